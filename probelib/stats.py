@@ -1,9 +1,13 @@
-"""Correlations and intervals. Every score the kit prints has one of these beside it."""
+"""Correlation, Kendall-tau calibration, scaling fits, intervals. Every score the kit prints has one of these beside it."""
 
 from collections.abc import Callable
 
 import numpy as np
+import pandas as pd
+import scipy.special
 import scipy.stats
+
+from probelib.errors import ProbeError, unknown
 
 LEVEL = 0.95
 
@@ -60,3 +64,175 @@ def percentile_interval(values: np.ndarray) -> tuple[float, float]:
         return np.nan, np.nan
     low, high = np.percentile(values, [50 * (1 - LEVEL), 50 * (1 + LEVEL)])
     return float(low), float(high)
+
+
+def mcnemar(first, second) -> dict[str, float]:
+    """McNemar's exact test of two verdicts on the same facts: ``lost`` (right, then wrong), ``gained``, ``p``, ``n``.
+
+    ``p`` is 1.0 where nothing changed: there is no evidence of a difference.
+    """
+    first, second = np.asarray(first, dtype=bool), np.asarray(second, dtype=bool)
+    lost, gained = int((first & ~second).sum()), int((~first & second).sum())
+    p = scipy.stats.binomtest(lost, lost + gained).pvalue if lost + gained else 1.0
+    return {"lost": lost, "gained": gained, "p": float(p), "n": len(first)}
+
+
+def kendall(x, y) -> dict[str, float]:
+    """Kendall's tau-b: ``tau``, two-sided ``p``, ``n`` (pairs without a NaN), ``ties`` (share of the pairs of facts tied in x).
+
+    tau-b = (P - Q) / sqrt((P + Q + Tx)(P + Q + Ty)); NaN where x or y is constant or fewer than 2 facts are left. Of a
+    binary x it is the phi coefficient (if y is binary, too): do not compare it with the tau of a continuous one.
+
+    >>> round(kendall([1, 1, 0, 0, 0], [.9, .5, .5, .1, 0])["tau"], 6)
+    0.680414
+    """
+    x, y = (np.asarray(v, dtype=float) for v in (x, y))
+    both = np.isfinite(x) & np.isfinite(y)
+    x, y, n = x[both], y[both], int(both.sum())
+    pairs = n * (n - 1) / 2
+    _, counts = np.unique(x, return_counts=True)
+    ties = float((counts * (counts - 1) / 2).sum() / pairs) if pairs else np.nan
+    if n < 2 or np.ptp(x) == 0 or np.ptp(y) == 0:
+        return {"tau": np.nan, "p": np.nan, "n": n, "ties": ties}
+    result = scipy.stats.kendalltau(x, y)
+    return {"tau": float(result.statistic), "p": float(result.pvalue), "n": n, "ties": ties}
+
+
+def auc(score, positive) -> float:
+    """Area under the ROC curve: P(score of a positive > score of a negative), ties counted half. NaN without both kinds."""
+    score, positive = np.asarray(score, dtype=float), np.asarray(positive, dtype=bool)
+    there = np.isfinite(score)
+    score, positive = score[there], positive[there]
+    n, m = int(positive.sum()), int((~positive).sum())
+    if not n or not m:
+        return np.nan
+    ranks = scipy.stats.rankdata(score)  # mean ranks, so that ties count half
+    return float((ranks[positive].sum() - n * (n + 1) / 2) / (n * m))
+
+
+def reliability(probability, right, bins: int = 10) -> pd.DataFrame:
+    """The reliability curve over equal-width bins: ``low``, ``high`` (of the bin), ``n``, ``probability`` (mean), ``right``
+    (share). Empty bins are left out. ECE = sum n |probability - right| / sum n."""
+    frame = pd.DataFrame({"probability": np.asarray(probability, float), "right": np.asarray(right, float)}).dropna()
+    frame["bin"] = np.minimum((frame["probability"] * bins).astype(int), bins - 1)
+    table = frame.groupby("bin").agg(n=("right", "size"), probability=("probability", "mean"), right=("right", "mean"))
+    table.insert(0, "high", (table.index + 1) / bins)
+    table.insert(0, "low", table.index / bins)
+    return table.reset_index(drop=True)
+
+
+def ece(probability, right, bins: int = 10) -> float:
+    """Expected calibration error: mean over the cases of |confidence - accuracy| of their bin, in [0, 1]."""
+    table = reliability(probability, right, bins)
+    return (
+        float((table["n"] * (table["probability"] - table["right"]).abs()).sum() / table["n"].sum())
+        if len(table)
+        else np.nan
+    )
+
+
+def brier(probability, right) -> float:
+    """Brier score: mean squared difference of probability and outcome, in [0, 1]; lower is better."""
+    return float(np.nanmean((np.asarray(probability, float) - np.asarray(right, float)) ** 2))
+
+
+def scaling_fit(sizes, values, kind: str = "linear", level: float = 0.9) -> dict[str, float]:
+    """Fits value = a + b log10(size) over models by least squares.
+
+    sizes   parameters; values of the measure, one a model
+    kind    "linear"; or "logit": logit(value) = a + b log10(size), for values in (0, 1)
+    level   the value at which ``size_at`` reads the extrapolated size (Distractors, figure 8: N_90)
+
+    returns ``a``, ``b`` and ``b_low``, ``b_high`` (95 %, t with n - 2 degrees of freedom; NaN for n < 3), ``r2`` (on the
+    fitted scale), ``size_at``, ``size_low``, ``size_high`` (see ``_size_at``), ``n``
+    """
+    x, y = np.log10(np.asarray(sizes, dtype=float)), np.asarray(values, dtype=float)
+    there = np.isfinite(x) & np.isfinite(y)
+    x, y = x[there], y[there]
+    target = level
+    if kind == "logit":
+        if ((y <= 0) | (y >= 1)).any():
+            raise ProbeError(
+                "a logit fit takes values between 0 and 1, both excluded; fit 'linear' or leave the others out"
+            )
+        y, target = scipy.special.logit(y), scipy.special.logit(level)
+    elif kind != "linear":
+        raise unknown("kind of fit", kind, ["linear", "logit"])
+    n = len(x)
+    if len(set(x)) < 2:
+        names = ("a", "b", "b_low", "b_high", "r2", "size_at", "size_low", "size_high")
+        return dict.fromkeys(names, np.nan) | {"n": n}
+    fit = scipy.stats.linregress(x, y)
+    wide = scipy.stats.t.ppf((1 + LEVEL) / 2, n - 2) * fit.stderr if n > 2 else np.nan
+    low, high = _size_interval(x, y, target)
+    return {
+        "a": float(fit.intercept),
+        "b": float(fit.slope),
+        "b_low": float(fit.slope - wide),
+        "b_high": float(fit.slope + wide),
+        "r2": float(fit.rvalue**2),
+        "size_at": 10 ** ((target - fit.intercept) / fit.slope) if fit.slope > 0 else np.nan,
+        "size_low": low,
+        "size_high": high,
+        "n": n,
+    }
+
+
+def _size_interval(x: np.ndarray, y: np.ndarray, target: float) -> tuple[float, float]:
+    """Fieller's 95 % interval of the size at which the line reaches ``target``: all sizes whose prediction does not differ
+    from it. It may be open to the right (inf), or to the left (0): then the data do not bound the size."""
+    n = len(x)
+    if n < 3:
+        return np.nan, np.nan
+    fit = scipy.stats.linregress(x, y)
+    residual = y - fit.intercept - fit.slope * x
+    s2, t = (residual**2).sum() / (n - 2), scipy.stats.t.ppf((1 + LEVEL) / 2, n - 2)
+    grid = np.linspace(x.min() - 12, x.max() + 12, 24001)
+    spread = t * np.sqrt(s2 * (1 / n + (grid - x.mean()) ** 2 / ((x - x.mean()) ** 2).sum()))
+    inside = np.abs(fit.intercept + fit.slope * grid - target) <= spread
+    if not inside.any():
+        at = (target - fit.intercept) / fit.slope if fit.slope else np.nan
+        return 10**at, 10**at
+    left, right = grid[inside][0], grid[inside][-1]
+    return (0.0 if left == grid[0] else 10**left), (np.inf if right == grid[-1] else 10**right)
+
+
+def calibrate(values: pd.DataFrame, rating, folds: int = 3, seed: int = 42) -> pd.DataFrame:
+    """Chooses a measure's configuration by Kendall's tau-b in cross-validation (Distractors, section 4.2, table 9).
+
+    values   one row a fact, one column a configuration, the cheapest first: of several with the same tau the first is taken
+    rating   of each fact (a human's, or its known number of statements)
+    returns  one row a fold: ``fold``, ``configuration`` (chosen on the other folds), ``tau`` (on this fold), ``training``
+             (tau there), ``n``. A configuration whose tau is undefined counts as 0 in the choice, and ``undefined`` counts
+             them; an undefined tau on the fold itself stays NaN.
+
+    Every configuration must be defined on every fact: a fact that only some measures rate would change the folds (D16).
+    """
+    rating = np.asarray(rating, dtype=float)
+    if values.isna().any(axis=None) or not np.isfinite(rating).all():
+        lost = int((values.isna().any(axis=1) | ~np.isfinite(rating)).sum())
+        raise ProbeError(
+            f"{lost} of {len(values)} facts have no value under some configuration; take those defined under all"
+        )
+    if len(values) < folds:
+        raise ProbeError(f"{folds} folds of {len(values)} facts: at least one fact a fold is needed")
+    from sklearn.model_selection import KFold
+
+    rows = []
+    for fold, (train, test) in enumerate(KFold(folds, shuffle=True, random_state=seed).split(values), 1):
+        taus = pd.Series(
+            {c: kendall(values[c].to_numpy()[train], rating[train])["tau"] for c in values.columns}, dtype=float
+        )
+        best = taus.fillna(0.0).idxmax()
+        there = kendall(values[best].to_numpy()[test], rating[test])
+        rows.append(
+            {
+                "fold": fold,
+                "configuration": best,
+                "tau": there["tau"],
+                "training": taus[best],
+                "n": there["n"],
+                "undefined": int(taus.isna().sum()),
+            }
+        )
+    return pd.DataFrame(rows)

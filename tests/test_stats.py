@@ -1,9 +1,12 @@
-"""Correlation and intervals."""
+"""Correlation, calibration, fits and intervals."""
 
 import numpy as np
+import pandas as pd
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from probelib import stats
+from probelib import ProbeError, stats
 
 
 def test_wilson_by_hand():
@@ -33,3 +36,67 @@ def test_bootstrap_of_a_mean():
         == stats.bootstrap(lambda i: values[i].mean(1), 50, times=10)
     ).all()
     assert np.isnan(stats.percentile_interval(stats.bootstrap(lambda i: i.mean(1), 0, times=3))).all()
+
+
+def test_mcnemar_by_hand():
+    """Three lost, one gained: P(at most 1 of 4 fair coins) x 2 = 10/16."""
+    result = stats.mcnemar([1, 1, 1, 0, 1], [0, 0, 0, 1, 1])
+    assert (result["lost"], result["gained"]) == (3, 1) and result["p"] == pytest.approx(0.625)
+    assert stats.mcnemar([1, 0], [1, 0])["p"] == 1
+
+
+def test_kendall_by_hand():
+    """The example of the Distractors paper's audit, phi for two binary vectors, and what is not defined."""
+    assert stats.kendall([1, 1, 0, 0, 0], [0.9, 0.5, 0.5, 0.1, 0])["tau"] == pytest.approx(0.680414, abs=1e-6)
+    first, second = [1] * 10 + [0] * 17, [1] * 9 + [0] * 18
+    assert stats.kendall(first, second)["tau"] == pytest.approx(0.921954, abs=1e-6)
+    assert np.isnan(stats.kendall([1, 1, 1], [1, 2, 3])["tau"]) and stats.kendall([1, np.nan, 2], [1, 5, 3])["n"] == 2
+    assert stats.kendall([1, 1, 2, 2], [1, 2, 3, 4])["ties"] == pytest.approx(2 / 6)
+
+
+def test_auc_counts_pairs():
+    assert stats.auc([3, 1, 2, 2], [1, 0, 0, 1]) == pytest.approx(3.5 / 4)
+    assert np.isnan(stats.auc([1, 2], [1, 1])) and stats.auc([1, 2, np.nan], [0, 1, 1]) == 1
+
+
+def test_calibration_by_hand():
+    """Two bins are used: (0.1, 0.3 -> none right) and (0.9 -> right); ECE = (2 x 0.2 + 1 x 0.1) / 3 with two bins."""
+    table = stats.reliability([0.1, 0.3, 0.9], [0, 0, 1], bins=2)
+    assert table["n"].tolist() == [2, 1] and table["probability"].tolist() == pytest.approx([0.2, 0.9])
+    assert stats.ece([0.1, 0.3, 0.9], [0, 0, 1], bins=2) == pytest.approx(0.5 / 3)
+    assert stats.brier([0.1, 0.3, 0.9], [0, 0, 1]) == pytest.approx((0.01 + 0.09 + 0.01) / 3)
+    assert stats.reliability([1.0], [1])["high"].tolist() == [1.0]
+
+
+def test_scaling_fit_reads_a_line():
+    """value = 0.1 log10(size) - 0.2, exactly: 0.9 is reached at 10^11."""
+    fit = stats.scaling_fit([1e6, 1e7, 1e8, 1e9], [0.4, 0.5, 0.6, 0.7])
+    assert fit["b"] == pytest.approx(0.1) and fit["r2"] == pytest.approx(1)
+    assert np.log10(fit["size_at"]) == pytest.approx(11)
+    noisy = stats.scaling_fit([1e6, 1e7, 1e8, 1e9], [0.42, 0.49, 0.62, 0.69])
+    assert noisy["size_low"] < noisy["size_at"] < noisy["size_high"] and noisy["b_low"] < noisy["b"] < noisy["b_high"]
+    logit = stats.scaling_fit([1e6, 1e7, 1e8], [0.1, 0.5, 0.9], "logit")
+    assert np.log10(logit["size_at"]) == pytest.approx(8)
+    falling = stats.scaling_fit([1e6, 1e7, 1e8], [0.9, 0.6, 0.5])
+    assert np.isnan(falling["size_at"]) and np.isnan(stats.scaling_fit([1e6], [0.4])["b"])
+    with pytest.raises(ProbeError, match="logit"):
+        stats.scaling_fit([1, 2], [0, 1], "logit")
+
+
+def test_calibrate_takes_the_better_configuration_and_the_cheaper_of_equals():
+    rating = np.arange(12.0)
+    values = pd.DataFrame({"constant": 1.0, "cheap": rating, "dear": rating * 2, "wrong": -rating})
+    table = stats.calibrate(values, rating)
+    assert table["configuration"].tolist() == ["cheap"] * 3 and table["tau"].tolist() == [1, 1, 1]
+    assert table["n"].sum() == 12 and (table["undefined"] == 1).all()
+    with pytest.raises(ProbeError, match="1 of 12 facts"):
+        stats.calibrate(values.assign(cheap=[np.nan, *rating[1:]]), rating)
+
+
+@given(st.lists(st.tuples(st.floats(-5, 5), st.floats(-5, 5)), min_size=3, max_size=25))
+def test_tau_and_auc_know_only_the_order(pairs):
+    x, y = map(np.array, zip(*pairs, strict=True))
+    x, y = np.round(x, 2), np.round(y, 2)
+    assert stats.kendall(x, y)["tau"] == pytest.approx(stats.kendall(3 * x + 1, y)["tau"], nan_ok=True)
+    assert stats.kendall(x, y)["tau"] == pytest.approx(stats.kendall(y, x)["tau"], nan_ok=True)
+    assert stats.auc(x, y > 0) == pytest.approx(1 - stats.auc(x, y <= 0), nan_ok=True)
