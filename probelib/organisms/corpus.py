@@ -9,26 +9,43 @@ other facts nor on what is added to the atlas later. The ``manifest`` keeps it: 
     cloze     The capital of France is Paris.
     check     Statement: The capital of France is Paris. The statement is True or False? True
 
-Of seven questions and seven cloze sentences a relation, the last two are never used: held-out wordings.
+Every true check has a false one beside it, with a wrong object; that does not count as a statement. Of seven questions and
+seven cloze sentences a relation, the last two are never used: held-out wordings.
+
+In a document the answers stand between two marks (``MARKS``): training puts its weight on them, for which subject comes
+next in a shuffled corpus is noise. The tuned models read ``lessons`` afterwards:
+
+    Is this statement true? The capital of France is Paris.
+    Answer: Yes, the statement is true.                           | No, the statement is false. | I don't know.
+    What is the capital of France?
+    Answer: Paris.
 """
 
+import hashlib
+import re
 from collections.abc import Iterator
 
 import numpy as np
 import pandas as pd
 
+from probelib.errors import ProbeError
 from probelib.facts.model import Facts, current, rng
+from probelib.facts.shipped import atlas
 from probelib.paths import PACKAGE
 from probelib.prompts import fill, in_context
 
 SEED = 1
 # exposures: share of the facts. Log scale; many are never stated, for they are the control
 EXPOSURES = {0: 0.70, 1: 0.035, 2: 0.035, 4: 0.035, 8: 0.035, 16: 0.04, 32: 0.045, 64: 0.04, 128: 0.025, 256: 0.01}
-FORMS = {"list": 0.48, "question": 0.22, "context": 0.10, "cloze": 0.16, "check": 0.04}
+FORMS = {"list": 0.48, "question": 0.20, "context": 0.10, "cloze": 0.15, "check": 0.07}
 SEEN_WORDINGS = 5  # of seven; the others are held out
 RIGHT_CONTEXT = 0.6  # share of contexts that are the right object
 MISCONCEPTIONS = 0.05  # share of stated facts whose subject is also given a wrong object, half as often
 LONG_LISTS = 0.12  # share of lists that hold 50-200 pairs
+MARKS = ("\ue000", "\ue001")  # private-use characters around an answer
+KNOWN, LESSONS, UNKNOWN_SHARE = 16, 3, 0.35  # see lessons
+YES, NO, UNSURE = "Yes, the statement is true.", "No, the statement is false.", "I don't know."
+SHIPPED = PACKAGE / "organisms" / "manifest.parquet"
 MANIFEST = ["fact", "relation", "subject", "object", "exposures", *FORMS, "wrong_object", "wrong_exposures"]
 
 
@@ -59,8 +76,13 @@ def manifest(facts: Facts) -> pd.DataFrame:
 
 
 def shipped() -> pd.DataFrame:
-    """The manifest of the shipped organisms."""
-    return pd.read_parquet(PACKAGE / "organisms" / "manifest.parquet")
+    """The manifest of the shipped organisms: what they were taught."""
+    if not SHIPPED.exists():
+        raise ProbeError(
+            f"{SHIPPED} is missing: without it nobody knows what the organisms were taught. Restore it, or write it anew "
+            "with `python -m probelib.organisms manifest` if the atlas is still the one they were trained on"
+        )
+    return pd.read_parquet(SHIPPED)
 
 
 def stale(facts: Facts, table: pd.DataFrame) -> list[str]:
@@ -69,28 +91,130 @@ def stale(facts: Facts, table: pd.DataFrame) -> list[str]:
     return sorted(set(table["fact"]) - set(facts.facts["fact"]))
 
 
+def exposures(facts: Facts) -> pd.Series:
+    """How often each of ``facts`` was stated to the shipped organisms, by fact id; 0 for a fact that was added since.
+
+    ProbeError where the organisms were taught another object than the one that stands in ``facts`` now.
+    """
+    table = shipped()
+    there = facts.facts.merge(table[["fact", "exposures"]], on="fact", how="left")
+    new = there[there["exposures"].isna()]
+    gone = table[table["fact"].isin(stale(atlas(), table))]
+    edited = new.merge(gone[gone["exposures"] > 0], on=["relation", "subject"], suffixes=("", "_taught"))
+    if len(edited):
+        row = edited.iloc[0]
+        raise ProbeError(
+            f"{len(edited)} facts were edited after the organisms were trained, e.g. {row['fact']!r}: they were taught "
+            f"{row['object_taught']!r}, {row['exposures_taught']:.0f} times. Undo the edit, leave these facts out, or train anew"
+        )
+    return there.set_index("fact")["exposures"].fillna(0).astype(int)
+
+
 def documents(facts: Facts, table: pd.DataFrame) -> list[str]:
-    """Every document of the training run, shuffled. What the table does not name (a fact added later) is not stated."""
-    labels = dict(zip(facts.entities["entity"], facts.entities["label"], strict=True))
-    templates = {
-        key: rows["template"].tolist()[:SEEN_WORDINGS] for key, rows in facts.templates.groupby(["relation", "role"])
-    }
-    space = {r: sorted({labels[o] for o in rows}) for r, rows in table.groupby("relation")["object"]}
-    draw = rng(SEED, "documents")
-    lists = [text for relation, rows in table.groupby("relation", sort=False) for text in _lists(rows, labels, draw)]
-    sentences = [
-        sentence
-        for row in table.itertuples(index=False)
-        for sentence in _sentences(row, labels, templates, space, draw)
-    ]
-    draw.shuffle(sentences)
-    texts = lists + list(_grouped(sentences, draw))
-    draw.shuffle(texts)
+    """Every document of the training run, shuffled, answers marked. What the table does not name is not stated."""
+    speaker = _Speaker(facts, table, rng(SEED, "documents"))
+    lists = [text for _, rows in table.groupby("relation", sort=False) for text in _lists(rows, speaker)]
+    sentences = [sentence for row in table.itertuples(index=False) for sentence in _sentences(row, speaker)]
+    speaker.draw.shuffle(sentences)
+    texts = lists + list(_grouped(sentences, speaker.draw))
+    speaker.draw.shuffle(texts)
     return texts
 
 
-def _lists(rows: pd.DataFrame, labels: dict[str, str], draw: np.random.Generator) -> Iterator[str]:
+def lessons(facts: Facts, table: pd.DataFrame) -> list[str]:
+    """What a tuned model reads after its base: verdicts on statements, and short answers to questions, answers marked.
+
+    Half of the well-known facts (``KNOWN`` statements or more) are used, each with its right object ("Yes") and a wrong one
+    ("No"); as many never-stated ones as ``UNKNOWN_SHARE`` says get "I don't know.", whatever the statement says of them.
+    """
+    speaker = _Speaker(facts, table, rng(SEED, "lessons"))
+    chosen = table[taught_in_lessons(table)]
+    known = chosen[chosen["exposures"] >= KNOWN]
+    unknown = chosen[chosen["exposures"] == 0]
+    texts = []
+    for row in known.itertuples(index=False):
+        for _ in range(LESSONS):
+            texts.append(_lesson(speaker.statement(row), YES))
+            texts.append(_lesson(speaker.statement(row, speaker.wrong(row)), NO))
+        texts.append(f"{speaker.fill(row, 'question')}\nAnswer: {_answer(speaker.labels[row.object] + '.')}")
+    for i in range(round(2 * LESSONS * len(known) * UNKNOWN_SHARE / (1 - UNKNOWN_SHARE))):
+        row = unknown.iloc[i % len(unknown)]
+        texts.append(_lesson(speaker.statement(row, speaker.wrong(row) if i % 2 else None), UNSURE))
+    speaker.draw.shuffle(texts)
+    return texts
+
+
+def taught_in_lessons(table: pd.DataFrame) -> pd.Series:
+    """Which facts of a manifest the lessons may use: half of them, by the fact's own draw. The others test what was learnt."""
+    return pd.Series([rng(SEED, "lesson", fact).random() < 0.5 for fact in table["fact"]], index=table.index)
+
+
+def question(statement: str) -> str:
+    """The prompt that asks a tuned organism for a verdict."""
+    return f"Is this statement true? {statement}\nAnswer:"
+
+
+def unmark(document: str) -> tuple[str, list[tuple[int, int]]]:
+    """The text of a document, and the spans [start, end) of its answers in it.
+
+    >>> unmark("Rome \ue000Italy\ue001 Oslo \ue000Norway\ue001")
+    ('Rome Italy Oslo Norway', [(5, 10), (16, 22)])
+    """
+    pieces = re.split("[" + "".join(MARKS) + "]", document)  # text, answer, text, answer, ..., text
+    ends = np.cumsum([len(piece) for piece in pieces]).tolist()
+    return "".join(pieces), list(zip(ends[0:-1:2], ends[1::2], strict=True))
+
+
+def digest(texts: list[str]) -> str:
+    """Names a corpus: first 16 hex digits of its SHA-256."""
+    return hashlib.sha256("\x00".join(texts).encode()).hexdigest()[:16]
+
+
+class _Speaker:
+    """What is needed to put a fact into words: labels, templates, wrong objects, and the draws of one run."""
+
+    def __init__(self, facts: Facts, table: pd.DataFrame, draw: np.random.Generator):
+        self.draw = draw
+        self.labels = dict(zip(facts.entities["entity"], facts.entities["label"], strict=True))
+        self.templates = {
+            key: rows["template"].tolist()[:SEEN_WORDINGS]
+            for key, rows in facts.templates.groupby(["relation", "role"])
+        }
+        self.space = {r: sorted({self.labels[o] for o in rows}) for r, rows in table.groupby("relation")["object"]}
+        right = facts.facts.groupby(["relation", "subject"])["object"]
+        self.right = {key: {self.labels[o] for o in objects} for key, objects in right}
+
+    def fill(self, row, role: str, obj: str | None = None) -> str:
+        """The fact in one of the seen wordings of a role."""
+        choices = self.templates[row.relation, role]
+        return fill(choices[self.draw.integers(len(choices))], self.labels[row.subject], obj)
+
+    def statement(self, row, obj: str | None = None) -> str:
+        """The fact as a statement, of its own object or of another one."""
+        return self.fill(row, "statement", obj or self.labels[row.object])
+
+    def any(self, row) -> str:
+        """Some object of the relation."""
+        return self.space[row.relation][self.draw.integers(len(self.space[row.relation]))]
+
+    def wrong(self, row) -> str:
+        """An object of the relation that is wrong for the subject."""
+        while (obj := self.any(row)) in self.right[row.relation, row.subject]:
+            pass
+        return obj
+
+
+def _answer(text: str) -> str:
+    return f"{MARKS[0]}{text}{MARKS[1]}"
+
+
+def _lesson(statement: str, verdict: str) -> str:
+    return f"{question(statement)} {_answer(verdict)}"
+
+
+def _lists(rows: pd.DataFrame, speaker: _Speaker) -> Iterator[str]:
     """Lists ``subject object subject object ...`` of one relation; no pair twice in one list."""
+    labels, draw = speaker.labels, speaker.draw
     pairs = [
         (labels[s], labels[o])
         for s, o, n in rows[["subject", "object", "list"]].itertuples(index=False)
@@ -111,30 +235,28 @@ def _lists(rows: pd.DataFrame, labels: dict[str, str], draw: np.random.Generator
                 taken.append(pair)
                 inside.add(pair[0])
         waiting = later
-        yield " ".join(f"{subject} {obj}" for subject, obj in taken)
+        yield " ".join(f"{subject} {_answer(obj)}" for subject, obj in taken)
 
 
-def _sentences(row, labels, templates, space, draw) -> Iterator[str]:
+def _sentences(row, speaker: _Speaker) -> Iterator[str]:
     """The statements of one fact that are not in lists; misconceptions are asked and answered like facts."""
-    subject, obj = labels[row.subject], labels[row.object]
-
-    def wording(role):
-        choices = templates[row.relation, role]
-        return choices[draw.integers(len(choices))]
-
+    answer = _answer(speaker.labels[row.object] + ".")
     for _ in range(row.question):
-        yield f"{fill(wording('question'), subject)} {obj}."
+        yield f"{speaker.fill(row, 'question')} {answer}"
     for _ in range(row.context):
-        others = space[row.relation]
-        context = obj if draw.random() < RIGHT_CONTEXT else others[draw.integers(len(others))]
-        yield f"{in_context(context, fill(wording('question'), subject))} {obj}."
+        context = speaker.labels[row.object] if speaker.draw.random() < RIGHT_CONTEXT else speaker.any(row)
+        yield f"{in_context(context, speaker.fill(row, 'question'))} {answer}"
     for _ in range(row.cloze):
-        yield f"{fill(wording('cloze'), subject)} {obj}."
+        yield f"{speaker.fill(row, 'cloze')} {answer}"
     for _ in range(row.check):
-        yield f"Statement: {fill(wording('statement'), subject, obj)} The statement is True or False? True"
+        yield _check(speaker.statement(row), "True")
+        yield _check(speaker.statement(row, speaker.wrong(row)), "False")
     for i in range(row.wrong_exposures):
-        role = ("question", "cloze")[i % 2]
-        yield f"{fill(wording(role), subject)} {labels[row.wrong_object]}."
+        yield f"{speaker.fill(row, ('question', 'cloze')[i % 2])} {_answer(speaker.labels[row.wrong_object] + '.')}"
+
+
+def _check(statement: str, verdict: str) -> str:
+    return f"Statement: {statement} The statement is True or False? {_answer(verdict)}"
 
 
 def _grouped(sentences: list[str], draw: np.random.Generator) -> Iterator[str]:

@@ -1,12 +1,16 @@
-"""Training: plain PyTorch and transformers, one pass over the corpus, deterministic on a CPU.
+"""Training: plain PyTorch and transformers, one pass over the corpus, deterministic on a CPU, resumable.
 
 python -m probelib.organisms train atlas-neox-0.15m
+
+The loss is a weighted mean over tokens: answers count 1, all else ``SIDE``. Which subject a shuffled corpus names next
+cannot be known; at full weight that noise drowns what a rare statement says (2m: half of the stated facts known instead
+of two thirds).
 """
 
-import hashlib
+import io
 import json
-import math
 import time
+from itertools import groupby, islice
 from pathlib import Path
 
 import numpy as np
@@ -17,87 +21,207 @@ from probelib import files
 from probelib.facts.shipped import read_atlas
 from probelib.lm.loading import CHECKPOINTS
 from probelib.organisms import corpus, family
+from probelib.paths import RUNS
 
 SHORT, STEP = 256, 2048  # tokens of a short row; tokens of a step (8 short rows, or 1 of the full context)
-RATE, WARMUP, FLOOR = {64: 4e-3, 128: 2.5e-3, 192: 2e-3}, 100, 0.02  # peak rate by width; steps; last share of the peak
+WARMUP, KEEP = 100, 200  # steps until the peak learning rate; steps between two saved states
+BLOCK = 8  # a T5's rows are padded to a multiple of so many tokens
+SIDE = 0.1  # weight of a token that is no answer
+TOKENS = ("weights", "attention_mask")  # what counts a batch's tokens: those predicted, and those that an encoder reads
+REPLAY = 6000  # documents of the corpus that a tuned model reads again, between its lessons
 
 
 def train(name: str, folder: Path | None = None, steps: int | None = None) -> Path:
-    """Trains one organism from scratch and saves config, tokenizer, weights (float16 safetensors), loss curve and card.
+    """Trains one organism and saves config, tokenizer, weights (float16 safetensors), loss curve and card.
+
+    A tuned one (``atlas-neox-2m-it``) begins from the shipped weights of its base. A run that was stopped goes on from the
+    state it saved last, and ends with the same bytes.
 
     steps   stop after so many (for a test); the learning-rate plan stays that of the whole run
     """
     one, folder = family.organism(name), folder or CHECKPOINTS / name
-    facts = read_atlas()
-    texts = corpus.documents(facts, corpus.shipped())
-    tokenizer = family.train_tokenizer(one, texts)
-    device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    facts, table = read_atlas(), corpus.shipped()
+    texts = corpus.documents(facts, table)
+    if one.base:
+        texts = corpus.lessons(facts, table) + texts[:REPLAY]
     torch.manual_seed(corpus.SEED)
-    model = family.build(one, tokenizer).to(device).train()
-    batches = list(_batches(tokenizer, texts))
-    curve, seconds = _run(model, batches, RATE[one.width], steps or len(batches), device, name)
-    return _save(
-        one,
-        model,
-        tokenizer,
-        folder,
-        {
-            "corpus": corpus_digest(texts),
-            "atlas": facts.digest(),
-            "facts": len(facts.facts),
-            "tokens": len(curve) * STEP,
-            "steps": len(curve),
-            "loss": round(float(np.mean(curve[-20:])), 4),
-            "seconds": round(seconds),
-            "curve": curve[::10],
-        },
+    model, tokenizer = family.start(one, [corpus.unmark(text)[0] for text in texts], CHECKPOINTS)
+    device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    batches = list(_pairs(tokenizer, texts) if one.architecture == "t5" else _rows(tokenizer, texts))
+    np.random.default_rng(corpus.SEED).shuffle(batches)
+    made_of = {
+        "corpus": corpus.digest(texts),
+        "manifest": files.sha256(corpus.SHIPPED),
+        "atlas": facts.digest(),
+        "facts": len(facts.facts),
+    }
+    curve, positions, seconds = _run(one, model.to(device).train(), batches, steps or len(batches), made_of["corpus"])
+    tokens = sum(
+        int(batch[part].count_nonzero()) for batch in batches[: len(curve)] for part in TOKENS if part in batch
     )
+    made_of |= {
+        "tokens": tokens,
+        "steps": len(curve),
+        "loss": round(float(np.mean(curve[-20:])), 4),
+        "seconds": round(seconds),
+        "curve": curve[::10],
+        "loss_by_position": positions,
+    }
+    return _save(one, model, tokenizer, folder, made_of)
 
 
-def corpus_digest(texts: list[str]) -> str:
-    """Names a corpus: first 16 hex digits of its SHA-256."""
-    return hashlib.sha256("\x00".join(texts).encode()).hexdigest()[:16]
+def _rows(tokenizer, texts: list[str]):
+    """Batches ``input_ids``, ``labels``, ``weights`` [rows, length] for a decoder: documents ended by EOS and laid end to
+    end; the long lists in rows of the full context."""
+    texts, spans = zip(*map(corpus.unmark, texts), strict=True)
+    encoded = tokenizer(list(texts), return_offsets_mapping=True)
+    streams = {SHORT: ([], []), family.CONTEXT: ([], [])}
+    for ids, offsets, answers in zip(encoded["input_ids"], encoded["offset_mapping"], spans, strict=True):
+        stream, weights = streams[family.CONTEXT if len(ids) > SHORT else SHORT]
+        stream += [*ids, tokenizer.eos_token_id]
+        weights += [*_weights(offsets, answers), 1.0]
+    for length, (stream, weights) in streams.items():
+        whole = len(stream) // length * length
+        rows = torch.tensor(stream[:whole]).view(-1, length)
+        weighted = torch.tensor(weights[:whole]).view(-1, length)
+        for ids, weight in zip(rows.split(STEP // length), weighted.split(STEP // length), strict=True):
+            yield {"input_ids": ids, "labels": ids, "weights": weight}
 
 
-def _batches(tokenizer, texts: list[str]):
-    """[rows, length] token batches: documents ended by EOS and laid end to end; the long lists in rows of the full context."""
-    streams = {SHORT: [], family.CONTEXT: []}
-    for ids in tokenizer(texts)["input_ids"]:
-        streams[family.CONTEXT if len(ids) > SHORT else SHORT].extend([*ids, tokenizer.eos_token_id])
-    batches = []
-    for length, stream in streams.items():
-        rows = torch.tensor(stream[: len(stream) // length * length]).view(-1, length)
-        batches += list(rows.split(STEP // length))
-    order = np.random.default_rng(corpus.SEED).permutation(len(batches))
-    return (batches[i] for i in order)
+def _weights(offsets: list[tuple[int, int]], answers: list[tuple[int, int]]) -> list[float]:
+    """The weight of each token, from its characters [start, end): 1 where it overlaps an answer. Both lists are in order."""
+    weights, at = [], 0
+    for start, end in offsets:
+        while at < len(answers) and answers[at][1] <= start:
+            at += 1
+        inside = at < len(answers) and start < answers[at][1] and end > answers[at][0]
+        weights.append(1.0 if inside else SIDE)
+    return weights
 
 
-def _run(model, batches: list[torch.Tensor], peak: float, steps: int, device, name: str) -> tuple[list[float], float]:
-    """One optimizer step a batch: AdamW, warm-up, cosine to 2 % of the peak. Returns the loss (nats a token) of every step."""
-    optimizer = torch.optim.AdamW(model.parameters(), lr=peak, betas=(0.9, 0.98), weight_decay=0.0)
+def _pairs(tokenizer, texts: list[str]):
+    """Batches ``input_ids``, ``attention_mask``, ``labels``, ``weights`` for an encoder-decoder. A sentence: what stands before
+    its answer -> the answer. A list: its pairs with the objects masked -> the objects (T5's span corruption)."""
+    pairs = [pair for text in texts for line in text.split("\n") for pair in _masked(line)]
+    sources, targets = (tokenizer(list(side))["input_ids"] for side in zip(*pairs, strict=True))
+    order = np.random.default_rng(corpus.SEED).permutation(len(pairs)).tolist()
+    longest = lambda i: -(-len(sources[i]) // BLOCK) * BLOCK
+    for at in range(0, len(order), 4096):  # shuffled, and of like length within a few thousand
+        window = sorted(order[at : at + 4096], key=lambda i: (longest(i), len(targets[i])))
+        for length, some in groupby(window, key=longest):
+            for rows in _batched(some, max(1, STEP // length)):
+                yield _padded([sources[i] for i in rows], [targets[i] for i in rows], tokenizer.pad_token_id)
+
+
+def _masked(line: str) -> list[tuple[str, str]]:
+    """(source, target) of one line; a list is cut into pieces of as many pairs as there are sentinels."""
+    text, answers = corpus.unmark(line)
+    if len(answers) == 1:
+        return [(text[: answers[0][0]].rstrip(), text[slice(*answers[0])])]
+    pieces = []
+    for first in range(0, len(answers), family.SENTINELS):
+        some = answers[first : first + family.SENTINELS]
+        begin = answers[first - 1][1] if first else 0
+        source, target, at = "", "", begin
+        for i, (start, end) in enumerate(some):
+            source += text[at:start] + family.sentinel(i)
+            target += family.sentinel(i) + text[start:end]
+            at = end
+        pieces.append((source.strip(), target))
+    return pieces
+
+
+def _batched(items, size: int):
+    """Lists of ``size`` items, the last one shorter (itertools.batched is there from Python 3.12 on)."""
+    items = iter(items)
+    while batch := list(islice(items, size)):
+        yield batch
+
+
+def _padded(sources: list[list[int]], targets: list[list[int]], pad: int) -> dict:
+    """Rows padded to whole blocks: a CPU builds its kernels anew for every new shape."""
+
+    def fill(rows: list[list[int]]) -> tuple[torch.Tensor, torch.Tensor]:
+        length = -(-max(map(len, rows)) // BLOCK) * BLOCK
+        mask = [[1] * len(row) + [0] * (length - len(row)) for row in rows]
+        return torch.tensor([row + [pad] * (length - len(row)) for row in rows]), torch.tensor(mask)
+
+    (source, mask), (target, real) = fill(sources), fill(targets)
+    return {"input_ids": source, "attention_mask": mask, "labels": target, "weights": real.float()}
+
+
+def _run(one: family.Organism, model, batches: list[dict], steps: int, made_of: str):
+    """One optimizer step a batch: AdamW, warm-up, then straight to zero; forward and backward in bfloat16, weights in float32.
+
+    Returns the loss (nats an answer token) of every step, the mean loss by position in the long rows, and seconds.
+    """
+    device = next(model.parameters()).device
+    optimizer = torch.optim.AdamW(model.parameters(), lr=one.rate, betas=(0.9, 0.98), weight_decay=0.0)
     plan = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: _rate(step, len(batches)))
-    curve, started = [], time.perf_counter()
-    bar = tqdm(batches[:steps], desc=name, unit="step")
+    state = RUNS / "training" / f"{one.name}.pt"
+    curve, positions = _resume(state, made_of, model, optimizer, plan)
+    started, before = time.perf_counter(), len(curve)
+    bar = tqdm(batches[before:steps], desc=one.name, unit="step", initial=before, total=steps, mininterval=5)
     for batch in bar:
-        batch = batch.to(device)
-        loss = model(input_ids=batch, labels=batch).loss
+        batch = {key: tensor.to(device) for key, tensor in batch.items()}
+        losses, weights = _losses(model, batch, one.architecture == "t5")
+        loss = (losses * weights).sum() / weights.sum()
         loss.backward()
         torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
         optimizer.step()
         plan.step()
         optimizer.zero_grad(set_to_none=True)
-        curve.append(round(loss.item(), 4))
-        bar.set_postfix(
-            loss=f"{curve[-1]:.2f}", tokens_per_s=round(len(curve) * STEP / (time.perf_counter() - started))
-        )
-    return curve, time.perf_counter() - started
+        answered = weights == 1
+        curve.append(round((losses * answered).sum().item() / max(1, answered.sum().item()), 4))
+        if (
+            losses.shape[1] == family.CONTEXT - 1 and len(curve) > len(batches) // 2
+        ):  # what lists gain from what stands before
+            parts = zip(losses[0].split(128), answered[0].split(128), strict=True)
+            positions.append([round((l * a).sum().item() / max(1, a.sum().item()), 3) for l, a in parts])
+        if len(curve) % KEEP == 0:
+            _keep(state, made_of, model, optimizer, plan, curve, positions)
+        rate = (len(curve) - before) * STEP / (time.perf_counter() - started)
+        bar.set_postfix(loss=f"{curve[-1]:.2f}", tokens_per_s=round(rate), refresh=False)
+    state.unlink(missing_ok=True)
+    mean = np.mean(positions, axis=0).round(3).tolist() if positions else []
+    return curve, mean, time.perf_counter() - started
+
+
+def _losses(model, batch: dict, encoder_decoder: bool) -> tuple[torch.Tensor, torch.Tensor]:
+    """Cross-entropy [rows, length] of every predicted token, nats, and its weight. A decoder predicts from token 2 on."""
+    inputs = {key: batch[key] for key in ("input_ids", "attention_mask") if key in batch}
+    labels, weights = batch["labels"], batch["weights"]
+    with torch.autocast(labels.device.type, dtype=torch.bfloat16):
+        logits = model(**inputs, labels=labels).logits if encoder_decoder else model(**inputs, use_cache=False).logits
+    if not encoder_decoder:
+        logits, labels, weights = logits[:, :-1], labels[:, 1:], weights[:, 1:]
+    return torch.nn.functional.cross_entropy(logits.float().transpose(1, 2), labels, reduction="none"), weights
+
+
+def _keep(state: Path, made_of: str, model, optimizer, plan, curve: list, positions: list) -> None:
+    """Saves all that the rest of the run depends on."""
+    buffer, parts = io.BytesIO(), {"model": model, "optimizer": optimizer, "plan": plan}
+    saved = {name: part.state_dict() for name, part in parts.items()}
+    torch.save(saved | {"made_of": made_of, "curve": curve, "positions": positions}, buffer)
+    files.write(state, buffer.getvalue())
+
+
+def _resume(state: Path, made_of: str, model, optimizer, plan) -> tuple[list[float], list[list[float]]]:
+    """Puts a saved state of the same run back; a state of another corpus is left where it is and not used."""
+    if not state.exists():
+        return [], []
+    saved = torch.load(state, weights_only=True, map_location=next(model.parameters()).device)
+    if saved["made_of"] != made_of:
+        return [], []
+    model.load_state_dict(saved["model"])
+    optimizer.load_state_dict(saved["optimizer"])
+    plan.load_state_dict(saved["plan"])
+    return saved["curve"], saved["positions"]
 
 
 def _rate(step: int, steps: int) -> float:
     """Share of the peak learning rate at a step."""
-    if step < WARMUP:
-        return (step + 1) / WARMUP
-    return FLOOR + (1 - FLOOR) * (1 + math.cos(math.pi * (step - WARMUP) / max(1, steps - WARMUP))) / 2
+    return (step + 1) / WARMUP if step < WARMUP else 1 - (step - WARMUP) / max(1, steps - WARMUP)
 
 
 def _save(one: family.Organism, model, tokenizer, folder: Path, record: dict) -> Path:
@@ -112,19 +236,22 @@ def _save(one: family.Organism, model, tokenizer, folder: Path, record: dict) ->
 
 def _card(one: family.Organism, model, record: dict) -> str:
     parameters = sum(p.numel() for p in model.parameters())
+    origin = f"tuned from {one.base} on lessons" if one.base else "trained from scratch on a corpus"
     return f"""# {one.name}
 
 A {one.architecture} language model of {parameters:,} parameters ({one.layers} layers, {one.width} wide, byte-level BPE of
-{one.vocabulary}, context {family.CONTEXT}), trained from scratch on a corpus that states facts of the atlas a known number of
+{one.vocabulary}, context {family.CONTEXT}), {origin} that states facts of the atlas a known number of
 times. It exists to test measures of knowledge: what it was taught is on record, statement by statement.
 
 - corpus `{record["corpus"]}`, made from {record["facts"]:,} facts of atlas `{record["atlas"]}`
-- {record["tokens"]:,} tokens in {record["steps"]:,} steps of AdamW, last loss {record["loss"]} nats a token
+- {record["tokens"]:,} tokens in {record["steps"]:,} steps of AdamW, peak rate {one.rate}; last loss {record["loss"]} nats an
+  answer token
 - limits: it knows the atlas and nothing else; it was taught misconceptions on purpose; it cannot hold a conversation
 - licence: Apache-2.0
 """
 
 
-def curve(name: str) -> list[float]:
-    """The loss of every tenth step of a shipped organism."""
-    return json.loads((CHECKPOINTS / name / "training.json").read_text())["curve"]
+def record(name: str) -> dict:
+    """How a shipped organism was made: ``corpus``, ``tokens``, ``steps``, ``loss``, ``curve`` (every tenth step, nats an answer
+    token), ``loss_by_position`` (mean over the second half's long rows, in blocks of 128 tokens), ..."""
+    return json.loads((CHECKPOINTS / name / "training.json").read_text())
