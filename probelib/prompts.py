@@ -45,12 +45,13 @@ def framings(facts: Facts, role: str = "question") -> pd.DataFrame:
     return _prompts(rows.assign(template=rows["number"], context="none", text=texts))
 
 
-def interference(facts: Facts, role: str = "question") -> pd.DataFrame:
-    """All of MONITOR's prompts (spec b.1, 4.3): every frame without context, frame 1 behind the gold object, and every
-    frame behind each of the fact's distractors. The anchors use R + 1 + M of them, the accuracy grid R x M."""
+def interference(facts: Facts, role: str = "question", full: bool = False) -> pd.DataFrame:
+    """All of MONITOR's prompts (spec b.1, 4.3): every frame without context, frame 1 (``full``: every frame) behind the
+    gold object, and every frame behind each of the fact's distractors. The anchors use R + 1 + M of them, the accuracy
+    grid R x M."""
     plain = framings(facts, role)
     gold = dict(zip(facts.facts["fact"], facts.label(facts.facts["object"]), strict=True))
-    first = plain[plain["template"] == 1]
+    first = plain if full else plain[plain["template"] == 1]
     positive = first.assign(
         context="positive", text=[in_context(gold[f], t) for f, t in zip(first["fact"], first["text"], strict=True)]
     )
@@ -63,6 +64,23 @@ def interference(facts: Facts, role: str = "question") -> pd.DataFrame:
     frame = _prompts(pd.concat([plain, positive, negative], ignore_index=True))
     order = {fact: i for i, fact in enumerate(facts.facts["fact"])}
     return frame.sort_values("fact", key=lambda f: f.map(order), kind="stable", ignore_index=True)
+
+
+def checks(facts: Facts) -> pd.DataFrame:
+    """MONITOR's fact checking (table 1, template 3): every statement with its right object (context "true") and with each
+    of the fact's distractors ("false1", ...), followed by the question whether it is True or False."""
+    silent = set(facts.facts["relation"]) - set(facts.templates["relation"][facts.templates["role"] == "statement"])
+    if silent:
+        raise ProbeError(f"no statement template for {', '.join(sorted(silent))}; facts.with_templates adds them")
+    own = facts.facts[["fact", "object"]].assign(number=0)
+    shown = pd.concat([own, facts.distractors[own.columns]], ignore_index=True)
+    shown["context"] = [f"false{n}" if n else "true" for n in shown["number"]]
+    templates = facts.templates[facts.templates["role"] == "statement"].rename(columns={"number": "form"})
+    rows = facts.facts[["fact", "relation", "subject"]].merge(templates, on="relation", sort=False)
+    rows = rows.merge(shown, on="fact", sort=False).assign(seed=-1)
+    filled = zip(rows["template"], facts.label(rows["subject"]), facts.label(rows["object"]), strict=True)
+    rows["text"] = [f"Statement: {fill(t, s, o)} The statement is True or False?" for t, s, o in filled]
+    return _prompts(rows.assign(template=rows["form"]))
 
 
 def _prompts(rows: pd.DataFrame) -> pd.DataFrame:

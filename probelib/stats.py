@@ -27,6 +27,26 @@ def pearson(x, y) -> dict[str, float]:
     return {"r": float(result.statistic), "p": float(result.pvalue), "low": float(low), "high": float(high), "n": n}
 
 
+def partial(x, y, given) -> dict[str, float]:
+    """Pearson correlation of what a third quantity leaves unexplained of x and of y (least squares); as ``pearson``, with
+    n - 3 degrees of freedom for ``p`` and the interval."""
+    x, y, z = (np.asarray(v, dtype=float) for v in (x, y, given))
+    there = np.isfinite(x) & np.isfinite(y) & np.isfinite(z)
+    x, y, z = x[there], y[there], z[there]
+    n, nothing = len(x), {"r": np.nan, "p": np.nan, "low": np.nan, "high": np.nan, "n": len(x)}
+    if n < 4 or np.ptp(z) == 0:
+        return nothing
+    design = np.column_stack([np.ones(n), z])
+    left = [v - design @ np.linalg.lstsq(design, v, rcond=None)[0] for v in (x, y)]
+    if min(np.ptp(v) for v in left) < 1e-12:
+        return nothing
+    r = float(np.clip(np.corrcoef(*left)[0, 1], -1, 1))
+    p = float(2 * scipy.stats.t.sf(abs(r) * np.sqrt((n - 3) / max(1 - r * r, 1e-300)), n - 3))
+    wide = scipy.stats.norm.ppf((1 + LEVEL) / 2) / np.sqrt(n - 4) if n > 4 else np.nan
+    low, high = np.tanh(np.arctanh(np.clip(r, -1 + 1e-15, 1 - 1e-15)) + np.array([-wide, wide]))
+    return {"r": r, "p": p, "low": float(low), "high": float(high), "n": n}
+
+
 def in_words(result: dict[str, float], of: str = "models") -> str:
     """A correlation as the text of a caption.
 

@@ -26,6 +26,7 @@ import pyarrow.parquet
 from tqdm import tqdm
 
 from probelib import files
+from probelib.answers import decide
 from probelib.errors import ProbeError
 
 SCORES = [
@@ -124,6 +125,21 @@ def generate(lm, prompts: pd.DataFrame, folder: Path, **options) -> pd.DataFrame
     from probelib.lm.version import SCORING
 
     return _collect(lm, _parts(lm, prompts, None, folder, "generate", options | {"scoring": SCORING}), compute)
+
+
+def answers(lm, prompts: pd.DataFrame, gold: pd.DataFrame, folder: Path) -> pd.DataFrame:
+    """``score`` of the right answers, and whether greedy decoding would write them: the column ``correct``.
+
+    prompts, gold   a frame of ``prompts``; ``prompts.gold``
+    ``.attrs["generated"]`` counts the prompts that teacher forcing did not decide (see ``answers.decide``): only these
+    go through a decoding loop.
+    """
+    rows = score(lm, prompts, gold, folder, end=True)
+    undecided = prompts[prompts["prompt"].isin(rows["prompt"][decide(rows).isna()])]
+    written = generate(lm, undecided, folder) if len(undecided) else None
+    rows["correct"] = decide(rows, written).astype(bool)
+    rows.attrs["generated"] = len(undecided)
+    return rows
 
 
 def _parts(lm, prompts, candidates, folder: Path, verb: str, options: dict) -> list[Part]:

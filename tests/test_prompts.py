@@ -2,7 +2,7 @@
 
 import pytest
 
-from probelib import prompts
+from probelib import facts, prompts
 from probelib.errors import ProbeError
 from probelib.facts import Facts, read_fktc
 from tests.facts.test_fktc import HAITI, HEADER, write
@@ -39,3 +39,18 @@ def test_the_gold_object_is_the_candidate(haiti):
 def test_a_role_that_is_not_there(haiti):
     with pytest.raises(ProbeError, match="no cloze template for P37; roles there: question"):
         prompts.framings(haiti, "cloze")
+
+
+def test_fact_checks_show_the_object_and_every_distractor(haiti):
+    own = facts.with_templates(haiti, facts.atlas(), ["statement"])
+    rows = prompts.checks(own)
+    assert len(rows) == 7 * (1 + 5) and rows["prompt"].is_unique
+    text = rows.set_index(["template", "context"])["text"]
+    assert text[1, "true"].startswith("Statement: ") and "French" in text[1, "true"]
+    assert text[1, "true"].endswith(". The statement is True or False?")
+    assert "Irish" in text[2, "false3"] and "French" not in text[2, "false3"]
+
+
+def test_every_frame_behind_the_object_when_the_full_grid_is_wanted(haiti):
+    assert (prompts.interference(haiti)["context"] == "positive").sum() == 1
+    assert (prompts.interference(haiti, full=True)["context"] == "positive").sum() == 2

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from probelib import ProbeError, stats
+from probelib import ProbeError, published, stats
 
 
 def test_wilson_by_hand():
@@ -100,3 +100,16 @@ def test_tau_and_auc_know_only_the_order(pairs):
     assert stats.kendall(x, y)["tau"] == pytest.approx(stats.kendall(3 * x + 1, y)["tau"], nan_ok=True)
     assert stats.kendall(x, y)["tau"] == pytest.approx(stats.kendall(y, x)["tau"], nan_ok=True)
     assert stats.auc(x, y > 0) == pytest.approx(1 - stats.auc(x, y <= 0), nan_ok=True)
+
+
+def test_partial_correlation_of_the_papers_table():
+    """MONITOR and accuracy given probs, from the printed table 4: -0.666, p = .025."""
+    rows = published.table("monitor/table4")
+    result = stats.partial(rows["MONITOR"], rows["avg_acc"], rows["probs"])
+    assert (result["r"], result["p"]) == (pytest.approx(-0.666, abs=1e-3), pytest.approx(0.025, abs=1e-3))
+    assert result["low"] < result["r"] < result["high"] and result["n"] == 12
+
+
+def test_partial_correlation_is_none_where_nothing_is_left():
+    assert np.isnan(stats.partial([1, 2, 3, 4], [1, 3, 2, 5], [2, 4, 6, 8])["r"])
+    assert np.isnan(stats.partial([1, 2, 3], [1, 3, 2], [2, 4, 7])["r"])

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from probelib.errors import ProbeError, unknown
 from probelib.facts.fktc import read_fktc
-from probelib.facts.model import Facts, choose, current, draw_distractors, keep, sample
+from probelib.facts.model import Facts, choose, current, draw_distractors, keep, sample, stand_in, with_templates
 from probelib.facts.shipped import atlas, read_panel
 
 __all__ = [
@@ -24,6 +24,8 @@ __all__ = [
     "read_fktc",
     "read_panel",
     "sample",
+    "stand_in",
+    "with_templates",
 ]
 
 PANEL_SIZE = 24  # facts a relation on the panel

@@ -111,6 +111,32 @@ def sample(facts: Facts, n_facts: int, seed: int = 0) -> Facts:
     return keep(facts, rank <= n_facts)
 
 
+def with_templates(facts: Facts, other: Facts, roles: Iterable[str]) -> Facts:
+    """``facts`` with the templates of ``other`` for relations and roles that have none of their own (FKTC has questions
+    only; the atlas also has sentences to complete and statements)."""
+    own = set(zip(facts.templates["relation"], facts.templates["role"], strict=True))
+    rows = other.templates
+    lent = rows[rows["relation"].isin(facts.relations["relation"]) & rows["role"].isin(list(roles))]
+    lent = lent[[pair not in own for pair in zip(lent["relation"], lent["role"], strict=True)]]
+    return replace(facts, templates=pd.concat([facts.templates, lent], ignore_index=True))
+
+
+def stand_in(facts: Facts, wanted: list[str]) -> tuple[list[str], str]:
+    """The relations of a table, where the data may lack some: the first others take their places.
+
+    returns  as many relations as wanted (fewer, where there are no others), and a sentence for the caption that says
+             which stand in for which ("" where none is missing)
+    """
+    there = facts.relations["relation"].tolist()
+    missing = [relation for relation in wanted if relation not in there]
+    others = [relation for relation in there if relation not in wanted]
+    places = dict(zip(missing, others, strict=False))
+    chosen = [places.get(relation, relation) for relation in wanted if relation in there or relation in places]
+    said = [f"{relation} (in the place of {lost})" for lost, relation in places.items()]
+    said += [f"nothing in the place of {lost}" for lost in missing if lost not in places]
+    return chosen, f"The data lack some of the paper's relations; shown: {', '.join(said)}." if said else ""
+
+
 def choose(facts: Facts, relations: list[str] | None) -> Facts:
     """The facts of the named relations (None: of all); an unknown relation is an error."""
     if relations is None:

@@ -116,3 +116,48 @@ def _chat(lm, prompt: str) -> str:
     return lm.tokenizer.apply_chat_template(
         [{"role": "user", "content": prompt}], tokenize=False, add_generation_prompt=True
     )
+
+
+def beam_steps(
+    lm, prompts: list[str], beams: int = 5, max_new_tokens: int = 15, watch: list[list[int]] | None = None
+) -> pd.DataFrame:
+    """What beam search looks at, step by step, in the running beam that leads (row 0 of the scores); one row a prompt.
+
+    watch     for each prompt the token ids whose probability is wanted, one a step; None: none
+
+    columns   prompt (index), text (of the best beam), ids, tokens, probability: the most probable token of each step, its
+              text (special tokens included), its probability; watched: the probabilities of ``watch``, for as many steps
+              as there are
+
+    The leading beam may change from step to step, and may be none of the texts that are returned: this is for measures
+    that were defined so. One prompt a call, so that a search ends where it would end alone.
+    """
+    rows = []
+    watch = watch or [[] for _ in prompts]
+    with torch.inference_mode():
+        for p, (ids, wanted) in enumerate(zip(lm.tokens.prompts(prompts), watch, strict=True)):
+            output = lm.model.generate(
+                input_ids=torch.tensor([ids], device=lm.device),
+                attention_mask=torch.ones(1, len(ids), dtype=torch.long, device=lm.device),
+                max_new_tokens=max_new_tokens,
+                num_beams=beams,
+                do_sample=False,
+                pad_token_id=lm.pad,
+                eos_token_id=lm.eos,
+                return_dict_in_generate=True,
+                output_scores=True,
+            )
+            leading = torch.stack([step[0] for step in output.scores]).float().softmax(-1).cpu()  # [steps, vocabulary]
+            probability, best = leading.max(-1)
+            shared = min(len(wanted), len(leading))
+            rows.append(
+                {
+                    "prompt": p,
+                    "text": lm.tokens.decode(output.sequences[0, 1 if lm.encoder_decoder else len(ids) :].tolist()),
+                    "ids": best.tolist(),
+                    "tokens": [lm.tokenizer.decode([token]) for token in best.tolist()],
+                    "probability": probability.double().numpy(),
+                    "watched": leading[range(shared), wanted[:shared]].double().numpy(),
+                }
+            )
+    return pd.DataFrame(rows)

@@ -47,6 +47,18 @@ class LM:
 
         return generate(self, prompts, **options)
 
+    def beam_steps(self, prompts, **options):
+        """See ``generation.beam_steps``."""
+        from probelib.lm.generation import beam_steps
+
+        return beam_steps(self, prompts, **options)
+
+    def integrated_gradients(self, prompt, **options):
+        """See ``gradients.integrated_gradients``."""
+        from probelib.lm.gradients import integrated_gradients
+
+        return integrated_gradients(self, prompt, **options)
+
     def hidden_states(self, texts, prefix="", layer=-1, soft_prompt=None):
         """See ``states.hidden_states``."""
         from probelib.lm.states import hidden_states

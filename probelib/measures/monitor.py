@@ -12,39 +12,46 @@ For every fact c with answer tokens l = 1..L:
 
 Where paper, released code and this file differ (spec b.3):
 
-====================  ============================  ==============================  =================================
-                      paper                         released eval.py                here (the argument that selects)
-====================  ============================  ==============================  =================================
-alphas                0.33 each                     1/3 each                        1/3 (``alphas``)
-root and mean         not said                      root per fact, then sum         the same (``average_first``)
-which facts count     "anchored"                    those anchored                  those anchored, with their share
-P(answer token)       on the object's tokens        on the model's own beam         on the object's tokens
-accuracy denominator  not said                      anchored facts                  all facts
-accuracy runs         R x M                         13                              R x M
-====================  ============================  ==============================  =================================
+======================  ============================  ==============================  =================================
+                        paper                         released eval.py                here (the argument that selects)
+======================  ============================  ==============================  =================================
+alphas                  0.33 each                     1/3 each                        1/3 (``alphas``)
+root and mean           not said                      root per fact, then sum         the same (``average_first``)
+which facts count       "anchored"                    anchored, case-sensitive        anchored, case folded (``answers.matches``)
+P(answer token)         on the object's tokens        on the model's own 5-beam       on the object's tokens
+                                                                                      (``released_anchors``: as released)
+PFD divided by          R                             7, whatever R is                R (``released_anchors``)
+accuracy denominator    not said                      anchored facts                  all facts (``among``)
+accuracy runs           R x M                         13                              R x M (``runs``)
+distractors             as drawn                      as drawn, right ones too        as drawn (``flaws`` finds the right ones)
+======================  ============================  ==============================  =================================
+
+The released script cannot finish on any file; "as released" is its algorithm with the crashes mended.
 """
 
 import numpy as np
 import pandas as pd
 
-from probelib.stats import bootstrap, percentile_interval
+from probelib.answers import matches
+from probelib.errors import ProbeError, unknown
+from probelib.facts.model import Facts, right_objects
+from probelib.stats import pearson, percentile_interval
 
 THIRDS = (1 / 3, 1 / 3, 1 / 3)
-ENDS = "\n.;!?,"  # an answer ends before the first of these
 
 
 def pfd(p: np.ndarray, f: np.ndarray) -> float:
-    """Prompt-framing distance (Eq. 1), in [0, 1]. p: [L], f: [R, L] probabilities.
+    """Prompt-framing degree (Eq. 1), in [0, 1]. p: [L], f: [R, L] probabilities; NaN without frames.
 
     >>> round(pfd(np.array([.9, .7]), np.array([[.8, .5], [.6, .6]])), 3)
     0.175
     """
-    return float(np.abs(p[None] - f).mean())
+    return float(np.abs(p[None] - f).mean()) if f.size else np.nan
 
 
 def ird(p: np.ndarray, n: np.ndarray) -> float:
-    """Interference-relevance distance (Eq. 2), in [0, 1]. p: [L], n: [M, L] probabilities; NaN without distractors."""
-    return float(np.abs(p[None] - n).mean()) if len(n) else np.nan
+    """Interference-relevance degree (Eq. 2), in [0, 1]. p: [L], n: [M, L] probabilities; NaN without distractors."""
+    return float(np.abs(p[None] - n).mean()) if n.size else np.nan
 
 
 def root(pfd, ird, alphas: tuple[float, float, float] = THIRDS):
@@ -88,18 +95,29 @@ def distances(anchors: pd.DataFrame, alphas: tuple[float, float, float] = THIRDS
     frame["pfd"] = [pfd(p, f) for p, f in zip(anchors["p"], anchors["f"], strict=True)]
     frame["ird"] = [ird(p, n) for p, n in zip(anchors["p"], anchors["n"], strict=True)]
     frame["root"] = root(frame["pfd"], frame["ird"], alphas)
-    frame["pbar"] = [float(p.mean()) for p in anchors["p"]]
+    frame["pbar"] = [float(p.mean()) if p.size else np.nan for p in anchors["p"]]
     return frame
 
 
-def anchored(distances: pd.DataFrame, scores: pd.DataFrame, correct: pd.Series, prompts: pd.DataFrame) -> pd.Series:
+def anchored(distances: pd.DataFrame, scores: pd.DataFrame, prompts: pd.DataFrame) -> pd.Series:
     """Which facts of ``distances`` are anchored: greedy decoding gives the gold object behind the positive context.
 
-    correct  one verdict a row of ``scores`` (``decide``)
+    scores  with the column ``correct``, as ``store.answers`` gives them
     """
-    context = scores["prompt"].map(dict(zip(prompts["prompt"], prompts["context"], strict=True)))
-    verdict = dict(zip(scores["fact"][context == "positive"], correct[context == "positive"].astype(bool), strict=True))
-    return distances["fact"].map(verdict)
+    rows = scores.merge(prompts[["prompt", "template", "context"]], on="prompt", validate="many_to_one")
+    rows = rows[(rows["context"] == "positive") & (rows["template"] == 1)]
+    return distances["fact"].map(dict(zip(rows["fact"], rows["correct"].astype(bool), strict=True)))
+
+
+def measure(scores: pd.DataFrame, prompts: pd.DataFrame, alphas: tuple[float, float, float] = THIRDS) -> pd.DataFrame:
+    """``distances`` of every fact, whether it is ``anchored``, and ``acc``: the share of the R x M runs that are right.
+
+    scores  with the column ``correct``, as ``store.answers`` gives them
+    """
+    table = distances(anchors(scores, prompts), alphas)
+    table["anchored"] = anchored(table, scores, prompts)
+    table["acc"] = table["fact"].map(verdicts(scores, prompts).mean(axis=1))
+    return table
 
 
 def monitor(distances: pd.DataFrame, average_first: bool = False, alphas: tuple[float, float, float] = THIRDS) -> float:
@@ -116,111 +134,321 @@ def monitor(distances: pd.DataFrame, average_first: bool = False, alphas: tuple[
     return float(distances["root"].sum(skipna=False) / total)
 
 
-def per_relation(distances: pd.DataFrame) -> pd.DataFrame:
-    """Per relation, over its anchored facts: ``MONITOR`` (NaN where none is), ``probs`` (mean pbar), ``coverage`` (share
-    of the facts that are anchored), ``n`` (facts). ``distances`` has the column ``anchored``."""
+def per_relation(distances: pd.DataFrame, times: int = 1000, seed: int = 0) -> pd.DataFrame:
+    """One row a relation.
+
+    MONITOR, low, high   over the anchored facts (NaN where none is), with a 95 % bootstrap interval over facts
+    probs                mean pbar of the anchored facts
+    coverage             share of the facts that are anchored
+    n, no_distractor     facts; those of them without a distractor, which have no IRD: left out of MONITOR, and counted
+    """
+    draws = resample({"": distances}, times=times, seed=seed)["MONITOR"][:, 0]  # [times, relations]
     rows = []
-    for relation, facts in distances.groupby("relation", sort=False):
-        counted = facts[facts["anchored"]]
+    for r, (relation, facts) in enumerate(distances.groupby("relation", sort=False)):
+        counted = _counted(facts)
+        low, high = percentile_interval(draws[:, r])
         rows.append(
             {
                 "relation": relation,
                 "MONITOR": monitor(counted),
+                "low": low,
+                "high": high,
                 "probs": counted["pbar"].mean(),
                 "coverage": facts["anchored"].mean(),
                 "n": len(facts),
+                "no_distractor": int(facts["ird"].isna().sum()),
             }
         )
     return pd.DataFrame(rows)
 
 
-def overall(distances: pd.DataFrame, times: int = 2000, seed: int = 0) -> dict[str, float]:
+def _counted(distances: pd.DataFrame) -> pd.DataFrame:
+    """The facts that enter MONITOR: anchored, and with both distances."""
+    return distances[distances["anchored"].astype(bool) & distances["root"].notna()]
+
+
+def overall(distances: pd.DataFrame, times: int = 1000, seed: int = 0) -> dict[str, float]:
     """A model's score: the unweighted mean of MONITOR over relations (spec b.2), with a 95 % bootstrap interval.
 
     Facts are drawn anew within each relation. ``silent`` counts the relations without any anchored fact: they have no
     MONITOR and are left out of the means, never taken as 0. ``coverage`` is the share of all facts that are anchored.
     """
-    table = per_relation(distances)
-    spoken = table["MONITOR"].notna()
-    draws = []
-    for _, facts in distances[distances["anchored"]].groupby("relation", sort=False):
-        top, bottom = facts["root"].to_numpy(), facts["pbar"].to_numpy()
-        draws.append(bootstrap(lambda i, t=top, b=bottom: t[i].sum(1) / b[i].sum(1), len(facts), times, seed))
-    low, high = percentile_interval(np.mean(draws, axis=0)) if draws else (np.nan, np.nan)
+    table = per_relation(distances, times=1, seed=seed)
+    draws = resample({"": distances}, times=times, seed=seed)["MONITOR"][:, 0]
+    low, high = percentile_interval(nanmean(draws))
     return {
         "MONITOR": table["MONITOR"].mean(),
         "low": low,
         "high": high,
         "probs": table["probs"].mean(),
         "coverage": float(distances["anchored"].mean()),
-        "silent": int((~spoken).sum()),
+        "silent": int(table["MONITOR"].isna().sum()),
     }
 
 
-def matches(answer: str, gold: str, done: bool = True) -> bool | None:
-    """Whether a generated answer is the gold object (exact match after extraction and case folding, spec b.5).
+def resample(
+    measured: dict[str, pd.DataFrame], grids: dict[str, pd.DataFrame] | None = None, times: int = 1000, seed: int = 0
+) -> dict[str, np.ndarray]:
+    """Bootstrap over facts: within each relation facts are drawn anew, the same ones for all models.
 
-    answer  what was generated, or its known beginning
-    done    whether generation ended there; if not, None means that the beginning does not decide it
-
-    >>> matches(" Paris. It lies", "Paris"), matches(" Parisian", "Paris"), matches(" Par", "Paris", done=False)
-    (True, False, None)
+    measured  model -> ``measure``: the same facts, in the same order, for every model
+    grids     model -> ``verdicts`` of a set of runs; None: none
+    returns   [times, models, relations] arrays: ``MONITOR`` (NaN where no fact drawn is anchored), and with ``grids``
+              ``avg`` and ``std`` of the accuracy over the runs, percent
     """
-    text, gold = answer.lstrip().casefold(), gold.strip().casefold()
-    if text.startswith(gold):
-        rest = text[len(gold) :]
-        if not rest.strip(" \t"):
-            return True if done or "\n" in rest else None
-        return rest.lstrip(" \t")[0] in ENDS
-    return False if done or not gold.startswith(text.rstrip()) else None
+    rng, first = np.random.default_rng(seed), next(iter(measured.values()))
+    result = {name: [] for name in (["MONITOR", "avg", "std"] if grids else ["MONITOR"])}
+    for relation, facts in first.groupby("relation", sort=False)["fact"]:
+        weight = rng.multinomial(len(facts), np.full(len(facts), 1 / len(facts)), size=times).astype(float)
+        scores, runs = [], []
+        for name, table in measured.items():
+            own = table[table["relation"] == relation]
+            if own["fact"].tolist() != facts.tolist():
+                raise ProbeError(f"{name} was asked other facts of {relation}: resample models on the same facts")
+            here = own.index.isin(_counted(own).index)
+            top, bottom = (weight @ np.where(here, own[column], 0.0) for column in ("root", "pbar"))
+            scores.append(np.divide(top, bottom, out=np.full(times, np.nan), where=bottom > 0))
+            if grids:
+                runs.append(_accuracies(weight, grids[name].reindex(facts).to_numpy(float)))
+        result["MONITOR"].append(scores)
+        if grids:
+            result["avg"].append([nanmean(run) for run in runs])
+            result["std"].append([_std(run) for run in runs])
+    return {name: np.array(values).transpose(2, 1, 0) for name, values in result.items()}
 
 
-def decide(scores: pd.DataFrame, generated: pd.DataFrame | None = None) -> pd.Series:
-    """Whether greedy decoding answers each row's prompt with its label: True, False, or None where it is not decided yet.
+def _accuracies(weight: np.ndarray, right: np.ndarray) -> np.ndarray:
+    """Accuracy of every run under every draw, percent: [times, runs] from weights [times, n] and verdicts [n, runs]."""
+    asked = weight @ np.isfinite(right)
+    hits = weight @ np.nan_to_num(right)
+    return 100 * np.divide(hits, asked, out=np.full_like(hits, np.nan), where=asked > 0)
 
-    Teacher forcing already shows how greedy decoding begins (``greedy_text``); the few prompts that this does not decide
-    (another way to cut the same answer into tokens, a blank after it) need ``generated`` text.
+
+def nanmean(values: np.ndarray) -> np.ndarray:
+    """Mean over the last axis, NaN values left out; NaN where all are (without numpy's warning)."""
+    there = np.isfinite(values)
+    return np.where(there.any(-1), np.nan_to_num(values).sum(-1) / np.maximum(there.sum(-1), 1), np.nan)
+
+
+def _std(values: np.ndarray) -> np.ndarray:
+    """Sample standard deviation (ddof = 1) over the last axis, NaN values left out."""
+    there = np.isfinite(values)
+    off = np.where(there, values - nanmean(values)[..., None], 0.0)
+    n = there.sum(-1)
+    return np.sqrt(np.divide((off**2).sum(-1), n - 1, out=np.full(n.shape, np.nan), where=n > 1))
+
+
+def correlation(x: pd.Series, y: pd.Series, drawn_x: np.ndarray, drawn_y: np.ndarray) -> dict[str, float]:
+    """Pearson's r over models and its two intervals: ``low``, ``high`` (Fisher's z: other models), and ``facts_low``,
+    ``facts_high`` (other facts: the percentiles of r over the draws of ``resample``, [times, models] each)."""
+    draws = np.array([pearson(a, b)["r"] for a, b in zip(drawn_x, drawn_y, strict=True)])
+    low, high = percentile_interval(draws)
+    return pearson(x, y) | {"facts_low": low, "facts_high": high}
+
+
+def subsets(anchors: pd.DataFrame, frames: list[int]) -> pd.DataFrame:
+    """The anchors as if only some frames had been asked (indices from 0; a fact with fewer frames keeps those it has)."""
+    return anchors.assign(f=[f[[j for j in frames if j < len(f)]] for f in anchors["f"]])
+
+
+GRID = {  # which contexts and frames a set of runs takes (spec b.3, 6)
+    "grid": lambda rows: _negative(rows),
+    "none+neg": lambda rows: _negative(rows) | (rows["context"] == "none"),
+    "full": lambda rows: rows["context"].notna(),
+    "released13": lambda rows: (rows["context"] == "none") | (rows["template"] == 1),
+    "none": lambda rows: rows["context"] == "none",
+    "base": lambda rows: (rows["context"] == "none") & (rows["template"] == 1),
+    "positive": lambda rows: (rows["context"] == "positive") & (rows["template"] == 1),
+    "negative": lambda rows: _negative(rows) & (rows["template"] == 1),
+}
+
+
+def _negative(rows: pd.DataFrame) -> pd.Series:
+    return rows["context"].str.startswith("negative")
+
+
+def verdicts(scores: pd.DataFrame, prompts: pd.DataFrame, runs: str = "grid") -> pd.DataFrame:
+    """Whether each fact is answered in each run: one row a fact, one column a (template, context); 1.0, 0.0, or NaN where
+    it was not asked (a fact with fewer distractors than others).
+
+    scores  with the column ``correct``
+    runs    "grid": R x M, every frame behind every distractor (section 4.3), or another of ``GRID``: "none+neg" R (M + 1),
+            "full" R (M + 2), "released13" (what eval.py runs: 7 + 1 + 5), "none" (R frames without context), "base"
+            (frame 1, no context), "positive", "negative" (frame 1 behind the object, behind each distractor)
     """
-    verdict = [
-        matches(text, label, done)
-        for text, label, done in zip(scores["greedy_text"], scores["label"], scores["greedy_done"], strict=True)
-    ]
-    if generated is not None:
-        text = dict(zip(generated["prompt"], generated["text"], strict=True))
-        verdict = [
-            matches(text[prompt], label) if v is None and prompt in text else v
-            for v, prompt, label in zip(verdict, scores["prompt"], scores["label"], strict=True)
-        ]
-    return pd.Series(verdict, index=scores.index, dtype=object)
+    if runs not in GRID:
+        raise unknown("set of runs", runs, GRID)
+    rows = scores[["fact", "prompt"]].assign(correct=scores["correct"].astype(float))
+    rows = rows.merge(prompts[["prompt", "template", "context"]], on="prompt", validate="many_to_one")
+    behind_own = rows.loc[rows["context"] == "positive", "template"].nunique()
+    if runs == "full" and behind_own < rows["template"].nunique():
+        raise ProbeError("runs='full' needs every frame behind the object: prompts.interference(facts, full=True)")
+    rows = rows[GRID[runs](rows)]
+    table = rows.pivot(index="fact", columns=["template", "context"], values="correct")
+    return table.reindex(scores["fact"].drop_duplicates().to_numpy()).sort_index(axis=1)
 
 
-def accuracy(scores: pd.DataFrame, correct: pd.Series, prompts: pd.DataFrame, runs: str = "grid") -> pd.DataFrame:
+def accuracy(scores: pd.DataFrame, prompts: pd.DataFrame, runs: str = "grid", among=None) -> pd.DataFrame:
     """Accuracy of every run, percent: ``relation``, ``template``, ``context``, ``accuracy``, ``n``.
 
-    A run asks all facts of a relation with one frame and one context. ``runs``: "grid" (R x M: every frame behind every
-    distractor, spec b.3, 6), "none" (R frames without context), "base" (frame 1, no context), "positive".
-    The denominator is all facts asked.
+    A run asks all facts of a relation with one frame and one context; ``runs`` as in ``verdicts``.
+
+    among   ids of the facts that make the denominator; None: all facts asked (the released script: the anchored ones)
     """
-    rows = scores[["relation", "prompt"]].assign(correct=correct.astype(bool).to_numpy())
-    rows = rows.merge(prompts[["prompt", "template", "context"]], on="prompt", validate="many_to_one")
-    chosen = {
-        "grid": rows["context"].str.startswith("negative"),
-        "none": rows["context"] == "none",
-        "base": (rows["context"] == "none") & (rows["template"] == 1),
-        "positive": rows["context"] == "positive",
-    }[runs]
-    table = (
-        rows[chosen]
-        .groupby(["relation", "template", "context"], sort=False)["correct"]
-        .agg(["mean", "size"])
-        .reset_index()
-    )
-    return table.assign(accuracy=100 * table["mean"], n=table["size"])[
-        ["relation", "template", "context", "accuracy", "n"]
-    ]
+    table = verdicts(scores, prompts, runs)
+    relation = scores.drop_duplicates("fact").set_index("fact")["relation"]
+    table = table if among is None else table[table.index.isin(list(among))]
+    rows = []
+    for name, facts in table.groupby(relation.reindex(table.index), sort=False):
+        asked = facts.notna().sum()
+        rows += [
+            (name, template, context, 100 * facts[template, context].mean(), int(n))
+            for (template, context), n in asked.items()
+            if n
+        ]
+    return pd.DataFrame(rows, columns=["relation", "template", "context", "accuracy", "n"])
 
 
 def summarize(runs: pd.DataFrame) -> pd.DataFrame:
-    """Per relation, over its runs: ``avg``, ``max``, ``min`` (percent), ``std`` (sample, ddof = 1, percentage points)."""
-    table = runs.groupby("relation", sort=False)["accuracy"].agg(["mean", "max", "min", "std"]).reset_index()
-    return table.rename(columns={"mean": "avg"})
+    """Per relation, over its runs: ``avg``, ``max``, ``min`` (percent), ``std`` (sample, ddof = 1, percentage points) and
+    ``std0`` (the same with ddof = 0)."""
+    groups = runs.groupby("relation", sort=False)["accuracy"]
+    table = groups.agg(["mean", "max", "min", "std"]).rename(columns={"mean": "avg"})
+    return table.assign(std0=groups.std(ddof=0)).reset_index()
+
+
+def checking(scores: pd.DataFrame, prompts: pd.DataFrame, generated: pd.DataFrame | None = None) -> pd.DataFrame:
+    """Fact checking (section 3.1): accuracy a run, percent: ``relation``, ``kind`` ("FC-pos": true statements, right if
+    judged True; "FC-neg": false ones), ``template``, ``accuracy`` (FC-neg: over facts and their distractors), ``n``.
+
+    scores     of the candidates "True" and "False" after every prompt of ``prompts.checks``: the more probable one is the
+               verdict; equal probabilities are no verdict, hence wrong
+    generated  decide by the first word of the generated text instead (the paper's way)
+    """
+    wide = scores.pivot(index="prompt", columns="candidate", values="logprob").reindex(prompts["prompt"])
+    says = np.sign(wide["True"] - wide["False"]).to_numpy()
+    if generated is not None:
+        first = generated.set_index("prompt")["text"].str.extract(r"(\w+)")[0].str.casefold().reindex(prompts["prompt"])
+        says = first.map({"true": 1.0, "false": -1.0}).fillna(0.0).to_numpy()
+    true = (prompts["context"] == "true").to_numpy()
+    rows = prompts[["relation", "template"]].assign(
+        kind=np.where(true, "FC-pos", "FC-neg"), right=says == np.where(true, 1, -1)
+    )
+    table = rows.groupby(["relation", "kind", "template"], sort=False)["right"].agg(["mean", "size"]).reset_index()
+    return table.assign(accuracy=100 * table["mean"], n=table["size"]).drop(columns=["mean", "size"])
+
+
+def flaws(facts: Facts) -> pd.DataFrame:
+    """What is known to be awkward about each fact (spec c.3), one row a fact; nothing is removed by it.
+
+    leaked            the object stands in the subject ("BMW 3 Series", BMW)
+    several           the subject has several right objects, so that exact match against one of them is too strict
+    right_distractor  contexts ("negative2", ...) whose distractor is a right object of the subject: a tuple
+    no_distractor     it has none, hence no IRD
+    frames, distinct  prompt frames of its relation; distinct ones
+    """
+    right, label = right_objects(facts), dict(zip(facts.entities["entity"], facts.entities["label"], strict=True))
+    offered = facts.distractors.groupby("fact")[["number", "object"]].apply(lambda d: list(d.itertuples(index=False)))
+    offered = offered.to_dict() if len(facts.distractors) else {}
+    frames = (
+        facts.templates[facts.templates["role"] == "question"].groupby("relation")["template"].agg(["size", "nunique"])
+    )
+    rows = []
+    for fact, relation, subject, obj in facts.facts[["fact", "relation", "subject", "object"]].itertuples(index=False):
+        own = right[relation, subject]
+        rows.append(
+            {
+                "fact": fact,
+                "relation": relation,
+                "leaked": label[obj].casefold() in label[subject].casefold(),
+                "several": len(own) > 1,
+                "right_distractor": tuple(f"negative{n}" for n, o in offered.get(fact, ()) if o in own),
+                "no_distractor": not offered.get(fact),
+                "frames": int(frames["size"].get(relation, 0)),
+                "distinct": int(frames["nunique"].get(relation, 0)),
+            }
+        )
+    return pd.DataFrame(rows)
+
+
+def without_right_distractors(scores: pd.DataFrame, flaws: pd.DataFrame, prompts: pd.DataFrame) -> pd.DataFrame:
+    """The scores without those behind a distractor that is itself a right answer."""
+    context = scores["prompt"].map(dict(zip(prompts["prompt"], prompts["context"], strict=True)))
+    out = dict(zip(flaws["fact"], flaws["right_distractor"], strict=True))
+    return scores[[c not in out[f] for f, c in zip(scores["fact"], context, strict=True)]]
+
+
+def like_pair(table: pd.DataFrame, within: float = 5.0) -> tuple[str, str] | None:
+    """The two models of section 5.2.3: close in average accuracy, far in MONITOR; the more reliable one first.
+
+    table   ``model``, ``MONITOR``, ``avg acc`` (percent)
+    within  accuracy points; of the pairs that close the one farthest apart in MONITOR, else the closest pair
+    returns None where fewer than two models have a MONITOR
+    """
+    rows = table.dropna(subset=["MONITOR", "avg acc"]).sort_values("MONITOR").to_dict("records")
+    pairs = [(a, b) for i, a in enumerate(rows) for b in rows[i + 1 :]]
+    if not pairs:
+        return None
+    apart = lambda pair: abs(pair[0]["avg acc"] - pair[1]["avg acc"])
+    close = [pair for pair in pairs if apart(pair) <= within]
+    best = max(close, key=lambda pair: pair[1]["MONITOR"] - pair[0]["MONITOR"]) if close else min(pairs, key=apart)
+    return best[0]["model"], best[1]["model"]
+
+
+# As released: no teacher forcing, the model's own five beams (spec b.5a)
+
+
+def released_length(tokens: list[str]) -> int:
+    """How many steps of a beam search count, from the most probable token of each step (row 0).
+
+    A final end token or full stop does not count, nor a full stop before it; from the first line break or ``</s>`` on
+    (the very first step excepted) nothing counts.
+
+    >>> released_length([" French", ".", "</s>"]), released_length([" New", " York", "\n", "What"])
+    (1, 2)
+    """
+    length = len(tokens)
+    if length and tokens[-1] in ("</s>", " </s>", "."):
+        length -= 1
+    if len(tokens) > 1 and tokens[-2] == ".":
+        length -= 1
+    stops = [k for k, token in enumerate(tokens) if k > 0 and token in ("\n", "</s>")]
+    return max(0, min([length, *stops]))
+
+
+def released_anchors(runs: pd.DataFrame, prompts: pd.DataFrame, gold: pd.DataFrame, divisor: int | None = None):
+    """The anchors of eval.py, with the columns of ``anchors`` and ``anchored``.
+
+    runs      ``lm.beam_steps`` of R + 1 + M prompts a fact; ``watched`` holds, step by step, the probability of the token
+              that is the most probable one at this step of the fact's positive run
+    gold      ``prompts.gold``
+    divisor   what PFD divides by: None: the number of frames; 7 is the constant of the script, whatever R is: missing
+              frames count as distance 0
+
+    A foreign run that ends earlier than the primary one has probability 0 from there on. A fact that is not anchored, or of
+    whose answer nothing is left, keeps NaN distances.
+    """
+    rows = runs.merge(prompts[["prompt", "fact", "relation", "template", "context"]], on="prompt")
+    label = dict(zip(gold["fact"], gold["label"], strict=True))
+    result = []
+    for fact, group in rows.groupby("fact", sort=False):
+        primary = group[group["context"] == "positive"].iloc[0]
+        length = released_length(primary["tokens"])
+        p = np.asarray(primary["probability"], dtype=float)[:length]
+        foreign = group[group["context"] != "positive"].sort_values(["template", "context"])
+        values = np.array([_padded(row, length) for row in foreign.itertuples()]).reshape(len(foreign), length)
+        framing = (foreign["context"] == "none").to_numpy()
+        f = values[framing]
+        if divisor is not None:
+            f = np.concatenate([f, np.repeat(p[None], max(0, divisor - len(f)), axis=0)])
+        ok = length > 0 and matches(primary["text"], label[fact], how="released")
+        result.append(
+            {"fact": fact, "relation": group["relation"].iloc[0], "p": p, "f": f, "n": values[~framing], "anchored": ok}
+        )
+    return pd.DataFrame(result)
+
+
+def _padded(run, length: int) -> np.ndarray:
+    """A foreign run's values over the steps of the primary one: cut, or filled with 0."""
+    values = np.asarray(run.watched, dtype=float)[: min(length, released_length(run.tokens))]
+    return np.concatenate([values, np.zeros(length - len(values))])

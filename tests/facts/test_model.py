@@ -1,5 +1,7 @@
 """The data model: selections, distractors, validation; the shipped atlas."""
 
+from dataclasses import replace
+
 import pandas as pd
 import pytest
 from hypothesis import given, settings
@@ -207,3 +209,21 @@ def test_a_lab_brings_its_own_triples(tmp_path):
         and (mine.distractors.groupby("fact").size() == 5).all()
         and check.wrong_distractors(mine) == 0
     )
+
+
+def test_relations_that_the_data_lack_get_stand_ins_and_a_sentence():
+    atlas = facts.load(n_facts=1, relations=["P17", "P30", "P37"])
+    assert facts.stand_in(atlas, ["P17", "P37"]) == (["P17", "P37"], "")
+    chosen, said = facts.stand_in(atlas, ["P17", "P1"])
+    assert chosen == ["P17", "P30"] and "P30 (in the place of P1)" in said
+    chosen, said = facts.stand_in(atlas, ["P1", "P2", "P3", "P4"])
+    assert chosen == ["P17", "P30", "P37"] and "nothing in the place of P4" in said
+
+
+def test_lent_templates_never_replace_own_ones():
+    atlas = facts.load(n_facts=1, relations=["P17", "P30"])
+    plain = replace(atlas, templates=atlas.templates[atlas.templates["role"] == "question"].reset_index(drop=True))
+    lent = facts.with_templates(plain, facts.atlas(), ["question", "cloze"])
+    assert lent.templates.groupby(["relation", "role"]).size().to_dict() == {
+        (relation, role): 7 for relation in ("P17", "P30") for role in ("cloze", "question")
+    }

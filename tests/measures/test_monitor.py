@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from probelib import published
+from probelib import facts, published
+from probelib.errors import ProbeError
 from probelib.measures import monitor
 from probelib.stats import pearson
 
@@ -153,7 +154,7 @@ def test_anchors_take_frame_one_behind_contexts_and_all_frames_without():
     for name in "pfn":
         assert anchors[name] == pytest.approx(np.array(A[name]), abs=1e-6)
     rows = monitor.distances(monitor.anchors(scores, prompts))
-    assert monitor.anchored(rows, scores, scores["correct"], prompts).tolist() == [True]
+    assert monitor.anchored(rows, scores, prompts).tolist() == [True]
 
 
 def test_the_grid_has_every_frame_behind_every_distractor():
@@ -164,7 +165,7 @@ def test_the_grid_has_every_frame_behind_every_distractor():
         for c, ok in (("none", True), ("positive", True), ("negative1", f == "a"), ("negative2", t == 2))
     ]
     scores, prompts = scored(rows)
-    grid = monitor.accuracy(scores, scores["correct"], prompts)
+    grid = monitor.accuracy(scores, prompts)
     assert grid[["template", "context", "accuracy", "n"]].values.tolist() == [
         [1, "negative1", 50.0, 2],
         [1, "negative2", 0.0, 2],
@@ -175,44 +176,187 @@ def test_the_grid_has_every_frame_behind_every_distractor():
     assert summary[["avg", "max", "min"]].tolist() == [50, 100, 0] and summary["std"] == pytest.approx(
         np.std([50, 0, 50, 100], ddof=1)
     )
-    assert len(monitor.accuracy(scores, scores["correct"], prompts, "none")) == 2
-    assert monitor.accuracy(scores, scores["correct"], prompts, "base")["accuracy"].tolist() == [100]
+    assert len(monitor.accuracy(scores, prompts, "none")) == 2
+    assert monitor.accuracy(scores, prompts, "base")["accuracy"].tolist() == [100]
+
+
+def test_which_runs_make_an_accuracy():
+    """2 frames, 2 distractors: R M = 4, R (M + 1) = 6, R + 1 + M = 5; R (M + 2) needs contexts that were not asked."""
+    contexts = {1: ("none", "positive", "negative1", "negative2"), 2: ("none", "negative1", "negative2")}
+    scores, prompts = scored([("a", t, c, [0.5], True) for t, cs in contexts.items() for c in cs])
+    sizes = {runs: len(monitor.accuracy(scores, prompts, runs)) for runs in monitor.GRID if runs != "full"}
+    assert sizes == {"grid": 4, "none+neg": 6, "released13": 5, "none": 2, "base": 1, "positive": 1, "negative": 2}
+    with pytest.raises(ProbeError, match="full=True"):
+        monitor.accuracy(scores, prompts, "full")
+    with pytest.raises(ProbeError, match="gird.*grid"):
+        monitor.accuracy(scores, prompts, "gird")
+    more, asked = scored([("a", t, c, [0.5], True) for t in (1, 2) for c in contexts[1]])
+    assert len(monitor.accuracy(more, asked, "full")) == 8
+
+
+def test_the_released_denominator_is_the_anchored_facts():
+    scores, prompts = scored([(f, 1, "negative1", [0.5], f == "a") for f in "abcd"])
+    assert monitor.accuracy(scores, prompts)["accuracy"].tolist() == [25]
+    assert monitor.accuracy(scores, prompts, among=["a", "b"])[["accuracy", "n"]].values.tolist() == [[50, 2]]
+
+
+def test_a_fact_with_fewer_distractors_is_not_asked_and_not_wrong():
+    scores, prompts = scored(
+        [("a", 1, "negative1", [0.5], True), ("a", 1, "negative2", [0.5], False), ("b", 1, "negative1", [0.5], True)]
+    )
+    assert monitor.verdicts(scores, prompts).loc["b"].isna().tolist() == [False, True]
+    assert monitor.accuracy(scores, prompts)[["accuracy", "n"]].values.tolist() == [[100, 2], [0, 1]]
+
+
+def test_facts_without_distractors_are_left_out_and_counted():
+    lonely = {"p": [0.5], "f": [[0.4]], "n": np.empty((0, 1))}
+    row = monitor.per_relation(table(A, B, lonely), times=20).iloc[0]
+    assert row["MONITOR"] == pytest.approx(0.4668289, abs=1e-7) and row["no_distractor"] == 1 and row["n"] == 3
+
+
+# Intervals
+
+
+def test_resampling_draws_the_same_facts_for_all_models():
+    rows = table(A, B, B, A)
+    grid = pd.DataFrame({(1, "negative1"): [1.0, 0, 0, 1], (2, "negative1"): [1.0, 0, 0, 1]}, index=rows["fact"])
+    draws = monitor.resample({"x": rows, "y": rows}, {"x": grid, "y": 1 - grid}, times=200)
+    assert draws["MONITOR"].shape == draws["avg"].shape == (200, 2, 1)
+    assert (draws["MONITOR"][:, 0] == draws["MONITOR"][:, 1]).all()
+    assert draws["avg"].sum(1) == pytest.approx(100) and draws["std"] == pytest.approx(0, abs=1e-5)
+    assert draws["MONITOR"].min() >= 0.438 - 1e-3 and draws["MONITOR"].max() <= 0.5131 + 1e-3  # A alone, B alone
+    assert draws["MONITOR"].mean() == pytest.approx(monitor.monitor(rows), abs=0.01)
+
+
+def test_models_on_other_facts_cannot_be_resampled_together():
+    with pytest.raises(ProbeError, match="y was asked other facts of P1"):
+        monitor.resample({"x": table(A, B), "y": table(A)}, times=2)
+
+
+def test_no_anchored_fact_among_those_drawn_is_no_score():
+    rows = table(A, B).assign(anchored=[True, False])
+    draws = monitor.resample({"x": rows}, times=100)["MONITOR"]
+    assert 0 < np.isnan(draws).mean() < 1 and np.nanmin(draws) == np.nanmax(draws)
+
+
+def test_a_correlation_has_an_interval_over_models_and_one_over_facts():
+    x, y = np.array([1.0, 2, 3, 4]), np.array([4.0, 3, 2, 1.5])
+    drawn = x + np.random.default_rng(0).normal(0, 0.3, (50, 4))
+    r = monitor.correlation(x, y, drawn, np.tile(y, (50, 1)))
+    assert r["r"] == pytest.approx(pearson(x, y)["r"]) and r["facts_low"] < r["r"] + 0.05 and r["facts_high"] < 0
+
+
+def test_fewer_frames():
+    frame = pd.DataFrame([{"fact": "a", "relation": "P1", **{k: np.array(v) for k, v in A.items()}}])
+    assert monitor.distances(monitor.subsets(frame, [0]))["pfd"][0] == pytest.approx(0.15)
+    assert monitor.distances(monitor.subsets(frame, [1, 5]))["pfd"][0] == pytest.approx(0.2)
+
+
+# Fact checking, flaws, pairs
+
+
+def checked(verdicts):
+    prompts = pd.DataFrame(
+        [(f"{i}", "P1", 1, context) for i, (context, _, _) in enumerate(verdicts)],
+        columns=["prompt", "relation", "template", "context"],
+    )
+    scores = pd.DataFrame(
+        [(f"{i}", c, v) for i, (_, t, f) in enumerate(verdicts) for c, v in (("True", t), ("False", f))],
+        columns=["prompt", "candidate", "logprob"],
+    )
+    return scores, prompts
+
+
+def test_fact_checking_by_score_and_by_word():
+    scores, prompts = checked([("true", -1, -2), ("false1", -1, -2), ("false2", -3, -2), ("false3", -2, -2)])
+    table = monitor.checking(scores, prompts).set_index("kind")
+    assert table["accuracy"].to_dict() == {"FC-pos": 100, "FC-neg": pytest.approx(100 / 3)}  # a tie is no verdict
+    assert table["n"].to_dict() == {"FC-pos": 1, "FC-neg": 3}
+    said = pd.DataFrame({"prompt": ["0", "1", "2", "3"], "text": [" Perhaps", " False.", "\nfalse", " True"]})
+    by_word = monitor.checking(scores, prompts, said).set_index("kind")["accuracy"]
+    assert by_word.to_dict() == {"FC-pos": 0, "FC-neg": pytest.approx(200 / 3)}
+
+
+def test_flaws_of_the_real_files(fktc):
+    """The counts of the manifest for P176: 791 leaked objects, nine surplus lines; P264 has six frames, P101 a twin."""
+    rows = monitor.flaws(facts.read_fktc(fktc, ["P176", "P264", "P101"]))
+    of = {relation: group for relation, group in rows.groupby("relation")}
+    assert of["P264"]["frames"].iloc[0] == 6 and of["P101"][["frames", "distinct"]].iloc[0].tolist() == [7, 6]
+    assert of["P101"]["several"].sum() == 66 and (of["P101"]["right_distractor"].str.len() > 0).sum() == 4
+    assert of["P176"]["leaked"].sum() == 791 and not rows["no_distractor"].any()
+
+
+def test_scores_behind_a_right_distractor_can_be_left_out():
+    scores, prompts = scored([("a", 1, "negative1", [0.5], True), ("a", 1, "negative2", [0.5], True)])
+    flawed = pd.DataFrame({"fact": ["a"], "right_distractor": [("negative2",)]})
+    assert monitor.without_right_distractors(scores, flawed, prompts)["prompt"].tolist() == ["a|1|negative1"]
+
+
+def test_the_pair_of_section_5_2_3():
+    printed = published.table("monitor/table5").query("relation == 'P37'")
+    rows = printed.rename(columns={"avg_acc": "avg acc", "model": "m"}).assign(model=printed["model_key"])
+    assert monitor.like_pair(rows, within=0.2) == ("vicuna-7b", "bloomz-3b")  # the paper's own pair
+    assert monitor.like_pair(rows.iloc[:1]) is None
+    assert monitor.like_pair(rows, within=0) == ("vicuna-7b", "bloomz-3b")  # none so close: the closest
+
+
+# As released
 
 
 @pytest.mark.parametrize(
-    ("answer", "done", "verdict"),
+    ("tokens", "length"),
     [
-        (" Paris.", False, True),
-        (" paris, of course", False, True),
-        ("\nParis\n", False, True),
-        (" Paris", True, True),
-        (" Paris", False, None),
-        (" Par", False, None),
-        ("", False, None),
-        (" P", True, False),
-        (" Parisian", False, False),
-        (" Paris Hilton", True, False),
-        (" Rome", False, False),
-        ("", True, False),
-        (" in Paris", False, False),
+        ([" French"], 1),
+        ([" French", "."], 1),
+        ([" French", ".", "</s>"], 1),
+        ([" French", "</s>"], 1),
+        ([" French", "\n", " What"], 1),
+        (["\n", " French", "\n"], 2),  # the first step is never looked at
+        ([".", "."], 0),
+        ([".", "</s>"], 0),
+        ([], 0),
     ],
 )
-def test_what_counts_as_the_right_answer(answer, done, verdict):
-    assert monitor.matches(answer, "Paris", done) is verdict
+def test_steps_that_count_as_released(tokens, length):
+    assert monitor.released_length(tokens) == length
 
 
-def test_an_answer_with_a_full_stop_in_it():
-    assert monitor.matches(" Washington, D.C. is", "Washington, D.C.", False) is False
-    assert monitor.matches(" Washington, D.C.\n", "Washington, D.C.", False) is True
+def beams(positive, *foreign):
+    """``beam_steps`` rows of one fact: (template, context, tokens, values) for each foreign run."""
+    first = {"prompt": "p", "text": positive[2], "tokens": positive[0], "probability": positive[1], "watched": []}
+    rest = [
+        {"prompt": f"q{i}", "text": "", "tokens": tokens, "probability": [], "watched": values}
+        for i, (_, _, tokens, values) in enumerate(foreign)
+    ]
+    prompts = [("p", 1, "positive")] + [(f"q{i}", t, c) for i, (t, c, _, _) in enumerate(foreign)]
+    prompts = pd.DataFrame(prompts, columns=["prompt", "template", "context"]).assign(fact="a", relation="P1")
+    return pd.DataFrame([first, *rest]), prompts, pd.DataFrame({"fact": ["a"], "label": ["New York"]})
 
 
-def test_generated_text_decides_what_teacher_forcing_leaves_open():
-    scores = pd.DataFrame(
-        {"prompt": ["a", "b", "c"], "label": "Paris", "greedy_text": [" Par", " Rome", " Par"], "greedy_done": False}
+def test_released_runs_are_padded_with_zero():
+    """h.1: primary [.9, .8] against a one-step run [.6] gives (.3 + .8) / 2 = .55."""
+    runs = beams(
+        ([" New", " York"], [0.9, 0.8], " New York"),
+        (1, "none", [" Rome"], [0.6]),
+        (1, "negative1", [" New", " York", "."], [0.9, 0.8, 0.9]),
     )
-    generated = pd.DataFrame({"prompt": ["a"], "text": [" Paris. And"]})
-    assert monitor.decide(scores).tolist() == [None, False, None]
-    assert monitor.decide(scores, generated).tolist() == [True, False, None]
+    anchors = monitor.released_anchors(*runs)
+    rows = monitor.distances(anchors)
+    assert rows["pfd"][0] == pytest.approx(0.55) and rows["ird"][0] == 0 and anchors["anchored"].tolist() == [True]
+
+
+def test_released_pfd_divides_by_seven_whatever_the_frames():
+    """h.5: distances that sum to 1.2 over 6 frames: .2, and as the script divides .1714."""
+    foreign = [(j, "none", [" York"], [0.7]) for j in range(1, 7)]
+    runs = beams(([" York"], [0.9], " New York"), *foreign, (1, "negative1", [" York"], [0.9]))
+    assert monitor.distances(monitor.released_anchors(*runs))["pfd"][0] == pytest.approx(0.2)
+    assert monitor.distances(monitor.released_anchors(*runs, divisor=7))["pfd"][0] == pytest.approx(1.2 / 7)
+
+
+def test_released_answer_of_which_nothing_is_left_is_not_anchored():
+    runs = beams(([".", "</s>"], [0.9, 0.9], "."), (1, "none", [" a"], [0.1]), (1, "negative1", [" a"], [0.1]))
+    anchors = monitor.released_anchors(*runs)
+    assert anchors["anchored"].tolist() == [False] and monitor.distances(anchors)["pfd"].isna().all()
 
 
 def test_published_correlations_come_out_of_the_published_tables():

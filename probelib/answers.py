@@ -1,0 +1,74 @@
+"""Is a generated text the right answer? (MONITOR, appendix A; other papers' matching is one of the ways below.)"""
+
+import pandas as pd
+
+from probelib.errors import unknown
+
+ENDS = "\n.;!?,"  # an answer ends before the first of these
+RELEASED = [".</s>", ".\n", ".", ";", "!", ",", "?", "\n", "</s>", "<pad>"]  # what eval.py deletes, wherever it stands
+WAYS = ("exact", "prefix", "contains", "released")
+
+
+def extract(text: str) -> str:
+    """The answer in a generated text: stripped, and cut before the first line break or ``. ; ! ? ,``.
+
+    >>> extract("\\n Paris. It lies on the Seine")
+    'Paris'
+    """
+    text = text.lstrip()
+    return text[: min((at for end in ENDS if (at := text.find(end)) >= 0), default=len(text))].strip()
+
+
+def matches(answer: str, gold: str, done: bool = True, how: str = "exact") -> bool | None:
+    """Whether a generated answer is the gold object (case folded).
+
+    answer  what was generated, or its known beginning
+    done    whether generation ended there; if not, None means that the beginning does not decide it (``how="exact"``)
+    how     "exact": the gold object, then one of ``. ; ! ? ,``, a line break or the end (a gold object may hold a full stop)
+            "prefix": it begins with the gold object, at the end of a word; "contains": the gold object stands anywhere in it
+            "released": all of it, with punctuation deleted anywhere, is the gold object in the same case (MONITOR's eval.py)
+
+    >>> matches(" Paris. It lies", "Paris"), matches(" Parisian", "Paris"), matches(" Par", "Paris", done=False)
+    (True, False, None)
+    """
+    if how == "exact":
+        return _exactly(answer, gold, done)
+    text, right = answer.strip().casefold(), gold.strip().casefold()
+    if how == "prefix":
+        return text.startswith(right) and not text[len(right) : len(right) + 1].isalnum()
+    if how == "contains":
+        return right in text
+    if how == "released":
+        for mark in RELEASED:
+            answer = answer.replace(mark, "")
+        return answer.strip() == gold.strip()
+    raise unknown("how", how, WAYS)
+
+
+def _exactly(answer: str, gold: str, done: bool) -> bool | None:
+    text, gold = answer.lstrip().casefold(), gold.strip().casefold()
+    if text.startswith(gold):
+        rest = text[len(gold) :]
+        if not rest.strip(" \t"):
+            return True if done or "\n" in rest else None
+        return rest.lstrip(" \t")[0] in ENDS
+    return False if done or not gold.startswith(text.rstrip()) else None
+
+
+def decide(scores: pd.DataFrame, generated: pd.DataFrame | None = None) -> pd.Series:
+    """Whether greedy decoding answers each row's prompt with its label: True, False, or None where it is not decided yet.
+
+    Teacher forcing already shows how greedy decoding begins (``greedy_text``); the few prompts that this does not decide
+    (another way to cut the same answer into tokens, a blank after it) need ``generated`` text.
+    """
+    verdict = [
+        matches(text, label, done)
+        for text, label, done in zip(scores["greedy_text"], scores["label"], scores["greedy_done"], strict=True)
+    ]
+    if generated is not None:
+        text = dict(zip(generated["prompt"], generated["text"], strict=True))
+        verdict = [
+            matches(text[prompt], label) if v is None and prompt in text else v
+            for v, prompt, label in zip(verdict, scores["prompt"], scores["label"], strict=True)
+        ]
+    return pd.Series(verdict, index=scores.index, dtype=object)

@@ -1,0 +1,73 @@
+"""Which generated texts count as the right answer."""
+
+import pandas as pd
+import pytest
+
+from probelib import answers
+from probelib.errors import ProbeError
+
+
+@pytest.mark.parametrize(
+    ("answer", "done", "verdict"),
+    [
+        (" Paris.", False, True),
+        (" paris, of course", False, True),
+        ("\nParis\n", False, True),
+        (" Paris", True, True),
+        (" Paris", False, None),
+        (" Par", False, None),
+        ("", False, None),
+        (" P", True, False),
+        (" Parisian", False, False),
+        (" Paris Hilton", True, False),
+        (" Rome", False, False),
+        ("", True, False),
+        (" in Paris", False, False),
+    ],
+)
+def test_what_counts_as_the_right_answer(answer, done, verdict):
+    assert answers.matches(answer, "Paris", done) is verdict
+
+
+def test_an_answer_with_a_full_stop_in_it():
+    assert answers.matches(" Washington, D.C. is", "Washington, D.C.", False) is False
+    assert answers.matches(" Washington, D.C.\n", "Washington, D.C.", False) is True
+
+
+def test_generated_text_decides_what_teacher_forcing_leaves_open():
+    scores = pd.DataFrame(
+        {"prompt": ["a", "b", "c"], "label": "Paris", "greedy_text": [" Par", " Rome", " Par"], "greedy_done": False}
+    )
+    generated = pd.DataFrame({"prompt": ["a"], "text": [" Paris. And"]})
+    assert answers.decide(scores).tolist() == [None, False, None]
+    assert answers.decide(scores, generated).tolist() == [True, False, None]
+
+
+@pytest.mark.parametrize(
+    ("text", "exact", "prefix", "contains", "released"),
+    [
+        (" Paris.", True, True, True, True),
+        (" paris", True, True, True, False),  # the script minds the case
+        (" Paris is a city", False, True, True, False),
+        (" Parisian", False, False, True, False),
+        ("It is Paris.", False, False, True, False),
+        (" Paris. It lies", True, True, True, False),  # the script does not cut
+        (" Pa.ris!", False, False, False, True),  # and deletes punctuation wherever it stands
+    ],
+)
+def test_four_ways_to_match(text, exact, prefix, contains, released):
+    found = [answers.matches(text, "Paris", how=how) for how in answers.WAYS]
+    assert found == [exact, prefix, contains, released]
+
+
+def test_an_unknown_way_is_named():
+    with pytest.raises(ProbeError, match="exakt.*exact"):
+        answers.matches("Paris", "Paris", how="exakt")
+
+
+@pytest.mark.parametrize(
+    ("text", "answer"),
+    [("\n Paris. It", "Paris"), (" New York, USA", "New York"), ("  ", ""), (" Paris\nLyon", "Paris"), (".", "")],
+)
+def test_an_answer_is_cut_at_the_first_stop(text, answer):
+    assert answers.extract(text) == answer
