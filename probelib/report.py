@@ -58,6 +58,35 @@ def size_axis(axis, sizes) -> None:
     axis.set_xlabel("parameters without embeddings")
 
 
+def spread(values, gap: float) -> np.ndarray:
+    """Positions as near to ``values`` as can be, at least ``gap`` apart: labels that would overlap.
+
+    >>> spread([1.0, 1.0, 3.0], 0.5).tolist()
+    [0.75, 1.25, 3.0]
+    """
+    values = np.asarray(values, dtype=float)
+    order = np.argsort(values, kind="stable")
+    groups = []  # [mean of the wanted positions, number] of labels that touch
+    for value in values[order]:
+        groups.append([value, 1])
+        while len(groups) > 1 and groups[-1][0] - groups[-2][0] < gap * (groups[-1][1] + groups[-2][1]) / 2:
+            (m, n), (last, k) = groups[-2], groups.pop()
+            groups[-1] = [(m * n + last * k) / (n + k), n + k]
+    placed = np.empty(len(values))
+    placed[order] = [m + gap * (i - (n - 1) / 2) for m, n in groups for i in range(n)]
+    return placed
+
+
+def lines(axis, rows, title: str, split: float = 0.72) -> None:
+    """A panel of text: a line a row (text, answer, right): right answers have a tick, wrong ones a cross, None neither."""
+    axis.set(title=title, xlim=(0, 1), ylim=(len(rows), 0))
+    axis.axis("off")
+    for y, (text, answer, right) in enumerate(rows):
+        mark, colour = {True: ("\u2713 ", "#00694c"), False: ("\u2717 ", "#a83800"), None: ("", "0.3")}[right]
+        axis.text(0, y + 0.5, text, va="center", fontsize=7.5, wrap=False)
+        axis.text(split, y + 0.5, mark + answer, va="center", fontsize=7.5, color=colour, weight="bold")
+
+
 def family(name: str) -> str:
     """What stands before the size in a model's name: its family.
 

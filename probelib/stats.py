@@ -86,6 +86,37 @@ def percentile_interval(values: np.ndarray) -> tuple[float, float]:
     return float(low), float(high)
 
 
+def mean_interval(values, times: int = 2000, seed: int = 0) -> tuple[float, float]:
+    """The 95 % bootstrap interval of a mean over units (facts), NaN values left out; (NaN, NaN) without any."""
+    values = np.asarray(values, dtype=float)
+    values = values[np.isfinite(values)]
+    return percentile_interval(bootstrap(lambda i: values[i].mean(1), len(values), times, seed))
+
+
+def pearson_rows(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """Pearson's r of each row of x [times, n] with the same row of y: [times]. As in ``pearson``, pairs with a NaN are left
+    out, and fewer than 3 pairs or a constant give NaN."""
+    both = np.isfinite(x) & np.isfinite(y)
+    n = both.sum(1)
+    x, y = (np.where(both, v, 0.0) for v in (x, y))
+    x, y = (np.where(both, v - (v.sum(1) / np.maximum(n, 1))[:, None], 0.0) for v in (x, y))
+    spread = np.sqrt((x**2).sum(1) * (y**2).sum(1))
+    return np.divide((x * y).sum(1), spread, out=np.full(len(n), np.nan), where=(n >= 3) & (spread > 1e-12))
+
+
+def holm(p) -> np.ndarray:
+    """Holm's adjustment of several p-values; a NaN stays NaN and is no test.
+
+    >>> holm([0.01, 0.04, 0.03]).round(2).tolist()
+    [0.03, 0.06, 0.06]
+    """
+    p = np.asarray(p, dtype=float)
+    order = np.argsort(p)[: int(np.isfinite(p).sum())]  # NaN values come last
+    adjusted = np.full(len(p), np.nan)
+    adjusted[order] = np.minimum(1, np.maximum.accumulate(p[order] * np.arange(len(order), 0, -1)))
+    return adjusted
+
+
 def mcnemar(first, second) -> dict[str, float]:
     """McNemar's exact test of two verdicts on the same facts: ``lost`` (right, then wrong), ``gained``, ``p``, ``n``.
 

@@ -35,7 +35,7 @@ import pandas as pd
 from probelib.answers import matches
 from probelib.errors import ProbeError, unknown
 from probelib.facts.model import Facts, right_objects
-from probelib.stats import pearson, percentile_interval
+from probelib.stats import pearson, pearson_rows, percentile_interval
 
 THIRDS = (1 / 3, 1 / 3, 1 / 3)
 
@@ -241,8 +241,7 @@ def _std(values: np.ndarray) -> np.ndarray:
 def correlation(x: pd.Series, y: pd.Series, drawn_x: np.ndarray, drawn_y: np.ndarray) -> dict[str, float]:
     """Pearson's r over models and its two intervals: ``low``, ``high`` (Fisher's z: other models), and ``facts_low``,
     ``facts_high`` (other facts: the percentiles of r over the draws of ``resample``, [times, models] each)."""
-    draws = np.array([pearson(a, b)["r"] for a, b in zip(drawn_x, drawn_y, strict=True)])
-    low, high = percentile_interval(draws)
+    low, high = percentile_interval(pearson_rows(drawn_x, drawn_y))
     return pearson(x, y) | {"facts_low": low, "facts_high": high}
 
 
@@ -318,8 +317,8 @@ def summarize(runs: pd.DataFrame) -> pd.DataFrame:
 
 
 def checking(scores: pd.DataFrame, prompts: pd.DataFrame, generated: pd.DataFrame | None = None) -> pd.DataFrame:
-    """Fact checking (section 3.1): accuracy a run, percent: ``relation``, ``kind`` ("FC-pos": true statements, right if
-    judged True; "FC-neg": false ones), ``template``, ``accuracy`` (FC-neg: over facts and their distractors), ``n``.
+    """Fact checking (section 3.1): one row a prompt of ``prompts.checks``: ``fact``, ``relation``, ``template``, ``kind``
+    ("FC-pos": a true statement, right if judged True; "FC-neg": a false one) and ``correct``.
 
     scores     of the candidates "True" and "False" after every prompt of ``prompts.checks``: the more probable one is the
                verdict; equal probabilities are no verdict, hence wrong
@@ -331,11 +330,40 @@ def checking(scores: pd.DataFrame, prompts: pd.DataFrame, generated: pd.DataFram
         first = generated.set_index("prompt")["text"].str.extract(r"(\w+)")[0].str.casefold().reindex(prompts["prompt"])
         says = first.map({"true": 1.0, "false": -1.0}).fillna(0.0).to_numpy()
     true = (prompts["context"] == "true").to_numpy()
-    rows = prompts[["relation", "template"]].assign(
-        kind=np.where(true, "FC-pos", "FC-neg"), right=says == np.where(true, 1, -1)
+    return prompts[["fact", "relation", "template"]].assign(
+        kind=np.where(true, "FC-pos", "FC-neg"), correct=says == np.where(true, 1, -1)
     )
-    table = rows.groupby(["relation", "kind", "template"], sort=False)["right"].agg(["mean", "size"]).reset_index()
-    return table.assign(accuracy=100 * table["mean"], n=table["size"]).drop(columns=["mean", "size"])
+
+
+def most_unstable(grids: dict[str, pd.DataFrame]) -> tuple[str, str]:
+    """The (model, fact) that shows accuracy instability best (figure 1): the base prompt is answered, another wording and a
+    distractor spoil the answer, and rights and wrongs are nearly even.
+
+    grids  model -> ``verdicts(..., runs="released13")``
+    """
+    best, found = None, ("", "")
+    for model, grid in grids.items():
+        plain = grid.columns.get_level_values("context") == "none"
+        behind = grid.columns.get_level_values("context").str.startswith("negative")
+        for fact, right in grid.iterrows():
+            spoiled = [(right[which] == 0).any() for which in (plain, behind)]
+            rank = (right[1, "none"] == 1, sum(spoiled), -abs(right.mean() - 0.5))
+            if best is None or rank > best:
+                best, found = rank, (model, fact)
+    return found
+
+
+def most_apart(scores: dict[str, pd.DataFrame], prompts: pd.DataFrame) -> tuple[str, list[str]]:
+    """A base prompt and two models that both answer it, with the most different probability (figure 2), the surer one first.
+    Where no prompt is answered by two models: the two that differ most; with one model, that one alone."""
+    base = prompts[(prompts["context"] == "none") & (prompts["template"] == 1)]["prompt"]
+    rows = pd.concat([s[s["prompt"].isin(base)].assign(model=name) for name, s in scores.items()])
+    if (rows[rows["correct"].astype(bool)].groupby("prompt")["model"].size() > 1).any():
+        rows = rows[rows["correct"].astype(bool)]
+    probability = np.exp(rows["logprob"].astype(float)).groupby(rows["prompt"], sort=False)
+    prompt = (probability.max() - probability.min()).idxmax()
+    models = rows[rows["prompt"] == prompt].sort_values("logprob", ascending=False)["model"].tolist()
+    return prompt, list(dict.fromkeys([models[0], models[-1]]))
 
 
 def flaws(facts: Facts) -> pd.DataFrame:
@@ -404,7 +432,7 @@ def released_length(tokens: list[str]) -> int:
     A final end token or full stop does not count, nor a full stop before it; from the first line break or ``</s>`` on
     (the very first step excepted) nothing counts.
 
-    >>> released_length([" French", ".", "</s>"]), released_length([" New", " York", "\n", "What"])
+    >>> released_length([" French", ".", "</s>"]), released_length([" New", " York", "</s>", "."])
     (1, 2)
     """
     length = len(tokens)

@@ -257,8 +257,8 @@ def test_fewer_frames():
 
 def checked(verdicts):
     prompts = pd.DataFrame(
-        [(f"{i}", "P1", 1, context) for i, (context, _, _) in enumerate(verdicts)],
-        columns=["prompt", "relation", "template", "context"],
+        [(f"{i}", "f", "P1", 1, context) for i, (context, _, _) in enumerate(verdicts)],
+        columns=["prompt", "fact", "relation", "template", "context"],
     )
     scores = pd.DataFrame(
         [(f"{i}", c, v) for i, (_, t, f) in enumerate(verdicts) for c, v in (("True", t), ("False", f))],
@@ -269,12 +269,28 @@ def checked(verdicts):
 
 def test_fact_checking_by_score_and_by_word():
     scores, prompts = checked([("true", -1, -2), ("false1", -1, -2), ("false2", -3, -2), ("false3", -2, -2)])
-    table = monitor.checking(scores, prompts).set_index("kind")
-    assert table["accuracy"].to_dict() == {"FC-pos": 100, "FC-neg": pytest.approx(100 / 3)}  # a tie is no verdict
-    assert table["n"].to_dict() == {"FC-pos": 1, "FC-neg": 3}
+    table = monitor.checking(scores, prompts)
+    assert table["kind"].tolist() == ["FC-pos"] + ["FC-neg"] * 3
+    assert table["correct"].tolist() == [True, False, True, False]  # a tie is no verdict
     said = pd.DataFrame({"prompt": ["0", "1", "2", "3"], "text": [" Perhaps", " False.", "\nfalse", " True"]})
-    by_word = monitor.checking(scores, prompts, said).set_index("kind")["accuracy"]
-    assert by_word.to_dict() == {"FC-pos": 0, "FC-neg": pytest.approx(200 / 3)}
+    assert monitor.checking(scores, prompts, said)["correct"].tolist() == [False, True, True, False]
+
+
+def test_the_cases_that_figures_1_and_2_show():
+    contexts = [(1, "none"), (2, "none"), (1, "positive"), (1, "negative1")]
+    stable, spoiled = [True] * 4, [True, False, True, False]
+    rows = [
+        (f, t, c, [p], ok)
+        for f, p, oks in (("a", 0.9, stable), ("b", 0.4, spoiled))
+        for (t, c), ok in zip(contexts, oks, strict=True)
+    ]
+    scores, prompts = scored(rows)
+    scores["logprob"] = [float(np.sum(t)) for t in scores["token_logprobs"]]
+    grid = monitor.verdicts(scores, prompts, "released13")
+    assert monitor.most_unstable({"x": grid.loc[["a"]], "y": grid}) == ("y", "b")
+    weak = scores.assign(logprob=scores["logprob"] - 2)
+    assert monitor.most_apart({"weak": weak, "x": scores}, prompts) == ("a|1|none", ["x", "weak"])
+    assert monitor.most_apart({"x": scores}, prompts)[1] == ["x"]
 
 
 def test_flaws_of_the_real_files(fktc):
