@@ -132,13 +132,15 @@ def answers(lm, prompts: pd.DataFrame, gold: pd.DataFrame, folder: Path) -> pd.D
 
     prompts, gold   a frame of ``prompts``; ``prompts.gold``
     ``.attrs["generated"]`` counts the prompts that teacher forcing did not decide (see ``answers.decide``): only these
-    go through a decoding loop.
+    go through a decoding loop. ``.attrs["cost"]`` holds both.
     """
     rows = score(lm, prompts, gold, folder, end=True)
     undecided = prompts[prompts["prompt"].isin(rows["prompt"][decide(rows).isna()])]
     written = generate(lm, undecided, folder) if len(undecided) else None
     rows["correct"] = decide(rows, written).astype(bool)
     rows.attrs["generated"] = len(undecided)
+    if written is not None:
+        rows.attrs["cost"] = _sum([rows.attrs["cost"], written.attrs["cost"]])
     return rows
 
 
@@ -160,7 +162,7 @@ def _parts(lm, prompts, candidates, folder: Path, verb: str, options: dict) -> l
 
 def _collect(lm, parts: list[Part], compute: Callable) -> pd.DataFrame:
     missing = [part for part in parts if not part.finished()]
-    for part in tqdm(missing, desc=f"{lm.name}", unit="relation", disable=not missing):
+    for part in tqdm(missing, desc=f"{lm.name}", unit="relation", disable=len(missing) < 2):
         frame, cost = compute(part)
         _write(part, frame, {"cost": cost, "model": lm.describe()})
     return read(parts)

@@ -423,6 +423,48 @@ def like_pair(table: pd.DataFrame, within: float = 5.0) -> tuple[str, str] | Non
     return best[0]["model"], best[1]["model"]
 
 
+def telling_fact(tables: list[pd.DataFrame], preferred=()) -> str:
+    """The fact of table 7: anchored by every model, with the most different roots.
+
+    tables     ``measure`` of each model, the facts of one relation; where no fact is anchored by all, all are taken
+    preferred  ids of facts to take instead where one of them is anchored by all
+    """
+    roots = pd.DataFrame({i: t.set_index("fact")["root"] for i, t in enumerate(tables)})
+    known = pd.DataFrame({i: t.set_index("fact")["anchored"].astype(bool) for i, t in enumerate(tables)}).all(axis=1)
+    pool = roots[known] if known.any() else roots
+    liked = pool[pool.index.isin(list(preferred))]
+    pool = (liked if len(liked) else pool).fillna(0.0)
+    return (pool.max(axis=1) - pool.min(axis=1)).idxmax()
+
+
+def misprimed(first: pd.DataFrame, second: pd.DataFrame, prompts: pd.DataFrame) -> list[str]:
+    """Prompts with a distractor before frame 1, those first that tell two models apart: the first model answers them, the
+    second does not; then those that the first one answers; then the rest (figure 5)."""
+    rows = prompts[_negative(prompts) & (prompts["template"] == 1)]["prompt"]
+    right = [s.set_index("prompt")["correct"].astype(bool).reindex(rows, fill_value=False) for s in (first, second)]
+    rank = 2 * right[0].astype(int) - right[1].astype(int)
+    return rank.sort_values(ascending=False, kind="stable").index.tolist()
+
+
+def savings(rounds: pd.DataFrame) -> pd.DataFrame:
+    """Table 8: what MONITOR saves against the accuracy study.
+
+    rounds   ``way``, ``round``, ``what`` ("MONITOR" or "accuracy"), and one column a kind of cost
+    returns  one row a (way, kind of cost): medians over the rounds, ``saved`` (times: accuracy / MONITOR), and the least and
+             the most that one round saved
+    """
+    tidy = rounds.melt(["way", "round", "what"], var_name="cost", value_name="value")
+    wide = tidy.pivot(index=["way", "cost", "round"], columns="what", values="value")
+    wide["saved"] = wide["accuracy"] / wide["MONITOR"]
+    table = wide.groupby(["way", "cost"], sort=False)
+    ends = table["saved"].agg(["min", "max"]).rename(columns={"min": "saved, least", "max": "saved, most"})
+    order = rounds.columns.drop(["way", "round", "what"]).tolist()
+    table = table.median().join(ends).reset_index()
+    return table.sort_values(["way", "cost"], key=lambda c: c.map(order.index) if c.name == "cost" else c)[
+        ["way", "cost", "MONITOR", "accuracy", "saved", "saved, least", "saved, most"]
+    ].reset_index(drop=True)
+
+
 # As released: no teacher forcing, the model's own five beams (spec b.5a)
 
 

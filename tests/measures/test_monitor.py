@@ -316,6 +316,40 @@ def test_the_pair_of_section_5_2_3():
     assert monitor.like_pair(rows, within=0) == ("vicuna-7b", "bloomz-3b")  # none so close: the closest
 
 
+def test_the_fact_of_table_7_is_anchored_by_both_and_tells_them_apart():
+    rows = pd.DataFrame({"fact": list("abc"), "root": [0.1, 0.2, 0.3], "anchored": [True, True, False]})
+    other = rows.assign(root=[0.1, 0.5, 0.9], anchored=True)
+    assert monitor.telling_fact([rows, other]) == "b"
+    assert monitor.telling_fact([rows, other], preferred=["a", "c"]) == "a"
+    assert monitor.telling_fact([rows.assign(anchored=False), other]) == "c"
+
+
+def test_the_prompt_of_figure_5_is_answered_by_the_first_model_only():
+    rows = [(f, 1, c, [0.5], True) for f in "ab" for c in ("none", "negative1", "negative2")]
+    first, prompts = scored([*rows, ("a", 2, "negative1", [0.5], True)])
+    first["correct"] = first["prompt"].isin(["a|1|negative2", "b|1|negative1", "a|2|negative1"])
+    second = first.assign(correct=first["prompt"].isin(["b|1|negative1", "b|1|negative2"]))
+    assert monitor.misprimed(first, second, prompts) == [
+        "a|1|negative2",
+        "b|1|negative1",
+        "a|1|negative1",
+        "b|1|negative2",
+    ]
+
+
+def test_savings_are_medians_with_the_range_over_rounds():
+    rounds = [
+        ("generated", i, what, n, s * f)
+        for i, f in enumerate((1, 2, 1.5))
+        for what, n, s in (("MONITOR", 13, 2.0), ("accuracy", 35, 4.0 + i))
+    ]
+    table = monitor.savings(pd.DataFrame(rounds, columns=["way", "round", "what", "prompts", "seconds"]))
+    assert table["cost"].tolist() == ["prompts", "seconds"]
+    assert table["saved"].tolist() == pytest.approx([35 / 13, 2.5])
+    assert table[["saved, least", "saved, most"]].values[1].tolist() == pytest.approx([2, 3])
+    assert table[["MONITOR", "accuracy"]].values[1].tolist() == pytest.approx([3, 9])
+
+
 # As released
 
 
