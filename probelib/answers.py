@@ -61,14 +61,10 @@ def decide(scores: pd.DataFrame, generated: pd.DataFrame | None = None) -> pd.Se
     Teacher forcing already shows how greedy decoding begins (``greedy_text``); the few prompts that this does not decide
     (another way to cut the same answer into tokens, a blank after it) need ``generated`` text.
     """
-    verdict = [
-        matches(text, label, done)
-        for text, label, done in zip(scores["greedy_text"], scores["label"], scores["greedy_done"], strict=True)
-    ]
+    greedy = (scores[column].tolist() for column in ("greedy_text", "label", "greedy_done"))
+    verdict = [matches(text, label, done) for text, label, done in zip(*greedy, strict=True)]
     if generated is not None:
         text = dict(zip(generated["prompt"], generated["text"], strict=True))
-        verdict = [
-            matches(text[prompt], label) if v is None and prompt in text else v
-            for v, prompt, label in zip(verdict, scores["prompt"], scores["label"], strict=True)
-        ]
+        asked = zip(verdict, scores["prompt"].tolist(), scores["label"].tolist(), strict=True)
+        verdict = [matches(text[prompt], label) if v is None and prompt in text else v for v, prompt, label in asked]
     return pd.Series(verdict, index=scores.index, dtype=object)

@@ -28,6 +28,7 @@ from tqdm import tqdm
 from probelib import files
 from probelib.answers import decide
 from probelib.errors import ProbeError
+from probelib.facts.model import within
 
 SCORES = [
     "model",
@@ -135,9 +136,11 @@ def answers(lm, prompts: pd.DataFrame, gold: pd.DataFrame, folder: Path) -> pd.D
     go through a decoding loop. ``.attrs["cost"]`` holds both.
     """
     rows = score(lm, prompts, gold, folder, end=True)
-    undecided = prompts[prompts["prompt"].isin(rows["prompt"][decide(rows).isna()])]
+    verdict = decide(rows)
+    undecided = prompts[prompts["prompt"].isin(rows["prompt"][verdict.isna()])]
     written = generate(lm, undecided, folder) if len(undecided) else None
-    rows["correct"] = decide(rows, written).astype(bool)
+    verdict[verdict.isna()] = decide(rows[verdict.isna()], written)
+    rows["correct"] = verdict.astype(bool)
     rows.attrs["generated"] = len(undecided)
     if written is not None:
         rows.attrs["cost"] = _sum([rows.attrs["cost"], written.attrs["cost"]])
@@ -150,7 +153,7 @@ def _parts(lm, prompts, candidates, folder: Path, verb: str, options: dict) -> l
         raise ProbeError(f"{len(lost)} facts have prompts but no candidate, e.g. {sorted(lost)[0]!r}")
     identity, parts = json.dumps([lm.identity(), verb, options], sort_keys=True, default=str), []
     for relation, rows in prompts.groupby("relation", sort=False):
-        own = None if candidates is None else candidates[candidates["fact"].isin(rows["fact"])]
+        own = None if candidates is None else candidates[within(candidates["fact"], rows["fact"])]
         key = hashlib.sha256(identity.encode())
         key.update(rows[["prompt", "text"]].to_csv(index=False).encode())
         if own is not None:

@@ -67,26 +67,34 @@ def anchors(scores: pd.DataFrame, prompts: pd.DataFrame) -> pd.DataFrame:
     prompts  ``prompts.interference``; tells frame and context
     """
     rows = scores.merge(prompts[["prompt", "template", "context"]], on="prompt", validate="many_to_one")
-    rows = rows[(rows["context"] == "none") | (rows["template"] == 1)]
+    relation = dict(zip(rows["fact"], rows["relation"], strict=True))
+    rows = rows[(rows["context"] == "none") | (rows["template"] == 1)].sort_values(
+        ["template", "context"], kind="stable"
+    )
+    sets = {fact: {"p": [], "f": [], "n": []} for fact in relation}
+    for fact, context, tokens in zip(rows["fact"], rows["context"], rows["token_logprobs"], strict=True):
+        sets[fact][{"positive": "p", "none": "f"}.get(context, "n")].append(tokens)
+    if lost := [fact for fact, own in sets.items() if not own["p"]]:
+        raise ProbeError(
+            f"{len(lost)} facts were not asked behind their own object, e.g. {lost[0]!r}: no primary anchor"
+        )
     return pd.DataFrame(
         [
             {
                 "fact": fact,
-                "relation": group["relation"].iloc[0],
-                "p": _probabilities(group, group["context"] == "positive")[0],
-                "f": _probabilities(group, group["context"] == "none"),
-                "n": _probabilities(group, group["context"].str.startswith("negative")),
+                "relation": relation[fact],
+                "p": _probabilities(own["p"])[0],
+                "f": _probabilities(own["f"], len(own["p"][0])),
+                "n": _probabilities(own["n"], len(own["p"][0])),
             }
-            for fact, group in rows.groupby("fact", sort=False)
+            for fact, own in sets.items()
         ]
     )
 
 
-def _probabilities(group: pd.DataFrame, which: pd.Series) -> np.ndarray:
-    """[prompts, L] in float64, in the order of frame and distractor."""
-    chosen = group[which].sort_values(["template", "context"])
-    length = group["n_tokens"].iloc[0]
-    return np.exp(np.array([np.asarray(t, dtype=np.float64) for t in chosen["token_logprobs"]]).reshape(-1, length))
+def _probabilities(logprobs: list, length: int = 0) -> np.ndarray:
+    """[prompts, L] in float64; without any prompt [0, L]."""
+    return np.exp(np.array(logprobs, dtype=np.float64)) if logprobs else np.empty((0, length))
 
 
 def distances(anchors: pd.DataFrame, alphas: tuple[float, float, float] = THIRDS) -> pd.DataFrame:
@@ -137,7 +145,8 @@ def monitor(distances: pd.DataFrame, average_first: bool = False, alphas: tuple[
 def per_relation(distances: pd.DataFrame, times: int = 1000, seed: int = 0) -> pd.DataFrame:
     """One row a relation.
 
-    MONITOR, low, high   over the anchored facts (NaN where none is), with a 95 % bootstrap interval over facts
+    MONITOR, low, high   over the anchored facts (NaN where none is), with a 95 % bootstrap interval over facts (NaN where a
+                         single one is: drawn again and again it would pass for certainty)
     probs                mean pbar of the anchored facts
     coverage             share of the facts that are anchored
     n, no_distractor     facts; those of them without a distractor, which have no IRD: left out of MONITOR, and counted
@@ -146,7 +155,7 @@ def per_relation(distances: pd.DataFrame, times: int = 1000, seed: int = 0) -> p
     rows = []
     for r, (relation, facts) in enumerate(distances.groupby("relation", sort=False)):
         counted = _counted(facts)
-        low, high = percentile_interval(draws[:, r])
+        low, high = percentile_interval(draws[:, r]) if len(counted) > 1 else (np.nan, np.nan)
         rows.append(
             {
                 "relation": relation,
@@ -193,7 +202,8 @@ def resample(
 
     measured  model -> ``measure``: the same facts, in the same order, for every model
     grids     model -> ``verdicts`` of a set of runs; None: none
-    returns   [times, models, relations] arrays: ``MONITOR`` (NaN where no fact drawn is anchored), and with ``grids``
+    returns   [times, models, relations] arrays: ``MONITOR`` (NaN where no fact of the relation is anchored; a draw
+              without an anchored fact is made again), and with ``grids``
               ``avg`` and ``std`` of the accuracy over the runs, percent
     """
     rng, first = np.random.default_rng(seed), next(iter(measured.values()))
@@ -207,7 +217,10 @@ def resample(
                 raise ProbeError(f"{name} was asked other facts of {relation}: resample models on the same facts")
             here = own.index.isin(_counted(own).index)
             top, bottom = (weight @ np.where(here, own[column], 0.0) for column in ("root", "pbar"))
-            scores.append(np.divide(top, bottom, out=np.full(times, np.nan), where=bottom > 0))
+            score = np.divide(top, bottom, out=np.full(times, np.nan), where=bottom > 0)
+            lost = ~(bottom > 0)  # no anchored fact among those drawn: drawn again, so that no relation leaves the mean
+            score[lost] = rng.permutation(np.resize(score[~lost], lost.sum())) if not lost.all() else np.nan
+            scores.append(score)
             if grids:
                 runs.append(_accuracies(weight, grids[name].reindex(facts).to_numpy(float)))
         result["MONITOR"].append(scores)
@@ -366,8 +379,10 @@ def most_apart(scores: dict[str, pd.DataFrame], prompts: pd.DataFrame) -> tuple[
     return prompt, list(dict.fromkeys([models[0], models[-1]]))
 
 
-def flaws(facts: Facts) -> pd.DataFrame:
+def flaws(facts: Facts, known: Facts | None = None) -> pd.DataFrame:
     """What is known to be awkward about each fact (spec c.3), one row a fact; nothing is removed by it.
+
+    known  the facts that tell which objects are right (default: ``facts`` itself, which may be a sample)
 
     leaked            the object stands in the subject ("BMW 3 Series", BMW)
     several           the subject has several right objects, so that exact match against one of them is too strict
@@ -375,7 +390,10 @@ def flaws(facts: Facts) -> pd.DataFrame:
     no_distractor     it has none, hence no IRD
     frames, distinct  prompt frames of its relation; distinct ones
     """
-    right, label = right_objects(facts), dict(zip(facts.entities["entity"], facts.entities["label"], strict=True))
+    right, label = (
+        right_objects(known or facts),
+        dict(zip(facts.entities["entity"], facts.entities["label"], strict=True)),
+    )
     offered = facts.distractors.groupby("fact")[["number", "object"]].apply(lambda d: list(d.itertuples(index=False)))
     offered = offered.to_dict() if len(facts.distractors) else {}
     frames = (
@@ -383,7 +401,7 @@ def flaws(facts: Facts) -> pd.DataFrame:
     )
     rows = []
     for fact, relation, subject, obj in facts.facts[["fact", "relation", "subject", "object"]].itertuples(index=False):
-        own = right[relation, subject]
+        own = right.get((relation, subject), set()) | {obj}
         rows.append(
             {
                 "fact": fact,

@@ -1,5 +1,7 @@
 """MONITOR: the worked examples of the specification (section h), its invariants, its edges."""
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -233,10 +235,12 @@ def test_models_on_other_facts_cannot_be_resampled_together():
         monitor.resample({"x": table(A, B), "y": table(A)}, times=2)
 
 
-def test_no_anchored_fact_among_those_drawn_is_no_score():
+def test_a_draw_without_an_anchored_fact_is_made_again():
+    """Else a relation would leave the mean now and then, and the interval would be that of another mean."""
     rows = table(A, B).assign(anchored=[True, False])
     draws = monitor.resample({"x": rows}, times=100)["MONITOR"]
-    assert 0 < np.isnan(draws).mean() < 1 and np.nanmin(draws) == np.nanmax(draws)
+    assert draws == pytest.approx(rows["root"][0] / rows["pbar"][0])
+    assert np.isnan(monitor.resample({"x": rows.assign(anchored=False)}, times=5)["MONITOR"]).all()
 
 
 def test_a_correlation_has_an_interval_over_models_and_one_over_facts():
@@ -300,6 +304,22 @@ def test_flaws_of_the_real_files(fktc):
     assert of["P264"]["frames"].iloc[0] == 6 and of["P101"][["frames", "distinct"]].iloc[0].tolist() == [7, 6]
     assert of["P101"]["several"].sum() == 66 and (of["P101"]["right_distractor"].str.len() > 0).sum() == 4
     assert of["P176"]["leaked"].sum() == 791 and not rows["no_distractor"].any()
+
+
+def test_what_a_sample_does_not_show_the_whole_data_does():
+    """Canada has English and French: a sample that holds one of them takes the other for a wrong answer."""
+    some = facts.load(relations=["P37"], n_facts=3)
+    one, other = some.facts.iloc[0], some.facts.iloc[1]
+    known = replace(some, facts=pd.concat([some.facts, some.facts.head(1).assign(fact="new", object=other["object"])]))
+    offered = pd.DataFrame({"fact": [one["fact"]], "number": [1], "object": [other["object"]]})
+    rows = [monitor.flaws(replace(some, distractors=offered), k).iloc[0] for k in (None, known)]
+    assert [r["several"] for r in rows] == [False, True]
+    assert [r["right_distractor"] for r in rows] == [(), ("negative1",)]
+
+
+def test_one_anchored_fact_has_no_interval():
+    row = monitor.per_relation(table(A, B).assign(anchored=[True, False]), times=20).iloc[0]
+    assert row["MONITOR"] > 0 and np.isnan(row["low"]) and np.isnan(row["high"])
 
 
 def test_scores_behind_a_right_distractor_can_be_left_out():
