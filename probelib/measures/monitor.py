@@ -168,7 +168,8 @@ def per_relation(distances: pd.DataFrame, times: int = 1000, seed: int = 0) -> p
                 "no_distractor": int(facts["ird"].isna().sum()),
             }
         )
-    return pd.DataFrame(rows)
+    columns = ["relation", "MONITOR", "low", "high", "probs", "coverage", "n", "no_distractor"]
+    return pd.DataFrame(rows, columns=columns)
 
 
 def _counted(distances: pd.DataFrame) -> pd.DataFrame:
@@ -227,7 +228,8 @@ def resample(
         if grids:
             result["avg"].append([nanmean(run) for run in runs])
             result["std"].append([_std(run) for run in runs])
-    return {name: np.array(values).transpose(2, 1, 0) for name, values in result.items()}
+    shape = (-1, len(measured), times) if len(first) else (0, len(measured), times)
+    return {name: np.array(values, dtype=float).reshape(shape).transpose(2, 1, 0) for name, values in result.items()}
 
 
 def _accuracies(weight: np.ndarray, right: np.ndarray) -> np.ndarray:

@@ -230,6 +230,13 @@ def test_resampling_draws_the_same_facts_for_all_models():
     assert draws["MONITOR"].mean() == pytest.approx(monitor.monitor(rows), abs=0.01)
 
 
+def test_no_fact_at_all_is_an_empty_table():
+    """What is left when the facts that every model anchors are asked for, and there is none."""
+    nothing = table(A).iloc[:0]
+    assert len(monitor.per_relation(nothing)) == 0 and np.isnan(monitor.per_relation(nothing)["MONITOR"].mean())
+    assert monitor.resample({"x": nothing, "y": nothing}, times=7)["MONITOR"].shape == (7, 2, 0)
+
+
 def test_models_on_other_facts_cannot_be_resampled_together():
     with pytest.raises(ProbeError, match="y was asked other facts of P1"):
         monitor.resample({"x": table(A, B), "y": table(A)}, times=2)
