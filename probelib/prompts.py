@@ -1,15 +1,30 @@
 """Templates and contexts -> prompts.
 
 A frame of prompts has the columns ``prompt`` (its id), ``fact``, ``relation``, ``role``, ``template`` (its number, from 1),
-``context`` ("none", "positive", "negative1", ...), ``seed`` (of whatever was drawn for it; -1 where nothing was) and ``text``.
+``context`` ("none", "positive", "negative1", "50 examples", ...), ``seed`` (of whatever was drawn for it; -1 where nothing was)
+and ``text``.
+
+A frame of examples, for many-shot prompts, has the columns ``relation``, ``seed``, ``position`` (from 1), ``fact``, ``subject``
+and ``object`` (labels), and ``kind`` ("correct", "unknown", "incorrect").
 """
 
+from collections.abc import Callable, Iterable, Sequence
+
+import numpy as np
 import pandas as pd
 
-from probelib.errors import ProbeError
-from probelib.facts.model import Facts
+from probelib.errors import ProbeError, unknown
+from probelib.facts.model import Facts, rng
 
 PROMPTS = ["prompt", "fact", "relation", "role", "template", "context", "seed", "text"]
+EXAMPLES = ["relation", "seed", "position", "fact", "subject", "object", "kind"]
+ZERO_PROMPT = "[X]"  # ZP-LKE's template: the subject, and not a word more
+FIRST_NAMES = (
+    "Alda Bruno Cleo Dario Edda Fabio Greta Hanno Ilka Jorin Kaja Lorenz Mila Nando Orla Pavle Runa Silas Tilda Vico"
+)
+LAST_NAMES = (
+    "Abendal Brisko Castermo Dunfeld Erlova Fannick Gorbeno Hattrup Ivanek Jostrand Kelmar Lundovic Morvane Nessling"
+)
 
 
 def fill(template: str, subject: str, obj: str | None = None) -> str:
@@ -93,3 +108,210 @@ def gold(facts: Facts) -> pd.DataFrame:
     """The candidates when only the right answer is asked for: ``fact``, ``candidate`` (its object), ``label``."""
     rows = facts.facts
     return pd.DataFrame({"fact": rows["fact"], "candidate": rows["object"], "label": facts.label(rows["object"])})
+
+
+def options(facts: Facts, seed: int = 0) -> pd.DataFrame:
+    """The candidates of a multiple-choice test: the right object and the fact's distractors, in an order drawn for each fact, so
+    that a place in it means nothing. Columns as in ``gold``; a right object that is also among the wrong ones is an error."""
+    right = gold(facts)
+    wrong = facts.distractors.assign(
+        candidate=facts.distractors["object"], label=facts.label(facts.distractors["object"])
+    )
+    wrong = wrong[["fact", "candidate", "label"]].drop_duplicates(
+        ["fact", "label"]
+    )  # two towns of one name are one option
+    answer = wrong.merge(right, on="fact", suffixes=("", "_right"))
+    twice = (answer["candidate"] == answer["candidate_right"]) | (answer["label"] == answer["label_right"])
+    if twice.any():
+        one = answer[twice].iloc[0]
+        raise ProbeError(
+            f"{one['fact']}: the right object {one['label']!r} is among the wrong options, too ({int(twice.sum())} such facts); "
+            "it must be offered exactly once: draw the distractors anew"
+        )
+    alone = right["fact"][~right["fact"].isin(wrong["fact"])]
+    if len(alone):
+        raise ProbeError(f"{alone.iloc[0]}: no wrong option to choose from ({len(alone)} such facts)")
+    rows = pd.concat([right, wrong], ignore_index=True)
+    place = {fact: i for i, fact in enumerate(right["fact"])}
+    chance = {fact: rng(seed, "options", fact).random(n).tolist() for fact, n in rows["fact"].value_counts().items()}
+    rows["order"] = [chance[fact].pop() for fact in rows["fact"]]
+    rows = rows.assign(place=rows["fact"].map(place)).sort_values(["place", "order"], ignore_index=True)
+    return rows[["fact", "candidate", "label"]]
+
+
+def draw_examples(pool: Facts, asked: Facts | None = None, n: int | str = 50, seed: int = 0) -> pd.DataFrame:
+    """``n`` examples of every relation asked, drawn without replacement: the same for all its facts, others for other relations
+    and seeds. Those of a smaller ``n`` are the first of those of a larger one.
+
+    pool    the facts that examples may come from; one whose subject is asked would tell the answer, and is an error
+    asked   the facts to ask: their relations get examples (None: all of the pool's)
+    n       "max": so many as the smallest relation of the pool has
+    """
+    keys = set() if asked is None else set(zip(asked.facts["relation"], asked.facts["subject"], strict=True))
+    both = [key for key in zip(pool.facts["relation"], pool.facts["subject"], strict=True) if key in keys]
+    if both:
+        raise ProbeError(
+            f"{len(both)} facts of the pool have a subject that is asked (e.g. {both[0][1]!r} in {both[0][0]}): an example "
+            "would tell the answer. Take them out of the pool: facts.apart(pool, asked)"
+        )
+    wanted = (pool if asked is None else asked).relations["relation"]
+    rows = pool.facts[pool.facts["relation"].isin(wanted)]
+    rows = rows.drop_duplicates(["relation", "subject"])
+    rows = rows.assign(chance=[rng(seed, "example", fact).random() for fact in rows["fact"]])
+    there = rows["relation"].value_counts().reindex(wanted, fill_value=0)
+    n = int(there.min()) if n == "max" else n
+    rows = rows.sort_values(["relation", "chance", "fact"]).groupby("relation").head(n)
+    if (there < n).any():
+        short = ", ".join(f"{relation} has {count}" for relation, count in there[there < n].items())
+        raise ProbeError(
+            f"{n} examples a relation are wanted, but the pool is smaller: {short}. Take {there.min()} examples"
+        )
+    frame = rows.assign(
+        seed=seed,
+        position=rows.groupby("relation").cumcount() + 1,
+        subject=pool.label(rows["subject"]),
+        object=pool.label(rows["object"]),
+        kind="correct",
+    )
+    return frame[EXAMPLES].reset_index(drop=True)
+
+
+def many_shot(
+    pairs: Iterable[tuple[str, str]], subject: str, template: str = ZERO_PROMPT, gap: str = " ", variant: str = "kit"
+):
+    """The input sigma(x*, r) (ZP-LKE, Eq. 1): examples, then the subject asked for. It ends without a blank: the blank before
+    the object belongs to the object.
+
+    pairs      (subject, object) of the examples; none: a zero-shot prompt
+    template   "[X]": zero prompt; any other text with [X] and room for the object at its end makes it few-shot prompting
+    gap        what separates the pairs: " " (section 2.2), ", " (table 1), a line break
+    variant    "released": colons and blanks as the released code writes them; its options begin with ": ", too
+
+    >>> many_shot([("A", "1"), ("B", "2")], "C")
+    'A 1 B 2 C'
+    >>> many_shot([("A", "1"), ("B", "2")], "C", variant="released")
+    'A : 1 , B : 2 C : '
+    >>> many_shot([("Chad", "N'Djamena")], "Haiti", "The capital of [X] is", gap=", ")
+    "The capital of Chad is N'Djamena, The capital of Haiti is"
+    """
+    if variant == "released":
+        return " , ".join(f"{x.strip()} : {y.strip()}" for x, y in pairs) + f" {subject.strip()} : "
+    if variant != "kit":
+        raise unknown("variant", variant, ["kit", "released"])
+    shots = [f"{fill(template, x)} {y.strip()}" for x, y in pairs]
+    return gap.join([*shots, fill(template, subject)])
+
+
+def many_shots(
+    asked: Facts, examples: pd.DataFrame, n: int | None = None, role: str = "zp", gap: str = " ", variant: str = "kit"
+) -> pd.DataFrame:
+    """Every fact behind the first ``n`` examples of its relation (default: all), for each draw (seed) of examples.
+
+    role   "zp": zero prompt, template 0; any other: few-shot prompting with each of the relation's templates of that role
+    """
+    templates = {r: [(0, ZERO_PROMPT)] for r in asked.relations["relation"]}
+    if role != "zp":
+        own = asked.templates[asked.templates["role"] == role]
+        templates = {r: list(zip(t["number"], t["template"], strict=True)) for r, t in own.groupby("relation")}
+    subjects = asked.facts.assign(label=asked.label(asked.facts["subject"])).groupby("relation", sort=False)
+    chosen = examples if n is None else examples[examples["position"] <= n]
+    rows = []
+    for relation, facts in subjects:
+        for seed, shots in chosen[chosen["relation"] == relation].groupby("seed"):
+            pairs = list(zip(shots["subject"], shots["object"], strict=True))
+            context = f"{len(pairs)} examples" + ("" if (gap, variant) == (" ", "kit") else f", {variant} {gap!r}")
+            for number, template in templates.get(relation, []):
+                for fact, subject in zip(facts["fact"], facts["label"], strict=True):
+                    name = f"{role}|{fact}|R{number}|{context}|seed {seed}"
+                    text = many_shot(pairs, subject, template, gap, variant)
+                    rows.append((name, fact, relation, role, number, context, seed, text))
+    return pd.DataFrame(rows, columns=PROMPTS)
+
+
+def sequence(examples: pd.DataFrame, context: str) -> pd.DataFrame:
+    """One prompt an example: all pairs before it, then its subject. Together they are one forward pass over the sequence, with
+    the probability of every object in its true running context (ZP-LKE, section 3)."""
+    rows = []
+    for (relation, seed), shots in examples.groupby(["relation", "seed"], sort=False):
+        pairs = list(zip(shots["subject"], shots["object"], strict=True))
+        for i, (position, fact) in enumerate(zip(shots["position"], shots["fact"], strict=True)):
+            name = f"sequence|{relation}|{context}|seed {seed}|{position:03d}"
+            rows.append((name, fact, relation, "sequence", 0, context, seed, many_shot(pairs[:i], pairs[i][0])))
+    return pd.DataFrame(rows, columns=PROMPTS)
+
+
+def positions(n: int, count: int, spread: bool, free: int | None = None, seed: int = 0) -> list[int]:
+    """``count`` of the positions 1..n: drawn (``spread``), never ``free`` nor next behind it; or one block in the middle."""
+    if count > n - 2:
+        raise ProbeError(f"{count} of {n} positions are to be replaced; at most {n - 2} can be")
+    if not spread:
+        first = (n - count) // 2 + 1
+        return list(range(first, first + count))
+    choices = [i for i in range(1, n + 1) if i != free]
+    return sorted(int(i) for i in rng(seed, "positions", n, count).choice(choices, count, replace=False))
+
+
+def replaced(
+    examples: pd.DataFrame, kind: str, where: Iterable[int], objects: Sequence[str], seed: int = 0
+) -> pd.DataFrame:
+    """The examples with those at the positions ``where`` replaced.
+
+    kind      "incorrect": the subject stays and gets another of ``objects``; "unknown": an invented subject with an object
+              drawn from ``objects`` (numbers: from their whole range)
+    objects   every object of the relation, labels
+    """
+    if kind not in ("incorrect", "unknown"):
+        raise unknown("kind of example", kind, ["incorrect", "unknown"])
+    frame, where, space = examples.reset_index(drop=True), set(where), sorted(set(objects))
+    if kind == "unknown" and all(o.isdecimal() for o in space):
+        space = [str(year) for year in range(min(map(int, space)), max(map(int, space)) + 1)]
+    names = invented_names(len(examples), set(examples["subject"]), seed)
+    for i in frame.index[frame["position"].isin(where)]:
+        relation, key = frame.at[i, "relation"], (int(frame.at[i, "seed"]), int(frame.at[i, "position"]))
+        others = [o for o in space if o != frame.at[i, "object"]] if kind == "incorrect" else space
+        frame.at[i, "object"] = others[rng(seed, kind, relation, *key).integers(len(others))]
+        frame.at[i, "subject"] = frame.at[i, "subject"] if kind == "incorrect" else names.pop()
+        frame.at[i, "fact"] = f"{relation}:{frame.at[i, 'subject']}:{frame.at[i, 'object']}"
+    return frame.assign(kind=np.where(frame["position"].isin(where), kind, frame["kind"]))
+
+
+def invented_names(n: int, real: set[str], seed: int = 0) -> list[str]:
+    """``n`` names of nobody (none of ``real``), drawn with ``seed``; a second given name once the pairs are used up."""
+    first, last = FIRST_NAMES.split(), LAST_NAMES.split()
+    names = [f"{a} {c}" for a in first for c in last] + [
+        f"{a} {b} {c}" for a in first for b in first for c in last if a != b
+    ]
+    pairs = len(first) * len(last)
+    order = [*rng(seed, "names").permutation(pairs), *(pairs + rng(seed, "more names").permutation(len(names) - pairs))]
+    return [name for name in (names[i] for i in order) if name not in real][:n][::-1]
+
+
+def fit_examples(
+    n: int | str,
+    examples: pd.DataFrame,
+    asked: Facts,
+    length: Callable[[list[str]], list[int]],
+    context: int,
+    room: int = 16,
+) -> int:
+    """``n`` examples, if a zero-prompt input with so many is not too long; "max": as many as fit, over all relations and draws.
+
+    length    texts -> their lengths in tokens (``lambda texts: list(map(len, model.tokens.prompts(texts)))``)
+    context   most tokens that the model reads; the longest subject and ``room`` tokens of an object must fit, too
+    """
+    subjects = asked.facts.assign(label=asked.label(asked.facts["subject"])).groupby("relation")["label"]
+    longest = {relation: max(length([f" {label}" for label in labels])) for relation, labels in subjects}
+    most = {}
+    for (relation, _), shots in examples.groupby(["relation", "seed"]):
+        each = np.cumsum(length([f" {x} {y}" for x, y in zip(shots["subject"], shots["object"], strict=True)]))
+        fitting = int(np.searchsorted(each, context - longest[relation] - room, side="right"))
+        most[relation] = min(fitting, most.get(relation, fitting))
+    relation, fits = min(most.items(), key=lambda item: item[1])
+    if n == "max":
+        return fits
+    if not isinstance(n, int) or not 0 < n <= fits:
+        raise ProbeError(
+            f"n_examples={n!r}: of relation {relation} {fits} examples fit into the {context} tokens that the model reads "
+            f"and the pool gives; take a number from 1 to {fits}, or 'max'"
+        )
+    return n

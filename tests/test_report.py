@@ -91,3 +91,24 @@ def test_an_artifact_has_a_paper_and_a_name(section):
             section.table(wrong, FRAME, caption="")
     section.table("../x", FRAME, caption="")  # a name cannot leave the profile's folder
     assert not (section.folder.parent / "x.csv").exists() and list(section.folder.rglob("x.csv"))
+
+
+def test_grouped_bars_have_a_dash_for_a_missing_value():
+    values = pd.DataFrame({"ZP": [0.5, 0.25], "HGP": [float("nan"), 0.75]}, index=["a", "b"])
+    _, axis = plt.subplots()
+    report.grouped_bars(axis, values, values - 0.1, values + 0.1)
+    heights = [bar.get_height() for bar in axis.patches]
+    assert heights[0] == 0.5 and heights[1] == 0.25 and heights[2] != heights[2] and heights[3] == 0.75
+    assert len({bar.get_hatch() for bar in axis.patches}) == 2  # not by colour alone
+    assert [text.get_text() for text in axis.texts] == ["–"] and axis.texts[0].get_position() == pytest.approx((0.2, 0))
+    middles = [bar.get_x() + bar.get_width() / 2 for bar in axis.patches]
+    assert middles == pytest.approx([-0.2, 0.8, 0.2, 1.2])
+    assert [label.get_text() for label in axis.get_xticklabels()] == ["a", "b"]
+    plt.close("all")
+
+
+def test_text_boxes_show_all_of_an_input():
+    figure = report.text_boxes([("ZS", "a " * 90 + "end", "out"), ("ZP", "b", "")])
+    texts = [text.get_text() for text in figure.axes[0].texts]
+    assert sum(text.count("a ") + text.count("a\n") for text in texts) >= 90 and "→ out" in texts and len(texts) == 5
+    plt.close("all")

@@ -10,17 +10,31 @@ from pathlib import Path
 
 from probelib.errors import ProbeError, unknown
 from probelib.facts.fktc import read_fktc
-from probelib.facts.model import Facts, choose, current, draw_distractors, keep, sample, stand_in, with_templates
+from probelib.facts.model import (
+    Facts,
+    apart,
+    choose,
+    current,
+    draw_distractors,
+    keep,
+    pick,
+    sample,
+    stand_in,
+    with_templates,
+)
 from probelib.facts.shipped import atlas, read_panel
 
 __all__ = [
     "Facts",
+    "apart",
     "atlas",
     "choose",
     "current",
     "draw_distractors",
     "keep",
     "load",
+    "multiple_choice",
+    "pick",
     "read_fktc",
     "read_panel",
     "sample",
@@ -44,8 +58,8 @@ def load(
     data       "atlas" (shipped); or "fktc", "lama", "bear", "trex_mc", "table": ``folder`` holds the files (of a table of
                triples: it is the file)
     relations  the ones wanted (None: all that there are)
-    n_facts    "panel": the shared panel of the atlas (of other data: 24 facts a relation, drawn with ``seed``);
-               "all"; or a number of facts a relation (the first of the panel; of other data: drawn with ``seed``)
+    n_facts    "panel": the shared panel of the atlas; of relations that are not on it, and of other data, as many facts a
+               relation (24), drawn with ``seed``; "all"; or a number of facts a relation (the first of the panel, or drawn)
     """
     if n_facts not in ("panel", "all") and not (isinstance(n_facts, int) and n_facts > 0):
         raise ProbeError(
@@ -53,11 +67,56 @@ def load(
         )
     if data != "atlas":
         return _load_other(data, folder, relations, n_facts, n_distractors, seed)
-    everything = current(atlas())
-    chosen = choose(everything if n_facts == "all" else read_panel(everything), relations)
-    if isinstance(n_facts, int):
-        chosen = keep(chosen, chosen.facts.groupby("relation").cumcount() < n_facts)
+    chosen = _from_atlas(relations, n_facts, seed)
     return draw_distractors(chosen, pool=atlas(), n=n_distractors, seed=seed)
+
+
+def _from_atlas(relations: list[str] | None, n_facts: int | str, seed: int) -> Facts:
+    """The first facts of the panel, in its order; behind them those drawn of the relations that are not on it."""
+    everything = choose(current(atlas()), relations)
+    if n_facts == "all":
+        return everything
+    panel, size = read_panel(current(atlas())), PANEL_SIZE if n_facts == "panel" else n_facts
+    first = panel.facts[panel.facts.groupby("relation").cumcount() < size]
+    if relations is None:
+        return pick(panel, first["fact"])
+    others = ~everything.facts["relation"].isin(panel.relations["relation"])
+    drawn = sample(keep(everything, others), size, seed).facts
+    return pick(everything, [*first["fact"][first["relation"].isin(relations)], *drawn["fact"]])
+
+
+def multiple_choice(
+    data: str = "atlas",
+    folder: str | Path | None = None,
+    relations: list[str] | None = None,
+    n_facts: int | str = "panel",
+    seed: int = 0,
+) -> tuple[Facts, Facts]:
+    """ZP-LKE's multiple-choice test: (the facts to ask, each with up to 99 wrong options; the pool of its examples).
+
+    Arguments as in ``load``. T-REx-MC has the two splits; of FKTC the test is built by T-REx-MC's rule (``builders.trex_mc``);
+    of everything else the facts are asked that ``load`` gives, and all others whose subjects are not asked make the pool. A
+    relation of the atlas that is not on the panel gives as many facts as those that are, drawn with ``seed``. Where the data
+    have no prompts of ZP-LKE's for a relation, those of the atlas serve.
+    """
+    from probelib.facts import trex_mc
+    from probelib.facts.builders.trex_mc import OPTIONS, build_fktc_mc
+
+    if data in ("fktc", "trex_mc"):
+        if folder is None:
+            raise ProbeError(f"data={data!r} needs folder=..., where its files lie")
+        splits = (
+            build_fktc_mc(current(read_fktc(folder)), seed)[0]
+            if data == "fktc"
+            else {split: trex_mc.read_trex_mc(folder, split) for split in trex_mc.SPLITS}
+        )
+        asked, pool = (choose(splits[split], relations) for split in ("test", "train"))
+        size = PANEL_SIZE if n_facts == "panel" else n_facts
+        asked = asked if n_facts == "all" else sample(asked, size, seed)
+    else:
+        asked = load(data, folder, relations, n_facts, OPTIONS - 1, seed)
+        pool = current(atlas()) if data == "atlas" else load(data, folder, relations, "all", 1, seed)
+    return with_templates(asked, atlas(), ["hgp", "mmp", "cloze"]), apart(pool, asked)
 
 
 def _load_other(

@@ -89,6 +89,14 @@ def keep(facts: Facts, mask: pd.Series) -> Facts:
     return replace(facts, facts=rows, entities=entities, distractors=distractors, **by_relation)
 
 
+def pick(facts: Facts, ids: Iterable[str]) -> Facts:
+    """The facts of these ids, in this order."""
+    order = {fact: i for i, fact in enumerate(ids)}
+    chosen = keep(facts, within(facts.facts["fact"], order))
+    rows = chosen.facts.sort_values("fact", key=lambda column: column.map(order), ignore_index=True)
+    return replace(chosen, facts=rows)
+
+
 def within(column: pd.Series, values: Iterable[str]) -> pd.Series:
     """``column.isin(values)`` for text; pandas' own takes tens of milliseconds to convert text columns."""
     values = set(values)
@@ -150,6 +158,17 @@ def choose(facts: Facts, relations: list[str] | None) -> Facts:
 def rng(*key) -> np.random.Generator:
     """A generator that belongs to a key such as (seed, fact id): order, sharding and other facts do not matter."""
     return np.random.default_rng(int.from_bytes(hashlib.sha256(repr(key).encode()).digest()[:8], "big"))
+
+
+def apart(pool: Facts, asked: Facts) -> Facts:
+    """The facts of the asked relations in the pool whose subjects are not asked: what examples may be drawn from."""
+    keys = set(zip(asked.facts["relation"], asked.facts["subject"], strict=True))
+    relations = set(asked.facts["relation"])
+    free = [
+        relation in relations and (relation, subject) not in keys
+        for relation, subject in zip(pool.facts["relation"], pool.facts["subject"], strict=True)
+    ]
+    return keep(pool, pd.Series(free, index=pool.facts.index, dtype=bool))
 
 
 def right_objects(facts: Facts) -> dict[tuple[str, str], set[str]]:

@@ -21,7 +21,7 @@ from probelib.facts.model import (
     RELATIONS,
     TEMPLATES,
     Facts,
-    keep,
+    pick,
     validate,
     within,
 )
@@ -85,10 +85,7 @@ def read_panel(facts: Facts, folder: Path = ATLAS) -> Facts:
             f"{path}: {len(lost)} facts of the panel are no longer in the atlas, e.g. {lost[0]!r}; "
             "`python -m probelib.organisms panel` draws it anew"
         )
-    panel = keep(facts, facts.facts["fact"].isin(rows))
-    order = panel.facts["fact"].map({fact: i for i, fact in enumerate(rows)})
-    panel.facts.sort_values("fact", key=lambda _: order, inplace=True, ignore_index=True)
-    return panel
+    return pick(facts, rows)
 
 
 def _read_relation(path: Path) -> tuple[dict, list[tuple]]:

@@ -227,3 +227,23 @@ def test_lent_templates_never_replace_own_ones():
     assert lent.templates.groupby(["relation", "role"]).size().to_dict() == {
         (relation, role): 7 for relation in ("P17", "P30") for role in ("cloze", "question")
     }
+
+
+def test_a_relation_off_the_panel_gives_as_many_facts_drawn(tmp_path):
+    both = facts.load(relations=["P36", "P37"], n_facts=5)
+    assert both.facts["relation"].value_counts().to_dict() == {"P36": 5, "P37": 5}
+    panel = facts.load(n_facts=5).facts
+    assert (
+        both.facts["fact"][both.facts["relation"] == "P37"].tolist()
+        == panel["fact"][panel["relation"] == "P37"].tolist()
+    )
+    assert set(facts.load(relations=["P36"], n_facts=5, seed=1).facts["fact"]) != set(both.facts["fact"][:5])
+    with pytest.raises(ProbeError, match="unknown relation 'P9999'"):
+        facts.load(relations=["P9999"])
+
+
+def test_multiple_choice_parts_what_is_asked_from_the_examples():
+    asked, pool = facts.multiple_choice(relations=["P37"], n_facts=4)
+    assert not set(asked.facts["subject"]) & set(pool.facts["subject"]) and set(pool.relations["relation"]) == {"P37"}
+    assert {"hgp", "mmp"} <= set(asked.templates["role"]) and asked.distractors.groupby("fact").size().max() == 99
+    assert facts.pick(asked, asked.facts["fact"][::-1]).facts["fact"].tolist() == asked.facts["fact"].tolist()[::-1]

@@ -1,0 +1,406 @@
+"""ZP-LKE (Wu et al. 2025, "Towards Reliable Latent Knowledge Estimation in LLMs: Zero-Prompt Many-Shot Based Factual Knowledge
+Extraction").
+
+For a fact with subject x*, right object y* and candidates C, and the input sigma of ``prompts.many_shot`` (Eq. 1):
+
+    log P(y | sigma) = sum over the tokens of y of log P(token | sigma, tokens before)            (Eq. 2), nats
+    prediction       = the y in C of the highest P(y | sigma)                                      (Eq. 3)
+    accuracy         = share of the facts whose prediction is y*, by guessing 1/|C|                (Eq. 4)
+    q(y)             = P(y | sigma) / sum over C of P;   confidence = max q
+    Acc@K            = accuracy over the facts with confidence > K                                 (Eq. 5)
+    eta              = |known to both| / |known to the smaller model|                              (4.2.2)
+
+Where paper, released code and this file differ (spec b.6):
+
+====================  ==============================  ===============================  ================================
+                      paper                           released code                    here (the argument that selects)
+====================  ==============================  ===============================  ================================
+input                 one blank everywhere            colons, commas, one colon twice  one blank (``prompts.many_shot``)
+ties                  not said                        the right object comes last and  wrong, and counted (``ties``)
+                                                      loses: wrong
+underflow, NaN        not said                        wrong                            log space; NaN is not valid and
+                                                                                       counted (``variant``)
+length, frequency     product over tokens             the same                         the same (``per_token``, ``pmi``)
+response              contains the object             lower case; , . : taken off the  starts with it, at the end of a
+                                                      object only                      word (``mode``)
+subsumption           eta above, but the numbers fit  not released                     both (``subsumption``)
+                      the other direction
+====================  ==============================  ===============================  ================================
+"""
+
+import re
+import unicodedata
+from collections.abc import Iterable, Mapping
+
+import numpy as np
+import pandas as pd
+import scipy.stats
+
+from probelib.errors import ProbeError, unknown
+from probelib.stats import bootstrap, percentile_interval, wilson
+
+CHOICES = [
+    "fact",
+    "relation",
+    "prompt",
+    "correct",
+    "tie",
+    "valid",
+    "q_gold",
+    "confidence",
+    "predicted",
+    "position",
+    "n_options",
+]
+SUBSUMED = ["eta", "low", "high", "expected", "reversed", "jaccard", "pooled", "relations", "of"]
+
+
+def choices(
+    scores: pd.DataFrame, gold: Mapping[str, str], per_token: bool = False, variant: str = "kit"
+) -> pd.DataFrame:
+    """The multiple-choice test, one row a prompt (Eq. 3): columns ``CHOICES``.
+
+    scores     ``prompt``, ``fact``, ``relation``, ``candidate``, ``logprob`` (nats), ``n_tokens``; one row an option
+    gold       fact -> its right candidate; it must be among the options of every prompt exactly once
+    per_token  compare the mean log-probability of a token, not the sum
+    variant    "released": probabilities instead of logarithms, so that what underflows is wrong and nobody is told
+
+    correct    whether the right object is strictly above all others; False where the test is not valid
+    tie        whether it is first together with another;  valid: no option is NaN and some probability is left
+    q_gold, confidence   normalised probability of the right and of the most probable option, [0, 1]
+    predicted, position  the candidate chosen, and its place among the options (from 0)
+    """
+    if variant not in ("kit", "released"):
+        raise unknown("variant", variant, ["kit", "released"])
+    prompt, names = pd.factorize(scores["prompt"])
+    order = np.argsort(prompt, kind="stable")
+    scores, prompt = scores.iloc[order], prompt[order]
+    start = np.searchsorted(prompt, np.arange(len(names)))
+    value = scores["logprob"].to_numpy(np.float64) / (scores["n_tokens"].to_numpy() if per_token else 1)
+    right = scores["candidate"].to_numpy() == scores["fact"].map(gold).to_numpy()
+    there = np.add.reduceat(right.astype(int), start)
+    if (there != 1).any():
+        bad = int(np.flatnonzero(there != 1)[0])
+        raise ProbeError(
+            f"{names[bad]}: the right object stands {there[bad]} times among the options; it must stand there once "
+            f"({int((there != 1).sum())} such prompts)"
+        )
+    if variant == "released":
+        with np.errstate(divide="ignore"):
+            value = np.log(np.exp(value))  # what float64 holds of the probability: nothing below exp(-745)
+    top = np.maximum.reduceat(value, start)  # [prompts]; NaN wins
+    valid = np.isfinite(top)
+    with np.errstate(invalid="ignore"):
+        log_total = top + np.log(np.add.reduceat(np.exp(value - top[prompt]), start))
+        best = value == top[prompt]
+    first = np.minimum.reduceat(np.where(best, np.arange(len(value)), len(value)), start)
+    first = np.where(valid, first, start)
+    several, right_value = np.add.reduceat(best.astype(int), start) > 1, value[right]
+    with np.errstate(invalid="ignore"):
+        frame = scores.iloc[start][["fact", "relation", "prompt"]].assign(
+            correct=valid & (right_value == top) & ~several,
+            tie=valid & (right_value == top) & several,
+            valid=valid,
+            q_gold=np.exp(right_value - log_total),
+            confidence=np.exp(top - log_total),
+            predicted=scores["candidate"].to_numpy()[first],
+            position=first - start,
+            n_options=np.diff(np.append(start, len(value))),
+        )
+    return frame[CHOICES].reset_index(drop=True)
+
+
+def pmi(scores: pd.DataFrame, prompts: pd.DataFrame) -> pd.DataFrame:
+    """The scores with ``logprob`` less the log of the candidate's prior: its mean probability behind the other subjects of the
+    relation, in the same draw of examples. What is probable whatever the subject gains nothing by it. A candidate that is offered
+    behind one subject only gets the mean prior of its relation.
+
+    prompts   tells the draw (``seed``) of every prompt
+    """
+    seed = scores["prompt"].map(dict(zip(prompts["prompt"], prompts["seed"], strict=True)))
+    p = np.exp(scores["logprob"].astype(np.float64))
+    groups = p.groupby([scores["relation"], seed, scores["candidate"]])
+    others = groups.transform("size") - 1
+    prior = ((groups.transform("sum") - p) / others.where(others > 0)).clip(lower=1e-300)
+    prior = prior.fillna(prior.groupby([scores["relation"], seed]).transform("mean"))
+    return scores.assign(logprob=scores["logprob"] - np.log(prior))
+
+
+def chance(choices: pd.DataFrame) -> float:
+    """Share that guessing gets right: the mean of 1 / options."""
+    return float((1 / choices["n_options"]).mean())
+
+
+def fewer_options(
+    scores: pd.DataFrame, gold: Mapping[str, str], n: int, hard: float = 0.0, frequency: Mapping[str, int] | None = None
+) -> pd.DataFrame:
+    """The scores of the right object and ``n`` - 1 of the wrong ones of each prompt; sets of larger ``n`` hold the smaller ones.
+
+    hard        share of the wrong options that are the most frequent objects of the relation; the rest comes in the order given
+    frequency   candidate -> number of facts, where ``hard`` > 0
+    """
+    wrong = scores["candidate"].to_numpy() != scores["fact"].map(gold).to_numpy()
+    counts = scores["candidate"].map(frequency or {}).fillna(0)
+    rows = pd.DataFrame({"prompt": scores["prompt"], "rare": -counts})[wrong]
+    popular = rows.groupby("prompt")["rare"].rank(method="first")  # 1: the most frequent
+    picked = popular <= round(hard * (n - 1))
+    place = rows.assign(picked=picked).groupby(["prompt", "picked"]).cumcount()
+    left = n - 1 - picked.groupby(rows["prompt"]).transform("sum")
+    keep = pd.Series(~wrong, index=scores.index)
+    keep.loc[rows.index] = picked | (place < left)
+    return scores[keep]
+
+
+def plain(text: str) -> str:
+    """Text for a comparison: compatibility forms and case folded, without , . : and without doubled blanks."""
+    return " ".join(re.sub(r"[,.:]", "", unicodedata.normalize("NFKC", text)).casefold().split())
+
+
+def response(text: str, gold: str, mode: str = "strict", gap: str = " ") -> bool:
+    """The response test: whether generated text gives the right object.
+
+    mode   "strict": it begins with it, up to the end of a word; "lenient": it holds it anywhere, so that the next pairs of a list
+           count, too; "first_pair": what stands before the next ``gap`` begins with it (with a blank as the gap, no end can be
+           seen: as "strict"); "released": lower case, and , . : taken off the object only
+
+    >>> response(" French Jane Doe English", "English"), response(" French Jane Doe English", "English", "lenient")
+    (False, True)
+    """
+    if mode == "released":
+        return re.sub(r"[,.:]", "", gold.lower()) in text.lower()
+    if mode == "first_pair":
+        text, mode = (text.lstrip().split(gap)[0] if gap.strip(" ") else text), "strict"
+    said, wanted = plain(text), plain(gold)
+    if mode == "lenient":
+        return bool(wanted) and wanted in said
+    if mode != "strict":
+        raise unknown("mode", mode, ["strict", "lenient", "first_pair", "released"])
+    return bool(wanted) and said.startswith(wanted) and not said[len(wanted) :][:1].isalnum()
+
+
+def responses(generated: pd.DataFrame, labels: Mapping[str, str], gap: str = " ") -> pd.DataFrame:
+    """The response test of generated texts: ``generated`` with the columns ``strict``, ``lenient``, ``released``.
+
+    labels   fact -> label of its right object
+    """
+    verdicts = {
+        mode: [
+            response(text, labels[fact], mode, gap)
+            for text, fact in zip(generated["text"], generated["fact"], strict=True)
+        ]
+        for mode in ("strict", "lenient", "released")
+    }
+    return generated.assign(**verdicts)
+
+
+def n95(accuracy: pd.Series, share: float = 0.95) -> float:
+    """Fewest examples that reach ``share`` of the accuracy with the most (figure 3); NaN where that one is 0.
+
+    accuracy   mean over draws, indexed by the number of examples
+
+    >>> n95(pd.Series({1: .20, 5: .50, 10: .62, 20: .70, 30: .72, 50: .74}))
+    30.0
+    """
+    curve = accuracy.sort_index()
+    last = curve.iloc[-1]
+    return float(curve.index[curve >= share * last - 1e-12][0]) if last > 0 else np.nan
+
+
+def accuracy_at(choices: pd.DataFrame, thresholds: Iterable[float]) -> pd.DataFrame:
+    """Acc@K (Eq. 5) for thresholds of the confidence: ``K``, ``accuracy``, ``low``, ``high`` (Wilson), ``kept`` (facts),
+    ``share`` of all facts. NaN where no fact is kept."""
+    rows = []
+    for threshold in thresholds:
+        kept = choices[choices["confidence"] > threshold]
+        low, high = wilson(int(kept["correct"].sum()), len(kept))
+        rows.append((threshold, kept["correct"].mean(), low, high, len(kept), len(kept) / len(choices)))
+    return pd.DataFrame(rows, columns=["K", "accuracy", "low", "high", "kept", "share"])
+
+
+def by_position(scores: pd.DataFrame, prompts: pd.DataFrame, examples: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
+    """The probability of every object of a sequence (figure 4): ``context``, ``seed``, ``position``, ``probability``, ``role``.
+
+    scores     of each example's object after each prompt of ``prompts.sequence``
+    examples   context -> its examples (``prompts.replaced``)
+    role       "replaced", "after" (directly behind a replaced one, and correct) or "rest"
+    """
+    frame = scores.merge(prompts[["prompt", "context", "seed"]], on="prompt", validate="one_to_one")
+    frame["position"] = frame["prompt"].str.rsplit("|", n=1).str[1].astype(int)
+    kinds = pd.concat([rows.assign(context=context) for context, rows in examples.items()])
+    kinds = kinds.sort_values(["context", "seed", "position"])
+    before = kinds.groupby(["context", "seed"])["kind"].shift(fill_value="correct")
+    kinds["role"] = np.select([kinds["kind"] != "correct", before != "correct"], ["replaced", "after"], "rest")
+    columns = ["context", "seed", "position"]
+    frame = frame.merge(kinds[[*columns, "role"]], on=columns, validate="one_to_one")
+    return frame.assign(probability=np.exp(frame["logprob"]))[[*columns, "probability", "role"]]
+
+
+def harm(positions: pd.DataFrame, baseline: str = "correct", seed: int = 0) -> pd.DataFrame:
+    """What replaced examples do to the others: for each other context and each role, the mean probability there, the mean of the
+    same positions in the untouched sequence, and their difference with its 95 % bootstrap interval over positions (none for
+    fewer than 10)."""
+    columns, rows = ["seed", "position"], []
+    untouched = positions[positions["context"] == baseline][[*columns, "probability"]]
+    pairs = positions[positions["context"] != baseline].merge(untouched, on=columns, suffixes=("", "_before"))
+    for (context, role), group in pairs.groupby(["context", "role"], sort=False):
+        change = (group["probability"] - group["probability_before"]).to_numpy()
+        drawn = bootstrap(lambda i, c=change: c[i].mean(1), len(change), seed=seed)
+        low, high = percentile_interval(drawn) if len(change) >= 10 else (np.nan, np.nan)
+        rows.append(
+            (
+                context,
+                role,
+                len(group),
+                group["probability_before"].mean(),
+                group["probability"].mean(),
+                change.mean(),
+                low,
+                high,
+            )
+        )
+    return pd.DataFrame(rows, columns=["context", "role", "n", "before", "probability", "change", "low", "high"])
+
+
+def subsumption(small, large) -> dict[str, float]:
+    """How far the facts that one model knows are among those another knows (4.2.2). Both: one verdict a fact, the same facts.
+
+    eta          P(known to the large | known to the small), as the paper words it; NaN where the small one knows nothing
+    reversed     P(known to the small | known to the large), which the paper's numbers fit
+    jaccard      facts known to both / to either;   phi: their correlation
+    expected     eta, were they independent: the large one's accuracy;   lift: eta / expected
+
+    >>> both = subsumption([1, 1, 1, 1, 0, 0, 0, 0, 0, 0], [0, 1, 1, 1, 1, 1, 0, 0, 0, 0])
+    >>> [both[key] for key in ("eta", "reversed", "jaccard", "expected", "lift")]
+    [0.75, 0.6, 0.5, 0.5, 1.5]
+    """
+    small, large = np.asarray(small, dtype=bool), np.asarray(large, dtype=bool)
+    both, either = (small & large).sum(), (small | large).sum()
+    share = lambda a, b: float(a / b) if b else np.nan
+    eta, expected = share(both, small.sum()), share(large.sum(), len(large))
+    return {
+        "eta": eta,
+        "reversed": share(both, large.sum()),
+        "jaccard": share(both, either),
+        "expected": expected,
+        "lift": eta / expected if expected else np.nan,
+        "phi": float(np.corrcoef(small, large)[0, 1]) if small.std() and large.std() else np.nan,
+        "n": len(small),
+    }
+
+
+def mean_subsumption(small: pd.DataFrame, large: pd.DataFrame, seed: int = 0) -> dict[str, float]:
+    """``subsumption`` as the paper averages it: per relation, then over the relations where the rate exists.
+
+    small, large   ``fact``, ``relation``, ``correct``, one row a fact
+    returns        ``SUBSUMED``: ``eta`` with ``low`` and ``high`` (95 % bootstrap over relations), ``expected`` (mean over the
+                   relations that count for eta), ``reversed``, ``jaccard``, ``pooled`` (eta over all facts), ``relations``
+                   that count, ``of``
+    """
+    pair = small.merge(large[["fact", "correct"]], on="fact", suffixes=("", "_large"), validate="one_to_one")
+    each = pd.DataFrame([subsumption(g["correct"], g["correct_large"]) for _, g in pair.groupby("relation")])
+    counted = each[each["eta"].notna()]
+    eta = counted["eta"].to_numpy()
+    low, high = percentile_interval(bootstrap(lambda i: eta[i].mean(1), len(eta), seed=seed))
+    return {
+        "eta": counted["eta"].mean(),
+        "low": low,
+        "high": high,
+        "expected": counted["expected"].mean(),
+        "reversed": each["reversed"].mean(),
+        "jaccard": each["jaccard"].mean(),
+        "pooled": subsumption(pair["correct"], pair["correct_large"])["eta"],
+        "relations": len(counted),
+        "of": len(each),
+    }
+
+
+def by_relation(choices: pd.DataFrame) -> pd.DataFrame:
+    """Accuracy of every relation over all of its facts and draws of examples (the column ``seed`` of ``choices``): ``relation``,
+    ``accuracy``, ``low`` and ``high`` (Wilson, by facts), ``n`` (facts), ``between`` (std over draws; NaN for one)."""
+    rows = []
+    for relation, group in choices.groupby("relation", sort=False):
+        draws = group.groupby("seed")["correct"].mean()
+        n = group["fact"].nunique()
+        low, high = wilson(round(draws.mean() * n), n)
+        rows.append((relation, draws.mean(), low, high, n, draws.std()))
+    return pd.DataFrame(rows, columns=["relation", "accuracy", "low", "high", "n", "between"])
+
+
+def overall(relations: pd.DataFrame, seed: int = 0) -> dict[str, float]:
+    """A model's place on the leaderboard: ``accuracy`` (mean over relations), ``low``, ``high`` (95 % bootstrap over relations),
+    ``std`` over relations (ddof = 1), ``n`` relations. ``relations``: what ``by_relation`` gives."""
+    values = relations["accuracy"].to_numpy()
+    low, high = percentile_interval(bootstrap(lambda i: values[i].mean(1), len(values), seed=seed))
+    return {"accuracy": values.mean(), "low": low, "high": high, "std": relations["accuracy"].std(), "n": len(values)}
+
+
+def correlations(matrix: pd.DataFrame) -> pd.DataFrame:
+    """Pearson's r of every pair of models over relations (figure 16). ``matrix``: models x relations, accuracies. NaN for a model
+    that is equally good everywhere, and with fewer than 3 relations."""
+    return matrix.T.corr(min_periods=3)
+
+
+def family_correlations(pairs: pd.DataFrame, family: Mapping[str, str]) -> pd.DataFrame:
+    """The mean r between the models of two families (figure 8), pairs of a model with itself left out: NaN on the diagonal for
+    a family of one."""
+    other = pairs.where(~np.eye(len(pairs), dtype=bool))
+    long = other.rename_axis("a").rename_axis("b", axis=1).stack().rename("r").reset_index()
+    long = long.assign(a=long["a"].map(family), b=long["b"].map(family))
+    names = list(dict.fromkeys(pairs.index.map(family)))
+    return long.pivot_table(index="a", columns="b", values="r").reindex(index=names, columns=names)
+
+
+def health(choices: pd.DataFrame, times: int = 400, seed: int = 0) -> dict[str, float]:
+    """Whether a run can be believed at all, over all prompts of a model.
+
+    accuracy, chance   shares;   below: probability of so few right answers by guessing (a broken run is below chance)
+    invalid, ties      shares of the prompts
+    entropy            over facts (the first input of each) of the place of the option chosen among all options, which are
+                       shuffled, in units of its maximum; ``expected``: its 2.5 % quantile if places meant nothing. A model
+                       that takes the first option whatever it is has 0.
+    """
+    n, first = (
+        len(choices),
+        choices.drop_duplicates("fact"),
+    )  # a fact's options stand in one order behind all of its inputs
+    most, draw = int(choices["n_options"].max()), np.random.default_rng(seed)
+    guesses = draw.integers(0, first["n_options"].to_numpy(), size=(times, len(first)))
+    entropy = lambda places: scipy.stats.entropy(np.bincount(places, minlength=most)) / np.log(most)
+    level = chance(choices)
+    return {
+        "accuracy": choices["correct"].mean(),
+        "chance": level,
+        "below": float(scipy.stats.binom.cdf(int(choices["correct"].sum()), n, level)),
+        "invalid": 1 - choices["valid"].mean(),
+        "ties": choices["tie"].mean(),
+        "entropy": float(entropy(first["position"].to_numpy())),
+        "expected": float(np.percentile([entropy(row) for row in guesses], 2.5)),
+        "n": n,
+    }
+
+
+def guessers(options: pd.DataFrame, asked: pd.DataFrame, examples: pd.DataFrame) -> pd.DataFrame:
+    """What needs no model, one row a fact: ``relation``, ``fact`` and the probability that each rule of thumb is right.
+
+    options    ``fact``, ``candidate``, ``label``
+    asked      ``fact``, ``relation``, ``subject`` (its label), ``gold`` (the right candidate)
+    examples   ``relation``, ``object`` (label)
+
+    copy       take the option that stands inside the subject (the longest), else guess
+    majority   take the option that most examples have as their object, else guess
+    in_subject, in_examples   1 where the right object stands inside the subject, or is the object of an example
+    """
+    shown = examples.groupby("relation")["object"].value_counts().rename("shown").reset_index()
+    rows = options.merge(asked, on="fact", validate="many_to_one")
+    rows = rows.merge(shown, left_on=["relation", "label"], right_on=["relation", "object"], how="left").fillna(
+        {"shown": 0}
+    )
+    inside = [plain(label) in plain(subject) for label, subject in zip(rows["label"], rows["subject"], strict=True)]
+    rows["inside"] = np.where(inside, rows["label"].str.len(), 0)
+    right = rows["candidate"] == rows["gold"]
+    for rule, column in (("copy", "inside"), ("majority", "shown")):
+        best = rows[column] == rows.groupby("fact")[column].transform("max")  # where nothing is found, all options
+        rows[rule] = (best & right) / best.groupby(rows["fact"]).transform("sum")
+    rows["in_subject"], rows["in_examples"] = right & (rows["inside"] > 0), right & (rows["shown"] > 0)
+    columns = ["copy", "majority", "in_subject", "in_examples"]
+    return rows.groupby(["relation", "fact"], sort=False)[columns].sum().astype(float).reset_index()
