@@ -8,6 +8,7 @@ A frame of examples, for many-shot prompts, has the columns ``relation``, ``seed
 and ``object`` (labels), and ``kind`` ("correct", "unknown", "incorrect").
 """
 
+import re
 from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
@@ -315,3 +316,71 @@ def fit_examples(
             f"and the pool gives; take a number from 1 to {fits}, or 'max'"
         )
     return n
+
+
+TENSES = {
+    "is": "was",
+    "are": "were",
+    "was": "will be",
+    "were": "will be",
+    "has": "had",
+    "lies": "lay",
+    "belongs": "belonged",
+}
+CONJUGATED = {"called": "calls", "known": "knows", "located": "locates", "based": "bases", "owned": "owns", "made": "makes",
+              "developed": "develops", "born": "bears", "named": "names", "founded": "founds", "spoken": "speaks"}  # fmt: skip
+
+
+def _swap(text: str, subject: str, words: dict[str, str]) -> str:
+    """The first of some words outside the subject, replaced."""
+    found = re.search(rf"\b({'|'.join(words)})\b", text.replace(subject, "\ue000" * len(subject)))
+    return text if found is None else text[: found.start()] + words[found[0]] + text[found.end() :]
+
+
+def _determiner(text: str, subject: str) -> str:
+    """Takes away the subject's article, or gives it one that it should not have."""
+    bare = re.sub(rf"\b[Tt]he {re.escape(subject)}", subject, text, count=1)
+    return bare if bare != text else text.replace(subject, f"the {subject}", 1)
+
+
+# errors of the kinds that people found in templates (Distractors, table 8), made by rule: (text, subject) -> text
+FLAWS = {
+    "sub_deter": _determiner,
+    "obj_deter": lambda text, subject: text.removesuffix(" the") if text.endswith(" the") else f"{text} the",
+    "wrong_conjug": lambda text, subject: _swap(text, subject, TENSES),
+    "adj_noun_conjug": lambda text, subject: _swap(text, subject, CONJUGATED),
+    "better_verb": lambda text, subject: _swap(text, subject, {"is": "may be", "was": "may have been"}),
+    "sub_unclear": lambda text, subject: text.replace(subject, subject.lower(), 1),
+    "obj_unclear": lambda text, subject: f"{text} what one calls",
+}
+
+RULES = {  # what each of them does, in words
+    "sub_deter": "an article before the subject, or its own taken away",
+    "obj_deter": "an article before the object, or its own taken away",
+    "wrong_conjug": "the first verb in another tense",
+    "adj_noun_conjug": "a participle conjugated: called, calls",
+    "better_verb": "may be in place of is",
+    "sub_unclear": "the subject in small letters",
+    "obj_unclear": "'what one calls' before the object",
+}
+
+
+def flawed(prompts: pd.DataFrame, facts: Facts, shares: dict[str, float], seed: int = 0) -> pd.DataFrame:
+    """Every prompt with errors drawn for it: the columns of ``prompts`` (role "flawed") and ``errors``, a tuple of names from
+    ``FLAWS``. An error that changes nothing there (no verb to conjugate) is not counted; a prompt may stay free of errors.
+
+    shares   how often each error is drawn, independently of the others
+    """
+    if odd := sorted(set(shares) - set(FLAWS)):
+        raise unknown("kind of flaw", odd[0], FLAWS)
+    subjects = dict(zip(facts.facts["fact"], facts.label(facts.facts["subject"]), strict=True))
+    texts, errors = [], []
+    for prompt, fact, text in prompts[["prompt", "fact", "text"]].itertuples(index=False):
+        made, draw = [], rng(seed, "flaw", prompt)
+        for name, spoil in FLAWS.items():
+            spoilt = spoil(text, subjects[fact]) if draw.random() < shares.get(name, 0.0) else text
+            if spoilt != text:
+                text, made = spoilt, [*made, name]
+        texts.append(text)
+        errors.append(tuple(made))
+    return prompts.assign(prompt="flawed|" + prompts["prompt"], role="flawed", text=texts, seed=seed, errors=errors)

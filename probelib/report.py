@@ -38,10 +38,15 @@ def model_style(name: str) -> dict:
 
     Shipped models have fixed places in seaborn's colour-blind safe palette; any other takes a place by its name.
     """
+    known = _shipped()
+    return style_at(known.index(name) if name in known else int(files.sha256(name.encode())[:6], 16))
+
+
+def style_at(place: int) -> dict:
+    """``color``, ``marker`` and ``linestyle`` of a figure's line number ``place`` (from 0), where lines are no models."""
     import seaborn
 
-    colours, known = seaborn.color_palette("colorblind").as_hex(), _shipped()
-    place = known.index(name) if name in known else int(files.sha256(name.encode())[:6], 16)
+    colours = seaborn.color_palette("colorblind").as_hex()
     return {
         "color": colours[place % len(colours)],
         "marker": MARKERS[place % len(MARKERS)],

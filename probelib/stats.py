@@ -117,6 +117,25 @@ def holm(p) -> np.ndarray:
     return adjusted
 
 
+def mean_band(values, times: int = 1000, seed: int = 0) -> pd.DataFrame:
+    """The mean over facts of every column, with its 95 % bootstrap interval: ``mean``, ``low``, ``high``, ``n`` (facts that are
+    defined there; the others are left out, and counted by their absence from ``n``).
+
+    values  (facts, columns)
+    """
+    table = np.asarray(values, dtype=float)
+    there = np.isfinite(table)
+    drawn = (
+        np.random.default_rng(seed).multinomial(len(table), np.full(len(table), 1 / len(table)), times).astype(float)
+    )
+    with np.errstate(invalid="ignore"):
+        draws = drawn @ np.where(there, table, 0.0) / (drawn @ there)  # [times, columns]
+    low, high = np.nanpercentile(draws, [50 * (1 - LEVEL), 50 * (1 + LEVEL)], axis=0)
+    mean = np.where(there, table, 0.0).sum(0) / np.where(there.any(0), there.sum(0), np.nan)
+    index = values.columns if isinstance(values, pd.DataFrame) else None
+    return pd.DataFrame({"mean": mean, "low": low, "high": high, "n": there.sum(0)}, index=index)
+
+
 def mcnemar(first, second) -> dict[str, float]:
     """McNemar's exact test of two verdicts on the same facts: ``lost`` (right, then wrong), ``gained``, ``p``, ``n``.
 
@@ -267,10 +286,8 @@ def calibrate(values: pd.DataFrame, rating, folds: int = 3, seed: int = 42) -> p
         )
     if len(values) < folds:
         raise ProbeError(f"{folds} folds of {len(values)} facts: at least one fact a fold is needed")
-    from sklearn.model_selection import KFold
-
     rows = []
-    for fold, (train, test) in enumerate(KFold(folds, shuffle=True, random_state=seed).split(values), 1):
+    for fold, (train, test) in enumerate(split(len(values), folds, seed), 1):
         taus = pd.Series(
             {c: kendall(values[c].to_numpy()[train], rating[train])["tau"] for c in values.columns}, dtype=float
         )
@@ -287,3 +304,78 @@ def calibrate(values: pd.DataFrame, rating, folds: int = 3, seed: int = 42) -> p
             }
         )
     return pd.DataFrame(rows)
+
+
+def split(n: int, folds: int = 3, seed: int = 42) -> list[tuple[np.ndarray, np.ndarray]]:
+    """(training, test) row numbers of every fold; the order of the facts matters."""
+    from sklearn.model_selection import KFold
+
+    return list(KFold(folds, shuffle=True, random_state=seed).split(np.zeros(n)))
+
+
+def held_out(values: pd.DataFrame, rating, configurations: list, seed: int = 42) -> np.ndarray:
+    """Kendall's tau-b on every fold, (folds,), with the configuration that was chosen for it (``calibrate``)."""
+    rating = np.asarray(rating, dtype=float)
+    tests = [test for _, test in split(len(values), len(configurations), seed)]
+    return np.array(
+        [kendall(values[c].to_numpy()[t], rating[t])["tau"] for c, t in zip(configurations, tests, strict=True)]
+    )
+
+
+def kendall_draws(x, y, times: int = 2000, seed: int = 0) -> np.ndarray:
+    """``times`` bootstrap values of tau-b over facts; NaN where a draw leaves x or y constant. The same seed draws the same
+    facts, so the difference of two measures can be taken draw by draw.
+
+    With w the number of times that each fact was drawn: tau = w'Sw / sqrt(w'|X|w w'|Y|w), where X and Y hold the signs of all
+    differences and S = X * Y.
+    """
+    x, y = (np.asarray(v, dtype=float) for v in (x, y))
+    n = len(x)
+    signs = [np.sign(v[:, None] - v[None]) for v in (x, y)]
+    drawn = (
+        np.random.default_rng(seed).multinomial(n, np.full(n, 1 / n), size=times).astype(float)
+        if n
+        else np.empty((times, 0))
+    )
+    form = lambda matrix: ((drawn @ matrix) * drawn).sum(1)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return form(signs[0] * signs[1]) / np.sqrt(form(np.abs(signs[0])) * form(np.abs(signs[1])))
+
+
+def held_out_draws(values: pd.DataFrame, rating, configurations: list, times: int = 2000, seed: int = 42) -> np.ndarray:
+    """Bootstrap values of the mean of ``held_out``, facts drawn anew within each fold; the choice stays as it was made. NaN
+    where the tau of a fold is undefined, as the mean itself is."""
+    rating = np.asarray(rating, dtype=float)
+    folds = enumerate(zip(configurations, split(len(values), len(configurations), seed), strict=True))
+    draws = [kendall_draws(values[c].to_numpy()[test], rating[test], times, k) for k, (c, (_, test)) in folds]
+    return np.mean(draws, axis=0)
+
+
+def threshold(values, positive) -> float:
+    """The cut between two values (value >= cut means yes) with the best mean of the shares of positives and of negatives told
+    right; of equals the lowest. NaN without both kinds."""
+    values, positive = np.asarray(values, dtype=float), np.asarray(positive, dtype=bool)
+    if positive.all() or not positive.any():
+        return np.nan
+    cuts = np.unique(values)
+    right = [(values[positive] >= cut).mean() + (values[~positive] < cut).mean() for cut in cuts]
+    return float(cuts[int(np.argmax(right))])
+
+
+def scaling_draws(
+    values, sizes, kind: str = "linear", level: float = 0.9, times: int = 2000, seed: int = 0
+) -> np.ndarray:
+    """Bootstrap values, over facts, of the size at which the fit of ``scaling_fit`` reaches ``level``; inf where the drawn
+    facts give a line that does not rise.
+
+    values  (facts, models): the measure of every fact; its mean over facts is fitted
+    """
+    values, x = np.asarray(values, dtype=float), np.log10(np.asarray(sizes, dtype=float))
+    means = np.random.default_rng(seed).multinomial(len(values), np.full(len(values), 1 / len(values)), times) @ values
+    y, target = means / len(values), level
+    if kind == "logit":
+        y, target = scipy.special.logit(y), scipy.special.logit(level)
+    slope = ((x - x.mean()) * (y - y.mean(1, keepdims=True))).sum(1) / ((x - x.mean()) ** 2).sum()
+    with np.errstate(divide="ignore", over="ignore"):
+        at = 10 ** (x.mean() + (target - y.mean(1)) / slope)
+    return np.where(slope > 0, at, np.inf)

@@ -46,6 +46,8 @@ SCORES = [
     "greedy_done",
     "flags",
 ]
+FOUND = ["model", "relation", "fact", "prompt", "rank", "candidate", "logprob", "label", "label_logprob"]
+FOUND += ["forwarded_tokens", "trie_tokens"]
 
 
 @dataclass(frozen=True)
@@ -75,12 +77,15 @@ class Part:
         return json.loads(self.path.with_suffix(".json").read_text())
 
 
-def score(lm, prompts: pd.DataFrame, candidates: pd.DataFrame, folder: Path, end: bool = False) -> pd.DataFrame:
+def score(
+    lm, prompts: pd.DataFrame, candidates: pd.DataFrame, folder: Path, end: bool = False, gap: str = " "
+) -> pd.DataFrame:
     """Log-probabilities of every candidate label after every prompt of its fact; only missing parts are computed.
 
     prompts     a frame of ``prompts``
     candidates  ``fact``, ``candidate``, ``label`` (one row an alias)
     end         see ``lm.scoring.logprobs``
+    gap         what is written between prompt and label
     returns     the columns ``SCORES``; ``.attrs["cost"]`` sums what the parts cost when they were computed,
                 ``.attrs["models"]`` says what the model was (for provenance)
     """
@@ -91,7 +96,7 @@ def score(lm, prompts: pd.DataFrame, candidates: pd.DataFrame, folder: Path, end
         names = {fact: rows["candidate"].tolist() for fact, rows in by_fact}
         facts = part.prompts["fact"].tolist()
         rows = lm.logprobs(
-            part.prompts["text"].tolist(), [[f" {label}" for label in labels[f]] for f in facts], end=end
+            part.prompts["text"].tolist(), [[f"{gap}{label}" for label in labels[f]] for f in facts], end=end
         )
         asked = part.prompts.iloc[rows["prompt"].to_numpy()]
         picked = list(zip(asked["fact"], rows["candidate"], strict=True))
@@ -107,7 +112,8 @@ def score(lm, prompts: pd.DataFrame, candidates: pd.DataFrame, folder: Path, end
 
     from probelib.lm.version import SCORING
 
-    parts = _parts(lm, prompts, candidates, folder, "logprobs", {"end": end, "scoring": SCORING})
+    options = {"end": end, "scoring": SCORING} | ({"gap": gap} if gap != " " else {})
+    parts = _parts(lm, prompts, candidates, folder, "logprobs", options)
     return _collect(lm, parts, compute)
 
 
@@ -147,6 +153,47 @@ def answers(lm, prompts: pd.DataFrame, gold: pd.DataFrame, folder: Path) -> pd.D
     return rows
 
 
+def search(
+    lm,
+    prompts: pd.DataFrame,
+    spaces: dict[str, dict[str, list[str]]],
+    folder: Path,
+    end: bool = True,
+    method: str = "beam",
+) -> pd.DataFrame:
+    """The most probable candidates after every prompt: ``model``, ``relation``, ``fact``, ``prompt``, ``rank`` (from 1),
+    ``candidate``, ``logprob`` (nats, sum over its labels), ``label`` and ``label_logprob`` (its most probable one), and of
+    each prompt ``forwarded_tokens`` and ``trie_tokens`` (what scoring all labels would read).
+
+    prompts   a frame of ``prompts``, with ``space`` and ``wanted`` (how many); see ``retrieval.searches``
+    spaces    {space: {candidate: [labels with their leading blank]}}; its trie is built once a model
+    end, method   as in ``lm.labels.top_continuations``
+    """
+    from probelib.lm.labels import Labels
+    from probelib.lm.version import SCORING
+
+    def compute(part: Part) -> tuple[pd.DataFrame, dict]:
+        frames, costs = [], []
+        for prompt, fact, text, space, wanted in part.prompts[["prompt", "fact", "text", "space", "wanted"]].itertuples(
+            index=False
+        ):
+            key = (digests[space], end)
+            if key not in lm.tries:
+                lm.tries[key] = Labels(lm, spaces[space], end)
+            found = lm.top_continuations(text, lm.tries[key], wanted, end, method)
+            costs.append(found.attrs["cost"])
+            spent = {key: found.attrs["cost"][key] for key in ("forwarded_tokens", "trie_tokens")}
+            frames.append(found.assign(prompt=prompt, fact=fact, rank=np.arange(1, len(found) + 1), **spent))
+        frame = pd.concat(frames, ignore_index=True).assign(model=lm.name, relation=part.relation)
+        return frame[FOUND], _sum(costs)
+
+    digests = {name: files.sha256(json.dumps(spaces[name]).encode()) for name in prompts["space"].unique()}
+    options = {"end": end, "method": method, "scoring": SCORING}
+    keyed = [*zip(prompts["space"].map(digests), prompts["wanted"], strict=True)]
+    parts = _parts(lm, prompts.assign(searched=keyed), None, folder, "search", options)
+    return _collect(lm, parts, compute)
+
+
 def _parts(lm, prompts, candidates, folder: Path, verb: str, options: dict) -> list[Part]:
     """One part a relation, each with its key."""
     if candidates is not None and (lost := set(prompts["fact"]) - set(candidates["fact"])):
@@ -155,7 +202,7 @@ def _parts(lm, prompts, candidates, folder: Path, verb: str, options: dict) -> l
     for relation, rows in prompts.groupby("relation", sort=False):
         own = None if candidates is None else candidates[within(candidates["fact"], rows["fact"])]
         key = hashlib.sha256(identity.encode())
-        key.update(rows[["prompt", "text"]].to_csv(index=False).encode())
+        key.update(rows[[c for c in ("prompt", "text", "searched") if c in rows]].to_csv(index=False).encode())
         if own is not None:
             key.update(own.to_csv(index=False).encode())
         name = f"{files.slug(relation)}-{verb}-{key.hexdigest()[:16]}.parquet"

@@ -31,6 +31,7 @@ __all__ = [
     "choose",
     "current",
     "draw_distractors",
+    "everything",
     "keep",
     "load",
     "multiple_choice",
@@ -119,10 +120,22 @@ def multiple_choice(
     return with_templates(asked, atlas(), ["hgp", "mmp", "cloze"]), apart(pool, asked)
 
 
+def everything(data: str = "atlas", folder: str | Path | None = None, relations: list[str] | None = None) -> Facts:
+    """All facts of the data, former ones too: the knowledge base that distractors come from. Arguments as ``load``."""
+    return choose(atlas(), relations) if data == "atlas" else _read_other(data, folder, relations)
+
+
 def _load_other(
     data: str, folder, relations: list[str] | None, n_facts: int | str, n_distractors: int, seed: int
 ) -> Facts:
     """Facts of a real format; those that come without distractors of their own get them drawn."""
+    everything = current(_read_other(data, folder, relations))
+    size = PANEL_SIZE if n_facts == "panel" else n_facts
+    chosen = everything if n_facts == "all" else sample(everything, size, seed)
+    return chosen if len(chosen.distractors) else draw_distractors(chosen, everything, n_distractors, seed)
+
+
+def _read_other(data: str, folder, relations: list[str] | None) -> Facts:
     from probelib.facts import bear, lama, tables, trex_mc
 
     readers = {
@@ -136,7 +149,4 @@ def _load_other(
         raise unknown("data", data, ["atlas", *readers])
     if folder is None:
         raise ProbeError(f"data={data!r} needs folder=..., where its files lie")
-    everything = current(readers[data](folder, relations))
-    size = PANEL_SIZE if n_facts == "panel" else n_facts
-    chosen = everything if n_facts == "all" else sample(everything, size, seed)
-    return chosen if len(chosen.distractors) else draw_distractors(chosen, everything, n_distractors, seed)
+    return readers[data](folder, relations)

@@ -9,10 +9,12 @@ import re
 from datetime import date
 from pathlib import Path
 
+import numpy as np
 import openpyxl
 import pandas as pd
 
 from probelib.errors import ProbeError, unknown
+from probelib.facts.model import Facts
 from probelib.facts.tables import WIKIDATA, read_table
 from probelib.facts.text import check_object, is_a, read_bytes, read_json
 
@@ -28,6 +30,7 @@ ERRORS = {  # paper, Table 8
     "wrong_language": "not English",
     "out_of_subject": "the fact is not conveyed",
 }
+MINOR = tuple(ERRORS)[:7]  # the others are blunders (paper, appendix B)
 VERBALIZATIONS = ["number", "fact", "subject", "relation", "object", "subject_label", "relation_label", "object_label"]
 VERBALIZATIONS += ["start", "end", "popularity", "context", "text", "errors", "correction", "last"]
 IDS = re.compile(r"\('(Q\d+)', '(P\d+)', '(Q\d+)'\)")
@@ -196,3 +199,62 @@ def _labels(where: str, printed: str, sentence: str) -> tuple[str, str, str]:
     if not cuts:
         raise ProbeError(f"{where}: the printed triple {printed!r} has no three parts that the sentence holds")
     return min(cuts, key=lambda cut: len(cut[1]))
+
+
+def probes(verbalizations: pd.DataFrame) -> pd.DataFrame:
+    """Flawed sentences beside their corrections, cut before the entity that they end with: ``fact``, ``relation``,
+    ``subject``, ``object``, ``object_label``, ``correct``, ``flawed``, ``errors``.
+
+    A sentence that ends with its subject asks for that: the roles are exchanged and the relation gets ``^-1``. Left out are
+    sentences without an error, those in the past and those (or whose corrections) that end with neither. Quotation marks of
+    the corrections are taken away (the released code turns them into others: spec b.12, B18).
+    """
+    rows = verbalizations[(verbalizations["context"] == "present") & (verbalizations["last"] != "")]
+    found = []
+    for row in rows[rows["errors"].map(len) > 0].itertuples(index=False):
+        turned = row.last == "subject"
+        label = row.subject_label if turned else row.object_label
+        better = re.sub('[“”"]', "", row.correction).strip()
+        if not better.endswith(label):
+            continue
+        ends = (row.object, row.subject) if turned else (row.subject, row.object)
+        relation = f"{row.relation}^-1" if turned else row.relation
+        cut = [text[: -len(label)].rstrip() for text in (better, row.text)]
+        found.append((f"{relation}:{ends[0]}:{ends[1]}", relation, *ends, label, *cut, row.errors))
+    columns = ["fact", "relation", "subject", "object", "object_label", "correct", "flawed", "errors"]
+    return pd.DataFrame(found, columns=columns)
+
+
+def rated(
+    facts: Facts, path: str | Path | None = None, manifest: pd.DataFrame | None = None
+) -> tuple[pd.DataFrame, str]:
+    """What the measures are held against: ``fact`` and ``rating`` of the facts that have one, and in words what it is.
+
+    path      people's ratings (``read_ratings``), matched by Wikidata ids
+    manifest  without a file: ``fact`` and ``exposures``, how often a model was taught each fact; the rating is
+              log2(1 + exposures). Without both the popularity of subject and object stands in, which is no truth
+    """
+    rows, wikidata = facts.facts, facts.entities.set_index("entity")["wikidata"]
+    if path is not None:
+        ids = pd.DataFrame({"fact": rows["fact"], "relation": rows["relation"]})
+        ids = ids.assign(subject=rows["subject"].map(wikidata), object=rows["object"].map(wikidata))
+        ratings = read_ratings(path)
+        found = ids.merge(ratings[["relation", "subject", "object", "rating"]], on=["relation", "subject", "object"])
+        source = (
+            f"the ratings of people: {len(found)} of the {len(ratings)} rated facts are among the {len(rows)} asked"
+        )
+        if len(found) < 6:
+            raise ProbeError(
+                f"{path}: {source}; at least 6 are needed. Give the data that the ratings speak of (data=, folder=)"
+            )
+        return found[["fact", "rating"]].drop_duplicates("fact").reset_index(drop=True), source
+    if manifest is not None:
+        found = rows[["fact"]].merge(manifest[["fact", "exposures"]], on="fact")
+        return found.assign(rating=np.log2(1 + found["exposures"]))[["fact", "rating"]], (
+            "how often the models were taught each fact, log2(1 + statements in the training corpus)"
+        )
+    popularity = facts.entities.set_index("entity")["popularity"]
+    value = rows["subject"].map(popularity) + rows["object"].map(popularity)
+    return rows[["fact"]].assign(rating=value.astype(float)), (
+        "the popularity of subject and object, a stand-in: no person rated these models, and nothing is known of their training"
+    )

@@ -7,6 +7,7 @@ import pandas as pd
 import torch
 
 from probelib.errors import ProbeError
+from probelib.lm.plain import pad_right
 
 
 def generate(
@@ -22,7 +23,8 @@ def generate(
     """One row a (prompt, returned text).
 
     beams      1: greedy; more: beam search without length normalisation (scores are plain sums of log-probs)
-    returned   how many of the beams to return
+    returned   how many of the beams to return. With ``max_new_tokens=1`` these are the most probable next tokens, and one
+               forward pass finds any number of them
     stop       texts at whose first occurrence the answer is cut
     chat       put the prompt through the tokenizer's chat template
 
@@ -45,15 +47,38 @@ def generate(
     rows, started = [], time.perf_counter()
     with torch.inference_mode():
         for start in range(0, len(order), batch):
-            rows += _generate_batch(lm, order[start : start + batch], ids, max_new_tokens, beams, returned, stop or [])
+            rows += (
+                _next_tokens(lm, order[start : start + batch], ids, returned)
+                if max_new_tokens == 1 and not stop
+                else _generate_batch(lm, order[start : start + batch], ids, max_new_tokens, beams, returned, stop or [])
+            )
     frame = pd.DataFrame(rows).sort_values(["prompt", "rank"], ignore_index=True)
-    forwarded = sum(map(len, ids)) * beams + int(frame["n_tokens"].sum()) * beams // returned
+    forwarded = sum(map(len, ids))
+    if max_new_tokens > 1 or stop:
+        forwarded = forwarded * beams + int(frame["n_tokens"].sum()) * beams // returned
     frame.attrs["cost"] = {
         "forwarded_tokens": forwarded,
         "requests": len(prompts),
         "seconds": time.perf_counter() - started,
     }
     return frame
+
+
+def _next_tokens(lm, batch: list[int], ids, returned: int) -> list[dict]:
+    """The most probable next tokens, without copies of the prompt: what a beam of one token finds, at the cost of one row."""
+    tokens, mask = pad_right([ids[p] for p in batch], lm.device)
+    if lm.encoder_decoder:
+        start = torch.full((len(batch), 1), lm.model.config.decoder_start_token_id, device=lm.device)
+        logits = lm.model(input_ids=tokens, attention_mask=mask, decoder_input_ids=start).logits[:, -1]
+    else:
+        logits = lm.model(input_ids=tokens, attention_mask=mask, use_cache=False).logits
+        logits = logits[torch.arange(len(batch)), mask.sum(1) - 1]  # [rows, vocabulary]
+    logprobs, best = torch.log_softmax(logits.float(), -1).topk(min(returned, logits.shape[-1]), sorted=True)
+    return [
+        _answer(lm, p, rank, [token], np.array([logprob]), [])
+        for p, own, values in zip(batch, best.tolist(), logprobs.tolist(), strict=True)
+        for rank, (token, logprob) in enumerate(zip(own, values, strict=True))
+    ]
 
 
 def _generate_batch(lm, batch: list[int], ids, max_new_tokens, beams, returned, stop) -> list[dict]:

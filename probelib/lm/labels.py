@@ -42,6 +42,7 @@ class Labels:
             raise ProbeError(f"{lm.name}: this tokenizer has no end-of-sequence token; search with end=False")
         self.candidates, self.texts, self.end = list(labels), dict(labels), end
         tail = (lm.eos,) if end else ()
+        lm.tokens.learn([""], [[text for texts in labels.values() for text in texts]])
         rows = []
         for c, texts in enumerate(labels.values()):
             distinct = dict.fromkeys(texts)
@@ -92,8 +93,9 @@ def top_continuations(
     labels   {candidate: [its labels, with their leading blank]}, or a ``Labels`` made of it (to search many prompts)
     end      see ``Labels``
     method   "best_first": exact; "beam": the paper's constrained beam of ``width`` (default n), no length normalisation
-    returns  ``candidate``, ``logprob`` (nats; log of the sum over all of its labels), ``label`` (its most probable one);
-             ``.attrs["cost"]`` counts forwarded tokens, forwards, seconds and the trie's tokens
+    returns  ``candidate``, ``logprob`` (nats; log of the sum over all of its labels), ``label`` (its most probable one),
+             ``label_logprob`` (of that one alone); ``.attrs["cost"]`` counts forwarded tokens, forwards, seconds and
+             the trie's tokens
 
     Fewer than ``n`` candidates: all of them. Encoder-decoder models, and those whose packed rows are not trusted, score
     every label (exact as well).
@@ -123,10 +125,11 @@ def _exact(lm, prompt: str, labels: Labels, found: list[int], cost: dict) -> pd.
     frame = pd.DataFrame({"c": [c for c, _ in texts], "label": [text for _, text in texts], "logprob": total})
     best = frame.sort_values(["c", "logprob"], ascending=[True, False], kind="stable").drop_duplicates("c")
     sums = frame.groupby("c")["logprob"].agg(np.logaddexp.reduce)
-    best = best.assign(candidate=[labels.candidates[c] for c in best["c"]], logprob=best["c"].map(sums))
-    return best.sort_values("logprob", ascending=False, kind="stable")[["candidate", "logprob", "label"]].reset_index(
-        drop=True
+    best = best.assign(
+        candidate=[labels.candidates[c] for c in best["c"]], label_logprob=best["logprob"], logprob=best["c"].map(sums)
     )
+    columns = ["candidate", "logprob", "label", "label_logprob"]
+    return best.sort_values("logprob", ascending=False, kind="stable")[columns].reset_index(drop=True)
 
 
 class _Search:

@@ -1,0 +1,158 @@
+"""Knowledge by distractors (Ammar Khodja et al. 2025, "Factual Knowledge Assessment of Language Models Using Distractors").
+
+    Pl(o|c)  = sum over labels l of o of P(l, EOS | c)                                 plausibility, in [0, 1]       (Eq. 1)
+    K(f|c)   = Agg over the first n distractors o* of 1[Pl(o|c) > Pl(o*|c)]            Agg: min (Min@n), mean (Avg@n)  (Eq. 2)
+    K(f)     = mean of K(f|c) over the cloze sentences c of the fact                                                 (Eq. 3)
+
+Plausibilities are kept as logs (nats), summed in float64. A tie is a failure: the comparison is strict.
+
+Where the paper, its released code and this file differ (spec b.1, b.2):
+
+=====================  ==================================  ======================================================
+                       released code                       here (the argument that selects)
+=====================  ==================================  ======================================================
+sums                   bfloat16: steps of 1/16 to 1/4 nat  float64 sums of float32 log-probabilities
+labels of an entity    not de-duplicated                   each once
+end of a label         EOS                                 EOS (``ENDINGS``, ``aliases``)
+m < n distractors      three rules                         all m are used; none: NaN (``short``)
+=====================  ==================================  ======================================================
+"""
+
+from collections.abc import Iterable
+
+import numpy as np
+import pandas as pd
+
+from probelib.errors import unknown
+from probelib.facts.annotated import ERRORS, MINOR
+from probelib.stats import wilson
+
+# What ends a label: how it is written, and whether the end-of-sequence token must follow. Eq. 1 says "eos".
+# "none" must not be used where one label begins another: "New York" would stand for "New York City".
+ENDINGS = {"eos": ("", True), "none": ("", False), "punct": (".", False)}
+
+
+def plausibility(scores: pd.DataFrame, ending: str = "eos", aliases: str = "sum") -> pd.DataFrame:
+    """log Pl of every candidate after every prompt: ``relation``, ``fact``, ``prompt``, ``candidate``, ``logprob`` (nats).
+
+    scores   rows of ``store.score``, one a label; for "eos" scored with ``end=True``
+    ending   one of ``ENDINGS``
+    aliases  "sum" over an entity's labels (Eq. 1), or "max": the best label alone
+    """
+    if ending not in ENDINGS:
+        raise unknown("ending", ending, ENDINGS)
+    if aliases not in ("sum", "max"):
+        raise unknown("way with aliases", aliases, ["sum", "max"])
+    value = scores["logprob"].to_numpy(dtype=float)
+    if ENDINGS[ending][1]:
+        value = value + scores["eos_logprob"].to_numpy(dtype=float)
+    rows = scores[["relation", "fact", "prompt", "candidate"]].assign(logprob=value)
+    group = rows.groupby(["prompt", "candidate"], sort=False).ngroup().to_numpy()
+    order = np.argsort(group, kind="stable")
+    first = np.flatnonzero(np.diff(group[order], prepend=-1))
+    together = np.logaddexp if aliases == "sum" else np.maximum
+    total = together.reduceat(value[order], first) if len(first) else value
+    return rows.iloc[order[first]].assign(logprob=total).reset_index(drop=True)
+
+
+def outcomes(plausible: pd.DataFrame, facts: pd.DataFrame, rivals: pd.DataFrame, n: int) -> pd.DataFrame:
+    """Which distractors each fact beats: rows (fact, prompt), columns 1..n by rank, values 1, 0 or NaN (no such distractor).
+
+    plausible  see ``plausibility``; the object of every fact must be in it
+    facts      ``fact``, ``object``
+    rivals     ``fact``, ``rank``, ``candidate`` (the same for all prompts of a fact), or with ``prompt`` and ``logprob`` (of
+               each prompt its own, as ``retrieval.allowed`` gives them)
+    """
+    gold = plausible.merge(facts[["fact", "object"]].rename(columns={"object": "candidate"}), on=["fact", "candidate"])
+    gold = gold[["fact", "prompt", "logprob"]].rename(columns={"logprob": "own"})
+    if "logprob" not in rivals:
+        rivals = rivals[["fact", "rank", "candidate"]].merge(
+            plausible[["fact", "prompt", "candidate", "logprob"]], on=["fact", "candidate"]
+        )
+    rivals = rivals[rivals["rank"] <= n].merge(gold, on=["fact", "prompt"])
+    beaten = (rivals["own"] > rivals["logprob"]).to_numpy(dtype=float)
+    order = pd.MultiIndex.from_frame(gold[["fact", "prompt"]])
+    table = np.full((len(order), n), np.nan)
+    at = order.get_indexer(pd.MultiIndex.from_frame(rivals[["fact", "prompt"]]))
+    table[at, rivals["rank"].to_numpy(dtype=int) - 1] = beaten
+    return pd.DataFrame(table, index=order, columns=range(1, n + 1))
+
+
+def aggregated(outcomes: pd.DataFrame, aggregate: str, short: str = "all") -> pd.DataFrame:
+    """K(f|c) for every n (Eq. 2): the same rows and columns as ``outcomes``.
+
+    aggregate  "Min" or "Avg"
+    short      a fact with m < n distractors: "all" of them are taken (default D5); "drop": NaN from m + 1 on, as the released
+               code does for figures 1, 2 and 5, so that the facts behind a curve change along it
+    returns    NaN where a fact has no distractor at all
+
+    >>> table = pd.DataFrame([[1.0, 0.0, 1.0, 0.0]], columns=[1, 2, 3, 4])
+    >>> aggregated(table, "Avg").round(4).values.tolist(), aggregated(table, "Min").values.tolist()
+    ([[1.0, 0.5, 0.6667, 0.5]], [[1.0, 0.0, 0.0, 0.0]])
+    """
+    there = outcomes.notna().to_numpy()
+    beaten = outcomes.to_numpy()
+    if aggregate == "Min":
+        value = np.minimum.accumulate(np.where(there, beaten, 1.0), axis=1)
+    elif aggregate == "Avg":
+        value = np.cumsum(np.where(there, beaten, 0.0), axis=1) / np.maximum(np.cumsum(there, axis=1), 1)
+    else:
+        raise unknown("aggregate", aggregate, ["Min", "Avg"])
+    if short not in ("all", "drop"):
+        raise unknown("way with short lists", short, ["all", "drop"])
+    gone = ~there if short == "drop" else ~there.any(axis=1, keepdims=True)
+    return pd.DataFrame(np.where(gone, np.nan, value), index=outcomes.index, columns=outcomes.columns)
+
+
+def over_sentences(values: pd.DataFrame) -> pd.DataFrame:
+    """K(f) (Eq. 3): the mean over a fact's cloze sentences (the second level of the index); NaN where one is undefined."""
+    by_fact = values.groupby(level=0, sort=False)
+    return by_fact.mean().where(by_fact.count().eq(by_fact.size(), axis=0))
+
+
+def grid(outcomes: pd.DataFrame, ns: list[int]) -> pd.DataFrame:
+    """Every configuration of the measure, the cheapest first: columns "Min@1", "Avg@1", "Min@2", ... (an n beyond the lists is
+    left out: it would repeat the last one)."""
+    tables = {aggregate: aggregated(outcomes, aggregate) for aggregate in ("Min", "Avg")}
+    columns = {f"{a}@{n}": tables[a][n] for n in ns if n in outcomes.columns for a in tables}
+    return pd.DataFrame(columns, index=outcomes.index)
+
+
+def margin(plausible: pd.DataFrame, facts: pd.DataFrame, rivals: pd.DataFrame, n: int) -> pd.Series:
+    """log Pl(o|c) - max over the first n distractors of log Pl(o*|c), nats, by (fact, prompt): Min@n = 1 exactly where it is
+    above 0. The same verdict on a continuous scale. NaN without a distractor."""
+    gold = plausible.merge(facts[["fact", "object"]].rename(columns={"object": "candidate"}), on=["fact", "candidate"])
+    if "logprob" not in rivals:
+        rivals = rivals[["fact", "rank", "candidate"]].merge(plausible, on=["fact", "candidate"])
+    best = rivals[rivals["rank"] <= n].groupby(["fact", "prompt"])["logprob"].max()
+    own = gold.set_index(["fact", "prompt"])["logprob"]
+    return own - best.reindex(own.index)
+
+
+# Errors of verbalizations (section 4.3, appendix B)
+
+
+def error_table(errors: Iterable[tuple[str, ...]]) -> pd.DataFrame:
+    """The share of sentences with each error, which may have several (table 5): ``error``, ``percent``, ``low``, ``high``
+    (Wilson's 95 % interval), ``sentences``."""
+    errors = list(errors)
+    rows = [(name, sum(name in own for own in errors)) for name in sorted(ERRORS)]
+    return _percents([*rows, ("free of errors", sum(not own for own in errors))], len(errors), "error")
+
+
+def category_table(errors: Iterable[tuple[str, ...]]) -> pd.DataFrame:
+    """The share of sentences with minor errors alone, with a blunder, with nothing (table 6); columns as ``error_table``."""
+    errors = [set(own) for own in errors]
+    blunders = sum(bool(own - set(MINOR)) for own in errors)
+    free = sum(not own for own in errors)
+    rows = [
+        ("only minor errors", len(errors) - blunders - free),
+        ("contain blunders", blunders),
+        ("free of errors", free),
+    ]
+    return _percents(rows, len(errors), "category")
+
+
+def _percents(rows: list[tuple[str, int]], n: int, name: str) -> pd.DataFrame:
+    table = [(what, 100 * k / n, *(100 * bound for bound in wilson(k, n)), k) for what, k in rows]
+    return pd.DataFrame(table, columns=[name, "percent", "low", "high", "sentences"])

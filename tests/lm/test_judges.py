@@ -1,0 +1,112 @@
+"""Second models: BERT-score with any encoder, and a judge behind an address."""
+
+import json
+import threading
+from http.server import BaseHTTPRequestHandler, HTTPServer
+
+import pandas as pd
+import pytest
+import transformers as hf
+
+from probelib import ProbeError, assess, lm, store
+from probelib.lm.endpoint import Endpoint
+from probelib.lm.similarity import bert_score
+from probelib.prompts import PROMPTS
+from tests.lm import tiny
+
+
+@pytest.fixture(scope="module")
+def encoder(tmp_path_factory):
+    config = hf.T5Config(**tiny.T5 | {"vocab_size": len(tiny.tokenizer())}, pad_token_id=0, eos_token_id=1)
+    return tiny.folder(tmp_path_factory.mktemp("tiny-t5"), config)
+
+
+def test_bert_score_of_any_encoder(encoder):
+    same, other, empty, again = bert_score(
+        encoder, ["Paris", "Lima is", "", "Paris "], ["Paris", "Rome", "Rome", "Paris"]
+    )
+    assert same == pytest.approx(1, abs=1e-5) and again == same and other < 0.999 and empty == 0
+    assert bert_score(encoder, [], []).tolist() == [] and bert_score(encoder, [""], ["Rome"]).tolist() == [0]
+    with pytest.raises(ProbeError, match="no encoder"):
+        bert_score(encoder.parent / "nothing", ["a"], ["b"])
+
+
+@pytest.fixture
+def server():
+    """Says "correct" to what ends in Paris; keeps what it was asked."""
+    asked = []
+
+    class Answer(BaseHTTPRequestHandler):
+        def do_POST(self):
+            body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+            asked.append((self.path, body))
+            text = "correct" if "Prediction: Paris\n" in body["messages"][1]["content"] else "incorrect"
+            answer = json.dumps({"choices": [{"message": {"content": text}}]}).encode()
+            self.send_response(200)
+            self.end_headers()
+            self.wfile.write(answer)
+
+        def log_message(self, *_):
+            pass
+
+    running = HTTPServer(("127.0.0.1", 0), Answer)
+    threading.Thread(target=running.serve_forever, daemon=True).start()
+    yield f"http://127.0.0.1:{running.server_port}/v1", asked
+    running.shutdown()
+    running.server_close()
+
+
+def test_a_judge_behind_an_address(server, tmp_path):
+    url, asked = server
+    judge = assess.load_judge(f"some-model@{url}")
+    assert judge == Endpoint("some-model", url)
+    texts = pd.DataFrame(
+        {"relation": "P36", "fact": "f", "prompt": "c", "width": [1, 2, 2], "text": [" Paris", " Rome", " Paris"]}
+    )
+    cloze = pd.DataFrame({"prompt": ["c"], "text": ["The capital of France is"]})
+    for _ in range(2):  # the second time from the store
+        table = assess.judged(judge, texts, cloze, {"f": ["Paris"]}, tmp_path, "paper")
+        assert table["value"].tolist() == [1, 0, 1] == table["truth"].tolist()
+    assert len(asked) == 2 and {path for path, _ in asked} == {"/v1/chat/completions"}
+    assert asked[0][1]["temperature"] == 0 and "authorization" not in str(asked).lower()
+    with pytest.raises(ProbeError, match="style"):
+        assess.judged(judge, texts, cloze, {"f": ["Paris"]}, tmp_path, "long")
+
+
+def test_a_judge_that_does_not_answer():
+    with pytest.raises(ProbeError, match="no answer from the judge 'm'"):
+        Endpoint("m", "http://127.0.0.1:9/v1").generate(["?"])
+
+
+def test_a_local_judge_is_asked_in_short(tmp_path):
+    texts = pd.DataFrame({"relation": "P36", "fact": "f", "prompt": "c", "width": 1, "text": [" Paris.\nWhat"]})
+    cloze = pd.DataFrame({"prompt": ["c"], "text": ["The capital of France is"]})
+    table = assess.judged(lm.load(lm.organisms()[0]), texts, cloze, {"f": ["Paris"]}, tmp_path)
+    assert table["value"].isin([0, 1]).all() and table["truth"].tolist() == [1]
+
+
+def test_one_new_token_is_the_best_of_the_vocabulary(tmp_path):
+    """Any number of next tokens from one forward: the same as a beam of one step, in the order of their log-probabilities."""
+    model = lm.load(lm.organisms()[0])
+    rows = model.generate(["The capital of France is", "Lima is"], max_new_tokens=1, beams=5, returned=5)
+    assert (
+        rows.groupby("prompt").size().tolist() == [5, 5]
+        and rows.groupby("prompt")["logprob"].is_monotonic_decreasing.all()
+    )
+    greedy = model.generate(["The capital of France is", "Lima is"], max_new_tokens=2)["text"]
+    assert [text.startswith(first) for text, first in zip(greedy, rows[rows["rank"] == 0]["text"], strict=True)] == [
+        True
+    ] * 2
+    scored = model.logprobs(["Lima is"], [rows[rows["prompt"] == 1]["text"].tolist()])
+    one = scored[scored["n_tokens"] == 1]
+    assert one["logprob"].tolist() == pytest.approx(
+        rows[rows["prompt"] == 1]["logprob"].to_numpy()[one["candidate"]].tolist(), abs=1e-4
+    )
+
+
+def test_the_gap_before_a_label_belongs_to_the_key(tmp_path):
+    model = lm.load(lm.organisms()[0])
+    asked = pd.DataFrame([("p", "f", "P36", "cloze", 1, "none", -1, "The capital of France is")], columns=PROMPTS)
+    wanted = pd.DataFrame({"fact": ["f"], "candidate": "Paris", "label": "Paris"})
+    with_gap, without = (store.score(model, asked, wanted, tmp_path, gap=gap) for gap in (" ", ""))
+    assert with_gap["logprob"][0] != without["logprob"][0] and len(list(tmp_path.rglob("*.parquet"))) == 2
