@@ -54,3 +54,24 @@ def test_fact_checks_show_the_object_and_every_distractor(haiti):
 def test_every_frame_behind_the_object_when_the_full_grid_is_wanted(haiti):
     assert (prompts.interference(haiti)["context"] == "positive").sum() == 1
     assert (prompts.interference(haiti, full=True)["context"] == "positive").sum() == 2
+
+
+def test_a_name_is_never_taken_for_a_slot():
+    assert prompts.statement("[Y] bought [X].", "a [Y]", " {head} ") == "{head} bought a [Y]."
+    assert prompts.around("True? {statement}\nAnswer:") == ("True? ", "\nAnswer:")
+    for wrong in ("True?", "{statement} {statement}"):
+        with pytest.raises(ProbeError, match="exactly one is wanted"):
+            prompts.around(wrong)
+
+
+def test_a_template_is_asked_for_and_checked():
+    text = prompts.request_template("capital", [("Peru", "Lima")], [("mayor", [("Nice", "Ann")], "[Y] leads [X].")])
+    assert text.endswith("Relation: capital\n- Peru | capital | Lima\nSentence:")
+    assert "- Nice | mayor | Ann\nSentence: {tail} leads {head}." in text
+    assert prompts.check_template(' "{head} has {tail}."\nmore {head}') == (
+        "{head} has {tail}.",
+        "one {head} and one {tail}",
+    )
+    for bad in ("", " No, the statement is false.", "{head}, {head} and {tail}"):
+        template, verdict = prompts.check_template(bad)
+        assert template is None and "each is wanted once" in verdict
