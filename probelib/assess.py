@@ -131,18 +131,10 @@ def labels_of(kb: retrieval.Knowledge, facts: Facts) -> dict[str, tuple[str, ...
     return {fact: kb.labels[e] for fact, e in zip(facts.facts["fact"], at, strict=True)}
 
 
-def load_judge(name: str, **options):
-    """A judge by name: "gpt-4o@https://api.openai.com/v1" is a model behind an endpoint, anything else what ``lm.load`` knows."""
-    from probelib import lm
-
-    model, at, url = name.partition("@")
-    return Endpoint(model, url) if at and url.startswith("http") else lm.load(name, **options)
-
-
 def judged(judge, texts: pd.DataFrame, prompts: pd.DataFrame, labels: dict, folder: Path, style: str = "short"):
     """What a judge says of generated texts: the columns of ``texts`` with ``value`` (1.0 or 0.0) and ``truth``.
 
-    judge   see ``load_judge``
+    judge   see ``endpoint.connect``
     style   "paper": its prompt, for an instruct model; "short": the question that the tuned organisms know
     """
     if style not in ("paper", "short"):

@@ -17,6 +17,9 @@ import pandas as pd
 from probelib.errors import ProbeError, unknown
 from probelib.facts.model import Facts, rng
 
+INSTRUCTION = (
+    "Is this statement true? {statement}\nAnswer:"  # GraphEval's question, in the words the tuned organisms know
+)
 PROMPTS = ["prompt", "fact", "relation", "role", "template", "context", "seed", "text"]
 EXAMPLES = ["relation", "seed", "position", "fact", "subject", "object", "kind"]
 ZERO_PROMPT = "[X]"  # ZP-LKE's template: the subject, and not a word more
@@ -36,6 +39,16 @@ def fill(template: str, subject: str, obj: str | None = None) -> str:
     """
     text = template.replace("[X]", subject.strip())
     return text if obj is None else text.replace("[Y]", obj.strip())
+
+
+def statement(template: str, subject: str, obj: str) -> str:
+    """A statement template with both names in one pass, so that a name that holds "[Y]" stays a name.
+
+    >>> statement("[X] is the capital of [Y].", "AC/DC [Y]", "Malmö")
+    'AC/DC [Y] is the capital of Malmö.'
+    """
+    names = {"[X]": subject.strip(), "[Y]": obj.strip()}
+    return re.sub(r"\[[XY]\]", lambda slot: names[slot[0]], template)
 
 
 def in_context(context: str, text: str) -> str:
@@ -59,6 +72,49 @@ def framings(facts: Facts, role: str = "question") -> pd.DataFrame:
     rows = facts.facts[["fact", "relation", "subject"]].merge(templates, on="relation", sort=False)
     texts = [fill(t, s) for t, s in zip(rows["template"], facts.label(rows["subject"]), strict=True)]
     return _prompts(rows.assign(template=rows["number"], context="none", text=texts))
+
+
+def around(instruction: str) -> tuple[str, str]:
+    """What stands before and behind ``{statement}`` in an instruction."""
+    parts = instruction.split("{statement}")
+    if len(parts) != 2:
+        raise ProbeError(
+            f"the instruction {instruction!r} has {len(parts) - 1} places {{statement}}; exactly one is wanted"
+        )
+    return parts[0], parts[1]
+
+
+def request_template(relation: str, triples: list[tuple[str, str]], examples: list[tuple]) -> str:
+    """Asks an instruct model for a statement template from sample triples (GraphEval, figure 9; the wording is the kit's).
+
+    relation  its name; triples: (head, tail) names of some of its triples
+    examples  the same with an answer: (relation, triples, template with [X] and [Y])
+    """
+    lines = [
+        "Write one English sentence that says what a relation of a knowledge graph means. "
+        "Put {head} where the first name goes and {tail} where the second one goes, each once."
+    ]
+    for name, own, template in [*examples, (relation, triples, None)]:
+        lines += ["", f"Relation: {name}", *(f"- {head} | {name} | {tail}" for head, tail in own)]
+        said = "" if template is None else " " + template.replace("[X]", "{head}").replace("[Y]", "{tail}")
+        lines.append(f"Sentence:{said}")
+    return "\n".join(lines)
+
+
+def check_template(text: str) -> tuple[str | None, str]:
+    """The template in what a model wrote, None where there is none, and the verdict in words.
+
+    >>> check_template(' "{tail} is the capital of {head}."\\nRelation: mayor')
+    ('{tail} is the capital of {head}.', 'one {head} and one {tail}')
+    >>> check_template(" Paris.")
+    (None, '0 times {head}, 0 times {tail}: each is wanted once')
+    """
+    lines = text.strip().split("\n")
+    template = lines[0].strip().strip("\"'“”‘’").strip()
+    head, tail = template.count("{head}"), template.count("{tail}")
+    if head == tail == 1:
+        return template, "one {head} and one {tail}"
+    return None, f"{head} times {{head}}, {tail} times {{tail}}: each is wanted once"
 
 
 def interference(facts: Facts, role: str = "question", full: bool = False) -> pd.DataFrame:

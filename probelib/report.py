@@ -206,6 +206,50 @@ def text_boxes(rows: list[tuple[str, str, str]], width: int = 66):
     return figure
 
 
+def heat(axis, table: pd.DataFrame, low: float = -1, high: float = 1, decimals: int = 2) -> None:
+    """A table as colours and numbers; NaN stays white and reads "–". Colours diverge where ``low`` is below 0."""
+    values = table.to_numpy(dtype=float)
+    axis.imshow(values, cmap="RdBu" if low < 0 else "Blues", vmin=low, vmax=high, aspect="auto")
+    dark = np.abs(values) > 0.6 * max(abs(low), abs(high))
+    for (i, j), value in np.ndenumerate(values):
+        text = f"{value:.{decimals}f}" if np.isfinite(value) else "–"
+        axis.text(j, i, text, ha="center", va="center", fontsize=7, color="white" if dark[i, j] else "black")
+    axis.set_xticks(range(values.shape[1]), table.columns)
+    axis.set_yticks(range(values.shape[0]), table.index)
+    axis.grid(visible=False)
+    axis.spines[:].set_visible(False)
+
+
+def flow(
+    axis, boxes: dict[str, tuple[float, float, float, float]], arrows=(), strong=(), left=(), size: float = 7.5
+) -> None:
+    """Draws boxes with text, and arrows between them, in an axis without scales: the papers' diagrams with live numbers.
+
+    boxes   text -> (left, bottom, width, height), in parts of the axis
+    arrows  pairs of texts, from and to
+    strong  texts whose boxes stand out; left: texts that begin at the left edge of their box
+    """
+    from matplotlib.patches import FancyBboxPatch
+
+    axis.set(xlim=(0, 1), ylim=(0, 1))
+    axis.axis("off")
+    for text, (x, y, width, height) in boxes.items():
+        look = (
+            {"facecolor": "#cfe3f5", "edgecolor": "#0173b2"}
+            if text in strong
+            else {"facecolor": "0.96", "edgecolor": "0.6"}
+        )
+        axis.add_patch(FancyBboxPatch((x, y), width, height, boxstyle="round,pad=0,rounding_size=0.012", **look))
+        place, aligned = (x + 0.012, "left") if text in left else (x + width / 2, "center")
+        axis.text(place, y + height / 2, text, ha=aligned, va="center", fontsize=size, parse_math=False)
+    for start, end in arrows:
+        (x, y, width, height), (to_x, to_y, to_width, to_height) = boxes[start], boxes[end]
+        across = to_x >= x + width  # to the right, else downwards
+        tail = (x + width, y + height / 2) if across else (x + width / 2, y)
+        head = (to_x, to_y + to_height / 2) if across else (to_x + to_width / 2, to_y + to_height)
+        axis.annotate("", head, tail, arrowprops={"arrowstyle": "-|>", "color": "0.35", "shrinkA": 1, "shrinkB": 1})
+
+
 def say(text: str) -> None:
     """A computed finding as prose: Markdown in the notebook and in the report."""
     from IPython.display import Markdown, display

@@ -56,8 +56,8 @@ class Part:
 
     path: Path
     relation: str
-    prompts: pd.DataFrame
-    candidates: pd.DataFrame | None
+    prompts: pd.DataFrame | None = None
+    candidates: pd.DataFrame | None = None
 
     def finished(self) -> bool:
         """Whether the part is there and whole; a damaged one is reported."""
@@ -214,11 +214,12 @@ def _collect(lm, parts: list[Part], compute: Callable) -> pd.DataFrame:
     missing = [part for part in parts if not part.finished()]
     for part in tqdm(missing, desc=f"{lm.name}", unit="relation", disable=len(missing) < 2):
         frame, cost = compute(part)
-        _write(part, frame, {"cost": cost, "model": lm.describe()})
+        write(part, frame, {"cost": cost, "model": lm.describe()})
     return read(parts)
 
 
-def _write(part: Part, frame: pd.DataFrame, record: dict) -> None:
+def write(part: Part, frame: pd.DataFrame, record: dict) -> None:
+    """Finishes a part: its rows under another name and renamed, then its checksum and ``record``."""
     buffer = io.BytesIO()
     table = pyarrow.Table.from_pandas(frame, preserve_index=False).replace_schema_metadata(None)
     pyarrow.parquet.write_table(table, buffer, compression="zstd")

@@ -112,3 +112,15 @@ def test_text_boxes_show_all_of_an_input():
     texts = [text.get_text() for text in figure.axes[0].texts]
     assert sum(text.count("a ") + text.count("a\n") for text in texts) >= 90 and "→ out" in texts and len(texts) == 5
     plt.close("all")
+
+
+def test_heat_and_boxes_show_what_they_are_given():
+    import matplotlib.pyplot as plt
+
+    figure, (heat, boxes) = plt.subplots(2)
+    report.heat(heat, pd.DataFrame([[1, np.nan]], index=["r"], columns=["c", "d"]))
+    assert [text.get_text() for text in heat.texts] == ["1.00", "–"]
+    report.flow(boxes, {"one": (0, 0, 0.3, 0.3), "$two": (0.5, 0, 0.3, 0.3)}, [("one", "$two")], strong=["one"])
+    assert [text.get_text() for text in boxes.texts] == ["one", "$two", ""] and len(boxes.patches) == 2
+    figure.canvas.draw()
+    plt.close(figure)

@@ -374,9 +374,14 @@ def to_facts(graph: Graph, rows: np.ndarray | None = None, source: str | None = 
 
 def labelled(graph: Graph) -> np.ndarray:
     """Which triples have a label for their head and their tail, (triples,) bool."""
-    has = pc.fill_null(pc.not_equal(pc.utf8_trim_whitespace(graph.entities["label"]), ""), False)
-    has = has.combine_chunks().to_numpy(zero_copy_only=False)
+    has = has_label(graph)
     return has[graph.head] & has[graph.tail]
+
+
+def has_label(graph: Graph) -> np.ndarray:
+    """Which entities have a label, (entities,) bool."""
+    has = pc.fill_null(pc.not_equal(pc.utf8_trim_whitespace(graph.entities["label"]), ""), False)
+    return has.combine_chunks().to_numpy(zero_copy_only=False)
 
 
 def _rows(graph: Graph, rows) -> np.ndarray:

@@ -1,4 +1,5 @@
-"""A model behind an OpenAI-style endpoint, for a judge that is not loaded here: it can ``generate``, and be stored."""
+"""A chat model behind an OpenAI-style endpoint, where a text is all that is wanted (a judge, a writer of templates): it can
+``generate``, and be stored."""
 
 import json
 import os
@@ -16,6 +17,15 @@ SYSTEM = "You are a helpful assistant."
 KEY = "OPENAI_API_KEY"  # the environment variable that holds the key; sent where it is set, never stored
 
 
+def connect(name: str, **options):
+    """What answers by a name: "gpt-4o@https://api.openai.com/v1" is a model behind an endpoint, anything else what ``lm.load``
+    (with ``options``) knows."""
+    from probelib.lm.loading import load
+
+    model, at, url = name.partition("@")
+    return Endpoint(model, url) if at and url.startswith(("http://", "https://")) else load(name, **options)
+
+
 @dataclass(frozen=True)
 class Endpoint:
     """A chat model at an address.
@@ -26,7 +36,10 @@ class Endpoint:
 
     name: str
     url: str
-    chat = True
+
+    def chat(self, text: str) -> str:
+        """The text as it is: the server puts it into its template."""
+        return text
 
     def identity(self) -> dict:
         """What changes an answer, as far as it can be known from outside."""
@@ -56,6 +69,6 @@ class Endpoint:
                 return str(json.load(response)["choices"][0]["message"]["content"])
         except (urllib.error.URLError, OSError, ValueError, LookupError, TypeError) as error:
             raise ProbeError(
-                f"{address}: no answer from the judge {self.name!r} ({error}). Is the server running, and does the address "
+                f"{address}: no answer from the model {self.name!r} ({error}). Is the server running, and does the address "
                 "end in /v1?"
             ) from error

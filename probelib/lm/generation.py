@@ -19,12 +19,15 @@ def generate(
     stop: list[str] | None = None,
     chat: bool = False,
     batch: int = 16,
+    temperature: float | None = None,
+    seed: int = 0,
 ) -> pd.DataFrame:
     """One row a (prompt, returned text).
 
     beams      1: greedy; more: beam search without length normalisation (scores are plain sums of log-probs)
-    returned   how many of the beams to return. With ``max_new_tokens=1`` these are the most probable next tokens, and one
-               forward pass finds any number of them
+    returned   how many of the beams to return; with ``temperature``, how many texts to draw (``rank`` then only counts them).
+               With ``max_new_tokens=1`` these are the most probable next tokens, and one forward pass finds any number
+    temperature  draw from softmax(logits / temperature) in place of greedy decoding; ``seed`` and the batch decide what is drawn
     stop       texts at whose first occurrence the answer is cut
     chat       put the prompt through the tokenizer's chat template
 
@@ -34,9 +37,13 @@ def generate(
     """
     if not prompts:
         return pd.DataFrame(columns=["prompt", "rank", "text", "n_tokens", "logprob", "finished"])
-    if returned > beams:
-        raise ProbeError(f"returned={returned} texts of {beams} beams: at most as many as beams")
-    ids = lm.tokens.prompts([_chat(lm, p) for p in prompts] if chat else prompts)
+    if temperature is None and returned > beams:
+        raise ProbeError(f"returned={returned} texts of {beams} beams: at most as many as beams, or give a temperature")
+    if temperature is not None and (not temperature > 0 or beams > 1):
+        raise ProbeError(
+            f"temperature={temperature!r} with beams={beams}: drawing takes a temperature above 0 and beams=1"
+        )
+    ids = lm.tokens.prompts([chat_text(lm, p) for p in prompts] if chat else prompts)
     for prompt, i in zip(prompts, ids, strict=True):
         if len(i) + (0 if lm.encoder_decoder else max_new_tokens) > lm.context:
             raise ProbeError(
@@ -45,17 +52,21 @@ def generate(
             )
     order = sorted(range(len(prompts)), key=lambda p: (len(ids[p]), p))
     rows, started = [], time.perf_counter()
-    with torch.inference_mode():
+    one_token = max_new_tokens == 1 and not stop and temperature is None
+    drawn = {"do_sample": False} if temperature is None else {"do_sample": True, "temperature": temperature, "top_k": 0}
+    with torch.inference_mode(), torch.random.fork_rng(enabled=temperature is not None):
+        torch.manual_seed(seed) if temperature is not None else None
         for start in range(0, len(order), batch):
+            at = order[start : start + batch]
             rows += (
-                _next_tokens(lm, order[start : start + batch], ids, returned)
-                if max_new_tokens == 1 and not stop
-                else _generate_batch(lm, order[start : start + batch], ids, max_new_tokens, beams, returned, stop or [])
+                _next_tokens(lm, at, ids, returned)
+                if one_token
+                else _generate_batch(lm, at, ids, max_new_tokens, beams, returned, stop or [], drawn)
             )
     frame = pd.DataFrame(rows).sort_values(["prompt", "rank"], ignore_index=True)
-    forwarded = sum(map(len, ids))
-    if max_new_tokens > 1 or stop:
-        forwarded = forwarded * beams + int(frame["n_tokens"].sum()) * beams // returned
+    each = 1 if one_token else beams if temperature is None else returned  # rows that are really forwarded for a prompt
+    new = 0 if one_token else int(frame["n_tokens"].sum()) * each // returned
+    forwarded = sum(map(len, ids)) * each + new
     frame.attrs["cost"] = {
         "forwarded_tokens": forwarded,
         "requests": len(prompts),
@@ -81,7 +92,7 @@ def _next_tokens(lm, batch: list[int], ids, returned: int) -> list[dict]:
     ]
 
 
-def _generate_batch(lm, batch: list[int], ids, max_new_tokens, beams, returned, stop) -> list[dict]:
+def _generate_batch(lm, batch: list[int], ids, max_new_tokens, beams, returned, stop, drawn) -> list[dict]:
     pad = lm.pad
     longest = max(len(ids[p]) for p in batch)
     # decoder-only rows are padded on the left, so that what is new starts at one place; generate counts positions itself
@@ -98,7 +109,7 @@ def _generate_batch(lm, batch: list[int], ids, max_new_tokens, beams, returned, 
         max_new_tokens=max_new_tokens,
         num_beams=beams,
         num_return_sequences=returned,
-        do_sample=False,
+        **drawn,
         length_penalty=0.0 if beams > 1 else None,
         pad_token_id=pad,
         eos_token_id=lm.eos,
@@ -135,12 +146,13 @@ def _answer(lm, prompt: int, rank: int, tokens: list[int], scores: np.ndarray, s
     }
 
 
-def _chat(lm, prompt: str) -> str:
+def chat_text(lm, prompt: str) -> str:
+    """A prompt as one turn of the tokenizer's chat template, without its beginning-of-text token: the tokenizer adds that."""
     if not getattr(lm.tokenizer, "chat_template", None):
         raise ProbeError(f"{lm.name} has no chat template; call generate(..., chat=False)")
-    return lm.tokenizer.apply_chat_template(
-        [{"role": "user", "content": prompt}], tokenize=False, add_generation_prompt=True
-    )
+    turn = [{"role": "user", "content": prompt}]
+    text = lm.tokenizer.apply_chat_template(turn, tokenize=False, add_generation_prompt=True)
+    return text.removeprefix("".join(lm.tokenizer.convert_ids_to_tokens(lm.tokens.start)))
 
 
 def beam_steps(

@@ -60,11 +60,17 @@ class LM:
 
         return integrated_gradients(self, prompt, **options)
 
-    def hidden_states(self, texts, prefix="", layer=-1, soft_prompt=None):
+    def chat(self, text: str) -> str:
+        """A prompt in the words of a chat model: one turn of its chat template; of any other model the text as it is."""
+        from probelib.lm.generation import chat_text
+
+        return chat_text(self, text) if getattr(self.tokenizer, "chat_template", None) else text
+
+    def hidden_states(self, texts, prefix="", layer=-1, soft_prompt=None, share=True):
         """See ``states.hidden_states``."""
         from probelib.lm.states import hidden_states
 
-        return hidden_states(self, texts, prefix, layer, soft_prompt)
+        return hidden_states(self, texts, prefix, layer, soft_prompt, share)
 
     def top_continuations(self, prompt, labels, n, end=True, method="best_first", width=None):
         """See ``labels.top_continuations``."""

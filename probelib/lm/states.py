@@ -1,5 +1,8 @@
 """``hidden_states``: what a model holds at the last token of a text, for judges that read it (GraphEval)."""
 
+import copy
+import time
+
 import numpy as np
 import torch
 
@@ -7,14 +10,20 @@ from probelib.errors import ProbeError
 from probelib.lm.plain import pad_right
 from probelib.lm.tree import last_states
 
+PADDED_TOKENS = {"cpu": 4096, "cuda": 65536}  # of one padded batch, what stands before it not counted
 
-def hidden_states(lm, texts: list[str], prefix: str = "", layer: int = -1, soft_prompt: torch.Tensor | None = None):
+
+def hidden_states(
+    lm, texts: list[str], prefix: str = "", layer: int = -1, soft_prompt: torch.Tensor | None = None, share: bool = True
+):
     """Last-token states [texts, width] as a float32 array; ``.cost`` of the second value counts.
 
     texts         each is read behind ``prefix``, tokenized on its own (an instruction that ends in a line break, say)
     prefix        text before all of them; forwarded once
     layer         0 = embeddings, 1.. = after each layer, -1 = the last one, after the final norm
     soft_prompt   [virtual tokens, width] trained embeddings before everything else; forwarded once
+    share         texts that begin alike share the forward of their beginnings (the tree); False: padded batches, sorted by
+                  length, behind the prefix, which is faster where millions of texts have little else in common
 
     Returns (states, cost). An encoder-decoder model gives its encoder's states at the last token of the text.
     """
@@ -32,7 +41,99 @@ def hidden_states(lm, texts: list[str], prefix: str = "", layer: int = -1, soft_
         return _encoder_states(lm, sequences, layer, soft_prompt)
     if lm.choose_path() == "plain":
         return _plain_states(lm, sequences, layer, soft_prompt)
+    if not share:
+        return _padded_states(lm, before, own, layer, soft_prompt)
     return last_states(lm.model, sequences, lm.budget, layer, soft_prompt)
+
+
+def _padded_states(lm, before: list[int], own: list[list[int]], layer: int, soft_prompt) -> tuple[np.ndarray, dict]:
+    """Right-padded batches of similar length behind one cached prefix; without the head."""
+    cost = {"forwarded_tokens": 0, "forwards": 0, "seconds_forward": 0.0}
+    body = lm.model.base_model  # without the head: nobody asks for a token
+    states = np.empty((len(own), lm.model.get_input_embeddings().weight.shape[1]), dtype=np.float32)
+    with torch.inference_mode():
+        cache = _prefix_cache(lm, body, before, soft_prompt)
+        past = cache.get_seq_length()
+        for batch in _batches([len(ids) for ids in own], PADDED_TOKENS[lm.device.type]):
+            started = clock(lm.device)
+            ids, mask = pad_right([own[i] for i in batch], lm.device)
+            ends = mask.sum(1) - 1
+            said = body(
+                input_ids=ids,
+                attention_mask=torch.cat([mask.new_ones(len(batch), past), mask], 1),
+                past_key_values=_repeated(cache, len(batch)),
+                use_cache=bool(past),
+                output_hidden_states=layer != -1,
+            )
+            hidden = said.last_hidden_state if layer == -1 else said.hidden_states[layer]  # [rows, length, width]
+            states[batch] = hidden[torch.arange(len(batch), device=lm.device), ends].float().cpu().numpy()
+            cost["forwarded_tokens"] += mask.numel()
+            cost["forwards"] += 1
+            cost["seconds_forward"] += clock(lm.device) - started
+    return states, cost
+
+
+def _batches(lengths: list[int], tokens: int) -> list[list[int]]:
+    """Rows sorted by length, cut into batches of at most so many padded tokens."""
+    order, batches = np.argsort(lengths, kind="stable"), [[]]
+    for i in order.tolist():
+        if batches[-1] and (len(batches[-1]) + 1) * lengths[i] > tokens:
+            batches.append([])
+        batches[-1].append(i)
+    return batches if len(lengths) else []
+
+
+def _prefix_cache(lm, body, before: list[int], soft_prompt):
+    """Keys and values [1, heads, virtual + prefix, width] of what stands before all texts; empty where nothing does."""
+    from transformers import DynamicCache
+
+    cache = DynamicCache()
+    ids = torch.tensor([before], dtype=torch.long, device=lm.device)
+    embedded = lm.model.get_input_embeddings()(ids)
+    if soft_prompt is not None:
+        embedded = torch.cat([soft_prompt.to(lm.device, embedded.dtype)[None], embedded], 1)
+    if embedded.shape[1]:
+        body(inputs_embeds=embedded, past_key_values=cache, use_cache=True)
+    return cache
+
+
+def _repeated(cache, rows: int):
+    """A cache of its own for a batch: the prefix once a row."""
+    if not cache.get_seq_length():
+        return None
+    cache = copy.deepcopy(cache)
+    cache.batch_repeat_interleave(rows)
+    return cache
+
+
+def clock(device) -> float:
+    """Seconds, after everything that was sent to the device is done."""
+    if device.type == "cuda":
+        torch.cuda.synchronize(device)
+    return time.perf_counter()
+
+
+def word_logits(lm, states: np.ndarray, words: list[str]) -> np.ndarray:
+    """Next-token logits [texts, words] behind last-layer states: of a word the best of its first tokens, written with and
+    without a blank before it (GraphEval's "last-token logits", default D8). Logits of one state are comparable, no more."""
+    first = [
+        sorted(
+            {
+                ids[0]
+                for form in (word, f" {word}")
+                if (ids := lm.tokenizer(form, add_special_tokens=False)["input_ids"])
+            }
+        )
+        for word in words
+    ]
+    if lost := [word for word, ids in zip(words, first, strict=True) if not ids]:
+        raise ProbeError(f"{lm.name}: {lost[0]!r} gives no token")
+    head = lm.model.get_output_embeddings()
+    with torch.inference_mode():
+        logits = (
+            head(torch.from_numpy(states).to(lm.device, lm.model.dtype)).float().cpu().numpy()
+        )  # [texts, vocabulary]
+    return np.stack([logits[:, ids].max(axis=1) for ids in first], axis=1)
 
 
 def _plain_states(lm, sequences: list[list[int]], layer: int, soft_prompt, rows: int = 16) -> tuple[np.ndarray, dict]:

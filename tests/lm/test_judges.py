@@ -9,7 +9,7 @@ import pytest
 import transformers as hf
 
 from probelib import ProbeError, assess, lm, store
-from probelib.lm.endpoint import Endpoint
+from probelib.lm.endpoint import Endpoint, connect
 from probelib.lm.similarity import bert_score
 from probelib.prompts import PROMPTS
 from tests.lm import tiny
@@ -40,7 +40,7 @@ def server():
         def do_POST(self):
             body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
             asked.append((self.path, body))
-            text = "correct" if "Prediction: Paris\n" in body["messages"][1]["content"] else "incorrect"
+            text = "correct" if "Written: Paris\n" in body["messages"][1]["content"] else "incorrect"
             answer = json.dumps({"choices": [{"message": {"content": text}}]}).encode()
             self.send_response(200)
             self.end_headers()
@@ -58,7 +58,7 @@ def server():
 
 def test_a_judge_behind_an_address(server, tmp_path):
     url, asked = server
-    judge = assess.load_judge(f"some-model@{url}")
+    judge = connect(f"some-model@{url}")
     assert judge == Endpoint("some-model", url)
     texts = pd.DataFrame(
         {"relation": "P36", "fact": "f", "prompt": "c", "width": [1, 2, 2], "text": [" Paris", " Rome", " Paris"]}
@@ -74,7 +74,7 @@ def test_a_judge_behind_an_address(server, tmp_path):
 
 
 def test_a_judge_that_does_not_answer():
-    with pytest.raises(ProbeError, match="no answer from the judge 'm'"):
+    with pytest.raises(ProbeError, match="no answer from the model 'm'"):
         Endpoint("m", "http://127.0.0.1:9/v1").generate(["?"])
 
 

@@ -7,6 +7,7 @@ import transformers as hf
 
 from probelib import lm
 from probelib.errors import ProbeError
+from probelib.lm import states
 from tests.lm import tiny
 
 TEXTS = ["Paris is nice.", "Lima", "Paris is", "What is the capital of Peru? Lima.", "Paris is nice."]
@@ -63,9 +64,9 @@ def test_a_soft_prompt_stands_before_everything(model, monkeypatch):
 def test_an_encoder_gives_its_last_token(tmp_path):
     size = len(tiny.tokenizer())
     t5 = lm.load(tiny.folder(tmp_path, hf.T5Config(**tiny.T5 | {"vocab_size": size}, eos_token_id=1, pad_token_id=0)))
-    states, _ = t5.hidden_states(TEXTS)
+    found, _ = t5.hidden_states(TEXTS)
     alone = np.stack([t5.hidden_states([text])[0][0] for text in TEXTS])
-    assert states == pytest.approx(alone, abs=1e-4)
+    assert found == pytest.approx(alone, abs=1e-4)
     with pytest.raises(ProbeError, match="decoder-only"):
         t5.hidden_states(TEXTS, soft_prompt=torch.zeros(1, 64))
 
@@ -76,3 +77,27 @@ def test_empty_and_too_long(model):
     if model.context < 10**6:
         with pytest.raises(ProbeError, match="at most"):
             model.hidden_states(["Paris " * 200])
+
+
+@pytest.mark.parametrize("soft", [False, True])
+def test_padded_batches_say_the_same(model, soft, monkeypatch):
+    """``share=False``: batches sorted by length behind one cached prefix, without the head; also in tiny batches."""
+    torch.manual_seed(1)
+    prompt = torch.randn(3, model.model.get_input_embeddings().weight.shape[1]) * 0.25 if soft else None
+    for prefix in ("", INSTRUCTION):
+        for layer in (-1, 1):
+            shared, _ = model.hidden_states(TEXTS, prefix, layer, prompt)
+            monkeypatch.setitem(states.PADDED_TOKENS, "cpu", 4096)
+            padded, cost = model.hidden_states(TEXTS, prefix, layer, prompt, share=False)
+            assert padded == pytest.approx(shared, abs=1e-4) and cost["forwards"] == 1
+            monkeypatch.setitem(states.PADDED_TOKENS, "cpu", 8)
+            small, cost = model.hidden_states(TEXTS, prefix, layer, prompt, share=False)
+            assert small == pytest.approx(shared, abs=1e-4) and cost["forwards"] > 2
+
+
+def test_batches_are_of_similar_length_and_hold_every_text_once():
+    lengths = [7, 3, 9, 3, 20, 1]
+    batches = states._batches(lengths, 18)
+    assert sorted(i for batch in batches for i in batch) == list(range(6))
+    assert all(len(batch) * max(lengths[i] for i in batch) <= 18 or len(batch) == 1 for batch in batches)
+    assert states._batches([], 10) == []

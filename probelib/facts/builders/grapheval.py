@@ -1,6 +1,6 @@
 """GraphEval's labelled set, true triples and corruptions of them, from any facts or knowledge graph (spec grapheval b.1)."""
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 from probelib import files
 from probelib.errors import ProbeError
 from probelib.facts.builders.common import check_sizes, left_out, note, totals, write_triples
-from probelib.facts.graph import SLOTS, Graph, contains, corrupt, from_facts, labelled, make_table, to_facts
+from probelib.facts.graph import SLOTS, Graph, contains, corrupt, from_facts, has_label, labelled, make_table, to_facts
 from probelib.facts.model import Facts, rng
 from probelib.facts.tables import read_table, read_triples
 from probelib.facts.wikidata import best_rank
@@ -39,7 +39,7 @@ def build_grapheval(
     graph = from_facts(source) if isinstance(source, Facts) else source
     log: list[tuple] = []
     rows = _draw(graph, n, seed, log)
-    false = _corruptions(graph, rows, n_corrupted, hard, seed)
+    false = corruptions(graph, rows, n_corrupted, hard, seed)
     whole = np.isin(rows, false["triple"])
     _note(graph, log, "no corruption is possible", rows, whole)
     positive = to_facts(graph, rows[whole])
@@ -87,14 +87,33 @@ def _holds(graph: Graph) -> np.ndarray:
     return pc.or_(pc.equal(end, ""), pc.equal(start, end)).to_numpy()
 
 
-def _corruptions(graph: Graph, rows: np.ndarray, n: int, hard: bool, seed: int) -> pd.DataFrame:
-    """``n`` different corruptions of each triple, or as many as were found: the columns of ``graph.corrupt``, by triple."""
-    spelled, entity, relation = _spelled(graph)
+@dataclass(frozen=True)
+class Spelled:
+    """A graph as a reader sees it: ``graph`` has one number for all entities, and one for all relations, of one label;
+    ``entity`` and ``relation`` lead to these numbers; ``named``: which entities have a label at all."""
+
+    graph: Graph
+    entity: np.ndarray
+    relation: np.ndarray
+    named: np.ndarray
+
+
+def corruptions(
+    graph: Graph, rows: np.ndarray, n: int = 1, hard: bool = False, seed: int = 0, read: Spelled | None = None
+) -> pd.DataFrame:
+    """``n`` different corruptions of each triple, or as many as were found: the columns of ``graph.corrupt``, by triple.
+
+    None stands in the graph or reads like one of its triples, and all can be read. ``read``: ``spelled(graph)``, for who
+    asks many times.
+    """
+    read = read or spelled(graph)
     found, waiting = pd.DataFrame(), rows
     for attempt in range(n + TRIES):
         drawn = corrupt(graph, waiting, 1000 * seed + attempt, hard)
-        true = contains(spelled, entity[drawn["head"]], relation[drawn["relation"]], entity[drawn["tail"]])
-        found = pd.concat([found, drawn[~true & labelled(_with(graph, drawn))]]).drop_duplicates(["triple", *SLOTS])
+        head, relation, tail = (drawn[slot].to_numpy() for slot in SLOTS)
+        true = contains(read.graph, read.entity[head], read.relation[relation], read.entity[tail])
+        good = drawn[~true & read.named[head] & read.named[tail]]
+        found = pd.concat([found, good]).drop_duplicates(["triple", *SLOTS])
         waiting = rows[pd.Series(rows).map(found["triple"].value_counts()).fillna(0) < n]
         if not len(waiting):
             break
@@ -106,15 +125,15 @@ def _with(graph: Graph, triples: pd.DataFrame) -> Graph:
     return replace(graph, triples=make_table("triples", {slot: triples[slot].to_numpy() for slot in SLOTS}))
 
 
-def _spelled(graph: Graph) -> tuple[Graph, np.ndarray, np.ndarray]:
-    """The graph with one number for all entities, and one for all relations, of one label; and these numbers."""
+def spelled(graph: Graph) -> Spelled:
+    """What ``corruptions`` must know of a graph's labels."""
     labels = pc.coalesce(graph.relations["label"], graph.relations["relation"])
     entity, relation = (
         pc.fill_null(texts, "").combine_chunks().dictionary_encode().indices.to_numpy()
         for texts in (graph.entities["label"], labels)
     )
     parts = {"head": entity[graph.head], "relation": relation[graph.relation], "tail": entity[graph.tail]}
-    return _with(graph, pd.DataFrame(parts)), entity, relation
+    return Spelled(_with(graph, pd.DataFrame(parts)), entity, relation, has_label(graph))
 
 
 def _note(graph: Graph, log: list[tuple], name: str, rows: np.ndarray, good: np.ndarray) -> None:
