@@ -20,7 +20,7 @@ def test_every_claim_says_where_it_stands_and_what_was_found(findings):
     assert findings.groupby("paper").size().min() >= 15
     assert (findings[["where", "claim", "published", "recomputed", "why"]].map(len) > 2).all(axis=None)
     assert not findings.duplicated(["paper", "where", "claim"]).any()
-    assert findings["where"].str.contains(r"[Tt]able|[Ff]igure|App|^\d|Abstract|^A\.").all()
+    assert findings["where"].str.contains(r"[Tt]able|[Ff]igure|section|App|^\d|Abstract|^A\.").all()
 
 
 def test_by_hand(findings):
