@@ -77,9 +77,9 @@ def _title(paper: str) -> tuple[str, str]:
 
 
 def _name(artifact: str) -> str:
-    """monitor/table4 -> Table 4"""
-    kind, number = re.fullmatch(r"([a-z_]+?)_?(\d*)", artifact.split("/")[1]).groups()
-    return f"{kind.replace('_', ' ').capitalize()} {number}".strip()
+    """monitor/table4 -> Table 4; beyond/quality_against_cost -> Quality against cost"""
+    name = re.sub(r"^(table|figure)(\d+)$", r"\1 \2", artifact.split("/")[1]).replace("_", " ")
+    return name[:1].upper() + name[1:]
 
 
 def _contents(artifacts: list[tuple[str, str]]) -> str:

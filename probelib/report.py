@@ -218,7 +218,7 @@ class Section:
 
     name        "monitor/sec5_results"
     profile     "smoke", "atlas", "small" or "paper": the folder under ``figures``
-    facts       the facts that were asked (``facts.Facts``)
+    facts       the facts that were asked (``facts.Facts``); None where no model is asked
     parameters  the notebook's parameters
 
     ``add`` notes the models behind a frame of scores.
@@ -231,7 +231,9 @@ class Section:
             "profile": profile,
             "parameters": parameters,
             "versions": versions(),
-            "facts": {
+            "facts": None
+            if facts is None
+            else {
                 "source": facts.source,
                 "digest": facts.digest(),
                 "facts": len(facts.facts),
