@@ -1,6 +1,6 @@
 """Every measure of the four papers on the same facts: one table fact x measure a model, and what each measure costs.
 
-    one = battery.ask(model, asked, pool, folder)
+    one = battery.ask(model, battery.questions(), folder)
     one.values      [facts, measures], higher means "the model knows it better" (MONITOR's sign is turned)
     one.held_out    the same for wordings that no training text used, for measures that have a wording
     one.tokens      measure -> tokens that the model forwards for it, a fact, were it asked alone
@@ -9,15 +9,17 @@ Nothing is measured here: measures come from ``probelib.measures``, scores from 
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
 
-from probelib import assess, prompts, retrieval, store
-from probelib.facts.model import Facts
+from probelib import assess, facts, prompts, retrieval, store
+from probelib.errors import unknown
+from probelib.facts.builders.trex_mc import OPTIONS
+from probelib.facts.model import Facts, rng, within
 from probelib.lm.scoring import tree_tokens
 from probelib.measures import distractors, grapheval, monitor, zplke
 
@@ -55,6 +57,8 @@ MEASURES = {
     "GraphEval correct": Measure("grapheval", "a statement, true or not?"),
 }
 SAYS = {grapheval.Answer.TRUE: "Yes", grapheval.Answer.FALSE: "No", grapheval.Answer.IDK: "I don't know"}
+HINTS = 5  # wrong objects before a question
+PARTS = ("monitor", "zplke", "distractors", "decoding", "karr", "grapheval")
 SEEN, HELD_OUT = (1, 2), (6, 7)  # numbers of the wordings asked; the organisms' corpus holds the first five of seven
 
 
@@ -78,34 +82,97 @@ class Battery:
         return rows
 
 
-def ask(
-    lm, asked: Facts, examples: pd.DataFrame, kb: retrieval.Knowledge, pool: Facts, folder: Path, n: int = 20,
-    width: int = 2, encoder: str | Path | None = None, tuned=None, seed: int = 0,
-) -> Battery:  # fmt: skip
-    """All measures of one model.
+@dataclass(frozen=True)
+class Questions:
+    """What every model is asked: ``asked`` (facts, each with a few wrong objects as hints), ``choices`` (the same facts with up
+    to 99 wrong options), ``examples`` (of the zero-prompt lists), ``kb`` (where distractors are retrieved), ``pool`` (all facts;
+    KaRR takes other subjects from it)."""
 
-    examples  of the zero-prompt lists (``prompts.draw_examples``)
-    kb, pool  where distractors are retrieved; the facts that KaRR reads its templates and other subjects from
+    asked: Facts
+    choices: Facts
+    examples: pd.DataFrame
+    kb: retrieval.Knowledge
+    pool: Facts
+
+
+def questions(
+    data: str = "atlas", folder: str | Path | None = None, relations: list[str] | None = None, n_facts: int | str = "panel",
+    n_examples: int = 50, only: list[str] | None = None, seed: int = 0,
+) -> Questions:  # fmt: skip
+    """The questions about some facts; arguments as in ``facts.load``. ``only``: of these facts the ones of these ids."""
+    whole = facts.everything(data, folder)
+    if only is None:
+        asked = facts.load(data, folder, relations, n_facts, seed=seed)
+        choices, rest = facts.multiple_choice(data, folder, relations, n_facts, seed)
+    else:
+        chosen = facts.keep(facts.current(whole), within(facts.current(whole).facts["fact"], only))
+        asked, choices = (facts.draw_distractors(chosen, whole, count, seed) for count in (HINTS, OPTIONS - 1))
+        rest = facts.apart(facts.current(whole), chosen)
+    examples = prompts.draw_examples(rest, choices, n_examples, seed)
+    return Questions(asked, choices, examples, retrieval.knowledge(whole), whole)
+
+
+def ask(
+    lm, about: Questions, folder: Path, n: int = 20, width: int = 2, encoder: str | Path | None = None, tuned=None,
+    parts: tuple[str, ...] | None = None, seed: int = 0,
+) -> Battery:  # fmt: skip
+    """All measures of one model (or those of some ``PARTS``).
+
     n         distractors of Min@n and Avg@n, next tokens of Precision@n
     width     of the beams of ROUGE-L, BERT-score and the judge
     encoder   for BERT-score; None: without
     tuned     a model that was tuned to answer: GraphEval asks it, and it judges; None: without
     """
     done = Battery()
-    _monitor(done, lm, asked, folder)
-    _zplke(done, lm, asked, examples, folder, seed)
-    _distractors(done, lm, asked, kb, folder, n, seed)
-    _decoding(done, lm, asked, kb, folder, n, width, encoder, tuned)
-    _karr(done, lm, asked, kb, pool, folder, seed)
-    if tuned is not None and not tuned.encoder_decoder:
-        _grapheval(done, tuned, asked, folder)
+    steps = {
+        "monitor": lambda: _monitor(done, lm, about.asked, folder),
+        "zplke": lambda: _zplke(done, lm, about.choices, about.examples, folder, seed),
+        "distractors": lambda: _distractors(done, lm, about.asked, about.kb, folder, n, seed),
+        "decoding": lambda: _decoding(done, lm, about.asked, about.kb, folder, n, width, encoder, tuned),
+        "karr": lambda: _karr(done, lm, about.asked, about.kb, about.pool, folder, seed),
+        "grapheval": lambda: tuned is None or _grapheval(done, tuned, about.asked, folder),
+    }
+    for part in parts or PARTS:
+        if part not in steps:
+            raise unknown("part of the battery", part, PARTS)
+        steps[part]()
     return done
+
+
+def collect(batteries: dict[str, Battery], which: str = "values") -> pd.DataFrame:
+    """The tables of several models, long: ``model``, ``fact``, ``measure``, ``value``."""
+    rows = pd.concat([one.table(which).assign(model=name) for name, one in batteries.items()], ignore_index=True)
+    return rows.dropna(subset="value")[["model", "fact", "measure", "value"]]
+
+
+def tuned_of(model: str, tuned: list[str]) -> str | None:
+    """The tuned model of a base: ``X-it`` of ``X``."""
+    return next((name for name in tuned if name.removesuffix("-it") == model), None)
+
+
+def misled(manifest: pd.DataFrame, asked: Facts, most: int, seed: int = 0) -> tuple[list[str], list[str]]:
+    """Facts whose subject was also given a wrong object, and for each a fact of the same relation that was stated as often
+    without: (ids, ids), at most ``most`` of each, drawn with ``seed`` from the current facts of the relations asked.
+
+    manifest   ``organisms.corpus.shipped`` by fact
+    """
+    there = set(facts.current(facts.atlas()).facts["fact"])
+    rows = manifest[manifest["relation"].isin(asked.relations["relation"]) & [fact in there for fact in manifest.index]]
+    rows = rows.assign(order=[rng(seed, "misled", fact).random() for fact in rows.index]).sort_values("order")
+    wrong = rows["wrong_object"] != ""
+    free = {key: list(own.index) for key, own in rows[~wrong].groupby(["relation", "exposures"])}
+    keys = rows[wrong].groupby(["relation", "exposures"], sort=False).groups
+    pairs = [pair for key, own in keys.items() for pair in zip(own, free.get(key, []), strict=False)]
+    pairs = sorted(pairs, key=lambda pair: rows.at[pair[0], "order"])[:most]
+    return [a for a, _ in pairs], [b for _, b in pairs]
 
 
 def per_fact(lm, asked: pd.DataFrame, candidates: pd.DataFrame, end: bool = False) -> float:
     """Tokens forwarded, a fact, for these prompts and candidates alone."""
     labels = {fact: [f" {label}" for label in own] for fact, own in candidates.groupby("fact")["label"]}
-    return tree_tokens(lm, asked["text"].tolist(), [labels[fact] for fact in asked["fact"]], end) / asked["fact"].nunique()
+    return (
+        tree_tokens(lm, asked["text"].tolist(), [labels[fact] for fact in asked["fact"]], end) / asked["fact"].nunique()
+    )
 
 
 def _monitor(done: Battery, lm, asked: Facts, folder: Path) -> None:
@@ -114,9 +181,9 @@ def _monitor(done: Battery, lm, asked: Facts, folder: Path) -> None:
     for values, numbers in ((done.values, None), (done.held_out, HELD_OUT)):
         values |= of_monitor(scores, framed, numbers)
     seen = framed["template"].isin(SEEN)  # as many as held-out ones, so that only the wording differs
-    done.values["Accuracy over wordings"] = of_monitor(scores[scores["prompt"].isin(framed["prompt"][seen])], framed, SEEN)[
-        "Accuracy over wordings"
-    ]
+    done.values["Accuracy over wordings"] = of_monitor(
+        scores[scores["prompt"].isin(framed["prompt"][seen])], framed, SEEN
+    )["Accuracy over wordings"]
     plain, first = framed["context"] == "none", framed["template"] == 1
     parts = {
         "MONITOR": plain | first,
@@ -128,7 +195,9 @@ def _monitor(done: Battery, lm, asked: Facts, folder: Path) -> None:
     done.tokens |= {name: per_fact(lm, framed[part], gold, end=True) for name, part in parts.items()}
 
 
-def of_monitor(scores: pd.DataFrame, framed: pd.DataFrame, numbers: tuple[int, ...] | None = None) -> dict[str, pd.Series]:
+def of_monitor(
+    scores: pd.DataFrame, framed: pd.DataFrame, numbers: tuple[int, ...] | None = None
+) -> dict[str, pd.Series]:
     """MONITOR's measures fact by fact, over all wordings or some (numbers of templates). A fact's MONITOR is the term of the
     sum in Eq. 3 over its own primary anchor, with its sign turned; facts that are not anchored count, too."""
     rows = scores.merge(framed[["prompt", "template", "context"]], on="prompt", validate="many_to_one")
@@ -172,9 +241,8 @@ def _sentences(asked: Facts) -> dict[str, pd.DataFrame]:
 def _distractors(done: Battery, lm, asked: Facts, kb: retrieval.Knowledge, folder: Path, n: int, seed: int) -> None:
     for which, sentences in _sentences(asked).items():
         values = getattr(done, which)
-        found = assess.by_distractors(
-            assess.Assessment(), lm, kb, asked, sentences, folder, n, ("random", "temp_sem", "appropt"), seed=seed
-        )
+        strategies = ("random", "temp_sem", *(["appropt"] if which == "values" else []))  # its searches cost the most
+        found = assess.by_distractors(assess.Assessment(), lm, kb, asked, sentences, folder, n, strategies, seed=seed)
         for strategy, outcomes in found.outcomes.items():
             for aggregate in ("Min", "Avg"):
                 table = distractors.over_sentences(distractors.aggregated(outcomes, aggregate))
@@ -213,6 +281,17 @@ def _karr(done: Battery, lm, asked: Facts, kb, pool: Facts, folder: Path, seed: 
     done.tokens["KaRR"] = found.costs["KaRR"]["tokens"] / len(asked.facts)
 
 
+def _statements(asked: Facts, rows: pd.DataFrame, tuned) -> pd.DataFrame:
+    """Facts (``rows``, right or not) as statements (the first template), behind GraphEval's instruction."""
+    templates = asked.templates[(asked.templates["role"] == "statement") & (asked.templates["number"] == 1)]
+    rows = rows.merge(templates, on="relation", validate="many_to_one")
+    before, after = prompts.around(tuned.chat(prompts.INSTRUCTION))
+    names = zip(rows["template"], asked.label(rows["subject"]), asked.label(rows["object"]), strict=True)
+    texts = [f"{before}{prompts.statement(*of)}{after}" for of in names]
+    ids = "asked|" + rows["fact"] + "|" + rows["object"]
+    return rows.assign(prompt=ids, template=1, context="none", seed=-1, text=texts)[prompts.PROMPTS]
+
+
 def _grapheval(done: Battery, tuned, asked: Facts, folder: Path) -> None:
     """Every fact and one corruption of it (its first distractor in the place of its object), as statements in words that a tuned
     model knows. Its answer is the most probable of three; P(true) is that of "yes" among them."""
@@ -220,7 +299,7 @@ def _grapheval(done: Battery, tuned, asked: Facts, folder: Path) -> None:
     false = false.drop(columns="object_x").rename(columns={"object_y": "object"})
     says = {}
     for negative, rows in ((0, asked.facts), (1, false)):
-        statements = prompts.statements(replace(asked, facts=rows), prompts.INSTRUCTION)
+        statements = _statements(asked, rows, tuned)
         candidates = pd.concat([rows[["fact"]].assign(candidate=int(a), label=word) for a, word in SAYS.items()])
         scores = done.note(store.score(tuned, statements, candidates, folder))
         says[negative] = scores.pivot(index="fact", columns="candidate", values="logprob")
