@@ -9,6 +9,19 @@ import numpy as np
 import pandas as pd
 
 from probelib import stats
+from probelib.errors import ProbeError
+
+
+def statements(manifest: pd.DataFrame, facts: pd.Series) -> pd.Series:
+    """fact -> how often it was stated, of the facts that the manifest (by fact) knows. Facts that were all stated equally often
+    cannot show what a measure sees, and are an error."""
+    found = manifest["exposures"].reindex(facts).dropna()
+    if found.nunique() < 2:
+        raise ProbeError(
+            f"{len(found)} of {len(facts)} facts have a known number of statements, and all the same one: there is nothing to "
+            "compare with. Ask about more of the atlas's facts (n_facts=3 or more)"
+        )
+    return found
 
 
 def against(values: pd.DataFrame, exposures: pd.Series, times: int = 500, seed: int = 0) -> pd.DataFrame:
