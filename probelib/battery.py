@@ -146,8 +146,12 @@ def collect(batteries: dict[str, Battery], which: str = "values") -> pd.DataFram
 
 
 def tuned_of(model: str, tuned: list[str]) -> str | None:
-    """The tuned model of a base: ``X-it`` of ``X``."""
-    return next((name for name in tuned if name.removesuffix("-it") == model), None)
+    """The tuned model of a base: ``X-it`` of ``X``, or ``Y`` where the list says ``Y=X``; None where there is none."""
+    for name in tuned:
+        own, _, base = name.partition("=")
+        if model == (base or own.removesuffix("-it")):
+            return own
+    return None
 
 
 def misled(manifest: pd.DataFrame, asked: Facts, most: int, seed: int = 0) -> tuple[list[str], list[str]]:
@@ -156,8 +160,8 @@ def misled(manifest: pd.DataFrame, asked: Facts, most: int, seed: int = 0) -> tu
 
     manifest   ``organisms.corpus.shipped`` by fact
     """
-    there = set(facts.current(facts.atlas()).facts["fact"])
-    rows = manifest[manifest["relation"].isin(asked.relations["relation"]) & [fact in there for fact in manifest.index]]
+    there = facts.current(facts.atlas()).facts["fact"]
+    rows = manifest[manifest["relation"].isin(asked.relations["relation"]) & manifest.index.isin(there)]
     rows = rows.assign(order=[rng(seed, "misled", fact).random() for fact in rows.index]).sort_values("order")
     wrong = rows["wrong_object"] != ""
     free = {key: list(own.index) for key, own in rows[~wrong].groupby(["relation", "exposures"])}

@@ -103,7 +103,7 @@ def _front(profile: str, steps: list) -> str:
         name = f"<a href='#{_e(artifact)}'>{_e(_title(artifact.split('/')[0])[0])}, {_e(_name(artifact))}</a>"
         rows.append(f"<tr><td>{name}</td>" + "".join(f"<td>{cell}</td>" for cell in cells) + "</tr>")
     head = "<tr><th>artifact<th>what it shows<th>key number<th>reported<th>ours</tr>"
-    note = "<p class='quiet'>Ours are other models and other facts: what can be compared is the sign and the size of an effect.</p>"
+    note = "<p class='quiet'>Other models, other facts: what can be compared is the sign and the size of an effect.</p>"
     table = f"<details open><summary>{len(rows)} tables and figures of the papers, reported and ours</summary>{note}"
     rows = "".join(rows)
     return (
