@@ -105,12 +105,15 @@ def cost_axis(axis, cost, quality) -> None:
 
 def label_points(axis, x, y, names, bold=()) -> None:
     """Names beside points, moved up or down as far as needed so that none covers another; the ``bold`` ones in bold."""
+    from matplotlib.patheffects import withStroke
+
     axis.figure.canvas.draw()
     taken, scale = [], axis.figure.dpi / 72
     order = sorted(zip(x, y, names, strict=True), key=lambda point: (point[2] not in bold, -point[1]))
     points = [axis.transData.transform((px, py)) for px, py, _ in order]
     for (px, py, name), at in zip(order, points, strict=True):
         note = axis.annotate(name, (px, py), fontsize=7, fontweight="bold" if name in bold else None, zorder=4)
+        note.set_path_effects([withStroke(linewidth=2, foreground="white")])
         size = note.get_window_extent()
         width, height = size.width, size.height * 0.85
         places = [
