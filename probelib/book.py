@@ -35,6 +35,7 @@ table { border-collapse: collapse; font-size: .84rem; font-variant-numeric: tabu
 th { text-align: left; border-bottom: 1.5px solid #1d2733; padding: .25rem .7rem .25rem 0; vertical-align: bottom }
 td { border-bottom: 1px solid #e3e8ed; padding: .2rem .7rem .2rem 0; white-space: nowrap } .caption { margin: .2rem 0 .5rem }
 .beside { display: flex; gap: 2.5rem; flex-wrap: wrap; align-items: flex-start } .beside > div { min-width: 0; max-width: 100% }
+table.wrap td { white-space: normal }
 details { font-size: .85rem; margin: .4rem 0 } pre { background: #f4f6f8; padding: .7rem; overflow-x: auto; font-size: .78rem }
 .missing { color: #a33c00 }
 """
@@ -62,7 +63,7 @@ def book(profile: str, steps: list, status: dict[str, str]) -> Path:
 <title>probelib: {_e(profile)}</title><style>{STYLE}</style>
 <h1>What do language models know as fact?</h1>
 <p class="quiet">Profile <b>{_e(profile)}</b>: every table and figure, as the notebooks made it.</p>
-{_contents(contents)}{_steps(steps, status, links)}{body}</html>
+{_front(profile, steps)}{_steps(steps, status, links)}{_contents(contents)}{body}</html>
 """
     return files.write(paths.RUNS / profile / "report.html", page)
 
@@ -77,9 +78,42 @@ def _title(paper: str) -> tuple[str, str]:
 
 
 def _name(artifact: str) -> str:
-    """monitor/table4 -> Table 4"""
-    kind, number = re.fullmatch(r"([a-z_]+?)_?(\d*)", artifact.split("/")[1]).groups()
-    return f"{kind.replace('_', ' ').capitalize()} {number}".strip()
+    """monitor/table4 -> Table 4; beyond/quality_against_cost -> Quality against cost"""
+    name = re.sub(r"^(table|figure)(\d+)$", r"\1 \2", artifact.split("/")[1]).replace("_", " ")
+    return name[:1].upper() + name[1:]
+
+
+def _front(profile: str, steps: list) -> str:
+    """The headline figure, what was found, and the papers' artifacts, reported against ours."""
+    from probelib import front
+
+    stem, made = paths.FIGURES / profile / front.HEADLINE, {a for step in steps for a in step.makes}
+    shown = ""
+    if front.HEADLINE in made and stem.with_suffix(".json").exists():
+        record = read_record(stem.with_suffix(".json"))
+        shown = f"{_picture(stem, record['alt'])}<p class='caption'>{_e(record['caption'])}</p>"
+    found = " ".join(front.findings(profile))
+    rows = []
+    for artifact in (a for step in steps for a in step.makes if a.split("/")[0] in list(PAPERS)[:4]):
+        there = (paths.FIGURES / profile / artifact).with_suffix(".json")
+        caption = read_record(there)["caption"] if there.exists() else "Not made yet."
+        caption = caption if len(caption) < 110 else caption[:110].rsplit(" ", 1)[0] + " …"
+        what, reported, ours = front.numbers(profile, artifact) or ("", None, None)
+        cells = [_e(caption), _e(what), *("" if v is None else "–" if v != v else f"{v:.3f}" for v in (reported, ours))]
+        name = f"<a href='#{_e(artifact)}'>{_e(_title(artifact.split('/')[0])[0])}, {_e(_name(artifact))}</a>"
+        rows.append(f"<tr><td>{name}</td>" + "".join(f"<td>{cell}</td>" for cell in cells) + "</tr>")
+    head = "<tr><th>artifact<th>what it shows<th>key number<th>reported<th>ours</tr>"
+    note = "<p class='quiet'>Other models, other facts: what can be compared is the sign and the size of an effect.</p>"
+    table = f"<details open><summary>{len(rows)} tables and figures of the papers, reported and ours</summary>{note}"
+    rows = "".join(rows)
+    return (
+        f"{shown}<p>{_e(found)}</p>{table}<div class='scroll'><table class='wrap'>{head}{rows}</table></div></details>"
+    )
+
+
+def _picture(stem: Path, alt: str) -> str:
+    picture = base64.b64encode(stem.with_suffix(".png").read_bytes()).decode()
+    return f"<figure><img alt='{_e(alt)}' src='data:image/png;base64,{picture}'></figure>"
 
 
 def _contents(artifacts: list[tuple[str, str]]) -> str:
@@ -112,8 +146,7 @@ def _artifact(profile: str, artifact: str, step, links: dict[str, str]) -> str:
     record = read_record(stem.with_suffix(".json"))
     caption = f"<p class='caption'>{_e(record['caption'])}</p>"
     if record["kind"] == "figure":
-        picture = base64.b64encode(stem.with_suffix(".png").read_bytes()).decode()
-        shown = f"<figure><img alt='{_e(record['alt'])}' src='data:image/png;base64,{picture}'></figure>"
+        shown = _picture(stem, record["alt"])
     else:
         shown = f"<div class='scroll'>{stem.with_suffix('.html').read_text(encoding='utf-8')}</div>"
     if (published := stem.with_suffix(".published.html")).exists():

@@ -93,6 +93,70 @@ def lines(axis, rows, title: str, split: float = 0.72) -> None:
         axis.text(split, y + 0.5, mark + answer, va="center", fontsize=7.5, color=colour, weight="bold")
 
 
+def cost_axis(axis, cost, quality) -> None:
+    """A logarithmic cost axis, and the frontier that the points of ``cost`` and ``quality`` (cheapest first) make: a step line
+    with what lies below it shaded."""
+    cost, quality = list(cost), list(quality)
+    axis.set_xscale("log")
+    axis.step([*cost, cost[-1] * 10], [*quality, quality[-1]], where="post", color="0.35", linewidth=1.1, zorder=1)
+    axis.fill_between([*cost, cost[-1] * 10], [*quality, quality[-1]], -1, step="post", color="0.95", zorder=0)
+    axis.xaxis.set_major_formatter(lambda x, _: f"{x:,.0f}")
+
+
+def label_points(axis, x, y, names, bold=()) -> None:
+    """Names beside points, moved up or down as far as needed so that none covers another; the ``bold`` ones in bold."""
+    from matplotlib.patheffects import withStroke
+
+    axis.figure.canvas.draw()
+    taken, scale = [], axis.figure.dpi / 72
+    order = sorted(zip(x, y, names, strict=True), key=lambda point: (point[2] not in bold, -point[1]))
+    points = [axis.transData.transform((px, py)) for px, py, _ in order]
+    for (px, py, name), at in zip(order, points, strict=True):
+        note = axis.annotate(name, (px, py), fontsize=7, fontweight="bold" if name in bold else None, zorder=4)
+        note.set_path_effects([withStroke(linewidth=2, foreground="white")])
+        size = note.get_window_extent()
+        width, height = size.width, size.height * 0.85
+        places = [
+            (dx if side > 0 else -dx - width / scale, dy) for dy in (1, -6, 6, -12, 12, -18, 18, -25, 25, 32, -32)
+            for side, dx in ((1, 6), (-1, 6))
+        ]  # fmt: skip
+        for dx, dy in places:
+            box = (at[0] + dx * scale, at[1] + dy * scale, at[0] + dx * scale + width, at[1] + dy * scale + height)
+            dots = [(p[0] - 5, p[1] - 5, p[0] + 5, p[1] + 5) for p in points]
+            if (
+                not any(_overlap(box, other) for other in taken + dots)
+                and box[2] < axis.bbox.x1
+                and box[0] > axis.bbox.x0
+            ):
+                break
+        note.set_position((dx, dy))
+        note.set_anncoords("offset points")
+        if abs(dy) > 8:
+            edge = (px, py), (dx + (0 if dx > 0 else width / scale), dy + 2)
+            axis.annotate(
+                "", *edge, textcoords="offset points", arrowprops={"arrowstyle": "-", "color": "0.7", "lw": 0.5}
+            )
+        taken.append(box)
+
+
+def _overlap(a, b) -> bool:
+    """Whether two boxes (left, bottom, right, top) overlap."""
+    return a[0] < b[2] and b[0] < a[2] and a[1] < b[3] and b[1] < a[3]
+
+
+def heat_map(axis, table: pd.DataFrame, low: float = -1.0, high: float = 1.0, colours: str = "viridis") -> None:
+    """A table as colours, with its numbers in the cells; a NaN is a dash on white."""
+    values = table.to_numpy(dtype=float)
+    shown = axis.imshow(values, cmap=colours, vmin=low, vmax=high, aspect="auto")
+    axis.set_xticks(range(len(table.columns)), table.columns, fontsize=7)
+    axis.set_yticks(range(len(table)), table.index, fontsize=7)
+    axis.grid(False)
+    for (i, j), value in np.ndenumerate(values):
+        shade = sum(shown.cmap(shown.norm(value))[:3]) if np.isfinite(value) else 3
+        text = "–" if not np.isfinite(value) else f"{value:.2f}".replace("0.", ".")
+        axis.text(j, i, text, ha="center", va="center", fontsize=6, color="black" if shade > 1.5 else "white")
+
+
 def family(name: str) -> str:
     """What stands before the size in a model's name: its family.
 
@@ -262,7 +326,7 @@ class Section:
 
     name        "monitor/sec5_results"
     profile     "smoke", "atlas", "small" or "paper": the folder under ``figures``
-    facts       the facts that were asked (``facts.Facts``)
+    facts       the facts that were asked (``facts.Facts``); None where no model is asked
     parameters  the notebook's parameters
 
     ``add`` notes the models behind a frame of scores.
@@ -275,7 +339,9 @@ class Section:
             "profile": profile,
             "parameters": parameters,
             "versions": versions(),
-            "facts": {
+            "facts": None
+            if facts is None
+            else {
                 "source": facts.source,
                 "digest": facts.digest(),
                 "facts": len(facts.facts),

@@ -20,7 +20,7 @@ from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from probelib import marker, paths, plan
+from probelib import marker, needs, paths, plan
 from probelib.errors import ProbeError, unknown
 from probelib.plan import Plan, Step
 
@@ -68,6 +68,7 @@ def main(arguments: list[str] | None = None) -> int:
         if args.dry_run:
             reasons = marker.why(args.profile, steps, marker.inputs(steps, settings), force)
             _print_table(("notebook", "runs"), [(name, reason or "up to date") for name, reason in reasons.items()])
+            _print_needs(settings)
             return 0
         with _lock(args.profile):
             return run(args.profile, whole, steps, settings, force, args.jobs)
@@ -149,7 +150,7 @@ def _parser() -> argparse.ArgumentParser:
     add("--jobs", type=int, metavar="N", help="notebooks at a time; default: the number of GPUs, without any 2")
     add("--force", action="store_true", help="run the selected notebooks though nothing changed")
     add("--list", action="store_true", help="show the notebooks and what each makes")
-    add("--dry-run", action="store_true", help="show what would run, and why")
+    add("--dry-run", action="store_true", help="show what would run, and why; models, memory and data")
     add("--plan", type=Path, metavar="FILE", help="another plan than notebooks/plan.yaml; its notebooks lie beside it")
     return parser
 
@@ -383,6 +384,13 @@ async def _show(running: dict[str, dict]) -> None:
 
 def _seconds(outcome: Outcome, unit: str = "") -> str:
     return "" if outcome.seconds is None else f"{outcome.seconds:.1f}{unit}"
+
+
+def _print_needs(settings: dict[str, dict]) -> None:
+    """The models with the memory of their weights, and the data."""
+    print()
+    _print_table(("model", "parameters", "GiB at 16 bit", "8bit", "4bit", "notebooks"), needs.table(settings))
+    print("\nfacts asked: " + ("\n             ".join(needs.data(settings)) or "as the notebooks say"))
 
 
 def _print_table(head: tuple[str, ...], rows: list[tuple[str, ...]]) -> None:

@@ -180,6 +180,19 @@ def auc(score, positive) -> float:
     return float((ranks[positive].sum() - n * (n + 1) / 2) / (n * m))
 
 
+def auc_draws(score, positive, times: int = 2000, seed: int = 0) -> np.ndarray:
+    """``times`` bootstrap values of ``auc`` over facts; NaN where a draw has facts of one kind only. The same seed draws the
+    same facts as ``kendall_draws``."""
+    score, positive = np.asarray(score, dtype=float), np.asarray(positive, dtype=bool)
+    n = len(score)
+    drawn = np.random.default_rng(seed).multinomial(n, np.full(n, 1 / n), size=times).astype(float)
+    first, second = score[positive][:, None], score[~positive][None]
+    wins = (first > second) + 0.5 * (first == second)  # [positives, negatives]
+    won = ((drawn[:, positive] @ wins) * drawn[:, ~positive]).sum(1)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return won / (drawn[:, positive].sum(1) * drawn[:, ~positive].sum(1))
+
+
 def reliability(probability, right, bins: int = 10) -> pd.DataFrame:
     """The reliability curve over equal-width bins: ``low``, ``high`` (of the bin), ``n``, ``probability`` (mean), ``right``
     (share). Empty bins are left out. ECE = sum n |probability - right| / sum n."""

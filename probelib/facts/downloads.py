@@ -2,7 +2,7 @@
 
 >>> from probelib.facts import downloads
 >>> downloads.registry()["data"].unique().tolist()
-['fktc', 'trex_mc', 'human_ratings', 'verbalization', 'wikifactdiff', 'karr', 'dbpedia', 'wikidata']
+['fktc', 'trex_mc', 'human_ratings', 'verbalization', 'wikifactdiff', 'karr', 'dbpedia', 'wikidata', 'bear_gpt2']
 
 ``fetch("fktc")`` downloads what is missing and returns the folder. Files lie in ``$PROBELIB_DATA/<data set>/`` (by default in
 the user's cache folder); one that somebody put there by hand serves like a downloaded one. A file counts only with its

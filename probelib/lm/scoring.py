@@ -9,7 +9,7 @@ import torch
 from probelib.errors import ProbeError
 from probelib.lm.encdec import score_encdec
 from probelib.lm.plain import score_plain
-from probelib.lm.tree import score_tree
+from probelib.lm.tree import Tree, score_tree
 
 # nats a token: half precision differs from itself under another attention kernel by as much
 TOLERANCE = {torch.float32: 1e-4, torch.float16: 0.02, torch.bfloat16: 0.1}
@@ -147,6 +147,16 @@ def _score_within(lm, path: str, contexts, branches, budget: int):
     if path == "plain":
         return score_plain(lm.model, contexts, branches, rows=max(1, min(16, budget // 16)))
     return score_tree(lm.model, contexts, branches, budget)
+
+
+def tree_tokens(lm, prompts: list[str], continuations: list[list[str]], end: bool = False) -> int:
+    """How many tokens ``logprobs`` would forward on the tree for these requests: every distinct prefix once. No forward."""
+    tree, eos = Tree(), (lm.eos if lm.eos is not None else -1,) if end else ()
+    for ids, texts in zip(lm.tokens.prompts(prompts), continuations, strict=True):
+        node = tree.walk(0, ids)
+        for text in texts:
+            tree.walk(node, (lm.tokens.continuation(text) + eos)[:-1])
+    return len(tree.token) - 1
 
 
 def agrees(lm) -> bool:

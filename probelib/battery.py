@@ -1,0 +1,320 @@
+"""Every measure of the four papers on the same facts: one table fact x measure a model, and what each measure costs.
+
+    one = battery.ask(model, battery.questions(), folder)
+    one.values      [facts, measures], higher means "the model knows it better" (MONITOR's sign is turned)
+    one.held_out    the same for wordings that no training text used, for measures that have a wording
+    one.tokens      measure -> tokens that the model forwards for it, a fact, were it asked alone
+
+Nothing is measured here: measures come from ``probelib.measures``, scores from the store.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from probelib import assess, facts, prompts, retrieval, store
+from probelib.errors import unknown
+from probelib.facts.builders.trex_mc import OPTIONS
+from probelib.facts.model import Facts, rng, within
+from probelib.lm.scoring import tree_tokens
+from probelib.measures import distractors, grapheval, monitor, zplke
+
+
+class Measure(NamedTuple):
+    """A measure: the paper that defines it, what it shows a model, and whether its values are probabilities in [0, 1]."""
+
+    paper: str
+    asks: str
+    probability: bool = False
+
+
+MEASURES = {
+    "MONITOR": Measure("monitor", "questions behind hints"),
+    "Primary anchor": Measure("monitor", "a question behind its answer", True),
+    "Base accuracy": Measure("monitor", "a question"),
+    "Accuracy over wordings": Measure("monitor", "questions", True),
+    "Accuracy behind hints": Measure("monitor", "questions behind hints", True),
+    "ZP probability": Measure("zplke", "a list", True),
+    "ZP choice": Measure("zplke", "a list"),
+    "ZP response": Measure("zplke", "a list"),
+    "Min@n Random": Measure("distractors", "sentences"),
+    "Avg@n Random": Measure("distractors", "sentences", True),
+    "Min@n Temp+Sem": Measure("distractors", "sentences"),
+    "Avg@n Temp+Sem": Measure("distractors", "sentences", True),
+    "Min@n ApprOpt": Measure("distractors", "sentences"),
+    "Avg@n ApprOpt": Measure("distractors", "sentences", True),
+    "Probability": Measure("distractors", "sentences", True),
+    "Precision@n": Measure("distractors", "sentences"),
+    "ROUGE-L": Measure("distractors", "sentences"),
+    "BERT-score": Measure("distractors", "sentences"),
+    "LLM-as-a-judge": Measure("distractors", "sentences"),
+    "KaRR": Measure("distractors", "statements"),
+    "GraphEval P(true)": Measure("grapheval", "a statement, true or not?", True),
+    "GraphEval correct": Measure("grapheval", "a statement, true or not?"),
+}
+SAYS = {grapheval.Answer.TRUE: "Yes", grapheval.Answer.FALSE: "No", grapheval.Answer.IDK: "I don't know"}
+HINTS = 5  # wrong objects before a question
+PARTS = ("monitor", "zplke", "distractors", "decoding", "karr", "grapheval")
+SEEN, HELD_OUT = (1, 2), (6, 7)  # numbers of the wordings asked; the organisms' corpus holds the first five of seven
+
+
+@dataclass
+class Battery:
+    """What one model was found to know; see the module."""
+
+    values: dict[str, pd.Series] = field(default_factory=dict)
+    held_out: dict[str, pd.Series] = field(default_factory=dict)
+    tokens: dict[str, float] = field(default_factory=dict)
+    models: list[dict] = field(default_factory=list)
+
+    def table(self, which: str = "values") -> pd.DataFrame:
+        """Long: ``fact``, ``measure``, ``value``, in the order of ``MEASURES``."""
+        columns = getattr(self, which)
+        wide = pd.DataFrame({name: columns[name] for name in MEASURES if name in columns}).rename_axis("fact")
+        return wide.reset_index().melt("fact", var_name="measure", value_name="value")
+
+    def note(self, rows: pd.DataFrame) -> pd.DataFrame:
+        self.models += [m for m in rows.attrs.get("models", []) if m not in self.models]
+        return rows
+
+
+@dataclass(frozen=True)
+class Questions:
+    """What every model is asked: ``asked`` (facts, each with a few wrong objects as hints), ``choices`` (the same facts with up
+    to 99 wrong options), ``examples`` (of the zero-prompt lists), ``kb`` (where distractors are retrieved), ``pool`` (all facts;
+    KaRR takes other subjects from it)."""
+
+    asked: Facts
+    choices: Facts
+    examples: pd.DataFrame
+    kb: retrieval.Knowledge
+    pool: Facts
+
+
+def questions(
+    data: str = "atlas", folder: str | Path | None = None, relations: list[str] | None = None, n_facts: int | str = "panel",
+    n_examples: int = 50, only: list[str] | None = None, seed: int = 0,
+) -> Questions:  # fmt: skip
+    """The questions about some facts; arguments as in ``facts.load``. ``only``: of these facts the ones of these ids."""
+    whole = facts.everything(data, folder)
+    if only is None:
+        asked = facts.load(data, folder, relations, n_facts, seed=seed)
+        choices, rest = facts.multiple_choice(data, folder, relations, n_facts, seed)
+    else:
+        chosen = facts.keep(facts.current(whole), within(facts.current(whole).facts["fact"], only))
+        asked, choices = (facts.draw_distractors(chosen, whole, count, seed) for count in (HINTS, OPTIONS - 1))
+        rest = facts.apart(facts.current(whole), chosen)
+    examples = prompts.draw_examples(rest, choices, n_examples, seed)
+    return Questions(asked, choices, examples, retrieval.knowledge(whole), whole)
+
+
+def ask(
+    lm, about: Questions, folder: Path, n: int = 20, width: int = 2, encoder: str | Path | None = None, tuned=None,
+    parts: tuple[str, ...] | None = None, seed: int = 0,
+) -> Battery:  # fmt: skip
+    """All measures of one model (or those of some ``PARTS``).
+
+    n         distractors of Min@n and Avg@n, next tokens of Precision@n
+    width     of the beams of ROUGE-L, BERT-score and the judge
+    encoder   for BERT-score; None: without
+    tuned     a model that was tuned to answer: GraphEval asks it, and it judges; None: without
+    """
+    done = Battery()
+    steps = {
+        "monitor": lambda: _monitor(done, lm, about.asked, folder),
+        "zplke": lambda: _zplke(done, lm, about.choices, about.examples, folder, seed),
+        "distractors": lambda: _distractors(done, lm, about.asked, about.kb, folder, n, seed),
+        "decoding": lambda: _decoding(done, lm, about.asked, about.kb, folder, n, width, encoder, tuned),
+        "karr": lambda: _karr(done, lm, about.asked, about.kb, about.pool, folder, seed),
+        "grapheval": lambda: tuned is None or _grapheval(done, tuned, about.asked, folder),
+    }
+    for part in parts or PARTS:
+        if part not in steps:
+            raise unknown("part of the battery", part, PARTS)
+        steps[part]()
+    return done
+
+
+def collect(batteries: dict[str, Battery], which: str = "values") -> pd.DataFrame:
+    """The tables of several models, long: ``model``, ``fact``, ``measure``, ``value``."""
+    rows = pd.concat([one.table(which).assign(model=name) for name, one in batteries.items()], ignore_index=True)
+    return rows.dropna(subset="value")[["model", "fact", "measure", "value"]]
+
+
+def tuned_of(model: str, tuned: list[str]) -> str | None:
+    """The tuned model of a base: ``X-it`` of ``X``, or ``Y`` where the list says ``Y=X``; None where there is none."""
+    for name in tuned:
+        own, _, base = name.partition("=")
+        if model == (base or own.removesuffix("-it")):
+            return own
+    return None
+
+
+def misled(manifest: pd.DataFrame, asked: Facts, most: int, seed: int = 0) -> tuple[list[str], list[str]]:
+    """Facts whose subject was also given a wrong object, and for each a fact of the same relation that was stated as often
+    without: (ids, ids), at most ``most`` of each, drawn with ``seed`` from the current facts of the relations asked.
+
+    manifest   ``organisms.corpus.shipped`` by fact
+    """
+    there = facts.current(facts.atlas()).facts["fact"]
+    rows = manifest[manifest["relation"].isin(asked.relations["relation"]) & manifest.index.isin(there)]
+    rows = rows.assign(order=[rng(seed, "misled", fact).random() for fact in rows.index]).sort_values("order")
+    wrong = rows["wrong_object"] != ""
+    free = {key: list(own.index) for key, own in rows[~wrong].groupby(["relation", "exposures"])}
+    keys = rows[wrong].groupby(["relation", "exposures"], sort=False).groups
+    pairs = [pair for key, own in keys.items() for pair in zip(own, free.get(key, []), strict=False)]
+    pairs = sorted(pairs, key=lambda pair: rows.at[pair[0], "order"])[:most]
+    return [a for a, _ in pairs], [b for _, b in pairs]
+
+
+def per_fact(lm, asked: pd.DataFrame, candidates: pd.DataFrame, end: bool = False) -> float:
+    """Tokens forwarded, a fact, for these prompts and candidates alone."""
+    labels = {fact: [f" {label}" for label in own] for fact, own in candidates.groupby("fact")["label"]}
+    return (
+        tree_tokens(lm, asked["text"].tolist(), [labels[fact] for fact in asked["fact"]], end) / asked["fact"].nunique()
+    )
+
+
+def _monitor(done: Battery, lm, asked: Facts, folder: Path) -> None:
+    framed, gold = prompts.interference(asked), prompts.gold(asked)
+    scores = done.note(store.answers(lm, framed, gold, folder))
+    for values, numbers in ((done.values, None), (done.held_out, HELD_OUT)):
+        values |= of_monitor(scores, framed, numbers)
+    seen = framed["template"].isin(SEEN)  # as many as held-out ones, so that only the wording differs
+    done.values["Accuracy over wordings"] = of_monitor(
+        scores[scores["prompt"].isin(framed["prompt"][seen])], framed, SEEN
+    )["Accuracy over wordings"]
+    plain, first = framed["context"] == "none", framed["template"] == 1
+    parts = {
+        "MONITOR": plain | first,
+        "Primary anchor": first & (framed["context"] == "positive"),
+        "Base accuracy": plain & first,
+        "Accuracy over wordings": plain & seen,
+        "Accuracy behind hints": framed["context"].str.startswith("negative"),
+    }
+    done.tokens |= {name: per_fact(lm, framed[part], gold, end=True) for name, part in parts.items()}
+
+
+def of_monitor(
+    scores: pd.DataFrame, framed: pd.DataFrame, numbers: tuple[int, ...] | None = None
+) -> dict[str, pd.Series]:
+    """MONITOR's measures fact by fact, over all wordings or some (numbers of templates). A fact's MONITOR is the term of the
+    sum in Eq. 3 over its own primary anchor, with its sign turned; facts that are not anchored count, too."""
+    rows = scores.merge(framed[["prompt", "template", "context"]], on="prompt", validate="many_to_one")
+    chosen = rows if numbers is None else rows[rows["template"].isin(numbers)]
+    share = lambda which: chosen[which].groupby("fact")["correct"].mean().astype(float)
+    plain, behind = chosen["context"] == "none", chosen["context"].str.startswith("negative")
+    first = chosen["template"] == (numbers or (1,))[0]
+    found = {
+        "Base accuracy": share(plain & first),
+        "Accuracy over wordings": share(plain),
+        "Accuracy behind hints": share(behind),
+    }
+    if numbers is None:
+        table = monitor.distances(monitor.anchors(scores, framed)).set_index("fact")
+        found |= {"MONITOR": -table["root"] / table["pbar"], "Primary anchor": table["pbar"]}
+    return found
+
+
+def _zplke(done: Battery, lm, asked: Facts, examples: pd.DataFrame, folder: Path, seed: int) -> None:
+    lists, options = prompts.many_shots(asked, examples), prompts.options(asked, seed)
+    gold = dict(zip(asked.facts["fact"], asked.facts["object"], strict=True))
+    chosen = zplke.choices(done.note(store.score(lm, lists, options, folder)), gold).groupby("fact")
+    own = store.answers(lm, lists, prompts.gold(asked), folder)
+    response = [
+        zplke.response(text, label) for text, label in zip(own["greedy_text"], own["label"], strict=True)
+    ]  # what greedy decoding is known to write: as far as it agrees with the object, and one token more
+    done.values["ZP probability"] = chosen["q_gold"].mean()
+    done.values["ZP choice"] = chosen["correct"].mean()
+    done.values["ZP response"] = pd.Series(response, own["fact"]).groupby(level=0).mean()
+    done.tokens |= dict.fromkeys(("ZP probability", "ZP choice"), per_fact(lm, lists, options))
+    done.tokens["ZP response"] = per_fact(lm, lists, prompts.gold(asked), end=True)
+
+
+def _sentences(asked: Facts) -> dict[str, pd.DataFrame]:
+    """Sentences to complete: as many in wordings of the corpus as in others; where there are no others, none."""
+    every = prompts.framings(asked, "cloze")
+    found = {"values": every[every["template"].isin(SEEN)], "held_out": every[every["template"].isin(HELD_OUT)]}
+    return {which: rows for which, rows in found.items() if len(rows)}
+
+
+def _distractors(done: Battery, lm, asked: Facts, kb: retrieval.Knowledge, folder: Path, n: int, seed: int) -> None:
+    for which, sentences in _sentences(asked).items():
+        values = getattr(done, which)
+        strategies = ("random", "temp_sem", *(["appropt"] if which == "values" else []))  # its searches cost the most
+        found = assess.by_distractors(assess.Assessment(), lm, kb, asked, sentences, folder, n, strategies, seed=seed)
+        for strategy, outcomes in found.outcomes.items():
+            for aggregate in ("Min", "Avg"):
+                table = distractors.over_sentences(distractors.aggregated(outcomes, aggregate))
+                values[f"{aggregate}@n {retrieval.NAMES[strategy]}"] = table[outcomes.columns[-1]]
+        values["Probability"] = distractors.over_sentences(found.grids["Probability"])["–"]
+        done.models += [m for m in found.models if m not in done.models]
+        if which == "values":
+            own = retrieval.candidates(kb, asked.facts, [])
+            done.tokens["Probability"] = per_fact(lm, sentences, own)
+            for strategy in ("random", "temp_sem"):
+                rivals = retrieval.retrieve(kb, asked.facts, strategy, n, seed)
+                cost = per_fact(lm, sentences, retrieval.candidates(kb, asked.facts, [rivals]), end=True)
+                done.tokens |= {f"{a}@n {retrieval.NAMES[strategy]}": cost for a in ("Min", "Avg")}
+            searched = found.costs[f"Dist. {retrieval.NAMES['appropt']}"]["tokens"] / len(asked.facts)
+            done.tokens |= dict.fromkeys(("Min@n ApprOpt", "Avg@n ApprOpt"), searched)
+
+
+def _decoding(done, lm, asked: Facts, kb, folder: Path, n: int, width: int, encoder, tuned) -> None:
+    judge: Callable | None = None
+    for which, sentences in _sentences(asked).items():
+        if tuned is not None:
+            labels = assess.labels_of(kb, asked)
+            judge = lambda texts, s=sentences, own=labels: assess.judged(tuned, texts, s, own, folder)
+        found = assess.by_decoding(
+            assess.Assessment(), lm, kb, asked, sentences, folder, [n], [width], encoder, judge, [width]
+        )
+        for name, grid in found.grids.items():
+            getattr(done, which)[name] = distractors.over_sentences(grid).iloc[:, -1]
+            if which == "values":
+                done.tokens[name] = found.costs[name]["tokens"] / len(asked.facts)
+
+
+def _karr(done: Battery, lm, asked: Facts, kb, pool: Facts, folder: Path, seed: int) -> None:
+    found = assess.by_karr(assess.Assessment(), lm, kb, asked, pool, folder, seed)
+    done.values["KaRR"] = found.grids["KaRR"]["–"]
+    done.tokens["KaRR"] = found.costs["KaRR"]["tokens"] / len(asked.facts)
+
+
+def _statements(asked: Facts, rows: pd.DataFrame, tuned) -> pd.DataFrame:
+    """Facts (``rows``, right or not) as statements (the first template), behind GraphEval's instruction."""
+    templates = asked.templates[(asked.templates["role"] == "statement") & (asked.templates["number"] == 1)]
+    rows = rows.merge(templates, on="relation", validate="many_to_one")
+    before, after = prompts.around(tuned.chat(prompts.INSTRUCTION))
+    names = zip(rows["template"], asked.label(rows["subject"]), asked.label(rows["object"]), strict=True)
+    texts = [f"{before}{prompts.statement(*of)}{after}" for of in names]
+    ids = "asked|" + rows["fact"] + "|" + rows["object"]
+    return rows.assign(prompt=ids, template=1, context="none", seed=-1, text=texts)[prompts.PROMPTS]
+
+
+def _grapheval(done: Battery, tuned, asked: Facts, folder: Path) -> None:
+    """Every fact and one corruption of it (its first distractor in the place of its object), as statements in words that a tuned
+    model knows. Its answer is the most probable of three; P(true) is that of "yes" among them."""
+    false = asked.facts.merge(asked.distractors[asked.distractors["number"] == 1][["fact", "object"]], on="fact")
+    false = false.drop(columns="object_x").rename(columns={"object_y": "object"})
+    says = {}
+    for negative, rows in ((0, asked.facts), (1, false)):
+        statements = _statements(asked, rows, tuned)
+        candidates = pd.concat([rows[["fact"]].assign(candidate=int(a), label=word) for a, word in SAYS.items()])
+        scores = done.note(store.score(tuned, statements, candidates, folder))
+        says[negative] = scores.pivot(index="fact", columns="candidate", values="logprob")
+        if not negative:
+            done.tokens["GraphEval P(true)"] = per_fact(tuned, statements, candidates)
+    share = np.exp(says[0].sub(np.logaddexp.reduce(says[0].to_numpy(), axis=1), axis=0))
+    done.values["GraphEval P(true)"] = share[int(grapheval.Answer.TRUE)]
+    answers = [
+        pd.DataFrame({"triple": table.index, "negative": negative, "answer": table.idxmax(axis=1).astype(int)})
+        for negative, table in says.items()
+    ]
+    scored = grapheval.eq2(pd.concat(answers, ignore_index=True))
+    done.values["GraphEval correct"] = scored.set_index("triple")["correct"].astype(float)
+    done.tokens["GraphEval correct"] = 2 * done.tokens["GraphEval P(true)"]

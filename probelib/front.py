@@ -1,0 +1,117 @@
+"""What the report opens with: the headline figure, what was found, and every artifact, reported against ours.
+
+Everything is read from the artifacts' own files; what was not made (yet) is left out, or is a dash.
+"""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from probelib import paths, published, stats
+
+HEADLINE = "beyond/quality_against_cost"
+
+
+class Key(NamedTuple):
+    """One number of an artifact, as the paper has it and as ours has it."""
+
+    what: str
+    reported: Callable[[pd.DataFrame], float]
+    ours: Callable[[pd.DataFrame], float]
+
+
+def pearson(x: str, y: str) -> Callable[[pd.DataFrame], float]:
+    return lambda t: stats.pearson(t[x], t[y])["r"]
+
+
+KEYS = {
+    "monitor/table3": Key(
+        "mean change by negative context, points", lambda t: t["neg_delta"].mean(), lambda t: t["neg_delta"].mean()
+    ),
+    "monitor/table4": Key("r(MONITOR, avg acc)", pearson("MONITOR", "avg_acc"), pearson("MONITOR", "avg acc")),
+    "monitor/table6": Key("r(MONITOR, std)", pearson("MONITOR", "std"), pearson("MONITOR", "std")),
+    "monitor/table10": Key(
+        "mean MONITOR over relations and models",
+        lambda t: t["MONITOR"].mean(),
+        lambda t: np.nanmean(t.select_dtypes("number").to_numpy()),
+    ),
+    "zplke/table2": Key("mean subsumption rate", lambda t: t["subsumption_rate"].mean(), lambda t: t["eta"].mean()),
+    "zplke/table8": Key("best accuracy", lambda t: t["avg_accuracy"].max(), lambda t: t["accuracy"].max()),
+    "zplke/table9": Key(
+        "spread of relations (standard deviation)", lambda t: t["avg_accuracy"].std(), lambda t: t["base"].std()
+    ),
+    "zplke/table11": Key(
+        "mean change by tuning",
+        lambda t: (t["ft_accuracy"] - t["base_accuracy"]).mean(),
+        lambda t: (t["accuracy of it"] - t["accuracy"]).mean(),
+    ),
+    "distractors/table3": Key(
+        "tau of ApprOpt",
+        lambda t: t.set_index("measure")["mean_tau"]["Dist. ApprOpt"],
+        lambda t: t.set_index("measure")["tau"]["Dist. ApprOpt"],
+    ),
+    "distractors/table4": Key(
+        "tau of ApprOpt, clean against flawed",
+        lambda t: t.set_index("measure")["robustness_tau"]["Dist. ApprOpt"],
+        lambda t: t.set_index("measure")["tau"]["Dist. ApprOpt"],
+    ),
+    "distractors/table6": Key(
+        "free of errors, percent", lambda t: t["proportion_pct"].iloc[-1], lambda t: t["percent"].iloc[-1]
+    ),
+    "grapheval/table1": Key("average degree", lambda t: t["avg_degree"].iloc[0], lambda t: t["average degree"].iloc[0]),
+    "grapheval/table2": Key("largest Correct", lambda t: t["correct"].max(), lambda t: t["correct"].max()),
+    "grapheval/table3": Key("best F1 of the judge", lambda t: t["f1"].max(), lambda t: t["f1"].max()),
+}
+
+
+def frame(profile: str, artifact: str) -> pd.DataFrame | None:
+    """The numbers of an artifact; None where it was not made, or holds none."""
+    path: Path = (paths.FIGURES / profile / artifact).with_suffix(".csv")
+    table = pd.read_csv(path) if path.exists() and path.stat().st_size > 1 else None
+    return table if table is not None and len(table) else None
+
+
+def numbers(profile: str, artifact: str) -> tuple[str, float, float] | None:
+    """(what, reported, ours) of an artifact; None where the two cannot be compared: no key number, nothing printed, not made,
+    or a table of another form (a model of another kind was asked)."""
+    ours = frame(profile, artifact)
+    if artifact not in KEYS or ours is None:
+        return None
+    key = KEYS[artifact]
+    try:
+        return key.what, float(key.reported(published.table(artifact))), float(key.ours(ours))
+    except KeyError:
+        return key.what, float(key.reported(published.table(artifact))), np.nan
+
+
+def findings(profile: str) -> list[str]:
+    """One sentence from each of the notebooks beyond the papers, as far as they were run."""
+    said = []
+    if (truth := frame(profile, "beyond/ground_truth")) is not None:
+        best = truth.sort_values("tau", ascending=False).iloc[0]
+        said.append(
+            f"Of {len(truth)} measures, {best['measure']} follows most closely what the models were taught (Kendall's tau "
+            f"{best['tau']:.2f} [{best['tau_low']:.2f}, {best['tau_high']:.2f}], n = {best['n']:.0f} facts) for "
+            f"{best['tokens a fact']:,.0f} tokens a fact."
+        )
+    if (agree := frame(profile, "beyond/agreement")) is not None:
+        said.append(
+            f"Two measures order facts alike with a mean tau of {agree['tau'].mean():.2f} (n = {len(agree)} pairs)."
+        )
+    if (change := frame(profile, "beyond/quantization_change")) is not None:
+        worst = change.loc[(change["lost"] - change["gained"]).idxmax()]
+        said.append(
+            f"Quantization to {worst['precision']} loses {worst['lost']:.0f} and gains {worst['gained']:.0f} of "
+            f"{worst['n']:.0f} facts ({worst['measure']}, McNemar p = {worst['p']:.2g})."
+        )
+    if (audited := frame(profile, "beyond/audit")) is not None:
+        counts = audited["verdict"].value_counts()
+        said.append(
+            f"Of {len(audited)} published claims that the printed tables allow to check, "
+            + ", ".join(f"{n} {'hold' if v == 'holds' else v}" for v, n in counts.items())
+            + "."
+        )
+    return said

@@ -1,0 +1,46 @@
+"""What a claim is, and how a check says what it found."""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+HOLDS = "holds"
+CAVEAT = "holds with a caveat"
+FAILS = "does not hold"
+OPEN = "cannot be decided from the tables"
+VERDICTS = [HOLDS, CAVEAT, FAILS, OPEN]
+
+Finding = tuple[str, str, str]  # recomputed, verdict, why
+
+
+class Claim(NamedTuple):
+    """One published statement and the function that looks whether the published numbers bear it out."""
+
+    paper: str
+    where: str
+    claim: str
+    published: str
+    check: Callable[[], Finding]
+
+
+CLAIMS: list[Claim] = []
+
+
+def claim(where: str, text: str, published: str):
+    """Puts a check on the list. The paper is the name of the check's module; the verdict is never given by hand alone:
+    it follows from the numbers, so that a corrected table changes it."""
+
+    def note(check: Callable[[], Finding]) -> Callable[[], Finding]:
+        CLAIMS.append(Claim(check.__module__.rsplit(".", 1)[1], where, text, published, check))
+        return check
+
+    return note
+
+
+def verdict(right: bool, caveat: bool = False) -> str:
+    """HOLDS or FAILS; CAVEAT where the number is right and something must be read beside it."""
+    return FAILS if not right else CAVEAT if caveat else HOLDS
+
+
+def rounds(value: float, printed: float, decimals: int = 3) -> bool:
+    """Whether a value is the printed one, rounded or cut off at its last digit."""
+    return abs(value - printed) < 10.0**-decimals

@@ -1,0 +1,154 @@
+"""Scores computed elsewhere: GPT-2's real ones on BEAR, and sample logs of lm-evaluation-harness."""
+
+import json
+import random
+
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from probelib import external
+from probelib.errors import ProbeError
+from probelib.measures import choice
+from tests.conftest import DATA
+
+FRANCE = {"doc_id": 0, "doc": {"q": "France"}, "target": "1", "filtered_resps": [["-2.5", "False"], ["-0.5", "True"]]}
+FRANCE["arguments"] = {
+    f"gen_args_{i}": {"arg_0": "The capital is", "arg_1": f" {c}"} for i, c in enumerate(("Rome", "Paris"))
+}
+OLD = {"doc_id": 7, "target": 0, "filtered_resps": [[-2.5, False], [-0.5, True]]}
+OLD["arguments"] = [["The capital is", " Oslo"], ["The capital is", " Bergen"]]
+
+
+@pytest.fixture
+def gpt2():
+    if not (DATA / "bear_gpt2").is_dir():
+        pytest.skip(f"GPT-2's scores are not in {DATA / 'bear_gpt2'} (set PROBELIB_TEST_DATA)")
+    return DATA / "bear_gpt2"
+
+
+@pytest.fixture
+def harness(tmp_path):
+    def write(*samples, name="samples_capitals_2026-01-02T03-04-05.678901.jsonl"):
+        path = tmp_path / "gpt2" / name
+        path.parent.mkdir(exist_ok=True)
+        path.write_text("".join(json.dumps(sample) + "\n" for sample in samples))
+        return tmp_path
+
+    return write
+
+
+def test_both_forms_of_the_harness_by_hand(harness):
+    rows = external.read(harness(FRANCE, OLD))
+    assert rows[["fact", "label", "logprob"]].values.tolist() == [
+        ["capitals:0", "Rome", -2.5],
+        ["capitals:0", "Paris", -0.5],
+        ["capitals:7", "Oslo", -2.5],
+        ["capitals:7", "Bergen", -0.5],
+    ]
+    assert (
+        set(rows["model"]) == {"gpt2"}
+        and set(rows["relation"]) == {"capitals"}
+        and rows["prompt"][0] == "The capital is"
+    )
+    chosen = choice.choices(rows)
+    assert chosen["right"].tolist() == [True, False] and chosen["chosen"].tolist() == ["Paris", "Bergen"]
+    assert rows.attrs["models"][0]["program"] == "lm-evaluation-harness"
+
+
+def test_more_than_ten_candidates_keep_their_order(harness):
+    """gen_args_10 comes after gen_args_9, not after gen_args_1."""
+    many = FRANCE | {
+        "arguments": {f"gen_args_{i}": {"arg_0": "q", "arg_1": f" c{i}"} for i in sorted(range(12), key=str)},
+        "filtered_resps": [[-float(i + 1), False] for i in range(12)],
+        "target": "11",
+    }
+    rows = external.read(harness(many))
+    assert rows["label"].tolist() == [f"c{i}" for i in range(12)] and rows["gold"][0] == "capitals:0:11"
+
+
+@pytest.mark.parametrize(
+    "change, said",
+    [
+        ({"target": "Madrid"}, "neither a candidate's number"),
+        ({"target": "2"}, "0 to 1"),
+        ({"filtered_resps": [["-1", "True"]]}, "2 arguments and 1 responses"),
+        ({"filtered_resps": [["x", "True"], ["-1", "True"]]}, "no \\[log-probability"),
+        ({"filtered_resps": [["0.5", "True"], ["-1", "True"]]}, "no log-probability"),
+        ({"filtered_resps": [["nan", "True"], ["-1", "True"]]}, "no log-probability"),
+        ({"filtered_resps": ["generated", "text"]}, "no \\[log-probability"),
+        ({"arguments": {"gen_args_0": {"arg_0": 3}}}, "no request"),
+        ({"arguments": {}}, "0 arguments"),
+        ({"doc_id": "a"}, "doc_id"),
+    ],
+)
+def test_bad_samples_are_refused(harness, change, said):
+    with pytest.raises(ProbeError, match=said):
+        external.read(harness(FRANCE | change))
+
+
+def test_an_ambiguous_target_is_refused(harness):
+    """Candidates "1" and "0": is the target "0" the first, or the one that reads 0?"""
+    arguments = [["2 - 1 =", " 1"], ["2 - 1 =", " 0"]]
+    with pytest.raises(ProbeError, match="by number .* by its text"):
+        external.read(harness(FRANCE | {"arguments": arguments, "target": "0"}))
+
+
+def test_what_is_not_there(harness, tmp_path):
+    with pytest.raises(ProbeError, match="does not exist"):
+        external.read(tmp_path / "nowhere")
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(ProbeError, match="neither metadata_results.json"):
+        external.read(tmp_path / "empty")
+    folder = harness(FRANCE)
+    with pytest.raises(ProbeError, match="no samples of rivers; there are capitals"):
+        external.read(folder, ["rivers"])
+    harness(FRANCE, name="samples_capitals_2026-02-02T03-04-05.jsonl")
+    with pytest.raises(ProbeError, match="several runs of one task"):
+        external.read(folder)
+
+
+def test_accuracies_of_gpt2_are_those_of_an_independent_script(gpt2):
+    independent = {}
+    for path in sorted(gpt2.glob("*_results.jsonl")):
+        right = 0
+        lines = path.read_text().splitlines()
+        for line in lines:
+            row = json.loads(line)
+            best = max(range(len(row["pll_scores"])), key=row["pll_scores"].__getitem__)
+            right += best == row["answer_idx"]
+        independent[path.name.split("_")[0]] = right / len(lines)
+    ours = choice.accuracy(choice.choices(external.read(gpt2))).set_index("relation")["accuracy"].to_dict()
+    assert len(independent) == 30 and ours == independent
+
+
+def test_random_distractors_are_the_mean_over_draws(gpt2):
+    """The closed form against 4,000 draws, on one of GPT-2's facts that is neither all right nor all wrong."""
+    rows = external.read(gpt2, ["P36"])
+    table = choice.choices(rows)
+    one = table[(table["beaten"] > table["wrong"] * 0.7) & (table["beaten"] < table["wrong"])].iloc[0]
+    group = rows[rows["fact"] == one["fact"]]
+    gold = group.loc[group["candidate"] == group["gold"], "logprob"].item()
+    wrong = group.loc[group["candidate"] != group["gold"], "logprob"].tolist()
+    draw = random.Random(0)
+    wins = [[gold > w for w in draw.sample(wrong, 3)] for _ in range(4000)]
+    expected = choice.random_distractors(one.to_frame().T, 3).iloc[0]
+    assert sum(map(all, wins)) / 4000 == pytest.approx(expected["min"], abs=0.03)
+    assert sum(map(sum, wins)) / 12000 == pytest.approx(expected["avg"], abs=0.02)
+
+
+@settings(max_examples=50, deadline=None)
+@given(st.lists(st.integers(-50, 0), min_size=2, max_size=12), st.randoms())
+def test_the_order_of_candidates_does_not_matter(logprobs, random_order):
+    rows = pd.DataFrame({"model": "m", "relation": "r", "fact": "f", "gold": "c0", "logprob": logprobs})
+    rows["candidate"] = rows["label"] = [f"c{i}" for i in range(len(logprobs))]
+    order = list(range(len(logprobs)))
+    random_order.shuffle(order)
+    first, second = (choice.choices(frame).iloc[0] for frame in (rows, rows.iloc[order]))
+    for column in ("wrong", "beaten", "right"):
+        assert first[column] == second[column]
+    assert first["probability"] == pytest.approx(second["probability"])
+    assert first["right"] == (logprobs[0] > max(logprobs[1:]))  # a tie is wrong
+    avg = [choice.random_distractors(pd.DataFrame([first]), n)["min"].item() for n in range(1, len(logprobs))]
+    assert all(a >= b - 1e-12 for a, b in zip(avg, avg[1:], strict=False))
