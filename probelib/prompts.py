@@ -17,9 +17,9 @@ import pandas as pd
 from probelib.errors import ProbeError, unknown
 from probelib.facts.model import Facts, rng
 
-INSTRUCTION = (
-    "Is this statement true? {statement}\nAnswer:"  # GraphEval's question, in the words the tuned organisms know
-)
+# GraphEval's question, in the words the tuned organisms know; MONITOR's fact checking
+INSTRUCTION = "Is this statement true? {statement}\nAnswer:"
+CHECK = "Statement: {statement} The statement is True or False?"
 PROMPTS = ["prompt", "fact", "relation", "role", "template", "context", "seed", "text"]
 EXAMPLES = ["relation", "seed", "position", "fact", "subject", "object", "kind"]
 ZERO_PROMPT = "[X]"  # ZP-LKE's template: the subject, and not a word more
@@ -138,9 +138,13 @@ def interference(facts: Facts, role: str = "question", full: bool = False) -> pd
     return frame.sort_values("fact", key=lambda f: f.map(order), kind="stable", ignore_index=True)
 
 
-def checks(facts: Facts) -> pd.DataFrame:
+def checks(facts: Facts, instruction: str = CHECK) -> pd.DataFrame:
     """MONITOR's fact checking (table 1, template 3): every statement with its right object (context "true") and with each
-    of the fact's distractors ("false1", ...), followed by the question whether it is True or False."""
+    of the fact's distractors ("false1", ...), followed by the question whether it is True or False.
+
+    instruction  another way to ask, with ``{statement}`` in it, such as ``INSTRUCTION``
+    """
+    before, after = around(instruction)
     silent = set(facts.facts["relation"]) - set(facts.templates["relation"][facts.templates["role"] == "statement"])
     if silent:
         raise ProbeError(f"no statement template for {', '.join(sorted(silent))}; facts.with_templates adds them")
@@ -151,7 +155,7 @@ def checks(facts: Facts) -> pd.DataFrame:
     rows = facts.facts[["fact", "relation", "subject"]].merge(templates, on="relation", sort=False)
     rows = rows.merge(shown, on="fact", sort=False).assign(seed=-1)
     filled = zip(rows["template"], facts.label(rows["subject"]), facts.label(rows["object"]), strict=True)
-    rows["text"] = [f"Statement: {fill(t, s, o)} The statement is True or False?" for t, s, o in filled]
+    rows["text"] = [f"{before}{statement(t, s, o)}{after}" for t, s, o in filled]
     return _prompts(rows.assign(template=rows["form"]))
 
 

@@ -2,14 +2,17 @@
 
 import json
 import re
+import shutil
 from collections import Counter
+from dataclasses import replace
+from pathlib import Path
 
 import pandas as pd
 import pytest
 
-from probelib import facts, files, lm
+from probelib import ProbeError, facts, files, lm
 from probelib.lm.loading import CHECKPOINTS
-from probelib.organisms import corpus, family
+from probelib.organisms import check, corpus, family, train
 
 
 @pytest.fixture(scope="module")
@@ -24,7 +27,7 @@ def test_a_fact_is_stated_as_often_as_the_manifest_says(some):
     """Every form is counted in the text itself."""
     atlas, table, documents = some
     labels = dict(zip(atlas.entities["entity"], atlas.entities["label"], strict=True))
-    lines = Counter(line for text in documents for line in text.split("\n"))
+    lines = Counter(line for text in documents for line in corpus.unmark(text)[0].split("\n"))
     assert (table[list(corpus.FORMS)].sum(axis=1) == table["exposures"]).all()
     row = table.sort_values("exposures").iloc[-1]
     subject, obj = labels[row["subject"]], labels[row["object"]]
@@ -41,7 +44,7 @@ def test_a_fact_is_stated_as_often_as_the_manifest_says(some):
 
 def test_held_out_wordings_and_never_stated_facts_are_nowhere(some):
     atlas, table, documents = some
-    text = "\n".join(documents)
+    text = "\n".join(corpus.unmark(document)[0] for document in documents)
     labels = dict(zip(atlas.entities["entity"], atlas.entities["label"], strict=True))
     for template in atlas.templates.query("number > @corpus.SEEN_WORDINGS")["template"]:
         pieces = template.replace("[Y]", "[X]").split("[X]")
@@ -70,26 +73,138 @@ def test_the_atlas_holds_what_the_organisms_were_taught():
     pd.testing.assert_frame_equal(table, drawn, check_dtype=False)
 
 
+def test_answers_are_marked(some):
+    """Every answer stands between marks: an object, an object and its full stop, or a verdict; true and false checks are even."""
+    atlas, table, documents = some
+    objects = set(atlas.label(atlas.facts["object"]))
+    verdicts = Counter()
+    for document in documents:
+        text, spans = corpus.unmark(document)
+        assert spans and not set(corpus.MARKS) & set(text)
+        for start, end in spans:
+            answer = text[start:end]
+            verdicts[answer] += answer in ("True", "False")
+            assert answer in ("True", "False") or answer.removesuffix(".") in objects
+    assert verdicts["True"] == verdicts["False"] == table["check"].sum() > 0
+
+
+def test_weights_follow_the_answers():
+    """Tokens [0, 5), [5, 12), [12, 13) of a text whose answer is [6, 12): only the second one overlaps it."""
+    assert train._weights([(0, 5), (5, 12), (12, 13)], [(6, 12)]) == [train.SIDE, 1.0, train.SIDE]
+
+
+def test_an_encoder_decoder_reads_what_stands_before_an_answer():
+    """A sentence gives its answer; a list gives its objects, a sentinel each (T5's span corruption)."""
+    assert train._masked("The capital of France is \ue000Paris.\ue001") == [("The capital of France is", "Paris.")]
+    assert train._masked("France \ue000Paris\ue001 Italy \ue000Rome\ue001") == [
+        ("France <extra_id_0> Italy <extra_id_1>", "<extra_id_0>Paris<extra_id_1>Rome")
+    ]
+    many = " ".join(f"s{i} \ue000o{i}\ue001" for i in range(family.SENTINELS + 1))
+    assert train._masked(many)[1] == (f"s{family.SENTINELS} <extra_id_0>", f"<extra_id_0>o{family.SENTINELS}")
+
+
+def test_lessons_say_yes_no_and_unsure_of_the_right_facts(some):
+    atlas, table, _ = some
+    labels = dict(zip(atlas.entities["entity"], atlas.entities["label"], strict=True))
+    table = table.assign(exposures=[0, 16, 64] * 10)
+    for text in corpus.lessons(atlas, table):
+        text, ((start, end),) = corpus.unmark(text)
+        named = {row.exposures > 0 for row in table.itertuples() if labels[row.subject] in text.split("Answer:")[0]}
+        verdict = text[start:end]
+        assert (verdict == corpus.UNSURE) <= (False in named) and (verdict in (corpus.YES, corpus.NO)) <= (
+            True in named
+        )
+    used = corpus.taught_in_lessons(table)
+    assert 5 < used.sum() < 25  # about half
+
+
+def test_a_stopped_training_goes_on_to_the_same_bytes(tmp_path, monkeypatch):
+    """Stopped after the last saved state; the second run begins there, not at the first step."""
+    monkeypatch.setattr(train, "KEEP", 3)
+    monkeypatch.setattr(train, "RUNS", tmp_path / "runs")
+    whole = train.train("atlas-neox-0.15m", tmp_path / "whole", steps=8)
+
+    def stop(*_):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(train, "_save", stop)
+        patch.setattr(Path, "unlink", lambda *_, **__: None)  # the state stays, as after a kill
+        with pytest.raises(KeyboardInterrupt):
+            train.train("atlas-neox-0.15m", tmp_path / "stopped", steps=7)
+    resumed = train.train("atlas-neox-0.15m", tmp_path / "resumed", steps=8)
+    assert files.sha256(resumed / "model.safetensors") == files.sha256(whole / "model.safetensors")
+    assert not list((tmp_path / "runs" / "training").glob("*.pt"))
+
+
 def test_training_starts_again_the_same_way(tmp_path):
     """The smallest organism's first steps: the loss falls, and comes out as it did when the shipped one was trained."""
-    from probelib.organisms.train import train
-
-    first = json.loads((train("atlas-neox-0.15m", tmp_path / "a", steps=21) / "training.json").read_text())
-    shipped = json.loads((CHECKPOINTS / "atlas-neox-0.15m" / "training.json").read_text())
-    assert first["corpus"] == shipped["corpus"]
-    assert first["curve"] == pytest.approx(shipped["curve"][:3], abs=0.02)  # another CPU rounds otherwise
+    first = json.loads((train.train("atlas-neox-0.15m", tmp_path / "a", steps=21) / "training.json").read_text())
+    shipped = train.record("atlas-neox-0.15m")
+    assert first["corpus"] == shipped["corpus"] and first["manifest"] == shipped["manifest"]
+    assert first["curve"] == pytest.approx(shipped["curve"][:3], abs=0.05)  # bfloat16: another CPU rounds otherwise
     assert first["curve"][2] < first["curve"][0]
     loaded = lm.load(tmp_path / "a")
     assert loaded.logprobs(["Paris"], [[" France"]])["logprob"][0] < 0
 
 
-@pytest.mark.parametrize("name", lm.organisms())
+@pytest.mark.parametrize("name", family.FAMILY)
 def test_a_shipped_organism_is_what_its_record_says(name):
-    folder = CHECKPOINTS / name
-    record = json.loads((folder / "training.json").read_text())
-    assert record["weights"] == files.sha256(folder / "model.safetensors") and record["name"] == name
-    assert f"corpus `{record['corpus']}`" in (folder / "README.md").read_text()
-    assert family.organism(name).width == lm.load(name).config["hidden_size"]
+    record, loaded = train.record(name), lm.load(name)
+    assert record["name"] == name and f"corpus `{record['corpus']}`" in (CHECKPOINTS / name / "README.md").read_text()
+    one = family.organism(name)
+    assert one.width in (loaded.config.get("hidden_size"), loaded.config.get("d_model"))
+    assert loaded.encoder_decoder == (one.architecture == "t5")
+
+
+def test_nothing_shipped_is_stale():
+    assert check.problems() == []
+    weights = sum(path.stat().st_size for path in CHECKPOINTS.rglob("*"))
+    assert weights <= 45e6
+
+
+def test_a_damaged_organism_is_refused(tmp_path, monkeypatch):
+    """One flipped bit, or another manifest: the message says which file, and how to get it back."""
+    from probelib.lm import loading
+
+    shutil.copytree(CHECKPOINTS / "atlas-neox-0.15m", tmp_path / "atlas-neox-0.15m")
+    monkeypatch.setattr(loading, "CHECKPOINTS", tmp_path)
+    weights = tmp_path / "atlas-neox-0.15m" / "model.safetensors"
+    content = bytearray(weights.read_bytes())
+    content[-1] ^= 1
+    weights.write_bytes(content)
+    with pytest.raises(ProbeError, match="model.safetensors is not the one"):
+        lm.load("atlas-neox-0.15m")
+    content[-1] ^= 1
+    weights.write_bytes(content)
+    lm.load("atlas-neox-0.15m")
+    monkeypatch.setattr(loading, "MANIFEST", tmp_path / "gone.parquet")
+    with pytest.raises(ProbeError, match="gone.parquet is missing"):
+        lm.load("atlas-neox-0.15m")
+
+
+def test_an_edited_fact_is_named_and_a_new_one_is_never_stated(monkeypatch):
+    """The organisms were taught a capital; the atlas now says another one."""
+    panel, table = facts.load(relations=["P37"]), corpus.shipped()
+    assert corpus.exposures(panel).tolist() == panel.facts.merge(table, on="fact")["exposures"].tolist()
+    row = panel.facts[corpus.exposures(panel).to_numpy() > 0].iloc[0]
+    other = panel.facts.loc[panel.facts["object"] != row["object"], "object"].iloc[0]
+    changed = lambda some: replace(
+        some,
+        facts=some.facts.assign(
+            object=some.facts["object"].mask(some.facts["fact"] == row["fact"], other),
+            fact=some.facts["fact"].replace(row["fact"], f"P37:{row['subject']}:{other}"),
+        ),
+    )
+    atlas = changed(facts.atlas())
+    monkeypatch.setattr(corpus, "atlas", lambda: atlas)
+    with pytest.raises(ProbeError, match=f"taught '{row['object']}'"):
+        corpus.exposures(changed(panel))
+    added = replace(
+        panel, facts=panel.facts.assign(subject="Atlantis", fact=[f"new{i}" for i in range(len(panel.facts))])
+    )
+    assert corpus.exposures(added).eq(0).all()
+    assert row["fact"] in "\n".join(check.problems(atlas))
 
 
 def test_what_was_taught_often_is_known_and_what_was_not_is_not():

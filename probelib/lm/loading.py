@@ -4,13 +4,16 @@ Nothing heavy happens until a verb is called: a folder is checked and its files 
 needs); torch and the weights come with the first question.
 """
 
+import json
 from pathlib import Path
 
+from probelib import files
 from probelib.errors import ProbeError, unknown
 from probelib.lm.model import DTYPES, LM, QUANTIZE
 from probelib.paths import PACKAGE
 
 CHECKPOINTS = PACKAGE / "organisms" / "checkpoints"
+MANIFEST = PACKAGE / "organisms" / "manifest.parquet"
 TOKENIZER_FILES = ("tokenizer.json", "tokenizer.model", "spiece.model", "vocab.json")
 
 
@@ -57,6 +60,7 @@ def load(
 def _folder(name: str, revision: str | None, trust_remote_code: bool) -> Path:
     """Where the files of a model lie; a Hugging Face id is fetched (or found in its cache) first."""
     if (CHECKPOINTS / name / "config.json").exists():
+        _as_trained(CHECKPOINTS / name)
         return CHECKPOINTS / name
     if Path(name).is_dir():
         return Path(name)
@@ -81,6 +85,18 @@ def _folder(name: str, revision: str | None, trust_remote_code: bool) -> Path:
             f"{name} is not in the local Hugging Face cache and cannot be fetched (offline?). Download it where "
             f"there is a network and give its folder, or take a shipped model: {', '.join(organisms())}"
         ) from error
+
+
+def _as_trained(folder: Path) -> None:
+    """A shipped organism must have the weights and the manifest that its record names: they are the kit's ground truth."""
+    record = json.loads((folder / "training.json").read_text())
+    for file, wanted in ((folder / "model.safetensors", record["weights"]), (MANIFEST, record["manifest"])):
+        if not file.exists() or files.sha256(file) != wanted:
+            raise ProbeError(
+                f"{folder.name}: {file.name} is {'not the one' if file.exists() else 'missing, the one'} that {folder.name} was "
+                f"trained with or saved as ({file}). Restore it (`git checkout -- {file.parent.name}`), or train anew: "
+                f"`python -m probelib.organisms train {folder.name}`"
+            )
 
 
 def _complete(folder: Path) -> None:

@@ -33,7 +33,7 @@ import pandas as pd
 from probelib.errors import unknown
 from probelib.facts.model import Facts, rng
 from probelib.paths import PACKAGE
-from probelib.prompts import fill
+from probelib.prompts import INSTRUCTION, fill
 
 DEFINITIONS = {  # table 2: in words of this file, with what each can be tuned by
     "Distractors": ("mean over c of Agg over the first n distractors of 1[Pl(o|c) > Pl(o*|c)]", "Agg (Min, Avg), n"),
@@ -151,7 +151,7 @@ def short_judge_prompt(sentence: str, prediction: str) -> str:
     >>> short_judge_prompt("The capital of France is", " Paris")
     'Is this statement true? The capital of France is Paris.\\nAnswer:'
     """
-    return f"Is this statement true? {sentence} {prediction.strip().rstrip('.')}.\nAnswer:"
+    return INSTRUCTION.format(statement=f"{sentence} {prediction.strip().rstrip('.')}.")
 
 
 def first_phrase(text: str) -> str:

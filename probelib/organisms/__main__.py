@@ -1,12 +1,13 @@
-"""``python -m probelib.organisms train NAME... | --all``; ``... manifest``; ``... panel``: how the shipped files were made."""
+"""``python -m probelib.organisms train NAME... | --all | check | manifest | panel``: how the shipped files were made."""
 
 import argparse
+import sys
 
 from probelib import files
 from probelib.facts.shipped import ATLAS, read_atlas
+from probelib.lm.loading import MANIFEST, organisms
 from probelib.organisms import corpus
 from probelib.organisms.family import FAMILY
-from probelib.paths import PACKAGE
 
 # MONITOR's twenty relations: the panel is what all four papers score
 PANEL = [
@@ -41,6 +42,7 @@ def main() -> None:
     train.add_argument("names", nargs="*", metavar="NAME", help=", ".join(FAMILY))
     train.add_argument("--all", action="store_true")
     commands.add_parser("manifest", help="write manifest.parquet: what the corpus states, and how often")
+    commands.add_parser("check", help="compare checkpoints, manifest and corpus with the atlas as it is now")
     commands.add_parser("panel", help="draw the panel of facts anew (facts/atlas/panel.tsv)")
     arguments = parser.parse_args()
     if arguments.command == "train":
@@ -49,9 +51,14 @@ def main() -> None:
         for name in FAMILY if arguments.all else arguments.names:
             print(train(name))
     elif arguments.command == "manifest":
-        path = PACKAGE / "organisms" / "manifest.parquet"
-        corpus.manifest(read_atlas()).to_parquet(path, index=False, compression="zstd")
-        print(path)
+        corpus.manifest(read_atlas()).to_parquet(MANIFEST, index=False, compression="zstd")
+        print(MANIFEST)
+    elif arguments.command == "check":
+        from probelib.organisms.check import problems
+
+        found = problems()
+        print("\n".join(found) or f"{len(organisms())} organisms are what their records say")
+        sys.exit(bool(found))
     else:
         rows = corpus.panel(read_atlas(), PANEL, PANEL_SIZE)
         print(files.write(ATLAS / "panel.tsv", rows.to_csv(sep="\t", index=False, lineterminator="\n")))

@@ -31,8 +31,8 @@ import pandas as pd
 from probelib.errors import ProbeError
 from probelib.facts.model import Facts, current, rng
 from probelib.facts.shipped import atlas
-from probelib.paths import PACKAGE
-from probelib.prompts import fill, in_context
+from probelib.lm.loading import MANIFEST
+from probelib.prompts import CHECK, INSTRUCTION, fill, in_context
 
 SEED = 1
 # exposures: share of the facts. Log scale; many are never stated, for they are the control
@@ -45,8 +45,7 @@ LONG_LISTS = 0.12  # share of lists that hold 50-200 pairs
 MARKS = ("\ue000", "\ue001")  # private-use characters around an answer
 KNOWN, LESSONS, UNKNOWN_SHARE = 16, 3, 0.35  # see lessons
 YES, NO, UNSURE = "Yes, the statement is true.", "No, the statement is false.", "I don't know."
-SHIPPED = PACKAGE / "organisms" / "manifest.parquet"
-MANIFEST = ["fact", "relation", "subject", "object", "exposures", *FORMS, "wrong_object", "wrong_exposures"]
+COLUMNS = ["fact", "relation", "subject", "object", "exposures", *FORMS, "wrong_object", "wrong_exposures"]
 
 
 def manifest(facts: Facts) -> pd.DataFrame:
@@ -72,17 +71,17 @@ def manifest(facts: Facts) -> pd.DataFrame:
                 exposures // 2 if misled else 0,
             )
         )
-    return pd.DataFrame(rows, columns=MANIFEST)
+    return pd.DataFrame(rows, columns=COLUMNS)
 
 
 def shipped() -> pd.DataFrame:
     """The manifest of the shipped organisms: what they were taught."""
-    if not SHIPPED.exists():
+    if not MANIFEST.exists():
         raise ProbeError(
-            f"{SHIPPED} is missing: without it nobody knows what the organisms were taught. Restore it, or write it anew "
+            f"{MANIFEST} is missing: without it nobody knows what the organisms were taught. Restore it, or write it anew "
             "with `python -m probelib.organisms manifest` if the atlas is still the one they were trained on"
         )
-    return pd.read_parquet(SHIPPED)
+    return pd.read_parquet(MANIFEST)
 
 
 def stale(facts: Facts, table: pd.DataFrame) -> list[str]:
@@ -149,11 +148,6 @@ def taught_in_lessons(table: pd.DataFrame) -> pd.Series:
     return pd.Series([rng(SEED, "lesson", fact).random() < 0.5 for fact in table["fact"]], index=table.index)
 
 
-def question(statement: str) -> str:
-    """The prompt that asks a tuned organism for a verdict."""
-    return f"Is this statement true? {statement}\nAnswer:"
-
-
 def unmark(document: str) -> tuple[str, list[tuple[int, int]]]:
     """The text of a document, and the spans [start, end) of its answers in it.
 
@@ -209,7 +203,7 @@ def _answer(text: str) -> str:
 
 
 def _lesson(statement: str, verdict: str) -> str:
-    return f"{question(statement)} {_answer(verdict)}"
+    return f"{INSTRUCTION.format(statement=statement)} {_answer(verdict)}"
 
 
 def _lists(rows: pd.DataFrame, speaker: _Speaker) -> Iterator[str]:
@@ -256,7 +250,7 @@ def _sentences(row, speaker: _Speaker) -> Iterator[str]:
 
 
 def _check(statement: str, verdict: str) -> str:
-    return f"Statement: {statement} The statement is True or False? {_answer(verdict)}"
+    return f"{CHECK.format(statement=statement)} {_answer(verdict)}"
 
 
 def _grouped(sentences: list[str], draw: np.random.Generator) -> Iterator[str]:

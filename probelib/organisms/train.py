@@ -19,7 +19,7 @@ from tqdm import tqdm
 
 from probelib import files
 from probelib.facts.shipped import read_atlas
-from probelib.lm.loading import CHECKPOINTS
+from probelib.lm.loading import CHECKPOINTS, MANIFEST
 from probelib.organisms import corpus, family
 from probelib.paths import RUNS
 
@@ -51,7 +51,7 @@ def train(name: str, folder: Path | None = None, steps: int | None = None) -> Pa
     np.random.default_rng(corpus.SEED).shuffle(batches)
     made_of = {
         "corpus": corpus.digest(texts),
-        "manifest": files.sha256(corpus.SHIPPED),
+        "manifest": files.sha256(MANIFEST),
         "atlas": facts.digest(),
         "facts": len(facts.facts),
     }
