@@ -10,6 +10,7 @@ The same run gives the same bytes: no clock, no random ids.
 import json
 import re
 import subprocess
+import textwrap
 from functools import cache
 from importlib.metadata import version
 from pathlib import Path
@@ -55,12 +56,18 @@ def style_at(place: int) -> dict:
 
 
 def size_axis(axis, sizes) -> None:
-    """A logarithmic x axis of model sizes, marked at the models: 150080 reads "0.15M"."""
+    """A logarithmic x axis of model sizes, marked at the models: 150080 reads "0.15M". Marks that would overlap share a name."""
     sizes = sorted(set(sizes))
     unit = lambda n: f"{n / 1e9:.3g}B" if n >= 1e9 else f"{n / 1e6:.2g}M"
+    apart = 0.08 * np.log(sizes[-1] / sizes[0]) if sizes else 0.0
+    named = []
+    for size in sizes:
+        if not named or np.log(size / named[-1]) >= apart:
+            named.append(size)
     axis.set_xscale("log")
-    axis.set_xticks(sizes, [unit(n) for n in sizes])
-    axis.set_xticks([], minor=True)
+    axis.set_xticks(named, [unit(n) for n in named])
+    axis.set_xticks(sizes, minor=True)
+    axis.tick_params(which="minor", labelbottom=False)
     axis.set_xlabel("parameters without embeddings")
 
 
@@ -97,9 +104,10 @@ def cost_axis(axis, cost, quality) -> None:
     """A logarithmic cost axis, and the frontier that the points of ``cost`` and ``quality`` (cheapest first) make: a step line
     with what lies below it shaded."""
     cost, quality = list(cost), list(quality)
+    cost, quality = [*cost, cost[-1] * 1e6], [*quality, quality[-1]]  # beyond the right edge
     axis.set_xscale("log")
-    axis.step([*cost, cost[-1] * 10], [*quality, quality[-1]], where="post", color="0.35", linewidth=1.1, zorder=1)
-    axis.fill_between([*cost, cost[-1] * 10], [*quality, quality[-1]], -1, step="post", color="0.95", zorder=0)
+    axis.step(cost, quality, where="post", color="0.35", linewidth=1.1, zorder=1)
+    axis.fill_between(cost, quality, -1, step="post", color="0.95", zorder=0)
     axis.xaxis.set_major_formatter(lambda x, _: f"{x:,.0f}")
 
 
@@ -209,7 +217,7 @@ def bar_panels(frame: pd.DataFrame, by: str, models: list[str], methods: list[st
     for axis, name in zip(axes.flat, names, strict=False):
         wide = frame[frame[by] == name].pivot(index="model", columns="method", values="accuracy")
         grouped_bars(axis, wide.reindex(index=models, columns=methods))
-        axis.set_title(name, fontsize=7)
+        axis.set_title(textwrap.shorten(name, 26, placeholder=" ..."), fontsize=7)
         axis.tick_params(axis="x", rotation=90, labelsize=6)
     for axis in axes.flat[len(names) :]:
         axis.axis("off")

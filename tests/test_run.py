@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 import tomllib
+from itertools import takewhile
 from pathlib import Path
 
 import nbformat
@@ -83,10 +84,10 @@ def smoke(out, capsys):
 
 
 def why(smoke, plan, *flags):
-    """What --dry-run says of each notebook."""
+    """What --dry-run says of each notebook; models, memory and data follow behind an empty line."""
     code, lines, _ = smoke(plan, "--dry-run", *flags)
     assert code == 0
-    return dict(re.split(r"  +", line, maxsplit=1) for line in lines[1:])
+    return dict(re.split(r"  +", line, maxsplit=1) for line in takewhile(str.strip, lines[1:]))
 
 
 def snapshot(folder):

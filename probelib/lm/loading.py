@@ -59,7 +59,7 @@ def load(
 
 def _folder(name: str, revision: str | None, trust_remote_code: bool) -> Path:
     """Where the files of a model lie; a Hugging Face id is fetched (or found in its cache) first."""
-    if (CHECKPOINTS / name / "config.json").exists():
+    if name in organisms():
         _as_trained(CHECKPOINTS / name)
         return CHECKPOINTS / name
     if Path(name).is_dir():
