@@ -29,7 +29,7 @@ def pearson(x: str, y: str) -> Callable[[pd.DataFrame], float]:
 
 KEYS = {
     "monitor/table3": Key(
-        "mean change by negative context, points", lambda t: t["neg_delta"].mean(), lambda t: t["neg_delta"].mean()
+        "mean change by negative context, points", lambda t: t["neg_delta"].mean(), lambda t: t["Δ [Y_]"].mean()
     ),
     "monitor/table4": Key("r(MONITOR, avg acc)", pearson("MONITOR", "avg_acc"), pearson("MONITOR", "avg acc")),
     "monitor/table6": Key("r(MONITOR, std)", pearson("MONITOR", "std"), pearson("MONITOR", "std")),
@@ -111,7 +111,7 @@ def findings(profile: str) -> list[str]:
         counts = audited["verdict"].value_counts()
         said.append(
             f"Of {len(audited)} published claims that the printed tables allow to check, "
-            + ", ".join(f"{n} {'hold' if v == 'holds' else v}" for v, n in counts.items())
+            + ", ".join(f"{n} {v.replace('holds', 'hold').replace('does', 'do')}" for v, n in counts.items())
             + "."
         )
     return said
