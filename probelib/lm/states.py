@@ -5,6 +5,7 @@ import time
 
 import numpy as np
 import torch
+from torch.nn.utils.rnn import pad_sequence
 
 from probelib.errors import ProbeError
 from probelib.lm.plain import pad_right
@@ -47,7 +48,8 @@ def hidden_states(
 
 
 def _padded_states(lm, before: list[int], own: list[list[int]], layer: int, soft_prompt) -> tuple[np.ndarray, dict]:
-    """Right-padded batches of similar length behind one cached prefix; without the head."""
+    """Right-padded batches of similar length behind one cached prefix; without the head. No mask is needed: what pads a row
+    stands behind its last token, and no token sees what is behind it."""
     cost = {"forwarded_tokens": 0, "forwards": 0, "seconds_forward": 0.0}
     body = lm.model.base_model  # without the head: nobody asks for a token
     states = np.empty((len(own), lm.model.get_input_embeddings().weight.shape[1]), dtype=np.float32)
@@ -56,18 +58,18 @@ def _padded_states(lm, before: list[int], own: list[list[int]], layer: int, soft
         past = cache.get_seq_length()
         for batch in _batches([len(ids) for ids in own], PADDED_TOKENS[lm.device.type]):
             started = clock(lm.device)
-            ids, mask = pad_right([own[i] for i in batch], lm.device)
-            ends = mask.sum(1) - 1
+            rows = [torch.tensor(own[i]) for i in batch]
+            ids = pad_sequence(rows, batch_first=True).to(lm.device)  # [rows, length]
+            ends = torch.tensor([len(row) - 1 for row in rows], device=lm.device)
             said = body(
                 input_ids=ids,
-                attention_mask=torch.cat([mask.new_ones(len(batch), past), mask], 1),
                 past_key_values=_repeated(cache, len(batch)),
                 use_cache=bool(past),
                 output_hidden_states=layer != -1,
             )
             hidden = said.last_hidden_state if layer == -1 else said.hidden_states[layer]  # [rows, length, width]
             states[batch] = hidden[torch.arange(len(batch), device=lm.device), ends].float().cpu().numpy()
-            cost["forwarded_tokens"] += mask.numel()
+            cost["forwarded_tokens"] += ids.numel()
             cost["forwards"] += 1
             cost["seconds_forward"] += clock(lm.device) - started
     return states, cost
