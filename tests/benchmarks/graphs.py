@@ -8,12 +8,8 @@ that does nothing else.
 import bz2
 import gzip
 import json
-import multiprocessing
-import resource
 import tempfile
 import time
-from collections.abc import Callable
-from concurrent.futures import ProcessPoolExecutor
 from functools import partial
 from pathlib import Path
 
@@ -23,6 +19,7 @@ from probelib.errors import ProbeError
 from probelib.facts import dbpedia, graph, wikidata
 from probelib.facts.dumps import blocks
 from probelib.facts.wikidata import DATES, entity
+from tests.benchmarks.measuring import alone, row, show
 
 LANGUAGES = ["en", "de", "fr", "es", "it", "nl", "ru", "ja", "zh", "pl"] + [f"x-{n}" for n in range(20)]
 
@@ -147,8 +144,7 @@ def plain(path: Path) -> tuple[list[tuple], list[tuple]]:
 
 
 def run(n_triples: int = 5_000_000, n_items: int = 20_000) -> list[dict]:
-    """One row a measurement: ``what``, ``value``, ``unit``, ``wanted`` (None: nothing promised), ``ratio`` (value to wanted,
-    turned so that 1 or more is good)."""
+    """One row a measurement (``measuring.row``)."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         alone(make_ntriples, n_triples, folder)
@@ -158,10 +154,7 @@ def run(n_triples: int = 5_000_000, n_items: int = 20_000) -> list[dict]:
 
 
 def main() -> None:
-    print("what | value | wanted | ratio (1 or more: reached)")
-    for row in run():
-        wanted, ratio = ("-", "-") if row["wanted"] is None else (f"{row['wanted']:,}", f"{row['ratio']:.2f}")
-        print(f"{row['what']} | {row['value']:,.2f} {row['unit']} | {wanted} | {ratio}")
+    show(run())
 
 
 def make_ntriples(n: int, folder: Path) -> None:
@@ -183,9 +176,9 @@ def ntriples(n: int, folder: Path) -> list[dict]:
         took = alone(_read_ntriples, folder / file, folder / f"{file}.graph")
         if took["result"] != triples:
             raise ProbeError(f"{file}: {took['result']} triples were read, {triples} were written")
-        rows.append(_row(f"N-Triples to columns, {file}, {triples:,}", triples / took["seconds"], "triples/s", 150_000))
+        rows.append(row(f"N-Triples to columns, {file}, {triples:,}", triples / took["seconds"], "triples/s", 150_000))
         if file == "big.nt":
-            rows.append(_row("its peak memory", took["peak"], "GiB", 1.5, less=True))
+            rows.append(row("its peak memory", took["peak"], "GiB", 1.5, less=True))
     return rows
 
 
@@ -196,9 +189,9 @@ def _read_ntriples(path: Path, folder: Path) -> int:
 def operations(folder: Path) -> list[dict]:
     """Degrees, types of relations and a corrupted triple for each of all."""
     took = alone(_operate, folder / "big.nt.graph")
-    rows = [_row(f"of these, {name}", seconds, "s", None) for name, seconds in took["result"].items()]
-    total = _row("open, degrees, types, a corrupted triple for each", took["seconds"], "s", 60, less=True)
-    return [total, *rows, _row("its peak memory", took["peak"], "GiB", None)]
+    rows = [row(f"of these, {name}", seconds, "s", None) for name, seconds in took["result"].items()]
+    total = row("open, degrees, types, a corrupted triple for each", took["seconds"], "s", 60, less=True)
+    return [total, *rows, row("its peak memory", took["peak"], "GiB", None)]
 
 
 def _operate(folder: Path) -> dict[str, float]:
@@ -225,9 +218,9 @@ def wikidata_lines(folder: Path, rounds: int = 5) -> list[dict]:
             )
         ratios.append(loop["seconds"] / ours["seconds"])
         all_the_way.append(loop["seconds"] / whole["seconds"])
-    rows = [_row("Wikidata lines to fields, speed against a json.loads loop", float(np.median(ratios)), "x", 3)]
-    rows.append(_row("to a graph on disk, speed against the same loop", float(np.median(all_the_way)), "x", None))
-    return [*rows, _row("its speed", dump.stat().st_size / whole["seconds"] / 2**20, "MiB/s", None)]
+    rows = [row("Wikidata lines to fields, speed against a json.loads loop", float(np.median(ratios)), "x", 3)]
+    rows.append(row("to a graph on disk, speed against the same loop", float(np.median(all_the_way)), "x", None))
+    return [*rows, row("its speed", dump.stat().st_size / whole["seconds"] / 2**20, "MiB/s", None)]
 
 
 def _plain(path: Path) -> int:
@@ -250,24 +243,6 @@ def _entities(path: Path) -> int:
 
 def _read_dump(path: Path, folder: Path) -> int:
     return len(wikidata.read_wikidata(path, folder))
-
-
-def _row(what: str, value: float, unit: str, wanted: float | None, less: bool = False) -> dict:
-    ratio = None if wanted is None else wanted / value if less else value / wanted
-    return {"what": what, "value": value, "unit": unit, "wanted": wanted, "ratio": ratio}
-
-
-def alone(work: Callable, *arguments) -> dict:
-    """What a function returns in a process of its own, its CPU seconds (all threads) and the process's peak memory (GiB)."""
-    with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as pool:
-        return pool.submit(_measured, work, arguments).result()
-
-
-def _measured(work: Callable, arguments: tuple) -> dict:
-    start = time.process_time()
-    result = work(*arguments)
-    seconds = time.process_time() - start
-    return {"result": result, "seconds": seconds, "peak": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20}
 
 
 if __name__ == "__main__":

@@ -1,7 +1,8 @@
 """A whole graph through a judge: how much of the time is the model's, and how much memory a large graph takes.
 
-``python -m tests.benchmarks judge`` takes two to four minutes. The yardstick is a bare loop over the same padded batches of
-statements, without what stands before them: nothing but the model's body. Seconds are CPU seconds.
+``python -m tests.benchmarks judge`` takes some minutes. The yardsticks are bare loops over the same padded batches of statements:
+nothing but the model's body, with tokens that were ready before. One stands behind the instruction, kept in a cache, as it must
+to give the same states; the other leaves the instruction out, and so does less than what is asked. Seconds are CPU seconds.
 """
 
 import tempfile
@@ -12,11 +13,11 @@ import numpy as np
 import pandas as pd
 import torch
 
-from probelib import judge, lm, wholegraph
+from probelib import judge, lm, prompts, wholegraph
 from probelib.facts.graph import synthetic, write_graph
 from probelib.lm.plain import pad_right
-from probelib.lm.states import PADDED_TOKENS, _batches
-from tests.benchmarks.graphs import _row, alone
+from probelib.lm.states import PADDED_TOKENS, _batches, _prefix_cache, _repeated
+from tests.benchmarks.measuring import alone, row, show
 
 NO_TEMPLATES = pd.DataFrame(columns=["relation", "template"])
 
@@ -29,31 +30,38 @@ def any_judge(reader: judge.Reader) -> judge.Judge:
 
 
 def atlas_speed(name: str, rounds: int = 3) -> dict:
-    """Seconds of the whole path and of the bare loop over the same padded statements, taken in turns."""
+    """Seconds of the whole path and of the bare loops over the same padded statements, taken in turns."""
     reader = judge.Reader(lm.load(name))
     world = wholegraph.world(*wholegraph.load("atlas", n_triples=5000))
     one, sample = any_judge(reader), wholegraph.sample(world, len(world.graph))
-    ids = reader.lm.tokenizer([f" {text}\nAnswer:" for text in sample["text"]], add_special_tokens=False)["input_ids"]
+    before, after = prompts.around(reader.lm.chat(reader.instruction))
+    ids = reader.lm.tokenizer([f" {text}{after}" for text in sample["text"]], add_special_tokens=False)["input_ids"]
     batches = [[ids[i] for i in rows] for rows in _batches([len(i) for i in ids], PADDED_TOKENS["cpu"])]
-    bare(reader.lm, batches[:3])
-    whole, forward, shares = [], [], []
+    loops = {"behind": before.removesuffix(" "), "without": ""}
+    bare(reader.lm, batches[:3], loops["behind"])
+    laps = []
     for _ in range(rounds):
         with tempfile.TemporaryDirectory() as folder:
             started = time.process_time()
             parts = wholegraph.evaluate(reader, {"j": one}, world, Path(folder))
-            whole.append(time.process_time() - started)
+            lap = {"whole": time.process_time() - started}
             cost = wholegraph.cost(parts)
-            shares.append(cost["seconds_forward"] / cost["seconds"])
-        forward.append(bare(reader.lm, batches))
-    return {"n": len(sample), "whole": np.median(whole), "bare": np.median(forward), "share": np.median(shares)}
+        lap["share"] = cost["seconds_forward"] / cost["seconds"]
+        laps.append(lap | {loop: bare(reader.lm, batches, prefix) for loop, prefix in loops.items()})
+    return {"n": len(sample), **pd.DataFrame(laps).median()}
 
 
-def bare(model, batches: list[list[list[int]]]) -> float:
+def bare(model, batches: list[list[list[int]]], prefix: str) -> float:
+    """Seconds of nothing but forwards of the body, behind a prefix that is forwarded once."""
+    body = model.model.base_model
     started = time.process_time()
     with torch.inference_mode():
+        cache = _prefix_cache(model, body, model.tokens.prompts([prefix])[0] if prefix else [], None)
         for batch in batches:
             ids, mask = pad_right(batch, model.device)
-            model.model.base_model(input_ids=ids, attention_mask=mask, use_cache=False)
+            mask = torch.cat([mask.new_ones(len(batch), cache.get_seq_length()), mask], 1)
+            again = _repeated(cache, len(batch))
+            body(input_ids=ids, attention_mask=mask, past_key_values=again, use_cache=again is not None)
     return time.process_time() - started
 
 
@@ -68,30 +76,29 @@ def large(folder: Path, most: int) -> int:
 
 
 def run(
-    names: tuple[str, ...] = ("atlas-neox-0.15m", "atlas-neox-2m"), n_triples: int = 1_000_000, most: int = 3
+    names: tuple[str, ...] = ("atlas-neox-0.15m", "atlas-llama-0.6m", "atlas-neox-2m"),
+    n_triples: int = 1_000_000,
+    most: int = 3,
 ) -> list[dict]:
-    """One row a measurement, as in ``graphs.run``."""
+    """One row a measurement (``measuring.row``), of the smallest, a middle and the largest of the shipped models."""
     rows = []
     for name in names:
         took = alone(atlas_speed, name)["result"]
-        rows.append(_row(f"{name}, statements/s by a bare forward's", took["bare"] / took["whole"], "x", 0.8))
-        rows.append(_row("its statements", took["n"] / took["whole"], "statements/s", None))
-        rows.append(_row("share of the time in the model", took["share"], "", 0.85))
+        rows.append(row(f"{name}, speed by a bare forward's", took["behind"] / took["whole"], "x", 0.8))
+        rows.append(row("by one that leaves the instruction out", took["without"] / took["whole"], "x", 0.8))
+        rows.append(row("its statements", took["n"] / took["whole"], "statements/s", None))
+        rows.append(row("share of the time in the model", took["share"], "", 0.85))
     with tempfile.TemporaryDirectory() as name:
         folder = write_graph(synthetic(n_triples), Path(name) / "graph")
         took = alone(large, folder, most)
-    rows.append(
-        _row(f"{n_triples:,} generated triples, {most} parts of them: peak memory", took["peak"], "GiB", 2, less=True)
-    )
-    rows.append(_row("its statements", took["result"] / took["seconds"], "statements/s", None))
+    what = f"{n_triples:,} generated triples, {most} parts of them: peak memory"
+    rows.append(row(what, took["peak"], "GiB", 2, less=True))
+    rows.append(row("its statements", took["result"] / took["seconds"], "statements/s", None))
     return rows
 
 
 def main() -> None:
-    print("what | value | wanted | ratio (1 or more: reached)")
-    for row in run():
-        wanted, ratio = ("-", "-") if row["wanted"] is None else (f"{row['wanted']:,}", f"{row['ratio']:.2f}")
-        print(f"{row['what']} | {row['value']:,.2f} {row['unit']} | {wanted} | {ratio}")
+    show(run())
 
 
 if __name__ == "__main__":
