@@ -222,7 +222,7 @@ def prompt_encoder(
     texts: list[str],
     folder: Path | None = None,
     tokens: int = 20,
-    width: int = 4096,
+    width: int = 0,
     epochs: int = 5,
     lr: float = 2e-5,
     batch: int = 8,
@@ -234,13 +234,15 @@ def prompt_encoder(
     lm      the substitute model; its weights stay as they are
     texts   statement and recorded response, " " between them; the causal loss is on all of their tokens
     folder  where a finished one is kept and found again (None: nowhere)
-    width   of the MLP behind the virtual tokens: Embedding(tokens, D), D -> width -> width -> D with ReLU
+    width   of the MLP behind the virtual tokens: Embedding(tokens, D), D -> width -> width -> D with ReLU; 0: as wide as the
+            model (paper: 4096)
 
     90 % of the texts are trained on. AdamW, the rate falls linearly to 0. The losses: ``epoch`` (0: untrained), ``train``,
     ``validation`` (nats a token).
     """
     if lm.encoder_decoder:
         raise ProbeError(f"{lm.name} is an encoder-decoder model: a soft prompt is for decoder-only models")
+    width = width or lm.model.get_input_embeddings().weight.shape[1]
     options = {"tokens": tokens, "width": width, "epochs": epochs, "lr": lr, "batch": batch, "decay": weight_decay}
     key = json.dumps([lm.identity(), texts, options | {"seed": seed}], sort_keys=True, default=str).encode()
     path = folder / f"{files.slug(lm.name)}-{files.sha256(key)[:16]}.safetensors" if folder else None

@@ -217,8 +217,8 @@ def evaluate(
     n, home = len(world.graph), folder / f"{files.slug(reader.lm.name)}-{key}"
     ends = [(first, min(first + size, n)) for first in range(0, n, size)]
     parts = [store.Part(home / f"{first:010d}-{last:010d}.parquet", str(first)) for first, last in ends]
-    missing = [part for part in parts if not part.finished()][:most]
-    done = n - sum(map(_triples, missing))
+    lacking = [part for part in parts if not part.finished()]
+    missing, done = lacking[:most], n - sum(map(_triples, lacking))
     bar = tqdm(total=n, initial=done, desc=reader.lm.name, unit=" facts", unit_scale=True, disable=not missing)
     read = spelled(world.graph) if missing else None
     with bar:

@@ -82,3 +82,13 @@ def test_fktc_runs_through_with_the_shipped_models(tmp_path, fktc):
         and record["facts"]["relations"] == 10
         and record["facts"]["facts"] == 20
     )
+
+
+def test_grapheval_runs_behind_soft_prompts(tmp_path):
+    """Each model's judge reads behind virtual tokens of its own; the record says so."""
+    said = run(tmp_path, "--only", "grapheval/table2", "--models", "atlas-neox-0.15m", "--set", "soft_prompts=true",
+               "n_triples=200", "n_labels=20", "tuned=[atlas-neox-0.15m-it]")  # fmt: skip
+    assert "ok         grapheval/sec4_results" in said
+    assert len(list(tmp_path.rglob("prompts/*.safetensors"))) == 1
+    record = json.loads((tmp_path / "figures" / "smoke" / "grapheval" / "table2.json").read_text())
+    assert record["parameters"]["soft_prompts"]["tokens"] == 20 and record["parameters"]["soft_prompts"]["epochs"] == 2
