@@ -53,7 +53,7 @@ def test_both_forms_of_the_harness_by_hand(harness):
         and rows["prompt"][0] == "The capital is"
     )
     chosen = choice.choices(rows)
-    assert chosen["right"].tolist() == [True, False] and chosen["chosen"].tolist() == ["Paris", "Bergen"]
+    assert chosen["correct"].tolist() == [True, False] and chosen["chosen"].tolist() == ["Paris", "Bergen"]
     assert rows.attrs["models"][0]["program"] == "lm-evaluation-harness"
 
 
@@ -123,6 +123,21 @@ def test_accuracies_of_gpt2_are_those_of_an_independent_script(gpt2):
     assert len(independent) == 30 and ours == independent
 
 
+def test_models_and_prompts_do_not_mix():
+    """Two models, the same facts; candidates that stand behind prompts of their own; a fact's right one must be there."""
+    rows = pd.DataFrame(
+        [("a", "f", "x", -1), ("a", "f", "y", -2), ("a", "f", "z", -3), ("b", "f", "x", -3), ("b", "f", "y", -1)],
+        columns=["model", "fact", "candidate", "logprob"],
+    ).assign(relation="r", gold="y", prompt=[f"prompt {i}" for i in range(5)])
+    found = choice.choices(rows.assign(label=rows["candidate"].str.upper()))
+    assert found[["model", "correct", "wrong", "beaten", "chosen"]].values.tolist() == [
+        ["a", False, 2, 1, "X"],
+        ["b", True, 1, 1, "Y"],
+    ]
+    with pytest.raises(ProbeError, match="the right object stands 0 times"):
+        choice.choices(rows.assign(label="", gold="w"))
+
+
 def test_random_distractors_are_the_mean_over_draws(gpt2):
     """The closed form against 4,000 draws, on one of GPT-2's facts that is neither all right nor all wrong."""
     rows = external.read(gpt2, ["P36"])
@@ -146,9 +161,9 @@ def test_the_order_of_candidates_does_not_matter(logprobs, random_order):
     order = list(range(len(logprobs)))
     random_order.shuffle(order)
     first, second = (choice.choices(frame).iloc[0] for frame in (rows, rows.iloc[order]))
-    for column in ("wrong", "beaten", "right"):
+    for column in ("wrong", "beaten", "correct"):
         assert first[column] == second[column]
-    assert first["probability"] == pytest.approx(second["probability"])
-    assert first["right"] == (logprobs[0] > max(logprobs[1:]))  # a tie is wrong
+    assert first["q_gold"] == pytest.approx(second["q_gold"])
+    assert first["correct"] == (logprobs[0] > max(logprobs[1:]))  # a tie is wrong
     avg = [choice.random_distractors(pd.DataFrame([first]), n)["min"].item() for n in range(1, len(logprobs))]
     assert all(a >= b - 1e-12 for a, b in zip(avg, avg[1:], strict=False))

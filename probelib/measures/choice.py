@@ -1,42 +1,40 @@
 """Choosing among candidates: what any frame of candidate scores allows to say, whoever computed it.
 
-A model chooses the candidate of highest log-probability; a tie with the right one is wrong (as in ZP-LKE and Distractors).
+The choice is ZP-LKE's (``zplke.choices``: the candidate of highest log-probability; a tie with the right one is wrong), one a
+fact. Accuracy@K of it is ``zplke.accuracy_at``.
 """
 
 import numpy as np
 import pandas as pd
 import scipy.special
 
+from probelib.measures import zplke
 from probelib.stats import wilson
 
 
 def choices(scores: pd.DataFrame) -> pd.DataFrame:
-    """What the model chooses, a row a fact: ``model``, ``relation``, ``fact``, ``wrong`` (number of wrong candidates),
-    ``beaten`` (those strictly less probable than the right one), ``right``, ``probability`` (of the right one among the
-    candidates), ``confidence`` (the largest such probability), ``chosen`` (label).
+    """What the model chooses, a row a fact: ``model``, ``wrong`` (number of wrong candidates), ``beaten`` (those strictly less
+    probable than the right one), ``chosen`` (label), and the columns of ``zplke.choices``.
 
     scores  ``model``, ``relation``, ``fact``, ``candidate``, ``label``, ``gold`` (the right candidate), ``logprob`` (nats)
     """
-    rows = []
-    for (model, relation, fact), group in scores.groupby(["model", "relation", "fact"], sort=False):
-        logprob, gold = group["logprob"].to_numpy(dtype=float), (group["candidate"] == group["gold"]).to_numpy()
-        right = logprob[gold].max()  # the best of several labels
-        beaten = int((logprob[~gold] < right).sum())
-        share = scipy.special.softmax(logprob)
-        rows.append(
-            {
-                "model": model,
-                "relation": relation,
-                "fact": fact,
-                "wrong": int((~gold).sum()),
-                "beaten": beaten,
-                "right": beaten == (~gold).sum(),
-                "probability": float(share[gold].sum()),
-                "confidence": float(share.max()),
-                "chosen": group["label"].iloc[int(logprob.argmax())],
-            }
-        )
-    return pd.DataFrame(rows)
+    return pd.concat([_of_one(own) for _, own in scores.groupby("model", sort=False)], ignore_index=True)
+
+
+def _of_one(scores: pd.DataFrame) -> pd.DataFrame:
+    """``choices`` of one model."""
+    scores = scores.assign(prompt=scores["fact"])  # candidates of a fact may stand behind prompts of their own
+    gold = dict(zip(scores["fact"], scores["gold"], strict=True))
+    chosen = zplke.choices(scores, gold)
+    right = scores[scores["candidate"] == scores["gold"]].set_index("fact")["logprob"]
+    beaten = (scores["logprob"] < scores["fact"].map(right)).groupby(scores["fact"]).sum()
+    labels = dict(zip(zip(scores["fact"], scores["candidate"], strict=True), scores["label"], strict=True))
+    return chosen.assign(
+        model=scores["model"].iloc[0],
+        wrong=chosen["n_options"] - 1,
+        beaten=chosen["fact"].map(beaten),
+        chosen=[labels[pair] for pair in zip(chosen["fact"], chosen["predicted"], strict=True)],
+    )
 
 
 def accuracy(choices: pd.DataFrame) -> pd.DataFrame:
@@ -44,26 +42,10 @@ def accuracy(choices: pd.DataFrame) -> pd.DataFrame:
     ``chance`` (1 / candidates)."""
     rows = []
     for relation, group in choices.groupby("relation", sort=False):
-        low, high = wilson(group["right"].sum(), len(group))
+        low, high = wilson(group["correct"].sum(), len(group))
         candidates = group["wrong"].mean() + 1
-        rows.append((relation, len(group), candidates, group["right"].mean(), low, high, 1 / candidates))
+        rows.append((relation, len(group), candidates, group["correct"].mean(), low, high, 1 / candidates))
     return pd.DataFrame(rows, columns=["relation", "n", "candidates", "accuracy", "low", "high", "chance"])
-
-
-def accuracy_at(choices: pd.DataFrame, thresholds) -> pd.DataFrame:
-    """Accuracy@K (ZP-LKE, Eq. 5): accuracy of the facts whose confidence exceeds K: ``K``, ``n``, ``kept`` (share), ``accuracy``,
-    ``low``, ``high``. NaN where none is left.
-
-    >>> c = pd.DataFrame({"confidence": [.9, .8, .6, .3], "right": [True, True, False, True]})
-    >>> accuracy_at(c, [0, .5, .85])["accuracy"].round(3).tolist()
-    [0.75, 0.667, 1.0]
-    """
-    rows = []
-    for threshold in thresholds:
-        kept = choices.loc[choices["confidence"] > threshold, "right"]
-        low, high = wilson(kept.sum(), len(kept))
-        rows.append((threshold, len(kept), len(kept) / len(choices), kept.mean(), low, high))
-    return pd.DataFrame(rows, columns=["K", "n", "kept", "accuracy", "low", "high"])
 
 
 def random_distractors(choices: pd.DataFrame, n: int) -> pd.DataFrame:
