@@ -16,7 +16,7 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
-from probelib import assess, facts, prompts, retrieval, store
+from probelib import assess, facts, judge, prompts, retrieval, store
 from probelib.errors import unknown
 from probelib.facts.builders.trex_mc import OPTIONS
 from probelib.facts.model import Facts, rng, within
@@ -55,9 +55,12 @@ MEASURES = {
     "KaRR": Measure("distractors", "statements"),
     "GraphEval P(true)": Measure("grapheval", "a statement, true or not?", True),
     "GraphEval correct": Measure("grapheval", "a statement, true or not?"),
+    "GraphEval judge P(true)": Measure("grapheval", "a statement, read by a judge", True),
+    "GraphEval judge correct": Measure("grapheval", "a statement, read by a judge"),
 }
 SAYS = {grapheval.Answer.TRUE: "Yes", grapheval.Answer.FALSE: "No", grapheval.Answer.IDK: "I don't know"}
 HINTS = 5  # wrong objects before a question
+TRAINING = 400  # facts, with one corruption each, whose answers train GraphEval's judge
 PARTS = ("monitor", "zplke", "distractors", "decoding", "karr", "grapheval")
 SEEN, HELD_OUT = (1, 2), (6, 7)  # numbers of the wordings asked; the organisms' corpus holds the first five of seven
 
@@ -85,12 +88,14 @@ class Battery:
 @dataclass(frozen=True)
 class Questions:
     """What every model is asked: ``asked`` (facts, each with a few wrong objects as hints), ``choices`` (the same facts with up
-    to 99 wrong options), ``examples`` (of the zero-prompt lists), ``kb`` (where distractors are retrieved), ``pool`` (all facts;
-    KaRR takes other subjects from it)."""
+    to 99 wrong options), ``examples`` (of the zero-prompt lists), ``others`` (facts about subjects that are not asked, each with
+    one wrong object: they train GraphEval's judge), ``kb`` (where distractors are retrieved), ``pool`` (all facts; KaRR takes
+    other subjects from it)."""
 
     asked: Facts
     choices: Facts
     examples: pd.DataFrame
+    others: Facts
     kb: retrieval.Knowledge
     pool: Facts
 
@@ -109,7 +114,9 @@ def questions(
         asked, choices = (facts.draw_distractors(chosen, whole, count, seed) for count in (HINTS, OPTIONS - 1))
         rest = facts.apart(facts.current(whole), chosen)
     examples = prompts.draw_examples(rest, choices, n_examples, seed)
-    return Questions(asked, choices, examples, retrieval.knowledge(whole), whole)
+    drawn = rng(seed, "others").permutation(len(rest.facts)) < TRAINING
+    others = facts.draw_distractors(facts.keep(rest, pd.Series(drawn, index=rest.facts.index)), whole, 1, seed)
+    return Questions(asked, choices, examples, others, retrieval.knowledge(whole), whole)
 
 
 def ask(
@@ -130,7 +137,7 @@ def ask(
         "distractors": lambda: _distractors(done, lm, about.asked, about.kb, folder, n, seed),
         "decoding": lambda: _decoding(done, lm, about.asked, about.kb, folder, n, width, encoder, tuned),
         "karr": lambda: _karr(done, lm, about.asked, about.kb, about.pool, folder, seed),
-        "grapheval": lambda: tuned is None or _grapheval(done, tuned, about.asked, folder),
+        "grapheval": lambda: tuned is None or _grapheval(done, tuned, about.asked, about.others, folder, seed),
     }
     for part in parts or PARTS:
         if part not in steps:
@@ -285,36 +292,59 @@ def _karr(done: Battery, lm, asked: Facts, kb, pool: Facts, folder: Path, seed: 
     done.tokens["KaRR"] = found.costs["KaRR"]["tokens"] / len(asked.facts)
 
 
+def _and_false(asked: Facts) -> pd.DataFrame:
+    """Facts and one corruption of each (its first distractor in the place of its object): ``negative`` is 0 or 1."""
+    false = asked.facts.merge(asked.distractors[asked.distractors["number"] == 1][["fact", "object"]], on="fact")
+    false = false.drop(columns="object_x").rename(columns={"object_y": "object"})
+    return pd.concat([asked.facts.assign(negative=0), false.assign(negative=1)], ignore_index=True)
+
+
 def _statements(asked: Facts, rows: pd.DataFrame, tuned) -> pd.DataFrame:
-    """Facts (``rows``, right or not) as statements (the first template), behind GraphEval's instruction."""
+    """Facts (``rows``, right or not) as statements (the first template), also behind GraphEval's instruction: a frame of prompts
+    with ``statement`` and ``negative``."""
     templates = asked.templates[(asked.templates["role"] == "statement") & (asked.templates["number"] == 1)]
     rows = rows.merge(templates, on="relation", validate="many_to_one")
     before, after = prompts.around(tuned.chat(prompts.INSTRUCTION))
     names = zip(rows["template"], asked.label(rows["subject"]), asked.label(rows["object"]), strict=True)
-    texts = [f"{before}{prompts.statement(*of)}{after}" for of in names]
+    said = [prompts.statement(*of) for of in names]
     ids = "asked|" + rows["fact"] + "|" + rows["object"]
-    return rows.assign(prompt=ids, template=1, context="none", seed=-1, text=texts)[prompts.PROMPTS]
+    rows = rows.assign(prompt=ids, template=1, context="none", seed=-1, text=[f"{before}{one}{after}" for one in said])
+    return rows.assign(statement=said)[[*prompts.PROMPTS, "statement", "negative"]]
 
 
-def _grapheval(done: Battery, tuned, asked: Facts, folder: Path) -> None:
-    """Every fact and one corruption of it (its first distractor in the place of its object), as statements in words that a tuned
-    model knows. Its answer is the most probable of three; P(true) is that of "yes" among them."""
-    false = asked.facts.merge(asked.distractors[asked.distractors["number"] == 1][["fact", "object"]], on="fact")
-    false = false.drop(columns="object_x").rename(columns={"object_y": "object"})
-    says = {}
-    for negative, rows in ((0, asked.facts), (1, false)):
-        statements = _statements(asked, rows, tuned)
-        candidates = pd.concat([rows[["fact"]].assign(candidate=int(a), label=word) for a, word in SAYS.items()])
-        scores = done.note(store.score(tuned, statements, candidates, folder))
-        says[negative] = scores.pivot(index="fact", columns="candidate", values="logprob")
-        if not negative:
-            done.tokens["GraphEval P(true)"] = per_fact(tuned, statements, candidates)
-    share = np.exp(says[0].sub(np.logaddexp.reduce(says[0].to_numpy(), axis=1), axis=0))
-    done.values["GraphEval P(true)"] = share[int(grapheval.Answer.TRUE)]
-    answers = [
-        pd.DataFrame({"triple": table.index, "negative": negative, "answer": table.idxmax(axis=1).astype(int)})
-        for negative, table in says.items()
-    ]
-    scored = grapheval.eq2(pd.concat(answers, ignore_index=True))
-    done.values["GraphEval correct"] = scored.set_index("triple")["correct"].astype(float)
-    done.tokens["GraphEval correct"] = 2 * done.tokens["GraphEval P(true)"]
+def _says(done: Battery, tuned, statements: pd.DataFrame, folder: Path) -> pd.DataFrame:
+    """Log-probabilities of the three answers, one row a statement in their order: [statements, answers]."""
+    scores = done.note(store.score(tuned, statements[prompts.PROMPTS], _answers(statements), folder))
+    return scores.pivot(index="prompt", columns="candidate", values="logprob").loc[statements["prompt"]]
+
+
+def _answers(statements: pd.DataFrame) -> pd.DataFrame:
+    """The candidates of every statement."""
+    rows = statements[["fact"]].drop_duplicates()
+    return pd.concat([rows.assign(candidate=int(answer), label=word) for answer, word in SAYS.items()])
+
+
+def _grapheval(done: Battery, tuned, asked: Facts, others: Facts, folder: Path, seed: int) -> None:
+    """Every fact and one corruption of it, as statements in words that a tuned model knows: its answer is the most probable of
+    three, P(true) is that of "yes" among them. The judge, trained on its answers about other facts, foretells them from its
+    states; its tokens are those of the statements that it rates, not of those that it was trained on."""
+    statements = _statements(asked, _and_false(asked), tuned)
+    true = statements[statements["negative"] == 0]
+    says = _says(done, tuned, statements, folder)
+    share = np.exp(says.sub(np.logaddexp.reduce(says.to_numpy(), axis=1), axis=0)).to_numpy()
+    done.tokens["GraphEval P(true)"] = per_fact(tuned, true, _answers(true))
+    reader = judge.Reader(tuned)
+    rest = _statements(others, _and_false(others), tuned).assign(relation="other statements")  # one part of the store
+    labels = _says(done, tuned, rest, folder).to_numpy().argmax(axis=1)
+    states = reader.states(rest["statement"].tolist())[0]
+    trained = judge.train(states, labels, rest["negative"] == 0, epochs=20, batch=64, lr=1e-3, seed=seed)
+    states, cost = reader.states(statements["statement"].tolist())
+    done.tokens["GraphEval judge P(true)"] = cost["forwarded_tokens"] / len(statements)
+    foretold = judge.predict(trained, states, statements["negative"] == 0)
+    for name, said in (("GraphEval", share), ("GraphEval judge", foretold)):
+        answers = pd.DataFrame({"triple": statements["fact"], "negative": statements["negative"]})
+        scored = grapheval.eq2(answers.assign(answer=said.argmax(axis=1)))
+        done.values[f"{name} correct"] = scored.set_index("triple")["correct"].astype(float)
+        of_true = said[(statements["negative"] == 0).to_numpy(), int(grapheval.Answer.TRUE)]
+        done.values[f"{name} P(true)"] = pd.Series(of_true, index=true["fact"].to_numpy())
+        done.tokens[f"{name} correct"] = 2 * done.tokens[f"{name} P(true)"]

@@ -3,11 +3,10 @@
 import re
 from pathlib import Path
 
-from probelib.paths import PACKAGE
+from probelib.lm.loading import CHECKPOINTS, load
 
 NAMES = ("models", "encoder_decoders", "tuned", "model_name", "studied", "judge", "encoder", "writer")
 BYTES = {"16 bit": 2.0, "8bit": 1.0, "4bit": 0.5}
-CHECKPOINTS = PACKAGE / "organisms" / "checkpoints"
 
 
 def models(settings: dict[str, dict]) -> dict[str, list[str]]:
@@ -22,20 +21,46 @@ def models(settings: dict[str, dict]) -> dict[str, list[str]]:
 
 
 def parameters(model: str) -> float | None:
-    """Parameters of a model: of a folder or a shipped one by its weights, else as its name says; None where neither tells.
+    """Parameters of a model: by its weights where they are in a folder (a shipped one's, too), by its config where that is in a
+    folder or was fetched before, else as its name says; None where nothing tells.
 
     >>> parameters("bigscience/bloomz-1b1"), parameters("EleutherAI/pythia-410m"), parameters("mistralai/Mixtral-8x7B-v0.1")
     (1100000000.0, 410000000.0, 56000000000.0)
     """
     folder = CHECKPOINTS / model if (CHECKPOINTS / model).is_dir() else Path(model)
-    if weights := list(folder.glob("*.safetensors")):
-        return sum(path.stat().st_size for path in weights) / 4
+    if any(folder.glob("*.safetensors")):
+        return load(model, dtype="float32").memory / 4
+    if (config := folder / "config.json").exists() or (config := _fetched(model)):
+        return _by_config(Path(config).parent)
     name = model.rsplit("/", 1)[-1].lower()
     match = re.search(r"(?<![a-z0-9.])(?:(\d+)x)?(\d+(?:\.\d+)?)(b|m)(\d*)(?![a-z0-9])", name)
     if match is None:
         return None
     experts, whole, unit, rest = match.groups()
     return float(f"{whole}.{rest}" if rest else whole) * (1e9 if unit == "b" else 1e6) * int(experts or 1)
+
+
+def _fetched(model: str) -> str | None:
+    """Where the config.json of a Hugging Face id lies, if it was fetched before; nothing is fetched here."""
+    from huggingface_hub import try_to_load_from_cache
+    from huggingface_hub.errors import HFValidationError
+
+    try:
+        found = try_to_load_from_cache(model, "config.json")
+    except HFValidationError:  # a folder's name
+        return None
+    return found if isinstance(found, str) else None
+
+
+def _by_config(folder: Path) -> float:
+    """Parameters of the model that a config describes; no memory is taken."""
+    import torch
+    from transformers import AutoConfig, AutoModelForCausalLM, AutoModelForSeq2SeqLM
+
+    config = AutoConfig.from_pretrained(folder)
+    kind = AutoModelForSeq2SeqLM if config.is_encoder_decoder else AutoModelForCausalLM
+    with torch.device("meta"):
+        return float(sum(p.numel() for p in kind.from_config(config).parameters()))
 
 
 def table(settings: dict[str, dict]) -> list[tuple[str, ...]]:

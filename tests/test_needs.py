@@ -1,8 +1,9 @@
 """What a run needs, read off its plan."""
 
 import pytest
+import transformers as hf
 
-from probelib import needs, plan, run
+from probelib import lm, needs, plan, run
 
 
 @pytest.mark.parametrize(
@@ -21,8 +22,25 @@ def test_parameters_of_a_name(name, expected):
     assert needs.parameters(name) == (expected and pytest.approx(expected))
 
 
-def test_a_shipped_model_is_measured():
-    assert 0.2e6 < needs.parameters("atlas-neox-0.15m") < 0.6e6  # embeddings included
+@pytest.mark.parametrize("name", ["atlas-neox-0.15m", "atlas-t5-2m"])
+def test_a_shipped_model_is_measured(name):
+    """Embeddings included, whatever the precision on disk."""
+    assert needs.parameters(name) == lm.load(name).model.num_parameters()
+
+
+@pytest.mark.parametrize("fetched", [False, True])
+def test_a_config_says_it_better_than_a_name(tmp_path, monkeypatch, fetched):
+    """In a folder that has no weights (yet), or among the files that were fetched before under a name."""
+    name = "someone/tiny-7b"
+    assert needs.parameters(name) == 7e9
+    commit = tmp_path / "models--someone--tiny-7b" / "snapshots" / "abc"
+    config = hf.T5Config(vocab_size=50, d_model=16, d_kv=4, d_ff=32, num_layers=2, num_heads=4)
+    config.save_pretrained(commit)
+    (commit.parents[1] / "refs").mkdir()
+    (commit.parents[1] / "refs" / "main").write_text("abc")
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path))
+    expected = sum(p.numel() for p in hf.T5ForConditionalGeneration(config).parameters())
+    assert needs.parameters(name if fetched else str(commit)) == expected
 
 
 @pytest.mark.parametrize("profile", ["smoke", "atlas", "small", "paper"])
