@@ -174,17 +174,19 @@ def search(
 
     def compute(part: Part) -> tuple[pd.DataFrame, dict]:
         frames, costs = [], []
-        for prompt, fact, text, space, wanted in part.prompts[["prompt", "fact", "text", "space", "wanted"]].itertuples(
-            index=False
-        ):
+        for (space, wanted), rows in part.prompts.groupby(["space", "wanted"], sort=False):
             key = (digests[space], end)
             if key not in lm.tries:
                 lm.tries[key] = Labels(lm, spaces[space], end)
-            found = lm.top_continuations(text, lm.tries[key], wanted, end, method)
+            found = lm.top_continuations(rows["text"].tolist(), lm.tries[key], wanted, end, method)
             costs.append(found.attrs["cost"])
-            spent = {key: found.attrs["cost"][key] for key in ("forwarded_tokens", "trie_tokens")}
-            frames.append(found.assign(prompt=prompt, fact=fact, rank=np.arange(1, len(found) + 1), **spent))
+            asked = rows.iloc[found["prompt"].to_numpy()]
+            found["rank"] = found.groupby("prompt").cumcount() + 1
+            spent = {"trie_tokens": found.attrs["cost"]["trie_tokens"], "fact": asked["fact"].to_numpy()}
+            frames.append(found.assign(**spent, prompt=asked["prompt"].to_numpy()))
         frame = pd.concat(frames, ignore_index=True).assign(model=lm.name, relation=part.relation)
+        turn = {prompt: i for i, prompt in enumerate(part.prompts["prompt"])}
+        frame = frame.sort_values("prompt", key=lambda p: p.map(turn), kind="stable", ignore_index=True)
         return frame[FOUND], _sum(costs)
 
     digests = {name: files.sha256(json.dumps(spaces[name]).encode()) for name in prompts["space"].unique()}

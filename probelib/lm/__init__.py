@@ -18,6 +18,7 @@
 ``encdec``         the same for T5 and UL2
 ``plain``          the reference: one padded sequence a row
 ``scoring``        ``logprobs`` on top of these
+``search``         searches side by side in one cache: what ``generate`` and ``top_continuations`` stand on
 ``generation``     ``generate``
 ``labels``         ``top_continuations``: best-first search on the label trie, and the beam
 ``states``         ``hidden_states``

@@ -1,13 +1,14 @@
-"""``generate``: greedy or beam text, only the new tokens, batched."""
+"""``generate``: greedy or beam text, only the new tokens. What prompts begin with alike is forwarded once."""
 
 import time
 
-import numpy as np
 import pandas as pd
 import torch
 
 from probelib.errors import ProbeError
-from probelib.lm.plain import pad_right
+from probelib.lm.search import together
+
+PURE = {"top_k": 0, "top_p": 1.0}  # a draw is from all tokens, whatever a model's generation_config.json asks for
 
 
 def generate(
@@ -18,7 +19,7 @@ def generate(
     returned: int = 1,
     stop: list[str] | None = None,
     chat: bool = False,
-    batch: int = 16,
+    batch: int = 32,
     temperature: float | None = None,
     seed: int = 0,
 ) -> pd.DataFrame:
@@ -26,14 +27,16 @@ def generate(
 
     beams      1: greedy; more: beam search without length normalisation (scores are plain sums of log-probs)
     returned   how many of the beams to return; with ``temperature``, how many texts to draw (``rank`` then only counts them).
-               With ``max_new_tokens=1`` these are the most probable next tokens, and one forward pass finds any number
+               With ``max_new_tokens=1`` these are the most probable next tokens
+    batch      most prompts that are gone on with together; on a GPU more of them are faster
     temperature  draw from softmax(logits / temperature) in place of greedy decoding; ``seed`` and the batch decide what is drawn
     stop       texts at whose first occurrence the answer is cut
     chat       put the prompt through the tokenizer's chat template
 
     columns    prompt (index), rank (0 = best), text (only what is new, special tokens left out), n_tokens,
                logprob (nats, of the tokens that were generated, the end token included), finished (ended by itself);
-               ``.attrs["cost"]`` counts forwarded tokens (prompt tokens and new ones, times beams) and seconds
+               ``.attrs["cost"]`` counts forwarded tokens (each distinct prefix once; on the plain path all prompt tokens and
+               new ones, times beams) and seconds
     """
     if not prompts:
         return pd.DataFrame(columns=["prompt", "rank", "text", "n_tokens", "logprob", "finished"])
@@ -50,99 +53,148 @@ def generate(
                 f"{lm.name} reads at most {lm.context} tokens; the prompt {prompt[:50]!r}... has {len(i)}, "
                 f"and {max_new_tokens} new ones are wanted"
             )
-    order = sorted(range(len(prompts)), key=lambda p: (len(ids[p]), p))
-    rows, started = [], time.perf_counter()
-    one_token = max_new_tokens == 1 and not stop and temperature is None
-    drawn = {"do_sample": False} if temperature is None else {"do_sample": True, "temperature": temperature, "top_k": 0}
-    with torch.inference_mode(), torch.random.fork_rng(enabled=temperature is not None):
-        torch.manual_seed(seed) if temperature is not None else None
-        for start in range(0, len(order), batch):
-            at = order[start : start + batch]
-            rows += (
-                _next_tokens(lm, at, ids, returned)
-                if one_token
-                else _generate_batch(lm, at, ids, max_new_tokens, beams, returned, stop or [], drawn)
+    started = time.perf_counter()
+    drawn = temperature is not None
+    with torch.random.fork_rng(enabled=drawn):
+        torch.manual_seed(seed) if drawn else None
+        if lm.encoder_decoder or lm.choose_path() == "plain":
+            rows, cost = _padded(lm, ids, max_new_tokens, beams, returned, batch, temperature)
+        else:
+            each = returned if drawn else 1
+            found, cost = write(
+                lm.model,
+                [i for i in ids for _ in range(each)],
+                max_new_tokens,
+                beams,
+                lm.eos,
+                temperature,
+                batch * each,
+                lm.budget,
             )
-    frame = pd.DataFrame(rows).sort_values(["prompt", "rank"], ignore_index=True)
-    each = 1 if one_token else beams if temperature is None else returned  # rows that are really forwarded for a prompt
-    new = 0 if one_token else int(frame["n_tokens"].sum()) * each // returned
-    forwarded = sum(map(len, ids)) * each + new
-    frame.attrs["cost"] = {
-        "forwarded_tokens": forwarded,
-        "requests": len(prompts),
-        "seconds": time.perf_counter() - started,
-    }
+            rows = [own if drawn else own[:returned] for own in found]
+            rows = [sum(rows[p : p + each], []) for p in range(0, len(rows), each)]
+    frame = pd.DataFrame(
+        [_answer(lm, p, rank, *text, stop or []) for p, own in enumerate(rows) for rank, text in enumerate(own)]
+    )
+    frame.attrs["cost"] = cost | {"requests": len(prompts), "seconds": time.perf_counter() - started}
     return frame
 
 
-def _next_tokens(lm, batch: list[int], ids, returned: int) -> list[dict]:
-    """The most probable next tokens, without copies of the prompt: what a beam of one token finds, at the cost of one row."""
-    tokens, mask = pad_right([ids[p] for p in batch], lm.device)
-    if lm.encoder_decoder:
-        start = torch.full((len(batch), 1), lm.model.config.decoder_start_token_id, device=lm.device)
-        logits = lm.model(input_ids=tokens, attention_mask=mask, decoder_input_ids=start).logits[:, -1]
-    else:
-        logits = lm.model(input_ids=tokens, attention_mask=mask, use_cache=False).logits
-        logits = logits[torch.arange(len(batch)), mask.sum(1) - 1]  # [rows, vocabulary]
-    logprobs, best = torch.log_softmax(logits.float(), -1).topk(min(returned, logits.shape[-1]), sorted=True)
-    return [
-        _answer(lm, p, rank, [token], np.array([logprob]), [])
-        for p, own, values in zip(batch, best.tolist(), logprobs.tolist(), strict=True)
-        for rank, (token, logprob) in enumerate(zip(own, values, strict=True))
-    ]
+def write(
+    model,
+    prompts: list[list[int]],
+    length: int,
+    beams: int,
+    eos: int | None,
+    temperature: float | None = None,
+    rows: int = 32,
+    budget: int = 256,
+) -> tuple[list[list[tuple[list[int], list[float]]]], dict]:
+    """For every prompt (token ids) its ``beams`` texts, best first, as (token ids, log-probs); and counts. The prompts are
+    forwarded as a tree, what is written grows on it (``search``): the same texts as prompt by prompt.
+
+    length   most new tokens;   eos   ends a text, and belongs to it
+    """
+
+    def read(logprobs: torch.Tensor) -> list[tuple[list[float], list[int]]]:
+        """The tokens that may come next, best first: twice as many as there are beams, since half of them may end."""
+        if temperature is not None:
+            logprobs = torch.log_softmax(logprobs / temperature, -1)
+            tokens = torch.multinomial(logprobs.exp(), 1)
+            values = logprobs.gather(-1, tokens)
+        elif beams == 1:
+            values, tokens = logprobs.max(-1, keepdim=True)  # of equal ones the first, as arg-max everywhere
+        else:
+            values, tokens = logprobs.topk(min(2 * beams, logprobs.shape[-1]))
+        return list(zip(values.tolist(), tokens.tolist(), strict=True))
+
+    start = lambda _, place, reading: _texts(place, reading, length, beams, eos)
+    found, _, cost = together(model, prompts, start, read, rows, beams * length, budget)
+    return found, cost
 
 
-def _generate_batch(lm, batch: list[int], ids, max_new_tokens, beams, returned, stop, drawn) -> list[dict]:
-    pad = lm.pad
-    longest = max(len(ids[p]) for p in batch)
+def _texts(place: int, reading, length: int, beams: int, eos: int | None):
+    """Beam search behind one prompt (with one beam: greedy), as transformers does it without length normalisation.
+
+    A beam is (score, token ids, log-probs). It is finished by the end token, where it is among the ``beams`` best of its step,
+    or by its length; the search ends when no running beam can get better than the worst of ``beams`` finished ones.
+    """
+    running, readings, finished = [(0.0, [], [])], [(place, reading)], []
+    for step in range(length):
+        after = [
+            (score + value, number, token, value)
+            for number, ((score, _, _), (_, options)) in enumerate(zip(running, readings, strict=True))
+            for value, token in zip(*options, strict=True)
+        ]
+        grown, behind = [], []
+        for rank, (score, number, token, value) in enumerate(sorted(after, key=lambda a: -a[0])[: 2 * beams]):
+            beam = (score, [*running[number][1], token], [*running[number][2], value])
+            if token == eos or step == length - 1:
+                finished += [beam] if rank < beams else []
+            elif len(grown) < beams:
+                grown.append(beam)
+                behind.append((token, readings[number][0]))
+        finished = sorted(finished, key=lambda beam: -beam[0])[:beams]
+        if not grown or (len(finished) == beams and grown[0][0] <= finished[-1][0]):
+            break
+        running, readings = grown, (yield behind)
+    return [(tokens, scores) for _, tokens, scores in finished]
+
+
+def _padded(lm, ids, max_new_tokens: int, beams: int, returned: int, batch: int, temperature: float | None):
+    """The plain path, and that of encoder-decoders: transformers' own loop on padded batches of similar length."""
+    order, rows = sorted(range(len(ids)), key=lambda p: (len(ids[p]), p)), []
+    with torch.inference_mode():
+        for start in range(0, len(order), batch):
+            at = [ids[p] for p in order[start : start + batch]]
+            rows += _generate_batch(lm, at, max_new_tokens, beams, returned, temperature)
+    rows = [row for _, row in sorted(zip(order, rows, strict=True), key=lambda pair: pair[0])]
+    each = beams if temperature is None else returned  # rows that are really forwarded for a prompt
+    new = sum(len(tokens) for own in rows for tokens, _ in own) * each // returned
+    return rows, {"forwarded_tokens": sum(map(len, ids)) * each + new}
+
+
+def _generate_batch(lm, ids: list[list[int]], max_new_tokens, beams, returned, temperature) -> list[list[tuple]]:
+    """Of each prompt its texts as (token ids, log-probs), up to the end token."""
+    longest = max(map(len, ids))
     # decoder-only rows are padded on the left, so that what is new starts at one place; generate counts positions itself
     left = not lm.encoder_decoder
-    fill = [[pad] * (longest - len(ids[p])) for p in batch]
-    rows = [f + ids[p] if left else ids[p] + f for p, f in zip(batch, fill, strict=True)]
-    mask = [
-        [0] * len(f) + [1] * len(ids[p]) if left else [1] * len(ids[p]) + [0] * len(f)
-        for p, f in zip(batch, fill, strict=True)
-    ]
+    pad = lambda row, value: [value] * (longest - len(row)) + row if left else row + [value] * (longest - len(row))
     output = lm.model.generate(
-        input_ids=torch.tensor(rows, device=lm.device),
-        attention_mask=torch.tensor(mask, device=lm.device),
+        input_ids=torch.tensor([pad(row, lm.pad) for row in ids], device=lm.device),
+        attention_mask=torch.tensor([pad([1] * len(row), 0) for row in ids], device=lm.device),
         max_new_tokens=max_new_tokens,
         num_beams=beams,
         num_return_sequences=returned,
-        **drawn,
+        **({"do_sample": False} if temperature is None else {"do_sample": True, "temperature": temperature} | PURE),
+        repetition_penalty=1.0,
         length_penalty=0.0 if beams > 1 else None,
-        pad_token_id=pad,
+        pad_token_id=lm.pad,
         eos_token_id=lm.eos,
         return_dict_in_generate=True,
         output_scores=True,
     )
-    new = output.sequences[:, (1 if lm.encoder_decoder else longest) :]  # [rows * returned, new]
-    scores = (
-        lm.model.compute_transition_scores(
-            output.sequences, output.scores, getattr(output, "beam_indices", None), normalize_logits=beams == 1
-        )
-        .float()
-        .cpu()
-        .numpy()
+    scores = lm.model.compute_transition_scores(
+        output.sequences, output.scores, getattr(output, "beam_indices", None), normalize_logits=beams == 1
     )
-    return [
-        _answer(lm, batch[r // returned], r % returned, tokens.tolist(), scores[r], stop)
-        for r, tokens in enumerate(new)
-    ]
+    new = output.sequences[:, (1 if lm.encoder_decoder else longest) :].tolist()  # [rows * returned, new]
+    texts = []
+    for tokens, values in zip(new, scores.float().tolist(), strict=True):
+        length = tokens.index(lm.eos) + 1 if lm.eos in tokens else len(tokens)
+        texts.append((tokens[:length], values[:length]))
+    return [texts[p * returned : (p + 1) * returned] for p in range(len(ids))]
 
 
-def _answer(lm, prompt: int, rank: int, tokens: list[int], scores: np.ndarray, stop: list[str]) -> dict:
-    finished = lm.eos in tokens
-    length = tokens.index(lm.eos) + 1 if finished else len(tokens)
-    text = lm.tokens.decode(tokens[:length])
+def _answer(lm, prompt: int, rank: int, tokens: list[int], scores: list[float], stop: list[str]) -> dict:
+    text = lm.tokens.decode(tokens)
     cuts = [at for s in stop if (at := text.find(s)) >= 0]
     return {
         "prompt": prompt,
         "rank": rank,
         "text": text[: min(cuts)] if cuts else text,
-        "n_tokens": length,
-        "logprob": float(scores[:length].sum(dtype=np.float64)),
-        "finished": finished,
+        "n_tokens": len(tokens),
+        "logprob": sum(scores),
+        "finished": lm.eos in tokens,
     }
 
 

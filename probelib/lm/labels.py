@@ -13,18 +13,21 @@ candidate can still get among the n best.
 Beam search (ApprOpt in the paper) keeps the best ``width`` prefixes of each length and may lose the right ones.
 """
 
-import heapq
 import time
 from collections.abc import Mapping
 
 import numpy as np
 import pandas as pd
-import torch
 
 from probelib.errors import ProbeError
-from probelib.lm.families import forward_packed
+from probelib.lm.scoring import tree_tokens
+from probelib.lm.search import together
 
 WAVE = 64  # open prefixes forwarded together; more of them cost less time a token and forward some in vain
+# columns of a table of prefixes, float64: log-probability (nats), rows low..high of the trie, length in tokens, last token, place
+# in the cache of the token before it, 1 if it is a whole label
+LOGPROB, LOW, HIGH, DEPTH, TOKEN, PLACE, DONE = range(7)
+ROOT = [0.0, 0, -1, 0, -1, -1, 0]
 
 
 class Labels:
@@ -58,6 +61,7 @@ class Labels:
             self.ids[i, : len(ids)] = ids
         self.owner = np.array([c for _, c in rows])
         self.count = np.bincount(self.owner, minlength=len(self.candidates))
+        self._known: dict[tuple[int, int, int], tuple[np.ndarray, np.ndarray]] = {}  # children, and their tokens
         if not end:
             self._refuse_prefixes(rows)
 
@@ -69,12 +73,31 @@ class Labels:
                     "shorter always wins. Search with end=True"
                 )
 
-    def children(self, low: int, high: int, depth: int) -> list[tuple[int, int, int]]:
-        """(token, low, high) of every child of the node that is rows low..high at ``depth``; -1 stands for "ends here"."""
-        column = self.ids[low:high, depth]
-        cuts = np.flatnonzero(np.diff(column)) + 1
-        edges = [0, *cuts.tolist(), high - low]
-        return [(int(column[a]), low + a, low + b) for a, b in zip(edges, edges[1:], strict=False)]
+    def children(self, nodes: np.ndarray, answers: list[tuple[int, np.ndarray]]) -> np.ndarray:
+        """The prefixes one token longer than some open ones; ``answers``: of each its place and the log-probs [vocabulary]
+        after it. A whole label and the longer ones that it begins are two children with the same token."""
+        grown = []
+        for node, (place, logprobs) in zip(nodes, answers, strict=True):
+            key = int(node[LOW]), int(node[HIGH]), int(node[DEPTH])
+            if key not in self._known:
+                self._known[key] = self._step(*key)
+            children, tokens = self._known[key]
+            children = children.copy()
+            children[:, LOGPROB] = node[LOGPROB] + logprobs[tokens].astype(float)
+            children[:, PLACE] = place
+            grown.append(children)
+        return np.concatenate(grown)
+
+    def _step(self, low: int, high: int, depth: int) -> tuple[np.ndarray, np.ndarray]:
+        column, ends = self.ids[low:high, depth], self.ids[low:high, depth + 1] == -1
+        start = np.flatnonzero(np.diff(column, prepend=-1))
+        stop = np.append(start[1:], len(column))
+        longer = start + np.add.reduceat(ends, start, dtype=int)  # from here on; the padding sorts first
+        children = np.zeros((len(start), 2, len(ROOT)))
+        children[..., LOW], children[..., HIGH] = np.stack([start, longer], 1) + low, np.stack([longer, stop], 1) + low
+        children[..., TOKEN], children[..., DEPTH], children[..., DONE] = column[start, None], depth + 1, [1, 0]
+        children = children[children[..., LOW] < children[..., HIGH]]
+        return children, children[:, TOKEN].astype(int)
 
     def nodes(self) -> int:
         """Tokens of the whole trie: what scoring every label would read (its leaves are predicted, never forwarded)."""
@@ -86,156 +109,123 @@ class Labels:
 
 
 def top_continuations(
-    lm, prompt: str, labels, n: int, end: bool = True, method: str = "best_first", width: int | None = None
-):
-    """The ``n`` most probable candidates after a prompt, best first.
+    lm, prompt: str | list[str], labels, n: int, end: bool = True, method: str = "best_first", width: int | None = None
+) -> pd.DataFrame:
+    """The ``n`` most probable candidates after a prompt, best first; one row a candidate.
 
-    labels   {candidate: [its labels, with their leading blank]}, or a ``Labels`` made of it (to search many prompts)
+    prompt   a text; or several, that are searched side by side and scored together
+    labels   {candidate: [its labels, with their leading blank]}, or a ``Labels`` made of it (to search again)
     end      see ``Labels``
     method   "best_first": exact; "beam": the paper's constrained beam of ``width`` (default n), no length normalisation
-    returns  ``candidate``, ``logprob`` (nats; log of the sum over all of its labels), ``label`` (its most probable one),
-             ``label_logprob`` (of that one alone); ``.attrs["cost"]`` counts forwarded tokens, forwards, seconds and
-             the trie's tokens
+
+    columns  prompt (index), candidate, logprob (nats; log of the sum over all of its labels), label (its most probable one),
+             label_logprob (of that one alone), forwarded_tokens (that this prompt takes alone);
+             ``.attrs["cost"]`` counts what was forwarded for all, forwards, seconds, and the trie's tokens
 
     Fewer than ``n`` candidates: all of them. Encoder-decoder models, and those whose packed rows are not trusted, score
     every label (exact as well).
     """
     if method not in ("best_first", "beam"):
         raise ProbeError(f"method is {method!r}; allowed: best_first, beam")
-    started = time.perf_counter()
-    labels = labels if isinstance(labels, Labels) else Labels(lm, labels, end)
+    started, prompts = time.perf_counter(), [prompt] if isinstance(prompt, str) else prompt
+    labels, width = labels if isinstance(labels, Labels) else Labels(lm, labels, end), width or n
     if lm.encoder_decoder or lm.choose_path() == "plain":
-        found, cost = range(len(labels.candidates)), {"forwarded_tokens": 0, "forwards": 0}
+        found, each = [range(len(labels.candidates))] * len(prompts), [0] * len(prompts)
+        cost = {"forwarded_tokens": 0, "forwards": 0}
     else:
-        search = _Search(lm, prompt, labels)
-        found = search.beam(width or n) if method == "beam" else search.best_first(n)
-        cost = search.cost
-    frame = _exact(lm, prompt, labels, sorted(found), cost).head(n)
-    frame.attrs["cost"] = cost | {"trie_tokens": labels.nodes(), "seconds": time.perf_counter() - started}
+        alone = (
+            {"rows": 1, "new": 0} if method == "best_first" else {"rows": 64, "new": width * (labels.ids.shape[1] - 2)}
+        )
+        start = lambda _, *at: _best_first(labels, n, *at) if method == "best_first" else _beam(labels, width, *at)
+        read = lambda logprobs: list(logprobs.cpu().numpy())
+        found, each, cost = together(lm.model, lm.tokens.prompts(prompts), start, read, **alone, budget=lm.budget)
+    frame = _exact(lm, prompts, labels, [sorted(own) for own in found], n)
+    spent = np.add(each, frame.attrs["each"])
+    frame["forwarded_tokens"] = spent[frame["prompt"]]
+    cost = {key: value + frame.attrs["cost"][key] for key, value in cost.items()}
+    frame.attrs = {"cost": cost | {"trie_tokens": labels.nodes(), "seconds": time.perf_counter() - started}}
     return frame
 
 
-def _exact(lm, prompt: str, labels: Labels, found: list[int], cost: dict) -> pd.DataFrame:
-    """The candidates found with their sums over all labels, ordered; ties by the order of the candidates."""
-    texts = [(c, text) for c in found for text in dict.fromkeys(labels.texts[labels.candidates[c]])]
-    rows = lm.logprobs([prompt], [[text for _, text in texts]], end=labels.end)
-    total = rows["logprob"] + (rows["eos_logprob"] if labels.end else 0)
-    cost["forwarded_tokens"] += rows.attrs["cost"]["forwarded_tokens"]
-    cost["forwards"] += rows.attrs["cost"]["forwards"]
-    frame = pd.DataFrame({"c": [c for c, _ in texts], "label": [text for _, text in texts], "logprob": total})
-    best = frame.sort_values(["c", "logprob"], ascending=[True, False], kind="stable").drop_duplicates("c")
-    sums = frame.groupby("c")["logprob"].agg(np.logaddexp.reduce)
-    best = best.assign(
-        candidate=[labels.candidates[c] for c in best["c"]], label_logprob=best["logprob"], logprob=best["c"].map(sums)
-    )
-    columns = ["candidate", "logprob", "label", "label_logprob"]
-    return best.sort_values("logprob", ascending=False, kind="stable")[columns].reset_index(drop=True)
+def _exact(lm, prompts: list[str], labels: Labels, found: list[list[int]], n: int) -> pd.DataFrame:
+    """The ``n`` best of the candidates found, by their sums over all labels; ties by the order of the candidates."""
+    texts = [
+        (p, c, text)
+        for p, own in enumerate(found)
+        for c in own
+        for text in dict.fromkeys(labels.texts[labels.candidates[c]])
+    ]
+    frame = pd.DataFrame(texts, columns=["prompt", "c", "label"])
+    asked = [own.tolist() for _, own in frame.groupby("prompt")["label"]]
+    rows = lm.logprobs(prompts, asked, end=labels.end)
+    frame["label_logprob"] = rows["logprob"] + (rows["eos_logprob"] if labels.end else 0)
+    by_candidate = frame.groupby(["prompt", "c"])["label_logprob"]
+    top = by_candidate.transform("max")
+    total = np.exp(frame["label_logprob"] - top).groupby([frame["prompt"], frame["c"]]).transform("sum")
+    frame["logprob"] = top + np.log(total)
+    best = frame.sort_values(["prompt", "c", "label_logprob"], ascending=[True, True, False], kind="stable")
+    best = best.drop_duplicates(["prompt", "c"])
+    best = best.sort_values(["prompt", "logprob"], ascending=[True, False], kind="stable").groupby("prompt").head(n)
+    best = best.assign(candidate=[labels.candidates[c] for c in best["c"]])
+    best = best[["prompt", "candidate", "logprob", "label", "label_logprob"]].reset_index(drop=True)
+    each = [tree_tokens(lm, [text], [own], labels.end) for text, own in zip(prompts, asked, strict=True)]
+    best.attrs = {"cost": rows.attrs["cost"], "each": each}
+    return best
 
 
-class _Search:
-    """One prompt's search: the cache holds the prompt and every prefix expanded so far, side by side."""
+def _first(labels: Labels, place: int, logprobs: np.ndarray) -> np.ndarray:
+    root = np.array([ROOT])
+    root[0, HIGH] = len(labels.ids)
+    return labels.children(root, [(place, logprobs)])
 
-    def __init__(self, lm, prompt: str, labels: Labels):
-        from transformers import DynamicCache
 
-        self.model, self.labels, self.cache = lm.model, labels, DynamicCache()
-        self.cost = {"forwarded_tokens": 0, "forwards": 0}
-        self.prompt = lm.tokens.prompts([prompt])[0]
-        self.depth = []  # of every key in the cache
-        self.path: list[list[int]] = []  # of every key: the places of its ancestors and itself
-        # an open prefix: (-log P, low row, high row, depth in the trie, its token, place of its parent in the cache)
-        logprobs = self._forward(self.prompt, [-1])
-        self.open = self._children(0.0, 0, len(labels.ids), 0, len(self.prompt) - 1, logprobs[0])
+def _likeliest(nodes: np.ndarray) -> np.ndarray:
+    """Nodes in the order of their probability; ties in the order of the rows."""
+    return nodes[np.lexsort((nodes[:, LOW], -nodes[:, LOGPROB]))]
 
-    def best_first(self, n: int) -> list[int]:
-        """The n best candidates (unordered): exact, by bounds."""
-        labels, heap = self.labels, list(self.open)
-        heapq.heapify(heap)
-        bound = np.zeros(
-            len(labels.ids)
-        )  # of each label: its probability once found, until then that of its open prefix
-        found = np.zeros(len(labels.ids), dtype=bool)
-        for item in heap:
-            bound[item[1] : item[2]] = np.exp(-item[0])
-        while heap:
-            upper = np.bincount(labels.owner, bound, len(labels.candidates))
-            lower = np.bincount(labels.owner, bound * found, len(labels.candidates))
-            best = np.argsort(-lower, kind="stable")[:n]
-            bar = lower[best].min() if len(best) == n else 0.0
-            hopeful = upper > bar * (1 + 1e-6)  # float32 cannot tell closer ones apart
-            hopeful[best] = False
-            if len(best) == n and bar > 0 and not hopeful.any():
-                return best.tolist()
-            hopeful[best] = True
-            wave = []
-            while heap and len(wave) < WAVE:
-                item = heapq.heappop(heap)
-                if item[4] == -1:
-                    found[item[1] : item[2]] = True
-                elif hopeful[labels.owner[item[1] : item[2]]].any():  # otherwise nothing below it can matter
-                    wave.append(item)
-            for children in self._expand(wave):
-                for child in children:
-                    bound[child[1] : child[2]] = np.exp(-child[0])
-                    if child[4] == -1:
-                        found[child[1] : child[2]] = True
-                    else:
-                        heapq.heappush(heap, child)
+
+def _asked(nodes: np.ndarray) -> list[tuple[int, int]]:
+    return [(int(token), int(place)) for token, place in nodes[:, [TOKEN, PLACE]]]
+
+
+def _rows(nodes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """All rows of the trie below some nodes, and for each the number of its node."""
+    low, size = nodes[:, LOW].astype(int), (nodes[:, HIGH] - nodes[:, LOW]).astype(int)
+    number = np.repeat(np.arange(len(nodes)), size)
+    return (low - size.cumsum() + size)[number] + np.arange(len(number)), number
+
+
+def _beam(labels: Labels, width: int, *root):
+    """The candidates whose labels survive a beam of ``width``; finished labels keep their place in it."""
+    beam = _likeliest(_first(labels, *root))[:width]
+    while len(going := beam[beam[:, DONE] == 0]):
+        grown = labels.children(going, (yield _asked(going)))
+        beam = _likeliest(np.concatenate([beam[beam[:, DONE] == 1], grown]))[:width]
+    return set(labels.owner[_rows(beam)[0]].tolist())
+
+
+def _best_first(labels: Labels, n: int, *root):
+    """The n best candidates (unordered): exact, by bounds."""
+    bound = np.zeros(len(labels.ids))  # of each label: its probability once found, until then that of its open prefix
+    found = np.zeros(len(labels.ids), dtype=bool)
+    fresh, going = _first(labels, *root), np.empty((0, len(ROOT)))
+    while True:
+        below, number = _rows(fresh)
+        bound[below], found[below] = np.exp(fresh[:, LOGPROB])[number], fresh[number, DONE]
+        going = np.concatenate([going, fresh[fresh[:, DONE] == 0]])
+        upper = np.bincount(labels.owner, bound, len(labels.candidates))
         lower = np.bincount(labels.owner, bound * found, len(labels.candidates))
-        return np.argsort(-lower, kind="stable")[:n].tolist()
-
-    def beam(self, width: int) -> set[int]:
-        """The candidates whose labels survive a beam of ``width``; finished labels keep their place in it."""
-        beam = heapq.nsmallest(width, self.open)
-        while any(item[4] != -1 for item in beam):
-            unfinished = [item for item in beam if item[4] != -1]
-            finished = [item for item in beam if item[4] == -1]
-            beam = heapq.nsmallest(width, finished + [c for children in self._expand(unfinished) for c in children])
-        return {int(c) for item in beam for c in self.labels.owner[item[1] : item[2]]}
-
-    def _expand(self, wave: list[tuple]) -> list[list[tuple]]:
-        """Forwards the tokens of open prefixes in one row; their children."""
-        if not wave:
-            return []
-        places = [len(self.depth) + i for i in range(len(wave))]
-        logprobs = self._forward([item[4] for item in wave], [item[5] for item in wave])
-        return [
-            self._children(-item[0], item[1], item[2], item[3], place, row)
-            for item, place, row in zip(wave, places, logprobs, strict=True)
-        ]
-
-    def _children(self, logprob: float, low: int, high: int, depth: int, place: int, row: np.ndarray) -> list[tuple]:
-        """Open prefixes and finished labels below a node; a label whose last token is predicted is never forwarded."""
-        children = []
-        for token, a, b in self.labels.children(low, high, depth):
-            if token == -1:
-                children.append((-logprob, a, b, depth, -1, place))
-                continue
-            after = logprob + float(row[token])
-            for following, first, last in self.labels.children(a, b, depth + 1):
-                if following == -1:
-                    children.append((-after, first, last, depth + 1, -1, place))
-                    a = last  # the padding sorts first
-            if a < b:
-                children.append((-after, a, b, depth + 1, token, place))
-        return children
-
-    def _forward(self, tokens: list[int], parents: list[int]) -> np.ndarray:
-        """Log-probs [asked, vocabulary] after tokens; the prompt as a chain (asked at its end), later ones side by side."""
-        past, prompt = len(self.depth), not self.depth
-        for i, _ in enumerate(tokens):
-            parent = (past + i - 1) if prompt else parents[i]
-            self.depth.append(self.depth[parent] + 1 if parent >= 0 else 0)
-            self.path.append([*(self.path[parent] if parent >= 0 else []), past + i])
-        sees = np.zeros((len(tokens), past + len(tokens)), dtype=bool)
-        for i in range(len(tokens)):
-            sees[i, self.path[past + i]] = True
-        keep = [len(tokens) - 1] if prompt else list(range(len(tokens)))
-        with torch.inference_mode():
-            logits = forward_packed(self.model, self.cache, tokens, np.array(self.depth), sees, keep)
-        self.cost["forwarded_tokens"] += len(tokens)
-        self.cost["forwards"] += 1
-        logprobs = torch.log_softmax(logits.float(), -1)
-        if not torch.isfinite(logprobs.max(-1).values).all():
-            raise ProbeError("the model returned NaN or infinite logits; load it with dtype='bfloat16' or 'float32'")
-        return logprobs.cpu().numpy()
+        best = np.argsort(-lower, kind="stable")[:n]
+        bar = lower[best].min() if len(best) == n else 0.0
+        hopeful = upper > bar * (1 + 1e-6)  # float32 cannot tell closer ones apart
+        hopeful[best] = False
+        if bar > 0 and not hopeful.any():
+            return best.tolist()
+        hopeful[best] = True
+        before = np.append(0, np.cumsum(hopeful[labels.owner]))
+        low, high = going[:, [LOW, HIGH]].astype(int).T
+        going = _likeliest(going[before[high] > before[low]])  # below the others nothing can matter
+        if not len(going):
+            return best.tolist()
+        wave, going = going[:WAVE], going[WAVE:]
+        fresh = labels.children(wave, (yield _asked(wave)))
