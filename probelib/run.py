@@ -236,7 +236,7 @@ async def _run_step(profile: str, step: Step, now: dict, environment: dict, stat
         failed.unlink(missing_ok=True)
         failed.parent.mkdir(parents=True, exist_ok=True)
         job = {"source": str(step.path), "target": str(partial), "parameters": now["parameters"]}
-        error = await _execute(job, environment, step.timeout_s, state)
+        error = await execute(job, environment, step.timeout_s, state)
         seconds = time.monotonic() - state["start"]
         if error is None and (missing := marker.missing(profile, step)):
             state["cell"] = None  # no cell is to blame
@@ -258,7 +258,7 @@ async def _run_step(profile: str, step: Step, now: dict, environment: dict, stat
                 marker.clear(profile, step)
 
 
-async def _execute(job: dict, environment: dict, timeout_s: float | None, state: dict) -> str | None:
+async def execute(job: dict, environment: dict, timeout_s: float | None, state: dict) -> str | None:
     """Run a notebook in its own process, keeping ``state`` current; None, or what went wrong in one line.
 
     The process has its own session, so that Ctrl-C reaches the runner alone. It ends, with its kernel, when its stdin

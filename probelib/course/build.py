@@ -8,9 +8,11 @@
 nbconvert does the work: cells are taken out by their tags, slides come from its own exporter.
 """
 
+import asyncio
 import copy
 import html
 import importlib.util
+import os
 import shutil
 import tempfile
 from collections.abc import Iterable, Sequence
@@ -20,15 +22,20 @@ import nbformat
 from nbconvert.exporters import SlidesExporter
 from nbconvert.preprocessors import TagRemovePreprocessor
 
-from probelib import files, paths, plan
+from probelib import files, paths, plan, run
 from probelib.book import STYLE
 from probelib.errors import ProbeError
-from probelib.execute import execute
 from probelib.plan import Step
 
 PLAN = paths.NOTEBOOKS / "exercises" / "plan.yaml"
 REMOVED = {"student": {"solution", "answer", "instructor"}, "instructor": {"stub"}}
-HIDDEN = {"stub", "check", "parameters", "injected-parameters", "remove-slide"}  # on slides: neither machinery nor empty stubs
+HIDDEN = {
+    "stub",
+    "check",
+    "parameters",
+    "injected-parameters",
+    "remove-slide",
+}  # on slides: neither machinery nor empty stubs
 SLIDES = Path(__file__).parent / "slides"
 
 
@@ -68,10 +75,11 @@ def without(notebook: nbformat.NotebookNode, tags: Iterable[str]) -> nbformat.No
 
 
 def executed(step: Step, parameters: dict) -> nbformat.NotebookNode:
-    """The solved lab with its outputs; an error in it is an error."""
+    """The solved lab with its outputs, run as the runner runs a step; an error in it is an error."""
     with tempfile.TemporaryDirectory() as folder:
         target = Path(folder) / step.path.name
-        failure = execute(str(step.path), str(target), parameters, lambda **_: None)
+        job = {"source": str(step.path), "target": str(target), "parameters": parameters}
+        failure = asyncio.run(run.execute(job, dict(os.environ), step.timeout_s, {"cell": 0, "text": ""}))
         if failure:
             raise ProbeError(f"{step.notebook}: {failure}")
         return nbformat.read(target, as_version=4)

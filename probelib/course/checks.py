@@ -15,6 +15,7 @@ one of them is recognised, and explained.
 
 import copy
 import reprlib
+import textwrap
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -30,7 +31,7 @@ class NotYet(ProbeError):
     """An answer that is not right yet. A notebook shows its message and no traceback."""
 
     def _render_traceback_(self) -> list[str]:
-        return [f"✗ {self}"]
+        return textwrap.wrap(f"✗ {self}", 110)
 
 
 @dataclass(frozen=True)
@@ -40,28 +41,35 @@ class Check:
     right: Callable  # the library's function, or the model solution
     cases: Sequence[tuple]  # the arguments of each call
     look: str  # where to look when nothing else explains the difference
-    mistakes: Mapping[str, Callable] = field(default_factory=dict)  # what was done instead, in words -> a function that does it
+    mistakes: Mapping[str, Callable] = field(
+        default_factory=dict
+    )  # what was done instead, in words -> a function that does it
     remark: str = ""  # said to a right answer
     tolerance: float = TOLERANCE
 
     def __call__(self, answer: Callable) -> None:
         """Prints that the answer is right, or raises ``NotYet``."""
         if not callable(answer):
-            raise NotYet(f"a function is wanted here, not {shown(answer)}: pass the function itself, without calling it.")
+            raise NotYet(
+                f"a function is wanted here, not {shown(answer)}: pass the function itself, without calling it."
+            )
         name = getattr(answer, "__name__", "your function")
-        for case in self.cases:
-            got, want = call(answer, case, name, self.look), self.right(*copy.deepcopy(case))
-            if problem := difference(got, want, self.tolerance):
-                why = self._recognised(got, case) or f"look at this: {self.look}"
-                raise NotYet(f"{name}({', '.join(map(shown, case))}) {problem}; {why}.")
+        got = [call(answer, case, name, self.look) for case in self.cases]
+        wrong = [(i, problem) for i, problem in enumerate(self._compared(got, self.right)) if problem]
+        if wrong:
+            i, problem = wrong[0]
+            why = self._recognised(got) or f"look at this: {self.look}"
+            raise NotYet(f"{name}({', '.join(map(shown, self.cases[i]))}) {problem}; {why}.")
         print(f"✓ {name} is right.{' ' + self.remark if self.remark else ''}")
 
-    def _recognised(self, got: object, case: tuple) -> str | None:
-        """The first known mistake that gives what the student's function gave."""
-        for said, mistake in self.mistakes.items():
-            if difference(got, mistake(*copy.deepcopy(case)), self.tolerance) is None:
-                return said
-        return None
+    def _compared(self, got: list, function: Callable) -> list[str | None]:
+        """For each case, how what was given differs from what ``function`` gives."""
+        wanted = (function(*copy.deepcopy(case)) for case in self.cases)
+        return [difference(g, w, self.tolerance) for g, w in zip(got, wanted, strict=True)]
+
+    def _recognised(self, got: list) -> str | None:
+        """The known mistake that gives in every case what the student's function gave."""
+        return next((said for said, mistake in self.mistakes.items() if not any(self._compared(got, mistake))), None)
 
 
 def call(answer: Callable, case: tuple, name: str, look: str) -> object:
@@ -81,7 +89,7 @@ def call(answer: Callable, case: tuple, name: str, look: str) -> object:
 
 
 def value(name: str, got: object, want: object, look: str, mistakes: Mapping[str, object] | None = None) -> None:
-    """Checks an answer that is a value and not a function; ``mistakes``: what was done instead, in words -> the value it gives."""
+    """Checks an answer that is a value and not a function; ``mistakes``: words -> the value they explain."""
     if got is ...:
         raise NotYet(f"{name} is still empty: put your answer in the place of `...`. To begin with: {look}.")
     if problem := difference(got, want, TOLERANCE):
@@ -93,8 +101,8 @@ def value(name: str, got: object, want: object, look: str, mistakes: Mapping[str
 def difference(got: object, want: object, tolerance: float = TOLERANCE) -> str | None:
     """What differs between two values, None where they agree.
 
-    Numbers may come as floats, lists, arrays, tensors, Series or frames, with or without axes of length 1; NaN equals NaN. Texts and
-    lists of texts must be equal, dicts have the same keys.
+    Numbers may come as floats, lists, arrays, tensors, Series or frames, with or without axes of length 1; NaN equals NaN. Texts
+    and lists of texts must be equal, dicts have the same keys.
 
     >>> difference([1, 2.0], np.array([1, 2])), difference(2.0, 3.0)
     (None, 'gives 2, but 3 is right')
@@ -136,13 +144,21 @@ def plain(value: object) -> object:
 
 
 def shown(value: object) -> str:
-    """A value as it stands in a message: short, numbers with four digits."""
+    """A value as it stands in a message: one short line, numbers with four digits.
+
+    >>> shown([7, 0.123456]), shown("Paris"), shown(np.zeros((6, 9)))
+    ('[7, 0.1235]', "'Paris'", 'numbers of shape (6, 9)')
+    """
     if isinstance(value, (pd.DataFrame, pd.Series)):
         return f"a {type(value).__name__} of {len(value)} rows"
+    if isinstance(value, bool):
+        return str(value)
     value = plain(value)
-    if isinstance(value, np.ndarray):
-        return np.array2string(value, precision=4, threshold=8, edgeitems=2, separator=", ", suppress_small=True).rstrip(".")
-    return _short.repr(value)
+    if not isinstance(value, np.ndarray) or value.dtype == object:
+        return _short.repr(value)
+    if value.size > 8:
+        return _count(value)
+    return np.array2string(value, separator=", ", formatter={"float_kind": "{:.4g}".format}).replace("\n", "")
 
 
 def _same(got: object, want: object) -> bool:
