@@ -46,6 +46,7 @@ class Check:
     )  # what was done instead, in words -> a function that does it
     remark: str = ""  # said to a right answer
     tolerance: float = TOLERANCE
+    form: Callable = lambda value: value  # brings right answers of several forms into one
 
     def __call__(self, answer: Callable) -> None:
         """Prints that the answer is right, or raises ``NotYet``."""
@@ -65,7 +66,7 @@ class Check:
     def _compared(self, got: list, function: Callable) -> list[str | None]:
         """For each case, how what was given differs from what ``function`` gives."""
         wanted = (function(*copy.deepcopy(case)) for case in self.cases)
-        return [difference(g, w, self.tolerance) for g, w in zip(got, wanted, strict=True)]
+        return [difference(self.form(g), self.form(w), self.tolerance) for g, w in zip(got, wanted, strict=True)]
 
     def _recognised(self, got: list) -> str | None:
         """The known mistake that gives in every case what the student's function gave."""
@@ -158,7 +159,9 @@ def shown(value: object) -> str:
         return _short.repr(value)
     if value.size > 8:
         return _count(value)
-    return np.array2string(value, separator=", ", formatter={"float_kind": "{:.4g}".format}).replace("\n", "")
+    return np.array2string(
+        value, separator=", ", formatter={"float_kind": lambda x: f"{round(x, 12) + 0.0:.4g}"}
+    ).replace("\n", "")
 
 
 def _same(got: object, want: object) -> bool:
