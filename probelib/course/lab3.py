@@ -54,7 +54,7 @@ is_right = Check(
     look="the right option has to be above every other one",
     mistakes={
         "a tie is no knowledge: the right option has to be strictly above all others": lambda v, g: v[g] >= v.max(),
-        "argmax takes the first of several equal options, so that a tie is right or wrong by its place in the list": lambda v, g: (
+        "argmax takes the first of several equal options, so that a tie is decided by its place in the list": lambda v, g: (
             int(np.argmax(v)) == g
         ),
         "this compares the right option with itself, too, and nothing is above itself": lambda v, g: bool(
