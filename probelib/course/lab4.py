@@ -19,7 +19,7 @@ def _vectors(bags: np.ndarray) -> np.ndarray:
 
 def _weighted(bags: np.ndarray, idf: np.ndarray) -> np.ndarray:
     weighted = bags * idf
-    return weighted / np.linalg.norm(weighted, axis=1, keepdims=True)
+    return weighted / np.maximum(np.linalg.norm(weighted, axis=1, keepdims=True), 1e-12)
 
 
 def _df(bags: np.ndarray) -> np.ndarray:
@@ -59,7 +59,7 @@ def _nearest(vectors: np.ndarray, obj: int, n: int) -> list[int]:
 nearest = Check(
     right=_nearest,
     cases=[(_vectors(_BAGS), 2, 2), (_vectors(_BAGS), 0, 3)],
-    look="with rows of length 1 the cosine is the dot product; the largest come first, and of equals the one with the smaller row",
+    look="for rows of length 1 the cosine is the dot product; the largest come first, of equals the smaller row",
     mistakes={
         "the object itself is its own nearest neighbour, and never a distractor": lambda v, o, n: np.argsort(
             -(v @ v[o]), kind="stable"
@@ -92,9 +92,6 @@ _SHARED = {
     "only the first n distractors are asked, in the order of retrieval": lambda name: (
         lambda o, r, n: name((o > r).astype(float))
     ),
-    "the n most plausible distractors are not the first n: keep the order of retrieval": lambda name: (
-        lambda o, r, n: name((o > np.sort(r)[::-1][:n]).astype(float))
-    ),
     "this counts the distractors that win, not those that lose": lambda name: (
         lambda o, r, n: name((o < r[:n]).astype(float))
     ),
@@ -115,6 +112,9 @@ avg_at = Check(
     look="the share of the first n distractors that are less plausible than the right object",
     mistakes={said: make(np.mean) for said, make in _SHARED.items()}
     | {
+        "the n most plausible distractors are not the first n: keep the order of retrieval": lambda o, r, n: (
+            o > np.sort(r)[::-1][:n]
+        ).mean(),
         "this is the number of distractors that lose: divide by how many there are": lambda o, r, n: (o > r[:n]).sum(),
         "with fewer than n distractors, divide by those that there are": lambda o, r, n: (o > r[:n]).sum() / n,
         "this is Min@n: one distractor that wins makes it 0": _at("Min"),
@@ -165,7 +165,7 @@ def _all(tree: dict, n: int) -> tuple[list[str], int]:
 best_first = Check(
     right=_search,
     cases=[(TREE, 1), (TREE, 3), (TREE, 99)],
-    look="always go on at the open prefix of the highest probability; a label is found when it comes up itself, full stop and all",
+    look="go on at the most probable open prefix; a label is found when it comes up itself, full stop and all",
     mistakes={
         "the labels are right, but every prefix was opened: stop as soon as n labels have come up": _all,
         "the most probable token of each step is greedy decoding: the best first step need not lead to the best label": _greedy,
