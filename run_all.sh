@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Executes the notebooks that make all tables and figures: ./run_all.sh --help says how.
-# ./run_all.sh test | lab | bench: the tests, JupyterLab, the benchmarks. The first use installs the kit into .venv.
+# ./run_all.sh test | lab | bench | course: the tests, JupyterLab, the benchmarks, the labs of the course. The first use installs the kit into .venv.
 set -euo pipefail
 root=$(cd -- "$(dirname -- "${BASH_SOURCE[0]}")" && pwd -P)
 venv=$root/.venv
@@ -56,5 +56,6 @@ case ${1:-} in
     bench) cd -- "$root" && exec "$python" -m tests.benchmarks "${@:2}" ;;
     lab)   exec "$python" -m jupyterlab --ServerApp.root_dir="$root" --LabApp.default_url=/lab/tree/notebooks \
                --LabApp.news_url=None --LabApp.check_for_updates_class=jupyterlab.NeverCheckForUpdate "${@:2}" ;;
+    course) exec "$python" -m probelib.course "${@:2}" ;;
     *)     exec "$python" -m probelib.run "$@" ;;
 esac

@@ -39,6 +39,7 @@ besides:
   ./run_all.sh lab                              JupyterLab on the notebooks
   ./run_all.sh test [pytest arguments]          the tests
   ./run_all.sh bench [arguments]                the benchmarks
+  ./run_all.sh course --out DIR                 the labs: student and instructor copies, slides
 
 A run that was stopped resumes: the same command does what is left.
 Exit code: 0 all is well, 1 a step failed, 2 the request or the plan is wrong, 130 stopped.
@@ -235,7 +236,7 @@ async def _run_step(profile: str, step: Step, now: dict, environment: dict, stat
         failed.unlink(missing_ok=True)
         failed.parent.mkdir(parents=True, exist_ok=True)
         job = {"source": str(step.path), "target": str(partial), "parameters": now["parameters"]}
-        error = await _execute(job, environment, step.timeout_s, state)
+        error = await execute(job, environment, step.timeout_s, state)
         seconds = time.monotonic() - state["start"]
         if error is None and (missing := marker.missing(profile, step)):
             state["cell"] = None  # no cell is to blame
@@ -257,7 +258,7 @@ async def _run_step(profile: str, step: Step, now: dict, environment: dict, stat
                 marker.clear(profile, step)
 
 
-async def _execute(job: dict, environment: dict, timeout_s: float | None, state: dict) -> str | None:
+async def execute(job: dict, environment: dict, timeout_s: float | None, state: dict) -> str | None:
     """Run a notebook in its own process, keeping ``state`` current; None, or what went wrong in one line.
 
     The process has its own session, so that Ctrl-C reaches the runner alone. It ends, with its kernel, when its stdin

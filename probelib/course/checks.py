@@ -1,0 +1,178 @@
+"""How the course looks at an answer: every right one passes, a wrong one is told in one sentence what is wrong and where to look.
+
+An exercise is a function that the student writes. Its ``Check`` calls it on a few small cases and compares what comes back
+with what the right function gives. Mistakes that people make are written down as functions, too: an answer that agrees with
+one of them is recognised, and explained.
+
+    mean = Check(
+        right=np.mean,
+        cases=[([1.0, 2.0, 6.0],)],
+        mistakes={"this is the median": np.median},
+        look="a mean is the sum divided by the number of values",
+    )
+    mean(answer)          # prints "✓ answer is right." or raises NotYet
+"""
+
+import copy
+import reprlib
+import textwrap
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import pandas as pd
+
+from probelib.errors import ProbeError
+
+TOLERANCE = 1e-5  # relative and absolute: float32 and another order of summation pass, another formula does not
+
+
+class NotYet(ProbeError):
+    """An answer that is not right yet. A notebook shows its message and no traceback."""
+
+    def _render_traceback_(self) -> list[str]:
+        return textwrap.wrap(f"✗ {self}", 110)
+
+
+@dataclass(frozen=True)
+class Check:
+    """What is known about one exercise; calling it looks at a student's function."""
+
+    right: Callable  # the library's function, or the model solution
+    cases: Sequence[tuple]  # the arguments of each call
+    look: str  # where to look when nothing else explains the difference
+    mistakes: Mapping[str, Callable] = field(
+        default_factory=dict
+    )  # what was done instead, in words -> a function that does it
+    remark: str = ""  # said to a right answer
+    tolerance: float = TOLERANCE
+    form: Callable = lambda value: value  # brings right answers of several forms into one
+
+    def __call__(self, answer: Callable) -> None:
+        """Prints that the answer is right, or raises ``NotYet``."""
+        if not callable(answer):
+            raise NotYet(
+                f"a function is wanted here, not {shown(answer)}: pass the function itself, without calling it."
+            )
+        name = getattr(answer, "__name__", "your function")
+        got = [call(answer, case, name, self.look) for case in self.cases]
+        wrong = [(i, problem) for i, problem in enumerate(self._compared(got, self.right)) if problem]
+        if wrong:
+            i, problem = wrong[0]
+            why = self._recognised(got) or f"look at this: {self.look}"
+            raise NotYet(f"{name}({', '.join(map(shown, self.cases[i]))}) {problem}; {why}.")
+        print(f"✓ {name} is right.{' ' + self.remark if self.remark else ''}")
+
+    def _compared(self, got: list, function: Callable) -> list[str | None]:
+        """For each case, how what was given differs from what ``function`` gives."""
+        wanted = (function(*copy.deepcopy(case)) for case in self.cases)
+        return [difference(self.form(g), self.form(w), self.tolerance) for g, w in zip(got, wanted, strict=True)]
+
+    def _recognised(self, got: list) -> str | None:
+        """The known mistake that gives in every case what the student's function gave."""
+        return next((said for said, mistake in self.mistakes.items() if not any(self._compared(got, mistake))), None)
+
+
+def call(answer: Callable, case: tuple, name: str, look: str) -> object:
+    """What the student's function gives; ``NotYet`` where it is empty, stops or returns nothing."""
+    try:
+        got = answer(*copy.deepcopy(case))
+    except NotYet:
+        raise
+    except Exception as error:  # whatever a student's code may raise
+        at = f"{type(error).__name__}: {' '.join(str(error).split()) or 'no message'}"
+        raise NotYet(f"{name} stops with {at} when it is called with {', '.join(map(shown, case))}.") from None
+    if got is ...:
+        raise NotYet(f"{name} is still empty: put your code in the place of `...`. To begin with: {look}.")
+    if got is None:
+        raise NotYet(f"{name} gives nothing back: does every way through it end with `return`?")
+    return got
+
+
+def value(name: str, got: object, want: object, look: str, mistakes: Mapping[str, object] | None = None) -> None:
+    """Checks an answer that is a value and not a function; ``mistakes``: words -> the value they explain."""
+    if got is ...:
+        raise NotYet(f"{name} is still empty: put your answer in the place of `...`. To begin with: {look}.")
+    if problem := difference(got, want, TOLERANCE):
+        known = (said for said, wrong in (mistakes or {}).items() if difference(got, wrong, TOLERANCE) is None)
+        raise NotYet(f"{name} {problem.replace('gives', 'is', 1)}; {next(known, f'look at this: {look}')}.")
+    print(f"✓ {name} is right.")
+
+
+def difference(got: object, want: object, tolerance: float = TOLERANCE) -> str | None:
+    """What differs between two values, None where they agree.
+
+    Numbers may come as floats, lists, arrays, tensors, Series or frames, with or without axes of length 1; NaN equals NaN. Texts
+    and lists of texts must be equal, dicts have the same keys.
+
+    >>> difference([1, 2.0], np.array([1, 2])), difference(2.0, 3.0)
+    (None, 'gives 2, but 3 is right')
+    """
+    got, want = plain(got), plain(want)
+    if isinstance(want, dict):
+        if not isinstance(got, dict) or set(got) != set(want):
+            return f"gives {shown(got)}, but a dict with the keys {sorted(map(str, want))} is wanted"
+        problems = ((key, difference(got[key], want[key], tolerance)) for key in want)
+        return next((f"at {key!r} {problem}" for key, problem in problems if problem), None)
+    if not isinstance(want, np.ndarray) or want.dtype == object:
+        return None if _same(got, want) else f"gives {shown(got)}, but {shown(want)} is right"
+    if not isinstance(got, np.ndarray) or got.dtype == object:
+        return f"gives {shown(got)}, where {_count(want)} should be"
+    if got.squeeze().shape != want.squeeze().shape:
+        return f"gives {_count(got)}, where {_count(want)} should be"
+    got, want = got.squeeze(), want.squeeze()
+    if np.allclose(got, want, rtol=tolerance, atol=tolerance, equal_nan=True):
+        return None
+    return f"gives {shown(got)}, but {shown(want)} is right"
+
+
+def plain(value: object) -> object:
+    """A value in the form in which it is compared: numbers as a float64 array, anything else as it is."""
+    if isinstance(value, dict):
+        return value
+    if isinstance(value, (pd.Series, pd.DataFrame)):
+        value = value.to_numpy()
+    if hasattr(value, "detach"):  # a torch tensor, maybe on a GPU
+        value = value.detach().cpu().numpy()
+    if isinstance(value, (set, frozenset)):
+        value = sorted(value)
+    if isinstance(value, (str, type(...))) or value is None:
+        return value
+    try:
+        return np.asarray(value, dtype=np.float64)
+    except (TypeError, ValueError):
+        return list(value) if isinstance(value, (list, tuple, np.ndarray)) else value
+
+
+def shown(value: object) -> str:
+    """A value as it stands in a message: one short line, numbers with four digits.
+
+    >>> shown([7, 0.123456]), shown("Paris"), shown(np.zeros((6, 9)))
+    ('[7, 0.1235]', "'Paris'", 'numbers of shape (6, 9)')
+    """
+    if isinstance(value, (pd.DataFrame, pd.Series)):
+        return f"a {type(value).__name__} of {len(value)} rows"
+    if isinstance(value, bool):
+        return str(value)
+    value = plain(value)
+    if not isinstance(value, np.ndarray) or value.dtype == object:
+        return _short.repr(value)
+    if value.size > 8:
+        return _count(value)
+    return np.array2string(
+        value, separator=", ", formatter={"float_kind": lambda x: f"{round(x, 12) + 0.0:.4g}"}
+    ).replace("\n", "")
+
+
+def _same(got: object, want: object) -> bool:
+    if isinstance(want, list) and isinstance(got, list):
+        return len(got) == len(want) and all(difference(g, w) is None for g, w in zip(got, want, strict=True))
+    return type(got) is type(want) and got == want
+
+
+def _count(array: np.ndarray) -> str:
+    return "one number" if array.size == 1 else f"numbers of shape {array.shape}"
+
+
+_short = reprlib.Repr()
+_short.maxstring = _short.maxother = 60

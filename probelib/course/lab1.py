@@ -1,0 +1,116 @@
+"""Lab 1: a fact, a prompt, a log-probability by hand."""
+
+import numpy as np
+from scipy.special import log_softmax as _log_softmax
+from scipy.special import logsumexp
+
+from probelib.course.checks import Check
+
+_LOGITS = np.array([[2.0, 1.0, 0.1], [0.0, 0.0, 5.0]])
+_LOG_PROBS = _log_softmax(np.random.default_rng(0).normal(size=(6, 9)), axis=-1)  # 6 tokens forwarded, vocabulary of 9
+
+
+def _naive(logits: np.ndarray) -> np.ndarray:
+    with np.errstate(all="ignore"):
+        return np.log(np.exp(logits) / np.exp(logits).sum(-1, keepdims=True))
+
+
+log_softmax = Check(
+    right=lambda logits: _log_softmax(logits, axis=-1),
+    cases=[(_LOGITS[0],), (_LOGITS,), (np.array([1000.0, 1001.0]),)],
+    look="log softmax is the logit less the log of the sum of the exponentials, over the last axis",
+    mistakes={
+        "these are probabilities: the logarithm is missing": lambda z: np.exp(_log_softmax(z, axis=-1)),
+        "exp of a large logit is infinite: take the largest logit off first, which changes nothing else": _naive,
+        "the sum runs over everything: each row is a distribution of its own (axis=-1, keepdims=True)": lambda z: (
+            z - logsumexp(z)
+        ),
+        "the sum runs over the rows: the vocabulary is the last axis": lambda z: _log_softmax(z, axis=0),
+        "this is in bits: the logarithm here is the natural one": lambda z: _log_softmax(z, axis=-1) / np.log(2),
+    },
+)
+
+
+def _rows(log_probs: np.ndarray, n_prompt: int, answer_ids: list[int], shift: int = -1) -> list[float]:
+    return [float(log_probs[n_prompt + l + shift, token]) for l, token in enumerate(answer_ids)]
+
+
+answer_logprobs = Check(
+    right=_rows,
+    cases=[(_LOG_PROBS, 4, [7]), (_LOG_PROBS, 3, [2, 8, 5])],
+    look="a row predicts the token that comes after it, so that the first answer token is found in row n_prompt - 1",
+    mistakes={
+        "every row is one too late: the row of a token predicts the next one": lambda p, n, ids: _rows(
+            p[[*range(1, 6), 5]], n, ids
+        ),
+        "all tokens are read from one row: each answer token moves one row on": lambda p, n, ids: [
+            p[n - 1, t] for t in ids
+        ],
+        "these are the rows from 0 on: the prompt's rows come first": lambda p, n, ids: [
+            p[l, t] for l, t in enumerate(ids)
+        ],
+        "these are the most probable tokens of the rows, not those of the answer": lambda p, n, ids: p[
+            n - 1 : n - 1 + len(ids)
+        ].max(-1),
+        "this is their sum already: give one number a token": lambda p, n, ids: sum(_rows(p, n, ids)),
+    },
+)
+
+answer_probability = Check(
+    right=lambda logprobs: np.exp(np.sum(logprobs)),
+    cases=[([-0.5],), ([-0.1, -0.7, -2.0],)],
+    look="probabilities of one token after another are multiplied, hence logarithms added; exp comes last",
+    mistakes={
+        "this is still the logarithm: exp is missing": np.sum,
+        "this is the mean over the tokens, MONITOR's way: the probability of the whole answer is their product": lambda v: (
+            np.exp(v).mean()
+        ),
+        "this is the geometric mean: do not divide by the number of tokens": lambda v: np.exp(np.mean(v)),
+        "probabilities were added: then two tokens would be more probable than one": lambda v: np.exp(v).sum(),
+        "logarithms were multiplied: they are to be added": np.prod,
+    },
+)
+
+either_logprob = Check(
+    right=logsumexp,
+    cases=[([-1.0, -2.0],), ([-3.0],), ([-1000.0, -1001.0, -1002.0],)],
+    look="either of several texts has the sum of their probabilities; np.logaddexp.reduce adds in log space",
+    mistakes={
+        "adding logarithms multiplies: that is the probability of all names at once": np.sum,
+        "this is the best name alone: the others count, too": np.max,
+        "this is a probability: the logarithm is wanted": lambda v: np.exp(v).sum(),
+        "the sum was divided by the number of names: an entity must not lose by having a second name": lambda v: (
+            logsumexp(v) - np.log(len(v))
+        ),
+        "exp(-1000) is 0 in a float, and log(0) is minus infinity: stay in log space": lambda v: _log(np.exp(v).sum()),
+    },
+)
+
+
+def _log(value: float) -> float:
+    with np.errstate(divide="ignore"):
+        return np.log(value)
+
+
+def _choose(labels: list[str], logprobs: list[float], n_tokens: list[int], per_token: bool) -> str:
+    value = np.asarray(logprobs) / (np.asarray(n_tokens) if per_token else 1)
+    return labels[int(value.argmax())]
+
+
+_OPTIONS = (["Bonn", "Ouagadougou", "Tokyo"], [-4.0, -6.0, -5.0], [1, 4, 2])
+
+choose = Check(
+    right=_choose,
+    cases=[(*_OPTIONS, False), (*_OPTIONS, True)],
+    look="divide by the number of tokens where per_token asks for it, then take the label of the highest value",
+    mistakes={
+        "this is the least probable one: log-probabilities are negative, the largest is the nearest to 0": lambda a, v, n, per: (
+            a[int(np.argmin(np.asarray(v) / (np.asarray(n) if per else 1)))]
+        ),
+        "per_token makes no difference here": lambda a, v, n, per: _choose(a, v, n, False),
+        "it is always the mean over tokens: without per_token the sum decides": lambda a, v, n, per: _choose(
+            a, v, n, True
+        ),
+        "this is a place, not a label": lambda a, v, n, per: a.index(_choose(a, v, n, per)),
+    },
+)

@@ -1,0 +1,163 @@
+"""Lab 2: prompt framing and interference, MONITOR built from its parts."""
+
+from collections.abc import Callable
+
+import numpy as np
+import pandas as pd
+
+from probelib.course.checks import Check, NotYet, call, plain, shown
+from probelib.measures import monitor as library
+
+_P = np.array([0.9, 0.7])  # [L]
+_F = np.array([[0.8, 0.5], [0.95, 0.95], [0.1, 0.9]])  # [R, L]
+_ONE = np.array([0.6]), np.array([[0.8], [0.4]])
+
+
+distance = Check(
+    right=library.pfd,
+    cases=[_ONE, (_P, _F)],
+    look="the mean over all frames and all answer tokens of |p - f|: p - f already subtracts row by row",
+    mistakes={
+        "without the absolute value ups and downs cancel, and a model that jumps about looks steady": lambda p, f: (
+            p - f
+        ).mean(),
+        "the mean of the frames was taken before the absolute value, so that ups and downs cancel": lambda p, f: np.abs(
+            p - f.mean(0)
+        ).mean(),
+        "this adds up over frames: with more frames it would grow": lambda p, f: np.abs(p - f).mean(1).sum(),
+        "this adds up over tokens: long answers would look less steady": lambda p, f: np.abs(p - f).sum(1).mean(),
+        "this is the worst frame, not the mean": lambda p, f: np.abs(p - f).max(),
+        "this is the root of the mean square: the paper takes absolute values": lambda p, f: np.sqrt(
+            ((p - f) ** 2).mean()
+        ),
+        "these are the distances one by one: take their mean": lambda p, f: np.abs(p - f),
+    },
+)
+
+
+def _table() -> pd.DataFrame:
+    """Two frames, two distractors, two answer tokens; all frames were asked behind each distractor, as for the accuracy grid."""
+    values = np.linspace(0.05, 0.95, 14).reshape(7, 2)
+    where = [
+        (1, "none"),
+        (2, "none"),
+        (1, "positive"),
+        (1, "negative1"),
+        (2, "negative1"),
+        (1, "negative2"),
+        (2, "negative2"),
+    ]
+    table = pd.DataFrame(where, columns=["template", "context"])
+    return table.assign(probabilities=list(values)).iloc[[3, 0, 5, 2, 1, 6, 4]].reset_index(drop=True)
+
+
+def _pick(table: pd.DataFrame, which: pd.Series) -> np.ndarray:
+    return np.array(table[which].sort_values(["context", "template"])["probabilities"].tolist())
+
+
+def _anchors(table: pd.DataFrame) -> dict[str, np.ndarray]:
+    first, behind = table["template"] == 1, table["context"].str.startswith("negative")
+    return {
+        "p": _pick(table, table["context"] == "positive")[0],
+        "f": _pick(table, table["context"] == "none"),
+        "n": _pick(table, behind & first),
+    }
+
+
+def _sorted_rows(value: object) -> object:
+    """The rows of f and n may stand in any order: no distance depends on it."""
+    if not isinstance(value, dict):
+        return value
+    value = {name: plain(part) for name, part in value.items()}
+    return {name: np.sort(part, axis=0) if np.ndim(part) == 2 else part for name, part in value.items()}
+
+
+anchors = Check(
+    right=_anchors,
+    cases=[(_table(),)],
+    form=_sorted_rows,
+    look='p: the row with the context "positive"; f: those with "none"; n: those behind a distractor, in frame 1 alone',
+    mistakes={
+        "n takes frame 1 alone: other frames behind a distractor would mix framing into interference": lambda t: (
+            _anchors(t) | {"n": _pick(t, t["context"].str.startswith("negative"))}
+        ),
+        "f has no context: what stands behind a distractor or the answer does not belong to it": lambda t: (
+            _anchors(t) | {"f": _pick(t, t["context"] != "positive")}
+        ),
+        "the primary anchor p is measured behind the right answer, not without a context": lambda t: (
+            _anchors(t) | {"p": _pick(t, (t["context"] == "none") & (t["template"] == 1))[0]}
+        ),
+        "f leaves frame 1 out: PFD takes all frames": lambda t: (
+            _anchors(t) | {"f": _pick(t, (t["context"] == "none") & (t["template"] > 1))}
+        ),
+    },
+)
+
+
+root = Check(
+    right=library.root,
+    cases=[(0.2, 0.4), (0.0, 0.5), (np.array([0.1, 0.3]), np.array([0.3, 0.0]))],
+    look="the root of (PFD^2 + IRD^2 + PFD IRD) / 3",
+    mistakes={
+        "the product of the two is missing": lambda a, b: np.sqrt((a**2 + b**2) / 3),
+        "the product is missing, and the sum is divided by 2": lambda a, b: np.sqrt((a**2 + b**2) / 2),
+        "the root is missing": lambda a, b: (a**2 + b**2 + a * b) / 3,
+        "divide by 3 before the root, not after it": lambda a, b: np.sqrt(a**2 + b**2 + a * b) / 3,
+        "the three terms have to be divided by 3": lambda a, b: np.sqrt(a**2 + b**2 + a * b),
+        "the product comes once, not twice: this is the sum of the two over the root of 3": lambda a, b: (
+            (a + b) / np.sqrt(3)
+        ),
+    },
+)
+
+_FACTS = (np.array([0.2, 0.0, 0.1]), np.array([0.4, 0.1, 0.3]), np.array([0.9, 0.05, 0.6]))
+
+
+def _monitor(pfd: np.ndarray, ird: np.ndarray, pbar: np.ndarray) -> float:
+    return library.monitor(pd.DataFrame({"pfd": pfd, "ird": ird, "root": library.root(pfd, ird), "pbar": pbar}))
+
+
+monitor = Check(
+    right=_monitor,
+    cases=[_FACTS, tuple(values[:1] for values in _FACTS)],
+    look="the sum over facts of the roots, divided by the sum over facts of the mean primary anchors",
+    mistakes={
+        "these are ratios of single facts, averaged: then a fact with a tiny primary anchor rules": lambda a, b, p: (
+            library.root(a, b) / p
+        ).mean(),
+        "PFD and IRD were averaged before the root: the other reading of Eq. 3, not the released code's": lambda a, b, p: (
+            library.root(a.mean(), b.mean()) / p.mean()
+        ),
+        "the primary anchors are not in it: divide by their sum": lambda a, b, p: library.root(a, b).mean(),
+        "it is upside down: distances above, probabilities below": lambda a, b, p: p.sum() / library.root(a, b).sum(),
+        "this is one number a fact: add up over facts above and below the line": lambda a, b, p: library.root(a, b) / p,
+    },
+)
+
+
+def fool(answer: Callable) -> None:
+    """Any p, f, n of a model that has a perfect MONITOR and no knowledge will do."""
+    got = call(
+        answer,
+        (),
+        getattr(answer, "__name__", "fool"),
+        "three arrays p [L], f [R, L], n [M, L] of small, equal numbers",
+    )
+    parts = [plain(part) for part in got] if isinstance(got, (tuple, list)) else []
+    if [np.ndim(part) for part in parts] != [1, 2, 2] or len({part.shape[-1] for part in parts}) != 1:
+        raise NotYet(
+            "fool should give three arrays: p of shape (L,), f of shape (R, L), n of shape (M, L), with the same L."
+        )
+    if not all(part.size and part.min() >= 0 and part.max() <= 1 for part in parts):
+        raise NotYet("these are probabilities: between 0 and 1, and at least one in each of p, f and n.")
+    p, f, n = parts
+    score = _monitor(*(np.array([value]) for value in (library.pfd(p, f), library.ird(p, n), p.mean())))
+    if not score < 0.01:
+        raise NotYet(f"MONITOR is {shown(score)} here and should be below 0.01: which differences make it grow?")
+    if f.max() >= 0.05:
+        raise NotYet(
+            f"MONITOR is {shown(score)}, but the model gives the answer up to {shown(f.max())}: it may know something."
+        )
+    print(
+        f"✓ MONITOR is {score:.3f}, as good as it gets, and the model never gives the answer more than {f.max():.2f}."
+    )

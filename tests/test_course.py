@@ -1,0 +1,212 @@
+"""The course: every solved lab runs, an empty stub is told so, wrong answers are explained, copies hold what they should."""
+
+import importlib
+
+import nbclient
+import nbformat
+import numpy as np
+import pandas as pd
+import pytest
+from papermill.parameterize import parameterize_notebook
+
+from probelib import plan
+from probelib.course import build, checks
+from probelib.course.__main__ import main
+from probelib.execute import OwnKernelManager
+
+LABS = build.labs()
+SMOKE = plan.settings(plan.read(build.PLAN), LABS, "smoke")
+SECONDS = 25  # of a lab at this size, on one core
+
+
+def by_lab(function):
+    return pytest.mark.parametrize("lab", LABS, ids=lambda lab: lab.notebook)(function)
+
+
+def tagged(notebook, tag: str) -> list:
+    return [cell for cell in notebook.cells if tag in cell.metadata.get("tags", [])]
+
+
+def read(lab) -> nbformat.NotebookNode:
+    return nbformat.read(lab.path, as_version=4)
+
+
+def module(lab):
+    return importlib.import_module(f"probelib.course.{lab.notebook.split('_')[0]}")
+
+
+def exercises(lab) -> dict[str, checks.Check]:
+    return {name: check for name, check in list(vars(module(lab)).items()) if isinstance(check, checks.Check)}
+
+
+# Labs
+
+
+@by_lab
+def test_a_lab_runs_and_its_empty_stubs_are_told_so(lab):
+    """One kernel: each check runs twice, first on the stub, where it must fail helpfully, then on the solution."""
+    notebook = parameterize_notebook(read(lab), SMOKE[lab.notebook])
+    cells, n_stubs = [], 0
+    for i, cell in enumerate(notebook.cells):
+        cells.append(cell)
+        if "stub" in cell.metadata.get("tags", []):
+            assert "..." in cell.source and "YOUR CODE" in cell.source
+            early = nbformat.v4.new_code_cell(notebook.cells[i + 2].source, id=f"early-{i}")
+            early.metadata["tags"] = ["raises-exception", "early"]
+            cells, n_stubs = [*cells, early], n_stubs + 1
+    cells.append(nbformat.v4.new_code_cell("import time\nprint(time.process_time())", id="clock"))
+    notebook.cells = cells
+    nbclient.NotebookClient(notebook, kernel_manager_class=OwnKernelManager, kernel_name="python3", timeout=600,
+                            resources={"metadata": {"path": str(lab.path.parent)}}).execute()  # fmt: skip
+    assert n_stubs >= 1
+    for cell in tagged(notebook, "early"):
+        (error,) = [output for output in cell.outputs if output.output_type == "error"]
+        assert error.ename == "NotYet" and len(error.traceback) <= 4
+        assert "still empty" in error.evalue and len(error.evalue) > 60, error.evalue
+    for cell in tagged(notebook, "check"):
+        said = "".join(output.get("text", "") for output in cell.outputs)
+        assert "✓" in said, cell.source
+    assert any("image/png" in o.get("data", {}) for c in notebook.cells for o in c.get("outputs", [])), "no plot"
+    assert float(notebook.cells[-1].outputs[0].text) < SECONDS
+
+
+@by_lab
+def test_stub_solution_and_check_stand_together(lab):
+    cells = read(lab).cells
+    tags = [set(cell.metadata.get("tags", [])) for cell in cells]
+    assert not set().union(*tags) - {"parameters", "stub", "solution", "check", "answer", "instructor"}
+    for i, own in enumerate(tags):
+        if "stub" in own:
+            assert "solution" in tags[i + 1] and "check" in tags[i + 2], cells[i].source
+            assert len(cells[i + 2].source.split("\n")) == 1
+    for name in ("stub", "solution", "check"):
+        assert len(tagged(read(lab), name)) == len(tagged(read(lab), "stub"))
+    headings = [
+        line for cell in cells if cell.cell_type == "markdown" for line in cell.source.split("\n") if line[:1] == "#"
+    ]
+    assert {"## Review questions", "## Research questions"} <= set(headings)
+    assert sum("**Predict" in cell.source for cell in cells) >= 2
+
+
+@by_lab
+def test_wrong_answers_are_recognised(lab):
+    """Every mistake that is written down is wrong, and gets the explanation written beside it."""
+    for name, check in exercises(lab).items():
+        check(check.right)
+        assert len(check.mistakes) >= 1, f"{name} knows no mistake"
+        for said, mistake in check.mistakes.items():
+            with pytest.raises(checks.NotYet) as error, np.errstate(all="ignore"):
+                check(mistake)
+            assert said in str(error.value), f"{name}: {error.value}"
+
+
+@by_lab
+def test_any_other_answer_is_told_where_to_look(lab):
+    for name, check in exercises(lab).items():
+        for answer, words in (
+            (lambda *_: ..., "still empty"),
+            (lambda *_: None, "nothing back"),
+            (lambda *_: 1 / 0, "ZeroDivisionError"),
+            (lambda *_: "no such thing", check.look),
+        ):
+            with pytest.raises(checks.NotYet) as error:
+                check(answer)
+            assert words in str(error.value), name
+        with pytest.raises(checks.NotYet, match="a function is wanted"):
+            check(3)
+
+
+@by_lab
+def test_copies_hold_what_they_should(lab):
+    source = read(lab)
+    student, instructor = (build.without(source, build.REMOVED[form]) for form in ("student", "instructor"))
+    texts = "\n".join(cell.source for cell in student.cells)
+    for cell in [c for tag in build.REMOVED["student"] for c in tagged(source, tag)]:
+        assert cell.source not in texts
+    assert [c.source for c in tagged(source, "stub")] == [c.source for c in student.cells if "YOUR CODE" in c.source]
+    assert all(c.source in texts for c in tagged(source, "check"))
+    assert not [c for c in instructor.cells if "# YOUR CODE" in c.source]
+    assert len(instructor.cells) == len(source.cells) - len(tagged(source, "stub"))
+    for made in (source, student, instructor):
+        nbformat.validate(made)
+        ids = [cell.id for cell in made.cells]
+        assert len(ids) == len(set(ids)) and not any(cell.get("outputs") for cell in made.cells)
+    left = {tag for cell in student.cells for tag in cell.metadata.get("tags", [])}
+    assert left == {"parameters"} and tagged(source, "stub"), "the source keeps its tags"
+
+
+# The command
+
+
+def test_the_command_makes_everything_of_one_lab(tmp_path, capsys):
+    lab = LABS[0]
+    assert main(["--out", str(tmp_path), "--only", lab.notebook, "--profile", "smoke"]) == 0
+    assert capsys.readouterr().out.endswith(f"course: {tmp_path / 'index.html'}\n")
+    page = (tmp_path / "slides" / f"{lab.notebook}.html").read_text()
+    index = (tmp_path / "index.html").read_text()
+    for form, suffix in (("student", "ipynb"), ("instructor", "ipynb"), ("slides", "html")):
+        assert (tmp_path / form / f"{lab.notebook}.{suffix}").exists() and f"{form}/{lab.notebook}.{suffix}" in index
+    assert (
+        'src="reveal.js/dist/reveal.js"' in page and (tmp_path / "slides" / "reveal.js" / "dist" / "reveal.js").exists()
+    )
+    assert "http://" not in page.split("<main>")[0] and "cdnjs" not in page, "the slides load nothing from the network"
+    assert page.count("<section>") > 20 and "YOUR CODE" not in page and "image/png" in page
+
+
+def test_the_command_explains_what_is_wrong(tmp_path, capsys, monkeypatch):
+    assert main(["--out", str(tmp_path), "--only", "lab1_logprob"]) == 1
+    assert "did you mean lab1_log_probability" in capsys.readouterr().err
+    assert main(["--out", str(tmp_path), "--profile", "paper"]) == 1
+    assert "unknown profile 'paper'" in capsys.readouterr().err
+    monkeypatch.setattr(build.importlib.util, "find_spec", lambda name: None)
+    assert main(["--out", str(tmp_path)]) == 1
+    said = capsys.readouterr().err
+    assert "pip install pyreveal" in said and "--reveal" in said
+    assert not list(tmp_path.iterdir())
+
+
+# Checks
+
+
+def test_a_check_accepts_every_form_of_a_right_answer():
+    import torch
+
+    mean = checks.Check(right=lambda v: np.asarray(v).cumsum(), cases=[([1.0, 2.0],)], look="add up from the left")
+    for form in (list, tuple, np.float32, torch.tensor, pd.Series, lambda v: np.array(v)[None]):
+        mean(lambda v, form=form: form(np.cumsum(v)))
+    mean(lambda v: np.cumsum(v) * (1 + 1e-7))
+    with pytest.raises(checks.NotYet, match=r"gives \[1, 3.3\], but \[1, 3\] is right; look at this: add up"):
+        mean(lambda v: np.array([1.0, 3.3]))
+    with pytest.raises(checks.NotYet, match=r"gives one number, where numbers of shape \(2,\) should be"):
+        mean(lambda v: 3.0)
+
+
+def test_an_answer_that_changes_its_arguments_is_no_trap():
+    total = checks.Check(right=sum, cases=[([1, 2],), ([1, 2],)], look="add")
+    shared = total.cases[0][0]
+    total(lambda values: values.pop() + values.pop())
+    assert shared == [1, 2]
+
+
+def test_nan_texts_and_dicts_are_compared():
+    assert checks.difference(np.nan, float("nan")) is None and checks.difference(0.0, np.nan)
+    assert checks.difference(["a", "b"], ["a", "b"]) is None and checks.difference(["b", "a"], ["a", "b"])
+    assert checks.difference({"p": [1]}, {"p": 1.0}) is None
+    assert (
+        checks.difference({"p": 1}, {"p": 1, "f": 2}) == "gives {'p': 1}, but a dict with the keys ['f', 'p'] is wanted"
+    )
+    assert checks.difference("Paris", 1.0) and checks.difference(True, True) is None
+
+
+def test_a_value_is_checked_as_well(capsys):
+    checks.value("gap", 2, 2.0, "count them")
+    assert capsys.readouterr().out == "✓ gap is right.\n"
+    with pytest.raises(checks.NotYet, match="gap is still empty.*count them"):
+        checks.value("gap", ..., 2.0, "count them")
+    with pytest.raises(checks.NotYet, match="gap is 3, but 2 is right; one too many"):
+        checks.value("gap", 3, 2.0, "count them", {"one too many": 3})
+
+
+def test_a_notebook_shows_one_short_message():
+    lines = checks.NotYet("something is wrong, " * 20)._render_traceback_()
+    assert lines[0].startswith("✗ something") and max(map(len, lines)) <= 110
