@@ -97,14 +97,14 @@ def top_continuations(
              ``label_logprob`` (of that one alone); ``.attrs["cost"]`` counts forwarded tokens, forwards, seconds and
              the trie's tokens
 
-    Fewer than ``n`` candidates: all of them. Encoder-decoder models, and those whose packed rows are not trusted, score
-    every label (exact as well).
+    Fewer than ``n`` candidates: all of them. Encoder-decoder models, served ones, and those whose packed rows are not trusted,
+    score every label (exact as well).
     """
     if method not in ("best_first", "beam"):
         raise ProbeError(f"method is {method!r}; allowed: best_first, beam")
     started = time.perf_counter()
     labels = labels if isinstance(labels, Labels) else Labels(lm, labels, end)
-    if lm.encoder_decoder or lm.choose_path() == "plain":
+    if lm.encoder_decoder or lm.choose_path() != "tree":
         found, cost = range(len(labels.candidates)), {"forwarded_tokens": 0, "forwards": 0}
     else:
         search = _Search(lm, prompt, labels)
