@@ -269,7 +269,7 @@ class Served:
             )
         if values[0] is not None and not (isinstance(values[0], float) and math.isnan(values[0])):
             self._fault(
-                f"the first token has a log-probability ({values[0]}), though nothing stands before it: shifted, or a BOS"
+                f"the first token has a log-probability ({values[0]}), with nothing before it: shifted, or a BOS"
             )
         logprobs, best = [math.nan], [-1]
         for value, top, token in zip(values[1:], tops[1:], [*ids[1:], None], strict=False):
