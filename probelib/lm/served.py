@@ -130,7 +130,7 @@ class Served:
         from transformers import AutoTokenizer
 
         try:
-            return AutoTokenizer.from_pretrained(self.folder)
+            return AutoTokenizer.from_pretrained(self.folder, trust_remote_code=False)  # None would ask on the screen
         except (OSError, ValueError, KeyError) as error:
             raise ProbeError(
                 f"the tokenizer of {self.model_name} cannot be read: {str(error).splitlines()[0]}"
