@@ -26,6 +26,11 @@ PAPERS = {
     "models": ("The organisms", "Small models whose knowledge is known"),
     "beyond": ("Beyond the papers", "Which measures can be trusted"),
 }
+# A browser then runs no script and fetches nothing, even if a text from data or models were not escaped somewhere.
+POLICY = (
+    "<meta http-equiv='Content-Security-Policy' content=\"default-src 'none'; img-src data:; font-src data:; "
+    "style-src 'unsafe-inline'; form-action 'none'; base-uri 'none'\">"
+)
 STYLE = """
 body { font: 16px/1.55 system-ui, sans-serif; color: #1d2733; margin: 0 auto; max-width: 62rem; padding: 2rem 1.25rem 5rem }
 h1 { font-size: 1.9rem; margin-bottom: .2rem } h2 { margin-top: 3rem; border-bottom: 2px solid #0173b2; padding-bottom: .2rem }
@@ -60,7 +65,8 @@ def book(profile: str, steps: list, status: dict[str, str]) -> Path:
         f"<h2 id='{paper}'>{_e(_title(paper)[0])}</h2><p class='quiet'>{_e(_title(paper)[1])}</p>{''.join(parts)}"
         for paper, parts in papers.items()
     )
-    page = f"""<!doctype html><html lang="en"><meta charset="utf-8"><meta name="viewport" content="width=device-width">
+    page = f"""<!doctype html><html lang="en"><meta charset="utf-8">{POLICY}
+<meta name="viewport" content="width=device-width">
 <title>probelib: {_e(profile)}</title><style>{STYLE}</style>
 <h1>What do language models know as fact?</h1>
 <p class="quiet">Profile <b>{_e(profile)}</b>: every table and figure, as the notebooks made it.</p>
@@ -175,5 +181,5 @@ def _notebook(profile: str, name: str) -> str | None:
         for url in ("mathjax_url", "require_js_url", "jquery_url", "mermaid_js_url", "widget_renderer_url"):
             setattr(exporter, url, "")
         page, _ = exporter.from_filename(str(source))
-        files.write(target, page)
+        files.write(target, page.replace("<head>", f"<head>{POLICY}", 1))
     return f"html/{name}.html"

@@ -70,6 +70,8 @@ def read(file: Path | None = None) -> Plan:
         raise ProbeError(f"{file} is not YAML: {' '.join(str(error).split())}") from None
     content = _mapping(content, file.name, ("profiles", "steps"))
     profiles = _groups(content.get("profiles"), f"{file.name}, profiles")
+    for profile in profiles:
+        _stays_inside(profile, f"{file.name}, profiles")
     steps = [_step(file, entry, profiles) for entry in _list(content.get("steps"), f"{file.name}, steps", dict)]
     _check_together(file.name, profiles, steps)
     return Plan(file, profiles, _ordered(file.name, steps))
@@ -136,6 +138,7 @@ def _step(file: Path, entry: dict, profiles: dict) -> Step:
     name = entry.get("notebook")
     where = f"{file.name}, {name}"
     _mapping(entry, where, KEYS)
+    _stays_inside(name, where)
     path = file.parent / f"{name}.ipynb"
     if not path.is_file():
         there = (str(other.relative_to(file.parent).with_suffix("")) for other in file.parent.rglob("*.ipynb"))
@@ -159,6 +162,13 @@ def _step(file: Path, entry: dict, profiles: dict) -> Step:
             if parameter not in accepts:
                 raise unknown(f"parameter of the notebook ({where}, {group})", parameter, accepts)
     return Step(name, path, str(entry.get("title") or name), needs, makes, measured, timeout_s, own, accepts)
+
+
+def _stays_inside(name: object, where: str) -> None:
+    """Products lie in folders with this name: ProbeError if it leads out of them."""
+    path = Path(str(name))
+    if path.is_absolute() or ".." in path.parts or not path.parts or not str(name).isprintable():
+        raise ProbeError(f"{where}: {name!r} is part of a path, and may not be empty, absolute or hold '..'.")
 
 
 def _check_together(file: str, profiles: dict, steps: list[Step]) -> None:

@@ -50,6 +50,8 @@ def registry(path: Path = REGISTRY) -> pd.DataFrame:
     ``note``, ``sha256`` ("" = not known; the note says why), ``urls`` (tuple; empty: to be had by hand only)."""
     rows = []
     for data, entry in read_yaml(path).items():
+        if data in ("", ".", "..") or data != Path(str(data)).name:
+            raise ProbeError(f"{path}: {data!r} is no name of a folder")
         entry = {"note": ""} | check_object(f"{path}: {data}", entry, {})
         check_object(
             f"{path}: {data}", entry, {"purpose": str, "licence": str, "note": str, "urls": list, "files": dict}
@@ -64,7 +66,7 @@ def _check_file(where: str, file: str, known, entry: dict) -> tuple:
     known = {"bytes": 0, "sha256": "", "urls": entry["urls"]} | check_object(where, known, {})
     check_object(where, known, {"bytes": int, "sha256": str})
     urls, checksum = check_texts(where, "urls", known["urls"]), known["sha256"]
-    if file != Path(file).name:
+    if file in ("", ".", "..") or file != Path(str(file)).name:
         raise ProbeError(f"{where}: {file!r} is no file name")
     if checksum and not SHA256.fullmatch(checksum):
         raise ProbeError(f"{where}: {checksum!r} is no SHA-256 in hexadecimal digits")

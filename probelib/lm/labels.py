@@ -122,14 +122,14 @@ def top_continuations(
              label_logprob (of that one alone), forwarded_tokens (that this prompt takes alone);
              ``.attrs["cost"]`` counts what was forwarded for all, forwards, seconds, and the trie's tokens
 
-    Fewer than ``n`` candidates: all of them. Encoder-decoder models, and those whose packed rows are not trusted, score
-    every label (exact as well).
+    Fewer than ``n`` candidates: all of them. Encoder-decoder models, served ones, and those whose packed rows are not trusted,
+    score every label (exact as well).
     """
     if method not in ("best_first", "beam"):
         raise ProbeError(f"method is {method!r}; allowed: best_first, beam")
     started, prompts = time.perf_counter(), [prompt] if isinstance(prompt, str) else prompt
     labels, width = labels if isinstance(labels, Labels) else Labels(lm, labels, end), width or n
-    if lm.encoder_decoder or lm.choose_path() == "plain":
+    if lm.encoder_decoder or lm.choose_path() != "tree":
         found, each = [range(len(labels.candidates))] * len(prompts), [0] * len(prompts)
         cost = {"forwarded_tokens": 0, "forwards": 0}
     else:

@@ -34,7 +34,8 @@ def load(
 ) -> "LM":
     """A language model.
 
-    name          an organism ("atlas-neox-2m"), a local folder, or a Hugging Face id ("EleutherAI/pythia-160m")
+    name          an organism ("atlas-neox-2m"), a local folder, a Hugging Face id ("EleutherAI/pythia-160m"), or a model behind
+                  a server ("http://localhost:8000/v1#EleutherAI/pythia-160m", see ``served``; the server decides the rest)
     quantize      None, "8bit" or "4bit" (bitsandbytes); ``quantization`` goes to its BitsAndBytesConfig
                   (bnb_4bit_quant_type="fp4", bnb_4bit_use_double_quant=True, ...)
     device        "auto" (the GPU if there is one), "cpu", "cuda", "cuda:1"
@@ -52,6 +53,14 @@ def load(
         raise ProbeError(f"device={device!r} and device_map={device_map!r}: one place or many, not both")
     if quantization and not quantize:
         raise ProbeError(f"{', '.join(quantization)} given without quantize='8bit' or '4bit'")
+    if str(name).startswith(("http://", "https://")):
+        asked = {"quantize": quantize, "revision": revision, "device_map": device_map} | quantization
+        asked |= {"device": device if device != "auto" else None, "dtype": dtype if dtype != "auto" else None}
+        if given := [option for option, value in asked.items() if value]:
+            raise ProbeError(f"{name}: its server was started with its own {', '.join(given)}; leave that out here")
+        from probelib.lm.served import Served
+
+        return Served(str(name))
     folder = _folder(str(name), revision, trust_remote_code)
     _complete(folder)
     return LM(str(name), folder, quantize, quantization, device, dtype, device_map, trust_remote_code)

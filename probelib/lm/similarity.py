@@ -21,8 +21,11 @@ def bert_score(encoder: str | Path, texts: list[str], references: list[str], lay
     from transformers import AutoConfig
 
     name = str(encoder)
+    if Path(name).is_dir() and not any(Path(name).glob("*.safetensors")):
+        raise ProbeError(f"{name}: no encoder with *.safetensors; pickled weights (*.bin, *.pt) are never loaded")
     try:
-        layer = layer or model2layers.get(name) or AutoConfig.from_pretrained(name).num_hidden_layers
+        config = AutoConfig.from_pretrained(name, trust_remote_code=False)  # code of its own: refused, not asked about
+        layer = layer or model2layers.get(name) or config.num_hidden_layers
         scorer = BERTScorer(name, num_layers=layer, use_fast_tokenizer=True)
     except (OSError, ValueError, AssertionError) as error:
         raise ProbeError(f"{name}: no encoder that bert-score can use: {str(error).splitlines()[0]}") from error
