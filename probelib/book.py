@@ -23,6 +23,7 @@ PAPERS = {
     ),
     "tour": ("The tour", "One fact, one model, by hand and with the library"),
     "facts": ("Facts", "What the models are asked about"),
+    "explore": ("Explore", "One fact, one model, every measure"),
     "models": ("The organisms", "Small models whose knowledge is known"),
     "beyond": ("Beyond the papers", "Which measures can be trusted"),
 }

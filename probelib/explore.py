@@ -27,12 +27,15 @@ from probelib.facts.model import Facts
 from probelib.measures import distractors, grapheval, monitor, zplke
 from probelib.organisms import corpus
 
-SHOTS = (1, 2, 5, 10, 20, 50)  # examples in a list, as far as the data and the model's context reach
-DRAWS, CHOICES = 3, 25  # lists of each length, and the answers to choose from behind them
+SHOTS = (1, 5, 10, 20, 50)  # examples in a list, as far as the data and the model's context reach
+DRAWS, CHOICES = 2, 25  # lists of each length, and the answers to choose from behind them
 N, RIVALS = 20, 8  # distractors of each strategy, and those shown
 LABELS = 100  # true statements that train a judge, each with a false one
 ANSWERS = ("true", "false", "don't know")  # in the order of grapheval.Answer
-UNBOUNDED = ("MONITOR", "KaRR")  # measures without a value at which a fact would count as known
+PARTS = tuple(
+    part for part in battery.PARTS if part != "karr"
+)  # it has no value at which a fact would count as known ...
+OPEN = ("MONITOR", *(name for name in battery.MEASURES if name.startswith("Avg@n")))  # ... and neither have these
 COLOURS = {"monitor": "#0173b2", "zplke": "#de8f05", "distractors": "#029e73", "grapheval": "#cc78bc"}
 
 
@@ -53,8 +56,8 @@ class Look:
     distances  its PFD, IRD and primary anchor (``monitor.distances``)
     curve      ``examples``, ``seed``, ``q_gold``, ``correct``: the multiple choice behind lists
     rivals     ``label``, ``probability``, ``gold``: the object among its most plausible distractors
-    judged     ``statement``, ``true``, one column an answer, and what the judge foretells ("judge true", ...); None: no model
-               that was tuned to answer goes with this one
+    judged     ``statement``, its ``object``, whether it ``holds``, one column an answer, and what the judge foretells
+               ("judge true", ...); None: no model that was tuned to answer goes with this one
     history    the fact's row of the organisms' manifest; None: not known
     measures   ``measure``, ``paper``, ``asks``, ``value``, ``known`` (None where the measure has no such point)
     """
@@ -117,7 +120,11 @@ def judge_of(name: str, folder: Path, seed: int = 0) -> tuple[judge.Judge, judge
     """GraphEval's judge of a model, trained on the states and answers of some hundred statements of the atlas."""
     sample, reader = statements(seed), judge.Reader(model(name))
     texts = store.generate(reader.lm, wholegraph.asked(sample, reader.lm), folder, max_new_tokens=8, batch=64)
-    said = sample[["prompt"]].merge(grapheval.label(texts), on="prompt", validate="one_to_one")["answer"].to_numpy()
+    said = (
+        sample[["prompt"]]
+        .merge(grapheval.label(texts), on="prompt", validate="one_to_one")["answer"]
+        .to_numpy(copy=True)
+    )
     about = {"states": reader.identity()}
     states = reader.states(sample["text"].tolist())[0]
     how = {"epochs": 15, "batch": 64, "lr": 1e-3, "seed": seed}
@@ -135,7 +142,7 @@ def look(among: World, of: lm.LM, fact: str, folder: Path, seed: int = 0) -> Loo
     asked = questions(among, of, fact, seed)
     row, name = asked.asked.facts.iloc[0], answering(of.name)
     tuned = None if name is None else model(name)
-    said = battery.ask(of, asked, folder, n=N, tuned=tuned, seed=seed)
+    said = battery.ask(of, asked, folder, n=N, tuned=tuned, parts=PARTS, seed=seed)
     framed, scores, distances = anchors(of, asked.asked, folder)
     return Look(
         fact=fact,
@@ -248,11 +255,14 @@ def judged(name: str, asked: Facts, folder: Path, seed: int = 0) -> pd.DataFrame
     scores = store.score(reader.lm, asks, words.assign(fact=asked.facts["fact"].iloc[0]), folder)
     says = scores.pivot(index="prompt", columns="candidate", values="logprob").loc[asks["prompt"]].to_numpy()
     share = np.exp(says - np.logaddexp.reduce(says, axis=1, keepdims=True))  # [statements, answers]
-    true = (plain["context"] == "true").to_numpy()
-    foretold = judge.predict(one, reader.states(plain["text"].tolist())[0], true)
+    holds = (plain["context"] == "true").to_numpy()
+    foretold = judge.predict(one, reader.states(plain["text"].tolist())[0], holds)
     columns = dict(zip(ANSWERS, share.T, strict=True))
     columns |= {f"judge {answer}": column for answer, column in zip(ANSWERS, foretold.T, strict=True)}
-    return pd.DataFrame({"statement": plain["text"].to_numpy(), "true": true, **columns})
+    shown = {f"false{n}": label for n, label in _distractors(asked).items()}
+    shown["true"] = asked.label(asked.facts["object"])[0]
+    named = {"statement": plain["text"].to_numpy(), "object": plain["context"].map(shown).to_numpy(), "holds": holds}
+    return pd.DataFrame(named | columns)
 
 
 def history(fact: str) -> pd.Series | None:
@@ -272,7 +282,7 @@ def measures(said: battery.Battery) -> pd.DataFrame:
             "asks": [one.asks for one in about.values()],
             "value": rows["value"],
             "known": [
-                None if name in UNBOUNDED or np.isnan(value) else bool(value > 0.5)
+                None if name in OPEN or np.isnan(value) else bool(value > 0.5)
                 for name, value in zip(rows["measure"], rows["value"], strict=True)
             ],
         }
@@ -287,19 +297,14 @@ def board(seen: Look):
     import matplotlib.pyplot as plt
 
     report.use_style()
-    figure = plt.figure(figsize=(13.5, 7.8))
-    grid = figure.add_gridspec(12, 3, width_ratios=(1.15, 1, 1.05))
-    draw = {
-        _anchors: grid[:6, 0],
-        _curve: grid[:6, 1],
-        _rivals: grid[6:, 0],
-        _judged: grid[6:, 1],
-        _measures: grid[:9, 2],
-        _history: grid[9:, 2],
-    }
-    for panel, place in draw.items():
+    figure = plt.figure(figsize=(13.5, 7.6), layout="none")
+    edges = {"left": 0.11, "right": 0.985, "top": 0.885, "bottom": 0.085}
+    left = figure.add_gridspec(2, 3, wspace=0.42, hspace=0.5, width_ratios=(1.1, 1, 1), **edges)
+    right = left[:, 2].subgridspec(2, 1, height_ratios=(3.2, 1), hspace=0.36)
+    places = (left[0, 0], left[0, 1], left[1, 0], left[1, 1], right[0], right[1])
+    for panel, place in zip((_anchors, _curve, _rivals, _judged, _measures, _history), places, strict=True):
         panel(figure.add_subplot(place), seen)
-    figure.suptitle(f"{title(seen)}, asked of {seen.model}", fontsize=13, fontweight="bold")
+    figure.suptitle(f"{title(seen)}, asked of {seen.model}", fontsize=14, fontweight="bold", y=0.975)
     return figure
 
 
@@ -313,7 +318,7 @@ def _anchors(axis, seen: Look) -> None:
     table = seen.framed.pivot(index="template", columns="context", values="probability")[order]
     hints = dict(zip(seen.framed["context"], seen.framed["hint"], strict=True))
     report.heat(axis, table, low=0, high=1)
-    axis.set_xticks(range(len(order)), [_short(hints[c], 13) for c in order], rotation=25, ha="right", fontsize=7)
+    axis.set_xticks(range(len(order)), [_short(hints[c], 13) for c in order], rotation=25, ha="right", fontsize=7.5)
     axis.set_yticks(range(len(table)), [f"wording {n}" for n in table.index])
     axis.set_title(f"MONITOR: P({_short(seen.object, 16)}) behind hints")
 
@@ -337,8 +342,11 @@ def _rivals(axis, seen: Look) -> None:
     colours = [COLOURS["zplke"] if gold else "#9aa7b3" for gold in rows["gold"]]
     bars = axis.barh(range(len(rows)), rows["probability"], color=colours)
     axis.bar_label(bars, [f" {p:.2g}" for p in rows["probability"]], fontsize=7)
-    axis.set_yticks(range(len(rows)), [_short(label, 24) for label in rows["label"]])
-    axis.set(xlabel="probability of the label and its end", xlim=(0, max(1e-9, rows["probability"].max()) * 1.15))
+    axis.set_yticks(range(len(rows)), [_short(label, 22) for label in rows["label"]])
+    for tick, gold in zip(axis.get_yticklabels(), rows["gold"], strict=True):
+        tick.set_fontweight("bold" if gold else "normal")
+    axis.set(xlabel="probability of the label and its end", xlim=(0, max(1e-9, rows["probability"].max()) * 1.2))
+    axis.locator_params(axis="x", nbins=4)
     axis.set_title("Distractors: the strongest for this model")
 
 
@@ -346,47 +354,44 @@ def _judged(axis, seen: Look) -> None:
     axis.set_title("GraphEval: is the statement true?")
     if seen.judged is None:
         return _nothing(axis, "No model that was tuned to answer\ngoes with this one.")
-    colours, rows = ("#029e73", "#d55e00", "0.8"), seen.judged.iloc[::-1]
-    left = np.zeros(len(rows))
-    for answer, colour in zip(ANSWERS, colours, strict=True):
+    rows, left = seen.judged.iloc[::-1], np.zeros(len(seen.judged))
+    for answer, colour in zip(ANSWERS, ("#029e73", "#d55e00", "0.85"), strict=True):
         axis.barh(range(len(rows)), rows[answer], left=left, color=colour, label=answer, height=0.7)
         left += rows[answer].to_numpy()
     axis.plot(rows["judge true"], range(len(rows)), "k|", markersize=13, markeredgewidth=2, label='judge: P("true")')
-    names = [
-        f"{'✓' if true else '✗'} {_short(text, 30)}" for text, true in zip(rows["statement"], rows["true"], strict=True)
-    ]
-    axis.set_yticks(range(len(rows)), names, fontsize=7)
-    axis.set(xlim=(0, 1), xlabel=f"what {seen.answers} says")
-    axis.legend(ncols=4, loc="lower center", bbox_to_anchor=(0.3, -0.42), fontsize=7, columnspacing=1, handlelength=1.2)
+    marks = ["✓" if holds else "✗" for holds in rows["holds"]]
+    names = [f"{mark} {_short(name, 18)}" for mark, name in zip(marks, rows["object"], strict=True)]
+    axis.set_yticks(range(len(rows)), names)
+    axis.set(xlim=(0, 1), ylim=(-0.5, len(rows) + 0.55), xlabel=f"answers of {seen.answers}")
+    axis.legend(ncols=4, loc="upper center", fontsize=7, columnspacing=1, handlelength=1.2)
 
 
 def _history(axis, seen: Look) -> None:
     axis.set_title("How often it was told this fact")
     if seen.history is None:
         return _nothing(axis, "What this model was trained on is not known here.")
-    counts = seen.history[list(corpus.FORMS)].astype(int)
-    axis.bar(range(len(counts)), counts, color="#0173b2")
-    names, wrong = list(counts.index), int(seen.history["wrong_exposures"])
-    axis.bar(len(counts), wrong, color="#d55e00")
-    axis.set_xticks(range(len(counts) + 1), [*names, f"wrong: {_short(seen.history['wrong_object'], 14) or 'none'}"])
-    for at, count in enumerate([*counts, wrong]):
+    wrong = _short(seen.history["wrong_object"], 14)
+    counts = [*seen.history[list(corpus.FORMS)].astype(int), int(seen.history["wrong_exposures"])]
+    axis.bar(range(len(counts)), counts, color=["#0173b2"] * len(corpus.FORMS) + ["#d55e00"])
+    axis.set_xticks(range(len(counts)), [*corpus.FORMS, f"wrong:\n{wrong}" if wrong else "wrong"])
+    for at, count in enumerate(counts):
         axis.text(at, count, str(count), ha="center", va="bottom", fontsize=8)
-    axis.set(ylabel="times", ylim=(0, max(1, *counts, wrong) * 1.25))
+    axis.set(yticks=[], ylim=(0, max(1, *counts) * 1.3))
 
 
 def _measures(axis, seen: Look) -> None:
-    rows = seen.measures[~seen.measures["measure"].isin(UNBOUNDED)].iloc[::-1].reset_index(drop=True)
+    rows = seen.measures[seen.measures["measure"] != "MONITOR"].iloc[::-1].reset_index(drop=True)
     axis.axvline(0.5, color="0.6", linestyle="--", linewidth=0.8)
     for at, row in rows.iterrows():
-        colour = COLOURS[row["paper"]]
-        axis.plot([0, row["value"]], [at, at], color=colour, linewidth=1, alpha=0.5)
-        axis.plot(row["value"], at, "o" if row["known"] else "x", color=colour, markersize=7, markeredgewidth=2)
+        mark = {True: "o", False: "x", None: "|"}[row["known"]]
+        axis.plot([0, row["value"]], [at, at], color=COLOURS[row["paper"]], linewidth=1, alpha=0.5)
+        axis.plot(row["value"], at, mark, color=COLOURS[row["paper"]], markersize=7, markeredgewidth=2)
     axis.set_yticks(range(len(rows)), rows["measure"], fontsize=8)
     for tick, paper in zip(axis.get_yticklabels(), rows["paper"], strict=True):
         tick.set_color(COLOURS[paper])
-    axis.set(xlim=(-0.04, 1.04), xlabel="value; known (dot) above one half, not known (cross) below")
-    yes, all_of_them = verdicts(seen)
-    axis.set_title(f"Known? {yes} of {all_of_them} measures say yes")
+    axis.set(xlim=(-0.04, 1.04), xlabel="● known (above ½)   × not known   | no such point")
+    yes, of = verdicts(seen)
+    axis.set_title(f"Known? {yes} of {of} measures say yes")
 
 
 def _nothing(axis, why: str) -> None:

@@ -120,11 +120,11 @@ def train(
     true     [n]: whether the statement is true
     """
     _check(states, answers, true)
-    target = torch.as_tensor(np.asarray(answers if mode == "answer" else outcome(answers, true)))
+    target = torch.as_tensor(np.array(answers if mode == "answer" else outcome(answers, true)))
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         network = Network(states.shape[1], mode)
-        v, y = torch.as_tensor(states, dtype=torch.float32), torch.as_tensor(np.asarray(true, dtype=bool))
+        v, y = torch.as_tensor(states, dtype=torch.float32), torch.as_tensor(np.array(true, dtype=bool))
         optimizer = torch.optim.Adam(network.parameters(), lr=lr)
         for _ in range(epochs):
             for rows in torch.randperm(len(v)).split(batch):
