@@ -23,6 +23,7 @@ PAPERS = {
     ),
     "tour": ("The tour", "One fact, one model, by hand and with the library"),
     "facts": ("Facts", "What the models are asked about"),
+    "explore": ("Explore", "One fact, one model, every measure"),
     "models": ("The organisms", "Small models whose knowledge is known"),
     "beyond": ("Beyond the papers", "Which measures can be trusted"),
 }
@@ -84,7 +85,7 @@ def _title(paper: str) -> tuple[str, str]:
     return PAPERS.get(paper, (paper, ""))
 
 
-def _name(artifact: str) -> str:
+def artifact_name(artifact: str) -> str:
     """monitor/table4 -> Table 4; beyond/quality_against_cost -> Quality against cost"""
     name = re.sub(r"^(table|figure)(\d+)$", r"\1 \2", artifact.split("/")[1]).replace("_", " ")
     return name[:1].upper() + name[1:]
@@ -107,7 +108,7 @@ def _front(profile: str, steps: list) -> str:
         caption = caption if len(caption) < 110 else caption[:110].rsplit(" ", 1)[0] + " …"
         what, reported, ours = front.numbers(profile, artifact) or ("", None, None)
         cells = [_e(caption), _e(what), *("" if v is None else "–" if v != v else f"{v:.3f}" for v in (reported, ours))]
-        name = f"<a href='#{_e(artifact)}'>{_e(_title(artifact.split('/')[0])[0])}, {_e(_name(artifact))}</a>"
+        name = f"<a href='#{_e(artifact)}'>{_e(_title(artifact.split('/')[0])[0])}, {_e(artifact_name(artifact))}</a>"
         rows.append(f"<tr><td>{name}</td>" + "".join(f"<td>{cell}</td>" for cell in cells) + "</tr>")
     head = "<tr><th>artifact<th>what it shows<th>key number<th>reported<th>ours</tr>"
     note = "<p class='quiet'>Other models, other facts: what can be compared is the sign and the size of an effect.</p>"
@@ -124,7 +125,9 @@ def _picture(stem: Path, alt: str) -> str:
 
 
 def _contents(artifacts: list[tuple[str, str]]) -> str:
-    items = "".join(f"<li><a href='#{_e(a)}'>{_e(_title(paper)[0])}, {_e(_name(a))}</a></li>" for paper, a in artifacts)
+    items = "".join(
+        f"<li><a href='#{_e(a)}'>{_e(_title(paper)[0])}, {_e(artifact_name(a))}</a></li>" for paper, a in artifacts
+    )
     return f"<nav><ul>{items}</ul></nav>"
 
 
@@ -146,7 +149,7 @@ def _artifact(profile: str, artifact: str, step, links: dict[str, str]) -> str:
     """One table or figure: heading, caption, picture or table, the published values beside it, provenance."""
     stem = paths.FIGURES / profile / artifact
     source = f"<span class='quiet'>{_link(links.get(step.notebook), step.notebook)}</span>"
-    head = f"<h3 id='{_e(artifact)}'>{_e(_name(artifact))} {source}</h3>"
+    head = f"<h3 id='{_e(artifact)}'>{_e(artifact_name(artifact))} {source}</h3>"
     if not stem.with_suffix(".json").exists():
         command = f"./run_all.sh --profile {_e(profile)} --only {_e(artifact)}"
         return f"{head}<p class='missing'>Not made yet: <code>{command}</code></p>"
@@ -175,11 +178,29 @@ def _notebook(profile: str, name: str) -> str | None:
         return None
     target = paths.RUNS / profile / "html" / f"{name}.html"
     if not target.exists() or target.stat().st_mtime < source.stat().st_mtime:
+        import nbformat
         from nbconvert import HTMLExporter
 
         exporter = HTMLExporter(exclude_input_prompt=True, exclude_output_prompt=True)
         for url in ("mathjax_url", "require_js_url", "jquery_url", "mermaid_js_url", "widget_renderer_url"):
             setattr(exporter, url, "")
-        page, _ = exporter.from_filename(str(source))
+        notebook = _described(nbformat.read(source, as_version=4), profile)
+        page, _ = exporter.from_notebook_node(notebook, {"metadata": {"name": source.stem}})
         files.write(target, page.replace("<head>", f"<head>{POLICY}", 1))
     return f"html/{name}.html"
+
+
+def _described(notebook, profile: str):
+    """The notebook with words for its pictures: each figure is drawn in, or before, the cell that saves it with its ``alt``."""
+    drawn = []  # pictures that have no words yet
+    for cell in (cell for cell in notebook.cells if cell.cell_type == "code"):
+        drawn += [output for output in cell.outputs if "image/png" in output.get("data", {})]
+        for artifact in re.findall(r"\.figure\(\s*\"([\w/-]+)\"", cell.source):
+            record = (paths.FIGURES / profile / artifact).with_suffix(".json")
+            if drawn and record.exists():
+                output = drawn.pop(0)
+                output.metadata["image/png"] = {
+                    **output.metadata.get("image/png", {}),
+                    "alt": read_record(record)["alt"],
+                }
+    return notebook

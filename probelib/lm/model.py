@@ -93,19 +93,26 @@ class LM:
 
     def identity(self) -> dict:
         """Everything that changes a number: files, quantization, dtype, device type. Read from the folder, no weights needed."""
-        files = sorted(p for p in self.folder.iterdir() if p.suffix in (".json", ".safetensors", ".model", ".txt"))
-        sha = hashlib.sha256()
-        for path in files:
-            sha.update(path.name.encode() + path.read_bytes())
         return {
             "model": self.name,
-            "files": sha.hexdigest()[:16],
+            "files": self._digest,
             "revision": self._revision(),
             "quantize": self.quantize,
             "quantization": self.quantization,
             "dtype": self.dtype,
             "device": self.device.type,
         }
+
+    @cached_property
+    def _digest(self) -> str:
+        """16 hex digits of the files, read once: every part of the store asks, and a large model's are gigabytes."""
+        sha = hashlib.sha256()
+        for path in sorted(p for p in self.folder.iterdir() if p.suffix in (".json", ".safetensors", ".model", ".txt")):
+            sha.update(path.name.encode())
+            with open(path, "rb") as file:
+                while block := file.read(2**20):
+                    sha.update(block)
+        return sha.hexdigest()[:16]
 
     def describe(self) -> dict:
         """What provenance needs: ``identity``, and what is only known once the weights are there."""

@@ -1,0 +1,108 @@
+"""Explore: one fact seen by every measure; the notebook's menus are tried in test_browser."""
+
+import re
+
+import numpy as np
+import pytest
+
+from probelib import explore, lm
+from probelib.errors import ProbeError
+from probelib.measures import monitor
+
+FACT = "P36:France:Paris"
+SMALLEST = min(lm.organisms(), key=lambda name: (lm.load(name).encoder_decoder, lm.load(name).n_parameters))
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    return tmp_path_factory.mktemp("explore")
+
+
+@pytest.fixture(scope="module")
+def seen(folder):
+    return explore.look(explore.world(), explore.model(SMALLEST), FACT, folder)
+
+
+def test_every_part_is_about_the_fact(seen):
+    assert (seen.subject, seen.relation, seen.object, seen.model) == ("France", "capital", "Paris", SMALLEST)
+    assert set(seen.framed["fact"]) == {FACT} and seen.framed["text"].str.contains("France").all()
+    assert list(seen.rivals.loc[seen.rivals["gold"], "label"]) == ["Paris"]
+    assert seen.rivals["probability"].is_monotonic_decreasing and len(seen.rivals) == explore.RIVALS + 1
+    assert seen.judged["object"][seen.judged["holds"]].tolist() == ["Paris"]
+    assert np.allclose(seen.judged[list(explore.ANSWERS)].sum(axis=1), 1)
+    assert seen.history["exposures"] == seen.history[list(explore.corpus.FORMS)].sum()
+
+
+def test_the_numbers_are_those_of_the_measures(seen):
+    """The Primary anchor of the table is the mean of MONITOR's p; accuracy over wordings is counted from the prompts shown."""
+    values = seen.measures.set_index("measure")["value"]
+    plain = seen.framed[(seen.framed["context"] == "none") & seen.framed["template"].isin((1, 2))]
+    assert values["Accuracy over wordings"] == plain["correct"].mean()
+    assert values["Primary anchor"] == pytest.approx(seen.distances["pbar"])
+    assert values["MONITOR"] == pytest.approx(
+        -monitor.root(seen.distances["pfd"], seen.distances["ird"]) / seen.distances["pbar"]
+    )
+    known = seen.measures.set_index("measure")["known"]
+    assert known[["MONITOR", "Avg@n Random"]].isna().all(), "what has no natural point has no verdict"
+    assert all(known[name] == (values[name] > 0.5) for name in ("Primary anchor", "ZP choice", "Min@n Random"))
+
+
+def test_the_picture_has_its_words(seen):
+    page = explore.picture(seen)
+    (alt,) = re.findall(r'<img [^>]*alt="([^"]+)"', page)
+    yes, of = explore.verdicts(seen)
+    assert f"{yes} of {of} measures" in alt and "France" in alt and seen.model in alt
+    assert "data:image/png;base64," in page and "http" not in page.split("base64,")[0]
+
+
+def test_a_second_look_computes_nothing(seen, folder):
+    parts = {path: path.stat().st_mtime_ns for path in folder.rglob("*.parquet")}
+    explore.look(explore.world(), explore.model(SMALLEST), FACT, folder)
+    assert parts == {path: path.stat().st_mtime_ns for path in folder.rglob("*.parquet")}
+
+
+@pytest.mark.parametrize(
+    ("fact", "hint"),
+    [("P36:Frence:Paris", "P36:France:Paris"), ("capital of France", "relation:subject:object"), ("", "relation:subject:object")],
+)  # fmt: skip
+def test_a_fact_that_is_not_there_is_one_sentence(fact, hint):
+    with pytest.raises(ProbeError, match=re.escape(hint)) as error:
+        explore.relation_of(explore.world(), fact)
+    assert "\n" not in str(error.value)
+    assert error.value._render_traceback_() == [f"ProbeError: {error.value}"]
+
+
+def test_only_a_tuned_model_answers():
+    tuned = [name for name in lm.organisms() if name.endswith("-it")]
+    for name in lm.organisms():
+        other = explore.answering(name)
+        assert other is None or (other in tuned and other.removesuffix("-it") == name.removesuffix("-it"))
+    assert explore.answering("some/model") == "some/model"
+
+
+def test_without_widgets_the_picture_is_shown(folder, monkeypatch, capsys, seen):
+    """As in a run without a front end: no menu, the same picture, and what is chosen."""
+    import sys
+
+    shown = []
+    monkeypatch.setitem(sys.modules, "ipywidgets", None)
+    monkeypatch.setattr("IPython.display.display", shown.append)
+    assert explore.menu(SMALLEST, FACT, folder) == {"model_name": SMALLEST, "fact": FACT}
+    assert "<img" in shown[0].data
+
+
+def test_the_menus_follow_each_other(folder, monkeypatch, seen):
+    """Another relation lists its facts; a model that does not exist is one sentence, and what was chosen stays."""
+    ipywidgets = pytest.importorskip("ipywidgets")
+    shown = []
+    monkeypatch.setattr("IPython.display.display", shown.append)
+    chosen = explore.menu(SMALLEST, FACT, folder)
+    (of, relation, fact), board = shown[0].children[0].children, shown[0].children[1]
+    assert isinstance(fact, ipywidgets.Dropdown) and fact.value == FACT and ("France – Paris", FACT) in fact.options
+    assert "France – capital – Paris" in board.value
+    of.value = "no-such-model"
+    assert "unknown model" in board.value and "<img" not in board.value and chosen["model_name"] == SMALLEST
+    of.value = SMALLEST
+    relation.value = "P37"
+    assert all(own.startswith("P37:") for _, own in fact.options) and chosen["fact"] == fact.value
+    assert "official language" in board.value
