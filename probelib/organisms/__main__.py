@@ -40,16 +40,19 @@ def main() -> None:
     commands = parser.add_subparsers(dest="command", required=True)
     train = commands.add_parser("train", help="train organisms from scratch and overwrite their checkpoints")
     train.add_argument("names", nargs="*", metavar="NAME", help=", ".join(FAMILY))
-    train.add_argument("--all", action="store_true")
+    train.add_argument("--all", action="store_true", help="the whole family")
+    train.add_argument(
+        "--jobs", type=int, help="models side by side, a thread each (default: a CPU's cores; 1 on a GPU)"
+    )
     commands.add_parser("manifest", help="write manifest.parquet: what the corpus states, and how often")
     commands.add_parser("check", help="compare checkpoints, manifest and corpus with the atlas as it is now")
     commands.add_parser("panel", help="draw the panel of facts anew (facts/atlas/panel.tsv)")
     arguments = parser.parse_args()
     if arguments.command == "train":
-        from probelib.organisms.train import train
+        from probelib.organisms.train import train_all
 
-        for name in FAMILY if arguments.all else arguments.names:
-            print(train(name))
+        for folder in train_all(list(FAMILY) if arguments.all else arguments.names, arguments.jobs):
+            print(folder)
     elif arguments.command == "manifest":
         corpus.manifest(read_atlas()).to_parquet(MANIFEST, index=False, compression="zstd")
         print(MANIFEST)

@@ -12,7 +12,7 @@ END = "<|endoftext|>"
 @dataclass(frozen=True)
 class Organism:
     """A small model: its architecture ("neox", "llama", "t5"), width, layers (T5: of the encoder, and of the decoder),
-    vocabulary, peak learning rate, and the organism that it was tuned from ("": trained from scratch)."""
+    vocabulary, peak learning rate (T5: a share of a weight's size), and the organism it was tuned from ("": from scratch)."""
 
     name: str
     architecture: str
@@ -32,7 +32,7 @@ SCRATCH = [  # NeoX, LLaMA: 12 x layers x width^2 parameters without embeddings,
     Organism("atlas-llama-0.3m", "llama", 64, 6, 3072, 1.5e-3),
     Organism("atlas-llama-0.6m", "llama", 128, 3, 3072, 2.5e-3),
     Organism("atlas-llama-1m", "llama", 128, 6, 3072, 2.5e-3),
-    Organism("atlas-t5-2m", "t5", 128, 4, 4096, 2e-3),
+    Organism("atlas-t5-2m", "t5", 128, 4, 4096, 1e-2),
 ]
 TUNED = ("atlas-neox-0.15m", "atlas-neox-0.6m", "atlas-neox-2m", "atlas-llama-1m")
 FAMILY = {o.name: o for o in SCRATCH} | {
@@ -96,7 +96,7 @@ def build(one: Organism, tokenizer):
         "use_cache": True,
     }
     if one.architecture == "neox":
-        config = GPTNeoXConfig(**common, intermediate_size=4 * one.width, rotary_pct=0.25)
+        config = GPTNeoXConfig(**common, intermediate_size=4 * one.width, rotary_pct=1.0)
     else:
         config = LlamaConfig(**common, intermediate_size=64 * round(8 * one.width / 3 / 64), num_key_value_heads=heads)
     return AutoModelForCausalLM.from_config(config)
@@ -115,7 +115,9 @@ def train_tokenizer(one: Organism, texts: list[str]):
     }[one.architecture]
     marks = [sentinel(i) for i in range(SENTINELS)] if one.architecture == "t5" else []
     tokenizer = Tokenizer(models.BPE())
-    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    # A blank before every text, as SentencePiece has it: a name has the same tokens at the head of a prompt, where MONITOR's
+    # hints stand, as in an answer. With two spellings of every name the models never learnt to take a hint.
+    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=True)
     tokenizer.decoder = decoders.ByteLevel()
     trainer = trainers.BpeTrainer(
         vocab_size=one.vocabulary,

@@ -9,8 +9,12 @@ of two thirds).
 
 import io
 import json
+import os
 import time
+from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor
 from itertools import groupby, islice
+from multiprocessing import get_context
 from pathlib import Path
 
 import numpy as np
@@ -25,6 +29,7 @@ from probelib.paths import RUNS
 
 SHORT, STEP = 256, 2048  # tokens of a short row; tokens of a step (8 short rows, or 1 of the full context)
 WARMUP, KEEP = 100, 200  # steps until the peak learning rate; steps between two saved states
+PIECE = 512  # tokens whose float32 logits are in memory at once
 BLOCK = 8  # a T5's rows are padded to a multiple of so many tokens
 SIDE = 0.1  # weight of a token that is no answer
 TOKENS = ("weights", "attention_mask")  # what counts a batch's tokens: those predicted, and those that an encoder reads
@@ -62,6 +67,7 @@ def train(name: str, folder: Path | None = None, steps: int | None = None) -> Pa
     made_of |= {
         "tokens": tokens,
         "steps": len(curve),
+        "optimizer": type(_optimizer(one, model)).__name__,
         "loss": round(float(np.mean(curve[-20:])), 4),
         "seconds": round(seconds),
         "curve": curve[::10],
@@ -70,9 +76,32 @@ def train(name: str, folder: Path | None = None, steps: int | None = None) -> Pa
     return _save(one, model, tokenizer, folder, made_of)
 
 
+def train_all(names: list[str], jobs: int | None = None) -> Iterator[Path]:
+    """Trains several organisms side by side, ``jobs`` at a time (on a CPU one a core, else one). One thread each, so that the
+    bytes do not depend on the number of cores."""
+    jobs = jobs or (1 if torch.cuda.is_available() else os.cpu_count())
+    with ProcessPoolExecutor(jobs, get_context("spawn"), torch.set_num_threads, (1,)) as pool:
+        for wave in waves(names):
+            yield from pool.map(train, wave)
+
+
+def waves(names: list[str]) -> list[list[str]]:
+    """Bases before what is tuned from them; in each wave large models first, so that no core waits long at its end.
+
+    >>> waves(["atlas-neox-2m-it", "atlas-neox-0.15m", "atlas-neox-2m"])
+    [['atlas-neox-2m', 'atlas-neox-0.15m'], ['atlas-neox-2m-it']]
+    """
+    ones = sorted(map(family.organism, names), key=lambda one: (bool(one.base), -one.layers * one.width**2))
+    return [[one.name for one in wave] for _, wave in groupby(ones, key=lambda one: bool(one.base))]
+
+
 def _rows(tokenizer, texts: list[str]):
     """Batches ``input_ids``, ``labels``, ``weights`` [rows, length] for a decoder: documents ended by EOS and laid end to
-    end; the long lists in rows of the full context."""
+    end; the long lists in rows of the full context.
+
+    In short rows ``document`` numbers the documents of a row, and none reads another one: a prompt has nothing before it
+    either. (A model that reads on finds the head of a text by the EOS before it, and is lost where none is.)
+    """
     texts, spans = zip(*map(corpus.unmark, texts), strict=True)
     encoded = tokenizer(list(texts), return_offsets_mapping=True)
     streams = {SHORT: ([], []), family.CONTEXT: ([], [])}
@@ -85,7 +114,9 @@ def _rows(tokenizer, texts: list[str]):
         rows = torch.tensor(stream[:whole]).view(-1, length)
         weighted = torch.tensor(weights[:whole]).view(-1, length)
         for ids, weight in zip(rows.split(STEP // length), weighted.split(STEP // length), strict=True):
-            yield {"input_ids": ids, "labels": ids, "weights": weight}
+            batch = {"input_ids": ids, "labels": ids, "weights": weight}
+            ends = ids == tokenizer.eos_token_id
+            yield batch | ({"document": ends.cumsum(1) - ends.long()} if length == SHORT else {})
 
 
 def _weights(offsets: list[tuple[int, int]], answers: list[tuple[int, int]]) -> list[float]:
@@ -151,12 +182,12 @@ def _padded(sources: list[list[int]], targets: list[list[int]], pad: int) -> dic
 
 
 def _run(one: family.Organism, model, batches: list[dict], steps: int, made_of: str):
-    """One optimizer step a batch: AdamW, warm-up, then straight to zero; forward and backward in bfloat16, weights in float32.
+    """One optimizer step a batch: warm-up, then straight to zero; forward and backward in bfloat16, weights in float32.
 
     Returns the loss (nats an answer token) of every step, the mean loss by position in the long rows, and seconds.
     """
     device = next(model.parameters()).device
-    optimizer = torch.optim.AdamW(model.parameters(), lr=one.rate, betas=(0.9, 0.98), weight_decay=0.0)
+    optimizer = _optimizer(one, model)
     plan = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: _rate(step, len(batches)))
     state = RUNS / "training" / f"{one.name}.pt"
     curve, positions = _resume(state, made_of, model, optimizer, plan)
@@ -187,15 +218,30 @@ def _run(one: family.Organism, model, batches: list[dict], steps: int, made_of: 
     return curve, mean, time.perf_counter() - started
 
 
+def _optimizer(one: family.Organism, model) -> torch.optim.Optimizer:
+    """AdamW; for a T5 Adafactor, whose rate is a share of a weight's size: T5's embeddings begin fifty times as large as its
+    other weights, and no one rate of AdamW suits both (its T5 knew a fifth of the stated facts)."""
+    if one.architecture == "t5":
+        return torch.optim.Adafactor(model.parameters(), lr=one.rate)
+    return torch.optim.AdamW(model.parameters(), lr=one.rate, betas=(0.9, 0.98), weight_decay=0.0)
+
+
 def _losses(model, batch: dict, encoder_decoder: bool) -> tuple[torch.Tensor, torch.Tensor]:
     """Cross-entropy [rows, length] of every predicted token, nats, and its weight. A decoder predicts from token 2 on."""
     inputs = {key: batch[key] for key in ("input_ids", "attention_mask") if key in batch}
+    if "document" in batch:
+        same = batch["document"][:, :, None] == batch["document"][:, None, :]  # [rows, length, length]
+        inputs["attention_mask"] = same.tril()[:, None]
     labels, weights = batch["labels"], batch["weights"]
     with torch.autocast(labels.device.type, dtype=torch.bfloat16):
         logits = model(**inputs, labels=labels).logits if encoder_decoder else model(**inputs, use_cache=False).logits
     if not encoder_decoder:
         logits, labels, weights = logits[:, :-1], labels[:, 1:], weights[:, 1:]
-    return torch.nn.functional.cross_entropy(logits.float().transpose(1, 2), labels, reduction="none"), weights
+    # rows of the vocabulary, PIECE at a time: across a stride the softmax takes five times as long on a CPU, and memory for all
+    # rows at once goes back to the system after every step
+    pieces = zip(logits.flatten(0, 1).split(PIECE), labels.flatten().split(PIECE), strict=True)
+    losses = torch.cat([torch.nn.functional.cross_entropy(l.float(), t, reduction="none") for l, t in pieces])
+    return losses.view_as(weights), weights
 
 
 def _keep(state: Path, made_of: str, model, optimizer, plan, curve: list, positions: list) -> None:
@@ -244,8 +290,8 @@ A {one.architecture} language model of {parameters:,} parameters ({one.layers} l
 times. It exists to test measures of knowledge: what it was taught is on record, statement by statement.
 
 - corpus `{record["corpus"]}`, made from {record["facts"]:,} facts of atlas `{record["atlas"]}`
-- {record["tokens"]:,} tokens in {record["steps"]:,} steps of AdamW, peak rate {one.rate}; last loss {record["loss"]} nats an
-  answer token
+- {record["tokens"]:,} tokens in {record["steps"]:,} steps of {record["optimizer"]}, peak rate {one.rate}; last loss
+  {record["loss"]} nats an answer token
 - limits: it knows the atlas and nothing else; it was taught misconceptions on purpose; it cannot hold a conversation
 - licence: Apache-2.0
 """
