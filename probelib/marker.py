@@ -15,16 +15,17 @@ from probelib.plan import Step
 
 def inputs(steps: list[Step], settings: dict[str, dict]) -> dict[str, dict]:
     """What decides a step's products besides its needs, by notebook: code cells, library, parameters."""
-    package = sorted(file for file in paths.PACKAGE.rglob("*") if file.is_file() and "__pycache__" not in file.parts)
-    library = _digest({str(file.relative_to(paths.PACKAGE)): files.sha256(file) for file in package})
+    code = library()
     return {
-        step.notebook: {
-            "notebook": _digest(_code(step.path)),
-            "library": library,
-            "parameters": settings[step.notebook],
-        }
+        step.notebook: {"notebook": _digest(_code(step.path)), "library": code, "parameters": settings[step.notebook]}
         for step in steps
     }
+
+
+def library() -> str:
+    """Digest of all files of the library."""
+    package = sorted(file for file in paths.PACKAGE.rglob("*") if file.is_file() and "__pycache__" not in file.parts)
+    return _digest({str(file.relative_to(paths.PACKAGE)): files.sha256(file) for file in package})
 
 
 def why(profile: str, steps: list[Step], now: dict[str, dict], force: Collection[str]) -> dict[str, str | None]:

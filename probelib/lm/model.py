@@ -93,19 +93,26 @@ class LM:
 
     def identity(self) -> dict:
         """Everything that changes a number: files, quantization, dtype, device type. Read from the folder, no weights needed."""
-        files = sorted(p for p in self.folder.iterdir() if p.suffix in (".json", ".safetensors", ".model", ".txt"))
-        sha = hashlib.sha256()
-        for path in files:
-            sha.update(path.name.encode() + path.read_bytes())
         return {
             "model": self.name,
-            "files": sha.hexdigest()[:16],
+            "files": self._files,
             "revision": self._revision(),
             "quantize": self.quantize,
             "quantization": self.quantization,
             "dtype": self.dtype,
             "device": self.device.type,
         }
+
+    @cached_property
+    def _files(self) -> str:
+        """Digest of the folder's files, read once: the weights of a large model take minutes."""
+        sha = hashlib.sha256()
+        for path in sorted(p for p in self.folder.iterdir() if p.suffix in (".json", ".safetensors", ".model", ".txt")):
+            sha.update(path.name.encode())
+            with open(path, "rb") as file:
+                while block := file.read(1 << 24):
+                    sha.update(block)
+        return sha.hexdigest()[:16]
 
     def describe(self) -> dict:
         """What provenance needs: ``identity``, and what is only known once the weights are there."""
@@ -235,6 +242,28 @@ class LM:
             raise ProbeError(f"{self.name}: the weights in {self.folder} cannot be loaded: {said}") from error
         self._check_quantization(model)
         return model
+
+    def announce(self) -> str:
+        """What loading it will take, in one line; nothing is loaded for that."""
+        where = str(self.device) if not self._device_map else f"device_map={self._device_map}"
+        weights = f"{self.memory / 2**30:.2f} GiB of weights in {self.quantize or self.dtype}"
+        return f"{self.name}: about {weights} on {where}{self._free()}"
+
+    def crowded(self) -> bool:
+        """Whether it is too large for its GPU, and there are others that could hold the rest."""
+        if self.device.type != "cuda" or self._device_map:
+            return False
+        import torch
+
+        return torch.cuda.device_count() > 1 and self.memory > torch.cuda.mem_get_info(self.device)[0]
+
+    def _free(self) -> str:
+        if self.device.type != "cuda":
+            return ""
+        import torch
+
+        numbers = range(torch.cuda.device_count()) if self._device_map else [self.device.index or 0]
+        return f" ({', '.join(f'{torch.cuda.mem_get_info(i)[0] / 2**30:.1f}' for i in numbers)} GiB free)"
 
     def _refuse_too_large(self) -> None:
         """Says before loading that a model cannot fit on its GPU, and what would."""
