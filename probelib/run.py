@@ -119,13 +119,14 @@ def run(
         ],
     )
     report = paths.RUNS / profile / "report.html"
-    if any(reasons.values()) or not report.exists():
+    if any(reasons.values()) or not marker.reported(profile):
         status = {step.notebook: "not selected" for step in whole.steps}
         status |= {name: ": ".join(filter(None, each[:2])) for name, each in outcomes.items()}
         try:
             from probelib.book import book  # here: it imports matplotlib and pandas, which takes seconds
 
             report = book(profile, whole.steps, status)
+            marker.write_report(profile)
         except Exception as error:  # whatever went wrong in it, the steps' results stand
             print(f"FAILED     report: {type(error).__name__}: {error}")
             return 1
@@ -136,7 +137,7 @@ def run(
 def score(
     profile: str, steps: list[Step], settings: dict[str, dict], force: Collection[str], args: argparse.Namespace
 ) -> bool:
-    """Score what the steps that have to run ask of the models, in processes or on a cluster (``args.on``); whether all is well."""
+    """Score what the steps that have to run ask of the models, in processes or on a cluster (``args.on``); is all well?"""
     from probelib import shards
 
     reasons = marker.why(profile, steps, marker.inputs(steps, settings), force)

@@ -136,7 +136,7 @@ def work(file: Path, wait: bool = False) -> bool:
             try:
                 record |= _do(file, record)
             except Exception as error:
-                traceback.print_exc()
+                os.write(2, traceback.format_exc().encode())
                 record |= {"state": "failed", "reason": f"{type(error).__name__}: {error}"}
             except BaseException:  # the cluster takes the machine away, or Ctrl-C: not the shard's fault
                 files.write_json(file, {**_fresh(file), "state": "waiting"})

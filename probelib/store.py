@@ -67,7 +67,8 @@ class Part:
         if not record.exists() or not self.path.exists():
             return False
         try:
-            whole = json.loads(record.read_text())["sha256"] == files.sha256(self.path)
+            told = json.loads(record.read_text())
+            whole = files.intact(told) and told["sha256"] == files.sha256(self.path)
         except (OSError, ValueError, KeyError, TypeError):
             whole = False
         if not whole:
@@ -240,7 +241,8 @@ def write(part: Part, frame: pd.DataFrame, record: dict) -> None:
     pyarrow.parquet.write_table(table, buffer, compression="zstd")
     content = buffer.getvalue()
     files.write(part.path, content)
-    files.write_json(part.path.with_suffix(".json"), {"sha256": files.sha256(content), "rows": len(frame)} | record)
+    told = {"sha256": files.sha256(content), "rows": len(frame)} | json.loads(json.dumps(record, default=float))
+    files.write_json(part.path.with_suffix(".json"), files.sealed(told))
 
 
 def read(parts: Iterable[Part], allow_missing: bool = False) -> pd.DataFrame:

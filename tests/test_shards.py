@@ -14,7 +14,6 @@ import pytest
 
 from probelib import files, paths, plan, run, shards
 from probelib.errors import ProbeError
-from tests.conftest import ROOT
 
 MODEL = "atlas-neox-0.15m"
 
@@ -116,10 +115,10 @@ def test_a_shard_that_kills_its_process_twice_has_failed(place):
     assert record(file)["state"] == "failed" and "killed 2 times" in record(file)["reason"]
 
 
-def test_a_failure_has_its_reason_and_the_others_go_on(one_process, place, capsys):
+def test_a_failure_has_its_reason_and_the_others_go_on(one_process, place, capsys, monkeypatch):
     out = place("fails")
     every = cut(models=["no/such-model", MODEL])
-    os.environ["HF_HUB_OFFLINE"] = "1"
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
     failed = shards.score(every, serial)
     assert {record(file)["shard"]["model"] for file in failed} == {"no/such-model"}
     assert all("no/such-model is not in the local Hugging Face cache" in reason for reason in failed.values())
@@ -258,4 +257,3 @@ def test_slurm_leaves_the_same(one_process, slurm, place):
     assert shards.score(cut(), shards.cluster, {"mem_gb": 1}) == {}, (slurm / "slurmd.log").read_text()[-2000:]
     assert parts(out) == one_process
     assert {record(file)["tries"] for file in cut()} == {1}
-    assert ROOT.is_dir()
