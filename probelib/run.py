@@ -43,6 +43,7 @@ besides:
   ./run_all.sh lab                              JupyterLab on the notebooks
   ./run_all.sh test [pytest arguments]          the tests
   ./run_all.sh bench [arguments]                the benchmarks
+  ./run_all.sh campaign [arguments]             runs disturbed on purpose: killed, starved of disk, bits changed
 
 A run that was stopped resumes: the same command does what is left.
 Exit code: 0 all is well, 1 a step failed, 2 the request or the plan is wrong, 130 stopped.
