@@ -82,7 +82,7 @@ def executed(profile: str, notebook: str, suffix: str = "") -> Path:
 def reported(profile: str) -> bool:
     """Whether the report and its pages are there, as they were written."""
     try:
-        told = json.loads((paths.RUNS / profile / "done" / "report.json").read_text(encoding="utf-8"))
+        told = json.loads((paths.RUNS / profile / "report.json").read_text(encoding="utf-8"))
         return bool(told) and told == _pages(profile)
     except (OSError, ValueError):
         return False
@@ -90,7 +90,7 @@ def reported(profile: str) -> bool:
 
 def write_report(profile: str) -> None:
     """Record that the report was written."""
-    files.write_json(paths.RUNS / profile / "done" / "report.json", _pages(profile))
+    files.write_json(paths.RUNS / profile / "report.json", _pages(profile))
 
 
 def _pages(profile: str) -> dict[str, str]:

@@ -9,6 +9,8 @@ are finished parts in the store. Notebooks never run on workers: when all shards
 
 Workers need no master: each goes through the list and does what is neither done nor locked. A killed worker's shard is taken
 over by another one, and its finished parts are kept. One that was killed twice has failed (most likely memory ran out).
+Between machines the locks need a file system that knows flock (NFS 4, Lustre with ``-o flock``); where it does not, a shard
+that runs elsewhere is shown as killed, and nothing else is lost: on a cluster no two jobs get the same shard.
 """
 
 import contextlib
@@ -200,7 +202,7 @@ def processes(shards: list[Path], environments: list[dict]) -> Iterator[Callable
             for number, child in enumerate(children):
                 if (child.poll() or 0) > 0:
                     raise ProbeError(f"a worker could not go on (exit code {child.returncode}); see {words.name}")
-                if child.returncode and any(_read(file)["state"] in ("waiting", "running") for file in shards):
+                if child.returncode and any(_read(file).get("state") in ("waiting", "running") for file in shards):
                     children[number] = start(number)  # it was killed: what it was at is taken over
             return any(child.poll() is None for child in children)
 
@@ -261,9 +263,8 @@ def cluster(shards: list[Path], options: dict, engine: str = "slurm") -> Iterato
         time.sleep(1)
         ids = ",".join(dict.fromkeys(job.job_id.split("_")[0] for job in jobs))
         listed = subprocess.run(["squeue", "-h", "-j", ids], capture_output=True, text=True, check=False)
-        if (
-            listed.returncode
-        ):  # it forgets jobs some minutes after their end; anything else is a controller that is busy
+        if listed.returncode:
+            # Slurm forgets a job some minutes after its end; any other error is a controller that is busy
             return "Invalid job id" not in listed.stderr
         return bool(listed.stdout.strip())
 
