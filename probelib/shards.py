@@ -70,7 +70,7 @@ def cut(profile: str, steps: list[Step], settings: dict[str, dict]) -> list[Path
             key = hashlib.sha256(json.dumps(shard, sort_keys=True).encode()).hexdigest()[:10]
             file = folder_of(profile) / f"{files.slug(model)}-{files.slug(group[0])}-{key}.json"
             if _read(file).get("shard") != shard:  # there is none, or a damaged one
-                files.write_json(file, {"shard": shard, "state": "waiting", "facts": n})
+                _write(file, {"shard": shard, "state": "waiting", "facts": n})
             found.append(file)
     return found
 
@@ -95,7 +95,7 @@ def score(shards: list[Path], engine: Callable, *options) -> dict[Path, str]:
         return {}
     for file in todo:
         if not _locked(file):
-            files.write_json(file, {**_fresh(file), "state": "waiting"})
+            _write(file, {**_fresh(file), "state": "waiting"})
     said: set[Path] = set()
     with engine(todo, *options) as alive:
         going = True
@@ -123,7 +123,7 @@ def work(file: Path, wait: bool = False) -> bool:
         tries = record.get("tries", 0) + 1
         if tries > TRIES:
             reason = f"its process was killed {TRIES} times, most likely out of memory; see {file.with_suffix('.log')}"
-            files.write_json(file, {**record, "state": "failed", "reason": reason})
+            _write(file, {**record, "state": "failed", "reason": reason})
             return True
         record |= {
             "state": "running",
@@ -133,7 +133,7 @@ def work(file: Path, wait: bool = False) -> bool:
             "started": time.time(),
             "asked": 0,
         }
-        files.write_json(file, record)
+        _write(file, record)
         with _log(file.with_suffix(".log")):
             try:
                 record |= _do(file, record)
@@ -141,9 +141,9 @@ def work(file: Path, wait: bool = False) -> bool:
                 os.write(2, traceback.format_exc().encode())
                 record |= {"state": "failed", "reason": f"{type(error).__name__}: {error}"}
             except BaseException:  # the cluster takes the machine away, or Ctrl-C: not the shard's fault
-                files.write_json(file, {**_fresh(file), "state": "waiting"})
+                _write(file, {**_fresh(file), "state": "waiting"})
                 raise
-        files.write_json(file, record | {"seconds": round(time.time() - record["started"], 2)})
+        _write(file, record | {"seconds": round(time.time() - record["started"], 2)})
         return True
 
 
@@ -162,7 +162,7 @@ def _do(file: Path, record: dict) -> dict:
                 one = facts.choose(everything, [relation])
                 ASKS[name].score(model, one, values, scores)
                 asked += len(one.facts)
-                files.write_json(file, record | {"asked": asked})
+                _write(file, record | {"asked": asked})
     own = sorted({str(part.relative_to(scores)) for part in parts})
     return {"state": "done", "asked": asked, "device": model.device.type, "parts": own}
 
@@ -201,7 +201,8 @@ def processes(shards: list[Path], environments: list[dict]) -> Iterator[Callable
         def alive() -> bool:
             for number, child in enumerate(children):
                 if (child.poll() or 0) > 0:
-                    raise ProbeError(f"a worker could not go on (exit code {child.returncode}); see {words.name}")
+                    said = Path(words.name).read_text(errors="replace").strip().split("\n")[-1]
+                    raise ProbeError(f"a worker could not go on: {said or child.returncode}; see {words.name}")
                 if child.returncode and any(_read(file).get("state") in ("waiting", "running") for file in shards):
                     children[number] = start(number)  # it was killed: what it was at is taken over
             return any(child.poll() is None for child in children)
@@ -216,8 +217,11 @@ def main() -> None:
     threading.Thread(target=_end_with_master, daemon=True).start()
     first = int(sys.argv[1])
     shards = shards[first:] + shards[:first]
-    for file in [file for file in shards if not work(file)]:
-        work(file, wait=True)
+    try:
+        for file in [file for file in shards if not work(file)]:
+            work(file, wait=True)
+    except (ProbeError, OSError) as error:  # a record cannot be written: the disk is full, say
+        sys.exit(str(error))
 
 
 def _end_with_master() -> None:
@@ -351,11 +355,15 @@ def _fresh(file: Path) -> dict:
     return {key: value for key, value in _read(file).items() if key in ("shard", "facts")}
 
 
+def _write(file: Path, record: dict) -> None:
+    files.write_json(file, files.sealed({key: value for key, value in record.items() if key != "digest"}))
+
+
 def _read(file: Path) -> dict:
-    """A record; empty where there is none, or none that can be read."""
+    """A record; empty where there is none, or not the one that was written."""
     try:
         record = json.loads(file.read_text(encoding="utf-8"))
-        return record if {"shard", "state", "facts"} <= set(record) else {}
+        return record if {"shard", "state", "facts", "digest"} <= set(record) and files.intact(record) else {}
     except (OSError, ValueError, TypeError):
         return {}
 

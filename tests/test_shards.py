@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from probelib import files, paths, plan, run, shards
+from probelib import paths, plan, run, shards
 from probelib.errors import ProbeError
 
 MODEL = "atlas-neox-0.15m"
@@ -86,7 +86,7 @@ def test_two_processes_leave_what_one_does_and_a_second_run_does_nothing(one_pro
     part = next(out.rglob("*.parquet"))  # a part that is gone is missed, and made again
     part.unlink()
     (lost,) = shards.left(cut())
-    files.write_json(lost, shards._fresh(lost) | {"state": "waiting"})
+    shards._write(lost, shards._fresh(lost) | {"state": "waiting"})
     shards.work(lost)
     assert parts(out) == one_process and shards.left(cut()) == []
 
@@ -109,7 +109,7 @@ def test_a_killed_worker_is_replaced(one_process, place):
 def test_a_shard_that_kills_its_process_twice_has_failed(place):
     place("deadly")
     file, _ = cut()
-    files.write_json(file, record(file) | {"state": "running", "tries": 2, "asked": 0, "started": 0.0})
+    shards._write(file, record(file) | {"state": "running", "tries": 2, "asked": 0, "started": 0.0})
     assert "1 killed" in shards.status([file])
     assert shards.work(file)
     assert record(file)["state"] == "failed" and "killed 2 times" in record(file)["reason"]
@@ -176,6 +176,25 @@ def test_the_command_line_refuses_what_it_cannot_do(capsys):
 def test_submitits_own_machine_leaves_the_same(one_process, place):
     out = place("submitit")
     assert shards.score(cut(), shards.cluster, {}, "local") == {}
+    assert parts(out) == one_process
+
+
+def test_a_job_whose_machine_is_taken_away_is_queued_again_and_goes_on(one_process, place):
+    """submitit's own signal of a preemption or of the end of the time."""
+    submitit = pytest.importorskip("submitit")
+    out = place("preempted")
+    file, other = cut()
+    job = submitit.AutoExecutor(out / "submitit", cluster="local").submit(shards.OnCluster(), str(file))
+    deadline = time.monotonic() + 300
+    while not list(out.rglob("scores/**/*.json")) and time.monotonic() < deadline:
+        time.sleep(0.02)
+    first = record(file)["pid"]
+    os.kill(first, signal.SIGUSR2)
+    while not job.done() and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert record(file)["state"] == "done" and record(file)["tries"] == 1  # not held against the shard
+    assert record(file)["pid"] != first
+    shards.work(other)
     assert parts(out) == one_process
 
 

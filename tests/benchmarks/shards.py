@@ -58,7 +58,7 @@ def _spent(work) -> tuple[float, float]:
 
 def _shared(folder: Path) -> None:
     """The same questions without shards, with one worker and with two, all single-threaded; and with nothing to do."""
-    given = {"models": ["atlas-neox-0.6m"], "encoder_decoders": [], "n_facts": int(os.environ.get("SHARD_FACTS", "12"))}
+    given = {"models": ["atlas-neox-2m"], "encoder_decoders": [], "n_facts": int(os.environ.get("SHARD_FACTS", "100"))}
     one_thread = [environment | {"OMP_NUM_THREADS": "1"} for environment in run._environments(2)]
     paths.RUNS = folder / "plain"
     listed = json.dumps([str(file) for file in _cut("monitor/sec5_results", "smoke", given)])
@@ -110,7 +110,7 @@ def _finished(folder: Path) -> None:
                 part.path.parent.mkdir(parents=True, exist_ok=True)
                 for suffix in (".parquet", ".json"):
                     shutil.copyfile(model[relation].with_suffix(suffix), part.path.with_suffix(suffix))
-        files.write_json(file, record)
+        shards._write(file, record)
     parts = sorted(scores.rglob("*.parquet"))
     size = sum(path.stat().st_size for path in parts) / 2**20
     print(f"store: {len(parts)} parts, {len(parts) * ROWS / 1e6:.1f} million rows, {size:,.0f} MiB, {len(cut)} shards")

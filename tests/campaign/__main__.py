@@ -18,7 +18,7 @@ from pathlib import Path
 
 from tests.campaign.downloads import broken_download
 from tests.campaign.faults import FAULTS, Impossible
-from tests.campaign.works import Work, finish, said, works
+from tests.campaign.works import Work, finish, reasoned, works
 
 HERE = Path(__file__).parent
 WHOLE = {
@@ -45,8 +45,7 @@ def one_try(work: Work, fault, seed: int, seconds: float, whole: Path, folder: P
         return "DEFECT", "", str(error)
     code, last = finish(work, out)
     if code:
-        traced = any(line.startswith("Traceback") for line in said(out))
-        return ("DEFECT" if traced else "refused"), "", f"{what}; then: {last[-300:]}"
+        return ("refused" if reasoned(out) else "DEFECT"), "", f"{what}; then: {last[-300:]}"
     if work.products(out) != work.products(whole):
         ours, theirs = work.products(out), work.products(whole)
         differ = [name for name in sorted({*ours, *theirs}) if ours.get(name) != theirs.get(name)]

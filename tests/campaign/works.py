@@ -47,7 +47,7 @@ steps = [step for step in whole.steps if step.notebook == "monitor/sec5_results"
 given = {{"models": ["{MODEL}"], "encoder_decoders": [], "n_facts": 1, "relations": ["P37", "P30", "P103"]}}
 cut = shards.cut("smoke", steps, plan.settings(whole, steps, "smoke", given))
 for file in shards.left(cut):
-    shards.files.write_json(file, shards._fresh(file) | {{"state": "waiting"}})
+    shards._write(file, shards._fresh(file) | {{"state": "waiting"}})
 for file in cut:
     shards.work(file, wait=True)
 raise SystemExit(len(shards.left(cut)))
@@ -89,6 +89,14 @@ def finish(work: Work, out: Path, **environment: str) -> tuple[int, str]:
 
 def said(out: Path) -> list[str]:
     return out.with_name(f"{out.name}.log").read_text(errors="replace").strip().splitlines()
+
+
+def reasoned(out: Path) -> bool:
+    """Whether what was said last is a reason: the kit's own words, or those of the system for what it could not do."""
+    words = said(out)
+    if not any(line.startswith("Traceback") for line in words):
+        return bool(words)
+    return any(reason in words[-1] for reason in ("ProbeError: ", "No space left on device", "Read-only file system"))
 
 
 def family(process: subprocess.Popen) -> list[psutil.Process]:
