@@ -3,6 +3,7 @@
 import getpass
 import json
 import os
+import re
 import shutil
 import signal
 import socket
@@ -14,6 +15,7 @@ import pytest
 
 from probelib import paths, plan, run, shards
 from probelib.errors import ProbeError
+from tests import conftest
 
 MODEL = "atlas-neox-0.15m"
 
@@ -276,3 +278,19 @@ def test_slurm_leaves_the_same(one_process, slurm, place):
     assert shards.score(cut(), shards.cluster, {"mem_gb": 1}) == {}, (slurm / "slurmd.log").read_text()[-2000:]
     assert parts(out) == one_process
     assert {record(file)["tries"] for file in cut()} == {1}
+
+
+def test_notebooks_make_the_same_tables_of_what_shards_scored(smoke, tmp_path):
+    """The whole way: shards in processes, then the notebook; against a run in which the notebook itself asked the models."""
+    said = conftest.run(tmp_path, "--only", "zplke/sec4_2_models", "--on", "processes")
+    assert re.search(r"shards: 0 of \d+ are done", said) and "ok         zplke/sec4_2_models" in said
+    makes = [
+        artifact for step in plan.read().steps if step.notebook == "zplke/sec4_2_models" for artifact in step.makes
+    ]
+    for artifact in makes:
+        made = sorted((tmp_path / "figures/smoke").glob(f"{artifact}.*"))
+        assert made
+        for file in made:
+            assert file.read_bytes() == (smoke[0] / file.relative_to(tmp_path)).read_bytes(), file.name
+    again = conftest.run(tmp_path, "--only", "zplke/sec4_2_models", "--on", "processes", "--force")
+    assert re.search(r"shards: (\d+) of \1 are done", again)
