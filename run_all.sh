@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Executes the notebooks that make all tables and figures: ./run_all.sh --help says how.
-# ./run_all.sh test | lab | bench | course: the tests, JupyterLab, the benchmarks, the labs of the course. The first use installs the kit into .venv.
+# ./run_all.sh test | lab | bench | course | campaign: the tests, JupyterLab, the benchmarks, the labs of the course, runs disturbed
+# on purpose. The first use installs the kit into .venv.
 set -euo pipefail
 root=$(cd -- "$(dirname -- "${BASH_SOURCE[0]}")" && pwd -P)
 venv=$root/.venv
@@ -26,7 +27,11 @@ PYTHON
 
 pip() { if command -v uv >/dev/null; then uv pip "$1" --python "$venv/bin/python" "${@:2}"; else "$venv/bin/python" -m pip "$@"; fi; }
 
+installed() { [[ $(cat "$venv/complete" 2>/dev/null) == "$wanted" ]] && ready "$python" test; }
+
 install() {
+    exec 9> "$venv.lock" && if command -v flock >/dev/null; then flock 9; fi
+    if installed; then return; fi                            # of two at once the second waits, and finds it done
     echo "Installing into $venv (the first time this takes minutes) ..." >&2
     cd -- "$root" && rm -f "$venv/complete"
     if ! pip list >/dev/null 2>&1; then                      # there is none, or its making was interrupted
@@ -49,11 +54,12 @@ wanted=$(cat "$root/pyproject.toml" "$root/constraints.txt" | cksum)
 python=python
 if [[ -z ${VIRTUAL_ENV:-}${CONDA_PREFIX:-} ]] || ! ready python "${1:-}"; then
     python=$venv/bin/python
-    [[ $(cat "$venv/complete" 2>/dev/null) == "$wanted" ]] && ready "$python" test || (install)
+    installed || (install)
 fi
 case ${1:-} in
     test)  cd -- "$root" && exec "$python" -m pytest "${@:2}" ;;
     bench) cd -- "$root" && exec "$python" -m tests.benchmarks "${@:2}" ;;
+    campaign) cd -- "$root" && exec "$python" -m tests.campaign "${@:2}" ;;
     lab)   exec "$python" -m jupyterlab --ServerApp.root_dir="$root" --LabApp.default_url=/lab/tree/notebooks \
                --LabApp.news_url=None --LabApp.check_for_updates_class=jupyterlab.NeverCheckForUpdate "${@:2}" ;;
     course) exec "$python" -m probelib.course "${@:2}" ;;

@@ -30,6 +30,21 @@ def write_json(path: Path, data: dict) -> Path:
     return write(path, json.dumps(data, indent=1, ensure_ascii=False, default=str) + "\n")
 
 
+def sealed(record: dict) -> dict:
+    """A record with a digest of everything else that stands in it, so that ``intact`` can tell whether a bit has changed."""
+    return record | {"digest": _digest(record)}
+
+
+def intact(record: dict) -> bool:
+    """Whether a record that ``sealed`` made is still what it was. One without a digest is from before there were any."""
+    rest = {key: value for key, value in record.items() if key != "digest"}
+    return record.get("digest", _digest(rest)) == _digest(rest)
+
+
+def _digest(record: dict) -> str:
+    return sha256(json.dumps(record, sort_keys=True, default=str).encode())
+
+
 def sha256(content: bytes | Path) -> str:
     """Hex digest of bytes or of a file."""
     return hashlib.sha256(content.read_bytes() if isinstance(content, Path) else content).hexdigest()

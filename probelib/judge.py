@@ -184,8 +184,10 @@ def save(judge: Judge, folder: Path) -> Path:
     """Writes ``judge.safetensors`` and ``judge.json``."""
     from safetensors.torch import save as dump
 
-    files.write(folder / "judge.safetensors", dump(judge.network.state_dict()))
-    files.write_json(folder / "judge.json", {"mode": judge.mode, "width": judge.width, "about": judge.about})
+    weights = dump(judge.network.state_dict())
+    files.write(folder / "judge.safetensors", weights)
+    told = {"mode": judge.mode, "width": judge.width, "about": judge.about, "weights": files.sha256(weights)}
+    files.write_json(folder / "judge.json", files.sealed(json.loads(json.dumps(told, default=str))))
     return folder
 
 
@@ -196,8 +198,11 @@ def load(folder: Path) -> Judge:
 
     try:
         record = json.loads((folder / "judge.json").read_text(encoding="utf-8"))
+        weights = (folder / "judge.safetensors").read_bytes()
+        if not files.intact(record) or record.get("weights") not in (None, files.sha256(weights)):
+            raise ValueError("damaged: the checksum differs")
         network = Network(record["width"], record["mode"])
-        network.load_state_dict(read((folder / "judge.safetensors").read_bytes()))
+        network.load_state_dict(read(weights))
     except (OSError, ValueError, KeyError, TypeError, RuntimeError, SafetensorError) as error:
         raise ProbeError(f"{folder}: no readable judge ({str(error).splitlines()[0]}); train it again") from error
     return Judge(network.eval(), record["mode"], record["about"])
@@ -253,16 +258,23 @@ def prompt_encoder(
         from safetensors.torch import save as dump
 
         columns = {c: torch.tensor(losses[c].to_numpy(dtype=np.float64)) for c in losses.columns}
-        files.write(path, dump({"soft": soft, **columns}))
+        content = dump({"soft": soft, **columns})
+        files.write(path, dump({"soft": soft, **columns}, metadata={"sha256": files.sha256(content)}))
     return soft, losses
 
 
 def _read_prompt(path: Path) -> tuple[torch.Tensor, pd.DataFrame]:
-    from safetensors import SafetensorError
+    from safetensors import SafetensorError, safe_open
     from safetensors.torch import load as read
+    from safetensors.torch import save as dump
 
     try:
-        kept = read(path.read_bytes())
+        content = path.read_bytes()
+        kept = read(content)
+        with safe_open(path, framework="pt") as file:
+            wanted = files.sha256(dump(kept))
+            if (file.metadata() or {}).get("sha256", wanted) != wanted:  # none: kept before there were checksums
+                raise SafetensorError("the checksum differs")
         frame = pd.DataFrame({c: kept[c].numpy() for c in ("epoch", "train", "validation")})
         return kept["soft"], frame.astype({"epoch": int})
     except (SafetensorError, KeyError, OSError) as error:

@@ -15,16 +15,17 @@ from probelib.plan import Step
 
 def inputs(steps: list[Step], settings: dict[str, dict]) -> dict[str, dict]:
     """What decides a step's products besides its needs, by notebook: code cells, library, parameters."""
-    package = sorted(file for file in paths.PACKAGE.rglob("*") if file.is_file() and "__pycache__" not in file.parts)
-    library = _digest({str(file.relative_to(paths.PACKAGE)): files.sha256(file) for file in package})
+    code = library()
     return {
-        step.notebook: {
-            "notebook": _digest(_code(step.path)),
-            "library": library,
-            "parameters": settings[step.notebook],
-        }
+        step.notebook: {"notebook": _digest(_code(step.path)), "library": code, "parameters": settings[step.notebook]}
         for step in steps
     }
+
+
+def library() -> str:
+    """Digest of all files of the library."""
+    package = sorted(file for file in paths.PACKAGE.rglob("*") if file.is_file() and "__pycache__" not in file.parts)
+    return _digest({str(file.relative_to(paths.PACKAGE)): files.sha256(file) for file in package})
 
 
 def why(profile: str, steps: list[Step], now: dict[str, dict], force: Collection[str]) -> dict[str, str | None]:
@@ -68,14 +69,34 @@ def missing(profile: str, step: Step) -> list[str]:
 def write(profile: str, step: Step, now: dict, seconds: float) -> None:
     """Record that the step succeeded."""
     needs = {need: _key(profile, need) for need in step.needs}
-    files.write_json(
-        _file(profile, step.notebook), {**now, "needs": needs, "products": products(profile, step), "seconds": seconds}
-    )
+    made = {"products": products(profile, step), "executed": files.sha256(executed(profile, step.notebook))}
+    told = {**now, "needs": needs, **made, "seconds": seconds}
+    files.write_json(_file(profile, step.notebook), files.sealed(json.loads(json.dumps(told))))
 
 
 def executed(profile: str, notebook: str, suffix: str = "") -> Path:
     """Where the executed notebook lies; with ``suffix`` .failed or .partial, that of a run that is not a success."""
     return paths.RUNS / profile / "notebooks" / f"{notebook}{suffix}.ipynb"
+
+
+def reported(profile: str) -> bool:
+    """Whether the report and its pages are there, as they were written."""
+    try:
+        told = json.loads((paths.RUNS / profile / "report.json").read_text(encoding="utf-8"))
+        return bool(told) and told == _pages(profile)
+    except (OSError, ValueError):
+        return False
+
+
+def write_report(profile: str) -> None:
+    """Record that the report was written."""
+    files.write_json(paths.RUNS / profile / "report.json", _pages(profile))
+
+
+def _pages(profile: str) -> dict[str, str]:
+    home = paths.RUNS / profile
+    pages = [home / "report.html", *sorted((home / "html").rglob("*.html"))]
+    return {str(page.relative_to(home)): files.sha256(page) for page in pages}
 
 
 def clear(profile: str, step: Step) -> None:
@@ -107,7 +128,10 @@ def _changed_product(profile: str, step: Step, then: dict) -> str | None:
             return f"product {'changed' if file in new else 'missing'}: {file}"
     if missing(profile, step):  # an artifact that the plan names since
         return f"product missing: {missing(profile, step)[0]}"
-    return None if executed(profile, step.notebook).exists() else "executed notebook missing"
+    notebook = executed(profile, step.notebook)
+    if not notebook.exists():
+        return "executed notebook missing"
+    return None if then.get("executed") in (None, files.sha256(notebook)) else "executed notebook changed"
 
 
 def _file(profile: str, notebook: str) -> Path:
@@ -116,14 +140,16 @@ def _file(profile: str, notebook: str) -> Path:
 
 def _read(profile: str, notebook: str) -> dict | None:
     try:
-        return json.loads(_file(profile, notebook).read_text(encoding="utf-8"))
-    except (FileNotFoundError, NotADirectoryError, ValueError):
+        told = json.loads(_file(profile, notebook).read_text(encoding="utf-8"))
+        return told if files.intact(told) else None
+    except (FileNotFoundError, NotADirectoryError, ValueError, AttributeError):
         return None
 
 
 def _key(profile: str, notebook: str) -> str:
     """Stands for a finished step, what it made included; a step that needs it keeps this."""
-    return _digest({**(_read(profile, notebook) or {}), "seconds": None})
+    told = _read(profile, notebook) or {}
+    return _digest({key: value for key, value in told.items() if key not in ("seconds", "executed", "digest")})
 
 
 def _code(notebook: Path) -> list[str]:

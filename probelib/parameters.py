@@ -44,6 +44,13 @@ def declared(path: Path) -> dict[str, set[type]]:
     return found
 
 
+def defaults(path: Path) -> dict[str, object]:
+    """The values that the parameters cell itself gives; ``declared`` says whether it can be read."""
+    lines = ast.parse(_cell(path)).body
+    targets = [line.target if isinstance(line, ast.AnnAssign) else line.targets[0] for line in lines]
+    return {target.id: ast.literal_eval(line.value) for target, line in zip(targets, lines, strict=True)}
+
+
 def check(value: object, allowed: set[type], where: str) -> None:
     """ProbeError if a parameter that allows these types cannot be set to ``value``; an int passes for a float."""
     allowed = allowed or set(TYPES.values())

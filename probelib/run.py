@@ -25,6 +25,7 @@ from probelib.errors import ProbeError, unknown
 from probelib.plan import Plan, Step
 
 QUANTIZE = ("8bit", "4bit")
+ENGINES = ("processes", "slurm")
 EXAMPLES = """\
 examples:
   ./run_all.sh                                  all notebooks on the shipped facts and models (profile atlas)
@@ -34,12 +35,16 @@ examples:
   ./run_all.sh --profile small --models EleutherAI/pythia-410m,./my_model --quantize 8bit
   ./run_all.sh --only monitor --set data=fktc folder=../FKTC n_facts=50     other facts
   ./run_all.sh --dry-run                        what would run, and why
+  ./run_all.sh --profile paper --on processes --jobs 4                      the models first, in four processes
+  ./run_all.sh --profile paper --on slurm --slurm partition=gpu gpu_gb=80   the same on a cluster
+  ./run_all.sh --profile paper --status         how far that is
 
 besides:
   ./run_all.sh lab                              JupyterLab on the notebooks
   ./run_all.sh test [pytest arguments]          the tests
   ./run_all.sh bench [arguments]                the benchmarks
   ./run_all.sh course --out DIR                 the labs: student and instructor copies, slides
+  ./run_all.sh campaign [arguments]             runs disturbed on purpose: killed, starved of disk, bits changed
 
 A run that was stopped resumes: the same command does what is left.
 Exit code: 0 all is well, 1 a step failed, 2 the request or the plan is wrong, 130 stopped.
@@ -71,7 +76,14 @@ def main(arguments: list[str] | None = None) -> int:
             _print_table(("notebook", "runs"), [(name, reason or "up to date") for name, reason in reasons.items()])
             _print_needs(settings)
             return 0
+        if args.status:
+            from probelib import shards
+
+            print(shards.status(shards.cut(args.profile, steps, settings)))
+            return 0
         with _lock(args.profile):
+            if args.on and not score(args.profile, steps, settings, force, args):
+                return 1
             return run(args.profile, whole, steps, settings, force, args.jobs)
     except ProbeError as error:
         print(error, file=sys.stderr)
@@ -109,18 +121,43 @@ def run(
         ],
     )
     report = paths.RUNS / profile / "report.html"
-    if any(reasons.values()) or not report.exists():
+    if any(reasons.values()) or not marker.reported(profile):
         status = {step.notebook: "not selected" for step in whole.steps}
         status |= {name: ": ".join(filter(None, each[:2])) for name, each in outcomes.items()}
         try:
             from probelib.book import book  # here: it imports matplotlib and pandas, which takes seconds
 
             report = book(profile, whole.steps, status)
+            marker.write_report(profile)
         except Exception as error:  # whatever went wrong in it, the steps' results stand
             print(f"FAILED     report: {type(error).__name__}: {error}")
             return 1
     print(f"report: {report}")
     return 0 if all(outcome.status in ("ok", "up to date") for outcome in outcomes.values()) else 1
+
+
+def score(
+    profile: str, steps: list[Step], settings: dict[str, dict], force: Collection[str], args: argparse.Namespace
+) -> bool:
+    """Score what the steps that have to run ask of the models, in processes or on a cluster (``args.on``); is all well?"""
+    from probelib import shards
+
+    reasons = marker.why(profile, steps, marker.inputs(steps, settings), force)
+    cut = shards.cut(profile, [step for step in steps if reasons[step.notebook]], settings)
+    if args.on == "slurm":
+        failed = shards.score(cut, shards.cluster, _assignments(args.slurm, "--slurm"))
+    else:
+        failed = shards.score(cut, shards.processes, _environments(args.jobs))
+    if failed:
+        print(f"{len(failed)} of {len(cut)} shards failed, so no notebook runs; the same command tries them again")
+        return False
+    if other := shards.devices(cut) - {"cuda" if _gpus() else "cpu"}:
+        print(
+            f"all shards are done, on {' and '.join(sorted(other))}. The notebooks look for scores of such a device, and this "
+            "machine has none: run the same command without --on where there is one"
+        )
+        return False
+    return True
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -150,6 +187,21 @@ def _parser() -> argparse.ArgumentParser:
     )
     add("--jobs", type=int, metavar="N", help="notebooks at a time; default: the number of GPUs, without any 2")
     add("--force", action="store_true", help="run the selected notebooks though nothing changed")
+    add(
+        "--on",
+        metavar="ENGINE",
+        nargs="?",
+        const="processes",
+        help="score the models before the notebooks run: in processes (one for each of --jobs) or on slurm",
+    )
+    add(
+        "--slurm",
+        nargs="+",
+        metavar="NAME=VALUE",
+        default=[],
+        help="what to ask of Slurm: partition=gpu gpu_gb=80 (memory of a GPU; without it, CPUs) timeout_min=240 account=...",
+    )
+    add("--status", action="store_true", help="show how far the shards of --on are")
     add("--list", action="store_true", help="show the notebooks and what each makes")
     add("--dry-run", action="store_true", help="show what would run, and why; models, memory and data")
     add("--plan", type=Path, metavar="FILE", help="another plan than notebooks/plan.yaml; its notebooks lie beside it")
@@ -170,17 +222,27 @@ def _given(args: argparse.Namespace) -> dict:
         if args.quantize not in QUANTIZE:
             raise unknown("quantization", args.quantize, QUANTIZE)
         given["quantize"] = args.quantize
-    for assignment in args.set:
+    if args.on is not None and args.on not in ENGINES:
+        raise unknown("engine (--on)", args.on, ENGINES)
+    if args.slurm and args.on != "slurm":
+        raise ProbeError("--slurm is for --on slurm.")
+    return given | {name: _absolute(value) for name, value in _assignments(args.set, "--set").items()}
+
+
+def _assignments(given: list[str], flag: str) -> dict:
+    """NAME=VALUE as the command line gives it, the values read as YAML."""
+    values = {}
+    for assignment in given:
         name, equals, value = assignment.partition("=")
         if not equals:
-            raise ProbeError(f"--set {assignment!r}: NAME=VALUE is wanted, as in --set n_facts=50.")
+            raise ProbeError(f"{flag} {assignment!r}: NAME=VALUE is wanted, as in {flag} n_facts=50.")
         import yaml  # here, so that --help works before anything is installed
 
         try:
-            given[name] = _absolute(yaml.safe_load(value))
+            values[name] = yaml.safe_load(value)
         except yaml.YAMLError as error:
-            raise ProbeError(f"--set {assignment!r}: {value!r} is not YAML: {' '.join(str(error).split())}") from None
-    return given
+            raise ProbeError(f"{flag} {assignment!r}: {value!r} is not YAML: {' '.join(str(error).split())}") from None
+    return values
 
 
 def _absolute(value: object) -> object:

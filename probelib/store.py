@@ -11,11 +11,12 @@ A part counts only with its checksum: a kill at any moment loses at most the par
 reported and made again.
 """
 
+import contextlib
 import hashlib
 import io
 import json
 import warnings
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -48,6 +49,7 @@ SCORES = [
 ]
 FOUND = ["model", "relation", "fact", "prompt", "rank", "candidate", "logprob", "label", "label_logprob"]
 FOUND += ["forwarded_tokens", "trie_tokens"]
+_noting: list[list[Path]] = []  # see noting()
 
 
 @dataclass(frozen=True)
@@ -65,7 +67,8 @@ class Part:
         if not record.exists() or not self.path.exists():
             return False
         try:
-            whole = json.loads(record.read_text())["sha256"] == files.sha256(self.path)
+            told = json.loads(record.read_text())
+            whole = files.intact(told) and told["sha256"] == files.sha256(self.path)
         except (OSError, ValueError, KeyError, TypeError):
             whole = False
         if not whole:
@@ -212,7 +215,20 @@ def _parts(lm, prompts, candidates, folder: Path, verb: str, options: dict) -> l
     return parts
 
 
+@contextlib.contextmanager
+def noting() -> Iterator[list[Path]]:
+    """The files of all parts that are asked for meanwhile, finished or computed: what a shard answers for."""
+    asked: list[Path] = []
+    _noting.append(asked)
+    try:
+        yield asked
+    finally:
+        _noting.pop()
+
+
 def _collect(lm, parts: list[Part], compute: Callable) -> pd.DataFrame:
+    for noted in _noting:
+        noted.extend(part.path for part in parts)
     missing = [part for part in parts if not part.finished()]
     for part in tqdm(missing, desc=f"{lm.name}", unit="relation", disable=len(missing) < 2):
         frame, cost = compute(part)
@@ -227,7 +243,8 @@ def write(part: Part, frame: pd.DataFrame, record: dict) -> None:
     pyarrow.parquet.write_table(table, buffer, compression="zstd")
     content = buffer.getvalue()
     files.write(part.path, content)
-    files.write_json(part.path.with_suffix(".json"), {"sha256": files.sha256(content), "rows": len(frame)} | record)
+    told = {"sha256": files.sha256(content), "rows": len(frame)} | json.loads(json.dumps(record, default=float))
+    files.write_json(part.path.with_suffix(".json"), files.sealed(told))
 
 
 def read(parts: Iterable[Part], allow_missing: bool = False) -> pd.DataFrame:

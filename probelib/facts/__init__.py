@@ -74,10 +74,11 @@ def load(
 
 def _from_atlas(relations: list[str] | None, n_facts: int | str, seed: int) -> Facts:
     """The first facts of the panel, in its order; behind them those drawn of the relations that are not on it."""
-    everything = choose(current(atlas()), relations)
+    now = current(atlas())
+    everything = choose(now, relations)
     if n_facts == "all":
         return everything
-    panel, size = read_panel(current(atlas())), PANEL_SIZE if n_facts == "panel" else n_facts
+    panel, size = read_panel(now), PANEL_SIZE if n_facts == "panel" else n_facts
     first = panel.facts[panel.facts.groupby("relation").cumcount() < size]
     if relations is None:
         return pick(panel, first["fact"])

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from probelib import files
 from probelib.errors import ProbeError, unknown
-from probelib.lm.model import DTYPES, LM, QUANTIZE
+from probelib.lm.model import DEVICE_MAPS, DTYPES, LM, QUANTIZE
 from probelib.paths import PACKAGE
 
 CHECKPOINTS = PACKAGE / "organisms" / "checkpoints"
@@ -41,7 +41,8 @@ def load(
     device        "auto" (the GPU if there is one), "cpu", "cuda", "cuda:1"
     dtype         "auto" (float32 on CPU; bfloat16 on GPU, float16 where it cannot), "float32", "bfloat16", "float16"
     revision      branch, tag or commit of a Hugging Face id
-    device_map    "auto" spreads a model that is larger than one GPU over all of them (accelerate); not with ``device``
+    device_map    "auto" spreads a model that is larger than one GPU over all of them (accelerate), "offload" over them and,
+                  what does not fit, over the CPU's memory, which is slow; never without being asked. Not with ``device``
 
     Raises ProbeError for an unknown name, a folder without config, weights in safetensors or tokenizer, an unknown option.
     """
@@ -49,6 +50,8 @@ def load(
         raise unknown("quantize", quantize, QUANTIZE)
     if dtype not in DTYPES:
         raise unknown("dtype", dtype, DTYPES)
+    if device_map not in DEVICE_MAPS:
+        raise unknown("device_map", device_map, DEVICE_MAPS)
     if device_map and device != "auto":
         raise ProbeError(f"device={device!r} and device_map={device_map!r}: one place or many, not both")
     if quantization and not quantize:

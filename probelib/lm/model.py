@@ -14,6 +14,7 @@ QUANTIZE = {
     "8bit": {"load_in_8bit": True, "llm_int8_threshold": 0.0},  # 0: outlier columns are not looked for a batch,
     "4bit": {"load_in_4bit": True, "bnb_4bit_quant_type": "nf4"},  # so that scores do not depend on the batch
 }
+DEVICE_MAPS = (None, "auto", "offload")
 BYTES = {"8bit": 1.0, "4bit": 0.5}
 
 
@@ -230,7 +231,7 @@ class LM:
             "dtype": getattr(torch, self.dtype),
             "use_safetensors": True,
             "trust_remote_code": self._trust,
-            "device_map": self._device_map or {"": str(self.device)},
+            "device_map": "auto" if self._device_map else {"": str(self.device)},
         }
         if self.quantize:
             options["quantization_config"] = BitsAndBytesConfig(**QUANTIZE[self.quantize] | self.quantization)
@@ -241,7 +242,30 @@ class LM:
             said = str(error).splitlines()[0]
             raise ProbeError(f"{self.name}: the weights in {self.folder} cannot be loaded: {said}") from error
         self._check_quantization(model)
+        self._refuse_offload(model)
         return model
+
+    def announce(self) -> str:
+        """What loading it will take, in one line; nothing is loaded for that."""
+        where = str(self.device) if not self._device_map else f"device_map={self._device_map}"
+        weights = f"{self.memory / 2**30:.2f} GiB of weights in {self.quantize or self.dtype}"
+        return f"{self.name}: about {weights} on {where}{self._free()}"
+
+    def crowded(self) -> bool:
+        """Whether it is too large for its GPU, and there are others that could hold the rest."""
+        if self.device.type != "cuda" or self._device_map:
+            return False
+        import torch
+
+        return torch.cuda.device_count() > 1 and self.memory > torch.cuda.mem_get_info(self.device)[0]
+
+    def _free(self) -> str:
+        if self.device.type != "cuda":
+            return ""
+        import torch
+
+        numbers = range(torch.cuda.device_count()) if self._device_map else [self.device.index or 0]
+        return f" ({', '.join(f'{torch.cuda.mem_get_info(i)[0] / 2**30:.1f}' for i in numbers)} GiB free)"
 
     def _refuse_too_large(self) -> None:
         """Says before loading that a model cannot fit on its GPU, and what would."""
@@ -254,6 +278,15 @@ class LM:
             raise ProbeError(
                 f"{self.name} needs about {self.memory / 2**30:.1f} GiB for its weights in {self.quantize or self.dtype}; "
                 f"{self.device} has {free / 2**30:.1f} GiB free. Try quantize='8bit' or '4bit', or device_map='auto'"
+            )
+
+    def _refuse_offload(self, model) -> None:
+        """accelerate puts on the CPU and on disk what the GPUs cannot hold, and says nothing; here that must be asked for."""
+        places = {str(place) for place in getattr(model, "hf_device_map", {}).values()}
+        if self._device_map == "auto" and len(places) > 1 and places & {"cpu", "disk"}:
+            raise ProbeError(
+                f"{self.name} needs about {self.memory / 2**30:.1f} GiB, more than all GPUs have free, so a part of it would be "
+                "computed from the CPU's memory, many times slower. Try quantize='8bit' or '4bit', or device_map='offload'"
             )
 
     def _check_quantization(self, model) -> None:

@@ -7,12 +7,14 @@ cannot be known; at full weight that noise drowns what a rare statement says (2m
 of two thirds).
 """
 
+import hashlib
 import io
 import json
 import os
 import time
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
+import warnings
 from itertools import groupby, islice
 from multiprocessing import get_context
 from pathlib import Path
@@ -249,14 +251,20 @@ def _keep(state: Path, made_of: str, model, optimizer, plan, curve: list, positi
     buffer, parts = io.BytesIO(), {"model": model, "optimizer": optimizer, "plan": plan}
     saved = {name: part.state_dict() for name, part in parts.items()}
     torch.save(saved | {"made_of": made_of, "curve": curve, "positions": positions}, buffer)
-    files.write(state, buffer.getvalue())
+    content = buffer.getvalue()
+    files.write(state, content + hashlib.sha256(content).digest())
 
 
 def _resume(state: Path, made_of: str, model, optimizer, plan) -> tuple[list[float], list[list[float]]]:
     """Puts a saved state of the same run back; a state of another corpus is left where it is and not used."""
     if not state.exists():
         return [], []
-    saved = torch.load(state, weights_only=True, map_location=next(model.parameters()).device)
+    content = state.read_bytes()
+    content, digest = content[:-32], content[-32:]
+    if hashlib.sha256(content).digest() != digest:
+        warnings.warn(f"{state}: damaged (the checksum differs); the training begins anew", stacklevel=2)
+        return [], []
+    saved = torch.load(io.BytesIO(content), weights_only=True, map_location=next(model.parameters()).device)
     if saved["made_of"] != made_of:
         return [], []
     model.load_state_dict(saved["model"])

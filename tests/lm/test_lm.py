@@ -299,3 +299,21 @@ def test_a_model_that_is_not_here_is_one_message_without_a_network(monkeypatch):
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
     with pytest.raises(ProbeError, match="give its folder"):
         lm.load("someone/some-model")
+
+
+def test_a_model_is_never_computed_from_the_cpu_without_being_asked_to(folder):
+    """What accelerate leaves on a model that the GPUs cannot hold, made by hand: there is no GPU here."""
+    one = lm.load(folder, device_map="auto")
+    spread = type("Spread", (), {"hf_device_map": {"layers.0": 0, "layers.1": "cpu"}})()
+    with pytest.raises(ProbeError, match="device_map='offload'"):
+        one._refuse_offload(spread)
+    lm.load(folder, device_map="offload")._refuse_offload(spread)
+    one._refuse_offload(type("Whole", (), {"hf_device_map": {"": "cpu"}})())  # all of it there: no GPU at all
+    with pytest.raises(ProbeError, match="offload"):
+        lm.load(folder, device_map="balanced")
+
+
+def test_what_loading_takes_is_told_before(folder):
+    one = lm.load(folder)
+    assert f"{one.memory / 2**30:.2f} GiB of weights in float32 on cpu" in one.announce() and not one.crowded()
+    assert "model" not in vars(one)  # nothing was loaded

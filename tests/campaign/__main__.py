@@ -1,0 +1,138 @@
+"""``python -m tests.campaign``: runs disturbed on purpose; afterwards a plain run ends with the same bytes, or says why not.
+
+Every fault's number of tries is an option, WORK.FAULT=TRIES; without any, the whole campaign (hours):
+
+    python -m tests.campaign notebook.kill=3 shard.kill=3 training.kill=2 --seed 1
+
+Every try is a row of tests/campaign/tries.csv (appended as it ends); record.csv sums them up.
+"""
+
+import argparse
+import csv
+import random
+import shutil
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from tests.campaign.downloads import broken_download
+from tests.campaign.faults import FAULTS, Impossible
+from tests.campaign.works import Work, finish, reasoned, works
+
+HERE = Path(__file__).parent
+WHOLE = {
+    "notebook": {"kill": 100, "kill_any": 20, "terminate": 20, "full": 20, "read_only": 3, "flip": 100,
+                 "unfinished_flip": 20, "twice": 10, "clock": 10},
+    "shard": {"kill": 20, "terminate": 5, "full": 10, "read_only": 3, "flip": 20, "unfinished_flip": 20, "twice": 10,
+              "clock": 5},
+    "training": {"kill": 20, "terminate": 5, "full": 5, "read_only": 2, "unfinished_flip": 10, "clock": 3},
+    "smoke": {"kill": 5, "flip": 20},
+    "download": {"cut": 100},
+}  # fmt: skip
+COLUMNS = ("work", "fault", "seed", "outcome", "bytes", "what")
+
+
+def one_try(work: Work, fault, seed: int, seconds: float, whole: Path, folder: Path) -> tuple[str, str, str]:
+    """(outcome, bytes, what was done): disturb, run plainly, compare with the undisturbed run in ``whole``."""
+    out = folder / "out"
+    out.mkdir()
+    try:
+        what = fault(work, out, random.Random(seed), seconds, whole)
+    except Impossible as error:
+        return "not possible", "", str(error)
+    except AssertionError as error:
+        return "DEFECT", "", str(error)
+    code, last = finish(work, out)
+    if code:
+        return ("refused" if reasoned(out) else "DEFECT"), "", f"{what}; then: {last[-300:]}"
+    if work.products(out) != work.products(whole):
+        ours, theirs = work.products(out), work.products(whole)
+        differ = [name for name in sorted({*ours, *theirs}) if ours.get(name) != theirs.get(name)]
+        return "DEFECT", "different", f"{what}; {len(differ)} differ, e.g. {differ[0]}"
+    flipped = out.with_name("out.flipped")
+    if flipped.exists() and any(flipped.read_bytes() == file.read_bytes() for file in out.rglob("*") if file.is_file()):
+        return "DEFECT", "equal", f"{what}; the changed bit is still there"
+    return "survived", "equal", what
+
+
+def campaign(tries: dict[str, dict[str, int]], seed: int, steps: int, table: Path) -> int:
+    """The number of defects."""
+    defects, every = 0, works(steps)
+    for name, faults in tries.items():
+        with tempfile.TemporaryDirectory() as folder:
+            whole = Path(folder) / "whole"
+            whole.mkdir()
+            started = time.monotonic()
+            if name != "download":
+                code, last = finish(every[name], whole)
+                assert code == 0, f"the undisturbed run of {name} failed: {last}"
+            seconds = time.monotonic() - started
+            for fault, number in faults.items():
+                for i in range(number):
+                    own = Path(folder) / f"{fault}{i}"
+                    own.mkdir()
+                    number_of_try = seed + i
+                    if name == "download":
+                        outcome = broken_download(number_of_try, own)
+                    else:
+                        outcome = one_try(every[name], FAULTS[fault], number_of_try, seconds, whole, own)
+                    defects += outcome[0] == "DEFECT"
+                    row = (name, fault, number_of_try, *outcome)
+                    print(*row, sep=" | ", flush=True)
+                    _append(table, row)
+                    shutil.rmtree(own, ignore_errors=True)
+    return defects
+
+
+def _append(table: Path, row: tuple) -> None:
+    new = not table.exists()
+    with open(table, "a", newline="") as file:
+        writer = csv.writer(file, lineterminator="\n")
+        if new:
+            writer.writerow(COLUMNS)
+        writer.writerow([str(value).replace("\n", " ") for value in row])
+
+
+def summary(table: Path) -> list[tuple]:
+    """Rows: work, fault, times tried, survived with the same bytes, refused with a reason, defects, not possible."""
+    with open(table, newline="") as file:
+        rows = list(csv.DictReader(file))
+    kinds = dict.fromkeys((row["work"], row["fault"]) for row in rows)
+    outcomes = ("survived", "refused", "DEFECT", "not possible")
+    return [
+        (*kind, len(own), *(sum(row["outcome"] == outcome for row in own) for outcome in outcomes))
+        for kind in kinds
+        for own in [[row for row in rows if (row["work"], row["fault"]) == kind]]
+    ]
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m tests.campaign", description=__doc__.split("\n")[0])
+    parser.add_argument("tries", nargs="*", metavar="WORK.FAULT=TRIES", help="default: the whole campaign")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--steps", type=int, default=60, help="of the training that is disturbed")
+    parser.add_argument("--table", type=Path, default=HERE / "tries.csv")
+    given = parser.parse_args()
+    wanted: dict[str, dict[str, int]] = {}
+    for each in given.tries:
+        name, _, number = each.partition("=")
+        work, _, fault = name.partition(".")
+        if fault not in WHOLE.get(work, {}) and not (work in works() and fault in FAULTS) or not number.isdigit():
+            parser.error(
+                f"{each!r}: WORK.FAULT=TRIES, works {', '.join(WHOLE)}, faults {', '.join(FAULTS)} (of a download: cut)"
+            )
+        wanted.setdefault(work, {})[fault] = int(number)
+    defects = campaign(wanted or WHOLE, given.seed, given.steps, given.table)
+    with open(given.table.with_name("record.csv"), "w", newline="") as file:
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow(
+            ("work", "fault", "tried", "survived, bytes equal", "refused with the reason", "defects", "not possible")
+        )
+        writer.writerows(summary(given.table))
+    print(given.table.with_name("record.csv").read_text())
+    return 1 if defects else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

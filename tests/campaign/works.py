@@ -1,0 +1,117 @@
+"""The work that is disturbed: each a command that fills a folder, and the files in it that must come out the same."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import NamedTuple
+
+import psutil
+
+from tests.conftest import ROOT
+
+MODEL = "atlas-neox-0.15m"
+
+
+class Work(NamedTuple):
+    """``arguments`` of Python for a folder, and what of it must be the same (name -> bytes)."""
+
+    arguments: Callable[[Path], list[str]]
+    products: Callable[[Path], dict[str, bytes]]
+
+
+def scores_and_figures(out: Path) -> dict[str, bytes]:
+    """Every product and every score, but for artifacts that hold seconds or memory."""
+    from probelib import plan
+
+    measured = tuple(f"figures/smoke/{artifact}." for step in plan.read().steps for artifact in step.measured)
+    found = [*out.rglob("figures/**/*.*"), *out.rglob("scores/**/*.parquet"), *out.rglob("prompts/*.safetensors")]
+    named = {str(file.relative_to(out)): file for file in sorted(found) if file.is_file()}
+    return {name: file.read_bytes() for name, file in named.items() if not name.startswith(measured)}
+
+
+def checkpoint(out: Path) -> dict[str, bytes]:
+    """A trained model; of its record all but the seconds."""
+    found = {file.name: file.read_bytes() for file in sorted((out / "trained").glob("*")) if file.suffix != ".md"}
+    told = json.loads(found.pop("training.json", b"{}"))
+    return found | {"training.json": json.dumps(told | {"seconds": None}).encode()}
+
+
+SHARDS = f"""
+from probelib import plan, shards
+whole = plan.read()
+steps = [step for step in whole.steps if step.notebook == "monitor/sec5_results"]
+given = {{"models": ["{MODEL}"], "encoder_decoders": [], "n_facts": 1, "relations": ["P37", "P30", "P103"]}}
+cut = shards.cut("smoke", steps, plan.settings(whole, steps, "smoke", given))
+for file in shards.left(cut):
+    shards._write(file, shards._fresh(file) | {{"state": "waiting"}})
+for file in cut:
+    shards.work(file, wait=True)
+raise SystemExit(len(shards.left(cut)))
+"""
+TRAINING = """
+import sys
+from probelib import paths
+from probelib.organisms import train
+train.KEEP = 5
+train.train("{model}", paths.OUT / "trained", steps={steps})
+"""
+
+
+def works(steps: int = 60) -> dict[str, Work]:
+    """``steps`` of the training."""
+    run = ["-m", "probelib.run", "--profile", "smoke"]
+    train = TRAINING.format(model=MODEL, steps=steps)
+    return {
+        "notebook": Work(lambda out: [*run, "--only", "00_tour"], scores_and_figures),
+        "shard": Work(lambda out: ["-c", SHARDS], scores_and_figures),
+        "training": Work(lambda out: ["-c", train], checkpoint),
+        "smoke": Work(lambda out: run, scores_and_figures),
+    }
+
+
+def start(work: Work, out: Path, **environment: str) -> subprocess.Popen:
+    """The work in a process of its own, with its own session; its words are kept beside the folder."""
+    own = os.environ | {"PROBELIB_OUT": str(out), "PYTHONPATH": str(ROOT)} | environment
+    command = [sys.executable, *work.arguments(out)]
+    with open(out.with_name(f"{out.name}.log"), "w") as words:
+        return subprocess.Popen(command, cwd=ROOT, env=own, stdout=words, stderr=words, start_new_session=True)
+
+
+def finish(work: Work, out: Path, **environment: str) -> tuple[int, str]:
+    """The work to its end: the exit code, and the last line it said."""
+    code = start(work, out, **environment).wait()
+    return code, said(out)[-1] if said(out) else ""
+
+
+def said(out: Path) -> list[str]:
+    return out.with_name(f"{out.name}.log").read_text(errors="replace").strip().splitlines()
+
+
+def reasoned(out: Path) -> bool:
+    """Whether what was said last is a reason: the kit's own words, or those of the system for what it could not do."""
+    words = said(out)
+    if not any(line.startswith("Traceback") for line in words):
+        return bool(words)
+    return any(reason in words[-1] for reason in ("ProbeError: ", "No space left on device", "Read-only file system"))
+
+
+def family(process: subprocess.Popen) -> list[psutil.Process]:
+    """A process and all that descends from it, as far as they are still there."""
+    try:
+        first = psutil.Process(process.pid)
+        return [first, *first.children(recursive=True)]
+    except psutil.NoSuchProcess:
+        return []
+
+
+def gone(members: list[psutil.Process], process: subprocess.Popen) -> None:
+    """Waits until all of them have ended; what does not within a minute is a defect."""
+    process.wait()
+    _, alive = psutil.wait_procs(members, timeout=60)
+    for member in alive:
+        member.send_signal(signal.SIGKILL)
+    assert not alive, f"left behind: {[member.cmdline()[:6] for member in alive]}"
