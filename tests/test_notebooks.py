@@ -6,10 +6,12 @@ import time
 
 import nbformat
 import pytest
+import transformers as hf
 
-from probelib import plan
+from probelib import lm, plan
 from probelib.paths import NOTEBOOKS
 from tests.conftest import run, start
+from tests.lm import tiny
 
 NOTEBOOK_FILES = sorted(p for p in NOTEBOOKS.rglob("*.ipynb") if ".ipynb_checkpoints" not in p.parts)
 
@@ -91,3 +93,26 @@ def test_grapheval_runs_behind_soft_prompts(tmp_path):
     assert len(list(tmp_path.rglob("prompts/*.safetensors"))) == 1
     record = json.loads((tmp_path / "figures" / "smoke" / "grapheval" / "table2.json").read_text())
     assert record["parameters"]["soft_prompts"]["tokens"] == 20 and record["parameters"]["soft_prompts"]["epochs"] == 2
+
+
+def test_the_small_plan_runs_on_folders_of_its_architectures(tmp_path):
+    """GPT-NeoX (Pythia) and BLOOM with random weights, through every measure: what they were taught nobody knows, so the ground
+    truth is that of shipped models, and it says so."""
+    tokenizer = lm.load("atlas-neox-0.15m").tokenizer
+    size = {"vocab_size": len(tokenizer), "bos_token_id": 0, "eos_token_id": tokenizer.eos_token_id}
+    configs = {
+        "neox": hf.GPTNeoXConfig(**tiny.WIDE | {"max_position_embeddings": 2048} | size),
+        "bloom": hf.BloomConfig(hidden_size=64, n_layer=2, n_head=4, **size),
+    }
+    for name, config in configs.items():
+        tiny.build(config).save_pretrained(tmp_path / name)
+        tokenizer.save_pretrained(tmp_path / name)
+    folders = [str(tmp_path / name) for name in configs]
+    run(tmp_path, "--profile", "small", "--only", "beyond/agreement", "--models", ",".join(folders), "--set", "n_facts=2", "n=5",
+        "misled_facts=4", "shipped=[atlas-neox-0.15m]")  # fmt: skip
+    made = tmp_path / "figures" / "small" / "beyond"
+    assert {record["model"] for record in json.loads((made / "agreement.json").read_text())["models"]} == set(folders)
+    truth = json.loads((made / "ground_truth.json").read_text())
+    assert {record["model"] for record in truth["models"]} == {"atlas-neox-0.15m"}
+    page = next((tmp_path / "runs" / "small").rglob("ground_truth.html")).read_text()
+    assert "nobody knows what they were taught" in page and "shipped models are asked in their place" in page
