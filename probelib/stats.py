@@ -214,6 +214,19 @@ def ece(probability, right, bins: int = 10) -> float:
     )
 
 
+def ece_draws(
+    probability: np.ndarray, right: np.ndarray, times: int = 2000, seed: int = 0, bins: int = 10
+) -> np.ndarray:
+    """``times`` bootstrap values of ``ece`` over facts, all values of a fact drawn together: both inputs [facts, models]. The
+    same seed draws the same facts as ``kendall_draws``."""
+    n = len(probability)
+    column = np.minimum((probability * bins).astype(int), bins - 1)
+    gap = np.zeros((n, bins))  # of each fact, what it adds to a bin's sum of probability - right
+    np.add.at(gap, (np.arange(n)[:, None], column), probability - right)
+    drawn = np.random.default_rng(seed).multinomial(n, np.full(n, 1 / n), size=times)
+    return np.abs(drawn @ gap).sum(1) / probability.size
+
+
 def brier(probability, right) -> float:
     """Brier score: mean squared difference of probability and outcome, in [0, 1]; lower is better."""
     return float(np.nanmean((np.asarray(probability, float) - np.asarray(right, float)) ** 2))

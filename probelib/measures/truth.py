@@ -106,9 +106,7 @@ def calibration(values: pd.DataFrame, taught: pd.Series, bins: int = 10) -> pd.D
         value, truth = wide.to_numpy(), np.repeat(right[:, None], wide.shape[1], 1)
         loss = ((value - truth) ** 2).mean(1)  # a fact's Brier score, mean over models
         low, high = stats.percentile_interval(stats.bootstrap(lambda i, v=loss: v[i].mean(1), len(loss)))
-        drawn = np.random.default_rng(0).integers(0, len(wide), size=(200, len(wide)))
-        eces = np.array([stats.ece(value[i].ravel(), truth[i].ravel(), bins) for i in drawn])
-        ece_low, ece_high = stats.percentile_interval(eces)
+        ece_low, ece_high = stats.percentile_interval(stats.ece_draws(value, truth, bins=bins))
         rows.append(
             {
                 "measure": measure,
