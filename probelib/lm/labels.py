@@ -36,6 +36,7 @@ class Labels:
     candidates   [C] names
     ids          [labels, longest + 1] token ids in lexicographic order, padded with -1: a node is a range of rows
     owner        [labels] index of the candidate that a row belongs to; a text of several candidates has several rows
+    length       tokens of a label in the mean
     """
 
     def __init__(self, lm, labels: Mapping[str, list[str]], end: bool = True):
@@ -60,7 +61,7 @@ class Labels:
         for i, (ids, _) in enumerate(rows):
             self.ids[i, : len(ids)] = ids
         self.owner = np.array([c for _, c in rows])
-        self.count = np.bincount(self.owner, minlength=len(self.candidates))
+        self.length = round((self.ids >= 0).sum(1).mean())
         self._known: dict[tuple[int, int, int], tuple[np.ndarray, np.ndarray]] = {}  # children, and their tokens
         if not end:
             self._refuse_prefixes(rows)
@@ -133,9 +134,7 @@ def top_continuations(
         found, each = [range(len(labels.candidates))] * len(prompts), [0] * len(prompts)
         cost = {"forwarded_tokens": 0, "forwards": 0}
     else:
-        alone = (
-            {"rows": 1, "new": 0} if method == "best_first" else {"rows": 64, "new": width * (labels.ids.shape[1] - 2)}
-        )
+        alone = {"rows": 1, "new": 0} if method == "best_first" else {"rows": 64, "new": width * labels.length}
         start = lambda _, *at: _best_first(labels, n, *at) if method == "best_first" else _beam(labels, width, *at)
         read = lambda logprobs: list(logprobs.cpu().numpy())
         found, each, cost = together(lm.model, lm.tokens.prompts(prompts), start, read, **alone, budget=lm.budget)
