@@ -95,6 +95,7 @@ def slides(solved: nbformat.NotebookNode, title: str, prefix: str) -> str:
         template_name=SLIDES.name,
         extra_template_basedirs=[str(SLIDES.parent)],
         reveal_url_prefix=prefix,
+        reveal_theme="simple",
         exclude_input_prompt=True,
         exclude_output_prompt=True,
     )
@@ -103,7 +104,8 @@ def slides(solved: nbformat.NotebookNode, title: str, prefix: str) -> str:
 
 
 def slide_type(cell: nbformat.NotebookNode) -> str:
-    """Where a cell without slideshow metadata of its own goes: a heading begins a slide, an answer waits for a key press."""
+    """Where a cell without slideshow metadata of its own goes: a heading begins a slide, an answer waits for a key press; text,
+    a solution or a picture begins a slide below it, and what is computed stays on it."""
     tags = set(cell.metadata.get("tags", []))
     if tags & HIDDEN:
         return "skip"
@@ -112,8 +114,9 @@ def slide_type(cell: nbformat.NotebookNode) -> str:
     if "answer" in tags:
         return "fragment"
     if cell.cell_type == "markdown":
-        return "slide" if cell.source.startswith("#") else "-"
-    return "subslide" if "solution" in tags else "-"
+        return "slide" if cell.source.startswith("#") else "subslide"
+    pictures = any("image/png" in output.get("data", {}) for output in cell.get("outputs", []))
+    return "subslide" if pictures or "solution" in tags else "-"
 
 
 def _copy_reveal(target: Path) -> str:
@@ -125,7 +128,7 @@ def _copy_reveal(target: Path) -> str:
             "--reveal https://unpkg.com/reveal.js@6 (then the slides need a network)"
         )
     dist = Path(package.origin).parent / "revealjs" / "dist"
-    for name in ("reveal.js", "reveal.css", "theme/white.css", "plugin/notes.js"):
+    for name in ("reveal.js", "reveal.css", "theme/simple.css", "plugin/notes.js"):
         (target / "dist" / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(dist / name, target / "dist" / name)
     return target.name
