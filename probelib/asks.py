@@ -2,12 +2,13 @@
 
 A notebook that scores many facts stands in ``ASKED`` with its asks. An ask says which models it concerns, which facts, and
 calls the library as the notebook does, for one model and one relation; what is finished lies in the store, where the notebook
-finds it under the same key. What is not listed here (searches along beams, single examples, hidden states, the judge's
-training, everything timed) the notebook computes when it runs.
+finds it under the same key. What is not listed here (texts along beams, single examples, hidden states, GraphEval's
+statements and judge, everything timed) the notebook computes when it runs.
 """
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
 from typing import NamedTuple
@@ -144,26 +145,13 @@ def _about(values: dict) -> battery.Questions:
     return _kept(_questions, values["data"], values.get("folder"), values["n_facts"], values["seed"])
 
 
-def _battery(model, asked: Facts, values: dict, folder: Path, parts: tuple[str, ...], tuned=None) -> None:
-    about = _about(values)
-    choices = facts.choose(about.choices, asked.relations["relation"].tolist())
-    own = battery.Questions(asked, choices, about.examples, about.kb, about.pool)
-    battery.ask(model, own, folder, values.get("n", 20), tuned=tuned, parts=parts, seed=values["seed"])
-
-
 def measures(model, asked: Facts, values: dict, folder: Path) -> None:
     """All measures of the four papers but those that need decoding or a tuned model."""
-    _battery(model, asked, values, folder, ("monitor", "zplke", "distractors", "karr"))
-
-
-def statements(model, asked: Facts, values: dict, folder: Path) -> None:
-    """GraphEval's statements, true and false ones, to a tuned model."""
-    _battery(None, asked, values, folder, ("grapheval",), tuned=model)
-
-
-def _partners(settings: dict) -> list[str]:
-    found = [battery.tuned_of(name, settings["tuned"]) for name in settings["models"]]
-    return list(dict.fromkeys(name for name in found if name))
+    about = _about(values)
+    choices = facts.choose(about.choices, asked.relations["relation"].tolist())
+    parts = ("monitor", "zplke", "distractors", "karr")
+    own = replace(about, asked=asked, choices=choices)
+    battery.ask(model, own, folder, values.get("n", 20), parts=parts, seed=values["seed"])
 
 
 ASKS = {
@@ -183,7 +171,6 @@ ASKS = {
     "retrieved": Ask((*DATA, "n_facts", "n_distractors"), _studied, _loaded, retrieved),
     "approximate": Ask((*DATA, "n_facts", "n_distractors"), lambda settings: settings["models"], _loaded, approximate),
     "measures": Ask((*DATA, "n_facts", "n"), lambda settings: settings["models"], _loaded, measures),
-    "statements": Ask((*DATA, "n_facts"), _partners, _loaded, statements),
 }
 ASKED = {  # notebook -> its asks
     "monitor/sec5_results": ("monitor",),
@@ -193,6 +180,6 @@ ASKED = {  # notebook -> its asks
     "distractors/sec4_2_humans": ("distractors",),
     "distractors/sec4_3_robustness": ("distractors",),
     "distractors/sec5_exploration": ("distractors", "approximate"),
-    "beyond/ground_truth": ("measures", "statements"),
-    "beyond/agreement": ("measures", "statements"),
+    "beyond/ground_truth": ("measures",),
+    "beyond/agreement": ("measures",),
 }

@@ -71,7 +71,7 @@ def test_shards_ask_what_the_notebooks_ask(smoke, tmp_path, monkeypatch):
         told["shard"]["relations"] = told["shard"]["relations"][:2]
         answered |= set(shards._do(file, told)["parts"])
     assert parts(tmp_path) == before
-    assert len(answered) > 100 and len({part.split("/")[0] for part in answered}) == 4  # models
+    assert len(answered) > 80 and len({part.split("/")[0] for part in answered}) == 4  # models
 
 
 def test_two_processes_leave_what_one_does_and_a_second_run_does_nothing(one_process, place, capsys):

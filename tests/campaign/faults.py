@@ -50,10 +50,11 @@ def _signal(work, out, chance, seconds, number, choose) -> str:
     else:
         raise Impossible("it ended before it could be disturbed, four times")
     victim = choose(members)
-    name = " ".join(victim.cmdline()[1:4])[:60] if victim.is_running() else "gone"
+    words = victim.cmdline() if victim.is_running() else []
+    name = "the process" if words[1:2] == ["-c"] else " ".join(words[1:4])[:60]
     victim.send_signal(number)
     gone(members, process)
-    return f"{number.name} to {name!r} after {moment:.1f} s"
+    return f"{number.name} to {name} after {moment:.1f} s"
 
 
 def full(work: Work, out: Path, chance: random.Random, seconds: float, whole: Path) -> str:
