@@ -177,7 +177,7 @@ def _given(args: argparse.Namespace) -> dict:
 
         try:
             given[name] = _absolute(yaml.safe_load(value))
-        except yaml.YAMLError as error:
+        except (yaml.YAMLError, ValueError, RecursionError) as error:  # ValueError: a date such as 2020-13-01
             raise ProbeError(f"--set {assignment!r}: {value!r} is not YAML: {' '.join(str(error).split())}") from None
     return given
 

@@ -65,8 +65,9 @@ class Part:
         if not record.exists() or not self.path.exists():
             return False
         try:
-            whole = json.loads(record.read_text())["sha256"] == files.sha256(self.path)
-        except (OSError, ValueError, KeyError, TypeError):
+            said = json.loads(record.read_text())
+            whole = said["sha256"] == files.sha256(self.path) and {"cost", "model"} <= said.keys()
+        except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
             whole = False
         if not whole:
             warnings.warn(f"{self.path}: damaged (the checksum differs); it is computed again", stacklevel=2)
