@@ -68,8 +68,8 @@ class Part:
             return False
         try:
             told = json.loads(record.read_text())
-            whole = files.intact(told) and told["sha256"] == files.sha256(self.path)
-        except (OSError, ValueError, KeyError, TypeError):
+            whole = files.intact(told) and told["sha256"] == files.sha256(self.path) and {"cost", "model"} <= told.keys()
+        except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
             whole = False
         if not whole:
             warnings.warn(f"{self.path}: damaged (the checksum differs); it is computed again", stacklevel=2)
