@@ -7,6 +7,7 @@ import nbformat
 import numpy as np
 import pandas as pd
 import pytest
+from papermill.iorw import load_notebook_node
 from papermill.parameterize import parameterize_notebook
 
 from probelib import plan
@@ -45,7 +46,7 @@ def exercises(lab) -> dict[str, checks.Check]:
 @by_lab
 def test_a_lab_runs_and_its_empty_stubs_are_told_so(lab):
     """One kernel: each check runs twice, first on the stub, where it must fail helpfully, then on the solution."""
-    notebook = parameterize_notebook(read(lab), SMOKE[lab.notebook])
+    notebook = parameterize_notebook(load_notebook_node(str(lab.path)), SMOKE[lab.notebook])
     cells, n_stubs = [], 0
     for i, cell in enumerate(notebook.cells):
         cells.append(cell)
@@ -123,7 +124,7 @@ def test_copies_hold_what_they_should(lab):
     texts = "\n".join(cell.source for cell in student.cells)
     for cell in [c for tag in build.REMOVED["student"] for c in tagged(source, tag)]:
         assert cell.source not in texts
-    assert [c.source for c in tagged(source, "stub")] == [c.source for c in student.cells if "YOUR CODE" in c.source]
+    assert [c.source for c in tagged(source, "stub")] == [c.source for c in student.cells if "# YOUR CODE" in c.source]
     assert all(c.source in texts for c in tagged(source, "check"))
     assert not [c for c in instructor.cells if "# YOUR CODE" in c.source]
     assert len(instructor.cells) == len(source.cells) - len(tagged(source, "stub"))
