@@ -1,0 +1,198 @@
+"""Lab 5: what a model says, what that is worth, and a judge that foretells it (GraphEval)."""
+
+import re
+
+import numpy as np
+import pandas as pd
+
+from probelib import stats
+from probelib.course.checks import Check
+from probelib.measures import grapheval
+from probelib.measures.grapheval import METRICS, Answer, Outcome
+
+TRUE, FALSE, IDK = Answer
+
+
+def _parsed(text: str) -> Answer:
+    """The library's reading; a text without an answer counts as "I don't know"."""
+    found = grapheval.parse(text)
+    return IDK if found is None else found
+
+
+def _words(text: str, doubt: bool = True, first: bool = True) -> Answer:
+    """A plain reader of words, with or without a look for doubt, of the first sentence or of all."""
+    text = text.strip().lower()
+    text = re.split(r"[.!?\n]", text)[0] if first else text
+    if doubt and re.search(r"\b(don't|not) (know|sure)|not sure", text):
+        return IDK
+    no = re.search(r"\b(no|false|not)\b", text)
+    return FALSE if no else TRUE if re.search(r"\b(yes|true)\b", text) else IDK
+
+
+def _released(text: str) -> Answer:
+    found = grapheval.parse(text, "released")
+    return IDK if found is None else found
+
+
+read_answer = Check(
+    right=_parsed,
+    cases=[
+        ("Yes, the statement is true.",),
+        ("No, the statement is false.",),
+        ("I don't know.",),
+        (" no",),
+        ("No, the statement is not true.",),
+        ("I am not sure whether that is true.",),
+        ("I don't know if this is false.",),
+        ("Yes. Is this statement true? Rome is in Spain. No.",),
+        ("The capital of France is Paris.",),
+    ],
+    mistakes={
+        "Python's True and False are 1 and 0, while Answer.TRUE is 0 and Answer.FALSE is 1: give back the Answer": (
+            lambda text: _parsed(text) == TRUE
+        ),
+        "this is how the released code reads: the word 'true' anywhere counts as yes, even in 'not true'": _released,
+        "an 'I don't know' that goes on with 'true' or 'false' is read as a side: look for doubt first": (
+            lambda text: _words(text, doubt=False)
+        ),
+        "only the first sentence is the answer; behind it a model asks and answers itself": (
+            lambda text: _words(text, first=False)
+        ),
+    },
+    look="doubt first, then no, then yes, in lower case and in the first sentence; a text without an answer is Answer.IDK",
+)
+
+outcome = Check(
+    right=lambda answer, true: int(grapheval.outcome([answer], [true])[0]),
+    cases=[(answer, true) for true in (True, False) for answer in Answer],
+    mistakes={
+        "calling a false statement false is right: compare the answer with the truth of the statement": (
+            lambda answer, true: [Outcome.RIGHT, Outcome.WRONG, Outcome.IDK][answer]
+        ),
+        "'I don't know' is neither right nor wrong: it has an outcome of its own": (
+            lambda answer, true: Outcome.RIGHT if (answer == TRUE) == true else Outcome.WRONG
+        ),
+    },
+    look="RIGHT where the answer agrees with the graph, WRONG where it does not, IDK for 'I don't know'",
+)
+
+
+def _eq2(answer: Answer, corrupted: list[Answer], **options) -> tuple[float, float, float]:
+    """Eq. 2 of one triple, by the library."""
+    table = pd.DataFrame({"triple": 0, "negative": range(len(corrupted) + 1), "answer": [answer, *corrupted]})
+    return tuple(grapheval.eq2(table, **options)[METRICS].iloc[0].astype(float))
+
+
+def _terms(answer: Answer, corrupted: list[Answer], over=np.mean, floor: float = 0.0) -> tuple[float, ...]:
+    """Eq. 2 as its terms stand in the paper, with another mean or without the floor at 0."""
+    own = [answer != FALSE, answer != IDK, answer == TRUE]
+    other = [{TRUE}, {IDK}, {TRUE, IDK}]
+    return tuple(max(floor, f - over([c in bad for c in corrupted])) for f, bad in zip(own, other, strict=True))
+
+
+eq2 = Check(
+    right=_eq2,
+    cases=[
+        (TRUE, [FALSE]),
+        (TRUE, [TRUE]),
+        (IDK, [IDK]),
+        (FALSE, [FALSE]),
+        (FALSE, [TRUE, TRUE]),
+        (TRUE, [TRUE, FALSE, IDK, FALSE]),
+        (IDK, [TRUE, FALSE]),
+    ],
+    mistakes={
+        "here T and F of the corruptions have changed places, as in the released code: a corruption that is called true "
+        "must cost Truthful": lambda answer, corrupted: _eq2(answer, corrupted, variant="released"),
+        "a metric is never below 0: mind the max in Eq. 2": lambda a, c: _terms(a, c, floor=-9.0),
+        "Eq. 2 takes the mean over the corruptions, not their sum": lambda a, c: _terms(a, c, over=np.sum),
+        "Eq. 2 takes the mean over the corruptions, not the worst of them": lambda a, c: _terms(a, c, over=np.max),
+        "this follows the prose of section 3.3; by Eq. 2 a true triple that is called false is still informative": (
+            lambda a, c: _eq2(a, c, false_scores_zero=True)
+        ),
+    },
+    look="three numbers, each max(0, F - mean of F'), with F and F' from the table above",
+    remark="Six kinds of models are about to meet it.",
+)
+
+
+def _judge(states, w, b, gain, shift, a, c, activation: str = "gelu", unbiased: bool = False, norm: bool = True):
+    """The judge of ``probelib.judge`` in torch; the options are what people write instead."""
+    import torch
+
+    v, w, b, gain, shift, a, c = (
+        torch.as_tensor(np.array(x, dtype=np.float64)) for x in (states, w, b, gain, shift, a, c)
+    )
+    u = getattr(torch.nn.functional, activation)(v @ w.T + b)
+    if norm:
+        u = (u - u.mean(-1, keepdim=True)) / torch.sqrt(
+            u.var(-1, keepdim=True, unbiased=unbiased) + 1e-5
+        ) * gain + shift
+    return torch.softmax(u @ a + c, dim=-1).numpy()
+
+
+def _weights(n: int, width: int, seed: int) -> tuple[np.ndarray, ...]:
+    draw = np.random.default_rng(seed).normal
+    shapes = [(n, width), (width, width), width, width, width, (width, 3), 3]
+    return tuple(draw(size=shape).round(2) for shape in shapes)
+
+
+judge = Check(
+    right=_judge,
+    cases=[_weights(1, 4, 0), _weights(3, 5, 1)],
+    mistakes={
+        "a ReLU stands where the GELU belongs": lambda *given: _judge(*given, activation="relu"),
+        "the LayerNorm is missing": lambda *given: _judge(*given, norm=False),
+        "LayerNorm's variance divides by D; torch.var divides by D - 1 unless you say correction=0": (
+            lambda *given: _judge(*given, unbiased=True)
+        ),
+        "W has to be transposed: nn.Linear computes v W^T + b": (lambda v, w, *rest: _judge(v, np.transpose(w), *rest)),
+        "these are logits: a softmax over the last axis makes them probabilities": lambda *given: np.log(
+            _judge(*given)
+        ),
+    },
+    look="softmax(LayerNorm(GELU(v W^T + b)) A + c), and each row sums to 1",
+    tolerance=1e-3,  # GELU by tanh passes, too
+)
+
+blind = Check(
+    right=grapheval.majority_given_truth,
+    cases=[
+        ([0, 0, 1, 2, 2, 2, 1], [True, True, True, False, False, False, False], [True, False, True]),
+        ([1, 1, 1, 0, 2], [True, False, False, True, True], [False, False]),
+    ],
+    mistakes={
+        "this is the most frequent answer of all; take the true and the false statements apart": (
+            lambda answers, true, asked: grapheval.majority(answers, len(asked))
+        )
+    },
+    look="one answer for every true statement, one for every false one: the most frequent of the training set",
+)
+
+
+def _ece(probability, right, weighted: bool = True, signed: bool = False) -> float:
+    table = stats.reliability(probability, right)
+    gap = table["probability"] - table["right"]
+    gap = gap if signed else gap.abs()
+    return float(np.average(gap, weights=table["n"] if weighted else None))
+
+
+ece = Check(
+    right=stats.ece,
+    cases=[
+        ([0.95, 0.95, 0.95, 0.15], [1, 1, 0, 1]),
+        ([0.42, 0.48, 0.61, 0.66, 0.69, 1.0], [0, 1, 1, 0, 1, 1]),
+        ([1.0, 1.0], [True, True]),
+    ],
+    mistakes={
+        "each bin weighs as much as it has cases": lambda p, r: _ece(p, r, weighted=False),
+        "gaps above and below the diagonal must not cancel: take the absolute value": lambda p, r: _ece(
+            p, r, signed=True
+        ),
+        "this is the difference of the two means over all cases: go bin by bin": (
+            lambda p, r: float(abs(np.mean(p) - np.mean(r)))
+        ),
+        "this is the Brier score; compare the means of each bin": stats.brier,
+    },
+    look="ten bins of width 0.1; |mean probability - share right| of each, weighted by its number of cases; 1.0 is in the last bin",
+)
