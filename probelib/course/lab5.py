@@ -48,15 +48,15 @@ read_answer = Check(
         ("The capital of France is Paris.",),
     ],
     mistakes={
-        "Python's True and False are 1 and 0, while Answer.TRUE is 0 and Answer.FALSE is 1: give back the Answer": (
-            lambda text: _parsed(text) == TRUE
-        ),
         "this is how the released code reads: the word 'true' anywhere counts as yes, even in 'not true'": _released,
         "an 'I don't know' that goes on with 'true' or 'false' is read as a side: look for doubt first": (
             lambda text: _words(text, doubt=False)
         ),
         "only the first sentence is the answer; behind it a model asks and answers itself": (
             lambda text: _words(text, first=False)
+        ),
+        "Python's True and False are 1 and 0, while Answer.TRUE is 0 and Answer.FALSE is 1: give back the Answer": (
+            lambda text: _parsed(text) == TRUE
         ),
     },
     look="doubt first, then no, then yes, in lower case and in the first sentence; a text without an answer is Answer.IDK",
@@ -87,7 +87,7 @@ def _terms(answer: Answer, corrupted: list[Answer], over=np.mean, floor: float =
     """Eq. 2 as its terms stand in the paper, with another mean or without the floor at 0."""
     own = [answer != FALSE, answer != IDK, answer == TRUE]
     other = [{TRUE}, {IDK}, {TRUE, IDK}]
-    return tuple(max(floor, f - over([c in bad for c in corrupted])) for f, bad in zip(own, other, strict=True))
+    return tuple(max(floor, f - over([float(c in bad) for c in corrupted])) for f, bad in zip(own, other, strict=True))
 
 
 eq2 = Check(
@@ -105,8 +105,9 @@ eq2 = Check(
         "here T and F of the corruptions have changed places, as in the released code: a corruption that is called true "
         "must cost Truthful": lambda answer, corrupted: _eq2(answer, corrupted, variant="released"),
         "a metric is never below 0: mind the max in Eq. 2": lambda a, c: _terms(a, c, floor=-9.0),
-        "Eq. 2 takes the mean over the corruptions, not their sum": lambda a, c: _terms(a, c, over=np.sum),
-        "Eq. 2 takes the mean over the corruptions, not the worst of them": lambda a, c: _terms(a, c, over=np.max),
+        "Eq. 2 takes the mean over the corruptions, neither their sum nor the worst of them": lambda a, c: _terms(
+            a, c, over=np.max
+        ),
         "this follows the prose of section 3.3; by Eq. 2 a true triple that is called false is still informative": (
             lambda a, c: _eq2(a, c, false_scores_zero=True)
         ),
@@ -194,5 +195,5 @@ ece = Check(
         ),
         "this is the Brier score; compare the means of each bin": stats.brier,
     },
-    look="ten bins of width 0.1; |mean probability - share right| of each, weighted by its number of cases; 1.0 is in the last bin",
+    look="ten bins of width 0.1; |mean probability - share right| of each, weighted by its cases; 1.0 is in the last bin",
 )
