@@ -1,0 +1,180 @@
+"""Lab 6: when is a difference real? Correlation, intervals, permutation, cross-validation."""
+
+from itertools import product
+
+import numpy as np
+import scipy.stats
+
+from probelib import stats
+from probelib.course.checks import Check
+
+_X, _Y = [1.0, 2.0, 4.0, 7.0, 11.0], [3.0, 1.0, 2.0, -4.0, -5.0]
+
+
+def _covariance(x, y) -> float:
+    return float(np.cov(x, y, ddof=0)[0, 1])
+
+
+pearson = Check(
+    right=lambda x, y: stats.pearson(x, y)["r"],
+    cases=[(_X, _Y), ([0, 1, 2, 3], [0, 1, 4, 9]), (_X, list(10 * np.array(_Y) + 3))],
+    mistakes={
+        "this is the covariance: divide by both standard deviations": _covariance,
+        "numerator and denominator divide by different numbers: n in one and n - 1 in the other": lambda x, y: (
+            np.cov(x, y)[0, 1] / np.std(x) / np.std(y)
+        ),
+        "the means have to be taken away first": lambda x, y: float(
+            np.dot(x, y) / np.sqrt(np.dot(x, x) * np.dot(y, y))
+        ),
+        "this is Spearman's coefficient: it is of ranks": lambda x, y: scipy.stats.spearmanr(x, y).statistic,
+        "this is r squared, and its sign is lost": lambda x, y: stats.pearson(x, y)["r"] ** 2,
+    },
+    look="take the means away, then sum(xy) / sqrt(sum(xx) sum(yy))",
+)
+
+
+def _normal_interval(k: int, n: int) -> tuple[float, float]:
+    p, z = k / n, scipy.stats.norm.ppf(0.975)
+    half = z * np.sqrt(p * (1 - p) / n)
+    return p - half, p + half
+
+
+def _wilson(k: int, n: int, z: float) -> tuple[float, float]:
+    p = k / n
+    middle, half = p + z * z / (2 * n), z * np.sqrt(p * (1 - p) / n + z * z / (4 * n * n))
+    return (middle - half) / (1 + z * z / n), (middle + half) / (1 + z * z / n)
+
+
+wilson = Check(
+    right=stats.wilson,
+    cases=[(35, 77), (1, 10), (0, 20), (50, 50)],
+    mistakes={
+        "this is the normal interval p ± z sqrt(p(1-p)/n): it has no width at 0 and 1, and can leave [0, 1]": (
+            _normal_interval
+        ),
+        "this is a 90 % interval: z is 1.96 for 95 %": lambda k, n: _wilson(k, n, scipy.stats.norm.ppf(0.95)),
+        "the denominator 1 + z²/n is missing": lambda k, n: tuple(
+            v * (1 + 1.96**2 / n) for v in _wilson(k, n, scipy.stats.norm.ppf(0.975))
+        ),
+        "these are percent: fractions are wanted": lambda k, n: tuple(100 * v for v in stats.wilson(k, n)),
+    },
+    look="(p + z²/2n ± z sqrt(p(1-p)/n + z²/4n²)) / (1 + z²/n), with z = 1.96",
+    tolerance=3e-4,  # z = 1.96 and z = 1.959964 both pass
+)
+
+
+def _pairs(x, y) -> tuple[int, int, int]:
+    """Concordant and discordant pairs, and all."""
+    x, y = np.asarray(x, float), np.asarray(y, float)
+    at = np.triu_indices(len(x), 1)
+    sign = np.sign(x[at[0]] - x[at[1]]) * np.sign(y[at[0]] - y[at[1]])
+    return int((sign > 0).sum()), int((sign < 0).sum()), len(sign)
+
+
+def _tau_a(x, y) -> float:
+    p, q, n = _pairs(x, y)
+    return (p - q) / n
+
+
+def _gamma(x, y) -> float:
+    p, q, _ = _pairs(x, y)
+    return (p - q) / (p + q)
+
+
+kendall = Check(
+    right=lambda x, y: stats.kendall(x, y)["tau"],
+    cases=[
+        ([1, 2, 3, 9], [1, 3, 2, 4]),
+        ([1, 1, 0, 0, 0], [0.9, 0.5, 0.5, 0.1, 0.0]),
+        ([3, 1, 2, 2, 5], [1, 4, 4, 2, 0]),
+    ],
+    mistakes={
+        "this is tau-a, which divides by all pairs: with ties it can never reach 1": _tau_a,
+        "this is Goodman and Kruskal's gamma: it leaves the tied pairs out altogether": _gamma,
+        "this is Pearson's r: only the order of the values counts": lambda x, y: stats.pearson(x, y)["r"],
+        "this is Spearman's coefficient": lambda x, y: scipy.stats.spearmanr(x, y).statistic,
+        "every pair is counted twice in the numerator or in the denominator, not in both": lambda x, y: (
+            2 * stats.kendall(x, y)["tau"]
+        ),
+    },
+    look="P - Q over the root of (P + Q + Tx)(P + Q + Ty): Tx counts the pairs tied in x alone, Ty those tied in y alone",
+)
+
+
+def _percentiles(values, times, rng, low=2.5, high=97.5, size=None) -> tuple[float, float]:
+    values = np.asarray(values)
+    drawn = rng.choice(values, (times, size or len(values))).mean(1)
+    return tuple(np.percentile(drawn, [low, high]))
+
+
+_VALUES = np.random.default_rng(7).normal(size=200) * 4
+_VALUES -= _VALUES.mean()
+
+bootstrap_interval = Check(
+    right=_percentiles,
+    cases=[(_VALUES, 4000, np.random.default_rng(0)), (np.append(_VALUES, 60.0), 4000, np.random.default_rng(1))],
+    mistakes={
+        "these are percentiles of the values: draw the values anew, and take the percentiles of the means": (
+            lambda values, times, rng: np.percentile(values, [2.5, 97.5])
+        ),
+        "a draw without replacement gives the same mean each time": lambda values, times, rng: [np.mean(values)] * 2,
+        "this is a 90 % interval: 2.5 % are left out on each side": lambda *given: _percentiles(*given, low=5, high=95),
+        "this is the mean ± one standard error, about 68 %": lambda values, times, rng: (
+            np.mean(values) + np.array([-1, 1]) * np.std(values) / np.sqrt(len(values))
+        ),
+    },
+    look="`times` times: draw len(values) of the values with replacement, and take their mean; then the 2.5 and 97.5 percentile",
+    tolerance=0.04,  # two bootstraps with other draws differ by a few hundredths here, a 90 % interval by a tenth
+)
+
+
+def _sign_flips(d, two_sided: bool = True, strict: bool = False) -> float:
+    d = np.asarray(d, float)
+    means = np.array([np.dot(s, d) for s in product([1, -1], repeat=len(d))]) / len(d)
+    means, seen = (np.abs(means), abs(d.mean())) if two_sided else (means, d.mean())
+    return float((means > seen + 1e-12).mean() if strict else (means >= seen - 1e-12).mean())
+
+
+sign_flip_p = Check(
+    right=_sign_flips,
+    cases=[([4, 1, 2],), ([3, -1, 2, 5],), ([1, -1],), ([2, 3, 1, 4, 2, 5, 1, 3],)],
+    mistakes={
+        "this is one-sided: a difference as large in the other direction would have surprised you as much": (
+            lambda d: _sign_flips(d, two_sided=False)
+        ),
+        "means as large as the one that was seen count, too (>=): so p is never 0": lambda d: _sign_flips(
+            d, strict=True
+        ),
+        "this is the t test's p, which takes the differences as normal": lambda d: scipy.stats.ttest_1samp(d, 0).pvalue,
+        "only the signs were looked at: that is the sign test": lambda d: (
+            scipy.stats.binomtest(int((np.asarray(d) > 0).sum()), len(d)).pvalue
+        ),
+    },
+    look="over all 2^n ways to set the signs: the share whose |mean| is at least the |mean| that was seen",
+)
+
+
+def _chosen(values, rating, choose_on, report_on) -> tuple[int, float]:
+    values, rating = np.asarray(values, float), np.asarray(rating, float)
+    taus = [stats.kendall(values[choose_on, c], rating[choose_on])["tau"] for c in range(values.shape[1])]
+    best = int(np.argmax(taus))
+    return best, stats.kendall(values[report_on, best], rating[report_on])["tau"]
+
+
+_DRAW = np.random.default_rng(3)
+_TABLES = [(_DRAW.normal(size=(14, 5)), _DRAW.integers(0, 5, 14), np.arange(0, 9), np.arange(9, 14)) for _ in range(4)]
+
+held_out = Check(
+    right=lambda values, rating, train, test: _chosen(values, rating, train, test),
+    cases=_TABLES,
+    mistakes={
+        "this is the tau on the training facts, by which the column was chosen": lambda v, r, train, test: _chosen(
+            v, r, train, train
+        ),
+        "the column was chosen on the test facts": lambda v, r, train, test: _chosen(v, r, test, test),
+        "the column was chosen on all facts, the test facts among them": lambda v, r, train, test: _chosen(
+            v, r, slice(None), test
+        ),
+    },
+    look="the column of the highest tau on the rows `train`, and its tau on the rows `test`",
+)
