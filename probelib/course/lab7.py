@@ -1,0 +1,152 @@
+"""Lab 7: quantization by hand, facts lost and gained, and a line that is drawn too far."""
+
+from collections.abc import Callable
+
+import numpy as np
+import scipy.stats
+
+from probelib import stats
+from probelib.course.checks import Check
+
+
+def with_weights(lm, layers: list[str], change: Callable[[np.ndarray], np.ndarray], ask: Callable):
+    """What ``ask()`` gives while the weights of some layers are ``change(weights)``; afterwards they are what they were."""
+    import torch
+
+    weights = [lm.model.get_submodule(name).weight for name in layers]
+    kept = [weight.detach().clone() for weight in weights]
+    try:
+        with torch.no_grad():
+            for weight, own in zip(weights, kept, strict=True):
+                weight.copy_(torch.as_tensor(np.asarray(change(own.numpy()), dtype=np.float32)))
+        return ask()
+    finally:
+        with torch.no_grad():
+            for weight, own in zip(weights, kept, strict=True):
+                weight.copy_(own)
+
+
+_DRAW = np.random.default_rng(5)
+_SMALL = np.array([[0.5, -1.0, 0.26], [0.02, 0.011, -0.04]])
+_WEIGHTS = (_DRAW.normal(size=(3, 8)) * np.array([[1.0], [0.1], [7.0]])).round(3)
+
+
+def _absmax(weight, bits, over: int | None = 1, top: int | None = None, cut: bool = False):
+    weight = np.asarray(weight, float)
+    steps = top or 2 ** (bits - 1) - 1
+    scale = np.abs(weight).max(axis=over) / steps
+    scale = np.full(len(weight), scale) if over is None else scale
+    ratio = weight / scale[:, None]
+    return np.trunc(ratio) if cut else np.round(ratio), scale
+
+
+absmax = Check(
+    right=_absmax,
+    cases=[(_SMALL, 8), (_WEIGHTS, 8), (_WEIGHTS, 4), (_WEIGHTS, 2)],
+    mistakes={
+        "there is one scale for the whole matrix; every row has its own": lambda w, b: _absmax(w, b, over=None),
+        "2^(bits-1) steps would need the code 128, which an int8 does not have: there are 2^(bits-1) - 1, 127 for 8 bits": (
+            lambda w, b: _absmax(w, b, top=2 ** (b - 1))
+        ),
+        "the number of steps is that of 8 bits whatever `bits` says": lambda w, b: _absmax(w, b, top=127),
+        "codes are cut off towards 0; round them": lambda w, b: _absmax(w, b, cut=True),
+        "the scale is the row's largest |weight|; divide it by the number of steps, so that weight ≈ codes * scale": (
+            lambda w, b: (_absmax(w, b)[0], np.abs(w).max(1))
+        ),
+    },
+    look="scale = largest |weight| of the row / (2^(bits-1) - 1), and codes = round(weight / scale)",
+)
+
+
+LEVELS = np.array([-1.0, -0.5, 0.0, 0.2, 1.0])
+
+
+def _blocked(weight, levels, block, uniform: bool = False, rescale: bool = True, per_row: bool = False) -> np.ndarray:
+    weight, levels = np.asarray(weight, float), np.asarray(levels, float)
+    levels = np.linspace(-1, 1, len(levels)) if uniform else levels
+    rows = weight if per_row else weight.reshape(-1, block)
+    scale = np.abs(rows).max(1, keepdims=True)
+    nearest = levels[np.abs((rows / scale)[..., None] - levels).argmin(-1)]
+    return (nearest * scale if rescale else nearest).reshape(weight.shape)
+
+
+nf4 = Check(
+    right=_blocked,
+    cases=[(_WEIGHTS, LEVELS, 4), (_WEIGHTS, LEVELS, 8), (_WEIGHTS.T, LEVELS, 6)],
+    mistakes={
+        "the levels are not evenly spaced: take the nearest one of `levels`": lambda w, v, n: _blocked(
+            w, v, n, uniform=True
+        ),
+        "these are still shares of the block's largest |weight|: multiply by it again": lambda w, v, n: _blocked(
+            w, v, n, rescale=False
+        ),
+        "a block is `block` weights in the order of memory, not a row": lambda w, v, n: _blocked(w, v, n, per_row=True),
+        "the largest |weight| is taken over the whole matrix, not block by block": lambda w, v, n: _blocked(
+            w, v, np.size(w)
+        ),
+    },
+    look="reshape to (blocks, block), divide by each block's largest |weight|, nearest level, multiply and reshape back",
+)
+
+
+def _mcnemar(before, after) -> list[float]:
+    found = stats.mcnemar(before, after)
+    return [found["lost"], found["gained"], found["p"]]
+
+
+_NINE = ([1, 1, 1, 1, 1, 0, 0, 0, 1], [1, 0, 0, 0, 0, 1, 0, 0, 0])
+
+mcnemar = Check(
+    right=_mcnemar,
+    cases=[_NINE, ([1, 1, 0], [1, 1, 0]), ([0, 0, 0, 0], [1, 1, 1, 0])],
+    mistakes={
+        "lost and gained have changed places: lost is right before and wrong after": lambda b, a: _mcnemar(a, b),
+        "this p is one-sided": lambda b, a: [
+            *_mcnemar(b, a)[:2],
+            scipy.stats.binomtest(_mcnemar(b, a)[0], max(1, sum(_mcnemar(b, a)[:2])), alternative="greater").pvalue,
+        ],
+        "facts on which both agree say nothing: the test has lost + gained trials": lambda b, a: [
+            *_mcnemar(b, a)[:2],
+            scipy.stats.binomtest(_mcnemar(b, a)[0], len(b)).pvalue,
+        ],
+    },
+    look="count lost and gained; p is that of lost heads in lost + gained throws of a fair coin, and 1 where nothing changed",
+)
+
+_SIZES, _VALUES = [1e6, 4e6, 1e7, 9e7], [0.30, 0.42, 0.44, 0.61]
+
+
+def _line(sizes, values, log=np.log10) -> tuple[float, float, float]:
+    fit = scipy.stats.linregress(log(np.asarray(sizes, float)), values)
+    return float(fit.intercept), float(fit.slope), float(fit.rvalue**2)
+
+
+fit_line = Check(
+    right=_line,
+    cases=[(_SIZES, _VALUES), ([1e3, 1e5, 1e6], [0.9, 0.5, 0.1])],
+    mistakes={
+        "the third number is r, not R²: square it": lambda s, v: (
+            *_line(s, v)[:2],
+            scipy.stats.pearsonr(np.log10(s), v)[0],
+        ),
+        "the line is over the sizes themselves: take log10 of them first": lambda s, v: _line(s, v, np.asarray),
+        "this is the natural logarithm; a decade is log10": lambda s, v: _line(s, v, np.log),
+        "slope and intercept have changed places: (a, b, R²) with value = a + b log10(size)": lambda s, v: (
+            _line(s, v)[1],
+            _line(s, v)[0],
+            _line(s, v)[2],
+        ),
+    },
+    look="least squares of value on log10(size); R² = 1 - (residual sum of squares) / (sum of squares about the mean)",
+)
+
+size_at = Check(
+    right=lambda a, b, level: 10 ** ((level - a) / b),
+    cases=[(-1.0, 0.25, 0.9), (0.2, 0.1, 0.5)],
+    mistakes={
+        "this is log10 of the size": lambda a, b, level: (level - a) / b,
+        "the logarithm of the fit is log10: 10 to the power, not e": lambda a, b, level: np.exp((level - a) / b),
+        "take the intercept away before you divide by the slope": lambda a, b, level: 10 ** (level / b - a),
+    },
+    look="solve level = a + b log10(size) for size",
+)
