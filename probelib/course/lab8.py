@@ -1,0 +1,153 @@
+"""Lab 8: bring your own model or facts. Answers are free here, so that most checks look at rules and not at values."""
+
+import math
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from probelib import facts, stats
+from probelib.course.checks import Check, NotYet, call
+from probelib.errors import ProbeError
+
+COLUMNS = ["relation", "subject", "object"]
+_PAIRS = [("Lima", "Peru"), ("Oslo", "Norway"), ("Accra", "Ghana")]
+
+
+def _both(pairs: list[tuple[str, str]]) -> set[tuple[str, ...]]:
+    return {("country", city, land) for city, land in pairs} | {("capital", land, city) for city, land in pairs}
+
+
+def both_ways(answer: Callable) -> None:
+    """Checks ``both_ways(pairs) -> table``: the order of rows and columns does not matter."""
+    table = call(
+        answer, (_PAIRS,), "both_ways", "two rows a pair, in a DataFrame with the columns relation, subject, object"
+    )
+    if not isinstance(table, pd.DataFrame) or not set(COLUMNS) <= set(table.columns):
+        raise NotYet(f"both_ways gives {_what(table)}; a DataFrame with the columns {', '.join(COLUMNS)} is wanted.")
+    rows, right = set(table[COLUMNS].itertuples(index=False, name=None)), _both(_PAIRS)
+    if rows == {(r, o, s) for r, s, o in right}:
+        raise NotYet(
+            "both_ways has subject and object the wrong way round: the country of Lima is Peru, so Lima is the subject."
+        )
+    if len(rows) < len(right) and rows < right:
+        raise NotYet(f"both_ways gives {len(rows)} of {len(right)} rows: every pair is asked in both directions.")
+    if rows != right:
+        odd = sorted(rows - right) or sorted(right - rows)
+        raise NotYet(
+            f"look at {odd[0]}: wanted are the relations 'country' (of a city) and 'capital' (of a country), two rows a pair."
+        )
+    print("✓ both_ways is right.")
+
+
+def _needed(width: float) -> int:
+    return math.ceil((1.96 / width) ** 2)
+
+
+facts_needed = Check(
+    right=_needed,
+    cases=[(0.1,), (0.25,), (0.05,)],
+    mistakes={
+        "`width` is the whole interval, from its low to its high end": lambda w: math.ceil((0.98 / w) ** 2),
+        "the standard error falls with the root of n: square at the end": lambda w: math.ceil(1.96 / w),
+        "this is one standard error; the interval reaches 1.96 of them to each side": lambda w: math.ceil(
+            (0.5 / w) ** 2
+        ),
+    },
+    look="at a share of 1/2 the standard error is 0.5 / sqrt(n), and the interval is 2 * 1.96 of them wide",
+    tolerance=0.05,  # Wilson's interval is a little narrower, and as right
+)
+
+
+def _verdict(hits: int, n: int, chance: float) -> str:
+    low, high = stats.wilson(hits, n)
+    return "above chance" if low > chance else "below chance" if high < chance else "cannot be told"
+
+
+verdict = Check(
+    right=_verdict,
+    cases=[(18, 22, 0.05), (2, 22, 0.05), (0, 22, 0.05), (1, 100, 0.2), (30, 60, 0.45)],
+    mistakes={
+        "a share above chance may be luck: compare its interval with chance, not the share": lambda k, n, c: (
+            "above chance" if k / n > c else "below chance" if k / n < c else "cannot be told"
+        ),
+        "an interval that lies wholly below chance is a result, too": lambda k, n, c: _verdict(k, n, c).replace(
+            "below chance", "cannot be told"
+        ),
+    },
+    look="stats.wilson(hits, n), and where chance lies: below the interval, above it or inside",
+)
+
+
+def templates(answer: Callable, relations: tuple[str, ...] = ("country", "capital")) -> None:
+    """Checks ``templates() -> {relation: [questions]}``: any wording is right that can be asked."""
+    look = "a dict from each relation to a list of two or more questions with one [X] for the subject"
+    found = call(answer, (), "templates", look)
+    if not isinstance(found, dict) or set(found) != set(relations):
+        raise NotYet(f"templates gives {_what(found)}; wanted is {look}: {', '.join(relations)}.")
+    for relation, texts in found.items():
+        _questions(relation, texts)
+    print("✓ templates can be asked.")
+
+
+def _questions(relation: str, texts: object) -> None:
+    if not isinstance(texts, list | tuple) or len(set(texts)) < 2:
+        raise NotYet(
+            f"{relation!r} has {_what(texts)}: two different wordings at least, so that you see what wording does."
+        )
+    for text in texts:
+        if text.count("[X]") != 1:
+            raise NotYet(f"{text!r} has {text.count('[X]')} places [X]; exactly one is wanted, for the subject.")
+        if "[Y]" in text:
+            raise NotYet(f"{text!r} holds [Y]: a question must not name its answer.")
+        if not text.rstrip().endswith("?") or text != text.strip():
+            raise NotYet(
+                f"{text!r} should end in its question mark, without blanks around it: a blank belongs to the answer."
+            )
+
+
+def project(answer: Callable) -> None:
+    """Checks ``my_project() -> (table, templates)`` by the library's own reader."""
+    look = "a DataFrame with relation, subject, object, and a dict of questions for its relations"
+    found = call(answer, (), "my_project", look)
+    if not isinstance(found, tuple | list) or len(found) != 2:
+        raise NotYet(f"my_project gives {_what(found)}; two things are wanted: {look}.")
+    table, texts = found
+    if not isinstance(table, pd.DataFrame) or not set(COLUMNS) <= set(table.columns):
+        raise NotYet(f"the table is {_what(table)}; a DataFrame with the columns {', '.join(COLUMNS)} is wanted.")
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "my_facts.csv"
+        table.to_csv(path, index=False)
+        try:
+            read = facts.load(data="table", folder=path, n_facts="all")
+        except ProbeError as error:
+            raise NotYet(f"the library cannot read this table: {str(error).replace(folder + '/', '')}") from None
+    own = read.facts.groupby("relation")
+    if (short := own.size()).min() < 10:
+        raise NotYet(f"{short.idxmin()!r} has {short.min()} facts: with fewer than ten a share means nothing.")
+    if (different := own["object"].nunique()).min() < 3:
+        raise NotYet(
+            f"{different.idxmin()!r} has {different.min()} different answers: there is nothing to choose from."
+        )
+    if (twice := read.facts.duplicated(["relation", "subject"])).any():
+        raise NotYet(
+            f"{read.facts['subject'][twice].iloc[0]!r} has two right answers: which of them should count as wrong?"
+        )
+    if not isinstance(texts, dict) or set(texts) != set(read.relations["relation"]):
+        raise NotYet(f"the questions are {_what(texts)}; wanted is a dict with the relations {sorted(own.groups)}.")
+    for relation, questions in texts.items():
+        _questions(relation, questions)
+    print(f"✓ my_project can be asked: {len(read.facts)} facts of {len(read.relations)} relation(s).")
+
+
+def _what(value: object) -> str:
+    """What a value is, for a complaint."""
+    if isinstance(value, pd.DataFrame):
+        return f"a table with the columns {', '.join(map(str, value.columns))}"
+    if isinstance(value, dict):
+        return f"a dict with the keys {', '.join(map(str, value)) or '(none)'}"
+    if isinstance(value, list | tuple | np.ndarray):
+        return f"{type(value).__name__} of {len(value)}"
+    return f"a {type(value).__name__}"
