@@ -48,7 +48,7 @@ def _needed(width: float) -> int:
 
 facts_needed = Check(
     right=_needed,
-    cases=[(0.1,), (0.25,), (0.05,)],
+    cases=[(0.1,), (0.08,), (0.05,)],
     mistakes={
         "`width` is the whole interval, from its low to its high end": lambda w: math.ceil((0.98 / w) ** 2),
         "the standard error falls with the root of n: square at the end": lambda w: math.ceil(1.96 / w),
