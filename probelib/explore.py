@@ -120,11 +120,7 @@ def judge_of(name: str, folder: Path, seed: int = 0) -> tuple[judge.Judge, judge
     """GraphEval's judge of a model, trained on the states and answers of some hundred statements of the atlas."""
     sample, reader = statements(seed), judge.Reader(model(name))
     texts = store.generate(reader.lm, wholegraph.asked(sample, reader.lm), folder, max_new_tokens=8, batch=64)
-    said = (
-        sample[["prompt"]]
-        .merge(grapheval.label(texts), on="prompt", validate="one_to_one")["answer"]
-        .to_numpy(copy=True)
-    )
+    said = sample[["prompt"]].merge(grapheval.label(texts), on="prompt", validate="one_to_one")["answer"].to_numpy()
     about = {"states": reader.identity()}
     states = reader.states(sample["text"].tolist())[0]
     how = {"epochs": 15, "batch": 64, "lr": 1e-3, "seed": seed}
