@@ -119,6 +119,6 @@ def test_the_recipes_are_followed_word_for_word(tmp_path):
             done = subprocess.run(command, cwd=here, env=environment, capture_output=True, text=True)
             assert done.returncode == 0, f"{body}\n{done.stdout}{done.stderr}"
             said += done.stdout
-    assert "1 passed" in said and "capital of Arrakeen" in said and re.search(r"tree -\d", said)
+    assert "1 passed" in said and "capital of Arrakis" in said and re.search(r"tree -\d", said)
     assert re.search(r"ok +beyond/mine", said) and "beyond/mine" in (here / "notebooks" / "README.md").read_text()
     assert (here / "figures" / "smoke" / "beyond" / "mine.csv").exists()
