@@ -120,7 +120,7 @@ def train(
     true     [n]: whether the statement is true
     """
     _check(states, answers, true)
-    target = torch.tensor(np.asarray(answers if mode == "answer" else outcome(answers, true)))
+    target = torch.as_tensor(np.array(answers if mode == "answer" else outcome(answers, true)))
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         network = Network(states.shape[1], mode)
