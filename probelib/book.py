@@ -186,7 +186,7 @@ def _notebook(profile: str, name: str) -> str | None:
             setattr(exporter, url, "")
         notebook = _described(nbformat.read(source, as_version=4), profile)
         page, _ = exporter.from_notebook_node(notebook, {"metadata": {"name": source.stem}})
-        files.write(target, page)
+        files.write(target, page.replace("<head>", f"<head>{POLICY}", 1))
     return f"html/{name}.html"
 
 
