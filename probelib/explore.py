@@ -32,10 +32,9 @@ DRAWS, CHOICES = 2, 25  # lists of each length, and the answers to choose from b
 N, RIVALS = 20, 8  # distractors of each strategy, and those shown
 LABELS = 100  # true statements that train a judge, each with a false one
 ANSWERS = ("true", "false", "don't know")  # in the order of grapheval.Answer
-PARTS = tuple(
-    part for part in battery.PARTS if part != "karr"
-)  # it has no value at which a fact would count as known ...
-OPEN = ("MONITOR", *(name for name in battery.MEASURES if name.startswith("Avg@n")))  # ... and neither have these
+# KaRR has no value at which a fact would count as known; GraphEval's values are taken from what is shown (``judged``)
+PARTS = ("monitor", "zplke", "distractors", "decoding")
+OPEN = ("MONITOR", *(name for name in battery.MEASURES if name.startswith("Avg@n")))  # without such a value, too
 COLOURS = {"monitor": "#0173b2", "zplke": "#de8f05", "distractors": "#029e73", "grapheval": "#cc78bc"}
 
 
@@ -139,6 +138,9 @@ def look(among: World, of: lm.LM, fact: str, folder: Path, seed: int = 0) -> Loo
     row, name = asked.asked.facts.iloc[0], answering(of.name)
     tuned = None if name is None else model(name)
     said = battery.ask(of, asked, folder, n=N, tuned=tuned, parts=PARTS, seed=seed)
+    answered = None if name is None else judged(name, asked.asked, folder, seed)
+    if answered is not None:
+        said.values |= {each: pd.Series([value], [fact]) for each, value in of_judged(answered).items()}
     framed, scores, distances = anchors(of, asked.asked, folder)
     return Look(
         fact=fact,
@@ -151,7 +153,7 @@ def look(among: World, of: lm.LM, fact: str, folder: Path, seed: int = 0) -> Loo
         distances=distances,
         curve=curve(of, asked, among, folder, seed),
         rivals=rivals(of, asked, folder),
-        judged=None if name is None else judged(name, asked.asked, folder, seed),
+        judged=answered,
         history=history(fact) if of.name in lm.organisms() else None,
         measures=measures(said),
         about=asked.asked,
@@ -167,7 +169,7 @@ def questions(among: World, of: lm.LM, fact: str, seed: int = 0) -> battery.Ques
     one = replace(one, templates=one.templates[~held_out])  # nothing here asks in them
     asked, choices = (facts.draw_distractors(one, whole, n, seed) for n in (battery.HINTS, OPTIONS - 1))
     pool = facts.apart(now, one)
-    return battery.Questions(asked, choices, examples(pool, choices, of, seed), among.kb, whole)
+    return battery.Questions(asked, choices, examples(pool, choices, of, seed), pool, among.kb, whole)
 
 
 def relation_of(among: World, fact: str) -> str:
@@ -259,6 +261,17 @@ def judged(name: str, asked: Facts, folder: Path, seed: int = 0) -> pd.DataFrame
     shown["true"] = asked.label(asked.facts["object"])[0]
     named = {"statement": plain["text"].to_numpy(), "object": plain["context"].map(shown).to_numpy(), "holds": holds}
     return pd.DataFrame(named | columns)
+
+
+def of_judged(judged: pd.DataFrame) -> dict[str, float]:
+    """GraphEval's measures of the fact and its first corruption (Eq. 2), by what is answered and by what is foretold."""
+    two, found = judged.head(2), {}
+    for name, column in (("GraphEval", "{}"), ("GraphEval judge", "judge {}")):
+        said = two[[column.format(answer) for answer in ANSWERS]].to_numpy()
+        triple = pd.DataFrame({"triple": 0, "negative": (~two["holds"]).astype(int), "answer": said.argmax(axis=1)})
+        found[f"{name} P(true)"] = float(said[0, grapheval.Answer.TRUE])
+        found[f"{name} correct"] = float(grapheval.eq2(triple)["correct"].iloc[0])
+    return found
 
 
 def history(fact: str) -> pd.Series | None:

@@ -1,5 +1,6 @@
 """What a person sees: the tour in a real JupyterLab and the report, in headless Chromium."""
 
+import json
 import os
 import re
 import shutil
@@ -85,8 +86,6 @@ KERNEL = "return window.jupyterapp.shell.currentWidget.sessionContext.session?.k
 
 
 def test_jupyterlab_runs_the_tour_to_its_end(browser, lab, tmp_path):
-    import json
-
     before = (NOTEBOOKS / "00_tour.ipynb").read_bytes()
     browser.get(f"{lab}/lab/tree/notebooks/00_tour.ipynb")
     wait(lambda: browser.execute_script(CELLS), 90)
@@ -104,6 +103,55 @@ def test_jupyterlab_runs_the_tour_to_its_end(browser, lab, tmp_path):
     if folder := os.environ.get("PROBELIB_SCREENSHOTS"):
         shots(browser, folder)
     assert (NOTEBOOKS / "00_tour.ipynb").read_bytes() == before
+
+
+def test_explore_answers_to_the_keyboard(browser, lab):
+    """Three menus above a picture with words; another fact, chosen by typing its first letters, changes the picture."""
+    from selenium.webdriver.common.by import By
+
+    before = (NOTEBOOKS / "explore.ipynb").read_bytes()
+    browser.get(f"{lab}/lab/tree/notebooks/explore.ipynb")
+    wait(lambda: browser.execute_script(CELLS), 90)
+    wait(lambda: browser.execute_script(KERNEL) == "idle", 90)
+    browser.execute_script("window.jupyterapp.commands.execute('notebook:run-all-cells')")
+    words = lambda: browser.execute_script("return document.querySelector('.widget-html img')?.alt ?? ''")
+    wait(lambda: words().startswith("France – capital – Paris"), 240)
+    wait(lambda: browser.execute_script(KERNEL) == "idle", 240)
+    cells = json.loads(browser.execute_script(CELLS))
+    text = json.dumps([cell.get("outputs", []) for cell in cells])
+    assert '"output_type": "error"' not in text and "Warning" not in text
+    menu = browser.find_elements(By.CSS_SELECTOR, ".widget-dropdown select")[1]
+    browser.execute_script("arguments[0].scrollIntoView({block: 'start'})", menu)
+    screenshot(browser, "explore_before")
+    menu.send_keys("Germany")
+    wait(lambda: words().startswith("Germany – capital – Berlin"), 120)
+    screenshot(browser, "explore_after")
+    model = browser.find_element(By.CSS_SELECTOR, ".widget-combobox input")
+    model.clear()
+    model.send_keys("no-such-model\n")
+    shown = lambda: browser.execute_script("return document.querySelector('.widget-html')?.innerText ?? ''")
+    wait(lambda: "unknown model" in shown(), 60)
+    assert "Traceback" not in shown() and len(shown().strip().split("\n")) == 1
+    assert (NOTEBOOKS / "explore.ipynb").read_bytes() == before
+
+
+@pytest.mark.parametrize("name", ["01_facts", "monitor/sec4_anchors", "beyond/audit"])
+def test_opening_a_notebook_shows_no_warning(browser, lab, name):
+    """No dialog, no notification, nothing to be trusted or upgraded, and nothing to be saved."""
+    browser.get(f"{lab}/lab/tree/notebooks/{name}.ipynb")
+    wait(lambda: browser.execute_script(CELLS), 90)
+    wait(lambda: browser.execute_script(KERNEL) == "idle", 90)
+    seen = "return [...document.querySelectorAll('.jp-Dialog, .Toastify__toast, .jp-toast')].map(e => e.innerText)"
+    assert browser.execute_script(seen) == []
+    dirty = "return window.jupyterapp.shell.currentWidget.context.model.dirty"
+    assert not browser.execute_script(dirty)
+
+
+def screenshot(browser, name: str) -> None:
+    """A picture for a person to look at, where PROBELIB_SCREENSHOTS names a folder."""
+    if folder := os.environ.get("PROBELIB_SCREENSHOTS"):
+        time.sleep(1)
+        browser.save_screenshot(f"{folder}/{name}.png")
 
 
 def shots(browser, folder: str) -> None:

@@ -1,12 +1,16 @@
 """What the README claims is run or counted here."""
 
+import os
 import re
 import shlex
+import shutil
+import subprocess
+import sys
 
 import pytest
 
-from probelib import facts, lm, plan, run
-from probelib.paths import ROOT
+from probelib import facts, index, lm, plan, run
+from probelib.paths import NOTEBOOKS, ROOT
 
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 BLOCKS = re.findall(r"```(\w*)\n(.*?)```", README, re.DOTALL)
@@ -58,3 +62,63 @@ def test_linked_files_exist():
         assert target.startswith("http") or (ROOT / target).exists(), target
     for name in re.findall(r"^(probelib/\w+/|notebooks/|figures/)", README, re.MULTILINE):
         assert (ROOT / name).is_dir()
+
+
+def test_the_index_is_the_plan():
+    """``python -m probelib.index`` would write what stands there; all that it names is there, every artifact once."""
+    text = (NOTEBOOKS / "README.md").read_text(encoding="utf-8")
+    assert text == index.page(), "the plan has changed: run `python -m probelib.index`"
+    for target in re.findall(r"\]\(([^)#]+)\)", text):
+        assert target.startswith("https://") or (NOTEBOOKS / target).exists(), target
+    rows = text.split("## By figure and table")[1].count("\n| ") - 1
+    assert rows == sum(len(step.makes) for step in plan.read().steps)
+
+
+def test_one_address_for_every_badge_and_clone():
+    """Whoever publishes the kit changes one line of pyproject.toml; this test then names the files that still say otherwise."""
+    pages = [ROOT / "README.md", NOTEBOOKS / "README.md", NOTEBOOKS / "00_tour.ipynb", NOTEBOOKS / "explore.ipynb"]
+    name = index.repository().removeprefix("https://github.com/")
+    for page in pages:
+        found = re.findall(r"(?:/v2/gh|/github|github\.com)/([\w.-]+/[\w.-]+)", page.read_text(encoding="utf-8"))
+        assert found and set(found) == {name}, f"{page}: write {name} in the place of {set(found) - {name}}"
+    assert all(badge in README for badge in (index.badges()["binder"], index.badges()["colab"] + "/00_tour.ipynb"))
+
+
+def test_binder_and_colab_find_the_kit():
+    """Binder installs what environment.yml says; the cell for Colab does nothing anywhere else."""
+    import nbformat
+    import yaml
+
+    wanted = yaml.safe_load((ROOT / "environment.yml").read_text())["dependencies"]
+    assert {"pip": ["-c constraints.txt", "-e ."]} in wanted and (ROOT / "constraints.txt").exists()
+    for name in ("00_tour", "explore"):
+        cells = nbformat.read(NOTEBOOKS / f"{name}.ipynb", as_version=4).cells
+        (cell,) = [c.source for c in cells if "COLAB_RELEASE_TAG" in c.source]
+        assert index.repository() in cell and "COLAB_RELEASE_TAG" not in os.environ
+        before = list(sys.path)
+        exec(cell, {})
+        assert sys.path == before
+
+
+def test_the_recipes_are_followed_word_for_word(tmp_path):
+    """CONTRIBUTING.md in a copy of the checkout: files are written, code and commands are run, in their order."""
+    guide = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    here = tmp_path / "checkout"
+    left_out = shutil.ignore_patterns(".git", ".venv", "runs", "figures", "__pycache__", ".*_cache", "*.egg-info")
+    shutil.copytree(ROOT, here, ignore=left_out)
+    environment = os.environ | {"PYTHONPATH": str(here), "PROBELIB_OUT": str(here), "VIRTUAL_ENV": sys.prefix}
+    environment["PATH"] = f"{os.path.dirname(sys.executable)}{os.pathsep}{environment['PATH']}"
+    said = ""
+    for language, body in re.findall(r"```(\w+)\n(.*?)```", guide, re.DOTALL):
+        if path := re.match(r"# ([\w/]+\.py)\n", body):
+            (here / path[1]).write_text(body, encoding="utf-8")
+        elif language == "csv":
+            (here / "mine.csv").write_text(body, encoding="utf-8")
+        else:
+            command = [sys.executable, "-c", body] if language == "python" else ["bash", "-e", "-c", body]
+            done = subprocess.run(command, cwd=here, env=environment, capture_output=True, text=True)
+            assert done.returncode == 0, f"{body}\n{done.stdout}{done.stderr}"
+            said += done.stdout
+    assert "1 passed" in said and "capital of Arrakis" in said and re.search(r"tree -\d", said)
+    assert re.search(r"ok +beyond/mine", said) and "beyond/mine" in (here / "notebooks" / "README.md").read_text()
+    assert (here / "figures" / "smoke" / "beyond" / "mine.csv").exists()

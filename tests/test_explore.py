@@ -47,6 +47,15 @@ def test_the_numbers_are_those_of_the_measures(seen):
     assert all(known[name] == (values[name] > 0.5) for name in ("Primary anchor", "ZP choice", "Min@n Random"))
 
 
+def test_graphevals_measures_by_hand():
+    """The fact is answered "true"; its corruption "true" by the model (Eq. 2: 1 - 1 = 0) and "false" by the judge (1 - 0)."""
+    rows = [[True, 0.6, 0.3, 0.1, 0.8, 0.1, 0.1], [False, 0.5, 0.4, 0.1, 0.2, 0.7, 0.1]]
+    judged = explore.pd.DataFrame(rows, columns=["holds", *explore.ANSWERS, *(f"judge {a}" for a in explore.ANSWERS)])
+    assert explore.of_judged(judged) == {
+        "GraphEval P(true)": 0.6, "GraphEval correct": 0.0, "GraphEval judge P(true)": 0.8, "GraphEval judge correct": 1.0
+    }  # fmt: skip
+
+
 def test_the_picture_has_its_words(seen):
     page = explore.picture(seen)
     (alt,) = re.findall(r'<img [^>]*alt="([^"]+)"', page)

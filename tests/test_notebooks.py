@@ -1,6 +1,7 @@
 """The whole smoke profile, really run: every product made, nothing twice, the same bytes after a kill; notebooks kept clean."""
 
 import json
+import re
 import signal
 import time
 
@@ -71,6 +72,20 @@ def test_a_notebook_tells_and_the_library_does(path):
     assert max(len(cell.source.split("\n")) for cell in code) <= 25
     assert "profile" in plan.parameters.declared(path)
     assert not notebook.metadata.get("widgets") and "papermill" not in notebook.metadata
+
+
+@pytest.mark.parametrize("step", plan.read().steps, ids=lambda step: step.notebook)
+def test_a_notebook_says_what_could_go_wrong(step):
+    """Every notebook warns of the traps that give wrong numbers silently, where they lie."""
+    cells = [cell.source for cell in nbformat.read(step.path, as_version=4).cells if cell.cell_type == "markdown"]
+    asides = [source for source in cells if "<b>What could go wrong here</b>" in source]
+    assert asides and all(re.search(r"</summary>\n\n- .+\n\n</details>", source, re.DOTALL) for source in asides)
+
+
+def test_every_picture_of_a_notebook_has_its_words(smoke):
+    pages = sorted((smoke[0] / "runs" / "smoke" / "html").rglob("*.html"))
+    silent = [page.name for page in pages if "No description has been provided" in page.read_text(encoding="utf-8")]
+    assert pages and silent == []
 
 
 def test_fktc_runs_through_with_the_shipped_models(tmp_path, fktc):
