@@ -12,9 +12,9 @@ import io
 import json
 import os
 import time
+import warnings
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
-import warnings
 from itertools import groupby, islice
 from multiprocessing import get_context
 from pathlib import Path
