@@ -29,6 +29,8 @@ def declared(path: Path) -> dict[str, set[type]]:
         comments = {token.start[0]: token.string for token in tokens if token.type == tokenize.COMMENT}
     except SyntaxError as error:
         raise ProbeError(f"{path}, parameters cell, line {error.lineno}: {error.msg}.") from None
+    except (ValueError, RecursionError, MemoryError) as error:  # half a surrogate pair, a zero byte, nesting without end
+        raise ProbeError(f"{path}, parameters cell: not Python that can be read ({error}).") from None
     found = {}
     for line in lines:
         try:
@@ -62,12 +64,13 @@ def check(value: object, allowed: set[type], where: str) -> None:
 def _cell(path: Path) -> str:
     try:
         cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
-    except (ValueError, KeyError, TypeError):
+        tagged = [cell for cell in cells if "parameters" in cell["metadata"].get("tags", [])]
+        sources = ["".join(cell["source"]) for cell in tagged]
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         raise ProbeError(f"{path} is not a notebook (JSON with cells).") from None
-    tagged = [cell for cell in cells if "parameters" in cell["metadata"].get("tags", [])]
-    if len(tagged) != 1:
-        raise ProbeError(f"{path} has {len(tagged)} cells tagged `parameters`; it needs exactly one.")
-    return "".join(tagged[0]["source"])
+    if len(sources) != 1:
+        raise ProbeError(f"{path} has {len(sources)} cells tagged `parameters`; it needs exactly one.")
+    return sources[0]
 
 
 def _types(default: object, hint: str) -> set[type]:

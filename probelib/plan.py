@@ -66,7 +66,7 @@ def read(file: Path | None = None) -> Plan:
         content = yaml.safe_load(file.read_text(encoding="utf-8"))
     except OSError as error:
         raise ProbeError(f"cannot read the plan {file}: {error.strerror}.") from None
-    except yaml.YAMLError as error:
+    except (yaml.YAMLError, ValueError, RecursionError) as error:  # ValueError: no UTF-8, a date such as 2020-13-01
         raise ProbeError(f"{file} is not YAML: {' '.join(str(error).split())}") from None
     content = _mapping(content, file.name, ("profiles", "steps"))
     profiles = _groups(content.get("profiles"), f"{file.name}, profiles")

@@ -240,7 +240,7 @@ def _assignments(given: list[str], flag: str) -> dict:
 
         try:
             values[name] = yaml.safe_load(value)
-        except yaml.YAMLError as error:
+        except (yaml.YAMLError, ValueError, RecursionError) as error:  # ValueError: a date such as 2020-13-01
             raise ProbeError(f"{flag} {assignment!r}: {value!r} is not YAML: {' '.join(str(error).split())}") from None
     return values
 

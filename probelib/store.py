@@ -69,7 +69,7 @@ class Part:
         try:
             told = json.loads(record.read_text())
             whole = files.intact(told) and told["sha256"] == files.sha256(self.path)
-        except (OSError, ValueError, KeyError, TypeError):
+        except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
             whole = False
         if not whole:
             warnings.warn(f"{self.path}: damaged (the checksum differs); it is computed again", stacklevel=2)

@@ -334,15 +334,15 @@ def test_a_real_browser_runs_nothing_and_asks_nobody(hostile_run, request):
 
     if not (CHROMIUM and DRIVER):
         pytest.skip("needs chromium and chromedriver (Debian: chromium chromium-driver)")
-    browser = request.getfixturevalue("browser")
+    chromium = request.getfixturevalue("browser")
     for page in ("report.html", "html/p/hostile.html"):
-        browser.get((hostile_run / "runs/smoke" / page).as_uri())
-        assert browser.execute_script("return window.hacked === undefined")
-        asked = browser.execute_script("return performance.getEntriesByType('resource').map(e => e.name)")
+        chromium.get((hostile_run / "runs/smoke" / page).as_uri())
+        assert chromium.execute_script("return window.hacked === undefined")
+        asked = chromium.execute_script("return performance.getEntriesByType('resource').map(e => e.name)")
         assert [name for name in asked if not name.startswith("data:")] == []
-        assert "<script>window.hacked = 1</script>" in browser.execute_script("return document.body.innerText")
+        assert "<script>window.hacked = 1</script>" in chromium.execute_script("return document.body.innerText")
         if folder := os.environ.get("PROBELIB_SCREENSHOTS"):
-            browser.save_screenshot(f"{folder}/hostile_{Path(page).stem}.png")
+            chromium.save_screenshot(f"{folder}/hostile_{Path(page).stem}.png")
 
 
 def test_what_is_said_in_a_notebook_holds_no_tags(capsys, monkeypatch):

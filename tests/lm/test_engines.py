@@ -2,6 +2,7 @@
 in the environment whose Python ``PROBELIB_TEST_ENGINES`` names (default: this one), and are skipped where they are missing."""
 
 import os
+import signal
 import socket
 import subprocess
 import sys
@@ -38,9 +39,13 @@ def engine(tmp_path, *command: str):
     environment = {key: value for key, value in os.environ.items() if key != "PYTHONPATH"} | OFFLINE
     with open(tmp_path / "engine.log", "wb") as log:
         process = subprocess.Popen(
-            [*command, "--host", "127.0.0.1", "--port", str(port)], env=environment, stdout=log, stderr=log
+            [*command, "--host", "127.0.0.1", "--port", str(port)],
+            env=environment,
+            stdout=log,
+            stderr=log,
+            start_new_session=True,  # an engine is several processes
         )
-    url, deadline = f"http://127.0.0.1:{port}/v1", time.monotonic() + 300
+    url, deadline = f"http://127.0.0.1:{port}/v1", time.monotonic() + 600
     try:
         while True:
             try:
@@ -54,8 +59,8 @@ def engine(tmp_path, *command: str):
                 time.sleep(0.5)
         yield url
     finally:
-        process.terminate()
-        process.wait(60)
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
 
 
 @pytest.mark.skipif(not has("vllm"), reason="vLLM is not installed (pip install vllm, or a build of it for CPUs)")
