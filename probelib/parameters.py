@@ -29,7 +29,11 @@ def declared(path: Path) -> dict[str, set[type]]:
         comments = {token.start[0]: token.string for token in tokens if token.type == tokenize.COMMENT}
     except SyntaxError as error:
         raise ProbeError(f"{path}, parameters cell, line {error.lineno}: {error.msg}.") from None
-    except (ValueError, RecursionError, MemoryError) as error:  # half a surrogate pair, a zero byte, nesting without end
+    except (
+        ValueError,
+        RecursionError,
+        MemoryError,
+    ) as error:  # half a surrogate pair, a zero byte, nesting without end
         raise ProbeError(f"{path}, parameters cell: not Python that can be read ({error}).") from None
     found = {}
     for line in lines:

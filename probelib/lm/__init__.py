@@ -22,6 +22,8 @@
 ``generation``     ``generate``
 ``labels``         ``top_continuations``: best-first search on the label trie, and the beam
 ``states``         ``hidden_states``
+``served``         a model behind an OpenAI-style completions server: the same verbs, as far as a server can
+``endpoint``       requests to servers and their keys; chat models of which only texts are wanted
 =================  ============================================================================
 """
 

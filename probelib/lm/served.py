@@ -105,7 +105,7 @@ class Served:
         """What the server says of the model; ProbeError where it does not serve it."""
         said = endpoint.request(self.url, "models", model=self.model_name)
         entries = said.get("data") if isinstance(said, dict) else None
-        cards = {str(e.get("id")): e for e in entries or [] if isinstance(e, dict)}
+        cards = {str(e.get("id")): e for e in (entries if isinstance(entries, list) else []) if isinstance(e, dict)}
         if self.model_name not in cards:
             raise ProbeError(f"{self.url} serves {', '.join(sorted(cards)) or 'nothing'}, not {self.model_name!r}")
         return cards[self.model_name]
