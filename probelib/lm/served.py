@@ -240,13 +240,14 @@ class Served:
             self._fault(f"it answers without choices: {str(answer)[:200]!r}")
         if len(choices) != n * len(batch):
             self._fault(f"it gives {len(choices)} answers to {n * len(batch)} questions")
-        if sorted(str(choice.get("index")) for choice in choices) != sorted(map(str, range(len(choices)))):
+        numbered = {choice["index"]: choice for choice in choices if type(choice.get("index")) is int}
+        if set(numbered) != set(range(len(choices))):
             self._fault("it numbers its answers otherwise than 0, 1, 2, ...")
         usage = answer.get("usage") if isinstance(answer.get("usage"), dict) else {}
         counted, sent = usage.get("prompt_tokens"), sum(map(len, batch))
         if type(counted) is int and counted not in (sent, n * sent) and options.get("echo"):
             self._fault(f"it counts {counted} prompt tokens where {sent} were sent: it adds, drops or re-tokenizes")
-        return sorted(choices, key=lambda choice: choice["index"])
+        return [numbered[i] for i in range(len(choices))]
 
     def _read(self, choice: dict, ids: list[int]) -> tuple[list[float], list[int]]:
         """One choice held against the ids that were sent."""
