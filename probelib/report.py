@@ -323,11 +323,11 @@ def flow(
 
 
 def say(text: str) -> None:
-    """A computed finding as prose: Markdown in the notebook and in the report. What looks like a tag is shown, never run: it
-    comes from data or models."""
+    """A computed finding as prose: Markdown in the notebook and in the report. What looks like a tag or a picture is shown as it
+    stands: it comes from data or models."""
     from IPython.display import Markdown, display
 
-    display(Markdown(re.sub(r"<(?=[A-Za-z/!?])", "&lt;", text)))
+    display(Markdown(re.sub(r"<(?=[A-Za-z/!?])", "&lt;", text).replace("![", "!\\[")))
 
 
 class Section:

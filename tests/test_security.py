@@ -350,8 +350,8 @@ def test_what_is_said_in_a_notebook_holds_no_tags(capsys, monkeypatch):
 
     shown = []
     monkeypatch.setattr(display, "display", shown.append)
-    report.say("p < 0.05, **bold**, <b>x</b> <!-- --> a<1")
-    assert shown[0].data == "p < 0.05, **bold**, &lt;b>x&lt;/b> &lt;!-- --> a<1"
+    report.say("p < 0.05, **bold**, <b>x</b> <!-- --> a<1 ![x](y)")
+    assert shown[0].data == "p < 0.05, **bold**, &lt;b>x&lt;/b> &lt;!-- --> a<1 !\\[x](y)"
 
 
 @pytest.mark.parametrize("name", ["../x", "/etc/x", "a/../../b", ""])
