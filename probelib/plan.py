@@ -19,7 +19,7 @@ line's; the later wins. ``profile`` itself is always passed.
 
 import difflib
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -63,11 +63,16 @@ def read(file: Path | None = None) -> Plan:
 
     file = Path(file or paths.NOTEBOOKS / "plan.yaml").resolve()
     try:
-        content = yaml.safe_load(file.read_text(encoding="utf-8"))
+        text = file.read_text(encoding="utf-8")
+        content, twice = yaml.safe_load(text), next(_twice(yaml.compose(text, yaml.SafeLoader)), None)
     except OSError as error:
         raise ProbeError(f"cannot read the plan {file}: {error.strerror}.") from None
     except (yaml.YAMLError, ValueError, RecursionError) as error:  # ValueError: no UTF-8, a date such as 2020-13-01
         raise ProbeError(f"{file} is not YAML: {' '.join(str(error).split())}") from None
+    if twice:
+        raise ProbeError(
+            f"{file.name}, line {twice.start_mark.line + 1}: {twice.value!r} stands here a second time. Keep one."
+        )
     content = _mapping(content, file.name, ("profiles", "steps"))
     profiles = _groups(content.get("profiles"), f"{file.name}, profiles")
     for profile in profiles:
@@ -75,6 +80,16 @@ def read(file: Path | None = None) -> Plan:
     steps = [_step(file, entry, profiles) for entry in _list(content.get("steps"), f"{file.name}, steps", dict)]
     _check_together(file.name, profiles, steps)
     return Plan(file, profiles, _ordered(file.name, steps))
+
+
+def _twice(node) -> Iterator:
+    """The keys of a YAML document that stand twice in one mapping: YAML would keep the last without a word."""
+    if node is None or node.id == "scalar":
+        return
+    keys = [key for key, _ in node.value] if node.id == "mapping" else []
+    yield from (key for i, key in enumerate(keys) if str(key.value) in {str(other.value) for other in keys[:i]})
+    for child in [value for _, value in node.value] if keys else node.value:
+        yield from _twice(child)
 
 
 def matching(plan: Plan, names: Iterable[str]) -> set[str]:

@@ -145,6 +145,11 @@ def test_a_profile_value_that_no_notebook_takes(changed):
     "text, message",
     [
         ("steps: [", "is not YAML: .*line 1"),
+        (
+            "profiles:\n  smoke: {seed: 1}\nsteps: []\nprofiles: {}\n",
+            "plan.yaml, line 4: 'profiles' stands here a second time",
+        ),
+        ("profiles:\n  smoke: {seed: 1, seed: 2}\n", "plan.yaml, line 2: 'seed' stands here a second time"),
         ("- a", "expected `name: value` pairs"),
         ("step: []", "did you mean steps"),
         ("steps: [{makes: [a/b]}]", "unknown notebook"),
