@@ -17,7 +17,6 @@ from probelib.execute import OwnKernelManager
 
 LABS = build.labs()
 SMOKE = plan.settings(plan.read(build.PLAN), LABS, "smoke")
-SECONDS = 25  # of a lab at this size, on one core
 
 
 def by_lab(function):
@@ -55,7 +54,6 @@ def test_a_lab_runs_and_its_empty_stubs_are_told_so(lab):
             early = nbformat.v4.new_code_cell(notebook.cells[i + 2].source, id=f"early-{i}")
             early.metadata["tags"] = ["raises-exception", "early"]
             cells, n_stubs = [*cells, early], n_stubs + 1
-    cells.append(nbformat.v4.new_code_cell("import time\nprint(time.process_time())", id="clock"))
     notebook.cells = cells
     nbclient.NotebookClient(notebook, kernel_manager_class=OwnKernelManager, kernel_name="python3", timeout=600,
                             resources={"metadata": {"path": str(lab.path.parent)}}).execute()  # fmt: skip
@@ -68,7 +66,6 @@ def test_a_lab_runs_and_its_empty_stubs_are_told_so(lab):
         said = "".join(output.get("text", "") for output in cell.outputs)
         assert "✓" in said, cell.source
     assert any("image/png" in o.get("data", {}) for c in notebook.cells for o in c.get("outputs", [])), "no plot"
-    assert float(notebook.cells[-1].outputs[0].text) < SECONDS
 
 
 @by_lab
