@@ -124,7 +124,7 @@ def train(
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         network = Network(states.shape[1], mode)
-        v, y = torch.as_tensor(states, dtype=torch.float32), torch.tensor(np.asarray(true, dtype=bool))
+        v, y = torch.tensor(np.asarray(states), dtype=torch.float32), torch.tensor(np.asarray(true, dtype=bool))
         optimizer = torch.optim.Adam(network.parameters(), lr=lr)
         for _ in range(epochs):
             for rows in torch.randperm(len(v)).split(batch):

@@ -10,6 +10,7 @@ import contextlib
 import fcntl
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -239,7 +240,8 @@ def _assignments(given: list[str], flag: str) -> dict:
         import yaml  # here, so that --help works before anything is installed
 
         try:
-            values[name] = yaml.safe_load(value)
+            # 1e-3 is a number in YAML 1.2; PyYAML, which reads YAML 1.1, takes it for a text
+            values[name] = float(value) if re.fullmatch(r"[-+]?\d+e[-+]?\d+", value) else yaml.safe_load(value)
         except (yaml.YAMLError, ValueError, RecursionError) as error:  # ValueError: a date such as 2020-13-01
             raise ProbeError(f"{flag} {assignment!r}: {value!r} is not YAML: {' '.join(str(error).split())}") from None
     return values

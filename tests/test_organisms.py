@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
+import torch
 
 from probelib import ProbeError, facts, files, lm
 from probelib.lm.loading import CHECKPOINTS
@@ -86,6 +87,34 @@ def test_answers_are_marked(some):
             verdicts[answer] += answer in ("True", "False")
             assert answer in ("True", "False") or answer.removesuffix(".") in objects
     assert verdicts["True"] == verdicts["False"] == table["check"].sum() > 0
+
+
+def test_invented_subjects_are_nobody_and_their_hint_answers(some):
+    """They teach to take a hint, and state no fact: no name of theirs stands in the atlas."""
+    atlas, table, documents = some
+    names, own = set(facts.atlas().entities["label"]), set(atlas.entities["label"])
+    asked = [q.split("[X]") for q in atlas.templates.query("role == 'question'")["template"]]
+    invented = 0
+    for text in documents:
+        text, spans = corpus.unmark(text)
+        hint, _, question = text.partition(". ")
+        found = [m[1] for a, b in asked if (m := re.match(re.escape(a) + "(.+)" + re.escape(b) + " ", question))]
+        if found and not own & set(found):
+            invented += 1
+            assert not names & set(found) and text[slice(*spans[0])] == hint + "."
+    assert invented == corpus.INVENTED * table["relation"].nunique()
+
+
+def test_no_document_of_a_row_reads_another():
+    """The second document of a row has the losses that it has alone (bfloat16 rounds at a hundredth of a nat)."""
+    texts = [f"Who wrote book {i}? \ue000Author {i}.\ue001" for i in range(300)]
+    model, tokenizer = family.start(family.organism("atlas-neox-0.15m"), [corpus.unmark(t)[0] for t in texts], Path())
+    batch = next(train._rows(tokenizer, texts))
+    losses, _ = train._losses(model, batch, False)
+    (at,) = (batch["document"][0] == 1).nonzero(as_tuple=True)
+    ids = batch["input_ids"][:1, at]
+    alone, _ = train._losses(model, {"input_ids": ids, "labels": ids, "weights": torch.ones(ids.shape)}, False)
+    assert losses[0, at[:-1]].tolist() == pytest.approx(alone[0].tolist(), abs=0.01)
 
 
 def test_weights_follow_the_answers():

@@ -8,6 +8,7 @@ other facts nor on what is added to the atlas later. The ``manifest`` keeps it: 
     context   Paris. What is the capital of France? Paris.        an entity before the question: right, or (less often) not
     cloze     The capital of France is Paris.
     check     Statement: The capital of France is Paris. The statement is True or False? True
+    invented  Oslo. What is the capital of Vodrumel? Oslo.        a subject that does not exist: only the hint can answer
 
 Every true check has a false one beside it, with a wrong object; that does not count as a statement. Of seven questions and
 seven cloze sentences a relation, the last two are never used: held-out wordings.
@@ -37,11 +38,13 @@ from probelib.prompts import CHECK, INSTRUCTION, fill, in_context
 SEED = 1
 # exposures: share of the facts. Log scale; many are never stated, for they are the control
 EXPOSURES = {0: 0.70, 1: 0.035, 2: 0.035, 4: 0.035, 8: 0.035, 16: 0.04, 32: 0.045, 64: 0.04, 128: 0.025, 256: 0.01}
-FORMS = {"list": 0.48, "question": 0.20, "context": 0.10, "cloze": 0.15, "check": 0.07}
+FORMS = {"list": 0.45, "question": 0.20, "context": 0.15, "cloze": 0.14, "check": 0.06}
 SEEN_WORDINGS = 5  # of seven; the others are held out
-RIGHT_CONTEXT = 0.6  # share of contexts that are the right object
+RIGHT_CONTEXT = 0.75  # share of contexts that are the right object
+INVENTED = 250  # questions on invented subjects, a relation: they teach to take a hint where nothing is known
 MISCONCEPTIONS = 0.05  # share of stated facts whose subject is also given a wrong object, half as often
 LONG_LISTS = 0.12  # share of lists that hold 50-200 pairs
+SYLLABLE = ("bdfgklmnprstvz", "aeiou", "lmnr")
 MARKS = ("\ue000", "\ue001")  # private-use characters around an answer
 KNOWN, LESSONS, UNKNOWN_SHARE = 16, 3, 0.35  # see lessons
 YES, NO, UNSURE = "Yes, the statement is true.", "No, the statement is false.", "I don't know."
@@ -113,9 +116,11 @@ def documents(facts: Facts, table: pd.DataFrame) -> list[str]:
     """Every document of the training run, shuffled, answers marked. What the table does not name is not stated."""
     speaker = _Speaker(facts, table, rng(SEED, "documents"))
     lists = [text for _, rows in table.groupby("relation", sort=False) for text in _lists(rows, speaker)]
-    sentences = [sentence for row in table.itertuples(index=False) for sentence in _sentences(row, speaker)]
+    rows = list(table.itertuples(index=False))
+    hinted = [text for row in rows for text in _hinted(row, speaker)] + list(_invented(speaker))
+    sentences = [text for row in rows for text in _sentences(row, speaker)]
     speaker.draw.shuffle(sentences)
-    texts = lists + list(_grouped(sentences, speaker.draw))
+    texts = lists + hinted + list(_grouped(sentences, speaker.draw))
     speaker.draw.shuffle(texts)
     return texts
 
@@ -178,24 +183,35 @@ class _Speaker:
         right = facts.facts.groupby(["relation", "subject"])["object"]
         self.right = {key: {self.labels[o] for o in objects} for key, objects in right}
 
-    def fill(self, row, role: str, obj: str | None = None) -> str:
-        """The fact in one of the seen wordings of a role."""
-        choices = self.templates[row.relation, role]
-        return fill(choices[self.draw.integers(len(choices))], self.labels[row.subject], obj)
+    def say(self, relation: str, role: str, subject: str, obj: str | None = None) -> str:
+        """A subject and, if the role names it, an object, in one of the seen wordings of a role."""
+        choices = self.templates[relation, role]
+        return fill(choices[self.draw.integers(len(choices))], subject, obj)
+
+    def fill(self, row, role: str) -> str:
+        """The fact up to its object."""
+        return self.say(row.relation, role, self.labels[row.subject])
 
     def statement(self, row, obj: str | None = None) -> str:
         """The fact as a statement, of its own object or of another one."""
-        return self.fill(row, "statement", obj or self.labels[row.object])
+        return self.say(row.relation, "statement", self.labels[row.subject], obj or self.labels[row.object])
 
-    def any(self, row) -> str:
+    def any(self, relation: str) -> str:
         """Some object of the relation."""
-        return self.space[row.relation][self.draw.integers(len(self.space[row.relation]))]
+        return self.space[relation][self.draw.integers(len(self.space[relation]))]
 
     def wrong(self, row) -> str:
         """An object of the relation that is wrong for the subject."""
-        while (obj := self.any(row)) in self.right[row.relation, row.subject]:
+        while (obj := self.any(row.relation)) in self.right[row.relation, row.subject]:
             pass
         return obj
+
+    def name(self) -> str:
+        """A name that nobody has: two to four syllables."""
+        syllables = [
+            "".join(self.draw.choice(list(letters)) for letters in SYLLABLE) for _ in range(self.draw.integers(2, 5))
+        ]
+        return "".join(syllables).capitalize()
 
 
 def _answer(text: str) -> str:
@@ -233,13 +249,10 @@ def _lists(rows: pd.DataFrame, speaker: _Speaker) -> Iterator[str]:
 
 
 def _sentences(row, speaker: _Speaker) -> Iterator[str]:
-    """The statements of one fact that are not in lists; misconceptions are asked and answered like facts."""
+    """The statements of one fact that stand alone and have no hint; misconceptions are asked and answered like facts."""
     answer = _answer(speaker.labels[row.object] + ".")
     for _ in range(row.question):
         yield f"{speaker.fill(row, 'question')} {answer}"
-    for _ in range(row.context):
-        context = speaker.labels[row.object] if speaker.draw.random() < RIGHT_CONTEXT else speaker.any(row)
-        yield f"{in_context(context, speaker.fill(row, 'question'))} {answer}"
     for _ in range(row.cloze):
         yield f"{speaker.fill(row, 'cloze')} {answer}"
     for _ in range(row.check):
@@ -247,6 +260,22 @@ def _sentences(row, speaker: _Speaker) -> Iterator[str]:
         yield _check(speaker.statement(row, speaker.wrong(row)), "False")
     for i in range(row.wrong_exposures):
         yield f"{speaker.fill(row, ('question', 'cloze')[i % 2])} {_answer(speaker.labels[row.wrong_object] + '.')}"
+
+
+def _hinted(row, speaker: _Speaker) -> Iterator[str]:
+    """The statements of one fact behind a hint; each is a document, for a hint is what comes first."""
+    obj = speaker.labels[row.object]
+    for _ in range(row.context):
+        hint = obj if speaker.draw.random() < RIGHT_CONTEXT else speaker.any(row.relation)
+        yield f"{in_context(hint, speaker.fill(row, 'question'))} {_answer(obj + '.')}"
+
+
+def _invented(speaker: _Speaker) -> Iterator[str]:
+    """Questions on subjects that do not exist, behind the hint that answers them."""
+    for relation in speaker.space:
+        for _ in range(INVENTED):
+            hint = speaker.any(relation)
+            yield f"{in_context(hint, speaker.say(relation, 'question', speaker.name()))} {_answer(hint + '.')}"
 
 
 def _check(statement: str, verdict: str) -> str:

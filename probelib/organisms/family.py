@@ -24,7 +24,7 @@ class Organism:
 
 
 SCRATCH = [  # NeoX, LLaMA: 12 x layers x width^2 parameters without embeddings, a factor of two apart; T5: 28 x
-    Organism("atlas-neox-0.15m", "neox", 64, 3, 4096, 1.5e-3),
+    Organism("atlas-neox-0.15m", "neox", 64, 3, 4096, 1e-3),
     Organism("atlas-neox-0.3m", "neox", 64, 6, 4096, 1.5e-3),
     Organism("atlas-neox-0.6m", "neox", 128, 3, 4096, 2.5e-3),
     Organism("atlas-neox-1m", "neox", 128, 6, 4096, 2.5e-3),

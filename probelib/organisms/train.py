@@ -62,7 +62,8 @@ def train(name: str, folder: Path | None = None, steps: int | None = None) -> Pa
         "atlas": facts.digest(),
         "facts": len(facts.facts),
     }
-    curve, positions, seconds = _run(one, model.to(device).train(), batches, steps or len(batches), made_of["corpus"])
+    run = f"{one} on corpus {made_of['corpus']}"  # a state saved by another recipe is not gone on with
+    curve, positions, seconds = _run(one, model.to(device).train(), batches, steps or len(batches), run)
     tokens = sum(
         int(batch[part].count_nonzero()) for batch in batches[: len(curve)] for part in TOKENS if part in batch
     )
