@@ -8,9 +8,11 @@ import base64
 import html
 import json
 import re
+from collections.abc import Sequence
 from pathlib import Path
 
 from probelib import files, paths
+from probelib.plan import Step
 from probelib.report import read_record
 
 PAPERS = {
@@ -54,7 +56,7 @@ def book(profile: str, steps: list, status: dict[str, str]) -> Path:
     steps   the plan's steps: ``notebook``, ``title``, ``makes``
     status  what became of each notebook in this run; shown in the page
     """
-    links = {step.notebook: link for step in steps if (link := _notebook(profile, step.notebook))}
+    links = {step.notebook: link for step in steps if (link := _notebook(profile, step))}
     papers: dict[str, list[str]] = {}
     contents = []
     for step in steps:
@@ -171,8 +173,9 @@ def _artifact(profile: str, artifact: str, step, links: dict[str, str]) -> str:
     )
 
 
-def _notebook(profile: str, name: str) -> str | None:
+def _notebook(profile: str, step: Step) -> str | None:
     """Converts an executed notebook to a page without any address outside; gives the link to it, or None where it is missing."""
+    name = step.notebook
     source = paths.RUNS / profile / "notebooks" / f"{name}.ipynb"
     if not source.exists():
         return None
@@ -184,23 +187,29 @@ def _notebook(profile: str, name: str) -> str | None:
         exporter = HTMLExporter(exclude_input_prompt=True, exclude_output_prompt=True)
         for url in ("mathjax_url", "require_js_url", "jquery_url", "mermaid_js_url", "widget_renderer_url"):
             setattr(exporter, url, "")
-        notebook = _described(nbformat.read(source, as_version=4), profile)
+        notebook = _described(nbformat.read(source, as_version=4), profile, step.makes)
         page, _ = exporter.from_notebook_node(notebook, {"metadata": {"name": source.stem}})
         files.write(target, page.replace("<head>", f"<head>{POLICY}", 1))
     return f"html/{name}.html"
 
 
-def _described(notebook, profile: str):
-    """The notebook with words for its pictures: each figure is drawn in, or before, the cell that saves it with its ``alt``."""
+def _described(notebook, profile: str, makes: Sequence[str]):
+    """The notebook with words for its pictures: each figure is drawn in, or before, the cell that saves it with its ``alt``. A
+    cell that saves figures in a loop does not name them: they are what the plan lists besides, in its order."""
     drawn = []  # pictures that have no words yet
-    for cell in (cell for cell in notebook.cells if cell.cell_type == "code"):
+    code = [cell for cell in notebook.cells if cell.cell_type == "code"]
+    named = lambda source: re.findall(r"\.figure\(\s*\"([\w/-]+)\"", source)
+    known = {artifact for cell in code for artifact in named(cell.source)}
+    looped = [a for a in makes if a not in known and (paths.FIGURES / profile / a).with_suffix(".png").exists()]
+    for cell in code:
         drawn += [output for output in cell.outputs if "image/png" in output.get("data", {})]
-        for artifact in re.findall(r"\.figure\(\s*\"([\w/-]+)\"", cell.source):
+        own = named(cell.source)
+        if not own and ".figure(" in cell.source:
+            own, looped = looped[: len(drawn)], looped[len(drawn) :]
+        for artifact in own:
             record = (paths.FIGURES / profile / artifact).with_suffix(".json")
             if drawn and record.exists():
-                output = drawn.pop(0)
-                output.metadata["image/png"] = {
-                    **output.metadata.get("image/png", {}),
-                    "alt": read_record(record)["alt"],
-                }
+                output, words = drawn.pop(0), _e(read_record(record)["alt"])
+                picture = f"data:image/png;base64,{output.data['image/png'].strip()}"
+                output.data["text/html"] = f'<img alt="{words}" src="{picture}">'  # nbconvert has no place for words
     return notebook

@@ -308,7 +308,7 @@ def board(seen: Look):
     report.use_style()
     figure = plt.figure(figsize=(13.5, 7.6), layout="none")
     edges = {"left": 0.11, "right": 0.985, "top": 0.885, "bottom": 0.085}
-    left = figure.add_gridspec(2, 3, wspace=0.42, hspace=0.5, width_ratios=(1.1, 1, 1), **edges)
+    left = figure.add_gridspec(2, 3, wspace=0.52, hspace=0.5, width_ratios=(1.1, 1.05, 1), **edges)
     right = left[:, 2].subgridspec(2, 1, height_ratios=(3.2, 1), hspace=0.36)
     places = (left[0, 0], left[0, 1], left[1, 0], left[1, 1], right[0], right[1])
     for panel, place in zip((_anchors, _curve, _rivals, _judged, _measures, _history), places, strict=True):
@@ -372,7 +372,7 @@ def _judged(axis, seen: Look) -> None:
     names = [f"{mark} {_short(name, 18)}" for mark, name in zip(marks, rows["object"], strict=True)]
     axis.set_yticks(range(len(rows)), names)
     axis.set(xlim=(0, 1), ylim=(-0.5, len(rows) + 0.55), xlabel=f"answers of {seen.answers}")
-    axis.legend(ncols=4, loc="upper center", fontsize=7, columnspacing=1, handlelength=1.2)
+    axis.legend(ncols=4, loc="upper center", fontsize=6.5, columnspacing=0.8, handlelength=1)
 
 
 def _history(axis, seen: Look) -> None:
@@ -382,7 +382,7 @@ def _history(axis, seen: Look) -> None:
     wrong = _short(seen.history["wrong_object"], 14)
     counts = [*seen.history[list(corpus.FORMS)].astype(int), int(seen.history["wrong_exposures"])]
     axis.bar(range(len(counts)), counts, color=["#0173b2"] * len(corpus.FORMS) + ["#d55e00"])
-    axis.set_xticks(range(len(counts)), [*corpus.FORMS, f"wrong:\n{wrong}" if wrong else "wrong"])
+    axis.set_xticks(range(len(counts)), [*corpus.FORMS, f"wrong:\n{wrong}" if wrong else "wrong"], fontsize=7.5)
     for at, count in enumerate(counts):
         axis.text(at, count, str(count), ha="center", va="bottom", fontsize=8)
     axis.set(yticks=[], ylim=(0, max(1, *counts) * 1.3))
@@ -395,10 +395,11 @@ def _measures(axis, seen: Look) -> None:
         mark = {True: "o", False: "x", None: "|"}[row["known"]]
         axis.plot([0, row["value"]], [at, at], color=COLOURS[row["paper"]], linewidth=1, alpha=0.5)
         axis.plot(row["value"], at, mark, color=COLOURS[row["paper"]], markersize=7, markeredgewidth=2)
-    axis.set_yticks(range(len(rows)), rows["measure"], fontsize=8)
+    axis.set_yticks(range(len(rows)), rows["measure"], fontsize=7.5)
     for tick, paper in zip(axis.get_yticklabels(), rows["paper"], strict=True):
         tick.set_color(COLOURS[paper])
-    axis.set(xlim=(-0.04, 1.04), xlabel="● known (above ½)   × not known   | no such point")
+    axis.set(xlim=(-0.04, 1.04))
+    axis.set_xlabel("● known (above ½)   × not known   | no such point", fontsize=8.5)
     yes, of = verdicts(seen)
     axis.set_title(f"Known? {yes} of {of} measures say yes")
 

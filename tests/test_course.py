@@ -148,7 +148,7 @@ def test_the_command_makes_everything_of_one_lab(tmp_path, capsys):
         'src="reveal.js/dist/reveal.js"' in page and (tmp_path / "slides" / "reveal.js" / "dist" / "reveal.js").exists()
     )
     assert "http://" not in page.split("<main>")[0] and "cdnjs" not in page, "the slides load nothing from the network"
-    assert page.count("<section>") > 20 and "YOUR CODE" not in page and "image/png" in page
+    assert page.count("<section>") > 20 and "# YOUR CODE" not in page and "image/png" in page
 
 
 def test_the_command_explains_what_is_wrong(tmp_path, capsys, monkeypatch):

@@ -108,5 +108,5 @@ def test_the_gap_before_a_label_belongs_to_the_key(tmp_path):
     model = lm.load(lm.organisms()[0])
     asked = pd.DataFrame([("p", "f", "P36", "cloze", 1, "none", -1, "The capital of France is")], columns=PROMPTS)
     wanted = pd.DataFrame({"fact": ["f"], "candidate": "Paris", "label": "Paris"})
-    with_gap, without = (store.score(model, asked, wanted, tmp_path, gap=gap) for gap in (" ", ""))
-    assert with_gap["logprob"][0] != without["logprob"][0] and len(list(tmp_path.rglob("*.parquet"))) == 2
+    blank, line = (store.score(model, asked, wanted, tmp_path, gap=gap) for gap in (" ", "\n"))
+    assert blank["logprob"][0] != line["logprob"][0] and len(list(tmp_path.rglob("*.parquet"))) == 2

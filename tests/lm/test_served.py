@@ -66,7 +66,9 @@ def test_next_tokens_and_labels_are_those_of_the_model_loaded_here(served):
     ask = lambda m: m.generate(PROMPTS_ASKED[:2], max_new_tokens=1, beams=5, returned=5)
     pd.testing.assert_frame_equal(ask(organism().model), ask(model), atol=1e-3)
     labels = {"Paris": [" Paris"], "Lyon": [" Lyon", " Lyons"], "Oslo": [" Oslo"]}
-    ask = lambda m: m.top_continuations(PROMPTS_ASKED[0], labels, 2)
+    ask = lambda m: m.top_continuations(PROMPTS_ASKED[0], labels, 2).drop(
+        columns="forwarded_tokens"
+    )  # a server shares less
     pd.testing.assert_frame_equal(ask(organism().model), ask(model), atol=1e-3)
 
 
