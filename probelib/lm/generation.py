@@ -42,10 +42,7 @@ def generate(
         return pd.DataFrame(columns=["prompt", "rank", "text", "n_tokens", "logprob", "finished"])
     if temperature is None and returned > beams:
         raise ProbeError(f"returned={returned} texts of {beams} beams: at most as many as beams, or give a temperature")
-    if temperature is not None and (not temperature > 0 or beams > 1):
-        raise ProbeError(
-            f"temperature={temperature!r} with beams={beams}: drawing takes a temperature above 0 and beams=1"
-        )
+    check_drawing(temperature, beams)
     ids = lm.tokens.prompts([chat_text(lm, p) for p in prompts] if chat else prompts)
     for prompt, i in zip(prompts, ids, strict=True):
         if len(i) + (0 if lm.encoder_decoder else max_new_tokens) > lm.context:
@@ -78,6 +75,14 @@ def generate(
     )
     frame.attrs["cost"] = cost | {"requests": len(prompts), "seconds": time.perf_counter() - started}
     return frame
+
+
+def check_drawing(temperature: float | None, beams: int) -> None:
+    """ProbeError where texts cannot be drawn so."""
+    if temperature is not None and (not temperature > 0 or beams > 1):
+        raise ProbeError(
+            f"temperature={temperature!r} with beams={beams}: drawing takes a temperature above 0 and beams=1"
+        )
 
 
 def write(

@@ -382,8 +382,9 @@ class Served:
         ranked = max_new_tokens == 1 and not stop and temperature is None  # the most probable next tokens
         if (beams > 1 and not ranked) or (returned > beams and temperature is None):
             self._cannot()
-        if temperature is not None and (not temperature > 0 or beams > 1):
-            raise ProbeError(f"temperature={temperature!r} with beams={beams}: drawing takes one above 0 and beams=1")
+        from probelib.lm.generation import check_drawing
+
+        check_drawing(temperature, beams)
         started, ids = time.perf_counter(), self.tokens.prompts([self.chat(p) for p in prompts] if chat else prompts)
         if prompts:
             self.choose_path()
