@@ -1,7 +1,8 @@
 """The parameters cell of a notebook: what it declares, and which values it takes.
 
 The cell is tagged ``parameters`` and holds one ``name = literal`` a line. The type is the default's, or what an
-annotation or the head of the comment says: ``n_facts = "panel"  # int or str: how many``. None takes anything.
+annotation or the head of the comment says: ``n_facts = "panel"  # int or str: how many``. A default of None about which
+nothing is said takes anything.
 """
 
 import ast
@@ -62,7 +63,8 @@ def check(value: object, allowed: set[type], where: str) -> None:
     allowed = allowed or set(TYPES.values())
     if type(value) not in allowed and not (type(value) is int and float in allowed):
         names = " or ".join(sorted(name for name, kind in TYPES.items() if kind in allowed))
-        raise ProbeError(f"{where}: {value!r} is of type {type(value).__name__}, the notebook takes {names}.")
+        more = f" A list is written [{value}]." if list in allowed and type(value) in (str, int, float) else ""
+        raise ProbeError(f"{where}: {value!r} is of type {type(value).__name__}, the notebook takes {names}.{more}")
 
 
 def _cell(path: Path) -> str:
@@ -78,7 +80,7 @@ def _cell(path: Path) -> str:
 
 
 def _types(default: object, hint: str) -> set[type]:
-    """The default's type and those that the hint names (``int or str``, ``list[str]``); none for a default of None."""
+    """The default's type and those that the hint names (``int or str``, ``list[str]``); none if all is None."""
     hint = re.sub(r"\[.*\]|\bof \w+", "", hint)  # the items of a list are not checked
     named = {TYPES[word] for word in re.findall(r"\w+", hint) if word in TYPES}
-    return set() if default is None else {type(default), *named}
+    return {type(default), *named} if named - {type(None)} or default is not None else set()

@@ -180,7 +180,9 @@ def test_declared_parameters_and_their_types(make_plan):
                 'c = "k=v # no comment"  # str: text',
                 'd: int | str = "panel"  # help',
                 'e = "all"  # int or str: how many',
-                "f = None  # str or None: any",
+                "f = None  # str or None: a text, or none",
+                "k = None  # list: relation ids; None for all",
+                "l = None  # anything",
                 'g = ["x",\n     "y"]  # list of str: names',
                 "h: list[str] = []",
                 'i = {"a": 1}',
@@ -193,7 +195,9 @@ def test_declared_parameters_and_their_types(make_plan):
         "c": {str},
         "d": {int, str},
         "e": {int, str},
-        "f": set(),
+        "f": {str, type(None)},
+        "k": {list, type(None)},
+        "l": set(),
         "g": {list},
         "h": {list},
         "i": {dict},
@@ -234,3 +238,7 @@ def test_an_int_passes_for_a_float_and_none_takes_anything():
         parameters.check(value, set(), "here")
     with pytest.raises(ProbeError):
         parameters.check(object(), set(), "here")
+    with pytest.raises(
+        ProbeError, match=r"relations: 'P19,P101' is of type str.* takes None or list. A list is written \[P19,P101\]"
+    ):
+        parameters.check("P19,P101", {list, type(None)}, "relations")
