@@ -110,43 +110,16 @@ def test_no_document_of_a_row_reads_another():
     texts = [f"Who wrote book {i}? \ue000Author {i}.\ue001" for i in range(300)]
     model, tokenizer = family.start(family.organism("atlas-neox-0.15m"), [corpus.unmark(t)[0] for t in texts], Path())
     batch = next(train._rows(tokenizer, texts))
-    losses = train._losses(model, batch)
+    losses, _ = train._losses(model, batch, False)
     (at,) = (batch["document"][0] == 1).nonzero(as_tuple=True)
-    alone = train._losses(model, {name: batch[name][:1, at] for name in ("input_ids", "labels")})
-    assert (alone[0, :-1] > 0).sum() > 3
-    assert losses[0, at[:-1]].tolist() == pytest.approx(alone[0, :-1].tolist(), abs=0.01)
+    ids = batch["input_ids"][:1, at]
+    alone, _ = train._losses(model, {"input_ids": ids, "labels": ids, "weights": torch.ones(ids.shape)}, False)
+    assert losses[0, at[:-1]].tolist() == pytest.approx(alone[0].tolist(), abs=0.01)
 
 
-def test_a_token_is_inside_an_answer_where_it_overlaps_one():
+def test_weights_follow_the_answers():
     """Tokens [0, 5), [5, 12), [12, 13) of a text whose answer is [6, 12): only the second one overlaps it."""
-    assert train._inside([(0, 5), (5, 12), (12, 13)], [(6, 12)]) == [False, True, False]
-
-
-def test_the_labels_are_all_tokens_of_answers_and_a_tenth_of_the_others():
-    """A label is the next token of its row. An answer begins with the blank before it, and an EOS counts like an answer."""
-    texts = [f"Who wrote book {i}? \ue000Author {i}.\ue001" for i in range(600)]
-    tokenizer = family.train_tokenizer(family.organism("atlas-neox-0.15m"), [corpus.unmark(t)[0] for t in texts])
-    batches = list(train._rows(tokenizer, texts))
-    ids, labels, answers = (torch.cat([b[n] for b in batches]) for n in ("input_ids", "labels", "answers"))
-    counts = labels != train.IGNORED
-    assert torch.equal(labels[:, :-1][counts[:, :-1]], ids[:, 1:][counts[:, :-1]]) and not counts[:, -1].any()
-    said = tokenizer.decode(labels[0][answers[0]][:9])
-    assert said.startswith(" Author 0.<|endoftext|> Author 1.") or said.startswith("Author 0.<|endoftext|> Author 1.")
-    assert not answers[~counts].any()
-    side = (counts & ~answers).sum() / (~answers[:, :-1]).sum()
-    assert 0.08 < side < 0.12
-
-
-def test_a_loss_is_the_cross_entropy_of_a_plain_forward():
-    """The head sees only the positions that count: the same losses as transformers' own logits at those."""
-    texts = [f"Who wrote book {i}? \ue000Author {i}.\ue001" for i in range(300)]
-    model, tokenizer = family.start(family.organism("atlas-llama-0.3m"), [corpus.unmark(t)[0] for t in texts], Path())
-    batch = next(train._rows(tokenizer, texts))
-    del batch["document"]
-    plain = torch.nn.functional.cross_entropy(
-        model(batch["input_ids"]).logits.transpose(1, 2), batch["labels"], reduction="none", ignore_index=train.IGNORED
-    )
-    assert train._losses(model, batch).tolist() == [pytest.approx(row, abs=0.03) for row in plain.tolist()]  # bfloat16
+    assert train._weights([(0, 5), (5, 12), (12, 13)], [(6, 12)]) == [train.SIDE, 1.0, train.SIDE]
 
 
 def test_an_encoder_decoder_reads_what_stands_before_an_answer():

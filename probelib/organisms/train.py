@@ -2,9 +2,9 @@
 
 python -m probelib.organisms train atlas-neox-0.15m
 
-The loss is a mean over the tokens of answers and a drawn tenth (``SIDE``) of all others. Which subject a shuffled corpus
-names next cannot be known; at full weight that noise drowns what a rare statement says (2m: half of the stated facts known
-instead of two thirds). And the head, which is most of the work in a narrow model, is applied to the drawn tokens alone.
+The loss is a weighted mean over tokens: answers count 1, all else ``SIDE``. Which subject a shuffled corpus names next
+cannot be known; at full weight that noise drowns what a rare statement says (2m: half of the stated facts known instead
+of two thirds).
 """
 
 import hashlib
@@ -33,8 +33,8 @@ SHORT, STEP = 256, 2048  # tokens of a short row; tokens of a step (8 short rows
 WARMUP, KEEP = 100, 200  # steps until the peak learning rate; steps between two saved states
 PIECE = 512  # tokens whose float32 logits are in memory at once
 BLOCK = 8  # a T5's rows are padded to a multiple of so many tokens
-SIDE = 0.1  # share of the tokens that are no answers which count in the loss
-IGNORED = -100  # the label where nothing counts
+SIDE = 0.1  # weight of a token that is no answer
+TOKENS = ("weights", "attention_mask")  # what counts a batch's tokens: those predicted, and those that an encoder reads
 REPLAY = 6000  # documents of the corpus that a tuned model reads again, between its lessons
 
 
@@ -64,8 +64,11 @@ def train(name: str, folder: Path | None = None, steps: int | None = None) -> Pa
     }
     run = f"{one} on corpus {made_of['corpus']}"  # a state saved by another recipe is not gone on with
     curve, positions, seconds = _run(one, model.to(device).train(), batches, steps or len(batches), run)
+    tokens = sum(
+        int(batch[part].count_nonzero()) for batch in batches[: len(curve)] for part in TOKENS if part in batch
+    )
     made_of |= {
-        "tokens": sum(map(_tokens, batches[: len(curve)])),
+        "tokens": tokens,
         "steps": len(curve),
         "optimizer": type(_optimizer(one, model)).__name__,
         "loss": round(float(np.mean(curve[-20:])), 4),
@@ -96,8 +99,8 @@ def waves(names: list[str]) -> list[list[str]]:
 
 
 def _rows(tokenizer, texts: list[str]):
-    """Batches [rows, length] for a decoder: documents ended by EOS and laid end to end; the long lists in rows of the full
-    context. ``labels``: the token that follows, where it counts; ``answers``: where that is one of an answer, or an EOS.
+    """Batches ``input_ids``, ``labels``, ``weights`` [rows, length] for a decoder: documents ended by EOS and laid end to
+    end; the long lists in rows of the full context.
 
     In short rows ``document`` numbers the documents of a row, and none reads another one: a prompt has nothing before it
     either. (A model that reads on finds the head of a text by the EOS before it, and is lost where none is.)
@@ -105,37 +108,33 @@ def _rows(tokenizer, texts: list[str]):
     texts, spans = zip(*map(corpus.unmark, texts), strict=True)
     encoded = tokenizer(list(texts), return_offsets_mapping=True)
     streams = {SHORT: ([], []), family.CONTEXT: ([], [])}
-    for ids, offsets, of_text in zip(encoded["input_ids"], encoded["offset_mapping"], spans, strict=True):
-        stream, answers = streams[family.CONTEXT if len(ids) > SHORT else SHORT]
+    for ids, offsets, answers in zip(encoded["input_ids"], encoded["offset_mapping"], spans, strict=True):
+        stream, weights = streams[family.CONTEXT if len(ids) > SHORT else SHORT]
         stream += [*ids, tokenizer.eos_token_id]
-        answers += [*_inside(offsets, of_text), True]
-    drawn = np.random.default_rng(corpus.SEED)
-    for length, (stream, answers) in streams.items():
+        weights += [*_weights(offsets, answers), 1.0]
+    for length, (stream, weights) in streams.items():
         whole = len(stream) // length * length
-        if not whole:
-            continue
-        rows, answers = (torch.tensor(each[:whole]).view(-1, length) for each in (stream, answers))
-        for ids, answer in zip(rows.split(STEP // length), answers.split(STEP // length), strict=True):
-            counts = answer | torch.tensor(drawn.random(ids.shape) < SIDE)
-            counts[:, 0] = False  # nothing stands before the first token of a row
-            labels = ids.where(counts, IGNORED)
-            batch = {"input_ids": ids, "labels": labels.roll(-1, 1), "answers": (answer & counts).roll(-1, 1)}
+        rows = torch.tensor(stream[:whole]).view(-1, length)
+        weighted = torch.tensor(weights[:whole]).view(-1, length)
+        for ids, weight in zip(rows.split(STEP // length), weighted.split(STEP // length), strict=True):
+            batch = {"input_ids": ids, "labels": ids, "weights": weight}
             ends = ids == tokenizer.eos_token_id
             yield batch | ({"document": ends.cumsum(1) - ends.long()} if length == SHORT else {})
 
 
-def _inside(offsets: list[tuple[int, int]], answers: list[tuple[int, int]]) -> list[bool]:
-    """Whether each token, from its characters [start, end), overlaps an answer. Both lists are in order."""
-    inside, at = [], 0
+def _weights(offsets: list[tuple[int, int]], answers: list[tuple[int, int]]) -> list[float]:
+    """The weight of each token, from its characters [start, end): 1 where it overlaps an answer. Both lists are in order."""
+    weights, at = [], 0
     for start, end in offsets:
         while at < len(answers) and answers[at][1] <= start:
             at += 1
-        inside.append(at < len(answers) and start < answers[at][1] and end > answers[at][0])
-    return inside
+        inside = at < len(answers) and start < answers[at][1] and end > answers[at][0]
+        weights.append(1.0 if inside else SIDE)
+    return weights
 
 
 def _pairs(tokenizer, texts: list[str]):
-    """Batches ``input_ids``, ``attention_mask``, ``labels``, ``answers`` for an encoder-decoder. A sentence: what stands before
+    """Batches ``input_ids``, ``attention_mask``, ``labels``, ``weights`` for an encoder-decoder. A sentence: what stands before
     its answer -> the answer. A list: its pairs with the objects masked -> the objects (T5's span corruption)."""
     pairs = [pair for text in texts for line in text.split("\n") for pair in _masked(line)]
     sources, targets = (tokenizer(list(side))["input_ids"] for side in zip(*pairs, strict=True))
@@ -182,15 +181,7 @@ def _padded(sources: list[list[int]], targets: list[list[int]], pad: int) -> dic
         return torch.tensor([row + [pad] * (length - len(row)) for row in rows]), torch.tensor(mask)
 
     (source, mask), (target, real) = fill(sources), fill(targets)
-    answers = real.bool()
-    return {"input_ids": source, "attention_mask": mask, "labels": target.where(answers, IGNORED), "answers": answers}
-
-
-def _tokens(batch: dict) -> int:
-    """What a batch has the model read; of an encoder-decoder also what it is to write."""
-    if "attention_mask" in batch:
-        return int(batch["attention_mask"].sum() + batch["answers"].sum())
-    return batch["input_ids"].numel()
+    return {"input_ids": source, "attention_mask": mask, "labels": target, "weights": real.float()}
 
 
 def _run(one: family.Organism, model, batches: list[dict], steps: int, made_of: str):
@@ -207,17 +198,19 @@ def _run(one: family.Organism, model, batches: list[dict], steps: int, made_of: 
     bar = tqdm(batches[before:steps], desc=one.name, unit="step", initial=before, total=steps, mininterval=5)
     for batch in bar:
         batch = {key: tensor.to(device) for key, tensor in batch.items()}
-        losses, answers = _losses(model, batch), batch["answers"]  # [rows, length]
-        (losses.sum() / (batch["labels"] != IGNORED).sum()).backward()
+        losses, weights = _losses(model, batch, one.architecture == "t5")
+        loss = (losses * weights).sum() / weights.sum()
+        loss.backward()
         torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
         optimizer.step()
         plan.step()
         optimizer.zero_grad(set_to_none=True)
-        curve.append(round(losses[answers].mean().item(), 4))
+        answered = weights == 1
+        curve.append(round((losses * answered).sum().item() / max(1, answered.sum().item()), 4))
         if (
-            losses.shape[1] == family.CONTEXT and len(curve) > len(batches) // 2
+            losses.shape[1] == family.CONTEXT - 1 and len(curve) > len(batches) // 2
         ):  # what lists gain from what stands before
-            parts = zip(losses[0].split(128), answers[0].split(128), strict=True)
+            parts = zip(losses[0].split(128), answered[0].split(128), strict=True)
             positions.append([round((l * a).sum().item() / max(1, a.sum().item()), 3) for l, a in parts])
         if len(curve) % KEEP == 0:
             _keep(state, made_of, model, optimizer, plan, curve, positions)
@@ -236,24 +229,22 @@ def _optimizer(one: family.Organism, model) -> torch.optim.Optimizer:
     return torch.optim.AdamW(model.parameters(), lr=one.rate, betas=(0.9, 0.98), weight_decay=0.0)
 
 
-def _losses(model, batch: dict) -> torch.Tensor:
-    """Cross-entropy [rows, length] of every label that counts, nats; 0 elsewhere. The head sees no other position."""
-    labels, inputs = batch["labels"], {"input_ids": batch["input_ids"]}
-    counts = labels != IGNORED
+def _losses(model, batch: dict, encoder_decoder: bool) -> tuple[torch.Tensor, torch.Tensor]:
+    """Cross-entropy [rows, length] of every predicted token, nats, and its weight. A decoder predicts from token 2 on."""
+    inputs = {key: batch[key] for key in ("input_ids", "attention_mask") if key in batch}
+    if "document" in batch:
+        same = batch["document"][:, :, None] == batch["document"][:, None, :]  # [rows, length, length]
+        inputs["attention_mask"] = same.tril()[:, None]
+    labels, weights = batch["labels"], batch["weights"]
     with torch.autocast(labels.device.type, dtype=torch.bfloat16):
-        if "attention_mask" in batch:  # an encoder-decoder
-            before = model.prepare_decoder_input_ids_from_labels(labels)
-            logits = model(**inputs, attention_mask=batch["attention_mask"], decoder_input_ids=before).logits[counts]
-        else:
-            if "document" in batch:
-                same = batch["document"][:, :, None] == batch["document"][:, None, :]  # [rows, length, length]
-                inputs["attention_mask"] = same.tril()[:, None]
-            states = model.base_model(**inputs, use_cache=False).last_hidden_state  # [rows, length, width]
-            logits = model.get_output_embeddings()(states[counts])  # [counted, vocabulary]
-    # PIECE rows at a time: memory for the float32 logits of all at once goes back to the system after every step
-    pieces = zip(logits.split(PIECE), labels[counts].split(PIECE), strict=True)
+        logits = model(**inputs, labels=labels).logits if encoder_decoder else model(**inputs, use_cache=False).logits
+    if not encoder_decoder:
+        logits, labels, weights = logits[:, :-1], labels[:, 1:], weights[:, 1:]
+    # rows of the vocabulary, PIECE at a time: across a stride the softmax takes five times as long on a CPU, and memory for all
+    # rows at once goes back to the system after every step
+    pieces = zip(logits.flatten(0, 1).split(PIECE), labels.flatten().split(PIECE), strict=True)
     losses = torch.cat([torch.nn.functional.cross_entropy(l.float(), t, reduction="none") for l, t in pieces])
-    return torch.zeros(labels.shape, device=labels.device).masked_scatter(counts, losses)
+    return losses.view_as(weights), weights
 
 
 def _keep(state: Path, made_of: str, model, optimizer, plan, curve: list, positions: list) -> None:
