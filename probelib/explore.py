@@ -13,6 +13,7 @@ import base64
 import difflib
 import html
 import io
+from collections import Counter
 from dataclasses import dataclass, replace
 from functools import cache, lru_cache
 from pathlib import Path
@@ -21,7 +22,7 @@ import numpy as np
 import pandas as pd
 
 from probelib import battery, facts, judge, lm, prompts, report, retrieval, store, wholegraph
-from probelib.errors import ProbeError
+from probelib.errors import ProbeError, unknown
 from probelib.facts.builders.trex_mc import OPTIONS
 from probelib.facts.model import Facts
 from probelib.measures import distractors, grapheval, monitor, zplke
@@ -424,9 +425,9 @@ def prose(seen: Look) -> str:
     yes, of = verdicts(seen)
     told = "What it was trained on is not known here."
     if seen.history is not None:
-        told = f"It was told this fact {int(seen.history['exposures'])} times"
+        told = f"It was told this fact {_times(seen.history['exposures'])}"
         wrong = seen.history["wrong_object"]
-        told += f", and {int(seen.history['wrong_exposures'])} times that it is {wrong}." if wrong else "."
+        told += f", and {_times(seen.history['wrong_exposures'])} that it is {wrong}." if wrong else "."
     rank = int(np.flatnonzero(seen.rivals["gold"])[0]) + 1
     first = seen.curve.groupby("examples")["q_gold"].mean()
     right = int(seen.framed["correct"].sum())
@@ -437,6 +438,10 @@ def prose(seen: Look) -> str:
         f"questions right; behind a list of {first.index.max()} pairs the right answer has {first.iloc[-1]:.0%} of the "
         f"probability; among its strongest distractors it stands at place {rank}.{split}"
     )
+
+
+def _times(n: float) -> str:
+    return "once" if n == 1 else f"{int(n)} times"
 
 
 def menu(model_name: str, fact: str, folder: Path, widgets: bool = True, among: World | None = None) -> dict[str, str]:
@@ -472,34 +477,49 @@ def picture(seen: Look) -> str:
 
 
 def _menu(ipywidgets, among: World, chosen: dict[str, str], folder: Path) -> None:
-    """Shows the three menus and, under them, the board of what they say; ``chosen`` follows."""
+    """Shows the three menus and, under them, the board of what they say; ``chosen`` follows.
+
+    All three are fields with suggestions: in a <select> JupyterLab takes letters and arrows for its own shortcuts, and changes
+    the notebook (``m`` makes the cell a text).
+    """
     from IPython.display import display
 
-    names = dict(zip(among.now.relations["name"] + " (" + among.now.relations["relation"] + ")",
-                     among.now.relations["relation"], strict=True))  # fmt: skip
-    wide = {"layout": {"width": "26em"}, "style": {"description_width": "5em"}}
-    of = ipywidgets.Combobox(value=chosen["model_name"], options=lm.organisms(), description="Model", continuous_update=False,
-                             placeholder="a shipped model, a folder or a Hugging Face name", **wide)  # fmt: skip
-    relation = ipywidgets.Dropdown(options=sorted(names.items()), description="Relation", **wide)
-    fact = ipywidgets.Dropdown(description="Fact", **wide)
+    def field(description: str, value: str, options: list[str], **more):
+        return ipywidgets.Combobox(
+            value=value, options=options, description=description, continuous_update=False,
+            layout={"width": "24em"}, style={"description_width": "5em"}, **more)  # fmt: skip
+
+    relations = dict(sorted(zip(among.now.relations["name"] + " (" + among.now.relations["relation"] + ")",
+                                among.now.relations["relation"], strict=True)))  # fmt: skip
+    first = relation_of(among, chosen["fact"])
+    held = facts_of(among, first)
+    of = field(
+        "Model", chosen["model_name"], lm.organisms(), placeholder="a shipped model, a folder or a Hugging Face name"
+    )
+    relation = field("Relation", _key(relations, first), list(relations), placeholder="type, or empty it to see all")
+    fact = field("Fact", _key(held, chosen["fact"]), list(held), placeholder="type, or empty it to see all")
     shown = ipywidgets.HTML()
 
     def list_facts(_=None):
-        fact.options = facts_of(among, relation.value)
+        if relation.value in relations:
+            fact.options = list(facts_of(among, relations[relation.value]))
+            fact.value = fact.options[0]
+        elif relation.value:
+            shown.value = f"<p><b>{html.escape(str(unknown('relation', relation.value, relations)))}</b></p>"
 
     def ask(_=None):
-        if fact.value is None or of.value == "":
+        if not (fact.value and of.value and relation.value in relations):
             return
         shown.value = f"<p>asking {html.escape(of.value)} …</p>"
         try:
-            shown.value = picture(look(among, model(of.value), fact.value, folder))
-            chosen.update(model_name=of.value, fact=fact.value)
+            held = facts_of(among, relations[relation.value])
+            if fact.value not in held:
+                raise unknown("fact", fact.value, held)
+            shown.value = picture(look(among, model(of.value), held[fact.value], folder))
+            chosen.update(model_name=of.value, fact=held[fact.value])
         except ProbeError as error:
             shown.value = f"<p><b>{html.escape(str(error))}</b></p>"
 
-    relation.value = relation_of(among, chosen["fact"])
-    list_facts()
-    fact.value = chosen["fact"]
     display(ipywidgets.VBox([ipywidgets.HBox([of, relation, fact], layout={"flex_flow": "row wrap"}), shown]))
     ask()
     relation.observe(list_facts, "value")
@@ -507,8 +527,17 @@ def _menu(ipywidgets, among: World, chosen: dict[str, str], folder: Path) -> Non
         one.observe(ask, "value")
 
 
-def facts_of(among: World, relation: str) -> list[tuple[str, str]]:
-    """("France – Paris", id) of every fact of a relation that holds, by subject."""
+def _key(values: dict[str, str], wanted: str) -> str:
+    """The key of a value; the value itself where it has none."""
+    return next((key for key, value in values.items() if value == wanted), wanted)
+
+
+def facts_of(among: World, relation: str) -> dict[str, str]:
+    """{"France – Paris": id} of every fact of a relation that holds, by subject; the id stands in the name where two share it."""
     now = of_relation(among, relation)[1]
-    pairs = zip(now.label(now.facts["subject"]), now.label(now.facts["object"]), now.facts["fact"], strict=True)
-    return sorted((f"{subject} – {obj}", fact) for subject, obj, fact in pairs)
+    names = [f"{s} – {o}" for s, o in zip(now.label(now.facts["subject"]), now.label(now.facts["object"]), strict=True)]
+    often = Counter(names)
+    ids = now.facts["fact"]
+    return dict(
+        sorted((f"{name} ({fact})" if often[name] > 1 else name, fact) for name, fact in zip(names, ids, strict=True))
+    )

@@ -102,16 +102,20 @@ def test_without_widgets_the_picture_is_shown(folder, monkeypatch, capsys, seen)
 
 def test_the_menus_follow_each_other(folder, monkeypatch, seen):
     """Another relation lists its facts; a model that does not exist is one sentence, and what was chosen stays."""
-    ipywidgets = pytest.importorskip("ipywidgets")
+    pytest.importorskip("ipywidgets")
     shown = []
     monkeypatch.setattr("IPython.display.display", shown.append)
     chosen = explore.menu(SMALLEST, FACT, folder)
     (of, relation, fact), board = shown[0].children[0].children, shown[0].children[1]
-    assert isinstance(fact, ipywidgets.Dropdown) and fact.value == FACT and ("France – Paris", FACT) in fact.options
+    assert relation.value == "capital (P36)" and fact.value == "France – Paris" and "Germany – Berlin" in fact.options
     assert "France – capital – Paris" in board.value
     of.value = "no-such-model"
     assert "unknown model" in board.value and "<img" not in board.value and chosen["model_name"] == SMALLEST
     of.value = SMALLEST
-    relation.value = "P37"
-    assert all(own.startswith("P37:") for _, own in fact.options) and chosen["fact"] == fact.value
-    assert "official language" in board.value
+    relation.value = "official language (P37)"
+    assert set(fact.options) == set(explore.facts_of(explore.world(), "P37")) and "France – French" in fact.options
+    assert chosen["fact"] == explore.facts_of(explore.world(), "P37")[fact.value] and "official language" in board.value
+    fact.value = "France – Paris"
+    assert "unknown fact" in board.value and chosen["fact"].startswith("P37:")
+    relation.value = "P99"
+    assert "unknown relation" in board.value
