@@ -123,6 +123,33 @@ def test_jupyterlab_runs_the_tour_to_its_end(browser, lab, tmp_path):
     assert (NOTEBOOKS / "00_tour.ipynb").read_bytes() == before
 
 
+def test_a_lab_runs_to_its_end(browser, lab):
+    """The solved lab as a teacher opens it: every check says that the answer is right."""
+    name = "exercises/lab2_prompts"
+    open_notebook(browser, lab, name)
+    browser.execute_script("window.jupyterapp.commands.execute('notebook:run-all-cells')")
+    code = lambda: [c for c in json.loads(browser.execute_script(CELLS)) if c["cell_type"] == "code" and c["source"]]
+    wait(lambda: all(c["execution_count"] for c in code()) and browser.execute_script(KERNEL) == "idle", 180)
+    text = json.dumps([cell["outputs"] for cell in code()], ensure_ascii=False)
+    assert '"output_type": "error"' not in text and text.count("✓") == sum(
+        "check." in cell["source"].split("(")[0] for cell in code()
+    )
+
+
+def test_slides_open_without_a_network(browser, tmp_path):
+    pytest.importorskip("pyreveal")
+    from probelib.course.__main__ import main
+
+    assert main(["--out", str(tmp_path), "--only", "lab1_log_probability", "--profile", "smoke"]) == 0
+    browser.get((tmp_path / "slides" / "lab1_log_probability.html").as_uri())
+    wait(lambda: browser.execute_script("return window.Reveal && Reveal.isReady()"), 30)
+    assert browser.execute_script("return Reveal.getTotalSlides()") > 20
+    browser.execute_script("Reveal.next()")
+    assert browser.execute_script("return Reveal.getCurrentSlide().innerText.trim().length") > 0
+    loaded = browser.execute_script("return performance.getEntriesByType('resource').map(e => e.name)")
+    assert not [name for name in loaded if name.startswith("http")]
+
+
 def test_explore_answers_to_the_keyboard(browser, lab):
     """Three menus above a picture with words; another fact, typed, changes the picture and nothing else."""
     from selenium.webdriver.common.by import By
