@@ -11,6 +11,7 @@ import subprocess
 import time
 from pathlib import Path
 
+import psutil
 import pytest
 
 from probelib import paths, plan, run, shards
@@ -221,7 +222,7 @@ MpiDefault=none
 SwitchType=switch/none
 SelectType=select/cons_tres
 SelectTypeParameters=CR_CPU
-NodeName={host} NodeAddr=127.0.0.1 CPUs=2 RealMemory=100000 State=UNKNOWN
+NodeName={host} NodeAddr=127.0.0.1 CPUs={cpus} RealMemory={megabytes} State=UNKNOWN
 PartitionName=main Nodes=ALL Default=YES State=UP
 """
 
@@ -248,7 +249,8 @@ def slurm(tmp_path_factory, monkeypatch):
     (folder / "key").chmod(0o400)
     conf = folder / "slurm.conf"
     host = socket.gethostname().split(".")[0]
-    conf.write_text(SLURM.format(host=host, user=getpass.getuser(), folder=folder, ports=free_ports(2)))
+    here = {"cpus": os.cpu_count(), "megabytes": int(0.9 * psutil.virtual_memory().total / 2**20)}
+    conf.write_text(SLURM.format(host=host, user=getpass.getuser(), folder=folder, ports=free_ports(2), **here))
     monkeypatch.setenv("SLURM_CONF", str(conf))
     own = [f"--{word}-file={folder}/munge.{word}" for word in ("pid", "log", "seed")]
     commands = (
@@ -278,6 +280,39 @@ def test_slurm_leaves_the_same(one_process, slurm, place):
     assert shards.score(cut(), shards.cluster, {"mem_gb": 1}) == {}, (slurm / "slurmd.log").read_text()[-2000:]
     assert parts(out) == one_process
     assert {record(file)["tries"] for file in cut()} == {1}
+
+
+@pytest.mark.parametrize(
+    "preempt",
+    [
+        ["scancel", "--signal=USR2"],  # the warning before the time is over: submitit asks for another turn
+        ["scontrol", "requeue"],  # a preemption
+    ],
+)
+def test_slurm_queues_a_preempted_shard_again(one_process, slurm, place, preempt):
+    out = place("preempted")
+    first = cut()[0]
+    with shards.cluster(cut(), {"mem_gb": 1}) as alive:
+        wait(lambda: list(out.rglob("scores/**/*.json")))
+        pid = record(first)["pid"]
+        os.kill(pid, signal.SIGSTOP)  # it shall not end before it is preempted
+        running = subprocess.check_output(["squeue", "-h", "-r", "-t", "running", "-o", "%i"], text=True).split()
+        done = subprocess.run([*preempt, running[0]], capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr
+        os.kill(pid, signal.SIGCONT)
+        # without a new start time Slurm waits two minutes with what was queued again
+        start = ["scontrol", "update", f"JobId={running[0]}", "StartTime=now"]
+        wait(lambda: subprocess.run(start, capture_output=True) and not alive())
+    said = "".join(log.read_text() for log in out.rglob(f"submitit/{running[0]}_*.out"))
+    assert said.count("Starting with JobEnvironment") == 2
+    assert {record(file)["state"] for file in cut()} == {"done"} and parts(out) == one_process
+
+
+def wait(condition, seconds: float = 300) -> None:
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, "waited in vain"
+        time.sleep(0.05)
 
 
 def test_notebooks_make_the_same_tables_of_what_shards_scored(smoke, tmp_path):
