@@ -36,9 +36,8 @@ def sealed(record: dict) -> dict:
 
 
 def intact(record: dict) -> bool:
-    """Whether a record that ``sealed`` made is still what it was. One without a digest is from before there were any."""
-    rest = {key: value for key, value in record.items() if key != "digest"}
-    return record.get("digest", _digest(rest)) == _digest(rest)
+    """Whether a record that ``sealed`` made is still what it was."""
+    return record.get("digest") == _digest({key: value for key, value in record.items() if key != "digest"})
 
 
 def _digest(record: dict) -> str:

@@ -199,7 +199,7 @@ def load(folder: Path) -> Judge:
     try:
         record = json.loads((folder / "judge.json").read_text(encoding="utf-8"))
         weights = (folder / "judge.safetensors").read_bytes()
-        if not files.intact(record) or record.get("weights") not in (None, files.sha256(weights)):
+        if not files.intact(record) or record.get("weights") != files.sha256(weights):
             raise ValueError("damaged: the checksum differs")
         network = Network(record["width"], record["mode"])
         network.load_state_dict(read(weights))
@@ -272,8 +272,7 @@ def _read_prompt(path: Path) -> tuple[torch.Tensor, pd.DataFrame]:
         content = path.read_bytes()
         kept = read(content)
         with safe_open(path, framework="pt") as file:
-            wanted = files.sha256(dump(kept))
-            if (file.metadata() or {}).get("sha256", wanted) != wanted:  # none: kept before there were checksums
+            if (file.metadata() or {}).get("sha256") != files.sha256(dump(kept)):
                 raise SafetensorError("the checksum differs")
         frame = pd.DataFrame({c: kept[c].numpy() for c in ("epoch", "train", "validation")})
         return kept["soft"], frame.astype({"epoch": int})

@@ -8,7 +8,8 @@ A right input is changed in one to four places by the generator of (target, numb
 The outcome is right when it is a value or a ProbeError. Anything else, and anything that takes more than 10 seconds, is a defect.
 
 Found so far, all mended: a plan that is no UTF-8 or holds a date such as 2020-13-01 (the same in --set), a notebook whose
-cells are no cells, a parameters cell with half a surrogate pair, a store's record without its cost or model.
+cells are no cells, a parameters cell with half a surrogate pair, a store's record without its cost or model, a relation whose
+templates are no list of texts, a store's record without its digest, a served token whose number no tokenizer can hold.
 """
 
 import argparse

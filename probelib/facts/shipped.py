@@ -96,6 +96,10 @@ def _read_relation(path: Path) -> tuple[dict, list[tuple]]:
         raise ProbeError(f"{path}: unknown keys {sorted(odd)}; allowed: {sorted(REQUIRED | set(ROLES))}")
     if lost := REQUIRED - set(data):
         raise ProbeError(f"{path}: missing keys {sorted(lost)}")
+    for role in [role for role in ROLES if role in data]:
+        odd = [t for t in data[role] if not isinstance(t, str)] if isinstance(data[role], list) else [data[role]]
+        if odd:
+            raise ProbeError(f"{path}: `{role}` takes a list of texts, not {odd[0]!r}")
     # a statement is a cloze sentence with its object, unless the file has wordings of its own
     data.setdefault("statement", [f"{cloze} [Y]." for cloze in data["cloze"]])
     templates = [

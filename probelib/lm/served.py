@@ -182,7 +182,7 @@ class Served:
     def id(self, said: str) -> int:
         """The id of a token as the server wrote it: "token_id:17", a text or an entry of the vocabulary."""
         number = said.removeprefix("token_id:")
-        if number != said and number.isdecimal():
+        if number != said and number.isdecimal() and len(number) < 10:
             return int(number)
         found = self.ids.get(said, self.ids.get(said.strip()))
         if found is None:
