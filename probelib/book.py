@@ -11,7 +11,7 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 
-from probelib import files, paths
+from probelib import files, marker, paths
 from probelib.plan import Step
 from probelib.report import read_record
 
@@ -180,7 +180,8 @@ def _notebook(profile: str, step: Step) -> str | None:
     if not source.exists():
         return None
     target = paths.RUNS / profile / "html" / f"{name}.html"
-    if not target.exists() or target.stat().st_mtime < source.stat().st_mtime:
+    kept = target.exists() and marker.written(profile).get(f"html/{name}.html") == files.sha256(target)
+    if not kept or target.stat().st_mtime < source.stat().st_mtime:
         import nbformat
         from nbconvert import HTMLExporter
 

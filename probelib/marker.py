@@ -81,11 +81,16 @@ def executed(profile: str, notebook: str, suffix: str = "") -> Path:
 
 def reported(profile: str) -> bool:
     """Whether the report and its pages are there, as they were written."""
+    return bool(told := written(profile)) and told == _pages(profile)
+
+
+def written(profile: str) -> dict[str, str]:
+    """The checksums of the report and its pages when they were written; empty where that is not known."""
     try:
         told = json.loads((paths.RUNS / profile / "report.json").read_text(encoding="utf-8"))
-        return bool(told) and told == _pages(profile)
+        return told if isinstance(told, dict) else {}
     except (OSError, ValueError):
-        return False
+        return {}
 
 
 def write_report(profile: str) -> None:

@@ -5,15 +5,17 @@ import json
 import random
 import warnings
 
+import nbformat
 import numpy as np
 import pandas as pd
 import pytest
 import torch
 
-from probelib import files, judge, marker, store
+from probelib import book, files, judge, marker, paths, plan, store
 from probelib.errors import ProbeError
 from probelib.organisms import train
 from tests.campaign import __main__ as campaign
+from tests.campaign import faults
 from tests.campaign.downloads import broken_download
 from tests.campaign.works import Work
 
@@ -116,6 +118,32 @@ def test_the_campaign_sees_a_work_that_does_not_survive(tmp_path, fault, outcome
         folder.mkdir()
     assert campaign.finish(work, whole)[0] == 0
     assert campaign.one_try(work, fault, 0, 1.0, whole, own)[0] == outcome
+
+
+def test_a_damaged_page_is_made_again(tmp_path, monkeypatch):
+    """A page with another bit than it was written with is not kept, whatever its date says."""
+    monkeypatch.setattr(paths, "RUNS", tmp_path)
+    source = files.write(tmp_path / "smoke/notebooks/a.ipynb", nbformat.writes(nbformat.v4.new_notebook()))
+    step = plan.Step("a", source, "A", [], [], [], None, {}, {})
+    book._notebook("smoke", step)
+    files.write(tmp_path / "smoke/report.html", "the report")
+    page = tmp_path / "smoke/html/a.html"
+    marker.write_report("smoke")
+    whole, written = page.read_bytes(), page.stat().st_mtime_ns
+    book._notebook("smoke", step)
+    assert page.stat().st_mtime_ns == written, "a whole page is kept"
+    page.write_bytes(whole[:100] + bytes([whole[100] ^ 1]) + whole[101:])
+    book._notebook("smoke", step)
+    assert page.read_bytes() == whole and marker.reported("smoke")
+
+
+def test_a_bit_in_scores_that_no_step_reads_again_is_refused_later(tmp_path):
+    """It may stay there as long as nobody reads it; the store does not."""
+    part = store.Part(tmp_path / "out/scores/model/P36.parquet", "P36")
+    store.write(part, pd.DataFrame({"a": [1, 2]}), {"cost": {}, "model": {}})
+    faults.flip_bit(part.path.with_suffix(".json"), random.Random(3), tmp_path / "out")
+    left = campaign._still_flipped(tmp_path / "out")
+    assert left == part.path.with_suffix(".json") and not campaign._finished(left)
 
 
 def test_the_record_in_the_checkout_adds_up():
