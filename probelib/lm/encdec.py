@@ -10,6 +10,8 @@ from probelib.lm.families import additive, decoder_depth_bias
 from probelib.lm.plain import pad_right, pick_branch
 from probelib.lm.tree import Tree
 
+TREE, TOGETHER = 2, 8  # most decoder tokens of one tree, and of all trees of a forward, in budgets
+
 
 def score_encdec(
     model, contexts: list[list[int]], branches: list[tuple[int, tuple[int, ...]]], budget: int, plain: bool = False
@@ -25,11 +27,18 @@ def score_encdec(
             ids, mask = pad_right([contexts[c] for c in batch], model.device)
             states = model.get_encoder()(input_ids=ids, attention_mask=mask).last_hidden_state  # [rows, length, width]
             cost["forwarded_tokens"] += int(mask.sum())
+            cost["forwards"] += 1
             decode = _decode_plain if plain else _decode_trees
-            cost["forwarded_tokens"] += decode(
-                model, states, mask, [[(b, branches[b][1]) for b in by_context[c]] for c in batch], logprobs, argmax
-            )
-            cost["forwards"] += 2
+            trees = [
+                (row, own)
+                for row, c in enumerate(batch)
+                for own in _split([(b, branches[b][1]) for b in by_context[c]], budget)
+            ]
+            for some in _together(trees, budget):
+                rows = [row for row, _ in some]
+                own = [own for _, own in some]
+                cost["forwarded_tokens"] += decode(model, states[rows], mask[rows], own, logprobs, argmax)
+                cost["forwards"] += 1
     return logprobs, argmax, cost
 
 
@@ -45,6 +54,34 @@ def _batches(contexts, by_context, budget: int):
         batch.append(context)
     if batch:
         yield batch
+
+
+def _split(branches: list[tuple[int, tuple[int, ...]]], budget: int) -> list[list[tuple[int, tuple[int, ...]]]]:
+    """The branches of a prompt in groups of at most ``TREE`` budgets of tokens, for a tree's mask grows with its square; such as
+    begin alike stay together."""
+    if sum(len(tokens) for _, tokens in branches) <= TREE * budget:
+        return [branches]
+    groups, size = [], TREE * budget
+    for branch in sorted(branches, key=lambda branch: branch[1]):
+        if size + len(branch[1]) > TREE * budget:
+            groups.append([])
+            size = 0
+        groups[-1].append(branch)
+        size += len(branch[1])
+    return groups
+
+
+def _together(trees: list[tuple[int, list]], budget: int):
+    """Lists of trees that are decoded in one forward."""
+    some, longest = [], 0
+    for row, own in trees:
+        size = 1 + sum(len(tokens) for _, tokens in own)
+        if some and max(longest, size) * (len(some) + 1) > TOGETHER * budget:
+            yield some
+            some, longest = [], 0
+        some.append((row, own))
+        longest = max(longest, size)
+    yield some
 
 
 def _decode_trees(model, states, mask, rows: list[list[tuple[int, tuple[int, ...]]]], logprobs, argmax) -> int:

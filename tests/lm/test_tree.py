@@ -57,6 +57,33 @@ def test_tree_equals_plain_for_encoder_decoders(family):
         assert all((a == b).all() for a, b in zip(fast_best, plain_best, strict=True))
 
 
+@pytest.mark.parametrize("family", tiny.ENCODER_DECODERS)
+def test_many_candidates_of_an_encoder_decoder_are_decoded_in_pieces(family, monkeypatch):
+    """1,000 candidates of one prompt: no decoder row is longer than allowed (its mask grows with the square of that), and the
+    scores are those of the plain path."""
+    from probelib.lm import encdec
+
+    model, draw = tiny.build(tiny.ENCODER_DECODERS[family]()), np.random.default_rng(0)
+    tokens = sorted({tuple(draw.integers(5, 60, draw.integers(1, 5)).tolist()) for _ in range(1000)})
+    branches = [(0, each) for each in draw.permutation(np.array(tokens, dtype=object)).tolist()] + [(1, (7, 8))]
+    contexts, budget, seen = [[5, 6, 7], [9, 8]], 64, []
+    whole = encdec._decode_trees
+    monkeypatch.setattr(
+        encdec,
+        "_decode_trees",
+        lambda m, s, k, rows, *out: (
+            seen.append([sum(len(t) for _, t in r) for r in rows]) or whole(m, s, k, rows, *out)
+        ),
+    )
+    fast, fast_best, cost = score_encdec(model, contexts, branches, budget)
+    plain, plain_best, _ = score_encdec(model, contexts, branches, budget, plain=True)
+    assert len(seen) > 1 and max(max(rows) for rows in seen) <= encdec.TREE * budget
+    assert max(len(rows) * (1 + max(rows)) for rows in seen) <= encdec.TOGETHER * budget
+    assert cost["forwards"] == 1 + len(seen)
+    assert largest_difference(fast, plain) <= TOLERANCE
+    assert all((a == b).all() for a, b in zip(fast_best, plain_best, strict=True))
+
+
 def test_plain_equals_one_naked_forward():
     """The reference itself: one sequence, no padding, no mask, log-softmax by hand."""
     model = tiny.build(tiny.DECODERS["gpt_neox"]())
