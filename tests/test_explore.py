@@ -33,6 +33,15 @@ def test_every_part_is_about_the_fact(seen):
     assert seen.history["exposures"] == seen.history[list(explore.corpus.FORMS)].sum()
 
 
+def test_other_data_have_distractors_too(folder, fktc):
+    """FKTC names no types: an object is of the type of its relation, and so are its rivals."""
+    world = explore.world("fktc", str(fktc))
+    name, fact = next(iter(explore.facts_of(world, "P19").items()))
+    one = explore.look(world, explore.model(SMALLEST), fact, folder)
+    assert one.history is None and name.endswith(f" – {one.object}")
+    assert len(one.rivals) == explore.RIVALS + 1 and one.rivals["gold"].sum() == 1
+
+
 def test_the_numbers_are_those_of_the_measures(seen):
     """The Primary anchor of the table is the mean of MONITOR's p; accuracy over wordings is counted from the prompts shown."""
     values = seen.measures.set_index("measure")["value"]
