@@ -86,9 +86,7 @@ class Look:
 def world(data: str = "atlas", folder: str | None = None) -> World:
     """The facts of some data, as ``facts.load`` names them, with the atlas's wordings where they have none of their own."""
     whole = facts.with_templates(facts.everything(data, folder), facts.atlas(), ["question", "cloze", "statement"])
-    if (
-        not whole.entities["types"].map(len).any()
-    ):  # distractors are of the object's type: here, an object of its relation
+    if not any(whole.entities["types"]):  # a distractor is of the object's type: here, an object of its relation
         relations = whole.facts.groupby("object")["relation"].unique().map(tuple)
         types = [relations.get(entity, ()) for entity in whole.entities["entity"]]
         whole = replace(whole, entities=whole.entities.assign(types=types))
