@@ -60,9 +60,8 @@ case ${1:-} in
     test)  cd -- "$root" && exec "$python" -m pytest "${@:2}" ;;
     bench) cd -- "$root" && exec "$python" -m tests.benchmarks "${@:2}" ;;
     campaign) cd -- "$root" && exec "$python" -m tests.campaign "${@:2}" ;;
-    lab)   # .jupyter: JupyterLab neither asks whether to fetch news nor looks for updates
-           JUPYTER_CONFIG_PATH=$root/.jupyter${JUPYTER_CONFIG_PATH:+:$JUPYTER_CONFIG_PATH} exec "$python" -m jupyterlab \
-               --ServerApp.root_dir="$root" --LabApp.default_url=/lab/tree/notebooks "${@:2}" ;;
+    lab)   JUPYTER_CONFIG_PATH=$root/.jupyter${JUPYTER_CONFIG_PATH:+:$JUPYTER_CONFIG_PATH} exec "$python" -m jupyterlab \
+               --ServerApp.root_dir="$root" --LabApp.default_url=/lab/tree/notebooks "${@:2}" ;;  # .jupyter: no news, no updates
     course) exec "$python" -m probelib.course "${@:2}" ;;
     *)     exec "$python" -m probelib.run "$@" ;;
 esac
