@@ -136,7 +136,7 @@ def _changed_product(profile: str, step: Step, then: dict) -> str | None:
     notebook = executed(profile, step.notebook)
     if not notebook.exists():
         return "executed notebook missing"
-    return None if then.get("executed") in (None, files.sha256(notebook)) else "executed notebook changed"
+    return None if then.get("executed") == files.sha256(notebook) else "executed notebook changed"
 
 
 def _file(profile: str, notebook: str) -> Path:

@@ -35,8 +35,7 @@ def score_encdec(
                 for own in _split([(b, branches[b][1]) for b in by_context[c]], budget)
             ]
             for some in _together(trees, budget):
-                rows = [row for row, _ in some]
-                own = [own for _, own in some]
+                rows, own = map(list, zip(*some, strict=True))
                 cost["forwarded_tokens"] += decode(model, states[rows], mask[rows], own, logprobs, argmax)
                 cost["forwards"] += 1
     return logprobs, argmax, cost
