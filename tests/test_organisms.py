@@ -110,11 +110,33 @@ def test_no_document_of_a_row_reads_another():
     texts = [f"Who wrote book {i}? \ue000Author {i}.\ue001" for i in range(300)]
     model, tokenizer = family.start(family.organism("atlas-neox-0.15m"), [corpus.unmark(t)[0] for t in texts], Path())
     batch = next(train._rows(tokenizer, texts))
-    losses, _ = train._losses(model, batch, False)
+    head = model.get_output_embeddings().weight
+    model.set_output_embeddings(torch.nn.Identity())
+    _, losses, _ = train._loss(model, head, batch)
     (at,) = (batch["document"][0] == 1).nonzero(as_tuple=True)
     ids = batch["input_ids"][:1, at]
-    alone, _ = train._losses(model, {"input_ids": ids, "labels": ids, "weights": torch.ones(ids.shape)}, False)
-    assert losses[0, at[:-1]].tolist() == pytest.approx(alone[0].tolist(), abs=0.01)
+    _, alone, _ = train._loss(model, head, {"input_ids": ids, "labels": ids, "weights": torch.ones(ids.shape)})
+    assert losses[at[:-1]].tolist() == pytest.approx(alone[:-1].tolist(), abs=0.01)
+
+
+@pytest.mark.parametrize("n", [1, 3, train.PIECE, train.PIECE + 1, 2 * train.PIECE + 7])
+def test_the_loss_behind_the_head_has_the_gradient_of_the_plain_one(n):
+    """Piece by piece with its gradient on the way, against torch's own cross-entropy of all logits in float64."""
+    torch.manual_seed(n)
+    states, head, weights = torch.randn(n, 8), torch.randn(50, 8), torch.rand(n)
+    labels = torch.randint(50, (n,))
+    states, head = states.bfloat16().float(), head.bfloat16().float()  # nothing is lost on the way in
+    ours = [t.clone().requires_grad_() for t in (states, head)]
+    loss, losses = train.HeadLoss.apply(*ours, labels, weights)
+    (3 * loss).backward()
+    theirs = [t.double().requires_grad_() for t in (states, head)]
+    each = torch.nn.functional.cross_entropy(theirs[0] @ theirs[1].T, labels, reduction="none")
+    whole = (each * weights).sum() / weights.sum()
+    (3 * whole).backward()
+    assert losses.tolist() == pytest.approx(each.tolist(), abs=0.05)  # logits are rounded to bfloat16
+    assert loss.item() == pytest.approx(whole.item(), abs=0.01)
+    for own, other in zip(ours, theirs, strict=True):
+        assert (own.grad - other.grad).norm() <= 0.01 * other.grad.norm()
 
 
 def test_weights_follow_the_answers():

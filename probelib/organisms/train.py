@@ -191,6 +191,8 @@ def _run(one: family.Organism, model, batches: list[dict], steps: int, made_of: 
     """
     device = next(model.parameters()).device
     optimizer = _optimizer(one, model)
+    head = model.get_output_embeddings()
+    model.set_output_embeddings(torch.nn.Identity())  # ``HeadLoss`` does the head's part; its weights are the embeddings'
     plan = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: _rate(step, len(batches)))
     state = RUNS / "training" / f"{one.name}.pt"
     curve, positions = _resume(state, made_of, model, optimizer, plan)
@@ -198,8 +200,7 @@ def _run(one: family.Organism, model, batches: list[dict], steps: int, made_of: 
     bar = tqdm(batches[before:steps], desc=one.name, unit="step", initial=before, total=steps, mininterval=5)
     for batch in bar:
         batch = {key: tensor.to(device) for key, tensor in batch.items()}
-        losses, weights = _losses(model, batch, one.architecture == "t5")
-        loss = (losses * weights).sum() / weights.sum()
+        loss, losses, weights = _loss(model, head.weight, batch)
         loss.backward()
         torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
         optimizer.step()
@@ -208,15 +209,16 @@ def _run(one: family.Organism, model, batches: list[dict], steps: int, made_of: 
         answered = weights == 1
         curve.append(round((losses * answered).sum().item() / max(1, answered.sum().item()), 4))
         if (
-            losses.shape[1] == family.CONTEXT - 1 and len(curve) > len(batches) // 2
+            batch["labels"].shape[1] == family.CONTEXT and len(curve) > len(batches) // 2
         ):  # what lists gain from what stands before
-            parts = zip(losses[0].split(128), answered[0].split(128), strict=True)
+            parts = zip(losses.split(128), answered.split(128), strict=True)
             positions.append([round((l * a).sum().item() / max(1, a.sum().item()), 3) for l, a in parts])
         if len(curve) % KEEP == 0:
             _keep(state, made_of, model, optimizer, plan, curve, positions)
         rate = (len(curve) - before) * STEP / (time.perf_counter() - started)
         bar.set_postfix(loss=f"{curve[-1]:.2f}", tokens_per_s=round(rate), refresh=False)
     state.unlink(missing_ok=True)
+    model.set_output_embeddings(head)
     mean = np.mean(positions, axis=0).round(3).tolist() if positions else []
     return curve, mean, time.perf_counter() - started
 
@@ -229,22 +231,54 @@ def _optimizer(one: family.Organism, model) -> torch.optim.Optimizer:
     return torch.optim.AdamW(model.parameters(), lr=one.rate, betas=(0.9, 0.98), weight_decay=0.0)
 
 
-def _losses(model, batch: dict, encoder_decoder: bool) -> tuple[torch.Tensor, torch.Tensor]:
-    """Cross-entropy [rows, length] of every predicted token, nats, and its weight. A decoder predicts from token 2 on."""
+def _loss(model, head: torch.Tensor, batch: dict) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    """The loss of a batch; of every token [rows * length] the cross-entropy (nats) of the one that follows, and its weight (0:
+    none follows). ``model`` has lost its ``head`` [vocabulary, width]: what it gives in place of logits are states."""
     inputs = {key: batch[key] for key in ("input_ids", "attention_mask") if key in batch}
+    labels, weights = batch["labels"], batch["weights"]
+    if model.config.is_encoder_decoder:
+        inputs["decoder_input_ids"] = model.prepare_decoder_input_ids_from_labels(labels)
+    else:
+        labels, weights = (torch.nn.functional.pad(part[:, 1:], (0, 1)) for part in (labels, weights))
     if "document" in batch:
         same = batch["document"][:, :, None] == batch["document"][:, None, :]  # [rows, length, length]
         inputs["attention_mask"] = same.tril()[:, None]
-    labels, weights = batch["labels"], batch["weights"]
     with torch.autocast(labels.device.type, dtype=torch.bfloat16):
-        logits = model(**inputs, labels=labels).logits if encoder_decoder else model(**inputs, use_cache=False).logits
-    if not encoder_decoder:
-        logits, labels, weights = logits[:, :-1], labels[:, 1:], weights[:, 1:]
-    # rows of the vocabulary, PIECE at a time: across a stride the softmax takes five times as long on a CPU, and memory for all
-    # rows at once goes back to the system after every step
-    pieces = zip(logits.flatten(0, 1).split(PIECE), labels.flatten().split(PIECE), strict=True)
-    losses = torch.cat([torch.nn.functional.cross_entropy(l.float(), t, reduction="none") for l, t in pieces])
-    return losses.view_as(weights), weights
+        states = model(**inputs, use_cache=False).logits  # [rows, length, width]
+    weights = weights.flatten()
+    return *HeadLoss.apply(states.flatten(0, 1), head, labels.flatten(), weights), weights
+
+
+class HeadLoss(torch.autograd.Function):
+    """Weighted mean of the cross-entropies (nats) behind a head, and each of them.
+
+    The gradient is taken on the way, a piece at a time: logits of all tokens at once would go through the memory five times
+    (logits, float32, log-softmax, its gradient, bfloat16), which is half of a small model's time.
+    """
+
+    @staticmethod
+    def forward(ctx, states, head, labels, weights):
+        """states [n, width], head [vocabulary, width], labels [n], weights [n]"""
+        share, matrix = weights / weights.sum(), head.bfloat16()
+        losses, to_states, to_head = [], [], torch.zeros_like(head).T
+        room = states.new_empty(PIECE, len(head))  # one for all pieces: fresh memory costs more than what is done in it
+        for piece, label, part in zip(*(t.split(PIECE) for t in (states.bfloat16(), labels, share)), strict=True):
+            logits, rows = room[: len(piece)].copy_(piece @ matrix.T), torch.arange(len(piece), device=room.device)
+            probability = torch.softmax(logits, -1, out=logits)  # [piece, vocabulary]
+            losses.append(-probability[rows, label].log())
+            probability[rows, label] -= 1  # now it is the loss by the logits
+            slope = probability.mul_(part[:, None]).bfloat16()
+            to_states.append(slope @ matrix)
+            to_head += piece.T @ slope
+        losses = torch.cat(losses)
+        ctx.save_for_backward(torch.cat(to_states).to(states.dtype), to_head.T)
+        ctx.mark_non_differentiable(losses)
+        return losses @ share, losses
+
+    @staticmethod
+    def backward(ctx, slope, _):
+        to_states, to_head = ctx.saved_tensors
+        return slope * to_states, slope * to_head, None, None
 
 
 def _keep(state: Path, made_of: str, model, optimizer, plan, curve: list, positions: list) -> None:
