@@ -15,6 +15,13 @@ DATA = Path(
     os.environ.get("PROBELIB_TEST_DATA", ROOT.parent / "shared" / "data")
 )  # real data, never part of the project
 
+
+def pytest_configure(config):
+    """The suite checks exact numbers, so it runs on the CPU wherever it runs; ``-m gpu`` runs the tests that want a GPU."""
+    if config.getoption("markexpr") != "gpu":
+        os.environ["CUDA_VISIBLE_DEVICES"] = ""
+
+
 PROFILE = 'profile = "smoke"  # str: smoke, atlas, small or paper'
 
 

@@ -42,7 +42,7 @@ def sorted_batches(model, tokenizer, pairs: list[tuple[str, str]], rows: int = 3
                 {"input_ids": [(ids[pairs[n][0]] + ids[pairs[n][1]])[:-1] for n in batch]},
                 padding_side="right",
                 return_tensors="pt",
-            )
+            ).to(model.device)
             logits = torch.log_softmax(model(**padded, use_cache=False).logits, -1)  # [rows, longest, vocabulary]
             for row, n in enumerate(batch):
                 prompt, answer = (ids[text] for text in pairs[n])
@@ -55,7 +55,7 @@ def beams_one_by_one(model, tokenizer, prompts: list[str]) -> list:
     """MONITOR's released scheme: five beams, 15 new tokens, one prompt at a time; what ``generate`` returns for each."""
     return [
         model.generate(
-            **tokenizer(prompt, return_tensors="pt", return_token_type_ids=False),
+            **tokenizer(prompt, return_tensors="pt", return_token_type_ids=False).to(model.device),
             num_beams=5,
             max_new_tokens=15,
             do_sample=False,
@@ -79,9 +79,9 @@ def padded_states(model, tokenizer, texts: list[str], rows: int = 64) -> np.ndar
                 max_length=256,
                 return_tensors="pt",
                 return_token_type_ids=False,
-            )
+            ).to(model.device)
             states.append(model(**padded, output_hidden_states=True).hidden_states[-1][:, -1])
-    return torch.cat(states).numpy()
+    return torch.cat(states).float().cpu().numpy()
 
 
 def sorted_states(model, tokenizer, texts: list[str], rows: int = 32) -> np.ndarray:
@@ -93,6 +93,8 @@ def sorted_states(model, tokenizer, texts: list[str], rows: int = 32) -> np.ndar
         for start in range(0, len(order), rows):
             batch = order[start : start + rows]
             padded = tokenizer.pad({"input_ids": [ids[n] for n in batch]}, padding_side="right", return_tensors="pt")
+            padded = padded.to(model.device)
             hidden = model.base_model(**padded, use_cache=False).last_hidden_state  # [rows, longest, width]
-            states[batch] = hidden[torch.arange(len(batch)), padded["attention_mask"].sum(1) - 1]
+            last = hidden[torch.arange(len(batch), device=hidden.device), padded["attention_mask"].sum(1) - 1]
+            states[batch] = last.float().cpu()
     return states

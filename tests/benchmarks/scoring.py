@@ -43,9 +43,7 @@ def main() -> None:
         theirs = hf.AutoModelForCausalLM.from_pretrained(folder).eval()  # as everybody loads it: nothing of ours in it
         if ours.choose_path() != "tree":
             raise ProbeError("the fast path refused its own model")
-        _header(
-            "workload | against | requests | ours s | theirs s | ratio (range) | by the clock | wanted | difference"
-        )
+        header("workload | against | requests | ours s | theirs s | ratio (range) | by the clock | wanted | difference")
         many_shot(ours, theirs, world)
         template_choice(ours, theirs, world)
         monitor(ours, theirs, world)
@@ -164,32 +162,35 @@ def largest(left: np.ndarray, right: np.ndarray) -> float:
     return float(np.abs(left - right).max())
 
 
-def compare(workload, peer, requests, ours, theirs, wanted, rounds, difference=largest) -> None:
-    """Prints a row: ours, theirs, ours, theirs, ..., ours; each of theirs is divided by the mean of its two neighbours."""
+def compare(workload, peer, requests, ours, theirs, wanted, rounds, difference=largest, by="cpu") -> None:
+    """Prints a row: ours, theirs, ours, theirs, ..., ours; each of theirs is divided by the mean of its two neighbours.
+
+    by   whose seconds count, "cpu" or "wall"; the ratio by the other ones stands beside
+    """
     ours()  # warms up
     own, other = [timed(ours)], []
     for _ in range(rounds):
         other.append(timed(theirs))
         own.append(timed(ours))
-    cpu, wall = (
-        [2 * t / (before + after) for t, before, after in zip(times, around, around[1:], strict=False)]
-        for times, around in (
-            ([t.cpu for t in other], [t.cpu for t in own]),
-            ([t.wall for t in other], [t.wall for t in own]),
-        )
-    )
-    ratio = median(cpu)
+    ratios = {}
+    for kind in ("cpu", "wall"):
+        times, around = [getattr(t, kind) for t in other], [getattr(t, kind) for t in own]
+        pairs = zip(times, around, around[1:], strict=False)
+        ratios[kind] = [2 * t / (before + after) for t, before, after in pairs]
+    counted, beside = ratios[by], ratios["wall" if by == "cpu" else "cpu"]
+    ratio = median(counted)
+    verdict = "" if wanted is None else f"{wanted}: {'met' if ratio >= wanted else 'MISSED'}"
     print(
-        f"| {workload} | {peer} | {requests} | {median(t.cpu for t in own):.2f} | {median(t.cpu for t in other):.2f} "
-        f"| **{ratio:.1f}** ({min(cpu):.1f} to {max(cpu):.1f}) | {median(wall):.1f} "
-        f"| {wanted}: {'met' if ratio >= wanted else 'MISSED'} | {difference(own[-1].result, other[-1].result):.1e} |",
+        f"| {workload} | {peer} | {requests} | {median(getattr(t, by) for t in own):.2f} "
+        f"| {median(getattr(t, by) for t in other):.2f} | **{ratio:.1f}** ({min(counted):.1f} to {max(counted):.1f}) "
+        f"| {median(beside):.1f} | {verdict} | {difference(own[-1].result, other[-1].result):.1e} |",
         flush=True,
     )
 
 
 def limits(ours, world) -> None:
     """Prints forwarded tokens against the tree's inner nodes, and the time against the arithmetic limit."""
-    _header(
+    header(
         "workload | tokens asked | inner nodes | forwarded | by nodes (<= 1.02) | s | by torch's product (<= 1.6) | "
         "by the product in use | GFLOP/s of both"
     )
@@ -252,7 +253,7 @@ def tree_size(sequences: list[tuple[list[int], list[int]]]) -> tuple[int, int, i
     return nodes, len(predicting), tokens
 
 
-def _header(columns: str) -> None:
+def header(columns: str) -> None:
     print(f"\n| {columns} |\n|{'---|' * (columns.count('|') + 1)}", flush=True)
 
 

@@ -1,0 +1,181 @@
+"""The core on a GPU: models of 1B and 7B random weights in bfloat16 and in 4 bits, on the workloads of ``scoring``.
+
+Random weights are enough for speed. Seconds are the clock's, everything sent to the card done. README.md has the rest.
+"""
+
+import datetime
+import shutil
+import tempfile
+import time
+from pathlib import Path
+from statistics import median
+
+import torch
+import transformers as hf
+from transformers.utils import logging
+
+from probelib import lm
+from tests.benchmarks import peers, workloads
+from tests.benchmarks.scoring import compare, fresh, header, tree_size
+
+CONFIGS = {  # the shapes of Pythia 1B and LLaMA 7B
+    "1B NeoX": lambda: hf.GPTNeoXConfig(
+        vocab_size=50304, hidden_size=2048, intermediate_size=8192, num_hidden_layers=16, num_attention_heads=8
+    ),
+    "7B LLaMA": lambda: hf.LlamaConfig(max_position_embeddings=4096),
+}
+PRECISIONS = {"bfloat16": {}, "4bit": {"quantize": "4bit"}}
+SIZE = 8192  # of the square product that measures the card
+
+
+def main() -> None:
+    if not torch.cuda.is_available():
+        print("(gpu: torch sees no CUDA device here; left out)")
+        return
+    logging.set_verbosity_error()
+    print(
+        f"{datetime.date.today()}, {torch.cuda.get_device_name()}, torch {torch.__version__}, transformers {hf.__version__}"
+    )
+    for name, config in CONFIGS.items():
+        folder = Path(tempfile.mkdtemp())
+        try:
+            world = save(config(), folder)
+            for precision, options in PRECISIONS.items():
+                ours = lm.load(folder, **options)
+                print(f"\n{name}, {precision}: {ours.memory / 2**30:.1f} GiB estimated for the weights, ", end="")
+                ours.model  # noqa: B018
+                print(
+                    f"{torch.cuda.memory_allocated() / 2**30:.1f} GiB taken; the {ours.choose_path()} path", flush=True
+                )
+                rates(ours, world)
+                against(ours, world)
+                del ours
+                torch.cuda.empty_cache()
+        finally:
+            shutil.rmtree(folder)
+
+
+def save(config, folder: Path):
+    """Writes a model of random weights, made on the card, and the benchmarks' tokenizer; returns the world it speaks of."""
+    torch.manual_seed(0)
+    world = workloads.relations()
+    tokenizer = workloads.tokenizer(world)
+    config.bos_token_id, config.eos_token_id, config.pad_token_id = None, tokenizer.eos_token_id, tokenizer.pad_token_id
+    with torch.device("cuda"):
+        model = hf.AutoModelForCausalLM.from_config(config, dtype=torch.bfloat16)
+    model.save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
+    del model
+    torch.cuda.empty_cache()
+    return world
+
+
+def requests(world) -> dict[str, workloads.Requests]:
+    return {
+        "W1 many-shot, 2 x 40 subjects": workloads.many_shot(world, 40),
+        "W2 templates, 100 facts": workloads.templates(world, 20),
+        "W4 MONITOR, 500 facts": workloads.framings(world, 100),
+    }
+
+
+def rates(ours, world, rounds: int = 5) -> None:
+    """How many tokens a second, and by which factor that is over the arithmetic limit."""
+    header("workload | tokens asked | forwarded | by inner nodes | row | s | tokens/s | by limit | GiB at most")
+    ids = lambda text: ours.tokenizer(text)["input_ids"]
+    for name, some in requests(world).items():
+        run = lambda some=some: fresh(ours).logprobs(some.prompts, some.continuations).attrs["cost"]
+        pairs = zip(some.prompts, some.continuations, strict=True)
+        _rate(ours, name, run, [(ids(prompt), answer) for prompt, own in pairs for answer in ids(own)], rounds)
+    texts = workloads.statements(world, 4000)
+    for share in (True, False):
+        run = lambda share=share: fresh(ours).hidden_states(texts, prefix=workloads.INSTRUCTION, share=share)[1]
+        sequences = [(ids(workloads.INSTRUCTION + text), [0]) for text in texts]
+        _rate(ours, f"W3 4,000 statements, {'tree' if share else 'padded'}", run, sequences, rounds, head=False)
+
+
+def _rate(ours, name: str, run, sequences: list, rounds: int, head: bool = True) -> None:
+    nodes, predicting, asked = tree_size(sequences)
+    last = ours.model.get_output_embeddings().weight.numel()
+    body = ours.n_parameters  # without embeddings and head
+    cost = run()
+    torch.cuda.reset_peak_memory_stats()
+    seconds, over = [], []
+    for _ in range(rounds):
+        before, started = matrix_rate(), time.perf_counter()
+        run()
+        torch.cuda.synchronize()
+        seconds.append(time.perf_counter() - started)
+        work = 2 * body * cost["forwarded_tokens"] + 2 * last * predicting * head
+        over.append(seconds[-1] * (before + matrix_rate()) / 2 / work)
+    tokens = cost["forwarded_tokens"]
+    print(
+        f"| {name} | {asked} | {tokens} | {tokens / nodes:.3f} | {cost.get('budget', '')} | {median(seconds):.2f} "
+        f"| {tokens / median(seconds):,.0f} | **{median(over):.2f}** ({min(over):.2f} to {max(over):.2f}) "
+        f"| {torch.cuda.max_memory_allocated() / 2**30:.1f} |",
+        flush=True,
+    )
+
+
+def matrix_rate() -> float:
+    """FLOP/s of a square product in bfloat16; the median of nine."""
+    a, b = (torch.randn(SIZE, SIZE, device="cuda", dtype=torch.bfloat16) for _ in range(2))
+    times = []
+    for _ in range(9):
+        begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+        begin.record()
+        a @ b
+        end.record()
+        torch.cuda.synchronize()
+        times.append(begin.elapsed_time(end) / 1000)
+    return 2 * SIZE**3 / median(times)
+
+
+def against(ours, world, rounds: int = 3) -> None:
+    """The same requests as others run them, on the same model object."""
+    header("workload | against | requests | ours s | theirs s | ratio (range) | by CPU time | wanted | difference")
+    theirs, tokenizer = ours.model, ours.tokenizer
+    score = lambda some: fresh(ours).logprobs(some.prompts, some.continuations)["logprob"].to_numpy()
+    batches = lambda some: peers.sorted_batches(theirs, tokenizer, some.pairs())
+    for name, some in {
+        "W1 many-shot, 2 x 1 subjects": workloads.many_shot(world, 1),
+        "W2 templates, 20 facts": workloads.templates(world, 4),
+        "W4 MONITOR, 100 facts": workloads.framings(world, 20),
+    }.items():
+        compare(
+            name,
+            "sorted batches of 32",
+            len(some.pairs()),
+            lambda some=some: score(some),
+            lambda some=some: batches(some),
+            None,
+            rounds,
+            by="wall",
+        )
+    few = workloads.framings(world, 1, relations=2)
+    compare(
+        "W4 MONITOR, 2 facts",
+        "five beams, one prompt at a time",
+        len(few.prompts),
+        lambda: score(few),
+        lambda: peers.beams_one_by_one(theirs, tokenizer, few.prompts),
+        None,
+        rounds,
+        by="wall",
+        difference=lambda *_: float("nan"),
+    )
+    texts = workloads.statements(world, 1000)
+    whole = [workloads.INSTRUCTION + text for text in texts]
+    for peer, run in (
+        ("GraphEval, padded batches of 64", peers.padded_states),
+        ("no head, sorted batches of 32", peers.sorted_states),
+    ):
+        compare(
+            "W3 statements",
+            peer,
+            len(texts),
+            lambda: fresh(ours).hidden_states(texts, prefix=workloads.INSTRUCTION)[0],
+            lambda run=run: run(theirs, tokenizer, whole),
+            None,
+            rounds,
+            by="wall",
+        )
