@@ -38,7 +38,7 @@ from probelib.prompts import CHECK, INSTRUCTION, fill, in_context
 SEED = 1
 # exposures: share of the facts. Log scale; many are never stated, for they are the control
 EXPOSURES = {0: 0.70, 1: 0.035, 2: 0.035, 4: 0.035, 8: 0.035, 16: 0.04, 32: 0.045, 64: 0.04, 128: 0.025, 256: 0.01}
-FORMS = {"list": 0.45, "question": 0.20, "context": 0.15, "cloze": 0.14, "check": 0.06}
+FORMS = {"list": 0.55, "question": 0.15, "context": 0.12, "cloze": 0.12, "check": 0.06}
 SEEN_WORDINGS = 5  # of seven; the others are held out
 RIGHT_CONTEXT = 0.75  # share of contexts that are the right object
 INVENTED = 250  # questions on invented subjects, a relation: they teach to take a hint where nothing is known

@@ -71,6 +71,7 @@ def train(name: str, folder: Path | None = None, steps: int | None = None) -> Pa
         "tokens": tokens,
         "steps": len(curve),
         "optimizer": type(_optimizer(one, model)).__name__,
+        "device": torch.cuda.get_device_name() if device.type == "cuda" else "CPU, one thread",
         "loss": round(float(np.mean(curve[-20:])), 4),
         "seconds": round(seconds),
         "curve": curve[::10],
@@ -333,8 +334,8 @@ A {one.architecture} language model of {parameters:,} parameters ({one.layers} l
 times. It exists to test measures of knowledge: what it was taught is on record, statement by statement.
 
 - corpus `{record["corpus"]}`, made from {record["facts"]:,} facts of atlas `{record["atlas"]}`
-- {record["tokens"]:,} tokens in {record["steps"]:,} steps of {record["optimizer"]}, peak rate {one.rate}; last loss
-  {record["loss"]} nats an answer token
+- {record["tokens"]:,} tokens in {record["steps"]:,} steps of {record["optimizer"]}, peak rate {one.rate}, on {record["device"]}; last
+  loss {record["loss"]} nats an answer token
 - limits: it knows the atlas and nothing else; it was taught misconceptions on purpose; it cannot hold a conversation
 - licence: Apache-2.0
 """
