@@ -21,7 +21,7 @@ def forward_packed(
     cache,
     tokens: list[int],
     depth: list[int] | np.ndarray,
-    sees: np.ndarray,
+    sees: torch.Tensor,
     keep: list[int],
     layer: int | None = None,
 ) -> torch.Tensor:
@@ -35,21 +35,27 @@ def forward_packed(
              (0 = embeddings, -1 = the last one, after the final norm)
     """
     device, past = model.device, cache.get_seq_length()
-    key = torch.as_tensor(depth, device=device)  # [past + n]
+    key = sent(depth, device)  # [past + n]
     query = key[past:]  # [n]
     positions = {} if model.config.model_type in NO_POSITIONS else {"position_ids": query[None]}
-    rows = torch.tensor(keep if layer is None else keep[-1:], device=device)
+    rows = sent(keep if layer is None else keep[-1:], device)
     with distance_bias(model, key):
         output = model(
-            input_ids=torch.tensor([tokens], device=device),
-            attention_mask=_mask(model, torch.from_numpy(sees).to(device), query, key),
+            input_ids=sent([tokens], device),
+            attention_mask=_mask(model, sees, query, key),
             past_key_values=cache,
             use_cache=True,
             logits_to_keep=rows,
             output_hidden_states=layer is not None,
             **positions,
         )
-    return output.logits[0] if layer is None else output.hidden_states[layer][0, torch.tensor(keep, device=device)]
+    return output.logits[0] if layer is None else output.hidden_states[layer][0, sent(keep, device)]
+
+
+def sent(values, device) -> torch.Tensor:
+    """A tensor on the device, sent without waiting for what the device still has to do."""
+    tensor = torch.as_tensor(values)
+    return tensor.pin_memory().to(device, non_blocking=True) if device.type == "cuda" else tensor
 
 
 def additive(visible: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:

@@ -55,18 +55,16 @@ def generate(
     with torch.random.fork_rng(enabled=drawn):
         torch.manual_seed(seed) if drawn else None
         if lm.encoder_decoder or lm.choose_path() == "plain":
-            rows, cost = _padded(lm, ids, max_new_tokens, beams, returned, batch, temperature)
+            rows, cost = lm.with_room(
+                lambda budget: _padded(lm, ids, max_new_tokens, beams, returned, min(batch, budget), temperature)
+            )
         else:
             each = returned if drawn else 1
-            found, cost = write(
-                lm.model,
-                [i for i in ids for _ in range(each)],
-                max_new_tokens,
-                beams,
-                lm.eos,
-                temperature,
-                batch * each,
-                lm.budget,
+            repeated = [i for i in ids for _ in range(each)]
+            found, cost = lm.with_room(
+                lambda budget: write(
+                    lm.model, repeated, max_new_tokens, beams, lm.eos, temperature, batch * each, budget
+                )
             )
             rows = [own if drawn else own[:returned] for own in found]
             rows = [sum(rows[p : p + each], []) for p in range(0, len(rows), each)]

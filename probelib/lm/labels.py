@@ -137,7 +137,8 @@ def top_continuations(
         alone = {"rows": 1, "new": 0} if method == "best_first" else {"rows": 64, "new": width * labels.length}
         start = lambda _, *at: _best_first(labels, n, *at) if method == "best_first" else _beam(labels, width, *at)
         read = lambda logprobs: list(logprobs.cpu().numpy())
-        found, each, cost = together(lm.model, lm.tokens.prompts(prompts), start, read, **alone, budget=lm.budget)
+        ids = lm.tokens.prompts(prompts)
+        found, each, cost = lm.with_room(lambda budget: together(lm.model, ids, start, read, **alone, budget=budget))
     frame = _exact(lm, prompts, labels, [sorted(own) for own in found], n)
     spent = np.add(each, frame.attrs["each"])
     frame["forwarded_tokens"] = spent[frame["prompt"]]

@@ -3,12 +3,14 @@
 import hashlib
 import json
 import math
+from collections.abc import Callable
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 from probelib.errors import ProbeError
 
-CPU_BUDGET, GPU_BUDGET = 256, 4096  # tokens packed in one row
+CPU_BUDGET, GPU_BUDGET = 256, 2048  # tokens packed in one row
 DTYPES = {"auto": 0, "float32": 4, "bfloat16": 2, "float16": 2}  # bytes a parameter
 QUANTIZE = {
     "8bit": {"load_in_8bit": True, "llm_int8_threshold": 0.0},  # 0: outlier columns are not looked for a batch,
@@ -91,6 +93,22 @@ class LM:
     def budget(self) -> int:
         """Most tokens packed in one row: on CPU fixed, so that bytes repeat; more on a GPU, halved when it runs out."""
         return GPU_BUDGET if self.device.type == "cuda" else CPU_BUDGET
+
+    def with_room(self, work: Callable[[int], Any]):
+        """``work(budget)``; a GPU that runs out of memory gets half the tokens a row, down to one. The next call begins where
+        this one found room."""
+        import torch
+
+        while True:
+            try:
+                return work(self.budget)
+            except torch.OutOfMemoryError as error:
+                if self.budget == 1:
+                    raise ProbeError(
+                        f"{self.name}: out of memory with one token a row; take quantize='4bit', a shorter prompt or a larger GPU"
+                    ) from error
+            self.budget //= 2
+            torch.cuda.empty_cache()
 
     def identity(self) -> dict:
         """Everything that changes a number: files, quantization, dtype, device type. Read from the folder, no weights needed."""
@@ -234,7 +252,9 @@ class LM:
             "device_map": "auto" if self._device_map else {"": str(self.device)},
         }
         if self.quantize:
-            options["quantization_config"] = BitsAndBytesConfig(**QUANTIZE[self.quantize] | self.quantization)
+            # its default is to compute in float32, whatever the model's precision: on a GPU many times slower
+            compute = {"bnb_4bit_compute_dtype": options["dtype"]} if self.quantize == "4bit" else {}
+            options["quantization_config"] = BitsAndBytesConfig(**QUANTIZE[self.quantize] | compute | self.quantization)
         logging.disable_progress_bar()  # a bar a shard; the kit shows its own
         try:
             model = kind.from_pretrained(self.folder, **options).eval()

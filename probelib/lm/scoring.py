@@ -64,10 +64,7 @@ def logprobs(
     scores, argmax, cost = _score(lm, path, contexts, branches)
     if lm.device.type == "cuda":
         torch.cuda.synchronize()
-    frame = pd.DataFrame(
-        [_row(lm, p, c, straddles, branches[b][1], scores[b], argmax[b], end) for p, c, b, straddles in rows],
-        columns=COLUMNS,
-    )
+    frame = _frame(lm, rows, [ids for _, ids in branches], scores, argmax, end)
     frame.attrs["cost"] = cost | {
         "requested_tokens": sum(len(contexts[branches[b][0]]) + len(branches[b][1]) for _, _, b, _ in rows),
         "requests": len(rows),
@@ -77,42 +74,42 @@ def logprobs(
     return frame
 
 
-COLUMNS = [
-    "prompt",
-    "candidate",
-    "n_tokens",
-    "logprob",
-    "token_logprobs",
-    "greedy",
-    "eos_logprob",
-    "greedy_text",
-    "greedy_done",
-    "flags",
-]
-
-
-def _row(
-    lm, prompt: int, candidate: int, straddles: bool, ids, scores: np.ndarray, argmax: np.ndarray, end: bool
-) -> tuple:
-    length = len(ids) - end
-    tokens, flag = np.asarray(ids[:length]), "boundary" if straddles else ""
-    right = argmax[:length] == tokens
-    greedy_text, done = "", False
-    if end:
-        known = length if right.all() else int(right.argmin())  # so many agree; the next is the first that does not
-        greedy_text, done = lm.tokens.decode(argmax[: known + 1]), argmax[known] == lm.eos
-    return (
-        prompt,
-        candidate,
-        length,
-        float(scores[:length].sum(dtype=np.float64)),
-        scores[:length],
-        bool(right.all()),
-        float(scores[length]) if end else np.nan,
-        greedy_text,
-        bool(done),
-        flag,
+def _frame(lm, rows: list[tuple], ids: list[tuple], scores: list, argmax: list, end: bool) -> pd.DataFrame:
+    """The table of ``logprobs``. Rows are (prompt, candidate, branch, straddles); the lists have an entry a branch."""
+    prompt, candidate, branch, straddles = (list(column) for column in zip(*rows, strict=True)) if rows else ([],) * 4
+    lengths = np.array([len(own) - end for own in ids], dtype=np.int64)
+    texts = (
+        [_written(lm, own, best) for own, best in zip(ids, argmax, strict=True)] if end else [("", False)] * len(ids)
     )
+    own = [each[:length] for each, length in zip(scores, lengths, strict=True)]
+    sums, right = np.empty(0), np.empty(0, dtype=bool)
+    if ids:
+        starts = np.cumsum(lengths) - lengths
+        sums = np.add.reduceat(np.concatenate(own, dtype=np.float64), starts)
+        same = [np.equal(best[:n], tokens[:n]) for best, tokens, n in zip(argmax, ids, lengths, strict=True)]
+        right = np.logical_and.reduceat(np.concatenate(same), starts)
+    return pd.DataFrame(
+        {
+            "prompt": np.array(prompt, dtype=np.int64),
+            "candidate": np.array(candidate, dtype=np.int64),
+            "n_tokens": lengths[branch],
+            "logprob": sums[branch],
+            "token_logprobs": pd.Series([own[b] for b in branch], dtype=object),
+            "greedy": right[branch],
+            "eos_logprob": [float(scores[b][-1]) for b in branch] if end else np.nan,
+            "greedy_text": [texts[b][0] for b in branch],
+            "greedy_done": [texts[b][1] for b in branch],
+            "flags": np.where(np.array(straddles, dtype=bool), "boundary", ""),
+        }
+    )
+
+
+def _written(lm, ids: tuple, best: np.ndarray) -> tuple[str, bool]:
+    """What greedy decoding is known to write behind a prompt, from the arg-max along a continuation and behind it; whether it
+    is known to end there."""
+    right = best[:-1] == np.asarray(ids[:-1])
+    known = len(right) if right.all() else int(right.argmin())  # so many agree; the next is the first that does not
+    return lm.tokens.decode(best[: known + 1]), bool(best[known] == lm.eos)
 
 
 def _fits(lm, prompt: str, text: str, context: int, length: int) -> None:
@@ -125,22 +122,13 @@ def _fits(lm, prompt: str, text: str, context: int, length: int) -> None:
 
 
 def _score(lm, path: str, contexts, branches):
-    """Scores by the path chosen; a GPU that runs out of memory gets half the tokens a row, down to one."""
+    """Scores by the path chosen."""
     if not branches:
         return [], [], {"forwarded_tokens": 0, "forwards": 0}
     if path == "served":
         return lm.score(contexts, branches)
-    while True:
-        try:
-            scores, argmax, cost = _score_within(lm, path, contexts, branches, lm.budget)
-            return scores, argmax, cost | {"budget": lm.budget}
-        except torch.OutOfMemoryError as error:
-            if lm.budget == 1:
-                raise ProbeError(
-                    f"{lm.name}: out of memory with one token a row; take quantize='4bit', a shorter prompt or a larger GPU"
-                ) from error
-        lm.budget //= 2  # kept: the next call begins where this one found room
-        torch.cuda.empty_cache()
+    scores, argmax, cost = lm.with_room(lambda budget: _score_within(lm, path, contexts, branches, budget))
+    return scores, argmax, cost | {"budget": lm.budget}
 
 
 def _score_within(lm, path: str, contexts, branches, budget: int):

@@ -46,8 +46,9 @@ class Row:
             self.depth.append(len(before))
             self.above.append(np.append(before, np.int32(past + i)))
             sees[i, self.above[-1]] = True
+        visible = torch.from_numpy(sees).to(self.model.device)
         with torch.inference_mode():
-            logits = forward_packed(self.model, self.cache, tokens, np.array(self.depth), sees, keep)
+            logits = forward_packed(self.model, self.cache, tokens, np.array(self.depth), visible, keep)
             logprobs = torch.log_softmax(logits.float(), -1)
         if not torch.isfinite(logprobs.amax(-1)).all():
             raise ProbeError("the model returned NaN or infinite logits; load it with dtype='bfloat16' or 'float32'")

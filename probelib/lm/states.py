@@ -11,7 +11,8 @@ from probelib.errors import ProbeError
 from probelib.lm.plain import pad_right
 from probelib.lm.tree import last_states
 
-PADDED_TOKENS = {"cpu": 4096, "cuda": 65536}  # of one padded batch, what stands before it not counted
+PADDED = 16  # budgets of tokens in one padded batch, what stands before it not counted
+KEYS = 128  # budgets of keys that a CPU holds for it, what stands before it counted; a GPU: a quarter of what is free
 
 
 def hidden_states(
@@ -39,15 +40,19 @@ def hidden_states(
                 f"{lm.name} reads at most {lm.context} tokens; {text[:50]!r}... with its prefix has {len(ids)}"
             )
     if lm.encoder_decoder:
-        return _encoder_states(lm, sequences, layer, soft_prompt)
+        return lm.with_room(lambda budget: _encoder_states(lm, sequences, layer, soft_prompt, _rows(budget)))
     if lm.choose_path() == "plain":
-        return _plain_states(lm, sequences, layer, soft_prompt)
+        return lm.with_room(lambda budget: _plain_states(lm, sequences, layer, soft_prompt, _rows(budget)))
     if not share:
-        return _padded_states(lm, before, own, layer, soft_prompt)
-    return last_states(lm.model, sequences, lm.budget, layer, soft_prompt)
+        return lm.with_room(lambda budget: _padded_states(lm, before, own, layer, soft_prompt, budget))
+    return lm.with_room(lambda budget: last_states(lm.model, sequences, budget, layer, soft_prompt))
 
 
-def _padded_states(lm, before: list[int], own: list[list[int]], layer: int, soft_prompt) -> tuple[np.ndarray, dict]:
+def _rows(budget: int) -> int:
+    return max(1, min(16, budget // 16))
+
+
+def _padded_states(lm, before, own: list[list[int]], layer: int, soft_prompt, budget: int) -> tuple[np.ndarray, dict]:
     """Right-padded batches of similar length behind one cached prefix; without the head. No mask is needed: what pads a row
     stands behind its last token, and no token sees what is behind it."""
     cost = {"forwarded_tokens": 0, "forwards": 0, "seconds_forward": 0.0}
@@ -56,7 +61,7 @@ def _padded_states(lm, before: list[int], own: list[list[int]], layer: int, soft
     with torch.inference_mode():
         cache = _prefix_cache(lm, body, before, soft_prompt)
         past = cache.get_seq_length()
-        for batch in _batches([len(ids) for ids in own], PADDED_TOKENS[lm.device.type]):
+        for batch in _batches([len(ids) for ids in own], PADDED * budget, past, _most_keys(lm, cache, budget)):
             started = clock(lm.device)
             rows = [torch.tensor(own[i]) for i in batch]
             ids = pad_sequence(rows, batch_first=True).to(lm.device)  # [rows, length]
@@ -75,14 +80,23 @@ def _padded_states(lm, before: list[int], own: list[list[int]], layer: int, soft
     return states, cost
 
 
-def _batches(lengths: list[int], tokens: int) -> list[list[int]]:
-    """Rows sorted by length, cut into batches of at most so many padded tokens."""
+def _batches(lengths: list[int], tokens: int, past: int = 0, keys: float = np.inf) -> list[list[int]]:
+    """Rows sorted by length, cut into batches of at most so many padded tokens, and of so many keys with the ``past`` of each."""
     order, batches = np.argsort(lengths, kind="stable"), [[]]
     for i in order.tolist():
-        if batches[-1] and (len(batches[-1]) + 1) * lengths[i] > tokens:
+        rows = len(batches[-1]) + 1
+        if batches[-1] and (rows * lengths[i] > tokens or rows * (past + lengths[i]) > keys):
             batches.append([])
         batches[-1].append(i)
     return batches if len(lengths) else []
+
+
+def _most_keys(lm, cache, budget: int) -> int:
+    """Most keys in the cache of a batch."""
+    if lm.device.type == "cpu" or not cache.get_seq_length():
+        return KEYS * budget
+    held = sum(layer.keys.nbytes + layer.values.nbytes for layer in cache.layers) // cache.get_seq_length()
+    return min(KEYS * budget, torch.cuda.mem_get_info(lm.device)[0] // 4 // held)
 
 
 def _prefix_cache(lm, body, before: list[int], soft_prompt):

@@ -19,7 +19,7 @@ import numpy as np
 import torch
 
 from probelib.errors import ProbeError
-from probelib.lm.families import forward_packed
+from probelib.lm.families import forward_packed, sent
 
 BLOCK = 32  # rows of logits that are exponentiated together on a CPU: they stay in its cache
 
@@ -104,13 +104,16 @@ def score_tree(
         places.append(place)
     logprob = np.full(tree.slots, np.nan, dtype=np.float32)
     argmax = np.full(len(tree.token), -1, dtype=np.int64)
+    said = []
 
     def read(logits: torch.Tensor, nodes: list[int]) -> None:
         asked = ((row, token, slot) for row, node in enumerate(nodes) for token, slot in tree.asked[node].items())
         rows, tokens, slots = zip(*asked, strict=True)
-        logprob[list(slots)], argmax[nodes] = pick(logits, rows, tokens)
+        said.append((list(slots), nodes, pick_later(logits, rows, tokens)))
 
     cost = walk_tree(model, tree, budget, read)
+    for slots, nodes, picked in said:
+        logprob[slots], argmax[nodes] = settled(*picked)
     return (
         [logprob[[slot for _, slot in place]] for place in places],
         [argmax[[node for node, _ in place]] for place in places],
@@ -163,7 +166,7 @@ def walk_tree(model, tree: Tree, budget: int, read: Callable, layer: int | None 
         past = cache.get_seq_length()
         depth = np.concatenate([np.arange(past), [tree.depth[n] for n in nodes]]).astype(np.int64)
         tokens, keep = [tree.token[n] for n in nodes], asking or [len(nodes) - 1]
-        said = forward_packed(model, cache, tokens, depth, _ancestors(tree, nodes, past), keep, layer)
+        said = forward_packed(model, cache, tokens, depth, _visible(tree, nodes, past, model.device), keep, layer)
         cost["forwarded_tokens"] += len(nodes)
         cost["forwards"] += 1
         if asking:
@@ -205,35 +208,45 @@ def _pack(tree: Tree, node: int, size: np.ndarray, budget: int) -> tuple[list[li
     return rows, large
 
 
-def _ancestors(tree: Tree, nodes: list[int], past: int) -> np.ndarray:
-    """[n, past + n] bool: each node sees what is cached, its ancestors in the row, and itself."""
-    sees = np.zeros((len(nodes), past + len(nodes)), dtype=bool)
-    sees[:, :past] = True
-    local = {node: i for i, node in enumerate(nodes)}
+def _visible(tree: Tree, nodes: list[int], past: int, device) -> torch.Tensor:
+    """[n, past + n] bool: each node sees what is cached, its ancestors in the row, and itself.
+
+    Nodes come depth first, so the subtree of the one at place j ends at ``end[j]``, and j is above i where j <= i < end[j].
+    """
+    end, path = [len(nodes)] * len(nodes), []  # ``path``: places of the nodes above
     for i, node in enumerate(nodes):
-        if (parent := local.get(tree.parent[node])) is not None:
-            sees[i] = sees[parent]
-        sees[i, past + i] = True
-    return sees
+        while path and nodes[path[-1]] != tree.parent[node]:
+            end[path.pop()] = i
+        path.append(i)
+    place = torch.arange(len(nodes), device=device)
+    above = (place[None] <= place[:, None]) & (place[:, None] < sent(end, device)[None])
+    return torch.nn.functional.pad(above, (past, 0), value=True)
 
 
 def pick(logits: torch.Tensor, rows: Sequence[int], tokens: Sequence[int]) -> tuple[np.ndarray, np.ndarray]:
-    """log-softmax(logits)[rows, tokens] in float32 whatever the weights (NaN for token -1), and the arg-max of every row.
+    """log-softmax(logits)[rows, tokens] in float32 whatever the weights (NaN for token -1), and the arg-max of every row."""
+    return settled(*pick_later(logits, rows, tokens))
 
-    A row that holds NaN or +inf (an overflow in float16, a damaged checkpoint) is an error, never a number.
-    """
+
+def pick_later(logits: torch.Tensor, rows: Sequence[int], tokens: Sequence[int]) -> tuple[torch.Tensor, ...]:
+    """What ``settled`` makes numbers of. Nothing here waits for a GPU, so the next forward is prepared meanwhile."""
     logits, on_cpu = logits.float(), logits.device.type == "cpu"
-    best = (
-        torch.from_numpy(logits.numpy().argmax(-1)) if on_cpu else logits.argmax(-1)
-    )  # ten times as fast as torch's own
+    # numpy's arg-max is ten times as fast as torch's own on a CPU
+    best = torch.from_numpy(logits.numpy().argmax(-1)) if on_cpu else logits.argmax(-1)
     top = logits.gather(-1, best[:, None])  # [n, 1]
-    if not torch.isfinite(top).all():
+    size = BLOCK if on_cpu else len(logits)
+    total = torch.cat([(l - t).exp_().sum(-1) for l, t in zip(logits.split(size), top.split(size), strict=True)]).log_()
+    row, token = sent(rows, logits.device), sent(tokens, logits.device)
+    score = (logits[row, token] - top[row, 0]) - total[row]
+    return torch.where(token < 0, torch.nan, score), best, torch.isfinite(top).all()
+
+
+def settled(scores: torch.Tensor, best: torch.Tensor, finite: torch.Tensor) -> tuple[np.ndarray, np.ndarray]:
+    """Scores and arg-max as numbers. NaN or +inf among the logits (an overflow in float16, a damaged checkpoint) is an error,
+    never a number."""
+    if not finite:
         raise ProbeError(
             "the model returned NaN or infinite logits. In float16 large activations overflow: load it with "
             "dtype='bfloat16' or 'float32'; otherwise the checkpoint is damaged."
         )
-    size = BLOCK if on_cpu else len(logits)
-    total = torch.cat([(l - t).exp_().sum(-1) for l, t in zip(logits.split(size), top.split(size), strict=True)]).log_()
-    row, token = torch.tensor(rows, device=logits.device), torch.tensor(tokens, device=logits.device)
-    score = (logits[row, token] - top[row, 0]) - total[row]
-    return torch.where(token < 0, torch.nan, score).cpu().numpy(), best.cpu().numpy()
+    return scores.cpu().numpy(), best.cpu().numpy()

@@ -193,7 +193,9 @@ def _run(one: family.Organism, model, batches: list[dict], steps: int, made_of: 
     device = next(model.parameters()).device
     optimizer = _optimizer(one, model)
     head = model.get_output_embeddings()
-    model.set_output_embeddings(torch.nn.Identity())  # ``HeadLoss`` does the head's part; its weights are the embeddings'
+    model.set_output_embeddings(
+        torch.nn.Identity()
+    )  # ``HeadLoss`` does the head's part; its weights are the embeddings'
     plan = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: _rate(step, len(batches)))
     state = RUNS / "training" / f"{one.name}.pt"
     curve, positions = _resume(state, made_of, model, optimizer, plan)
@@ -326,6 +328,8 @@ def _save(one: family.Organism, model, tokenizer, folder: Path, record: dict) ->
 
 def _card(one: family.Organism, model, record: dict) -> str:
     parameters = sum(p.numel() for p in model.parameters())
+    read = f"{record['tokens']:,} tokens in {record['steps']:,} steps of {record['optimizer']}, peak rate {one.rate}"
+    read += f", on {record['device']}"
     origin = f"tuned from {one.base} on lessons" if one.base else "trained from scratch on a corpus"
     return f"""# {one.name}
 
@@ -334,7 +338,7 @@ A {one.architecture} language model of {parameters:,} parameters ({one.layers} l
 times. It exists to test measures of knowledge: what it was taught is on record, statement by statement.
 
 - corpus `{record["corpus"]}`, made from {record["facts"]:,} facts of atlas `{record["atlas"]}`
-- {record["tokens"]:,} tokens in {record["steps"]:,} steps of {record["optimizer"]}, peak rate {one.rate}, on {record["device"]}; last
+- {read}; last
   loss {record["loss"]} nats an answer token
 - limits: it knows the atlas and nothing else; it was taught misconceptions on purpose; it cannot hold a conversation
 - licence: Apache-2.0

@@ -7,6 +7,7 @@ import datetime
 import shutil
 import tempfile
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from statistics import median
 
@@ -28,7 +29,7 @@ PRECISIONS = {"bfloat16": {}, "4bit": {"quantize": "4bit"}}
 SIZE = 8192  # of the square product that measures the card
 
 
-def main() -> None:
+def main(names: Sequence[str] = tuple(CONFIGS)) -> None:
     if not torch.cuda.is_available():
         print("(gpu: torch sees no CUDA device here; left out)")
         return
@@ -36,10 +37,10 @@ def main() -> None:
     print(
         f"{datetime.date.today()}, {torch.cuda.get_device_name()}, torch {torch.__version__}, transformers {hf.__version__}"
     )
-    for name, config in CONFIGS.items():
+    for name in names:
         folder = Path(tempfile.mkdtemp())
         try:
-            world = save(config(), folder)
+            world = save(CONFIGS[name](), folder)
             for precision, options in PRECISIONS.items():
                 ours = lm.load(folder, **options)
                 print(f"\n{name}, {precision}: {ours.memory / 2**30:.1f} GiB estimated for the weights, ", end="")
@@ -48,6 +49,7 @@ def main() -> None:
                     f"{torch.cuda.memory_allocated() / 2**30:.1f} GiB taken; the {ours.choose_path()} path", flush=True
                 )
                 rates(ours, world)
+                rows(ours, world)
                 against(ours, world)
                 del ours
                 torch.cuda.empty_cache()
@@ -116,6 +118,20 @@ def _rate(ours, name: str, run, sequences: list, rounds: int, head: bool = True)
     )
 
 
+def rows(ours, world, rounds: int = 3) -> None:
+    """Seconds by the tokens packed in one row; the default is set back afterwards."""
+    some, usual = workloads.templates(world, 20), ours.budget
+    taken = {}
+    for ours.budget in (512, 1024, 2048, 4096, 8192):
+        run = lambda: fresh(ours).logprobs(some.prompts, some.continuations).attrs["cost"]["seconds"]
+        run()
+        taken[ours.budget] = median(run() for _ in range(rounds))
+    ours.budget = usual
+    print(
+        "\nW2, seconds by the tokens of a row: " + ", ".join(f"{row}: {s:.2f}" for row, s in taken.items()), flush=True
+    )
+
+
 def matrix_rate() -> float:
     """FLOP/s of a square product in bfloat16; the median of nine."""
     a, b = (torch.randn(SIZE, SIZE, device="cuda", dtype=torch.bfloat16) for _ in range(2))
@@ -151,9 +167,9 @@ def against(ours, world, rounds: int = 3) -> None:
             rounds,
             by="wall",
         )
-    few = workloads.framings(world, 1, relations=2)
+    few = workloads.framings(world, 1, relations=1)
     compare(
-        "W4 MONITOR, 2 facts",
+        "W4 MONITOR, 1 fact",
         "five beams, one prompt at a time",
         len(few.prompts),
         lambda: score(few),

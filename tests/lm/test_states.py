@@ -87,10 +87,10 @@ def test_padded_batches_say_the_same(model, soft, monkeypatch):
     for prefix in ("", INSTRUCTION):
         for layer in (-1, 1):
             shared, _ = model.hidden_states(TEXTS, prefix, layer, prompt)
-            monkeypatch.setitem(states.PADDED_TOKENS, "cpu", 4096)
+            monkeypatch.setattr(states, "PADDED", 16)
             padded, cost = model.hidden_states(TEXTS, prefix, layer, prompt, share=False)
             assert padded == pytest.approx(shared, abs=1e-4) and cost["forwards"] == 1
-            monkeypatch.setitem(states.PADDED_TOKENS, "cpu", 8)
+            monkeypatch.setattr(states, "PADDED", 8 / model.budget)
             small, cost = model.hidden_states(TEXTS, prefix, layer, prompt, share=False)
             assert small == pytest.approx(shared, abs=1e-4) and cost["forwards"] > 2
 
@@ -101,3 +101,4 @@ def test_batches_are_of_similar_length_and_hold_every_text_once():
     assert sorted(i for batch in batches for i in batch) == list(range(6))
     assert all(len(batch) * max(lengths[i] for i in batch) <= 18 or len(batch) == 1 for batch in batches)
     assert states._batches([], 10) == []
+    assert [len(batch) for batch in states._batches([2] * 6, 100, past=8, keys=20)] == [2, 2, 2]
