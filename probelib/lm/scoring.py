@@ -13,6 +13,9 @@ from probelib.lm.tree import Tree, score_tree
 
 # nats a token: half precision differs from itself under another attention kernel by as much
 TOLERANCE = {torch.float32: 1e-4, torch.float16: 0.02, torch.bfloat16: 0.1}
+# quantized, on a GPU: rows of one token take another kernel than longer ones (a 7B in 4 bits was further off than 0.1); a wrong
+# mask is off by nats
+QUANTIZED = 0.5
 
 
 def logprobs(
@@ -166,4 +169,5 @@ def agrees(lm) -> bool:
         raise
     except Exception:  # whatever an unknown architecture makes of a 4D mask: the plain path serves it
         return False
-    return max(np.abs(a - b).max() for a, b in zip(fast, reference, strict=True)) <= TOLERANCE[lm.model.dtype]
+    allowed = QUANTIZED if lm.quantize and lm.device.type == "cuda" else TOLERANCE[lm.model.dtype]
+    return max(np.abs(a - b).max() for a, b in zip(fast, reference, strict=True)) <= allowed

@@ -172,37 +172,45 @@ def walk_tree(model, tree: Tree, budget: int, read: Callable, layer: int | None 
         if asking:
             read(said, [nodes[i] for i in asking])
 
-    todo = [("below", 0)]  # a stack of its own: a long list with an answer at every place nests deeper than Python may
+    # a stack of its own: a long list with an answer at every place nests deeper than Python may. ``waiting`` are tokens of the
+    # path that go into the cache with the next row, for a forward of a few tokens takes as long as one of fifty
+    todo, waiting = [("below", 0)], []
     with torch.inference_mode():
         while todo:
             action, at = todo.pop()
             if action == "crop":
                 cache.crop(-at)  # negative: so many tokens off the end
-            elif action == "through":
+                continue
+            if action == "through":
                 chain = [at]
                 while len(tree.children[chain[-1]]) == 1:
                     chain += tree.children[chain[-1]].values()
-                forward(chain)
-                todo += [("crop", len(chain)), ("below", chain[-1])]
-            else:
-                packed, large = _pack(tree, at, size, budget)
-                for nodes in packed:
-                    forward(nodes)
-                    cache.crop(-len(nodes))
-                todo += [("through", child) for child in reversed(large)]
+                waiting += chain
+                todo.append(("crop", len(chain)))
+                at = chain[-1]
+            if waiting and (len(waiting) > budget // 2 or not tree.children[at]):
+                forward(waiting)
+                waiting = []
+            packed, large = _pack(tree, at, size, budget, len(waiting))
+            for nodes in packed:
+                forward(waiting + nodes)
+                waiting = []
+                cache.crop(-len(nodes))
+            todo += [("through", child) for child in reversed(large)]
     return cost
 
 
-def _pack(tree: Tree, node: int, size: np.ndarray, budget: int) -> tuple[list[list[int]], list[int]]:
-    """The children of a node: small subtrees packed into rows of at most ``budget`` tokens, and the large ones."""
+def _pack(tree: Tree, node: int, size: np.ndarray, budget: int, taken: int) -> tuple[list[list[int]], list[int]]:
+    """The children of a node: small subtrees packed into rows of at most ``budget`` tokens (``taken`` ones in the first row are),
+    and the large ones."""
     rows, large, free = [], [], 0
     for _, child in sorted(tree.children[node].items()):
-        if size[child] > budget:
+        if size[child] > budget - taken:
             large.append(child)
             continue
         if size[child] > free:
+            free = budget - (0 if rows else taken)
             rows.append([])
-            free = budget
         rows[-1] += tree.below(child)
         free -= size[child]
     return rows, large

@@ -1,7 +1,7 @@
 """The core on a GPU gives what it gives on a CPU: ``./run_all.sh test -m gpu`` on a machine that has one.
 
-float32 there and here differ by the order of sums (seen: up to GPU_TOLERANCE / 3); half precision and quantization are held
-against full precision on the same card, and the largest difference stands in the test.
+float32 there and here differ by the order of sums alone; half precision and quantization are held against full precision on the
+same card. Seen to pass on an H100 on 2026-11-22, but for the full card, whose test was mended afterwards.
 """
 
 import numpy as np
@@ -104,10 +104,11 @@ def test_a_full_card_halves_the_row_and_the_scores_stay(folder):
     """The card is filled but for so little that a long row does not fit: the budget shrinks and is kept, the scores are the same.
     Where not even the weights fit, that is said before they are loaded."""
     one = lm.load(folder, dtype="float32")
-    words = [f" {a}{b}" for a in ("Paris", "Lima", "Oslo", "Rome") for b in "abcdefghijklmnop"]
-    prompts = [f"What is the capital of{word}?" for word in words]
+    words = [f" {a} and {b} Germany Italy" for a in "bcdfghjklm" for b in ("Paris", "Lima", "Oslo", "Rome")]
+    prompts = [f"{a} the capital of {b}?" for a in ("What is", "Where is", "Is Nice") for b in words]
     one.budget = 256
     expected = one.logprobs(prompts, [words] * len(prompts))
+    assert expected.attrs["cost"]["forwarded_tokens"] > 3 * 8192
     one.budget = whole = 8192  # a mask of 8,192 x 8,192 in float32 alone takes 256 MiB
     torch.cuda.empty_cache()
     room = torch.cuda.memory_reserved()

@@ -107,6 +107,14 @@ def test_each_inner_node_is_forwarded_once_and_no_leaf():
         assert cost["forwarded_tokens"] == cost["tree_nodes"] == 4 + 2 + 1 + 1
 
 
+def test_a_short_beginning_goes_with_the_first_row_behind_it():
+    """2 shared tokens, then four branches of 4 inner ones, 8 tokens a row: [2 + 4], [4 + 4], [4], not [2] by itself first."""
+    model = tiny.build(tiny.DECODERS["gpt_neox"]())
+    branches = [(0, (first, 50, 51, 52, 53)) for first in (20, 21, 22, 23)]
+    _, _, cost = score_tree(model, [[5, 6]], branches, 8)
+    assert (cost["forwarded_tokens"], cost["forwards"]) == (2 + 4 * 4, 3)
+
+
 def test_order_and_duplicates_change_no_bit():
     model = tiny.build(tiny.DECODERS["llama"]())
     contexts, branches = requests()
