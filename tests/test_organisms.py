@@ -188,8 +188,9 @@ def test_a_stopped_training_goes_on_to_the_same_bytes(tmp_path, monkeypatch):
     assert not list((tmp_path / "runs" / "training").glob("*.pt"))
 
 
-def test_training_starts_again_the_same_way(tmp_path):
+def test_training_starts_again_the_same_way(tmp_path, monkeypatch):
     """The smallest organism's first steps: the loss falls, and comes out as it did when the shipped one was trained."""
+    monkeypatch.setattr(train, "RUNS", tmp_path / "runs")
     first = json.loads((train.train("atlas-neox-0.15m", tmp_path / "a", steps=21) / "training.json").read_text())
     shipped = train.record("atlas-neox-0.15m")
     assert first["corpus"] == shipped["corpus"] and first["manifest"] == shipped["manifest"]

@@ -55,7 +55,7 @@ def forward_packed(
 def sent(values, device) -> torch.Tensor:
     """A tensor on the device, sent without waiting for what the device still has to do."""
     tensor = torch.as_tensor(values)
-    return tensor.pin_memory().to(device, non_blocking=True) if device.type == "cuda" else tensor
+    return tensor.pin_memory().to(device, non_blocking=True) if device.type == "cuda" else tensor.to(device)
 
 
 def additive(visible: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:

@@ -52,22 +52,20 @@ def generate(
             )
     started = time.perf_counter()
     drawn = temperature is not None
-    with torch.random.fork_rng(enabled=drawn):
+    each = returned if drawn else 1  # searches a prompt
+
+    def texts(budget: int):
         torch.manual_seed(seed) if drawn else None
+        rows = lm.rows(batch, budget)
         if lm.encoder_decoder or lm.choose_path() == "plain":
-            rows, cost = lm.with_room(
-                lambda budget: _padded(lm, ids, max_new_tokens, beams, returned, min(batch, budget), temperature)
-            )
-        else:
-            each = returned if drawn else 1
-            repeated = [i for i in ids for _ in range(each)]
-            found, cost = lm.with_room(
-                lambda budget: write(
-                    lm.model, repeated, max_new_tokens, beams, lm.eos, temperature, batch * each, budget
-                )
-            )
-            rows = [own if drawn else own[:returned] for own in found]
-            rows = [sum(rows[p : p + each], []) for p in range(0, len(rows), each)]
+            return _padded(lm, ids, max_new_tokens, beams, returned, rows, temperature)
+        repeated = [i for i in ids for _ in range(each)]
+        found, cost = write(lm.model, repeated, max_new_tokens, beams, lm.eos, temperature, rows * each, budget)
+        found = [own if drawn else own[:returned] for own in found]
+        return [sum(found[p : p + each], []) for p in range(0, len(found), each)], cost
+
+    with torch.random.fork_rng(enabled=drawn):
+        rows, cost = lm.with_room(texts)
     frame = pd.DataFrame(
         [_answer(lm, p, rank, *text, stop or []) for p, own in enumerate(rows) for rank, text in enumerate(own)]
     )

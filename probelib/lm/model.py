@@ -89,10 +89,18 @@ class LM:
             self.path = "tree" if agrees(self) else "plain"
         return self.path
 
+    @property
+    def usual_budget(self) -> int:
+        return GPU_BUDGET if self.device.type == "cuda" else CPU_BUDGET
+
     @cached_property
     def budget(self) -> int:
         """Most tokens packed in one row: on CPU fixed, so that bytes repeat; more on a GPU, halved when it runs out."""
-        return GPU_BUDGET if self.device.type == "cuda" else CPU_BUDGET
+        return self.usual_budget
+
+    def rows(self, most: int, budget: int) -> int:
+        """Rows of a padded batch: ``most`` as long as there is room for the usual budget."""
+        return max(1, most * budget // self.usual_budget)
 
     def with_room(self, work: Callable[[int], Any]):
         """``work(budget)``; a GPU that runs out of memory gets half the tokens a row, down to one. The next call begins where

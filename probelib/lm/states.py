@@ -12,7 +12,7 @@ from probelib.lm.plain import pad_right
 from probelib.lm.tree import last_states
 
 PADDED = 16  # budgets of tokens in one padded batch, what stands before it not counted
-KEYS = 128  # budgets of keys that a CPU holds for it, what stands before it counted; a GPU: a quarter of what is free
+KEYS = 128  # budgets of keys in its cache, what stands before it counted; on a GPU no more than fill a quarter of what is free
 
 
 def hidden_states(
@@ -39,17 +39,11 @@ def hidden_states(
             raise ProbeError(
                 f"{lm.name} reads at most {lm.context} tokens; {text[:50]!r}... with its prefix has {len(ids)}"
             )
-    if lm.encoder_decoder:
-        return lm.with_room(lambda budget: _encoder_states(lm, sequences, layer, soft_prompt, _rows(budget)))
-    if lm.choose_path() == "plain":
-        return lm.with_room(lambda budget: _plain_states(lm, sequences, layer, soft_prompt, _rows(budget)))
+    if lm.encoder_decoder or lm.choose_path() == "plain":
+        return lm.with_room(lambda budget: _plain_states(lm, sequences, layer, soft_prompt, lm.rows(16, budget)))
     if not share:
         return lm.with_room(lambda budget: _padded_states(lm, before, own, layer, soft_prompt, budget))
     return lm.with_room(lambda budget: last_states(lm.model, sequences, budget, layer, soft_prompt))
-
-
-def _rows(budget: int) -> int:
-    return max(1, min(16, budget // 16))
 
 
 def _padded_states(lm, before, own: list[list[int]], layer: int, soft_prompt, budget: int) -> tuple[np.ndarray, dict]:
@@ -96,7 +90,8 @@ def _most_keys(lm, cache, budget: int) -> int:
     if lm.device.type == "cpu" or not cache.get_seq_length():
         return KEYS * budget
     held = sum(layer.keys.nbytes + layer.values.nbytes for layer in cache.layers) // cache.get_seq_length()
-    return min(KEYS * budget, torch.cuda.mem_get_info(lm.device)[0] // 4 // held)
+    unused = torch.cuda.memory_reserved(lm.device) - torch.cuda.memory_allocated(lm.device)  # by torch, which keeps it
+    return min(KEYS * budget, (torch.cuda.mem_get_info(lm.device)[0] + unused) // 4 // held)
 
 
 def _prefix_cache(lm, body, before: list[int], soft_prompt):
@@ -152,46 +147,26 @@ def word_logits(lm, states: np.ndarray, words: list[str]) -> np.ndarray:
     return np.stack([logits[:, ids].max(axis=1) for ids in first], axis=1)
 
 
-def _plain_states(lm, sequences: list[list[int]], layer: int, soft_prompt, rows: int = 16) -> tuple[np.ndarray, dict]:
-    """The reference: one right-padded row a sequence, sorted by length."""
-    order = sorted(range(len(sequences)), key=lambda i: len(sequences[i]))
+def _plain_states(lm, sequences: list[list[int]], layer: int, soft_prompt, rows: int) -> tuple[np.ndarray, dict]:
+    """The reference: one right-padded row a sequence, sorted by length. Of an encoder-decoder its encoder's states (an
+    encoder sees both ways: nothing can be shared)."""
+    if lm.encoder_decoder and soft_prompt is not None:
+        raise ProbeError(f"{lm.name} is an encoder-decoder model: a soft prompt is for decoder-only models")
     states, cost = [None] * len(sequences), {"forwarded_tokens": 0, "forwards": 0}
-    virtual = 0 if soft_prompt is None else len(soft_prompt)
+    order = sorted(range(len(sequences)), key=lambda i: len(sequences[i]))
+    body = lm.model.get_encoder() if lm.encoder_decoder else lm.model
     with torch.inference_mode():
         for start in range(0, len(order), rows):
             batch = order[start : start + rows]
             ids, mask = pad_right([sequences[i] for i in batch], lm.device)
             embedded = lm.model.get_input_embeddings()(ids)  # [rows, length, width]
-            if virtual:
+            if soft_prompt is not None:
                 soft = soft_prompt.to(lm.device, embedded.dtype)[None].expand(len(batch), -1, -1)
-                embedded, mask = (
-                    torch.cat([soft, embedded], 1),
-                    torch.cat([mask.new_ones(len(batch), virtual), mask], 1),
-                )
-            said = lm.model(inputs_embeds=embedded, attention_mask=mask, use_cache=False, output_hidden_states=True)
-            last = mask.sum(1) - 1
-            hidden = said.hidden_states[layer][torch.arange(len(batch)), last].float().cpu().numpy()
-            for i, row in zip(batch, hidden, strict=True):
-                states[i] = row
-            cost["forwarded_tokens"] += mask.numel()
-            cost["forwards"] += 1
-    return np.stack(states), cost
-
-
-def _encoder_states(lm, sequences: list[list[int]], layer: int, soft_prompt, rows: int = 16) -> tuple[np.ndarray, dict]:
-    """Encoder states at the last token, in padded batches (an encoder sees both ways: nothing can be shared)."""
-    if soft_prompt is not None:
-        raise ProbeError(f"{lm.name} is an encoder-decoder model: a soft prompt is for decoder-only models")
-    order = sorted(range(len(sequences)), key=lambda i: len(sequences[i]))
-    states, cost = [None] * len(sequences), {"forwarded_tokens": 0, "forwards": 0}
-    with torch.inference_mode():
-        for start in range(0, len(order), rows):
-            batch = order[start : start + rows]
-            ids, mask = pad_right([sequences[i] for i in batch], lm.device)
-            said = lm.model.get_encoder()(input_ids=ids, attention_mask=mask, output_hidden_states=True)
+                embedded, mask = torch.cat([soft, embedded], 1), torch.cat([mask.new_ones(soft.shape[:2]), mask], 1)
+            said = body(inputs_embeds=embedded, attention_mask=mask, output_hidden_states=True)
             hidden = said.hidden_states[layer][torch.arange(len(batch)), mask.sum(1) - 1].float().cpu().numpy()
             for i, row in zip(batch, hidden, strict=True):
                 states[i] = row
-            cost["forwarded_tokens"] += ids.numel()
+            cost["forwarded_tokens"] += mask.numel()
             cost["forwards"] += 1
     return np.stack(states), cost

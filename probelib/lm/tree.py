@@ -172,40 +172,40 @@ def walk_tree(model, tree: Tree, budget: int, read: Callable, layer: int | None 
         if asking:
             read(said, [nodes[i] for i in asking])
 
-    # a stack of its own: a long list with an answer at every place nests deeper than Python may. ``waiting`` are tokens of the
-    # path that go into the cache with the next row, for a forward of a few tokens takes as long as one of fifty
-    todo, waiting = [("below", 0)], []
+    todo = [("below", 0)]  # a stack of its own: a long list with an answer at every place nests deeper than Python may
     with torch.inference_mode():
         while todo:
             action, at = todo.pop()
             if action == "crop":
                 cache.crop(-at)  # negative: so many tokens off the end
                 continue
+            chain = []  # what is only gone through; it goes with the first row behind it: a forward of a few tokens takes long
             if action == "through":
                 chain = [at]
                 while len(tree.children[chain[-1]]) == 1:
                     chain += tree.children[chain[-1]].values()
-                waiting += chain
                 todo.append(("crop", len(chain)))
                 at = chain[-1]
-            if waiting and (len(waiting) > budget // 2 or not tree.children[at]):
-                forward(waiting)
-                waiting = []
-            packed, large = _pack(tree, at, size, budget, len(waiting))
+            fitting = [size[child] for child in tree.children[at].values() if size[child] <= budget]
+            if len(chain) + max(fitting, default=budget) > budget:
+                for start in range(0, len(chain), budget):
+                    forward(chain[start : start + budget])
+                chain = []
+            packed, large = _pack(tree, at, size, budget, len(chain))
             for nodes in packed:
-                forward(waiting + nodes)
-                waiting = []
+                forward(chain + nodes)
+                chain = []
                 cache.crop(-len(nodes))
             todo += [("through", child) for child in reversed(large)]
     return cost
 
 
 def _pack(tree: Tree, node: int, size: np.ndarray, budget: int, taken: int) -> tuple[list[list[int]], list[int]]:
-    """The children of a node: small subtrees packed into rows of at most ``budget`` tokens (``taken`` ones in the first row are),
+    """The children of a node: small subtrees packed into rows of at most ``budget`` tokens (of the first row some are ``taken``),
     and the large ones."""
     rows, large, free = [], [], 0
     for _, child in sorted(tree.children[node].items()):
-        if size[child] > budget - taken:
+        if size[child] > budget:
             large.append(child)
             continue
         if size[child] > free:

@@ -23,15 +23,15 @@ class Organism:
     base: str = ""
 
 
-SCRATCH = [  # NeoX, LLaMA: 12 x layers x width^2 parameters without embeddings, a factor of two apart; T5: 28 x
+SCRATCH = [  # NeoX, LLaMA: 12 x layers x width^2 parameters without embeddings, about a factor of two apart; T5: 28 x
     Organism("atlas-neox-0.15m", "neox", 64, 3, 4096, 1e-3),
     Organism("atlas-neox-0.3m", "neox", 64, 6, 4096, 1.5e-3),
     Organism("atlas-neox-0.6m", "neox", 128, 3, 4096, 2.5e-3),
-    Organism("atlas-neox-1m", "neox", 128, 6, 4096, 2.5e-3),
-    Organism("atlas-neox-2m", "neox", 192, 5, 4096, 2e-3),
+    Organism("atlas-neox-1m", "neox", 192, 3, 4096, 2e-3),
+    Organism("atlas-neox-2m", "neox", 256, 3, 4096, 1.5e-3),
     Organism("atlas-llama-0.3m", "llama", 64, 6, 3072, 1.5e-3),
     Organism("atlas-llama-0.6m", "llama", 128, 3, 3072, 2.5e-3),
-    Organism("atlas-llama-1m", "llama", 128, 6, 3072, 2.5e-3),
+    Organism("atlas-llama-1m", "llama", 192, 3, 3072, 2e-3),
     Organism("atlas-t5-2m", "t5", 128, 4, 4096, 1e-2),
 ]
 TUNED = ("atlas-neox-0.15m", "atlas-neox-0.6m", "atlas-neox-2m", "atlas-llama-1m")

@@ -33,6 +33,7 @@ SHORT, STEP = 256, 2048  # tokens of a short row; tokens of a step (8 short rows
 WARMUP, KEEP = 100, 200  # steps until the peak learning rate; steps between two saved states
 PIECE = 512  # tokens whose float32 logits are in memory at once
 BLOCK = 8  # a T5's rows are padded to a multiple of so many tokens
+TINY = torch.finfo(torch.float32).tiny  # a probability that is rounded to 0 has a loss all the same
 SIDE = 0.1  # weight of a token that is no answer
 TOKENS = ("weights", "attention_mask")  # what counts a batch's tokens: those predicted, and those that an encoder reads
 REPLAY = 6000  # documents of the corpus that a tuned model reads again, between its lessons
@@ -42,7 +43,7 @@ def train(name: str, folder: Path | None = None, steps: int | None = None) -> Pa
     """Trains one organism and saves config, tokenizer, weights (float16 safetensors), loss curve and card.
 
     A tuned one (``atlas-neox-2m-it``) begins from the shipped weights of its base. A run that was stopped goes on from the
-    state it saved last, and ends with the same bytes.
+    state it saved last, and ends with the same bytes (on a CPU).
 
     steps   stop after so many (for a test); the learning-rate plan stays that of the whole run
     """
@@ -71,7 +72,7 @@ def train(name: str, folder: Path | None = None, steps: int | None = None) -> Pa
         "tokens": tokens,
         "steps": len(curve),
         "optimizer": type(_optimizer(one, model)).__name__,
-        "device": torch.cuda.get_device_name() if device.type == "cuda" else "CPU, one thread",
+        "device": torch.cuda.get_device_name() if device.type == "cuda" else "CPU",
         "loss": round(float(np.mean(curve[-20:])), 4),
         "seconds": round(seconds),
         "curve": curve[::10],
@@ -264,11 +265,12 @@ class HeadLoss(torch.autograd.Function):
         """states [n, width], head [vocabulary, width], labels [n], weights [n]"""
         share, matrix = weights / weights.sum(), head.bfloat16()
         losses, to_states, to_head = [], [], torch.zeros_like(head).T
-        room = states.new_empty(PIECE, len(head))  # one for all pieces: fresh memory costs more than what is done in it
+        # one room for the logits of all pieces: fresh memory costs more than what is done in it
+        room = states.new_empty(PIECE, len(head), dtype=torch.float32)
         for piece, label, part in zip(*(t.split(PIECE) for t in (states.bfloat16(), labels, share)), strict=True):
             logits, rows = room[: len(piece)].copy_(piece @ matrix.T), torch.arange(len(piece), device=room.device)
             probability = torch.softmax(logits, -1, out=logits)  # [piece, vocabulary]
-            losses.append(-probability[rows, label].log())
+            losses.append(-probability[rows, label].clamp_min(TINY).log())
             probability[rows, label] -= 1  # now it is the loss by the logits
             slope = probability.mul_(part[:, None]).bfloat16()
             to_states.append(slope @ matrix)

@@ -16,7 +16,7 @@ import torch
 from probelib import judge, lm, prompts, wholegraph
 from probelib.facts.graph import synthetic, write_graph
 from probelib.lm.plain import pad_right
-from probelib.lm.states import PADDED, _batches, _prefix_cache, _repeated
+from probelib.lm.states import KEYS, PADDED, _batches, _prefix_cache, _repeated
 from tests.benchmarks.measuring import alone, row, show
 
 NO_TEMPLATES = pd.DataFrame(columns=["relation", "template"])
@@ -36,7 +36,9 @@ def atlas_speed(name: str, rounds: int = 3) -> dict:
     one, sample = any_judge(reader), wholegraph.sample(world, len(world.graph))
     before, after = prompts.around(reader.lm.chat(reader.instruction))
     ids = reader.lm.tokenizer([f" {text}{after}" for text in sample["text"]], add_special_tokens=False)["input_ids"]
-    batches = [[ids[i] for i in rows] for rows in _batches([len(i) for i in ids], PADDED * reader.lm.budget)]
+    past, budget = len(reader.lm.tokens.prompts([before.removesuffix(" ")])[0]), reader.lm.budget
+    rows = _batches([len(i) for i in ids], PADDED * budget, past, KEYS * budget)
+    batches = [[ids[i] for i in own] for own in rows]
     loops = {"behind": before.removesuffix(" "), "without": ""}
     bare(reader.lm, batches[:3], loops["behind"])
     laps = []

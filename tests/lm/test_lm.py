@@ -10,6 +10,7 @@ import transformers as hf
 
 from probelib import lm
 from probelib.errors import ProbeError
+from probelib.lm import families
 from probelib.lm.scoring import agrees
 from tests.lm import tiny
 
@@ -169,6 +170,16 @@ def test_an_unknown_architecture_that_ignores_masks_takes_the_plain_path(folder)
     assert one.logprobs([PROMPT], [[" Paris"]]).attrs["cost"]["path"] == "plain"
 
 
+@pytest.mark.parametrize("options", [{}, {"dtype": "bfloat16"}, {"quantize": "8bit"}, {"quantize": "4bit"}])
+def test_a_mask_that_is_ignored_is_noticed_above_all_rounding(options, monkeypatch):
+    """A row in which every token sees all that stands before it, the branches of others too."""
+    one, whole = lm.load("atlas-llama-1m", **options), families.additive
+    assert agrees(one)
+    causal = lambda sees: torch.ones_like(sees).tril(sees.shape[1] - len(sees))
+    monkeypatch.setattr(families, "additive", lambda sees, dtype: whole(sees | causal(sees), dtype))
+    assert not agrees(one)
+
+
 @pytest.mark.parametrize("quantize", ["8bit", "4bit"])
 def test_quantized_models_are_really_quantized(folder, quantize):
     one, full = lm.load(folder, quantize=quantize), lm.load(folder)
@@ -178,6 +189,15 @@ def test_quantized_models_are_really_quantized(folder, quantize):
     assert one.identity() != full.identity()
     alone = one.logprobs(["Rome"], [[" Oslo"]])["logprob"][0]  # 8 bit: outliers are not looked for a batch
     assert rows["logprob"].tolist()[2] == pytest.approx(alone, abs=0.02)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+def test_four_bit_computes_in_the_models_precision(folder, dtype):
+    """bitsandbytes' default is float32 whatever the model's, which takes a GPU two to three times as long."""
+    compute = lambda one: {each.compute_dtype for each in one.model.modules() if hasattr(each, "compute_dtype")}
+    assert compute(lm.load(folder, quantize="4bit", dtype=dtype)) == {getattr(torch, dtype)}
+    asked = lm.load(folder, quantize="4bit", dtype=dtype, bnb_4bit_compute_dtype="float16")
+    assert compute(asked) == {torch.float16} and asked.identity()["quantization"]
 
 
 def test_four_bit_keeps_its_weights_over_forwards_and_saves(folder):
