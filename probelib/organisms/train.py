@@ -231,7 +231,7 @@ def _optimizer(one: family.Organism, model) -> torch.optim.Optimizer:
     other weights, and no one rate of AdamW suits both (its T5 knew a fifth of the stated facts)."""
     if one.architecture == "t5":
         return torch.optim.Adafactor(model.parameters(), lr=one.rate)
-    return torch.optim.AdamW(model.parameters(), lr=one.rate, betas=(0.9, 0.98), weight_decay=0.0)
+    return torch.optim.AdamW(model.parameters(), lr=one.rate, betas=(0.9, 0.98), weight_decay=0.0, fused=True)
 
 
 def _loss(model, head: torch.Tensor, batch: dict) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
