@@ -37,6 +37,8 @@ def engine(tmp_path, *command: str):
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
     environment = {key: value for key, value in os.environ.items() if key != "PYTHONPATH"} | OFFLINE
+    # transformers lists its models, and fails where there is no such folder
+    environment["HF_HUB_CACHE"] = str(tmp_path)
     with open(tmp_path / "engine.log", "wb") as log:
         process = subprocess.Popen(
             [*command, "--host", "127.0.0.1", "--port", str(port)],
