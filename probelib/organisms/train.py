@@ -194,9 +194,8 @@ def _run(one: family.Organism, model, batches: list[dict], steps: int, made_of: 
     device = next(model.parameters()).device
     optimizer = _optimizer(one, model)
     head = model.get_output_embeddings()
-    model.set_output_embeddings(
-        torch.nn.Identity()
-    )  # ``HeadLoss`` does the head's part; its weights are the embeddings'
+    # ``HeadLoss`` does the head's part; its weights are the embeddings', so the optimizer and a saved state have them still
+    model.set_output_embeddings(torch.nn.Identity())
     plan = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: _rate(step, len(batches)))
     state = RUNS / "training" / f"{one.name}.pt"
     curve, positions = _resume(state, made_of, model, optimizer, plan)

@@ -278,6 +278,14 @@ def test_out_of_memory_halves_the_row_and_says_when_nothing_helps(folder):
     rows = one.logprobs(prompts, [[" Lima", " Oslo"]] * 3)
     assert rows["logprob"].tolist() == pytest.approx(expected["logprob"].tolist(), abs=1e-4)
     assert rows.attrs["cost"]["budget"] == one.budget <= 10
+    other = lm.load(folder)
+    for ask in (
+        lambda m: m.generate(prompts, max_new_tokens=4)["text"].tolist(),
+        lambda m: m.hidden_states(prompts)[0],
+    ):
+        one.budget = 256  # every verb finds its room
+        assert np.array_equal(ask(other), ask(one)) or np.abs(ask(other) - ask(one)).max() < 1e-4
+        assert one.budget < 256
     room[0] = 0
     with pytest.raises(ProbeError, match="out of memory with one token"):
         one.logprobs(prompts, [[" Lima"]] * 3)
