@@ -6,23 +6,27 @@ biases by distance (ALiBi, T5) go by depth as well. Each of these is silent wher
 the packed row with plain sequences once a model before it is trusted.
 """
 
+from collections.abc import Sequence
 from contextlib import contextmanager
 from unittest import mock
 
 import numpy as np
 import torch
+from transformers import AttentionInterface
+from transformers.integrations.sdpa_attention import sdpa_attention_forward
 
 NO_POSITIONS = {"bloom", "mpt"}  # ALiBi only; they swallow position_ids without a word
+BLOCK = 64  # tokens of a row whose attention is taken together on a CPU
 WINDOW_EVERYWHERE = {"mistral", "mixtral"}  # a 4D mask replaces their window: it has to be in the mask
 
 
 def forward_packed(
     model,
     cache,
-    tokens: list[int],
-    depth: list[int] | np.ndarray,
+    tokens: Sequence[int] | np.ndarray,
+    depth: np.ndarray,
     sees: torch.Tensor,
-    keep: list[int],
+    keep: Sequence[int] | np.ndarray,
     layer: int | None = None,
 ) -> torch.Tensor:
     """What the model says at some tokens of a packed row behind a cache, which it extends.
@@ -39,9 +43,9 @@ def forward_packed(
     query = key[past:]  # [n]
     positions = {} if model.config.model_type in NO_POSITIONS else {"position_ids": query[None]}
     rows = sent(keep if layer is None else keep[-1:], device)
-    with distance_bias(model, key):
+    with distance_bias(model, key), attention_in_blocks(model, sees):
         output = model(
-            input_ids=sent([tokens], device),
+            input_ids=sent(tokens, device)[None],
             attention_mask=_mask(model, sees, query, key),
             past_key_values=cache,
             use_cache=True,
@@ -73,6 +77,34 @@ def _mask(model, visible: torch.Tensor, query: torch.Tensor, key: torch.Tensor):
     if "sliding_attention" in (getattr(config, "layer_types", None) or ()):
         return {"full_attention": full, "sliding_attention": near}
     return near if config.model_type in WINDOW_EVERYWHERE else full
+
+
+@contextmanager
+def attention_in_blocks(model, sees: torch.Tensor):
+    """On a CPU ``BLOCK`` tokens of a row at a time, against the keys that any of them sees: of a row with many branches few.
+    The same sums, without most of what the mask takes out. Families with attention of their own keep it."""
+    config = model.config.get_text_config()
+    theirs = model.is_backend_compatible() and config._attn_implementation == "sdpa"
+    if len(sees) <= BLOCK or sees.device.type != "cpu" or not theirs:
+        yield
+        return
+    starts = range(0, len(sees), BLOCK)
+    blocks = [(slice(i, i + BLOCK), sees[i : i + BLOCK].any(0).nonzero()[:, 0]) for i in starts]
+
+    def attention(module, query, key, value, mask, **kwargs):
+        """query [1, heads, n, width]; key, value [1, heads, past + n, width]; mask [1, 1, n, past + n] -> [1, n, heads, width]"""
+        parts = []
+        for own, seen in blocks:
+            near = [key.index_select(2, seen), value.index_select(2, seen), mask[:, :, own].index_select(3, seen)]
+            parts.append(sdpa_attention_forward(module, query[:, :, own], *near, **kwargs)[0])
+        return torch.cat(parts, 1), None
+
+    AttentionInterface.register("blocks", attention)
+    config._attn_implementation = "blocks"
+    try:
+        yield
+    finally:
+        config._attn_implementation = "sdpa"
 
 
 @contextmanager

@@ -89,7 +89,7 @@ def write(
     eos: int | None,
     temperature: float | None = None,
     rows: int = 32,
-    budget: int = 256,
+    budget: int = 512,
 ) -> tuple[list[list[tuple[list[int], list[float]]]], dict]:
     """For every prompt (token ids) its ``beams`` texts, best first, as (token ids, log-probs); and counts. The prompts are
     forwarded as a tree, what is written grows on it (``search``): the same texts as prompt by prompt.

@@ -47,8 +47,11 @@ def integrated_gradients(
         if target is None:
             target = int(_next(lm, embedded)[0].argmax())
         here, there = (float(_next(lm, e)[0, target]) for e in (embedded, start))
-    attribution, delta = IntegratedGradients(lambda e: _next(lm, e)[:, target]).attribute(
-        embedded, start, n_steps=steps, internal_batch_size=batch, return_convergence_delta=True
+    integral = IntegratedGradients(lambda e: _next(lm, e)[:, target])
+    attribution, delta = lm.with_room(
+        lambda budget: integral.attribute(
+            embedded, start, n_steps=steps, internal_batch_size=lm.rows(batch, budget), return_convergence_delta=True
+        )
     )
     attribution = attribution[0].detach().cpu().double().numpy()  # [length, width]
     if not np.isfinite(attribution).all():

@@ -10,7 +10,7 @@ from typing import Any
 
 from probelib.errors import ProbeError
 
-CPU_BUDGET, GPU_BUDGET = 256, 2048  # tokens packed in one row
+CPU_BUDGET, GPU_BUDGET = 512, 2048  # tokens packed in one row
 DTYPES = {"auto": 0, "float32": 4, "bfloat16": 2, "float16": 2}  # bytes a parameter
 QUANTIZE = {
     "8bit": {"load_in_8bit": True, "llm_int8_threshold": 0.0},  # 0: outlier columns are not looked for a batch,

@@ -132,7 +132,7 @@ def _score(lm, path: str, contexts, branches):
 
 def _score_within(lm, path: str, contexts, branches, budget: int):
     if lm.encoder_decoder:
-        return score_encdec(lm.model, contexts, branches, 4 * budget, plain=path == "plain")
+        return score_encdec(lm.model, contexts, branches, 2 * budget, plain=path == "plain")
     if path == "plain":
         return score_plain(lm.model, contexts, branches, rows=lm.rows(16, budget))
     return score_tree(lm.model, contexts, branches, budget)

@@ -104,8 +104,10 @@ def together(
                     del searches[p]
             if wanted:
                 pairs = [pair for own in wanted.values() for pair in own]
-                place = len(row.depth)
-                readings = read(row.grow(*zip(*pairs, strict=True), range(len(pairs))))
+                place, readings = len(row.depth), []
+                for first in range(0, len(pairs), budget):
+                    some = pairs[first : first + budget]
+                    readings += read(row.grow(*zip(*some, strict=True), range(len(some))))
                 said = list(zip(range(place, place + len(pairs)), readings, strict=True))
                 for p, own in wanted.items():
                     answers[p], said = said[: len(own)], said[len(own) :]

@@ -11,8 +11,8 @@ from probelib.errors import ProbeError
 from probelib.lm.plain import pad_right
 from probelib.lm.tree import last_states
 
-PADDED = 16  # budgets of tokens in one padded batch, what stands before it not counted
-KEYS = 128  # budgets of keys in its cache, what stands before it counted; on a GPU no more than fill a quarter of what is free
+PADDED = 8  # budgets of tokens in one padded batch, what stands before it not counted
+KEYS = 64  # budgets of keys in its cache, what stands before it counted; on a GPU no more than fill a quarter of what is free
 
 
 def hidden_states(
@@ -140,11 +140,18 @@ def word_logits(lm, states: np.ndarray, words: list[str]) -> np.ndarray:
     if lost := [word for word, ids in zip(words, first, strict=True) if not ids]:
         raise ProbeError(f"{lm.name}: {lost[0]!r} gives no token")
     head = lm.model.get_output_embeddings()
+
+    def logits(budget: int) -> np.ndarray:
+        parts = torch.from_numpy(states).to(lm.device, lm.model.dtype).split(budget)
+        return np.concatenate([_best(head(part).float(), first) for part in parts])
+
     with torch.inference_mode():
-        logits = (
-            head(torch.from_numpy(states).to(lm.device, lm.model.dtype)).float().cpu().numpy()
-        )  # [texts, vocabulary]
-    return np.stack([logits[:, ids].max(axis=1) for ids in first], axis=1)
+        return lm.with_room(logits)
+
+
+def _best(logits: torch.Tensor, groups: list[list[int]]) -> np.ndarray:
+    """[texts, vocabulary] -> [texts, groups]: the largest of each group of tokens."""
+    return torch.stack([logits[:, ids].amax(1) for ids in groups], 1).cpu().numpy()
 
 
 def _plain_states(lm, sequences: list[list[int]], layer: int, soft_prompt, rows: int) -> tuple[np.ndarray, dict]:

@@ -1,13 +1,14 @@
 """The fast path: all requests as one prefix tree, each distinct token forwarded once.
 
-    requests                 the tree                     what is forwarded
-    the capital of France | is Paris        [the capital of]          once, kept in the cache
-    the capital of France | is Lyon             /      \\
-    the capital of Spain  | is Madrid      [France]   [Spain]         packed in one row; each token sees its
-                                              |          |            ancestors only (tree mask) and stands at
-                                            [is]       [is]           its depth (position)
-                                           /    \\         |
-                                        Paris  Lyon    Madrid         leaves: predicted, never forwarded
+    requests                              the tree                rows of 3 tokens     in the cache before
+
+    the capital of France | is Paris      [the capital of]        the capital of       nothing
+    the capital of France | is Lyon           /      \\           France is Spain      the capital of
+    the capital of Spain  | is Madrid     [France]  [Spain]       is                   the capital of Spain
+                                             |         |
+                                           [is]      [is]         A token sees its ancestors only (tree mask) and
+                                          /    \\        |        stands at its depth (position). Leaves (Paris, Lyon,
+                                       Paris  Lyon   Madrid       Madrid) are predicted, never forwarded.
 
 Exact: a token sees the very tokens it would see in its own sequence, at the same positions.
 """
@@ -65,21 +66,20 @@ class Tree:
             self.slots += 1
         return self.asked[node][token]
 
+    def order(self) -> np.ndarray:
+        """All nodes, depth first, children by token id: it never depends on the requests' order."""
+        nodes, stack = [], [0]
+        while stack:
+            nodes.append(stack.pop())
+            stack += [child for _, child in sorted(self.children[nodes[-1]].items(), reverse=True)]
+        return np.array(nodes)
+
     def sizes(self) -> np.ndarray:
         """Nodes in the subtree of each node, itself included."""
         size = np.ones(len(self.token), dtype=np.int64)
         for node in range(len(self.token) - 1, 0, -1):
             size[self.parent[node]] += size[node]
         return size
-
-    def below(self, node: int) -> list[int]:
-        """The nodes of a subtree, depth first, children by token id: the order never depends on the requests' order."""
-        nodes, stack = [], [node]
-        while stack:
-            node = stack.pop()
-            nodes.append(node)
-            stack += [child for _, child in sorted(self.children[node].items(), reverse=True)]
-        return nodes
 
 
 def score_tree(
@@ -149,86 +149,59 @@ def last_states(
 
 
 def walk_tree(model, tree: Tree, budget: int, read: Callable, layer: int | None = None, cache=None) -> dict:
-    """One pass over a tree: every node is forwarded once, the cache holds the path to the node being visited.
+    """Forwards every node once: the tree, depth first, cut into rows of ``budget`` tokens. Between two rows the cache holds
+    what stands above the next node, and nothing else.
 
     read     takes what the model says at the nodes where something is asked, and those nodes
     layer    None: logits; a number: hidden states of that layer
     cache    what stands before the root (a soft prompt); None: nothing
     returns  ``forwarded_tokens``, ``forwards``, ``tree_nodes``
+
+        place    0     1    2        3    4       5    6      7      the root stands at 0
+        token          the  capital  of   France  is   Spain  is
+        end      8     8    8        8    6       6    8      8      where its subtree is over
+
+    The node at q sees the one at p, cached or in the row, if p <= q < end[p].
     """
     from transformers import DynamicCache
 
     cache = DynamicCache() if cache is None else cache  # without config: sliding-window layers would drop keys
-    size, cost = tree.sizes(), {"forwarded_tokens": 0, "forwards": 0, "tree_nodes": len(tree.token) - 1}
-
-    def forward(nodes: list[int]) -> None:
-        asking = [i for i, node in enumerate(nodes) if tree.asked[node]]
-        past = cache.get_seq_length()
-        depth = np.concatenate([np.arange(past), [tree.depth[n] for n in nodes]]).astype(np.int64)
-        tokens, keep = [tree.token[n] for n in nodes], asking or [len(nodes) - 1]
-        said = forward_packed(model, cache, tokens, depth, _visible(tree, nodes, past, model.device), keep, layer)
-        cost["forwarded_tokens"] += len(nodes)
-        cost["forwards"] += 1
-        if asking:
-            read(said, [nodes[i] for i in asking])
-
-    todo = [("below", 0)]  # a stack of its own: a long list with an answer at every place nests deeper than Python may
+    virtual, order = cache.get_seq_length(), tree.order()
+    end = np.arange(len(order)) + tree.sizes()[order]
+    token, depth = np.array(tree.token)[order], np.array(tree.depth)[order]
+    asking = np.array([bool(asked) for asked in tree.asked])[order]
+    above = np.empty(0, dtype=np.int64)  # places in the cache
+    cost = {"forwarded_tokens": len(order) - 1, "forwards": 0, "tree_nodes": len(order) - 1}
     with torch.inference_mode():
-        while todo:
-            action, at = todo.pop()
-            if action == "crop":
-                cache.crop(-at)  # negative: so many tokens off the end
-                continue
-            chain = []  # what is only gone through; it goes with the first row behind it: a forward of a few tokens takes long
-            if action == "through":
-                chain = [at]
-                while len(tree.children[chain[-1]]) == 1:
-                    chain += tree.children[chain[-1]].values()
-                todo.append(("crop", len(chain)))
-                at = chain[-1]
-            fitting = [size[child] for child in tree.children[at].values() if size[child] <= budget]
-            if len(chain) + max(fitting, default=budget) > budget:
-                for start in range(0, len(chain), budget):
-                    forward(chain[start : start + budget])
-                chain = []
-            packed, large = _pack(tree, at, size, budget, len(chain))
-            for nodes in packed:
-                forward(chain + nodes)
-                chain = []
-                cache.crop(-len(nodes))
-            todo += [("through", child) for child in reversed(large)]
+        for start in range(1, len(order), budget):
+            row = np.arange(start, min(start + budget, len(order)))
+            keys = np.concatenate([above, row])
+            sees = _visible(keys, end[keys], len(row), virtual, model.device)
+            asked = np.flatnonzero(asking[row])
+            position = np.concatenate([np.arange(virtual), depth[keys]])
+            keep = asked if len(asked) else [0]
+            said = forward_packed(model, cache, token[row], position, sees, keep, layer)
+            cost["forwards"] += 1
+            if len(asked):
+                read(said, order[row[asked]].tolist())
+            open_ = end[keys] > row[-1] + 1  # above the next node
+            above = keys[open_]
+            _keep(cache, np.concatenate([np.arange(virtual), virtual + np.flatnonzero(open_)]))
     return cost
 
 
-def _pack(tree: Tree, node: int, size: np.ndarray, budget: int, taken: int) -> tuple[list[list[int]], list[int]]:
-    """The children of a node: small subtrees packed into rows of at most ``budget`` tokens (of the first row some are ``taken``),
-    and the large ones."""
-    rows, large, free = [], [], 0
-    for _, child in sorted(tree.children[node].items()):
-        if size[child] > budget:
-            large.append(child)
-            continue
-        if size[child] > free:
-            free = budget - (0 if rows else taken)
-            rows.append([])
-        rows[-1] += tree.below(child)
-        free -= size[child]
-    return rows, large
+def _visible(keys: np.ndarray, end: np.ndarray, n: int, virtual: int, device) -> torch.Tensor:
+    """[n, virtual + keys] bool: what each of the last ``n`` keys sees, itself included. keys, end: see ``walk_tree``"""
+    key, end = sent(keys, device), sent(end, device)
+    query = key[len(key) - n :, None]
+    return torch.nn.functional.pad((key <= query) & (query < end), (virtual, 0), value=True)
 
 
-def _visible(tree: Tree, nodes: list[int], past: int, device) -> torch.Tensor:
-    """[n, past + n] bool: each node sees what is cached, its ancestors in the row, and itself.
-
-    Nodes come depth first, so the subtree of the one at place j ends at ``end[j]``, and j is above i where j <= i < end[j].
-    """
-    end, path = [len(nodes)] * len(nodes), []  # ``path``: places of the nodes above
-    for i, node in enumerate(nodes):
-        while path and nodes[path[-1]] != tree.parent[node]:
-            end[path.pop()] = i
-        path.append(i)
-    place = torch.arange(len(nodes), device=device)
-    above = (place[None] <= place[:, None]) & (place[:, None] < sent(end, device)[None])
-    return torch.nn.functional.pad(above, (past, 0), value=True)
+def _keep(cache, places: np.ndarray) -> None:
+    """Drops all other keys and values."""
+    for layer in cache.layers:
+        index = sent(places, layer.keys.device)
+        layer.keys, layer.values = layer.keys.index_select(-2, index), layer.values.index_select(-2, index)
 
 
 def pick(logits: torch.Tensor, rows: Sequence[int], tokens: Sequence[int]) -> tuple[np.ndarray, np.ndarray]:

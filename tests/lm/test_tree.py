@@ -107,12 +107,52 @@ def test_each_inner_node_is_forwarded_once_and_no_leaf():
         assert cost["forwarded_tokens"] == cost["tree_nodes"] == 4 + 2 + 1 + 1
 
 
-def test_a_short_beginning_goes_with_the_first_row_behind_it():
-    """2 shared tokens, then four branches of 4 inner ones, 8 tokens a row: [2 + 4], [4 + 4], [4], not [2] by itself first."""
-    model = tiny.build(tiny.DECODERS["gpt_neox"]())
+def test_rows_are_full_and_the_cache_holds_what_stands_above_the_next_node(monkeypatch):
+    """[5 6] with four branches of 4 inner tokens, cut depth first into rows of 8; nothing else is kept than the way down."""
+    from probelib.lm import tree as module
+
+    model, seen, forward = tiny.build(tiny.DECODERS["gpt_neox"]()), [], module.forward_packed
+
+    def watched(model, cache, tokens, depth, sees, *rest):
+        seen.append((depth[: len(depth) - len(tokens)].tolist(), list(tokens), sees.sum(1).tolist()))
+        return forward(model, cache, tokens, depth, sees, *rest)
+
+    monkeypatch.setattr(module, "forward_packed", watched)
     branches = [(0, (first, 50, 51, 52, 53)) for first in (20, 21, 22, 23)]
     _, _, cost = score_tree(model, [[5, 6]], branches, 8)
+    assert [tokens for _, tokens, _ in seen] == [
+        [5, 6, 20, 50, 51, 52, 21, 50],
+        [51, 52, 22, 50, 51, 52, 23, 50],
+        [51, 52],
+    ]
+    assert [cached for cached, _, _ in seen] == [[], [0, 1, 2, 3], [0, 1, 2, 3]]  # then 5 6 21 50, then 5 6 23 50
+    assert [sees for _, _, sees in seen] == [[1, 2, 3, 4, 5, 6, 3, 4], [5, 6, 3, 4, 5, 6, 3, 4], [5, 6]]  # depth + 1
     assert (cost["forwarded_tokens"], cost["forwards"]) == (2 + 4 * 4, 3)
+
+
+@pytest.mark.parametrize("family", tiny.DECODERS)
+def test_attention_in_blocks_changes_nothing(family, monkeypatch):
+    """A row of 400 tokens, most of which do not see each other, behind a prefix that all see."""
+    from probelib.lm import families
+
+    model, rng = tiny.build(tiny.DECODERS[family]()), np.random.default_rng(0)
+    draw = lambda n: [int(t) for t in rng.integers(3, tiny.V, n)]
+    prefix, looked, attention = draw(30), [], families.sdpa_attention_forward
+    contexts, branches = [prefix + draw(4) for _ in range(40)], [(i, tuple(draw(7))) for i in range(40)]
+
+    def watched(module, query, key, *rest, **kwargs):
+        looked.append((query.shape[2], key.shape[2]))
+        return attention(module, query, key, *rest, **kwargs)
+
+    monkeypatch.setattr(families, "sdpa_attention_forward", watched)
+    inside, _, _ = score_tree(model, contexts, branches, 400)
+    served = model.is_backend_compatible() and model.config.get_text_config()._attn_implementation == "sdpa"
+    assert bool(looked) == served  # the others have attention of their own
+    assert all(queries <= families.BLOCK and keys <= 30 + 2 * families.BLOCK for queries, keys in looked)
+    monkeypatch.setattr(families, "BLOCK", 10**6)
+    whole, _, _ = score_tree(model, contexts, branches, 400)
+    assert largest_difference(inside, whole) <= TOLERANCE / 2
+    assert largest_difference(inside, score_plain(model, contexts, branches)[0]) <= TOLERANCE
 
 
 def test_order_and_duplicates_change_no_bit():
@@ -142,9 +182,8 @@ def test_any_requests_any_budget(pairs, budget):
     fast, _, cost = score_tree(model, contexts, branches, budget)
     plain, _, _ = score_plain(model, contexts, branches)
     assert largest_difference(fast, plain) <= TOLERANCE
-    assert cost["forwarded_tokens"] == len(
-        {tuple((c + list(b))[:n]) for c, b in pairs for n in range(1, len(c) + len(b))}
-    )
+    nodes = len({tuple((c + list(b))[:n]) for c, b in pairs for n in range(1, len(c) + len(b))})
+    assert (cost["forwarded_tokens"], cost["forwards"]) == (nodes, -(-nodes // budget))
 
 
 MODEL = tiny.build(tiny.DECODERS["gpt_neox"]())
