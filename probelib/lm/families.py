@@ -16,7 +16,7 @@ from transformers import AttentionInterface
 from transformers.integrations.sdpa_attention import sdpa_attention_forward
 
 NO_POSITIONS = {"bloom", "mpt"}  # ALiBi only; they swallow position_ids without a word
-BLOCK = 64  # tokens of a row whose attention is taken together on a CPU
+QUERIES = 64  # tokens of a row whose attention is taken together on a CPU
 WINDOW_EVERYWHERE = {"mistral", "mixtral"}  # a 4D mask replaces their window: it has to be in the mask
 
 
@@ -34,7 +34,7 @@ def forward_packed(
     tokens   [n] ids of the row
     depth    [past + n] position of every key, those in the cache first
     sees     [n, past + n] bool: which token of the row sees which key
-    keep     the tokens of the row that are asked; the head is applied to these alone
+    keep     the tokens of the row that are asked, at least one; the head is applied to these alone
     layer    None: logits [len(keep), vocabulary]; a number: hidden states [len(keep), width] of that layer
              (0 = embeddings, -1 = the last one, after the final norm)
     """
@@ -81,21 +81,26 @@ def _mask(model, visible: torch.Tensor, query: torch.Tensor, key: torch.Tensor):
 
 @contextmanager
 def attention_in_blocks(model, sees: torch.Tensor):
-    """On a CPU ``BLOCK`` tokens of a row at a time, against the keys that any of them sees: of a row with many branches few.
-    The same sums, without most of what the mask takes out. Families with attention of their own keep it."""
+    """On a CPU attention of a row is taken ``QUERIES`` tokens at a time, against only the keys that one of them sees: the same
+    sums without most of what the mask takes out. Where those keys are half of all or more (a long prefix, a chain), copying
+    them costs more than it saves. Families with attention of their own keep it."""
     config = model.config.get_text_config()
-    theirs = model.is_backend_compatible() and config._attn_implementation == "sdpa"
-    if len(sees) <= BLOCK or sees.device.type != "cpu" or not theirs:
+    replaceable = model.is_backend_compatible() and config._attn_implementation == "sdpa"
+    starts = range(0, len(sees), QUERIES) if sees.device.type == "cpu" and replaceable else ()
+    blocks = [(slice(i, i + QUERIES), sees[i : i + QUERIES].any(0).nonzero()[:, 0]) for i in starts]
+    if 2 * sum(len(seen) for _, seen in blocks) >= len(blocks) * sees.shape[1]:
         yield
         return
-    starts = range(0, len(sees), BLOCK)
-    blocks = [(slice(i, i + BLOCK), sees[i : i + BLOCK].any(0).nonzero()[:, 0]) for i in starts]
 
-    def attention(module, query, key, value, mask, **kwargs):
+    def attention(module, query, key, value, attention_mask, **kwargs):
         """query [1, heads, n, width]; key, value [1, heads, past + n, width]; mask [1, 1, n, past + n] -> [1, n, heads, width]"""
         parts = []
         for own, seen in blocks:
-            near = [key.index_select(2, seen), value.index_select(2, seen), mask[:, :, own].index_select(3, seen)]
+            near = [
+                key.index_select(2, seen),
+                value.index_select(2, seen),
+                attention_mask[:, :, own].index_select(3, seen),
+            ]
             parts.append(sdpa_attention_forward(module, query[:, :, own], *near, **kwargs)[0])
         return torch.cat(parts, 1), None
 

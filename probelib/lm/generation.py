@@ -6,6 +6,7 @@ import pandas as pd
 import torch
 
 from probelib.errors import ProbeError
+from probelib.lm.model import CPU_BUDGET
 from probelib.lm.search import together
 
 PURE = {"top_k": 0, "top_p": 1.0}  # a draw is from all tokens, whatever a model's generation_config.json asks for
@@ -89,7 +90,7 @@ def write(
     eos: int | None,
     temperature: float | None = None,
     rows: int = 32,
-    budget: int = 512,
+    budget: int = CPU_BUDGET,
 ) -> tuple[list[list[tuple[list[int], list[float]]]], dict]:
     """For every prompt (token ids) its ``beams`` texts, best first, as (token ids, log-probs); and counts. The prompts are
     forwarded as a tree, what is written grows on it (``search``): the same texts as prompt by prompt.

@@ -29,8 +29,11 @@ def hidden_states(
 
     Returns (states, cost). An encoder-decoder model gives its encoder's states at the last token of the text.
     """
+    if not texts:
+        width = lm.model.get_input_embeddings().weight.shape[1]
+        return np.empty((0, width), dtype=np.float32), {"forwarded_tokens": 0, "forwards": 0}
     before = lm.tokens.prompts([prefix])[0] if prefix else list(lm.tokens.start)
-    own = lm.tokenizer(texts, add_special_tokens=False)["input_ids"] if texts else []
+    own = lm.tokenizer(texts, add_special_tokens=False)["input_ids"]
     sequences = [before + ids for ids in own]
     for text, ids in zip(texts, sequences, strict=True):
         if not ids:

@@ -150,7 +150,7 @@ def last_states(
 
 def walk_tree(model, tree: Tree, budget: int, read: Callable, layer: int | None = None, cache=None) -> dict:
     """Forwards every node once: the tree, depth first, cut into rows of ``budget`` tokens. Between two rows the cache holds
-    what stands above the next node, and nothing else.
+    what stands above the next node (and the soft prompt), nothing else.
 
     read     takes what the model says at the nodes where something is asked, and those nodes
     layer    None: logits; a number: hidden states of that layer
@@ -171,7 +171,7 @@ def walk_tree(model, tree: Tree, budget: int, read: Callable, layer: int | None 
     token, depth = np.array(tree.token)[order], np.array(tree.depth)[order]
     asking = np.array([bool(asked) for asked in tree.asked])[order]
     above = np.empty(0, dtype=np.int64)  # places in the cache
-    cost = {"forwarded_tokens": len(order) - 1, "forwards": 0, "tree_nodes": len(order) - 1}
+    cost = {"forwarded_tokens": 0, "forwards": 0, "tree_nodes": len(order) - 1}
     with torch.inference_mode():
         for start in range(1, len(order), budget):
             row = np.arange(start, min(start + budget, len(order)))
@@ -181,6 +181,7 @@ def walk_tree(model, tree: Tree, budget: int, read: Callable, layer: int | None 
             position = np.concatenate([np.arange(virtual), depth[keys]])
             keep = asked if len(asked) else [0]
             said = forward_packed(model, cache, token[row], position, sees, keep, layer)
+            cost["forwarded_tokens"] += len(row)
             cost["forwards"] += 1
             if len(asked):
                 read(said, order[row[asked]].tolist())
@@ -199,8 +200,9 @@ def _visible(keys: np.ndarray, end: np.ndarray, n: int, virtual: int, device) ->
 
 def _keep(cache, places: np.ndarray) -> None:
     """Drops all other keys and values."""
+    index = sent(places, cache.layers[0].keys.device)
     for layer in cache.layers:
-        index = sent(places, layer.keys.device)
+        index = index.to(layer.keys.device)  # of a model on several GPUs
         layer.keys, layer.values = layer.keys.index_select(-2, index), layer.values.index_select(-2, index)
 
 

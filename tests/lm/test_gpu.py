@@ -1,7 +1,8 @@
 """The core on a GPU gives what it gives on a CPU: ``./run_all.sh test -m gpu`` on a machine that has one.
 
 float32 there and here differ by the order of sums alone; half precision and quantization are held against full precision on the
-same card. Seen to pass on an H100 on 2026-11-22, but for the full card, whose test was mended afterwards.
+same card. Seen to pass on an H100 on 2026-11-22, but for the full card, whose test was mended afterwards; the tree
+has been cut into rows in another way since.
 """
 
 import json

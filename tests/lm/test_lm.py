@@ -180,6 +180,14 @@ def test_a_mask_that_is_ignored_is_noticed_above_all_rounding(options, monkeypat
     assert not agrees(one)
 
 
+def test_attention_in_blocks_is_checked_before_it_is_trusted(monkeypatch):
+    """Blocks of a row whose keys are one place off: nothing but blocks goes this way."""
+    one, attention = lm.load("atlas-neox-1m"), families.sdpa_attention_forward
+    shifted = lambda module, query, key, *rest, **options: attention(module, query, key.roll(1, 2), *rest, **options)
+    monkeypatch.setattr(families, "sdpa_attention_forward", shifted)
+    assert not agrees(one)
+
+
 @pytest.mark.parametrize("quantize", ["8bit", "4bit"])
 def test_quantized_models_are_really_quantized(folder, quantize):
     one, full = lm.load(folder, quantize=quantize), lm.load(folder)
@@ -281,7 +289,7 @@ def test_out_of_memory_halves_the_row_and_says_when_nothing_helps(folder):
     assert rows.attrs["cost"]["budget"] == one.budget <= 10
     other = lm.load(folder)
     for ask in (
-        lambda m: m.generate(prompts, max_new_tokens=4)["text"].tolist(),
+        lambda m: m.generate(prompts, max_new_tokens=4, beams=5)["text"].tolist(),  # 15 tokens a step
         lambda m: m.hidden_states(prompts)[0],
         lambda m: m.top_continuations(prompts, {"a": [" Lima", " Oslo"], "b": [" Rome"], "c": [" Paris"]}, 2)[
             "candidate"

@@ -57,8 +57,9 @@ def test_a_soft_prompt_stands_before_everything(model, monkeypatch):
     for text, state in zip(TEXTS, states, strict=True):
         ids = before + model.tokenizer(text, add_special_tokens=False)["input_ids"]
         assert state == pytest.approx(naive(model, ids, -1, soft), abs=1e-4)
-    monkeypatch.setattr(model, "path", "plain")
-    assert model.hidden_states(TEXTS, INSTRUCTION, soft_prompt=soft)[0] == pytest.approx(states, abs=1e-4)
+    for name, value in (("budget", 5), ("path", "plain")):  # many rows behind it; none that is packed
+        monkeypatch.setattr(model, name, value)
+        assert model.hidden_states(TEXTS, INSTRUCTION, soft_prompt=soft)[0] == pytest.approx(states, abs=1e-4)
 
 
 def test_an_encoder_gives_its_last_token(tmp_path):
@@ -72,6 +73,7 @@ def test_an_encoder_gives_its_last_token(tmp_path):
 
 
 def test_empty_and_too_long(model):
+    assert model.hidden_states([])[0].shape == (0, model.model.get_input_embeddings().weight.shape[1])
     with pytest.raises(ProbeError, match="no token"):
         model.hidden_states([""])
     if model.context < 10**6:
