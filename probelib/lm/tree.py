@@ -94,31 +94,29 @@ def score_tree(
     """
     tree = Tree()
     ends = [tree.walk(0, ids) for ids in contexts]
-    places = []  # per branch: [(node that predicts, slot)]
+    asking, slots = [], []  # of every token of all branches: the node that predicts it, and its slot
+    starts = []  # where a branch begins
     for context, tokens in branches:
-        node, place = ends[context], []
+        node = ends[context]
+        starts.append(len(slots))
         for position, token in enumerate(tokens):
-            place.append((node, tree.ask(node, token)))
+            asking.append(node)
+            slots.append(tree.ask(node, token))
             if position < len(tokens) - 1:
                 node = tree.step(node, token)
-        places.append(place)
     logprob = np.full(tree.slots, np.nan, dtype=np.float32)
     argmax = np.full(len(tree.token), -1, dtype=np.int64)
     said = []
 
     def read(logits: torch.Tensor, nodes: list[int]) -> None:
         asked = ((row, token, slot) for row, node in enumerate(nodes) for token, slot in tree.asked[node].items())
-        rows, tokens, slots = zip(*asked, strict=True)
-        said.append((list(slots), nodes, pick_later(logits, rows, tokens)))
+        rows, tokens, at = zip(*asked, strict=True)
+        said.append((list(at), nodes, pick_later(logits, rows, tokens)))
 
     cost = walk_tree(model, tree, budget, read)
-    for slots, nodes, picked in said:
-        logprob[slots], argmax[nodes] = settled(*picked)
-    return (
-        [logprob[[slot for _, slot in place]] for place in places],
-        [argmax[[node for node, _ in place]] for place in places],
-        cost,
-    )
+    for at, nodes, picked in said:
+        logprob[at], argmax[nodes] = settled(*picked)
+    return np.split(logprob[slots], starts[1:]), np.split(argmax[asking], starts[1:]), cost
 
 
 def last_states(
