@@ -227,17 +227,8 @@ def beam_steps(
     watch = watch or [[] for _ in prompts]
     with torch.inference_mode():
         for p, (ids, wanted) in enumerate(zip(lm.tokens.prompts(prompts), watch, strict=True)):
-            output = lm.model.generate(
-                input_ids=torch.tensor([ids], device=lm.device),
-                attention_mask=torch.ones(1, len(ids), dtype=torch.long, device=lm.device),
-                max_new_tokens=max_new_tokens,
-                num_beams=beams,
-                do_sample=False,
-                pad_token_id=lm.pad,
-                eos_token_id=lm.eos,
-                return_dict_in_generate=True,
-                output_scores=True,
-            )
+            # of one prompt nothing can be halved: this is for the error that says so
+            output = lm.with_room(lambda _, ids=ids: _beams(lm, ids, beams, max_new_tokens))
             leading = torch.stack([step[0] for step in output.scores]).float().softmax(-1).cpu()  # [steps, vocabulary]
             probability, best = leading.max(-1)
             shared = min(len(wanted), len(leading))
@@ -252,3 +243,18 @@ def beam_steps(
                 }
             )
     return pd.DataFrame(rows)
+
+
+def _beams(lm, ids: list[int], beams: int, max_new_tokens: int):
+    """transformers' own beam search behind one prompt, with the scores of every step."""
+    return lm.model.generate(
+        input_ids=torch.tensor([ids], device=lm.device),
+        attention_mask=torch.ones(1, len(ids), dtype=torch.long, device=lm.device),
+        max_new_tokens=max_new_tokens,
+        num_beams=beams,
+        do_sample=False,
+        pad_token_id=lm.pad,
+        eos_token_id=lm.eos,
+        return_dict_in_generate=True,
+        output_scores=True,
+    )

@@ -300,8 +300,9 @@ def test_out_of_memory_halves_the_row_and_says_when_nothing_helps(folder):
         assert np.array_equal(ask(other), ask(one)) or np.abs(ask(other) - ask(one)).max() < 1e-4
         assert one.budget < one.usual_budget
     room[0] = 0
-    with pytest.raises(ProbeError, match="out of memory with one token"):
-        one.logprobs(prompts, [[" Lima"]] * 3)
+    for ask in (lambda: one.logprobs(prompts, [[" Lima"]] * 3), lambda: one.beam_steps(prompts[:1])):
+        with pytest.raises(ProbeError, match="out of memory with one token"):
+            ask()
 
 
 def test_memory_is_estimated_before_loading(folder):
