@@ -1,13 +1,13 @@
-"""The fast path: all requests as one prefix tree, each distinct token forwarded once.
+r"""The fast path: all requests as one prefix tree, each distinct token forwarded once.
 
     requests                              the tree                rows of 3 tokens     in the cache before
 
     the capital of France | is Paris      [the capital of]        the capital of       nothing
-    the capital of France | is Lyon           /      \\           France is Spain      the capital of
+    the capital of France | is Lyon           /      \            France is Spain      the capital of
     the capital of Spain  | is Madrid     [France]  [Spain]       is                   the capital of Spain
                                              |         |
                                            [is]      [is]         A token sees its ancestors only (tree mask) and
-                                          /    \\        |        stands at its depth (position). Leaves (Paris, Lyon,
+                                          /    \       |          stands at its depth (position). Leaves (Paris, Lyon,
                                        Paris  Lyon   Madrid       Madrid) are predicted, never forwarded.
 
 Exact: a token sees the very tokens it would see in its own sequence, at the same positions.
