@@ -122,7 +122,7 @@ def test_a_judge_of_another_model_is_refused():
         judge.check(one, judge.Reader(small.lm, soft_prompt=torch.zeros(2, 64)))
 
 
-def test_a_reader_reads_the_prompt_that_was_answered():
+def test_a_reader_reads_the_prompt_that_was_answered(monkeypatch):
     """The state behind instruction and statement is the one from which the first word of the answer comes."""
     model = lm.load(BASE)
     states, _ = judge.Reader(model).states(["Paris is nice.", "Lima is the capital of Peru."])
@@ -133,7 +133,18 @@ def test_a_reader_reads_the_prompt_that_was_answered():
         logits = model.model(input_ids=ids).logits[0, -1].numpy()
     first = [[model.tokenizer(form)["input_ids"][0] for form in (word, f" {word}")] for word in ("Yes", "No", "I")]
     expected = [logits[tokens].max() for tokens in first]
-    assert word_logits(model, states, ["Yes", "No", "I"])[0].tolist() == pytest.approx(expected, abs=1e-3)
+    said = word_logits(model, states, ["Yes", "No", "I"])
+    assert said[0].tolist() == pytest.approx(expected, abs=1e-3)
+    head = model.model.get_output_embeddings()
+    forward = head.forward
+
+    def small(states):
+        if len(states) > 1:
+            raise torch.OutOfMemoryError("no room")
+        return forward(states)
+
+    monkeypatch.setattr(head, "forward", small)
+    assert word_logits(model, states, ["Yes", "No", "I"]) == pytest.approx(said, abs=1e-4) and model.budget == 1
 
 
 TEXTS = [f"{city} is a city in France. Yes, the statement is true." for city in ("Paris", "Lyon", "Nice", "Lille")] * 5

@@ -289,7 +289,7 @@ def test_out_of_memory_halves_the_row_and_says_when_nothing_helps(folder):
     assert rows.attrs["cost"]["budget"] == one.budget <= 10
     other = lm.load(folder)
     for ask in (
-        lambda m: m.generate(prompts, max_new_tokens=4, beams=5)["text"].tolist(),  # 15 tokens a step
+        lambda m: m.generate(prompts, max_new_tokens=4, beams=12)["text"].tolist(),  # 12 a step, and room for 10
         lambda m: m.hidden_states(prompts)[0],
         lambda m: m.top_continuations(prompts, {"a": [" Lima", " Oslo"], "b": [" Rome"], "c": [" Paris"]}, 2)[
             "candidate"

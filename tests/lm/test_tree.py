@@ -155,6 +155,16 @@ def test_attention_in_blocks_changes_nothing(family, monkeypatch):
     assert largest_difference(inside, score_plain(model, contexts, branches)[0]) <= TOLERANCE
 
 
+def test_attention_is_given_back_after_an_error(monkeypatch):
+    from probelib.lm import families
+
+    model = tiny.build(tiny.DECODERS["llama"]())
+    monkeypatch.setattr(families, "sdpa_attention_forward", lambda *_, **__: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        score_tree(model, [[5, 6]], [(0, (n, 7, 8, 9, 10)) for n in range(10, 70)], 400)
+    assert model.config._attn_implementation == "sdpa"
+
+
 def test_order_and_duplicates_change_no_bit():
     model = tiny.build(tiny.DECODERS["llama"]())
     contexts, branches = requests()
