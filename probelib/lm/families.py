@@ -12,11 +12,10 @@ from unittest import mock
 
 import numpy as np
 import torch
-from transformers import AttentionInterface
-from transformers.integrations.sdpa_attention import sdpa_attention_forward
+
+from probelib.lm.attention import attention_in_parts
 
 NO_POSITIONS = {"bloom", "mpt"}  # ALiBi only; they swallow position_ids without a word
-QUERIES = 64  # tokens of a row whose attention is taken together on a CPU
 WINDOW_EVERYWHERE = {"mistral", "mixtral"}  # a 4D mask replaces their window: it has to be in the mask
 
 
@@ -42,18 +41,18 @@ def forward_packed(
     key = sent(depth, device)  # [past + n]
     query = key[past:]  # [n]
     positions = {} if model.config.model_type in NO_POSITIONS else {"position_ids": query[None]}
-    rows = sent(keep if layer is None else keep[-1:], device)
-    with distance_bias(model, key), attention_in_blocks(model, sees):
+    ids, asked = sent(tokens, device)[None], sent(keep, device)
+    with distance_bias(model, key), attention_in_parts(model, sees), last_mlp_at(model, asked):
         output = model(
-            input_ids=sent(tokens, device)[None],
+            input_ids=ids,
             attention_mask=_mask(model, sees, query, key),
             past_key_values=cache,
             use_cache=True,
-            logits_to_keep=rows,
+            logits_to_keep=asked if layer is None else asked[-1:],
             output_hidden_states=layer is not None,
             **positions,
         )
-    return output.logits[0] if layer is None else output.hidden_states[layer][0, sent(keep, device)]
+    return output.logits[0] if layer is None else output.hidden_states[layer][0, asked]
 
 
 def sent(values, device) -> torch.Tensor:
@@ -80,36 +79,32 @@ def _mask(model, visible: torch.Tensor, query: torch.Tensor, key: torch.Tensor):
 
 
 @contextmanager
-def attention_in_blocks(model, sees: torch.Tensor):
-    """On a CPU attention of a row is taken ``QUERIES`` tokens at a time, against only the keys that one of them sees: the same
-    sums without most of what the mask takes out. Where those keys are half of all or more (a long prefix, a chain), copying
-    them costs more than it saves. Families with attention of their own keep it."""
-    config = model.config.get_text_config()
-    replaceable = model.is_backend_compatible() and config._attn_implementation == "sdpa"
-    starts = range(0, len(sees), QUERIES) if sees.device.type == "cpu" and replaceable else ()
-    blocks = [(slice(i, i + QUERIES), sees[i : i + QUERIES].any(0).nonzero()[:, 0]) for i in starts]
-    if 2 * sum(len(seen) for _, seen in blocks) >= len(blocks) * sees.shape[1]:
+def last_mlp_at(model, keep: torch.Tensor):
+    """On a CPU the last layer's MLP takes only the tokens that are asked: no other looks at what it says, and what it says of
+    them is not to be read. Families that have no module of that name (OPT, MPT) keep it whole.
+
+    keep   places of those tokens among all [rows * length] of the forward
+    """
+    layers = next((m for m in model.base_model.modules() if isinstance(m, torch.nn.ModuleList)), [None])
+    mlp, shape = getattr(layers[-1], "mlp", None), None
+    if mlp is None or keep.device.type != "cpu":
         yield
         return
 
-    def attention(module, query, key, value, attention_mask, **kwargs):
-        """query [1, heads, n, width]; key, value [1, heads, past + n, width]; mask [1, 1, n, past + n] -> [1, n, heads, width]"""
-        parts = []
-        for own, seen in blocks:
-            near = [
-                key.index_select(2, seen),
-                value.index_select(2, seen),
-                attention_mask[:, :, own].index_select(3, seen),
-            ]
-            parts.append(sdpa_attention_forward(module, query[:, :, own], *near, **kwargs)[0])
-        return torch.cat(parts, 1), None
+    def before(_, inputs):
+        nonlocal shape
+        shape = inputs[0].shape  # [rows, length, width]; BLOOM gives its residual too
+        return tuple(x.flatten(0, 1)[keep][None] for x in inputs)
 
-    AttentionInterface.register("blocks", attention)
-    config._attn_implementation = "blocks"
+    def after(_, inputs, few):
+        return few.new_zeros(shape).flatten(0, 1).index_copy_(0, keep, few[0]).view(shape)
+
+    hooks = mlp.register_forward_pre_hook(before), mlp.register_forward_hook(after)
     try:
         yield
     finally:
-        config._attn_implementation = "sdpa"
+        for hook in hooks:
+            hook.remove()
 
 
 @contextmanager

@@ -7,6 +7,7 @@ import pandas as pd
 import torch
 
 from probelib.errors import ProbeError
+from probelib.lm.attention import QUERIES, SHARED
 from probelib.lm.encdec import score_encdec
 from probelib.lm.plain import score_plain
 from probelib.lm.tree import Tree, score_tree
@@ -149,21 +150,23 @@ def tree_tokens(lm, prompts: list[str], continuations: list[list[str]], end: boo
 
 
 def agrees(lm) -> bool:
-    """Whether the tree gives this model's plain log-probs on a small tree with a shared prefix and two branchings, and in one
-    row of many branches the same.
+    """Whether the tree gives this model's plain log-probs on a small tree with a shared prefix and two branchings, and in rows
+    of many branches, whose attention is taken in parts, the same.
 
     Needed because an unknown architecture may take the packed row and answer wrongly without a word.
     """
     rng = np.random.default_rng(0)
     draw = lambda n: [int(t) for t in rng.integers(3, min(lm.model.config.get_text_config().vocab_size, 1000), n)]
-    prefix, first = draw(9), draw(1)
+    prefix, first = draw(SHARED + 8), draw(1)
     contexts = [prefix + draw(2), prefix + draw(1)]
     few = [(0, tuple(first + draw(2))), (0, tuple(first + draw(3))), (0, tuple(draw(2))), (1, tuple(draw(3)))]
-    many = few + [(1, tuple(draw(5))) for _ in range(50)]  # several blocks of attention
+    many = few + [(1, tuple(draw(5))) for _ in range(2 * QUERIES)]
     score = lambda path, budget, branches: np.concatenate(_score_within(lm, path, contexts, branches, budget)[0])
     try:
-        # so small a budget that the prefix is cached, and what stands above a branching dropped and kept
-        fast, wide = score("tree", 8, many), score("tree", lm.usual_budget, many)
+        fast = score(
+            "tree", 8, few
+        )  # so little that the prefix is cached, and what stands above a branching dropped and kept
+        narrow, wide = score("tree", QUERIES, many), score("tree", 3 * QUERIES, many)  # in one part, in several
         alone, together = score("plain", 8, few), score("plain", lm.usual_budget, few)
     except ProbeError:
         raise
@@ -171,5 +174,5 @@ def agrees(lm) -> bool:
         return False
     rounding = np.abs(alone - together).max()  # of rows of one sequence and of several: large for 4 bits on a GPU
     # of so many the largest rounding is large; what is wrong is so in every branch
-    off = max(np.abs(fast[: len(alone)] - alone).max(), np.abs(wide - fast).mean())
+    off = max(np.abs(fast - alone).max(), np.abs(wide - narrow).mean())
     return bool(off <= max(TOLERANCE[lm.model.dtype], ROUNDINGS * rounding))

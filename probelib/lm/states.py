@@ -8,6 +8,7 @@ import torch
 from torch.nn.utils.rnn import pad_sequence
 
 from probelib.errors import ProbeError
+from probelib.lm.families import last_mlp_at
 from probelib.lm.plain import pad_right
 from probelib.lm.tree import last_states
 
@@ -63,12 +64,13 @@ def _padded_states(lm, before, own: list[list[int]], layer: int, soft_prompt, bu
             rows = [torch.tensor(own[i]) for i in batch]
             ids = pad_sequence(rows, batch_first=True).to(lm.device)  # [rows, length]
             ends = torch.tensor([len(row) - 1 for row in rows], device=lm.device)
-            said = body(
-                input_ids=ids,
-                past_key_values=_repeated(cache, len(batch)),
-                use_cache=bool(past),
-                output_hidden_states=layer != -1,
-            )
+            with last_mlp_at(lm.model, torch.arange(len(batch), device=lm.device) * ids.shape[1] + ends):
+                said = body(
+                    input_ids=ids,
+                    past_key_values=_repeated(cache, len(batch)),
+                    use_cache=bool(past),
+                    output_hidden_states=layer != -1,
+                )
             hidden = said.last_hidden_state if layer == -1 else said.hidden_states[layer]  # [rows, length, width]
             states[batch] = hidden[torch.arange(len(batch), device=lm.device), ends].float().cpu().numpy()
             cost["forwarded_tokens"] += ids.numel()

@@ -30,27 +30,24 @@ class Tree:
     """A prefix tree over token ids, in arrays indexed by node; node 0 is the empty root, parents come before children.
 
     token, parent, depth   one entry a node (depth of the first token: 0; of the root: -1)
-    children               for each node {token: node}
-    asked                  for each node {token: slot}: the next tokens whose log-probability is wanted
+    child                  (node, token) -> node
+    asked                  (node, token) -> slot: the next tokens whose log-probability is wanted, slots in order
     """
 
     token: list[int] = field(default_factory=lambda: [-1])
     parent: list[int] = field(default_factory=lambda: [-1])
     depth: list[int] = field(default_factory=lambda: [-1])
-    children: list[dict[int, int]] = field(default_factory=lambda: [{}])
-    asked: list[dict[int, int]] = field(default_factory=lambda: [{}])
-    slots: int = 0
+    child: dict[tuple[int, int], int] = field(default_factory=dict)
+    asked: dict[tuple[int, int], int] = field(default_factory=dict)
 
     def step(self, node: int, token: int) -> int:
         """The child of ``node`` by ``token``, made where it is missing."""
-        child = self.children[node].get(token)
+        child = self.child.get((node, token))
         if child is None:
-            child = self.children[node][token] = len(self.token)
+            child = self.child[node, token] = len(self.token)
             self.token.append(token)
             self.parent.append(node)
             self.depth.append(self.depth[node] + 1)
-            self.children.append({})
-            self.asked.append({})
         return child
 
     def walk(self, node: int, tokens) -> int:
@@ -61,25 +58,20 @@ class Tree:
 
     def ask(self, node: int, token: int) -> int:
         """The slot in which log P(token | path to node) will lie."""
-        if token not in self.asked[node]:
-            self.asked[node][token] = self.slots
-            self.slots += 1
-        return self.asked[node][token]
+        return self.asked.setdefault((node, token), len(self.asked))
 
-    def order(self) -> np.ndarray:
-        """All nodes, depth first, children by token id: it never depends on the requests' order."""
-        nodes, stack = [], [0]
-        while stack:
-            nodes.append(stack.pop())
-            stack += [child for _, child in sorted(self.children[nodes[-1]].items(), reverse=True)]
-        return np.array(nodes)
-
-    def sizes(self) -> np.ndarray:
-        """Nodes in the subtree of each node, itself included."""
-        size = np.ones(len(self.token), dtype=np.int64)
-        for node in range(len(self.token) - 1, 0, -1):
+    def places(self) -> tuple[np.ndarray, np.ndarray]:
+        """Where each node stands depth first, children by token id, whatever the requests' order; and where its subtree is
+        over."""
+        size = [1] * len(self.token)
+        for node in range(len(size) - 1, 0, -1):
             size[self.parent[node]] += size[node]
-        return size
+        place, free = [0] * len(size), [1] * len(size)  # free: the place of the next child
+        for node in np.lexsort((self.token, self.parent))[1:].tolist():  # a node's parent has its place before it
+            place[node] = free[self.parent[node]]
+            free[node] = place[node] + 1
+            free[self.parent[node]] += size[node]
+        return np.array(place), np.add(place, size)
 
 
 def score_tree(
@@ -104,14 +96,17 @@ def score_tree(
             slots.append(tree.ask(node, token))
             if position < len(tokens) - 1:
                 node = tree.step(node, token)
-    logprob = np.full(tree.slots, np.nan, dtype=np.float32)
+    logprob = np.full(len(tree.asked), np.nan, dtype=np.float32)
     argmax = np.full(len(tree.token), -1, dtype=np.int64)
+    at_node, at_token = np.array(list(tree.asked)).T
+    by_node = np.argsort(at_node, kind="stable")  # slots; those of a node are by_node[first[node] : first[node + 1]]
+    first = np.searchsorted(at_node[by_node], np.arange(len(tree.token) + 1))
     said = []
 
-    def read(logits: torch.Tensor, nodes: list[int]) -> None:
-        asked = ((row, token, slot) for row, node in enumerate(nodes) for token, slot in tree.asked[node].items())
-        rows, tokens, at = zip(*asked, strict=True)
-        said.append((list(at), nodes, pick_later(logits, rows, tokens)))
+    def read(logits: torch.Tensor, nodes: np.ndarray) -> None:
+        rows = np.repeat(np.arange(len(nodes)), first[nodes + 1] - first[nodes])
+        at = np.concatenate([by_node[first[node] : first[node + 1]] for node in nodes])
+        said.append((at, nodes, pick_later(logits, rows, at_token[at])))
 
     cost = walk_tree(model, tree, budget, read)
     for at, nodes, picked in said:
@@ -136,11 +131,11 @@ def last_states(
             model(inputs_embeds=embedded, past_key_values=cache, use_cache=True, logits_to_keep=1)
     tree = Tree(depth=[virtual - 1])
     slots = [tree.ask(tree.walk(0, ids), -1) for ids in sequences]
-    states = [None] * tree.slots
+    states = [None] * len(tree.asked)
 
-    def read(hidden: torch.Tensor, nodes: list[int]) -> None:
-        for node, row in zip(nodes, hidden.float().cpu().numpy(), strict=True):
-            states[tree.asked[node][-1]] = row
+    def read(hidden: torch.Tensor, nodes: np.ndarray) -> None:
+        for node, row in zip(nodes.tolist(), hidden.float().cpu().numpy(), strict=True):
+            states[tree.asked[node, -1]] = row
 
     cost = walk_tree(model, tree, budget, read, layer, cache)
     return np.stack([states[slot] for slot in slots]), cost
@@ -164,10 +159,11 @@ def walk_tree(model, tree: Tree, budget: int, read: Callable, layer: int | None 
     from transformers import DynamicCache
 
     cache = DynamicCache() if cache is None else cache  # without config: sliding-window layers would drop keys
-    virtual, order = cache.get_seq_length(), tree.order()
-    end = np.arange(len(order)) + tree.sizes()[order]
-    token, depth = np.array(tree.token)[order], np.array(tree.depth)[order]
-    asking = np.array([bool(asked) for asked in tree.asked])[order]
+    virtual, (place, end) = cache.get_seq_length(), tree.places()
+    order = np.argsort(place)
+    token, depth, end = np.array(tree.token)[order], np.array(tree.depth)[order], end[order]
+    asking = np.zeros(len(order), dtype=bool)
+    asking[place[[node for node, _ in tree.asked]]] = True
     above = np.empty(0, dtype=np.int64)  # places in the cache
     cost = {"forwarded_tokens": 0, "forwards": 0, "tree_nodes": len(order) - 1}
     with torch.inference_mode():
@@ -182,7 +178,7 @@ def walk_tree(model, tree: Tree, budget: int, read: Callable, layer: int | None 
             cost["forwarded_tokens"] += len(row)
             cost["forwards"] += 1
             if len(asked):
-                read(said, order[row[asked]].tolist())
+                read(said, order[row[asked]])
             open_ = end[keys] > row[-1] + 1  # above the next node
             above = keys[open_]
             _keep(cache, np.concatenate([np.arange(virtual), virtual + np.flatnonzero(open_)]))

@@ -10,7 +10,7 @@ import transformers as hf
 
 from probelib import lm
 from probelib.errors import ProbeError
-from probelib.lm import families
+from probelib.lm import attention, families
 from probelib.lm.scoring import agrees
 from tests.lm import tiny
 
@@ -180,11 +180,17 @@ def test_a_mask_that_is_ignored_is_noticed_above_all_rounding(options, monkeypat
     assert not agrees(one)
 
 
-def test_attention_in_blocks_is_checked_before_it_is_trusted(monkeypatch):
-    """Blocks of a row whose keys are one place off: nothing but blocks goes this way."""
-    one, attention = lm.load("atlas-neox-1m"), families.sdpa_attention_forward
-    shifted = lambda module, query, key, *rest, **options: attention(module, query, key.roll(1, 2), *rest, **options)
-    monkeypatch.setattr(families, "sdpa_attention_forward", shifted)
+@pytest.mark.parametrize("part", ["blocks", "shared"])
+def test_attention_in_parts_is_checked_before_it_is_trusted(monkeypatch, part):
+    """Keys of one part are a place off: nothing else goes this way."""
+    one, flash = lm.load("atlas-neox-1m"), attention.flash
+
+    def shifted(query, key, *rest, **options):
+        hit = (query.shape[2] == attention.QUERIES) == (part == "blocks")
+        return flash(query, key.roll(1, 2) if hit else key, *rest, **options)
+
+    assert agrees(one)
+    monkeypatch.setattr(attention, "flash", shifted)
     assert not agrees(one)
 
 

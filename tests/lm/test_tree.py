@@ -12,7 +12,8 @@ from probelib.lm.plain import score_plain
 from probelib.lm.tree import Tree, pick, score_tree
 from tests.lm import tiny
 
-OWN_ATTENTION = {"gptj", "bloom", "mpt", "gemma2_window", "falcon", "falcon_alibi"}  # not taken in blocks
+OWN_ATTENTION = {"gptj", "bloom", "mpt", "gemma2_window", "falcon", "falcon_alibi"}  # not taken in parts
+OWN_MLP = {"opt", "mpt"}  # no module of that name
 TOLERANCE = 1e-4  # summed log-prob, nats; what is seen is 1e-6 to 2e-5: the order of float32 sums differs
 
 
@@ -132,37 +133,57 @@ def test_rows_are_full_and_the_cache_holds_what_stands_above_the_next_node(monke
 
 
 @pytest.mark.parametrize("family", tiny.DECODERS)
-def test_attention_in_blocks_changes_nothing(family, monkeypatch):
-    """A row of 400 tokens, most of which do not see each other, behind a prefix that all see."""
-    from probelib.lm import families
+def test_attention_in_parts_changes_nothing(family, monkeypatch):
+    """Rows of 200 tokens, most of which do not see each other, behind a prefix of 40 that all see."""
+    from probelib.lm import attention
 
     model, rng = tiny.build(tiny.DECODERS[family]()), np.random.default_rng(0)
     draw = lambda n: [int(t) for t in rng.integers(3, tiny.V, n)]
-    prefix, looked, attention = draw(30), [], families.sdpa_attention_forward
+    prefix, looked, flash = draw(40), [], attention.flash
     contexts, branches = [prefix + draw(4) for _ in range(40)], [(i, tuple(draw(7))) for i in range(40)]
 
-    def watched(module, query, key, *rest, **kwargs):
+    def watched(query, key, *rest, **kwargs):
         looked.append((query.shape[2], key.shape[2]))
-        return attention(module, query, key, *rest, **kwargs)
+        return flash(query, key, *rest, **kwargs)
 
-    monkeypatch.setattr(families, "sdpa_attention_forward", watched)
-    inside, _, _ = score_tree(model, contexts, branches, 400)
-    assert bool(looked) != (family in OWN_ATTENTION) and model.config._attn_implementation != "blocks"
-    assert all(queries <= families.QUERIES and keys <= 30 + 2 * families.QUERIES for queries, keys in looked)
-    monkeypatch.setattr(families, "QUERIES", 10**6)
-    whole, _, _ = score_tree(model, contexts, branches, 400)
+    monkeypatch.setattr(attention, "flash", watched)
+    inside, _, _ = score_tree(model, contexts, branches, 200)
+    assert bool(looked) != (family in OWN_ATTENTION) and model.config._attn_implementation != "parts"
+    ahead = [
+        keys for queries, keys in looked if queries == 200
+    ]  # of the whole row: the prefix, and what follows it alone
+    assert all(40 <= keys < 52 for keys in ahead) and bool(ahead) == bool(looked)
+    assert all(queries == 200 or keys < 2 * queries == 2 * attention.QUERIES for queries, keys in looked)
+    monkeypatch.setattr(attention, "flash", None)
+    whole, _, _ = score_tree(model, contexts, branches, 200)
     assert largest_difference(inside, whole) <= TOLERANCE / 2
     assert largest_difference(inside, score_plain(model, contexts, branches)[0]) <= TOLERANCE
 
 
 def test_attention_is_given_back_after_an_error(monkeypatch):
-    from probelib.lm import families
+    from probelib.lm import attention
 
     model = tiny.build(tiny.DECODERS["llama"]())
-    monkeypatch.setattr(families, "sdpa_attention_forward", lambda *_, **__: 1 / 0)
+    monkeypatch.setattr(attention, "flash", lambda *_, **__: 1 / 0)
     with pytest.raises(ZeroDivisionError):
         score_tree(model, [[5, 6]], [(0, (n, 7, 8, 9, 10)) for n in range(10, 70)], 400)
     assert model.config._attn_implementation == "sdpa"
+
+
+@pytest.mark.parametrize("family", tiny.DECODERS)
+def test_the_last_mlp_takes_the_tokens_that_are_asked(family):
+    """Ten tokens are forwarded, two are asked; the first layer's MLP takes all ten."""
+    model, taken = tiny.build(tiny.DECODERS[family]()), []
+    layers = next(m for m in model.base_model.modules() if isinstance(m, torch.nn.ModuleList))
+    for layer in (layers[0], layers[-1]):
+        if hasattr(layer, "mlp"):
+            layer.mlp.register_forward_hook(lambda _, inputs, __: taken.append(inputs[0].shape[1]), prepend=True)
+    contexts, branches = [list(range(10, 20)), list(range(10, 16))], [(0, (5,)), (0, (6,)), (1, (7,))]
+    score_tree(model, contexts, branches, 16)
+    assert taken == ([] if family in OWN_MLP else [10, 2])
+    taken.clear()
+    model(input_ids=torch.tensor(contexts[:1]))  # nothing is left of it
+    assert taken == ([] if family in OWN_MLP else [10, 10])
 
 
 def test_order_and_duplicates_change_no_bit():
@@ -203,7 +224,8 @@ def test_a_tree_by_hand():
     tree = Tree()
     end = tree.walk(0, [7, 8])
     assert tree.walk(0, [7, 8]) == end and tree.step(end, 9) == 3
-    assert tree.sizes().tolist() == [4, 3, 2, 1] and tree.depth == [-1, 0, 1, 2]
+    assert tree.depth == [-1, 0, 1, 2]
+    assert [x.tolist() for x in tree.places()] == [[0, 1, 2, 3], [4, 4, 4, 4]]  # a chain: all end together
     assert tree.ask(end, 9) == tree.ask(end, 9) == 0 and tree.ask(end, 5) == 1
 
 
