@@ -96,8 +96,12 @@ def last_mlp_at(model, keep: torch.Tensor):
         shape = inputs[0].shape  # [rows, length, width]; BLOOM gives its residual too
         return tuple(x.flatten(0, 1)[keep][None] for x in inputs)
 
-    def after(_, inputs, few):
-        return few.new_zeros(shape).flatten(0, 1).index_copy_(0, keep, few[0]).view(shape)
+    def after(_, inputs, output):
+        few, *rest = (
+            output if isinstance(output, tuple) else (output,)
+        )  # a mixture of experts may give its router's too
+        full = few.new_zeros(shape).flatten(0, 1).index_copy_(0, keep, few[0]).view(shape)
+        return (full, *rest) if rest else full
 
     hooks = mlp.register_forward_pre_hook(before), mlp.register_forward_hook(after)
     try:

@@ -12,7 +12,16 @@ from probelib.lm.plain import score_plain
 from probelib.lm.tree import Tree, pick, score_tree
 from tests.lm import tiny
 
-OWN_ATTENTION = {"gptj", "bloom", "mpt", "gemma2_window", "falcon", "falcon_alibi"}  # not taken in parts
+OWN_ATTENTION = {
+    "gptj",
+    "bloom",
+    "mpt",
+    "gemma2_window",
+    "falcon",
+    "falcon_alibi",
+    "gpt_oss",
+    "deepseek",
+}  # not taken in parts
 OWN_MLP = {"opt", "mpt"}  # no module of that name
 TOLERANCE = 1e-4  # summed log-prob, nats; what is seen is 1e-6 to 2e-5: the order of float32 sums differs
 
@@ -149,9 +158,8 @@ def test_attention_in_parts_changes_nothing(family, monkeypatch):
     monkeypatch.setattr(attention, "flash", watched)
     inside, _, _ = score_tree(model, contexts, branches, 200)
     assert bool(looked) != (family in OWN_ATTENTION) and model.config._attn_implementation != "parts"
-    ahead = [
-        keys for queries, keys in looked if queries == 200
-    ]  # of the whole row: the prefix, and what follows it alone
+    # of the whole row: the prefix, and what only it begins with
+    ahead = [keys for queries, keys in looked if queries == 200]
     assert all(40 <= keys < 52 for keys in ahead) and bool(ahead) == bool(looked)
     assert all(queries == 200 or keys < 2 * queries == 2 * attention.QUERIES for queries, keys in looked)
     monkeypatch.setattr(attention, "flash", None)
