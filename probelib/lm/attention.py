@@ -4,7 +4,8 @@
     tokens 0 to 63    one product for all of them     only what one of these 64 sees
     tokens 64 to 127                                  only what one of these 64 sees
 
-Each part is a softmax of its own; the log-sums of their weights join the two. The same sums in another order: exact.
+Each part is a softmax of its own; the log-sums of their weights join the two. Exact but for rounding: the same sums in another
+order.
 """
 
 from contextlib import contextmanager
@@ -16,37 +17,33 @@ from transformers.integrations.sdpa_attention import repeat_kv, sdpa_attention_f
 
 QUERIES = 64  # tokens of a row whose attention is taken together
 SHARED = 32  # so many cached keys that all see are worth a product of their own
-# what scaled_dot_product_attention is on a CPU: [batch, heads, q, width] and the log-sums [batch, heads, q] that it keeps back
+# what scaled_dot_product_attention calls on a CPU; it also returns the log-sums [batch, heads, q], which that one does not
 flash = getattr(torch.ops.aten, "_scaled_dot_product_flash_attention_for_cpu", None)
 
 
 @contextmanager
 def attention_in_parts(model, sees: torch.Tensor):
-    """Within it a forward takes attention in parts, where that is less work than all at once: not on a GPU, and not in a chain.
-    Families with attention of their own keep it.
+    """Within it a forward takes attention in parts where that is less work than all at once: not on a GPU, not in short rows, not
+    in a chain. Families with attention of their own keep it.
 
     sees   [n, past + n] bool: which token of the row sees which key
     """
-    config = model.config.get_text_config()
-    if sees.device.type != "cpu" or not (
-        flash and model.is_backend_compatible() and config._attn_implementation == "sdpa"
-    ):
+    config, n = model.config.get_text_config(), len(sees)
+    replaceable = flash and model.is_backend_compatible() and config._attn_implementation == "sdpa"
+    if sees.device.type != "cpu" or not replaceable or n < 2 * QUERIES:
         yield
         return
-    n, extra = len(sees), -len(sees) % QUERIES
     to_all = int(sees[:, : sees.shape[1] - n].all(0).int().cumprod(0).sum())  # the first keys of the cache
-    shared = to_all if to_all >= SHARED else 0
-    blocks = lambda x: (pad(x, (0, 0, 0, extra)) if extra else x).unflatten(
-        -2, (-1, QUERIES)
-    )  # [n, ..] -> [b, QUERIES, ..]
-    seen = blocks(sees[:, shared:]).any(1)  # [b, keys]
+    shared, extra = to_all if to_all >= SHARED else 0, -n % QUERIES
+    # [.., n, x] -> [.., blocks, QUERIES, x]
+    blocks = lambda x: (pad(x, (0, 0, 0, extra)) if extra else x).unflatten(-2, (-1, QUERIES))
+    seen = blocks(sees[:, shared:]).any(1)  # [blocks, keys]
     width = int(seen.sum(1).max())
-    if 2 * width >= seen.shape[1]:
+    if 3 * width >= seen.shape[1]:  # copying so many keys for every block takes more time and memory than it saves
         yield
         return
-    near = (
-        shared + seen.byte().argsort(dim=1, descending=True, stable=True)[:, :width]
-    )  # and some that a block does not see
+    # what a block sees, and some keys that it does not
+    near = shared + seen.byte().argsort(dim=1, descending=True, stable=True)[:, :width]
     known = {}  # masks of whole rows (some layers have one of their own) and of the parts
 
     def masks(whole: torch.Tensor) -> tuple:
@@ -76,3 +73,4 @@ def attention_in_parts(model, sees: torch.Tensor):
         yield
     finally:
         config._attn_implementation = "sdpa"
+        known.clear()  # the interface holds ``attention`` until the next row

@@ -150,29 +150,27 @@ def tree_tokens(lm, prompts: list[str], continuations: list[list[str]], end: boo
 
 
 def agrees(lm) -> bool:
-    """Whether the tree gives this model's plain log-probs on a small tree with a shared prefix and two branchings, and in rows
-    of many branches, whose attention is taken in parts, the same.
+    """Whether the tree gives this model's plain log-probs: on a few branches in short rows, and on some of so many branches that
+    they fill a row, with a second one behind a cache.
 
     Needed because an unknown architecture may take the packed row and answer wrongly without a word.
     """
     rng = np.random.default_rng(0)
     draw = lambda n: [int(t) for t in rng.integers(3, min(lm.model.config.get_text_config().vocab_size, 1000), n)]
-    prefix, first = draw(SHARED + 8), draw(1)
+    prefix, first = draw(min(SHARED + 8, lm.context - 8)), draw(1)
     contexts = [prefix + draw(2), prefix + draw(1)]
     few = [(0, tuple(first + draw(2))), (0, tuple(first + draw(3))), (0, tuple(draw(2))), (1, tuple(draw(3)))]
-    many = few + [(1, tuple(draw(5))) for _ in range(2 * QUERIES)]
+    many = few + [(1, tuple(draw(5))) for _ in range(lm.usual_budget // 4 + QUERIES)]  # 4 forwarded tokens each
+    some = many[: 5 * len(few)]
     score = lambda path, budget, branches: np.concatenate(_score_within(lm, path, contexts, branches, budget)[0])
     try:
-        fast = score(
-            "tree", 8, few
-        )  # so little that the prefix is cached, and what stands above a branching dropped and kept
-        narrow, wide = score("tree", QUERIES, many), score("tree", 3 * QUERIES, many)  # in one part, in several
-        alone, together = score("plain", 8, few), score("plain", lm.usual_budget, few)
+        # 8: so little that the prefix is cached, and what stands above a branching dropped and kept
+        short, full = score("tree", 8, few), score("tree", lm.usual_budget, many)
+        alone, together = score("plain", 8, some), score("plain", lm.usual_budget, some)
     except ProbeError:
         raise
     except Exception:  # whatever an unknown architecture makes of a 4D mask: the plain path serves it
         return False
     rounding = np.abs(alone - together).max()  # of rows of one sequence and of several: large for 4 bits on a GPU
-    # of so many the largest rounding is large; what is wrong is so in every branch
-    off = max(np.abs(fast - alone).max(), np.abs(wide - narrow).mean())
+    off = max(np.abs(part - alone[: len(part)]).max() for part in (short, full[: len(alone)]))
     return bool(off <= max(TOLERANCE[lm.model.dtype], ROUNDINGS * rounding))

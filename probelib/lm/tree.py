@@ -98,7 +98,7 @@ def score_tree(
                 node = tree.step(node, token)
     logprob = np.full(len(tree.asked), np.nan, dtype=np.float32)
     argmax = np.full(len(tree.token), -1, dtype=np.int64)
-    at_node, at_token = np.array(list(tree.asked)).T
+    at_node, at_token = np.array(list(tree.asked), dtype=np.int64).reshape(-1, 2).T
     by_node = np.argsort(at_node, kind="stable")  # slots; those of a node are by_node[first[node] : first[node + 1]]
     first = np.searchsorted(at_node[by_node], np.arange(len(tree.token) + 1))
     said = []

@@ -194,6 +194,14 @@ def test_attention_in_parts_is_checked_before_it_is_trusted(monkeypatch, part):
     assert not agrees(one)
 
 
+def test_a_family_that_goes_wrong_in_long_rows_only_takes_the_plain_path(tmp_path):
+    """GPT-Neo cuts its window by place in the row: 256 keys back."""
+    types = {"attention_types": [[["global", "local"], 1]], "window_size": 256}
+    size = {"vocab_size": len(tiny.tokenizer(bos=True)), "hidden_size": 64, "num_layers": 2, "num_heads": 4}
+    config = hf.GPTNeoConfig(**size, **types, max_position_embeddings=2048, bos_token_id=0, eos_token_id=1)
+    assert lm.load(tiny.folder(tmp_path, config)).choose_path() == "plain"
+
+
 @pytest.mark.parametrize("quantize", ["8bit", "4bit"])
 def test_quantized_models_are_really_quantized(folder, quantize):
     one, full = lm.load(folder, quantize=quantize), lm.load(folder)
