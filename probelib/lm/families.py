@@ -97,9 +97,8 @@ def last_mlp_at(model, keep: torch.Tensor):
         return tuple(x.flatten(0, 1)[keep][None] for x in inputs)
 
     def after(_, inputs, output):
-        few, *rest = (
-            output if isinstance(output, tuple) else (output,)
-        )  # a mixture of experts may give its router's too
+        # a mixture of experts may give what its router says too
+        few, *rest = output if isinstance(output, tuple) else (output,)
         full = few.new_zeros(shape).flatten(0, 1).index_copy_(0, keep, few[0]).view(shape)
         return (full, *rest) if rest else full
 

@@ -12,16 +12,8 @@ from probelib.lm.plain import score_plain
 from probelib.lm.tree import Tree, pick, score_tree
 from tests.lm import tiny
 
-OWN_ATTENTION = {
-    "gptj",
-    "bloom",
-    "mpt",
-    "gemma2_window",
-    "falcon",
-    "falcon_alibi",
-    "gpt_oss",
-    "deepseek",
-}  # not taken in parts
+# not taken in parts
+OWN_ATTENTION = {"gptj", "bloom", "mpt", "gemma2_window", "falcon", "falcon_alibi", "gpt_oss", "deepseek"}
 OWN_MLP = {"opt", "mpt"}  # no module of that name
 TOLERANCE = 1e-4  # summed log-prob, nats; what is seen is 1e-6 to 2e-5: the order of float32 sums differs
 
