@@ -1,0 +1,102 @@
+"""Weights packed once a call: the same products, for full rows of a CPU alone, and nothing left behind."""
+
+import numpy as np
+import pytest
+import torch
+from transformers.pytorch_utils import Conv1D
+
+from probelib.lm import packing
+from probelib.lm.packing import packed_weights
+from probelib.lm.plain import score_plain
+from probelib.lm.tree import score_tree
+from tests.lm import tiny
+from tests.lm.test_tree import TOLERANCE, largest_difference
+
+pytestmark = pytest.mark.skipif(not torch.backends.mkl.is_available(), reason="this torch has no MKL, whose packing is tested")
+
+OWN_LINEAR = {"falcon", "falcon_alibi"}  # a class of their own for linear layers
+
+
+@pytest.fixture
+def packed(monkeypatch) -> list[int]:
+    """Widths of the weights that were packed, however small."""
+    seen, product = [], torch.ops.mkl._mkl_reorder_linear_weight
+    monkeypatch.setattr(packing, "SMALLEST", 1)
+    monkeypatch.setattr(
+        torch.ops.mkl, "_mkl_reorder_linear_weight", lambda w, n: seen.append(tuple(w.shape)) or product(w, n)
+    )
+    return seen
+
+
+def test_a_product_by_hand(packed):
+    """x = (1, 2), W = ((3, 4), (5, 6), (7, 8)), b = (0.5, 0, -1): W x + b = (11.5, 17, 22); packed once for all rows of 4."""
+    layer = torch.nn.Linear(2, 3)
+    with torch.inference_mode():
+        layer.weight.copy_(torch.tensor([[3.0, 4.0], [5.0, 6.0], [7.0, 8.0]]))
+        layer.bias.copy_(torch.tensor([0.5, 0.0, -1.0]))
+        row = torch.tensor([[[1.0, 2.0]] * 4])
+        with packed_weights(layer, 4, packing.ROWS):
+            for _ in range(3):
+                assert layer(row).tolist() == [[[11.5, 17.0, 22.0]] * 4]
+            assert layer(row[:, :3]).tolist() == [[[11.5, 17.0, 22.0]] * 3]  # another length: as ever
+    assert packed == [(3, 2)] and "forward" not in vars(layer)
+
+
+@pytest.mark.parametrize("family", tiny.DECODERS)
+def test_packing_changes_no_score(family, packed, monkeypatch):
+    model, rng = tiny.build(tiny.DECODERS[family]()), np.random.default_rng(0)
+    draw = lambda n: [int(t) for t in rng.integers(3, tiny.V, n)]
+    contexts, branches = [draw(6) for _ in range(40)], [(i, tuple(draw(3))) for i in range(40)]
+    inside, best, cost = score_tree(model, contexts, branches, 64)
+    assert cost["forwards"] > packing.ROWS and bool(packed) != (family in OWN_LINEAR)
+    monkeypatch.setattr(packing, "LARGEST", 0)
+    packed.clear()
+    whole, whole_best, _ = score_tree(model, contexts, branches, 64)
+    assert not packed
+    assert largest_difference(inside, whole) <= TOLERANCE / 2
+    assert largest_difference(inside, score_plain(model, contexts, branches)[0]) <= TOLERANCE
+    assert all((a == b).all() for a, b in zip(best, whole_best, strict=True))
+
+
+def test_weights_changed_between_two_calls_are_seen(packed):
+    """A packed copy lives as long as the call: a model that is trained or edited in between answers as it is now."""
+    model = tiny.build(tiny.DECODERS["gpt2"]())
+    contexts, branches = [[n, n + 1, 7] for n in range(5, 95)], [(i, (9, 8)) for i in range(90)]
+    before, _, _ = score_tree(model, contexts, branches, 32)
+    with torch.no_grad():
+        for weight in model.parameters():
+            weight.data.mul_(1.1)
+    after, _, _ = score_tree(model, contexts, branches, 32)
+    assert len(packed) > 2 and largest_difference(before, after) > 0.01
+    assert largest_difference(after, score_plain(model, contexts, branches)[0]) <= TOLERANCE
+
+
+class Quantized(torch.nn.Linear):
+    """What bitsandbytes puts in a linear layer's place: a class that is derived from it."""
+
+
+@pytest.mark.parametrize(
+    ("layer", "rows"),
+    [
+        (torch.nn.Linear(4, 4), packing.ROWS - 1),  # packing would cost more than it saves
+        (torch.nn.Linear(4, 4).bfloat16(), 99),
+        (Quantized(4, 4), 99),
+        (torch.nn.Linear(4, 4, device="meta"), 99),  # a weight that lies elsewhere until it is needed
+    ],
+)
+def test_what_is_left_alone(layer, rows, packed):
+    with packed_weights(layer, 8, rows):
+        assert "forward" not in vars(layer)
+
+
+def test_a_small_weight_is_left_alone():
+    layers = torch.nn.Sequential(torch.nn.Linear(511, 512), torch.nn.Linear(512, 512), Conv1D(512, 512))
+    with packed_weights(layers, 8, 99):
+        assert ["forward" in vars(layer) for layer in layers] == [False, True, True]
+
+
+def test_layers_are_given_back_after_an_error(packed):
+    layer = torch.nn.Linear(4, 4)
+    with pytest.raises(RuntimeError, match="shapes cannot be multiplied"), packed_weights(layer, 8, 99):
+        layer(torch.ones(1, 7, 5))
+    assert "forward" not in vars(layer)
