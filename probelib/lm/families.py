@@ -81,13 +81,14 @@ def _mask(model, visible: torch.Tensor, query: torch.Tensor, key: torch.Tensor):
 @contextmanager
 def last_mlp_at(model, keep: torch.Tensor):
     """On a CPU the last layer's MLP takes only the tokens that are asked, for no layer comes that would look at the others (of
-    which the model then says nonsense). Families that have no module of that name (OPT, MPT) keep it whole.
+    which the model then says nonsense). Models without a module of that name (OPT, MPT) and those whose layers share it keep it.
 
     keep   places of those tokens among all [rows * length] of the forward
     """
     layers = next((m for m in model.base_model.modules() if isinstance(m, torch.nn.ModuleList) and len(m)), [None])
     mlp, shape = getattr(layers[-1], "mlp", None), None
-    if mlp is None or keep.device.type != "cpu":
+    shared = any(getattr(layer, "mlp", None) is mlp for layer in list(layers)[:-1])
+    if mlp is None or shared or keep.device.type != "cpu":
         yield
         return
 

@@ -5,19 +5,19 @@ from contextlib import contextmanager
 import torch
 from transformers.pytorch_utils import Conv1D
 
-ROWS = 4  # so many products with a weight are worth laying it out beforehand
+TOKENS = 2048  # in full rows of a call; fewer are not worth it
 SMALLEST = 2**18  # entries of a weight; smaller ones gain nothing, and MKL takes 8 MB for each
-LARGEST = 2**29  # entries of all such weights of a model: a second copy of them stands in memory during the call
+LARGEST = 2**29  # entries of all these weights of a model (2 GiB): a second copy stands in memory during the call
 
 
 @contextmanager
-def packed_weights(model, length: int, rows: int):
+def packed_weights(model, length: int, tokens: int):
     """Within it, linear layers in float32 that are given ``length`` tokens take their weight as MKL packed it. The same products:
     a tenth less time in them, and sums that may be rounded otherwise. All other layers and lengths are left alone.
 
-    rows   how often ``length`` tokens are coming
+    tokens   how many are coming in all
     """
-    layers = [layer for layer in model.modules() if _packable(layer)] if rows >= ROWS else []
+    layers = [layer for layer in model.modules() if _packable(layer)] if tokens >= TOKENS else []
     if sum(layer.weight.numel() for layer in layers) > LARGEST:
         layers = []
     for layer in layers:
@@ -30,8 +30,8 @@ def packed_weights(model, length: int, rows: int):
 
 
 def _packable(layer) -> bool:
-    """Whether it is a plain linear layer, of those sizes and on a machine where packing helps."""
-    if type(layer) not in (torch.nn.Linear, Conv1D) or "forward" in vars(layer):  # not quantized, not moved between devices
+    """Whether it is a plain linear layer (not quantized, not moved between devices), of those sizes, where torch has MKL."""
+    if type(layer) not in (torch.nn.Linear, Conv1D) or "forward" in vars(layer):
         return False
     weight = layer.weight
     on_cpu = weight.device.type == "cpu" and weight.dtype == torch.float32

@@ -167,7 +167,7 @@ def walk_tree(model, tree: Tree, budget: int, read: Callable, layer: int | None 
     asking[place[[node for node, _ in tree.asked]]] = True
     above = np.empty(0, dtype=np.int64)  # places in the cache
     cost = {"forwarded_tokens": 0, "forwards": 0, "tree_nodes": len(order) - 1}
-    with torch.inference_mode(), packed_weights(model, budget, cost["tree_nodes"] // budget):
+    with torch.inference_mode(), packed_weights(model, budget, cost["tree_nodes"]):
         for start in range(1, len(order), budget):
             row = np.arange(start, min(start + budget, len(order)))
             keys = np.concatenate([above, row])

@@ -190,10 +190,7 @@ def compare(workload, peer, requests, ours, theirs, wanted, rounds, difference=l
 
 def limits(ours, world) -> None:
     """Prints forwarded tokens against the tree's inner nodes, and the time against the arithmetic limit."""
-    header(
-        "workload | tokens asked | inner nodes | forwarded | by nodes (<= 1.02) | s | by limit (<= 1.6) | "
-        "GFLOP/s"
-    )
+    header("workload | tokens asked | inner nodes | forwarded | by nodes (<= 1.02) | s | by limit (<= 1.6) | GFLOP/s")
     ids = lambda text: ours.tokenizer(text)["input_ids"]
     for name, requests in {
         "W1 many-shot, 2 x 40 subjects": workloads.many_shot(world, 40),

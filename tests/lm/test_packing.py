@@ -12,16 +12,17 @@ from probelib.lm.tree import score_tree
 from tests.lm import tiny
 from tests.lm.test_tree import TOLERANCE, largest_difference
 
-pytestmark = pytest.mark.skipif(not torch.backends.mkl.is_available(), reason="this torch has no MKL, whose packing is tested")
+pytestmark = pytest.mark.skipif(not torch.backends.mkl.is_available(), reason="this torch has no MKL")
 
 OWN_LINEAR = {"falcon", "falcon_alibi"}  # a class of their own for linear layers
 
 
 @pytest.fixture
-def packed(monkeypatch) -> list[int]:
-    """Widths of the weights that were packed, however small."""
+def packed(monkeypatch) -> list[tuple]:
+    """Shapes of the weights that were packed, small ones and in short calls too."""
     seen, product = [], torch.ops.mkl._mkl_reorder_linear_weight
     monkeypatch.setattr(packing, "SMALLEST", 1)
+    monkeypatch.setattr(packing, "TOKENS", 100)
     monkeypatch.setattr(
         torch.ops.mkl, "_mkl_reorder_linear_weight", lambda w, n: seen.append(tuple(w.shape)) or product(w, n)
     )
@@ -35,7 +36,7 @@ def test_a_product_by_hand(packed):
         layer.weight.copy_(torch.tensor([[3.0, 4.0], [5.0, 6.0], [7.0, 8.0]]))
         layer.bias.copy_(torch.tensor([0.5, 0.0, -1.0]))
         row = torch.tensor([[[1.0, 2.0]] * 4])
-        with packed_weights(layer, 4, packing.ROWS):
+        with packed_weights(layer, 4, 100):
             for _ in range(3):
                 assert layer(row).tolist() == [[[11.5, 17.0, 22.0]] * 4]
             assert layer(row[:, :3]).tolist() == [[[11.5, 17.0, 22.0]] * 3]  # another length: as ever
@@ -48,7 +49,7 @@ def test_packing_changes_no_score(family, packed, monkeypatch):
     draw = lambda n: [int(t) for t in rng.integers(3, tiny.V, n)]
     contexts, branches = [draw(6) for _ in range(40)], [(i, tuple(draw(3))) for i in range(40)]
     inside, best, cost = score_tree(model, contexts, branches, 64)
-    assert cost["forwards"] > packing.ROWS and bool(packed) != (family in OWN_LINEAR)
+    assert cost["forwarded_tokens"] > 100 and bool(packed) != (family in OWN_LINEAR)
     monkeypatch.setattr(packing, "LARGEST", 0)
     packed.clear()
     whole, whole_best, _ = score_tree(model, contexts, branches, 64)
@@ -76,27 +77,27 @@ class Quantized(torch.nn.Linear):
 
 
 @pytest.mark.parametrize(
-    ("layer", "rows"),
+    ("layer", "tokens"),
     [
-        (torch.nn.Linear(4, 4), packing.ROWS - 1),  # packing would cost more than it saves
-        (torch.nn.Linear(4, 4).bfloat16(), 99),
-        (Quantized(4, 4), 99),
-        (torch.nn.Linear(4, 4, device="meta"), 99),  # a weight that lies elsewhere until it is needed
+        (torch.nn.Linear(4, 4), 99),  # packing would cost more than it saves
+        (torch.nn.Linear(4, 4).bfloat16(), 100),
+        (Quantized(4, 4), 100),
+        (torch.nn.Linear(4, 4, device="meta"), 100),  # a weight that lies elsewhere until it is needed
     ],
 )
-def test_what_is_left_alone(layer, rows, packed):
-    with packed_weights(layer, 8, rows):
+def test_what_is_left_alone(layer, tokens, packed):
+    with packed_weights(layer, 8, tokens):
         assert "forward" not in vars(layer)
 
 
 def test_a_small_weight_is_left_alone():
     layers = torch.nn.Sequential(torch.nn.Linear(511, 512), torch.nn.Linear(512, 512), Conv1D(512, 512))
-    with packed_weights(layers, 8, 99):
+    with packed_weights(layers, 8, packing.TOKENS):
         assert ["forward" in vars(layer) for layer in layers] == [False, True, True]
 
 
 def test_layers_are_given_back_after_an_error(packed):
     layer = torch.nn.Linear(4, 4)
-    with pytest.raises(RuntimeError, match="shapes cannot be multiplied"), packed_weights(layer, 8, 99):
+    with pytest.raises(RuntimeError, match="shapes cannot be multiplied"), packed_weights(layer, 8, 100):
         layer(torch.ones(1, 7, 5))
     assert "forward" not in vars(layer)

@@ -1,5 +1,8 @@
 """The fast path is the plain one, for every family."""
 
+import gc
+import weakref
+
 import numpy as np
 import pytest
 import torch
@@ -160,6 +163,34 @@ def test_attention_in_parts_changes_nothing(family, monkeypatch):
     assert largest_difference(inside, score_plain(model, contexts, branches)[0]) <= TOLERANCE
 
 
+@pytest.mark.parametrize(("n", "how"), [(127, "sdpa"), (128, "parts")])
+def test_a_short_row_keeps_attention_whole(n, how):
+    """Behind 1,000 cached keys of other branches; parts would cost a search more than they save."""
+    from probelib.lm import attention
+
+    model = tiny.build(tiny.DECODERS["llama"]())
+    sees = torch.cat([torch.zeros(n, 1000, dtype=torch.bool), torch.eye(n, dtype=torch.bool)], dim=1)
+    with attention.attention_in_parts(model, sees):
+        assert model.config._attn_implementation == how
+
+
+def test_the_masks_of_a_row_are_let_go(monkeypatch):
+    """transformers holds the attention function that was registered last, which must not hold the row's mask."""
+    from probelib.lm import families
+
+    model, masks, build = tiny.build(tiny.DECODERS["llama"]()), [], families._mask
+
+    def watched(*args):
+        mask = build(*args)
+        masks.append(weakref.ref(mask))
+        return mask
+
+    monkeypatch.setattr(families, "_mask", watched)
+    score_tree(model, [[5, 6]], [(0, (n, 7, 8, 9, 10)) for n in range(10, 110)], 500)
+    gc.collect()
+    assert masks and not any(mask() is not None for mask in masks)
+
+
 def test_attention_is_given_back_after_an_error(monkeypatch):
     from probelib.lm import attention
 
@@ -184,6 +215,14 @@ def test_the_last_mlp_takes_the_tokens_that_are_asked(family):
     taken.clear()
     model(input_ids=torch.tensor(contexts[:1]))  # nothing is left of it
     assert taken == ([] if family in OWN_MLP else [10, 10])
+
+
+def test_an_mlp_that_layers_share_stays_whole():
+    model = tiny.build(tiny.DECODERS["llama"]())
+    model.model.layers[1].mlp = model.model.layers[0].mlp
+    contexts, branches = requests()
+    fast, _, _ = score_tree(model, contexts, branches, 16)
+    assert largest_difference(fast, score_plain(model, contexts, branches)[0]) <= TOLERANCE
 
 
 def test_order_and_duplicates_change_no_bit():
