@@ -182,8 +182,8 @@ def compare(workload, peer, requests, ours, theirs, wanted, rounds, difference=l
     verdict = "" if wanted is None else f"{wanted}: {'met' if ratio >= wanted else 'MISSED'}"
     print(
         f"| {workload} | {peer} | {requests} | {median(getattr(t, by) for t in own):.2f} "
-        f"| {median(getattr(t, by) for t in other):.2f} | **{ratio:.1f}** ({min(counted):.1f} to {max(counted):.1f}) "
-        f"| {median(beside):.1f} | {verdict} | {difference(own[-1].result, other[-1].result):.1e} |",
+        f"| {median(getattr(t, by) for t in other):.2f} | **{ratio:.3g}** ({min(counted):.3g} to {max(counted):.3g}) "
+        f"| {median(beside):.3g} | {verdict} | {difference(own[-1].result, other[-1].result):.1e} |",
         flush=True,
     )
 
