@@ -6,7 +6,7 @@ import torch
 from transformers.pytorch_utils import Conv1D
 
 TOKENS = 2048  # in full rows of a call; fewer are not worth it
-SMALLEST = 2**18  # entries of a weight; smaller ones gain nothing, and MKL takes 8 MB for each
+NARROWEST = 512  # of a weight's two sides; narrower layers gain nothing
 LARGEST = 2**29  # entries of all these weights of a model (2 GiB): a second copy stands in memory during the call
 
 
@@ -30,12 +30,12 @@ def packed_weights(model, length: int, tokens: int):
 
 
 def _packable(layer) -> bool:
-    """Whether it is a plain linear layer (not quantized, not moved between devices), of those sizes, where torch has MKL."""
+    """Whether it is a plain linear layer (not quantized, not moved between devices), wide enough, where torch has MKL."""
     if type(layer) not in (torch.nn.Linear, Conv1D) or "forward" in vars(layer):
         return False
     weight = layer.weight
     on_cpu = weight.device.type == "cpu" and weight.dtype == torch.float32
-    return on_cpu and weight.numel() >= SMALLEST and hasattr(torch.ops.mkl, "_mkl_linear")
+    return on_cpu and min(weight.shape) >= NARROWEST and hasattr(torch.ops.mkl, "_mkl_linear")
 
 
 def _product(layer, length: int):

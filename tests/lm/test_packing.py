@@ -19,9 +19,9 @@ OWN_LINEAR = {"falcon", "falcon_alibi"}  # a class of their own for linear layer
 
 @pytest.fixture
 def packed(monkeypatch) -> list[tuple]:
-    """Shapes of the weights that were packed, small ones and in short calls too."""
+    """Shapes of the weights that were packed, narrow ones and in short calls too."""
     seen, product = [], torch.ops.mkl._mkl_reorder_linear_weight
-    monkeypatch.setattr(packing, "SMALLEST", 1)
+    monkeypatch.setattr(packing, "NARROWEST", 1)
     monkeypatch.setattr(packing, "TOKENS", 100)
     monkeypatch.setattr(
         torch.ops.mkl, "_mkl_reorder_linear_weight", lambda w, n: seen.append(tuple(w.shape)) or product(w, n)
@@ -90,8 +90,8 @@ def test_what_is_left_alone(layer, tokens, packed):
         assert "forward" not in vars(layer)
 
 
-def test_a_small_weight_is_left_alone():
-    layers = torch.nn.Sequential(torch.nn.Linear(511, 512), torch.nn.Linear(512, 512), Conv1D(512, 512))
+def test_a_narrow_layer_is_left_alone():
+    layers = torch.nn.Sequential(torch.nn.Linear(511, 4096), torch.nn.Linear(512, 512), Conv1D(512, 512))
     with packed_weights(layers, 8, packing.TOKENS):
         assert ["forward" in vars(layer) for layer in layers] == [False, True, True]
 
