@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 import torch
+from torch.nn.utils import prune
 from transformers.pytorch_utils import Conv1D
 
 from probelib.lm import packing
@@ -12,7 +13,7 @@ from probelib.lm.tree import score_tree
 from tests.lm import tiny
 from tests.lm.test_tree import TOLERANCE, largest_difference
 
-pytestmark = pytest.mark.skipif(not torch.backends.mkl.is_available(), reason="this torch has no MKL")
+pytestmark = pytest.mark.skipif(not hasattr(torch.ops.mkl, "_mkl_linear"), reason="this torch has no MKL")
 
 OWN_LINEAR = {"falcon", "falcon_alibi"}  # a class of their own for linear layers
 
@@ -76,18 +77,49 @@ class Quantized(torch.nn.Linear):
     """What bitsandbytes puts in a linear layer's place: a class that is derived from it."""
 
 
+class Coded(torch.nn.Parameter):
+    """What other libraries put in the weight's place."""
+
+
+def coded() -> torch.nn.Linear:
+    layer = torch.nn.Linear(4, 4)
+    layer.weight = Coded(layer.weight.data)
+    return layer
+
+
+def pruned() -> torch.nn.Linear:
+    """Its weight is made anew before each forward."""
+    return prune.l1_unstructured(torch.nn.Linear(4, 4), "weight", 0.5)
+
+
 @pytest.mark.parametrize(
     ("layer", "tokens"),
     [
         (torch.nn.Linear(4, 4), 99),  # packing would cost more than it saves
         (torch.nn.Linear(4, 4).bfloat16(), 100),
         (Quantized(4, 4), 100),
+        (coded(), 100),
+        (pruned(), 100),
         (torch.nn.Linear(4, 4, device="meta"), 100),  # a weight that lies elsewhere until it is needed
     ],
 )
 def test_what_is_left_alone(layer, tokens, packed):
     with packed_weights(layer, 8, tokens):
         assert "forward" not in vars(layer)
+
+
+def test_a_precision_that_the_user_chose_is_kept(packed):
+    layer = torch.nn.Linear(4, 4)
+    with torch.autocast("cpu", torch.bfloat16), packed_weights(layer, 8, 100):
+        assert "forward" not in vars(layer)
+    torch.set_float32_matmul_precision("medium")
+    try:
+        with packed_weights(layer, 8, 100):
+            assert "forward" not in vars(layer)
+    finally:
+        torch.set_float32_matmul_precision("highest")
+    with packed_weights(layer, 8, 100):
+        assert "forward" in vars(layer)
 
 
 def test_a_narrow_layer_is_left_alone():
@@ -99,5 +131,5 @@ def test_a_narrow_layer_is_left_alone():
 def test_layers_are_given_back_after_an_error(packed):
     layer = torch.nn.Linear(4, 4)
     with pytest.raises(RuntimeError, match="shapes cannot be multiplied"), packed_weights(layer, 8, 100):
-        layer(torch.ones(1, 7, 5))
+        layer(torch.ones(1, 8, 5))
     assert "forward" not in vars(layer)
