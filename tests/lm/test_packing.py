@@ -92,6 +92,13 @@ def pruned() -> torch.nn.Linear:
     return prune.l1_unstructured(torch.nn.Linear(4, 4), "weight", 0.5)
 
 
+def hooked() -> torch.nn.Linear:
+    """What runs before its forward may change the weight."""
+    layer = torch.nn.Linear(4, 4)
+    layer.register_forward_pre_hook(lambda module, _: module.weight.data.mul_(2))
+    return layer
+
+
 @pytest.mark.parametrize(
     ("layer", "tokens"),
     [
@@ -100,6 +107,7 @@ def pruned() -> torch.nn.Linear:
         (Quantized(4, 4), 100),
         (coded(), 100),
         (pruned(), 100),
+        (hooked(), 100),
         (torch.nn.Linear(4, 4, device="meta"), 100),  # a weight that lies elsewhere until it is needed
     ],
 )
