@@ -5,6 +5,7 @@ The decoder starts from its own start token; candidates have no leading blank an
 
 import numpy as np
 import torch
+from transformers.modeling_outputs import BaseModelOutput
 
 from probelib.lm.families import additive, decoder_depth_bias
 from probelib.lm.plain import pad_right, pick_branch
@@ -110,7 +111,7 @@ def _decode_trees(model, states, mask, rows: list[list[tuple[int, tuple[int, ...
         sees[r, len(tree.token) - 1 :, 0] = True  # padding sees something
     with decoder_depth_bias(model, depth):
         logits = model(
-            encoder_outputs=(states,),
+            encoder_outputs=BaseModelOutput(states),
             attention_mask=mask,
             decoder_input_ids=ids,
             use_cache=False,
@@ -129,7 +130,7 @@ def _decode_plain(model, states, mask, rows, logprobs, argmax) -> int:
         ids, real = pad_right([[start, *tokens[:-1]] for _, tokens in row], model.device)
         encoded = states[r : r + 1].expand(len(row), -1, -1)
         logits = model(
-            encoder_outputs=(encoded,),
+            encoder_outputs=BaseModelOutput(encoded),
             attention_mask=mask[r : r + 1].expand(len(row), -1),
             decoder_input_ids=ids,
             use_cache=False,

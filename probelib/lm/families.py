@@ -13,10 +13,11 @@ from unittest import mock
 import numpy as np
 import torch
 
+from probelib.errors import ProbeError
 from probelib.lm.attention import attention_in_parts
 
 NO_POSITIONS = {"bloom", "mpt"}  # ALiBi only; they swallow position_ids without a word
-WINDOW_EVERYWHERE = {"mistral", "mixtral"}  # a 4D mask replaces their window: it has to be in the mask
+WINDOWS = ("sliding_window", "attention_chunk_size")  # what configurations call how far back a layer looks
 
 
 def forward_packed(
@@ -52,7 +53,16 @@ def forward_packed(
             output_hidden_states=layer is not None,
             **positions,
         )
-    return output.logits[0] if layer is None else output.hidden_states[layer][0, asked]
+    return output.logits[0] if layer is None else layer_states(output, layer)[0, asked]
+
+
+def layer_states(output, layer: int) -> torch.Tensor:
+    """Hidden states [rows, length, width] of a layer. Families that hold several a token (Gemma 3n) have no one to give."""
+    hidden = output.hidden_states[layer]
+    if hidden.dim() != 3:
+        shape = " x ".join(map(str, hidden.shape))
+        raise ProbeError(f"layer {layer} gives {shape} hidden states, not one a token: take a model of another family")
+    return hidden
 
 
 def sent(values, device) -> torch.Tensor:
@@ -67,15 +77,33 @@ def additive(visible: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
 
 
 def _mask(model, visible: torch.Tensor, query: torch.Tensor, key: torch.Tensor):
-    """The mask as the family wants it: one [1, 1, n, past + n], or one a layer type where some layers have a window."""
-    config, full = model.config.get_text_config(), additive(visible, model.dtype)[None, None]
-    window = getattr(config, "sliding_window", None)
-    if not window:
-        return full
-    near = additive(visible & (key[None] > query[:, None] - window), model.dtype)[None, None]
-    if "sliding_attention" in (getattr(config, "layer_types", None) or ()):
-        return {"full_attention": full, "sliding_attention": near}
-    return near if config.model_type in WINDOW_EVERYWHERE else full
+    """The mask as the family wants it: one [1, 1, n, past + n], or one a layer type where some layers look less far back. A 4D
+    mask replaces their window, so it has to be in the mask; without layer types all layers have it (Mistral, Phi 3)."""
+    config = model.config.get_text_config()
+    types = set(getattr(config, "layer_types", None) or ())
+    window, chunk = (getattr(config, name, None) for name in WINDOWS)
+    sees = {"full_attention": visible}
+    if window:
+        sees["sliding_attention"] = visible & (key[None] > query[:, None] - window)
+    if chunk:
+        sees["chunked_attention"] = visible & (key[None] // chunk == query[:, None] // chunk)
+    masks = lambda *kinds: [additive(sees[kind], model.dtype)[None, None] for kind in kinds]
+    if types & {"sliding_attention", "chunked_attention"}:
+        return dict(zip(sees, masks(*sees), strict=True))
+    return masks("sliding_attention" if window and not types else "full_attention")[0]
+
+
+@contextmanager
+def windows_of(model, size: int):
+    """Within it no layer looks further back than ``size`` tokens where it has a window at all: usual windows are thousands of
+    tokens, and whether packed rows keep to them shows only behind more."""
+    config = model.config.get_text_config()
+    own = {name: getattr(config, name) for name in WINDOWS if getattr(config, name, None)}
+    try:
+        vars(config).update({name: min(size, window) for name, window in own.items()})
+        yield
+    finally:
+        vars(config).update(own)
 
 
 @contextmanager

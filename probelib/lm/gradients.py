@@ -10,6 +10,7 @@ import pandas as pd
 import torch
 
 from probelib.errors import ProbeError, unknown
+from probelib.lm.model import FORWARD
 
 BASELINES = ("mean", "zero")
 
@@ -40,7 +41,7 @@ def integrated_gradients(
     if len(ids) > lm.context:
         raise ProbeError(f"{lm.name} reads at most {lm.context} tokens; the prompt {prompt[:50]!r}... has {len(ids)}")
     table = lm.model.get_input_embeddings()
-    with torch.no_grad():
+    with FORWARD, torch.no_grad():
         embedded = table(torch.tensor([ids], device=lm.device)).float()  # [1, length, width]
         whole = table(torch.arange(table.num_embeddings, device=lm.device)).float()
         start = (whole.mean(0) if baseline == "mean" else torch.zeros_like(whole[0])).expand_as(embedded)

@@ -1,8 +1,8 @@
 """What a loaded model is: its files, its tokenizer, its weights, and the four verbs."""
 
 import hashlib
-import json
 import math
+import threading
 from collections.abc import Callable
 from functools import cached_property
 from pathlib import Path
@@ -18,6 +18,8 @@ QUANTIZE = {
 }
 DEVICE_MAPS = (None, "auto", "offload")
 BYTES = {"8bit": 1.0, "4bit": 0.5}
+# a packed row sets masks, positions and attention in modules and in transformers' own tables: of two threads one waits
+FORWARD = threading.RLock()
 
 
 class LM:
@@ -85,8 +87,9 @@ class LM:
         """ "tree" where packed rows agree with plain sequences on this model, else "plain"; checked once."""
         from probelib.lm.scoring import agrees
 
-        if self.path is None:
-            self.path = "tree" if agrees(self) else "plain"
+        with FORWARD:
+            if self.path is None:
+                self.path = "tree" if agrees(self) else "plain"
         return self.path
 
     @property
@@ -103,13 +106,14 @@ class LM:
         return max(1, most * budget // self.usual_budget)
 
     def with_room(self, work: Callable[[int], Any]):
-        """``work(budget)``; a GPU that runs out of memory gets half the tokens a row, down to one. The next call begins where
-        this one found room."""
+        """``work(budget)``, one at a time; a GPU that runs out of memory gets half the tokens a row, down to one. The next call
+        begins where this one found room."""
         import torch
 
         while True:
             try:
-                return work(self.budget)
+                with FORWARD:
+                    return work(self.budget)
             except torch.OutOfMemoryError as error:
                 if self.budget == 1:
                     raise ProbeError(
@@ -192,21 +196,31 @@ class LM:
         return "bfloat16" if torch.cuda.is_bf16_supported() else "float16"
 
     @cached_property
-    def config(self) -> dict:
-        """config.json as it stands in the folder."""
-        return json.loads((self.folder / "config.json").read_text())
+    def config(self):
+        """config.json as transformers reads it: what it leaves out is filled in."""
+        from transformers import AutoConfig
+
+        try:
+            return AutoConfig.from_pretrained(self.folder, trust_remote_code=self._trust)
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            said = str(error).splitlines()[0]
+            raise ProbeError(f"{self.folder}: config.json cannot be read: {said}") from error
 
     @property
     def encoder_decoder(self) -> bool:
-        return bool(self.config.get("is_encoder_decoder"))
+        return bool(self.config.is_encoder_decoder)
 
     @cached_property
     def context(self) -> int:
-        """Longest sequence in tokens (a T5 names no limit: its relative positions reach any length)."""
-        for key in ("max_position_embeddings", "n_positions", "max_seq_len", "seq_length"):
-            if self.config.get(key) and not self.encoder_decoder:
-                return int(self.config[key])
-        return 2**31
+        """Longest sequence in tokens (T5 and BLOOM name no limit: positions relative to each other reach any length)."""
+        config = self.config.get_text_config()
+        rope = getattr(config, "rope_parameters", None) or {}
+        if rope.get("rope_type") == "longrope":
+            # one token beyond it, and all positions of a forward are turned otherwise (Phi 3): a row would depend on its company
+            return int(rope["original_max_position_embeddings"])
+        names = ("max_position_embeddings", "max_seq_len", "seq_length")
+        found = [getattr(config, name, None) for name in names]
+        return int(next(filter(None, found), 2**31))
 
     @cached_property
     def tokenizer(self):

@@ -9,6 +9,7 @@ import torch
 from probelib.errors import ProbeError
 from probelib.lm.attention import QUERIES, SHARED
 from probelib.lm.encdec import score_encdec
+from probelib.lm.families import windows_of
 from probelib.lm.plain import score_plain
 from probelib.lm.tree import Tree, score_tree
 
@@ -152,7 +153,7 @@ def tree_tokens(lm, prompts: list[str], continuations: list[list[str]], end: boo
 
 def agrees(lm) -> bool:
     """Whether the tree gives this model's plain log-probs: on a few branches in short rows, and on some of so many branches that
-    they fill a row, with a second one behind a cache.
+    they fill a row, with a second one behind a cache; windows are narrowed, so that there is something behind them.
 
     Needed because an unknown architecture may take the packed row and answer wrongly without a word.
     """
@@ -165,9 +166,10 @@ def agrees(lm) -> bool:
     some = many[: 5 * len(few)]
     score = lambda path, budget, branches: np.concatenate(_score_within(lm, path, contexts, branches, budget)[0])
     try:
-        # 8: so little that the prefix is cached, and what stands above a branching dropped and kept
-        short, full = score("tree", 8, few), score("tree", lm.usual_budget, many)
-        alone, together = score("plain", 8, some), score("plain", lm.usual_budget, some)
+        with windows_of(lm.model, SHARED // 2):
+            # 8: so little that the prefix is cached, and what stands above a branching dropped and kept
+            short, full = score("tree", 8, few), score("tree", lm.usual_budget, many)
+            alone, together = score("plain", 8, some), score("plain", lm.usual_budget, some)
     except ProbeError:
         raise
     except Exception:  # whatever an unknown architecture makes of a 4D mask: the plain path serves it

@@ -8,7 +8,7 @@ import torch
 from torch.nn.utils.rnn import pad_sequence
 
 from probelib.errors import ProbeError
-from probelib.lm.families import last_mlp_at
+from probelib.lm.families import last_mlp_at, layer_states
 from probelib.lm.plain import pad_right
 from probelib.lm.tree import last_states
 
@@ -55,6 +55,7 @@ def _padded_states(lm, before, own: list[list[int]], layer: int, soft_prompt, bu
     stands behind its last token, and no token sees what is behind it."""
     cost = {"forwarded_tokens": 0, "forwards": 0, "seconds_forward": 0.0}
     body = lm.model.base_model  # without the head: nobody asks for a token
+    body = getattr(body, "model", body)  # Llama 4 calls the whole its base
     states = np.empty((len(own), lm.model.get_input_embeddings().weight.shape[1]), dtype=np.float32)
     with torch.inference_mode():
         cache = _prefix_cache(lm, body, before, soft_prompt)
@@ -71,7 +72,7 @@ def _padded_states(lm, before, own: list[list[int]], layer: int, soft_prompt, bu
                     use_cache=bool(past),
                     output_hidden_states=layer != -1,
                 )
-            hidden = said.last_hidden_state if layer == -1 else said.hidden_states[layer]  # [rows, length, width]
+            hidden = said.last_hidden_state if layer == -1 else layer_states(said, layer)  # [rows, length, width]
             states[batch] = hidden[torch.arange(len(batch), device=lm.device), ends].float().cpu().numpy()
             cost["forwarded_tokens"] += ids.numel()
             cost["forwards"] += 1
@@ -171,12 +172,14 @@ def _plain_states(lm, sequences: list[list[int]], layer: int, soft_prompt, rows:
         for start in range(0, len(order), rows):
             batch = order[start : start + rows]
             ids, mask = pad_right([sequences[i] for i in batch], lm.device)
-            embedded = lm.model.get_input_embeddings()(ids)  # [rows, length, width]
+            given = {"input_ids": ids}
             if soft_prompt is not None:
+                embedded = lm.model.get_input_embeddings()(ids)  # [rows, length, width]
                 soft = soft_prompt.to(lm.device, embedded.dtype)[None].expand(len(batch), -1, -1)
-                embedded, mask = torch.cat([soft, embedded], 1), torch.cat([mask.new_ones(soft.shape[:2]), mask], 1)
-            said = body(inputs_embeds=embedded, attention_mask=mask, output_hidden_states=True)
-            hidden = said.hidden_states[layer][torch.arange(len(batch)), mask.sum(1) - 1].float().cpu().numpy()
+                given = {"inputs_embeds": torch.cat([soft, embedded], 1)}
+                mask = torch.cat([mask.new_ones(soft.shape[:2]), mask], 1)
+            said = layer_states(body(**given, attention_mask=mask, output_hidden_states=True), layer)
+            hidden = said[torch.arange(len(batch)), mask.sum(1) - 1].float().cpu().numpy()
             for i, row in zip(batch, hidden, strict=True):
                 states[i] = row
             cost["forwarded_tokens"] += mask.numel()

@@ -2,6 +2,7 @@
 
 import json
 import shutil
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -212,6 +213,62 @@ def test_a_family_that_goes_wrong_in_long_rows_only_takes_the_plain_path(tmp_pat
     size = {"vocab_size": len(tiny.tokenizer(bos=True)), "hidden_size": 64, "num_layers": 2, "num_heads": 4}
     config = hf.GPTNeoConfig(**size, **types, max_position_embeddings=2048, bos_token_id=0, eos_token_id=1)
     assert lm.load(tiny.folder(tmp_path, config)).choose_path() == "plain"
+
+
+def test_a_window_that_no_sequence_of_the_check_would_reach_is_checked(tmp_path, monkeypatch):
+    """Phi 3 looks 100 tokens back (the released one 2,047): the mask of a packed row has to, and the check says so where it
+    does not. A sequence of 150 tokens would be off by nats."""
+    size = tiny.GROUPED | {"vocab_size": len(tiny.tokenizer(bos=True)), "max_position_embeddings": 512}
+    config = hf.Phi3Config(**size, sliding_window=100, bos_token_id=0, eos_token_id=1, pad_token_id=0)
+    one = lm.load(tiny.folder(tmp_path, config))
+    assert agrees(one) and one.model.config.sliding_window == 100
+    prompts, answers = [" ".join([PROMPT] * 20)], [[" Paris", " Oslo"]]
+    assert len(one.tokens.prompts(prompts)[0]) > 120
+    tree, plain = (one.logprobs(prompts, answers, path=path)["logprob"].tolist() for path in ("tree", "plain"))
+    assert tree == pytest.approx(plain, abs=1e-4)
+    whole = lambda model, sees, query, key: families.additive(sees, model.dtype)[None, None]
+    monkeypatch.setattr(families, "_mask", whole)
+    assert one.logprobs(prompts, answers, path="tree")["logprob"].tolist() != pytest.approx(plain, abs=0.1)
+    assert not agrees(one)
+
+
+def test_the_context_is_what_transformers_makes_of_the_configuration(tmp_path):
+    """Falcon's released files name none, Gemma 3's is nested, and Phi 3's positions are turned otherwise beyond the first 64."""
+    size = tiny.GROUPED | {"vocab_size": len(tiny.tokenizer(bos=True))}
+    long = {"rope_type": "longrope", "rope_theta": 1e4, "short_factor": [1.0] * 8, "long_factor": [2.0] * 8}
+    text = size | {"head_dim": 16, "layer_types": ["sliding_attention", "full_attention"]}
+    vision = {"hidden_size": 32, "intermediate_size": 32, "num_hidden_layers": 1, "num_attention_heads": 2}
+    ends = {"bos_token_id": 0, "eos_token_id": 1, "pad_token_id": 0}
+    configs = {
+        2048: hf.FalconConfig(**tiny.FALCON | {"vocab_size": size["vocab_size"]}, **ends),
+        128: hf.Gemma3Config(text_config=text, vision_config=vision | {"image_size": 28, "patch_size": 14}, **ends),
+        64: hf.Phi3Config(**size, rope_parameters=long, original_max_position_embeddings=64, **ends),
+    }
+    for context, config in configs.items():
+        folder = tiny.folder(tmp_path / str(context), config)
+        saved = json.loads((folder / "config.json").read_text())
+        saved.pop("max_position_embeddings", None) if context == 2048 else None
+        (folder / "config.json").write_text(json.dumps(saved))
+        one = lm.load(folder)
+        assert one.context == context
+        with pytest.raises(ProbeError, match=f"at most {context} tokens"):
+            one.logprobs(["Rome" * 2000], [[" Oslo"]])
+
+
+def test_two_threads_get_what_they_would_get_alone(tmp_path):
+    """A row's masks lie where the next forward of any model finds them."""
+    config = hf.LlamaConfig(
+        **tiny.GROUPED | {"vocab_size": len(tiny.tokenizer(bos=True))}, bos_token_id=0, eos_token_id=1
+    )
+    models = [lm.load(tiny.folder(tmp_path / name, config, bos=True)) for name in "ab"]
+    questions = [[f"{PROMPT} {n + 7 * m}" for n in range(40 + 9 * m)] for m in range(2)]
+    ask = lambda m: models[m].logprobs(questions[m], [[" Paris in France", " Oslo, Rome"]] * len(questions[m]))[
+        "logprob"
+    ]
+    with ThreadPoolExecutor(2) as pool:
+        said = list(pool.map(lambda n: ask(n % 2), range(20)))  # the first two load a model each
+    alone = [ask(m) for m in range(2)]
+    assert all(each.equals(alone[n % 2]) for n, each in enumerate(said))
 
 
 @pytest.mark.parametrize("quantize", ["8bit", "4bit"])

@@ -14,7 +14,7 @@ TEXTS = ["Paris is nice.", "Lima", "Paris is", "What is the capital of Peru? Lim
 INSTRUCTION = "The capital of France is Paris. "
 
 
-@pytest.fixture(scope="module", params=["gpt_neox", "llama", "gemma2_window", "bloom", "opt"])
+@pytest.fixture(scope="module", params=["gpt_neox", "llama", "gemma2_window", "bloom", "opt", "llama4_chunks"])
 def model(request, tmp_path_factory):
     config = tiny.DECODERS[request.param]()
     config.vocab_size = len(tiny.tokenizer())
@@ -70,6 +70,46 @@ def test_an_encoder_gives_its_last_token(tmp_path):
     assert found == pytest.approx(alone, abs=1e-4)
     with pytest.raises(ProbeError, match="decoder-only"):
         t5.hidden_states(TEXTS, soft_prompt=torch.zeros(1, 64))
+
+
+def test_other_encoder_decoders_are_asked_plainly(tmp_path):
+    """M2M takes its positions from the ids (what pads has none), T5Gemma its encoder's states by name; neither takes the tree."""
+    size = len(tiny.tokenizer())
+    ends = {"vocab_size": size, "decoder_start_token_id": 1, "eos_token_id": 1, "pad_token_id": 1}
+    heads = {"encoder_attention_heads": 4, "decoder_attention_heads": 4, "encoder_ffn_dim": 64, "decoder_ffn_dim": 64}
+    m2m = hf.M2M100Config(**ends, **heads, d_model=64, encoder_layers=2, decoder_layers=2, max_position_embeddings=128)
+    half = hf.T5GemmaModuleConfig(**tiny.GROUPED | {"vocab_size": size}, head_dim=16)
+    for n, config in enumerate((m2m, hf.T5GemmaConfig(encoder=half, decoder=half, **ends))):
+        one = lm.load(tiny.folder(tmp_path / str(n), config))
+        assert (one.choose_path(), one.context) == ("plain", 128)
+        prompts, answers = TEXTS[:2], [[" Paris", " Lima is nice"], [" Oslo"]]
+        rows = one.logprobs(prompts, answers)
+        found, _ = one.hidden_states(TEXTS)
+        with torch.inference_mode():
+            for prompt, state, (_, own) in zip(prompts, found, rows.groupby("prompt"), strict=False):
+                ids = torch.tensor(one.tokens.prompts([prompt]))
+                text = torch.tensor([one.tokenizer(prompt, add_special_tokens=False)["input_ids"]])
+                last = one.model.get_encoder()(input_ids=text).last_hidden_state[0, -1]
+                assert state == pytest.approx(last.numpy(), abs=1e-4)
+                for c, values in zip(own["candidate"], own["token_logprobs"], strict=True):
+                    tokens = list(one.tokens.continuation(answers[own["prompt"].iloc[0]][c]))
+                    said = one.model(input_ids=ids, decoder_input_ids=torch.tensor([[1, *tokens[:-1]]])).logits[0]
+                    assert values == pytest.approx(said.log_softmax(-1)[range(len(tokens)), tokens].numpy(), abs=1e-4)
+
+
+def test_a_family_with_several_states_a_token_has_none_to_give(tmp_path):
+    size, layers = (
+        len(tiny.tokenizer()),
+        {"layer_types": ["sliding_attention", "full_attention"], "num_kv_shared_layers": 0},
+    )
+    config = hf.Gemma3nTextConfig(
+        **tiny.GROUPED | {"vocab_size": size} | layers, head_dim=16, vocab_size_per_layer_input=size, altup_num_inputs=2,
+        hidden_size_per_layer_input=16, laurel_rank=8, activation_sparsity_pattern=[0.0, 0.0], pad_token_id=0,
+    )  # fmt: skip
+    one = lm.load(tiny.folder(tmp_path, config))
+    assert one.choose_path() == "tree"
+    with pytest.raises(ProbeError, match="not one a token"):
+        one.hidden_states(TEXTS, layer=1)
 
 
 def test_empty_and_too_long(model):
