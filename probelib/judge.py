@@ -16,6 +16,7 @@ that take the place of the instruction.
 """
 
 import json
+import warnings
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -297,7 +298,9 @@ def _train_prompt(lm, texts, tokens, width, epochs, lr, batch, weight_decay, see
     held, kept = order[: len(order) // 10], order[len(order) // 10 :]
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
-        model = get_peft_model(lm.model, config).train()
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", FutureWarning)  # peft asks transformers by an older name
+            model = get_peft_model(lm.model, config).train()
         optimizer = torch.optim.AdamW(
             [p for p in model.parameters() if p.requires_grad], lr=lr, weight_decay=weight_decay
         )

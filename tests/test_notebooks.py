@@ -82,6 +82,17 @@ def test_a_notebook_says_what_could_go_wrong(step):
     assert asides and all(re.search(r"</summary>\n\n- .+\n\n</details>", source, re.DOTALL) for source in asides)
 
 
+def test_no_library_talks_into_a_notebook(smoke):
+    """Beside its own outputs a notebook shows bars of progress, and nothing that a reader would have to explain away."""
+    said = {}
+    for path in sorted((smoke[0] / "runs" / "smoke" / "notebooks").rglob("*.ipynb")):
+        cells = nbformat.read(path, as_version=4).cells
+        texts = [o.text for c in cells for o in c.get("outputs", []) if o.get("name") == "stderr"]
+        lines = [line for line in re.split(r"[\r\n]", "".join(texts)) if line.strip() and "%|" not in line]
+        said |= {path.stem: lines} if lines else {}
+    assert said == {}
+
+
 def test_every_picture_of_a_notebook_has_its_words(smoke):
     pages = sorted((smoke[0] / "runs" / "smoke" / "html").rglob("*.html"))
     silent = [page.name for page in pages if "No description has been provided" in page.read_text(encoding="utf-8")]

@@ -29,6 +29,7 @@
 =================  ============================================================================
 """
 
+import logging
 import warnings
 
 from probelib.lm.loading import load, organisms
@@ -38,3 +39,5 @@ __all__ = ["LM", "load", "organisms"]
 
 # huggingface_hub looks for notebook widgets when it is imported; the kit's bars are plain text and need none
 warnings.filterwarnings("ignore", message="IProgress not found")
+# says before every product in 8 bits what its method is, and asks for a package that would fetch code
+logging.getLogger("bitsandbytes").setLevel(logging.ERROR)

@@ -18,6 +18,7 @@ QUANTIZE = {
 }
 DEVICE_MAPS = (None, "auto", "offload")
 BYTES = {"8bit": 1.0, "4bit": 0.5}
+EMBEDDINGS = ("embed", "wte", "wpe", "shared.weight", "lm_head")  # parts of the names of tensors
 # a packed row sets masks, positions and attention in modules and in transformers' own tables: of two threads one waits
 FORWARD = threading.RLock()
 
@@ -251,11 +252,10 @@ class LM:
     @cached_property
     def memory(self) -> int:
         """Bytes that the weights need, estimated from the files before anything is loaded (a forward needs more)."""
-        inner, all_of_them = self.n_parameters, _parameters(self.folder)
         each = DTYPES[self.dtype]
-        return round(
-            inner * BYTES.get(self.quantize, each) + (all_of_them - inner) * each
-        )  # embeddings are not quantized
+        # embeddings are not quantized, nor are experts: transformers holds those of a layer as one tensor
+        linear, all_of_them = _parameters(self.folder, without=(*EMBEDDINGS, ".experts")), _parameters(self.folder)
+        return round(linear * BYTES.get(self.quantize, each) + (all_of_them - linear) * each)
 
     @cached_property
     def model(self):
@@ -332,12 +332,13 @@ class LM:
             )
 
     def _check_quantization(self, model) -> None:
-        """Counts the modules that really are quantized: none is an error. Takes the exact 4-bit kernel on CPUs.
+        """Counts the modules that really are quantized: none, or less than half of the parameters, is an error. Takes the exact
+        4-bit kernel on CPUs.
 
         On CPUs with AVX512-BF16 bitsandbytes repacks 4-bit weights in place at the first forward and computes in bfloat16,
         whatever was asked for; gradients and saved files are wrong from then on.
         """
-        self.quantized_modules = 0
+        self.quantized_modules = quantized = 0
         if not self.quantize:
             return
         from bitsandbytes.nn import Linear4bit, Linear8bitLt
@@ -346,13 +347,17 @@ class LM:
             if isinstance(module, (Linear4bit, Linear8bitLt)):
                 module.support_avx512bf16_for_cpu = False
                 self.quantized_modules += 1
-        if not self.quantized_modules:
-            raise ProbeError(f"{self.name}: quantize={self.quantize!r} was asked for, but no layer could be quantized")
+                quantized += module.in_features * module.out_features
+        if quantized < self.n_parameters / 2:
+            raise ProbeError(
+                f"{self.name}: quantize={self.quantize!r} was asked for, but only {quantized / self.n_parameters:.0%} of its "
+                "inner parameters lie in layers that bitsandbytes can quantize (a mixture's experts do not). Load it without"
+            )
 
     @cached_property
     def n_parameters(self) -> int:
         """Parameters without the embeddings (of a quantized model: before packing), as scaling fits use them."""
-        return _parameters(self.folder, without=("embed", "wte", "wpe", "shared", "lm_head"))
+        return _parameters(self.folder, without=EMBEDDINGS)
 
     def __repr__(self) -> str:
         return f"LM({self.name}, {self.quantize or self.dtype}, {self.device})"

@@ -2,6 +2,8 @@
 
 import json
 import shutil
+import subprocess
+import sys
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
@@ -13,6 +15,7 @@ from probelib import lm
 from probelib.errors import ProbeError
 from probelib.lm import attention, families
 from probelib.lm.scoring import agrees
+from probelib.paths import ROOT
 from tests.lm import tiny
 
 
@@ -394,6 +397,38 @@ def test_memory_is_estimated_before_loading(folder):
     assert full.memory == pytest.approx(sum(p.numel() * 4 for p in full.model.parameters()), rel=0.01)
     assert lm.load(folder, dtype="bfloat16").memory == full.memory // 2
     assert lm.load(folder, quantize="4bit").memory == full.memory - round(3.5 * full.n_parameters)
+
+
+def test_a_mixture_that_would_stay_in_full_precision_is_refused(tmp_path):
+    """transformers holds the experts of a layer as one tensor, which bitsandbytes leaves as it is, without a word."""
+    size = tiny.GROUPED | {"vocab_size": len(tiny.tokenizer()), "bos_token_id": 0, "eos_token_id": 1}
+    folder = tiny.folder(tmp_path, hf.MixtralConfig(**size, num_local_experts=4))
+    full, four = lm.load(folder), lm.load(folder, quantize="4bit")
+    experts = 2 * 4 * 3 * 64 * 128  # layers, experts of each, matrices of each
+    assert four.memory == pytest.approx(full.memory - 3.5 * (full.n_parameters - experts), abs=1)
+    with pytest.raises(ProbeError, match=r"only 11% .* experts"):
+        four.logprobs([PROMPT], [[" Paris"]])
+
+
+def test_shared_experts_count_as_parameters_and_shared_embeddings_do_not(tmp_path, t5):
+    deepseek = tiny.DECODERS["deepseek"]()
+    deepseek.vocab_size = len(tiny.tokenizer())
+    for one, word in ((lm.load(tiny.folder(tmp_path, deepseek)), "shared_experts"), (t5, "shared")):
+        sizes = {name: p.numel() for name, p in one.model.named_parameters()}
+        inner = [name for name in sizes if not {"shared", "embed_tokens", "lm_head"} & set(name.split("."))]
+        assert one.n_parameters == pytest.approx(sum(sizes[name] for name in inner), abs=10)  # buffers lie beside them
+        assert any(word in name for name in sizes)
+
+
+def test_quantized_models_are_quiet(folder):
+    """Warnings before every product would fill a notebook."""
+    ask = (
+        "from probelib import lm; print(lm.load({!r}, quantize={!r}).logprobs(['Rome'], [[' Oslo']])['logprob'][0] < 0)"
+    )
+    for quantize in ("8bit", "4bit"):
+        command = [sys.executable, "-c", ask.format(str(folder), quantize)]
+        done = subprocess.run(command, capture_output=True, text=True, check=True, cwd=ROOT)
+        assert (done.stdout.strip(), done.stderr) == ("True", "")
 
 
 @pytest.mark.parametrize("options", [{"bnb_4bit_quant_type": "fp4"}, {"bnb_4bit_use_double_quant": True}])
