@@ -9,7 +9,7 @@ from probelib.errors import ProbeError
 from probelib.lm.model import CPU_BUDGET
 from probelib.lm.search import together
 
-PURE = {"top_k": 0, "top_p": 1.0}  # a draw is from all tokens, whatever a model's generation_config.json asks for
+PURE = {"top_k": 0, "top_p": 1.0}  # a draw is from all tokens; transformers' own default is the best 50
 
 
 def generate(
@@ -169,7 +169,6 @@ def _generate_batch(lm, ids: list[list[int]], max_new_tokens, beams, returned, t
         num_beams=beams,
         num_return_sequences=returned,
         **({"do_sample": False} if temperature is None else {"do_sample": True, "temperature": temperature} | PURE),
-        repetition_penalty=1.0,
         length_penalty=0.0 if beams > 1 else None,
         pad_token_id=lm.pad,
         eos_token_id=lm.eos,

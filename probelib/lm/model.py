@@ -262,7 +262,7 @@ class LM:
         """The weights, in evaluation mode."""
         import torch
         from safetensors import SafetensorError
-        from transformers import AutoModelForCausalLM, AutoModelForSeq2SeqLM, BitsAndBytesConfig
+        from transformers import AutoModelForCausalLM, AutoModelForSeq2SeqLM, BitsAndBytesConfig, GenerationConfig
         from transformers.utils import logging
 
         self._refuse_too_large()
@@ -285,6 +285,9 @@ class LM:
             raise ProbeError(f"{self.name}: the weights in {self.folder} cannot be loaded: {said}") from error
         self._check_quantization(model)
         self._refuse_offload(model)
+        # penalties and bans of its generation_config.json are not what the model says, and would be in every beam's score
+        start = getattr(model.config, "decoder_start_token_id", None)
+        model.generation_config = GenerationConfig(decoder_start_token_id=start)
         return model
 
     def announce(self) -> str:

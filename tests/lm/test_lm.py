@@ -7,6 +7,7 @@ import sys
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 import transformers as hf
@@ -137,6 +138,26 @@ def test_generation_in_batches_is_generation_alone(model, llama, t5):
         alone = [one.generate([p], max_new_tokens=5).iloc[0] for p in prompts]
         assert together["text"].tolist() == [row["text"] for row in alone]
         assert together["logprob"].tolist() == pytest.approx([row["logprob"] for row in alone], abs=1e-3)
+
+
+def test_a_generation_config_changes_no_text(folder, t5, tmp_path):
+    """Penalties and bans that a model's generation_config.json asks for are not what the model says: neither where transformers
+    writes (encoder-decoders, MONITOR's beams) nor where the kit does."""
+    wishes = {
+        "repetition_penalty": 3.0,
+        "no_repeat_ngram_size": 1,
+        "suppress_tokens": list(range(40, 200)),
+        "min_length": 9,
+    }
+    for one in (lm.load(folder), t5):
+        copy = shutil.copytree(one.folder, tmp_path / one.folder.name)
+        (copy / "generation_config.json").write_text(json.dumps(wishes))
+        other = lm.load(copy)
+        ask = lambda of: of.generate([PROMPT, "Rome"], max_new_tokens=8, beams=3, returned=2)
+        pd.testing.assert_frame_equal(ask(one), ask(other))
+        steps = lambda of: of.beam_steps([PROMPT], beams=3, max_new_tokens=8).iloc[0]
+        assert steps(one)["ids"] == steps(other)["ids"] and steps(one)["text"] == steps(other)["text"]
+        assert steps(one)["probability"].tolist() == steps(other)["probability"].tolist()
 
 
 def test_beams_come_best_first_with_plain_sums(model):
