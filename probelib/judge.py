@@ -27,6 +27,7 @@ from torch import nn
 
 from probelib import files, prompts
 from probelib.errors import ProbeError, unknown
+from probelib.lm.model import FORWARD
 from probelib.measures.grapheval import Answer, answer_behind, outcome
 
 MODES = ("answer", "paper", "released")
@@ -296,7 +297,7 @@ def _train_prompt(lm, texts, tokens, width, epochs, lr, batch, weight_decay, see
     sequences = [ids[: lm.context - tokens] for ids in lm.tokens.prompts(texts)]
     order = np.random.default_rng(seed).permutation(len(sequences))
     held, kept = order[: len(order) // 10], order[len(order) // 10 :]
-    with torch.random.fork_rng(devices=[]):
+    with FORWARD, torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", FutureWarning)  # peft asks transformers by an older name

@@ -77,33 +77,33 @@ def additive(visible: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
 
 
 def _mask(model, visible: torch.Tensor, query: torch.Tensor, key: torch.Tensor):
-    """The mask as the family wants it: one [1, 1, n, past + n], or one a layer type where some layers look less far back. A 4D
-    mask replaces their window, so it has to be in the mask; without layer types all layers have it (Mistral, Phi 3)."""
-    config = model.config.get_text_config()
-    types = set(getattr(config, "layer_types", None) or ())
-    window, chunk = (getattr(config, name, None) for name in WINDOWS)
-    sees = {"full_attention": visible}
-    if window:
-        sees["sliding_attention"] = visible & (key[None] > query[:, None] - window)
-    if chunk:
-        sees["chunked_attention"] = visible & (key[None] // chunk == query[:, None] // chunk)
-    masks = lambda *kinds: [additive(sees[kind], model.dtype)[None, None] for kind in kinds]
-    if types & {"sliding_attention", "chunked_attention"}:
-        return dict(zip(sees, masks(*sees), strict=True))
-    return masks("sliding_attention" if window and not types else "full_attention")[0]
+    """The mask as the family wants it: one [1, 1, n, past + n], or one a layer type where some layers have a window. A 4D mask
+    replaces their window, so it has to be in the mask; without layer types all layers have it (Mistral, Phi 3)."""
+    config, full = model.config.get_text_config(), additive(visible, model.dtype)[None, None]
+    window = getattr(config, "sliding_window", None)
+    if not window or "sliding_window" not in type(config).__dataclass_fields__:  # some files name one of another family
+        return full
+    near = additive(visible & (key[None] > query[:, None] - window), model.dtype)[None, None]
+    types = getattr(config, "layer_types", None)
+    if types and "sliding_attention" in types:
+        return {"full_attention": full, "sliding_attention": near}
+    return full if types else near
 
 
 @contextmanager
 def windows_of(model, size: int):
     """Within it no layer looks further back than ``size`` tokens where it has a window at all: usual windows are thousands of
-    tokens, and whether packed rows keep to them shows only behind more."""
+    tokens, and whether packed rows keep to them shows only behind more. Gives the windows that were narrowed, by name."""
     config = model.config.get_text_config()
-    own = {name: getattr(config, name) for name in WINDOWS if getattr(config, name, None)}
+    own = {name: getattr(config, name, None) for name in WINDOWS}
+    own = {name: window for name, window in own.items() if window and window > size}
     try:
-        vars(config).update({name: min(size, window) for name, window in own.items()})
-        yield
+        for name in own:
+            setattr(config, name, size)
+        yield own
     finally:
-        vars(config).update(own)
+        for name, window in own.items():
+            setattr(config, name, window)
 
 
 @contextmanager

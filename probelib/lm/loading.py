@@ -9,7 +9,7 @@ from pathlib import Path
 
 from probelib import files
 from probelib.errors import ProbeError, unknown
-from probelib.lm.model import DEVICE_MAPS, DTYPES, LM, QUANTIZE
+from probelib.lm.model import DEVICE_MAPS, DTYPES, LM, QUANTIZE, SECOND_COPY
 from probelib.paths import PACKAGE
 
 CHECKPOINTS = PACKAGE / "organisms" / "checkpoints"
@@ -82,7 +82,8 @@ def _folder(name: str, revision: str | None, trust_remote_code: bool) -> Path:
 
     patterns = ["*.json", "*.safetensors", "*.model", "*.txt"] + (["*.py"] if trust_remote_code else [])
     try:
-        return Path(snapshot_download(name, revision=revision, allow_patterns=patterns))
+        ignored = f"{SECOND_COPY}*"
+        return Path(snapshot_download(name, revision=revision, allow_patterns=patterns, ignore_patterns=ignored))
     except errors.GatedRepoError as error:
         raise ProbeError(
             f"{name} is gated: accept its licence on its Hugging Face page, then `huggingface-cli login`"

@@ -16,9 +16,12 @@ QUANTIZE = {
     "8bit": {"load_in_8bit": True, "llm_int8_threshold": 0.0},  # 0: outlier columns are not looked for a batch,
     "4bit": {"load_in_4bit": True, "bnb_4bit_quant_type": "nf4"},  # so that scores do not depend on the batch
 }
+SECOND_COPY = "consolidated"  # how the names of files begin in which Mistral ships its weights once more
 DEVICE_MAPS = (None, "auto", "offload")
 BYTES = {"8bit": 1.0, "4bit": 0.5}
-EMBEDDINGS = ("embed", "wte", "wpe", "shared.weight", "lm_head")  # parts of the names of tensors
+# parts of the names of tensors
+EMBEDDINGS = ("embed", "wte", "wpe", "shared.weight", "lm_head")
+BUFFERS = (".attn.bias", ".attention.bias", ".masked_bias", ".inv_freq")  # which older files hold: masks and angles
 # a packed row sets masks, positions and attention in modules and in transformers' own tables: of two threads one waits
 FORWARD = threading.RLock()
 
@@ -203,9 +206,10 @@ class LM:
 
         try:
             return AutoConfig.from_pretrained(self.folder, trust_remote_code=self._trust)
-        except (OSError, ValueError, KeyError, TypeError) as error:
-            said = str(error).splitlines()[0]
-            raise ProbeError(f"{self.folder}: config.json cannot be read: {said}") from error
+        except Exception as error:  # of the file, of its checks, of code that came with it
+            raise ProbeError(
+                f"{self.folder}: config.json cannot be read: {' '.join(str(error).split())[:300]}"
+            ) from error
 
     @property
     def encoder_decoder(self) -> bool:
@@ -213,22 +217,23 @@ class LM:
 
     @cached_property
     def context(self) -> int:
-        """Longest sequence in tokens (T5 and BLOOM name no limit: positions relative to each other reach any length)."""
+        """Longest sequence in tokens (a T5 names no limit: its relative positions reach any length)."""
         config = self.config.get_text_config()
         rope = getattr(config, "rope_parameters", None) or {}
         if rope.get("rope_type") == "longrope":
             # one token beyond it, and all positions of a forward are turned otherwise (Phi 3): a row would depend on its company
             return int(rope["original_max_position_embeddings"])
-        names = ("max_position_embeddings", "max_seq_len", "seq_length")
-        found = [getattr(config, name, None) for name in names]
-        return int(next(filter(None, found), 2**31))
+        names = ["max_position_embeddings", "max_seq_len", "seq_length", "max_encoder_position_embeddings"]
+        names += [] if self.encoder_decoder else ["n_positions"]  # in a T5's files, without a meaning
+        found = [getattr(config, name, None) or 0 for name in names]
+        return int(next((limit for limit in found if limit > 0), 2**31))
 
     @cached_property
     def tokenizer(self):
         from transformers import AutoTokenizer
 
         try:
-            return AutoTokenizer.from_pretrained(self.folder, trust_remote_code=self._trust)
+            return AutoTokenizer.from_pretrained(self.folder, config=self.config, trust_remote_code=self._trust)
         except (OSError, ValueError, KeyError) as error:
             raise ProbeError(f"{self.folder}: the tokenizer cannot be read: {str(error).splitlines()[0]}") from error
 
@@ -253,8 +258,9 @@ class LM:
     def memory(self) -> int:
         """Bytes that the weights need, estimated from the files before anything is loaded (a forward needs more)."""
         each = DTYPES[self.dtype]
-        # embeddings are not quantized, nor are experts: transformers holds those of a layer as one tensor
-        linear, all_of_them = _parameters(self.folder, without=(*EMBEDDINGS, ".experts")), _parameters(self.folder)
+        # not quantized are embeddings, experts (a layer's are one tensor to transformers) and what a T5 ends its MLPs with
+        whole = (*EMBEDDINGS, ".experts", *([".wo."] if self.encoder_decoder else []))
+        linear, all_of_them = _parameters(self.folder, without=whole), _parameters(self.folder)
         return round(linear * BYTES.get(self.quantize, each) + (all_of_them - linear) * each)
 
     @cached_property
@@ -351,10 +357,13 @@ class LM:
                 module.support_avx512bf16_for_cpu = False
                 self.quantized_modules += 1
                 quantized += module.in_features * module.out_features
-        if quantized < self.n_parameters / 2:
+        inner = [p for name, p in model.named_parameters() if not any(word in name for word in EMBEDDINGS)]
+        left = sum(p.numel() for p in inner if p.is_floating_point())
+        if quantized < left:
             raise ProbeError(
-                f"{self.name}: quantize={self.quantize!r} was asked for, but only {quantized / self.n_parameters:.0%} of its "
-                "inner parameters lie in layers that bitsandbytes can quantize (a mixture's experts do not). Load it without"
+                f"{self.name}: quantize={self.quantize!r} was asked for, but {quantized / (quantized + left):.0%} of its inner "
+                "parameters could be quantized: bitsandbytes takes plain linear layers, not the experts of a mixture, not a "
+                "family's own (Falcon). Load it without quantize"
             )
 
     @cached_property
@@ -372,9 +381,14 @@ def _parameters(folder: Path, without: tuple[str, ...] = ()) -> int:
 
     total = 0
     for path in sorted(folder.glob("*.safetensors")):
+        if path.name.startswith(SECOND_COPY):
+            continue
         with safe_open(path, framework="numpy") as file:
-            names = [name for name in file.keys() if not any(word in name for word in without)]  # noqa: SIM118
-            total += sum(math.prod(file.get_slice(name).get_shape()) for name in names)
+            for name in file.keys():  # noqa: SIM118
+                tensor = file.get_slice(name)
+                counts = tensor.get_dtype() not in ("BOOL", "U8") and not name.endswith(BUFFERS)
+                if counts and not any(word in name for word in without):
+                    total += math.prod(tensor.get_shape())
     return total
 
 

@@ -152,11 +152,18 @@ def tree_tokens(lm, prompts: list[str], continuations: list[list[str]], end: boo
 
 
 def agrees(lm) -> bool:
-    """Whether the tree gives this model's plain log-probs: on a few branches in short rows, and on some of so many branches that
-    they fill a row, with a second one behind a cache; windows are narrowed, so that there is something behind them.
+    """Whether the tree gives this model's plain log-probs, also with windows so narrow that something lies behind them.
 
     Needed because an unknown architecture may take the packed row and answer wrongly without a word.
     """
+    if not _agrees(lm):
+        return False
+    with windows_of(lm.model, SHARED // 2) as narrowed:
+        return not narrowed or _agrees(lm)
+
+
+def _agrees(lm) -> bool:
+    """On a few branches in short rows, and on some of so many branches that they fill a row, with a second one behind a cache."""
     rng = np.random.default_rng(0)
     draw = lambda n: [int(t) for t in rng.integers(3, min(lm.model.config.get_text_config().vocab_size, 1000), n)]
     prefix, first = draw(min(SHARED + 8, lm.context - 8)), draw(1)
@@ -166,10 +173,9 @@ def agrees(lm) -> bool:
     some = many[: 5 * len(few)]
     score = lambda path, budget, branches: np.concatenate(_score_within(lm, path, contexts, branches, budget)[0])
     try:
-        with windows_of(lm.model, SHARED // 2):
-            # 8: so little that the prefix is cached, and what stands above a branching dropped and kept
-            short, full = score("tree", 8, few), score("tree", lm.usual_budget, many)
-            alone, together = score("plain", 8, some), score("plain", lm.usual_budget, some)
+        # 8: so little that the prefix is cached, and what stands above a branching dropped and kept
+        short, full = score("tree", 8, few), score("tree", lm.usual_budget, many)
+        alone, together = score("plain", 8, some), score("plain", lm.usual_budget, some)
     except ProbeError:
         raise
     except Exception:  # whatever an unknown architecture makes of a 4D mask: the plain path serves it

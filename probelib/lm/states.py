@@ -55,7 +55,6 @@ def _padded_states(lm, before, own: list[list[int]], layer: int, soft_prompt, bu
     stands behind its last token, and no token sees what is behind it."""
     cost = {"forwarded_tokens": 0, "forwards": 0, "seconds_forward": 0.0}
     body = lm.model.base_model  # without the head: nobody asks for a token
-    body = getattr(body, "model", body)  # Llama 4 calls the whole its base
     states = np.empty((len(own), lm.model.get_input_embeddings().weight.shape[1]), dtype=np.float32)
     with torch.inference_mode():
         cache = _prefix_cache(lm, body, before, soft_prompt)

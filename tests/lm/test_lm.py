@@ -11,6 +11,7 @@ import pandas as pd
 import pytest
 import torch
 import transformers as hf
+from safetensors.torch import load_file, save_file
 
 from probelib import lm
 from probelib.errors import ProbeError
@@ -218,12 +219,15 @@ def test_eight_bits_take_the_tree_although_a_step_tips_over():
 
 
 @pytest.mark.parametrize("part", ["blocks", "shared"])
-def test_attention_in_parts_is_checked_before_it_is_trusted(monkeypatch, part):
-    """Keys of one part are a place off: nothing else goes this way."""
-    one, flash = lm.load("atlas-neox-1m"), attention.flash
+@pytest.mark.parametrize("window", [None, 4096])
+def test_attention_in_parts_is_checked_before_it_is_trusted(tmp_path, monkeypatch, part, window):
+    """Keys of one part are a place off: nothing else goes this way. Also in a model that has a window."""
+    size = tiny.GROUPED | {"vocab_size": len(tiny.tokenizer(bos=True)), "max_position_embeddings": 8192}
+    config = hf.MistralConfig(**size, sliding_window=window, bos_token_id=0, eos_token_id=1)
+    one, flash = lm.load(tiny.folder(tmp_path, config)), attention.flash
 
     def shifted(query, key, *rest, **options):
-        hit = (query.shape[2] == attention.QUERIES) == (part == "blocks")
+        hit = query.shape[2] == attention.QUERIES if part == "blocks" else options["attn_mask"] is None  # all see them
         return flash(query, key.roll(1, 2) if hit else key, *rest, **options)
 
     assert agrees(one)
@@ -256,6 +260,28 @@ def test_a_window_that_no_sequence_of_the_check_would_reach_is_checked(tmp_path,
     assert not agrees(one)
 
 
+def test_a_window_of_another_kind_takes_the_plain_path(tmp_path):
+    """Llama 4 looks within chunks of (released) 8,192 tokens, and scales by the place in the cache beyond them."""
+    size = tiny.GROUPED | {"vocab_size": len(tiny.tokenizer()), "max_position_embeddings": 512, "num_hidden_layers": 4}
+    config = hf.Llama4TextConfig(
+        **size, head_dim=16, attention_chunk_size=100, intermediate_size_mlp=64, num_local_experts=4
+    )
+    one = lm.load(tiny.folder(tmp_path, config))
+    assert one.choose_path() == "plain"
+
+
+def test_a_window_that_the_family_does_not_have_is_none(tmp_path):
+    """Files of models that were converted from another family may still name one."""
+    size = tiny.GROUPED | {"vocab_size": len(tiny.tokenizer(bos=True))}
+    one = lm.load(tiny.folder(tmp_path, hf.LlamaConfig(**size, bos_token_id=0, eos_token_id=1)))
+    saved = json.loads((tmp_path / "config.json").read_text())
+    (tmp_path / "config.json").write_text(json.dumps(saved | {"sliding_window": 8}))
+    other = lm.load(tmp_path)
+    assert other.model.config.sliding_window == 8 and other.choose_path() == "tree"
+    ask = lambda of: of.logprobs([PROMPT * 3], [[" Paris"]])["logprob"].tolist()
+    assert ask(one) == ask(other)
+
+
 def test_the_context_is_what_transformers_makes_of_the_configuration(tmp_path):
     """Falcon's released files name none, Gemma 3's is nested, and Phi 3's positions are turned otherwise beyond the first 64."""
     size = tiny.GROUPED | {"vocab_size": len(tiny.tokenizer(bos=True))}
@@ -277,6 +303,16 @@ def test_the_context_is_what_transformers_makes_of_the_configuration(tmp_path):
         assert one.context == context
         with pytest.raises(ProbeError, match=f"at most {context} tokens"):
             one.logprobs(["Rome" * 2000], [[" Oslo"]])
+
+
+def test_a_config_that_cannot_be_read_is_named(folder, tmp_path):
+    for n, broken in enumerate(
+        ('{"model_type": "gpt_neox", "hidden_size": "64"}', '{"model_type": "unheard_of"}', "{")
+    ):
+        copy = shutil.copytree(folder, tmp_path / str(n))
+        (copy / "config.json").write_text(broken)
+        with pytest.raises(ProbeError, match="config.json cannot be read"):
+            lm.load(copy).logprobs([PROMPT], [[" Paris"]])
 
 
 def test_two_threads_get_what_they_would_get_alone(tmp_path):
@@ -427,8 +463,27 @@ def test_a_mixture_that_would_stay_in_full_precision_is_refused(tmp_path):
     full, four = lm.load(folder), lm.load(folder, quantize="4bit")
     experts = 2 * 4 * 3 * 64 * 128  # layers, experts of each, matrices of each
     assert four.memory == pytest.approx(full.memory - 3.5 * (full.n_parameters - experts), abs=1)
-    with pytest.raises(ProbeError, match=r"only 11% .* experts"):
+    with pytest.raises(ProbeError, match=r"11% .* experts"):
         four.logprobs([PROMPT], [[" Paris"]])
+
+
+def test_files_may_hold_masks_and_second_copies_which_are_no_parameters(tmp_path, folder):
+    """Pythia's files hold each layer's causal mask, GPT-2's as numbers; Mistral's the weights once more under other names."""
+    copy = shutil.copytree(folder, tmp_path / "copy")
+    tensors = load_file(copy / "model.safetensors")
+    masks = {f"gpt_neox.layers.{n}.attention.bias": torch.ones(1, 1, 512, 512, dtype=torch.bool) for n in range(2)}
+    masks["h.0.attn.bias"] = torch.ones(1, 1, 256, 256)
+    save_file({f"layers.{name}": tensor for name, tensor in tensors.items()}, copy / "consolidated.safetensors")
+    save_file(tensors | masks, copy / "model.safetensors", {"format": "pt"})
+    one, four = lm.load(folder), lm.load(copy, quantize="4bit")
+    assert (four.n_parameters, lm.load(copy).memory) == (one.n_parameters, one.memory)
+    assert four.logprobs([PROMPT], [[" Paris"]])["logprob"][0] < 0
+
+
+def test_a_quantized_t5_keeps_what_its_mlps_end_with(t5):
+    for quantize in ("8bit", "4bit"):
+        one = lm.load(t5.folder, quantize=quantize)
+        assert one.model.get_memory_footprint() == pytest.approx(one.memory, rel=0.1)
 
 
 def test_shared_experts_count_as_parameters_and_shared_embeddings_do_not(tmp_path, t5):

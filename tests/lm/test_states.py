@@ -14,7 +14,7 @@ TEXTS = ["Paris is nice.", "Lima", "Paris is", "What is the capital of Peru? Lim
 INSTRUCTION = "The capital of France is Paris. "
 
 
-@pytest.fixture(scope="module", params=["gpt_neox", "llama", "gemma2_window", "bloom", "opt", "llama4_chunks"])
+@pytest.fixture(scope="module", params=["gpt_neox", "llama", "gemma2_window", "bloom", "opt"])
 def model(request, tmp_path_factory):
     config = tiny.DECODERS[request.param]()
     config.vocab_size = len(tiny.tokenizer())

@@ -72,13 +72,6 @@ DECODERS = {
         first_k_dense_replace=1,
     ),
     "phi3_window": lambda: hf.Phi3Config(**GROUPED, sliding_window=8, pad_token_id=0),
-    "llama4_chunks": lambda: hf.Llama4TextConfig(
-        **GROUPED | {"num_hidden_layers": 4},  # three look into their chunk alone, the fourth at everything
-        head_dim=16,
-        attention_chunk_size=8,
-        intermediate_size_mlp=64,
-        num_local_experts=4,
-    ),
     "mixtral": lambda: hf.MixtralConfig(**GROUPED, num_local_experts=4),
     "gemma": lambda: hf.GemmaConfig(**GROUPED, head_dim=16),
     "gemma2_window": lambda: hf.Gemma2Config(**GROUPED, head_dim=16, sliding_window=8),
