@@ -21,3 +21,12 @@ def unknown(kind: str, name: str, known: Iterable[str]) -> ProbeError:
     near = difflib.get_close_matches(str(name), known, n=3, cutoff=0.5)
     hint = f"; did you mean {' or '.join(near)}?" if near else ";"
     return ProbeError(f"unknown {kind} {name!r}{hint} Known: {', '.join(known) or 'none'}.")
+
+
+def check_texts(what: str, given: Iterable) -> None:
+    """ProbeError where something else than a list of texts is given: a text alone would be taken for a list of its letters."""
+    if isinstance(given, str) or not isinstance(given, Iterable):
+        raise ProbeError(f"{what}: {str(given)[:60]!r} is given, and a list of texts wanted, such as ['Paris']")
+    for text in given:
+        if not isinstance(text, str):
+            raise ProbeError(f"{what}: {text!r} is no text but a {type(text).__name__}; a list of texts is wanted")

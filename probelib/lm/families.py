@@ -58,6 +58,9 @@ def forward_packed(
 
 def layer_states(output, layer: int) -> torch.Tensor:
     """Hidden states [rows, length, width] of a layer. Families that hold several a token (Gemma 3n) have no one to give."""
+    last = len(output.hidden_states) - 1
+    if not -last - 1 <= layer <= last:
+        raise ProbeError(f"layer {layer} does not exist; allowed: 0 (embeddings) to {last}, or -1 (the last one)")
     hidden = output.hidden_states[layer]
     if hidden.dim() != 3:
         shape = " x ".join(map(str, hidden.shape))

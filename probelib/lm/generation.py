@@ -5,7 +5,7 @@ import time
 import pandas as pd
 import torch
 
-from probelib.errors import ProbeError
+from probelib.errors import ProbeError, check_texts
 from probelib.lm.model import CPU_BUDGET
 from probelib.lm.search import together
 
@@ -39,11 +39,11 @@ def generate(
                ``.attrs["cost"]`` counts forwarded tokens (each distinct prefix once; on the plain path all prompt tokens and
                new ones, times beams) and seconds
     """
-    if not prompts:
+    check_wishes(prompts, max_new_tokens, beams, returned, stop, temperature)
+    if not len(prompts):
         return pd.DataFrame(columns=["prompt", "rank", "text", "n_tokens", "logprob", "finished"])
     if temperature is None and returned > beams:
         raise ProbeError(f"returned={returned} texts of {beams} beams: at most as many as beams, or give a temperature")
-    check_drawing(temperature, beams)
     ids = lm.tokens.prompts([chat_text(lm, p) for p in prompts] if chat else prompts)
     for prompt, i in zip(prompts, ids, strict=True):
         if len(i) + (0 if lm.encoder_decoder else max_new_tokens) > lm.context:
@@ -74,8 +74,14 @@ def generate(
     return frame
 
 
-def check_drawing(temperature: float | None, beams: int) -> None:
-    """ProbeError where texts cannot be drawn so."""
+def check_wishes(prompts, max_new_tokens: int, beams: int, returned: int, stop, temperature: float | None) -> None:
+    """ProbeError where texts cannot be written so."""
+    check_texts("prompts", prompts)
+    check_texts("stop", stop or [])
+    if "" in (stop or []):
+        raise ProbeError("stop: '' would cut every answer before its first letter")
+    if min(max_new_tokens, beams, returned) < 1:
+        raise ProbeError(f"max_new_tokens={max_new_tokens}, beams={beams}, returned={returned}: each must be 1 or more")
     if temperature is not None and (not temperature > 0 or beams > 1):
         raise ProbeError(
             f"temperature={temperature!r} with beams={beams}: drawing takes a temperature above 0 and beams=1"

@@ -19,7 +19,7 @@ from collections.abc import Mapping
 import numpy as np
 import pandas as pd
 
-from probelib.errors import ProbeError
+from probelib.errors import ProbeError, check_texts
 from probelib.lm.scoring import tree_tokens
 from probelib.lm.search import together
 
@@ -44,6 +44,10 @@ class Labels:
         City". Without it no label may be the beginning of another one's tokens."""
         if end and lm.eos is None:
             raise ProbeError(f"{lm.name}: this tokenizer has no end-of-sequence token; search with end=False")
+        if not isinstance(labels, Mapping):
+            raise ProbeError(f"labels: {str(labels)[:60]} is given, and {{candidate: [its labels]}} wanted")
+        for candidate, texts in labels.items():
+            check_texts(f"labels of {candidate!r}", texts)
         self.candidates, self.texts, self.end = list(labels), dict(labels), end
         tail = (lm.eos,) if end else ()
         lm.tokens.learn([""], [[text for texts in labels.values() for text in texts]])
@@ -128,6 +132,8 @@ def top_continuations(
     """
     if method not in ("best_first", "beam"):
         raise ProbeError(f"method is {method!r}; allowed: best_first, beam")
+    if min(n, width or n) < 1:
+        raise ProbeError(f"n={n}, width={width}: each must be 1 or more")
     started, prompts = time.perf_counter(), [prompt] if isinstance(prompt, str) else prompt
     labels, width = labels if isinstance(labels, Labels) else Labels(lm, labels, end), width or n
     if lm.encoder_decoder or lm.choose_path() != "tree":

@@ -74,9 +74,11 @@ def _folder(name: str, revision: str | None, trust_remote_code: bool) -> Path:
     if name in organisms():
         _as_trained(CHECKPOINTS / name)
         return CHECKPOINTS / name
-    if Path(name).is_dir():
-        return Path(name)
-    if "/" not in name or name.startswith((".", "/", "~")):
+    if Path(name).expanduser().is_dir() and name:
+        return Path(name).expanduser()
+    if name.startswith((".", "/", "~")):
+        raise ProbeError(f"{name}: there is no such folder")
+    if "/" not in name:
         raise unknown("model", name, [*organisms(), "<folder>", "<owner>/<name> on Hugging Face"])
     from huggingface_hub import errors, snapshot_download
 

@@ -285,10 +285,17 @@ class LM:
             options["quantization_config"] = BitsAndBytesConfig(**QUANTIZE[self.quantize] | compute | self.quantization)
         logging.disable_progress_bar()  # a bar a shard; the kit shows its own
         try:
-            model = kind.from_pretrained(self.folder, **options).eval()
+            model, found = kind.from_pretrained(self.folder, **options, output_loading_info=True)
         except (OSError, ValueError, KeyError, RuntimeError, TypeError, SafetensorError) as error:
             said = str(error).splitlines()[0]
             raise ProbeError(f"{self.name}: the weights in {self.folder} cannot be loaded: {said}") from error
+        lost = sorted([*found["missing_keys"], *(name for name, *_ in found["mismatched_keys"])])
+        if lost:  # transformers draws them at random
+            raise ProbeError(
+                f"{self.name}: {len(lost)} weights are not in the files of {self.folder}, or of another size: "
+                f"{', '.join(lost[:5])}. Save the whole model, head included, with model.save_pretrained(folder)"
+            )
+        model.eval()
         self._check_quantization(model)
         self._refuse_offload(model)
         # penalties and bans of its generation_config.json are not what the model says, and would be in every beam's score

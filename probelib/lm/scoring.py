@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import torch
 
-from probelib.errors import ProbeError
+from probelib.errors import ProbeError, check_texts
 from probelib.lm.attention import QUERIES, SHARED
 from probelib.lm.encdec import score_encdec
 from probelib.lm.families import windows_of
@@ -44,8 +44,11 @@ def logprobs(
     ``.attrs["cost"]`` counts requested, distinct and forwarded tokens, forwards, seconds and the path taken.
     Raises ProbeError for an empty continuation, a sequence longer than the context, NaN or infinite logits.
     """
+    check_texts("prompts", prompts)
     if len(prompts) != len(continuations):
         raise ProbeError(f"{len(prompts)} prompts but {len(continuations)} lists of continuations")
+    for prompt, texts in zip(prompts, continuations, strict=True):
+        check_texts(f"continuations of the prompt {prompt[:50]!r}", texts)
     started = time.perf_counter()
     distinct = list(dict.fromkeys(prompts))
     contexts = lm.tokens.prompts(distinct)

@@ -379,12 +379,12 @@ class Served:
         seed: int = 0,
     ) -> pd.DataFrame:
         """See ``generation.generate``; a server walks no beams, but for one new token it can say the most probable ones."""
+        from probelib.lm.generation import check_wishes
+
+        check_wishes(prompts, max_new_tokens, beams, returned, stop, temperature)
         ranked = max_new_tokens == 1 and not stop and temperature is None  # the most probable next tokens
         if (beams > 1 and not ranked) or (returned > beams and temperature is None):
             self._cannot()
-        from probelib.lm.generation import check_drawing
-
-        check_drawing(temperature, beams)
         started, ids = time.perf_counter(), self.tokens.prompts([self.chat(p) for p in prompts] if chat else prompts)
         if prompts:
             self.choose_path()

@@ -36,7 +36,7 @@ class Tokens:
         return full[: full.index(plain[0])] if plain and plain[0] in full else []
 
     def prompts(self, texts: list[str]) -> list[list[int]]:
-        """Ids of each prompt. A decoder-only model with no token to start from takes its EOS or refuses an empty prompt."""
+        """Ids of each prompt. A decoder-only model whose tokenizer puts no token before a text refuses an empty prompt."""
         if not texts:
             return []
         ids = self.tokenizer(texts, add_special_tokens=self.encoder_decoder)["input_ids"]

@@ -315,6 +315,39 @@ def test_a_config_that_cannot_be_read_is_named(folder, tmp_path):
             lm.load(copy).logprobs([PROMPT], [[" Paris"]])
 
 
+def test_weights_that_are_missing_are_never_drawn(folder, tmp_path):
+    """transformers fills the gap with random numbers, other ones in each process."""
+    for n, gone in enumerate(("embed_out.weight", "gpt_neox.layers.1.mlp.dense_h_to_4h.weight", None)):
+        copy = shutil.copytree(folder, tmp_path / str(n))
+        tensors = load_file(copy / "model.safetensors")
+        tensors.pop(gone, None) if gone else tensors.update({"embed_out.weight": torch.zeros(7, 64)})
+        save_file(tensors, copy / "model.safetensors", {"format": "pt"})
+        with pytest.raises(ProbeError, match="1 weights are not in the files|cannot be loaded.*size"):
+            lm.load(copy).logprobs([PROMPT], [[" Paris"]])
+
+
+def test_a_text_is_not_taken_for_a_list_of_letters(model):
+    wanted = {
+        "prompts: 'Rome'": lambda: model.logprobs("Rome", ["a", "b", "c", "d"]),
+        "prompt 'Rome'": lambda: model.logprobs(["Rome"], [" Oslo"]),
+        "1999 is no text but a int": lambda: model.logprobs(["Rome"], [[1999]]),
+        "nan is no text but a float": lambda: model.logprobs([np.nan], [[" a"]]),
+        "prompts: 'Rome, ": lambda: model.generate("Rome, Oslo"),
+        "stop: 'is'": lambda: model.generate(["Rome"], stop="is"),
+        "stop: ''": lambda: model.generate(["Rome"], stop=[""]),
+        "max_new_tokens=0": lambda: model.generate(["Rome"], max_new_tokens=0),
+        "returned=0": lambda: model.generate(["Rome"], returned=0),
+        "texts: 'Rome'": lambda: model.hidden_states("Rome"),
+        "layer 99 does not exist; allowed: 0 .* to 2": lambda: model.hidden_states(["Rome"], layer=99),
+        "labels of 'Q90'": lambda: model.top_continuations("Rome", {"Q90": " Paris"}, 1),
+        "labels: .* wanted": lambda: model.top_continuations("Rome", [" Paris"], 1),
+        "n=0": lambda: model.top_continuations("Rome", {"Q90": [" Paris"]}, 0),
+    }
+    for message, ask in wanted.items():
+        with pytest.raises(ProbeError, match=message):
+            ask()
+
+
 def test_two_threads_get_what_they_would_get_alone(tmp_path):
     """A row's masks lie where the next forward of any model finds them."""
     config = hf.LlamaConfig(
