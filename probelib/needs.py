@@ -5,19 +5,29 @@ from pathlib import Path
 
 from probelib.lm.loading import CHECKPOINTS, load
 
-NAMES = ("models", "encoder_decoders", "tuned", "model_name", "studied", "judge", "encoder", "writer")
+ASKED = ("models", "encoder_decoders", "tuned", "model_name", "studied", "judge", "writer")  # as ``lm.load`` knows them
+NAMES = (*ASKED, "encoder")
 BYTES = {"16 bit": 2.0, "8bit": 1.0, "4bit": 0.5}
 
 
-def models(settings: dict[str, dict]) -> dict[str, list[str]]:
-    """Every model that some notebook's parameters name -> those notebooks."""
+def models(settings: dict[str, dict], parameters=NAMES) -> dict[str, list[str]]:
+    """Every model that some of the notebooks' parameters name -> those notebooks."""
     found: dict[str, list[str]] = {}
     for notebook, values in settings.items():
-        for name in NAMES:
+        for name in parameters:
             given = values.get(name) or []
             for model in [given] if isinstance(given, str) else given:
                 found.setdefault(model.partition("=")[0], []).append(notebook)  # tuned=base
     return {model: list(dict.fromkeys(notebooks)) for model, notebooks in found.items()}
+
+
+def check(settings: dict[str, dict]) -> None:
+    """ProbeError for a model that is not here and cannot come: a folder that is not there or lacks a file, a name that nobody
+    knows. Said before a run takes the old products away. What has to be fetched is not looked for."""
+    for model in models(settings, ASKED):
+        fetched = "/" in model and not model.startswith((".", "/", "~")) and not Path(model).is_dir()
+        if not fetched:
+            load(model)
 
 
 def parameters(model: str) -> float | None:

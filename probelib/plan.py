@@ -130,6 +130,10 @@ def settings(plan: Plan, steps: Sequence[Step], profile: str, given: dict | None
     if profile not in plan.profiles:
         raise unknown("profile", profile, plan.profiles)
     given = given or {}
+    if "profile" in given:
+        raise ProbeError(
+            "the profile is chosen with --profile; as a parameter it would send products to another one's folder."
+        )
     for name in given:
         if not any(name in step.accepts for step in steps):
             raise ProbeError(f"none of the selected notebooks has the parameter {name!r}.")

@@ -72,6 +72,7 @@ def main(arguments: list[str] | None = None) -> int:
         if args.list:
             _print_table(("notebook", "makes"), [(step.notebook, ", ".join(step.makes)) for step in steps])
             return 0
+        needs.check(settings)
         if args.dry_run:
             reasons = marker.why(args.profile, steps, marker.inputs(steps, settings), force)
             _print_table(("notebook", "runs"), [(name, reason or "up to date") for name, reason in reasons.items()])
@@ -177,7 +178,12 @@ def _parser() -> argparse.ArgumentParser:
         help="notebooks (monitor/sec5_results), papers (monitor) or artifacts "
         "(monitor/table4), with what they need; default: everything",
     )
-    add("--models", metavar="A,B", help="models in place of the profile's: shipped ones, Hugging Face ids, folders")
+    add(
+        "--models",
+        metavar="A,B",
+        help="in place of the profile's `models`: shipped ones, Hugging Face ids, folders. What a profile names otherwise stays "
+        "(--set encoder_decoders=[] studied=A); --dry-run shows all",
+    )
     add("--quantize", metavar="BITS", help="8bit or 4bit: load the models quantized")
     add(
         "--set",

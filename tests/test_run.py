@@ -336,6 +336,27 @@ def test_requests_that_are_wrong_end_in_one_line(smoke, make_plan, out, capsys):
     assert not out.exists()  # nothing was started
 
 
+def test_a_model_that_is_not_there_is_said_before_anything_is_taken_away(smoke, make_plan, out, tmp_path):
+    plan = make_plan(
+        {"a": [PROFILE + "\nmodels = []  # list", WRITE, "put('p/t1', len(models))"]},
+        [{"notebook": "a", "makes": ["p/t1"]}],
+    )
+    assert smoke(plan, "--models", "atlas-neox-0.15m")[0] == 0
+    made = out / "figures" / "smoke" / "p" / "t1.csv"
+    (tmp_path / "half").mkdir()
+    (tmp_path / "half" / "config.json").write_text("{}")
+    for model, message in (
+        ("./nowhere", "./nowhere: there is no such folder"),
+        ("atlas-neox-2", "unknown model 'atlas-neox-2'; did you mean atlas-neox-2m"),
+        (str(tmp_path / "half"), f"{tmp_path / 'half'}: no *.safetensors"),
+    ):
+        for flags in ([], ["--dry-run"]):
+            code, _, errors = smoke(plan, "--models", f"atlas-neox-0.15m,{model}", *flags)
+            assert code == 2 and errors[0].startswith(message), errors
+    assert smoke(plan, "--set", "profile=atlas")[0] == 2
+    assert made.read_text() == "1"
+
+
 def test_list_and_help(smoke, make_plan, capsys):
     code, lines, _ = smoke(make_plan(AB, AB_STEPS), "--list")
     assert (code, lines) == (0, ["notebook  makes", "a         p/t1", "b         p/t2", "c         q/t3"])
@@ -352,7 +373,7 @@ def test_models_reach_the_notebooks_that_have_them(smoke, make_plan, out, monkey
     assert run._given(run._parser().parse_args(["--models", "gpt2, my/model,x/y"])) == {
         "models": ["gpt2", str(tmp_path / "my/model"), "x/y"]
     }
-    assert why(smoke, plan, "--models", "y") == {"a": "never ran", "b": "never ran"}
+    assert why(smoke, plan, "--models", "x/y") == {"a": "never ran", "b": "never ran"}
 
 
 @pytest.mark.parametrize(
