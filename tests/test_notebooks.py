@@ -4,6 +4,7 @@ import json
 import re
 import signal
 import time
+from pathlib import Path
 
 import nbformat
 import pytest
@@ -82,15 +83,19 @@ def test_a_notebook_says_what_could_go_wrong(step):
     assert asides and all(re.search(r"</summary>\n\n- .+\n\n</details>", source, re.DOTALL) for source in asides)
 
 
-def test_no_library_talks_into_a_notebook(smoke):
-    """Beside its own outputs a notebook shows bars of progress, and nothing that a reader would have to explain away."""
+def noise(notebooks: Path) -> dict[str, list[str]]:
+    """What stands in executed notebooks beside their own outputs and bars of progress: notebook -> lines."""
     said = {}
-    for path in sorted((smoke[0] / "runs" / "smoke" / "notebooks").rglob("*.ipynb")):
+    for path in sorted(notebooks.rglob("*.ipynb")):
         cells = nbformat.read(path, as_version=4).cells
         texts = [o.text for c in cells for o in c.get("outputs", []) if o.get("name") == "stderr"]
         lines = [line for line in re.split(r"[\r\n]", "".join(texts)) if line.strip() and "%|" not in line]
         said |= {path.stem: lines} if lines else {}
-    assert said == {}
+    return said
+
+
+def test_no_library_talks_into_a_notebook(smoke):
+    assert noise(smoke[0] / "runs" / "smoke" / "notebooks") == {}
 
 
 def test_every_picture_of_a_notebook_has_its_words(smoke):
@@ -121,19 +126,37 @@ def test_grapheval_runs_behind_soft_prompts(tmp_path):
     assert record["parameters"]["soft_prompts"]["tokens"] == 20 and record["parameters"]["soft_prompts"]["epochs"] == 2
 
 
-def test_the_small_plan_runs_on_folders_of_its_architectures(tmp_path):
-    """GPT-NeoX (Pythia) and BLOOM with random weights, through every measure: what they were taught nobody knows, so the ground
-    truth is that of shipped models, and it says so."""
-    tokenizer = lm.load("atlas-neox-0.15m").tokenizer
+@pytest.fixture(scope="module")
+def folders(tmp_path_factory) -> list[str]:
+    """GPT-NeoX (Pythia) and BLOOM with random weights, as a user would bring them."""
+    tokenizer, folder = lm.load("atlas-neox-0.15m").tokenizer, tmp_path_factory.mktemp("models")
     size = {"vocab_size": len(tokenizer), "bos_token_id": 0, "eos_token_id": tokenizer.eos_token_id}
     configs = {
         "neox": hf.GPTNeoXConfig(**tiny.WIDE | {"max_position_embeddings": 2048} | size),
         "bloom": hf.BloomConfig(hidden_size=64, n_layer=2, n_head=4, **size),
     }
     for name, config in configs.items():
-        tiny.build(config).save_pretrained(tmp_path / name)
-        tokenizer.save_pretrained(tmp_path / name)
-    folders = [str(tmp_path / name) for name in configs]
+        tiny.build(config).save_pretrained(folder / name)
+        tokenizer.save_pretrained(folder / name)
+    return [str(folder / name) for name in configs]
+
+
+def test_models_that_know_nothing_make_no_findings(tmp_path, folders):
+    """No fact anchored, no family: the notebook says so, and nowhere that something goes from nan to nan."""
+    run(tmp_path, "--only", "monitor/sec5_results", "--models", ",".join(folders), "--set", "encoder_decoders=[]",
+        "relations=[P37, P178, P108, P1412]")  # fmt: skip
+    assert noise(tmp_path / "runs") == {}
+    cells = nbformat.read(
+        tmp_path / "runs" / "smoke" / "notebooks" / "monitor" / "sec5_results.ipynb", as_version=4
+    ).cells
+    outputs = [o for cell in cells for o in cell.get("outputs", [])]
+    said = "\n".join(o.data["text/markdown"] for o in outputs if "text/markdown" in o.get("data", {}))
+    assert "No model anchors a single fact" in said and "No family here has two sizes" in said
+    assert not re.search(r"\bnan\b|0 of 0|-0\.000", said), said
+
+
+def test_the_small_plan_runs_on_folders_of_its_architectures(tmp_path, folders):
+    """Through every measure. What they were taught nobody knows: the ground truth is that of shipped models, and it says so."""
     run(tmp_path, "--profile", "small", "--only", "beyond/agreement", "--models", ",".join(folders), "--set", "n_facts=2", "n=5",
         "misled_facts=4", "shipped=[atlas-neox-0.15m]")  # fmt: skip
     made = tmp_path / "figures" / "small" / "beyond"
