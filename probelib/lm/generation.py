@@ -1,6 +1,7 @@
 """``generate``: greedy or beam text, only the new tokens. What prompts begin with alike is forwarded once."""
 
 import time
+from collections.abc import Collection
 
 import pandas as pd
 import torch
@@ -61,7 +62,7 @@ def generate(
         if lm.encoder_decoder or lm.choose_path() == "plain":
             return _padded(lm, ids, max_new_tokens, beams, returned, rows, temperature)
         repeated = [i for i in ids for _ in range(each)]
-        found, cost = write(lm.model, repeated, max_new_tokens, beams, lm.eos, temperature, rows * each, budget)
+        found, cost = write(lm.model, repeated, max_new_tokens, beams, lm.ends, temperature, rows * each, budget)
         found = [own if drawn else own[:returned] for own in found]
         return [sum(found[p : p + each], []) for p in range(0, len(found), each)], cost
 
@@ -93,7 +94,7 @@ def write(
     prompts: list[list[int]],
     length: int,
     beams: int,
-    eos: int | None,
+    ends: Collection[int],
     temperature: float | None = None,
     rows: int = 32,
     budget: int = CPU_BUDGET,
@@ -101,11 +102,13 @@ def write(
     """For every prompt (token ids) its ``beams`` texts, best first, as (token ids, log-probs); and counts. The prompts are
     forwarded as a tree, what is written grows on it (``search``): the same texts as prompt by prompt.
 
-    length   most new tokens;   eos   ends a text, and belongs to it
+    length   most new tokens;   ends   each ends a text, and belongs to it
     """
 
+    options = _options(beams, ends)
+
     def read(logprobs: torch.Tensor) -> list[tuple[list[float], list[int]]]:
-        """The tokens that may come next, best first: twice as many as there are beams, since half of them may end."""
+        """The tokens that may come next, best first: so many that enough remain where some end."""
         if temperature is not None:
             logprobs = torch.log_softmax(logprobs / temperature, -1)
             tokens = torch.multinomial(logprobs.exp(), 1)
@@ -113,15 +116,20 @@ def write(
         elif beams == 1:
             values, tokens = logprobs.max(-1, keepdim=True)  # of equal ones the first, as arg-max everywhere
         else:
-            values, tokens = logprobs.topk(min(2 * beams, logprobs.shape[-1]))
+            values, tokens = logprobs.topk(min(options, logprobs.shape[-1]))
         return list(zip(values.tolist(), tokens.tolist(), strict=True))
 
-    start = lambda _, place, reading: _texts(place, reading, length, beams, eos)
+    start = lambda _, place, reading: _texts(place, reading, length, beams, ends)
     found, _, cost = together(model, prompts, start, read, rows, beams * length, budget)
     return found, cost
 
 
-def _texts(place: int, reading, length: int, beams: int, eos: int | None):
+def _options(beams: int, ends: Collection[int]) -> int:
+    """Continuations of all beams that are looked at in a step; each of ``ends`` may take one from every beam."""
+    return max(2, 1 + len(ends)) * beams
+
+
+def _texts(place: int, reading, length: int, beams: int, ends: Collection[int]):
     """Beam search behind one prompt (with one beam: greedy), as transformers does it without length normalisation.
 
     A beam is (score, token ids, log-probs). It is finished by the end token, where it is among the ``beams`` best of its step,
@@ -135,9 +143,11 @@ def _texts(place: int, reading, length: int, beams: int, eos: int | None):
             for value, token in zip(*options, strict=True)
         ]
         grown, behind = [], []
-        for rank, (score, number, token, value) in enumerate(sorted(after, key=lambda a: -a[0])[: 2 * beams]):
+        for rank, (score, number, token, value) in enumerate(
+            sorted(after, key=lambda a: -a[0])[: _options(beams, ends)]
+        ):
             beam = (score, [*running[number][1], token], [*running[number][2], value])
-            if token == eos or step == length - 1:
+            if token in ends or step == length - 1:
                 finished += [beam] if rank < beams else []
             elif len(grown) < beams:
                 grown.append(beam)
@@ -177,7 +187,7 @@ def _generate_batch(lm, ids: list[list[int]], max_new_tokens, beams, returned, t
         **({"do_sample": False} if temperature is None else {"do_sample": True, "temperature": temperature} | PURE),
         length_penalty=0.0 if beams > 1 else None,
         pad_token_id=lm.pad,
-        eos_token_id=lm.eos,
+        eos_token_id=sorted(lm.ends) or None,
         return_dict_in_generate=True,
         output_scores=True,
     )
@@ -187,7 +197,7 @@ def _generate_batch(lm, ids: list[list[int]], max_new_tokens, beams, returned, t
     new = output.sequences[:, (1 if lm.encoder_decoder else longest) :].tolist()  # [rows * returned, new]
     texts = []
     for tokens, values in zip(new, scores.float().tolist(), strict=True):
-        length = tokens.index(lm.eos) + 1 if lm.eos in tokens else len(tokens)
+        length = next((at + 1 for at, token in enumerate(tokens) if token in lm.ends), len(tokens))
         texts.append((tokens[:length], values[:length]))
     return [texts[p * returned : (p + 1) * returned] for p in range(len(ids))]
 
@@ -201,7 +211,7 @@ def _answer(lm, prompt: int, rank: int, tokens: list[int], scores: list[float], 
         "text": text[: min(cuts)] if cuts else text,
         "n_tokens": len(tokens),
         "logprob": sum(scores),
-        "finished": lm.eos in tokens,
+        "finished": not lm.ends.isdisjoint(tokens),
     }
 
 
@@ -259,7 +269,7 @@ def _beams(lm, ids: list[int], beams: int, max_new_tokens: int):
         num_beams=beams,
         do_sample=False,
         pad_token_id=lm.pad,
-        eos_token_id=lm.eos,
+        eos_token_id=sorted(lm.ends) or None,
         return_dict_in_generate=True,
         output_scores=True,
     )

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from probelib import files
 from probelib.errors import ProbeError, unknown
-from probelib.lm.model import DEVICE_MAPS, DTYPES, LM, QUANTIZE, SECOND_COPY
+from probelib.lm.model import DEVICE_MAPS, DTYPES, FILES, LM, QUANTIZE, SECOND_COPY
 from probelib.paths import PACKAGE
 
 CHECKPOINTS = PACKAGE / "organisms" / "checkpoints"
@@ -82,9 +82,9 @@ def _folder(name: str, revision: str | None, trust_remote_code: bool) -> Path:
         raise unknown("model", name, [*organisms(), "<folder>", "<owner>/<name> on Hugging Face"])
     from huggingface_hub import errors, snapshot_download
 
-    patterns = ["*.json", "*.safetensors", "*.model", "*.txt"] + (["*.py"] if trust_remote_code else [])
+    patterns = [f"*{kind}" for kind in FILES] + (["*.py"] if trust_remote_code else [])
     try:
-        ignored = f"{SECOND_COPY}*"
+        ignored = [f"{SECOND_COPY}*", "*/*"]  # weights once more, in another format
         return Path(snapshot_download(name, revision=revision, allow_patterns=patterns, ignore_patterns=ignored))
     except errors.GatedRepoError as error:
         raise ProbeError(

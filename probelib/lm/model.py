@@ -1,6 +1,7 @@
 """What a loaded model is: its files, its tokenizer, its weights, and the four verbs."""
 
 import hashlib
+import json
 import math
 import threading
 from collections.abc import Callable
@@ -16,6 +17,13 @@ QUANTIZE = {
     "8bit": {"load_in_8bit": True, "llm_int8_threshold": 0.0},  # 0: outlier columns are not looked for a batch,
     "4bit": {"load_in_4bit": True, "bnb_4bit_quant_type": "nf4"},  # so that scores do not depend on the batch
 }
+FILES = (
+    ".json",
+    ".safetensors",
+    ".model",
+    ".txt",
+    ".jinja",
+)  # of a model: what changes a number; jinja: its chat template
 SECOND_COPY = "consolidated"  # how the names of files begin in which Mistral ships its weights once more
 DEVICE_MAPS = (None, "auto", "offload")
 BYTES = {"8bit": 1.0, "4bit": 0.5}
@@ -141,8 +149,8 @@ class LM:
     @cached_property
     def _digest(self) -> str:
         """16 hex digits of the files, read once: every part of the store asks, and a large model's are gigabytes."""
-        sha = hashlib.sha256()
-        for path in sorted(p for p in self.folder.iterdir() if p.suffix in (".json", ".safetensors", ".model", ".txt")):
+        sha, kinds = hashlib.sha256(), FILES + ((".py",) if self._trust else ())
+        for path in sorted(path for path in self.folder.iterdir() if path.suffix in kinds):
             sha.update(path.name.encode())
             with open(path, "rb") as file:
                 while block := file.read(2**20):
@@ -247,6 +255,13 @@ class LM:
     def eos(self) -> int | None:
         """Id of the end-of-sequence token; None where the tokenizer has none."""
         return self.tokenizer.eos_token_id
+
+    @cached_property
+    def ends(self) -> frozenset[int]:
+        """Ids that end a text: the tokenizer's, and those of generation_config.json (a turn's end in Gemma and Phi 3)."""
+        file = self.folder / "generation_config.json"
+        named = json.loads(file.read_text()).get("eos_token_id") if file.exists() else None
+        return frozenset({self.eos, *(named if isinstance(named, list) else [named])} - {None})
 
     @property
     def pad(self) -> int:

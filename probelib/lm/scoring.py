@@ -38,7 +38,7 @@ def logprobs(
         eos_logprob         log P(end of sequence | prompt, continuation), nats; NaN without ``end`` or without an EOS
         greedy_text         what greedy decoding is known to write: the continuation's tokens while they are the arg-max,
                             then the first arg-max that is none of them (or that follows them). "" without ``end``
-        greedy_done         whether greedy decoding is known to end there (that arg-max is the EOS)
+        greedy_done         whether greedy decoding is known to end there (that arg-max ends a text, see ``LM.ends``)
         flags               "" or "boundary": the tokenizer would cut the joined text otherwise
 
     ``.attrs["cost"]`` counts requested, distinct and forwarded tokens, forwards, seconds and the path taken.
@@ -114,7 +114,7 @@ def _written(lm, ids: tuple, best: np.ndarray) -> tuple[str, bool]:
     is known to end there."""
     right = best[:-1] == np.asarray(ids[:-1])
     known = len(right) if right.all() else int(right.argmin())  # so many agree; the next is the first that does not
-    return lm.tokens.decode(best[: known + 1]), bool(best[known] == lm.eos)
+    return lm.tokens.decode(best[: known + 1]), int(best[known]) in lm.ends
 
 
 def _fits(lm, prompt: str, text: str, context: int, length: int) -> None:

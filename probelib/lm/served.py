@@ -146,6 +146,11 @@ class Served:
     def eos(self) -> int | None:
         return self.tokenizer.eos_token_id
 
+    @property
+    def ends(self) -> frozenset[int]:
+        """See ``LM.ends``; what else ends a text is for the server to know."""
+        return frozenset({self.eos} - {None})
+
     @cached_property
     def n_parameters(self) -> float:
         """Parameters: counted where the weights lie beside the tokenizer, else as the name says; NaN where neither tells."""

@@ -161,6 +161,24 @@ def test_a_generation_config_changes_no_text(folder, t5, tmp_path):
         assert steps(one)["probability"].tolist() == steps(other)["probability"].tolist()
 
 
+def test_a_turn_may_end_otherwise_than_a_text(folder, t5, tmp_path):
+    """Gemma's chat models end their turn with a token of its own, which only generation_config.json names."""
+    for one in (lm.load(folder), t5):
+        ids = one.model.generate(
+            torch.tensor([one.tokens.prompts([PROMPT])[0]]), max_new_tokens=6, eos_token_id=-1, pad_token_id=0
+        )[0, -6:].tolist()
+        copy = shutil.copytree(one.folder, tmp_path / one.folder.name)
+        (copy / "generation_config.json").write_text(json.dumps({"eos_token_id": [one.eos, ids[2]]}))
+        other = lm.load(copy)
+        first = ids.index(ids[2])  # greedy text may repeat itself
+        for path in ("tree", "plain"):
+            other.path = path
+            row = other.generate([PROMPT], max_new_tokens=6).iloc[0]
+            assert row["finished"] and row["n_tokens"] == first + 1
+        step = other.beam_steps([PROMPT], beams=1, max_new_tokens=6).iloc[0]
+        assert step["ids"] == ids[: first + 1]
+
+
 def test_beams_come_best_first_with_plain_sums(model):
     rows = model.generate([PROMPT], max_new_tokens=4, beams=4, returned=3)
     assert rows["rank"].tolist() == [0, 1, 2] and rows["logprob"].is_monotonic_decreasing
@@ -400,6 +418,34 @@ def test_identity_changes_with_whatever_changes_a_number(folder, tmp_path):
     (other / "config.json").write_text(json.dumps(config | {"rotary_pct": 0.5}))
     assert lm.load(other).identity()["files"] != base["files"]
     assert lm.load(folder, dtype="bfloat16").identity() != base
+    changed = lm.load(other).identity()["files"]
+    (other / "chat_template.jinja").write_text("{{ messages[0]['content'] }}")
+    assert lm.load(other).identity()["files"] != changed
+    (other / "modeling_own.py").write_text("")  # code counts where it is run
+    assert [
+        lm.load(other, trust_remote_code=code).identity()["files"] == lm.load(other).identity()["files"]
+        for code in (False, True)
+    ] == [True, False]
+
+
+def test_what_is_fetched_of_a_model(folder, monkeypatch):
+    """All that changes a number, the weights once, code only where it may run; nothing is fetched here."""
+    from huggingface_hub.utils import filter_repo_objects
+
+    asked = {}
+    monkeypatch.setattr("huggingface_hub.snapshot_download", lambda name, **how: asked.update(how) or str(folder))
+    there = ["config.json", "tokenizer.model", "merges.txt", "chat_template.jinja", "model-00001-of-00002.safetensors"]
+    there += [
+        "modeling_x.py",
+        "consolidated.safetensors",
+        "original/model.safetensors",
+        "pytorch_model.bin",
+        "README.md",
+    ]
+    for code, wanted in ((False, there[:5]), (True, there[:6])):
+        lm.load("some/model", trust_remote_code=code)
+        rules = {key: asked[key] for key in ("allow_patterns", "ignore_patterns")}
+        assert list(filter_repo_objects(there, **rules)) == wanted
 
 
 def bad_folders(folder, tmp_path):

@@ -20,7 +20,7 @@ def prompts(seed: int = 0) -> list[list[int]]:
     return [prefix + draw(3), prefix + draw(1), draw(5), prefix[:10], prefix + draw(3), draw(2), prefix + draw(4)]
 
 
-def transformers_writes(model, ids: list[int], beams: int, eos: int) -> tuple[list[list[int]], list[float]]:
+def transformers_writes(model, ids: list[int], beams: int, ends: list[int]) -> tuple[list[list[int]], list[float]]:
     """The same question to transformers: one prompt, nothing padded, no cache shared."""
     said = model.generate(
         input_ids=torch.tensor([ids]),
@@ -31,7 +31,7 @@ def transformers_writes(model, ids: list[int], beams: int, eos: int) -> tuple[li
         do_sample=False,
         length_penalty=0.0,
         pad_token_id=0,
-        eos_token_id=eos,
+        eos_token_id=ends,
         return_dict_in_generate=True,
         output_scores=True,
     )
@@ -39,22 +39,23 @@ def transformers_writes(model, ids: list[int], beams: int, eos: int) -> tuple[li
         said.sequences, said.scores, getattr(said, "beam_indices", None), normalize_logits=beams == 1
     )
     texts = [row[len(ids) :].tolist() for row in said.sequences]
-    texts = [text[: text.index(eos) + 1] if eos in text else text for text in texts]
+    texts = [text[: min((at for at, t in enumerate(text) if t in ends), default=NEW) + 1] for text in texts]
     return texts, [row[: len(text)].sum().item() for row, text in zip(scores, texts, strict=True)]
 
 
 @pytest.mark.parametrize("family", tiny.DECODERS)
-@pytest.mark.parametrize("beams", [1, 3])
-def test_writing_side_by_side_is_writing_alone(family, beams):
+@pytest.mark.parametrize(("beams", "several"), [(1, False), (3, False), (3, True)])
+def test_writing_side_by_side_is_writing_alone(family, beams, several):
     model, asked = tiny.build(tiny.DECODERS[family]()), prompts()
-    eos = transformers_writes(model, asked[0], 1, -1)[0][0][3]  # so that some texts end by themselves
+    ends = [transformers_writes(model, asked[0], 1, [-1])[0][0][3]]  # so that some texts end by themselves
+    ends += [transformers_writes(model, asked[-1], 1, [-1])[0][0][1]] if several else []  # in one of two ways
     for budget in (8, 64, 4096):  # small pieces and many caches; some; all in one row
-        found, cost = write(model, asked, NEW, beams, eos, budget=budget)
+        found, cost = write(model, asked, NEW, beams, ends, budget=budget)
         for ids, own in zip(asked, found, strict=True):
-            texts, sums = transformers_writes(model, ids, beams, eos)
+            texts, sums = transformers_writes(model, ids, beams, ends)
             assert [tokens for tokens, _ in own] == texts
             assert [sum(scores) for _, scores in own] == pytest.approx(sums, abs=TOLERANCE)
-    assert any(eos == tokens[-1] for own in found for tokens, _ in own)
+    assert any(tokens[-1] in ends for own in found for tokens, _ in own)
     if beams == 1:
         tree = Tree()
         [tree.walk(0, ids) for ids in asked]
@@ -67,7 +68,7 @@ def test_drawn_texts_have_the_models_own_frequencies():
     """The first tokens of 4,000 draws against softmax(logits / temperature)."""
     model, ids = tiny.build(tiny.DECODERS["gpt_neox"]()), prompts()[0]
     torch.manual_seed(0)
-    found, _ = write(model, [ids] * 4000, 1, 1, None, temperature=2.0, rows=4000)
+    found, _ = write(model, [ids] * 4000, 1, 1, [], temperature=2.0, rows=4000)
     with torch.inference_mode():
         wanted = (model(torch.tensor([ids])).logits[0, -1] / 2.0).softmax(-1).numpy()
     seen = np.bincount([own[0][0][0] for own in found], minlength=len(wanted)) / len(found)
