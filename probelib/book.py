@@ -188,10 +188,21 @@ def _notebook(profile: str, step: Step) -> str | None:
         exporter = HTMLExporter(exclude_input_prompt=True, exclude_output_prompt=True)
         for url in ("mathjax_url", "require_js_url", "jquery_url", "mermaid_js_url", "widget_renderer_url"):
             setattr(exporter, url, "")
-        notebook = _described(nbformat.read(source, as_version=4), profile, step.makes)
+        notebook = _described(_without_bars(nbformat.read(source, as_version=4)), profile, step.makes)
         page, _ = exporter.from_notebook_node(notebook, {"metadata": {"name": source.stem}})
         files.write(target, page.replace("<head>", f"<head>{POLICY}", 1))
     return f"html/{name}.html"
+
+
+def _without_bars(notebook):
+    """The notebook without bars of progress that have come to their end; whatever else was said beside them stays."""
+    for cell in notebook.cells:
+        for output in cell.get("outputs", []):
+            if output.get("name") == "stderr":
+                lines = re.split(r"[\r\n]", output.text)
+                output.text = "\n".join(line for line in lines if line.strip() and "%|" not in line)
+        cell.update({"outputs": [o for o in cell.outputs if o.get("text") != ""]} if "outputs" in cell else {})
+    return notebook
 
 
 def _described(notebook, profile: str, makes: Sequence[str]):

@@ -23,10 +23,12 @@ def unknown(kind: str, name: str, known: Iterable[str]) -> ProbeError:
     return ProbeError(f"unknown {kind} {name!r}{hint} Known: {', '.join(known) or 'none'}.")
 
 
-def check_texts(what: str, given: Iterable) -> None:
-    """ProbeError where something else than a list of texts is given: a text alone would be taken for a list of its letters."""
+def texts_of(what: str, given: Iterable) -> list[str]:
+    """A list of texts as it was given; ProbeError for anything else: a text alone would be taken for a list of its letters."""
     if isinstance(given, str) or not isinstance(given, Iterable):
         raise ProbeError(f"{what}: {str(given)[:60]!r} is given, and a list of texts wanted, such as ['Paris']")
-    for text in given:
+    texts = list(given)
+    for text in texts:
         if not isinstance(text, str):
             raise ProbeError(f"{what}: {text!r} is no text but a {type(text).__name__}; a list of texts is wanted")
+    return texts

@@ -100,6 +100,7 @@ def test_no_library_talks_into_a_notebook(smoke):
 
 def test_every_picture_of_a_notebook_has_its_words(smoke):
     pages = sorted((smoke[0] / "runs" / "smoke" / "html").rglob("*.html"))
+    assert not any("100%|" in page.read_text(encoding="utf-8") for page in pages)  # bars are for those who wait
     silent = [page.name for page in pages if "No description has been provided" in page.read_text(encoding="utf-8")]
     assert pages and silent == []
 

@@ -6,7 +6,7 @@ from collections.abc import Collection
 import pandas as pd
 import torch
 
-from probelib.errors import ProbeError, check_texts
+from probelib.errors import ProbeError, texts_of
 from probelib.lm.model import CPU_BUDGET
 from probelib.lm.search import together
 
@@ -40,8 +40,9 @@ def generate(
                ``.attrs["cost"]`` counts forwarded tokens (each distinct prefix once; on the plain path all prompt tokens and
                new ones, times beams) and seconds
     """
-    check_wishes(prompts, max_new_tokens, beams, returned, stop, temperature)
-    if not len(prompts):
+    prompts, stop = texts_of("prompts", prompts), texts_of("stop", [] if stop is None else stop)
+    check_wishes(max_new_tokens, beams, returned, stop, temperature)
+    if not prompts:
         return pd.DataFrame(columns=["prompt", "rank", "text", "n_tokens", "logprob", "finished"])
     if temperature is None and returned > beams:
         raise ProbeError(f"returned={returned} texts of {beams} beams: at most as many as beams, or give a temperature")
@@ -69,17 +70,15 @@ def generate(
     with torch.random.fork_rng(enabled=drawn):
         rows, cost = lm.with_room(texts)
     frame = pd.DataFrame(
-        [_answer(lm, p, rank, *text, stop or []) for p, own in enumerate(rows) for rank, text in enumerate(own)]
+        [_answer(lm, p, rank, *text, stop) for p, own in enumerate(rows) for rank, text in enumerate(own)]
     )
     frame.attrs["cost"] = cost | {"requests": len(prompts), "seconds": time.perf_counter() - started}
     return frame
 
 
-def check_wishes(prompts, max_new_tokens: int, beams: int, returned: int, stop, temperature: float | None) -> None:
+def check_wishes(max_new_tokens: int, beams: int, returned: int, stop: list[str], temperature: float | None) -> None:
     """ProbeError where texts cannot be written so."""
-    check_texts("prompts", prompts)
-    check_texts("stop", stop or [])
-    if "" in (stop or []):
+    if "" in stop:
         raise ProbeError("stop: '' would cut every answer before its first letter")
     if min(max_new_tokens, beams, returned) < 1:
         raise ProbeError(f"max_new_tokens={max_new_tokens}, beams={beams}, returned={returned}: each must be 1 or more")
@@ -203,7 +202,7 @@ def _generate_batch(lm, ids: list[list[int]], max_new_tokens, beams, returned, t
 
 
 def _answer(lm, prompt: int, rank: int, tokens: list[int], scores: list[float], stop: list[str]) -> dict:
-    text = lm.tokens.decode(tokens)
+    text = lm.tokens.decode(tokens, lm.ends)
     cuts = [at for s in stop if (at := text.find(s)) >= 0]
     return {
         "prompt": prompt,
@@ -250,7 +249,9 @@ def beam_steps(
             rows.append(
                 {
                     "prompt": p,
-                    "text": lm.tokens.decode(output.sequences[0, 1 if lm.encoder_decoder else len(ids) :].tolist()),
+                    "text": lm.tokens.decode(
+                        output.sequences[0, 1 if lm.encoder_decoder else len(ids) :].tolist(), lm.ends
+                    ),
                     "ids": best.tolist(),
                     "tokens": [lm.tokenizer.decode([token]) for token in best.tolist()],
                     "probability": probability.double().numpy(),

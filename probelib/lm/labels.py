@@ -19,7 +19,7 @@ from collections.abc import Mapping
 import numpy as np
 import pandas as pd
 
-from probelib.errors import ProbeError, check_texts
+from probelib.errors import ProbeError, texts_of
 from probelib.lm.scoring import tree_tokens
 from probelib.lm.search import together
 
@@ -46,9 +46,8 @@ class Labels:
             raise ProbeError(f"{lm.name}: this tokenizer has no end-of-sequence token; search with end=False")
         if not isinstance(labels, Mapping):
             raise ProbeError(f"labels: {str(labels)[:60]} is given, and {{candidate: [its labels]}} wanted")
-        for candidate, texts in labels.items():
-            check_texts(f"labels of {candidate!r}", texts)
-        self.candidates, self.texts, self.end = list(labels), dict(labels), end
+        labels = {candidate: texts_of(f"labels of {candidate!r}", texts) for candidate, texts in labels.items()}
+        self.candidates, self.texts, self.end = list(labels), labels, end
         tail = (lm.eos,) if end else ()
         lm.tokens.learn([""], [[text for texts in labels.values() for text in texts]])
         rows = []

@@ -260,8 +260,12 @@ class LM:
     def ends(self) -> frozenset[int]:
         """Ids that end a text: the tokenizer's, and those of generation_config.json (a turn's end in Gemma and Phi 3)."""
         file = self.folder / "generation_config.json"
-        named = json.loads(file.read_text()).get("eos_token_id") if file.exists() else None
-        return frozenset({self.eos, *(named if isinstance(named, list) else [named])} - {None})
+        try:
+            named = json.loads(file.read_text(encoding="utf-8")).get("eos_token_id") if file.exists() else None
+        except (ValueError, AttributeError) as error:
+            raise ProbeError(f"{file} cannot be read: {error}") from error
+        ids = (self.eos, *(named if isinstance(named, list) else [named]))
+        return frozenset(i for i in ids if isinstance(i, int) and i >= 0)
 
     @property
     def pad(self) -> int:
@@ -408,7 +412,7 @@ def _parameters(folder: Path, without: tuple[str, ...] = ()) -> int:
         with safe_open(path, framework="numpy") as file:
             for name in file.keys():  # noqa: SIM118
                 tensor = file.get_slice(name)
-                counts = tensor.get_dtype() not in ("BOOL", "U8") and not name.endswith(BUFFERS)
+                counts = tensor.get_dtype() != "BOOL" and not name.endswith(BUFFERS)
                 if counts and not any(word in name for word in without):
                     total += math.prod(tensor.get_shape())
     return total

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import torch
 
-from probelib.errors import ProbeError, check_texts
+from probelib.errors import ProbeError, texts_of
 from probelib.lm.attention import QUERIES, SHARED
 from probelib.lm.encdec import score_encdec
 from probelib.lm.families import windows_of
@@ -44,11 +44,13 @@ def logprobs(
     ``.attrs["cost"]`` counts requested, distinct and forwarded tokens, forwards, seconds and the path taken.
     Raises ProbeError for an empty continuation, a sequence longer than the context, NaN or infinite logits.
     """
-    check_texts("prompts", prompts)
+    prompts = texts_of("prompts", prompts)
     if len(prompts) != len(continuations):
         raise ProbeError(f"{len(prompts)} prompts but {len(continuations)} lists of continuations")
-    for prompt, texts in zip(prompts, continuations, strict=True):
-        check_texts(f"continuations of the prompt {prompt[:50]!r}", texts)
+    continuations = [
+        texts_of(f"continuations of the prompt {prompt[:50]!r}", texts)
+        for prompt, texts in zip(prompts, continuations, strict=True)
+    ]
     started = time.perf_counter()
     distinct = list(dict.fromkeys(prompts))
     contexts = lm.tokens.prompts(distinct)
@@ -114,7 +116,7 @@ def _written(lm, ids: tuple, best: np.ndarray) -> tuple[str, bool]:
     is known to end there."""
     right = best[:-1] == np.asarray(ids[:-1])
     known = len(right) if right.all() else int(right.argmin())  # so many agree; the next is the first that does not
-    return lm.tokens.decode(best[: known + 1]), int(best[known]) in lm.ends
+    return lm.tokens.decode(best[: known + 1].tolist(), lm.ends), int(best[known]) in lm.ends
 
 
 def _fits(lm, prompt: str, text: str, context: int, length: int) -> None:

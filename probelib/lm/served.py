@@ -26,7 +26,7 @@ from types import SimpleNamespace
 import numpy as np
 import pandas as pd
 
-from probelib.errors import ProbeError
+from probelib.errors import ProbeError, texts_of
 from probelib.lm import endpoint
 
 BATCH, IN_FLIGHT = 16, 4  # sequences a request, requests at a time
@@ -386,7 +386,8 @@ class Served:
         """See ``generation.generate``; a server walks no beams, but for one new token it can say the most probable ones."""
         from probelib.lm.generation import check_wishes
 
-        check_wishes(prompts, max_new_tokens, beams, returned, stop, temperature)
+        prompts, stop = texts_of("prompts", prompts), texts_of("stop", [] if stop is None else stop)
+        check_wishes(max_new_tokens, beams, returned, stop, temperature)
         ranked = max_new_tokens == 1 and not stop and temperature is None  # the most probable next tokens
         if (beams > 1 and not ranked) or (returned > beams and temperature is None):
             self._cannot()
@@ -402,9 +403,7 @@ class Served:
             answers = list(pool.map(lambda each: self._ask(each, **options), batches))
         choices = [choice for answer in answers for choice in answer]
         each = 1 if ranked else returned
-        written = [
-            self._next(choice, returned) if ranked else [self._written(choice, stop or [])] for choice in choices
-        ]
+        written = [self._next(choice, returned) if ranked else [self._written(choice, stop)] for choice in choices]
         rows = [row for texts in written for row in texts]
         columns = ["text", "n_tokens", "logprob", "finished"]
         frame = pd.DataFrame(rows, columns=columns)

@@ -7,7 +7,7 @@ import numpy as np
 import torch
 from torch.nn.utils.rnn import pad_sequence
 
-from probelib.errors import ProbeError, check_texts
+from probelib.errors import ProbeError, texts_of
 from probelib.lm.families import last_mlp_at, layer_states
 from probelib.lm.plain import pad_right
 from probelib.lm.tree import last_states
@@ -30,8 +30,8 @@ def hidden_states(
 
     Returns (states, cost). An encoder-decoder model gives its encoder's states at the last token of the text.
     """
-    check_texts("texts", texts)
-    if not len(texts):
+    texts = texts_of("texts", texts)
+    if not texts:
         width = lm.model.get_input_embeddings().weight.shape[1]
         return np.empty((0, width), dtype=np.float32), {"forwarded_tokens": 0, "forwards": 0}
     before = lm.tokens.prompts([prefix])[0] if prefix else list(lm.tokens.start)

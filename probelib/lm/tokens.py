@@ -6,7 +6,7 @@ its own and the ids are joined, so that its tokens are the same after every prom
 joined text otherwise (a token that straddles the boundary), the row is flagged ``boundary``; the joined ids are scored.
 """
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
 from probelib.errors import ProbeError
 
@@ -98,9 +98,10 @@ class Tokens:
     def _tokenize(self, texts: list[str]) -> list[list[int]]:
         return self.tokenizer(texts, add_special_tokens=False, return_attention_mask=False)["input_ids"]
 
-    def decode(self, ids: Iterable[int]) -> str:
-        """Text of ids, special tokens left out, blanks as they are."""
-        return self.tokenizer.decode(list(ids), skip_special_tokens=True, clean_up_tokenization_spaces=False)
+    def decode(self, ids: Iterable[int], without: Collection[int] = ()) -> str:
+        """Text of ids, blanks as they are; special tokens, and those of ``without``, are left out."""
+        kept = [token for token in ids if token not in without]
+        return self.tokenizer.decode(kept, skip_special_tokens=True, clean_up_tokenization_spaces=False)
 
 
 def _last_word(text: str) -> str:

@@ -171,12 +171,16 @@ def test_a_turn_may_end_otherwise_than_a_text(folder, t5, tmp_path):
         (copy / "generation_config.json").write_text(json.dumps({"eos_token_id": [one.eos, ids[2]]}))
         other = lm.load(copy)
         first = ids.index(ids[2])  # greedy text may repeat itself
+        before = one.tokens.decode(ids[:first])
         for path in ("tree", "plain"):
             other.path = path
             row = other.generate([PROMPT], max_new_tokens=6).iloc[0]
-            assert row["finished"] and row["n_tokens"] == first + 1
+            assert row["finished"] and row["n_tokens"] == first + 1 and row["text"] == before
         step = other.beam_steps([PROMPT], beams=1, max_new_tokens=6).iloc[0]
-        assert step["ids"] == ids[: first + 1]
+        assert step["ids"] == ids[: first + 1] and step["text"] == before
+        (copy / "generation_config.json").write_text("{")
+        with pytest.raises(ProbeError, match="generation_config.json cannot be read"):
+            lm.load(copy).generate([PROMPT])
 
 
 def test_beams_come_best_first_with_plain_sums(model):
@@ -364,6 +368,22 @@ def test_a_text_is_not_taken_for_a_list_of_letters(model):
     for message, ask in wanted.items():
         with pytest.raises(ProbeError, match=message):
             ask()
+
+
+def test_any_kind_of_list_will_do(model):
+    prompts, answers = ["Rome", PROMPT], [" Oslo", " Paris in"]
+    rows, texts, held = (
+        model.logprobs(prompts, [answers] * 2),
+        model.generate(prompts, stop=["a"]),
+        model.hidden_states(prompts)[0],
+    )
+    for kind in (tuple, np.array, lambda x: pd.Series(x, index=[7, 9]), lambda x: (text for text in x)):
+        again = model.logprobs(kind(prompts), [kind(answers), answers])
+        assert again["logprob"].tolist() == rows["logprob"].tolist()
+        assert model.generate(kind(prompts), stop=kind(["a", "a"]))["text"].tolist() == texts["text"].tolist()
+        assert (model.hidden_states(kind(prompts))[0] == held).all()
+        best = [model.top_continuations(PROMPT, {"x": of(answers)}, 1)["logprob"][0] for of in (list, kind)]
+        assert best[0] == best[1]
 
 
 def test_two_threads_get_what_they_would_get_alone(tmp_path):
