@@ -17,13 +17,8 @@ QUANTIZE = {
     "8bit": {"load_in_8bit": True, "llm_int8_threshold": 0.0},  # 0: outlier columns are not looked for a batch,
     "4bit": {"load_in_4bit": True, "bnb_4bit_quant_type": "nf4"},  # so that scores do not depend on the batch
 }
-FILES = (
-    ".json",
-    ".safetensors",
-    ".model",
-    ".txt",
-    ".jinja",
-)  # of a model: what changes a number; jinja: its chat template
+# of a model: what changes a number (jinja: its chat template)
+FILES = (".json", ".safetensors", ".model", ".txt", ".jinja")
 SECOND_COPY = "consolidated"  # how the names of files begin in which Mistral ships its weights once more
 DEVICE_MAPS = (None, "auto", "offload")
 BYTES = {"8bit": 1.0, "4bit": 0.5}

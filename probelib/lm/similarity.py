@@ -39,9 +39,8 @@ def bert_score(encoder: str | Path, texts: list[str], references: list[str], lay
     different = sorted({pair for pair in pairs if all(pair)})
     if not different:
         return np.zeros(len(pairs))
-    with contextlib.redirect_stderr(
-        io.StringIO()
-    ):  # where a tokenizer ends texts with one token, it takes one-word texts for empty
+    # behind a tokenizer that ends texts with one token it warns of every text of one token (its F1 is right all the same)
+    with contextlib.redirect_stderr(io.StringIO()):
         f1 = scorer.score(*map(list, zip(*different, strict=True)))[2].numpy()
     found = dict(zip(different, f1, strict=True))
     return np.array([found.get(pair, 0.0) for pair in pairs], dtype=float)
