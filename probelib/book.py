@@ -197,11 +197,13 @@ def _notebook(profile: str, step: Step) -> str | None:
 def _without_bars(notebook):
     """The notebook without bars of progress that have come to their end; whatever else was said beside them stays."""
     for cell in notebook.cells:
-        for output in cell.get("outputs", []):
+        if cell.cell_type != "code":
+            continue
+        for output in cell.outputs:
             if output.get("name") == "stderr":
                 lines = re.split(r"[\r\n]", output.text)
                 output.text = "\n".join(line for line in lines if line.strip() and "%|" not in line)
-        cell.update({"outputs": [o for o in cell.outputs if o.get("text") != ""]} if "outputs" in cell else {})
+        cell.outputs = [output for output in cell.outputs if output.get("text") != ""]
     return notebook
 
 

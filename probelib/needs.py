@@ -3,7 +3,7 @@
 import re
 from pathlib import Path
 
-from probelib.lm.loading import CHECKPOINTS, load
+from probelib.lm.loading import CHECKPOINTS, PATHS, load
 
 ASKED = ("models", "encoder_decoders", "tuned", "model_name", "studied", "judge", "writer")  # as ``lm.load`` knows them
 NAMES = (*ASKED, "encoder")
@@ -25,7 +25,7 @@ def check(settings: dict[str, dict]) -> None:
     """ProbeError for a model that is not here and cannot come: a folder that is not there or lacks a file, a name that nobody
     knows. Said before a run takes the old products away. What has to be fetched is not looked for."""
     for model in models(settings, ASKED):
-        fetched = "/" in model and not model.startswith((".", "/", "~")) and not Path(model).is_dir()
+        fetched = "/" in model and not model.startswith(PATHS) and not Path(model).is_dir()
         if not fetched:
             load(model)
 

@@ -103,8 +103,7 @@ def write(
 
     length   most new tokens;   ends   each ends a text, and belongs to it
     """
-
-    options = _options(beams, ends)
+    candidates = _candidates(beams, ends)
 
     def read(logprobs: torch.Tensor) -> list[tuple[list[float], list[int]]]:
         """The tokens that may come next, best first: so many that enough remain where some end."""
@@ -115,7 +114,7 @@ def write(
         elif beams == 1:
             values, tokens = logprobs.max(-1, keepdim=True)  # of equal ones the first, as arg-max everywhere
         else:
-            values, tokens = logprobs.topk(min(options, logprobs.shape[-1]))
+            values, tokens = logprobs.topk(min(candidates, logprobs.shape[-1]))
         return list(zip(values.tolist(), tokens.tolist(), strict=True))
 
     start = lambda _, place, reading: _texts(place, reading, length, beams, ends)
@@ -123,15 +122,15 @@ def write(
     return found, cost
 
 
-def _options(beams: int, ends: Collection[int]) -> int:
-    """Continuations of all beams that are looked at in a step; each of ``ends`` may take one from every beam."""
+def _candidates(beams: int, ends: Collection[int]) -> int:
+    """How many continuations of all beams that are looked at in a step; each of ``ends`` may take one from every beam."""
     return max(2, 1 + len(ends)) * beams
 
 
 def _texts(place: int, reading, length: int, beams: int, ends: Collection[int]):
     """Beam search behind one prompt (with one beam: greedy), as transformers does it without length normalisation.
 
-    A beam is (score, token ids, log-probs). It is finished by the end token, where it is among the ``beams`` best of its step,
+    A beam is (score, token ids, log-probs). It is finished by one of ``ends``, where it is among the ``beams`` best of its step,
     or by its length; the search ends when no running beam can get better than the worst of ``beams`` finished ones.
     """
     running, readings, finished = [(0.0, [], [])], [(place, reading)], []
@@ -142,9 +141,8 @@ def _texts(place: int, reading, length: int, beams: int, ends: Collection[int]):
             for value, token in zip(*options, strict=True)
         ]
         grown, behind = [], []
-        for rank, (score, number, token, value) in enumerate(
-            sorted(after, key=lambda a: -a[0])[: _options(beams, ends)]
-        ):
+        best = sorted(after, key=lambda a: -a[0])[: _candidates(beams, ends)]
+        for rank, (score, number, token, value) in enumerate(best):
             beam = (score, [*running[number][1], token], [*running[number][2], value])
             if token in ends or step == length - 1:
                 finished += [beam] if rank < beams else []

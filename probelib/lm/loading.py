@@ -14,6 +14,7 @@ from probelib.paths import PACKAGE
 
 CHECKPOINTS = PACKAGE / "organisms" / "checkpoints"
 MANIFEST = PACKAGE / "organisms" / "manifest.parquet"
+PATHS = (".", "/", "~")  # how a folder's name begins that is no name of a model
 TOKENIZER_FILES = ("tokenizer.json", "tokenizer.model", "spiece.model", "vocab.json")
 
 
@@ -76,7 +77,7 @@ def _folder(name: str, revision: str | None, trust_remote_code: bool) -> Path:
         return CHECKPOINTS / name
     if Path(name).expanduser().is_dir() and name:
         return Path(name).expanduser()
-    if name.startswith((".", "/", "~")):
+    if name.startswith(PATHS):
         raise ProbeError(f"{name}: there is no such folder")
     if "/" not in name:
         raise unknown("model", name, [*organisms(), "<folder>", "<owner>/<name> on Hugging Face"])

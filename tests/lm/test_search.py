@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from probelib.lm.generation import write
+from probelib.lm.generation import _texts, write
 from probelib.lm.search import Row, _groups
 from probelib.lm.tree import Tree
 from tests.lm import tiny
@@ -62,6 +62,29 @@ def test_writing_side_by_side_is_writing_alone(family, beams, several):
         written = sum(len(tokens) - 1 for own in found for tokens, _ in own)  # the last one is never forwarded
         assert cost["forwarded_tokens"] == len(tree.token) - 1 + written
         assert cost["forwards"] <= NEW
+
+
+def test_ends_crowd_no_beam_out():
+    """Two beams, ends 0 and 1. In the second step three of the four best continuations end; the beam behind 6 goes on all the
+    same, and writes the second best text."""
+    says = {
+        (): ([-0.1, -0.2, -5, -6, -7, -8], [5, 6, 7, 8, 9, 10]),
+        (5,): ([-0.1, -1, -1.1, -3, -4, -5], [10, 0, 1, 11, 13, 14]),
+        (6,): ([-1.05, -1.06, -2, -9, -10, -11], [0, 1, 12, 11, 13, 14]),
+        (5, 10): ([-9, -10, -11, -12, -13, -14], [20, 21, 22, 23, 24, 25]),
+        (6, 12): ([-0.1, -10, -11, -12, -13, -14], [22, 21, 20, 23, 24, 25]),
+    }
+    search, written = _texts(0, says[()], 3, 2, {0, 1}), {0: ()}
+    try:
+        asked = next(search)
+        while True:
+            answers = []
+            for token, place in asked:
+                written[len(written)] = (*written[place], token)
+                answers.append((len(written) - 1, says[written[len(written) - 1]]))
+            asked = search.send(answers)
+    except StopIteration as end:
+        assert [tokens for tokens, _ in end.value] == [[5, 0], [6, 12, 22]]
 
 
 def test_drawn_texts_have_the_models_own_frequencies():
