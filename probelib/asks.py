@@ -17,6 +17,7 @@ import pandas as pd
 
 from probelib import assess, battery, facts, lm, prompts, retrieval, store
 from probelib.facts.model import Facts
+from probelib.lm.loading import with_base
 
 
 class Ask(NamedTuple):
@@ -56,9 +57,9 @@ def _loaded(values: dict, n_facts: str = "n_facts") -> Facts:
 
 
 def _all_models(settings: dict) -> list[str]:
-    """Base models, encoder-decoders and tuned ones (``tuned`` may say tuned=base), as far as the notebook has them."""
-    names = [*settings["models"], *settings.get("encoder_decoders", []), *settings.get("tuned", [])]
-    return list(dict.fromkeys(name.partition("=")[0] for name in names))
+    """Base models, encoder-decoders and tuned ones, as far as the notebook has them."""
+    tuned = [with_base(name)[0] for name in settings.get("tuned", [])]
+    return list(dict.fromkeys([*settings["models"], *settings.get("encoder_decoders", []), *tuned]))
 
 
 def monitor(model, asked: Facts, values: dict, folder: Path) -> None:

@@ -20,6 +20,7 @@ from probelib import assess, facts, judge, prompts, retrieval, store
 from probelib.errors import unknown
 from probelib.facts.builders.trex_mc import OPTIONS
 from probelib.facts.model import Facts, rng, within
+from probelib.lm.loading import organisms, with_base
 from probelib.lm.scoring import tree_tokens
 from probelib.measures import distractors, grapheval, monitor, zplke
 
@@ -155,10 +156,18 @@ def collect(batteries: dict[str, Battery], which: str = "values") -> pd.DataFram
 def tuned_of(model: str, tuned: list[str]) -> str | None:
     """The tuned model of a base: ``X-it`` of ``X``, or ``Y`` where the list says ``Y=X``; None where there is none."""
     for name in tuned:
-        own, _, base = name.partition("=")
+        own, base = with_base(name)
         if model == (base or own.removesuffix("-it")):
             return own
     return None
+
+
+def answering(models: list[str], tuned: list[str]) -> list[str]:
+    """The models that GraphEval asks whether statements are true. Of own ones each one's tuned partner, or itself where it has
+    none; of shipped ones the tuned ones, for their bases were never taught to answer; the bases where none is given."""
+    own = [name for name in models if name not in organisms()]
+    partners = list(dict.fromkeys(tuned_of(name, tuned) or name for name in own))
+    return partners or [with_base(entry)[0] for entry in tuned] or models
 
 
 def misled(manifest: pd.DataFrame, asked: Facts, most: int, seed: int = 0) -> tuple[list[str], list[str]]:

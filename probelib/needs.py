@@ -3,7 +3,7 @@
 import re
 from pathlib import Path
 
-from probelib.lm.loading import CHECKPOINTS, PATHS, load
+from probelib.lm.loading import CHECKPOINTS, PATHS, load, with_base
 
 ASKED = ("models", "encoder_decoders", "tuned", "model_name", "studied", "judge", "writer")  # as ``lm.load`` knows them
 NAMES = (*ASKED, "encoder")
@@ -17,7 +17,7 @@ def models(settings: dict[str, dict], parameters=NAMES) -> dict[str, list[str]]:
         for name in parameters:
             given = values.get(name) or []
             for model in [given] if isinstance(given, str) else given:
-                found.setdefault(model.partition("=")[0], []).append(notebook)  # tuned=base
+                found.setdefault(with_base(model)[0] if name == "tuned" else model, []).append(notebook)
     return {model: list(dict.fromkeys(notebooks)) for model, notebooks in found.items()}
 
 

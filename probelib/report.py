@@ -23,6 +23,8 @@ from probelib.errors import ProbeError
 
 MARKERS = ["o", "s", "^", "D", "v", "P", "X"]
 LINES = ["-", "--", "-.", ":"]
+COLOURS = 10  # of the palette
+_taken: dict[str, int] = {}  # model -> its place in this process
 HATCHES = ["", "//", "..", "xx", "--", "oo"]
 PACKAGES = ["bitsandbytes", "numpy", "pandas", "scipy", "torch", "transformers"]
 
@@ -37,10 +39,17 @@ def use_style() -> None:
 def model_style(name: str) -> dict:
     """``color``, ``marker`` and ``linestyle`` of a model, the same in every figure of the kit; never colour alone.
 
-    Shipped models have fixed places in seaborn's colour-blind safe palette; any other takes a place by its name.
+    Shipped models have fixed places in seaborn's colour-blind safe palette. Any other takes a place by its name, or the next one
+    with a colour that no model before it took.
     """
     known = _shipped()
-    return style_at(known.index(name) if name in known else int(files.sha256(name.encode())[:6], 16))
+    if name not in _taken:
+        place = known.index(name) if name in known else int(files.sha256(name.encode())[:6], 16)
+        colours = {taken % COLOURS for taken in _taken.values()}
+        while name not in known and place % COLOURS in colours and len(colours) < COLOURS:
+            place += 1
+        _taken[name] = place
+    return style_at(_taken[name])
 
 
 def style_at(place: int) -> dict:

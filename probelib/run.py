@@ -23,6 +23,7 @@ from typing import NamedTuple
 
 from probelib import marker, needs, paths, plan
 from probelib.errors import ProbeError, unknown
+from probelib.lm.loading import with_base
 from probelib.plan import Plan, Step
 
 QUANTIZE = ("8bit", "4bit")
@@ -254,9 +255,14 @@ def _assignments(given: list[str], flag: str) -> dict:
 
 
 def _absolute(value: object) -> object:
-    """A relative path of a folder made absolute: a notebook runs in its own folder, from where it would lead elsewhere."""
-    is_folder = isinstance(value, str) and "/" in value and Path(value).is_dir()
-    return str(Path(value).resolve()) if is_folder else value
+    """Relative paths of folders made absolute, in a list and on both sides of tuned=base, too: a notebook runs in its own folder,
+    from where they would lead elsewhere. A link keeps its name, by which a model is called in tables and figures."""
+    if isinstance(value, list):
+        return [_absolute(each) for each in value]
+    if not isinstance(value, str) or "/" not in value:
+        return value
+    is_folder = lambda name: "/" in name and Path(name).is_dir()
+    return "=".join(os.path.abspath(half) if is_folder(half) else half for half in with_base(value) if half)
 
 
 async def _run_steps(

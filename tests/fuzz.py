@@ -167,9 +167,9 @@ def read_answer(folder: Path):
 
 @cache
 def served():
-    from probelib.lm.served import Served
+    from probelib import lm
 
-    model = Served("http://127.0.0.1:9/v1#atlas-neox-0.15m")
+    model = lm.load("http://127.0.0.1:9/v1#atlas-neox-0.15m")
     model.__dict__["card"] = {"owned_by": "nobody"}
     model.ids  # noqa: B018 (loaded before a clock runs)
     return model

@@ -10,7 +10,7 @@ import nbformat
 import pytest
 import transformers as hf
 
-from probelib import lm, plan
+from probelib import lm, needs, plan
 from probelib.paths import NOTEBOOKS
 from tests.conftest import run, start
 from tests.lm import tiny
@@ -81,6 +81,15 @@ def test_a_notebook_says_what_could_go_wrong(step):
     cells = [cell.source for cell in nbformat.read(step.path, as_version=4).cells if cell.cell_type == "markdown"]
     asides = [source for source in cells if "<b>What could go wrong here</b>" in source]
     assert asides and all(re.search(r"</summary>\n\n- .+\n\n</details>", source, re.DOTALL) for source in asides)
+
+
+@pytest.mark.parametrize("step", plan.read().steps, ids=lambda step: step.notebook)
+def test_a_notebook_calls_models_by_their_short_names(step):
+    """All that its parameters name, before anything else is done with them; the library does it for ``explore``."""
+    code = [cell.source for cell in nbformat.read(step.path, as_version=4).cells if cell.cell_type == "code"]
+    given = set(plan.parameters.declared(step.path)) & set(needs.ASKED)
+    shortened = re.search(r"^(.+) = (?:map\(\s*)?lm\.short_names\b", "\n".join(code), re.MULTILINE)
+    assert step.notebook == "explore" or given == set(shortened.group(1).split(", ") if shortened else ())
 
 
 def noise(notebooks: Path) -> dict[str, list[str]]:
@@ -154,17 +163,22 @@ def test_models_that_know_nothing_make_no_findings(tmp_path, folders):
     outputs = [o for cell in cells for o in cell.get("outputs", [])]
     said = "\n".join(o.data["text/markdown"] for o in outputs if "text/markdown" in o.get("data", {}))
     about = (tmp_path / "runs" / "smoke" / "notebooks" / "02_models.ipynb").read_text()
-    assert f"What {', '.join(folders)} read nobody knows" in about
+    assert f"What {', '.join(lm.short_names(folders))} read nobody knows" in about
     assert "No model anchors a single fact" in said and "No family here has two sizes" in said
     assert not re.search(r"\bnan\b|0 of 0|-0\.000", said), said
 
 
 def test_the_small_plan_runs_on_folders_of_its_architectures(tmp_path, folders):
     """Through every measure. What they were taught nobody knows: the ground truth is that of shipped models, and it says so."""
-    run(tmp_path, "--profile", "small", "--only", "beyond/agreement", "--models", ",".join(folders), "--set", "n_facts=2", "n=5",
-        "misled_facts=4", "shipped=[atlas-neox-0.15m]")  # fmt: skip
-    made = tmp_path / "figures" / "small" / "beyond"
-    assert {record["model"] for record in json.loads((made / "agreement.json").read_text())["models"]} == set(folders)
+    run(tmp_path, "--profile", "small", "--only", "beyond/agreement", "grapheval/table2", "--models", ",".join(folders), "--set",
+        "n_facts=2", "n=5", "misled_facts=4", "shipped=[atlas-neox-0.15m]", f"tuned=[{folders[1]}={folders[0]}]", "n_triples=200",
+        "n_labels=20")  # fmt: skip
+    made, names = tmp_path / "figures" / "small" / "beyond", lm.short_names(folders)
+    assert {record["model"] for record in json.loads((made / "agreement.json").read_text())["models"]} == set(names)
+    asked = json.loads((made.parent / "grapheval" / "table2.json").read_text())["parameters"]
+    assert asked["tuned"] == [f"{names[1]}={names[0]}"]
+    there = str(Path(folders[0]).parent).encode()  # where they lie is nobody's business
+    assert not [file for file in made.parent.rglob("*.*") if there in file.read_bytes()]
     truth = json.loads((made / "ground_truth.json").read_text())
     assert {record["model"] for record in truth["models"]} == {"atlas-neox-0.15m"}
     page = next((tmp_path / "runs" / "small").rglob("ground_truth.html")).read_text()

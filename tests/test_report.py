@@ -82,7 +82,14 @@ def test_one_look_a_model_everywhere(tmp_path):
     shipped = report._shipped()
     looks = [tuple(report.model_style(name).values()) for name in shipped]
     assert len(set(looks)) == len(looks)
-    assert report.model_style("some/model") == report.model_style("some/model")
+
+
+def test_own_models_take_colours_apart(monkeypatch):
+    monkeypatch.setattr(report, "_taken", {})
+    own = [f"run-7/checkpoint-{step}" for step in range(report.COLOURS)]
+    looks = [report.model_style(name) for name in own]
+    assert len({look["color"] for look in looks}) == report.COLOURS
+    assert looks == [report.model_style(name) for name in own] and report.model_style("one/more")
 
 
 def test_an_artifact_has_a_paper_and_a_name(section):

@@ -54,11 +54,8 @@ class Served:
     encoder_decoder, quantize, dtype = False, None, "as served"
     device = SimpleNamespace(type="server")
 
-    def __init__(self, name: str):
-        self.url, _, self.model_name = name.partition("#")
-        endpoint.check_url(self.url)
-        if not self.model_name:
-            raise ProbeError(f"{name}: which model? {self.url}#NAME is wanted, NAME as {self.url}/models lists it")
+    def __init__(self, name: str, place: str):
+        self.url, _, self.model_name = place.partition("#")
         self.name, self.tries = name, {}
         self._checked, self._checking = None, threading.Lock()
 

@@ -9,7 +9,7 @@ import pytest
 
 from probelib import ProbeError, lm, store
 from probelib.lm import endpoint
-from probelib.lm.served import SENTENCES, Served
+from probelib.lm.served import SENTENCES
 from probelib.prompts import PROMPTS
 from tests.lm.server import FAULTS, NAME, Cache, honest, organism, serving
 
@@ -209,7 +209,7 @@ def test_the_store_names_server_and_model_and_needs_no_server_afterwards(tmp_pat
         assert len(log) == asked_then
     pd.testing.assert_frame_equal(rows, again)
     pd.testing.assert_frame_equal(rows, store.score(lm.load(name), asked, wanted, tmp_path))  # it is down by now
-    assert set(rows["model"]) == {name} and rows.attrs["models"][0]["endpoint"] == url
+    assert set(rows["model"]) == {lm.short_names(name)} and rows.attrs["models"][0]["endpoint"] == url
     assert rows.attrs["models"][0]["check"]["sentences"] == 20
     [folder] = tmp_path.iterdir()
     assert folder.is_dir() and "/" not in folder.name and NAME in folder.name
@@ -240,7 +240,7 @@ def test_addresses_that_are_none(name, said):
 def test_an_unknown_tokenizer_is_an_error(served):
     model, _ = served
     with pytest.raises(ProbeError, match="tokenizer of ./nothing"):
-        Served(f"{model.url}#./nothing").tokenizer  # noqa: B018
+        lm.load(f"{model.url}#./nothing").tokenizer  # noqa: B018
 
 
 def test_texts_and_vocabulary_entries_are_understood_as_tokens(served):
