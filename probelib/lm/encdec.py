@@ -5,7 +5,6 @@ The decoder starts from its own start token; candidates have no leading blank an
 
 import numpy as np
 import torch
-from transformers.modeling_outputs import BaseModelOutput
 
 from probelib.lm.families import additive, decoder_depth_bias
 from probelib.lm.plain import pad_right, pick_branch
@@ -26,7 +25,11 @@ def score_encdec(
     with torch.inference_mode():
         for batch in _batches(contexts, by_context, budget):
             ids, mask = pad_right([contexts[c] for c in batch], model.device)
-            states = model.get_encoder()(input_ids=ids, attention_mask=mask).last_hidden_state  # [rows, length, width]
+            encoded = model.get_encoder()(input_ids=ids, attention_mask=mask)
+            states, kind = (
+                encoded.last_hidden_state,
+                type(encoded),
+            )  # [rows, length, width]; Switch has a kind of its own
             cost["forwarded_tokens"] += int(mask.sum())
             cost["forwards"] += 1
             decode = _decode_plain if plain else _decode_trees
@@ -37,7 +40,7 @@ def score_encdec(
             ]
             for some in _together(trees, budget):
                 rows, own = map(list, zip(*some, strict=True))
-                cost["forwarded_tokens"] += decode(model, states[rows], mask[rows], own, logprobs, argmax)
+                cost["forwarded_tokens"] += decode(model, kind(states[rows]), mask[rows], own, logprobs, argmax)
                 cost["forwards"] += 1
     return logprobs, argmax, cost
 
@@ -84,7 +87,7 @@ def _together(trees: list[tuple[int, list]], budget: int):
     yield some
 
 
-def _decode_trees(model, states, mask, rows: list[list[tuple[int, tuple[int, ...]]]], logprobs, argmax) -> int:
+def _decode_trees(model, encoded, mask, rows: list[list[tuple[int, tuple[int, ...]]]], logprobs, argmax) -> int:
     """One decoder row a prompt, holding the tree of its candidates; returns the decoder tokens forwarded."""
     start = model.config.decoder_start_token_id
     trees, places = [], []
@@ -111,7 +114,7 @@ def _decode_trees(model, states, mask, rows: list[list[tuple[int, tuple[int, ...
         sees[r, len(tree.token) - 1 :, 0] = True  # padding sees something
     with decoder_depth_bias(model, depth):
         logits = model(
-            encoder_outputs=BaseModelOutput(states),
+            encoder_outputs=encoded,
             attention_mask=mask,
             decoder_input_ids=ids,
             use_cache=False,
@@ -123,14 +126,14 @@ def _decode_trees(model, states, mask, rows: list[list[tuple[int, tuple[int, ...
     return int(real.sum())
 
 
-def _decode_plain(model, states, mask, rows, logprobs, argmax) -> int:
+def _decode_plain(model, encoded, mask, rows, logprobs, argmax) -> int:
     """One decoder row a branch: the reference."""
     start, tokens_forwarded = model.config.decoder_start_token_id, 0
     for r, row in enumerate(rows):
         ids, real = pad_right([[start, *tokens[:-1]] for _, tokens in row], model.device)
-        encoded = states[r : r + 1].expand(len(row), -1, -1)
+        own = encoded.last_hidden_state[r : r + 1].expand(len(row), -1, -1)
         logits = model(
-            encoder_outputs=BaseModelOutput(encoded),
+            encoder_outputs=type(encoded)(own),
             attention_mask=mask[r : r + 1].expand(len(row), -1),
             decoder_input_ids=ids,
             use_cache=False,

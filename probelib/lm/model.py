@@ -244,7 +244,9 @@ class LM:
     def tokens(self):
         from probelib.lm.tokens import Tokens
 
-        return Tokens(self.tokenizer, self.encoder_decoder)
+        return Tokens(
+            self.tokenizer, self.encoder_decoder, getattr(self.config.get_text_config(), "vocab_size", math.inf)
+        )
 
     @property
     def eos(self) -> int | None:
@@ -313,9 +315,17 @@ class LM:
         self._check_quantization(model)
         self._refuse_offload(model)
         # penalties and bans of its generation_config.json are not what the model says, and would be in every beam's score
-        start = getattr(model.config, "decoder_start_token_id", None)
+        start = self._start(model) if self.encoder_decoder else None
         model.generation_config = GenerationConfig(decoder_start_token_id=start)
         return model
+
+    def _start(self, model) -> int:
+        """The token that a decoder begins with, which some models name in generation_config.json alone."""
+        for config in (model.config, model.generation_config):
+            if (start := getattr(config, "decoder_start_token_id", None)) is not None:
+                model.config.decoder_start_token_id = start
+                return start
+        raise ProbeError(f"{self.folder}: neither config.json nor generation_config.json has a decoder_start_token_id")
 
     def announce(self) -> str:
         """What loading it will take, in one line; nothing is loaded for that."""

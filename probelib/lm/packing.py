@@ -48,8 +48,9 @@ def _product(layer, length: int):
     own, packed = layer.forward, None
     weight = layer.weight.T if isinstance(layer, Conv1D) else layer.weight  # [out, in]
 
-    def forward(x):
+    def forward(*given, **named):
         nonlocal packed
+        (x,) = *given, *named.values()
         if x.shape[:-1].numel() != length or x.shape[-1] != weight.shape[1]:  # the operator does not look at the width
             return own(x)
         if packed is None:

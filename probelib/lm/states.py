@@ -35,7 +35,7 @@ def hidden_states(
         width = lm.model.get_input_embeddings().weight.shape[1]
         return np.empty((0, width), dtype=np.float32), {"forwarded_tokens": 0, "forwards": 0}
     before = lm.tokens.prompts([prefix])[0] if prefix else list(lm.tokens.start)
-    own = lm.tokenizer(texts, add_special_tokens=False)["input_ids"]
+    own = lm.tokens.plain(texts)
     sequences = [before + ids for ids in own]
     for text, ids in zip(texts, sequences, strict=True):
         if not ids:
@@ -133,16 +133,7 @@ def clock(device) -> float:
 def word_logits(lm, states: np.ndarray, words: list[str]) -> np.ndarray:
     """Next-token logits [texts, words] behind last-layer states: of a word the best of its first tokens, written with and
     without a blank before it (GraphEval's "last-token logits", default D8). Logits of one state are comparable, no more."""
-    first = [
-        sorted(
-            {
-                ids[0]
-                for form in (word, f" {word}")
-                if (ids := lm.tokenizer(form, add_special_tokens=False)["input_ids"])
-            }
-        )
-        for word in words
-    ]
+    first = [sorted({ids[0] for form in (word, f" {word}") if (ids := lm.tokens.plain([form])[0])}) for word in words]
     if lost := [word for word, ids in zip(words, first, strict=True) if not ids]:
         raise ProbeError(f"{lm.name}: {lost[0]!r} gives no token")
     head = lm.model.get_output_embeddings()

@@ -6,6 +6,7 @@ its own and the ids are joined, so that its tokens are the same after every prom
 joined text otherwise (a token that straddles the boundary), the row is flagged ``boundary``; the joined ids are scored.
 """
 
+import math
 from collections.abc import Collection, Iterable
 
 from probelib.errors import ProbeError
@@ -16,10 +17,11 @@ class Tokens:
 
     tokenizer         a Hugging Face tokenizer
     encoder_decoder   True: prompts go to an encoder, continuations to a decoder whose texts have no leading blank
+    size              entries of the model's vocabulary; a token beyond them is an error
     """
 
-    def __init__(self, tokenizer, encoder_decoder: bool):
-        self.tokenizer, self.encoder_decoder = tokenizer, encoder_decoder
+    def __init__(self, tokenizer, encoder_decoder: bool, size: float = math.inf):
+        self.tokenizer, self.encoder_decoder, self.size = tokenizer, encoder_decoder, size
         self.start = [i for i in self._special_prefix() if i is not None]
         self._known: dict[str, tuple[int, ...]] = {}  # text -> ids, no special tokens
         self._continuations: dict[str, tuple[int, ...]] = {}
@@ -39,7 +41,7 @@ class Tokens:
         """Ids of each prompt. A decoder-only model whose tokenizer puts no token before a text refuses an empty prompt."""
         if not texts:
             return []
-        ids = self.tokenizer(texts, add_special_tokens=self.encoder_decoder)["input_ids"]
+        ids = self.plain(texts, add_special_tokens=self.encoder_decoder)
         if self.encoder_decoder:
             return ids
         ids = [self.start + i for i in ids]
@@ -88,15 +90,23 @@ class Tokens:
             texts |= dict.fromkeys([word, *own, *(text.strip() for text in own), *(word + text for text in own)])
         new = [text for text in texts if text not in self._known]
         if new:
-            self._known.update(zip(new, map(tuple, self._tokenize(new)), strict=True))
+            self._known.update(zip(new, map(tuple, self.plain(new)), strict=True))
+
+    def plain(self, texts: list[str], add_special_tokens: bool = False) -> list[list[int]]:
+        """Ids as the tokenizer gives them, none of which the model lacks."""
+        ids = self.tokenizer(texts, add_special_tokens=add_special_tokens, return_attention_mask=False)["input_ids"]
+        for text, own in zip(texts, ids, strict=True):
+            if own and max(own) >= self.size:
+                raise ProbeError(
+                    f"{text[:50]!r} has the token {self.tokenizer.convert_ids_to_tokens(max(own))!r} ({max(own)}), but the model "
+                    f"knows {self.size} tokens: this tokenizer is another model's, or was added to and the embeddings were not"
+                )
+        return ids
 
     def _ids(self, text: str) -> tuple[int, ...]:
         if text not in self._known:
-            self._known[text] = tuple(self._tokenize([text])[0])
+            self._known[text] = tuple(self.plain([text])[0])
         return self._known[text]
-
-    def _tokenize(self, texts: list[str]) -> list[list[int]]:
-        return self.tokenizer(texts, add_special_tokens=False, return_attention_mask=False)["input_ids"]
 
     def decode(self, ids: Iterable[int], without: Collection[int] = ()) -> str:
         """Text of ids, blanks as they are; special tokens, and those of ``without``, are left out."""

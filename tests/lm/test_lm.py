@@ -161,6 +161,56 @@ def test_a_generation_config_changes_no_text(folder, t5, tmp_path):
         assert steps(one)["probability"].tolist() == steps(other)["probability"].tolist()
 
 
+def test_a_decoder_may_be_told_elsewhere_what_it_begins_with(t5, tmp_path):
+    folder = shutil.copytree(t5.folder, tmp_path / "t5")
+    for name, change in (
+        ("config.json", lambda told: told.pop("decoder_start_token_id")),
+        ("generation_config.json", lambda told: told.update(decoder_start_token_id=0)),
+    ):
+        told = json.loads((folder / name).read_text())
+        change(told)
+        (folder / name).write_text(json.dumps(told))
+    asked = ["Where is Paris?"], [["France", "Spain"]]
+    pd.testing.assert_frame_equal(lm.load(folder).logprobs(*asked), t5.logprobs(*asked))
+    told.pop("decoder_start_token_id")
+    (folder / name).write_text(json.dumps(told))
+    with pytest.raises(ProbeError, match="decoder_start_token_id"):
+        lm.load(folder).logprobs(*asked)
+
+
+def test_a_token_that_the_model_lacks_is_named(tmp_path):
+    """A tokenizer of another model, or one that was added to: an index error else, which on a GPU ends the process."""
+    config = hf.GPTNeoXConfig(**tiny.WIDE | {"vocab_size": 270}, bos_token_id=0, eos_token_id=1)
+    one, text = lm.load(tiny.folder(tmp_path / "short", config)), "What is the capital of"
+    assert max(one.tokenizer(text)["input_ids"]) >= 270 > max(one.tokenizer("xyz")["input_ids"])
+    assert len(one.logprobs(["xyz"], [["x"]])) == len(one.generate(["xyz"])) == 1
+    asks = {
+        "logprobs": lambda: one.logprobs(["xyz"], [[text]]),
+        "prompt": lambda: one.logprobs([text], [["x"]]),
+        "generate": lambda: one.generate([text]),
+        "hidden_states": lambda: one.hidden_states([text]),
+        "beam_steps": lambda: one.beam_steps([text]),
+        "top_continuations": lambda: one.top_continuations("xyz", {"Q": [text]}, 1),
+        "integrated_gradients": lambda: one.integrated_gradients(text),
+    }
+    for ask in asks.values():
+        with pytest.raises(ProbeError, match=r"has the token .* but the model knows 270 tokens"):
+            ask()
+
+
+def test_an_encoder_may_answer_in_a_form_of_its_own(tmp_path):
+    """Switch Transformers ask their encoder's answer for what its router said."""
+    config = hf.SwitchTransformersConfig(**tiny.T5 | {"vocab_size": 320}, num_experts=2, num_sparse_encoder_layers=1)
+    one = lm.load(tiny.folder(tmp_path / "switch", config))
+    rows = one.logprobs(["Where is Paris?"], [["France", "Spain"]])
+    ids = one.tokenizer(["Where is Paris?"], return_tensors="pt")
+    for text, found in zip(["France", "Spain"], rows["token_logprobs"], strict=True):
+        answer = torch.tensor([one.tokens.continuation(text)])
+        with torch.inference_mode():
+            logits = one.model(**ids, labels=answer).logits[0].log_softmax(-1)
+        assert found == pytest.approx(logits.gather(1, answer.T)[:, 0].numpy(), abs=1e-4)
+
+
 def test_a_turn_may_end_otherwise_than_a_text(folder, t5, tmp_path):
     """Gemma's chat models end their turn with a token of its own, which only generation_config.json names."""
     for one in (lm.load(folder), t5):

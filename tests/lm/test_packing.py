@@ -40,6 +40,7 @@ def test_a_product_by_hand(packed):
         with packed_weights(layer, 4, 100):
             for _ in range(3):
                 assert layer(row).tolist() == [[[11.5, 17.0, 22.0]] * 4]
+            assert layer(input=row).tolist() == [[[11.5, 17.0, 22.0]] * 4]
             assert layer(row[:, :3]).tolist() == [[[11.5, 17.0, 22.0]] * 3]  # another length: as ever
     assert packed == [(3, 2)] and "forward" not in vars(layer)
 
