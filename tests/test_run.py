@@ -1,5 +1,6 @@
 """The runner executes what has to run, and nothing else; a failure never looks like a success."""
 
+import ast
 import json
 import os
 import re
@@ -9,6 +10,7 @@ import subprocess
 import sys
 import time
 import tomllib
+from importlib.metadata import packages_distributions
 from itertools import takewhile
 from pathlib import Path
 
@@ -420,6 +422,25 @@ def test_dependencies_are_said_once():
     pinned = {Requirement(line).name.lower(): line.split("==")[1] for line in lines}
     for each in wanted:
         assert each.specifier.contains(pinned[each.name.lower()], prereleases=True), each
+
+
+def test_what_is_imported_is_declared():
+    """What only comes along with another package may be of any version, or be gone tomorrow."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    optional = project["optional-dependencies"]
+    same = lambda name: re.sub(r"[-_.]+", "-", name).lower()
+    declared = {
+        same(Requirement(line).name) for line in project["dependencies"] + optional["cluster"] + optional["course"]
+    }
+    owners, found = packages_distributions(), set()
+    for path in (ROOT / "probelib").rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            names = [each.name for each in node.names] if isinstance(node, ast.Import) else []
+            names += [node.module] if isinstance(node, ast.ImportFrom) and not node.level else []
+            found |= {name.split(".")[0] for name in names}
+    found -= sys.stdlib_module_names | {"probelib"}
+    assert len(found) > 30
+    assert not [name for name in sorted(found) if not declared & set(map(same, owners.get(name, [])))]
 
 
 @pytest.mark.skipif(not shutil.which("flock"), reason="needs flock (util-linux)")

@@ -480,6 +480,25 @@ def test_four_bit_keeps_its_weights_over_forwards_and_saves(folder):
     assert one.logprobs([PROMPT], [[" Paris"]])["logprob"][0] == before
 
 
+def test_what_was_fetched_is_known_by_the_names_of_its_blobs(folder, tmp_path):
+    """Hugging Face keeps snapshots of links to files that are named by their contents; these are not read."""
+
+    def snapshot(commit: str, mark: str) -> dict:
+        for path in folder.iterdir():
+            blob = tmp_path / "models--a--b" / "blobs" / f"{mark}-{path.name}"
+            blob.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(path, blob)
+            (tmp_path / "models--a--b" / "snapshots" / commit).mkdir(parents=True, exist_ok=True)
+            (tmp_path / "models--a--b" / "snapshots" / commit / path.name).symlink_to(blob)
+        return lm.load(tmp_path / "models--a--b" / "snapshots" / commit).identity()
+
+    first, same, other = snapshot("c0", "m0"), snapshot("c1", "m0"), snapshot("c2", "m1")
+    assert first["revision"] == "c0" and first["files"] == same["files"] != other["files"]
+    for blob in (tmp_path / "models--a--b" / "blobs").glob("m0-*.safetensors"):
+        blob.write_bytes(b"x" * 100)
+    assert lm.load(tmp_path / "models--a--b" / "snapshots" / "c0").identity() == first
+
+
 def test_identity_changes_with_whatever_changes_a_number(folder, tmp_path):
     base = lm.load(folder).identity()
     other = shutil.copytree(folder, tmp_path / "copy")
