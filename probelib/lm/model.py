@@ -143,8 +143,8 @@ class LM:
 
     @cached_property
     def _digest(self) -> str:
-        """16 hex digits of the files, read once: every part of the store asks, and a large model's are gigabytes. What was fetched
-        from Hugging Face is not read at all: its cache names files by their contents."""
+        """16 hex digits of the files, read once: every part of the store asks, and a large model's are gigabytes. What came from
+        Hugging Face is not read at all: its cache names files by their contents."""
         sha, kinds = hashlib.sha256(), FILES + ((".py",) if self._trust else ())
         for path in sorted(path for path in self.folder.iterdir() if path.suffix in kinds):
             sha.update(path.name.encode())
