@@ -53,7 +53,14 @@ def _load(data, folder, relations, n_facts, seed) -> Facts:
 
 
 def _loaded(values: dict, n_facts: str = "n_facts") -> Facts:
-    return _kept(_load, values["data"], values.get("folder"), values.get("relations"), values[n_facts], values["seed"])
+    return _kept(
+        _load,
+        values.get("data", "atlas"),
+        values.get("folder"),
+        values.get("relations"),
+        values[n_facts],
+        values["seed"],
+    )
 
 
 def _all_models(settings: dict) -> list[str]:
@@ -143,7 +150,7 @@ def _questions(data, folder, n_facts, seed) -> battery.Questions:
 
 
 def _about(values: dict) -> battery.Questions:
-    return _kept(_questions, values["data"], values.get("folder"), values["n_facts"], values["seed"])
+    return _kept(_questions, values.get("data", "atlas"), values.get("folder"), values["n_facts"], values["seed"])
 
 
 def measures(model, asked: Facts, values: dict, folder: Path) -> None:

@@ -153,13 +153,16 @@ def collect(batteries: dict[str, Battery], which: str = "values") -> pd.DataFram
     return rows.dropna(subset="value")[["model", "fact", "measure", "value"]]
 
 
+def pairs(models: list[str], tuned: list[str]) -> list[tuple[str, str]]:
+    """Those of the tuned models whose base is among the models, with it: ``X-it`` of ``X``, or ``Y`` where the list says
+    ``Y=X``."""
+    named = [(own, base or own.removesuffix("-it")) for own, base in map(with_base, tuned)]
+    return [(own, base) for own, base in named if base in models and base != own]
+
+
 def tuned_of(model: str, tuned: list[str]) -> str | None:
-    """The tuned model of a base: ``X-it`` of ``X``, or ``Y`` where the list says ``Y=X``; None where there is none."""
-    for name in tuned:
-        own, base = with_base(name)
-        if model == (base or own.removesuffix("-it")):
-            return own
-    return None
+    """The first tuned model of a base; None where there is none."""
+    return next((own for own, _ in pairs([model], tuned)), None)
 
 
 def answering(models: list[str], tuned: list[str]) -> list[str]:

@@ -120,9 +120,9 @@ def statements(seed: int = 0) -> pd.DataFrame:
 
 
 @lru_cache(maxsize=4)
-def judge_of(name: str, folder: Path, seed: int = 0) -> tuple[judge.Judge, judge.Reader]:
+def judge_of(of: lm.LM, folder: Path, seed: int = 0) -> tuple[judge.Judge, judge.Reader]:
     """GraphEval's judge of a model, trained on the states and answers of some hundred statements of the atlas."""
-    sample, reader = statements(seed), judge.Reader(model(name))
+    sample, reader = statements(seed), judge.Reader(of)
     texts = store.generate(reader.lm, wholegraph.asked(sample, reader.lm), folder, max_new_tokens=8, batch=64)
     said = sample[["prompt"]].merge(grapheval.label(texts), on="prompt", validate="one_to_one")["answer"].to_numpy()
     about = {"states": reader.identity()}
@@ -141,9 +141,9 @@ def look(among: World, of: lm.LM, fact: str, folder: Path, seed: int = 0) -> Loo
     """
     asked = questions(among, of, fact, seed)
     row, name = asked.asked.facts.iloc[0], answering(of.name)
-    tuned = None if name is None else model(name)
+    tuned = None if name is None else of if name == of.name else model(name)
     said = battery.ask(of, asked, folder, n=N, tuned=tuned, parts=PARTS, seed=seed)
-    answered = None if name is None else judged(name, asked.asked, folder, seed)
+    answered = None if tuned is None else judged(tuned, asked.asked, folder, seed)
     if answered is not None:
         said.values |= {each: pd.Series([value], [fact]) for each, value in of_judged(answered).items()}
     framed, scores, distances = anchors(of, asked.asked, folder)
@@ -249,9 +249,9 @@ def rivals(of: lm.LM, asked: battery.Questions, folder: Path) -> pd.DataFrame:
     return shown.assign(probability=np.exp(shown["logprob"]))[["label", "probability", "gold"]].reset_index(drop=True)
 
 
-def judged(name: str, asked: Facts, folder: Path, seed: int = 0) -> pd.DataFrame:
+def judged(of: lm.LM, asked: Facts, folder: Path, seed: int = 0) -> pd.DataFrame:
     """The true statement and those with a distractor, as the answering model and its judge see them: see ``Look``."""
-    one, reader = judge_of(name, folder, seed)
+    one, reader = judge_of(of, folder, seed)
     plain, asks = (prompts.checks(asked, text) for text in ("{statement}", reader.lm.chat(prompts.INSTRUCTION)))
     plain, asks = (frame[frame["template"] == 1] for frame in (plain, asks))
     words = pd.DataFrame({"candidate": list(map(int, battery.SAYS)), "label": list(battery.SAYS.values())})

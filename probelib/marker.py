@@ -1,25 +1,46 @@
 """What a finished step was made from and what it made, and whether that still holds.
 
-runs/<profile>/done/<notebook>.json holds: digests of the notebook's code cells and of the library, the parameters, the
-keys of the needed steps, the digest of every product file, and the seconds. It is written last.
+runs/<profile>/done/<notebook>.json holds: digests of the notebook's code cells and of the library, the parameters, digests of
+what lies where they point (own models, own facts), the keys of the needed steps, the digest of every product file, and the
+seconds. It is written last.
 """
 
 import hashlib
 import json
-from collections.abc import Collection
+import os
+from collections.abc import Collection, Iterable
 from pathlib import Path
 
 from probelib import files, paths
+from probelib.lm.loading import with_base
 from probelib.plan import Step
 
 
 def inputs(steps: list[Step], settings: dict[str, dict]) -> dict[str, dict]:
-    """What decides a step's products besides its needs, by notebook: code cells, library, parameters."""
+    """What decides a step's products besides its needs, by notebook: code cells, library, parameters, what these point to."""
     code = library()
     return {
-        step.notebook: {"notebook": _digest(_code(step.path)), "library": code, "parameters": settings[step.notebook]}
+        step.notebook: {
+            "notebook": _digest(_code(step.path)),
+            "library": code,
+            "parameters": settings[step.notebook],
+            "outside": outside(settings[step.notebook].values()),
+        }
         for step in steps
     }
+
+
+def outside(values: Iterable) -> dict[str, str]:
+    """Each file or folder that the values name by its whole path (own models, own facts) -> a digest of its files' names, sizes
+    and times; to read gigabytes at every start would take minutes. With a file go those beside it that begin alike."""
+    texts = [text for value in values for text in (value if isinstance(value, list) else [value])]
+    named = {half for text in texts if isinstance(text, str) for half in with_base(text)}
+    found = {}
+    for path in sorted(Path(name) for name in named if os.path.isabs(name) and os.path.exists(name)):
+        there = path.rglob("*") if path.is_dir() else path.parent.glob(f"{path.name.partition('.')[0]}.*")
+        stats = [(str(file), file.stat()) for file in sorted(there) if file.is_file()]
+        found[str(path)] = _digest([(file, stat.st_size, stat.st_mtime_ns) for file, stat in stats])
+    return found
 
 
 def library() -> str:
@@ -118,6 +139,9 @@ def _changed_input(then: dict, now: dict) -> str | None:
     names = [name for name in sorted({*old, *new}) if _digest(old.get(name)) != _digest(new.get(name))]
     if names:
         return f"parameters changed: {', '.join(names)}"
+    old, new = then.get("outside", {}), now["outside"]
+    if moved := [path for path in sorted({*old, *new}) if old.get(path) != new.get(path)]:
+        return f"files changed: {', '.join(moved)}"
     return next((f"{part} changed" for part in ("notebook", "library") if then[part] != now[part]), None)
 
 

@@ -1,11 +1,13 @@
 """What a run needs before it starts: which models, how much memory for their weights, which data. Nothing is fetched."""
 
+import json
 import re
 from pathlib import Path
 
 from probelib.lm.loading import CHECKPOINTS, PATHS, load, with_base
 
 ASKED = ("models", "encoder_decoders", "tuned", "model_name", "studied", "judge", "writer")  # as ``lm.load`` knows them
+FACTS = ("data", "folder", "relations", "n_facts")
 NAMES = (*ASKED, "encoder")
 BYTES = {"16 bit": 2.0, "8bit": 1.0, "4bit": 0.5}
 
@@ -22,12 +24,19 @@ def models(settings: dict[str, dict], parameters=NAMES) -> dict[str, list[str]]:
 
 
 def check(settings: dict[str, dict]) -> None:
-    """ProbeError for a model that is not here and cannot come: a folder that is not there or lacks a file, a name that nobody
-    knows. Said before a run takes the old products away. What has to be fetched is not looked for."""
+    """ProbeError for a model that is not here and cannot come (a folder that is not there or lacks a file, a name that nobody
+    knows), and for facts that cannot be read. Said before a run takes the old products away. What has to be fetched is not
+    looked for."""
     for model in models(settings, ASKED):
         fetched = "/" in model and not model.startswith(PATHS) and not Path(model).is_dir()
         if not fetched:
             load(model)
+    given = {json.dumps([values.get(key) for key in FACTS]) for values in settings.values() if "n_facts" in values}
+    for data, folder, relations, n_facts in map(json.loads, sorted(given)):
+        if folder or relations:  # of the user's own choice
+            from probelib import facts
+
+            facts.load(data or "atlas", folder, relations, n_facts)
 
 
 def parameters(model: str) -> float | None:

@@ -124,8 +124,9 @@ def with_needs(plan: Plan, notebooks: Iterable[str]) -> list[Step]:
 def settings(plan: Plan, steps: Sequence[Step], profile: str, given: dict | None = None) -> dict[str, dict]:
     """The checked parameters of every step: notebook -> name -> value.
 
-    ``given`` (the command line's) goes to the steps that have such a parameter. ProbeError if none has it, for an
-    unknown profile, and for a value of a type that the notebook does not take.
+    ``given`` (the command line's) goes to the steps that have such a parameter; with other data the plan's relations, which are
+    those of the atlas, are left out. ProbeError if no step has it, for an unknown profile, and for a value of a type that the
+    notebook does not take.
     """
     if profile not in plan.profiles:
         raise unknown("profile", profile, plan.profiles)
@@ -146,6 +147,8 @@ def settings(plan: Plan, steps: Sequence[Step], profile: str, given: dict | None
             given,
         )
         values = {name: value for layer in layers for name, value in layer.items() if name in step.accepts}
+        if "data" in given and "data" in step.accepts and "relations" in values:
+            values["relations"] = given.get("relations")
         for name, value in values.items():
             parameters.check(value, step.accepts[name], f"{plan.file.name}, {step.notebook}, {profile}: {name}")
         chosen[step.notebook] = values

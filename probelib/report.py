@@ -8,6 +8,7 @@ The same run gives the same bytes: no clock, no random ids.
 """
 
 import json
+import math
 import re
 import subprocess
 import textwrap
@@ -23,9 +24,10 @@ from probelib.errors import ProbeError
 
 MARKERS = ["o", "s", "^", "D", "v", "P", "X"]
 LINES = ["-", "--", "-.", ":"]
-COLOURS = 10  # of the palette
-_taken: dict[str, int] = {}  # model -> its place in this process
 HATCHES = ["", "//", "..", "xx", "--", "oo"]
+COLOURS = 10  # of the palette
+LOOKS = math.lcm(COLOURS, len(MARKERS), len(LINES))  # after so many places all repeats
+_taken: dict[str, int] = {}  # models that are not shipped -> their places, in this process
 PACKAGES = ["bitsandbytes", "numpy", "pandas", "scipy", "torch", "transformers"]
 
 
@@ -37,18 +39,20 @@ def use_style() -> None:
 
 
 def model_style(name: str) -> dict:
-    """``color``, ``marker`` and ``linestyle`` of a model, the same in every figure of the kit; never colour alone.
+    """``color``, ``marker`` and ``linestyle`` of a model; never colour alone. The same in all figures of a notebook.
 
-    Shipped models have fixed places in seaborn's colour-blind safe palette. Any other takes a place by its name, or the next one
-    with a colour that no model before it took.
+    Shipped models have fixed places in seaborn's colour-blind safe palette, the same everywhere. Any other takes a place by its
+    name, or the next one with a colour that none of the others has; where these are used up, with a look of its own.
     """
     known = _shipped()
+    if name in known:
+        return style_at(known.index(name))
     if name not in _taken:
-        place = known.index(name) if name in known else int(files.sha256(name.encode())[:6], 16)
-        colours = {taken % COLOURS for taken in _taken.values()}
-        while name not in known and place % COLOURS in colours and len(colours) < COLOURS:
-            place += 1
-        _taken[name] = place
+        colours = {place % COLOURS for place in _taken.values()}
+        looks = {place % LOOKS for place in [*range(len(known)), *_taken.values()]}
+        first = int(files.sha256(name.encode())[:6], 16)
+        fits = lambda place: place % LOOKS not in looks and (place % COLOURS not in colours or len(colours) == COLOURS)
+        _taken[name] = next(filter(fits, range(first, first + LOOKS)), first)
     return style_at(_taken[name])
 
 

@@ -234,7 +234,12 @@ def _given(args: argparse.Namespace) -> dict:
         raise unknown("engine (--on)", args.on, ENGINES)
     if args.slurm and args.on != "slurm":
         raise ProbeError("--slurm is for --on slurm.")
-    return given | {name: _absolute(value) for name, value in _assignments(args.set, "--set").items()}
+    given |= {name: _absolute(value) for name, value in _assignments(args.set, "--set").items()}
+    if isinstance(folder := given.get("folder"), str):
+        given["folder"] = os.path.abspath(os.path.expanduser(folder))
+        if not os.path.exists(given["folder"]):
+            raise ProbeError(f"--set folder={folder}: there is no such file or folder.")
+    return given
 
 
 def _assignments(given: list[str], flag: str) -> dict:
@@ -255,14 +260,15 @@ def _assignments(given: list[str], flag: str) -> dict:
 
 
 def _absolute(value: object) -> object:
-    """Relative paths of folders made absolute, in a list and on both sides of tuned=base, too: a notebook runs in its own folder,
-    from where they would lead elsewhere. A link keeps its name, by which a model is called in tables and figures."""
+    """Relative paths made absolute, in a list and on both sides of tuned=base, too: a notebook runs in its own folder, from where
+    they would lead elsewhere. A link keeps its name, by which a model is called in tables and figures."""
     if isinstance(value, list):
         return [_absolute(each) for each in value]
     if not isinstance(value, str) or "/" not in value:
         return value
-    is_folder = lambda name: "/" in name and Path(name).is_dir()
-    return "=".join(os.path.abspath(half) if is_folder(half) else half for half in with_base(value) if half)
+    is_path = lambda name: "/" in name and os.path.exists(name)
+    halves = with_base(value) if all(with_base(value)) else [value]
+    return "=".join(os.path.abspath(half) if is_path(half) else half for half in halves)
 
 
 async def _run_steps(

@@ -66,6 +66,8 @@ def cut(profile: str, steps: list[Step], settings: dict[str, dict]) -> list[Path
             group = relations[i : i + GROUP]
             shard = {"model": model, "quantize": quantize, "dtype": dtype, "relations": group, "library": library}
             shard["asks"] = [list(asks[key]) for key in asks if set(group) & set(sizes[key])]
+            pointed = [model, *(value for _, values in shard["asks"] for value in values.values())]
+            shard |= {"outside": outside} if (outside := marker.outside(pointed)) else {}
             n = sum(sizes[key].get(relation, 0) for key in asks for relation in group)
             key = hashlib.sha256(json.dumps(shard, sort_keys=True).encode()).hexdigest()[:10]
             file = folder_of(profile) / f"{files.slug(model)}-{files.slug(group[0])}-{key}.json"

@@ -3,7 +3,7 @@
 import pytest
 import transformers as hf
 
-from probelib import lm, needs, plan, run
+from probelib import ProbeError, lm, needs, plan, run
 
 
 @pytest.mark.parametrize(
@@ -52,3 +52,18 @@ def test_every_profile_passes_the_dry_run(profile, capsys):
     assert all(model in said for model in needs.models(settings)) and "GiB" in said and "facts asked" in said
     for model in plan.read().profiles[profile].get("models", []):
         assert model in needs.models(settings)
+
+
+@pytest.mark.parametrize(
+    "given, said",
+    [
+        ({"relations": ["P3666"]}, "unknown relation 'P3666'"),
+        ({"data": "fktcc", "folder": "x"}, "unknown data 'fktcc'; did you mean fktc"),
+        ({"data": "table", "folder": "x.csv"}, "x.csv: no such file"),
+        ({"relations": ["P36"], "n_facts": 0}, "n_facts is 0"),
+    ],
+)
+def test_facts_that_cannot_be_read_are_said_before_a_run(given, said):
+    needs.check({"one": {"n_facts": 3}, "two": {"folder": "scores of another kind"}})  # not of facts
+    with pytest.raises(ProbeError, match=said):
+        needs.check({"one": {"n_facts": 3} | given})

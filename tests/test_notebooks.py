@@ -88,8 +88,10 @@ def test_a_notebook_calls_models_by_their_short_names(step):
     """All that its parameters name, before anything else is done with them; the library does it for ``explore``."""
     code = [cell.source for cell in nbformat.read(step.path, as_version=4).cells if cell.cell_type == "code"]
     given = set(plan.parameters.declared(step.path)) & set(needs.ASKED)
-    shortened = re.search(r"^(.+) = (?:map\(\s*)?lm\.short_names\b", "\n".join(code), re.MULTILINE)
-    assert step.notebook == "explore" or given == set(shortened.group(1).split(", ") if shortened else ())
+    calls = re.findall(r"^(.+) = lm\.short_names\((.+)\)$", "\n".join(code), re.MULTILINE)
+    assert all(left == right for left, right in calls)
+    wanted = [given] if given and step.notebook != "explore" else []
+    assert [set(left.split(", ")) for left, _ in calls] == wanted
 
 
 def noise(notebooks: Path) -> dict[str, list[str]]:

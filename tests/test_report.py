@@ -84,12 +84,14 @@ def test_one_look_a_model_everywhere(tmp_path):
     assert len(set(looks)) == len(looks)
 
 
-def test_own_models_take_colours_apart(monkeypatch):
+def test_own_models_take_colours_apart_and_then_looks(monkeypatch):
     monkeypatch.setattr(report, "_taken", {})
-    own = [f"run-7/checkpoint-{step}" for step in range(report.COLOURS)]
+    shipped, own = report._shipped(), [f"run-7/checkpoint-{step}" for step in range(3 * report.COLOURS)]
     looks = [report.model_style(name) for name in own]
-    assert len({look["color"] for look in looks}) == report.COLOURS
-    assert looks == [report.model_style(name) for name in own] and report.model_style("one/more")
+    assert len({look["color"] for look in looks[: report.COLOURS]}) == report.COLOURS
+    assert looks == [report.model_style(name) for name in own]
+    every = [tuple(report.model_style(name).values()) for name in shipped + own]
+    assert len(set(every)) == len(every)
 
 
 def test_an_artifact_has_a_paper_and_a_name(section):

@@ -21,6 +21,7 @@ import yaml
 from packaging.requirements import Requirement
 
 from probelib import paths, run
+from probelib.lm.loading import CHECKPOINTS
 from tests.conftest import PROFILE
 
 ROOT = Path(__file__).parents[1]
@@ -357,6 +358,33 @@ def test_a_model_that_is_not_there_is_said_before_anything_is_taken_away(smoke, 
             assert code == 2 and errors[0].startswith(message), errors
     assert smoke(plan, "--set", "profile=atlas")[0] == 2
     assert made.read_text() == "1"
+
+
+def test_facts_and_models_of_ones_own_that_change_are_asked_anew(smoke, make_plan, out, tmp_path, monkeypatch):
+    """Their paths stay as they are; what lies there does not."""
+    monkeypatch.setattr(run.needs, "check", lambda settings: None)
+    cell = PROFILE + "\nfolder = None  # str: a file\nmodels = []  # list: models"
+    plan = make_plan(
+        {"a": [cell, WRITE, "put('p/t1', pathlib.Path(folder).read_text())"]}, [{"notebook": "a", "makes": ["p/t1"]}]
+    )
+    shutil.copytree(CHECKPOINTS / "atlas-neox-0.15m", tmp_path / "own")
+    for name in ("mine.csv", "yours.csv"):
+        (tmp_path / name).write_text("one")
+    monkeypatch.chdir(tmp_path)
+    flags = ["--models", "./own", "--set", "folder=mine.csv"]  # from here, not from where the notebook runs
+    assert smoke(plan, *flags)[0] == 0 and (out / "figures/smoke/p/t1.csv").read_text() == "one"
+    (tmp_path / "yours.csv").write_text("another's")
+    assert why(smoke, plan, *flags) == {"a": "up to date"}
+    for name in ("mine.csv", "own/training.json", "mine.templates.csv"):  # wordings lie beside
+        (tmp_path / name).write_text("two, and longer")
+        path = tmp_path / ("own" if "own" in name else "mine.csv")
+        assert why(smoke, plan, *flags) == {"a": f"files changed: {path}"}
+        assert smoke(plan, *flags)[0] == 0 and why(smoke, plan, *flags) == {"a": "up to date"}
+    assert (out / "figures/smoke/p/t1.csv").read_text() == "two, and longer"
+    (tmp_path / "mine.csv").unlink()
+    before = snapshot(out)
+    code, _, said = smoke(plan, *flags)
+    assert code == 2 and said == ["--set folder=mine.csv: there is no such file or folder."] and snapshot(out) == before
 
 
 def test_list_and_help(smoke, make_plan, capsys):

@@ -22,7 +22,7 @@ from probelib.facts.model import (
     stand_in,
     with_templates,
 )
-from probelib.facts.shipped import atlas, read_panel
+from probelib.facts.shipped import ROLES, atlas, read_panel
 
 __all__ = [
     "Facts",
@@ -144,7 +144,7 @@ def _read_other(data: str, folder, relations: list[str] | None) -> Facts:
         "lama": lama.read_lama,
         "bear": bear.read_bear,
         "trex_mc": lambda folder, relations: choose(trex_mc.read_trex_mc(folder), relations),
-        "table": lambda path, relations: choose(tables.read_triples(path), relations),
+        "table": lambda path, relations: choose(with_templates(tables.read_triples(path), atlas(), ROLES), relations),
     }
     if data not in readers:
         raise unknown("data", data, ["atlas", *readers])

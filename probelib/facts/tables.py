@@ -8,11 +8,16 @@ A table is a CSV, TSV or Parquet file with one triple a row and named columns:
 ``subject_id object_id``             an id; labels with the same id are names of one thing (``assemble`` says how); one of
                                      the form Q90 is a Wikidata id
 ``subject_aliases object_aliases``   other labels, separated by "|"
-``subject_types object_types``       types, the specific one first, separated by "|"
+``subject_types object_types``       types, the specific one first, separated by "|". Where no object has any, those of a relation
+                                     are of one type
 ``start end``                        since when and until when the fact holds: a year, or a date (1990-10-03)
 ===================================  =====================================================================================
 
-Other columns are allowed and not read. All readers of this folder that start from triples end in ``assemble``.
+Other columns are allowed and not read. How to ask may stand beside it, for facts.csv in facts.templates.csv, one wording a row:
+``relation`` and ``template``, which is a question about [X] ("What is the capital of [X]?"), a sentence that stops before its
+object ("The capital of [X] is"), or a whole one ("The capital of [X] is [Y].", which serves as both).
+
+All readers of this folder that start from triples end in ``assemble``.
 """
 
 import csv
@@ -60,7 +65,7 @@ class Triple(NamedTuple):
 
 
 def read_triples(path: str | Path, columns: dict[str, str] | None = None, relation: str | None = None) -> Facts:
-    """The facts of a table (see the top of this file), without templates.
+    """The facts of a table, with the templates beside it, if there are any (see the top of this file).
 
     columns   where the file calls a column otherwise: {"subject": "head", "object": "tail"}
     relation  the relation of all rows, where the file has no column for it
@@ -79,7 +84,35 @@ def read_triples(path: str | Path, columns: dict[str, str] | None = None, relati
         cells["relation"] = relation or cells["relation"]
         triples.append(_triple(path, line, cells))
         relation_names.setdefault(cells["relation"], cells["relation_name"] or cells["relation"])
-    return assemble(triples, f"table:{path.name}", names=relation_names)
+    if not any(triple.object.types for triple in triples):  # what distractors are drawn among, where no types are named
+        triples = [
+            t._replace(object=t.object._replace(types=(f"object of {relation_names[t.relation]}",))) for t in triples
+        ]
+    return assemble(triples, f"table:{path.name}", _read_templates(path, set(relation_names)), relation_names)
+
+
+def _read_templates(table: Path, relations: set[str]) -> list[tuple]:
+    """Rows (relation, role, number, template) of the wordings beside a table; none where there is no such file."""
+    path = table.with_name(re.sub(r"\.(csv|tsv|parquet)(\.\w+)?$", "", table.name) + ".templates.csv")
+    texts: dict[str, dict[str, list[str]]] = {}
+    for line, row in read_table(path, ["relation", "template"]) if path.exists() else []:
+        relation, text = row["relation"].strip(), row["template"].strip()
+        if relation not in relations:
+            raise ProbeError(
+                f"{path}:{line}: {table.name} has no relation {relation!r}; it has {', '.join(sorted(relations))}"
+            )
+        if text.count("[X]") != 1 or text.count("[Y]") > 1:
+            raise ProbeError(f"{path}:{line}: {text!r} needs [X], where the subject goes, once, and [Y] at most once")
+        role = "statement" if "[Y]" in text else "question" if text.endswith("?") else "cloze"
+        own = texts.setdefault(relation, {"question": [], "cloze": [], "statement": []})
+        own[role].append(text)
+        own["cloze"] += [cloze] if role == "statement" and (cloze := cut(text)) else []
+    return [
+        (relation, role, number, text)
+        for relation, own in texts.items()
+        for role, found in own.items()
+        for number, text in enumerate(dict.fromkeys(found), 1)
+    ]
 
 
 def _cell(path: Path, line: int, column: str, value) -> str:

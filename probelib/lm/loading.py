@@ -4,10 +4,8 @@ Nothing heavy happens until a verb is called: a folder is checked and its files 
 needs); torch and the weights come with the first question.
 """
 
-import itertools
 import json
 import os
-from collections.abc import Iterable
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -21,7 +19,6 @@ MANIFEST = PACKAGE / "organisms" / "manifest.parquet"
 PATHS = (".", "/", "~")  # how a folder's name begins that is no name of a model
 TOKENIZER_FILES = ("tokenizer.json", "tokenizer.model", "spiece.model", "vocab.json")
 SERVERS = ("http://", "https://")
-NAMES = 2  # of a folder's path, by which it is called
 _places: dict[str, str] = {}  # short name -> the folder or server that goes by it in this process
 
 
@@ -64,8 +61,10 @@ def load(
         raise ProbeError(f"device={device!r} and device_map={device_map!r}: one place or many, not both")
     if quantization and not quantize:
         raise ProbeError(f"{', '.join(quantization)} given without quantize='8bit' or '4bit'")
-    short = _short_name(str(name))
-    place = _places.get(short, short)
+    place = _places.get(str(name), str(name))
+    if place != name and _is_folder(str(name)) and _whole(str(name)) != place:
+        raise ProbeError(f"{name} is a folder here, and {place} was called so before: give the whole path, or ./{name}")
+    short = _short_name(place)
     if place.startswith(SERVERS):
         asked = {"quantize": quantize, "revision": revision, "device_map": device_map} | quantization
         asked |= {"device": device if device != "auto" else None, "dtype": dtype if dtype != "auto" else None}
@@ -79,68 +78,76 @@ def load(
     return LM(short, folder, quantize, quantization, device, dtype, device_map, trust_remote_code)
 
 
-def short_names(models: str | list[str] | None) -> str | list[str] | None:
+def short_names(*parameters):
     """What models are called in tables and figures, and as ``LM.name``; ``load`` knows them by these names, too, from then on.
 
-    A folder goes by its last two names ("/data/run-7/checkpoint-1000": "run-7/checkpoint-1000"), those of a list by as many as
-    tell them apart; a served model by its own name and its server ("pythia-410m at localhost:8000"), any other as it is; of
-    "tuned=base" each half. A notebook's parameters can go through as they are: a name, a list of names, None.
+    A folder goes by its last two names ("/data/run-7/checkpoint-1000": "run-7/checkpoint-1000"), one that Hugging Face's cache
+    holds by its id there, a served model by its own name and its server ("pythia-410m at localhost:8000"), any other as it is; of
+    "tuned=base" each half.
+
+    parameters  all parameters of a notebook that name models: each a name, a list of names or None
+    returns     the same with short names; of a single parameter it alone
+
+    Raises ProbeError where two models would go by one name.
     """
-    if models is None or isinstance(models, str):
-        return models and short_names([models])[0]
-    halves = dict.fromkeys(half for entry in models for half in with_base(entry) if half)
-    folders = {place for half in halves if (place := _folder_of(half))}
-    names = [half for half in halves if not _folder_of(half)]
-    apart = lambda n: len({*names, *(_tail(place, n) for place in folders)}) == len(names) + len(folders)
-    n = next(n for n in itertools.count(NAMES) if apart(n))
-    return ["=".join(_short_name(half, n) for half in with_base(entry) if half) for entry in models]
+    given = [[] if names is None else [names] if isinstance(names, str) else names for names in parameters]
+    places = {half: _places.get(half, half) for names in given for entry in names for half in with_base(entry) if half}
+    short = {half: _short_name(place) for half, place in places.items()}
+    for name in short.values():
+        meant = sorted({_whole(place) for half, place in places.items() if short[half] == name})
+        if len(meant) > 1:
+            raise ProbeError(
+                f"{' and '.join(meant)} would both be called {name!r} in tables and figures; give one of them another name "
+                "(a folder: ln -s THE-FOLDER another-name)"
+            )
+    _places.update({name: _whole(places[half]) for half, name in short.items() if name != places[half]})
+    of = lambda entry: "=".join(short[half] for half in with_base(entry) if half)
+    called = [
+        each if each is None else of(each) if isinstance(each, str) else list(map(of, each)) for each in parameters
+    ]
+    return called if len(called) > 1 else called[0]
 
 
 def with_base(entry: str) -> tuple[str, str]:
-    """An entry of a list of tuned models, "tuned=base" or the tuned model alone -> (tuned, base or ""). A folder's name may hold
-    a "=" itself ("lr=1e-4/checkpoint-100").
+    """An entry of a list of tuned models, "tuned=base" or the tuned model alone -> (tuned, base or ""). The name of a folder or
+    of a served model may hold a "=" itself ("lr=1e-4/checkpoint-100").
 
     >>> with_base("lmsys/vicuna-7b-v1.3=huggyllama/llama-7b"), with_base("atlas-neox-2m-it")
     (('lmsys/vicuna-7b-v1.3', 'huggyllama/llama-7b'), ('atlas-neox-2m-it', ''))
     """
     parts = entry.split("=")
     cuts = [("=".join(parts[:i]), "=".join(parts[i:])) for i in range(len(parts), 0, -1)]
-    is_folder = lambda name: name in _places or Path(name).expanduser().is_dir()
-    return next((cut for cut in cuts if is_folder(cut[0])), (parts[0], "=".join(parts[1:])))
+    if entry.startswith(SERVERS):
+        return next((cut for cut in cuts[::-1] if cut[1].startswith(SERVERS)), cuts[0])
+    return next((cut for cut in cuts if cut[0] in _places or _is_folder(cut[0])), cuts[-1])
 
 
-def _short_name(name: str, n: int = NAMES) -> str:
-    """The short name of one; of a folder ``n`` of its names, or so many that no other place has the same."""
-    if name.startswith(SERVERS):
+def _short_name(place: str) -> str:
+    if place.startswith(SERVERS):
         from probelib.lm import endpoint
 
-        url, _, model = name.partition("#")
+        url, _, model = place.partition("#")
         endpoint.check_url(url)
         if not model:
-            raise ProbeError(f"{name}: which model? {url}#NAME is wanted, NAME as {url}/models lists it")
-        return _known_as([f"{_short_name(model)} at {urlsplit(url).netloc}", name], name)
-    if place := _folder_of(name):
-        return _known_as((_tail(place, i) for i in itertools.count(n)), place)
-    return name
+            raise ProbeError(f"{place}: which model? {url}#NAME is wanted, NAME as {url}/models lists it")
+        return f"{_tail(model) if model.startswith(PATHS) else model} at {urlsplit(url).netloc}"
+    return _tail(_whole(place)) if place not in organisms() and _is_folder(place) else place
 
 
-def _known_as(names: Iterable[str], place: str) -> str:
-    """The name that a place has, or from now on: the first that no other place has."""
-    own = [short for short, known in _places.items() if known == place]
-    short = own[0] if own else next(name for name in names if name not in _places)
-    _places[short] = place
-    return short
+def _is_folder(name: str) -> bool:
+    return bool(name) and os.path.isdir(os.path.expanduser(name))
 
 
-def _folder_of(name: str) -> str | None:
-    """The whole path of a folder; None for what is none, or a name that is known. A link keeps its own name."""
-    if name in _places or name in organisms() or not name or not Path(name).expanduser().is_dir():
-        return None
-    return os.path.abspath(Path(name).expanduser())
+def _whole(name: str) -> str:
+    """The whole path of a folder, any other name as it is. A link keeps its own name."""
+    return os.path.abspath(os.path.expanduser(name)) if name not in organisms() and _is_folder(name) else name
 
 
-def _tail(path: str, n: int) -> str:
-    return str(Path(*Path(path).parts[-n:]))
+def _tail(path: str) -> str:
+    repository, kind, name = ("", "", *Path(path).parts)[-3:]
+    if kind == "snapshots" and repository.startswith("models--"):
+        return repository.removeprefix("models--").replace("--", "/")
+    return str(Path(kind, name))
 
 
 def _folder(name: str, revision: str | None, trust_remote_code: bool) -> Path:

@@ -148,7 +148,7 @@ class LM:
         sha, kinds = hashlib.sha256(), FILES + ((".py",) if self._trust else ())
         for path in sorted(path for path in self.folder.iterdir() if path.suffix in kinds):
             sha.update(path.name.encode())
-            if self._revision() and path.is_symlink():
+            if self._fetched() and path.resolve().parent.name == "blobs":
                 sha.update(path.resolve().name.encode())
                 continue
             with open(path, "rb") as file:
@@ -174,7 +174,11 @@ class LM:
 
     def _revision(self) -> str | None:
         """The commit of a Hugging Face snapshot (the name of its folder)."""
-        return self.folder.name if self.folder.parent.name == "snapshots" else None
+        return self.folder.name if self._fetched() else None
+
+    def _fetched(self) -> bool:
+        """Whether its folder is one of Hugging Face's cache."""
+        return self.folder.parent.name == "snapshots" and self.folder.parents[1].name.startswith("models--")
 
     @cached_property
     def device(self):

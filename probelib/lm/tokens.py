@@ -23,6 +23,7 @@ class Tokens:
     def __init__(self, tokenizer, encoder_decoder: bool, size: float = math.inf):
         self.tokenizer, self.encoder_decoder, self.size = tokenizer, encoder_decoder, size
         self.start = [i for i in self._special_prefix() if i is not None]
+        self._check("a", self.start)
         self._known: dict[str, tuple[int, ...]] = {}  # text -> ids, no special tokens
         self._continuations: dict[str, tuple[int, ...]] = {}
 
@@ -96,12 +97,15 @@ class Tokens:
         """Ids as the tokenizer gives them, none of which the model lacks."""
         ids = self.tokenizer(texts, add_special_tokens=add_special_tokens, return_attention_mask=False)["input_ids"]
         for text, own in zip(texts, ids, strict=True):
-            if own and max(own) >= self.size:
-                raise ProbeError(
-                    f"{text[:50]!r} has the token {self.tokenizer.convert_ids_to_tokens(max(own))!r} ({max(own)}), but the model "
-                    f"knows {self.size} tokens: this tokenizer is another model's, or was added to and the embeddings were not"
-                )
+            self._check(text, own)
         return ids
+
+    def _check(self, text: str, ids: list[int]) -> None:
+        if ids and max(ids) >= self.size:
+            raise ProbeError(
+                f"{text[:50]!r} has the token {self.tokenizer.convert_ids_to_tokens(max(ids))!r} ({max(ids)}), but the model "
+                f"knows {self.size} tokens: this tokenizer is another model's, or was added to and the embeddings were not"
+            )
 
     def _ids(self, text: str) -> tuple[int, ...]:
         if text not in self._known:

@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from probelib.errors import ProbeError
+from probelib.facts import atlas, load
 from probelib.facts.model import draw_distractors
 from probelib.facts.tables import cut, read_pageviews, read_triples, template_rows
 from tests.facts import hostile
@@ -47,6 +48,55 @@ def test_facts_by_hand(table):
     assert read.source == "table:facts.csv" and read.templates.empty and read.distractors.empty
     drawn = draw_distractors(read).distractors.groupby("fact")["object"].agg(set)
     assert drawn["P36:Q142:Q90"] == {"Q586", "Q64"} and drawn["P36:Q183:Q64"] == {"Q90"}
+
+
+WORDINGS = """relation,template
+P36,What is the capital of [X]?
+P36,The capital of [X] is [Y].
+P36,The capital of [X] is
+P36,"[Y] is the capital of [X]."
+P47,Who lives next to [X]?
+"""
+
+
+def test_wordings_beside_a_table_by_hand(table):
+    (table.parent / "facts.templates.csv").write_text(WORDINGS)
+    assert read_triples(table).templates.values.tolist() == [
+        ["P36", "question", 1, "What is the capital of [X]?"],
+        ["P36", "cloze", 1, "The capital of [X] is"],  # said twice, once as the beginning of a statement
+        ["P36", "statement", 1, "The capital of [X] is [Y]."],
+        ["P36", "statement", 2, "[Y] is the capital of [X]."],
+        ["P47", "question", 1, "Who lives next to [X]?"],
+    ]
+    lent = load("table", table, n_facts="all").templates  # what they lack the atlas lends
+    ours = lent[lent["relation"] == "P36"].groupby("role")["template"].agg(list)
+    theirs = atlas().templates.query("relation == 'P36'").groupby("role")["template"].agg(list)
+    assert ours["question"] == ["What is the capital of [X]?"] and ours["hgp"] == theirs["hgp"]
+
+
+@pytest.mark.parametrize(
+    "line, said",
+    [
+        ("P36,What is its capital?", r"facts\.templates\.csv:7: 'What is its capital\?' needs \[X\]"),
+        ("P36,[X] and [X]", "needs \\[X\\]"),
+        ("P36,[Y] of [X] is [Y]", "at most once"),
+        ("P17,Where is [X]?", "facts.csv has no relation 'P17'; it has P36, P47"),
+        ("P36", "1 cells, the header has 2"),
+    ],
+)
+def test_a_wording_that_cannot_be_used(table, line, said):
+    (table.parent / "facts.templates.csv").write_text(WORDINGS + line + "\n")
+    with pytest.raises(ProbeError, match=said):
+        read_triples(table)
+
+
+def test_objects_without_types_are_of_their_relations(table):
+    """Distractors are drawn among entities of a type; a table need not name any."""
+    read = read_triples(table)
+    assert set(read.entities.set_index("entity")["types"][["Q90", "Q64"]]) == {("object of P36",)}
+    frame = pd.read_csv(table, dtype=str, keep_default_na=False).assign(object_types="city")
+    frame.to_csv(table, index=False)
+    assert set(read_triples(table).entities.set_index("entity")["types"][["Q90", "Q64"]]) == {("city",)}
 
 
 def test_the_three_formats_say_the_same(table, tmp_path):

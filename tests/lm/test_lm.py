@@ -12,6 +12,7 @@ import pytest
 import torch
 import transformers as hf
 from safetensors.torch import load_file, save_file
+from tokenizers.processors import TemplateProcessing
 
 from probelib import lm
 from probelib.errors import ProbeError
@@ -196,6 +197,20 @@ def test_a_token_that_the_model_lacks_is_named(tmp_path):
     for ask in asks.values():
         with pytest.raises(ProbeError, match=r"has the token .* but the model knows 270 tokens"):
             ask()
+
+
+def test_a_first_token_that_the_model_lacks_is_named(tmp_path):
+    """ "<s>" was added to the tokenizer, and the embeddings were left as they were."""
+    folder = tiny.folder(tmp_path / "bos", hf.LlamaConfig(**tiny.GROUPED | {"vocab_size": 320}), bos=True)
+    told = json.loads((folder / "config.json").read_text())
+    one = lm.load(folder)
+    one.tokenizer.add_special_tokens({"bos_token": "<new>"})
+    one.tokenizer._tokenizer.post_processor = TemplateProcessing(
+        single="<new> $A", special_tokens=[("<new>", one.tokenizer.bos_token_id)]
+    )
+    assert one.tokenizer("a")["input_ids"][0] >= told["vocab_size"]
+    with pytest.raises(ProbeError, match="has the token '<new>'"):
+        one.logprobs(["a"], [["b"]])
 
 
 def test_an_encoder_may_answer_in_a_form_of_its_own(tmp_path):
@@ -492,6 +507,12 @@ def test_what_was_fetched_is_known_by_the_names_of_its_blobs(folder, tmp_path):
             (tmp_path / "models--a--b" / "snapshots" / commit / path.name).symlink_to(blob)
         return lm.load(tmp_path / "models--a--b" / "snapshots" / commit).identity()
 
+    plain = tmp_path / "snapshots" / "best"  # links of somebody's own: their files' names say nothing
+    plain.mkdir(parents=True)
+    for path in folder.iterdir():
+        shutil.copy(path, tmp_path / path.name)
+        (plain / path.name).symlink_to(tmp_path / path.name)
+    assert lm.load(plain).identity()["files"] == lm.load(folder).identity()["files"]
     first, same, other = snapshot("c0", "m0"), snapshot("c1", "m0"), snapshot("c2", "m1")
     assert first["revision"] == "c0" and first["files"] == same["files"] != other["files"]
     for blob in (tmp_path / "models--a--b" / "blobs").glob("m0-*.safetensors"):

@@ -34,63 +34,84 @@ def test_a_folder_goes_by_its_last_two_names(runs):
     assert str(runs) not in str(one.describe())
 
 
+def test_what_was_fetched_keeps_its_id(tmp_path):
+    folder = tiny.folder(tmp_path / "models--EleutherAI--pythia-70m" / "snapshots" / "a39f36b")
+    assert lm.load(folder).name == lm.short_names(str(folder)) == "EleutherAI/pythia-70m"
+
+
 def test_other_models_keep_their_names():
-    for name in ("atlas-neox-2m", "EleutherAI/pythia-160m", None, [], "gpt@http://x/v1"):
+    for name in ("atlas-neox-2m", "EleutherAI/pythia-160m", "gpt@http://x/v1", "", None, []):
         assert lm.short_names(name) == name
+    assert lm.short_names(["a"], None, "b/c", []) == [["a"], None, "b/c", []]
 
 
 def test_a_served_model_goes_by_its_name_and_its_server(runs):
-    there = f"http://localhost:8000/v1#{runs}/run-7/checkpoint-1"
-    assert lm.short_names(there) == lm.load(there).name == "run-7/checkpoint-1 at localhost:8000"
-    assert lm.load("run-7/checkpoint-1 at localhost:8000").model_name == f"{runs}/run-7/checkpoint-1"
+    there = f"http://localhost:8000/v1#{runs}/lr=1e-4/checkpoint-1"
+    assert lm.short_names([there]) == [lm.load(there).name] == ["lr=1e-4/checkpoint-1 at localhost:8000"]
+    assert lm.load("lr=1e-4/checkpoint-1 at localhost:8000").model_name == f"{runs}/lr=1e-4/checkpoint-1"
+    both = "http://a:1/v1#chat=http://b:2/v1#base"
+    assert with_base(both) == ("http://a:1/v1#chat", "http://b:2/v1#base")
+    assert lm.short_names(both) == "chat at a:1=base at b:2"
     with pytest.raises(ProbeError, match="holds a user") as error:
         lm.short_names("http://user:word@localhost:8000/v1#atlas-neox-2m")
     assert "user:word" not in str(error.value)
-    assert lm.short_names("http://localhost:8000/v2#atlas-neox-2m") == "atlas-neox-2m at localhost:8000"
-    assert lm.short_names("http://localhost:8000/v1#atlas-neox-2m") == "http://localhost:8000/v1#atlas-neox-2m"
+    with pytest.raises(ProbeError, match="which model"):
+        lm.short_names("http://localhost:8000/v1")
 
 
-def test_names_do_not_change_when_they_are_shortened_again(runs):
-    once = lm.short_names([f"{runs}/run-7/checkpoint-1", "atlas-neox-2m"])
-    assert lm.short_names(once) == once  # a cell that is run twice
+def test_a_cell_may_run_twice(runs):
+    given = [f"{runs}/run-7/checkpoint-1", "atlas-neox-2m"], f"{runs}/run-7/checkpoint-2={runs}/lr=1e-4/checkpoint-1"
+    once = lm.short_names(*given)
+    assert lm.short_names(*once) == once == lm.short_names(*given)
 
 
-def test_folders_of_a_sweep_are_told_apart(tmp_path):
-    paths = [str(tiny.folder(tmp_path / sweep / "seed0" / "final")) for sweep in ("a", "b")]
-    paths.append(str(tiny.folder(tmp_path / "b" / "seed1" / "final")))
-    assert lm.short_names(paths) == ["a/seed0/final", "b/seed0/final", "b/seed1/final"]
-    assert lm.short_names(paths[0]) == lm.load(paths[0]).name == "a/seed0/final"  # as it is called from then on
-    assert [str(lm.load(name).folder) for name in lm.short_names(paths)] == paths
+def test_two_of_one_name_are_refused_and_a_link_is_another_name(runs, tmp_path_factory):
+    first = runs / "run-7" / "checkpoint-1"
+    twin = tiny.folder(tmp_path_factory.mktemp("elsewhere") / "run-7" / "checkpoint-1")
+    for given in (([str(first), str(twin)],), ([str(first)], str(twin)), ([], f"{first}={twin}")):
+        with pytest.raises(ProbeError, match="would both be called 'run-7/checkpoint-1'.*ln -s") as error:
+            lm.short_names(*given)
+        assert str(first) in str(error.value) and str(twin) in str(error.value)
+    os.symlink(twin, runs / "twin")
+    assert lm.short_names([str(first)], f"{runs}/twin") == [["run-7/checkpoint-1"], f"{runs.name}/twin"]
+    assert lm.load(twin).name == lm.load(first).name  # alone nobody is confused
+    assert lm.short_names([str(first), f"{first}/"]) == ["run-7/checkpoint-1"] * 2
 
 
-def test_one_after_the_other_no_two_share_a_name(tmp_path):
-    paths = [str(tiny.folder(tmp_path / sweep / "seed0" / "final")) for sweep in ("a", "b")]
-    names = [lm.load(path).name for path in paths]
-    assert names == ["seed0/final", "b/seed0/final"] == lm.short_names(paths)
-    assert [str(lm.load(name).folder) for name in names] == paths
-
-
-def test_a_link_is_another_name_and_a_hub_id_is_not_taken(runs):
-    os.symlink(runs / "run-7" / "checkpoint-1", runs / "best")
-    assert lm.short_names(f"{runs}/best") == f"{runs.name}/best"
+def test_a_hub_id_is_no_folder_of_that_ending(runs):
     os.makedirs(runs / "models" / "EleutherAI")
     os.symlink(runs / "run-7" / "checkpoint-2", runs / "models" / "EleutherAI" / "pythia-70m")
-    both = ["EleutherAI/pythia-70m", f"{runs}/models/EleutherAI/pythia-70m"]
-    assert lm.short_names(both) == ["EleutherAI/pythia-70m", "models/EleutherAI/pythia-70m"]
+    with pytest.raises(ProbeError, match="would both be called 'EleutherAI/pythia-70m'"):
+        lm.short_names(["EleutherAI/pythia-70m"], [f"{runs}/models/EleutherAI/pythia-70m"])
+
+
+def test_a_folder_here_is_not_taken_for_one_of_that_name(runs, monkeypatch):
+    lm.short_names(f"{runs}/run-7/checkpoint-1")
+    tiny.folder(runs / "two" / "run-7" / "checkpoint-1")
+    monkeypatch.chdir(runs / "two")
+    with pytest.raises(ProbeError, match="./run-7/checkpoint-1"):
+        lm.load("run-7/checkpoint-1")
+    assert lm.load("./run-7/checkpoint-1").folder.resolve() == runs / "two" / "run-7" / "checkpoint-1"
 
 
 def test_tuned_and_base_in_one_entry(runs):
     base, tuned = f"{runs}/lr=1e-4/checkpoint-1", f"{runs}/run-7/checkpoint-2"
     assert with_base(f"{tuned}={base}") == (tuned, base) and with_base(base) == (base, "")
     assert with_base(f"{base}={tuned}") == (base, tuned) and with_base("a/b=c") == ("a/b", "c")
-    names, entries = lm.short_names([base, "atlas-neox-2m"]), lm.short_names([f"{tuned}={base}", base])
+    names, entries = lm.short_names([base, "atlas-neox-2m"], [f"{tuned}={base}", base])
     assert entries == ["run-7/checkpoint-2=lr=1e-4/checkpoint-1", "lr=1e-4/checkpoint-1"]
-    assert battery.tuned_of(names[0], entries) == "run-7/checkpoint-2"
+    assert battery.pairs(names, entries) == [("run-7/checkpoint-2", names[0])]
     assert lm.load(with_base(entries[0])[0]).folder == runs / "run-7" / "checkpoint-2"
 
 
+def test_pairs_of_tuned_models_and_their_bases():
+    models, tuned = ["a", "b", "c-chat"], ["a-it", "x=b", "y=b", "z-it", "c-chat"]
+    assert battery.pairs(models, tuned) == [("a-it", "a"), ("x", "b"), ("y", "b")]  # none is its own base
+    assert [battery.tuned_of(name, tuned) for name in models] == ["a-it", "x", None]
+
+
 def test_graph_eval_asks_each_own_model_or_its_partner(runs):
-    base, tuned = lm.short_names(f"{runs}/run-7/checkpoint-1"), lm.short_names(f"{runs}/run-7/checkpoint-2")
+    base, tuned = lm.short_names(f"{runs}/run-7/checkpoint-1", f"{runs}/run-7/checkpoint-2")
     given = ["atlas-neox-0.15m-it"]
     assert battery.answering([base, "atlas-neox-2m"], [f"{tuned}={base}", *given]) == [tuned]
     assert battery.answering([base, tuned], given) == [base, tuned]
@@ -104,6 +125,8 @@ def test_a_run_takes_names_with_equals_signs_and_relative_lists(runs, monkeypatc
     made = {name: run._absolute(value) for name, value in given.items()}
     assert made["models"] == [f"{runs}/lr=1e-4/checkpoint-1"]
     assert made["tuned"] == [f"{runs}/run-7/checkpoint-2={runs}/lr=1e-4/checkpoint-1", "a=b"]
+    for value in ("http://x/y?z=", "a/b=", "~nobody_x/data", 3, None, "a" * 5000 + "/"):
+        assert run._absolute(value) == value
     settings = {"one": made | {"tuned": made["tuned"][:1]}}
     assert list(needs.models(settings)) == [f"{runs}/lr=1e-4/checkpoint-1", f"{runs}/run-7/checkpoint-2"]
     needs.check(settings)
@@ -115,6 +138,7 @@ def test_scores_say_the_short_name_and_are_found_by_either(runs, tmp_path):
     prompts = pd.DataFrame({"relation": ["P36"], "fact": ["f"], "prompt": ["p"], "text": ["a b c"]})
     candidates = pd.DataFrame({"fact": ["f", "f"], "candidate": ["x", "y"], "label": ["d", "e"]})
     path = runs / "run-7" / "checkpoint-1"
+    lm.short_names(str(path))
     rows = score(lm.load(path), prompts, candidates, tmp_path / "scores")
     assert set(rows["model"]) == {"run-7/checkpoint-1"}
     parts = set((tmp_path / "scores").rglob("*.parquet"))
