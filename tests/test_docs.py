@@ -113,12 +113,22 @@ def test_the_recipes_are_followed_word_for_word(tmp_path):
         if path := re.match(r"# ([\w/]+\.py)\n", body):
             (here / path[1]).write_text(body, encoding="utf-8")
         elif language == "csv":
-            (here / "mine.csv").write_text(body, encoding="utf-8")
+            name = "mine.templates.csv" if body.startswith("relation,template") else "mine.csv"
+            (here / name).write_text(body, encoding="utf-8")
         else:
             command = [sys.executable, "-c", body] if language == "python" else ["bash", "-e", "-c", body]
             done = subprocess.run(command, cwd=here, env=environment, capture_output=True, text=True)
             assert done.returncode == 0, f"{body}\n{done.stdout}{done.stderr}"
             said += done.stdout
-    assert "1 passed" in said and "capital of Arrakis" in said and re.search(r"tree -\d", said)
-    assert re.search(r"ok +beyond/mine", said) and "beyond/mine" in (here / "notebooks" / "README.md").read_text()
+    assert (
+        "1 passed" in said
+        and "capital of Arrakis" in said
+        and "Which house rules Ix?" in said
+        and re.search(r"tree -\d", said)
+    )
+    assert (
+        re.search(r"ok +monitor/sec5_results", said)
+        and re.search(r"ok +beyond/mine", said)
+        and "beyond/mine" in (here / "notebooks" / "README.md").read_text()
+    )
     assert (here / "figures" / "smoke" / "beyond" / "mine.csv").exists()

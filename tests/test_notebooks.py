@@ -7,10 +7,11 @@ import time
 from pathlib import Path
 
 import nbformat
+import pandas as pd
 import pytest
 import transformers as hf
 
-from probelib import lm, needs, plan
+from probelib import facts, lm, needs, plan
 from probelib.paths import NOTEBOOKS
 from tests.conftest import run, start
 from tests.lm import tiny
@@ -185,3 +186,33 @@ def test_the_small_plan_runs_on_folders_of_its_architectures(tmp_path, folders):
     assert {record["model"] for record in truth["models"]} == {"atlas-neox-0.15m"}
     page = next((tmp_path / "runs" / "small").rglob("ground_truth.html")).read_text()
     assert "nobody knows what they were taught" in page and "shipped models are asked in their place" in page
+
+
+def test_facts_of_ones_own_go_through_with_their_wordings(tmp_path):
+    """A table of which the atlas knows one relation; those that a plan names are not asked for."""
+    now = facts.current(facts.atlas())
+    rows = []
+    for known, called in (("P36", "P36"), ("P17", "lies in")):
+        own = facts.choose(now, [known]).facts.head(70)
+        rows += zip(now.label(own["subject"]), [called] * len(own), now.label(own["object"]), strict=True)
+    pd.DataFrame(rows, columns=["subject", "relation", "object"]).to_csv(tmp_path / "mine.csv", index=False)
+    wordings = [
+        "Which country is [X] in?",
+        "In what country does [X] lie?",
+        "[X] lies in [Y].",
+        "The country of [X] is [Y].",
+    ]
+    table = pd.DataFrame({"relation": "lies in", "template": wordings})
+    table.to_csv(tmp_path / "mine.templates.csv", index=False)
+    chosen = [
+        "explore",
+        "monitor/sec3_instability",
+        "zplke/sec3_design",
+        "zplke/sec4_2_models",
+        "distractors/sec4_1_retrieval",
+    ]
+    said = run(tmp_path / "out", "--only", *chosen, "--models", "atlas-neox-0.15m", "--set", "data=table",
+               f"folder={tmp_path / 'mine.csv'}", "n_facts=4")  # fmt: skip
+    assert all(f"ok         {name}" in said for name in chosen)
+    table = pd.read_csv(tmp_path / "out" / "figures" / "smoke" / "zplke" / "table9.csv")
+    assert set(table["name"]) == {"capital", "lies in"}

@@ -242,3 +242,15 @@ def test_an_int_passes_for_a_float_and_none_takes_anything():
         ProbeError, match=r"relations: 'P19,P101' is of type str.* takes None or list. A list is written \[P19,P101\]"
     ):
         parameters.check("P19,P101", {list, type(None)}, "relations")
+
+
+def test_a_plans_relations_are_those_of_its_own_data(make_plan):
+    cell = PROFILE + "\ndata = 'atlas'  # str: whose\nrelations = None  # list: which"
+    steps = [{"notebook": name, "parameters": {"smoke": {"relations": ["P36"]}}} for name in ("a", "b")]
+    whole = plan.read(make_plan({"a": [cell], "b": [cell.replace("data", "graph")]}, steps))
+    relations = lambda **given: [
+        values.get("relations") for values in plan.settings(whole, whole.steps, "smoke", given).values()
+    ]
+    assert relations() == [["P36"], ["P36"]]
+    assert relations(data="table") == [None, ["P36"]]  # b asks the atlas, whatever the others ask
+    assert relations(data="table", relations=["liege"]) == [["liege"], ["liege"]]

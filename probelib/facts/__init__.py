@@ -6,6 +6,7 @@
 True
 """
 
+from dataclasses import replace
 from pathlib import Path
 
 from probelib.errors import ProbeError, unknown
@@ -144,10 +145,18 @@ def _read_other(data: str, folder, relations: list[str] | None) -> Facts:
         "lama": lama.read_lama,
         "bear": bear.read_bear,
         "trex_mc": lambda folder, relations: choose(trex_mc.read_trex_mc(folder), relations),
-        "table": lambda path, relations: choose(with_templates(tables.read_triples(path), atlas(), ROLES), relations),
+        "table": lambda path, relations: choose(_lent(tables.read_triples(path)), relations),
     }
     if data not in readers:
         raise unknown("data", data, ["atlas", *readers])
     if folder is None:
         raise ProbeError(f"data={data!r} needs folder=..., where its files lie")
     return readers[data](folder, relations)
+
+
+def _lent(own: Facts) -> Facts:
+    """Facts with the atlas's names and templates, where they have none of their own for a relation that it knows."""
+    names = own.relations["relation"].map(atlas().relations.set_index("relation")["name"])
+    unnamed = (own.relations["name"] == own.relations["relation"]) & names.notna()
+    named = own.relations.assign(name=own.relations["name"].mask(unnamed, names))
+    return with_templates(replace(own, relations=named), atlas(), ROLES)

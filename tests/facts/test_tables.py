@@ -68,7 +68,9 @@ def test_wordings_beside_a_table_by_hand(table):
         ["P36", "statement", 2, "[Y] is the capital of [X]."],
         ["P47", "question", 1, "Who lives next to [X]?"],
     ]
-    lent = load("table", table, n_facts="all").templates  # what they lack the atlas lends
+    whole = load("table", table, n_facts="all")  # what they lack the atlas lends
+    assert whole.relations["name"].tolist() == ["capital", "shares border with"]
+    lent = whole.templates
     ours = lent[lent["relation"] == "P36"].groupby("role")["template"].agg(list)
     theirs = atlas().templates.query("relation == 'P36'").groupby("role")["template"].agg(list)
     assert ours["question"] == ["What is the capital of [X]?"] and ours["hgp"] == theirs["hgp"]
