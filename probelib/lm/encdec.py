@@ -26,10 +26,7 @@ def score_encdec(
         for batch in _batches(contexts, by_context, budget):
             ids, mask = pad_right([contexts[c] for c in batch], model.device)
             encoded = model.get_encoder()(input_ids=ids, attention_mask=mask)
-            states, kind = (
-                encoded.last_hidden_state,
-                type(encoded),
-            )  # [rows, length, width]; Switch has a kind of its own
+            states = encoded.last_hidden_state  # [rows, length, width]
             cost["forwarded_tokens"] += int(mask.sum())
             cost["forwards"] += 1
             decode = _decode_plain if plain else _decode_trees
@@ -40,7 +37,9 @@ def score_encdec(
             ]
             for some in _together(trees, budget):
                 rows, own = map(list, zip(*some, strict=True))
-                cost["forwarded_tokens"] += decode(model, kind(states[rows]), mask[rows], own, logprobs, argmax)
+                cost["forwarded_tokens"] += decode(
+                    model, type(encoded)(states[rows]), mask[rows], own, logprobs, argmax
+                )
                 cost["forwards"] += 1
     return logprobs, argmax, cost
 
