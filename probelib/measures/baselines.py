@@ -122,9 +122,9 @@ def pairs(generated: pd.DataFrame, labels: dict[str, Iterable[str]]) -> pd.DataF
 
 def each_once(rows: pd.DataFrame, columns: list[str], value) -> np.ndarray:
     """``value(*texts)`` of every row, asked once for each different combination of ``columns``."""
-    different = rows[columns].drop_duplicates()
-    found = {texts: value(*texts) for texts in different.itertuples(index=False, name=None)}
-    return np.array([found[texts] for texts in rows[columns].itertuples(index=False, name=None)], dtype=float)
+    asked = list(rows[columns].itertuples(index=False, name=None))
+    found = {texts: value(*texts) for texts in dict.fromkeys(asked)}
+    return np.array([found[texts] for texts in asked], dtype=float)
 
 
 # LLM-as-a-judge
