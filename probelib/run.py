@@ -266,9 +266,9 @@ def _absolute(value: object) -> object:
         return [_absolute(each) for each in value]
     if not isinstance(value, str) or "/" not in value:
         return value
-    is_path = lambda name: "/" in name and os.path.exists(name)
+    is_path = lambda name: "/" in name and os.path.exists(os.path.expanduser(name))
     halves = with_base(value) if all(with_base(value)) else [value]
-    return "=".join(os.path.abspath(half) if is_path(half) else half for half in halves)
+    return "=".join(os.path.abspath(os.path.expanduser(half)) if is_path(half) else half for half in halves)
 
 
 async def _run_steps(

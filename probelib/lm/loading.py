@@ -61,8 +61,8 @@ def load(
         raise ProbeError(f"device={device!r} and device_map={device_map!r}: one place or many, not both")
     if quantization and not quantize:
         raise ProbeError(f"{', '.join(quantization)} given without quantize='8bit' or '4bit'")
-    place = _places.get(str(name), str(name))
-    if place != name and _is_folder(str(name)) and _whole(str(name)) != place:
+    place = _places.get(name := str(name), name)
+    if place != name and _is_folder(name) and _whole(name) != place:
         raise ProbeError(f"{name} is a folder here, and {place} was called so before: give the whole path, or ./{name}")
     short = _short_name(place)
     if place.startswith(SERVERS):

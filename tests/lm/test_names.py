@@ -1,6 +1,7 @@
 """What a model is called: by its short name in tables and figures, and by everything that finds it again."""
 
 import os
+from pathlib import Path
 
 import pytest
 
@@ -86,7 +87,10 @@ def test_a_hub_id_is_no_folder_of_that_ending(runs):
 
 
 def test_a_folder_here_is_not_taken_for_one_of_that_name(runs, monkeypatch):
+    monkeypatch.chdir(runs)
+    assert lm.load(Path("run-7/checkpoint-1")).name == lm.load("run-7/checkpoint-1").name == "run-7/checkpoint-1"
     lm.short_names(f"{runs}/run-7/checkpoint-1")
+    assert lm.load("run-7/checkpoint-1").folder == runs / "run-7" / "checkpoint-1"
     tiny.folder(runs / "two" / "run-7" / "checkpoint-1")
     monkeypatch.chdir(runs / "two")
     with pytest.raises(ProbeError, match="./run-7/checkpoint-1"):
