@@ -33,7 +33,7 @@ def check(settings: dict[str, dict]) -> None:
             load(model)
     given = {json.dumps([values.get(key) for key in FACTS]) for values in settings.values() if "n_facts" in values}
     for data, folder, relations, n_facts in map(json.loads, sorted(given)):
-        if relations or (data or "atlas") != "atlas":
+        if folder or (relations and (data or "atlas") == "atlas"):
             from probelib import facts
 
             facts.load(data or "atlas", folder, relations, n_facts)

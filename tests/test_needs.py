@@ -60,7 +60,6 @@ def test_every_profile_passes_the_dry_run(profile, capsys):
         ({"relations": ["P3666"]}, "unknown relation 'P3666'"),
         ({"data": "fktcc", "folder": "x"}, "unknown data 'fktcc'; did you mean fktc"),
         ({"data": "table", "folder": "x.csv"}, "x.csv: no such file"),
-        ({"data": "fktc"}, "needs folder="),
         ({"relations": ["P36"], "n_facts": 0}, "n_facts is 0"),
     ],
 )

@@ -87,7 +87,7 @@ def test_what_a_server_cannot_do_is_said(served):
         model.logprobs(["a " * 600], [[" b"]])
     assert model.encoder_decoder is False and model.n_parameters == organism().model.n_parameters
     with pytest.raises(ProbeError, match="its own quantize"):
-        lm.load(model.name, quantize="4bit")
+        lm.load(f"{model.url}#{NAME}", quantize="4bit")
 
 
 def test_a_shared_beginning_is_sent_once(served):
