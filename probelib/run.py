@@ -28,6 +28,7 @@ from probelib.plan import Plan, Step
 
 QUANTIZE = ("8bit", "4bit")
 ENGINES = ("processes", "slurm")
+FILES = {"folder", "released", "results", "templates"}  # parameters that name a file or a folder, and nothing else
 EXAMPLES = """\
 examples:
   ./run_all.sh                                  all notebooks on the shipped facts and models (profile atlas)
@@ -235,10 +236,11 @@ def _given(args: argparse.Namespace) -> dict:
     if args.slurm and args.on != "slurm":
         raise ProbeError("--slurm is for --on slurm.")
     given |= {name: _absolute(value) for name, value in _assignments(args.set, "--set").items()}
-    if isinstance(folder := given.get("folder"), str):
-        given["folder"] = os.path.abspath(os.path.expanduser(folder))
-        if not os.path.exists(given["folder"]):
-            raise ProbeError(f"--set folder={folder}: there is no such file or folder.")
+    for name in sorted(FILES & given.keys()):
+        if isinstance(file := given[name], str):
+            given[name] = os.path.abspath(os.path.expanduser(file))
+            if not os.path.exists(given[name]):
+                raise ProbeError(f"--set {name}={file}: there is no such file or folder.")
     return given
 
 

@@ -20,7 +20,7 @@ import pytest
 import yaml
 from packaging.requirements import Requirement
 
-from probelib import paths, run
+from probelib import paths, plan, run
 from probelib.lm.loading import CHECKPOINTS
 from tests.conftest import PROFILE
 
@@ -385,6 +385,12 @@ def test_facts_and_models_of_ones_own_that_change_are_asked_anew(smoke, make_pla
     before = snapshot(out)
     code, _, said = smoke(plan, *flags)
     assert code == 2 and said == ["--set folder=mine.csv: there is no such file or folder."] and snapshot(out) == before
+
+
+def test_parameters_that_only_name_files_are_looked_for():
+    """Each of them is a parameter of some notebook."""
+    declared = [plan.parameters.defaults(step.path) for step in plan.read().steps]
+    assert all(any(name in values and values[name] is None for values in declared) for name in run.FILES)
 
 
 def test_list_and_help(smoke, make_plan, capsys):
