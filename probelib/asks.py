@@ -108,6 +108,12 @@ def zplke(model, asked: Facts, values: dict, folder: Path) -> None:
     store.score(model, prompts.many_shots(asked, examples, n), prompts.options(asked, values["seed"]), folder)
 
 
+def _known(settings: dict) -> list[str]:
+    """All models; where ``shipped`` are named, those whose training is known, or the ones named."""
+    models = settings["models"]
+    return [m for m in models if m in lm.organisms()] or settings["shipped"] if "shipped" in settings else models
+
+
 def _studied(settings: dict) -> list[str]:
     models, studied = settings["models"], settings["studied"]
     return [studied if studied in models else models[-1]]
@@ -178,7 +184,7 @@ ASKS = {
     ),
     "retrieved": Ask((*DATA, "n_facts", "n_distractors"), _studied, _loaded, retrieved),
     "approximate": Ask((*DATA, "n_facts", "n_distractors"), lambda settings: settings["models"], _loaded, approximate),
-    "measures": Ask((*DATA, "n_facts", "n"), lambda settings: settings["models"], _loaded, measures),
+    "measures": Ask((*DATA, "n_facts", "n"), _known, _loaded, measures),
 }
 ASKED = {  # notebook -> its asks
     "monitor/sec5_results": ("monitor",),

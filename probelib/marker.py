@@ -5,6 +5,7 @@ what lies where they point (own models, own facts), the keys of the needed steps
 seconds. It is written last.
 """
 
+import glob
 import hashlib
 import json
 import os
@@ -32,14 +33,17 @@ def inputs(steps: list[Step], settings: dict[str, dict]) -> dict[str, dict]:
 
 def outside(values: Iterable) -> dict[str, str]:
     """Each file or folder that the values name by its whole path (own models, own facts) -> a digest of its files' names, sizes
-    and times; to read gigabytes at every start would take minutes. With a file go those beside it that begin alike."""
+    and times; to read gigabytes at every start would take minutes. With a table of facts go the wordings beside it."""
     texts = [text for value in values for text in (value if isinstance(value, list) else [value])]
-    named = {half for text in texts if isinstance(text, str) for half in with_base(text)}
+    named = {part for text in texts if isinstance(text, str) for part in (text, *with_base(text))}
     found = {}
-    for path in sorted(Path(name) for name in named if os.path.isabs(name) and os.path.exists(name)):
-        there = path.rglob("*") if path.is_dir() else path.parent.glob(f"{path.name.partition('.')[0]}.*")
-        stats = [(str(file), file.stat()) for file in sorted(there) if file.is_file()]
-        found[str(path)] = _digest([(file, stat.st_size, stat.st_mtime_ns) for file, stat in stats])
+    for path in sorted(name for name in named if os.path.isabs(name) and os.path.exists(name)):
+        beside = glob.escape(path.partition(".")[0]) + "*.templates.csv"
+        there = (
+            glob.glob(f"{glob.escape(path)}/**", recursive=True) if os.path.isdir(path) else [path, *glob.glob(beside)]
+        )
+        stats = [(file, os.stat(file)) for file in sorted(there) if os.path.isfile(file)]
+        found[path] = _digest([(file, stat.st_size, stat.st_mtime_ns) for file, stat in stats])
     return found
 
 

@@ -2,9 +2,10 @@
 
 import json
 import re
+from collections.abc import Collection
 from pathlib import Path
 
-from probelib.lm.loading import CHECKPOINTS, PATHS, load, with_base
+from probelib.lm.loading import CHECKPOINTS, PATHS, load, short_names, with_base
 
 ASKED = ("models", "encoder_decoders", "tuned", "model_name", "studied", "judge", "writer")  # as ``lm.load`` knows them
 FACTS = ("data", "folder", "relations", "n_facts")
@@ -23,20 +24,27 @@ def models(settings: dict[str, dict], parameters=NAMES) -> dict[str, list[str]]:
     return {model: list(dict.fromkeys(notebooks)) for model, notebooks in found.items()}
 
 
-def check(settings: dict[str, dict]) -> None:
+def check(settings: dict[str, dict], given: Collection[str] = ()) -> None:
     """ProbeError for a model that is not here and cannot come (a folder that is not there or lacks a file, a name that nobody
-    knows), and for facts that cannot be read. Said before a run takes the old products away. What has to be fetched is not
-    looked for."""
+    knows, two of one name), and for facts that cannot be read. Said before a run takes the old products away. What has to be
+    fetched is not looked for.
+
+    given   the parameters that the command line sets: a plan may name data whose folder only the command line knows
+    """
     for model in models(settings, ASKED):
         fetched = "/" in model and not model.startswith(PATHS) and not Path(model).is_dir()
         if not fetched:
             load(model)
-    given = {json.dumps([values.get(key) for key in FACTS]) for values in settings.values() if "n_facts" in values}
-    for data, folder, relations, n_facts in map(json.loads, sorted(given)):
-        if folder or (relations and (data or "atlas") == "atlas"):
-            from probelib import facts
+    for values in settings.values():
+        short_names(*(values.get(name) for name in ASKED))
+    if not set(FACTS).intersection(given):
+        return
+    from probelib import facts
 
-            facts.load(data or "atlas", folder, relations, n_facts)
+    asked = [values for values in settings.values() if {"data", "n_facts"} & values.keys()]
+    for values in {json.dumps([each.get(key) for key in FACTS]): each for each in asked}.values():
+        if values.get("data", "atlas") == "atlas" or values.get("folder") or "data" in given:
+            facts.load(**{key: values[key] for key in FACTS if key in values})
 
 
 def parameters(model: str) -> float | None:

@@ -147,7 +147,7 @@ def settings(plan: Plan, steps: Sequence[Step], profile: str, given: dict | None
             given,
         )
         values = {name: value for layer in layers for name, value in layer.items() if name in step.accepts}
-        if "data" in given and "data" in step.accepts and "relations" in values:
+        if given.get("data", "atlas") != "atlas" and "data" in step.accepts and "relations" in values:
             values["relations"] = given.get("relations")
         for name, value in values.items():
             parameters.check(value, step.accepts[name], f"{plan.file.name}, {step.notebook}, {profile}: {name}")

@@ -67,7 +67,7 @@ def framings(facts: Facts, role: str = "question") -> pd.DataFrame:
     if silent:
         raise ProbeError(
             f"no {role} template for {', '.join(sorted(silent))}; roles there: "
-            f"{', '.join(sorted(set(facts.templates['role'])))}"
+            f"{', '.join(sorted(set(facts.templates['role']))) or 'none'}. Of a table FACTS.csv they stand in FACTS.templates.csv"
         )
     rows = facts.facts[["fact", "relation", "subject"]].merge(templates, on="relation", sort=False)
     texts = [fill(t, s) for t, s in zip(rows["template"], facts.label(rows["subject"]), strict=True)]

@@ -23,12 +23,13 @@ from typing import NamedTuple
 
 from probelib import marker, needs, paths, plan
 from probelib.errors import ProbeError, unknown
-from probelib.lm.loading import with_base
+from probelib.lm.loading import organisms, with_base
 from probelib.plan import Plan, Step
 
 QUANTIZE = ("8bit", "4bit")
 ENGINES = ("processes", "slurm")
-FILES = {"folder", "released", "results", "templates"}  # parameters that name a file or a folder, and nothing else
+# parameters that name a file or a folder, and nothing else
+FILES = {"folder", "pageviews", "ratings_file", "released", "results", "templates", "verbalizations"}
 EXAMPLES = """\
 examples:
   ./run_all.sh                                  all notebooks on the shipped facts and models (profile atlas)
@@ -69,12 +70,13 @@ def main(arguments: list[str] | None = None) -> int:
         whole = plan.read(args.plan)
         named = plan.matching(whole, args.only) if args.only else {step.notebook for step in whole.steps}
         steps = plan.with_needs(whole, named)
-        settings = plan.settings(whole, steps, args.profile, _given(args))
+        given = _given(args)
+        settings = plan.settings(whole, steps, args.profile, given)
         force = named if args.force else set()
         if args.list:
             _print_table(("notebook", "makes"), [(step.notebook, ", ".join(step.makes)) for step in steps])
             return 0
-        needs.check(settings)
+        needs.check(settings, given)
         if args.dry_run:
             reasons = marker.why(args.profile, steps, marker.inputs(steps, settings), force)
             _print_table(("notebook", "runs"), [(name, reason or "up to date") for name, reason in reasons.items()])
@@ -226,7 +228,7 @@ def _given(args: argparse.Namespace) -> dict:
         models = [name.strip() for name in args.models.split(",") if name.strip()]
         if not models:
             raise ProbeError("--models is empty; it takes names, as in --models a,b.")
-        given["models"] = [_absolute(name) for name in models]
+        given["models"] = _absolute(models, bare=True)
     if args.quantize is not None:
         if args.quantize not in QUANTIZE:
             raise unknown("quantization", args.quantize, QUANTIZE)
@@ -235,13 +237,11 @@ def _given(args: argparse.Namespace) -> dict:
         raise unknown("engine (--on)", args.on, ENGINES)
     if args.slurm and args.on != "slurm":
         raise ProbeError("--slurm is for --on slurm.")
-    given |= {name: _absolute(value) for name, value in _assignments(args.set, "--set").items()}
-    for name in sorted(FILES & given.keys()):
-        if isinstance(file := given[name], str):
-            given[name] = os.path.abspath(os.path.expanduser(file))
-            if not os.path.exists(given[name]):
-                raise ProbeError(f"--set {name}={file}: there is no such file or folder.")
-    return given
+    assigned = _assignments(args.set, "--set")
+    for name in sorted(FILES & assigned.keys()):
+        if isinstance(assigned[name], str) and not os.path.exists(os.path.expanduser(assigned[name])):
+            raise ProbeError(f"--set {name}={assigned[name]}: there is no such file or folder.")
+    return given | {name: _absolute(value, name in FILES.union(needs.NAMES)) for name, value in assigned.items()}
 
 
 def _assignments(given: list[str], flag: str) -> dict:
@@ -261,16 +261,19 @@ def _assignments(given: list[str], flag: str) -> dict:
     return values
 
 
-def _absolute(value: object) -> object:
+def _absolute(value: object, bare: bool = False) -> object:
     """Relative paths made absolute, in a list and on both sides of tuned=base, too: a notebook runs in its own folder, from where
-    they would lead elsewhere. A link keeps its name, by which a model is called in tables and figures."""
+    they would lead elsewhere. A link keeps its name, by which a model is called in tables and figures.
+
+    bare   a name without a slash may be a path, too
+    """
     if isinstance(value, list):
-        return [_absolute(each) for each in value]
-    if not isinstance(value, str) or "/" not in value:
+        return [_absolute(each, bare) for each in value]
+    if not isinstance(value, str):
         return value
-    is_path = lambda name: "/" in name and os.path.exists(os.path.expanduser(name))
-    halves = with_base(value) if all(with_base(value)) else [value]
-    return "=".join(os.path.abspath(os.path.expanduser(half)) if is_path(half) else half for half in halves)
+    there = lambda name: ("/" in name or bare) and name not in organisms() and os.path.exists(os.path.expanduser(name))
+    halves = with_base(value) if all(with_base(value)) and not there(value) else [value]
+    return "=".join(os.path.abspath(os.path.expanduser(half)) if there(half) else half for half in halves)
 
 
 async def _run_steps(

@@ -4,6 +4,8 @@ import pytest
 import transformers as hf
 
 from probelib import ProbeError, lm, needs, plan, run
+from probelib.lm import loading
+from tests.lm import tiny
 
 
 @pytest.mark.parametrize(
@@ -60,10 +62,23 @@ def test_every_profile_passes_the_dry_run(profile, capsys):
         ({"relations": ["P3666"]}, "unknown relation 'P3666'"),
         ({"data": "fktcc", "folder": "x"}, "unknown data 'fktcc'; did you mean fktc"),
         ({"data": "table", "folder": "x.csv"}, "x.csv: no such file"),
-        ({"relations": ["P36"], "n_facts": 0}, "n_facts is 0"),
+        ({"n_facts": 0}, "n_facts is 0"),
+        ({"data": "tabel"}, "unknown data 'tabel'; did you mean table"),
+        ({"data": "table"}, "needs folder="),
     ],
 )
 def test_facts_that_cannot_be_read_are_said_before_a_run(given, said):
-    needs.check({"one": {"n_facts": 3}, "two": {"folder": "scores of another kind"}})  # not of facts
+    needs.check({"one": {"n_facts": 3}, "two": {"folder": "scores of another kind"}}, ["folder"])  # not of facts
+    needs.check(
+        {"one": {"data": "fktc", "n_facts": 3}}, ["n_facts"]
+    )  # a plan's data, and nobody has said where they lie
     with pytest.raises(ProbeError, match=said):
-        needs.check({"one": {"n_facts": 3} | given})
+        needs.check({"one": {"n_facts": 3} | given}, given)
+
+
+def test_two_models_of_one_name_are_said_before_a_run(tmp_path, monkeypatch):
+    monkeypatch.setattr(loading, "_places", {})
+    paths = [str(tiny.folder(tmp_path / sweep / "run" / "final")) for sweep in ("a", "b")]
+    needs.check({"one": {"models": paths[:1]}, "two": {"models": paths[1:]}})
+    with pytest.raises(ProbeError, match="would both be called 'run/final'"):
+        needs.check({"one": {"models": paths[:1], "tuned": paths[1:]}})

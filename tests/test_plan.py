@@ -253,4 +253,5 @@ def test_a_plans_relations_are_those_of_its_own_data(make_plan):
     ]
     assert relations() == [["P36"], ["P36"]]
     assert relations(data="table") == [None, ["P36"]]  # b asks the atlas, whatever the others ask
+    assert relations(data="atlas") == [["P36"], ["P36"]]
     assert relations(data="table", relations=["liege"]) == [["liege"], ["liege"]]

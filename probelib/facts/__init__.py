@@ -132,6 +132,8 @@ def _load_other(
 ) -> Facts:
     """Facts of a real format; those that come without distractors of their own get them drawn."""
     everything = current(_read_other(data, folder, relations))
+    if everything.facts.empty:
+        raise ProbeError(f"{folder}: no fact that holds today")
     size = PANEL_SIZE if n_facts == "panel" else n_facts
     chosen = everything if n_facts == "all" else sample(everything, size, seed)
     return chosen if len(chosen.distractors) else draw_distractors(chosen, everything, n_distractors, seed)

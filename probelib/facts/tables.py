@@ -8,7 +8,7 @@ A table is a CSV, TSV or Parquet file with one triple a row and named columns:
 ``subject_id object_id``             an id; labels with the same id are names of one thing (``assemble`` says how); one of
                                      the form Q90 is a Wikidata id
 ``subject_aliases object_aliases``   other labels, separated by "|"
-``subject_types object_types``       types, the specific one first, separated by "|". Where no object has any, those of a relation
+``subject_types object_types``       types, the specific one first, separated by "|". Where no object of a relation has any, they
                                      are of one type
 ``start end``                        since when and until when the fact holds: a year, or a date (1990-10-03)
 ===================================  =====================================================================================
@@ -84,10 +84,11 @@ def read_triples(path: str | Path, columns: dict[str, str] | None = None, relati
         cells["relation"] = relation or cells["relation"]
         triples.append(_triple(path, line, cells))
         relation_names.setdefault(cells["relation"], cells["relation_name"] or cells["relation"])
-    if not any(triple.object.types for triple in triples):  # what distractors are drawn among, where no types are named
-        triples = [
-            t._replace(object=t.object._replace(types=(f"object of {relation_names[t.relation]}",))) for t in triples
-        ]
+    typed = {t.relation for t in triples if t.object.types}
+    alike = lambda t: t._replace(
+        object=t.object._replace(types=(f"object of {t.relation}",))
+    )  # distractors are of one type
+    triples = [t if t.relation in typed else alike(t) for t in triples]
     return assemble(triples, f"table:{path.name}", _read_templates(path, set(relation_names)), relation_names)
 
 

@@ -118,7 +118,8 @@ def with_base(entry: str) -> tuple[str, str]:
     parts = entry.split("=")
     cuts = [("=".join(parts[:i]), "=".join(parts[i:])) for i in range(len(parts), 0, -1)]
     if entry.startswith(SERVERS):
-        return next((cut for cut in cuts[::-1] if cut[1].startswith(SERVERS)), cuts[0])
+        is_model = lambda name: name.startswith(SERVERS) or name in organisms() or name in _places or _is_folder(name)
+        return next((cut for cut in cuts[::-1] if is_model(cut[1])), cuts[0])
     return next((cut for cut in cuts if cut[0] in _places or _is_folder(cut[0])), cuts[-1])
 
 

@@ -96,9 +96,17 @@ def test_objects_without_types_are_of_their_relations(table):
     """Distractors are drawn among entities of a type; a table need not name any."""
     read = read_triples(table)
     assert set(read.entities.set_index("entity")["types"][["Q90", "Q64"]]) == {("object of P36",)}
-    frame = pd.read_csv(table, dtype=str, keep_default_na=False).assign(object_types="city")
+    frame = pd.read_csv(table, dtype=str, keep_default_na=False)
+    frame["object_types"] = ["city" if relation == "P36" else "" for relation in frame["relation"]]
     frame.to_csv(table, index=False)
-    assert set(read_triples(table).entities.set_index("entity")["types"][["Q90", "Q64"]]) == {("city",)}
+    types = read_triples(table).entities.set_index("entity")["types"]
+    assert types["Q90"] == ("city",) and types["Q36"] == ("object of P47",)  # Poland is no city
+
+
+def test_facts_that_are_all_over_are_none(tmp_path):
+    (tmp_path / "old.csv").write_text("relation,subject,object,end\nP36,Germany,Bonn,1990\n")
+    with pytest.raises(ProbeError, match="no fact that holds today"):
+        load("table", tmp_path / "old.csv")
 
 
 def test_the_three_formats_say_the_same(table, tmp_path):

@@ -50,6 +50,8 @@ def test_a_served_model_goes_by_its_name_and_its_server(runs):
     there = f"http://localhost:8000/v1#{runs}/lr=1e-4/checkpoint-1"
     assert lm.short_names([there]) == [lm.load(there).name] == ["lr=1e-4/checkpoint-1 at localhost:8000"]
     assert lm.load("lr=1e-4/checkpoint-1 at localhost:8000").model_name == f"{runs}/lr=1e-4/checkpoint-1"
+    for base in ("atlas-neox-2m", f"{runs}/run-7/checkpoint-1"):
+        assert with_base(f"http://a:1/v1#x=y={base}") == ("http://a:1/v1#x=y", base)
     both = "http://a:1/v1#chat=http://b:2/v1#base"
     assert with_base(both) == ("http://a:1/v1#chat", "http://b:2/v1#base")
     assert lm.short_names(both) == "chat at a:1=base at b:2"
@@ -129,6 +131,10 @@ def test_a_run_takes_names_with_equals_signs_and_relative_lists(runs, monkeypatc
     made = {name: run._absolute(value) for name, value in given.items()}
     assert made["models"] == [f"{runs}/lr=1e-4/checkpoint-1"]
     assert made["tuned"] == [f"{runs}/run-7/checkpoint-2={runs}/lr=1e-4/checkpoint-1", "a=b"]
+    (runs / "a=b").mkdir()
+    (runs / "a=b" / "mine.csv").write_text("")
+    assert run._absolute("a=b/mine.csv") == f"{runs}/a=b/mine.csv" and run._absolute("run-7") == "run-7"
+    assert run._absolute(["run-7", "atlas-neox-2m"], bare=True) == [f"{runs}/run-7", "atlas-neox-2m"]
     for value in ("http://x/y?z=", "a/b=", "~nobody_x/data", 3, None, "a" * 5000 + "/"):
         assert run._absolute(value) == value
     settings = {"one": made | {"tuned": made["tuned"][:1]}}
