@@ -2,6 +2,8 @@
 
 A shard is one model and a group of relations, with everything that the plan's notebooks ask of them (``asks``); what it leaves
 are finished parts in the store. Notebooks never run on workers: when all shards are done, they run here and find their scores.
+However many work on them, the store is the same: to the last bit where each takes as many threads, which some processors (AMD's)
+need to round alike.
 
     runs/<profile>/shards/<model>-<relation>-<key>.json   the shard and how it fares: waiting, running, done or failed
     runs/<profile>/shards/<model>-<relation>-<key>.log    what it said
