@@ -49,6 +49,11 @@ def sha256(content: bytes | Path) -> str:
     return hashlib.sha256(content.read_bytes() if isinstance(content, Path) else content).hexdigest()
 
 
+def wordings(table: Path) -> Path:
+    """Where the templates of a table of facts stand: facts.templates.csv beside facts.csv (or .tsv, .parquet, .csv.gz)."""
+    return table.with_name(re.sub(r"\.(csv|tsv|parquet)(\.\w+)?$", "", table.name) + ".templates.csv")
+
+
 def slug(name: str) -> str:
     """A file name made from any text (a model id, a fact): it cannot leave its folder, and two names never share one."""
     safe = re.sub(r"[^A-Za-z0-9._-]+", "-", name).strip(".-")[:60]

@@ -38,10 +38,8 @@ def outside(values: Iterable) -> dict[str, str]:
     named = {part for text in texts if isinstance(text, str) for part in (text, *with_base(text))}
     found = {}
     for path in sorted(name for name in named if os.path.isabs(name) and os.path.exists(name)):
-        beside = glob.escape(path.partition(".")[0]) + "*.templates.csv"
-        there = (
-            glob.glob(f"{glob.escape(path)}/**", recursive=True) if os.path.isdir(path) else [path, *glob.glob(beside)]
-        )
+        inside = glob.glob(f"{glob.escape(path)}/**", recursive=True)
+        there = inside if os.path.isdir(path) else [path, str(files.wordings(Path(path)))]
         stats = [(file, os.stat(file)) for file in sorted(there) if os.path.isfile(file)]
         found[path] = _digest([(file, stat.st_size, stat.st_mtime_ns) for file, stat in stats])
     return found

@@ -1,6 +1,7 @@
 """Explore: one fact seen by every measure; the notebook's menus are tried in test_browser."""
 
 import re
+import shutil
 
 import numpy as np
 import pytest
@@ -88,6 +89,15 @@ def test_a_fact_that_is_not_there_is_one_sentence(fact, hint):
         explore.relation_of(explore.world(), fact)
     assert "\n" not in str(error.value)
     assert error.value._render_traceback_() == [f"ProbeError: {error.value}"]
+
+
+def test_an_own_model_is_loaded_once(folder, tmp_path, monkeypatch):
+    """It answers whether statements are true itself: no second copy of its weights for that."""
+    own = shutil.copytree(lm.load("atlas-neox-0.15m-it").folder, tmp_path / "own" / "chat")
+    (own / "training.json").unlink()
+    monkeypatch.setattr(explore, "model", None)
+    seen = explore.look(explore.world(), lm.load(own), FACT, folder)
+    assert seen.model == seen.answers == "own/chat" and seen.judged is not None
 
 
 def test_only_a_tuned_model_answers():

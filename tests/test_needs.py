@@ -69,9 +69,8 @@ def test_every_profile_passes_the_dry_run(profile, capsys):
 )
 def test_facts_that_cannot_be_read_are_said_before_a_run(given, said):
     needs.check({"one": {"n_facts": 3}, "two": {"folder": "scores of another kind"}}, ["folder"])  # not of facts
-    needs.check(
-        {"one": {"data": "fktc", "n_facts": 3}}, ["n_facts"]
-    )  # a plan's data, and nobody has said where they lie
+    # a plan's data, and nobody has said where they lie
+    needs.check({"one": {"data": "fktc", "n_facts": 3}}, ["n_facts"])
     with pytest.raises(ProbeError, match=said):
         needs.check({"one": {"n_facts": 3} | given}, given)
 

@@ -367,6 +367,8 @@ def test_facts_and_models_of_ones_own_that_change_are_asked_anew(smoke, make_pla
     plan = make_plan(
         {"a": [cell, WRITE, "put('p/t1', pathlib.Path(folder).read_text())"]}, [{"notebook": "a", "makes": ["p/t1"]}]
     )
+    tmp_path = tmp_path / "of v1.2"  # dots in a folder's name part nothing
+    tmp_path.mkdir()
     shutil.copytree(CHECKPOINTS / "atlas-neox-0.15m", tmp_path / "own")
     for name in ("mine.csv", "yours.csv"):
         (tmp_path / name).write_text("one")

@@ -15,6 +15,7 @@ import psutil
 import pytest
 
 from probelib import paths, plan, run, shards
+from probelib.asks import ASKS
 from probelib.errors import ProbeError
 from tests import conftest
 
@@ -73,6 +74,13 @@ def test_shards_ask_what_the_notebooks_ask(smoke, tmp_path, monkeypatch):
         answered |= set(shards._do(file, told)["parts"])
     assert parts(tmp_path) == before
     assert len(answered) > 80 and len({part.split("/")[0] for part in answered}) == 4  # models
+
+
+def test_ground_truth_is_asked_of_models_whose_training_is_known():
+    models = ASKS["measures"].models
+    assert models({"models": ["my/model", MODEL]}) == ["my/model", MODEL]  # beyond/agreement asks all
+    assert models({"models": ["my/model", MODEL], "shipped": ["atlas-neox-2m"]}) == [MODEL]
+    assert models({"models": ["my/model"], "shipped": ["atlas-neox-2m"]}) == ["atlas-neox-2m"]
 
 
 def test_two_processes_leave_what_one_does_and_a_second_run_does_nothing(one_process, place, capsys):

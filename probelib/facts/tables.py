@@ -31,6 +31,7 @@ import pandas as pd
 import pyarrow
 import pyarrow.parquet
 
+from probelib import files
 from probelib.errors import ProbeError
 from probelib.facts.model import DISTRACTORS, ENTITIES, FACTS, RELATIONS, TEMPLATES, Facts, validate
 from probelib.facts.text import UNPACK, is_a, number_in, read_bytes, read_json, read_text
@@ -94,7 +95,7 @@ def read_triples(path: str | Path, columns: dict[str, str] | None = None, relati
 
 def _read_templates(table: Path, relations: set[str]) -> list[tuple]:
     """Rows (relation, role, number, template) of the wordings beside a table; none where there is no such file."""
-    path = table.with_name(re.sub(r"\.(csv|tsv|parquet)(\.\w+)?$", "", table.name) + ".templates.csv")
+    path = files.wordings(table)
     texts: dict[str, dict[str, list[str]]] = {}
     for line, row in read_table(path, ["relation", "template"]) if path.exists() else []:
         relation, text = row["relation"].strip(), row["template"].strip()

@@ -156,7 +156,7 @@ def _folder(name: str, revision: str | None, trust_remote_code: bool) -> Path:
     if name in organisms():
         _as_trained(CHECKPOINTS / name)
         return CHECKPOINTS / name
-    if Path(name).expanduser().is_dir() and name:
+    if _is_folder(name):
         return Path(name).expanduser()
     if name.startswith(PATHS):
         raise ProbeError(f"{name}: there is no such folder")

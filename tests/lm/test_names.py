@@ -3,6 +3,7 @@
 import os
 from pathlib import Path
 
+import pandas as pd
 import pytest
 
 from probelib import ProbeError, battery, lm, needs, run
@@ -143,8 +144,6 @@ def test_a_run_takes_names_with_equals_signs_and_relative_lists(runs, monkeypatc
 
 
 def test_scores_say_the_short_name_and_are_found_by_either(runs, tmp_path):
-    import pandas as pd
-
     prompts = pd.DataFrame({"relation": ["P36"], "fact": ["f"], "prompt": ["p"], "text": ["a b c"]})
     candidates = pd.DataFrame({"fact": ["f", "f"], "candidate": ["x", "y"], "label": ["d", "e"]})
     path = runs / "run-7" / "checkpoint-1"
