@@ -1,11 +1,13 @@
-"""What a run needs before it starts: which models, how much memory for their weights, which data. Nothing is fetched."""
+"""What a run needs before it starts: which models, how much memory for their weights, which data. Nothing is fetched
+unless ``reach`` is called."""
 
 import json
 import re
 from collections.abc import Collection
 from pathlib import Path
 
-from probelib.lm.loading import CHECKPOINTS, PATHS, load, short_names, with_base
+from probelib.errors import ProbeError
+from probelib.lm.loading import CHECKPOINTS, PATHS, SERVERS, load, short_names, with_base
 
 ASKED = ("models", "encoder_decoders", "tuned", "model_name", "studied", "judge", "writer")  # as ``lm.load`` knows them
 FACTS = ("data", "folder", "relations", "n_facts")
@@ -26,19 +28,55 @@ def models(settings: dict[str, dict], parameters=NAMES) -> dict[str, list[str]]:
 
 def check(settings: dict[str, dict], given: Collection[str] = ()) -> None:
     """ProbeError for a model that is not here and cannot come (a folder that is not there or lacks a file, a name that nobody
-    knows, two of one name), and for facts that cannot be read. Said before a run takes the old products away. What has to be
-    fetched is not looked for.
+    knows, two of one name), for a base that is asked nowhere, and for facts and graphs that cannot be read. Said before a run
+    takes the old products away. What has to be fetched is not looked for: see ``reach``.
 
     given   the parameters that the command line sets: a plan may name data whose folder only the command line knows
     """
     for model in models(settings, ASKED):
-        fetched = "/" in model and not model.startswith(PATHS) and not Path(model).is_dir()
-        if not fetched:
+        if not _from_hub(model):
             load(model)
     for values in settings.values():
         short_names(*(values.get(name) for name in ASKED))
-    if not set(FACTS).intersection(given):
-        return
+    if "tuned" in given:
+        _check_bases(settings)
+    if "graph" in given:
+        from probelib import wholegraph
+
+        for values in settings.values():
+            wholegraph.check(values.get("graph", "atlas"))
+    if set(FACTS).intersection(given):
+        _check_facts(settings, given)
+
+
+def reach(settings: dict[str, dict], given: Collection[str]) -> None:
+    """The models that the command line names are fetched from Hugging Face, or looked for at their server: what cannot come (a
+    typo, a gate, no network) is a ProbeError before the old products are taken away. Those of the plan come with the notebook
+    that asks them."""
+    for model in models(settings, [name for name in ASKED if name in given]):
+        if model.startswith(SERVERS):
+            load(model).card  # noqa: B018  (asks the server what it serves)
+        elif _from_hub(model):
+            load(model)
+
+
+def _from_hub(model: str) -> bool:
+    return "/" in model and not model.startswith((*PATHS, *SERVERS)) and not Path(model).is_dir()
+
+
+def _check_bases(settings: dict[str, dict]) -> None:
+    """Of ``tuned=base`` the base must be among the models of a notebook, or nothing would be paired and nobody told."""
+    together = [values for values in settings.values() if "models" in values and "tuned" in values]
+    asked = {model for values in together for model in values["models"]}
+    for own, base in (with_base(entry) for values in together for entry in values["tuned"]):
+        if base and base not in asked:
+            raise ProbeError(
+                f"tuned={own}={base}: {base} is none of the models ({', '.join(sorted(asked))}), so {own} would be compared with "
+                "nothing; name its base with --models, too"
+            )
+
+
+def _check_facts(settings: dict[str, dict], given: Collection[str]) -> None:
     from probelib import facts
 
     asked = [values for values in settings.values() if {"data", "n_facts"} & values.keys()]

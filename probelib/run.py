@@ -88,6 +88,7 @@ def main(arguments: list[str] | None = None) -> int:
             print(shards.status(shards.cut(args.profile, steps, settings)))
             return 0
         with _lock(args.profile):
+            needs.reach(settings, given)
             if args.on and not score(args.profile, steps, settings, force, args):
                 return 1
             return run(args.profile, whole, steps, settings, force, args.jobs)
@@ -241,7 +242,8 @@ def _given(args: argparse.Namespace) -> dict:
     for name in sorted(FILES & assigned.keys()):
         if isinstance(assigned[name], str) and not os.path.exists(os.path.expanduser(assigned[name])):
             raise ProbeError(f"--set {name}={assigned[name]}: there is no such file or folder.")
-    return given | {name: _absolute(value, name in FILES.union(needs.NAMES)) for name, value in assigned.items()}
+    bare = FILES.union(needs.NAMES, ["graph"] if assigned.get("graph") != "atlas" else [])
+    return given | {name: _absolute(value, name in bare) for name, value in assigned.items()}
 
 
 def _assignments(given: list[str], flag: str) -> dict:

@@ -30,6 +30,7 @@ from probelib.measures import grapheval
 from probelib.prompts import INSTRUCTION, around, statement
 
 PART = 20_000  # triples
+SYNTHETIC = "synthetic:"  # and how many triples
 DEFAULT_TEMPLATE = "The {relation} of [X] is [Y]."
 ANSWERS = ("true", "false", "idk")
 
@@ -64,25 +65,31 @@ def load(
                (``graph.write_graph``); or a DBpedia dump (.ttl, .nt, also .bz2 and .gz), read into ``folder``
     n_triples  so many triples, drawn with ``seed`` (None: all); entities and relations stay
     """
+    check(source)
     templates = pd.DataFrame(columns=["relation", "template"])
     if source == "atlas":
         known = facts.load(n_facts="all", n_distractors=0)
         rows = known.templates[(known.templates["role"] == "statement") & (known.templates["number"] == 1)]
         graph, templates = from_facts(known), rows[["relation", "template"]].reset_index(drop=True)
-    elif source.startswith("synthetic:") and source[10:].isdecimal():
-        graph = synthetic(int(source[10:]), seed=seed)
+    elif source.startswith(SYNTHETIC):
+        graph = synthetic(int(source.removeprefix(SYNTHETIC)), seed=seed)
     elif Path(source).is_dir():
         graph = open_graph(source)
-    elif Path(source).is_file():
+    else:
         if folder is None:
             raise ProbeError(f"{source}: a dump is read into a folder; give folder=...")
         graph = dbpedia.read_dbpedia(source, folder)
-    else:
-        raise ProbeError(f"no graph {source!r}; allowed: atlas, synthetic:<triples>, a graph's folder, a DBpedia dump")
     if n_triples is not None and n_triples < len(graph):
         chosen = np.sort(rng(seed, "triples").permutation(len(graph))[:n_triples])
         graph = replace(graph, triples=graph.triples.take(pa.array(chosen)))
     return graph, templates
+
+
+def check(source: str) -> None:
+    """ProbeError where ``source`` names no graph, see ``load``; it is not opened."""
+    generated = source.startswith(SYNTHETIC) and source.removeprefix(SYNTHETIC).isdecimal()
+    if source != "atlas" and not generated and not Path(source).exists():
+        raise ProbeError(f"no graph {source!r}; allowed: atlas, synthetic:<triples>, a graph's folder, a DBpedia dump")
 
 
 def world(graph: Graph, templates: pd.DataFrame, default_template: str | None = None) -> World:

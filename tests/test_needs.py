@@ -81,3 +81,19 @@ def test_two_models_of_one_name_are_said_before_a_run(tmp_path, monkeypatch):
     needs.check({"one": {"models": paths[:1]}, "two": {"models": paths[1:]}})
     with pytest.raises(ProbeError, match="would both be called 'run/final'"):
         needs.check({"one": {"models": paths[:1], "tuned": paths[1:]}})
+
+
+def test_a_base_that_no_notebook_asks_is_said_before_a_run():
+    both = {"models": ["atlas-neox-2m"], "tuned": ["atlas-llama-1m-it=atlas-neox-2m", "atlas-neox-1m"]}
+    elsewhere = {"models": ["atlas-llama-1m"], "tuned": ["atlas-llama-1m-it=atlas-neox-2m"]}
+    needs.check({"one": both, "two": elsewhere, "three": {"tuned": ["atlas-neox-1m=a/b"]}}, ["data"])
+    needs.check({"one": both, "two": elsewhere}, ["tuned"])
+    with pytest.raises(ProbeError, match="atlas-neox-2m is none of the models \\(atlas-llama-1m\\)"):
+        needs.check({"two": elsewhere}, ["tuned"])
+
+
+@pytest.mark.parametrize("graph", ["dbpedia.ttl", "synthetic:", "synthetic:1e5"])
+def test_a_graph_that_is_not_there_is_said_before_a_run(graph):
+    needs.check({"one": {"graph": "synthetic:300"}, "two": {"n_facts": 3}}, ["graph"])
+    with pytest.raises(ProbeError, match=f"no graph '{graph}'"):
+        needs.check({"one": {"graph": graph}}, ["graph"])

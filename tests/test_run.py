@@ -356,6 +356,13 @@ def test_a_model_that_is_not_there_is_said_before_anything_is_taken_away(smoke, 
         for flags in ([], ["--dry-run"]):
             code, _, errors = smoke(plan, "--models", f"atlas-neox-0.15m,{model}", *flags)
             assert code == 2 and errors[0].startswith(message), errors
+    for model, message in (  # these could come, and do not: known when they are asked for, and not of a dry run
+        ("nobody/nothing-160m", "nobody/nothing-160m is not in the local Hugging Face cache"),
+        ("http://127.0.0.1:9/v1#x", "http://127.0.0.1:9/v1/models: no answer from the model 'x'"),
+    ):
+        assert smoke(plan, "--models", model, "--dry-run")[0] == 0
+        code, _, errors = smoke(plan, "--models", model)
+        assert code == 2 and errors[0].startswith(message), errors
     assert smoke(plan, "--set", "profile=atlas")[0] == 2
     assert made.read_text() == "1"
 
@@ -388,6 +395,18 @@ def test_facts_and_models_of_ones_own_that_change_are_asked_anew(smoke, make_pla
     before = snapshot(out)
     code, _, said = smoke(plan, *flags)
     assert code == 2 and said == ["--set folder=mine.csv: there is no such file or folder."] and snapshot(out) == before
+
+
+def test_a_graph_of_ones_own_lies_where_the_command_is_given(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for name in ("mine.ttl", "atlas"):
+        (tmp_path / name).write_text("")
+    given = lambda text: run._given(run._parser().parse_args(["--set", f"graph={text}"]))["graph"]
+    assert [given(text) for text in ("mine.ttl", "atlas", "synthetic:9")] == [
+        str(tmp_path / "mine.ttl"),
+        "atlas",
+        "synthetic:9",
+    ]
 
 
 def test_parameters_that_only_name_files_are_looked_for():
