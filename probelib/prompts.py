@@ -302,13 +302,14 @@ def sequence(examples: pd.DataFrame, context: str) -> pd.DataFrame:
 
 
 def positions(n: int, count: int, spread: bool, free: int | None = None, seed: int = 0) -> list[int]:
-    """``count`` of the positions 1..n: drawn (``spread``), never ``free`` nor next behind it; or one block in the middle."""
+    """``count`` of the positions 1..n: drawn (``spread``), but neither ``free`` nor the one before it, so that it stands behind
+    an untouched one; or one block in the middle."""
     if count > n - 2:
         raise ProbeError(f"{count} of {n} positions are to be replaced; at most {n - 2} can be")
     if not spread:
         first = (n - count) // 2 + 1
         return list(range(first, first + count))
-    choices = [i for i in range(1, n + 1) if i != free]
+    choices = [i for i in range(1, n + 1) if free is None or i not in (free - 1, free)]
     return sorted(int(i) for i in rng(seed, "positions", n, count).choice(choices, count, replace=False))
 
 

@@ -191,7 +191,7 @@ def family(name: str) -> str:
 def _shipped() -> list[str]:
     from probelib.lm import organisms
 
-    return organisms()
+    return sorted(organisms(), key=lambda name: name.endswith("-it"))  # no two base models of one colour
 
 
 def grouped_bars(axis, values: pd.DataFrame, low: pd.DataFrame | None = None, high: pd.DataFrame | None = None) -> None:
@@ -227,15 +227,16 @@ def bar_panels(frame: pd.DataFrame, by: str, models: list[str], methods: list[st
     height = -(-len(names) // columns)
     size = (6.3, 1.2 + 1.35 * height)
     figure, axes = plt.subplots(height, columns, figsize=size, sharex=True, sharey=True, squeeze=False)
-    for axis, name in zip(axes.flat, names, strict=False):
+    full = columns - (
+        axes.size - len(names)
+    )  # empty places end the first row, so that below all others stand the models' names
+    for axis in axes[0, full:]:
+        axis.axis("off")
+    for axis, name in zip([*axes[0, :full], *axes[1:].flat], names, strict=True):
         wide = frame[frame[by] == name].pivot(index="model", columns="method", values="accuracy")
         grouped_bars(axis, wide.reindex(index=models, columns=methods))
         axis.set_title(textwrap.shorten(name, 26, placeholder=" ..."), fontsize=7)
         axis.tick_params(axis="x", rotation=90, labelsize=6)
-    for axis in axes.flat[len(names) :]:
-        axis.axis("off")
-    for axis in axes.flat[max(0, len(names) - columns) : len(names)]:
-        axis.tick_params(labelbottom=True)  # those above an empty place keep their names
     figure.legend(*axes[0, 0].get_legend_handles_labels(), loc="outside upper center", ncols=len(methods))
     figure.supylabel("accuracy", fontsize=8)
     return figure

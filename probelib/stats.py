@@ -86,6 +86,18 @@ def percentile_interval(values: np.ndarray) -> tuple[float, float]:
     return float(low), float(high)
 
 
+def moved_interval(values: np.ndarray, estimate: float) -> tuple[float, float]:
+    """The percentile interval of bootstrap values moved by their bias, their mean less the estimate: for what resampling makes
+    larger, as a standard deviation of shares of few facts. Not below 0.
+
+    >>> [round(end, 2) for end in moved_interval(np.array([3.0, 4.0, 5.0]), 1.0)]
+    [0.05, 1.95]
+    """
+    values = values[np.isfinite(values)]
+    bias = values.mean() - estimate if len(values) else np.nan
+    return percentile_interval(np.maximum(values - bias, 0))
+
+
 def mean_interval(values, times: int = 2000, seed: int = 0) -> tuple[float, float]:
     """The 95 % bootstrap interval of a mean over units (facts), NaN values left out; (NaN, NaN) without any."""
     values = np.asarray(values, dtype=float)

@@ -82,6 +82,18 @@ def test_one_look_a_model_everywhere(tmp_path):
     shipped = report._shipped()
     looks = [tuple(report.model_style(name).values()) for name in shipped]
     assert len(set(looks)) == len(looks)
+    colours = [report.model_style(name)["color"] for name in shipped if not name.endswith("-it")]
+    assert len(set(colours)) == len(colours)
+
+
+def test_panels_stand_above_the_names_of_their_models():
+    names = [f"relation {i}" for i in range(7)]
+    frame = pd.DataFrame(
+        [(r, m, "zp", 0.5) for r in names for m in ("a", "b")], columns=["relation", "model", "method", "accuracy"]
+    )
+    figure = report.bar_panels(frame, "relation", ["a", "b"], ["zp"])
+    titles = [[axis.get_title(loc="left") for axis in figure.axes[row * 3 : row * 3 + 3]] for row in range(3)]
+    assert titles == [[names[0], "", ""], names[1:4], names[4:]]
 
 
 def test_own_models_take_colours_apart_and_then_looks(monkeypatch):

@@ -54,6 +54,7 @@ def load(
     n_facts: int | str = "panel",
     n_distractors: int = 5,
     seed: int = 0,
+    stated: int = 0,
 ) -> Facts:
     """Facts that hold today, with their distractors: the entrance that notebooks use.
 
@@ -62,6 +63,7 @@ def load(
     relations  the ones wanted (None: all that there are)
     n_facts    "panel": the shared panel of the atlas; of relations that are not on it, and of other data, as many facts a
                relation (24), drawn with ``seed``; "all"; or a number of facts a relation (the first of the panel, or drawn)
+    stated     of the atlas, only facts that the organisms have read at least so often, all of them drawn: none is of the panel
     """
     if n_facts not in ("panel", "all") and not (isinstance(n_facts, int) and n_facts > 0):
         raise ProbeError(
@@ -69,17 +71,24 @@ def load(
         )
     if data != "atlas":
         return _load_other(data, folder, relations, n_facts, n_distractors, seed)
-    chosen = _from_atlas(relations, n_facts, seed)
+    chosen = _from_atlas(relations, n_facts, seed, stated)
     return draw_distractors(chosen, pool=atlas(), n=n_distractors, seed=seed)
 
 
-def _from_atlas(relations: list[str] | None, n_facts: int | str, seed: int) -> Facts:
+def _from_atlas(relations: list[str] | None, n_facts: int | str, seed: int, stated: int) -> Facts:
     """The first facts of the panel, in its order; behind them those drawn of the relations that are not on it."""
     now = current(atlas())
-    everything = choose(now, relations)
+    everything, size = choose(now, relations), PANEL_SIZE if n_facts == "panel" else n_facts
+    if stated:
+        from probelib.organisms import corpus
+
+        read = corpus.shipped().set_index("fact")["exposures"]
+        everything = keep(everything, everything.facts["fact"].map(read) >= stated)
     if n_facts == "all":
         return everything
-    panel, size = read_panel(now), PANEL_SIZE if n_facts == "panel" else n_facts
+    if stated:
+        return sample(everything, size, seed)
+    panel = read_panel(now)
     first = panel.facts[panel.facts.groupby("relation").cumcount() < size]
     if relations is None:
         return pick(panel, first["fact"])
@@ -94,6 +103,7 @@ def multiple_choice(
     relations: list[str] | None = None,
     n_facts: int | str = "panel",
     seed: int = 0,
+    stated: int = 0,
 ) -> tuple[Facts, Facts]:
     """ZP-LKE's multiple-choice test: (the facts to ask, each with up to 99 wrong options; the pool of its examples).
 
@@ -117,7 +127,7 @@ def multiple_choice(
         size = PANEL_SIZE if n_facts == "panel" else n_facts
         asked = asked if n_facts == "all" else sample(asked, size, seed)
     else:
-        asked = load(data, folder, relations, n_facts, OPTIONS - 1, seed)
+        asked = load(data, folder, relations, n_facts, OPTIONS - 1, seed, stated)
         pool = current(atlas()) if data == "atlas" else load(data, folder, relations, "all", 1, seed)
     return with_templates(asked, atlas(), ["hgp", "mmp", "cloze"]), apart(pool, asked)
 

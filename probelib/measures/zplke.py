@@ -207,13 +207,15 @@ def n95(accuracy: pd.Series, share: float = 0.95) -> float:
 
 
 def accuracy_at(choices: pd.DataFrame, thresholds: Iterable[float]) -> pd.DataFrame:
-    """Acc@K (Eq. 5) for thresholds of the confidence: ``K``, ``accuracy``, ``low``, ``high`` (Wilson), ``kept`` (facts),
-    ``share`` of all facts. NaN where no fact is kept."""
+    """Acc@K (Eq. 5) for thresholds of the confidence: ``K``, ``accuracy``, ``low``, ``high`` (Wilson, by facts: one that is asked
+    behind several draws of examples is one case), ``kept`` (facts with a confidence above K), ``share`` of all prompts. NaN where
+    no fact is kept."""
     rows = []
     for threshold in thresholds:
-        kept = choices[choices["confidence"] > threshold]
-        low, high = wilson(int(kept["correct"].sum()), len(kept))
-        rows.append((threshold, kept["correct"].mean(), low, high, len(kept), len(kept) / len(choices)))
+        some = choices[choices["confidence"] > threshold]
+        accuracy, kept = some["correct"].mean(), some["fact"].nunique()
+        low, high = wilson(round(accuracy * kept), kept) if kept else (np.nan, np.nan)
+        rows.append((threshold, accuracy, low, high, kept, len(some) / len(choices)))
     return pd.DataFrame(rows, columns=["K", "accuracy", "low", "high", "kept", "share"])
 
 
@@ -238,10 +240,12 @@ def by_position(scores: pd.DataFrame, prompts: pd.DataFrame, examples: Mapping[s
 def harm(positions: pd.DataFrame, baseline: str = "correct", seed: int = 0) -> pd.DataFrame:
     """What replaced examples do to the others: for each other context and each role, the mean probability there, the mean of the
     same positions in the untouched sequence, and their difference with its 95 % bootstrap interval over positions (none for
-    fewer than 10)."""
+    fewer than 10). What stands before the first replaced pair cannot have changed, and is left out."""
     columns, rows = ["seed", "position"], []
     untouched = positions[positions["context"] == baseline][[*columns, "probability"]]
     pairs = positions[positions["context"] != baseline].merge(untouched, on=columns, suffixes=("", "_before"))
+    replaced = pairs["position"].where(pairs["role"] == "replaced")
+    pairs = pairs[pairs["position"] >= replaced.groupby([pairs["context"], pairs["seed"]]).transform("min")]
     for (context, role), group in pairs.groupby(["context", "role"], sort=False):
         change = (group["probability"] - group["probability_before"]).to_numpy()
         drawn = bootstrap(lambda i, c=change: c[i].mean(1), len(change), seed=seed)

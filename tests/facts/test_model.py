@@ -12,6 +12,7 @@ from probelib.errors import ProbeError
 from probelib.facts import check, shipped
 from probelib.facts.model import draw_distractors, right_objects, rng, sample
 from probelib.facts.text import read_tsv
+from probelib.organisms import corpus
 
 YAML = """relation: P36
 name: capital
@@ -240,6 +241,20 @@ def test_a_relation_off_the_panel_gives_as_many_facts_drawn(tmp_path):
     assert set(facts.load(relations=["P36"], n_facts=5, seed=1).facts["fact"]) != set(both.facts["fact"][:5])
     with pytest.raises(ProbeError, match="unknown relation 'P9999'"):
         facts.load(relations=["P9999"])
+
+
+def test_only_facts_that_the_organisms_have_read():
+    read = corpus.shipped().set_index("fact")["exposures"]
+    some = facts.load(relations=["P36", "P37"], n_facts=30, stated=8)
+    assert some.facts["relation"].value_counts().to_dict() == {"P36": 30, "P37": 30}
+    assert read[some.facts["fact"]].min() == 8
+    whole = facts.load(relations=["P36"], n_facts="all", stated=8)
+    today = facts.load(relations=["P36"], n_facts="all").facts["fact"]
+    assert set(whole.facts["fact"]) == set(today[today.map(read) >= 8]) and len(whole.facts) < len(today)
+    asked, pool = facts.multiple_choice(relations=["P37"], n_facts=4, stated=1)
+    assert (
+        read[asked.facts["fact"]].min() >= 1 and read.reindex(pool.facts["fact"]).min() == 0
+    )  # examples may be of any kind
 
 
 def test_multiple_choice_parts_what_is_asked_from_the_examples():

@@ -205,12 +205,21 @@ def test_n95_by_hand():
 
 
 def test_accuracy_at_a_confidence_by_hand():
-    rows = pd.DataFrame({"confidence": [0.9, 0.8, 0.6, 0.3], "correct": [True, True, False, True]})
+    rows = pd.DataFrame(
+        {"fact": list("abcd"), "confidence": [0.9, 0.8, 0.6, 0.3], "correct": [True, True, False, True]}
+    )
     table = zplke.accuracy_at(rows, [0, 0.5, 0.85, 0.95])
     assert table["accuracy"].tolist()[:3] == pytest.approx([0.75, 2 / 3, 1]) and table["kept"].tolist() == [4, 3, 1, 0]
     assert (
         np.isnan(table["accuracy"][3]) and np.isnan(table["low"][3]) and table["share"].tolist() == [1, 0.75, 0.25, 0]
     )
+
+
+def test_draws_of_a_fact_are_no_new_facts():
+    rows = pd.DataFrame(
+        {"fact": list("abcd"), "confidence": [0.9, 0.8, 0.6, 0.3], "correct": [True, True, False, True]}
+    )
+    pd.testing.assert_frame_equal(zplke.accuracy_at(pd.concat([rows] * 5), [0, 0.5]), zplke.accuracy_at(rows, [0, 0.5]))
 
 
 def test_subsumption_by_hand():
@@ -319,7 +328,9 @@ def test_replaced_examples(capitals):
     examples = prompts.draw_examples(pool, None, 30)
     objects = sorted(set(pool.label(pool.facts["object"])))
     where = prompts.positions(30, 8, True, free=14, seed=3)
-    assert len(set(where)) == 8 and 14 not in where and prompts.positions(200, 40, False) == list(range(81, 121))
+    assert len(set(where)) == 8 and prompts.positions(200, 40, False) == list(range(81, 121))
+    for seed in range(20):  # a star that is untouched, behind one that is untouched
+        assert not {13, 14} & set(prompts.positions(30, 8, True, free=14, seed=seed))
     wrong, invented = (prompts.replaced(examples, kind, where, objects) for kind in ("incorrect", "unknown"))
     touched = examples["position"].isin(where)
     for frame in (wrong, invented):
@@ -364,6 +375,7 @@ def test_positions_are_told_by_what_stands_before_them():
     change = zplke.harm(rows).set_index("role")
     assert change.loc["after", "change"] == pytest.approx(-0.4) and change.loc["rest", "change"] == pytest.approx(0)
     assert np.isnan(change.loc["after", "low"])  # one position is no sample
+    assert change["n"].to_dict() == {"replaced": 1, "after": 1, "rest": 1}  # what stands before cannot have changed
 
 
 # ---- with real models
