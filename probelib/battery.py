@@ -23,6 +23,7 @@ from probelib.facts.model import Facts, rng, within
 from probelib.lm.loading import organisms, with_base
 from probelib.lm.scoring import tree_tokens
 from probelib.measures import distractors, grapheval, monitor, zplke
+from probelib.organisms import corpus
 
 
 class Measure(NamedTuple):
@@ -48,7 +49,9 @@ MEASURES = {
     "Avg@n Temp+Sem": Measure("distractors", "sentences", True),
     "Min@n ApprOpt": Measure("distractors", "sentences"),
     "Avg@n ApprOpt": Measure("distractors", "sentences", True),
-    "Probability": Measure("distractors", "sentences", True),
+    "Probability": Measure(
+        "distractors", "sentences"
+    ),  # a sum over names, above 1 where one begins another: no probability
     "Precision@n": Measure("distractors", "sentences"),
     "ROUGE-L": Measure("distractors", "sentences"),
     "BERT-score": Measure("distractors", "sentences"),
@@ -59,6 +62,7 @@ MEASURES = {
     "GraphEval judge P(true)": Measure("grapheval", "a statement, read by a judge", True),
     "GraphEval judge correct": Measure("grapheval", "a statement, read by a judge"),
 }
+TUNED = ("LLM-as-a-judge", *(name for name in MEASURES if name.startswith("GraphEval")))  # what a tuned model says
 SAYS = {grapheval.Answer.TRUE: "Yes", grapheval.Answer.FALSE: "No", grapheval.Answer.IDK: "I don't know"}
 HINTS = 5  # wrong objects before a question
 TRAINING = 400  # facts, with one corruption each, whose answers train GraphEval's judge
@@ -151,6 +155,17 @@ def collect(batteries: dict[str, Battery], which: str = "values") -> pd.DataFram
     """The tables of several models, long: ``model``, ``fact``, ``measure``, ``value``."""
     rows = pd.concat([one.table(which).assign(model=name) for name, one in batteries.items()], ignore_index=True)
     return rows.dropna(subset="value")[["model", "fact", "measure", "value"]]
+
+
+def fresh(values: pd.DataFrame) -> pd.DataFrame:
+    """The long table without what the shipped tuned models say of facts that may stand in their lessons (``corpus.lessons``): of
+    these they were told whether they are true or unknown, so the values would show the lessons. A half of the facts, by each
+    fact's own draw, is left to the measures in ``TUNED``; all others, and own models, stay as they are."""
+    table = corpus.shipped()
+    told = table["fact"][corpus.taught_in_lessons(table)]
+    return values[
+        ~(values["measure"].isin(TUNED) & values["model"].isin(organisms()) & values["fact"].isin(told))
+    ].reset_index(drop=True)
 
 
 def pairs(models: list[str], tuned: list[str]) -> list[tuple[str, str]]:

@@ -173,9 +173,10 @@ def heat_map(axis, table: pd.DataFrame, low: float = -1.0, high: float = 1.0, co
     axis.set_yticks(range(len(table)), table.index, fontsize=7)
     axis.grid(False)
     for (i, j), value in np.ndenumerate(values):
-        shade = sum(shown.cmap(shown.norm(value))[:3]) if np.isfinite(value) else 3
+        red, green, blue, _ = shown.cmap(shown.norm(value)) if np.isfinite(value) else (1, 1, 1, 1)
+        light = 0.2126 * red**2.2 + 0.7152 * green**2.2 + 0.0722 * blue**2.2  # relative luminance (WCAG)
         text = "–" if not np.isfinite(value) else f"{value:.2f}".replace("0.", ".")
-        axis.text(j, i, text, ha="center", va="center", fontsize=6, color="black" if shade > 1.5 else "white")
+        axis.text(j, i, text, ha="center", va="center", fontsize=6, color="black" if light > 0.18 else "white")
 
 
 def family(name: str) -> str:

@@ -205,12 +205,18 @@ def auc_draws(score, positive, times: int = 2000, seed: int = 0) -> np.ndarray:
         return won / (drawn[:, positive].sum(1) * drawn[:, ~positive].sum(1))
 
 
-def reliability(probability, right, bins: int = 10) -> pd.DataFrame:
-    """The reliability curve over equal-width bins: ``low``, ``high`` (of the bin), ``n``, ``probability`` (mean), ``right``
-    (share). Empty bins are left out. ECE = sum n |probability - right| / sum n."""
-    frame = pd.DataFrame({"probability": np.asarray(probability, float), "right": np.asarray(right, float)}).dropna()
+def reliability(probability, right, bins: int = 10, units=None) -> pd.DataFrame:
+    """The reliability curve over equal-width bins: ``low``, ``high`` (of the bin), ``n``, ``units``, ``probability`` (mean),
+    ``right`` (share). Empty bins are left out. ECE = sum n |probability - right| / sum n.
+
+    units   what each case belongs to (a fact, asked of several models): an interval counts these. None: each case is its own
+    """
+    frame = pd.DataFrame({"probability": np.asarray(probability, float), "right": np.asarray(right, float)})
+    frame = frame.assign(unit=range(len(frame)) if units is None else np.asarray(units)).dropna()
     frame["bin"] = np.minimum((frame["probability"] * bins).astype(int), bins - 1)
-    table = frame.groupby("bin").agg(n=("right", "size"), probability=("probability", "mean"), right=("right", "mean"))
+    table = frame.groupby("bin").agg(
+        n=("right", "size"), units=("unit", "nunique"), probability=("probability", "mean"), right=("right", "mean")
+    )
     table.insert(0, "high", (table.index + 1) / bins)
     table.insert(0, "low", table.index / bins)
     return table.reset_index(drop=True)
