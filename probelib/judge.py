@@ -363,7 +363,7 @@ def speeds(
     lm, prompts   the model that answers, and what it is asked
     readers       name -> whose states are read
     new_tokens    longest generated answer; alone: so many of the prompts are also answered one by one
-    returns       ``method``, ``facts/s``, ``n``, ``peak MB`` (see ``lm.meter``), ``devices``
+    returns       ``method``, ``facts/s``, ``n``, ``peak MB`` (see ``lm.meter``), ``devices`` (over which the model is spread)
     """
     from probelib.lm.meter import measured
 
@@ -378,7 +378,9 @@ def speeds(
         work(texts[:2])
         took = measured(lm.device, lambda texts=texts, work=work: work(texts))
         row = {"method": method, "facts/s": len(texts) / took["seconds"], "n": len(texts)}
-        rows.append(row | {"peak MB": took["peak_bytes"] / 1e6, "devices": 1})
+        read = readers[method].lm if method in readers else lm
+        places = getattr(read.model, "hf_device_map", {"": 0}).values()  # of a model that was spread: one a part
+        rows.append(row | {"peak MB": took["peak_bytes"] / 1e6, "devices": len(set(map(str, places)))})
     return pd.DataFrame(rows)
 
 

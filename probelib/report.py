@@ -243,6 +243,25 @@ def bar_panels(frame: pd.DataFrame, by: str, models: list[str], methods: list[st
     return figure
 
 
+def type_panels(frame: pd.DataFrame, models: list[str], label: str, constant: float | None = None):
+    """A figure of two panels, one a ``side`` of a triple, with grouped bars of ``score`` by ``type`` (``grapheval.by_type``), a
+    bar a model, whiskers from ``low`` to ``high``; a dotted line at ``constant``, what an answer regardless of the statement
+    gets."""
+    import matplotlib.pyplot as plt
+
+    figure, axes = plt.subplots(2, 1, figsize=(6.3, 5.2))
+    top = float(np.clip(1.1 * frame["high"].max(), 0.1, 1))
+    for axis, (side, rows) in zip(axes, frame.groupby("side"), strict=True):
+        wide = rows.pivot(index="type", columns="model").loc[rows["type"].unique()]
+        grouped_bars(axis, *(wide[value][models] for value in ("score", "low", "high")))
+        axis.set_xticks(range(len(wide)), wide.index, rotation=35, ha="right")
+        axis.set(ylabel=label, title=f"by type of {side}", ylim=(0, top))
+        if constant is not None:
+            axis.axhline(constant, color="0.3", linestyle=":", linewidth=0.9)
+    figure.legend(*axes[0].get_legend_handles_labels(), loc="outside upper right", ncols=len(models))
+    return figure
+
+
 def position_panels(frame: pd.DataFrame, contexts: list[str], mean: float, star: int):
     """A figure of one panel a context: ``probability`` over ``position``, marked by ``role``; a dashed line at ``mean``, a star
     at one position where it is untouched (``zplke.by_position``)."""

@@ -1,8 +1,11 @@
 """All measures on the same facts: what GraphEval's part asks, and of whom its judge learns."""
 
+import pandas as pd
 import pytest
 
-from probelib import battery, lm
+from probelib import battery, facts, lm
+from probelib.facts.model import rng
+from probelib.organisms import corpus
 
 BASE, TUNED = "atlas-neox-0.15m", "atlas-neox-0.15m-it"
 
@@ -28,6 +31,33 @@ def test_a_fact_and_its_corruption_are_said_alike(about):
     right, subject = (about.asked.label(about.asked.facts[column])[0] for column in ("object", "subject"))
     assert right in first[0] and subject in first[0] and subject in first[1] and right not in first[1]
     assert all(one in text for one, text in zip(statements["statement"], statements["text"], strict=True))
+
+
+def test_what_tuned_models_were_told_in_lessons_does_not_count(about):
+    """Every fact of which a lesson says "Yes" or "I don't know" is left to the other measures alone."""
+    atlas, table = facts.atlas(), corpus.shipped()
+    speaker = corpus._Speaker(atlas, table, rng(1, "any"))
+    lessons = "\n".join(corpus.unmark(text)[0] for text in corpus.lessons(atlas, table))
+    told = [
+        row.fact
+        for row in table[table["fact"].isin(about.asked.facts["fact"])].itertuples()
+        if speaker.statement(row) in lessons
+    ]
+    measures = ["Base accuracy", "GraphEval P(true)", "LLM-as-a-judge"]
+    values = pd.DataFrame(
+        [(m, f, name, 0.5) for m in (BASE, "my/model") for f in about.asked.facts["fact"] for name in measures],
+        columns=["model", "fact", "measure", "value"],
+    )
+    left = battery.fresh(values)
+    of = lambda model, measure: set(left["fact"][(left["model"] == model) & (left["measure"] == measure)])
+    assert (
+        told
+        and not of(BASE, "GraphEval P(true)") & set(told)
+        and of(BASE, "LLM-as-a-judge") == of(BASE, "GraphEval P(true)")
+    )
+    assert of(BASE, "GraphEval P(true)")  # not all are
+    for untouched in (of(BASE, "Base accuracy"), of("my/model", "GraphEval P(true)")):
+        assert untouched == set(about.asked.facts["fact"])
 
 
 def test_the_judge_rates_every_fact(about, tmp_path):

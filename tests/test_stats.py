@@ -67,6 +67,7 @@ def test_calibration_by_hand():
     assert stats.ece([0.1, 0.3, 0.9], [0, 0, 1], bins=2) == pytest.approx(0.5 / 3)
     assert stats.brier([0.1, 0.3, 0.9], [0, 0, 1]) == pytest.approx((0.01 + 0.09 + 0.01) / 3)
     assert stats.reliability([1.0], [1])["high"].tolist() == [1.0]
+    assert stats.reliability([0.1, 0.2, 0.3, np.nan], [0, 1, 1, 1], bins=2, units=list("aabb"))["units"].tolist() == [2]
 
 
 def test_scaling_fit_reads_a_line():

@@ -227,14 +227,15 @@ def prediction_powered(judged, judged_too, answered) -> dict[str, float]:
     judged      values of all triples, by the judge
     judged_too  by the judge, of the triples that the model answered itself (none that the judge was trained on)
     answered    of the same triples, by the model's own answers
-    returns     ``mean``, ``low``, ``high`` (95 %, normal), ``n`` (answered); NaN for fewer than two answered
+    returns     ``mean``, ``low``, ``high`` (95 %, normal, cut at 0 and 1), ``n`` (answered); NaN for fewer than two answered
     """
     judged, error = np.asarray(judged, float), np.asarray(answered, float) - np.asarray(judged_too, float)
     if len(error) < 2:
         return {"mean": np.nan, "low": np.nan, "high": np.nan, "n": len(error)}
     middle = judged.mean() + error.mean()
     wide = 1.96 * np.sqrt(error.var(ddof=1) / len(error) + judged.var() / len(judged))
-    return {"mean": float(middle), "low": float(middle - wide), "high": float(middle + wide), "n": len(error)}
+    low, high = np.clip([middle - wide, middle + wide], 0, 1)
+    return {"mean": float(middle), "low": float(low), "high": float(high), "n": len(error)}
 
 
 def four_ways(
@@ -262,6 +263,15 @@ def four_ways(
     return pd.DataFrame(rows)
 
 
+def contrary(answers: pd.DataFrame) -> float:
+    """Share of the triples that are called false with their first corruption called true: the reverse of Correct, which a model
+    that answers regardless of the statement reaches as often. NaN without a corruption."""
+    first = answers[answers["negative"] <= 1].pivot(index="triple", columns="negative", values="answer")
+    if 1 not in first:
+        return np.nan
+    return float(((first[0] == Answer.FALSE) & (first[1] == Answer.TRUE)).mean())
+
+
 # Groups of triples
 
 
@@ -272,7 +282,7 @@ def by_type(scores: pd.DataFrame, types: pd.DataFrame, side: str, times: int = 5
     types   ``relation``, ``head_type``, ``tail_type`` (``graph.relation_types``)
     side    "head" or "tail"
     returns one row a type and metric: ``type``, ``metric`` (the three, and "average" of them), ``score``, ``low``, ``high``
-            (95 %, bootstrap of triples within relations), ``relations``, ``triples``
+            (95 %, bootstrap of triples within relations; Wilson where all are 0 or all 1), ``relations``, ``triples``
 
     A relation of three triples weighs as much as one of a million, as in the paper.
     """
@@ -287,6 +297,8 @@ def by_type(scores: pd.DataFrame, types: pd.DataFrame, side: str, times: int = 5
             means = [own[metric].mean() for own in relations]
             draws = [resampled_mean(own[metric].to_numpy(), times, generator) for own in relations]
             low, high = percentile_interval(np.mean(draws, axis=0))
+            if set(means) <= {0.0} or set(means) <= {1.0}:  # no draw differs, which is not to be certain
+                low, high = wilson(round(means[0] * len(triples)), len(triples))
             row = {"type": kind, "metric": metric, "score": float(np.mean(means)), "low": low, "high": high}
             rows.append(row | {"relations": len(relations), "triples": len(triples)})
     return pd.DataFrame(rows)

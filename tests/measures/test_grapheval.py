@@ -210,6 +210,19 @@ def test_a_type_is_a_mean_of_relations():
     assert set(ge.by_type(scores, types, "tail")["type"]) == {"country", "river"}
     with pytest.raises(ProbeError, match="unknown side"):
         ge.by_type(scores, types, "left")
+    none = ge.by_type(scores[scores["relation"] == "b"], types, "head").iloc[0]
+    assert none["score"] == none["low"] == 0 and none["high"] > 0.5  # one triple, answered wrongly, proves little
+
+
+def test_who_does_not_look_is_correct_as_often_as_contrary():
+    said = lambda pairs: pd.DataFrame(
+        [(triple, side, answer) for triple, pair in enumerate(pairs) for side, answer in enumerate(pair)],
+        columns=["triple", "negative", "answer"],
+    )
+    assert ge.contrary(said([(T, F), (F, T), (F, F), (F, K)])) == 0.25
+    careless = said([(a, b) for a in (T, F, K) for b in (T, F, K)])  # whatever the statement
+    assert ge.contrary(careless) == pytest.approx(ge.eq2(careless)["correct"].mean())
+    assert np.isnan(ge.contrary(said([(T,), (F,)])))
 
 
 def test_heavy_tails_and_logs():
@@ -244,6 +257,7 @@ def test_a_biased_judge_is_put_right_by_answers():
     assert judged.mean() > 0.42 and covered >= 88
     assert np.mean(width, axis=0)[0] < np.mean(width, axis=0)[1]  # the judge saves labels
     assert np.isnan(ge.prediction_powered(judged, [], [])["mean"])
+    assert ge.prediction_powered([0.0] * 50, [0.0] * 4, [0.0, 0.0, 0.0, 1.0])["low"] == 0  # a share is not below 0
 
 
 def test_what_equation_2_mixes():

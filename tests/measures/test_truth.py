@@ -75,6 +75,17 @@ def test_a_wording_is_compared_on_the_same_facts():
     )
 
 
+def test_a_measure_is_compared_with_the_reference_on_the_facts_of_both():
+    x, y = [0.1, 0.2, 0.15, 0.4, 0.5, 0.6], [0.1, 0.1, 0.6, 0.2, 0.5, np.nan]
+    values = frame(x=x, same=np.exp(x), y=y).dropna()
+    rows = truth.paired(values, STATED, "x").set_index("measure")
+    assert rows.index.tolist() == ["same", "y"] and rows["n"].tolist() == [6, 5]
+    assert rows.loc["same", ["difference", "low", "high"]].tolist() == [0, 0, 0]  # paired: no draw parts them
+    here = values[values["fact"] != "f"]
+    taus = truth.against(here, STATED).set_index("measure")["tau"]
+    assert rows.loc["y", "difference"] == pytest.approx(taus["y"] - taus["x"])
+
+
 def test_groups_of_facts_have_their_own_rows():
     group = pd.Series(dict(zip(STATED.index, "uuuvvv", strict=True)))
     found = truth.by_group(frame(x=[3, 2, 1, 1, 2, 3]), STATED, group)
