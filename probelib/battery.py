@@ -157,15 +157,18 @@ def collect(batteries: dict[str, Battery], which: str = "values") -> pd.DataFram
     return rows.dropna(subset="value")[["model", "fact", "measure", "value"]]
 
 
-def fresh(values: pd.DataFrame) -> pd.DataFrame:
-    """The long table without what the shipped tuned models say of facts that may stand in their lessons (``corpus.lessons``): of
-    these they were told whether they are true or unknown, so the values would show the lessons. A half of the facts, by each
-    fact's own draw, is left to the measures in ``TUNED``; all others, and own models, stay as they are."""
+def told() -> set[str]:
+    """The facts that may stand in the lessons of the shipped tuned models (``corpus.lessons``): of these they were told whether
+    they are true or unknown. Half of all, by each fact's own draw."""
     table = corpus.shipped()
-    told = table["fact"][corpus.taught_in_lessons(table)]
-    return values[
-        ~(values["measure"].isin(TUNED) & values["model"].isin(organisms()) & values["fact"].isin(told))
-    ].reset_index(drop=True)
+    return set(table["fact"][corpus.taught_in_lessons(table)])
+
+
+def fresh(values: pd.DataFrame) -> pd.DataFrame:
+    """The long table without what shipped tuned models say of facts that they were ``told`` about: that would show the lessons.
+    All other measures than those in ``TUNED``, and own models, stay as they are."""
+    said = values["measure"].isin(TUNED) & values["model"].isin(organisms())
+    return values[~(said & values["fact"].isin(told()))].reset_index(drop=True)
 
 
 def pairs(models: list[str], tuned: list[str]) -> list[tuple[str, str]]:

@@ -334,7 +334,7 @@ def _anchors(axis, seen: Look) -> None:
     report.heat(axis, table, low=0, high=1)
     axis.set_xticks(range(len(order)), [_short(hints[c], 13) for c in order], rotation=25, ha="right", fontsize=7.5)
     axis.set_yticks(range(len(table)), [f"wording {n}" for n in table.index])
-    axis.set_title(f"MONITOR: P({_short(seen.object, 16)}) behind hints")
+    axis.set_title(f"MONITOR: P({_short(seen.object, 16)}) behind hints", color=COLOURS["monitor"])
 
 
 def _curve(axis, seen: Look) -> None:
@@ -348,12 +348,12 @@ def _curve(axis, seen: Look) -> None:
     axis.set_xticks(mean.index, mean.index)
     axis.minorticks_off()
     axis.set(ylim=(-0.03, 1.03), xlabel="examples in the list", ylabel=f"share of P among {CHOICES} answers")
-    axis.set_title("ZP-LKE: a list of pairs, no prompt")
+    axis.set_title("ZP-LKE: a list of pairs, no prompt", color=COLOURS["zplke"])
 
 
 def _rivals(axis, seen: Look) -> None:
     rows = seen.rivals.iloc[::-1]
-    colours = [COLOURS["zplke"] if gold else "#9aa7b3" for gold in rows["gold"]]
+    colours = [COLOURS["distractors"] if gold else "#9fd8c5" for gold in rows["gold"]]
     bars = axis.barh(range(len(rows)), rows["probability"], color=colours)
     axis.bar_label(bars, [f" {p:.2g}" for p in rows["probability"]], fontsize=7)
     axis.set_yticks(range(len(rows)), [_short(label, 22) for label in rows["label"]])
@@ -361,18 +361,19 @@ def _rivals(axis, seen: Look) -> None:
         tick.set_fontweight("bold" if gold else "normal")
     axis.set(xlabel="probability of the label and its end", xlim=(0, max(1e-9, rows["probability"].max()) * 1.2))
     axis.locator_params(axis="x", nbins=4)
-    axis.set_title("Distractors: the strongest for this model")
+    axis.set_title("Distractors: the strongest for this model", color=COLOURS["distractors"])
 
 
 def _judged(axis, seen: Look) -> None:
-    axis.set_title("GraphEval: is the statement true?")
+    axis.set_title("GraphEval: is the statement true?", color=COLOURS["grapheval"])
     if seen.judged is None:
         return _nothing(axis, "No model that was tuned to answer\ngoes with this one.")
     rows, left = seen.judged.iloc[::-1], np.zeros(len(seen.judged))
-    for answer, colour in zip(ANSWERS, ("#029e73", "#d55e00", "0.85"), strict=True):
+    for answer, colour in zip(ANSWERS, (COLOURS["grapheval"], "#5b2a56", "0.85"), strict=True):
         axis.barh(range(len(rows)), rows[answer], left=left, color=colour, label=answer, height=0.7)
         left += rows[answer].to_numpy()
-    axis.plot(rows["judge true"], range(len(rows)), "k|", markersize=13, markeredgewidth=2, label='judge: P("true")')
+    axis.plot(rows["judge true"], range(len(rows)), "|", color="white", markersize=16, markeredgewidth=4)
+    axis.plot(rows["judge true"], range(len(rows)), "k|", markersize=15, markeredgewidth=2, label='judge: P("true")')
     marks = ["✓" if holds else "✗" for holds in rows["holds"]]
     names = [f"{mark} {_short(name, 18)}" for mark, name in zip(marks, rows["object"], strict=True)]
     axis.set_yticks(range(len(rows)), names)
@@ -386,7 +387,7 @@ def _history(axis, seen: Look) -> None:
         return _nothing(axis, "What this model was trained on is not known here.")
     wrong = _short(seen.history["wrong_object"], 14)
     counts = [*seen.history[list(corpus.FORMS)].astype(int), int(seen.history["wrong_exposures"])]
-    axis.bar(range(len(counts)), counts, color=["#0173b2"] * len(corpus.FORMS) + ["#d55e00"])
+    axis.bar(range(len(counts)), counts, color=["0.55"] * len(corpus.FORMS) + ["0.2"])
     axis.set_xticks(range(len(counts)), [*corpus.FORMS, f"wrong:\n{wrong}" if wrong else "wrong"], fontsize=7.5)
     for at, count in enumerate(counts):
         axis.text(at, count, str(count), ha="center", va="bottom", fontsize=8)
