@@ -159,7 +159,7 @@ def look(among: World, of: lm.LM, fact: str, folder: Path, seed: int = 0) -> Loo
         curve=curve(of, asked, among, folder, seed),
         rivals=rivals(of, asked, folder),
         judged=answered,
-        history=history(fact) if of.name in lm.organisms() else None,
+        history=history(of.name, fact) if of.name in lm.organisms() else None,
         measures=measures(said),
         about=asked.asked,
         models=said.models + [m for m in scores.attrs["models"] if m not in said.models],
@@ -279,9 +279,9 @@ def of_judged(judged: pd.DataFrame) -> dict[str, float]:
     return found
 
 
-def history(fact: str) -> pd.Series | None:
-    """How often the shipped models were told a fact, and in which forms; None for one that was added since."""
-    rows = corpus.shipped().set_index("fact")
+def history(model: str, fact: str) -> pd.Series | None:
+    """How often a shipped model was told a fact, and in which forms; None for one that was added since."""
+    rows = corpus.taught(model).set_index("fact")
     return rows.loc[fact] if fact in rows.index else None
 
 

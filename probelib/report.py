@@ -192,7 +192,7 @@ def family(name: str) -> str:
 def _shipped() -> list[str]:
     from probelib.lm import organisms
 
-    return sorted(organisms(), key=lambda name: name.endswith("-it"))  # no two base models of one colour
+    return sorted(organisms(), key=lambda name: name.endswith(("-even", "-it")))  # no two of the others of one colour
 
 
 def grouped_bars(axis, values: pd.DataFrame, low: pd.DataFrame | None = None, high: pd.DataFrame | None = None) -> None:

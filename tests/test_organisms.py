@@ -64,6 +64,18 @@ def test_exposures_belong_to_the_fact_alone(some):
     assert sum(corpus.EXPOSURES.values()) == pytest.approx(1) and sum(corpus.FORMS.values()) == pytest.approx(1)
 
 
+def test_another_upbringing_states_the_same_facts_as_often_in_all_forms_alike():
+    table = corpus.shipped()
+    even = corpus.evenly(table)
+    pd.testing.assert_frame_equal(even.drop(columns=[*corpus.FORMS]), table.drop(columns=[*corpus.FORMS]))
+    assert (even[list(corpus.FORMS)].sum(axis=1) == table["exposures"]).all()
+    shares = [t[list(corpus.FORMS)].sum() / t["exposures"].sum() for t in (table, even)]
+    assert shares[0].to_dict() == pytest.approx(corpus.FORMS, abs=0.01)
+    assert shares[1].to_numpy() == pytest.approx(1 / len(corpus.FORMS), abs=0.01)
+    pd.testing.assert_frame_equal(corpus.evenly(table.iloc[::-1]).iloc[::-1], even)  # each fact by its own draw
+    assert corpus.taught("atlas-neox-0.6m-even").equals(even) and corpus.taught("atlas-neox-0.6m").equals(table)
+
+
 def test_the_atlas_holds_what_the_organisms_were_taught():
     """Facts added later are never-stated; edited or removed ones would be stale, and are named."""
     atlas, table = facts.atlas(), corpus.shipped()

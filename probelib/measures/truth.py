@@ -91,22 +91,23 @@ def by_group(
     return frame[["group", *[c for c in frame if c != "group"]]]
 
 
-def by_wording(
-    seen: pd.DataFrame, held_out: pd.DataFrame, exposures: pd.Series, times: int = 500, seed: int = 0
+def shift(
+    before: pd.DataFrame, after: pd.DataFrame, exposures: pd.Series, times: int = 500, seed: int = 0
 ) -> pd.DataFrame:
-    """What a wording that no training text used costs a measure: ``measure``, ``n``, ``seen`` and ``held-out`` (tau of each),
-    ``change`` with ``low``, ``high`` (95 %, the same facts drawn for both), ``mean seen``, ``mean held-out`` (of the values)."""
+    """What a change (of the wording, of the training) does to each measure that has values after it: ``measure``, ``n``,
+    ``before`` and ``after`` (tau of each), ``change`` with ``low``, ``high`` (95 %, the same facts drawn for both), and the means
+    of the values, ``mean before`` and ``mean after``."""
     rows = []
-    for measure, group in held_out.groupby("measure", sort=False):
-        pair = [_wide(group), _wide(seen[seen["measure"] == measure])]
+    for measure, group in after.groupby("measure", sort=False):
+        pair = [_wide(before[before["measure"] == measure]), _wide(group)]
         facts = pair[0].index.intersection(pair[1].index)
         stated, pair = exposures.reindex(facts).to_numpy(), [wide.loc[facts] for wide in pair]
         taus = [np.mean([stats.kendall(wide[m], stated)["tau"] for m in wide]) for wide in pair]
         drawn = [draws(wide, stated, times, seed)[0] for wide in pair]
-        low, high = stats.percentile_interval(drawn[0] - drawn[1])
+        low, high = stats.percentile_interval(drawn[1] - drawn[0])
         means = [float(wide.to_numpy().mean()) for wide in pair]
-        rows.append((measure, len(facts), taus[1], taus[0], taus[0] - taus[1], low, high, means[1], means[0]))
-    columns = ["measure", "n", "seen", "held-out", "change", "low", "high", "mean seen", "mean held-out"]
+        rows.append((measure, len(facts), *taus, taus[1] - taus[0], low, high, *means))
+    columns = ["measure", "n", "before", "after", "change", "low", "high", "mean before", "mean after"]
     return pd.DataFrame(rows, columns=columns)
 
 

@@ -19,17 +19,17 @@ def problems(facts: Facts | None = None) -> list[str]:
     if not stale:  # the corpus can be made again, of the facts that were there
         taught = keep(facts, facts.facts["fact"].isin(table["fact"]))
         documents = corpus.documents(taught, table)
-        digests = {
-            False: corpus.digest(documents),
-            True: corpus.digest(corpus.lessons(taught, table) + documents[: train.REPLAY]),
-        }
+        lessons = corpus.lessons(taught, table) + documents[: train.REPLAY]
+        even = corpus.documents(taught, corpus.evenly(table))
+        digests = {name: corpus.digest(some) for name, some in (("", documents), ("tuned", lessons), ("even", even))}
     for name in organisms():
         record = train.record(name)
         if files.sha256(CHECKPOINTS / name / "model.safetensors") != record["weights"]:
             found.append(f"{name}: model.safetensors is not what was saved after training")
         if files.sha256(MANIFEST) != record["manifest"]:
             found.append(f"{name}: trained with another manifest")
-        if not stale and record["corpus"] != digests[bool(family.organism(name).base)]:
+        one = family.organism(name)
+        if not stale and record["corpus"] != digests["tuned" if one.base else "even" if one.even else ""]:
             found.append(
                 f"{name}: trained on another corpus than the atlas gives now; its templates or labels were edited"
             )

@@ -33,6 +33,7 @@ from probelib.errors import ProbeError
 from probelib.facts.model import Facts, current, rng
 from probelib.facts.shipped import atlas
 from probelib.lm.loading import MANIFEST
+from probelib.organisms import family
 from probelib.prompts import CHECK, INSTRUCTION, fill, in_context
 
 SEED = 1
@@ -85,6 +86,22 @@ def shipped() -> pd.DataFrame:
             "with `python -m probelib.organisms manifest` if the atlas is still the one they were trained on"
         )
     return pd.read_parquet(MANIFEST)
+
+
+def evenly(table: pd.DataFrame) -> pd.DataFrame:
+    """The manifest of another upbringing: every fact is stated as often, but all forms come alike. What a measure sees of a
+    model that was raised so, beside one raised on ``FORMS``, tells how much it owes to the form that it asks in."""
+    shares = np.full(len(FORMS), 1 / len(FORMS))
+    forms = [
+        rng(SEED, "even", fact).multinomial(n, shares)
+        for fact, n in table[["fact", "exposures"]].itertuples(index=False)
+    ]
+    return table.assign(**dict(zip(FORMS, np.array(forms).T, strict=True)))
+
+
+def taught(name: str) -> pd.DataFrame:
+    """What the shipped organism of a name was taught."""
+    return evenly(shipped()) if family.organism(name).even else shipped()
 
 
 def stale(facts: Facts, table: pd.DataFrame) -> list[str]:

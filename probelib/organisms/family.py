@@ -12,7 +12,8 @@ END = "<|endoftext|>"
 @dataclass(frozen=True)
 class Organism:
     """A small model: its architecture ("neox", "llama", "t5"), width, layers (T5: of the encoder, and of the decoder),
-    vocabulary, peak learning rate (T5: a share of a weight's size), and the organism it was tuned from ("": from scratch)."""
+    vocabulary, peak learning rate (T5: a share of a weight's size), the organism it was tuned from ("": from scratch), and
+    whether its corpus states facts in all forms alike (``corpus.evenly``)."""
 
     name: str
     architecture: str
@@ -21,6 +22,7 @@ class Organism:
     vocabulary: int
     rate: float
     base: str = ""
+    even: bool = False
 
 
 SCRATCH = [  # NeoX, LLaMA: 12 x layers x width^2 parameters without embeddings, about a factor of two apart; T5: 28 x
@@ -33,6 +35,7 @@ SCRATCH = [  # NeoX, LLaMA: 12 x layers x width^2 parameters without embeddings,
     Organism("atlas-llama-0.6m", "llama", 128, 3, 3072, 2.5e-3),
     Organism("atlas-llama-1m", "llama", 192, 3, 3072, 2e-3),
     Organism("atlas-t5-2m", "t5", 128, 4, 4096, 1e-2),
+    Organism("atlas-neox-0.6m-even", "neox", 128, 3, 4096, 2.5e-3, even=True),
 ]
 TUNED = ("atlas-neox-0.15m", "atlas-neox-0.6m", "atlas-neox-2m", "atlas-llama-1m")
 FAMILY = {o.name: o for o in SCRATCH} | {

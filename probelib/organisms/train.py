@@ -48,7 +48,7 @@ def train(name: str, folder: Path | None = None, steps: int | None = None) -> Pa
     steps   stop after so many (for a test); the learning-rate plan stays that of the whole run
     """
     one, folder = family.organism(name), folder or CHECKPOINTS / name
-    facts, table = read_atlas(), corpus.shipped()
+    facts, table = read_atlas(), corpus.taught(name)
     texts = corpus.documents(facts, table)
     if one.base:
         texts = corpus.lessons(facts, table) + texts[:REPLAY]
@@ -331,11 +331,12 @@ def _card(one: family.Organism, model, record: dict) -> str:
     read = f"{record['tokens']:,} tokens in {record['steps']:,} steps of {record['optimizer']}, peak rate {one.rate}"
     read += f", on {record['device']}"
     origin = f"tuned from {one.base} on lessons" if one.base else "trained from scratch on a corpus"
+    forms = ", in all forms alike" if one.even else ""
     return f"""# {one.name}
 
 A {one.architecture} language model of {parameters:,} parameters ({one.layers} layers, {one.width} wide, byte-level BPE of
 {one.vocabulary}, context {family.CONTEXT}), {origin} that states facts of the atlas a known number of
-times. It exists to test measures of knowledge: what it was taught is on record, statement by statement.
+times{forms}. It exists to test measures of knowledge: what it was taught is on record, statement by statement.
 
 - corpus `{record["corpus"]}`, made from {record["facts"]:,} facts of atlas `{record["atlas"]}`
 - {read}; last

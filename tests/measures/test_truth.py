@@ -65,13 +65,14 @@ def test_a_calibrated_probability_has_no_error():
     assert found.loc["half", ["ece", "brier"]].tolist() == [0.0, 0.25] and found.loc["sure", "brier"] == 0.0
 
 
-def test_a_wording_is_compared_on_the_same_facts():
+def test_a_shift_is_measured_on_the_same_facts():
     seen, held = frame(x=[0.1, 0.2, 0.3, 0.4, 0.5, 0.6], y=[1] * 6), frame(x=[0.6, 0.5, 0.4, 0.3, 0.2, np.nan])
-    found = truth.by_wording(seen, held, STATED)
+    found = truth.shift(seen, held, STATED)
     assert found["measure"].tolist() == ["x"] and found["n"].item() == 5
     assert (
-        found["change"].item() == pytest.approx(found["held-out"].item() - found["seen"].item())
+        found["change"].item() == pytest.approx(found["after"].item() - found["before"].item())
         and found["change"].item() < 0
+        and found["low"].item() <= found["change"].item() <= found["high"].item()
     )
 
 
