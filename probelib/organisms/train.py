@@ -320,6 +320,10 @@ def _save(one: family.Organism, model, tokenizer, folder: Path, record: dict) ->
     folder.mkdir(parents=True, exist_ok=True)
     model.eval().to("cpu").half().save_pretrained(folder)
     tokenizer.save_pretrained(folder)
+    vocabulary = json.loads((folder / "tokenizer.json").read_text(encoding="utf-8"))
+    files.write(
+        folder / "tokenizer.json", json.dumps(vocabulary, ensure_ascii=False, separators=(",", ":"))
+    )  # half as large
     record = {"name": one.name, "weights": files.sha256(folder / "model.safetensors")} | record
     files.write_json(folder / "training.json", record)
     files.write(folder / "README.md", _card(one, model, record))
