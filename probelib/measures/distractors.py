@@ -130,7 +130,27 @@ def margin(plausible: pd.DataFrame, facts: pd.DataFrame, rivals: pd.DataFrame, n
     return own - best.reindex(own.index)
 
 
-# What a measure needs (section 5)
+# Comparing measures (sections 4.2, 4.3 and 5)
+
+
+def to_best(values: dict[str, float], draws: dict[str, np.ndarray]) -> pd.DataFrame:
+    """How far measures lie behind the best of them, by ``measure``, in their order: ``to best``, its interval ``to best, low``
+    and ``to best, high``, and ``p (Holm)``, two-sided by the same draws, adjusted for so many comparisons (NaN for the best).
+
+    values  measure -> its value; a NaN is never the best
+    draws   measure -> its bootstrap values, the same facts drawn for all
+    """
+    best = max(values, key=lambda name: values[name] if np.isfinite(values[name]) else -np.inf)
+    rows = []
+    for name, own in draws.items():
+        behind = own - draws[best]
+        behind = behind[np.isfinite(behind)]
+        tail = min((behind <= 0).sum(), (behind >= 0).sum())
+        p = min(1.0, 2 * (tail + 1) / (len(behind) + 1)) if name != best and len(behind) else np.nan
+        rows.append([values[name] - values[best], *stats.percentile_interval(behind), p])
+    columns = ["to best", "to best, low", "to best, high", "p (Holm)"]
+    table = pd.DataFrame(rows, index=pd.Index(draws, name="measure"), columns=columns)
+    return table.assign(**{"p (Holm)": stats.holm(table["p (Holm)"])})
 
 
 def settled(curve: pd.Series, within: float = 0.01) -> float:

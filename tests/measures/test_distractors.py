@@ -263,3 +263,13 @@ def test_agreement_by_number_of_sentences():
     assert table["choices"].tolist() == [2, 1] and table["undefined"].tolist() == [0, 0]
     assert table[["low", "high"]].to_numpy().ravel().tolist() == pytest.approx([0, 0, 1, 1])
     assert table[["gain", "gain, low", "gain, high"]].to_numpy().tolist() == [[0] * 3, [pytest.approx(100)] * 3]
+
+
+def test_measures_beside_the_best():
+    """Always .1 behind: p = 2 x 1 / 100 over 99 draws, twice that after Holm; half above and half below: 1."""
+    noise = np.linspace(-1, 1, 99)
+    draws = {"good": noise, "behind": noise - 0.1, "other": noise[::-1], "none": np.full(99, np.nan)}
+    table = distractors.to_best({"good": 0.5, "behind": 0.4, "other": 0.5, "none": np.nan}, draws)
+    assert table["to best"].tolist()[:3] == pytest.approx([0, -0.1, 0])
+    assert table["p (Holm)"].tolist() == pytest.approx([np.nan, 0.04, 1, np.nan], nan_ok=True)
+    assert table.loc["behind", ["to best, low", "to best, high"]].tolist() == pytest.approx([-0.1, -0.1])
