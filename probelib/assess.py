@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import numpy as np
 import pandas as pd
@@ -32,8 +33,8 @@ class Assessment:
 
     grids      measure -> grid
     outcomes   retrieval strategy -> which distractors are beaten (``distractors.outcomes``)
-    costs      measure -> seconds (when it was computed) and tokens forwarded, for all prompts; distractor measures share a
-               scoring pass, and each is given the share of its candidates
+    costs      measure -> seconds (when it was computed) and tokens forwarded, for all prompts and settings; of what several
+               measures share by design, a scoring pass over all their distractors, no part is given to any (see ``alone``)
     models     what the models were, for provenance
     judged     text, labels, the judge's verdict and the truth, where there was a judge
     """
@@ -44,11 +45,15 @@ class Assessment:
     models: list[dict] = field(default_factory=list)
     judged: pd.DataFrame | None = None
 
-    def note(self, name: str, rows: pd.DataFrame, share: float = 1.0, **more: float) -> pd.DataFrame:
+    def note(self, name: str, rows: pd.DataFrame) -> pd.DataFrame:
         """Adds what a frame of the store cost to a measure's account."""
         cost = self.costs.setdefault(name, {"seconds": 0.0, "tokens": 0.0})
-        cost["seconds"] += share * rows.attrs["cost"].get("seconds", 0.0) + more.get("seconds", 0.0)
-        cost["tokens"] += share * rows.attrs["cost"].get("forwarded_tokens", 0.0)
+        cost["seconds"] += rows.attrs["cost"].get("seconds", 0.0)
+        cost["tokens"] += rows.attrs["cost"].get("forwarded_tokens", 0.0)
+        return self.met(rows)
+
+    def met(self, rows: pd.DataFrame) -> pd.DataFrame:
+        """Notes the models behind a frame of the store."""
         self.models += [m for m in rows.attrs.get("models", []) if m not in self.models]
         return rows
 
@@ -66,10 +71,9 @@ def by_distractors(
     rows = facts.facts
     free = {s: retrieval.retrieve(kb, rows, s, n, seed) for s in strategies if s not in ("appropt", "opt")}
     wanted = retrieval.candidates(kb, rows, free.values(), written)
-    scores = store.score(lm, prompts, wanted, folder, end=end)
+    scores = done.met(store.score(lm, prompts, wanted, folder, end=end))
     plausible = distractors.plausibility(scores, ending)
     for name, rivals in free.items():
-        done.note(f"Dist. {retrieval.NAMES[name]}", scores, share=(len(rivals) + len(rows)) / len(wanted))
         done.outcomes[name] = distractors.outcomes(plausible, rows, rivals, n)
     for name, method in (("appropt", "beam"), ("opt", "best_first")):
         if name in strategies:
@@ -78,8 +82,7 @@ def by_distractors(
             done.note(f"Dist. {retrieval.NAMES[name]}", found)
             rivals = retrieval.allowed(kb, rows, found, n, order if name == "appropt" else "logprob")
             done.outcomes[name] = distractors.outcomes(plausible, rows, rivals, n)
-    own = scores if not written else store.score(lm, prompts, retrieval.candidates(kb, rows, []), folder)
-    done.note("Probability", own, share=len(rows) / len(wanted) if own is scores else 1.0)
+    own = scores if not written else done.met(store.score(lm, prompts, retrieval.candidates(kb, rows, []), folder))
     done.grids["Probability"] = baselines.probability(own, rows)
     return done
 
@@ -179,6 +182,58 @@ def by_karr(
     found = baselines.karr(texts, logprobs, n_tokens)
     done.grids["KaRR"] = found.set_index("fact")[["karr"]].rename(columns={"karr": "–"})
     return done
+
+
+def alone(
+    lm, kb: retrieval.Knowledge, facts: Facts, prompts: pd.DataFrame, pool: Facts, n: int, next_tokens: int, width: int,
+    encoder: str | Path | None = None, judge: Callable[[pd.DataFrame, Path], pd.DataFrame] | None = None,
+    judge_width: int = 1, times: int = 3, seed: int = 0,
+) -> pd.DataFrame:  # fmt: skip
+    """What each measure costs a fact when it is the only one asked, under these prompts and with one setting: ``measure``,
+    ``tokens`` (forwarded), ``ms`` (median of ``times`` runs), ``ms, low``, ``ms, high`` (the fastest and the slowest run).
+
+    Nothing is taken from the store. Time is spent by models and by comparing texts; looking up distractors in the knowledge base
+    and building tries of labels is left out.
+
+    judge  as in ``by_decoding``, with the folder of its store
+    """
+    runs = []
+    for _ in range(times):
+        with TemporaryDirectory() as name:
+            runs.append(_alone_once(
+                Path(name), lm, kb, facts, prompts, pool, n, next_tokens, width, encoder, judge, judge_width, seed
+            ))  # fmt: skip
+    ms = pd.DataFrame([{m: cost["seconds"] for m, cost in costs.items()} for costs in runs]) * 1000 / len(facts.facts)
+    tokens = pd.Series({m: cost["tokens"] for m, cost in runs[0].items()}) / len(facts.facts)
+    table = {"tokens": tokens, "ms": ms.median(), "ms, low": ms.min(), "ms, high": ms.max()}
+    return pd.DataFrame(table, index=tokens.index).rename_axis("measure").reset_index()
+
+
+def _alone_once(
+    folder: Path, lm, kb, facts: Facts, prompts: pd.DataFrame, pool: Facts, n, next_tokens, width, encoder, judge, judge_width,
+    seed,
+) -> dict[str, dict[str, float]]:  # fmt: skip
+    """Costs of one run into an empty folder: every strategy scores the object and its own distractors, each with the end token;
+    the probability of the object alone needs none."""
+    done, rows = Assessment(), facts.facts
+    own = retrieval.candidates(kb, rows, [])
+    done.note("Probability", store.score(lm, prompts, own, folder))
+    for strategy in ("random", "sem", "temp_sem"):
+        rivals = retrieval.retrieve(kb, rows, strategy, n, seed)
+        wanted = retrieval.candidates(kb, rows, [rivals])
+        done.note(f"Dist. {retrieval.NAMES[strategy]}", store.score(lm, prompts, wanted, folder / strategy, end=True))
+    asked, spaces = retrieval.searches(kb, rows, prompts, n)
+    for found in (store.search(lm, asked, spaces, folder), store.score(lm, prompts, own, folder, end=True)):
+        done.note("Dist. ApprOpt", found)
+    by_decoding(done, lm, kb, facts, prompts, folder, [next_tokens], [width], encoder)
+    if judge is not None:
+        texts = Assessment()
+        asked_again = lambda written: judge(written, folder)
+        by_decoding(
+            texts, lm, kb, facts, prompts, folder / "judge", [1], [judge_width], None, asked_again, [judge_width]
+        )
+        done.costs["LLM-as-a-judge"] = texts.costs["LLM-as-a-judge"]
+    return by_karr(done, lm, kb, facts, pool, folder, seed).costs
 
 
 def common(grids: dict[str, pd.DataFrame], ratings: pd.DataFrame) -> tuple[dict[str, pd.DataFrame], np.ndarray, int]:

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.sparse import csr_array
 
-from probelib import ProbeError, assess, facts, lm, prompts, retrieval, store
+from probelib import ProbeError, assess, battery, facts, lm, prompts, retrieval, store
 from probelib.facts.model import DISTRACTORS, ENTITIES, RELATIONS, TEMPLATES, Facts
 from probelib.measures import distractors
 
@@ -232,11 +232,33 @@ def test_one_assessment_holds_every_measure(atlas_kb, tmp_path):
     values, rating, left_out = assess.common(done.grids, ratings)
     assert left_out == 1 and rating.tolist() == [0, 1, 2, 3, 4]
     assert {len(value) for value in values.values()} == {5} and len(values) == 8
-    named = {f"Dist. {retrieval.NAMES[s]}" for s in done.outcomes}
-    assert set(done.costs) == (set(values) - set(done.outcomes)) | named
+    # what strategies share is no single one's: of those, only a search of its own has a cost
+    assert set(done.costs) == set(values) - set(done.outcomes) - {"Probability"} | {"Dist. ApprOpt"}
     assert all(value.notna().all(axis=None) for value in values.values())
     assert (values["Precision@n"]["n=5"] >= values["Precision@n"]["n=1"]).all()
     plain = assess.by_distractors(
         assess.Assessment(), model, kb, chosen, asked, tmp_path, 5, ("random",), ending="punct"
     )
     assert plain.outcomes["random"].shape == (12, 5)
+
+
+def test_the_cost_of_a_measure_is_what_it_costs_alone(atlas_kb):
+    """Tokens of one setting, a fact, as ``battery.per_fact`` counts them from the tree."""
+    atlas, kb = atlas_kb[:2]
+    chosen = facts.load(relations=["P37", "P30"], n_facts=2)
+    asked = prompts.framings(chosen, "cloze").query("template <= 2")
+    model = lm.load(lm.organisms()[0])
+    judge = lambda texts, folder: assess.judged(model, texts, asked, assess.labels_of(kb, chosen), folder)
+    table = assess.alone(model, kb, chosen, asked, atlas, 5, 3, 2, judge=judge, times=2).set_index("measure")
+    assert (table["tokens"] > 0).all() and table["ms"].between(table["ms, low"], table["ms, high"]).all()
+    own = retrieval.candidates(kb, chosen.facts, [])
+    rivals = retrieval.candidates(kb, chosen.facts, [retrieval.retrieve(kb, chosen.facts, "random", 5)])
+    by_part = lambda wanted, end: sum(
+        battery.per_fact(model, part, wanted[wanted["fact"].isin(part["fact"])], end) * part["fact"].nunique()
+        for _, part in asked.groupby("relation")
+    ) / len(chosen.facts)  # fmt: skip
+    assert table["tokens"]["Probability"] == pytest.approx(by_part(own, False))
+    assert table["tokens"]["Dist. Random"] == pytest.approx(by_part(rivals, True))
+    assert table["tokens"]["Dist. Random"] > table["tokens"]["Probability"]
+    assert {"KaRR", "ROUGE-L", "Precision@n", "LLM-as-a-judge", "Dist. ApprOpt"} < set(table.index)
+    assert "BERT-score" not in table.index  # no encoder

@@ -19,13 +19,14 @@ m < n distractors      three rules                         all m are used; none:
 """
 
 from collections.abc import Iterable
+from itertools import combinations
 
 import numpy as np
 import pandas as pd
 
+from probelib import stats
 from probelib.errors import unknown
 from probelib.facts.annotated import ERRORS, MINOR
-from probelib.stats import wilson
 
 # What ends a label: how it is written, and whether the end-of-sequence token must follow. Eq. 1 says "eos".
 # "none" must not be used where one label begins another: "New York" would stand for "New York City".
@@ -129,6 +130,87 @@ def margin(plausible: pd.DataFrame, facts: pd.DataFrame, rivals: pd.DataFrame, n
     return own - best.reindex(own.index)
 
 
+# Comparing measures (sections 4.2, 4.3 and 5)
+
+
+def to_best(values: dict[str, float], draws: dict[str, np.ndarray]) -> pd.DataFrame:
+    """How far measures lie behind the best of them, by ``measure``, in their order: ``to best``, its interval ``to best, low``
+    and ``to best, high``, and ``p (Holm)``, two-sided by the same draws, adjusted for so many comparisons (NaN for the best).
+
+    values  measure -> its value; a NaN is never the best
+    draws   measure -> its bootstrap values, the same facts drawn for all
+    """
+    best = max(values, key=lambda name: values[name] if np.isfinite(values[name]) else -np.inf)
+    rows = []
+    for name, own in draws.items():
+        behind = own - draws[best]
+        behind = behind[np.isfinite(behind)]
+        tail = min((behind <= 0).sum(), (behind >= 0).sum())
+        p = min(1.0, 2 * (tail + 1) / (len(behind) + 1)) if name != best and len(behind) else np.nan
+        rows.append([values[name] - values[best], *stats.percentile_interval(behind), p])
+    columns = ["to best", "to best, low", "to best, high", "p (Holm)"]
+    table = pd.DataFrame(rows, index=pd.Index(draws, name="measure"), columns=columns)
+    return table.assign(**{"p (Holm)": stats.holm(table["p (Holm)"])})
+
+
+def settled(curve: pd.Series, within: float = 0.01) -> float:
+    """The first place from which a curve stays within ``within`` of its best value up to its end; NaN where its last value is
+    not, or it has none.
+
+    >>> int(settled(pd.Series([0.695, 0.60, 0.65, 0.69, 0.70], index=[1, 2, 3, 4, 5])))
+    4
+    """
+    near = (curve >= curve.max() - within - 1e-12).to_numpy()
+    since = len(near) - int(np.cumprod(near[::-1]).sum())
+    return curve.index[since] if since < len(near) else np.nan
+
+
+def by_sentences(values: pd.DataFrame, number: pd.Series, facts, rating, configurations: list, times: int = 300):
+    """Agreement with a rating when a fact is asked in m sentences, for every m: the mean over all choices of m of them. The same
+    facts are drawn for all of them (``stats.held_out_draws``).
+
+    values          a grid of the measure, one row a (fact, prompt)
+    number          prompt -> number of the sentence
+    facts, rating   the facts that count, and the rating of each
+    configurations  the one chosen for each fold
+    returns         ``sentences``, ``tau`` (NaN where that of one choice is), ``std`` (over choices), ``choices``, ``undefined``
+                    (folds without a tau), ``gain`` = 100 ((tau + 1) / (tau with one sentence + 1) - 1); of both ``low`` and
+                    ``high``, 95 % bootstrap intervals over facts
+    """
+    which, rows, drawn = values.index.get_level_values(1).map(number), [], []
+    for m in range(1, number.nunique() + 1):
+        choices = list(combinations(sorted(number.unique()), m))
+        averaged = [over_sentences(values[which.isin(choice)]).loc[facts] for choice in choices]
+        taus = np.array([stats.held_out(value, rating, configurations) for value in averaged])
+        drawn.append(
+            np.mean([stats.held_out_draws(value, rating, configurations, times) for value in averaged], axis=0)
+        )
+        rows.append([m, taus.mean(), taus.mean(1).std(), len(choices), int(np.isnan(taus).sum())])
+    table = pd.DataFrame(rows, columns=["sentences", "tau", "std", "choices", "undefined"])
+    gain = lambda tau, first: 100 * ((tau + 1) / (first + 1) - 1)
+    table["gain"] = gain(table["tau"], table["tau"][0])
+    for name, draws in (("", drawn), ("gain, ", [gain(own, drawn[0]) for own in drawn])):
+        table[[f"{name}low", f"{name}high"]] = [stats.percentile_interval(own) for own in draws]
+    return table
+
+
+def kappa(first, second, axis: int = -1):
+    """Cohen's kappa of two series of verdicts, yes or no: (agreement - chance) / (1 - chance), where chance is the agreement that
+    their shares of yes would give. 1: the same, 0: as chance has it. NaN where both always say the same word: nothing to tell.
+
+    A measure that seldom says yes seldom changes its verdict; kappa takes that off.
+
+    >>> rare, other = [1, 0, 0, 0, 0, 0, 0, 0, 0, 0], [0, 1, 0, 0, 0, 0, 0, 0, 0, 0]
+    >>> round(float(kappa(rare, other)), 3), round(float(kappa([1, 1, 1, 0, 0, 0, 0, 0], [1, 1, 0, 1, 0, 0, 0, 0])), 3)
+    (-0.111, 0.467)
+    """
+    first, second = np.asarray(first, dtype=bool), np.asarray(second, dtype=bool)
+    p, q = first.mean(axis), second.mean(axis)
+    chance = p * q + (1 - p) * (1 - q)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return np.where(chance < 1, ((first == second).mean(axis) - chance) / (1 - chance), np.nan)
+
+
 # Errors of verbalizations (section 4.3, appendix B)
 
 
@@ -154,5 +236,5 @@ def category_table(errors: Iterable[tuple[str, ...]]) -> pd.DataFrame:
 
 
 def _percents(rows: list[tuple[str, int]], n: int, name: str) -> pd.DataFrame:
-    table = [(what, 100 * k / n, *(100 * bound for bound in wilson(k, n)), k) for what, k in rows]
+    table = [(what, 100 * k / n, *(100 * bound for bound in stats.wilson(k, n)), k) for what, k in rows]
     return pd.DataFrame(table, columns=[name, "percent", "low", "high", "sentences"])

@@ -228,3 +228,48 @@ def test_ratings_are_matched_by_wikidata_ids_and_say_what_they_are():
     assert "stand-in" in rated(asked)[1]
     with pytest.raises(ProbeError, match="at least 6"):
         rated(asked, path)
+
+
+def test_a_curve_has_settled_where_it_stays_near_its_best():
+    """The first value near the best does not count where the curve leaves it again."""
+    curve = lambda *values: pd.Series(values, index=range(1, len(values) + 1))
+    assert distractors.settled(curve(0.5, 0.695, 0.60, 0.69, 0.70)) == 4
+    assert distractors.settled(curve(0.7, 0.7, 0.7)) == 1
+    assert distractors.settled(curve(0.5, 0.6, 0.7)) == 3
+    assert np.isnan(distractors.settled(curve(0.5, 0.7, 0.6)))  # never for good
+    assert np.isnan(distractors.settled(curve(np.nan, np.nan)))
+
+
+def test_kappa_by_hand():
+    """10 verdicts: both yes 2, both no 5, yes then no 2, no then yes 1. Agreement .7; chance .4 x .3 + .6 x .7 = .54."""
+    first = [1, 1, 1, 1, 0, 0, 0, 0, 0, 0]
+    second = [1, 1, 0, 0, 1, 0, 0, 0, 0, 0]
+    assert distractors.kappa(first, second) == pytest.approx((0.7 - 0.54) / (1 - 0.54))
+    assert distractors.kappa(first, first) == pytest.approx(1) and np.isnan(distractors.kappa([0, 0], [0, 0]))
+    assert distractors.kappa([1, 1], [0, 0]) == pytest.approx(0)
+    rows = distractors.kappa(np.array([first, first]), np.array([second, first]))
+    assert rows.tolist() == pytest.approx([0.16 / 0.46, 1])
+
+
+def test_agreement_by_number_of_sentences():
+    """One sentence orders the facts rightly, the other one wrongly and half as strongly: tau 1 and -1, 0 in the mean; both
+    together order them rightly. Whatever facts are drawn: (1 + 1) / (0 + 1) is a gain of 100 %."""
+    facts, rating = [f"f{i}" for i in range(12)], np.arange(12.0)
+    rows = [(f, f"{f}|{n}", value) for i, f in enumerate(facts) for n, value in ((1, i), (2, (11 - i) / 2))]
+    values = pd.DataFrame(rows, columns=["fact", "prompt", "x"]).set_index(["fact", "prompt"])
+    number = pd.Series({prompt: int(prompt[-1]) for _, prompt in values.index})
+    table = distractors.by_sentences(values, number, facts, rating, ["x"] * 3, times=50)
+    assert table["tau"].tolist() == pytest.approx([0, 1]) and table["std"].tolist() == pytest.approx([1, 0])
+    assert table["choices"].tolist() == [2, 1] and table["undefined"].tolist() == [0, 0]
+    assert table[["low", "high"]].to_numpy().ravel().tolist() == pytest.approx([0, 0, 1, 1])
+    assert table[["gain", "gain, low", "gain, high"]].to_numpy().tolist() == [[0] * 3, [pytest.approx(100)] * 3]
+
+
+def test_measures_beside_the_best():
+    """Always .1 behind: p = 2 x 1 / 100 over 99 draws, twice that after Holm; half above and half below: 1."""
+    noise = np.linspace(-1, 1, 99)
+    draws = {"good": noise, "behind": noise - 0.1, "other": noise[::-1], "none": np.full(99, np.nan)}
+    table = distractors.to_best({"good": 0.5, "behind": 0.4, "other": 0.5, "none": np.nan}, draws)
+    assert table["to best"].tolist()[:3] == pytest.approx([0, -0.1, 0])
+    assert table["p (Holm)"].tolist() == pytest.approx([np.nan, 0.04, 1, np.nan], nan_ok=True)
+    assert table.loc["behind", ["to best, low", "to best, high"]].tolist() == pytest.approx([-0.1, -0.1])
