@@ -11,7 +11,7 @@ from papermill.iorw import load_notebook_node
 from papermill.parameterize import parameterize_notebook
 
 from probelib import plan
-from probelib.course import build, checks
+from probelib.course import build, checks, grade
 from probelib.course.__main__ import main
 from probelib.execute import OwnKernelManager
 from probelib.measures.grapheval import Answer
@@ -153,9 +153,36 @@ def test_the_command_makes_everything_of_one_lab(tmp_path, capsys):
     assert page.count("<section>") > 20 and "# YOUR CODE" not in page and "image/png" in page
 
 
+def test_a_folder_to_hand_out_holds_no_answer_and_keeps_what_was_changed(tmp_path, capsys):
+    course = lambda *more: main(["--out", str(tmp_path), "--only", "lab1", *more])
+    copy = tmp_path / "student" / f"{LABS[0].notebook}.ipynb"
+    assert course("--student-only") == 0 == course("--student-only"), "what it wrote itself it may write again"
+    there = {str(path.relative_to(tmp_path)) for path in tmp_path.rglob("*") if path.is_file()}
+    assert there == {".written.json", "index.html", "student/00_tour.ipynb", f"student/{copy.name}"}
+    assert "](00_tour.ipynb)" in copy.read_text() and "../" not in copy.read_text(), "links stay inside"
+    index = (tmp_path / "index.html").read_text()
+    assert "instructor" not in index and "slides" not in index
+    copy.write_text(copy.read_text().replace("YOUR CODE", "MY CODE"))
+    assert course("--student-only") == 1
+    assert f"student/{copy.name} in {tmp_path} changed" in capsys.readouterr().err and "MY CODE" in copy.read_text()
+    assert course("--student-only", "--force") == 0 and "MY CODE" not in copy.read_text()
+    assert main(["--out", str(tmp_path), "--only", "lab8", "--student-only"]) == 0
+    index = (tmp_path / "index.html").read_text()
+    assert "student/lab1_" in index and "student/lab8_" in index, (
+        "the index has what lies there, of an earlier call, too"
+    )
+    (tmp_path / "instructor").mkdir()
+    assert course("--student-only") == 1 and "holds the solutions" in capsys.readouterr().err
+
+
 def test_the_command_explains_what_is_wrong(tmp_path, capsys, monkeypatch):
     assert main(["--out", str(tmp_path), "--only", "lab1_logprob"]) == 1
-    assert "did you mean lab1_log_probability" in capsys.readouterr().err
+    said = capsys.readouterr().err
+    assert "did you mean lab1_log_probability" in said and all(lab.notebook in said for lab in LABS)
+    assert main(["--out", str(tmp_path), "--grade", str(tmp_path)]) == 1
+    assert "such as marks.csv" in capsys.readouterr().err
+    assert main(["--out", str(tmp_path / "marks.csv"), "--grade", str(tmp_path)]) == 1
+    assert "no notebook" in capsys.readouterr().err
     assert main(["--out", str(tmp_path), "--profile", "paper"]) == 1
     assert "unknown profile 'paper'" in capsys.readouterr().err
     monkeypatch.setattr(build.importlib.util, "find_spec", lambda name: None)
@@ -163,6 +190,63 @@ def test_the_command_explains_what_is_wrong(tmp_path, capsys, monkeypatch):
     said = capsys.readouterr().err
     assert "pip install pyreveal" in said and "--reveal" in said
     assert not list(tmp_path.iterdir())
+
+
+# Marks
+
+HANDED_IN = {
+    "one.ipynb": [
+        "import numpy as np",
+        "from probelib.course import lab1 as check",
+        "def log_softmax(z):\n    return z - np.logaddexp.reduce(z, axis=-1, keepdims=True)",
+        "check.log_softmax(log_softmax)",
+        "1 / 0",
+        "def answer_probability(v):\n    return np.sum(v)",
+        "check.answer_probability(answer_probability)",
+        "def choose(*given):\n    while True: pass",
+        "check.choose(choose)",
+    ],
+    "group/two.ipynb": [
+        "from probelib.course import lab1 as check",
+        "log_softmax = check.log_softmax.right",
+        "check.log_softmax(log_softmax)",
+    ],
+    "three.ipynb": ["import os", "from probelib.course import lab7", "lab7.absmax(absmax)", "os._exit(1)"],
+    "four.ipynb": ["1 + 1"],
+}
+
+
+def test_marks_of_a_folder(tmp_path, monkeypatch):
+    """Past an error and an endless loop, with the checks that a submission has lost, and with a look at who asks a check."""
+    monkeypatch.setattr(grade, "CELL_S", 10)
+    for name, cells in HANDED_IN.items():
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        nbformat.write(
+            nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(source) for source in cells]), tmp_path / name
+        )
+    (tmp_path / "five.ipynb").write_text("no notebook")
+    (tmp_path / "six.ipynb").write_text("[]")
+    assert main(["--grade", str(tmp_path), "--out", str(tmp_path / "marks.csv")]) == 0
+    table = pd.read_csv(tmp_path / "marks.csv", keep_default_na=False).set_index(["file", "exercise"])
+    one = table.loc["one.ipynb"]
+    assert list(one.index) == ["log_softmax", "answer_logprobs", "answer_probability", "either_logprob", "choose"]
+    assert one["mark"].tolist() == ["passed", *["not yet"] * 4]
+    assert one["message"]["answer_logprobs"] == "NameError: name 'answer_logprobs' is not defined"
+    assert "exp is missing" in one["message"]["answer_probability"]
+    assert one["message"]["choose"] == "no answer within 10 s"
+    assert table.loc["group/two.ipynb", "log_softmax"]["mark"] == "look"
+    assert table.loc["three.ipynb", "nf4"]["message"] == "the notebook ended before: DeadKernelError"
+    for name in ("four.ipynb", "five.ipynb", "six.ipynb"):
+        assert "not a notebook of a lab" in table.loc[name, ""]["message"]
+
+
+def test_what_is_handed_out_can_be_graded():
+    """Nothing in a student's copy looks like an answer asked of a check, and its checks tell which lab it is."""
+    for lab in LABS:
+        student = build.without(read(lab), build.REMOVED["student"])
+        assert grade.lab_of(student)[0] == lab and len(grade.lab_of(student)[1]) == len(tagged(read(lab), "check"))
+        assert not grade._own_cells(student, lab)
+        assert not [cell.source for cell in read(lab).cells if grade.TELLS.search(cell.source)]
 
 
 # Checks
