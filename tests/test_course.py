@@ -1,5 +1,6 @@
 """The course: every solved lab runs, an empty stub is told so, wrong answers are explained, copies hold what they should."""
 
+import html
 import importlib
 
 import nbclient
@@ -13,10 +14,12 @@ from papermill.parameterize import parameterize_notebook
 from probelib import plan
 from probelib.course import build, checks, grade
 from probelib.course.__main__ import main
+from probelib.errors import ProbeError
 from probelib.execute import OwnKernelManager
 from probelib.measures.grapheval import Answer
 
 LABS = build.labs()
+AGAIN = ["lab4-40", "lab6-35", "lab6-36", "lab7-11", "lab7-18", "lab8-06"]  # run once more when all else has run
 SMOKE = plan.settings(plan.read(build.PLAN), LABS, "smoke")
 
 
@@ -45,7 +48,8 @@ def exercises(lab) -> dict[str, checks.Check]:
 
 @by_lab
 def test_a_lab_runs_and_its_empty_stubs_are_told_so(lab):
-    """One kernel: each check runs twice, first on the stub, where it must fail helpfully, then on the solution."""
+    """One kernel: each check runs twice, first on the stub, where it must fail helpfully, then on the solution. Figures have
+    a text, and cells run again."""
     notebook = parameterize_notebook(load_notebook_node(str(lab.path)), SMOKE[lab.notebook])
     cells, n_stubs = [], 0
     for i, cell in enumerate(notebook.cells):
@@ -55,6 +59,9 @@ def test_a_lab_runs_and_its_empty_stubs_are_told_so(lab):
             early = nbformat.v4.new_code_cell(notebook.cells[i + 2].source, id=f"early-{i}")
             early.metadata["tags"] = ["raises-exception", "early"]
             cells, n_stubs = [*cells, early], n_stubs + 1
+    for number, cell in enumerate([cell for cell in cells if cell.id in AGAIN]):
+        cells.append(nbformat.v4.new_code_cell(cell.source, id=f"again-{number}"))
+        cells[-1].metadata["tags"] = ["raises-exception", "again"]
     notebook.cells = cells
     nbclient.NotebookClient(notebook, kernel_manager_class=OwnKernelManager, kernel_name="python3", timeout=600,
                             resources={"metadata": {"path": str(lab.path.parent)}}).execute()  # fmt: skip
@@ -66,7 +73,13 @@ def test_a_lab_runs_and_its_empty_stubs_are_told_so(lab):
     for cell in tagged(notebook, "check"):
         said = "".join(output.get("text", "") for output in cell.outputs)
         assert "✓" in said, cell.source
-    assert any("image/png" in o.get("data", {}) for c in notebook.cells for o in c.get("outputs", [])), "no plot"
+    for cell in tagged(notebook, "again"):
+        assert not [output for output in cell.outputs if output.output_type == "error"]
+    figures = [o for c in notebook.cells for o in c.get("outputs", []) if "image/png" in o.get("data", {})]
+    assert figures, "no plot"
+    for figure in figures:
+        alt = figure.metadata["image/png"]["alt"]
+        assert len(alt) > 60 and "nan" not in alt and f'alt="{html.escape(alt)}"' in figure.data["text/html"]
 
 
 @by_lab
@@ -135,6 +148,39 @@ def test_copies_hold_what_they_should(lab):
     assert left == {"parameters"} and tagged(source, "stub"), "the source keeps its tags"
 
 
+WRONG = [  # what a reader may write into the parameters, and a piece of what is said
+    ("00_tour", {"subject": "Frence"}, "is called 'Frence'; nearest are France"),
+    ("00_tour", {"relation": "P3"}, "unknown relation 'P3'"),
+    ("00_tour", {"model_name": "atlas-t5-2m"}, "without an encoder: try atlas-neox-2m"),
+    ("lab1_log_probability", {"subject": "Velvet"}, "nearest are The Velvet Underground"),
+    ("lab1_log_probability", {"model_name": "atlas-t5-2m"}, "without an encoder"),
+    ("lab2_prompts", {"models": "atlas-neox-2m"}, "a list of texts wanted"),
+    ("lab4_distractors", {"ending": "full_stop"}, "unknown ending 'full_stop'; Known: eos, none, punct"),
+    ("lab5_judges", {"model_name": "atlas-neox-0.15m", "n_labels": 20}, "not tuned to give one"),
+    ("lab8_your_own", {"n_pairs": 2}, "at least 5 pairs"),
+]
+
+
+@pytest.mark.parametrize(("name", "given", "said"), WRONG)
+def test_a_wrong_parameter_is_explained(name, given, said):
+    path = build.TOUR if name == build.TOUR.stem else next(lab.path for lab in LABS if lab.notebook == name)
+    values = {}
+    with pytest.raises(ProbeError) as error:
+        for cell in nbformat.read(path, as_version=4).cells:
+            if cell.cell_type == "code" and "stub" not in cell.metadata.get("tags", []):
+                exec(cell.source, values)
+                values |= given if "parameters" in cell.metadata.get("tags", []) else {}
+    assert said in str(error.value)
+
+
+@by_lab
+def test_figures_go_through_show(lab):
+    for cell in read(lab).cells:
+        assert "plt.show" not in cell.source and cell.source.count("plt.subplots") == cell.source.count("show("), (
+            cell.id
+        )
+
+
 # The command
 
 
@@ -151,6 +197,28 @@ def test_the_command_makes_everything_of_one_lab(tmp_path, capsys):
     )
     assert "http://" not in page.split("<main>")[0] and "cdnjs" not in page, "the slides load nothing from the network"
     assert page.count("<section>") > 20 and "# YOUR CODE" not in page and "image/png" in page
+
+
+def test_what_is_to_be_predicted_waits_for_a_key_press():
+    """And a slide that is taller than the page shows that it scrolls; headings keep their letters whatever the theme wants."""
+    markdown, code = nbformat.v4.new_markdown_cell, nbformat.v4.new_code_cell
+    told = lambda text: code(f"print('{text}')", outputs=[nbformat.v4.new_output("stream", text=text)])
+    cells = [
+        markdown("# Lab"),
+        told("seen at once"),
+        markdown("**Predict.** How much?"),
+        told("so much"),
+        told("and more"),
+    ]
+    page = build.slides(nbformat.v4.new_notebook(cells=cells), "Lab", "reveal.js").split("<body")[1]
+    assert page.count('class="fragment"') == 1
+    before, behind = page.split('class="fragment"')
+    assert "How much?" in before and "seen at once" in before and "so much" in behind and "and more" in behind
+    style = (build.SLIDES / "index.html.j2").read_text()
+    assert (
+        "scrollbar-width: none" not in style
+        and ".reveal .slides section :is(h1, h2, h3) { text-transform: none" in style
+    )
 
 
 def test_a_folder_to_hand_out_holds_no_answer_and_keeps_what_was_changed(tmp_path, capsys):
@@ -290,6 +358,12 @@ def test_a_value_is_checked_as_well(capsys):
     assert checks.shown([True, Answer.FALSE]) == "[True, Answer.FALSE]" and checks.shown(np.bool_(True)) == "True"
     with pytest.raises(checks.NotYet, match="gap is 3, but 2 is right; one too many"):
         checks.value("gap", 3, 2.0, "count them", {"one too many": 3})
+
+
+def test_a_cell_says_nothing_of_an_empty_exercise():
+    checks.needed("choose", 0, "", "Paris")
+    with pytest.raises(checks.NotYet, match="needs choose, which is still empty"):
+        checks.needed("choose", "Paris", ...)
 
 
 def test_a_notebook_shows_one_short_message():

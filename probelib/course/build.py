@@ -136,8 +136,11 @@ def executed(step: Step, parameters: dict) -> nbformat.NotebookNode:
 def slides(solved: nbformat.NotebookNode, title: str, prefix: str) -> str:
     """The slides of an executed lab as a page. ``prefix``: where reveal.js lies, seen from the page."""
     shown = without(solved, [])
+    asked = False  # whether a prediction is wanted: what is computed next waits for a key press
     for cell, source in zip(shown.cells, solved.cells, strict=True):
-        cell.metadata.setdefault("slideshow", {"slide_type": slide_type(source)})
+        kind = slide_type(source)
+        cell.metadata.setdefault("slideshow", {"slide_type": "fragment" if asked and kind == "-" else kind})
+        asked = "**Predict" in cell.source or (asked and kind == "skip")
     shown.metadata["title"] = title
     exporter = SlidesExporter(
         template_name=SLIDES.name,

@@ -95,6 +95,12 @@ def call(answer: Callable, case: tuple, name: str, look: str = "") -> object:
     return got
 
 
+def needed(name: str, *given: object) -> None:
+    """Stops a cell that would go on, and say something, with what an empty exercise gives."""
+    if any(each is ... or each is None for each in given):
+        raise NotYet(f"this cell needs {name}, which is still empty: write it first, or leave this cell out.")
+
+
 def value(name: str, got: object, want: object, look: str, mistakes: Mapping[str, object] | None = None) -> None:
     """Checks an answer that is a value and not a function; ``mistakes``: words -> the value they explain."""
     if got is ...:
