@@ -120,9 +120,7 @@ def difference(got: object, want: object, tolerance: float = TOLERANCE) -> str |
     >>> difference([1, 2.0], np.array([1, 2])), difference(2.0, 3.0)
     (None, 'gives 2, but 3 is right')
     """
-    unlike = (
-        f"gives {shown(got)}, but {shown(want)} is right"  # with the names of an Enum, which are numbers from here on
-    )
+    unlike = f"gives {shown(got)}, but {shown(want)} is right"  # names of an Enum are numbers from here on
     got, want = plain(got), plain(want)
     if isinstance(want, dict):
         if not isinstance(got, dict) or set(got) != set(want):
