@@ -1,5 +1,6 @@
 """The course: every solved lab runs, an empty stub is told so, wrong answers are explained, copies hold what they should."""
 
+import html
 import importlib
 
 import nbclient
@@ -11,11 +12,14 @@ from papermill.iorw import load_notebook_node
 from papermill.parameterize import parameterize_notebook
 
 from probelib import plan
-from probelib.course import build, checks
+from probelib.course import build, checks, grade
 from probelib.course.__main__ import main
+from probelib.errors import ProbeError
 from probelib.execute import OwnKernelManager
+from probelib.measures.grapheval import Answer
 
 LABS = build.labs()
+AGAIN = ["lab4-40", "lab6-35", "lab6-36", "lab7-11", "lab7-18", "lab8-06"]  # run once more when all else has run
 SMOKE = plan.settings(plan.read(build.PLAN), LABS, "smoke")
 
 
@@ -44,7 +48,8 @@ def exercises(lab) -> dict[str, checks.Check]:
 
 @by_lab
 def test_a_lab_runs_and_its_empty_stubs_are_told_so(lab):
-    """One kernel: each check runs twice, first on the stub, where it must fail helpfully, then on the solution."""
+    """One kernel: each check runs twice, first on the stub, where it must fail helpfully, then on the solution. Figures have
+    a text, and cells run again."""
     notebook = parameterize_notebook(load_notebook_node(str(lab.path)), SMOKE[lab.notebook])
     cells, n_stubs = [], 0
     for i, cell in enumerate(notebook.cells):
@@ -54,6 +59,9 @@ def test_a_lab_runs_and_its_empty_stubs_are_told_so(lab):
             early = nbformat.v4.new_code_cell(notebook.cells[i + 2].source, id=f"early-{i}")
             early.metadata["tags"] = ["raises-exception", "early"]
             cells, n_stubs = [*cells, early], n_stubs + 1
+    for number, cell in enumerate([cell for cell in cells if cell.id in AGAIN]):
+        cells.append(nbformat.v4.new_code_cell(cell.source, id=f"again-{number}"))
+        cells[-1].metadata["tags"] = ["raises-exception", "again"]
     notebook.cells = cells
     nbclient.NotebookClient(notebook, kernel_manager_class=OwnKernelManager, kernel_name="python3", timeout=600,
                             resources={"metadata": {"path": str(lab.path.parent)}}).execute()  # fmt: skip
@@ -61,11 +69,17 @@ def test_a_lab_runs_and_its_empty_stubs_are_told_so(lab):
     for cell in tagged(notebook, "early"):
         (error,) = [output for output in cell.outputs if output.output_type == "error"]
         assert error.ename == "NotYet" and len(error.traceback) <= 4
-        assert "still empty" in error.evalue and len(error.evalue) > 60, error.evalue
+        assert "still empty: put your code" in error.evalue, error.evalue
     for cell in tagged(notebook, "check"):
         said = "".join(output.get("text", "") for output in cell.outputs)
         assert "✓" in said, cell.source
-    assert any("image/png" in o.get("data", {}) for c in notebook.cells for o in c.get("outputs", [])), "no plot"
+    for cell in tagged(notebook, "again"):
+        assert not [output for output in cell.outputs if output.output_type == "error"]
+    figures = [o for c in notebook.cells for o in c.get("outputs", []) if "image/png" in o.get("data", {})]
+    assert figures, "no plot"
+    for figure in figures:
+        alt = figure.metadata["image/png"]["alt"]
+        assert len(alt) > 60 and "nan" not in alt and f'alt="{html.escape(alt)}"' in figure.data["text/html"]
 
 
 @by_lab
@@ -110,6 +124,7 @@ def test_any_other_answer_is_told_where_to_look(lab):
             with pytest.raises(checks.NotYet) as error:
                 check(answer)
             assert words in str(error.value), name
+            assert words != "still empty" or check.look not in str(error.value), "an empty stub is not told the way"
         with pytest.raises(checks.NotYet, match="a function is wanted"):
             check(3)
 
@@ -133,6 +148,39 @@ def test_copies_hold_what_they_should(lab):
     assert left == {"parameters"} and tagged(source, "stub"), "the source keeps its tags"
 
 
+WRONG = [  # what a reader may write into the parameters, and a piece of what is said
+    ("00_tour", {"subject": "Frence"}, "is called 'Frence'; nearest are France"),
+    ("00_tour", {"relation": "P3"}, "unknown relation 'P3'"),
+    ("00_tour", {"model_name": "atlas-t5-2m"}, "without an encoder: try atlas-neox-2m"),
+    ("lab1_log_probability", {"subject": "Velvet"}, "nearest are The Velvet Underground"),
+    ("lab1_log_probability", {"model_name": "atlas-t5-2m"}, "without an encoder"),
+    ("lab2_prompts", {"models": "atlas-neox-2m"}, "a list of texts wanted"),
+    ("lab4_distractors", {"ending": "full_stop"}, "unknown ending 'full_stop'; Known: eos, none, punct"),
+    ("lab5_judges", {"model_name": "atlas-neox-0.15m", "n_labels": 20}, "not tuned to give one"),
+    ("lab8_your_own", {"n_pairs": 2}, "at least 5 pairs"),
+]
+
+
+@pytest.mark.parametrize(("name", "given", "said"), WRONG)
+def test_a_wrong_parameter_is_explained(name, given, said):
+    path = build.TOUR if name == build.TOUR.stem else next(lab.path for lab in LABS if lab.notebook == name)
+    values = {}
+    with pytest.raises(ProbeError) as error:
+        for cell in nbformat.read(path, as_version=4).cells:
+            if cell.cell_type == "code" and "stub" not in cell.metadata.get("tags", []):
+                exec(cell.source, values)
+                values |= given if "parameters" in cell.metadata.get("tags", []) else {}
+    assert said in str(error.value)
+
+
+@by_lab
+def test_figures_go_through_show(lab):
+    for cell in read(lab).cells:
+        assert "plt.show" not in cell.source and cell.source.count("plt.subplots") == cell.source.count("show("), (
+            cell.id
+        )
+
+
 # The command
 
 
@@ -151,9 +199,58 @@ def test_the_command_makes_everything_of_one_lab(tmp_path, capsys):
     assert page.count("<section>") > 20 and "# YOUR CODE" not in page and "image/png" in page
 
 
+def test_what_is_to_be_predicted_waits_for_a_key_press():
+    """And a slide that is taller than the page shows that it scrolls; headings keep their letters whatever the theme wants."""
+    markdown, code = nbformat.v4.new_markdown_cell, nbformat.v4.new_code_cell
+    told = lambda text: code(f"print('{text}')", outputs=[nbformat.v4.new_output("stream", text=text)])
+    cells = [
+        markdown("# Lab"),
+        told("seen at once"),
+        markdown("**Predict.** How much?"),
+        told("so much"),
+        told("and more"),
+    ]
+    page = build.slides(nbformat.v4.new_notebook(cells=cells), "Lab", "reveal.js").split("<body")[1]
+    assert page.count('class="fragment"') == 1
+    before, behind = page.split('class="fragment"')
+    assert "How much?" in before and "seen at once" in before and "so much" in behind and "and more" in behind
+    style = (build.SLIDES / "index.html.j2").read_text()
+    assert (
+        "scrollbar-width: none" not in style
+        and ".reveal .slides section :is(h1, h2, h3) { text-transform: none" in style
+    )
+
+
+def test_a_folder_to_hand_out_holds_no_answer_and_keeps_what_was_changed(tmp_path, capsys):
+    course = lambda *more: main(["--out", str(tmp_path), "--only", "lab1", *more])
+    copy = tmp_path / "student" / f"{LABS[0].notebook}.ipynb"
+    assert course("--student-only") == 0 == course("--student-only"), "what it wrote itself it may write again"
+    there = {str(path.relative_to(tmp_path)) for path in tmp_path.rglob("*") if path.is_file()}
+    assert there == {".written.json", "index.html", "student/00_tour.ipynb", f"student/{copy.name}"}
+    assert "](00_tour.ipynb)" in copy.read_text() and "../" not in copy.read_text(), "links stay inside"
+    index = (tmp_path / "index.html").read_text()
+    assert "instructor" not in index and "slides" not in index
+    copy.write_text(copy.read_text().replace("YOUR CODE", "MY CODE"))
+    assert course("--student-only") == 1
+    assert f"student/{copy.name} in {tmp_path} changed" in capsys.readouterr().err and "MY CODE" in copy.read_text()
+    assert course("--student-only", "--force") == 0 and "MY CODE" not in copy.read_text()
+    assert main(["--out", str(tmp_path), "--only", "lab8", "--student-only"]) == 0
+    index = (tmp_path / "index.html").read_text()
+    assert "student/lab1_" in index and "student/lab8_" in index, (
+        "the index has what lies there, of an earlier call, too"
+    )
+    (tmp_path / "instructor").mkdir()
+    assert course("--student-only") == 1 and "holds the solutions" in capsys.readouterr().err
+
+
 def test_the_command_explains_what_is_wrong(tmp_path, capsys, monkeypatch):
     assert main(["--out", str(tmp_path), "--only", "lab1_logprob"]) == 1
-    assert "did you mean lab1_log_probability" in capsys.readouterr().err
+    said = capsys.readouterr().err
+    assert "did you mean lab1_log_probability" in said and all(lab.notebook in said for lab in LABS)
+    assert main(["--out", str(tmp_path), "--grade", str(tmp_path)]) == 1
+    assert "such as marks.csv" in capsys.readouterr().err
+    assert main(["--out", str(tmp_path / "marks.csv"), "--grade", str(tmp_path)]) == 1
+    assert "no notebook" in capsys.readouterr().err
     assert main(["--out", str(tmp_path), "--profile", "paper"]) == 1
     assert "unknown profile 'paper'" in capsys.readouterr().err
     monkeypatch.setattr(build.importlib.util, "find_spec", lambda name: None)
@@ -161,6 +258,63 @@ def test_the_command_explains_what_is_wrong(tmp_path, capsys, monkeypatch):
     said = capsys.readouterr().err
     assert "pip install pyreveal" in said and "--reveal" in said
     assert not list(tmp_path.iterdir())
+
+
+# Marks
+
+HANDED_IN = {
+    "one.ipynb": [
+        "import numpy as np",
+        "from probelib.course import lab1 as check",
+        "def log_softmax(z):\n    return z - np.logaddexp.reduce(z, axis=-1, keepdims=True)",
+        "check.log_softmax(log_softmax)",
+        "1 / 0",
+        "def answer_probability(v):\n    return np.sum(v)",
+        "check.answer_probability(answer_probability)",
+        "def choose(*given):\n    while True: pass",
+        "check.choose(choose)",
+    ],
+    "group/two.ipynb": [
+        "from probelib.course import lab1 as check",
+        "log_softmax = check.log_softmax.right",
+        "check.log_softmax(log_softmax)",
+    ],
+    "three.ipynb": ["import os", "from probelib.course import lab7", "lab7.absmax(absmax)", "os._exit(1)"],
+    "four.ipynb": ["1 + 1"],
+}
+
+
+def test_marks_of_a_folder(tmp_path, monkeypatch):
+    """Past an error and an endless loop, with the checks that a submission has lost, and with a look at who asks a check."""
+    monkeypatch.setattr(grade, "CELL_S", 10)
+    for name, cells in HANDED_IN.items():
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        nbformat.write(
+            nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(source) for source in cells]), tmp_path / name
+        )
+    (tmp_path / "five.ipynb").write_text("no notebook")
+    (tmp_path / "six.ipynb").write_text("[]")
+    assert main(["--grade", str(tmp_path), "--out", str(tmp_path / "marks.csv")]) == 0
+    table = pd.read_csv(tmp_path / "marks.csv", keep_default_na=False).set_index(["file", "exercise"])
+    one = table.loc["one.ipynb"]
+    assert list(one.index) == ["log_softmax", "answer_logprobs", "answer_probability", "either_logprob", "choose"]
+    assert one["mark"].tolist() == ["passed", *["not yet"] * 4]
+    assert one["message"]["answer_logprobs"] == "NameError: name 'answer_logprobs' is not defined"
+    assert "exp is missing" in one["message"]["answer_probability"]
+    assert one["message"]["choose"] == "no answer within 10 s"
+    assert table.loc["group/two.ipynb", "log_softmax"]["mark"] == "look"
+    assert table.loc["three.ipynb", "nf4"]["message"] == "the notebook ended before: DeadKernelError"
+    for name in ("four.ipynb", "five.ipynb", "six.ipynb"):
+        assert "not a notebook of a lab" in table.loc[name, ""]["message"]
+
+
+def test_what_is_handed_out_can_be_graded():
+    """Nothing in a student's copy looks like an answer asked of a check, and its checks tell which lab it is."""
+    for lab in LABS:
+        student = build.without(read(lab), build.REMOVED["student"])
+        assert grade.lab_of(student)[0] == lab and len(grade.lab_of(student)[1]) == len(tagged(read(lab), "check"))
+        assert not grade._own_cells(student, lab)
+        assert not [cell.source for cell in read(lab).cells if grade.TELLS.search(cell.source)]
 
 
 # Checks
@@ -199,10 +353,17 @@ def test_nan_texts_and_dicts_are_compared():
 def test_a_value_is_checked_as_well(capsys):
     checks.value("gap", 2, 2.0, "count them")
     assert capsys.readouterr().out == "✓ gap is right.\n"
-    with pytest.raises(checks.NotYet, match="gap is still empty.*count them"):
+    with pytest.raises(checks.NotYet, match="gap is still empty: put your answer"):
         checks.value("gap", ..., 2.0, "count them")
+    assert checks.shown([True, Answer.FALSE]) == "[True, Answer.FALSE]" and checks.shown(np.bool_(True)) == "True"
     with pytest.raises(checks.NotYet, match="gap is 3, but 2 is right; one too many"):
         checks.value("gap", 3, 2.0, "count them", {"one too many": 3})
+
+
+def test_a_cell_says_nothing_of_an_empty_exercise():
+    checks.needed("choose", 0, "", "Paris")
+    with pytest.raises(checks.NotYet, match="needs choose, which is still empty"):
+        checks.needed("choose", "Paris", ...)
 
 
 def test_a_notebook_shows_one_short_message():

@@ -1,11 +1,11 @@
-"""Labs 5 to 8: answers that look odd and are right, and free answers that cannot be used."""
+"""The labs: answers that look odd and are right, answers that look right and are not, free answers that cannot be used."""
 
 import numpy as np
 import pandas as pd
 import pytest
 import scipy.stats
 
-from probelib.course import lab5, lab6, lab7, lab8
+from probelib.course import lab1, lab2, lab3, lab4, lab5, lab6, lab7, lab8
 from probelib.course.checks import NotYet
 from probelib.measures.grapheval import Answer
 
@@ -41,7 +41,9 @@ RIGHT = [
         (d,), np.mean, permutation_type="samples", n_resamples=np.inf).pvalue),
     (lab7.fit_line, lambda s, v: (*np.polyfit(np.log10(s), v, 1)[::-1], np.corrcoef(np.log10(s), v)[0, 1] ** 2)),
     (lab7.absmax, lambda w, bits: [(w * (2 ** (bits - 1) - 1) / np.abs(w).max(1, keepdims=True)).round().astype(int),
-                                   np.abs(w).max(1, keepdims=True) / (2 ** (bits - 1) - 1)]),
+                                   np.abs(w).max(1) / (2 ** (bits - 1) - 1)]),
+    (lab1.choose, lambda labels, v, n, per: np.array(labels)[np.argmax(np.array(v) / (np.array(n) if per else 1))]),
+    (lab1.answer_logprobs, lambda p, n, ids: p[-len(ids):][range(len(ids)), ids]),
     (lab8.facts_needed, lambda width: (1.96 / width) ** 2 - 1.96**2),
     (lab8.both_ways, lambda pairs: pd.DataFrame([(o, s, r) for r, s, o in lab8._both(pairs)],
                                                 columns=["object", "subject", "relation"])),
@@ -75,7 +77,14 @@ WRONG = [
     (lab8.project, lambda: (table().assign(object=""), ASKED), "my_facts.csv:2: an empty object"),
     (lab8.project, lambda: (table(n=6), ASKED), "fewer than ten"),
     (lab8.project, lambda: (table().assign(object="Mars"), ASKED), "nothing to choose from"),
-    (lab8.project, lambda: (table().assign(subject="Io"), ASKED), "two right answers"),
+    (lab8.project, lambda: (pd.concat([table(), table().assign(object="Mars")[1:2]]), ASKED), "two right answers"),
+    (lab8.project, lambda: (pd.concat([table(), table()[:1]]), ASKED), "twice in the table: planet, moon 0, Mars"),
+    (lab8.templates, lambda: {"country": ["Where is [X]?", 3], "capital": []}, "each of them a text"),
+    (lab8.templates, lambda: {"country": [["Where is [X]?"]], "capital": []}, "each of them a text"),
+    (lab2.fool, lambda: (np.zeros(2), np.zeros((7, 2)), np.zeros((5, 2))), "0 / 0"),
+    (lab1.answer_logprobs, lambda p, n, ids: [p[n + i, token] for i, token in enumerate(ids)], "n_prompt - 1"),
+    (lab4.vectors, lambda bags: bags, "gives 1 at [0, 0], but 0."),
+    (lab5.outcome, lambda answer, true: answer, "gives Answer.TRUE, but Outcome."),
     (lab8.project, lambda: (table(), {"moon": ASKED["planet"]}), "the relations ['planet']"),
 ]  # fmt: skip
 
@@ -85,6 +94,54 @@ def test_a_free_answer_that_cannot_be_used_is_explained(check, answer, said):
     with pytest.raises(NotYet) as complaint:
         check(answer)
     assert said in str(complaint.value) and "\n" not in str(complaint.value)
+
+
+def split_ties(x, y):
+    """Tau with the pairs that are tied in both lists counted in Tx and in Ty."""
+    sign = lambda v: np.sign(np.subtract.outer(v, v))[np.triu_indices(len(v), 1)]
+    a, b = sign(x), sign(y)
+    p, q = (a * b > 0).sum(), (a * b < 0).sum()
+    return (p - q) / np.sqrt((p + q + (a == 0).sum()) * (p + q + (b == 0).sum()))
+
+
+def stacked_badly(table):
+    """The anchors as columns hold them: arrays in an array."""
+    found = lab2.anchors.right(table)
+    for part in "fn":
+        rows, found[part] = found[part], np.empty(len(found[part]), dtype=object)
+        found[part][:] = list(rows)
+    return found
+
+
+def own_bin_for_one(probability, right):
+    gap, at = np.subtract(probability, right), np.digitize(probability, np.linspace(0, 1, 11))
+    return sum(abs(gap[at == k].sum()) for k in set(at.tolist())) / len(gap)
+
+
+def said_by(words):
+    return lambda text: (
+        Answer.FALSE if words(text, "no", "false") else Answer.TRUE if words(text, "yes", "true") else Answer.IDK
+    )
+
+
+ALMOST = [  # what passes the cases that come to mind, and what is said of it
+    (lab2.anchors, stacked_badly, "f has the shape (2,) and the type object"),
+    (lab3.n95, lambda c: min((n for n in c if c[n] > 0.95 * c[max(c)]), default=np.nan), "has reached it: >=, not >"),
+    (lab4.nearest, lambda v, o, n: np.argsort(-(v @ v[o]), kind="stable")[1 : n + 1], "take it out by its number"),
+    (lab5.read_answer, lab5._letters, "whole words"),
+    (lab5.read_answer, lab5._beginning, "need not begin with yes or no"),
+    (lab5.read_answer, said_by(lambda text, *known: any(word in text.lower() for word in known)), "doubt first"),
+    (lab5.ece, own_bin_for_one, "a bin of its own"),
+    (lab6.kendall, split_ties, "counts in neither Tx nor Ty"),
+    (lab7.absmax, lambda w, bits: (lab7._absmax(w, bits)[0], lab7._absmax(w, bits)[1][:, None]), "the shape (2, 1)"),
+]
+
+
+@pytest.mark.parametrize(("check", "answer", "said"), ALMOST)
+def test_an_answer_that_is_almost_right_is_told_so(check, answer, said):
+    with pytest.raises(NotYet) as complaint:
+        check(answer)
+    assert said in str(complaint.value)
 
 
 def test_weights_come_back_whatever_happens():

@@ -1,10 +1,11 @@
-"""``python -m probelib.course``, in the kit ``./run_all.sh course``: makes the copies and the slides of the labs."""
+"""``python -m probelib.course``, in the kit ``./run_all.sh course``: makes the copies and the slides of the labs, and marks."""
 
 import argparse
 import sys
 from pathlib import Path
 
 from probelib.course.build import build
+from probelib.course.grade import marks
 from probelib.errors import ProbeError
 
 
@@ -13,11 +14,24 @@ def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(
         "run_all.sh course",
         description="Make of every lab a student's copy, an instructor's copy and slides. The slides show what the solved labs "
-        "print and plot, so that these are executed (about half a minute each).",
+        "print and plot, so that these are executed (half a minute each). With --grade: marks for labs that were handed in.",
     )
     add = parser.add_argument
-    add("--out", type=Path, required=True, metavar="DIR", help="where student/, instructor/, slides/ and index.html go")
-    add("--only", nargs="+", metavar="LAB", help="some labs (lab1_log_probability); default: all")
+    add(
+        "--out",
+        type=Path,
+        required=True,
+        help="the folder for student/, instructor/, slides/ and index.html; with --grade: the CSV file",
+    )
+    add("--only", nargs="+", metavar="LAB", help="some labs (lab1 or lab1_log_probability); default: all")
+    add("--student-only", action="store_true", help="a folder to hand out: no instructor's copies, no slides")
+    add("--force", action="store_true", help="write over copies that were changed since they were made")
+    add(
+        "--grade",
+        type=Path,
+        metavar="FOLDER",
+        help="run every notebook in FOLDER (other people's code: see README, Teach with it), a row for each exercise",
+    )
     add("--profile", default="atlas", help="atlas (default), or smoke: smaller models and fewer facts in the slides")
     add(
         "--reveal",
@@ -27,7 +41,11 @@ def main(arguments: list[str] | None = None) -> int:
     )
     args = parser.parse_args(arguments)
     try:
-        print(f"course: {build(args.out, args.only, args.profile, args.reveal)}")
+        if args.grade:
+            made = marks(args.grade, args.out)
+        else:
+            made = build(args.out, args.only, args.profile, args.reveal, args.student_only, args.force)
+        print(f"course: {made}")
     except ProbeError as error:
         print(error, file=sys.stderr)
         return 1

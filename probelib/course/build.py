@@ -1,17 +1,19 @@
 """From the solved labs to what a course needs.
 
-    DIR/index.html                    every lab with its three forms
-    DIR/student/<lab>.ipynb           without solutions, answers and teacher's notes
+    DIR/index.html                    every lab that lies there, with its forms
+    DIR/student/<lab>.ipynb           without solutions, answers and teacher's notes; beside them the tour that lab 1 begins with
     DIR/instructor/<lab>.ipynb        without the empty stubs
     DIR/slides/<lab>.html             reveal.js slides of the executed lab; they open without a network
 
-nbconvert does the work: cells are taken out by their tags, slides come from its own exporter.
+nbconvert does the work: cells are taken out by their tags, slides come from its own exporter. What was written stands in
+DIR/.written.json, so that a copy in which somebody has worked since is known, and left alone.
 """
 
 import asyncio
 import copy
 import html
 import importlib.util
+import json
 import os
 import shutil
 import tempfile
@@ -24,9 +26,10 @@ from nbconvert.preprocessors import TagRemovePreprocessor
 
 from probelib import files, paths, plan, run
 from probelib.book import STYLE
-from probelib.errors import ProbeError
+from probelib.errors import ProbeError, unknown
 from probelib.plan import Step
 
+TOUR = paths.NOTEBOOKS / "00_tour.ipynb"
 PLAN = paths.NOTEBOOKS / "exercises" / "plan.yaml"
 REMOVED = {"student": {"solution", "answer", "instructor"}, "instructor": {"stub"}}
 HIDDEN = {
@@ -37,32 +40,77 @@ HIDDEN = {
     "remove-slide",
 }  # on slides: neither machinery nor empty stubs
 SLIDES = Path(__file__).parent / "slides"
+WRITTEN = ".written.json"
 
 
 def labs(names: Sequence[str] | None = None) -> list[Step]:
-    """The labs, all or those named, in the order of ``notebooks/exercises/plan.yaml``."""
-    whole = plan.read(PLAN)
-    return plan.with_needs(whole, plan.matching(whole, names) if names else [step.notebook for step in whole.steps])
+    """The labs, all or those named (``lab1`` or ``lab1_log_probability``), in the order of ``notebooks/exercises/plan.yaml``."""
+    steps = plan.read(PLAN).steps
+    known = {name: step for step in steps for name in (step.notebook, step.notebook.split("_")[0])}
+    for name in names or []:
+        if name not in known:
+            raise unknown("lab", name, [step.notebook for step in steps])
+    return [step for step in steps if not names or step in [known[name] for name in names]]
 
 
-def build(out: Path, names: Sequence[str] | None = None, profile: str = "atlas", reveal: str | None = None) -> Path:
+def build(
+    out: Path,
+    names: Sequence[str] | None = None,
+    profile: str = "atlas",
+    reveal: str | None = None,
+    student_only: bool = False,
+    force: bool = False,
+) -> Path:
     """Make the copies and the slides; gives the path of the index.
 
-    names     labs; None: all
-    profile   the parameters with which the labs are executed for the slides
-    reveal    the address of reveal.js; None: copied from the package ``pyreveal``
+    names         labs; None: all
+    profile       the parameters with which the labs are executed for the slides
+    reveal        the address of reveal.js; None: copied from the package ``pyreveal``
+    student_only  a folder to hand out: nothing in it holds an answer
+    force         write over copies that were changed since they were made
     """
     steps = labs(names)
     settings = plan.settings(plan.read(PLAN), steps, profile)
-    prefix = reveal or _copy_reveal(out / "slides" / "reveal.js")
-    for step in steps:
-        notebook = nbformat.read(step.path, as_version=4)
-        for form, tags in REMOVED.items():
-            files.write(out / form / step.path.name, nbformat.writes(without(notebook, tags)))
+    if student_only and (out / "instructor").exists():
+        raise ProbeError(
+            f"{out / 'instructor'} holds the solutions: for a folder to hand out name another one with --out"
+        )
+    made = copies(steps, ["student"] if student_only else list(REMOVED))
+    written = _written(out, made, force)
+    prefix = "" if student_only else reveal or _copy_reveal(out / "slides" / "reveal.js")
+    for name, text in made.items():
+        files.write(out / name, text)
+    files.write_json(out / WRITTEN, written | {name: files.sha256(text.encode()) for name, text in made.items()})
+    for step in [] if student_only else steps:
         print(f"{step.notebook}: executing for the slides", flush=True)
         solved = executed(step, settings[step.notebook])
         files.write(out / "slides" / f"{step.notebook}.html", slides(solved, step.title, prefix))
-    return files.write(out / "index.html", _index(steps))
+    return files.write(out / "index.html", _index(out))
+
+
+def copies(steps: Sequence[Step], forms: Sequence[str]) -> dict[str, str]:
+    """The notebooks to hand out: name in the folder -> text. The tour is one of them, since a lab begins with it."""
+    made = {}
+    for form in forms:
+        made[f"{form}/{TOUR.name}"] = TOUR.read_text(encoding="utf-8")
+        for step in steps:
+            text = nbformat.writes(without(nbformat.read(step.path, as_version=4), REMOVED[form]))
+            made[f"{form}/{step.path.name}"] = text.replace(f"](../{TOUR.name})", f"]({TOUR.name})")
+    return made
+
+
+def _written(out: Path, made: dict[str, str], force: bool) -> dict[str, str]:
+    """What was written into the folder before, name -> digest; ProbeError where something else lies in the place of a copy."""
+    record = out / WRITTEN
+    written = json.loads(record.read_text(encoding="utf-8")) if record.exists() else {}
+    ours = lambda name, text: files.sha256(out / name) in (written.get(name), files.sha256(text.encode()))
+    changed = [name for name, text in made.items() if (out / name).exists() and not ours(name, text)]
+    if changed and not force:
+        raise ProbeError(
+            f"{', '.join(changed)} in {out} changed since the course wrote it, or is not its own: move it away, "
+            "name another folder, or write over it with --force"
+        )
+    return written
 
 
 def without(notebook: nbformat.NotebookNode, tags: Iterable[str]) -> nbformat.NotebookNode:
@@ -88,8 +136,11 @@ def executed(step: Step, parameters: dict) -> nbformat.NotebookNode:
 def slides(solved: nbformat.NotebookNode, title: str, prefix: str) -> str:
     """The slides of an executed lab as a page. ``prefix``: where reveal.js lies, seen from the page."""
     shown = without(solved, [])
+    asked = False  # whether a prediction is wanted: what is computed next waits for a key press
     for cell, source in zip(shown.cells, solved.cells, strict=True):
-        cell.metadata.setdefault("slideshow", {"slide_type": slide_type(source)})
+        kind = slide_type(source)
+        cell.metadata.setdefault("slideshow", {"slide_type": "fragment" if asked and kind == "-" else kind})
+        asked = "**Predict" in cell.source or (asked and kind == "skip")
     shown.metadata["title"] = title
     exporter = SlidesExporter(
         template_name=SLIDES.name,
@@ -134,17 +185,23 @@ def _copy_reveal(target: Path) -> str:
     return target.name
 
 
-def _index(steps: list[Step]) -> str:
-    rows = "".join(
-        f"<tr><td>{html.escape(step.title)}</td><td><a href='student/{step.path.name}'>student</a></td>"
-        f"<td><a href='instructor/{step.path.name}'>instructor</a></td>"
-        f"<td><a href='slides/{step.notebook}.html'>slides</a></td></tr>"
-        for step in steps
+def _index(out: Path) -> str:
+    """A page with what lies in the folder, of this call or of one before."""
+    found, rows = [], ""
+    for step in labs():
+        forms = {form: f"{form}/{step.path.name}" for form in REMOVED} | {"slides": f"slides/{step.notebook}.html"}
+        links = [f"<a href='{name}'>{form}</a>" for form, name in forms.items() if (out / name).exists()]
+        found += links[:1]
+        rows += f"<tr><td>{html.escape(step.title)}</td><td>{' '.join(links)}</td></tr>" if links else ""
+    paging = (
+        "; slides in any browser: arrow keys page through, F is the full screen, S the speaker's view with the notes"
+        if "slides/" in rows
+        else ""
     )
     return f"""<!doctype html><html lang="en"><meta charset="utf-8"><meta name="viewport" content="width=device-width">
 <title>The course</title><style>{STYLE}</style>
 <h1>What do language models know as fact?</h1>
-<p>A course in {len(steps)} labs. Notebooks open in JupyterLab, slides in any browser: arrow keys page through, F is the full
-screen, S the speaker's view with the notes.</p>
-<table><tr><th>lab<th colspan="3"></tr>{rows}</table></html>
+<p>A course, {len(found)} lab{"s" * (len(found) > 1)} here. Notebooks open in JupyterLab{paging}. Lab 1 begins with
+<a href="student/{TOUR.name}">a tour</a>.</p>
+<table>{rows}</table></html>
 """

@@ -18,6 +18,7 @@ import reprlib
 import textwrap
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from enum import Enum
 
 import numpy as np
 import pandas as pd
@@ -25,6 +26,7 @@ import pandas as pd
 from probelib.errors import ProbeError
 
 TOLERANCE = 1e-5  # relative and absolute: float32 and another order of summation pass, another formula does not
+SHORT = 8  # so many values are shown in a message; of more, the first that is wrong
 
 
 class NotYet(ProbeError):
@@ -73,26 +75,36 @@ class Check:
         return next((said for said, mistake in self.mistakes.items() if not any(self._compared(got, mistake))), None)
 
 
-def call(answer: Callable, case: tuple, name: str, look: str) -> object:
-    """What the student's function gives; ``NotYet`` where it is empty, stops or returns nothing."""
+def call(answer: Callable, case: tuple, name: str, look: str = "") -> object:
+    """What the student's function gives; ``NotYet`` where it is empty, stops or returns nothing.
+
+    look   said of an index that does not exist, the one stop that comes of a wrong answer and not of a slip
+    """
     try:
         got = answer(*copy.deepcopy(case))
     except NotYet:
         raise
     except Exception as error:  # whatever a student's code may raise
         at = f"{type(error).__name__}: {' '.join(str(error).split()) or 'no message'}"
-        raise NotYet(f"{name} stops with {at} when it is called with {', '.join(map(shown, case))}.") from None
+        hint = f"; look at this: {look}" if look and isinstance(error, IndexError) else ""
+        raise NotYet(f"{name} stops with {at} when it is called with {', '.join(map(shown, case))}{hint}.") from None
     if got is ...:
-        raise NotYet(f"{name} is still empty: put your code in the place of `...`. To begin with: {look}.")
+        raise NotYet(f"{name} is still empty: put your code in the place of `...`, run its cell and then this one.")
     if got is None:
         raise NotYet(f"{name} gives nothing back: does every way through it end with `return`?")
     return got
 
 
+def needed(name: str, *given: object) -> None:
+    """Stops a cell that would go on, and say something, with what an empty exercise gives."""
+    if any(each is ... or each is None for each in given):
+        raise NotYet(f"this cell needs {name}, which is still empty: write it first, or leave this cell out.")
+
+
 def value(name: str, got: object, want: object, look: str, mistakes: Mapping[str, object] | None = None) -> None:
     """Checks an answer that is a value and not a function; ``mistakes``: words -> the value they explain."""
     if got is ...:
-        raise NotYet(f"{name} is still empty: put your answer in the place of `...`. To begin with: {look}.")
+        raise NotYet(f"{name} is still empty: put your answer in the place of `...`.")
     if problem := difference(got, want, TOLERANCE):
         known = (said for said, wrong in (mistakes or {}).items() if difference(got, wrong, TOLERANCE) is None)
         raise NotYet(f"{name} {problem.replace('gives', 'is', 1)}; {next(known, f'look at this: {look}')}.")
@@ -108,6 +120,7 @@ def difference(got: object, want: object, tolerance: float = TOLERANCE) -> str |
     >>> difference([1, 2.0], np.array([1, 2])), difference(2.0, 3.0)
     (None, 'gives 2, but 3 is right')
     """
+    unlike = f"gives {shown(got)}, but {shown(want)} is right"  # names of an Enum are numbers from here on
     got, want = plain(got), plain(want)
     if isinstance(want, dict):
         if not isinstance(got, dict) or set(got) != set(want):
@@ -115,7 +128,7 @@ def difference(got: object, want: object, tolerance: float = TOLERANCE) -> str |
         problems = ((key, difference(got[key], want[key], tolerance)) for key in want)
         return next((f"at {key!r} {problem}" for key, problem in problems if problem), None)
     if not isinstance(want, np.ndarray) or want.dtype == object:
-        return None if _same(got, want) else f"gives {shown(got)}, but {shown(want)} is right"
+        return None if _same(got, want) else unlike
     if not isinstance(got, np.ndarray) or got.dtype == object:
         return f"gives {shown(got)}, where {_count(want)} should be"
     if got.squeeze().shape != want.squeeze().shape:
@@ -123,13 +136,18 @@ def difference(got: object, want: object, tolerance: float = TOLERANCE) -> str |
     got, want = got.squeeze(), want.squeeze()
     if np.allclose(got, want, rtol=tolerance, atol=tolerance, equal_nan=True):
         return None
-    return f"gives {shown(got)}, but {shown(want)} is right"
+    if want.size <= SHORT:
+        return unlike
+    at = tuple(np.argwhere(~np.isclose(got, want, rtol=tolerance, atol=tolerance, equal_nan=True))[0].tolist())
+    return f"gives {shown(got[at])} at {list(at)}, but {shown(want[at])} is right there"
 
 
 def plain(value: object) -> object:
     """A value in the form in which it is compared: numbers as a float64 array, anything else as it is."""
     if isinstance(value, dict):
         return value
+    if isinstance(value, np.generic):  # np.str_ is a text, np.float32 a number
+        value = value.item()
     if isinstance(value, (pd.Series, pd.DataFrame)):
         value = value.to_numpy()
     if hasattr(value, "detach"):  # a torch tensor, maybe on a GPU
@@ -152,12 +170,16 @@ def shown(value: object) -> str:
     """
     if isinstance(value, (pd.DataFrame, pd.Series)):
         return f"a {type(value).__name__} of {len(value)} rows"
-    if isinstance(value, bool):
-        return str(value)
+    if isinstance(value, np.generic):
+        value = value.item()
+    if isinstance(value, bool | Enum):
+        return f"{type(value).__name__}.{value.name}" if isinstance(value, Enum) else str(value)
+    if isinstance(value, list | tuple) and len(value) <= SHORT and any(isinstance(each, bool | Enum) for each in value):
+        return f"[{', '.join(map(shown, value))}]"
     value = plain(value)
     if not isinstance(value, np.ndarray) or value.dtype == object:
         return _short.repr(value)
-    if value.size > 8:
+    if value.size > SHORT:
         return _count(value)
     return np.array2string(
         value, separator=", ", formatter={"float_kind": lambda x: f"{round(x, 12) + 0.0:.4g}"}

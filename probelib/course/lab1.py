@@ -37,12 +37,10 @@ def _rows(log_probs: np.ndarray, n_prompt: int, answer_ids: list[int], shift: in
 
 answer_logprobs = Check(
     right=_rows,
-    cases=[(_LOG_PROBS, 4, [7]), (_LOG_PROBS, 3, [2, 8, 5])],
-    look="a row predicts the token that comes after it, so that the first answer token is found in row n_prompt - 1",
+    cases=[(_LOG_PROBS[:4], 4, [7]), (_LOG_PROBS[:5], 3, [2, 8, 5])],  # the last token of the answer is not forwarded
+    look="a row predicts the token that comes after it, so that the first answer token is found in row n_prompt - 1, "
+    "and there is no row n_prompt + len(answer_ids) - 1",
     mistakes={
-        "every row is one too late: the row of a token predicts the next one": lambda p, n, ids: _rows(
-            p[[*range(1, 6), 5]], n, ids
-        ),
         "all tokens are read from one row: each answer token moves one row on": lambda p, n, ids: [
             p[n - 1, t] for t in ids
         ],

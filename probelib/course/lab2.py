@@ -68,6 +68,12 @@ def _sorted_rows(value: object) -> object:
     """The rows of f and n may stand in any order: no distance depends on it."""
     if not isinstance(value, dict):
         return value
+    for name, part in value.items():
+        if (got := np.asarray(part)).dtype == object or got.ndim != (1 if name == "p" else 2):
+            raise NotYet(
+                f"{name} has the shape {got.shape} and the type {got.dtype}; numbers of shape "
+                f"{'(L,)' if name == 'p' else '(rows, L)'} are wanted: np.array(column.tolist()) stacks the arrays of a column."
+            )
     value = {name: plain(part) for name, part in value.items()}
     return {name: np.sort(part, axis=0) if np.ndim(part) == 2 else part for name, part in value.items()}
 
@@ -137,12 +143,7 @@ monitor = Check(
 
 def fool(answer: Callable) -> None:
     """Any p, f, n of a model that has a perfect MONITOR and no knowledge will do."""
-    got = call(
-        answer,
-        (),
-        getattr(answer, "__name__", "fool"),
-        "three arrays p [L], f [R, L], n [M, L] of small, equal numbers",
-    )
+    got = call(answer, (), getattr(answer, "__name__", "fool"))
     parts = [plain(part) for part in got] if isinstance(got, (tuple, list)) else []
     if [np.ndim(part) for part in parts] != [1, 2, 2] or len({part.shape[-1] for part in parts}) != 1:
         raise NotYet(
@@ -151,6 +152,10 @@ def fool(answer: Callable) -> None:
     if not all(part.size and part.min() >= 0 and part.max() <= 1 for part in parts):
         raise NotYet("these are probabilities: between 0 and 1, and at least one in each of p, f and n.")
     p, f, n = parts
+    if not p.any():
+        raise NotYet(
+            "with a p of zeros MONITOR is 0 / 0, which is no number: it is divided by the mean of p, so keep that above 0."
+        )
     score = _monitor(*(np.array([value]) for value in (library.pfd(p, f), library.ird(p, n), p.mean())))
     if not score < 0.01:
         raise NotYet(f"MONITOR is {shown(score)} here and should be below 0.01: which differences make it grow?")

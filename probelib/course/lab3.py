@@ -102,12 +102,16 @@ n95 = Check(
         (_CURVE,),
         ({1: 0.4, 50: 0.1},),
         ({1: 0.0, 50: 0.0},),
+        ({1: 0.5, 5: 0.95, 50: 1.0},),
     ],
     look="the bar is 95 % of the accuracy with the longest list; of the lengths that reach it, the shortest counts",
     mistakes={
         "the bar is 95 % of the accuracy with the most examples, not an accuracy of 0.95": lambda c: _first(c, 0.95),
         "the bar is set by the longest list, not by the best one": lambda c: (
             _first(c, 0.95 * max(c.values())) if max(c.values()) else np.nan
+        ),
+        "a length that meets the bar exactly has reached it: >=, not >": lambda c: min(
+            (n for n, accuracy in c.items() if accuracy > 0.95 * c[max(c)]), default=np.nan
         ),
         "this is the accuracy: the number of examples is wanted": lambda c: c.get(zplke.n95(pd.Series(c)), np.nan),
         "this is the place in the list: the number of examples is wanted": lambda c: (

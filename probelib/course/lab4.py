@@ -58,12 +58,15 @@ def _nearest(vectors: np.ndarray, obj: int, n: int) -> list[int]:
 
 nearest = Check(
     right=_nearest,
-    cases=[(_vectors(_BAGS), 2, 2), (_vectors(_BAGS), 0, 3)],
+    cases=[(_vectors(_BAGS), 2, 2), (_vectors(_BAGS), 0, 3), (_vectors(_BAGS), 3, 2)],  # row 3 is equal to row 0
     look="for rows of length 1 the cosine is the dot product; the largest come first, of equals the smaller row",
     mistakes={
         "the object itself is its own nearest neighbour, and never a distractor": lambda v, o, n: np.argsort(
             -(v @ v[o]), kind="stable"
         )[:n].tolist(),
+        "the first of the order need not be the object itself, where another is equal to it: take it out by its number": (
+            lambda v, o, n: np.argsort(-(v @ v[o]), kind="stable")[1 : n + 1].tolist()
+        ),
         "these are the farthest: argsort begins with the smallest": lambda v, o, n: [
             i for i in np.argsort(v @ v[o], kind="stable").tolist() if i != o
         ][:n],

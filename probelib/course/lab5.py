@@ -34,6 +34,20 @@ def _released(text: str) -> Answer:
     return IDK if found is None else found
 
 
+def _letters(text: str) -> Answer:
+    """Letters and not words: there is a "no" in "Norway"."""
+    sentence = re.split(r"[.!?\n]", text.strip().lower())[0]
+    if re.search("n't know|not sure", sentence):
+        return IDK
+    return FALSE if "no" in sentence or "false" in sentence else TRUE if re.search("yes|true", sentence) else IDK
+
+
+def _beginning(text: str) -> Answer:
+    """The first word alone."""
+    text = text.strip().lower()
+    return TRUE if text.startswith("yes") else FALSE if text.startswith("no") else IDK
+
+
 read_answer = Check(
     right=_parsed,
     cases=[
@@ -46,6 +60,9 @@ read_answer = Check(
         ("I don't know if this is false.",),
         ("Yes. Is this statement true? Rome is in Spain. No.",),
         ("The capital of France is Paris.",),
+        ("Yes, Norway is in Europe.",),
+        ("True.",),
+        ("The statement is false.",),
     ],
     mistakes={
         "this is how the released code reads: the word 'true' anywhere counts as yes, even in 'not true'": _released,
@@ -55,6 +72,8 @@ read_answer = Check(
         "only the first sentence is the answer; behind it a model asks and answers itself": (
             lambda text: _words(text, first=False)
         ),
+        "'no' stands in 'Norway' and in 'know', too: look for whole words, with \\b on both sides": _letters,
+        "an answer need not begin with yes or no: 'true' and 'false' say it as well, wherever they stand": _beginning,
         "Python's True and False are 1 and 0, while Answer.TRUE is 0 and Answer.FALSE is 1: give back the Answer": (
             lambda text: _parsed(text) == TRUE
         ),
@@ -63,7 +82,7 @@ read_answer = Check(
 )
 
 outcome = Check(
-    right=lambda answer, true: int(grapheval.outcome([answer], [true])[0]),
+    right=lambda answer, true: Outcome(grapheval.outcome([answer], [true])[0]),
     cases=[(answer, true) for true in (True, False) for answer in Answer],
     mistakes={
         "calling a false statement false is right: compare the answer with the truth of the statement": (
@@ -178,14 +197,22 @@ def _ece(probability, right, weighted: bool = True, signed: bool = False) -> flo
     return float(np.average(gap, weights=table["n"] if weighted else None))
 
 
+def _ece_of_eleven(probability, right) -> float:
+    probability, right = np.asarray(probability, float), np.asarray(right, float)
+    bins = (10 * probability).astype(int)
+    return sum(abs((probability - right)[bins == k].sum()) for k in range(11)) / len(bins)
+
+
 ece = Check(
     right=stats.ece,
     cases=[
         ([0.95, 0.95, 0.95, 0.15], [1, 1, 0, 1]),
         ([0.42, 0.48, 0.61, 0.66, 0.69, 1.0], [0, 1, 1, 0, 1, 1]),
         ([1.0, 1.0], [True, True]),
+        ([0.92, 0.98, 1.0, 1.0], [1, 1, 0, 1]),
     ],
     mistakes={
+        "a probability of 1.0 has a bin of its own here: it belongs to the last of the ten": _ece_of_eleven,
         "each bin weighs as much as it has cases": lambda p, r: _ece(p, r, weighted=False),
         "gaps above and below the diagonal must not cancel: take the absolute value": lambda p, r: _ece(
             p, r, signed=True

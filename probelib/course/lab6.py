@@ -1,6 +1,6 @@
 """Lab 6: when is a difference real? Correlation, intervals, permutation, cross-validation."""
 
-from itertools import product
+from itertools import combinations, product
 
 import numpy as np
 import scipy.stats
@@ -81,15 +81,23 @@ def _gamma(x, y) -> float:
     return (p - q) / (p + q)
 
 
+def _tau_all_ties(x, y) -> float:
+    p, q, n = _pairs(x, y)
+    tied = [sum(a == b for a, b in combinations(np.asarray(values).tolist(), 2)) for values in (x, y)]
+    return (p - q) / np.sqrt((p + q + tied[0]) * (p + q + tied[1]))
+
+
 kendall = Check(
     right=lambda x, y: stats.kendall(x, y)["tau"],
     cases=[
         ([1, 2, 3, 9], [1, 3, 2, 4]),
         ([1, 1, 0, 0, 0], [0.9, 0.5, 0.5, 0.1, 0.0]),
         ([3, 1, 2, 2, 5], [1, 4, 4, 2, 0]),
+        ([1, 1, 0, 0], [1, 1, 0, 1]),  # one pair is tied in both
     ],
     mistakes={
         "this is tau-a, which divides by all pairs: with ties it can never reach 1": _tau_a,
+        "a pair that is tied in both lists counts in neither Tx nor Ty": _tau_all_ties,
         "this is Goodman and Kruskal's gamma: it leaves the tied pairs out altogether": _gamma,
         "this is Pearson's r: only the order of the values counts": lambda x, y: stats.pearson(x, y)["r"],
         "this is Spearman's coefficient": lambda x, y: scipy.stats.spearmanr(x, y).statistic,

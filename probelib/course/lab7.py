@@ -6,7 +6,7 @@ import numpy as np
 import scipy.stats
 
 from probelib import stats
-from probelib.course.checks import Check
+from probelib.course.checks import Check, NotYet
 
 
 def with_weights(lm, layers: list[str], change: Callable[[np.ndarray], np.ndarray], ask: Callable):
@@ -40,9 +40,17 @@ def _absmax(weight, bits, over: int | None = 1, top: int | None = None, cut: boo
     return np.trunc(ratio) if cut else np.round(ratio), scale
 
 
+def _a_scale_a_row(value: object) -> object:
+    """A scale of shape (rows, 1) would fit here, and not in the cells that go on with ``scale[:, None]``."""
+    if isinstance(value, tuple | list) and len(value) == 2 and np.ndim(value[1]) == 2:
+        raise NotYet(f"the scale has the shape {np.shape(value[1])}; one number a row is wanted, of shape (rows,).")
+    return value
+
+
 absmax = Check(
     right=_absmax,
     cases=[(_SMALL, 8), (_WEIGHTS, 8), (_WEIGHTS, 4), (_WEIGHTS, 2)],
+    form=_a_scale_a_row,
     mistakes={
         "there is one scale for the whole matrix; every row has its own": lambda w, b: _absmax(w, b, over=None),
         "2^(bits-1) steps would need the code 128, which an int8 does not have: there are 2^(bits-1) - 1, 127 for 8 bits": (

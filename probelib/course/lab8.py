@@ -22,9 +22,7 @@ def _both(pairs: list[tuple[str, str]]) -> set[tuple[str, ...]]:
 
 def both_ways(answer: Callable) -> None:
     """Checks ``both_ways(pairs) -> table``: the order of rows and columns does not matter."""
-    table = call(
-        answer, (_PAIRS,), "both_ways", "two rows a pair, in a DataFrame with the columns relation, subject, object"
-    )
+    table = call(answer, (_PAIRS,), "both_ways")
     if not isinstance(table, pd.DataFrame) or not set(COLUMNS) <= set(table.columns):
         raise NotYet(f"both_ways gives {_what(table)}; a DataFrame with the columns {', '.join(COLUMNS)} is wanted.")
     rows, right = set(table[COLUMNS].itertuples(index=False, name=None)), _both(_PAIRS)
@@ -84,7 +82,7 @@ verdict = Check(
 def templates(answer: Callable, relations: tuple[str, ...] = ("country", "capital")) -> None:
     """Checks ``templates() -> {relation: [questions]}``: any wording is right that can be asked."""
     look = "a dict from each relation to a list of two or more questions with one [X] for the subject"
-    found = call(answer, (), "templates", look)
+    found = call(answer, (), "templates")
     if not isinstance(found, dict) or set(found) != set(relations):
         raise NotYet(f"templates gives {_what(found)}; wanted is {look}: {', '.join(relations)}.")
     for relation, texts in found.items():
@@ -93,7 +91,9 @@ def templates(answer: Callable, relations: tuple[str, ...] = ("country", "capita
 
 
 def _questions(relation: str, texts: object) -> None:
-    if not isinstance(texts, list | tuple) or len(set(texts)) < 2:
+    if not isinstance(texts, list | tuple) or not all(isinstance(text, str) for text in texts):
+        raise NotYet(f"{relation!r} has {texts!r:.60}: a list of questions is wanted, each of them a text.")
+    if len(set(texts)) < 2:
         raise NotYet(
             f"{relation!r} has {_what(texts)}: two different wordings at least, so that you see what wording does."
         )
@@ -111,12 +111,16 @@ def _questions(relation: str, texts: object) -> None:
 def project(answer: Callable) -> None:
     """Checks ``my_project() -> (table, templates)`` by the library's own reader."""
     look = "a DataFrame with relation, subject, object, and a dict of questions for its relations"
-    found = call(answer, (), "my_project", look)
+    found = call(answer, (), "my_project")
     if not isinstance(found, tuple | list) or len(found) != 2:
         raise NotYet(f"my_project gives {_what(found)}; two things are wanted: {look}.")
     table, texts = found
     if not isinstance(table, pd.DataFrame) or not set(COLUMNS) <= set(table.columns):
         raise NotYet(f"the table is {_what(table)}; a DataFrame with the columns {', '.join(COLUMNS)} is wanted.")
+    if (again := table.duplicated(COLUMNS)).any():
+        raise NotYet(
+            f"this row stands twice in the table: {', '.join(map(str, table.loc[again, COLUMNS].iloc[0]))}. Leave one out."
+        )
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "my_facts.csv"
         table.to_csv(path, index=False)

@@ -1,0 +1,129 @@
+"""Marks for labs that were handed in: every notebook of a folder is run, and what its checks say becomes a table.
+
+The checks are the kit's own: one that was changed or taken out is put back. But a submission runs in the same process as its
+checks, as code of whoever wrote it: a mark helps a teacher who reads the answers, and is no examination.
+"""
+
+import asyncio
+import re
+from pathlib import Path
+
+import nbformat
+import pandas as pd
+from nbclient import NotebookClient
+from nbclient.exceptions import CellTimeoutError, DeadKernelError
+
+from probelib import files, plan
+from probelib.course.build import PLAN, labs
+from probelib.errors import ProbeError
+from probelib.execute import OwnKernelManager
+from probelib.plan import Step
+
+COLUMNS = ["file", "exercise", "mark", "message"]
+CELL_S, NOTEBOOK_S = 120, 1200  # seconds: a cell is interrupted and the next one runs; a notebook ends
+TELLS = re.compile(r"\.right\b|getattr\([^)]*right")  # check.wilson.right is the answer: a check knows it
+
+
+def marks(folder: Path, out: Path) -> Path:
+    """Grades the notebooks of a folder, subfolders too, one after the other; gives the path of the CSV file.
+
+    The columns: ``file``; ``exercise``; ``mark``: passed, not yet, or look (passed, in a notebook that asks a check for its
+    answer); ``message``: what the check said.
+    """
+    if out.is_dir():
+        raise ProbeError(f"--out {out} is a folder; with --grade it is the file for the marks, such as marks.csv")
+    found = [path for path in sorted(folder.rglob("*.ipynb")) if ".ipynb_checkpoints" not in path.parts]
+    if not found:
+        raise ProbeError(f"{folder} holds no notebook (*.ipynb) to grade")
+    rows = []
+    for path in found:
+        print(f"{path.relative_to(folder)}", flush=True)
+        rows += [(str(path.relative_to(folder)), *row) for row in graded(path)]
+    return files.write(out, pd.DataFrame(rows, columns=COLUMNS).to_csv(index=False))
+
+
+def graded(path: Path) -> list[tuple[str, str, str]]:
+    """(exercise, mark, message) of every exercise of a submitted notebook; one row without an exercise where it is no lab."""
+    try:
+        notebook = nbformat.read(path, as_version=4)
+        lab, checks = lab_of(notebook)
+    except (OSError, ValueError, AttributeError, KeyError, nbformat.ValidationError, ProbeError) as error:
+        return [("", "not yet", f"not a notebook of a lab: {' '.join(str(error).split())[:200]}")]
+    told = any(TELLS.search(cell.source) for cell in _own_cells(notebook, lab))
+    smoke = plan.settings(plan.read(PLAN), [lab], "smoke")[lab.notebook]
+    ended = executed(prepared(notebook, checks, smoke), path.parent)
+    last = {cell.source.strip(): cell for cell in notebook.cells}
+    rows = [(exercise, *mark(last[source], ended)) for exercise, source in checks.items()]
+    look = "it passes, and the notebook asks a check for its answer (`.right`)"
+    return [(name, "look", look) if told and given == "passed" else (name, given, said) for name, given, said in rows]
+
+
+def lab_of(notebook: nbformat.NotebookNode) -> tuple[Step, dict[str, str]]:
+    """The lab of which a submission has the most checks, whatever its file is called, and its checks: exercise -> source."""
+    given = {cell.source.strip() for cell in notebook.cells}
+    best = max(labs(), key=lambda lab: len(given & set(checks_of(lab).values())))
+    if not given & set(checks_of(best).values()):
+        raise ProbeError("it holds the checks of no lab")
+    return best, checks_of(best)
+
+
+def checks_of(lab: Step) -> dict[str, str]:
+    """The checks of a lab: exercise -> source of the cell."""
+    cells = nbformat.read(lab.path, as_version=4).cells
+    sources = [cell.source.strip() for cell in cells if "check" in cell.metadata.get("tags", [])]
+    return {re.match(r"\w+\.(\w+)", source)[1]: source for source in sources}
+
+
+def _own_cells(notebook: nbformat.NotebookNode, lab: Step) -> list:
+    """The cells that are not as they were handed out."""
+    ours = {cell.source for cell in nbformat.read(lab.path, as_version=4).cells}
+    return [cell for cell in notebook.cells if cell.cell_type == "code" and cell.source not in ours]
+
+
+def prepared(notebook: nbformat.NotebookNode, checks: dict[str, str], parameters: dict) -> nbformat.NotebookNode:
+    """The submission without outputs, with parameters behind its own, and at the end the checks that it has lost."""
+    given = {cell.source.strip() for cell in notebook.cells}
+    for cell in notebook.cells:
+        if cell.cell_type == "code":
+            cell.outputs, cell.execution_count = [], None
+    tagged = ("parameters" in cell.metadata.get("tags", []) for cell in notebook.cells)
+    at = next((i for i, own in enumerate(tagged, 1) if own), 0)
+    notebook.cells.insert(at, nbformat.v4.new_code_cell("\n".join(f"{k} = {v!r}" for k, v in parameters.items())))
+    notebook.cells += [nbformat.v4.new_code_cell(source) for source in checks.values() if source not in given]
+    return notebook
+
+
+def executed(notebook: nbformat.NotebookNode, folder: Path) -> str:
+    """Runs all cells in a kernel of its own, past errors; '' or why it ended early."""
+    client = NotebookClient(
+        notebook,
+        kernel_manager_class=OwnKernelManager,
+        kernel_name="python3",
+        allow_errors=True,
+        timeout=CELL_S,
+        interrupt_on_timeout=True,
+        resources={"metadata": {"path": str(folder)}},
+    )
+
+    async def run() -> None:
+        async with asyncio.timeout(NOTEBOOK_S):
+            await client.async_execute()
+
+    try:
+        asyncio.run(run())
+    except TimeoutError:
+        return f"the notebook took more than {NOTEBOOK_S} s"
+    except (CellTimeoutError, DeadKernelError) as error:
+        return f"the notebook ended before: {type(error).__name__}"
+    return ""
+
+
+def mark(cell: nbformat.NotebookNode, ended: str) -> tuple[str, str]:
+    """What a check has said: ("passed", "") or ("not yet", why)."""
+    for output in cell.outputs:
+        if output.output_type == "error" and output.ename != "KeyboardInterrupt":
+            kind = "" if output.ename == "NotYet" else f"{output.ename}: "
+            return "not yet", f"{kind}{' '.join(output.evalue.split())}"
+    if any("✓" in output.get("text", "") for output in cell.outputs):
+        return "passed", ""
+    return "not yet", ended or f"no answer within {CELL_S} s"
