@@ -298,6 +298,7 @@ def _distractors(done: Battery, lm, asked: Facts, kb: retrieval.Knowledge, folde
                 cost = per_fact(lm, sentences, retrieval.candidates(kb, asked.facts, [rivals]), end=True)
                 done.tokens |= {f"{a}@n {retrieval.NAMES[strategy]}": cost for a in ("Min", "Avg")}
             searched = found.costs[f"Dist. {retrieval.NAMES['appropt']}"]["tokens"] / len(asked.facts)
+            searched += per_fact(lm, sentences, own, end=True)  # the object itself
             done.tokens |= dict.fromkeys(("Min@n ApprOpt", "Avg@n ApprOpt"), searched)
 
 
