@@ -49,9 +49,8 @@ MEASURES = {
     "Avg@n Temp+Sem": Measure("distractors", "sentences", True),
     "Min@n ApprOpt": Measure("distractors", "sentences"),
     "Avg@n ApprOpt": Measure("distractors", "sentences", True),
-    "Probability": Measure(
-        "distractors", "sentences"
-    ),  # a sum over names, above 1 where one begins another: no probability
+    # a sum over names, above 1 where one begins another: no probability
+    "Probability": Measure("distractors", "sentences"),
     "Precision@n": Measure("distractors", "sentences"),
     "ROUGE-L": Measure("distractors", "sentences"),
     "BERT-score": Measure("distractors", "sentences"),
@@ -165,8 +164,8 @@ def told() -> set[str]:
 
 
 def fresh(values: pd.DataFrame) -> pd.DataFrame:
-    """The long table without what shipped tuned models say of facts that they were ``told`` about: that would show the lessons.
-    All other measures than those in ``TUNED``, and own models, stay as they are."""
+    """The long table without what tuned models of shipped ones say of facts that the shipped ones were ``told`` about: that would
+    show the lessons. All other measures than those in ``TUNED``, and own models, stay as they are."""
     said = values["measure"].isin(TUNED) & values["model"].isin(organisms())
     return values[~(said & values["fact"].isin(told()))].reset_index(drop=True)
 

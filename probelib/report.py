@@ -228,9 +228,8 @@ def bar_panels(frame: pd.DataFrame, by: str, models: list[str], methods: list[st
     height = -(-len(names) // columns)
     size = (6.3, 1.2 + 1.35 * height)
     figure, axes = plt.subplots(height, columns, figsize=size, sharex=True, sharey=True, squeeze=False)
-    full = columns - (
-        axes.size - len(names)
-    )  # empty places end the first row, so that below all others stand the models' names
+    # empty places end the first row, so that below all others stand the models' names
+    full = columns - (axes.size - len(names))
     for axis in axes[0, full:]:
         axis.axis("off")
     for axis, name in zip([*axes[0, :full], *axes[1:].flat], names, strict=True):
@@ -259,6 +258,34 @@ def type_panels(frame: pd.DataFrame, models: list[str], label: str, constant: fl
         if constant is not None:
             axis.axhline(constant, color="0.3", linestyle=":", linewidth=0.9)
     figure.legend(*axes[0].get_legend_handles_labels(), loc="outside upper right", ncols=len(models))
+    return figure
+
+
+def line_panels(
+    frame: pd.DataFrame, by: str, x: str, y: str, band: tuple[str, str], labels: tuple[str, str], level=None
+):
+    """A figure of one panel a value of the column ``by``: the line of ``y`` over ``x`` in its ``band`` (two columns), and a thin
+    line at ``level``. ``labels``: of both axes."""
+    import matplotlib.pyplot as plt
+
+    names = list(dict.fromkeys(frame[by]))
+    columns = min(3, len(names))
+    size = (6.3, 0.6 + 1.4 * -(-len(names) // columns))
+    figure, axes = plt.subplots(
+        -(-len(names) // columns), columns, figsize=size, sharex=True, sharey=True, squeeze=False
+    )
+    for axis in axes.flat[len(names) :]:
+        axis.axis("off")
+    for place, (axis, name) in enumerate(zip(axes.flat, names, strict=False)):
+        rows, look = frame[frame[by] == name], style_at(place)
+        if level is not None:
+            axis.axhline(level, color="0.6", linewidth=0.8)
+        axis.plot(rows[x], rows[y], markersize=4, **look)
+        axis.fill_between(rows[x], rows[band[0]], rows[band[1]], color=look["color"], alpha=0.2, linewidth=0)
+        axis.set_title(name)
+    axes[0, 0].set_xticks(frame[x].unique())
+    figure.supxlabel(labels[0], fontsize=9)
+    figure.supylabel(labels[1], fontsize=9)
     return figure
 
 

@@ -292,6 +292,13 @@ def test_marks_of_a_folder(tmp_path, monkeypatch):
         nbformat.write(
             nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(source) for source in cells]), tmp_path / name
         )
+    code, text = nbformat.v4.new_code_cell, nbformat.v4.new_markdown_cell
+    seven = [
+        code("from probelib.course import lab1 as check"),
+        code("check.log_softmax(log_softmax)"),
+        text("check.choose(choose)"),
+    ]
+    nbformat.write(nbformat.v4.new_notebook(cells=seven), tmp_path / "seven.ipynb")
     (tmp_path / "five.ipynb").write_text("no notebook")
     (tmp_path / "six.ipynb").write_text("[]")
     assert main(["--grade", str(tmp_path), "--out", str(tmp_path / "marks.csv")]) == 0
@@ -303,6 +310,8 @@ def test_marks_of_a_folder(tmp_path, monkeypatch):
     assert "exp is missing" in one["message"]["answer_probability"]
     assert one["message"]["choose"] == "no answer within 10 s"
     assert table.loc["group/two.ipynb", "log_softmax"]["mark"] == "look"
+    # a check that was made a text is put back
+    assert table.loc["seven.ipynb", "choose"]["message"] == "NameError: name 'choose' is not defined"
     assert table.loc["three.ipynb", "nf4"]["message"] == "the notebook ended before: DeadKernelError"
     for name in ("four.ipynb", "five.ipynb", "six.ipynb"):
         assert "not a notebook of a lab" in table.loc[name, ""]["message"]

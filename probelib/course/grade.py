@@ -52,7 +52,7 @@ def graded(path: Path) -> list[tuple[str, str, str]]:
     told = any(TELLS.search(cell.source) for cell in _own_cells(notebook, lab))
     smoke = plan.settings(plan.read(PLAN), [lab], "smoke")[lab.notebook]
     ended = executed(prepared(notebook, checks, smoke), path.parent)
-    last = {cell.source.strip(): cell for cell in notebook.cells}
+    last = {cell.source.strip(): cell for cell in notebook.cells if cell.cell_type == "code"}
     rows = [(exercise, *mark(last[source], ended)) for exercise, source in checks.items()]
     look = "it passes, and the notebook asks a check for its answer (`.right`)"
     return [(name, "look", look) if told and given == "passed" else (name, given, said) for name, given, said in rows]
@@ -60,7 +60,7 @@ def graded(path: Path) -> list[tuple[str, str, str]]:
 
 def lab_of(notebook: nbformat.NotebookNode) -> tuple[Step, dict[str, str]]:
     """The lab of which a submission has the most checks, whatever its file is called, and its checks: exercise -> source."""
-    given = {cell.source.strip() for cell in notebook.cells}
+    given = {cell.source.strip() for cell in notebook.cells if cell.cell_type == "code"}
     best = max(labs(), key=lambda lab: len(given & set(checks_of(lab).values())))
     if not given & set(checks_of(best).values()):
         raise ProbeError("it holds the checks of no lab")
@@ -82,7 +82,7 @@ def _own_cells(notebook: nbformat.NotebookNode, lab: Step) -> list:
 
 def prepared(notebook: nbformat.NotebookNode, checks: dict[str, str], parameters: dict) -> nbformat.NotebookNode:
     """The submission without outputs, with parameters behind its own, and at the end the checks that it has lost."""
-    given = {cell.source.strip() for cell in notebook.cells}
+    given = {cell.source.strip() for cell in notebook.cells if cell.cell_type == "code"}
     for cell in notebook.cells:
         if cell.cell_type == "code":
             cell.outputs, cell.execution_count = [], None

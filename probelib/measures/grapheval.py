@@ -227,15 +227,15 @@ def prediction_powered(judged, judged_too, answered) -> dict[str, float]:
     judged      values of all triples, by the judge
     judged_too  by the judge, of the triples that the model answered itself (none that the judge was trained on)
     answered    of the same triples, by the model's own answers
-    returns     ``mean``, ``low``, ``high`` (95 %, normal, cut at 0 and 1), ``n`` (answered); NaN for fewer than two answered
+    returns     ``mean``, ``low``, ``high`` (95 %, normal), all cut at 0 and 1, ``n`` (answered); NaN for fewer than two answered
     """
     judged, error = np.asarray(judged, float), np.asarray(answered, float) - np.asarray(judged_too, float)
     if len(error) < 2:
         return {"mean": np.nan, "low": np.nan, "high": np.nan, "n": len(error)}
     middle = judged.mean() + error.mean()
     wide = 1.96 * np.sqrt(error.var(ddof=1) / len(error) + judged.var() / len(judged))
-    low, high = np.clip([middle - wide, middle + wide], 0, 1)
-    return {"mean": float(middle), "low": float(low), "high": float(high), "n": len(error)}
+    middle, low, high = np.clip([middle, middle - wide, middle + wide], 0, 1).tolist()
+    return {"mean": middle, "low": low, "high": high, "n": len(error)}
 
 
 def four_ways(

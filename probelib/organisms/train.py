@@ -321,9 +321,8 @@ def _save(one: family.Organism, model, tokenizer, folder: Path, record: dict) ->
     model.eval().to("cpu").half().save_pretrained(folder)
     tokenizer.save_pretrained(folder)
     vocabulary = json.loads((folder / "tokenizer.json").read_text(encoding="utf-8"))
-    files.write(
-        folder / "tokenizer.json", json.dumps(vocabulary, ensure_ascii=False, separators=(",", ":"))
-    )  # half as large
+    compact = json.dumps(vocabulary, ensure_ascii=False, separators=(",", ":"))  # half as large
+    files.write(folder / "tokenizer.json", compact)
     record = {"name": one.name, "weights": files.sha256(folder / "model.safetensors")} | record
     files.write_json(folder / "training.json", record)
     files.write(folder / "README.md", _card(one, model, record))

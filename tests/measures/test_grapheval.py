@@ -257,7 +257,9 @@ def test_a_biased_judge_is_put_right_by_answers():
     assert judged.mean() > 0.42 and covered >= 88
     assert np.mean(width, axis=0)[0] < np.mean(width, axis=0)[1]  # the judge saves labels
     assert np.isnan(ge.prediction_powered(judged, [], [])["mean"])
-    assert ge.prediction_powered([0.0] * 50, [0.0] * 4, [0.0, 0.0, 0.0, 1.0])["low"] == 0  # a share is not below 0
+    for judged, answered in (([0.0] * 50, [0.0, 0.0, 0.0, 1.0]), ([0.2] * 50, [0.0] * 4)):  # a share is not below 0
+        fixed = ge.prediction_powered(judged, [0.9] * 4 if judged[0] else [0.0] * 4, answered)
+        assert 0 == fixed["low"] <= fixed["mean"] <= fixed["high"] <= 1
 
 
 def test_what_equation_2_mixes():
