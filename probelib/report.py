@@ -262,7 +262,13 @@ def type_panels(frame: pd.DataFrame, models: list[str], label: str, constant: fl
 
 
 def line_panels(
-    frame: pd.DataFrame, by: str, x: str, y: str, band: tuple[str, str], labels: tuple[str, str], level=None
+    frame: pd.DataFrame,
+    by: str,
+    x: str,
+    y: str,
+    band: tuple[str, str],
+    labels: tuple[str, str],
+    level: float | None = None,
 ):
     """A figure of one panel a value of the column ``by``: the line of ``y`` over ``x`` in its ``band`` (two columns), and a thin
     line at ``level``. ``labels``: of both axes."""
@@ -270,10 +276,9 @@ def line_panels(
 
     names = list(dict.fromkeys(frame[by]))
     columns = min(3, len(names))
-    size = (6.3, 0.6 + 1.4 * -(-len(names) // columns))
-    figure, axes = plt.subplots(
-        -(-len(names) // columns), columns, figsize=size, sharex=True, sharey=True, squeeze=False
-    )
+    height = -(-len(names) // columns)
+    size = (6.3, 0.6 + 1.4 * height)
+    figure, axes = plt.subplots(height, columns, figsize=size, sharex=True, sharey=True, squeeze=False)
     for axis in axes.flat[len(names) :]:
         axis.axis("off")
     for place, (axis, name) in enumerate(zip(axes.flat, names, strict=False)):

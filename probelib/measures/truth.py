@@ -71,11 +71,9 @@ def paired(values: pd.DataFrame, exposures: pd.Series, reference: str, times: in
         if measure == reference:
             continue
         facts, models = (a.intersection(b) for a, b in zip(of[measure].axes, of[reference].axes, strict=True))
-        stated, pair = exposures.reindex(facts).to_numpy(), [of[m].loc[facts, models] for m in (measure, reference)]
-        taus = [np.mean([stats.kendall(wide[m], stated)["tau"] for m in wide]) for wide in pair]
-        drawn = [draws(wide, stated, times, seed)[0] for wide in pair]
-        low, high = stats.percentile_interval(drawn[0] - drawn[1])
-        rows.append((measure, len(facts), taus[0] - taus[1], low, high))
+        pair = [of[m].loc[facts, models] for m in (reference, measure)]
+        _, _, *difference = _differ(*pair, exposures.reindex(facts).to_numpy(), times, seed)
+        rows.append((measure, len(facts), *difference))
     return pd.DataFrame(rows, columns=["measure", "n", "difference", "low", "high"])
 
 
@@ -101,14 +99,20 @@ def shift(
     for measure, group in after.groupby("measure", sort=False):
         pair = [_wide(before[before["measure"] == measure]), _wide(group)]
         facts = pair[0].index.intersection(pair[1].index)
-        stated, pair = exposures.reindex(facts).to_numpy(), [wide.loc[facts] for wide in pair]
-        taus = [np.mean([stats.kendall(wide[m], stated)["tau"] for m in wide]) for wide in pair]
-        drawn = [draws(wide, stated, times, seed)[0] for wide in pair]
-        low, high = stats.percentile_interval(drawn[1] - drawn[0])
+        pair = [wide.loc[facts] for wide in pair]
         means = [float(wide.to_numpy().mean()) for wide in pair]
-        rows.append((measure, len(facts), *taus, taus[1] - taus[0], low, high, *means))
+        found = _differ(*pair, exposures.reindex(facts).to_numpy(), times, seed)
+        rows.append((measure, len(facts), *found, *means))
     columns = ["measure", "n", "before", "after", "change", "low", "high", "mean before", "mean after"]
     return pd.DataFrame(rows, columns=columns)
+
+
+def _differ(before: pd.DataFrame, after: pd.DataFrame, stated: np.ndarray, times: int, seed: int) -> tuple[float, ...]:
+    """Tau of two tables [facts, models] of the same facts, each the mean over models; their difference, and its 95 % interval
+    (the same facts drawn for both)."""
+    first, second = (np.mean([stats.kendall(wide[m], stated)["tau"] for m in wide]) for wide in (before, after))
+    drawn = draws(after, stated, times, seed)[0] - draws(before, stated, times, seed)[0]
+    return first, second, second - first, *stats.percentile_interval(drawn)
 
 
 def calibration(values: pd.DataFrame, taught: pd.Series, bins: int = 10) -> pd.DataFrame:
