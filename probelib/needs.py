@@ -9,7 +9,8 @@ from pathlib import Path
 from probelib.errors import ProbeError
 from probelib.lm.loading import CHECKPOINTS, PATHS, SERVERS, load, short_names, with_base
 
-ASKED = ("models", "encoder_decoders", "tuned", "model_name", "studied", "judge", "writer")  # as ``lm.load`` knows them
+# parameters that hold what ``lm.load`` knows
+ASKED = ("models", "encoder_decoders", "tuned", "model_name", "studied", "judge", "writer", "even")
 FACTS = ("data", "folder", "relations", "n_facts")
 NAMES = (*ASKED, "encoder")
 BYTES = {"16 bit": 2.0, "8bit": 1.0, "4bit": 0.5}

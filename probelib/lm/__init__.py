@@ -16,7 +16,7 @@
 ``tree``           the fast path: every distinct token of the prefix tree forwarded once
 ``families``       what differs between families when a tree is packed into one row
 ``attention``      attention of such a row on a CPU, in parts
-``packing``        linear layers of many such rows on a CPU
+``linear``         linear layers on a CPU
 ``encdec``         the same for T5 and UL2
 ``plain``          the reference: one padded sequence a row
 ``scoring``        ``logprobs`` on top of these

@@ -295,6 +295,8 @@ class LM:
         from transformers import AutoModelForCausalLM, AutoModelForSeq2SeqLM, BitsAndBytesConfig, GenerationConfig
         from transformers.utils import logging
 
+        from probelib.lm.linear import mkl_is_slow, take_onednn
+
         self._refuse_too_large()
         kind = AutoModelForSeq2SeqLM if self.encoder_decoder else AutoModelForCausalLM
         options = {
@@ -322,6 +324,8 @@ class LM:
         model.eval()
         self._check_quantization(model)
         self._refuse_offload(model)
+        if mkl_is_slow():
+            take_onednn(model)
         # penalties and bans of its generation_config.json are not what the model says, and would be in every beam's score
         start = self._start(model) if self.encoder_decoder else None
         model.generation_config = GenerationConfig(decoder_start_token_id=start)

@@ -21,7 +21,7 @@ import torch
 
 from probelib.errors import ProbeError
 from probelib.lm.families import forward_packed, sent
-from probelib.lm.packing import packed_weights
+from probelib.lm.linear import packed_weights
 
 BLOCK = 32  # rows of logits that are exponentiated together on a CPU: they stay in its cache
 

@@ -21,6 +21,7 @@ from transformers.utils import logging
 
 from probelib import lm
 from probelib.errors import ProbeError
+from probelib.lm.linear import mkl_is_slow, take_onednn
 from probelib.lm.tree import score_tree
 from tests.benchmarks import peers, workloads
 
@@ -189,8 +190,12 @@ def compare(workload, peer, requests, ours, theirs, wanted, rounds, difference=l
 
 
 def limits(ours, world) -> None:
-    """Prints forwarded tokens against the tree's inner nodes, and the time against the arithmetic limit."""
-    header("workload | tokens asked | inner nodes | forwarded | by nodes (<= 1.02) | s | by limit (<= 1.6) | GFLOP/s")
+    """Prints forwarded tokens against the tree's inner nodes, and the time against the arithmetic limit: by the rate of torch's
+    own product, and beside it by that of oneDNN where ``probelib`` takes it."""
+    header(
+        "workload | tokens asked | inner nodes | forwarded | by nodes (<= 1.02) | s | by limit (<= 1.6) | GFLOP/s "
+        "| by oneDNN's limit | GFLOP/s"
+    )
     ids = lambda text: ours.tokenizer(text)["input_ids"]
     for name, requests in {
         "W1 many-shot, 2 x 40 subjects": workloads.many_shot(world, 40),
@@ -216,17 +221,19 @@ def _limit(name: str, model, run: Callable, sequences: list, head: bool = True, 
         before, ran, after = matrix_rate(), timed(run), matrix_rate()
         seconds.append(ran.cpu)
         over.append(ran.cpu * (before + after) / 2 / work)
-    forwarded = ran.result["forwarded_tokens"]
+    forwarded, onednns = ran.result["forwarded_tokens"], matrix_rate(onednn=True) if mkl_is_slow() else None
+    beside = f"{median(over) * onednns / after:.2f} | {onednns / 1e9:.0f}" if onednns else "- | -"
     print(
         f"| {name} | {asked} | {nodes} | {forwarded} | {forwarded / nodes:.3f} | {median(seconds):.2f} "
-        f"| **{median(over):.2f}** ({min(over):.2f} to {max(over):.2f}) | {after / 1e9:.0f} |",
+        f"| **{median(over):.2f}** ({min(over):.2f} to {max(over):.2f}) | {after / 1e9:.0f} | {beside} |",
         flush=True,
     )
 
 
-def matrix_rate(size: int = 1024) -> float:
+def matrix_rate(size: int = 1024, onednn: bool = False) -> float:
     """FLOP/s (CPU seconds) of a square product in a linear layer; the median of nine."""
     layer, x = torch.nn.Linear(size, size, bias=False), torch.randn(size, size)
+    take_onednn(layer) if onednn else None
     with torch.inference_mode():
         return 2 * size**3 / median(timed(lambda: layer(x)).cpu for _ in range(9))
 
