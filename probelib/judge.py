@@ -31,6 +31,7 @@ from probelib.lm.model import FORWARD
 from probelib.measures.grapheval import Answer, answer_behind, outcome
 
 MODES = ("answer", "paper", "released")
+WIDE = 256  # width of a model's states from which sharing beginnings is faster than padded batches
 
 
 @dataclass(frozen=True)
@@ -42,8 +43,10 @@ class Reader:
     instruction: str = prompts.INSTRUCTION
     soft_prompt: torch.Tensor | None = None
 
-    def states(self, statements: list[str], share: bool = False) -> tuple[np.ndarray, dict]:
-        """Last-token states [statements, D], and what they cost; the instruction is forwarded once."""
+    def states(self, statements: list[str]) -> tuple[np.ndarray, dict]:
+        """Last-token states [statements, D], and what they cost; the instruction is forwarded once, and in models that are wide
+        enough what statements begin with alike."""
+        share = self.lm.model.get_input_embeddings().weight.shape[1] >= WIDE
         if self.soft_prompt is not None:
             return self.lm.hidden_states(statements, soft_prompt=self.soft_prompt, share=share)
         before, after = prompts.around(self.lm.chat(self.instruction))

@@ -305,6 +305,6 @@ def scores(parts: Iterable[store.Part], name: str, variant: str = "intended", **
 
 
 def cost(parts: Iterable[store.Part]) -> dict[str, float]:
-    """What a run took when it was computed: ``statements``, ``seconds``, ``seconds_forward``, ``forwarded_tokens``, ..."""
+    """What a run took when it was computed: ``statements``, ``seconds``, ``forwarded_tokens``, ..."""
     records = [part.record()["cost"] for part in parts]
     return {key: sum(record[key] for record in records) for key in records[0]}

@@ -3,11 +3,14 @@
 import numpy as np
 import pytest
 import torch
+import transformers as hf
+from tokenizers import Tokenizer, decoders, models, normalizers, trainers
 
 from probelib import files, judge, lm, prompts
 from probelib.errors import ProbeError
 from probelib.lm.states import word_logits
 from probelib.measures import grapheval as ge
+from tests.lm import tiny
 
 RNG = np.random.default_rng(0)
 BASE = "atlas-neox-0.15m"
@@ -148,6 +151,34 @@ def test_a_reader_reads_the_prompt_that_was_answered(monkeypatch):
 
 
 TEXTS = [f"{city} is a city in France. Yes, the statement is true." for city in ("Paris", "Lyon", "Nice", "Lille")] * 5
+
+
+def test_no_word_is_the_blank_that_a_tokenizer_puts_before_every_text(tmp_path):
+    """Where " Yes" is "▁ ▁Yes", its first token is a bare blank, which " No" begins with as well."""
+    raw = Tokenizer(models.BPE(unk_token="<unk>"))
+    raw.normalizer = normalizers.Sequence([normalizers.Prepend("▁"), normalizers.Replace(" ", "▁")])
+    raw.decoder = decoders.Sequence([decoders.Replace("▁", " "), decoders.Fuse(), decoders.Strip(" ", 1, 0)])
+    words = ["Yes", "No", "I", "think", "Paris", "is", "nice", ".", "Lima"]
+    trainer = trainers.BpeTrainer(vocab_size=80, special_tokens=["<unk>", "</s>"], show_progress=False)
+    raw.train_from_iterator(words * 9, trainer)
+    tokenizer = hf.PreTrainedTokenizerFast(tokenizer_object=raw, unk_token="<unk>", eos_token="</s>")
+    tiny.build(hf.LlamaConfig(**tiny.WIDE | {"vocab_size": len(tokenizer)})).save_pretrained(tmp_path)
+    tokenizer.save_pretrained(tmp_path)
+    one = lm.load(tmp_path)
+    (blank,) = {one.tokens.plain([f" {word}"])[0][0] for word in ("Yes", "No", "I")}
+    with torch.no_grad():
+        one.model.get_output_embeddings().weight[blank] = 0  # its logit is 0 everywhere
+    said = word_logits(one, one.hidden_states(["Paris is nice.", "Lima", "I think"])[0], ["Yes", "No", "I"])
+    assert len(np.unique(said)) == 9  # zeros would be alike
+
+
+def test_wide_models_share_what_statements_begin_with(monkeypatch):
+    model, told, statements = lm.load(BASE), {}, ["Paris is nice.", "Paris is a city.", "Lima is nice."]
+    for wide in (0, 10**9):
+        monkeypatch.setattr(judge, "WIDE", wide)
+        told[wide] = judge.Reader(model).states(statements)
+    (shared, few), (padded, many) = told.values()
+    assert shared == pytest.approx(padded, abs=1e-4) and few["forwarded_tokens"] < many["forwarded_tokens"]
 
 
 def test_virtual_tokens_make_the_answers_likelier_and_leave_the_model_as_it_was(tmp_path):

@@ -3,11 +3,13 @@
 The decoder starts from its own start token; candidates have no leading blank and no end token of their own.
 """
 
+from itertools import accumulate
+
 import numpy as np
 import torch
 
 from probelib.lm.families import additive, decoder_depth_bias
-from probelib.lm.plain import pad_right, pick_branch
+from probelib.lm.plain import pad_right, pick_branches
 from probelib.lm.tree import Tree
 
 TREE, TOGETHER = 2, 8  # most decoder tokens of one tree, and of all trees of a forward, in budgets
@@ -23,7 +25,10 @@ def score_encdec(
     logprobs, argmax = [None] * len(branches), [None] * len(branches)
     cost = {"forwarded_tokens": 0, "forwards": 0}
     with torch.inference_mode():
-        for batch in _batches(contexts, by_context, budget):
+        # prompts of similar length and tree size
+        order = sorted(by_context, key=lambda c: (len(by_context[c]), len(contexts[c]), contexts[c]))
+        for rows in _padded([len(contexts[c]) for c in order], budget):
+            batch = [order[i] for i in rows]
             ids, mask = pad_right([contexts[c] for c in batch], model.device)
             encoded = model.get_encoder()(input_ids=ids, attention_mask=mask)
             states = encoded.last_hidden_state  # [rows, length, width]
@@ -35,8 +40,9 @@ def score_encdec(
                 for row, c in enumerate(batch)
                 for own in _split([(b, branches[b][1]) for b in by_context[c]], budget)
             ]
-            for some in _together(trees, budget):
-                rows, own = map(list, zip(*some, strict=True))
+            sizes = [1 + sum(len(tokens) for _, tokens in own) for _, own in trees]
+            for some in _padded(sizes, TOGETHER * budget):
+                rows, own = map(list, zip(*(trees[i] for i in some), strict=True))
                 cost["forwarded_tokens"] += decode(
                     model, type(encoded)(states[rows]), mask[rows], own, logprobs, argmax
                 )
@@ -44,18 +50,16 @@ def score_encdec(
     return logprobs, argmax, cost
 
 
-def _batches(contexts, by_context, budget: int):
-    """Prompts of similar length and tree size, at most ``budget`` encoder tokens together."""
-    order = sorted(by_context, key=lambda c: (len(by_context[c]), len(contexts[c]), contexts[c]))
-    batch, longest = [], 0
-    for context in order:
-        longest = max(longest, len(contexts[context]))
-        if batch and longest * (len(batch) + 1) > budget:
-            yield batch
-            batch, longest = [], len(contexts[context])
-        batch.append(context)
-    if batch:
-        yield batch
+def _padded(lengths: list[int], most: int) -> list[list[int]]:
+    """Rows in their order, cut into batches of at most ``most`` padded tokens, one row at least."""
+    batches, longest = [], 0
+    for i, length in enumerate(lengths):
+        longest = max(longest, length)
+        if not batches or longest * (len(batches[-1]) + 1) > most:
+            batches.append([])
+            longest = length
+        batches[-1].append(i)
+    return batches
 
 
 def _split(branches: list[tuple[int, tuple[int, ...]]], budget: int) -> list[list[tuple[int, tuple[int, ...]]]]:
@@ -73,44 +77,21 @@ def _split(branches: list[tuple[int, tuple[int, ...]]], budget: int) -> list[lis
     return groups
 
 
-def _together(trees: list[tuple[int, list]], budget: int):
-    """Lists of trees that are decoded in one forward."""
-    some, longest = [], 0
-    for row, own in trees:
-        size = 1 + sum(len(tokens) for _, tokens in own)
-        if some and max(longest, size) * (len(some) + 1) > TOGETHER * budget:
-            yield some
-            some, longest = [], 0
-        some.append((row, own))
-        longest = max(longest, size)
-    yield some
-
-
 def _decode_trees(model, encoded, mask, rows: list[list[tuple[int, tuple[int, ...]]]], logprobs, argmax) -> int:
     """One decoder row a prompt, holding the tree of its candidates; returns the decoder tokens forwarded."""
-    start = model.config.decoder_start_token_id
-    trees, places = [], []
+    trees, paths = [], []
     for row in rows:
         tree = Tree()
-        root, paths = tree.step(0, start), []
-        for _, tokens in row:
-            path = [root]
-            for token in tokens[:-1]:
-                path.append(tree.step(path[-1], token))
-            paths.append(path)
+        root = tree.step(0, model.config.decoder_start_token_id)
+        paths.append([list(accumulate(tokens[:-1], tree.step, initial=root)) for _, tokens in row])
         trees.append(tree)
-        places.append(paths)
     ids, real = pad_right([tree.token[1:] for tree in trees], model.device)  # node n stands at n - 1
-    depth = torch.tensor(
-        [tree.depth[1:] + [0] * (ids.shape[1] - len(tree.token) + 1) for tree in trees], device=model.device
-    )
-    sees = np.zeros((len(rows), ids.shape[1], ids.shape[1]), dtype=bool)
-    for r, tree in enumerate(trees):
-        for node in range(1, len(tree.token)):
-            if (parent := tree.parent[node]) > 0:
-                sees[r, node - 1] = sees[r, parent - 1]
-            sees[r, node - 1, node - 1] = True
-        sees[r, len(tree.token) - 1 :, 0] = True  # padding sees something
+    depth, _ = pad_right([tree.depth[1:] for tree in trees], model.device)
+    sees = np.zeros((*ids.shape, ids.shape[1]), dtype=bool)
+    sees[..., 0] = True  # the root; so padding sees something, too
+    for own, tree in zip(sees, trees, strict=True):
+        place, end = (x[1:] for x in tree.places())
+        own[: len(place), : len(place)] = (place <= place[:, None]) & (place[:, None] < end)
     with decoder_depth_bias(model, depth):
         logits = model(
             encoder_outputs=encoded,
@@ -119,9 +100,13 @@ def _decode_trees(model, encoded, mask, rows: list[list[tuple[int, tuple[int, ..
             use_cache=False,
             decoder_attention_mask=additive(torch.from_numpy(sees).to(model.device), model.dtype)[:, None],
         ).logits
-    for r, row in enumerate(rows):
-        for (b, tokens), path in zip(row, places[r], strict=True):
-            logprobs[b], argmax[b] = pick_branch(logits[r, [node - 1 for node in path]], tokens)
+    own = [
+        (r * ids.shape[1] - 1 + np.array(path), tokens)
+        for r, row in enumerate(rows)
+        for path, (_, tokens) in zip(paths[r], row, strict=True)
+    ]
+    for (b, _), found in zip([pair for row in rows for pair in row], pick_branches(logits, own), strict=True):
+        logprobs[b], argmax[b] = found
     return int(real.sum())
 
 
@@ -137,7 +122,8 @@ def _decode_plain(model, encoded, mask, rows, logprobs, argmax) -> int:
             decoder_input_ids=ids,
             use_cache=False,
         ).logits
-        for i, (b, tokens) in enumerate(row):
-            logprobs[b], argmax[b] = pick_branch(logits[i, : len(tokens)], tokens)
+        own = [(i * ids.shape[1] + np.arange(len(tokens)), tokens) for i, (_, tokens) in enumerate(row)]
+        for (b, _), found in zip(row, pick_branches(logits, own), strict=True):
+            logprobs[b], argmax[b] = found
         tokens_forwarded += int(real.sum())
     return tokens_forwarded

@@ -7,7 +7,8 @@ the packed row with plain sequences once a model before it is trusted.
 """
 
 from collections.abc import Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
+from importlib import import_module
 from unittest import mock
 
 import numpy as np
@@ -142,42 +143,25 @@ def last_mlp_at(model, keep: torch.Tensor):
             hook.remove()
 
 
-@contextmanager
 def distance_bias(model, key: torch.Tensor):
-    """ALiBi by depth: the model's own bias, built for positions 0..max, read at each key's depth. No-op elsewhere."""
+    """Within it ALiBi goes by depth: the model's own bias for positions 0..max, read at each key's depth. No-op elsewhere."""
     kind = model.config.model_type
-
-    def by_depth(build):
-        def bias(first, *args, **kwargs):
-            return build(_stretched(first, key), *args, **kwargs)[..., key]
-
-        return bias
-
-    if kind == "bloom":
-        patch = mock.patch.object(
-            model.transformer, "build_alibi_tensor", by_depth(model.transformer.build_alibi_tensor)
-        )
-    elif kind == "mpt":
-        build = model.transformer.build_mpt_alibi_tensor
-        patch = mock.patch.object(
-            model.transformer,
-            "build_mpt_alibi_tensor",
-            lambda heads, length, *a, **k: build(heads, int(key.max()) + 1, *a, **k)[..., key],
-        )
+    if kind in NO_POSITIONS:
+        owner, name = model.transformer, "build_mpt_alibi_tensor" if kind == "mpt" else "build_alibi_tensor"
     elif kind == "falcon" and model.config.alibi:
-        from transformers.models.falcon import modeling_falcon
-
-        patch = mock.patch.object(modeling_falcon, "build_alibi_tensor", by_depth(modeling_falcon.build_alibi_tensor))
+        owner, name = import_module(type(model).__module__), "build_alibi_tensor"
     else:
-        yield
-        return
-    with patch:
-        yield
+        return nullcontext()
+    build, length = getattr(owner, name), int(key.max()) + 1
 
+    def by_depth(first, second, *args, **kwargs):
+        """MPT's are called with (heads, length), BLOOM's and Falcon's with (mask, heads): they count positions from the mask."""
+        given = (
+            (first, length) if kind == "mpt" else (torch.ones(1, length, dtype=torch.long, device=key.device), second)
+        )
+        return build(*given, *args, **kwargs)[..., key]
 
-def _stretched(attention_mask: torch.Tensor, key: torch.Tensor) -> torch.Tensor:
-    """An all-ones mask [1, max depth + 1], from which BLOOM and Falcon count positions."""
-    return torch.ones(1, int(key.max()) + 1, device=key.device, dtype=torch.long)
+    return mock.patch.object(owner, name, by_depth)
 
 
 @contextmanager

@@ -9,6 +9,7 @@ import torch
 from probelib.errors import ProbeError, texts_of
 from probelib.lm.model import CPU_BUDGET
 from probelib.lm.search import together
+from probelib.lm.tokens import fits
 
 PURE = {"top_k": 0, "top_p": 1.0}  # a draw is from all tokens; transformers' own default is the best 50
 
@@ -48,11 +49,7 @@ def generate(
         raise ProbeError(f"returned={returned} texts of {beams} beams: at most as many as beams, or give a temperature")
     ids = lm.tokens.prompts([chat_text(lm, p) for p in prompts] if chat else prompts)
     for prompt, i in zip(prompts, ids, strict=True):
-        if len(i) + (0 if lm.encoder_decoder else max_new_tokens) > lm.context:
-            raise ProbeError(
-                f"{lm.name} reads at most {lm.context} tokens; the prompt {prompt[:50]!r}... has {len(i)}, "
-                f"and {max_new_tokens} new ones are wanted"
-            )
+        fits(lm, prompt, len(i) + (0 if lm.encoder_decoder else max_new_tokens))
     started = time.perf_counter()
     drawn = temperature is not None
     each = returned if drawn else 1  # searches a prompt
@@ -171,32 +168,37 @@ def _padded(lm, ids, max_new_tokens: int, beams: int, returned: int, batch: int,
 
 def _generate_batch(lm, ids: list[list[int]], max_new_tokens, beams, returned, temperature) -> list[list[tuple]]:
     """Of each prompt its texts as (token ids, log-probs), up to the end token."""
-    longest = max(map(len, ids))
-    # decoder-only rows are padded on the left, so that what is new starts at one place; generate counts positions itself
-    left = not lm.encoder_decoder
-    pad = lambda row, value: [value] * (longest - len(row)) + row if left else row + [value] * (longest - len(row))
-    output = lm.model.generate(
-        input_ids=torch.tensor([pad(row, lm.pad) for row in ids], device=lm.device),
-        attention_mask=torch.tensor([pad([1] * len(row), 0) for row in ids], device=lm.device),
-        max_new_tokens=max_new_tokens,
-        num_beams=beams,
-        num_return_sequences=returned,
-        **({"do_sample": False} if temperature is None else {"do_sample": True, "temperature": temperature} | PURE),
-        length_penalty=0.0 if beams > 1 else None,
-        pad_token_id=lm.pad,
-        eos_token_id=sorted(lm.ends) or None,
-        return_dict_in_generate=True,
-        output_scores=True,
-    )
+    drawn = {} if temperature is None else {"do_sample": True, "temperature": float(temperature)} | PURE
+    plain_sums = {"length_penalty": 0.0} if beams > 1 else {}
+    output = _loop(lm, ids, max_new_tokens, beams, num_return_sequences=returned, **drawn, **plain_sums)
     scores = lm.model.compute_transition_scores(
         output.sequences, output.scores, getattr(output, "beam_indices", None), normalize_logits=beams == 1
     )
-    new = output.sequences[:, (1 if lm.encoder_decoder else longest) :].tolist()  # [rows * returned, new]
+    new = output.sequences[:, (1 if lm.encoder_decoder else max(map(len, ids))) :].tolist()  # [rows * returned, new]
     texts = []
     for tokens, values in zip(new, scores.float().tolist(), strict=True):
         length = next((at + 1 for at, token in enumerate(tokens) if token in lm.ends), len(tokens))
         texts.append((tokens[:length], values[:length]))
     return [texts[p * returned : (p + 1) * returned] for p in range(len(ids))]
+
+
+def _loop(lm, ids: list[list[int]], max_new_tokens: int, beams: int, **options):
+    """What transformers' own loop writes behind some prompts, with the scores of every step."""
+    longest = max(map(len, ids))
+    # decoder-only rows are padded on the left, so that what is new starts at one place; generate counts positions itself
+    left = not lm.encoder_decoder
+    pad = lambda row, value: [value] * (longest - len(row)) + row if left else row + [value] * (longest - len(row))
+    return lm.model.generate(
+        input_ids=torch.tensor([pad(row, lm.pad) for row in ids], device=lm.device),
+        attention_mask=torch.tensor([pad([1] * len(row), 0) for row in ids], device=lm.device),
+        max_new_tokens=max_new_tokens,
+        num_beams=beams,
+        pad_token_id=lm.pad,
+        eos_token_id=sorted(lm.ends) or None,
+        return_dict_in_generate=True,
+        output_scores=True,
+        **options,
+    )
 
 
 def _answer(lm, prompt: int, rank: int, tokens: list[int], scores: list[float], stop: list[str]) -> dict:
@@ -235,12 +237,14 @@ def beam_steps(
     The leading beam may change from step to step, and may be none of the texts that are returned: this is for measures
     that were defined so. One prompt a call, so that a search ends where it would end alone.
     """
-    rows = []
+    prompts, rows = texts_of("prompts", prompts), []
+    check_wishes(max_new_tokens, beams, 1, [], None)
     watch = watch or [[] for _ in prompts]
     with torch.inference_mode():
         for p, (ids, wanted) in enumerate(zip(lm.tokens.prompts(prompts), watch, strict=True)):
+            fits(lm, prompts[p], len(ids) + (0 if lm.encoder_decoder else max_new_tokens))
             # of one prompt nothing can be halved: this is for the error that says so
-            output = lm.with_room(lambda _, ids=ids: _beams(lm, ids, beams, max_new_tokens))
+            output = lm.with_room(lambda _, ids=ids: _loop(lm, [ids], max_new_tokens, beams))
             leading = torch.stack([step[0] for step in output.scores]).float().softmax(-1).cpu()  # [steps, vocabulary]
             probability, best = leading.max(-1)
             shared = min(len(wanted), len(leading))
@@ -257,18 +261,3 @@ def beam_steps(
                 }
             )
     return pd.DataFrame(rows)
-
-
-def _beams(lm, ids: list[int], beams: int, max_new_tokens: int):
-    """transformers' own beam search behind one prompt, with the scores of every step."""
-    return lm.model.generate(
-        input_ids=torch.tensor([ids], device=lm.device),
-        attention_mask=torch.ones(1, len(ids), dtype=torch.long, device=lm.device),
-        max_new_tokens=max_new_tokens,
-        num_beams=beams,
-        do_sample=False,
-        pad_token_id=lm.pad,
-        eos_token_id=sorted(lm.ends) or None,
-        return_dict_in_generate=True,
-        output_scores=True,
-    )

@@ -11,6 +11,7 @@ import torch
 
 from probelib.errors import ProbeError, unknown
 from probelib.lm.model import FORWARD
+from probelib.lm.tokens import fits
 
 BASELINES = ("mean", "zero")
 
@@ -38,8 +39,7 @@ def integrated_gradients(
     from captum.attr import IntegratedGradients
 
     ids = lm.tokens.prompts([prompt])[0]
-    if len(ids) > lm.context:
-        raise ProbeError(f"{lm.name} reads at most {lm.context} tokens; the prompt {prompt[:50]!r}... has {len(ids)}")
+    fits(lm, prompt, len(ids))
     table = lm.model.get_input_embeddings()
     with FORWARD, torch.no_grad():
         embedded = table(torch.tensor([ids], device=lm.device)).float()  # [1, length, width]

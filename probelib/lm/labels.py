@@ -22,7 +22,9 @@ import pandas as pd
 from probelib.errors import ProbeError, texts_of
 from probelib.lm.scoring import tree_tokens
 from probelib.lm.search import together
+from probelib.lm.tokens import fits
 
+TINY = np.finfo(float).tiny  # probabilities below it lose digits, then vanish
 WAVE = 64  # open prefixes forwarded together; more of them cost less time a token and forward some in vain
 # columns of a table of prefixes, float64: log-probability (nats), rows low..high of the trie, length in tokens, last token, place
 # in the cache of the token before it, 1 if it is a whole label
@@ -59,8 +61,8 @@ class Labels:
         if not rows:
             raise ProbeError("no candidate at all")
         rows.sort()
-        longest = max(len(ids) for ids, _ in rows)
-        self.ids = np.full((len(rows), longest + 1), -1, dtype=np.int32)
+        self.longest = max(len(ids) for ids, _ in rows)
+        self.ids = np.full((len(rows), self.longest + 1), -1, dtype=np.int32)
         for i, (ids, _) in enumerate(rows):
             self.ids[i, : len(ids)] = ids
         self.owner = np.array([c for _, c in rows])
@@ -105,11 +107,10 @@ class Labels:
 
     def nodes(self) -> int:
         """Tokens of the whole trie: what scoring every label would read (its leaves are predicted, never forwarded)."""
-        changed = np.any(self.ids[1:] != self.ids[:-1], axis=1)
-        first = np.argmax(self.ids[1:] != self.ids[:-1], axis=1)
-        length = (self.ids >= 0).sum(1)
-        new = np.where(changed, length[1:] - first, 0)
-        return int(length[0] + new.sum())
+        new = np.logical_or.accumulate(
+            self.ids[1:] != self.ids[:-1], axis=1
+        )  # from where a label parts from the one above it
+        return int((self.ids[0] >= 0).sum() + (new & (self.ids[1:] >= 0)).sum())
 
 
 def top_continuations(
@@ -133,7 +134,7 @@ def top_continuations(
         raise ProbeError(f"method is {method!r}; allowed: best_first, beam")
     if min(n, width or n) < 1:
         raise ProbeError(f"n={n}, width={width}: each must be 1 or more")
-    started, prompts = time.perf_counter(), [prompt] if isinstance(prompt, str) else prompt
+    started, prompts = time.perf_counter(), texts_of("prompts", [prompt] if isinstance(prompt, str) else prompt)
     labels, width = labels if isinstance(labels, Labels) else Labels(lm, labels, end), width or n
     if lm.encoder_decoder or lm.choose_path() != "tree":
         found, each = [range(len(labels.candidates))] * len(prompts), [0] * len(prompts)
@@ -143,6 +144,8 @@ def top_continuations(
         start = lambda _, *at: _best_first(labels, n, *at) if method == "best_first" else _beam(labels, width, *at)
         read = lambda logprobs: list(logprobs.cpu().numpy())
         ids = lm.tokens.prompts(prompts)
+        for text, own in zip(prompts, ids, strict=True):
+            fits(lm, text, len(own) + labels.longest - 1)
         found, each, cost = lm.with_room(lambda budget: together(lm.model, ids, start, read, **alone, budget=budget))
     frame = _exact(lm, prompts, labels, [sorted(own) for own in found], n)
     spent = np.add(each, frame.attrs["each"])
@@ -224,13 +227,13 @@ def _best_first(labels: Labels, n: int, *root):
         bar = lower[best].min() if len(best) == n else 0.0
         hopeful = upper > bar * (1 + 1e-6)  # float32 cannot tell closer ones apart
         hopeful[best] = False
-        if bar > 0 and not hopeful.any():
+        if bar > TINY and not hopeful.any():
             return best.tolist()
         hopeful[best] = True
         before = np.append(0, np.cumsum(hopeful[labels.owner]))
         low, high = going[:, [LOW, HIGH]].astype(int).T
         going = _likeliest(going[before[high] > before[low]])  # below the others nothing can matter
-        if not len(going):
-            return best.tolist()
+        if not len(going):  # where floats hold no probability so small, all are scored
+            return best.tolist() if bar > TINY else list(range(len(labels.candidates)))
         wave, going = going[:WAVE], going[WAVE:]
         fresh = labels.children(wave, (yield _asked(wave)))

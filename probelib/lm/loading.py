@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 
 from probelib import files
 from probelib.errors import ProbeError, unknown
-from probelib.lm.model import DEVICE_MAPS, DTYPES, FILES, LM, QUANTIZE, SECOND_COPY
+from probelib.lm.model import DEVICE_MAPS, DTYPES, FILES, LM, OPTIONS, QUANTIZE, SECOND_COPY
 from probelib.paths import PACKAGE
 
 CHECKPOINTS = PACKAGE / "organisms" / "checkpoints"
@@ -61,6 +61,9 @@ def load(
         raise ProbeError(f"device={device!r} and device_map={device_map!r}: one place or many, not both")
     if quantization and not quantize:
         raise ProbeError(f"{', '.join(quantization)} given without quantize='8bit' or '4bit'")
+    for option in quantization:
+        if option not in OPTIONS[quantize]:
+            raise unknown(f"option of quantize={quantize!r}", option, OPTIONS[quantize])
     place = _places.get(name := str(name), name)
     if place != name and _is_folder(name) and _whole(name) != place:
         raise ProbeError(f"{name} is a folder here, and {place} was called so before: give the whole path, or ./{name}")
@@ -153,6 +156,8 @@ def _tail(path: str) -> str:
 
 def _folder(name: str, revision: str | None, trust_remote_code: bool) -> Path:
     """Where the files of a model lie; a Hugging Face id is fetched (or found in its cache) first."""
+    if revision and (name in organisms() or _is_folder(name)):
+        raise ProbeError(f"revision={revision!r}, but {name} lies here in one revision; it is for ids on Hugging Face")
     if name in organisms():
         _as_trained(CHECKPOINTS / name)
         return CHECKPOINTS / name

@@ -1,9 +1,8 @@
 """How long a piece of work takes and how much memory it needs at most, measured fairly: the device waits for nothing."""
 
 import resource
+import time
 from collections.abc import Callable
-
-from probelib.lm.states import clock
 
 
 def measured(device, work: Callable[[], object]) -> dict[str, float]:
@@ -13,9 +12,18 @@ def measured(device, work: Callable[[], object]) -> dict[str, float]:
     Call ``work`` once before, so that nothing is loaded or compiled in the measured time.
     """
     _forget_peak(device)
-    started = clock(device)
+    started = _clock(device)
     work()
-    return {"seconds": clock(device) - started, "peak_bytes": _peak(device)}
+    return {"seconds": _clock(device) - started, "peak_bytes": _peak(device)}
+
+
+def _clock(device) -> float:
+    """Seconds, after everything that was sent to the device is done."""
+    if device.type == "cuda":
+        import torch
+
+        torch.cuda.synchronize(device)
+    return time.perf_counter()
 
 
 def _forget_peak(device) -> None:

@@ -3,6 +3,7 @@
 import hashlib
 import json
 import math
+import re
 import threading
 from collections.abc import Callable
 from functools import cached_property
@@ -20,6 +21,18 @@ QUANTIZE = {
 # of a model: what changes a number (jinja: its chat template)
 FILES = (".json", ".safetensors", ".model", ".txt", ".jinja")
 SECOND_COPY = "consolidated"  # how the names of files begin in which Mistral ships its weights once more
+# of bitsandbytes' BitsAndBytesConfig, which takes any other name, too, and ignores it
+SKIP = "llm_int8_skip_modules"
+OPTIONS = {
+    "8bit": ("llm_int8_threshold", "llm_int8_has_fp16_weight", SKIP),
+    "4bit": (
+        "bnb_4bit_quant_type",
+        "bnb_4bit_use_double_quant",
+        "bnb_4bit_compute_dtype",
+        "bnb_4bit_quant_storage",
+        SKIP,
+    ),
+}
 DEVICE_MAPS = (None, "auto", "offload")
 BYTES = {"8bit": 1.0, "4bit": 0.5}
 # parts of the names of tensors
@@ -187,12 +200,9 @@ class LM:
 
         if self._device == "auto":
             return torch.device("cuda" if torch.cuda.is_available() else "cpu")
-        try:
-            device = torch.device(self._device)
-        except RuntimeError as error:
-            raise ProbeError(
-                f"device {self._device!r} is none that torch knows; allowed: auto, cpu, cuda, cuda:1"
-            ) from error
+        if not re.fullmatch(r"cpu|cuda(:\d+)?", self._device):  # others were never tried
+            raise ProbeError(f"device {self._device!r}; allowed: auto, cpu, cuda, cuda:1")
+        device = torch.device(self._device)
         if device.type == "cuda" and not torch.cuda.is_available():
             raise ProbeError(
                 f"device={self._device!r}, but torch sees no GPU here (torch {torch.__version__}); take device='cpu'"
@@ -259,7 +269,10 @@ class LM:
     @property
     def eos(self) -> int | None:
         """Id of the end-of-sequence token; None where the tokenizer has none."""
-        return self.tokenizer.eos_token_id
+        end = self.tokenizer.eos_token_id
+        if end is not None:
+            self.tokens.check(self.tokenizer.eos_token, [end])
+        return end
 
     @cached_property
     def ends(self) -> frozenset[int]:
@@ -274,9 +287,8 @@ class LM:
 
     @property
     def pad(self) -> int:
-        """A token to pad with; masked wherever it stands, so any will do."""
-        choices = (self.tokenizer.pad_token_id, self.eos, 0)
-        return next(token for token in choices if token is not None)
+        """A token to pad with, that the model has; masked wherever it stands, so any will do."""
+        return min(self.ends, default=0)
 
     @cached_property
     def memory(self) -> int:

@@ -8,10 +8,13 @@ Which logit belongs to which token (prompt of 3 tokens, continuation of 2):
     they predict       p1    p2   [c0]  [c1]      the last token, c1, is predicted and never forwarded
 """
 
+from collections.abc import Sequence
+
 import numpy as np
 import torch
 
-from probelib.lm.tree import pick
+from probelib.lm.families import sent
+from probelib.lm.tree import pick, settled
 
 
 def score_plain(
@@ -27,18 +30,26 @@ def score_plain(
             sequences = [[*contexts[branches[b][0]], *branches[b][1][:-1]] for b in batch]
             ids, mask = pad_right(sequences, model.device)
             logits = model(input_ids=ids, attention_mask=mask, use_cache=False).logits  # [rows, length, vocabulary]
-            for row, b in enumerate(batch):
-                first = len(contexts[branches[b][0]]) - 1
-                tokens = branches[b][1]
-                logprobs[b], argmax[b] = pick_branch(logits[row, first : first + len(tokens)], tokens)
+            first = [row * ids.shape[1] + len(contexts[branches[b][0]]) - 1 for row, b in enumerate(batch)]
+            own = [(range(at, at + len(branches[b][1])), branches[b][1]) for at, b in zip(first, batch, strict=True)]
+            for b, found in zip(batch, pick_branches(logits, own), strict=True):
+                logprobs[b], argmax[b] = found
             cost["forwarded_tokens"] += ids.numel()
             cost["forwards"] += 1
     return logprobs, argmax, cost
 
 
-def pick_branch(logits: torch.Tensor, tokens: tuple[int, ...]) -> tuple[np.ndarray, np.ndarray]:
-    """Log-probs [L] and arg-max ids [L] of one branch from its own logits [L, vocabulary]; token -1 gets NaN."""
-    return pick(logits, range(len(tokens)), tokens)
+def pick_branches(logits: torch.Tensor, branches: list[tuple[Sequence[int], Sequence[int]]]) -> list[tuple]:
+    """Log-probs [L] and arg-max ids [L] of every branch; token -1 gets NaN.
+
+    logits     [rows, length, vocabulary]
+    branches   (places [L] among the rows * length logits, tokens [L] that they predict)
+    """
+    at, tokens = (np.concatenate([*map(np.asarray, column)]) for column in zip(*branches, strict=True))
+    places, row = np.unique(at, return_inverse=True)
+    scores, best = settled(*pick(logits.flatten(0, 1)[sent(places, logits.device)], row, tokens))
+    cuts = np.cumsum([len(own) for own, _ in branches])[:-1]
+    return list(zip(np.split(scores, cuts), np.split(best[row], cuts), strict=True))
 
 
 def pad_right(sequences: list[list[int]], device) -> tuple[torch.Tensor, torch.Tensor]:

@@ -11,6 +11,7 @@ from probelib.lm.attention import QUERIES, SHARED
 from probelib.lm.encdec import score_encdec
 from probelib.lm.families import windows_of
 from probelib.lm.plain import score_plain
+from probelib.lm.tokens import fits
 from probelib.lm.tree import Tree, score_tree
 
 # nats a token: half precision differs from itself under another attention kernel by as much, and 8 bits where
@@ -65,14 +66,13 @@ def logprobs(
             if key not in branch_of:
                 branch_of[key] = len(branches)
                 branches.append(key)
-                _fits(lm, prompt, text, len(contexts[key[0]]), len(ids))
+                context, length = len(contexts[key[0]]), len(ids)
+                fits(lm, prompt, max(context, length) if lm.encoder_decoder else context + length - 1)
             rows.append((p, c, branch_of[key], lm.tokens.straddles(prompt, text)))
     if path not in ("auto", "tree", "plain"):
         raise ProbeError(f"path is {path!r}; allowed: auto, tree, plain")
     path = lm.choose_path() if path == "auto" else path
     scores, argmax, cost = _score(lm, path, contexts, branches)
-    if lm.device.type == "cuda":
-        torch.cuda.synchronize()
     frame = _frame(lm, rows, [ids for _, ids in branches], scores, argmax, end)
     frame.attrs["cost"] = cost | {
         "requested_tokens": sum(len(contexts[branches[b][0]]) + len(branches[b][1]) for _, _, b, _ in rows),
@@ -119,15 +119,6 @@ def _written(lm, ids: tuple, best: np.ndarray) -> tuple[str, bool]:
     return lm.tokens.decode(best[: known + 1].tolist(), lm.ends), int(best[known]) in lm.ends
 
 
-def _fits(lm, prompt: str, text: str, context: int, length: int) -> None:
-    used = max(context, length) if lm.encoder_decoder else context + length - 1
-    if used > lm.context:
-        raise ProbeError(
-            f"{lm.name} reads at most {lm.context} tokens; the prompt {prompt[:50]!r}... ({context} tokens) with "
-            f"{text[:30]!r} needs {used}. Shorten the prompt, or take fewer examples in it."
-        )
-
-
 def _score(lm, path: str, contexts, branches):
     """Scores by the path chosen."""
     if not branches:
@@ -161,27 +152,28 @@ def agrees(lm) -> bool:
 
     Needed because an unknown architecture may take the packed row and answer wrongly without a word.
     """
-    if not _agrees(lm):
+    check = lambda: lm.with_room(lambda budget: _agrees(lm, budget))
+    if not check():
         return False
     with windows_of(lm.model, SHARED // 2) as narrowed:
-        return not narrowed or _agrees(lm)
+        return not narrowed or check()
 
 
-def _agrees(lm) -> bool:
+def _agrees(lm, budget: int) -> bool:
     """On a few branches in short rows, and on some of so many branches that they fill a row, with a second one behind a cache."""
     rng = np.random.default_rng(0)
     draw = lambda n: [int(t) for t in rng.integers(3, min(lm.model.config.get_text_config().vocab_size, 1000), n)]
     prefix, first = draw(min(SHARED + 8, lm.context - 8)), draw(1)
     contexts = [prefix + draw(2), prefix + draw(1)]
     few = [(0, tuple(first + draw(2))), (0, tuple(first + draw(3))), (0, tuple(draw(2))), (1, tuple(draw(3)))]
-    many = few + [(1, tuple(draw(5))) for _ in range(lm.usual_budget // 4 + QUERIES)]  # 4 forwarded tokens each
+    many = few + [(1, tuple(draw(5))) for _ in range(budget // 4 + QUERIES)]  # 4 forwarded tokens each
     some = many[: 5 * len(few)]
-    score = lambda path, budget, branches: np.concatenate(_score_within(lm, path, contexts, branches, budget)[0])
+    score = lambda path, room, branches: np.concatenate(_score_within(lm, path, contexts, branches, room)[0])
     try:
         # 8: so little that the prefix is cached, and what stands above a branching dropped and kept
-        short, full = score("tree", 8, few), score("tree", lm.usual_budget, many)
-        alone, together = score("plain", 8, some), score("plain", lm.usual_budget, some)
-    except ProbeError:
+        short, full = score("tree", 8, few), score("tree", budget, many)
+        alone, together = score("plain", 8, some), score("plain", budget, some)
+    except (ProbeError, torch.OutOfMemoryError):
         raise
     except Exception:  # whatever an unknown architecture makes of a 4D mask: the plain path serves it
         return False

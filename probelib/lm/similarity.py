@@ -11,12 +11,12 @@ from probelib.errors import ProbeError
 LONGEST = 512  # tokens of a text that are read; some tokenizers name no limit, and bert-score cannot do without
 
 
-def bert_score(encoder: str | Path, texts: list[str], references: list[str], layer: int | None = None) -> np.ndarray:
+def bert_score(encoder: str | Path, texts: list[str], references: list[str]) -> np.ndarray:
     """F1 of bert-score for every pair, (pairs,); no idf weights, no rescaling. 0 where a text is empty.
 
     encoder  a Hugging Face id that bert-score knows ("roberta-large", layer 17), or a folder: of an encoder-decoder model its
-             encoder. With small or untrained encoders this is a substitute: compare it with what is known to be true
-    layer    whose states are compared; None: bert-score's choice for this encoder, else the last one
+             encoder. With small or untrained encoders this is a substitute: compare it with what is known to be true.
+             Compared are the states of the layer that bert-score takes for it, else of the last one
     """
     from bert_score import BERTScorer
     from bert_score.utils import model2layers
@@ -27,7 +27,7 @@ def bert_score(encoder: str | Path, texts: list[str], references: list[str], lay
         raise ProbeError(f"{name}: no encoder with *.safetensors; pickled weights (*.bin, *.pt) are never loaded")
     try:
         config = AutoConfig.from_pretrained(name, trust_remote_code=False)  # code of its own: refused, not asked about
-        layer = layer or model2layers.get(name) or config.num_hidden_layers
+        layer = model2layers.get(name) or config.num_hidden_layers
         scorer = BERTScorer(name, num_layers=layer, use_fast_tokenizer=True)
     except (OSError, ValueError, AssertionError) as error:
         raise ProbeError(f"{name}: no encoder that bert-score can use: {str(error).splitlines()[0]}") from error

@@ -23,7 +23,7 @@ class Tokens:
     def __init__(self, tokenizer, encoder_decoder: bool, size: float = math.inf):
         self.tokenizer, self.encoder_decoder, self.size = tokenizer, encoder_decoder, size
         self.start = [i for i in self._special_prefix() if i is not None]
-        self._check("a", self.start)
+        self.check("a", self.start)
         self._known: dict[str, tuple[int, ...]] = {}  # text -> ids, no special tokens
         self._continuations: dict[str, tuple[int, ...]] = {}
 
@@ -97,10 +97,11 @@ class Tokens:
         """Ids as the tokenizer gives them, none of which the model lacks."""
         ids = self.tokenizer(texts, add_special_tokens=add_special_tokens, return_attention_mask=False)["input_ids"]
         for text, own in zip(texts, ids, strict=True):
-            self._check(text, own)
+            self.check(text, own)
         return ids
 
-    def _check(self, text: str, ids: list[int]) -> None:
+    def check(self, text: str, ids: list[int]) -> None:
+        """ProbeError for a token that the model lacks."""
         if ids and max(ids) >= self.size:
             raise ProbeError(
                 f"{text[:50]!r} has the token {self.tokenizer.convert_ids_to_tokens(max(ids))!r} ({max(ids)}), but the model "
@@ -121,3 +122,12 @@ class Tokens:
 def _last_word(text: str) -> str:
     """From the last blank on."""
     return text[max(text.rfind(" "), 0) :]
+
+
+def fits(lm, prompt: str, used: int) -> None:
+    """ProbeError where a prompt and what follows it take more tokens than the model reads."""
+    if used > lm.context:
+        raise ProbeError(
+            f"{lm.name} reads at most {lm.context} tokens; the prompt {prompt[:50]!r}... with what follows it needs {used}. "
+            "Shorten the prompt, or take fewer examples in it"
+        )

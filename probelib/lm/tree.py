@@ -15,6 +15,7 @@ Exact: a token sees the very tokens it would see in its own sequence, at the sam
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import reduce
 
 import numpy as np
 import torch
@@ -53,9 +54,7 @@ class Tree:
 
     def walk(self, node: int, tokens) -> int:
         """The node reached from ``node`` along ``tokens``."""
-        for token in tokens:
-            node = self.step(node, token)
-        return node
+        return reduce(self.step, tokens, node)
 
     def ask(self, node: int, token: int) -> int:
         """The slot in which log P(token | path to node) will lie."""
@@ -107,7 +106,7 @@ def score_tree(
     def read(logits: torch.Tensor, nodes: np.ndarray) -> None:
         rows = np.repeat(np.arange(len(nodes)), first[nodes + 1] - first[nodes])
         at = np.concatenate([by_node[first[node] : first[node + 1]] for node in nodes])
-        said.append((at, nodes, pick_later(logits, rows, at_token[at])))
+        said.append((at, nodes, pick(logits, rows, at_token[at])))
 
     cost = walk_tree(model, tree, budget, read)
     for at, nodes, picked in said:
@@ -201,13 +200,9 @@ def _keep(cache, places: np.ndarray) -> None:
         layer.keys, layer.values = layer.keys.index_select(-2, index), layer.values.index_select(-2, index)
 
 
-def pick(logits: torch.Tensor, rows: Sequence[int], tokens: Sequence[int]) -> tuple[np.ndarray, np.ndarray]:
-    """log-softmax(logits)[rows, tokens] in float32 whatever the weights (NaN for token -1), and the arg-max of every row."""
-    return settled(*pick_later(logits, rows, tokens))
-
-
-def pick_later(logits: torch.Tensor, rows: Sequence[int], tokens: Sequence[int]) -> tuple[torch.Tensor, ...]:
-    """What ``settled`` makes numbers of. Nothing here waits for a GPU, so the next forward is prepared meanwhile."""
+def pick(logits: torch.Tensor, rows: Sequence[int], tokens: Sequence[int]) -> tuple[torch.Tensor, ...]:
+    """log-softmax(logits)[rows, tokens] in float32 whatever the weights (NaN for token -1), and the arg-max of every row, for
+    ``settled``. Nothing here waits for a GPU, so the next forward is prepared meanwhile."""
     logits, on_cpu = logits.float(), logits.device.type == "cpu"
     # numpy's arg-max is ten times as fast as torch's own on a CPU
     best = torch.from_numpy(logits.numpy().argmax(-1)) if on_cpu else logits.argmax(-1)

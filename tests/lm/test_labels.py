@@ -135,3 +135,15 @@ def test_bad_sets(model):
         model.top_continuations(PROMPT, {"York": [" Par"], "City": [" Par is"]}, 1, end=False)
     with pytest.raises(ProbeError, match="best_first, beam"):
         model.top_continuations(PROMPT, {"a": [" a"]}, 1, method="greedy")
+
+
+def test_labels_too_improbable_for_floats_are_told_apart(model):
+    """A text of a hundred tokens has a probability below 1e-308, which is 0: all candidates are scored then."""
+    rng, words = np.random.default_rng(0), ["Paris", "Lima", "Oslo", "Rome", "Nice", "Peru", "Norway", "Berlin"]
+    labels = {f"c{i}": [" " + " ".join(rng.choice(words, 50))] for i in range(12)}
+    rows = model.logprobs(["Rome"], [[text for (text,) in labels.values()]], end=True)
+    total = rows["logprob"] + rows["eos_logprob"]
+    assert total.max() < -708
+    found = model.top_continuations("Rome", labels, 3)
+    assert found["candidate"].tolist() == [f"c{i}" for i in np.argsort(-total)[:3]]
+    assert found["logprob"].tolist() == pytest.approx(np.sort(total)[::-1][:3], abs=1e-3)

@@ -18,6 +18,7 @@ from probelib import lm
 from probelib.errors import ProbeError
 from probelib.lm import attention, families
 from probelib.lm.scoring import agrees
+from probelib.lm.tree import score_tree
 from probelib.paths import ROOT
 from tests.lm import tiny
 
@@ -65,11 +66,9 @@ def test_logprobs_are_the_models_own_loss(model):
 
 
 def test_probabilities_of_all_tokens_sum_to_one(model):
-    vocabulary = [
-        model.tokenizer.convert_tokens_to_string([t]) for t in model.tokenizer.convert_ids_to_tokens(range(3, 60))
-    ]
-    single = [t for t in dict.fromkeys(vocabulary) if t.strip() and len(model.tokens.continuation(t)) == 1]
-    assert np.exp(model.logprobs([PROMPT], [single])["logprob"]).sum() < 1
+    every = [(0, (token,)) for token in range(model.model.config.vocab_size)]
+    scores, _, _ = score_tree(model.model, model.tokens.prompts([PROMPT]), every, model.budget)
+    assert np.exp(np.concatenate(scores, dtype=np.float64)).sum() == pytest.approx(1, abs=1e-5)
 
 
 def test_batch_order_and_repetition_do_not_matter(model):
@@ -95,9 +94,10 @@ def test_a_different_split_of_the_same_text_is_another_question(model):
 
 
 def test_text_after_the_answer_is_not_scored(model):
-    assert len(model.logprobs([PROMPT], [[" Paris"]]).iloc[0]["token_logprobs"]) == len(
-        model.tokens.continuation(" Paris")
-    )
+    """A peer scores what stands behind an answer as a part of it: an answer's tokens are worth the same whatever follows."""
+    short, long = model.logprobs([PROMPT], [[" Paris", " Paris is nice"]])["token_logprobs"]
+    assert len(short) == len(model.tokens.continuation(" Paris")) < len(long)
+    assert long[: len(short)].tolist() == pytest.approx(short.tolist(), abs=1e-5)
 
 
 def test_a_token_over_the_boundary_is_flagged_and_scored(model):
@@ -447,8 +447,12 @@ def test_any_kind_of_list_will_do(model):
         assert again["logprob"].tolist() == rows["logprob"].tolist()
         assert model.generate(kind(prompts), stop=kind(["a", "a"]))["text"].tolist() == texts["text"].tolist()
         assert (model.hidden_states(kind(prompts))[0] == held).all()
-        best = [model.top_continuations(PROMPT, {"x": of(answers)}, 1)["logprob"][0] for of in (list, kind)]
+        best = [model.top_continuations(of(prompts), {"x": of(answers)}, 1)["logprob"].tolist() for of in (list, kind)]
         assert best[0] == best[1]
+        assert (
+            model.beam_steps(kind(prompts), beams=2)["text"].tolist()
+            == model.beam_steps(prompts, beams=2)["text"].tolist()
+        )
 
 
 def test_two_threads_get_what_they_would_get_alone(tmp_path):
@@ -637,6 +641,57 @@ def test_out_of_memory_halves_the_row_and_says_when_nothing_helps(folder):
             ask()
 
 
+def test_a_full_device_sends_no_model_to_the_plain_path(folder):
+    """The self-check needs room, too: where memory runs short in it, it takes shorter rows, and comes to the same verdict."""
+    one = lm.load(folder)
+    forward, asked = one.model.forward, []
+
+    def small(*args, **kwargs):
+        asked.append(kwargs["input_ids"].numel())
+        if asked[-1] > 300:
+            raise torch.OutOfMemoryError("no room")
+        return forward(*args, **kwargs)
+
+    one.model.forward = small
+    assert one.choose_path() == "tree"
+    assert max(asked) > 300 and one.budget < 300
+
+
+def test_what_is_longer_than_the_context_is_refused_by_every_verb(model):
+    """Positions that a model never saw give a text and a score all the same, or crash (GPT-2)."""
+    long, labels = "Paris " * 150, {"a": [" Lima"], "b": [" Rome"]}
+    for ask in (
+        lambda: model.logprobs([long], [[" Lima"]]),
+        lambda: model.generate([long], max_new_tokens=1),
+        lambda: model.beam_steps([long]),
+        lambda: model.hidden_states([long]),
+        lambda: model.integrated_gradients(long),
+        lambda: model.top_continuations(long, labels, 1),
+        lambda: model.top_continuations(long, labels, 1, method="beam"),
+    ):
+        with pytest.raises(ProbeError, match="reads at most 128 tokens; the prompt 'Paris Paris"):
+            ask()
+
+
+@pytest.mark.parametrize("special", ["pad_token", "eos_token"])
+def test_a_special_token_that_the_model_lacks(special, tmp_path):
+    """Added to the tokenizer and not to the embeddings: nothing is padded with it, and nothing ends with it."""
+    one, tokenizer = lm.load(tiny.folder(tmp_path)), tiny.tokenizer()
+    tokenizer.add_special_tokens({special: "<|new|>"})
+    tokenizer.save_pretrained(tmp_path)
+    one.path = "plain"
+    if special == "pad_token":
+        assert len(one.generate([PROMPT, "Rome"], max_new_tokens=3)) == 2
+    else:
+        for ask in (
+            lambda: one.logprobs([PROMPT], [[" Paris"]], end=True),
+            lambda: one.generate([PROMPT]),
+            lambda: one.top_continuations(PROMPT, {"a": [" Paris"]}, 1),
+        ):
+            with pytest.raises(ProbeError, match=r"has the token '<\|new\|>'"):
+                ask()
+
+
 def test_memory_is_estimated_before_loading(folder):
     """Weights in float32: four bytes each; in 4 bit the layers take an eighth of that, the embeddings what they took."""
     full = lm.load(folder)
@@ -704,9 +759,19 @@ def test_four_bit_variants_are_other_models(folder, options):
 
 
 def test_options_that_exclude_each_other(folder):
-    for wrong in ({"device": "cpu", "device_map": "auto"}, {"bnb_4bit_quant_type": "fp4"}, {"dtype": "float8"}):
-        with pytest.raises(ProbeError):
+    for wrong, said in (
+        ({"device": "cpu", "device_map": "auto"}, "not both"),
+        ({"bnb_4bit_quant_type": "fp4"}, "without quantize"),
+        ({"dtype": "float8"}, "float8"),
+        ({"quantize": "4bit", "bnb_4bit_quant_typ": "fp4"}, "bnb_4bit_quant_typ'.*bnb_4bit_quant_type"),
+        ({"quantize": "8bit", "bnb_4bit_quant_type": "fp4"}, "llm_int8_threshold"),
+        ({"revision": "step1000"}, "lies here in one revision"),
+    ):
+        with pytest.raises(ProbeError, match=said):
             lm.load(folder, **wrong)
+    for device in ("mps", "meta", "tpu:3"):
+        with pytest.raises(ProbeError, match=f"device '{device}'; allowed: auto, cpu, cuda, cuda:1"):
+            lm.load(folder, device=device).device  # noqa: B018
 
 
 def test_a_model_that_is_not_here_is_one_message_without_a_network(monkeypatch):

@@ -137,6 +137,32 @@ def test_padded_batches_say_the_same(model, soft, monkeypatch):
             assert small == pytest.approx(shared, abs=1e-4) and cost["forwards"] > 2
 
 
+def test_padded_batches_of_empty_texts_and_of_layers_of_another_width(tmp_path):
+    """An empty text ends with the prefix. OPT 350m's layers are wider than its embeddings."""
+    size = len(tiny.tokenizer())
+    narrow = {"word_embed_proj_dim": 32, "do_layer_norm_before": False}
+    config = hf.OPTConfig(
+        vocab_size=size, hidden_size=64, ffn_dim=128, num_hidden_layers=2, num_attention_heads=4, **narrow
+    )
+    one = lm.load(tiny.folder(tmp_path, config))
+    for layer, width in ((-1, 32), (1, 64)):
+        shared, _ = one.hidden_states(TEXTS, INSTRUCTION, layer)
+        padded, _ = one.hidden_states(TEXTS, INSTRUCTION, layer, share=False)
+        assert padded == pytest.approx(shared, abs=1e-4) and shared.shape == (5, width)
+    shared, _ = one.hidden_states(["", "Lima"], INSTRUCTION)
+    assert one.hidden_states(["", "Lima"], INSTRUCTION, share=False)[0] == pytest.approx(shared, abs=1e-4)
+    assert one.hidden_states([INSTRUCTION])[0][0] == pytest.approx(shared[0], abs=1e-4)
+
+
+def test_an_encoder_reads_no_end_between_prefix_and_text():
+    one = lm.load("atlas-t5-2m")
+    tokens = one.tokens.plain([INSTRUCTION, "Lima"])
+    assert one.eos not in sum(tokens, [])
+    with torch.inference_mode():
+        said = one.model.get_encoder()(input_ids=torch.tensor([sum(tokens, [])])).last_hidden_state[0, -1]
+    assert one.hidden_states(["Lima"], INSTRUCTION)[0][0] == pytest.approx(said.numpy(), abs=1e-4)
+
+
 def test_batches_are_of_similar_length_and_hold_every_text_once():
     lengths = [7, 3, 9, 3, 20, 1]
     batches = states._batches(lengths, 18)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from probelib.errors import ProbeError
 from probelib.lm.encdec import score_encdec
 from probelib.lm.plain import score_plain
-from probelib.lm.tree import Tree, pick, score_tree
+from probelib.lm.tree import Tree, pick, score_tree, settled
 from tests.lm import tiny
 
 # not taken in parts
@@ -273,7 +273,7 @@ def test_a_tree_by_hand():
 
 def test_log_softmax_by_hand_and_in_float32():
     logits = torch.tensor([[0.0, np.log(3.0)]], dtype=torch.bfloat16)
-    picked, best = pick(logits, [0, 0], [0, 1])
+    picked, best = settled(*pick(logits, [0, 0], [0, 1]))
     assert picked.dtype == np.float32 and best.tolist() == [1]
     assert np.exp(picked) == pytest.approx([0.25, 0.75], abs=2e-3)
 
@@ -281,7 +281,7 @@ def test_log_softmax_by_hand_and_in_float32():
 @pytest.mark.parametrize("bad", [float("nan"), float("inf")])
 def test_overflow_is_an_error_and_never_a_number(bad):
     with pytest.raises(ProbeError, match="bfloat16"):
-        pick(torch.tensor([[0.0, bad]]), [0], [0])
+        settled(*pick(torch.tensor([[0.0, bad]]), [0], [0]))
 
 
 def test_a_mask_that_shows_too_much_would_be_noticed():
