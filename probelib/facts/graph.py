@@ -28,7 +28,7 @@ from scipy.sparse import csr_array
 
 from probelib import files
 from probelib.errors import ProbeError
-from probelib.facts.model import DISTRACTORS, ENTITIES, FACTS, RELATIONS, TEMPLATES, Facts, validate
+from probelib.facts.model import DISTRACTORS, ENTITIES, FACTS, RELATIONS, TEMPLATES, Facts, holds, validate
 
 CODES = pa.dictionary(pa.int32(), pa.string())  # a column of few distinct texts
 COLUMNS = {
@@ -411,8 +411,7 @@ def _entity_frame(graph: Graph, used: np.ndarray) -> pd.DataFrame:
 
 def _relation_frame(names: pd.DataFrame, facts: pd.DataFrame) -> pd.DataFrame:
     """The relations; functional are those with one object a subject now."""
-    now = facts[(facts["end"] == "") | (facts["start"] == facts["end"])]
-    objects = now.groupby(["relation", "subject"])["object"].nunique().groupby("relation").max()
+    objects = facts[holds(facts)].groupby(["relation", "subject"])["object"].nunique().groupby("relation").max()
     named = names["label"].where(names["label"].fillna("") != "", names["relation"])
     frame = pd.DataFrame({"relation": names["relation"], "name": named, "subject_type": "", "object_type": ""})
     frame["functional"] = frame["relation"].map(objects).fillna(1) == 1

@@ -33,7 +33,7 @@ from msgspec import UNSET
 from probelib.errors import ProbeError
 from probelib.facts.dumps import blocks
 from probelib.facts.graph import Graph, distinct, make_table, numbers, open_graph, write_graph
-from probelib.facts.validity import UNKNOWN, is_date
+from probelib.facts.validity import UNKNOWN, days, is_date
 
 BATCH = 20_000  # entities that are held before they go to disk
 EXAMPLES = 5  # malformed lines that are quoted
@@ -352,10 +352,18 @@ class _Rows:
 
 
 def interval(dates: dict) -> tuple[str, str]:
-    """Start and end out of a statement's qualifiers P580, P582 and P585: a point in time is both."""
-    if "P580" in dates or "P582" in dates:
-        return _date(dates.get("P580")), _date(dates.get("P582"))
-    return (_date(dates.get("P585")),) * 2
+    """Start and end out of a statement's qualifiers P580, P582 and P585: a point in time is both.
+
+    A term that begins and ends within one year or month ends on its last day; one of a single day begins in its month: alike,
+    the two would read as a point in time, and the term as one that is not over.
+    """
+    if "P580" not in dates and "P582" not in dates:
+        return (_date(dates.get("P585")),) * 2
+    start, end = _date(dates.get("P580")), _date(dates.get("P582"))
+    if start != end or end in ("", UNKNOWN):
+        return start, end
+    (first,), (last,) = days([end])
+    return (start, str(np.datetime64(int(last), "D"))) if first < last else (start[:-3], end)
 
 
 def _date(snaks: list[dict] | None) -> str:

@@ -25,6 +25,7 @@ from probelib.facts.builders import (
     write_trex_mc,
     write_triples,
 )
+from probelib.facts.builders.common import by_label
 from probelib.facts.builders.fktc import paraphrases
 from probelib.facts.builders.trex_mc import unify
 from probelib.facts.check import wrong_distractors
@@ -282,6 +283,20 @@ def test_trex_mc_by_hand(tmp_path):
     first = splits["train"].facts.iloc[0]
     assert row["Relation_ID"] == 1 and row["Subject"] == first["subject"] and row["Object"] == first["object"]
     assert row["Multiple Choices"] == str(splits["train"].distractors["object"].tolist()[:2])
+
+
+def test_two_labels_of_one_id_are_one_subject():
+    """Ten people, each under two names with a town of their own: both towns are right for both, and both stand in one split."""
+    names = [(f"Q{i}", name, town) for i in range(10) for name, town in ((f"S{i}", f"t{i}"), (f"Sir S{i}", f"u{i}"))]
+    facts = assemble([Triple("P19", Entity(s, q), Entity(o), i) for i, (q, s, o) in enumerate(names, 1)], "test")
+    splits, _ = build_trex_mc(facts, n_train=5, n_test=10, n_options=19)
+    one = {name: set(split.facts["subject"].str.removeprefix("Sir ")) for name, split in splits.items()}
+    assert len(one["train"]) == 3 and len(one["test"]) == 5 and not one["train"] & one["test"]
+    for split in splits.values():
+        assert (
+            split.distractors.groupby("fact").size().eq(18).all()
+            and wrong_distractors(split, by_label(facts, [])[1]) == 0
+        )
 
 
 def test_the_papers_numbers_pass_its_own_checks(tmp_path):
@@ -556,7 +571,7 @@ def test_the_atlas_as_fktc_and_as_trex_mc(tmp_path):
     built, left_out = build_fktc(atlas)
     read = read_fktc(write_fktc(built, tmp_path))
     assert same(read.facts[KEYS], built.facts[KEYS]) and same(read.distractors, built.distractors)
-    assert wrong_distractors(built) == 0
+    assert wrong_distractors(built, by_label(atlas, [])[1]) == 0
     assert len(built.facts) + sum(lost(left_out).values()) == len(atlas.facts)
     splits, left_out = build_trex_mc(atlas, n_train=50, n_test=100)
     assert {"P17", "P19", "P36", "P37", "P569"} == set(splits["test"].facts["relation"])
@@ -572,7 +587,7 @@ def test_the_real_questions_of_fktc_pass_but_the_one_that_repeats_another(fktc):
         ["BLEU of 0.7 or more with a question kept before", "templates", "P101", 1]
     ]
     assert lost(left_out) == {"the same triple again": 11}
-    assert wrong_distractors(built) == 0
+    assert wrong_distractors(built, read_fktc(fktc)) == 0
 
 
 def test_fktc_mc(fktc, tmp_path):

@@ -12,7 +12,7 @@ from probelib import files
 from probelib.errors import ProbeError
 from probelib.facts.builders.common import check_sizes, left_out, note, totals, write_triples
 from probelib.facts.graph import SLOTS, Graph, contains, corrupt, from_facts, has_label, labelled, make_table, to_facts
-from probelib.facts.model import Facts, rng
+from probelib.facts.model import Facts, holds, rng
 from probelib.facts.tables import read_table, read_triples
 from probelib.facts.wikidata import best_rank
 
@@ -83,8 +83,8 @@ def _draw(graph: Graph, n: int | None, seed: int, log: list[tuple]) -> np.ndarra
 
 def _holds(graph: Graph) -> np.ndarray:
     """Which triples have no end, or are of one point in time, (triples,) bool."""
-    start, end = (graph.triples[column].cast(pa.large_string()) for column in ("start", "end"))
-    return pc.or_(pc.equal(end, ""), pc.equal(start, end)).to_numpy()
+    dates = pa.table({column: graph.triples[column].cast(pa.large_string()) for column in ("start", "end")})
+    return holds(dates.to_pandas(types_mapper=pd.ArrowDtype)).to_numpy(bool)
 
 
 @dataclass(frozen=True)
