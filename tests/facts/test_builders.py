@@ -480,6 +480,25 @@ def test_no_corruption_reads_like_a_true_triple():
     assert lost(left_out, "triples") == {"no corruption is possible": 2}
 
 
+def test_as_many_corruptions_as_are_asked_for_or_none():
+    """Nine of ten subjects have one of three objects, so two wrong ones; the tenth has two, so one."""
+    rows = [("P1", f"s{i}", f"o{i % 3}") for i in range(9)] + [("P1", "s9", "o0"), ("P1", "s9", "o1")]
+    positive, _, pairs, left_out = build_grapheval(make(*rows), n=None, n_corrupted=2, hard=True)
+    assert len(positive.facts) == 9 and pairs.groupby("fact").size().eq(2).all()
+    assert lost(left_out, "triples") == {"fewer than 2 corruptions": 2}
+    with pytest.raises(ProbeError, match="no triple is left to build from; left out: fewer than 3 corruptions 11"):
+        build_grapheval(make(*rows), n=None, n_corrupted=3, hard=True)
+
+
+def test_all_corruptions_that_are_possible_are_found():
+    """Forty objects, one of them right: 39 corruptions each, which chance would take hundreds of draws to meet."""
+    positive, _, pairs, left_out = build_grapheval(
+        make(*[("P1", f"s{i}", f"o{i}") for i in range(40)]), n=5, n_corrupted=39, hard=True
+    )
+    assert len(positive.facts) == 5 and pairs.groupby("fact").size().eq(39).all()
+    assert lost(left_out, "triples") == {"not drawn": 35}
+
+
 def test_grapheval_of_a_graph_with_entities_without_a_label():
     graph = from_facts(capitals())
     labels = [None if e == "Rome" else e for e in graph.entities["entity"].to_pylist()]
@@ -544,7 +563,7 @@ def test_same_seed_same_draw_and_hard_corruptions_of_the_same_triples():
     assert easy[0].digest() != build_grapheval(facts, n=50, seed=1)[0].digest()
     with pytest.raises(ProbeError, match="5000 triples are asked for"):
         build_grapheval(facts, n=5000)
-    with pytest.raises(ProbeError, match="no triples were chosen"):
+    with pytest.raises(ProbeError, match="no triple is left to build from; left out: no corruption is possible 1"):
         build_grapheval(make(("P36", "Italy", "Rome")), n=1, hard=True)
 
 
