@@ -3,6 +3,7 @@
 import pandas as pd
 
 from probelib.errors import unknown
+from probelib.facts.model import fold
 
 ENDS = "\n.;!?,"  # an answer ends before the first of these
 RELEASED = [".</s>", ".\n", ".", ";", "!", ",", "?", "\n", "</s>", "<pad>"]  # what eval.py deletes, wherever it stands
@@ -20,7 +21,7 @@ def extract(text: str) -> str:
 
 
 def matches(answer: str, gold: str, done: bool = True, how: str = "exact") -> bool | None:
-    """Whether a generated answer is the gold object (case folded).
+    """Whether a generated answer is the gold object (without regard to case, and to how accents are encoded).
 
     answer  what was generated, or its known beginning
     done    whether generation ended there; if not, None means that the beginning does not decide it (``how="exact"``)
@@ -33,7 +34,7 @@ def matches(answer: str, gold: str, done: bool = True, how: str = "exact") -> bo
     """
     if how == "exact":
         return _exactly(answer, gold, done)
-    text, right = answer.strip().casefold(), gold.strip().casefold()
+    text, right = fold(answer.strip()), fold(gold.strip())
     if how == "prefix":
         return text.startswith(right) and not text[len(right) : len(right) + 1].isalnum()
     if how == "contains":
@@ -46,7 +47,7 @@ def matches(answer: str, gold: str, done: bool = True, how: str = "exact") -> bo
 
 
 def _exactly(answer: str, gold: str, done: bool) -> bool | None:
-    text, gold = answer.lstrip().casefold(), gold.strip().casefold()
+    text, gold = fold(answer.lstrip()), fold(gold.strip())
     if text.startswith(gold):
         rest = text[len(gold) :]
         if not rest.strip(" \t"):

@@ -60,6 +60,14 @@ def test_four_ways_to_match(text, exact, prefix, contains, released):
     assert found == [exact, prefix, contains, released]
 
 
+@pytest.mark.parametrize("how", ["exact", "prefix", "contains"])
+def test_an_accent_is_one_however_it_is_encoded(how):
+    """One character or two; but no accent is another letter."""
+    composed, decomposed, plain = "S\u00e3o", "Sa\u0303o", "Sao"
+    assert answers.matches(composed, decomposed, how=how) and answers.matches(decomposed, composed, how=how)
+    assert not answers.matches(decomposed, plain, how=how) and not answers.matches(plain, composed, how=how)
+
+
 def test_an_unknown_way_is_named():
     with pytest.raises(ProbeError, match="exakt.*exact"):
         answers.matches("Paris", "Paris", how="exakt")

@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 from probelib import published
+from probelib.errors import ProbeError
 from probelib.published import audit
-from probelib.published.audit import CAVEAT, FAILS, HOLDS, VERDICTS, distractors, grapheval, monitor, zplke
+from probelib.published.audit import CAVEAT, FAILS, HOLDS, VERDICTS, claims, distractors, grapheval, monitor, zplke
 
 
 @pytest.fixture(scope="module")
@@ -62,6 +63,39 @@ def test_bounds_of_equation_2():
     assert row[["informative_low", "informative_high"]].round(3).tolist() == [0.723, 0.861]
 
 
+@pytest.mark.parametrize(
+    ("value", "printed", "decimals", "right"),
+    [
+        (0.8467, 0.847, 3, True),
+        (0.8467, 0.846, 3, True),  # cut off
+        (-0.8467, -0.846, 3, True),
+        (0.8467, 0.845, 3, False),
+        (0.8463, 0.847, 3, False),  # within a unit, and neither
+        (0.00046, 0.001, 3, False),
+        (0.0005, 0.001, 3, True),
+        (-0.0004, 0.0, 3, True),
+        (2.9652, 2.97, 2, True),
+        (math.nan, 0.1, 3, False),
+    ],
+)
+def test_a_printed_number_is_rounded_or_cut_off(value, printed, decimals, right):
+    assert claims.rounds(value, printed, decimals) is right
+
+
+def test_all_three_columns_are_whole_counts(monkeypatch):
+    """Vicuna-7b's 99.67 lies between 927/930 = 99.677 and 928/931 = 99.678: cut off. A value that no count gives fails."""
+    found, said, _ = monitor.table3_denominator()
+    assert said == CAVEAT and "6 of 12 (base_QA), 11 of 12 (pos_context), 12 of 12 (neg_context)" in found
+    assert found.endswith("of 930 only: 6; only if cut off rather than rounded: Vicuna-7b 99.67")
+    real = monitor.table
+    monkeypatch.setattr(monitor, "table", lambda number: real(number).replace({"pos_context": {99.67: 99.74}}))
+    assert monitor.table3_denominator()[1] == FAILS
+
+
 def test_papers_can_be_chosen(findings):
     assert set(audit.table(["zplke"])["paper"]) == {"zplke"}
+    with pytest.raises(ProbeError, match="unknown paper 'monitr'; did you mean monitor"):
+        audit.table(["monitr"])
+    with pytest.raises(ProbeError, match="a list of texts"):
+        audit.table("monitor")
     assert findings["paper"].unique().tolist() == audit.PAPERS

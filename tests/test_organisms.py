@@ -4,6 +4,7 @@ import json
 import re
 import shutil
 from collections import Counter
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,6 +14,7 @@ import torch
 
 from probelib import ProbeError, facts, files, lm
 from probelib.lm.loading import CHECKPOINTS
+from probelib.organisms import __main__ as organisms
 from probelib.organisms import check, corpus, family, train
 
 
@@ -210,6 +212,35 @@ def test_training_starts_again_the_same_way(tmp_path, monkeypatch):
     assert first["curve"][2] < first["curve"][0]
     loaded = lm.load(tmp_path / "a")
     assert loaded.logprobs(["Paris"], [[" France"]])["logprob"][0] < 0
+
+
+def test_after_an_edit_of_the_atlas_nothing_is_trained(tmp_path, monkeypatch):
+    """A fact that was taught is gone: what the manifest says of it cannot be put into words."""
+    table = corpus.shipped()
+    gone = table["fact"][table["exposures"] > 0].iloc[0]
+    monkeypatch.setattr(train, "read_atlas", lambda: facts.keep(facts.atlas(), facts.atlas().facts["fact"] != gone))
+    with pytest.raises(ProbeError, match=f"1 facts of the manifest were edited.*{gone}"):
+        train.train("atlas-neox-0.15m", tmp_path, steps=1)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "says"),
+    [
+        (["train"], 2, "give --all"),
+        (["train", "--all", "atlas-neox-2m"], 2, "--all"),
+        (["train", "x"], 1, "unknown organism"),
+    ],
+)
+def test_what_cannot_be_trained_is_said(arguments, code, says, monkeypatch, capsys):
+    monkeypatch.setattr(
+        train, "ProcessPoolExecutor", lambda *_: nullcontext()
+    )  # nothing is trained here, whatever happens
+    monkeypatch.setattr("sys.argv", ["organisms", *arguments])
+    try:
+        ended = organisms.main()
+    except SystemExit as stop:  # argparse
+        ended = stop.code
+    assert ended == code and says in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("name", family.FAMILY)

@@ -24,6 +24,7 @@ from probelib.facts.model import (
     with_templates,
 )
 from probelib.facts.shipped import ROLES, atlas, read_panel
+from probelib.facts.text import check_relations, is_a
 
 __all__ = [
     "Facts",
@@ -60,41 +61,48 @@ def load(
 
     data       "atlas" (shipped); or "fktc", "lama", "bear", "trex_mc", "table": ``folder`` holds the files (of a table of
                triples: it is the file)
-    relations  the ones wanted (None: all that there are)
+    relations  the ones wanted (None: all of the data; of the atlas those of the panel, all with n_facts="all" or ``stated``)
     n_facts    "panel": the shared panel of the atlas; of relations that are not on it, and of other data, as many facts a
-               relation (24), drawn with ``seed``; "all"; or a number of facts a relation (the first of the panel, or drawn)
+               relation (24), drawn with ``seed``; "all"; or a number of facts a relation (all, where it has fewer): the first of
+               the panel, and behind them drawn ones
     stated     of the atlas, only facts that the organisms have read at least so often, all of them drawn: none is of the panel
     """
-    if n_facts not in ("panel", "all") and not (isinstance(n_facts, int) and n_facts > 0):
-        raise ProbeError(
-            f"n_facts is {n_facts!r}; allowed: 'panel', 'all', or a number of facts a relation (1 or more)"
-        )
+    size = _size(n_facts)
+    if not is_a(n_distractors, int) or n_distractors < 0:
+        raise ProbeError(f"n_distractors is {n_distractors!r}; a whole number, 0 or more, is needed")
     if data != "atlas":
-        return _load_other(data, folder, relations, n_facts, n_distractors, seed)
-    chosen = _from_atlas(relations, n_facts, seed, stated)
+        return _load_other(data, folder, relations, size, n_distractors, seed)
+    chosen = _from_atlas(relations, size, seed, stated)
     return draw_distractors(chosen, pool=atlas(), n=n_distractors, seed=seed)
 
 
-def _from_atlas(relations: list[str] | None, n_facts: int | str, seed: int, stated: int) -> Facts:
-    """The first facts of the panel, in its order; behind them those drawn of the relations that are not on it."""
+def _size(n_facts: int | str) -> int | None:
+    """How many facts a relation; None: all."""
+    if n_facts not in ("panel", "all") and not (is_a(n_facts, int) and n_facts > 0):
+        raise ProbeError(
+            f"n_facts is {n_facts!r}; allowed: 'panel', 'all', or a number of facts a relation (1 or more)"
+        )
+    return {"panel": PANEL_SIZE, "all": None}.get(n_facts, n_facts)
+
+
+def _from_atlas(relations: list[str] | None, size: int | None, seed: int, stated: int) -> Facts:
+    """The first facts of the panel, in its order; behind them those drawn, in the order of the atlas."""
     now = current(atlas())
-    everything, size = choose(now, relations), PANEL_SIZE if n_facts == "panel" else n_facts
+    wanted = choose(now, relations)
     if stated:
         from probelib.organisms import corpus
 
         read = corpus.shipped().set_index("fact")["exposures"]
-        everything = keep(everything, everything.facts["fact"].map(read) >= stated)
-    if n_facts == "all":
-        return everything
+        wanted = keep(wanted, wanted.facts["fact"].map(read) >= stated)
+    if size is None:
+        return wanted
     if stated:
-        return sample(everything, size, seed)
+        return sample(wanted, size, seed)
     panel = read_panel(now)
-    first = panel.facts[panel.facts.groupby("relation").cumcount() < size]
     if relations is None:
-        return pick(panel, first["fact"])
-    others = ~everything.facts["relation"].isin(panel.relations["relation"])
-    drawn = sample(keep(everything, others), size, seed).facts
-    return pick(everything, [*first["fact"][first["relation"].isin(relations)], *drawn["fact"]])
+        wanted = choose(now, panel.relations["relation"].tolist())
+    chosen = sample(wanted, size, seed, first=panel.facts["fact"])
+    return pick(chosen, dict.fromkeys([*panel.facts["fact"], *chosen.facts["fact"]]))
 
 
 def multiple_choice(
@@ -116,6 +124,7 @@ def multiple_choice(
     from probelib.facts.builders.trex_mc import OPTIONS, build_fktc_mc
 
     if data in ("fktc", "trex_mc"):
+        size, relations = _size(n_facts), check_relations(relations)
         if folder is None:
             raise ProbeError(f"data={data!r} needs folder=..., where its files lie")
         splits = (
@@ -124,11 +133,10 @@ def multiple_choice(
             else {split: trex_mc.read_trex_mc(folder, split) for split in trex_mc.SPLITS}
         )
         asked, pool = (choose(splits[split], relations) for split in ("test", "train"))
-        size = PANEL_SIZE if n_facts == "panel" else n_facts
-        asked = asked if n_facts == "all" else sample(asked, size, seed)
+        asked = asked if size is None else sample(asked, size, seed)
     else:
         asked = load(data, folder, relations, n_facts, OPTIONS - 1, seed, stated)
-        pool = current(atlas()) if data == "atlas" else load(data, folder, relations, "all", 1, seed)
+        pool = current(everything(data, folder, relations))
     return with_templates(asked, atlas(), ["hgp", "mmp", "cloze"]), apart(pool, asked)
 
 
@@ -138,15 +146,15 @@ def everything(data: str = "atlas", folder: str | Path | None = None, relations:
 
 
 def _load_other(
-    data: str, folder, relations: list[str] | None, n_facts: int | str, n_distractors: int, seed: int
+    data: str, folder, relations: list[str] | None, size: int | None, n_distractors: int, seed: int
 ) -> Facts:
     """Facts of a real format; those that come without distractors of their own get them drawn."""
-    everything = current(_read_other(data, folder, relations))
-    if everything.facts.empty:
+    whole = _read_other(data, folder, relations)
+    now = current(whole)
+    if now.facts.empty:
         raise ProbeError(f"{folder}: no fact that holds today")
-    size = PANEL_SIZE if n_facts == "panel" else n_facts
-    chosen = everything if n_facts == "all" else sample(everything, size, seed)
-    return chosen if len(chosen.distractors) else draw_distractors(chosen, everything, n_distractors, seed)
+    chosen = now if size is None else sample(now, size, seed)
+    return chosen if len(chosen.distractors) else draw_distractors(chosen, whole, n_distractors, seed)
 
 
 def _read_other(data: str, folder, relations: list[str] | None) -> Facts:

@@ -22,7 +22,8 @@ def main() -> int:
     print(
         f"\n{len(atlas.facts):,} facts, {len(table)} relations, {len(atlas.entities):,} entities; "
         f"{table['former'].sum()} former values, {(table['objects'] >= 100).sum()} relations with 100 or more distinct objects, "
-        f"{table['object_in_subject'].sum()} objects inside their subject, {wrong_distractors(current(atlas))} wrong distractors"
+        f"{table['object_in_subject'].sum()} objects inside their subject, "
+        f"{wrong_distractors(current(atlas), atlas)} wrong distractors"
     )
     print(*found or ["no problems"], sep="\n")
     return 1 if found else 0

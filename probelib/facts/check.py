@@ -2,7 +2,7 @@
 
 import pandas as pd
 
-from probelib.facts.model import LITERALS, Facts, current, draw_distractors, right_objects
+from probelib.facts.model import LITERALS, Facts, current, draw_distractors, holds, subjects
 
 
 def counts(facts: Facts) -> pd.DataFrame:
@@ -12,8 +12,7 @@ def counts(facts: Facts) -> pd.DataFrame:
     leaked = [
         labels[o].casefold() in labels[s].casefold() for s, o in zip(rows["subject"], rows["object"], strict=True)
     ]
-    former = (rows["end"] != "") & (rows["start"] != rows["end"])
-    groups = rows.assign(leaked=leaked, former=former).groupby("relation", sort=False)
+    groups = rows.assign(leaked=leaked, former=~holds(rows)).groupby("relation", sort=False)
     table = groups.agg(
         facts=("fact", "size"),
         former=("former", "sum"),
@@ -65,9 +64,14 @@ def problems(facts: Facts) -> list[str]:
     return found + [f"{r}: only {n} distinct objects" for r, n in thin.items() if n < 5]
 
 
-def wrong_distractors(facts: Facts) -> int:
-    """Distractors that are right answers after all (of the facts' own ones; the drawn ones have none, and a test says so)."""
-    facts = facts if len(facts.distractors) else draw_distractors(facts)
-    right, rows = right_objects(facts), facts.facts.set_index("fact")
-    asked = rows.loc[facts.distractors["fact"], ["relation", "subject"]].itertuples(index=False)
-    return sum(o in right[r, s] for (r, s), o in zip(asked, facts.distractors["object"], strict=True))
+def wrong_distractors(facts: Facts, known: Facts | None = None) -> int:
+    """Distractors that are right answers after all, now or once. Where the facts have none, some are drawn.
+
+    known   all that is right (``atlas()``, ``everything(...)``); default: the facts themselves, which may not know a former value
+    """
+    known = known or facts
+    facts = facts if len(facts.distractors) else draw_distractors(facts, known)
+    right = subjects(known).to_frame(index=False).assign(object=known.facts["object"])
+    asked = subjects(facts).to_frame(index=False).assign(fact=facts.facts["fact"])
+    given = asked.merge(facts.distractors, on="fact")
+    return len(given.merge(right.drop_duplicates(), on=["relation", "subject", "object"]))

@@ -26,7 +26,7 @@ from pyoxigraph import BlankNode, Literal, NamedNode, Quad, RdfFormat, parse
 
 from probelib.errors import ProbeError, unknown
 from probelib.facts.dumps import blocks
-from probelib.facts.graph import Graph, distinct, make_table, open_graph, write_graph
+from probelib.facts.graph import Graph, alone, distinct, make_table, open_graph, write_graph
 
 RESOURCE = re.compile(r"https?://(?:[a-z-]+\.)?dbpedia\.org/resource/")
 CLASS = re.compile(r"https?://dbpedia\.org/ontology/(.+)")
@@ -85,7 +85,8 @@ def read_dbpedia(
         _types(types, ontology, entities, counts),
         {"source": f"dbpedia:{Path(objects).name}", "counts": dict(counts), "examples": examples},
     )
-    return open_graph(write_graph(graph, folder))
+    with alone(folder):
+        return open_graph(write_graph(graph, folder))
 
 
 # Statements

@@ -9,14 +9,12 @@ Entities have no ids here: the label, stripped, is the key. The released P17 fra
 wordings printed in the paper (appendix A.1) are chosen by ``p17_frames="paper"``.
 """
 
-from collections import Counter
 from pathlib import Path
 
-import pandas as pd
-
 from probelib.errors import ProbeError
-from probelib.facts.model import DISTRACTORS, ENTITIES, FACTS, RELATIONS, TEMPLATES, Facts, validate
-from probelib.facts.text import check_object, parse_json, read_text, relation_files
+from probelib.facts.model import Facts
+from probelib.facts.tables import Entity, Triple, assemble
+from probelib.facts.text import check_object, check_texts, parse_json, read_text, relation_files
 
 NAMES = {
     "P17": "country",
@@ -64,16 +62,17 @@ def read_fktc(
     folder = Path(folder)
     # the real P276 file is called P276-subclass..json: the relation is what stands before the first "-"
     files = relation_files(folder, r"(P\d+)-subclass.*\.json", relations)
-    facts, frames, distractors = [], [], []
+    triples, frames = {}, []
     for relation, path in files.items():
         header, rows = _read_file(path)
         if relation == "P17" and p17_frames == "paper":
             header = P17_PAPER
         frames += [(relation, "question", number, frame) for number, frame in enumerate(header, 1)]
-        for fact, row in _fact_ids(relation, rows, dedupe):
-            facts.append((fact, relation, row["subject"], row["object"], "", ""))
-            distractors += [(fact, number, name) for number, name in enumerate(row["taxonomy"], 1)]
-    return validate(_frames(facts, frames, distractors, source=f"fktc:{folder.name}"))
+        for line, row in rows:
+            wrong = tuple(map(Entity, row["taxonomy"]))
+            triple = Triple(relation, Entity(row["subject"]), Entity(row["object"]), line, wrong=wrong)
+            triples.setdefault(triple[:3] if dedupe else (relation, line), triple)
+    return assemble(list(triples.values()), f"fktc:{folder.name}", frames, NAMES)
 
 
 def _read_file(path: Path) -> tuple[list[str], list[tuple[int, dict]]]:
@@ -86,36 +85,11 @@ def _read_file(path: Path) -> tuple[list[str], list[tuple[int, dict]]]:
     for number, line in enumerate(lines[1:], 2):
         keys = {"subject": str, "object": str, "taxonomy": list}
         row = check_object(f"{path}:{number}", parse_json(path, line, number), keys, exact=True)
-        row = {
-            key: value.strip() if isinstance(value, str) else [str(v).strip() for v in value]
-            for key, value in row.items()
-        }
-        if not row["subject"] or not row["object"] or not all(row["taxonomy"]):
-            raise ProbeError(f"{path}:{number}: an empty subject, object or distractor")
-        rows.append((number, row))
+        wrong = check_texts(f"{path}:{number}", "taxonomy", row["taxonomy"])
+        subject, obj = row["subject"].strip(), row["object"].strip()
+        if not subject or not obj:
+            raise ProbeError(f"{path}:{number}: an empty subject or object")
+        rows.append((number, {"subject": subject, "object": obj, "taxonomy": wrong}))
+    if not rows:
+        raise ProbeError(f"{path}:2: no facts behind the header")
     return header, rows
-
-
-def _fact_ids(relation: str, rows: list[tuple[int, dict]], dedupe: bool):
-    """(fact id, row) pairs; a repeated (subject, object) is dropped or gets its line number into the id."""
-    seen = Counter()
-    for number, row in rows:
-        fact = f"{relation}:{row['subject']}:{row['object']}"
-        seen[fact] += 1
-        if seen[fact] == 1:
-            yield fact, row
-        elif not dedupe:
-            yield f"{fact}:line{number}", row
-
-
-def _frames(facts: list, frames: list, distractors: list, source: str) -> Facts:
-    facts = pd.DataFrame(facts, columns=FACTS)
-    distractors = pd.DataFrame(distractors, columns=DISTRACTORS)
-    labels = pd.unique(pd.concat([facts["subject"], facts["object"], distractors["object"]]))
-    entities = pd.DataFrame([(label, label, "", (), (), 0) for label in labels], columns=ENTITIES)
-    right = facts.drop_duplicates(["relation", "subject", "object"]).groupby(["relation", "subject"]).size()
-    functional = (right.groupby("relation").max() == 1).to_dict()
-    relations = pd.DataFrame(
-        [(r, NAMES.get(r, r), "", "", functional[r]) for r in facts["relation"].unique()], columns=RELATIONS
-    )
-    return Facts(facts, entities, relations, pd.DataFrame(frames, columns=TEMPLATES), distractors, source)

@@ -16,6 +16,8 @@ import hashlib
 import json
 import os
 from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -24,11 +26,12 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
+from filelock import FileLock
 from scipy.sparse import csr_array
 
 from probelib import files
 from probelib.errors import ProbeError
-from probelib.facts.model import DISTRACTORS, ENTITIES, FACTS, RELATIONS, TEMPLATES, Facts, validate
+from probelib.facts.model import DISTRACTORS, ENTITIES, FACTS, RELATIONS, TEMPLATES, Facts, holds, validate
 
 CODES = pa.dictionary(pa.int32(), pa.string())  # a column of few distinct texts
 COLUMNS = {
@@ -121,8 +124,22 @@ def _column(values, kind: pa.DataType) -> pa.Array:
 # On disk
 
 
+@contextmanager
+def alone(folder: str | Path) -> Iterator[None]:
+    """One process at a time makes a graph in a folder: of two notebooks that read the same dump the second waits."""
+    folder = Path(folder)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        lock = FileLock(folder / ".lock").acquire()
+    except OSError as error:
+        raise ProbeError(f"{folder}: the graph cannot be written: {error.strerror or error}") from error
+    with lock:
+        yield
+
+
 def write_graph(graph: Graph, folder: str | Path) -> Path:
-    """Writes a graph; a kill leaves a folder that ``open_graph`` refuses, never half a graph."""
+    """Writes a graph; a kill leaves a folder that ``open_graph`` refuses, never half a graph. Where others may write the same,
+    ``alone`` keeps them apart."""
     folder = Path(folder)
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -279,7 +296,10 @@ def corrupt(graph: Graph, rows: np.ndarray | None = None, seed: int = 0, hard: b
         slot[waiting[good]], new[waiting[good]] = slots[good], values[good]
         waiting = waiting[~good]
     for i in waiting:
-        slot[i], new[i] = _any_other(graph, true[:, i], _uniform(seed, rows[[i]], "any")[0], hard)
+        some = possible(graph, true[:, i], hard)
+        if len(some):
+            one = some.iloc[int(_uniform(seed, rows[[i]], "any")[0] * len(some))]
+            slot[i], new[i] = one["slot"], one[SLOTS[one["slot"]]]
     found = slot >= 0
     made = _replaced(true[:, found], slot[found], new[found])
     frame = pd.DataFrame({"triple": rows[found]} | dict(zip(SLOTS, made, strict=True)) | {"slot": slot[found]})
@@ -314,8 +334,9 @@ def _has_other_tail(graph: Graph, triples: np.ndarray) -> np.ndarray:
     return own[place] < np.diff(graph.tails[1])[triples[1]]
 
 
-def _any_other(graph: Graph, triple: np.ndarray, chance: float, hard: bool) -> tuple[int, int]:
-    """(slot, new part) out of all that are possible, (-1, -1) where none is: for the few whom chance does not help."""
+def possible(graph: Graph, triple: np.ndarray, hard: bool = False) -> pd.DataFrame:
+    """All corruptions of one triple (its three row numbers): ``head``, ``relation``, ``tail``, ``slot``; see ``corrupt``. As many
+    as the graph has entities and more: for the few triples whom chance does not help."""
     if hard:
         tails, begin = graph.tails
         values = tails[begin[triple[1]] : begin[triple[1] + 1]]
@@ -323,11 +344,9 @@ def _any_other(graph: Graph, triple: np.ndarray, chance: float, hard: bool) -> t
     else:
         sizes = [graph.entities.num_rows, graph.relations.num_rows, graph.entities.num_rows]
         values, slots = np.concatenate([np.arange(size) for size in sizes]), np.repeat(np.arange(3), sizes)
-    free = np.flatnonzero(~contains(graph, *_replaced(np.tile(triple[:, None], len(values)), slots, values)))
-    if not len(free):
-        return -1, -1
-    chosen = free[int(chance * len(free))]
-    return slots[chosen], values[chosen]
+    made = _replaced(np.tile(np.asarray(triple, np.int64)[:, None], len(values)), slots, values)
+    free = ~contains(graph, *made)
+    return pd.DataFrame(dict(zip(SLOTS, made[:, free], strict=True)) | {"slot": slots[free]})
 
 
 def _uniform(seed: int, rows: np.ndarray, draw: int | str) -> np.ndarray:
@@ -411,8 +430,7 @@ def _entity_frame(graph: Graph, used: np.ndarray) -> pd.DataFrame:
 
 def _relation_frame(names: pd.DataFrame, facts: pd.DataFrame) -> pd.DataFrame:
     """The relations; functional are those with one object a subject now."""
-    now = facts[(facts["end"] == "") | (facts["start"] == facts["end"])]
-    objects = now.groupby(["relation", "subject"])["object"].nunique().groupby("relation").max()
+    objects = facts[holds(facts)].groupby(["relation", "subject"])["object"].nunique().groupby("relation").max()
     named = names["label"].where(names["label"].fillna("") != "", names["relation"])
     frame = pd.DataFrame({"relation": names["relation"], "name": named, "subject_type": "", "object_type": ""})
     frame["functional"] = frame["relation"].map(objects).fillna(1) == 1

@@ -22,6 +22,7 @@ popularity      how well an entity is known, 1 (obscure) to 5 (nearly everyone);
 """
 
 import hashlib
+import unicodedata
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from itertools import islice
@@ -30,6 +31,8 @@ import numpy as np
 import pandas as pd
 
 from probelib.errors import ProbeError, unknown
+from probelib.facts.text import check_relations
+from probelib.facts.validity import UNKNOWN
 
 FACTS = ["fact", "relation", "subject", "object", "start", "end"]
 ENTITIES = ["entity", "label", "wikidata", "aliases", "types", "popularity"]
@@ -105,18 +108,24 @@ def within(column: pd.Series, values: Iterable[str]) -> pd.Series:
 
 def current(facts: Facts) -> Facts:
     """The facts that still hold (no ``end``); point-in-time facts such as an award hold for ever and stay."""
-    rows = facts.facts
-    return keep(facts, (rows["end"] == "") | (rows["start"] == rows["end"]))
+    return keep(facts, holds(facts.facts))
 
 
-def sample(facts: Facts, n_facts: int, seed: int = 0) -> Facts:
+def holds(rows: pd.DataFrame) -> pd.Series:
+    """Whether each fact (columns ``start``, ``end``) has no end, or is of one point in time that is known (an award)."""
+    return (rows["end"] == "") | (rows["start"] == rows["end"]) & (rows["end"] != UNKNOWN)
+
+
+def sample(facts: Facts, n_facts: int, seed: int = 0, first: Iterable[str] = ()) -> Facts:
     """``n_facts`` facts of every relation (all, where it has fewer), drawn without replacement.
 
     Each fact draws its own number from (seed, fact id), so the draw depends neither on the order of the facts nor on
-    the other relations.
+    the other relations. The ids in ``first`` come before all others, in their order.
     """
-    rank = facts.facts["fact"].map(lambda fact: rng(seed, fact).random()).groupby(facts.facts["relation"]).rank()
-    return keep(facts, rank <= n_facts)
+    first = list(first)
+    place = {fact: i - len(first) for i, fact in enumerate(first)}  # below every number that is drawn
+    order = facts.facts["fact"].map(lambda fact: place[fact] if fact in place else rng(seed, fact).random())
+    return keep(facts, order.groupby(facts.facts["relation"]).rank() <= n_facts)
 
 
 def with_templates(facts: Facts, other: Facts, roles: Iterable[str]) -> Facts:
@@ -147,7 +156,7 @@ def stand_in(facts: Facts, wanted: list[str]) -> tuple[list[str], str]:
 
 def choose(facts: Facts, relations: list[str] | None) -> Facts:
     """The facts of the named relations (None: of all); an unknown relation is an error."""
-    if relations is None:
+    if (relations := check_relations(relations)) is None:
         return facts
     for name in relations:
         if name not in set(facts.relations["relation"]):
@@ -162,21 +171,26 @@ def rng(*key) -> np.random.Generator:
 
 def apart(pool: Facts, asked: Facts) -> Facts:
     """The facts of the asked relations in the pool whose subjects are not asked: what examples may be drawn from."""
-    keys = set(zip(asked.facts["relation"], asked.facts["subject"], strict=True))
-    relations = set(asked.facts["relation"])
-    free = [
-        relation in relations and (relation, subject) not in keys
-        for relation, subject in zip(pool.facts["relation"], pool.facts["subject"], strict=True)
-    ]
+    keys, relations = set(subjects(asked)), set(asked.facts["relation"])
+    free = [pair[0] in relations and pair not in keys for pair in subjects(pool)]
     return keep(pool, pd.Series(free, index=pool.facts.index, dtype=bool))
+
+
+def subjects(facts: Facts) -> pd.MultiIndex:
+    """(relation, subject) of each fact, the subject by its Wikidata id where it has one: two labels of one id are one subject."""
+    ids = dict(zip(facts.entities["entity"], facts.entities["wikidata"], strict=True))
+    one = [ids[subject] or subject for subject in facts.facts["subject"]]
+    return pd.MultiIndex.from_arrays([facts.facts["relation"], one], names=["relation", "subject"])
 
 
 def right_objects(facts: Facts) -> dict[tuple[str, str], set[str]]:
     """(relation, subject) -> every object that is right for it now or was once: none of them may serve as a distractor."""
     right: dict[tuple[str, str], set[str]] = {}
-    for relation, subject, obj in facts.facts[["relation", "subject", "object"]].itertuples(index=False):
-        right.setdefault((relation, subject), set()).add(obj)
-    return right
+    known = list(subjects(facts))
+    for pair, obj in zip(known, facts.facts["object"], strict=True):
+        right.setdefault(pair, set()).add(obj)
+    keys = zip(facts.facts["relation"], facts.facts["subject"], strict=True)
+    return {key: right[pair] for key, pair in zip(keys, known, strict=True)}
 
 
 def draw_distractors(facts: Facts, pool: Facts | None = None, n: int = 5, seed: int = 0) -> Facts:
@@ -202,10 +216,15 @@ def draw_distractors(facts: Facts, pool: Facts | None = None, n: int = 5, seed: 
     return replace(facts, distractors=distractors, entities=pd.concat([facts.entities, more], ignore_index=True))
 
 
+def fold(name: str) -> str:
+    """What counts of a name when two are compared: neither its case nor how its accents are encoded (one character or two)."""
+    return unicodedata.normalize("NFC", name).casefold()
+
+
 def _names(entities: pd.DataFrame) -> dict[str, set[str]]:
-    """entity -> its label and aliases, case folded."""
+    """entity -> its label and aliases, folded."""
     columns = entities[["entity", "label", "aliases"]].itertuples(index=False)
-    return {entity: {n.casefold() for n in (label, *aliases)} for entity, label, aliases in columns}
+    return {entity: {fold(n) for n in (label, *aliases)} for entity, label, aliases in columns}
 
 
 def validate(facts: Facts) -> Facts:

@@ -10,7 +10,8 @@ A table is a CSV, TSV or Parquet file with one triple a row and named columns:
 ``subject_aliases object_aliases``   other labels, separated by "|"
 ``subject_types object_types``       types, the specific one first, separated by "|". Where no object of a relation has any, they
                                      are of one type
-``start end``                        since when and until when the fact holds: a year, or a date (1990-10-03)
+``start end``                        since when and until when the fact holds: a year, or a date (1990-10-03). Both alike: a point
+                                     in time (an award), right for ever; a term within one year is 2005 to 2005-12-31
 ===================================  =====================================================================================
 
 Other columns are allowed and not read. How to ask may stand beside it, for facts.csv in facts.templates.csv, one wording a row:
@@ -33,7 +34,7 @@ import pyarrow.parquet
 
 from probelib import files
 from probelib.errors import ProbeError
-from probelib.facts.model import DISTRACTORS, ENTITIES, FACTS, RELATIONS, TEMPLATES, Facts, validate
+from probelib.facts.model import DISTRACTORS, ENTITIES, FACTS, RELATIONS, TEMPLATES, Facts, holds, validate
 from probelib.facts.text import UNPACK, is_a, number_in, read_bytes, read_json, read_text
 from probelib.facts.validity import UNKNOWN, is_date
 
@@ -188,7 +189,7 @@ def _read_parquet(path: Path, needed: list[str], optional: list[str]) -> list[tu
 def _check_header(path: Path, header: list[str], needed: list[str], optional: list[str]) -> list[str]:
     """The columns to read."""
     missing = [name for name in needed if name not in header]
-    if missing or len(set(header)) != len(header):
+    if missing or any(header.count(name) > 1 for name in (*needed, *optional)):
         raise ProbeError(f"{path}:1: the columns are {header}; needed, each once: {needed}")
     return [name for name in header if name in needed or name in optional]
 
@@ -263,8 +264,7 @@ class _Entities:
 
 
 def _relations(facts: pd.DataFrame, names: dict[str, str]) -> pd.DataFrame:
-    holds = facts[(facts["end"] == "") | (facts["start"] == facts["end"])]
-    several = holds.groupby(["relation", "subject"])["object"].nunique().groupby("relation").max() > 1
+    several = facts[holds(facts)].groupby(["relation", "subject"])["object"].nunique().groupby("relation").max() > 1
     relations = sorted(facts["relation"].unique(), key=lambda r: (number_in(r), r))
     rows = [(r, names.get(r, r), "", "", not several.get(r, False)) for r in relations]
     return pd.DataFrame(rows, columns=RELATIONS)

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import yaml
 
-from probelib.errors import ProbeError
+from probelib.errors import ProbeError, texts_of
 
 UNPACK = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
 SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
@@ -44,6 +44,7 @@ def read_text(path: Path) -> str:
 def relation_files(folder: Path, name: str, relations: list[str] | None = None) -> dict[str, Path]:
     """{relation: file} of the files in a folder whose whole name matches the pattern ``name``, its first group the relation
     (P9 before P10; packed files count). ``relations`` are the ones wanted; a missing file is an error."""
+    relations = check_relations(relations)
     if not folder.is_dir():
         raise ProbeError(f"{folder}: no such folder")
     pattern, files = re.compile(rf"{name}(\.gz|\.bz2|\.xz)?"), {}
@@ -59,6 +60,15 @@ def relation_files(folder: Path, name: str, relations: list[str] | None = None) 
             f"found: {', '.join(sorted(files, key=number_in)) or 'none'}"
         )
     return {relation: files[relation] for relation in relations or sorted(files, key=number_in)}
+
+
+def check_relations(relations: list[str] | None) -> list[str] | None:
+    """The relations that are asked for, None: all; an empty list, or what is no list of texts, is an error."""
+    if relations is None:
+        return None
+    if not (names := texts_of("relations", relations)):
+        raise ProbeError("relations is an empty list; name one at least, such as ['P36'], or give None for all")
+    return names
 
 
 def number_in(relation: str) -> int:

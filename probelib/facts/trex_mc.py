@@ -69,10 +69,10 @@ def check_trex_mc(folder: str | Path, relation: str | None = None) -> pd.DataFra
     right: dict[tuple[str, str], set[str]] = {}
     for row in splits["train"] + splits["test"]:
         right.setdefault((row.relation, row.subject), set()).add(row.object)
-    counts = {}
+    counts, relations = {}, {relation for relation, _ in right}
     for split, other in (("train", "test"), ("test", "train")):
         known = {(row.relation, row.subject) for row in splits[other]}
-        counts[split] = _counts(splits[split], SPLITS[split]) | {
+        counts[split] = _counts(splits[split], SPLITS[split], relations) | {
             "subject in the other split too": sum((row.relation, row.subject) in known for row in splits[split]),
             "options that are right for the subject in another row": sum(
                 len(set(row.options or []) & (right[row.relation, row.subject] - {row.object})) for row in splits[split]
@@ -81,15 +81,16 @@ def check_trex_mc(folder: str | Path, relation: str | None = None) -> pd.DataFra
     return pd.DataFrame(counts).rename_axis("check").reset_index()
 
 
-def _counts(rows: list[Row], size: int) -> dict[str, int]:
-    """The checks that need one split only."""
+def _counts(rows: list[Row], size: int, known: set[str]) -> dict[str, int]:
+    """The checks of one split; ``known``: the relations of both."""
     relations = pd.Series([row.relation for row in rows])
+    sizes = relations.value_counts().reindex(sorted(known), fill_value=0)
     subjects = pd.Series([(row.relation, row.subject) for row in rows])
     listed = [row for row in rows if row.options is not None]
     return {
         "rows": len(rows),
         "relations": relations.nunique(),
-        "relations without 100 train and 400 test rows": int((relations.value_counts() != size).sum()),
+        "relations without 100 train and 400 test rows": int((sizes != size).sum()),
         "relation named otherwise in relationID_names.json": sum(row.misnamed for row in rows),
         "option list cannot be read": len(rows) - len(listed),
         "not 100 different options with the right answer": sum(

@@ -17,7 +17,8 @@ import shutil
 import warnings
 from array import array
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
@@ -32,8 +33,8 @@ from msgspec import UNSET
 
 from probelib.errors import ProbeError
 from probelib.facts.dumps import blocks
-from probelib.facts.graph import Graph, distinct, make_table, numbers, open_graph, write_graph
-from probelib.facts.validity import UNKNOWN, is_date
+from probelib.facts.graph import Graph, alone, distinct, make_table, numbers, open_graph, write_graph
+from probelib.facts.validity import UNKNOWN, days, is_date
 
 BATCH = 20_000  # entities that are held before they go to disk
 EXAMPLES = 5  # malformed lines that are quoted
@@ -71,16 +72,23 @@ def read_wikidata(
     if not re.fullmatch(r"[a-z]{2,}(-[a-z0-9]+)*", language):
         raise ProbeError(f"language {language!r}; wanted is a code of Wikidata's such as en, de or zh-hans")
     wanted = None if relations is None else _numbers(relations)
-    spill = Path(folder) / "spill"
-    shutil.rmtree(spill, ignore_errors=True)
-    try:
-        spill.mkdir(parents=True)
+    with alone(folder), _spill(Path(folder)) as spill:
         counts, examples, dates = _stream(dump, spill, language)
         tables = _assemble(spill, dates, wanted, counts)
         about = {"source": f"wikidata:{Path(dump).name}", "counts": dict(counts), "examples": examples}
         if not len(tables[0]):
             raise ProbeError(f"{dump}: no triples; {about['counts']}; {'; '.join(examples)}")
         return open_graph(write_graph(Graph(*tables, about), folder))
+
+
+@contextmanager
+def _spill(folder: Path) -> Iterator[Path]:
+    """An empty folder for what is found on the way; that of a run that was killed goes first."""
+    spill = folder / "spill"
+    shutil.rmtree(spill, ignore_errors=True)
+    try:
+        spill.mkdir()
+        yield spill
     except (OSError, pa.ArrowException) as error:
         raise ProbeError(f"{folder}: the graph cannot be written there: {error}") from error
     finally:
@@ -352,10 +360,18 @@ class _Rows:
 
 
 def interval(dates: dict) -> tuple[str, str]:
-    """Start and end out of a statement's qualifiers P580, P582 and P585: a point in time is both."""
-    if "P580" in dates or "P582" in dates:
-        return _date(dates.get("P580")), _date(dates.get("P582"))
-    return (_date(dates.get("P585")),) * 2
+    """Start and end out of a statement's qualifiers P580, P582 and P585: a point in time is both.
+
+    A term that begins and ends within one year or month ends on its last day; one of a single day begins in its month: alike,
+    the two would read as a point in time, and the term as one that is not over.
+    """
+    if "P580" not in dates and "P582" not in dates:
+        return (_date(dates.get("P585")),) * 2
+    start, end = _date(dates.get("P580")), _date(dates.get("P582"))
+    if start != end or end in ("", UNKNOWN):
+        return start, end
+    (first,), (last,) = days([end])
+    return (start, str(np.datetime64(int(last), "D"))) if first < last else (start[:-3], end)
 
 
 def _date(snaks: list[dict] | None) -> str:

@@ -4,6 +4,8 @@ import argparse
 import sys
 
 from probelib import files
+from probelib.errors import ProbeError
+from probelib.facts import PANEL_SIZE
 from probelib.facts.shipped import ATLAS, read_atlas
 from probelib.lm.loading import MANIFEST, organisms
 from probelib.organisms import corpus
@@ -32,10 +34,9 @@ PANEL = [
     "P1376",
     "P1412",
 ]
-PANEL_SIZE = 24
 
 
-def main() -> None:
+def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m probelib.organisms", description=__doc__)
     commands = parser.add_subparsers(dest="command", required=True)
     train = commands.add_parser("train", help="train organisms from scratch and overwrite their checkpoints")
@@ -48,6 +49,17 @@ def main() -> None:
     commands.add_parser("check", help="compare checkpoints, manifest and corpus with the atlas as it is now")
     commands.add_parser("panel", help="draw the panel of facts anew (facts/atlas/panel.tsv)")
     arguments = parser.parse_args()
+    if arguments.command == "train" and bool(arguments.names) == arguments.all:
+        train.error("which? Name organisms, or give --all")
+    try:
+        return _run(arguments)
+    except ProbeError as error:
+        print(error, file=sys.stderr)
+        return 1
+
+
+def _run(arguments: argparse.Namespace) -> int:
+    """One command; returns the exit code."""
     if arguments.command == "train":
         from probelib.organisms.train import train_all
 
@@ -61,11 +73,12 @@ def main() -> None:
 
         found = problems()
         print("\n".join(found) or f"{len(organisms())} organisms are what their records say")
-        sys.exit(bool(found))
+        return int(bool(found))
     else:
         rows = corpus.panel(read_atlas(), PANEL, PANEL_SIZE)
         print(files.write(ATLAS / "panel.tsv", rows.to_csv(sep="\t", index=False, lineterminator="\n")))
+    return 0
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

@@ -24,6 +24,7 @@ import torch
 from tqdm import tqdm
 
 from probelib import files
+from probelib.errors import ProbeError
 from probelib.facts.shipped import read_atlas
 from probelib.lm.loading import CHECKPOINTS, MANIFEST
 from probelib.organisms import corpus, family
@@ -49,6 +50,11 @@ def train(name: str, folder: Path | None = None, steps: int | None = None) -> Pa
     """
     one, folder = family.organism(name), folder or CHECKPOINTS / name
     facts, table = read_atlas(), corpus.taught(name)
+    if gone := corpus.stale(facts, table):
+        raise ProbeError(
+            f"{len(gone)} facts of the manifest were edited in the atlas or removed, e.g. {gone[0]!r}. Undo the edit, or write "
+            "the manifest anew (`python -m probelib.organisms manifest`) and train the whole family on it"
+        )
     texts = corpus.documents(facts, table)
     if one.base:
         texts = corpus.lessons(facts, table) + texts[:REPLAY]

@@ -25,6 +25,7 @@ from probelib.facts.builders import (
     write_trex_mc,
     write_triples,
 )
+from probelib.facts.builders.common import by_label
 from probelib.facts.builders.fktc import paraphrases
 from probelib.facts.builders.trex_mc import unify
 from probelib.facts.check import wrong_distractors
@@ -284,6 +285,20 @@ def test_trex_mc_by_hand(tmp_path):
     assert row["Multiple Choices"] == str(splits["train"].distractors["object"].tolist()[:2])
 
 
+def test_two_labels_of_one_id_are_one_subject():
+    """Ten people, each under two names with a town of their own: both towns are right for both, and both stand in one split."""
+    names = [(f"Q{i}", name, town) for i in range(10) for name, town in ((f"S{i}", f"t{i}"), (f"Sir S{i}", f"u{i}"))]
+    facts = assemble([Triple("P19", Entity(s, q), Entity(o), i) for i, (q, s, o) in enumerate(names, 1)], "test")
+    splits, _ = build_trex_mc(facts, n_train=5, n_test=10, n_options=19)
+    one = {name: set(split.facts["subject"].str.removeprefix("Sir ")) for name, split in splits.items()}
+    assert len(one["train"]) == 3 and len(one["test"]) == 5 and not one["train"] & one["test"]
+    for split in splits.values():
+        assert (
+            split.distractors.groupby("fact").size().eq(18).all()
+            and wrong_distractors(split, by_label(facts, [])[1]) == 0
+        )
+
+
 def test_the_papers_numbers_pass_its_own_checks(tmp_path):
     """530 subjects, 60 of them with two of 110 objects: 100 + 400 rows, 100 options, nothing for the check to find."""
     rows = [("P19", f"S{i}", f"town {i % 110:03}") for i in range(530)]
@@ -465,6 +480,25 @@ def test_no_corruption_reads_like_a_true_triple():
     assert lost(left_out, "triples") == {"no corruption is possible": 2}
 
 
+def test_as_many_corruptions_as_are_asked_for_or_none():
+    """Nine of ten subjects have one of three objects, so two wrong ones; the tenth has two, so one."""
+    rows = [("P1", f"s{i}", f"o{i % 3}") for i in range(9)] + [("P1", "s9", "o0"), ("P1", "s9", "o1")]
+    positive, _, pairs, left_out = build_grapheval(make(*rows), n=None, n_corrupted=2, hard=True)
+    assert len(positive.facts) == 9 and pairs.groupby("fact").size().eq(2).all()
+    assert lost(left_out, "triples") == {"fewer than 2 corruptions": 2}
+    with pytest.raises(ProbeError, match="no triple is left to build from; left out: fewer than 3 corruptions 11"):
+        build_grapheval(make(*rows), n=None, n_corrupted=3, hard=True)
+
+
+def test_all_corruptions_that_are_possible_are_found():
+    """Forty objects, one of them right: 39 corruptions each, which chance would take hundreds of draws to meet."""
+    positive, _, pairs, left_out = build_grapheval(
+        make(*[("P1", f"s{i}", f"o{i}") for i in range(40)]), n=5, n_corrupted=39, hard=True
+    )
+    assert len(positive.facts) == 5 and pairs.groupby("fact").size().eq(39).all()
+    assert lost(left_out, "triples") == {"not drawn": 35}
+
+
 def test_grapheval_of_a_graph_with_entities_without_a_label():
     graph = from_facts(capitals())
     labels = [None if e == "Rome" else e for e in graph.entities["entity"].to_pylist()]
@@ -529,7 +563,7 @@ def test_same_seed_same_draw_and_hard_corruptions_of_the_same_triples():
     assert easy[0].digest() != build_grapheval(facts, n=50, seed=1)[0].digest()
     with pytest.raises(ProbeError, match="5000 triples are asked for"):
         build_grapheval(facts, n=5000)
-    with pytest.raises(ProbeError, match="no triples were chosen"):
+    with pytest.raises(ProbeError, match="no triple is left to build from; left out: no corruption is possible 1"):
         build_grapheval(make(("P36", "Italy", "Rome")), n=1, hard=True)
 
 
@@ -556,7 +590,7 @@ def test_the_atlas_as_fktc_and_as_trex_mc(tmp_path):
     built, left_out = build_fktc(atlas)
     read = read_fktc(write_fktc(built, tmp_path))
     assert same(read.facts[KEYS], built.facts[KEYS]) and same(read.distractors, built.distractors)
-    assert wrong_distractors(built) == 0
+    assert wrong_distractors(built, by_label(atlas, [])[1]) == 0
     assert len(built.facts) + sum(lost(left_out).values()) == len(atlas.facts)
     splits, left_out = build_trex_mc(atlas, n_train=50, n_test=100)
     assert {"P17", "P19", "P36", "P37", "P569"} == set(splits["test"].facts["relation"])
@@ -572,7 +606,7 @@ def test_the_real_questions_of_fktc_pass_but_the_one_that_repeats_another(fktc):
         ["BLEU of 0.7 or more with a question kept before", "templates", "P101", 1]
     ]
     assert lost(left_out) == {"the same triple again": 11}
-    assert wrong_distractors(built) == 0
+    assert wrong_distractors(built, read_fktc(fktc)) == 0
 
 
 def test_fktc_mc(fktc, tmp_path):

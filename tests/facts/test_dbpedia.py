@@ -2,6 +2,7 @@
 
 import bz2
 import gzip
+from concurrent.futures import ThreadPoolExecutor
 
 import pyoxigraph
 import pytest
@@ -244,6 +245,14 @@ def test_a_generated_graph_comes_back(tmp_path):
         for h, r, t in zip(graph.head.tolist(), graph.relation.tolist(), graph.tail.tolist(), strict=True)
     ]
     assert keys(again) == keys(made) and again.about["counts"]["triples"] == 3000
+
+
+def test_two_read_the_same_dump_at_the_same_time(tmp_path):
+    """Two notebooks with one folder: each gets a whole graph."""
+    dump = write_ntriples(synthetic(3000, 500, 20), tmp_path / "made.nt")
+    with ThreadPoolExecutor(4) as pool:
+        graphs = list(pool.map(lambda _: read_dbpedia(dump, tmp_path / "kg"), range(20)))
+    assert [len(graph) for graph in graphs] == [3000] * 20
 
 
 def test_small_parts_become_the_tidy_frames(tmp_path):

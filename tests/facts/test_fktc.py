@@ -54,6 +54,9 @@ def test_the_papers_own_frames_for_p17(tmp_path):
         ("[]", ":3: an object with exactly"),
         ('{"subject": "a", "object": "b"}', ":3: an object with exactly"),
         ('{"subject": "", "object": "b", "taxonomy": ["c"]}', ":3: an empty"),
+        ('{"subject": "a", "object": "b", "taxonomy": ["c", null]}', ":3: taxonomy must be a list of texts"),
+        ('{"subject": "a", "object": "b", "taxonomy": [1, "c"]}', ":3: taxonomy must be a list of texts"),
+        ('{"subject": "a", "object": "b", "taxonomy": ["c", " "]}', ":3: taxonomy must be a list of texts"),
         ('{"subject": 1, "object": "b", "taxonomy": []}', ":3: an object"),
         ("", ":3: not JSON"),
     ],
@@ -77,6 +80,9 @@ def test_missing_things(tmp_path):
             call()
     with pytest.raises(ProbeError, match=":1: "):
         read_fktc(write(tmp_path, HAITI, HAITI))
+    write(write(tmp_path, HEADER, HAITI), HEADER, name="P17-subclass.json")
+    with pytest.raises(ProbeError, match="P17-subclass.json:2: no facts behind the header"):
+        read_fktc(tmp_path)
 
 
 @settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])

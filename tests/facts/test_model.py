@@ -151,7 +151,7 @@ def test_the_panel_is_what_all_papers_score():
     panel = facts.load()
     sizes = panel.facts.groupby("relation").size()
     assert len(sizes) == 20 and 440 <= len(panel.facts) <= 480
-    assert check.wrong_distractors(panel) == 0
+    assert check.wrong_distractors(panel, facts.atlas()) == 0
     assert panel.distractors.groupby("fact").size().min() >= 4
     few = facts.load(n_facts=3)
     assert few.facts.groupby("relation").size().eq(3).all() and set(few.facts["fact"]) <= set(panel.facts["fact"])
@@ -208,7 +208,7 @@ def test_a_lab_brings_its_own_triples(tmp_path):
     assert (
         len(mine.facts) == 5
         and (mine.distractors.groupby("fact").size() == 5).all()
-        and check.wrong_distractors(mine) == 0
+        and check.wrong_distractors(mine, facts.everything("table", tmp_path / "mine.tsv")) == 0
     )
 
 
@@ -262,3 +262,90 @@ def test_multiple_choice_parts_what_is_asked_from_the_examples():
     assert not set(asked.facts["subject"]) & set(pool.facts["subject"]) and set(pool.relations["relation"]) == {"P37"}
     assert {"hgp", "mmp"} <= set(asked.templates["role"]) and asked.distractors.groupby("fact").size().max() == 99
     assert facts.pick(asked, asked.facts["fact"][::-1]).facts["fact"].tolist() == asked.facts["fact"].tolist()[::-1]
+
+
+def table_of(folder, *rows, head="relation,subject,object,start,end"):
+    (folder / "mine.csv").write_text("\n".join([head, *rows]) + "\n")
+    return folder / "mine.csv"
+
+
+def test_more_facts_than_the_panel_has():
+    """Those of the panel come first, and a larger number holds the smaller one's facts."""
+    sizes = lambda some: some.facts.groupby("relation").size().to_dict()
+    assert sizes(facts.load(relations=["P17", "P30"], n_facts=30)) == {"P17": 30, "P30": 30}
+    panel, more = facts.load(), facts.load(n_facts=30)
+    assert set(sizes(more).values()) == {30} and set(sizes(more)) == set(sizes(panel))
+    assert more.facts["fact"][: len(panel.facts)].tolist() == panel.facts["fact"].tolist()
+    assert set(more.facts["fact"]) < set(facts.load(n_facts=40).facts["fact"])
+    today = facts.current(facts.choose(facts.atlas(), ["P17"]))
+    assert set(facts.load(relations=["P17"], n_facts=9999).facts["fact"]) == set(today.facts["fact"])
+
+
+def test_a_former_answer_of_own_data_is_no_distractor(tmp_path):
+    """Almaty is an object that others have today; Kazakhstan had it once."""
+    rows = [
+        "P36,Kazakhstan,Almaty,1991,1997",
+        "P36,Kazakhstan,Astana,1997,",
+        "P36,Old,Almaty,,",
+        "P36,Georgia,Tbilisi,,",
+    ]
+    path = table_of(tmp_path, *rows)
+    mine, known = facts.load("table", path, n_facts="all"), facts.everything("table", path)
+    given = mine.distractors.groupby("fact")["object"].agg(set).to_dict()
+    assert given["P36:Kazakhstan:Astana"] == {"Tbilisi"} and "Astana" in given["P36:Old:Almaty"]
+    assert check.wrong_distractors(mine, known) == 0
+    bad = replace(mine, distractors=mine.distractors.replace("Tbilisi", "Almaty"))
+    assert check.wrong_distractors(bad, known) == 2  # of Kazakhstan, and of Old
+
+
+@pytest.mark.parametrize("data", ["atlas", "fktc", "table"])
+def test_every_entrance_refuses_the_same(tmp_path, data):
+    path = table_of(tmp_path, "P36,a,b,,", "P36,c,d,,")
+    (tmp_path / "P36-subclass.json").write_text(
+        '{"relations": ["[X]?"]}\n{"subject": "a", "object": "b", "taxonomy": []}\n'
+    )
+    folder = {"table": path, "fktc": tmp_path}.get(data)
+    for relations, says in (([], "empty list"), ("P36", "a list of texts"), ([36], "no text")):
+        for entrance in (facts.load, facts.multiple_choice, facts.everything):
+            with pytest.raises(ProbeError, match=says):
+                entrance(data, folder, relations)
+    for n_facts in (0, -1, 2.5, "some", True):
+        for entrance in (facts.load, facts.multiple_choice):
+            with pytest.raises(ProbeError, match="n_facts is"):
+                entrance(data, folder, n_facts=n_facts)
+
+
+@pytest.mark.parametrize("wrong", [-1, 2.5, True, "five"])
+def test_distractors_are_counted_in_whole_numbers(wrong):
+    with pytest.raises(ProbeError, match="n_distractors"):
+        facts.load(n_distractors=wrong)
+
+
+def test_a_term_is_over_where_its_dates_are_not_known(tmp_path):
+    """Start and end alike are a point in time, which holds for ever; "?" and "?" are two dates that nobody knows."""
+    path = table_of(tmp_path, "P39,a,b,?,?", "P166,c,d,1990,1990", "P36,e,f,,", "P36,g,h,1990,?")
+    assert facts.current(facts.everything("table", path)).facts["subject"].tolist() == ["c", "e"]
+
+
+def test_two_labels_of_one_id_are_one_subject(tmp_path):
+    """Holland and the Netherlands: what is right for one is no distractor of the other, and neither helps to ask the other."""
+    rows = [
+        "P37,Q55,Holland,Dutch",
+        "P37,Q55,the Netherlands,Frisian",
+        "P37,Q142,France,French",
+        "P37,Q145,Wales,Welsh",
+    ]
+    path = table_of(tmp_path, *rows, head="relation,subject_id,subject,object")
+    mine = facts.load("table", path, n_facts="all")
+    given = mine.distractors.groupby("fact")["object"].agg(set).to_dict()
+    assert given["P37:Q55:Dutch"] == given["P37:Q55:Frisian"] == {"French", "Welsh"}
+    asked = facts.keep(mine, mine.facts["object"] == "Dutch")
+    assert facts.apart(mine, asked).facts["object"].tolist() == ["French", "Welsh"]
+
+
+def test_a_name_is_one_however_its_accents_are_written(tmp_path):
+    """São Paulo with a composed and with a decomposed ã."""
+    rows = ["P36,a,S\u00e3o Paulo,,", "P36,b,Sa\u0303o Paulo,,", "P36,c,Rio,,"]
+    mine = facts.load("table", table_of(tmp_path, *rows), n_facts="all")
+    assert mine.distractors.groupby("fact")["object"].agg(set)["P36:a:S\u00e3o Paulo"] == {"Rio"}
+    assert set(mine.facts["object"]) == {"S\u00e3o Paulo", "Sa\u0303o Paulo", "Rio"}  # as they were read

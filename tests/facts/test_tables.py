@@ -173,6 +173,15 @@ def test_a_cell_of_the_wrong_type(tmp_path, cell, says):
         read_triples(tmp_path / "t.parquet")
 
 
+def test_columns_that_are_not_read_may_be_called_alike(tmp_path):
+    """Excel ends every line in commas where a cell to the right was once filled."""
+    (tmp_path / "t.csv").write_text("relation,subject,object,,\nP1,a,b,,\nP1,c,d,,\n")
+    assert read_triples(tmp_path / "t.csv").facts["object"].tolist() == ["b", "d"]
+    (tmp_path / "t.csv").write_text("relation,subject,object,object\nP1,a,b,c\n")
+    with pytest.raises(ProbeError, match="needed, each once"):
+        read_triples(tmp_path / "t.csv")
+
+
 def test_what_cannot_be_asked_for(table, tmp_path):
     with pytest.raises(ProbeError, match="columns names \\['subjekt'\\]"):
         read_triples(table, {"subjekt": "subject"})

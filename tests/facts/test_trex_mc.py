@@ -106,6 +106,12 @@ def test_a_whole_relation_counts_as_whole_in_any_order(tmp_path, order):
     assert not table.to_numpy().any()
 
 
+def test_a_relation_that_a_split_lacks_is_not_whole_there(tmp_path):
+    table = check_trex_mc(write(tmp_path, [row()], train=[row(), row(number=70)]))
+    counts = table.set_index("check").loc["relations without 100 train and 400 test rows"]
+    assert counts.to_dict() == {"train": 2, "test": 2}
+
+
 @pytest.mark.parametrize(
     "text", ["", "[", "[1]", "('a',)", "['']", "[None]", "{}", "__import__('os')", "[" * 5000, "['\\ud800']"]
 )

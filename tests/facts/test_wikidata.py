@@ -4,12 +4,14 @@ import copy
 import json
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from probelib.errors import ProbeError
 from probelib.facts.graph import labelled, to_facts
+from probelib.facts.model import holds
 from probelib.facts.validity import validity
 from probelib.facts.wikidata import (
     BAD,
@@ -186,6 +188,24 @@ def test_intervals_by_hand():
     assert interval({"P582": known + known}) == ("", "?")  # two ends: no one interval
 
 
+@pytest.mark.parametrize(
+    ("date", "precision", "term"),
+    [
+        ("2005-00-00", 9, ("2005", "2005-12-31")),
+        ("2004-02-00", 10, ("2004-02", "2004-02-29")),
+        ("1913-02-19", 11, ("1913-02", "1913-02-19")),
+        ("2005-00-00", 8, ("?", "?")),
+    ],
+)
+def test_a_term_within_one_year_is_over(date, precision, term):
+    """One season with a club: alike, start and end would say that it holds for ever."""
+    both = [snak("P580", day(date), "time")]
+    both[0]["datavalue"]["value"]["precision"] = precision
+    assert interval({"P580": both, "P582": both}) == term
+    assert not holds(pd.DataFrame([term], columns=["start", "end"])).any()
+    assert validity([term[0]], [term[1]], "2020-01-01", "2020-01-01") == ["unknown" if term[0] == "?" else "invalid"]
+
+
 # Quirks of the real format, and bad input
 
 
@@ -246,7 +266,7 @@ def test_a_dump_without_triples_is_refused_and_leaves_nothing(tmp_path, content)
     (tmp_path / "dump.json").write_bytes(content)
     with pytest.raises(ProbeError, match="no triples"):
         read_wikidata(tmp_path / "dump.json", tmp_path / "kg")
-    assert list((tmp_path / "kg").iterdir()) == []
+    assert [path.name for path in (tmp_path / "kg").iterdir()] == [".lock"]
     with pytest.raises(ProbeError):
         read_wikidata(tmp_path, tmp_path / "kg")
     (tmp_path / "file").write_bytes(b"")

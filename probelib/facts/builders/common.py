@@ -8,7 +8,7 @@ import pandas as pd
 
 from probelib import files
 from probelib.errors import ProbeError
-from probelib.facts.model import DISTRACTORS, ENTITIES, Facts, keep
+from probelib.facts.model import DISTRACTORS, ENTITIES, Facts, fold, holds, keep, subjects
 from probelib.facts.text import is_a, number_in
 
 LEFT_OUT = ["filter", "of", "relation", "left_out"]
@@ -44,11 +44,6 @@ def totals(log: list[tuple]) -> str:
     """What each filter left out of all relations together, for a message."""
     numbers = left_out(log).groupby("filter", sort=False)["left_out"].sum()
     return "left out: " + (", ".join(f"{name} {n}" for name, n in numbers.items() if n) or "nothing")
-
-
-def holds(facts: pd.DataFrame) -> pd.Series:
-    """Whether each fact has no end, or is of one point in time (an award)."""
-    return (facts["end"] == "") | (facts["start"] == facts["end"])
 
 
 def fact_ids(rows: pd.DataFrame) -> pd.Series:
@@ -92,7 +87,7 @@ def _merge(entities: pd.DataFrame) -> pd.DataFrame:
 
 
 def names(entities: pd.DataFrame, endings: Iterable[str] = ()) -> pd.DataFrame:
-    """Every name of every entity: ``object`` (the entity's key), ``name`` (case folded), ``is_label``.
+    """Every name of every entity: ``object`` (the entity's key), ``name`` (``bare``), ``is_label``.
 
     endings   words that tell no two entities apart at the end of a name and are taken off: with "language", French and
               French language have one name
@@ -105,9 +100,10 @@ def names(entities: pd.DataFrame, endings: Iterable[str] = ()) -> pd.DataFrame:
 
 
 def bare(name: str, endings: Iterable[str]) -> str:
-    """A name, case folded, without a last word that is one of ``endings``."""
-    first, _, last = name.casefold().strip().rpartition(" ")
-    return first if first and last in endings else name.casefold().strip()
+    """A name, folded, without a last word that is one of ``endings``."""
+    name = fold(name).strip()
+    first, _, last = name.rpartition(" ")
+    return first if first and last in endings else name
 
 
 def n_wrong(facts: Facts, pool: Facts) -> pd.Series:
@@ -116,12 +112,11 @@ def n_wrong(facts: Facts, pool: Facts) -> pd.Series:
     objects = pool.facts[["relation", "object"]].drop_duplicates().merge(names(pool.entities), on="object")
     objects = objects[["relation", "object", "name"]]
     alike = objects.merge(objects, on=["relation", "name"], suffixes=("", "_other")).drop(columns="name")
-    right = pool.facts[["relation", "subject", "object"]].drop_duplicates()
+    right = subjects(pool).to_frame(index=False).assign(object=pool.facts["object"]).drop_duplicates()
     out = right.merge(alike.drop_duplicates(), on=["relation", "object"])
     out = out.groupby(["relation", "subject"])["object_other"].nunique()
     space = pool.facts.groupby("relation")["object"].nunique()
-    asked = pd.MultiIndex.from_frame(facts.facts[["relation", "subject"]])
-    return facts.facts["relation"].map(space) - out.reindex(asked).to_numpy()
+    return facts.facts["relation"].map(space) - out.reindex(subjects(facts)).to_numpy()
 
 
 def wrong_labels(facts: Facts) -> pd.Series:

@@ -6,8 +6,8 @@ import numpy as np
 import pandas as pd
 
 from probelib.errors import ProbeError
-from probelib.facts.builders.common import check_sizes, fact_ids, holds, left_out, take, totals
-from probelib.facts.model import LITERALS, Facts, rng
+from probelib.facts.builders.common import check_sizes, fact_ids, left_out, take, totals
+from probelib.facts.model import LITERALS, Facts, holds, rng
 from probelib.facts.validity import UNKNOWN
 
 BINS = 10

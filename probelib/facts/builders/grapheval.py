@@ -11,8 +11,19 @@ import pyarrow.compute as pc
 from probelib import files
 from probelib.errors import ProbeError
 from probelib.facts.builders.common import check_sizes, left_out, note, totals, write_triples
-from probelib.facts.graph import SLOTS, Graph, contains, corrupt, from_facts, has_label, labelled, make_table, to_facts
-from probelib.facts.model import Facts, rng
+from probelib.facts.graph import (
+    SLOTS,
+    Graph,
+    contains,
+    corrupt,
+    from_facts,
+    has_label,
+    labelled,
+    make_table,
+    possible,
+    to_facts,
+)
+from probelib.facts.model import Facts, holds, rng
 from probelib.facts.tables import read_table, read_triples
 from probelib.facts.wikidata import best_rank
 
@@ -26,7 +37,7 @@ def build_grapheval(
 ) -> tuple[Facts, Facts, pd.DataFrame, pd.DataFrame]:
     """``n`` true triples (None: all) and ``n_corrupted`` false ones for each: (positive, corrupted, pairs, left out).
 
-    positive    facts that hold, drawn uniformly
+    positive    facts that hold, drawn uniformly, without those that have fewer corruptions
     corrupted   the false triples in the same frames, each once; its "facts" are not true
     pairs       which belongs to which: ``fact`` (of positive), ``corrupted`` (its fact id), ``replaced`` (subject, relation
                 or object), ``split`` (train or validation, 70:30, a fact with all its corruptions on one side: default D4)
@@ -40,8 +51,13 @@ def build_grapheval(
     log: list[tuple] = []
     rows = _draw(graph, n, seed, log)
     false = corruptions(graph, rows, n_corrupted, hard, seed)
-    whole = np.isin(rows, false["triple"])
-    _note(graph, log, "no corruption is possible", rows, whole)
+    found = pd.Series(rows).map(false["triple"].value_counts()).fillna(0).to_numpy()
+    whole = found == n_corrupted
+    _note(graph, log, "no corruption is possible", rows, found > 0)
+    _note(graph, log, f"fewer than {n_corrupted} corruptions", rows[found > 0], whole[found > 0])
+    if not whole.any():
+        raise ProbeError(f"no triple is left to build from; {totals(log)}")
+    false = false[np.isin(false["triple"], rows[whole])]
     positive = to_facts(graph, rows[whole])
     triples = false.drop_duplicates(list(SLOTS))
     corrupted = to_facts(_with(graph, triples), source=f"{positive.source}, corrupted")
@@ -83,8 +99,8 @@ def _draw(graph: Graph, n: int | None, seed: int, log: list[tuple]) -> np.ndarra
 
 def _holds(graph: Graph) -> np.ndarray:
     """Which triples have no end, or are of one point in time, (triples,) bool."""
-    start, end = (graph.triples[column].cast(pa.large_string()) for column in ("start", "end"))
-    return pc.or_(pc.equal(end, ""), pc.equal(start, end)).to_numpy()
+    dates = pa.table({column: graph.triples[column].cast(pa.large_string()) for column in ("start", "end")})
+    return holds(dates.to_pandas(types_mapper=pd.ArrowDtype)).to_numpy(bool)
 
 
 @dataclass(frozen=True)
@@ -101,7 +117,7 @@ class Spelled:
 def corruptions(
     graph: Graph, rows: np.ndarray, n: int = 1, hard: bool = False, seed: int = 0, read: Spelled | None = None
 ) -> pd.DataFrame:
-    """``n`` different corruptions of each triple, or as many as were found: the columns of ``graph.corrupt``, by triple.
+    """``n`` different corruptions of each triple, or as many as there are: the columns of ``graph.corrupt``, by triple.
 
     None stands in the graph or reads like one of its triples, and all can be read. ``read``: ``spelled(graph)``, for who
     asks many times.
@@ -110,14 +126,27 @@ def corruptions(
     found, waiting = pd.DataFrame(), rows
     for attempt in range(n + TRIES):
         drawn = corrupt(graph, waiting, 1000 * seed + attempt, hard)
-        head, relation, tail = (drawn[slot].to_numpy() for slot in SLOTS)
-        true = contains(read.graph, read.entity[head], read.relation[relation], read.entity[tail])
-        good = drawn[~true & read.named[head] & read.named[tail]]
-        found = pd.concat([found, good]).drop_duplicates(["triple", *SLOTS])
+        found = pd.concat([found, drawn[_reads_false(drawn, read)]]).drop_duplicates(["triple", *SLOTS])
         waiting = rows[pd.Series(rows).map(found["triple"].value_counts()).fillna(0) < n]
         if not len(waiting):
             break
+    rest = [_all_corruptions(graph, row, hard, seed, read) for row in waiting]  # chance has not met n of them
+    found = pd.concat([found, *rest]).drop_duplicates(["triple", *SLOTS]).groupby("triple").head(n)
     return found.sort_values("triple", kind="stable", ignore_index=True)
+
+
+def _all_corruptions(graph: Graph, row: int, hard: bool, seed: int, read: Spelled) -> pd.DataFrame:
+    """All that ``corruptions`` could draw for one triple, in an order drawn with ``seed``."""
+    some = possible(graph, [getattr(graph, slot)[row] for slot in SLOTS], hard).assign(triple=row)
+    some = some[_reads_false(some, read)]
+    return some.iloc[rng(seed, "corruptions", int(row)).permutation(len(some))]
+
+
+def _reads_false(triples: pd.DataFrame, read: Spelled) -> np.ndarray:
+    """Which triples can be read, and read like none of the graph's, (n,) bool."""
+    head, relation, tail = (triples[slot].to_numpy() for slot in SLOTS)
+    true = contains(read.graph, read.entity[head], read.relation[relation], read.entity[tail])
+    return ~true & read.named[head] & read.named[tail]
 
 
 def _with(graph: Graph, triples: pd.DataFrame) -> Graph:

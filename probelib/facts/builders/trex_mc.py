@@ -22,7 +22,7 @@ from probelib.facts.builders.common import (
     take,
     wrong_labels,
 )
-from probelib.facts.model import Facts, draw_distractors, keep, rng
+from probelib.facts.model import Facts, draw_distractors, fold, keep, rng, subjects
 from probelib.facts.trex_mc import OPTIONS, SPLITS
 
 ENDINGS = ("language",)  # French and French language: one object
@@ -60,7 +60,7 @@ def build_trex_mc(
     wrong, relation = n_wrong(chosen, pool), chosen.facts["relation"]
     enough = (wrong >= n_options - 1) | relation.isin(small) & (wrong > 0)
     chosen = take(chosen, enough, f"fewer than {n_options - 1} wrong options", log)
-    split = _split(chosen.facts, n_train, n_test, seed)
+    split = _split(chosen, n_train, n_test, seed)
     size = (split == "test").groupby(chosen.facts["relation"]).transform("sum")
     full = (size == n_test) | chosen.facts["relation"].isin(small) & (size > 0)
     short = f"relation with fewer than {n_train} + {n_test} facts in splits that share no subject"
@@ -93,7 +93,7 @@ def unify(facts: Facts, endings: Iterable[str], log: list[tuple]) -> Facts:
     """
     counts = facts.facts.groupby(["relation", "object"], sort=False).size().rename("n").reset_index()
     label = counts["object"].map(facts.entities.set_index("entity")["label"].str.strip())
-    ends_so = label.str.casefold() != label.map(lambda name: bare(name, endings))
+    ends_so = label.map(fold) != label.map(lambda name: bare(name, endings))
     group = _groups(counts[["relation", "object"]], names(facts.entities, endings))
     best = counts.assign(group=group, ends_so=ends_so, rare=-counts["n"], length=label.str.len(), label=label)
     best = best.sort_values(["ends_so", "rare", "length", "label", "object"]).groupby("group")["object"].first()
@@ -113,9 +113,12 @@ def _groups(objects: pd.DataFrame, called: pd.DataFrame) -> np.ndarray:
     return connected_components(calls.multiply(calls.T))[1]
 
 
-def _split(rows: pd.DataFrame, n_train: int, n_test: int, seed: int) -> pd.Series:
-    """For each fact: "train", "test" or "" (not drawn). Subjects stand in an order drawn with ``seed``; the first ``n_train``
-    facts are for training, and after those of the last subject met there come the ``n_test`` ones for testing."""
+def _split(facts: Facts, n_train: int, n_test: int, seed: int) -> pd.Series:
+    """For each fact: "train", "test" or "" (not drawn). Subjects (several labels of one id: the first in the alphabet stands for
+    them) have an order drawn with ``seed``; the first ``n_train`` facts are for training, and after those of the last subject met
+    there come the ``n_test`` ones for testing."""
+    one = facts.facts["subject"].groupby(subjects(facts)).transform("min")
+    rows = facts.facts.assign(subject=one)
     pairs = zip(rows["relation"], rows["subject"], strict=True)
     order = rows.assign(chance=[rng(seed, relation, subject).random() for relation, subject in pairs])
     order = order.sort_values(["relation", "chance", "fact"])

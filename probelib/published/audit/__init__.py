@@ -8,6 +8,7 @@ can show: "does not hold" may be a slip of the pen in a caption, and "holds" is 
 
 import pandas as pd
 
+from probelib.errors import texts_of, unknown
 from probelib.published.audit import distractors, grapheval, monitor, zplke  # noqa: F401  their checks go on the list
 from probelib.published.audit.claims import CAVEAT, CLAIMS, FAILS, HOLDS, OPEN, VERDICTS, Claim
 
@@ -17,9 +18,13 @@ PAPERS = ["monitor", "zplke", "distractors", "grapheval"]
 
 def table(papers: list[str] | None = None) -> pd.DataFrame:
     """The findings on the claims of some papers (None: all), in the papers' order."""
+    papers = PAPERS if papers is None else texts_of("papers", papers)
+    for paper in papers:
+        if paper not in PAPERS:
+            raise unknown("paper", paper, PAPERS)
     rows = []
     for one in sorted(CLAIMS, key=lambda one: PAPERS.index(one.paper)):
-        if papers is None or one.paper in papers:
+        if one.paper in papers:
             recomputed, found, why = one.check()
             rows.append((one.paper, one.where, one.claim, one.published, recomputed, found, why))
     return pd.DataFrame(rows, columns=["paper", "where", "claim", "published", "recomputed", "verdict", "why"])

@@ -42,5 +42,11 @@ def verdict(right: bool, caveat: bool = False) -> str:
 
 
 def rounds(value: float, printed: float, decimals: int = 3) -> bool:
-    """Whether a value is the printed one, rounded or cut off at its last digit."""
-    return abs(value - printed) < 10.0**-decimals
+    """Whether a value is the printed one (which has so many decimals), rounded or cut off at its last digit.
+
+    >>> rounds(0.8467, 0.847), rounds(0.8467, 0.846), rounds(0.8467, 0.845), rounds(0.8463, 0.847)
+    (True, True, False, False)
+    """
+    value, digits = value * 10**decimals, round(printed * 10**decimals)
+    cut_off = value * digits >= 0 and 0 <= abs(value) - abs(digits) < 1
+    return cut_off or abs(value - digits) <= 0.5 + 1e-9  # a half that floats do not hold exactly
