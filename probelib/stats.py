@@ -70,11 +70,16 @@ def wilson(successes: int, n: int) -> tuple[float, float]:
 
 
 def bootstrap(statistic: Callable[[np.ndarray], np.ndarray], n: int, times: int = 2000, seed: int = 0) -> np.ndarray:
-    """``times`` bootstrap values of a statistic of ``n`` units (facts, relations).
+    """``times`` bootstrap values of a statistic of ``n`` units (facts, relations); NaN for fewer than two, which show no spread.
 
     statistic  takes indices [times, n] of drawn units and gives [times] values
     """
-    return statistic(np.random.default_rng(seed).integers(0, n, size=(times, n))) if n else np.full(times, np.nan)
+    return statistic(np.random.default_rng(seed).integers(0, n, size=(times, n))) if n > 1 else np.full(times, np.nan)
+
+
+def drawn(n: int, times: int, seed: int = 0) -> np.ndarray:
+    """How often each of ``n`` facts is drawn, in ``times`` bootstrap samples: [times, n]. The same seed draws the same facts."""
+    return np.random.default_rng(seed).multinomial(n, np.full(n, 1 / max(n, 1)), times).astype(float)
 
 
 def percentile_interval(values: np.ndarray) -> tuple[float, float]:
@@ -99,9 +104,12 @@ def moved_interval(values: np.ndarray, estimate: float) -> tuple[float, float]:
 
 
 def mean_interval(values, times: int = 2000, seed: int = 0) -> tuple[float, float]:
-    """The 95 % bootstrap interval of a mean over units (facts), NaN values left out; (NaN, NaN) without any."""
+    """The 95 % bootstrap interval of a mean over units (facts), NaN values left out; (NaN, NaN) for fewer than two, and where
+    all are the same: no draw differs then, which is not to be certain."""
     values = np.asarray(values, dtype=float)
     values = values[np.isfinite(values)]
+    if not len(values) or np.ptp(values) == 0:
+        return np.nan, np.nan
     return percentile_interval(bootstrap(lambda i: values[i].mean(1), len(values), times, seed))
 
 
@@ -131,20 +139,25 @@ def holm(p) -> np.ndarray:
 
 def mean_band(values, times: int = 1000, seed: int = 0) -> pd.DataFrame:
     """The mean over facts of every column, with its 95 % bootstrap interval: ``mean``, ``low``, ``high``, ``n`` (facts that are
-    defined there; the others are left out, and counted by their absence from ``n``).
+    defined there; the others are left out, and counted by their absence from ``n``). No interval where all values are the
+    same, as in ``mean_interval``.
 
     values  (facts, columns)
     """
     table = np.asarray(values, dtype=float)
     there = np.isfinite(table)
-    drawn = (
-        np.random.default_rng(seed).multinomial(len(table), np.full(len(table), 1 / len(table)), times).astype(float)
-    )
+    weight = drawn(len(table), times, seed)
     with np.errstate(invalid="ignore"):
-        draws = drawn @ np.where(there, table, 0.0) / (drawn @ there)  # [times, columns]
-    low, high = np.nanpercentile(draws, [50 * (1 - LEVEL), 50 * (1 + LEVEL)], axis=0)
+        draws = weight @ np.where(there, table, 0.0) / (weight @ there)  # [times, columns]
     mean = np.where(there, table, 0.0).sum(0) / np.where(there.any(0), there.sum(0), np.nan)
+    spread = np.where(there, table, -np.inf).max(0, initial=-np.inf) > np.where(there, table, np.inf).min(
+        0, initial=np.inf
+    )
+    ends = [
+        percentile_interval(own) if differs else (np.nan, np.nan) for own, differs in zip(draws.T, spread, strict=True)
+    ]
     index = values.columns if isinstance(values, pd.DataFrame) else None
+    low, high = np.array(ends).reshape(-1, 2).T
     return pd.DataFrame({"mean": mean, "low": low, "high": high, "n": there.sum(0)}, index=index)
 
 

@@ -197,14 +197,14 @@ def bounds(p_right: float, p_wrong: float, p_idk: float) -> dict[str, tuple[floa
 
 
 def mean(values, times: int = 2000, seed: int = 0) -> dict[str, float]:
-    """``mean``, ``low``, ``high`` (95 %), ``n`` of values in [0, 1]: Wilson where all are 0 or 1, else a bootstrap over
-    triples. NaN for no value."""
+    """``mean``, ``low``, ``high`` (95 %), ``n`` of values in [0, 1]: Wilson where all are 0 or 1, or all the same (no draw would
+    differ, which is not to be certain), else a bootstrap over triples. NaN for no value."""
     values = np.asarray(values, dtype=float)
     if not len(values):
         return {"mean": np.nan, "low": np.nan, "high": np.nan, "n": 0}
     levels = np.unique(values)
-    if set(levels) <= {0.0, 1.0}:
-        low, high = wilson(int(values.sum()), len(values))
+    if set(levels) <= {0.0, 1.0} or len(levels) == 1:
+        low, high = wilson(round(values.sum()), len(values))
     else:
         low, high = percentile_interval(resampled_mean(values, times, np.random.default_rng(seed)))
     return {"mean": float(values.mean()), "low": low, "high": high, "n": len(values)}
@@ -227,13 +227,14 @@ def prediction_powered(judged, judged_too, answered) -> dict[str, float]:
     judged      values of all triples, by the judge
     judged_too  by the judge, of the triples that the model answered itself (none that the judge was trained on)
     answered    of the same triples, by the model's own answers
-    returns     ``mean``, ``low``, ``high`` (95 %, normal), all cut at 0 and 1, ``n`` (answered); NaN for fewer than two answered
+    returns     ``mean``, ``low``, ``high`` (95 %, normal), all cut at 0 and 1, ``n`` (answered); NaN for fewer than two answered.
+                No interval where the error is the same for all of them: it was not seen to vary, which bounds nothing
     """
     judged, error = np.asarray(judged, float), np.asarray(answered, float) - np.asarray(judged_too, float)
     if len(error) < 2:
         return {"mean": np.nan, "low": np.nan, "high": np.nan, "n": len(error)}
     middle = judged.mean() + error.mean()
-    wide = 1.96 * np.sqrt(error.var(ddof=1) / len(error) + judged.var() / len(judged))
+    wide = 1.96 * np.sqrt(error.var(ddof=1) / len(error) + judged.var() / len(judged)) if np.ptp(error) else np.nan
     middle, low, high = np.clip([middle, middle - wide, middle + wide], 0, 1).tolist()
     return {"mean": middle, "low": low, "high": high, "n": len(error)}
 
@@ -282,7 +283,7 @@ def by_type(scores: pd.DataFrame, types: pd.DataFrame, side: str, times: int = 5
     types   ``relation``, ``head_type``, ``tail_type`` (``graph.relation_types``)
     side    "head" or "tail"
     returns one row a type and metric: ``type``, ``metric`` (the three, and "average" of them), ``score``, ``low``, ``high``
-            (95 %, bootstrap of triples within relations; Wilson where all are 0 or all 1), ``relations``, ``triples``
+            (95 %, bootstrap of triples within relations; Wilson where no draw differs), ``relations``, ``triples``
 
     A relation of three triples weighs as much as one of a million, as in the paper.
     """
@@ -297,8 +298,11 @@ def by_type(scores: pd.DataFrame, types: pd.DataFrame, side: str, times: int = 5
             means = [own[metric].mean() for own in relations]
             draws = [resampled_mean(own[metric].to_numpy(), times, generator) for own in relations]
             low, high = percentile_interval(np.mean(draws, axis=0))
-            if set(means) <= {0.0} or set(means) <= {1.0}:  # no draw differs, which is not to be certain
-                low, high = wilson(round(means[0] * len(triples)), len(triples))
+            if low == high:  # no draw differs, which is not to be certain
+                alike = int(
+                    len(relations) ** 2 / sum(1 / len(own) for own in relations)
+                )  # triples of one weight, as good as these
+                low, high = wilson(round(np.mean(means) * alike), alike)
             row = {"type": kind, "metric": metric, "score": float(np.mean(means)), "low": low, "high": high}
             rows.append(row | {"relations": len(relations), "triples": len(triples)})
     return pd.DataFrame(rows)

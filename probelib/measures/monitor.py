@@ -181,11 +181,13 @@ def overall(distances: pd.DataFrame, times: int = 1000, seed: int = 0) -> dict[s
     """A model's score: the unweighted mean of MONITOR over relations (spec b.2), with a 95 % bootstrap interval.
 
     Facts are drawn anew within each relation. ``silent`` counts the relations without any anchored fact: they have no
-    MONITOR and are left out of the means, never taken as 0. ``coverage`` is the share of all facts that are anchored.
+    MONITOR and are left out of the means, never taken as 0. ``coverage`` is the share of all facts that are anchored. No
+    interval where no relation counts two facts.
     """
     table = per_relation(distances, times=1, seed=seed)
     draws = resample({"": distances}, times=times, seed=seed)["MONITOR"][:, 0]
-    low, high = percentile_interval(nanmean(draws))
+    spread = _counted(distances)["relation"].duplicated().any()
+    low, high = percentile_interval(nanmean(draws)) if spread else (np.nan, np.nan)
     return {
         "MONITOR": table["MONITOR"].mean(),
         "low": low,

@@ -127,7 +127,7 @@ def calibration(values: pd.DataFrame, taught: pd.Series, bins: int = 10) -> pd.D
         right = taught.reindex(wide.index).to_numpy(dtype=float)
         value, truth = wide.to_numpy(), np.repeat(right[:, None], wide.shape[1], 1)
         loss = ((value - truth) ** 2).mean(1)  # a fact's Brier score, mean over models
-        low, high = stats.percentile_interval(stats.bootstrap(lambda i, v=loss: v[i].mean(1), len(loss)))
+        low, high = stats.mean_interval(loss)
         ece_low, ece_high = stats.percentile_interval(stats.ece_draws(value, truth, bins=bins))
         rows.append(
             {
@@ -183,9 +183,9 @@ def _wide(values: pd.DataFrame) -> pd.DataFrame:
 def changes(values: pd.DataFrame, reference: str, seed: int = 0) -> pd.DataFrame:
     """Every measure of every model against the same measure of a ``reference`` model, paired by facts.
 
-    returns ``measure``, ``model``, ``n``, ``value`` (mean), ``difference`` with ``low``, ``high`` (95 % bootstrap over facts); of
-    yes-or-no measures also ``lost`` (1, then 0), ``gained`` and McNemar's exact ``p``. A fact without a value in either model
-    is left out of that pair.
+    returns ``measure``, ``model``, ``n``, ``value`` (mean), ``difference`` with ``low``, ``high`` (95 % bootstrap over facts; none
+    where all facts changed alike, or none did: no draw differs then, which is not to be certain); of yes-or-no measures also
+    ``lost`` (1, then 0), ``gained`` and McNemar's exact ``p``. A fact without a value in either model is left out of that pair.
     """
     rows = []
     for measure, group in values.groupby("measure", sort=False):
@@ -194,9 +194,7 @@ def changes(values: pd.DataFrame, reference: str, seed: int = 0) -> pd.DataFrame
             pair = wide[[reference, model]].dropna().astype(float)
             before, after = pair[reference].to_numpy(), pair[model].to_numpy()
             change = after - before
-            low, high = stats.percentile_interval(
-                stats.bootstrap(lambda i, c=change: c[i].mean(1), len(change), seed=seed)
-            )
+            low, high = stats.mean_interval(change, seed=seed)
             row = {
                 "measure": measure,
                 "model": model,

@@ -175,7 +175,7 @@ def test_mean_band_and_threshold_by_hand():
     assert (
         band["mean"].tolist() == [0.5, 1]
         and band["n"].tolist() == [2, 3]
-        and band.loc[2, ["low", "high"]].tolist() == [1, 1]
+        and band.loc[2, ["low", "high"]].isna().all()  # no draw differs, which is not to be certain
     )
     assert stats.threshold([0.1, 0.4, 0.6, 0.9], [0, 0, 1, 1]) == 0.6 and np.isnan(stats.threshold([1, 2], [1, 1]))
 

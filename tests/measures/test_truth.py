@@ -104,6 +104,7 @@ def test_contrast_and_changes_by_hand():
     graded = pd.concat([frame("before", x=[0.5] * 6), frame("after", x=[0.25] * 6)])
     found = truth.changes(graded, "before").iloc[0]
     assert found["difference"] == -0.25 and np.isnan(found["p"])
+    assert np.isnan([found["low"], found["high"]]).all()  # every fact changed alike: no draw could differ
 
 
 @settings(max_examples=60, deadline=None)
