@@ -153,6 +153,16 @@ def test_random_distractors_are_the_mean_over_draws(gpt2):
     assert sum(map(sum, wins)) / 12000 == pytest.approx(expected["avg"], abs=0.02)
 
 
+def test_a_fact_with_few_candidates_takes_all_of_them():
+    """Default D5: of m < n wrong candidates all m are taken; a fact without any has no value. Avg@n does not depend on n."""
+    table = pd.DataFrame({"fact": list("abc"), "wrong": [4, 2, 0], "beaten": [3, 2, 0]})
+    found = choice.random_distractors(table, 3)
+    assert found["min"].tolist() == pytest.approx([1 / 4, 1, float("nan")], nan_ok=True)
+    assert found["avg"].tolist() == pytest.approx([3 / 4, 1, float("nan")], nan_ok=True)
+    many = choice.random_distractors(pd.DataFrame({"fact": ["a"], "wrong": [5000], "beaten": [4990]}), 200)
+    assert many["min"].item() == pytest.approx((4800 / 5000) ** 10, rel=0.05)  # none of the ten is among the 200
+
+
 @settings(max_examples=50, deadline=None)
 @given(st.lists(st.integers(-50, 0), min_size=2, max_size=12), st.randoms())
 def test_the_order_of_candidates_does_not_matter(logprobs, random_order):

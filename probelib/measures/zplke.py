@@ -355,7 +355,8 @@ def family_correlations(pairs: pd.DataFrame, family: Mapping[str, str]) -> pd.Da
 def health(choices: pd.DataFrame, times: int = 400, seed: int = 0) -> dict[str, float]:
     """Whether a run can be believed at all, over all prompts of a model.
 
-    accuracy, chance   shares;   below: probability of so few right answers by guessing (a broken run is below chance)
+    accuracy, chance   shares;   below: probability of so few right answers by guessing (a broken run is below chance), a fact
+                       counted once, by its share of right answers, however many draws of examples it was asked behind
     invalid, ties      shares of the prompts
     entropy            over facts (the first input of each) of the place of the option chosen among all options, which are
                        shuffled, in units of its maximum; ``expected``: its 2.5 % quantile if places meant nothing. A model
@@ -372,7 +373,7 @@ def health(choices: pd.DataFrame, times: int = 400, seed: int = 0) -> dict[str, 
     return {
         "accuracy": choices["correct"].mean(),
         "chance": level,
-        "below": float(scipy.stats.binom.cdf(int(choices["correct"].sum()), n, level)),
+        "below": float(scipy.stats.binom.cdf(round(choices["correct"].mean() * len(first)), len(first), level)),
         "invalid": 1 - choices["valid"].mean(),
         "ties": choices["tie"].mean(),
         "entropy": float(entropy(first["position"].to_numpy())),

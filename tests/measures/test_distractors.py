@@ -143,9 +143,9 @@ def test_the_fit_of_figure_8():
         np.tile(values, (5, 1)), sizes, times=20
     )  # facts that agree: every draw is the same fit
     assert draws == pytest.approx(np.full(20, fit["size_at"]), rel=1e-6)
-    assert np.isinf(stats.scaling_draws([[0.9, 0.5]], [1e6, 1e7], times=2)).all()
+    assert np.isinf(stats.scaling_draws([[0.9, 0.5]] * 2, [1e6, 1e7], times=2)).all()
     logit = stats.scaling_fit(sizes, values, "logit")
-    assert stats.scaling_draws([values], sizes, "logit", times=2) == pytest.approx(np.full(2, logit["size_at"]))
+    assert stats.scaling_draws([values] * 2, sizes, "logit", times=2) == pytest.approx(np.full(2, logit["size_at"]))
 
 
 def test_the_gain_of_appendix_c():

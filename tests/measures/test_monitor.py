@@ -92,9 +92,10 @@ def test_one_fact_a_relation_shows_no_spread():
     assert monitor.overall(pd.concat([alone, table(B)]), times=50)["low"] > 0
 
 
-def test_a_fact_without_distractors_has_no_score():
-    rows = table({"p": [0.5], "f": [[0.4]], "n": np.empty((0, 1))})
-    assert np.isnan(rows["ird"][0]) and np.isnan(monitor.monitor(rows))
+@pytest.mark.parametrize("average_first", [False, True])
+def test_a_fact_without_distractors_has_no_score(average_first):
+    rows = table(A, {"p": [0.5], "f": [[0.4]], "n": np.empty((0, 1))})
+    assert np.isnan(rows["ird"][1]) and np.isnan(monitor.monitor(rows, average_first))
 
 
 probability = st.floats(0.01, 1)

@@ -87,6 +87,33 @@ def test_a_measure_is_compared_with_the_reference_on_the_facts_of_both():
     assert rows.loc["y", "difference"] == pytest.approx(taus["y"] - taus["x"])
 
 
+def test_a_fact_of_unknown_statements_is_left_out_and_none_is_nan():
+    values = frame(x=[0.1, 0.2, 0.15, 0.4, 0.5, 0.6])
+    known = truth.against(values, STATED[:5]).iloc[0]
+    assert known["n"] == 5 and known.equals(truth.against(values[values["fact"] != "f"], STATED).iloc[0])
+    apart = pd.concat(
+        [frame("one", x=[1, 2, 3] + [np.nan] * 3), frame("two", x=[np.nan] * 3 + [1, 2, 3])]
+    )  # no fact of both
+    none = truth.against(apart, STATED).iloc[0]
+    assert none["n"] == 0 and none["tau":"auc_high"].isna().all()
+    assert np.isnan(
+        truth.calibration(apart, STATED > 0).loc[0, ["mean", "ece", "ece_low", "brier"]].astype(float)
+    ).all()
+
+
+def test_the_interval_of_the_calibration_error_holds_it():
+    """Of a calibrated probability the error is small and that of resampled facts larger; the interval is moved by that."""
+    outside = 0
+    for seed in range(40):
+        draw = np.random.default_rng(seed)
+        facts, sure = [f"f{i}" for i in range(60)], draw.random(60)
+        taught = pd.Series(draw.random(60) < sure, index=facts)
+        values = pd.DataFrame({"model": "m", "fact": facts, "measure": "x", "value": sure})
+        found = truth.calibration(values, taught).iloc[0]
+        outside += not found["ece_low"] <= found["ece"] <= found["ece_high"]
+    assert outside == 0
+
+
 def test_groups_of_facts_have_their_own_rows():
     group = pd.Series(dict(zip(STATED.index, "uuuvvv", strict=True)))
     found = truth.by_group(frame(x=[3, 2, 1, 1, 2, 3]), STATED, group)

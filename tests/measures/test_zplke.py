@@ -163,6 +163,10 @@ def test_a_guesser_is_at_chance_and_healthy_a_stuck_model_is_neither():
     guessed = zplke.health(zplke.choices(rows, gold))
     assert abs(guessed["accuracy"] - 0.05) < 3 * np.sqrt(0.05 * 0.95 / 600) and guessed["chance"] == pytest.approx(0.05)
     assert guessed["entropy"] > guessed["expected"] and guessed["below"] > 0.001 and guessed["invalid"] == 0
+    draws = pd.concat(
+        [zplke.choices(rows, gold).assign(seed=seed) for seed in range(5)]
+    )  # the same answers behind five draws
+    assert zplke.health(draws)["below"] == pytest.approx(guessed["below"])  # ... are no more cases than the facts
     first = rows.assign(logprob=np.where(rows["candidate"] == "o0", -1.0, -2.0))
     stuck = zplke.health(zplke.choices(first, {f: "o7" for f in gold}))
     assert stuck["entropy"] == 0 < stuck["expected"] and stuck["below"] < 1e-9 and stuck["accuracy"] == 0
