@@ -25,7 +25,7 @@ import numpy as np
 import pandas as pd
 
 from probelib import stats
-from probelib.errors import unknown
+from probelib.errors import ProbeError, unknown
 from probelib.facts.annotated import ERRORS, MINOR
 
 # What ends a label: how it is written, and whether the end-of-sequence token must follow. Eq. 1 says "eos".
@@ -169,7 +169,7 @@ def by_sentences(values: pd.DataFrame, number: pd.Series, facts, rating, configu
     """Agreement with a rating when a fact is asked in m sentences, for every m: the mean over all choices of m of them. The same
     facts are drawn for all of them (``stats.held_out_draws``).
 
-    values          a grid of the measure, one row a (fact, prompt)
+    values          a grid of the measure, one row a (fact, prompt); every fact is asked in all sentences
     number          prompt -> number of the sentence
     facts, rating   the facts that count, and the rating of each
     configurations  the one chosen for each fold
@@ -177,6 +177,13 @@ def by_sentences(values: pd.DataFrame, number: pd.Series, facts, rating, configu
                     (folds without a tau), ``gain`` = 100 ((tau + 1) / (tau with one sentence + 1) - 1); of both ``low`` and
                     ``high``, 95 % bootstrap intervals over facts
     """
+    asked = values.groupby(level=0).size().reindex(facts)
+    if (short := asked[asked < number.nunique()]).size:
+        raise ProbeError(
+            f"{len(short)} of {len(asked)} facts are not asked in all {number.nunique()} sentences, e.g. {short.index[0]} "
+            f"({short.iloc[0]}): templates of its relation are missing. All facts have {asked.min()}: ask that many "
+            f"(n_sentences={asked.min()})"
+        )
     which, rows, drawn = values.index.get_level_values(1).map(number), [], []
     for m in range(1, number.nunique() + 1):
         choices = list(combinations(sorted(number.unique()), m))

@@ -265,6 +265,13 @@ def test_agreement_by_number_of_sentences():
     assert table[["gain", "gain, low", "gain, high"]].to_numpy().tolist() == [[0] * 3, [pytest.approx(100)] * 3]
 
 
+def test_facts_with_fewer_sentences_than_others_are_named():
+    index = pd.MultiIndex.from_tuples([("a", "a|1"), ("a", "a|2"), ("b", "b|1")], names=["fact", "prompt"])
+    values, number = pd.DataFrame({"x": [1.0, 2.0, 3.0]}, index=index), pd.Series({"a|1": 1, "a|2": 2, "b|1": 1})
+    with pytest.raises(ProbeError, match="1 of 2 facts are not asked in all 2 sentences, e.g. b .1.*n_sentences=1"):
+        distractors.by_sentences(values, number, ["a", "b"], [1, 2], ["x"] * 3)
+
+
 def test_measures_beside_the_best():
     """Always .1 behind: p = 2 x 1 / 100 over 99 draws, twice that after Holm; half above and half below: 1."""
     noise = np.linspace(-1, 1, 99)
