@@ -155,15 +155,15 @@ def per_relation(distances: pd.DataFrame, times: int = 1000, seed: int = 0) -> p
     draws = resample({"": distances}, times=times, seed=seed)["MONITOR"][:, 0]  # [times, relations]
     rows = []
     for r, (relation, facts) in enumerate(distances.groupby("relation", sort=False)):
-        counted = _counted(facts)
-        low, high = percentile_interval(draws[:, r]) if len(counted) > 1 else (np.nan, np.nan)
+        own = counted(facts)
+        low, high = percentile_interval(draws[:, r]) if len(own) > 1 else (np.nan, np.nan)
         rows.append(
             {
                 "relation": relation,
-                "MONITOR": monitor(counted),
+                "MONITOR": monitor(own),
                 "low": low,
                 "high": high,
-                "probs": counted["pbar"].mean(),
+                "probs": own["pbar"].mean(),
                 "coverage": facts["anchored"].mean(),
                 "n": len(facts),
                 "no_distractor": int(facts["ird"].isna().sum()),
@@ -173,7 +173,7 @@ def per_relation(distances: pd.DataFrame, times: int = 1000, seed: int = 0) -> p
     return pd.DataFrame(rows, columns=columns)
 
 
-def _counted(distances: pd.DataFrame) -> pd.DataFrame:
+def counted(distances: pd.DataFrame) -> pd.DataFrame:
     """The facts that enter MONITOR: anchored, and with both distances."""
     return distances[distances["anchored"].astype(bool) & distances["root"].notna()]
 
@@ -187,7 +187,7 @@ def overall(distances: pd.DataFrame, times: int = 1000, seed: int = 0) -> dict[s
     """
     table = per_relation(distances, times=1, seed=seed)
     draws = resample({"": distances}, times=times, seed=seed)["MONITOR"][:, 0]
-    spread = _counted(distances)["relation"].duplicated().any()
+    spread = counted(distances)["relation"].duplicated().any()
     low, high = percentile_interval(nanmean(draws, 1)) if spread else (np.nan, np.nan)
     return {
         "MONITOR": table["MONITOR"].mean(),
@@ -219,7 +219,7 @@ def resample(
             own = table[table["relation"] == relation]
             if own["fact"].tolist() != facts.tolist():
                 raise ProbeError(f"{name} was asked other facts of {relation}: resample models on the same facts")
-            here = own.index.isin(_counted(own).index)
+            here = own.index.isin(counted(own).index)
             top, bottom = (weight @ np.where(here, own[column], 0.0) for column in ("root", "pbar"))
             score = np.divide(top, bottom, out=np.full(times, np.nan), where=bottom > 0)
             lost = ~(bottom > 0)  # no anchored fact among those drawn: drawn again, so that no relation leaves the mean
