@@ -184,7 +184,7 @@ def mcnemar(first, second) -> dict[str, float]:
 
 
 def kendall(x, y) -> dict[str, float]:
-    """Kendall's tau-b: ``tau``, two-sided ``p``, ``n`` (pairs without a NaN), ``ties`` (share of the pairs of facts tied in x).
+    """Kendall's tau-b: ``tau``, two-sided ``p``, ``n`` (pairs without a NaN).
 
     tau-b = (P - Q) / sqrt((P + Q + Tx)(P + Q + Ty)); NaN where x or y is constant or fewer than 2 facts are left. Of a
     binary x it is the phi coefficient (if y is binary, too): do not compare it with the tau of a continuous one.
@@ -195,13 +195,10 @@ def kendall(x, y) -> dict[str, float]:
     x, y = (np.asarray(v, dtype=float) for v in (x, y))
     both = np.isfinite(x) & np.isfinite(y)
     x, y, n = x[both], y[both], int(both.sum())
-    pairs = n * (n - 1) / 2
-    _, counts = np.unique(x, return_counts=True)
-    ties = float((counts * (counts - 1) / 2).sum() / pairs) if pairs else np.nan
     if n < 2 or np.ptp(x) == 0 or np.ptp(y) == 0:
-        return {"tau": np.nan, "p": np.nan, "n": n, "ties": ties}
+        return {"tau": np.nan, "p": np.nan, "n": n}
     result = scipy.stats.kendalltau(x, y)
-    return {"tau": float(result.statistic), "p": float(result.pvalue), "n": n, "ties": ties}
+    return {"tau": float(result.statistic), "p": float(result.pvalue), "n": n}
 
 
 def auc(score, positive) -> float:

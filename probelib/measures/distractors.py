@@ -119,17 +119,6 @@ def grid(outcomes: pd.DataFrame, ns: list[int]) -> pd.DataFrame:
     return pd.DataFrame(columns, index=outcomes.index)
 
 
-def margin(plausible: pd.DataFrame, facts: pd.DataFrame, rivals: pd.DataFrame, n: int) -> pd.Series:
-    """log Pl(o|c) - max over the first n distractors of log Pl(o*|c), nats, by (fact, prompt): Min@n = 1 exactly where it is
-    above 0. The same verdict on a continuous scale. NaN without a distractor."""
-    gold = plausible.merge(facts[["fact", "object"]].rename(columns={"object": "candidate"}), on=["fact", "candidate"])
-    if "logprob" not in rivals:
-        rivals = rivals[["fact", "rank", "candidate"]].merge(plausible, on=["fact", "candidate"])
-    best = rivals[rivals["rank"] <= n].groupby(["fact", "prompt"])["logprob"].max()
-    own = gold.set_index(["fact", "prompt"])["logprob"]
-    return own - best.reindex(own.index)
-
-
 # Comparing measures (sections 4.2, 4.3 and 5)
 
 
