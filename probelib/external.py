@@ -68,9 +68,9 @@ def _harness(paths: list[Path], tasks: list[str] | None) -> pd.DataFrame:
     for (model, task), path in by_task.items():
         if not tasks or task in tasks:
             lines = read_objects(path, {"doc_id": int, "filtered_resps": list})
-            first = {}
+            seen = {}
             for line, sample in lines:
-                if (before := first.setdefault(sample["doc_id"], line)) != line:
+                if (before := seen.setdefault(sample["doc_id"], line)) != line:
                     raise ProbeError(
                         f"{path}:{line}: document {sample['doc_id']} of line {before} a second time: was it logged once for "
                         "each of several filters? Keep the lines of one"

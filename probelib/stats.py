@@ -154,12 +154,8 @@ def mean_band(values, times: int = 1000, seed: int = 0) -> pd.DataFrame:
     with np.errstate(invalid="ignore"):
         draws = weight @ np.where(there, table, 0.0) / (weight @ there)  # [times, columns]
     mean = np.where(there, table, 0.0).sum(0) / np.where(there.any(0), there.sum(0), np.nan)
-    spread = np.where(there, table, -np.inf).max(0, initial=-np.inf) > np.where(there, table, np.inf).min(
-        0, initial=np.inf
-    )
-    ends = [
-        percentile_interval(own) if differs else (np.nan, np.nan) for own, differs in zip(draws.T, spread, strict=True)
-    ]
+    same = [len(np.unique(column[np.isfinite(column)])) < 2 for column in table.T]
+    ends = [(np.nan, np.nan) if alike else percentile_interval(own) for alike, own in zip(same, draws.T, strict=True)]
     index = values.columns if isinstance(values, pd.DataFrame) else None
     low, high = np.array(ends).reshape(-1, 2).T
     return pd.DataFrame({"mean": mean, "low": low, "high": high, "n": there.sum(0)}, index=index)

@@ -298,10 +298,8 @@ def by_type(scores: pd.DataFrame, types: pd.DataFrame, side: str, times: int = 5
             means = [own[metric].mean() for own in relations]
             draws = [resampled_mean(own[metric].to_numpy(), times, generator) for own in relations]
             low, high = percentile_interval(np.mean(draws, axis=0))
-            if low == high:  # no draw differs, which is not to be certain
-                alike = int(
-                    len(relations) ** 2 / sum(1 / len(own) for own in relations)
-                )  # triples of one weight, as good as these
+            if low == high:  # no draw differs, which is not to be certain; as good as so many triples of one weight:
+                alike = round(len(relations) ** 2 / sum(1 / len(own) for own in relations))
                 low, high = wilson(round(np.mean(means) * alike), alike)
             row = {"type": kind, "metric": metric, "score": float(np.mean(means)), "low": low, "high": high}
             rows.append(row | {"relations": len(relations), "triples": len(triples)})

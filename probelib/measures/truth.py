@@ -27,7 +27,8 @@ def statements(manifest: pd.DataFrame, facts: pd.Series) -> pd.Series:
 def against(values: pd.DataFrame, exposures: pd.Series, times: int = 500, seed: int = 0) -> pd.DataFrame:
     """One row a measure, in order of appearance: ``measure``, ``n`` (facts), ``models``, ``tau`` (Kendall's tau-b with the number
     of statements, log or not: only the order counts), ``auc`` (P(a stated fact scores higher than one never stated)), and
-    95 % intervals ``tau_low``, ``tau_high``, ``auc_low``, ``auc_high`` over facts. NaN where a measure is constant.
+    95 % intervals ``tau_low``, ``tau_high``, ``auc_low``, ``auc_high`` over facts. NaN where a measure is constant; no interval
+    where no draw differs (six facts in perfect order: that is not to be certain).
 
     exposures   fact -> times stated; facts without a number are left out
     """
@@ -44,12 +45,18 @@ def against(values: pd.DataFrame, exposures: pd.Series, times: int = 500, seed: 
                 "n": len(wide),
                 "models": len(wide.columns),
                 "tau": np.mean(taus),
-                **dict(zip(("tau_low", "tau_high"), stats.percentile_interval(tau_draws), strict=True)),
+                **dict(zip(("tau_low", "tau_high"), _interval(tau_draws), strict=True)),
                 "auc": np.mean(aucs),
-                **dict(zip(("auc_low", "auc_high"), stats.percentile_interval(auc_draws), strict=True)),
+                **dict(zip(("auc_low", "auc_high"), _interval(auc_draws), strict=True)),
             }
         )
     return pd.DataFrame(rows)
+
+
+def _interval(draws: np.ndarray) -> tuple[float, float]:
+    """The percentile interval of bootstrap values; none where they are all the same."""
+    low, high = stats.percentile_interval(draws)
+    return (np.nan, np.nan) if np.isclose(low, high, rtol=0, atol=1e-12) else (low, high)
 
 
 def _tau_draws(wide: pd.DataFrame, stated: np.ndarray, times: int, seed: int) -> np.ndarray:

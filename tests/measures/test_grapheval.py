@@ -213,8 +213,8 @@ def test_a_type_is_a_mean_of_relations():
     none = ge.by_type(scores[scores["relation"] == "b"], types, "head").iloc[0]
     assert none["score"] == none["low"] == 0 and none["high"] > 0.5  # one triple, answered wrongly, proves little
     assert (row["low"], row["high"]) == stats.wilson(
-        2, 3
-    )  # no draw differs; 2² / (1/9 + 1/1) triples would weigh the same
+        2, 4
+    )  # no draw differs; 2² / (1/9 + 1/1) = 3.6 triples of one weight
     row = ge.by_type(scores.replace({m: {1.0: 1 / 3, 0.0: 1 / 3} for m in ge.METRICS}), types, "tail").iloc[0]
     assert row["low"] < row["score"] < row["high"]
 

@@ -40,6 +40,11 @@ def test_a_constant_measure_has_no_tau_and_an_auc_of_one_half():
     assert np.isnan(found["tau"]) and np.isnan(found["tau_low"]) and found["auc"] == 0.5
 
 
+def test_a_perfect_order_of_few_facts_is_not_certain():
+    found = truth.against(frame(x=range(6)), STATED).iloc[0]
+    assert found["auc"] == 1.0 and np.isnan([found["auc_low"], found["auc_high"]]).all()
+
+
 def test_models_are_averaged_and_a_fact_without_a_value_is_left_out():
     first, second = [0.1, 0.2, 0.3, 0.4, 0.5, 0.6], [0.6, 0.5, 0.4, 0.3, 0.2, np.nan]
     both = pd.concat([frame("one", x=first), frame("two", x=second)])
