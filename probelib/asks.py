@@ -91,8 +91,7 @@ def _examples(given: str) -> tuple[pd.DataFrame, int]:
     fits = []
     for name in _all_models(values):
         one = lm.load(name, quantize=values.get("quantize"), dtype=values["dtype"])
-        length = lambda texts, m=one: list(map(len, m.tokens.prompts(texts)))
-        fits.append(prompts.fit_examples(wanted, examples, asked, length, one.context))
+        fits.append(prompts.fit_examples(wanted, examples, asked, one))
     return examples, min(fits)
 
 

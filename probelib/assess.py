@@ -23,8 +23,7 @@ from probelib.measures import baselines, distractors
 from probelib.prompts import PROMPTS
 
 NS = (1, 2, 5, 10, *range(20, 201, 20))  # distractors, and next tokens of Precision@n (paper, section 4.2)
-WIDTHS = (1, 2, 5, 10, 20, 30, 50, 100)  # of beams
-JUDGE_WIDTHS = (1, 2, 5)
+JUDGE_WIDTHS = (1, 2, 5)  # of beams
 
 
 @dataclass

@@ -84,8 +84,11 @@ class Battery:
         wide = pd.DataFrame({name: columns[name] for name in MEASURES if name in columns}).rename_axis("fact")
         return wide.reset_index().melt("fact", var_name="measure", value_name="value")
 
+    def met(self, models: list[dict]) -> None:
+        self.models += [m for m in models if m not in self.models]
+
     def note(self, rows: pd.DataFrame) -> pd.DataFrame:
-        self.models += [m for m in rows.attrs.get("models", []) if m not in self.models]
+        self.met(rows.attrs.get("models", []))
         return rows
 
 
@@ -288,7 +291,7 @@ def _distractors(done: Battery, lm, asked: Facts, kb: retrieval.Knowledge, folde
                 table = distractors.over_sentences(distractors.aggregated(outcomes, aggregate))
                 values[f"{aggregate}@n {retrieval.NAMES[strategy]}"] = table[outcomes.columns[-1]]
         values["Probability"] = distractors.over_sentences(found.grids["Probability"])["–"]
-        done.models += [m for m in found.models if m not in done.models]
+        done.met(found.models)
         if which == "values":
             own = retrieval.candidates(kb, asked.facts, [])
             done.tokens["Probability"] = per_fact(lm, sentences, own)
@@ -310,6 +313,7 @@ def _decoding(done, lm, asked: Facts, kb, folder: Path, n: int, width: int, enco
         found = assess.by_decoding(
             assess.Assessment(), lm, kb, asked, sentences, folder, [n], [width], encoder, judge, [width]
         )
+        done.met(found.models)
         for name, grid in found.grids.items():
             getattr(done, which)[name] = distractors.over_sentences(grid).iloc[:, -1]
             if which == "values":
@@ -318,6 +322,7 @@ def _decoding(done, lm, asked: Facts, kb, folder: Path, n: int, width: int, enco
 
 def _karr(done: Battery, lm, asked: Facts, kb, pool: Facts, folder: Path, seed: int) -> None:
     found = assess.by_karr(assess.Assessment(), lm, kb, asked, pool, folder, seed)
+    done.met(found.models)
     done.values["KaRR"] = found.grids["KaRR"]["–"]
     done.tokens["KaRR"] = found.costs["KaRR"]["tokens"] / len(asked.facts)
 
@@ -332,8 +337,8 @@ def _and_false(asked: Facts) -> pd.DataFrame:
 def _statements(asked: Facts, rows: pd.DataFrame, tuned) -> pd.DataFrame:
     """Facts (``rows``, right or not) as statements (the first template), also behind GraphEval's instruction: a frame of prompts
     with ``statement`` and ``negative``."""
-    templates = asked.templates[(asked.templates["role"] == "statement") & (asked.templates["number"] == 1)]
-    rows = rows.merge(templates, on="relation", validate="many_to_one")
+    templates = prompts.templates_of(asked, "statement", rows["relation"])
+    rows = rows.merge(templates[templates["number"] == 1], on="relation", validate="many_to_one")
     before, after = prompts.around(tuned.chat(prompts.INSTRUCTION))
     names = zip(rows["template"], asked.label(rows["subject"]), asked.label(rows["object"]), strict=True)
     said = [prompts.statement(*of) for of in names]

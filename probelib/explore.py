@@ -193,8 +193,7 @@ def relation_of(among: World, fact: str) -> str:
 def examples(pool: Facts, asked: Facts, of: lm.LM, seed: int) -> pd.DataFrame:
     """Examples for the longest list that the pool gives and the model reads."""
     drawn = prompts.draw_examples(pool, asked, min(max(SHOTS), pool.facts["subject"].nunique()), seed)
-    length = lambda texts: [len(ids) for ids in of.tokens.prompts(texts)]
-    fits = prompts.fit_examples("max", drawn, asked, length, of.context)
+    fits = prompts.fit_examples("max", drawn, asked, of)
     return drawn[drawn["position"] <= fits]
 
 

@@ -68,7 +68,14 @@ def _harness(paths: list[Path], tasks: list[str] | None) -> pd.DataFrame:
     for (model, task), path in by_task.items():
         if not tasks or task in tasks:
             lines = read_objects(path, {"doc_id": int, "filtered_resps": list})
-            rows += [row for line, sample in lines for row in _sample(f"{path}:{line}", model, task, sample)]
+            seen = {}
+            for line, sample in lines:
+                if (before := seen.setdefault(sample["doc_id"], line)) != line:
+                    raise ProbeError(
+                        f"{path}:{line}: document {sample['doc_id']} of line {before} a second time: was it logged once for "
+                        "each of several filters? Keep the lines of one"
+                    )
+                rows += _sample(f"{path}:{line}", model, task, sample)
     return pd.DataFrame(rows, columns=COLUMNS)
 
 
@@ -82,11 +89,16 @@ def _sample(where: str, model: str, task: str, sample: dict) -> list[tuple]:
             "(a multiple-choice task; generated answers cannot be read as scores)"
         )
     labels = [continuation.strip() for _, continuation in pairs]
+    behind = {label for (prompt, _), label in zip(pairs, labels, strict=True) if prompt}
+    rows = [  # a candidate once more behind nothing is its prior, as acc_mutual_info asks for it
+        row for row in zip(pairs, labels, scores, strict=True) if row[0][0] or row[1] not in behind
+    ]
+    labels = [label for _, label, _ in rows]
     gold, fact = _target(where, sample.get("target"), labels), f"{task}:{sample['doc_id']}"
     start = (model, task, fact)
     return [
         (*start, prompt, f"{fact}:{i}", label, f"{fact}:{gold}", score)
-        for i, ((prompt, _), label, score) in enumerate(zip(pairs, labels, scores, strict=True))
+        for i, ((prompt, _), label, score) in enumerate(rows)
     ]
 
 
@@ -119,7 +131,13 @@ def _logprob(where: str, response: object) -> float:
 def _target(where: str, target: object, labels: list[str]) -> int:
     """The number of the right candidate; ``target`` is that number or the candidate's text."""
     number = int(target) if str(target).isdecimal() and int(target) < len(labels) else None
-    text = labels.index(str(target).strip()) if str(target).strip() in labels else None
+    same = [i for i, label in enumerate(labels) if label == str(target).strip()]
+    if len(same) > 1:
+        raise ProbeError(
+            f"{where}: target {target!r} is the text of {len(same)} candidates (they differ in their prompts alone, as "
+            "WinoGrande's do): the number of the right one is wanted"
+        )
+    text = same[0] if len(same) == 1 else None
     if None not in (number, text) and number != text:
         raise ProbeError(f"{where}: target {target!r} is candidate {number} by number and candidate {text} by its text")
     if number is None and text is None:

@@ -9,7 +9,7 @@ and ``object`` (labels), and ``kind`` ("correct", "unknown", "incorrect").
 """
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 import pandas as pd
@@ -60,15 +60,21 @@ def in_context(context: str, text: str) -> str:
     return f"{context.strip()}. {text}"
 
 
-def framings(facts: Facts, role: str = "question") -> pd.DataFrame:
-    """Every fact under every template of a role, without context."""
-    templates = facts.templates[facts.templates["role"] == role]
-    silent = set(facts.facts["relation"]) - set(templates["relation"])
-    if silent:
+def templates_of(facts: Facts, role: str, relations: Iterable[str]) -> pd.DataFrame:
+    """The templates of a role. Each of the ``relations`` must have one: without, its facts could not be asked."""
+    found = facts.templates[facts.templates["role"] == role]
+    if silent := set(relations) - set(found["relation"]):
         raise ProbeError(
             f"no {role} template for {', '.join(sorted(silent))}; roles there: "
-            f"{', '.join(sorted(set(facts.templates['role']))) or 'none'}. Of a table FACTS.csv they stand in FACTS.templates.csv"
+            f"{', '.join(sorted(set(facts.templates['role']))) or 'none'}. Of a table FACTS.csv they stand in "
+            "FACTS.templates.csv; facts.with_templates adds those of other facts"
         )
+    return found
+
+
+def framings(facts: Facts, role: str = "question") -> pd.DataFrame:
+    """Every fact under every template of a role, without context."""
+    templates = templates_of(facts, role, facts.facts["relation"])
     rows = facts.facts[["fact", "relation", "subject"]].merge(templates, on="relation", sort=False)
     texts = [fill(t, s) for t, s in zip(rows["template"], facts.label(rows["subject"]), strict=True)]
     return _prompts(rows.assign(template=rows["number"], context="none", text=texts))
@@ -145,13 +151,10 @@ def checks(facts: Facts, instruction: str = CHECK) -> pd.DataFrame:
     instruction  another way to ask, with ``{statement}`` in it, such as ``INSTRUCTION``
     """
     before, after = around(instruction)
-    silent = set(facts.facts["relation"]) - set(facts.templates["relation"][facts.templates["role"] == "statement"])
-    if silent:
-        raise ProbeError(f"no statement template for {', '.join(sorted(silent))}; facts.with_templates adds them")
     own = facts.facts[["fact", "object"]].assign(number=0)
     shown = pd.concat([own, facts.distractors[own.columns]], ignore_index=True)
     shown["context"] = [f"false{n}" if n else "true" for n in shown["number"]]
-    templates = facts.templates[facts.templates["role"] == "statement"].rename(columns={"number": "form"})
+    templates = templates_of(facts, "statement", facts.facts["relation"]).rename(columns={"number": "form"})
     rows = facts.facts[["fact", "relation", "subject"]].merge(templates, on="relation", sort=False)
     rows = rows.merge(shown, on="fact", sort=False).assign(seed=-1)
     filled = zip(rows["template"], facts.label(rows["subject"]), facts.label(rows["object"]), strict=True)
@@ -348,19 +351,14 @@ def invented_names(n: int, real: set[str], seed: int = 0) -> list[str]:
     return [name for name in (names[i] for i in order) if name not in real][:n][::-1]
 
 
-def fit_examples(
-    n: int | str,
-    examples: pd.DataFrame,
-    asked: Facts,
-    length: Callable[[list[str]], list[int]],
-    context: int,
-    room: int = 16,
-) -> int:
+def fit_examples(n: int | str, examples: pd.DataFrame, asked: Facts, of, room: int = 16) -> int:
     """``n`` examples, if a zero-prompt input with so many is not too long; "max": as many as fit, over all relations and draws.
 
-    length    texts -> their lengths in tokens (``lambda texts: list(map(len, model.tokens.prompts(texts)))``)
-    context   most tokens that the model reads; the longest subject and ``room`` tokens of an object must fit, too
+    of    the model (``lm.LM``): its context must take the tokens that stand around every text, the examples, the longest subject
+          and ``room`` tokens of an object
     """
+    length = lambda texts: [len(ids) for ids in of.tokens.plain(texts)]
+    context = of.context - len(of.tokens.prompts(["a"])[0]) + len(of.tokens.plain(["a"])[0])
     subjects = asked.facts.assign(label=asked.label(asked.facts["subject"])).groupby("relation")["label"]
     longest = {relation: max(length([f" {label}" for label in labels])) for relation, labels in subjects}
     most = {}
@@ -373,7 +371,7 @@ def fit_examples(
         return fits
     if not isinstance(n, int) or not 0 < n <= fits:
         raise ProbeError(
-            f"n_examples={n!r}: of relation {relation} {fits} examples fit into the {context} tokens that the model reads "
+            f"n_examples={n!r}: of relation {relation} {fits} examples fit into the {of.context} tokens that the model reads "
             f"and the pool gives; take a number from 1 to {fits}, or 'max'"
         )
     return n

@@ -41,7 +41,6 @@ from probelib.facts.graph import Graph, from_facts, numbers
 from probelib.facts.model import Facts, rng
 from probelib.facts.validity import UNKNOWN, days, validity
 
-STRATEGIES = ("random", "sem", "temp_sem", "appropt", "opt")
 NAMES = {"random": "Random", "sem": "Sem", "temp_sem": "Temp+Sem", "appropt": "ApprOpt", "opt": "Opt"}
 TODAY = "2026-01-01"  # the day at which the atlas holds
 POPULOUS = 10  # an object without a type is taken to have the types that most entities have (default D9)

@@ -1,5 +1,6 @@
 """Correlation, Kendall-tau calibration, scaling fits, intervals. Every score the kit prints has one of these beside it."""
 
+import warnings
 from collections.abc import Callable
 
 import numpy as np
@@ -70,11 +71,19 @@ def wilson(successes: int, n: int) -> tuple[float, float]:
 
 
 def bootstrap(statistic: Callable[[np.ndarray], np.ndarray], n: int, times: int = 2000, seed: int = 0) -> np.ndarray:
-    """``times`` bootstrap values of a statistic of ``n`` units (facts, relations).
+    """``times`` bootstrap values of a statistic of ``n`` units (facts, relations); NaN for fewer than two, which show no spread.
 
     statistic  takes indices [times, n] of drawn units and gives [times] values
     """
-    return statistic(np.random.default_rng(seed).integers(0, n, size=(times, n))) if n else np.full(times, np.nan)
+    return statistic(np.random.default_rng(seed).integers(0, n, size=(times, n))) if n > 1 else np.full(times, np.nan)
+
+
+def drawn(n: int, times: int, seed: int = 0) -> np.ndarray:
+    """How often each of ``n`` facts is drawn, in ``times`` bootstrap samples: [times, n]; NaN for fewer than two, which show no
+    spread. The same seed draws the same facts."""
+    if n < 2:
+        return np.full((times, n), np.nan)
+    return np.random.default_rng(seed).multinomial(n, np.full(n, 1 / n), times).astype(float)
 
 
 def percentile_interval(values: np.ndarray) -> tuple[float, float]:
@@ -99,9 +108,12 @@ def moved_interval(values: np.ndarray, estimate: float) -> tuple[float, float]:
 
 
 def mean_interval(values, times: int = 2000, seed: int = 0) -> tuple[float, float]:
-    """The 95 % bootstrap interval of a mean over units (facts), NaN values left out; (NaN, NaN) without any."""
+    """The 95 % bootstrap interval of a mean over units (facts), NaN values left out; (NaN, NaN) for fewer than two, and where
+    all are the same: no draw differs then, which is not to be certain."""
     values = np.asarray(values, dtype=float)
     values = values[np.isfinite(values)]
+    if not len(values) or np.ptp(values) == 0:
+        return np.nan, np.nan
     return percentile_interval(bootstrap(lambda i: values[i].mean(1), len(values), times, seed))
 
 
@@ -131,21 +143,29 @@ def holm(p) -> np.ndarray:
 
 def mean_band(values, times: int = 1000, seed: int = 0) -> pd.DataFrame:
     """The mean over facts of every column, with its 95 % bootstrap interval: ``mean``, ``low``, ``high``, ``n`` (facts that are
-    defined there; the others are left out, and counted by their absence from ``n``).
+    defined there; the others are left out, and counted by their absence from ``n``). No interval where all values are the
+    same, as in ``mean_interval``.
 
     values  (facts, columns)
     """
     table = np.asarray(values, dtype=float)
     there = np.isfinite(table)
-    drawn = (
-        np.random.default_rng(seed).multinomial(len(table), np.full(len(table), 1 / len(table)), times).astype(float)
-    )
+    weight = drawn(len(table), times, seed)
     with np.errstate(invalid="ignore"):
-        draws = drawn @ np.where(there, table, 0.0) / (drawn @ there)  # [times, columns]
-    low, high = np.nanpercentile(draws, [50 * (1 - LEVEL), 50 * (1 + LEVEL)], axis=0)
+        draws = weight @ np.where(there, table, 0.0) / (weight @ there)  # [times, columns]
     mean = np.where(there, table, 0.0).sum(0) / np.where(there.any(0), there.sum(0), np.nan)
+    same = [len(np.unique(column[np.isfinite(column)])) < 2 for column in table.T]
+    ends = [(np.nan, np.nan) if alike else percentile_interval(own) for alike, own in zip(same, draws.T, strict=True)]
     index = values.columns if isinstance(values, pd.DataFrame) else None
+    low, high = np.array(ends).reshape(-1, 2).T
     return pd.DataFrame({"mean": mean, "low": low, "high": high, "n": there.sum(0)}, index=index)
+
+
+def nanmean(values, axis: int | None = None):
+    """numpy's, without a warning where there is nothing to average."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)
+        return np.nanmean(values, axis=axis)
 
 
 def mcnemar(first, second) -> dict[str, float]:
@@ -160,7 +180,7 @@ def mcnemar(first, second) -> dict[str, float]:
 
 
 def kendall(x, y) -> dict[str, float]:
-    """Kendall's tau-b: ``tau``, two-sided ``p``, ``n`` (pairs without a NaN), ``ties`` (share of the pairs of facts tied in x).
+    """Kendall's tau-b: ``tau``, two-sided ``p``, ``n`` (pairs without a NaN).
 
     tau-b = (P - Q) / sqrt((P + Q + Tx)(P + Q + Ty)); NaN where x or y is constant or fewer than 2 facts are left. Of a
     binary x it is the phi coefficient (if y is binary, too): do not compare it with the tau of a continuous one.
@@ -171,13 +191,10 @@ def kendall(x, y) -> dict[str, float]:
     x, y = (np.asarray(v, dtype=float) for v in (x, y))
     both = np.isfinite(x) & np.isfinite(y)
     x, y, n = x[both], y[both], int(both.sum())
-    pairs = n * (n - 1) / 2
-    _, counts = np.unique(x, return_counts=True)
-    ties = float((counts * (counts - 1) / 2).sum() / pairs) if pairs else np.nan
     if n < 2 or np.ptp(x) == 0 or np.ptp(y) == 0:
-        return {"tau": np.nan, "p": np.nan, "n": n, "ties": ties}
+        return {"tau": np.nan, "p": np.nan, "n": n}
     result = scipy.stats.kendalltau(x, y)
-    return {"tau": float(result.statistic), "p": float(result.pvalue), "n": n, "ties": ties}
+    return {"tau": float(result.statistic), "p": float(result.pvalue), "n": n}
 
 
 def auc(score, positive) -> float:
@@ -196,13 +213,12 @@ def auc_draws(score, positive, times: int = 2000, seed: int = 0) -> np.ndarray:
     """``times`` bootstrap values of ``auc`` over facts; NaN where a draw has facts of one kind only. The same seed draws the
     same facts as ``kendall_draws``."""
     score, positive = np.asarray(score, dtype=float), np.asarray(positive, dtype=bool)
-    n = len(score)
-    drawn = np.random.default_rng(seed).multinomial(n, np.full(n, 1 / n), size=times).astype(float)
+    weight = drawn(len(score), times, seed)
     first, second = score[positive][:, None], score[~positive][None]
     wins = (first > second) + 0.5 * (first == second)  # [positives, negatives]
-    won = ((drawn[:, positive] @ wins) * drawn[:, ~positive]).sum(1)
+    won = ((weight[:, positive] @ wins) * weight[:, ~positive]).sum(1)
     with np.errstate(invalid="ignore", divide="ignore"):
-        return won / (drawn[:, positive].sum(1) * drawn[:, ~positive].sum(1))
+        return won / (weight[:, positive].sum(1) * weight[:, ~positive].sum(1))
 
 
 def reliability(probability, right, bins: int = 10, units=None) -> pd.DataFrame:
@@ -241,8 +257,7 @@ def ece_draws(
     column = np.minimum((probability * bins).astype(int), bins - 1)
     gap = np.zeros((n, bins))  # of each fact, what it adds to a bin's sum of probability - right
     np.add.at(gap, (np.arange(n)[:, None], column), probability - right)
-    drawn = np.random.default_rng(seed).multinomial(n, np.full(n, 1 / n), size=times)
-    return np.abs(drawn @ gap).sum(1) / probability.size
+    return np.abs(drawn(n, times, seed) @ gap).sum(1) / (probability.size or np.nan)
 
 
 def brier(probability, right) -> float:
@@ -258,57 +273,69 @@ def scaling_fit(sizes, values, kind: str = "linear", level: float = 0.9) -> dict
     level   the value at which ``size_at`` reads the extrapolated size (Distractors, figure 8: N_90)
 
     returns ``a``, ``b`` and ``b_low``, ``b_high`` (95 %, t with n - 2 degrees of freedom; NaN for n < 3), ``r2`` (on the
-    fitted scale), ``size_at``, ``size_low``, ``size_high`` (see ``_size_at``), ``n``
+    fitted scale), ``size_at`` with ``size_low``, ``size_high`` (see ``_size_interval``; NaN for a line that does not rise), ``n``
     """
     x, y = np.log10(np.asarray(sizes, dtype=float)), np.asarray(values, dtype=float)
     there = np.isfinite(x) & np.isfinite(y)
     x, y = x[there], y[there]
-    target = level
-    if kind == "logit":
-        if ((y <= 0) | (y >= 1)).any():
-            raise ProbeError(
-                "a logit fit takes values between 0 and 1, both excluded; fit 'linear' or leave the others out"
-            )
-        y, target = scipy.special.logit(y), scipy.special.logit(level)
-    elif kind != "linear":
-        raise unknown("kind of fit", kind, ["linear", "logit"])
+    if kind == "logit" and ((y <= 0) | (y >= 1)).any():
+        raise ProbeError(
+            "a logit fit takes values between 0 and 1, both excluded; fit 'linear' or leave the others out"
+        )
+    y, target = _scaled(y, kind), _scaled(level, kind)
     n = len(x)
     if len(set(x)) < 2:
         names = ("a", "b", "b_low", "b_high", "r2", "size_at", "size_low", "size_high")
         return dict.fromkeys(names, np.nan) | {"n": n}
     fit = scipy.stats.linregress(x, y)
     wide = scipy.stats.t.ppf((1 + LEVEL) / 2, n - 2) * fit.stderr if n > 2 else np.nan
-    low, high = _size_interval(x, y, target)
+    low, high = _size_interval(x, y, target) if fit.slope > 0 else (np.nan, np.nan)
     return {
         "a": float(fit.intercept),
         "b": float(fit.slope),
         "b_low": float(fit.slope - wide),
         "b_high": float(fit.slope + wide),
         "r2": float(fit.rvalue**2),
-        "size_at": 10 ** ((target - fit.intercept) / fit.slope) if fit.slope > 0 else np.nan,
+        "size_at": _size((target - fit.intercept) / fit.slope) if fit.slope > 0 else np.nan,
         "size_low": low,
         "size_high": high,
         "n": n,
     }
 
 
+def _scaled(values, kind: str):
+    """Values on the scale of a fit."""
+    if kind not in ("linear", "logit"):
+        raise unknown("kind of fit", kind, ["linear", "logit"])
+    return scipy.special.logit(values) if kind == "logit" else values
+
+
+def _size(log10) -> np.ndarray:
+    """10 to that; inf where it is too large for a float."""
+    with np.errstate(over="ignore"):
+        return np.power(10.0, log10)
+
+
 def _size_interval(x: np.ndarray, y: np.ndarray, target: float) -> tuple[float, float]:
     """Fieller's 95 % interval of the size at which the line reaches ``target``: all sizes whose prediction does not differ
-    from it. It may be open to the right (inf), or to the left (0): then the data do not bound the size."""
-    n = len(x)
+    from it. (0, inf) where the slope does not differ from 0: then the data do not bound the size.
+
+    With d = log10(size) - mean and gap = mean(y) - target: (gap + slope d)^2 <= t^2 s^2 (1/n + d^2 / sum (x - mean)^2), which is
+    a d^2 + 2 b d + c <= 0.
+    """
+    n, fit = len(x), scipy.stats.linregress(x, y)
     if n < 3:
         return np.nan, np.nan
-    fit = scipy.stats.linregress(x, y)
-    residual = y - fit.intercept - fit.slope * x
-    s2, t = (residual**2).sum() / (n - 2), scipy.stats.t.ppf((1 + LEVEL) / 2, n - 2)
-    grid = np.linspace(x.min() - 12, x.max() + 12, 24001)
-    spread = t * np.sqrt(s2 * (1 / n + (grid - x.mean()) ** 2 / ((x - x.mean()) ** 2).sum()))
-    inside = np.abs(fit.intercept + fit.slope * grid - target) <= spread
-    if not inside.any():
-        at = (target - fit.intercept) / fit.slope if fit.slope else np.nan
-        return 10**at, 10**at
-    left, right = grid[inside][0], grid[inside][-1]
-    return (0.0 if left == grid[0] else 10**left), (np.inf if right == grid[-1] else 10**right)
+    scatter = (
+        ((y - fit.intercept - fit.slope * x) ** 2).sum() / (n - 2) * scipy.stats.t.ppf((1 + LEVEL) / 2, n - 2) ** 2
+    )
+    gap = y.mean() - target
+    a, b, c = fit.slope**2 - scatter / ((x - x.mean()) ** 2).sum(), fit.slope * gap, gap**2 - scatter / n
+    if a <= 0:
+        return 0.0, np.inf
+    half = np.sqrt(max(b * b - a * c, 0.0))
+    low, high = _size(x.mean() + (-b + np.array([-half, half])) / a)
+    return float(low), float(high)
 
 
 def calibrate(values: pd.DataFrame, rating, folds: int = 3, seed: int = 42) -> pd.DataFrame:
@@ -374,14 +401,8 @@ def kendall_draws(x, y, times: int = 2000, seed: int = 0) -> np.ndarray:
     differences and S = X * Y.
     """
     x, y = (np.asarray(v, dtype=float) for v in (x, y))
-    n = len(x)
-    signs = [np.sign(v[:, None] - v[None]) for v in (x, y)]
-    drawn = (
-        np.random.default_rng(seed).multinomial(n, np.full(n, 1 / n), size=times).astype(float)
-        if n
-        else np.empty((times, 0))
-    )
-    form = lambda matrix: ((drawn @ matrix) * drawn).sum(1)
+    signs, weight = [np.sign(v[:, None] - v[None]) for v in (x, y)], drawn(len(x), times, seed)
+    form = lambda matrix: ((weight @ matrix) * weight).sum(1)
     with np.errstate(invalid="ignore", divide="ignore"):
         return form(signs[0] * signs[1]) / np.sqrt(form(np.abs(signs[0])) * form(np.abs(signs[1])))
 
@@ -410,16 +431,15 @@ def scaling_draws(
     values, sizes, kind: str = "linear", level: float = 0.9, times: int = 2000, seed: int = 0
 ) -> np.ndarray:
     """Bootstrap values, over facts, of the size at which the fit of ``scaling_fit`` reaches ``level``; inf where the drawn
-    facts give a line that does not rise.
+    facts give a line that does not rise, NaN where they give none (a mean of 0 or 1 has no logit).
 
-    values  (facts, models): the measure of every fact; its mean over facts is fitted
+    values  (facts, models): the measure of every fact; its mean over the facts that the model defines is fitted, as in
+            ``mean_band``
     """
     values, x = np.asarray(values, dtype=float), np.log10(np.asarray(sizes, dtype=float))
-    means = np.random.default_rng(seed).multinomial(len(values), np.full(len(values), 1 / len(values)), times) @ values
-    y, target = means / len(values), level
-    if kind == "logit":
-        y, target = scipy.special.logit(y), scipy.special.logit(level)
-    slope = ((x - x.mean()) * (y - y.mean(1, keepdims=True))).sum(1) / ((x - x.mean()) ** 2).sum()
-    with np.errstate(divide="ignore", over="ignore"):
-        at = 10 ** (x.mean() + (target - y.mean(1)) / slope)
-    return np.where(slope > 0, at, np.inf)
+    weight, there = drawn(len(values), times, seed), np.isfinite(values)
+    with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
+        y = _scaled(weight @ np.where(there, values, 0.0) / (weight @ there), kind)  # [times, models]
+        slope = ((x - x.mean()) * (y - y.mean(1, keepdims=True))).sum(1) / ((x - x.mean()) ** 2).sum()
+        at = 10 ** (x.mean() + (_scaled(level, kind) - y.mean(1)) / slope)
+    return np.where(slope <= 0, np.inf, at)

@@ -60,6 +60,12 @@ def test_what_tuned_models_were_told_in_lessons_does_not_count(about):
         assert untouched == set(about.asked.facts["fact"])
 
 
+@pytest.mark.parametrize("part", ["decoding", "karr"])
+def test_every_part_says_which_model_it_asked(about, tmp_path, part):
+    done = battery.ask(lm.load(BASE), about, tmp_path, n=2, width=1, parts=(part,))
+    assert [model["model"] for model in done.models] == [BASE]
+
+
 def test_the_judge_rates_every_fact(about, tmp_path):
     one, again = (
         battery.ask(lm.load(BASE), about, tmp_path, tuned=lm.load(TUNED), parts=("grapheval",)) for _ in range(2)

@@ -95,6 +95,34 @@ def test_an_ambiguous_target_is_refused(harness):
         external.read(harness(FRANCE | {"arguments": arguments, "target": "0"}))
 
 
+def test_priors_are_no_candidates(harness):
+    """``acc_mutual_info`` asks for every candidate once more, behind nothing; "Paris" is the more frequent word."""
+    asked = [["The capital of Italy is", " Rome"], ["The capital of Italy is", " Paris"], ["", "Rome"], ["", "Paris"]]
+    rows = external.read(
+        harness(FRANCE | {"arguments": asked, "target": "0", "filtered_resps": [[-x, False] for x in (2, 3, 9, 1)]})
+    )
+    assert (
+        rows[["label", "logprob"]].values.tolist() == [["Rome", -2], ["Paris", -3]]
+        and choice.choices(rows)["correct"].all()
+    )
+    bare = [["", " Rome"], ["", " Paris"]]  # a task without a prompt
+    assert len(external.read(harness(FRANCE | {"arguments": bare}))) == 2
+
+
+def test_a_target_that_fits_several_candidates_is_refused(harness):
+    """As WinoGrande has it: the candidates stand in the prompts, and what follows is the same for both."""
+    arguments = [[f"The trophy did not fit, for the {x} was", " too large."] for x in ("trophy", "case")]
+    said = "target 'too large.' is the text of 2 candidates"
+    with pytest.raises(ProbeError, match=said):
+        external.read(harness(FRANCE | {"arguments": arguments, "target": "too large."}))
+    assert external.read(harness(FRANCE | {"arguments": arguments, "target": "1"}))["gold"][0] == "capitals:0:1"
+
+
+def test_a_document_logged_twice_is_refused(harness):
+    with pytest.raises(ProbeError, match="jsonl:2: document 0 .* a second time.*filter"):
+        external.read(harness(FRANCE, FRANCE))
+
+
 def test_what_is_not_there(harness, tmp_path):
     with pytest.raises(ProbeError, match="does not exist"):
         external.read(tmp_path / "nowhere")
@@ -151,6 +179,16 @@ def test_random_distractors_are_the_mean_over_draws(gpt2):
     expected = choice.random_distractors(one.to_frame().T, 3).iloc[0]
     assert sum(map(all, wins)) / 4000 == pytest.approx(expected["min"], abs=0.03)
     assert sum(map(sum, wins)) / 12000 == pytest.approx(expected["avg"], abs=0.02)
+
+
+def test_a_fact_with_few_candidates_takes_all_of_them():
+    """Default D5: of m < n wrong candidates all m are taken; a fact without any has no value. Avg@n does not depend on n."""
+    table = pd.DataFrame({"fact": list("abc"), "wrong": [4, 2, 0], "beaten": [3, 2, 0]})
+    found = choice.random_distractors(table, 3)
+    assert found["min"].tolist() == pytest.approx([1 / 4, 1, float("nan")], nan_ok=True)
+    assert found["avg"].tolist() == pytest.approx([3 / 4, 1, float("nan")], nan_ok=True)
+    many = choice.random_distractors(pd.DataFrame({"fact": ["a"], "wrong": [5000], "beaten": [4990]}), 200)
+    assert many["min"].item() == pytest.approx((4800 / 5000) ** 10, rel=0.05)  # none of the ten is among the 200
 
 
 @settings(max_examples=50, deadline=None)

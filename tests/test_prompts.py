@@ -2,9 +2,10 @@
 
 import pytest
 
-from probelib import facts, prompts
+from probelib import battery, facts, prompts
 from probelib.errors import ProbeError
 from probelib.facts import Facts, read_fktc
+from probelib.measures import baselines
 from tests.facts.test_fktc import HAITI, HEADER, write
 
 
@@ -39,6 +40,19 @@ def test_the_gold_object_is_the_candidate(haiti):
 def test_a_role_that_is_not_there(haiti):
     with pytest.raises(ProbeError, match="no cloze template for P37; roles there: question"):
         prompts.framings(haiti, "cloze")
+
+
+def test_statements_are_missing_by_name(haiti):
+    """Whatever shows statements says which relations have none; it drops no fact and does not fail in words of its own."""
+    rows = haiti.facts.assign(negative=0)
+    labels = {entity: (entity,) for entity in haiti.entities["entity"]}
+    for ask in (
+        lambda: prompts.checks(haiti),
+        lambda: battery._statements(haiti, rows, None),
+        lambda: baselines.karr_texts(haiti.facts, haiti, labels),
+    ):
+        with pytest.raises(ProbeError, match="no statement template for P37; roles there: question.*with_templates"):
+            ask()
 
 
 def test_fact_checks_show_the_object_and_every_distractor(haiti):

@@ -36,7 +36,8 @@ def test_bootstrap_of_a_mean():
         stats.bootstrap(lambda i: values[i].mean(1), 50, times=10)
         == stats.bootstrap(lambda i: values[i].mean(1), 50, times=10)
     ).all()
-    assert np.isnan(stats.percentile_interval(stats.bootstrap(lambda i: i.mean(1), 0, times=3))).all()
+    for few in (0, 1):
+        assert np.isnan(stats.bootstrap(lambda i: i.mean(1), few, times=3)).all()
 
 
 def test_mcnemar_by_hand():
@@ -52,7 +53,6 @@ def test_kendall_by_hand():
     first, second = [1] * 10 + [0] * 17, [1] * 9 + [0] * 18
     assert stats.kendall(first, second)["tau"] == pytest.approx(0.921954, abs=1e-6)
     assert np.isnan(stats.kendall([1, 1, 1], [1, 2, 3])["tau"]) and stats.kendall([1, np.nan, 2], [1, 5, 3])["n"] == 2
-    assert stats.kendall([1, 1, 2, 2], [1, 2, 3, 4])["ties"] == pytest.approx(2 / 6)
 
 
 def test_auc_counts_pairs():
@@ -79,10 +79,52 @@ def test_scaling_fit_reads_a_line():
     assert noisy["size_low"] < noisy["size_at"] < noisy["size_high"] and noisy["b_low"] < noisy["b"] < noisy["b_high"]
     logit = stats.scaling_fit([1e6, 1e7, 1e8], [0.1, 0.5, 0.9], "logit")
     assert np.log10(logit["size_at"]) == pytest.approx(8)
-    falling = stats.scaling_fit([1e6, 1e7, 1e8], [0.9, 0.6, 0.5])
-    assert np.isnan(falling["size_at"]) and np.isnan(stats.scaling_fit([1e6], [0.4])["b"])
+    falling = stats.scaling_fit([1e6, 1e7, 1e8, 1e9], [0.71, 0.6, 0.5, 0.39])
+    assert np.isnan([falling[end] for end in ("size_at", "size_low", "size_high")]).all()
+    assert np.isnan(stats.scaling_fit([1e6], [0.4])["b"])
     with pytest.raises(ProbeError, match="logit"):
         stats.scaling_fit([1, 2], [0, 1], "logit")
+
+
+def test_the_interval_of_a_far_size_holds_it():
+    """A shallow line reaches 0.9 at 10^124; its interval is of sizes whose prediction is within t standard errors of 0.9, however
+    far they are, and all sizes where the slope may be 0."""
+    sizes, values = np.array([1e6, 2e6, 4e6, 8e6]), np.array([0.500, 0.5011, 0.5019, 0.5031])
+    fit = stats.scaling_fit(sizes, values)
+    assert fit["size_low"] < fit["size_at"] < fit["size_high"] < np.inf
+    x, residual = np.log10(sizes), values - fit["a"] - fit["b"] * np.log10(sizes)
+    for end in np.log10([fit["size_low"], fit["size_high"]]):
+        error = np.sqrt((residual**2).sum() / 2 * (1 / 4 + (end - x.mean()) ** 2 / ((x - x.mean()) ** 2).sum()))
+        off = fit["a"] + fit["b"] * end - 0.9
+        assert abs(off) / error == pytest.approx(scipy.stats.t.ppf(0.975, 2))
+    loose = stats.scaling_fit(sizes, [0.5, 0.7, 0.45, 0.65])
+    assert loose["b_low"] < 0 < loose["b"] and (loose["size_low"], loose["size_high"]) == (0, np.inf)
+
+
+def test_draws_of_a_size_leave_out_what_is_undefined():
+    """A fact that a model does not define is left out of that model's mean, as in ``mean_band``."""
+    sizes, table = [1e6, 1e7, 1e8], np.tile([0.4, 0.5, 0.6], (20, 1))
+    holed = table.copy()
+    holed[3, 1] = holed[4] = np.nan
+    assert stats.scaling_draws(holed, sizes, times=20) == pytest.approx(stats.scaling_draws(table, sizes, times=20))
+    sure = np.array([[0.0, 1.0], [1.0, 1.0]])
+    assert np.isnan(
+        stats.scaling_draws(sure, [1e6, 1e7], "logit", times=9)
+    ).all()  # a mean of 1 has no logit: not "never"
+    assert np.isnan(stats.scaling_draws(np.empty((0, 3)), sizes, times=4)).all()
+    with pytest.raises(ProbeError, match="kind of fit 'quadratic'"):
+        stats.scaling_draws(table, sizes, "quadratic")
+
+
+def test_no_fact_has_no_number():
+    none = np.empty(0)
+    for draws in (
+        stats.kendall_draws(none, none, 5),
+        stats.auc_draws(none, none, 5),
+        stats.ece_draws(none[:, None], none[:, None], 5),
+    ):
+        assert len(draws) == 5 and np.isnan(draws).all()
+    assert np.isnan(stats.mean_band(np.empty((0, 2)))["mean"]).all()
 
 
 def test_calibrate_takes_the_better_configuration_and_the_cheaper_of_equals():
@@ -115,7 +157,9 @@ def test_many_correlations_at_once_are_one_at_a_time():
 
 def test_the_interval_of_a_mean_holds_it_and_narrows():
     low, high = stats.mean_interval([0, 1] * 50 + [np.nan])
-    assert 0.39 < low < 0.5 < high < 0.61 and np.isnan(stats.mean_interval([])).all()
+    assert 0.39 < low < 0.5 < high < 0.61
+    for unspread in ([], [0.3], [0.3, np.nan], [0.3] * 9):  # no draw could differ, which is not to be certain
+        assert np.isnan(stats.mean_interval(unspread)).all()
 
 
 def test_holm_on_the_papers_table():

@@ -4,8 +4,6 @@ Values are a long frame ``model``, ``fact``, ``measure``, ``value`` (see ``batte
 each model and averaged over the models; a measure that is constant in a model has none there (NaN, left out).
 """
 
-import warnings
-
 import numpy as np
 import pandas as pd
 import scipy.stats
@@ -32,7 +30,7 @@ def pairs(values: pd.DataFrame, times: int = 200, seed: int = 0) -> pd.DataFrame
         draws, n = [], 0
         for wide in wides:
             both = wide[[first, second]].dropna() if {first, second} <= set(wide) else wide.iloc[:0]
-            if len(both) > 2:
+            if len(both) > 2 and (both.nunique() > 1).all():  # a constant has no tau, and no part in the mean
                 n = max(n, len(both))
                 draws.append(stats.kendall_draws(both[first], both[second], times, seed))
         low, high = stats.percentile_interval(np.mean(draws, axis=0)) if draws else (np.nan, np.nan)
@@ -67,7 +65,7 @@ def clusters(matrix: pd.DataFrame, level: float = 0.5) -> pd.DataFrame:
     tau, rows = matrix.to_numpy(), []
     for i, measure in enumerate(matrix.index):
         own = (number == number[i]) & (np.arange(len(number)) != i)
-        rows.append((place[number[i]], measure, nanmean(tau[i, own]), nanmean(tau[i, number != number[i]])))
+        rows.append((place[number[i]], measure, stats.nanmean(tau[i, own]), stats.nanmean(tau[i, number != number[i]])))
     return pd.DataFrame(rows, columns=["group", "measure", "within", "without"])
 
 
@@ -100,7 +98,7 @@ def partial(values: pd.DataFrame, given: pd.DataFrame) -> pd.DataFrame:
     for name, matrices in (("with the others", plain), ("given them", left)):
         values_ = _mean(matrices).to_numpy(copy=True)
         np.fill_diagonal(values_, np.nan)
-        frame[name] = [nanmean(row) for row in values_]
+        frame[name] = stats.nanmean(values_, 1)
     return frame.assign(n=n).rename_axis("measure").reset_index()
 
 
@@ -148,14 +146,7 @@ def _mean(frames: list[pd.DataFrame]) -> pd.DataFrame:
     """The mean of frames, cell by cell, NaN left out; rows and columns in order of appearance."""
     rows, columns = (list(dict.fromkeys(n for f in frames for n in f.axes[axis])) for axis in (0, 1))
     stack = np.stack([frame.reindex(index=rows, columns=columns).to_numpy(dtype=float) for frame in frames])
-    return pd.DataFrame(nanmean(stack, 0), index=rows, columns=columns)
-
-
-def nanmean(values: np.ndarray, axis: int | None = None):
-    """numpy's, without a warning where there is nothing to average."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", RuntimeWarning)
-        return np.nanmean(values, axis=axis)
+    return pd.DataFrame(stats.nanmean(stack, 0), index=rows, columns=columns)
 
 
 def _spearman(x: pd.Series, y: pd.Series) -> float:

@@ -33,7 +33,7 @@ import pandas as pd
 from probelib.errors import unknown
 from probelib.facts.model import Facts, rng
 from probelib.paths import PACKAGE
-from probelib.prompts import INSTRUCTION, fill
+from probelib.prompts import INSTRUCTION, fill, templates_of
 
 DEFINITIONS = {  # table 2: in words of this file, with what each can be tuned by
     "Distractors": ("mean over c of Agg over the first n distractors of 1[Pl(o|c) > Pl(o*|c)]", "Agg (Min, Avg), n"),
@@ -197,7 +197,7 @@ def karr_texts(facts: pd.DataFrame, pool: Facts, labels: dict[str, tuple[str, ..
 
     A gamma that does not hold its beta as it stands is left out, as in the released code of KaRR.
     """
-    statements = pool.templates[pool.templates["role"] == "statement"].sort_values("number")
+    statements = templates_of(pool, "statement", facts["relation"]).sort_values("number")
     templates = statements.groupby("relation")["template"].agg(lambda t: [x.rstrip(".") for x in t][:MOST]).to_dict()
     seen = pool.facts.drop_duplicates(["relation", "subject"]).groupby("relation")["subject"].agg(list).to_dict()
     relations = pool.facts.groupby("object")["relation"].agg(lambda r: sorted(set(r))).to_dict()

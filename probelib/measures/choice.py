@@ -6,7 +6,6 @@ fact. Accuracy@K of it is ``zplke.accuracy_at``.
 
 import numpy as np
 import pandas as pd
-import scipy.special
 
 from probelib.measures import zplke
 from probelib.stats import wilson
@@ -50,15 +49,17 @@ def accuracy(choices: pd.DataFrame) -> pd.DataFrame:
 
 def random_distractors(choices: pd.DataFrame, n: int) -> pd.DataFrame:
     """Min@n and Avg@n (Distractors, Eq. 2) under random distractors, as their expectation over all draws of ``n`` of the wrong
-    candidates, so that no draw is needed: ``fact``, ``min`` = C(beaten, n) / C(wrong, n), ``avg`` = beaten / wrong.
+    candidates, so that no draw is needed: ``fact``, ``min`` = C(beaten, n) / C(wrong, n), ``avg`` = beaten / wrong, whatever n.
 
-    NaN for a fact with fewer than ``n`` wrong candidates.
+    Of a fact with fewer than ``n`` wrong candidates all are taken (default D5); one without any has NaN.
 
     >>> c = pd.DataFrame({"fact": ["a"], "wrong": [4], "beaten": [3]})
     >>> random_distractors(c, 2)[["min", "avg"]].values.tolist()
     [[0.5, 0.75]]
     """
     wrong, beaten = (choices[c].to_numpy(dtype=float) for c in ("wrong", "beaten"))
-    enough = wrong >= n
-    share = scipy.special.comb(beaten, n) / np.where(enough, scipy.special.comb(wrong, n), np.nan)
-    return pd.DataFrame({"fact": choices["fact"], "min": share, "avg": np.where(enough, beaten / wrong, np.nan)})
+    turn = np.arange(n)[:, None]  # at each turn one more wrong candidate is drawn, as long as there are any: [n, 1]
+    with np.errstate(invalid="ignore", divide="ignore"):
+        beats = np.where(turn < wrong, (beaten - turn).clip(0) / (wrong - turn), 1.0)  # [n, facts]
+        avg = beaten / wrong
+    return pd.DataFrame({"fact": choices["fact"], "min": np.where(wrong > 0, beats.prod(0), np.nan), "avg": avg})

@@ -25,7 +25,7 @@ import numpy as np
 import pandas as pd
 
 from probelib import stats
-from probelib.errors import unknown
+from probelib.errors import ProbeError, unknown
 from probelib.facts.annotated import ERRORS, MINOR
 
 # What ends a label: how it is written, and whether the end-of-sequence token must follow. Eq. 1 says "eos".
@@ -119,17 +119,6 @@ def grid(outcomes: pd.DataFrame, ns: list[int]) -> pd.DataFrame:
     return pd.DataFrame(columns, index=outcomes.index)
 
 
-def margin(plausible: pd.DataFrame, facts: pd.DataFrame, rivals: pd.DataFrame, n: int) -> pd.Series:
-    """log Pl(o|c) - max over the first n distractors of log Pl(o*|c), nats, by (fact, prompt): Min@n = 1 exactly where it is
-    above 0. The same verdict on a continuous scale. NaN without a distractor."""
-    gold = plausible.merge(facts[["fact", "object"]].rename(columns={"object": "candidate"}), on=["fact", "candidate"])
-    if "logprob" not in rivals:
-        rivals = rivals[["fact", "rank", "candidate"]].merge(plausible, on=["fact", "candidate"])
-    best = rivals[rivals["rank"] <= n].groupby(["fact", "prompt"])["logprob"].max()
-    own = gold.set_index(["fact", "prompt"])["logprob"]
-    return own - best.reindex(own.index)
-
-
 # Comparing measures (sections 4.2, 4.3 and 5)
 
 
@@ -169,7 +158,7 @@ def by_sentences(values: pd.DataFrame, number: pd.Series, facts, rating, configu
     """Agreement with a rating when a fact is asked in m sentences, for every m: the mean over all choices of m of them. The same
     facts are drawn for all of them (``stats.held_out_draws``).
 
-    values          a grid of the measure, one row a (fact, prompt)
+    values          a grid of the measure, one row a (fact, prompt); every fact is asked in all sentences
     number          prompt -> number of the sentence
     facts, rating   the facts that count, and the rating of each
     configurations  the one chosen for each fold
@@ -177,6 +166,13 @@ def by_sentences(values: pd.DataFrame, number: pd.Series, facts, rating, configu
                     (folds without a tau), ``gain`` = 100 ((tau + 1) / (tau with one sentence + 1) - 1); of both ``low`` and
                     ``high``, 95 % bootstrap intervals over facts
     """
+    asked = values.groupby(level=0).size().reindex(facts)
+    if (short := asked[asked < number.nunique()]).size:
+        raise ProbeError(
+            f"{len(short)} of {len(asked)} facts are not asked in all {number.nunique()} sentences, e.g. {short.index[0]} "
+            f"({short.iloc[0]}): templates of its relation are missing. All facts have {asked.min()}: ask that many "
+            f"(n_sentences={asked.min()})"
+        )
     which, rows, drawn = values.index.get_level_values(1).map(number), [], []
     for m in range(1, number.nunique() + 1):
         choices = list(combinations(sorted(number.unique()), m))

@@ -70,7 +70,7 @@ DOUBT = re.compile(
     r"\b(?:don['’]?t|do not|can ?not|can['’]t|not|isn['’]t)\b.*\b(?:known?|determined?|sure|certain)\b|\bunsure\b"
 )
 FALSE = re.compile(r"\W*(?:no|false|incorrect)\b|.*\b(?:is (?:false|incorrect|untrue)|not (?:true|correct))\b")
-TRUE = re.compile(r"\W*(?:yes|true|correct)\b|.*\bis true\b")
+TRUE = re.compile(r"\W*(?:yes|true|correct)\b|.*\bis (?:true|correct)\b")
 
 
 def parse(text: str, variant: str = "kit") -> Answer | None:
@@ -197,14 +197,14 @@ def bounds(p_right: float, p_wrong: float, p_idk: float) -> dict[str, tuple[floa
 
 
 def mean(values, times: int = 2000, seed: int = 0) -> dict[str, float]:
-    """``mean``, ``low``, ``high`` (95 %), ``n`` of values in [0, 1]: Wilson where all are 0 or 1, else a bootstrap over
-    triples. NaN for no value."""
+    """``mean``, ``low``, ``high`` (95 %), ``n`` of values in [0, 1]: Wilson where all are 0 or 1, or all the same (no draw would
+    differ, which is not to be certain), else a bootstrap over triples. NaN for no value."""
     values = np.asarray(values, dtype=float)
     if not len(values):
         return {"mean": np.nan, "low": np.nan, "high": np.nan, "n": 0}
     levels = np.unique(values)
-    if set(levels) <= {0.0, 1.0}:
-        low, high = wilson(int(values.sum()), len(values))
+    if set(levels) <= {0.0, 1.0} or len(levels) == 1:
+        low, high = wilson(round(values.sum()), len(values))
     else:
         low, high = percentile_interval(resampled_mean(values, times, np.random.default_rng(seed)))
     return {"mean": float(values.mean()), "low": low, "high": high, "n": len(values)}
@@ -227,13 +227,14 @@ def prediction_powered(judged, judged_too, answered) -> dict[str, float]:
     judged      values of all triples, by the judge
     judged_too  by the judge, of the triples that the model answered itself (none that the judge was trained on)
     answered    of the same triples, by the model's own answers
-    returns     ``mean``, ``low``, ``high`` (95 %, normal), all cut at 0 and 1, ``n`` (answered); NaN for fewer than two answered
+    returns     ``mean``, ``low``, ``high`` (95 %, normal), all cut at 0 and 1, ``n`` (answered); NaN for fewer than two answered.
+                No interval where the error is the same for all of them: it was not seen to vary, which bounds nothing
     """
     judged, error = np.asarray(judged, float), np.asarray(answered, float) - np.asarray(judged_too, float)
     if len(error) < 2:
         return {"mean": np.nan, "low": np.nan, "high": np.nan, "n": len(error)}
     middle = judged.mean() + error.mean()
-    wide = 1.96 * np.sqrt(error.var(ddof=1) / len(error) + judged.var() / len(judged))
+    wide = 1.96 * np.sqrt(error.var(ddof=1) / len(error) + judged.var() / len(judged)) if np.ptp(error) else np.nan
     middle, low, high = np.clip([middle, middle - wide, middle + wide], 0, 1).tolist()
     return {"mean": middle, "low": low, "high": high, "n": len(error)}
 
@@ -282,7 +283,7 @@ def by_type(scores: pd.DataFrame, types: pd.DataFrame, side: str, times: int = 5
     types   ``relation``, ``head_type``, ``tail_type`` (``graph.relation_types``)
     side    "head" or "tail"
     returns one row a type and metric: ``type``, ``metric`` (the three, and "average" of them), ``score``, ``low``, ``high``
-            (95 %, bootstrap of triples within relations; Wilson where all are 0 or all 1), ``relations``, ``triples``
+            (95 %, bootstrap of triples within relations; Wilson where no draw differs), ``relations``, ``triples``
 
     A relation of three triples weighs as much as one of a million, as in the paper.
     """
@@ -297,8 +298,9 @@ def by_type(scores: pd.DataFrame, types: pd.DataFrame, side: str, times: int = 5
             means = [own[metric].mean() for own in relations]
             draws = [resampled_mean(own[metric].to_numpy(), times, generator) for own in relations]
             low, high = percentile_interval(np.mean(draws, axis=0))
-            if set(means) <= {0.0} or set(means) <= {1.0}:  # no draw differs, which is not to be certain
-                low, high = wilson(round(means[0] * len(triples)), len(triples))
+            if low == high:  # no draw differs, which is not to be certain; as good as so many triples of one weight:
+                alike = round(len(relations) ** 2 / sum(1 / len(own) for own in relations))
+                low, high = wilson(round(np.mean(means) * alike), alike)
             row = {"type": kind, "metric": metric, "score": float(np.mean(means)), "low": low, "high": high}
             rows.append(row | {"relations": len(relations), "triples": len(triples)})
     return pd.DataFrame(rows)
@@ -331,32 +333,16 @@ def quality(truth, predicted) -> dict[str, float]:
     ``precision``, ``recall``, ``f1`` weighted by the classes' shares, as the paper has them (weighted recall is accuracy);
     ``low``, ``high``: Wilson's 95 % interval of it; ``macro_f1``: every class that occurs counts the same; ``n``
     """
+    from sklearn.metrics import f1_score, precision_recall_fscore_support
+
     truth, predicted = np.asarray(truth), np.asarray(predicted)
     if not len(truth):
         return dict.fromkeys(("precision", "recall", "f1", "low", "high", "macro_f1"), np.nan) | {"n": 0}
-    table = confusion(truth, predicted).to_numpy()
-    right, said, is_ = np.diag(table), table.sum(0), table.sum(1)
-    precision = right / np.maximum(said, 1)
-    recall = right / np.maximum(is_, 1)
-    f1 = 2 * right / np.maximum(said + is_, 1)
-    share = is_ / is_.sum()
-    low, high = wilson(int(right.sum()), len(truth))
-    return {
-        "precision": float(share @ precision),
-        "recall": float(share @ recall),
-        "f1": float(share @ f1),
-        "low": low,
-        "high": high,
-        "macro_f1": float(f1[is_ > 0].mean()),
-        "n": len(truth),
-    }
-
-
-def confusion(truth, predicted) -> pd.DataFrame:
-    """Counts [3, 3]: rows are the true classes, columns the predicted ones."""
-    table = np.zeros((3, 3), dtype=np.int64)
-    np.add.at(table, (np.asarray(truth), np.asarray(predicted)), 1)
-    return pd.DataFrame(table)
+    weighted = precision_recall_fscore_support(truth, predicted, average="weighted", zero_division=0)[:3]
+    macro = f1_score(truth, predicted, labels=np.unique(truth), average="macro", zero_division=0)
+    low, high = wilson((truth == predicted).sum(), len(truth))
+    named = dict(zip(("precision", "recall", "f1"), map(float, weighted), strict=True))
+    return named | {"low": low, "high": high, "macro_f1": float(macro), "n": len(truth)}
 
 
 def majority(training, n: int) -> np.ndarray:

@@ -35,7 +35,7 @@ import pandas as pd
 from probelib.answers import matches
 from probelib.errors import ProbeError, unknown
 from probelib.facts.model import Facts, right_objects
-from probelib.stats import pearson, pearson_rows, percentile_interval
+from probelib.stats import nanmean, pearson, pearson_rows, percentile_interval
 
 THIRDS = (1 / 3, 1 / 3, 1 / 3)
 
@@ -128,17 +128,18 @@ def measure(scores: pd.DataFrame, prompts: pd.DataFrame, alphas: tuple[float, fl
     return table
 
 
-def monitor(distances: pd.DataFrame, average_first: bool = False, alphas: tuple[float, float, float] = THIRDS) -> float:
+def monitor(distances: pd.DataFrame, average_first: bool = False) -> float:
     """MONITOR (Eq. 3) over the facts given: >= 0, no upper bound, lower is more reliable.
 
     average_first  average PFD and IRD over facts before the root (the other reading of Eq. 3)
-    returns        NaN where there is no fact or no primary anchor has any probability, never 0
+    returns        NaN where there is no fact, one has no PFD or IRD, or no primary anchor has any probability, never 0
     """
     total = distances["pbar"].sum()
     if not total > 0:
         return np.nan
     if average_first:
-        return float(root(distances["pfd"].mean(), distances["ird"].mean(), alphas) * len(distances) / total)
+        means = distances[["pfd", "ird"]].mean(skipna=False)
+        return float(root(means["pfd"], means["ird"]) * len(distances) / total)
     return float(distances["root"].sum(skipna=False) / total)
 
 
@@ -154,15 +155,15 @@ def per_relation(distances: pd.DataFrame, times: int = 1000, seed: int = 0) -> p
     draws = resample({"": distances}, times=times, seed=seed)["MONITOR"][:, 0]  # [times, relations]
     rows = []
     for r, (relation, facts) in enumerate(distances.groupby("relation", sort=False)):
-        counted = _counted(facts)
-        low, high = percentile_interval(draws[:, r]) if len(counted) > 1 else (np.nan, np.nan)
+        own = counted(facts)
+        low, high = percentile_interval(draws[:, r]) if len(own) > 1 else (np.nan, np.nan)
         rows.append(
             {
                 "relation": relation,
-                "MONITOR": monitor(counted),
+                "MONITOR": monitor(own),
                 "low": low,
                 "high": high,
-                "probs": counted["pbar"].mean(),
+                "probs": own["pbar"].mean(),
                 "coverage": facts["anchored"].mean(),
                 "n": len(facts),
                 "no_distractor": int(facts["ird"].isna().sum()),
@@ -172,7 +173,7 @@ def per_relation(distances: pd.DataFrame, times: int = 1000, seed: int = 0) -> p
     return pd.DataFrame(rows, columns=columns)
 
 
-def _counted(distances: pd.DataFrame) -> pd.DataFrame:
+def counted(distances: pd.DataFrame) -> pd.DataFrame:
     """The facts that enter MONITOR: anchored, and with both distances."""
     return distances[distances["anchored"].astype(bool) & distances["root"].notna()]
 
@@ -181,11 +182,13 @@ def overall(distances: pd.DataFrame, times: int = 1000, seed: int = 0) -> dict[s
     """A model's score: the unweighted mean of MONITOR over relations (spec b.2), with a 95 % bootstrap interval.
 
     Facts are drawn anew within each relation. ``silent`` counts the relations without any anchored fact: they have no
-    MONITOR and are left out of the means, never taken as 0. ``coverage`` is the share of all facts that are anchored.
+    MONITOR and are left out of the means, never taken as 0. ``coverage`` is the share of all facts that are anchored. No
+    interval where no relation counts two facts.
     """
     table = per_relation(distances, times=1, seed=seed)
     draws = resample({"": distances}, times=times, seed=seed)["MONITOR"][:, 0]
-    low, high = percentile_interval(nanmean(draws))
+    spread = counted(distances)["relation"].duplicated().any()
+    low, high = percentile_interval(nanmean(draws, 1)) if spread else (np.nan, np.nan)
     return {
         "MONITOR": table["MONITOR"].mean(),
         "low": low,
@@ -216,7 +219,7 @@ def resample(
             own = table[table["relation"] == relation]
             if own["fact"].tolist() != facts.tolist():
                 raise ProbeError(f"{name} was asked other facts of {relation}: resample models on the same facts")
-            here = own.index.isin(_counted(own).index)
+            here = own.index.isin(counted(own).index)
             top, bottom = (weight @ np.where(here, own[column], 0.0) for column in ("root", "pbar"))
             score = np.divide(top, bottom, out=np.full(times, np.nan), where=bottom > 0)
             lost = ~(bottom > 0)  # no anchored fact among those drawn: drawn again, so that no relation leaves the mean
@@ -226,8 +229,8 @@ def resample(
                 runs.append(_accuracies(weight, grids[name].reindex(facts).to_numpy(float)))
         result["MONITOR"].append(scores)
         if grids:
-            result["avg"].append([nanmean(run) for run in runs])
-            result["std"].append([_std(run) for run in runs])
+            result["avg"].append([nanmean(run, 1) for run in runs])
+            result["std"].append([pd.DataFrame(run).std(axis=1).to_numpy() for run in runs])
     shape = (-1, len(measured), times) if len(first) else (0, len(measured), times)
     return {name: np.array(values, dtype=float).reshape(shape).transpose(2, 1, 0) for name, values in result.items()}
 
@@ -237,20 +240,6 @@ def _accuracies(weight: np.ndarray, right: np.ndarray) -> np.ndarray:
     asked = weight @ np.isfinite(right)
     hits = weight @ np.nan_to_num(right)
     return 100 * np.divide(hits, asked, out=np.full_like(hits, np.nan), where=asked > 0)
-
-
-def nanmean(values: np.ndarray) -> np.ndarray:
-    """Mean over the last axis, NaN values left out; NaN where all are (without numpy's warning)."""
-    there = np.isfinite(values)
-    return np.where(there.any(-1), np.nan_to_num(values).sum(-1) / np.maximum(there.sum(-1), 1), np.nan)
-
-
-def _std(values: np.ndarray) -> np.ndarray:
-    """Sample standard deviation (ddof = 1) over the last axis, NaN values left out."""
-    there = np.isfinite(values)
-    off = np.where(there, values - nanmean(values)[..., None], 0.0)
-    n = there.sum(-1)
-    return np.sqrt(np.divide((off**2).sum(-1), n - 1, out=np.full(n.shape, np.nan), where=n > 1))
 
 
 def correlation(x: pd.Series, y: pd.Series, drawn_x: np.ndarray, drawn_y: np.ndarray) -> dict[str, float]:

@@ -27,45 +27,47 @@ def statements(manifest: pd.DataFrame, facts: pd.Series) -> pd.Series:
 def against(values: pd.DataFrame, exposures: pd.Series, times: int = 500, seed: int = 0) -> pd.DataFrame:
     """One row a measure, in order of appearance: ``measure``, ``n`` (facts), ``models``, ``tau`` (Kendall's tau-b with the number
     of statements, log or not: only the order counts), ``auc`` (P(a stated fact scores higher than one never stated)), and
-    95 % intervals ``tau_low``, ``tau_high``, ``auc_low``, ``auc_high`` over facts. NaN where a measure is constant.
+    95 % intervals ``tau_low``, ``tau_high``, ``auc_low``, ``auc_high`` over facts. NaN where a measure is constant; no interval
+    where no draw differs (six facts in perfect order: that is not to be certain).
 
-    exposures   fact -> times stated
+    exposures   fact -> times stated; facts without a number are left out
     """
     rows = []
     for measure, group in values.groupby("measure", sort=False):
-        wide = _wide(group)
+        wide = _wide(group, exposures)
         stated = exposures.reindex(wide.index).to_numpy()
-        taus = [stats.kendall(wide[m], stated)["tau"] for m in wide]
+        taus, tau_draws = [stats.kendall(wide[m], stated)["tau"] for m in wide], _tau_draws(wide, stated, times, seed)
         aucs = [stats.auc(wide[m], stated > 0) for m in wide]
-        tau_draws, auc_draws = draws(wide, stated, times, seed)
+        auc_draws = np.mean([stats.auc_draws(wide[m], stated > 0, times, seed) for m in wide], axis=0)
         rows.append(
             {
                 "measure": measure,
                 "n": len(wide),
                 "models": len(wide.columns),
                 "tau": np.mean(taus),
-                **dict(zip(("tau_low", "tau_high"), stats.percentile_interval(tau_draws), strict=True)),
+                **dict(zip(("tau_low", "tau_high"), _interval(tau_draws), strict=True)),
                 "auc": np.mean(aucs),
-                **dict(zip(("auc_low", "auc_high"), stats.percentile_interval(auc_draws), strict=True)),
+                **dict(zip(("auc_low", "auc_high"), _interval(auc_draws), strict=True)),
             }
         )
     return pd.DataFrame(rows)
 
 
-def draws(wide: pd.DataFrame, stated: np.ndarray, times: int = 500, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
-    """Bootstrap values over facts of tau and AUC, each the mean over models: [times], [times].
+def _interval(draws: np.ndarray) -> tuple[float, float]:
+    """The percentile interval of bootstrap values; none where they are all the same."""
+    low, high = stats.percentile_interval(draws)
+    return (np.nan, np.nan) if np.isclose(low, high, rtol=0, atol=1e-12) else (low, high)
 
-    wide  [facts, models] without a NaN; stated [facts]
-    """
-    tau = np.mean([stats.kendall_draws(wide[m], stated, times, seed) for m in wide], axis=0)
-    auc = np.mean([stats.auc_draws(wide[m], stated > 0, times, seed) for m in wide], axis=0)
-    return tau, auc
+
+def _tau_draws(wide: pd.DataFrame, stated: np.ndarray, times: int, seed: int) -> np.ndarray:
+    """Bootstrap values over facts of tau, the mean over models, [times]; wide [facts, models], stated [facts] without a NaN."""
+    return np.mean([stats.kendall_draws(wide[m], stated, times, seed) for m in wide], axis=0)
 
 
 def paired(values: pd.DataFrame, exposures: pd.Series, reference: str, times: int = 500, seed: int = 0) -> pd.DataFrame:
     """Every other measure's tau less that of a ``reference``, on the facts and models of both: ``measure``, ``n``,
     ``difference`` with ``low``, ``high`` (95 %, the same facts drawn for both; two intervals that overlap may still differ)."""
-    of = {measure: _wide(group) for measure, group in values.groupby("measure", sort=False)}
+    of = {measure: _wide(group, exposures) for measure, group in values.groupby("measure", sort=False)}
     rows = []
     for measure in of:
         if measure == reference:
@@ -97,10 +99,10 @@ def shift(
     of the values, ``mean before`` and ``mean after``."""
     rows = []
     for measure, group in after.groupby("measure", sort=False):
-        pair = [_wide(before[before["measure"] == measure]), _wide(group)]
+        pair = [_wide(rows, exposures) for rows in (before[before["measure"] == measure], group)]
         facts = pair[0].index.intersection(pair[1].index)
         pair = [wide.loc[facts] for wide in pair]
-        means = [float(wide.to_numpy().mean()) for wide in pair]
+        means = [float(stats.nanmean(wide)) for wide in pair]
         found = _differ(*pair, exposures.reindex(facts).to_numpy(), times, seed)
         rows.append((measure, len(facts), *found, *means))
     columns = ["measure", "n", "before", "after", "change", "low", "high", "mean before", "mean after"]
@@ -111,34 +113,36 @@ def _differ(before: pd.DataFrame, after: pd.DataFrame, stated: np.ndarray, times
     """Tau of two tables [facts, models] of the same facts, each the mean over models; their difference, and its 95 % interval
     (the same facts drawn for both)."""
     first, second = (np.mean([stats.kendall(wide[m], stated)["tau"] for m in wide]) for wide in (before, after))
-    drawn = draws(after, stated, times, seed)[0] - draws(before, stated, times, seed)[0]
+    drawn = _tau_draws(after, stated, times, seed) - _tau_draws(before, stated, times, seed)
     return first, second, second - first, *stats.percentile_interval(drawn)
 
 
 def calibration(values: pd.DataFrame, taught: pd.Series, bins: int = 10) -> pd.DataFrame:
     """How far a probability-like measure is the share of the facts that were taught: ``measure``, ``n`` (facts x models),
-    ``mean`` (of the values), ``taught`` (share), ``ece``, ``brier`` with 95 % intervals over facts.
+    ``mean`` (of the values), ``taught`` (share), ``ece``, ``brier`` with 95 % intervals over facts. Of drawn facts the ECE is
+    larger than of the facts themselves, so its interval is moved by the difference (``stats.moved_interval``).
 
-    taught   fact -> whether it was (by whatever limit)
+    taught   fact -> whether it was (by whatever limit); facts of which that is unknown are left out
     """
     rows = []
     for measure, group in values.groupby("measure", sort=False):
-        wide = _wide(group)
+        wide = _wide(group, taught)
         right = taught.reindex(wide.index).to_numpy(dtype=float)
         value, truth = wide.to_numpy(), np.repeat(right[:, None], wide.shape[1], 1)
         loss = ((value - truth) ** 2).mean(1)  # a fact's Brier score, mean over models
-        low, high = stats.percentile_interval(stats.bootstrap(lambda i, v=loss: v[i].mean(1), len(loss)))
-        ece_low, ece_high = stats.percentile_interval(stats.ece_draws(value, truth, bins=bins))
+        low, high = stats.mean_interval(loss)
+        ece = stats.ece(value.ravel(), truth.ravel(), bins)
+        ece_low, ece_high = stats.moved_interval(stats.ece_draws(value, truth, bins=bins), ece)
         rows.append(
             {
                 "measure": measure,
                 "n": value.size,
-                "mean": value.mean(),
-                "taught": truth.mean(),
-                "ece": stats.ece(value.ravel(), truth.ravel(), bins),
+                "mean": stats.nanmean(value),
+                "taught": stats.nanmean(truth),
+                "ece": ece,
                 "ece_low": ece_low,
                 "ece_high": ece_high,
-                "brier": loss.mean(),
+                "brier": stats.nanmean(loss),
                 "brier_low": low,
                 "brier_high": high,
             }
@@ -174,18 +178,20 @@ def frontier(cost: pd.Series, quality: pd.Series) -> list:
     return found
 
 
-def _wide(values: pd.DataFrame) -> pd.DataFrame:
-    """[facts, models]: the facts on which all models have a finite value, in order of appearance."""
+def _wide(values: pd.DataFrame, known: pd.Series | None = None) -> pd.DataFrame:
+    """[facts, models]: the facts on which all models have a finite value and of which something is ``known`` (None: whatever
+    it is), in order of appearance."""
     wide = values.pivot(index="fact", columns="model", values="value").reindex(values["fact"].unique())
-    return wide[np.isfinite(wide.to_numpy(dtype=float)).all(axis=1)].astype(float)
+    there = np.isfinite(wide.to_numpy(dtype=float)).all(axis=1)
+    return wide[there & (known is None or wide.index.isin(known.dropna().index))].astype(float)
 
 
 def changes(values: pd.DataFrame, reference: str, seed: int = 0) -> pd.DataFrame:
     """Every measure of every model against the same measure of a ``reference`` model, paired by facts.
 
-    returns ``measure``, ``model``, ``n``, ``value`` (mean), ``difference`` with ``low``, ``high`` (95 % bootstrap over facts); of
-    yes-or-no measures also ``lost`` (1, then 0), ``gained`` and McNemar's exact ``p``. A fact without a value in either model
-    is left out of that pair.
+    returns ``measure``, ``model``, ``n``, ``value`` (mean), ``difference`` with ``low``, ``high`` (95 % bootstrap over facts;
+    none where all facts changed alike: no draw differs then, which is not to be certain); of yes-or-no measures also
+    ``lost`` (1, then 0), ``gained`` and McNemar's exact ``p``. A fact without a value in either model is left out of that pair.
     """
     rows = []
     for measure, group in values.groupby("measure", sort=False):
@@ -194,9 +200,7 @@ def changes(values: pd.DataFrame, reference: str, seed: int = 0) -> pd.DataFrame
             pair = wide[[reference, model]].dropna().astype(float)
             before, after = pair[reference].to_numpy(), pair[model].to_numpy()
             change = after - before
-            low, high = stats.percentile_interval(
-                stats.bootstrap(lambda i, c=change: c[i].mean(1), len(change), seed=seed)
-            )
+            low, high = stats.mean_interval(change, seed=seed)
             row = {
                 "measure": measure,
                 "model": model,

@@ -37,7 +37,7 @@ import pandas as pd
 import scipy.stats
 
 from probelib.errors import ProbeError, unknown
-from probelib.stats import bootstrap, percentile_interval, wilson
+from probelib.stats import mean_interval, wilson
 
 CHOICES = [
     "fact",
@@ -248,8 +248,7 @@ def harm(positions: pd.DataFrame, baseline: str = "correct", seed: int = 0) -> p
     pairs = pairs[pairs["position"] >= replaced.groupby([pairs["context"], pairs["seed"]]).transform("min")]
     for (context, role), group in pairs.groupby(["context", "role"], sort=False):
         change = (group["probability"] - group["probability_before"]).to_numpy()
-        drawn = bootstrap(lambda i, c=change: c[i].mean(1), len(change), seed=seed)
-        low, high = percentile_interval(drawn) if len(change) >= 10 else (np.nan, np.nan)
+        low, high = mean_interval(change, seed=seed) if len(change) >= 10 else (np.nan, np.nan)
         rows.append(
             (
                 context,
@@ -303,8 +302,7 @@ def mean_subsumption(small: pd.DataFrame, large: pd.DataFrame, seed: int = 0) ->
     pair = small.merge(large[["fact", "correct"]], on="fact", suffixes=("", "_large"), validate="one_to_one")
     each = pd.DataFrame([subsumption(g["correct"], g["correct_large"]) for _, g in pair.groupby("relation")])
     counted = each[each["eta"].notna()]
-    eta = counted["eta"].to_numpy()
-    low, high = percentile_interval(bootstrap(lambda i: eta[i].mean(1), len(eta), seed=seed))
+    low, high = mean_interval(counted["eta"], seed=seed)
     return {
         "eta": counted["eta"].mean(),
         "low": low,
@@ -334,7 +332,7 @@ def overall(relations: pd.DataFrame, seed: int = 0) -> dict[str, float]:
     """A model's place on the leaderboard: ``accuracy`` (mean over relations), ``low``, ``high`` (95 % bootstrap over relations),
     ``std`` over relations (ddof = 1), ``n`` relations. ``relations``: what ``by_relation`` gives."""
     values = relations["accuracy"].to_numpy()
-    low, high = percentile_interval(bootstrap(lambda i: values[i].mean(1), len(values), seed=seed))
+    low, high = mean_interval(values, seed=seed)
     return {"accuracy": values.mean(), "low": low, "high": high, "std": relations["accuracy"].std(), "n": len(values)}
 
 
@@ -357,7 +355,8 @@ def family_correlations(pairs: pd.DataFrame, family: Mapping[str, str]) -> pd.Da
 def health(choices: pd.DataFrame, times: int = 400, seed: int = 0) -> dict[str, float]:
     """Whether a run can be believed at all, over all prompts of a model.
 
-    accuracy, chance   shares;   below: probability of so few right answers by guessing (a broken run is below chance)
+    accuracy, chance   shares;   below: probability of so few right answers by guessing (a broken run is below chance), a fact
+                       counted once, by its share of right answers, however many draws of examples it was asked behind
     invalid, ties      shares of the prompts
     entropy            over facts (the first input of each) of the place of the option chosen among all options, which are
                        shuffled, in units of its maximum; ``expected``: its 2.5 % quantile if places meant nothing. A model
@@ -374,7 +373,7 @@ def health(choices: pd.DataFrame, times: int = 400, seed: int = 0) -> dict[str, 
     return {
         "accuracy": choices["correct"].mean(),
         "chance": level,
-        "below": float(scipy.stats.binom.cdf(int(choices["correct"].sum()), n, level)),
+        "below": float(scipy.stats.binom.cdf(round(choices["correct"].mean() * len(first)), len(first), level)),
         "invalid": 1 - choices["valid"].mean(),
         "ties": choices["tie"].mean(),
         "entropy": float(entropy(first["position"].to_numpy())),

@@ -33,6 +33,12 @@ def test_models_are_averaged_where_both_measures_are_defined():
     assert table.loc["x", "y"] == pytest.approx((4 / 6 - 1) / 2) and table.loc["x", "z"] == -1  # constant in the other
 
 
+def test_a_measure_that_is_constant_in_one_model_keeps_the_interval_of_the_others():
+    other = long("other", x=[1, 2, 3, 4], y=[4, 3, 2, 1], z=[1, 1, 1, 1])
+    ends = lambda values: agreement.pairs(values, times=50).set_index(["first", "second"]).loc["x", "z"]
+    assert ends(pd.concat([VALUES, other])).equals(ends(VALUES)) and ends(VALUES)[["low", "high"]].notna().all()
+
+
 def test_groups():
     near = long(a=[1, 2, 3, 4, 5, 6], b=[1, 2, 3, 4, 6, 5], c=[3, 1, 6, 2, 5, 4], d=[3, 1, 6, 2, 4, 5])
     table = agreement.matrix(near)

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from probelib import published
+from probelib import published, stats
 from probelib.errors import ProbeError
 from probelib.facts import graph
 from probelib.measures import grapheval as ge
@@ -130,6 +130,9 @@ def test_two_answers_to_one_triple_are_refused():
         ("False.", F, None),
         ("The statement is true. It is not false.", T, T),
         ("This is incorrect", F, None),
+        ("The statement is correct.", T, None),
+        ("The statement is not correct.", F, None),
+        ("It is incorrect to call it correct", F, None),
         ("Norway is a country", None, None),
         ("Yesterday", None, None),
         ("", None, None),
@@ -169,14 +172,11 @@ def test_a_constant_judge_on_eight_of_ten():  # W16
     assert row["macro_f1"] == pytest.approx(0.8889 / 3, abs=1e-4) and row["low"] < 0.8 < row["high"]
 
 
-def test_quality_agrees_with_scikit_learn():
-    from sklearn.metrics import precision_recall_fscore_support
-
-    generator = np.random.default_rng(0)
-    truth, said = generator.integers(0, 3, 200), generator.integers(0, 3, 200)
-    expected = precision_recall_fscore_support(truth, said, average="weighted", zero_division=0)[:3]
-    row = ge.quality(truth, said)
-    assert (row["precision"], row["recall"], row["f1"]) == pytest.approx(expected)
+def test_quality_by_hand():
+    """Class 0: 2 of 3 found, 2 of 2 said; class 1: 1 of 1 found, 1 of 2 said; class 2 does not occur, and is not averaged."""
+    row = ge.quality([0, 0, 0, 1], [0, 0, 1, 1])
+    assert row["precision"] == pytest.approx(3 / 4 * 1 + 1 / 4 * 1 / 2) and row["recall"] == 3 / 4
+    assert row["macro_f1"] == pytest.approx((4 / 5 + 2 / 3) / 2)
     assert np.isnan(ge.quality([], [])["f1"])
 
 
@@ -212,6 +212,11 @@ def test_a_type_is_a_mean_of_relations():
         ge.by_type(scores, types, "left")
     none = ge.by_type(scores[scores["relation"] == "b"], types, "head").iloc[0]
     assert none["score"] == none["low"] == 0 and none["high"] > 0.5  # one triple, answered wrongly, proves little
+    assert (row["low"], row["high"]) == stats.wilson(
+        2, 4
+    )  # no draw differs; 2² / (1/9 + 1/1) = 3.6 triples of one weight
+    row = ge.by_type(scores.replace({m: {1.0: 1 / 3, 0.0: 1 / 3} for m in ge.METRICS}), types, "tail").iloc[0]
+    assert row["low"] < row["score"] < row["high"]
 
 
 def test_who_does_not_look_is_correct_as_often_as_contrary():
@@ -239,6 +244,7 @@ def test_means_and_their_intervals():
     assert ge.mean([1, 0, 1, 1])["mean"] == 0.75 and ge.mean([1] * 10)["low"] == pytest.approx(0.7225, abs=1e-3)
     thirds = ge.mean(np.tile([0, 1 / 3, 1], 100))
     assert thirds["low"] < thirds["mean"] < thirds["high"] < 0.55
+    assert ge.mean([1 / 3] * 60)["low"] == pytest.approx(stats.wilson(20, 60)[0])  # all the same: no draw would differ
     assert np.isnan(ge.mean([])["mean"])
 
 
@@ -257,9 +263,14 @@ def test_a_biased_judge_is_put_right_by_answers():
     assert judged.mean() > 0.42 and covered >= 88
     assert np.mean(width, axis=0)[0] < np.mean(width, axis=0)[1]  # the judge saves labels
     assert np.isnan(ge.prediction_powered(judged, [], [])["mean"])
-    for judged, answered in (([0.0] * 50, [0.0, 0.0, 0.0, 1.0]), ([0.2] * 50, [0.0] * 4)):  # a share is not below 0
+    for judged, answered in (([0.0] * 50, [0.0, 0.0, 0.0, 1.0]), ([0.2] * 50, [0.0, 0.0, 0.0, 0.1])):  # not below 0
         fixed = ge.prediction_powered(judged, [0.9] * 4 if judged[0] else [0.0] * 4, answered)
         assert 0 == fixed["low"] <= fixed["mean"] <= fixed["high"] <= 1
+
+
+def test_a_judge_without_a_seen_error_has_no_interval():
+    found = ge.prediction_powered([0.0, 1.0] * 500, [1.0, 0.0, 1.0], [1.0, 0.0, 1.0])
+    assert found["mean"] == 0.5 and np.isnan([found["low"], found["high"]]).all()
 
 
 def test_what_equation_2_mixes():

@@ -86,9 +86,16 @@ def test_a_silent_relation_is_left_out_and_counted():
     )
 
 
-def test_a_fact_without_distractors_has_no_score():
-    rows = table({"p": [0.5], "f": [[0.4]], "n": np.empty((0, 1))})
-    assert np.isnan(rows["ird"][0]) and np.isnan(monitor.monitor(rows))
+def test_one_fact_a_relation_shows_no_spread():
+    alone = pd.concat([table(A), table(B).assign(relation="P2")])
+    assert monitor.overall(alone, times=50)["MONITOR"] > 0 and np.isnan(monitor.overall(alone, times=50)["high"])
+    assert monitor.overall(pd.concat([alone, table(B)]), times=50)["low"] > 0
+
+
+@pytest.mark.parametrize("average_first", [False, True])
+def test_a_fact_without_distractors_has_no_score(average_first):
+    rows = table(A, {"p": [0.5], "f": [[0.4]], "n": np.empty((0, 1))})
+    assert np.isnan(rows["ird"][1]) and np.isnan(monitor.monitor(rows, average_first))
 
 
 probability = st.floats(0.01, 1)

@@ -40,6 +40,11 @@ def test_a_constant_measure_has_no_tau_and_an_auc_of_one_half():
     assert np.isnan(found["tau"]) and np.isnan(found["tau_low"]) and found["auc"] == 0.5
 
 
+def test_a_perfect_order_of_few_facts_is_not_certain():
+    found = truth.against(frame(x=range(6)), STATED).iloc[0]
+    assert found["auc"] == 1.0 and np.isnan([found["auc_low"], found["auc_high"]]).all()
+
+
 def test_models_are_averaged_and_a_fact_without_a_value_is_left_out():
     first, second = [0.1, 0.2, 0.3, 0.4, 0.5, 0.6], [0.6, 0.5, 0.4, 0.3, 0.2, np.nan]
     both = pd.concat([frame("one", x=first), frame("two", x=second)])
@@ -87,6 +92,33 @@ def test_a_measure_is_compared_with_the_reference_on_the_facts_of_both():
     assert rows.loc["y", "difference"] == pytest.approx(taus["y"] - taus["x"])
 
 
+def test_a_fact_of_unknown_statements_is_left_out_and_none_is_nan():
+    values = frame(x=[0.1, 0.2, 0.15, 0.4, 0.5, 0.6])
+    known = truth.against(values, STATED[:5]).iloc[0]
+    assert known["n"] == 5 and known.equals(truth.against(values[values["fact"] != "f"], STATED).iloc[0])
+    apart = pd.concat(
+        [frame("one", x=[1, 2, 3] + [np.nan] * 3), frame("two", x=[np.nan] * 3 + [1, 2, 3])]
+    )  # no fact of both
+    none = truth.against(apart, STATED).iloc[0]
+    assert none["n"] == 0 and none["tau":"auc_high"].isna().all()
+    assert np.isnan(
+        truth.calibration(apart, STATED > 0).loc[0, ["mean", "ece", "ece_low", "brier"]].astype(float)
+    ).all()
+
+
+def test_the_interval_of_the_calibration_error_holds_it():
+    """Of a calibrated probability the error is small and that of resampled facts larger; the interval is moved by that."""
+    outside = 0
+    for seed in range(40):
+        draw = np.random.default_rng(seed)
+        facts, sure = [f"f{i}" for i in range(60)], draw.random(60)
+        taught = pd.Series(draw.random(60) < sure, index=facts)
+        values = pd.DataFrame({"model": "m", "fact": facts, "measure": "x", "value": sure})
+        found = truth.calibration(values, taught).iloc[0]
+        outside += not found["ece_low"] <= found["ece"] <= found["ece_high"]
+    assert outside == 0
+
+
 def test_groups_of_facts_have_their_own_rows():
     group = pd.Series(dict(zip(STATED.index, "uuuvvv", strict=True)))
     found = truth.by_group(frame(x=[3, 2, 1, 1, 2, 3]), STATED, group)
@@ -104,6 +136,7 @@ def test_contrast_and_changes_by_hand():
     graded = pd.concat([frame("before", x=[0.5] * 6), frame("after", x=[0.25] * 6)])
     found = truth.changes(graded, "before").iloc[0]
     assert found["difference"] == -0.25 and np.isnan(found["p"])
+    assert np.isnan([found["low"], found["high"]]).all()  # every fact changed alike: no draw could differ
 
 
 @settings(max_examples=60, deadline=None)

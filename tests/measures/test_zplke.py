@@ -1,5 +1,7 @@
 """ZP-LKE: the worked examples of the specification (section h), its invariants, its edges, and the scores of real models."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -163,6 +165,10 @@ def test_a_guesser_is_at_chance_and_healthy_a_stuck_model_is_neither():
     guessed = zplke.health(zplke.choices(rows, gold))
     assert abs(guessed["accuracy"] - 0.05) < 3 * np.sqrt(0.05 * 0.95 / 600) and guessed["chance"] == pytest.approx(0.05)
     assert guessed["entropy"] > guessed["expected"] and guessed["below"] > 0.001 and guessed["invalid"] == 0
+    draws = pd.concat(
+        [zplke.choices(rows, gold).assign(seed=seed) for seed in range(5)]
+    )  # the same answers behind five draws
+    assert zplke.health(draws)["below"] == pytest.approx(guessed["below"])  # ... are no more cases than the facts
     first = rows.assign(logprob=np.where(rows["candidate"] == "o0", -1.0, -2.0))
     stuck = zplke.health(zplke.choices(first, {f: "o7" for f in gold}))
     assert stuck["entropy"] == 0 < stuck["expected"] and stuck["below"] < 1e-9 and stuck["accuracy"] == 0
@@ -314,13 +320,25 @@ def test_an_example_must_not_tell_the_answer(capitals):
 def test_an_input_longer_than_the_context_says_how_many_examples_fit(capitals):
     asked, pool = capitals
     examples = pd.concat([prompts.draw_examples(pool, asked, 50, seed) for seed in (0, 1)])
-    words = lambda texts: [len(text.split()) for text in texts]
-    fits = prompts.fit_examples("max", examples, asked, words, 60)
-    longest = max(words(prompts.many_shots(asked, examples, fits)["text"]))
-    assert longest <= 60 - 16 < max(words(prompts.many_shots(asked, examples, fits + 1)["text"]))
-    assert prompts.fit_examples(3, examples, asked, words, 60) == 3
+    words = lambda texts: [text.split() for text in texts]
+    reader = SimpleNamespace(context=60, tokens=SimpleNamespace(plain=words, prompts=words))
+    fits = prompts.fit_examples("max", examples, asked, reader)
+    longest = lambda n: max(map(len, words(prompts.many_shots(asked, examples, n)["text"])))
+    assert longest(fits) <= 60 - 16 < longest(fits + 1)
+    assert prompts.fit_examples(3, examples, asked, reader) == 3
     with pytest.raises(ProbeError, match=f"P36 {fits} examples fit into the 60 tokens.*'max'"):
-        prompts.fit_examples(50, examples, asked, words, 60)
+        prompts.fit_examples(50, examples, asked, reader)
+
+
+def test_a_start_token_is_counted_once(capitals):
+    """atlas-llama-1m's tokenizer puts a token before every text: before the whole list, not before each of its examples."""
+    asked, pool = capitals
+    model = lm.load("atlas-llama-1m")
+    examples = prompts.draw_examples(pool, asked, "max")
+    fits = prompts.fit_examples("max", examples, asked, model, room=16)
+    longest = lambda n: max(map(len, model.tokens.prompts(prompts.many_shots(asked, examples, n)["text"].tolist())))
+    assert len(model.tokens.start) == 1 and longest(fits) <= model.context - 16
+    assert fits == len(examples) or longest(fits + 1) > model.context - 16
 
 
 def test_replaced_examples(capitals):
