@@ -7,7 +7,7 @@ from collections.abc import Collection
 from pathlib import Path
 
 from probelib.errors import ProbeError
-from probelib.lm.loading import CHECKPOINTS, PATHS, SERVERS, load, short_names, with_base
+from probelib.lm.loading import CHECKPOINTS, PATHS, SERVERS, is_id, load, short_names, with_base
 
 # parameters that hold what ``lm.load`` knows
 ASKED = ("models", "encoder_decoders", "tuned", "model_name", "studied", "judge", "writer", "even")
@@ -86,9 +86,11 @@ def _check_facts(settings: dict[str, dict], given: Collection[str]) -> None:
             facts.load(**{key: values[key] for key in FACTS if key in values})
 
 
-def parameters(model: str) -> float | None:
+def parameters(model: str, fetch: bool = False) -> float | None:
     """Parameters of a model: by its weights where they are in a folder (a shipped one's, too), by its config where that is in a
     folder or was fetched before, else as its name says; None where nothing tells.
+
+    fetch   the config of a Hugging Face id whose name does not tell may be fetched
 
     >>> parameters("bigscience/bloomz-1b1"), parameters("EleutherAI/pythia-410m"), parameters("mistralai/Mixtral-8x7B-v0.1")
     (1100000000.0, 410000000.0, 56000000000.0)
@@ -96,37 +98,48 @@ def parameters(model: str) -> float | None:
     folder = CHECKPOINTS / model if (CHECKPOINTS / model).is_dir() else Path(model)
     if any(folder.glob("*.safetensors")):
         return load(model, dtype="float32").memory / 4
-    if (config := folder / "config.json").exists() or (config := _fetched(model)):
-        return _by_config(Path(config).parent)
-    name = model.rsplit("/", 1)[-1].lower()
-    match = re.search(r"(?<![a-z0-9.])(?:(\d+)x)?(\d+(?:\.\d+)?)(b|m)(\d*)(?![a-z0-9])", name)
+    if not (folder / "config.json").exists():
+        folder = _config_of(model, fetch=False)
+    return _by_config(folder) or _by_name(model) or (_by_config(_config_of(model, fetch=True)) if fetch else None)
+
+
+def _by_name(model: str) -> float | None:
+    match = re.search(r"(?<![a-z0-9.])(?:(\d+)x)?(\d+(?:\.\d+)?)(b|m)(\d*)(?![a-z0-9])", model.rsplit("/", 1)[-1].lower())
     if match is None:
         return None
     experts, whole, unit, rest = match.groups()
+    if "." in whole and rest:  # 1.5b2 is neither 1.5 nor 1.52 billion for sure
+        return None
     return float(f"{whole}.{rest}" if rest else whole) * (1e9 if unit == "b" else 1e6) * int(experts or 1)
 
 
-def _fetched(model: str) -> str | None:
-    """Where the config.json of a Hugging Face id lies, if it was fetched before; nothing is fetched here."""
-    from huggingface_hub import try_to_load_from_cache
-    from huggingface_hub.errors import HFValidationError
+def _config_of(model: str, fetch: bool) -> Path | None:
+    """The folder with the config.json of a Hugging Face id: of its cache, or fetched; None where it is not there."""
+    if not is_id(model):
+        return None
+    from huggingface_hub import hf_hub_download
 
     try:
-        found = try_to_load_from_cache(model, "config.json")
-    except HFValidationError:  # a folder's name
+        return Path(hf_hub_download(model, "config.json", local_files_only=not fetch)).parent
+    except OSError:  # all that huggingface_hub raises for what is not there, may not be read or cannot be reached
         return None
-    return found if isinstance(found, str) else None
 
 
-def _by_config(folder: Path) -> float:
-    """Parameters of the model that a config describes; no memory is taken."""
+def _by_config(folder: Path | None) -> float | None:
+    """Parameters of the model that a folder's config describes, no memory is taken; None where transformers knows no language
+    model of its kind, or would need code that comes with it."""
+    if folder is None:
+        return None
     import torch
     from transformers import AutoConfig, AutoModelForCausalLM, AutoModelForSeq2SeqLM
 
-    config = AutoConfig.from_pretrained(folder)
-    kind = AutoModelForSeq2SeqLM if config.is_encoder_decoder else AutoModelForCausalLM
-    with torch.device("meta"):
-        return float(sum(p.numel() for p in kind.from_config(config).parameters()))
+    try:
+        config = AutoConfig.from_pretrained(folder, trust_remote_code=False)
+        kind = AutoModelForSeq2SeqLM if config.is_encoder_decoder else AutoModelForCausalLM
+        with torch.device("meta"):
+            return float(sum(p.numel() for p in kind.from_config(config, trust_remote_code=False).parameters()))
+    except (ValueError, OSError, KeyError, AttributeError, ImportError):
+        return None
 
 
 def table(settings: dict[str, dict]) -> list[tuple[str, ...]]:
