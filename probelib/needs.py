@@ -3,14 +3,16 @@ unless ``reach`` is called."""
 
 import json
 import re
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from pathlib import Path
 
-from probelib.errors import ProbeError
-from probelib.lm.loading import CHECKPOINTS, PATHS, SERVERS, is_id, load, short_names, with_base
+from probelib.errors import ProbeError, texts_of, unknown
+from probelib.lm.loading import CHECKPOINTS, SERVERS, is_id, load, short_names, with_base
+from probelib.lm.model import DTYPES, QUANTIZE
 
 # parameters that hold what ``lm.load`` knows
 ASKED = ("models", "encoder_decoders", "tuned", "model_name", "studied", "judge", "writer", "even")
+CHAT = ("judge", "writer")  # of these, what ``endpoint.connect`` knows, too
 FACTS = ("data", "folder", "relations", "n_facts")
 NAMES = (*ASKED, "encoder")
 BYTES = {"16 bit": 2.0, "8bit": 1.0, "4bit": 0.5}
@@ -29,14 +31,17 @@ def models(settings: dict[str, dict], parameters=NAMES) -> dict[str, list[str]]:
 
 def check(settings: dict[str, dict], given: Collection[str] = ()) -> None:
     """ProbeError for a model that is not here and cannot come (a folder that is not there or lacks a file, a name that nobody
-    knows, two of one name), for a base that is asked nowhere, and for facts and graphs that cannot be read. Said before a run
-    takes the old products away. What has to be fetched is not looked for: see ``reach``.
+    knows, two of one name), for a base that is asked nowhere, for a way to load them that there is none of, and for facts and
+    graphs that cannot be read. Said before a run takes the old products away. What has to be fetched is not looked for: see
+    ``reach``.
 
     given   the parameters that the command line sets: a plan may name data whose folder only the command line knows
     """
-    for model in models(settings, ASKED):
+    for values in settings.values():
+        _check_values(values)
+    for model, by in _loaded(settings, ASKED):
         if not _from_hub(model):
-            load(model)
+            by(model)
     for values in settings.values():
         short_names(*(values.get(name) for name in ASKED))
     if "tuned" in given:
@@ -54,15 +59,42 @@ def reach(settings: dict[str, dict], given: Collection[str]) -> None:
     """The models that the command line names are fetched from Hugging Face, or looked for at their server: what cannot come (a
     typo, a gate, no network) is a ProbeError before the old products are taken away. Those of the plan come with the notebook
     that asks them."""
-    for model in models(settings, [name for name in ASKED if name in given]):
-        if model.startswith(SERVERS):
-            load(model).card  # noqa: B018  (asks the server what it serves)
-        elif _from_hub(model):
-            load(model)
+    from probelib.lm.endpoint import Endpoint
+
+    for name, by in _loaded(settings, [name for name in ASKED if name in given]):
+        if not (_from_hub(name) or "://" in name):
+            continue  # a folder: see ``check``
+        model = by(name)
+        if isinstance(model, Endpoint):
+            model.generate(["Is the Earth round? Answer yes or no."])  # not every such server lists its models
+        elif name.startswith(SERVERS):
+            model.card  # noqa: B018  (asks the server what it serves)
+
+
+def _loaded(settings: dict[str, dict], parameters: Collection[str]) -> list[tuple[str, Callable]]:
+    """The models that parameters name, each with what the notebooks load it by: of chat models a text is all that is wanted, so
+    they may be behind any address."""
+    from probelib.lm.endpoint import connect  # here, so that --help works before anything is installed
+
+    by = {
+        load: [name for name in parameters if name not in CHAT],
+        connect: [name for name in parameters if name in CHAT],
+    }
+    return [(model, function) for function, names in by.items() for model in models(settings, names)]
 
 
 def _from_hub(model: str) -> bool:
-    return "/" in model and not model.startswith((*PATHS, *SERVERS)) and not Path(model).is_dir()
+    return is_id(model) and not Path(model).is_dir()
+
+
+def _check_values(values: dict) -> None:
+    """Of one notebook: models are named by texts, and loaded in a way that there is."""
+    for name in NAMES:
+        if isinstance(values.get(name), list):
+            texts_of(name, values[name])
+    for name, known in (("quantize", QUANTIZE), ("dtype", DTYPES)):
+        if values.get(name) is not None and values[name] not in known:
+            raise unknown(name, values[name], known)
 
 
 def _check_bases(settings: dict[str, dict]) -> None:
@@ -81,6 +113,13 @@ def _check_facts(settings: dict[str, dict], given: Collection[str]) -> None:
     from probelib import facts
 
     asked = [values for values in settings.values() if {"data", "n_facts"} & values.keys()]
+    read = [values for values in asked if values.get("folder")]
+    if "folder" in given and read and all(values.get("data", "atlas") == "atlas" for values in read):
+        folder = read[0]["folder"]
+        raise ProbeError(
+            f"folder={folder}: the facts asked are those of the atlas, which lie in no folder; "
+            f"say what its data are: --set data=table folder={folder}"
+        )
     for values in {json.dumps([each.get(key) for key in FACTS]): each for each in asked}.values():
         if values.get("data", "atlas") == "atlas" or values.get("folder") or "data" in given:
             facts.load(**{key: values[key] for key in FACTS if key in values})
@@ -104,7 +143,9 @@ def parameters(model: str, fetch: bool = False) -> float | None:
 
 
 def _by_name(model: str) -> float | None:
-    match = re.search(r"(?<![a-z0-9.])(?:(\d+)x)?(\d+(?:\.\d+)?)(b|m)(\d*)(?![a-z0-9])", model.rsplit("/", 1)[-1].lower())
+    match = re.search(
+        r"(?<![a-z0-9.])(?:(\d+)x)?(\d+(?:\.\d+)?)(b|m)(\d*)(?![a-z0-9])", model.rsplit("/", 1)[-1].lower()
+    )
     if match is None:
         return None
     experts, whole, unit, rest = match.groups()

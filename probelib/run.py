@@ -26,7 +26,6 @@ from probelib.errors import ProbeError, unknown
 from probelib.lm.loading import organisms, with_base
 from probelib.plan import Plan, Step
 
-QUANTIZE = ("8bit", "4bit")
 ENGINES = ("processes", "slurm")
 # parameters that name a file or a folder, and nothing else
 FILES = {"folder", "pageviews", "ratings_file", "released", "results", "templates", "verbalizations"}
@@ -231,8 +230,6 @@ def _given(args: argparse.Namespace) -> dict:
             raise ProbeError("--models is empty; it takes names, as in --models a,b.")
         given["models"] = _absolute(models, bare=True)
     if args.quantize is not None:
-        if args.quantize not in QUANTIZE:
-            raise unknown("quantization", args.quantize, QUANTIZE)
         given["quantize"] = args.quantize
     if args.on is not None and args.on not in ENGINES:
         raise unknown("engine (--on)", args.on, ENGINES)

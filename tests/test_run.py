@@ -327,13 +327,16 @@ def test_requests_that_are_wrong_end_in_one_line(smoke, make_plan, out, capsys):
     for flags, message in (
         (["--profile", "smok"], "unknown profile 'smok'; did you mean smoke?"),
         (["--only", "p/t9"], "no notebook, paper or artifact is called 'p/t9'; did you mean p/t"),
-        (["--quantize", "16bit"], "unknown quantization '16bit'; did you mean"),
         (["--models", "x"], "none of the selected notebooks has the parameter 'models'"),
         (["--models", ", "], "--models is empty"),
         (["--jobs", "0"], "--jobs is 0"),
     ):
         code, lines, errors = smoke(plan, *flags)
         assert (code, lines, len(errors)) == (2, [], 1) and errors[0].startswith(message), errors
+    make_plan({"a": [PROFILE + "\nquantize = None  # str: bits"]}, [{"notebook": "a"}])
+    assert smoke(plan, "--quantize", "16bit")[2] == [
+        "unknown quantize '16bit'; did you mean 8bit or 4bit? Known: 4bit, 8bit."
+    ]
     make_plan(AB, AB_STEPS, {"smoke": {"n": "3"}, "atlas": {}})
     assert smoke(plan)[2] == ["plan.yaml, a, smoke: n: '3' is of type str, the notebook takes int."]
     assert not out.exists()  # nothing was started

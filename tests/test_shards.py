@@ -205,8 +205,9 @@ def test_no_job_is_submitted_before_all_are_known(place, monkeypatch):
     submitted = []
     monkeypatch.setattr(submitit.AutoExecutor, "map_array", lambda *given: submitted.append(given) or [])
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
-    with pytest.raises(ProbeError, match="nobody/thing.*--slurm mem_gb="), shards.cluster(
-        cut(models=[MODEL, "nobody/thing"]), {}, "local"
+    with (
+        pytest.raises(ProbeError, match="nobody/thing.*--slurm mem_gb="),
+        shards.cluster(cut(models=[MODEL, "nobody/thing"]), {}, "local"),
     ):
         pass
     assert not submitted
