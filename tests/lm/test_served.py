@@ -254,3 +254,10 @@ def test_texts_and_vocabulary_entries_are_understood_as_tokens(served):
     ):
         assert [model.id(token) for token in said] == ids
     assert math.isnan(model.memory)
+
+
+def test_a_chat_model_that_thought_until_its_tokens_ran_out_says_so():
+    """Its content is null then, which is no answer: not the text "None"."""
+    said = {"choices": [{"message": {"role": "assistant", "content": None}, "finish_reason": "length"}]}
+    with serving(lambda *_: (200, said, {})) as (url, _), pytest.raises(ProbeError, match="'thinker'.*max_tokens=7"):
+        endpoint.Endpoint("thinker", url).generate(["2 + 2"], max_new_tokens=7)
