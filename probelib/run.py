@@ -21,7 +21,7 @@ from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from probelib import marker, needs, paths, plan
+from probelib import marker, needs, paths, plan, shards
 from probelib.errors import ProbeError, unknown
 from probelib.lm.loading import organisms, with_base
 from probelib.plan import Plan, Step
@@ -82,8 +82,6 @@ def main(arguments: list[str] | None = None) -> int:
             _print_needs(settings)
             return 0
         if args.status:
-            from probelib import shards
-
             print(shards.status(shards.cut(args.profile, steps, settings)))
             return 0
         with _lock(args.profile):
@@ -146,7 +144,7 @@ def score(
     profile: str, steps: list[Step], settings: dict[str, dict], force: Collection[str], args: argparse.Namespace
 ) -> bool:
     """Score what the steps that have to run ask of the models, in processes or on a cluster (``args.on``); is all well?"""
-    from probelib import shards
+    import torch
 
     reasons = marker.why(profile, steps, marker.inputs(steps, settings), force)
     cut = shards.cut(profile, [step for step in steps if reasons[step.notebook]], settings)
@@ -157,7 +155,7 @@ def score(
     if failed:
         print(f"{len(failed)} of {len(cut)} shards failed, so no notebook runs; the same command tries them again")
         return False
-    if other := shards.devices(cut) - {"cuda" if _gpus() else "cpu"}:
+    if other := shards.devices(cut) - {"cuda" if torch.cuda.is_available() else "cpu", "server"}:
         print(
             f"all shards are done, on {' and '.join(sorted(other))}. The notebooks look for scores of such a device, and this "
             "machine has none: run the same command without --on where there is one"
@@ -405,7 +403,7 @@ def _keep_failed(partial: Path, failed: Path, number: int | None, message: str) 
 
 def _environments(jobs: int | None) -> list[dict]:
     """The environment of each of ``jobs`` processes; cores and GPUs are shared out among them."""
-    gpus = _gpus()
+    gpus = shards.gpus()
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     jobs = jobs or len(gpus) or min(2, cores)
     common = {
@@ -422,16 +420,6 @@ def _environments(jobs: int | None) -> list[dict]:
         return [common] * jobs
     shares = (gpus[slot::jobs] or [gpus[slot % len(gpus)]] for slot in range(jobs))
     return [{**common, "CUDA_VISIBLE_DEVICES": ",".join(share)} for share in shares]
-
-
-def _gpus() -> list[str]:
-    """The NVIDIA GPUs that this process may use, found without importing torch."""
-    if not shutil.which("nvidia-smi"):
-        return []
-    if "CUDA_VISIBLE_DEVICES" in os.environ:
-        return [gpu for gpu in os.environ["CUDA_VISIBLE_DEVICES"].split(",") if gpu.strip() not in ("", "-1")]
-    listed = subprocess.run(["nvidia-smi", "-L"], capture_output=True, text=True, check=False).stdout
-    return [str(number) for number in range(sum(line.startswith("GPU ") for line in listed.splitlines()))]
 
 
 @contextlib.contextmanager

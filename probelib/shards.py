@@ -20,6 +20,7 @@ import fcntl
 import hashlib
 import json
 import os
+import shutil
 import socket
 import subprocess
 import sys
@@ -180,10 +181,29 @@ def _model(name: str, quantize: str | None, dtype: str):
     from probelib import lm
 
     model = lm.load(name, quantize=quantize, dtype=dtype)
+    if model.device.type == "cpu" and gpus():
+        raise ProbeError(
+            "this machine has a GPU that torch cannot use: its driver is too old for this torch, or this is a torch for CPUs. "
+            "Install one for this GPU, or set CUDA_VISIBLE_DEVICES= to take the CPU"
+        )
     if model.crowded():
         model = lm.load(name, quantize=quantize, dtype=dtype, device_map="auto")
     print(model.announce(), flush=True)
     return model
+
+
+def gpus() -> list[str]:
+    """The NVIDIA GPUs that this process may use, as CUDA_VISIBLE_DEVICES names them; found without importing torch."""
+    if not shutil.which("nvidia-smi"):
+        return []
+    listed = subprocess.run(["nvidia-smi", "-L"], capture_output=True, text=True, check=False).stdout
+    there = [str(number) for number in range(sum(line.startswith("GPU ") for line in listed.splitlines()))]
+    asked = os.environ.get("CUDA_VISIBLE_DEVICES")
+    if asked is None or not there:
+        return there
+    return [
+        gpu for gpu in asked.split(",") if gpu.strip() not in ("", "-1", "NoDevFiles")
+    ]  # the last: Slurm's, for none
 
 
 @contextlib.contextmanager

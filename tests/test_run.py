@@ -449,7 +449,7 @@ def test_models_reach_the_notebooks_that_have_them(smoke, make_plan, out, monkey
     ],
 )
 def test_jobs_share_the_gpus(monkeypatch, gpus, jobs, shares):
-    monkeypatch.setattr(run, "_gpus", lambda: gpus)
+    monkeypatch.setattr(run.shards, "gpus", lambda: gpus)
     monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
     assert [each.get("CUDA_VISIBLE_DEVICES") for each in run._environments(jobs)] == shares
 

@@ -19,6 +19,7 @@ from probelib import paths, plan, run, shards
 from probelib.asks import ASKS
 from probelib.errors import ProbeError
 from tests import conftest
+from tests.lm.server import honest, serving
 
 MODEL = "atlas-neox-0.15m"
 
@@ -211,6 +212,40 @@ def test_no_job_is_submitted_before_all_are_known(place, monkeypatch):
     ):
         pass
     assert not submitted
+
+
+def test_a_served_model_is_asked_in_shards_too(one_process, place):
+    """Its shards say "server", of which no machine has to have one."""
+    out = place("served")
+    with serving(honest) as (url, _):
+        shards._model.cache_clear()
+        every = cut(models=[f"{url}#{MODEL}"])
+        assert shards.score(every, serial) == {}
+        assert shards.devices(every) == {"server"}
+        whole = plan.read()
+        steps = [step for step in whole.steps if step.notebook == "monitor/sec5_results"]
+        settings = plan.settings(
+            whole, steps, "smoke", {"models": [f"{url}#{MODEL}"], "encoder_decoders": [], "n_facts": 1}
+        )
+        args = run._parser().parse_args(["--on", "processes", "--jobs", "1"])
+        assert run.score("smoke", steps, settings, (), args)
+    assert len(parts(out)) == len(one_process)
+
+
+def test_a_gpu_that_torch_cannot_use_is_told(place, monkeypatch, tmp_path):
+    """Rather than scored past on the CPU: the notebooks would not look for such scores where torch has a GPU."""
+    smi = tmp_path / "nvidia-smi"
+    smi.write_text("#!/bin/sh\necho 'GPU 0: NVIDIA H100'\necho 'GPU 1: NVIDIA H100'\n")
+    smi.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
+    for asked, there in (("", []), ("NoDevFiles", []), ("1", ["1"]), ("0,1", ["0", "1"])):
+        monkeypatch.setenv("CUDA_VISIBLE_DEVICES", asked)
+        assert shards.gpus() == there
+    place("driver")
+    monkeypatch.setattr("torch.cuda.is_available", lambda: False)
+    shards._model.cache_clear()
+    (reason, *_) = shards.score(cut(), serial).values()
+    assert "a GPU that torch cannot use" in reason and "CUDA_VISIBLE_DEVICES= " in reason
 
 
 def test_the_command_line_refuses_what_it_cannot_do(capsys):

@@ -160,6 +160,14 @@ class Served:
 
     memory = quantized_modules = math.nan  # nobody tells
 
+    def announce(self) -> str:
+        """See ``LM.announce``."""
+        return f"{self.name}: its weights are at the server"
+
+    def crowded(self) -> bool:
+        """See ``LM.crowded``: no GPU here holds it."""
+        return False
+
     def _cannot(self, *_, **__):
         raise ProbeError(
             f"{self.name}: a server gives log-probabilities and texts, no hidden states, gradients, beams or weights. Where "
