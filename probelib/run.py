@@ -415,6 +415,7 @@ def _environments(jobs: int | None) -> list[dict]:
         # A notebook runs in its own folder, and must import this library and write where this process does.
         "PYTHONPATH": os.pathsep.join(filter(None, (str(paths.ROOT), os.environ.get("PYTHONPATH")))),
         "PROBELIB_OUT": str(paths.OUT),
+        "PYTHONSAFEPATH": "1",  # nothing of the folder where a process begins stands before the kit and its packages
     }
     if jobs == 1 or not gpus:
         return [common] * jobs

@@ -277,7 +277,8 @@ def cluster(shards: list[Path], options: dict, engine: str = "slurm") -> Iterato
         import submitit
     except ImportError:
         raise ProbeError("--on slurm needs submitit: pip install -e '.[cluster]'") from None
-    os.environ |= {"PROBELIB_OUT": str(paths.OUT), "PYTHONPATH": _python_path()}  # the jobs inherit them
+    # the jobs inherit them
+    os.environ |= {"PROBELIB_OUT": str(paths.OUT), "PYTHONPATH": _python_path(), "PYTHONSAFEPATH": "1"}
     by_model: dict[str, list[Path]] = {}
     for file in shards:
         by_model.setdefault(_read(file)["shard"]["model"], []).append(file)

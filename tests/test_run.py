@@ -472,6 +472,23 @@ def test_the_shell_script():
     assert "examples:" in shown.stdout and not shown.stderr
 
 
+def test_modules_of_the_folder_a_run_is_started_in_are_not_taken(smoke, make_plan, out, tmp_path, monkeypatch):
+    """Another checkout, or a user's own yaml.py: not for the runner, not for the processes and kernels it starts."""
+    here = tmp_path / "here"
+    (here / "probelib").mkdir(parents=True)
+    for name in ("probelib/__init__", "yaml", "papermill", "ipykernel_launcher", "pandas"):
+        (here / f"{name}.py").write_text("raise SystemExit('the one of the working folder')")
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    environment = os.environ | {"PATH": path, "VIRTUAL_ENV": sys.prefix, "PYTHONPATH": str(ROOT)}
+    for flags in (["--list"], ["--help"], ["course", "--help"]):
+        done = subprocess.run([ROOT / "run_all.sh", *flags], cwd=here, env=environment, capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr
+    monkeypatch.chdir(here)
+    plan = make_plan({"a": [PROFILE, "import pandas", WRITE, "put('p/t1', 1)"]}, [{"notebook": "a", "makes": ["p/t1"]}])
+    code, lines, _ = smoke(plan)
+    assert code == 0, lines
+
+
 def test_dependencies_are_said_once():
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     wanted = [Requirement(line) for line in [*project["dependencies"], *project["optional-dependencies"]["test"]]]
