@@ -336,7 +336,7 @@ def _anchors(axis, seen: Look) -> None:
     order = ["none", "positive", *sorted(c for c in seen.framed["context"].unique() if c.startswith("negative"))]
     table = seen.framed.pivot(index="template", columns="context", values="probability")[order]
     hints = dict(zip(seen.framed["context"], seen.framed["hint"], strict=True))
-    report.heat(axis, table, low=0, high=1)
+    report.heat(axis, table, low=0, high=1, colours="Blues")
     axis.set_xticks(range(len(order)), [_short(hints[c], 13) for c in order], rotation=25, ha="right", fontsize=7.5)
     axis.set_yticks(range(len(table)), [f"wording {n}" for n in table.index])
     axis.set_title(f"MONITOR: P({_short(seen.object, 16)}) behind hints", color=COLOURS["monitor"])
