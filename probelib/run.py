@@ -34,7 +34,7 @@ examples:
   ./run_all.sh                                  all notebooks on the shipped facts and models (profile atlas)
   ./run_all.sh --profile smoke                  all notebooks, the least of everything
   ./run_all.sh --only monitor                   one paper, and what it needs
-  ./run_all.sh --only monitor/table4 --force    one table, once more
+  ./run_all.sh --only monitor/table4 --force    the notebook that makes this table (and others), once more
   ./run_all.sh --profile small --models EleutherAI/pythia-410m,./my_model --quantize 8bit
   ./run_all.sh --only monitor --set data=fktc folder=../FKTC n_facts=50     other facts
   ./run_all.sh --dry-run                        what would run, and why
@@ -178,7 +178,7 @@ def _parser() -> argparse.ArgumentParser:
         nargs="+",
         metavar="NAME",
         help="notebooks (monitor/sec5_results), papers (monitor) or artifacts "
-        "(monitor/table4), with what they need; default: everything",
+        "(monitor/table4: the whole notebook that makes it), with what they need; default: everything",
     )
     add(
         "--models",
