@@ -48,7 +48,7 @@ install() {
 }
 
 if [[ $* == -h || $* == --help ]]; then
-    PYTHONPATH=$root exec "$(find_python)" -m probelib.run --help
+    PYTHONPATH=$root exec "$(find_python)" -P -m probelib.run --help
 fi
 wanted=$(cat "$root/pyproject.toml" "$root/constraints.txt" | cksum)
 python=python
@@ -60,8 +60,8 @@ case ${1:-} in
     test)  cd -- "$root" && exec "$python" -m pytest "${@:2}" ;;
     bench) cd -- "$root" && exec "$python" -m tests.benchmarks "${@:2}" ;;
     campaign) cd -- "$root" && exec "$python" -m tests.campaign "${@:2}" ;;
-    lab)   JUPYTER_CONFIG_PATH=$root/.jupyter${JUPYTER_CONFIG_PATH:+:$JUPYTER_CONFIG_PATH} exec "$python" -m jupyterlab \
+    lab)   JUPYTER_CONFIG_PATH=$root/.jupyter${JUPYTER_CONFIG_PATH:+:$JUPYTER_CONFIG_PATH} exec "$python" -P -m jupyterlab \
                --ServerApp.root_dir="$root" --LabApp.default_url=/lab/tree/notebooks "${@:2}" ;;  # .jupyter: no news, no updates
-    course) exec "$python" -m probelib.course "${@:2}" ;;
-    *)     exec "$python" -m probelib.run "$@" ;;
+    course) exec "$python" -P -m probelib.course "${@:2}" ;;
+    *)     exec "$python" -P -m probelib.run "$@" ;;
 esac

@@ -2,8 +2,9 @@
 
 A notebook that scores many facts stands in ``ASKED`` with its asks. An ask says which models it concerns, which facts, and
 calls the library as the notebook does, for one model and one relation; what is finished lies in the store, where the notebook
-finds it under the same key. What is not listed here (texts along beams, single examples, hidden states, GraphEval's
-statements and judge, everything timed) the notebook computes when it runs.
+finds it under the same key. Everything else the notebook computes when it runs: whole notebooks that are not listed (GraphEval's
+with their statements, hidden states and judge; zplke/sec3_design, zplke/sec4_1_prompts, monitor/sec3_instability,
+monitor/sec4_anchors, beyond/quantization), and of those listed the texts along beams, single examples, and everything timed.
 """
 
 import json

@@ -29,7 +29,7 @@ from probelib.measures import distractors, grapheval, monitor, zplke
 from probelib.organisms import corpus
 
 SHOTS = (1, 5, 10, 20, 50)  # examples in a list, as far as the data and the model's context reach
-DRAWS, CHOICES = 2, 25  # lists of each length, and the answers to choose from behind them
+DRAWS, CHOICES = 2, 25  # lists of each length, and most answers to choose from behind them
 N, RIVALS = 20, 8  # distractors of each strategy, and those shown
 LABELS = 100  # true statements that train a judge, each with a false one
 ANSWERS = ("true", "false", "don't know")  # in the order of grapheval.Answer
@@ -54,7 +54,7 @@ class Look:
 
     framed     MONITOR's prompts, one row each, with ``hint`` (label), ``probability`` of the object and ``correct``
     distances  its PFD, IRD and primary anchor (``monitor.distances``)
-    curve      ``examples``, ``seed``, ``q_gold``, ``correct``: the multiple choice behind lists
+    curve      ``examples``, ``seed``, ``q_gold``, ``correct``, ``n_options``: the multiple choice behind lists
     rivals     ``label``, ``probability``, ``gold``: the object among its most plausible distractors
     judged     ``statement``, its ``object``, whether it ``holds``, one column an answer, and what the judge foretells
                ("judge true", ...); None: no model that was tuned to answer goes with this one
@@ -191,7 +191,12 @@ def relation_of(among: World, fact: str) -> str:
 
 
 def examples(pool: Facts, asked: Facts, of: lm.LM, seed: int) -> pd.DataFrame:
-    """Examples for the longest list that the pool gives and the model reads."""
+    """Examples for the longest list that the pool gives and the model reads; ProbeError where the pool gives none."""
+    if pool.facts.empty:
+        raise ProbeError(
+            f"{asked.relations['relation'].iloc[0]} has no other subject than the one asked about: there is nothing to make a "
+            "list of examples of. Take a fact of a relation with more"
+        )
     drawn = prompts.draw_examples(pool, asked, min(max(SHOTS), pool.facts["subject"].nunique()), seed)
     fits = prompts.fit_examples("max", drawn, asked, of)
     return drawn[drawn["position"] <= fits]
@@ -216,7 +221,7 @@ def _distractors(asked: Facts) -> dict[int, str]:
 
 def curve(of: lm.LM, asked: battery.Questions, among: World, folder: Path, seed: int = 0) -> pd.DataFrame:
     """The multiple choice behind longer and longer lists, ``DRAWS`` of each length: ``examples``, ``seed``, ``q_gold``,
-    ``correct``."""
+    ``correct``, ``n_options`` (``CHOICES``, or all where a relation has fewer objects)."""
     whole, now = of_relation(among, asked.asked.facts["relation"].iloc[0])
     pool, options = facts.apart(now, asked.asked), facts.draw_distractors(asked.asked, whole, CHOICES - 1, seed)
     lists = []
@@ -228,7 +233,7 @@ def curve(of: lm.LM, asked: battery.Questions, among: World, folder: Path, seed:
     lists = pd.concat(lists, ignore_index=True)
     scores = store.score(of, lists[prompts.PROMPTS], prompts.options(options, seed), folder)
     chosen = zplke.choices(scores, dict(zip(options.facts["fact"], options.facts["object"], strict=True)))
-    chosen = chosen[["prompt", "q_gold", "correct"]]
+    chosen = chosen[["prompt", "q_gold", "correct", "n_options"]]
     return (
         lists[["prompt", "examples", "seed"]].merge(chosen, on="prompt", validate="one_to_one").drop(columns="prompt")
     )
@@ -330,7 +335,7 @@ def _anchors(axis, seen: Look) -> None:
     order = ["none", "positive", *sorted(c for c in seen.framed["context"].unique() if c.startswith("negative"))]
     table = seen.framed.pivot(index="template", columns="context", values="probability")[order]
     hints = dict(zip(seen.framed["context"], seen.framed["hint"], strict=True))
-    report.heat(axis, table, low=0, high=1)
+    report.heat(axis, table, low=0, high=1, colours="Blues")
     axis.set_xticks(range(len(order)), [_short(hints[c], 13) for c in order], rotation=25, ha="right", fontsize=7.5)
     axis.set_yticks(range(len(table)), [f"wording {n}" for n in table.index])
     axis.set_title(f"MONITOR: P({_short(seen.object, 16)}) behind hints", color=COLOURS["monitor"])
@@ -341,12 +346,13 @@ def _curve(axis, seen: Look) -> None:
         axis.plot(draw["examples"], draw["q_gold"], color=COLOURS["zplke"], alpha=0.45, linewidth=1)
     mean = seen.curve.groupby("examples")["q_gold"].mean()
     axis.plot(mean.index, mean, color=COLOURS["zplke"], marker="o", linewidth=2)
-    axis.axhline(1 / CHOICES, color="0.4", linestyle=":", linewidth=1)
-    axis.text(mean.index.max(), 1 / CHOICES, "guessing ", ha="right", va="bottom", fontsize=7, color="0.4")
+    n = int(seen.curve["n_options"].iloc[0])
+    axis.axhline(1 / n, color="0.4", linestyle=":", linewidth=1)
+    axis.text(mean.index.max(), 1 / n, "guessing ", ha="right", va="bottom", fontsize=7, color="0.4")
     axis.set_xscale("log")
     axis.set_xticks(mean.index, mean.index)
     axis.minorticks_off()
-    axis.set(ylim=(-0.03, 1.03), xlabel="examples in the list", ylabel=f"share of P among {CHOICES} answers")
+    axis.set(ylim=(-0.03, 1.03), xlabel="examples in the list", ylabel=f"share of P among {n} answers")
     axis.set_title("ZP-LKE: a list of pairs, no prompt", color=COLOURS["zplke"])
 
 

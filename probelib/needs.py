@@ -3,14 +3,16 @@ unless ``reach`` is called."""
 
 import json
 import re
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from pathlib import Path
 
-from probelib.errors import ProbeError
-from probelib.lm.loading import CHECKPOINTS, PATHS, SERVERS, load, short_names, with_base
+from probelib.errors import ProbeError, texts_of, unknown
+from probelib.lm.loading import CHECKPOINTS, SERVERS, is_id, load, short_names, with_base
+from probelib.lm.model import DTYPES, QUANTIZE
 
 # parameters that hold what ``lm.load`` knows
 ASKED = ("models", "encoder_decoders", "tuned", "model_name", "studied", "judge", "writer", "even")
+CHAT = ("judge", "writer")  # of these, what ``endpoint.connect`` knows, too
 FACTS = ("data", "folder", "relations", "n_facts")
 NAMES = (*ASKED, "encoder")
 BYTES = {"16 bit": 2.0, "8bit": 1.0, "4bit": 0.5}
@@ -29,14 +31,17 @@ def models(settings: dict[str, dict], parameters=NAMES) -> dict[str, list[str]]:
 
 def check(settings: dict[str, dict], given: Collection[str] = ()) -> None:
     """ProbeError for a model that is not here and cannot come (a folder that is not there or lacks a file, a name that nobody
-    knows, two of one name), for a base that is asked nowhere, and for facts and graphs that cannot be read. Said before a run
-    takes the old products away. What has to be fetched is not looked for: see ``reach``.
+    knows, two of one name), for a base that is asked nowhere, for a way to load them that there is none of, and for facts and
+    graphs that cannot be read. Said before a run takes the old products away. What has to be fetched is not looked for: see
+    ``reach``.
 
     given   the parameters that the command line sets: a plan may name data whose folder only the command line knows
     """
-    for model in models(settings, ASKED):
+    for values in settings.values():
+        _check_values(values)
+    for model, by in _loaded(settings, ASKED):
         if not _from_hub(model):
-            load(model)
+            by(model)
     for values in settings.values():
         short_names(*(values.get(name) for name in ASKED))
     if "tuned" in given:
@@ -54,15 +59,42 @@ def reach(settings: dict[str, dict], given: Collection[str]) -> None:
     """The models that the command line names are fetched from Hugging Face, or looked for at their server: what cannot come (a
     typo, a gate, no network) is a ProbeError before the old products are taken away. Those of the plan come with the notebook
     that asks them."""
-    for model in models(settings, [name for name in ASKED if name in given]):
-        if model.startswith(SERVERS):
-            load(model).card  # noqa: B018  (asks the server what it serves)
-        elif _from_hub(model):
-            load(model)
+    from probelib.lm.endpoint import Endpoint
+
+    for name, by in _loaded(settings, [name for name in ASKED if name in given]):
+        if not (_from_hub(name) or "://" in name):
+            continue  # a folder: see ``check``
+        model = by(name)
+        if isinstance(model, Endpoint):
+            model.generate(["Is the Earth round? Answer yes or no."])  # not every such server lists its models
+        elif name.startswith(SERVERS):
+            model.card  # noqa: B018  (asks the server what it serves)
+
+
+def _loaded(settings: dict[str, dict], parameters: Collection[str]) -> list[tuple[str, Callable]]:
+    """The models that parameters name, each with what the notebooks load it by: of chat models a text is all that is wanted, so
+    they may be behind any address."""
+    from probelib.lm.endpoint import connect  # here, so that --help works before anything is installed
+
+    by = {
+        load: [name for name in parameters if name not in CHAT],
+        connect: [name for name in parameters if name in CHAT],
+    }
+    return [(model, function) for function, names in by.items() for model in models(settings, names)]
 
 
 def _from_hub(model: str) -> bool:
-    return "/" in model and not model.startswith((*PATHS, *SERVERS)) and not Path(model).is_dir()
+    return is_id(model) and not Path(model).is_dir()
+
+
+def _check_values(values: dict) -> None:
+    """Of one notebook: models are named by texts, and loaded in a way that there is."""
+    for name in NAMES:
+        if isinstance(values.get(name), list):
+            texts_of(name, values[name])
+    for name, known in (("quantize", QUANTIZE), ("dtype", DTYPES)):
+        if values.get(name) is not None and values[name] not in known:
+            raise unknown(name, values[name], known)
 
 
 def _check_bases(settings: dict[str, dict]) -> None:
@@ -81,14 +113,23 @@ def _check_facts(settings: dict[str, dict], given: Collection[str]) -> None:
     from probelib import facts
 
     asked = [values for values in settings.values() if {"data", "n_facts"} & values.keys()]
+    read = [values for values in asked if values.get("folder")]
+    if "folder" in given and read and all(values.get("data", "atlas") == "atlas" for values in read):
+        folder = read[0]["folder"]
+        raise ProbeError(
+            f"folder={folder}: the facts asked are those of the atlas, which lie in no folder; "
+            f"say what its data are: --set data=table folder={folder}"
+        )
     for values in {json.dumps([each.get(key) for key in FACTS]): each for each in asked}.values():
         if values.get("data", "atlas") == "atlas" or values.get("folder") or "data" in given:
             facts.load(**{key: values[key] for key in FACTS if key in values})
 
 
-def parameters(model: str) -> float | None:
+def parameters(model: str, fetch: bool = False) -> float | None:
     """Parameters of a model: by its weights where they are in a folder (a shipped one's, too), by its config where that is in a
     folder or was fetched before, else as its name says; None where nothing tells.
+
+    fetch   the config of a Hugging Face id whose name does not tell may be fetched
 
     >>> parameters("bigscience/bloomz-1b1"), parameters("EleutherAI/pythia-410m"), parameters("mistralai/Mixtral-8x7B-v0.1")
     (1100000000.0, 410000000.0, 56000000000.0)
@@ -96,37 +137,50 @@ def parameters(model: str) -> float | None:
     folder = CHECKPOINTS / model if (CHECKPOINTS / model).is_dir() else Path(model)
     if any(folder.glob("*.safetensors")):
         return load(model, dtype="float32").memory / 4
-    if (config := folder / "config.json").exists() or (config := _fetched(model)):
-        return _by_config(Path(config).parent)
-    name = model.rsplit("/", 1)[-1].lower()
-    match = re.search(r"(?<![a-z0-9.])(?:(\d+)x)?(\d+(?:\.\d+)?)(b|m)(\d*)(?![a-z0-9])", name)
+    if not (folder / "config.json").exists():
+        folder = _config_of(model, fetch=False)
+    return _by_config(folder) or _by_name(model) or (_by_config(_config_of(model, fetch=True)) if fetch else None)
+
+
+def _by_name(model: str) -> float | None:
+    match = re.search(
+        r"(?<![a-z0-9.])(?:(\d+)x)?(\d+(?:\.\d+)?)(b|m)(\d*)(?![a-z0-9])", model.rsplit("/", 1)[-1].lower()
+    )
     if match is None:
         return None
     experts, whole, unit, rest = match.groups()
+    if "." in whole and rest:  # 1.5b2 is neither 1.5 nor 1.52 billion for sure
+        return None
     return float(f"{whole}.{rest}" if rest else whole) * (1e9 if unit == "b" else 1e6) * int(experts or 1)
 
 
-def _fetched(model: str) -> str | None:
-    """Where the config.json of a Hugging Face id lies, if it was fetched before; nothing is fetched here."""
-    from huggingface_hub import try_to_load_from_cache
-    from huggingface_hub.errors import HFValidationError
+def _config_of(model: str, fetch: bool) -> Path | None:
+    """The folder with the config.json of a Hugging Face id: of its cache, or fetched; None where it is not there."""
+    if not is_id(model):
+        return None
+    from huggingface_hub import hf_hub_download
 
     try:
-        found = try_to_load_from_cache(model, "config.json")
-    except HFValidationError:  # a folder's name
+        return Path(hf_hub_download(model, "config.json", local_files_only=not fetch)).parent
+    except OSError:  # all that huggingface_hub raises for what is not there, may not be read or cannot be reached
         return None
-    return found if isinstance(found, str) else None
 
 
-def _by_config(folder: Path) -> float:
-    """Parameters of the model that a config describes; no memory is taken."""
+def _by_config(folder: Path | None) -> float | None:
+    """Parameters of the model that a folder's config describes, no memory is taken; None where transformers knows no language
+    model of its kind, or would need code that comes with it."""
+    if folder is None:
+        return None
     import torch
     from transformers import AutoConfig, AutoModelForCausalLM, AutoModelForSeq2SeqLM
 
-    config = AutoConfig.from_pretrained(folder)
-    kind = AutoModelForSeq2SeqLM if config.is_encoder_decoder else AutoModelForCausalLM
-    with torch.device("meta"):
-        return float(sum(p.numel() for p in kind.from_config(config).parameters()))
+    try:
+        config = AutoConfig.from_pretrained(folder, trust_remote_code=False)
+        kind = AutoModelForSeq2SeqLM if config.is_encoder_decoder else AutoModelForCausalLM
+        with torch.device("meta"):
+            return float(sum(p.numel() for p in kind.from_config(config, trust_remote_code=False).parameters()))
+    except (ValueError, OSError, KeyError, AttributeError, ImportError):
+        return None
 
 
 def table(settings: dict[str, dict]) -> list[tuple[str, ...]]:

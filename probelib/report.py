@@ -165,20 +165,6 @@ def _overlap(a, b) -> bool:
     return a[0] < b[2] and b[0] < a[2] and a[1] < b[3] and b[1] < a[3]
 
 
-def heat_map(axis, table: pd.DataFrame, low: float = -1.0, high: float = 1.0, colours: str = "viridis") -> None:
-    """A table as colours, with its numbers in the cells; a NaN is a dash on white."""
-    values = table.to_numpy(dtype=float)
-    shown = axis.imshow(values, cmap=colours, vmin=low, vmax=high, aspect="auto")
-    axis.set_xticks(range(len(table.columns)), table.columns, fontsize=7)
-    axis.set_yticks(range(len(table)), table.index, fontsize=7)
-    axis.grid(False)
-    for (i, j), value in np.ndenumerate(values):
-        red, green, blue, _ = shown.cmap(shown.norm(value)) if np.isfinite(value) else (1, 1, 1, 1)
-        light = 0.2126 * red**2.2 + 0.7152 * green**2.2 + 0.0722 * blue**2.2  # relative luminance (WCAG)
-        text = "–" if not np.isfinite(value) else f"{value:.2f}".replace("0.", ".")
-        axis.text(j, i, text, ha="center", va="center", fontsize=6, color="black" if light > 0.18 else "white")
-
-
 def family(name: str) -> str:
     """What stands before the size in a model's name: its family.
 
@@ -323,8 +309,6 @@ def position_panels(frame: pd.DataFrame, contexts: list[str], mean: float, star:
 
 def text_boxes(rows: list[tuple[str, str, str]], width: int = 66):
     """A figure of inputs: for each (title, input, output) a box with the input and, if there is one, an arrow to the output."""
-    import textwrap
-
     import matplotlib.pyplot as plt
 
     inputs = [textwrap.wrap(text, width) for _, text, _ in rows]
@@ -344,16 +328,18 @@ def text_boxes(rows: list[tuple[str, str, str]], width: int = 66):
     return figure
 
 
-def heat(axis, table: pd.DataFrame, low: float = -1, high: float = 1, decimals: int = 2) -> None:
-    """A table as colours and numbers; NaN stays white and reads "–". Colours diverge where ``low`` is below 0."""
+def heat(axis, table: pd.DataFrame, low: float = -1, high: float = 1, colours: str = "RdBu") -> None:
+    """A table as colours from ``low`` to ``high`` (a colour map of matplotlib's), with its numbers; NaN is a dash on white."""
     values = table.to_numpy(dtype=float)
-    axis.imshow(values, cmap="RdBu" if low < 0 else "Blues", vmin=low, vmax=high, aspect="auto")
-    dark = np.abs(values) > 0.6 * max(abs(low), abs(high))
+    shown = axis.imshow(values, cmap=colours, vmin=low, vmax=high, aspect="auto")
     for (i, j), value in np.ndenumerate(values):
-        text = f"{value:.{decimals}f}" if np.isfinite(value) else "–"
-        axis.text(j, i, text, ha="center", va="center", fontsize=7, color="white" if dark[i, j] else "black")
-    axis.set_xticks(range(values.shape[1]), table.columns)
-    axis.set_yticks(range(values.shape[0]), table.index)
+        known = np.isfinite(value)
+        red, green, blue = shown.cmap(shown.norm(value))[:3] if known else (1, 1, 1)
+        light = 0.2126 * red**2.2 + 0.7152 * green**2.2 + 0.0722 * blue**2.2  # relative luminance (WCAG)
+        look = {"ha": "center", "va": "center", "fontsize": 6, "color": "black" if light > 0.18 else "white"}
+        axis.text(j, i, f"{value:.2f}" if known else "–", **look)
+    axis.set_xticks(range(len(table.columns)), table.columns, fontsize=7)
+    axis.set_yticks(range(len(table)), table.index, fontsize=7)
     axis.grid(visible=False)
     axis.spines[:].set_visible(False)
 

@@ -21,12 +21,11 @@ from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from probelib import marker, needs, paths, plan
+from probelib import marker, needs, paths, plan, shards
 from probelib.errors import ProbeError, unknown
 from probelib.lm.loading import organisms, with_base
 from probelib.plan import Plan, Step
 
-QUANTIZE = ("8bit", "4bit")
 ENGINES = ("processes", "slurm")
 # parameters that name a file or a folder, and nothing else
 FILES = {"folder", "pageviews", "ratings_file", "released", "results", "templates", "verbalizations"}
@@ -35,7 +34,7 @@ examples:
   ./run_all.sh                                  all notebooks on the shipped facts and models (profile atlas)
   ./run_all.sh --profile smoke                  all notebooks, the least of everything
   ./run_all.sh --only monitor                   one paper, and what it needs
-  ./run_all.sh --only monitor/table4 --force    one table, once more
+  ./run_all.sh --only monitor/table4 --force    the notebook that makes this table (and others), once more
   ./run_all.sh --profile small --models EleutherAI/pythia-410m,./my_model --quantize 8bit
   ./run_all.sh --only monitor --set data=fktc folder=../FKTC n_facts=50     other facts
   ./run_all.sh --dry-run                        what would run, and why
@@ -83,8 +82,6 @@ def main(arguments: list[str] | None = None) -> int:
             _print_needs(settings)
             return 0
         if args.status:
-            from probelib import shards
-
             print(shards.status(shards.cut(args.profile, steps, settings)))
             return 0
         with _lock(args.profile):
@@ -147,7 +144,7 @@ def score(
     profile: str, steps: list[Step], settings: dict[str, dict], force: Collection[str], args: argparse.Namespace
 ) -> bool:
     """Score what the steps that have to run ask of the models, in processes or on a cluster (``args.on``); is all well?"""
-    from probelib import shards
+    import torch
 
     reasons = marker.why(profile, steps, marker.inputs(steps, settings), force)
     cut = shards.cut(profile, [step for step in steps if reasons[step.notebook]], settings)
@@ -158,7 +155,7 @@ def score(
     if failed:
         print(f"{len(failed)} of {len(cut)} shards failed, so no notebook runs; the same command tries them again")
         return False
-    if other := shards.devices(cut) - {"cuda" if _gpus() else "cpu"}:
+    if other := shards.devices(cut) - {"cuda" if torch.cuda.is_available() else "cpu", "server"}:
         print(
             f"all shards are done, on {' and '.join(sorted(other))}. The notebooks look for scores of such a device, and this "
             "machine has none: run the same command without --on where there is one"
@@ -181,7 +178,7 @@ def _parser() -> argparse.ArgumentParser:
         nargs="+",
         metavar="NAME",
         help="notebooks (monitor/sec5_results), papers (monitor) or artifacts "
-        "(monitor/table4), with what they need; default: everything",
+        "(monitor/table4: the whole notebook that makes it), with what they need; default: everything",
     )
     add(
         "--models",
@@ -231,8 +228,6 @@ def _given(args: argparse.Namespace) -> dict:
             raise ProbeError("--models is empty; it takes names, as in --models a,b.")
         given["models"] = _absolute(models, bare=True)
     if args.quantize is not None:
-        if args.quantize not in QUANTIZE:
-            raise unknown("quantization", args.quantize, QUANTIZE)
         given["quantize"] = args.quantize
     if args.on is not None and args.on not in ENGINES:
         raise unknown("engine (--on)", args.on, ENGINES)
@@ -408,7 +403,7 @@ def _keep_failed(partial: Path, failed: Path, number: int | None, message: str) 
 
 def _environments(jobs: int | None) -> list[dict]:
     """The environment of each of ``jobs`` processes; cores and GPUs are shared out among them."""
-    gpus = _gpus()
+    gpus = shards.gpus()
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     jobs = jobs or len(gpus) or min(2, cores)
     common = {
@@ -420,21 +415,12 @@ def _environments(jobs: int | None) -> list[dict]:
         # A notebook runs in its own folder, and must import this library and write where this process does.
         "PYTHONPATH": os.pathsep.join(filter(None, (str(paths.ROOT), os.environ.get("PYTHONPATH")))),
         "PROBELIB_OUT": str(paths.OUT),
+        "PYTHONSAFEPATH": "1",  # nothing of the folder where a process begins stands before the kit and its packages
     }
     if jobs == 1 or not gpus:
         return [common] * jobs
     shares = (gpus[slot::jobs] or [gpus[slot % len(gpus)]] for slot in range(jobs))
     return [{**common, "CUDA_VISIBLE_DEVICES": ",".join(share)} for share in shares]
-
-
-def _gpus() -> list[str]:
-    """The NVIDIA GPUs that this process may use, found without importing torch."""
-    if not shutil.which("nvidia-smi"):
-        return []
-    if "CUDA_VISIBLE_DEVICES" in os.environ:
-        return [gpu for gpu in os.environ["CUDA_VISIBLE_DEVICES"].split(",") if gpu.strip() not in ("", "-1")]
-    listed = subprocess.run(["nvidia-smi", "-L"], capture_output=True, text=True, check=False).stdout
-    return [str(number) for number in range(sum(line.startswith("GPU ") for line in listed.splitlines()))]
 
 
 @contextlib.contextmanager

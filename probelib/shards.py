@@ -20,6 +20,7 @@ import fcntl
 import hashlib
 import json
 import os
+import shutil
 import socket
 import subprocess
 import sys
@@ -33,6 +34,7 @@ from pathlib import Path
 
 from probelib import files, marker, needs, parameters, paths
 from probelib.errors import ProbeError
+from probelib.lm.loading import SERVERS
 from probelib.plan import Step
 
 GROUP = 10  # relations of a shard: so long that loading the model does not count, so short that many can share the work
@@ -53,6 +55,8 @@ def cut(profile: str, steps: list[Step], settings: dict[str, dict]) -> list[Path
         values = parameters.defaults(step.path) | settings[step.notebook]
         for name in ASKED.get(step.notebook, ()):
             used = {key: values[key] for key in ASKS[name].uses if values.get(key) is not None}
+            if used.get("data", "atlas") != "atlas" and "folder" not in used:
+                continue  # a plan may name data that the command line has not: the notebook says what it lacks
             for model in ASKS[name].models(values):
                 loaded = (model, values.get("quantize"), values.get("dtype", "auto"))
                 wanted.setdefault(loaded, {})[json.dumps([name, used])] = (name, used)
@@ -177,10 +181,29 @@ def _model(name: str, quantize: str | None, dtype: str):
     from probelib import lm
 
     model = lm.load(name, quantize=quantize, dtype=dtype)
+    if model.device.type == "cpu" and gpus():
+        raise ProbeError(
+            "this machine has a GPU that torch cannot use: its driver is too old for this torch, or this is a torch for CPUs. "
+            "Install one for this GPU, or set CUDA_VISIBLE_DEVICES= to take the CPU"
+        )
     if model.crowded():
         model = lm.load(name, quantize=quantize, dtype=dtype, device_map="auto")
     print(model.announce(), flush=True)
     return model
+
+
+def gpus() -> list[str]:
+    """The NVIDIA GPUs that this process may use, as CUDA_VISIBLE_DEVICES names them; found without importing torch."""
+    if not shutil.which("nvidia-smi"):
+        return []
+    listed = subprocess.run(["nvidia-smi", "-L"], capture_output=True, text=True, check=False).stdout
+    there = [str(number) for number in range(sum(line.startswith("GPU ") for line in listed.splitlines()))]
+    asked = os.environ.get("CUDA_VISIBLE_DEVICES")
+    if asked is None or not there:
+        return there
+    return [
+        gpu for gpu in asked.split(",") if gpu.strip() not in ("", "-1", "NoDevFiles")
+    ]  # the last: Slurm's, for none
 
 
 @contextlib.contextmanager
@@ -254,13 +277,17 @@ def cluster(shards: list[Path], options: dict, engine: str = "slurm") -> Iterato
         import submitit
     except ImportError:
         raise ProbeError("--on slurm needs submitit: pip install -e '.[cluster]'") from None
-    os.environ |= {"PROBELIB_OUT": str(paths.OUT), "PYTHONPATH": _python_path()}  # the jobs inherit them
+    # the jobs inherit them
+    os.environ |= {"PROBELIB_OUT": str(paths.OUT), "PYTHONPATH": _python_path(), "PYTHONSAFEPATH": "1"}
+    by_model: dict[str, list[Path]] = {}
+    for file in shards:
+        by_model.setdefault(_read(file)["shard"]["model"], []).append(file)
+    wanted = {model: requests(_read(own[0])["shard"], options) for model, own in by_model.items()}  # all, or no job
     jobs = []
     try:
-        for model in dict.fromkeys(_read(file)["shard"]["model"] for file in shards):
-            own = [file for file in shards if _read(file)["shard"]["model"] == model]
+        for model, own in by_model.items():
             executor = submitit.AutoExecutor(own[0].parent / "submitit", cluster=engine, slurm_max_num_timeout=100)
-            executor.update_parameters(**requests(_read(own[0])["shard"], options))
+            executor.update_parameters(**wanted[model])
             jobs += executor.map_array(OnCluster(), [str(file) for file in own])
     except (ValueError, TypeError, RuntimeError, submitit.core.utils.FailedJobError) as error:
         raise ProbeError(f"{engine} does not take the jobs: {str(error).strip()}") from error
@@ -286,14 +313,21 @@ def cluster(shards: list[Path], options: dict, engine: str = "slurm") -> Iterato
 
 def requests(shard: dict, options: dict) -> dict:
     """What submitit is to ask for: memory by the model's size, GPUs where ``gpu_gb`` (the memory of one) is given; the
-    ``options`` of the command line overrule. Times are minutes; a job that runs out of time is queued again."""
+    ``options`` of the command line overrule. Times are minutes; a job that runs out of time is queued again.
+
+    A served model takes none. Where neither files here nor the name tell a size, the config is fetched from Hugging Face;
+    ProbeError where it cannot come and no memory is given.
+    """
     options = dict(options)
     gpu_gb = options.pop("gpu_gb", 0)
-    size = needs.parameters(shard["model"])
-    if size is None and not {"mem_gb"} <= set(options):
+    served = shard["model"].startswith(SERVERS)
+    size = 0.0 if served else needs.parameters(shard["model"], fetch="mem_gb" not in options)
+    if size is None and "mem_gb" not in options:
         raise ProbeError(
-            f"the name of {shard['model']} does not tell its size: say --slurm mem_gb=... gpus_per_node=..."
+            f"neither the name of {shard['model']} nor a config.json tells its size (none is here, and none could be fetched): "
+            "say --slurm mem_gb=... gpus_per_node=..."
         )
+    gpu_gb = 0 if served else gpu_gb
     each = {"8bit": 1.0, "4bit": 0.6}.get(shard["quantize"]) or (2.0 if gpu_gb and shard["dtype"] != "float32" else 4.0)
     weights = (size or 0) * each / 2**30
     wanted = {"timeout_min": 240, "cpus_per_task": 2, "mem_gb": 4 + round(1.3 * weights), "name": "probelib"}

@@ -247,19 +247,17 @@ def write(part: Part, frame: pd.DataFrame, record: dict) -> None:
     files.write_json(part.path.with_suffix(".json"), files.sealed(told))
 
 
-def read(parts: Iterable[Part], allow_missing: bool = False) -> pd.DataFrame:
-    """The rows of finished parts, in the parts' order. An incomplete set is refused, unless that is asked for."""
+def read(parts: Iterable[Part]) -> pd.DataFrame:
+    """The rows of finished parts, in the parts' order; ProbeError where one is missing: the mean would be another one."""
     parts = list(parts)
-    there = [part for part in parts if part.finished()]
-    if len(there) < len(parts) and not allow_missing:
-        lost = [part.relation for part in parts if part not in there]
+    if lost := [part.relation for part in parts if not part.finished()]:
         raise ProbeError(
             f"{len(lost)} of {len(parts)} parts are missing ({', '.join(lost[:8])}): a mean over the rest would not "
-            "be the mean that was asked for. Score them, or pass allow_missing=True"
+            "be the mean that was asked for. Score them first"
         )
-    frames = [pyarrow.parquet.read_table(part.path).to_pandas() for part in there]
+    frames = [pyarrow.parquet.read_table(part.path).to_pandas() for part in parts]
     frame = pd.concat(frames, ignore_index=True) if frames else pd.DataFrame()
-    records = [part.record() for part in there]
+    records = [part.record() for part in parts]
     frame.attrs["cost"] = _sum(record["cost"] for record in records)
     frame.attrs["models"] = list({json.dumps(record["model"]): record["model"] for record in records}.values())
     return frame

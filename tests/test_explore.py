@@ -3,6 +3,7 @@
 import re
 import shutil
 
+import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 
@@ -55,6 +56,24 @@ def test_the_numbers_are_those_of_the_measures(seen):
     known = seen.measures.set_index("measure")["known"]
     assert known[["MONITOR", "Avg@n Random"]].isna().all(), "what has no natural point has no verdict"
     assert all(known[name] == (values[name] > 0.5) for name in ("Primary anchor", "ZP choice", "Min@n Random"))
+
+
+def test_guessing_is_one_of_as_many_answers_as_there_are(seen):
+    """Continents are few, capitals are not."""
+    few = explore.replace(seen, curve=seen.curve.assign(n_options=6))
+    for one, n in ((seen, 25), (few, 6)):
+        _, axis = plt.subplots()
+        explore._curve(axis, one)
+        assert axis.get_ylabel() == f"share of P among {n} answers" and axis.lines[-1].get_ydata()[0] == 1 / n
+        plt.close("all")
+    assert set(seen.curve["n_options"]) == {25}
+
+
+def test_a_relation_of_one_subject_gives_no_list(folder, tmp_path):
+    rows = ["subject,relation,object", "a,P30,b", *(f"x{i},P36,y{i}" for i in range(9))]
+    (tmp_path / "mine.csv").write_text("\n".join(rows))
+    with pytest.raises(ProbeError, match="no other subject.*P30|P30.*no other subject"):
+        explore.look(explore.world("table", str(tmp_path / "mine.csv")), explore.model(SMALLEST), "P30:a:b", folder)
 
 
 def test_graphevals_measures_by_hand():

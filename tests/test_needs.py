@@ -1,5 +1,8 @@
 """What a run needs, read off its plan."""
 
+import json
+import re
+
 import pytest
 import transformers as hf
 
@@ -18,6 +21,7 @@ from tests.lm import tiny
         ("google/flan-t5-xxl", None),
         ("mistralai/Mixtral-8x7B-v0.1", 56e9),
         ("openai-community/gpt2-xl", None),
+        ("someone/model-1.5b2", None),
     ],
 )
 def test_parameters_of_a_name(name, expected):
@@ -43,6 +47,49 @@ def test_a_config_says_it_better_than_a_name(tmp_path, monkeypatch, fetched):
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path))
     expected = sum(p.numel() for p in hf.T5ForConditionalGeneration(config).parameters())
     assert needs.parameters(name if fetched else str(commit)) == expected
+
+
+@pytest.mark.parametrize(
+    "config",
+    [
+        {"model_type": "deberta", "vocab_size": 50},  # an encoder
+        {"model_type": "mine", "auto_map": {"AutoConfig": "code.Config", "AutoModelForCausalLM": "code.Model"}},
+        {"model_type": "nobody's"},
+    ],
+)
+def test_a_config_of_no_language_model_tells_nothing(tmp_path, config, monkeypatch):
+    monkeypatch.setattr(
+        "builtins.input", lambda *_: "y"
+    )  # to code that is not here, transformers would ask on the screen
+    (tmp_path / "thing").mkdir()
+    (tmp_path / "thing" / "config.json").write_text(json.dumps(config))
+    assert needs.parameters(str(tmp_path / "thing")) is None
+
+
+@pytest.mark.parametrize(
+    "given, said",
+    [
+        ({"models": ["models/run-7/checkpoint-10"]}, "models/run-7/checkpoint-10: no such folder, no Hugging Face id"),
+        ({"models": ["EleutherAI/pythia-160m/"]}, "no such folder"),
+        ({"models": ["gpt-4o@http://127.0.0.1:9/v1"]}, "no such folder"),  # a chat model gives no log-probabilities
+        ({"judge": "gpt-4o@http://127.0.0.1:99999/v1"}, "is no address"),
+        ({"models": ["atlas-neox-2m", None]}, "models: None is no text but a NoneType"),
+        ({"models": [3]}, "models: 3 is no text but a int"),
+        ({"quantize": "3bit"}, "unknown quantize '3bit'"),
+        ({"dtype": "float64"}, "unknown dtype 'float64'"),
+    ],
+)
+def test_values_that_no_model_takes_are_said_before_a_run(given, said):
+    needs.check({"one": {"judge": "gpt-4o@http://127.0.0.1:9/v1", "quantize": None, "models": ["a/b"]}})
+    with pytest.raises(ProbeError, match=re.escape(said)):
+        needs.check({"one": given})
+
+
+def test_a_chat_model_behind_an_address_is_asked_before_a_run():
+    judge = {"one": {"judge": "gpt-4o@http://127.0.0.1:9/v1"}}
+    needs.reach(judge, ["n_facts"])
+    with pytest.raises(ProbeError, match="no answer from the model 'gpt-4o'"):
+        needs.reach(judge, ["judge"])
 
 
 @pytest.mark.parametrize("profile", ["smoke", "atlas", "small", "paper"])
@@ -73,6 +120,16 @@ def test_facts_that_cannot_be_read_are_said_before_a_run(given, said):
     needs.check({"one": {"data": "fktc", "n_facts": 3}}, ["n_facts"])
     with pytest.raises(ProbeError, match=said):
         needs.check({"one": {"n_facts": 3} | given}, given)
+
+
+def test_a_folder_of_nothing_is_said_before_a_run():
+    """With the atlas, folder= would be read by nobody; one step with other data is enough to read it."""
+    atlas, table = {"data": "atlas", "n_facts": 3}, {"data": "table", "n_facts": 3}
+    for one in (atlas, {"n_facts": 3}):
+        with pytest.raises(ProbeError, match="--set data=table folder=x.csv"):
+            needs.check({"one": one | {"folder": "x.csv"}}, ["folder"])
+    with pytest.raises(ProbeError, match="x.csv: no such file"):  # it is looked for, as it is wanted
+        needs.check({"one": atlas | {"folder": "x.csv"}, "two": table | {"folder": "x.csv"}}, ["folder"])
 
 
 def test_two_models_of_one_name_are_said_before_a_run(tmp_path, monkeypatch):

@@ -327,13 +327,16 @@ def test_requests_that_are_wrong_end_in_one_line(smoke, make_plan, out, capsys):
     for flags, message in (
         (["--profile", "smok"], "unknown profile 'smok'; did you mean smoke?"),
         (["--only", "p/t9"], "no notebook, paper or artifact is called 'p/t9'; did you mean p/t"),
-        (["--quantize", "16bit"], "unknown quantization '16bit'; did you mean"),
         (["--models", "x"], "none of the selected notebooks has the parameter 'models'"),
         (["--models", ", "], "--models is empty"),
         (["--jobs", "0"], "--jobs is 0"),
     ):
         code, lines, errors = smoke(plan, *flags)
         assert (code, lines, len(errors)) == (2, [], 1) and errors[0].startswith(message), errors
+    make_plan({"a": [PROFILE + "\nquantize = None  # str: bits"]}, [{"notebook": "a"}])
+    assert smoke(plan, "--quantize", "16bit")[2] == [
+        "unknown quantize '16bit'; did you mean 8bit or 4bit? Known: 4bit, 8bit."
+    ]
     make_plan(AB, AB_STEPS, {"smoke": {"n": "3"}, "atlas": {}})
     assert smoke(plan)[2] == ["plan.yaml, a, smoke: n: '3' is of type str, the notebook takes int."]
     assert not out.exists()  # nothing was started
@@ -446,7 +449,7 @@ def test_models_reach_the_notebooks_that_have_them(smoke, make_plan, out, monkey
     ],
 )
 def test_jobs_share_the_gpus(monkeypatch, gpus, jobs, shares):
-    monkeypatch.setattr(run, "_gpus", lambda: gpus)
+    monkeypatch.setattr(run.shards, "gpus", lambda: gpus)
     monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
     assert [each.get("CUDA_VISIBLE_DEVICES") for each in run._environments(jobs)] == shares
 
@@ -467,6 +470,23 @@ def test_the_shell_script():
         [script, "--help"], stdin=subprocess.DEVNULL, capture_output=True, text=True, cwd="/", check=True
     )
     assert "examples:" in shown.stdout and not shown.stderr
+
+
+def test_modules_of_the_folder_a_run_is_started_in_are_not_taken(smoke, make_plan, out, tmp_path, monkeypatch):
+    """Another checkout, or a user's own yaml.py: not for the runner, not for the processes and kernels it starts."""
+    here = tmp_path / "here"
+    (here / "probelib").mkdir(parents=True)
+    for name in ("probelib/__init__", "yaml", "papermill", "ipykernel_launcher", "pandas"):
+        (here / f"{name}.py").write_text("raise SystemExit('the one of the working folder')")
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    environment = os.environ | {"PATH": path, "VIRTUAL_ENV": sys.prefix, "PYTHONPATH": str(ROOT)}
+    for flags in (["--list"], ["--help"], ["course", "--help"]):
+        done = subprocess.run([ROOT / "run_all.sh", *flags], cwd=here, env=environment, capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr
+    monkeypatch.chdir(here)
+    plan = make_plan({"a": [PROFILE, "import pandas", WRITE, "put('p/t1', 1)"]}, [{"notebook": "a", "makes": ["p/t1"]}])
+    code, lines, _ = smoke(plan)
+    assert code == 0, lines
 
 
 def test_dependencies_are_said_once():

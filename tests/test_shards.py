@@ -13,11 +13,13 @@ from pathlib import Path
 
 import psutil
 import pytest
+import transformers as hf
 
 from probelib import paths, plan, run, shards
 from probelib.asks import ASKS
 from probelib.errors import ProbeError
 from tests import conftest
+from tests.lm.server import honest, serving
 
 MODEL = "atlas-neox-0.15m"
 
@@ -74,6 +76,16 @@ def test_shards_ask_what_the_notebooks_ask(smoke, tmp_path, monkeypatch):
         answered |= set(shards._do(file, told)["parts"])
     assert parts(tmp_path) == before
     assert len(answered) > 80 and len({part.split("/")[0] for part in answered}) == 4  # models
+
+
+def test_data_that_nobody_has_said_where_they_lie_are_left_to_their_notebook(place):
+    """The profile paper names data whose folder only the command line knows; all other asks are cut."""
+    place("paper")
+    whole = plan.read()
+    steps = [s for s in whole.steps if s.notebook in ("monitor/sec5_results", "distractors/sec4_2_humans")]
+    given = {"models": [MODEL], "encoder_decoders": [], "n_facts": 1}
+    files = shards.cut("paper", steps, plan.settings(whole, steps, "paper", given))
+    assert files and {name for file in files for name, _ in record(file)["shard"]["asks"]} == {"monitor"}
 
 
 def test_ground_truth_is_asked_of_models_whose_training_is_known():
@@ -174,8 +186,66 @@ def test_what_is_asked_of_a_cluster_goes_by_the_models_size():
     assert shards.requests(shard, {"gpu_gb": 24})["gpus_per_node"] == 2  # 1.25 x 22.4 GiB
     assert shards.requests(shard | {"quantize": "4bit"}, {"gpu_gb": 24})["gpus_per_node"] == 1
     assert "gpus_per_node" not in shards.requests(shard, {}) and shards.requests(shard, {"mem_gb": 9})["mem_gb"] == 9
-    with pytest.raises(ProbeError, match="does not tell its size"):
-        shards.requests(shard | {"model": "some/thing"}, {})
+    served = shard | {"model": "http://localhost:8000/v1#EleutherAI/pythia-12b"}
+    assert shards.requests(served, {})["mem_gb"] == 4  # its weights are elsewhere
+
+
+def test_a_size_that_no_name_tells_is_in_its_config(monkeypatch, tmp_path):
+    """Of the config alone; where that cannot come either, no job is submitted at all."""
+    shard = {"model": "some/thing", "quantize": None, "dtype": "auto"}
+    config = hf.GPT2Config(vocab_size=50, n_embd=8192, n_layer=2, n_head=4)
+    config.save_pretrained(tmp_path)
+    monkeypatch.setattr("huggingface_hub.hf_hub_download", lambda model, file, **_: str(tmp_path / file))
+    weights = sum(12 * 8192**2 for _ in range(2)) * 4 / 2**30
+    assert shards.requests(shard, {})["mem_gb"] == pytest.approx(4 + 1.3 * weights, abs=1)
+
+
+def test_no_job_is_submitted_before_all_are_known(place, monkeypatch):
+    submitit = pytest.importorskip("submitit")
+    place("orphans")
+    submitted = []
+    monkeypatch.setattr(submitit.AutoExecutor, "map_array", lambda *given: submitted.append(given) or [])
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
+    with (
+        pytest.raises(ProbeError, match="nobody/thing.*--slurm mem_gb="),
+        shards.cluster(cut(models=[MODEL, "nobody/thing"]), {}, "local"),
+    ):
+        pass
+    assert not submitted
+
+
+def test_a_served_model_is_asked_in_shards_too(one_process, place):
+    """Its shards say "server", of which no machine has to have one."""
+    out = place("served")
+    with serving(honest) as (url, _):
+        shards._model.cache_clear()
+        every = cut(models=[f"{url}#{MODEL}"])
+        assert shards.score(every, serial) == {}
+        assert shards.devices(every) == {"server"}
+        whole = plan.read()
+        steps = [step for step in whole.steps if step.notebook == "monitor/sec5_results"]
+        settings = plan.settings(
+            whole, steps, "smoke", {"models": [f"{url}#{MODEL}"], "encoder_decoders": [], "n_facts": 1}
+        )
+        args = run._parser().parse_args(["--on", "processes", "--jobs", "1"])
+        assert run.score("smoke", steps, settings, (), args)
+    assert len(parts(out)) == len(one_process)
+
+
+def test_a_gpu_that_torch_cannot_use_is_told(place, monkeypatch, tmp_path):
+    """Rather than scored past on the CPU: the notebooks would not look for such scores where torch has a GPU."""
+    smi = tmp_path / "nvidia-smi"
+    smi.write_text("#!/bin/sh\necho 'GPU 0: NVIDIA H100'\necho 'GPU 1: NVIDIA H100'\n")
+    smi.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
+    for asked, there in (("", []), ("NoDevFiles", []), ("1", ["1"]), ("0,1", ["0", "1"])):
+        monkeypatch.setenv("CUDA_VISIBLE_DEVICES", asked)
+        assert shards.gpus() == there
+    place("driver")
+    monkeypatch.setattr("torch.cuda.is_available", lambda: False)
+    shards._model.cache_clear()
+    (reason, *_) = shards.score(cut(), serial).values()
+    assert "a GPU that torch cannot use" in reason and "CUDA_VISIBLE_DEVICES= " in reason
 
 
 def test_the_command_line_refuses_what_it_cannot_do(capsys):

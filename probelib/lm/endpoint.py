@@ -74,9 +74,15 @@ class Endpoint:
         body = {"model": self.name, "messages": messages, "temperature": 0, "max_tokens": max_tokens}
         answer = request(self.url, "chat/completions", body)
         try:
-            return str(answer["choices"][0]["message"]["content"])
+            text = answer["choices"][0]["message"]["content"]
         except (LookupError, TypeError) as error:
             raise ProbeError(f"{self.url}: no answer from the model {self.name!r} in {str(answer)[:200]!r}") from error
+        if not isinstance(text, str):
+            raise ProbeError(
+                f"{self.url}: the model {self.name!r} wrote {text!r} in place of a text (max_tokens={max_tokens}): one that "
+                "reasons first may have spent them all on that. Take one that does not, or let it reason less at its server"
+            )
+        return text
 
 
 def check_url(url: str) -> None:

@@ -142,6 +142,22 @@ def _is_folder(name: str) -> bool:
     return bool(name) and os.path.isdir(os.path.expanduser(name))
 
 
+def is_id(name: str) -> bool:
+    """Whether a name could be one of Hugging Face: owner/name.
+
+    >>> is_id("EleutherAI/pythia-160m"), is_id("models/run-7/checkpoint-10"), is_id("gpt-4o@http://localhost:8000/v1")
+    (True, False, False)
+    """
+    from huggingface_hub.errors import HFValidationError
+    from huggingface_hub.utils import validate_repo_id
+
+    try:
+        validate_repo_id(name)
+    except HFValidationError:
+        return False
+    return "/" in name
+
+
 def _whole(name: str) -> str:
     """The whole path of a folder, any other name as it is. A link keeps its own name."""
     return os.path.abspath(os.path.expanduser(name)) if name not in organisms() and _is_folder(name) else name
@@ -167,6 +183,10 @@ def _folder(name: str, revision: str | None, trust_remote_code: bool) -> Path:
         raise ProbeError(f"{name}: there is no such folder")
     if "/" not in name:
         raise unknown("model", name, [*organisms(), "<folder>", "<owner>/<name> on Hugging Face"])
+    if not is_id(name):
+        raise ProbeError(
+            f"{name}: no such folder, no Hugging Face id (owner/name), and no model behind a server (http://host:8000/v1#name)"
+        )
     from huggingface_hub import errors, snapshot_download
 
     patterns = [f"*{kind}" for kind in FILES] + (["*.py"] if trust_remote_code else [])

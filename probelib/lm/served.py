@@ -34,6 +34,10 @@ TOLERANCE = 0.25  # nats: half precision moves the log-probability of an unlikel
 LOCAL = 0.1  # nats a token, mean over the sentences: a model in half precision against itself
 SCORE = {"max_tokens": 1, "echo": True, "logprobs": 1, "temperature": 1.0, "return_tokens_as_token_ids": True}
 GREEDY = {"temperature": 0, "top_p": 1, "repetition_penalty": 1.0, "return_tokens_as_token_ids": True}
+DRAW = {
+    "top_k": -1,
+    "min_p": 0,
+}  # from all tokens: what is not sent, vLLM takes from the model's generation_config.json
 KNOWN = {
     "France": "Paris", "Spain": "Madrid", "Italy": "Rome", "Germany": "Berlin", "Norway": "Oslo", "Peru": "Lima",
     "Egypt": "Cairo", "Japan": "Tokyo", "China": "Beijing", "Cuba": "Havana", "Greece": "Athens", "Poland": "Warsaw",
@@ -159,6 +163,14 @@ class Served:
         return parameters(self.model_name) or math.nan
 
     memory = quantized_modules = math.nan  # nobody tells
+
+    def announce(self) -> str:
+        """See ``LM.announce``."""
+        return f"{self.name}: its weights are at the server"
+
+    def crowded(self) -> bool:
+        """See ``LM.crowded``: no GPU here holds it."""
+        return False
 
     def _cannot(self, *_, **__):
         raise ProbeError(
@@ -393,7 +405,7 @@ class Served:
             self.choose_path()
         if too_long := [len(i) for i in ids if len(i) + max_new_tokens > self.context]:
             raise ProbeError(f"{self.name} reads at most {self.context} tokens; a prompt has {max(too_long)}")
-        drawn = {} if temperature is None else {"temperature": temperature, "seed": seed, "n": returned}
+        drawn = {} if temperature is None else DRAW | {"temperature": temperature, "seed": seed, "n": returned}
         options = GREEDY | {"max_tokens": max_new_tokens, "logprobs": returned if ranked else 1} | drawn
         batches = [ids[i : i + batch] for i in range(0, len(ids), batch)]
         with ThreadPoolExecutor(IN_FLIGHT) as pool:

@@ -58,6 +58,8 @@ def test_texts_are_those_of_the_model_loaded_here(served):
     assert cut == ours["text"][0].split("a")[0]
     drawn = model.generate(PROMPTS_ASKED[:2], returned=3, temperature=1.0, seed=7)
     assert drawn["rank"].tolist() == [0, 1, 2] * 2 and (log[-1][1]["n"], log[-1][1]["seed"]) == (3, 7)
+    said = {key: log[-1][1][key] for key in ("temperature", "top_p", "top_k", "min_p", "repetition_penalty")}
+    assert said == {"temperature": 1, "top_p": 1, "top_k": -1, "min_p": 0, "repetition_penalty": 1}  # of all tokens
     assert model.generate([]).empty
 
 
@@ -254,3 +256,10 @@ def test_texts_and_vocabulary_entries_are_understood_as_tokens(served):
     ):
         assert [model.id(token) for token in said] == ids
     assert math.isnan(model.memory)
+
+
+def test_a_chat_model_that_thought_until_its_tokens_ran_out_says_so():
+    """Its content is null then, which is no answer: not the text "None"."""
+    said = {"choices": [{"message": {"role": "assistant", "content": None}, "finish_reason": "length"}]}
+    with serving(lambda *_: (200, said, {})) as (url, _), pytest.raises(ProbeError, match="'thinker'.*max_tokens=7"):
+        endpoint.Endpoint("thinker", url).generate(["2 + 2"], max_new_tokens=7)
