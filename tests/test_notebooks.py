@@ -1,17 +1,19 @@
 """The whole smoke profile, really run: every product made, nothing twice, the same bytes after a kill; notebooks kept clean."""
 
+import ast
 import json
 import re
 import signal
 import time
 from pathlib import Path
 
+import matplotlib.pyplot as plt
 import nbformat
 import pandas as pd
 import pytest
 import transformers as hf
 
-from probelib import facts, lm, needs, plan
+from probelib import ProbeError, facts, lm, needs, paths, plan, report
 from probelib.paths import NOTEBOOKS
 from tests.conftest import run, start
 from tests.lm import tiny
@@ -93,6 +95,29 @@ def test_a_notebook_calls_models_by_their_short_names(step):
     assert all(left == right for left, right in calls)
     wanted = [given] if given and step.notebook != "explore" else []
     assert [set(left.split(", ")) for left, _ in calls] == wanted
+
+
+@pytest.fixture
+def cells(tmp_path, monkeypatch):
+    """A function that runs the code cells of a notebook, up to cell ``last``, in this process under the smoke profile with some
+    parameters set: (its names, the sentences it made)."""
+    monkeypatch.setattr(paths, "RUNS", tmp_path / "runs")
+    monkeypatch.setattr(paths, "FIGURES", tmp_path / "figures")
+
+    def execute(name: str, last: int | None = None, **parameters) -> tuple[dict, list[str]]:
+        whole, said = plan.read(), []
+        step = next(step for step in whole.steps if step.notebook == name)
+        monkeypatch.setattr(report, "say", said.append)
+        names = {"display": lambda *shown: None}
+        for cell in nbformat.read(step.path, as_version=4).cells[: None if last is None else last + 1]:
+            if cell.cell_type == "code":
+                exec(compile(cell.source, f"{name}, {cell.id}", "exec"), names)
+            if "parameters" in cell.metadata.get("tags", []):
+                names |= plan.settings(whole, [step], "smoke")[name] | parameters
+        plt.close("all")
+        return names, said
+
+    return execute
 
 
 def noise(notebooks: Path) -> dict[str, list[str]]:
@@ -216,3 +241,19 @@ def test_facts_of_ones_own_go_through_with_their_wordings(tmp_path):
     assert all(f"ok         {name}" in said for name in chosen)
     table = pd.read_csv(tmp_path / "out" / "figures" / "smoke" / "zplke" / "table9.csv")
     assert set(table["name"]) == {"capital", "lies in"}
+
+
+def test_long_lists_go_through_off_the_tree_path(cells, monkeypatch):
+    """Where a model's prompts are read one by one there is no tree: nothing is said of its nodes."""
+    monkeypatch.setattr(lm.LM, "choose_path", lambda self: "plain")
+    few = {"models": ["atlas-neox-0.15m"], "relations": ["P37"], "n_facts": 2, "n_examples": 3, "draws": 1}
+    names, _ = cells("zplke/sec4_1_prompts", 12, **few, new_tokens=2)
+    assert "tree_nodes" not in names["costs"]["atlas-neox-0.15m"]
+    _, said = cells("zplke/sec4_2_models", 16, **few, tuned=[])
+    assert "fewer tokens are forwarded than requested" in said[-1] and "nodes" not in said[-1]
+
+
+@pytest.mark.parametrize("name", ["zplke/sec3_design", "zplke/sec4_1_prompts", "zplke/sec4_2_models"])
+def test_long_lists_are_for_models_without_an_encoder(name, cells):
+    with pytest.raises(ProbeError, match="atlas-t5-2m has an encoder and a decoder.*try atlas-neox-2m"):
+        cells(name, models=["atlas-neox-0.15m", "atlas-t5-2m"])
