@@ -9,11 +9,12 @@ from pathlib import Path
 
 import matplotlib.pyplot as plt
 import nbformat
+import numpy as np
 import pandas as pd
 import pytest
 import transformers as hf
 
-from probelib import ProbeError, facts, lm, needs, paths, plan, report
+from probelib import ProbeError, facts, lm, needs, paths, plan, report, stats
 from probelib.paths import NOTEBOOKS
 from tests.conftest import run, start
 from tests.lm import tiny
@@ -116,6 +117,21 @@ def cells(tmp_path, monkeypatch):
                 names |= plan.settings(whole, [step], "smoke")[name] | parameters
         plt.close("all")
         return names, said
+
+    return execute
+
+
+@pytest.fixture
+def say(monkeypatch):
+    """A function that runs the one code cell of a notebook that holds a text, with these names: what it says."""
+
+    def execute(name: str, text: str, **names) -> str:
+        said = []
+        monkeypatch.setattr(report, "say", said.append)
+        cells = nbformat.read(NOTEBOOKS / f"{name}.ipynb", as_version=4).cells
+        (cell,) = (cell for cell in cells if cell.cell_type == "code" and text in cell.source)
+        exec(compile(cell.source, f"{name}, {cell.id}", "exec"), {"np": np, "pd": pd, "report": report, "stats": stats} | names)
+        return "\n".join(said)
 
     return execute
 
@@ -257,3 +273,17 @@ def test_long_lists_go_through_off_the_tree_path(cells, monkeypatch):
 def test_long_lists_are_for_models_without_an_encoder(name, cells):
     with pytest.raises(ProbeError, match="atlas-t5-2m has an encoder and a decoder.*try atlas-neox-2m"):
         cells(name, models=["atlas-neox-0.15m", "atlas-t5-2m"])
+
+
+def test_a_measure_without_a_number_is_not_beaten(say):
+    """Of four measures one has neither tau nor kappa, one no tau: two are compared with the best by kappa, one by tau."""
+    nan = np.nan
+    table = pd.DataFrame({
+        "measure": ["KaRR", "Dist. ApprOpt", "ROUGE-L", "Precision@n"], "tau": [0.5, nan, 0.7, nan], "low": 0.1, "high": 0.9,
+        "kappa": [0.8, 0.2, 0.4, nan], "p (Holm)": [nan, 0.01, 0.5, nan]})  # fmt: skip
+    said = say("distractors/sec4_3_robustness", "ApprOpt, the paper's most robust", table4=table, tied=["ROUGE-L"])
+    assert "1 of the 2 others with a kappa" in said and "place 3 of 3 by kappa" in said
+    ranked = table.drop(columns="kappa").assign(**{"p (Holm)": [0.5, nan, nan, nan]}).sort_values("tau", ascending=False)
+    said = say("distractors/sec4_2_humans", "cannot be told from the best", ranked=ranked, rating=[0] * 9, tied=["KaRR"],
+               best="ROUGE-L", rivals=1)  # fmt: skip
+    assert "1 of the 1 other measures with a tau cannot be told" in said and said.endswith("ROUGE-L > KaRR.")
