@@ -287,3 +287,15 @@ def test_a_measure_without_a_number_is_not_beaten(say):
     said = say("distractors/sec4_2_humans", "cannot be told from the best", ranked=ranked, rating=[0] * 9, tied=["KaRR"],
                best="ROUGE-L", rivals=1)  # fmt: skip
     assert "1 of the 1 other measures with a tau cannot be told" in said and said.endswith("ROUGE-L > KaRR.")
+
+
+def test_an_entity_without_page_views_is_not_one_that_nobody_looks_up(cells, tmp_path):
+    """GraphEval's P: NaN where no end of a triple is in the file; a 0 that stands there is a 0."""
+    (tmp_path / "views.json").write_text(json.dumps({"France": 100, "Paris": 0}))
+    parameters = {"n_triples": 2000, "n_labels": 20, "judge_epochs": 1, "pageviews": str(tmp_path / "views.json")}
+    names, said = cells("grapheval/sec4_results", 29, **parameters)
+    label, p = np.array(names["world"].graph.entities["label"].to_pylist()), names["about"]["P"]
+    views = {"France": 100.0, "Paris": 0.0}
+    views = pd.DataFrame({end: pd.Series(label[names[end]]).map(views) for end in ("head", "tail")}).mean(axis=1)
+    pd.testing.assert_series_equal(p, views, check_names=False)
+    assert 0 < p.notna().sum() < len(p) and f"{p.isna().sum():,} of {len(p):,} triples have none" in said[-1]
