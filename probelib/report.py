@@ -113,6 +113,22 @@ def lines(axis, rows, title: str, split: float = 0.72) -> None:
         axis.text(split, y + 0.5, mark + answer, va="center", fontsize=7.5, color=colour, weight="bold")
 
 
+def bands(curves: dict[str, pd.DataFrame], xlabel: str, ylabel: str):
+    """A figure with a line and its band for every name of ``curves``, each by x (whole numbers) with ``mean``, ``low`` and
+    ``high``, all shares."""
+    import matplotlib.pyplot as plt
+
+    figure, axis = plt.subplots()
+    for place, (name, curve) in enumerate(curves.items()):
+        look = style_at(place)
+        axis.plot(curve.index, curve["mean"], label=name, markevery=max(1, len(curve) // 8), markersize=4, **look)
+        axis.fill_between(curve.index, curve["low"], curve["high"], color=look["color"], alpha=0.15, linewidth=0)
+    axis.set(xlabel=xlabel, ylabel=ylabel, ylim=(0, 1.02), xlim=(curve.index.min(), curve.index.max()))
+    axis.locator_params(axis="x", integer=True)
+    axis.legend(ncols=2)
+    return figure
+
+
 def cost_axis(axis, cost, quality) -> None:
     """A logarithmic cost axis, and the frontier that the points of ``cost`` and ``quality`` (cheapest first) make: a step line
     with what lies below it shaded."""
@@ -394,6 +410,15 @@ def say(text: str) -> None:
     from IPython.display import Markdown, display
 
     display(Markdown(re.sub(r"<(?=[A-Za-z/!?])", "&lt;", text).replace("![", "!\\[")))
+
+
+def span(low: float, high: float, form: str = ".2f") -> str:
+    """An interval in a sentence; where an end is NaN (too few cases, or all alike) it says that there is none.
+
+    >>> span(0.1, 0.25), span(float("nan"), 0.25)
+    ('[0.10, 0.25]', '[no interval]')
+    """
+    return f"[{low:{form}}, {high:{form}}]" if np.isfinite([low, high]).all() else "[no interval]"
 
 
 class Section:

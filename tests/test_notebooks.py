@@ -299,3 +299,20 @@ def test_an_entity_without_page_views_is_not_one_that_nobody_looks_up(cells, tmp
     views = pd.DataFrame({end: pd.Series(label[names[end]]).map(views) for end in ("head", "tail")}).mean(axis=1)
     pd.testing.assert_series_equal(p, views, check_names=False)
     assert 0 < p.notna().sum() < len(p) and f"{p.isna().sum():,} of {len(p):,} triples have none" in said[-1]
+
+
+def test_former_answers_are_of_the_relations_asked(cells):
+    names, _ = cells("distractors/sec4_1_retrieval", 16, models=["atlas-neox-0.15m"], relations=["P35"], n_distractors=3)
+    assert set(names["former"].relations["relation"]) == {"P35"} and len(names["changed"].facts)
+    assert names["section"].folder.joinpath("distractors", "figure2.csv").exists()
+
+
+def test_four_figures_of_one_model_are_four_draws(cells):
+    """ZP-LKE, figures 4 and 11 to 13: further draws of the pairs where there are fewer models than figures."""
+    names, said = cells("zplke/sec3_design", models=["atlas-neox-0.15m"], n_sequence=12, n_replaced=4, star=7)
+    folder = names["section"].folder / "zplke"
+    shown = {f: pd.read_csv(folder / f"{f}.csv")["probability"].tolist() for f in ("figure4", "figure11", "figure12", "figure13")}
+    assert len({tuple(values) for values in shown.values()}) == 4
+    captions = [json.loads((folder / f"{f}.json").read_text())["caption"] for f in shown]
+    assert "Draw" not in captions[0] and all(f"Draw {i} of the pairs" in captions[i - 1] for i in (2, 3, 4))
+    assert "these are too few" in "\n".join(said) and not re.search(r"\bnan\b", "\n".join(said)), said
