@@ -316,3 +316,22 @@ def test_four_figures_of_one_model_are_four_draws(cells):
     captions = [json.loads((folder / f"{f}.json").read_text())["caption"] for f in shown]
     assert "Draw" not in captions[0] and all(f"Draw {i} of the pairs" in captions[i - 1] for i in (2, 3, 4))
     assert "these are too few" in "\n".join(said) and not re.search(r"\bnan\b", "\n".join(said)), said
+
+
+@pytest.mark.parametrize(("probabilities", "meant"), [
+    ({"positive": 0.2, "none": 0.006, "negative1": 0.001}, "moved by right hints. A wrong hint can take little from 0.006"),
+    ({"positive": 0.7, "none": 0.4, "negative1": 0.3}, "moved by right and wrong hints."),
+    ({"positive": 0.7, "none": 0.4, "negative1": 0.4}, "moved by right hints."),
+    ({"positive": 0.4, "none": 0.4, "negative1": 0.4}, "hardly listen to hints"),
+])  # fmt: skip
+def test_what_is_said_of_hints(probabilities, meant, say):
+    said = say("02_models", "hardly listen", hints=pd.DataFrame([probabilities]))
+    assert meant in said and ("take little" in said) == ("take little" in meant)
+
+
+def test_the_memory_is_that_of_the_precision_which_loses_most(say):
+    resources = pd.DataFrame({"precision": ["nf4", "8bit"], "of fp32": [0.2, 0.4]})
+    sides = pd.DataFrame({"precision": ["nf4", "8bit"], "measure": "known", "lost": [1, 6], "gained": [1, 0], "n": 9, "p": [1, 0.03]})
+    told = {"resources": resources, "smallest": resources.iloc[0]}
+    assert "**8bit** (40% of the memory of fp32) by known: 6 lost" in say("beyond/quantization", "worst[", sides=sides, **told)
+    assert "In none of 1 comparisons" in say("beyond/quantization", "worst[", sides=sides[:1], **told)
