@@ -1,11 +1,11 @@
 """The whole smoke profile, really run: every product made, nothing twice, the same bytes after a kill; notebooks kept clean."""
 
-import ast
 import json
 import re
 import signal
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import matplotlib.pyplot as plt
 import nbformat
@@ -123,14 +123,16 @@ def cells(tmp_path, monkeypatch):
 
 @pytest.fixture
 def say(monkeypatch):
-    """A function that runs the one code cell of a notebook that holds a text, with these names: what it says."""
+    """A function that runs the one code cell of a notebook that holds a text, with these names: what it says. The names that the
+    cell makes go to ``made``."""
 
-    def execute(name: str, text: str, **names) -> str:
-        said = []
+    def execute(name: str, text: str, made: dict | None = None, **names) -> str:
+        said, made = [], {} if made is None else made
         monkeypatch.setattr(report, "say", said.append)
         cells = nbformat.read(NOTEBOOKS / f"{name}.ipynb", as_version=4).cells
         (cell,) = (cell for cell in cells if cell.cell_type == "code" and text in cell.source)
-        exec(compile(cell.source, f"{name}, {cell.id}", "exec"), {"np": np, "pd": pd, "report": report, "stats": stats} | names)
+        made |= {"np": np, "pd": pd, "report": report, "stats": stats} | names
+        exec(compile(cell.source, f"{name}, {cell.id}", "exec"), made)
         return "\n".join(said)
 
     return execute
@@ -283,7 +285,9 @@ def test_a_measure_without_a_number_is_not_beaten(say):
         "kappa": [0.8, 0.2, 0.4, nan], "p (Holm)": [nan, 0.01, 0.5, nan]})  # fmt: skip
     said = say("distractors/sec4_3_robustness", "ApprOpt, the paper's most robust", table4=table, tied=["ROUGE-L"])
     assert "1 of the 2 others with a kappa" in said and "place 3 of 3 by kappa" in said
-    ranked = table.drop(columns="kappa").assign(**{"p (Holm)": [0.5, nan, nan, nan]}).sort_values("tau", ascending=False)
+    ranked = (
+        table.drop(columns="kappa").assign(**{"p (Holm)": [0.5, nan, nan, nan]}).sort_values("tau", ascending=False)
+    )
     said = say("distractors/sec4_2_humans", "cannot be told from the best", ranked=ranked, rating=[0] * 9, tied=["KaRR"],
                best="ROUGE-L", rivals=1)  # fmt: skip
     assert "1 of the 1 other measures with a tau cannot be told" in said and said.endswith("ROUGE-L > KaRR.")
@@ -302,7 +306,9 @@ def test_an_entity_without_page_views_is_not_one_that_nobody_looks_up(cells, tmp
 
 
 def test_former_answers_are_of_the_relations_asked(cells):
-    names, _ = cells("distractors/sec4_1_retrieval", 16, models=["atlas-neox-0.15m"], relations=["P35"], n_distractors=3)
+    names, _ = cells(
+        "distractors/sec4_1_retrieval", 16, models=["atlas-neox-0.15m"], relations=["P35"], n_distractors=3
+    )
     assert set(names["former"].relations["relation"]) == {"P35"} and len(names["changed"].facts)
     assert names["section"].folder.joinpath("distractors", "figure2.csv").exists()
 
@@ -311,7 +317,10 @@ def test_four_figures_of_one_model_are_four_draws(cells):
     """ZP-LKE, figures 4 and 11 to 13: further draws of the pairs where there are fewer models than figures."""
     names, said = cells("zplke/sec3_design", models=["atlas-neox-0.15m"], n_sequence=12, n_replaced=4, star=7)
     folder = names["section"].folder / "zplke"
-    shown = {f: pd.read_csv(folder / f"{f}.csv")["probability"].tolist() for f in ("figure4", "figure11", "figure12", "figure13")}
+    shown = {
+        f: pd.read_csv(folder / f"{f}.csv")["probability"].tolist()
+        for f in ("figure4", "figure11", "figure12", "figure13")
+    }
     assert len({tuple(values) for values in shown.values()}) == 4
     captions = [json.loads((folder / f"{f}.json").read_text())["caption"] for f in shown]
     assert "Draw" not in captions[0] and all(f"Draw {i} of the pairs" in captions[i - 1] for i in (2, 3, 4))
@@ -331,7 +340,40 @@ def test_what_is_said_of_hints(probabilities, meant, say):
 
 def test_the_memory_is_that_of_the_precision_which_loses_most(say):
     resources = pd.DataFrame({"precision": ["nf4", "8bit"], "of fp32": [0.2, 0.4]})
-    sides = pd.DataFrame({"precision": ["nf4", "8bit"], "measure": "known", "lost": [1, 6], "gained": [1, 0], "n": 9, "p": [1, 0.03]})
+    sides = pd.DataFrame(
+        {"precision": ["nf4", "8bit"], "measure": "known", "lost": [1, 6], "gained": [1, 0], "n": 9, "p": [1, 0.03]}
+    )
     told = {"resources": resources, "smallest": resources.iloc[0]}
-    assert "**8bit** (40% of the memory of fp32) by known: 6 lost" in say("beyond/quantization", "worst[", sides=sides, **told)
+    assert "**8bit** (40% of the memory of fp32) by known: 6 lost" in say(
+        "beyond/quantization", "worst[", sides=sides, **told
+    )
     assert "In none of 1 comparisons" in say("beyond/quantization", "worst[", sides=sides[:1], **told)
+
+
+def test_a_hint_that_holds_a_full_stop_is_all_of_it_a_hint(say):
+    """MONITOR, section 6: what stands before the question, "Port St. Joe. ", not what stands before the first full stop."""
+    bare, hinted = "Where is X?", "Port St. Joe. Where is X?"
+    framed = pd.DataFrame({
+        "prompt": ["a", "b"], "fact": "f", "template": 1, "context": ["none", "negative1"], "text": [bare, hinted]})  # fmt: skip
+    words = pd.DataFrame({"score": [0.1] * len(hinted.split())})
+    model = SimpleNamespace(integrated_gradients=lambda text, steps: None)
+    names = {}
+    say("monitor/sec6_discussion", "a fact's prompts are no new cases", names, framed=framed, pair=["m"], n_prompts=1, steps=4,
+        scores={"m": pd.DataFrame({"prompt": ["b"], "correct": [True]})}, by_word=lambda frame, text: words,
+        monitor=SimpleNamespace(misprimed=lambda *rest: ["b"]), loaded={"m": model})  # fmt: skip
+    assert names["shares"]["even"].tolist() == [3 / 6] and names["shares"]["share"].tolist() == [pytest.approx(0.3)]
+
+
+def test_where_nothing_is_anchored_nobody_is_best(say):
+    wide = pd.DataFrame({"m": [np.nan, np.nan]}, index=["P36", "P37"])
+    said = say("monitor/sec5_results", "Best in the most relations", wide=wide, covered=wide.fillna(0))
+    assert said.startswith("No model anchors a fact")
+
+
+def test_truthful_everywhere_has_no_rank_correlation(say):
+    """GraphEval, figures 5 to 7: a metric that is the same everywhere correlates with nothing, and the sentence says so."""
+    rows = [("m", "head", t, m, v) for t, c in (("a", 0.2), ("b", 0.4)) for m, v in (
+        ("truthful", 1.0), ("informative", c), ("correct", c), ("average", c))]  # fmt: skip
+    typed = pd.DataFrame(rows, columns=["model", "side", "type", "metric", "score"])
+    said = say("grapheval/sec4_results", "Over models, sides and types", typed=typed)
+    assert "Truthful and Informative is undefined" in said and "with Informative 1.00." in said and "nan" not in said
