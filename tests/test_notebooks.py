@@ -377,3 +377,21 @@ def test_truthful_everywhere_has_no_rank_correlation(say):
     typed = pd.DataFrame(rows, columns=["model", "side", "type", "metric", "score"])
     said = say("grapheval/sec4_results", "Over models, sides and types", typed=typed)
     assert "Truthful and Informative is undefined" in said and "with Informative 1.00." in said and "nan" not in said
+
+
+def test_the_tour_takes_one_of_several_right_objects(cells):
+    """Switzerland has four official languages: one is asked for, and the other three are no distractors."""
+    names, said = cells("00_tour", relation="P37", subject="Switzerland")
+    assert len(names["others"]) == 3 and len(names["fact"].facts) == 1
+    assert names["gold"] in names["space"] and not names["others"] & set(names["space"])
+    assert f"{names['gold']} is 1 token here." in said and "rank" in names
+
+
+def test_chance_is_that_of_the_options_there_are(cells):
+    """P30 has six continents: of 20 options asked for there are six."""
+    names, _ = cells(
+        "02_models", 20, models=["atlas-neox-0.15m"], encoder_decoders=[], tuned=[], relations=["P30"], n_facts=4
+    )
+    assert names["chance"] == pytest.approx(1 / 6)
+    caption = json.loads((names["section"].folder / "models" / "table2.json").read_text())["caption"]
+    assert "chance 17 %" in caption
