@@ -9,6 +9,7 @@ The same run gives the same bytes: no clock, no random ids.
 
 import json
 import math
+import os
 import re
 import subprocess
 import textwrap
@@ -19,7 +20,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from probelib import __version__, files, paths
+from probelib import __version__, files, parameters, paths
 from probelib.errors import ProbeError
 
 MARKERS = ["o", "s", "^", "D", "v", "P", "X"]
@@ -424,20 +425,20 @@ def span(low: float, high: float, form: str = ".2f") -> str:
 class Section:
     """One notebook's products: where they go, and the provenance that all of them share.
 
-    name        "monitor/sec5_results"
-    profile     "smoke", "atlas", "small" or "paper": the folder under ``figures``
-    facts       the facts that were asked (``facts.Facts``); None where no model is asked
-    parameters  the notebook's parameters
+    name     "monitor/sec5_results"
+    profile  "smoke", "atlas", "small" or "paper": the folder under ``figures``
+    facts    the facts that were asked (``facts.Facts``); None where no model is asked
+    values   ``globals()`` of the notebook; see ``parameters_of`` for what is kept of it
 
     ``add`` notes the models behind a frame of scores.
     """
 
-    def __init__(self, name: str, profile: str, facts, parameters: dict):
+    def __init__(self, name: str, profile: str, facts, values: dict):
         self.name, self.folder = name, paths.FIGURES / files.slug(profile)
         self.provenance = {
             "notebook": name,
             "profile": profile,
-            "parameters": parameters,
+            "parameters": parameters_of(name, values),
             "versions": versions(),
             "facts": None
             if facts is None
@@ -508,6 +509,29 @@ class Section:
 
     def _record(self, path: Path, what: dict) -> None:
         files.write_json(path.with_suffix(".json"), what | self.provenance)
+
+
+def parameters_of(name: str, values: dict) -> dict:
+    """What a notebook was asked: of ``values`` all parameters that it declares, ``profile`` aside. A notebook that lies elsewhere
+    than those of the kit gives a dictionary of its own, which is kept as it is.
+
+    A value is the one that stands there now: a notebook makes its section before it gives a parameter another meaning (but for
+    the short names of models). Of a whole path the last name is kept: where files lie is nobody's business, and no result.
+    """
+    notebook = paths.NOTEBOOKS / f"{name}.ipynb"
+    if not notebook.exists() and "__name__" in values:
+        raise ProbeError(
+            f"{notebook} is not there, so its parameters are not known; give them: {{'n_facts': n_facts, ...}}"
+        )
+    names = parameters.declared(notebook) if notebook.exists() else values
+    return {key: _placeless(values[key]) for key in names if key in values and key != "profile"}
+
+
+def _placeless(value):
+    if isinstance(value, list):
+        return [_placeless(each) for each in value]
+    whole = isinstance(value, str) and os.path.isabs(os.path.expanduser(value))
+    return Path(value).name if whole else value
 
 
 @cache

@@ -1,5 +1,6 @@
 """The whole smoke profile, really run: every product made, nothing twice, the same bytes after a kill; notebooks kept clean."""
 
+import ast
 import json
 import re
 import signal
@@ -98,6 +99,20 @@ def test_a_notebook_calls_models_by_their_short_names(step):
     assert [set(left.split(", ")) for left, _ in calls] == wanted
 
 
+@pytest.mark.parametrize("step", plan.read().steps, ids=lambda step: step.notebook)
+def test_a_notebook_records_what_it_was_asked(step):
+    """Its section is given all names, before any parameter takes another value than the short names of models."""
+    cells = [cell for cell in nbformat.read(step.path, as_version=4).cells if cell.cell_type == "code"]
+    code = "\n".join(cell.source for cell in cells if "parameters" not in cell.metadata.get("tags", []))
+    body = ast.parse(code).body
+    at = next(i for i, line in enumerate(body) if ast.unparse(line).startswith("section = report.Section("))
+    assert f"'{step.notebook}', profile, " in ast.unparse(body[at]) and "globals()" in ast.unparse(body[at])
+    before = [line for line in body[:at] if "lm.short_names(" not in ast.unparse(line)]
+    nodes = [node for line in before for node in ast.walk(line) if isinstance(node, ast.Name)]
+    stored = {node.id for node in nodes if isinstance(node.ctx, ast.Store)}
+    assert not stored & set(plan.parameters.declared(step.path))
+
+
 @pytest.fixture
 def cells(tmp_path, monkeypatch):
     """A function that runs the code cells of a notebook, up to cell ``last``, in this process under the smoke profile with some
@@ -179,7 +194,8 @@ def test_grapheval_runs_behind_soft_prompts(tmp_path):
     assert "ok         grapheval/sec4_results" in said
     assert len(list(tmp_path.rglob("prompts/*.safetensors"))) == 1
     record = json.loads((tmp_path / "figures" / "smoke" / "grapheval" / "table2.json").read_text())
-    assert record["parameters"]["soft_prompts"]["tokens"] == 20 and record["parameters"]["soft_prompts"]["epochs"] == 2
+    asked = record["parameters"]
+    assert asked["soft_prompts"] and asked["virtual_tokens"] == 20 and asked["encoder_epochs"] == 2
 
 
 @pytest.fixture(scope="module")

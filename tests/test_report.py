@@ -106,6 +106,17 @@ def test_own_models_take_colours_apart_and_then_looks(monkeypatch):
     assert len(set(every)) == len(every)
 
 
+def test_a_section_keeps_the_parameters_that_its_notebook_declares():
+    """No other name, no profile, and no place where files lie."""
+    values = {"__name__": "__main__", "pd": pd, "profile": "smoke", "papers": None, "data": "atlas"}
+    assert report.parameters_of("beyond/audit", values) == {"papers": None}
+    given = {"results": "/home/me/scores", "relations": ["P36", "~/x"], "n": 1}
+    assert report.parameters_of("beyond/real_gpt2", given) == {"results": "scores", "relations": ["P36", "x"]}
+    assert report.parameters_of("my/own", {"n": 1}) == {"n": 1}
+    with pytest.raises(ProbeError, match="my/own.ipynb is not there"):
+        report.parameters_of("my/own", values)
+
+
 def test_an_artifact_has_a_paper_and_a_name(section):
     for wrong in ("table4", "a/b/c", "/x", ""):
         with pytest.raises(ProbeError, match="monitor/table4"):
