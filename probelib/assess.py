@@ -6,7 +6,6 @@ configuration of a measure, the cheapest first.
 """
 
 import time
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -17,7 +16,8 @@ import pandas as pd
 from probelib import retrieval, store
 from probelib.errors import unknown
 from probelib.facts.model import Facts
-from probelib.lm.endpoint import Endpoint
+from probelib.lm.endpoint import Endpoint, connect
+from probelib.lm.loading import load, with_base
 from probelib.lm.similarity import bert_score
 from probelib.measures import baselines, distractors
 from probelib.prompts import PROMPTS
@@ -88,12 +88,12 @@ def by_distractors(
 
 def by_decoding(
     done: Assessment, lm, kb: retrieval.Knowledge, facts: Facts, prompts: pd.DataFrame, folder: Path, next_ns, widths,
-    encoder: str | Path | None = None, judge: Callable[[pd.DataFrame], pd.DataFrame] | None = None, judge_widths=JUDGE_WIDTHS,
+    encoder: str | Path | None = None, judge=None, style: str = "short", judge_widths=JUDGE_WIDTHS,
 ) -> Assessment:  # fmt: skip
     """The measures that look at what the model writes: Precision@n, ROUGE-L, BERT-score, LLM-as-a-judge.
 
-    encoder  for BERT-score: a Hugging Face id or a folder; None: the measure is left out
-    judge    what a judge says of generated texts (``judged``); None: left out
+    encoder       for BERT-score: a Hugging Face id or a folder; None: the measure is left out
+    judge, style  who judges the texts of ``judge_widths``, and how it is asked (``judged``); None: the measure is left out
     """
     labels = labels_of(kb, facts)
     following = store.generate(lm, prompts, folder, max_new_tokens=1, beams=max(next_ns), returned=max(next_ns))
@@ -120,11 +120,48 @@ def by_decoding(
         done.costs.pop("LLM-as-a-judge", None)
     else:
         texts = pd.concat([t for t in written if t["width"].iloc[0] in judge_widths], ignore_index=True)
-        done.judged = done.note("LLM-as-a-judge", judge(texts))
+        done.judged = done.note("LLM-as-a-judge", judged(judge, texts, prompts, labels, folder, style))
         done.grids["LLM-as-a-judge"] = baselines.over_beams(done.judged)
     if encoder is None:
         done.costs.pop("BERT-score", None)
     return done
+
+
+def second_models(encoder: str | None, encoder_decoders: list, judge: str | None, tuned: list) -> tuple[dict, str]:
+    """The models that two of the measures need beside the one that is asked: (``encoder``, ``judge`` and ``style`` as
+    ``every_measure`` takes them; a sentence that says which they are, or which measure is left out for want of one).
+
+    encoder, judge           names of those that were given for this; None: others stand in
+    encoder_decoders, tuned  who stands in: the encoder of the first, the last
+    """
+    encodes = encoder or (load(encoder_decoders[0]).folder if encoder_decoders else None)
+    judges = judge or (with_base(tuned[-1])[0] if tuned else None)
+    found = {"encoder": encodes, "judge": connect(judges) if judges else None, "style": "paper" if judge else "short"}
+    wanted = {
+        "BERT-score needs an encoder (encoder=, or encoder_decoders=)": encodes,
+        "LLM-as-a-judge needs a judge (judge=, or tuned=)": judges,
+    }
+    if missing := [what for what, there in wanted.items() if not there]:
+        return found, f"Left out here: {'; '.join(missing)}."
+    said = f"BERT-score compares states of {encoder or encoder_decoders[0]}; the judge is {judges}"
+    own = "" if judge else ", which judges by what it knows itself: both are substitutes for what the paper used"
+    return found, f"{said}{own}."
+
+
+def every_measure(
+    lm, kb: retrieval.Knowledge, facts: Facts, prompts: pd.DataFrame, folder: Path, n: int, next_tokens: int, widths,
+    encoder=None, judge=None, style: str = "short", judge_widths=JUDGE_WIDTHS, pool: Facts | None = None, seed: int = 0,
+) -> Assessment:  # fmt: skip
+    """A model's grid of every measure, under all settings of the paper up to ``n`` distractors and ``next_tokens`` next tokens.
+
+    encoder, judge, style  see ``second_models``
+    pool                   where KaRR takes other subjects and objects from; None: KaRR is left out
+    """
+    done = by_distractors(Assessment(), lm, kb, facts, prompts, folder, n, seed=seed)
+    ns, next_ns = ([k for k in NS if k <= most] for most in (n, next_tokens))
+    done.grids |= {f"Dist. {retrieval.NAMES[s]}": distractors.grid(o, ns) for s, o in done.outcomes.items()}
+    by_decoding(done, lm, kb, facts, prompts, folder, next_ns, widths, encoder, judge, style, judge_widths)
+    return done if pool is None else by_karr(done, lm, kb, facts, pool, folder, seed)
 
 
 def labels_of(kb: retrieval.Knowledge, facts: Facts) -> dict[str, tuple[str, ...]]:
@@ -185,22 +222,19 @@ def by_karr(
 
 def alone(
     lm, kb: retrieval.Knowledge, facts: Facts, prompts: pd.DataFrame, pool: Facts, n: int, next_tokens: int, width: int,
-    encoder: str | Path | None = None, judge: Callable[[pd.DataFrame, Path], pd.DataFrame] | None = None,
-    judge_width: int = 1, times: int = 3, seed: int = 0,
+    encoder: str | Path | None = None, judge=None, style: str = "short", judge_width: int = 1, times: int = 3, seed: int = 0,
 ) -> pd.DataFrame:  # fmt: skip
     """What each measure costs a fact when it is the only one asked, under these prompts and with one setting: ``measure``,
     ``tokens`` (forwarded), ``ms`` (median of ``times`` runs), ``ms, low``, ``ms, high`` (the fastest and the slowest run).
 
     Nothing is taken from the store. Time is spent by models and by comparing texts; looking up distractors in the knowledge base
-    and building tries of labels is left out.
-
-    judge  as in ``by_decoding``, with the folder of its store
+    and building tries of labels is left out. ``encoder``, ``judge`` and ``style`` as in ``by_decoding``.
     """
     runs = []
     for _ in range(times):
         with TemporaryDirectory() as name:
             runs.append(_alone_once(
-                Path(name), lm, kb, facts, prompts, pool, n, next_tokens, width, encoder, judge, judge_width, seed
+                Path(name), lm, kb, facts, prompts, pool, n, next_tokens, width, encoder, judge, style, judge_width, seed
             ))  # fmt: skip
     ms = pd.DataFrame([{m: cost["seconds"] for m, cost in costs.items()} for costs in runs]) * 1000 / len(facts.facts)
     tokens = pd.Series({m: cost["tokens"] for m, cost in runs[0].items()}) / len(facts.facts)
@@ -209,8 +243,8 @@ def alone(
 
 
 def _alone_once(
-    folder: Path, lm, kb, facts: Facts, prompts: pd.DataFrame, pool: Facts, n, next_tokens, width, encoder, judge, judge_width,
-    seed,
+    folder: Path, lm, kb, facts: Facts, prompts: pd.DataFrame, pool: Facts, n, next_tokens, width, encoder, judge, style,
+    judge_width, seed,
 ) -> dict[str, dict[str, float]]:  # fmt: skip
     """Costs of one run into an empty folder: every strategy scores the object and its own distractors, each with the end token;
     the probability of the object alone needs none."""
@@ -226,11 +260,8 @@ def _alone_once(
         done.note("Dist. ApprOpt", found)
     by_decoding(done, lm, kb, facts, prompts, folder, [next_tokens], [width], encoder)
     if judge is not None:
-        texts = Assessment()
-        asked_again = lambda written: judge(written, folder)
-        by_decoding(
-            texts, lm, kb, facts, prompts, folder / "judge", [1], [judge_width], None, asked_again, [judge_width]
-        )
+        texts, widths = Assessment(), [judge_width]
+        by_decoding(texts, lm, kb, facts, prompts, folder / "judge", [1], widths, None, judge, style, widths)
         done.costs["LLM-as-a-judge"] = texts.costs["LLM-as-a-judge"]
     return by_karr(done, lm, kb, facts, pool, folder, seed).costs
 

@@ -8,7 +8,6 @@
 Nothing is measured here: measures come from ``probelib.measures``, scores from the store.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
@@ -305,13 +304,9 @@ def _distractors(done: Battery, lm, asked: Facts, kb: retrieval.Knowledge, folde
 
 
 def _decoding(done, lm, asked: Facts, kb, folder: Path, n: int, width: int, encoder, tuned) -> None:
-    judge: Callable | None = None
     for which, sentences in _sentences(asked).items():
-        if tuned is not None:
-            labels = assess.labels_of(kb, asked)
-            judge = lambda texts, s=sentences, own=labels: assess.judged(tuned, texts, s, own, folder)
         found = assess.by_decoding(
-            assess.Assessment(), lm, kb, asked, sentences, folder, [n], [width], encoder, judge, [width]
+            assess.Assessment(), lm, kb, asked, sentences, folder, [n], [width], encoder, tuned, judge_widths=[width]
         )
         done.met(found.models)
         for name, grid in found.grids.items():

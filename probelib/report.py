@@ -9,6 +9,7 @@ The same run gives the same bytes: no clock, no random ids.
 
 import json
 import math
+import os
 import re
 import subprocess
 import textwrap
@@ -19,7 +20,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from probelib import __version__, files, paths
+from probelib import __version__, files, parameters, paths
 from probelib.errors import ProbeError
 
 MARKERS = ["o", "s", "^", "D", "v", "P", "X"]
@@ -111,6 +112,22 @@ def lines(axis, rows, title: str, split: float = 0.72) -> None:
         mark, colour = {True: ("\u2713 ", "#00694c"), False: ("\u2717 ", "#a83800"), None: ("", "0.3")}[right]
         axis.text(0, y + 0.5, text, va="center", fontsize=7.5, wrap=False)
         axis.text(split, y + 0.5, mark + answer, va="center", fontsize=7.5, color=colour, weight="bold")
+
+
+def bands(curves: dict[str, pd.DataFrame], xlabel: str, ylabel: str):
+    """A figure with a line and its band for every name of ``curves``, each by x (whole numbers) with ``mean``, ``low`` and
+    ``high``, all shares."""
+    import matplotlib.pyplot as plt
+
+    figure, axis = plt.subplots()
+    for place, (name, curve) in enumerate(curves.items()):
+        look = style_at(place)
+        axis.plot(curve.index, curve["mean"], label=name, markevery=max(1, len(curve) // 8), markersize=4, **look)
+        axis.fill_between(curve.index, curve["low"], curve["high"], color=look["color"], alpha=0.15, linewidth=0)
+    axis.set(xlabel=xlabel, ylabel=ylabel, ylim=(0, 1.02), xlim=(curve.index.min(), curve.index.max()))
+    axis.locator_params(axis="x", integer=True)
+    axis.legend(ncols=2)
+    return figure
 
 
 def cost_axis(axis, cost, quality) -> None:
@@ -382,23 +399,32 @@ def say(text: str) -> None:
     display(Markdown(re.sub(r"<(?=[A-Za-z/!?])", "&lt;", text).replace("![", "!\\[")))
 
 
+def span(low: float, high: float, form: str = ".2f") -> str:
+    """An interval in a sentence; where an end is NaN (too few cases, or all alike) it says that there is none.
+
+    >>> span(0.1, 0.25), span(float("nan"), 0.25)
+    ('[0.10, 0.25]', '[no interval]')
+    """
+    return f"[{low:{form}}, {high:{form}}]" if np.isfinite([low, high]).all() else "[no interval]"
+
+
 class Section:
     """One notebook's products: where they go, and the provenance that all of them share.
 
-    name        "monitor/sec5_results"
-    profile     "smoke", "atlas", "small" or "paper": the folder under ``figures``
-    facts       the facts that were asked (``facts.Facts``); None where no model is asked
-    parameters  the notebook's parameters
+    name     "monitor/sec5_results"
+    profile  "smoke", "atlas", "small" or "paper": the folder under ``figures``
+    facts    the facts that were asked (``facts.Facts``); None where no model is asked
+    values   ``globals()`` of the notebook; see ``parameters_of`` for what is kept of it
 
     ``add`` notes the models behind a frame of scores.
     """
 
-    def __init__(self, name: str, profile: str, facts, parameters: dict):
+    def __init__(self, name: str, profile: str, facts, values: dict):
         self.name, self.folder = name, paths.FIGURES / files.slug(profile)
         self.provenance = {
             "notebook": name,
             "profile": profile,
-            "parameters": parameters,
+            "parameters": parameters_of(name, values),
             "versions": versions(),
             "facts": None
             if facts is None
@@ -469,6 +495,29 @@ class Section:
 
     def _record(self, path: Path, what: dict) -> None:
         files.write_json(path.with_suffix(".json"), what | self.provenance)
+
+
+def parameters_of(name: str, values: dict) -> dict:
+    """What a notebook was asked: of ``values`` all parameters that it declares, ``profile`` aside. A notebook that lies elsewhere
+    than those of the kit gives a dictionary of its own, which is kept as it is.
+
+    A value is the one that stands there now: a notebook makes its section before it gives a parameter another meaning (but for
+    the short names of models). Of a whole path the last name is kept: where files lie is nobody's business, and no result.
+    """
+    notebook = paths.NOTEBOOKS / f"{name}.ipynb"
+    if not notebook.exists() and "__name__" in values:
+        raise ProbeError(
+            f"{notebook} is not there, so its parameters are not known; give them: {{'n_facts': n_facts, ...}}"
+        )
+    names = parameters.declared(notebook) if notebook.exists() else values
+    return {key: _placeless(values[key]) for key in names if key in values and key != "profile"}
+
+
+def _placeless(value):
+    if isinstance(value, list):
+        return [_placeless(each) for each in value]
+    whole = isinstance(value, str) and os.path.isabs(os.path.expanduser(value))
+    return Path(value).name if whole else value
 
 
 @cache

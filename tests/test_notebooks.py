@@ -1,17 +1,21 @@
 """The whole smoke profile, really run: every product made, nothing twice, the same bytes after a kill; notebooks kept clean."""
 
+import ast
 import json
 import re
 import signal
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
+import matplotlib.pyplot as plt
 import nbformat
+import numpy as np
 import pandas as pd
 import pytest
 import transformers as hf
 
-from probelib import facts, lm, needs, plan
+from probelib import ProbeError, facts, lm, needs, paths, plan, report, stats
 from probelib.paths import NOTEBOOKS
 from tests.conftest import run, start
 from tests.lm import tiny
@@ -95,6 +99,60 @@ def test_a_notebook_calls_models_by_their_short_names(step):
     assert [set(left.split(", ")) for left, _ in calls] == wanted
 
 
+@pytest.mark.parametrize("step", plan.read().steps, ids=lambda step: step.notebook)
+def test_a_notebook_records_what_it_was_asked(step):
+    """Its section is given all names, before any parameter takes another value than the short names of models."""
+    cells = [cell for cell in nbformat.read(step.path, as_version=4).cells if cell.cell_type == "code"]
+    code = "\n".join(cell.source for cell in cells if "parameters" not in cell.metadata.get("tags", []))
+    body = ast.parse(code).body
+    at = next(i for i, line in enumerate(body) if ast.unparse(line).startswith("section = report.Section("))
+    assert f"'{step.notebook}', profile, " in ast.unparse(body[at]) and "globals()" in ast.unparse(body[at])
+    before = [line for line in body[:at] if "lm.short_names(" not in ast.unparse(line)]
+    nodes = [node for line in before for node in ast.walk(line) if isinstance(node, ast.Name)]
+    stored = {node.id for node in nodes if isinstance(node.ctx, ast.Store)}
+    assert not stored & set(plan.parameters.declared(step.path))
+
+
+@pytest.fixture
+def cells(tmp_path, monkeypatch):
+    """A function that runs the code cells of a notebook, up to cell ``last``, in this process under the smoke profile with some
+    parameters set: (its names, the sentences it made)."""
+    monkeypatch.setattr(paths, "RUNS", tmp_path / "runs")
+    monkeypatch.setattr(paths, "FIGURES", tmp_path / "figures")
+
+    def execute(name: str, last: int | None = None, **parameters) -> tuple[dict, list[str]]:
+        whole, said = plan.read(), []
+        step = next(step for step in whole.steps if step.notebook == name)
+        monkeypatch.setattr(report, "say", said.append)
+        names = {"display": lambda *shown: None}
+        for cell in nbformat.read(step.path, as_version=4).cells[: None if last is None else last + 1]:
+            if cell.cell_type == "code":
+                exec(compile(cell.source, f"{name}, {cell.id}", "exec"), names)
+            if "parameters" in cell.metadata.get("tags", []):
+                names |= plan.settings(whole, [step], "smoke")[name] | parameters
+        plt.close("all")
+        return names, said
+
+    return execute
+
+
+@pytest.fixture
+def say(monkeypatch):
+    """A function that runs the one code cell of a notebook that holds a text, with these names: what it says. The names that the
+    cell makes go to ``made``."""
+
+    def execute(name: str, text: str, made: dict | None = None, **names) -> str:
+        said, made = [], {} if made is None else made
+        monkeypatch.setattr(report, "say", said.append)
+        cells = nbformat.read(NOTEBOOKS / f"{name}.ipynb", as_version=4).cells
+        (cell,) = (cell for cell in cells if cell.cell_type == "code" and text in cell.source)
+        made |= {"np": np, "pd": pd, "report": report, "stats": stats} | names
+        exec(compile(cell.source, f"{name}, {cell.id}", "exec"), made)
+        return "\n".join(said)
+
+    return execute
+
+
 def noise(notebooks: Path) -> dict[str, list[str]]:
     """What stands in executed notebooks beside their own outputs and bars of progress: notebook -> lines."""
     said = {}
@@ -136,7 +194,8 @@ def test_grapheval_runs_behind_soft_prompts(tmp_path):
     assert "ok         grapheval/sec4_results" in said
     assert len(list(tmp_path.rglob("prompts/*.safetensors"))) == 1
     record = json.loads((tmp_path / "figures" / "smoke" / "grapheval" / "table2.json").read_text())
-    assert record["parameters"]["soft_prompts"]["tokens"] == 20 and record["parameters"]["soft_prompts"]["epochs"] == 2
+    asked = record["parameters"]
+    assert asked["soft_prompts"] and asked["virtual_tokens"] == 20 and asked["encoder_epochs"] == 2
 
 
 @pytest.fixture(scope="module")
@@ -216,3 +275,139 @@ def test_facts_of_ones_own_go_through_with_their_wordings(tmp_path):
     assert all(f"ok         {name}" in said for name in chosen)
     table = pd.read_csv(tmp_path / "out" / "figures" / "smoke" / "zplke" / "table9.csv")
     assert set(table["name"]) == {"capital", "lies in"}
+
+
+def test_long_lists_go_through_off_the_tree_path(cells, monkeypatch):
+    """Where a model's prompts are read one by one there is no tree: nothing is said of its nodes."""
+    monkeypatch.setattr(lm.LM, "choose_path", lambda self: "plain")
+    few = {"models": ["atlas-neox-0.15m"], "relations": ["P37"], "n_facts": 2, "n_examples": 3, "draws": 1}
+    names, _ = cells("zplke/sec4_1_prompts", 12, **few, new_tokens=2)
+    assert "tree_nodes" not in names["costs"]["atlas-neox-0.15m"]
+    _, said = cells("zplke/sec4_2_models", 16, **few, tuned=[])
+    assert "fewer tokens are forwarded than requested" in said[-1] and "nodes" not in said[-1]
+
+
+@pytest.mark.parametrize("name", ["zplke/sec3_design", "zplke/sec4_1_prompts", "zplke/sec4_2_models"])
+def test_long_lists_are_for_models_without_an_encoder(name, cells):
+    with pytest.raises(ProbeError, match="atlas-t5-2m has an encoder and a decoder.*try atlas-neox-2m"):
+        cells(name, models=["atlas-neox-0.15m", "atlas-t5-2m"])
+
+
+def test_a_measure_without_a_number_is_not_beaten(say):
+    """Of four measures one has neither tau nor kappa, one no tau: two are compared with the best by kappa, one by tau."""
+    nan = np.nan
+    table = pd.DataFrame({
+        "measure": ["KaRR", "Dist. ApprOpt", "ROUGE-L", "Precision@n"], "tau": [0.5, nan, 0.7, nan], "low": 0.1, "high": 0.9,
+        "kappa": [0.8, 0.2, 0.4, nan], "p (Holm)": [nan, 0.01, 0.5, nan]})  # fmt: skip
+    said = say("distractors/sec4_3_robustness", "ApprOpt, the paper's most robust", table4=table, tied=["ROUGE-L"])
+    assert "1 of the 2 others with a kappa" in said and "place 3 of 3 by kappa" in said
+    ranked = (
+        table.drop(columns="kappa").assign(**{"p (Holm)": [0.5, nan, nan, nan]}).sort_values("tau", ascending=False)
+    )
+    said = say("distractors/sec4_2_humans", "cannot be told from the best", ranked=ranked, rating=[0] * 9, tied=["KaRR"],
+               best="ROUGE-L", rivals=1)  # fmt: skip
+    assert "1 of the 1 other measures with a tau cannot be told" in said and said.endswith("ROUGE-L > KaRR.")
+
+
+def test_an_entity_without_page_views_is_not_one_that_nobody_looks_up(cells, tmp_path):
+    """GraphEval's P: NaN where no end of a triple is in the file; a 0 that stands there is a 0."""
+    (tmp_path / "views.json").write_text(json.dumps({"France": 100, "Paris": 0}))
+    parameters = {"n_triples": 2000, "n_labels": 20, "judge_epochs": 1, "pageviews": str(tmp_path / "views.json")}
+    names, said = cells("grapheval/sec4_results", 29, **parameters)
+    label, p = np.array(names["world"].graph.entities["label"].to_pylist()), names["about"]["P"]
+    views = {"France": 100.0, "Paris": 0.0}
+    views = pd.DataFrame({end: pd.Series(label[names[end]]).map(views) for end in ("head", "tail")}).mean(axis=1)
+    pd.testing.assert_series_equal(p, views, check_names=False)
+    assert 0 < p.notna().sum() < len(p) and f"{p.isna().sum():,} of {len(p):,} triples have none" in said[-1]
+
+
+def test_former_answers_are_of_the_relations_asked(cells):
+    names, _ = cells(
+        "distractors/sec4_1_retrieval", 16, models=["atlas-neox-0.15m"], relations=["P35"], n_distractors=3
+    )
+    assert set(names["former"].relations["relation"]) == {"P35"} and len(names["changed"].facts)
+    assert names["section"].folder.joinpath("distractors", "figure2.csv").exists()
+
+
+def test_four_figures_of_one_model_are_four_draws(cells):
+    """ZP-LKE, figures 4 and 11 to 13: further draws of the pairs where there are fewer models than figures."""
+    names, said = cells("zplke/sec3_design", models=["atlas-neox-0.15m"], n_sequence=12, n_replaced=4, star=7)
+    folder = names["section"].folder / "zplke"
+    shown = {
+        f: pd.read_csv(folder / f"{f}.csv")["probability"].tolist()
+        for f in ("figure4", "figure11", "figure12", "figure13")
+    }
+    assert len({tuple(values) for values in shown.values()}) == 4
+    captions = [json.loads((folder / f"{f}.json").read_text())["caption"] for f in shown]
+    assert "Draw" not in captions[0] and all(f"Draw {i} of the pairs" in captions[i - 1] for i in (2, 3, 4))
+    assert "these are too few" in "\n".join(said) and not re.search(r"\bnan\b", "\n".join(said)), said
+
+
+@pytest.mark.parametrize(("probabilities", "meant"), [
+    ({"positive": 0.2, "none": 0.006, "negative1": 0.001}, "moved by right hints. A wrong hint can take little from 0.006"),
+    ({"positive": 0.7, "none": 0.4, "negative1": 0.3}, "moved by right and wrong hints."),
+    ({"positive": 0.7, "none": 0.4, "negative1": 0.4}, "moved by right hints."),
+    ({"positive": 0.4, "none": 0.4, "negative1": 0.4}, "hardly listen to hints"),
+])  # fmt: skip
+def test_what_is_said_of_hints(probabilities, meant, say):
+    said = say("02_models", "hardly listen", hints=pd.DataFrame([probabilities]))
+    assert meant in said and ("take little" in said) == ("take little" in meant)
+
+
+def test_the_memory_is_that_of_the_precision_which_loses_most(say):
+    resources = pd.DataFrame({"precision": ["nf4", "8bit"], "of fp32": [0.2, 0.4]})
+    sides = pd.DataFrame(
+        {"precision": ["nf4", "8bit"], "measure": "known", "lost": [1, 6], "gained": [1, 0], "n": 9, "p": [1, 0.03]}
+    )
+    told = {"resources": resources, "smallest": resources.iloc[0]}
+    assert "**8bit** (40% of the memory of fp32) by known: 6 lost" in say(
+        "beyond/quantization", "worst[", sides=sides, **told
+    )
+    assert "In none of 1 comparisons" in say("beyond/quantization", "worst[", sides=sides[:1], **told)
+
+
+def test_a_hint_that_holds_a_full_stop_is_all_of_it_a_hint(say):
+    """MONITOR, section 6: what stands before the question, "Port St. Joe. ", not what stands before the first full stop."""
+    bare, hinted = "Where is X?", "Port St. Joe. Where is X?"
+    framed = pd.DataFrame({
+        "prompt": ["a", "b"], "fact": "f", "template": 1, "context": ["none", "negative1"], "text": [bare, hinted]})  # fmt: skip
+    words = pd.DataFrame({"score": [0.1] * len(hinted.split())})
+    model = SimpleNamespace(integrated_gradients=lambda text, steps: None)
+    names = {}
+    say("monitor/sec6_discussion", "a fact's prompts are no new cases", names, framed=framed, pair=["m"], n_prompts=1, steps=4,
+        scores={"m": pd.DataFrame({"prompt": ["b"], "correct": [True]})}, by_word=lambda frame, text: words,
+        monitor=SimpleNamespace(misprimed=lambda *rest: ["b"]), loaded={"m": model})  # fmt: skip
+    assert names["shares"]["even"].tolist() == [3 / 6] and names["shares"]["share"].tolist() == [pytest.approx(0.3)]
+
+
+def test_where_nothing_is_anchored_nobody_is_best(say):
+    wide = pd.DataFrame({"m": [np.nan, np.nan]}, index=["P36", "P37"])
+    said = say("monitor/sec5_results", "Best in the most relations", wide=wide, covered=wide.fillna(0))
+    assert said.startswith("No model anchors a fact")
+
+
+def test_truthful_everywhere_has_no_rank_correlation(say):
+    """GraphEval, figures 5 to 7: a metric that is the same everywhere correlates with nothing, and the sentence says so."""
+    rows = [("m", "head", t, m, v) for t, c in (("a", 0.2), ("b", 0.4)) for m, v in (
+        ("truthful", 1.0), ("informative", c), ("correct", c), ("average", c))]  # fmt: skip
+    typed = pd.DataFrame(rows, columns=["model", "side", "type", "metric", "score"])
+    said = say("grapheval/sec4_results", "Over models, sides and types", typed=typed)
+    assert "Truthful and Informative is undefined" in said and "with Informative 1.00." in said and "nan" not in said
+
+
+def test_the_tour_takes_one_of_several_right_objects(cells):
+    """Switzerland has four official languages: one is asked for, and the other three are no distractors."""
+    names, said = cells("00_tour", relation="P37", subject="Switzerland")
+    assert len(names["others"]) == 3 and len(names["fact"].facts) == 1
+    assert names["gold"] in names["space"] and not names["others"] & set(names["space"])
+    assert f"{names['gold']} is 1 token here." in said and "rank" in names
+
+
+def test_chance_is_that_of_the_options_there_are(cells):
+    """P30 has six continents: of 20 options asked for there are six."""
+    names, _ = cells(
+        "02_models", 20, models=["atlas-neox-0.15m"], encoder_decoders=[], tuned=[], relations=["P30"], n_facts=4
+    )
+    assert names["chance"] == pytest.approx(1 / 6)
+    caption = json.loads((names["section"].folder / "models" / "table2.json").read_text())["caption"]
+    assert "chance 17 %" in caption

@@ -106,6 +106,17 @@ def test_own_models_take_colours_apart_and_then_looks(monkeypatch):
     assert len(set(every)) == len(every)
 
 
+def test_a_section_keeps_the_parameters_that_its_notebook_declares():
+    """No other name, no profile, and no place where files lie."""
+    values = {"__name__": "__main__", "pd": pd, "profile": "smoke", "papers": None, "data": "atlas"}
+    assert report.parameters_of("beyond/audit", values) == {"papers": None}
+    given = {"results": "/home/me/scores", "relations": ["P36", "~/x"], "n": 1}
+    assert report.parameters_of("beyond/real_gpt2", given) == {"results": "scores", "relations": ["P36", "x"]}
+    assert report.parameters_of("my/own", {"n": 1}) == {"n": 1}
+    with pytest.raises(ProbeError, match="my/own.ipynb is not there"):
+        report.parameters_of("my/own", values)
+
+
 def test_an_artifact_has_a_paper_and_a_name(section):
     for wrong in ("table4", "a/b/c", "/x", ""):
         with pytest.raises(ProbeError, match="monitor/table4"):
@@ -125,6 +136,18 @@ def test_grouped_bars_have_a_dash_for_a_missing_value():
     middles = [bar.get_x() + bar.get_width() / 2 for bar in axis.patches]
     assert middles == pytest.approx([-0.2, 0.8, 0.2, 1.2])
     assert [label.get_text() for label in axis.get_xticklabels()] == ["a", "b"]
+    plt.close("all")
+
+
+def test_bands_have_a_line_and_an_area_each():
+    curve = pd.DataFrame({"mean": [0.9, 0.5], "low": [0.8, 0.4], "high": [1.0, 0.6]}, index=[1, 2])
+    (axis,) = report.bands({"Random": curve, "Sem": curve / 2}, "n", "mean").axes
+    assert [text.get_text() for text in axis.get_legend().get_texts()] == ["Random", "Sem"] and axis.get_xlim() == (
+        1,
+        2,
+    )
+    assert [line.get_ydata().tolist() for line in axis.lines] == [[0.9, 0.5], [0.45, 0.25]]
+    assert [area.get_paths()[0].get_extents().intervaly.tolist() for area in axis.collections] == [[0.4, 1], [0.2, 0.5]]
     plt.close("all")
 
 

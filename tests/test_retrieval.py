@@ -224,16 +224,13 @@ def test_one_assessment_holds_every_measure(atlas_kb, tmp_path):
     chosen = facts.load(relations=["P37", "P30"], n_facts=3)
     asked = prompts.framings(chosen, "cloze").query("template <= 2")
     model = lm.load(lm.organisms()[0])
-    done = assess.by_distractors(assess.Assessment(), model, kb, chosen, asked, tmp_path, 5)
-    done.grids |= {s: distractors.grid(o, [1, 2, 5]) for s, o in done.outcomes.items()}
-    assess.by_decoding(done, model, kb, chosen, asked, tmp_path, (1, 5), (1, 2))
-    assess.by_karr(done, model, kb, chosen, atlas, tmp_path)
+    done = assess.every_measure(model, kb, chosen, asked, tmp_path, 5, 5, (1, 2), pool=atlas)
     ratings = pd.DataFrame({"fact": chosen.facts["fact"], "rating": [0, 1, 2, 3, 4, np.nan]})
     values, rating, left_out = assess.common(done.grids, ratings)
     assert left_out == 1 and rating.tolist() == [0, 1, 2, 3, 4]
     assert {len(value) for value in values.values()} == {5} and len(values) == 8
     # what strategies share is no single one's: of those, only a search of its own has a cost
-    assert set(done.costs) == set(values) - set(done.outcomes) - {"Probability"} | {"Dist. ApprOpt"}
+    assert set(done.costs) == {"KaRR", "ROUGE-L", "Precision@n", "Dist. ApprOpt"}
     assert all(value.notna().all(axis=None) for value in values.values())
     assert (values["Precision@n"]["n=5"] >= values["Precision@n"]["n=1"]).all()
     plain = assess.by_distractors(
@@ -242,14 +239,28 @@ def test_one_assessment_holds_every_measure(atlas_kb, tmp_path):
     assert plain.outcomes["random"].shape == (12, 5)
 
 
+def test_second_models_are_said_or_missed():
+    """An encoder and a judge that were given, those that stand in, and none."""
+    found, said = assess.second_models(None, ["atlas-t5-2m"], None, ["atlas-neox-0.15m-it=atlas-neox-0.15m"])
+    assert found["encoder"] == lm.load("atlas-t5-2m").folder and found["style"] == "short"
+    assert found["judge"].name == "atlas-neox-0.15m-it" and "both are substitutes" in said
+    found, said = assess.second_models("my/encoder", [], "gpt@https://there/v1", [])
+    assert (
+        found["judge"].url == "https://there/v1"
+        and found["style"] == "paper"
+        and said.endswith("gpt@https://there/v1.")
+    )
+    found, said = assess.second_models(None, [], None, [])
+    assert found["encoder"] is found["judge"] is None and "BERT-score needs" in said and "judge=, or tuned=" in said
+
+
 def test_the_cost_of_a_measure_is_what_it_costs_alone(atlas_kb):
     """Tokens of one setting, a fact, as ``battery.per_fact`` counts them from the tree."""
     atlas, kb = atlas_kb[:2]
     chosen = facts.load(relations=["P37", "P30"], n_facts=2)
     asked = prompts.framings(chosen, "cloze").query("template <= 2")
     model = lm.load(lm.organisms()[0])
-    judge = lambda texts, folder: assess.judged(model, texts, asked, assess.labels_of(kb, chosen), folder)
-    table = assess.alone(model, kb, chosen, asked, atlas, 5, 3, 2, judge=judge, times=2).set_index("measure")
+    table = assess.alone(model, kb, chosen, asked, atlas, 5, 3, 2, judge=model, times=2).set_index("measure")
     assert (table["tokens"] > 0).all() and table["ms"].between(table["ms, low"], table["ms, high"]).all()
     own = retrieval.candidates(kb, chosen.facts, [])
     rivals = retrieval.candidates(kb, chosen.facts, [retrieval.retrieve(kb, chosen.facts, "random", 5)])

@@ -205,11 +205,14 @@ def _checked(graph: Graph) -> Graph:
 
 
 def statistics(graph: Graph) -> dict[str, float]:
-    """Entities, relations, triples, average degree 2T/E, density T/(E(E-1)), self loops (GraphEval Table 1, spec b.6)."""
-    n, loops = graph.entities.num_rows, int((graph.head == graph.tail).sum())
+    """Entities, relations, triples, average degree 2T/E, density T/(E(E-1)), self loops (GraphEval Table 1, spec b.6).
+
+    Entities and relations of the triples: those in none (of a sample the graph keeps all) would thin the graph out.
+    """
+    n, loops = int((degrees(graph) > 0).sum()), int((graph.head == graph.tail).sum())
     return {
         "entities": n,
-        "relations": graph.relations.num_rows,
+        "relations": len(np.unique(graph.relation)),
         "triples": len(graph),
         "average degree": 2 * len(graph) / n if n else float("nan"),
         "density": len(graph) / (n * (n - 1)) if n > 1 else float("nan"),

@@ -32,10 +32,10 @@
 import logging
 import warnings
 
-from probelib.lm.loading import load, organisms, short_names
+from probelib.lm.loading import load, load_decoders, organisms, short_names
 from probelib.lm.model import LM
 
-__all__ = ["LM", "load", "organisms", "short_names"]
+__all__ = ["LM", "load", "load_decoders", "organisms", "short_names"]
 
 # huggingface_hub looks for notebook widgets when it is imported; the kit's bars are plain text and need none
 warnings.filterwarnings("ignore", message="IProgress not found")

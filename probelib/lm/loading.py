@@ -111,6 +111,19 @@ def short_names(*parameters):
     return called if len(called) > 1 else called[0]
 
 
+def load_decoders(names: list[str], **options) -> dict[str, LM]:
+    """Name -> model, for texts that a model goes on with; ``options`` as in ``load``. ProbeError for one with an encoder, which
+    was taught to answer what the encoder reads, not to go on with it."""
+    loaded = {name: load(name, **options) for name in names}
+    for name, model in loaded.items():
+        if model.encoder_decoder:
+            raise ProbeError(
+                f"{name} has an encoder and a decoder; only a model without an encoder goes on with a list of examples: leave it "
+                "out, or try atlas-neox-2m"
+            )
+    return loaded
+
+
 def with_base(entry: str) -> tuple[str, str]:
     """An entry of a list of tuned models, "tuned=base" or the tuned model alone -> (tuned, base or ""). The name of a folder or
     of a served model may hold a "=" itself ("lr=1e-4/checkpoint-100").
