@@ -6,7 +6,6 @@ each reader gives a tidy frame of its own, in the order of the file (the paper's
 
 import io
 import re
-from datetime import date
 from pathlib import Path
 
 import numpy as np
@@ -15,7 +14,7 @@ import pandas as pd
 
 from probelib.errors import ProbeError, unknown
 from probelib.facts.model import Facts
-from probelib.facts.tables import WIKIDATA, read_table
+from probelib.facts.tables import WIKIDATA, cell_text, read_table
 from probelib.facts.text import check_object, is_a, read_bytes, read_json
 
 ELEMENTS = ("subject", "relation", "object")
@@ -95,7 +94,7 @@ def read_probes(path: str | Path) -> pd.DataFrame:
         "Disambiguation": "wikidata",
     }
     for line, cells in _read_sheet(path, list(columns)[:5], list(columns)):
-        row = {name: _text(path, line, column, cells.get(column)) for column, name in columns.items()}
+        row = {name: cell_text(path, line, column, cells.get(column)) for column, name in columns.items()}
         empty = [column for column in list(columns)[:5] if not row[columns[column]]]
         if empty:
             raise ProbeError(f"{path}:{line}: an empty {' and '.join(empty)}")
@@ -120,13 +119,6 @@ def _read_sheet(path: Path, needed: list[str], known: list[str]) -> list[tuple[i
         raise ProbeError(f"{path}:1: the columns are {list(header)}; needed, each once: {needed}")
     table = [(line, dict(zip(header, cells, strict=False))) for line, cells in enumerate(rows, 2)]
     return [(line, cells) for line, cells in table if any(value is not None for value in cells.values())]
-
-
-def _text(path: Path, line: int, column: str, value) -> str:
-    if value is None or is_a(value, str | int):  # Excel turns an answer such as 1939 into a number
-        return "" if value is None else str(value).strip()
-    kind = "date" if isinstance(value, date) else type(value).__name__
-    raise ProbeError(f"{path}:{line}: {column} is a {kind} ({value!r}); text or an integer is needed")
 
 
 def read_verbalizations(path: str | Path) -> pd.DataFrame:
@@ -247,7 +239,7 @@ def rated(
             raise ProbeError(
                 f"{path}: {source}; at least 6 are needed. Give the data that the ratings speak of (data=, folder=)"
             )
-        return found[["fact", "rating"]].drop_duplicates("fact").reset_index(drop=True), source
+        return found[["fact", "rating"]], source
     if manifest is not None:
         found = rows[["fact"]].merge(manifest[["fact", "exposures"]], on="fact")
         return found.assign(rating=np.log2(1 + found["exposures"]))[["fact", "rating"]], (

@@ -31,7 +31,8 @@ from scipy.sparse import csr_array
 
 from probelib import files
 from probelib.errors import ProbeError
-from probelib.facts.model import DISTRACTORS, ENTITIES, FACTS, RELATIONS, TEMPLATES, Facts, holds, validate
+from probelib.facts.model import DISTRACTORS, ENTITIES, FACTS, TEMPLATES, Facts, validate
+from probelib.facts.tables import relation_frame
 
 CODES = pa.dictionary(pa.int32(), pa.string())  # a column of few distinct texts
 COLUMNS = {
@@ -379,10 +380,10 @@ def to_facts(graph: Graph, rows: np.ndarray | None = None, source: str | None = 
     triples = graph.triples.take(pa.array(rows))
     head, relation, tail = (numbers(triples, name) for name in SLOTS)
     used, kinds = np.unique(np.concatenate([head, tail])), np.unique(relation)
-    entities, names = _entity_frame(graph, used), graph.relations.take(pa.array(kinds)).to_pandas()
+    entities, names = _entity_frame(graph, used), graph.relations.take(pa.array(kinds)).to_pydict()
     facts = pd.DataFrame(
         {
-            "relation": names["relation"].to_numpy()[np.searchsorted(kinds, relation)],
+            "relation": np.array(names["relation"], dtype=object)[np.searchsorted(kinds, relation)],
             "subject": entities["entity"].to_numpy()[np.searchsorted(used, head)],
             "object": entities["entity"].to_numpy()[np.searchsorted(used, tail)],
         }
@@ -390,7 +391,8 @@ def to_facts(graph: Graph, rows: np.ndarray | None = None, source: str | None = 
     for date in ("start", "end"):
         facts[date] = triples[date].to_pylist() if date in triples.column_names else ""
     facts["fact"] = _fact_ids(facts)
-    frames = (_relation_frame(names, facts), pd.DataFrame(columns=TEMPLATES), pd.DataFrame(columns=DISTRACTORS))
+    named = {key: label or key for key, label in zip(names["relation"], names["label"], strict=True)}
+    frames = (relation_frame(facts, named), pd.DataFrame(columns=TEMPLATES), pd.DataFrame(columns=DISTRACTORS))
     return validate(Facts(facts[FACTS], entities, *frames, source=source or graph.about.get("source", "graph")))
 
 
@@ -429,15 +431,6 @@ def _entity_frame(graph: Graph, used: np.ndarray) -> pd.DataFrame:
     frame["aliases"] = [tuple(aliases or ()) for aliases in rows["aliases"]]
     frame["types"] = [tuple(types.get(entity, ())) for entity in used]
     return frame.assign(popularity=0)[ENTITIES]
-
-
-def _relation_frame(names: pd.DataFrame, facts: pd.DataFrame) -> pd.DataFrame:
-    """The relations; functional are those with one object a subject now."""
-    objects = facts[holds(facts)].groupby(["relation", "subject"])["object"].nunique().groupby("relation").max()
-    named = names["label"].where(names["label"].fillna("") != "", names["relation"])
-    frame = pd.DataFrame({"relation": names["relation"], "name": named, "subject_type": "", "object_type": ""})
-    frame["functional"] = frame["relation"].map(objects).fillna(1) == 1
-    return frame[RELATIONS]
 
 
 def _fact_ids(facts: pd.DataFrame) -> list[str]:

@@ -26,6 +26,7 @@ from probelib.facts.model import (
     within,
 )
 from probelib.facts.text import read_tsv, read_yaml
+from probelib.facts.validity import is_date
 from probelib.paths import PACKAGE
 
 ATLAS = PACKAGE / "facts" / "atlas"
@@ -37,7 +38,6 @@ ROLES = (
     "mmp",
 )  # hgp, mmp: ZP-LKE's human-written and mined prompts, as printed
 REQUIRED = {*RELATIONS, "question", "cloze"}
-DATE = re.compile(r"-?\d{1,4}(-\d\d(-\d\d)?)?$")
 
 
 def read_atlas(folder: Path = ATLAS) -> Facts:
@@ -117,8 +117,10 @@ def _read_facts(path: Path, relation: dict) -> list[dict]:
     rows, seen = [], {}
     for line, row in read_tsv(path, ["subject", "object"], optional=("start", "end")):
         for key in ("start", "end"):
-            if row[key] and not DATE.match(row[key]):
-                raise ProbeError(f"{path}:{line}: {key} {row[key]!r} is neither a year nor YYYY-MM-DD")
+            if row[key] and not is_date(row[key]):
+                raise ProbeError(
+                    f"{path}:{line}: {key} {row[key]!r} is no date; a year, a month (1990-10) or a day (1990-10-03) is needed"
+                )
         fact = f"{path.stem}:{row['subject']}:{row['object']}"
         if fact in seen and row["start"] == "":
             raise ProbeError(

@@ -82,7 +82,7 @@ def read_triples(path: str | Path, columns: dict[str, str] | None = None, relati
     rows = read_table(path, needed, names.values())
     there = {name: column for name, column in names.items() if rows and column in rows[0][1]}
     for line, row in rows:
-        cells = empty | {name: _cell(path, line, column, row[column]) for name, column in there.items()}
+        cells = empty | {name: cell_text(path, line, column, row[column]) for name, column in there.items()}
         cells["relation"] = relation or cells["relation"]
         triples.append(_triple(path, line, cells))
         relation_names.setdefault(cells["relation"], cells["relation_name"] or cells["relation"])
@@ -118,8 +118,9 @@ def _read_templates(table: Path, relations: set[str]) -> list[tuple]:
     ]
 
 
-def _cell(path: Path, line: int, column: str, value) -> str:
-    if value is None or is_a(value, str | int):  # a Parquet file may hold years as integers
+def cell_text(path: Path, line: int, column: str, value) -> str:
+    """The text of a cell, stripped; "" where there is none."""
+    if value is None or is_a(value, str | int):  # Parquet and Excel files may hold years as integers
         return "" if value is None else str(value).strip()
     raise ProbeError(f"{path}:{line}: {column} is a {type(value).__name__} ({value!r}); text or an integer is needed")
 
@@ -222,7 +223,7 @@ def assemble(
         Facts(
             facts,
             entities.frame(),
-            _relations(facts, names or {}),
+            relation_frame(facts, names or {}),
             pd.DataFrame(list(templates), columns=TEMPLATES),
             pd.DataFrame(distractors, columns=DISTRACTORS),
             source,
@@ -263,7 +264,8 @@ class _Entities:
         return pd.DataFrame(rows, columns=ENTITIES)
 
 
-def _relations(facts: pd.DataFrame, names: dict[str, str]) -> pd.DataFrame:
+def relation_frame(facts: pd.DataFrame, names: dict[str, str]) -> pd.DataFrame:
+    """The relations of some facts, by number; functional are those of which no subject has two objects that hold."""
     several = facts[holds(facts)].groupby(["relation", "subject"])["object"].nunique().groupby("relation").max() > 1
     relations = sorted(facts["relation"].unique(), key=lambda r: (number_in(r), r))
     rows = [(r, names.get(r, r), "", "", not several.get(r, False)) for r in relations]
