@@ -31,8 +31,8 @@ def models(settings: dict[str, dict], parameters=NAMES) -> dict[str, list[str]]:
 
 def check(settings: dict[str, dict], given: Collection[str] = ()) -> None:
     """ProbeError for a model that is not here and cannot come (a folder that is not there or lacks a file, a name that nobody
-    knows, two of one name), for a base that is asked nowhere, for a way to load them that there is none of, and for facts and
-    graphs that cannot be read. Said before a run takes the old products away. What has to be fetched is not looked for: see
+    knows, two of one name), for a base that is asked nowhere, for an unknown ``quantize`` or ``dtype``, and for facts and graphs
+    that cannot be read. Said before a run takes the old products away. What has to be fetched is not looked for: see
     ``reach``.
 
     given   the parameters that the command line sets: a plan may name data whose folder only the command line knows
@@ -88,7 +88,7 @@ def _from_hub(model: str) -> bool:
 
 
 def _check_values(values: dict) -> None:
-    """Of one notebook: models are named by texts, and loaded in a way that there is."""
+    """ProbeError for a list of models with something else than names in it, and for an unknown ``quantize`` or ``dtype``."""
     for name in NAMES:
         if isinstance(values.get(name), list):
             texts_of(name, values[name])

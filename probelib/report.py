@@ -346,7 +346,8 @@ def text_boxes(rows: list[tuple[str, str, str]], width: int = 66):
 
 
 def heat(axis, table: pd.DataFrame, low: float = -1, high: float = 1, colours: str = "RdBu") -> None:
-    """A table as colours from ``low`` to ``high`` (a colour map of matplotlib's), with its numbers; NaN is a dash on white."""
+    """A table as colours from ``low`` to ``high`` (a colour map of matplotlib's), with its numbers (0.31 as .31, so that
+    many stand side by side); NaN is a dash on white."""
     values = table.to_numpy(dtype=float)
     shown = axis.imshow(values, cmap=colours, vmin=low, vmax=high, aspect="auto")
     for (i, j), value in np.ndenumerate(values):
@@ -354,7 +355,7 @@ def heat(axis, table: pd.DataFrame, low: float = -1, high: float = 1, colours: s
         red, green, blue = shown.cmap(shown.norm(value))[:3] if known else (1, 1, 1)
         light = 0.2126 * red**2.2 + 0.7152 * green**2.2 + 0.0722 * blue**2.2  # relative luminance (WCAG)
         look = {"ha": "center", "va": "center", "fontsize": 6, "color": "black" if light > 0.18 else "white"}
-        axis.text(j, i, f"{value:.2f}" if known else "–", **look)
+        axis.text(j, i, re.sub(r"^(-?)0\.", r"\1.", f"{value:.2f}") if known else "–", **look)
     axis.set_xticks(range(len(table.columns)), table.columns, fontsize=7)
     axis.set_yticks(range(len(table)), table.index, fontsize=7)
     axis.grid(visible=False)

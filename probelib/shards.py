@@ -201,9 +201,8 @@ def gpus() -> list[str]:
     asked = os.environ.get("CUDA_VISIBLE_DEVICES")
     if asked is None or not there:
         return there
-    return [
-        gpu for gpu in asked.split(",") if gpu.strip() not in ("", "-1", "NoDevFiles")
-    ]  # the last: Slurm's, for none
+    none = ("", "-1", "NoDevFiles")  # the last is Slurm's
+    return [gpu for gpu in asked.split(",") if gpu.strip() not in none]
 
 
 @contextlib.contextmanager
@@ -320,14 +319,16 @@ def requests(shard: dict, options: dict) -> dict:
     """
     options = dict(options)
     gpu_gb = options.pop("gpu_gb", 0)
-    served = shard["model"].startswith(SERVERS)
-    size = 0.0 if served else needs.parameters(shard["model"], fetch="mem_gb" not in options)
-    if size is None and "mem_gb" not in options:
+    known = "mem_gb" in options
+    if shard["model"].startswith(SERVERS):
+        size, gpu_gb = 0.0, 0
+    else:
+        size = needs.parameters(shard["model"], fetch=not known)
+    if size is None and not known:
         raise ProbeError(
             f"neither the name of {shard['model']} nor a config.json tells its size (none is here, and none could be fetched): "
             "say --slurm mem_gb=... gpus_per_node=..."
         )
-    gpu_gb = 0 if served else gpu_gb
     each = {"8bit": 1.0, "4bit": 0.6}.get(shard["quantize"]) or (2.0 if gpu_gb and shard["dtype"] != "float32" else 4.0)
     weights = (size or 0) * each / 2**30
     wanted = {"timeout_min": 240, "cpus_per_task": 2, "mem_gb": 4 + round(1.3 * weights), "name": "probelib"}

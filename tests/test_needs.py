@@ -9,6 +9,7 @@ import transformers as hf
 from probelib import ProbeError, lm, needs, plan, run
 from probelib.lm import loading
 from tests.lm import tiny
+from tests.lm.server import serving
 
 
 @pytest.mark.parametrize(
@@ -86,10 +87,14 @@ def test_values_that_no_model_takes_are_said_before_a_run(given, said):
 
 
 def test_a_chat_model_behind_an_address_is_asked_before_a_run():
-    judge = {"one": {"judge": "gpt-4o@http://127.0.0.1:9/v1"}}
-    needs.reach(judge, ["n_facts"])
-    with pytest.raises(ProbeError, match="no answer from the model 'gpt-4o'"):
-        needs.reach(judge, ["judge"])
+    """Where the command line names it; as it does not list its models, by a question."""
+    said = {"choices": [{"message": {"content": "Yes."}}]}
+    with serving(lambda path, body, log: (200 if body["model"] == "known" else 404, said, {})) as (url, log):
+        for name, given in (("unknown", ["n_facts"]), ("known", ["judge"])):
+            needs.reach({"one": {"judge": f"{name}@{url}"}}, given)
+        assert [(path, body["model"]) for path, body, _ in log] == [("/v1/chat/completions", "known")]
+        with pytest.raises(ProbeError, match="no answer from the model 'unknown'"):
+            needs.reach({"one": {"judge": f"unknown@{url}"}}, ["judge"])
 
 
 @pytest.mark.parametrize("profile", ["smoke", "atlas", "small", "paper"])

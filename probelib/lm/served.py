@@ -34,10 +34,8 @@ TOLERANCE = 0.25  # nats: half precision moves the log-probability of an unlikel
 LOCAL = 0.1  # nats a token, mean over the sentences: a model in half precision against itself
 SCORE = {"max_tokens": 1, "echo": True, "logprobs": 1, "temperature": 1.0, "return_tokens_as_token_ids": True}
 GREEDY = {"temperature": 0, "top_p": 1, "repetition_penalty": 1.0, "return_tokens_as_token_ids": True}
-DRAW = {
-    "top_k": -1,
-    "min_p": 0,
-}  # from all tokens: what is not sent, vLLM takes from the model's generation_config.json
+# drawn from all tokens: what is not sent, vLLM takes from the model's generation_config.json
+DRAW = {"top_k": -1, "min_p": 0}
 KNOWN = {
     "France": "Paris", "Spain": "Madrid", "Italy": "Rome", "Germany": "Berlin", "Norway": "Oslo", "Peru": "Lima",
     "Egypt": "Cairo", "Japan": "Tokyo", "China": "Beijing", "Cuba": "Havana", "Greece": "Athens", "Poland": "Warsaw",
