@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
-from probelib import assess, facts, judge, prompts, retrieval, store
+from probelib import assess, facts, judge, prompts, report, retrieval, store
 from probelib.errors import unknown
 from probelib.facts.builders.trex_mc import OPTIONS
 from probelib.facts.model import Facts, rng, within
@@ -190,6 +190,23 @@ def answering(models: list[str], tuned: list[str]) -> list[str]:
     own = [name for name in models if name not in organisms()]
     partners = list(dict.fromkeys(tuned_of(name, tuned) or name for name in own))
     return partners or [with_base(entry)[0] for entry in tuned] or models
+
+
+def note_on_answering(models: list[str], tuned: list[str]) -> str:
+    """What a reader must know where models answer that were never taught to; empty where others do."""
+    if tuned or answering(models, tuned) != models:
+        return ""
+    return (
+        "No tuned model is given, so base models answer. They were never taught to answer a yes-or-no question: expect most of "
+        "their texts to be counted as unparsed, that is, as *I don't know*."
+    )
+
+
+def substitutes(loaded: dict) -> pd.Series:
+    """Of models by name: each one's name -> that of the smallest of its family, whose states the judge reads in its place
+    (GraphEval, section 3)."""
+    sizes = pd.Series({name: model.n_parameters for name, model in loaded.items()})
+    return sizes.groupby(sizes.index.map(report.family)).transform("idxmin")
 
 
 def misled(manifest: pd.DataFrame, asked: Facts, most: int, seed: int = 0) -> tuple[list[str], list[str]]:
