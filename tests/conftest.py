@@ -3,12 +3,15 @@
 import os
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 
 import nbformat
 import pytest
 import yaml
 
+from probelib import paths
+from probelib.lm import endpoint
 from probelib.paths import ROOT
 
 DATA = Path(
@@ -27,23 +30,35 @@ def pytest_configure(config):
 PROFILE = 'profile = "smoke"  # str: smoke, atlas, small or paper'
 
 
+def write_plan(folder: Path, notebooks: dict[str, list[str]], steps: list[dict], profiles: dict | None = None) -> Path:
+    """Writes a plan and its notebooks, {name: code cells, the first one tagged `parameters`}; returns the plan's path."""
+    for name, sources in notebooks.items():
+        cells = [nbformat.v4.new_code_cell(source) for source in sources]
+        cells[0].metadata["tags"] = ["parameters"]
+        path = folder / f"{name}.ipynb"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        nbformat.write(nbformat.v4.new_notebook(cells=cells), path)
+    plan = folder / "plan.yaml"
+    plan.write_text(yaml.safe_dump({"profiles": profiles or {"smoke": {}, "atlas": {}}, "steps": steps}))
+    return plan
+
+
 @pytest.fixture
 def make_plan(tmp_path):
-    """A function that writes a plan and its notebooks, {name: code cells, the first one tagged `parameters`}."""
+    """``write_plan`` into the test's own folder."""
+    return partial(write_plan, tmp_path / "notebooks")
 
-    def make(notebooks: dict[str, list[str]], steps: list[dict], profiles: dict | None = None):
-        folder = tmp_path / "notebooks"
-        for name, sources in notebooks.items():
-            cells = [nbformat.v4.new_code_cell(source) for source in sources]
-            cells[0].metadata["tags"] = ["parameters"]
-            path = folder / f"{name}.ipynb"
-            path.parent.mkdir(parents=True, exist_ok=True)
-            nbformat.write(nbformat.v4.new_notebook(cells=cells), path)
-        plan = folder / "plan.yaml"
-        plan.write_text(yaml.safe_dump({"profiles": profiles or {"smoke": {}, "atlas": {}}, "steps": steps}))
-        return plan
 
-    return make
+@pytest.fixture(scope="session", autouse=True)
+def apart(tmp_path_factory):
+    """No scores of the checkout are read, and none are left there. No pauses between the repetitions of a request: to learn that
+    a server is not there takes 15 seconds with them."""
+    out = tmp_path_factory.mktemp("out")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PROBELIB_OUT", str(out))
+        patch.setattr(paths, "RUNS", out / "runs")
+        patch.setattr(endpoint, "PAUSE", 0.001)
+        yield
 
 
 @pytest.fixture
@@ -54,9 +69,18 @@ def fktc():
     return DATA / "fktc"
 
 
+@pytest.fixture
+def gpt2():
+    """The folder of GPT-2's real scores on BEAR, where they lie beside the checkout."""
+    if not (DATA / "bear_gpt2").is_dir():
+        pytest.skip(f"GPT-2's real scores on BEAR are not in {DATA / 'bear_gpt2'} (set PROBELIB_TEST_DATA)")
+    return DATA / "bear_gpt2"
+
+
 def start(out: Path, *flags: str) -> subprocess.Popen:
     """The smoke profile in a process of its own, products below ``out``."""
-    environment = os.environ | {"PROBELIB_OUT": str(out), "PYTHONPATH": str(ROOT)}
+    nowhere = dict.fromkeys(("HTTP_PROXY", "HTTPS_PROXY"), "http://127.0.0.1:9")  # nothing is downloaded on the way
+    environment = os.environ | {"PROBELIB_OUT": str(out), "PYTHONPATH": str(ROOT)} | nowhere
     command = [sys.executable, "-m", "probelib.run", "--profile", "smoke", *flags]
     return subprocess.Popen(
         command, cwd=ROOT, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
@@ -75,4 +99,15 @@ def run(out: Path, *flags: str) -> str:
 def smoke(tmp_path_factory) -> tuple[Path, str]:
     """The folder of one undisturbed smoke run, and what it said."""
     out = tmp_path_factory.mktemp("smoke")
-    return out, run(out)
+    return out, run(out, "--jobs", "2")
+
+
+@pytest.fixture(scope="session")
+def lab1(tmp_path_factory) -> Path:
+    """The folder of a course of one lab, as ``./run_all.sh course`` makes it."""
+    pytest.importorskip("pyreveal")
+    from probelib.course.__main__ import main
+
+    out = tmp_path_factory.mktemp("course")
+    assert main(["--out", str(out), "--only", "lab1_log_probability", "--profile", "smoke"]) == 0
+    return out

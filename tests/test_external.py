@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 from probelib import external
 from probelib.errors import ProbeError
 from probelib.measures import choice
-from tests.conftest import DATA
 
 FRANCE = {"doc_id": 0, "doc": {"q": "France"}, "target": "1", "filtered_resps": [["-2.5", "False"], ["-0.5", "True"]]}
 FRANCE["arguments"] = {
@@ -19,13 +18,6 @@ FRANCE["arguments"] = {
 }
 OLD = {"doc_id": 7, "target": 0, "filtered_resps": [[-2.5, False], [-0.5, True]]}
 OLD["arguments"] = [["The capital is", " Oslo"], ["The capital is", " Bergen"]]
-
-
-@pytest.fixture
-def gpt2():
-    if not (DATA / "bear_gpt2").is_dir():
-        pytest.skip(f"GPT-2's scores are not in {DATA / 'bear_gpt2'} (set PROBELIB_TEST_DATA)")
-    return DATA / "bear_gpt2"
 
 
 @pytest.fixture

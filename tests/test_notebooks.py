@@ -3,6 +3,7 @@
 import ast
 import json
 import re
+import shutil
 import signal
 import time
 from pathlib import Path
@@ -17,16 +18,12 @@ import transformers as hf
 
 from probelib import ProbeError, facts, lm, needs, paths, plan, report, stats
 from probelib.paths import NOTEBOOKS
+from tests.campaign.works import scores_and_figures
 from tests.conftest import run, start
 from tests.lm import tiny
+from tests.lm.server import NAME, honest, serving
 
 NOTEBOOK_FILES = sorted(p for p in NOTEBOOKS.rglob("*.ipynb") if ".ipynb_checkpoints" not in p.parts)
-
-
-def products(out, measured=()) -> dict:
-    """Bytes of every product and of every score; not those that hold seconds or memory."""
-    kept = {p for p in (out / "figures").rglob("*.*") if not any(str(p).endswith(f"{m}{p.suffix}") for m in measured)}
-    return {p.relative_to(out): p.read_bytes() for p in sorted(kept | set(out.rglob("scores/**/*.parquet")))}
 
 
 def test_every_artifact_of_the_plan_is_made(smoke):
@@ -61,8 +58,7 @@ def test_kill_minus_nine_in_the_middle_gives_the_same_bytes(smoke, tmp_path):
     process.wait()
     assert not list(tmp_path.rglob("done/monitor/*.json"))
     run(tmp_path)
-    measured = [a for step in plan.read().steps for a in step.measured]
-    assert products(tmp_path, measured) == products(smoke[0], measured)
+    assert scores_and_figures(tmp_path) == scores_and_figures(smoke[0])
 
 
 @pytest.mark.parametrize("path", NOTEBOOK_FILES, ids=lambda p: p.stem)
@@ -175,6 +171,13 @@ def test_every_picture_of_a_notebook_has_its_words(smoke):
     assert pages and silent == []
 
 
+def test_a_served_model_goes_through_a_notebook(tmp_path):
+    asked = ["encoder_decoders=[]", "n_facts=1", "relations=[P37, P178, P108, P1412]"]
+    with serving(honest) as (url, _):
+        said = run(tmp_path, "--only", "monitor/sec5_results", "--models", f"{url}#{NAME}", "--set", *asked)
+    assert "ok         monitor/sec5_results" in said
+
+
 def test_fktc_runs_through_with_the_shipped_models(tmp_path, fktc):
     said = run(tmp_path, "--only", "monitor/sec5_results", "--models", "atlas-neox-0.15m", "--set", "data=fktc",
                f"folder={fktc}", "n_facts=2")  # fmt: skip
@@ -230,10 +233,12 @@ def test_models_that_know_nothing_make_no_findings(tmp_path, folders):
     assert not re.search(r"\bnan\b|0 of 0|-0\.000", said), said
 
 
-def test_the_small_plan_runs_on_folders_of_its_architectures(tmp_path, folders):
-    """Through every measure. What they were taught nobody knows: the ground truth is that of shipped models, and it says so."""
+def test_the_small_plan_runs_on_folders_of_its_architectures(smoke, tmp_path, folders):
+    """Through every measure. What they were taught nobody knows: the ground truth is that of shipped models, and it says so.
+    Their scores are those of the smoke run, whose store is copied here."""
+    shutil.copytree(smoke[0] / "runs" / "smoke" / "scores", tmp_path / "runs" / "small" / "scores")
     run(tmp_path, "--profile", "small", "--only", "beyond/agreement", "grapheval/table2", "--models", ",".join(folders), "--set",
-        "n_facts=2", "n=5", "misled_facts=4", "shipped=[atlas-neox-0.15m]", f"tuned=[{folders[1]}={folders[0]}]", "n_triples=200",
+        "n_facts=3", "n=5", "misled_facts=4", "shipped=[atlas-neox-0.15m]", f"tuned=[{folders[1]}={folders[0]}]", "n_triples=200",
         "n_labels=20")  # fmt: skip
     made, names = tmp_path / "figures" / "small" / "beyond", lm.short_names(folders)
     assert {record["model"] for record in json.loads((made / "agreement.json").read_text())["models"]} == set(names)

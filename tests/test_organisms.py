@@ -183,11 +183,31 @@ def test_lessons_say_yes_no_and_unsure_of_the_right_facts(some):
     assert 5 < used.sum() < 25  # about half
 
 
-def test_a_stopped_training_goes_on_to_the_same_bytes(tmp_path, monkeypatch):
+@pytest.fixture(scope="module")
+def begun(tmp_path_factory):
+    """(folder, parts): the first 21 steps of the smallest organism; what it was made of, which every run makes alike."""
+    out, parts = tmp_path_factory.mktemp("begun"), {}
+
+    def kept(name: str, make):
+        return lambda *given: parts.setdefault(name, list(make(*given)) if name == "_rows" else make(*given))
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(train, "RUNS", out / "runs")
+        for module, name in MADE:
+            patch.setattr(module, name, kept(name, getattr(module, name)))
+        return train.train("atlas-neox-0.15m", out / "whole", steps=21), parts
+
+
+MADE = [(corpus, "documents"), (family, "train_tokenizer"), (train, "_rows")]  # a dozen seconds a run
+
+
+def test_a_stopped_training_goes_on_to_the_same_bytes(begun, tmp_path, monkeypatch):
     """Stopped after the last saved state; the second run begins there, not at the first step."""
+    whole, parts = begun
     monkeypatch.setattr(train, "KEEP", 3)
     monkeypatch.setattr(train, "RUNS", tmp_path / "runs")
-    whole = train.train("atlas-neox-0.15m", tmp_path / "whole", steps=8)
+    for module, name in MADE:
+        monkeypatch.setattr(module, name, lambda *_, name=name: parts[name])
 
     def stop(*_):
         raise KeyboardInterrupt
@@ -197,20 +217,21 @@ def test_a_stopped_training_goes_on_to_the_same_bytes(tmp_path, monkeypatch):
         patch.setattr(Path, "unlink", lambda *_, **__: None)  # the state stays, as after a kill
         with pytest.raises(KeyboardInterrupt):
             train.train("atlas-neox-0.15m", tmp_path / "stopped", steps=7)
-    resumed = train.train("atlas-neox-0.15m", tmp_path / "resumed", steps=8)
+    steps, loss = [], train._loss
+    monkeypatch.setattr(train, "_loss", lambda *given: steps.append(1) or loss(*given))
+    resumed = train.train("atlas-neox-0.15m", tmp_path / "resumed", steps=21)
+    assert len(steps) == 21 - 6
     assert files.sha256(resumed / "model.safetensors") == files.sha256(whole / "model.safetensors")
     assert not list((tmp_path / "runs" / "training").glob("*.pt"))
 
 
-def test_training_starts_again_the_same_way(tmp_path, monkeypatch):
+def test_training_starts_again_the_same_way(begun):
     """The smallest organism's first steps: the loss falls, and comes out as it did when the shipped one was trained."""
-    monkeypatch.setattr(train, "RUNS", tmp_path / "runs")
-    first = json.loads((train.train("atlas-neox-0.15m", tmp_path / "a", steps=21) / "training.json").read_text())
-    shipped = train.record("atlas-neox-0.15m")
+    first, shipped = json.loads((begun[0] / "training.json").read_text()), train.record("atlas-neox-0.15m")
     assert first["corpus"] == shipped["corpus"] and first["manifest"] == shipped["manifest"]
     assert first["curve"] == pytest.approx(shipped["curve"][:3], abs=0.05)  # bfloat16: another CPU rounds otherwise
     assert first["curve"][2] < first["curve"][0]
-    loaded = lm.load(tmp_path / "a")
+    loaded = lm.load(begun[0])
     assert loaded.logprobs(["Paris"], [[" France"]])["logprob"][0] < 0
 
 

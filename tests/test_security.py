@@ -20,7 +20,7 @@ from probelib.facts import downloads
 from probelib.lm import endpoint
 from probelib.lm.similarity import bert_score
 from probelib.paths import ROOT
-from tests.conftest import PROFILE
+from tests.conftest import PROFILE, run, write_plan
 from tests.lm import tiny
 from tests.test_browser import browser  # noqa: F401 (a fixture)
 
@@ -304,16 +304,14 @@ SCRIPT = (
 )
 
 
-@pytest.fixture
-def hostile_run(make_plan, tmp_path):
+@pytest.fixture(scope="module")
+def hostile_run(tmp_path_factory):
     """A real run whose parameter, fact labels, captions and title are hostile; gives its folder."""
-    from tests.conftest import run
-
+    out = tmp_path_factory.mktemp("hostile")
     steps = [{"notebook": "p/hostile", "makes": ["p/table1", "p/figure1"], "title": SCRIPT}]
-    plan = make_plan({"p/hostile": [PROFILE + '\ntext = ""  # str: what is shown', CELLS]}, steps)
-    said = run(tmp_path / "out", "--plan", str(plan), "--set", f"text={json.dumps(SCRIPT)}")
-    assert "ok" in said
-    return tmp_path / "out"
+    plan = write_plan(out / "plan", {"p/hostile": [PROFILE + '\ntext = ""  # str: what is shown', CELLS]}, steps)
+    assert "ok" in run(out, "--plan", str(plan), "--set", f"text={json.dumps(SCRIPT)}")
+    return out
 
 
 def test_a_real_run_shows_scripts_and_runs_none(hostile_run):

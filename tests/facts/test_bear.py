@@ -9,7 +9,6 @@ from hypothesis import given
 
 from probelib.errors import ProbeError
 from probelib.facts.bear import RESULTS, read_bear, read_bear_results
-from tests.conftest import DATA
 from tests.facts import hostile
 
 P36 = {
@@ -174,13 +173,6 @@ def test_any_content_gives_scores_or_the_kits_own_error(tmp_path, name, content)
     (tmp_path / name).write_bytes(content)
     with contextlib.suppress(ProbeError):
         assert read_bear_results(tmp_path)["logprob"].between(-1e300, 0).all()
-
-
-@pytest.fixture
-def gpt2():
-    if not (DATA / "bear_gpt2").is_dir():
-        pytest.skip(f"GPT-2's real scores on BEAR are not in {DATA / 'bear_gpt2'} (set PROBELIB_TEST_DATA)")
-    return DATA / "bear_gpt2"
 
 
 def test_the_real_scores(gpt2):

@@ -1,9 +1,5 @@
 """Second models: BERT-score with any encoder, and a judge behind an address."""
 
-import json
-import threading
-from http.server import BaseHTTPRequestHandler, HTTPServer
-
 import pandas as pd
 import pytest
 import transformers as hf
@@ -13,6 +9,7 @@ from probelib.lm.endpoint import Endpoint, connect
 from probelib.lm.similarity import bert_score
 from probelib.prompts import PROMPTS
 from tests.lm import tiny
+from tests.lm.server import serving
 
 
 @pytest.fixture(scope="module")
@@ -31,46 +28,27 @@ def test_bert_score_of_any_encoder(encoder):
         bert_score(encoder.parent / "nothing", ["a"], ["b"])
 
 
-@pytest.fixture
-def server():
-    """Says "correct" to what ends in Paris; keeps what it was asked."""
-    asked = []
-
-    class Answer(BaseHTTPRequestHandler):
-        def do_POST(self):
-            body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-            asked.append((self.path, body))
-            text = "correct" if "Written: Paris\n" in body["messages"][1]["content"] else "incorrect"
-            answer = json.dumps({"choices": [{"message": {"content": text}}]}).encode()
-            self.send_response(200)
-            self.end_headers()
-            self.wfile.write(answer)
-
-        def log_message(self, *_):
-            pass
-
-    running = HTTPServer(("127.0.0.1", 0), Answer)
-    threading.Thread(target=running.serve_forever, daemon=True).start()
-    yield f"http://127.0.0.1:{running.server_port}/v1", asked
-    running.shutdown()
-    running.server_close()
+def verdict(path, body, log):
+    """Says "correct" to what ends in Paris."""
+    text = "correct" if "Written: Paris\n" in body["messages"][1]["content"] else "incorrect"
+    return 200, {"choices": [{"message": {"content": text}}]}, {}
 
 
-def test_a_judge_behind_an_address(server, tmp_path):
-    url, asked = server
-    judge = connect(f"some-model@{url}")
-    assert judge == Endpoint("some-model", url)
+def test_a_judge_behind_an_address(tmp_path):
     texts = pd.DataFrame(
         {"relation": "P36", "fact": "f", "prompt": "c", "width": [1, 2, 2], "text": [" Paris", " Rome", " Paris"]}
     )
     cloze = pd.DataFrame({"prompt": ["c"], "text": ["The capital of France is"]})
-    for _ in range(2):  # the second time from the store
-        table = assess.judged(judge, texts, cloze, {"f": ["Paris"]}, tmp_path, "paper")
-        assert table["value"].tolist() == [1, 0, 1] == table["truth"].tolist()
-    assert len(asked) == 2 and {path for path, _ in asked} == {"/v1/chat/completions"}
+    with serving(verdict) as (url, asked):
+        judge = connect(f"some-model@{url}")
+        assert judge == Endpoint("some-model", url)
+        for _ in range(2):  # the second time from the store
+            table = assess.judged(judge, texts, cloze, {"f": ["Paris"]}, tmp_path, "paper")
+            assert table["value"].tolist() == [1, 0, 1] == table["truth"].tolist()
+        with pytest.raises(ProbeError, match="style"):
+            assess.judged(judge, texts, cloze, {"f": ["Paris"]}, tmp_path, "long")
+    assert len(asked) == 2 and {path for path, _, _ in asked} == {"/v1/chat/completions"}
     assert asked[0][1]["temperature"] == 0 and "authorization" not in str(asked).lower()
-    with pytest.raises(ProbeError, match="style"):
-        assess.judged(judge, texts, cloze, {"f": ["Paris"]}, tmp_path, "long")
 
 
 def test_a_judge_that_does_not_answer():

@@ -66,25 +66,13 @@ def test_three_candidates_by_hand(model):
 
 @settings(max_examples=30, deadline=None)
 @given(st.integers(0, 10**6), st.integers(1, 60), st.integers(1, 12), st.integers(1, 4))
-def test_best_first_is_brute_force(seed, count, n, aliases):
+def test_best_first_is_brute_force(model, seed, count, n, aliases):
     labels = some(count, seed, aliases)
-    found = MODEL().top_continuations(PROMPT, labels, n)
-    best, totals = brute_force(MODEL(), labels, n)
+    found = model.top_continuations(PROMPT, labels, n)
+    best, totals = brute_force(model, labels, n)
     assert found["logprob"].tolist() == pytest.approx(totals, abs=1e-4)
     ties = len(set(np.round(totals, 4))) < len(totals)
     assert ties or found["candidate"].tolist() == best or np.isclose(totals[-1], found["logprob"].iloc[-1], atol=1e-4)
-
-
-_model = []
-
-
-def MODEL():
-    """One model for all examples of a property."""
-    if not _model:
-        import tempfile
-
-        _model.append(lm.load(tiny.folder(tempfile.mkdtemp())))
-    return _model[0]
 
 
 def test_it_forwards_less_than_all(model):

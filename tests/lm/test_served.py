@@ -19,9 +19,7 @@ CONTINUATIONS = [[" Paris", " Lyon", " Paris."], [" Oslo", " Bergen is"], [" Lyo
 
 @pytest.fixture(autouse=True)
 def impatient(monkeypatch):
-    """No pauses between repetitions, short timeouts, no keys."""
-    monkeypatch.setattr(endpoint, "PAUSE", 0.001)
-    monkeypatch.setattr(endpoint, "LONGEST", 0.01)
+    """Short timeouts, no keys."""
     monkeypatch.setattr(endpoint, "TIMEOUT", (2, 20))
     for name in ("OPENAI_API_KEY", "PROBELIB_KEYS", "PROBELIB_RATE"):
         monkeypatch.delenv(name, raising=False)
