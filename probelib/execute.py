@@ -13,6 +13,9 @@ import threading
 from collections.abc import Callable
 from types import SimpleNamespace
 
+if __name__ == "__main__":  # jsonschema would build a grammar of IRIs, a second's work, and no notebook has one
+    sys.modules["rfc3987_syntax"] = None
+
 import papermill
 import psutil
 from jupyter_client.kernelspec import KernelSpecManager
