@@ -137,15 +137,16 @@ def second_models(encoder: str | None, encoder_decoders: list, judge: str | None
     encodes = encoder or (load(encoder_decoders[0]).folder if encoder_decoders else None)
     judges = judge or (with_base(tuned[-1])[0] if tuned else None)
     found = {"encoder": encodes, "judge": connect(judges) if judges else None, "style": "paper" if judge else "short"}
-    wanted = {
-        "BERT-score needs an encoder (encoder=, or encoder_decoders=)": encodes,
-        "LLM-as-a-judge needs a judge (judge=, or tuned=)": judges,
-    }
-    if missing := [what for what, there in wanted.items() if not there]:
-        return found, f"Left out here: {'; '.join(missing)}."
-    said = f"BERT-score compares states of {encoder or encoder_decoders[0]}; the judge is {judges}"
-    own = "" if judge else ", which judges by what it knows itself: both are substitutes for what the paper used"
-    return found, f"{said}{own}."
+    instead = "a substitute for the paper's"
+    said = (
+        f"BERT-score compares states of {encoder or f'{encoder_decoders[0]}, {instead}'}"
+        if encodes
+        else "BERT-score is left out here: it needs an encoder (encoder=, or encoder_decoders=)",
+        f"the judge is {judge or f'{judges}, {instead}: it judges by what it knows itself'}"
+        if judges
+        else "LLM-as-a-judge is left out here: it needs a judge (judge=, or tuned=)",
+    )
+    return found, f"{'; '.join(said)}."
 
 
 def every_measure(

@@ -88,10 +88,10 @@ def _from_hub(model: str) -> bool:
 
 
 def _check_values(values: dict) -> None:
-    """ProbeError for a list of models with something else than names in it, and for an unknown ``quantize`` or ``dtype``."""
+    """ProbeError for models that are no names, and for an unknown ``quantize`` or ``dtype``."""
     for name in NAMES:
-        if isinstance(values.get(name), list):
-            texts_of(name, values[name])
+        if (given := values.get(name)) is not None:
+            texts_of(name, given if isinstance(given, list) else [given])
     for name, known in (("quantize", QUANTIZE), ("dtype", DTYPES)):
         if values.get(name) is not None and values[name] not in known:
             raise unknown(name, values[name], known)

@@ -124,7 +124,8 @@ def bands(curves: dict[str, pd.DataFrame], xlabel: str, ylabel: str):
         look = style_at(place)
         axis.plot(curve.index, curve["mean"], label=name, markevery=max(1, len(curve) // 8), markersize=4, **look)
         axis.fill_between(curve.index, curve["low"], curve["high"], color=look["color"], alpha=0.15, linewidth=0)
-    axis.set(xlabel=xlabel, ylabel=ylabel, ylim=(0, 1.02), xlim=(curve.index.min(), curve.index.max()))
+    axis.set(xlabel=xlabel, ylabel=ylabel, ylim=(0, 1.02))
+    axis.margins(x=0)
     axis.locator_params(axis="x", integer=True)
     axis.legend(ncols=2)
     return figure
@@ -355,7 +356,7 @@ def heat(axis, table: pd.DataFrame, low: float = -1, high: float = 1, colours: s
         red, green, blue = shown.cmap(shown.norm(value))[:3] if known else (1, 1, 1)
         light = 0.2126 * red**2.2 + 0.7152 * green**2.2 + 0.0722 * blue**2.2  # relative luminance (WCAG)
         look = {"ha": "center", "va": "center", "fontsize": 6, "color": "black" if light > 0.18 else "white"}
-        axis.text(j, i, re.sub(r"^(-?)0\.", r"\1.", f"{value:.2f}") if known else "–", **look)
+        axis.text(j, i, re.sub(r"^(-?)0\.", r"\1.", f"{round(value, 2) + 0.0:.2f}") if known else "–", **look)
     axis.set_xticks(range(len(table.columns)), table.columns, fontsize=7)
     axis.set_yticks(range(len(table)), table.index, fontsize=7)
     axis.grid(visible=False)
@@ -500,7 +501,7 @@ class Section:
 
 def parameters_of(name: str, values: dict) -> dict:
     """What a notebook was asked: of ``values`` all parameters that it declares, ``profile`` aside. A notebook that lies elsewhere
-    than those of the kit gives a dictionary of its own, which is kept as it is.
+    than those of the kit gives a dictionary of its own.
 
     A value is the one that stands there now: a notebook makes its section before it gives a parameter another meaning (but for
     the short names of models). Of a whole path the last name is kept: where files lie is nobody's business, and no result.
@@ -517,8 +518,9 @@ def parameters_of(name: str, values: dict) -> dict:
 def _placeless(value):
     if isinstance(value, list):
         return [_placeless(each) for each in value]
-    whole = isinstance(value, str) and os.path.isabs(os.path.expanduser(value))
-    return Path(value).name if whole else value
+    if not isinstance(value, str):
+        return value
+    return "=".join(Path(half).name if os.path.isabs(os.path.expanduser(half)) else half for half in value.split("="))
 
 
 @cache

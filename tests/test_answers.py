@@ -68,6 +68,12 @@ def test_an_accent_is_one_however_it_is_encoded(how):
     assert not answers.matches(decomposed, plain, how=how) and not answers.matches(plain, composed, how=how)
 
 
+def test_a_beginning_that_ends_before_an_accent_is_open():
+    for gold in ("S\u00e3o Paulo", "Sa\u0303o Paulo"):
+        assert answers.matches("Sa", gold, done=False) is None
+        assert answers.matches("Sa", gold) is False and answers.matches("Sai", gold, done=False) is False
+
+
 def test_an_unknown_way_is_named():
     with pytest.raises(ProbeError, match="exakt.*exact"):
         answers.matches("Paris", "Paris", how="exakt")

@@ -164,10 +164,10 @@ def test_heat_and_boxes_show_what_they_are_given():
     figure, (heat, boxes) = plt.subplots(2)
     report.heat(heat, pd.DataFrame([[1, np.nan]], index=["r"], columns=["c", "d"]))
     assert [text.get_text() for text in heat.texts] == ["1.00", "–"]
-    report.heat(heat, pd.DataFrame([[10.31, -0.31, 0.31]]), low=-20, high=20)
-    assert [text.get_text() for text in heat.texts[2:]] == ["10.31", "-.31", ".31"]
+    report.heat(heat, pd.DataFrame([[10.31, -0.31, 0.31, -0.001]]), low=-20, high=20)
+    assert [text.get_text() for text in heat.texts[2:]] == ["10.31", "-.31", ".31", ".00"]
     report.heat(heat, pd.DataFrame([[-1, 0, 1]]), colours="viridis")
-    assert [text.get_color() for text in heat.texts[5:]] == ["white", "black", "black"]
+    assert [text.get_color() for text in heat.texts[6:]] == ["white", "black", "black"]
     report.flow(boxes, {"one": (0, 0, 0.3, 0.3), "$two": (0.5, 0, 0.3, 0.3)}, [("one", "$two")], strong=["one"])
     assert [text.get_text() for text in boxes.texts] == ["one", "$two", ""] and len(boxes.patches) == 2
     figure.canvas.draw()

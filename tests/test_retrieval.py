@@ -243,15 +243,20 @@ def test_second_models_are_said_or_missed():
     """An encoder and a judge that were given, those that stand in, and none."""
     found, said = assess.second_models(None, ["atlas-t5-2m"], None, ["atlas-neox-0.15m-it=atlas-neox-0.15m"])
     assert found["encoder"] == lm.load("atlas-t5-2m").folder and found["style"] == "short"
-    assert found["judge"].name == "atlas-neox-0.15m-it" and "both are substitutes" in said
+    assert found["judge"].name == "atlas-neox-0.15m-it" and said.count("a substitute for the paper's") == 2
     found, said = assess.second_models("my/encoder", [], "gpt@https://there/v1", [])
     assert (
         found["judge"].url == "https://there/v1"
         and found["style"] == "paper"
         and said.endswith("gpt@https://there/v1.")
     )
+    assert "substitute" not in said
+    found, said = assess.second_models("my/encoder", [], None, ["atlas-neox-0.15m-it"])
+    assert "my/encoder; the judge is atlas-neox-0.15m-it, a substitute" in said
     found, said = assess.second_models(None, [], None, [])
-    assert found["encoder"] is found["judge"] is None and "BERT-score needs" in said and "judge=, or tuned=" in said
+    assert (
+        found["encoder"] is found["judge"] is None and "BERT-score is left out" in said and "judge=, or tuned=" in said
+    )
 
 
 def test_the_cost_of_a_measure_is_what_it_costs_alone(atlas_kb):

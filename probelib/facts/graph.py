@@ -127,7 +127,7 @@ def _column(values, kind: pa.DataType) -> pa.Array:
 
 @contextmanager
 def alone(folder: str | Path) -> Iterator[None]:
-    """One process at a time makes a graph in a folder: of two notebooks that read the same dump the second waits."""
+    """One process at a time writes a graph into a folder: of two notebooks that read the same dump one waits for the other."""
     folder = Path(folder)
     try:
         folder.mkdir(parents=True, exist_ok=True)

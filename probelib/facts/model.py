@@ -217,8 +217,9 @@ def draw_distractors(facts: Facts, pool: Facts | None = None, n: int = 5, seed: 
 
 
 def fold(name: str) -> str:
-    """What counts of a name when two are compared: neither its case nor how its accents are encoded (one character or two)."""
-    return unicodedata.normalize("NFC", name).casefold()
+    """What counts of a name when two are compared: neither its case nor how its accents are encoded (one character or two).
+    Letters and accents come apart, so that the beginning of a name stays the beginning of what is folded."""
+    return unicodedata.normalize("NFD", unicodedata.normalize("NFD", name).casefold())
 
 
 def _names(entities: pd.DataFrame) -> dict[str, set[str]]:

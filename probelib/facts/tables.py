@@ -190,8 +190,10 @@ def _read_parquet(path: Path, needed: list[str], optional: list[str]) -> list[tu
 def _check_header(path: Path, header: list[str], needed: list[str], optional: list[str]) -> list[str]:
     """The columns to read."""
     missing = [name for name in needed if name not in header]
-    if missing or any(header.count(name) > 1 for name in (*needed, *optional)):
+    if missing:
         raise ProbeError(f"{path}:1: the columns are {header}; needed, each once: {needed}")
+    if twice := [name for name in (*needed, *optional) if header.count(name) > 1]:
+        raise ProbeError(f"{path}:1: the columns are {header}; {', '.join(twice)} may stand there once")
     return [name for name in header if name in needed or name in optional]
 
 

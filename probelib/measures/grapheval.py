@@ -70,7 +70,7 @@ DOUBT = re.compile(
     r"\b(?:don['’]?t|do not|can ?not|can['’]t|not|isn['’]t)\b.*\b(?:known?|determined?|sure|certain)\b|\bunsure\b"
 )
 FALSE = re.compile(r"\W*(?:no|false|incorrect)\b|.*\b(?:is (?:false|incorrect|untrue)|not (?:true|correct))\b")
-TRUE = re.compile(r"\W*(?:yes|true|correct)\b|.*\bis (?:true|correct)\b")
+TRUE = re.compile(r"\W*(?:yes|true|correct)\b|\W*(?:it|that|this|the statement) is (?:true|correct)\b")
 
 
 def parse(text: str, variant: str = "kit") -> Answer | None:

@@ -114,7 +114,7 @@ def _differ(before: pd.DataFrame, after: pd.DataFrame, stated: np.ndarray, times
     (the same facts drawn for both)."""
     first, second = (np.mean([stats.kendall(wide[m], stated)["tau"] for m in wide]) for wide in (before, after))
     drawn = _tau_draws(after, stated, times, seed) - _tau_draws(before, stated, times, seed)
-    return first, second, second - first, *stats.percentile_interval(drawn)
+    return first, second, second - first, *_interval(drawn)
 
 
 def calibration(values: pd.DataFrame, taught: pd.Series, bins: int = 10) -> pd.DataFrame:

@@ -61,9 +61,11 @@ def inside(body):
         body.register_forward_pre_hook(lambda *_: started.append(time.process_time())),
         body.register_forward_hook(lambda *_: seconds.append(time.process_time() - started.pop())),
     )
-    yield seconds
-    for hook in hooks:
-        hook.remove()
+    try:
+        yield seconds
+    finally:
+        for hook in hooks:
+            hook.remove()
 
 
 def bare(model, batches: list[list[list[int]]], prefix: str) -> float:
