@@ -64,12 +64,11 @@ def problems(facts: Facts) -> list[str]:
     return found + [f"{r}: only {n} distinct objects" for r, n in thin.items() if n < 5]
 
 
-def wrong_distractors(facts: Facts, known: Facts | None = None) -> int:
+def wrong_distractors(facts: Facts, known: Facts) -> int:
     """Distractors that are right answers after all, now or once. Where the facts have none, some are drawn.
 
-    known   all that is right (``atlas()``, ``everything(...)``); default: the facts themselves, which may not know a former value
+    known   all that is right, former values too: ``atlas()``, ``everything(...)``
     """
-    known = known or facts
     facts = facts if len(facts.distractors) else draw_distractors(facts, known)
     right = subjects(known).to_frame(index=False).assign(object=known.facts["object"])
     asked = subjects(facts).to_frame(index=False).assign(fact=facts.facts["fact"])

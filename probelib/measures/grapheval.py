@@ -307,16 +307,16 @@ def by_type(scores: pd.DataFrame, types: pd.DataFrame, side: str, times: int = 5
 
 
 def correlations(table: pd.DataFrame, heavy: tuple[str, ...] = ()) -> pd.DataFrame:
-    """Every pair of columns (figure 8): ``x``, ``y``, ``pearson`` with ``low``, ``high``, ``spearman``, ``pearson_log``, ``n``.
+    """Every pair of columns (figure 8): ``x``, ``y``, ``pearson`` with ``low``, ``high``, ``spearman``, ``pearson_log``, ``n``
+    (rows that both columns define).
 
     heavy  columns with a few huge values (degree, page views): ``pearson_log`` takes log(1 + value) of them (default D12)
     """
     logged = table.assign(**{c: np.log1p(table[c]) for c in heavy})
-    ranks = table.rank()
     rows = []
     for i, x in enumerate(table.columns):
         for y in table.columns[:i]:
-            plain = pearson(table[x], table[y])
+            plain, ranks = pearson(table[x], table[y]), table[[x, y]].dropna().rank()
             row = {"x": x, "y": y, "pearson": plain["r"], "low": plain["low"], "high": plain["high"], "n": plain["n"]}
             row["spearman"] = pearson(ranks[x], ranks[y])["r"]
             row["pearson_log"] = pearson(logged[x], logged[y])["r"]

@@ -243,6 +243,12 @@ def test_heavy_tails_and_logs():
     assert np.isnan(ge.correlations(table.assign(D=1))["pearson"][0])
 
 
+def test_ranks_are_those_of_the_rows_that_both_columns_define():
+    """x and y rise together wherever y is known; ranks over all rows of x would be uneven steps."""
+    found = ge.correlations(pd.DataFrame({"x": [1, 5, 2, 9, 3.0], "y": [1, np.nan, 2, np.nan, 9]})).iloc[0]
+    assert found["n"] == 3 and found["spearman"] == pytest.approx(1)
+
+
 def test_means_and_their_intervals():
     assert ge.mean([1, 0, 1, 1])["mean"] == 0.75 and ge.mean([1] * 10)["low"] == pytest.approx(0.7225, abs=1e-3)
     thirds = ge.mean(np.tile([0, 1 / 3, 1], 100))
