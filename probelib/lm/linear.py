@@ -44,7 +44,7 @@ def _onednn(layer, *given, **named):
     """The layer's ``forward``; with gradients, in another precision or of few tokens its own."""
     (x,), weight = (*given, *named.values()), layer.weight
     weight = weight.T if isinstance(layer, Conv1D) else weight  # [out, in]
-    large = x[..., 0].numel() * weight.numel() >= LARGE and x.shape[-1] == weight.shape[1]
+    large = x.shape[:-1].numel() * weight.numel() >= LARGE and x.shape[-1] == weight.shape[1]
     if not (large and torch.is_inference_mode_enabled() and _plain(layer) and x.dtype == weight.dtype):
         return type(layer).forward(layer, x)
     return torch.ops.mkldnn._linear_pointwise(x, weight, layer.bias, "none", [], "")

@@ -336,7 +336,7 @@ class LM:
         model.eval()
         self._check_quantization(model)
         self._refuse_offload(model)
-        if mkl_is_slow():
+        if self.device.type == "cpu" and self.dtype == "float32" and mkl_is_slow():
             take_onednn(model)
         # penalties and bans of its generation_config.json are not what the model says, and would be in every beam's score
         start = self._start(model) if self.encoder_decoder else None

@@ -247,9 +247,10 @@ def test_mkl_is_slow_on_amds_processors_with_avx512(vendor, capability, slow, li
     assert linear.mkl_is_slow() == slow
 
 
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
 @pytest.mark.parametrize("slow", [True, False])
-def test_a_loaded_model_takes_what_is_faster(slow, monkeypatch):
+def test_a_loaded_model_takes_what_is_faster(slow, dtype, monkeypatch):
     monkeypatch.setattr(linear, "mkl_is_slow", lambda: slow)
-    model = lm.load("atlas-neox-0.15m")
-    assert ("forward" in vars(model.model.get_output_embeddings())) == slow
+    model = lm.load("atlas-neox-0.15m", dtype=dtype)
+    assert ("forward" in vars(model.model.get_output_embeddings())) == (slow and dtype == "float32")
     assert model.choose_path() == "tree"
