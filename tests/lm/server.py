@@ -3,6 +3,7 @@ have (each a function that spoils the answers, or the questions)."""
 
 import json
 import math
+import sys
 import threading
 from contextlib import contextmanager
 from functools import lru_cache
@@ -86,7 +87,12 @@ def serving(answer, models=(NAME,)):
         def log_message(self, *_):
             pass
 
-    running = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    class Server(ThreadingHTTPServer):
+        def handle_error(self, *given):
+            if not isinstance(sys.exception(), ConnectionError):  # who asked may have gone away
+                super().handle_error(*given)
+
+    running = Server(("127.0.0.1", 0), Handler)
     running.daemon_threads = True
     threading.Thread(target=running.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True).start()
     try:
