@@ -95,6 +95,12 @@ def percentile_interval(values: np.ndarray) -> tuple[float, float]:
     return float(low), float(high)
 
 
+def varied_interval(values: np.ndarray) -> tuple[float, float]:
+    """``percentile_interval``; (NaN, NaN) where no draw differs but for rounding, which is not to be certain."""
+    low, high = percentile_interval(values)
+    return (np.nan, np.nan) if np.isclose(low, high, rtol=0, atol=1e-12) else (low, high)
+
+
 def moved_interval(values: np.ndarray, estimate: float) -> tuple[float, float]:
     """The percentile interval of bootstrap values moved by their bias, their mean less the estimate: for what resampling makes
     larger, as a standard deviation of shares of few facts. Not below 0.

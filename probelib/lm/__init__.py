@@ -17,7 +17,7 @@
 ``families``       what differs between families when a tree is packed into one row
 ``attention``      attention of such a row on a CPU, in parts
 ``linear``         linear layers on a CPU
-``encdec``         the same for T5 and UL2
+``encdec``         the fast path of T5 and UL2
 ``plain``          the reference: one padded sequence a row
 ``scoring``        ``logprobs`` on top of these
 ``search``         searches side by side in one cache: what ``generate`` and ``top_continuations`` stand on

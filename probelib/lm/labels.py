@@ -107,9 +107,8 @@ class Labels:
 
     def nodes(self) -> int:
         """Tokens of the whole trie: what scoring every label would read (its leaves are predicted, never forwarded)."""
-        new = np.logical_or.accumulate(
-            self.ids[1:] != self.ids[:-1], axis=1
-        )  # from where a label parts from the one above it
+        # from where a label parts from the one above it
+        new = np.logical_or.accumulate(self.ids[1:] != self.ids[:-1], axis=1)
         return int((self.ids[0] >= 0).sum() + (new & (self.ids[1:] >= 0)).sum())
 
 

@@ -16,6 +16,7 @@ from transformers.pytorch_utils import Conv1D
 
 # multiplications from which oneDNN is faster, what it takes to make a kernel for each new number of tokens included
 LARGE = 2**23
+LINEAR = (torch.nn.Linear, Conv1D)  # these alone, not what is derived from them
 TOKENS = 2048  # of a call; to pack weights for fewer is not worth it
 NARROWEST = 512  # of a weight's two sides; packed, narrower layers gain nothing
 # entries of all these weights of a model (2 GiB): a second copy stands in memory during the call, in each process its own, and
@@ -36,14 +37,13 @@ def mkl_is_slow() -> bool:
 def take_onednn(model) -> None:
     """From now on the large products of its linear layers are oneDNN's. Weights are read anew for each, so they may change."""
     for layer in model.modules():
-        if type(layer) in (torch.nn.Linear, Conv1D) and "forward" not in vars(layer):
+        if type(layer) in LINEAR and "forward" not in vars(layer):
             layer.forward = MethodType(_onednn, layer)
 
 
 def _onednn(layer, *given, **named):
     """The layer's ``forward``; with gradients, in another precision or of few tokens its own."""
-    (x,), weight = (*given, *named.values()), layer.weight
-    weight = weight.T if isinstance(layer, Conv1D) else weight  # [out, in]
+    (x,), weight = (*given, *named.values()), _out_in(layer)
     large = x.shape[:-1].numel() * weight.numel() >= LARGE and x.shape[-1] == weight.shape[1]
     if not (large and torch.is_inference_mode_enabled() and _plain(layer) and x.dtype == weight.dtype):
         return type(layer).forward(layer, x)
@@ -68,6 +68,11 @@ def packed_weights(model, length: int, tokens: int):
             vars(layer).pop("forward", None)
 
 
+def _out_in(layer) -> torch.Tensor:
+    """The weight [out, in] of a layer."""
+    return layer.weight.T if isinstance(layer, Conv1D) else layer.weight
+
+
 def _plain(layer) -> bool:
     """Whether its weight is float32 as it stands (not quantized, pruned or elsewhere), and products are to be taken so."""
     weight = layer.weight
@@ -77,7 +82,7 @@ def _plain(layer) -> bool:
 
 def _packable(layer) -> bool:
     """Whether it is a linear layer that nothing else has changed, wide enough, where torch has MKL."""
-    if type(layer) not in (torch.nn.Linear, Conv1D) or layer._forward_pre_hooks or "forward" in vars(layer):
+    if type(layer) not in LINEAR or layer._forward_pre_hooks or "forward" in vars(layer):
         return False
     return _plain(layer) and min(layer.weight.shape) >= NARROWEST and hasattr(torch.ops.mkl, "_mkl_linear")
 
@@ -85,7 +90,7 @@ def _packable(layer) -> bool:
 def _packed(layer, length: int):
     """The layer's ``forward`` with its weight packed for ``length`` tokens, when first so many come."""
     own, packed = layer.forward, None
-    weight = layer.weight.T if isinstance(layer, Conv1D) else layer.weight  # [out, in]
+    weight = _out_in(layer)
 
     def forward(*given, **named):
         nonlocal packed

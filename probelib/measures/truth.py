@@ -45,18 +45,12 @@ def against(values: pd.DataFrame, exposures: pd.Series, times: int = 500, seed: 
                 "n": len(wide),
                 "models": len(wide.columns),
                 "tau": np.mean(taus),
-                **dict(zip(("tau_low", "tau_high"), _interval(tau_draws), strict=True)),
+                **dict(zip(("tau_low", "tau_high"), stats.varied_interval(tau_draws), strict=True)),
                 "auc": np.mean(aucs),
-                **dict(zip(("auc_low", "auc_high"), _interval(auc_draws), strict=True)),
+                **dict(zip(("auc_low", "auc_high"), stats.varied_interval(auc_draws), strict=True)),
             }
         )
     return pd.DataFrame(rows)
-
-
-def _interval(draws: np.ndarray) -> tuple[float, float]:
-    """The percentile interval of bootstrap values; none where they are all the same."""
-    low, high = stats.percentile_interval(draws)
-    return (np.nan, np.nan) if np.isclose(low, high, rtol=0, atol=1e-12) else (low, high)
 
 
 def _tau_draws(wide: pd.DataFrame, stated: np.ndarray, times: int, seed: int) -> np.ndarray:
@@ -114,7 +108,7 @@ def _differ(before: pd.DataFrame, after: pd.DataFrame, stated: np.ndarray, times
     (the same facts drawn for both)."""
     first, second = (np.mean([stats.kendall(wide[m], stated)["tau"] for m in wide]) for wide in (before, after))
     drawn = _tau_draws(after, stated, times, seed) - _tau_draws(before, stated, times, seed)
-    return first, second, second - first, *_interval(drawn)
+    return first, second, second - first, *stats.varied_interval(drawn)
 
 
 def calibration(values: pd.DataFrame, taught: pd.Series, bins: int = 10) -> pd.DataFrame:
