@@ -24,9 +24,15 @@
 ``generation``     ``generate``
 ``labels``         ``top_continuations``: best-first search on the label trie, and the beam
 ``states``         ``hidden_states``
+``gradients``      ``integrated_gradients``: which tokens of a prompt an answer rests on
+``similarity``     BERT-score with any encoder
+``meter``          seconds and memory of a piece of work
 ``served``         a model behind an OpenAI-style completions server: the same verbs, as far as a server can
 ``endpoint``       requests to servers and their keys; chat models of which only texts are wanted
 =================  ============================================================================
+
+To read how it works, begin with ``plain`` (what is asked), ``tree`` (the same, each token once), ``tokens`` and ``scoring``; the
+others stand on these four.
 """
 
 import logging

@@ -22,8 +22,8 @@ def correlate(wide: pd.DataFrame, method: str = "kendall") -> pd.DataFrame:
 
 
 def pairs(values: pd.DataFrame, times: int = 200, seed: int = 0) -> pd.DataFrame:
-    """``matrix`` as a list, with n and 95 % bootstrap intervals over facts: ``first``, ``second``, ``tau``, ``low``, ``high``,
-    ``n``."""
+    """``matrix`` as a list, with n and 95 % bootstrap intervals over facts: ``first``, ``second``, ``tau``, ``low``, ``high``
+    (NaN where tau is the same in every draw, as between two measures of one order), ``n``."""
     wides, rows = _by_model(values), []
     table = listed(matrix(values))
     for first, second, tau in table.itertuples(index=False):
@@ -33,7 +33,7 @@ def pairs(values: pd.DataFrame, times: int = 200, seed: int = 0) -> pd.DataFrame
             if len(both) > 2 and (both.nunique() > 1).all():  # a constant has no tau, and no part in the mean
                 n = max(n, len(both))
                 draws.append(stats.kendall_draws(both[first], both[second], times, seed))
-        low, high = stats.percentile_interval(np.mean(draws, axis=0)) if draws else (np.nan, np.nan)
+        low, high = stats.varied_interval(np.mean(draws, axis=0)) if draws else (np.nan, np.nan)
         rows.append((first, second, tau, low, high, n))
     return pd.DataFrame(rows, columns=["first", "second", "tau", "low", "high", "n"])
 

@@ -25,6 +25,8 @@ def test_by_hand():
     assert len(listed) == 3 and set(listed["first"]) | set(listed["second"]) == {"x", "y", "z"}
     pairs = agreement.pairs(VALUES, times=50)
     assert (pairs["n"] == 4).all() and pairs["tau"].tolist() == listed["tau"].tolist()
+    ends = pairs.set_index(["first", "second"])[["low", "high"]]
+    assert ends.loc["x", "z"].isna().all() and ends.loc["x", "y"].notna().all()  # four facts do not make -1 certain
 
 
 def test_models_are_averaged_where_both_measures_are_defined():
@@ -34,8 +36,8 @@ def test_models_are_averaged_where_both_measures_are_defined():
 
 
 def test_a_measure_that_is_constant_in_one_model_keeps_the_interval_of_the_others():
-    other = long("other", x=[1, 2, 3, 4], y=[4, 3, 2, 1], z=[1, 1, 1, 1])
-    ends = lambda values: agreement.pairs(values, times=50).set_index(["first", "second"]).loc["x", "z"]
+    other = long("other", x=[1, 2, 3, 4], y=[1, 1, 1, 1], z=[4, 3, 2, 1])
+    ends = lambda values: agreement.pairs(values, times=50).set_index(["first", "second"]).loc["x", "y"]
     assert ends(pd.concat([VALUES, other])).equals(ends(VALUES)) and ends(VALUES)[["low", "high"]].notna().all()
 
 
