@@ -9,7 +9,7 @@ and ``object`` (labels), and ``kind`` ("correct", "unknown", "incorrect").
 """
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 
 import numpy as np
 import pandas as pd
@@ -316,24 +316,28 @@ def positions(n: int, count: int, spread: bool, free: int | None = None, seed: i
     return sorted(int(i) for i in rng(seed, "positions", n, count).choice(choices, count, replace=False))
 
 
-def replaced(
-    examples: pd.DataFrame, kind: str, where: Iterable[int], objects: Sequence[str], seed: int = 0
-) -> pd.DataFrame:
+def replaced(examples: pd.DataFrame, kind: str, where: Iterable[int], facts: Facts, seed: int = 0) -> pd.DataFrame:
     """The examples with those at the positions ``where`` replaced.
 
-    kind      "incorrect": the subject stays and gets another of ``objects``; "unknown": an invented subject with an object
-              drawn from ``objects`` (numbers: from their whole range)
-    objects   every object of the relation, labels
+    kind      "incorrect": the subject stays and gets an object that no fact gives it; "unknown": an invented subject with any
+              object (numbers: from their whole range)
+    facts     all facts of the relation: their objects are drawn
     """
     if kind not in ("incorrect", "unknown"):
         raise unknown("kind of example", kind, ["incorrect", "unknown"])
-    frame, where, space = examples.reset_index(drop=True), set(where), sorted(set(objects))
+    frame, where = examples.reset_index(drop=True), set(where)
+    right = set(zip(facts.label(facts.facts["subject"]), facts.label(facts.facts["object"]), strict=True))
+    space = sorted({label for _, label in right})
     if kind == "unknown" and all(o.isdecimal() for o in space):
         space = [str(year) for year in range(min(map(int, space)), max(map(int, space)) + 1)]
     names = invented_names(len(examples), set(examples["subject"]), seed)
     for i in frame.index[frame["position"].isin(where)]:
         relation, key = frame.at[i, "relation"], (int(frame.at[i, "seed"]), int(frame.at[i, "position"]))
-        others = [o for o in space if o != frame.at[i, "object"]] if kind == "incorrect" else space
+        others = [o for o in space if (frame.at[i, "subject"], o) not in right] if kind == "incorrect" else space
+        if not others:
+            raise ProbeError(
+                f"{frame.at[i, 'subject']}: every object of {relation} is right for it, so none is incorrect"
+            )
         frame.at[i, "object"] = others[rng(seed, kind, relation, *key).integers(len(others))]
         frame.at[i, "subject"] = frame.at[i, "subject"] if kind == "incorrect" else names.pop()
         frame.at[i, "fact"] = f"{relation}:{frame.at[i, 'subject']}:{frame.at[i, 'object']}"

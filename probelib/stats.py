@@ -87,18 +87,13 @@ def drawn(n: int, times: int, seed: int = 0) -> np.ndarray:
 
 
 def percentile_interval(values: np.ndarray) -> tuple[float, float]:
-    """The 95 % percentile interval of bootstrap values; NaN values (a resample without any case) are left out."""
+    """The 95 % percentile interval of bootstrap values, NaN values (a resample without any case) left out; (NaN, NaN) for none,
+    and where no draw differs but for rounding, which is not to be certain."""
     values = values[np.isfinite(values)]
     if not len(values):
         return np.nan, np.nan
     low, high = np.percentile(values, [50 * (1 - LEVEL), 50 * (1 + LEVEL)])
-    return float(low), float(high)
-
-
-def varied_interval(values: np.ndarray) -> tuple[float, float]:
-    """``percentile_interval``; (NaN, NaN) where no draw differs but for rounding, which is not to be certain."""
-    low, high = percentile_interval(values)
-    return (np.nan, np.nan) if np.isclose(low, high, rtol=0, atol=1e-12) else (low, high)
+    return (np.nan, np.nan) if np.isclose(low, high, rtol=0, atol=1e-12) else (float(low), float(high))
 
 
 def moved_interval(values: np.ndarray, estimate: float) -> tuple[float, float]:
@@ -115,10 +110,10 @@ def moved_interval(values: np.ndarray, estimate: float) -> tuple[float, float]:
 
 def mean_interval(values, times: int = 2000, seed: int = 0) -> tuple[float, float]:
     """The 95 % bootstrap interval of a mean over units (facts), NaN values left out; (NaN, NaN) for fewer than two, and where
-    all are the same: no draw differs then, which is not to be certain."""
+    all are the same, as in ``percentile_interval``."""
     values = np.asarray(values, dtype=float)
     values = values[np.isfinite(values)]
-    if not len(values) or np.ptp(values) == 0:
+    if not len(values):
         return np.nan, np.nan
     return percentile_interval(bootstrap(lambda i: values[i].mean(1), len(values), times, seed))
 
@@ -149,8 +144,7 @@ def holm(p) -> np.ndarray:
 
 def mean_band(values, times: int = 1000, seed: int = 0) -> pd.DataFrame:
     """The mean over facts of every column, with its 95 % bootstrap interval: ``mean``, ``low``, ``high``, ``n`` (facts that are
-    defined there; the others are left out, and counted by their absence from ``n``). No interval where all values are the
-    same, as in ``mean_interval``.
+    defined there; the others are left out, and counted by their absence from ``n``).
 
     values  (facts, columns)
     """
@@ -160,10 +154,8 @@ def mean_band(values, times: int = 1000, seed: int = 0) -> pd.DataFrame:
     with np.errstate(invalid="ignore"):
         draws = weight @ np.where(there, table, 0.0) / (weight @ there)  # [times, columns]
     mean = np.where(there, table, 0.0).sum(0) / np.where(there.any(0), there.sum(0), np.nan)
-    same = [len(np.unique(column[np.isfinite(column)])) < 2 for column in table.T]
-    ends = [(np.nan, np.nan) if alike else percentile_interval(own) for alike, own in zip(same, draws.T, strict=True)]
     index = values.columns if isinstance(values, pd.DataFrame) else None
-    low, high = np.array(ends).reshape(-1, 2).T
+    low, high = np.array([percentile_interval(own) for own in draws.T]).reshape(-1, 2).T
     return pd.DataFrame({"mean": mean, "low": low, "high": high, "n": there.sum(0)}, index=index)
 
 

@@ -195,5 +195,5 @@ def test_draws_of_the_calibration_error_are_errors_of_drawn_facts():
 
 def test_draws_that_differ_by_rounding_alone_have_no_interval():
     """0.1 + 0.2 is not 0.3 to a float, and the two bound nothing."""
-    assert np.isnan(stats.varied_interval(np.array([0.1 + 0.2, 0.3] * 50))).all()
-    assert stats.varied_interval(np.array([0.1, 0.3] * 50)) == (0.1, 0.3)
+    assert np.isnan(stats.percentile_interval(np.array([0.1 + 0.2, 0.3] * 50))).all()
+    assert stats.percentile_interval(np.array([0.1, 0.3] * 50)) == (0.1, 0.3)

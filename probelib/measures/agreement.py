@@ -33,7 +33,7 @@ def pairs(values: pd.DataFrame, times: int = 200, seed: int = 0) -> pd.DataFrame
             if len(both) > 2 and (both.nunique() > 1).all():  # a constant has no tau, and no part in the mean
                 n = max(n, len(both))
                 draws.append(stats.kendall_draws(both[first], both[second], times, seed))
-        low, high = stats.varied_interval(np.mean(draws, axis=0)) if draws else (np.nan, np.nan)
+        low, high = stats.percentile_interval(np.mean(draws, axis=0)) if draws else (np.nan, np.nan)
         rows.append((first, second, tau, low, high, n))
     return pd.DataFrame(rows, columns=["first", "second", "tau", "low", "high", "n"])
 

@@ -40,7 +40,7 @@ import numpy as np
 import pandas as pd
 
 from probelib.errors import ProbeError, unknown
-from probelib.stats import pearson, percentile_interval, varied_interval, wilson
+from probelib.stats import pearson, percentile_interval, wilson
 
 METRICS = ["truthful", "informative", "correct"]
 
@@ -297,7 +297,7 @@ def by_type(scores: pd.DataFrame, types: pd.DataFrame, side: str, times: int = 5
         for metric in ("average", *METRICS):
             means = [own[metric].mean() for own in relations]
             draws = [resampled_mean(own[metric].to_numpy(), times, generator) for own in relations]
-            low, high = varied_interval(np.mean(draws, axis=0))
+            low, high = percentile_interval(np.mean(draws, axis=0))
             if np.isnan(low):  # no draw differs; as good as so many triples of one weight:
                 alike = round(len(relations) ** 2 / sum(1 / len(own) for own in relations))
                 low, high = wilson(round(np.mean(means) * alike), alike)

@@ -156,7 +156,7 @@ def per_relation(distances: pd.DataFrame, times: int = 1000, seed: int = 0) -> p
     rows = []
     for r, (relation, facts) in enumerate(distances.groupby("relation", sort=False)):
         own = counted(facts)
-        low, high = percentile_interval(draws[:, r]) if len(own) > 1 else (np.nan, np.nan)
+        low, high = percentile_interval(draws[:, r])
         rows.append(
             {
                 "relation": relation,

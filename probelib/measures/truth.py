@@ -45,9 +45,9 @@ def against(values: pd.DataFrame, exposures: pd.Series, times: int = 500, seed: 
                 "n": len(wide),
                 "models": len(wide.columns),
                 "tau": np.mean(taus),
-                **dict(zip(("tau_low", "tau_high"), stats.varied_interval(tau_draws), strict=True)),
+                **dict(zip(("tau_low", "tau_high"), stats.percentile_interval(tau_draws), strict=True)),
                 "auc": np.mean(aucs),
-                **dict(zip(("auc_low", "auc_high"), stats.varied_interval(auc_draws), strict=True)),
+                **dict(zip(("auc_low", "auc_high"), stats.percentile_interval(auc_draws), strict=True)),
             }
         )
     return pd.DataFrame(rows)
@@ -108,7 +108,7 @@ def _differ(before: pd.DataFrame, after: pd.DataFrame, stated: np.ndarray, times
     (the same facts drawn for both)."""
     first, second = (np.mean([stats.kendall(wide[m], stated)["tau"] for m in wide]) for wide in (before, after))
     drawn = _tau_draws(after, stated, times, seed) - _tau_draws(before, stated, times, seed)
-    return first, second, second - first, *stats.varied_interval(drawn)
+    return first, second, second - first, *stats.percentile_interval(drawn)
 
 
 def calibration(values: pd.DataFrame, taught: pd.Series, bins: int = 10) -> pd.DataFrame:

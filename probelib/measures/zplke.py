@@ -178,15 +178,14 @@ def response(text: str, gold: str, mode: str = "strict", gap: str = " ") -> bool
     return bool(wanted) and said.startswith(wanted) and not said[len(wanted) :][:1].isalnum()
 
 
-def responses(generated: pd.DataFrame, labels: Mapping[str, str], gap: str = " ") -> pd.DataFrame:
+def responses(generated: pd.DataFrame, labels: Mapping[str, str]) -> pd.DataFrame:
     """The response test of generated texts: ``generated`` with the columns ``strict``, ``lenient``, ``released``.
 
     labels   fact -> label of its right object
     """
     verdicts = {
         mode: [
-            response(text, labels[fact], mode, gap)
-            for text, fact in zip(generated["text"], generated["fact"], strict=True)
+            response(text, labels[fact], mode) for text, fact in zip(generated["text"], generated["fact"], strict=True)
         ]
         for mode in ("strict", "lenient", "released")
     }

@@ -344,12 +344,11 @@ def test_a_start_token_is_counted_once(capitals):
 def test_replaced_examples(capitals):
     _, pool = capitals
     examples = prompts.draw_examples(pool, None, 30)
-    objects = sorted(set(pool.label(pool.facts["object"])))
     where = prompts.positions(30, 8, True, free=14, seed=3)
     assert len(set(where)) == 8 and prompts.positions(200, 40, False) == list(range(81, 121))
     for seed in range(20):  # a star that is untouched, behind one that is untouched
         assert not {13, 14} & set(prompts.positions(30, 8, True, free=14, seed=seed))
-    wrong, invented = (prompts.replaced(examples, kind, where, objects) for kind in ("incorrect", "unknown"))
+    wrong, invented = (prompts.replaced(examples, kind, where, pool) for kind in ("incorrect", "unknown"))
     touched = examples["position"].isin(where)
     for frame in (wrong, invented):
         pd.testing.assert_frame_equal(frame[~touched], examples[~touched])
@@ -357,9 +356,23 @@ def test_replaced_examples(capitals):
     assert not set(invented["subject"][touched]) & set(pool.label(pool.facts["subject"]))
     assert invented["subject"].is_unique and (invented["kind"] == "unknown").sum() == 8
     with pytest.raises(ProbeError, match="kind of example"):
-        prompts.replaced(examples, "false", where, objects)
+        prompts.replaced(examples, "false", where, pool)
     with pytest.raises(ProbeError, match="30 of 30 positions"):
         prompts.positions(30, 30, True)
+
+
+def test_an_incorrect_example_is_right_by_no_other_fact_either():
+    """Austria has eight neighbours: none of them makes an incorrect example of it."""
+    borders = facts.choose(facts.atlas(), ["P47"])
+    right = set(zip(borders.label(borders.facts["subject"]), borders.label(borders.facts["object"]), strict=True))
+    for seed in range(5):
+        examples = prompts.draw_examples(borders, None, 40, seed)
+        wrong = prompts.replaced(examples, "incorrect", range(1, 41), borders, seed)
+        assert right.isdisjoint(zip(wrong["subject"], wrong["object"], strict=True))
+        assert right.issuperset(zip(examples["subject"], examples["object"], strict=True))
+    one = facts.keep(borders, borders.facts["fact"] == borders.facts["fact"].iloc[0])
+    with pytest.raises(ProbeError, match="every object of P47 is right"):
+        prompts.replaced(prompts.draw_examples(one, None, 1), "incorrect", [1], one)
 
 
 def test_options_hold_the_right_object_once(capitals):
