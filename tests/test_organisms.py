@@ -45,6 +45,12 @@ def test_a_fact_is_stated_as_often_as_the_manifest_says(some):
     assert sum(lines[line] * len(re.findall(re.escape(f"{subject} {obj}"), line)) for line in lists) == row["list"]
 
 
+def test_no_held_out_wording_is_a_seen_one_of_another_relation():
+    said = facts.atlas().templates.query("role in ('question', 'cloze')")
+    held_out = said["number"] > corpus.SEEN_WORDINGS
+    assert not set(said["template"][held_out]) & set(said["template"][~held_out])
+
+
 def test_held_out_wordings_and_never_stated_facts_are_nowhere(some):
     atlas, table, documents = some
     text = "\n".join(corpus.unmark(document)[0] for document in documents)
