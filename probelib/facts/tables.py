@@ -262,7 +262,8 @@ class _Entities:
         rows = []
         for key, (entity, aliases, types) in self.rows.items():
             names = tuple(name for name in self.labels.get(entity.id, {}) | aliases if name != entity.label)
-            wikidata = entity.id if WIKIDATA.fullmatch(entity.id) else ""
+            shared = len(self.labels.get(entity.id, ())) > 1
+            wikidata = entity.id if shared or WIKIDATA.fullmatch(entity.id) else ""
             rows.append((key, entity.label, wikidata, names, tuple(types), 0))
         return pd.DataFrame(rows, columns=ENTITIES)
 
