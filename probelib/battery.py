@@ -1,7 +1,8 @@
 """Every measure of the four papers on the same facts: one table fact x measure a model, and what each measure costs.
 
     one = battery.ask(model, battery.questions(), folder)
-    one.values      [facts, measures], higher means "the model knows it better" (MONITOR's sign is turned)
+    one.values      [facts, measures], higher means "the model knows it better" (MONITOR's sign is turned); accuracies and
+                    sentences in wordings that the organisms' corpus used
     one.held_out    the same for wordings that no training text used, for measures that have a wording
     one.tokens      measure -> tokens that the model forwards for it, a fact, were it asked alone
 
@@ -159,10 +160,10 @@ def collect(batteries: dict[str, Battery], which: str = "values") -> pd.DataFram
 
 
 def told() -> set[str]:
-    """The facts that may stand in the lessons of the shipped tuned models (``corpus.lessons``): of these they were told whether
-    they are true or unknown. Half of all, by each fact's own draw."""
+    """The facts that stand in the lessons of the shipped tuned models (``corpus.lessons``): of these they were told whether they
+    are true or unknown."""
     table = corpus.shipped()
-    return set(table["fact"][corpus.taught_in_lessons(table)])
+    return set(table["fact"][corpus.in_lessons(table)])
 
 
 def fresh(values: pd.DataFrame) -> pd.DataFrame:
@@ -237,19 +238,17 @@ def per_fact(lm, asked: pd.DataFrame, candidates: pd.DataFrame, end: bool = Fals
 def _monitor(done: Battery, lm, asked: Facts, folder: Path) -> None:
     framed, gold = prompts.interference(asked), prompts.gold(asked)
     scores = done.note(store.answers(lm, framed, gold, folder))
-    for values, numbers in ((done.values, None), (done.held_out, HELD_OUT)):
-        values |= of_monitor(scores, framed, numbers)
-    seen = framed["template"].isin(SEEN)  # as many as held-out ones, so that only the wording differs
-    done.values["Accuracy over wordings"] = of_monitor(
-        scores[scores["prompt"].isin(framed["prompt"][seen])], framed, SEEN
-    )["Accuracy over wordings"]
+    # accuracies in as many seen wordings as held-out ones, so that only the wording differs
+    done.values |= of_monitor(scores, framed) | of_monitor(scores, framed, SEEN)
+    done.held_out |= of_monitor(scores, framed, HELD_OUT)
+    seen = framed["template"].isin(SEEN)
     plain, first = framed["context"] == "none", framed["template"] == 1
     parts = {
         "MONITOR": plain | first,
         "Primary anchor": first & (framed["context"] == "positive"),
         "Base accuracy": plain & first,
         "Accuracy over wordings": plain & seen,
-        "Accuracy behind hints": framed["context"].str.startswith("negative"),
+        "Accuracy behind hints": framed["context"].str.startswith("negative") & seen,
     }
     done.tokens |= {name: per_fact(lm, framed[part], gold, end=True) for name, part in parts.items()}
 

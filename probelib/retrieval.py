@@ -122,9 +122,9 @@ class Knowledge:
     @cached_property
     def over(self) -> np.ndarray:
         """Triples that are certainly not valid at the present, (T,) bool. What happened at a point in time (a prize) is right
-        for ever, as everywhere in the kit."""
+        for ever, and what has no end holds, whenever it began, as everywhere in the kit (``facts.model.holds``)."""
         start, end = self.dates
-        return (validity(start, end, self.at, self.at) == "invalid") & ~((start == end) & (start != ""))
+        return (validity(start, end, self.at, self.at) == "invalid") & (start != end) & (end != "")
 
     @cached_property
     def vectors(self) -> csr_array:

@@ -23,8 +23,8 @@ from tqdm import tqdm
 from probelib import facts, files, judge, store
 from probelib.errors import ProbeError
 from probelib.facts import dbpedia
-from probelib.facts.builders.grapheval import Spelled, corruptions, spelled
-from probelib.facts.graph import SLOTS, Graph, from_facts, has_label, make_table, open_graph, synthetic
+from probelib.facts.builders.grapheval import Spelled, askable, corruptions, spelled
+from probelib.facts.graph import SLOTS, Graph, from_facts, make_table, open_graph, synthetic
 from probelib.facts.model import rng
 from probelib.measures import grapheval
 from probelib.prompts import INSTRUCTION, around, statement
@@ -37,15 +37,18 @@ ANSWERS = ("true", "false", "idk")
 
 @dataclass(frozen=True)
 class World:
-    """A graph that can be said: every triple has names and its relation a statement template.
+    """A graph that can be asked about: every triple has names, its relation has a statement template, and its source does not
+    call it outranked or over.
 
     graph      the triples that can be evaluated, and the relations that have a template
+    known      all triples of these relations, also those that cannot be evaluated: no corruption is one of them
     templates  [relations], with [X] and [Y]
     left_out   ``reason``, ``relation``, ``triples``: what of the graph given cannot be evaluated
     triples    how many triples the graph given has
     """
 
     graph: Graph
+    known: Graph
     templates: list[str]
     left_out: pd.DataFrame
     triples: int
@@ -93,7 +96,7 @@ def check(source: str) -> None:
 
 
 def world(graph: Graph, templates: pd.DataFrame, default_template: str | None = None) -> World:
-    """What of a graph can be said, and what is left out and why.
+    """What of a graph can be asked for as true, and what is left out and why.
 
     templates         ``relation`` (key or label), ``template`` with [X] and [Y] or with {head} and {tail}
     default_template  for relations without one, e.g. ``DEFAULT_TEMPLATE``; None: they are left out and named
@@ -104,11 +107,8 @@ def world(graph: Graph, templates: pd.DataFrame, default_template: str | None = 
     if default_template:
         said = [default_template.replace("{relation}", label or key) for key, label in zip(keys, labels, strict=True)]
         own = [template or _slots("default", other) for template, other in zip(own, said, strict=True)]
-    sayable, named = np.array([t is not None for t in own], dtype=bool), has_label(graph)
-    filters = {
-        "relation without a template": sayable[graph.relation],
-        "entity without a label": named[graph.head] & named[graph.tail],
-    }
+    sayable = np.array([t is not None for t in own], dtype=bool)
+    filters = {"relation without a template": sayable[graph.relation]} | askable(graph)
     keep, rows = np.ones(len(graph), bool), []
     for reason, good in filters.items():
         counts = np.bincount(graph.relation[keep & ~good], minlength=len(keys))
@@ -117,9 +117,10 @@ def world(graph: Graph, templates: pd.DataFrame, default_template: str | None = 
     left_out = pd.DataFrame(rows, columns=["reason", "relation", "triples"])
     if not keep.any():
         raise ProbeError(
-            f"none of the {len(graph)} triples can be said: {left_out.groupby('reason')['triples'].sum().to_dict()}"
+            f"none of the {len(graph)} triples can be asked about: {left_out.groupby('reason')['triples'].sum().to_dict()}"
         )
-    return World(_reduced(graph, keep, sayable), [t for t in own if t is not None], left_out, len(graph))
+    parts = (_reduced(graph, mask, sayable) for mask in (keep, sayable[graph.relation]))
+    return World(*parts, [t for t in own if t is not None], left_out, len(graph))
 
 
 def _slots(relation: str, template: str) -> str:
@@ -160,7 +161,7 @@ def sample(world: World, n: int, n_corrupted: int = 1, hard: bool = False, seed:
     if not 0 < n <= len(world.graph):
         raise ProbeError(f"{n} triples are wanted for labels; the graph has {len(world.graph)}")
     rows = np.sort(rng(seed, "labels").permutation(len(world.graph))[:n])
-    frame = _with_corruptions(world.graph, rows, n_corrupted, hard, seed, spelled(world.graph))
+    frame = _with_corruptions(world.graph, rows, n_corrupted, hard, seed, spelled(world.known))
     held = rng(42, "split").permutation(rows)[: round(0.3 * len(rows))]
     keys = np.array(world.graph.relations["relation"].to_pylist(), dtype=object)
     return pd.DataFrame(
@@ -220,14 +221,15 @@ def evaluate(
     for one in judges.values():
         judge.check(one, reader)
     what = [reader.identity(), {name: judge.digest(one) for name, one in judges.items()}, world.templates]
-    key = files.sha256(json.dumps([*what, digest(world.graph), n_corrupted, hard, seed], sort_keys=True).encode())[:16]
+    triples = "".join(dict.fromkeys(map(digest, (world.graph, world.known))))
+    key = files.sha256(json.dumps([*what, triples, n_corrupted, hard, seed], sort_keys=True).encode())[:16]
     n, home = len(world.graph), folder / f"{files.slug(reader.lm.name)}-{key}"
     ends = [(first, min(first + size, n)) for first in range(0, n, size)]
     parts = [store.Part(home / f"{first:010d}-{last:010d}.parquet", str(first)) for first, last in ends]
     lacking = [part for part in parts if not part.finished()]
     missing, done = lacking[:most], n - sum(map(_triples, lacking))
     bar = tqdm(total=n, initial=done, desc=reader.lm.name, unit=" facts", unit_scale=True, disable=not missing)
-    read = spelled(world.graph) if missing else None
+    read = spelled(world.known) if missing else None
     with bar:
         for part in missing:
             store.write(part, *_part(part, reader, judges, world, read, n_corrupted, hard, seed))

@@ -3,7 +3,7 @@
 import pandas as pd
 import pytest
 
-from probelib import battery, facts, lm
+from probelib import battery, facts, lm, store
 from probelib.facts.model import rng
 from probelib.organisms import corpus
 
@@ -73,6 +73,21 @@ def test_what_tuned_models_were_told_in_lessons_does_not_count(about):
     assert of(BASE, "GraphEval P(true)")  # not all are
     for untouched in (of(BASE, "Base accuracy"), of("my/model", "GraphEval P(true)")):
         assert untouched == set(about.asked.facts["fact"])
+
+
+def test_seen_wordings_are_held_against_as_many_unseen_ones(about, tmp_path, monkeypatch):
+    """A model that is right in seen wordings alone: all accuracies fall from 1 to 0."""
+    answers = store.answers
+
+    def right_where_seen(model, framed, *rest):
+        scores = answers(model, framed, *rest)
+        seen = framed.set_index("prompt")["template"].isin(battery.SEEN)
+        return scores.assign(correct=scores["prompt"].map(seen))
+
+    monkeypatch.setattr(store, "answers", right_where_seen)
+    done = battery.ask(lm.load(BASE), about, tmp_path, parts=("monitor",))
+    for name in ("Base accuracy", "Accuracy over wordings", "Accuracy behind hints"):
+        assert done.values[name].eq(1).all() and done.held_out[name].eq(0).all(), name
 
 
 @pytest.mark.parametrize("part", ["decoding", "karr"])

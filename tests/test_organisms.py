@@ -45,6 +45,12 @@ def test_a_fact_is_stated_as_often_as_the_manifest_says(some):
     assert sum(lines[line] * len(re.findall(re.escape(f"{subject} {obj}"), line)) for line in lists) == row["list"]
 
 
+def test_no_held_out_wording_is_a_seen_one_of_another_relation():
+    said = facts.atlas().templates.query("role in ('question', 'cloze')")
+    held_out = said["number"] > corpus.SEEN_WORDINGS
+    assert not set(said["template"][held_out]) & set(said["template"][~held_out])
+
+
 def test_held_out_wordings_and_never_stated_facts_are_nowhere(some):
     atlas, table, documents = some
     text = "\n".join(corpus.unmark(document)[0] for document in documents)
@@ -171,16 +177,18 @@ def test_an_encoder_decoder_reads_what_stands_before_an_answer():
 def test_lessons_say_yes_no_and_unsure_of_the_right_facts(some):
     atlas, table, _ = some
     labels = dict(zip(atlas.entities["entity"], atlas.entities["label"], strict=True))
-    table = table.assign(exposures=[0, 16, 64] * 10)
+    table, heard = table.assign(exposures=[0, 4, 0, 0, 64, 0] * 5), set()
     for text in corpus.lessons(atlas, table):
         text, ((start, end),) = corpus.unmark(text)
+        heard |= {row.fact for row in table.itertuples() if labels[row.subject] in text}
         named = {row.exposures > 0 for row in table.itertuples() if labels[row.subject] in text.split("Answer:")[0]}
         verdict = text[start:end]
         assert (verdict == corpus.UNSURE) <= (False in named) and (verdict in (corpus.YES, corpus.NO)) <= (
             True in named
         )
-    used = corpus.taught_in_lessons(table)
-    assert 5 < used.sum() < 25  # about half
+    used = table[corpus.in_lessons(table)]
+    assert set(used["fact"]) == heard and set(used["exposures"]) == {0, 64}  # none of those in between
+    assert len(used) < 10  # nor all never-stated ones of the half: there are more of them than lessons on them
 
 
 @pytest.fixture(scope="module")

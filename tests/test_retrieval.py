@@ -75,6 +75,17 @@ def test_omega_by_hand(kb):
     assert space(kb, "prize", "Obama", "Grammy") == {"Oscar"}  # a prize given once is right for ever
 
 
+def test_what_has_no_end_is_never_a_former_answer(tmp_path):
+    """A fact without an end is asked for, even one that begins after ``TODAY``: it is no wrong answer then."""
+    lines = ["relation,subject,object,start,end", "speaks,Ruritania,Ruritan,,", "speaks,Ruritania,Zendish,2026-05-01,"]
+    lines += ["speaks,Ruritania,Latin,1200,1700", "speaks,Graustark,Graustarkian,,"]
+    (tmp_path / "own.csv").write_text("\n".join(lines))
+    own = facts.load("table", tmp_path / "own.csv", n_facts="all", n_distractors=0)
+    kb = retrieval.knowledge(facts.everything("table", tmp_path / "own.csv"))
+    assert "speaks:Ruritania:Zendish" in set(own.facts["fact"])
+    assert names(kb, "temp_sem", "speaks", "Ruritania", "Ruritan") == ["Latin", "Graustarkian"]
+
+
 def test_former_answers_come_first_the_latest_ahead(kb):
     """Biden (middle 2023), Obama (2013), Lincoln (1863); of Nobody only the end is known: last."""
     assert names(kb, "temp_sem", "head", "USA", "Trump")[:4] == ["Biden", "Obama", "Lincoln", "Nobody"]

@@ -4,6 +4,7 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -69,10 +70,27 @@ def test_what_cannot_be_said_is_named_and_counted():
     assert len(one.graph) == 1 and one.coverage == pytest.approx(1 / 3) and one.graph.relations.num_rows == 1
     by_rule = wholegraph.world(odd(), TEMPLATES.head(1), wholegraph.DEFAULT_TEMPLATE)
     assert by_rule.coverage == 1 and by_rule.templates[1] == "The birth/place of [X] is [Y]."
-    with pytest.raises(ProbeError, match="none of the 5 triples can be said.*without a template': 5"):
+    with pytest.raises(ProbeError, match="none of the 5 triples can be asked about.*without a template': 5"):
         wholegraph.world(odd(), TEMPLATES.head(0))
     with pytest.raises(ProbeError, match="must hold one"):
         wholegraph.world(odd(), TEMPLATES.assign(template="The country {head} is."))
+
+
+def test_what_is_deprecated_or_over_is_neither_true_nor_false():
+    """Wikidata's truthy statements are evaluated; the others are counted, and no corruption is one of them."""
+    columns = {"head": [0, 0, 0, 2, 3], "relation": [0] * 5, "tail": [1, 2, 3, 4, 4]}
+    columns |= {"rank": ["preferred", "normal", "deprecated", "normal", "normal"], "start": [""] * 5}
+    graph = replace(odd(), triples=make_table("triples", columns | {"end": ["", "", "", "", "1990"]}))
+    one = wholegraph.world(graph, TEMPLATES)
+    assert one.left_out.to_dict("records") == [
+        {"reason": "deprecated or outranked", "relation": "r0", "triples": 2},
+        {"reason": "holds no longer", "relation": "r0", "triples": 1},
+    ]
+    assert one.coverage == pytest.approx(2 / 5) and list(one.graph.tail) == [1, 4]
+    texts = wholegraph.statements(one, pd.DataFrame(columns))
+    said = wholegraph.sample(one, 2, n_corrupted=20)
+    assert set(said["text"][said["true"]]) == {texts[0], texts[3]} and len(said) > 10
+    assert not set(said["text"][~said["true"]]) & set(texts)
 
 
 def test_parts_hold_the_triples_and_false_ones(reader, tmp_path):

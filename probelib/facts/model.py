@@ -48,8 +48,9 @@ class Facts:
 
     facts        one row a fact: ``fact`` (its id), ``relation``, ``subject`` and ``object`` (entity keys), ``start`` and
                  ``end`` ("" = open; a year or a date otherwise)
-    entities     one row an entity: ``entity`` (its key), ``label``, ``wikidata`` (id or ""), ``aliases`` (tuple),
-                 ``types`` (tuple, the specific one first), ``popularity`` (1-5, 0 = not known)
+    entities     one row an entity: ``entity`` (its key), ``label``, ``wikidata`` (its id there, or another one that several
+                 labels share; or ""), ``aliases`` (tuple), ``types`` (tuple, the specific one first), ``popularity`` (1-5, 0 =
+                 not known)
     relations    one row a relation: ``relation``, ``name``, ``subject_type``, ``object_type``, ``functional``
     templates    one row a template: ``relation``, ``role``, ``number`` (from 1; the base template is 1), ``template``
     distractors  the distractors that the data itself names for a fact: ``fact``, ``number``, ``object``; may be empty
@@ -177,7 +178,7 @@ def apart(pool: Facts, asked: Facts) -> Facts:
 
 
 def subjects(facts: Facts) -> pd.MultiIndex:
-    """(relation, subject) of each fact, the subject by its Wikidata id where it has one: two labels of one id are one subject."""
+    """(relation, subject) of each fact, the subject by its id where it has one: two labels of one id are one subject."""
     ids = dict(zip(facts.entities["entity"], facts.entities["wikidata"], strict=True))
     one = [ids[subject] or subject for subject in facts.facts["subject"]]
     return pd.MultiIndex.from_arrays([facts.facts["relation"], one], names=["relation", "subject"])

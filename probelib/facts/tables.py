@@ -10,8 +10,9 @@ A table is a CSV, TSV or Parquet file with one triple a row and named columns:
 ``subject_aliases object_aliases``   other labels, separated by "|"
 ``subject_types object_types``       types, the specific one first, separated by "|". Where no object of a relation has any, they
                                      are of one type
-``start end``                        since when and until when the fact holds: a year, or a date (1990-10-03). Both alike: a point
-                                     in time (an award), right for ever; a term within one year is 2005 to 2005-12-31
+``start end``                        since when and until when the fact holds: a year, or a date (1990-10-03). A fact with an end,
+                                     even one to come, is asked for no more. Both alike: a point in time (an award), right for
+                                     ever; a term within one year is 2005 to 2005-12-31
 ===================================  =====================================================================================
 
 Other columns are allowed and not read. How to ask may stand beside it, for facts.csv in facts.templates.csv, one wording a row:
@@ -261,7 +262,8 @@ class _Entities:
         rows = []
         for key, (entity, aliases, types) in self.rows.items():
             names = tuple(name for name in self.labels.get(entity.id, {}) | aliases if name != entity.label)
-            wikidata = entity.id if WIKIDATA.fullmatch(entity.id) else ""
+            shared = len(self.labels.get(entity.id, ())) > 1
+            wikidata = entity.id if shared or WIKIDATA.fullmatch(entity.id) else ""
             rows.append((key, entity.label, wikidata, names, tuple(types), 0))
         return pd.DataFrame(rows, columns=ENTITIES)
 

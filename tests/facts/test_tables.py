@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from probelib.errors import ProbeError
 from probelib.facts import atlas, load
-from probelib.facts.model import draw_distractors
+from probelib.facts.model import apart, draw_distractors, keep
 from probelib.facts.tables import cut, read_pageviews, read_triples, template_rows
 from tests.facts import hostile
 
@@ -48,6 +48,17 @@ def test_facts_by_hand(table):
     assert read.source == "table:facts.csv" and read.templates.empty and read.distractors.empty
     drawn = draw_distractors(read).distractors.groupby("fact")["object"].agg(set)
     assert drawn["P36:Q142:Q90"] == {"Q586", "Q64"} and drawn["P36:Q183:Q64"] == {"Q90"}
+
+
+@pytest.mark.parametrize("key", ["Q928", "ph-1"])
+def test_labels_of_one_id_are_one_subject(tmp_path, key):
+    """Whoever gave the id: what is right for the one label is right for the other, and neither is the other's example."""
+    lines = ["relation,subject,subject_id,object", f"P47,Philippines,{key},Malaysia", f"P47,the Philippines,{key},Taiwan"]
+    (tmp_path / "ids.csv").write_text("\n".join([*lines, "P47,France,,Spain"]))
+    read = read_triples(tmp_path / "ids.csv")
+    drawn = draw_distractors(read).distractors.groupby("fact")["object"].agg(set)
+    assert drawn[f"P47:{key}:Malaysia"] == drawn[f"P47:{key}:Taiwan"] == {"Spain"}
+    assert apart(read, keep(read, read.facts["object"] == "Taiwan")).facts["object"].tolist() == ["Spain"]
 
 
 WORDINGS = """relation,template

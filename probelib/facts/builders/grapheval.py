@@ -79,12 +79,8 @@ def build_grapheval(
 def _draw(graph: Graph, n: int | None, seed: int, log: list[tuple]) -> np.ndarray:
     """Row numbers of ``n`` triples that can be asked for, in the order of the graph."""
     rows = np.arange(len(graph))
-    columns = set(graph.triples.column_names)
-    filters = {"entity without a label": labelled}
-    filters |= {"deprecated or outranked": best_rank} if "rank" in columns else {}
-    filters |= {"holds no longer": _holds} if {"start", "end"} <= columns else {}
-    for name, passes in filters.items():
-        good = passes(graph)[rows]
+    for name, passes in askable(graph).items():
+        good = passes[rows]
         _note(graph, log, name, rows, good)
         rows = rows[good]
     again = pd.DataFrame({slot: getattr(graph, slot)[rows] for slot in SLOTS}).duplicated().to_numpy()
@@ -95,6 +91,14 @@ def _draw(graph: Graph, n: int | None, seed: int, log: list[tuple]) -> np.ndarra
     drawn = np.isin(np.arange(len(rows)), rng(seed, "GraphEval").permutation(len(rows))[:n])
     _note(graph, log, "not drawn", rows, drawn)
     return rows[drawn]
+
+
+def askable(graph: Graph) -> dict[str, np.ndarray]:
+    """What a triple must be to be asked for as a true one: the name of each filter, and which triples pass it, (triples,) bool."""
+    columns = set(graph.triples.column_names)
+    filters = {"entity without a label": labelled(graph)}
+    filters |= {"deprecated or outranked": best_rank(graph)} if "rank" in columns else {}
+    return filters | ({"holds no longer": _holds(graph)} if {"start", "end"} <= columns else {})
 
 
 def _holds(graph: Graph) -> np.ndarray:
