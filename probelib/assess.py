@@ -99,15 +99,17 @@ def by_decoding(
     following = store.generate(lm, prompts, folder, max_new_tokens=1, beams=max(next_ns), returned=max(next_ns))
     done.note("Precision@n", following)
     done.grids["Precision@n"] = baselines.precision(following, labels, list(next_ns))
-    longest = max(len(lm.tokens.continuation(f" {label}")) for own in labels.values() for label in own)
+    tokens = lambda label: len(lm.tokens.continuation(f" {label}"))
+    room = prompts["fact"].map(
+        {fact: 5 + max(map(tokens, own)) for fact, own in labels.items()}
+    )  # of its own longest label
     written = []
     for width in widths:
-        texts = store.generate(lm, prompts, folder, max_new_tokens=longest + 5, beams=width, returned=width)
-        for name in ("ROUGE-L", "BERT-score"):
-            done.note(name, texts)
-        if width in judge_widths:
-            done.note("LLM-as-a-judge", texts)
-        written.append(texts.assign(width=width))
+        for n, own in prompts.groupby(room):
+            texts = store.generate(lm, own, folder, max_new_tokens=n, beams=width, returned=width)
+            for name in ("ROUGE-L", "BERT-score", *["LLM-as-a-judge"] * (width in judge_widths)):
+                done.note(name, texts)
+            written.append(texts.assign(width=width))
     beside = baselines.pairs(pd.concat(written, ignore_index=True), labels)
     similar = {"ROUGE-L": lambda: baselines.each_once(beside, ["text", "label"], baselines.rouge_l)}
     if encoder is not None:

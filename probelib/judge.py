@@ -360,13 +360,16 @@ def speeds(
     new_tokens: int,
     alone: int,
     batch: int = 64,
+    times: int = 3,
 ) -> pd.DataFrame:
-    """Statements a second, by generating the answers and by reading states (table 4), each after a warm-up.
+    """Statements a second, by generating the answers and by reading states (table 4), each after a warm-up: the median run of
+    ``times``.
 
     lm, prompts   the model that answers, and what it is asked
     readers       name -> whose states are read
     new_tokens    longest generated answer; alone: so many of the prompts are also answered one by one
-    returns       ``method``, ``facts/s``, ``n``, ``peak MB`` (see ``lm.meter``), ``devices`` (over which the model is spread)
+    returns       ``method``, ``facts/s``, ``slowest``, ``fastest``, ``n``, ``peak MB`` (see ``lm.meter``), ``devices`` (over
+                  which the model is spread)
     """
     from probelib.lm.meter import measured
 
@@ -379,11 +382,14 @@ def speeds(
     rows = []
     for method, (texts, work) in works.items():
         work(texts[:2])
-        took = measured(lm.device, lambda texts=texts, work=work: work(texts))
-        row = {"method": method, "facts/s": len(texts) / took["seconds"], "n": len(texts)}
+        runs = [measured(lm.device, lambda texts=texts, work=work: work(texts)) for _ in range(times)]
+        slowest, middle, fastest = np.quantile([len(texts) / run["seconds"] for run in runs], [0, 0.5, 1])
+        row = {"method": method, "facts/s": middle, "slowest": slowest, "fastest": fastest, "n": len(texts)}
         read = readers[method].lm if method in readers else lm
         places = getattr(read.model, "hf_device_map", {"": 0}).values()  # of a model that was spread: one a part
-        rows.append(row | {"peak MB": took["peak_bytes"] / 1e6, "devices": len(set(map(str, places)))})
+        rows.append(
+            row | {"peak MB": max(run["peak_bytes"] for run in runs) / 1e6, "devices": len(set(map(str, places)))}
+        )
     return pd.DataFrame(rows)
 
 

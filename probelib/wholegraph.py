@@ -23,6 +23,7 @@ from tqdm import tqdm
 from probelib import facts, files, judge, store
 from probelib.errors import ProbeError
 from probelib.facts import dbpedia
+from probelib.facts.builders.common import check_sizes
 from probelib.facts.builders.grapheval import Spelled, askable, corruptions, spelled
 from probelib.facts.graph import SLOTS, Graph, from_facts, make_table, open_graph, synthetic
 from probelib.facts.model import rng
@@ -40,7 +41,7 @@ class World:
     """A graph that can be asked about: every triple has names, its relation has a statement template, and its source does not
     call it outranked or over.
 
-    graph      the triples that can be evaluated, and the relations that have a template
+    graph      the triples that are evaluated, and the relations that have a template
     known      all triples of these relations, also those that cannot be evaluated: no corruption is one of them
     templates  [relations], with [X] and [Y]
     left_out   ``reason``, ``relation``, ``triples``: what of the graph given cannot be evaluated
@@ -56,17 +57,15 @@ class World:
     @property
     def coverage(self) -> float:
         """Share of the triples that can be evaluated."""
-        return len(self.graph) / self.triples
+        return 1 - int(self.left_out["triples"].sum()) / self.triples
 
 
-def load(
-    source: str = "atlas", folder: str | Path | None = None, n_triples: int | None = None, seed: int = 0
-) -> tuple[Graph, pd.DataFrame]:
+def load(source: str = "atlas", folder: str | Path | None = None, seed: int = 0) -> tuple[Graph, pd.DataFrame]:
     """A graph by name, and the statement templates that come with it (``relation``, ``template``; may be empty).
 
     source     "atlas" (the shipped facts that hold today); "synthetic:100000" (generated triples); the folder of a graph
                (``graph.write_graph``); or a DBpedia dump (.ttl, .nt, also .bz2 and .gz), read into ``folder``
-    n_triples  so many triples, drawn with ``seed`` (None: all); entities and relations stay
+    seed       of the generated triples
     """
     check(source)
     templates = pd.DataFrame(columns=["relation", "template"])
@@ -82,9 +81,6 @@ def load(
         if folder is None:
             raise ProbeError(f"{source}: a dump is read into a folder; give folder=...")
         graph = dbpedia.read_dbpedia(source, folder)
-    if n_triples is not None and n_triples < len(graph):
-        chosen = np.sort(rng(seed, "triples").permutation(len(graph))[:n_triples])
-        graph = replace(graph, triples=graph.triples.take(pa.array(chosen)))
     return graph, templates
 
 
@@ -95,12 +91,21 @@ def check(source: str) -> None:
         raise ProbeError(f"no graph {source!r}; allowed: atlas, synthetic:<triples>, a graph's folder, a DBpedia dump")
 
 
-def world(graph: Graph, templates: pd.DataFrame, default_template: str | None = None) -> World:
+def world(
+    graph: Graph,
+    templates: pd.DataFrame,
+    default_template: str | None = None,
+    n_triples: int | None = None,
+    seed: int = 0,
+) -> World:
     """What of a graph can be asked for as true, and what is left out and why.
 
     templates         ``relation`` (key or label), ``template`` with [X] and [Y] or with {head} and {tail}
     default_template  for relations without one, e.g. ``DEFAULT_TEMPLATE``; None: they are left out and named
+    n_triples         so many of the triples that can be evaluated, drawn with ``seed`` (None: all)
     """
+    if n_triples is not None:
+        check_sizes(n_triples=n_triples)
     known = {r: _slots(r, t) for r, t in templates[["relation", "template"]].itertuples(index=False)}
     keys, labels = graph.relations["relation"].to_pylist(), graph.relations["label"].to_pylist()
     own = [known.get(key) or known.get(label) for key, label in zip(keys, labels, strict=True)]
@@ -119,6 +124,8 @@ def world(graph: Graph, templates: pd.DataFrame, default_template: str | None = 
         raise ProbeError(
             f"none of the {len(graph)} triples can be asked about: {left_out.groupby('reason')['triples'].sum().to_dict()}"
         )
+    if n_triples is not None:
+        keep[rng(seed, "triples").permutation(np.flatnonzero(keep))[n_triples:]] = False
     parts = (_reduced(graph, mask, sayable) for mask in (keep, sayable[graph.relation]))
     return World(*parts, [t for t in own if t is not None], left_out, len(graph))
 

@@ -106,9 +106,14 @@ def aggregated(outcomes: pd.DataFrame, aggregate: str, short: str = "all") -> pd
 
 
 def over_sentences(values: pd.DataFrame) -> pd.DataFrame:
-    """K(f) (Eq. 3): the mean over a fact's cloze sentences (the second level of the index); NaN where one is undefined."""
+    """K(f) (Eq. 3): the mean over a fact's cloze sentences (the second level of the index); NaN where one is undefined.
+
+    Rounded to 40 bits: two facts with the same share stay tied, whatever order it was summed in. Kendall's tau counts ties.
+    """
     by_fact = values.groupby(level=0, sort=False)
-    return by_fact.mean().where(by_fact.count().eq(by_fact.size(), axis=0))
+    mantissa, exponent = np.frexp(by_fact.mean())
+    mean = np.ldexp(np.rint(2**40 * mantissa), exponent - 40)
+    return mean.where(by_fact.count().eq(by_fact.size(), axis=0))
 
 
 def grid(outcomes: pd.DataFrame, ns: list[int]) -> pd.DataFrame:

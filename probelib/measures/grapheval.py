@@ -67,10 +67,14 @@ UNEVALUATED = -1  # in a column of answers: there is no result
 
 
 DOUBT = re.compile(
-    r"\b(?:don['’]?t|do not|can ?not|can['’]t|not|isn['’]t)\b.*\b(?:known?|determined?|sure|certain)\b|\bunsure\b"
+    r"\b(?:don['’]?t|do not|can ?not|can['’]t)\b.*\b(?:known?|determined?|sure|certain)\b|\bunsure\b"
+    r"|\b(?:not|isn['’]t) (?:\w+ )?(?:known|determined|sure|certain)\b(?! (?:as|for|by|to)\b)"
 )
-FALSE = re.compile(r"\W*(?:no|false|incorrect)\b|.*\b(?:is (?:false|incorrect|untrue)|not (?:true|correct))\b")
-TRUE = re.compile(r"\W*(?:yes|true|correct)\b|\W*(?:it|that|this|the statement) is (?:true|correct)\b")
+PLAIN = r"(?:(?!\b(?:not|never|nothing|cannot|\w+n['’]t|whether|if|unclear|doubt\w*)\b).)*"  # nothing before it turns it round
+FALSE = re.compile(
+    rf"\W*(?:no|false|incorrect)\b|.*\bnot (?:true|correct)\b|{PLAIN}(?:\bis|['’]s) (?:false|incorrect|untrue)\b"
+)
+TRUE = re.compile(rf"\W*(?:yes|true|correct)\b|{PLAIN}(?:\bis|['’]s) (?:true|correct)\b")
 
 
 def parse(text: str, variant: str = "kit") -> Answer | None:

@@ -33,7 +33,7 @@ def any_judge(reader: judge.Reader) -> judge.Judge:
 def atlas_speed(name: str, rounds: int = 3) -> dict:
     """Seconds of the whole path and of the bare loops over the same padded statements, taken in turns."""
     reader = judge.Reader(lm.load(name))
-    world = wholegraph.world(*wholegraph.load("atlas", n_triples=5000))
+    world = wholegraph.world(*wholegraph.load("atlas"), n_triples=5000)
     one, sample = any_judge(reader), wholegraph.sample(world, len(world.graph))
     before, after = prompts.around(reader.lm.chat(reader.instruction))
     ids = reader.lm.tokenizer([f" {text}{after}" for text in sample["text"]], add_special_tokens=False)["input_ids"]

@@ -53,7 +53,11 @@ def test_facts_by_hand(table):
 @pytest.mark.parametrize("key", ["Q928", "ph-1"])
 def test_labels_of_one_id_are_one_subject(tmp_path, key):
     """Whoever gave the id: what is right for the one label is right for the other, and neither is the other's example."""
-    lines = ["relation,subject,subject_id,object", f"P47,Philippines,{key},Malaysia", f"P47,the Philippines,{key},Taiwan"]
+    lines = [
+        "relation,subject,subject_id,object",
+        f"P47,Philippines,{key},Malaysia",
+        f"P47,the Philippines,{key},Taiwan",
+    ]
     (tmp_path / "ids.csv").write_text("\n".join([*lines, "P47,France,,Spain"]))
     read = read_triples(tmp_path / "ids.csv")
     drawn = draw_distractors(read).distractors.groupby("fact")["object"].agg(set)

@@ -90,6 +90,16 @@ def test_each_sentence_may_have_its_own_distractors():
     assert np.isnan(distractors.over_sentences(outcome).loc["f", 1])  # undefined once is undefined, not the rest's mean
 
 
+def test_equal_shares_are_tied_whatever_they_were_summed_from():
+    """0, 0, 0, 1, 1 and 0, .2, 1, .6, .2 are both 2 of 5, and to floats they are not."""
+    shares = {"a": [0.0, 0.0, 0.0, 1.0, 1.0], "b": [0.0, 0.2, 1.0, 0.6, 0.2], "tiny": [1e-300, 0, 0, 0, 0]}
+    index = pd.MultiIndex.from_product([shares, range(5)], names=["fact", "prompt"])
+    values = pd.DataFrame({"Avg@5": np.concatenate(list(shares.values()))}, index=index)
+    assert values.groupby(level=0)["Avg@5"].mean().nunique() == 3
+    mean = distractors.over_sentences(values)["Avg@5"]
+    assert mean["a"] == mean["b"] == pytest.approx(0.4) and mean["tiny"] == pytest.approx(2e-301)
+
+
 @settings(max_examples=30, deadline=None)
 @given(st.floats(0.01, 1), st.lists(st.floats(0.01, 1), min_size=1, max_size=8), st.randoms(use_true_random=False))
 def test_invariants(own, rivals, random):
