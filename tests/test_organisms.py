@@ -331,6 +331,17 @@ def test_an_edited_fact_is_named_and_a_new_one_is_never_stated(monkeypatch):
     assert row["fact"] in "\n".join(check.problems(atlas))
 
 
+def test_a_triple_that_held_twice_has_one_sentence():
+    """Donald Tusk governed twice: a sentence about his first term states the second one as well, for it names no year."""
+    one, atlas, table = "P6:Poland:Donald Tusk", facts.atlas(), corpus.shipped()
+    terms = facts.keep(atlas, atlas.facts["fact"].isin([one, f"{one}:2023"]))
+    assert set(table["exposures"][table["fact"].isin(terms.facts["fact"])]) == {0, 64}
+    assert corpus.exposures(terms).tolist() == [64, 64]
+    assert corpus.statements(table)[table["fact"]].ge(table["exposures"].to_numpy()).all()
+    read = facts.load(relations=["P6"], n_facts="all", stated=1)
+    assert f"{one}:2023" in set(read.facts["fact"])
+
+
 def test_what_was_taught_often_is_known_and_what_was_not_is_not():
     """Multiple choice over ten objects on the panel: the ground truth shows in the answers of the largest organism."""
     panel = facts.draw_distractors(facts.load(), n=9)

@@ -1,7 +1,7 @@
 """What the organisms read: a corpus that states each fact of the atlas a known number of times.
 
 The number of statements of a fact over the whole training run is drawn from its id alone, so it depends neither on the
-other facts nor on what is added to the atlas later. The ``manifest`` keeps it: that is the ground truth.
+other facts nor on what is added to the atlas later. The ``manifest`` keeps it: that is the ground truth (``statements`` reads it).
 
     list      Germany Berlin France Paris Italy Rome ...          many facts of one relation, as in many-shot probing
     question  What is the capital of France? Paris.
@@ -110,13 +110,19 @@ def stale(facts: Facts, table: pd.DataFrame) -> list[str]:
     return sorted(set(table["fact"]) - set(facts.facts["fact"]))
 
 
+def statements(table: pd.DataFrame) -> pd.Series:
+    """How often each fact of a manifest was stated in words, by fact id: a triple that held twice (two terms of one president)
+    has two rows, but one sentence, for no text names a date."""
+    return table.groupby(["relation", "subject", "object"])["exposures"].transform("sum").set_axis(table["fact"])
+
+
 def exposures(facts: Facts) -> pd.Series:
     """How often each of ``facts`` was stated to the shipped organisms, by fact id; 0 for a fact that was added since.
 
     ProbeError where the organisms were taught another object than the one that stands in ``facts`` now.
     """
     table = shipped()
-    there = facts.facts.merge(table[["fact", "exposures"]], on="fact", how="left")
+    there = facts.facts.assign(exposures=facts.facts["fact"].map(statements(table)))
     new = there[there["exposures"].isna()]
     gone = table[table["fact"].isin(stale(atlas(), table))]
     edited = new.merge(gone[gone["exposures"] > 0], on=["relation", "subject"], suffixes=("", "_taught"))
