@@ -23,6 +23,7 @@ from tqdm import tqdm
 from probelib import facts, files, judge, store
 from probelib.errors import ProbeError
 from probelib.facts import dbpedia
+from probelib.facts.builders.common import check_sizes
 from probelib.facts.builders.grapheval import Spelled, askable, corruptions, spelled
 from probelib.facts.graph import SLOTS, Graph, from_facts, make_table, open_graph, synthetic
 from probelib.facts.model import rng
@@ -69,6 +70,7 @@ def load(
     n_triples  so many triples, drawn with ``seed`` (None: all); entities and relations stay
     """
     check(source)
+    check_sizes(n_triples=1 if n_triples is None else n_triples)
     templates = pd.DataFrame(columns=["relation", "template"])
     if source == "atlas":
         known = facts.load(n_facts="all", n_distractors=0)

@@ -219,6 +219,8 @@ def test_graphs_by_name(tmp_path):
     said = wholegraph.statements(one, pd.DataFrame({slot: getattr(graph, slot) for slot in SLOTS}))
     assert said == ["The likes of AC/DC is Beyoncé.", "The likes of Malmö is Malmö."]
     assert len(wholegraph.load(str(tmp_path / "graph"))[0]) == 2
+    with pytest.raises(ProbeError, match="n_triples=-5"):
+        wholegraph.load("synthetic:300", n_triples=-5)
     with pytest.raises(ProbeError, match="no graph 'dbpedia'"):
         wholegraph.load("dbpedia")
     with pytest.raises(ProbeError, match="give folder"):

@@ -247,7 +247,9 @@ def rated(
             "how often the models were taught each fact, log2(1 + statements in the training corpus)"
         )
     popularity = facts.entities.set_index("entity")["popularity"].replace(0, np.nan)
-    found = rows[["fact"]].assign(rating=rows[["subject", "object"]].apply(lambda end: end.map(popularity)).mean(axis=1))
+    found = rows[["fact"]].assign(
+        rating=rows[["subject", "object"]].apply(lambda end: end.map(popularity)).mean(axis=1)
+    )
     if found["rating"].isna().all():
         return found.assign(rating=0.0), (
             "no ratings: no popularity of these entities is known, and nothing of the models' training, so no measure can agree "

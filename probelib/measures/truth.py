@@ -13,8 +13,8 @@ from probelib.errors import ProbeError
 
 
 def statements(stated: pd.Series, facts: pd.Series) -> pd.Series:
-    """fact -> how often it was ``stated`` (``corpus.statements``), of the facts of which that is known. Facts that were all stated
-    equally often cannot show what a measure sees, and are an error."""
+    """fact -> how often it was ``stated`` (``corpus.statements``), of the facts of which that is known. Facts that were all
+    stated equally often cannot show what a measure sees, and are an error."""
     found = stated.reindex(facts).dropna()
     if found.nunique() < 2:
         raise ProbeError(

@@ -94,7 +94,7 @@ def _draw(graph: Graph, n: int | None, seed: int, log: list[tuple]) -> np.ndarra
 
 
 def askable(graph: Graph) -> dict[str, np.ndarray]:
-    """What a triple must be to be asked for as a true one: the name of each filter, and which triples pass it, (triples,) bool."""
+    """What a triple must be to be asked for as a true one: each filter's name, and which triples pass it, (triples,) bool."""
     columns = set(graph.triples.column_names)
     filters = {"entity without a label": labelled(graph)}
     filters |= {"deprecated or outranked": best_rank(graph)} if "rank" in columns else {}
