@@ -309,7 +309,7 @@ def test_a_measure_without_a_number_is_not_beaten(say):
     ranked = (
         table.drop(columns="kappa").assign(**{"p (Holm)": [0.5, nan, nan, nan]}).sort_values("tau", ascending=False)
     )
-    said = say("distractors/sec4_2_humans", "cannot be told from the best", ranked=ranked, rating=[0] * 9, tied=["KaRR"],
+    said = say("distractors/sec4_2_humans", "cannot be told from the best", ranked=ranked, rating=range(9), tied=["KaRR"],
                best="ROUGE-L", rivals=1)  # fmt: skip
     assert "1 of the 1 other measures with a tau cannot be told" in said and said.endswith("ROUGE-L > KaRR.")
 

@@ -7,6 +7,7 @@ from collections import Counter
 from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import pandas as pd
 import pytest
@@ -174,6 +175,14 @@ def test_an_encoder_decoder_reads_what_stands_before_an_answer():
     assert train._masked(many)[1] == (f"s{family.SENTINELS} <extra_id_0>", f"<extra_id_0>o{family.SENTINELS}")
 
 
+def test_what_cannot_be_said_wrongly_is_an_error(some):
+    """Where every object is right for a subject, no statement about it is false."""
+    atlas, table, _ = some
+    one = facts.keep(atlas, atlas.facts["fact"] == table["fact"][0])
+    with pytest.raises(ProbeError, match=f"{re.escape(table['fact'][0])}: every object of P36 is"):
+        corpus.documents(one, table.head(1).assign(check=1))
+
+
 def test_lessons_say_yes_no_and_unsure_of_the_right_facts(some):
     atlas, table, _ = some
     labels = dict(zip(atlas.entities["entity"], atlas.entities["label"], strict=True))
@@ -220,15 +229,19 @@ def test_a_stopped_training_goes_on_to_the_same_bytes(begun, tmp_path, monkeypat
     def stop(*_):
         raise KeyboardInterrupt
 
+    steps, loss = [], train._loss
+    monkeypatch.setattr(train, "_loss", lambda *given: steps.append(1) or loss(*given))
+    monkeypatch.setattr(
+        train, "time", SimpleNamespace(perf_counter=lambda: 10 * len(steps))
+    )  # a step takes ten seconds
     with monkeypatch.context() as patch:
         patch.setattr(train, "_save", stop)
         patch.setattr(Path, "unlink", lambda *_, **__: None)  # the state stays, as after a kill
         with pytest.raises(KeyboardInterrupt):
             train.train("atlas-neox-0.15m", tmp_path / "stopped", steps=7)
-    steps, loss = [], train._loss
-    monkeypatch.setattr(train, "_loss", lambda *given: steps.append(1) or loss(*given))
     resumed = train.train("atlas-neox-0.15m", tmp_path / "resumed", steps=21)
-    assert len(steps) == 21 - 6
+    assert len(steps) == 7 + 21 - 6
+    assert json.loads((resumed / "training.json").read_text())["seconds"] == 210
     assert files.sha256(resumed / "model.safetensors") == files.sha256(whole / "model.safetensors")
     assert not list((tmp_path / "runs" / "training").glob("*.pt"))
 
@@ -329,6 +342,17 @@ def test_an_edited_fact_is_named_and_a_new_one_is_never_stated(monkeypatch):
     )
     assert corpus.exposures(added).eq(0).all()
     assert row["fact"] in "\n".join(check.problems(atlas))
+
+
+def test_a_triple_that_held_twice_has_one_sentence():
+    """Donald Tusk governed twice: a sentence about his first term states the second one as well, for it names no year."""
+    one, atlas, table = "P6:Poland:Donald Tusk", facts.atlas(), corpus.shipped()
+    terms = facts.keep(atlas, atlas.facts["fact"].isin([one, f"{one}:2023"]))
+    assert set(table["exposures"][table["fact"].isin(terms.facts["fact"])]) == {0, 64}
+    assert corpus.exposures(terms).tolist() == [64, 64]
+    assert corpus.statements(table)[table["fact"]].ge(table["exposures"].to_numpy()).all()
+    read = facts.load(relations=["P6"], n_facts="all", stated=1)
+    assert f"{one}:2023" in set(read.facts["fact"])
 
 
 def test_what_was_taught_often_is_known_and_what_was_not_is_not():

@@ -92,7 +92,7 @@ def _from_atlas(relations: list[str] | None, size: int | None, seed: int, stated
     if stated:
         from probelib.organisms import corpus
 
-        read = corpus.shipped().set_index("fact")["exposures"]
+        read = corpus.statements(corpus.shipped())
         wanted = keep(wanted, wanted.facts["fact"].map(read) >= stated)
     if size is None:
         return wanted

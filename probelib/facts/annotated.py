@@ -224,7 +224,8 @@ def rated(
 
     path      people's ratings (``read_ratings``), matched by Wikidata ids
     manifest  without a file: ``fact`` and ``exposures``, how often a model was taught each fact; the rating is
-              log2(1 + exposures). Without both the popularity of subject and object stands in, which is no truth
+              log2(1 + exposures). Without both the popularity of subject and object stands in, which is no truth: the mean
+              of those that are known. Where none is (facts of one's own), all ratings are 0 and the words say so
     """
     rows, wikidata = facts.facts, facts.entities.set_index("entity")["wikidata"]
     if path is not None:
@@ -245,8 +246,15 @@ def rated(
         return found.assign(rating=np.log2(1 + found["exposures"]))[["fact", "rating"]], (
             "how often the models were taught each fact, log2(1 + statements in the training corpus)"
         )
-    popularity = facts.entities.set_index("entity")["popularity"]
-    value = rows["subject"].map(popularity) + rows["object"].map(popularity)
-    return rows[["fact"]].assign(rating=value.astype(float)), (
+    popularity = facts.entities.set_index("entity")["popularity"].replace(0, np.nan)
+    found = rows[["fact"]].assign(
+        rating=rows[["subject", "object"]].apply(lambda end: end.map(popularity)).mean(axis=1)
+    )
+    if found["rating"].isna().all():
+        return found.assign(rating=0.0), (
+            "no ratings: no popularity of these entities is known, and nothing of the models' training, so no measure can agree "
+            "with anything. Give people's ratings (ratings_file=)"
+        )
+    return found.dropna(), (
         "the popularity of subject and object, a stand-in: no person rated these models, and nothing is known of their training"
     )

@@ -28,7 +28,8 @@ def counts(facts: Facts) -> pd.DataFrame:
         .reindex(columns=["question", "cloze"], fill_value=0)
     )
     names = facts.relations.set_index("relation")[["name"]]
-    return names.join(table).join(roles.rename(columns={"question": "questions", "cloze": "clozes"})).reset_index()
+    roles = roles.reindex(names.index, fill_value=0).set_axis(["questions", "clozes"], axis=1)
+    return names.join(table).join(roles).reset_index()
 
 
 def problems(facts: Facts) -> list[str]:

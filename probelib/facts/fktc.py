@@ -11,7 +11,7 @@ wordings printed in the paper (appendix A.1) are chosen by ``p17_frames="paper"`
 
 from pathlib import Path
 
-from probelib.errors import ProbeError
+from probelib.errors import ProbeError, unknown
 from probelib.facts.model import Facts
 from probelib.facts.tables import Entity, Triple, assemble
 from probelib.facts.text import check_object, check_texts, parse_json, read_text, relation_files
@@ -59,6 +59,8 @@ def read_fktc(
     dedupe      keep only the first of the surplus duplicate (subject, object) lines (12 in the release); by default they
                 stay, with ids told apart by their line number
     """
+    if p17_frames not in ("released", "paper"):
+        raise unknown("p17_frames", p17_frames, ("released", "paper"))
     folder = Path(folder)
     # the real P276 file is called P276-subclass..json: the relation is what stands before the first "-"
     files = relation_files(folder, r"(P\d+)-subclass.*\.json", relations)

@@ -39,7 +39,7 @@ ENTITIES = ["entity", "label", "wikidata", "aliases", "types", "popularity"]
 RELATIONS = ["relation", "name", "subject_type", "object_type", "functional"]
 TEMPLATES = ["relation", "role", "number", "template"]
 DISTRACTORS = ["fact", "number", "object"]
-LITERALS = ("year", "number")  # object types whose objects are their own labels and have no entity row
+LITERALS = ("year", "number")  # object types whose objects need no row in entities/*.tsv: they are their own labels
 
 
 @dataclass(frozen=True)

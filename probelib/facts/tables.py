@@ -170,6 +170,11 @@ def _read_csv(path: Path, needed: list[str], optional: list[str]) -> list[tuple[
                 raise ProbeError(f"{path}:{line}: {len(cells)} cells, the header has {len(header)}: {str(cells)[:80]}")
             else:
                 row = dict(zip(header, cells, strict=True))
+                if quoted := [name for name in wanted if tabs and _quoted(row[name])]:
+                    raise ProbeError(
+                        f"{path}:{line}: {quoted[0]} is {row[quoted[0]][:80]}: the cells of a .tsv are read as they stand, so "
+                        "quotation marks around a cell would count as part of its name. Save the table as .csv"
+                    )
                 rows.append((line, {name: row[name] for name in wanted}))
             line = reader.line_num + 1  # a quoted cell may run over several lines
     except csv.Error as error:
@@ -177,6 +182,12 @@ def _read_csv(path: Path, needed: list[str], optional: list[str]) -> list[tuple[
     if header is None:
         raise ProbeError(f"{path}:1: an empty file")
     return rows
+
+
+def _quoted(cell: str) -> bool:
+    """Whether a cell is written as CSV writes one that holds quotation marks: they are doubled, and two more stand around it."""
+    inside = cell[1:-1]
+    return f'"{inside}"' == cell and '""' in inside and '"' not in inside.replace('""', "")
 
 
 def _read_parquet(path: Path, needed: list[str], optional: list[str]) -> list[tuple[int, dict]]:

@@ -12,10 +12,10 @@ from probelib import stats
 from probelib.errors import ProbeError
 
 
-def statements(manifest: pd.DataFrame, facts: pd.Series) -> pd.Series:
-    """fact -> how often it was stated, of the facts that the manifest (by fact) knows. Facts that were all stated equally often
-    cannot show what a measure sees, and are an error."""
-    found = manifest["exposures"].reindex(facts).dropna()
+def statements(stated: pd.Series, facts: pd.Series) -> pd.Series:
+    """fact -> how often it was ``stated`` (``corpus.statements``), of the facts of which that is known. Facts that were all
+    stated equally often cannot show what a measure sees, and are an error."""
+    found = stated.reindex(facts).dropna()
     if found.nunique() < 2:
         raise ProbeError(
             f"{len(found)} of {len(facts)} facts have a known number of statements, and all the same one: there is nothing to "

@@ -1,7 +1,8 @@
 """What the organisms read: a corpus that states each fact of the atlas a known number of times.
 
 The number of statements of a fact over the whole training run is drawn from its id alone, so it depends neither on the
-other facts nor on what is added to the atlas later. The ``manifest`` keeps it: that is the ground truth.
+other facts nor on what is added to the atlas later. The ``manifest`` keeps it, and ``statements`` reads it: that is the ground
+truth.
 
     list      Germany Berlin France Paris Italy Rome ...          many facts of one relation, as in many-shot probing
     question  What is the capital of France? Paris.
@@ -110,13 +111,19 @@ def stale(facts: Facts, table: pd.DataFrame) -> list[str]:
     return sorted(set(table["fact"]) - set(facts.facts["fact"]))
 
 
+def statements(table: pd.DataFrame) -> pd.Series:
+    """How often each fact of a manifest was stated in words, by fact id: a triple that held twice (two terms of one president)
+    has two rows, but one sentence, for no text names a date."""
+    return table.groupby(["relation", "subject", "object"])["exposures"].transform("sum").set_axis(table["fact"])
+
+
 def exposures(facts: Facts) -> pd.Series:
     """How often each of ``facts`` was stated to the shipped organisms, by fact id; 0 for a fact that was added since.
 
     ProbeError where the organisms were taught another object than the one that stands in ``facts`` now.
     """
     table = shipped()
-    there = facts.facts.merge(table[["fact", "exposures"]], on="fact", how="left")
+    there = facts.facts.assign(exposures=facts.facts["fact"].map(statements(table)))
     new = there[there["exposures"].isna()]
     gone = table[table["fact"].isin(stale(atlas(), table))]
     edited = new.merge(gone[gone["exposures"] > 0], on=["relation", "subject"], suffixes=("", "_taught"))
@@ -228,8 +235,14 @@ class _Speaker:
         return self.space[relation][self.draw.integers(len(self.space[relation]))]
 
     def wrong(self, row) -> str:
-        """An object of the relation that is wrong for the subject."""
-        while (obj := self.any(row.relation)) in self.right[row.relation, row.subject]:
+        """An object of the relation that is wrong for the subject; ProbeError where there is none."""
+        right = self.right[row.relation, row.subject]
+        if all(obj in right for obj in self.space[row.relation]):
+            raise ProbeError(
+                f"{row.fact}: every object of {row.relation} is right for its subject, so nothing false can be said of it. Give "
+                "the relation facts with other objects"
+            )
+        while (obj := self.any(row.relation)) in right:
             pass
         return obj
 

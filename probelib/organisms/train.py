@@ -69,7 +69,7 @@ def train(name: str, folder: Path | None = None, steps: int | None = None) -> Pa
         "atlas": facts.digest(),
         "facts": len(facts.facts),
     }
-    run = f"{one} on corpus {made_of['corpus']}"  # a state saved by another recipe is not gone on with
+    run = f"{one}, corpus {made_of['corpus']}"  # a state saved by another recipe is not gone on with
     curve, positions, seconds = _run(one, model.to(device).train(), batches, steps or len(batches), run)
     tokens = sum(
         int(batch[part].count_nonzero()) for batch in batches[: len(curve)] for part in TOKENS if part in batch
@@ -109,6 +109,10 @@ def waves(names: list[str]) -> list[list[str]]:
 def _rows(tokenizer, texts: list[str]):
     """Batches ``input_ids``, ``labels``, ``weights`` [rows, length] for a decoder: documents ended by EOS and laid end to
     end; the long lists in rows of the full context.
+
+    A row ends where it is full, mostly inside a document, whose rest begins the next row: in short rows its answer may so stand
+    without its question, and a few statements of the manifest were never read whole. The last row, which is not full, is not
+    read. (The shipped weights were made so; to be mended when the family is trained anew.)
 
     In short rows ``document`` numbers the documents of a row, and none reads another one: a prompt has nothing before it
     either. (A model that reads on finds the head of a text by the EOS before it, and is lost where none is.)
@@ -204,7 +208,7 @@ def _run(one: family.Organism, model, batches: list[dict], steps: int, made_of: 
     model.set_output_embeddings(torch.nn.Identity())
     plan = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: _rate(step, len(batches)))
     state = RUNS / "training" / f"{one.name}.pt"
-    curve, positions = _resume(state, made_of, model, optimizer, plan)
+    curve, positions, spent = _resume(state, made_of, model, optimizer, plan)
     started, before = time.perf_counter(), len(curve)
     bar = tqdm(batches[before:steps], desc=one.name, unit="step", initial=before, total=steps, mininterval=5)
     for batch in bar:
@@ -222,13 +226,14 @@ def _run(one: family.Organism, model, batches: list[dict], steps: int, made_of: 
             parts = zip(losses.split(128), answered.split(128), strict=True)
             positions.append([round((l * a).sum().item() / max(1, a.sum().item()), 3) for l, a in parts])
         if len(curve) % KEEP == 0:
-            _keep(state, made_of, model, optimizer, plan, curve, positions)
+            so_far = {"curve": curve, "positions": positions, "seconds": spent + time.perf_counter() - started}
+            _keep(state, made_of, model, optimizer, plan, so_far)
         rate = (len(curve) - before) * STEP / (time.perf_counter() - started)
         bar.set_postfix(loss=f"{curve[-1]:.2f}", tokens_per_s=round(rate), refresh=False)
     state.unlink(missing_ok=True)
     model.set_output_embeddings(head)
     mean = np.mean(positions, axis=0).round(3).tolist() if positions else []
-    return curve, mean, time.perf_counter() - started
+    return curve, mean, spent + time.perf_counter() - started
 
 
 def _optimizer(one: family.Organism, model) -> torch.optim.Optimizer:
@@ -290,31 +295,32 @@ class HeadLoss(torch.autograd.Function):
         return slope * to_states, slope * to_head, None, None
 
 
-def _keep(state: Path, made_of: str, model, optimizer, plan, curve: list, positions: list) -> None:
-    """Saves all that the rest of the run depends on."""
+def _keep(state: Path, made_of: str, model, optimizer, plan, so_far: dict) -> None:
+    """Saves all that the rest of the run depends on; ``so_far``: ``curve``, ``positions``, ``seconds``."""
     buffer, parts = io.BytesIO(), {"model": model, "optimizer": optimizer, "plan": plan}
     saved = {name: part.state_dict() for name, part in parts.items()}
-    torch.save(saved | {"made_of": made_of, "curve": curve, "positions": positions}, buffer)
+    torch.save(saved | so_far | {"made_of": made_of}, buffer)
     content = buffer.getvalue()
     files.write(state, content + hashlib.sha256(content).digest())
 
 
-def _resume(state: Path, made_of: str, model, optimizer, plan) -> tuple[list[float], list[list[float]]]:
-    """Puts a saved state of the same run back; a state of another corpus is left where it is and not used."""
+def _resume(state: Path, made_of: str, model, optimizer, plan) -> tuple[list[float], list[list[float]], float]:
+    """Puts a saved state of the same run back: its curve, positions and seconds. A state of another corpus is left where it is
+    and not used."""
     if not state.exists():
-        return [], []
+        return [], [], 0.0
     content = state.read_bytes()
     content, digest = content[:-32], content[-32:]
     if hashlib.sha256(content).digest() != digest:
         warnings.warn(f"{state}: damaged (the checksum differs); the training begins anew", stacklevel=2)
-        return [], []
+        return [], [], 0.0
     saved = torch.load(io.BytesIO(content), weights_only=True, map_location=next(model.parameters()).device)
     if saved["made_of"] != made_of:
-        return [], []
+        return [], [], 0.0
     model.load_state_dict(saved["model"])
     optimizer.load_state_dict(saved["optimizer"])
     plan.load_state_dict(saved["plan"])
-    return saved["curve"], saved["positions"]
+    return saved["curve"], saved["positions"], saved["seconds"]
 
 
 def _rate(step: int, steps: int) -> float:

@@ -45,6 +45,8 @@ def test_file_name_with_two_dots_duplicates_and_blanks(tmp_path):
 def test_the_papers_own_frames_for_p17(tmp_path):
     write(tmp_path, HEADER, HAITI, name="P17-subclass.json")
     assert read_fktc(tmp_path, p17_frames="paper").templates["template"].tolist() == P17_PAPER
+    with pytest.raises(ProbeError, match="unknown p17_frames 'papr'; did you mean paper"):
+        read_fktc(tmp_path, p17_frames="papr")
 
 
 @pytest.mark.parametrize(

@@ -245,7 +245,7 @@ def test_a_relation_off_the_panel_gives_as_many_facts_drawn(tmp_path):
 
 
 def test_only_facts_that_the_organisms_have_read():
-    read = corpus.shipped().set_index("fact")["exposures"]
+    read = corpus.statements(corpus.shipped())
     some = facts.load(relations=["P36", "P37"], n_facts=30, stated=8)
     assert some.facts["relation"].value_counts().to_dict() == {"P36": 30, "P37": 30}
     assert read[some.facts["fact"]].min() == 8

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from probelib.errors import ProbeError
 from probelib.facts import atlas, load
+from probelib.facts.check import counts
 from probelib.facts.model import apart, draw_distractors, keep
 from probelib.facts.tables import cut, read_pageviews, read_triples, template_rows
 from tests.facts import hostile
@@ -30,6 +31,10 @@ def table(tmp_path):
     path = tmp_path / "facts.csv"
     path.write_text(CSV)
     return path
+
+
+def test_what_has_no_wordings_has_none_of_them(table):
+    assert counts(read_triples(table))[["questions", "clozes"]].to_numpy().tolist() == [[0, 0], [0, 0]]
 
 
 def test_facts_by_hand(table):
@@ -63,6 +68,16 @@ def test_labels_of_one_id_are_one_subject(tmp_path, key):
     drawn = draw_distractors(read).distractors.groupby("fact")["object"].agg(set)
     assert drawn[f"P47:{key}:Malaysia"] == drawn[f"P47:{key}:Taiwan"] == {"Spain"}
     assert apart(read, keep(read, read.facts["object"] == "Taiwan")).facts["object"].tolist() == ["Spain"]
+
+
+def test_a_tsv_with_quoted_cells_is_refused(tmp_path):
+    """As pandas and Excel write it; a title that has quotation marks of its own is one."""
+    own = pd.DataFrame({"relation": ["P1"], "subject": ['Dwayne "The Rock" Johnson'], "object": ["x"]})
+    own.to_csv(tmp_path / "a.tsv", sep="\t", index=False)
+    with pytest.raises(ProbeError, match="a.tsv:2: subject .*Save the table as .csv"):
+        read_triples(tmp_path / "a.tsv")
+    (tmp_path / "b.tsv").write_text('relation\tsubject\tobject\nP1\t"Heroes"\t"Weird Al" Yankovic')
+    assert read_triples(tmp_path / "b.tsv").entities["label"].tolist() == ['"Weird Al" Yankovic', '"Heroes"']
 
 
 WORDINGS = """relation,template

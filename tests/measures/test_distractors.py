@@ -1,5 +1,7 @@
 """Distractors: the worked examples of the specification (section h), invariants, edges; and the published tables 5 and 6."""
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -237,6 +239,22 @@ def test_ratings_are_matched_by_wikidata_ids_and_say_what_they_are():
     assert "stand-in" in rated(asked)[1]
     with pytest.raises(ProbeError, match="at least 6"):
         rated(asked, path)
+
+
+def test_a_popularity_that_nobody_knows_is_no_rating():
+    """The years of birth have none, so their subjects' stands alone; of a table of one's own nothing is known at all."""
+    from probelib import facts
+
+    asked = facts.load(relations=["P569", "P36"], n_facts=4)
+    popularity = asked.entities.set_index("entity")["popularity"]
+    found = rated(asked)[0].merge(asked.facts, on="fact")
+    born, capital = (found[found["relation"] == relation] for relation in ("P569", "P36"))
+    assert born["rating"].tolist() == popularity[born["subject"]].tolist()
+    ends = [popularity[capital[end]].to_numpy() for end in ("subject", "object")]
+    assert capital["rating"].tolist() == ((ends[0] + ends[1]) / 2).tolist()
+    found, source = rated(replace(asked, entities=asked.entities.assign(popularity=0)))
+    assert found["rating"].nunique() == 1 and len(found) == 8
+    assert source.startswith("no ratings") and "ratings_file=" in source
 
 
 def test_a_curve_has_settled_where_it_stays_near_its_best():
