@@ -327,7 +327,7 @@ def board(seen: Look):
 
     report.use_style()
     figure = plt.figure(figsize=(13.5, 7.6), layout="none")
-    edges = {"left": 0.13, "right": 0.985, "top": 0.885, "bottom": 0.085}
+    edges = {"left": 0.135, "right": 0.985, "top": 0.885, "bottom": 0.085}
     left = figure.add_gridspec(2, 3, wspace=0.52, hspace=0.5, width_ratios=(1.1, 1.05, 1), **edges)
     right = left[:, 2].subgridspec(2, 1, height_ratios=(3.2, 1), hspace=0.36)
     places = (left[0, 0], left[0, 1], left[1, 0], left[1, 1], right[0], right[1])
@@ -405,7 +405,7 @@ def _history(axis, seen: Look) -> None:
     wrong = _short(seen.history["wrong_object"], 14)
     counts = [*seen.history[list(corpus.FORMS)].astype(int), int(seen.history["wrong_exposures"])]
     axis.bar(range(len(counts)), counts, color=["0.55"] * len(corpus.FORMS) + ["0.2"])
-    axis.set_xticks(range(len(counts)), [*corpus.FORMS, f"wrong:\n{wrong}" if wrong else "wrong"], fontsize=7.5)
+    axis.set_xticks(range(len(counts)), [*corpus.FORMS, f"wrong:\n{wrong}" if wrong else "wrong"], fontsize=7)
     for at, count in enumerate(counts):
         axis.text(at, count, str(count), ha="center", va="bottom", fontsize=8)
     axis.set(yticks=[], ylim=(0, max(1, *counts) * 1.3))
@@ -416,7 +416,7 @@ def _measures(axis, seen: Look) -> None:
     axis.axvline(0.5, color="0.6", linestyle="--", linewidth=0.8)
     for at, (paper, value, known) in enumerate(zip(rows["paper"], rows["value"], rows["known"], strict=True)):
         if np.isnan(value):
-            axis.text(0, at, "–", ha="center", va="center", color=COLOURS[paper])
+            axis.text(0, at, "–", ha="center", va="center", weight="bold", color=COLOURS[paper])
             continue
         mark = {True: "o", False: "x", None: "|"}[known]
         axis.plot([0, value], [at, at], color=COLOURS[paper], linewidth=1, alpha=0.5)
@@ -425,7 +425,7 @@ def _measures(axis, seen: Look) -> None:
     for tick, paper in zip(axis.get_yticklabels(), rows["paper"], strict=True):
         tick.set_color(COLOURS[paper])
     axis.set(xlim=(-0.04, 1.04))
-    axis.set_xlabel("● known (above ½)   × not known   | no such point", fontsize=8.5)
+    axis.set_xlabel("● known (above ½)   × not known   | no such point", fontsize=8)
     yes, of = verdicts(seen)
     axis.set_title(f"Known? {yes} of {of} measures say yes")
 
