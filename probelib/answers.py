@@ -1,8 +1,7 @@
-"""Is a generated text the right answer? (MONITOR, appendix A; other papers' matching is one of the ways below.)"""
+"""Is a generated text the right answer? (MONITOR, appendix A, and as its released script has it.)"""
 
 import pandas as pd
 
-from probelib.errors import unknown
 from probelib.facts.model import fold
 
 ENDS = "\n.;!?,"  # an answer ends before the first of these
@@ -20,40 +19,33 @@ def extract(text: str) -> str:
     return text[: min((at for end in ENDS if (at := text.find(end)) >= 0), default=len(text))].strip()
 
 
-def matches(answer: str, gold: str, done: bool = True, how: str = "exact") -> bool | None:
-    """Whether a generated answer is the gold object (without regard to case, and to how accents are encoded).
+def matches(answer: str, gold: str, done: bool = True) -> bool | None:
+    """Whether a generated answer is the gold object (without regard to case, and to how accents are encoded), then one of
+    ``. ; ! ? ,``, a line break or the end; a gold object may hold a full stop.
 
     answer  what was generated, or its known beginning
-    done    whether generation ended there; if not, None means that the beginning does not decide it (``how="exact"``)
-    how     "exact": the gold object, then one of ``. ; ! ? ,``, a line break or the end (a gold object may hold a full stop)
-            "prefix": it begins with the gold object, at the end of a word; "contains": the gold object stands anywhere in it
-            "released": all of it, with punctuation deleted anywhere, is the gold object in the same case (MONITOR's eval.py)
+    done    whether generation ended there; if not, None means that the beginning does not decide it
 
     >>> matches(" Paris. It lies", "Paris"), matches(" Parisian", "Paris"), matches(" Par", "Paris", done=False)
     (True, False, None)
     """
-    if how == "exact":
-        return _exactly(answer, gold, done)
-    text, right = fold(answer.strip()), fold(gold.strip())
-    if how == "prefix":
-        return text.startswith(right) and not text[len(right) : len(right) + 1].isalnum()
-    if how == "contains":
-        return right in text
-    if how == "released":
-        for mark in RELEASED:
-            answer = answer.replace(mark, "")
-        return answer.strip() == gold.strip()
-    raise unknown("how", how, WAYS)
-
-
-def _exactly(answer: str, gold: str, done: bool) -> bool | None:
     text, gold = fold(answer.lstrip()), fold(gold.strip())
     if text.startswith(gold):
-        rest = text[len(gold) :]
-        if not rest.strip(" \t"):
-            return True if done or "\n" in rest else None
-        return rest.lstrip(" \t")[0] in ENDS
+        rest = text[len(gold) :].lstrip(" \t")
+        return rest[0] in ENDS if rest else done or None
     return False if done or not gold.startswith(text.rstrip()) else None
+
+
+def released(answer: str, gold: str) -> bool:
+    """The same as MONITOR's eval.py has it: the whole answer, with punctuation deleted anywhere, is the gold object in the same
+    case.
+
+    >>> released(" Paris.", "Paris"), released(" paris", "Paris"), released(" Paris. It lies", "Paris")
+    (True, False, False)
+    """
+    for mark in RELEASED:
+        answer = answer.replace(mark, "")
+    return answer.strip() == gold.strip()
 
 
 def decide(scores: pd.DataFrame, generated: pd.DataFrame | None = None) -> pd.Series:

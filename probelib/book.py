@@ -140,7 +140,8 @@ def _steps(steps: list, status: dict[str, str], links: dict[str, str]) -> str:
         for step in steps
     )
     head = "<tr><th>notebook<th>what it does<th>this run</tr>"
-    return f"<details open><summary>Notebooks</summary><table>{head}{rows}</table></details>"
+    table = f"<div class='scroll'><table class='wrap'>{head}{rows}</table></div>"
+    return f"<details open><summary>Notebooks</summary>{table}</details>"
 
 
 def _link(target: str | None, text: str) -> str:

@@ -6,13 +6,15 @@
     explore.menu(...)        the same behind three menus, where there are notebook widgets
 
 Scores go through the store and what does not depend on the selection is kept in memory, so that another fact is a matter of
-a second on a shipped model. Any model that ``lm.load`` takes can be asked; what a model was taught is known of shipped ones.
+a second on a shipped model. Any model that ``lm.load`` takes can be asked, one behind a server without what needs hidden
+states or beams; what a model was taught is known of shipped ones.
 """
 
 import base64
 import difflib
 import html
 import io
+import textwrap
 from collections import Counter
 from dataclasses import dataclass, replace
 from functools import cache, lru_cache
@@ -34,7 +36,8 @@ N, RIVALS = 20, 8  # distractors of each strategy, and those shown
 LABELS = 100  # true statements that train a judge, each with a false one
 ANSWERS = ("true", "false", "don't know")  # in the order of grapheval.Answer
 # KaRR has no value at which a fact would count as known; GraphEval's values are taken from what is shown (``judged``)
-PARTS = ("monitor", "zplke", "distractors", "decoding")
+SERVED = ("monitor", "zplke", "distractors")  # which need log-probabilities alone: all that a server gives
+PARTS = (*SERVED, "decoding")
 OPEN = ("MONITOR", *(name for name in battery.MEASURES if name.startswith("Avg@n")))  # without such a value, too
 COLOURS = {"monitor": "#0173b2", "zplke": "#de8f05", "distractors": "#029e73", "grapheval": "#cc78bc"}
 
@@ -57,7 +60,7 @@ class Look:
     curve      ``examples``, ``seed``, ``q_gold``, ``correct``, ``n_options``: the multiple choice behind lists
     rivals     ``label``, ``probability``, ``gold``: the object among its most plausible distractors
     judged     ``statement``, its ``object``, whether it ``holds``, one column an answer, and what the judge foretells
-               ("judge true", ...); None: no model that was tuned to answer goes with this one
+               ("judge true", ...); None: no model that was tuned to answer goes with this one, or a server holds it
     history    the fact's row of the organisms' manifest; None: not known
     measures   ``measure``, ``paper``, ``asks``, ``value``, ``known`` (None where the measure has no such point)
     """
@@ -142,8 +145,9 @@ def look(among: World, of: lm.LM, fact: str, folder: Path, seed: int = 0) -> Loo
     asked = questions(among, of, fact, seed)
     row, name = asked.asked.facts.iloc[0], answering(of.name)
     tuned = None if name is None else of if name == of.name else model(name)
-    said = battery.ask(of, asked, folder, n=N, tuned=tuned, parts=PARTS, seed=seed)
-    answered = None if tuned is None else judged(tuned, asked.asked, folder, seed)
+    served = of.device.type == "server"
+    said = battery.ask(of, asked, folder, n=N, tuned=tuned, parts=SERVED if served else PARTS, seed=seed)
+    answered = None if served or tuned is None else judged(tuned, asked.asked, folder, seed)
     if answered is not None:
         said.values |= {each: pd.Series([value], [fact]) for each, value in of_judged(answered).items()}
     framed, scores, distances = anchors(of, asked.asked, folder)
@@ -167,14 +171,21 @@ def look(among: World, of: lm.LM, fact: str, folder: Path, seed: int = 0) -> Loo
 
 
 def questions(among: World, of: lm.LM, fact: str, seed: int = 0) -> battery.Questions:
-    """What is asked about one fact: as ``battery.questions``, with as many examples as the data and the model have room for."""
+    """What is asked about one fact: as ``battery.questions``, with as many examples as the data and the model have room for.
+    ProbeError where the data have no example, or no wrong object."""
     whole, now = of_relation(among, relation_of(among, fact))
     one = facts.pick(now, [fact])
     held_out = (one.templates["role"] == "cloze") & one.templates["number"].isin(battery.HELD_OUT)
     one = replace(one, templates=one.templates[~held_out])  # nothing here asks in them
     asked, choices = (facts.draw_distractors(one, whole, n, seed) for n in (battery.HINTS, OPTIONS - 1))
     pool = facts.apart(now, one)
-    return battery.Questions(asked, choices, examples(pool, choices, of, seed), pool, among.kb, whole)
+    shots = examples(pool, choices, of, seed)
+    if asked.distractors.empty:
+        raise ProbeError(
+            f"there is no wrong object to hold against {fact!r}: all objects of its relation in {whole.source} are right for its "
+            "subject. Take a fact of a relation with more"
+        )
+    return battery.Questions(asked, choices, shots, pool, among.kb, whole)
 
 
 def relation_of(among: World, fact: str) -> str:
@@ -316,13 +327,14 @@ def board(seen: Look):
 
     report.use_style()
     figure = plt.figure(figsize=(13.5, 7.6), layout="none")
-    edges = {"left": 0.11, "right": 0.985, "top": 0.885, "bottom": 0.085}
+    edges = {"left": 0.135, "right": 0.985, "top": 0.885, "bottom": 0.085}
     left = figure.add_gridspec(2, 3, wspace=0.52, hspace=0.5, width_ratios=(1.1, 1.05, 1), **edges)
     right = left[:, 2].subgridspec(2, 1, height_ratios=(3.2, 1), hspace=0.36)
     places = (left[0, 0], left[0, 1], left[1, 0], left[1, 1], right[0], right[1])
     for panel, place in zip((_anchors, _curve, _rivals, _judged, _measures, _history), places, strict=True):
         panel(figure.add_subplot(place), seen)
     figure.suptitle(f"{title(seen)}, asked of {seen.model}", fontsize=14, fontweight="bold", y=0.975)
+    report.literal(figure)
     return figure
 
 
@@ -364,7 +376,7 @@ def _rivals(axis, seen: Look) -> None:
     axis.set_yticks(range(len(rows)), [_short(label, 22) for label in rows["label"]])
     for tick, gold in zip(axis.get_yticklabels(), rows["gold"], strict=True):
         tick.set_fontweight("bold" if gold else "normal")
-    axis.set(xlabel="probability of the label and its end", xlim=(0, max(1e-9, rows["probability"].max()) * 1.2))
+    axis.set(xlabel="probability of the label and its end", xlim=(0, (rows["probability"].max() or 1) * 1.2))
     axis.locator_params(axis="x", nbins=4)
     axis.set_title("Distractors: the strongest for this model", color=COLOURS["distractors"])
 
@@ -372,7 +384,7 @@ def _rivals(axis, seen: Look) -> None:
 def _judged(axis, seen: Look) -> None:
     axis.set_title("GraphEval: is the statement true?", color=COLOURS["grapheval"])
     if seen.judged is None:
-        return _nothing(axis, "No model that was tuned to answer\ngoes with this one.")
+        return _nothing(axis, why_unjudged(seen))
     rows, left = seen.judged.iloc[::-1], np.zeros(len(seen.judged))
     for answer, colour in zip(ANSWERS, (COLOURS["grapheval"], "#5b2a56", "0.85"), strict=True):
         axis.barh(range(len(rows)), rows[answer], left=left, color=colour, label=answer, height=0.7)
@@ -389,11 +401,11 @@ def _judged(axis, seen: Look) -> None:
 def _history(axis, seen: Look) -> None:
     axis.set_title("How often it was told this fact")
     if seen.history is None:
-        return _nothing(axis, "What this model was trained on is not known here.")
+        return _nothing(axis, why_untold(seen))
     wrong = _short(seen.history["wrong_object"], 14)
     counts = [*seen.history[list(corpus.FORMS)].astype(int), int(seen.history["wrong_exposures"])]
     axis.bar(range(len(counts)), counts, color=["0.55"] * len(corpus.FORMS) + ["0.2"])
-    axis.set_xticks(range(len(counts)), [*corpus.FORMS, f"wrong:\n{wrong}" if wrong else "wrong"], fontsize=7.5)
+    axis.set_xticks(range(len(counts)), [*corpus.FORMS, f"wrong:\n{wrong}" if wrong else "wrong"], fontsize=7)
     for at, count in enumerate(counts):
         axis.text(at, count, str(count), ha="center", va="bottom", fontsize=8)
     axis.set(yticks=[], ylim=(0, max(1, *counts) * 1.3))
@@ -402,26 +414,45 @@ def _history(axis, seen: Look) -> None:
 def _measures(axis, seen: Look) -> None:
     rows = seen.measures[seen.measures["measure"] != "MONITOR"].iloc[::-1].reset_index(drop=True)
     axis.axvline(0.5, color="0.6", linestyle="--", linewidth=0.8)
-    for at, row in rows.iterrows():
-        mark = {True: "o", False: "x", None: "|"}[row["known"]]
-        axis.plot([0, row["value"]], [at, at], color=COLOURS[row["paper"]], linewidth=1, alpha=0.5)
-        axis.plot(row["value"], at, mark, color=COLOURS[row["paper"]], markersize=7, markeredgewidth=2)
+    for at, (paper, value, known) in enumerate(zip(rows["paper"], rows["value"], rows["known"], strict=True)):
+        if np.isnan(value):
+            axis.text(0, at, "–", ha="center", va="center", weight="bold", color=COLOURS[paper])
+            continue
+        mark = {True: "o", False: "x", None: "|"}[known]
+        axis.plot([0, value], [at, at], color=COLOURS[paper], linewidth=1, alpha=0.5)
+        axis.plot(value, at, mark, color=COLOURS[paper], markersize=7, markeredgewidth=2)
     axis.set_yticks(range(len(rows)), rows["measure"], fontsize=7.5)
     for tick, paper in zip(axis.get_yticklabels(), rows["paper"], strict=True):
         tick.set_color(COLOURS[paper])
     axis.set(xlim=(-0.04, 1.04))
-    axis.set_xlabel("● known (above ½)   × not known   | no such point", fontsize=8.5)
+    axis.set_xlabel("● known (above ½)   × not known   | no such point", fontsize=8)
     yes, of = verdicts(seen)
     axis.set_title(f"Known? {yes} of {of} measures say yes")
 
 
 def _nothing(axis, why: str) -> None:
     axis.axis("off")
-    axis.text(0.5, 0.5, why, ha="center", va="center", fontsize=9, color="0.35")
+    axis.text(0.5, 0.5, textwrap.fill(why, 38), ha="center", va="center", fontsize=9, color="0.35")
 
 
 def _short(text: str, most: int) -> str:
     return text if len(text) <= most else text[: most - 1].rstrip() + "…"
+
+
+def why_unjudged(seen: Look) -> str:
+    """Why no statement was judged."""
+    if seen.answers is None:
+        return f"{seen.model} was not tuned to answer, and no model that was goes with it."
+    return (
+        "A server gives neither hidden states nor beams: GraphEval's judge and the measures that decode are left out."
+    )
+
+
+def why_untold(seen: Look) -> str:
+    """Why nobody knows how often the model was told the fact."""
+    if seen.model in lm.organisms():
+        return "This fact is not among those of its corpus."
+    return "What this model was trained on is not known here."
 
 
 def verdicts(seen: Look) -> tuple[int, int]:
@@ -433,20 +464,22 @@ def verdicts(seen: Look) -> tuple[int, int]:
 def prose(seen: Look) -> str:
     """What the picture shows, in words: for those who cannot see it, and for those who can."""
     yes, of = verdicts(seen)
-    told = "What it was trained on is not known here."
+    told = why_untold(seen)
     if seen.history is not None:
         told = f"It was told this fact {_times(seen.history['exposures'])}"
         wrong = seen.history["wrong_object"]
         told += f", and {_times(seen.history['wrong_exposures'])} that it is {wrong}." if wrong else "."
     rank = int(np.flatnonzero(seen.rivals["gold"])[0]) + 1
+    unjudged = "" if seen.judged is not None else f" {why_unjudged(seen)}"
     first = seen.curve.groupby("examples")["q_gold"].mean()
     right = int(seen.framed["correct"].sum())
     no = seen.measures.loc[seen.measures["known"].eq(False), "measure"]
     split = f" Not known to: {', '.join(no)}." if 0 < yes < of else ""
+    place = f"; among its strongest distractors it stands at place {rank}" if len(seen.rivals) > 1 else ""
     return (
         f"{title(seen)}: {yes} of {of} measures say that {seen.model} knows it. {told} It answers {right} of {len(seen.framed)} "
         f"questions right; behind a list of {first.index.max()} pairs the right answer has {first.iloc[-1]:.0%} of the "
-        f"probability; among its strongest distractors it stands at place {rank}.{split}"
+        f"probability{place}.{split}{unjudged}"
     )
 
 
@@ -512,8 +545,10 @@ def _menu(ipywidgets, among: World, chosen: dict[str, str], folder: Path) -> Non
 
     def list_facts(_=None):
         if relation.value in relations:
-            fact.options = list(facts_of(among, relations[relation.value]))
+            fact.options, before = list(facts_of(among, relations[relation.value])), fact.value
             fact.value = fact.options[0]
+            if fact.value == before:  # a field that stays as it was tells nobody
+                ask()
         elif relation.value:
             shown.value = f"<p><b>{html.escape(str(unknown('relation', relation.value, relations)))}</b></p>"
 

@@ -13,6 +13,7 @@ Both give one row a (fact, candidate): ``model``, ``relation`` (of lm-evaluation
 ``candidate``, ``label``, ``gold``, ``logprob`` (nats; of the continuation, or of the whole statement in lm-pub-quiz).
 """
 
+import os
 import re
 from pathlib import Path
 
@@ -32,7 +33,7 @@ def read(folder: str | Path, relations: list[str] | None = None) -> pd.DataFrame
 
     ``.attrs["models"]`` names model, program and digest of the files, for provenance (``report.Section.add``).
     """
-    folder = Path(folder)
+    folder = Path(os.path.abspath(folder))  # its last name is the model's, however it is given
     if not folder.exists():
         raise ProbeError(f"{folder} does not exist; a folder of lm-pub-quiz or lm-evaluation-harness results is wanted")
     if (folder / "metadata_results.json").exists():

@@ -62,7 +62,11 @@ KEYS = {
         "free of errors, percent", lambda t: t["proportion_pct"].iloc[-1], lambda t: t["percent"].iloc[-1]
     ),
     "grapheval/table1": Key("average degree", lambda t: t["avg_degree"].iloc[0], lambda t: t["average degree"].iloc[0]),
-    "grapheval/table2": Key("largest Correct", lambda t: t["correct"].max(), lambda t: t["correct"].max()),
+    "grapheval/table2": Key(  # the printed table fits the released exchange of Eq. 2 alone
+        "largest Correct (judge, released Eq. 2)",
+        lambda t: t["correct"].max(),
+        lambda t: t.loc[t["scored by"] == "judge, released Eq. 2", "correct"].max(),
+    ),
     "grapheval/table3": Key("best F1 of the judge", lambda t: t["f1"].max(), lambda t: t["f1"].max()),
 }
 
@@ -110,7 +114,7 @@ def findings(profile: str) -> list[str]:
     if (audited := frame(profile, "beyond/audit")) is not None:
         counts = audited["verdict"].value_counts()
         said.append(
-            f"Of {len(audited)} published claims that the printed tables allow to check, "
+            f"Of {len(audited)} published claims that were held against the printed tables, "
             + ", ".join(f"{n} {v.replace('holds', 'hold').replace('does', 'do')}" for v, n in counts.items())
             + "."
         )

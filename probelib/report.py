@@ -72,7 +72,7 @@ def style_at(place: int) -> dict:
 def size_axis(axis, sizes) -> None:
     """A logarithmic x axis of model sizes, marked at the models: 150080 reads "0.15M". Marks that would overlap share a name."""
     sizes = sorted(set(sizes))
-    unit = lambda n: f"{n / 1e9:.3g}B" if n >= 1e9 else f"{n / 1e6:.2g}M"
+    unit = lambda n: f"{n / 1e9:.3g}B" if n >= 1e9 else f"{n / 1e6:.2g}M" if n < 99.5e6 else f"{n / 1e6:.0f}M"
     apart = 0.08 * np.log(sizes[-1] / sizes[0]) if sizes else 0.0
     named = []
     for size in sizes:
@@ -261,7 +261,9 @@ def type_panels(frame: pd.DataFrame, models: list[str], label: str, constant: fl
         axis.set(ylabel=label, title=f"by type of {side}", ylim=(0, top))
         if constant is not None:
             axis.axhline(constant, color="0.3", linestyle=":", linewidth=0.9)
-    figure.legend(*axes[0].get_legend_handles_labels(), loc="outside upper right", ncols=len(models))
+    fit = 108 // (8 + max(map(len, models)))  # names and their marks in a row
+    columns = max(1, min(fit, len(models)))
+    figure.legend(*axes[0].get_legend_handles_labels(), loc="outside upper right", ncols=columns)
     return figure
 
 
@@ -384,7 +386,7 @@ def flow(
         )
         axis.add_patch(FancyBboxPatch((x, y), width, height, boxstyle="round,pad=0,rounding_size=0.012", **look))
         place, aligned = (x + 0.012, "left") if text in left else (x + width / 2, "center")
-        axis.text(place, y + height / 2, text, ha=aligned, va="center", fontsize=size, parse_math=False)
+        axis.text(place, y + height / 2, text, ha=aligned, va="center", fontsize=size)
     for start, end in arrows:
         (x, y, width, height), (to_x, to_y, to_width, to_height) = boxes[start], boxes[end]
         across = to_x >= x + width  # to the right, else downwards
@@ -393,11 +395,23 @@ def flow(
         axis.annotate("", head, tail, arrowprops={"arrowstyle": "-|>", "color": "0.35", "shrinkA": 1, "shrinkB": 1})
 
 
+def literal(figure) -> None:
+    """Every "$" of a figure stands for itself, as in "Ke$ha": texts come from data. What matplotlib writes as maths, the powers
+    of a logarithmic axis, stays maths."""
+    from matplotlib.text import Text
+
+    ticks = [text for axis in figure.axes for text in (*axis.get_xticklabels(), *axis.get_yticklabels())]
+    for text in [*ticks, *figure.findobj(Text)]:  # the names of bars are written no sooner than they are asked for
+        if "$" in text.get_text() and "mathdefault" not in text.get_text():
+            text.set_parse_math(False)
+
+
 def say(text: str) -> None:
     """A computed finding as prose: Markdown in the notebook and in the report. What looks like a tag or a picture is shown as it
-    stands: it comes from data or models."""
+    stands, and so is a mark between two letters (M*A*S*H): they come from data or models."""
     from IPython.display import Markdown, display
 
+    text = re.sub(r"(`[^`]*`)|(?<=\w)([*_$])(?=\w)", lambda found: found[1] or f"\\{found[2]}", text)  # code stays
     display(Markdown(re.sub(r"<(?=[A-Za-z/!?])", "&lt;", text).replace("![", "!\\[")))
 
 
@@ -478,6 +492,7 @@ class Section:
         """Saves a figure as PNG and PDF, and the numbers it shows as CSV. ``alt``: what a reader who cannot see it must know."""
         import io
 
+        literal(figure)
         path = self._path(artifact)
         for suffix, options in (
             (".png", {"metadata": {"Software": None}}),

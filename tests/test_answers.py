@@ -4,7 +4,6 @@ import pandas as pd
 import pytest
 
 from probelib import answers
-from probelib.errors import ProbeError
 
 
 @pytest.mark.parametrize(
@@ -44,39 +43,31 @@ def test_generated_text_decides_what_teacher_forcing_leaves_open():
 
 
 @pytest.mark.parametrize(
-    ("text", "exact", "prefix", "contains", "released"),
+    ("text", "right", "released"),
     [
-        (" Paris.", True, True, True, True),
-        (" paris", True, True, True, False),  # the script minds the case
-        (" Paris is a city", False, True, True, False),
-        (" Parisian", False, False, True, False),
-        ("It is Paris.", False, False, True, False),
-        (" Paris. It lies", True, True, True, False),  # the script does not cut
-        (" Pa.ris!", False, False, False, True),  # and deletes punctuation wherever it stands
+        (" Paris.", True, True),
+        (" paris", True, False),  # the script minds the case
+        (" Paris is a city", False, False),
+        ("It is Paris.", False, False),
+        (" Paris. It lies", True, False),  # the script does not cut
+        (" Pa.ris!", False, True),  # and deletes punctuation wherever it stands
     ],
 )
-def test_four_ways_to_match(text, exact, prefix, contains, released):
-    found = [answers.matches(text, "Paris", how=how) for how in answers.WAYS]
-    assert found == [exact, prefix, contains, released]
+def test_the_released_script_matches_otherwise(text, right, released):
+    assert answers.matches(text, "Paris") is right and answers.released(text, "Paris") is released
 
 
-@pytest.mark.parametrize("how", ["exact", "prefix", "contains"])
-def test_an_accent_is_one_however_it_is_encoded(how):
+def test_an_accent_is_one_however_it_is_encoded():
     """One character or two; but no accent is another letter."""
     composed, decomposed, plain = "S\u00e3o", "Sa\u0303o", "Sao"
-    assert answers.matches(composed, decomposed, how=how) and answers.matches(decomposed, composed, how=how)
-    assert not answers.matches(decomposed, plain, how=how) and not answers.matches(plain, composed, how=how)
+    assert answers.matches(composed, decomposed) and answers.matches(decomposed, composed)
+    assert not answers.matches(decomposed, plain) and not answers.matches(plain, composed)
 
 
 def test_a_beginning_that_ends_before_an_accent_is_open():
     for gold in ("S\u00e3o Paulo", "Sa\u0303o Paulo"):
         assert answers.matches("Sa", gold, done=False) is None
         assert answers.matches("Sa", gold) is False and answers.matches("Sai", gold, done=False) is False
-
-
-def test_an_unknown_way_is_named():
-    with pytest.raises(ProbeError, match="exakt.*exact"):
-        answers.matches("Paris", "Paris", how="exakt")
 
 
 @pytest.mark.parametrize(

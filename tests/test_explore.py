@@ -76,6 +76,72 @@ def test_a_relation_of_one_subject_gives_no_list(folder, tmp_path):
         explore.look(explore.world("table", str(tmp_path / "mine.csv")), explore.model(SMALLEST), "P30:a:b", folder)
 
 
+@pytest.fixture
+def own(tmp_path):
+    """A table of one's own, as a world, with its wordings."""
+
+    def write(header: str, *rows: str) -> explore.World:
+        (tmp_path / "own.csv").write_text("\n".join([header, *rows]) + "\n")
+        wordings = ["relation,template", "liege,Which house rules [X]?", "liege,[X] is ruled by [Y]."]
+        (tmp_path / "own.templates.csv").write_text("\n".join(wordings) + "\n")
+        return explore.world("table", str(tmp_path / "own.csv"))
+
+    return write
+
+
+def test_a_measure_without_a_value_is_a_dash(own, folder):
+    """No other object is of its object's type: there are no distractors that could be the strongest."""
+    world = own(
+        "subject,relation,object,object_types", "Arrakis,liege,A$AP,t1", "Ix,liege,Ke$ha $x$,t2", "Geidi,liege,F,t3"
+    )
+    seen = explore.look(world, explore.model(SMALLEST), "liege:Arrakis:A$AP", folder)
+    lost = seen.measures["value"].isna()
+    assert lost.any() and not lost.all() and seen.rivals["gold"].tolist() == [True]
+    assert "distractors" not in explore.prose(seen) and "place" not in explore.prose(seen)
+    figure = explore.board(seen)
+    dashes = [text for axis in figure.axes for text in axis.texts if text.get_text() == "–"]
+    assert len([text for text in dashes if text.axes.get_title(loc="left").startswith("Known?")]) == lost.sum()
+    assert not any(text.get_parse_math() for text in figure.findobj(plt.Text) if "$" in text.get_text())
+    told = next(axis for axis in figure.axes if axis.get_title(loc="left").startswith("How often"))
+    assert "not among those of its\ncorpus" in told.texts[0].get_text(), "a shipped model's corpus is known"
+    plt.close(figure)
+
+
+def test_a_relation_of_one_object_has_nothing_wrong(own, folder):
+    world = own("subject,relation,object", "A,liege,B", "C,liege,B", "E,liege,B")
+    with pytest.raises(ProbeError, match="no wrong object.*liege.*own"):
+        explore.look(world, explore.model(SMALLEST), "liege:A:B", folder)
+
+
+def test_improbable_answers_have_bars_too(seen):
+    _, axis = plt.subplots()
+    explore._rivals(
+        axis, explore.replace(seen, rivals=seen.rivals.assign(probability=seen.rivals["probability"] * 1e-20))
+    )
+    longest = max(bar.get_width() for bar in axis.patches)
+    assert 0 < axis.get_xlim()[1] <= 1.3 * longest
+    plt.close("all")
+
+
+def test_a_served_model_is_looked_at_without_its_states(own, folder):
+    """A judge reads hidden states and a decoder walks beams, which no server gives; all else is the same as here."""
+    from tests.lm.server import NAME, honest, serving
+
+    world = own("subject,relation,object", "Ix,liege,Atreides", "Giedi,liege,Harkonnen", "Caladan,liege,Corrino")
+    fact = world.now.facts["fact"][0]
+    with serving(honest) as (url, _):
+        there = explore.look(world, lm.load(f"{url}#{NAME}"), fact, folder)
+    here = explore.look(world, lm.load(NAME), fact, folder)
+    assert there.judged is None and "neither hidden states nor beams" in explore.prose(there)
+    server, local = (one.measures.set_index("measure")["value"] for one in (there, here))
+    left_out = [name for name in local.index if name not in server.index]
+    assert all(
+        name.startswith("GraphEval") or name in ("Precision@n", "ROUGE-L", "LLM-as-a-judge") for name in left_out
+    )
+    np.testing.assert_allclose(server, local.drop(left_out), atol=1e-3)
+    assert "hidden states" in explore.picture(there)
+
+
 def test_graphevals_measures_by_hand():
     """The fact is answered "true"; its corruption "true" by the model (Eq. 2: 1 - 1 = 0) and "false" by the judge (1 - 0)."""
     rows = [[True, 0.6, 0.3, 0.1, 0.8, 0.1, 0.1], [False, 0.5, 0.4, 0.1, 0.2, 0.7, 0.1]]
@@ -157,3 +223,24 @@ def test_the_menus_follow_each_other(folder, monkeypatch, seen):
     assert "unknown fact" in board.value and chosen["fact"].startswith("P37:")
     relation.value = "P99"
     assert "unknown relation" in board.value
+
+
+def test_two_relations_may_begin_with_the_same_words(folder, monkeypatch):
+    """The field of the fact does not change then, and the board follows nevertheless."""
+    pytest.importorskip("ipywidgets")
+    shown = []
+    monkeypatch.setattr("IPython.display.display", shown.append)
+    monkeypatch.setattr(explore, "look", lambda among, of, fact, folder: fact)
+    monkeypatch.setattr(explore, "picture", str)
+    name, fact = next(iter(explore.facts_of(explore.world(), "P61").items()))
+    chosen = explore.menu(SMALLEST, fact, folder)
+    (_, relation, field), board = shown[0].children[0].children, shown[0].children[1]
+    assert field.value == name == next(iter(explore.facts_of(explore.world(), "P138"))) and board.value.startswith(
+        "P61:"
+    )
+    relation.value = next(option for option in relation.options if "(P138)" in option)
+    assert field.value == name and board.value.startswith("P138:") and chosen["fact"] == board.value
+    first, relation.value = relation.value, "P99"
+    assert "unknown relation" in board.value
+    relation.value = first
+    assert board.value == chosen["fact"]

@@ -9,6 +9,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 import pytest
+from matplotlib.text import Text
 
 from probelib import book, paths, report
 from probelib.errors import ProbeError
@@ -76,6 +77,7 @@ def test_the_book_is_one_page_that_fetches_nothing(section, tmp_path):
     assert base64.b64decode(picture) == (section.folder / "monitor" / "figure1.png").read_bytes()
     assert "A caption &amp; more" in page and "As published" in page and "alt='a rising line'" in page
     assert "Not made yet" in page and "--only monitor/table5" in page
+    assert page.count("<table") == page.count("<div class='scroll'><") > 0  # none is wider than a telephone
 
 
 def test_one_look_a_model_everywhere(tmp_path):
@@ -94,6 +96,40 @@ def test_panels_stand_above_the_names_of_their_models():
     figure = report.bar_panels(frame, "relation", ["a", "b"], ["zp"])
     titles = [[axis.get_title(loc="left") for axis in figure.axes[row * 3 : row * 3 + 3]] for row in range(3)]
     assert titles == [[names[0], "", ""], names[1:4], names[4:]]
+
+
+def test_sizes_are_read_as_people_write_them():
+    _, axis = plt.subplots()
+    report.size_axis(axis, [150_080, 2_400_000, 85_000_000, 302_000_000, 1_200_000_000])
+    assert [label.get_text() for label in axis.get_xticklabels()] == ["0.15M", "2.4M", "85M", "302M", "1.2B"]
+    plt.close("all")
+
+
+@pytest.mark.parametrize("name", ["atlas-neox-{}.15m-it", "meta-llama/Llama-2-{}3b-chat-hf", "long/" * 20 + "{}"])
+@pytest.mark.parametrize("n", [2, 5])
+def test_the_legend_of_many_models_stays_in_the_picture(n, name):
+    models = [name.format(i) for i in range(n)]
+    rows = [(side, "city", model, 0.5, 0.4, 0.6) for side in ("head", "tail") for model in models]
+    frame = pd.DataFrame(rows, columns=["side", "type", "model", "score", "low", "high"])
+    figure = report.type_panels(frame, models, "score")
+    figure.canvas.draw()
+    box = figure.legends[0].get_window_extent()
+    assert box.x0 >= 0 and box.x1 <= figure.bbox.width and len(figure.legends[0].texts) == n
+    plt.close(figure)
+
+
+def test_a_dollar_is_a_dollar_and_a_power_a_power(section):
+    """Names come from data; what matplotlib itself writes as maths, as the numbers of a logarithmic axis, stays maths."""
+    figure, (bars, log) = plt.subplots(2)
+    bars.barh(["Ke$ha", "A$AP of $x$"], [1, 2])
+    bars.set_title(r"100% $\foo$")  # no maths that could be set
+    log.set(xscale="log", xlim=(1e2, 1e6))
+    section.figure("monitor/figure2", figure, caption="A figure", alt="words", frame=FRAME)
+    texts = [text for text in figure.findobj(Text) if "$" in text.get_text()]
+    maths = {text.get_text() for text in texts if text.get_parse_math()}
+    assert {text.get_text() for text in texts} - maths == {"Ke$ha", "A$AP of $x$", r"100% $\foo$"}
+    assert maths and all("10^{" in text for text in maths)
+    plt.close(figure)
 
 
 def test_own_models_take_colours_apart_and_then_looks(monkeypatch):

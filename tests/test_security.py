@@ -348,6 +348,9 @@ def test_what_is_said_in_a_notebook_holds_no_tags(capsys, monkeypatch):
 
     shown = []
     monkeypatch.setattr(display, "display", shown.append)
+    say = lambda text: report.say(text) or shown.pop().data
+    assert say("M*A*S*H, Ke$ha and A$AP of my_own_run") == "M\\*A\\*S\\*H, Ke\\$ha and A\\$AP of my\\_own\\_run"
+    assert say("*so* **it** `is_a*b` 5 * 6") == "*so* **it** `is_a*b` 5 * 6"
     report.say("p < 0.05, **bold**, <b>x</b> <!-- --> a<1 ![x](y)")
     assert shown[0].data == "p < 0.05, **bold**, &lt;b>x&lt;/b> &lt;!-- --> a<1 !\\[x](y)"
 

@@ -84,9 +84,9 @@ def load(
 def short_names(*parameters):
     """What models are called in tables and figures, and as ``LM.name``; ``load`` knows them by these names, too, from then on.
 
-    A folder goes by its last two names ("/data/run-7/checkpoint-1000": "run-7/checkpoint-1000"), one that Hugging Face's cache
-    holds by its id there, a served model by its own name and its server ("pythia-410m at localhost:8000"), any other as it is; of
-    "tuned=base" each half.
+    A folder goes by its last two names ("/data/run-7/checkpoint-1000": "run-7/checkpoint-1000"), or more, so that it does not
+    begin with "_"; one that Hugging Face's cache holds by its id there, a served model by its own name and its server
+    ("pythia-410m at localhost:8000"), any other as it is; of "tuned=base" each half.
 
     parameters  all parameters of a notebook that name models: each a name, a list of names or None
     returns     the same with short names; of a single parameter it alone
@@ -177,10 +177,14 @@ def _whole(name: str) -> str:
 
 
 def _tail(path: str) -> str:
-    repository, kind, name = ("", "", *Path(path).parts)[-3:]
+    parts = Path(path).parts
+    repository, kind, _ = ("", "", *parts)[-3:]
     if kind == "snapshots" and repository.startswith("models--"):
         return repository.removeprefix("models--").replace("--", "/")
-    return str(Path(kind, name))
+    first = max(0, len(parts) - 2)
+    while first and parts[first].startswith("_"):  # matplotlib leaves such a name out of its legends
+        first -= 1
+    return str(Path(*parts[first:]))
 
 
 def _folder(name: str, revision: str | None, trust_remote_code: bool) -> Path:

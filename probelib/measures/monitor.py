@@ -32,7 +32,7 @@ The released script cannot finish on any file; "as released" is its algorithm wi
 import numpy as np
 import pandas as pd
 
-from probelib.answers import matches
+from probelib import answers
 from probelib.errors import ProbeError, unknown
 from probelib.facts.model import Facts, right_objects
 from probelib.stats import nanmean, pearson, pearson_rows, percentile_interval
@@ -520,7 +520,7 @@ def released_anchors(runs: pd.DataFrame, prompts: pd.DataFrame, gold: pd.DataFra
         f = values[framing]
         if divisor is not None:
             f = np.concatenate([f, np.repeat(p[None], max(0, divisor - len(f)), axis=0)])
-        ok = length > 0 and matches(primary["text"], label[fact], how="released")
+        ok = length > 0 and answers.released(primary["text"], label[fact])
         result.append(
             {"fact": fact, "relation": group["relation"].iloc[0], "p": p, "f": f, "n": values[~framing], "anchored": ok}
         )

@@ -36,6 +36,13 @@ def test_a_folder_goes_by_its_last_two_names(runs):
     assert str(runs) not in str(one.describe())
 
 
+def test_a_name_begins_with_no_underscore(tmp_path):
+    """Matplotlib leaves such names out of its legends."""
+    place = str(tiny.folder(tmp_path / "mine" / "_runs" / "_last" / "checkpoint-1"))
+    assert lm.short_names(place) == "mine/_runs/_last/checkpoint-1" == lm.load("mine/_runs/_last/checkpoint-1").name
+    assert lm.short_names("mine/_runs/_last/checkpoint-1") == lm.load(place).name == "mine/_runs/_last/checkpoint-1"
+
+
 def test_what_was_fetched_keeps_its_id(tmp_path):
     folder = tiny.folder(tmp_path / "models--EleutherAI--pythia-70m" / "snapshots" / "a39f36b")
     assert lm.load(folder).name == lm.short_names(str(folder)) == "EleutherAI/pythia-70m"
