@@ -35,6 +35,13 @@ def test_by_hand(findings):
     assert math.isclose(2 * 16915848 / 4928232, float(grapheval.degree()[0].split("= ")[1]), abs_tol=5e-4)
 
 
+def test_not_all_that_is_more_sensitive_is_continuous():
+    """Table 2 defines the judge by yes or no, as ApprOpt is; table 4 prints 0.58 for it, 0.47 to 0.63 for what is continuous."""
+    _, decided, why = distractors.robustness()
+    assert decided == audit.OPEN and "0.47 to 0.63" in why
+    assert "The judge says yes or no, too, and gets 0.58." in why
+
+
 def test_a_verdict_follows_from_the_table(monkeypatch):
     """With tables corrected in the way the finding says, the claim holds."""
     real = monitor.table

@@ -158,6 +158,12 @@ WRONG = [  # what a reader may write into the parameters, and a piece of what is
     ("lab4_distractors", {"ending": "full_stop"}, "unknown ending 'full_stop'; Known: eos, none, punct"),
     ("lab5_judges", {"model_name": "atlas-neox-0.15m", "n_labels": 20}, "not tuned to give one"),
     ("lab8_your_own", {"n_pairs": 2}, "at least 5 pairs"),
+    (
+        "lab8_your_own",
+        {"often": 160},
+        "leaves 2 pairs in the group 'read: country, city'; at least 5 are wanted: try often=16",
+    ),
+    ("lab8_your_own", {"often": 10**6}, "leaves 0 pairs"),
 ]
 
 
@@ -211,10 +217,26 @@ def test_what_is_to_be_predicted_waits_for_a_key_press():
     before, behind = page.split('class="fragment"')
     assert "How much?" in before and "seen at once" in before and "so much" in behind and "and more" in behind
     style = (build.SLIDES / "index.html.j2").read_text()
+    assert ".reveal .jp-RenderedHTMLCommon pre { font-size: 17px" in style, "a fenced block is as large as code"
     assert (
         "scrollbar-width: none" not in style
         and ".reveal .slides section :is(h1, h2, h3) { text-transform: none" in style
     )
+
+
+def test_a_slide_shows_a_figure_or_a_sentence_without_the_code_that_makes_it():
+    code, shown = nbformat.v4.new_code_cell, nbformat.v4.new_output
+    cells = [
+        nbformat.v4.new_markdown_cell("# Lab"),
+        code(
+            "plot_it()", outputs=[shown("display_data", data={"image/png": "iVBORw0KGgo=", "text/plain": "a figure"})]
+        ),
+        code("report.say(f'so {much}')", outputs=[shown("display_data", data={"text/markdown": "so much"})]),
+        code("model = 1 + 1", outputs=[shown("stream", text="two")]),
+    ]
+    page = build.slides(nbformat.v4.new_notebook(cells=cells), "Lab", "reveal.js").split("<body")[1]
+    assert "plot_it" not in page and "report" not in page, "the code of a figure and of a sentence"
+    assert "image/png" in page and "so much" in page and "two" in page and "model" in page
 
 
 def test_a_folder_to_hand_out_holds_no_answer_and_keeps_what_was_changed(tmp_path, capsys):
@@ -236,8 +258,10 @@ def test_a_folder_to_hand_out_holds_no_answer_and_keeps_what_was_changed(tmp_pat
     assert "student/lab1_" in index and "student/lab8_" in index, (
         "the index has what lies there, of an earlier call, too"
     )
-    (tmp_path / "instructor").mkdir()
-    assert course("--student-only") == 1 and "holds the solutions" in capsys.readouterr().err
+    for name in ("instructor", "slides"):
+        (tmp_path / name).mkdir()
+        assert course("--student-only") == 1 and f"{tmp_path / name} holds the solutions" in capsys.readouterr().err
+        (tmp_path / name).rmdir()
 
 
 def test_the_command_explains_what_is_wrong(tmp_path, capsys, monkeypatch):
@@ -250,6 +274,10 @@ def test_the_command_explains_what_is_wrong(tmp_path, capsys, monkeypatch):
     assert "no notebook" in capsys.readouterr().err
     assert main(["--out", str(tmp_path), "--profile", "paper"]) == 1
     assert "unknown profile 'paper'" in capsys.readouterr().err
+    for more in (["--only", "lab1"], ["--student-only"], ["--profile", "atlas"], ["--reveal", "reveal.js"]):
+        with pytest.raises(SystemExit):
+            main(["--out", str(tmp_path / "marks.csv"), "--grade", str(tmp_path), *more])
+        assert f"--grade takes no {more[0]}" in capsys.readouterr().err
     monkeypatch.setattr(build.importlib.util, "find_spec", lambda name: None)
     assert main(["--out", str(tmp_path)]) == 1
     said = capsys.readouterr().err
@@ -295,7 +323,8 @@ def test_marks_of_a_folder(tmp_path, monkeypatch):
         code("check.log_softmax(log_softmax)"),
         text("check.choose(choose)"),
     ]
-    nbformat.write(nbformat.v4.new_notebook(cells=seven), tmp_path / "seven.ipynb")
+    written = nbformat.writes(nbformat.v4.new_notebook(cells=seven))
+    (tmp_path / "seven.ipynb").write_text("\ufeff" + written.replace('"metadata": {}', '"metadata": {"tags": null}', 1))
     (tmp_path / "five.ipynb").write_text("no notebook")
     (tmp_path / "six.ipynb").write_text("[]")
     assert main(["--grade", str(tmp_path), "--out", str(tmp_path / "marks.csv")]) == 0
@@ -307,11 +336,57 @@ def test_marks_of_a_folder(tmp_path, monkeypatch):
     assert "exp is missing" in one["message"]["answer_probability"]
     assert one["message"]["choose"] == "no answer within 10 s"
     assert table.loc["group/two.ipynb", "log_softmax"]["mark"] == "look"
-    # a check that was made a text is put back
+    # neither a byte order mark nor tags that are null harm, and a check that was made a text is put back
     assert table.loc["seven.ipynb", "choose"]["message"] == "NameError: name 'choose' is not defined"
     assert table.loc["three.ipynb", "nf4"]["message"] == "the notebook ended before: DeadKernelError"
     for name in ("four.ipynb", "five.ipynb", "six.ipynb"):
         assert "not a notebook of a lab" in table.loc[name, ""]["message"]
+
+
+def test_one_odd_notebook_costs_the_others_no_marks(tmp_path):
+    """A name that is not UTF-8, and a lone surrogate in a cell that is run."""
+    code = nbformat.v4.new_code_cell
+    check = "check.log_softmax(log_softmax)"
+    for name, sources in {
+        "a": ["x = '\\ud800'", check],
+        "\udcfc": ["1"],
+        "z": ["raise ValueError('\\ud800')", check],
+    }.items():
+        text = nbformat.writes(nbformat.v4.new_notebook(cells=[code(source) for source in sources]))
+        (tmp_path / f"{name}.ipynb").write_text(text.replace("\\\\ud800", "\\ud800"))
+    assert main(["--grade", str(tmp_path), "--out", str(tmp_path / "marks.csv")]) == 0
+    table = pd.read_csv(tmp_path / "marks.csv", keep_default_na=False)
+    assert table["file"].unique().tolist() == ["a.ipynb", "z.ipynb", "\ufffd.ipynb"]
+    said = table.groupby("file")["message"].first()
+    assert said["a.ipynb"].startswith("it could not be run: UnicodeEncodeError: ")
+    assert said["\ufffd.ipynb"].startswith("not a notebook of a lab")
+
+
+def test_marks_are_written_over_by_force_alone(tmp_path, capsys):
+    nbformat.write(nbformat.v4.new_notebook(), tmp_path / "empty.ipynb")
+    out = tmp_path / "marks.csv"
+    out.write_text("last year's")
+    assert main(["--grade", str(tmp_path), "--out", str(out)]) == 1
+    assert f"{out} is there already" in capsys.readouterr().err and out.read_text() == "last year's"
+    assert main(["--grade", str(tmp_path), "--out", str(out), "--force"]) == 0
+    assert out.read_text().startswith("file,exercise,mark,message\n")
+
+
+@pytest.mark.parametrize(
+    ("source", "asks"),
+    [
+        ("wilson = check.wilson.right", True),
+        ("wilson = vars(check.wilson)['right']", True),
+        ("wilson = getattr(lab6.wilson, 'rig' + 'ht')", True),
+        ("kendall = check._tau_a", True),
+        ("from probelib.course.lab6 import kendall, _tau_a", True),
+        ("axis.spines.right.set_visible(False)", False),
+        ("from probelib.course import lab6 as check", False),
+        ("_, p = check_all(own._values)", False),
+    ],
+)
+def test_who_asks_a_check_for_its_answer_is_known(source, asks):
+    assert bool(grade.TELLS.search(source)) == asks
 
 
 def test_what_is_handed_out_can_be_graded():
@@ -356,14 +431,8 @@ def test_nan_texts_and_dicts_are_compared():
     assert checks.difference("Paris", 1.0) and checks.difference(True, True) is None
 
 
-def test_a_value_is_checked_as_well(capsys):
-    checks.value("gap", 2, 2.0, "count them")
-    assert capsys.readouterr().out == "✓ gap is right.\n"
-    with pytest.raises(checks.NotYet, match="gap is still empty: put your answer"):
-        checks.value("gap", ..., 2.0, "count them")
+def test_members_of_an_enum_are_shown_by_name():
     assert checks.shown([True, Answer.FALSE]) == "[True, Answer.FALSE]" and checks.shown(np.bool_(True)) == "True"
-    with pytest.raises(checks.NotYet, match="gap is 3, but 2 is right; one too many"):
-        checks.value("gap", 3, 2.0, "count them", {"one too many": 3})
 
 
 def test_a_cell_says_nothing_of_an_empty_exercise():

@@ -1,13 +1,18 @@
 """The labs: answers that look odd and are right, answers that look right and are not, free answers that cannot be used."""
 
+from types import SimpleNamespace
+
+import nbformat
 import numpy as np
 import pandas as pd
 import pytest
 import scipy.stats
 
+from probelib import paths
 from probelib.course import lab1, lab2, lab3, lab4, lab5, lab6, lab7, lab8
 from probelib.course.checks import NotYet
-from probelib.measures.grapheval import Answer
+from probelib.measures import grapheval
+from probelib.measures.grapheval import Answer, Outcome
 
 
 def normal_tau(x, y):
@@ -28,6 +33,12 @@ def tanh_judge(v, w, b, gain, shift, a, c):
     return e / e.sum(1, keepdims=True)
 
 
+def absmax_of_float32(w, bits):
+    w = w.astype(np.float32)
+    scale = np.abs(w).max(1) / np.float32(2 ** (bits - 1) - 1)
+    return np.round(w / scale[:, None]), scale
+
+
 RIGHT = [
     (lab5.eq2, lambda a, c: [(a != 1) * (1 - c.count(0) / len(c)), (a != 2) * (1 - c.count(2) / len(c)),
                              (a == 0) * c.count(1) / len(c)]),
@@ -42,6 +53,7 @@ RIGHT = [
     (lab7.fit_line, lambda s, v: (*np.polyfit(np.log10(s), v, 1)[::-1], np.corrcoef(np.log10(s), v)[0, 1] ** 2)),
     (lab7.absmax, lambda w, bits: [(w * (2 ** (bits - 1) - 1) / np.abs(w).max(1, keepdims=True)).round().astype(int),
                                    np.abs(w).max(1) / (2 ** (bits - 1) - 1)]),
+    (lab7.absmax, absmax_of_float32),
     (lab1.choose, lambda labels, v, n, per: np.array(labels)[np.argmax(np.array(v) / (np.array(n) if per else 1))]),
     (lab1.answer_logprobs, lambda p, n, ids: p[-len(ids):][range(len(ids)), ids]),
     (lab8.facts_needed, lambda width: (1.96 / width) ** 2 - 1.96**2),
@@ -134,6 +146,12 @@ ALMOST = [  # what passes the cases that come to mind, and what is said of it
     (lab5.ece, own_bin_for_one, "a bin of its own"),
     (lab6.kendall, split_ties, "counts in neither Tx nor Ty"),
     (lab7.absmax, lambda w, bits: (lab7._absmax(w, bits)[0], lab7._absmax(w, bits)[1][:, None]), "the shape (2, 1)"),
+    (lab7.absmax, lambda w, bits: [part.tolist() for part in lab7._absmax(w, bits)], "arrays are wanted"),
+    (
+        lab8.both_ways,
+        lambda pairs: pd.DataFrame([*lab8._both(pairs)] * 2, columns=lab8.COLUMNS),
+        "12 rows, and 6 are wanted",
+    ),
 ]
 
 
@@ -142,6 +160,47 @@ def test_an_answer_that_is_almost_right_is_told_so(check, answer, said):
     with pytest.raises(NotYet) as complaint:
         check(answer)
     assert said in str(complaint.value)
+
+
+def cell(lab: str, words: str) -> str:
+    """The source of the cell of a lab, by words that are in no other."""
+    (path,) = (paths.NOTEBOOKS / "exercises").glob(f"{lab}_*.ipynb")
+    (found,) = [cell.source for cell in nbformat.read(path, as_version=4).cells if words in cell.source]
+    return found
+
+
+def test_who_compares_answers_by_is_gets_the_same_numbers():
+    """The check gives members of ``Answer``, and so do the cells behind it."""
+    sample = pd.DataFrame({"triple": 0, "negative": [0, 1], "true": [True, False]})
+    outcome = lambda answer, true: Outcome.RIGHT if (answer is Answer.TRUE) is true else Outcome.WRONG
+    eq2 = lambda a, c: [float(a is Answer.TRUE), 1.0, float(a is Answer.TRUE and c[0] is Answer.FALSE)]
+    said = []
+    values = {"sample": sample, "written": ["yes", "no"], "read_answer": lab5._parsed, "outcome": outcome, "eq2": eq2,
+              "pd": pd, "Answer": Answer, "Outcome": Outcome, "grapheval": grapheval, "METRICS": grapheval.METRICS,
+              "K": Answer.IDK, "model_name": "model", "report": SimpleNamespace(say=said.append)}  # fmt: skip
+    exec(cell("lab5", 'labels["outcome"] ='), values)
+    exec(cell("lab5", "own = labels"), values)
+    assert values["labels"]["outcome"].tolist() == [Outcome.RIGHT] * 2
+    assert values["scores"].to_numpy().tolist() == [[1, 1, 1]] and "100% of the true statements" in said[0]
+
+
+def test_the_most_frequent_answer_is_counted_over_facts():
+    """Eight facts with one answer and two with two: always the usual one is right 9 times of 10, not 3 of 4."""
+    mine = SimpleNamespace(facts=pd.DataFrame({"relation": ["a"] * 8 + ["b"] * 2, "object": [*"xxxxxxxxyz"]}))
+    values = {"mine": mine}
+    exec(cell("lab8", "usual =").split("\n")[0], values)
+    assert values["usual"] == pytest.approx(0.9)
+
+
+def test_weights_that_are_read_are_on_the_cpu():
+    """``numpy()`` knows no other place, and a model takes a GPU where there is one."""
+    from probelib import lm
+
+    loaded = []
+    stop = {"lm": SimpleNamespace(load=lambda *given, **options: loaded.append(options) or lm), "model_name": "model"}
+    with pytest.raises(AttributeError):  # what was loaded is no model
+        exec(cell("lab7", "full, eight, four ="), stop)
+    assert [options["device"] for options in loaded] == ["cpu"] * 3
 
 
 def test_weights_come_back_whatever_happens():

@@ -25,14 +25,18 @@ def main(arguments: list[str] | None = None) -> int:
     )
     add("--only", nargs="+", metavar="LAB", help="some labs (lab1 or lab1_log_probability); default: all")
     add("--student-only", action="store_true", help="a folder to hand out: no instructor's copies, no slides")
-    add("--force", action="store_true", help="write over copies that were changed since they were made")
+    add(
+        "--force",
+        action="store_true",
+        help="write over copies that were changed since they were made, or over a file of marks",
+    )
     add(
         "--grade",
         type=Path,
         metavar="FOLDER",
         help="run every notebook in FOLDER (other people's code: see README, Teach with it), a row for each exercise",
     )
-    add("--profile", default="atlas", help="atlas (default), or smoke: smaller models and fewer facts in the slides")
+    add("--profile", help="atlas (default), or smoke: smaller models and fewer facts in the slides")
     add(
         "--reveal",
         metavar="URL",
@@ -40,11 +44,14 @@ def main(arguments: list[str] | None = None) -> int:
         "slides from the package pyreveal, so that they need no network",
     )
     args = parser.parse_args(arguments)
+    for name in ("only", "student_only", "profile", "reveal") if args.grade else ():
+        if getattr(args, name):
+            parser.error(f"--grade takes no --{name.replace('_', '-')}")
     try:
         if args.grade:
-            made = marks(args.grade, args.out)
+            made = marks(args.grade, args.out, args.force)
         else:
-            made = build(args.out, args.only, args.profile, args.reveal, args.student_only, args.force)
+            made = build(args.out, args.only, args.profile or "atlas", args.reveal, args.student_only, args.force)
         print(f"course: {made}")
     except ProbeError as error:
         print(error, file=sys.stderr)

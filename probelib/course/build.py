@@ -71,10 +71,9 @@ def build(
     """
     steps = labs(names)
     settings = plan.settings(plan.read(PLAN), steps, profile)
-    if student_only and (out / "instructor").exists():
-        raise ProbeError(
-            f"{out / 'instructor'} holds the solutions: for a folder to hand out name another one with --out"
-        )
+    for form in ("instructor", "slides") if student_only else ():
+        if (out / form).exists():
+            raise ProbeError(f"{out / form} holds the solutions: for a folder to hand out name another one with --out")
     made = copies(steps, ["student"] if student_only else list(REMOVED))
     written = _written(out, made, force)
     prefix = "" if student_only else reveal or _copy_reveal(out / "slides" / "reveal.js")
@@ -134,12 +133,16 @@ def executed(step: Step, parameters: dict) -> nbformat.NotebookNode:
 
 
 def slides(solved: nbformat.NotebookNode, title: str, prefix: str) -> str:
-    """The slides of an executed lab as a page. ``prefix``: where reveal.js lies, seen from the page."""
+    """The slides of an executed lab as a page. ``prefix``: where reveal.js lies, seen from the page.
+
+    Of a figure and of a sentence with numbers only the result is shown: their code would push it off the page.
+    """
     shown = without(solved, [])
     asked = False  # whether a prediction is wanted: what is computed next waits for a key press
     for cell, source in zip(shown.cells, solved.cells, strict=True):
         kind = slide_type(source)
         cell.metadata.setdefault("slideshow", {"slide_type": "fragment" if asked and kind == "-" else kind})
+        cell.metadata["transient"] = {"remove_source": _pictures(source) or source.source.startswith("report.say(")}
         asked = "**Predict" in cell.source or (asked and kind == "skip")
     shown.metadata["title"] = title
     exporter = SlidesExporter(
@@ -166,8 +169,11 @@ def slide_type(cell: nbformat.NotebookNode) -> str:
         return "fragment"
     if cell.cell_type == "markdown":
         return "slide" if cell.source.startswith("#") else "subslide"
-    pictures = any("image/png" in output.get("data", {}) for output in cell.get("outputs", []))
-    return "subslide" if pictures or "solution" in tags else "-"
+    return "subslide" if _pictures(cell) or "solution" in tags else "-"
+
+
+def _pictures(cell: nbformat.NotebookNode) -> bool:
+    return any("image/png" in output.get("data", {}) for output in cell.get("outputs", []))
 
 
 def _copy_reveal(target: Path) -> str:

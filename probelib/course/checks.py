@@ -101,16 +101,6 @@ def needed(name: str, *given: object) -> None:
         raise NotYet(f"this cell needs {name}, which is still empty: write it first, or leave this cell out.")
 
 
-def value(name: str, got: object, want: object, look: str, mistakes: Mapping[str, object] | None = None) -> None:
-    """Checks an answer that is a value and not a function; ``mistakes``: words -> the value they explain."""
-    if got is ...:
-        raise NotYet(f"{name} is still empty: put your answer in the place of `...`.")
-    if problem := difference(got, want, TOLERANCE):
-        known = (said for said, wrong in (mistakes or {}).items() if difference(got, wrong, TOLERANCE) is None)
-        raise NotYet(f"{name} {problem.replace('gives', 'is', 1)}; {next(known, f'look at this: {look}')}.")
-    print(f"✓ {name} is right.")
-
-
 def difference(got: object, want: object, tolerance: float = TOLERANCE) -> str | None:
     """What differs between two values, None where they agree.
 

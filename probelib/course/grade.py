@@ -21,40 +21,49 @@ from probelib.plan import Step
 
 COLUMNS = ["file", "exercise", "mark", "message"]
 CELL_S, NOTEBOOK_S = 120, 1200  # seconds: a cell is interrupted and the next one runs; a notebook ends
-TELLS = re.compile(r"\.right\b|getattr\([^)]*right")  # check.wilson.right is the answer: a check knows it
+TELLS = re.compile(  # check.wilson.right is the answer: a check knows it, and so do the functions beside it
+    r"(?<!spines)\.right\b|(?:getattr|vars)\([^)]*(?:right|check|lab\d)|\b(?:check|lab\d)\._|course\.lab\d import[^\n]*\b_"
+)
 
 
-def marks(folder: Path, out: Path) -> Path:
+def marks(folder: Path, out: Path, force: bool = False) -> Path:
     """Grades the notebooks of a folder, subfolders too, one after the other; gives the path of the CSV file.
 
     The columns: ``file``; ``exercise``; ``mark``: passed, not yet, or look (passed, in a notebook that asks a check for its
-    answer); ``message``: what the check said.
+    answer); ``message``: what the check said. ``force``: write over a file of marks.
     """
     if out.is_dir():
         raise ProbeError(f"--out {out} is a folder; with --grade it is the file for the marks, such as marks.csv")
+    if out.exists() and not force:
+        raise ProbeError(f"--out {out} is there already: name another file, or write over it with --force")
     found = [path for path in sorted(folder.rglob("*.ipynb")) if ".ipynb_checkpoints" not in path.parts]
     if not found:
         raise ProbeError(f"{folder} holds no notebook (*.ipynb) to grade")
     rows = []
     for path in found:
-        print(f"{path.relative_to(folder)}", flush=True)
-        rows += [(str(path.relative_to(folder)), *row) for row in graded(path)]
+        name = str(path.relative_to(folder)).encode(errors="surrogateescape").decode(errors="replace")
+        print(name, flush=True)
+        try:
+            own = graded(path)
+        except Exception as error:  # whatever was handed in, the others get their marks
+            own = [("", "not yet", f"it could not be run: {type(error).__name__}: {_line(error)[:200]}")]
+        rows += [(name, *row) for row in own]
     return files.write(out, pd.DataFrame(rows, columns=COLUMNS).to_csv(index=False))
 
 
 def graded(path: Path) -> list[tuple[str, str, str]]:
     """(exercise, mark, message) of every exercise of a submitted notebook; one row without an exercise where it is no lab."""
     try:
-        notebook = nbformat.read(path, as_version=4)
+        notebook = nbformat.reads(path.read_text(encoding="utf-8-sig"), as_version=4)
         lab, checks = lab_of(notebook)
     except (OSError, ValueError, AttributeError, KeyError, nbformat.ValidationError, ProbeError) as error:
-        return [("", "not yet", f"not a notebook of a lab: {' '.join(str(error).split())[:200]}")]
+        return [("", "not yet", f"not a notebook of a lab: {_line(error)[:200]}")]
     told = any(TELLS.search(cell.source) for cell in _own_cells(notebook, lab))
     smoke = plan.settings(plan.read(PLAN), [lab], "smoke")[lab.notebook]
     ended = executed(prepared(notebook, checks, smoke), path.parent)
     last = {cell.source.strip(): cell for cell in notebook.cells if cell.cell_type == "code"}
     rows = [(exercise, *mark(last[source], ended)) for exercise, source in checks.items()]
-    look = "it passes, and the notebook asks a check for its answer (`.right`)"
+    look = "it passes, and the notebook asks a check for its answer, such as by `.right`"
     return [(name, "look", look) if told and given == "passed" else (name, given, said) for name, given, said in rows]
 
 
@@ -84,9 +93,10 @@ def prepared(notebook: nbformat.NotebookNode, checks: dict[str, str], parameters
     """The submission without outputs, with parameters behind its own, and at the end the checks that it has lost."""
     given = {cell.source.strip() for cell in notebook.cells if cell.cell_type == "code"}
     for cell in notebook.cells:
+        cell.metadata["tags"] = cell.metadata.get("tags") or []
         if cell.cell_type == "code":
             cell.outputs, cell.execution_count = [], None
-    tagged = ("parameters" in cell.metadata.get("tags", []) for cell in notebook.cells)
+    tagged = ("parameters" in cell.metadata["tags"] for cell in notebook.cells)
     at = next((i for i, own in enumerate(tagged, 1) if own), 0)
     notebook.cells.insert(at, nbformat.v4.new_code_cell("\n".join(f"{k} = {v!r}" for k, v in parameters.items())))
     notebook.cells += [nbformat.v4.new_code_cell(source) for source in checks.values() if source not in given]
@@ -123,7 +133,12 @@ def mark(cell: nbformat.NotebookNode, ended: str) -> tuple[str, str]:
     for output in cell.outputs:
         if output.output_type == "error" and output.ename != "KeyboardInterrupt":
             kind = "" if output.ename == "NotYet" else f"{output.ename}: "
-            return "not yet", f"{kind}{' '.join(output.evalue.split())}"
+            return "not yet", f"{kind}{_line(output.evalue)}"
     if any("✓" in output.get("text", "") for output in cell.outputs):
         return "passed", ""
     return "not yet", ended or f"no answer within {CELL_S} s"
+
+
+def _line(said: object) -> str:
+    """One line that a file can hold: a lone surrogate becomes a question mark."""
+    return " ".join(str(said).encode(errors="replace").decode().split())

@@ -109,9 +109,9 @@ kendall = Check(
 )
 
 
-def _percentiles(values, times, rng, low=2.5, high=97.5, size=None) -> tuple[float, float]:
+def _percentiles(values, times, rng, low=2.5, high=97.5) -> tuple[float, float]:
     values = np.asarray(values)
-    drawn = rng.choice(values, (times, size or len(values))).mean(1)
+    drawn = rng.choice(values, (times, len(values))).mean(1)
     return tuple(np.percentile(drawn, [low, high]))
 
 

@@ -146,14 +146,17 @@ def without_error() -> Finding:
 def robustness() -> Finding:
     n = 27  # pairs in the released file; the text says 32
     one_flip = [_phi(n, ones) for ones in range(5, n - 4)]
+    tau = table("table4").set_index("measure")["robustness_tau"]
+    continuous = tau[["Probability", "BERT-Score", "ROUGE-L"]]
     return (
         f"a binary score of {n} pairs (as released; the text says 32) with one change has tau-b = "
         f"{min(one_flip):.2f} to {max(one_flip):.2f}",
         OPEN,
-        "Min@n with one sentence is binary, so its tau-b is a phi coefficient that a single change decides; the "
-        "others are continuous, "
-        f"and their tau falls with any change of order. A flip rate of 1/{n} has a Wilson interval of "
-        f"{100 * stats.wilson(1, n)[0]:.1f} to {100 * stats.wilson(1, n)[1]:.0f} %. The scales cannot be compared.",
+        "Min@n with one sentence is binary, so its tau-b is a phi coefficient that a single change decides. Probability, "
+        f"BERT-score and ROUGE-L are continuous (printed: {continuous.min()} to {continuous.max()}), and their tau falls with "
+        "any change of order: the scales cannot be compared. The judge says yes or no, too, and gets "
+        f"{tau['LLM-as-a-judge']}. A flip rate of 1/{n} has a Wilson interval of "
+        f"{100 * stats.wilson(1, n)[0]:.1f} to {100 * stats.wilson(1, n)[1]:.0f} %.",
     )
 
 
