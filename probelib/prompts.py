@@ -126,7 +126,12 @@ def check_template(text: str) -> tuple[str | None, str]:
 def interference(facts: Facts, role: str = "question", full: bool = False) -> pd.DataFrame:
     """All of MONITOR's prompts (spec b.1, 4.3): every frame without context, frame 1 (``full``: every frame) behind the
     gold object, and every frame behind each of the fact's distractors. The anchors use R + 1 + M of them, the accuracy
-    grid R x M."""
+    grid R x M. ProbeError where no fact has a distractor: nothing interferes."""
+    if facts.distractors.empty:
+        raise ProbeError(
+            f"no fact of {', '.join(facts.relations['relation'])} has a distractor (another object, wrong for its subject), so "
+            "nothing interferes. Take relations with more objects (relations=)"
+        )
     plain = framings(facts, role)
     gold = dict(zip(facts.facts["fact"], facts.label(facts.facts["object"]), strict=True))
     first = plain if full else plain[plain["template"] == 1]
