@@ -280,7 +280,8 @@ def test_kappa_by_hand():
 
 def test_agreement_by_number_of_sentences():
     """One sentence orders the facts rightly, the other one wrongly and half as strongly: tau 1 and -1, 0 in the mean; both
-    together order them rightly. (1 + 1) / (0 + 1) is a gain of 100 %. All that is so whatever facts are drawn: no interval, but that of one sentence's gain over itself."""
+    together order them rightly. (1 + 1) / (0 + 1) is a gain of 100 %. All that is so whatever facts are drawn, so there is no
+    interval; a gain over itself is 0 by definition."""
     facts, rating = [f"f{i}" for i in range(12)], np.arange(12.0)
     rows = [(f, f"{f}|{n}", value) for i, f in enumerate(facts) for n, value in ((1, i), (2, (11 - i) / 2))]
     values = pd.DataFrame(rows, columns=["fact", "prompt", "x"]).set_index(["fact", "prompt"])
