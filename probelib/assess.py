@@ -100,12 +100,12 @@ def by_decoding(
     done.note("Precision@n", following)
     done.grids["Precision@n"] = baselines.precision(following, labels, list(next_ns))
     tokens = lambda label: len(lm.tokens.continuation(f" {label}"))
-    room = prompts["fact"].map(
-        {fact: 5 + max(map(tokens, own)) for fact, own in labels.items()}
-    )  # of its own longest label
+    room = {
+        fact: 5 + max(map(tokens, own)) for fact, own in labels.items()
+    }  # new tokens: its longest label, and some more
     written = []
     for width in widths:
-        for n, own in prompts.groupby(room):
+        for n, own in prompts.groupby(prompts["fact"].map(room)):
             texts = store.generate(lm, own, folder, max_new_tokens=n, beams=width, returned=width)
             for name in ("ROUGE-L", "BERT-score", *["LLM-as-a-judge"] * (width in judge_widths)):
                 done.note(name, texts)

@@ -9,6 +9,7 @@
 Nothing is measured here: measures come from ``probelib.measures``, scores from the store.
 """
 
+import warnings
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
@@ -18,6 +19,7 @@ import pandas as pd
 
 from probelib import assess, facts, judge, prompts, report, retrieval, store
 from probelib.errors import unknown
+from probelib.facts.builders.common import check_sizes
 from probelib.facts.builders.trex_mc import OPTIONS
 from probelib.facts.model import Facts, rng, within
 from probelib.lm.loading import organisms, with_base
@@ -111,7 +113,10 @@ def questions(
     data: str = "atlas", folder: str | Path | None = None, relations: list[str] | None = None, n_facts: int | str = "panel",
     n_examples: int = 50, only: list[str] | None = None, seed: int = 0,
 ) -> Questions:  # fmt: skip
-    """The questions about some facts; arguments as in ``facts.load``. ``only``: of these facts the ones of these ids."""
+    """The questions about some facts; arguments as in ``facts.load``. ``only``: of these facts the ones of these ids.
+
+    n_examples   of each relation; a warning where one has fewer, for then all get so many. ProbeError where one has none
+    """
     whole = facts.everything(data, folder)
     if only is None:
         asked = facts.load(data, folder, relations, n_facts, seed=seed)
@@ -120,10 +125,23 @@ def questions(
         chosen = facts.keep(facts.current(whole), within(facts.current(whole).facts["fact"], only))
         asked, choices = (facts.draw_distractors(chosen, whole, count, seed) for count in (HINTS, OPTIONS - 1))
         rest = facts.apart(facts.current(whole), chosen)
-    examples = prompts.draw_examples(rest, choices, n_examples, seed)
+    examples = _examples(rest, choices, n_examples, seed)
     drawn = rng(seed, "others").permutation(len(rest.facts)) < TRAINING
     others = facts.draw_distractors(facts.keep(rest, pd.Series(drawn, index=rest.facts.index)), whole, 1, seed)
     return Questions(asked, choices, examples, others, retrieval.knowledge(whole), whole)
+
+
+def _examples(pool: Facts, asked: Facts, n: int, seed: int) -> pd.DataFrame:
+    """``n`` examples of each relation, or as many as the smallest has; the shorter lists are warned of."""
+    check_sizes(n_examples=n)
+    drawn = prompts.draw_examples(pool, asked, "max", seed)
+    if (there := int(drawn["position"].max())) < n:
+        sizes = pool.facts.groupby("relation")["subject"].nunique()
+        warnings.warn(
+            f"lists of {there} examples, not {n}: of {sizes.idxmin()} there are {there} subjects that are not asked",
+            stacklevel=3,
+        )
+    return drawn[drawn["position"] <= n].reset_index(drop=True)
 
 
 def ask(

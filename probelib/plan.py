@@ -135,9 +135,10 @@ def settings(plan: Plan, steps: Sequence[Step], profile: str, given: dict | None
         raise ProbeError(
             "the profile is chosen with --profile; as a parameter it would send products to another one's folder."
         )
+    known = {name for step in steps for name in step.accepts}
     for name in given:
-        if not any(name in step.accepts for step in steps):
-            raise ProbeError(f"none of the selected notebooks has the parameter {name!r}.")
+        if name not in known:
+            raise unknown("parameter (none of the selected notebooks has it)", name, known)
     chosen = {}
     for step in steps:
         layers = (
@@ -150,7 +151,9 @@ def settings(plan: Plan, steps: Sequence[Step], profile: str, given: dict | None
         if given.get("data", "atlas") != "atlas" and "data" in step.accepts and "relations" in values:
             values["relations"] = given.get("relations")
         for name, value in values.items():
-            parameters.check(value, step.accepts[name], f"{plan.file.name}, {step.notebook}, {profile}: {name}")
+            where = f"{plan.file.name}, {step.notebook}, {profile}: {name}"
+            where = f"--set {name}={value}, {step.notebook}" if name in given else where
+            parameters.check(value, step.accepts[name], where)
         chosen[step.notebook] = values
     return chosen
 

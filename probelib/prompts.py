@@ -15,6 +15,7 @@ import numpy as np
 import pandas as pd
 
 from probelib.errors import ProbeError, unknown
+from probelib.facts.builders.common import check_sizes
 from probelib.facts.model import Facts, rng
 
 # GraphEval's question, in the words the tuned organisms know; MONITOR's fact checking
@@ -126,7 +127,12 @@ def check_template(text: str) -> tuple[str | None, str]:
 def interference(facts: Facts, role: str = "question", full: bool = False) -> pd.DataFrame:
     """All of MONITOR's prompts (spec b.1, 4.3): every frame without context, frame 1 (``full``: every frame) behind the
     gold object, and every frame behind each of the fact's distractors. The anchors use R + 1 + M of them, the accuracy
-    grid R x M."""
+    grid R x M. ProbeError where no fact has a distractor: nothing interferes."""
+    if facts.distractors.empty:
+        raise ProbeError(
+            f"no fact of {', '.join(facts.relations['relation'])} has a distractor (another object, wrong for its subject), so "
+            "nothing interferes. Take relations with more objects (relations=)"
+        )
     plain = framings(facts, role)
     gold = dict(zip(facts.facts["fact"], facts.label(facts.facts["object"]), strict=True))
     first = plain if full else plain[plain["template"] == 1]
@@ -209,8 +215,10 @@ def draw_examples(pool: Facts, asked: Facts | None = None, n: int | str = 50, se
 
     pool    the facts that examples may come from; one whose subject is asked would tell the answer, and is an error
     asked   the facts to ask: their relations get examples (None: all of the pool's)
-    n       "max": so many as the smallest relation of the pool has
+    n       1 or more, or "max": so many as the smallest relation of the pool has
     """
+    if n != "max":
+        check_sizes(n_examples=n)
     keys = set() if asked is None else set(zip(asked.facts["relation"], asked.facts["subject"], strict=True))
     both = [key for key in zip(pool.facts["relation"], pool.facts["subject"], strict=True) if key in keys]
     if both:
@@ -222,14 +230,8 @@ def draw_examples(pool: Facts, asked: Facts | None = None, n: int | str = 50, se
     rows = pool.facts[pool.facts["relation"].isin(wanted)]
     rows = rows.drop_duplicates(["relation", "subject"])
     rows = rows.assign(chance=[rng(seed, "example", fact).random() for fact in rows["fact"]])
-    there = rows["relation"].value_counts().reindex(wanted, fill_value=0)
-    n = int(there.min()) if n == "max" else n
+    n = _at_most(n, rows["relation"].value_counts().reindex(wanted, fill_value=0))
     rows = rows.sort_values(["relation", "chance", "fact"]).groupby("relation").head(n)
-    if (there < n).any():
-        short = ", ".join(f"{relation} has {count}" for relation, count in there[there < n].items())
-        raise ProbeError(
-            f"{n} examples a relation are wanted, but the pool is smaller: {short}. Take {there.min()} examples"
-        )
     frame = rows.assign(
         seed=seed,
         position=rows.groupby("relation").cumcount() + 1,
@@ -238,6 +240,23 @@ def draw_examples(pool: Facts, asked: Facts | None = None, n: int | str = 50, se
         kind="correct",
     )
     return frame[EXAMPLES].reset_index(drop=True)
+
+
+def _at_most(n: int | str, there: pd.Series) -> int:
+    """The number of examples that is wanted, where the pool has so many of each relation (``there``); else a ProbeError."""
+    few = lambda names: ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
+    if (none := there.index[there == 0].tolist()) or there.empty:
+        raise ProbeError(
+            f"the pool of examples has no fact of {few(none) or 'any relation'}. Where all facts of a relation are asked, none "
+            "is left: ask fewer (n_facts=...)"
+        )
+    n = int(there.min()) if n == "max" else n
+    if len(short := there[there < n]):
+        said = few([f"{relation} has {count}" for relation, count in short.sort_values(kind="stable").items()])
+        raise ProbeError(
+            f"{n} examples a relation are wanted, but the pool is smaller: {said}. Take {there.min()} examples"
+        )
+    return n
 
 
 def many_shot(

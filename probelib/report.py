@@ -154,7 +154,7 @@ def label_points(axis, x, y, names, bold=()) -> None:
         note = axis.annotate(name, (px, py), fontsize=7, fontweight="bold" if name in bold else None, zorder=4)
         note.set_path_effects([withStroke(linewidth=2, foreground="white")])
         size = note.get_window_extent()
-        width, height = size.width, size.height * 0.85
+        width, height = size.width, size.height
         places = [
             (dx if side > 0 else -dx - width / scale, dy) for dy in (1, -6, 6, -12, 12, -18, 18, -25, 25, 32, -32)
             for side, dx in ((1, 6), (-1, 6))

@@ -37,6 +37,7 @@ import pandas as pd
 from scipy.sparse import csc_array, csr_array
 
 from probelib.errors import ProbeError, unknown
+from probelib.facts.builders.common import check_sizes
 from probelib.facts.graph import Graph, from_facts, numbers
 from probelib.facts.model import Facts, rng
 from probelib.facts.validity import UNKNOWN, days, validity
@@ -226,6 +227,7 @@ def retrieve(kb: Knowledge, facts: pd.DataFrame, strategy: str, n: int, seed: in
     A fact with fewer than n gets all that there are; ``.attrs["counts"]`` says how many got fewer, none, and how many objects
     had no type. Nothing is left out in silence.
     """
+    check_sizes(n_distractors=n)
     if strategy not in ("random", "sem", "temp_sem"):
         raise unknown("strategy without a model", strategy, ["random", "sem", "temp_sem"])
     found = []
@@ -302,6 +304,7 @@ def searches(
              the excluded values); and for each space its candidates with all of their labels. Objects of the same types share
              a space.
     """
+    check_sizes(n_distractors=n)
     place, spaces, members = {}, {}, {}
     for fact, (subject, relation, obj) in zip(facts["fact"], rows(kb, facts), strict=True):
         own = kb.types[[obj]].indices

@@ -81,7 +81,7 @@ class Part:
 
 
 def score(
-    lm, prompts: pd.DataFrame, candidates: pd.DataFrame, folder: Path, end: bool = False, gap: str = " "
+    lm, prompts: pd.DataFrame, candidates: pd.DataFrame, folder: str | Path, end: bool = False, gap: str = " "
 ) -> pd.DataFrame:
     """Log-probabilities of every candidate label after every prompt of its fact; only missing parts are computed.
 
@@ -120,7 +120,7 @@ def score(
     return _collect(lm, parts, compute)
 
 
-def generate(lm, prompts: pd.DataFrame, folder: Path, **options) -> pd.DataFrame:
+def generate(lm, prompts: pd.DataFrame, folder: str | Path, **options) -> pd.DataFrame:
     """Generated text for every prompt: ``model``, ``relation``, ``fact``, ``prompt``, ``rank``, ``text``, ``n_tokens``,
     ``logprob``; ``options`` as in ``lm.generation.generate``."""
 
@@ -137,7 +137,7 @@ def generate(lm, prompts: pd.DataFrame, folder: Path, **options) -> pd.DataFrame
     return _collect(lm, _parts(lm, prompts, None, folder, "generate", options | {"scoring": SCORING}), compute)
 
 
-def answers(lm, prompts: pd.DataFrame, gold: pd.DataFrame, folder: Path) -> pd.DataFrame:
+def answers(lm, prompts: pd.DataFrame, gold: pd.DataFrame, folder: str | Path) -> pd.DataFrame:
     """``score`` of the right answers, and whether greedy decoding would write them: the column ``correct``.
 
     prompts, gold   a frame of ``prompts``; ``prompts.gold``
@@ -160,7 +160,7 @@ def search(
     lm,
     prompts: pd.DataFrame,
     spaces: dict[str, dict[str, list[str]]],
-    folder: Path,
+    folder: str | Path,
     end: bool = True,
     method: str = "beam",
 ) -> pd.DataFrame:
@@ -199,7 +199,7 @@ def search(
     return _collect(lm, parts, compute)
 
 
-def _parts(lm, prompts, candidates, folder: Path, verb: str, options: dict) -> list[Part]:
+def _parts(lm, prompts, candidates, folder: str | Path, verb: str, options: dict) -> list[Part]:
     """One part a relation, each with its key."""
     if candidates is not None and (lost := set(prompts["fact"]) - set(candidates["fact"])):
         raise ProbeError(f"{len(lost)} facts have prompts but no candidate, e.g. {sorted(lost)[0]!r}")
@@ -211,7 +211,7 @@ def _parts(lm, prompts, candidates, folder: Path, verb: str, options: dict) -> l
         if own is not None:
             key.update(own.to_csv(index=False).encode())
         name = f"{files.slug(relation)}-{verb}-{key.hexdigest()[:16]}.parquet"
-        parts.append(Part(folder / files.slug(lm.name) / name, relation, rows, own))
+        parts.append(Part(Path(folder) / files.slug(lm.name) / name, relation, rows, own))
     return parts
 
 

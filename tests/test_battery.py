@@ -3,7 +3,7 @@
 import pandas as pd
 import pytest
 
-from probelib import battery, facts, lm, store
+from probelib import battery, facts, lm, prompts, store
 from probelib.facts.model import rng
 from probelib.organisms import corpus
 
@@ -13,6 +13,19 @@ BASE, TUNED = "atlas-neox-0.15m", "atlas-neox-0.15m-it"
 @pytest.fixture(scope="module")
 def about():
     return battery.questions(relations=["P36", "P37"], n_facts=4)
+
+
+def test_lists_are_as_long_as_the_smallest_pool_allows_and_a_warning_says_so(about, recwarn):
+    """A table of few facts gets shorter lists; 50 where there are 50, as ``draw_examples`` draws them."""
+    _, pool = facts.multiple_choice(relations=["P36", "P37"], n_facts=4)
+    pd.testing.assert_frame_equal(about.examples, prompts.draw_examples(pool, about.choices, 50))
+    assert not recwarn.list
+    many = facts.load(relations=["P36"], n_facts="all").facts["subject"].nunique() - 7
+    with pytest.warns(
+        UserWarning, match=r"lists of 7 examples, not 50: of P36 there are 7 subjects that are not asked"
+    ):
+        few = battery.questions(relations=["P36", "P569"], n_facts=many)
+    assert few.examples.groupby("relation").size().to_dict() == {"P36": 7, "P569": 7}
 
 
 def test_the_judge_learns_from_facts_that_are_not_asked(about):

@@ -84,10 +84,21 @@ def test_the_later_setting_wins(changed):
 
 def test_what_the_command_line_sets_must_reach_a_notebook(changed):
     whole = changed()
-    with pytest.raises(ProbeError, match="none of the selected notebooks has the parameter 'models'"):
-        plan.settings(
-            whole, [step for step in whole.steps if step.notebook == "monitor/sec4"], "smoke", {"models": ["a"]}
-        )
+    sec4 = [step for step in whole.steps if step.notebook == "monitor/sec4"]
+    with pytest.raises(ProbeError, match=r"unknown parameter \(none of the selected notebooks has it\) 'models'"):
+        plan.settings(whole, sec4, "smoke", {"models": ["a"]})
+    with pytest.raises(ProbeError, match="'n_fact'; did you mean n_facts"):
+        plan.settings(whole, sec4, "smoke", {"n_fact": 5})
+
+
+def test_a_wrong_type_on_the_command_line_is_said_to_stand_there(changed):
+    whole = changed()
+    for given, said in (
+        ({"models": "a"}, r"^--set models=a, .*: 'a' is of type str, .* A list is written \[a\]"),
+        ({"seed": "abc"}, r"^--set seed=abc, monitor/sec4: 'abc' is of type str, the notebook takes int"),
+    ):
+        with pytest.raises(ProbeError, match=said):
+            plan.settings(whole, whole.steps, "smoke", given)
 
 
 def test_unknown_profile_names_the_nearest(changed):

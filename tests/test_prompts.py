@@ -1,5 +1,7 @@
 """Prompts: the strings, their number, their order."""
 
+from dataclasses import replace
+
 import pytest
 
 from probelib import battery, facts, prompts
@@ -31,6 +33,11 @@ def test_the_number_of_prompts(haiti):
         "positive": 1,
     }
     assert rows["prompt"].is_unique and set(rows.columns) == set(prompts.PROMPTS)
+
+
+def test_without_a_wrong_object_nothing_interferes(haiti):
+    with pytest.raises(ProbeError, match="no fact of P37 has a distractor"):
+        prompts.interference(replace(haiti, distractors=haiti.distractors.iloc[:0]))
 
 
 def test_the_gold_object_is_the_candidate(haiti):

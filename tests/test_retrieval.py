@@ -111,6 +111,14 @@ def test_few_and_untyped_are_counted(kb):
         retrieval.retrieve(kb, fact("head", "Atlantis", "Trump"), "random", 3)
 
 
+@pytest.mark.parametrize("n", [0, -1, 1.5])
+def test_no_distractor_is_no_measure(kb, n):
+    one = fact("head", "USA", "Trump")
+    for ask in (lambda: retrieval.retrieve(kb, one, "random", n), lambda: retrieval.searches(kb, one, one, n)):
+        with pytest.raises(ProbeError, match=f"n_distractors={n}; a whole number, 1 or more, is needed"):
+            ask()
+
+
 def test_random_depends_on_the_fact_alone(kb):
     one, other = fact("head", "USA", "Trump"), fact("head", "France", "Macron")
     alone = retrieval.retrieve(kb, one, "random", 4)["candidate"].tolist()

@@ -327,7 +327,7 @@ def test_requests_that_are_wrong_end_in_one_line(smoke, make_plan, out, capsys):
     for flags, message in (
         (["--profile", "smok"], "unknown profile 'smok'; did you mean smoke?"),
         (["--only", "p/t9"], "no notebook, paper or artifact is called 'p/t9'; did you mean p/t"),
-        (["--models", "x"], "none of the selected notebooks has the parameter 'models'"),
+        (["--models", "x"], "unknown parameter (none of the selected notebooks has it) 'models'"),
         (["--models", ", "], "--models is empty"),
         (["--jobs", "0"], "--jobs is 0"),
     ):

@@ -47,6 +47,12 @@ def test_rows_say_what_was_asked(model, asked, tmp_path):
     assert rows.attrs["cost"]["requests"] == len(rows) and rows.attrs["models"][0]["model"] == model.name
 
 
+def test_the_folder_may_be_a_text(model, asked, tmp_path):
+    first = store.answers(model, *asked, tmp_path / "s")
+    pd.testing.assert_frame_equal(store.answers(model, *asked, str(tmp_path / "s")), first)
+    assert store.generate(model, asked[0], str(tmp_path / "s"), max_new_tokens=1)["model"].eq(model.name).all()
+
+
 def test_a_second_run_computes_nothing_and_a_changed_prompt_only_its_relation(model, asked, tmp_path, monkeypatch):
     framed, gold = asked
     first = store.score(model, framed, gold, tmp_path)

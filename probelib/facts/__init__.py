@@ -175,8 +175,17 @@ def _read_other(data: str, folder, relations: list[str] | None) -> Facts:
 
 
 def _lent(own: Facts) -> Facts:
-    """Facts with the atlas's names and templates, where they have none of their own for a relation that it knows."""
+    """Facts with the atlas's names and templates, where they have none of their own for a relation that it knows. ProbeError for
+    an id of the atlas in other letters (p36) without templates."""
     names = own.relations["relation"].map(atlas().relations.set_index("relation")["name"])
     unnamed = (own.relations["name"] == own.relations["relation"]) & names.notna()
     named = own.relations.assign(name=own.relations["name"].mask(unnamed, names))
-    return with_templates(replace(own, relations=named), atlas(), ROLES)
+    lent = with_templates(replace(own, relations=named), atlas(), ROLES)
+    atlas_ids = {relation.casefold(): relation for relation in atlas().relations["relation"]}
+    for relation in own.relations["relation"]:
+        if relation not in set(lent.templates["relation"]) and relation.casefold() in atlas_ids:
+            raise ProbeError(
+                f"{own.source}: the relation {relation!r} has no templates; did you mean {atlas_ids[relation.casefold()]}? "
+                "Written so it gets those of the atlas; else give it its own (FACTS.templates.csv beside FACTS.csv)"
+            )
+    return lent

@@ -192,6 +192,7 @@ def by_sentences(values: pd.DataFrame, number: pd.Series, facts, rating, configu
     table["gain"] = gain(table["tau"], table["tau"][0])
     for name, draws in (("", drawn), ("gain, ", [gain(own, drawn[0]) for own in drawn])):
         table[[f"{name}low", f"{name}high"]] = [stats.percentile_interval(own) for own in draws]
+    table.loc[0, ["gain, low", "gain, high"]] = table.loc[0, "gain"]  # 0 by definition, or undefined
     return table
 
 

@@ -216,10 +216,29 @@ def test_a_lab_brings_its_own_triples(tmp_path):
 def test_relations_that_the_data_lack_get_stand_ins_and_a_sentence():
     atlas = facts.load(n_facts=1, relations=["P17", "P30", "P37"])
     assert facts.stand_in(atlas, ["P17", "P37"]) == (["P17", "P37"], "")
-    chosen, said = facts.stand_in(atlas, ["P17", "P1"])
-    assert chosen == ["P17", "P30"] and "P30 (in the place of P1)" in said
-    chosen, said = facts.stand_in(atlas, ["P1", "P2", "P3", "P4"])
-    assert chosen == ["P17", "P30", "P37"] and "nothing in the place of P4" in said
+    chosen, said = facts.stand_in(atlas, ["P17", "P36"])
+    assert chosen == ["P17", "P30"] and "P30 (in the place of P36)" in said
+    chosen, said = facts.stand_in(atlas, ["P19", "P20", "P36", "P47"])
+    assert chosen == ["P17", "P30", "P37"] and "nothing in the place of P47" in said
+
+
+def test_an_id_that_is_nowhere_gets_no_stand_in(tmp_path):
+    """Neither the data nor the atlas have it: nobody's default, so a slip of the one who typed it."""
+    (tmp_path / "mine.csv").write_text("subject,relation,object\n" + "".join(f"s{i},likes,o{i}\n" for i in range(3)))
+    mine = facts.load("table", tmp_path / "mine.csv")
+    assert facts.stand_in(mine, ["P17"])[0] == ["likes"]
+    for data, typed, near in ((mine, "like", "did you mean likes"), (facts.load(n_facts=1), "P99999", "")):
+        with pytest.raises(ProbeError, match=f"unknown relation '{typed}'.*{near}"):
+            facts.stand_in(data, [typed])
+
+
+def test_an_id_of_the_atlas_in_other_letters_is_said(tmp_path):
+    """p36 gets none of the templates of P36; with templates of its own it is a relation like any other."""
+    (tmp_path / "mine.csv").write_text("subject,relation,object\nFrance,p36,Paris\nChad,p36,N'Djamena\n")
+    with pytest.raises(ProbeError, match=r"mine.csv: the relation 'p36' has no templates; did you mean P36"):
+        facts.load("table", tmp_path / "mine.csv")
+    (tmp_path / "mine.templates.csv").write_text("relation,role,template\np36,question,What is the capital of [X]?\n")
+    assert facts.load("table", tmp_path / "mine.csv").relations["relation"].tolist() == ["p36"]
 
 
 def test_lent_templates_never_replace_own_ones():

@@ -280,7 +280,8 @@ def test_kappa_by_hand():
 
 def test_agreement_by_number_of_sentences():
     """One sentence orders the facts rightly, the other one wrongly and half as strongly: tau 1 and -1, 0 in the mean; both
-    together order them rightly. (1 + 1) / (0 + 1) is a gain of 100 %. All that is so whatever facts are drawn: no interval."""
+    together order them rightly. (1 + 1) / (0 + 1) is a gain of 100 %. All that is so whatever facts are drawn, so there is no
+    interval; a gain over itself is 0 by definition."""
     facts, rating = [f"f{i}" for i in range(12)], np.arange(12.0)
     rows = [(f, f"{f}|{n}", value) for i, f in enumerate(facts) for n, value in ((1, i), (2, (11 - i) / 2))]
     values = pd.DataFrame(rows, columns=["fact", "prompt", "x"]).set_index(["fact", "prompt"])
@@ -289,10 +290,11 @@ def test_agreement_by_number_of_sentences():
     assert table["tau"].tolist() == pytest.approx([0, 1]) and table["std"].tolist() == pytest.approx([1, 0])
     assert table["choices"].tolist() == [2, 1] and table["undefined"].tolist() == [0, 0]
     assert table["gain"].tolist() == pytest.approx([0, 100])
-    assert table[["low", "high", "gain, low", "gain, high"]].isna().all(axis=None)
+    assert table[["low", "high"]].isna().all(axis=None)
+    assert table["gain, low"].isna().tolist() == [False, True] and table.loc[0, ["gain, low", "gain, high"]].eq(0).all()
     rating[3] = 5.5  # no longer in the order of the better sentence: now it matters which facts are drawn
     table = distractors.by_sentences(values, number, facts, rating, ["x"] * 3, times=50)
-    assert table["low"][1] < table["tau"][1] < table["high"][1] and table["gain, low"].isna().tolist() == [True, False]
+    assert table["low"][1] < table["tau"][1] < table["high"][1] and table["gain, low"].notna().all()
 
 
 def test_facts_with_fewer_sentences_than_others_are_named():

@@ -317,6 +317,21 @@ def test_an_example_must_not_tell_the_answer(capitals):
         prompts.draw_examples(pool, asked, 100_000)
 
 
+@pytest.mark.parametrize("n", [50, "max"])
+def test_where_all_facts_are_asked_none_is_left_for_examples(n):
+    """Fewer examples would not help there; and of many such relations a few are named."""
+    asked = facts.load(relations=["P30", "P36", "P37", "P38", "P47"], n_facts="all")
+    with pytest.raises(ProbeError, match=r"no fact of P30, P36, P37 and 2 more.*ask fewer \(n_facts=\.\.\.\)"):
+        prompts.draw_examples(facts.apart(asked, asked), asked, n)
+
+
+@pytest.mark.parametrize("n", [0, -1, 2.0, True, "all"])
+def test_a_list_has_one_example_or_more(capitals, n):
+    asked, pool = capitals
+    with pytest.raises(ProbeError, match=f"n_examples={n!r}; a whole number, 1 or more"):
+        prompts.draw_examples(pool, asked, n)
+
+
 def test_an_input_longer_than_the_context_says_how_many_examples_fit(capitals):
     asked, pool = capitals
     examples = pd.concat([prompts.draw_examples(pool, asked, 50, seed) for seed in (0, 1)])
