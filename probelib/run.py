@@ -49,6 +49,9 @@ besides:
   ./run_all.sh course --out DIR                 the labs: student and instructor copies, slides
   ./run_all.sh campaign [arguments]             runs disturbed on purpose: killed, starved of disk, bits changed
 
+  PROBELIB_OUT=../mine ./run_all.sh ...         figures and runs go there, not into this checkout
+
+A run takes away what its notebooks made before in figures/<profile>, whether it succeeds or not.
 A run that was stopped resumes: the same command does what is left.
 Exit code: 0 all is well, 1 a step failed, 2 the request or the plan is wrong, 130 stopped.
 """
@@ -184,7 +187,7 @@ def _parser() -> argparse.ArgumentParser:
         "--models",
         metavar="A,B",
         help="in place of the profile's `models`: shipped ones, Hugging Face ids, folders. What a profile names otherwise stays "
-        "(--set encoder_decoders=[] studied=A); --dry-run shows all",
+        "(--set tuned=[] encoder_decoders=[] studied=A); --dry-run shows all",
     )
     add("--quantize", metavar="BITS", help="8bit or 4bit: load the models quantized")
     add(

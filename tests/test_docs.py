@@ -6,13 +6,16 @@ import shlex
 import shutil
 import subprocess
 import sys
+from functools import partial
 
+import pandas as pd
 import pytest
 
-from probelib import facts, index, lm, plan, run
+from probelib import facts, index, lm, needs, plan, run
 from probelib.paths import NOTEBOOKS, ROOT
 
 README = (ROOT / "README.md").read_text(encoding="utf-8")
+GUIDE = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
 BLOCKS = re.findall(r"```(\w*)\n(.*?)```", README, re.DOTALL)
 
 
@@ -34,11 +37,17 @@ def test_the_numbers_are_counted():
     assert (low, high) == (pytest.approx(sizes[0], rel=0.1), pytest.approx(sizes[-1], rel=0.15))
 
 
-def test_the_python_example_runs():
+def test_the_python_example_runs(tmp_path, monkeypatch, capsys):
+    """What it asks is scored, MONITOR printed, and what it keeps lies where the script was started: a file that pandas reads."""
+    monkeypatch.chdir(tmp_path)
     (code,) = [body for language, body in BLOCKS if language == "python"]
     names = {}
     exec(code, names)
     assert len(names["rows"]) == 2 and (names["rows"]["logprob"] < 0).all()
+    assert names["scores"]["prompt"].tolist() == names["framed"]["prompt"].tolist()
+    assert re.search(r"'MONITOR': .*0\.\d+.*'coverage'", capsys.readouterr().out)
+    (part,) = tmp_path.glob("runs/mine/atlas-neox-2m/P37-logprobs-*.parquet")
+    assert len(pd.read_parquet(part)) == len(names["scores"])
 
 
 def test_the_commands_are_known():
@@ -55,6 +64,30 @@ def test_the_commands_are_known():
             continue
         parsed = run._parser().parse_args(words)
         assert not parsed.only or plan.matching(plan.read(), parsed.only)
+
+
+def test_the_notebooks_that_take_other_facts_are_named():
+    whole = plan.read()
+    takes = lambda name: {step.notebook for step in whole.steps if name in step.accepts}
+    for page in (README, GUIDE):
+        (facts_said, graph_said) = re.search(r"`data=`([^.;]+); ([^.;]+)\s`graph=`", page).groups()
+        for said, parameter in ((facts_said, "data"), (graph_said, "graph")):
+            assert plan.matching(whole, re.findall(r"`([\w/]+)`", said)) == takes(parameter)
+
+
+def test_the_models_that_stay_beside_own_ones_are_named():
+    """Behind ``--models`` and the ``--set`` that the README gives, a default run asks others by the parameters that it names."""
+    whole = plan.read()
+    said = re.search(r"`--models` .*?`--set ([^`]+)`(.*?)\.\s", README, re.DOTALL)
+    given = {"models": ["mine"]} | run._assignments(said[1].split(), "--set")
+    settings = plan.settings(whole, whole.steps, "atlas", given).values()
+    left = {name for values in settings for name in needs.ASKED if values.get(name) not in (None, [], ["mine"])}
+    assert left == set(re.findall(r"`(\w+)`", said[2])) == {"model_name", "studied"}
+
+
+def test_where_the_products_of_a_run_go_is_said():
+    for text in (README, run._parser().format_help()):
+        assert re.search(r"PROBELIB_OUT=\S+ \./run_all\.sh", text)
 
 
 def test_linked_files_exist():
@@ -102,7 +135,6 @@ def test_binder_and_colab_find_the_kit():
 
 def test_the_recipes_are_followed_word_for_word(tmp_path):
     """CONTRIBUTING.md in a copy of the checkout: files are written, code and commands are run, in their order."""
-    guide = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
     here = tmp_path / "checkout"
     left_out = shutil.ignore_patterns(
         ".git", ".venv", "runs", "figures", "__pycache__", ".*_cache", ".hypothesis", "*.egg-info"
@@ -111,12 +143,19 @@ def test_the_recipes_are_followed_word_for_word(tmp_path):
     environment = os.environ | {"PYTHONPATH": str(here), "PROBELIB_OUT": str(here), "VIRTUAL_ENV": sys.prefix}
     environment["PATH"] = f"{os.path.dirname(sys.executable)}{os.pathsep}{environment['PATH']}"
     said = ""
-    for language, body in re.findall(r"```(\w+)\n(.*?)```", guide, re.DOTALL):
+    for language, body in re.findall(r"```(\w+)\n(.*?)```", GUIDE, re.DOTALL):
         if path := re.match(r"# ([\w/]+\.py)\n", body):
             (here / path[1]).write_text(body, encoding="utf-8")
         elif language == "csv":
             name = "mine.templates.csv" if body.startswith("relation,template") else "mine.csv"
             (here / name).write_text(body, encoding="utf-8")
+        elif language == "markdown":
+            page = README if body in README else README.replace("\n\nMinutes of", f"\n{body}\nMinutes of")
+            (here / "README.md").write_text(page, encoding="utf-8")
+        elif language == "diff":
+            apply = partial(subprocess.run, input=body, text=True, cwd=here)
+            if apply(["git", "apply", "--reverse", "--check"], capture_output=True).returncode:  # not followed yet
+                apply(["git", "apply"], check=True)
         else:
             command = [sys.executable, "-c", body] if language == "python" else ["bash", "-e", "-c", body]
             done = subprocess.run(command, cwd=here, env=environment, capture_output=True, text=True)
@@ -134,3 +173,5 @@ def test_the_recipes_are_followed_word_for_word(tmp_path):
         and "beyond/mine" in (here / "notebooks" / "README.md").read_text()
     )
     assert (here / "figures" / "smoke" / "beyond" / "mine.csv").exists()
+    assert re.search(r"^Entropy +-\d", said, re.MULTILINE)
+    assert "6 passed" in said  # the notebook's: four of its own, the README's table and the index
