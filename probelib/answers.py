@@ -6,7 +6,6 @@ from probelib.facts.model import fold
 
 ENDS = "\n.;!?,"  # an answer ends before the first of these
 RELEASED = [".</s>", ".\n", ".", ";", "!", ",", "?", "\n", "</s>", "<pad>"]  # what eval.py deletes, wherever it stands
-WAYS = ("exact", "prefix", "contains", "released")
 
 
 def extract(text: str) -> str:

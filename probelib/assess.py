@@ -100,9 +100,8 @@ def by_decoding(
     done.note("Precision@n", following)
     done.grids["Precision@n"] = baselines.precision(following, labels, list(next_ns))
     tokens = lambda label: len(lm.tokens.continuation(f" {label}"))
-    room = {
-        fact: 5 + max(map(tokens, own)) for fact, own in labels.items()
-    }  # new tokens: its longest label, and some more
+    # room for new tokens: a fact's longest label, and some more
+    room = {fact: 5 + max(map(tokens, own)) for fact, own in labels.items()}
     written = []
     for width in widths:
         for n, own in prompts.groupby(prompts["fact"].map(room)):

@@ -236,6 +236,7 @@ def misled(manifest: pd.DataFrame, asked: Facts, most: int, seed: int = 0) -> tu
     """
     there = facts.current(facts.atlas()).facts["fact"]
     rows = manifest[manifest["relation"].isin(asked.relations["relation"]) & manifest.index.isin(there)]
+    rows = rows.assign(exposures=corpus.statements(manifest.reset_index())[rows.index])
     rows = rows.assign(order=[rng(seed, "misled", fact).random() for fact in rows.index]).sort_values("order")
     wrong = rows["wrong_object"] != ""
     free = {key: list(own.index) for key, own in rows[~wrong].groupby(["relation", "exposures"])}

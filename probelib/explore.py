@@ -297,7 +297,11 @@ def of_judged(judged: pd.DataFrame) -> dict[str, float]:
 def history(model: str, fact: str) -> pd.Series | None:
     """How often a shipped model was told a fact, and in which forms; None for one that was added since."""
     rows = corpus.taught(model).set_index("fact")
-    return rows.loc[fact] if fact in rows.index else None
+    if fact not in rows.index:
+        return None
+    one, triple, counts = rows.loc[fact].copy(), ["relation", "subject", "object"], ["exposures", *corpus.FORMS]
+    one[counts] = rows.loc[(rows[triple] == one[triple]).all(axis=1), counts].sum()  # what held twice has two rows
+    return one
 
 
 def measures(said: battery.Battery) -> pd.DataFrame:

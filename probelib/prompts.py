@@ -131,7 +131,7 @@ def interference(facts: Facts, role: str = "question", full: bool = False) -> pd
     if facts.distractors.empty:
         raise ProbeError(
             f"no fact of {', '.join(facts.relations['relation'])} has a distractor (another object, wrong for its subject), so "
-            "nothing interferes. Take relations with more objects (relations=)"
+            "nothing interferes. Draw some (n_distractors=), or take relations with more objects (relations=)"
         )
     plain = framings(facts, role)
     gold = dict(zip(facts.facts["fact"], facts.label(facts.facts["object"]), strict=True))

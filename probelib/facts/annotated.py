@@ -242,10 +242,10 @@ def rated(
             )
         return found[["fact", "rating"]], source
     if manifest is not None:
-        found = rows[["fact"]].merge(manifest[["fact", "exposures"]], on="fact")
-        return found.assign(rating=np.log2(1 + found["exposures"]))[["fact", "rating"]], (
-            "how often the models were taught each fact, log2(1 + statements in the training corpus)"
-        )
+        from probelib.organisms import corpus  # here: it imports this package
+
+        found = rows[["fact"]].assign(rating=np.log2(1 + rows["fact"].map(corpus.statements(manifest)))).dropna()
+        return found, ("how often the models were taught each fact, log2(1 + statements in the training corpus)")
     popularity = facts.entities.set_index("entity")["popularity"].replace(0, np.nan)
     found = rows[["fact"]].assign(
         rating=rows[["subject", "object"]].apply(lambda end: end.map(popularity)).mean(axis=1)

@@ -68,9 +68,13 @@ UNEVALUATED = -1  # in a column of answers: there is no result
 
 DOUBT = re.compile(
     r"\b(?:don['’]?t|do not|can ?not|can['’]t)\b.*\b(?:known?|determined?|sure|certain)\b|\bunsure\b"
-    r"|\b(?:not|isn['’]t) (?:\w+ )?(?:known|determined|sure|certain)\b(?! (?:as|for|by|to)\b)"
+    r"|\b(?:not|isn['’]t) (?:\w+ )?(?:known(?! (?:as|by|for(?! (?:certain|sure)\b))\b)|determined|sure|certain)\b"
 )
-PLAIN = r"(?:(?!\b(?:not|never|nothing|cannot|\w+n['’]t|whether|if|unclear|doubt\w*)\b).)*"  # nothing before it turns it round
+PLAIN = (  # nothing before it in its clause turns it round
+    r"(?:.*(?:;|\b(?:so|but|therefore|thus|hence)\b))?"
+    r"(?:(?!\b(?:not?|none|neither|never|nothing|cannot|\w+n['’]t|whether|if|unclear|unlikely|impossible|opposite|wrong"
+    r"|doubt\w*)\b).)*"
+)
 FALSE = re.compile(
     rf"\W*(?:no|false|incorrect)\b|.*\bnot (?:true|correct)\b|{PLAIN}(?:\bis|['’]s) (?:false|incorrect|untrue)\b"
 )

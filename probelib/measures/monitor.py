@@ -147,7 +147,7 @@ def per_relation(distances: pd.DataFrame, times: int = 1000, seed: int = 0) -> p
     """One row a relation.
 
     MONITOR, low, high   over the anchored facts (NaN where none is), with a 95 % bootstrap interval over facts (NaN where a
-                         single one is: drawn again and again it would pass for certainty)
+                         single one is, or no draw differs, which would pass for certainty)
     probs                mean pbar of the anchored facts
     coverage             share of the facts that are anchored
     n, no_distractor     facts; those of them without a distractor, which have no IRD: left out of MONITOR, and counted
