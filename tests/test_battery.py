@@ -93,7 +93,7 @@ def test_what_tuned_models_were_told_in_lessons_does_not_count(about):
 
 
 def test_seen_wordings_are_held_against_as_many_unseen_ones(about, tmp_path, monkeypatch):
-    """A model that is right in seen wordings alone: all accuracies fall from 1 to 0."""
+    """A model that is right in seen wordings alone: all accuracies fall from 1 to 0. Seen wordings are paid for, no others."""
     answers = store.answers
 
     def right_where_seen(model, framed, *rest):
@@ -105,6 +105,10 @@ def test_seen_wordings_are_held_against_as_many_unseen_ones(about, tmp_path, mon
     done = battery.ask(lm.load(BASE), about, tmp_path, parts=("monitor",))
     for name in ("Base accuracy", "Accuracy over wordings", "Accuracy behind hints"):
         assert done.values[name].eq(1).all() and done.held_out[name].eq(0).all(), name
+    framed = prompts.interference(about.asked)
+    hints = framed[framed["context"].str.startswith("negative") & framed["template"].isin(battery.SEEN)]
+    tokens = battery.per_fact(lm.load(BASE), hints, prompts.gold(about.asked), end=True)
+    assert done.tokens["Accuracy behind hints"] == tokens
 
 
 @pytest.mark.parametrize("part", ["decoding", "karr"])
