@@ -245,11 +245,10 @@ def rated(
         from probelib.organisms import corpus  # here: it imports this package
 
         found = rows[["fact"]].assign(rating=np.log2(1 + rows["fact"].map(corpus.statements(manifest)))).dropna()
-        return found, ("how often the models were taught each fact, log2(1 + statements in the training corpus)")
+        return found, "how often the models were taught each fact, log2(1 + statements in the training corpus)"
     popularity = facts.entities.set_index("entity")["popularity"].replace(0, np.nan)
-    found = rows[["fact"]].assign(
-        rating=rows[["subject", "object"]].apply(lambda end: end.map(popularity)).mean(axis=1)
-    )
+    known = rows[["subject", "object"]].apply(lambda end: end.map(popularity))
+    found = rows[["fact"]].assign(rating=known.mean(axis=1))
     if found["rating"].isna().all():
         return found.assign(rating=0.0), (
             "no ratings: no popularity of these entities is known, and nothing of the models' training, so no measure can agree "
