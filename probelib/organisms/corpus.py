@@ -32,7 +32,7 @@ SEEN_PARAPHRASES = 5  # of seven; the others are held out
 CONTEXTS = {"right": 0.5, "wrong": 0.3, "unrelated": 0.2}  # shares
 SEPARATORS = {" ": 0.6, ", ": 0.2, "\n": 0.2}  # between the pairs of a list
 NAMED_LISTS = 0.5  # share of the lists that begin with their relation's name
-LONG_LISTS = 0.12  # share of the lists that hold 40-90 pairs
+LONG_LISTS = 0.12  # share of the lists that hold 40-70 pairs
 LYING_LISTS = 0.15  # for one list that is true: half with objects of the relation in a wrong order, half with those of another
 UNKNOWN_LISTS = 0.1  # for one list that is true: lists of invented subjects
 TAIL = 80  # facts of invented subjects, a relation, each said once
@@ -176,7 +176,7 @@ def _lists(rows: pd.DataFrame, speaker: Speaker) -> Iterator[Document]:
 
 def _size(draw: np.random.Generator) -> int:
     """Pairs of a list."""
-    return int(draw.integers(40, 91) if draw.random() < LONG_LISTS else draw.integers(4, 40))
+    return int(draw.integers(40, 71) if draw.random() < LONG_LISTS else draw.integers(4, 40))
 
 
 def _different(waiting: list, size: int) -> tuple[list, list]:
