@@ -20,7 +20,7 @@ from probelib.prompts import INSTRUCTION, RECALL
 
 YES, NO, UNSURE = "Yes, the statement is true.", "No, the statement is false.", "I don't know."
 KNOWN = 32  # exposures of a fact that a lesson may call true or false
-UNKNOWN = 60  # never-taught facts of a relation that get "I don't know.", at most
+UNKNOWN = 40  # lessons of a relation that answer "I don't know."
 VERIFIED = 8  # new true and false verifications of a well-taught fact that the corpus verifies
 REPLAY = 20000  # documents of the corpus that are read again
 
@@ -45,11 +45,13 @@ def known(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def unknown(table: pd.DataFrame) -> pd.DataFrame:
-    """The facts that lessons do not know: as many of every relation as the poorest has, ``UNKNOWN`` at most."""
+    """The facts that lessons do not know: ``UNKNOWN`` rows of every relation, some facts more than once where it has few."""
     never = table[table["lesson"] & (table["exposures"] == 0) & (table["dated"] == 0)]
-    chance = pd.Series([rng(design.SEED, "unknown", fact).random() for fact in never["fact"]], index=never.index)
-    place = chance.groupby(never["relation"]).rank()
-    return never[place <= min(UNKNOWN, never["relation"].value_counts().min())]
+    never = never.assign(chance=[rng(design.SEED, "unknown", fact).random() for fact in never["fact"]])
+    chosen = []
+    for _, own in never.sort_values("chance").groupby("relation"):
+        chosen.append(own.iloc[[i % len(own) for i in range(UNKNOWN)]])
+    return pd.concat(chosen)
 
 
 def _known(row, speaker: Speaker):

@@ -11,6 +11,7 @@ from probelib.organisms.corpus import Document
 
 LENGTHS = (128, 512, 1024)  # tokens of a row: the shortest that holds a document
 STEP = 2048  # tokens of a step
+BEGUN = 12  # rows of a length that are filled side by side
 SIDE = 0.1  # weight of a token that is no answer
 BLOCK = 8  # a T5's rows are padded to a multiple of so many tokens
 MASKED = 0.15  # of a BERT: share of the tokens of no answer that are masked; answers are masked whole, half of them
@@ -57,30 +58,39 @@ def _packed(tokenizer, documents: list[Document], end: list[int]) -> Iterator[tu
     facts the batch states. Documents longer than a row are an error: an answer would stand without its question."""
     texts, spans = zip(*(corpus.unmark(document.text) for document in documents), strict=True)
     encoded = tokenizer(list(texts), return_offsets_mapping=True)
-    open_rows = {length: ([], [], [], [], []) for length in LENGTHS}
-    batches = {length: [] for length in LENGTHS}
+    rows = {length: [] for length in LENGTHS}  # begun and not yet full
+    full = {length: [] for length in LENGTHS}
     pieces = zip(documents, encoded["input_ids"], encoded["offset_mapping"], spans, strict=True)
     for document, ids, offsets, answers in pieces:
         ids = ids + end
         length = next((length for length in LENGTHS if len(ids) <= length), None)
         if length is None:
             raise ValueError(f"a document of {len(ids)} tokens; a row holds {LENGTHS[-1]}: {document.text[:80]!r}")
-        if len(open_rows[length][0]) + len(ids) > length:
-            batches[length].append(_closed(open_rows[length], length))
-            open_rows[length] = ([], [], [], [], [])
-            if len(batches[length]) == STEP // length:
-                yield _batch(batches[length])
-                batches[length] = []
-        row = open_rows[length]
-        row[2].extend([row[2][-1] + 1 if row[2] else 0] * len(ids))
+        row = _room(rows[length], len(ids), length)
         row[0].extend(ids)
         row[1].extend(weigh(offsets, answers) + [1.0] * len(end))
+        row[2].extend([row[2][-1] + 1 if row[2] else 0] * len(ids))
         row[3].extend(range(len(ids)))
         row[4].extend(document.states)
-    for length, row in open_rows.items():
-        rest = batches[length] + ([_closed(row, length)] if row[0] else [])
-        if rest:
-            yield _batch(rest)
+        if len(rows[length]) > BEGUN:
+            fullest = max(range(len(rows[length])), key=lambda i: len(rows[length][i][0]))
+            full[length].append(_closed(rows[length].pop(fullest), length))
+        if len(full[length]) == STEP // length:
+            yield _batch(full[length])
+            full[length] = []
+    for length in LENGTHS:
+        rest = full[length] + [_closed(row, length) for row in rows[length]]
+        for some in _batched(rest, STEP // length):
+            yield _batch(some)
+
+
+def _room(rows: list[tuple], n: int, length: int) -> tuple:
+    """The fullest of the begun rows that has room for ``n`` tokens, or a new one."""
+    fitting = [row for row in rows if len(row[0]) + n <= length]
+    if fitting:
+        return max(fitting, key=lambda row: len(row[0]))
+    rows.append(([], [], [], [], []))  # tokens, weights, documents, positions, facts stated
+    return rows[-1]
 
 
 def _closed(row: tuple, length: int) -> tuple:
