@@ -73,9 +73,8 @@ def manifest(facts: Facts, corpus: str = "family") -> pd.DataFrame:
     if order == "popularity":
         table["exposures"] = _by_popularity(facts, table)
         table["trial"] = False
-    shared = table.set_index("fact")["exposures"]
-    implied = table["implied_by"] != ""
-    table.loc[implied, "exposures"] = table.loc[implied, "implied_by"].map(shared)
+    home = table["implied_by"].where(table["implied_by"] != "", table["fact"])
+    table["exposures"] = home.map(table.set_index("fact")["exposures"]).fillna(0).astype(int)
     table[list(FORMS)] = _forms(table, favoured)
     table["dated"] = _dated(table)
     table["wrong_object"], table["wrong_exposures"] = _conflicts(facts, table)
