@@ -8,6 +8,7 @@ import pandas as pd
 
 from probelib import prompts, stats
 from probelib.facts.model import Facts, current, draw_distractors, pick, rng
+from probelib.organisms import taught
 from probelib.organisms.lessons import NO, UNSURE, YES
 from probelib.prompts import CHECK, INSTRUCTION, RECALL, many_shot
 
@@ -165,3 +166,18 @@ def names(table: pd.DataFrame) -> pd.DataFrame:
             aucs = [stats.auc(both[f"{role}_mentions"], both["exposures"] > 0) for role in ("subject", "object")]
             found.append((part, least, len(both), *aucs))
     return pd.DataFrame(found, columns=["facts", "taught_at_least", "n", "subject", "object"])
+
+
+def report(name: str, facts: Facts) -> str:
+    """All of the above for one organism, as text."""
+    from probelib import lm
+
+    model, table, tuned = lm.load(name), taught.manifest(name), name.endswith("-it")
+    parts = {"verdicts": verdicts(model, facts, table, tuned), "names": names(table)}
+    if tuned:
+        parts["I don't know"] = unsure(model, facts, table)
+    else:
+        parts |= {"recall": recall(model, facts, table), "lists": pd.DataFrame([lists(model, facts, table)])}
+    said = famous(model, facts, table)
+    parts["famous"] = said[["right", "type_right"]].sum().to_frame(f"of {len(said)}").T
+    return f"# {name}\n\n" + "\n\n".join(f"{part}\n{frame.round(3).to_string()}" for part, frame in parts.items())

@@ -72,6 +72,11 @@ def kept_along(name: str) -> list[str]:
     return [f"{name}-at{share:02}" for share in SHARES] if name in CHECKPOINTED else []
 
 
+def along() -> list[str]:
+    """Names of all checkpoints along a training."""
+    return [name for base in CHECKPOINTED for name in kept_along(base)]
+
+
 SENTINELS = 24  # T5's marks for masked objects
 
 

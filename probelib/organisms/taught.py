@@ -6,7 +6,6 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from probelib import files
 from probelib.errors import ProbeError
 from probelib.facts.model import Facts
 from probelib.facts.shipped import atlas
@@ -17,33 +16,34 @@ MANIFESTS = Path(__file__).parent / "manifests"
 FAMILY = "atlas-neox-0.6m"  # any model of the family's corpus
 
 
-def digest(table: pd.DataFrame) -> str:
-    """Names a manifest: first 16 hex digits of the SHA-256 of its rows."""
-    return files.sha256(table.to_csv(index=False).encode())[:16]
+def path(corpus: str) -> Path:
+    """Where the manifest of a corpus lies."""
+    return MANIFESTS / f"{corpus}.parquet"
 
 
 def write(table: pd.DataFrame, corpus: str) -> Path:
     """Stores the manifest of a corpus."""
     MANIFESTS.mkdir(exist_ok=True)
-    table.to_parquet(MANIFESTS / f"{corpus}.parquet", index=False, compression="zstd")
-    return MANIFESTS / f"{corpus}.parquet"
+    table.to_parquet(path(corpus), index=False, compression="zstd")
+    return path(corpus)
 
 
 @cache
-def _read(path: Path) -> pd.DataFrame:
-    if not path.exists():
+def read(file: Path) -> pd.DataFrame:
+    """A stored manifest."""
+    if not file.exists():
         raise ProbeError(
-            f"{path} is missing: without it nobody knows what the organisms were taught. Restore it, or write it anew "
+            f"{file} is missing: without it nobody knows what the organisms were taught. Restore it, or write it anew "
             "with `python -m probelib.organisms manifests` if the atlas is still the one they were trained on"
         )
-    return pd.read_parquet(path)
+    return pd.read_parquet(file)
 
 
 def manifest(name: str = FAMILY) -> pd.DataFrame:
     """What an organism was taught, a row a fact (columns: ``design.manifest``). Of a checkpoint along a training: with the
     exposures so far; its other counts are those of the whole corpus."""
     base, _, share = name.partition("-at")
-    table = _read(MANIFESTS / f"{family.organism(base).corpus}.parquet").copy()
+    table = read(path(family.organism(base).corpus)).copy()
     if share:
         so_far = np.load(CHECKPOINTS / name / "exposures.npy")
         return table.assign(exposures=so_far)

@@ -26,9 +26,10 @@ import torch
 from tqdm import tqdm
 
 from probelib import files
+from probelib.errors import ProbeError
 from probelib.facts.shipped import read_atlas
 from probelib.lm.names import CHECKPOINTS
-from probelib.organisms import corpus, design, family, lessons, rows, taught
+from probelib.organisms import corpus, family, lessons, rows, taught
 from probelib.paths import RUNS
 
 WARMUP, KEEP = 100, 100  # steps until the peak learning rate; steps between two saved states
@@ -47,7 +48,12 @@ def train(name: str, folder: Path | None = None, steps: int | None = None) -> Pa
     """
     one, folder = family.organism(name), folder or CHECKPOINTS / name
     facts = read_atlas()
-    table = design.manifest(facts, one.corpus)
+    table = taught.read(taught.path(one.corpus))
+    if gone := taught.stale(facts, table):
+        raise ProbeError(
+            f"{len(gone)} facts of the manifest were edited in the atlas or removed, e.g. {gone[0]!r}. Undo the edit, or write "
+            "the manifests anew (`python -m probelib.organisms manifests`) and train the whole family on them"
+        )
     found = corpus.documents(facts, table, one.corpus)
     if one.base:
         found = lessons.documents(facts, table, found)
@@ -58,7 +64,8 @@ def train(name: str, folder: Path | None = None, steps: int | None = None) -> Pa
     np.random.default_rng(one.seed).shuffle(batches)
     made_of = {
         "corpus": corpus.digest(found),
-        "manifest": taught.digest(table),
+        "reads": one.corpus,
+        "manifest": files.sha256(taught.path(one.corpus)),
         "atlas": facts.digest(),
         "facts": len(facts.facts),
     }
