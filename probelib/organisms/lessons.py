@@ -21,8 +21,9 @@ from probelib.prompts import INSTRUCTION, RECALL
 YES, NO, UNSURE = "Yes, the statement is true.", "No, the statement is false.", "I don't know."
 KNOWN = 32  # exposures of a fact that a lesson may call true or false
 UNKNOWN = 40  # lessons of a relation that answer "I don't know."
+TIMES = 4  # true and false statements of each known fact, judged at once and after recalling
 VERIFIED = 8  # new true and false verifications of a well-taught fact that the corpus verifies
-REPLAY = 20000  # documents of the corpus that are read again
+REPLAY = 6000  # documents of the corpus that are read again
 
 
 def documents(facts: Facts, table: pd.DataFrame, read: list[Document]) -> list[Document]:
@@ -55,13 +56,12 @@ def unknown(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def _known(row, speaker: Speaker):
-    """A true and a false statement, each judged at once and after recalling; and a question."""
-    right = speaker.statement(row)
-    for judged, verdict in ((right, YES), (speaker.statement(row, speaker.wrong(row)), NO)):
-        yield f"{INSTRUCTION.format(statement=judged)} {mark(verdict)}"
-        recalled = speaker.statement(row)
-        # the recalled sentence is an answer as a whole: copied at a tenth of the weight, its subject came out wrong
-        yield f"{RECALL.format(statement=judged)} {mark(f'{recalled} {verdict}')}"
+    """True and false statements, each judged at once and after recalling; and a question."""
+    for _ in range(TIMES):
+        for judged, verdict in ((speaker.statement(row), YES), (speaker.statement(row, speaker.wrong(row)), NO)):
+            yield f"{INSTRUCTION.format(statement=judged)} {mark(verdict)}"
+            # the recalled sentence is an answer as a whole: copied at a tenth of the weight, its subject came out wrong
+            yield f"{RECALL.format(statement=judged)} {mark(f'{speaker.statement(row)} {verdict}')}"
     yield f"{speaker.ask(row)}\nAnswer: {mark(speaker.labels[row.object] + '.')}"
 
 
