@@ -29,7 +29,7 @@ def test_held_out_paraphrases_and_never_taught_facts_are_nowhere(some):
     assert len(asked) == 4 * len(table)
     for row in asked.itertuples():
         assert f"{fill(row.template, labels[row.subject])} {labels[row.object]}." not in text
-    for row in table[table["exposures"] == 0].itertuples():
+    for row in table[(table["exposures"] == 0) & (table["dated"] == 0)].itertuples():
         assert f"capital of {labels[row.subject]} is {labels[row.object]}." not in text
 
 
