@@ -1,6 +1,6 @@
 """The atlas: the facts that are shipped, written as plain text in ``probelib/facts/atlas``.
 
-``P36.yaml``      a relation: its name, what its subjects and objects are, seven questions and seven cloze sentences
+``P36.yaml``      a relation (a Wikidata property; ``K1``: one of the kit's own, the year of a Nobel prize): its name, what its subjects and objects are, seven questions and seven cloze sentences
 ``P36.tsv``       its facts: subject, object and, where time matters, start and end
 ``entities/*.tsv``  what the subjects and objects are: wikidata id, types, popularity, aliases
 ``panel.tsv``     the ids of the facts that all four papers score by default, so that they can be compared
@@ -43,7 +43,7 @@ REQUIRED = {*RELATIONS, "question", "cloze"}
 def read_atlas(folder: Path = ATLAS) -> Facts:
     """Every fact of the atlas, current and former."""
     relations, templates, facts = [], [], []
-    for path in sorted(folder.glob("P*.yaml"), key=lambda p: int(p.stem[1:])):
+    for path in sorted(folder.glob("[PK]*.yaml"), key=lambda p: (p.stem[0] == "K", int(p.stem[1:]))):
         relation, relation_templates = _read_relation(path)
         relations.append(relation)
         templates += relation_templates
@@ -60,13 +60,38 @@ def read_atlas(folder: Path = ATLAS) -> Facts:
     return validate(
         Facts(
             frame,
-            entities[used].reset_index(drop=True),
+            _unambiguous(entities[used].reset_index(drop=True), frame),
             pd.DataFrame(relations, columns=RELATIONS),
             pd.DataFrame(templates, columns=TEMPLATES),
             pd.DataFrame(columns=DISTRACTORS),
             "atlas",
         )
     )
+
+
+def _unambiguous(entities: pd.DataFrame, facts: pd.DataFrame) -> pd.DataFrame:
+    """Entities whose names can be told apart within every relation: where two that stand in the same relation have one label,
+    those with a bracket in their key keep it (`Georgia (state)`), and an alias that is another's label there is left out."""
+    label = dict(zip(entities["entity"], entities["label"], strict=True))
+    aliased = {}
+    for entity, aliases in zip(entities["entity"], entities["aliases"], strict=True):
+        for alias in aliases:
+            aliased.setdefault(alias, set()).add(entity)
+    ambiguous, taken = set(), {}
+    for _, rows in facts.groupby("relation"):
+        by_label = {}
+        for entity in {*rows["subject"], *rows["object"]}:
+            by_label.setdefault(label[entity], set()).add(entity)
+        for name, same in by_label.items():
+            ambiguous |= same if len(same) > 1 else set()
+            for entity in {*rows["subject"], *rows["object"]}.intersection(aliased.get(name, ())):
+                taken.setdefault(entity, set()).add(name)
+    labels = [entity if entity in ambiguous else label[entity] for entity in entities["entity"]]
+    aliases = [
+        tuple(alias for alias in own if alias not in taken.get(entity, ()))
+        for entity, own in zip(entities["entity"], entities["aliases"], strict=True)
+    ]
+    return entities.assign(label=labels, aliases=aliases)
 
 
 @cache

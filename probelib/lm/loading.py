@@ -26,7 +26,7 @@ from probelib.lm.names import (
 )
 from probelib.paths import PACKAGE
 
-MANIFEST = PACKAGE / "organisms" / "manifest.parquet"
+MANIFESTS = PACKAGE / "organisms" / "manifests"
 TOKENIZER_FILES = ("tokenizer.json", "tokenizer.model", "spiece.model", "vocab.json", "vocab.txt", "tekken.json")
 TOKENIZER_FILES += ("sentencepiece.bpe.model",)
 # the owners of ids that once had none
@@ -196,7 +196,8 @@ def _download(name: str, revision: str | None, trust_remote_code: bool) -> Path:
 def _check_organism(folder: Path) -> None:
     """Raise ProbeError unless the weights and the manifest are those in the organism's record: they are ground truth."""
     record = json.loads((folder / "training.json").read_text())
-    for file, digest in ((folder / "model.safetensors", record["weights"]), (MANIFEST, record["manifest"])):
+    manifest = MANIFESTS / f"{record['reads']}.parquet"
+    for file, digest in ((folder / "model.safetensors", record["weights"]), (manifest, record["manifest"])):
         if not file.exists() or files.sha256(file) != digest:
             raise ProbeError(
                 f"{folder.name}: {file.name} is {'not the recorded one' if file.exists() else 'missing'} ({file}). Restore "
