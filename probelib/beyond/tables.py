@@ -12,7 +12,7 @@ from probelib.beyond.measures import all_statistics, calibration_errors, contras
 from probelib.beyond.suite import MEASURES
 from probelib.facts.model import Facts
 from probelib.lm.loading import load
-from probelib.organisms import corpus
+from probelib.organisms import design, taught
 from probelib.report import Artifact, span
 
 TAUGHT = 8  # exposures from which a fact counts as taught, for calibration
@@ -281,8 +281,8 @@ def misconceptions(values: pd.DataFrame, misled: list[str], matched: list[str]) 
 
 def where_misconceptions_stand(misled: list[str]) -> str:
     """In which forms the corpus states the facts and their wrong objects: questions and sentences, in turns."""
-    rows = corpus.shipped().set_index("fact").loc[misled]
-    right, wrong = rows[list(corpus.FORMS)].sum(), rows["wrong_exposures"]
+    rows = taught.manifest().set_index("fact").loc[misled]
+    right, wrong = rows[list(design.FORMS)].sum(), rows["wrong_exposures"]
     return (
         f"These {len(misled)} facts stand in {right['list']} lists (no wrong object does), in "
         f"{right['question'] + right['context']} questions against {(wrong - wrong // 2).sum()} with the wrong object, and in "

@@ -1,9 +1,11 @@
 """The atlas: the facts that are shipped, written as plain text in ``probelib/facts/atlas``.
 
-``P36.yaml``      a relation (a Wikidata property; ``K1``: one of the kit's own, the year of a Nobel prize): its name, what its subjects and objects are, seven questions and seven cloze sentences
+``P36.yaml``      a relation (a Wikidata property; ``K1``, the year of a Nobel prize, is the kit's own): its name, the types of its
+                  subjects and objects, seven questions and seven cloze sentences
 ``P36.tsv``       its facts: subject, object and, where time matters, start and end
 ``entities/*.tsv``  what the subjects and objects are: wikidata id, types, popularity, aliases
-``panel.tsv``     the ids of the facts that all four papers score by default, so that they can be compared
+``panel.tsv``     the ids of the facts that all four papers score by default, so that they can be compared: a stratified and a
+                  natural part
 """
 
 import re
@@ -100,10 +102,14 @@ def atlas() -> Facts:
     return read_atlas()
 
 
-def read_panel(facts: Facts, folder: Path = ATLAS) -> Facts:
-    """The facts of the panel, in the panel's order (within a relation: stratified by exposure, see ``organisms``)."""
+def read_panel(facts: Facts, part: str = "stratified", folder: Path = ATLAS) -> Facts:
+    """The facts of a part of the panel, in the panel's order (``organisms.design.panel``).
+
+    part   "stratified": spread over the exposure counts; "natural": drawn at random among the facts of each relation
+    """
     path = folder / "panel.tsv"
-    rows, there = [row["fact"] for _, row in read_tsv(path, ["fact"])], set(facts.facts["fact"])
+    rows = [row["fact"] for _, row in read_tsv(path, ["fact", "part"]) if row["part"] == part]
+    there = set(facts.facts["fact"])
     lost = [fact for fact in rows if fact not in there]
     if lost:
         raise ProbeError(

@@ -1,10 +1,11 @@
-"""``python -m probelib.organisms train NAME... | --all | check [--behaviour NAME...] | manifests``: how the shipped files were made."""
+"""``python -m probelib.organisms train NAME... | --all | check [--behaviour NAME...] | manifests | panel``: how the shipped files were made."""
 
 import argparse
 import sys
 
+from probelib import files
 from probelib.errors import ProbeError
-from probelib.facts.shipped import read_atlas
+from probelib.facts.shipped import ATLAS, read_atlas
 from probelib.lm.names import organisms
 from probelib.organisms import design, taught
 from probelib.organisms.family import FAMILY
@@ -20,6 +21,7 @@ def main() -> int:
         "--jobs", type=int, help="models side by side, a thread each (default: a CPU's cores; 1 on a GPU)"
     )
     commands.add_parser("manifests", help="write manifests/*.parquet: what each corpus states, and how often")
+    commands.add_parser("panel", help="draw the panel of facts anew (facts/atlas/panel.tsv)")
     check = commands.add_parser("check", help="compare checkpoints, manifests and corpora with the atlas as it is now")
     check.add_argument("--behaviour", nargs="+", metavar="NAME", help="measure instead how these organisms behave")
     arguments = parser.parse_args()
@@ -43,6 +45,9 @@ def _run(arguments: argparse.Namespace) -> int:
         facts = read_atlas()
         for corpus in design.CORPORA:
             print(taught.write(design.manifest(facts, corpus), corpus))
+    elif arguments.command == "panel":
+        table = design.panel(read_atlas(), taught.manifest())
+        files.write(ATLAS / "panel.tsv", table.to_csv(sep="\t", index=False, lineterminator="\n"))
     elif arguments.behaviour:
         from probelib.organisms.behaviour import report
 

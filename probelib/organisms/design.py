@@ -16,6 +16,7 @@ import numpy as np
 import pandas as pd
 
 from probelib.errors import unknown
+from probelib.facts.loading import PANEL_SIZES
 from probelib.facts.model import Facts, current, rng
 
 SEED = 2
@@ -44,6 +45,11 @@ CORPORA = {  # name: (turn of the square, favoured form, what orders the facts)
     "questions": (0, "question", "chance"),
     "popular": (0, "", "popularity"),
 }
+PANEL = (  # MONITOR's twenty relations, then others of many objects and of all shares taught
+    "P17 P19 P20 P27 P30 P37 P101 P103 P108 P127 P159 P176 P178 P264 P276 P364 P495 P740 P1376 P1412 "
+    "P449 P36 P38 P50 P57 P61 P69 P86 P112 P115 P131 P136 P138 P170 P175 P569 P571 P577 P840 P1441"
+).split()
+PANEL_LEVELS = (64, 4, 0, 256, 16, 0, 128, 8, 32, 0, 2, 64)  # exposures of the stratified facts of a relation, in their order
 FLAGS = ["trial", "famous", "verified", "lesson"]
 COLUMNS = ["fact", "relation", "subject", "object", "exposures", *FORMS, "dated", *FLAGS, "implied_by", "wrong_object"]
 COLUMNS += ["wrong_exposures", "sister_exposures", "subject_mentions", "object_mentions"]
@@ -246,3 +252,32 @@ def names(facts: Facts, table: pd.DataFrame) -> pd.Series:
         more = 0 if said else min(MOST_NAMES, like[draw.integers(len(like))])
         found.append(NAMES[draw.integers(len(NAMES))] + max(more, owed.get(entity, 0)))
     return pd.Series(found, index=entities["entity"].to_numpy())
+
+
+def panel(facts: Facts, table: pd.DataFrame) -> pd.DataFrame:
+    """The facts that all papers score by default: ``fact``, ``part``; current facts of the relations ``PANEL``.
+
+    stratified   12 per relation, with the exposure counts ``PANEL_LEVELS`` in the family (the nearest one where a relation has no
+                 such fact left), facts of the trial first. One fact per subject, so that a question has one right answer
+    natural      40 per relation, drawn at random: known as well as the relation is
+    """
+    rows = current(facts).facts[["fact"]].merge(table, on="fact")
+    rows["order"] = [rng(SEED, "panel", fact).random() for fact in rows["fact"]]
+    chosen = []
+    for relation in PANEL:
+        own = rows[rows["relation"] == relation].sort_values("order")
+        natural = own.head(PANEL_SIZES["natural"])
+        own = own[~own["famous"]].sort_values("trial", ascending=False, kind="stable").drop_duplicates("subject")
+        chosen += [(fact, "stratified") for fact in _stratified(own)]
+        chosen += [(fact, "natural") for fact in natural["fact"]]
+    return pd.DataFrame(chosen, columns=["fact", "part"])
+
+
+def _stratified(rows: pd.DataFrame) -> list[str]:
+    """Ids of one fact for each of ``PANEL_LEVELS``, the first of those whose exposure count is nearest."""
+    left, found = dict(zip(rows["fact"], np.log2(rows["exposures"] + 1), strict=True)), []
+    for level in PANEL_LEVELS:
+        nearest = min(left, key=lambda fact: abs(left[fact] - np.log2(level + 1)))
+        found.append(nearest)
+        del left[nearest]
+    return found

@@ -9,7 +9,7 @@ import pandas as pd
 from probelib import facts, lm, prompts, store
 from probelib.errors import ProbeError
 from probelib.facts.model import Facts
-from probelib.organisms import corpus
+from probelib.organisms import corpus, taught
 from probelib.zplke import measures as zplke
 
 SHIPPED = ("atlas-neox-0.15m", "atlas-neox-2m")  # used in place of models whose training data are unknown
@@ -52,8 +52,8 @@ def only_shipped(*groups: list[str]) -> tuple[list[list[str]], str]:
 
 def corpus_summary(documents: list[str]) -> str:
     """Size of the training corpus, in words; ``documents``: all of it (``corpus.documents``)."""
-    table = corpus.shipped()
-    taught = table["fact"].map(corpus.statements(table)) > 0
+    table = taught.manifest()
+    taught = table["fact"].map(taught.statements(table)) > 0
     pairs = table[table["list"] > 0][["subject", "object"]].drop_duplicates()
     inverse = pairs.rename(columns={"subject": "object", "object": "subject"})
     return (
@@ -92,7 +92,7 @@ def score_multiple_choice(
     examples = prompts.sample_examples(pool, panel, n_examples, seed)
     requests = {"question": prompts.paraphrases(panel), "list": prompts.many_shots(panel, examples)}
     options, gold = prompts.options(panel, seed), dict(zip(panel.facts["fact"], panel.facts["object"], strict=True))
-    exposures, found = corpus.exposures(panel), []
+    exposures, found = taught.exposures(panel), []
     for name in [*models, *others]:
         model = lm.load(name)
         for way, rows in requests.items():

@@ -6,7 +6,7 @@ import pandas as pd
 from probelib import stats
 from probelib.facts import check
 from probelib.facts.model import Facts
-from probelib.organisms import corpus
+from probelib.organisms import lessons, taught
 from probelib.report.artifact import Artifact
 from probelib.zplke import measures as zplke
 
@@ -131,12 +131,12 @@ def models_table4(verdicts: pd.DataFrame, exposures: pd.Series) -> Artifact:
     )
     if verdicts.empty:
         return Artifact("models/table4", pd.DataFrame({"model": ["none given"]}), caption)
-    table = corpus.shipped()
-    lessons = set(table["fact"][corpus.in_lessons(table)])
-    bounds, labels = [-1, 0, corpus.KNOWN - 1, 10**6], ["never", f"1-{corpus.KNOWN - 1}", f"{corpus.KNOWN} or more"]
+    table = taught.manifest()
+    in_lessons = lessons.facts_in_lessons(table)
+    bounds, labels = [-1, 0, lessons.KNOWN - 1, 10**6], ["never", f"1-{lessons.KNOWN - 1}", f"{lessons.KNOWN} or more"]
     judged = verdicts.assign(
         stated=pd.cut(verdicts["fact"].map(exposures), bounds, labels=labels),
-        facts=np.where(verdicts["fact"].isin(lessons), "in lessons", "fresh"),
+        facts=np.where(verdicts["fact"].isin(in_lessons), "in lessons", "fresh"),
     )
     keys = ["model", "stated", "facts", "context"]
     counts = judged.groupby([*keys, "said"], observed=True, sort=False).size().unstack(fill_value=0)
