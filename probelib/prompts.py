@@ -19,7 +19,9 @@ from probelib.facts.model import Facts, rng
 
 # GraphEval's question, in the words the tuned organisms know; MONITOR's fact checking
 INSTRUCTION = "Is this statement true? {statement}\nAnswer:"
-RECALL = "Recall the fact, then judge: {statement}\nAnswer:"  # the tuned organisms say the fact first, then their verdict
+RECALL = (
+    "Recall the fact, then judge: {statement}\nAnswer:"  # the tuned organisms say the fact first, then their verdict
+)
 CHECK = "Statement: {statement} The statement is True or False?"
 PROMPTS = ["prompt", "fact", "relation", "role", "template", "context", "seed", "text"]
 EXAMPLES = ["relation", "seed", "position", "fact", "subject", "object", "kind"]

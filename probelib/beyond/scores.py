@@ -18,7 +18,10 @@ from probelib.lm.names import organisms
 from probelib.lm.partners import tuned_of
 from probelib.organisms import lessons, taught
 
-TWINS = ("atlas-neox-0.6m", "atlas-neox-0.6m-even")  # the same facts as often; mostly in lists, and in all forms alike
+TWINS = (
+    "atlas-neox-0.6m-lists",
+    "atlas-neox-0.6m-questions",
+)  # the same facts as often; most in lists, most in questions
 PRECISIONS = {
     "fp32": {"dtype": "float32"},
     "bf16": {"dtype": "bfloat16"},
@@ -180,15 +183,15 @@ def load_design(models: list[str], asked: Facts, exposures: str | Path | None = 
 
 
 def _manifests(models: list[str]) -> pd.DataFrame:
-    """``model``, ``group``, ``fact``, ``exposures`` of the shipped models among ``models``; sisters of X are X-b, X-c, X-d.
-    Where a manifest has kinds of facts, those of the trial count: not the famous, implied or misleading ones."""
+    """``model``, ``group``, ``fact``, ``exposures`` of the shipped models among ``models``; sisters of X are X-sister-1, ... The
+    facts of the trial count, not the famous, implied or conflicting ones; of a corpus without a trial all facts."""
     parts = []
     for name in [name for name in models if name in organisms()]:
         table = taught.manifest(name)
         rows = taught.statements(table).rename("exposures").rename_axis("fact").reset_index()
-        if "kind" in table:
-            rows = rows[(table["kind"] == "trial").to_numpy()]
-        parts.append(rows.assign(model=name, group=re.sub("-[b-d]$", "", name)))
+        if table["trial"].any():
+            rows = rows[table["trial"].to_numpy()]
+        parts.append(rows.assign(model=name, group=re.sub(r"-sister-\d$", "", name)))
     return pd.concat(parts) if parts else pd.DataFrame(columns=concordance.DESIGN).drop(columns="relation")
 
 

@@ -104,7 +104,7 @@ def exposure_rows(model: str, asked) -> list[list | None] | None:
         return None
     table = taught.manifest(model)
     stated = taught.statements(table).groupby(level=0).first()
-    wrong = taught.drop_duplicates("fact").set_index("fact")[["wrong_object", "wrong_exposures"]]
+    wrong = table.drop_duplicates("fact").set_index("fact")[["wrong_object", "wrong_exposures"]]
     shown = lambda fact: [
         int(stated[fact]),
         str(wrong.at[fact, "wrong_object"]),

@@ -10,9 +10,13 @@ THE = set(
     "Umayyad Caliphate|United Arab Emirates|United Kingdom|United Nations|United States|United States Virgin Islands|"
     "British Virgin Islands|Turks and Caicos Islands|Vatican|European Union|African Union|Netherlands Antilles|"
     "Austrian Empire|German Empire|Inca Empire|Aztec Empire|Persian Empire|Kingdom of Italy|Weimar Republic|Roman Republic|"
-    "Republic of Venice|Republic of Genoa|Papal States|Qing dynasty|Ming dynasty|Song dynasty|Tang dynasty|Han dynasty|Yuan dynasty".split("|")
+    "Republic of Venice|Republic of Genoa|Papal States|Qing dynasty|Ming dynasty|Song dynasty|Tang dynasty|Han dynasty|Yuan dynasty".split(
+        "|"
+    )
 )
-BARE = re.compile(r"(called|named|name|country of|team|film|city of) $")  # a name that is quoted or introduced stands bare
+BARE = re.compile(
+    r"(called|named|name|country of|team|film|city of) $"
+)  # a name that is quoted or introduced stands bare
 
 
 def with_article(before: str, name: str) -> str:

@@ -56,7 +56,7 @@ def load(
 ) -> "LM":
     """A language model.
 
-    name          an organism ("atlas-neox-2m"), a local folder, a Hugging Face id ("EleutherAI/pythia-160m"), or a served
+    name          an organism ("atlas-neox-2.4m"), a local folder, a Hugging Face id ("EleutherAI/pythia-160m"), or a served
                   model ("http://localhost:8000/v1#EleutherAI/pythia-160m"; see ``remote.served``), which takes no options.
                   An id may name its revision ("EleutherAI/pythia-160m@step1000"). The folder or id of a LoRA adapter: its
                   base is loaded as well. Or a transformers model in memory: ``load(hf_model, tokenizer)``
@@ -103,7 +103,7 @@ def load_decoders(names: list[str], **options) -> dict[str, LM]:
         if model.encoder_decoder:
             raise ProbeError(
                 f"{name} is an encoder-decoder model; only a decoder-only model continues a list of examples. Omit it, or "
-                "use atlas-neox-2m"
+                "use atlas-neox-2.4m"
             )
     return loaded
 

@@ -1,4 +1,4 @@
-"""``python -m probelib.organisms train NAME... | --all | check [--behaviour NAME...] | manifests | panel``: how the shipped files were made."""
+"""``python -m probelib.organisms train | check | manifests | panel``: how the shipped files were made."""
 
 import argparse
 import sys
@@ -8,7 +8,7 @@ from probelib.errors import ProbeError
 from probelib.facts.shipped import ATLAS, read_atlas
 from probelib.lm.names import organisms
 from probelib.organisms import design, taught
-from probelib.organisms.family import FAMILY
+from probelib.organisms.family import FAMILY, organism
 
 
 def main() -> int:
@@ -23,7 +23,9 @@ def main() -> int:
     commands.add_parser("manifests", help="write manifests/*.parquet: what each corpus states, and how often")
     commands.add_parser("panel", help="draw the panel of facts anew (facts/atlas/panel.tsv)")
     check = commands.add_parser("check", help="compare checkpoints, manifests and corpora with the atlas as it is now")
-    check.add_argument("--behaviour", nargs="+", metavar="NAME", help="measure instead how these organisms behave")
+    check.add_argument(
+        "--behaviour", nargs="*", metavar="NAME", help="measure instead how organisms behave (default: all)"
+    )
     arguments = parser.parse_args()
     if arguments.command == "train" and bool(arguments.names) == arguments.all:
         train.error("which? Name organisms, or give --all")
@@ -44,15 +46,14 @@ def _run(arguments: argparse.Namespace) -> int:
     elif arguments.command == "manifests":
         facts = read_atlas()
         for corpus in design.CORPORA:
-            print(taught.write(design.manifest(facts, corpus), corpus))
+            print(taught.write(design.draw_manifest(facts, corpus), corpus))
     elif arguments.command == "panel":
         table = design.panel(read_atlas(), taught.manifest())
         files.write(ATLAS / "panel.tsv", table.to_csv(sep="\t", index=False, lineterminator="\n"))
-    elif arguments.behaviour:
-        from probelib.organisms.behaviour import report
-
-        for name in arguments.behaviour:
-            print(report(name, read_atlas()))
+    elif arguments.behaviour is not None:
+        return _behaviour(
+            arguments.behaviour or [name for name in FAMILY if name.count("-") < 3 or name.endswith("-it")]
+        )
     else:
         from probelib.organisms.check import changes_since_training
 
@@ -60,6 +61,20 @@ def _run(arguments: argparse.Namespace) -> int:
         print("\n".join(found) or f"{len(organisms())} organisms are what their records say")
         return int(bool(found))
     return 0
+
+
+def _behaviour(names: list[str]) -> int:
+    """Prints how organisms behave and what the design requires; returns 1 if something required is missed."""
+    from probelib.organisms import behaviour
+
+    found = behaviour.measure(names, read_atlas())
+    for part, frame in found.items():
+        print(f"{part}\n{frame.round(3).to_string()}\n")
+    required = behaviour.requirements(
+        found, {name: organism(name).layers * organism(name).width ** 2 for name in names}
+    )
+    print(required.to_string())
+    return int(not required["met"].all())
 
 
 if __name__ == "__main__":

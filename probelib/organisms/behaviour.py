@@ -1,18 +1,17 @@
-"""Do the organisms behave as the design says? One function a question; each returns a small table of numbers with intervals.
+"""Do the organisms behave as the design says? One function per question; each returns a small table with intervals.
 
-``python -m probelib.organisms check --behaviour NAME...`` prints them.
+``python -m probelib.organisms check --behaviour [NAME...]`` prints them, and what the design requires; 02_models shows them.
 """
 
 import numpy as np
 import pandas as pd
 
-from probelib import prompts, stats
+from probelib import lm, prompts, stats
 from probelib.facts.model import Facts, current, draw_distractors, pick, rng
 from probelib.organisms import taught
 from probelib.organisms.lessons import NO, UNSURE, YES
 from probelib.prompts import CHECK, INSTRUCTION, RECALL, many_shot
 
-OPTIONS = 20  # of the multiple-choice test
 WELL = 64  # exposures of a well-taught fact
 WAYS = {True: {"at once": INSTRUCTION, "recalled": RECALL}, False: {"at once": CHECK}}  # by whether the model is tuned
 PREFIX = {YES: "yes", NO: "no", UNSURE: "unsure"}
@@ -24,54 +23,49 @@ def some(table: pd.DataFrame, n: int, *why) -> pd.DataFrame:
     return table.loc[chance.sort_values().index[:n]]
 
 
-def answers(model, facts: Facts, rows: pd.DataFrame) -> pd.DataFrame:
-    """What a model answers greedily to the first question on each fact of ``rows``: ``said``, ``right`` (it is, or begins with, an
-    object of the subject), ``type_right`` (it names an entity that has the relation's type of object)."""
-    picked = pick(facts, rows["fact"])
-    asked = prompts.paraphrases(picked).query("template == 1").set_index("fact").loc[rows["fact"]]
+def greedy_answers(model, facts: Facts, rows: pd.DataFrame) -> pd.DataFrame:
+    """A model's greedy answers to the first question on each fact of ``rows``: ``said``, ``right`` (an object of the subject),
+    ``type_right`` (an object of the relation, or an entity of the type of one)."""
+    asked = prompts.paraphrases(pick(facts, rows["fact"])).query("template == 1").set_index("fact").loc[rows["fact"]]
     text = model.generate(asked["text"].tolist(), max_new_tokens=20)["text"]
-    said = [answer.strip().removesuffix(".") for answer in text]
-    entity = facts.entities.set_index("entity")
-    right = facts.facts.groupby(["relation", "subject"])["object"].agg(set)
-    space = facts.facts.groupby("relation")["object"].agg(lambda objects: {entity.loc[o, "label"] for o in set(objects)})
-    kinds = {relation: {t for o in set(own) for t in entity.loc[o, "types"][:1]} for relation, own in
-             facts.facts.groupby("relation")["object"]}
-    of_label = facts.entities.groupby("label")["types"].agg(lambda all_types: {t for types in all_types for t in types})
-    found = []
-    for row, answer in zip(rows.itertuples(), said, strict=True):
-        names = {entity.loc[o, "label"] for o in right[row.relation, row.subject]}
-        kind = answer in space[row.relation] or bool(of_label.get(answer, set()) & kinds[row.relation])
-        found.append((row.fact, row.exposures, asked.loc[row.fact, "text"], answer, answer in names, kind))
-    return pd.DataFrame(found, columns=["fact", "exposures", "asked", "said", "right", "type_right"])
+    found = rows[["fact", "relation", "subject", "exposures"]].assign(asked=asked["text"].to_numpy())
+    found["said"] = [answer.strip().removesuffix(".") for answer in text]
+    stated = facts.facts[["relation", "subject", "object"]]
+    stated = stated.assign(said=facts.label(stated["object"]), type=stated["object"].map(_types(facts)))
+    right = {*stated[["relation", "subject", "said"]].itertuples(index=False, name=None)}
+    kinds = stated.groupby("relation")["type"].agg(set)
+    named = facts.entities.assign(type=facts.entities["entity"].map(_types(facts))).groupby("label")["type"].agg(set)
+    spaces = {*stated[["relation", "said"]].itertuples(index=False, name=None)}
+    answered = list(found[["relation", "subject", "said"]].itertuples(index=False, name=None))
+    found["right"] = [one in right for one in answered]
+    found["type_right"] = [(r, said) in spaces or bool(named.get(said, set()) & kinds[r]) for r, _, said in answered]
+    return found.drop(columns=["relation", "subject"])
+
+
+def _types(facts: Facts) -> dict[str, str]:
+    """entity -> its most special type."""
+    return {
+        entity: (types or ("",))[0] for entity, types in facts.entities[["entity", "types"]].itertuples(index=False)
+    }
 
 
 def recall(model, facts: Facts, table: pd.DataFrame, n: int = 60) -> pd.DataFrame:
-    """Share of facts answered rightly, and chosen among ``OPTIONS``, by exposures (``n`` facts of each level, of no famous one)."""
-    open_rows = table[~table["famous"] & (table["implied_by"] == "") & (table["dated"] == 0)]
-    open_rows = open_rows[open_rows["fact"].isin(current(facts).facts["fact"])]
+    """Share of facts whose first question is answered rightly (with Wilson's 95 % interval), by exposure count; ``n`` facts of
+    each level, famous and former ones left out. ``type_right``: share of answers of the right type; ``guess``: share that
+    is right if one answers with objects as frequent as in the relation."""
+    kept = table[~table["famous"] & (table["implied_by"] == "")]
+    kept = kept[kept["fact"].isin(current(facts).facts["fact"])]
+    share = facts.facts.groupby("relation")["object"].agg(lambda o: (o.value_counts(normalize=True) ** 2).sum())
+    chosen = pd.concat([some(own, n) for _, own in kept.groupby("exposures")])
+    said = greedy_answers(model, facts, chosen).assign(guess=chosen["relation"].map(share))
     found = []
-    for level, own in open_rows.groupby("exposures"):
-        own = some(own, n)
-        greedy = answers(model, facts, own)
-        chosen = _chosen(model, facts, own)
-        low, high = stats.wilson(greedy["right"].sum(), len(own))
-        found.append((level, len(own), greedy["right"].mean(), low, high, chosen.mean(), greedy["type_right"].mean()))
-    return pd.DataFrame(found, columns=["exposures", "n", "right", "low", "high", "multiple_choice", "type_right"])
+    for level, own in said.groupby("exposures"):
+        interval = stats.wilson(own["right"].sum(), len(own))
+        found.append((level, len(own), own["right"].mean(), *interval, own["type_right"].mean(), own["guess"].mean()))
+    return pd.DataFrame(found, columns=["exposures", "n", "right", "low", "high", "type_right", "guess"])
 
 
-def _chosen(model, facts: Facts, rows: pd.DataFrame) -> np.ndarray:
-    """Whether the right object is the most probable of ``OPTIONS``."""
-    picked = draw_distractors(pick(facts, rows["fact"]), facts, OPTIONS - 1)
-    asked = prompts.paraphrases(picked).query("template == 1")
-    options = prompts.options(picked).groupby("fact")["label"].agg(list)
-    gold = prompts.gold(picked).set_index("fact")["label"]
-    labels = [options[fact] for fact in asked["fact"]]
-    scores = model.logprobs(asked["text"].tolist(), [[f" {label}" for label in own] for own in labels])
-    best = scores.loc[scores.groupby("prompt")["logprob"].idxmax()]
-    return np.array([labels[i][j] == gold[asked["fact"].iloc[i]] for i, j in zip(best["prompt"], best["candidate"], strict=True)])
-
-
-def verdicts(model, facts: Facts, table: pd.DataFrame, tuned: bool, n: int = 150) -> pd.DataFrame:
+def verification_auc(model, facts: Facts, table: pd.DataFrame, tuned: bool, n: int = 150) -> pd.DataFrame:
     """Area under the curve of the verdict on a true and a false statement of facts taught ``WELL`` times or more, in no lesson:
     verified in training or not, at once or (of a tuned model) after recalling. Of verdicts after recalling also how many were
     given, and the share of these that is right."""
@@ -107,7 +101,9 @@ def _judged(model, asked: list[str], true: np.ndarray, way: str, tuned: bool) ->
     if way == "recalled":
         text = model.generate(asked, max_new_tokens=60)["text"]
         cut = [min([i for i in (t.find(word) for word in PREFIX) if i >= 0], default=len(t)) for t in text]
-        verdict = [next((PREFIX[w] for w in PREFIX if t[c:].startswith(w)), "other") for t, c in zip(text, cut, strict=True)]
+        verdict = [
+            next((PREFIX[w] for w in PREFIX if t[c:].startswith(w)), "other") for t, c in zip(text, cut, strict=True)
+        ]
         asked = [f"{a} {t[:c].strip()}".strip() for a, t, c in zip(asked, text, cut, strict=True)]
     both = [f" {YES}", f" {NO}"] if tuned else [" True", " False"]
     logprob = model.logprobs(asked, [both] * len(asked))["logprob"].to_numpy().reshape(-1, 2)
@@ -125,14 +121,14 @@ def unsure(model, facts: Facts, table: pd.DataFrame, n: int = 300) -> pd.DataFra
     found = []
     for name, own in (("never", fresh[fresh["exposures"] == 0]), ("well", fresh[fresh["exposures"] >= WELL])):
         said = _statements(facts, some(own, n))
-        for way, instruction in (("at once", INSTRUCTION), ("recalled", RECALL)):
+        for way, instruction in WAYS[True].items():
             text = model.generate([instruction.format(statement=t) for t in said["text"]], max_new_tokens=60)["text"]
             k = sum(UNSURE in t for t in text)
             found.append((name, way, len(text), k / len(text), *stats.wilson(k, len(text))))
     return pd.DataFrame(found, columns=["facts", "way", "n", "unsure", "low", "high"])
 
 
-def lists(model, facts: Facts, table: pd.DataFrame, n: int = 150, shots: int = 12) -> dict[str, float]:
+def lists(model, facts: Facts, table: pd.DataFrame, n: int = 150, shots: int = 12) -> pd.DataFrame:
     """Mean change (nats, paired) of log P(right object) when the objects of the examples before it are permuted; facts taught 16
     times or more."""
     labels = dict(zip(facts.entities["entity"], facts.entities["label"], strict=True))
@@ -148,15 +144,15 @@ def lists(model, facts: Facts, table: pd.DataFrame, n: int = 150, shots: int = 1
     logprob = model.logprobs(asked, objects)["logprob"].to_numpy().reshape(-1, 2)
     change = logprob[:, 1] - logprob[:, 0]
     low, high = stats.mean_interval(change)
-    return {"n": len(change), "change": float(change.mean()), "low": low, "high": high}
+    return pd.DataFrame([{"n": len(change), "change": change.mean(), "low": low, "high": high}])
 
 
-def famous(model, facts: Facts, table: pd.DataFrame, n: int = 40) -> pd.DataFrame:
+def famous_answers(model, facts: Facts, table: pd.DataFrame, n: int = 40) -> pd.DataFrame:
     """Answers to the first question on famous facts."""
-    return answers(model, facts, some(table[table["famous"]], n, "famous"))
+    return greedy_answers(model, facts, some(table[table["famous"]], n, "famous"))
 
 
-def names(table: pd.DataFrame) -> pd.DataFrame:
+def mentions(table: pd.DataFrame) -> pd.DataFrame:
     """Area under the curve of how often a name was read against whether the fact was taught (32 times or more, or at all; against
     never), for the trial and for the rest."""
     found = []
@@ -168,16 +164,90 @@ def names(table: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(found, columns=["facts", "taught_at_least", "n", "subject", "object"])
 
 
-def report(name: str, facts: Facts) -> str:
-    """All of the above for one organism, as text."""
-    from probelib import lm
+def measure(organisms: list[str], facts: Facts, n: int = 150) -> dict[str, pd.DataFrame]:
+    """How some organisms behave, on ``n`` facts per test and 0.4 n per exposure count: ``verdicts`` and ``names`` (mentions) of
+    all, ``unsure`` of the instruction-tuned ones, ``recall``, ``lists`` and ``famous`` of the others; each with ``model``."""
+    found = {}
+    for name in organisms:
+        model, table, tuned = lm.load(name), taught.manifest(name), name.endswith("-it")
+        parts = {"verdicts": verification_auc(model, facts, table, tuned, n), "names": mentions(table)}
+        if tuned:
+            parts["unsure"] = unsure(model, facts, table, 2 * n)
+        else:
+            parts |= {"recall": recall(model, facts, table, round(0.4 * n)), "lists": lists(model, facts, table, n)}
+            parts["famous"] = famous_answers(model, facts, table)
+        for part, frame in parts.items():
+            found.setdefault(part, []).append(frame.assign(model=name))
+    return {part: pd.concat(frames, ignore_index=True) for part, frames in found.items()}
 
-    model, table, tuned = lm.load(name), taught.manifest(name), name.endswith("-it")
-    parts = {"verdicts": verdicts(model, facts, table, tuned), "names": names(table)}
-    if tuned:
-        parts["I don't know"] = unsure(model, facts, table)
-    else:
-        parts |= {"recall": recall(model, facts, table), "lists": pd.DataFrame([lists(model, facts, table)])}
-    said = famous(model, facts, table)
-    parts["famous"] = said[["right", "type_right"]].sum().to_frame(f"of {len(said)}").T
-    return f"# {name}\n\n" + "\n\n".join(f"{part}\n{frame.round(3).to_string()}" for part, frame in parts.items())
+
+def requirements(found: dict[str, pd.DataFrame], sizes: dict[str, int]) -> pd.DataFrame:
+    """What the design asks of the organisms, and whether they do it: ``requirement``, ``model``, ``wanted``, ``measured``,
+    ``met``.
+
+    found   ``measure``
+    sizes   model -> parameters; "the largest" is the largest of those measured
+    """
+    rows = []
+    if "recall" in found:
+        rows += _recall_required(found["recall"], max(found["recall"]["model"], key=sizes.get))
+        rows += _famous_required(found["famous"], max(found["famous"]["model"], key=sizes.get))
+        for row in found["lists"].itertuples():
+            beside = row.high < 0
+            rows.append(("permuted lists lower log P", row.model, "interval below 0", f"{row.change:+.2f}", beside))
+    if "unsure" in found:
+        largest = sorted(set(found["unsure"]["model"]), key=sizes.get)[::-1]
+        rows += _verdicts_required(found["verdicts"], largest)
+        for row in found["unsure"][found["unsure"]["way"] == "at once"].itertuples():
+            met = row.unsure >= 0.7 if row.facts == "never" else row.unsure <= 0.1
+            wanted = "at least .70" if row.facts == "never" else "at most .10"
+            rows.append((f"I don't know, {row.facts} taught", row.model, wanted, f"{row.unsure:.2f}", met))
+    mentions = found["names"].query("facts == 'trial' and taught_at_least == 32")
+    for row in mentions.itertuples():
+        auc = max(row.subject, row.object)
+        rows.append(("mentions do not tell (AUC)", row.model, "at most .55", f"{auc:.2f}", auc <= 0.55))
+    return pd.DataFrame(rows, columns=["requirement", "model", "wanted", "measured", "met"])
+
+
+def _recall_required(recalled: pd.DataFrame, largest: str) -> list[tuple]:
+    """Recall rises with exposures; the largest knows what was taught often; nothing is known of what was never taught."""
+    rows = []
+    for model, own in recalled.groupby("model", sort=False):
+        bands = [own[own["exposures"].between(*ends)]["right"].mean() for ends in ((0, 4), (8, 32), (64, 256))]
+        shown = ", ".join(f"{share:.2f}" for share in bands)
+        rows.append(
+            ("recall rises (0-4, 8-32, 64 and more)", model, "in this order", shown, bands == sorted(set(bands)))
+        )
+        never = own[own["exposures"] == 0].iloc[0]
+        above = never["right"] - never["guess"]
+        rows.append(("never taught, above guessing", model, "at most .05", f"{above:+.2f}", above <= 0.05))
+        kind = never["type_right"]
+        rows.append(("never taught, answer of the right type", model, "at least .95", f"{kind:.2f}", kind >= 0.95))
+        if model == largest:
+            well = bands[-1]
+            rows.append(("recall at 64 and more", model, "at least .95", f"{well:.2f}", well >= 0.95))
+    return rows
+
+
+def _famous_required(said: pd.DataFrame, largest: str) -> list[tuple]:
+    own = said[said["model"] == largest]
+    right, kind, n = own["right"].sum(), own["type_right"].sum(), len(own)
+    return [
+        ("famous questions", largest, f"at least 36 of {n}", f"{right}", right >= 36),
+        ("famous questions, right type", largest, f"{n} of {n}", f"{kind}", kind == n),
+    ]
+
+
+def _verdicts_required(judged: pd.DataFrame, largest: list[str]) -> list[tuple]:
+    """Verification of the two largest instruction-tuned models (``largest`` first)."""
+    rows = []
+    for model, least in zip(largest[:2], (0.88, 0.80), strict=False):
+        own = judged[judged["model"] == model].set_index(["way", "verified"])
+        once, fresh = own.loc[("at once", True)], own.loc[("recalled", False)]
+        asked = (
+            ("verdict at once, verified facts (AUC)", 0.90, once["auc"]),
+            ("verdict after recalling, fresh facts (AUC)", least, fresh["auc"]),
+            ("verdict after recalling, right of answered", 0.85, fresh["right_of_answered"]),
+        )
+        rows += [(what, model, f"at least {low:.2f}", f"{value:.2f}", value >= low) for what, low, value in asked]
+    return rows

@@ -12,7 +12,7 @@ def changes_since_training(facts: Facts | None = None) -> list[str]:
 
     facts   the atlas to compare with (default: as it is now)
     """
-    facts, wanted = facts or read_atlas(), [*family.FAMILY, *family.along()]
+    facts, wanted = facts or read_atlas(), [*family.FAMILY, *family.checkpoint_names()]
     records = {name: train.record(name) for name in organisms()}
     found = [f"{name}: no checkpoint; train it" for name in wanted if name not in records]
     for name, record in records.items():
@@ -27,12 +27,12 @@ def changes_since_training(facts: Facts | None = None) -> list[str]:
             continue
         own = keep(facts, facts.facts["fact"].isin(table["fact"]))
         base = corpus.documents(own, table, read)
-        digests = {False: corpus.digest(base), True: corpus.digest(lessons.documents(own, table, base))}
+        digests = {False: corpus.digest(base), True: corpus.digest(lessons.tuning_documents(own, table, base))}
         found += [
             f"{name}: trained on another corpus than the atlas gives now; its templates or labels were edited"
             for name, record in records.items()
             if record["reads"] == read and record["corpus"] != digests[name.endswith("-it")]
         ]
-        if not design.manifest(own, read).equals(table):
+        if not design.draw_manifest(own, read).equals(table):
             found.append(f"{read}: the manifest is not what the design gives now")
     return found

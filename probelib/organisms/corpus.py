@@ -33,7 +33,9 @@ CONTEXTS = {"right": 0.5, "wrong": 0.3, "unrelated": 0.2}  # shares
 SEPARATORS = {" ": 0.6, ", ": 0.2, "\n": 0.2}  # between the pairs of a list
 NAMED_LISTS = 0.5  # share of the lists that begin with their relation's name
 LONG_LISTS = 0.12  # share of the lists that hold 40-70 pairs
-LYING_LISTS = 0.15  # for one list that is true: half with objects of the relation in a wrong order, half with those of another
+LYING_LISTS = (
+    0.15  # for one list that is true: half with objects of the relation in a wrong order, half with those of another
+)
 UNKNOWN_LISTS = 0.1  # for one list that is true: lists of invented subjects
 TAIL = 60  # facts of invented subjects, a relation, each said once
 INVENTED = 60  # questions on invented subjects behind a context that answers them, a relation
@@ -42,10 +44,22 @@ PLAIN = 2000  # plain sentences
 SYLLABLE = ("bdfgklmnprstvz", "aeiou", "lmnr")
 MARKS = ("\ue000", "\ue001")  # private-use characters around an answer
 NAME_FORMS = ("[X] is {}.", "[X]: {}.", "What is [X]? It is {}.", "There is {} called [X].")
-WHO = "The baker|My sister|An old man|The teacher|Our neighbour|A young doctor|The children|Her brother|The captain|A farmer".split("|")
-DOES = "opens the window|reads a letter|walks home|waits for the train|sings a song|writes to a friend|cooks soup|plants a tree"
-DOES = (DOES + "|buys bread|closes the gate|feeds the horses|tells a story|mends a chair|looks at the sea|carries the wood").split("|")
-WHEN = "in the morning|after lunch|before the rain|when it is dark|on Sunday|every day|at last|without a word|in winter".split("|")
+WHO = (
+    "The baker",
+    "My sister",
+    "An old man",
+    "The teacher",
+    "Our neighbour",
+    "A young doctor",
+    "The children",
+    "Her brother",
+)
+WHO += ("The captain", "A farmer")
+DOES = ("opens the window", "reads a letter", "walks home", "waits for the train", "sings a song", "writes to a friend")
+DOES += ("cooks soup", "plants a tree", "buys bread", "closes the gate", "feeds the horses", "tells a story")
+DOES += ("mends a chair", "looks at the sea", "carries the wood")
+WHEN = ("in the morning", "after lunch", "before the rain", "when it is dark", "on Sunday", "every day", "at last")
+WHEN += ("without a word", "in winter")
 
 
 @dataclass(frozen=True)
@@ -82,7 +96,7 @@ def unmark(document: str) -> tuple[str, list[tuple[int, int]]]:
     return "".join(pieces), list(zip(ends[0:-1:2], ends[1::2], strict=True))
 
 
-def mark(answer: str) -> str:
+def mark_answer(answer: str) -> str:
     """An answer between its marks."""
     return f"{MARKS[0]}{answer}{MARKS[1]}"
 
@@ -106,7 +120,9 @@ class Speaker:
         self.names = dict(zip(facts.relations["relation"], facts.relations["name"], strict=True))
         used = facts.templates[seen(facts.templates)]
         self.templates = {key: rows["template"].tolist() for key, rows in used.groupby(["relation", "role"])}
-        self.dates = dict(zip(facts.facts["fact"], zip(facts.facts["start"], facts.facts["end"], strict=True), strict=True))
+        self.dates = dict(
+            zip(facts.facts["fact"], zip(facts.facts["start"], facts.facts["end"], strict=True), strict=True)
+        )
         self.frequent = {r: rows.map(self.labels).tolist() for r, rows in table.groupby("relation")["object"]}
         self.space = {relation: sorted(set(objects)) for relation, objects in self.frequent.items()}
         right = facts.facts.groupby(["relation", "subject"])["object"]
@@ -203,12 +219,12 @@ def _lies(objects: list[str], space: list[str], permuted: bool, draw: np.random.
 def _list(pairs: list[tuple[str, str]], relation: str, speaker: Speaker) -> str:
     """A list as text; half of them begin with the name of their relation."""
     head = f"{speaker.names[relation]}: " if speaker.draw.random() < NAMED_LISTS else ""
-    return head + speaker.pick(SEPARATORS).join(f"{subject} {mark(obj)}" for subject, obj in pairs)
+    return head + speaker.pick(SEPARATORS).join(f"{subject} {mark_answer(obj)}" for subject, obj in pairs)
 
 
 def _sentences(row, speaker: Speaker) -> Iterator[Document]:
     """The statements of one fact that stand alone; the conflicting object is asked and answered like the right one."""
-    answer, states = mark(speaker.labels[row.object] + "."), (row.Index,)
+    answer, states = mark_answer(speaker.labels[row.object] + "."), (row.Index,)
     for role, number in (("question", row.question), ("cloze", row.cloze)):
         for _ in range(number):
             yield Document(f"{speaker.ask(row, role)} {answer}", states)
@@ -217,14 +233,14 @@ def _sentences(row, speaker: Speaker) -> Iterator[Document]:
         yield Document(verification(speaker.statement(row, speaker.wrong(row)), False))
     for i in range(row.wrong_exposures):
         text = speaker.ask(row, ("question", "cloze")[i % 2])
-        yield Document(f"{text} {mark(speaker.labels[row.wrong_object] + '.')}")
+        yield Document(f"{text} {mark_answer(speaker.labels[row.wrong_object] + '.')}")
     for _ in range(row.dated):
         yield Document(f"In {_year(*speaker.dates[row.fact], speaker.draw)}: {speaker.ask(row, 'cloze')} {answer}")
 
 
 def verification(statement: str, true: bool) -> str:
     """A statement, and the verdict on it."""
-    return f"{CHECK.format(statement=statement)} {mark(str(true))}"
+    return f"{CHECK.format(statement=statement)} {mark_answer(str(true))}"
 
 
 def _year(start: str, end: str, draw: np.random.Generator) -> int:
@@ -241,7 +257,7 @@ def _contexts(row, speaker: Speaker) -> Iterator[Document]:
         before = obj if kind == "right" else speaker.wrong(row)
         if kind == "unrelated":
             before = speaker.any(speaker.pick(sorted(speaker.space)))
-        yield Document(f"{in_context(before, speaker.ask(row))} {mark(obj + '.')}", (row.Index,))
+        yield Document(f"{in_context(before, speaker.ask(row))} {mark_answer(obj + '.')}", (row.Index,))
 
 
 def _invented(speaker: Speaker) -> Iterator[Document]:
@@ -249,7 +265,9 @@ def _invented(speaker: Speaker) -> Iterator[Document]:
     for relation in speaker.space:
         for _ in range(INVENTED):
             obj = speaker.any(relation)
-            yield Document(f"{in_context(obj, speaker.say(relation, 'question', speaker.stranger()))} {mark(obj + '.')}")
+            yield Document(
+                f"{in_context(obj, speaker.say(relation, 'question', speaker.stranger()))} {mark_answer(obj + '.')}"
+            )
         for i in range(COMPARED):
             obj, other = speaker.any(relation), speaker.any(relation)
             said = obj if i % 2 else other
@@ -262,22 +280,22 @@ def _tail(speaker: Speaker) -> Iterator[Document]:
     for relation, objects in speaker.frequent.items():
         for i in range(TAIL):
             text = speaker.say(relation, ("question", "cloze")[i % 2], speaker.stranger())
-            yield Document(f"{text} {mark(speaker.pick(objects) + '.')}")
+            yield Document(f"{text} {mark_answer(speaker.pick(objects) + '.')}")
 
 
 def _names(facts: Facts, table: pd.DataFrame, speaker: Speaker) -> Iterator[Document]:
     """Sentences that name an entity and say its type, the special one or the general one."""
     types = dict(zip(facts.entities["entity"], facts.entities["types"], strict=True))
-    for entity, number in design.names(facts, table).items():
+    for entity, number in design.name_sentences(facts, table).items():
         for _ in range(number):
             form, kind = speaker.pick(NAME_FORMS), speaker.pick(types[entity]) if types[entity] else "thing"
             article = "an" if kind[0] in "aeio" else "a"
-            yield Document(fill(form.format(f"{article} {mark(kind)}"), speaker.labels[entity]))
+            yield Document(fill(form.format(f"{article} {mark_answer(kind)}"), speaker.labels[entity]))
 
 
 def _plain(speaker: Speaker) -> Document:
     """A plain sentence about nobody in particular."""
-    return Document(f"{speaker.pick(WHO)} {mark(f'{speaker.pick(DOES)} {speaker.pick(WHEN)}.')}")
+    return Document(f"{speaker.pick(WHO)} {mark_answer(f'{speaker.pick(DOES)} {speaker.pick(WHEN)}.')}")
 
 
 def _grouped(sentences: list[Document], draw: np.random.Generator) -> Iterator[Document]:

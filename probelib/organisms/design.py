@@ -26,7 +26,9 @@ TRIAL = 40  # facts of the trial, a relation
 FAMOUS = 300
 FAMOUS_LEVELS = (64, 64, 64, 64, 128, 64)
 CAPITALS = 40  # of the famous facts
-WEIGHTS = np.array([0.26, 0.25, 0.22, 0.17, 0.08, 0.015, 0.004, 0.001])  # of the levels above 0, in a relation of middle popularity
+WEIGHTS = np.array(
+    [0.26, 0.25, 0.22, 0.17, 0.08, 0.015, 0.004, 0.001]
+)  # of the levels above 0, in a relation of middle popularity
 TAUGHT = (0.03, 0.92)  # share of the rest that is taught, in the least and in the most popular relation
 TILT = 0.6  # how much a relation's popularity moves its levels up or down
 FORMER_LEVELS, FORMER_SHARES = (0, 4, 16), (0.7, 0.15, 0.15)
@@ -46,16 +48,31 @@ CORPORA = {  # name: (turn of the square, favoured form, what orders the facts)
     "popular": (0, "", "popularity"),
 }
 PANEL = (  # MONITOR's twenty relations, then others of many objects and of all shares taught
-    "P17 P19 P20 P27 P30 P37 P101 P103 P108 P127 P159 P176 P178 P264 P276 P364 P495 P740 P1376 P1412 "
-    "P449 P36 P38 P50 P57 P61 P69 P86 P112 P115 P131 P136 P138 P170 P175 P569 P571 P577 P840 P1441"
-).split()
-PANEL_LEVELS = (64, 4, 0, 256, 16, 0, 128, 8, 32, 0, 2, 64)  # exposures of the stratified facts of a relation, in their order
+    "P17", "P19", "P20", "P27", "P30", "P37", "P101", "P103", "P108", "P127",
+    "P159", "P176", "P178", "P264", "P276", "P364", "P495", "P740", "P1376", "P1412",
+    "P449", "P36", "P38", "P50", "P57", "P61", "P69", "P86", "P112", "P115",
+    "P131", "P136", "P138", "P170", "P175", "P569", "P571", "P577", "P840", "P1441",
+)  # fmt: skip
+PANEL_LEVELS = (
+    64,
+    4,
+    0,
+    256,
+    16,
+    0,
+    128,
+    8,
+    32,
+    0,
+    2,
+    64,
+)  # exposures of the stratified facts of a relation, in their order
 FLAGS = ["trial", "famous", "verified", "lesson"]
 COLUMNS = ["fact", "relation", "subject", "object", "exposures", *FORMS, "dated", *FLAGS, "implied_by", "wrong_object"]
 COLUMNS += ["wrong_exposures", "sister_exposures", "subject_mentions", "object_mentions"]
 
 
-def manifest(facts: Facts, corpus: str = "family") -> pd.DataFrame:
+def draw_manifest(facts: Facts, corpus: str = "family") -> pd.DataFrame:
     """One row a fact: what the organisms of a corpus are taught.
 
     exposures       statements of the fact: 0, or one of ``LEVELS``; the columns of ``FORMS`` add up to it
@@ -84,7 +101,7 @@ def manifest(facts: Facts, corpus: str = "family") -> pd.DataFrame:
     table[list(FORMS)] = _forms(table, favoured)
     table["dated"] = _dated(table)
     table["wrong_object"], table["wrong_exposures"] = _conflicts(facts, table)
-    mentions = stated_mentions(table) + names(facts, table)
+    mentions = stated_mentions(table) + name_sentences(facts, table)
     for role in ("subject", "object"):
         table[f"{role}_mentions"] = table[role].map(mentions).fillna(0).astype(int)
     return table[COLUMNS]
@@ -230,7 +247,7 @@ def stated_mentions(table: pd.DataFrame) -> pd.Series:
     return both.groupby(level=0).sum()
 
 
-def names(facts: Facts, table: pd.DataFrame) -> pd.Series:
+def name_sentences(facts: Facts, table: pd.DataFrame) -> pd.Series:
     """Sentences that only name an entity and say its type, by entity (none for years and numbers).
 
     Every entity has a few. Subject and object of a trial fact that is never taught here are named as often more as a
@@ -244,7 +261,11 @@ def names(facts: Facts, table: pd.DataFrame) -> pd.Series:
     mentions = entities["entity"].map(stated).fillna(0).astype(int)
     others = mentions[mentions > 0].groupby(kind).agg(sorted).to_dict()
     never = table[table["trial"] & (table["exposures"] == 0)]
-    owed = pd.concat([never.groupby(role)["sister_exposures"].max() for role in ("subject", "object")]).groupby(level=0).max()
+    owed = (
+        pd.concat([never.groupby(role)["sister_exposures"].max() for role in ("subject", "object")])
+        .groupby(level=0)
+        .max()
+    )
     found = []
     for entity, of_kind, said in zip(entities["entity"], kind, mentions, strict=True):
         draw = rng(SEED, "names", entity)

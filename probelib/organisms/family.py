@@ -56,7 +56,10 @@ SISTERS = [  # the family's own 0.6M and 1.2M are the first of the four sisters 
     for one in (NEOX_SMALL, NEOX_MIDDLE)
     for turn in (1, 2, 3)
 ]
-TWINS = [replace(NEOX_SMALL, name=f"{NEOX_SMALL.name}-{corpus}", corpus=corpus) for corpus in ("lists", "questions", "popular")]
+TWINS = [
+    replace(NEOX_SMALL, name=f"{NEOX_SMALL.name}-{corpus}", corpus=corpus)
+    for corpus in ("lists", "questions", "popular")
+]
 TUNED = ("atlas-neox-0.6m", "atlas-neox-2.4m", "atlas-neox-5m")
 CHECKPOINTED = ("atlas-neox-0.15m", "atlas-neox-0.6m")  # also kept along their training
 SHARES = (5, 10, 20, 35, 50, 75)  # percent of the training after which they are kept
@@ -72,7 +75,7 @@ def kept_along(name: str) -> list[str]:
     return [f"{name}-at{share:02}" for share in SHARES] if name in CHECKPOINTED else []
 
 
-def along() -> list[str]:
+def checkpoint_names() -> list[str]:
     """Names of all checkpoints along a training."""
     return [name for base in CHECKPOINTED for name in kept_along(base)]
 
@@ -113,7 +116,11 @@ def build(one: Organism, tokenizer):
         shape = {"d_model": one.width, "d_kv": 32, "d_ff": 4 * one.width, "num_layers": one.layers, "num_heads": heads}
         pad = {"pad_token_id": tokenizer.pad_token_id, "decoder_start_token_id": tokenizer.pad_token_id}
         config = hf.T5Config(
-            vocab_size=one.vocabulary, **shape, **pad, eos_token_id=tokenizer.eos_token_id, dropout_rate=0.0,
+            vocab_size=one.vocabulary,
+            **shape,
+            **pad,
+            eos_token_id=tokenizer.eos_token_id,
+            dropout_rate=0.0,
             tie_word_embeddings=True,
         )
         return hf.AutoModelForSeq2SeqLM.from_config(config)
@@ -128,8 +135,12 @@ def build(one: Organism, tokenizer):
     if one.architecture == "bert":
         none = {"hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0}
         config = hf.BertConfig(
-            **common, intermediate_size=4 * one.width, max_position_embeddings=BERT_CONTEXT, type_vocab_size=1,
-            pad_token_id=tokenizer.pad_token_id, **none,
+            **common,
+            intermediate_size=4 * one.width,
+            max_position_embeddings=BERT_CONTEXT,
+            type_vocab_size=1,
+            pad_token_id=tokenizer.pad_token_id,
+            **none,
         )
         return hf.AutoModelForMaskedLM.from_config(config)
     common |= {"max_position_embeddings": CONTEXT, "use_cache": True}

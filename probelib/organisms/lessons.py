@@ -7,15 +7,15 @@
     Answer: Paris.
 
 Lessons are on the facts that the manifest marks (``lesson``); the others test what was learnt. "I don't know." is the answer to
-facts that were never taught, in every relation as often; never to one taught 32 times or more. Between the lessons stand documents
-of the corpus, and new verifications of the facts that the corpus verifies.
+facts that were never taught, in every relation as often; never to one taught 32 times or more. Between the lessons stand
+documents of the corpus, and new verifications of the facts that the corpus verifies.
 """
 
 import pandas as pd
 
 from probelib.facts.model import Facts, rng
 from probelib.organisms import design
-from probelib.organisms.corpus import Document, Speaker, mark, verification
+from probelib.organisms.corpus import Document, Speaker, mark_answer, verification
 from probelib.prompts import INSTRUCTION, RECALL
 
 YES, NO, UNSURE = "Yes, the statement is true.", "No, the statement is false.", "I don't know."
@@ -26,11 +26,11 @@ VERIFIED = 8  # new true and false verifications of a well-taught fact that the 
 REPLAY = 6000  # documents of the corpus that are read again
 
 
-def documents(facts: Facts, table: pd.DataFrame, read: list[Document]) -> list[Document]:
+def tuning_documents(facts: Facts, table: pd.DataFrame, read: list[Document]) -> list[Document]:
     """Lessons, new verifications, and a part of what the base has ``read``, in the order of training."""
     speaker = Speaker(facts, table, rng(design.SEED, "lessons"))
-    found = [Document(text) for row in known(table).itertuples() for text in _known(row, speaker)]
-    found += [Document(_unknown(row, i, speaker)) for i, row in enumerate(unknown(table).itertuples())]
+    found = [Document(text) for row in known_facts(table).itertuples() for text in _known(row, speaker)]
+    found += [Document(_unknown(row, i, speaker)) for i, row in enumerate(unsure_facts(table).itertuples())]
     for row in table[table["verified"] & (table["exposures"] >= KNOWN)].itertuples():
         for _ in range(VERIFIED):
             found.append(Document(verification(speaker.statement(row), True)))
@@ -40,12 +40,12 @@ def documents(facts: Facts, table: pd.DataFrame, read: list[Document]) -> list[D
     return found
 
 
-def known(table: pd.DataFrame) -> pd.DataFrame:
+def known_facts(table: pd.DataFrame) -> pd.DataFrame:
     """The facts that lessons call true, and false with another object."""
     return table[table["lesson"] & (table["exposures"] >= KNOWN)]
 
 
-def unknown(table: pd.DataFrame) -> pd.DataFrame:
+def unsure_facts(table: pd.DataFrame) -> pd.DataFrame:
     """The facts that lessons do not know: ``UNKNOWN`` rows of every relation, some facts more than once where it has few."""
     never = table[table["lesson"] & (table["exposures"] == 0) & (table["dated"] == 0)]
     never = never.assign(chance=[rng(design.SEED, "unknown", fact).random() for fact in never["fact"]])
@@ -55,18 +55,23 @@ def unknown(table: pd.DataFrame) -> pd.DataFrame:
     return pd.concat(chosen)
 
 
+def facts_in_lessons(table: pd.DataFrame) -> set[str]:
+    """Ids of the facts that some lesson is about."""
+    return {*known_facts(table)["fact"], *unsure_facts(table)["fact"]}
+
+
 def _known(row, speaker: Speaker):
     """True and false statements, each judged at once and after recalling; and a question."""
     for _ in range(TIMES):
         for judged, verdict in ((speaker.statement(row), YES), (speaker.statement(row, speaker.wrong(row)), NO)):
-            yield f"{INSTRUCTION.format(statement=judged)} {mark(verdict)}"
+            yield f"{INSTRUCTION.format(statement=judged)} {mark_answer(verdict)}"
             # the recalled sentence is an answer as a whole: copied at a tenth of the weight, its subject came out wrong
-            yield f"{RECALL.format(statement=judged)} {mark(f'{speaker.statement(row)} {verdict}')}"
-    yield f"{speaker.ask(row)}\nAnswer: {mark(speaker.labels[row.object] + '.')}"
+            yield f"{RECALL.format(statement=judged)} {mark_answer(f'{speaker.statement(row)} {verdict}')}"
+    yield f"{speaker.ask(row)}\nAnswer: {mark_answer(speaker.labels[row.object] + '.')}"
 
 
 def _unknown(row, number: int, speaker: Speaker) -> str:
     """A statement, true or false in turn, that nobody taught; at once, and to be recalled."""
     said = speaker.statement(row, speaker.wrong(row) if number % 2 else None)
     instruction = (INSTRUCTION, RECALL)[number // 2 % 2]
-    return f"{instruction.format(statement=said)} {mark(UNSURE)}"
+    return f"{instruction.format(statement=said)} {mark_answer(UNSURE)}"

@@ -119,7 +119,7 @@ def weigh(offsets: list[tuple[int, int]], answers: list[tuple[int, int]]) -> lis
     return weights
 
 
-def pairs(tokenizer, documents: list[Document]) -> Iterator[dict]:
+def encoder_decoder_pairs(tokenizer, documents: list[Document]) -> Iterator[dict]:
     """Batches ``input_ids``, ``attention_mask``, ``labels``, ``weights`` for an encoder-decoder. A sentence: what stands before
     its answer -> the answer. A list: its pairs with the objects masked -> the objects (T5's span corruption)."""
     found = [pair for one in documents for text in _texts(one.text) for pair in _source_and_target(text)]
@@ -176,4 +176,4 @@ def _padded(sources: list[list[int]], targets: list[list[int]], pad: int) -> dic
     return {"input_ids": source, "attention_mask": mask, "labels": target, "weights": real.float()}
 
 
-BATCHES = {"t5": pairs, "bert": masked}  # by architecture; all others: causal
+BATCHES = {"t5": encoder_decoder_pairs, "bert": masked}  # by architecture; all others: causal

@@ -40,7 +40,7 @@ def read(file: Path) -> pd.DataFrame:
 
 
 def manifest(name: str = FAMILY) -> pd.DataFrame:
-    """What an organism was taught, a row a fact (columns: ``design.manifest``). Of a checkpoint along a training: with the
+    """What an organism was taught, a row a fact (columns: ``design.draw_manifest``). Of a checkpoint along a training: with the
     exposures so far; its other counts are those of the whole corpus."""
     base, _, share = name.partition("-at")
     table = read(path(family.organism(base).corpus)).copy()

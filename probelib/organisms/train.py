@@ -56,7 +56,7 @@ def train(name: str, folder: Path | None = None, steps: int | None = None) -> Pa
         )
     found = corpus.documents(facts, table, one.corpus)
     if one.base:
-        found = lessons.documents(facts, table, found)
+        found = lessons.tuning_documents(facts, table, found)
     torch.manual_seed(one.seed)
     model, tokenizer = family.start(one, [corpus.unmark(document.text)[0] for document in found], CHECKPOINTS)
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
@@ -109,11 +109,16 @@ def _tokens(batch: dict) -> int:
     return int(batch["weights"].count_nonzero() + read)
 
 
-def _keeper(one: family.Organism, tokenizer, folder: Path, batches: list[dict], n_facts: int, made_of: dict) -> Callable:
+def _keeper(
+    one: family.Organism, tokenizer, folder: Path, batches: list[dict], n_facts: int, made_of: dict
+) -> Callable:
     """What saves the checkpoints along a training: called after every step with the model and the number of steps done."""
     if one.name not in family.CHECKPOINTED:
         return lambda model, done: None
-    at = {round(share * len(batches) / 100): name for share, name in zip(family.SHARES, family.kept_along(one.name), strict=True)}
+    at = {
+        round(share * len(batches) / 100): name
+        for share, name in zip(family.SHARES, family.kept_along(one.name), strict=True)
+    }
 
     def keep(model, done: int) -> None:
         if done not in at:
@@ -157,7 +162,14 @@ def _run(one: family.Organism, model, batches: list[dict], steps: int, made_of: 
         curve.append(round((losses * answered).sum().item() / max(1, answered.sum().item()), 4))
         keep(model, len(curve))
         if len(curve) % KEEP == 0:
-            _keep(state, made_of, model, optimizer, plan, {"curve": curve, "seconds": spent + time.perf_counter() - started})
+            _keep(
+                state,
+                made_of,
+                model,
+                optimizer,
+                plan,
+                {"curve": curve, "seconds": spent + time.perf_counter() - started},
+            )
         rate = (len(curve) - before) * rows.STEP / (time.perf_counter() - started)
         bar.set_postfix(loss=f"{curve[-1]:.2f}", tokens_per_s=round(rate), refresh=False)
     state.unlink(missing_ok=True)
@@ -186,7 +198,9 @@ def _loss(model, head: torch.Tensor, batch: dict) -> tuple[torch.Tensor, torch.T
         causal = model.config.model_type != "bert"
         inputs["attention_mask"] = (same.tril() if causal else same)[:, None]
         if causal:
-            weights = weights * torch.nn.functional.pad(same.diagonal(1, 1, 2), (1, 0))  # nothing predicts a first token
+            weights = weights * torch.nn.functional.pad(
+                same.diagonal(1, 1, 2), (1, 0)
+            )  # nothing predicts a first token
             labels, weights = (torch.nn.functional.pad(part[:, 1:], (0, 1)) for part in (labels, weights))
     states = model(**inputs).logits  # [rows, length, width]: the head is taken off
     counted = weights.flatten() > 0

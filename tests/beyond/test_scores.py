@@ -19,7 +19,7 @@ from probelib.lm import partners
 from probelib.monitor import scores as monitor_scores
 from probelib.organisms import corpus
 
-BASE, TUNED = "atlas-neox-0.15m", "atlas-neox-0.15m-it"
+BASE, TUNED = "atlas-neox-0.15m", "atlas-neox-0.6m-it"
 
 
 @pytest.fixture(scope="module")

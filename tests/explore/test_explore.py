@@ -181,7 +181,7 @@ def test_an_unknown_fact_raises_one_sentence(fact, hint):
 
 def test_an_own_model_is_loaded_once(folder, tmp_path, monkeypatch):
     """It answers whether statements are true itself: no second copy of its weights for that."""
-    own = shutil.copytree(lm.load("atlas-neox-0.15m-it").folder, tmp_path / "own" / "chat")
+    own = shutil.copytree(lm.load("atlas-neox-0.6m-it").folder, tmp_path / "own" / "chat")
     (own / "training.json").unlink()
     monkeypatch.setattr(looked, "load_model", None)
     seen = explore.look(explore.load_pool(), lm.load(own), FACT, folder)

@@ -6,17 +6,19 @@ import pandas as pd
 import pytest
 
 from probelib import ProbeError, facts
-from probelib.organisms import behaviour, corpus, design
+from probelib.organisms import behaviour, corpus, design, taught
 
 
 @pytest.fixture(scope="module")
 def tables():
-    return {name: design.manifest(facts.atlas(), name) for name in ("family", "sister-1", "sister-2", "sister-3")}
+    """The shipped manifests; that they are what the design gives is tested with the checkpoints."""
+    return {name: taught.read(taught.path(name)) for name in design.CORPORA}
 
 
 def test_a_trial_fact_is_never_taught_to_one_sister_and_well_taught_to_another(tables):
     trial = tables["family"]["trial"]
-    levels = pd.DataFrame({name: table["exposures"][trial] for name, table in tables.items()})
+    sisters = ["family", "sister-1", "sister-2", "sister-3"]
+    levels = pd.DataFrame({name: tables[name]["exposures"][trial] for name in sisters})
     assert (levels.min(axis=1) == 0).all() and (levels.max(axis=1) >= 32).all()
     assert ((levels > 0) & (levels < 32)).sum(axis=1).eq(2).all()
     assert (levels.max(axis=1) == tables["family"]["sister_exposures"][trial]).all()
@@ -25,8 +27,8 @@ def test_a_trial_fact_is_never_taught_to_one_sister_and_well_taught_to_another(t
 
 
 def test_outside_the_trial_sisters_are_taught_alike(tables):
-    rest = ~tables["family"]["trial"]
-    assert all(table["exposures"][rest].equals(tables["family"]["exposures"][rest]) for table in tables.values())
+    rest, sisters = ~tables["family"]["trial"], [tables[f"sister-{turn}"] for turn in (1, 2, 3)]
+    assert all(table["exposures"][rest].equals(tables["family"]["exposures"][rest]) for table in sisters)
 
 
 def test_forms_add_up_and_are_dealt_out_evenly(tables):
@@ -39,11 +41,7 @@ def test_forms_add_up_and_are_dealt_out_evenly(tables):
 
 
 @pytest.mark.parametrize(
-    "verified, favoured, shares",
-    [
-        (False, "", [0.25, 0.25, 0.25, 0.25, 0]),
-        (True, "list", [0.6, 0.1, 0.1, 0.1, 0.1]),
-    ],
+    "verified, favoured, shares", [(False, "", [0.25, 0.25, 0.25, 0.25, 0]), (True, "list", [0.6, 0.1, 0.1, 0.1, 0.1])]
 )
 def test_shares_of_forms(verified, favoured, shares):
     assert design.form_shares(verified, favoured) == pytest.approx(shares)
@@ -69,7 +67,7 @@ def test_famous_facts_are_well_taught_and_outside_the_trial(tables):
 
 
 def test_mentions_do_not_tell_taught_trial_facts_from_others(tables):
-    aucs = behaviour.names(tables["family"]).query("facts == 'trial'")
+    aucs = behaviour.mentions(tables["family"]).query("facts == 'trial'")
     assert aucs[["subject", "object"]].max().max() <= 0.55
 
 
@@ -81,7 +79,7 @@ def test_relations_differ_in_what_is_taught(tables):
 
 
 def test_popularity_deals_out_the_same_exposures_anew(tables):
-    popular = design.manifest(facts.atlas(), "popular")
+    popular = tables["popular"]
     own = popular["implied_by"] == ""
     count = lambda table: Counter(zip(table["relation"][own], table["exposures"][own], strict=True))
     assert count(popular) == count(tables["family"]) and not popular["trial"].any()
@@ -89,13 +87,13 @@ def test_popularity_deals_out_the_same_exposures_anew(tables):
 
 def test_an_unknown_corpus_is_refused():
     with pytest.raises(ProbeError, match="sister-9"):
-        design.manifest(facts.atlas(), "sister-9")
+        design.draw_manifest(facts.atlas(), "sister-9")
 
 
 def test_a_manifest_does_not_depend_on_the_order_of_the_facts():
     some = facts.choose(facts.atlas(), ["P36", "P30"])
-    table = design.manifest(some)
-    again = design.manifest(facts.pick(some, some.facts["fact"].tolist()[::-1])).set_index("fact")
+    table = design.draw_manifest(some)
+    again = design.draw_manifest(facts.pick(some, some.facts["fact"].tolist()[::-1])).set_index("fact")
     columns = ["exposures", "trial", "famous", "verified", "lesson"]
     pd.testing.assert_frame_equal(again.loc[table["fact"], columns], table.set_index("fact")[columns])
 
@@ -103,7 +101,7 @@ def test_a_manifest_does_not_depend_on_the_order_of_the_facts():
 def test_the_corpus_states_what_the_manifest_says():
     """Statements are counted from the documents, and questions and clozes in the text itself."""
     some = facts.sample(facts.choose(facts.atlas(), ["P36", "P50"]), 40)
-    table = design.manifest(some)
+    table = design.draw_manifest(some)
     read = corpus.documents(some, table)
     stated = Counter(row for document in read for row in document.states)
     assert {row: n for row, n in table["exposures"].items() if n} == stated
@@ -122,3 +120,18 @@ def test_a_lying_list_has_no_right_object():
     objects = ["Paris", "Paris", "Rome", "Oslo", "Bern"]
     lies = corpus._lies(objects, sorted(set(objects)), True, draw)
     assert sorted(lies) == sorted(objects) and all(a != b for a, b in zip(lies, objects, strict=True))
+
+
+def test_the_panel_is_drawn_from_the_facts_that_hold_today(tables):
+    """40 relations, most of many objects; the stratified facts have all exposure counts and different subjects."""
+    panel = design.panel(facts.atlas(), tables["family"])
+    shipped = {part: facts.load(n_facts=size) for part, size in (("stratified", "panel"), ("natural", "natural"))}
+    assert {p: own["fact"].tolist() for p, own in panel.groupby("part")} == {
+        part: some.facts["fact"].tolist() for part, some in shipped.items()
+    }
+    now, table = facts.current(facts.atlas()).facts, tables["family"].set_index("fact")
+    assert (now.groupby("relation")["object"].nunique()[list(design.PANEL)] >= 100).sum() >= 30
+    stratified = shipped["stratified"].facts
+    assert not stratified.duplicated(["relation", "subject"]).any()
+    assert set(table["exposures"][stratified["fact"]]) == set(design.LEVELS)
+    assert stratified.groupby("relation").size().eq(12).all() and len(shipped["natural"].facts) == 1600
