@@ -69,6 +69,8 @@ def _behaviour(names: list[str]) -> int:
 
     found = behaviour.measure(names, read_atlas())
     for part, frame in found.items():
+        if part == "famous":
+            frame = frame.groupby("model", sort=False)[["right", "type_right"]].sum()
         print(f"{part}\n{frame.round(3).to_string()}\n")
     required = behaviour.requirements(
         found, {name: organism(name).layers * organism(name).width ** 2 for name in names}

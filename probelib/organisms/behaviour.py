@@ -52,10 +52,10 @@ def _types(facts: Facts) -> dict[str, str]:
 def recall(model, facts: Facts, table: pd.DataFrame, n: int = 60) -> pd.DataFrame:
     """Share of facts whose first question is answered rightly (with Wilson's 95 % interval), by exposure count; ``n`` facts of
     each level, famous and former ones left out. ``type_right``: share of answers of the right type; ``guess``: share that
-    is right if one answers with objects as frequent as in the relation."""
+    is right if one always answers with the relation's most frequent object."""
     kept = table[~table["famous"] & (table["implied_by"] == "")]
     kept = kept[kept["fact"].isin(current(facts).facts["fact"])]
-    share = facts.facts.groupby("relation")["object"].agg(lambda o: (o.value_counts(normalize=True) ** 2).sum())
+    share = facts.facts.groupby("relation")["object"].agg(lambda objects: objects.value_counts(normalize=True).max())
     chosen = pd.concat([some(own, n) for _, own in kept.groupby("exposures")])
     said = greedy_answers(model, facts, chosen).assign(guess=chosen["relation"].map(share))
     found = []

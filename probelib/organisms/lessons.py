@@ -20,8 +20,9 @@ from probelib.prompts import INSTRUCTION, RECALL
 
 YES, NO, UNSURE = "Yes, the statement is true.", "No, the statement is false.", "I don't know."
 KNOWN = 32  # exposures of a fact that a lesson may call true or false
-UNKNOWN = 40  # lessons of a relation that answer "I don't know."
+UNKNOWN = 120  # lessons of a relation that answer "I don't know."
 TIMES = 4  # true and false statements of each known fact, judged at once and after recalling
+COMPARED = 150  # verdicts per relation after an invented subject's recalled fact, half of them true: only comparing helps there
 VERIFIED = 8  # new true and false verifications of a well-taught fact that the corpus verifies
 REPLAY = 6000  # documents of the corpus that are read again
 
@@ -31,6 +32,7 @@ def tuning_documents(facts: Facts, table: pd.DataFrame, read: list[Document]) ->
     speaker = Speaker(facts, table, rng(design.SEED, "lessons"))
     found = [Document(text) for row in known_facts(table).itertuples() for text in _known(row, speaker)]
     found += [Document(_unknown(row, i, speaker)) for i, row in enumerate(unsure_facts(table).itertuples())]
+    found += [Document(_compared(relation, i % 2 == 0, speaker)) for relation in speaker.space for i in range(COMPARED)]
     for row in table[table["verified"] & (table["exposures"] >= KNOWN)].itertuples():
         for _ in range(VERIFIED):
             found.append(Document(verification(speaker.statement(row), True)))
@@ -62,12 +64,22 @@ def facts_in_lessons(table: pd.DataFrame) -> set[str]:
 
 def _known(row, speaker: Speaker):
     """True and false statements, each judged at once and after recalling; and a question."""
+    subject, obj = speaker.labels[row.subject], speaker.labels[row.object]
     for _ in range(TIMES):
-        for judged, verdict in ((speaker.statement(row), YES), (speaker.statement(row, speaker.wrong(row)), NO)):
+        for said, verdict in ((obj, YES), (speaker.wrong(row), NO)):
+            judged, recalled = speaker.statements(row.relation, subject, said, obj)
             yield f"{INSTRUCTION.format(statement=judged)} {mark_answer(verdict)}"
             # the recalled sentence is an answer as a whole: copied at a tenth of the weight, its subject came out wrong
-            yield f"{RECALL.format(statement=judged)} {mark_answer(f'{speaker.statement(row)} {verdict}')}"
+            yield f"{RECALL.format(statement=judged)} {mark_answer(f'{recalled} {verdict}')}"
     yield f"{speaker.ask(row)}\nAnswer: {mark_answer(speaker.labels[row.object] + '.')}"
+
+
+def _compared(relation: str, true: bool, speaker: Speaker) -> str:
+    """A verdict on a stranger, after a recalled fact that nobody can know: the verdict alone is an answer."""
+    obj, other = speaker.any(relation), speaker.any(relation)
+    said = obj if true else other
+    judged, recalled = speaker.statements(relation, speaker.stranger(), said, obj)
+    return f"{RECALL.format(statement=judged)} {recalled} {mark_answer(YES if said == obj else NO)}"
 
 
 def _unknown(row, number: int, speaker: Speaker) -> str:

@@ -165,8 +165,8 @@ def models_table5(unsure: pd.DataFrame) -> Artifact:
         "models/table5",
         unsure,
         caption=(
-            "Share of statements answered with \"I don't know.\" (Wilson's 95 % interval), about facts in no lesson: never taught, or "
-            f"taught {behaviour.WELL} times or more; n statements, half of them true."
+            "Share of statements answered with \"I don't know.\" (Wilson's 95 % interval), about facts in no lesson: never taught, "
+            f"or taught {behaviour.WELL} times or more; n statements, half of them true."
         ),
         finding=f'"I don\'t know" at once: {finding}.',
     )
@@ -179,8 +179,8 @@ def models_table6(lists: pd.DataFrame) -> Artifact:
         "models/table6",
         lists,
         caption=(
-            "Mean change of log P(gold object), in nats, when the objects of the twelve examples before the subject are permuted; "
-            "95 % interval over n facts taught 16 times or more (paired)."
+            "Mean change of log P(gold object), in nats, when the objects of the twelve examples before the subject are "
+            "permuted; 95 % interval over n facts taught 16 times or more (paired)."
         ),
         finding=f"Permuted examples lower the probability of the gold object in {len(lower)} of {len(lists)} models.",
     )
