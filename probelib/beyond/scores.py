@@ -227,8 +227,8 @@ def mean_exposures(models: list[str], asked: Facts) -> pd.Series | None:
 
 
 def object_types(asked: Facts) -> pd.Series:
-    """fact -> type of its object."""
-    types = asked.relations.set_index("relation")["object_type"]
+    """fact -> type of its object (the first of the relation's)."""
+    types = asked.relations.set_index("relation")["object_type"].str.split("|").str[0]
     return asked.facts["relation"].map(types).set_axis(asked.facts["fact"])
 
 

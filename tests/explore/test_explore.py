@@ -35,7 +35,7 @@ def test_every_part_is_about_the_fact(seen):
     assert seen.rivals["probability"].is_monotonic_decreasing and len(seen.rivals) == looked.SHOWN + 1
     assert seen.judged["object"][seen.judged["holds"]].tolist() == ["Paris"]
     assert np.allclose(seen.judged[list(explore.ANSWERS)].sum(axis=1), 1)
-    assert seen.history["exposures"] == seen.history[list(looked.corpus.FORMS)].sum()
+    assert seen.history["exposures"] == seen.history[list(looked.design.FORMS)].sum()
 
 
 def test_other_data_have_distractors_too(folder, fktc):

@@ -77,7 +77,7 @@ def test_a_config_of_no_language_model_tells_nothing(tmp_path, config, monkeypat
         ({"judge": "gpt-4o@http://127.0.0.1:99999/v1"}, "is not a valid address"),
         ({"models": ["atlas-neox-2.4m", None]}, "models: None is no text but a NoneType"),
         ({"models": [3]}, "models: 3 is no text but a int"),
-        ({"even": 3}, "even: 3 is no text but a int"),
+        ({"studied": 3}, "studied: 3 is no text but a int"),
         ({"quantize": "3bit"}, "unknown quantize '3bit'"),
         ({"dtype": "float64"}, "unknown dtype 'float64'"),
     ],
