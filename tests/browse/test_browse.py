@@ -80,8 +80,18 @@ def test_the_page_in_a_browser(about, browser, tmp_path):  # noqa: F811
     browser.find_element(By.TAG_NAME, "body").send_keys("p")
     browser.find_element(By.ID, "search").send_keys(about["facts"][0][2], Keys.TAB, Keys.HOME)
     assert title() == names[0]
-    browser.set_window_size(500, 900)
-    assert browser.execute_script("return document.documentElement.scrollWidth <= innerWidth")
+    assert browser.find_element(By.CSS_SELECTOR, "[role=status]").get_attribute("textContent").endswith(names[0])
+    for region in browser.find_elements(By.CSS_SELECTOR, "[role=region]"):
+        assert region.get_attribute("aria-label") and region.get_attribute("tabindex") == "0"
+    assert all(head.text for head in browser.find_elements(By.TAG_NAME, "th"))
+    for label in ("model", "relation", "search", "fact"):
+        assert browser.find_element(By.ID, label).accessible_name.lower() == label
+    phone = {"width": 360, "height": 740, "deviceScaleFactor": 2, "mobile": True}
+    browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", phone)
+    assert browser.execute_script("return [innerWidth, document.documentElement.scrollWidth]") == [360, 360]
+    small = "return [...document.querySelectorAll('select, input, button')].filter(e => e.offsetHeight < 24).length"
+    assert browser.execute_script(small) == 0  # large enough for a finger
+    browser.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
     loaded = browser.execute_script("return performance.getEntriesByType('resource').length")
     problems = [entry for entry in browser.get_log("browser") if entry["level"] == "SEVERE"]
     assert loaded == 0 and problems == []
