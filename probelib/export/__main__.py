@@ -59,11 +59,7 @@ def write(format: str, out: Path, profile: str, models: str | None = None, n_fac
         if name in lm.organisms():
             written.append(files.write(folder / "README.md", model_card(name, *result)))
     if format == "hf":
-        text = (
-            "Facts are written from general knowledge and held to rules (`python -m probelib.facts check`). About 10,400 of them "
-            "were compared with thirteen independent sources, and none was wrong. Identifiers and popularity are estimates.\n"
-        )
-        written.append(files.write(out / "atlas" / "README.md", atlas_card(facts.atlas(), text)))
+        written.append(files.write(out / "atlas" / "README.md", atlas_card(facts.atlas())))
     return written
 
 
