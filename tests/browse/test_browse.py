@@ -1,11 +1,13 @@
 """The page with every answer: what it holds is what the library says, and nothing in it can run."""
 
+import html
 import json
 import re
 import urllib.parse
 from dataclasses import replace
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from probelib import beyond, lm
@@ -15,6 +17,7 @@ from probelib.browse.__main__ import main
 from probelib.errors import ProbeError
 from probelib.organisms import corpus
 from probelib.report.pages import link_facts
+from probelib.report.shown import styled
 from tests.kit.test_browser import CHROMIUM, DRIVER, browser  # noqa: F401  a fixture
 
 MODEL = "atlas-neox-0.15m"
@@ -102,6 +105,11 @@ def test_cells_that_name_a_fact_are_links():
     cell = "<td class='row0'>France – capital – Paris</td><td>a – b</td>"
     assert link_facts(cell).startswith("<td class='row0'><a href='browse.html#fact=France+%E2%80%93+capital")
     assert link_facts(cell).endswith("<td>a – b</td>")
+    frame = pd.DataFrame({"Relation": ["capital"], "Subject": ["R&D <b>"], "Object": ["Paris"], "options": ["Rome"]})
+    table = link_facts(styled(frame, 3, {}).to_html())
+    (address,) = re.findall(r"href='browse.html#([^']*)'>R&amp;D &lt;b&gt;</a></td>", table)
+    assert urllib.parse.parse_qs(html.unescape(address)) == {"fact": ["R&D <b> – capital – Paris"]}
+    assert "href" not in link_facts(styled(frame.drop(columns="Object"), 3, {}).to_html())
     assert "&lt;" in link_facts("<td>&lt;i&gt; – x – y</td>") and "<i>" not in link_facts("<td>&lt;i&gt; – x – y</td>")
 
 
