@@ -46,7 +46,7 @@ def write(format: str, out: Path, profile: str, models: str | None = None, n_fac
     questions = beyond.load_questions(n_facts=values["n_facts"])
     test, store = export.choice_test(questions), paths.RUNS / profile / "scores"
     written, now = [export.write_task(test, out)] if format == "lm-eval" else [], int(time.time())
-    for name in lm.short_names(values["models"])[0]:
+    for name in lm.short_names(values["models"]):
         model = lm.load(name)
         scores, chosen = test.score(model, store)
         if format != "hf":

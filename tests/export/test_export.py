@@ -125,3 +125,16 @@ def test_croissant_reads_the_facts(test, tmp_path):
 def test_an_unknown_format_is_an_error(capsys, tmp_path):
     assert main(["--format", "lmeval", "--out", str(tmp_path)]) == 1
     assert "did you mean lm-eval" in capsys.readouterr().err
+
+
+@pytest.mark.whole
+def test_the_command_writes_every_format(tmp_path, capsys):
+    """As a user runs it: one fact per relation of the smoke profile, whose scores are kept between the formats."""
+    for name, pattern in {"lm-eval": "samples_*.jsonl", "eee": "*_samples.jsonl", "hf": "*.yaml"}.items():
+        arguments = ["--profile", "smoke", "--models", MODEL, "--n-facts", "1", "--out", str(tmp_path / name)]
+        assert main(["--format", name, *arguments]) == 0, capsys.readouterr().err
+        written = [Path(line) for line in capsys.readouterr().out.splitlines()]
+        assert len(written) >= 1 and all(path.stat().st_size for path in written)
+        (file,) = (tmp_path / name).rglob(pattern)
+        assert name == "hf" or len(file.read_text(encoding="utf-8").splitlines()) == len(facts.load().relations)
+    assert (tmp_path / "hf" / MODEL / "README.md").exists() and (tmp_path / "hf" / "atlas" / "README.md").exists()
