@@ -10,7 +10,6 @@ The committed numbers are those of the last commit, or of the folder ``--against
 """
 
 import argparse
-import io
 import re
 import subprocess
 import sys
@@ -21,7 +20,7 @@ import pandas as pd
 
 from probelib import files, paths
 from probelib.errors import ProbeError
-from probelib.report import pages
+from probelib.report import pages, sheets
 from probelib.runner import plan, uptodate
 
 END = re.compile(r"^(?P<name>.*?)(?P<gap>[ _,]*)(?P<side>low|high)$")  # a column with an end of an interval
@@ -48,7 +47,7 @@ def main(arguments: list[str] | None = None) -> int:
     except ProbeError as error:
         print(error, file=sys.stderr)
         return 2
-    files.write(paths.RUNS / args.profile / "verify.csv", found.to_csv(index=False, float_format="%.3g"))
+    files.write(paths.RUNS / args.profile / "verify.csv", sheets.to_csv(found, float_format="%.3g"))
     if (paths.RUNS / args.profile / "report.html").exists():
         status = dict.fromkeys((step.notebook for step in whole.steps), "not run now")
         pages.book(args.profile, whole.steps, status, uptodate.written(args.profile))
@@ -127,7 +126,7 @@ def _is_float(column: pd.Series) -> bool:
 
 
 def _frame(content: bytes) -> pd.DataFrame:
-    return pd.read_csv(io.BytesIO(content), low_memory=False) if content.strip() else pd.DataFrame()
+    return sheets.read_csv(content, low_memory=False) if content.strip() else pd.DataFrame()
 
 
 def from_folder(folder: Path) -> dict[str, bytes]:
