@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from probelib.report import sheets
+from probelib import paths, report
+from probelib.report import markdown, sheets
 
 HARMLESS = ["Paris", "+", "++", "-", "-0.5", "+3", "-1e-05", "a=b", "a-b", "5 @ 6", "'quoted'", "a; b", "\u2212x"]
 HARMFUL = ["=1+1", "+1+1", "-2-3", "@SUM(A1)", "\t=1", '=HYPERLINK("http://a","b")', "-cmd|' /C calc'!A0", "+A1", "--x"]
@@ -47,3 +48,13 @@ def test_reading_gives_back_what_was_written(texts):
     frame = pd.DataFrame({"=name": texts, "n": range(len(texts))})
     back = sheets.read_csv(sheets.to_csv(frame).encode(), dtype={"'=name": str}, keep_default_na=False)
     assert list(back) == list(frame) and back["=name"].tolist() == texts
+
+
+def test_a_formula_is_escaped_in_the_csv_of_an_artifact_and_shown_as_it_is_on_its_page(tmp_path, monkeypatch):
+    for name in ("FIGURES", "RUNS"):
+        monkeypatch.setattr(paths, name, tmp_path)
+    section = report.Section("p/x", "smoke", None, {"n": 1})
+    section.save(report.Artifact("p/table1", pd.DataFrame({"label": ["=1+1", "Paris"]}), "Labels.", "Two."))
+    assert (tmp_path / "smoke/p/table1.csv").read_text() == "label\n'=1+1\nParis\n"
+    page = markdown.artifact_markdown("smoke", "p/table1", tmp_path)
+    assert "=1+1" in page and "'=1+1" not in page
