@@ -148,12 +148,16 @@ def summary(content: bytes) -> dict[str, int | float | str]:
         if not pd.api.types.is_float_dtype(values):
             told[column] = f"sha256:{files.sha256(values.to_csv(index=False).encode())[:16]}"
             continue
-        told[column] = float(values.mean())
+        told[column] = _short(values.mean())
         if not END.match(column):
-            told[f"spread of {column}"] = float(values.std(ddof=0))
+            told[f"spread of {column}"] = _short(values.std(ddof=0))
         if values.isna().any():
             told[f"missing in {column}"] = int(values.isna().sum())
     return told
+
+
+def _short(number: float) -> float:
+    return float(f"{number:.9g}")
 
 
 def write_summary(steps: list, ours: dict[str, bytes], file: Path) -> int:
