@@ -15,6 +15,7 @@ from probelib.errors import ProbeError
 from probelib.lm.names import CHECKPOINTS, is_id, split_revision
 
 BYTES = {"float32": 4.0, "bfloat16": 2.0, "float16": 2.0, "8bit": 1.0, "4bit": 0.5}  # per parameter
+NO_MEMORY = "allocate memory|bad_alloc|could not create a primitive"  # torch, C++, oneDNN
 SECOND_COPY = "consolidated"  # prefix of files in which Mistral ships its weights a second time
 # parts of tensors' names
 EMBEDDINGS = ("embed", "wte", "wpe", "shared.weight", "lm_head")

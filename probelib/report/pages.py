@@ -12,13 +12,12 @@ from functools import cache
 from pathlib import Path
 from urllib.parse import urlencode
 
-import pandas as pd
-
 from probelib import files, paths, published
 from probelib.errors import ProbeError
 from probelib.report import markdown
 from probelib.report.mathml import typeset
 from probelib.report.section import read_record
+from probelib.report.sheets import read_csv
 from probelib.report.shown import ARTIFACT, artifact_title
 
 PAPERS = {
@@ -175,7 +174,7 @@ def _verified(profile: str) -> str:
     found = paths.RUNS / profile / "verify.csv"
     if not found.exists():
         return ""
-    table = pd.read_csv(found)
+    table = read_csv(found.read_bytes())
     what = f"{table['artifact'].nunique()} artifacts differ" if len(table) else "all artifacts agree"
     rows = table.to_html(index=False, na_rep="–", border=0) if len(table) else ""
     return f"<details><summary>Compared with the committed figures: {what}</summary><div class='scroll'>{rows}</div></details>"
