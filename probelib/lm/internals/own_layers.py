@@ -39,7 +39,8 @@ def _own_masks(hf_model, visible: torch.Tensor, near: torch.Tensor) -> list:
     patches = []
     for block in hf_model.transformer.h:
         attention = block.attn.attention
-        patches.append(mock.patch.dict(attention._buffers, bias=masks[attention.attention_type].to(attention.bias.device)))
+        mask = masks[attention.attention_type].to(attention.bias.device)
+        patches.append(mock.patch.dict(attention._buffers, bias=mask))
         patches[-1].start()
     return [patch.stop for patch in patches]
 
