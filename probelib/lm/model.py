@@ -27,7 +27,7 @@ from probelib.lm.tokens import Tokens
 CPU_BUDGET, GPU_BUDGET = 512, 2048  # tokens packed into one row
 DTYPES = ("auto", "float32", "bfloat16", "float16")
 DEVICE_MAPS = (None, "auto", "offload")
-FILES = (".json", ".safetensors", ".model", ".txt", ".jinja")  # files of a model that change a number
+FILES = (".json", ".safetensors", ".model", ".spm", ".codes", ".txt", ".jinja")  # files of a model that change a number
 
 
 # RoBERTa and its kin number the first token's position pad_token_id + 1, so the table of positions is that much longer
