@@ -36,6 +36,7 @@ from probelib.lm.version import scoring
 REQUESTED = ["model", "relation", "fact", "prompt"]
 SCORES = [*REQUESTED, "candidate", "label", "n_tokens", "logprob", "token_logprobs", "greedy", "eos_logprob"]
 SCORES += ["greedy_text", "greedy_done", "note"]
+tqdm.monitor_interval = 0  # a thread that gets no memory when it starts is waited for without end
 _recording: list[list[Path]] = []  # see record_parts()
 _models: list[list[dict]] = []  # see record_models()
 
@@ -212,7 +213,11 @@ def read(parts: Iterable[Part]) -> pd.DataFrame:
             f"{len(missing)} of {len(parts)} parts are missing ({', '.join(missing[:8])}): a mean over the remaining ones "
             "would be another mean. Score them first"
         )
-    frames = [pyarrow.parquet.read_table(part.path).to_pandas() for part in parts]
+    alone = {
+        "use_threads": False,
+        "pre_buffer": False,
+    }  # a thread that gets no memory would end in an error without a reason
+    frames = [pyarrow.parquet.read_table(part.path, **alone).to_pandas(use_threads=False) for part in parts]
     frame = pd.concat(frames, ignore_index=True) if frames else pd.DataFrame()
     records = [part.record() for part in parts]
     frame.attrs["cost"] = sum_costs(record["cost"] for record in records)

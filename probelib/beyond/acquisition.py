@@ -1,7 +1,7 @@
 """What measures see along a training: checkpoints in their order, the same facts, the exposures so far.
 
 At a checkpoint a measure *sees* a fact if its value exceeds those of 95 % of the facts never taught so far. From this
-follow, as in Chang et al. 2024 (How do large language models acquire factual knowledge during pretraining?):
+follow, as in Chang et al. 2024 [chang]:
 
     first seen       the first checkpoint from which on a fact is seen (1 = first); NaN: never
     forgotten        of the facts seen at some checkpoint, the share that is not seen at the last (1 - retainability)

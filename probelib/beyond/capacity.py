@@ -1,8 +1,7 @@
 """How many bits of knowledge a model stores: from the probabilities of options, and from right choices alone.
 
 A fact of a relation with n options is worth at most log2 n bits. What a model stores of it is what it takes off a guess
-(Allen-Zhu and
-Li, Physics of Language Models 3.3, count the bits that a loss leaves in the same way):
+(Allen-Zhu and Li, Physics of Language Models 3.3 [allenzhu], count the bits that a loss leaves in the same way):
 
     by log-likelihood    log2 n + log2 q, with q the normalized probability of the right option; negative if the model is misled
     by choices           log2 n - H(a) - (1 - a) log2(n - 1), with a the accuracy over facts (Fano), 0 for a <= 1 / n

@@ -1,4 +1,4 @@
-"""Does a probe on hidden states know what log-probabilities do not? (Inside-Out, Gekhman et al. 2025, against a known truth)
+"""Does a probe on hidden states know what log-probabilities do not? (Inside-Out [gekhman], against a known truth)
 
 A scorer gives each candidate answer of a fact a number. K is the share of pairs (right, wrong answer) in the right order,
 mean over

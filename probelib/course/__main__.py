@@ -4,7 +4,8 @@ import argparse
 import sys
 from pathlib import Path
 
-from probelib.course.build import build
+from probelib.course import otter
+from probelib.course.build import build, labs
 from probelib.course.grade import marks
 from probelib.errors import ProbeError
 
@@ -36,6 +37,9 @@ def main(arguments: list[str] | None = None) -> int:
         metavar="FOLDER",
         help="run every notebook in FOLDER (other people's code: see README, Teach with it), one row per exercise",
     )
+    add(
+        "--otter", action="store_true", help="also write the checks as tests of otter-grader, see README, Teach with it"
+    )
     add("--profile", help="atlas (default), or smoke: smaller models and fewer facts in the slides")
     add(
         "--reveal",
@@ -44,7 +48,7 @@ def main(arguments: list[str] | None = None) -> int:
         "slides from the package pyreveal, so that they need no network",
     )
     args = parser.parse_args(arguments)
-    for name in ("only", "student_only", "profile", "reveal") if args.grade else ():
+    for name in ("only", "student_only", "otter", "profile", "reveal") if args.grade else ():
         if getattr(args, name):
             parser.error(f"--grade takes no --{name.replace('_', '-')}")
     try:
@@ -52,6 +56,8 @@ def main(arguments: list[str] | None = None) -> int:
             made = marks(args.grade, args.out, args.force)
         else:
             made = build(args.out, args.only, args.profile or "atlas", args.reveal, args.student_only, args.force)
+            if args.otter:
+                print(f"course: {otter.write_tests(labs(args.only), args.out)}")
         print(f"course: {made}")
     except ProbeError as error:
         print(error, file=sys.stderr)

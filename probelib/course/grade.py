@@ -16,12 +16,12 @@ from nbclient.exceptions import CellTimeoutError, DeadKernelError
 from probelib import files
 from probelib.course.build import PLAN, labs
 from probelib.errors import ProbeError, printable
+from probelib.report import sheets
 from probelib.runner import plan
 from probelib.runner.kernel import OwnKernelManager
 from probelib.runner.plan import Step
 
 COLUMNS = ["file", "exercise", "mark", "message"]
-FORMULA = ("=", "+", "-", "@", "\t", "\r")  # what a spreadsheet computes begins so
 CELL_S, NOTEBOOK_S = 120, 1200  # seconds: a cell is interrupted and the next one runs; a notebook ends
 TELLS = re.compile(  # check.wilson.right is the answer: a check knows it, and so do the functions beside it
     r"(?<!spines)\.right\b|(?:getattr|vars)\([^)]*(?:right|check|lab\d)|\b(?:check|lab\d)\._|course\.lab\d import[^\n]*\b_"
@@ -50,7 +50,7 @@ def marks(folder: Path, out: Path, force: bool = False) -> Path:
         except Exception as error:  # whatever was handed in, the others get their marks
             own = [("", "not yet", f"it could not be run: {type(error).__name__}: {_line(error)[:200]}")]
         rows += [(name, *row) for row in own]
-    return files.write(out, pd.DataFrame(rows, columns=COLUMNS).map(_cell).to_csv(index=False))
+    return files.write(out, sheets.to_csv(pd.DataFrame(rows, columns=COLUMNS).map(printable)))
 
 
 def graded(path: Path) -> list[tuple[str, str, str]]:
@@ -139,15 +139,6 @@ def mark(cell: nbformat.NotebookNode, ended: str) -> tuple[str, str]:
     if any("✓" in output.get("text", "") for output in cell.outputs):
         return "passed", ""
     return "not yet", ended or f"no answer within {CELL_S} s"
-
-
-def _cell(text: str) -> str:
-    """Text of a student as a spreadsheet shows it: none is a formula, none moves the cursor.
-
-    >>> _cell('=HYPERLINK(a)'), _cell("lab1.ipynb")
-    ("'=HYPERLINK(a)", 'lab1.ipynb')
-    """
-    return "'" * text.startswith(FORMULA) + printable(text)
 
 
 def _line(said: object) -> str:

@@ -1,6 +1,6 @@
 """Facts, tasks and results in the formats of other tools; ``FORMATS`` lists them.
 
-``lm-eval``     a task of lm-evaluation-harness: YAML and JSONL, the multiple choice of ZP-LKE
+``lm-eval``     the multiple choice of ZP-LKE as a task of lm-evaluation-harness, with results and samples of every model
 ``eee``         results of that test, per model and per fact, in the schema of Every Eval Ever
 ``hf``          for Hugging Face: ``.eval_results`` of every model, model cards of the organisms, the atlas's data card
 ``croissant``   the facts as CSV with Croissant metadata
@@ -9,6 +9,6 @@
 from probelib.export.cards import atlas_card, eval_results, model_card
 from probelib.export.croissant import write_croissant
 from probelib.export.evaluations import write_evaluation
-from probelib.export.tasks import Choice, choice_test, write_task
+from probelib.export.tasks import Choice, choice_test, write_results, write_task
 
 FORMATS = ("lm-eval", "eee", "hf", "croissant")

@@ -45,14 +45,13 @@ def write(format: str, out: Path, profile: str, models: str | None = None, n_fac
     values = plan.settings(steps, [step], profile, given)[STEP]
     questions = beyond.load_questions(n_facts=values["n_facts"])
     test, store = export.choice_test(questions), paths.RUNS / profile / "scores"
-    if format == "lm-eval":
-        return [export.write_task(test, out)]
-    written = []
-    for name in lm.short_names(values["models"])[0]:
+    written, now = [export.write_task(test, out)] if format == "lm-eval" else [], int(time.time())
+    for name in lm.short_names(values["models"]):
         model = lm.load(name)
         scores, chosen = test.score(model, store)
-        if format == "eee":
-            written.append(export.write_evaluation(test, model, scores, chosen, out, int(time.time())))
+        if format != "hf":
+            writer = export.write_results if format == "lm-eval" else export.write_evaluation
+            written.append(writer(test, model, scores, chosen, out, now))
             continue
         result = (chosen["correct"].mean(), len(chosen), test.facts)
         folder = out / files.slug(name)
@@ -60,11 +59,7 @@ def write(format: str, out: Path, profile: str, models: str | None = None, n_fac
         if name in lm.organisms():
             written.append(files.write(folder / "README.md", model_card(name, *result)))
     if format == "hf":
-        text = (
-            "Facts are written from general knowledge and held to rules (`python -m probelib.facts check`). About 10,400 of them "
-            "were compared with thirteen independent sources, and none was wrong. Identifiers and popularity are estimates.\n"
-        )
-        written.append(files.write(out / "atlas" / "README.md", atlas_card(facts.atlas(), text)))
+        written.append(files.write(out / "atlas" / "README.md", atlas_card(facts.atlas())))
     return written
 
 

@@ -48,7 +48,7 @@ def write_site(out: Path, profile: str = "atlas") -> Path:
     for step in steps:
         page = home / f"{step.notebook}.md"
         text = LINK.sub(partial(_link, page=page, home=home, pages=pages, out=out), page.read_text(encoding="utf-8"))
-        files.write(out / f"{step.notebook}.md", text)
+        files.write(out / f"{step.notebook}.md", _for_myst(text))
     shutil.copyfile(paths.PACKAGE / "published" / "references.bib", out / "references.bib")
     files.write(out / "index.md", _index(steps))
     rooms = {step.notebook.rpartition("/")[0]: [] for step in steps}
@@ -84,6 +84,18 @@ def _link(found: re.Match, page: Path, home: Path, pages: set[str], out: Path) -
         return found[0] if picture else text
     inside = path.relative_to(paths.ROOT).as_posix()
     return f"[{text}]({_address()}/blob/main/{inside}{anchor or ''})" if _address() else text
+
+
+def _for_myst(text: str) -> str:
+    """The page with a citation behind the first link to each paper, which MyST shows on hover and lists at the end. Names such as
+    ``distractors.fit`` in the cells of tables become code: MyST would take them for addresses on the web.
+    """
+    name = re.compile(rf"(?<=\| )(?:{'|'.join(PAPERS)})\.[\w\\]+(?= \|)")
+    text = name.sub(lambda found: "`" + found[0].replace("\\", "") + "`", text)
+    for key in PAPERS:
+        address = f"]({published.reference(key)['url']})"
+        text = text.replace(address, f"{address} {{cite:p}}`{key}`", 1)
+    return text
 
 
 def _index(steps: list) -> str:

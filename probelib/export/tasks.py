@@ -1,17 +1,19 @@
-"""The multiple choice after a list of examples [zplke, Eq. 3] as a task of lm-evaluation-harness."""
+"""The multiple choice after a list of examples [zplke, Eq. 3] as a task of lm-evaluation-harness, with its form of results."""
 
 import json
+from datetime import datetime
 from pathlib import Path
 from typing import NamedTuple
 
 import pandas as pd
 import yaml
 
-from probelib import files, prompts, store, zplke
+from probelib import __version__, files, prompts, store, zplke
 from probelib.beyond.questions import Questions
 from probelib.facts.model import Facts
 
 NAME = "probelib_zplke"
+VERSION = 1.0  # of the task
 
 
 class Choice(NamedTuple):
@@ -69,6 +71,68 @@ def write_task(test: Choice, folder: Path) -> Path:
         "doc_to_target": "answer",
         "target_delimiter": "",  # every option begins with its blank
         "metric_list": [metric("acc")],
-        "metadata": {"version": 1.0, "facts": test.facts.digest()},
+        "metadata": {"version": VERSION, "facts": test.facts.digest()},
     }
     return files.write(folder / f"{NAME}.yaml", yaml.safe_dump(task, sort_keys=False, allow_unicode=True))
+
+
+def write_results(test: Choice, model, scores: pd.DataFrame, chosen: pd.DataFrame, folder: Path, time: int) -> Path:
+    """Write ``<model>/results_<date>.json`` and ``<model>/samples_probelib_zplke_<date>.jsonl``, the files that ``lm_eval run
+    --log_samples`` leaves; return the first one's path.
+
+    scores, chosen   see ``Choice.score``
+    time             of the evaluation, seconds since 1970
+    """
+    folder, date = folder / files.slug(model.name), datetime.fromtimestamp(time).isoformat().replace(":", "-")
+    samples = samples_of(test, scores, chosen)
+    lines = "".join(json.dumps(sample, ensure_ascii=False) + "\n" for sample in samples)
+    files.write(folder / f"samples_{NAME}_{date}.jsonl", lines)
+    right, n = chosen["correct"].astype(float), len(chosen)
+    whole = {
+        "results": {NAME: {"alias": NAME, "acc,none": right.mean(), "acc_stderr,none": right.sem()}},
+        "group_subtasks": {NAME: []},
+        "configs": {NAME: {"task": NAME, "output_type": "multiple_choice", "metadata": {"facts": test.facts.digest()}}},
+        "versions": {NAME: VERSION},
+        "n-shot": {NAME: 0},
+        "higher_is_better": {NAME: {"acc": True}},
+        "n-samples": {NAME: {"original": n, "effective": n}},
+        "config": {"model": "probelib", "model_args": {"model": model.name}, "probelib_version": __version__},
+        "date": time,
+        "task_hashes": {NAME: _digest("".join(s["doc_hash"] + s["prompt_hash"] + s["target_hash"] for s in samples))},
+        "model_source": "probelib",
+        "model_name": model.name,
+    }
+    return files.write(folder / f"results_{date}.json", json.dumps(whole, indent=2, ensure_ascii=False) + "\n")
+
+
+def samples_of(test: Choice, scores: pd.DataFrame, chosen: pd.DataFrame) -> list[dict]:
+    """One sample per document, field by field as the harness logs it.
+
+    A tie counts as wrong here; the harness takes the first of the tied options.
+    """
+    said = scores.set_index(["fact", "label"], verify_integrity=True)[["logprob", "greedy"]]
+    right, samples = chosen.set_index("fact")["correct"], []
+    for number, row in enumerate(rows_of(test)):
+        own = [said.loc[row["fact"], option.strip()] for option in row["options"]]
+        answers = [[str(float(each["logprob"])), str(bool(each["greedy"]))] for each in own]
+        requests = [{"arg_0": row["text"], "arg_1": option} for option in row["options"]]
+        sample = {
+            "doc_id": number,
+            "doc": row,
+            "target": str(row["answer"]),
+            "arguments": {f"gen_args_{i}": request for i, request in enumerate(requests)},
+            "resps": [[answer] for answer in answers],
+            "filtered_resps": answers,
+            "filter": "none",
+            "metrics": ["acc"],
+            "doc_hash": _digest(json.dumps(row, indent=2, ensure_ascii=False)),
+            "prompt_hash": _digest(row["text"]),
+            "target_hash": _digest(str(row["answer"])),
+            "acc": float(right[row["fact"]]),
+        }
+        samples.append(sample)
+    return samples
+
+
+def _digest(text: str) -> str:
+    return files.sha256(text.encode())

@@ -12,6 +12,8 @@ The harness finds no models of other packages by name, so its command line is st
 
 import logging
 
+import torch
+
 from probelib import lm
 from probelib.errors import ProbeError, extra, unknown
 from probelib.lm.decode.generation import continue_ids
@@ -42,11 +44,13 @@ class ProbeLM(TemplateLM):
               context's tokens; "probelib" tokenizes the continuation alone, so that it has the same tokens after every context
     """
 
-    def __init__(self, model, boundary: str = "lm-eval", batch_size=None, max_batch_size=None, **options):
+    def __init__(self, model, boundary: str = "lm-eval", batch_size=None, max_batch_size=None, device=None, **options):
         super().__init__()
         if boundary not in BOUNDARIES:
             raise unknown("boundary", boundary, BOUNDARIES)
-        # batch sizes come from the harness's command line; the kit packs rows by tokens
+        # The harness's command line gives batch sizes, where the kit packs rows by tokens, and a GPU on machines without one.
+        if device and (torch.cuda.is_available() or not device.startswith("cuda")):
+            options["device"] = device
         options = {name: value for name, value in options.items() if value is not None}
         self.model = lm.load(model, **options) if isinstance(model, str) else model
         self.boundary, self.tokenizer = boundary, self.model.tokenizer

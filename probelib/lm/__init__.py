@@ -29,7 +29,7 @@ To see how scoring works, read four files first: ``plain`` (what is computed), `
 ``names``           shipped models, display names
 ``decode/``         ``generate``, ``top_continuations``: searches in one shared cache
 ``internals/``      ``hidden_states``, ``integrated_gradients``, BERTScore; ``weights`` (loading and its checks), ``masked``
-                    (BERT), ``repeated`` (caches that cannot be packed), ``in_memory``
+                    (BERT), ``repeated`` (caches that cannot be packed), ``own_layers`` (GPT-Neo, Llama 4), ``in_memory``
 ``remote/``         models behind OpenAI-style servers
 ==================  =============================================================================
 """

@@ -135,7 +135,8 @@ def mkl_is_slow() -> bool:
     except OSError:
         info = platform.processor()  # Windows: "AMD64 Family 26 Model 2 Stepping 1, AuthenticAMD"
     avx512 = torch.backends.cpu.get_cpu_capability() == "AVX512"
-    return ENABLED and avx512 and "AuthenticAMD" in info and torch.backends.mkldnn.is_available()
+    onednn = torch.backends.mkldnn.is_available() and hasattr(torch.ops.mkldnn, "_linear_pointwise")
+    return ENABLED and avx512 and "AuthenticAMD" in info and onednn
 
 
 def take_onednn(hf_model) -> None:

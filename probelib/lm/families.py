@@ -17,6 +17,7 @@ import torch
 
 from probelib.errors import ProbeError
 from probelib.lm import cpu
+from probelib.lm.internals.own_layers import layers_by_depth
 
 NO_POSITIONS = {"bloom", "mpt"}  # ALiBi only; they silently ignore position_ids
 # A packed row changes attention, masks and biases in modules and in global tables of transformers: one thread at a time.
@@ -46,7 +47,9 @@ def forward_packed(
     query = key[past:]  # [n]
     positions = {} if hf_model.config.model_type in NO_POSITIONS else {"position_ids": query[None]}
     ids, kept = to_device(tokens, device)[None], to_device(keep, device)
-    with distance_bias(hf_model, key), cpu.attention_in_parts(hf_model, visible), cpu.last_mlp_at(hf_model, kept):
+    layers = layers_by_depth(hf_model, visible, query, key)
+    parts = cpu.attention_in_parts(hf_model, visible)
+    with distance_bias(hf_model, key), layers, parts, cpu.last_mlp_at(hf_model, kept):
         output = hf_model(
             input_ids=ids,
             attention_mask=_mask(hf_model, visible, query, key),
@@ -89,13 +92,17 @@ def _mask(hf_model, visible: torch.Tensor, query: torch.Tensor, key: torch.Tenso
     A 4D mask replaces a family's sliding window, so the mask itself must contain it. Without layer types all layers have
     the window (Mistral, Phi 3)."""
     config, full = hf_model.config.get_text_config(), additive_mask(visible, hf_model.dtype)[None, None]
+    types = getattr(config, "layer_types", None)
+    if types and "chunked_attention" in types:  # Llama 4
+        chunk = config.attention_chunk_size
+        same = visible & (key[None] // chunk == query[:, None] // chunk)
+        return {"full_attention": full, "chunked_attention": additive_mask(same, hf_model.dtype)[None, None]}
     window = getattr(config, "sliding_window", None)
     if (
         not window or "sliding_window" not in type(config).__dataclass_fields__
     ):  # some files name another family's window
         return full
     near = additive_mask(visible & (key[None] > query[:, None] - window), hf_model.dtype)[None, None]
-    types = getattr(config, "layer_types", None)
     if types and "sliding_attention" in types:
         return {"full_attention": full, "sliding_attention": near}
     return full if types else near

@@ -146,7 +146,7 @@ def _folder(name: str, revision: str | None, trust_remote_code: bool) -> Path:
         raise ProbeError(
             f"{name} is no folder, no Hugging Face id (owner/name) and no served model (http://host:8000/v1#name)"
         )
-    return _download(*split_revision(name), trust_remote_code)
+    return download(*split_revision(name), trust_remote_code)
 
 
 def _base_of(folder: Path, trust_remote_code: bool) -> tuple[Path, Path | None]:
@@ -170,13 +170,21 @@ def _base_of(folder: Path, trust_remote_code: bool) -> tuple[Path, Path | None]:
     return _folder(named, None, trust_remote_code), folder
 
 
-def _download(name: str, revision: str | None, trust_remote_code: bool) -> Path:
+def download(name: str, revision: str | None, trust_remote_code: bool, pickled_to: Path | None = None) -> Path:
+    """The folder of a Hugging Face id, in the cache. ``pickled_to``: a folder to download to, with pickled weights in place
+    of safetensors."""
     from huggingface_hub import errors, snapshot_download
 
     patterns = [f"*{kind}" for kind in FILES] + (["*.py"] if trust_remote_code else [])
+    patterns = [*patterns, "pytorch_model*.bin"] if pickled_to else patterns
     try:
         ignored = [f"{SECOND_COPY}*", "*/*"]  # the same weights in another format
-        return Path(snapshot_download(name, revision=revision, allow_patterns=patterns, ignore_patterns=ignored))
+        options = {"local_dir": pickled_to} if pickled_to else {}
+        if pickled_to:
+            ignored.append("*.safetensors*")
+        return Path(
+            snapshot_download(name, revision=revision, allow_patterns=patterns, ignore_patterns=ignored, **options)
+        )
     except errors.GatedRepoError as error:
         raise ProbeError(
             f"{name} is gated: accept its licence on its Hugging Face page, then run `huggingface-cli login`"
@@ -213,8 +221,8 @@ def _check_complete(folder: Path) -> None:
     if not weight_files(folder):
         raise ProbeError(
             f"{folder} has no *.safetensors that transformers loads (model.safetensors or its index). Pickled weights "
-            "(*.bin, *.pt) are never loaded; convert them with `python -m probelib.lm convert FOLDER` or "
-            "model.save_pretrained(folder)"
+            "(*.bin, *.pt) are never loaded; convert them with `python -m probelib.lm convert FOLDER` (of a Hugging Face id: "
+            "`convert ID FOLDER`) or model.save_pretrained(folder)"
         )
     if not any((folder / name).exists() for name in TOKENIZER_FILES):
         raise ProbeError(

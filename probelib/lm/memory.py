@@ -15,6 +15,7 @@ from probelib.errors import ProbeError
 from probelib.lm.names import CHECKPOINTS, is_id, split_revision
 
 BYTES = {"float32": 4.0, "bfloat16": 2.0, "float16": 2.0, "8bit": 1.0, "4bit": 0.5}  # per parameter
+NO_MEMORY = "allocate memory|bad_alloc|could not create a primitive"  # torch, C++, oneDNN
 SECOND_COPY = "consolidated"  # prefix of files in which Mistral ships its weights a second time
 # parts of tensors' names
 EMBEDDINGS = ("embed", "wte", "wpe", "shared.weight", "lm_head")
@@ -118,11 +119,13 @@ def parameters_by_config(folder: Path | None, without: tuple[str, ...] = ()) -> 
     if folder is None:
         return None
     import torch
-    from transformers import AutoConfig, AutoModelForCausalLM, AutoModelForSeq2SeqLM
+    from transformers import AutoConfig, AutoModelForCausalLM, AutoModelForImageTextToText, AutoModelForSeq2SeqLM
 
     try:
         config = AutoConfig.from_pretrained(folder, trust_remote_code=False)
-        kind = AutoModelForSeq2SeqLM if config.is_encoder_decoder else AutoModelForCausalLM
+        causal = type(config) in AutoModelForCausalLM._model_mapping
+        decoder = AutoModelForCausalLM if causal else AutoModelForImageTextToText
+        kind = AutoModelForSeq2SeqLM if config.is_encoder_decoder else decoder
         with torch.device("meta"):
             named = kind.from_config(config, trust_remote_code=False).named_parameters()
             return float(sum(p.numel() for name, p in named if not any(word in name for word in without)))

@@ -14,13 +14,20 @@ from typing import Any
 
 from probelib.errors import ProbeError
 from probelib.lm.internals.weights import first_line, is_masked, load_weights
-from probelib.lm.memory import EMBEDDINGS, count_parameters, parameters_by_config, stored_quantization, weight_bytes
+from probelib.lm.memory import (
+    EMBEDDINGS,
+    NO_MEMORY,
+    count_parameters,
+    parameters_by_config,
+    stored_quantization,
+    weight_bytes,
+)
 from probelib.lm.tokens import Tokens
 
 CPU_BUDGET, GPU_BUDGET = 512, 2048  # tokens packed into one row
 DTYPES = ("auto", "float32", "bfloat16", "float16")
 DEVICE_MAPS = (None, "auto", "offload")
-FILES = (".json", ".safetensors", ".model", ".txt", ".jinja")  # files of a model that change a number
+FILES = (".json", ".safetensors", ".model", ".spm", ".codes", ".txt", ".jinja")  # files of a model that change a number
 
 
 # RoBERTa and its kin number the first token's position pad_token_id + 1, so the table of positions is that much longer
@@ -310,7 +317,7 @@ class LM(Model):
 
     def retry_on_oom(self, work: Callable[[int], Any]):
         """Run ``work(budget)``, one thread at a time. On CUDA out-of-memory, halve the token budget and retry; keep the
-        reduced budget."""
+        reduced budget. Raise ProbeError if that is not enough, or if the computer's own memory is used up."""
         import torch
 
         from probelib.lm.families import FORWARD
@@ -325,6 +332,13 @@ class LM(Model):
                         f"{self.name}: out of memory with one token per row; use quantize='4bit', shorter prompts or a "
                         "larger GPU"
                     ) from error
+            except (MemoryError, RuntimeError) as error:
+                if not isinstance(error, MemoryError) and not re.search(NO_MEMORY, str(error)):
+                    raise
+                raise ProbeError(
+                    f"{self.name}: this process gets no more memory ({error}); end other programs, raise `ulimit -v`, or "
+                    "use a smaller model"
+                ) from error
             self.budget //= 2
             torch.cuda.empty_cache()
 

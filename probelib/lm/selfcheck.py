@@ -30,6 +30,7 @@ COST = {
     "plain": "the whole prompt again for each continuation, often 20 to 150 times as many tokens",
     "alone": "the whole prompt again for each continuation, one sequence at a time",
 }
+DECODED = "each prompt encoded once, and one decoder row for each continuation"
 # Nats per token. Half precision differs from itself by as much under another attention kernel. With 8 bits, rounding a sum
 # differently moves some activations to the next of 256 steps (fewer than 1 token in 50, up to 0.07 nats observed).
 TOLERANCE = {torch.float32: 1e-4, torch.float16: 0.02, torch.bfloat16: 0.1, "8bit": 0.1}
@@ -50,9 +51,8 @@ def choose_path(model) -> str:
             path = next(path for path in paths if path not in failed)
             model.reason = "; ".join(f"{faster}: {failed[faster]}" for faster in paths[: paths.index(path)])
             if model.reason:
-                warnings.warn(
-                    f"{model.name} is scored on the path {path!r}: {COST[path]} ({model.reason})", stacklevel=3
-                )
+                cost = DECODED if model.encoder_decoder else COST[path]
+                warnings.warn(f"{model.name} is scored on the path {path!r}: {cost} ({model.reason})", stacklevel=3)
             model.path = path
     return model.path
 
@@ -110,7 +110,7 @@ def _why_not(model, path: str, budget: int) -> str:
         limit = TOLERANCE["8bit" if model.quantize == "8bit" else model.hf_model.dtype]
     share = MOST if model.hf_model.dtype != torch.float32 else 1
     truth = (exact or scores)["alone"]
-    noise = _largest(scores["alone" if exact else "plain"], truth, share)
+    noise = _largest(scores["alone" if exact or isinstance(scores["plain"], str) else "plain"], truth, share)
     moved = _largest(scores[path], truth, share)
     fits = moved <= (max(limit, ROUNDINGS * noise) if rounds else limit)
     return "" if fits else f"it changes log-probabilities by up to {moved:.1g} nats"
@@ -132,18 +132,19 @@ def _scores(model, path: str, budget: int) -> dict[str, list[np.ndarray] | str]:
     few = [(0, tuple(first + draw(2))), (0, tuple(first + draw(3))), (0, tuple(draw(2))), (1, tuple(draw(3)))]
     many = few + [(1, tuple(draw(5))) for _ in range(budget // 4 + QUERIES)]  # 4 forwarded tokens each
     some = many[: 5 * len(few)]
-    run = lambda path, tokens, branches: np.concatenate(score_by(model, path, contexts, branches, tokens)[0])
-    scores: dict = {known: [run(known, budget, some)] for known in ("alone", "plain")}
-    if path in scores:
-        return scores
     # 8 tokens per row: the prefix is cached, and ancestors of a branching are dropped and kept
-    settings = [(8, few), (budget, many)] if path == "tree" else [(8, some)]
-    try:
-        scores[path] = [run(path, *setting) for setting in settings]
-    except (ProbeError, torch.OutOfMemoryError):
-        raise
-    except Exception as error:  # an unknown architecture may fail on a packed row or a repeated state in any way
-        scores[path] = f"{type(error).__name__}: {' '.join(str(error).split())[:100]}"
+    settings = {"tree": [(8, few), (budget, many)], "alone": [(budget, some)], "plain": [(budget, some)]}
+    scores: dict = {}
+    for each in dict.fromkeys(("alone", "plain", path)):
+        try:
+            found = [score_by(model, each, contexts, of, tokens)[0] for tokens, of in settings.get(each, [(8, some)])]
+            scores[each] = [np.concatenate(logprobs) for logprobs in found]
+        except (ProbeError, torch.OutOfMemoryError):
+            raise
+        except Exception as error:  # an unknown architecture may fail on a packed row or a repeated state in any way
+            scores[each] = f"{type(error).__name__}: {' '.join(str(error).split())[:100]}"
+    if isinstance(scores["alone"], str):
+        raise ProbeError(f"{model.name}: this model cannot read text alone ({scores['alone']}); use another model")
     return scores
 
 

@@ -28,5 +28,7 @@ def reference(key: str) -> dict[str, str]:
     if key not in found:
         raise unknown("reference", key, found)
     fields = re.findall(r"^  (\w+) = \{?(.*?)\}?,$", found[key], re.MULTILINE)
-    plain = lambda text: text.replace("{\\'e}", "é").replace("{", "").replace("}", "").replace("--", "-")
+    plain = lambda text: (
+        text.replace("{\\'e}", "é").replace('{\\"a}', "ä").replace("{", "").replace("}", "").replace("--", "-")
+    )
     return {name: plain(value) for name, value in fields}

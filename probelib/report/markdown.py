@@ -14,6 +14,7 @@ import pandas as pd
 from probelib import files, paths
 from probelib.errors import ProbeError, printable
 from probelib.report.section import read_record
+from probelib.report.sheets import read_csv
 from probelib.report.shown import ARTIFACT, artifact_title, escape_markdown
 
 LONGEST = 30  # rows of a table that are shown unfolded
@@ -105,7 +106,9 @@ def artifact_markdown(profile: str, artifact: str, folder: Path) -> str:
         alt = escape_markdown(_one_line(record["alt"])).replace("]", "\\]")
         shown = f"![{alt}]({_link(stem.with_suffix('.png'), folder)})"
     else:
-        shown = table_markdown(pd.read_csv(stem.with_suffix(".csv"), keep_default_na=False), record["decimals"])
+        shown = table_markdown(
+            read_csv(stem.with_suffix(".csv").read_bytes(), keep_default_na=False), record["decimals"]
+        )
     numbers = f"[numbers]({_link(stem.with_suffix('.csv'), folder)})"
     caption = f"**{artifact_title(artifact)}.** {escape_markdown(record['caption'])} ({numbers})"
     finding = f"> **Finding.** {escape_markdown(record['finding'])}" if record["finding"] else ""

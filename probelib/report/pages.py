@@ -12,13 +12,12 @@ from functools import cache
 from pathlib import Path
 from urllib.parse import urlencode
 
-import pandas as pd
-
 from probelib import files, paths, published
 from probelib.errors import ProbeError
 from probelib.report import markdown
 from probelib.report.mathml import typeset
 from probelib.report.section import read_record
+from probelib.report.sheets import read_csv
 from probelib.report.shown import ARTIFACT, artifact_title
 
 PAPERS = {
@@ -33,6 +32,7 @@ PAPERS = {
     "beyond": ("Beyond the papers", "Which measures can be trusted"),
 }
 DEFAULT = "atlas"  # the profile whose pages are committed
+WORDS = ("subject", "relation", "object")  # the words of a fact, in the order of its name
 # A browser then runs no script and fetches nothing, even if a text from data or models were not escaped somewhere.
 POLICY = (
     "<meta http-equiv='Content-Security-Policy' content=\"default-src 'none'; img-src data:; font-src data:; "
@@ -174,7 +174,7 @@ def _verified(profile: str) -> str:
     found = paths.RUNS / profile / "verify.csv"
     if not found.exists():
         return ""
-    table = pd.read_csv(found)
+    table = read_csv(found.read_bytes())
     what = f"{table['artifact'].nunique()} artifacts differ" if len(table) else "all artifacts agree"
     rows = table.to_html(index=False, na_rep="–", border=0) if len(table) else ""
     return f"<details><summary>Compared with the committed figures: {what}</summary><div class='scroll'>{rows}</div></details>"
@@ -220,13 +220,24 @@ def _shown(stem: Path, record: dict) -> str:
 
 
 def link_facts(table: str) -> str:
-    """An HTML table whose cells that name a fact ("France – capital – Paris") lead to it on the page of ``probelib.browse``."""
+    """An HTML table whose rows that name a fact lead to it on the page of ``probelib.browse``: by a cell ("France – capital –
+    Paris"), or by three columns (relation, subject, object), where the subject is the link."""
+    columns = {name.lower(): number for number, name in re.findall(r'<th[^>]* col(\d+)"[^>]*>([^<]*)</th>', table)}
 
-    def linked(cell: re.Match) -> str:
-        address = html.escape(urlencode({"fact": html.unescape(cell[2])}), quote=True)
-        return f"{cell[1]}<a href='browse.html#{address}'>{cell[2]}</a></td>"
+    def link(fact: str, text: str) -> str:
+        address = html.escape(urlencode({"fact": html.unescape(fact)}), quote=True)
+        return f"<a href='browse.html#{address}'>{text}</a>"
 
-    return re.sub(r"(<td[^>]*>)([^<]+ – [^<]+ – [^<]+)</td>", linked, table)
+    def linked_row(row: re.Match) -> str:
+        cells = dict(re.findall(r'<td[^>]* col(\d+)"[^>]*>([^<]*)</td>', row[0]))
+        if not all(cells.get(columns[name]) for name in WORDS):
+            return row[0]
+        fact, subject = " – ".join(cells[columns[name]] for name in WORDS), columns["subject"]
+        return re.sub(rf'(<td[^>]* col{subject}"[^>]*>)([^<]*)', lambda cell: cell[1] + link(fact, cell[2]), row[0])
+
+    if set(WORDS) <= set(columns):
+        table = re.sub(r"<tr>.*?</tr>", linked_row, table, flags=re.DOTALL)
+    return re.sub(r"(<td[^>]*>)([^<]+ – [^<]+ – [^<]+)(?=</td>)", lambda cell: cell[1] + link(cell[2], cell[2]), table)
 
 
 def _notebook(profile: str, step, written: dict[str, str]) -> str | None:

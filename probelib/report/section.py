@@ -4,7 +4,7 @@
     figures/<profile>/monitor/figure11.png .pdf .csv    the picture, and the numbers it shows
     figures/<profile>/monitor/table4.json               caption and provenance: facts, models, parameters, versions
 
-A CSV holds every text as it is, also one that begins with "=": a spreadsheet should import its columns as text.
+A text that a spreadsheet would compute, such as "=1+1", stands in the CSV behind an apostrophe (``report.sheets``).
 
 The same run gives the same bytes: no clock, no random ids.
 """
@@ -22,6 +22,7 @@ from probelib import __version__, files, parameters, paths, store
 from probelib.errors import ProbeError, printable
 from probelib.report.artifact import Artifact
 from probelib.report.charts import literal, use_style
+from probelib.report.sheets import to_csv
 from probelib.report.shown import display_artifact, picture, styled
 
 PACKAGES = ["bitsandbytes", "numpy", "pandas", "scipy", "torch", "transformers"]
@@ -67,7 +68,7 @@ class Section:
     def save(self, artifact: Artifact) -> None:
         """Write the files of an artifact: numbers (CSV), picture (PNG, PDF) or table (HTML, LaTeX), and its record (JSON)."""
         path = self._path(artifact.name)
-        files.write(path.with_suffix(".csv"), artifact.frame.to_csv(index=False, float_format="%.9g"))
+        files.write(path.with_suffix(".csv"), to_csv(artifact.frame, float_format="%.9g"))
         if artifact.figure is None:
             html, latex = (
                 styled(artifact.frame, artifact.decimals, artifact.best, escape) for escape in ("html", "latex")

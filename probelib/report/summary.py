@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 
 from probelib import paths, published, stats
+from probelib.report.sheets import read_csv
 
 HEADLINE = "beyond/quality_against_cost"
 
@@ -76,7 +77,7 @@ KEYS = {
 def frame(profile: str, artifact: str) -> pd.DataFrame | None:
     """The numbers of an artifact; None where it was not made, or holds none."""
     path: Path = (paths.FIGURES / profile / artifact).with_suffix(".csv")
-    table = pd.read_csv(path) if path.exists() and path.stat().st_size > 1 else None
+    table = read_csv(path.read_bytes()) if path.exists() and path.stat().st_size > 1 else None
     return table if table is not None and len(table) else None
 
 

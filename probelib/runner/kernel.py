@@ -34,8 +34,9 @@ from jupyter_client.manager import AsyncKernelManager
 from nbclient.exceptions import DeadKernelError
 from traitlets import default
 
+from probelib.lm.memory import NO_MEMORY
+
 OUT_OF_MEMORY = "most likely out of memory: fewer --jobs, a smaller batch or --quantize"
-NO_MEMORY = "allocate memory|bad_alloc|could not create a primitive"  # torch, C++, oneDNN
 FEW_FILES = 256  # open files; a kernel and its libraries need about a hundred
 FORKS = sys.platform == "linux"
 # what most notebooks import; none of it touches a GPU at import

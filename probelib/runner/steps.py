@@ -84,7 +84,8 @@ class Worker:
         try:
             await asyncio.wait_for(self.child.wait(), 10)
         except TimeoutError:
-            self.child.kill()
+            with contextlib.suppress(ProcessLookupError):  # it ended at the last moment, on a busy machine
+                self.child.kill()
 
 
 async def run_steps(

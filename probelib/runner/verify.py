@@ -5,12 +5,15 @@ Compared are the CSV files of ``figures/<profile>``, column by column: text and 
 below 1 and relative above. The plan's ``tolerances`` hold the two limits, a step's ``fragile`` wider ones for single
 artifacts. What a step lists as ``measured`` (seconds, memory) is not compared.
 
-The committed numbers are those of the last commit, or of the folder ``--against``. What differs is written to
-``runs/<profile>/verify.csv`` and shown in the report. Exit code: 0 everything agrees, 1 something differs, 2 cannot compare.
+The committed numbers are those of the last commit, or of the folder or summary ``--against``. A summary (``--summary FILE``
+writes it) holds, per column, a digest of text and whole numbers, and the mean and spread of other numbers. What differs is
+written to ``runs/<profile>/verify.csv`` and shown in the report.
+
+Exit code: 0 everything agrees, 1 something differs, 2 cannot compare.
 """
 
 import argparse
-import io
+import json
 import re
 import subprocess
 import sys
@@ -21,7 +24,7 @@ import pandas as pd
 
 from probelib import files, paths
 from probelib.errors import ProbeError
-from probelib.report import pages
+from probelib.report import pages, sheets
 from probelib.runner import plan, uptodate
 
 END = re.compile(r"^(?P<name>.*?)(?P<gap>[ _,]*)(?P<side>low|high)$")  # a column with an end of an interval
@@ -35,20 +38,26 @@ def main(arguments: list[str] | None = None) -> int:
     )
     parser.add_argument("--profile", default="atlas", help="whose figures are compared: atlas (default), smoke, ...")
     parser.add_argument(
-        "--against", type=Path, metavar="FOLDER", help="a folder such as figures/atlas; default: HEAD's"
+        "--against", type=Path, metavar="PATH", help="a folder such as figures/atlas, or a summary; default: HEAD's"
     )
+    parser.add_argument("--summary", type=Path, metavar="FILE", help="write a summary of the run, and compare nothing")
     parser.add_argument("--only", nargs="+", metavar="NAME", help="notebooks, papers or artifacts; default: everything")
     args = parser.parse_args(arguments)
     try:
         whole = plan.read()
         chosen = plan.matching(whole, args.only) if args.only else {step.notebook for step in whole.steps}
         steps = [step for step in whole.steps if step.notebook in chosen]
-        committed = from_folder(args.against) if args.against else from_git(args.profile)
-        compared, found = compare_runs(steps, whole.tolerances, from_folder(paths.FIGURES / args.profile), committed)
+        if args.summary:
+            return write_summary(steps, from_folder(paths.FIGURES / args.profile), args.summary)
+        committed = from_path(args.against) if args.against else from_git(args.profile)
+        ours = from_folder(paths.FIGURES / args.profile)
+        if args.against and args.against.is_file():
+            ours = {artifact: _row(summary(content)) for artifact, content in ours.items()}
+        compared, found = compare_runs(steps, whole.tolerances, ours, committed)
     except ProbeError as error:
         print(error, file=sys.stderr)
         return 2
-    files.write(paths.RUNS / args.profile / "verify.csv", found.to_csv(index=False, float_format="%.3g"))
+    files.write(paths.RUNS / args.profile / "verify.csv", sheets.to_csv(found, float_format="%.3g"))
     if (paths.RUNS / args.profile / "report.html").exists():
         status = dict.fromkeys((step.notebook for step in whole.steps), "not run now")
         pages.book(args.profile, whole.steps, status, uptodate.written(args.profile))
@@ -95,7 +104,8 @@ def differences(ours: pd.DataFrame, committed: pd.DataFrame, limits: dict) -> li
     found = []
     for column in ours:
         mine, theirs = ours[column], committed[column]
-        if not _is_float(mine) and not _is_float(theirs):
+        numbers = all(map(pd.api.types.is_numeric_dtype, (mine, theirs)))
+        if not numbers or not any(map(pd.api.types.is_float_dtype, (mine, theirs))):
             wrong = ~((mine == theirs) | (mine.isna() & theirs.isna()))
             found += [(column, "differs", int(wrong.sum()), np.nan, 0.0)] if wrong.any() else []
             continue
@@ -122,12 +132,53 @@ def _allowed(committed: pd.DataFrame, column: str, limits: dict) -> np.ndarray:
     return np.maximum(scores, limits["intervals"] * np.nan_to_num(width, posinf=0.0))
 
 
-def _is_float(column: pd.Series) -> bool:
-    return pd.api.types.is_float_dtype(column)
-
-
 def _frame(content: bytes) -> pd.DataFrame:
-    return pd.read_csv(io.BytesIO(content), low_memory=False) if content.strip() else pd.DataFrame()
+    return sheets.read_csv(content, low_memory=False) if content.strip() else pd.DataFrame()
+
+
+def summary(content: bytes) -> dict[str, int | float | str]:
+    """A CSV file in short: its number of rows, and the mean and spread (fractions) or a digest (all else) of every column.
+
+    >>> summary(b"tau,low,high\\n0.5,0.25,0.75\\n1.5,1.0,2.0\\n")
+    {'number of rows': 2, 'tau': 1.0, 'spread of tau': 0.5, 'low': 0.625, 'high': 1.375}
+    """
+    frame = _frame(content)
+    told: dict = {"number of rows": len(frame)}
+    for column, values in frame.items():
+        if not pd.api.types.is_float_dtype(values):
+            told[column] = f"sha256:{files.sha256(values.to_csv(index=False).encode())[:16]}"
+            continue
+        told[column] = _short(values.mean())
+        if not END.match(column):
+            told[f"spread of {column}"] = _short(values.std(ddof=0))
+        if values.isna().any():
+            told[f"missing in {column}"] = int(values.isna().sum())
+    return told
+
+
+def _short(number: float) -> float:
+    return float(f"{number:.9g}")
+
+
+def write_summary(steps: list, ours: dict[str, bytes], file: Path) -> int:
+    """Write the summary of all artifacts that are compared; 0."""
+    compared = [artifact for step in steps for artifact in sorted(set(step.makes) - set(step.measured))]
+    files.write_json(file, {artifact: summary(ours[artifact]) for artifact in compared if artifact in ours})
+    return 0
+
+
+def _row(told: dict) -> bytes:
+    return sheets.to_csv(pd.DataFrame([told]), float_format="%.9g").encode()
+
+
+def from_path(path: Path) -> dict[str, bytes]:
+    """The same of a folder, or of a summary: artifact -> a CSV file of one row."""
+    if not path.is_file():
+        return from_folder(path)
+    try:
+        return {artifact: _row(told) for artifact, told in json.loads(path.read_text(encoding="utf-8")).items()}
+    except (ValueError, AttributeError) as error:
+        raise ProbeError(f"{path}: not a summary ({error}); write one with --summary") from error
 
 
 def from_folder(folder: Path) -> dict[str, bytes]:

@@ -1,11 +1,13 @@
 """The page with every answer: what it holds is what the library says, and nothing in it can run."""
 
+import html
 import json
 import re
 import urllib.parse
 from dataclasses import replace
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from probelib import beyond, lm
@@ -15,6 +17,7 @@ from probelib.browse.__main__ import main
 from probelib.errors import ProbeError
 from probelib.organisms import taught
 from probelib.report.pages import link_facts
+from probelib.report.shown import styled
 from tests.kit.test_browser import CHROMIUM, DRIVER, browser  # noqa: F401  a fixture
 
 MODEL = "atlas-neox-0.15m"
@@ -80,8 +83,18 @@ def test_the_page_in_a_browser(about, browser, tmp_path):  # noqa: F811
     browser.find_element(By.TAG_NAME, "body").send_keys("p")
     browser.find_element(By.ID, "search").send_keys(about["facts"][0][2], Keys.TAB, Keys.HOME)
     assert title() == names[0]
-    browser.set_window_size(500, 900)
-    assert browser.execute_script("return document.documentElement.scrollWidth <= innerWidth")
+    assert browser.find_element(By.CSS_SELECTOR, "[role=status]").get_attribute("textContent").endswith(names[0])
+    for region in browser.find_elements(By.CSS_SELECTOR, "[role=region]"):
+        assert region.get_attribute("aria-label") and region.get_attribute("tabindex") == "0"
+    assert all(head.text for head in browser.find_elements(By.TAG_NAME, "th"))
+    for label in ("model", "relation", "search", "fact"):
+        assert browser.find_element(By.ID, label).accessible_name.lower() == label
+    phone = {"width": 360, "height": 740, "deviceScaleFactor": 2, "mobile": True}
+    browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", phone)
+    assert browser.execute_script("return [innerWidth, document.documentElement.scrollWidth]") == [360, 360]
+    small = "return [...document.querySelectorAll('select, input, button')].filter(e => e.offsetHeight < 24).length"
+    assert browser.execute_script(small) == 0  # large enough for a finger
+    browser.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
     loaded = browser.execute_script("return performance.getEntriesByType('resource').length")
     problems = [entry for entry in browser.get_log("browser") if entry["level"] == "SEVERE"]
     assert loaded == 0 and problems == []
@@ -92,6 +105,11 @@ def test_cells_that_name_a_fact_are_links():
     cell = "<td class='row0'>France – capital – Paris</td><td>a – b</td>"
     assert link_facts(cell).startswith("<td class='row0'><a href='browse.html#fact=France+%E2%80%93+capital")
     assert link_facts(cell).endswith("<td>a – b</td>")
+    frame = pd.DataFrame({"Relation": ["capital"], "Subject": ["R&D <b>"], "Object": ["Paris"], "options": ["Rome"]})
+    table = link_facts(styled(frame, 3, {}).to_html())
+    (address,) = re.findall(r"href='browse.html#([^']*)'>R&amp;D &lt;b&gt;</a></td>", table)
+    assert urllib.parse.parse_qs(html.unescape(address)) == {"fact": ["R&D <b> – capital – Paris"]}
+    assert "href" not in link_facts(styled(frame.drop(columns="Object"), 3, {}).to_html())
     assert "&lt;" in link_facts("<td>&lt;i&gt; – x – y</td>") and "<i>" not in link_facts("<td>&lt;i&gt; – x – y</td>")
 
 

@@ -28,7 +28,7 @@ WHOLE = {
                  "unfinished_flip": 20, "twice": 10, "clock": 10},
     "shard": {"kill": 20, "terminate": 5, "full": 10, "read_only": 3, "flip": 20, "unfinished_flip": 20, "twice": 10,
               "clock": 5},
-    "scores": {"full": 30, "read_only": 30, "twice": 30, "clock": 30},
+    "scores": {"full": 30, "read_only": 30, "twice": 30, "clock": 30, "memory": 30, "cgroup": 30},
     "training": {"kill": 30, "terminate": 5, "full": 5, "read_only": 2, "unfinished_flip": 10, "clock": 3},
     "smoke": {"kill": 5, "flip": 20},
     "download": {"cut": 100},

@@ -133,19 +133,49 @@ def memory(work: Work, out: Path, chance: random.Random, seconds: float, whole: 
     """No more memory from a random moment on (what ``ulimit -v`` does): it ends with a reason, or needed no more."""
     process, moment = start(work, out), chance.uniform(0, seconds / 3)
     time.sleep(moment)
-    spare = int(chance.choice([0, 1e6, 16e6]) * chance.random())
-    for member in family(process):
+    spare, members = int(chance.choice([0, 1e6, 16e6]) * chance.random()), family(process)
+    for member in members:
         with contextlib.suppress(psutil.NoSuchProcess):
             member.rlimit(psutil.RLIMIT_AS, (limit := member.memory_info().vms + spare, limit))
-    _, alive = psutil.wait_procs(family(process), timeout=60)
-    for member in alive:
-        member.kill()
+    return f"{spare / 1e6:.0f} MB left after {moment:.1f} s: {_ended(process, members, out)}"
+
+
+def cgroup(work: Work, out: Path, chance: random.Random, seconds: float, whole: Path) -> str:
+    """A container with too little memory from a random moment on: the system kills what takes too much (needs root)."""
+    first = Path("/sys/fs/cgroup/memory")
+    group = (first if first.exists() else first.parent) / f"campaign-{os.getpid()}"
+    process, moment = start(work, out), chance.uniform(0, seconds / 2)
+    spare = int(10 ** chance.uniform(5, 7.5))
+    try:
+        group.mkdir()
+        (group / ("memory.limit_in_bytes" if first.exists() else "memory.max")).write_text(str(spare))
+        time.sleep(moment)
+        members = family(process)
+        for member in members:
+            with contextlib.suppress(ProcessLookupError):
+                (group / "cgroup.procs").write_text(str(member.pid))
+        return f"{spare / 1e6:.1f} MB more in a container after {moment:.1f} s: {_ended(process, members, out)}"
+    except OSError as error:
+        process.wait()
+        raise Impossible(f"cgroup: {error}") from error
+    finally:
+        with contextlib.suppress(OSError):
+            group.rmdir()
+
+
+def _ended(process, members: list[psutil.Process], out: Path) -> str:
+    """How a work ended that lacked memory: within a minute or two, killed by the system, well, or with a reason."""
+    until = time.monotonic() + 120
+    while process.poll() is None and time.monotonic() < until:
+        time.sleep(0.02)
+    hung = process.poll() is None
+    for member in members:
+        with contextlib.suppress(psutil.NoSuchProcess):
+            member.kill()
     code = process.wait()
-    assert not alive, f"no end within a minute: {said(out)[-1:]}"
-    assert not code or reasoned(out), f"no reason: {said(out)[-1:]}"
-    return f"{spare / 1e6:.0f} MB left after {moment:.1f} s: exit code {code}" + (
-        f", {said(out)[-1][-90:]}" if code else ""
-    )
+    assert not hung, f"no end within two minutes: {said(out)[-1:]}"
+    assert code in (0, -signal.SIGKILL) or reasoned(out), f"no reason: {said(out)[-1:]}"
+    return f"exit code {code}" + (f", {said(out)[-1][-90:]}" if code > 0 else "")
 
 
 CLOCK = """
@@ -209,4 +239,5 @@ FAULTS = {
     "twice": twice,
     "clock": clock,
     "memory": memory,
+    "cgroup": cgroup,
 }

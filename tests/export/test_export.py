@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from probelib import beyond, export, facts, lm
+from probelib.beyond import imported
 from probelib.export.__main__ import main
 
 MODEL = "atlas-neox-0.15m"
@@ -24,9 +25,16 @@ def scored(test, tmp_path_factory):
     return test.score(lm.load(MODEL), tmp_path_factory.mktemp("store"))
 
 
-def test_the_harness_finds_the_kits_accuracy(test, scored, tmp_path, monkeypatch):
+def only(folder: Path, pattern: str) -> str:
+    """The text of the one such file."""
+    (path,) = folder.rglob(pattern)
+    return path.read_text(encoding="utf-8")
+
+
+def test_results_and_samples_are_those_of_the_harness(test, scored, tmp_path, monkeypatch):
     pytest.importorskip("lm_eval", reason="needs the extra lm-eval")
     from lm_eval import simple_evaluate
+    from lm_eval.loggers import EvaluationTracker
     from lm_eval.models.huggingface import HFLM
     from lm_eval.tasks import TaskManager
 
@@ -36,13 +44,35 @@ def test_the_harness_finds_the_kits_accuracy(test, scored, tmp_path, monkeypatch
     model = lm.load(MODEL)
     backend = HFLM(pretrained=model.hf_model, tokenizer=model.tokenizer)
     manager = TaskManager(include_path=str(tmp_path), include_defaults=False)
-    result = simple_evaluate(backend, tasks=["probelib_zplke"], task_manager=manager, bootstrap_iters=0)
+    result = simple_evaluate(backend, tasks=["probelib_zplke"], task_manager=manager)
     assert result["results"]["probelib_zplke"]["acc,none"] == scored[1]["correct"].mean()
-    mine = scored[0].set_index(["fact", "label"])["logprob"]
-    for sample in result["samples"]["probelib_zplke"]:
-        theirs = [float(answer[0][0]) for answer in sample["resps"]]
-        own = [mine[sample["doc"]["fact"], text.strip()] for text in sample["doc"]["options"]]
-        assert theirs == pytest.approx(own, abs=1e-4)
+    written = export.write_results(test, model, *scored, tmp_path / "ours", time=1_700_000_000)
+    tracker = EvaluationTracker(output_path=str(tmp_path / "theirs"))
+    samples = result.pop("samples")
+    tracker.save_results_aggregated(result, samples)
+    tracker.save_results_samples("probelib_zplke", samples["probelib_zplke"])
+    mine, own = (json.loads(only(tmp_path / who, "results_*.json")) for who in ("ours", "theirs"))
+    assert written.name.startswith("results_2023-11-1") and set(mine) <= set(own)
+    assert mine["results"]["probelib_zplke"].items() <= own["results"]["probelib_zplke"].items()
+    for name in (
+        "versions",
+        "n-shot",
+        "n-samples",
+        "higher_is_better",
+        "task_hashes",
+    ):  # the last digests all documents
+        assert mine[name] == own[name], name
+    mine, own = (
+        [json.loads(line) for line in only(tmp_path / who, "samples_*.jsonl").splitlines()]
+        for who in ("ours", "theirs")
+    )
+    for ours, theirs in zip(mine, own, strict=True):
+        logprobs = [[float(answer[0]) for answer in sample.pop("filtered_resps")] for sample in (ours, theirs)]
+        assert logprobs[0] == pytest.approx(logprobs[1], abs=1e-4)
+        greedy = [[answer[0][1] for answer in sample.pop("resps")] for sample in (ours, theirs)]
+        assert greedy[0] == greedy[1] and ours == theirs
+    rows = imported.read(tmp_path / "ours")  # and the kit reads both alike
+    assert rows["logprob"].tolist() == pytest.approx(imported.read(tmp_path / "theirs")["logprob"].tolist(), abs=1e-4)
 
 
 def test_every_eval_ever_accepts_results_and_instances(test, scored, tmp_path):
@@ -69,8 +99,10 @@ def test_hugging_face_reads_the_cards(test, scored):
     (result,) = card.data.eval_results
     assert result.metric_type == "accuracy" and result.metric_value == scored[1]["correct"].mean()
     assert card.text.lstrip().startswith(f"# {MODEL}")
-    atlas = DatasetCard(export.atlas_card(facts.atlas(), "Sources."))
-    assert atlas.data.size_categories == ["10K<n<100K"] and "estimates" in atlas.text
+    atlas = DatasetCard(export.atlas_card(facts.atlas()))
+    assert atlas.data.size_categories == ["10K<n<100K"] and "23,890 facts" in atlas.text
+    for heading in ("Sources", "Cut-off", "Measured precision", "Estimates"):
+        assert f"## {heading}\n" in atlas.text
 
 
 def test_hugging_face_reads_the_results(test):
@@ -93,3 +125,16 @@ def test_croissant_reads_the_facts(test, tmp_path):
 def test_an_unknown_format_is_an_error(capsys, tmp_path):
     assert main(["--format", "lmeval", "--out", str(tmp_path)]) == 1
     assert "did you mean lm-eval" in capsys.readouterr().err
+
+
+@pytest.mark.whole
+def test_the_command_writes_every_format(tmp_path, capsys):
+    """As a user runs it: one fact per relation of the smoke profile, whose scores are kept between the formats."""
+    for name, pattern in {"lm-eval": "samples_*.jsonl", "eee": "*_samples.jsonl", "hf": "*.yaml"}.items():
+        arguments = ["--profile", "smoke", "--models", MODEL, "--n-facts", "1", "--out", str(tmp_path / name)]
+        assert main(["--format", name, *arguments]) == 0, capsys.readouterr().err
+        written = [Path(line) for line in capsys.readouterr().out.splitlines()]
+        assert len(written) >= 1 and all(path.stat().st_size for path in written)
+        (file,) = (tmp_path / name).rglob(pattern)
+        assert name == "hf" or len(file.read_text(encoding="utf-8").splitlines()) == len(facts.load().relations)
+    assert (tmp_path / "hf" / MODEL / "README.md").exists() and (tmp_path / "hf" / "atlas" / "README.md").exists()

@@ -1,7 +1,9 @@
 """The MyST project of the committed pages."""
 
+import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 
@@ -35,6 +37,32 @@ def test_no_link_or_picture_leads_nowhere(site):
             assert (page.parent / target).exists(), (page, target)
             found += 1
     assert found > 80  # pictures, and links between pages
+
+
+@pytest.mark.skipif(not shutil.which("myst"), reason="needs mystmd (npm install -g mystmd) and node")
+def test_myst_builds_every_page_without_a_warning(site, tmp_path):
+    """As `myst build --html` does, up to the theme, which would be downloaded: pages, cross-references, bibliography, search."""
+    built = shutil.copytree(site, tmp_path / "site")
+    (tmp_path / "theme").mkdir()
+    (tmp_path / "theme" / "template.yml").write_text("jtex: v1\ntitle: none\n")
+    config = built / "myst.yml"
+    config.write_text(config.read_text().replace("template: book-theme", "template: ../theme"))
+    done = subprocess.run(["myst", "build", "--site"], cwd=built, capture_output=True, text=True, timeout=600)
+    said, bibliography = done.stdout + done.stderr, (built / "references.bib").read_text()
+    assert done.returncode == 0 and not re.search("⚠|⛔", said), said
+    pages = [json.loads(path.read_text()) for path in (built / "_build" / "site" / "content").glob("*.json")]
+    assert len(pages) == 1 + sum(
+        len(part.get("children", [])) for part in yaml.safe_load(config.read_text())["project"]["toc"]
+    )
+    for page in pages:  # no text is taken for an address
+        source = (built / page["location"].lstrip("/")).read_text()
+        links = re.findall(r'"url": "(http[^"]+)"', json.dumps(page["mdast"]))
+        assert all(link in source or link in bibliography for link in links), page["location"]
+    cited = {page["location"]: page["references"].get("cite", {}).get("order", []) for page in pages}
+    assert cited["/index.md"] == ["monitor", "zplke", "distractors", "grapheval"]
+    assert cited["/monitor/sec5_results.md"] == ["monitor"]
+    records = json.loads((built / "_build" / "site" / "myst.search.json").read_text())["records"]
+    assert any("PFD" in record.get("content", "") for record in records)
 
 
 def test_a_profile_without_pages_is_an_error(tmp_path, capsys):

@@ -116,6 +116,10 @@ def test_a_whole_evaluation_is_equal(tmp_path):
             logprobs = lambda samples: [float(r[0][0]) for s in samples for r in s["resps"]]
             assert logprobs(first) == pytest.approx(logprobs(second), abs=1e-4)
     assert ours["config"]["model_path"] == "tree" and ours["config"]["model_bos"] == "none"
+    named = simple_evaluate(  # as the command line asks for it
+        "probelib", model_args={"model": str(tmp_path / "model")}, device="cuda:0", batch_size=1,
+        tasks=[dict(choice)], task_manager=manager, bootstrap_iters=0)  # fmt: skip
+    assert named["results"]["choice"] == ours["results"]["choice"]
 
 
 def test_what_the_kit_cannot_do_is_reported(tmp_path):

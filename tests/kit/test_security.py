@@ -22,6 +22,7 @@ from probelib.lm.internals.similarity import bert_score
 from probelib.lm.remote import transport
 from probelib.paths import ROOT
 from probelib.report import pages as book
+from probelib.report.sheets import read_csv
 from probelib.runner import cli
 from tests.conftest import PROFILE, run, write_plan
 from tests.kit.test_browser import browser  # noqa: F401 (a fixture)
@@ -334,7 +335,7 @@ def test_a_real_run_shows_scripts_and_runs_none(hostile_run):
         assert not re.search(r"<script>window\.hacked|<img src=x|<svg onload", text), page
     for table in ("table1.html", "table1.published.html"):
         assert "<script" not in (hostile_run / "figures/smoke/p" / table).read_text()
-    frame = pd.read_csv(hostile_run / "figures/smoke/p/table1.csv")
+    frame = read_csv((hostile_run / "figures/smoke/p/table1.csv").read_bytes())
     assert frame.columns[0] == SCRIPT == frame[SCRIPT][0]  # the data are the text, as it is
     latex = (hostile_run / "figures/smoke/p/table1.tex").read_text()
     assert "\x1b" not in latex and "\\$\\$ 50 \\$ \\# 60 \\$" in latex and r"\_\&amp" in latex

@@ -40,7 +40,7 @@ NAMES = {  # size -> names
     4: (
         "num_hidden_layers n_layer n_layers num_blocks num_attention_heads n_head n_heads num_heads "
         "encoder_attention_heads decoder_attention_heads num_encoder_attention_heads "
-        "num_decoder_attention_heads num_query_heads linear_num_value_heads n_routed_experts "
+        "num_decoder_attention_heads num_query_heads linear_num_value_heads linear_num_heads n_routed_experts "
         "num_local_experts num_experts moe_num_experts num_moe_experts moe_num_primary_experts "
     ),
     2: (
@@ -49,7 +49,7 @@ NAMES = {  # size -> names
         "moe_topk moe_top_k num_experts_per_token top_k_experts "
     ),
     16: (
-        "head_dim d_kv kv_channels linear_key_head_dim linear_value_head_dim index_head_dim kv_lora_rank "
+        "head_dim d_kv kv_channels linear_key_head_dim linear_value_head_dim linear_head_dim index_head_dim kv_lora_rank "
         "q_lora_rank mamba_d_state state_size ssm_state_size mamba_dt_rank "
     ),
     8: "qk_rope_head_dim qk_nope_head_dim v_head_dim rotary_dim",
@@ -81,7 +81,7 @@ SIZES |= {"mamba_d_ssm": 128, "mamba_expand": 2, "num_memory_blocks": 1, "mrope_
 HYBRID = ["mamba", "attention"] * 2
 ROPE = {"rope_type": "default", "rope_theta": 1e4, "mrope_section": [4, 2, 2]}
 SPECIAL = {  # what the rules above do not find
-    "bailing_hybrid": {"num_expert_group": 1, "linear_num_heads": 4, "linear_head_dim": 16, "layer_group_size": 2},
+    "bailing_hybrid": {"num_expert_group": 1, "layer_group_size": 2},
     "bamba": {"attn_layer_indices": [1, 3]},
     "deepseek_v2": {"num_experts_per_tok": 2},
     "cohere_compass_text": {"rope_parameters": {"full_attention": ROPE, "sliding_attention": ROPE}},
@@ -157,10 +157,9 @@ def kinds() -> dict[str, tuple[str, type]]:
         for config, model in getattr(modeling_auto, names).items():
             model = model[0] if isinstance(model, tuple) else model
             found.setdefault((kind, config.model_type), (config, model))
-    causal = {name for kind, name in found if kind == "causal"}
-    seq2seq = {name for kind, name in found if kind == "seq2seq"}
+    same = lambda name, *kinds: any(found.get((kind, name)) == found["multimodal", name] for kind in kinds)
     skip = lambda kind, name: (
-        (kind == "multimodal" and name in causal | seq2seq) or (kind == "masked" and name in seq2seq)
+        (kind == "multimodal" and same(name, "causal", "seq2seq")) or (kind == "masked" and ("seq2seq", name) in found)
     )
     return {key: value for key, value in found.items() if not skip(*key)}
 

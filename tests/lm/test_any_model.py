@@ -7,13 +7,17 @@ import numpy as np
 import pytest
 import torch
 import transformers as hf
+from huggingface_hub.utils import filter_repo_objects
 from peft import LoraConfig, get_peft_model
 from safetensors.torch import load_file
 
 from probelib import lm
 from probelib.errors import ProbeError
 from probelib.lm.__main__ import convert_pickled
+from probelib.lm.__main__ import main as convert
+from probelib.lm.memory import count_parameters, parameters_by_config
 from probelib.lm.names import display_name
+from probelib.lm.selfcheck import score_by
 from tests.lm import tiny
 
 PROMPT, ANSWER = "What is the capital of France?", " Paris"
@@ -92,6 +96,11 @@ def test_packed_weights_are_recorded_as_they_are(folder, tmp_path, bits):
     assert model.memory < 0.8 * full.memory
     kinds = [m for m in model.hf_model.modules() if type(m).__name__ in ("Linear4bit", "Linear8bitLt")]
     assert not any(m.support_avx512bf16_for_cpu for m in kinds)
+    held = lm.load(packed, model.tokenizer)  # the same as an object in memory
+    assert score(held) == pytest.approx(score(model), abs=1e-4)
+    about = held.describe()
+    assert (about["quantize"], about["quantized_modules"], about["parameters"]) == (bits, 14, full.n_parameters)
+    kinds += [m for m in held.hf_model.modules() if type(m).__name__ == "Linear8bitLt"]
     if bits == "8bit":
         assert {m.state.threshold for m in kinds} == {0.0}
         assert score(model) == pytest.approx(score(lm.load(folder, quantize="8bit")), abs=1e-4)
@@ -154,14 +163,32 @@ def test_only_the_files_that_are_loaded_count(folder, tmp_path):
             lm.load(copy)
 
 
-def test_pickled_weights_are_converted_by_command_only(folder, tmp_path):
+def test_pickled_weights_are_converted_by_command_only(folder, tmp_path, monkeypatch):
     copy = shutil.copytree(folder, tmp_path / "copy")
     torch.save(load_file(copy / "model.safetensors"), copy / "pytorch_model.bin")
     (copy / "model.safetensors").unlink()
     with pytest.raises(ProbeError, match="probelib.lm convert"):
         lm.load(copy)
+    hub = shutil.copytree(copy, tmp_path / "hub")
     convert_pickled(copy)
     assert score(lm.load(copy)) == score(lm.load(folder))
+
+    def snapshot(name, revision, allow_patterns, ignore_patterns, local_dir):
+        """What the hub would send of its files."""
+        assert (name, revision) == ("a/b", "step1")
+        names = [path.name for path in hub.iterdir()]
+        kept = filter_repo_objects(names, allow_patterns=allow_patterns, ignore_patterns=ignore_patterns)
+        local_dir.mkdir()
+        for name in kept:
+            shutil.copy(hub / name, local_dir)
+        return str(local_dir)
+
+    monkeypatch.setattr("huggingface_hub.snapshot_download", snapshot)
+    assert convert(["convert", "a/b@step1", str(tmp_path / "new")]).exists()
+    assert score(lm.load(tmp_path / "new")) == score(lm.load(folder))
+    for wrong in (["convert", "a/b", str(copy)], ["convert", str(copy), "x"], ["convert"], ["load", "x"]):
+        with pytest.raises(ProbeError, match="convert ID FOLDER"):
+            convert(wrong)
 
 
 def test_names_of_other_libraries_get_the_right_ones():
@@ -180,7 +207,7 @@ def test_names_of_other_libraries_get_the_right_ones():
 def test_two_revisions_of_one_id_have_two_names(monkeypatch, folder):
     asked = []
     download = lambda name, revision, trust: asked.append((name, revision)) or folder
-    monkeypatch.setattr("probelib.lm.loading._download", download)
+    monkeypatch.setattr("probelib.lm.loading.download", download)
     names = [lm.load("a/b@step1000").name, lm.load("a/b", revision="step2000").name, lm.load("a/b").name]
     assert names == ["a/b@step1000", "a/b@step2000", "a/b"] == list(map(display_name, names))
     assert asked == [("a/b", "step1000"), ("a/b", "step2000"), ("a/b", None)]
@@ -240,6 +267,42 @@ def test_the_reason_for_a_slower_path_is_told_and_kept(tmp_path):
     assert cost["repeated"] < cost["plain"] / 3
 
 
+def test_counts_of_forwarded_tokens_per_path():
+    """A prompt of 449 tokens with 85 candidates, 17 each of 1 to 5 tokens; the last token is never forwarded."""
+    contexts = [[5 + n % 90 for n in range(449)]]
+    branches = [(0, (100 + n, *[7] * (n % 5))) for n in range(85)]
+    size = tiny.GROUPED | {"vocab_size": len(tiny.tokenizer()), "num_hidden_layers": 1, "max_position_embeddings": 512}
+    hybrid = size | {"num_hidden_layers": 2, "layer_types": ["conv", "full_attention"]}
+    whole = 85 * 449 + 17 * (1 + 2 + 3 + 4)
+    # repeated: the inner tokens in rows of 16, padded to the longest of each
+    expected = {"tree": 449 + 170, "repeated": 449 + 16 * (1 + 2 + 3 + 4) + 4 * 4, "alone": whole}
+    for config, paths in (
+        (hf.LlamaConfig(**size), ("tree", "alone")),
+        (hf.Lfm2Config(**hybrid), ("repeated", "alone")),
+    ):
+        model, scores = lm.load(tiny.build(config), tiny.tokenizer()), {}
+        for path in paths:
+            logprobs, _, cost = score_by(model, path, contexts, branches, model.budget)
+            scores[path] = np.concatenate(logprobs)
+            assert cost["forwarded_tokens"] == expected[path]
+        assert np.abs(scores[paths[0]] - scores["alone"]).max() < 1e-4
+        assert expected[paths[0]] < 0.03 * whole  # 1.6 %
+
+
+def test_bamba_and_rwkv_repeat_the_state_of_a_prompt():
+    """Bamba counts positions from 0 behind a cache if none are given; RWKV's state is a list of tensors."""
+    words = {"vocab_size": len(tiny.tokenizer())}
+    mamba = {"mamba_n_heads": 8, "mamba_d_head": 16, "mamba_d_state": 16, "mamba_expand": 2, "attn_layer_indices": [1]}
+    for config in (
+        hf.BambaConfig(**tiny.GROUPED | words | mamba),
+        hf.RwkvConfig(**words, hidden_size=64, num_hidden_layers=2, attention_hidden_size=64),
+    ):
+        model = lm.load(tiny.build(config), tiny.tokenizer())
+        contexts, branches = [[5, 6, 7, 8], [9, 5]], [(0, (3, 4, 6, 9)), (1, (8, 3)), (0, (7,)), (1, (8, 3, 5))]
+        alone, repeated = (score_by(model, path, contexts, branches, 512)[0] for path in ("alone", "repeated"))
+        assert np.abs(np.concatenate(alone) - np.concatenate(repeated)).max() < 1e-4
+
+
 def test_left_padding_changes_no_text_off_the_tree(tmp_path):
     config = hf.RwkvConfig(
         vocab_size=len(tiny.tokenizer()), hidden_size=64, num_hidden_layers=2, attention_hidden_size=64
@@ -270,3 +333,4 @@ def test_text_of_a_multimodal_model(tmp_path):
     tokenizer.save_pretrained(tmp_path)
     model = lm.load(tmp_path)
     assert score(model) == pytest.approx(by_hand(hf_model, tokenizer), abs=1e-4) and model.path == "tree"
+    assert parameters_by_config(tmp_path) == count_parameters(tmp_path)

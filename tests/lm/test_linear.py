@@ -254,3 +254,18 @@ def test_a_loaded_model_takes_what_is_faster(slow, dtype, monkeypatch):
     model = lm.load("atlas-neox-0.15m", dtype=dtype)
     assert ("forward" in vars(model.hf_model.get_output_embeddings())) == (slow and dtype == "float32")
     assert model.choose_path() == "tree"
+
+
+def test_a_torch_without_the_private_operators_gives_the_same_scores(monkeypatch):
+    """Their names are not public: a later torch may rename them. Then the model's own layers and attention are used."""
+    assert not hasattr(torch.ops.mkldnn, "renamed")  # this is how torch says that it has no such operator
+    texts = [f"{'What is the capital of France? ' * 30}{ending}" for ending in ("It is", "Tell me:", "Name it:")]
+    score = lambda: lm.load("atlas-neox-0.15m").logprobs(texts, [[" Paris", " Lima"]] * 3)["logprob"].to_numpy()
+    monkeypatch.setattr(cpu, "TOKENS", 100)
+    monkeypatch.setattr(cpu, "NARROWEST", 1)
+    usual = score()
+    monkeypatch.setattr(cpu, "flash", None)
+    monkeypatch.setattr(torch.ops, "mkl", object())
+    monkeypatch.setattr(torch.ops, "mkldnn", object())
+    assert not cpu.mkl_is_slow()
+    assert score() == pytest.approx(usual, abs=TOLERANCE)

@@ -610,6 +610,19 @@ def test_out_of_memory_halves_the_row_and_says_when_nothing_helps(folder):
             ask()
 
 
+@pytest.mark.parametrize("error", [RuntimeError("could not create a primitive"), MemoryError()])
+def test_a_lack_of_the_computers_own_memory_is_named(folder, error):
+    """oneDNN's word for it says nothing to a user; any other error stays what it is."""
+    one = lm.load(folder)
+    one.choose_path()
+    one.hf_model.forward = lambda *_, **__: (_ for _ in ()).throw(error)
+    with pytest.raises(ProbeError, match="gets no more memory .*ulimit -v"):
+        one.logprobs([PROMPT], [[" Paris"]])
+    one.hf_model.forward = lambda *_, **__: (_ for _ in ()).throw(RuntimeError("no kernel image"))
+    with pytest.raises(RuntimeError, match="no kernel image"):
+        one.logprobs([PROMPT], [[" Paris"]])
+
+
 def test_a_full_device_sends_no_model_to_the_plain_path(folder):
     """The self-check needs room, too: where memory runs short in it, it takes shorter rows, and comes to the same verdict."""
     one = lm.load(folder)

@@ -98,6 +98,13 @@ def test_what_needs_a_generator_is_refused(model):
         model.logprobs(["the"], [[" rome"]], path="tree")
 
 
+def test_a_tokenizer_without_a_mask_token_is_named(tmp_path):
+    one = lm.load(bert(tmp_path))
+    one.tokenizer.mask_token = None
+    with pytest.raises(ProbeError, match="no mask token"):
+        one.logprobs(["the capital is"], [[" rome"]])
+
+
 def test_a_bidirectional_model_is_never_scored_as_a_decoder(tmp_path):
     """Its config says that it is a causal class, and its attention sees later tokens."""
     one = lm.load(bert(tmp_path / "wrong", hf.BertLMHeadModel))

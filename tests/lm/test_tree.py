@@ -17,7 +17,8 @@ from tests.lm import tiny
 
 # not taken in parts
 OWN_ATTENTION = {"gptj", "bloom", "mpt", "gemma2_window", "falcon", "falcon_alibi", "gpt_oss", "deepseek"}
-OWN_MLP = {"opt", "mpt"}  # no module of that name
+OWN_ATTENTION |= {"gpt_neo_window"}
+OWN_MLP = {"opt", "mpt", "llama4_chunks"}  # no module of that name
 TOLERANCE = 1e-4  # summed log-prob, nats; what is seen is 1e-6 to 2e-5: the order of float32 sums differs
 
 

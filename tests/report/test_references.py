@@ -1,5 +1,7 @@
 """The bibliography and CITATION.cff say the same of the four papers, and every measure names its paper."""
 
+import itertools
+import json
 import re
 
 import pytest
@@ -8,7 +10,9 @@ import yaml
 from probelib import published
 from probelib.beyond import suite
 from probelib.beyond.suite import PAPERS
-from probelib.paths import PACKAGE, ROOT
+from probelib.paths import NOTEBOOKS, PACKAGE, ROOT
+
+OTHERS = ("karr", "bear", "lama", "wikifactdiff", "allenzhu", "chang", "gekhman")  # keys beside the four papers
 
 
 def test_a_reference_by_hand():
@@ -16,6 +20,18 @@ def test_a_reference_by_hand():
     assert monitor["author"] == "Wang, Weixuan and Haddow, Barry and Birch, Alexandra and Peng, Wei"
     assert (monitor["year"], monitor["pages"], monitor["month"]) == ("2024", "805-819", "jun")
     assert "Béchet, Frédéric" in published.reference("distractors")["author"]
+    assert "Rocktäschel, Tim" in published.reference("lama")["author"]
+
+
+def test_the_bibliography_reads_as_bibtex_and_has_no_key_twice():
+    text = (PACKAGE / "published" / "references.bib").read_text(encoding="utf-8")
+    keys = re.findall(r"^@\w+\{(\w+),$", text, re.MULTILINE)
+    assert len(keys) == len(set(keys)) >= 11 and text.count("{") == text.count("}")
+    for key in keys:
+        entry = published.reference(key)
+        assert {"title", "author", "year", "url"} <= set(entry), key
+        assert not re.search(r"[\\{}]", "".join(entry.values())), key  # no TeX is left
+        assert entry.get("eprint", "") in entry["url"] or "aclanthology" in entry["url"], key
 
 
 def test_citation_file_and_bibliography_agree():
@@ -38,13 +54,27 @@ def citations(text: str) -> set[str]:
     ['karr', 'monitor']
     """
     located = re.findall(r"\[([a-z]+), (?:Eq|Sec|Fig)\. \d|\[([a-z]+), Table \d", text)
-    return {key for pair in located for key in pair if key} | set(re.findall(r"\[(karr|bear)\]", text))
+    return {key for pair in located for key in pair if key} | set(re.findall(rf"\[({'|'.join(OTHERS)})\]", text))
 
 
 def test_every_citation_has_its_entry_in_the_bibliography():
     used = {key for path in PACKAGE.rglob("*.py") for key in citations(path.read_text(encoding="utf-8"))}
     assert {published.reference(key)["url"][:8] for key in used} == {"https://"}
-    assert used >= set(PAPERS[:4]) | {"karr"}
+    assert used == set(PAPERS[:4]) | set(OTHERS)
+
+
+def test_every_notebook_that_names_a_paper_links_it():
+    """At the head, before the first code cell: the papers' names with a year are links to the bibliography's addresses."""
+    names = {"Wang": "monitor", "Wu": "zplke", "Ammar Khodja": "distractors", "Liu": "grapheval", "Chang": "chang"}
+    found = 0
+    for path in sorted(NOTEBOOKS.rglob("*.ipynb")):
+        cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
+        head = itertools.takewhile(lambda cell: cell["cell_type"] == "markdown", cells)
+        text = "\n".join("".join(cell["source"]) for cell in head)
+        for name in re.findall(rf"({'|'.join(names)}) et al\.", text):
+            assert published.reference(names[name])["url"] in text, (path.name, name)
+            found += 1
+    assert found >= 20
 
 
 def test_every_measure_names_its_paper_and_equation():

@@ -1,6 +1,7 @@
 """The runner executes what has to run, and nothing else; a failure never looks like a success."""
 
 import ast
+import asyncio
 import json
 import os
 import re
@@ -659,6 +660,23 @@ installed || (install)
     assert mark.read_text() == "1\n"
     failing = stub.replace("wanted=1", "wanted=2").replace("sleep 0.3", "false")
     assert subprocess.run(["bash", "-c", failing], capture_output=True).returncode and mark.read_text() == "1\n"
+
+
+def test_a_process_that_ends_at_the_last_moment_spoils_no_run(monkeypatch):
+    """It is waited for ten seconds, ends just then, and cannot be killed any more."""
+
+    async def late(waiting, _):
+        await waiting
+        raise TimeoutError
+
+    async def end():
+        worker = steps.Worker(os.environ)
+        await worker._start()
+        monkeypatch.setattr(steps.asyncio, "wait_for", late)
+        await worker.close()
+        return worker.child.returncode
+
+    assert asyncio.run(end()) is not None
 
 
 def test_a_number_of_threads_that_the_user_sets_holds(monkeypatch):

@@ -1,3 +1,4 @@
+import json
 import subprocess
 from dataclasses import dataclass, field
 
@@ -44,6 +45,53 @@ def test_what_one_side_lacks_differs_and_what_is_measured_is_left_out():
     assert compared == 3 and found[["artifact", "problem"]].values.tolist() == [["p/b", "not made here"]]
     with pytest.raises(ProbeError, match="nothing to compare"):
         verify.compare_runs(steps, LIMITS, {}, {})
+
+
+def test_a_column_that_became_text_differs_and_is_no_crash():
+    assert verify.differences(table(tau=["–", "–"]), table(), LIMITS)[0][:3] == ("tau", "differs", 2)
+
+
+CSV = b"model,n,tau,low,high\na,3,0.5,0.3,0.7\nb,4,1.5,1.0,2.0\n"
+
+
+@pytest.mark.parametrize(
+    ("changed", "columns"),
+    [(b"", []), (b"model,n,tau,low,high\na,3,0.50009,0.3,0.7\nb,4,1.5,1.0,2.0\n", []),
+     (b"model,n,tau,low,high\na,3,0.6,0.3,0.7\nb,4,1.4,1.0,2.0\n", ["spread of tau"]),  # the mean is the same
+     (b"model,n,tau,low,high\na,4,0.5,0.3,0.7\nb,3,1.5,1.0,2.0\n", ["n"]),
+     (b"model,n,tau,low,high\nc,3,0.5,0.3,0.7\nb,4,1.5,1.0,2.0\n", ["model"]),
+     (b"model,n,tau,low,high\na,3,0.5,0.32,0.7\nb,4,1.5,1.0,2.0\n", []),  # an end of an interval has more room
+     (b"model,n,tau,low,high\na,3,0.5,0.1,0.7\nb,4,1.5,1.0,2.0\n", ["low"]),
+     (b"model,n,tau,low,high\na,3,1.0,0.3,0.7\nb,4,,1.0,2.0\n", [""])],
+)  # fmt: skip
+def test_a_summary_shows_what_the_whole_table_would(tmp_path, changed, columns):
+    """One artifact, changed in one place, against the summary of the unchanged one."""
+    steps = [Step(["p/a", "p/seconds"], ["p/seconds"])]
+    verify.write_summary(steps, {"p/a": CSV, "p/seconds": CSV}, tmp_path / "short.json")
+    committed = verify.from_path(tmp_path / "short.json")
+    assert list(committed) == ["p/a"]
+    ours = {"p/a": verify._row(verify.summary(changed or CSV))}
+    _, found = verify.compare_runs(steps, LIMITS, ours, committed)
+    assert found["column"].tolist() == columns
+
+
+def test_a_file_that_is_no_summary_is_named(tmp_path):
+    (tmp_path / "x.json").write_text("[1]")
+    with pytest.raises(ProbeError, match=r"x\.json: not a summary"):
+        verify.from_path(tmp_path / "x.json")
+
+
+@pytest.mark.whole
+def test_the_smoke_run_gives_the_committed_numbers(smoke, monkeypatch, capsys):
+    """On any processor, within the plan's tolerances. After a change that is meant to move numbers, write the summary anew:
+    ``./run_all.sh --profile smoke``, ``./run_all.sh verify --profile smoke --summary tests/runner/smoke.json``."""
+    monkeypatch.setattr(paths, "FIGURES", smoke[0] / "figures")
+    monkeypatch.setattr(paths, "RUNS", smoke[0] / "verified")
+    committed = paths.ROOT / "tests/runner/smoke.json"
+    artifacts = list(json.loads(committed.read_text(encoding="utf-8")))
+    assert len(artifacts) > 60
+    code = verify.main(["--profile", "smoke", "--against", str(committed), "--only", *artifacts])
+    assert code == 0, capsys.readouterr().out
 
 
 def test_the_command_compares_a_run_with_the_last_commit(tmp_path, monkeypatch, make_plan, capsys):

@@ -1,4 +1,4 @@
-"""BEAR (Wiland et al. 2024), and the scores that lm-pub-quiz computes on it.
+"""BEAR (Wiland et al. 2024 [bear]), and the scores that lm-pub-quiz computes on it.
 
 The data set, a folder with ``metadata_relations.json`` and one JSON Lines file per relation (``P36.jsonl``), one fact per line:
 

@@ -1,4 +1,4 @@
-"""LAMA's T-REx part (Petroni et al. 2019): one JSON Lines file per relation, and one with the templates.
+"""LAMA's T-REx part (Petroni et al. 2019 [lama]): one JSON Lines file per relation, and one with the templates.
 
 ``data/relations.jsonl``, one relation per line; ``description`` and ``type`` (N-1, ...) are not read:
 

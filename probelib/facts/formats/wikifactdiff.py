@@ -1,5 +1,6 @@
-"""Templates in WikiFactDiff's style: for every relation many statement templates, each with the number of times it was used
-(Distractors, spec c.8: retrieval takes the most frequent one that ends in the object, calibration the five most frequent).
+"""Templates in the style of WikiFactDiff [wikifactdiff]: many statement templates per relation, each with its number of uses.
+
+Distractors takes the most frequent template that ends in the object for retrieval, and the five most frequent for calibration.
 
 Two kinds of files are read:
 

@@ -1,6 +1,7 @@
 """``load(hf_model, tokenizer)``: a transformers model that is already in memory, such as one that is being trained.
 
-The model object is shared, not copied: it is put into evaluation mode, and later changes of its weights change the scores.
+The model object is shared, not copied: it is put into evaluation mode, its 8-bit layers stop looking for outlier columns
+(which depend on the batch), and later changes of its weights change the scores.
 """
 
 import copy
@@ -8,8 +9,8 @@ import hashlib
 from functools import cached_property
 
 from probelib.errors import ProbeError
-from probelib.lm.internals.weights import refuse_bidirectional
-from probelib.lm.memory import EMBEDDINGS
+from probelib.lm.internals.weights import packed_as, refuse_bidirectional
+from probelib.lm.memory import EMBEDDINGS, check_quantization
 from probelib.lm.model import LM
 
 
@@ -28,10 +29,8 @@ class InMemory(LM):
         super().__init__(name, None, None, {}, str(hf_model.device), dtype, None, False)
         self._given, self.tokenizer, self.config = hf_model, tokenizer, hf_model.config
         stored = getattr(hf_model.config, "quantization_config", None)
-        self.quantization = dict(stored if isinstance(stored, dict) else stored.to_dict()) if stored else {}
         if stored:
-            bits = [name for name in ("4bit", "8bit") if self.quantization.get(f"load_in_{name}")]
-            self.quantize = bits[0] if bits else str(self.quantization.get("quant_method"))
+            self.quantize, self.quantization = packed_as(stored if isinstance(stored, dict) else stored.to_dict())
 
     @property
     def _digest(self) -> str:
@@ -55,9 +54,10 @@ class InMemory(LM):
         hf_model = copy.copy(self._given).eval()
         start = getattr(hf_model.config, "decoder_start_token_id", None)
         hf_model.generation_config = GenerationConfig(decoder_start_token_id=start)
+        # before the first forward, which may repack weights
+        self.quantized_modules = check_quantization(self, hf_model)
         if not self.masked:
             refuse_bidirectional(self, hf_model)
-        self.quantized_modules = 0
         return hf_model
 
     @cached_property
@@ -68,8 +68,10 @@ class InMemory(LM):
 
     @cached_property
     def n_parameters(self) -> int:
+        layers = (module for module in self._given.modules() if type(module).__name__ == "Linear4bit")
+        packed = {id(layer.weight): layer.in_features * layer.out_features for layer in layers}  # two in a byte
         named = self._given.named_parameters()
-        return sum(p.numel() for name, p in named if not any(word in name for word in EMBEDDINGS))
+        return sum(packed.get(id(p), p.numel()) for name, p in named if not any(word in name for word in EMBEDDINGS))
 
     @cached_property
     def memory(self) -> int:

@@ -43,6 +43,11 @@ def score_masked(
 ) -> tuple[list[np.ndarray], list[np.ndarray], dict]:
     """Arguments and results as in ``tree.score_tree``, with pseudo-log-likelihoods. Each distinct masked row is forwarded
     once: all candidates of one token share theirs."""
+    if model.tokenizer.mask_token_id is None:
+        raise ProbeError(
+            f"{model.name} is a masked language model, and its tokenizer has no mask token; save one with it "
+            "(tokenizer.mask_token = ...), or load a tokenizer that has one"
+        )
     wanted: dict[
         tuple[int, ...], list[tuple[int, int, int, int]]
     ] = {}  # row -> (branch, token number, position, token)

@@ -1,4 +1,4 @@
-"""The middle path, for caches that cannot be packed (Mamba 2, Qwen3-Next, Llama 4): each distinct prompt is forwarded
+"""The middle path, for caches that cannot be packed (Mamba 2, Falcon-H1, RWKV): each distinct prompt is forwarded
 once, and its state is repeated for its continuations.
 
     prompt              [the capital of France is]                       1 row, forwarded once
@@ -26,14 +26,17 @@ def score_repeated(
         by_context.setdefault(context, []).append(b)
     logprobs, argmax = [None] * len(branches), [None] * len(branches)
     cost = {"forwarded_tokens": 0, "forwards": 0}
-    kind = "cache_params" if "cache_params" in inspect.signature(hf_model.forward).parameters else "past_key_values"
+    known = inspect.signature(hf_model.forward).parameters
+    kind = next(name for name in ("cache_params", "state", "past_key_values") if name in known)
 
-    def forward(sequences: list[list[int]], cache=None):
-        """Logits [rows, length, vocabulary] of right-padded rows, and the state after them."""
+    def forward(sequences: list[list[int]], cache=None, past: int = 0):
+        """Logits [rows, length, vocabulary] of right-padded rows behind ``past`` tokens, and the state after them."""
         ids, _ = pad_right(sequences, hf_model.device)
         cost["forwarded_tokens"] += ids.numel()
         cost["forwards"] += 1
         given = {} if cache is None else {kind: cache}
+        if past and "position_ids" in known:  # Bamba would count from 0
+            given["position_ids"] = torch.arange(past, past + ids.shape[1], device=ids.device)[None]
         output = hf_model(input_ids=ids, use_cache=True, **given)
         return output.logits, getattr(output, kind)
 
@@ -43,21 +46,25 @@ def score_repeated(
             last = first[0, -1:]  # [1, vocabulary]
             inner = sorted({branches[b][1][:-1] for b in chosen} - {()}, key=lambda ids: (len(ids), ids))
             for batch in [[()], *(inner[start : start + rows] for start in range(0, len(inner), rows))]:
-                after = _after(forward, cache, batch, steps) if batch != [()] else [last[:0]]
+                after = _after(forward, cache, batch, steps, len(contexts[context])) if batch != [()] else [last[:0]]
                 logits = {ids: torch.cat([last, row[: len(ids)]]) for ids, row in zip(batch, after, strict=True)}
                 _read(logits, [b for b in chosen if branches[b][1][:-1] in logits], branches, logprobs, argmax)
     return logprobs, argmax, cost
 
 
-def _after(forward, cache, batch: list[tuple[int, ...]], steps: bool) -> torch.Tensor:
-    """Logits [rows, length, vocabulary] of rows behind copies of a prompt's state."""
+def _after(forward, cache, batch: list[tuple[int, ...]], steps: bool, past: int) -> torch.Tensor:
+    """Logits [rows, length, vocabulary] of rows behind copies of the state of a prompt of ``past`` tokens."""
     cache = copy.deepcopy(cache)
-    cache.reorder_cache(torch.zeros(len(batch), dtype=torch.long, device=_device(cache)))
+    if isinstance(cache, list):  # RWKV: tensors [1, width, layers]
+        cache = [state.expand(len(batch), -1, -1).clone() for state in cache]
+    else:
+        cache.reorder_cache(torch.zeros(len(batch), dtype=torch.long, device=_device(cache)))
     if not steps:
-        return forward([list(ids) for ids in batch], cache)[0]
+        return forward([list(ids) for ids in batch], cache, past)[0]
     columns = []
     for position in range(max(map(len, batch))):
-        column, cache = forward([[ids[position] if position < len(ids) else 0] for ids in batch], cache)
+        tokens = [[ids[position] if position < len(ids) else 0] for ids in batch]
+        column, cache = forward(tokens, cache, past + position)
         columns.append(column)
     return torch.cat(columns, 1)
 

@@ -100,9 +100,9 @@ def load_weights(model):
     if model.quantize == "4bit":
         _pack_experts(model, hf_model)
     hf_model.eval()
+    model.quantized_modules = check_quantization(model, hf_model)  # before the first forward, which may repack weights
     if not model.masked:
         refuse_bidirectional(model, hf_model)
-    model.quantized_modules = check_quantization(model, hf_model)
     refuse_offload(model, hf_model)
     if model.device.type == "cpu" and model.dtype == "float32" and cpu.mkl_is_slow():
         cpu.take_onednn(hf_model)
@@ -166,18 +166,24 @@ def quantization_of(folder: Path, quantize: str | None, options: dict) -> tuple[
     stored = stored_quantization(folder)
     if not stored:
         return quantize, options
-    method = str(stored.get("quant_method", "bitsandbytes")).removesuffix("_4bit").removesuffix("_8bit")
-    bits = "4bit" if stored.get("load_in_4bit") or stored.get("_load_in_4bit") else "8bit"
-    name = bits if method == "bitsandbytes" else method
+    name, kept = packed_as(stored)
     if quantize not in (None, name) or options:
         raise ProbeError(
-            f"{folder}: the weights are stored as {name} already ({method}); quantize={quantize!r} and its options cannot "
-            "change that. Omit them, or load the unquantized model"
+            f"{folder}: the weights are stored as {name} already; quantize={quantize!r} and its options cannot change that. "
+            "Omit them, or load the unquantized model"
         )
-    kept = {
-        key: value for key, value in stored.items() if key in OPTIONS.get(name, stored) and key != "llm_int8_threshold"
-    }
     return name, kept
+
+
+def packed_as(stored: dict) -> tuple[str, dict]:
+    """Precision and options of a ``quantization_config``; without the threshold of outlier columns, which depend on the
+    batch and are not used here."""
+    method = stored.get("quant_method", "bitsandbytes")
+    method = str(getattr(method, "value", method)).removesuffix("_4bit").removesuffix("_8bit")  # maybe an enumeration
+    bits = "4bit" if stored.get("load_in_4bit") or stored.get("_load_in_4bit") else "8bit"
+    name = bits if method == "bitsandbytes" else method
+    known = OPTIONS.get(name, stored)
+    return name, {key: value for key, value in stored.items() if key in known and key != "llm_int8_threshold"}
 
 
 def _apply_adapter(model, hf_model) -> None:
@@ -251,17 +257,8 @@ def refuse_bidirectional(model, hf_model) -> None:
     left-to-right probabilities, and its scores would depend on what follows."""
     import torch
 
-    ids = text_ids(hf_model.config)
-    length = min(12, model.context)
-    first = torch.tensor(ids[np.arange(length) * 7 % len(ids)], device=hf_model.device)
-    both = torch.stack([first, first])  # [2, length]
-    both[1, -1] = int(ids[(length * 7) % len(ids)])
-    given = (
-        {"decoder_input_ids": both, "input_ids": both[:1].expand(2, -1)}
-        if model.encoder_decoder
-        else {"input_ids": both}
-    )
     try:
+        given = _two_texts(model, hf_model)
         with torch.inference_mode():
             logits = hf_model(**given, use_cache=False).logits[:, :-1].float()  # [2, length - 1, vocabulary]
             apart = _encoded_apart(hf_model, given) if model.encoder_decoder else logits
@@ -285,11 +282,21 @@ def refuse_bidirectional(model, hf_model) -> None:
         )
 
 
-def _encoded_apart(hf_model, given: dict):
-    """Logits [rows, length - 1, vocabulary] of an encoder-decoder whose encoder is run first, as ``encdec`` does."""
+def _two_texts(model, hf_model) -> dict:
+    """Two rows of token ids that differ in their last token: inputs of a forward."""
     import torch
 
-    mask = torch.ones_like(given["input_ids"])
+    ids, length = text_ids(hf_model.config), min(12, model.context)
+    first = torch.tensor(ids[np.arange(length) * 7 % len(ids)], device=hf_model.device)
+    both = torch.stack([first, first])  # [2, length]
+    both[1, -1] = int(ids[(length * 7) % len(ids)])
+    inputs = {"decoder_input_ids": both, "input_ids": both[:1].expand(2, -1)} if model.encoder_decoder else {}
+    return {"input_ids": both, "attention_mask": torch.ones_like(both)} | inputs
+
+
+def _encoded_apart(hf_model, given: dict):
+    """Logits [rows, length - 1, vocabulary] of an encoder-decoder whose encoder is run first, as ``encdec`` does."""
+    mask = given["attention_mask"]
     encoded = hf_model.get_encoder()(input_ids=given["input_ids"], attention_mask=mask)
     output = hf_model(
         encoder_outputs=type(encoded)(encoded.last_hidden_state),

@@ -1,0 +1,39 @@
+"""CSV files that a spreadsheet opens safely: no text in them is taken for a formula.
+
+A spreadsheet computes a cell that begins with =, +, - or @; that may open an address or start a program. ``to_csv`` writes an
+apostrophe before such a label, model name or student's text, also behind a semicolon, which separates cells in many countries.
+Numbers and bare signs stay as they are. ``read_csv`` takes the apostrophe away again.
+"""
+
+import io
+import re
+
+import pandas as pd
+
+FORMULA = re.compile(r"(^|;)(?='*(?:[=@\t]|[+-](?![+-]*$|[\d.]+(?:e[+-]?\d+)?$)))", re.IGNORECASE)
+ESCAPED = re.compile(FORMULA.pattern.replace("(?=", "'(?=", 1), re.IGNORECASE)
+
+
+def to_csv(frame: pd.DataFrame, **options) -> str:
+    """A table as CSV, without its index; ``options`` as in ``DataFrame.to_csv``.
+
+    >>> to_csv(pd.DataFrame({"label": ["=1+1", "Paris", "-0.5"], "change": [-1.5, 0.0, 2.0]}))
+    "label,change\\n'=1+1,-1.5\\nParis,0.0\\n-0.5,2.0\\n"
+    """
+    unbroken = _texts(frame, re.compile("\r\n?"), "\n")  # pandas quotes no "\r", at which readers begin a new row
+    return _texts(unbroken, FORMULA, r"\1'").to_csv(index=False, **options)
+
+
+def read_csv(content: bytes, **options) -> pd.DataFrame:
+    """The table that ``to_csv`` wrote; ``options`` as in ``pandas.read_csv``."""
+    return _texts(pd.read_csv(io.BytesIO(content), **options), ESCAPED, r"\1")
+
+
+def _texts(frame: pd.DataFrame, pattern: re.Pattern, by: str) -> pd.DataFrame:
+    """The table with a pattern replaced in every text and column name."""
+    replace = lambda value: pattern.sub(by, value) if isinstance(value, str) else value
+    changed = frame.copy(deep=False)
+    for i, kind in enumerate(frame.dtypes):
+        if not pd.api.types.is_numeric_dtype(kind):
+            changed.isetitem(i, frame.iloc[:, i].map(replace))
+    return changed.rename(columns=replace)

@@ -1,0 +1,60 @@
+"""CSV for spreadsheets: what would be computed is text, everything else is unchanged, and reading gives back what was written."""
+
+import csv
+import io
+
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from probelib import paths, report
+from probelib.report import markdown, sheets
+
+HARMLESS = ["Paris", "+", "++", "-", "-0.5", "+3", "-1e-05", "a=b", "a-b", "5 @ 6", "'quoted'", "a; b", "\u2212x"]
+HARMFUL = ["=1+1", "+1+1", "-2-3", "@SUM(A1)", "\t=1", '=HYPERLINK("http://a","b")', "-cmd|' /C calc'!A0", "+A1", "--x"]
+
+
+def cells(frame: pd.DataFrame) -> list[list[str]]:
+    return list(csv.reader(io.StringIO(sheets.to_csv(frame))))
+
+
+@pytest.mark.parametrize("text", HARMFUL)
+def test_no_cell_and_no_heading_begins_a_formula(text):
+    frame = pd.DataFrame({text: [text, "plain"], "value": [-1.5, 2.0]})
+    assert cells(frame) == [[f"'{text}", "value"], [f"'{text}", "-1.5"], ["plain", "2.0"]]
+
+
+def test_a_semicolon_begins_a_cell_in_many_countries():
+    assert cells(pd.DataFrame({"a": ["Paris;=1+1;-x;-3"]})) == [["a"], ["Paris;'=1+1;'-x;-3"]]
+
+
+@pytest.mark.parametrize("text", HARMLESS)
+def test_numbers_signs_and_plain_texts_are_written_as_they_are(text):
+    assert cells(pd.DataFrame({"a": [text]})) == [["a"], [text]]
+
+
+def test_a_carriage_return_begins_no_row():
+    assert cells(pd.DataFrame({"a": ["x\r=1+1,2", "b\r\nc"]})) == [["a"], ["x\n=1+1,2"], ["b\nc"]]
+
+
+def test_numbers_are_not_touched():
+    frame = pd.DataFrame({"float": [-0.5, float("nan")], "whole": [-1, 2], "mixed": [-3, "=x"], "flag": [True, False]})
+    assert sheets.to_csv(frame, float_format="%.9g") == "float,whole,mixed,flag\n-0.5,-1,-3,True\n,2,'=x,False\n"
+
+
+@given(st.lists(st.text(alphabet="=+-@';\t\n,\"aé1.e ", min_size=1), min_size=1))
+def test_reading_gives_back_what_was_written(texts):
+    frame = pd.DataFrame({"=name": texts, "n": range(len(texts))})
+    back = sheets.read_csv(sheets.to_csv(frame).encode(), dtype={"'=name": str}, keep_default_na=False)
+    assert list(back) == list(frame) and back["=name"].tolist() == texts
+
+
+def test_a_formula_is_escaped_in_the_csv_of_an_artifact_and_shown_as_it_is_on_its_page(tmp_path, monkeypatch):
+    for name in ("FIGURES", "RUNS"):
+        monkeypatch.setattr(paths, name, tmp_path)
+    section = report.Section("p/x", "smoke", None, {"n": 1})
+    section.save(report.Artifact("p/table1", pd.DataFrame({"label": ["=1+1", "Paris"]}), "Labels.", "Two."))
+    assert (tmp_path / "smoke/p/table1.csv").read_text() == "label\n'=1+1\nParis\n"
+    page = markdown.artifact_markdown("smoke", "p/table1", tmp_path)
+    assert "=1+1" in page and "'=1+1" not in page
