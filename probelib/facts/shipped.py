@@ -1,9 +1,10 @@
 """The atlas: the facts that are shipped, written as plain text in ``probelib/facts/atlas``.
 
-``P36.yaml``      a relation (a Wikidata property; ``K1``, the year of a Nobel prize, is the kit's own): its name, the types of its
+``P36.yaml``      a relation (a Wikidata property, or ``K1``, the year of a Nobel prize): its name, the types of its
                   subjects and objects, seven questions and seven cloze sentences
 ``P36.tsv``       its facts: subject, object and, where time matters, start and end
 ``entities/*.tsv``  what the subjects and objects are: wikidata id, types, popularity, aliases
+``README.md``     the data card
 ``panel.tsv``     the ids of the facts that all four papers score by default, so that they can be compared: a stratified and a
                   natural part
 """
@@ -94,6 +95,11 @@ def _unambiguous(entities: pd.DataFrame, facts: pd.DataFrame) -> pd.DataFrame:
         for entity, own in zip(entities["entity"], entities["aliases"], strict=True)
     ]
     return entities.assign(label=labels, aliases=aliases)
+
+
+def data_card() -> str:
+    """Sources, cut-off and measured precision of the atlas, and what is estimated, as Markdown."""
+    return (ATLAS / "README.md").read_text(encoding="utf-8")
 
 
 @cache
