@@ -3,20 +3,21 @@
 import re
 
 THE = set(
-    "Abbasid Caliphate|Bahamas|British Empire|Byzantine Empire|Cayman Islands|Central African Republic|Comoros|Congo|Cook Islands|"
-    "Czech Republic|Democratic Republic of the Congo|Dominican Republic|Falkland Islands|Faroe Islands|Gambia|Holy Roman Empire|"
-    "Isle of Man|Maldives|Marshall Islands|Mongol Empire|Mughal Empire|Netherlands|Northern Mariana Islands|Ottoman Empire|"
-    "Philippines|Republic of Ireland|Republic of the Congo|Roman Empire|Russian Empire|Seychelles|Solomon Islands|Soviet Union|"
-    "Umayyad Caliphate|United Arab Emirates|United Kingdom|United Nations|United States|United States Virgin Islands|"
-    "British Virgin Islands|Turks and Caicos Islands|Vatican|European Union|African Union|Netherlands Antilles|"
-    "Austrian Empire|German Empire|Inca Empire|Aztec Empire|Persian Empire|Kingdom of Italy|Weimar Republic|Roman Republic|"
-    "Republic of Venice|Republic of Genoa|Papal States|Qing dynasty|Ming dynasty|Song dynasty|Tang dynasty|Han dynasty|Yuan dynasty".split(
-        "|"
-    )
+    (
+        "Abbasid Caliphate|African Union|Austrian Empire|Aztec Empire|Bahamas|British Empire|British Virgin Islands|"
+        "Byzantine Empire|Cayman Islands|Central African Republic|Comoros|Congo|Cook Islands|Czech Republic|"
+        "Democratic Republic of the Congo|Dominican Republic|European Union|Falkland Islands|Faroe Islands|Gambia|"
+        "German Empire|Han dynasty|Holy Roman Empire|Inca Empire|Isle of Man|Kingdom of Italy|Maldives|"
+        "Marshall Islands|Ming dynasty|Mongol Empire|Mughal Empire|Netherlands|Netherlands Antilles|"
+        "Northern Mariana Islands|Ottoman Empire|Papal States|Persian Empire|Philippines|Qing dynasty|"
+        "Republic of Genoa|Republic of Ireland|Republic of Venice|Republic of the Congo|Roman Empire|Roman Republic|"
+        "Russian Empire|Seychelles|Solomon Islands|Song dynasty|Soviet Union|Tang dynasty|Turks and Caicos Islands|"
+        "Umayyad Caliphate|United Arab Emirates|United Kingdom|United Nations|United States|"
+        "United States Virgin Islands|Vatican|Weimar Republic|Yuan dynasty"
+    ).split("|")
 )
-BARE = re.compile(
-    r"(called|named|name|country of|team|film|city of) $"
-)  # a name that is quoted or introduced stands bare
+# behind these words a name is quoted or introduced, and stands bare
+BARE = re.compile(r"(called|named|name|country of|team|film|city of) $")
 
 
 def with_article(before: str, name: str) -> str:

@@ -53,8 +53,8 @@ def load(
                "hub:OWNER/NAME" of the Hugging Face Hub. Columns of a table: "table?subject:s,relation:prop,object:o"
     folder     the files of the data (not of the atlas); for "table" the path of the table
     relations  relations to load. None: all; of the atlas those of the panel, unless n_facts="all" or ``among`` is given
-    n_facts    "panel": the panel of the atlas, stratified by exposure count; 12 facts per relation, sampled with ``seed``, of other
-               relations and other data
+    n_facts    "panel": the panel of the atlas, stratified by exposure count; 12 facts per relation, sampled with ``seed``, of
+               other relations and other data
                "natural": the panel's unstratified part, 40 facts per relation drawn at random; other data as above
                "all": every fact
                a number: so many facts per relation (all, if it has fewer), those of the panel first, then sampled ones

@@ -165,8 +165,8 @@ def models_table5(unsure: pd.DataFrame) -> Artifact:
         "models/table5",
         unsure,
         caption=(
-            "Share of statements answered with \"I don't know.\" (Wilson's 95 % interval), about facts in no lesson: never taught, "
-            f"or taught {behaviour.WELL} times or more; n statements, half of them true."
+            "Share of statements answered with \"I don't know.\" (Wilson's 95 % interval), about facts in no lesson: never "
+            f"taught, or taught {behaviour.WELL} times or more; n statements, half of them true."
         ),
         finding=f'"I don\'t know" at once: {finding}.',
     )
