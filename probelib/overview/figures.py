@@ -102,8 +102,8 @@ def models_figure2(recalled: pd.DataFrame) -> Artifact:
         recalled,
         caption=(
             "Share of first questions whose greedy answer is a right object, by exposure count; up to "
-            f"{recalled['n'].max()} facts per point, famous facts left out. Dotted: always answering with the most frequent object "
-            "of the relation. The CSV has Wilson's 95 % intervals and the share of answers of the right type."
+            f"{recalled['n'].max()} facts per point, famous facts left out. Dotted: always answering with the most frequent "
+            "object of the relation. The CSV has Wilson's 95 % intervals and the share of answers of the right type."
         ),
         finding=finding_recall(recalled),
         figure=figure,
