@@ -233,9 +233,9 @@ def training_mixture(values: pd.DataFrame, design: pd.DataFrame, twins: tuple[st
     names = {"before": first, "after": second, "mean before": f"mean {first}", "mean after": f"mean {second}"}
     caption = (
         f"Share of {RIGHT} (two facts of one relation) by every measure for two models of one size and with the same "
-        f"exposures: {first} and {second} read most statements in the format that they are named "
-        f"after. {training_tokens(twins)} Change with its paired 95 % bootstrap interval over facts; mean values. Measures that need an instruction-tuned "
-        "model are left out: the second has no tuned partner."
+        f"exposures: {first} and {second} read most statements in the format that they are named after. "
+        f"{training_tokens(twins)} Change with its paired 95 % bootstrap interval over facts; mean values. Measures that need "
+        "an instruction-tuned model are left out: the second has no tuned partner."
     )
     frame, best = table.rename(columns=names), {first: "max", second: "max"}
     return Artifact("beyond/upbringing", frame, caption, mixture_finding(table, twins), best=best)
