@@ -82,12 +82,12 @@ def _unambiguous(entities: pd.DataFrame, facts: pd.DataFrame) -> pd.DataFrame:
             aliased.setdefault(alias, set()).add(entity)
     ambiguous, taken = set(), {}
     for _, rows in facts.groupby("relation"):
-        by_label = {}
-        for entity in {*rows["subject"], *rows["object"]}:
+        inside, by_label = {*rows["subject"], *rows["object"]}, {}
+        for entity in inside:
             by_label.setdefault(label[entity], set()).add(entity)
         for name, same in by_label.items():
             ambiguous |= same if len(same) > 1 else set()
-            for entity in {*rows["subject"], *rows["object"]}.intersection(aliased.get(name, ())):
+            for entity in inside & aliased.get(name, set()):
                 taken.setdefault(entity, set()).add(name)
     labels = [entity if entity in ambiguous else label[entity] for entity in entities["entity"]]
     aliases = [
