@@ -5,6 +5,7 @@ import shutil
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
 
 import numpy as np
 import pandas as pd
@@ -297,11 +298,13 @@ def test_attention_in_parts_is_checked_before_it_is_trusted(tmp_path, monkeypatc
     assert not agrees(one)
 
 
-def test_a_family_that_goes_wrong_in_long_rows_only_takes_the_plain_path(tmp_path):
-    """GPT-Neo cuts its window by place in the row: 256 keys back."""
+def test_a_window_by_place_is_noticed_although_only_long_rows_go_wrong(tmp_path, monkeypatch):
+    """GPT-Neo cuts its window by place in the row, 256 keys back; the tree needs depths, and the check says so without them."""
     types = {"attention_types": [[["global", "local"], 1]], "window_size": 256}
     size = {"vocab_size": len(tiny.tokenizer(bos=True)), "hidden_size": 64, "num_layers": 2, "num_heads": 4}
     config = hf.GPTNeoConfig(**size, **types, max_position_embeddings=2048, bos_token_id=0, eos_token_id=1)
+    assert lm.load(tiny.folder(tmp_path, config)).choose_path() == "tree"
+    monkeypatch.setattr(families, "layers_by_depth", lambda *_: nullcontext())
     assert lm.load(tiny.folder(tmp_path, config)).choose_path() == "repeated"
 
 
@@ -322,14 +325,17 @@ def test_a_window_that_no_sequence_of_the_check_would_reach_is_checked(tmp_path,
     assert not agrees(one)
 
 
-def test_a_window_of_another_kind_takes_the_plain_path(tmp_path):
-    """Llama 4 looks within chunks of (released) 8,192 tokens, and scales by the place in the cache beyond them."""
+def test_chunks_that_no_sequence_of_the_check_would_reach_are_checked(tmp_path, monkeypatch):
+    """Llama 4 looks within chunks of (released) 8,192 tokens: a packed row whose layers all see everything is noticed."""
     size = tiny.GROUPED | {"vocab_size": len(tiny.tokenizer()), "max_position_embeddings": 512, "num_hidden_layers": 4}
     config = hf.Llama4TextConfig(
         **size, head_dim=16, attention_chunk_size=100, intermediate_size_mlp=64, num_local_experts=4
     )
-    one = lm.load(tiny.folder(tmp_path, config))
-    assert one.choose_path() == "repeated"
+    assert lm.load(tiny.folder(tmp_path, config)).choose_path() == "tree"
+    whole = lambda model, sees, query, key: families.additive_mask(sees, model.dtype)[None, None]
+    masks = lambda *given: {"full_attention": whole(*given), "chunked_attention": whole(*given)}
+    monkeypatch.setattr(families, "_mask", masks)
+    assert lm.load(tiny.folder(tmp_path, config)).choose_path() == "repeated"
 
 
 def test_a_window_that_the_family_does_not_have_is_none(tmp_path):

@@ -27,7 +27,7 @@ def score_repeated(
     logprobs, argmax = [None] * len(branches), [None] * len(branches)
     cost = {"forwarded_tokens": 0, "forwards": 0}
     known = inspect.signature(hf_model.forward).parameters
-    kind = next(name for name in ("cache_params", "state", "past_key_values") if name in known)
+    kind = next((name for name in ("cache_params", "state") if name in known), "past_key_values")
 
     def forward(sequences: list[list[int]], cache=None, past: int = 0):
         """Logits [rows, length, vocabulary] of right-padded rows behind ``past`` tokens, and the state after them."""
