@@ -151,7 +151,7 @@ def finding_models4(verdicts: pd.DataFrame) -> str:
             f"on facts {name} the highest AUC is {best['auc']:.2f} ({best['model']}, {best['way']}, 95 % CI {best['low']:.2f} to "
             f"{best['high']:.2f}, n = {best['n']} facts)"
         )
-    return f"{rows[0].capitalize()}; {rows[1]}."
+    return f"{rows[0][0].upper()}{rows[0][1:]}; {rows[1]}."
 
 
 def models_table5(unsure: pd.DataFrame) -> Artifact:
