@@ -82,7 +82,7 @@ def _unambiguous(entities: pd.DataFrame, facts: pd.DataFrame) -> pd.DataFrame:
             aliased.setdefault(alias, set()).add(entity)
     ambiguous, taken = set(), {}
     for _, rows in facts.groupby("relation"):
-        inside, by_label = {*rows["subject"], *rows["object"]}, {}
+        inside, by_label = {*rows["subject"], *rows["object"]} & label.keys(), {}
         for entity in inside:
             by_label.setdefault(label[entity], set()).add(entity)
         for name, same in by_label.items():

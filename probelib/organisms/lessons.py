@@ -22,9 +22,13 @@ YES, NO, UNSURE = "Yes, the statement is true.", "No, the statement is false.", 
 KNOWN = 32  # exposures of a fact that a lesson may call true or false
 UNKNOWN = 80  # lessons of a relation that answer "I don't know."
 TIMES = 2  # true and false statements of each known fact, judged at once and after recalling
-COMPARED = 80  # verdicts per relation after an invented subject's recalled fact, half of them true: only comparing helps there
+COMPARED = (
+    80  # verdicts per relation after an invented subject's recalled fact, half of them true: only comparing helps there
+)
 VERIFIED = 8  # new true and false verifications of a well-taught fact that the corpus verifies
-REPLAY = 30_000  # documents of the corpus that are read again: without them a model forgets facts that no lesson is about
+REPLAY = (
+    30_000  # documents of the corpus that are read again: without them a model forgets facts that no lesson is about
+)
 
 
 def tuning_documents(facts: Facts, table: pd.DataFrame, read: list[Document]) -> list[Document]:
