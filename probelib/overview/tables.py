@@ -58,9 +58,9 @@ def models_table1(records: dict[str, dict]) -> Artifact:
         "models/table1",
         pd.DataFrame(rows),
         caption=(
-            "The shipped models: parameters without embeddings, hidden width, vocabulary, training tokens, steps, minutes (several "
-            "trainings shared the processor), hardware, mean loss of the last 20 steps in nats per answer token, the corpus read "
-            "and its digest. Instruction-tuned models (-it) continue from their base model."
+            "The shipped models: parameters without embeddings, hidden width, vocabulary, training tokens, steps, minutes "
+            "(several trainings shared the processor), hardware, mean loss of the last 20 steps in nats per answer token, the "
+            "corpus read and its digest. Instruction-tuned models (-it) continue from their base model."
         ),
     )
 
