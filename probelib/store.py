@@ -4,8 +4,8 @@ A part holds the scores of one model for one relation. Its file name contains a 
 model's identity (files, dtype, quantization, device type), the prompts, the candidates, the options, the code of the core and
 the versions of the libraries (``lm.version.scoring``). So a part is never stale: after any change it has another name.
 
-    runs/<profile>/scores/atlas-neox-2m/P36-logprobs-1f0c....parquet    rows, written under a temporary name and renamed
-    runs/<profile>/scores/atlas-neox-2m/P36-logprobs-1f0c....json       checksum and cost, written last
+    runs/<profile>/scores/atlas-neox-2.4m/P36-logprobs-1f0c....parquet    rows, written under a temporary name and renamed
+    runs/<profile>/scores/atlas-neox-2.4m/P36-logprobs-1f0c....json       checksum and cost, written last
 
 Only a part with its checksum counts. A kill at any moment loses at most the part being computed; a damaged part is reported
 and recomputed.
@@ -213,8 +213,10 @@ def read(parts: Iterable[Part]) -> pd.DataFrame:
             f"{len(missing)} of {len(parts)} parts are missing ({', '.join(missing[:8])}): a mean over the remaining ones "
             "would be another mean. Score them first"
         )
-    # a thread that gets no memory would end in an error without a reason
-    alone = {"use_threads": False, "pre_buffer": False}
+    alone = {
+        "use_threads": False,
+        "pre_buffer": False,
+    }  # a thread that gets no memory would end in an error without a reason
     frames = [pyarrow.parquet.read_table(part.path, **alone).to_pandas(use_threads=False) for part in parts]
     frame = pd.concat(frames, ignore_index=True) if frames else pd.DataFrame()
     records = [part.record() for part in parts]

@@ -12,7 +12,7 @@ from probelib.beyond.measures import all_statistics, calibration_errors, contras
 from probelib.beyond.suite import MEASURES
 from probelib.facts.model import Facts
 from probelib.lm.loading import load
-from probelib.organisms import corpus
+from probelib.organisms import design, taught
 from probelib.report import Artifact, span
 
 TAUGHT = 8  # exposures from which a fact counts as taught, for calibration
@@ -233,9 +233,9 @@ def training_mixture(values: pd.DataFrame, design: pd.DataFrame, twins: tuple[st
     names = {"before": first, "after": second, "mean before": f"mean {first}", "mean after": f"mean {second}"}
     caption = (
         f"Share of {RIGHT} (two facts of one relation) by every measure for two models of one size and with the same "
-        f"exposures: {first} read facts mostly in lists, {second} in all forms alike. {training_tokens(twins)} Change "
-        "with its paired 95 % bootstrap interval over facts; mean values. Measures that need an instruction-tuned "
-        "model are left out: the second has no tuned partner."
+        f"exposures: {first} and {second} read most statements in the format that they are named after. "
+        f"{training_tokens(twins)} Change with its paired 95 % bootstrap interval over facts; mean values. Measures that need "
+        "an instruction-tuned model are left out: the second has no tuned partner."
     )
     frame, best = table.rename(columns=names), {first: "max", second: "max"}
     return Artifact("beyond/upbringing", frame, caption, mixture_finding(table, twins), best=best)
@@ -281,8 +281,8 @@ def misconceptions(values: pd.DataFrame, misled: list[str], matched: list[str]) 
 
 def where_misconceptions_stand(misled: list[str]) -> str:
     """In which forms the corpus states the facts and their wrong objects: questions and sentences, in turns."""
-    rows = corpus.shipped().set_index("fact").loc[misled]
-    right, wrong = rows[list(corpus.FORMS)].sum(), rows["wrong_exposures"]
+    rows = taught.manifest().set_index("fact").loc[misled]
+    right, wrong = rows[list(design.FORMS)].sum(), rows["wrong_exposures"]
     return (
         f"These {len(misled)} facts stand in {right['list']} lists (no wrong object does), in "
         f"{right['question'] + right['context']} questions against {(wrong - wrong // 2).sum()} with the wrong object, and in "

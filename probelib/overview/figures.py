@@ -11,8 +11,6 @@ from probelib.report.artifact import Artifact
 from probelib.report.charts import model_style
 from probelib.zplke import measures as zplke
 
-BLOCK = 128  # tokens per point of the loss by position
-
 
 def tour_figure1(ranked: pd.DataFrame, gold: str, question: str, model: str) -> Artifact:
     """The ten most probable candidates; ``ranked``: ``label`` and ``probability``, the most probable first."""
@@ -84,39 +82,42 @@ def models_figure1(records: dict[str, dict]) -> Artifact:
     )
 
 
-def models_figure2(records: dict[str, dict]) -> Artifact:
-    """Training loss by position in the context; ``records``: ``scores.training`` of decoders."""
+def models_figure2(recalled: pd.DataFrame) -> Artifact:
+    """Share of questions answered rightly by exposure count; ``recalled``: ``behaviour.recall`` with ``model``."""
     import matplotlib.pyplot as plt
 
-    figure, axis = plt.subplots(figsize=(4.6, 3.0))
-    places = []
-    for model, record in records.items():
-        loss = record["loss_by_position"]
-        middle = BLOCK * np.arange(len(loss)) + BLOCK // 2
-        axis.plot(middle, loss, label=model, **(model_style(model) | {"markersize": 3}))
-        places.append(pd.DataFrame({"model": model, "position": middle, "loss": loss}))
-    axis.set(xlabel="position in the context (tokens)", ylabel="loss (nats per answer token)", ylim=(0, None))
+    figure, axis = plt.subplots(figsize=(5.6, 3.4))
+    levels = sorted(recalled["exposures"].unique())
+    for model, own in recalled.groupby("model", sort=False):
+        at = [levels.index(level) for level in own["exposures"]]
+        axis.plot(at, own["right"], label=model, **(model_style(model) | {"markersize": 4}))
+    axis.plot(
+        range(len(levels)), recalled.groupby("exposures")["guess"].mean(), color="0.6", linestyle=":", label="guessing"
+    )
+    axis.set(xlabel="exposure count", ylabel="share answered rightly", ylim=(0, 1.02))
+    axis.set_xticks(range(len(levels)), levels)
     axis.legend(fontsize=7, loc="upper left", bbox_to_anchor=(1.01, 1))
-    frame = pd.concat(places)
     return Artifact(
         "models/figure2",
-        frame,
+        recalled,
         caption=(
-            f"Training loss on answer tokens by position in rows of 2,048 tokens, in blocks of {BLOCK} tokens; mean over the "
-            "second half of training."
+            "Share of first questions whose greedy answer is a right object, by exposure count; up to "
+            f"{recalled['n'].max()} facts per point, famous facts left out. Dotted: always answering with the most frequent "
+            "object of the relation. The CSV has Wilson's 95 % intervals and the share of answers of the right type."
         ),
-        finding=finding_position(frame),
+        finding=finding_recall(recalled),
         figure=figure,
-        alt="Loss by position in long rows, one line per model.",
+        alt="Curves that rise from near 0 at no exposure to near 1 at 256 exposures; larger models rise earlier.",
     )
 
 
-def finding_position(places: pd.DataFrame) -> str:
-    """Change of the loss from the first to the last quarter of the context."""
-    change = places.groupby("model", sort=False)["loss"].agg(lambda loss: loss.iloc[-4:].mean() - loss.iloc[:4].mean())
+def finding_recall(recalled: pd.DataFrame) -> str:
+    """Recall of never-taught and of well-taught facts over models."""
+    never = recalled[recalled["exposures"] == 0].set_index("model")["right"]
+    well = recalled[recalled["exposures"] >= 64].groupby("model")["right"].mean()
     return (
-        f"From the first to the last quarter of the context, the loss changes by {change.min():+.2f} ({change.idxmin()}) to "
-        f"{change.max():+.2f} nats ({change.idxmax()}). Where it rises, the model uses distant examples poorly."
+        f"Of facts taught 64 times or more, {well.min():.0%} ({well.idxmin()}) to {well.max():.0%} ({well.idxmax()}) are "
+        f"recalled; of never-taught ones {never.min():.0%} to {never.max():.0%}."
     )
 
 

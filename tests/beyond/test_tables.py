@@ -94,7 +94,8 @@ def test_a_figure_names_ten_measures_the_frontier_first():
 
 
 def test_a_longer_training_is_said():
-    assert "+55%, so the mixture is confounded" in tables.training_tokens(("atlas-neox-0.6m", "atlas-neox-0.6m-even"))
+    half = tables.training_tokens(("atlas-neox-0.15m-at50", "atlas-neox-0.15m"))
+    assert "+100%, so the mixture is confounded" in half
     assert "confounded" not in tables.training_tokens(("atlas-neox-0.6m", "atlas-neox-0.6m"))
 
 

@@ -39,9 +39,9 @@ def test_every_measure_is_scored(knowledge, tmp_path):
 
 def test_helpers_are_named_or_missed():
     """An encoder and a judge of one's own, shipped ones in their place, and none."""
-    helpers, said = scores.load_helpers("atlas-t5-2m", "atlas-neox-0.15m-it")
+    helpers, said = scores.load_helpers("atlas-t5-2m", "atlas-neox-0.6m-it")
     assert helpers.encoder == lm.load("atlas-t5-2m").folder and helpers.style == "short"
-    assert helpers.judge.name == "atlas-neox-0.15m-it" and said.count("a substitute for the paper's") == 2
+    assert helpers.judge.name == "atlas-neox-0.6m-it" and said.count("a substitute for the paper's") == 2
     helpers, said = scores.load_helpers("my/encoder", "gpt@https://there/v1")
     assert helpers.judge.url == "https://there/v1" and helpers.style == "paper" and helpers.substitutes == ()
     assert said == "BERT-score uses my/encoder; LLM-as-a-judge uses gpt@https://there/v1."

@@ -54,8 +54,13 @@ def test_results_and_samples_are_those_of_the_harness(test, scored, tmp_path, mo
     mine, own = (json.loads(only(tmp_path / who, "results_*.json")) for who in ("ours", "theirs"))
     assert written.name.startswith("results_2023-11-1") and set(mine) <= set(own)
     assert mine["results"]["probelib_zplke"].items() <= own["results"]["probelib_zplke"].items()
-    # the last digests all documents
-    for name in ("versions", "n-shot", "n-samples", "higher_is_better", "task_hashes"):
+    for name in (
+        "versions",
+        "n-shot",
+        "n-samples",
+        "higher_is_better",
+        "task_hashes",
+    ):  # the last digests all documents
         assert mine[name] == own[name], name
     mine, own = (
         [json.loads(line) for line in only(tmp_path / who, "samples_*.jsonl").splitlines()]
@@ -95,7 +100,7 @@ def test_hugging_face_reads_the_cards(test, scored):
     assert result.metric_type == "accuracy" and result.metric_value == scored[1]["correct"].mean()
     assert card.text.lstrip().startswith(f"# {MODEL}")
     atlas = DatasetCard(export.atlas_card(facts.atlas()))
-    assert atlas.data.size_categories == ["10K<n<100K"] and "23,890 facts" in atlas.text
+    assert atlas.data.size_categories == ["10K<n<100K"] and f"{len(facts.atlas().facts):,} facts" in atlas.text
     for heading in ("Sources", "Cut-off", "Measured precision", "Estimates"):
         assert f"## {heading}\n" in atlas.text
 

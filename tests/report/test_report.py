@@ -42,7 +42,7 @@ def section(tmp_path, monkeypatch):
 def make(section):
     section.save(Artifact("monitor/table4", FRAME, "A caption & more", best={"score": "min"}, published=FRAME))
     figure, axis = plt.subplots()
-    axis.plot([1, 2], [3, 4], **report.model_style("atlas-neox-2m"))
+    axis.plot([1, 2], [3, 4], **report.model_style("atlas-neox-2.4m"))
     section.save(Artifact("monitor/figure1", FRAME, "A figure", figure=figure, alt="a rising line"))
     plt.close(figure)
 

@@ -21,7 +21,7 @@ def test_without_trees_their_nodes_are_not_reported():
 
 
 def test_an_encoder_decoder_cannot_continue_a_list():
-    with pytest.raises(ProbeError, match="atlas-t5-2m is an encoder-decoder.*atlas-neox-2m"):
+    with pytest.raises(ProbeError, match="atlas-t5-2m is an encoder-decoder.*atlas-neox-2.4m"):
         lm.load_decoders(["atlas-neox-0.15m", "atlas-t5-2m"])
 
 
