@@ -143,17 +143,17 @@ def summary(content: bytes) -> dict[str, int | float | str]:
     {'number of rows': 2, 'tau': 1.0, 'spread of tau': 0.5, 'low': 0.625, 'high': 1.375}
     """
     frame = _frame(content)
-    told: dict = {"number of rows": len(frame)}
+    numbers: dict = {"number of rows": len(frame)}
     for column, values in frame.items():
         if not pd.api.types.is_float_dtype(values):
-            told[column] = f"sha256:{files.sha256(values.to_csv(index=False).encode())[:16]}"
+            numbers[column] = f"sha256:{files.sha256(values.to_csv(index=False).encode())[:16]}"
             continue
-        told[column] = _short(values.mean())
+        numbers[column] = _short(values.mean())
         if not END.match(column):
-            told[f"spread of {column}"] = _short(values.std(ddof=0))
+            numbers[f"spread of {column}"] = _short(values.std(ddof=0))
         if values.isna().any():
-            told[f"missing in {column}"] = int(values.isna().sum())
-    return told
+            numbers[f"missing in {column}"] = int(values.isna().sum())
+    return numbers
 
 
 def _short(number: float) -> float:
@@ -167,8 +167,8 @@ def write_summary(steps: list, ours: dict[str, bytes], file: Path) -> int:
     return 0
 
 
-def _row(told: dict) -> bytes:
-    return sheets.to_csv(pd.DataFrame([told]), float_format="%.9g").encode()
+def _row(numbers: dict) -> bytes:
+    return sheets.to_csv(pd.DataFrame([numbers]), float_format="%.9g").encode()
 
 
 def from_path(path: Path) -> dict[str, bytes]:
@@ -176,7 +176,7 @@ def from_path(path: Path) -> dict[str, bytes]:
     if not path.is_file():
         return from_folder(path)
     try:
-        return {artifact: _row(told) for artifact, told in json.loads(path.read_text(encoding="utf-8")).items()}
+        return {artifact: _row(numbers) for artifact, numbers in json.loads(path.read_text(encoding="utf-8")).items()}
     except (ValueError, AttributeError) as error:
         raise ProbeError(f"{path}: not a summary ({error}); write one with --summary") from error
 
