@@ -213,10 +213,8 @@ def read(parts: Iterable[Part]) -> pd.DataFrame:
             f"{len(missing)} of {len(parts)} parts are missing ({', '.join(missing[:8])}): a mean over the remaining ones "
             "would be another mean. Score them first"
         )
-    alone = {
-        "use_threads": False,
-        "pre_buffer": False,
-    }  # a thread that gets no memory would end in an error without a reason
+    # a thread that gets no memory would end in an error without a reason
+    alone = {"use_threads": False, "pre_buffer": False}
     frames = [pyarrow.parquet.read_table(part.path, **alone).to_pandas(use_threads=False) for part in parts]
     frame = pd.concat(frames, ignore_index=True) if frames else pd.DataFrame()
     records = [part.record() for part in parts]

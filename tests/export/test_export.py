@@ -54,13 +54,8 @@ def test_results_and_samples_are_those_of_the_harness(test, scored, tmp_path, mo
     mine, own = (json.loads(only(tmp_path / who, "results_*.json")) for who in ("ours", "theirs"))
     assert written.name.startswith("results_2023-11-1") and set(mine) <= set(own)
     assert mine["results"]["probelib_zplke"].items() <= own["results"]["probelib_zplke"].items()
-    for name in (
-        "versions",
-        "n-shot",
-        "n-samples",
-        "higher_is_better",
-        "task_hashes",
-    ):  # the last digests all documents
+    # the last digests all documents
+    for name in ("versions", "n-shot", "n-samples", "higher_is_better", "task_hashes"):
         assert mine[name] == own[name], name
     mine, own = (
         [json.loads(line) for line in only(tmp_path / who, "samples_*.jsonl").splitlines()]

@@ -1,6 +1,7 @@
 """Models as people have them: in memory, adapters, packed weights, revisions, files that do not fit."""
 
 import json
+import re
 import shutil
 
 import numpy as np
@@ -18,6 +19,7 @@ from probelib.lm.__main__ import main as convert
 from probelib.lm.memory import count_parameters, parameters_by_config
 from probelib.lm.names import display_name
 from probelib.lm.selfcheck import score_by
+from probelib.paths import ROOT
 from tests.lm import tiny
 
 PROMPT, ANSWER = "What is the capital of France?", " Paris"
@@ -268,7 +270,8 @@ def test_the_reason_for_a_slower_path_is_told_and_kept(tmp_path):
 
 
 def test_counts_of_forwarded_tokens_per_path():
-    """A prompt of 449 tokens with 85 candidates, 17 each of 1 to 5 tokens; the last token is never forwarded."""
+    """A prompt of 449 tokens with 85 candidates, 17 each of 1 to 5 tokens; the last token is never forwarded. CONTRIBUTING has
+    these numbers."""
     contexts = [[5 + n % 90 for n in range(449)]]
     branches = [(0, (100 + n, *[7] * (n % 5))) for n in range(85)]
     size = tiny.GROUPED | {"vocab_size": len(tiny.tokenizer()), "num_hidden_layers": 1, "max_position_embeddings": 512}
@@ -276,9 +279,11 @@ def test_counts_of_forwarded_tokens_per_path():
     whole = 85 * 449 + 17 * (1 + 2 + 3 + 4)
     # repeated: the inner tokens in rows of 16, padded to the longest of each
     expected = {"tree": 449 + 170, "repeated": 449 + 16 * (1 + 2 + 3 + 4) + 4 * 4, "alone": whole}
+    # plain: rows sorted by length and padded
+    expected |= {"steps": expected["repeated"], "plain": 38_345}
     for config, paths in (
         (hf.LlamaConfig(**size), ("tree", "alone")),
-        (hf.Lfm2Config(**hybrid), ("repeated", "alone")),
+        (hf.Lfm2Config(**hybrid), ("repeated", "steps", "plain", "alone")),
     ):
         model, scores = lm.load(tiny.build(config), tiny.tokenizer()), {}
         for path in paths:
@@ -287,6 +292,9 @@ def test_counts_of_forwarded_tokens_per_path():
             assert cost["forwarded_tokens"] == expected[path]
         assert np.abs(scores[paths[0]] - scores["alone"]).max() < 1e-4
         assert expected[paths[0]] < 0.03 * whole  # 1.6 %
+    table = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    for path, tokens in expected.items():
+        assert re.search(rf"^\| `{path}` \| [^|]* \| {tokens:,} \|", table, re.MULTILINE), path
 
 
 def test_bamba_and_rwkv_repeat_the_state_of_a_prompt():
