@@ -11,6 +11,7 @@ from probelib.facts.model import Facts
 from probelib.facts.shipped import atlas
 from probelib.lm.names import CHECKPOINTS
 from probelib.organisms import family
+from probelib.organisms.design import FORMS
 
 MANIFESTS = Path(__file__).parent / "manifests"
 FAMILY = "atlas-neox-0.6m"  # any model of the family's corpus
@@ -60,6 +61,12 @@ def facts_taught(at_least: int, name: str = FAMILY) -> set[str] | None:
     """Ids of the facts that an organism read at least so often; None, which means any fact, for 0."""
     counts = statements(manifest(name))
     return set(counts.index[counts >= at_least]) if at_least else None
+
+
+def training_formats(names: list[str]) -> pd.DataFrame:
+    """The share of each form (list, question, ...) in what organisms were taught: [organisms, forms]; rows add up to 1."""
+    rows = {name: manifest(name)[list(FORMS)].sum() for name in names}
+    return pd.DataFrame(rows).T.pipe(lambda counts: counts.div(counts.sum(axis=1), axis=0)).rename_axis("model")
 
 
 def stale(facts: Facts, table: pd.DataFrame) -> list[str]:
