@@ -213,29 +213,37 @@ def line_panels(
     y: str,
     band: tuple[str, str],
     labels: tuple[str, str],
+    together: tuple[str, ...],
     level: float | None = None,
 ):
-    """A figure with one panel per value of the column ``by``: the line of ``y`` over ``x`` in its ``band`` (two columns), and a
-    thin line at ``level``. ``labels``: of both axes."""
+    """A figure of the lines of ``y`` over ``x``, one per value of the column ``by``: those of ``together`` in one panel, and
+    below it
+    every line in a small panel of its own, in its ``band`` (two columns). ``labels``: of both axes; a thin line at ``level``."""
     import matplotlib.pyplot as plt
 
     names = list(dict.fromkeys(frame[by]))
-    columns = min(3, len(names))
+    columns = 5
     height = -(-len(names) // columns)
-    size = (6.3, 0.6 + 1.4 * height)
-    figure, axes = plt.subplots(height, columns, figsize=size, sharex=True, sharey=True, squeeze=False)
-    for axis in axes.flat[len(names) :]:
-        axis.axis("off")
-    for place, (axis, name) in enumerate(zip(axes.flat, names, strict=False)):
+    figure = plt.figure(figsize=(6.3, 3.0 + 1.15 * height))
+    grid = figure.add_gridspec(1 + height, columns, height_ratios=[2.6] + [1] * height)
+    large = figure.add_subplot(grid[0, :])
+    ticks = frame[x].unique()
+    for place, name in enumerate(names):
         rows, look = frame[frame[by] == name], style_at(place)
-        if level is not None:
-            axis.axhline(level, color="0.6", linewidth=0.8)
-        axis.plot(rows[x], rows[y], markersize=4, **look)
-        axis.fill_between(rows[x], rows[band[0]], rows[band[1]], color=look["color"], alpha=0.2, linewidth=0)
-        axis.set_title(name)
-    axes[0, 0].set_xticks(frame[x].unique())
-    figure.supxlabel(labels[0], fontsize=9)
-    figure.supylabel(labels[1], fontsize=9)
+        if name in together:
+            large.plot(rows[x], rows[y], markersize=4, label=name, **look)
+        small = figure.add_subplot(grid[1 + place // columns, place % columns])
+        small.plot(rows[x], rows[y], markersize=2.5, linewidth=1, **look)
+        small.fill_between(rows[x], rows[band[0]], rows[band[1]], color=look["color"], alpha=0.2, linewidth=0)
+        small.set_title(name.removeprefix("Dist. "), fontsize=7)
+        small.set_ylim(frame[[y, *band]].min(axis=None), frame[[y, *band]].max(axis=None))
+        small.set_xticks(ticks)
+        small.tick_params(labelsize=6, labelleft=place % columns == 0)
+    for axis in figure.axes if level is not None else ():
+        axis.axhline(level, color="0.6", linewidth=0.8, zorder=0)
+    large.set(xlabel=labels[0], ylabel=labels[1])
+    large.set_xticks(ticks)
+    large.legend(loc="center left", bbox_to_anchor=(1, 0.5))
     return figure
 
 
