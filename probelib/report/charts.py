@@ -15,6 +15,7 @@ MARKERS = ["o", "s", "^", "D", "v", "P", "X"]
 LINES = ["-", "--", "-.", ":"]
 HATCHES = ["", "//", "..", "xx", "--", "oo"]
 COLOURS = 10  # of the palette
+KIND_LINES = {"-it": "--", "-at": "-."}  # of instruction-tuned models and of checkpoints; sisters and twins are dotted
 LOOKS = math.lcm(COLOURS, len(MARKERS), len(LINES))  # after this many colours all repeats
 _taken: dict[str, int] = {}  # models that are not shipped -> their places, in this process
 
@@ -32,19 +33,40 @@ def use_style() -> None:
 def model_style(name: str) -> dict:
     """``color``, ``marker`` and ``linestyle`` of a model; never colour alone. The same in all figures of a notebook.
 
-    Shipped models have fixed places in seaborn's colour-blind safe palette. Any other model takes a place by its name, or the
-    next one whose colour no other model has; once the colours are used up, the next unused combination.
+    Shipped models have a hue per family, darker the larger they are, and a line style per kind (base, instruction-tuned, sister
+    or twin, checkpoint). Any other model takes a colour of seaborn's colour-blind safe palette by its name, or the next one that
+    no other model has; once the colours are used up, the next unused combination.
     """
-    known = _shipped()
-    if name in known:
-        return style_at(known.index(name))
+    shipped = _shipped_styles()
+    if name in shipped:
+        return dict(shipped[name])
     if name not in _taken:
         colours = {place % COLOURS for place in _taken.values()}
-        looks = {place % LOOKS for place in [*range(len(known)), *_taken.values()]}
+        looks = {place % LOOKS for place in _taken.values()}
         first = int(files.sha256(name.encode())[:6], 16)
         fits = lambda place: place % LOOKS not in looks and (place % COLOURS not in colours or len(colours) == COLOURS)
         _taken[name] = next(filter(fits, range(first, first + LOOKS)), first)
     return style_at(_taken[name])
+
+
+@cache
+def _shipped_styles() -> dict[str, dict]:
+    """The looks of the shipped models."""
+    import seaborn
+    from matplotlib.colors import to_hex
+
+    palette, styles, used = seaborn.color_palette("colorblind"), {}, {}
+    parts = {name: re.fullmatch(r"(.+)-([\d.]+)m(.*)", name).groups() for name in organisms()}  # family, size, kind
+    for hue, own in enumerate(dict.fromkeys(part[0] for part in parts.values())):
+        sizes = sorted({float(size) for name, size, _ in parts.values() if name == own})
+        shades = np.linspace(0.5, -0.3, len(sizes)) if len(sizes) > 1 else [-0.3]  # to white, to black
+        for name, (_, size, kind) in [(name, part) for name, part in parts.items() if part[0] == own]:
+            place, line = sizes.index(float(size)), KIND_LINES.get(kind[:3], ":" if kind else "-")
+            number = used[own, size, line] = used.get((own, size, line), -1) + 1
+            mixed = np.array(palette[hue % COLOURS]) * (1 - abs(shades[place])) + max(shades[place], 0)
+            marker = MARKERS[(place + number) % len(MARKERS)]
+            styles[name] = {"color": to_hex(mixed), "marker": marker, "linestyle": line}
+    return styles
 
 
 def style_at(place: int) -> dict:
@@ -174,12 +196,6 @@ def label_points(axis, x, y, names, bold=()) -> None:
 def _overlap(a, b) -> bool:
     """Whether two boxes (left, bottom, right, top) overlap."""
     return a[0] < b[2] and b[0] < a[2] and a[1] < b[3] and b[1] < a[3]
-
-
-@cache
-def _shipped() -> list[str]:
-
-    return sorted(organisms(), key=lambda name: name.count("-") > 2)  # variants last: no two of the others share a look
 
 
 def grouped_bars(axis, values: pd.DataFrame, low: pd.DataFrame | None = None, high: pd.DataFrame | None = None) -> None:
