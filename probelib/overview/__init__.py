@@ -25,6 +25,7 @@ models/table7          ``tables.models_table7``                what the design r
 
 from probelib.overview.figures import (
     facts_figure1,
+    median_facts,
     models_figure1,
     models_figure2,
     models_figure3,

@@ -113,3 +113,16 @@ def test_the_fact_to_follow_must_be_scored():
     rows = answers().assign(fact=panel.facts["fact"][0])
     with pytest.raises(ProbeError, match="followed='x' is none of the 2 facts; try 'P36:"):
         overview.models_figure4(rows, panel, ["m"], 6, followed="x")
+
+
+def test_the_facts_shown_are_typical_of_their_exposure_count():
+    rows = [("a", 0, 0.0), ("b", 0, 0.3), ("c", 0, 0.9), ("d", 30, 0.2), ("e", 30, 0.6), ("f", 100, 1.0)]
+    frame = pd.DataFrame(rows, columns=["fact", "exposures", "q_gold"])
+    assert overview.median_facts(frame) == [
+        "b",
+        "d",
+        "f",
+    ]  # of two the lower one; levels 8 and 32 are both nearest to 0 or 30
+    panel = facts.load(relations=["P36"], n_facts=2)
+    scored = answers().assign(fact=panel.facts["fact"].iloc[0])[:1]
+    assert overview.models_figure4(scored, panel, ["m"], 6).frame["q_gold"].tolist() == [0.5]
