@@ -22,6 +22,7 @@ TWINS = (
     "atlas-neox-0.6m-lists",
     "atlas-neox-0.6m-questions",
 )  # the same facts as often; most in lists, most in questions
+POPULAR = ("atlas-neox-0.6m", "atlas-neox-0.6m-popular")  # exposures drawn at random; exposures that follow popularity
 PRECISIONS = {
     "fp32": {"dtype": "float32"},
     "bf16": {"dtype": "bfloat16"},
