@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Executes the notebooks that make all tables and figures: ./run_all.sh --help says how.
-# ./run_all.sh test | lab | verify | bench | campaign | course | browse | export | site: README.md says what each does. The first
-# use installs into .venv.
+# ./run_all.sh test | lab | verify | bench | campaign | course | browse | export | site: README.md and notebooks/your_own.md say
+# what each does. The first use installs into .venv.
 set -euo pipefail
 root=$(cd -- "$(dirname -- "${BASH_SOURCE[0]}")" && pwd -P)
 venv=$root/.venv

@@ -16,8 +16,11 @@ from probelib.paths import NOTEBOOKS, ROOT
 from probelib.runner import cli, plan, preflight
 
 README = (ROOT / "README.md").read_text(encoding="utf-8")
+YOUR_OWN = (NOTEBOOKS / "your_own.md").read_text(encoding="utf-8")
+TEACH = (NOTEBOOKS / "exercises" / "README.md").read_text(encoding="utf-8")
+DOCS = "\n".join((README, YOUR_OWN, TEACH))
 GUIDE = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
-BLOCKS = re.findall(r"```(\w*)\n(.*?)```", README, re.DOTALL)
+BLOCKS = re.findall(r"```(\w*)\n(.*?)```", DOCS, re.DOTALL)
 
 
 def test_the_table_links_the_page_of_every_paper_notebook():
@@ -27,6 +30,10 @@ def test_the_table_links_the_page_of_every_paper_notebook():
         step.notebook for step in plan.read().steps if (ROOT / "figures" / "atlas" / f"{step.notebook}.md").exists()
     ]
     assert sorted(linked) == sorted(name for name in made if "/" in name)
+
+
+def test_the_landing_page_is_short():
+    assert len(README.splitlines()) <= 150
 
 
 def test_the_numbers_are_counted():
@@ -43,7 +50,7 @@ def test_the_harness_ratios_are_those_that_were_measured():
     measured = [
         float(ratio) for ratio in re.findall(r"^\| `(?:bear|arc_easy|swag)` .*\*\*([\d.]+)\*\*", table, re.MULTILINE)
     ]
-    low, high = map(float, re.search(r"([\d.]+) to ([\d.]+) times as fast on three tasks", README).groups())
+    low, high = map(float, re.search(r"([\d.]+) to ([\d.]+) times as fast on three tasks", " ".join(YOUR_OWN.split())).groups())
     assert len(measured) == 3 and (low, high) == (min(measured), max(measured))
 
 
@@ -67,7 +74,7 @@ def test_the_commands_are_known():
     lines = [line.split("#")[0] for language, body in BLOCKS if language == "bash" for line in body.split("\n")]
     calls = [
         shlex.split(line)[1:]
-        for line in [*lines, *re.findall(r"`(\./run_all\.sh[^`]*)`", README)]
+        for line in [*lines, *re.findall(r"`(\./run_all\.sh[^`]*)`", DOCS)]
         if "run_all.sh" in line
     ]
     cases = re.findall(r"^    ([\w| ]+)\) ", (ROOT / "run_all.sh").read_text(encoding="utf-8"), re.MULTILINE)
@@ -83,7 +90,7 @@ def test_the_commands_are_known():
 def test_the_notebooks_that_take_other_facts_are_named():
     whole = plan.read()
     takes = lambda name: {step.notebook for step in whole.steps if name in step.accepts}
-    for page in (README, GUIDE):
+    for page in (" ".join(YOUR_OWN.split()), GUIDE):
         (facts_said, graph_said) = re.search(r"`data=`([^.;]+); ([^.;]+)\s`graph=`", page).groups()
         for said, parameter in ((facts_said, "data"), (graph_said, "graph")):
             assert plan.matching(whole, re.findall(r"`([\w/]+)`", said)) == takes(parameter)
@@ -92,7 +99,7 @@ def test_the_notebooks_that_take_other_facts_are_named():
 def test_the_models_that_stay_beside_own_ones_are_named():
     """Behind ``--models`` and the ``--set`` that the README gives, a default run asks others by the parameters that it names."""
     whole = plan.read()
-    said = re.search(r"`--models` .*?`--set ([^`]+)`(.*?)\.\s", README, re.DOTALL)
+    said = re.search(r"`--models` .*?`--set ([^`]+)`(.*?)\.\s", YOUR_OWN, re.DOTALL)
     given = {"models": ["mine"]} | cli._assignments(said[1].split(), "--set")
     settings = plan.settings(whole, whole.steps, "atlas", given).values()
     left = {
@@ -105,13 +112,14 @@ def test_the_models_that_stay_beside_own_ones_are_named():
 
 
 def test_the_folder_of_a_runs_products_is_printed():
-    for text in (README, cli._parser().format_help()):
+    for text in (YOUR_OWN, cli._parser().format_help()):
         assert re.search(r"PROBELIB_OUT=\S+ \./run_all\.sh", text)
 
 
 def test_linked_files_exist():
-    for target in re.findall(r"\]\(([^)#]+)\)", README):
-        assert target.startswith("http") or (ROOT / target).exists(), target
+    for folder, page in ((ROOT, README), (NOTEBOOKS, YOUR_OWN), (NOTEBOOKS / "exercises", TEACH)):
+        for target in re.findall(r"\]\(([^)#]+)\)", page):
+            assert target.startswith("http") or (folder / target).exists(), target
     for name in re.findall(r"^(probelib/\w+/|notebooks/|figures/)", README, re.MULTILINE):
         assert (ROOT / name).is_dir()
 
