@@ -12,9 +12,9 @@ def changes_since_training(facts: Facts | None = None) -> list[str]:
 
     facts   the atlas to compare with (default: as it is now)
     """
-    facts, wanted = facts or read_atlas(), [*family.FAMILY, *family.checkpoint_names()]
+    facts, wanted = facts or read_atlas(), {*family.FAMILY, *family.checkpoint_names()} - {*family.UNTRAINED}
     records = {name: train.record(name) for name in organisms()}
-    found = [f"{name}: no checkpoint; train it" for name in wanted if name not in records]
+    found = [f"{name}: no checkpoint; train it" for name in sorted(wanted - {*records})]
     for name, record in records.items():
         if files.sha256(CHECKPOINTS / name / "model.safetensors") != record["weights"]:
             found.append(f"{name}: model.safetensors is not what was saved after training")

@@ -146,11 +146,6 @@ class Speaker:
         """The fact as a statement, of its own object or of another one."""
         return self.say(row.relation, "statement", self.labels[row.subject], obj or self.labels[row.object])
 
-    def statements(self, relation: str, subject: str, *objects: str) -> list[str]:
-        """One statement per object, all in the same template."""
-        template = self.pick(self.templates[relation, "statement"])
-        return [fill(template, subject, obj) for obj in objects]
-
     def any(self, relation: str) -> str:
         """Some object of the relation, each as likely."""
         return self.pick(self.space[relation])

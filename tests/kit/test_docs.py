@@ -50,7 +50,9 @@ def test_the_harness_ratios_are_those_that_were_measured():
     measured = [
         float(ratio) for ratio in re.findall(r"^\| `(?:bear|arc_easy|swag)` .*\*\*([\d.]+)\*\*", table, re.MULTILINE)
     ]
-    low, high = map(float, re.search(r"([\d.]+) to ([\d.]+) times as fast on three tasks", " ".join(YOUR_OWN.split())).groups())
+    low, high = map(
+        float, re.search(r"([\d.]+) to ([\d.]+) times as fast on three tasks", " ".join(YOUR_OWN.split())).groups()
+    )
     assert len(measured) == 3 and (low, high) == (min(measured), max(measured))
 
 

@@ -149,10 +149,10 @@ def test_two_models_of_one_name_are_said_before_a_run(tmp_path, monkeypatch):
 
 def test_a_base_that_no_notebook_asks_is_said_before_a_run():
     both = {"models": ["atlas-neox-2.4m"], "tuned": ["atlas-neox-5m-it=atlas-neox-2.4m", "atlas-neox-1.2m"]}
-    elsewhere = {"models": ["atlas-llama-1.2m"], "tuned": ["atlas-neox-5m-it=atlas-neox-2.4m"]}
+    elsewhere = {"models": ["atlas-llama-0.6m"], "tuned": ["atlas-neox-5m-it=atlas-neox-2.4m"]}
     preflight.check({"one": both, "two": elsewhere, "three": {"tuned": ["atlas-neox-1.2m=a/b"]}}, ["data"])
     preflight.check({"one": both, "two": elsewhere}, ["tuned"])
-    with pytest.raises(ProbeError, match="atlas-neox-2.4m is none of the models \\(atlas-llama-1.2m\\)"):
+    with pytest.raises(ProbeError, match="atlas-neox-2.4m is none of the models \\(atlas-llama-0.6m\\)"):
         preflight.check({"two": elsewhere}, ["tuned"])
 
 

@@ -345,9 +345,9 @@ def test_an_input_longer_than_the_context_says_how_many_examples_fit(capitals):
 
 
 def test_a_start_token_is_counted_once(capitals):
-    """atlas-llama-1.2m's tokenizer puts a token before every text: before the whole list, not before each of its examples."""
+    """atlas-llama-0.6m's tokenizer puts a token before every text: before the whole list, not before each of its examples."""
     asked, pool = capitals
-    model = lm.load("atlas-llama-1.2m")
+    model = lm.load("atlas-llama-0.6m")
     examples = prompts.sample_examples(pool, asked, "max")
     fits = zplke.fit_examples("max", examples, asked, model, room=16)
     longest = lambda n: max(map(len, model.tokens.prompts(prompts.many_shots(asked, examples, n)["text"].tolist())))
