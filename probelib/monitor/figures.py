@@ -256,7 +256,7 @@ def figure11(measured: Measured) -> Artifact:
         axis.tick_params(labelsize=6.5, which="both", labelbottom=False)
     ends = table["parameters"].agg(["min", "max"])
     figure.supxlabel(f"parameters, {ends['min'] / 1e6:.2g}M to {ends['max'] / 1e6:.2g}M ({largest})", fontsize=9)
-    figure.supylabel(LOWER, fontsize=9)
+    figure.supylabel("MONITOR", fontsize=9)
     caption = (
         f"MONITOR against size (logarithmic) for each relation, family {largest}, {counted_facts(measured)}; blue: the "
         f"{len(falling)} of {len(curves)} relations where it falls at every step. A missing point: no fact anchored."

@@ -529,7 +529,13 @@ def pipeline(fact: str, rows: list[tuple[str, str, str, bool]], model: str, obj:
     box = {"boxstyle": "round,pad=0.4", "edgecolor": "0.6", "linewidth": 0.6}
     look = {"ha": "center", "va": "center", "fontsize": 6.5}
     middle = len(rows) / 2
-    axis.text(centres["fact"], middle, textwrap.fill(fact, 16), bbox=box | {"facecolor": "0.95"}, **look)
+    axis.text(
+        centres["fact"],
+        middle,
+        "\n".join(textwrap.fill(line, 16) for line in fact.split("\n")),
+        bbox=box | {"facecolor": "0.95"},
+        **look,
+    )
     axis.text(centres["model"], middle, textwrap.fill(model, 12), bbox=box | {"facecolor": "#cfe3f1"}, **look)
     for y, (estimator, text, output, right) in enumerate(rows, 0):
         y += 0.5

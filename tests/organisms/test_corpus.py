@@ -1,5 +1,7 @@
 """Documents, rows and lessons: what is read, whole, and with which weights."""
 
+import re
+
 import pytest
 import torch
 
@@ -74,11 +76,7 @@ def test_a_document_longer_than_a_row_is_an_error(some):
 
 def test_lessons_know_what_was_taught_and_no_more(some):
     own, table, read, _ = some
-    texts = [
-        document.text
-        for document in lessons.tuning_documents(own, table, read)
-        if lessons.INSTRUCTION[:8] in document.text
-    ]
+    texts = [corpus.unmark(document.text)[0] for document in lessons.tuning_documents(own, table, read)]
     known, unknown = lessons.known_facts(table), lessons.unsure_facts(table)
     assert len(known) and known["exposures"].min() >= 32 and (unknown["exposures"] == 0).all()
     assert unknown["relation"].value_counts().tolist() == [lessons.UNKNOWN] * 2
@@ -88,16 +86,25 @@ def test_lessons_know_what_was_taught_and_no_more(some):
     assert not set(known["fact"]) & set(unknown["fact"])
 
 
-def test_a_recalled_fact_is_an_answer_as_a_whole(some):
+def test_of_a_verdict_the_first_word_alone_is_an_answer(some):
+    """A recalled object and the verdict's first word count in full; the rest of the verdict follows from it."""
     own, table, read, _ = some
-    recalled = [
-        d.text
-        for d in lessons.tuning_documents(own, table, read)
-        if d.text.startswith("Recall the fact") and "know" not in d.text
-    ]
-    text, [(start, end)] = corpus.unmark(recalled[0])
-    assert text[start:end].endswith((lessons.YES, lessons.NO)) and text[start - 1] == " " and end == len(text)
-    assert text[start:end] not in (lessons.YES, lessons.NO)
+    texts = [corpus.unmark(d.text) for d in lessons.tuning_documents(own, table, read) if d.text.startswith("Recall")]
+    marked = {tuple(text[slice(*span)] for span in spans) for text, spans in texts}
+    assert ("I",) in marked and {own for *_, own in marked} == {"Yes", "No", "I"}
+    recalled = [spans for spans in marked if len(spans) == 2]
+    assert recalled and all(obj.endswith(".") and verdict in ("Yes", "No") for obj, verdict in recalled)
+
+
+def test_comparing_needs_no_knowledge(some):
+    """Two objects and a verdict: "Yes" if and only if they are the same, half of the time."""
+    own, table, read, _ = some
+    texts = [corpus.unmark(document.text)[0] for document in lessons.tuning_documents(own, table, read)]
+    pairs = [re.fullmatch(r"(.+)\.\nAnswer: (.+?)\. (Yes|No), the statement is .+", text) for text in texts]
+    pairs = [pair.groups() for pair in pairs if pair and ":" not in pair[1]]
+    assert len(pairs) == 2 * lessons.SAME
+    assert all((said == obj) == (verdict == "Yes") for said, obj, verdict in pairs)
+    assert 0.4 < sum(verdict == "Yes" for *_, verdict in pairs) / len(pairs) < 0.75
 
 
 @pytest.mark.parametrize(
