@@ -317,6 +317,7 @@ def figure8(fitted: dict[str, Scaling], study: Study) -> Artifact:
     for axis, (strategy, own) in zip(axes[0], fitted.items(), strict=True):
         _scaling_plot(axis, own)
         axis.set(title=strategy, xscale="log", xlabel="parameters without embeddings", ylim=(0, 1.02))
+        axis.tick_params(which="minor", labelbottom=False)
     axes[0, 0].set(ylabel=f"mean Avg@{n}")
     figure.legend(*axes[0, 0].get_legend_handles_labels(), loc="outside lower center", ncols=4, fontsize=7)
     caption = (
