@@ -13,7 +13,11 @@ from probelib.organisms.lessons import NO, UNSURE, YES
 from probelib.prompts import CHECK, INSTRUCTION, RECALL, many_shot
 
 WELL = 64  # exposures of a well-taught fact
-WAYS = {True: {"at once": INSTRUCTION, "recalled": RECALL}, False: {"at once": CHECK}}  # by whether the model is tuned
+WAYS = {
+    "at once": INSTRUCTION,
+    "recalled": RECALL,
+    "true or false": CHECK,
+}  # of prompting for a verdict; a base model: the last
 PREFIX = {YES: "yes", NO: "no", UNSURE: "unsure"}
 
 
@@ -67,16 +71,16 @@ def recall(model, facts: Facts, table: pd.DataFrame, n: int = 60) -> pd.DataFram
 
 def verification_auc(model, facts: Facts, table: pd.DataFrame, tuned: bool, n: int = 150) -> pd.DataFrame:
     """Area under the curve of the verdict on a true and a false statement of facts taught ``WELL`` times or more, in no lesson:
-    verified in training or not, at once or (of a tuned model) after recalling. Of verdicts after recalling also how many were
-    given, and the share of these that is right."""
+    verified in training or not; "true or false", the corpus's own form, and of a tuned model also "Yes" or "No" at once and after
+    recalling. Of verdicts after recalling also how many were given, and the share of these that is right."""
     well = table[(table["exposures"] >= WELL) & ~table["lesson"] & (table["implied_by"] == "")]
     found = []
     for verified in (True, False):
         own = some(well[well["verified"] == verified], n)
         said = _statements(facts, own)
-        for way, instruction in WAYS[tuned].items():
-            asked = [instruction.format(statement=text) for text in said["text"]]
-            score, given, right = _judged(model, asked, said["true"].to_numpy(), way, tuned)
+        for way in WAYS if tuned else ["true or false"]:
+            asked = [WAYS[way].format(statement=text) for text in said["text"]]
+            score, given, right = _judged(model, asked, said["true"].to_numpy(), way)
             auc = stats.auc(score, said["true"])
             draws = np.random.default_rng(0).integers(len(own), size=(500, len(own)))
             pairs = score.reshape(-1, 2)
@@ -95,7 +99,7 @@ def _statements(facts: Facts, rows: pd.DataFrame) -> pd.DataFrame:
     return order[["text", "true"]].reset_index(drop=True)
 
 
-def _judged(model, asked: list[str], true: np.ndarray, way: str, tuned: bool) -> tuple[np.ndarray, float, float]:
+def _judged(model, asked: list[str], true: np.ndarray, way: str) -> tuple[np.ndarray, float, float]:
     """(log-odds of the positive verdict, share answered, share of these that is right); after recalling, the verdict is scored
     behind the sentence that the model recalls."""
     if way == "recalled":
@@ -105,7 +109,7 @@ def _judged(model, asked: list[str], true: np.ndarray, way: str, tuned: bool) ->
             next((PREFIX[w] for w in PREFIX if t[c:].startswith(w)), "other") for t, c in zip(text, cut, strict=True)
         ]
         asked = [f"{a} {t[:c].strip()}".strip() for a, t, c in zip(asked, text, cut, strict=True)]
-    both = [f" {YES}", f" {NO}"] if tuned else [" True", " False"]
+    both = [" True", " False"] if way == "true or false" else [f" {YES}", f" {NO}"]
     logprob = model.logprobs(asked, [both] * len(asked))["logprob"].to_numpy().reshape(-1, 2)
     score = logprob[:, 0] - logprob[:, 1]
     if way != "recalled":
@@ -121,8 +125,8 @@ def unsure(model, facts: Facts, table: pd.DataFrame, n: int = 300) -> pd.DataFra
     found = []
     for name, own in (("never", fresh[fresh["exposures"] == 0]), ("well", fresh[fresh["exposures"] >= WELL])):
         said = _statements(facts, some(own, n))
-        for way, instruction in WAYS[True].items():
-            text = model.generate([instruction.format(statement=t) for t in said["text"]], max_new_tokens=60)["text"]
+        for way in ("at once", "recalled"):
+            text = model.generate([WAYS[way].format(statement=t) for t in said["text"]], max_new_tokens=60)["text"]
             k = sum(UNSURE in t for t in text)
             found.append((name, way, len(text), k / len(text), *stats.wilson(k, len(text))))
     return pd.DataFrame(found, columns=["facts", "way", "n", "unsure", "low", "high"])
@@ -245,7 +249,8 @@ def _verdicts_required(judged: pd.DataFrame, largest: list[str]) -> list[tuple]:
         own = judged[judged["model"] == model].set_index(["way", "verified"])
         once, fresh = own.loc[("at once", True)], own.loc[("recalled", False)]
         asked = (
-            ("verdict at once, verified facts (AUC)", 0.90, once["auc"]),
+            ("verdict at once (Yes, No), verified facts (AUC)", 0.90, once["auc"]),
+            ("verdict at once (True, False), verified facts (AUC)", 0.90, own.loc[("true or false", True), "auc"]),
             ("verdict after recalling, fresh facts (AUC)", least, fresh["auc"]),
             ("verdict after recalling, right of answered", 0.85, fresh["right_of_answered"]),
         )

@@ -132,9 +132,9 @@ def models_table4(verdicts: pd.DataFrame) -> Artifact:
         caption=(
             f"Verification of facts taught {behaviour.WELL} times or more that stand in no lesson, on one true and one false "
             "statement per fact (n facts): area under the ROC curve of log P(yes) - log P(no), with its 95 % bootstrap interval. "
-            "verified: the corpus also holds the fact as a verification. at once: the verdict is scored after the statement; "
-            'recalled: after the sentence that the model generates first. Base models judge "True" or "False", '
-            'instruction-tuned ones (-it) "Yes" or "No". answered: share with a verdict; right of answered: share of these '
+            "verified: the corpus also holds the fact as a verification. true or false: the corpus's own form; at once: "
+            '"Yes" or "No" right after the statement; recalled: after the object that the model generates first (both of '
+            "instruction-tuned models). answered: share with a verdict; right of answered: share of these "
             "that is right."
         ),
         finding=finding_models4(verdicts),
