@@ -38,7 +38,9 @@ def main(arguments: list[str] | None = None) -> int:
         help="run every notebook in FOLDER (other people's code: see notebooks/exercises/README.md), one row per exercise",
     )
     add(
-        "--otter", action="store_true", help="also write the checks as tests of otter-grader, see notebooks/exercises/README.md"
+        "--otter",
+        action="store_true",
+        help="also write the checks as tests of otter-grader, see notebooks/exercises/README.md",
     )
     add("--profile", help="atlas (default), or smoke: smaller models and fewer facts in the slides")
     add(
