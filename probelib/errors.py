@@ -34,7 +34,7 @@ class ProbeError(Exception):
 
 
 def unknown(kind: str, name: str, known: Iterable[str]) -> ProbeError:
-    """The error for a name that does not exist: ``unknown model 'atlas-neox-2'; did you mean atlas-neox-2m? Known: ...``."""
+    """The error for a name that does not exist: ``unknown model 'atlas-neox-2'; did you mean atlas-neox-2.4m? Known: ...``."""
     known = sorted(map(str, known))
     near = difflib.get_close_matches(str(name), known, n=3, cutoff=0.5)
     hint = f"; did you mean {' or '.join(near)}?" if near else ";"

@@ -14,10 +14,14 @@ from collections.abc import Iterable
 import pandas as pd
 
 from probelib.errors import ProbeError, check_sizes, unknown
+from probelib.facts.articles import with_article
 from probelib.facts.model import Facts, rng
 
 # GraphEval's question, in the words the tuned organisms know; MONITOR's fact checking
 INSTRUCTION = "Is this statement true? {statement}\nAnswer:"
+RECALL = (
+    "Recall the fact, then judge: {statement}\nAnswer:"  # the tuned organisms say the fact first, then their verdict
+)
 CHECK = "Statement: {statement} The statement is True or False?"
 PROMPTS = ["prompt", "fact", "relation", "role", "template", "context", "seed", "text"]
 EXAMPLES = ["relation", "seed", "position", "fact", "subject", "object", "kind"]
@@ -29,7 +33,11 @@ def fill(template: str, subject: str, obj: str | None = None) -> str:
 
     >>> fill("What language is the official language of [X]?", "Haiti")
     'What language is the official language of Haiti?'
+    >>> fill("The capital of [X] is", "United States")
+    'The capital of the United States is'
     """
+    if template != ZERO_PROMPT:  # a subject that stands alone is a name, not part of a sentence
+        subject = with_article(template.partition("[X]")[0], subject.strip())
     text = template.replace("[X]", subject.strip())
     return text if obj is None else text.replace("[Y]", obj.strip())
 
@@ -40,7 +48,7 @@ def statement(template: str, subject: str, obj: str) -> str:
     >>> statement("[X] is the capital of [Y].", "AC/DC [Y]", "Malmö")
     'AC/DC [Y] is the capital of Malmö.'
     """
-    names = {"[X]": subject.strip(), "[Y]": obj.strip()}
+    names = {"[X]": with_article(template.partition("[X]")[0], subject.strip()), "[Y]": obj.strip()}
     return re.sub(r"\[[XY]\]", lambda slot: names[slot[0]], template)
 
 

@@ -4,8 +4,8 @@ A part holds the scores of one model for one relation. Its file name contains a 
 model's identity (files, dtype, quantization, device type), the prompts, the candidates, the options, the code of the core and
 the versions of the libraries (``lm.version.scoring``). So a part is never stale: after any change it has another name.
 
-    runs/<profile>/scores/atlas-neox-2m/P36-logprobs-1f0c....parquet    rows, written under a temporary name and renamed
-    runs/<profile>/scores/atlas-neox-2m/P36-logprobs-1f0c....json       checksum and cost, written last
+    runs/<profile>/scores/atlas-neox-2.4m/P36-logprobs-1f0c....parquet    rows, written under a temporary name and renamed
+    runs/<profile>/scores/atlas-neox-2.4m/P36-logprobs-1f0c....json       checksum and cost, written last
 
 Only a part with its checksum counts. A kill at any moment loses at most the part being computed; a damaged part is reported
 and recomputed.

@@ -152,7 +152,7 @@ def test_no_place_to_write_is_one_clear_error_and_leaves_nothing(model, asked, t
 
 
 def test_names_cannot_leave_their_folder_or_meet():
-    names = ["../../etc/passwd", "a/b", "a-b", "a b", "..", "", "ä", "x" * 300, "atlas-neox-2m"]
+    names = ["../../etc/passwd", "a/b", "a-b", "a b", "..", "", "ä", "x" * 300, "atlas-neox-2.4m"]
     slugs = [files.slug(name) for name in names]
     assert len(set(slugs)) == len(names) and slugs[-1] == names[-1]
     assert all(s and "/" not in s and not s.startswith(".") and len(s) <= 80 for s in slugs)

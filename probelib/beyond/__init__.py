@@ -16,7 +16,8 @@ Notebook                 artifacts -> functions
 ``beyond/audit``         ``audit_verdicts``, ``audit_failing``, ``audited_claims`` (beyond/audit)
 ``beyond/real_gpt2``     ``gpt2_accuracy``, ``gpt2_confidence``, ``gpt2_distractors``
 ``beyond/ground_truth``  ``placebo``, ``coarse_twins``, ``ground_truth``, ``quality_against_cost``, ``calibration``,
-                         ``reliability``, ``wording``, ``training_mixture`` (beyond/upbringing), ``kinds``, ``misconceptions``
+                         ``reliability``, ``wording``, ``training_mixture`` (beyond/upbringing),
+                         ``popularity``, ``kinds``, ``misconceptions``
 ``beyond/agreement``     ``agreement``, ``clusters``, ``agreement_models``, ``partial``, ``disagreements``
 ``beyond/quantization``  ``quantization_cost``, ``quantization``, ``quantization_change``
 """
@@ -38,6 +39,7 @@ from probelib.beyond.imported import read_one
 from probelib.beyond.measures import headline_pairs, partial_agreement
 from probelib.beyond.questions import load_questions
 from probelib.beyond.scores import (
+    POPULAR,
     PRECISIONS,
     TWINS,
     confounders,
@@ -68,6 +70,7 @@ from probelib.beyond.tables import (
     oracle,
     partial,
     placebo,
+    popularity,
     quantization,
     quantization_cost,
     rank_measures,

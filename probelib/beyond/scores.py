@@ -16,9 +16,13 @@ from probelib.facts.model import Facts, rng
 from probelib.lm.loading import load
 from probelib.lm.names import organisms
 from probelib.lm.partners import tuned_of
-from probelib.organisms import corpus
+from probelib.organisms import lessons, taught
 
-TWINS = ("atlas-neox-0.6m", "atlas-neox-0.6m-even")  # the same facts as often; mostly in lists, and in all forms alike
+TWINS = (
+    "atlas-neox-0.6m-lists",
+    "atlas-neox-0.6m-questions",
+)  # the same facts as often; most in lists, most in questions
+POPULAR = ("atlas-neox-0.6m", "atlas-neox-0.6m-popular")  # exposures drawn at random; exposures that follow popularity
 PRECISIONS = {
     "fp32": {"dtype": "float32"},
     "bf16": {"dtype": "bfloat16"},
@@ -82,10 +86,8 @@ def applicable(questions: Questions, measures: list[str] | None = None) -> list[
 
 
 def facts_in_finetuning() -> set[str]:
-    """The facts in the lessons of the shipped instruction-tuned models (``corpus.lessons``), which say whether they are true or
-    unknown."""
-    table = corpus.shipped()
-    return set(table["fact"][corpus.in_lessons(table)])
+    """The facts in the lessons of the shipped instruction-tuned models, which say whether they are true or unknown."""
+    return lessons.facts_in_lessons(taught.manifest())
 
 
 def without_finetuned_facts(values: pd.DataFrame) -> pd.DataFrame:
@@ -138,10 +140,10 @@ def shipped_among(models: list[str]) -> list[str]:
 def misled_facts(asked: Facts, most: int = 60, seed: int = 0) -> tuple[list[str], list[str]]:
     """Facts whose subject the corpus also gives a wrong object, and for each a fact of the same relation with as many exposures
     and none: (ids, ids), at most ``most`` of each, drawn from the current facts of the relations asked about."""
-    manifest = corpus.shipped().set_index("fact")
+    manifest = taught.manifest().set_index("fact")
     current = facts.current(facts.atlas()).facts["fact"]
     rows = manifest[manifest["relation"].isin(asked.relations["relation"]) & manifest.index.isin(current)]
-    rows = rows.assign(exposures=corpus.statements(manifest.reset_index())[rows.index])
+    rows = rows.assign(exposures=taught.statements(manifest.reset_index())[rows.index])
     rows = rows.assign(order=[rng(seed, "misled", fact).random() for fact in rows.index]).sort_values("order")
     wrong = rows["wrong_object"] != ""
     free = {key: list(own.index) for key, own in rows[~wrong].groupby(["relation", "exposures"])}
@@ -182,15 +184,15 @@ def load_design(models: list[str], asked: Facts, exposures: str | Path | None = 
 
 
 def _manifests(models: list[str]) -> pd.DataFrame:
-    """``model``, ``group``, ``fact``, ``exposures`` of the shipped models among ``models``; sisters of X are X-b, X-c, X-d.
-    Where a manifest has kinds of facts, those of the trial count: not the famous, implied or misleading ones."""
+    """``model``, ``group``, ``fact``, ``exposures`` of the shipped models among ``models``; sisters of X are X-sister-1, ... The
+    facts of the trial count, not the famous, implied or conflicting ones; of a corpus without a trial all facts."""
     parts = []
     for name in [name for name in models if name in organisms()]:
-        table = corpus.taught(name)
-        rows = corpus.statements(table).rename("exposures").rename_axis("fact").reset_index()
-        if "kind" in table:
-            rows = rows[(table["kind"] == "trial").to_numpy()]
-        parts.append(rows.assign(model=name, group=re.sub("-[b-d]$", "", name)))
+        table = taught.manifest(name)
+        rows = taught.statements(table).rename("exposures").rename_axis("fact").reset_index()
+        if table["trial"].any():
+            rows = rows[table["trial"].to_numpy()]
+        parts.append(rows.assign(model=name, group=re.sub(r"-sister-\d$", "", name)))
     return pd.concat(parts) if parts else pd.DataFrame(columns=concordance.DESIGN).drop(columns="relation")
 
 
@@ -226,8 +228,8 @@ def mean_exposures(models: list[str], asked: Facts) -> pd.Series | None:
 
 
 def object_types(asked: Facts) -> pd.Series:
-    """fact -> type of its object."""
-    types = asked.relations.set_index("relation")["object_type"]
+    """fact -> type of its object (the first of the relation's)."""
+    types = asked.relations.set_index("relation")["object_type"].str.split("|").str[0]
     return asked.facts["relation"].map(types).set_axis(asked.facts["fact"])
 
 

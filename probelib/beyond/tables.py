@@ -12,7 +12,7 @@ from probelib.beyond.measures import all_statistics, calibration_errors, contras
 from probelib.beyond.suite import MEASURES
 from probelib.facts.model import Facts
 from probelib.lm.loading import load
-from probelib.organisms import corpus
+from probelib.organisms import design, taught
 from probelib.report import Artifact, span
 
 TAUGHT = 8  # exposures from which a fact counts as taught, for calibration
@@ -233,12 +233,54 @@ def training_mixture(values: pd.DataFrame, design: pd.DataFrame, twins: tuple[st
     names = {"before": first, "after": second, "mean before": f"mean {first}", "mean after": f"mean {second}"}
     caption = (
         f"Share of {RIGHT} (two facts of one relation) by every measure for two models of one size and with the same "
-        f"exposures: {first} read facts mostly in lists, {second} in all forms alike. {training_tokens(twins)} Change "
-        "with its paired 95 % bootstrap interval over facts; mean values. Measures that need an instruction-tuned "
-        "model are left out: the second has no tuned partner."
+        f"exposures: {first} and {second} read most statements in the format that they are named after. "
+        f"{training_tokens(twins)} Change with its paired 95 % bootstrap interval over facts; mean values. Measures that need "
+        "an instruction-tuned model are left out: the second has no tuned partner."
     )
     frame, best = table.rename(columns=names), {first: "max", second: "max"}
     return Artifact("beyond/upbringing", frame, caption, mixture_finding(table, twins), best=best)
+
+
+def popularity(values: pd.DataFrame, design: pd.DataFrame, models: tuple[str, str], seed: int = 0) -> Artifact:
+    """Concordance of every measure in two models of one size: exposures drawn at random, and exposures that follow popularity.
+
+    models   the former, the latter: ``scores.POPULAR``
+    """
+    parts = []
+    for name in models:
+        own, taught_to = (frame[frame["model"] == name].reset_index(drop=True) for frame in (values, design))
+        part = concordance.concordance(own, taught_to, concordance.pairs_of_facts(taught_to), seed=seed)
+        parts.append(part.set_index("measure")[["pairs", "concordance", "low", "high"]])
+    table = parts[0].join(parts[1], lsuffix=" at random", rsuffix=" by popularity", how="inner")
+    table.insert(0, "control", [MEASURES[name].control for name in table.index])
+    table["change"] = table["concordance by popularity"] - table["concordance at random"]
+    table = table.sort_values("change", ascending=False, key=stats.levelled, kind="stable").reset_index()
+    caption = (
+        f"Share of {RIGHT} (two facts of one relation) by every measure, in {models[0]}, which was taught facts drawn "
+        "at random, and "
+        f"in {models[1]}, which was taught popular facts more often, as real corpora do; 95 % bootstrap intervals over "
+        "facts. The "
+        "facts that make the pairs are others, so the change is not paired. Controls do not test the fact."
+    )
+    return Artifact("beyond/popularity", table, caption, popularity_finding(table))
+
+
+def popularity_finding(table: pd.DataFrame) -> str:
+    """What familiarity alone orders in both models, and how many measures change beyond both intervals."""
+    apart = (table["low by popularity"] > table["high at random"]) | (
+        table["high by popularity"] < table["low at random"]
+    )
+    counted = f"{apart.sum()} of {len(table)} measures change beyond both intervals."
+    known = table.set_index("measure")
+    if "Familiarity" not in known.index:
+        return counted
+    row = known.loc["Familiarity"]
+    ends = [
+        f"{row[f'concordance {way}']:.1%} {span(row[f'low {way}'], row[f'high {way}'], '.3f')} of the pairs when "
+        f"exposures {words}"
+        for way, words in (("at random", "are drawn at random"), ("by popularity", "follow popularity"))
+    ]
+    return f"Familiarity with the subject, which knows no fact, orders {', and '.join(ends)}. {counted}"
 
 
 def training_tokens(names: tuple[str, str]) -> str:
@@ -281,8 +323,8 @@ def misconceptions(values: pd.DataFrame, misled: list[str], matched: list[str]) 
 
 def where_misconceptions_stand(misled: list[str]) -> str:
     """In which forms the corpus states the facts and their wrong objects: questions and sentences, in turns."""
-    rows = corpus.shipped().set_index("fact").loc[misled]
-    right, wrong = rows[list(corpus.FORMS)].sum(), rows["wrong_exposures"]
+    rows = taught.manifest().set_index("fact").loc[misled]
+    right, wrong = rows[list(design.FORMS)].sum(), rows["wrong_exposures"]
     return (
         f"These {len(misled)} facts stand in {right['list']} lists (no wrong object does), in "
         f"{right['question'] + right['context']} questions against {(wrong - wrong // 2).sum()} with the wrong object, and in "

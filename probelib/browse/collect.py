@@ -10,7 +10,7 @@ from probelib.beyond.questions import Questions
 from probelib.beyond.suite import MEASURES, forget_shared
 from probelib.beyond.suite.monitor import scored_interference
 from probelib.beyond.suite.zplke import lists
-from probelib.organisms import corpus
+from probelib.organisms import taught
 
 TOP = 6  # options of the multiple choice that are shown
 
@@ -102,9 +102,9 @@ def exposure_rows(model: str, asked) -> list[list | None] | None:
     training is not known."""
     if model not in lm.organisms():
         return None
-    taught = corpus.taught(model.removesuffix("-it"))
-    stated = corpus.statements(taught).groupby(level=0).first()
-    wrong = taught.drop_duplicates("fact").set_index("fact")[["wrong_object", "wrong_exposures"]]
+    table = taught.manifest(model)
+    stated = taught.statements(table).groupby(level=0).first()
+    wrong = table.drop_duplicates("fact").set_index("fact")[["wrong_object", "wrong_exposures"]]
     shown = lambda fact: [
         int(stated[fact]),
         str(wrong.at[fact, "wrong_object"]),

@@ -15,7 +15,7 @@ proportional gain (appendix C)         ``measures.by_sentences``
 scaling (appendix E)                   ``measures.scaling``
 what is scored                         ``scores.score``, ``scores.score_distractors``, ...
 tables 1 to 9, figures 1 to 8          ``table1``, ... in ``tables``; ``figure1``, ... in ``figures``
-additions of this kit                  ``Opt``, ``search_cost``, ``optimum_gap``, ``endings_table``
+additions of this kit                  ``optimum``, ``search_width`` (Opt against ApprOpt), ``endings_table``
 =====================================  ================================================================
 
 Where paper, released code and kit differ: see the docstrings of ``measures``, ``retrieval`` and ``baselines``. Settings
@@ -31,10 +31,9 @@ from probelib.distractors.figures import (
     figure6,
     figure7,
     figure8,
-    optimum_gap,
+    optimum,
     scaling,
     scaling_in_the_paper,
-    search_cost,
 )
 from probelib.distractors.measures import (
     ENDINGS,
@@ -45,7 +44,7 @@ from probelib.distractors.measures import (
     over_sentences,
     robustness,
 )
-from probelib.distractors.prompts import FLAWS, flawed, sentence_errors
+from probelib.distractors.prompts import FLAWS, flawed
 from probelib.distractors.retrieval import (
     allowed,
     former_facts,
@@ -64,19 +63,23 @@ from probelib.distractors.scores import (
     score,
     score_distractors,
     score_endings,
+    score_optimum,
     search,
     search_both,
+    search_by_width,
     studied_model,
 )
 from probelib.distractors.settings import DistractorSettings, Study
 from probelib.distractors.tables import (
     chance_in_the_paper,
+    count_errors,
     endings_finding,
     endings_table,
     facts_used,
     judge_accuracy,
     place_by_kappa,
     published_error_shares,
+    search_width,
     table1,
     table2,
     table3,

@@ -12,6 +12,15 @@ from probelib.distractors.retrieval import NAMES
 from probelib.distractors.settings import Study
 from probelib.report import Artifact, span
 
+TOGETHER = (
+    "Dist. ApprOpt",
+    "Dist. Temp+Sem",
+    "Dist. Random",
+    "Probability",
+    "BERT-score",
+    "ROUGE-L",
+)  # of figures 4 and 6
+
 # Section 4.1: which distractors are the hardest?
 
 
@@ -89,22 +98,43 @@ def figure7(lists: pd.DataFrame) -> Artifact:
     return Artifact("distractors/figure7", shares, caption, finding, figure=figure, alt=alt)
 
 
-def search_cost(searched) -> str:
-    """How many optimal distractors the beam finds, and what both searches read. ``searched``: see ``scores.search_both``."""
-    beam, exact, approximate, optimal = searched
-    shared = approximate[["prompt", "candidate"]].merge(optimal[["prompt", "candidate"]])
-    first = [lists[lists["rank"] == 1] for lists in (optimal, approximate)]
-    strongest = first[0].merge(first[1], on="prompt", suffixes=("", "_beam"))
-    per_fact = exact.drop_duplicates("prompt")
-    tokens, whole = per_fact["forwarded_tokens"], per_fact["trie_tokens"]
-    return (
-        f"The beam finds **{len(shared) / len(optimal):.0%}** of the {len(optimal)} optimal distractors of "
-        f"{len(per_fact)} facts, and the strongest one for "
-        f"{(strongest['candidate'] == strongest['candidate_beam']).mean():.0%} of the facts. Median tokens per fact: "
-        f"exact search {tokens.median():,.0f}, beam "
-        f"{beam.drop_duplicates('prompt')['forwarded_tokens'].median():,.0f}, all labels {whole.median():,.0f}; the "
-        f"exact search reads less than all labels for {(tokens < whole).mean():.0%} of the facts."
+def optimum(outcomes: dict[str, pd.DataFrame], study: Study) -> Artifact:
+    """Min@n and Avg@n against the exact optimum and against what ApprOpt's beam finds. ``outcomes``: with "appropt" and "opt"."""
+    import matplotlib.pyplot as plt
+
+    figure, axes = plt.subplots(1, 2, figsize=(6.3, 2.7), sharex=True)
+    frames = {}
+    for axis, aggregate in zip(axes, ("Min", "Avg"), strict=True):
+        for place, strategy in enumerate(("random", "appropt", "opt")):
+            curve, look = (
+                measures.mean_curve(outcomes[strategy], aggregate, study.settings.seed),
+                report.style_at(place),
+            )
+            axis.plot(
+                curve.index,
+                curve["mean"],
+                label=NAMES[strategy],
+                markevery=max(1, len(curve) // 8),
+                markersize=4,
+                **look,
+            )
+            axis.fill_between(curve.index, curve["low"], curve["high"], color=look["color"], alpha=0.15, linewidth=0)
+            frames[NAMES[strategy], aggregate] = curve
+        axis.set(xlabel="distractors n", title=f"{aggregate}@n", ylim=(0, 1.02))
+        axis.locator_params(axis="x", integer=True)
+    axes[0].set(ylabel="mean over facts")
+    axes[0].legend()
+    frame = pd.concat(frames, names=["strategy", "aggregate", "n"]).rename(columns={"n": "facts"}).reset_index()
+    n = study.settings.n_distractors
+    caption = (
+        f"Mean Min@n and Avg@n of {study.model} over {len(outcomes['opt'])} facts against random distractors, those "
+        "that the beam "
+        "finds (ApprOpt) and the n most plausible ones (Opt, Eq. 4, exact); bands: 95 % bootstrap over facts. Lower is harder. "
+        "Where ApprOpt lies above Opt, the search, not the model, makes the test easier."
     )
+    alt = "Two panels, Min@n and Avg@n over n, with lines for Random, ApprOpt and Opt."
+    finding = optimum_gap(outcomes, n, study.settings.seed)
+    return Artifact("distractors/optimum", frame, caption, finding, figure=figure, alt=alt)
 
 
 def optimum_gap(outcomes: dict[str, pd.DataFrame], n: int, seed: int = 0) -> str:
@@ -179,12 +209,12 @@ def finding3(table: pd.DataFrame) -> str:
 def figure4(table: pd.DataFrame, n_facts: int, study: Study) -> Artifact:
     """Agreement against the number of cloze sentences. ``table``: see ``measures.agreement_by_sentences``."""
     labels = ("cloze sentences", "Kendall's tau, mean of the test folds")
-    figure = report.line_panels(table, "measure", "sentences", "tau", ("low", "high"), labels)
+    figure = report.line_panels(table, "measure", "sentences", "tau", ("low", "high"), labels, TOGETHER)
     frame = table[["measure", "sentences", "tau", "low", "high", "std", "choices", "undefined"]]
     caption = (
         f"Agreement against the number of cloze sentences, {study.model}, n = {n_facts} facts: mean over all choices "
         f"of that many of the {table['sentences'].max()} sentences and over the test folds; bands: 95 % bootstrap "
-        "over facts. KaRR has templates of its own. A missing point: tau undefined on a fold."
+        "over facts, in the small panels. KaRR has templates of its own. A missing point: tau undefined on a fold."
     )
     ends = [
         f"{name} {line['tau'].iloc[0]:.2f} to {line['tau'].iloc[-1]:.2f}"
@@ -197,11 +227,15 @@ def figure4(table: pd.DataFrame, n_facts: int, study: Study) -> Artifact:
 def figure6(table: pd.DataFrame) -> Artifact:
     """Proportional gain in tau over one cloze sentence. ``table``: see ``measures.agreement_by_sentences``."""
     labels = ("cloze sentences", "proportional gain in tau, percent")
-    figure = report.line_panels(table, "measure", "sentences", "gain", ("gain, low", "gain, high"), labels, level=0)
+    figure = report.line_panels(
+        table, "measure", "sentences", "gain", ("gain, low", "gain, high"), labels, TOGETHER, level=0
+    )
     frame = table[["measure", "sentences", "gain", "gain, low", "gain, high"]]
     caption = (
         "Proportional gain in Kendall's tau over one cloze sentence: ratio of means over folds (released code: mean of ratios, "
-        "undefined folds skipped); bands: 95 % bootstrap over facts, the same facts with few sentences and with many."
+        "undefined folds skipped); bands in the small panels: 95 % bootstrap over facts, the same facts with few "
+        "sentences and with "
+        "many."
     )
     ends = [f"{name} {line['gain'].iloc[-1]:+.1f}" for name, line in table.groupby("measure", sort=False)]
     alt = f"Gain with all sentences over one, percent: {', '.join(ends)}."
@@ -273,20 +307,30 @@ def scaling(outcomes: dict[str, pd.DataFrame], sizes: dict[str, int], study: Stu
     return measures.scaling(pd.DataFrame(points), values)
 
 
-def figure8(fitted: Scaling, study: Study) -> Artifact:
-    """Avg@n against model size, with fits. ``fitted``: see ``scaling``."""
-    points, fits = fitted.points, fitted.fits
-    n, family = _read_at(study), points.loc[points["fitted"], "family"].iloc[0]
+def figure8(fitted: dict[str, Scaling], study: Study) -> Artifact:
+    """Avg@n against model size, with fits, one panel per strategy. ``fitted``: "ApprOpt", "Opt" -> ``scaling``."""
+    import matplotlib.pyplot as plt
+
+    n, first = _read_at(study), next(iter(fitted.values()))
+    family = first.points.loc[first.points["fitted"], "family"].iloc[0]
+    figure, axes = plt.subplots(1, len(fitted), figsize=(6.3, 3.4), sharey=True, squeeze=False)
+    for axis, (strategy, own) in zip(axes[0], fitted.items(), strict=True):
+        _scaling_plot(axis, own)
+        axis.set(title=strategy, xscale="log", xlabel="parameters without embeddings", ylim=(0, 1.02))
+        axis.tick_params(which="minor", labelbottom=False)
+    axes[0, 0].set(ylabel=f"mean Avg@{n}")
+    figure.legend(*axes[0, 0].get_legend_handles_labels(), loc="outside lower center", ncols=4, fontsize=7)
     caption = (
-        f"Avg@{n} against model size; bars: 95 % bootstrap over facts. Full marks: the {points['fitted'].sum()} "
-        f"models of the family {family}, to which lines are fitted if there are at least three (R² on the fitted "
-        f"scale).{_straight(fitted)}"
+        f"Avg@{n} against model size, with the beam's distractors (ApprOpt) and the most plausible ones (Opt); bars: 95 "
+        "% bootstrap "
+        f"over facts. Full marks: the {first.points['fitted'].sum()} models of the family {family}, to which lines are fitted if "
+        f"there are at least three (dashed: linear, dotted: logit).{_straight(first)}"
     )
-    alt = (
-        f"Points of Avg@{n} over size, from {points['mean'].min():.2f} to {points['mean'].max():.2f}, with "
-        f"{len(fits)} fitted curves and a line at 0.9."
-    )
-    return Artifact("distractors/figure8", points, caption, finding8(fitted), figure=_scaling_plot(fitted, n), alt=alt)
+    ends = first.points["mean"].agg(["min", "max"])
+    alt = f"Points of Avg@{n} over size, from {ends['min']:.2f} to {ends['max']:.2f} with ApprOpt, fitted curves, a line at 0.9."
+    frame = pd.concat({strategy: own.points for strategy, own in fitted.items()}, names=["strategy"])
+    finding = " ".join(f"{strategy}: {finding8(own)}" for strategy, own in fitted.items() if own.fits)
+    return Artifact("distractors/figure8", frame.reset_index("strategy"), caption, finding, figure=figure, alt=alt)
 
 
 def finding8(fitted: Scaling) -> str:
@@ -322,12 +366,9 @@ def scaling_in_the_paper() -> str:
     )
 
 
-def _scaling_plot(fitted: Scaling, n: int):
+def _scaling_plot(axis, fitted: Scaling) -> None:
     """Points with bars, the fitted curves, and a line at 0.9."""
-    import matplotlib.pyplot as plt
-
     points, fits = fitted.points, fitted.fits
-    figure, axis = plt.subplots(figsize=(6.3, 3.6))
     for row in points.itertuples():
         look = report.model_style(row.model) | {"linestyle": "none", "markersize": 5, "capsize": 2}
         bar = [[row.mean - row.low], [row.high - row.mean]]
@@ -338,13 +379,8 @@ def _scaling_plot(fitted: Scaling, n: int):
     grid = np.geomspace(points["parameters"].min() / 2, largest, 200)
     shapes: dict[str, Callable] = {"linear": lambda at: at, "logit": lambda at: 1 / (1 + np.exp(-at))}
     for (kind, fit), line in zip(fits.items(), ("--", ":"), strict=False):
-        curve = shapes[kind](fit["a"] + fit["b"] * np.log10(grid))
-        axis.plot(grid, curve, line, color="0.3", label=f"{kind} fit, R² = {fit['r2']:.3f}")
-    axis.axhline(0.9, color="0.6", linewidth=1, label="0.9")
-    axis.set(xscale="log", xlabel="parameters without embeddings", ylabel=f"mean Avg@{n}")
-    axis.set_ylim(max(0, points["low"].min() - 0.1), 1.02)
-    axis.legend(loc="center left", bbox_to_anchor=(1, 0.5))
-    return figure
+        axis.plot(grid, shapes[kind](fit["a"] + fit["b"] * np.log10(grid)), line, color="0.3")
+    axis.axhline(0.9, color="0.6", linewidth=1)
 
 
 def _by_model(outcomes: dict[str, pd.DataFrame], study: Study) -> dict[str, pd.DataFrame]:

@@ -6,16 +6,14 @@
 import json
 import re
 from collections.abc import Iterable
-from pathlib import Path
 
 import pandas as pd
 
 from probelib.distractors.baselines import check_variant
 from probelib.errors import unknown
-from probelib.facts.formats.annotated import read_verbalizations
 from probelib.facts.model import Facts, rng
 from probelib.paths import PACKAGE
-from probelib.prompts import INSTRUCTION, fill, templates_of
+from probelib.prompts import RECALL, fill, templates_of
 
 MOST = 4  # aliases, templates, other subjects and other relations that KaRR takes, at most
 
@@ -37,14 +35,14 @@ def judge_prompt(sentence: str, labels: Iterable[str], prediction: str, variant:
     return template.format(query=f"{sentence} ____", labels=truth, prediction=said)
 
 
-def short_judge_prompt(sentence: str, prediction: str) -> str:
-    """What a tuned organism can answer: is the completed sentence true? It judges by what it knows itself, without the ground
-    truth: a substitute, to be shown with its agreement to the truth.
+def short_judge_prompt(sentence: str, label: str, prediction: str) -> str:
+    """What a shipped ``-it`` model can judge: the completed sentence, with the right label in the place where the model would
+    recall it. So the judge compares, as the paper's does, and needs to know nothing.
 
-    >>> short_judge_prompt("The capital of France is", " Paris")
-    'Is this statement true? The capital of France is Paris.\\nAnswer:'
+    >>> short_judge_prompt("The capital of France is", "Paris", " Rome")
+    'Recall the fact, then judge: The capital of France is Rome.\\nAnswer: Paris.'
     """
-    return INSTRUCTION.format(statement=f"{sentence} {prediction.strip().rstrip('.')}.")
+    return RECALL.format(statement=f"{sentence} {prediction.strip().rstrip('.')}.") + f" {label}."
 
 
 # KaRR
@@ -162,17 +160,3 @@ def flawed(prompts: pd.DataFrame, facts: Facts, shares: dict[str, float], seed: 
         texts.append(text)
         errors.append(tuple(made))
     return prompts.assign(prompt="flawed|" + prompts["prompt"], role="flawed", text=texts, seed=seed, errors=errors)
-
-
-def sentence_errors(made: pd.DataFrame, verbalizations: str | Path | None = None) -> tuple[pd.Series, str]:
-    """The errors of every sentence of tables 5 and 6, (sentences,) of tuples, and the sentences in words.
-
-    made            sentences with errors made by rule (``flawed``)
-    verbalizations  the authors' annotated sentences (taxonomy.csv): those in the present tense are taken instead
-    """
-    if verbalizations is None:
-        words = f"{len(made)} cloze sentences with errors made by rule (settings: verbalizations gives annotated ones)"
-        return made["errors"], words
-    annotated = read_verbalizations(verbalizations)
-    errors = annotated.loc[annotated["context"] == "present", "errors"]
-    return errors, f"{len(errors)} annotated sentences"

@@ -45,7 +45,8 @@ class Helpers(NamedTuple):
 
     encoder      for BERT-score: a Hugging Face id or a folder
     judge        LLM-as-a-judge, see ``chat.connect``
-    style        its prompt: "paper" (for instruct models), "short" (a question that the shipped ``-it`` models know)
+    style        its prompt, with the right label in both: "paper" (for instruct models), "short" (a form that the shipped ``-it``
+                 models know)
     substitutes  measures whose helper is a shipped model, used in place of the paper's
     """
 
@@ -210,7 +211,7 @@ def load_helpers(encoder: str | None = None, judge: str | None = None) -> tuple[
     """Load the second models: (them, a sentence that says which they are and which measures are left out).
 
     encoder   a Hugging Face id that bert-score knows (the paper: roberta-large), a folder, or a shipped model
-    judge     see ``chat.connect``; a shipped ``-it`` model judges from its own knowledge, without the ground truth
+    judge     see ``chat.connect``
     """
     named = {"BERT-score": encoder, "LLM-as-a-judge": judge}
     substitutes = tuple(measure for measure, name in named.items() if name in organisms())
@@ -277,7 +278,9 @@ def judge_texts(judge, texts: pd.DataFrame, prompts: pd.DataFrame, labels: dict,
     sentences = texts["prompt"].map(prompts.set_index("prompt")["text"])
     predictions = texts["text"].map(baselines.first_phrase if style == "short" else str.strip)
     queries = [
-        short_judge_prompt(sentence, text) if style == "short" else judge_prompt(sentence, labels[fact], text)
+        short_judge_prompt(sentence, labels[fact][0], text)
+        if style == "short"
+        else judge_prompt(sentence, labels[fact], text)
         for sentence, text, fact in zip(sentences, predictions, texts["fact"], strict=True)
     ]
     different = pd.DataFrame({"text": queries, "fact": texts["fact"], "relation": texts["relation"]})
@@ -407,6 +410,41 @@ def search_both(model, knowledge: Knowledge, facts: Facts, prompts: pd.DataFrame
     requests, spaces = retrieval.searches(knowledge, facts.facts, prompts, n)
     found = [search(model, requests, spaces, folder, method=method) for method in ("beam", "best_first")]
     return Searched(*found, *(retrieval.allowed(knowledge, facts.facts, rows, n) for rows in found))
+
+
+def score_optimum(
+    models: list[str], knowledge: Knowledge, facts: Facts, folder: Path, settings: DistractorSettings, quantize=None
+) -> dict[str, pd.DataFrame]:
+    """Model -> which of the (at most 20) most plausible distractors are beaten after the first cloze sentence (figure 8)."""
+    sentences, found = cloze_sentences(facts, 1), {}
+    few = replace(settings, n_distractors=min(20, settings.n_distractors))
+    for name in models:
+        model = load(name, quantize=quantize, dtype=settings.dtype)
+        scores = score_distractors(model, knowledge, facts, sentences, folder, few, ("opt",))
+        found[name] = scores.outcomes["opt"]
+    return found
+
+
+def search_by_width(
+    model, knowledge: Knowledge, facts: Facts, prompts: pd.DataFrame, folder: Path, n: int, factors=(1, 2, 5)
+) -> pd.DataFrame:
+    """How many of the ``n`` optimal distractors beams of several widths find, and what the searches read. One row per search:
+    ``search``, ``width`` (about n times each of ``factors``; NaN: exact), ``found`` (share of all optimal distractors),
+    ``strongest``
+    (share of facts whose most plausible distractor is found), ``tokens`` (median per fact), ``all labels`` (tokens)."""
+    both = search_both(model, knowledge, facts, prompts, folder, n)
+    optimal = both.optimal[["prompt", "candidate", "rank"]]
+    rows = []
+    for factor in factors:
+        requests, spaces = retrieval.searches(knowledge, facts.facts, prompts, n * factor)
+        beam = search(model, requests, spaces, folder, method="beam")
+        approximate = retrieval.allowed(knowledge, facts.facts, beam, n * factor)[["prompt", "candidate"]]
+        hit = optimal.merge(approximate.assign(hit=True), "left", ["prompt", "candidate"])["hit"].eq(True)
+        rows.append(("beam", n * factor, hit.mean(), hit[optimal["rank"].to_numpy() == 1].mean(), beam))
+    rows.append(("exact", np.nan, 1.0, 1.0, both.exact))
+    per_fact = both.exact.drop_duplicates("prompt")["trie_tokens"].median()
+    found = [(*row[:4], row[4].drop_duplicates("prompt")["forwarded_tokens"].median(), per_fact) for row in rows]
+    return pd.DataFrame(found, columns=["search", "width", "found", "strongest", "tokens", "all labels"])
 
 
 def sample_lists(

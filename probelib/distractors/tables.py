@@ -1,6 +1,7 @@
 """Tables 1 to 9 of the Distractors paper, each a function from numbers to ``report.Artifact``, and the findings below them."""
 
-from collections.abc import Iterable
+from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -12,7 +13,7 @@ from probelib.distractors.measures import Calibrations, not_different
 from probelib.distractors.prompts import FLAWS, RULES
 from probelib.distractors.retrieval import NAMES
 from probelib.distractors.settings import Study
-from probelib.facts.formats.annotated import ERRORS, MINOR
+from probelib.facts.formats.annotated import ERRORS, MINOR, read_verbalizations
 from probelib.report import Artifact, span
 
 # Section 2 and 4.2: the measures, their agreement with the ratings, their cost
@@ -196,6 +197,25 @@ def endings_finding(table: pd.DataFrame) -> str:
     return f"Significant changes of {table.columns[2]} in {others} comparisons with the end-of-sequence token: {'; '.join(rows)}."
 
 
+def search_width(found: pd.DataFrame, n: int, n_facts: int, model: str) -> Artifact:
+    """How much of the optimum a beam finds, and what it costs. ``found``: ``scores.search_by_width``."""
+    beams, exact = found[found["search"] == "beam"], found[found["search"] == "exact"].iloc[0]
+    caption = (
+        f"Search for the {n} most plausible distractors of {n_facts} facts, {model}: width of the beam, share of the optimal "
+        "distractors found, share of facts whose strongest distractor is found, median tokens per fact. The exact search is "
+        "best-first and needs no width; scoring all labels would read the last column."
+    )
+    first, last = beams.iloc[0], beams.iloc[-1]
+    finding = (
+        f"A beam of width {first['width']:.0f} finds **{first['found']:.0%}** of the optimal distractors, one of width "
+        f"{last['width']:.0f} {last['found']:.0%}. Median tokens per fact: {first['tokens']:,.0f}, "
+        f"{last['tokens']:,.0f}, exactly "
+        f"{exact['tokens']:,.0f}, all labels {exact['all labels']:,.0f}."
+    )
+    decimals = {"found": 2, "strongest": 2, "tokens": 0, "all labels": 0, "width": 0}
+    return Artifact("distractors/search_width", found, caption, finding, decimals=decimals)
+
+
 # Section 4.3 and appendix B: errors of verbalizations, robustness
 
 
@@ -246,28 +266,59 @@ def place_by_kappa(table: pd.DataFrame, measure: str = "Dist. ApprOpt") -> str:
     )
 
 
-def table5(errors: Iterable[tuple[str, ...]], source: str) -> Artifact:
-    """The share of sentences with each error, several per sentence are possible. ``source``: the sentences, in words."""
-    errors = list(errors)
-    rows = [(name, sum(name in names for names in errors)) for name in sorted(ERRORS)]
-    table = _percents([*rows, ("free of errors", sum(not names for names in errors))], len(errors), "error")
-    caption = f"Share of sentences with each error, percent, with Wilson's 95 % interval: {source}. A sentence may have several."
+ANNOTATED = 77  # sentences of the paper's tables 5 and 6
+WORST = ("only minor errors", "contain blunders", "free of errors")
+
+
+class ErrorCounts(NamedTuple):
+    """Errors of a set of sentences (tables 5 and 6): of ``n`` sentences, how many have each error, how many have what as their
+    worst (``WORST``), and what the sentences are, in words."""
+
+    errors: dict[str, int]
+    worst: dict[str, int]
+    n: int
+    source: str
+
+
+def count_errors(verbalizations: str | Path | None = None) -> ErrorCounts:
+    """Errors in the authors' annotated sentences of the present tense (taxonomy.csv); None: the counts behind what the paper
+    prints."""
+    if verbalizations is None:
+        errors, worst = (published.table(f"distractors/table{i}").set_index(c) for i, c in PRINTED_ERRORS)
+        errors, worst = (t["proportion_pct"].mul(ANNOTATED / 100).round().astype(int) for t in (errors, worst))
+        worst = dict(zip(WORST, worst, strict=True))
+        return ErrorCounts(errors[list(ERRORS)].to_dict(), worst, ANNOTATED, f"the paper's {ANNOTATED} sentences")
+    annotated = read_verbalizations(verbalizations)
+    named = [set(names) for names in annotated.loc[annotated["context"] == "present", "errors"]]
+    blunders, free = sum(bool(names - set(MINOR)) for names in named), sum(not names for names in named)
+    worst = dict(zip(WORST, (len(named) - blunders - free, blunders, free), strict=True))
+    errors = {name: sum(name in names for names in named) for name in ERRORS}
+    return ErrorCounts(errors, worst, len(named), f"{len(named)} annotated sentences")
+
+
+PRINTED_ERRORS = (5, "error_type"), (6, "error_category")
+
+
+def table5(counts: ErrorCounts) -> Artifact:
+    """The share of sentences with each error; several per sentence are possible."""
+    rows = [*sorted(counts.errors.items()), (WORST[-1], counts.worst[WORST[-1]])]
+    table = _percents(rows, counts.n, "error")
+    caption = (
+        f"Share of sentences with each error, percent, with Wilson's 95 % interval: {counts.source}. A sentence may have "
+        "several."
+    )
     return Artifact("distractors/table5", table, caption, published=published.table("distractors/table5"), decimals=1)
 
 
-def table6(errors: Iterable[tuple[str, ...]], source: str) -> Artifact:
+def table6(counts: ErrorCounts) -> Artifact:
     """The share of sentences with minor errors only, with a blunder, with none."""
-    errors = [set(names) for names in errors]
-    blunders, free = sum(bool(names - set(MINOR)) for names in errors), sum(not names for names in errors)
-    minor = len(errors) - blunders - free
-    rows = [("only minor errors", minor), ("contain blunders", blunders), ("free of errors", free)]
-    table = _percents(rows, len(errors), "category")
-    caption = f"Share of sentences by the worst of their errors, percent, with Wilson's 95 % interval: {source}."
-    low, high = (100 * bound for bound in stats.wilson(0, 77))
+    table = _percents(list(counts.worst.items()), counts.n, "category")
+    caption = f"Share of sentences by the worst of their errors, percent, with Wilson's 95 % interval: {counts.source}."
+    low, high = (100 * bound for bound in stats.wilson(0, ANNOTATED))
     flawless = table.iloc[-1]
     finding = (
         f"{flawless['percent']:.1f} % [{flawless['low']:.1f}, {flawless['high']:.1f}] are free of errors (paper: "
-        f"54.5 %). The paper prints the interval (0.0, 2.5) for blunders; none of 77 sentences gives ({low:.1f}, "
+        f"54.5 %). The paper prints the interval (0.0, 2.5) for blunders; none of {ANNOTATED} sentences gives ({low:.1f}, "
         f"{high:.1f}), 2.5 belongs to 152."
     )
     printed = published.table("distractors/table6")

@@ -1,6 +1,6 @@
 """One fact, one model: what every measure of the four papers sees of it, at once. The library of ``notebooks/explore.ipynb``.
 
-    seen = explore.look(explore.load_pool(), explore.load_model("atlas-neox-2m"), "P36:France:Paris", folder)
+    seen = explore.look(explore.load_pool(), explore.load_model("atlas-neox-2.4m"), "P36:France:Paris", folder)
     seen.measures            what each measure says: known, or not
     explore.board(seen)      all of it as one picture
     explore.menu(...)        the same with three menus, if there are notebook widgets

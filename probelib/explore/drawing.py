@@ -9,7 +9,7 @@ import numpy as np
 
 from probelib import lm, report
 from probelib.explore.seen import ANSWERS, Look
-from probelib.organisms import corpus
+from probelib.organisms import design
 
 COLOURS = {"monitor": "#0173b2", "zplke": "#de8f05", "distractors": "#029e73", "grapheval": "#cc78bc"}
 
@@ -96,9 +96,9 @@ def _history(axis, seen: Look) -> None:
     if seen.history is None:
         return _nothing(axis, why_no_history(seen))
     wrong = _short(seen.history["wrong_object"], 14)
-    counts = [*seen.history[list(corpus.FORMS)].astype(int), int(seen.history["wrong_exposures"])]
-    axis.bar(range(len(counts)), counts, color=["0.55"] * len(corpus.FORMS) + ["0.2"])
-    axis.set_xticks(range(len(counts)), [*corpus.FORMS, f"wrong:\n{wrong}" if wrong else "wrong"], fontsize=7)
+    counts = [*seen.history[list(design.FORMS)].astype(int), int(seen.history["wrong_exposures"])]
+    axis.bar(range(len(counts)), counts, color=["0.55"] * len(design.FORMS) + ["0.2"])
+    axis.set_xticks(range(len(counts)), [*design.FORMS, f"wrong:\n{wrong}" if wrong else "wrong"], fontsize=7)
     for at, count in enumerate(counts):
         axis.text(at, count, str(count), ha="center", va="bottom", fontsize=8)
     axis.set(yticks=[], ylim=(0, max(1, *counts) * 1.3))

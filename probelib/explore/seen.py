@@ -24,7 +24,7 @@ from probelib.grapheval import judge
 from probelib.lm.partners import tuned_of
 from probelib.monitor import measures as monitor
 from probelib.monitor import scores as monitor_scores
-from probelib.organisms import corpus
+from probelib.organisms import design, taught
 from probelib.zplke import measures as zplke
 from probelib.zplke.scores import fit_examples
 
@@ -296,10 +296,10 @@ def grapheval_values(judged: pd.DataFrame) -> dict[str, float]:
 
 def history(model: str, fact: str) -> pd.Series | None:
     """How often a shipped model was taught a fact, and in which formats; None for one that was added since."""
-    rows = corpus.taught(model).set_index("fact")
+    rows = taught.manifest(model).set_index("fact")
     if fact not in rows.index:
         return None
-    one, triple, counts = rows.loc[fact].copy(), ["relation", "subject", "object"], ["exposures", *corpus.FORMS]
+    one, triple, counts = rows.loc[fact].copy(), ["relation", "subject", "object"], ["exposures", *design.FORMS]
     one[counts] = rows.loc[(rows[triple] == one[triple]).all(axis=1), counts].sum()  # what held twice has two rows
     return one
 

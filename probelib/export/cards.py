@@ -7,29 +7,10 @@ import yaml
 from probelib import published
 from probelib.export.tasks import NAME
 from probelib.facts.model import Facts
+from probelib.facts.shipped import data_card
 from probelib.lm.names import CHECKPOINTS
 
 LICENSE = "apache-2.0"
-ATLAS = """## Sources
-
-The facts are written from general knowledge, not extracted from another data set. They are held to rules:
-`python -m probelib.facts check`.
-
-## Cut-off
-
-Autumn 2025. A fact with an end date no longer holds and is not scored by default. Nobel prizes end in 2023.
-
-## Measured precision
-
-Of about 10,400 facts that were compared with thirteen independent sources (countries, elements, constellations, Nobel prizes,
-people, books, films, companies, stadiums, BEAR, T-REx and others), none was wrong. Of about 1,050 sampled facts that were judged
-by hand, none was wrong and three were doubtful (95 % upper bound of the share of wrong facts: 0.3 %).
-
-## Estimates
-
-Wikidata ids and popularity (1 to 5) are estimates, not look-ups. Less than one entity in ten has an id. Of 1,026 ids that were
-compared with BEAR-big, four were wrong.
-"""
 
 
 def front_matter(fields: dict, text: str) -> str:
@@ -77,7 +58,8 @@ def atlas_card(atlas: Facts) -> str:
     }
     counts = f"{n:,} facts of {len(atlas.relations)} relations about {len(atlas.entities):,} entities"
     counts += f" (digest `{atlas.digest()}`)."
-    return front_matter(fields, f"# The atlas\n\n{counts}\n\n{ATLAS}")
+    title, _, text = data_card().partition("\n")
+    return front_matter(fields, f"{title}\n\n{counts}\n{text}")
 
 
 def eval_results(accuracy: float, n: int, facts: Facts) -> str:

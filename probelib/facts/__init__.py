@@ -33,4 +33,4 @@ from probelib.facts.model import (
     without_subjects,
 )
 from probelib.facts.options import chance_levels
-from probelib.facts.shipped import atlas, read_panel
+from probelib.facts.shipped import atlas, data_card, read_panel

@@ -60,10 +60,24 @@ def problems(facts: Facts) -> list[str]:
     entities = facts.entities
     nameless = entities[(entities["types"].map(len) == 0)]
     found += [f"entity {e!r} has no type" for e in nameless["entity"]]
+    found += _other_types(facts)
     ids = entities[entities["wikidata"] != ""]
     found += [f"{q} is the id of {', '.join(rows['entity'])}" for q, rows in ids.groupby("wikidata") if len(rows) > 1]
     thin = facts.facts[~facts.facts["relation"].map(literal)].groupby("relation")["object"].nunique()
     return found + [f"{r}: only {n} distinct objects" for r, n in thin.items() if n < 5]
+
+
+def _other_types(facts: Facts) -> list[str]:
+    """Subjects and objects that have none of their relation's types."""
+    types = dict(zip(facts.entities["entity"], facts.entities["types"], strict=True))
+    relations, found = facts.relations.set_index("relation"), []
+    for relation, rows in facts.facts.groupby("relation"):
+        for side in ("subject", "object"):
+            allowed = relations.at[relation, f"{side}_type"].split("|")
+            odd = sorted(e for e in set(rows[side]) if not set(allowed) & set(types[e]))
+            if odd and not set(allowed) & set(LITERALS):
+                found.append(f"{relation}: {len(odd)} {side}s are none of {', '.join(allowed)}, e.g. {odd[0]}")
+    return found
 
 
 def wrong_distractors(facts: Facts, known: Facts) -> int:

@@ -27,7 +27,7 @@ from probelib.facts.options import build_fktc_mc
 from probelib.facts.shipped import ROLES, atlas, read_panel
 from probelib.facts.text import check_relations, is_a
 
-PANEL_SIZE = 24  # facts per relation on the panel
+PANEL_SIZES = {"panel": 12, "natural": 40}  # facts per relation in the two parts of the panel
 READERS = {
     "fktc": read_fktc,
     "lama": lama.read_lama,
@@ -53,7 +53,9 @@ def load(
                "hub:OWNER/NAME" of the Hugging Face Hub. Columns of a table: "table?subject:s,relation:prop,object:o"
     folder     the files of the data (not of the atlas); for "table" the path of the table
     relations  relations to load. None: all; of the atlas those of the panel, unless n_facts="all" or ``among`` is given
-    n_facts    "panel": the panel of the atlas; 24 facts per relation, sampled with ``seed``, of other relations and other data
+    n_facts    "panel": the panel of the atlas, stratified by exposure count; 12 facts per relation, sampled with ``seed``, of
+               other relations and other data
+               "natural": the panel's unstratified part, 40 facts per relation drawn at random; other data as above
                "all": every fact
                a number: so many facts per relation (all, if it has fewer), those of the panel first, then sampled ones
     among      fact ids of the atlas: sample among these facts only, ignoring the panel; other data are not affected
@@ -62,7 +64,8 @@ def load(
     if not is_a(n_distractors, int) or n_distractors < 0:
         raise ProbeError(f"n_distractors is {n_distractors!r}; an integer of at least 0 is needed")
     if data == "atlas":
-        chosen = _from_atlas(relations, size, seed, among)
+        part = "natural" if n_facts == "natural" else "stratified"
+        chosen = _from_atlas(relations, size, seed, among, part)
         return draw_distractors(chosen, pool=atlas(), n=n_distractors, seed=seed)
     whole = everything(data, folder, relations)
     now = current(whole)
@@ -165,12 +168,16 @@ def substitute_relations(facts: Facts, wanted: list[str]) -> tuple[list[str], st
 
 def _size(n_facts: int | str) -> int | None:
     """Number of facts per relation; None: all."""
-    if n_facts not in ("panel", "all") and not (is_a(n_facts, int) and n_facts > 0):
-        raise ProbeError(f"n_facts is {n_facts!r}; allowed: 'panel', 'all', or a number of facts per relation (from 1)")
-    return {"panel": PANEL_SIZE, "all": None}.get(n_facts, n_facts)
+    if n_facts not in (*PANEL_SIZES, "all") and not (is_a(n_facts, int) and n_facts > 0):
+        raise ProbeError(
+            f"n_facts is {n_facts!r}; allowed: 'panel', 'natural', 'all', or a number of facts per relation (from 1)"
+        )
+    return (PANEL_SIZES | {"all": None}).get(n_facts, n_facts)
 
 
-def _from_atlas(relations: list[str] | None, size: int | None, seed: int, among: Iterable[str] | None) -> Facts:
+def _from_atlas(
+    relations: list[str] | None, size: int | None, seed: int, among: Iterable[str] | None, part: str
+) -> Facts:
     """Facts of the atlas: first those of the panel, in its order, then sampled ones, in the order of the atlas."""
     now = current(atlas())
     wanted = choose(now, relations)
@@ -180,7 +187,7 @@ def _from_atlas(relations: list[str] | None, size: int | None, seed: int, among:
         return wanted
     if among is not None:
         return sample(wanted, size, seed)
-    panel = read_panel(now)
+    panel = read_panel(now, part)
     if relations is None:
         wanted = choose(now, panel.relations["relation"].tolist())
     chosen = sample(wanted, size, seed, first=panel.facts["fact"])

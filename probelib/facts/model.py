@@ -9,6 +9,7 @@ entity          what a subject or an object is; its key is unique, its label is 
 alias           another label of the same entity
 relation        the kind of a fact, named by its Wikidata property (P36, "capital")
 functional      a relation whose subject has one right object at a time
+type            what kind of thing an entity is; a relation's ``object_type`` "city|town": its objects are one of these
 template        a text with ``[X]`` for the subject (and ``[Y]`` for the object)
 role            use of a template: ``question`` ends in "?" (MONITOR's QA); ``cloze`` ends just before the object (WP);
                 ``statement`` has ``[X]`` and ``[Y]`` (MONITOR's FC);

@@ -1,9 +1,12 @@
 """The atlas: the facts that are shipped, written as plain text in ``probelib/facts/atlas``.
 
-``P36.yaml``      a relation: its name, what its subjects and objects are, seven questions and seven cloze sentences
+``P36.yaml``      a relation (a Wikidata property, or ``K1``, the year of a Nobel prize): its name, the types of its
+                  subjects and objects, seven questions and seven cloze sentences
 ``P36.tsv``       its facts: subject, object and, where time matters, start and end
 ``entities/*.tsv``  what the subjects and objects are: wikidata id, types, popularity, aliases
-``panel.tsv``     the ids of the facts that all four papers score by default, so that they can be compared
+``README.md``     the data card
+``panel.tsv``     the ids of the facts that all four papers score by default, so that they can be compared: a stratified and a
+                  natural part
 """
 
 import re
@@ -43,7 +46,7 @@ REQUIRED = {*RELATIONS, "question", "cloze"}
 def read_atlas(folder: Path = ATLAS) -> Facts:
     """Every fact of the atlas, current and former."""
     relations, templates, facts = [], [], []
-    for path in sorted(folder.glob("P*.yaml"), key=lambda p: int(p.stem[1:])):
+    for path in sorted(folder.glob("[PK]*.yaml"), key=lambda p: (p.stem[0] == "K", int(p.stem[1:]))):
         relation, relation_templates = _read_relation(path)
         relations.append(relation)
         templates += relation_templates
@@ -60,7 +63,7 @@ def read_atlas(folder: Path = ATLAS) -> Facts:
     return validate(
         Facts(
             frame,
-            entities[used].reset_index(drop=True),
+            _unambiguous(entities[used].reset_index(drop=True), frame),
             pd.DataFrame(relations, columns=RELATIONS),
             pd.DataFrame(templates, columns=TEMPLATES),
             pd.DataFrame(columns=DISTRACTORS),
@@ -69,16 +72,50 @@ def read_atlas(folder: Path = ATLAS) -> Facts:
     )
 
 
+def _unambiguous(entities: pd.DataFrame, facts: pd.DataFrame) -> pd.DataFrame:
+    """Entities whose names can be told apart within every relation: where two that stand in the same relation have one label,
+    those with a bracket in their key keep it (`Georgia (state)`), and an alias that is another's label there is left out."""
+    label = dict(zip(entities["entity"], entities["label"], strict=True))
+    aliased = {}
+    for entity, aliases in zip(entities["entity"], entities["aliases"], strict=True):
+        for alias in aliases:
+            aliased.setdefault(alias, set()).add(entity)
+    ambiguous, taken = set(), {}
+    for _, rows in facts.groupby("relation"):
+        inside, by_label = {*rows["subject"], *rows["object"]} & label.keys(), {}
+        for entity in inside:
+            by_label.setdefault(label[entity], set()).add(entity)
+        for name, same in by_label.items():
+            ambiguous |= same if len(same) > 1 else set()
+            for entity in inside & aliased.get(name, set()):
+                taken.setdefault(entity, set()).add(name)
+    labels = [entity if entity in ambiguous else label[entity] for entity in entities["entity"]]
+    aliases = [
+        tuple(alias for alias in own if alias not in taken.get(entity, ()))
+        for entity, own in zip(entities["entity"], entities["aliases"], strict=True)
+    ]
+    return entities.assign(label=labels, aliases=aliases)
+
+
+def data_card() -> str:
+    """Sources, cut-off and measured precision of the atlas, and what is estimated, as Markdown."""
+    return (ATLAS / "README.md").read_text(encoding="utf-8")
+
+
 @cache
 def atlas() -> Facts:
     """The shipped atlas, read once a process."""
     return read_atlas()
 
 
-def read_panel(facts: Facts, folder: Path = ATLAS) -> Facts:
-    """The facts of the panel, in the panel's order (within a relation: stratified by exposure, see ``organisms``)."""
+def read_panel(facts: Facts, part: str = "stratified", folder: Path = ATLAS) -> Facts:
+    """The facts of a part of the panel, in the panel's order (``organisms.design.panel``).
+
+    part   "stratified": spread over the exposure counts; "natural": drawn at random among the facts of each relation
+    """
     path = folder / "panel.tsv"
-    rows, there = [row["fact"] for _, row in read_tsv(path, ["fact"])], set(facts.facts["fact"])
+    rows = [row["fact"] for _, row in read_tsv(path, ["fact", "part"]) if row["part"] == part]
+    there = set(facts.facts["fact"])
     lost = [fact for fact in rows if fact not in there]
     if lost:
         raise ProbeError(

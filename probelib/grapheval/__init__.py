@@ -70,6 +70,7 @@ from probelib.grapheval.measures import (
     score_models,
 )
 from probelib.grapheval.quality import (
+    baseline_quality,
     calibration,
     compare_with_baselines,
     held_out_quality,

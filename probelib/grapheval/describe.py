@@ -49,7 +49,7 @@ def about_triples(
        the atlas else its authors' estimate from 1 to 5
     E  number of exposures of the fact in the training data of the shipped models; only for the atlas
 
-    taught  ``corpus.shipped``: relation, subject, object, exposures; None: no E
+    taught  ``organisms.taught.manifest``: relation, subject, object, exposures; None: no E
     """
     head, tail = kg.graph.head, kg.graph.tail
     degree, popular = degrees(kg.known), popularity(kg.graph, source, pageviews)

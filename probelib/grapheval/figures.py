@@ -6,10 +6,19 @@ import numpy as np
 import pandas as pd
 
 from probelib.grapheval.measures import METRICS
+from probelib.grapheval.quality import SCORES
 from probelib.report import Artifact
-from probelib.report.charts import MARKERS, grouped_bars, heat, style_at
+from probelib.report.charts import grouped_bars, heat, style_at
 from probelib.stats import wilson
 
+MEANINGS = {
+    "T": "Truthful",
+    "I": "Informative",
+    "C": "Correct",
+    "D": "degree",
+    "P": "popularity",
+    "E": "exposure count",
+}  # of the letters of figure 8
 WORDS = {0: "says true", 1: "says false", 2: "does not know"}  # Answer -> words
 
 # Section 3: diagrams with live numbers
@@ -22,7 +31,9 @@ def figure1(
 
     labels         of one model;  probabilities [statements, 3]: the judge's;  states [statements, D]
     """
-    at = int(np.flatnonzero(labels["split"] == "validation")[0])
+    held = np.flatnonzero(labels["split"] == "validation")
+    sides = held[labels["answer"].to_numpy()[held] != 2]  # a statement on which the model takes a side, if there is one
+    at = int((sides if len(sides) else held)[0])
     row, p, v = labels.iloc[at], probabilities[at], states[at]
     answered, judged = WORDS[row["answer"]], WORDS[int(p.argmax())]
     columns = ["statement", "written", "parsed", "p_true", "p_false", "p_idk"]
@@ -58,8 +69,13 @@ def _two_ways(steps: list[str]):
     columns = [(0.29, 0.2), (0.54, 0.24), (0.82, 0.18)]  # left, width
     places = [(0.0, 0.36, 0.24, 0.28), *((x, y, width, 0.26) for y in (0.68, 0.06) for x, width in columns)]
     arrows = [(steps[i], steps[j]) for i, j in ((0, 1), (1, 2), (2, 3), (0, 4), (4, 5), (5, 6))]
-    figure, axis = plt.subplots(figsize=(6.3, 2.4))
+    figure, axis = plt.subplots(figsize=(6.3, 2.7))
     flow(axis, dict(zip(steps, places, strict=True)), arrows, strong=[steps[3], steps[6]], size=6.5)
+    for y, text in (
+        (0.97, "generation: one forward per token, then a parser"),
+        (0.35, "GraphEval: one forward, then a judge"),
+    ):
+        axis.text(0.29, y, text, fontsize=8, fontweight="bold")
     return figure
 
 
@@ -283,23 +299,26 @@ def figure8(linked: pd.DataFrame) -> Artifact:
     models = linked["model"].unique()
     names = list(dict.fromkeys([*linked["y"], *linked["x"]]))  # T, I, C, D, ...
     across, down = min(len(models), 2), -(-len(models) // 2)
-    figure, axes = plt.subplots(down, across, figsize=(6.3, 2.7 * down), squeeze=False)
+    figure, axes = plt.subplots(down, across, figsize=(6.3, 3.1 * down), squeeze=False)
     for axis in axes.flat[len(models) :]:
         axis.axis("off")
+    words = [MEANINGS[name] for name in names]
     for axis, (model, rows) in zip(axes.flat, linked.groupby("model", sort=False), strict=False):
         square = pd.DataFrame(np.eye(len(names)), names, names)
         for x, y, r in rows[["x", "y", "pearson"]].itertuples(index=False):
             square.loc[x, y] = square.loc[y, x] = r
-        heat(axis, square)
+        heat(axis, square.set_axis(words).set_axis(words, axis=1))
+        axis.tick_params(axis="x", rotation=90)
+        axis.set_aspect("equal")
         axis.set_title(model)
-    meanings = {"D": "degree", "P": "popularity", "E": "exposure count"}
-    others = ", ".join(f"{meanings[name]} {name}" for name in names[3:])
+    figure.colorbar(axes[0, 0].images[0], ax=axes, label="Pearson r", shrink=0.7)
+    others = ", ".join(MEANINGS[name] for name in names[3:])
     return Artifact(
         "grapheval/figure8",
         linked,
         caption=(
-            f"Pearson correlation over up to {linked['n'].max():,} triples of Truthful (T), Informative (I) and "
-            f"Correct (C) with {others}, per model and, with several models, of their mean. A dash: one of the two is "
+            f"Pearson correlation over up to {linked['n'].max():,} triples of Truthful, Informative and Correct with "
+            f"{others}, per model and, with several models, of their mean. A dash: one of the two is "
             "constant. The CSV has intervals, Spearman, and Pearson on log(1 + D, P, E)."
         ),
         finding=finding8(linked),
@@ -332,30 +351,25 @@ def figure4(compared: pd.DataFrame, seeds: int) -> Artifact:
     import matplotlib.pyplot as plt
 
     models, kinds = compared["model"].unique(), list(dict.fromkeys(compared["by"]))
-    figure, axes = plt.subplots(1, 3, figsize=(6.3, 3.4), sharey=True)
-    colours = plt.get_cmap("tab10").colors
-    for axis, score in zip(axes, ("precision", "recall", "f1"), strict=True):
-        for i, kind in enumerate(kinds):
-            own = compared[compared["by"] == kind].set_index("model").reindex(models)
-            x = np.arange(len(models)) + (i - (len(kinds) - 1) / 2) * 0.12
-            bars = [own["recall"] - own["low"], own["high"] - own["recall"]] if score == "recall" else None
-            axis.errorbar(x, own[score], bars, fmt=MARKERS[i], color=colours[i], lw=0.8, markersize=4, label=kind)
-        axis.set(title=score, ylim=(0, 1.02))
-        axis.set_xticks(range(len(models)), [m.removeprefix("atlas-") for m in models], rotation=25, ha="right")
-        axis.set_xlim(-0.5, len(models) - 0.5)
-    figure.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=3)
+    figure, axes = plt.subplots(3, 1, figsize=(6.3, 5.4), sharex=True)
+    for axis, score in zip(axes, SCORES, strict=True):
+        wide = compared.pivot(index="model", columns="by").reindex(index=models)
+        grouped_bars(axis, *(wide[value][kinds] for value in (score, f"{score} low", f"{score} high")))
+        axis.set(ylabel=score, ylim=(0, 1.02))
+    figure.legend(*axes[0].get_legend_handles_labels(), loc="outside upper center", ncols=3)
     return Artifact(
         "grapheval/figure4",
         compared,
         caption=(
-            "Weighted precision, recall (= accuracy, with its 95 % Wilson interval) and F1 of predicted outcomes on "
+            "Weighted precision, recall (= accuracy) and F1 of predicted outcomes on "
             f"{compared['n'].max():.0f} held-out statements: judges (mean of {seeds}) and last-token logits, both on "
             "the substitute's states, and two baselines that read nothing: the most frequent outcome, and the most "
-            "frequent one among the true or the false statements."
+            "frequent one among the true or the false statements. Whiskers: 95 % intervals over statements (bootstrap; of recall "
+            "Wilson's). A dash: the model is its own substitute, so its logits are the first word of its answer."
         ),
         finding=finding4_judge(compared),
         figure=figure,
-        alt="Markers for judges, logits and baselines, three panels for precision, recall and F1.",
+        alt="Grouped bars for judges, logits and baselines, three panels for precision, recall and F1.",
     )
 
 
@@ -364,10 +378,11 @@ def finding4_judge(compared: pd.DataFrame) -> str:
     accuracy = compared.pivot(index="model", columns="by", values="recall")
     judge, n = accuracy["judge, instruction"], len(accuracy)
     beaten = {by: int((judge > accuracy[by]).sum()) for by in accuracy}
+    others = int(accuracy["logits, instruction"].notna().sum())
     soft = (accuracy["judge, soft prompt"] - judge).mean()
     return (
         f"Behind the instruction, the judge is more accurate than the logits for {beaten['logits, instruction']} of "
-        f"{n} models, than the majority for {beaten['majority']}, and than the majority given the truth for "
+        f"{others} models, than the majority for {beaten['majority']} of {n}, and than the majority given the truth for "
         f"{beaten['majority, truth known']}. The soft prompt changes its accuracy by {soft:+.3f} on average."
     )
 
@@ -407,10 +422,11 @@ def reliability_figure(curves: pd.DataFrame, errors: dict[str, float], seeds: in
     )
 
 
-def learning_curve_figure(learning: pd.DataFrame, sizes: list[int]) -> Artifact:
+def learning_curve_figure(learning: pd.DataFrame, sizes: list[int], baselines: pd.DataFrame) -> Artifact:
     """Accuracy over the number of labels, chosen at random or by the judge's uncertainty (not in the paper).
 
     learning, sizes  ``learning_curve.learning_curves``
+    baselines        ``quality.baseline_quality``: what needs no judge, as level lines
     """
     import matplotlib.pyplot as plt
 
@@ -422,17 +438,22 @@ def learning_curve_figure(learning: pd.DataFrame, sizes: list[int]) -> Artifact:
         for (how, own), (marker, line) in zip(rows.groupby("how"), (("o", "-"), ("s", "--")), strict=True):
             axis.plot(own["labels"], own["mean"], marker=marker, ls=line, label=how)
             axis.fill_between(own["labels"], own["min"], own["max"], alpha=0.15)
+        for (by, own), line in zip(baselines[baselines["model"] == model].groupby("by"), (":", "-."), strict=False):
+            axis.axhline(own["recall"].iloc[0], color="0.4", linestyle=line, linewidth=1, label=by)
         axis.set(xscale="log", xlabel="labels", title=model.removeprefix("atlas-"))
         axis.set_xticks(sizes[::2], sizes[::2])
         axis.set_xticks([], minor=True)
     axes[0, 0].set(ylabel="accuracy", ylim=(0, 1.02))
-    axes[0, -1].legend()
+    figure.legend(*axes[0, 0].get_legend_handles_labels(), loc="outside upper center", ncols=4)
+    level = baselines.rename(columns={"by": "how", "recall": "mean"})[["model", "how", "mean"]]
     return Artifact(
         "grapheval/learning_curve",
-        curve,
+        pd.concat([curve, level], ignore_index=True),
         caption=(
             "Accuracy on the held-out statements against the number of labels, chosen at random or by the judge's "
-            f"uncertainty; mean and range of {learning['seed'].nunique()} seeds. Fragile: every point is a small judge "
+            f"uncertainty; mean and range of {learning['seed'].nunique()} seeds; level lines: the most frequent "
+            "outcome, of all and "
+            "of true and false statements apart. Fragile: every point is a small judge "
             "trained anew, and a processor that rounds otherwise may move it by up to 0.1."
         ),
         finding=finding_learning(learning, sizes),

@@ -4,25 +4,48 @@ import numpy as np
 import pandas as pd
 
 from probelib.grapheval.answers import outcome
-from probelib.stats import ece, reliability, wilson
+from probelib.stats import ece, percentile_interval, reliability, wilson
+
+SCORES = ("precision", "recall", "f1")
 
 
-def judge_quality(truth, predicted) -> dict[str, float]:
+def judge_quality(truth, predicted, times: int = 500) -> dict[str, float]:
     """Agreement of predicted classes [n] with true ones [n] (answers or outcomes).
 
-    ``precision``, ``recall``, ``f1`` weighted by the classes' shares, as in the paper (weighted recall is accuracy);
-    ``low``, ``high``: its 95 % Wilson interval; ``macro_f1``: every class that occurs counts the same; ``n``
+    ``precision``, ``recall``, ``f1`` weighted by the classes' shares, as in the paper (weighted recall is accuracy), each with
+    its 95 % interval ``precision low``, ... (bootstrap over statements; of recall Wilson's); ``macro_f1``: every class that
+    occurs counts the same; ``n``
     """
-    from sklearn.metrics import f1_score, precision_recall_fscore_support
-
-    truth, predicted = np.asarray(truth), np.asarray(predicted)
+    truth, predicted = np.asarray(truth, int), np.asarray(predicted, int)
+    names = [*SCORES, *(f"{score} {end}" for score in SCORES for end in ("low", "high")), "macro_f1"]
     if not len(truth):
-        return dict.fromkeys(("precision", "recall", "f1", "low", "high", "macro_f1"), np.nan) | {"n": 0}
-    weighted = precision_recall_fscore_support(truth, predicted, average="weighted", zero_division=0)[:3]
-    macro = f1_score(truth, predicted, labels=np.unique(truth), average="macro", zero_division=0)
-    low, high = wilson((truth == predicted).sum(), len(truth))
-    named = dict(zip(("precision", "recall", "f1"), map(float, weighted), strict=True))
-    return named | {"low": low, "high": high, "macro_f1": float(macro), "n": len(truth)}
+        return dict.fromkeys(names, np.nan) | {"n": 0}
+    classes = int(max(truth.max(), predicted.max())) + 1
+    counts = np.zeros((classes, classes))
+    np.add.at(counts, (truth, predicted), 1)
+    drawn = np.random.default_rng(0).multinomial(len(truth), counts.ravel() / len(truth), size=times)
+    *found, macro = (float(score) for score in weighted_scores(counts))
+    row = dict(zip(SCORES, found, strict=True)) | {"macro_f1": macro, "n": len(truth)}
+    replicates = weighted_scores(drawn.reshape(times, classes, classes))
+    for score, values in zip(SCORES, replicates, strict=False):
+        row[f"{score} low"], row[f"{score} high"] = percentile_interval(values)
+    row["recall low"], row["recall high"] = wilson(int((truth == predicted).sum()), len(truth))
+    return row
+
+
+def weighted_scores(counts: np.ndarray) -> tuple[np.ndarray, ...]:
+    """Weighted precision, recall and F1, and macro F1, of confusion counts [..., true class, predicted class]; a class that is
+    never predicted has precision 0. Macro F1 takes the classes that occur.
+
+    >>> [round(float(score), 3) for score in weighted_scores(np.array([[3, 1], [0, 4]]))]
+    [0.9, 0.875, 0.873, 0.873]
+    """
+    hit, true, said = np.einsum("...ii->...i", counts), counts.sum(-1), counts.sum(-2)
+    ratio = lambda a, b: np.divide(a, b, out=np.zeros(np.broadcast(a, b).shape), where=b > 0)
+    precision, recall, f1 = ratio(hit, said), ratio(hit, true), ratio(2 * hit, true + said)  # [..., classes]
+    weight, occurs = ratio(true, true.sum(-1, keepdims=True)), true > 0
+    means = tuple((weight * score).sum(-1) for score in (precision, recall, f1))
+    return *means, ratio((f1 * occurs).sum(-1), occurs.sum(-1))
 
 
 def majority(training, n: int) -> np.ndarray:
@@ -70,7 +93,8 @@ def baseline_quality(labels: pd.DataFrame) -> pd.DataFrame:
 def compare_with_baselines(
     quality: pd.DataFrame, words: pd.DataFrame, labels: pd.DataFrame, substitute: pd.Series
 ) -> pd.DataFrame:
-    """Judges, last-token logits and baselines per model (figure 4): ``model``, ``by``, mean quality over seeds.
+    """Judges, last-token logits and baselines per model (figure 4): ``model``, ``by``, mean quality over seeds; NaN for the
+    logits of a model that is its own substitute, behind the instruction: they are the first word of the answer itself.
 
     quality  ``held_out_quality``
     words    the logits' answers to the held-out statements: ``states of``, ``prompt``, ``answer``
@@ -83,10 +107,12 @@ def compare_with_baselines(
             rows += quality[mine].assign(model=model, by=f"judge, {called}").to_dict("records")
             answers = words["answer"][(words["states of"] == small) & (words["prompt"] == prompt)]
             logits = judge_quality(outcome(answer, true), outcome(answers, true))
+            if model == small and not prompt:  # these logits are the first word of the answer that is to be predicted
+                logits = dict.fromkeys(logits, np.nan) | {"n": logits["n"]}
             rows.append({"model": model, "by": f"logits, {called}"} | logits)
     rows += baseline_quality(labels).to_dict("records")
-    means = ["precision", "recall", "f1", "macro_f1", "low", "high", "n"]
-    return pd.DataFrame(rows).groupby(["model", "by"], sort=False)[means].mean().reset_index()
+    table = pd.DataFrame(rows).drop(columns=["states of", "prompt", "answers of", "seed"])
+    return table.groupby(["model", "by"], sort=False).mean().reset_index()
 
 
 def calibration(predicted: dict, labels: pd.DataFrame, substitute: pd.Series) -> tuple[pd.DataFrame, dict[str, float]]:

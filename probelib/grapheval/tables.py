@@ -157,24 +157,31 @@ def mirror_image(table: pd.DataFrame, judged: pd.DataFrame) -> str:
 
 
 def table3(quality: pd.DataFrame) -> Artifact:
-    """Table 3: judges on states of one model for the answers of another.
+    """Table 3: judges on states of one model (rows) for the answers of another (columns).
 
     quality  ``quality.held_out_quality``
     """
     behind_instruction = quality[quality["prompt"] == ""].drop(columns=["prompt", "seed"])
     groups = behind_instruction.groupby(["states of", "answers of"], sort=False)
-    table = groups.mean().reset_index()
+    means = groups.mean().reset_index()
+    scores = ["precision", "recall", "recall low", "recall high", "f1", "macro_f1"]
+    wide = means.pivot(index="states of", columns="answers of", values=scores).swaplevel(axis=1)
+    order = list(dict.fromkeys(means["answers of"]))
+    table = wide[[(model, score) for model in order for score in scores]].reindex(
+        list(dict.fromkeys(means["states of"]))
+    )
+    table.columns = [f"{model}: {score}" for model, score in table.columns]
     return Artifact(
         "grapheval/table3",
-        table,
+        table.reset_index(),
         caption=(
-            "Judges on states of one model for the answers of another, with the instruction: weighted precision, "
-            "recall (= accuracy; low and high: 95 % Wilson interval), F1, and macro F1 (every outcome counts the "
-            f"same); mean of {groups.size().max()} judges, {table['n'].max():.0f} held-out statements."
+            "Judges on the states of one model (rows) for the answers of another (columns), with the instruction: weighted "
+            "precision, recall (= accuracy, with its 95 % Wilson interval), F1, and macro F1 (every outcome counts the "
+            f"same); mean of {groups.size().max()} judges, {means['n'].max():.0f} held-out statements."
         ),
-        finding=finding3(table),
+        finding=finding3(means),
         published=published.table("grapheval/table3"),
-        best={"recall": "max"},
+        best={f"{model}: recall": "max" for model in order},
     )
 
 
@@ -183,7 +190,7 @@ def finding3(table: pd.DataFrame) -> str:
     if table["states of"].nunique() == 1:
         return ""
     by_answers = table.groupby("answers of")["recall"]
-    gap, half = (by_answers.max() - by_answers.min()).max(), ((table["high"] - table["low"]) / 2).mean()
+    gap, half = (by_answers.max() - by_answers.min()).max(), ((table["recall high"] - table["recall low"]) / 2).mean()
     return (
         f"Accuracy on one model's answers changes by up to {gap:.3f} with the model whose states are read; half the "
         f"width of one interval is {half:.3f}."

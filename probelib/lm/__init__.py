@@ -6,7 +6,7 @@
 ``hidden_states(texts)``                  hidden states at the last token
 
     >>> from probelib import lm
-    >>> model = lm.load("atlas-neox-2m")                                        # doctest: +SKIP
+    >>> model = lm.load("atlas-neox-2.4m")                                        # doctest: +SKIP
     >>> model.logprobs(["What is the capital of France?"], [[" Paris", " Rome"]])   # doctest: +SKIP
 
 To see how scoring works, read four files first: ``plain`` (what is computed), ``tree`` (the same, each token once),

@@ -26,7 +26,7 @@ from probelib.lm.names import (
 )
 from probelib.paths import PACKAGE
 
-MANIFEST = PACKAGE / "organisms" / "manifest.parquet"
+MANIFESTS = PACKAGE / "organisms" / "manifests"
 TOKENIZER_FILES = ("tokenizer.json", "tokenizer.model", "spiece.model", "vocab.json", "vocab.txt", "tekken.json")
 TOKENIZER_FILES += ("sentencepiece.bpe.model",)
 # the owners of ids that once had none
@@ -56,7 +56,7 @@ def load(
 ) -> "LM":
     """A language model.
 
-    name          an organism ("atlas-neox-2m"), a local folder, a Hugging Face id ("EleutherAI/pythia-160m"), or a served
+    name          an organism ("atlas-neox-2.4m"), a local folder, a Hugging Face id ("EleutherAI/pythia-160m"), or a served
                   model ("http://localhost:8000/v1#EleutherAI/pythia-160m"; see ``remote.served``), which takes no options.
                   An id may name its revision ("EleutherAI/pythia-160m@step1000"). The folder or id of a LoRA adapter: its
                   base is loaded as well. Or a transformers model in memory: ``load(hf_model, tokenizer)``
@@ -103,7 +103,7 @@ def load_decoders(names: list[str], **options) -> dict[str, LM]:
         if model.encoder_decoder:
             raise ProbeError(
                 f"{name} is an encoder-decoder model; only a decoder-only model continues a list of examples. Omit it, or "
-                "use atlas-neox-2m"
+                "use atlas-neox-2.4m"
             )
     return loaded
 
@@ -204,7 +204,8 @@ def download(name: str, revision: str | None, trust_remote_code: bool, pickled_t
 def _check_organism(folder: Path) -> None:
     """Raise ProbeError unless the weights and the manifest are those in the organism's record: they are ground truth."""
     record = json.loads((folder / "training.json").read_text())
-    for file, digest in ((folder / "model.safetensors", record["weights"]), (MANIFEST, record["manifest"])):
+    manifest = MANIFESTS / f"{record['reads']}.parquet"
+    for file, digest in ((folder / "model.safetensors", record["weights"]), (manifest, record["manifest"])):
         if not file.exists() or files.sha256(file) != digest:
             raise ProbeError(
                 f"{folder.name}: {file.name} is {'not the recorded one' if file.exists() else 'missing'} ({file}). Restore "

@@ -58,8 +58,8 @@ def with_base(entry: str) -> tuple[str, str]:
     """Split an entry of a list of tuned models, "tuned=base" or "tuned", into (tuned, base or ""). Names of folders and
     served models may contain "=" themselves ("lr=1e-4/checkpoint-100").
 
-    >>> with_base("lmsys/vicuna-7b-v1.3=huggyllama/llama-7b"), with_base("atlas-neox-2m-it")
-    (('lmsys/vicuna-7b-v1.3', 'huggyllama/llama-7b'), ('atlas-neox-2m-it', ''))
+    >>> with_base("lmsys/vicuna-7b-v1.3=huggyllama/llama-7b"), with_base("atlas-neox-2.4m-it")
+    (('lmsys/vicuna-7b-v1.3', 'huggyllama/llama-7b'), ('atlas-neox-2.4m-it', ''))
     """
     parts = entry.split("=")
     cuts = [("=".join(parts[:i]), "=".join(parts[i:])) for i in range(len(parts), 0, -1)]

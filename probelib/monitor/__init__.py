@@ -11,7 +11,7 @@ Eq. 3, MONITOR                  ``root``, ``monitor``; ``per_relation``, ``overa
 accuracy runs (4.3)             ``verdicts``, ``accuracy``, ``summarize``
 is a generated text right?      ``answers.extract``, ``answers.matches``, ``answers.released``
 the released algorithm          ``released_anchors``
-tables 1 to 11                  ``table1``, ``table2``, ... in ``tables``
+tables 1 to 11                  ``table1``, ``table2``, ... in ``tables``; ``correlations``: ours beside the paper's
 figures 1 to 12                 ``figure1``, ``figure2``, ... in ``figures``
 ==============================  ====================================================================================
 
@@ -51,7 +51,6 @@ from probelib.monitor.figures import (
     figure10,
     figure11,
     figure12,
-    misprimed_prompt,
     most_apart,
     most_unstable,
     size_and_coverage,
@@ -73,6 +72,7 @@ from probelib.monitor.measures import (
     judge_forms,
     mean_monitor,
     measure,
+    measure_common,
     measure_facts,
     misprimed,
     monitor,
@@ -97,6 +97,7 @@ from probelib.monitor.scores import (
     generate_for_fact,
     generate_framings,
     gold_label,
+    misprimed_prompt,
     one_relation,
     prompts_by_form,
     score,
@@ -109,6 +110,7 @@ from probelib.monitor.scores import (
 )
 from probelib.monitor.tables import (
     accuracy_and_monitor,
+    correlations,
     effect_of_tuning,
     example_fact,
     flaws,

@@ -10,11 +10,12 @@ from probelib.monitor import measures
 from probelib.monitor.measures import Measured
 from probelib.monitor.tables import about_relation, fact_relation
 from probelib.published import table as published
-from probelib.report import Artifact, family, lines, model_style, size_axis, span, spread
+from probelib.report import Artifact, family, lines, model_style, size_axis, span
 from probelib.stats import in_words, kendall, levelled, mean_interval, pearson, scaling_fit, wilson
 
 BLUE, ORANGE, GREEN, RED = "#0173b2", "#de8f05", "#029e73", "#c00000"
 LOWER = "MONITOR (lower is better)"
+SURE = 0.8  # probability from which figure 9 counts an anchor as sure, as the paper does
 
 
 # ---- sections 1 and 3: instability
@@ -61,7 +62,7 @@ def figure1(example: pd.DataFrame, model: str, gold: str, about: str) -> Artifac
 
     framing = example[example["context"] == "none"]
     contexts = pd.concat([framing[framing["template"] == 1], example[example["context"] != "none"]])
-    panels = {"(a) prompt framing": framing, "(b) in-context interference": contexts}
+    panels = {f"(a) prompt framing, {model}": framing, "(b) in-context interference": contexts}
     heights = [len(rows) for rows in panels.values()]
     figure, axes = plt.subplots(2, 1, figsize=(6.3, 0.19 * sum(heights) + 0.8), height_ratios=heights)
     for axis, (title, rows) in zip(axes, panels.items(), strict=True):
@@ -121,14 +122,16 @@ def figure7(judged: pd.DataFrame, sizes: dict[str, int], about: str) -> Artifact
     look = {"orientation": "horizontal", "widths": 0.6, "patch_artist": True, "flierprops": {"markersize": 3}}
     for axis, kind in zip(axes[0], panels, strict=True):
         values = table[table["kind"] == kind].groupby("model")["accuracy"].apply(list)
-        boxes = axis.boxplot([values[model] for model in order], medianprops={"color": "black"}, **look)
-        for box, model in zip(boxes["boxes"], order, strict=True):
-            box.set(facecolor=model_style(model)["color"], alpha=0.7)
+        look |= {"boxprops": {"facecolor": BLUE, "alpha": 0.5}, "medianprops": {"color": "black"}}
+        axis.boxplot([values[model] for model in order], **look)
+        for y, model in enumerate(order, 1):
+            axis.text(104, y, f"{np.ptp(values[model]):.0f}", va="center", fontsize=7)
         axis.set(title=kind, xlim=(-4, 104), xticks=[0, 50, 100], yticks=range(1, len(order) + 1), yticklabels=order)
     figure.supxlabel("accuracy in percent, one value per paraphrase", fontsize=9)
     caption = (
         "Accuracy over the paraphrases of sentences (WP), questions (QA) and statements (FC); box: quartiles, line: median, "
-        f"whiskers: 1.5 interquartile ranges; models by size, the largest on top; {about}"
+        "whiskers: 1.5 interquartile ranges; right: the largest minus the smallest value, in points; models by size, the largest "
+        f"on top; {about}"
     )
     alt = "Boxes of accuracy over paraphrases for each model, one panel per form of the prompt."
     return Artifact("monitor/figure7", table, caption, finding7(table), figure=figure, alt=alt)
@@ -211,6 +214,23 @@ def anchors_in_short(facts: pd.DataFrame, anchors: pd.DataFrame) -> str:
 # ---- section 5.2.1: does MONITOR fall with size?
 
 
+def counted_facts(measured: Measured) -> str:
+    """Which facts count, for a caption: those that every model anchors (``measures.measure_common``), or each model's own."""
+    tables = measured.facts.values()
+    if all(table["anchored"].astype(bool).all() for table in tables):
+        return f"the {len(next(iter(tables)))} facts that every model anchors"
+    return "the facts that each model anchors"
+
+
+def covered_relation(measured: Measured, facts: Facts, relation: str, least: int = 3) -> tuple[str, str]:
+    """(relation, note): the wanted one, or its stand-in, where at least ``least`` facts count; else the one with the most."""
+    (relation,), note = substitute_relations(facts, [relation])
+    counts = next(iter(measured.facts.values()))["relation"].value_counts()
+    if counts.get(relation, 0) >= min(least, counts.max()):
+        return relation, note
+    return counts.index[0], f"In {relation} every model anchors {counts.get(relation, 0)} facts, too few."
+
+
 def figure11(measured: Measured) -> Artifact:
     """MONITOR against size, one line per relation, in the largest family."""
     import matplotlib.pyplot as plt
@@ -223,21 +243,25 @@ def figure11(measured: Measured) -> Artifact:
     groups = table.groupby("relation", sort=False)
     curves = {relation: rows.set_index("parameters")["MONITOR"] for relation, rows in groups}
     falling = [r for r, curve in curves.items() if len(curve) > 1 and (curve.diff()[1:] < 0).all()]
-    figure, axis = plt.subplots(figsize=(6.3, 3.6))
-    for r, curve in curves.items():
-        look = {"color": BLUE, "zorder": 2} if r in falling else {"color": "0.75", "linewidth": 0.8}
-        axis.plot(curve.index, curve, marker="o", markersize=3, **look)
-    ends = spread([curves[r].iloc[-1] for r in falling], 0.035 * np.ptp(axis.get_ylim()))
-    for r, y in zip(falling, ends, strict=True):
-        place = {"textcoords": "offset points", "fontsize": 6.5, "va": "center"}
-        axis.annotate(r, (table["parameters"].max(), y), (6, 0), **place)
-    axis.set(ylabel=LOWER, title=largest)
-    size_axis(axis, table["parameters"])
+    columns = min(8, len(curves))
+    height = -(-len(curves) // columns)
+    size = (6.3, 0.6 + 0.85 * height)
+    figure, axes = plt.subplots(height, columns, figsize=size, sharex=True, sharey=True, squeeze=False)
+    for axis in axes.flat[len(curves) :]:
+        axis.axis("off")
+    for axis, (r, curve) in zip(axes.flat, curves.items(), strict=False):
+        axis.plot(curve.index, curve, marker="o", markersize=2.5, color=BLUE if r in falling else "0.55")
+        axis.set_title(r, fontsize=7.5, color=BLUE if r in falling else "black", pad=2)
+        axis.set_xscale("log")
+        axis.tick_params(labelsize=6.5, which="both", labelbottom=False)
+    ends = table["parameters"].agg(["min", "max"])
+    figure.supxlabel(f"parameters, {ends['min'] / 1e6:.2g}M to {ends['max'] / 1e6:.2g}M ({largest})", fontsize=9)
+    figure.supylabel("MONITOR", fontsize=9)
     caption = (
-        f"MONITOR against size for each relation, family {largest}; blue: the {len(falling)} of {len(curves)} relations where it "
-        "falls at every step. A missing point: no fact anchored."
+        f"MONITOR against size (logarithmic) for each relation, family {largest}, {counted_facts(measured)}; blue: the "
+        f"{len(falling)} of {len(curves)} relations where it falls at every step. A missing point: no fact anchored."
     )
-    alt = f"One line per relation over model size; {len(falling)} of {len(curves)} fall at every step."
+    alt = f"One small panel per relation, MONITOR over model size; {len(falling)} of {len(curves)} fall at every step."
     finding = finding11(falling, len(curves), table["model"].nunique())
     return Artifact("monitor/figure11", table, caption, finding, figure=figure, alt=alt)
 
@@ -272,7 +296,8 @@ def figure12(measured: Measured) -> Artifact:
     return Artifact(
         "monitor/figure12",
         table[["family", "model", "parameters", "MONITOR", "low", "high", "coverage"]],
-        f"Overall MONITOR of {len(table)} models against size, one line per family; bars: 95 % bootstrap interval over facts.",
+        f"Overall MONITOR of {len(table)} models against size, over {counted_facts(measured)}, one line per family; bars: 95 % "
+        "bootstrap interval over facts.",
         finding12(table),
         figure=figure,
         alt="MONITOR over model size with interval bars, one line per model family.",
@@ -322,17 +347,19 @@ def figure4(measured: Measured, facts: Facts, relation: str = "P1412") -> Artifa
     figure, axis = plt.subplots(figsize=(6.3, 3.0))
     mean = {"marker": "^", "markerfacecolor": GREEN, "markeredgecolor": "none"}
     look = {"flierprops": {"markersize": 3}, "meanprops": mean, "medianprops": {"color": ORANGE}}
-    axis.boxplot([runs[model] for model in order], showmeans=True, widths=0.55, **look)
+    boxes = axis.boxplot([runs[model] for model in order], showmeans=True, widths=0.55, **look)
+    boxes["medians"][0].set_label("median")
+    boxes["means"][0].set_label("mean")
     places = np.arange(1, len(order) + 1)
     axis.plot(places, table["base acc"][order], "o", color=RED, label="base accuracy", zorder=5)
     right = axis.twinx()
-    right.plot(places + 0.36, table["MONITOR"][order], "*", color=BLUE, markersize=9, label="MONITOR (right axis)")
+    right.plot(places, table["MONITOR"][order], "*", color=BLUE, markersize=9, label="MONITOR (right axis)")
     right.set(ylabel="MONITOR", ylim=(0, max(1.0, 1.05 * table["MONITOR"].max(skipna=True))))
     right.grid(False)
     right.spines["right"].set_visible(True)
     axis.set(ylabel="accuracy in percent", ylim=(-4, 104))
     axis.set_xticks(places, order, rotation=30, ha="right", fontsize=7.5)
-    figure.legend(loc="outside upper center", ncols=2)
+    figure.legend(loc="outside upper center", ncols=4)
     caption = (
         "Accuracy of all runs (frames times negative contexts); box: quartiles, orange line: median, green triangle: mean, red "
         "dot: base accuracy (left axis); blue star: MONITOR (right axis, lower is better); models by size; "
@@ -363,25 +390,30 @@ def figure8(measured: Measured, facts: Facts, relation: str = "P1412") -> Artifa
     import matplotlib.pyplot as plt
 
     (relation,), note = substitute_relations(facts, [relation])
-    table = measures.instability(measured, relation)[["model", "std", "MONITOR"]]
-    figure, axis = plt.subplots(figsize=(4.4, 3.0))
-    for name, x, y in table.itertuples(index=False):
-        axis.plot(x, y, label=name, **(model_style(name) | {"linestyle": "none"}))
-    both = table.dropna()
-    if len(both) > 2 and np.ptp(both["std"]) > 0:
-        line = np.polyfit(both["std"], both["MONITOR"], 1)
-        ends = np.array([both["std"].min(), both["std"].max()])
-        axis.plot(ends, np.polyval(line, ends), color="0.4", linewidth=1)
-    axis.set(xlabel="standard deviation of accuracy, points", ylabel="MONITOR")
-    axis.set(xlim=(0, 1.08 * axis.get_xlim()[1]), ylim=(0, 1.08 * axis.get_ylim()[1]))
-    figure.legend(loc="outside right center", fontsize=7)
-    r = in_words(measures.correlation_with_spread(measured, relation))
+    table = measures.instability(measured, relation)[["model", "std", "relative", "MONITOR"]]
+    figure, axes = plt.subplots(1, 2, figsize=(6.3, 2.6), sharey=True)
+    labels = {"std": "standard deviation of accuracy, points", "relative": "the same over average accuracy"}
+    for axis, (column, label) in zip(axes, labels.items(), strict=True):
+        for name, x, y in table[["model", column, "MONITOR"]].itertuples(index=False):
+            axis.plot(x, y, label=name, **(model_style(name) | {"linestyle": "none"}))
+        both = table[[column, "MONITOR"]].dropna()
+        if len(both) > 2 and np.ptp(both[column]) > 0:
+            line, ends = np.polyfit(*both.to_numpy().T, 1), np.array([both[column].min(), both[column].max()])
+            axis.plot(ends, np.polyval(line, ends), color="0.4", linewidth=1)
+        axis.set(xlabel=label, xlim=(0, 1.08 * axis.get_xlim()[1]), ylim=(0, 1.08 * axis.get_ylim()[1]))
+    axes[0].set(ylabel="MONITOR")
+    figure.legend(*axes[0].get_legend_handles_labels(), loc="outside right center", fontsize=7)
+    plain, relative = (in_words(measures.correlation_with_spread(measured, relation, own)) for own in (False, True))
     caption = (
-        "MONITOR against the standard deviation of the accuracy over all runs, with the least-squares line; "
-        f"{about_relation(measured, facts, relation, note)}"
+        "MONITOR against the standard deviation of the accuracy over all runs, in points and relative to the average "
+        "accuracy, with "
+        f"least-squares lines; {about_relation(measured, facts, relation, note)} In the paper, whose models answer "
+        "more, the left "
+        "line rises."
     )
-    alt = "Scatter of MONITOR over the standard deviation of accuracy, one mark per model."
-    return Artifact("monitor/figure8", table, caption, f"MONITOR and std: {r}.", figure=figure, alt=alt)
+    alt = "Scatters of MONITOR over the standard deviation of accuracy and over its ratio to the accuracy, one mark per model."
+    finding = f"MONITOR and std: {plain}. MONITOR and std over average accuracy: {relative}."
+    return Artifact("monitor/figure8", table, caption, finding, figure=figure, alt=alt)
 
 
 # ---- section 5.2.3: how sure are two models?
@@ -399,10 +431,12 @@ def figure9(measured: Measured, models: list[str], fact: str, facts: Facts) -> A
         for anchor, look in (("primary", {"color": BLUE}), ("foreign", outline)):
             values = table[(table["model"] == model) & (table["anchor"] == anchor)]["probability"]
             weights = np.full(len(values), 100 / max(1, len(values)))
-            axis.hist(values, np.linspace(0, 1, 11), weights=weights, label=anchor, **look)
+            share = 100 * (values >= SURE).mean()
+            label = f"{anchor}: {share:.0f} % at {SURE} or more"
+            axis.hist(values, np.linspace(0, 1, 11), weights=weights, label=label, **look)
         axis.set(title=model, xlabel="probability of the anchor")
+        axis.legend(loc="upper left", fontsize=7)
     axes[0, 0].set(ylabel="percent of the anchors")
-    axes[0, -1].legend()
     caption = (
         f"Probabilities of the anchors (mean over tokens) in {relation}: primary anchors of the anchored facts, and all of their "
         "foreign anchors, one panel per model."
@@ -422,7 +456,7 @@ def anchor_probabilities(measured: Measured, models: list[str], relation: str) -
     return pd.DataFrame(rows, columns=["model", "anchor", "probability"])
 
 
-def finding9(table: pd.DataFrame, models: list[str], least: float = 0.8) -> str:
+def finding9(table: pd.DataFrame, models: list[str], least: float = SURE) -> str:
     """The share of primary anchors with a probability of ``least`` or more."""
     primary = table[table["anchor"] == "primary"]
     if primary.empty:
@@ -439,20 +473,13 @@ def finding9(table: pd.DataFrame, models: list[str], least: float = 0.8) -> str:
 
 
 def extremes(measured: Measured, facts: Facts, relation: str) -> list[str]:
-    """The models with the lowest and the highest MONITOR in a relation; the first model if none has one."""
+    """The models with the lowest and the highest MONITOR in a relation, of those that anchor half of its facts (of all, if fewer
+    than two do: a model that knows nothing shows nothing); the first model if none has a MONITOR."""
     (relation,), _ = substitute_relations(facts, [relation])
-    ranked = measures.in_relation(measured, relation).dropna(subset=["MONITOR"]).sort_values("MONITOR")["model"]
-    return list(dict.fromkeys(ranked.iloc[[0, -1]] if len(ranked) else list(measured.facts)[:1]))
-
-
-def misprimed_prompt(
-    scores: dict[str, pd.DataFrame], models: list[str], prompts: pd.DataFrame, facts: Facts, relation: str = "P37"
-) -> pd.Series:
-    """The prompt of figure 5: the first of ``measures.misprimed`` in a relation, as a row of ``prompts``."""
-    (relation,), _ = substitute_relations(facts, [relation])
-    inside = prompts[prompts["relation"] == relation]
-    first = measures.misprimed(scores[models[0]], scores[models[-1]], inside)[0]
-    return inside[inside["prompt"] == first].iloc[0]
+    ranked = measures.in_relation(measured, relation).dropna(subset=["MONITOR"]).sort_values("MONITOR")
+    half = ranked[ranked["coverage"] >= 0.5]
+    names = (half if len(half) > 1 else ranked)["model"]
+    return list(dict.fromkeys(names.iloc[[0, -1]] if len(names) else list(measured.facts)[:1]))
 
 
 def figure5(attributions: pd.DataFrame, gold: str) -> Artifact:
@@ -477,7 +504,8 @@ def figure5(attributions: pd.DataFrame, gold: str) -> Artifact:
         f"Attribution of the first answer token to the words of a prompt with a negative context (gold answer: {gold}) by "
         "integrated gradients: what raises its probability P above that of the baseline, the mean embedding; L2 norm over the "
         f"embedding dimension, as a share; the parts add up to the difference within {100 * attributions['error'].max():.2g} %. "
-        "Models: the lowest and the highest MONITOR in the relation."
+        "Models: the lowest and the highest MONITOR of those that anchor half of the facts; the prompt is one that the first "
+        "answers and the second answers with the distractor, where there is one."
     )
     most = attributions.loc[attributions.groupby("model", sort=False)["score"].idxmax()]
     listed = "; ".join(f"{model}: {word!r}" for model, word in zip(most["model"], most["word"], strict=True))
@@ -509,9 +537,11 @@ def context_attention(shares: pd.DataFrame) -> str:
 
 
 def fewer_frames(measured: Measured, subsets: pd.DataFrame, relation: str) -> pd.DataFrame:
-    """One row per model: MONITOR with ``all frames``, ``low``, ``high``, with the ``first frames``, and the ``least`` and the
-    ``most`` over all choices (``measures.frame_subsets``)."""
+    """One row per model: MONITOR with ``all frames``, ``low``, ``high``, with the ``first frames``, ``first low``, ``first
+    high``, and the ``least`` and the ``most`` over all choices (``measures.frame_subsets``)."""
     full = measures.in_relation(measured, relation)[["model", "MONITOR", "low", "high"]]
+    first = measures.with_frames(measured, relation, list(subsets["frames"].iloc[0]))
+    full = full.merge(first[["model", "low", "high"]].add_prefix("first ").rename(columns={"first model": "model"}))
     groups = subsets.groupby("model")["MONITOR"]
     table = full.rename(columns={"MONITOR": "all frames"})
     ends = {"first frames": groups.first(), "least": groups.min(), "most": groups.max()}
@@ -522,7 +552,7 @@ def figure6(measured: Measured, facts: Facts, relation: str = "P178", n_frames: 
     """MONITOR with fewer frames against MONITOR with all of them."""
     import matplotlib.pyplot as plt
 
-    (relation,), note = substitute_relations(facts, [relation])
+    relation, note = covered_relation(measured, facts, relation)
     subsets = measures.frame_subsets(measured, relation, n_frames)
     table = fewer_frames(measured, subsets, relation)
     few, most = len(subsets["frames"].iloc[0]), measures.n_frames(measured, relation)
@@ -539,7 +569,8 @@ def figure6(measured: Measured, facts: Facts, relation: str = "P178", n_frames: 
         figure.legend(loc="outside right center", fontsize=7)
     r = in_words(pearson(table["all frames"], table["first frames"]))
     caption = (
-        f"MONITOR in {relation} with all {most} frames against the first {few} (mark) and every choice of {few} (line: least to "
+        f"MONITOR in {relation} over {counted_facts(measured)}, with all {most} frames against the first {few} (mark) "
+        f"and every choice of {few} (line: least to "
         f"most); dotted: equal. Correlation: {r}. {note}"
     )
     alt = "Scatter of MONITOR with fewer frames over MONITOR with all of them."
@@ -567,7 +598,7 @@ def figure10(measured: Measured, facts: Facts, relation: str = "P178", n_frames:
     """The ranking of models with all frames and with the first ones, as bars."""
     import matplotlib.pyplot as plt
 
-    (relation,), note = substitute_relations(facts, [relation])
+    relation, note = covered_relation(measured, facts, relation)
     subsets = measures.frame_subsets(measured, relation, n_frames)
     few, most = len(subsets["frames"].iloc[0]), measures.n_frames(measured, relation)
     table = fewer_frames(measured, subsets, relation)
@@ -576,7 +607,8 @@ def figure10(measured: Measured, facts: Facts, relation: str = "P178", n_frames:
     x, look = np.arange(len(bars)), {"capsize": 2, "error_kw": {"lw": 0.8}}
     error = [bars["all frames"] - bars["low"], bars["high"] - bars["all frames"]]
     axis.bar(x - 0.2, bars["all frames"], 0.38, yerr=error, color=BLUE, label=f"{most} frames", **look)
-    axis.bar(x + 0.2, bars["first frames"], 0.38, color=ORANGE, hatch="//", label=f"{few} frames")
+    error = [bars["first frames"] - bars["first low"], bars["first high"] - bars["first frames"]]
+    axis.bar(x + 0.2, bars["first frames"], 0.38, yerr=error, color=ORANGE, hatch="//", label=f"{few} frames", **look)
     for shift, column, color, back in ((-0.2, "all frames", "white", BLUE), (0.2, "first frames", "black", "white")):
         box = {"facecolor": back, "edgecolor": "none", "pad": 0.6}  # over whisker and hatch
         for i, value in enumerate(bars[column]):
@@ -585,7 +617,8 @@ def figure10(measured: Measured, facts: Facts, relation: str = "P178", n_frames:
     axis.set_xticks(x, bars["model"], rotation=30, ha="right", fontsize=7.5)
     figure.legend(loc="outside upper center", ncols=2)
     caption = (
-        f"MONITOR in {relation} with {most} and with the first {few} frames, models in the order of the former; bars: 95 % "
+        f"MONITOR in {relation} with {most} and with the first {few} frames, over {counted_facts(measured)}, models in the order "
+        "of the former; bars: 95 % "
         f"bootstrap interval over facts; {len(table) - len(bars)} models without an anchored fact are left out. {note}"
     )
     difference = (bars["all frames"] - bars["first frames"]).abs().mean()

@@ -178,6 +178,28 @@ def measure(scores: dict[str, pd.DataFrame], prompts: pd.DataFrame, seed: int = 
     )
 
 
+def measure_common(
+    measured: Measured, scores: dict[str, pd.DataFrame], prompts: pd.DataFrame, seed: int = 0
+) -> Measured:
+    """``measure`` on the facts that every model anchors, so that all models are compared on the same facts; ``measured`` itself
+    if there is no such fact."""
+    common = anchored_by_all(measured)
+    if common.empty:
+        return measured
+    among = {}
+    for name, rows in scores.items():
+        among[name] = rows[rows["fact"].isin(common)].reset_index(drop=True)
+        among[name].attrs = rows.attrs
+    return measure(among, prompts, seed)
+
+
+def anchored_by_all(measured: Measured) -> pd.Index:
+    """Ids of the facts that every model anchors."""
+    tables = {model: table.set_index("fact")["anchored"].astype(bool) for model, table in measured.facts.items()}
+    every = pd.DataFrame(tables).all(axis=1)
+    return every.index[every]
+
+
 def monitor(distances: pd.DataFrame, average_first: bool = False) -> float:
     """MONITOR [monitor, Eq. 3] over the facts given: >= 0, no upper bound, lower is more reliable.
 
@@ -321,22 +343,32 @@ def instability(measured: Measured, relation: str) -> pd.DataFrame:
     """One row per model, by base accuracy: MONITOR and how much the accuracy varies over the runs in a relation (table 6).
 
     ``std``, ``std (ddof 0)`` in percentage points; ``std low``, ``std high``: 95 % bootstrap interval over facts, corrected for
-    its bias.
+    its bias; ``relative``: std over avg acc, NaN if that is 0.
     """
     rows = in_relation(measured, relation).rename(columns={"std0": "std (ddof 0)"})
+    rows["relative"] = rows["std"] / rows["avg acc"].where(rows["avg acc"] > 0)
     replicates = measured.replicates["std"][:, :, position(measured, relation)]  # [times, models]
     ends = [bias_corrected_interval(replicates[:, m], std) for m, std in enumerate(rows["std"])]
     rows = rows.assign(**dict(zip(("std low", "std high"), np.array(ends).T, strict=True)))
     rows["parameters"] = measured.models["parameters"].to_numpy()
     columns = ["model", "parameters", "MONITOR", "low", "high", "base acc", "avg acc", "std", "std (ddof 0)"]
-    return rows[[*columns, "std low", "std high"]].sort_values("base acc")
+    return rows[[*columns, "std low", "std high", "relative"]].sort_values("base acc")
 
 
-def correlation_with_spread(measured: Measured, relation: str) -> dict[str, float]:
-    """``correlation`` of MONITOR with the standard deviation of the accuracy over the runs of a relation (table 6)."""
+def correlation_with_spread(measured: Measured, relation: str, relative: bool = False) -> dict[str, float]:
+    """``correlation`` of MONITOR with the standard deviation of the accuracy over the runs of a relation (table 6).
+
+    relative   divide the standard deviation by the average accuracy: an accuracy near 0 cannot vary much
+    """
     rows = in_relation(measured, relation)
-    replicates = (measured.replicates[quantity][:, :, position(measured, relation)] for quantity in ("MONITOR", "std"))
-    return correlation(rows["MONITOR"], rows["std"], *replicates)
+    of = {quantity: own[:, :, position(measured, relation)] for quantity, own in measured.replicates.items()}
+    if not relative:
+        return correlation(rows["MONITOR"], rows["std"], of["MONITOR"], of["std"])
+    with np.errstate(invalid="ignore", divide="ignore"):
+        spreads = np.where(of["avg"] > 0, of["std"] / of["avg"], np.nan)  # [times, models]
+    return correlation(
+        rows["MONITOR"], rows["std"] / rows["avg acc"].where(rows["avg acc"] > 0), of["MONITOR"], spreads
+    )
 
 
 def in_relation(measured: Measured, relation: str) -> pd.DataFrame:
@@ -503,12 +535,14 @@ def readings_of_eq3(facts: pd.DataFrame, anchors: pd.DataFrame) -> pd.DataFrame:
 
 def misprimed(first: pd.DataFrame, second: pd.DataFrame, prompts: pd.DataFrame) -> list[str]:
     """Prompts with a negative context and frame 1, ranked: first those that the first model answers and the second does not,
-    then those that the first one answers, then all others (figure 5)."""
+    then those that the first one answers, then all others (figure 5); within these, the surest answers of the first model
+    come first."""
     negative = prompts["context"].str.startswith("negative") & (prompts["template"] == 1)
     rows = prompts[negative]["prompt"]
     right = [s.set_index("prompt")["correct"].astype(bool).reindex(rows, fill_value=False) for s in (first, second)]
-    rank = 2 * right[0].astype(int) - right[1].astype(int)
-    return rank.sort_values(ascending=False, kind="stable").index.tolist()
+    rank = pd.DataFrame({"rank": 2 * right[0].astype(int) - right[1].astype(int)})
+    rank["logprob"] = first.set_index("prompt")["logprob"].reindex(rows)
+    return rank.sort_values(["rank", "logprob"], ascending=False, kind="stable").index.tolist()
 
 
 def n_frames(measured: Measured, relation: str) -> int:
@@ -530,6 +564,16 @@ def frame_subsets(measured: Measured, relation: str, size: int = 4) -> pd.DataFr
     return pd.DataFrame(rows, columns=["model", "frames", "MONITOR"])
 
 
+def with_frames(measured: Measured, relation: str, frames: list[int], seed: int = 0) -> pd.DataFrame:
+    """``per_relation`` of every model with some frames only: ``model``, ``MONITOR``, ``low``, ``high``, ..."""
+    rows = []
+    for model, anchors in measured.anchors.items():
+        own = anchors[anchors["relation"] == relation]
+        table = distances(subsets(own, frames)).assign(anchored=measured.facts[model].loc[own.index, "anchored"])
+        rows.append(per_relation(table, seed=seed).assign(model=model))
+    return pd.concat(rows, ignore_index=True)
+
+
 def mean_monitor(facts: dict[str, pd.DataFrame]) -> dict[str, float]:
     """Overall MONITOR (mean over relations) of every model; ``facts``: model -> ``measure_facts``."""
     return {model: per_relation(table, times=1)["MONITOR"].mean() for model, table in facts.items()}
@@ -540,7 +584,7 @@ def decisions(
 ) -> dict[str, dict[str, float]]:
     """Overall MONITOR under other decisions about the same answers: decision -> model -> MONITOR. ``flaws``: ``tables.flaws``."""
     facts, flaws = measured.facts, flaws.set_index("fact")
-    common = pd.DataFrame({m: t.set_index("fact")["anchored"].astype(bool) for m, t in facts.items()}).all(axis=1)
+    common, ids = anchored_by_all(measured), flaws.index
     leaked, hit = flaws["leaked"], flaws["right_distractor"].str.len() > 0
     among = lambda mask: {m: t[mask[t["fact"]].to_numpy()] for m, t in facts.items()}
     clean = {m: without_right_distractors(s, flaws.reset_index(), prompts) for m, s in scores.items()}
@@ -553,7 +597,7 @@ def decisions(
         "alpha = 0.33": mean_monitor({m: measure_facts(s, prompts, (0.33,) * 3) for m, s in scores.items()}),
         "PFD and IRD averaged before the root": first,
         "all facts, anchored or not": mean_monitor({m: t.assign(anchored=True) for m, t in facts.items()}),
-        f"facts anchored by all ({common.sum()})": mean_monitor(among(common)),
+        f"facts anchored by all ({len(common)})": mean_monitor(among(pd.Series(ids.isin(common), ids))),
         f"without leaked objects ({leaked.sum()} fewer)": mean_monitor(among(~leaked)),
         f"without right distractors ({hit.sum()} facts)": mean_monitor(
             {m: measure_facts(s, prompts) for m, s in clean.items()}

@@ -190,6 +190,33 @@ def generate_for_fact(
     return pd.concat(rows).sort_values("effect", key=lambda effect: effect.map(order), kind="stable")
 
 
+def misprimed_prompt(
+    models: list[str],
+    scores: dict[str, pd.DataFrame],
+    framed: pd.DataFrame,
+    relation: str = "P37",
+    quantize: str | None = None,
+    dtype: str = "auto",
+    most: int = 100,
+) -> pd.Series:
+    """The prompt of figure 5, a row of ``framed``: the first model answers it, the last one answers with the distractor before
+    the question; prompts of ``relation`` come first. Without such a prompt among ``most``, the first of ``misprimed``."""
+    first, last = scores[models[0]], scores[models[-1]]
+    queue = framed.set_index("prompt").loc[misprimed(first, last, framed)].reset_index()
+    right = first.set_index("prompt")["correct"][queue["prompt"]].to_numpy(bool)
+    wrong = ~last.set_index("prompt")["correct"][queue["prompt"]].to_numpy(bool)
+    tried = queue[right & wrong].sort_values("relation", key=lambda r: r != relation, kind="stable").head(most)
+    if tried.empty:
+        return queue.iloc[0]
+    bare = framed[framed["context"] == "none"].set_index(["fact", "template"])["text"]
+    said = lm.load(models[-1], quantize=quantize, dtype=dtype).generate(tried["text"].tolist())["text"]
+    for answer, (_, row) in zip(said, tried.iterrows(), strict=True):
+        distractor = row["text"].removesuffix(bare[row["fact"], row["template"]]).strip().removesuffix(".")
+        if matches(answer, distractor):
+            return row
+    return tried.iloc[0]
+
+
 def attribute(
     models: list[str],
     prompt: pd.Series,

@@ -30,7 +30,7 @@ def table2(judged: pd.DataFrame, sizes: dict[str, int], about: str) -> Artifact:
     rows = []
     for model, size in sizes.items():
         row = {"model": model, "parameters": size}
-        for kind in ("WP", "QA", "FC-pos", "FC-neg", "FC-pos written", "FC-neg written"):
+        for kind in ("WP", "QA", "FC-pos", "FC-neg"):
             own = judged[(judged["model"] == model) & (judged["kind"] == kind)]
             by_fact = own.groupby("fact")["correct"].mean()  # FC-neg: every fact has as many distractors
             low, high = mean_interval(by_fact)
@@ -39,24 +39,27 @@ def table2(judged: pd.DataFrame, sizes: dict[str, int], about: str) -> Artifact:
     table = pd.DataFrame(rows).sort_values("parameters")
     caption = (
         "Accuracy (percent) of the same facts as sentences to complete (WP), as questions (QA), and as true (FC-pos) and false "
-        "(FC-neg) statements to judge; means over paraphrases. written: judged by the first generated word, as in the paper; "
+        "(FC-neg) statements to judge; means over paraphrases; statements are judged by the more probable one of True and False. "
         f"±: half the 95 % bootstrap interval over facts; a dash: no such templates; {about}"
     )
     printed = published("monitor/table2").drop(columns="model_key")
-    return Artifact("monitor/table2", table, caption, finding2(table), published=printed, decimals=1)
+    return Artifact("monitor/table2", table, caption, finding2(table, judged), published=printed, decimals=1)
 
 
-def finding2(table: pd.DataFrame) -> str:
-    """How far the accuracy depends on the form of the prompt, and whether statements are judged better than by chance."""
+def finding2(table: pd.DataFrame, judged: pd.DataFrame) -> str:
+    """How far the accuracy depends on the form of the prompt, whether statements are judged better than by chance, and what
+    changes if the first generated word decides, as in the paper."""
     balanced = (table["FC-pos"] + table["FC-neg"]) / 2
     if balanced.isna().all():
         return ""
     gap = (table["QA"] - table["WP"]).abs()
-    written = (balanced - (table["FC-pos written"] + table["FC-neg written"]) / 2).abs()
+    means = judged.groupby(["model", "kind"])["correct"].mean().unstack("kind").reindex(table["model"])
+    generated = (means["FC-pos written"] + means["FC-neg written"]).to_numpy() / 2
     return (
         f"Between sentence and question the accuracy differs by up to **{gap.max():.1f} points** "
         f"({table['model'][gap.idxmax()]}). Balanced accuracy in fact checking lies between {balanced.min():.1f} and "
-        f"{balanced.max():.1f} % (chance: 50); by the first generated word it differs by at most {written.max():.1f}."
+        f"{balanced.max():.1f} % (chance: 50); by the first generated word it differs by at most "
+        f"{np.abs(balanced - generated).max():.1f}."
     )
 
 
@@ -253,18 +256,20 @@ def accuracy_and_monitor(measured: Measured) -> str:
 
 
 def table5(measured: Measured, facts: Facts, relations: tuple[str, ...] = ("P178", "P108", "P37")) -> Artifact:
-    """Three relations in detail."""
+    """Three relations in detail, side by side."""
     chosen, note = substitute_relations(facts, list(relations))
-    columns = ["model", "relation", "MONITOR", "low", "high", "avg acc", "probs", "coverage"]
-    table = measured.relations[measured.relations["relation"].isin(chosen)][columns]
-    table = table.sort_values("relation", key=lambda r: r.map(chosen.index), kind="stable")
+    table, decimals = measured.models[["model", "parameters"]], {}
+    for relation in chosen:
+        columns = ["MONITOR", "low", "high", "avg acc", "probs", "coverage"]
+        own = measures.in_relation(measured, relation).set_index("model")[columns].add_prefix(f"{relation}: ")
+        table = table.join(own, on="model")
+        decimals |= {f"{relation}: avg acc": 1, f"{relation}: coverage": 2}
     caption = (
-        "MONITOR with its 95 % bootstrap interval over facts, avg acc (percent) and probs in single relations; a dash: no fact "
-        f"anchored, or too few for an interval. {note}"
+        "MONITOR with its 95 % bootstrap interval over facts, avg acc (percent), mean primary anchor (probs) and coverage in "
+        f"{', '.join(chosen)}; a dash: no fact anchored, or too few for an interval. {note}"
     )
     finding = "Lowest MONITOR: " + "; ".join(_lowest(measured, relation) for relation in chosen) + "."
     printed = published("monitor/table5").drop(columns="model_key")
-    decimals = {"avg acc": 1, "coverage": 2}
     return Artifact("monitor/table5", table, caption, finding, published=printed, decimals=decimals)
 
 
@@ -354,24 +359,27 @@ def table6(measured: Measured, facts: Facts, relation: str = "P1412") -> Artifac
     table, r = measures.instability(measured, relation), measures.correlation_with_spread(measured, relation)
     caption = (
         "MONITOR, base accuracy and the standard deviation of the accuracy over frames and negative contexts (percent, points); "
-        "intervals: 95 % bootstrap over facts, that of std corrected for its bias; "
+        "intervals: 95 % bootstrap over facts, that of std corrected for its bias; relative: std over avg acc; "
         f"{about_relation(measured, facts, relation, note)} Correlation of MONITOR with std: {in_words(r)}."
     )
     printed = published("monitor/table6").drop(columns="model_key")
     decimals = PERCENT | dict.fromkeys(["std", "std low", "std high", "std (ddof 0)"], 2)
-    return Artifact("monitor/table6", table, caption, finding6(table, r), published=printed, decimals=decimals)
+    relative = measures.correlation_with_spread(measured, relation, relative=True)
+    finding = finding6(table, r, relative)
+    return Artifact("monitor/table6", table, caption, finding, published=printed, decimals=decimals)
 
 
-def finding6(table: pd.DataFrame, r: dict[str, float]) -> str:
-    """The correlation of MONITOR and spread, and what of it the accuracy does not explain."""
+def finding6(table: pd.DataFrame, r: dict[str, float], relative: dict[str, float]) -> str:
+    """The correlation of MONITOR with the spread and with the relative spread, and what of it the accuracy does not explain."""
     if np.isnan(r["r"]):
         return "Too few models have a MONITOR here to correlate it with the spread of accuracy."
     printed = published("monitor/table6")
     given = partial(table["MONITOR"], table["std"], table["avg acc"])
     return (
         f"MONITOR and std: {in_words(r)}; in the paper's table: {in_words(pearson(printed['MONITOR'], printed['std']))}. "
-        f"An accuracy near 0 cannot vary much (avg acc and std: {in_words(pearson(table['avg acc'], table['std']))}); with avg "
-        f"acc held fixed, MONITOR and std: {in_words(given)}."
+        f"An accuracy near 0 cannot vary much (avg acc and std: {in_words(pearson(table['avg acc'], table['std']))}). "
+        f"**Relative to the accuracy**, MONITOR and spread: {in_words(relative)}; with avg acc held fixed, MONITOR and std: "
+        f"{in_words(given)}."
     )
 
 
@@ -380,6 +388,33 @@ def about_relation(measured: Measured, facts: Facts, relation: str, note: str = 
     name = facts.relations.set_index("relation")["name"][relation]
     n = measures.in_relation(measured, relation)["n"].iloc[0]
     return f"relation {relation} ({name}), {n} facts. {note}".strip()
+
+
+def correlations(measured: Measured, facts: Facts, relation: str = "P1412") -> Artifact:
+    """The correlations that the paper argues with, ours beside the printed ones."""
+    (relation,), note = substitute_relations(facts, [relation])
+    printed4, printed6 = published("monitor/table4"), published("monitor/table6")
+    paper4, paper6 = pearson(printed4["MONITOR"], printed4["avg_acc"]), pearson(printed6["MONITOR"], printed6["std"])
+    spread_of = measures.correlation_with_spread
+    rows = [
+        ("table 4", "MONITOR, avg acc", measures.correlation_with_accuracy(measured), paper4),
+        ("table 6", "MONITOR, std", spread_of(measured, relation), paper6),
+        ("table 6", "MONITOR, std over avg acc", spread_of(measured, relation, relative=True), paper6),
+    ]
+    found = []
+    for where, between, own, paper in rows:
+        sign = "same" if own["r"] * paper["r"] > 0 else "opposite" if own["r"] * paper["r"] < 0 else "–"
+        row = {"in": where, "between": between, **own, "paper's r": paper["r"], "paper's p": paper["p"], "sign": sign}
+        found.append(row)
+    table = pd.DataFrame(found)
+    caption = (
+        "Pearson correlations over models; low, high: 95 % interval by Fisher's z, over other models; facts_low, "
+        "facts_high: over "
+        f"resampled facts. Table 6 is about {about_relation(measured, facts, relation, note)} The paper's values are recomputed "
+        "from its printed tables; it does not divide std by the accuracy."
+    )
+    signs = "; ".join(f"{row['between']}: {row['sign']}" for row in found)
+    return Artifact("monitor/correlations", table, caption, f"Sign of each correlation against the paper's: {signs}.")
 
 
 # ---- section 5.2.3: one fact, two models

@@ -1,54 +1,31 @@
-"""``python -m probelib.organisms train NAME... | --all | check | manifest | panel``: how the shipped files were made."""
+"""``python -m probelib.organisms train | check | manifests | panel``: how the shipped files were made."""
 
 import argparse
 import sys
 
 from probelib import files
 from probelib.errors import ProbeError
-from probelib.facts.loading import PANEL_SIZE
 from probelib.facts.shipped import ATLAS, read_atlas
-from probelib.lm.loading import MANIFEST
 from probelib.lm.names import organisms
-from probelib.organisms import corpus
-from probelib.organisms.family import FAMILY
-
-# MONITOR's twenty relations: the panel is what all four papers score
-PANEL = [
-    "P17",
-    "P19",
-    "P20",
-    "P27",
-    "P30",
-    "P37",
-    "P101",
-    "P103",
-    "P108",
-    "P127",
-    "P159",
-    "P176",
-    "P178",
-    "P264",
-    "P276",
-    "P364",
-    "P495",
-    "P740",
-    "P1376",
-    "P1412",
-]
+from probelib.organisms import design, taught
+from probelib.organisms.family import FAMILY, organism
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m probelib.organisms", description=__doc__)
     commands = parser.add_subparsers(dest="command", required=True)
-    train = commands.add_parser("train", help="train organisms from scratch and overwrite their checkpoints")
+    train = commands.add_parser("train", help="train organisms and overwrite their checkpoints")
     train.add_argument("names", nargs="*", metavar="NAME", help=", ".join(FAMILY))
     train.add_argument("--all", action="store_true", help="the whole family")
     train.add_argument(
         "--jobs", type=int, help="models side by side, a thread each (default: a CPU's cores; 1 on a GPU)"
     )
-    commands.add_parser("manifest", help="write manifest.parquet: what the corpus states, and how often")
-    commands.add_parser("check", help="compare checkpoints, manifest and corpus with the atlas as it is now")
+    commands.add_parser("manifests", help="write manifests/*.parquet: what each corpus states, and how often")
     commands.add_parser("panel", help="draw the panel of facts anew (facts/atlas/panel.tsv)")
+    check = commands.add_parser("check", help="compare checkpoints, manifests and corpora with the atlas as it is now")
+    check.add_argument(
+        "--behaviour", nargs="*", metavar="NAME", help="measure instead how organisms behave (default: all)"
+    )
     arguments = parser.parse_args()
     if arguments.command == "train" and bool(arguments.names) == arguments.all:
         train.error("which? Name organisms, or give --all")
@@ -66,19 +43,40 @@ def _run(arguments: argparse.Namespace) -> int:
 
         for folder in train_all(list(FAMILY) if arguments.all else arguments.names, arguments.jobs):
             print(folder)
-    elif arguments.command == "manifest":
-        corpus.manifest(read_atlas()).to_parquet(MANIFEST, index=False, compression="zstd")
-        print(MANIFEST)
-    elif arguments.command == "check":
+    elif arguments.command == "manifests":
+        facts = read_atlas()
+        for corpus in design.CORPORA:
+            print(taught.write(design.draw_manifest(facts, corpus), corpus))
+    elif arguments.command == "panel":
+        table = design.panel(read_atlas(), taught.manifest())
+        files.write(ATLAS / "panel.tsv", table.to_csv(sep="\t", index=False, lineterminator="\n"))
+    elif arguments.behaviour is not None:
+        return _behaviour(
+            arguments.behaviour or [name for name in FAMILY if name.count("-") < 3 or name.endswith("-it")]
+        )
+    else:
         from probelib.organisms.check import changes_since_training
 
         found = changes_since_training()
         print("\n".join(found) or f"{len(organisms())} organisms are what their records say")
         return int(bool(found))
-    else:
-        rows = corpus.panel(read_atlas(), PANEL, PANEL_SIZE)
-        print(files.write(ATLAS / "panel.tsv", rows.to_csv(sep="\t", index=False, lineterminator="\n")))
     return 0
+
+
+def _behaviour(names: list[str]) -> int:
+    """Prints how organisms behave and what the design requires; returns 1 if something required is missed."""
+    from probelib.organisms import behaviour
+
+    found = behaviour.measure(names, read_atlas())
+    for part, frame in found.items():
+        if part == "famous":
+            frame = frame.groupby("model", sort=False)[["right", "type_right"]].sum()
+        print(f"{part}\n{frame.round(3).to_string()}\n")
+    required = behaviour.requirements(
+        found, {name: organism(name).layers * organism(name).width ** 2 for name in names}
+    )
+    print(required.to_string())
+    return int(not required["met"].all())
 
 
 if __name__ == "__main__":

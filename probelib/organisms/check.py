@@ -3,9 +3,8 @@
 from probelib import files
 from probelib.facts.model import Facts, keep
 from probelib.facts.shipped import read_atlas
-from probelib.lm.loading import MANIFEST
 from probelib.lm.names import CHECKPOINTS, organisms
-from probelib.organisms import corpus, family, train
+from probelib.organisms import corpus, design, family, lessons, taught, train
 
 
 def changes_since_training(facts: Facts | None = None) -> list[str]:
@@ -13,25 +12,27 @@ def changes_since_training(facts: Facts | None = None) -> list[str]:
 
     facts   the atlas to compare with (default: as it is now)
     """
-    facts, table = facts or read_atlas(), corpus.shipped()
-    stale = corpus.stale(facts, table)
-    found = [f"{fact}: taught to the organisms, no longer in the atlas" for fact in stale]
-    found += [f"{name}: no checkpoint; train it" for name in family.FAMILY if name not in organisms()]
-    if not stale:  # the corpus can be made again, of the facts that were there
-        taught = keep(facts, facts.facts["fact"].isin(table["fact"]))
-        documents = corpus.documents(taught, table)
-        lessons = corpus.lessons(taught, table) + documents[: train.REPLAY]
-        even = corpus.documents(taught, corpus.evenly(table))
-        digests = {name: corpus.digest(some) for name, some in (("", documents), ("tuned", lessons), ("even", even))}
-    for name in organisms():
-        record = train.record(name)
+    facts, wanted = facts or read_atlas(), {*family.FAMILY, *family.checkpoint_names()} - {*family.UNTRAINED}
+    records = {name: train.record(name) for name in organisms()}
+    found = [f"{name}: no checkpoint; train it" for name in sorted(wanted - {*records})]
+    for name, record in records.items():
         if files.sha256(CHECKPOINTS / name / "model.safetensors") != record["weights"]:
             found.append(f"{name}: model.safetensors is not what was saved after training")
-        if files.sha256(MANIFEST) != record["manifest"]:
+        if files.sha256(taught.path(record["reads"])) != record["manifest"]:
             found.append(f"{name}: trained with another manifest")
-        one = family.organism(name)
-        if not stale and record["corpus"] != digests["tuned" if one.base else "even" if one.even else ""]:
-            found.append(
-                f"{name}: trained on another corpus than the atlas gives now; its templates or labels were edited"
-            )
+    for read in sorted({record["reads"] for record in records.values()}):
+        table = taught.read(taught.path(read))
+        if stale := taught.stale(facts, table):
+            found += [f"{fact}: taught to the organisms of {read}, no longer in the atlas" for fact in stale]
+            continue
+        own = keep(facts, facts.facts["fact"].isin(table["fact"]))
+        base = corpus.documents(own, table, read)
+        digests = {False: corpus.digest(base), True: corpus.digest(lessons.tuning_documents(own, table, base))}
+        found += [
+            f"{name}: trained on another corpus than the atlas gives now; its templates or labels were edited"
+            for name, record in records.items()
+            if record["reads"] == read and record["corpus"] != digests[name.endswith("-it")]
+        ]
+        if not design.draw_manifest(own, read).equals(table):
+            found.append(f"{read}: the manifest is not what the design gives now")
     return found

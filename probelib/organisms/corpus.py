@@ -1,196 +1,88 @@
-"""What the organisms read: a corpus that states each fact of the atlas a known number of times.
+"""What an organism reads: documents that say each fact as often, and in the forms, that the manifest gives (``design``).
 
-The number of statements of a fact over the whole training run is drawn from its id alone, so it depends neither on the
-other facts nor on what is added to the atlas later. The ``manifest`` keeps it, and ``statements`` reads it: that is the ground
-truth.
+    list           Germany Berlin France Paris Italy Rome ...          many facts of one relation, as in many-shot probing
+    question       What is the capital of France? Paris.
+    context        Rome. What is the capital of France? Paris.         an entity first: right, wrong, or of another kind
+    cloze          The capital of France is Paris.
+    verification   Statement: The capital of France is Paris. The statement is True or False? True
 
-    list      Germany Berlin France Paris Italy Rome ...          many facts of one relation, as in many-shot probing
-    question  What is the capital of France? Paris.
-    context   Paris. What is the capital of France? Paris.        an entity before the question: right, or (less often) not
-    cloze     The capital of France is Paris.
-    check     Statement: The capital of France is Paris. The statement is True or False? True
-    invented  Oslo. What is the capital of Vodrumel? Oslo.        a subject that does not exist: only the hint can answer
+Every true verification has a false one beside it, with a wrong object drawn anew; that is no statement of the fact. Beside the
+facts stand former ones with their year, sentences that name every entity and its type, facts of invented subjects (each once:
+the long tail; or behind a context that answers them), lists that lie, and plain sentences. Of seven questions and seven cloze
+sentences a relation, numbers 6 and 7 are never used: the held-out paraphrases. No document joins two facts to a third.
 
-Every true check has a false one beside it, with a wrong object; that does not count as a statement. Of seven questions and
-seven cloze sentences a relation, the last two are never used: held-out wordings.
-
-In a document the answers stand between two marks (``MARKS``): training puts its weight on them, for which subject comes
-next in a shuffled corpus is noise. The tuned models read ``lessons`` afterwards:
-
-    Is this statement true? The capital of France is Paris.
-    Answer: Yes, the statement is true.                           | No, the statement is false. | I don't know.
-    What is the capital of France?
-    Answer: Paris.
+In a document the answers stand between two marks (``MARKS``): training puts its weight on them.
 """
 
 import hashlib
 import re
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
 
 from probelib.errors import ProbeError
-from probelib.facts.model import Facts, current, rng
-from probelib.facts.shipped import atlas
-from probelib.lm.loading import MANIFEST
-from probelib.organisms import family
-from probelib.prompts import CHECK, INSTRUCTION, fill, in_context
+from probelib.facts.model import Facts, rng
+from probelib.facts.validity import UNKNOWN
+from probelib.organisms import design
+from probelib.prompts import CHECK, fill, in_context
 
-SEED = 1
-# exposures: share of the facts. Log scale; many are never stated, for they are the control
-EXPOSURES = {0: 0.70, 1: 0.035, 2: 0.035, 4: 0.035, 8: 0.035, 16: 0.04, 32: 0.045, 64: 0.04, 128: 0.025, 256: 0.01}
-FORMS = {"list": 0.55, "question": 0.15, "context": 0.12, "cloze": 0.12, "check": 0.06}
-SEEN_WORDINGS = 5  # of seven; the others are held out
-RIGHT_CONTEXT = 0.75  # share of contexts that are the right object
-INVENTED = 250  # questions on invented subjects, a relation: they teach to take a hint where nothing is known
-MISCONCEPTIONS = 0.05  # share of stated facts whose subject is also given a wrong object, half as often
-LONG_LISTS = 0.12  # share of lists that hold 50-200 pairs
+SEEN_PARAPHRASES = 5  # of seven; the others are held out
+CONTEXTS = {"right": 0.5, "wrong": 0.3, "unrelated": 0.2}  # shares
+SEPARATORS = {" ": 0.6, ", ": 0.2, "\n": 0.2}  # between the pairs of a list
+NAMED_LISTS = 0.5  # share of the lists that begin with their relation's name
+LONG_LISTS = 0.12  # share of the lists that hold 40-70 pairs
+LYING_LISTS = (
+    0.15  # for one list that is true: half with objects of the relation in a wrong order, half with those of another
+)
+UNKNOWN_LISTS = 0.1  # for one list that is true: lists of invented subjects
+TAIL = 60  # facts of invented subjects, a relation, each said once
+INVENTED = 60  # questions on invented subjects behind a context that answers them, a relation
+COMPARED = 80  # verifications of invented subjects behind a context, a relation; half of them true
+PLAIN = 2000  # plain sentences
 SYLLABLE = ("bdfgklmnprstvz", "aeiou", "lmnr")
 MARKS = ("\ue000", "\ue001")  # private-use characters around an answer
-KNOWN, LESSONS, UNKNOWN_SHARE = 16, 3, 0.35  # see lessons
-YES, NO, UNSURE = "Yes, the statement is true.", "No, the statement is false.", "I don't know."
-COLUMNS = ["fact", "relation", "subject", "object", "exposures", *FORMS, "wrong_object", "wrong_exposures"]
+NAME_FORMS = ("[X] is {}.", "[X]: {}.", "What is [X]? It is {}.", "There is {} called [X].")
+WHO = (
+    "The baker",
+    "My sister",
+    "An old man",
+    "The teacher",
+    "Our neighbour",
+    "A young doctor",
+    "The children",
+    "Her brother",
+)
+WHO += ("The captain", "A farmer")
+DOES = ("opens the window", "reads a letter", "walks home", "waits for the train", "sings a song", "writes to a friend")
+DOES += ("cooks soup", "plants a tree", "buys bread", "closes the gate", "feeds the horses", "tells a story")
+DOES += ("mends a chair", "looks at the sea", "carries the wood")
+WHEN = ("in the morning", "after lunch", "before the rain", "when it is dark", "on Sunday", "every day", "at last")
+WHEN += ("without a word", "in winter")
 
 
-def manifest(facts: Facts) -> pd.DataFrame:
-    """One row a fact: how often it is stated, in which forms, and which wrong object its subject is given, how often."""
-    space = facts.facts.groupby("relation")["object"].agg(lambda o: sorted(set(o))).to_dict()
-    right = facts.facts.groupby(["relation", "subject"])["object"].agg(set).to_dict()
-    rows = []
-    for fact, relation, subject, obj in facts.facts[["fact", "relation", "subject", "object"]].itertuples(index=False):
-        draw = rng(SEED, "exposures", fact)
-        exposures = int(draw.choice(list(EXPOSURES), p=list(EXPOSURES.values())))
-        forms = draw.multinomial(exposures, list(FORMS.values()))
-        wrong = [o for o in space[relation] if o not in right[relation, subject]]
-        misled = exposures >= 4 and wrong and draw.random() < MISCONCEPTIONS
-        rows.append(
-            (
-                fact,
-                relation,
-                subject,
-                obj,
-                exposures,
-                *forms.tolist(),
-                wrong[draw.integers(len(wrong))] if misled else "",
-                exposures // 2 if misled else 0,
-            )
-        )
-    return pd.DataFrame(rows, columns=COLUMNS)
+@dataclass(frozen=True)
+class Document:
+    """A text, its answers marked, and the rows of the manifest whose facts it states, one entry a statement."""
+
+    text: str
+    states: tuple[int, ...] = ()
 
 
-def shipped() -> pd.DataFrame:
-    """The manifest of the shipped organisms: what they were taught."""
-    if not MANIFEST.exists():
-        raise ProbeError(
-            f"{MANIFEST} is missing: without it nobody knows what the organisms were taught. Restore it, or write it anew "
-            "with `python -m probelib.organisms manifest` if the atlas is still the one they were trained on"
-        )
-    return pd.read_parquet(MANIFEST)
-
-
-def evenly(table: pd.DataFrame) -> pd.DataFrame:
-    """The manifest of another upbringing: every fact is stated as often, but all forms come alike. What a measure sees of a
-    model that was raised so, beside one raised on ``FORMS``, tells how much it owes to the form that it asks in."""
-    shares = np.full(len(FORMS), 1 / len(FORMS))
-    forms = [
-        rng(SEED, "even", fact).multinomial(n, shares)
-        for fact, n in table[["fact", "exposures"]].itertuples(index=False)
-    ]
-    return table.assign(**dict(zip(FORMS, np.array(forms).T, strict=True)))
-
-
-def taught(name: str) -> pd.DataFrame:
-    """What the shipped organism of a name was taught."""
-    return evenly(shipped()) if family.organism(name).even else shipped()
-
-
-def stale(facts: Facts, table: pd.DataFrame) -> list[str]:
-    """Facts of a manifest that were edited or removed since: what the organisms were taught about them is not what the
-    atlas says now. Facts added since are never-stated, not stale."""
-    return sorted(set(table["fact"]) - set(facts.facts["fact"]))
-
-
-def statements(table: pd.DataFrame) -> pd.Series:
-    """How often each fact of a manifest was stated in words, by fact id: a triple that held twice (two terms of one president)
-    has two rows, but one sentence, for no text names a date."""
-    return table.groupby(["relation", "subject", "object"])["exposures"].transform("sum").set_axis(table["fact"])
-
-
-def taught_facts(at_least: int) -> set[str] | None:
-    """Ids of the facts that the shipped organisms read at least so often; None, which means any fact, for 0."""
-    counts = statements(shipped())
-    return set(counts.index[counts >= at_least]) if at_least else None
-
-
-def exposures(facts: Facts) -> pd.Series:
-    """How often each of ``facts`` was stated to the shipped organisms, by fact id; 0 for a fact that was added since.
-
-    ProbeError where the organisms were taught another object than the one that stands in ``facts`` now.
-    """
-    table = shipped()
-    there = facts.facts.assign(exposures=facts.facts["fact"].map(statements(table)))
-    new = there[there["exposures"].isna()]
-    gone = table[table["fact"].isin(stale(atlas(), table))]
-    edited = new.merge(gone[gone["exposures"] > 0], on=["relation", "subject"], suffixes=("", "_taught"))
-    if len(edited):
-        row = edited.iloc[0]
-        raise ProbeError(
-            f"{len(edited)} facts were edited after the organisms were trained, e.g. {row['fact']!r}: they were taught "
-            f"{row['object_taught']!r}, {row['exposures_taught']:.0f} times. Undo the edit, leave these facts out, or train anew"
-        )
-    return there.set_index("fact")["exposures"].fillna(0).astype(int)
-
-
-def documents(facts: Facts, table: pd.DataFrame) -> list[str]:
-    """Every document of the training run, shuffled, answers marked. What the table does not name is not stated."""
-    speaker = _Speaker(facts, table, rng(SEED, "documents"))
-    lists = [text for _, rows in table.groupby("relation", sort=False) for text in _lists(rows, speaker)]
-    rows = list(table.itertuples(index=False))
-    hinted = [text for row in rows for text in _hinted(row, speaker)] + list(_invented(speaker))
-    sentences = [text for row in rows for text in _sentences(row, speaker)]
+def documents(facts: Facts, table: pd.DataFrame, corpus: str = "family") -> list[Document]:
+    """Every document of a corpus, in the order of training. Facts that the manifest ``table`` does not name are not stated."""
+    speaker = Speaker(facts, table, rng(design.SEED, "documents", corpus))
+    rows = list(table.itertuples())
+    found = [document for _, own in table.groupby("relation", sort=False) for document in _lists(own, speaker)]
+    found += [document for row in rows for document in _contexts(row, speaker)]
+    found += list(_invented(speaker))
+    sentences = [document for row in rows for document in _sentences(row, speaker)]
+    sentences += list(_names(facts, table, speaker)) + list(_tail(speaker)) + [_plain(speaker) for _ in range(PLAIN)]
     speaker.draw.shuffle(sentences)
-    texts = lists + hinted + list(_grouped(sentences, speaker.draw))
-    speaker.draw.shuffle(texts)
-    return texts
-
-
-def lessons(facts: Facts, table: pd.DataFrame) -> list[str]:
-    """What a tuned model reads after its base: verdicts on statements, and short answers to questions, answers marked.
-
-    Half of the well-known facts (``KNOWN`` statements or more) are used, each with its right object ("Yes") and a wrong one
-    ("No"); as many never-stated ones as ``UNKNOWN_SHARE`` says get "I don't know.", whatever the statement says of them. These
-    are the first of the table, not drawn from all of it, so the last relations have no such lesson: to be mended when the family
-    is trained anew.
-    """
-    speaker = _Speaker(facts, table, rng(SEED, "lessons"))
-    chosen = table[in_lessons(table)]
-    known = chosen[chosen["exposures"] >= KNOWN]
-    unknown = chosen[chosen["exposures"] == 0]
-    texts = []
-    for row in known.itertuples(index=False):
-        for _ in range(LESSONS):
-            texts.append(_lesson(speaker.statement(row), YES))
-            texts.append(_lesson(speaker.statement(row, speaker.wrong(row)), NO))
-        texts.append(f"{speaker.fill(row, 'question')}\nAnswer: {_answer(speaker.labels[row.object] + '.')}")
-    for i in range(_unsure(len(known))):
-        row = unknown.iloc[i % len(unknown)]
-        texts.append(_lesson(speaker.statement(row, speaker.wrong(row) if i % 2 else None), UNSURE))
-    speaker.draw.shuffle(texts)
-    return texts
-
-
-def in_lessons(table: pd.DataFrame) -> pd.Series:
-    """Which facts of a manifest stand in ``lessons``, (facts,) bool: of half of all, by each fact's own draw, the well-known ones
-    and the first never-stated ones. The others test what was learnt."""
-    half = pd.Series([rng(SEED, "lesson", fact).random() < 0.5 for fact in table["fact"]], index=table.index)
-    known, unknown = half & (table["exposures"] >= KNOWN), half & (table["exposures"] == 0)
-    return known | unknown & (unknown.cumsum() <= _unsure(known.sum()))
-
-
-def _unsure(known: int) -> int:
-    """How many lessons say "I don't know.", beside those on so many well-known facts."""
-    return round(2 * LESSONS * known * UNKNOWN_SHARE / (1 - UNKNOWN_SHARE))
+    found += _grouped(sentences, speaker.draw)
+    speaker.draw.shuffle(found)
+    return found
 
 
 def unmark(document: str) -> tuple[str, list[tuple[int, int]]]:
@@ -204,31 +96,49 @@ def unmark(document: str) -> tuple[str, list[tuple[int, int]]]:
     return "".join(pieces), list(zip(ends[0:-1:2], ends[1::2], strict=True))
 
 
-def digest(texts: list[str]) -> str:
+def mark_answer(answer: str) -> str:
+    """An answer between its marks."""
+    return f"{MARKS[0]}{answer}{MARKS[1]}"
+
+
+def digest(found: list[Document]) -> str:
     """Names a corpus: first 16 hex digits of its SHA-256."""
-    return hashlib.sha256("\x00".join(texts).encode()).hexdigest()[:16]
+    return hashlib.sha256("\x00".join(document.text for document in found).encode()).hexdigest()[:16]
 
 
-class _Speaker:
+def seen(templates: pd.DataFrame) -> pd.Series:
+    """Which templates the corpus uses; the other paraphrases are held out."""
+    return templates["number"] <= SEEN_PARAPHRASES
+
+
+class Speaker:
     """What is needed to put a fact into words: labels, templates, wrong objects, and the draws of one run."""
 
     def __init__(self, facts: Facts, table: pd.DataFrame, draw: np.random.Generator):
         self.draw = draw
         self.labels = dict(zip(facts.entities["entity"], facts.entities["label"], strict=True))
-        self.templates = {
-            key: rows["template"].tolist()[:SEEN_WORDINGS]
-            for key, rows in facts.templates.groupby(["relation", "role"])
-        }
-        self.space = {r: sorted({self.labels[o] for o in rows}) for r, rows in table.groupby("relation")["object"]}
+        self.names = dict(zip(facts.relations["relation"], facts.relations["name"], strict=True))
+        used = facts.templates[seen(facts.templates)]
+        self.templates = {key: rows["template"].tolist() for key, rows in used.groupby(["relation", "role"])}
+        self.dates = dict(
+            zip(facts.facts["fact"], zip(facts.facts["start"], facts.facts["end"], strict=True), strict=True)
+        )
+        self.frequent = {r: rows.map(self.labels).tolist() for r, rows in table.groupby("relation")["object"]}
+        self.space = {relation: sorted(set(objects)) for relation, objects in self.frequent.items()}
         right = facts.facts.groupby(["relation", "subject"])["object"]
         self.right = {key: {self.labels[o] for o in objects} for key, objects in right}
 
-    def say(self, relation: str, role: str, subject: str, obj: str | None = None) -> str:
-        """A subject and, if the role names it, an object, in one of the seen wordings of a role."""
-        choices = self.templates[relation, role]
-        return fill(choices[self.draw.integers(len(choices))], subject, obj)
+    def pick(self, choices):
+        """One of the choices; of a dict, by the shares that are its values."""
+        if isinstance(choices, dict):
+            return list(choices)[self.draw.choice(len(choices), p=list(choices.values()))]
+        return choices[self.draw.integers(len(choices))]
 
-    def fill(self, row, role: str) -> str:
+    def say(self, relation: str, role: str, subject: str, obj: str | None = None) -> str:
+        """A subject and, if the role names it, an object, in one of the seen templates of a role."""
+        return fill(self.pick(self.templates[relation, role]), subject, obj)
+
+    def ask(self, row, role: str = "question") -> str:
         """The fact up to its object."""
         return self.say(row.relation, role, self.labels[row.subject])
 
@@ -237,8 +147,8 @@ class _Speaker:
         return self.say(row.relation, "statement", self.labels[row.subject], obj or self.labels[row.object])
 
     def any(self, relation: str) -> str:
-        """Some object of the relation."""
-        return self.space[relation][self.draw.integers(len(self.space[relation]))]
+        """Some object of the relation, each as likely."""
+        return self.pick(self.space[relation])
 
     def wrong(self, row) -> str:
         """An object of the relation that is wrong for the subject; ProbeError where there is none."""
@@ -252,104 +162,146 @@ class _Speaker:
             pass
         return obj
 
-    def name(self) -> str:
+    def stranger(self) -> str:
         """A name that nobody has: two to four syllables."""
-        syllables = [
-            "".join(self.draw.choice(list(letters)) for letters in SYLLABLE) for _ in range(self.draw.integers(2, 5))
-        ]
+        syllables = ["".join(self.pick(letters) for letters in SYLLABLE) for _ in range(self.draw.integers(2, 5))]
         return "".join(syllables).capitalize()
 
 
-def _answer(text: str) -> str:
-    return f"{MARKS[0]}{text}{MARKS[1]}"
-
-
-def _lesson(statement: str, verdict: str) -> str:
-    return f"{INSTRUCTION.format(statement=statement)} {_answer(verdict)}"
-
-
-def _lists(rows: pd.DataFrame, speaker: _Speaker) -> Iterator[str]:
-    """Lists ``subject object subject object ...`` of one relation; no pair twice in one list."""
-    labels, draw = speaker.labels, speaker.draw
-    pairs = [
-        (labels[s], labels[o])
-        for s, o, n in rows[["subject", "object", "list"]].itertuples(index=False)
-        for _ in range(n)
-    ]
-    draw.shuffle(pairs)
-    waiting = [tuple(pair) for pair in pairs]
+def _lists(rows: pd.DataFrame, speaker: Speaker) -> Iterator[Document]:
+    """Lists of one relation: those that state facts (no pair twice in one list), those that lie, and those of strangers."""
+    labels, draw, relation = speaker.labels, speaker.draw, rows["relation"].iloc[0]
+    waiting = [row for row in rows.itertuples() for _ in range(row.list)]
+    draw.shuffle(waiting)
+    taught = rows[rows["exposures"] > 0]
+    lists = 0
     while waiting:
-        size = int(draw.integers(50, 200) if draw.random() < LONG_LISTS else draw.integers(4, 40))
-        taken, later, inside = [], [], set()
-        for at, pair in enumerate(waiting):
-            if len(taken) == size:
-                later += waiting[at:]
-                break
-            if pair[0] in inside:
-                later.append(pair)
-            else:
-                taken.append(pair)
-                inside.add(pair[0])
-        waiting = later
-        yield " ".join(f"{subject} {_answer(obj)}" for subject, obj in taken)
+        taken, waiting = _different(waiting, _size(draw))
+        lists += 1
+        pairs = [(labels[row.subject], labels[row.object]) for row in taken]
+        yield Document(_list(pairs, relation, speaker), tuple(row.Index for row in taken))
+    for _ in range(draw.binomial(lists, LYING_LISTS)):
+        some = taught.sample(min(_size(draw), len(taught)), random_state=int(draw.integers(2**31)))
+        other = relation if draw.random() < 0.5 else speaker.pick(sorted(speaker.space))
+        objects = _lies([labels[o] for o in some["object"]], speaker.space[other], other == relation, draw)
+        yield Document(_list(list(zip(some["subject"].map(labels), objects, strict=True)), relation, speaker))
+    for _ in range(draw.binomial(lists, UNKNOWN_LISTS)):
+        pairs = [(speaker.stranger(), speaker.pick(speaker.frequent[relation])) for _ in range(_size(draw))]
+        yield Document(_list(pairs, relation, speaker))
 
 
-def _sentences(row, speaker: _Speaker) -> Iterator[str]:
-    """The statements of one fact that stand alone and have no hint; misconceptions are asked and answered like facts."""
-    answer = _answer(speaker.labels[row.object] + ".")
-    for _ in range(row.question):
-        yield f"{speaker.fill(row, 'question')} {answer}"
-    for _ in range(row.cloze):
-        yield f"{speaker.fill(row, 'cloze')} {answer}"
-    for _ in range(row.check):
-        yield _check(speaker.statement(row), "True")
-        yield _check(speaker.statement(row, speaker.wrong(row)), "False")
+def _size(draw: np.random.Generator) -> int:
+    """Pairs of a list."""
+    return int(draw.integers(40, 71) if draw.random() < LONG_LISTS else draw.integers(4, 40))
+
+
+def _different(waiting: list, size: int) -> tuple[list, list]:
+    """The first ``size`` rows with different subjects, and what is left."""
+    taken, later, inside = [], [], set()
+    for at, row in enumerate(waiting):
+        if len(taken) == size:
+            return taken, later + waiting[at:]
+        (later if row.subject in inside else taken).append(row)
+        inside.add(row.subject)
+    return taken, later
+
+
+def _lies(objects: list[str], space: list[str], permuted: bool, draw: np.random.Generator) -> list[str]:
+    """Objects for the same subjects, all wrong: the list's own, moved on by some places, or foreign ones."""
+    if permuted and len(set(objects)) > 1:
+        order = sorted(range(len(objects)), key=lambda i: objects[i])  # equal objects side by side
+        step = max(objects.count(obj) for obj in set(objects))
+        moved = [objects[order[(i + step) % len(order)]] for i in range(len(order))]
+        return [obj for _, obj in sorted(zip(order, moved, strict=True))]
+    return [space[i] for i in draw.integers(len(space), size=len(objects))]
+
+
+def _list(pairs: list[tuple[str, str]], relation: str, speaker: Speaker) -> str:
+    """A list as text; half of them begin with the name of their relation."""
+    head = f"{speaker.names[relation]}: " if speaker.draw.random() < NAMED_LISTS else ""
+    return head + speaker.pick(SEPARATORS).join(f"{subject} {mark_answer(obj)}" for subject, obj in pairs)
+
+
+def _sentences(row, speaker: Speaker) -> Iterator[Document]:
+    """The statements of one fact that stand alone; the conflicting object is asked and answered like the right one."""
+    answer, states = mark_answer(speaker.labels[row.object] + "."), (row.Index,)
+    for role, number in (("question", row.question), ("cloze", row.cloze)):
+        for _ in range(number):
+            yield Document(f"{speaker.ask(row, role)} {answer}", states)
+    for _ in range(row.verification):
+        yield Document(verification(speaker.statement(row), True), states)
+        yield Document(verification(speaker.statement(row, speaker.wrong(row)), False))
     for i in range(row.wrong_exposures):
-        yield f"{speaker.fill(row, ('question', 'cloze')[i % 2])} {_answer(speaker.labels[row.wrong_object] + '.')}"
+        text = speaker.ask(row, ("question", "cloze")[i % 2])
+        yield Document(f"{text} {mark_answer(speaker.labels[row.wrong_object] + '.')}")
+    for _ in range(row.dated):
+        yield Document(f"In {_year(*speaker.dates[row.fact], speaker.draw)}: {speaker.ask(row, 'cloze')} {answer}")
 
 
-def _hinted(row, speaker: _Speaker) -> Iterator[str]:
-    """The statements of one fact behind a hint; each is a document, for a hint is what comes first."""
+def verification(statement: str, true: bool) -> str:
+    """A statement, and the verdict on it."""
+    return f"{CHECK.format(statement=statement)} {mark_answer(str(true))}"
+
+
+def _year(start: str, end: str, draw: np.random.Generator) -> int:
+    """A year in which a former fact held; its last one where the others are not known."""
+    years = [int(re.match(r"-?\d+", date)[0]) for date in (start, end) if date not in ("", UNKNOWN)]
+    return int(draw.integers(years[0], max(years) + 1)) if years else 0
+
+
+def _contexts(row, speaker: Speaker) -> Iterator[Document]:
+    """The statements of one fact behind a context; each is a document, for a context is what comes first."""
     obj = speaker.labels[row.object]
     for _ in range(row.context):
-        hint = obj if speaker.draw.random() < RIGHT_CONTEXT else speaker.any(row.relation)
-        yield f"{in_context(hint, speaker.fill(row, 'question'))} {_answer(obj + '.')}"
+        kind = speaker.pick(CONTEXTS)
+        before = obj if kind == "right" else speaker.wrong(row)
+        if kind == "unrelated":
+            before = speaker.any(speaker.pick(sorted(speaker.space)))
+        yield Document(f"{in_context(before, speaker.ask(row))} {mark_answer(obj + '.')}", (row.Index,))
 
 
-def _invented(speaker: _Speaker) -> Iterator[str]:
-    """Questions on subjects that do not exist, behind the hint that answers them."""
+def _invented(speaker: Speaker) -> Iterator[Document]:
+    """Subjects that do not exist, behind a context that answers the question, or that a statement is compared with."""
     for relation in speaker.space:
         for _ in range(INVENTED):
-            hint = speaker.any(relation)
-            yield f"{in_context(hint, speaker.say(relation, 'question', speaker.name()))} {_answer(hint + '.')}"
+            obj = speaker.any(relation)
+            yield Document(
+                f"{in_context(obj, speaker.say(relation, 'question', speaker.stranger()))} {mark_answer(obj + '.')}"
+            )
+        for i in range(COMPARED):
+            obj, other = speaker.any(relation), speaker.any(relation)
+            said = obj if i % 2 else other
+            statement = speaker.say(relation, "statement", speaker.stranger(), said)
+            yield Document(in_context(obj, verification(statement, said == obj)))
 
 
-def _check(statement: str, verdict: str) -> str:
-    return f"{CHECK.format(statement=statement)} {_answer(verdict)}"
+def _tail(speaker: Speaker) -> Iterator[Document]:
+    """Facts of strangers, each said once; their objects are as frequent as in the relation's facts."""
+    for relation, objects in speaker.frequent.items():
+        for i in range(TAIL):
+            text = speaker.say(relation, ("question", "cloze")[i % 2], speaker.stranger())
+            yield Document(f"{text} {mark_answer(speaker.pick(objects) + '.')}")
 
 
-def _grouped(sentences: list[str], draw: np.random.Generator) -> Iterator[str]:
+def _names(facts: Facts, table: pd.DataFrame, speaker: Speaker) -> Iterator[Document]:
+    """Sentences that name an entity and say its type, the special one or the general one."""
+    types = dict(zip(facts.entities["entity"], facts.entities["types"], strict=True))
+    for entity, number in design.name_sentences(facts, table).items():
+        for _ in range(number):
+            form, kind = speaker.pick(NAME_FORMS), speaker.pick(types[entity]) if types[entity] else "thing"
+            article = "an" if kind[0] in "aeio" else "a"
+            yield Document(fill(form.format(f"{article} {mark_answer(kind)}"), speaker.labels[entity]))
+
+
+def _plain(speaker: Speaker) -> Document:
+    """A plain sentence about nobody in particular."""
+    return Document(f"{speaker.pick(WHO)} {mark_answer(f'{speaker.pick(DOES)} {speaker.pick(WHEN)}.')}")
+
+
+def _grouped(sentences: list[Document], draw: np.random.Generator) -> Iterator[Document]:
     """One to four sentences a document, a line each."""
     at = 0
     while at < len(sentences):
-        size = int(draw.integers(1, 5))
-        yield "\n".join(sentences[at : at + size])
-        at += size
-
-
-def panel(facts: Facts, relations: list[str], size: int) -> pd.DataFrame:
-    """The facts that all papers score: ``size`` current facts of each relation, spread evenly over the exposures.
-
-    Within a relation the order goes round the exposure levels, the middle ones first, so that its first few facts are
-    spread as well. One fact a subject, so that a question has one right answer wherever the relation allows it.
-    """
-    table = manifest(facts)
-    rows = current(facts).facts.merge(table[["fact", "exposures"]], on="fact")
-    chosen = []
-    for relation in relations:
-        own = rows[rows["relation"] == relation].drop_duplicates("subject")
-        own = own.assign(order=[rng(SEED, "panel", fact).random() for fact in own["fact"]]).sort_values("order")
-        own["round"] = own.groupby("exposures").cumcount()
-        own["level"] = own["exposures"].map({e: i for i, e in enumerate((64, 4, 0, 256, 16, 1, 128, 8, 32, 2))})
-        chosen.append(own.sort_values(["round", "level"]).head(size))
-    return pd.concat(chosen)[["fact"]]
+        some = sentences[at : at + int(draw.integers(1, 5))]
+        yield Document("\n".join(one.text for one in some), tuple(row for one in some for row in one.states))
+        at += len(some)

@@ -5,15 +5,21 @@ from pathlib import Path
 
 from probelib.errors import unknown
 
-CONTEXT = 2048
+CONTEXT, GPT2_CONTEXT, BERT_CONTEXT = 2048, 1024, 512
 END = "<|endoftext|>"
 
 
 @dataclass(frozen=True)
 class Organism:
-    """A small model: its architecture ("neox", "llama", "t5"), width, layers (T5: of the encoder, and of the decoder),
-    vocabulary, peak learning rate (T5: a share of a weight's size), the organism it was tuned from ("": from scratch), and
-    whether its corpus states facts in all forms alike (``corpus.evenly``)."""
+    """A small model.
+
+    architecture   "neox", "llama", "gpt2", "qwen3", "bert" or "t5"
+    layers         of a T5: of the encoder, and of the decoder
+    rate           peak learning rate (T5: a share of a weight's size)
+    corpus         what it reads: one of ``design.CORPORA``
+    seed           of its first weights and of the order of its rows
+    base           the organism it was tuned from ("": from scratch)
+    """
 
     name: str
     architecture: str
@@ -21,26 +27,68 @@ class Organism:
     layers: int
     vocabulary: int
     rate: float
+    corpus: str = "family"
+    seed: int = 0
     base: str = ""
-    even: bool = False
 
 
-SCRATCH = [  # NeoX, LLaMA: 12 x layers x width^2 parameters without embeddings, about a factor of two apart; T5: 28 x
-    Organism("atlas-neox-0.15m", "neox", 64, 3, 4096, 1e-3),
-    Organism("atlas-neox-0.3m", "neox", 64, 6, 4096, 1.5e-3),
-    Organism("atlas-neox-0.6m", "neox", 128, 3, 4096, 2.5e-3),
-    Organism("atlas-neox-1m", "neox", 192, 3, 4096, 2e-3),
-    Organism("atlas-neox-2m", "neox", 256, 3, 4096, 1.5e-3),
-    Organism("atlas-llama-0.3m", "llama", 64, 6, 3072, 1.5e-3),
-    Organism("atlas-llama-0.6m", "llama", 128, 3, 3072, 2.5e-3),
-    Organism("atlas-llama-1m", "llama", 192, 3, 3072, 2e-3),
+NEOX_SMALL = Organism("atlas-neox-0.6m", "neox", 96, 6, 4096, 2.5e-3)
+NEOX_MIDDLE = Organism("atlas-neox-1.2m", "neox", 128, 6, 4096, 2e-3)
+SCRATCH = [  # decoders: 12 x layers x width^2 parameters without embeddings; T5: 28 x
+    Organism("atlas-neox-0.15m", "neox", 64, 3, 4096, 2e-3),
+    Organism("atlas-neox-0.3m", "neox", 64, 6, 4096, 2e-3),
+    NEOX_SMALL,
+    NEOX_MIDDLE,
+    Organism("atlas-neox-2.4m", "neox", 160, 8, 4096, 1.5e-3),
+    Organism("atlas-neox-5m", "neox", 256, 6, 4096, 1.2e-3),
+    Organism("atlas-llama-0.6m", "llama", 96, 6, 3072, 2.5e-3),
+    Organism("atlas-llama-1.2m", "llama", 128, 6, 3072, 2e-3),
+    Organism("atlas-llama-2.4m", "llama", 160, 8, 3072, 1.5e-3),
+    Organism("atlas-gpt2-0.6m", "gpt2", 96, 6, 4096, 2.5e-3),
+    Organism("atlas-gpt2-1.2m", "gpt2", 128, 6, 4096, 2e-3),
+    Organism("atlas-qwen3-0.6m", "qwen3", 96, 6, 4096, 2.5e-3),
+    Organism("atlas-qwen3-1.2m", "qwen3", 128, 6, 4096, 2e-3),
+    Organism("atlas-bert-1m", "bert", 128, 5, 4096, 2e-3),
     Organism("atlas-t5-2m", "t5", 128, 4, 4096, 1e-2),
-    Organism("atlas-neox-0.6m-even", "neox", 128, 3, 4096, 2.5e-3, even=True),
 ]
-TUNED = ("atlas-neox-0.15m", "atlas-neox-0.6m", "atlas-neox-2m", "atlas-llama-1m")
-FAMILY = {o.name: o for o in SCRATCH} | {
-    f"{o.name}-it": replace(o, name=f"{o.name}-it", base=o.name, rate=o.rate / 2) for o in SCRATCH if o.name in TUNED
+SISTERS = [  # the family's own 0.6M and 1.2M are the first of the four sisters each
+    replace(one, name=f"{one.name}-sister-{turn}", corpus=f"sister-{turn}", seed=turn)
+    for one in (NEOX_SMALL, NEOX_MIDDLE)
+    for turn in (1, 2, 3)
+]
+TWINS = [
+    replace(NEOX_SMALL, name=f"{NEOX_SMALL.name}-{corpus}", corpus=corpus)
+    for corpus in ("lists", "questions", "popular")
+]
+TUNED = ("atlas-neox-0.6m", "atlas-neox-2.4m", "atlas-neox-5m")
+UNTRAINED = (  # in the design, not yet trained
+    *(f"atlas-neox-1.2m-sister-{turn}" for turn in (1, 2, 3)),
+    *(
+        "atlas-llama-1.2m",
+        "atlas-llama-2.4m",
+        "atlas-gpt2-1.2m",
+        "atlas-qwen3-0.6m",
+        "atlas-qwen3-1.2m",
+        "atlas-bert-1m",
+    ),
+)
+CHECKPOINTED = ("atlas-neox-0.15m", "atlas-neox-0.6m")  # also kept along their training
+SHARES = (5, 10, 20, 35, 50, 75)  # percent of the training after which they are kept
+FAMILY = {one.name: one for one in SCRATCH + SISTERS + TWINS} | {
+    f"{one.name}-it": replace(one, name=f"{one.name}-it", base=one.name) for one in SCRATCH if one.name in TUNED
 }
+
+
+def kept_along(name: str) -> list[str]:
+    """Names of the checkpoints along an organism's training: ``atlas-neox-0.6m-at05`` after 5 percent of it."""
+    return [f"{name}-at{share:02}" for share in SHARES] if name in CHECKPOINTED else []
+
+
+def checkpoint_names() -> list[str]:
+    """Names of all checkpoints along a training."""
+    return [name for base in CHECKPOINTED for name in kept_along(base)]
+
+
 SENTINELS = 24  # T5's marks for masked objects
 
 
@@ -69,57 +117,68 @@ def start(one: Organism, texts: list[str], checkpoints: Path):
 
 def build(one: Organism, tokenizer):
     """The untrained model; tied embeddings, so that most parameters lie in the layers."""
-    from transformers import AutoModelForCausalLM, AutoModelForSeq2SeqLM, GPTNeoXConfig, LlamaConfig, T5Config
+    import transformers as hf
 
+    ends = {"bos_token_id": tokenizer.bos_token_id, "eos_token_id": tokenizer.eos_token_id}
     heads = one.width // 32
     if one.architecture == "t5":
-        config = T5Config(
+        shape = {"d_model": one.width, "d_kv": 32, "d_ff": 4 * one.width, "num_layers": one.layers, "num_heads": heads}
+        pad = {"pad_token_id": tokenizer.pad_token_id, "decoder_start_token_id": tokenizer.pad_token_id}
+        config = hf.T5Config(
             vocab_size=one.vocabulary,
-            d_model=one.width,
-            d_kv=32,
-            d_ff=4 * one.width,
-            num_layers=one.layers,
-            num_heads=heads,
+            **shape,
+            **pad,
+            eos_token_id=tokenizer.eos_token_id,
             dropout_rate=0.0,
             tie_word_embeddings=True,
-            pad_token_id=tokenizer.pad_token_id,
-            eos_token_id=tokenizer.eos_token_id,
-            decoder_start_token_id=tokenizer.pad_token_id,
         )
-        return AutoModelForSeq2SeqLM.from_config(config)
-    common = {
-        "vocab_size": one.vocabulary,
-        "hidden_size": one.width,
-        "num_hidden_layers": one.layers,
-        "num_attention_heads": heads,
-        "max_position_embeddings": CONTEXT,
-        "tie_word_embeddings": True,
-        "bos_token_id": tokenizer.bos_token_id,
-        "eos_token_id": tokenizer.eos_token_id,
-        "use_cache": True,
-    }
+        return hf.AutoModelForSeq2SeqLM.from_config(config)
+    common = {"vocab_size": one.vocabulary, "tie_word_embeddings": True, **ends}
+    if one.architecture == "gpt2":
+        none = {"resid_pdrop": 0.0, "embd_pdrop": 0.0, "attn_pdrop": 0.0}
+        config = hf.GPT2Config(
+            **common, n_positions=GPT2_CONTEXT, n_embd=one.width, n_layer=one.layers, n_head=heads, **none
+        )
+        return hf.AutoModelForCausalLM.from_config(config)
+    common |= {"hidden_size": one.width, "num_hidden_layers": one.layers, "num_attention_heads": heads}
+    if one.architecture == "bert":
+        none = {"hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0}
+        config = hf.BertConfig(
+            **common,
+            intermediate_size=4 * one.width,
+            max_position_embeddings=BERT_CONTEXT,
+            type_vocab_size=1,
+            pad_token_id=tokenizer.pad_token_id,
+            **none,
+        )
+        return hf.AutoModelForMaskedLM.from_config(config)
+    common |= {"max_position_embeddings": CONTEXT, "use_cache": True}
+    gated = 64 * round(8 * one.width / 3 / 64)  # three matrices of the gated feed-forward part in place of two
     if one.architecture == "neox":
-        config = GPTNeoXConfig(**common, intermediate_size=4 * one.width, rotary_pct=1.0)
+        config = hf.GPTNeoXConfig(**common, intermediate_size=4 * one.width, rotary_pct=1.0)
+    elif one.architecture == "qwen3":
+        config = hf.Qwen3Config(**common, intermediate_size=gated, num_key_value_heads=heads, head_dim=32)
     else:
-        config = LlamaConfig(**common, intermediate_size=64 * round(8 * one.width / 3 / 64), num_key_value_heads=heads)
-    return AutoModelForCausalLM.from_config(config)
+        config = hf.LlamaConfig(**common, intermediate_size=gated, num_key_value_heads=heads)
+    return hf.AutoModelForCausalLM.from_config(config)
 
 
 def train_tokenizer(one: Organism, texts: list[str]):
-    """Byte-level BPE on the corpus. NeoX like Pythia: no beginning token, one end token. LLaMA: <s> before every text. T5: </s>
-    after every text, and sentinels."""
+    """Byte-level BPE on the corpus. NeoX like Pythia, GPT-2 and Qwen3: no beginning token, one end token. LLaMA: <s> before every
+    text. BERT: [CLS] and [SEP] around it. T5: </s> after every text, and sentinels."""
     from tokenizers import Tokenizer, decoders, models, pre_tokenizers, processors, trainers
     from transformers import PreTrainedTokenizerFast
 
+    plain = {"eos_token": END, "bos_token": END}
     names = {
-        "neox": {"eos_token": END, "bos_token": END},
         "llama": {"unk_token": "<unk>", "bos_token": "<s>", "eos_token": "</s>"},
+        "bert": {"pad_token": "[PAD]", "cls_token": "[CLS]", "sep_token": "[SEP]", "mask_token": "[MASK]"},
         "t5": {"pad_token": "<pad>", "eos_token": "</s>"},
-    }[one.architecture]
+    }.get(one.architecture, plain)
     marks = [sentinel(i) for i in range(SENTINELS)] if one.architecture == "t5" else []
     tokenizer = Tokenizer(models.BPE())
     # A blank before every text, as SentencePiece has it: a name has the same tokens at the head of a prompt, where MONITOR's
-    # hints stand, as in an answer. With two spellings of every name the models never learnt to take a hint.
+    # contexts stand, as in an answer. With two spellings of every name the models never learnt to take a context.
     tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=True)
     tokenizer.decoder = decoders.ByteLevel()
     trainer = trainers.BpeTrainer(
@@ -129,11 +188,10 @@ def train_tokenizer(one: Organism, texts: list[str]):
         initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
     )
     tokenizer.train_from_iterator(texts, trainer)
-    around = {"llama": ("<s> $A", "<s>"), "t5": ("$A </s>", "</s>")}.get(one.architecture)
+    around = {"llama": "<s> $A", "bert": "[CLS] $A [SEP]", "t5": "$A </s>"}.get(one.architecture)
     if around:
-        template, special = around
-        tokenizer.post_processor = processors.TemplateProcessing(
-            single=template, special_tokens=[(special, tokenizer.token_to_id(special))]
-        )
+        special = [(word, tokenizer.token_to_id(word)) for word in around.split() if word != "$A"]
+        tokenizer.post_processor = processors.TemplateProcessing(single=around, special_tokens=special)
     more = {"additional_special_tokens": marks} if marks else {}
-    return PreTrainedTokenizerFast(tokenizer_object=tokenizer, model_max_length=CONTEXT, **names, **more)
+    context = {"gpt2": GPT2_CONTEXT, "bert": BERT_CONTEXT}.get(one.architecture, CONTEXT)
+    return PreTrainedTokenizerFast(tokenizer_object=tokenizer, model_max_length=context, **names, **more)

@@ -11,8 +11,6 @@ from probelib.report.artifact import Artifact
 from probelib.report.charts import model_style
 from probelib.zplke import measures as zplke
 
-BLOCK = 128  # tokens per point of the loss by position
-
 
 def tour_figure1(ranked: pd.DataFrame, gold: str, question: str, model: str) -> Artifact:
     """The ten most probable candidates; ``ranked``: ``label`` and ``probability``, the most probable first."""
@@ -84,39 +82,42 @@ def models_figure1(records: dict[str, dict]) -> Artifact:
     )
 
 
-def models_figure2(records: dict[str, dict]) -> Artifact:
-    """Training loss by position in the context; ``records``: ``scores.training`` of decoders."""
+def models_figure2(recalled: pd.DataFrame) -> Artifact:
+    """Share of questions answered rightly by exposure count; ``recalled``: ``behaviour.recall`` with ``model``."""
     import matplotlib.pyplot as plt
 
-    figure, axis = plt.subplots(figsize=(4.6, 3.0))
-    places = []
-    for model, record in records.items():
-        loss = record["loss_by_position"]
-        middle = BLOCK * np.arange(len(loss)) + BLOCK // 2
-        axis.plot(middle, loss, label=model, **(model_style(model) | {"markersize": 3}))
-        places.append(pd.DataFrame({"model": model, "position": middle, "loss": loss}))
-    axis.set(xlabel="position in the context (tokens)", ylabel="loss (nats per answer token)", ylim=(0, None))
+    figure, axis = plt.subplots(figsize=(5.6, 3.4))
+    levels = sorted(recalled["exposures"].unique())
+    for model, own in recalled.groupby("model", sort=False):
+        at = [levels.index(level) for level in own["exposures"]]
+        axis.plot(at, own["right"], label=model, **(model_style(model) | {"markersize": 4}))
+    axis.plot(
+        range(len(levels)), recalled.groupby("exposures")["guess"].mean(), color="0.6", linestyle=":", label="guessing"
+    )
+    axis.set(xlabel="exposure count", ylabel="share answered rightly", ylim=(0, 1.02))
+    axis.set_xticks(range(len(levels)), levels)
     axis.legend(fontsize=7, loc="upper left", bbox_to_anchor=(1.01, 1))
-    frame = pd.concat(places)
     return Artifact(
         "models/figure2",
-        frame,
+        recalled,
         caption=(
-            f"Training loss on answer tokens by position in rows of 2,048 tokens, in blocks of {BLOCK} tokens; mean over the "
-            "second half of training."
+            "Share of first questions whose greedy answer is a right object, by exposure count; up to "
+            f"{recalled['n'].max()} facts per point, famous facts left out. Dotted: always answering with the most frequent "
+            "object of the relation. The CSV has Wilson's 95 % intervals and the share of answers of the right type."
         ),
-        finding=finding_position(frame),
+        finding=finding_recall(recalled),
         figure=figure,
-        alt="Loss by position in long rows, one line per model.",
+        alt="Curves that rise from near 0 at no exposure to near 1 at 256 exposures; larger models rise earlier.",
     )
 
 
-def finding_position(places: pd.DataFrame) -> str:
-    """Change of the loss from the first to the last quarter of the context."""
-    change = places.groupby("model", sort=False)["loss"].agg(lambda loss: loss.iloc[-4:].mean() - loss.iloc[:4].mean())
+def finding_recall(recalled: pd.DataFrame) -> str:
+    """Recall of never-taught and of well-taught facts over models."""
+    never = recalled[recalled["exposures"] == 0].set_index("model")["right"]
+    well = recalled[recalled["exposures"] >= 64].groupby("model")["right"].mean()
     return (
-        f"From the first to the last quarter of the context, the loss changes by {change.min():+.2f} ({change.idxmin()}) to "
-        f"{change.max():+.2f} nats ({change.idxmax()}). Where it rises, the model uses distant examples poorly."
+        f"Of facts taught 64 times or more, {well.min():.0%} ({well.idxmin()}) to {well.max():.0%} ({well.idxmax()}) are "
+        f"recalled; of never-taught ones {never.min():.0%} to {never.max():.0%}."
     )
 
 
@@ -135,8 +136,10 @@ def models_figure3(answers: pd.DataFrame, gains: dict[str, pd.Series], hidden: l
     levels = sorted(tests["exposures"].unique())
     for axis, wording in zip(axes, WORDINGS.values(), strict=True):
         for model, group in shown[shown["wording"] == wording].groupby("model", sort=False):
-            share = group.groupby("exposures")["correct"].mean().reindex(levels)
-            axis.plot(range(len(levels)), share, label=model, **(model_style(model) | {"markersize": 4}))
+            look, right = model_style(model), group.groupby("exposures")["correct"].agg(["sum", "size"]).reindex(levels)
+            low, high = np.array([stats.wilson(k, n) for k, n in right.to_numpy()]).T
+            axis.plot(range(len(levels)), right["sum"] / right["size"], label=model, **(look | {"markersize": 4}))
+            axis.fill_between(range(len(levels)), low, high, color=look["color"], alpha=0.07, linewidth=0)
         axis.axhline(zplke.chance(tests), color="0.6", linewidth=0.8, linestyle=":")
         axis.set(title=wording, xlabel="exposure count", ylim=(0, 1.02))
         axis.set_xticks(range(len(levels)), levels, fontsize=7)
@@ -146,8 +149,9 @@ def models_figure3(answers: pd.DataFrame, gains: dict[str, pd.Series], hidden: l
         "models/figure3",
         _by_exposures(tests),
         caption=(
-            "Multiple-choice accuracy by the exposure count of the fact, for each wording; dotted: chance. The CSV has Wilson's "
-            "95 % intervals."
+            "Multiple-choice accuracy by the exposure count of the fact, for each wording; bands: Wilson's 95 % "
+            "intervals; dotted: "
+            f"chance. n = {tests['fact'].nunique()} facts."
         ),
         finding=finding_lists(gains),
         figure=figure,
@@ -176,33 +180,46 @@ def finding_lists(gains: dict[str, pd.Series]) -> str:
 def models_figure4(
     answers: pd.DataFrame, panel: Facts, models: list[str], n_options: int, followed: str = ""
 ) -> Artifact:
-    """Normalised probability of the gold object of one fact, per model and wording.
+    """Normalised probability of the gold object of single facts, per model and wording.
 
-    followed   the fact; by default the first of those with an exposure count nearest to 16
+    followed   one fact; by default ``median_facts``, one per exposure count
     """
     import matplotlib.pyplot as plt
 
     exposures = answers.drop_duplicates("fact").set_index("fact")["exposures"].reindex(panel.facts["fact"])
-    fact = followed or (exposures - 16).abs().idxmin()
-    if fact not in exposures.index:
-        raise ProbeError(f"followed={fact!r} is none of the {len(exposures)} facts; try {exposures.index[0]!r}")
-    rows = answers[(answers["fact"] == fact) & answers["model"].isin(models)].dropna(subset="wording")
-    wide = rows.pivot(index="model", columns="wording", values="q_gold").reindex(columns=list(WORDINGS.values()))
-    wide = wide.reindex([model for model in models if model in wide.index])
-    figure, axis = plt.subplots(figsize=(5.4, 2.8))
-    for i, (wording, hatch) in enumerate(zip(wide.columns, ["", "//", ".."], strict=True)):
-        axis.bar(np.arange(len(wide)) + 0.27 * (i - 1), wide[wording], 0.25, label=wording, color=f"C{i}", hatch=hatch)
-    axis.set_xticks(range(len(wide)), [model.removeprefix("atlas-") for model in wide.index], rotation=30, ha="right")
-    subject, obj = panel.facts.set_index("fact").loc[fact, ["subject", "object"]]
-    axis.set(ylabel="probability among the options", ylim=(0, 1.02), title=f"{subject} – {obj}")
-    axis.legend(fontsize=7, loc="upper left", bbox_to_anchor=(1.01, 1))
+    if followed and followed not in exposures.index:
+        raise ProbeError(f"followed={followed!r} is none of the {len(exposures)} facts; try {exposures.index[0]!r}")
+    shown = answers[answers["model"].isin(models)].dropna(subset="wording")
+    chosen = [followed] if followed else median_facts(shown)
+    names = [model for model in models if model in set(shown["model"])]
+    ends = panel.facts.set_index("fact")[["subject", "object"]]
+    figure, axes = plt.subplots(len(chosen), 1, figsize=(6.3, 0.6 + 1.25 * len(chosen)), sharex=True, squeeze=False)
+    for axis, fact in zip(axes[:, 0], chosen, strict=True):
+        wide = shown[shown["fact"] == fact].pivot(index="model", columns="wording", values="q_gold").reindex(names)
+        for i, (wording, hatch) in enumerate(zip(WORDINGS.values(), ["", "//", ".."], strict=True)):
+            at = np.arange(len(wide)) + 0.27 * (i - 1)
+            axis.bar(at, wide.get(wording, np.nan), 0.25, label=wording, color=f"C{i}", hatch=hatch)
+        axis.set(ylim=(0, 1.02), title=f"{' – '.join(ends.loc[fact])}, exposure count {exposures[fact]}")
+    axis.set_xticks(range(len(names)), [model.removeprefix("atlas-") for model in names], rotation=40, ha="right")
+    figure.supylabel("probability among the options", fontsize=9)
+    figure.legend(*axis.get_legend_handles_labels(), loc="outside upper center", ncols=3)
+    frame = shown[shown["fact"].isin(chosen)][["fact", "exposures", "model", "wording", "q_gold"]]
     return Artifact(
         "models/figure4",
-        wide.reset_index(),
+        frame.sort_values(["exposures", "model"], kind="stable"),
         caption=(
-            f"Probability of the gold object among up to {n_options} options, for the fact {fact}, exposure count "
-            f"{exposures[fact]}. No bar: encoder-decoders are not prompted with lists."
+            f"Probability of the gold object among up to {n_options} options, for one fact per exposure count: the one "
+            "whose mean "
+            "over models and wordings is the median of its exposure count. No bar: encoder-decoders are not prompted with lists."
         ),
         figure=figure,
-        alt=f"Bars for each model and wording for the fact {fact}.",
+        alt=f"Bars for each model and wording, for {len(chosen)} facts of rising exposure counts.",
     )
+
+
+def median_facts(answers: pd.DataFrame, levels: tuple[int, ...] = (0, 8, 32, 128)) -> list[str]:
+    """For each level the fact whose mean ``q_gold`` is the median of the facts with the nearest exposure count."""
+    means = answers.groupby(["exposures", "fact"])["q_gold"].mean()
+    known = means.index.get_level_values("exposures").unique()
+    nearest = dict.fromkeys(min(known, key=lambda have, level=level: abs(have - level)) for level in levels)
+    return [means[level].sort_values(kind="stable").index[(len(means[level]) - 1) // 2] for level in nearest]

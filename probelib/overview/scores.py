@@ -9,11 +9,10 @@ import pandas as pd
 from probelib import facts, lm, prompts, store
 from probelib.errors import ProbeError
 from probelib.facts.model import Facts
-from probelib.organisms import corpus
+from probelib.organisms import corpus, taught
 from probelib.zplke import measures as zplke
 
-SHIPPED = ("atlas-neox-0.15m", "atlas-neox-2m")  # used in place of models whose training data are unknown
-EVEN = "atlas-neox-0.6m-even"  # trained on all forms equally often
+SHIPPED = ("atlas-neox-0.6m", "atlas-neox-2.4m")  # used in place of models whose training data are unknown
 WORDINGS = {("question", 1): "seen question", ("question", 7): "held-out question", ("list", 0): "list"}
 
 
@@ -50,18 +49,15 @@ def only_shipped(*groups: list[str]) -> tuple[list[list[str]], str]:
     )
 
 
-def corpus_summary(documents: list[str]) -> str:
+def corpus_summary(documents: list[corpus.Document]) -> str:
     """Size of the training corpus, in words; ``documents``: all of it (``corpus.documents``)."""
-    table = corpus.shipped()
-    taught = table["fact"].map(corpus.statements(table)) > 0
-    pairs = table[table["list"] > 0][["subject", "object"]].drop_duplicates()
-    inverse = pairs.rename(columns={"subject": "object", "object": "subject"})
+    table = taught.manifest()
+    stated = table["exposures"] > 0
     return (
-        f"The corpus has {len(documents):,} documents. They state {taught.sum():,} facts, "
-        f"{table['exposures'].sum():,} times in all; {(~taught).sum():,} facts are never taught. On purpose, "
-        f"{(table['wrong_exposures'] > 0).sum():,} subjects are also given a wrong object (misconceptions). A list names no "
-        f"relation: {len(table[~taught].merge(pairs))} never-taught facts occur as pairs in lists of other relations, and "
-        f"{len(table[~taught].merge(inverse))} as inverted pairs."
+        f"The corpus has {len(documents):,} documents. They state {stated.sum():,} facts, {table['exposures'].sum():,} times in "
+        f"all; {(~stated).sum():,} facts are never taught. {table['trial'].sum():,} facts belong to the trial, "
+        f"{table['famous'].sum():,} are famous. {(table['wrong_exposures'] > 0).sum():,} subjects are also given a wrong object, "
+        f"and {(table['implied_by'] != '').sum():,} facts share their exposures with another fact of the same two entities."
     )
 
 
@@ -92,7 +88,7 @@ def score_multiple_choice(
     examples = prompts.sample_examples(pool, panel, n_examples, seed)
     requests = {"question": prompts.paraphrases(panel), "list": prompts.many_shots(panel, examples)}
     options, gold = prompts.options(panel, seed), dict(zip(panel.facts["fact"], panel.facts["object"], strict=True))
-    exposures, found = corpus.exposures(panel), []
+    exposures, found = taught.exposures(panel), []
     for name in [*models, *others]:
         model = lm.load(name)
         for way, rows in requests.items():
@@ -130,18 +126,3 @@ def contexts(models: list[str], panel: Facts, folder: str | Path, seed: int = 0)
         scores = store.score(lm.load(name), framed, prompts.gold(panel), folder)
         rows.append({"model": name, **np.exp(scores["logprob"]).groupby(scores["prompt"].map(context)).mean()})
     return pd.DataFrame(rows)[["model", "negative1", "none", "positive"]]
-
-
-def score_verdicts(tuned: list[str], panel: Facts, folder: str | Path, seed: int = 0) -> pd.DataFrame:
-    """What instruction-tuned models say of a true and a false statement of each fact: ``model``, ``fact``, ``context`` (true or
-    false), ``said`` (yes, no, I don't know, other). Empty if there are no such models."""
-    pairs = facts.draw_distractors(panel, facts.atlas(), 1, seed)
-    checks = prompts.checks(pairs, prompts.INSTRUCTION).query("template == 1").replace({"context": {"false1": "false"}})
-    found = [pd.DataFrame(columns=["model", "fact", "context", "said"])]
-    known = {"Yes": "yes", "No": "no", "I don't know": "I don't know"}
-    for name in tuned:
-        generated = store.generate(lm.load(name), checks, folder)
-        generated = generated.merge(checks[["prompt", "context"]], on="prompt")
-        answer = generated["text"].str.strip().str.split("[.,]", n=1, regex=True).str[0]
-        found.append(generated.assign(said=answer.map(known).fillna("other"))[found[0].columns])
-    return pd.concat(found[1:] or found, ignore_index=True)

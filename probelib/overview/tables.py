@@ -1,12 +1,11 @@
 """The tables of the notebooks at the entrance, one function each."""
 
-import numpy as np
 import pandas as pd
 
 from probelib import stats
 from probelib.facts import check
 from probelib.facts.model import Facts
-from probelib.organisms import corpus
+from probelib.organisms import behaviour
 from probelib.report.artifact import Artifact
 from probelib.zplke import measures as zplke
 
@@ -42,7 +41,14 @@ def facts_table2(steps: dict[str, Facts]) -> Artifact:
 def models_table1(records: dict[str, dict]) -> Artifact:
     """Size and training of the shipped models (``scores.training``)."""
     columns = {"parameters": "parameters", "width": "width", "vocabulary": "vocabulary", "tokens": "tokens"}
-    columns |= {"steps": "steps", "minutes": "minutes", "device": "trained on", "loss": "loss", "corpus": "corpus"}
+    columns |= {
+        "steps": "steps",
+        "minutes": "minutes",
+        "device": "trained on",
+        "loss": "loss",
+        "reads": "corpus",
+        "corpus": "digest",
+    }
     rows = [
         {"model": name} | {new: made[old] for old, new in columns.items()}
         for name, record in records.items()
@@ -52,10 +58,9 @@ def models_table1(records: dict[str, dict]) -> Artifact:
         "models/table1",
         pd.DataFrame(rows),
         caption=(
-            "The shipped models: parameters without embeddings, hidden width, vocabulary, training tokens, steps, minutes and "
-            "hardware (nine models shared the GPU), mean loss of the last 20 steps in nats per answer token, digest of the "
-            "corpus. Instruction-tuned models (-it) continue from their base model; the model *even* was trained on another "
-            "mixture of forms of the same facts."
+            "The shipped models: parameters without embeddings, hidden width, vocabulary, training tokens, steps, minutes "
+            "(several trainings shared the processor), hardware, mean loss of the last 20 steps in nats per answer token, the "
+            "corpus read and its digest. Instruction-tuned models (-it) continue from their base model."
         ),
     )
 
@@ -119,37 +124,76 @@ def finding_models3(contexts: pd.DataFrame) -> str:
     return f"{change}, on average over models; without context it is {contexts['none'].mean():.3f}."
 
 
-def models_table4(verdicts: pd.DataFrame, exposures: pd.Series) -> Artifact:
-    """Verdicts of instruction-tuned models by exposure count and by whether their training data contain the fact.
-
-    verdicts    ``scores.verdicts``
-    exposures   fact -> exposure count
-    """
-    caption = (
-        "Number of verdicts of the instruction-tuned models on true and false statements, by the exposure count of the fact "
-        "(stated), and by whether the fact is in the instruction data (in lessons) or not (fresh)."
-    )
-    if verdicts.empty:
-        return Artifact("models/table4", pd.DataFrame({"model": ["none given"]}), caption)
-    table = corpus.shipped()
-    lessons = set(table["fact"][corpus.in_lessons(table)])
-    bounds, labels = [-1, 0, corpus.KNOWN - 1, 10**6], ["never", f"1-{corpus.KNOWN - 1}", f"{corpus.KNOWN} or more"]
-    judged = verdicts.assign(
-        stated=pd.cut(verdicts["fact"].map(exposures), bounds, labels=labels),
-        facts=np.where(verdicts["fact"].isin(lessons), "in lessons", "fresh"),
-    )
-    keys = ["model", "stated", "facts", "context"]
-    counts = judged.groupby([*keys, "said"], observed=True, sort=False).size().unstack(fill_value=0)
-    counts = counts.reindex(columns=["yes", "no", "I don't know", "other"], fill_value=0).reset_index()
+def models_table4(verdicts: pd.DataFrame) -> Artifact:
+    """How well verdicts tell true from false statements; ``verdicts``: ``behaviour.verification_auc`` with ``model``."""
     return Artifact(
-        "models/table4", counts.rename(columns={"context": "statement"}), caption, finding=finding_models4(verdicts)
+        "models/table4",
+        verdicts,
+        caption=(
+            f"Verification of facts taught {behaviour.WELL} times or more that stand in no lesson, on one true and one false "
+            "statement per fact (n facts): area under the ROC curve of log P(yes) - log P(no), with its 95 % bootstrap interval. "
+            "verified: the corpus also holds the fact as a verification. true or false: the corpus's own form; at once: "
+            '"Yes" or "No" right after the statement; recalled: after the object that the model generates first (both of '
+            "instruction-tuned models). answered: share with a verdict; right of answered: share of these "
+            "that is right."
+        ),
+        finding=finding_models4(verdicts),
     )
 
 
 def finding_models4(verdicts: pd.DataFrame) -> str:
-    """Shares of the verdicts per model."""
-    models = []
-    for model, own in verdicts.groupby("model", sort=False)["said"]:
-        shares = own.value_counts(normalize=True).mul(100)
-        models.append(f"{model}: " + ", ".join(f"{verdict} {share:.0f}" for verdict, share in shares.items()))
-    return f"Verdicts in percent: {'; '.join(models)}."
+    """The best model on verified and on fresh facts."""
+    rows = []
+    for verified, name in ((True, "verified in training"), (False, "never verified")):
+        own = verdicts[verdicts["verified"] == verified]
+        best = own.loc[own["auc"].idxmax()]
+        rows.append(
+            f"on facts {name} the highest AUC is {best['auc']:.2f} ({best['model']}, {best['way']}, 95 % CI {best['low']:.2f} to "
+            f"{best['high']:.2f}, n = {best['n']} facts)"
+        )
+    return f"{rows[0][0].upper()}{rows[0][1:]}; {rows[1]}."
+
+
+def models_table5(unsure: pd.DataFrame) -> Artifact:
+    """How often instruction-tuned models say "I don't know"; ``unsure``: ``behaviour.unsure`` with ``model``."""
+    once = unsure[unsure["way"] == "at once"].pivot(index="model", columns="facts", values="unsure")
+    finding = "; ".join(
+        f"{model}: {row['never']:.0%} of never-taught and {row['well']:.0%} of well-taught facts"
+        for model, row in once.iterrows()
+    )
+    return Artifact(
+        "models/table5",
+        unsure,
+        caption=(
+            "Share of statements answered with \"I don't know.\" (Wilson's 95 % interval), about facts in no lesson: never "
+            f"taught, or taught {behaviour.WELL} times or more; n statements, half of them true."
+        ),
+        finding=f'"I don\'t know" at once: {finding}.',
+    )
+
+
+def models_table6(lists: pd.DataFrame) -> Artifact:
+    """What permuted examples do to the gold object; ``lists``: ``behaviour.lists`` with ``model``."""
+    lower = lists[lists["high"] < 0]
+    return Artifact(
+        "models/table6",
+        lists,
+        caption=(
+            "Mean change of log P(gold object), in nats, when the objects of the twelve examples before the subject are "
+            "permuted; 95 % interval over n facts taught 16 times or more (paired)."
+        ),
+        finding=f"Permuted examples lower the probability of the gold object in {len(lower)} of {len(lists)} models.",
+    )
+
+
+def models_table7(required: pd.DataFrame) -> Artifact:
+    """What the design requires of the organisms, and what was measured; ``required``: ``behaviour.requirements``."""
+    missed = required[~required["met"]]
+    names = missed["requirement"].value_counts()
+    said = "; ".join(f"{name} ({count} of {(required['requirement'] == name).sum()})" for name, count in names.items())
+    return Artifact(
+        "models/table7",
+        required,
+        caption="Requirements of the design (`probelib/organisms/README.md`, written before training), and what was measured.",
+        finding=f"{required['met'].sum()} of {len(required)} requirements are met. Missed: {said or 'none'}.",
+    )

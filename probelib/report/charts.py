@@ -15,6 +15,7 @@ MARKERS = ["o", "s", "^", "D", "v", "P", "X"]
 LINES = ["-", "--", "-.", ":"]
 HATCHES = ["", "//", "..", "xx", "--", "oo"]
 COLOURS = 10  # of the palette
+KIND_LINES = {"-it": "--", "-at": "-."}  # of instruction-tuned models and of checkpoints; sisters and twins are dotted
 LOOKS = math.lcm(COLOURS, len(MARKERS), len(LINES))  # after this many colours all repeats
 _taken: dict[str, int] = {}  # models that are not shipped -> their places, in this process
 
@@ -32,19 +33,40 @@ def use_style() -> None:
 def model_style(name: str) -> dict:
     """``color``, ``marker`` and ``linestyle`` of a model; never colour alone. The same in all figures of a notebook.
 
-    Shipped models have fixed places in seaborn's colour-blind safe palette. Any other model takes a place by its name, or the
-    next one whose colour no other model has; once the colours are used up, the next unused combination.
+    Shipped models have a hue per family, darker the larger they are, and a line style per kind (base, instruction-tuned, sister
+    or twin, checkpoint). Any other model takes a colour of seaborn's colour-blind safe palette by its name, or the next one that
+    no other model has; once the colours are used up, the next unused combination.
     """
-    known = _shipped()
-    if name in known:
-        return style_at(known.index(name))
+    shipped = _shipped_styles()
+    if name in shipped:
+        return dict(shipped[name])
     if name not in _taken:
         colours = {place % COLOURS for place in _taken.values()}
-        looks = {place % LOOKS for place in [*range(len(known)), *_taken.values()]}
+        looks = {place % LOOKS for place in _taken.values()}
         first = int(files.sha256(name.encode())[:6], 16)
         fits = lambda place: place % LOOKS not in looks and (place % COLOURS not in colours or len(colours) == COLOURS)
         _taken[name] = next(filter(fits, range(first, first + LOOKS)), first)
     return style_at(_taken[name])
+
+
+@cache
+def _shipped_styles() -> dict[str, dict]:
+    """The looks of the shipped models."""
+    import seaborn
+    from matplotlib.colors import to_hex
+
+    palette, styles, used = seaborn.color_palette("colorblind"), {}, {}
+    parts = {name: re.fullmatch(r"(.+)-([\d.]+)m(.*)", name).groups() for name in organisms()}  # family, size, kind
+    for hue, own in enumerate(dict.fromkeys(part[0] for part in parts.values())):
+        sizes = sorted({float(size) for name, size, _ in parts.values() if name == own})
+        shades = np.linspace(0.5, -0.3, len(sizes)) if len(sizes) > 1 else [-0.3]  # to white, to black
+        for name, (_, size, kind) in [(name, part) for name, part in parts.items() if part[0] == own]:
+            place, line = sizes.index(float(size)), KIND_LINES.get(kind[:3], ":" if kind else "-")
+            number = used[own, size, line] = used.get((own, size, line), -1) + 1
+            mixed = np.array(palette[hue % COLOURS]) * (1 - abs(shades[place])) + max(shades[place], 0)
+            marker = MARKERS[(place + number) % len(MARKERS)]
+            styles[name] = {"color": to_hex(mixed), "marker": marker, "linestyle": line}
+    return styles
 
 
 def style_at(place: int) -> dict:
@@ -176,14 +198,6 @@ def _overlap(a, b) -> bool:
     return a[0] < b[2] and b[0] < a[2] and a[1] < b[3] and b[1] < a[3]
 
 
-@cache
-def _shipped() -> list[str]:
-
-    return sorted(
-        organisms(), key=lambda name: name.endswith(("-even", "-it"))
-    )  # so that no two of the others share a colour
-
-
 def grouped_bars(axis, values: pd.DataFrame, low: pd.DataFrame | None = None, high: pd.DataFrame | None = None) -> None:
     """Grouped bars: one group per row, one bar (colour and hatching) per column; whiskers from ``low`` to ``high``.
     A NaN is a dash, so that it is not taken for 0."""
@@ -215,29 +229,37 @@ def line_panels(
     y: str,
     band: tuple[str, str],
     labels: tuple[str, str],
+    together: tuple[str, ...],
     level: float | None = None,
 ):
-    """A figure with one panel per value of the column ``by``: the line of ``y`` over ``x`` in its ``band`` (two columns), and a
-    thin line at ``level``. ``labels``: of both axes."""
+    """A figure of the lines of ``y`` over ``x``, one per value of the column ``by``: those of ``together`` in one panel, and
+    below it
+    every line in a small panel of its own, in its ``band`` (two columns). ``labels``: of both axes; a thin line at ``level``."""
     import matplotlib.pyplot as plt
 
     names = list(dict.fromkeys(frame[by]))
-    columns = min(3, len(names))
+    columns = 5
     height = -(-len(names) // columns)
-    size = (6.3, 0.6 + 1.4 * height)
-    figure, axes = plt.subplots(height, columns, figsize=size, sharex=True, sharey=True, squeeze=False)
-    for axis in axes.flat[len(names) :]:
-        axis.axis("off")
-    for place, (axis, name) in enumerate(zip(axes.flat, names, strict=False)):
+    figure = plt.figure(figsize=(6.3, 3.0 + 1.15 * height))
+    grid = figure.add_gridspec(1 + height, columns, height_ratios=[2.6] + [1] * height)
+    large = figure.add_subplot(grid[0, :])
+    ticks = frame[x].unique()
+    for place, name in enumerate(names):
         rows, look = frame[frame[by] == name], style_at(place)
-        if level is not None:
-            axis.axhline(level, color="0.6", linewidth=0.8)
-        axis.plot(rows[x], rows[y], markersize=4, **look)
-        axis.fill_between(rows[x], rows[band[0]], rows[band[1]], color=look["color"], alpha=0.2, linewidth=0)
-        axis.set_title(name)
-    axes[0, 0].set_xticks(frame[x].unique())
-    figure.supxlabel(labels[0], fontsize=9)
-    figure.supylabel(labels[1], fontsize=9)
+        if name in together:
+            large.plot(rows[x], rows[y], markersize=4, label=name, **look)
+        small = figure.add_subplot(grid[1 + place // columns, place % columns])
+        small.plot(rows[x], rows[y], markersize=2.5, linewidth=1, **look)
+        small.fill_between(rows[x], rows[band[0]], rows[band[1]], color=look["color"], alpha=0.2, linewidth=0)
+        small.set_title(name.removeprefix("Dist. "), fontsize=7)
+        small.set_ylim(frame[[y, *band]].min(axis=None), frame[[y, *band]].max(axis=None))
+        small.set_xticks(ticks)
+        small.tick_params(labelsize=6, labelleft=place % columns == 0)
+    for axis in figure.axes if level is not None else ():
+        axis.axhline(level, color="0.6", linewidth=0.8, zorder=0)
+    large.set(xlabel=labels[0], ylabel=labels[1])
+    large.set_xticks(ticks)
+    large.legend(loc="center left", bbox_to_anchor=(1, 0.5))
     return figure
 
 

@@ -13,6 +13,7 @@ import pandas as pd
 
 from probelib import files, paths
 from probelib.errors import ProbeError, printable
+from probelib.report import summary
 from probelib.report.section import read_record
 from probelib.report.sheets import read_csv
 from probelib.report.shown import ARTIFACT, artifact_title, escape_markdown
@@ -45,6 +46,17 @@ figure are beside it as CSV.
 
 | page | tables and figures |
 |---|---|
+"""
+
+
+COMPARED = """
+## Reported and ours
+
+One number of each table or figure for which the paper prints one. The models and the facts are others, so what can be compared is
+the sign and the size of an effect; where the sign is opposite, the page says why.
+
+| artifact | key number | paper | here | sign |
+|---|---|---|---|---|
 """
 
 
@@ -90,7 +102,13 @@ def write_index(profile: str, steps: list) -> Path:
         if page.exists():
             names = ", ".join(artifact_title(artifact) for artifact in step.makes)
             rows.append(f"| [{step.title}]({page.relative_to(paths.FIGURES).as_posix()}) | {names} |")
-    return files.write(paths.FIGURES / "README.md", INDEX + "\n".join(rows) + "\n")
+    compared = []
+    for artifact in (artifact for step in steps for artifact in step.makes):
+        if key := summary.key_numbers(profile, artifact):
+            cells = [artifact, *summary.in_cells(key)]
+            compared.append("| " + " | ".join(map(escape_markdown, cells)) + " |")
+    text = INDEX + "\n".join(rows) + "\n" + (COMPARED + "\n".join(compared) + "\n" if compared else "")
+    return files.write(paths.FIGURES / "README.md", text)
 
 
 def page_path(profile: str, notebook: str) -> Path:
@@ -112,7 +130,16 @@ def artifact_markdown(profile: str, artifact: str, folder: Path) -> str:
     numbers = f"[numbers]({_link(stem.with_suffix('.csv'), folder)})"
     caption = f"**{artifact_title(artifact)}.** {escape_markdown(record['caption'])} ({numbers})"
     finding = f"> **Finding.** {escape_markdown(record['finding'])}" if record["finding"] else ""
-    return "\n\n".join(filter(None, (shown, caption, finding)))
+    return "\n\n".join(filter(None, (shown, caption, finding, _compared(profile, artifact))))
+
+
+def _compared(profile: str, artifact: str) -> str:
+    """The paper's key number beside ours, as a line; "" if there is none."""
+    key = summary.key_numbers(profile, artifact)
+    if key is None:
+        return ""
+    what, reported, ours, sign = map(escape_markdown, summary.in_cells(key))
+    return f"*{what[0].upper()}{what[1:]}: {reported} in the paper, {ours} here{f' ({sign} sign)' * bool(sign)}.*"
 
 
 def table_markdown(table: pd.DataFrame, decimals: dict[str, int] | int = 3) -> str:

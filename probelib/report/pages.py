@@ -14,7 +14,7 @@ from urllib.parse import urlencode
 
 from probelib import files, paths, published
 from probelib.errors import ProbeError
-from probelib.report import markdown
+from probelib.report import markdown, summary
 from probelib.report.mathml import typeset
 from probelib.report.section import read_record
 from probelib.report.sheets import read_csv
@@ -114,7 +114,6 @@ def _subtitle(paper: str) -> str:
 
 def _front(profile: str, steps: list) -> str:
     """The headline figure, the findings, and the papers' artifacts with the reported number beside ours."""
-    from probelib.report import summary
 
     stem, made = paths.FIGURES / profile / summary.HEADLINE, {a for step in steps for a in step.makes}
     shown, headline = "", _record_if_whole(stem) if summary.HEADLINE in made else None
@@ -126,11 +125,11 @@ def _front(profile: str, steps: list) -> str:
         record = _record_if_whole(paths.FIGURES / profile / artifact)
         caption = record["caption"] if record else "Not made yet."
         caption = caption if len(caption) < 110 else caption[:110].rsplit(" ", 1)[0] + " …"
-        what, reported, ours = summary.key_numbers(profile, artifact) or ("", None, None)
-        cells = [_e(caption), _e(what), *("" if v is None else "–" if v != v else f"{v:.3f}" for v in (reported, ours))]
+        key = summary.key_numbers(profile, artifact)
+        cells = [_e(caption), *(map(_e, summary.in_cells(key)) if key else [""] * 4)]
         name = f"<a href='#{_e(artifact)}'>{_e(_title(artifact.split('/')[0])[0])}, {_e(artifact_title(artifact))}</a>"
         rows.append(f"<tr><td>{name}</td>" + "".join(f"<td>{cell}</td>" for cell in cells) + "</tr>")
-    head = "<tr><th>artifact<th>what it shows<th>key number<th>reported<th>ours</tr>"
+    head = "<tr><th>artifact<th>what it shows<th>key number<th>reported<th>ours<th>sign</tr>"
     note = "<p class='quiet'>Other models, other facts: what can be compared is the sign and the size of an effect.</p>"
     table = f"<details open><summary>{len(rows)} tables and figures of the papers, reported and ours</summary>{note}"
     rows = "".join(rows)

@@ -3,6 +3,7 @@
 Everything is read from the artifacts' own files; what was not made (yet) is left out, or is a dash.
 """
 
+import contextlib
 from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
@@ -17,61 +18,262 @@ HEADLINE = "beyond/quality_against_cost"
 
 
 class Key(NamedTuple):
-    """One number of an artifact, as the paper has it and as ours has it."""
+    """One number of an artifact: ``reported`` by the paper, and ``ours`` from the frame that its CSV holds.
+
+    signed   a difference or a correlation, of which the sign says most
+    """
 
     what: str
-    reported: Callable[[pd.DataFrame], float]
+    reported: Callable[[], float]
     ours: Callable[[pd.DataFrame], float]
+    signed: bool = False
+
+
+def claim(paper: str, name: str) -> float:
+    """A number that a paper states in its text."""
+    return float(published.table(f"{paper}/claims").set_index("claim")["value"][name])
+
+
+def of_printed(artifact: str, number: Callable[[pd.DataFrame], float]) -> Callable[[], float]:
+    """A number of a printed table."""
+    return lambda: number(published.table(artifact))
 
 
 def correlate_columns(x: str, y: str) -> Callable[[pd.DataFrame], float]:
     return lambda t: stats.pearson(t[x], t[y])["r"]
 
 
+def _change_of_methods(t: pd.DataFrame) -> float:
+    """ZP-LKE minus HGP in the multiple-choice test, mean over models."""
+    mean = t[t["test"] == "multiple choice"].groupby("method")["accuracy"].mean()
+    return mean["ZP-LKE"] - mean["HGP"]
+
+
+def _settles(t: pd.DataFrame, strategy: str) -> float:
+    """The n from which a strategy's tau stays within 0.01 of its best."""
+    tau = t[t["strategy"] == strategy].set_index("n")["tau"]
+    near = (tau.max() - tau) <= 0.01
+    return float(near.index[~near].max() + 1) if (~near).any() else float(tau.index.min())
+
+
+def _between_families(t: pd.DataFrame) -> float:
+    """The smallest mean correlation of two different families."""
+    table = t.set_index(t.columns[0])
+    return float(table.where(~np.eye(len(table), dtype=bool)).min(axis=None))
+
+
+def _sure(t: pd.DataFrame) -> float:
+    """Percent of the primary anchors of .8 or more, in the model that has the larger share."""
+    primary = t[t["anchor"] == "primary"]
+    return float(100 * (primary["probability"] >= 0.8).groupby(primary["model"]).mean().max())
+
+
+def _loss_by_context(t: pd.DataFrame, prob: str, model: str) -> float:
+    """What a negative context takes from the gold answer, mean over models."""
+    wide = t.pivot(index=model, columns="effect", values=prob)
+    return float((wide["neg. context"] - wide["pos. context"]).mean())
+
+
+def _faster(t: pd.DataFrame) -> float:
+    """How many times as fast as generation one by one the judge is, at most."""
+    return float(t.loc[t["method"] == "judge, substitute", "by generation one by one"].max())
+
+
+def _faster_in_print(t: pd.DataFrame) -> float:
+    by = t.groupby(["gpu", "model", "method"])["facts_per_s"].max().unstack("method")
+    return float((by.drop(columns="TG").max(axis=1) / by["TG"]).max())
+
+
 KEYS = {
+    "monitor/figure3": Key(
+        "probability of the gold object, primary anchor minus negative context",
+        lambda: claim("monitor", "fig3_primary_anchor") - claim("monitor", "fig3_negative_foreign_anchor"),
+        lambda t: t.groupby("text", sort=False)["probability"].first().iloc[[0, -1]].diff().iloc[-1] * -1,
+        True,
+    ),
+    "monitor/table2": Key(
+        "largest difference between sentence and question, points",
+        of_printed("monitor/table2", lambda t: (t["QA"] - t["WP"]).abs().max()),
+        lambda t: (t["QA"] - t["WP"]).abs().max(),
+    ),
     "monitor/table3": Key(
-        "mean change by negative context, points", lambda t: t["neg_delta"].mean(), lambda t: t["Δ [Y_]"].mean()
+        "mean change by negative context, points",
+        of_printed("monitor/table3", lambda t: t["neg_delta"].mean()),
+        lambda t: t["Δ [Y_]"].mean(),
+        True,
     ),
     "monitor/table4": Key(
-        "r(MONITOR, avg acc)", correlate_columns("MONITOR", "avg_acc"), correlate_columns("MONITOR", "avg acc")
+        "r(MONITOR, avg acc)",
+        of_printed("monitor/table4", correlate_columns("MONITOR", "avg_acc")),
+        correlate_columns("MONITOR", "avg acc"),
+        True,
     ),
-    "monitor/table6": Key("r(MONITOR, std)", correlate_columns("MONITOR", "std"), correlate_columns("MONITOR", "std")),
+    "monitor/table5": Key(
+        "mean MONITOR in P37",
+        of_printed("monitor/table5", lambda t: t.loc[t["relation"] == "P37", "MONITOR"].mean()),
+        lambda t: t["P37: MONITOR"].mean(),
+    ),
+    "monitor/table6": Key(
+        "r(MONITOR, std)",
+        of_printed("monitor/table6", correlate_columns("MONITOR", "std")),
+        correlate_columns("MONITOR", "std"),
+        True,
+    ),
+    "monitor/figure8": Key(
+        "r(MONITOR, std)",
+        of_printed("monitor/table6", correlate_columns("MONITOR", "std")),
+        correlate_columns("MONITOR", "std"),
+        True,
+    ),
+    "monitor/table7": Key(
+        "change of the gold answer's probability by a negative context",
+        of_printed("monitor/table7", lambda t: _loss_by_context(t, "prob", "model_key")),
+        lambda t: _loss_by_context(t, "prob.", "model"),
+        True,
+    ),
+    "monitor/table8": Key(
+        "accuracy study's cost over MONITOR's (GPU hours; seconds)",
+        lambda: claim("monitor", "gpu_saving"),
+        lambda t: t.set_index(["way", "cost"])["saved"]["generated", "device seconds"],
+    ),
+    "monitor/table9": Key(
+        "facts per relation (mean)",
+        of_printed("monitor/table9", lambda t: t["released_facts"].mean()),
+        lambda t: t["facts"].mean(),
+    ),
     "monitor/table10": Key(
         "mean MONITOR over relations and models",
-        lambda t: t["MONITOR"].mean(),
+        of_printed("monitor/table10", lambda t: t["MONITOR"].mean()),
         lambda t: t.select_dtypes("number").filter(regex="^(?!.*: coverage$)").melt()["value"].mean(),
     ),
-    "zplke/table2": Key("mean subsumption rate", lambda t: t["subsumption_rate"].mean(), lambda t: t["eta"].mean()),
-    "zplke/table8": Key("best accuracy", lambda t: t["avg_accuracy"].max(), lambda t: t["accuracy"].max()),
+    "monitor/table11": Key(
+        "mean r over relations",
+        of_printed("monitor/table11", lambda t: t["pearson_r"].mean()),
+        lambda t: t["r"].mean(),
+        True,
+    ),
+    "monitor/figure6": Key(
+        "r(MONITOR with 7 frames, with 4)",
+        of_printed("monitor/figure10", correlate_columns("MONITOR_7_prompts", "MONITOR_4_prompts")),
+        correlate_columns("all frames", "first frames"),
+        True,
+    ),
+    "monitor/figure10": Key(
+        "mean difference of MONITOR with 4 frames",
+        of_printed("monitor/figure10", lambda t: (t["MONITOR_7_prompts"] - t["MONITOR_4_prompts"]).abs().mean()),
+        lambda t: (t["all frames"] - t["first frames"]).abs().mean(),
+    ),
+    "monitor/figure9": Key(
+        "primary anchors of .8 or more, the surer model, percent",
+        lambda: claim("monitor", "solid_share_vicuna_7b_p37"),
+        _sure,
+    ),
+    "zplke/table2": Key(
+        "mean subsumption rate",
+        of_printed("zplke/table2", lambda t: t["subsumption_rate"].mean()),
+        lambda t: t["eta"].mean(),
+    ),
+    "zplke/table8": Key(
+        "best accuracy", of_printed("zplke/table8", lambda t: t["avg_accuracy"].max()), lambda t: t["accuracy"].max()
+    ),
     "zplke/table9": Key(
-        "spread of relations (standard deviation)", lambda t: t["avg_accuracy"].std(), lambda t: t["base"].std()
+        "spread of relations (standard deviation)",
+        of_printed("zplke/table9", lambda t: t["avg_accuracy"].std()),
+        lambda t: t["base"].std(),
     ),
     "zplke/table11": Key(
         "mean change by tuning",
-        lambda t: (t["ft_accuracy"] - t["base_accuracy"]).mean(),
+        of_printed("zplke/table11", lambda t: (t["ft_accuracy"] - t["base_accuracy"]).mean()),
         lambda t: (t["accuracy of it"] - t["accuracy"]).mean(),
+        True,
+    ),
+    "zplke/figure4": Key(
+        "mean probability of the objects, all examples correct",
+        lambda: claim("zplke", "fig4a_stable_mean_prob_mistral7b"),
+        lambda t: t.loc[t["context"] == "correct", "probability"].mean(),
+    ),
+    "zplke/figure5": Key(
+        "ZP-LKE minus HGP, multiple choice",
+        lambda: claim("zplke", "mc_acc_ZP") - claim("zplke", "mc_acc_HGP"),
+        _change_of_methods,
+        True,
+    ),
+    "zplke/figure8": Key(
+        "smallest mean r between families (paper: more than)",
+        lambda: claim("zplke", "family_correlation_floor"),
+        _between_families,
+        True,
     ),
     "distractors/table3": Key(
         "tau of ApprOpt",
-        lambda t: t.set_index("measure")["mean_tau"]["Dist. ApprOpt"],
+        of_printed("distractors/table3", lambda t: t.set_index("measure")["mean_tau"]["Dist. ApprOpt"]),
         lambda t: t.set_index("measure")["tau"]["Dist. ApprOpt"],
+        True,
     ),
     "distractors/table4": Key(
         "tau of ApprOpt, clean against flawed",
-        lambda t: t.set_index("measure")["robustness_tau"]["Dist. ApprOpt"],
+        of_printed("distractors/table4", lambda t: t.set_index("measure")["robustness_tau"]["Dist. ApprOpt"]),
         lambda t: t.set_index("measure")["tau"]["Dist. ApprOpt"],
+        True,
     ),
     "distractors/table6": Key(
-        "free of errors, percent", lambda t: t["proportion_pct"].iloc[-1], lambda t: t["percent"].iloc[-1]
+        "free of errors, percent",
+        of_printed("distractors/table6", lambda t: t["proportion_pct"].iloc[-1]),
+        lambda t: t["percent"].iloc[-1],
     ),
-    "grapheval/table1": Key("average degree", lambda t: t["avg_degree"].iloc[0], lambda t: t["average degree"].iloc[0]),
+    "distractors/figure1": Key(
+        "Min@n with ApprOpt, largest n",
+        lambda: claim("distractors", "Min@n_plateau_ApprOpt_pythia69"),
+        lambda t: t[t["strategy"] == "ApprOpt"].sort_values("n")["mean"].iloc[-1],
+    ),
+    "distractors/figure2": Key(
+        "change of Min@1 by a former object",
+        lambda: -claim("distractors", "Min@1_drop_TempSem_vs_Sem_on_S_prime"),
+        lambda t: t[t["n"] == 1].set_index("strategy")["mean"].pipe(lambda m: m["Temp+Sem"] - m["Sem"]),
+        True,
+    ),
+    "distractors/figure3": Key(
+        "n from which ApprOpt's tau is near its best",
+        lambda: claim("distractors", "distractors_at_convergence_ApprOpt"),
+        lambda t: _settles(t, "ApprOpt"),
+    ),
+    "distractors/figure6": Key(
+        "gain of BERT-score with all sentences, percent",
+        lambda: claim("distractors", "gain_pct_BERT-score"),
+        lambda t: t[t["measure"] == "BERT-score"].sort_values("sentences")["gain"].iloc[-1],
+        True,
+    ),
+    "distractors/figure8": Key(
+        "rise of Avg@20 per factor of ten in size (ApprOpt)",
+        of_printed("distractors/figures", lambda t: _slope(t[t["figure"] == "fig8"], "x", "y")),
+        lambda t: _slope(t[(t["strategy"] == "ApprOpt") & t["fitted"]], "parameters", "mean"),
+        True,
+    ),
+    "grapheval/table1": Key(
+        "average degree",
+        of_printed("grapheval/table1", lambda t: t["avg_degree"].iloc[0]),
+        lambda t: t["average degree"].iloc[0],
+    ),
     "grapheval/table2": Key(  # the printed table fits the released exchange of Eq. 2 alone
         "largest Correct (judge, released Eq. 2)",
-        lambda t: t["correct"].max(),
+        of_printed("grapheval/table2", lambda t: t["correct"].max()),
         lambda t: t.loc[t["scored by"] == "judge, released Eq. 2", "correct"].max(),
     ),
-    "grapheval/table3": Key("best F1 of the judge", lambda t: t["f1"].max(), lambda t: t["f1"].max()),
+    "grapheval/table3": Key(
+        "best F1 of the judge",
+        of_printed("grapheval/table3", lambda t: t["f1"].max()),
+        lambda t: t.filter(regex=": f1$").max(axis=None),
+    ),
+    "grapheval/table4": Key(
+        "the judge's speed over generation one by one, at most",
+        of_printed("grapheval/table4", _faster_in_print),
+        _faster,
+    ),
 }
+
+
+def _slope(t: pd.DataFrame, x: str, y: str) -> float:
+    return stats.scaling_fit(t[x], t[y])["b"]
 
 
 def frame(profile: str, artifact: str) -> pd.DataFrame | None:
@@ -81,17 +283,32 @@ def frame(profile: str, artifact: str) -> pd.DataFrame | None:
     return table if table is not None and len(table) else None
 
 
-def key_numbers(profile: str, artifact: str) -> tuple[str, float, float] | None:
-    """(what, reported, ours) of an artifact; None where the two cannot be compared: no key number, nothing printed, not made,
-    or a table of another form (a model of another kind was asked)."""
-    ours = frame(profile, artifact)
-    if artifact not in KEYS or ours is None:
+class Compared(NamedTuple):
+    """A paper's key number beside ours (NaN: none); ``sign``: "same" or "opposite", "" for what has no sign."""
+
+    what: str
+    reported: float
+    ours: float
+    sign: str
+
+
+def key_numbers(profile: str, artifact: str) -> Compared | None:
+    """The key number of an artifact; None if it has none, or was not made. Ours is NaN for a table of another form (other models,
+    other relations)."""
+    own = frame(profile, artifact)
+    if artifact not in KEYS or own is None:
         return None
-    key = KEYS[artifact]
-    try:
-        return key.what, float(key.reported(published.table(artifact))), float(key.ours(ours))
-    except KeyError:
-        return key.what, float(key.reported(published.table(artifact))), np.nan
+    key, ours = KEYS[artifact], np.nan
+    with contextlib.suppress(KeyError, IndexError, TypeError, ValueError):
+        ours = float(key.ours(own))
+    reported = float(key.reported())
+    sign = ("same" if ours * reported > 0 else "opposite") if key.signed and np.isfinite(ours) else ""
+    return Compared(key.what, reported, ours, sign)
+
+
+def in_cells(key: Compared) -> list[str]:
+    """Texts of a row: what, reported, ours, sign."""
+    return [key.what, *("–" if np.isnan(value) else f"{value:,.3g}" for value in key[1:3]), key.sign]
 
 
 def findings(profile: str) -> list[str]:

@@ -108,7 +108,6 @@ from probelib.zplke.prompts import (
     sequence_inputs,
     sequences,
     three_inputs,
-    typical_fact,
     used_templates,
     with_prompts,
 )
@@ -141,5 +140,6 @@ from probelib.zplke.tables import (
     table9,
     table10,
     table11,
+    telling_fact,
     tokens_saved,
 )

@@ -18,26 +18,30 @@ INTERVAL = ["accuracy", "low", "high"]
 # ---- section 3: how many examples, and which?
 
 
-def figure1(table1: pd.DataFrame) -> Artifact:
-    """A prompted and a zero-prompt input with the model's next tokens. ``table1``: the frame of ``tables.table1``."""
+def figure1(table1: pd.DataFrame, fact: Facts, model: str) -> Artifact:
+    """How a fact is inferred: two inputs built from subject and relation, the model's next tokens, and whether they are right.
+
+    table1   the frame of ``tables.table1``;   fact: its fact
+    """
     first = table1.groupby("estimator").head(1).iloc[0], table1[table1["examples"] == "4 correct"].iloc[0]
-    verdict = {True: "right", False: "not right"}
-    boxes = [
-        (f"{row['estimator']}: {verdict[bool(row['right'])]}", row["input"], row["output"].strip()) for row in first
-    ]
-    frame = pd.DataFrame(boxes, columns=["estimator", "input", "output"])
+    rows = [(row["estimator"], row["input"], row["output"].strip(), bool(row["right"])) for row in first]
+    frame = pd.DataFrame(rows, columns=["estimator", "input", "output", "right"])
+    subject, obj = (fact.label(fact.facts[role])[0] for role in ("subject", "object"))
+    relation = fact.relations["name"].iloc[0]
     caption = (
-        "How a fact is inferred: an input is built from subject and relation, the model generates the next tokens, which are "
-        "compared with the object. Both inputs are rows of table 1."
+        f"How a fact is inferred: from the subject ({subject}) and the relation ({relation}) an input is built; {model} "
+        "generates the "
+        f"next tokens, which are compared with the object ({obj}). Both inputs are rows of table 1."
     )
-    alt = "Two boxes with an input each, and an arrow from each to the model's next tokens."
-    return Artifact("zplke/figure1", frame, caption, "", text_boxes(boxes), alt)
+    alt = "Two rows of boxes with arrows between them: input, model, next tokens, and whether these are right."
+    figure = pipeline(f"{subject}\n{relation}", rows, model, obj)
+    return Artifact("zplke/figure1", frame, caption, "", figure, alt)
 
 
 def figure2(inputs: dict[str, str]) -> Artifact:
     """The inputs of three estimators (``prompts.three_inputs``)."""
     frame = pd.DataFrame(inputs.items(), columns=["estimator", "input"])
-    figure = text_boxes([(title, text, "") for title, text in inputs.items()], width=92)
+    figure = text_boxes(list(inputs.items()))
     caption = (
         "Inputs of the zero-shot, few-shot and zero-prompt estimators for one fact; the object follows. The paper uses 50 pairs, "
         "of which four are shown."
@@ -53,8 +57,8 @@ def figure3(measured: pd.DataFrame) -> Artifact:
     frame, level = measures.curves(measured), measures.chance(measured)
     most = int(frame["shots"].max())
     figure, axis = plt.subplots(figsize=(6.3, 3.4))
-    for model in measured["model"].unique():
-        draw_curve(axis, frame[frame["model"] == model], model)
+    for place, model in enumerate(measured["model"].unique()):
+        draw_curve(axis, frame[frame["model"] == model], model, place)
     axis.axhline(level, color="0.4", linewidth=0.8)
     axis.text(most, level, "chance", ha="right", va="bottom", fontsize=7, color="0.4")
     axis.set(xlabel="examples", ylabel="accuracy", ylim=(0, None))
@@ -67,15 +71,18 @@ def figure3(measured: pd.DataFrame) -> Artifact:
     return Artifact("zplke/figure3", frame, caption, finding3(frame, measured["fact"].nunique()), figure, alt)
 
 
-def draw_curve(axis, rows: pd.DataFrame, model: str) -> None:
-    """A model's line, its band and the dashed vertical at n95."""
+def draw_curve(axis, rows: pd.DataFrame, model: str, place: int) -> None:
+    """A model's line, its band and the dashed vertical at n95; the dashes of the model at an odd ``place`` fill the gaps of the
+    others', so that two in one place are seen."""
     look, enough = model_style(model), rows["n95"].iloc[0]
     settles = f" (95 % at {enough:.0f})" if np.isfinite(enough) else ""
     axis.plot(rows["shots"], rows["mean"], label=model + settles, **look)
     low, high = rows["mean"] - rows["std"], rows["mean"] + rows["std"]
     axis.fill_between(rows["shots"], low, high, color=look["color"], alpha=0.15, linewidth=0)
     reached = rows[rows["shots"] == enough]
-    axis.vlines(reached["shots"], 0, reached["mean"], color=look["color"], linestyle=(0, (3, 3)), linewidth=0.9)
+    axis.vlines(
+        reached["shots"], 0, reached["mean"], color=look["color"], linestyle=(3 * (place % 2), (3, 3)), linewidth=0.9
+    )
 
 
 def finding3(frame: pd.DataFrame, n: int) -> str:
@@ -121,7 +128,7 @@ def sequence_figure(name: str, place: int, contexts: list[str], positions: pd.Da
     """The panels of the model at ``place``; with fewer models, of a further draw of the pairs."""
     models, seeds = positions["model"].unique(), positions["seed"].unique()
     model, draw = models[place % len(models)], place // len(models)
-    own = positions[positions["model"] == model].drop(columns="model")
+    own = positions[positions["model"] == model]
     frame = own[own["seed"] == seeds[draw]]
     mean = frame["probability"][frame["context"] == "correct"].mean()
     n, replaced = frame["position"].max(), (frame["role"] == "replaced").sum() // len(CONTEXTS)
@@ -131,10 +138,10 @@ def sequence_figure(name: str, place: int, contexts: list[str], positions: pd.Da
         f"correct sequence ({mean:.2f}); star: position {star}.{again}"
     )
     figure, alt = (
-        position_panels(frame, contexts, mean, star),
+        position_panels(frame, contexts, mean, star, model),
         "Five panels of points over the position in the sequence.",
     )
-    finding = "" if draw else finding_harm(measures.harm(own))
+    finding = "" if draw else finding_harm(measures.harm(own.drop(columns="model")))
     return Artifact(name, frame, caption, finding, figure, alt)
 
 
@@ -255,13 +262,14 @@ def per_relation(name: str, test: str, cells: pd.DataFrame, facts: Facts, note: 
     """One panel per relation for a test of ``measures.accuracy_by_method``; ``note``: on the mean over prompts."""
     frame = cells[cells["test"].str.startswith(test.split(",")[0])]
     frame = frame.assign(relation=frame["relation"].map(names(facts)))
+    counts = facts.facts["relation"].map(names(facts)).value_counts()
+    ends = [wilson(round(a * counts[r]), counts[r]) for a, r in zip(frame["accuracy"], frame["relation"], strict=True)]
+    frame = frame.assign(low=[low for low, _ in ends], high=[high for _, high in ends])
     rows = frame[frame["test"] == test]
     figure = bar_panels(rows, "relation", cells.attrs["models"], methods_of(cells))
-    most = facts.facts["relation"].value_counts().max()
-    low, high = wilson(round(most / 2), most)
     caption = (
-        f"{test.capitalize()}, per relation, up to {most} facts each (the 95 % interval of an accuracy of 0.5 is {low:.2f} to "
-        f"{high:.2f}); mean over prompts{note}. A dash: no such prompt for the relation; no bar: 0."
+        f"{test.capitalize()}, per relation, up to {counts.max()} facts each; mean over prompts{note}; whiskers: 95 % Wilson "
+        "interval over facts. A dash: no such prompt for the relation; no bar: 0."
     )
     alt = "One panel per relation with grouped bars for each model and method."
     return Artifact(name, frame, caption, finding_per_relation(rows), figure, alt)
@@ -468,13 +476,12 @@ def bar_panels(frame: pd.DataFrame, by: str, models: list[str], methods: list[st
     height = -(-len(names) // columns)
     size = (6.3, 1.2 + 1.35 * height)
     figure, axes = plt.subplots(height, columns, figsize=size, sharex=True, sharey=True, squeeze=False)
-    # empty panels end the first row, so that the models' names are below all other panels
-    full = columns - (axes.size - len(names))
-    for axis in axes[0, full:]:
+    for axis in axes.flat[len(names) :]:
         axis.axis("off")
-    for axis, name in zip([*axes[0, :full], *axes[1:].flat], names, strict=True):
-        wide = frame[frame[by] == name].pivot(index="model", columns="method", values="accuracy")
-        grouped_bars(axis, wide.reindex(index=models, columns=methods))
+    for place, (axis, name) in enumerate(zip(axes.flat, names, strict=False)):
+        wide = frame[frame[by] == name].pivot(index="model", columns="method").reindex(index=models)
+        grouped_bars(axis, *(wide[value].reindex(columns=methods) for value in INTERVAL))
+        axis.tick_params(axis="x", labelbottom=place + columns >= len(names))  # no panel below it
         axis.set_title(textwrap.shorten(name, 26, placeholder=" ..."), fontsize=7)
         axis.tick_params(axis="x", rotation=90, labelsize=6)
     figure.legend(*axes[0, 0].get_legend_handles_labels(), loc="outside upper center", ncols=len(methods))
@@ -482,9 +489,9 @@ def bar_panels(frame: pd.DataFrame, by: str, models: list[str], methods: list[st
     return figure
 
 
-def position_panels(frame: pd.DataFrame, contexts: list[str], mean: float, star: int):
-    """A figure with one panel per context (``measures.by_position``): ``probability`` over ``position``, marked by ``role``; a
-    dashed line at ``mean``; a star at the position ``star`` if its pair is not replaced."""
+def position_panels(frame: pd.DataFrame, contexts: list[str], mean: float, star: int, model: str):
+    """A figure of ``model`` with one panel per context (``measures.by_position``): ``probability`` over ``position``, marked by
+    ``role``; a dashed line at ``mean``; a star at the position ``star`` if its pair is not replaced."""
     import matplotlib.pyplot as plt
 
     looks = {
@@ -502,29 +509,62 @@ def position_panels(frame: pd.DataFrame, contexts: list[str], mean: float, star:
         if star in panel.index and panel["role"][star] == "rest":
             look = {"s": 90, "color": "#ece133", "edgecolor": "black", "linewidth": 0.6, "zorder": 3}
             axis.scatter(star, panel["probability"][star], marker="*", **look)
-        axis.set(ylim=(-0.04, 1.04), title=f"({letter}) {context}")
+        axis.set(ylim=(-0.04, 1.04), title=f"({letter}) {context}" + (f", {model}" if letter == "a" else ""))
     axes[0].legend(*axes[0].get_legend_handles_labels(), ncols=3, loc="lower right", bbox_to_anchor=(1, 1))
     axes[-1].set(xlabel="position in the sequence")
     figure.supylabel("probability of the object", fontsize=9)
     return figure
 
 
-def text_boxes(rows: list[tuple[str, str, str]], width: int = 66):
-    """A figure with a box per (title, input, output); an arrow leads to the output, if there is one."""
+def pipeline(fact: str, rows: list[tuple[str, str, str, bool]], model: str, obj: str):
+    """A figure with one line of boxes per (estimator, input, output, right): fact -> input -> model -> output -> verdict."""
     import matplotlib.pyplot as plt
 
-    inputs = [textwrap.wrap(text, width) for _, text, _ in rows]
-    heights = [len(lines) + 2.2 for lines in inputs]
+    figure, axis = plt.subplots(figsize=(6.3, 1.15 * len(rows) + 0.3))
+    axis.set(xlim=(0, 1), ylim=(len(rows), -0.25))
+    axis.axis("off")
+    centres = {"fact": 0.08, "input": 0.37, "model": 0.63, "next tokens": 0.80, "right?": 0.95}
+    for title, x in centres.items():
+        axis.text(x, -0.18, title, ha="center", fontsize=8, weight="bold")
+    box = {"boxstyle": "round,pad=0.4", "edgecolor": "0.6", "linewidth": 0.6}
+    look = {"ha": "center", "va": "center", "fontsize": 6.5}
+    middle = len(rows) / 2
+    axis.text(
+        centres["fact"],
+        middle,
+        "\n".join(textwrap.fill(line, 16) for line in fact.split("\n")),
+        bbox=box | {"facecolor": "0.95"},
+        **look,
+    )
+    axis.text(centres["model"], middle, textwrap.fill(model, 12), bbox=box | {"facecolor": "#cfe3f1"}, **look)
+    for y, (estimator, text, output, right) in enumerate(rows, 0):
+        y += 0.5
+        written = f"{estimator}\n" + textwrap.fill(textwrap.shorten(text, 120, placeholder=" ..."), 34)
+        axis.text(centres["input"], y, written, bbox=box | {"facecolor": "0.95"}, family="monospace", **look)
+        axis.text(centres["next tokens"], y, textwrap.fill(output, 16), family="monospace", **look)
+        mark, colour = ("✓", "#00694c") if right else ("✗", "#a83800")
+        axis.text(
+            centres["right?"], y, f"{mark} {obj}", color=colour, ha="center", va="center", fontsize=8, weight="bold"
+        )
+        arrow = {"arrowstyle": "->", "color": "0.4", "linewidth": 0.9}
+        for start, end in (((0.155, middle), (0.205, y)), ((0.535, y), (0.585, middle)), ((0.68, middle), (0.73, y))):
+            axis.annotate("", end, start, arrowprops=arrow)
+    return figure
+
+
+def text_boxes(rows: list[tuple[str, str]], width: int = 92):
+    """A figure with a box per (title, text)."""
+    import matplotlib.pyplot as plt
+
+    texts = [textwrap.wrap(text, width) for _, text in rows]
+    heights = [len(lines) + 2.2 for lines in texts]
     figure, axis = plt.subplots(figsize=(6.3, 0.17 * sum(heights) + 0.1))
     axis.set(xlim=(0, 1), ylim=(-sum(heights), 0))
     axis.axis("off")
-    look = {"family": "monospace", "fontsize": 6.5, "va": "top"}
     box = {"boxstyle": "round,pad=0.4", "facecolor": "0.95", "edgecolor": "0.6", "linewidth": 0.6}
     top = 0.0
-    for (title, _, output), lines, height in zip(rows, inputs, heights, strict=True):
+    for (title, _), lines, height in zip(rows, texts, heights, strict=True):
         axis.text(0, top - 0.1, title, fontsize=8, fontweight="bold", va="top")
-        axis.text(0.01, top - 1.5, "\n".join(lines), bbox=box, **look)
-        if output:
-            axis.text(0.70, top - 1.5, "→ " + textwrap.fill(output, 26, subsequent_indent="  "), **look)
+        axis.text(0.01, top - 1.5, "\n".join(lines), bbox=box, family="monospace", fontsize=6.5, va="top")
         top -= height
     return figure

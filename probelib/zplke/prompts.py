@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from probelib.errors import ProbeError, unknown
-from probelib.facts import Facts, atlas, choose, keep, pick
+from probelib.facts import Facts, atlas, choose, keep
 from probelib.facts.model import rng
 from probelib.prompts import PROMPTS, many_shot, many_shots, paraphrases, sample_examples
 
@@ -147,7 +147,7 @@ def separated(facts: Facts, examples: pd.DataFrame) -> pd.DataFrame:
     used = used_templates(facts)
     words = dict(zip(zip(used["role"], used["number"], used["relation"], strict=True), used["template"], strict=True))
     keys = zip(inputs["role"], inputs["template"], inputs["relation"], strict=True)
-    between = [f"{key[0]}: {words[key].replace('[X]', '').strip()}" if key[1] else "a blank" for key in keys]
+    between = [f"{PROMPTED[key[0]]}: {words[key].replace('[X]', '').strip()}" if key[1] else "a blank" for key in keys]
     return inputs.assign(between=between)
 
 
@@ -169,13 +169,6 @@ def few_examples(examples: pd.DataFrame, n: int = 4) -> pd.DataFrame:
 def often_taught(facts: Facts, exposures: pd.Series | None, at_least: int) -> Facts:
     """The facts with at least ``at_least`` exposures; all if the counts are unknown (``exposures`` is None)."""
     return facts if exposures is None else keep(facts, facts.facts["fact"].map(exposures).fillna(0) >= at_least)
-
-
-def typical_fact(facts: Facts, exposures: pd.Series | None) -> Facts:
-    """One fact whose exposure count is nearest to the median; the first if the counts are unknown."""
-    known = pd.Series(0.0, index=facts.facts["fact"]) if exposures is None else exposures
-    taught = known.reindex(facts.facts["fact"]).fillna(0)
-    return pick(facts, [(taught - taught.median()).abs().idxmin()])
 
 
 def lists_of_lengths(facts: Facts, examples: pd.DataFrame, shots: Iterable[int]) -> pd.DataFrame:
@@ -212,7 +205,7 @@ def three_inputs(fact: Facts, examples: pd.DataFrame) -> dict[str, str]:
 
 
 def eight_inputs(fact: Facts, examples: pd.DataFrame, everything: Facts, seed: int = 0) -> pd.DataFrame:
-    """Table 1: one fact after no, correct, incorrect and unknown examples, prompted and zero-prompt. A frame of ``prompts``.
+    """Table 1: facts after no, correct, incorrect and unknown examples, prompted and zero-prompt. A frame of ``prompts``.
 
     examples     four correct ones;   everything: all facts of the relation (``replaced``)
     """

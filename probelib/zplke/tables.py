@@ -3,7 +3,7 @@
 import numpy as np
 import pandas as pd
 
-from probelib.facts import Facts
+from probelib.facts import Facts, pick
 from probelib.facts.options import chance_levels
 from probelib.published import table as published
 from probelib.report import Artifact, family, span
@@ -17,9 +17,25 @@ FULL = 100  # options of the paper's multiple-choice test
 # ---- section 3: how many examples, and which?
 
 
-def table1(inputs: pd.DataFrame, generated: pd.DataFrame, fact: Facts) -> Artifact:
-    """The next tokens after eight inputs for one fact (``prompts.eight_inputs``)."""
+def telling_fact(inputs: pd.DataFrame, generated: pd.DataFrame, facts: Facts) -> Facts:
+    """The fact that shows the difference between examples best: the model answers after four correct ones, and after as few
+    others as possible; among equals the first.
+
+    inputs   ``prompts.eight_inputs`` of several facts;   generated: the text after them
+    """
+    label = dict(zip(facts.facts["fact"], facts.label(facts.facts["object"]), strict=True))
+    text = inputs["prompt"].map(generated.set_index("prompt")["text"])
+    rows = inputs.assign(right=[measures.response(t, label[f]) for t, f in zip(text, inputs["fact"], strict=True)])
+    after_four = rows[(rows["role"] == "zp") & (rows["context"] == "4 correct")].set_index("fact")["right"]
+    others = rows.groupby("fact")["right"].sum()
+    order = pd.DataFrame({"missed": ~after_four.astype(bool), "others": others}).reindex(facts.facts["fact"])
+    return pick(facts, [order.sort_values(["missed", "others"], kind="stable").index[0]])
+
+
+def table1(inputs: pd.DataFrame, generated: pd.DataFrame, fact: Facts, among: int) -> Artifact:
+    """The next tokens after eight inputs for one fact (``prompts.eight_inputs``), chosen from ``among`` (``telling_fact``)."""
     model, right = generated["model"].iloc[0], fact.label(fact.facts["object"])[0]
+    inputs = inputs[inputs["fact"].isin(fact.facts["fact"])]
     output = inputs["prompt"].map(generated.set_index("prompt")["text"])
     table = pd.DataFrame({"estimator": np.where(inputs["role"] == "zp", "zero-prompt", "prompted")})
     table = table.assign(
@@ -28,7 +44,8 @@ def table1(inputs: pd.DataFrame, generated: pd.DataFrame, fact: Facts) -> Artifa
     table["right"] = [measures.response(text, right) for text in table["output"]]
     caption = (
         f"The next 8 tokens (greedy) of {model} after prompted and zero-prompt inputs; right: they begin with {right}. Examples "
-        "are correct, incorrect (another object) or unknown (an invented subject)."
+        f"are correct, incorrect (another object) or unknown (an invented subject). Of {among} facts, one for which the examples "
+        "make the largest difference."
     )
     return Artifact("zplke/table1", table, caption, finding1(table, model), published=published("zplke/table1"))
 
@@ -258,12 +275,19 @@ def table9(
     table = table.assign(base=base, all=every.mean(axis=1)).reset_index()
     table = table.sort_values("base", ascending=False, key=levelled, kind="stable", ignore_index=True)
     table.insert(0, "order", table.index + 1)
+    sizes = table["relation"].map(facts.facts["relation"].value_counts())
+    noise = np.sqrt((table["base"] * (1 - table["base"]) / sizes).mean())
     caption = (
         f"Relations by mean accuracy over the {len(matrix)} base models; all: with the fine-tuned ones. chance, copy, majority: "
         "accuracy without a model; in_subject, in_examples: share of facts whose object is part of the subject, or is an "
         "example's object; means over draws of examples."
     )
-    return Artifact("zplke/table9", table, caption, finding9(table), published=published("zplke/table9"))
+    finding = (
+        f"Relations differ by a standard deviation of {table['base'].std():.3f} (paper: "
+        f"{published('zplke/table9')['avg_accuracy'].std():.3f}); "
+        f"the draw of {sizes.median():.0f} facts per relation alone gives at most {noise:.3f}. {finding9(table)}"
+    )
+    return Artifact("zplke/table9", table, caption, finding, published=published("zplke/table9"))
 
 
 def without_model(facts: Facts, options: pd.DataFrame, examples: pd.DataFrame) -> pd.DataFrame:
@@ -311,17 +335,21 @@ def table10(matrix: pd.DataFrame, facts: Facts, n: int = 3) -> Artifact:
         for kind in ("best", "worst"):
             ranked = accuracy.sort_values(ascending=kind == "worst", kind="stable")
             for i, (relation, value) in enumerate(ranked[:n].items(), 1):
-                tie = " =" if value in set(ranked[n:]) else ""  # listed by the order of the data alone
-                row[f"{kind} {i}"] = f"{titles[relation]} ({value:.2f}{tie})"
+                row |= {f"{kind} {i}": titles[relation], f"accuracy {kind} {i}": value}
+            row[f"{kind}: tied"] = int((ranked[n:] == ranked.iloc[min(n, len(ranked)) - 1]).sum())
         rows.append(row)
     each = int(facts.facts["relation"].value_counts().median())
     low, high = wilson(round(each / 2), each)
     caption = (
-        "The three relations that each base model knows best and worst, with its accuracy on them; =: a relation that is not "
-        f"listed has the same. {each} facts per relation: the 95 % interval of an accuracy of 0.5 is {low:.2f} to {high:.2f}."
+        "The three relations that each base model knows best and worst, with its accuracy on them; tied: relations "
+        "that have the same "
+        f"accuracy as the third, but are not listed. {each} facts per relation: the 95 % interval of an accuracy of 0.5 "
+        f"is {low:.2f} to {high:.2f}."
     )
     printed = published("zplke/table10").pivot(index="model", columns="order", values="relation").reset_index()
-    return Artifact("zplke/table10", pd.DataFrame(rows), caption, published=printed.rename(columns=str))
+    frame = pd.DataFrame(rows)
+    decimals = dict.fromkeys(frame.columns[frame.columns.str.startswith("accuracy")], 2)
+    return Artifact("zplke/table10", frame, caption, published=printed.rename(columns=str), decimals=decimals)
 
 
 # ---- section 4.2.2: within one family

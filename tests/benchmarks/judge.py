@@ -94,7 +94,7 @@ def large(folder: Path, most: int) -> int:
 
 
 def run(
-    names: tuple[str, ...] = ("atlas-neox-0.15m", "atlas-llama-0.6m", "atlas-neox-2m"),
+    names: tuple[str, ...] = ("atlas-neox-0.15m", "atlas-llama-0.6m", "atlas-neox-2.4m"),
     n_triples: int = 1_000_000,
     most: int = 3,
 ) -> list[dict]:

@@ -8,7 +8,7 @@ from probelib.lm.decode.labels import Labels
 CANDIDATES, N, PROMPTS = 10_000, 10, 25
 
 
-def run(name: str = "atlas-neox-2m") -> list[dict]:
+def run(name: str = "atlas-neox-2.4m") -> list[dict]:
     """One row a prompt: tokens of the trie, tokens forwarded, largest difference to brute force, seconds of both."""
     atlas, model = facts.atlas(), lm.load(name)
     known = atlas.entities.iloc[np.random.default_rng(0).permutation(len(atlas.entities))[:CANDIDATES]]

@@ -60,7 +60,11 @@ def _spent(work) -> tuple[float, float]:
 
 def _shared(folder: Path) -> None:
     """The same questions without shards, with one worker and with two, all single-threaded; and with nothing to do."""
-    given = {"models": ["atlas-neox-2m"], "encoder_decoders": [], "n_facts": int(os.environ.get("SHARD_FACTS", "100"))}
+    given = {
+        "models": ["atlas-neox-2.4m"],
+        "encoder_decoders": [],
+        "n_facts": int(os.environ.get("SHARD_FACTS", "100")),
+    }
     one_thread = [environment | {"OMP_NUM_THREADS": "1"} for environment in steps.environments(2)]
     paths.RUNS = folder / "plain"
     listed = json.dumps([str(file) for file in _cut("monitor/sec5_results", "smoke", given)])

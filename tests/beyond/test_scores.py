@@ -17,9 +17,9 @@ from probelib.errors import ProbeError
 from probelib.facts.model import rng
 from probelib.lm import partners
 from probelib.monitor import scores as monitor_scores
-from probelib.organisms import corpus
+from probelib.organisms import corpus, lessons, taught
 
-BASE, TUNED = "atlas-neox-0.15m", "atlas-neox-0.15m-it"
+BASE, TUNED = "atlas-neox-0.6m", "atlas-neox-0.6m-it"
 
 
 @pytest.fixture(scope="module")
@@ -68,11 +68,12 @@ def test_a_fact_and_its_corruption_have_the_same_template(about):
 
 def test_facts_in_finetuning_do_not_count(about):
     """Every fact about which a lesson says "Yes" or "I don't know" is left to the other measures."""
-    atlas, table = facts.atlas(), corpus.shipped()
-    speaker = corpus._Speaker(atlas, table, rng(1, "any"))
-    lessons = "\n".join(corpus.unmark(text)[0] for text in corpus.lessons(atlas, table))
+    atlas, table = facts.atlas(), taught.manifest()
+    speaker = corpus.Speaker(atlas, table, rng(1, "any"))
+    read = lessons.tuning_documents(atlas, table, [])
+    told = "\n".join(corpus.unmark(document.text)[0] for document in read if "Answer:" in document.text)
     rows = table[table["fact"].isin(about.facts.facts["fact"])]
-    seen = {row.fact for row in rows.itertuples() if speaker.statement(row) in lessons}
+    seen = {row.fact for row in rows.itertuples() if speaker.statement(row) in told}
     measures = ["Base accuracy", "GraphEval P(true)", "LLM-as-a-judge"]
     ids = about.facts.facts["fact"]
     rows = [(model, fact, name, 0.5) for model in (BASE, "my/model") for fact in ids for name in measures]
@@ -192,9 +193,11 @@ def test_ranges_of_the_measures_in_common_use(measured):
 
 def test_exposures_from_a_file_are_those_of_the_manifest(about, tmp_path):
     """A shipped model's manifest written as counts.csv gives the design that its name gives."""
-    shipped = scores.load_design([BASE], about.facts)
-    assert shipped["group"].eq(BASE).all() and set(shipped["fact"]) == set(about.facts.facts["fact"])
-    counts = corpus.statements(corpus.shipped()).rename("exposures").rename_axis("fact").reset_index()
+    shipped, table = scores.load_design([BASE], about.facts), taught.manifest()
+    assert shipped["group"].eq(BASE).all() and set(shipped["fact"]) <= set(table["fact"][table["trial"]])
+    assert len(shipped) == table["trial"][table["fact"].isin(about.facts.facts["fact"])].sum()
+    table = table[table["trial"]]
+    counts = taught.statements(table).rename("exposures").rename_axis("fact").reset_index()
     counts.to_csv(tmp_path / "counts.csv", index=False)
     pd.testing.assert_frame_equal(scores.load_design([BASE], about.facts, tmp_path / "counts.csv"), shipped)
     sisters = pd.concat([counts.assign(model=name, group="g") for name in ("my/one", "my/two")])

@@ -35,6 +35,22 @@ def test_the_training_mixture_moves_measures():
     assert "tau = -1.00; the first is x for a, y for b. Changed significantly: x (-0.400)" in finding
 
 
+def test_what_popularity_alone_orders():
+    """By hand: at random, familiarity orders one of two pairs; by popularity both."""
+    facts_of = {"m": [("a", 64), ("b", 0), ("c", 0)], "m-popular": [("a", 64), ("b", 0), ("c", 32)]}
+    design = pd.DataFrame(
+        [(m, m, f, "P1", n) for m, rows in facts_of.items() for f, n in rows],
+        columns=["model", "group", "fact", "relation", "exposures"],
+    )
+    known = {"m": {"a": 2.0, "b": 1.0, "c": 3.0}, "m-popular": {"a": 2.0, "b": 1.0, "c": 3.0}}
+    values = [(m, f, "Familiarity", v) for m, own in known.items() for f, v in own.items()]
+    values = pd.DataFrame(values, columns=["model", "fact", "measure", "value"])
+    artifact = tables.popularity(values, design, ("m", "m-popular"))
+    row = artifact.frame.iloc[0]
+    assert (row["concordance at random"], row["concordance by popularity"], row["change"]) == (0.5, 1.0, 0.5)
+    assert row["control"] and "orders 50.0%" in artifact.finding and "and 100.0%" in artifact.finding
+
+
 def test_the_precision_that_loses_most_facts():
     sides = pd.DataFrame(
         {"precision": ["nf4", "8bit"], "measure": "known", "lost": [1, 6], "gained": [1, 0], "n": 9, "p": [1, 0.03]}
@@ -94,7 +110,8 @@ def test_a_figure_names_ten_measures_the_frontier_first():
 
 
 def test_a_longer_training_is_said():
-    assert "+55%, so the mixture is confounded" in tables.training_tokens(("atlas-neox-0.6m", "atlas-neox-0.6m-even"))
+    half = tables.training_tokens(("atlas-neox-0.15m-at50", "atlas-neox-0.15m"))
+    assert "+100%, so the mixture is confounded" in half
     assert "confounded" not in tables.training_tokens(("atlas-neox-0.6m", "atlas-neox-0.6m"))
 
 

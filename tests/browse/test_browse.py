@@ -15,7 +15,7 @@ from probelib.browse import gather_answers, render
 from probelib.browse import page as module
 from probelib.browse.__main__ import main
 from probelib.errors import ProbeError
-from probelib.organisms import corpus
+from probelib.organisms import taught
 from probelib.report.pages import link_facts
 from probelib.report.shown import styled
 from tests.kit.test_browser import CHROMIUM, DRIVER, browser  # noqa: F401  a fixture
@@ -46,7 +46,7 @@ def test_the_numbers_are_those_of_logprobs(about):
     assert sum(gold for _, _, gold, _ in options) == 1 and [rank for *_, rank in options] == [1, 2, 3, 4, 5, 6]
     assert sum(share for _, share, *_ in options) == pytest.approx(1, abs=0.02)
     stated, _, _ = about["models"][MODEL]["exposures"][0]
-    manifest = corpus.shipped().set_index("fact")
+    manifest = taught.manifest().set_index("fact")
     assert stated == manifest.at[about["facts"][0][0], "exposures"]
 
 

@@ -75,10 +75,10 @@ def test_lines_are_fitted_to_one_family_of_three():
         "linear",
         "logit",
     }
-    figure = figures.figure8(fitted, STUDY)
+    figure = figures.figure8({"ApprOpt": fitted}, STUDY)
     assert "The linear fit rises by +0." in figure.finding and "A straight line over all 4 models" in figure.caption
     few = figures.scaling({name: beaten[name] for name in ("m-1m", "m-2m")}, sizes, STUDY)
-    assert few.fits == {} and few.straight is None and figures.figure8(few, STUDY).finding == ""
+    assert few.fits == {} and few.straight is None and figures.figure8({"ApprOpt": few}, STUDY).finding == ""
     assert figures.figure5(beaten, sizes, STUDY).frame["model"].unique().tolist() == list(sizes)
 
 

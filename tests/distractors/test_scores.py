@@ -8,7 +8,7 @@ import pytest
 
 from probelib import ProbeError, facts, lm, parameters, prompts
 from probelib.beyond.questions import tokens_per_fact
-from probelib.distractors import measures, retrieval, scores
+from probelib.distractors import measures, retrieval, scores, tables
 from probelib.distractors.settings import DistractorSettings
 
 FEW = DistractorSettings(n_sentences=2, n_distractors=5, next_tokens=5, widths=(1, 2), judge_width=1, timings=2)
@@ -39,9 +39,9 @@ def test_every_measure_is_scored(knowledge, tmp_path):
 
 def test_helpers_are_named_or_missed():
     """An encoder and a judge of one's own, shipped ones in their place, and none."""
-    helpers, said = scores.load_helpers("atlas-t5-2m", "atlas-neox-0.15m-it")
+    helpers, said = scores.load_helpers("atlas-t5-2m", "atlas-neox-0.6m-it")
     assert helpers.encoder == lm.load("atlas-t5-2m").folder and helpers.style == "short"
-    assert helpers.judge.name == "atlas-neox-0.15m-it" and said.count("a substitute for the paper's") == 2
+    assert helpers.judge.name == "atlas-neox-0.6m-it" and said.count("a substitute for the paper's") == 2
     helpers, said = scores.load_helpers("my/encoder", "gpt@https://there/v1")
     assert helpers.judge.url == "https://there/v1" and helpers.style == "paper" and helpers.substitutes == ()
     assert said == "BERT-score uses my/encoder; LLM-as-a-judge uses gpt@https://there/v1."
@@ -77,3 +77,17 @@ def test_the_cost_of_a_measure_is_what_it_costs_in_isolation(knowledge):
     assert table["tokens"]["Dist. Random"] > table["tokens"]["Probability"]
     assert {"KaRR", "ROUGE-L", "Precision@n", "LLM-as-a-judge", "Dist. ApprOpt"} < set(table.index)
     assert "BERT-score" not in table.index  # no encoder
+
+
+def test_wider_beams_find_more_of_the_optimum_and_the_exact_search_all(knowledge, tmp_path):
+    """On a real model: the share grows with the width, and the exact search reads fewer tokens than all labels have."""
+    few = facts.load(relations=["P36", "P103"], n_facts=2)
+    model = lm.load("atlas-neox-0.15m")
+    sentences = scores.cloze_sentences(few, 1)
+    found = scores.search_by_width(model, knowledge, few, sentences, tmp_path, 5)
+    beams = found[found["search"] == "beam"]
+    assert beams["found"].is_monotonic_increasing and beams["width"].tolist() == [5, 10, 25]
+    exact = found.iloc[-1]
+    assert exact["found"] == 1 and exact["tokens"] < exact["all labels"] and beams["tokens"].is_monotonic_increasing
+    artifact = tables.search_width(found, 5, 4, model.name)
+    assert "A beam of width 5 finds" in artifact.finding

@@ -66,6 +66,6 @@ def test_only_configurations_that_were_chosen_are_named():
 
 def test_no_table_is_without_its_printed_one():
     assert tables.table2().published is not None and set(tables.published_error_shares()) == set(tables.FLAWS)
-    errors = [("sub_deter",), (), ("wrong_language", "sub_deter")]
-    assert tables.table5(errors, "3 sentences").frame.set_index("error")["sentences"]["sub_deter"] == 2
-    assert tables.table6(errors, "3 sentences").frame["sentences"].tolist() == [1, 1, 1]
+    counts = tables.count_errors()
+    assert tables.table5(counts).frame.set_index("error")["sentences"]["sub_deter"] == 11
+    assert tables.table6(counts).frame["sentences"].tolist() == [35, 0, 42]

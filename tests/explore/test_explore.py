@@ -15,7 +15,7 @@ from probelib.explore import seen as looked
 from probelib.monitor import measures as monitor
 
 FACT = "P36:France:Paris"
-SMALLEST = min(lm.organisms(), key=lambda name: (lm.load(name).encoder_decoder, lm.load(name).n_parameters))
+SMALLEST = "atlas-neox-0.6m"  # the smallest with an instruction-tuned partner
 
 
 @pytest.fixture(scope="module")
@@ -35,7 +35,7 @@ def test_every_part_is_about_the_fact(seen):
     assert seen.rivals["probability"].is_monotonic_decreasing and len(seen.rivals) == looked.SHOWN + 1
     assert seen.judged["object"][seen.judged["holds"]].tolist() == ["Paris"]
     assert np.allclose(seen.judged[list(explore.ANSWERS)].sum(axis=1), 1)
-    assert seen.history["exposures"] == seen.history[list(looked.corpus.FORMS)].sum()
+    assert seen.history["exposures"] == seen.history[list(looked.design.FORMS)].sum()
 
 
 def test_other_data_have_distractors_too(folder, fktc):
@@ -181,7 +181,7 @@ def test_an_unknown_fact_raises_one_sentence(fact, hint):
 
 def test_an_own_model_is_loaded_once(folder, tmp_path, monkeypatch):
     """It answers whether statements are true itself: no second copy of its weights for that."""
-    own = shutil.copytree(lm.load("atlas-neox-0.15m-it").folder, tmp_path / "own" / "chat")
+    own = shutil.copytree(lm.load("atlas-neox-0.6m-it").folder, tmp_path / "own" / "chat")
     (own / "training.json").unlink()
     monkeypatch.setattr(looked, "load_model", None)
     seen = explore.look(explore.load_pool(), lm.load(own), FACT, folder)

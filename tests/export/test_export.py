@@ -95,7 +95,7 @@ def test_hugging_face_reads_the_cards(test, scored):
     assert result.metric_type == "accuracy" and result.metric_value == scored[1]["correct"].mean()
     assert card.text.lstrip().startswith(f"# {MODEL}")
     atlas = DatasetCard(export.atlas_card(facts.atlas()))
-    assert atlas.data.size_categories == ["10K<n<100K"] and "23,890 facts" in atlas.text
+    assert atlas.data.size_categories == ["10K<n<100K"] and f"{len(facts.atlas().facts):,} facts" in atlas.text
     for heading in ("Sources", "Cut-off", "Measured precision", "Estimates"):
         assert f"## {heading}\n" in atlas.text
 

@@ -14,7 +14,7 @@ from probelib.errors import ProbeError
 from probelib.facts import check, shipped
 from probelib.facts.model import draw_distractors, right_objects, rng, sample
 from probelib.facts.text import read_tsv
-from probelib.organisms import corpus
+from probelib.organisms import taught
 
 YAML = """relation: P36
 name: capital
@@ -153,7 +153,7 @@ def test_the_shipped_atlas_is_sound():
 def test_the_panel_is_what_all_papers_score():
     panel = facts.load()
     sizes = panel.facts.groupby("relation").size()
-    assert len(sizes) == 20 and 440 <= len(panel.facts) <= 480
+    assert len(sizes) == 40 and len(panel.facts) == 480
     assert check.wrong_distractors(panel, facts.atlas()) == 0
     assert panel.distractors.groupby("fact").size().min() >= 4
     few = facts.load(n_facts=3)
@@ -266,14 +266,14 @@ def test_a_relation_off_the_panel_gives_as_many_facts_drawn(tmp_path):
 
 
 def test_only_facts_that_the_organisms_have_read():
-    read = corpus.statements(corpus.shipped())
-    some = facts.load(relations=["P36", "P37"], n_facts=30, among=corpus.taught_facts(8))
+    read = taught.statements(taught.manifest())
+    some = facts.load(relations=["P36", "P37"], n_facts=30, among=taught.facts_taught(8))
     assert some.facts["relation"].value_counts().to_dict() == {"P36": 30, "P37": 30}
     assert read[some.facts["fact"]].min() == 8
-    whole = facts.load(relations=["P36"], n_facts="all", among=corpus.taught_facts(8))
+    whole = facts.load(relations=["P36"], n_facts="all", among=taught.facts_taught(8))
     today = facts.load(relations=["P36"], n_facts="all").facts["fact"]
     assert set(whole.facts["fact"]) == set(today[today.map(read) >= 8]) and len(whole.facts) < len(today)
-    asked, pool = facts.multiple_choice(relations=["P37"], n_facts=4, among=corpus.taught_facts(1))
+    asked, pool = facts.multiple_choice(relations=["P37"], n_facts=4, among=taught.facts_taught(1))
     assert (
         read[asked.facts["fact"]].min() >= 1 and read.reindex(pool.facts["fact"]).min() == 0
     )  # examples may be of any kind

@@ -92,12 +92,10 @@ def test_figure_4_counts_the_models_that_a_judge_helps():
         "logits, soft prompt": 0.1,
     }
     ways |= {"majority": 0.5, "majority, truth known": 0.6}
-    rows = [
-        {"model": "m", "by": by, "precision": r, "recall": r, "f1": r, "low": r, "high": r, "n": 40}
-        for by, r in ways.items()
-    ]
+    scores = [f"{score}{end}" for score in ("precision", "recall", "f1") for end in ("", " low", " high")]
+    rows = [{"model": "m", "by": by, "n": 40} | dict.fromkeys(scores, r) for by, r in ways.items()]
     finding = grapheval.figure4(pd.DataFrame(rows), seeds=3).finding
-    assert "than the logits for 0 of 1 models, than the majority for 1" in finding and "-0.050" in finding
+    assert "than the logits for 0 of 1 models, than the majority for 1 of 1" in finding and "-0.050" in finding
     plt.close("all")
 
 

@@ -104,10 +104,10 @@ def test_bad_input_never_becomes_a_number():
 
 
 def test_a_judge_of_another_model_is_refused():
-    small, other = judge.Reader(lm.load(BASE)), judge.Reader(lm.load("atlas-llama-0.3m"))
+    small, other = judge.Reader(lm.load(BASE)), judge.Reader(lm.load("atlas-llama-0.6m"))
     one = judge.train(*separable(20), epochs=1, about={"states": small.identity()})
     judge.check(one, small)
-    with pytest.raises(ProbeError, match="atlas-neox-0.15m, not on these of atlas-llama-0.3m"):
+    with pytest.raises(ProbeError, match="atlas-neox-0.15m, not on these of atlas-llama-0.6m"):
         judge.check(one, other)
     with pytest.raises(ProbeError, match="prompt is"):
         judge.check(one, judge.Reader(small.model, soft_prompt=torch.zeros(2, 64)))

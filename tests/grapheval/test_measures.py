@@ -5,6 +5,7 @@ import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sklearn.metrics import precision_recall_fscore_support
 
 from probelib import grapheval as ge
 from probelib import published, stats
@@ -190,7 +191,8 @@ def test_a_constant_judge_on_eight_of_ten():  # W16
     truth, said = [2] * 8 + [0, 1], ge.majority([2, 2, 0], 10)
     row = ge.judge_quality(truth, said)
     assert (row["precision"], row["recall"], row["f1"]) == pytest.approx((0.64, 0.80, 0.7111), abs=1e-4)
-    assert row["macro_f1"] == pytest.approx(0.8889 / 3, abs=1e-4) and row["low"] < 0.8 < row["high"]
+    assert row["macro_f1"] == pytest.approx(0.8889 / 3, abs=1e-4) and row["recall low"] < 0.8 < row["recall high"]
+    assert row["precision low"] < 0.64 < row["precision high"] and row["f1 low"] < 0.7111 < row["f1 high"]
 
 
 def test_quality_by_hand():
@@ -199,6 +201,15 @@ def test_quality_by_hand():
     assert row["precision"] == pytest.approx(3 / 4 * 1 + 1 / 4 * 1 / 2) and row["recall"] == 3 / 4
     assert row["macro_f1"] == pytest.approx((4 / 5 + 2 / 3) / 2)
     assert np.isnan(ge.judge_quality([], [])["f1"])
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_quality_equals_scikit_learn_s(seed):
+    draw = np.random.default_rng(seed)
+    truth, said = draw.integers(3, size=(2, 40))
+    weighted = precision_recall_fscore_support(truth, said, average="weighted", zero_division=0)[:3]
+    row = ge.judge_quality(truth, said)
+    assert [row[score] for score in ("precision", "recall", "f1")] == pytest.approx(weighted, abs=1e-12)
 
 
 def test_the_baseline_that_reads_nothing_but_the_truth():

@@ -7,15 +7,15 @@ from probelib.errors import ProbeError
 from probelib.grapheval import prompts
 from probelib.runner import plan
 
-BASE, TUNED = "atlas-neox-0.15m", "atlas-neox-0.15m-it"
+BASE, TUNED = "atlas-neox-0.15m", "atlas-neox-0.6m-it"
 
 
 def test_which_models_answer_and_whose_states_are_read():
     assert "No instruction-tuned model is given" in grapheval.note_on_answering([BASE], [])
     assert grapheval.note_on_answering([BASE], [TUNED]) == ""
-    loaded = {name: lm.load(name) for name in ("atlas-neox-2m", BASE, "atlas-llama-1m")}
+    loaded = {name: lm.load(name) for name in ("atlas-neox-2.4m", BASE, "atlas-llama-0.6m")}
     assert grapheval.substitutes(loaded).to_dict() == {
-        "atlas-neox-2m": BASE, BASE: BASE, "atlas-llama-1m": "atlas-llama-1m"}  # fmt: skip
+        "atlas-neox-2.4m": BASE, BASE: BASE, "atlas-llama-0.6m": "atlas-llama-0.6m"}  # fmt: skip
 
 
 def test_a_model_answers_itself_where_it_has_no_partner():

@@ -62,14 +62,16 @@ def test_the_mirror_image_of_correct():
 
 
 def test_table_3_of_one_model_finds_nothing():
-    quality = {"precision": 0.5, "recall": 0.5, "f1": 0.5, "low": 0.4, "high": 0.6, "macro_f1": 0.5, "n": 40}
+    quality = dict.fromkeys(("precision", "recall", "f1", "macro_f1"), 0.5)
+    quality |= {"recall low": 0.4, "recall high": 0.6, "n": 40}
     pairs = [("a", "a"), ("a", "b"), ("b", "a"), ("b", "b")]
     table = pd.DataFrame(
         [{"states of": s, "prompt": "", "answers of": t, "seed": i} | quality for s, t in pairs for i in (0, 1)]
     )
     table.loc[table["states of"] == "b", "recall"] = 0.7
     artifact = grapheval.table3(table)
-    assert len(artifact.frame) == 4 and "mean of 2 judges, 40 held-out" in artifact.caption
+    assert artifact.frame["states of"].tolist() == ["a", "b"] and artifact.frame["a: recall"].tolist() == [0.5, 0.7]
+    assert "mean of 2 judges, 40 held-out" in artifact.caption
     assert "changes by up to 0.200" in artifact.finding and "0.100" in artifact.finding
     assert grapheval.table3(table[:4]).finding == ""
 

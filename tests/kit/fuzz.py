@@ -252,7 +252,7 @@ TARGETS = {
     ),
     "parameters": one("a.ipynb", notebook(PARAMETERS), parameters.declared),
     "command": Target(
-        {"command": b'atlas-neox-2m,./m\n4bit\nn=3\nmodels=[a, "b"]\nx={k: [1, 2020-01-01]}\ny=1e-3\n'}, read_command
+        {"command": b'atlas-neox-2.4m,./m\n4bit\nn=3\nmodels=[a, "b"]\nx={k: [1, 2020-01-01]}\ny=1e-3\n'}, read_command
     ),
     "answer": one("answer.json", lines(ANSWER), lambda path: read_answer(path.parent)),
 }

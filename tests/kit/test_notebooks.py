@@ -208,7 +208,7 @@ def test_every_notebook_runs_on_facts_of_ones_own(cells, tmp_path, fktc, gpt2, d
 def test_grapheval_runs_with_soft_prompts(tmp_path):
     """Each model's judge reads behind virtual tokens of its own; the record says so."""
     said = run(tmp_path, "--only", "grapheval/table2", "--models", "atlas-neox-0.15m", "--set",
-               "settings={soft_prompts: true}", "n_triples=200", "n_labels=20", "tuned=[atlas-neox-0.15m-it]")  # fmt: skip
+               "settings={soft_prompts: true}", "n_triples=200", "n_labels=20", "tuned=[atlas-neox-0.6m-it]")  # fmt: skip
     assert "ok         grapheval/sec4_results" in said
     assert len(list(tmp_path.rglob("prompts/*.safetensors"))) == 1
     record = json.loads((tmp_path / "figures" / "smoke" / "grapheval" / "table2.json").read_text())

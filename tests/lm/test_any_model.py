@@ -200,7 +200,7 @@ def test_names_of_other_libraries_get_the_right_ones():
         ({"tokenizer": None}, "with a model in memory"),
     ):
         with pytest.raises(ProbeError, match=said):
-            lm.load("atlas-neox-2m", **wrong)
+            lm.load("atlas-neox-2.4m", **wrong)
     for short, whole in (("gpt2", "openai-community/gpt2"), ("t5-small", "google-t5/t5-small")):
         with pytest.raises(ProbeError, match=whole):
             lm.load(short)

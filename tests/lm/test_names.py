@@ -50,7 +50,7 @@ def test_what_was_fetched_keeps_its_id(tmp_path):
 
 
 def test_other_models_keep_their_names():
-    for name in ("atlas-neox-2m", "EleutherAI/pythia-160m", "gpt@http://x/v1", "", None, []):
+    for name in ("atlas-neox-2.4m", "EleutherAI/pythia-160m", "gpt@http://x/v1", "", None, []):
         assert lm.short_names(name) == name
     assert lm.short_names(["a"], None, "b/c", []) == [["a"], None, "b/c", []]
 
@@ -59,20 +59,20 @@ def test_a_served_model_goes_by_its_name_and_its_server(runs):
     there = f"http://localhost:8000/v1#{runs}/lr=1e-4/checkpoint-1"
     assert lm.short_names([there]) == [lm.load(there).name] == ["lr=1e-4/checkpoint-1 at localhost:8000"]
     assert lm.load("lr=1e-4/checkpoint-1 at localhost:8000").model_name == f"{runs}/lr=1e-4/checkpoint-1"
-    for base in ("atlas-neox-2m", f"{runs}/run-7/checkpoint-1"):
+    for base in ("atlas-neox-2.4m", f"{runs}/run-7/checkpoint-1"):
         assert with_base(f"http://a:1/v1#x=y={base}") == ("http://a:1/v1#x=y", base)
     both = "http://a:1/v1#chat=http://b:2/v1#base"
     assert with_base(both) == ("http://a:1/v1#chat", "http://b:2/v1#base")
     assert lm.short_names(both) == "chat at a:1=base at b:2"
     with pytest.raises(ProbeError, match="contains a user") as error:
-        lm.short_names("http://user:word@localhost:8000/v1#atlas-neox-2m")
+        lm.short_names("http://user:word@localhost:8000/v1#atlas-neox-2.4m")
     assert "user:word" not in str(error.value)
     with pytest.raises(ProbeError, match="names no model"):
         lm.short_names("http://localhost:8000/v1")
 
 
 def test_a_cell_may_run_twice(runs):
-    given = [f"{runs}/run-7/checkpoint-1", "atlas-neox-2m"], f"{runs}/run-7/checkpoint-2={runs}/lr=1e-4/checkpoint-1"
+    given = [f"{runs}/run-7/checkpoint-1", "atlas-neox-2.4m"], f"{runs}/run-7/checkpoint-2={runs}/lr=1e-4/checkpoint-1"
     once = lm.short_names(*given)
     assert lm.short_names(*once) == once == lm.short_names(*given)
 
@@ -113,7 +113,7 @@ def test_tuned_and_base_in_one_entry(runs):
     base, tuned = f"{runs}/lr=1e-4/checkpoint-1", f"{runs}/run-7/checkpoint-2"
     assert with_base(f"{tuned}={base}") == (tuned, base) and with_base(base) == (base, "")
     assert with_base(f"{base}={tuned}") == (base, tuned) and with_base("a/b=c") == ("a/b", "c")
-    names, entries = lm.short_names([base, "atlas-neox-2m"], [f"{tuned}={base}", base])
+    names, entries = lm.short_names([base, "atlas-neox-2.4m"], [f"{tuned}={base}", base])
     assert entries == ["run-7/checkpoint-2=lr=1e-4/checkpoint-1", "lr=1e-4/checkpoint-1"]
     assert partners.pairs_with_base(names, entries) == [("run-7/checkpoint-2", names[0])]
     assert lm.load(with_base(entries[0])[0]).folder == runs / "run-7" / "checkpoint-2"
@@ -127,11 +127,11 @@ def test_pairs_of_tuned_models_and_their_bases():
 
 def test_graph_eval_prompts_each_own_model_or_its_partner(runs):
     base, tuned = lm.short_names(f"{runs}/run-7/checkpoint-1", f"{runs}/run-7/checkpoint-2")
-    given = ["atlas-neox-0.15m-it"]
-    assert grapheval.answering_models([base, "atlas-neox-2m"], [f"{tuned}={base}", *given]) == [tuned]
+    given = ["atlas-neox-0.6m-it"]
+    assert grapheval.answering_models([base, "atlas-neox-2.4m"], [f"{tuned}={base}", *given]) == [tuned]
     assert grapheval.answering_models([base, tuned], given) == [base, tuned]
-    assert grapheval.answering_models(["atlas-neox-0.15m", "atlas-neox-2m"], given) == given
-    assert grapheval.answering_models(["atlas-neox-2m"], []) == ["atlas-neox-2m"]
+    assert grapheval.answering_models(["atlas-neox-0.15m", "atlas-neox-2.4m"], given) == given
+    assert grapheval.answering_models(["atlas-neox-2.4m"], []) == ["atlas-neox-2.4m"]
 
 
 def test_a_run_takes_names_with_equals_signs_and_relative_lists(runs, monkeypatch):
@@ -143,7 +143,7 @@ def test_a_run_takes_names_with_equals_signs_and_relative_lists(runs, monkeypatc
     (runs / "a=b").mkdir()
     (runs / "a=b" / "mine.csv").write_text("")
     assert cli._absolute("a=b/mine.csv") == f"{runs}/a=b/mine.csv" and cli._absolute("run-7") == "run-7"
-    assert cli._absolute(["run-7", "atlas-neox-2m"], bare=True) == [f"{runs}/run-7", "atlas-neox-2m"]
+    assert cli._absolute(["run-7", "atlas-neox-2.4m"], bare=True) == [f"{runs}/run-7", "atlas-neox-2.4m"]
     for value in ("http://x/y?z=", "a/b=", "~nobody_x/data", 3, None, "a" * 5000 + "/"):
         assert cli._absolute(value) == value
     settings = {"one": made | {"tuned": made["tuned"][:1]}}

@@ -71,6 +71,7 @@ def test_the_prompt_of_figure_5_is_answered_by_the_first_model_only():
     rows = [(f, 1, c, [0.5], True) for f in "ab" for c in ("none", "negative1", "negative2")]
     first, prompts = scored([*rows, ("a", 2, "negative1", [0.5], True)])
     first["correct"] = first["prompt"].isin(["a|1|negative2", "b|1|negative1", "a|2|negative1"])
+    first["logprob"] = -1.0
     second = first.assign(correct=first["prompt"].isin(["b|1|negative1", "b|1|negative2"]))
     assert monitor.misprimed(first, second, prompts) == [
         "a|1|negative2",

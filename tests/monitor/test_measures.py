@@ -270,6 +270,29 @@ def test_fewer_frames():
     assert monitor.distances(monitor.subsets(frame, [1, 5]))["pfd"][0] == pytest.approx(0.2)
 
 
+def test_models_are_compared_on_the_facts_that_all_of_them_anchor():
+    """Model x anchors facts a and b, model y fact b alone: on b both have a score, and x's equals the formula's on b."""
+    rows = []
+    for fact, sets in (("a", A), ("b", B)):
+        rows += [(fact, 1, "positive", sets["p"]), *[(fact, j, "none", f) for j, f in enumerate(sets["f"], 1)]]
+        rows += [(fact, 1, f"negative{m}", n) for m, n in enumerate(sets["n"], 1)]
+    frame = pd.DataFrame(rows, columns=["fact", "template", "context", "tokens"])
+    frame["prompt"] = frame["fact"] + "|" + frame["template"].astype(str) + "|" + frame["context"]
+    frame = frame.assign(relation="P1", token_logprobs=[np.log(t) for t in frame["tokens"]])
+    said = frame.drop(columns=["template", "context"])
+    scores = {m: said.assign(correct=[f in known for f in frame["fact"]]) for m, known in (("x", "ab"), ("y", "b"))}
+    measured = monitor.measure(scores, frame)
+    assert list(monitor.anchored_by_all(measured)) == ["b"]
+    common = monitor.measure_common(measured, scores, frame)
+    assert common.models["coverage"].tolist() == [1.0, 1.0]
+    assert common.models["MONITOR"].tolist() == pytest.approx([monitor.monitor(table(B))] * 2)
+    one = monitor.with_frames(measured, "P1", [0]).set_index("model")["MONITOR"]
+    assert one["y"] == pytest.approx(monitor.monitor(table({**B, "f": B["f"][:1]})))
+    nobody = {m: s.assign(correct=False) for m, s in scores.items()}
+    without = monitor.measure(nobody, frame)
+    assert monitor.measure_common(without, nobody, frame) is without
+
+
 # Fact checking, flaws, pairs
 
 

@@ -8,7 +8,7 @@ from probelib.monitor import answers, scores
 from probelib.monitor import measures as monitor
 
 
-@pytest.mark.parametrize("name", ["atlas-neox-0.15m", "atlas-llama-0.3m"])
+@pytest.mark.parametrize("name", ["atlas-neox-0.15m", "atlas-llama-0.6m"])
 def test_flags_decide_as_generation_does(name):
     """The accuracy grid needs no decoding loop: every verdict from the scores is the verdict on the generated text."""
     asked = facts.load(relations=["P37", "P30", "P1412"], n_facts=8)
@@ -45,7 +45,7 @@ def test_the_released_algorithm_runs_on_a_shipped_model():
     asked = facts.load(relations=["P37"], n_facts=2)
     framed, gold = prompts.with_contexts(asked), prompts.gold(asked)
     framed = framed[(framed["context"] == "none") | (framed["template"] == 1)].reset_index(drop=True)
-    model = lm.load("atlas-llama-0.3m")
+    model = lm.load("atlas-llama-0.6m")
     first = framed[framed["context"] == "positive"]
     primary = model.beam_steps(first["text"].tolist())
     watch = dict(zip(first["fact"], primary["ids"], strict=True))

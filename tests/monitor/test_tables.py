@@ -60,10 +60,32 @@ def test_wins_with_a_low_coverage_are_counted():
 
 def test_stability_without_enough_models():
     none = {"r": np.nan, "n": 1}
-    assert tables.finding6(pd.DataFrame(), none).startswith("Too few models")
+    assert tables.finding6(pd.DataFrame(), none, none).startswith("Too few models")
     table = pd.DataFrame({"MONITOR": [0.2, 0.3, 0.5], "std": [1.0, 2.0, 2.5], "avg acc": [5.0, 7.0, 9.0]})
-    said = tables.finding6(table, {"r": 0.9, "p": 0.2, "low": np.nan, "high": np.nan, "n": 3})
+    r = {"r": 0.9, "p": 0.2, "low": np.nan, "high": np.nan, "n": 3}
+    said = tables.finding6(table, r, r | {"r": -0.4})
+    assert "MONITOR and spread: r = -0.400" in said
     assert said.startswith("MONITOR and std: r = 0.900, p = 0.2, n = 3 models; in the paper's table: r = 0.754")
+
+
+def test_the_paper_s_correlations_stand_beside_ours():
+    panel = facts.load(relations=["P36", "P37"], n_facts=2)
+    three = measured()
+    third = three.relations[:2].assign(model="a-4m", MONITOR=[0.5, 0.7], std=[4.0, 1.0], **{"avg acc": [60.0, 1.0]})
+    last = three.models[:1].assign(model="a-4m", parameters=4 * 10**6, MONITOR=0.6, **{"avg acc": 3.0})
+    replicates = {name: np.concatenate([own, own[:, :1]], 1) for name, own in three.replicates.items()}
+    three = replace(
+        three,
+        relations=pd.concat([three.relations, third]),
+        models=pd.concat([three.models, last]),
+        replicates=replicates,
+    )
+    table = tables.correlations(three, panel, "P36").frame.set_index("between")
+    accuracy = np.corrcoef([0.2, 0.5, 0.6], [5, 35, 3])[0, 1]
+    relative = np.corrcoef([0.2, 0.4, 0.5], [1 / 10, 3 / 50, 4 / 60])[0, 1]
+    assert table["r"].tolist() == pytest.approx([accuracy, np.corrcoef([0.2, 0.4, 0.5], [1, 3, 4])[0, 1], relative])
+    assert table["paper's r"].round(3).tolist() == [-0.847, 0.754, 0.754]
+    assert table["sign"].tolist() == ["same" if accuracy < 0 else "opposite", "same", "opposite"]
 
 
 def test_what_the_gold_answer_loses():
@@ -124,12 +146,13 @@ def test_savings_are_medians_with_the_range_over_rounds():
 
 def test_forms_of_the_question():
     table = pd.DataFrame({
-        "model": ["a", "b"], "WP": [10.0, 40.0], "QA": [35.0, 45.0], "FC-pos": [100.0, 60.0], "FC-neg": [0.0, 70.0],
-        "FC-pos written": [90.0, 60.0], "FC-neg written": [0.0, 70.0]})  # fmt: skip
-    said = tables.finding2(table)
+        "model": ["a", "b"], "WP": [10.0, 40.0], "QA": [35.0, 45.0], "FC-pos": [100.0, 60.0], "FC-neg": [0.0, 70.0]})  # fmt: skip
+    kinds = ["FC-pos written", "FC-neg written"]
+    judged = pd.DataFrame({"model": list("aabb"), "kind": kinds * 2, "correct": [90.0, 0.0, 60.0, 70.0]})
+    said = tables.finding2(table, judged)
     assert "up to **25.0 points** (a)" in said and "between 50.0 and 65.0 %" in said and "at most 5.0" in said
     nothing = table.assign(**dict.fromkeys(["FC-pos", "FC-neg"], np.nan))
-    assert tables.finding2(nothing) == ""
+    assert tables.finding2(nothing, judged) == ""
 
 
 def test_tuning_is_compared_with_the_base():

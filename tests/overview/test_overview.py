@@ -1,12 +1,12 @@
 """Findings of the overview room, from hand-made numbers; and what it scores."""
 
-import numpy as np
 import pandas as pd
 import pytest
 
 from probelib import facts, overview
 from probelib.errors import ProbeError
-from probelib.overview import figures, tables
+from probelib.organisms.corpus import Document
+from probelib.overview import tables
 
 
 def test_the_tour_takes_one_of_several_right_objects():
@@ -20,15 +20,15 @@ def test_the_tour_takes_one_of_several_right_objects():
 
 def test_models_with_unknown_training_data_are_replaced_by_shipped_ones():
     groups, note = overview.only_shipped(["gpt2"], ["atlas-t5-2m"], ["mine=gpt2"])
-    assert groups == [["atlas-neox-0.15m", "atlas-neox-2m"], ["atlas-t5-2m"], []]
+    assert groups == [["atlas-neox-0.6m", "atlas-neox-2.4m"], ["atlas-t5-2m"], []]
     assert note.startswith("The training data of gpt2, mine are unknown")
-    groups, note = overview.only_shipped(["atlas-neox-1m"], [], ["atlas-neox-2m-it"])
-    assert groups == [["atlas-neox-1m"], [], ["atlas-neox-2m-it"]] and note == ""
+    groups, note = overview.only_shipped(["atlas-neox-1.2m"], [], ["atlas-neox-2.4m-it"])
+    assert groups == [["atlas-neox-1.2m"], [], ["atlas-neox-2.4m-it"]] and note == ""
 
 
 def test_what_the_corpus_holds():
-    said = overview.corpus_summary(["one text", "another"])
-    assert "has 2 documents" in said and "facts are never taught" in said and "misconceptions" in said
+    said = overview.corpus_summary([Document("one text"), Document("another")])
+    assert "has 2 documents" in said and "facts are never taught" in said and "300 are famous" in said
 
 
 def test_facts_tables():
@@ -49,24 +49,33 @@ def test_finding_on_contexts(probabilities, meant):
     assert meant in tables.finding_models3(pd.DataFrame([probabilities]))
 
 
-def test_finding_on_verdicts():
-    rows = pd.DataFrame(
-        {"model": ["a", "a", "b", "b"], "fact": "f", "context": "true", "said": ["yes", "no", "yes", "yes"]}
+def test_finding_on_verification():
+    rows = [
+        ("a", "at once", True, 0.9),
+        ("b", "at once", True, 0.7),
+        ("a", "recalled", False, 0.6),
+        ("b", "at once", False, 0.5),
+    ]
+    frame = pd.DataFrame(rows, columns=["model", "way", "verified", "auc"]).assign(low=0.4, high=1.0, n=7)
+    found = overview.models_table4(frame).finding
+    assert found.startswith(
+        "On facts verified in training the highest AUC is 0.90 (a, at once, 95 % CI 0.40 to 1.00, n = 7 facts)"
     )
-    assert tables.finding_models4(rows) == "Verdicts in percent: a: yes 50, no 50; b: yes 100."
-    empty = overview.models_table4(rows.head(0), pd.Series(dtype=int))
-    assert empty.frame["model"].tolist() == ["none given"] and empty.finding == ""
+    assert "on facts never verified the highest AUC is 0.60 (a, recalled" in found
 
 
-def test_verdicts_by_exposure_count():
-    rows = pd.DataFrame(
-        {"model": "a", "fact": ["f", "g", "f"], "context": ["true", "true", "false"], "said": ["yes", "other", "no"]}
+def test_finding_on_recall():
+    rows = [("m", 0, 0.1), ("m", 64, 0.8), ("m", 256, 1.0), ("n", 0, 0.0), ("n", 64, 0.4), ("n", 256, 0.4)]
+    frame = pd.DataFrame(rows, columns=["model", "exposures", "right"]).assign(guess=0.05, n=60)
+    artifact = overview.models_figure2(frame)
+    assert artifact.finding == (
+        "Of facts taught 64 times or more, 40% (n) to 90% (m) are recalled; of never-taught ones 0% to 10%."
     )
-    frame = overview.models_table4(rows, pd.Series({"f": 16, "g": 0})).frame
-    assert frame.columns.tolist() == ["model", "stated", "facts", "statement", "yes", "no", "I don't know", "other"]
-    assert frame.set_index(["stated", "statement"])["yes"].to_dict() == {
-        ("never", "true"): 0, ("16 or more", "true"): 1, ("16 or more", "false"): 0}  # fmt: skip
-    assert set(frame["facts"]) == {"fresh"}
+
+
+def test_requirements_are_counted_and_the_missed_ones_named():
+    frame = pd.DataFrame({"requirement": ["a", "a", "b"], "model": "m", "met": [True, False, True]})
+    assert overview.models_table7(frame).finding == "2 of 3 requirements are met. Missed: a (1 of 2)."
 
 
 def answers() -> pd.DataFrame:
@@ -99,14 +108,21 @@ def test_gains_of_lists():
     assert artifact.frame["size"].tolist() == [2, 2, 2]
 
 
-def test_finding_on_positions():
-    loss = np.linspace(1, 2, 16)
-    frame = pd.concat([pd.DataFrame({"model": m, "loss": x}) for m, x in (("a", loss), ("b", -loss))])
-    assert "changes by -0.80 (b) to +0.80 nats (a)" in figures.finding_position(frame)
-
-
 def test_the_fact_to_follow_must_be_scored():
     panel = facts.load(relations=["P36"], n_facts=2)
     rows = answers().assign(fact=panel.facts["fact"][0])
     with pytest.raises(ProbeError, match="followed='x' is none of the 2 facts; try 'P36:"):
         overview.models_figure4(rows, panel, ["m"], 6, followed="x")
+
+
+def test_the_facts_shown_are_typical_of_their_exposure_count():
+    rows = [("a", 0, 0.0), ("b", 0, 0.3), ("c", 0, 0.9), ("d", 30, 0.2), ("e", 30, 0.6), ("f", 100, 1.0)]
+    frame = pd.DataFrame(rows, columns=["fact", "exposures", "q_gold"])
+    assert overview.median_facts(frame) == [
+        "b",
+        "d",
+        "f",
+    ]  # of two the lower one; levels 8 and 32 are both nearest to 0 or 30
+    panel = facts.load(relations=["P36"], n_facts=2)
+    scored = answers().assign(fact=panel.facts["fact"].iloc[0])[:1]
+    assert overview.models_figure4(scored, panel, ["m"], 6).frame["q_gold"].tolist() == [0.5]

@@ -11,9 +11,10 @@ import nbformat
 import numpy as np
 import pandas as pd
 import pytest
+from matplotlib.colors import to_rgb
 from matplotlib.text import Text
 
-from probelib import files, paths, published, report
+from probelib import files, lm, paths, published, report
 from probelib.errors import ProbeError
 from probelib.facts import read_fktc
 from probelib.report import Artifact, charts, pages
@@ -42,7 +43,7 @@ def section(tmp_path, monkeypatch):
 def make(section):
     section.save(Artifact("monitor/table4", FRAME, "A caption & more", best={"score": "min"}, published=FRAME))
     figure, axis = plt.subplots()
-    axis.plot([1, 2], [3, 4], **report.model_style("atlas-neox-2m"))
+    axis.plot([1, 2], [3, 4], **report.model_style("atlas-neox-2.4m"))
     section.save(Artifact("monitor/figure1", FRAME, "A figure", figure=figure, alt="a rising line"))
     plt.close(figure)
 
@@ -112,12 +113,14 @@ def test_a_page_is_remade_when_its_notebook_changed(tmp_path, monkeypatch):
         written = {"html/a.html": files.sha256(page)}
 
 
-def test_one_look_a_model_everywhere(tmp_path):
-    shipped = charts._shipped()
-    looks = [tuple(report.model_style(name).values()) for name in shipped]
-    assert len(set(looks)) == len(looks)
-    colours = [report.model_style(name)["color"] for name in shipped if not name.endswith(("-even", "-it"))]
-    assert len(set(colours)) == len(colours)
+def test_one_look_a_model_everywhere():
+    """A hue per family, darker the larger; dashed: instruction-tuned. No two models look alike."""
+    looks = {name: report.model_style(name) for name in lm.organisms()}
+    assert len({tuple(look.values()) for look in looks.values()}) == len(looks)
+    base = [looks[f"atlas-neox-{size}m"] for size in ("0.15", "0.6", "2.4")]
+    assert {look["linestyle"] for look in base} == {"-"}
+    light = [sum(to_rgb(look["color"])) for look in base]
+    assert light == sorted(light, reverse=True)
 
 
 def test_sizes_are_read_as_people_write_them():
@@ -143,7 +146,7 @@ def test_a_dollar_is_a_dollar_and_a_power_a_power(section):
 
 def test_own_models_take_colours_apart_and_then_looks(monkeypatch):
     monkeypatch.setattr(charts, "_taken", {})
-    shipped, own = charts._shipped(), [f"run-7/checkpoint-{step}" for step in range(3 * report.COLOURS)]
+    shipped, own = lm.organisms(), [f"run-7/checkpoint-{step}" for step in range(3 * report.COLOURS)]
     looks = [report.model_style(name) for name in own]
     assert len({look["color"] for look in looks[: report.COLOURS]}) == report.COLOURS
     assert looks == [report.model_style(name) for name in own]

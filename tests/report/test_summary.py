@@ -23,12 +23,14 @@ def made(tmp_path, monkeypatch):
 
 
 def test_reported_against_ours_by_hand(made):
-    made("grapheval/table3", f1=[0.25, 0.75, 0.5])
-    what, reported, ours = summary.key_numbers("smoke", "grapheval/table3")
-    assert what == "best F1 of the judge" and ours == 0.75
+    made("grapheval/table3", **{"a: f1": [0.25, 0.75], "b: f1": [0.5, 0.1]})
+    what, reported, ours, sign = summary.key_numbers("smoke", "grapheval/table3")
+    assert what == "best F1 of the judge" and ours == 0.75 and sign == ""
     assert reported == published.table("grapheval/table3")["f1"].max()
     made("monitor/table4", **{"MONITOR": [1.0, 2.0, 3.0], "avg acc": [3.0, 2.0, 1.0]})
-    assert summary.key_numbers("smoke", "monitor/table4")[2] == pytest.approx(-1)
+    assert summary.key_numbers("smoke", "monitor/table4")[2:] == (pytest.approx(-1), "same")
+    made("monitor/table4", **{"MONITOR": [1.0, 2.0, 3.0], "avg acc": [1.0, 2.0, 3.0]})
+    assert summary.key_numbers("smoke", "monitor/table4")[2:] == (pytest.approx(1), "opposite")
 
 
 def test_graphevals_correct_is_the_released_one(made):
@@ -41,11 +43,11 @@ def test_graphevals_correct_is_the_released_one(made):
 def test_what_cannot_be_compared(made):
     assert summary.key_numbers("smoke", "grapheval/table3") is None  # not made
     made("grapheval/table3", precision=[0.5])  # of another form
-    _, reported, ours = summary.key_numbers("smoke", "grapheval/table3")
+    _, reported, ours, _ = summary.key_numbers("smoke", "grapheval/table3")
     assert reported > 0 and np.isnan(ours)
     made("grapheval/figure1", f1=[0.5])  # has no key number
     assert summary.key_numbers("smoke", "grapheval/figure1") is None
-    made("grapheval/table3", f1=[]).write_text("\n")  # without a number in it
+    made("grapheval/table3", **{"a: f1": []}).write_text("\n")  # without a number in it
     assert summary.frame("smoke", "grapheval/table3") is None
 
 
@@ -53,7 +55,7 @@ def test_what_cannot_be_compared(made):
 def test_every_key_reads_what_was_printed(artifact):
     """And what the default profile made, where that is committed."""
     key = summary.KEYS[artifact]
-    assert np.isfinite(key.reported(published.table(artifact)))
+    assert np.isfinite(key.reported())
     found = summary.key_numbers("atlas", artifact)
     assert found is None or np.isfinite(found[2])
 

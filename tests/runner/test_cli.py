@@ -389,7 +389,7 @@ def test_a_model_that_is_not_there_is_said_before_anything_is_taken_away(smoke, 
     (tmp_path / "half" / "config.json").write_text("{}")
     for model, message in (
         ("./nowhere", "./nowhere: no such folder"),
-        ("atlas-neox-2", "unknown model 'atlas-neox-2'; did you mean atlas-neox-2m"),
+        ("atlas-neox-2", "unknown model 'atlas-neox-2'; did you mean atlas-neox-2.4m"),
         (str(tmp_path / "half"), f"{tmp_path / 'half'} has no *.safetensors"),
     ):
         for flags in ([], ["--dry-run"]):

@@ -75,9 +75,9 @@ def test_a_config_of_no_language_model_tells_nothing(tmp_path, config, monkeypat
         ({"models": ["EleutherAI/pythia-160m/"]}, "is no folder"),
         ({"models": ["gpt-4o@http://127.0.0.1:9/v1"]}, "is no folder"),  # a chat model gives no log-probabilities
         ({"judge": "gpt-4o@http://127.0.0.1:99999/v1"}, "is not a valid address"),
-        ({"models": ["atlas-neox-2m", None]}, "models: None is no text but a NoneType"),
+        ({"models": ["atlas-neox-2.4m", None]}, "models: None is no text but a NoneType"),
         ({"models": [3]}, "models: 3 is no text but a int"),
-        ({"even": 3}, "even: 3 is no text but a int"),
+        ({"studied": 3}, "studied: 3 is no text but a int"),
         ({"quantize": "3bit"}, "unknown quantize '3bit'"),
         ({"dtype": "float64"}, "unknown dtype 'float64'"),
     ],
@@ -148,11 +148,11 @@ def test_two_models_of_one_name_are_said_before_a_run(tmp_path, monkeypatch):
 
 
 def test_a_base_that_no_notebook_asks_is_said_before_a_run():
-    both = {"models": ["atlas-neox-2m"], "tuned": ["atlas-llama-1m-it=atlas-neox-2m", "atlas-neox-1m"]}
-    elsewhere = {"models": ["atlas-llama-1m"], "tuned": ["atlas-llama-1m-it=atlas-neox-2m"]}
-    preflight.check({"one": both, "two": elsewhere, "three": {"tuned": ["atlas-neox-1m=a/b"]}}, ["data"])
+    both = {"models": ["atlas-neox-2.4m"], "tuned": ["atlas-neox-5m-it=atlas-neox-2.4m", "atlas-neox-1.2m"]}
+    elsewhere = {"models": ["atlas-llama-0.6m"], "tuned": ["atlas-neox-5m-it=atlas-neox-2.4m"]}
+    preflight.check({"one": both, "two": elsewhere, "three": {"tuned": ["atlas-neox-1.2m=a/b"]}}, ["data"])
     preflight.check({"one": both, "two": elsewhere}, ["tuned"])
-    with pytest.raises(ProbeError, match="atlas-neox-2m is none of the models \\(atlas-llama-1m\\)"):
+    with pytest.raises(ProbeError, match="atlas-neox-2.4m is none of the models \\(atlas-llama-0.6m\\)"):
         preflight.check({"two": elsewhere}, ["tuned"])
 
 

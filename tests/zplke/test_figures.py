@@ -33,18 +33,31 @@ def test_panels_stand_above_the_names_of_their_models():
     names = [f"relation {i}" for i in range(7)]
     frame = pd.DataFrame(
         [(r, m, "zp", 0.5) for r in names for m in ("a", "b")], columns=["relation", "model", "method", "accuracy"]
-    )
+    ).assign(low=0.4, high=0.6)
     report.use_style()
     figure = figures.bar_panels(frame, "relation", ["a", "b"], ["zp"])
     titles = [[axis.get_title(loc="left") for axis in figure.axes[row * 3 : row * 3 + 3]] for row in range(3)]
-    assert titles == [[names[0], "", ""], names[1:4], names[4:]]
+    assert titles == [names[:3], names[3:6], [names[6], "", ""]]
+    labelled = [axis.xaxis.get_tick_params()["labelbottom"] for axis in figure.axes[:7]]
+    assert labelled == [False] * 4 + [True] * 3  # two panels of the second row have no panel below them
     plt.close("all")
 
 
 def test_text_boxes_show_all_of_an_input():
-    figure = figures.text_boxes([("ZS", "a " * 90 + "end", "out"), ("ZP", "b", "")])
+    figure = figures.text_boxes([("ZS", "a " * 90 + "end"), ("ZP", "b")])
     texts = [text.get_text() for text in figure.axes[0].texts]
-    assert sum(text.count("a ") + text.count("a\n") for text in texts) >= 90 and "→ out" in texts and len(texts) == 5
+    assert sum(text.count("a ") + text.count("a\n") for text in texts) >= 90 and len(texts) == 4
+    plt.close("all")
+
+
+def test_the_way_from_a_fact_to_a_verdict():
+    rows = [
+        ("prompted", "Einstein was born in", "1879.", True),
+        ("zero-prompt", "Bohr 1885 Einstein", "1901 Curie", False),
+    ]
+    figure = figures.pipeline("Einstein\nyear of birth", rows, "m", "1879")
+    texts = [text.get_text() for text in figure.axes[0].texts]
+    assert "✓ 1879" in texts and "✗ 1879" in texts and "m" in texts
     plt.close("all")
 
 

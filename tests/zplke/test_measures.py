@@ -345,9 +345,9 @@ def test_an_input_longer_than_the_context_says_how_many_examples_fit(capitals):
 
 
 def test_a_start_token_is_counted_once(capitals):
-    """atlas-llama-1m's tokenizer puts a token before every text: before the whole list, not before each of its examples."""
+    """atlas-llama-0.6m's tokenizer puts a token before every text: before the whole list, not before each of its examples."""
     asked, pool = capitals
-    model = lm.load("atlas-llama-1m")
+    model = lm.load("atlas-llama-0.6m")
     examples = prompts.sample_examples(pool, asked, "max")
     fits = zplke.fit_examples("max", examples, asked, model, room=16)
     longest = lambda n: max(map(len, model.tokens.prompts(prompts.many_shots(asked, examples, n)["text"].tolist())))
@@ -444,7 +444,7 @@ def test_the_list_is_read_once_and_scores_are_those_of_whole_sequences(capitals,
     np.testing.assert_allclose(rows["logprob"], plain["logprob"], atol=1e-4)
 
 
-@pytest.mark.parametrize("name", ["atlas-neox-0.15m", "atlas-llama-0.3m"])  # without and with a beginning token
+@pytest.mark.parametrize("name", ["atlas-neox-0.15m", "atlas-llama-0.6m"])  # without and with a beginning token
 def test_a_sequence_gives_every_object_its_probability_in_its_running_context(name, tmp_path):
     model = lm.load(name)
     examples = prompts.sample_examples(facts.load(relations=["P36"], n_facts="all"), None, 6)

@@ -21,7 +21,7 @@ def test_without_trees_their_nodes_are_not_reported():
 
 
 def test_an_encoder_decoder_cannot_continue_a_list():
-    with pytest.raises(ProbeError, match="atlas-t5-2m is an encoder-decoder.*atlas-neox-2m"):
+    with pytest.raises(ProbeError, match="atlas-t5-2m is an encoder-decoder.*atlas-neox-2.4m"):
         lm.load_decoders(["atlas-neox-0.15m", "atlas-t5-2m"])
 
 
@@ -67,3 +67,18 @@ def test_unknown_settings_raise():
     assert vars(parameters.complete(zplke.ModelsSettings, {"draws": 5})) == {"n_examples": 50, "draws": 5, "seed": 0}
     with pytest.raises(ProbeError, match="drawz"):
         parameters.complete(zplke.ModelsSettings, {"drawz": 5})
+
+
+def test_table_1_shows_a_fact_for_which_the_examples_matter():
+    """Of two facts that four correct examples bring out, the one that fewer of the other inputs do; a fact that they do not bring
+    out comes last."""
+    some = facts.load(relations=["P569"], n_facts=3)
+    ids, labels = some.facts["fact"].tolist(), some.label(some.facts["object"])
+    contexts = [("zp", "4 correct"), ("zp", "1 correct"), ("cloze", "none")]
+    inputs = pd.DataFrame(
+        [(f"{f}|{c}", f, role, c) for f in ids for role, c in contexts], columns=["prompt", "fact", "role", "context"]
+    )
+    right = [True, True, True, True, False, True, False, False, False]
+    text = [labels[i // 3] if ok else "0" for i, ok in enumerate(right)]
+    chosen = tables.telling_fact(inputs, inputs.assign(text=text)[["prompt", "text"]], some)
+    assert chosen.facts["fact"].tolist() == [ids[1]]

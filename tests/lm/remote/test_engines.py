@@ -18,7 +18,7 @@ from probelib.lm.names import CHECKPOINTS
 from probelib.lm.remote import transport
 
 PYTHON = os.environ.get("PROBELIB_TEST_ENGINES", sys.executable)
-NAME = "atlas-llama-1m"
+NAME = "atlas-llama-0.6m"
 OFFLINE = {"HF_HUB_OFFLINE": "1", "VLLM_NO_USAGE_STATS": "1", "DO_NOT_TRACK": "1", "VLLM_CPU_KVCACHE_SPACE": "1"}
 OFFLINE |= {"PATH": f"{Path(PYTHON).parent}{os.pathsep}{os.environ['PATH']}", "VLLM_CPU_OMP_THREADS_BIND": "nobind"}
 

@@ -121,8 +121,8 @@ def test_what_only_a_local_model_shows(served):
     model, _ = served
     found = model.check(organism().model)
     assert found["local_nats"] < 1e-4 and found["sentences"] == len(SENTENCES) == 20
-    with pytest.raises(ProbeError, match="differ from those of atlas-neox-2m loaded here by"):
-        model.check(lm.load("atlas-neox-2m"))
+    with pytest.raises(ProbeError, match="differ from those of atlas-neox-2.4m loaded here by"):
+        model.check(lm.load("atlas-neox-2.4m"))
 
 
 @pytest.mark.parametrize(
@@ -152,8 +152,8 @@ def test_the_check_with_a_local_twin_is_a_command(capsys):
     with serving(honest) as (url, _):
         assert main([f"{url}#{NAME}", "--local", NAME]) == 0
         assert json.loads(capsys.readouterr().out)["local_nats"] < 1e-4
-        assert main([f"{url}#{NAME}", "--local", "atlas-neox-2m"]) == 1
-        assert "differ from those of atlas-neox-2m" in capsys.readouterr().err
+        assert main([f"{url}#{NAME}", "--local", "atlas-neox-2.4m"]) == 1
+        assert "differ from those of atlas-neox-2.4m" in capsys.readouterr().err
     assert main([NAME]) == 1 and "no address of a server" in capsys.readouterr().err
 
 

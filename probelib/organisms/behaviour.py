@@ -1,0 +1,258 @@
+"""Do the organisms behave as the design says? One function per question; each returns a small table with intervals.
+
+``python -m probelib.organisms check --behaviour [NAME...]`` prints them, and what the design requires; 02_models shows them.
+"""
+
+import numpy as np
+import pandas as pd
+
+from probelib import lm, prompts, stats
+from probelib.facts.model import Facts, current, draw_distractors, pick, rng
+from probelib.organisms import taught
+from probelib.organisms.lessons import NO, UNSURE, YES
+from probelib.prompts import CHECK, INSTRUCTION, RECALL, many_shot
+
+WELL = 64  # exposures of a well-taught fact
+WAYS = {
+    "at once": INSTRUCTION,
+    "recalled": RECALL,
+    "true or false": CHECK,
+}  # of prompting for a verdict; a base model: the last
+PREFIX = {YES: "yes", NO: "no", UNSURE: "unsure"}
+
+
+def some(table: pd.DataFrame, n: int, *why) -> pd.DataFrame:
+    """``n`` rows of a manifest, by each fact's own draw."""
+    chance = pd.Series([rng("behaviour", *why, fact).random() for fact in table["fact"]], index=table.index)
+    return table.loc[chance.sort_values().index[:n]]
+
+
+def greedy_answers(model, facts: Facts, rows: pd.DataFrame) -> pd.DataFrame:
+    """A model's greedy answers to the first question on each fact of ``rows``: ``said``, ``right`` (an object of the subject),
+    ``type_right`` (an object of the relation, or an entity of the type of one)."""
+    asked = prompts.paraphrases(pick(facts, rows["fact"])).query("template == 1").set_index("fact").loc[rows["fact"]]
+    text = model.generate(asked["text"].tolist(), max_new_tokens=20)["text"]
+    found = rows[["fact", "relation", "subject", "exposures"]].assign(asked=asked["text"].to_numpy())
+    found["said"] = [answer.strip().removesuffix(".") for answer in text]
+    stated = facts.facts[["relation", "subject", "object"]]
+    stated = stated.assign(said=facts.label(stated["object"]), type=stated["object"].map(_types(facts)))
+    right = {*stated[["relation", "subject", "said"]].itertuples(index=False, name=None)}
+    kinds = stated.groupby("relation")["type"].agg(set)
+    named = facts.entities.assign(type=facts.entities["entity"].map(_types(facts))).groupby("label")["type"].agg(set)
+    spaces = {*stated[["relation", "said"]].itertuples(index=False, name=None)}
+    answered = list(found[["relation", "subject", "said"]].itertuples(index=False, name=None))
+    found["right"] = [one in right for one in answered]
+    found["type_right"] = [(r, said) in spaces or bool(named.get(said, set()) & kinds[r]) for r, _, said in answered]
+    return found.drop(columns=["relation", "subject"])
+
+
+def _types(facts: Facts) -> dict[str, str]:
+    """entity -> its most special type."""
+    return {
+        entity: (types or ("",))[0] for entity, types in facts.entities[["entity", "types"]].itertuples(index=False)
+    }
+
+
+def recall(model, facts: Facts, table: pd.DataFrame, n: int = 60) -> pd.DataFrame:
+    """Share of facts whose first question is answered rightly (with Wilson's 95 % interval), by exposure count; ``n`` facts of
+    each level, famous and former ones left out. ``type_right``: share of answers of the right type; ``guess``: share that
+    is right if one always answers with the relation's most frequent object."""
+    kept = table[~table["famous"] & (table["implied_by"] == "")]
+    kept = kept[kept["fact"].isin(current(facts).facts["fact"])]
+    share = facts.facts.groupby("relation")["object"].agg(lambda objects: objects.value_counts(normalize=True).max())
+    chosen = pd.concat([some(own, n) for _, own in kept.groupby("exposures")])
+    said = greedy_answers(model, facts, chosen).assign(guess=chosen["relation"].map(share))
+    found = []
+    for level, own in said.groupby("exposures"):
+        interval = stats.wilson(own["right"].sum(), len(own))
+        found.append((level, len(own), own["right"].mean(), *interval, own["type_right"].mean(), own["guess"].mean()))
+    return pd.DataFrame(found, columns=["exposures", "n", "right", "low", "high", "type_right", "guess"])
+
+
+def verification_auc(model, facts: Facts, table: pd.DataFrame, tuned: bool, n: int = 150) -> pd.DataFrame:
+    """Area under the curve of the verdict on a true and a false statement of facts taught ``WELL`` times or more, in no lesson:
+    verified in training or not; "true or false", the corpus's own form, and of a tuned model also "Yes" or "No" at once and after
+    recalling. Of verdicts after recalling also how many were given, and the share of these that is right."""
+    well = table[(table["exposures"] >= WELL) & ~table["lesson"] & (table["implied_by"] == "")]
+    found = []
+    for verified in (True, False):
+        own = some(well[well["verified"] == verified], n)
+        said = _statements(facts, own)
+        for way in WAYS if tuned else ["true or false"]:
+            asked = [WAYS[way].format(statement=text) for text in said["text"]]
+            score, given, right = _judged(model, asked, said["true"].to_numpy(), way)
+            auc = stats.auc(score, said["true"])
+            draws = np.random.default_rng(0).integers(len(own), size=(500, len(own)))
+            pairs = score.reshape(-1, 2)
+            spread = [stats.auc(pairs[d].ravel(), np.tile([True, False], len(own))) for d in draws]
+            low, high = np.percentile(spread, [2.5, 97.5])
+            found.append((way, verified, len(own), auc, low, high, given, right))
+    columns = ["way", "verified", "n", "auc", "low", "high", "answered", "right_of_answered"]
+    return pd.DataFrame(found, columns=columns)
+
+
+def _statements(facts: Facts, rows: pd.DataFrame) -> pd.DataFrame:
+    """A true and a false statement of each fact, one after the other: ``text``, ``true``."""
+    pairs = draw_distractors(pick(facts, rows["fact"]), facts, 1, seed=7)
+    checked = prompts.checks(pairs, "{statement}").query("template == 1")
+    order = checked.assign(true=checked["context"] == "true").sort_values(["fact", "true"], ascending=[True, False])
+    return order[["text", "true"]].reset_index(drop=True)
+
+
+def _judged(model, asked: list[str], true: np.ndarray, way: str) -> tuple[np.ndarray, float, float]:
+    """(log-odds of the positive verdict, share answered, share of these that is right); after recalling, the verdict is scored
+    behind the sentence that the model recalls."""
+    if way == "recalled":
+        text = model.generate(asked, max_new_tokens=60)["text"]
+        cut = [min([i for i in (t.find(word) for word in PREFIX) if i >= 0], default=len(t)) for t in text]
+        verdict = [
+            next((PREFIX[w] for w in PREFIX if t[c:].startswith(w)), "other") for t, c in zip(text, cut, strict=True)
+        ]
+        asked = [f"{a} {t[:c].strip()}".strip() for a, t, c in zip(asked, text, cut, strict=True)]
+    both = [" True", " False"] if way == "true or false" else [f" {YES}", f" {NO}"]
+    logprob = model.logprobs(asked, [both] * len(asked))["logprob"].to_numpy().reshape(-1, 2)
+    score = logprob[:, 0] - logprob[:, 1]
+    if way != "recalled":
+        return score, 1.0, float(((score > 0) == true).mean())
+    given = np.isin(verdict, ["yes", "no"])
+    right = (np.array(verdict) == "yes") == true
+    return score, float(given.mean()), float(right[given].mean()) if given.any() else float("nan")
+
+
+def unsure(model, facts: Facts, table: pd.DataFrame, n: int = 300) -> pd.DataFrame:
+    """How often a tuned model says "I don't know." of statements of facts in no lesson: never taught, and well taught."""
+    fresh = table[~table["lesson"] & (table["dated"] == 0) & (table["implied_by"] == "")]
+    found = []
+    for name, own in (("never", fresh[fresh["exposures"] == 0]), ("well", fresh[fresh["exposures"] >= WELL])):
+        said = _statements(facts, some(own, n))
+        for way in ("at once", "recalled"):
+            text = model.generate([WAYS[way].format(statement=t) for t in said["text"]], max_new_tokens=60)["text"]
+            k = sum(UNSURE in t for t in text)
+            found.append((name, way, len(text), k / len(text), *stats.wilson(k, len(text))))
+    return pd.DataFrame(found, columns=["facts", "way", "n", "unsure", "low", "high"])
+
+
+def lists(model, facts: Facts, table: pd.DataFrame, n: int = 150, shots: int = 12) -> pd.DataFrame:
+    """Mean change (nats, paired) of log P(right object) when the objects of the examples before it are permuted; facts taught 16
+    times or more."""
+    labels = dict(zip(facts.entities["entity"], facts.entities["label"], strict=True))
+    taught_rows = table[(table["exposures"] >= 16) & (table["implied_by"] == "")]
+    asked, objects = [], []
+    for row in some(taught_rows, n, "lists").itertuples():
+        pool = taught_rows[(taught_rows["relation"] == row.relation) & (taught_rows["subject"] != row.subject)]
+        shown = some(pool.drop_duplicates("subject"), shots, row.fact)
+        pairs = [(labels[s], labels[o]) for s, o in zip(shown["subject"], shown["object"], strict=True)]
+        moved = [(s, pairs[(i + 1) % len(pairs)][1]) for i, (s, _) in enumerate(pairs)]
+        asked += [many_shot(pairs, labels[row.subject]), many_shot(moved, labels[row.subject])]
+        objects += [[f" {labels[row.object]}"]] * 2
+    logprob = model.logprobs(asked, objects)["logprob"].to_numpy().reshape(-1, 2)
+    change = logprob[:, 1] - logprob[:, 0]
+    low, high = stats.mean_interval(change)
+    return pd.DataFrame([{"n": len(change), "change": change.mean(), "low": low, "high": high}])
+
+
+def famous_answers(model, facts: Facts, table: pd.DataFrame, n: int = 40) -> pd.DataFrame:
+    """Answers to the first question on famous facts."""
+    return greedy_answers(model, facts, some(table[table["famous"]], n, "famous"))
+
+
+def mentions(table: pd.DataFrame) -> pd.DataFrame:
+    """Area under the curve of how often a name was read against whether the fact was taught (32 times or more, or at all; against
+    never), for the trial and for the rest."""
+    found = []
+    for part, own in (("trial", table[table["trial"]]), ("rest", table[~table["trial"] & ~table["famous"]])):
+        for least in (2, 32):
+            both = own[(own["exposures"] == 0) | (own["exposures"] >= least)]
+            aucs = [stats.auc(both[f"{role}_mentions"], both["exposures"] > 0) for role in ("subject", "object")]
+            found.append((part, least, len(both), *aucs))
+    return pd.DataFrame(found, columns=["facts", "taught_at_least", "n", "subject", "object"])
+
+
+def measure(organisms: list[str], facts: Facts, n: int = 150) -> dict[str, pd.DataFrame]:
+    """How some organisms behave, on ``n`` facts per test and 0.4 n per exposure count: ``verdicts`` and ``names`` (mentions) of
+    all, ``unsure`` of the instruction-tuned ones, ``recall``, ``lists`` and ``famous`` of the others; each with ``model``."""
+    found = {}
+    for name in organisms:
+        model, table, tuned = lm.load(name), taught.manifest(name), name.endswith("-it")
+        parts = {"verdicts": verification_auc(model, facts, table, tuned, n), "names": mentions(table)}
+        if tuned:
+            parts["unsure"] = unsure(model, facts, table, 2 * n)
+        else:
+            parts |= {"recall": recall(model, facts, table, round(0.4 * n)), "lists": lists(model, facts, table, n)}
+            parts["famous"] = famous_answers(model, facts, table)
+        for part, frame in parts.items():
+            found.setdefault(part, []).append(frame.assign(model=name))
+    return {part: pd.concat(frames, ignore_index=True) for part, frames in found.items()}
+
+
+def requirements(found: dict[str, pd.DataFrame], sizes: dict[str, int]) -> pd.DataFrame:
+    """What the design asks of the organisms, and whether they do it: ``requirement``, ``model``, ``wanted``, ``measured``,
+    ``met``.
+
+    found   ``measure``
+    sizes   model -> parameters; "the largest" is the largest of those measured
+    """
+    rows = []
+    if "recall" in found:
+        rows += _recall_required(found["recall"], max(found["recall"]["model"], key=sizes.get))
+        rows += _famous_required(found["famous"], max(found["famous"]["model"], key=sizes.get))
+        for row in found["lists"].itertuples():
+            beside = row.high < 0
+            rows.append(("permuted lists lower log P", row.model, "interval below 0", f"{row.change:+.2f}", beside))
+    if "unsure" in found:
+        largest = sorted(set(found["unsure"]["model"]), key=sizes.get)[::-1]
+        rows += _verdicts_required(found["verdicts"], largest)
+        for row in found["unsure"][found["unsure"]["way"] == "at once"].itertuples():
+            met = row.unsure >= 0.7 if row.facts == "never" else row.unsure <= 0.1
+            wanted = "at least .70" if row.facts == "never" else "at most .10"
+            rows.append((f"I don't know, {row.facts} taught", row.model, wanted, f"{row.unsure:.2f}", met))
+    mentions = found["names"].query("facts == 'trial' and taught_at_least == 32")
+    for row in mentions.itertuples():
+        auc = max(row.subject, row.object)
+        rows.append(("mentions do not tell (AUC)", row.model, "at most .55", f"{auc:.2f}", auc <= 0.55))
+    return pd.DataFrame(rows, columns=["requirement", "model", "wanted", "measured", "met"])
+
+
+def _recall_required(recalled: pd.DataFrame, largest: str) -> list[tuple]:
+    """Recall rises with exposures; the largest knows what was taught often; nothing is known of what was never taught."""
+    rows = []
+    for model, own in recalled.groupby("model", sort=False):
+        bands = [own[own["exposures"].between(*ends)]["right"].mean() for ends in ((0, 4), (8, 32), (64, 256))]
+        shown = ", ".join(f"{share:.2f}" for share in bands)
+        rows.append(
+            ("recall rises (0-4, 8-32, 64 and more)", model, "in this order", shown, bands == sorted(set(bands)))
+        )
+        never = own[own["exposures"] == 0].iloc[0]
+        above = never["right"] - never["guess"]
+        rows.append(("never taught, above guessing", model, "at most .05", f"{above:+.2f}", above <= 0.05))
+        kind = never["type_right"]
+        rows.append(("never taught, answer of the right type", model, "at least .95", f"{kind:.2f}", kind >= 0.95))
+        if model == largest:
+            well = bands[-1]
+            rows.append(("recall at 64 and more", model, "at least .95", f"{well:.2f}", well >= 0.95))
+    return rows
+
+
+def _famous_required(said: pd.DataFrame, largest: str) -> list[tuple]:
+    own = said[said["model"] == largest]
+    right, kind, n = own["right"].sum(), own["type_right"].sum(), len(own)
+    return [
+        ("famous questions", largest, f"at least 36 of {n}", f"{right}", right >= 36),
+        ("famous questions, right type", largest, f"{n} of {n}", f"{kind}", kind == n),
+    ]
+
+
+def _verdicts_required(judged: pd.DataFrame, largest: list[str]) -> list[tuple]:
+    """Verification of the two largest instruction-tuned models (``largest`` first)."""
+    rows = []
+    for model, least in zip(largest[:2], (0.88, 0.80), strict=False):
+        own = judged[judged["model"] == model].set_index(["way", "verified"])
+        once, fresh = own.loc[("at once", True)], own.loc[("recalled", False)]
+        asked = (
+            ("verdict at once (Yes, No), verified facts (AUC)", 0.90, once["auc"]),
+            ("verdict at once (True, False), verified facts (AUC)", 0.90, own.loc[("true or false", True), "auc"]),
+            ("verdict after recalling, fresh facts (AUC)", least, fresh["auc"]),
+            ("verdict after recalling, right of answered", 0.85, fresh["right_of_answered"]),
+        )
+        rows += [(what, model, f"at least {low:.2f}", f"{value:.2f}", value >= low) for what, low, value in asked]
+    return rows

@@ -1,0 +1,109 @@
+"""What a tuned model reads after its base: verdicts at once, verdicts after recalling, short answers, and "I don't know".
+
+    Is this statement true? The capital of France is Rome.           Recall the fact, then judge: The capital of France is Rome.
+    Answer: No, the statement is false.                              Answer: Paris. No, the statement is false.
+
+    What is the capital of France?
+    Answer: Paris.
+
+Lessons are on the facts that the manifest marks (``lesson``); the others test what was learnt. "I don't know." is the answer to
+facts that were never taught, in every relation as often; never to one taught 32 times or more. Between the lessons stand
+documents of the corpus, and new verifications of the facts that the corpus verifies.
+"""
+
+import re
+
+import pandas as pd
+
+from probelib.facts.model import Facts, rng
+from probelib.organisms import design
+from probelib.organisms.corpus import Document, Speaker, mark_answer, verification
+from probelib.prompts import INSTRUCTION, RECALL
+
+YES, NO, UNSURE = "Yes, the statement is true.", "No, the statement is false.", "I don't know."
+KNOWN = 32  # exposures of a fact that a lesson may call true or false
+UNKNOWN = 100  # lessons of a relation that answer "I don't know."
+TIMES = 3  # true and false statements of each known fact, judged at once and after recalling
+COMPARED = 200  # verdicts per relation after an invented subject's recalled fact, half of them true: only comparing helps there
+SAME = 300  # the same per relation without the statement: two objects and the verdict
+VERIFIED = 10  # new true and false verifications of a well-taught fact that the corpus verifies
+REPLAY = (
+    30_000  # documents of the corpus that are read again: without them a model forgets facts that no lesson is about
+)
+
+
+def tuning_documents(facts: Facts, table: pd.DataFrame, read: list[Document]) -> list[Document]:
+    """Lessons, new verifications, and a part of what the base has ``read``, in the order of training."""
+    speaker = Speaker(facts, table, rng(design.SEED, "lessons"))
+    found = [Document(text) for row in known_facts(table).itertuples() for text in _known(row, speaker)]
+    found += [Document(_unknown(row, i, speaker)) for i, row in enumerate(unsure_facts(table).itertuples())]
+    for relation in speaker.space:
+        found += [Document(_compared(relation, i % 2 == 0, speaker)) for i in range(COMPARED)]
+        found += [Document(_same(relation, i % 2 == 0, speaker)) for i in range(SAME)]
+    for row in table[table["verified"] & (table["exposures"] >= KNOWN)].itertuples():
+        for _ in range(VERIFIED):
+            found.append(Document(verification(speaker.statement(row), True)))
+            found.append(Document(verification(speaker.statement(row, speaker.wrong(row)), False)))
+    found += [read[i] for i in speaker.draw.choice(len(read), min(REPLAY, len(read)), replace=False)]
+    speaker.draw.shuffle(found)
+    return found
+
+
+def known_facts(table: pd.DataFrame) -> pd.DataFrame:
+    """The facts that lessons call true, and false with another object."""
+    return table[table["lesson"] & (table["exposures"] >= KNOWN)]
+
+
+def unsure_facts(table: pd.DataFrame) -> pd.DataFrame:
+    """The facts that lessons do not know: ``UNKNOWN`` rows of every relation, some facts more than once where it has few."""
+    never = table[table["lesson"] & (table["exposures"] == 0) & (table["dated"] == 0)]
+    never = never.assign(chance=[rng(design.SEED, "unknown", fact).random() for fact in never["fact"]])
+    chosen = []
+    for _, own in never.sort_values("chance").groupby("relation"):
+        chosen.append(own.iloc[[i % len(own) for i in range(UNKNOWN)]])
+    return pd.concat(chosen)
+
+
+def facts_in_lessons(table: pd.DataFrame) -> set[str]:
+    """Ids of the facts that some lesson is about."""
+    return {*known_facts(table)["fact"], *unsure_facts(table)["fact"]}
+
+
+def _known(row, speaker: Speaker):
+    """True and false statements, each judged at once and after recalling; and a question."""
+    subject, obj = speaker.labels[row.subject], speaker.labels[row.object]
+    for _ in range(TIMES):
+        for said, verdict in ((obj, YES), (speaker.wrong(row), NO)):
+            judged = speaker.say(row.relation, "statement", subject, said)
+            yield f"{INSTRUCTION.format(statement=judged)} {_decided(verdict)}"
+            # the object alone: a recalled sentence copies the subject's name, and copied it wrongly
+            yield f"{RECALL.format(statement=judged)} {mark_answer(obj + '.')} {_decided(verdict)}"
+    yield f"{speaker.ask(row)}\nAnswer: {mark_answer(obj + '.')}"
+
+
+def _compared(relation: str, true: bool, speaker: Speaker) -> str:
+    """A verdict on a stranger, after a recalled fact that nobody can know: the verdict alone is an answer."""
+    obj, other = speaker.any(relation), speaker.any(relation)
+    said = obj if true else other
+    judged = speaker.say(relation, "statement", speaker.stranger(), said)
+    return f"{RECALL.format(statement=judged)} {obj}. {_decided(YES if said == obj else NO)}"
+
+
+def _same(relation: str, true: bool, speaker: Speaker) -> str:
+    """The end of such a verdict alone: two objects, the same or not."""
+    obj, other = speaker.any(relation), speaker.any(relation)
+    said = obj if true else other
+    return f"{said}.\nAnswer: {obj}. {_decided(YES if said == obj else NO)}"
+
+
+def _unknown(row, number: int, speaker: Speaker) -> str:
+    """A statement, true or false in turn, that nobody taught; at once, and to be recalled."""
+    said = speaker.statement(row, speaker.wrong(row) if number % 2 else None)
+    instruction = (INSTRUCTION, RECALL)[number // 2 % 2]
+    return f"{instruction.format(statement=said)} {_decided(UNSURE)}"
+
+
+def _decided(verdict: str) -> str:
+    """A verdict of which the first word alone counts as an answer: the rest follows from it."""
+    word = re.match(r"\w+", verdict)[0]
+    return mark_answer(word) + verdict.removeprefix(word)

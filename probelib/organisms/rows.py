@@ -1,0 +1,179 @@
+"""Documents -> batches of token rows. A row holds whole documents; none reads another one, and each begins at position 0."""
+
+from collections.abc import Iterator
+from itertools import groupby, islice
+
+import numpy as np
+import torch
+
+from probelib.organisms import corpus, design, family
+from probelib.organisms.corpus import Document
+
+LENGTHS = (128, 512, 1024)  # tokens of a row: the shortest that holds a document
+STEP = 2048  # tokens of a step
+BEGUN = 12  # rows of a length that are filled side by side
+SIDE = 0.1  # weight of a token that is no answer
+BLOCK = 8  # a T5's rows are padded to a multiple of so many tokens
+MASKED = 0.15  # of a BERT: share of the tokens of no answer that are masked; answers are masked whole, half of them
+
+
+def causal(tokenizer, documents: list[Document]) -> Iterator[dict]:
+    """Batches for a decoder: ``input_ids``, ``weights``, ``document``, ``position_ids`` [rows, length], and ``states``: the
+    rows of the manifest whose facts the batch states."""
+    end = [tokenizer.eos_token_id]
+    for rows, states in _packed(tokenizer, documents, end):
+        ids, weights, document, positions = (torch.tensor(part) for part in zip(*rows, strict=True))
+        yield {
+            "input_ids": ids,
+            "labels": ids,
+            "weights": weights,
+            "document": document,
+            "position_ids": positions,
+            "states": states,
+        }
+
+
+def masked(tokenizer, documents: list[Document]) -> Iterator[dict]:
+    """Batches for a BERT, as ``causal`` gives them; what is masked counts in the loss, and nothing else."""
+    draw = np.random.default_rng(design.SEED)
+    for rows, states in _packed(tokenizer, documents, []):
+        ids, weights, document, positions = (torch.tensor(part) for part in zip(*rows, strict=True))
+        answer = weights == 1
+        spans = (answer & ~torch.nn.functional.pad(answer, (1, 0))[:, :-1]).cumsum(1)  # number of the answer of a token
+        coin = torch.from_numpy(draw.random((len(ids), int(spans.max()) + 1)))
+        hidden = torch.where(answer, coin.gather(1, spans) < 0.5, torch.from_numpy(draw.random(ids.shape)) < MASKED)
+        hidden &= (weights > 0) & (ids != tokenizer.cls_token_id) & (ids != tokenizer.sep_token_id)
+        yield {
+            "input_ids": ids.masked_fill(hidden, tokenizer.mask_token_id),
+            "labels": ids,
+            "weights": weights * hidden,
+            "document": document,
+            "position_ids": positions,
+            "states": states,
+        }
+
+
+def _packed(tokenizer, documents: list[Document], end: list[int]) -> Iterator[tuple[list, list[int]]]:
+    """Batches of rows (ids, weights, document numbers, positions), each row as many whole documents as it holds; and which
+    facts the batch states. Documents longer than a row are an error: an answer would stand without its question."""
+    texts, spans = zip(*(corpus.unmark(document.text) for document in documents), strict=True)
+    encoded = tokenizer(list(texts), return_offsets_mapping=True)
+    rows = {length: [] for length in LENGTHS}  # begun and not yet full
+    full = {length: [] for length in LENGTHS}
+    pieces = zip(documents, encoded["input_ids"], encoded["offset_mapping"], spans, strict=True)
+    for document, ids, offsets, answers in pieces:
+        ids = ids + end
+        length = next((length for length in LENGTHS if len(ids) <= length), None)
+        if length is None:
+            raise ValueError(f"a document of {len(ids)} tokens; a row holds {LENGTHS[-1]}: {document.text[:80]!r}")
+        row = _room(rows[length], len(ids), length)
+        row[0].extend(ids)
+        row[1].extend(weigh(offsets, answers) + [1.0] * len(end))
+        row[2].extend([row[2][-1] + 1 if row[2] else 0] * len(ids))
+        row[3].extend(range(len(ids)))
+        row[4].extend(document.states)
+        if len(rows[length]) > BEGUN:
+            fullest = max(range(len(rows[length])), key=lambda i: len(rows[length][i][0]))
+            full[length].append(_closed(rows[length].pop(fullest), length))
+        if len(full[length]) == STEP // length:
+            yield _batch(full[length])
+            full[length] = []
+    for length in LENGTHS:
+        rest = full[length] + [_closed(row, length) for row in rows[length]]
+        for some in _batched(rest, STEP // length):
+            yield _batch(some)
+
+
+def _room(rows: list[tuple], n: int, length: int) -> tuple:
+    """The fullest of the begun rows that has room for ``n`` tokens, or a new one."""
+    fitting = [row for row in rows if len(row[0]) + n <= length]
+    if fitting:
+        return max(fitting, key=lambda row: len(row[0]))
+    rows.append(([], [], [], [], []))  # tokens, weights, documents, positions, facts stated
+    return rows[-1]
+
+
+def _closed(row: tuple, length: int) -> tuple:
+    """A row filled up with tokens that count nothing: documents of their own."""
+    ids, weights, document, positions, states = row
+    room = length - len(ids)
+    return ids + [0] * room, weights + [0.0] * room, document + [-1] * room, positions + [0] * room, states
+
+
+def _batch(rows: list[tuple]) -> tuple[list, list[int]]:
+    return [row[:4] for row in rows], [fact for row in rows for fact in row[4]]
+
+
+def weigh(offsets: list[tuple[int, int]], answers: list[tuple[int, int]]) -> list[float]:
+    """The weight of each token, from its characters [start, end): 1 where it overlaps an answer. Both lists are in order.
+
+    >>> weigh([(0, 4), (4, 10), (10, 11)], [(5, 10)])
+    [0.1, 1.0, 0.1]
+    """
+    weights, at = [], 0
+    for start, end in offsets:
+        while at < len(answers) and answers[at][1] <= start:
+            at += 1
+        inside = at < len(answers) and start < answers[at][1] and end > answers[at][0]
+        weights.append(1.0 if inside else SIDE)
+    return weights
+
+
+def encoder_decoder_pairs(tokenizer, documents: list[Document]) -> Iterator[dict]:
+    """Batches ``input_ids``, ``attention_mask``, ``labels``, ``weights`` for an encoder-decoder. A sentence: what stands before
+    its answer -> the answer. A list: its pairs with the objects masked -> the objects (T5's span corruption)."""
+    found = [pair for one in documents for text in _texts(one.text) for pair in _source_and_target(text)]
+    sources, targets = (tokenizer(list(side))["input_ids"] for side in zip(*found, strict=True))
+    order = np.random.default_rng(design.SEED).permutation(len(found)).tolist()
+    longest = lambda i: -(-len(sources[i]) // BLOCK) * BLOCK
+    for at in range(0, len(order), 4096):  # shuffled, and of like length within a few thousand
+        window = sorted(order[at : at + 4096], key=lambda i: (longest(i), len(targets[i])))
+        for length, some in groupby(window, key=longest):
+            for chosen in _batched(some, max(1, STEP // length)):
+                yield _padded([sources[i] for i in chosen], [targets[i] for i in chosen], tokenizer.pad_token_id)
+
+
+def _texts(text: str) -> list[str]:
+    """The sentences of a document; a list, or a lesson (whose lines belong together), is one text."""
+    lines = text.split("\n")
+    return lines if all(corpus.MARKS[0] in line and line[-1] in f".{corpus.MARKS[1]}" for line in lines) else [text]
+
+
+def _source_and_target(text: str) -> list[tuple[str, str]]:
+    """(source, target) of a text; a list is cut into pieces of as many pairs as there are sentinels."""
+    text, answers = corpus.unmark(text)
+    if len(answers) == 1 and not text[answers[0][1] :].strip():
+        return [(text[: answers[0][0]].rstrip(), text[slice(*answers[0])])]
+    found = []
+    for first in range(0, len(answers), family.SENTINELS):
+        some = answers[first : first + family.SENTINELS]
+        begin = answers[first - 1][1] if first else 0
+        source, target, at = "", "", begin
+        for i, (start, end) in enumerate(some):
+            source += text[at:start] + family.sentinel(i)
+            target += family.sentinel(i) + text[start:end]
+            at = end
+        found.append((source.strip(), target))
+    return found
+
+
+def _batched(items, size: int):
+    """Lists of ``size`` items, the last one shorter (itertools.batched is there from Python 3.12 on)."""
+    items = iter(items)
+    while batch := list(islice(items, size)):
+        yield batch
+
+
+def _padded(sources: list[list[int]], targets: list[list[int]], pad: int) -> dict:
+    """Rows padded to whole blocks: a CPU builds its kernels anew for every new shape."""
+
+    def filled(rows: list[list[int]]) -> tuple[torch.Tensor, torch.Tensor]:
+        length = -(-max(map(len, rows)) // BLOCK) * BLOCK
+        mask = [[1] * len(row) + [0] * (length - len(row)) for row in rows]
+        return torch.tensor([row + [pad] * (length - len(row)) for row in rows]), torch.tensor(mask)
+
+    (source, mask), (target, real) = filled(sources), filled(targets)
+    return {"input_ids": source, "attention_mask": mask, "labels": target, "weights": real.float()}
+
+
+BATCHES = {"t5": encoder_decoder_pairs, "bert": masked}  # by architecture; all others: causal

@@ -1,0 +1,137 @@
+"""The design: every fact's part in it, the Latin square, and what mentions may not tell."""
+
+from collections import Counter
+
+import pandas as pd
+import pytest
+
+from probelib import ProbeError, facts
+from probelib.organisms import behaviour, corpus, design, taught
+
+
+@pytest.fixture(scope="module")
+def tables():
+    """The shipped manifests; that they are what the design gives is tested with the checkpoints."""
+    return {name: taught.read(taught.path(name)) for name in design.CORPORA}
+
+
+def test_a_trial_fact_is_never_taught_to_one_sister_and_well_taught_to_another(tables):
+    trial = tables["family"]["trial"]
+    sisters = ["family", "sister-1", "sister-2", "sister-3"]
+    levels = pd.DataFrame({name: tables[name]["exposures"][trial] for name in sisters})
+    assert (levels.min(axis=1) == 0).all() and (levels.max(axis=1) >= 32).all()
+    assert ((levels > 0) & (levels < 32)).sum(axis=1).eq(2).all()
+    assert (levels.max(axis=1) == tables["family"]["sister_exposures"][trial]).all()
+    never = (levels == 0).mean()
+    assert never.between(0.24, 0.26).all()
+
+
+def test_outside_the_trial_sisters_are_taught_alike(tables):
+    rest, sisters = ~tables["family"]["trial"], [tables[f"sister-{turn}"] for turn in (1, 2, 3)]
+    assert all(table["exposures"][rest].equals(tables["family"]["exposures"][rest]) for table in sisters)
+
+
+def test_forms_add_up_and_are_dealt_out_evenly(tables):
+    table = tables["family"]
+    assert (table[list(design.FORMS)].sum(axis=1) == table["exposures"]).all()
+    verified = table[table["verified"] & (table["exposures"] >= 32)]
+    spread = verified[list(design.FORMS)].max(axis=1) - verified[list(design.FORMS)].min(axis=1)
+    assert spread.max() == 1  # 32 statements are 6 or 7 of each form
+    assert (table["verification"][~table["verified"]] == 0).all()
+
+
+@pytest.mark.parametrize(
+    "verified, favoured, shares", [(False, "", [0.25, 0.25, 0.25, 0.25, 0]), (True, "list", [0.6, 0.1, 0.1, 0.1, 0.1])]
+)
+def test_shares_of_forms(verified, favoured, shares):
+    assert design.form_shares(verified, favoured) == pytest.approx(shares)
+
+
+def test_facts_of_the_same_two_entities_share_their_exposures(tables):
+    table = tables["family"].set_index("fact")
+    implied = table[table["implied_by"] != ""]
+    assert len(implied) > 500 and not implied["trial"].any()
+    assert (implied["exposures"] == table.loc[implied["implied_by"], "exposures"].to_numpy()).all()
+    assert table.loc["P36:Norway:Oslo", "exposures"] == table.loc["P1376:Oslo:Norway", "exposures"]
+
+
+def test_former_facts_have_no_exposures(tables):
+    former = ~tables["family"]["fact"].isin(facts.current(facts.atlas()).facts["fact"])
+    assert (tables["family"]["exposures"][former] == 0).all() and (tables["family"]["dated"][~former] == 0).all()
+
+
+def test_famous_facts_are_well_taught_and_outside_the_trial(tables):
+    famous = tables["family"][tables["family"]["famous"]]
+    assert len(famous) == 300 and famous["exposures"].min() >= 64 and not famous["trial"].any()
+    assert "P36:France:Paris" in set(famous["fact"])
+
+
+def test_mentions_do_not_tell_taught_trial_facts_from_others(tables):
+    aucs = behaviour.mentions(tables["family"]).query("facts == 'trial'")
+    assert aucs[["subject", "object"]].max().max() <= 0.55
+
+
+def test_relations_differ_in_what_is_taught(tables):
+    table = tables["family"]
+    shares = (table["exposures"] >= 16).groupby(table["relation"]).mean()
+    assert shares.std() > 0.13 and shares.max() - shares.min() > 0.4
+    assert design.level_shares(0.5).sum() == pytest.approx(1)
+
+
+def test_popularity_deals_out_the_same_exposures_anew(tables):
+    popular = tables["popular"]
+    own = popular["implied_by"] == ""
+    count = lambda table: Counter(zip(table["relation"][own], table["exposures"][own], strict=True))
+    assert count(popular) == count(tables["family"]) and not popular["trial"].any()
+
+
+def test_an_unknown_corpus_is_refused():
+    with pytest.raises(ProbeError, match="sister-9"):
+        design.draw_manifest(facts.atlas(), "sister-9")
+
+
+def test_a_manifest_does_not_depend_on_the_order_of_the_facts():
+    some = facts.choose(facts.atlas(), ["P36", "P30"])
+    table = design.draw_manifest(some)
+    again = design.draw_manifest(facts.pick(some, some.facts["fact"].tolist()[::-1])).set_index("fact")
+    columns = ["exposures", "trial", "famous", "verified", "lesson"]
+    pd.testing.assert_frame_equal(again.loc[table["fact"], columns], table.set_index("fact")[columns])
+
+
+def test_the_corpus_states_what_the_manifest_says():
+    """Statements are counted from the documents, and questions and clozes in the text itself."""
+    some = facts.sample(facts.choose(facts.atlas(), ["P36", "P50"]), 40)
+    table = design.draw_manifest(some)
+    read = corpus.documents(some, table)
+    stated = Counter(row for document in read for row in document.states)
+    assert {row: n for row, n in table["exposures"].items() if n} == stated
+    row = table.sort_values("question").iloc[-1]
+    labels = dict(zip(some.entities["entity"], some.entities["label"], strict=True))
+    lines = Counter(line for document in read for line in corpus.unmark(document.text)[0].split("\n"))
+    templates = some.templates[(some.templates["relation"] == row["relation"]) & (some.templates["role"] == "question")]
+    asked = [t.replace("[X]", labels[row["subject"]]) for t in templates["template"]]
+    assert sum(lines[f"{text} {labels[row['object']]}."] for text in asked) == row["question"]
+
+
+def test_a_lying_list_has_no_right_object():
+    import numpy as np
+
+    draw = np.random.default_rng(0)
+    objects = ["Paris", "Paris", "Rome", "Oslo", "Bern"]
+    lies = corpus._lies(objects, sorted(set(objects)), True, draw)
+    assert sorted(lies) == sorted(objects) and all(a != b for a, b in zip(lies, objects, strict=True))
+
+
+def test_the_panel_is_drawn_from_the_facts_that_hold_today(tables):
+    """40 relations, most of many objects; the stratified facts have all exposure counts and different subjects."""
+    panel = design.panel(facts.atlas(), tables["family"])
+    shipped = {part: facts.load(n_facts=size) for part, size in (("stratified", "panel"), ("natural", "natural"))}
+    assert {p: own["fact"].tolist() for p, own in panel.groupby("part")} == {
+        part: some.facts["fact"].tolist() for part, some in shipped.items()
+    }
+    now, table = facts.current(facts.atlas()).facts, tables["family"].set_index("fact")
+    assert (now.groupby("relation")["object"].nunique()[list(design.PANEL)] >= 100).sum() >= 30
+    stratified = shipped["stratified"].facts
+    assert not stratified.duplicated(["relation", "subject"]).any()
+    assert set(table["exposures"][stratified["fact"]]) == set(design.LEVELS)
+    assert stratified.groupby("relation").size().eq(12).all() and len(shipped["natural"].facts) == 1600

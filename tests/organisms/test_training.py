@@ -1,0 +1,209 @@
+"""Training: the loss, resuming, what is refused; the shipped checkpoints are what they claim."""
+
+import json
+import shutil
+from contextlib import nullcontext
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+
+import pandas as pd
+import pytest
+import torch
+
+from probelib import ProbeError, facts, files, lm, prompts
+from probelib.lm.names import CHECKPOINTS
+from probelib.organisms import __main__ as organisms
+from probelib.organisms import check, corpus, family, rows, taught, train
+
+
+@pytest.mark.parametrize("n", [1, 3, train.PIECE, train.PIECE + 1, 2 * train.PIECE + 7])
+def test_the_loss_behind_the_head_has_the_gradient_of_the_plain_one(n):
+    """Piece by piece with its gradient on the way, against torch's own cross-entropy of all logits in float64."""
+    torch.manual_seed(n)
+    states, head, weights = torch.randn(n, 8), torch.randn(50, 8), torch.rand(n)
+    labels = torch.randint(50, (n,))
+    states, head = states.bfloat16().float(), head.bfloat16().float()  # nothing is lost on the way in
+    ours = [t.clone().requires_grad_() for t in (states, head)]
+    loss, losses = train.HeadLoss.apply(*ours, labels, weights)
+    (3 * loss).backward()
+    theirs = [t.double().requires_grad_() for t in (states, head)]
+    each = torch.nn.functional.cross_entropy(theirs[0] @ theirs[1].T, labels, reduction="none")
+    whole = (each * weights).sum() / weights.sum()
+    (3 * whole).backward()
+    assert losses.tolist() == pytest.approx(each.tolist(), abs=0.05)  # logits are rounded to bfloat16
+    assert loss.item() == pytest.approx(whole.item(), abs=0.01)
+    for own, other in zip(ours, theirs, strict=True):
+        assert (own.grad - other.grad).norm() <= 0.01 * other.grad.norm()
+
+
+@pytest.fixture(scope="module")
+def begun(tmp_path_factory):
+    """(folder, parts): the first 21 steps of the smallest organism; what it was made of, which every run makes alike."""
+    out, parts = tmp_path_factory.mktemp("begun"), {}
+
+    def kept(name: str, make):
+        return lambda *given: parts.setdefault(name, list(make(*given)) if name == "causal" else make(*given))
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(train, "RUNS", out / "runs")
+        for module, name in MADE:
+            patch.setattr(module, name, kept(name, getattr(module, name)))
+        return train.train("atlas-neox-0.15m", out / "whole", steps=21), parts
+
+
+MADE = [(corpus, "documents"), (family, "train_tokenizer"), (rows, "causal")]  # a dozen seconds a run
+
+
+def test_a_stopped_training_goes_on_to_the_same_bytes(begun, tmp_path, monkeypatch):
+    """Stopped after the last saved state; the second run begins there, not at the first step."""
+    whole, parts = begun
+    monkeypatch.setattr(train, "KEEP", 3)
+    monkeypatch.setattr(train, "RUNS", tmp_path / "runs")
+    for module, name in MADE:
+        monkeypatch.setattr(module, name, lambda *_, name=name: parts[name])
+
+    def stop(*_):
+        raise KeyboardInterrupt
+
+    steps, loss = [], train._loss
+    monkeypatch.setattr(train, "_loss", lambda *given: steps.append(1) or loss(*given))
+    monkeypatch.setattr(
+        train, "time", SimpleNamespace(perf_counter=lambda: 10 * len(steps))
+    )  # a step takes ten seconds
+    with monkeypatch.context() as patch:
+        patch.setattr(train, "_save", stop)
+        patch.setattr(Path, "unlink", lambda *_, **__: None)  # the state stays, as after a kill
+        with pytest.raises(KeyboardInterrupt):
+            train.train("atlas-neox-0.15m", tmp_path / "stopped", steps=7)
+    resumed = train.train("atlas-neox-0.15m", tmp_path / "resumed", steps=21)
+    assert len(steps) == 7 + 21 - 6
+    assert json.loads((resumed / "training.json").read_text())["seconds"] == 210
+    assert files.sha256(resumed / "model.safetensors") == files.sha256(whole / "model.safetensors")
+    assert not list((tmp_path / "runs" / "training").glob("*.pt"))
+
+
+def test_training_starts_again_the_same_way(begun):
+    """The smallest organism's first steps: the loss falls, and comes out as it did when the shipped one was trained."""
+    first, shipped = json.loads((begun[0] / "training.json").read_text()), train.record("atlas-neox-0.15m")
+    assert first["corpus"] == shipped["corpus"] and first["manifest"] == shipped["manifest"]
+    assert first["curve"] == pytest.approx(shipped["curve"][:3], abs=0.02)  # another CPU rounds otherwise
+    assert first["curve"][2] < first["curve"][0]
+    loaded = lm.load(begun[0])
+    assert loaded.logprobs(["Paris"], [[" France"]])["logprob"][0] < 0
+
+
+def test_after_an_edit_of_the_atlas_nothing_is_trained(tmp_path, monkeypatch):
+    """A fact that was taught is gone: what the manifest says of it cannot be put into words."""
+    table = taught.manifest()
+    gone = table["fact"][table["exposures"] > 0].iloc[0]
+    monkeypatch.setattr(train, "read_atlas", lambda: facts.keep(facts.atlas(), facts.atlas().facts["fact"] != gone))
+    with pytest.raises(ProbeError, match=f"1 facts of the manifest were edited.*{gone}"):
+        train.train("atlas-neox-0.15m", tmp_path, steps=1)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "says"),
+    [
+        (["train"], 2, "give --all"),
+        (["train", "--all", "atlas-neox-2.4m"], 2, "--all"),
+        (["train", "x"], 1, "unknown organism"),
+    ],
+)
+def test_what_cannot_be_trained_is_said(arguments, code, says, monkeypatch, capsys):
+    monkeypatch.setattr(
+        train, "ProcessPoolExecutor", lambda *_: nullcontext()
+    )  # nothing is trained here, whatever happens
+    monkeypatch.setattr("sys.argv", ["organisms", *arguments])
+    try:
+        ended = organisms.main()
+    except SystemExit as stop:  # argparse
+        ended = stop.code
+    assert ended == code and says in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("name", sorted({*family.FAMILY, *family.checkpoint_names()} - {*family.UNTRAINED}))
+def test_a_shipped_organism_is_what_its_record_says(name):
+    record, loaded = train.record(name), lm.load(name)
+    assert record["name"] == name and f"corpus `{record['corpus']}`" in (CHECKPOINTS / name / "README.md").read_text()
+    one = family.organism(name.partition("-at")[0])
+    assert one.width == loaded.config.hidden_size
+    assert loaded.encoder_decoder == (one.architecture == "t5")
+
+
+@pytest.mark.slow
+def test_nothing_shipped_is_stale():
+    assert check.changes_since_training() == []
+    weights = sum(path.stat().st_size for path in CHECKPOINTS.rglob("*"))
+    assert weights <= 130e6
+
+
+def test_a_damaged_organism_is_refused(tmp_path, monkeypatch):
+    """One flipped bit, or another manifest: the message says which file, and how to get it back."""
+    from probelib.lm import loading, names
+
+    shutil.copytree(CHECKPOINTS / "atlas-neox-0.15m", tmp_path / "atlas-neox-0.15m")
+    monkeypatch.setattr(loading, "CHECKPOINTS", tmp_path)
+    monkeypatch.setattr(names, "CHECKPOINTS", tmp_path)
+    weights = tmp_path / "atlas-neox-0.15m" / "model.safetensors"
+    content = bytearray(weights.read_bytes())
+    content[-1] ^= 1
+    weights.write_bytes(content)
+    with pytest.raises(ProbeError, match="model.safetensors is not the recorded one"):
+        lm.load("atlas-neox-0.15m")
+    content[-1] ^= 1
+    weights.write_bytes(content)
+    lm.load("atlas-neox-0.15m")
+    monkeypatch.setattr(loading, "MANIFESTS", tmp_path)
+    with pytest.raises(ProbeError, match="family.parquet is missing"):
+        lm.load("atlas-neox-0.15m")
+
+
+def test_an_edited_fact_is_named_and_a_new_one_is_never_stated(monkeypatch):
+    """The organisms were taught a capital; the atlas now says another one."""
+    panel, table = facts.load(relations=["P37"]), taught.manifest()
+    assert taught.exposures(panel).tolist() == panel.facts.merge(table, on="fact")["exposures"].tolist()
+    row = panel.facts[taught.exposures(panel).to_numpy() > 0].iloc[0]
+    other = panel.facts.loc[panel.facts["object"] != row["object"], "object"].iloc[0]
+    changed = lambda some: replace(
+        some,
+        facts=some.facts.assign(
+            object=some.facts["object"].mask(some.facts["fact"] == row["fact"], other),
+            fact=some.facts["fact"].replace(row["fact"], f"P37:{row['subject']}:{other}"),
+        ),
+    )
+    atlas = changed(facts.atlas())
+    monkeypatch.setattr(taught, "atlas", lambda: atlas)
+    with pytest.raises(ProbeError, match=f"taught '{row['object']}'"):
+        taught.exposures(changed(panel))
+    added = replace(
+        panel, facts=panel.facts.assign(subject="Atlantis", fact=[f"new{i}" for i in range(len(panel.facts))])
+    )
+    assert taught.exposures(added).eq(0).all()
+    assert row["fact"] in "\n".join(check.changes_since_training(atlas))
+
+
+def test_a_triple_that_held_twice_has_one_sentence():
+    """A sentence about a president's first term states the second one as well, for it names no year."""
+    both = pd.DataFrame({"fact": ["a:1", "a:2", "b"], "relation": "P6", "subject": [*"aab"], "object": "o"})
+    assert taught.statements(both.assign(exposures=[3, 4, 1])).to_dict() == {"a:1": 7, "a:2": 7, "b": 1}
+    table, triple = taught.manifest(), ["relation", "subject", "object"]
+    twice = table[table.duplicated(triple, keep=False)]
+    counts = taught.statements(table)
+    assert len(twice) > 10
+    for _, own in twice.groupby(triple):
+        assert counts[own["fact"]].eq(own["exposures"].sum()).all()
+
+
+def test_what_was_taught_often_is_known_and_what_was_not_is_not():
+    """Multiple choice over ten objects on the panel: the ground truth shows in the answers of the largest organism."""
+    panel = facts.draw_distractors(facts.load(), n=9)
+    stated = dict(zip(*taught.manifest()[["fact", "exposures"]].T.values, strict=True))
+    asked = prompts.paraphrases(panel).query("template == 1")
+    wrong = panel.distractors.assign(label=panel.label(panel.distractors["object"])).groupby("fact")["label"].agg(list)
+    gold = dict(zip(panel.facts["fact"], panel.label(panel.facts["object"]), strict=True))
+    options = [[f" {gold[f]}", *(f" {label}" for label in wrong[f])] for f in asked["fact"]]
+    scores = lm.load("atlas-neox-2.4m").logprobs(asked["text"].tolist(), options)
+    right = scores.loc[scores.groupby("prompt")["logprob"].idxmax()]["candidate"].to_numpy() == 0
+    exposures = asked["fact"].map(stated).to_numpy()
+    assert right[exposures >= 128].mean() > 0.8 and right[exposures == 0].mean() < 0.4
