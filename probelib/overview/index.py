@@ -17,8 +17,9 @@ from probelib.runner import plan
 HEAD = """# The notebooks
 
 {badges}New here? [00_tour](00_tour.ipynb) goes from one fact to one score; [explore](explore.ipynb) shows what every measure
-says of a fact that you pick. *Results* links the page of the default run: story, tables, figures, findings. This page is
-written by `python -m probelib.overview`.
+says of a fact that you pick. *Results* links the page of the default run: story, tables, figures, findings. To run them over
+other models and facts: [your_own.md](your_own.md); to teach with them: [exercises](exercises/README.md). This page is written by
+`python -m probelib.overview`.
 """
 
 
