@@ -115,10 +115,12 @@ def test_two_processes_leave_what_one_does_and_a_second_run_does_nothing(one_pro
 def test_a_killed_worker_is_replaced(one_process, place):
     out = place("killed")
     with shards.processes(cut(), steps.environments(1)) as alive:
-        while not list(out.rglob("*.parquet")):
+        busy = []  # between two shards none is running
+        while not (list(out.rglob("*.parquet")) and busy):
             assert alive()
             time.sleep(0.01)
-        (busy,) = [file for file in cut() if record(file)["state"] == "running"]
+            busy = [file for file in cut() if record(file)["state"] == "running"]
+        (busy,) = busy
         pid = record(busy)["pid"]
         os.kill(pid, signal.SIGKILL)
         while alive():
