@@ -22,6 +22,7 @@ from probelib.lm.names import (
     is_id,
     organisms,
     source_of,
+    split_chat,
     split_revision,
 )
 from probelib.paths import PACKAGE
@@ -59,7 +60,8 @@ def load(
     name          an organism ("atlas-neox-2.4m"), a local folder, a Hugging Face id ("EleutherAI/pythia-160m"), or a served
                   model ("http://localhost:8000/v1#EleutherAI/pythia-160m"; see ``remote.served``), which takes no options.
                   An id may name its revision ("EleutherAI/pythia-160m@step1000"). The folder or id of a LoRA adapter: its
-                  base is loaded as well. Or a transformers model in memory: ``load(hf_model, tokenizer)``
+                  base is loaded as well. With "@chat" behind all of these every prompt is a user turn of the model's chat
+                  template. Or a transformers model in memory: ``load(hf_model, tokenizer)``
     quantize      None, "8bit" or "4bit" (bitsandbytes); ``quantization`` goes to its BitsAndBytesConfig
                   (bnb_4bit_quant_type="fp4", bnb_4bit_use_double_quant=True, ...)
     device        "auto" (the GPU if there is one), "cpu", "cuda", "cuda:1"
@@ -79,7 +81,7 @@ def load(
         raise ProbeError(
             f"{name} is a folder here and the display name of {source}: use the absolute path, or ./{name}"
         )
-    short = display_name(source)
+    short, (source, _) = display_name(source), split_chat(source)
     if source.startswith(SERVERS):
         from probelib.lm.remote.served import Served
 

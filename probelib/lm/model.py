@@ -22,7 +22,8 @@ from probelib.lm.memory import (
     stored_quantization,
     weight_bytes,
 )
-from probelib.lm.tokens import Tokens
+from probelib.lm.names import split_chat
+from probelib.lm.tokens import Tokens, Turns
 
 CPU_BUDGET, GPU_BUDGET = 512, 2048  # tokens packed into one row
 DTYPES = ("auto", "float32", "bfloat16", "float16")
@@ -78,8 +79,14 @@ class Model:
 
     @cached_property
     def tokens(self):
-        """The tokenizer with the kit's rules; see ``tokens.Tokens``."""
-        return Tokens(self.tokenizer, self.encoder_decoder, self.vocabulary_size, self.masked)
+        """The tokenizer with the kit's rules; see ``tokens.Tokens``, and ``tokens.Turns`` for a model in chat."""
+        rules = Turns if self.in_chat else Tokens
+        return rules(self.tokenizer, self.encoder_decoder, self.vocabulary_size, self.masked)
+
+    @property
+    def in_chat(self) -> bool:
+        """Whether the model was named with "@chat": every prompt is a user turn of its chat template."""
+        return split_chat(self.name)[1]
 
     @cached_property
     def tries(self) -> dict:

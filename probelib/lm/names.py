@@ -5,6 +5,7 @@ an organism or a Hugging Face id                   the same
 a folder "/data/run-7/checkpoint-1000"             its last two parts: "run-7/checkpoint-1000"
 a folder of Hugging Face's cache                   the id: "EleutherAI/pythia-160m"
 "http://localhost:8000/v1#EleutherAI/pythia-410m"  "EleutherAI/pythia-410m at localhost:8000"
+"Qwen/Qwen3-0.6B@chat"                             the same: prompts are user turns of its chat template
 "tuned=base"                                       both halves
 """
 
@@ -19,6 +20,7 @@ from probelib.paths import PACKAGE
 CHECKPOINTS = PACKAGE / "organisms" / "checkpoints"
 PATHS = (".", "/", "~")  # prefixes of paths that cannot be model names
 SERVERS = ("http://", "https://")
+IN_CHAT = "@chat"  # ends the name of a model whose prompts are put into its chat template
 _sources: dict[str, str] = {}  # display name -> its folder or server, in this process
 
 
@@ -66,7 +68,7 @@ def with_base(entry: str) -> tuple[str, str]:
     if entry.startswith(SERVERS):
         known = lambda name: name.startswith(SERVERS) or name in organisms() or name in _sources or is_folder(name)
         return next((cut for cut in cuts[::-1] if known(cut[1])), cuts[0])
-    return next((cut for cut in cuts if cut[0] in _sources or is_folder(cut[0])), cuts[-1])
+    return next((cut for cut in cuts if cut[0] in _sources or is_folder(split_chat(cut[0])[0])), cuts[-1])
 
 
 def source_of(name: str) -> str:
@@ -76,6 +78,9 @@ def source_of(name: str) -> str:
 
 def display_name(source: str) -> str:
     """The display name of an organism, a folder, a Hugging Face id or a server's address; see the module's table."""
+    source, in_chat = split_chat(source)
+    if in_chat:
+        return display_name(source) + IN_CHAT
     if source.startswith(SERVERS):
         url, _, model = source.partition("#")
         check_url(url)
@@ -112,12 +117,25 @@ def split_revision(name: str) -> tuple[str, str | None]:
     >>> split_revision("EleutherAI/pythia-160m@step1000"), split_revision("EleutherAI/pythia-160m")
     (('EleutherAI/pythia-160m', 'step1000'), ('EleutherAI/pythia-160m', None))
     """
+    name, _ = split_chat(name)
     source, _, revision = name.partition("@")
     return (name, None) if not revision or "://" in revision or is_folder(name) else (source, revision)
 
 
+def split_chat(name: str) -> tuple[str, bool]:
+    """A model's name, and whether its prompts are user turns of its chat template.
+
+    >>> split_chat("Qwen/Qwen3-0.6B@chat"), split_chat("EleutherAI/pythia-160m@step1000")
+    (('Qwen/Qwen3-0.6B', True), ('EleutherAI/pythia-160m@step1000', False))
+    """
+    return (name.removesuffix(IN_CHAT), True) if name.endswith(IN_CHAT) and not is_folder(name) else (name, False)
+
+
 def absolute(name: str) -> str:
     """The absolute path of a folder (links are not resolved); any other name unchanged."""
+    name, in_chat = split_chat(name)
+    if in_chat:
+        return absolute(name) + IN_CHAT
     return os.path.abspath(os.path.expanduser(name)) if name not in organisms() and is_folder(name) else name
 
 

@@ -6,10 +6,9 @@ import numpy as np
 import pandas as pd
 
 from probelib.errors import ProbeError, texts_of
-from probelib.lm.decode.generation import chat_text
 from probelib.lm.internals.masked import NOTE, PSEUDO, needs_generator
 from probelib.lm.selfcheck import PATHS, score_by
-from probelib.lm.tokens import check_length
+from probelib.lm.tokens import check_length, not_twice, user_turn
 from probelib.lm.tree import Tree
 
 
@@ -93,7 +92,8 @@ def _as_turns(
     model, prompts: list[str], continuations: list[list[str]], system: str | None, examples
 ) -> tuple[list, list]:
     """Prompts as user turns; a continuation loses its leading blank where the assistant's turn begins after white space."""
-    turns = [chat_text(model, prompt, system, examples) for prompt in prompts]
+    not_twice(model)
+    turns = [user_turn(model.tokens, prompt, system, examples) for prompt in prompts]
     bare = [turn[-1:].isspace() for turn in turns]
     stripped = [
         [text.lstrip(" ") for text in texts] if cut else texts for cut, texts in zip(bare, continuations, strict=True)
@@ -127,7 +127,8 @@ def _requests(model, prompts: list[str], continuations: list[list[str]], end: bo
 def _note(model, prompt: str, text: str) -> str:
     """The column ``note`` of a row."""
     letter = lambda character: character.isdigit() or character.lower() != character.upper()
-    joined = prompt and letter(prompt[-1]) and letter(text[0]) and not model.encoder_decoder
+    before, after = model.tokens.read(prompt), model.tokens.said(text)
+    joined = before and letter(before[-1]) and letter(after[0]) and not model.encoder_decoder
     boundary = model.tokens.straddles(prompt, text)
     notes = {NOTE: model.masked, "boundary": boundary, "no blank": joined and not boundary}
     return "; ".join(note for note, holds in notes.items() if holds)

@@ -11,6 +11,7 @@ from collections.abc import Collection, Iterable
 from itertools import chain
 
 from probelib.errors import ProbeError
+from probelib.lm.names import IN_CHAT
 
 
 class Tokens:
@@ -48,7 +49,7 @@ class Tokens:
         """Ids of each prompt. Raise ProbeError if a decoder-only model would have no token to predict from."""
         if not texts:
             return []
-        ids = self.encode(texts, add_special_tokens=self.encoder_decoder)
+        ids = self.encode([self.read(text) for text in texts], add_special_tokens=self.encoder_decoder)
         if self.encoder_decoder:
             return ids
         ids = [self.start + i for i in ids]
@@ -60,6 +61,14 @@ class Tokens:
                 )
         return ids
 
+    def read(self, prompt: str) -> str:
+        """The text that the model reads for a prompt."""
+        return prompt
+
+    def said(self, continuation: str) -> str:
+        """A continuation as the model would write it."""
+        return continuation
+
     def continuation(self, text: str) -> tuple[int, ...]:
         """Ids of a continuation.
 
@@ -67,6 +76,7 @@ class Tokens:
         its leading blank, then as it is tokenized after a bracket (for a text that has no blank), and take the first
         form that decodes back to the text after another token.
         """
+        text = self.said(text)
         if text not in self._continuations:
             forms = [text.strip()] if self.encoder_decoder else [text, text.lstrip(" ")]
             ids = [self._ids(form) for form in forms]
@@ -105,14 +115,14 @@ class Tokens:
         """
         if self.encoder_decoder:
             return False
-        word = _last_word(prompt)
+        word, continuation = _last_word(self.read(prompt)), self.said(continuation)
         return self._ids(word + continuation) != self._ids(word) + self.continuation(continuation)
 
     def tokenize(self, prompts: Iterable[str], continuations: Iterable[Iterable[str]]) -> None:
         """Cache in one tokenizer call what ``continuation`` and ``straddles`` need: eight times as fast as one by one."""
         texts = {}
         for prompt, endings in zip(prompts, continuations, strict=True):
-            word = _last_word(prompt)
+            word, endings = _last_word(self.read(prompt)), [self.said(text) for text in endings]
             texts |= dict.fromkeys(
                 [word, *endings, *(text.strip() for text in endings), *(word + text for text in endings)]
             )
@@ -147,6 +157,54 @@ class Tokens:
         """Text of ids, with its blanks; special tokens and the ids in ``without`` are left out."""
         kept = [token for token in ids if token not in without]
         return self.tokenizer.decode(kept, skip_special_tokens=True, clean_up_tokenization_spaces=False)
+
+
+class Turns(Tokens):
+    """Token ids of a model in chat ("NAME@chat"): each prompt is a user turn of the tokenizer's chat template, and a
+    continuation loses its leading blank where the assistant's turn begins after white space."""
+
+    def __init__(self, *arguments):
+        super().__init__(*arguments)
+        self._read: dict[str, str] = {}
+        self.bare = self.read("a")[-1:].isspace()
+
+    def read(self, prompt: str) -> str:
+        if prompt not in self._read:
+            self._read[prompt] = user_turn(self, prompt)
+        return self._read[prompt]
+
+    def said(self, continuation: str) -> str:
+        return continuation.lstrip(" ") if self.bare else continuation
+
+
+def user_turn(tokens: Tokens, prompt: str, system: str | None = None, examples: list[tuple[str, str]] = ()) -> str:
+    """A prompt as the last user turn of the tokenizer's chat template, without the BOS token, which the tokenizer adds.
+
+    system     text of a system turn before all others; ProbeError if the template refuses it
+    examples   (user, assistant) turns before the prompt
+    """
+    template, name = getattr(tokens.tokenizer, "chat_template", None), tokens.tokenizer.name_or_path
+    if not template:
+        raise ProbeError(f"{name} has no chat template; name the model without {IN_CHAT}, or use chat=False")
+    turns = [("system", system)] if system is not None else []
+    turns += [turn for user, assistant in examples for turn in (("user", user), ("assistant", assistant))]
+    turns = [{"role": role, "content": text} for role, text in (*turns, ("user", prompt))]
+    options = {"tokenize": False, "add_generation_prompt": True}
+    if "enable_thinking" in str(template):  # Qwen 3, SmolLM 3
+        options["enable_thinking"] = False
+    try:
+        text = tokens.tokenizer.apply_chat_template(turns, **options)
+    except Exception as error:  # jinja's, raised by the template itself
+        raise ProbeError(
+            f"{name}: the chat template refuses these turns: {' '.join(str(error).split())[:200]}"
+        ) from error
+    return text.removeprefix("".join(tokens.tokenizer.convert_ids_to_tokens(tokens.start)))
+
+
+def not_twice(model) -> None:
+    """Raise ProbeError for a model in chat where turns are made anyway."""
+    if model.in_chat:
+        raise ProbeError(f"{model.name}: the chat template is applied here anyway; name the model without {IN_CHAT}")
 
 
 def _last_word(text: str) -> str:

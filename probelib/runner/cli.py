@@ -16,7 +16,7 @@ from pathlib import Path
 
 from probelib import paths
 from probelib.errors import ProbeError, printable, unknown
-from probelib.lm.names import organisms, with_base
+from probelib.lm.names import IN_CHAT, organisms, split_chat, with_base
 from probelib.runner import plan, preflight, shards, steps, uptodate
 from probelib.runner.plan import Plan, Step
 
@@ -278,7 +278,9 @@ def _absolute(value: object, bare: bool = False) -> object:
         ("/" in name or bare) and name not in organisms() and os.path.exists(os.path.expanduser(name))
     )
     halves = with_base(value) if all(with_base(value)) and not is_path(value) else [value]
-    return "=".join(os.path.abspath(os.path.expanduser(half)) if is_path(half) else half for half in halves)
+    named = [(half, *split_chat(half)) for half in halves]
+    full = lambda name: os.path.abspath(os.path.expanduser(name))
+    return "=".join(full(name) + IN_CHAT * in_chat if is_path(name) else half for half, name, in_chat in named)
 
 
 @contextlib.contextmanager

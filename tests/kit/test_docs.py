@@ -63,10 +63,10 @@ def test_the_python_example_runs(tmp_path, monkeypatch, capsys):
     names = {}
     exec(code, names)
     assert len(names["rows"]) == 2 and (names["rows"]["logprob"] < 0).all()
-    scores = names["scores"]["atlas-neox-2m"]
+    scores = names["scores"]["atlas-neox-2.4m"]
     assert scores["prompt"].is_unique and len(scores) == len(prompts.with_contexts(names["languages"]))
-    assert names["measured"].models["MONITOR"].between(0, 1).all() and "atlas-neox-2m" in capsys.readouterr().out
-    (part,) = tmp_path.glob("runs/mine/atlas-neox-2m/P37-logprobs-*.parquet")
+    assert names["measured"].models["MONITOR"].between(0, 1).all() and "atlas-neox-2.4m" in capsys.readouterr().out
+    (part,) = tmp_path.glob("runs/mine/atlas-neox-2.4m/P37-logprobs-*.parquet")
     assert len(pd.read_parquet(part)) == len(scores)
 
 

@@ -230,13 +230,19 @@ TEMPLATE = (
 )
 
 
-def test_chat_turns_by_hand(folder, tmp_path):
-    """A system turn, an example, no thinking; the answer begins a line, so its blank is dropped."""
-    copy = shutil.copytree(folder, tmp_path / "chat")
+@pytest.fixture(scope="module")
+def chatty(folder, tmp_path_factory):
+    """The same model with a chat template."""
+    copy = shutil.copytree(folder, tmp_path_factory.mktemp("with") / "chat")
     tokenizer = hf.AutoTokenizer.from_pretrained(copy)
     tokenizer.chat_template = TEMPLATE
     tokenizer.save_pretrained(copy)
-    model = lm.load(copy)
+    return copy
+
+
+def test_chat_turns_by_hand(folder, chatty):
+    """A system turn, an example, no thinking; the answer begins a line, so its blank is dropped."""
+    model = lm.load(chatty)
     options = {"system": "Be brief.", "examples": [("Rome?", "Italy")]}
     chat = model.logprobs("Oslo?", [" Norway", " Spain"], chat=True, **options)
     text = "<system>Be brief.\n<user>Rome?\n<assistant>Italy\n<user>Oslo?\n<quick><assistant>\n"
@@ -247,6 +253,31 @@ def test_chat_turns_by_hand(folder, tmp_path):
         model.logprobs("Oslo?", " Norway", system="Be brief.")
     with pytest.raises(ProbeError, match="no chat template"):
         lm.load(folder).logprobs("Oslo?", " Norway", chat=True)
+
+
+def test_a_name_asks_every_question_in_chat(folder, chatty):
+    """ "NAME@chat" in place of a parameter of every call: all verbs read the same turn."""
+    model, by_hand = lm.load(f"{chatty}@chat"), lm.load(chatty)
+    turn, labels = "<user>Oslo?\n<quick><assistant>\n", {"n": [" Norway"], "s": [" Spain"]}
+    bare = {name: [text.strip() for text in texts] for name, texts in labels.items()}
+    assert model.name == f"{by_hand.name}@chat" and model.identity() != by_hand.identity()
+    scored = model.logprobs("Oslo?", [" Norway", " Spain"], end=True)
+    assert scored["note"].tolist() == ["", ""]
+    assert scored["logprob"].tolist() == by_hand.logprobs(turn, ["Norway", "Spain"])["logprob"].tolist()
+    assert model.generate("Oslo?")["text"][0] == by_hand.generate(turn)["text"][0]
+    assert model.beam_steps(["Oslo?"])["ids"][0] == by_hand.beam_steps([turn])["ids"][0]
+    found = [
+        each.top_continuations(*asked, n=2) for each, asked in ((model, ("Oslo?", labels)), (by_hand, (turn, bare)))
+    ]
+    assert found[0]["logprob"].tolist() == found[1]["logprob"].tolist()
+    gradients = [each.integrated_gradients(text, steps=5) for each, text in ((model, "Oslo?"), (by_hand, turn))]
+    assert gradients[0]["score"].tolist() == gradients[1]["score"].tolist()
+    with pytest.raises(ProbeError, match="without @chat"):
+        model.logprobs("Oslo?", " Norway", chat=True, system="Be brief.")
+    with pytest.raises(ProbeError, match="without @chat"):
+        model.hidden_states(["Oslo?"])
+    with pytest.raises(ProbeError, match="no chat template; name the model without @chat"):
+        lm.load(f"{folder}@chat").logprobs("Oslo?", " Norway")
 
 
 def test_control_tokens_in_a_label_are_text(folder):

@@ -8,6 +8,7 @@ import pytest
 
 from probelib import ProbeError, grapheval, lm
 from probelib.lm import names, partners
+from probelib.lm.memory import parameters
 from probelib.lm.names import with_base
 from probelib.runner import cli, preflight
 from probelib.store import score
@@ -117,6 +118,16 @@ def test_tuned_and_base_in_one_entry(runs):
     assert entries == ["run-7/checkpoint-2=lr=1e-4/checkpoint-1", "lr=1e-4/checkpoint-1"]
     assert partners.pairs_with_base(names, entries) == [("run-7/checkpoint-2", names[0])]
     assert lm.load(with_base(entries[0])[0]).folder == runs / "run-7" / "checkpoint-2"
+
+
+def test_a_name_in_chat(runs):
+    """A model in chat and the same one without are two models with one folder."""
+    base = f"{runs}/lr=1e-4/checkpoint-1"
+    chat = f"{base}@chat"
+    assert with_base(f"{chat}={base}") == (chat, base) and with_base(chat) == (chat, "")
+    assert lm.short_names([base, chat]) == ["lr=1e-4/checkpoint-1", "lr=1e-4/checkpoint-1@chat"]
+    assert lm.load("lr=1e-4/checkpoint-1@chat").folder == lm.load("lr=1e-4/checkpoint-1").folder
+    assert parameters(chat) == parameters(base)
 
 
 def test_pairs_of_tuned_models_and_their_bases():

@@ -10,7 +10,7 @@ import torch
 from probelib.errors import ProbeError, texts_of
 from probelib.lm.decode.shared_cache import run_searches
 from probelib.lm.internals.masked import needs_generator
-from probelib.lm.tokens import check_length
+from probelib.lm.tokens import check_length, not_twice, user_turn
 
 
 def generate(
@@ -29,7 +29,7 @@ def generate(
     beams      1: greedy; more: beam search without length normalization (scores are plain sums of log-probs)
     returned   number of beams to return; with ``max_new_tokens=1`` these are the most probable next tokens
     batch      most prompts that are continued together; on a GPU larger batches are faster
-    chat       put each prompt into the tokenizer's chat template, after ``system`` and ``examples`` (see ``chat_text``)
+    chat       put each prompt into the tokenizer's chat template, after ``system`` and ``examples`` (see ``tokens.user_turn``)
 
     columns    prompt (index), rank (0 = best), text (new tokens only, without special tokens), n_tokens,
                logprob (nats, of the generated tokens, end token included), finished (whether an end token was generated)
@@ -41,7 +41,10 @@ def generate(
     validate_generation_args(max_new_tokens, beams, returned)
     if not prompts:
         return pd.DataFrame(columns=["prompt", "rank", "text", "n_tokens", "logprob", "finished"])
-    ids = model.tokens.prompts([chat_text(model, p, system, examples) for p in prompts] if chat else prompts)
+    if chat:
+        not_twice(model)
+        prompts = [user_turn(model.tokens, prompt, system, examples) for prompt in prompts]
+    ids = model.tokens.prompts(prompts)
     for prompt, i in zip(prompts, ids, strict=True):
         check_length(model, prompt, len(i) + (0 if model.encoder_decoder else max_new_tokens))
     started = time.perf_counter()
@@ -195,30 +198,8 @@ def _hf_generate(model, ids: list[list[int]], max_new_tokens: int, beams: int, *
 
 def chat(model, text: str) -> str:
     """A prompt as one user turn of the chat template; unchanged if the tokenizer has no template."""
-    return chat_text(model, text) if getattr(model.tokenizer, "chat_template", None) else text
-
-
-def chat_text(model, prompt: str, system: str | None = None, examples: list[tuple[str, str]] = ()) -> str:
-    """A prompt as the last user turn of the tokenizer's chat template, without the BOS token, which the tokenizer adds.
-
-    system     text of a system turn before all others; ProbeError if the template refuses it
-    examples   (user, assistant) turns before the prompt
-    """
-    if not getattr(model.tokenizer, "chat_template", None):
-        raise ProbeError(f"{model.name} has no chat template; call generate(..., chat=False)")
-    turns = [("system", system)] if system is not None else []
-    turns += [turn for user, assistant in examples for turn in (("user", user), ("assistant", assistant))]
-    turns = [{"role": role, "content": text} for role, text in (*turns, ("user", prompt))]
-    options = {"tokenize": False, "add_generation_prompt": True}
-    if "enable_thinking" in str(model.tokenizer.chat_template):  # Qwen 3, SmolLM 3
-        options["enable_thinking"] = False
-    try:
-        text = model.tokenizer.apply_chat_template(turns, **options)
-    except Exception as error:  # jinja's, raised by the template itself
-        raise ProbeError(
-            f"{model.name}: the chat template refuses these turns: {' '.join(str(error).split())[:200]}"
-        ) from error
-    return text.removeprefix("".join(model.tokenizer.convert_ids_to_tokens(model.tokens.start)))
+    not_twice(model)
+    return user_turn(model.tokens, text) if getattr(model.tokenizer, "chat_template", None) else text
 
 
 def beam_steps(

@@ -10,6 +10,7 @@ from probelib.errors import ProbeError, texts_of
 from probelib.lm.cpu import last_mlp_at
 from probelib.lm.families import layer_states
 from probelib.lm.internals.masked import needs_generator
+from probelib.lm.names import IN_CHAT
 from probelib.lm.plain import pad_right
 from probelib.lm.tokens import check_length
 from probelib.lm.tree import Tree, forward_tree
@@ -39,6 +40,10 @@ def hidden_states(
     An encoder-decoder model returns its encoder's states at the last token of the text.
     """
     needs_generator(model, "a state after the last token")  # its states are those of whole texts
+    if model.in_chat:
+        raise ProbeError(
+            f"{model.name}: states are those of texts without a chat template; name the model without {IN_CHAT}"
+        )
     texts = texts_of("texts", [texts] if isinstance(texts, str) else texts)
     if not texts:
         width = model.hf_model.get_input_embeddings().weight.shape[1]
