@@ -53,20 +53,8 @@ PANEL = (  # MONITOR's twenty relations, then others of many objects and of all 
     "P449", "P36", "P38", "P50", "P57", "P61", "P69", "P86", "P112", "P115",
     "P131", "P136", "P138", "P170", "P175", "P569", "P571", "P577", "P840", "P1441",
 )  # fmt: skip
-PANEL_LEVELS = (
-    64,
-    4,
-    0,
-    256,
-    16,
-    0,
-    128,
-    8,
-    32,
-    0,
-    2,
-    64,
-)  # exposures of the stratified facts of a relation, in their order
+# exposures of the stratified facts of a relation, in their order
+PANEL_LEVELS = (64, 4, 0, 256, 16, 0, 128, 8, 32, 0, 2, 64)
 FLAGS = ["trial", "famous", "verified", "lesson"]
 COLUMNS = ["fact", "relation", "subject", "object", "exposures", *FORMS, "dated", *FLAGS, "implied_by", "wrong_object"]
 COLUMNS += ["wrong_exposures", "sister_exposures", "subject_mentions", "object_mentions"]
