@@ -6,14 +6,17 @@ It is made of the plan, of the registered measures and of what the papers' table
 import csv
 import re
 import tomllib
+from textwrap import fill
 
 from probelib import paths, published
 from probelib.beyond import MEASURES
 from probelib.paths import ROOT
+from probelib.report import summary
 from probelib.report.pages import PAPERS
 from probelib.report.shown import artifact_title
 from probelib.runner import plan
 
+FOUND = ("<!-- found -->", "<!-- /found -->")  # around the findings in README.md
 HEAD = """# The notebooks
 
 {badges}New here? [00_tour](00_tour.ipynb) goes from one fact to one score; [explore](explore.ipynb) shows what every measure
@@ -48,6 +51,22 @@ def page() -> str:
     steps = plan.read().steps
     shown = "" if "/OWNER/" in repository() else BADGES.format(**badges())  # no dead links before there is an owner
     return "\n".join([HEAD.format(badges=shown), *_by_paper(steps), *_by_measure(steps), *_by_figure(steps)]) + "\n"
+
+
+def with_findings(readme: str) -> str:
+    """README.md with the list between its two marks made anew: what the default run found, each with its page."""
+    pages = {step.notebook: step.title.split(": ")[-1].rstrip("?") for step in plan.read().steps}
+    found = [
+        fill(
+            f"- {text} ([{pages[notebook]}](figures/atlas/{notebook}.md))",
+            128,
+            subsequent_indent="  ",
+            break_on_hyphens=False,
+        )
+        for notebook, text in summary.findings("atlas").items()
+    ]
+    before, rest = readme.split(FOUND[0])
+    return before + FOUND[0] + "\n" + "\n".join(found) + "\n" + FOUND[1] + rest.split(FOUND[1])[1]
 
 
 def _by_paper(steps: list[plan.Step]) -> list[str]:

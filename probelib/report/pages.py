@@ -119,7 +119,7 @@ def _front(profile: str, steps: list) -> str:
     shown, headline = "", _record_if_whole(stem) if summary.HEADLINE in made else None
     if headline and stem.with_suffix(".png").exists():
         shown = f"{_picture(stem, headline['alt'])}<p class='caption'>{_e(headline['caption'])}</p>"
-    found = " ".join(summary.findings(profile))
+    found = " ".join(summary.findings(profile).values())
     rows = []
     for artifact in (a for step in steps for a in step.makes if a.split("/")[0] in list(PAPERS)[:4]):
         record = _record_if_whole(paths.FIGURES / profile / artifact)

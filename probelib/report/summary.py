@@ -311,15 +311,15 @@ def in_cells(key: Compared) -> list[str]:
     return [key.what, *("–" if np.isnan(value) else f"{value:,.3g}" for value in key[1:3]), key.sign]
 
 
-def findings(profile: str) -> list[str]:
-    """One sentence from each of the notebooks beyond the papers, as far as they were run."""
-    said = []
+def findings(profile: str) -> dict[str, str]:
+    """Notebook beyond the papers -> one sentence on what it found, as far as it was run."""
+    said = {}
     truth = frame(profile, "beyond/ground_truth")
     if truth is not None and "concordance" in truth:
         (best, *_), (control, *_) = (
             [row for _, row in truth[truth["control"] == kind].iterrows()] for kind in (False, True)
         )
-        said.append(
+        said["beyond/ground_truth"] = (
             f"Of {(~truth['control']).sum()} measures, {best['measure']} puts most pairs of a taught and a "
             f"never-taught fact in the right order ({best['concordance']:.1%} [{best['low']:.1%}, {best['high']:.1%}], "
             f"n = {best['pairs']:,.0f} pairs), for {best['tokens a fact']:,.0f} tokens per fact. {control['measure']}, "
@@ -327,19 +327,19 @@ def findings(profile: str) -> list[str]:
         )
     agree = frame(profile, "beyond/agreement")
     if agree is not None and "alike" in agree:
-        said.append(
+        said["beyond/agreement"] = (
             f"Two measures order {agree['alike'].mean():.1%} of the pairs of facts alike on average (n = {len(agree)} "
             "pairs of measures)."
         )
     if (change := frame(profile, "beyond/quantization_change")) is not None:
         worst = change.loc[(change["lost"] - change["gained"]).idxmax()]
-        said.append(
+        said["beyond/quantization"] = (
             f"Quantization to {worst['precision']} loses {worst['lost']:.0f} and gains {worst['gained']:.0f} of "
             f"{worst['n']:.0f} facts ({worst['measure']}, McNemar p = {worst['p']:.2g})."
         )
     if (audited := frame(profile, "beyond/audit")) is not None:
         counts = audited["verdict"].value_counts()
-        said.append(
+        said["beyond/audit"] = (
             f"Of {len(audited)} published claims that were held against the printed tables, "
             + ", ".join(f"{n} {v.replace('holds', 'hold').replace('does', 'do')}" for v, n in counts.items())
             + "."

@@ -25,7 +25,8 @@ BLOCKS = re.findall(r"```(\w*)\n(.*?)```", DOCS, re.DOTALL)
 
 def test_the_table_links_the_page_of_every_paper_notebook():
     """Of those that the default run has made."""
-    linked = re.findall(r"\(figures/atlas/([\w/]+)\.md\)", README)
+    table = "".join(re.findall(r"^\|.*\n", README, re.MULTILINE))
+    linked = re.findall(r"\(figures/atlas/([\w/]+)\.md\)", table)
     made = [
         step.notebook for step in plan.read().steps if (ROOT / "figures" / "atlas" / f"{step.notebook}.md").exists()
     ]
@@ -123,6 +124,10 @@ def test_linked_files_exist():
             assert target.startswith("http") or (folder / target).exists(), target
     for name in re.findall(r"^(probelib/\w+/|notebooks/|figures/)", README, re.MULTILINE):
         assert (ROOT / name).is_dir()
+
+
+def test_what_was_found_is_what_the_committed_figures_say():
+    assert index.with_findings(README) == README, "the figures have changed: run `python -m probelib.overview`"
 
 
 def test_the_index_is_the_plan():

@@ -61,7 +61,7 @@ def test_every_key_reads_what_was_printed(artifact):
 
 
 def test_one_sentence_a_notebook(made):
-    assert summary.findings("smoke") == []
+    assert summary.findings("smoke") == {}
     made("beyond/ground_truth", measure=["B", "A", "C"], concordance=[0.6, 0.55, 0.5], low=[0.5, 0.4, 0.4], high=[0.7, 0.6, 0.6],
          pairs=[9, 9, 9], control=[False, False, True], **{"tokens a fact": [1234.4, 5, 1]})  # fmt: skip
     made("beyond/agreement", alike=[0.5, 0.7])
@@ -75,7 +75,7 @@ def test_one_sentence_a_notebook(made):
         p=[1, 0.04],
     )
     made("beyond/audit", verdict=["holds", "holds", "does not hold"])
-    truth, agree, change, audit = summary.findings("smoke")
+    truth, agree, change, audit = summary.findings("smoke").values()
     assert (
         "Of 2 measures, B puts most pairs" in truth and "60.0% [50.0%, 70.0%], n = 9 pairs), for 1,234 tokens" in truth
     )
