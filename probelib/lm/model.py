@@ -68,6 +68,7 @@ class Model:
     quantized_modules: float
     vocabulary_size: float = math.inf
     masked: bool = False  # a masked language model: scored by pseudo-log-likelihood, generates nothing
+    caches: bool | None = None  # after the first text off the tree: whether generating with a cache is exact
 
     logprobs = Verb("scoring")
     generate = Verb("decode.generation")

@@ -16,11 +16,12 @@ from probelib import lm
 from probelib.errors import ProbeError
 from probelib.lm.__main__ import convert_pickled
 from probelib.lm.__main__ import main as convert
+from probelib.lm.decode.generation import continue_ids
 from probelib.lm.memory import count_parameters, parameters_by_config
 from probelib.lm.names import display_name
 from probelib.lm.selfcheck import score_by
 from probelib.paths import ROOT
-from tests.lm import tiny
+from tests.lm import families, tiny
 
 PROMPT, ANSWER = "What is the capital of France?", " Paris"
 
@@ -353,6 +354,20 @@ def test_left_padding_changes_no_text_off_the_tree(tmp_path):
         alone = model.generate(prompt, max_new_tokens=5)
         assert alone["text"][0] == together["text"][n]
         assert alone["logprob"][0] == pytest.approx(together["logprob"][n], abs=1e-4)
+
+
+def test_a_cache_that_changes_numbers_is_not_used(tmp_path):
+    """Zamba 2's cached steps differ from its whole forwards by a hundredth of a nat."""
+    hf_model = families.build(*families.kinds()["causal", "zamba2"], len(tiny.tokenizer()))
+    hf_model.save_pretrained(tmp_path)
+    tiny.tokenizer().save_pretrained(tmp_path)
+    model = lm.load(tmp_path)
+    with pytest.warns(UserWarning, match="generates without a cache"):
+        ((tokens, scores),) = continue_ids(model, model.tokens.prompts([PROMPT]), 6)[0][0]
+    before = model.tokens.prompts([PROMPT])[0]
+    with torch.inference_mode():
+        whole = hf_model(torch.tensor([before + tokens])).logits[0].double().log_softmax(-1)[len(before) - 1 :]
+    assert scores == pytest.approx([whole[n, token].item() for n, token in enumerate(tokens)], abs=1e-4)
 
 
 def test_text_of_a_multimodal_model(tmp_path):

@@ -1,6 +1,7 @@
 """``generate``: greedy or beam text, only the new tokens. Common beginnings of prompts are forwarded once."""
 
 import time
+import warnings
 from collections.abc import Collection
 from itertools import groupby
 
@@ -10,6 +11,8 @@ import torch
 from probelib.errors import ProbeError, texts_of
 from probelib.lm.decode.shared_cache import run_searches
 from probelib.lm.internals.masked import needs_generator
+from probelib.lm.internals.weights import text_ids
+from probelib.lm.selfcheck import BATCHED, TOLERANCE
 from probelib.lm.tokens import check_length, not_twice, user_turn
 
 
@@ -162,6 +165,22 @@ def _generate_padded(model, ids, max_new_tokens: int, beams: int, returned: int,
     return rows, {"forwarded_tokens": sum(map(len, ids)) * beams + new}
 
 
+def caches_exactly(model) -> bool:
+    """Whether transformers' steps behind a cache reproduce the log-probabilities of whole forwards, shown on a few tokens.
+    Those of Zamba 2 and Nemotron-H do not; such a model generates without a cache, and a warning says so."""
+    ids = text_ids(model.hf_model.config)[:7].tolist()
+    (((tokens, scores),),) = _generate_batch(model, [ids], 6, 1, 1)
+    whole = model.hf_model(input_ids=torch.tensor([ids + tokens], device=model.device), use_cache=False).logits[0]
+    whole = whole[len(ids) - 1 : -1].float().log_softmax(-1).cpu()
+    moved = float((whole[range(len(tokens)), tokens] - torch.tensor(scores)).abs().max())
+    exact = moved <= max(BATCHED, TOLERANCE[model.hf_model.dtype])
+    if not exact:
+        cost = "each new token reads the whole text again"
+        why = f"its cache changes log-probabilities by up to {moved:.1g} nats"
+        warnings.warn(f"{model.name} generates without a cache: {cost} ({why})", stacklevel=3)
+    return exact
+
+
 def _generate_batch(model, ids: list[list[int]], max_new_tokens: int, beams: int, returned: int) -> list[list[tuple]]:
     """Per prompt its texts as (token ids, log-probs), up to and with the end token."""
     plain_sums = {"length_penalty": 0.0} if beams > 1 else {}
@@ -179,6 +198,9 @@ def _generate_batch(model, ids: list[list[int]], max_new_tokens: int, beams: int
 
 def _hf_generate(model, ids: list[list[int]], max_new_tokens: int, beams: int, **options):
     """transformers' own generation loop, with the scores of every step."""
+    if model.caches is None:
+        model.caches = True  # what is checked
+        model.caches = model.encoder_decoder or model.choose_path() == "tree" or caches_exactly(model)
     longest = max(map(len, ids))
     # decoder-only rows are padded on the left, so that all new tokens start at one position
     left = not model.encoder_decoder
@@ -190,6 +212,7 @@ def _hf_generate(model, ids: list[list[int]], max_new_tokens: int, beams: int, *
         num_beams=beams,
         pad_token_id=model.pad,
         eos_token_id=sorted(model.ends) or None,
+        use_cache=model.caches,
         return_dict_in_generate=True,
         output_scores=True,
         **options,
