@@ -60,7 +60,7 @@ def load(
     name          an organism ("atlas-neox-2.4m"), a local folder, a Hugging Face id ("EleutherAI/pythia-160m"), or a served
                   model ("http://localhost:8000/v1#EleutherAI/pythia-160m"; see ``remote.served``), which takes no options.
                   An id may name its revision ("EleutherAI/pythia-160m@step1000"). The folder or id of a LoRA adapter: its
-                  base is loaded as well. With "@chat" behind all of these every prompt is a user turn of the model's chat
+                  base is loaded as well. With "@chat" after any of these, every prompt is a user turn of the model's chat
                   template. Or a transformers model in memory: ``load(hf_model, tokenizer)``
     quantize      None, "8bit" or "4bit" (bitsandbytes); ``quantization`` goes to its BitsAndBytesConfig
                   (bnb_4bit_quant_type="fp4", bnb_4bit_use_double_quant=True, ...)

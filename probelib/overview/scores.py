@@ -79,8 +79,8 @@ def score_multiple_choice(
     """ZP-LKE's multiple-choice test (``zplke.choices``), one row per model and prompt.
 
     models   decoders: prompted with all seven questions, and with the bare subject after a list of pairs
-    others   encoder-decoders, masked and instruction-tuned models: first and last question; the list only if they are
-             decoders: an encoder-decoder has no place in it to answer, and a masked model reads it once per masked token
+    others   encoder-decoders and instruction-tuned models: first and last question; the list only if they are decoders, for
+             an encoder-decoder has no place in a list to answer
     Adds ``model``, ``way`` (question or list), ``template``, ``wording`` (see ``WORDINGS``; NaN for the other questions) and
     ``exposures``.
     """
@@ -92,7 +92,7 @@ def score_multiple_choice(
     for name in [*models, *others]:
         model = lm.load(name)
         for way, rows in requests.items():
-            if way == "list" and (model.encoder_decoder or model.masked):
+            if way == "list" and model.encoder_decoder:
                 continue
             if name not in models:
                 rows = rows[rows["template"].isin([0, 1, 7])]

@@ -365,6 +365,8 @@ def test_a_cache_that_changes_numbers_is_not_used(tmp_path):
     with pytest.warns(UserWarning, match="generates without a cache"):
         ((tokens, scores),) = continue_ids(model, model.tokens.prompts([PROMPT]), 6)[0][0]
     before = model.tokens.prompts([PROMPT])[0]
+    cost = model.generate(PROMPT, max_new_tokens=6).attrs["cost"]
+    assert cost["forwarded_tokens"] == sum(len(before) + n for n in range(len(tokens)))  # the whole text at each step
     with torch.inference_mode():
         whole = hf_model(torch.tensor([before + tokens])).logits[0].double().log_softmax(-1)[len(before) - 1 :]
     assert scores == pytest.approx([whole[n, token].item() for n, token in enumerate(tokens)], abs=1e-4)

@@ -120,7 +120,7 @@ def test_tuned_and_base_in_one_entry(runs):
     assert lm.load(with_base(entries[0])[0]).folder == runs / "run-7" / "checkpoint-2"
 
 
-def test_a_name_in_chat(runs):
+def test_a_name_in_chat(runs, monkeypatch):
     """A model in chat and the same one without are two models with one folder."""
     base = f"{runs}/lr=1e-4/checkpoint-1"
     chat = f"{base}@chat"
@@ -128,6 +128,8 @@ def test_a_name_in_chat(runs):
     assert lm.short_names([base, chat]) == ["lr=1e-4/checkpoint-1", "lr=1e-4/checkpoint-1@chat"]
     assert lm.load("lr=1e-4/checkpoint-1@chat").folder == lm.load("lr=1e-4/checkpoint-1").folder
     assert parameters(chat) == parameters(base)
+    monkeypatch.chdir(runs)  # the command line makes the folder absolute and keeps the ending
+    assert cli._absolute("run-7/checkpoint-1@chat") == f"{runs}/run-7/checkpoint-1@chat"
 
 
 def test_pairs_of_tuned_models_and_their_bases():

@@ -83,3 +83,15 @@ def test_one_sentence_a_notebook(made):
     assert "order 60.0% of the pairs of facts alike" in agree
     assert "Quantization to 4bit loses 9 and gains 2 of 20 facts (A, McNemar p = 0.04)" in change
     assert audit == "Of 3 published claims that were held against the printed tables, 2 hold, 1 do not hold."
+
+
+def test_measures_that_tie_at_the_top_are_all_named(made):
+    """The cheapest first; nine of nine pairs have Wilson's interval where no bootstrap replicate differs."""
+    nan = float("nan")
+    made("beyond/ground_truth", measure=["B", "A", "C"], concordance=[1, 1, 0.5], low=[nan, nan, 0.4], high=[nan, nan, 0.6],
+         pairs=[9, 9, 9], control=[False, False, True], **{"tokens a fact": [1234.4, 5, 1]})  # fmt: skip
+    (truth,) = summary.findings("smoke").values()
+    assert (
+        "A puts most pairs" in truth
+        and "(100.0% [70.1%, 100.0%], n = 9 pairs), for 5 tokens per fact; so do B." in truth
+    )

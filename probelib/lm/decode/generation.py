@@ -162,14 +162,27 @@ def _generate_padded(model, ids, max_new_tokens: int, beams: int, returned: int,
                 rows += _generate_batch(model, some, max_new_tokens, beams, returned)
     rows = [row for _, row in sorted(zip(order, rows, strict=True), key=lambda pair: pair[0])]
     new = sum(len(tokens) for texts in rows for tokens, _ in texts) * beams // returned
-    return rows, {"forwarded_tokens": sum(map(len, ids)) * beams + new}
+    forwarded = sum(map(len, ids)) * beams + new
+    if not _may_cache(model):  # each step forwards the prompt and all earlier steps again
+        steps = [(len(i), len(tokens)) for i, texts in zip(ids, rows, strict=True) for tokens, _ in texts]
+        forwarded = sum(start * n + n * (n - 1) // 2 for start, n in steps) * beams // returned
+    return rows, {"forwarded_tokens": forwarded}
 
 
-def caches_exactly(model) -> bool:
-    """Whether transformers' steps behind a cache reproduce the log-probabilities of whole forwards, shown on a few tokens.
-    Those of Zamba 2 and Nemotron-H do not; such a model generates without a cache, and a warning says so."""
+def _may_cache(model) -> bool:
+    """Return whether transformers' loop generates with a cache; checked once per model."""
+    if model.caches is None:
+        model.caches = model.encoder_decoder or model.choose_path() == "tree" or _caches_exactly(model)
+    return model.caches
+
+
+def _caches_exactly(model) -> bool:
+    """Return whether cached steps reproduce the log-probabilities of whole forwards, checked on six tokens.
+
+    Those of Zamba 2 and Nemotron-H do not. Such a model generates without a cache, and a warning says so.
+    """
     ids = text_ids(model.hf_model.config)[:7].tolist()
-    (((tokens, scores),),) = _generate_batch(model, [ids], 6, 1, 1)
+    (((tokens, scores),),) = _generate_batch(model, [ids], 6, 1, 1, use_cache=True)
     whole = model.hf_model(input_ids=torch.tensor([ids + tokens], device=model.device), use_cache=False).logits[0]
     whole = whole[len(ids) - 1 : -1].float().log_softmax(-1).cpu()
     moved = float((whole[range(len(tokens)), tokens] - torch.tensor(scores)).abs().max())
@@ -181,10 +194,12 @@ def caches_exactly(model) -> bool:
     return exact
 
 
-def _generate_batch(model, ids: list[list[int]], max_new_tokens: int, beams: int, returned: int) -> list[list[tuple]]:
+def _generate_batch(
+    model, ids: list[list[int]], max_new_tokens: int, beams: int, returned: int, **options
+) -> list[list[tuple]]:
     """Per prompt its texts as (token ids, log-probs), up to and with the end token."""
-    plain_sums = {"length_penalty": 0.0} if beams > 1 else {}
-    output = _hf_generate(model, ids, max_new_tokens, beams, num_return_sequences=returned, **plain_sums)
+    options |= {"length_penalty": 0.0} if beams > 1 else {}
+    output = _hf_generate(model, ids, max_new_tokens, beams, num_return_sequences=returned, **options)
     scores = model.hf_model.compute_transition_scores(
         output.sequences, output.scores, getattr(output, "beam_indices", None), normalize_logits=beams == 1
     )
@@ -198,9 +213,8 @@ def _generate_batch(model, ids: list[list[int]], max_new_tokens: int, beams: int
 
 def _hf_generate(model, ids: list[list[int]], max_new_tokens: int, beams: int, **options):
     """transformers' own generation loop, with the scores of every step."""
-    if model.caches is None:
-        model.caches = True  # what is checked
-        model.caches = model.encoder_decoder or model.choose_path() == "tree" or caches_exactly(model)
+    if "use_cache" not in options:
+        options["use_cache"] = _may_cache(model)
     longest = max(map(len, ids))
     # decoder-only rows are padded on the left, so that all new tokens start at one position
     left = not model.encoder_decoder
@@ -212,7 +226,6 @@ def _hf_generate(model, ids: list[list[int]], max_new_tokens: int, beams: int, *
         num_beams=beams,
         pad_token_id=model.pad,
         eos_token_id=sorted(model.ends) or None,
-        use_cache=model.caches,
         return_dict_in_generate=True,
         output_scores=True,
         **options,

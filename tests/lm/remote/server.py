@@ -222,7 +222,7 @@ FAULTS = {  # fault -> (how the stand-in shows it, what the kit says of it)
     "another token": ({"asked": lambda ids: [*ids[:-2], 7, ids[-1]]}, "token 7 instead of"),
     "truncated": ({"asked": lambda ids: ids[-4:], "usage": False}, "too few"),
     "truncated, counted": ({"asked": lambda ids: ids[-6:]}, "adds, drops or re-tokenizes"),
-    "wrong order": ({"renumber": wrong_order}, "the order|log-probabilities for"),
+    "wrong order": ({"renumber": wrong_order}, "changes the order"),
     "half a batch": ({"renumber": lambda choices: choices[: len(choices) // 2]}, "choices for"),
     "numbered otherwise": (
         {"renumber": lambda choices: [{**c, "index": 0} for c in choices]},
