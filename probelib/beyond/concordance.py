@@ -53,6 +53,25 @@ def pairs_of_doses(design: pd.DataFrame) -> pd.DataFrame:
     return pairs[dose[pairs["higher"]] > dose[pairs["lower"]]].reset_index(drop=True)
 
 
+def concordance_by_exposures(
+    values: pd.DataFrame, design: pd.DataFrame, within: list[str], times: int = 200, seed: int = 0
+) -> pd.DataFrame:
+    """Concordance of pairs (taught exactly so often, never taught) for each exposure count: ``exposures``, ``measure``, ``pairs``,
+    ``concordance``, ``low``, ``high``.
+
+    within   columns that a pair agrees in: ["group", "fact"] for the same fact in two sisters, ["model", "relation"] for two
+             facts of one relation in one model
+    """
+    parts = []
+    for level in sorted(design["exposures"].unique()):
+        if level > 0:
+            pairs = _pairs(design, within, design["exposures"] == level, design["exposures"] == 0)
+            part = concordance(values, design, pairs, times, seed)
+            parts.append(part[["measure", "pairs", "concordance", "low", "high"]].assign(exposures=level))
+    table = pd.concat(parts, ignore_index=True)
+    return table[["exposures", *table.columns.drop("exposures")]]
+
+
 def placebo_pairs(design: pd.DataFrame, within: list[str], seed: int = 0) -> pd.DataFrame:
     """Pairs with equal exposure counts within the blocks that ``within`` names, ``higher`` drawn at random: concordance .5."""
     everything = pd.Series(True, index=design.index)

@@ -8,6 +8,7 @@ import pandas as pd
 from probelib import report, stats
 from probelib.beyond import audit
 from probelib.beyond.choice import random_distractors
+from probelib.beyond.concordance import concordance_by_exposures
 from probelib.beyond.measures import agreement_pairs, frontier, upper_triangle
 from probelib.beyond.suite import MEASURES
 from probelib.beyond.tables import COMPARED, RIGHT, TAUGHT
@@ -209,6 +210,65 @@ def _cost_scatter(points: pd.DataFrame, named: list[str], front: list[str], ceil
     # the legend takes space, so it is placed before the labels
     axis.legend(loc="upper center", bbox_to_anchor=(0.5, -0.15), ncols=4, fontsize=8, frameon=False)
     report.label_points(axis, cost[named], right[named], named, bold=front)
+    return figure
+
+
+def detection(
+    values: pd.DataFrame, design: pd.DataFrame, within: list[str], ranked: pd.DataFrame, seed: int = 0
+) -> Artifact:
+    """Concordance by the number of exposures of the taught fact; ``within``: ``measures.headline_pairs``, ``ranked``:
+    ``tables.rank_measures``. The picture names the best measure of each paper and the best control."""
+    table = concordance_by_exposures(values, design, within, seed=seed)
+    named = [*ranked[~ranked["control"]].groupby("paper", sort=False)["measure"].first()]
+    named += ranked["measure"][ranked["control"]].head(1).tolist()
+    caption = (
+        f"Share of {RIGHT}, for {COMPARED[within[0]]}, by how often the taught one was read ({design['model'].nunique()} models, "
+        f"{int(table['pairs'].min()):,} to {int(table['pairs'].max()):,} pairs per exposure count and measure; bars: 95 % "
+        "bootstrap intervals over facts and models; dotted: chance). Named: the best measure of each paper and the best "
+        "control; the CSV holds all."
+    )
+    shown = table[table["measure"].isin(named)].pivot(index="exposures", columns="measure", values="concordance")
+    alt = "; ".join(f"{name}: {shown[name].iloc[0]:.2f} to {shown[name].iloc[-1]:.2f}" for name in named)
+    return Artifact("beyond/detection", table, caption, detection_finding(table, named), _detection(table, named), alt)
+
+
+def detection_finding(table: pd.DataFrame, named: list[str], enough: float = 0.9) -> str:
+    """From how many exposures on each of the ``named`` measures puts at least ``enough`` of the pairs in the right order."""
+    found = []
+    for name, rows in table[table["measure"].isin(named)].groupby("measure", sort=False):
+        rows = rows.sort_values("exposures")
+        below = rows["exposures"][rows["concordance"] < enough]
+        above = rows["exposures"] if below.empty else rows["exposures"][rows["exposures"] > below.max()]
+        found.append((above.min() if len(above) else np.inf, named.index(name), name))
+    words = [
+        f"{name} {'at no exposure count' if level == np.inf else f'from {level:.0f} on'}"
+        for level, _, name in sorted(found)
+    ]
+    return f"{enough:.0%} of the pairs are in the right order, by exposures of the taught fact: {', '.join(words)}."
+
+
+def _detection(table: pd.DataFrame, named: list[str]):
+    import matplotlib.pyplot as plt
+
+    figure, axis = plt.subplots(figsize=(6.3, 3.6))
+    for number, name in enumerate(named):
+        rows = table[table["measure"] == name].sort_values("exposures")
+        control = MEASURES[name].control
+        _, colour, marker = ("", "0.4", "x") if control else PAPERS[MEASURES[name].paper]
+        place = rows["exposures"] * 2 ** (
+            0.05 * (number - (len(named) - 1) / 2)
+        )  # side by side, so that bars can be told apart
+        bars = [rows["concordance"] - rows["low"], rows["high"] - rows["concordance"]]
+        look = {"color": colour, "marker": marker, "markersize": 5, "elinewidth": 0.9, "linewidth": 1.4, "label": name}
+        axis.errorbar(place, rows["concordance"], np.clip(bars, 0, None), linestyle="--" if control else "-", **look)
+    axis.axhline(0.5, color="0.6", linewidth=0.8, linestyle=":")
+    levels = sorted(table["exposures"].unique())
+    axis.set_xscale("log", base=2)
+    axis.set_xticks(levels, [f"{level:.0f}" for level in levels])
+    axis.minorticks_off()
+    axis.set(xlabel="exposures of the taught fact", ylabel="pairs in the right order")
+    axis.yaxis.set_major_formatter(lambda y, _: f"{y:.0%}")
+    axis.legend(loc="center left", bbox_to_anchor=(1.0, 0.5), frameon=False, fontsize=8)
     return figure
 
 

@@ -196,7 +196,7 @@ def calibration_finding(table: pd.DataFrame, share: float) -> str:
     )
 
 
-def wording(
+def held_out_paraphrases(
     seen: pd.DataFrame, held_out: pd.DataFrame, design: pd.DataFrame, pairs: pd.DataFrame, seed: int = 0
 ) -> Artifact:
     """Concordance in paraphrases that the corpus used and in held-out ones; ``seen``, ``held_out``: values."""
@@ -207,7 +207,7 @@ def wording(
         "(one each for base accuracy); change with its paired 95 % bootstrap interval over facts and models; mean "
         "values under both. Lists have no paraphrases; ApprOpt, whose searches cost the most, is not repeated."
     )
-    return Artifact("beyond/wording", table.rename(columns=names), caption, paraphrase_finding(table))
+    return Artifact("beyond/held_out", table.rename(columns=names), caption, paraphrase_finding(table))
 
 
 def paraphrase_finding(table: pd.DataFrame) -> str:
@@ -238,7 +238,7 @@ def training_mixture(values: pd.DataFrame, design: pd.DataFrame, twins: tuple[st
         "an instruction-tuned model are left out: the second has no tuned partner."
     )
     frame, best = table.rename(columns=names), {first: "max", second: "max"}
-    return Artifact("beyond/upbringing", frame, caption, mixture_finding(table, twins), best=best)
+    return Artifact("beyond/training_mixture", frame, caption, mixture_finding(table, twins), best=best)
 
 
 def popularity(values: pd.DataFrame, design: pd.DataFrame, models: tuple[str, str], seed: int = 0) -> Artifact:

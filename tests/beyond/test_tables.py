@@ -35,6 +35,13 @@ def test_the_training_mixture_moves_measures():
     assert "tau = -1.00; the first is x for a, y for b. Changed significantly: x (-0.400)" in finding
 
 
+def test_a_measure_sees_a_fact_from_the_count_after_which_it_never_falls_below():
+    rows = {"exposures": [2, 8, 32] * 3, "measure": ["x"] * 3 + ["y"] * 3 + ["z"] * 3}
+    table = pd.DataFrame(rows | {"concordance": [0.95, 0.8, 0.9, 0.9, 0.9, 1.0, 0.5, 0.6, 0.7]})
+    finding = figures.detection_finding(table, ["x", "y", "z"])
+    assert finding.endswith("of the taught fact: y from 2 on, x from 32 on, z at no exposure count.")
+
+
 def test_what_popularity_alone_orders():
     """By hand: at random, familiarity orders one of two pairs; by popularity both."""
     facts_of = {"m": [("a", 64), ("b", 0), ("c", 0)], "m-popular": [("a", 64), ("b", 0), ("c", 32)]}
@@ -145,6 +152,9 @@ def test_the_trial_with_sisters(trial):
     assert "the same fact in two sister models" in artifact.caption and artifact.finding.startswith("PMI puts ")
     figure = figures.quality_against_cost(ranked, tables.oracle(values, design, pairs), within)
     assert figure.figure.axes[0].get_ylabel() == tables.RIGHT and "Base accuracy (10 tokens" in figure.finding
+    seen = figures.detection(values, design, within, ranked)
+    pmi = seen.frame[seen.frame["measure"] == "PMI"].set_index("exposures")["concordance"]
+    assert pmi[2] < 0.8 < pmi[32] and "PMI from 32 on" in seen.finding and "Chance at no" in seen.finding
     plt.close("all")
 
 
