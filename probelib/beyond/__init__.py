@@ -40,6 +40,7 @@ from probelib.beyond.imported import read_one
 from probelib.beyond.measures import headline_pairs, partial_agreement
 from probelib.beyond.questions import load_questions
 from probelib.beyond.scores import (
+    MISLED,
     POPULAR,
     PRECISIONS,
     TWINS,
@@ -54,7 +55,6 @@ from probelib.beyond.scores import (
     object_types,
     precision_costs,
     score,
-    shipped_among,
     what_was_scored,
 )
 from probelib.beyond.suite import MEASURES, measures_of
