@@ -61,10 +61,6 @@ TWINS = [
     for corpus in ("lists", "questions", "popular")
 ]
 TUNED = ("atlas-neox-0.6m", "atlas-neox-2.4m", "atlas-neox-5m")
-UNTRAINED = (  # in the design, not yet trained
-    *(f"atlas-neox-1.2m-sister-{turn}" for turn in (1, 2, 3)),
-    *("atlas-llama-2.4m", "atlas-qwen3-1.2m", "atlas-bert-1m"),
-)
 CHECKPOINTED = ("atlas-neox-0.15m", "atlas-neox-0.6m")  # also kept along their training
 SHARES = (5, 10, 20, 35, 50, 75)  # percent of the training after which they are kept
 FAMILY = {one.name: one for one in SCRATCH + SISTERS + TWINS} | {
