@@ -8,13 +8,13 @@ from probelib import published
 from probelib.report import phenomena
 from probelib.runner import plan
 
+MADE = {artifact for step in plan.read().steps for artifact in step.makes}
 CLAIMS = [claim | {"paper": paper} for paper, claims in published.phenomena().items() for claim in claims]
 
 
 @pytest.mark.parametrize("claim", CLAIMS, ids=lambda claim: claim["artifact"])
 def test_every_claim_has_an_artifact_and_a_reason(claim):
-    made = {artifact for step in plan.read().steps for artifact in step.makes}
-    assert claim["artifact"] in made and claim["artifact"].startswith(claim["paper"])
+    assert claim["artifact"] in MADE and claim["artifact"].startswith(claim["paper"])
     assert claim["claim"].endswith(".") and claim["why"].endswith(".") and not any(c.isdigit() for c in claim["claim"])
 
 
