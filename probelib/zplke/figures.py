@@ -285,11 +285,11 @@ def ahead_in_words(cells: pd.DataFrame, other: str) -> str:
     if gap["high"] < 0:
         verdict = f"is worse than {other}"
     ahead = f"{len(gap['models'])} of {n} models"
-    if 0 < len(gap["models"]) < n:
+    if 0 < len(gap["models"]) <= n / 2:
         ahead += f": {', '.join(gap['models'])}"
     return (
-        f"ZP-LKE {verdict} ({gap['gap']:+.2f} {span(gap['low'], gap['high'])} in the mean of the models; ahead in {gap['ahead']} "
-        f"of {gap['of']} relations, and in {ahead})"
+        f"ZP-LKE {verdict} ({gap['gap']:+.2f} {span(gap['low'], gap['high'])}, mean of the models; ahead in {gap['ahead']} of "
+        f"{gap['of']} relations, and in {ahead})"
     )
 
 
@@ -631,7 +631,7 @@ def dot_panels(frame: pd.DataFrame, row: str, models: list[str], series: str = "
     across = min(2, len(models))
     down = -(-len(models) // across)
     figure, axes = column(0.5 + down * (0.35 + 0.2 * len(rows)), down, across, sharex=True, sharey=True)
-    for at, (axis, (model, label)) in enumerate(zip(axes.flat, short_labels(models).items(), strict=False)):
+    for at, (axis, (model, label)) in enumerate(zip(axes.flat, short_labels(models, 12).items(), strict=False)):
         own = frame[frame["model"] == model].set_index(row)
         for place, name in enumerate(order):
             part = (own[own[series] == name] if series else own).reindex(rows)
@@ -723,7 +723,7 @@ def text_boxes(rows: list[tuple[str, str]], marked: dict[str, list[str]], width:
     for title, words in wrapped:
         axis.text(0, top + 0.8, title, fontsize=7, fontweight="bold", va="center")
         for column_, line, word, kind in words:
-            look = KINDS[kind] | {"family": "monospace", "fontsize": 6.2, "va": "center"}
+            look = KINDS[kind] | {"family": "monospace", "fontsize": 6.4, "va": "center"}
             axis.text(column_, top + 2 + line, word, **look)
         top += words[-1][1] + 3.2
     return figure
