@@ -59,7 +59,7 @@ def finding1(counts: pd.DataFrame, n: int) -> str:
     prompted, lists = (
         worse.loc[worse["estimator"] == kind, "context"].tolist() for kind in ("prompted", "zero-prompt")
     )
-    sentence = "As in the paper, the sentence does not depend on correct examples"
+    sentence = "As in the paper, incorrect or unknown examples do not significantly harm the sentence"
     if prompted:
         sentence = f"Unlike in the paper, the sentence gets fewer facts right after {' and '.join(prompted)} examples"
     pairs = "unlike in the paper, incorrect or unknown pairs do not significantly harm the list"
