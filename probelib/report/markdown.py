@@ -15,7 +15,7 @@ from probelib import files, paths
 from probelib.errors import ProbeError, printable
 from probelib.report import summary
 from probelib.report.section import read_record
-from probelib.report.sheets import read_csv
+from probelib.report.sheets import holds_numbers, read_csv
 from probelib.report.shown import ARTIFACT, artifact_title, escape_markdown
 
 LONGEST = 30  # rows of a table that are shown unfolded
@@ -125,7 +125,7 @@ def artifact_markdown(profile: str, artifact: str, folder: Path) -> str:
         shown = f"![{alt}]({_link(stem.with_suffix('.png'), folder)})"
     else:
         shown = table_markdown(
-            read_csv(stem.with_suffix(".csv").read_bytes(), keep_default_na=False), record["decimals"]
+            read_csv(stem.with_suffix(".csv").read_bytes(), keep_default_na=False, dtype=str), record["decimals"]
         )
     numbers = f"[numbers]({_link(stem.with_suffix('.csv'), folder)})"
     caption = f"**{artifact_title(artifact)}.** {escape_markdown(record['caption'])} ({numbers})"
@@ -161,9 +161,9 @@ def _digits(decimals: dict[str, int] | int, column: str) -> int:
 
 
 def _cells(column: pd.Series, digits: int) -> list[str]:
-    numbers = pd.to_numeric(column, errors="coerce")
-    if column.astype(str).str.contains(r"\.|e-").any() and (numbers.notna() | (column == "")).all():
-        return ["–" if pd.isna(number) else f"{number:.{digits}f}" for number in numbers]
+    texts = column.astype(str)
+    if texts.str.contains(r"\.|e-").any() and holds_numbers(texts):
+        return [f"{float(text):.{digits}f}" if text else "–" for text in texts]
     return [escape_markdown(str(value)) or "–" for value in column]
 
 

@@ -44,7 +44,7 @@ def correlate_columns(x: str, y: str) -> Callable[[pd.DataFrame], float]:
 
 
 def _change_of_methods(t: pd.DataFrame) -> float:
-    """ZP-LKE minus HGP in the multiple-choice test, mean over models."""
+    """ZP-LKE minus HGP in the multiple-choice test, mean over models and over each method's relations."""
     mean = t[t["test"] == "multiple choice"].groupby("method")["accuracy"].mean()
     return mean["ZP-LKE"] - mean["HGP"]
 
@@ -58,8 +58,7 @@ def _settles(t: pd.DataFrame, strategy: str) -> float:
 
 def _between_families(t: pd.DataFrame) -> float:
     """The smallest mean correlation of two different families."""
-    table = t.set_index(t.columns[0])
-    return float(table.where(~np.eye(len(table), dtype=bool)).min(axis=None))
+    return float(t.loc[t["a"] != t["b"], "r"].min())
 
 
 def _sure(t: pd.DataFrame) -> float:
