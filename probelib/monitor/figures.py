@@ -343,10 +343,8 @@ def figure12(measured: Measured) -> Artifact:
         alone = len(rows) < 2
         axis.errorbar(rows["parameters"], rows["MONITOR"], bars, capsize=2, label=None if alone else name, **look)
         if alone:
-            place = (rows["parameters"].iloc[0], rows["high"].fillna(rows["MONITOR"]).iloc[0])
-            axis.annotate(
-                name.removeprefix("atlas-"), place, (0, 2), textcoords="offset points", ha="center", fontsize=8
-            )
+            place, look = tuple(rows[["parameters", "MONITOR"]].iloc[0]), {"ha": "right", "va": "center", "fontsize": 8}
+            axis.annotate(name.removeprefix("atlas-"), place, (-6, 0), textcoords="offset points", **look)
     axis.set(ylabel=LOWER)
     size_axis(axis, table["parameters"])
     axis.tick_params(axis="x", which="major", labelrotation=45)
