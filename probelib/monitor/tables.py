@@ -692,7 +692,7 @@ def finding_of_sensitivity(table: pd.DataFrame, names: list[str]) -> str:
         return "No model has a MONITOR under any decision."
     taus = rows["tau"].iloc[1:]
     cued = table.set_index("decision")[names].astype(float).loc["the same, with an answer cue"]
-    ranking = f" The ranking changes most with {taus.idxmin()} (tau {taus.min():.2f})." if taus.notna().any() else ""
+    ranking = f" The ranking changes most with {taus.idxmin()} (tau {taus.min():.2f})." if taus.min() < 1 else ""
     return (
         f"Of the decisions about the same answers, **{change.idxmax()}** changes MONITOR most (by up to {change.max():.3f})."
         f"{ranking} With an answer cue {cued.isna().sum()} of {len(names)} models anchor no fact."
