@@ -87,7 +87,7 @@ KEYS = {
     "monitor/figure3": Key(
         "probability of the gold object, primary anchor minus negative context",
         lambda: claim("monitor", "fig3_primary_anchor") - claim("monitor", "fig3_negative_foreign_anchor"),
-        lambda t: t.groupby("text", sort=False)["probability"].first().iloc[[0, -1]].diff().iloc[-1] * -1,
+        lambda t: t.loc[t["gold"], "probability"].iloc[[0, -1]].diff().iloc[-1] * -1,
         True,
     ),
     "monitor/table2": Key(
@@ -143,7 +143,7 @@ KEYS = {
     "monitor/table10": Key(
         "mean MONITOR over relations and models",
         of_printed("monitor/table10", lambda t: t["MONITOR"].mean()),
-        lambda t: t.select_dtypes("number").filter(regex="^(?!.*: coverage$)").melt()["value"].mean(),
+        lambda t: t.select_dtypes("number").melt()["value"].mean(),
     ),
     "monitor/table11": Key(
         "mean r over relations",

@@ -40,6 +40,13 @@ def test_graphevals_correct_is_the_released_one(made):
     assert summary.key_numbers("smoke", "grapheval/table2")[2] == 0.25
 
 
+def test_figure_3_compares_the_gold_object_with_itself(made):
+    """Not the first bars: after the distractor another object is the most probable one."""
+    bars = {"text": ["p", "p", "f", "n", "n"], "gold": [True, False, True, False, True]}
+    made("monitor/figure3", **bars, probability=[0.9, 0.1, 0.5, 0.8, 0.2])
+    assert summary.key_numbers("smoke", "monitor/figure3")[2:] == (pytest.approx(0.7), "same")
+
+
 def test_what_cannot_be_compared(made):
     assert summary.key_numbers("smoke", "grapheval/table3") is None  # not made
     made("grapheval/table3", precision=[0.5])  # of another form
