@@ -41,6 +41,7 @@ from probelib.beyond.measures import headline_pairs, partial_agreement
 from probelib.beyond.quantized import answer_probabilities
 from probelib.beyond.questions import load_questions
 from probelib.beyond.scores import (
+    MISLED,
     POPULAR,
     PRECISIONS,
     TWINS,
@@ -55,7 +56,6 @@ from probelib.beyond.scores import (
     object_types,
     precision_costs,
     score,
-    shipped_among,
     what_was_scored,
 )
 from probelib.beyond.suite import MEASURES, measures_of

@@ -1,6 +1,7 @@
 """The figures beyond the papers: measured numbers in, one ``report.Artifact`` each."""
 
 import re
+import textwrap
 
 import numpy as np
 import pandas as pd
@@ -159,6 +160,7 @@ def quality_against_cost(ranked: pd.DataFrame, ceiling: pd.Series, within: list[
     """Concordance against tokens per fact; ``ranked``: ``tables.rank_measures``, ``ceiling``: ``tables.oracle``, ``within``:
     ``measures.headline_pairs``."""
     points = ranked[~ranked["control"]].dropna(subset=["concordance", "tokens a fact"]).set_index("measure")
+    absent = ranked["measure"][ranked["pairs"] == 0]
     front = frontier(points["tokens a fact"], points["concordance"])
     named = [
         f"{name} ({points.loc[name, 'tokens a fact']:,.0f} tokens, {points.loc[name, 'concordance']:.1%})"
@@ -175,6 +177,10 @@ def quality_against_cost(ranked: pd.DataFrame, ceiling: pd.Series, within: list[
         "line joins the measures that no cheaper one beats. Dashed: all measures together; dotted: the strongest "
         "control. Grey: the other measures."
     )
+    if len(absent):
+        caption += (
+            f" {len(absent)} measures are absent, for they need an instruction-tuned partner in every model compared."
+        )
     alt = f"Scatter plot of measures. On the line of what nothing cheaper beats: {', '.join(named)}."
     figure = _cost_scatter(points, labelled(points, front), front, ceiling["concordance"], familiar)
     return Artifact("beyond/quality_against_cost", ranked, caption, finding, figure, alt)
@@ -272,40 +278,54 @@ def _detection(table: pd.DataFrame, named: list[str]):
     return figure
 
 
-def reliability(values: pd.DataFrame, design: pd.DataFrame, taught: int = TAUGHT) -> Artifact:
-    """Reliability diagrams of the probability-like measures; a fact counts as taught from ``taught`` exposures on."""
+def reliability(values: pd.DataFrame, design: pd.DataFrame, taught: int = TAUGHT, enough: int = 10) -> Artifact:
+    """Reliability diagrams of the probability-like measures; a fact counts as taught from ``taught`` exposures on. Bins of fewer
+    than ``enough`` facts are in the CSV only."""
     values = values[values["measure"].map(lambda name: MEASURES[name].probability)]
     values = values.merge(design, on=["model", "fact"]).assign(taught=lambda rows: rows["exposures"] >= taught)
     curves = [
         stats.reliability(rows["value"], rows["taught"], units=rows["fact"]).assign(measure=name)
         for name, rows in values.groupby("measure", sort=False)
     ]
+    gap = (values["value"] - values["taught"]).groupby(values["measure"]).mean().sort_values()
+    finding = (
+        f"Of {len(gap)} measures that lie between 0 and 1, {(gap > 0).sum()} are larger on average than the share of the facts "
+        f"taught: {gap.index[-1]} most ({gap.iloc[-1]:+.2f}), {gap.index[0]} least ({gap.iloc[0]:+.2f})."
+    )
     caption = (
-        f"Reliability: share of the facts stated at least {taught} times, by the value of the measure in ten bins, over "
-        f"{values['model'].nunique()} models; bars: Wilson intervals by facts (a fact scored by several models counts once). A "
-        "calibrated measure lies on the diagonal."
+        f"Reliability: share of the facts stated at least {taught} times, by the value of the measure in ten bins of at "
+        f"least {enough} facts, over {values['model'].nunique()} models; bars: Wilson intervals by facts (a fact scored by "
+        "several models counts once). A calibrated measure lies on the diagonal."
     )
     alt = "One small reliability diagram for each probability-like measure."
-    return Artifact("beyond/reliability", pd.concat(curves), caption, figure=_reliability(curves), alt=alt)
+    shown = [own for curve in curves if len(own := curve[curve["units"] >= enough])] or curves
+    return Artifact("beyond/reliability", pd.concat(curves), caption, finding, _reliability(shown), alt)
 
 
 def _reliability(curves: list[pd.DataFrame]):
     import matplotlib.pyplot as plt
 
-    figure, axes = plt.subplots(2, (len(curves) + 1) // 2, figsize=(6.8, 3.6), sharex=True, sharey=True, squeeze=False)
+    rows = -(-len(curves) // 4)
+    figure, axes = plt.subplots(rows, 4, figsize=(5.4, 1.45 * rows + 0.3), sharex=True, sharey=True, squeeze=False)
     look = {"fmt": "o-", "markersize": 3, "elinewidth": 0.6, "linewidth": 0.9, "color": BLUE}
     for axis, curve in zip(axes.flat, curves, strict=False):
         counted = zip(curve["right"], curve["units"], strict=True)
         low, high = np.array([stats.wilson(round(share * n), n) for share, n in counted]).T
         axis.plot([0, 1], [0, 1], color="0.75", linewidth=0.8)
         axis.errorbar(curve["probability"], curve["right"], [curve["right"] - low, high - curve["right"]], **look)
-        axis.set_title(curve["measure"].iloc[0], fontsize=6)
-        axis.set(xlim=(-0.03, 1.03), ylim=(-0.03, 1.03))
+        axis.set_title(textwrap.fill(curve["measure"].iloc[0], 18), fontsize=8)
+        axis.set(xlim=(-0.03, 1.03), ylim=(-0.03, 1.03), xticks=[0, 0.5, 1], yticks=[0, 0.5, 1])
     for axis in axes.flat[len(curves) :]:
         axis.set_axis_off()
-    figure.supxlabel("value of the measure", fontsize=8)
-    figure.supylabel("share of the facts taught", fontsize=8)
+    figure.supxlabel("value of the measure", fontsize=9)
+    figure.supylabel("share of the facts taught", fontsize=9)
     return figure
+
+
+def few_per_paper(measures: list[str], most: int = 2) -> list[str]:
+    """The first ``most`` measures of each paper, in their order."""
+    papers = pd.Series([MEASURES[name].paper for name in measures], index=measures, dtype=object)
+    return papers.groupby(papers, sort=False).head(most).index.tolist()
 
 
 def kinds(table: pd.DataFrame, measures: list[str], sizes: pd.Series) -> Artifact:
@@ -314,15 +334,19 @@ def kinds(table: pd.DataFrame, measures: list[str], sizes: pd.Series) -> Artifac
     import matplotlib.pyplot as plt
 
     enough = table[table["facts"] > 9]  # with fewer facts any order is soon perfect
-    wide = enough.pivot(index="measure", columns="group", values="concordance").reindex(measures)
-    sizes = sizes[wide.columns]
-    figure, axis = plt.subplots(figsize=(6.8, 0.24 * len(wide) + 1.2))
-    named = wide.set_axis([f"{kind}\n({n})" for kind, n in sizes.items()], axis=1)
+    wide = enough.pivot(index="measure", columns="group", values="concordance")
+    wide = wide.reindex([name for name in measures if name in wide.index])
+    sizes, shown = sizes[wide.columns], wide.loc[few_per_paper(list(wide.index), 3)]
+    figure, axis = plt.subplots(figsize=(5.2, 0.22 * len(shown) + 1.4))
+    named = shown.set_axis([f"{kind} ({n})" for kind, n in sizes.items()], axis=1)
     report.heat(axis, named, low=0.4, high=1.0, colours="viridis")
+    axis.tick_params(axis="x", rotation=60)
+    figure.colorbar(axis.images[0], ax=axis, label="pairs in the right order", pad=0.02)
     caption = (
-        f"Share of {RIGHT} (two facts of one relation), by the type of the object (number of facts); the CSV holds the "
-        "pairs and the "
-        "95 % intervals. A dash: the measure is defined for fewer than ten facts. Types of few facts have wide intervals."
+        f"Share of {RIGHT} (two facts of one relation), by the type of the object (number of facts), for the best three "
+        "measures of each paper; the CSV holds all, with pairs and 95 % intervals. A dash: the measure is defined for fewer "
+        f"than ten facts. With n facts of a type an interval is about ±{0.5 / np.sqrt(max(sizes.min(), 1)):.2f} (fewest) to "
+        f"±{0.5 / np.sqrt(max(sizes.max(), 1)):.2f} (most) wide."
     )
     alt = "Heat map of concordances, measures by object types."
     return Artifact("beyond/kinds", table, caption, kinds_finding(wide, sizes), figure, alt)
@@ -353,11 +377,13 @@ def agreement(matrix: pd.DataFrame, values: pd.DataFrame, seed: int = 0) -> Arti
     caption = (
         f"Share of pairs of facts that two measures order alike (a tie counts half; .5 is chance), mean over "
         f"{values['model'].nunique()} models, in the order of a hierarchical clustering. A measure of few levels cannot "
-        "reach 1, "
-        "not even with itself (diagonal). The CSV holds every pair with n and its 95 % bootstrap interval over facts."
+        "reach 1, not even with itself (diagonal). Shown: of each paper the two measures that agree most with all others; the "
+        "CSV holds every pair with n, its 95 % bootstrap interval over facts, and the share among the pairs that both order."
     )
-    alt = "Heat map of the agreement between all measures, clustered."
-    finding, figure = agreement_finding(pairs), _heat_maps({"": matrix}, 7.2, 6.6)
+    alt = "Heat map of the agreement between measures, clustered."
+    central = few_per_paper(matrix.mean().sort_values(ascending=False, kind="stable").index.tolist())
+    shown = [name for name in matrix.index if name in central]
+    finding, figure = agreement_finding(pairs), _heat_maps({"": matrix.loc[shown, shown]}, 4.6, 3.8)
     return Artifact("beyond/agreement", pairs, caption, finding, figure, alt)
 
 
@@ -384,11 +410,27 @@ def agreement_models(over_models: pd.DataFrame, over_cells: pd.DataFrame, n_mode
         parts[f"models (n = {n_models})"] = over_models
     shown = {f"over {over}": matrix for over, matrix in parts.items()}
     frame = pd.concat([upper_triangle(matrix).assign(over=over.split(" (")[0]) for over, matrix in parts.items()])
-    mean = upper_triangle(over_cells)["alike"].mean()
-    finding = f"Of the pairs of {n_cells} cells two measures order {mean:.1%} alike on average."
-    caption = f"Share of pairs of means that two measures order alike (ties half; .5 is chance): {', '.join(shown)}."
+    pairs, mean = upper_triangle(over_cells), over_cells.mean().sort_values(ascending=False, kind="stable")
+    below = pairs[pairs["alike"] < 0.5]
+    often = pd.concat([below["first"], below["second"]]).value_counts()
+    finding = (
+        f"Of the pairs of {n_cells} cells two measures order {pairs['alike'].mean():.1%} alike on average; {len(below)} of "
+        f"{len(pairs)} pairs of measures order fewer than half alike"
+        + (f", {often.index[0]} in {often.iloc[0]} of them." if len(below) else ".")
+    )
+    central = few_per_paper(mean.index.tolist())
+    few = {
+        title: matrix.loc[kept, kept]
+        for title, matrix in shown.items()
+        if (kept := [m for m in matrix if m in central])
+    }
+    caption = (
+        f"Share of pairs of means that two measures order alike (ties half; .5 is chance): {', '.join(shown)}. A mean over a "
+        "relation depends on its objects, not on knowledge alone: see the page on ground truth. Shown: of each paper the two "
+        "measures that agree most with all others; the CSV holds all pairs."
+    )
     alt = f"Heat map of the agreement between measures, {' and '.join(shown)}."
-    return Artifact("beyond/agreement_models", frame, caption, finding, _heat_maps(shown, 6.9, 6.3), alt)
+    return Artifact("beyond/agreement_models", frame, caption, finding, _heat_maps(few, 4.6, 3.8), alt)
 
 
 def _heat_maps(matrices: dict[str, pd.DataFrame], width: float, height: float):
@@ -399,6 +441,7 @@ def _heat_maps(matrices: dict[str, pd.DataFrame], width: float, height: float):
     for axis, (title, matrix) in zip(axes[0], matrices.items(), strict=True):
         report.heat(axis, matrix, low=0.4, high=1.0, colours="viridis")
         axis.tick_params(axis="x", rotation=90)
+        figure.colorbar(axis.images[0], ax=axis, label="pairs ordered alike", pad=0.02)
         axis.set_title(title, fontsize=9)
     return figure
 

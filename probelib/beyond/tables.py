@@ -74,9 +74,9 @@ def placebo(
 ) -> Artifact:
     """Whether the statistics find nothing where there is nothing: pairs that were taught equally often, and shuffled values;
     ``pairs``, ``within``: ``measures.headline_pairs``."""
-    equal = concordance.placebo_pairs(design, within, seed)
-    if equal.empty:  # no two sisters were taught a fact equally often: then two facts of one relation in one model
-        equal = concordance.placebo_pairs(design, ["model", "relation"], seed)
+    equal, blocks = concordance.placebo_pairs(design, within, seed), within
+    if len(equal) < len(pairs):  # few sisters were taught a fact equally often: two facts of one relation
+        equal, blocks = concordance.placebo_pairs(design, ["model", "relation"], seed), ["model", "relation"]
     table = concordance.permutation_test(values, design, pairs, within, seed=seed)
     same = concordance.concordance(values, design, equal, seed=seed)[["measure", "concordance", "low", "high"]]
     table = table.merge(same.set_axis(["measure", "placebo", "placebo_low", "placebo_high"], axis=1), "left", "measure")
@@ -87,12 +87,13 @@ def placebo(
         f"With shuffled values the interval excludes .5 for {biased} of {len(table)} measures (by chance "
         f"{0.05 * len(table):.1f})"
         + (f", on {len(equal):,} placebo pairs for {outside}" if len(equal) else "; the facts give no placebo pairs")
-        + f". With the real values {found} measures differ from chance (Holm)."
+        + f"; placebo intervals are {(table['placebo_high'] - table['placebo_low']).median():.2f} wide. With the real values "
+        f"{found} measures differ from chance (Holm)."
     )
     caption = (
         f"Share of {RIGHT}, for {COMPARED[within[0]]}; shuffled: mean and 95 % range when the values are permuted within "
-        f"{' and '.join(within)}, with the one-sided p; placebo: pairs that were taught equally often, in an order drawn "
-        "at random."
+        f"{' and '.join(within)}, with the one-sided p; placebo: pairs of facts within {' and '.join(blocks)} that were "
+        "taught equally often, in an order drawn at random."
     )
     return Artifact("beyond/placebo", table, caption, finding)
 
@@ -130,13 +131,17 @@ def ground_truth(ranked: pd.DataFrame, ceiling: pd.Series, within: list[str], n:
     """Concordance of each measure with what was taught; ``ranked``: ``rank_measures``, ``ceiling``: ``oracle``, ``within``:
     ``measures.headline_pairs``, ``n``: of Min@n and Avg@n."""
     own, controls = ranked[~ranked["control"]], ranked[ranked["control"]]
-    best, level = own.iloc[0], own["measure"][1:][~(own["p"][1:] < 0.05)]
+    compared = own[own["pairs"] > 0]
+    best, level = compared.iloc[0], compared["measure"][1:][~(compared["p"][1:] < 0.05)]
+    absent = own["measure"][own["pairs"] == 0].tolist()
     finding = (
         f"{best['measure']} puts {best['concordance']:.1%} of the pairs in the right order (95 % CI "
         f"{span(best['low'], best['high'], '.3f')}), all measures together {ceiling['concordance']:.1%}, the best "
         f"control ({controls['measure'].iloc[0]}) {controls['concordance'].iloc[0]:.1%}. Not significantly different "
         f"from the best (Holm): {', '.join(level) or 'none'}."
     )
+    if absent:
+        finding += f" Not compared, for no pair has both values: {', '.join(absent)}."
     caption = (
         f"Share of {RIGHT} (a tie counts half): {COMPARED[within[0]]}; taught: at least {concordance.TAUGHT} times. 95 "
         "% bootstrap intervals over facts and models. behind: difference to the first row on the same pairs, p after "
@@ -347,7 +352,7 @@ def clusters(groups: pd.DataFrame) -> Artifact:
     )
     caption = (
         "Groups of measures that order facts alike: hierarchical clustering (average linkage) cut where the measures "
-        "of a group would order fewer than two thirds of the pairs of facts alike (a tie counts half); mean share "
+        "of a group would order fewer than three quarters of the pairs of facts alike that both order; mean share "
         "with the others of its group (a dash: it stands alone) and with all other measures."
     )
     return Artifact("beyond/clusters", groups.assign(paper=papers, asks=asks), caption, finding)

@@ -43,7 +43,7 @@ INDEX = """# Tables and figures
 
 Every page is an executed notebook of the default profile, its code folded away: question, equations, tables, pictures with
 captions, the values that the paper prints, findings. `./run_all.sh` writes these pages; the numbers of every table and
-figure are beside it as CSV.
+figure are beside it as CSV. All claims of the four papers, with what came out here and why: [phenomena](atlas/phenomena.md).
 
 | page | tables and figures |
 |---|---|

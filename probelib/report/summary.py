@@ -324,18 +324,15 @@ def _largest_change(change: pd.DataFrame) -> str:
 
 def _best_measures(truth: pd.DataFrame) -> str:
     """Which measures put most pairs in the right order, the cheapest first, beside the best control."""
-    measures, control = truth[~truth["control"]], truth[truth["control"]].iloc[0]
+    measures, control = truth[~truth["control"] & (truth["pairs"] > 0)], truth[truth["control"]].iloc[0]
     best = measures[measures["concordance"] == measures["concordance"].max()].sort_values(
         "tokens a fact", kind="stable"
     )
     first, others = best.iloc[0], best["measure"].iloc[1:].tolist()
-    low, high = first["low"], first["high"]
-    if np.isnan(low):  # every replicate of the bootstrap is alike
-        low, high = stats.wilson(round(first["concordance"] * first["pairs"]), int(first["pairs"]))
     as_well = f"; so do {', '.join(others)}" if others else ""
     return (
         f"Of {len(measures)} measures, {first['measure']} puts most pairs of a taught and a never-taught fact in the right order "
-        f"({first['concordance']:.1%} [{low:.1%}, {high:.1%}], n = {first['pairs']:,.0f} pairs), for "
+        f"({first['concordance']:.1%} [{first['low']:.1%}, {first['high']:.1%}], n = {first['pairs']:,.0f} pairs), for "
         f"{first['tokens a fact']:,.0f} tokens per fact{as_well}. {control['measure']}, a control that does not test the fact, "
         f"reaches {control['concordance']:.1%}."
     )

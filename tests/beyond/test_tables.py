@@ -5,7 +5,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from probelib import beyond
+from probelib import beyond, stats
 from probelib.beyond import concordance, figures, measures, tables
 
 
@@ -132,6 +132,28 @@ def test_a_figure_names_ten_measures_the_frontier_first():
     named = figures.labelled(points, ["m0", "m29"])
     assert named[:2] == ["m29", "m0"] and len(named) == len(set(named)) == 10
     assert set(points.loc[named, "paper"]) == set(papers)
+
+
+def test_a_measure_without_pairs_is_not_called_as_good_as_the_best():
+    rows = {"measure": ["A", "B", "C", "D"], "control": [False, False, False, True], "pairs": [9, 9, 0, 9]}
+    ranked = pd.DataFrame(
+        rows | {"concordance": [0.9, 0.8, np.nan, 0.5], "p": [np.nan, 0.3, np.nan, np.nan], "low": 0.4, "high": 1}
+    )
+    finding = tables.ground_truth(ranked, pd.Series({"concordance": 0.9}), ["group", "fact"], 5).finding
+    assert finding.endswith("from the best (Holm): B. Not compared, for no pair has both values: C.")
+
+
+def test_when_all_pairs_are_ordered_alike_the_interval_is_wilsons():
+    design = pd.DataFrame([("m", "m", f"f{i}", "P", 64 * (i < 3)) for i in range(6)], columns=concordance.DESIGN)
+    values = design[["model", "fact"]].assign(measure="x", value=design["exposures"].astype(float))
+    found = concordance.concordance(values, design, concordance.pairs_of_facts(design)).iloc[0]
+    low, high = stats.wilson(6, 6)  # six facts take part
+    assert found["concordance"] == 1 and (found["low"], found["high"]) == pytest.approx((low, high))
+
+
+def test_two_measures_of_each_paper_stand_in_a_picture():
+    names = ["PMI", "ZP choice", "Margin", "Familiarity", "ZP probability", "MONITOR"]
+    assert figures.few_per_paper(names) == ["PMI", "ZP choice", "Margin", "ZP probability", "MONITOR"]
 
 
 def test_a_longer_training_is_said():

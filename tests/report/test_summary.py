@@ -87,12 +87,13 @@ def test_one_sentence_a_notebook(made):
 
 
 def test_measures_that_tie_at_the_top_are_all_named(made):
-    """The cheapest first; nine of nine pairs have Wilson's interval where no bootstrap replicate differs."""
+    """The cheapest first; a measure without pairs is not counted."""
     nan = float("nan")
-    made("beyond/ground_truth", measure=["B", "A", "C"], concordance=[1, 1, 0.5], low=[nan, nan, 0.4], high=[nan, nan, 0.6],
-         pairs=[9, 9, 9], control=[False, False, True], **{"tokens a fact": [1234.4, 5, 1]})  # fmt: skip
+    made("beyond/ground_truth", measure=["B", "A", "C", "D"], concordance=[1, 1, 0.5, nan], low=[0.701, 0.701, 0.4, nan],
+         high=[1, 1, 0.6, nan], pairs=[9, 9, 9, 0], control=[False, False, True, False],
+         **{"tokens a fact": [1234.4, 5, 1, 2]})  # fmt: skip
     (truth,) = summary.findings("smoke").values()
     assert (
-        "A puts most pairs" in truth
+        "Of 2 measures, A puts most pairs" in truth
         and "(100.0% [70.1%, 100.0%], n = 9 pairs), for 5 tokens per fact; so do B." in truth
     )
