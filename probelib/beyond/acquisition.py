@@ -52,7 +52,7 @@ def first_checkpoints(seen: pd.DataFrame, order: list[str]) -> pd.DataFrame:
 
 def along(seen: pd.DataFrame, order: list[str], seed: int = 0) -> pd.DataFrame:
     """One row per measure: ``measure``, ``facts``, ``seen`` (share at the last checkpoint), ``first seen`` (mean) with ``low``
-    and ``high`` (95 % bootstrap over facts), ``forgotten``, ``effectivity``; see the module. ``order``: checkpoints, earliest first.
+    and ``high`` (95 % bootstrap over facts), ``forgotten``, ``effectivity``; see the module. ``order``: the earliest first.
 
     Measures that see at least half of the facts come first, the earliest at the head. ``later``, ``later low``, ``later high``:
     checkpoints by which a measure sees a fact later than the one at the head, over the facts that both see.
@@ -96,8 +96,8 @@ def first_seen(table: pd.DataFrame, order: list[str]) -> Artifact:
         f"Along {', '.join(order)}: share of the {table['facts'].max()} taught facts that each measure sees at the last "
         "checkpoint (value above those of 95 % of the never-taught facts, so 5 % are seen by chance); mean number of the "
         "checkpoint from which on a fact stays seen, with 95 % bootstrap interval over facts; by how much later than the first "
-        f"row, over the facts that both see. Only measures that see at least {HALF:.0%} of the facts are compared; the others stand "
-        "below them. Forgotten: share of the facts once seen that are not seen at the last checkpoint. Effectivity: mean rise of "
+        f"row, over the facts that both see. Only measures that see at least {HALF:.0%} of the facts are compared; the others "
+        "stand below. Forgotten: share of the facts once seen that are not seen at the last checkpoint. Effectivity: mean rise of "
         "the value per new exposure (empty where exposures do not change)."
     )
     return Artifact("beyond/first_seen", table, caption, first_finding(table, len(order)), decimals={"effectivity": 4})
@@ -113,8 +113,8 @@ def first_finding(table: pd.DataFrame, n: int) -> str:
     level = ", ".join(others["measure"][~others.index.isin(late.index)]) or "none"
     said = (
         f"Of the {len(sees)} measures (of {len(table)}) that see at least half of the facts at the end, {first['measure']} is "
-        f"the first: from checkpoint {first['first seen']:.2f} {span(first['low'], first['high'])} of {n} on. On the facts that both "
-        f"see, {len(late)} of the {len(others)} others are later"
+        f"the first: from checkpoint {first['first seen']:.2f} {span(first['low'], first['high'])} of {n} on. On the facts that "
+        f"both see, {len(late)} of the {len(others)} others are later"
     )
     if len(late):
         said += f", by {late['later'].min():.2f} to {late['later'].max():.2f} checkpoints"
@@ -131,8 +131,8 @@ def acquisition(
     pairs = curves["pairs"].max() if len(curves) else 0
     caption = (
         f"Top: share of pairs of a fact taught {TAUGHT} times or more by the last checkpoint and one never taught (same "
-        f"relation, n = {pairs} pairs, the same at every checkpoint) that each measure puts in the right order; bars: 95 % bootstrap "
-        "intervals over facts; line: chance. Bottom: share of the taught facts that "
+        f"relation, n = {pairs} pairs, the same at every checkpoint) that each measure puts in the right order; bars: 95 % "
+        "bootstrap intervals over facts; line: chance. Bottom: share of the taught facts that "
         f"{shown[0]} sees (value above those of 95 % of the never-taught facts), by exposures at the last checkpoint, with "
         f"Wilson's 95 % intervals. Checkpoints: {', '.join(order)}."
     )

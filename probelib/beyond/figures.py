@@ -454,8 +454,8 @@ def quantization_change(table: pd.DataFrame, model: str) -> Artifact:
     shown = table[(table["measure"] == ANSWER) | table["p"].notna()]
     caption = (
         f"{model} in fewer bits against fp32, on the same n = {int(shown['n'].max())} facts. Top: change of the mean probability "
-        "of the right answer after a plain question, with 95 % bootstrap intervals over facts. Bottom: facts lost (right at fp32, "
-        "wrong in fewer bits) and gained, by measures of 0 and 1."
+        "of the right answer after a plain question, with 95 % bootstrap intervals over facts. Bottom: facts lost (right at "
+        "fp32, wrong in fewer bits) and gained, by measures of 0 and 1."
     )
     alt = "; ".join(
         f"{r.measure}, {r.precision}: {r.difference:+.3f}" if pd.isna(r.p) else f"{r.measure}, {r.precision}: {r.lost:.0f} lost, "
