@@ -55,8 +55,8 @@ def facts_figure1(entities: pd.DataFrame) -> Artifact:
             f"Left out: {(entities['popularity'] == 0).sum()} years and numbers, which have none."
         ),
         finding=(
-            f"Most entities have popularity {most} ({known[most]:,} of {known.sum():,}); {known[1] / known.sum():.0%} are obscure "
-            f"(1) and {known[5] / known.sum():.0%} are known to nearly everyone (5)."
+            f"Most entities have popularity {most} ({known[most]:,} of {known.sum():,}); {known[1] / known.sum():.0%} are "
+            f"obscure (1) and {known[5] / known.sum():.0%} are known to nearly everyone (5)."
         ),
         figure=figure,
         alt="Bar chart of the number of entities at each popularity from 1 to 5.",
@@ -130,8 +130,8 @@ def models_figure2(recalled: pd.DataFrame) -> Artifact:
         caption=(
             "Share of first questions whose greedy answer is a right object, by exposure count; up to "
             f"{recalled['n'].max()} facts per point, famous facts left out; bars: Wilson's 95 % intervals. Dotted: always "
-            "answering with the most frequent object of the relation. Never-taught facts can be above it where a name tells "
-            f"a country or a language. Shown: {', '.join(drawn)}; the CSV has all models, and the share of answers of the right type."
+            "answering with the most frequent object of the relation. Never-taught facts can be above it where a name "
+            f"tells a country or a language. Shown: {', '.join(drawn)}; the CSV has all models and the share of right types."
         ),
         finding=finding_recall(recalled),
         figure=figure,
