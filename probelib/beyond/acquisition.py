@@ -97,8 +97,8 @@ def first_seen(table: pd.DataFrame, order: list[str]) -> Artifact:
         "checkpoint (value above those of 95 % of the never-taught facts, so 5 % are seen by chance); mean number of the "
         "checkpoint from which on a fact stays seen, with 95 % bootstrap interval over facts; by how much later than the first "
         f"row, over the facts that both see. Only measures that see at least {HALF:.0%} of the facts are compared; others "
-        "stand below. Forgotten: share of the facts once seen that are not seen at the last checkpoint. Effectivity: mean rise of "
-        "the value per new exposure (empty where exposures do not change)."
+        "stand below. Forgotten: share of the facts once seen that are not seen at the last checkpoint. Effectivity: mean rise "
+        "of the value per new exposure (empty where exposures do not change)."
     )
     return Artifact("beyond/first_seen", table, caption, first_finding(table, len(order)), decimals={"effectivity": 4})
 

@@ -163,7 +163,7 @@ def hidden_finding(rows: pd.DataFrame) -> str:
     )
     if low > 0:
         return f"{said}So the states hold knowledge of these facts that the answers do not show."
-    return f"{said}So no hidden knowledge is found: what the probe knows of them, the object alone tells."
+    return f"{said}So no hidden knowledge is found: the probe is not significantly ahead of the object alone."
 
 
 def _hidden(frame: pd.DataFrame):

@@ -71,8 +71,8 @@ def test_the_change_of_the_right_answers_probability():
     finding = figures.change_finding(quantized(-0.06, -0.04))
     assert finding == (
         "The probability of the right answer is lower in nf4 (-0.050 [-0.060, -0.040]); not significantly changed in 8bit "
-        "(-0.001 [-0.002, 0.001]), n = 9 facts. By measures of 0 and 1, 7 facts are lost and 1 gained in 2 comparisons; 1 of them "
-        "show a change after Holm's correction of McNemar's test."
+        "(-0.001 [-0.002, 0.001]), n = 9 facts. By measures of 0 and 1, 7 facts are lost and 1 gained in 2 comparisons; 1 of "
+        "them show a change after Holm's correction of McNemar's test."
     )
     assert "is higher in nf4 (+0.050" in figures.change_finding(quantized(0.04, 0.06))
     assert figures.change_finding(quantized(-1, 1)[:1]).endswith("n = 9 facts.")
