@@ -38,6 +38,7 @@ from probelib.beyond.figures import (
 )
 from probelib.beyond.imported import read_one
 from probelib.beyond.measures import headline_pairs, partial_agreement
+from probelib.beyond.quantized import answer_probabilities
 from probelib.beyond.questions import load_questions
 from probelib.beyond.scores import (
     MISLED,

@@ -113,9 +113,13 @@ def encoder_of(encoder_decoders: list[str]) -> Path | None:
     return load(encoder_decoders[0]).folder if encoder_decoders else None
 
 
-def load_precisions(model_name: str) -> dict:
-    """The model in every precision of ``PRECISIONS``, by the precision's name."""
-    return {name: load(model_name, **options) for name, options in PRECISIONS.items()}
+def load_precisions(model_name: str, precisions: list[str]) -> dict:
+    """The model in fp32, the reference, and in some precisions of ``PRECISIONS``, by the precision's name; ProbeError for an
+    unknown one."""
+    for name in precisions:
+        if name not in PRECISIONS:
+            raise unknown("precision", name, PRECISIONS)
+    return {name: load(model_name, **PRECISIONS[name]) for name in dict.fromkeys(["fp32", *precisions])}
 
 
 def precision_costs(loaded: dict, asked: Facts) -> pd.DataFrame:

@@ -398,6 +398,8 @@ def disagreements(apart: pd.DataFrame, asked: Facts) -> Artifact:
 
 # Does 8-bit or 4-bit cost knowledge?
 
+ANSWER = "P(right answer)"  # what ``quantized.answer_probabilities`` measures
+
 
 def quantization_cost(costs: pd.DataFrame, model: str) -> Artifact:
     """Memory and speed in every precision; ``costs``: ``scores.precision_costs``."""
@@ -416,15 +418,14 @@ def quantization_cost(costs: pd.DataFrame, model: str) -> Artifact:
 
 def quantization(table: pd.DataFrame, model: str) -> Artifact:
     """Each measure at each precision against fp32; ``table``: ``measures.changes``."""
-    differ = table[(table["low"] > 0) | (table["high"] < 0)]
-    largest = differ.reindex(differ["difference"].abs().sort_values(ascending=False).index).head(3)
-    names = "; ".join(f"{r.measure} in {r.precision} ({r.difference:+.3f})" for r in largest.itertuples()) or "none"
-    finding = (
-        f"{len(differ)} of {len(table)} differences are significant (by chance {0.05 * len(table):.1f}); the largest: "
-        f"{names}."
+    differ = (table["low"] > 0) | (table["high"] < 0)
+    counts = ", ".join(
+        f"{name} {int(own.sum())} of {len(own)}" for name, own in differ.groupby(table["precision"], sort=False)
     )
+    finding = f"Measures that differ significantly from fp32 (95 % interval without 0): {counts}."
     caption = (
         f"Each measure of {model} at each precision, and its difference to fp32 with the 95 % bootstrap interval over the same "
-        "n facts. For measures of 0 and 1: facts lost and gained, and McNemar's exact p."
+        "n facts. For measures of 0 and 1: facts lost and gained, and McNemar's exact p. Of 20 differences one is significant by "
+        "chance."
     )
     return Artifact("beyond/quantization", table, caption, finding, decimals={"p": 4})

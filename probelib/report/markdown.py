@@ -4,6 +4,7 @@ figures/<profile>/monitor/sec5_results.md   the executed notebook; its code is f
 figures/README.md                           the index of the default profile's pages
 """
 
+import html
 import os
 import re
 from functools import cache
@@ -187,11 +188,29 @@ def _as_markdown(cell, profile: str, folder: Path):
             output.data = {"text/markdown": _published(output.data["text/plain"])}
         elif artifact:
             continue  # caption and finding come with the body
-        elif "text/markdown" not in output.get("data", {}):
-            output.get("data", {}).pop("text/html", None)
+        elif "data" in output:
+            output.data = _readable(output.data)
         outputs.append(output)
     cell.outputs = outputs
     return cell
+
+
+def _readable(data: dict) -> dict:
+    """The forms of an output without its HTML; where its plain text is only an object's name, the text of the HTML instead.
+
+    >>> _readable({"text/plain": "<IPython.core.display.HTML object>", "text/html": "<b>Known</b> by 3&nbsp;<img alt='x'>"})
+    {'text/markdown': 'Known by 3'}
+    """
+    page = data.get("text/html", "")
+    data = {form: content for form, content in data.items() if form != "text/html"}
+    if (
+        "text/markdown" not in data
+        and re.fullmatch(r"<[\w.]+( object)?( at 0x\w+)?>", data.get("text/plain", ""))
+        and page
+    ):
+        page = re.sub(r"<(style|script)\b.*?</\1>", "", page, flags=re.S)
+        return {"text/markdown": escape_markdown(_one_line(html.unescape(re.sub(r"<[^>]*>", " ", page))))}
+    return data
 
 
 def _published(table: str) -> str:

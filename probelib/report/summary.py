@@ -13,6 +13,7 @@ import pandas as pd
 
 from probelib import paths, published, stats
 from probelib.report.sheets import read_csv
+from probelib.report.shown import span
 
 HEADLINE = "beyond/quality_against_cost"
 
@@ -310,6 +311,16 @@ def in_cells(key: Compared) -> list[str]:
     return [key.what, *("–" if np.isnan(value) else f"{value:,.3g}" for value in key[1:3]), key.sign]
 
 
+def _largest_change(change: pd.DataFrame) -> str:
+    """The precision that moves the probability of the right answer most; any measure where there is none."""
+    answers = change[change["p"].isna()]
+    row = change.loc[(answers if len(answers) else change)["difference"].abs().idxmax()]
+    return (
+        f"Quantization to {row['precision']} changes {row['measure']} by {row['difference']:+.3f} "
+        f"{span(row['low'], row['high'], '.3f')} on the same {row['n']:.0f} facts."
+    )
+
+
 def _best_measures(truth: pd.DataFrame) -> str:
     """Which measures put most pairs in the right order, the cheapest first, beside the best control."""
     measures, control = truth[~truth["control"] & (truth["pairs"] > 0)], truth[truth["control"]].iloc[0]
@@ -339,11 +350,7 @@ def findings(profile: str) -> dict[str, str]:
             "pairs of measures)."
         )
     if (change := frame(profile, "beyond/quantization_change")) is not None:
-        worst = change.loc[(change["lost"] - change["gained"]).idxmax()]
-        said["beyond/quantization"] = (
-            f"Quantization to {worst['precision']} loses {worst['lost']:.0f} and gains {worst['gained']:.0f} of "
-            f"{worst['n']:.0f} facts ({worst['measure']}, McNemar p = {worst['p']:.2g})."
-        )
+        said["beyond/quantization"] = _largest_change(change)
     if (audited := frame(profile, "beyond/audit")) is not None:
         counts = audited["verdict"].value_counts()
         said["beyond/audit"] = (

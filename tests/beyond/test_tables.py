@@ -58,12 +58,30 @@ def test_what_popularity_alone_orders():
     assert row["control"] and "orders 50.0%" in artifact.finding and "and 100.0%" in artifact.finding
 
 
-def test_the_precision_that_loses_most_facts():
-    sides = pd.DataFrame(
-        {"precision": ["nf4", "8bit"], "measure": "known", "lost": [1, 6], "gained": [1, 0], "n": 9, "p": [1, 0.03]}
+def quantized(low: float, high: float) -> pd.DataFrame:
+    """P(right answer) and one measure of 0 and 1, in two precisions."""
+    rows = [(figures.ANSWER, "8bit", -0.001, -0.002, 0.001, np.nan, np.nan, np.nan)]
+    rows += [(figures.ANSWER, "nf4", (low + high) / 2, low, high, np.nan, np.nan, np.nan)]
+    rows += [("known", "8bit", 0.0, np.nan, np.nan, 1, 1, 1.0), ("known", "nf4", -0.6, -0.9, -0.2, 6, 0, 0.02)]
+    columns = ["measure", "precision", "difference", "low", "high", "lost", "gained", "p"]
+    return pd.DataFrame(rows, columns=columns).assign(n=9, value=0.5)
+
+
+def test_the_change_of_the_right_answers_probability():
+    finding = figures.change_finding(quantized(-0.06, -0.04))
+    assert finding == (
+        "The probability of the right answer is lower in nf4 (-0.050 [-0.060, -0.040]); not significantly changed in 8bit "
+        "(-0.001 [-0.002, 0.001]), n = 9 facts. By measures of 0 and 1, 7 facts are lost and 1 gained in 2 comparisons; 1 of "
+        "them show a change after Holm's correction of McNemar's test."
     )
-    assert "8bit loses most facts, by known: 6 lost, 0 gained of 9" in figures.change_finding(sides)
-    assert "In none of 1 comparisons" in figures.change_finding(sides[:1])
+    assert "is higher in nf4 (+0.050" in figures.change_finding(quantized(0.04, 0.06))
+    assert figures.change_finding(quantized(-1, 1)[:1]).endswith("n = 9 facts.")
+    artifact = figures.quantization_change(
+        pd.concat([quantized(-0.06, -0.04), quantized(0, 0)[:1].assign(measure="MONITOR")]), "m"
+    )
+    assert len(artifact.frame) == 4 and "known, nf4: 6 lost, 0 gained" in artifact.alt
+    assert tables.quantization(quantized(-0.06, -0.04), "m").finding.endswith("8bit 0 of 2, nf4 2 of 2.")
+    plt.close("all")
 
 
 def test_types_are_compared_by_measures_defined_for_all():

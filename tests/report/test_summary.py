@@ -74,12 +74,13 @@ def test_one_sentence_a_notebook(made):
     made("beyond/agreement", alike=[0.5, 0.7])
     made(
         "beyond/quantization_change",
-        precision=["8bit", "4bit"],
-        measure="A",
-        lost=[3, 9],
-        gained=[4, 2],
+        precision=["8bit", "4bit", "4bit"],
+        measure=["P", "P", "A"],
+        difference=[-0.01, -0.05, -0.2],
+        low=[-0.02, -0.06, -0.3],
+        high=[0, -0.04, 0],
         n=20,
-        p=[1, 0.04],
+        p=[float("nan"), float("nan"), 0.04],
     )
     made("beyond/audit", verdict=["holds", "holds", "does not hold"])
     truth, agree, change, audit = summary.findings("smoke").values()
@@ -88,7 +89,7 @@ def test_one_sentence_a_notebook(made):
     )
     assert truth.endswith("C, a control that does not test the fact, reaches 50.0%.")
     assert "order 60.0% of the pairs of facts alike" in agree
-    assert "Quantization to 4bit loses 9 and gains 2 of 20 facts (A, McNemar p = 0.04)" in change
+    assert change == "Quantization to 4bit changes P by -0.050 [-0.060, -0.040] on the same 20 facts."
     assert audit == "Of 3 published claims that were held against the printed tables, 2 hold, 1 do not hold."
 
 
