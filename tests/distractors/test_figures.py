@@ -40,6 +40,21 @@ def test_a_constant_change_has_no_interval():
     assert figures.former_finding(beaten) == "Former objects change Min@1 by -1.000 for every fact (n = 2)."
 
 
+def test_the_change_by_former_objects_apart_by_teaching():
+    """Of four facts the two whose former object was stated fall from 1 to 0; the others stay."""
+    beaten = {"sem": outcomes([1, 1], [1, 1], [1, 1], [1, 1]), "temp_sem": outcomes([0, 0], [0, 0], [1, 1], [1, 1])}
+    taught = pd.DataFrame({"former": [4, 16, 0, 0], "exposures": 2}, index=["f0", "f1", "f2", "f3"])
+    said = figures.former_by_teaching(beaten, taught)
+    assert "never read the first former object of 50% of the facts" in said and "16 times or more" not in said
+    assert "-1.000 [no interval] for 2 facts whose former object was stated" in said
+    assert figures.former_by_teaching(beaten, None) == ""
+
+
+@pytest.mark.parametrize(("low", "high", "verdict"), [(-0.2, -0.1, "as the"), (0.1, 0.2, "the reverse"), (-0.1, 0.1, "not s")])
+def test_a_verdict_by_the_interval(low, high, verdict):
+    assert figures._verdict({"low": low, "high": high}, -1).startswith(verdict)
+
+
 def test_former_objects_by_position():
     lists = pd.DataFrame({"fact": ["a", "a", "b"], "rank": [1, 2, 1], "former": [True, False, True]})
     assert "At position 1 the share is 1.00" in figures.figure7(lists).finding
