@@ -456,24 +456,32 @@ def finding8(fitted: Scaling) -> str:
         return ""
     own = fitted.points[fitted.points["fitted"]].sort_values("parameters")
     falls = int((own["mean"].diff() < 0).sum())
-    order = f"{falls} of {len(own) - 1} steps to the next larger model go down" if falls else "every larger model scores higher"
+    order = (
+        f"{falls} of {len(own) - 1} steps to a larger model go down" if falls else "every larger model scores higher"
+    )
     return f"{_fit_sentence('linear', fitted.fits['linear'], fitted.reach['linear'])}; {order}."
 
 
 def _open(fitted: dict[str, Scaling]) -> list[str]:
     """What the fits say of the paper's claim."""
-    slopes = [own.fits["linear"]["b"] for own in fitted.values() if own.fits]
-    if not slopes:
+    said = []
+    for strategy, own in fitted.items():
+        if own.fits:
+            low, high = (own.fits["linear"][bound] for bound in ("b_low", "b_high"))
+            said.append(f"{strategy} {span(low, high, '.3f')}, {_verdict({'low': low, 'high': high}, 1)}")
+    if not said:
         return []
-    shown = "rises with size as in the paper (slope 0.030)" if min(slopes) > 0 else "does not rise in every panel, unlike in the paper"
-    return [f"So Avg@n {shown}; the size at 0.9 cannot be decided from so few models, one training run each."]
+    return [
+        f"95 % interval of the slope by the scatter of the models: {'; '.join(said)} (the paper's slope is +0.030). The size "
+        "at 0.9 cannot be decided from so few models with one training run each."
+    ]
 
 
 def _fit_sentence(kind: str, fit: dict[str, float], reach: np.ndarray) -> str:
     slope = f"The {kind} fit rises by {fit['b']:+.3f} per factor of ten (R² = {fit['r2']:.3f})"
     if not np.isfinite(fit["size_at"]):
         return f"{slope} and does not reach 0.9"
-    bounded = 0 < fit["size_low"] and np.isfinite(fit["size_high"])
+    bounded = fit["size_low"] > 0 and np.isfinite(fit["size_high"])
     scatter = f"[{fit['size_low']:.2g}, {fit['size_high']:.2g}]" if bounded else "without bounds"
     return (
         f"{slope} and would reach 0.9 at {fit['size_at']:.2g} parameters (95 % interval [{reach[0]:.2g}, {reach[1]:.2g}] "

@@ -53,7 +53,7 @@ def cost_finding(table: pd.DataFrame, n: int) -> str:
         f"{ms.idxmin()} is the cheapest measure ({ms.min():.0f} ms per fact), {ms.idxmax()} the most expensive "
         f"({ms.max():.0f} ms). With {n} distractors ApprOpt forwards {ratio['tokens a fact']:.1f} times the tokens "
         f"of random ones and takes {ratio['ms a fact']:.1f} times as long (12 times in the released timings of "
-        "GPT2-XL, with 200). The paper calls the judge the most expensive: its judge was GPT-3.5, so the size of the judge decides."
+        "GPT2-XL, with 200). The paper calls the judge the most expensive: its judge was GPT-3.5, so the judge's size decides."
     )
 
 

@@ -261,7 +261,9 @@ def line_panels(
     large.set_xticks(ticks)
     last = {line.get_label(): line.get_ydata()[-1] for line in large.get_lines()}
     handles, written = large.get_legend_handles_labels()
-    order = sorted(range(len(written)), key=lambda i: -np.nan_to_num(last[written[i]]))  # as the lines end, from the top
+    order = sorted(
+        range(len(written)), key=lambda i: -np.nan_to_num(last[written[i]])
+    )  # as the lines end, from the top
     handles, written = ([each[i] for i in order] for each in (handles, written))
     large.legend(handles, written, loc="lower center", bbox_to_anchor=(0.5, 1), ncols=2)
     return figure

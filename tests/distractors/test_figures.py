@@ -50,7 +50,9 @@ def test_the_change_by_former_objects_apart_by_teaching():
     assert figures.former_by_teaching(beaten, None) == ""
 
 
-@pytest.mark.parametrize(("low", "high", "verdict"), [(-0.2, -0.1, "as the"), (0.1, 0.2, "the reverse"), (-0.1, 0.1, "not s")])
+@pytest.mark.parametrize(
+    ("low", "high", "verdict"), [(-0.2, -0.1, "as the"), (0.1, 0.2, "the reverse"), (-0.1, 0.1, "not s")]
+)
 def test_a_verdict_by_the_interval(low, high, verdict):
     assert figures._verdict({"low": low, "high": high}, -1).startswith(verdict)
 
