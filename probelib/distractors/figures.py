@@ -375,7 +375,7 @@ def figure5(outcomes: dict[str, pd.DataFrame], sizes: dict[str, int], study: Stu
     axis.axvline(n, color="0.8", linewidth=0.8)
     axis.set(xlabel="distractors n", ylabel="mean Avg@n", xlim=(1, n * (1.05 + 0.022 * len(curves))))
     axis.set_xticks(sorted({1, *np.linspace(0, n, 6).round().astype(int)[1:]}))
-    figure.legend(loc="outside lower center", ncols=3)
+    figure.legend(loc="outside lower center", ncols=2)
     facts = len(next(iter(outcomes.values())))
     short = [_sizes(beaten)[1] for beaten in outcomes.values()]
     caption = (
@@ -403,7 +403,7 @@ def finding5(outcomes: dict[str, pd.DataFrame], sizes: dict[str, int], study: St
         said.append(f"{change['change']:+.2f} {interval} at n = {n} ({_verdict(change, 1)})")
     return (
         f"Avg@n of {large} minus {small}, the largest and the smallest model: {'; '.join(said)}. The paper says that larger "
-        "models resist distractors better, by little. Avg@n rises with n because the beam runs out of plausible names."
+        "models resist distractors better, by little."
     )
 
 
@@ -433,12 +433,12 @@ def figure8(fitted: dict[str, Scaling], study: Study) -> Artifact:
     figure, axes = plt.subplots(1, len(fitted), figsize=(3.8, 3.4), sharex=True, sharey=True, squeeze=False)
     for axis, (strategy, own) in zip(axes[0], fitted.items(), strict=True):
         _scaling_plot(axis, own)
-        axis.set(title=strategy, xscale="log", xlabel="parameters without embeddings", ylim=(0, 1.02))
+        axis.set(title=strategy, xscale="log", xlabel="parameters", ylim=(0, 1.02))
         axis.tick_params(which="minor", labelbottom=False)
     axes[0, 0].set(ylabel=f"mean Avg@{n}")
     figure.legend(*axes[0, 0].get_legend_handles_labels(), loc="outside lower center", ncols=3, fontsize=7)
     caption = (
-        f"Avg@{n} against model size, with the beam's distractors (ApprOpt) and the most plausible ones (Opt); bars: 95 "
+        f"Avg@{n} against model size (parameters without embeddings), with the beam's distractors (ApprOpt) and the most plausible ones (Opt); bars: 95 "
         "% bootstrap "
         f"over facts. Full marks: the {first.points['fitted'].sum()} models of the family {family}, to which lines are fitted if "
         f"there are at least three (dashed: linear, dotted: logit). {_facts_of(fitted)}.{_straight(first)}"
