@@ -438,7 +438,8 @@ def figure8(fitted: dict[str, Scaling], study: Study) -> Artifact:
     axes[0, 0].set(ylabel=f"mean Avg@{n}")
     figure.legend(*axes[0, 0].get_legend_handles_labels(), loc="outside lower center", ncols=3, fontsize=7)
     caption = (
-        f"Avg@{n} against model size (parameters without embeddings), with the beam's distractors (ApprOpt) and the most plausible ones (Opt); bars: 95 "
+        f"Avg@{n} against model size (parameters without embeddings), "
+        "with the beam's distractors (ApprOpt) and the most plausible ones (Opt); bars: 95 "
         "% bootstrap "
         f"over facts. Full marks: the {first.points['fitted'].sum()} models of the family {family}, to which lines are fitted if "
         f"there are at least three (dashed: linear, dotted: logit). {_facts_of(fitted)}.{_straight(first)}"
