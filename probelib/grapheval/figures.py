@@ -46,7 +46,7 @@ def figure1(
         f"parser:\n{answered}",
         f"{_diagram_name(substitute)}\none forward",
         f"v, {len(v)} numbers\n({v[0]:.2f}, {v[1]:.2f}, ...)",
-        f"judge: {judged}\n{numbers}",
+        f"judge:\n{judged}\n{numbers}",
     ]
     return Artifact(
         "grapheval/figure1",
@@ -142,7 +142,7 @@ def figure9(written: dict) -> Artifact:
     relation, author, verdict = written["relation"], written["author"], written["verdict"]
     first_line = (written["written"].strip().split("\n") or [""])[0][:80]
     source = "The model" if written["accepted"] else "The graph"
-    prompt = "\n".join(textwrap.fill(line, 64) for line in written["request"].split("\n"))
+    prompt = "\n".join(textwrap.fill(line, 60) for line in written["request"].split("\n"))
     lines = [textwrap.fill(text, 30) for text in (f"{author} generates: {first_line!r}", f"check: {verdict}")]
     result = "\n".join(lines)
     chosen = textwrap.fill(f"{source}'s own template is used: {written['template']}", 26)
@@ -281,6 +281,8 @@ def finding_level(shown: pd.DataFrame, level: float, meaning: str) -> str:
         "so most of them show knowledge"
         if above > n / 2
         else "so most of them show no knowledge, and the order of the types is no order of knowledge"
+        if below > n / 2
+        else "so whether the types differ in knowledge cannot be decided"
     )
     return f"{above} of {n} intervals lie above {meaning} ({level:.2f}), {below} below it, {verdict}."
 
@@ -323,7 +325,7 @@ def type_panels(frame: pd.DataFrame, models: list[str], label: str, level: float
 
     sides = list(frame.groupby("side"))
     rows = [own["type"].nunique() for _, own in sides]
-    size, ratios = (4.2, 1.4 + 0.19 * sum(rows)), {"height_ratios": rows}
+    size, ratios = (4.2, 1.4 + 0.19 * sum(rows) + 0.17 * len(models)), {"height_ratios": rows}
     figure, axes = plt.subplots(len(sides), 1, figsize=size, sharex=True, gridspec_kw=ratios, squeeze=False)
     for axis, (side, own) in zip(axes[:, 0], sides, strict=True):
         types = own["type"].unique()[::-1]  # the best one above
@@ -475,7 +477,7 @@ def _band_panels(banded: pd.DataFrame, name: str):
             bars = np.clip([own["mean"] - own["low"], own["high"] - own["mean"]], 0, None)
             axis.errorbar(at, own["mean"], bars, **style_at(i), markersize=3.5, elinewidth=0.8, label=in_legend(model))
         axis.set_xticks(range(len(order)), order)
-        axis.set(title=way if not row else "", ylabel=metric.capitalize() if not column else "", ylim=(0, None))
+        axis.set(title=way if not row else "", ylabel=metric.capitalize() if not column else "", ylim=(0, 1.02))
     figure.supxlabel(name, fontsize=9)
     legend_above(figure, axes[0, 0])
     return figure

@@ -106,12 +106,7 @@ def test_table_3_of_one_model_finds_nothing():
     floor = pd.DataFrame({"model": ["a", "b"], "by": "majority, truth known", "recall": 0.5})
     artifact = grapheval.table3(table, floor)
     assert artifact.frame["states of"].tolist() == ["a", "a", "b", "b"]
-    assert artifact.frame["recall"].tolist() == [
-        0.5,
-        0.5,
-        0.7,
-        0.7,
-    ]
+    assert artifact.frame["recall"].tolist() == [0.5, 0.5, 0.7, 0.7]
     assert "mean of 2 judges, 40 held-out" in artifact.caption
     assert "changes by up to 0.200" in artifact.finding and "so not any model's states will do" in artifact.finding
     assert (
