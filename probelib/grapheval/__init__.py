@@ -58,7 +58,6 @@ from probelib.grapheval.judge_figures import figure4, learning_curve_figure, rel
 from probelib.grapheval.measures import (
     METRICS,
     answer_profile,
-    bands,
     by_band,
     by_type,
     change_with_size,
@@ -73,6 +72,7 @@ from probelib.grapheval.measures import (
     prediction_powered,
     score_interval,
     score_models,
+    triple_bands,
 )
 from probelib.grapheval.quality import (
     baseline_quality,

@@ -443,7 +443,7 @@ def _cause(of: dict[str, pd.DataFrame], other: float) -> str:
 def exposure_figure(banded: pd.DataFrame, name: str) -> Artifact:
     """Truthful, Informative and Correct by exposure count, by the judge and from own answers (not in the paper).
 
-    banded  ``measures.by_band``;  name: of the property, from ``measures.bands``
+    banded  ``measures.by_band``;  name: of the property, from ``measures.triple_bands``
     """
     ways = banded["scored by"].unique()
     sizes = " and ".join(f"{banded.loc[banded['scored by'] == way, 'n'].min():,} ({way})" for way in ways)

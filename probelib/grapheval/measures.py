@@ -385,13 +385,13 @@ def mirror_level(judged: pd.DataFrame) -> float:
 # Bands of exposure
 
 
-def bands(about: pd.DataFrame) -> tuple[pd.Series, str]:
+def triple_bands(about: pd.DataFrame) -> tuple[pd.Series, str]:
     """The band of every triple, an ordered category, and the name of the property: exposure counts 0, 1-8, 9-32 and more where
     they are known, else quarters by degree.
 
     about  ``describe.about_triples``
 
-    >>> bands(pd.DataFrame({"D": [1, 2], "E": [0, 64]}))[0].tolist()
+    >>> triple_bands(pd.DataFrame({"D": [1, 2], "E": [0, 64]}))[0].tolist()
     ['0', '33+']
     """
     if "E" in about:
@@ -404,7 +404,7 @@ def by_band(scored: dict[str, pd.DataFrame], banded: pd.Series) -> pd.DataFrame:
     """Mean scores per band: ``scored by``, ``model``, ``band``, ``metric``, ``mean``, ``low``, ``high`` (95 %), ``n``.
 
     scored  e.g. "judge" -> per model and triple: ``model``, ``triple`` and the metrics
-    banded  the band of every triple of the graph (``bands``)
+    banded  the band of every triple of the graph (``triple_bands``)
     """
     rows = []
     for way, frame in scored.items():

@@ -388,9 +388,9 @@ def test_metrics_change_from_the_smallest_to_the_largest_model():
 
 def test_bands_of_exposure_or_of_degree():
     about = pd.DataFrame({"D": [1, 2, 3, 4], "E": [0, 8, 32, 64]})
-    banded, name = ge.bands(about)
+    banded, name = ge.triple_bands(about)
     assert banded.tolist() == ["0", "1-8", "9-32", "33+"] and name == "exposure count"
-    quarters, name = ge.bands(about[["D"]])
+    quarters, name = ge.triple_bands(about[["D"]])
     assert name == "degree" and quarters.nunique() == 4 and quarters.tolist()[-1] == "to 4"
     scored = ge.own_scores(labelled([T, F, K, K, F, T, T, F]))
     table = ge.by_band({"own answers": scored}, banded)
