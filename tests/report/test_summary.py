@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from probelib import paths, published
+from probelib import paths
 from probelib.report import summary
 
 
@@ -23,21 +23,22 @@ def made(tmp_path, monkeypatch):
 
 
 def test_reported_against_ours_by_hand(made):
-    made("grapheval/table3", **{"a: f1": [0.25, 0.75], "b: f1": [0.5, 0.1]})
+    made("grapheval/table3", **{"answers of": ["a", "a", "b", "b"], "f1": [0.25, 0.75, 0.5, 0.25]})
     what, reported, ours, sign = summary.key_numbers("smoke", "grapheval/table3")
-    assert what == "best F1 of the judge" and ours == 0.75 and sign == ""
-    assert reported == published.table("grapheval/table3")["f1"].max()
+    assert what == "largest change of F1 by the states that are read" and ours == 0.5 and sign == ""
+    assert reported == pytest.approx(0.022)  # .844 to .866: LLaMA-2-70B's answers
     made("monitor/table4", **{"MONITOR": [1.0, 2.0, 3.0], "avg acc": [3.0, 2.0, 1.0]})
     assert summary.key_numbers("smoke", "monitor/table4")[2:] == (pytest.approx(-1), "same")
     made("monitor/table4", **{"MONITOR": [1.0, 2.0, 3.0], "avg acc": [1.0, 2.0, 3.0]})
     assert summary.key_numbers("smoke", "monitor/table4")[2:] == (pytest.approx(1), "opposite")
 
 
-def test_graphevals_correct_is_the_released_one(made):
-    """Table 2 as printed fits the released Eq. 2 alone; the largest of all rows may be another one's."""
-    ways = ["judge", "judge, released Eq. 2", "own answers", "judge + own answers"]
-    made("grapheval/table2", correct=[0.1, 0.2, 0.3, 0.4, 0.1, 0.25, 0.5, 0.6], **{"scored by": ways * 2})
-    assert summary.key_numbers("smoke", "grapheval/table2")[2] == 0.25
+def test_informative_is_compared_from_the_smallest_to_the_largest_model(made):
+    """In print .550 for LLaMA-2-7B and .007 for 70B; here by the judge, whatever the order of the rows."""
+    ways, sizes = ["judge", "own answers"] * 2, [9, 9, 5, 5]
+    made("grapheval/table2", informative=[0.25, 0.1, 0.5, 0.6], parameters=sizes, **{"scored by": ways})
+    _, reported, ours, sign = summary.key_numbers("smoke", "grapheval/table2")
+    assert reported == pytest.approx(-0.543) and ours == -0.25 and sign == "same"
 
 
 def test_figure_3_compares_the_gold_object_with_itself(made):
@@ -54,7 +55,7 @@ def test_what_cannot_be_compared(made):
     assert reported > 0 and np.isnan(ours)
     made("grapheval/figure1", f1=[0.5])  # has no key number
     assert summary.key_numbers("smoke", "grapheval/figure1") is None
-    made("grapheval/table3", **{"a: f1": []}).write_text("\n")  # without a number in it
+    made("grapheval/table3", f1=[]).write_text("\n")  # without a number in it
     assert summary.frame("smoke", "grapheval/table3") is None
 
 
