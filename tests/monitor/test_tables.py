@@ -165,7 +165,9 @@ def test_forms_of_the_question():
     kinds = ["FC-pos written", "FC-neg written"]
     judged = pd.DataFrame({"model": list("aabb"), "kind": kinds * 2, "fact": "x", "correct": [90.0, 0.0, 60.0, 70.0]})
     said = tables.finding2(table, judged)
-    assert "up to **25.0 points** (a; paper: 44.1)" in said and "between 50.0 and 65.0 %" in said and "at most 5.0" in said
+    assert (
+        "up to **25.0 points** (a; paper: 44.1)" in said and "between 50.0 and 65.0 %" in said and "at most 5.0" in said
+    )
     nothing = table.assign(**dict.fromkeys(["FC-pos", "FC-neg"], np.nan))
     assert tables.finding2(nothing, judged) == ""
     assert "The most one-sided judge, a, is right about 100.0 % of the true and 0.0 % of the false" in said
