@@ -94,11 +94,11 @@ def process(shard: dict, scores: Path, log: Path) -> dict:
     """
     started = time.monotonic()
     with _log(log):
-        print(f"{time.strftime('%F %T')} on {socket.gethostname()}, process {os.getpid()}", flush=True)
+        os.write(2, f"{time.strftime('%F %T')} on {socket.gethostname()}, process {os.getpid()}\n".encode())
         try:
             outcome = {"state": "done", **_score(shard, scores)}
         except Exception as error:
-            traceback.print_exc()
+            os.write(2, traceback.format_exc().encode())
             reason = str(error) if isinstance(error, ProbeError) else f"{type(error).__name__}: {error}; see {log}"
             outcome = {"state": "failed", "reason": " ".join(reason.split())}
     return outcome | {"seconds": round(time.monotonic() - started, 2)}

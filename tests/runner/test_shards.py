@@ -59,7 +59,6 @@ def test_a_failure_has_its_reason_and_the_others_go_on(one_process, place, capsy
     assert all("no/such-model is not in the local Hugging Face cache" in reason for reason in reasons)
     assert not any("\n" in reason or "Traceback" in reason for reason in reasons)
     assert "Traceback" in failed[0].with_suffix(".log").read_text()
-    assert "GiB of weights" in (set(every) - set(failed)).pop().with_suffix(".log").read_text()
     assert parts(out) == one_process and shards.left(every) == failed
     said = shards.status(every)
     assert "no/such-model: 0 of 2 done, 2 failed" in said and f"{MODEL}: 2 of 2 done" in said
