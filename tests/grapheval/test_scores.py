@@ -45,7 +45,9 @@ def test_recalled_answers_are_compared_with_those_at_once(tmp_path):
     assert list(both) == ["at once", "recalled"] and both["recalled"] is labels
     assert both["at once"]["prompt"].tolist() == labels["prompt"].tolist()
     again = grapheval.label_by_instruction(both["at once"], "at once", models, sample, tmp_path)
-    assert list(again) == ["at once", "recalled"] and again["recalled"]["response"].tolist() == labels["response"].tolist()
+    assert (
+        list(again) == ["at once", "recalled"] and again["recalled"]["response"].tolist() == labels["response"].tolist()
+    )
     assert list(grapheval.label_by_instruction(labels, "at once", {"a user's": None}, sample, tmp_path)) == ["at once"]
 
 
