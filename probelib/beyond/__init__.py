@@ -15,9 +15,9 @@ claims of the four papers, recomputed  ``audit.table``
 Notebook                 artifacts -> functions
 ``beyond/audit``         ``audit_verdicts``, ``audit_failing``, ``audited_claims`` (beyond/audit)
 ``beyond/real_gpt2``     ``gpt2_accuracy``, ``gpt2_confidence``, ``gpt2_distractors``
-``beyond/ground_truth``  ``placebo``, ``coarse_twins``, ``ground_truth``, ``quality_against_cost``, ``calibration``,
-                         ``reliability``, ``wording``, ``training_mixture`` (beyond/upbringing),
-                         ``popularity``, ``kinds``, ``misconceptions``
+``beyond/ground_truth``  ``placebo``, ``coarse_twins``, ``ground_truth``, ``quality_against_cost``, ``detection``,
+                         ``calibration``, ``reliability``, ``kinds``
+``beyond/robustness``    ``held_out_paraphrases`` (beyond/held_out), ``training_mixture``, ``popularity``, ``misconceptions``
 ``beyond/agreement``     ``agreement``, ``clusters``, ``agreement_models``, ``partial``, ``disagreements``
 ``beyond/quantization``  ``quantization_cost``, ``quantization``, ``quantization_change``
 """
@@ -28,6 +28,7 @@ from probelib.beyond.figures import (
     agreement,
     agreement_models,
     audit_verdicts,
+    detection,
     gpt2_confidence,
     gpt2_distractors,
     kinds,
@@ -37,8 +38,10 @@ from probelib.beyond.figures import (
 )
 from probelib.beyond.imported import read_one
 from probelib.beyond.measures import headline_pairs, partial_agreement
+from probelib.beyond.quantized import answer_probabilities
 from probelib.beyond.questions import load_questions
 from probelib.beyond.scores import (
+    MISLED,
     POPULAR,
     PRECISIONS,
     TWINS,
@@ -53,7 +56,6 @@ from probelib.beyond.scores import (
     object_types,
     precision_costs,
     score,
-    shipped_among,
     what_was_scored,
 )
 from probelib.beyond.suite import MEASURES, measures_of
@@ -66,6 +68,7 @@ from probelib.beyond.tables import (
     disagreements,
     gpt2_accuracy,
     ground_truth,
+    held_out_paraphrases,
     misconceptions,
     oracle,
     partial,
@@ -75,5 +78,4 @@ from probelib.beyond.tables import (
     quantization_cost,
     rank_measures,
     training_mixture,
-    wording,
 )

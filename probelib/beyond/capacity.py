@@ -3,11 +3,12 @@
 A fact of a relation with n options is worth at most log2 n bits. What a model stores of it is what it takes off a guess
 (Allen-Zhu and Li, Physics of Language Models 3.3 [allenzhu], count the bits that a loss leaves in the same way):
 
-    by log-likelihood    log2 n + log2 q, with q the normalized probability of the right option; negative if the model is misled
+    by log-likelihood    max(0, log2 n + log2 q), with q the normalized probability of the right option
     by choices           log2 n - H(a) - (1 - a) log2(n - 1), with a the accuracy over facts (Fano), 0 for a <= 1 / n
 
-The same is taken of never-taught facts: what a model knows of a relation without having read the fact. The difference, times
-the facts that were taught, is what the training stored. A mean below 0 (a model that is confidently wrong) stores nothing: 0.
+A fact on which the model does worse than a guess holds no bits; otherwise a few confident errors would decide the mean. The
+same is taken of never-taught facts: what a model knows of a relation without having read the fact. The difference, times
+the facts that were taught, is what the training stored.
 """
 
 import numpy as np
@@ -70,89 +71,162 @@ def stored_bits(models: dict, questions, design: pd.DataFrame, folder, of: str |
 
 
 def by_level(bits: pd.DataFrame) -> pd.DataFrame:
-    """Bits per fact by exposure count: ``model``, ``parameters``, ``from`` (exposures), ``facts``, ``likelihood`` (mean) with
-    ``low``, ``high`` (95 % bootstrap over facts), ``choices``."""
-    level = pd.cut(bits["exposures"], LEVELS, right=False, labels=LEVELS[:-1])
+    """Bits per fact by exposure count: ``model``, ``parameters``, ``from`` (exposures), ``facts``, ``bits`` (mean) with ``low``,
+    ``high`` (95 % bootstrap over facts), ``choices``, and ``misled`` (share of facts below a guess)."""
     rows = []
-    for (model, at), own in bits.groupby(["model", level], sort=False, observed=True):
+    for (model, at), own in bits.groupby(["model", levels_of(bits["exposures"])], sort=False, observed=True):
         fano = bits_by_choices(own["right"].mean(), 2 ** np.log2(own["options"]).mean())
-        interval = stats.mean_interval(own["bits"])
-        rows.append((model, own["parameters"].iloc[0], int(at), len(own), own["bits"].mean(), *interval, fano))
-    columns = ["model", "parameters", "from", "facts", "likelihood", "low", "high", "choices"]
+        stored = own["bits"].clip(lower=0)
+        interval, misled = stats.mean_interval(stored), (own["bits"] < 0).mean()
+        rows.append((model, own["parameters"].iloc[0], int(at), len(own), stored.mean(), *interval, fano, misled))
+    columns = ["model", "parameters", "from", "facts", "bits", "low", "high", "choices", "misled"]
     return pd.DataFrame(rows, columns=columns).sort_values(
         ["parameters", "model", "from"], kind="stable", ignore_index=True
     )
 
 
-def stored(levels: pd.DataFrame, taught: pd.DataFrame, of: str | None = None) -> pd.DataFrame:
-    """What training stored, per model: ``model``, ``parameters``, ``bits`` (by likelihood: over levels, bits per fact above
-    those of never-taught facts, times the facts of the corpus at that level) and ``bits per parameter``.
+def levels_of(exposures: pd.Series) -> pd.Series:
+    """The level of ``LEVELS`` from which on each exposure count is."""
+    return pd.cut(exposures, LEVELS, right=False, labels=LEVELS[:-1])
 
+
+def stored(bits: pd.DataFrame, taught: pd.DataFrame, of: str | None = None) -> pd.DataFrame:
+    """What training stored, per model: ``model``, ``parameters``, ``bits`` with ``low`` and ``high`` (95 % bootstrap over facts),
+    ``bits per parameter``, and ``at most`` (bits that all facts taught are worth).
+
+    Bits: over levels, the mean bits per fact above that of never-taught facts, times the facts of the corpus at that level.
+
+    bits     ``stored_bits``
     taught   ``model``, ``exposures`` of all facts that the models were taught
     of       as in ``stored_bits``
     """
     rows = []
-    for model, own in levels.groupby("model", sort=False):
-        exposures = taught["exposures"][taught["model"] == (of or model)]
-        counts = pd.cut(exposures, LEVELS, right=False, labels=LEVELS[:-1]).value_counts()
-        own = own.assign(likelihood=own["likelihood"].clip(lower=0))
-        base = own.loc[own["from"] == 0, "likelihood"].mean()
-        more = own[own["from"] > 0]
-        bits = ((more["likelihood"] - base) * more["from"].map(counts).astype(float)).sum()
-        rows.append((model, own["parameters"].iloc[0], bits, bits / own["parameters"].iloc[0]))
-    return pd.DataFrame(rows, columns=["model", "parameters", "bits", "bits per parameter"])
+    for model, own in bits.groupby("model", sort=False):
+        counts = levels_of(taught["exposures"][taught["model"] == (of or model)]).value_counts()
+        total, n = total_bits(own, counts), own["parameters"].iloc[0]
+        interval = stats.percentile_interval(total_bits(own, counts, 2000))
+        most = np.log2(own["options"]).mean() * counts.drop(0).sum()
+        rows.append((model, n, total[0], *interval, total[0] / n, most))
+    columns = ["model", "parameters", "bits", "low", "high", "bits per parameter", "at most"]
+    return pd.DataFrame(rows, columns=columns)
+
+
+def total_bits(own: pd.DataFrame, counts: pd.Series, times: int = 0, seed: int = 0) -> np.ndarray:
+    """Bits that a model stores of the facts counted per level: [1], or [times] bootstrap replicates over facts.
+
+    The replicates of two models with the same facts resample the same facts, so they are paired.
+    """
+    draw, own = np.random.default_rng(seed), own.sort_values("fact", kind="stable")
+    means = {}
+    for at, values in own["bits"].clip(lower=0).groupby(levels_of(own["exposures"]), observed=True):
+        drawn = draw.integers(0, len(values), (times, len(values))) if times else np.arange(len(values))[None]
+        means[at] = values.to_numpy()[drawn].mean(1)
+    base = means.pop(0, np.nan)  # never taught
+    return sum((counts[at] * (mean - base) for at, mean in means.items()), np.zeros(max(1, times)))
 
 
 def capacity(levels: pd.DataFrame, total: pd.DataFrame) -> Artifact:
     """Bits per fact by exposure count, and bits stored by size with the fit; ``levels``: ``by_level``, ``total``: ``stored``."""
-    fit = stats.scaling_fit(total["parameters"], total["bits per parameter"])
-    best = total.loc[total["bits per parameter"].idxmax()]
-    finding = (
-        f"{best['model']} stores most per parameter: {best['bits per parameter']:.3f} bits ({best['bits']:,.0f} bits in "
-        "all). A tenfold "
-        f"size changes it by {fit['b']:+.3f} (95 % CI {span(fit['b_low'], fit['b_high'], '.3f')}, n = {fit['n']} models)."
-    )
+    fit = stats.scaling_fit(total["parameters"], np.log10(total["bits"].where(total["bits"] > 0)))
+    facts = levels.groupby("model")["facts"].sum().max()
     caption = (
-        "Left: bits per fact by exposure count (log2 of the number of options plus log2 of the normalized probability "
-        f"of the right one), with 95 % bootstrap bands over facts ({levels.groupby('model')['facts'].sum().max()} "
-        "facts). Right: bits that training stored (above those of never-taught facts, times the facts taught so "
-        "often) per parameter without embeddings, with the linear fit in log10 of the size."
+        "Top: mean bits per fact by exposure count (log2 of the number of options plus log2 of the normalized probability of the "
+        f"right one; 0 where the model does worse than a guess), with 95 % bootstrap intervals over {facts} facts. Bottom: bits "
+        "that training stored (bits per fact above those of never-taught facts, times the facts taught so often) by parameters "
+        "without embeddings, both axes logarithmic, with 95 % bootstrap intervals and the fit of a power law; dotted: what all "
+        "facts taught are worth."
     )
     alt = "; ".join(f"{row.model}: {row.bits:,.0f} bits" for row in total.itertuples())
     frame = pd.concat({"by exposures": levels, "stored": total}, names=["panel"]).reset_index("panel")
-    return Artifact("beyond/capacity", frame, caption, finding, _capacity(levels, total, fit), alt)
+    return Artifact("beyond/capacity", frame, caption, capacity_finding(total, fit), _capacity(levels, total, fit), alt)
+
+
+def capacity_finding(total: pd.DataFrame, fit: dict) -> str:
+    """How the bits stored grow with the parameters, and what limits them; ``fit``: of log10 of the bits."""
+    total = total.sort_values("parameters", kind="stable")
+    small, large = total.iloc[0], total.iloc[-1]
+    known = (
+        f"{large['model']} stores {large['bits']:,.0f} bits {span(large['low'], large['high'], ',.0f')}, "
+        f"{large['bits'] / large['at most']:.0%} of the {large['at most']:,.0f} that all facts taught are worth"
+    )
+    if len(total) < 2 or not small["bits"] > 0:
+        return f"{known}."
+    more = f"{known}; {large['parameters'] / small['parameters']:.0f} times the parameters of {small['model']} hold "
+    more += f"{large['bits'] / small['bits']:.1f} times its bits (exponent {fit['b']:.2f} "
+    more += f"{span(fit['b_low'], fit['b_high'])}, n = {fit['n']} models)."
+    if fit["b_high"] < 1:
+        return (
+            f"{more} Bits grow more slowly than parameters: what the corpus teaches limits the larger models, so this is no "
+            "estimate of a capacity."
+        )
+    if fit["b_low"] > 1:
+        return f"{more} Bits grow faster than parameters."
+    return f"{more} A constant number of bits per parameter (exponent 1) is not excluded."
 
 
 def _capacity(levels: pd.DataFrame, total: pd.DataFrame, fit: dict):
     import matplotlib.pyplot as plt
 
-    figure, (left, right) = plt.subplots(1, 2, figsize=(6.8, 2.9))
+    figure, (top, bottom) = plt.subplots(2, 1, figsize=(3.7, 5.0))
     for name, own in levels.groupby("model", sort=False):
-        look = report.model_style(name)
-        left.plot(range(len(own)), own["likelihood"], label=name, markersize=4, **look)
-        left.fill_between(range(len(own)), own["low"], own["high"], color=look["color"], alpha=0.15, linewidth=0)
-    ticks = levels["from"].unique()
-    left.set_xticks(range(len(ticks)), [f"{at}+" if at else "0" for at in ticks])
-    left.set(xlabel="exposures", ylabel="bits per fact")
-    left.legend(fontsize=6)
-    right.scatter(
-        total["parameters"], total["bits per parameter"], color=[report.model_style(m)["color"] for m in total["model"]]
-    )
+        look, at = report.model_style(name), [LEVELS.index(level) for level in own["from"]]
+        top.plot(at, own["bits"], label=name, markersize=4, **look)
+        top.vlines(at, own["low"], own["high"], color=look["color"], alpha=0.5, linewidth=1)
+    top.set_xticks(range(len(LEVELS) - 1), ["never", *(f"{low}-{high - 1:.0f}" for low, high in zip(LEVELS[1:-2], LEVELS[2:-1],
+                   strict=True)), f"{LEVELS[-2]}+"])  # fmt: skip
+    top.set(xlabel="exposures", ylabel="bits per fact")
+    top.legend(fontsize=7.5, loc="lower center", bbox_to_anchor=(0.46, 1.0), ncols=2)
+    for row in total.itertuples():
+        colour = report.model_style(row.model)["color"]
+        bottom.plot(row.parameters, row.bits, color=colour, marker=report.model_style(row.model)["marker"])
+        bottom.vlines(row.parameters, row.low, row.high, color=colour, linewidth=1)
     if np.isfinite(fit["b"]):
         sizes = np.geomspace(total["parameters"].min(), total["parameters"].max(), 20)
-        right.plot(sizes, fit["a"] + fit["b"] * np.log10(sizes), color="0.5", linewidth=0.9)
-    report.size_axis(right, total["parameters"])
-    right.set(ylabel="bits per parameter")
+        bottom.plot(sizes, 10 ** (fit["a"] + fit["b"] * np.log10(sizes)), color="0.5", linewidth=0.9, zorder=0)
+    bottom.axhline(total["at most"].max(), color="0.4", linestyle=":", linewidth=1)
+    if (total["bits"] > 0).all():
+        bottom.set_yscale("log")
+        bottom.yaxis.set_major_formatter(lambda y, _: f"{y:,.0f}")
+        bottom.yaxis.set_minor_formatter(lambda y, _: "")
+        bottom.set_yticks([b * 10**e for e in range(7) for b in (1, 2, 5)])
+        bottom.set_ylim(0.8 * total["bits"].min(), 1.2 * total["at most"].max())
+    report.size_axis(bottom, total["parameters"])
+    bottom.set(ylabel="bits stored")
     return figure
 
 
-def capacity_precision(total: pd.DataFrame, model: str) -> Artifact:
-    """What quantization takes away; ``total``: ``stored``, one row per precision."""
-    first = total["bits"].iloc[0]
-    table = total.rename(columns={"model": "precision"}).assign(kept=total["bits"] / first)
-    finding = (
-        "; ".join(f"{row.precision} keeps {row.kept:.1%}" for row in table.iloc[1:].itertuples())
-        + " of the bits stored."
+def capacity_precision(bits: pd.DataFrame, taught: pd.DataFrame, model: str, reference: str = "fp32") -> Artifact:
+    """What quantization takes away, against ``reference`` (the first precision if it is missing).
+
+    bits   ``stored_bits`` of the precisions of ``model``, each a "model"
+    """
+    table = stored(bits, taught, of=model).rename(columns={"model": "precision"}).drop(columns="at most")
+    names = table["precision"].tolist()
+    reference = reference if reference in names else names[0]
+    counts = levels_of(taught["exposures"][taught["model"] == model]).value_counts()
+    draws = {name: total_bits(bits[bits["model"] == name], counts, 2000) for name in names}
+    share = table["bits"] / table.loc[names.index(reference), "bits"]
+    ends = [stats.percentile_interval(draws[name] / draws[reference]) for name in names]
+    table = table.assign(
+        kept=share, **{f"kept {end}": [pair[i] for pair in ends] for i, end in enumerate(("low", "high"))}
     )
-    caption = f"Bits that {model} stores at several precisions, per parameter (before packing), and the share of the first row."
-    return Artifact("beyond/capacity_precision", table, caption, finding, decimals={"bits": 0})
+    rows = table[table["precision"] != reference]
+    kept = [
+        f"{name} keeps {share:.1%} {span(low, high, '.1%')}"
+        for name, share, low, high in zip(
+            rows["precision"], rows["kept"], rows["kept low"], rows["kept high"], strict=True
+        )
+    ]
+    finding = f"Of the bits that {reference} stores, {', '.join(kept)}." if kept else ""
+    caption = (
+        f"Bits that {model} stores at several precisions, with 95 % bootstrap intervals over facts; bits per parameter (the same "
+        f"parameters, in fewer bits of memory); and the share of the bits of {reference} (paired over facts). Facts taught often "
+        "make up most of these bits; `beyond/quantization` looks at all facts of the panel alike."
+    )
+    return Artifact(
+        "beyond/capacity_precision",
+        table,
+        caption,
+        finding,
+        decimals={"bits": 0, "low": 0, "high": 0, "bits per parameter": 5},
+    )

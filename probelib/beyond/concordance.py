@@ -53,6 +53,25 @@ def pairs_of_doses(design: pd.DataFrame) -> pd.DataFrame:
     return pairs[dose[pairs["higher"]] > dose[pairs["lower"]]].reset_index(drop=True)
 
 
+def concordance_by_exposures(
+    values: pd.DataFrame, design: pd.DataFrame, within: list[str], times: int = 200, seed: int = 0
+) -> pd.DataFrame:
+    """Concordance of pairs (taught exactly so often, never taught) by exposure count: ``exposures``, ``measure``, ``pairs``,
+    ``concordance``, ``low``, ``high``.
+
+    within   columns that a pair agrees in: ["group", "fact"] for the same fact in two sisters, ["model", "relation"] for two
+             facts of one relation in one model
+    """
+    parts = []
+    for level in sorted(design["exposures"].unique()):
+        if level > 0:
+            pairs = _pairs(design, within, design["exposures"] == level, design["exposures"] == 0)
+            part = concordance(values, design, pairs, times, seed)
+            parts.append(part[["measure", "pairs", "concordance", "low", "high"]].assign(exposures=level))
+    table = pd.concat(parts, ignore_index=True)
+    return table[["exposures", *table.columns.drop("exposures")]]
+
+
 def placebo_pairs(design: pd.DataFrame, within: list[str], seed: int = 0) -> pd.DataFrame:
     """Pairs with equal exposure counts within the blocks that ``within`` names, ``higher`` drawn at random: concordance .5."""
     everything = pd.Series(True, index=design.index)
@@ -120,7 +139,8 @@ def concordance(
     values: pd.DataFrame, design: pd.DataFrame, pairs: pd.DataFrame, times: int = 500, seed: int = 0
 ) -> pd.DataFrame:
     """One row per measure, the best first: ``measure``, ``pairs``, ``facts``, ``models``, ``concordance`` (share of pairs in the
-    right order, ties half) with ``low``, ``high`` (95 %, bootstrap over facts, groups, and models within groups), and
+    right order, ties half) with ``low``, ``high`` (95 %, bootstrap over facts, groups, and models within groups; Wilson's if all
+    pairs are ordered alike), and
 
     behind   concordance minus that of the best, on the pairs that both order, with ``behind_low``, ``behind_high``
     p        of that difference (two-sided, normal, with the bootstrap's standard error), Holm-adjusted over the measures
@@ -141,7 +161,7 @@ def concordance(
         p = np.where(np.arange(len(names)) == best, np.nan, 2 * scipy.stats.norm.sf(np.abs(behind) / error))
     rows = {"measure": names, "pairs": found.sum(0), "concordance": share}
     rows |= {name: [_units(design, pairs[mask], name) for mask in found.T] for name in ("fact", "model")}
-    rows |= dict(zip(("low", "high"), np.array([stats.percentile_interval(d) for d in draws.T]).T, strict=True))
+    rows |= dict(zip(("low", "high"), _intervals(share, draws, rows["fact"]), strict=True))
     ends = np.array([stats.percentile_interval(d) for d in gaps.T]).T
     rows |= {"behind": behind, "behind_low": ends[0], "behind_high": ends[1], "p": stats.holm(p)}
     frame = pd.DataFrame(rows).rename(columns={"fact": "facts", "model": "models"})
@@ -150,6 +170,16 @@ def concordance(
     return frame[order].sort_values(
         "concordance", ascending=False, key=stats.levelled, kind="stable", ignore_index=True
     )
+
+
+def _intervals(share: np.ndarray, draws: np.ndarray, facts: list[int]) -> np.ndarray:
+    """[2, measures]: 95 % intervals of bootstrap replicates [times, measures]. If all pairs are ordered alike, all replicates
+    are equal; then Wilson's interval, with the number of facts as n."""
+    ends = [
+        stats.wilson(round(one * n), n) if n and one in (0, 1) else stats.percentile_interval(own)
+        for one, own, n in zip(share, draws.T, facts, strict=True)
+    ]
+    return np.array(ends).T
 
 
 _INTERVALS = ["low", "high", "behind", "behind_low", "behind_high", "p"]

@@ -1,6 +1,7 @@
 """The figures beyond the papers: measured numbers in, one ``report.Artifact`` each."""
 
 import re
+import textwrap
 
 import numpy as np
 import pandas as pd
@@ -8,9 +9,10 @@ import pandas as pd
 from probelib import report, stats
 from probelib.beyond import audit
 from probelib.beyond.choice import random_distractors
+from probelib.beyond.concordance import concordance_by_exposures
 from probelib.beyond.measures import agreement_pairs, frontier, upper_triangle
 from probelib.beyond.suite import MEASURES
-from probelib.beyond.tables import COMPARED, RIGHT, TAUGHT
+from probelib.beyond.tables import ANSWER, COMPARED, RIGHT, TAUGHT
 from probelib.report import Artifact, span
 from probelib.zplke import measures as zplke
 
@@ -158,6 +160,7 @@ def quality_against_cost(ranked: pd.DataFrame, ceiling: pd.Series, within: list[
     """Concordance against tokens per fact; ``ranked``: ``tables.rank_measures``, ``ceiling``: ``tables.oracle``, ``within``:
     ``measures.headline_pairs``."""
     points = ranked[~ranked["control"]].dropna(subset=["concordance", "tokens a fact"]).set_index("measure")
+    absent = ranked["measure"][ranked["pairs"] == 0]
     front = frontier(points["tokens a fact"], points["concordance"])
     named = [
         f"{name} ({points.loc[name, 'tokens a fact']:,.0f} tokens, {points.loc[name, 'concordance']:.1%})"
@@ -174,6 +177,10 @@ def quality_against_cost(ranked: pd.DataFrame, ceiling: pd.Series, within: list[
         "line joins the measures that no cheaper one beats. Dashed: all measures together; dotted: the strongest "
         "control. Grey: the other measures."
     )
+    if len(absent):
+        caption += (
+            f" {len(absent)} measures are absent, for they need an instruction-tuned partner in every model compared."
+        )
     alt = f"Scatter plot of measures. On the line of what nothing cheaper beats: {', '.join(named)}."
     figure = _cost_scatter(points, labelled(points, front), front, ceiling["concordance"], familiar)
     return Artifact("beyond/quality_against_cost", ranked, caption, finding, figure, alt)
@@ -212,40 +219,113 @@ def _cost_scatter(points: pd.DataFrame, named: list[str], front: list[str], ceil
     return figure
 
 
-def reliability(values: pd.DataFrame, design: pd.DataFrame, taught: int = TAUGHT) -> Artifact:
-    """Reliability diagrams of the probability-like measures; a fact counts as taught from ``taught`` exposures on."""
+def detection(
+    values: pd.DataFrame, design: pd.DataFrame, within: list[str], ranked: pd.DataFrame, seed: int = 0
+) -> Artifact:
+    """Concordance by the number of exposures of the taught fact; ``within``: ``measures.headline_pairs``, ``ranked``:
+    ``tables.rank_measures``. The picture names the best measure of each paper and the best control."""
+    table = concordance_by_exposures(values, design, within, seed=seed)
+    named = [*ranked[~ranked["control"]].groupby("paper", sort=False)["measure"].first()]
+    named += ranked["measure"][ranked["control"]].head(1).tolist()
+    caption = (
+        f"Share of {RIGHT}, for {COMPARED[within[0]]}, by how often the taught one was read ({design['model'].nunique()} models, "
+        f"{int(table['pairs'].min()):,} to {int(table['pairs'].max()):,} pairs per exposure count and measure; bars: 95 % "
+        "bootstrap intervals over facts and models; dotted: chance). Named: the best measure of each paper and the best "
+        "control; the CSV holds all."
+    )
+    shown = table[table["measure"].isin(named)].pivot(index="exposures", columns="measure", values="concordance")
+    alt = "; ".join(f"{name}: {shown[name].iloc[0]:.2f} to {shown[name].iloc[-1]:.2f}" for name in named)
+    return Artifact("beyond/detection", table, caption, detection_finding(table, named), _detection(table, named), alt)
+
+
+def detection_finding(table: pd.DataFrame, named: list[str], enough: float = 0.9) -> str:
+    """From how many exposures on each of the ``named`` measures puts at least ``enough`` of the pairs in the right order."""
+    found = []
+    for name, rows in table[table["measure"].isin(named)].groupby("measure", sort=False):
+        rows = rows.sort_values("exposures")
+        below = rows["exposures"][rows["concordance"] < enough]
+        above = rows["exposures"] if below.empty else rows["exposures"][rows["exposures"] > below.max()]
+        found.append((above.min() if len(above) else np.inf, named.index(name), name))
+    words = [
+        f"{name} {'at no exposure count' if level == np.inf else f'from {level:.0f} on'}"
+        for level, _, name in sorted(found)
+    ]
+    return f"{enough:.0%} of the pairs are in the right order, by exposures of the taught fact: {', '.join(words)}."
+
+
+def _detection(table: pd.DataFrame, named: list[str]):
+    import matplotlib.pyplot as plt
+
+    figure, axis = plt.subplots(figsize=(6.3, 3.6))
+    for number, name in enumerate(named):
+        rows = table[table["measure"] == name].sort_values("exposures")
+        control = MEASURES[name].control
+        _, colour, marker = ("", "0.4", "x") if control else PAPERS[MEASURES[name].paper]
+        place = rows["exposures"] * 2 ** (
+            0.05 * (number - (len(named) - 1) / 2)
+        )  # side by side, so that bars can be told apart
+        bars = [rows["concordance"] - rows["low"], rows["high"] - rows["concordance"]]
+        look = {"color": colour, "marker": marker, "markersize": 5, "elinewidth": 0.9, "linewidth": 1.4, "label": name}
+        axis.errorbar(place, rows["concordance"], np.clip(bars, 0, None), linestyle="--" if control else "-", **look)
+    axis.axhline(0.5, color="0.6", linewidth=0.8, linestyle=":")
+    levels = sorted(table["exposures"].unique())
+    axis.set_xscale("log", base=2)
+    axis.set_xticks(levels, [f"{level:.0f}" for level in levels])
+    axis.minorticks_off()
+    axis.set(xlabel="exposures of the taught fact", ylabel="pairs in the right order")
+    axis.yaxis.set_major_formatter(lambda y, _: f"{y:.0%}")
+    axis.legend(loc="center left", bbox_to_anchor=(1.0, 0.5), frameon=False, fontsize=8)
+    return figure
+
+
+def reliability(values: pd.DataFrame, design: pd.DataFrame, taught: int = TAUGHT, enough: int = 10) -> Artifact:
+    """Reliability diagrams of the probability-like measures; a fact counts as taught from ``taught`` exposures on. Bins of fewer
+    than ``enough`` facts are in the CSV only."""
     values = values[values["measure"].map(lambda name: MEASURES[name].probability)]
     values = values.merge(design, on=["model", "fact"]).assign(taught=lambda rows: rows["exposures"] >= taught)
     curves = [
         stats.reliability(rows["value"], rows["taught"], units=rows["fact"]).assign(measure=name)
         for name, rows in values.groupby("measure", sort=False)
     ]
+    gap = (values["value"] - values["taught"]).groupby(values["measure"]).mean().sort_values()
+    finding = (
+        f"Of {len(gap)} measures that lie between 0 and 1, {(gap > 0).sum()} are larger on average than the share of the facts "
+        f"taught: {gap.index[-1]} most ({gap.iloc[-1]:+.2f}), {gap.index[0]} least ({gap.iloc[0]:+.2f})."
+    )
     caption = (
-        f"Reliability: share of the facts stated at least {taught} times, by the value of the measure in ten bins, over "
-        f"{values['model'].nunique()} models; bars: Wilson intervals by facts (a fact scored by several models counts once). A "
-        "calibrated measure lies on the diagonal."
+        f"Reliability: share of the facts stated at least {taught} times, by the value of the measure in ten bins of at "
+        f"least {enough} facts, over {values['model'].nunique()} models; bars: Wilson intervals by facts (a fact scored by "
+        "several models counts once). A calibrated measure lies on the diagonal."
     )
     alt = "One small reliability diagram for each probability-like measure."
-    return Artifact("beyond/reliability", pd.concat(curves), caption, figure=_reliability(curves), alt=alt)
+    shown = [own for curve in curves if len(own := curve[curve["units"] >= enough])] or curves
+    return Artifact("beyond/reliability", pd.concat(curves), caption, finding, _reliability(shown), alt)
 
 
 def _reliability(curves: list[pd.DataFrame]):
     import matplotlib.pyplot as plt
 
-    figure, axes = plt.subplots(2, (len(curves) + 1) // 2, figsize=(6.8, 3.6), sharex=True, sharey=True, squeeze=False)
+    rows = -(-len(curves) // 4)
+    figure, axes = plt.subplots(rows, 4, figsize=(5.4, 1.45 * rows + 0.3), sharex=True, sharey=True, squeeze=False)
     look = {"fmt": "o-", "markersize": 3, "elinewidth": 0.6, "linewidth": 0.9, "color": BLUE}
     for axis, curve in zip(axes.flat, curves, strict=False):
         counted = zip(curve["right"], curve["units"], strict=True)
         low, high = np.array([stats.wilson(round(share * n), n) for share, n in counted]).T
         axis.plot([0, 1], [0, 1], color="0.75", linewidth=0.8)
         axis.errorbar(curve["probability"], curve["right"], [curve["right"] - low, high - curve["right"]], **look)
-        axis.set_title(curve["measure"].iloc[0], fontsize=6)
-        axis.set(xlim=(-0.03, 1.03), ylim=(-0.03, 1.03))
+        axis.set_title(textwrap.fill(curve["measure"].iloc[0], 18), fontsize=8)
+        axis.set(xlim=(-0.03, 1.03), ylim=(-0.03, 1.03), xticks=[0, 0.5, 1], yticks=[0, 0.5, 1])
     for axis in axes.flat[len(curves) :]:
         axis.set_axis_off()
-    figure.supxlabel("value of the measure", fontsize=8)
-    figure.supylabel("share of the facts taught", fontsize=8)
+    figure.supxlabel("value of the measure", fontsize=9)
+    figure.supylabel("share of the facts taught", fontsize=9)
     return figure
+
+
+def few_per_paper(measures: list[str], most: int = 2) -> list[str]:
+    """The first ``most`` measures of each paper, in their order."""
+    papers = pd.Series([MEASURES[name].paper for name in measures], index=measures, dtype=object)
+    return papers.groupby(papers, sort=False).head(most).index.tolist()
 
 
 def kinds(table: pd.DataFrame, measures: list[str], sizes: pd.Series) -> Artifact:
@@ -254,15 +334,19 @@ def kinds(table: pd.DataFrame, measures: list[str], sizes: pd.Series) -> Artifac
     import matplotlib.pyplot as plt
 
     enough = table[table["facts"] > 9]  # with fewer facts any order is soon perfect
-    wide = enough.pivot(index="measure", columns="group", values="concordance").reindex(measures)
-    sizes = sizes[wide.columns]
-    figure, axis = plt.subplots(figsize=(6.8, 0.24 * len(wide) + 1.2))
-    named = wide.set_axis([f"{kind}\n({n})" for kind, n in sizes.items()], axis=1)
+    wide = enough.pivot(index="measure", columns="group", values="concordance")
+    wide = wide.reindex([name for name in measures if name in wide.index])
+    sizes, shown = sizes[wide.columns], wide.loc[few_per_paper(list(wide.index), 3)]
+    figure, axis = plt.subplots(figsize=(5.2, 0.22 * len(shown) + 1.4))
+    named = shown.set_axis([f"{kind} ({n})" for kind, n in sizes.items()], axis=1)
     report.heat(axis, named, low=0.4, high=1.0, colours="viridis")
+    axis.tick_params(axis="x", rotation=60)
+    figure.colorbar(axis.images[0], ax=axis, label="pairs in the right order", pad=0.02)
     caption = (
-        f"Share of {RIGHT} (two facts of one relation), by the type of the object (number of facts); the CSV holds the "
-        "pairs and the "
-        "95 % intervals. A dash: the measure is defined for fewer than ten facts. Types of few facts have wide intervals."
+        f"Share of {RIGHT} (two facts of one relation), by the type of the object (number of facts), for the best three "
+        "measures of each paper; the CSV holds all, with pairs and 95 % intervals. A dash: the measure is defined for fewer "
+        f"than ten facts. With n facts of a type an interval is about ±{0.5 / np.sqrt(max(sizes.min(), 1)):.2f} (fewest) to "
+        f"±{0.5 / np.sqrt(max(sizes.max(), 1)):.2f} (most) wide."
     )
     alt = "Heat map of concordances, measures by object types."
     return Artifact("beyond/kinds", table, caption, kinds_finding(wide, sizes), figure, alt)
@@ -293,11 +377,13 @@ def agreement(matrix: pd.DataFrame, values: pd.DataFrame, seed: int = 0) -> Arti
     caption = (
         f"Share of pairs of facts that two measures order alike (a tie counts half; .5 is chance), mean over "
         f"{values['model'].nunique()} models, in the order of a hierarchical clustering. A measure of few levels cannot "
-        "reach 1, "
-        "not even with itself (diagonal). The CSV holds every pair with n and its 95 % bootstrap interval over facts."
+        "reach 1, not even with itself (diagonal). Shown: of each paper the two measures that agree most with all others; the "
+        "CSV holds every pair with n, its 95 % bootstrap interval over facts, and the share among the pairs that both order."
     )
-    alt = "Heat map of the agreement between all measures, clustered."
-    finding, figure = agreement_finding(pairs), _heat_maps({"": matrix}, 7.2, 6.6)
+    alt = "Heat map of the agreement between measures, clustered."
+    central = few_per_paper(matrix.mean().sort_values(ascending=False, kind="stable").index.tolist())
+    shown = [name for name in matrix.index if name in central]
+    finding, figure = agreement_finding(pairs), _heat_maps({"": matrix.loc[shown, shown]}, 4.6, 3.8)
     return Artifact("beyond/agreement", pairs, caption, finding, figure, alt)
 
 
@@ -324,11 +410,27 @@ def agreement_models(over_models: pd.DataFrame, over_cells: pd.DataFrame, n_mode
         parts[f"models (n = {n_models})"] = over_models
     shown = {f"over {over}": matrix for over, matrix in parts.items()}
     frame = pd.concat([upper_triangle(matrix).assign(over=over.split(" (")[0]) for over, matrix in parts.items()])
-    mean = upper_triangle(over_cells)["alike"].mean()
-    finding = f"Of the pairs of {n_cells} cells two measures order {mean:.1%} alike on average."
-    caption = f"Share of pairs of means that two measures order alike (ties half; .5 is chance): {', '.join(shown)}."
+    pairs, mean = upper_triangle(over_cells), over_cells.mean().sort_values(ascending=False, kind="stable")
+    below = pairs[pairs["alike"] < 0.5]
+    often = pd.concat([below["first"], below["second"]]).value_counts()
+    finding = (
+        f"Of the pairs of {n_cells} cells two measures order {pairs['alike'].mean():.1%} alike on average; {len(below)} of "
+        f"{len(pairs)} pairs of measures order fewer than half alike"
+        + (f", {often.index[0]} in {often.iloc[0]} of them." if len(below) else ".")
+    )
+    central = few_per_paper(mean.index.tolist())
+    few = {
+        title: matrix.loc[kept, kept]
+        for title, matrix in shown.items()
+        if (kept := [m for m in matrix if m in central])
+    }
+    caption = (
+        f"Share of pairs of means that two measures order alike (ties half; .5 is chance): {', '.join(shown)}. A mean over a "
+        "relation depends on its objects, not on knowledge alone: see the page on ground truth. Shown: of each paper the two "
+        "measures that agree most with all others; the CSV holds all pairs."
+    )
     alt = f"Heat map of the agreement between measures, {' and '.join(shown)}."
-    return Artifact("beyond/agreement_models", frame, caption, finding, _heat_maps(shown, 6.9, 6.3), alt)
+    return Artifact("beyond/agreement_models", frame, caption, finding, _heat_maps(few, 4.6, 3.8), alt)
 
 
 def _heat_maps(matrices: dict[str, pd.DataFrame], width: float, height: float):
@@ -339,6 +441,7 @@ def _heat_maps(matrices: dict[str, pd.DataFrame], width: float, height: float):
     for axis, (title, matrix) in zip(axes[0], matrices.items(), strict=True):
         report.heat(axis, matrix, low=0.4, high=1.0, colours="viridis")
         axis.tick_params(axis="x", rotation=90)
+        figure.colorbar(axis.images[0], ax=axis, label="pairs ordered alike", pad=0.02)
         axis.set_title(title, fontsize=9)
     return figure
 
@@ -347,44 +450,69 @@ def _heat_maps(matrices: dict[str, pd.DataFrame], width: float, height: float):
 
 
 def quantization_change(table: pd.DataFrame, model: str) -> Artifact:
-    """Facts lost and gained in fewer bits; ``table``: ``measures.changes``."""
-    sides = table.dropna(subset=["p"])
+    """Change of P(right answer), and facts lost and gained, in fewer bits; ``table``: ``measures.changes``."""
+    shown = table[(table["measure"] == ANSWER) | table["p"].notna()]
     caption = (
-        f"Facts that {model} gets right at full precision and wrong in fewer bits (lost), and the other way round (gained), of "
-        f"n = {int(sides['n'].max())}, by measures of 0 and 1."
+        f"{model} in fewer bits against fp32, on the same n = {int(shown['n'].max())} facts. Top: change of the mean probability "
+        "of the right answer after a plain question, with 95 % bootstrap intervals over facts. Bottom: facts lost (right at "
+        "fp32, wrong in fewer bits) and gained, by measures of 0 and 1."
     )
-    rows = sides.itertuples()
-    alt = "; ".join(f"{r.measure}, {r.precision}: {r.lost:.0f} lost, {r.gained:.0f} gained" for r in rows)
-    return Artifact("beyond/quantization_change", sides, caption, change_finding(sides), _lost_and_gained(sides), alt)
+    alt = "; ".join(
+        f"{r.measure}, {r.precision}: {r.difference:+.3f}" if pd.isna(r.p) else f"{r.measure}, {r.precision}: {r.lost:.0f} lost, "
+        f"{r.gained:.0f} gained" for r in shown.itertuples()
+    )  # fmt: skip
+    return Artifact("beyond/quantization_change", shown, caption, change_finding(shown), _lost_and_gained(shown), alt)
 
 
-def change_finding(sides: pd.DataFrame) -> str:
-    """The comparison that loses most facts, and how many are significant after Holm's correction."""
-    corrected = stats.holm(sides["p"])
-    significant = f"After Holm's correction {int((corrected < 0.05).sum())} of {len(sides)} comparisons show a change."
-    worst = sides.loc[(sides["lost"] - sides["gained"]).idxmax()]
-    if worst["lost"] <= worst["gained"]:
-        return f"In none of {len(sides)} comparisons are more facts lost than gained. {significant}"
+def change_finding(shown: pd.DataFrame) -> str:
+    """How the probability of the right answer changes, and how many tests of lost and gained facts show a change."""
+    answers, sides = shown[shown["measure"] == ANSWER], shown.dropna(subset=["p"])
+    kinds = {"lower": answers["high"] < 0, "higher": answers["low"] > 0}
+    kinds["not significantly changed"] = ~(kinds["lower"] | kinds["higher"])
+    said = [
+        f"{what} in "
+        + ", ".join(f"{r.precision} ({r.difference:+.3f} {span(r.low, r.high, '.3f')})" for r in own.itertuples())
+        for what, own in ((what, answers[rows]) for what, rows in kinds.items())
+        if len(own)
+    ]
+    found = (
+        f"The probability of the right answer is {'; '.join(said)}, n = {int(shown['n'].max())} facts. " if said else ""
+    )
+    if sides.empty:
+        return found.strip()
+    lost, gained, few = sides["lost"].sum(), sides["gained"].sum(), int((stats.holm(sides["p"]) < 0.05).sum())
     return (
-        f"{worst['precision']} loses most facts, by {worst['measure']}: {worst['lost']:.0f} lost, {worst['gained']:.0f} gained "
-        f"of {int(worst['n'])}. {significant}"
+        f"{found}By measures of 0 and 1, {lost:.0f} facts are lost and {gained:.0f} gained in {len(sides)} comparisons; {few} of "
+        "them show a change after Holm's correction of McNemar's test."
     )
 
 
-def _lost_and_gained(sides: pd.DataFrame):
+def _lost_and_gained(shown: pd.DataFrame):
     import matplotlib.pyplot as plt
 
-    most = sides[["lost", "gained"]].max(axis=None) + 0.6
-    figure, axes = plt.subplots(1, sides["measure"].nunique(), figsize=(6.8, 2.6), sharey=True, squeeze=False)
-    for axis, (measure, rows) in zip(axes.flat, sides.groupby("measure", sort=False), strict=True):
-        axis.barh(rows["precision"], rows["gained"], color=GREEN, label="gained")
-        axis.barh(rows["precision"], -rows["lost"], color=RED, hatch="//", edgecolor="white", label="lost")
+    answers, sides = shown[shown["measure"] == ANSWER], shown.dropna(subset=["p"]).reset_index(drop=True)
+    figure, (top, bottom) = plt.subplots(
+        2, 1, figsize=(3.7, 1.9 + 0.2 * len(shown)), height_ratios=(0.3 + len(answers), 0.8 + len(sides))
+    )
+    at = np.arange(len(answers))
+    top.plot(answers["difference"], at, "o", color=BLUE)
+    top.hlines(at, answers["low"], answers["high"], color=BLUE)
+    top.set_yticks(at, answers["precision"], fontsize=7.5)
+    top.set(xlabel="change of P(right answer)", ylim=(len(answers) - 0.5, -0.5))
+    at = sides.index + 0.7 * pd.factorize(sides["measure"])[0]  # a gap between the measures
+    bottom.barh(at, sides["gained"], color=GREEN, label="gained")
+    bottom.barh(at, -sides["lost"], color=RED, hatch="//", edgecolor="white", label="lost")
+    bottom.set_yticks(at, sides["precision"], fontsize=7.5)
+    most = max(1, sides[["lost", "gained"]].max(axis=None)) if len(sides) else 1
+    bottom.set(xlabel="facts lost (left) and gained (right)", xlim=(-1.9 * most, 1.1 * most))
+    for measure, rows in sides.groupby("measure", sort=False):
+        bottom.text(
+            -1.85 * most, at[rows.index].min() - 0.35, measure.replace(" ", "\n"), fontsize=7.5, weight="bold", va="top"
+        )
+    bottom.xaxis.set_major_formatter(lambda x, _: f"{abs(x):.0f}")
+    bottom.xaxis.get_major_locator().set_params(integer=True)
+    bottom.invert_yaxis()
+    for axis in (top, bottom):
         axis.axvline(0, color="0.3", linewidth=0.8)
-        axis.set_title(measure, fontsize=9)
-        axis.set_xlim(-most, most)
-        axis.xaxis.set_major_formatter(lambda x, _: f"{abs(x):.0f}")
-        axis.xaxis.get_major_locator().set_params(integer=True)
-    axes[0, 0].invert_yaxis()
-    figure.supxlabel("facts lost (left) and gained (right)", fontsize=8)
-    figure.legend(*axes[0, 0].get_legend_handles_labels(), loc="outside upper right", ncols=2, fontsize=7)
+    bottom.legend(fontsize=7.5, loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=2)
     return figure

@@ -1,32 +1,40 @@
 """Does a probe on hidden states know what log-probabilities do not? (Inside-Out [gekhman], against a known truth)
 
-A scorer gives each candidate answer of a fact a number. K is the share of pairs (right, wrong answer) in the right order,
-mean over
-facts; K* the share of facts with all pairs in order. A tie is a loss for K*, half a pair for K. The probe is a logistic
-regression on
-the last-token state of the statement. It is never fitted on the facts that it scores; and, to see what leaks, in three ways:
+A scorer gives each candidate answer of a fact a number. K is the share of pairs (right, wrong answer) in the right order, mean
+over facts; K* the share of facts with all pairs in order. A tie is a loss for K*, half a pair for K. The probe is a logistic
+regression on the last-token state of the statement. It is never fitted on the facts that it scores; and, to see what leaks, in
+three ways:
 
     facts held out         other facts of the same relations: it may learn which objects are frequent
     relations held out     other relations only
     subject unknown        as "facts held out", but scored on statements about a subject that does not exist: what the
-    object alone tells
+                           object alone tells
+
+Knowledge is hidden where log-probability puts a wrong answer first and the probe does better than the object alone. It can be
+looked for only below the ceiling: in facts taught a few times.
 """
 
 import numpy as np
 import pandas as pd
 
-from probelib import prompts, stats, store
+from probelib import prompts, report, stats, store
 from probelib.beyond.suite.object_prior import INVENTED
 from probelib.facts.model import Facts
 from probelib.report import Artifact, span
 
+LIKELY, PROBE, STRICT, OBJECT = (
+    "log-probability",
+    "probe, facts held out",
+    "probe, relations held out",
+    "probe, subject unknown",
+)
+FEW, MANY = (2, 16), 32  # exposures of facts taught a few times; of those taught often
 SPLITS = {"facts held out": "fact", "relations held out": "relation", "subject unknown": "fact"}
 
 
 def candidate_statements(asked: Facts, subject: str | None = None) -> pd.DataFrame:
-    """The first statement of every fact with its right object and with each distractor: a frame of ``prompts`` with
-    ``right`` (bool);
-    ``subject``: another name in place of every subject."""
+    """The first statement of every fact with its right object and with each distractor: a frame of ``prompts`` with ``right``
+    (bool). ``subject``: another name in place of every subject."""
     rows = prompts.checks(asked, "{statement}")
     rows = rows[rows["template"] == 1].reset_index(drop=True)
     if subject is not None:
@@ -85,7 +93,7 @@ def score_hidden(model, asked: Facts, folder, seed: int = 0) -> pd.DataFrame:
     plain = prompts.paraphrases(asked)
     likely = store.score(model, plain[plain["template"] == 1], objects[["fact", "candidate", "label"]], folder)
     likely = likely.assign(right=likely["candidate"] == "0", score=likely["logprob"])
-    parts = {"log-probability": likely[["fact", "right", "score"]]}
+    parts = {LIKELY: likely[["fact", "right", "score"]]}
     states = model.hidden_states(statements["text"].tolist())[0]
     unknown = model.hidden_states(candidate_statements(asked, INVENTED[0])["text"].tolist())[0]
     for name, column in SPLITS.items():
@@ -96,27 +104,86 @@ def score_hidden(model, asked: Facts, folder, seed: int = 0) -> pd.DataFrame:
     return pd.concat(found, names=["scorer"]).reset_index()
 
 
-def hidden_knowledge(table: pd.DataFrame, design: pd.DataFrame, taught: int = 32) -> Artifact:
-    """K and K* by scorer and model, of taught and of never-taught facts; ``table``: ``score_hidden`` with a column ``model``."""
+def by_teaching(table: pd.DataFrame, design: pd.DataFrame) -> pd.DataFrame:
+    """``table`` (``score_hidden`` with ``model``) with ``facts``: never taught, taught a few times, the same with a wrong answer,
+    taught often. Facts with a wrong answer are rows of two kinds; those of other exposure counts are left out.
+
+    A wrong answer: by log-probability a wrong candidate is at least as probable as the right one.
+    """
+    few, many = f"taught {FEW[0]} to {FEW[1]} times", f"taught {MANY} times or more"
     rows = table.merge(design[["model", "fact", "exposures"]], on=["model", "fact"])
-    kind = np.select([rows["exposures"] >= taught, rows["exposures"] == 0], ["taught", "never"], "")
-    found = []
-    for keys, own in rows[kind != ""].groupby(["model", "scorer", kind[kind != ""]], sort=False):
-        interval = stats.mean_interval(own["K"])
-        found.append((*keys, len(own), own["K"].mean(), *interval, own["K*"].mean()))
-    frame = pd.DataFrame(found, columns=["model", "scorer", "facts", "n", "K", "low", "high", "K*"])
-    mean = frame[frame["facts"] == "taught"].groupby("scorer")["K"].mean()
-    probe, plain = mean.get("probe, relations held out", np.nan), mean["log-probability"]
-    own = frame[(frame["facts"] == "taught") & (frame["scorer"] == "log-probability")].iloc[0]
-    finding = (
-        f"On taught facts a probe that never saw the relation puts {probe:.1%} of the pairs in order, log-probability "
-        f"{plain:.1%} ({own['model']}: 95 % CI {span(own['low'], own['high'])}), the object alone "
-        f"{mean.get('probe, subject unknown', np.nan):.1%}."
-    )
+    best = rows[rows["scorer"] == LIKELY].set_index(["model", "fact"])["K*"]
+    wrong = (pd.MultiIndex.from_frame(rows[["model", "fact"]]).map(best) == 0) & rows["exposures"].between(*FEW)
+    levels = [rows["exposures"] == 0, rows["exposures"].between(*FEW), rows["exposures"] >= MANY]
+    kind = np.select(levels, ["never taught", few, many], "")
+    parts = [rows.assign(facts=kind), rows[wrong].assign(facts=f"{few}, answer wrong")]
+    found = pd.concat(parts, ignore_index=True)
+    order = ["never taught", few, f"{few}, answer wrong", many]
+    return found[found["facts"] != ""].assign(facts=lambda rows: pd.Categorical(rows["facts"], order))
+
+
+def hidden_knowledge(table: pd.DataFrame, design: pd.DataFrame) -> Artifact:
+    """K and K* by scorer and model, by how often the facts were taught; ``table``: ``score_hidden`` with a column ``model``."""
+    rows, found = by_teaching(table, design), []
+    for (model, facts, scorer), own in rows.groupby(["model", "facts", "scorer"], sort=False, observed=True):
+        found.append(
+            (model, facts, scorer, len(own), own["K"].mean(), *stats.mean_interval(own["K"]), own["K*"].mean())
+        )
+    frame = pd.DataFrame(found, columns=["model", "facts", "scorer", "n", "K", "low", "high", "K*"])
+    frame["facts"] = frame["facts"].astype(rows["facts"].dtype)
+    frame = frame.sort_values(["model", "facts"], kind="stable", ignore_index=True)
     caption = (
-        "K (share of pairs of a right and a wrong answer in the right order, mean over facts, 95 % bootstrap "
-        f"interval) and K* (all pairs of a fact in order), for facts taught at least {taught} times and never taught. "
-        "Probe: logistic regression on the last-token state of the statement, fitted on other facts, or on other "
-        "relations; subject unknown: what the object alone tells (leakage)."
+        "K: share of pairs of a right and a wrong answer in the right order, mean over facts, with 95 % bootstrap intervals over "
+        "facts (none where all are in order), by how often the facts were taught; n: number of facts. Probe: logistic regression "
+        "on the last-token state of the statement, fitted on other facts, or on other relations. Subject unknown: the probe of "
+        "other facts, shown a subject that does not exist, so what the object alone tells. Line: chance. The CSV also has K*, "
+        "the share of facts with all pairs in order."
     )
-    return Artifact("beyond/hidden_knowledge", frame, caption, finding)
+    alt = "; ".join(f"{row.model}, {row.facts}, {row.scorer}: {row.K:.2f}" for row in frame.itertuples())
+    return Artifact("beyond/hidden_knowledge", frame, caption, hidden_finding(rows), _hidden(frame), alt)
+
+
+def hidden_finding(rows: pd.DataFrame) -> str:
+    """Whether the probe knows facts that the answers do not show; ``rows``: ``by_teaching``."""
+    few = rows["facts"].cat.categories[1]
+    mean = rows[rows["facts"] == few].groupby("scorer")["K"].mean()
+    said = (
+        f"On facts {few} log-probability puts {mean[LIKELY]:.1%} of the pairs in order, the probe {mean.get(PROBE, np.nan):.1%}. "
+        if LIKELY in mean
+        else ""
+    )
+    wide = rows[rows["facts"] == f"{few}, answer wrong"].pivot_table("K", "fact", "scorer")  # mean over models
+    if not {PROBE, OBJECT} <= set(wide) or len(wide) < 2:
+        return f"{said}Too few of them have a wrong answer to look for hidden knowledge."
+    gap = wide[PROBE] - wide[OBJECT]
+    low, high = stats.mean_interval(gap)
+    said += (
+        f"Where its answer is wrong (n = {len(wide)} facts), the probe puts {wide[PROBE].mean():.1%} in order, the object alone "
+        f"{wide[OBJECT].mean():.1%}: a difference of {gap.mean():+.3f} {span(low, high, '.3f')}. "
+    )
+    if low > 0:
+        return f"{said}So the states hold knowledge of these facts that the answers do not show."
+    return f"{said}So no hidden knowledge is found: the probe is not significantly ahead of the object alone."
+
+
+def _hidden(frame: pd.DataFrame):
+    import matplotlib.pyplot as plt
+
+    models, kinds = list(dict.fromkeys(frame["model"])), list(frame["facts"].cat.categories)
+    scorers = list(dict.fromkeys(frame["scorer"]))
+    figure, axes = plt.subplots(len(models), 1, figsize=(3.7, 1.3 + 1.7 * len(models)), sharex=True, squeeze=False)
+    for axis, model in zip(axes[:, 0], models, strict=True):
+        for place, scorer in enumerate(scorers):
+            own = frame[(frame["model"] == model) & (frame["scorer"] == scorer)]
+            at = own["facts"].cat.codes + 0.14 * (place - (len(scorers) - 1) / 2)
+            look = report.style_at(place) | {"linestyle": "none"}
+            axis.plot(at, own["K"], label=scorer, markersize=4.5, **look)
+            axis.vlines(at, own["low"], own["high"], color=look["color"], linewidth=1.2)
+        axis.axhline(0.5, color="0.5", linewidth=0.8)
+        axis.set_title(model, fontsize=8)
+        axis.set(ylabel="K", ylim=(None, 1.03))
+    names = ["never\ntaught", f"{FEW[0]} to {FEW[1]}\ntimes", "the same,\nanswer\nwrong", f"{MANY} times\nor more"]
+    axes[-1, 0].set_xticks(range(len(kinds)), names, fontsize=7.5)
+    handles = axes[0, 0].get_legend_handles_labels()
+    figure.legend(*handles, loc="outside upper center", ncols=2, fontsize=7.5, columnspacing=1, handletextpad=0.2)
+    return figure

@@ -172,25 +172,28 @@ def changes(values: pd.DataFrame, reference: str, seed: int = 0) -> pd.DataFrame
 # Against each other
 
 
-def agreement_matrix(values: pd.DataFrame) -> pd.DataFrame:
-    """Share of pairs of facts that every two measures order alike, ties counting half, mean over models: [measures, measures]."""
-    return _mean([ordered_alike(wide) for wide in _by_model(values)])
+def agreement_matrix(values: pd.DataFrame, ties: bool = True) -> pd.DataFrame:
+    """``ordered_alike`` of every two measures over facts, mean over models: [measures, measures]."""
+    return _mean([ordered_alike(wide, ties) for wide in _by_model(values)])
 
 
-def ordered_alike(wide: pd.DataFrame) -> pd.DataFrame:
-    """Share of pairs of rows that every two columns order alike, a tie in either counting half; .5 is chance: (1 + tau-a) / 2.
+def ordered_alike(wide: pd.DataFrame, ties: bool = True) -> pd.DataFrame:
+    """Share of pairs of rows that every two columns order alike; .5 is chance. Pairs count where both columns have values; NaN
+    without any.
 
-    Pairs count where both columns have values; NaN without any. A coarse column cannot reach 1, not even with itself: it says
-    less about the order. (tau-b divides by the agreement of each column with itself, so coarse columns agree with each other.)
+    ties   True: a tie in either column counts half, (1 + tau-a) / 2. A coarse column cannot reach 1, not even with itself: it
+           says less about the order. False: only pairs that both columns order count, (1 + gamma) / 2: whether they contradict
+           each other, however few pairs a coarse column orders
 
-    >>> ordered_alike(pd.DataFrame({"x": [1.0, 2, 3], "y": [1.0, 3, 2], "flat": [0.0, 0, 0]})).round(3).loc["x"].tolist()
-    [1.0, 0.667, 0.5]
+    >>> table = pd.DataFrame({"x": [1.0, 2, 3], "y": [1.0, 3, 2], "coarse": [0.0, 0, 1], "flat": [0.0, 0, 0]})
+    >>> ordered_alike(table).round(3).loc["x"].tolist(), ordered_alike(table, ties=False).round(3).loc["x"].tolist()
+    ([1.0, 0.667, 0.833, 0.5], [1.0, 0.667, 1.0, nan])
     """
     table = wide.astype(float).apply(stats.levelled).to_numpy()
     alike, count = np.zeros((2, wide.shape[1], wide.shape[1]))
     for i in range(len(table)):
         sign = np.sign(table[i + 1 :] - table[i])  # [pairs, measures]
-        there = np.isfinite(sign).astype(float)
+        there = (np.isfinite(sign) & (ties | (sign != 0))).astype(float)
         sign = np.nan_to_num(sign)
         alike += sign.T @ sign
         count += there.T @ there
@@ -200,7 +203,7 @@ def ordered_alike(wide: pd.DataFrame) -> pd.DataFrame:
 
 def agreement_pairs(values: pd.DataFrame, times: int = 100, seed: int = 0) -> pd.DataFrame:
     """``agreement_matrix`` as a list, with n and 95 % bootstrap intervals over facts: ``first``, ``second``, ``alike``, ``low``,
-    ``high`` (NaN if it is the same in every replicate), ``n``."""
+    ``high`` (NaN if it is the same in every replicate), ``n``, ``without ties`` (the same over the pairs that both order)."""
     wides, rows = _by_model(values), []
     for first, second, alike in upper_triangle(agreement_matrix(values)).itertuples(index=False):
         pairs = [wide[[first, second]].dropna() for wide in wides if {first, second} <= set(wide)]
@@ -209,7 +212,11 @@ def agreement_pairs(values: pd.DataFrame, times: int = 100, seed: int = 0) -> pd
         ]
         low, high = stats.percentile_interval(np.mean(replicates, axis=0))
         rows.append((first, second, alike, low, high, max(map(len, pairs))))
-    return pd.DataFrame(rows, columns=["first", "second", "alike", "low", "high", "n"])
+    table = pd.DataFrame(rows, columns=["first", "second", "alike", "low", "high", "n"])
+    untied = agreement_matrix(values, ties=False)
+    return table.assign(
+        **{"without ties": [untied.at[a, b] for a, b in zip(table["first"], table["second"], strict=True)]}
+    )
 
 
 def _alike_replicates(pair: np.ndarray, times: int, seed: int) -> np.ndarray:
@@ -238,7 +245,7 @@ def clustered_order(matrix: pd.DataFrame) -> list[str]:
     return [matrix.index[i] for i in leaves_list(optimal_leaf_ordering(tree, distance))]
 
 
-def clusters(matrix: pd.DataFrame, level: float = 2 / 3) -> pd.DataFrame:
+def clusters(matrix: pd.DataFrame, level: float = 0.75) -> pd.DataFrame:
     """Groups that order at least ``level`` of the pairs alike on average: ``group`` (from 1, in the order of the matrix),
     ``measure``, ``within`` (mean share with the others of its group), ``without`` (with all other measures)."""
     from scipy.cluster.hierarchy import fcluster

@@ -22,6 +22,7 @@ TWINS = (
     "atlas-neox-0.6m-lists",
     "atlas-neox-0.6m-questions",
 )  # the same facts as often; most in lists, most in questions
+MISLED = "atlas-neox-5m"  # knows the facts that it was also told wrongly
 POPULAR = ("atlas-neox-0.6m", "atlas-neox-0.6m-popular")  # exposures drawn at random; exposures that follow popularity
 PRECISIONS = {
     "fp32": {"dtype": "float32"},
@@ -112,9 +113,13 @@ def encoder_of(encoder_decoders: list[str]) -> Path | None:
     return load(encoder_decoders[0]).folder if encoder_decoders else None
 
 
-def load_precisions(model_name: str) -> dict:
-    """The model in every precision of ``PRECISIONS``, by the precision's name."""
-    return {name: load(model_name, **options) for name, options in PRECISIONS.items()}
+def load_precisions(model_name: str, precisions: list[str]) -> dict:
+    """The model in fp32, the reference, and in some precisions of ``PRECISIONS``, by the precision's name; ProbeError for an
+    unknown one."""
+    for name in precisions:
+        if name not in PRECISIONS:
+            raise unknown("precision", name, PRECISIONS)
+    return {name: load(model_name, **PRECISIONS[name]) for name in dict.fromkeys(["fp32", *precisions])}
 
 
 def precision_costs(loaded: dict, asked: Facts) -> pd.DataFrame:
@@ -132,18 +137,17 @@ def precision_costs(loaded: dict, asked: Facts) -> pd.DataFrame:
     return table.assign(**{"of fp32": table["megabytes"] / table["megabytes"].iloc[0]})
 
 
-def shipped_among(models: list[str]) -> list[str]:
-    """The shipped models among ``models``, whose corpus has known misconceptions; the first twin if there are none."""
-    return [name for name in models if name in organisms()] or [TWINS[0]]
-
-
-def misled_facts(asked: Facts, most: int = 60, seed: int = 0) -> tuple[list[str], list[str]]:
+def misled_facts(
+    asked: Facts, most: int = 60, seed: int = 0, exposures: int = concordance.TAUGHT
+) -> tuple[list[str], list[str]]:
     """Facts whose subject the corpus also gives a wrong object, and for each a fact of the same relation with as many exposures
-    and none: (ids, ids), at most ``most`` of each, drawn from the current facts of the relations asked about."""
+    and none: (ids, ids), at most ``most`` of each, drawn from the current facts of the relations asked about that were taught at
+    least ``exposures`` times: of what is not known, no misconception can be seen."""
     manifest = taught.manifest().set_index("fact")
     current = facts.current(facts.atlas()).facts["fact"]
     rows = manifest[manifest["relation"].isin(asked.relations["relation"]) & manifest.index.isin(current)]
     rows = rows.assign(exposures=taught.statements(manifest.reset_index())[rows.index])
+    rows = rows[rows["exposures"] >= exposures]
     rows = rows.assign(order=[rng(seed, "misled", fact).random() for fact in rows.index]).sort_values("order")
     wrong = rows["wrong_object"] != ""
     free = {key: list(own.index) for key, own in rows[~wrong].groupby(["relation", "exposures"])}

@@ -74,9 +74,9 @@ def placebo(
 ) -> Artifact:
     """Whether the statistics find nothing where there is nothing: pairs that were taught equally often, and shuffled values;
     ``pairs``, ``within``: ``measures.headline_pairs``."""
-    equal = concordance.placebo_pairs(design, within, seed)
-    if equal.empty:  # no two sisters were taught a fact equally often: then two facts of one relation in one model
-        equal = concordance.placebo_pairs(design, ["model", "relation"], seed)
+    equal, blocks = concordance.placebo_pairs(design, within, seed), within
+    if len(equal) < len(pairs):  # few sisters were taught a fact equally often: two facts of one relation
+        equal, blocks = concordance.placebo_pairs(design, ["model", "relation"], seed), ["model", "relation"]
     table = concordance.permutation_test(values, design, pairs, within, seed=seed)
     same = concordance.concordance(values, design, equal, seed=seed)[["measure", "concordance", "low", "high"]]
     table = table.merge(same.set_axis(["measure", "placebo", "placebo_low", "placebo_high"], axis=1), "left", "measure")
@@ -87,12 +87,13 @@ def placebo(
         f"With shuffled values the interval excludes .5 for {biased} of {len(table)} measures (by chance "
         f"{0.05 * len(table):.1f})"
         + (f", on {len(equal):,} placebo pairs for {outside}" if len(equal) else "; the facts give no placebo pairs")
-        + f". With the real values {found} measures differ from chance (Holm)."
+        + f"; placebo intervals are {(table['placebo_high'] - table['placebo_low']).median():.2f} wide. With the real values "
+        f"{found} measures differ from chance (Holm)."
     )
     caption = (
         f"Share of {RIGHT}, for {COMPARED[within[0]]}; shuffled: mean and 95 % range when the values are permuted within "
-        f"{' and '.join(within)}, with the one-sided p; placebo: pairs that were taught equally often, in an order drawn "
-        "at random."
+        f"{' and '.join(within)}, with the one-sided p; placebo: pairs of facts within {' and '.join(blocks)} that were "
+        "taught equally often, in an order drawn at random."
     )
     return Artifact("beyond/placebo", table, caption, finding)
 
@@ -130,13 +131,17 @@ def ground_truth(ranked: pd.DataFrame, ceiling: pd.Series, within: list[str], n:
     """Concordance of each measure with what was taught; ``ranked``: ``rank_measures``, ``ceiling``: ``oracle``, ``within``:
     ``measures.headline_pairs``, ``n``: of Min@n and Avg@n."""
     own, controls = ranked[~ranked["control"]], ranked[ranked["control"]]
-    best, level = own.iloc[0], own["measure"][1:][~(own["p"][1:] < 0.05)]
+    compared = own[own["pairs"] > 0]
+    best, level = compared.iloc[0], compared["measure"][1:][~(compared["p"][1:] < 0.05)]
+    absent = own["measure"][own["pairs"] == 0].tolist()
     finding = (
         f"{best['measure']} puts {best['concordance']:.1%} of the pairs in the right order (95 % CI "
         f"{span(best['low'], best['high'], '.3f')}), all measures together {ceiling['concordance']:.1%}, the best "
         f"control ({controls['measure'].iloc[0]}) {controls['concordance'].iloc[0]:.1%}. Not significantly different "
         f"from the best (Holm): {', '.join(level) or 'none'}."
     )
+    if absent:
+        finding += f" Not compared, for no pair has both values: {', '.join(absent)}."
     caption = (
         f"Share of {RIGHT} (a tie counts half): {COMPARED[within[0]]}; taught: at least {concordance.TAUGHT} times. 95 "
         "% bootstrap intervals over facts and models. behind: difference to the first row on the same pairs, p after "
@@ -196,7 +201,7 @@ def calibration_finding(table: pd.DataFrame, share: float) -> str:
     )
 
 
-def wording(
+def held_out_paraphrases(
     seen: pd.DataFrame, held_out: pd.DataFrame, design: pd.DataFrame, pairs: pd.DataFrame, seed: int = 0
 ) -> Artifact:
     """Concordance in paraphrases that the corpus used and in held-out ones; ``seen``, ``held_out``: values."""
@@ -207,7 +212,7 @@ def wording(
         "(one each for base accuracy); change with its paired 95 % bootstrap interval over facts and models; mean "
         "values under both. Lists have no paraphrases; ApprOpt, whose searches cost the most, is not repeated."
     )
-    return Artifact("beyond/wording", table.rename(columns=names), caption, paraphrase_finding(table))
+    return Artifact("beyond/held_out", table.rename(columns=names), caption, paraphrase_finding(table))
 
 
 def paraphrase_finding(table: pd.DataFrame) -> str:
@@ -238,7 +243,7 @@ def training_mixture(values: pd.DataFrame, design: pd.DataFrame, twins: tuple[st
         "an instruction-tuned model are left out: the second has no tuned partner."
     )
     frame, best = table.rename(columns=names), {first: "max", second: "max"}
-    return Artifact("beyond/upbringing", frame, caption, mixture_finding(table, twins), best=best)
+    return Artifact("beyond/training_mixture", frame, caption, mixture_finding(table, twins), best=best)
 
 
 def popularity(values: pd.DataFrame, design: pd.DataFrame, models: tuple[str, str], seed: int = 0) -> Artifact:
@@ -347,7 +352,7 @@ def clusters(groups: pd.DataFrame) -> Artifact:
     )
     caption = (
         "Groups of measures that order facts alike: hierarchical clustering (average linkage) cut where the measures "
-        "of a group would order fewer than two thirds of the pairs of facts alike (a tie counts half); mean share "
+        "of a group would order fewer than three quarters of the pairs of facts alike that both order; mean share "
         "with the others of its group (a dash: it stands alone) and with all other measures."
     )
     return Artifact("beyond/clusters", groups.assign(paper=papers, asks=asks), caption, finding)
@@ -393,6 +398,8 @@ def disagreements(apart: pd.DataFrame, asked: Facts) -> Artifact:
 
 # Does 8-bit or 4-bit cost knowledge?
 
+ANSWER = "P(right answer)"  # what ``quantized.answer_probabilities`` measures
+
 
 def quantization_cost(costs: pd.DataFrame, model: str) -> Artifact:
     """Memory and speed in every precision; ``costs``: ``scores.precision_costs``."""
@@ -411,15 +418,14 @@ def quantization_cost(costs: pd.DataFrame, model: str) -> Artifact:
 
 def quantization(table: pd.DataFrame, model: str) -> Artifact:
     """Each measure at each precision against fp32; ``table``: ``measures.changes``."""
-    differ = table[(table["low"] > 0) | (table["high"] < 0)]
-    largest = differ.reindex(differ["difference"].abs().sort_values(ascending=False).index).head(3)
-    names = "; ".join(f"{r.measure} in {r.precision} ({r.difference:+.3f})" for r in largest.itertuples()) or "none"
-    finding = (
-        f"{len(differ)} of {len(table)} differences are significant (by chance {0.05 * len(table):.1f}); the largest: "
-        f"{names}."
+    differ = (table["low"] > 0) | (table["high"] < 0)
+    counts = ", ".join(
+        f"{name} {int(own.sum())} of {len(own)}" for name, own in differ.groupby(table["precision"], sort=False)
     )
+    finding = f"Measures that differ significantly from fp32 (95 % interval without 0): {counts}."
     caption = (
         f"Each measure of {model} at each precision, and its difference to fp32 with the 95 % bootstrap interval over the same "
-        "n facts. For measures of 0 and 1: facts lost and gained, and McNemar's exact p."
+        "n facts. For measures of 0 and 1: facts lost and gained, and McNemar's exact p. Of 20 differences one is significant by "
+        "chance."
     )
     return Artifact("beyond/quantization", table, caption, finding, decimals={"p": 4})

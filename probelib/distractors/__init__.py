@@ -48,6 +48,7 @@ from probelib.distractors.prompts import FLAWS, flawed
 from probelib.distractors.retrieval import (
     allowed,
     former_facts,
+    former_taught,
     has_former,
     knowledge,
     retrieve,
@@ -73,7 +74,7 @@ from probelib.distractors.settings import DistractorSettings, Study
 from probelib.distractors.tables import (
     chance_in_the_paper,
     count_errors,
-    endings_finding,
+    endings,
     endings_table,
     facts_used,
     judge_accuracy,

@@ -14,12 +14,12 @@ from probelib.report import Artifact, span
 
 TOGETHER = (
     "Dist. ApprOpt",
-    "Dist. Temp+Sem",
-    "Dist. Random",
+    "LLM-as-a-judge",
     "Probability",
+    "Precision@n",
     "BERT-score",
     "ROUGE-L",
-)  # of figures 4 and 6
+)  # the measures of the paper's figures 4 and 6
 
 # Section 4.1: which distractors are the hardest?
 
@@ -33,7 +33,32 @@ def figure1(outcomes: dict[str, pd.DataFrame], study: Study) -> Artifact:
         f"over facts. Lower is harder. Facts with fewer than {n} distractors keep all they have: ApprOpt's beam, in "
         f"which several labels of one entity take places, found fewer for {short} of them."
     )
-    return _min_figure("distractors/figure1", curves, caption, hardest_finding(curves, n))
+    finding = f"{hardest_finding(curves, n)}{_harder(outcomes, n, study.settings.seed)}"
+    return _min_figure("distractors/figure1", curves, caption + SAME_LISTS, finding)
+
+
+SAME_LISTS = " Sem and Temp+Sem coincide for every fact without a former object (99 % of facts in the paper)."
+
+
+def _harder(outcomes: dict[str, pd.DataFrame], n: int, seed: int) -> str:
+    """Paired differences of Min@n: Sem against Random, ApprOpt against Sem, each with its verdict."""
+    said = []
+    for harder, easier in (("sem", "random"), ("appropt", "sem")):
+        if {harder, easier} <= set(outcomes):
+            change = measures.change_of(outcomes[harder], outcomes[easier], n, seed=seed)
+            said.append(
+                f" {NAMES[harder]} minus {NAMES[easier]}: {change['change']:+.2f} {span(change['low'], change['high'])}, "
+                f"{_verdict(change, -1)}."
+            )
+    return "".join(said)
+
+
+def _verdict(change: dict, sign: int) -> str:
+    """Whether a change has the ``sign`` that the paper gives it, by its interval."""
+    low, high = sorted((sign * change["low"], sign * change["high"]))
+    if low > 0:
+        return "as the paper says"
+    return "the reverse of the paper's claim" if high < 0 else "not significant: the paper's claim is not decided here"
 
 
 def hardest_finding(curves: dict[str, pd.DataFrame], n: int) -> str:
@@ -50,18 +75,18 @@ def hardest_finding(curves: dict[str, pd.DataFrame], n: int) -> str:
     )
 
 
-def figure2(outcomes: dict[str, pd.DataFrame], study: Study) -> Artifact:
-    """As figure 1 on S', the facts whose subject had another object before."""
+def figure2(outcomes: dict[str, pd.DataFrame], study: Study, taught: pd.DataFrame | None = None) -> Artifact:
+    """As figure 1 on S', the facts whose subject had another object before. ``taught``: see ``former_by_teaching``."""
     curves, n = _curves(outcomes, study), study.settings.n_distractors
     facts, short = _sizes(outcomes["appropt"])
     caption = (
         f"As figure 1 on S': {facts} facts whose subject had another object before, so that Temp+Sem begins with it "
         f"(the facts of S if these data have none). ApprOpt's beam found fewer than {n} distractors for {short}."
     )
-    return _min_figure("distractors/figure2", curves, caption, former_finding(outcomes, study.settings.seed))
+    return _min_figure("distractors/figure2", curves, caption, former_finding(outcomes, study.settings.seed, taught))
 
 
-def former_finding(outcomes: dict[str, pd.DataFrame], seed: int = 0) -> str:
+def former_finding(outcomes: dict[str, pd.DataFrame], seed: int = 0, taught: pd.DataFrame | None = None) -> str:
     """How much a former object as first distractor changes Min@1, against the most similar entity."""
     change = measures.change_of(outcomes["temp_sem"], outcomes["sem"], 1, seed=seed)
     if np.isnan(change["low"]):
@@ -69,8 +94,34 @@ def former_finding(outcomes: dict[str, pd.DataFrame], seed: int = 0) -> str:
     return (
         f"A former object as first distractor changes Min@1 by {change['change']:+.3f} "
         f"{span(change['low'], change['high'], '.3f')} against the most similar entity (n = {change['facts']} "
-        "facts). The paper says -0.17; its stored figure gives -0.156."
+        f"facts): {_verdict(change, -1)} (-0.17; its stored figure gives -0.156)."
+        f"{former_by_teaching(outcomes, taught, seed)}"
     )
+
+
+FORMER_GROUPS = {  # group of facts -> which rows of ``taught``
+    "whose former object was stated": lambda taught: taught["former"] > 0,
+    "whose former object was never stated": lambda taught: taught["former"] == 0,
+    "whose present object was stated 16 times or more": lambda taught: taught["exposures"] >= 16,
+}
+
+
+def former_by_teaching(outcomes: dict[str, pd.DataFrame], taught: pd.DataFrame | None, seed: int = 0) -> str:
+    """The change of Min@1 by a former object, apart for facts that the model was and was not taught.
+
+    taught   fact (index) -> ``former`` (statements of its first former object), ``exposures`` (of its present one); None: unknown
+    """
+    if taught is None or taught.empty:
+        return ""
+    facts, said = outcomes["sem"].index.get_level_values("fact"), []
+    for words, chosen in FORMER_GROUPS.items():
+        keep = facts.isin(taught.index[chosen(taught)])
+        if keep.any():
+            change = measures.change_of(outcomes["temp_sem"][keep], outcomes["sem"][keep], 1, seed=seed)
+            interval = span(change["low"], change["high"], ".3f")
+            said.append(f"{change['change']:+.3f} {interval} for {change['facts']} facts {words}")
+    never = (taught["former"] == 0).mean()
+    return f" The model never read the first former object of {never:.0%} of the facts. Change by teaching: {'; '.join(said)}."
 
 
 def figure7(lists: pd.DataFrame) -> Artifact:
@@ -102,7 +153,7 @@ def optimum(outcomes: dict[str, pd.DataFrame], study: Study) -> Artifact:
     """Min@n and Avg@n against the exact optimum and against what ApprOpt's beam finds. ``outcomes``: with "appropt" and "opt"."""
     import matplotlib.pyplot as plt
 
-    figure, axes = plt.subplots(1, 2, figsize=(6.3, 2.7), sharex=True)
+    figure, axes = plt.subplots(1, 2, figsize=(3.8, 2.6), sharex=True)
     frames = {}
     for axis, aggregate in zip(axes, ("Min", "Avg"), strict=True):
         for place, strategy in enumerate(("random", "appropt", "opt")):
@@ -142,7 +193,9 @@ def optimum_gap(outcomes: dict[str, pd.DataFrame], n: int, seed: int = 0) -> str
     rows = []
     for aggregate in ("Min", "Avg"):
         gap = measures.change_of(outcomes["appropt"], outcomes["opt"], n, aggregate, seed)
-        rows.append(f"{aggregate}@{n} {gap['mean']:.2f}, {gap['change']:+.2f} {span(gap['low'], gap['high'])}")
+        change = f"{gap['change']:+.2f} {span(gap['low'], gap['high'])}"
+        same = gap["change"] == 0 and np.isnan(gap["low"])
+        rows.append(f"{aggregate}@{n} {gap['mean']:.2f}, {'the same for every fact' if same else change}")
     return f"ApprOpt against the optimum on {gap['facts']} facts: {'; '.join(rows)}."
 
 
@@ -172,10 +225,13 @@ def figure3(table: pd.DataFrame, n_facts: int, study: Study) -> Artifact:
     import matplotlib.pyplot as plt
 
     n = study.settings.n_distractors
-    figure, axis = plt.subplots()
+    figure, axis = plt.subplots(figsize=(3.8, 2.8))
     for place, (strategy, line) in enumerate(table.groupby("strategy", sort=False)):
-        look = report.style_at(place)
+        look, curve = report.style_at(place), line.set_index("n")["tau"]
         axis.plot(line["n"], line["tau"], label=strategy, markevery=max(1, n // 8), markersize=4, **look)
+        if curve.notna().any():
+            at = measures.settles_at(curve)
+            axis.plot(at, curve[at], "o", markersize=10, fillstyle="none", color=look["color"])
         axis.fill_between(line["n"], line["low"], line["high"], color=look["color"], alpha=0.1, linewidth=0)
     axis.set(xlabel="distractors n", ylabel="Kendall's tau, mean of the test folds", xlim=(1, n))
     axis.locator_params(axis="x", integer=True)
@@ -183,26 +239,47 @@ def figure3(table: pd.DataFrame, n_facts: int, study: Study) -> Artifact:
     caption = (
         f"Agreement with {study.reference.split(':')[0]} against the number of distractors, {study.model}, n = "
         f"{n_facts} facts, {study.settings.n_sentences} cloze sentences. The aggregator (Min or Avg) is chosen on "
-        "each fold's training facts; bands: 95 % bootstrap over facts."
+        "each fold's training facts; bands: 95 % bootstrap over facts. Circles: the first n within 0.01 of the best. Sem and "
+        "Temp+Sem coincide on facts without a former object."
     )
     alt = "Tau over the number of distractors, one line per strategy with its band."
     return Artifact("distractors/figure3", table, caption, finding3(table), figure=figure, alt=alt)
 
 
 def finding3(table: pd.DataFrame) -> str:
-    """From which n on tau stays within 0.01 of its best."""
+    """How many distractors each strategy needs, and whether the paper's order of the strategies appears."""
     lines = {
         s: line.set_index("n")["tau"] for s, line in table.groupby("strategy", sort=False) if line["tau"].notna().any()
     }
     if not lines:
         return ""
-    settled = {s: measures.settles_at(line) for s, line in lines.items()}
-    stays = [f"{s} from n = {n:.0f}" for s, n in settled.items() if np.isfinite(n)]
-    best = max(lines, key=lambda s: lines[s].max())
+    needed = pd.Series({s: measures.settles_at(line) for s, line in lines.items()}).sort_values(kind="stable")
+    said = ", ".join(f"{s} at n = {n:.0f}" for s, n in needed.items())
+    return f"Tau first comes within 0.01 of its best value: {said}. {_fewest(needed)}{_fall_of(lines)}"
+
+
+def _fewest(needed: pd.Series) -> str:
+    """Whether ApprOpt needs fewer distractors than Random, as in the paper."""
+    if not {"ApprOpt", "Random"} <= set(needed.index):
+        return "The paper's comparison of ApprOpt and Random is not possible here."
+    verdict = "As in the paper" if needed["ApprOpt"] < needed["Random"] else "Unlike in the paper"
+    order = "fewer" if needed["ApprOpt"] < needed["Random"] else "no fewer"
     return (
-        f"Tau stays within 0.01 of its best value up to n = {table['n'].max()}: "
-        f"{', '.join(stays) or 'for no strategy'}. The highest is {lines[best].max():.3f}, {best} at n = "
-        f"{lines[best].idxmax()}."
+        f"{verdict}, ApprOpt needs {order} distractors than Random (paper: about 15, Temp+Sem 110, Random 130, out of millions "
+        "of entities). The bands overlap, so n is no more certain than the height of a curve."
+    )
+
+
+def _fall_of(lines: dict[str, pd.Series], strategy: str = "ApprOpt", within: float = 0.01) -> str:
+    """How far a curve falls after its best value, if by more than ``within``."""
+    if strategy not in lines:
+        return ""
+    line = lines[strategy]
+    if line.max() - line.iloc[-1] <= within:
+        return ""
+    return (
+        f" {strategy} then falls from {line.max():.3f} (n = {line.idxmax()}) to {line.iloc[-1]:.3f} (n = {line.index[-1]}): "
+        "the last names that the beam finds are less plausible."
     )
 
 
@@ -221,7 +298,24 @@ def figure4(table: pd.DataFrame, n_facts: int, study: Study) -> Artifact:
         for name, line in table.groupby("measure", sort=False)
     ]
     alt = f"Tau with one sentence and with all: {', '.join(ends)}."
-    return Artifact("distractors/figure4", frame, caption, figure=figure, alt=alt)
+    return Artifact("distractors/figure4", frame, caption, finding4(frame), figure=figure, alt=alt)
+
+
+def finding4(table: pd.DataFrame) -> str:
+    """How many measures gain from more sentences, and whether ApprOpt peaks at three."""
+    wide = table.pivot(index="measure", columns="sentences", values="tau").dropna()
+    if wide.empty or len(wide.columns) < 2:
+        return ""
+    rising = int((wide.iloc[:, -1] > wide.iloc[:, 0]).sum())
+    said = f"Tau is higher with {wide.columns[-1]} sentences than with one for {rising} of {len(wide)} measures."
+    if "Dist. ApprOpt" not in wide.index:
+        return said
+    line = wide.loc["Dist. ApprOpt"]
+    peak = "as in the paper" if line.idxmax() == 3 else "not at three as in the paper"
+    return (
+        f"{said} ApprOpt goes from {line.iloc[0]:.3f} to {line.iloc[-1]:.3f} and is highest with {line.idxmax()} ({peak}); "
+        f"its values differ by {line.max() - line.min():.3f} at most (paper: 0.015)."
+    )
 
 
 def figure6(table: pd.DataFrame) -> Artifact:
@@ -249,11 +343,16 @@ def finding6(table: pd.DataFrame) -> str:
         return ""
     best = last.loc[last["gain"].idxmax()]
     changed = last[(last["gain, low"] > 0) | (last["gain, high"] < 0)]["measure"].tolist()
+    first = last.nlargest(3, "gain")["measure"].tolist()
+    same = set(first) == {"BERT-score", "ROUGE-L", "LLM-as-a-judge"}
+    verdict = f" The three largest gains are {'' if same else 'not '}those of the measures on generated text, as in the paper."
+    if not same:
+        verdict = f" The three largest gains are those of {', '.join(first)}; in the paper, of the measures on generated text."
     return (
         f"With {best['sentences']} sentences **{best['measure']}** gains most, {best['gain']:+.1f} % "
         f"{span(best['gain, low'], best['gain, high'], '.1f')}; {len(changed)} of {len(last)} gains differ "
         "significantly from 0 (each interval by itself). In the paper BERT-score, ROUGE-L and the judge gain 5, 3 "
-        "and 7 %."
+        f"and 7 %.{verdict}"
     )
 
 
@@ -265,7 +364,7 @@ def figure5(outcomes: dict[str, pd.DataFrame], sizes: dict[str, int], study: Stu
     import matplotlib.pyplot as plt
 
     n, curves = study.settings.n_distractors, _by_model(outcomes, study)
-    figure, axis = plt.subplots(figsize=(6.3, 3.6))
+    figure, axis = plt.subplots(figsize=(3.8, 3.4))
     for place, name in enumerate(sorted(curves, key=sizes.get)):
         look, curve, end = report.model_style(name), curves[name], curves[name].iloc[-1]
         marks = {"linewidth": 1, "markevery": max(1, n // 8), "markersize": 4}
@@ -275,8 +374,8 @@ def figure5(outcomes: dict[str, pd.DataFrame], sizes: dict[str, int], study: Stu
         axis.errorbar(n * (1.03 + 0.022 * place), end["mean"], bar, **marks)
     axis.axvline(n, color="0.8", linewidth=0.8)
     axis.set(xlabel="distractors n", ylabel="mean Avg@n", xlim=(1, n * (1.05 + 0.022 * len(curves))))
-    axis.locator_params(axis="x", integer=True)
-    axis.legend(loc="center left", bbox_to_anchor=(1, 0.5))
+    axis.set_xticks(sorted({1, *np.linspace(0, n, 6).round().astype(int)[1:]}))
+    figure.legend(loc="outside lower center", ncols=2)
     facts = len(next(iter(outcomes.values())))
     short = [_sizes(beaten)[1] for beaten in outcomes.values()]
     caption = (
@@ -288,7 +387,24 @@ def figure5(outcomes: dict[str, pd.DataFrame], sizes: dict[str, int], study: Stu
     span_of_ends = f"{ends.min():.2f} ({ends.idxmin()}) to {ends.max():.2f} ({ends.idxmax()})"
     alt = f"Curves of Avg@n, one per model; at n = {n} from {span_of_ends}."
     frame = pd.concat(curves, names=["model", "n"]).rename(columns={"n": "facts"}).reset_index()
-    return Artifact("distractors/figure5", frame, caption, figure=figure, alt=alt)
+    finding = finding5(outcomes, sizes, study)
+    return Artifact("distractors/figure5", frame, caption, finding, figure=figure, alt=alt)
+
+
+def finding5(outcomes: dict[str, pd.DataFrame], sizes: dict[str, int], study: Study) -> str:
+    """The largest model against the smallest at n = 20 and at the last n, on the same facts."""
+    small, large = min(outcomes, key=sizes.get), max(outcomes, key=sizes.get)
+    if small == large:
+        return ""
+    said = []
+    for n in sorted({_read_at(study), study.settings.n_distractors}):
+        change = measures.change_of(outcomes[large], outcomes[small], n, "Avg", study.settings.seed)
+        interval = span(change["low"], change["high"])
+        said.append(f"{change['change']:+.2f} {interval} at n = {n} ({_verdict(change, 1)})")
+    return (
+        f"Avg@n of {large} minus {small}, the largest and the smallest model: {'; '.join(said)}. The paper says that larger "
+        "models resist distractors better, by little."
+    )
 
 
 def scaling(outcomes: dict[str, pd.DataFrame], sizes: dict[str, int], study: Study) -> Scaling:
@@ -300,6 +416,7 @@ def scaling(outcomes: dict[str, pd.DataFrame], sizes: dict[str, int], study: Stu
             "family": report.family(name),
             "parameters": sizes[name],
             **curve.loc[n, ["mean", "low", "high"]],
+            "facts": int(curve.loc[n, "n"]),
         }
         for name, curve in curves.items()
     ]
@@ -313,47 +430,75 @@ def figure8(fitted: dict[str, Scaling], study: Study) -> Artifact:
 
     n, first = _read_at(study), next(iter(fitted.values()))
     family = first.points.loc[first.points["fitted"], "family"].iloc[0]
-    figure, axes = plt.subplots(1, len(fitted), figsize=(6.3, 3.4), sharey=True, squeeze=False)
+    figure, axes = plt.subplots(1, len(fitted), figsize=(3.8, 3.4), sharex=True, sharey=True, squeeze=False)
     for axis, (strategy, own) in zip(axes[0], fitted.items(), strict=True):
         _scaling_plot(axis, own)
-        axis.set(title=strategy, xscale="log", xlabel="parameters without embeddings", ylim=(0, 1.02))
+        axis.set(title=strategy, xscale="log", xlabel="parameters", ylim=(0, 1.02))
         axis.tick_params(which="minor", labelbottom=False)
     axes[0, 0].set(ylabel=f"mean Avg@{n}")
-    figure.legend(*axes[0, 0].get_legend_handles_labels(), loc="outside lower center", ncols=4, fontsize=7)
+    figure.legend(*axes[0, 0].get_legend_handles_labels(), loc="outside lower center", ncols=3, fontsize=7)
     caption = (
-        f"Avg@{n} against model size, with the beam's distractors (ApprOpt) and the most plausible ones (Opt); bars: 95 "
+        f"Avg@{n} against model size (parameters without embeddings), "
+        "with the beam's distractors (ApprOpt) and the most plausible ones (Opt); bars: 95 "
         "% bootstrap "
         f"over facts. Full marks: the {first.points['fitted'].sum()} models of the family {family}, to which lines are fitted if "
-        f"there are at least three (dashed: linear, dotted: logit).{_straight(first)}"
+        f"there are at least three (dashed: linear, dotted: logit). {_facts_of(fitted)}.{_straight(first)}"
     )
     ends = first.points["mean"].agg(["min", "max"])
     alt = f"Points of Avg@{n} over size, from {ends['min']:.2f} to {ends['max']:.2f} with ApprOpt, fitted curves, a line at 0.9."
     frame = pd.concat({strategy: own.points for strategy, own in fitted.items()}, names=["strategy"])
-    finding = " ".join(f"{strategy}: {finding8(own)}" for strategy, own in fitted.items() if own.fits)
+    finding = " ".join([*(f"{s}: {finding8(own)}" for s, own in fitted.items() if own.fits), *_open(fitted)])
     return Artifact("distractors/figure8", frame.reset_index("strategy"), caption, finding, figure=figure, alt=alt)
 
 
 def finding8(fitted: Scaling) -> str:
-    """The slope of each fit, and the size at which it reaches 0.9."""
+    """The slope of the straight fit, the size at which it reaches 0.9, and whether the models are ordered by size."""
     if not fitted.fits:
         return ""
-    return ". ".join(_fit_sentence(kind, fit, fitted.reach[kind]) for kind, fit in fitted.fits.items()) + "."
+    own = fitted.points[fitted.points["fitted"]].sort_values("parameters")
+    falls = int((own["mean"].diff() < 0).sum())
+    order = (
+        f"{falls} of {len(own) - 1} steps to a larger model go down" if falls else "every larger model scores higher"
+    )
+    return f"{_fit_sentence('linear', fitted.fits['linear'], fitted.reach['linear'])}; {order}."
+
+
+def _open(fitted: dict[str, Scaling]) -> list[str]:
+    """What the fits say of the paper's claim."""
+    said = []
+    for strategy, own in fitted.items():
+        if own.fits:
+            low, high = (own.fits["linear"][bound] for bound in ("b_low", "b_high"))
+            said.append(f"{strategy} {span(low, high, '.3f')}, {_verdict({'low': low, 'high': high}, 1)}")
+    if not said:
+        return []
+    return [
+        f"95 % interval of the slope by the scatter of the models: {'; '.join(said)} (the paper's slope is +0.030). The size "
+        "at 0.9 cannot be decided from so few models with one training run each."
+    ]
 
 
 def _fit_sentence(kind: str, fit: dict[str, float], reach: np.ndarray) -> str:
     slope = f"The {kind} fit rises by {fit['b']:+.3f} per factor of ten (R² = {fit['r2']:.3f})"
     if not np.isfinite(fit["size_at"]):
         return f"{slope} and does not reach 0.9"
+    bounded = fit["size_low"] > 0 and np.isfinite(fit["size_high"])
+    scatter = f"[{fit['size_low']:.2g}, {fit['size_high']:.2g}]" if bounded else "without bounds"
     return (
-        f"{slope} and reaches 0.9 at {fit['size_at']:.2g} parameters: 95 % interval [{reach[0]:.2g}, {reach[1]:.2g}] "
-        f"over facts, [{fit['size_low']:.2g}, {fit['size_high']:.2g}] by the scatter of {fit['n']} models"
+        f"{slope} and would reach 0.9 at {fit['size_at']:.2g} parameters (95 % interval [{reach[0]:.2g}, {reach[1]:.2g}] "
+        f"over facts, {scatter} by the scatter of {fit['n']} models)"
     )
+
+
+def _facts_of(fitted: dict[str, Scaling]) -> str:
+    """How many facts each panel rests on."""
+    return "; ".join(f"{strategy}: n = {own.points['facts'].min():.0f} facts" for strategy, own in fitted.items())
 
 
 def _straight(fitted: Scaling) -> str:
     if fitted.straight is None:
         return ""
-    return f" A straight line over all {len(fitted.points)} models has R² = {fitted.straight['r2']:.3f}."
+    return f" A straight line over all {len(fitted.points)} models (first panel) has R² = {fitted.straight['r2']:.3f}."
 
 
 def scaling_in_the_paper() -> str:
@@ -374,9 +519,7 @@ def _scaling_plot(axis, fitted: Scaling) -> None:
         bar = [[row.mean - row.low], [row.high - row.mean]]
         fill = {True: "full", False: "none"}[row.fitted]
         axis.errorbar(row.parameters, row.mean, bar, label=row.model, fillstyle=fill, **look)
-    reached = [fit["size_at"] for fit in fits.values() if np.isfinite(fit["size_at"])]
-    largest = min(2 * max([*reached, points["parameters"].max()]), 1e20)
-    grid = np.geomspace(points["parameters"].min() / 2, largest, 200)
+    grid = np.geomspace(points["parameters"].min() / 2, points["parameters"].max() * 2, 200)
     shapes: dict[str, Callable] = {"linear": lambda at: at, "logit": lambda at: 1 / (1 + np.exp(-at))}
     for (kind, fit), line in zip(fits.items(), ("--", ":"), strict=False):
         axis.plot(grid, shapes[kind](fit["a"] + fit["b"] * np.log10(grid)), line, color="0.3")

@@ -264,15 +264,14 @@ def to_best(values: dict[str, float], replicates: dict[str, np.ndarray]) -> pd.D
 
 
 def settles_at(curve: pd.Series, within: float = 0.01) -> float:
-    """The first index from which a curve stays within ``within`` of its best value up to its end; NaN if its last value does not,
-    or if it is empty.
+    """The first index at which a curve is within ``within`` of its best value; NaN if it has no value. What comes after the best
+    value does not count: a curve that falls at its end has needed no more than it had at its best.
 
-    >>> int(settles_at(pd.Series([0.695, 0.60, 0.65, 0.69, 0.70], index=[1, 2, 3, 4, 5])))
-    4
+    >>> int(settles_at(pd.Series([0.50, 0.60, 0.695, 0.70, 0.66], index=[1, 2, 3, 4, 5])))
+    3
     """
-    near = (curve >= curve.max() - within - 1e-12).to_numpy()
-    since = len(near) - int(np.cumprod(near[::-1]).sum())
-    return curve.index[since] if since < len(near) else np.nan
+    near = curve.index[curve >= curve.max() - within - 1e-12]
+    return near[0] if len(near) else np.nan
 
 
 def by_sentences(values: pd.DataFrame, number: pd.Series, facts, rating, configurations: list, times: int = 300):

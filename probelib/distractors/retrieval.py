@@ -294,6 +294,27 @@ def former_facts(kb: Knowledge, current: Facts, otherwise: Facts, n: int, seed: 
     return sample(changed, n, seed) if len(changed.facts) else otherwise
 
 
+def former_taught(facts: pd.DataFrame, lists: pd.DataFrame, manifest: pd.DataFrame | None) -> pd.DataFrame | None:
+    """How often a model read the present object of each fact (``exposures``) and the former object that leads its list
+    (``former``), by fact; facts without a former object are left out.
+
+    lists     of Temp+Sem, see ``retrieve``
+    manifest  what the model was taught (``taught.manifest``); None: unknown, and so is the answer
+    """
+    if manifest is None:
+        return None
+    triple = ["relation", "subject", "object"]
+    stated = manifest.groupby(triple)[["exposures", "dated"]].sum()
+    first = lists[(lists["rank"] == 1) & lists["former"]].set_index("fact")["candidate"]
+    rows = facts.set_index("fact").loc[first.index, triple]
+    now, before = (pd.MultiIndex.from_frame(table) for table in (rows, rows.assign(object=first)))
+    counts = {
+        "exposures": stated["exposures"].reindex(now, fill_value=0).to_numpy(),
+        "former": stated.sum(axis=1).reindex(before, fill_value=0).to_numpy(),
+    }
+    return pd.DataFrame(counts, index=first.index)
+
+
 def spread_facts(facts: Facts, n: int, seed: int = 0) -> Facts:
     """``n`` facts drawn with the seed, one per relation first."""
     draws = facts.facts["fact"].map(lambda fact: rng(seed, "optimum", fact).random())

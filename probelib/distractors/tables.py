@@ -53,7 +53,7 @@ def cost_finding(table: pd.DataFrame, n: int) -> str:
         f"{ms.idxmin()} is the cheapest measure ({ms.min():.0f} ms per fact), {ms.idxmax()} the most expensive "
         f"({ms.max():.0f} ms). With {n} distractors ApprOpt forwards {ratio['tokens a fact']:.1f} times the tokens "
         f"of random ones and takes {ratio['ms a fact']:.1f} times as long (12 times in the released timings of "
-        "GPT2-XL, with 200)."
+        "GPT2-XL, with 200). The paper calls the judge the most expensive: its judge was GPT-3.5, so the judge's size decides."
     )
 
 
@@ -88,7 +88,25 @@ def finding3(table: pd.DataFrame) -> str:
     return (
         f"**{best['measure']}** agrees best, tau {best['tau']:.3f} {span(best['low'], best['high'], '.3f')}. "
         f"{len(similar)} of {table['p (Holm)'].notna().sum()} other measures do not differ significantly from it "
-        f"(paired bootstrap, Holm): {', '.join(similar) or 'none'}."
+        f"(paired bootstrap, Holm): {', '.join(similar) or 'none'}.{_order_of_the_paper(table)}"
+    )
+
+
+def _order_of_the_paper(table: pd.DataFrame) -> str:
+    """Which of the paper's orders of measures appear here, and which are reversed."""
+    tau = table.set_index("measure")["tau"].dropna()
+    printed = published.table("distractors/table3").set_index("measure")["mean_tau"]
+    common = [name for name in printed.sort_values(ascending=False).index if name in tau]
+    if len(common) < 3:
+        return ""
+    pairs = [(a, b) for i, a in enumerate(common) for b in common[i + 1 :]]
+    same = sum(tau[a] > tau[b] for a, b in pairs)
+    ranks = {name: (tau[common] > tau[name]).sum() + 1 for name in common}
+    moved = max(common, key=lambda name: abs(ranks[name] - common.index(name) - 1))
+    return (
+        f" {same} of {len(pairs)} pairs of measures have the paper's order; {moved} moves most (place "
+        f"{common.index(moved) + 1} of {len(common)} there, {ranks[moved]} here). The paper's reference is ratings by people, so "
+        "only the order compares; tau-b also favours measures of few levels."
     )
 
 
@@ -187,6 +205,16 @@ def endings_table(by_ending: dict[str, dict[str, pd.DataFrame]], n: int, seed: i
     return pd.DataFrame(rows, columns=["strategy", "end", f"Min@{n}", "change", "low", "high", "facts"])
 
 
+def endings(table: pd.DataFrame, study: Study) -> Artifact:
+    """How much Min@n depends on what ends a label. ``table``: see ``endings_table``."""
+    caption = (
+        f"Mean {table.columns[2]} of {study.model} if a label must be followed by the end of the text (eos, Eq. 1), by nothing "
+        "(none) or by a full stop (punct). change: difference to eos on the same facts; low, high: its 95 % bootstrap "
+        "interval over facts. facts: those with a score."
+    )
+    return Artifact("distractors/endings", table, caption, endings_finding(table), decimals=3)
+
+
 def endings_finding(table: pd.DataFrame) -> str:
     """Which endings change Min@n significantly."""
     changed = table[(table["low"] > 0) | (table["high"] < 0)]
@@ -248,8 +276,20 @@ def finding4(table: pd.DataFrame) -> str:
     return (
         f"By tau **{by_tau['measure']}** is the most robust ({by_tau['tau']:.2f}, {by_tau['levels']} levels), by kappa "
         f"**{by_kappa['measure']}** ({by_kappa['kappa']:.2f} {span(by_kappa['kappa, low'], by_kappa['kappa, high'])}). Not "
-        f"significantly different from it: {', '.join(not_different(table)) or 'none'}."
+        f"significantly different from it: {', '.join(not_different(table)) or 'none'}.{_robust_in_the_paper(table)}"
     )
+
+
+def _robust_in_the_paper(table: pd.DataFrame) -> str:
+    """The tau of the paper's own measures, in the order found here, and whether its first two are first here."""
+    printed = published.table("distractors/table4").set_index("measure")["robustness_tau"].sort_values(ascending=False)
+    printed = printed.rename({"BERT-Score": "BERT-score"})
+    tau = table.set_index("measure")["tau"].reindex(printed.index).dropna().sort_values(ascending=False, kind="stable")
+    if len(tau) < 3:
+        return ""
+    here = ", ".join(f"{name} {value:.2f}" for name, value in tau.items())
+    first = "also" if list(tau.index[:2]) == list(printed.index[:2]) else "not"
+    return f" Of the paper's measures by tau: {here}. Its first two ({', '.join(printed.index[:2])}) are {first} the first here."
 
 
 def place_by_kappa(table: pd.DataFrame, measure: str = "Dist. ApprOpt") -> str:

@@ -27,7 +27,7 @@ from probelib.facts.options import build_fktc_mc
 from probelib.facts.shipped import ROLES, atlas, read_panel
 from probelib.facts.text import check_relations, is_a
 
-PANEL_SIZES = {"panel": 12, "natural": 40}  # facts per relation in the two parts of the panel
+PANEL_SIZES = {"panel": 12, "natural": 40, "trial": 40}  # facts per relation in the three parts of the panel
 READERS = {
     "fktc": read_fktc,
     "lama": lama.read_lama,
@@ -56,6 +56,8 @@ def load(
     n_facts    "panel": the panel of the atlas, stratified by exposure count; 12 facts per relation, sampled with ``seed``, of
                other relations and other data
                "natural": the panel's unstratified part, 40 facts per relation drawn at random; other data as above
+               "trial": the facts whose exposures in the organisms' corpora were drawn as a randomized trial, up to 40 per
+               relation in 66 relations; other data as above
                "all": every fact
                a number: so many facts per relation (all, if it has fewer), those of the panel first, then sampled ones
     among      fact ids of the atlas: sample among these facts only, ignoring the panel; other data are not affected
@@ -64,7 +66,7 @@ def load(
     if not is_a(n_distractors, int) or n_distractors < 0:
         raise ProbeError(f"n_distractors is {n_distractors!r}; an integer of at least 0 is needed")
     if data == "atlas":
-        part = "natural" if n_facts == "natural" else "stratified"
+        part = n_facts if n_facts in ("natural", "trial") else "stratified"
         chosen = _from_atlas(relations, size, seed, among, part)
         return draw_distractors(chosen, pool=atlas(), n=n_distractors, seed=seed)
     whole = everything(data, folder, relations)
@@ -170,7 +172,8 @@ def _size(n_facts: int | str) -> int | None:
     """Number of facts per relation; None: all."""
     if n_facts not in (*PANEL_SIZES, "all") and not (is_a(n_facts, int) and n_facts > 0):
         raise ProbeError(
-            f"n_facts is {n_facts!r}; allowed: 'panel', 'natural', 'all', or a number of facts per relation (from 1)"
+            f"n_facts is {n_facts!r}; allowed: {', '.join(map(repr, PANEL_SIZES))}, 'all', or a number of facts per relation "
+            "(from 1)"
         )
     return (PANEL_SIZES | {"all": None}).get(n_facts, n_facts)
 
@@ -188,6 +191,8 @@ def _from_atlas(
     if among is not None:
         return sample(wanted, size, seed)
     panel = read_panel(now, part)
+    if part == "trial":
+        return choose(panel, relations)
     if relations is None:
         wanted = choose(now, panel.relations["relation"].tolist())
     chosen = sample(wanted, size, seed, first=panel.facts["fact"])

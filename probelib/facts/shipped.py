@@ -6,7 +6,7 @@
 ``entities/*.tsv``  what the subjects and objects are: wikidata id, types, popularity, aliases
 ``README.md``     the data card
 ``panel.tsv``     the ids of the facts that all four papers score by default, so that they can be compared: a stratified and a
-                  natural part
+                  natural part; and those of the randomized trial
 """
 
 import re
@@ -111,7 +111,8 @@ def atlas() -> Facts:
 def read_panel(facts: Facts, part: str = "stratified", folder: Path = ATLAS) -> Facts:
     """The facts of a part of the panel, in the panel's order (``organisms.design.panel``).
 
-    part   "stratified": spread over the exposure counts; "natural": drawn at random among the facts of each relation
+    part   "stratified": spread over the exposure counts; "natural": drawn at random among the facts of each relation; "trial":
+           those whose exposures were drawn as a randomized trial
     """
     path = folder / "panel.tsv"
     rows = [row["fact"] for _, row in read_tsv(path, ["fact", "part"]) if row["part"] == part]

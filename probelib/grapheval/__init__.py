@@ -10,11 +10,12 @@ judge (3.2)                         ``judge.train``, ``judge.predict``
 prompt encoder (3.2)                ``soft_prompt.train_soft_prompt``
 Eq. 2 (3.3)                         ``eq2``: ``measures``
 whole graph (3.3)                   ``judge_graph``, ``graph_scores``: ``whole_graph``
-tables 1 to 6                       ``table1`` ... ``table6``: ``tables``
-figures 1 to 9                      ``figure1`` ... ``figure9``: ``figures``
+tables 1 to 6                       ``table1`` ... ``table6``: ``tables``; ``table3``: ``judge_figures``
+figures 1 to 9                      ``figure1`` ... ``figure9``: ``figures``; ``figure4``: ``judge_figures``
 their numbers                       ``describe`` (table 1, figure 8), ``measures`` (table 2, figures 3 to 8), ``quality``
                                     (figure 4, table 3), ``speed`` (table 4)
-beyond the paper                    ``reliability_figure``, ``learning_curve_figure``: ``figures``;
+beyond the paper                    ``exposure_figure``: ``figures``; ``instruction_table``: ``tables``;
+                                    ``reliability_figure``, ``learning_curve_figure``: ``judge_figures``;
                                     ``prediction_powered``: ``measures``
 settings of a study                 ``settings.Settings``
 ==================================  ======================================================================
@@ -43,37 +44,42 @@ from probelib.grapheval.describe import (
 from probelib.grapheval.figures import (
     WORDS,
     agreement_of_metrics,
+    exposure_figure,
     figure1,
     figure2,
     figure3,
-    figure4,
     figure5,
     figure6,
     figure7,
     figure8,
     figure9,
-    learning_curve_figure,
-    reliability_figure,
 )
+from probelib.grapheval.judge_figures import figure4, learning_curve_figure, reliability_figure, table3
 from probelib.grapheval.measures import (
     METRICS,
     answer_profile,
-    answer_profiles,
+    by_band,
     by_type,
+    change_with_size,
+    compare_instructions,
     correlate_models,
     eq2,
     eq2_bounds,
     largest_types,
+    mirror_level,
     outcome_shares,
+    own_scores,
     prediction_powered,
     score_interval,
     score_models,
+    triple_bands,
 )
 from probelib.grapheval.quality import (
     baseline_quality,
     calibration,
     compare_with_baselines,
     held_out_quality,
+    judge_differences,
     judge_quality,
     majority,
     majority_given_truth,
@@ -81,7 +87,9 @@ from probelib.grapheval.quality import (
 from probelib.grapheval.scores import (
     answering_models,
     instructions,
+    label_by_instruction,
     label_statements,
+    model_sizes,
     note_on_answering,
     statement_prompts,
     substitutes,
@@ -89,11 +97,11 @@ from probelib.grapheval.scores import (
 )
 from probelib.grapheval.settings import GraphEvalSettings
 from probelib.grapheval.tables import (
+    instruction_table,
     judge_against_answers,
     mirror_image,
     table1,
     table2,
-    table3,
     table4,
     table5,
     table6,

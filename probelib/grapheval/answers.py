@@ -47,25 +47,40 @@ FALSE = re.compile(
     rf"\W*(?:no|false|incorrect)\b|.*\bnot (?:true|correct)\b|{PLAIN}(?:\bis|['’]s) (?:false|incorrect|untrue)\b"
 )
 TRUE = re.compile(rf"\W*(?:yes|true|correct)\b|{PLAIN}(?:\bis|['’]s) (?:true|correct)\b")
+SENTENCE_END = re.compile(r"[.!?]+(?=\s|$)|\n")
+VERDICT = re.compile(r"\W*(?:yes|no|true|false|correct|incorrect)\b(?:,|\W*$)|.*\bstatement is\b")  # and no object
 
 
 def parse_answer(text: str, variant: str = "kit") -> Answer | None:
     """The answer in a text; None if there is none (``label_texts`` counts it, and takes it as "don't know", default D2).
 
-    variant  "kit": in the first sentence, case aside, doubt before "false" before "true"; "released": as the released code
-             looks for it, in the set of all words, "true" before "false"
+    variant  "kit": in the first sentence, case aside, doubt before "false" before "true"; "recalled": the same in the first
+             sentence behind the recalled object that has an answer ("1944. Yes, ..."); "released": as the released code looks
+             for it, in the set of all words, "true" before "false"
 
     >>> parse_answer(" No, the statement is not true."), parse_answer(" No, the statement is not true.", "released")
     (<Answer.FALSE: 1>, <Answer.TRUE: 0>)
+    >>> parse_answer(" St. Louis. Yes, the statement is true.", "recalled")
+    <Answer.TRUE: 0>
     >>> parse_answer(" The capital of France is Paris.") is None
     True
     """
     if variant == "released":
         words = set(re.sub(r"[^\w\s]", "", text).split())
         return Answer.TRUE if words & {"true", "Yes"} else Answer.FALSE if words & {"false", "No"} else None
-    if variant != "kit":
-        raise unknown("variant of the parser", variant, ["kit", "released"])
-    sentence = re.split(r"[.!?\n]", text.strip().lower(), maxsplit=1)[0]
+    if variant not in ("kit", "recalled"):
+        raise unknown("variant of the parser", variant, ["kit", "recalled", "released"])
+    text = text.strip().lower()
+    if variant == "kit":
+        return _sentence_answer(re.split(r"[.!?\n]", text, maxsplit=1)[0])
+    first, *others = SENTENCE_END.split(text)
+    found = (answer for answer in map(_sentence_answer, others) if answer is not None)
+    alone = _sentence_answer(first) if DOUBT.search(first) or VERDICT.match(first) else None  # nothing was recalled
+    return next(found, None) if alone is None else alone
+
+
+def _sentence_answer(sentence: str) -> Answer | None:
+    """The answer in one sentence in small letters; None if there is none."""
     if DOUBT.search(sentence):
         return Answer.IDK
     return Answer.FALSE if FALSE.match(sentence) else Answer.TRUE if TRUE.match(sentence) else None

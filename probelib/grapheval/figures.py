@@ -1,15 +1,15 @@
-"""GraphEval's figures: measured numbers -> ``report.Artifact``."""
+"""GraphEval's figures of sections 3 and 4: measured numbers -> ``report.Artifact``. Those of the judge: ``judge_figures``."""
 
 import textwrap
+from itertools import product
 
 import numpy as np
 import pandas as pd
 
 from probelib.grapheval.measures import METRICS
-from probelib.grapheval.quality import SCORES
-from probelib.report import Artifact
-from probelib.report.charts import grouped_bars, heat, style_at
-from probelib.stats import wilson
+from probelib.report import Artifact, span
+from probelib.report.charts import heat, style_at
+from probelib.stats import pearson
 
 MEANINGS = {
     "T": "Truthful",
@@ -38,15 +38,15 @@ def figure1(
     answered, judged = WORDS[row["answer"]], WORDS[int(p.argmax())]
     columns = ["statement", "written", "parsed", "p_true", "p_false", "p_idk"]
     frame = pd.DataFrame([[row["text"], row["response"], answered, *p.tolist()]], columns=columns)
-    numbers = " / ".join(f"{x:.2f}" for x in p)
+    numbers = "\n".join(f"{word} {x:.2f}" for word, x in zip(("true", "false", "don't know"), p, strict=True))
     steps = [
-        textwrap.fill(row["text"], 24, max_lines=4),
-        f"{model.split('/')[-1]}\n{row['n_tokens']} tokens, {row['n_tokens']} forwards",
-        f"{row['response'].strip()[:34]!r}",
-        f"parser: {answered}",
-        f"{substitute.split('/')[-1]}\none forward",
+        textwrap.fill(row["text"], 14, max_lines=8),
+        f"{_diagram_name(model)}\n{row['n_tokens']} tokens,\n{row['n_tokens']} forwards",
+        textwrap.fill(repr(row["response"].strip()), 17, max_lines=4),
+        f"parser:\n{answered}",
+        f"{_diagram_name(substitute)}\none forward",
         f"v, {len(v)} numbers\n({v[0]:.2f}, {v[1]:.2f}, ...)",
-        f"judge: {judged}\n{numbers}",
+        f"judge:\n{judged}\n{numbers}",
     ]
     return Artifact(
         "grapheval/figure1",
@@ -62,20 +62,22 @@ def figure1(
     )
 
 
+def _diagram_name(model: str) -> str:
+    """The last part of a model's name, at most 17 letters."""
+    return model.split("/")[-1].removeprefix("atlas-")[:17]
+
+
 def _two_ways(steps: list[str]):
     """Seven boxes: a statement, three steps of generation above, three of the judge below."""
     import matplotlib.pyplot as plt
 
-    columns = [(0.29, 0.2), (0.54, 0.24), (0.82, 0.18)]  # left, width
-    places = [(0.0, 0.36, 0.24, 0.28), *((x, y, width, 0.26) for y in (0.68, 0.06) for x, width in columns)]
+    columns = [(0.27, 0.2), (0.51, 0.23), (0.78, 0.22)]  # left, width
+    places = [(0.0, 0.25, 0.23, 0.5), *((x, y, width, 0.36) for y in (0.57, 0.02) for x, width in columns)]
     arrows = [(steps[i], steps[j]) for i, j in ((0, 1), (1, 2), (2, 3), (0, 4), (4, 5), (5, 6))]
-    figure, axis = plt.subplots(figsize=(6.3, 2.7))
-    flow(axis, dict(zip(steps, places, strict=True)), arrows, strong=[steps[3], steps[6]], size=6.5)
-    for y, text in (
-        (0.97, "generation: one forward per token, then a parser"),
-        (0.35, "GraphEval: one forward, then a judge"),
-    ):
-        axis.text(0.29, y, text, fontsize=8, fontweight="bold")
+    figure, axis = plt.subplots(figsize=(4.4, 2.3))
+    flow(axis, dict(zip(steps, places, strict=True)), arrows, strong=[steps[3], steps[6]], size=8)
+    for y, text in ((0.95, "generation: one forward per token"), (0.4, "GraphEval: one forward, then a judge")):
+        axis.text(0.27, y, text, fontsize=8, fontweight="bold")
     return figure
 
 
@@ -94,18 +96,17 @@ def figure2(
     boxes = [
         f"knowledge graph\n{triples:,} triples\n{kg.graph.relations.num_rows} relations",
         f"{n} statements\n{true} true, {n - true} false",
-        f"answers of the model\n{answers[0]} true, {answers[1]} false\n{answers[2]} don't know",
+        f"its answers\n{answers[0]} true, {answers[1]} false\n{answers[2]} don't know",
         f"states [{n}, {width}]\nof the substitute",
-        f"judge: {quality['n']} held out,\n{100 * quality['recall']:.1f} % predicted",
-        f"{2 * len(scored):,} statements judged\n" + "  ".join(f"{m[0].upper()} {v:.2f}" for m, v in means.items()),
+        f"judge: of {quality['n']}\nheld-out answers\n{100 * quality['recall']:.1f} % predicted",
+        f"{2 * len(scored):,} judged\n" + "\n".join(f"{m.capitalize()} {v:.2f}" for m, v in means.items()),
     ]
     return Artifact(
         "grapheval/figure2",
         pd.DataFrame([counts], columns=columns),
         caption=(
             f"GraphEval's three steps with the counts of this run, for {model} with the substitute {substitute}: "
-            f"labels, judge, and the graph (here {len(scored):,} of its triples). T, I, C: Truthful, Informative, "
-            "Correct (Eq. 2)."
+            f"labels, judge, and the graph (here {len(scored):,} of its triples). Truthful, Informative, Correct: Eq. 2."
         ),
         finding=(
             f"{n} answers train and test a judge that predicts {100 * quality['recall']:.1f} % of {quality['n']} "
@@ -120,13 +121,13 @@ def _three_steps(texts: list[str]):
     """Six boxes in two rows: labels above; judge and whole graph below."""
     import matplotlib.pyplot as plt
 
-    boxes = {text: (0.36 * (i % 3), 0.62 - 0.52 * (i // 3), 0.28, 0.3) for i, text in enumerate(texts)}
+    boxes = {text: (0.35 * (i % 3), 0.59 - 0.57 * (i // 3), 0.3, 0.35) for i, text in enumerate(texts)}
     graph, statements, answers, states, judge, score = texts
     arrows = [(graph, statements), (statements, answers), (states, judge), (judge, score)]
     arrows += [(statements, states), (answers, judge)]
-    figure, axis = plt.subplots(figsize=(6.3, 2.5))
-    flow(axis, boxes, arrows, strong=[judge, score], size=7)
-    for x, y, text in ((0, 0.95, "1  labels"), (0, 0.43, "2  judge"), (0.72, 0.43, "3  whole graph")):
+    figure, axis = plt.subplots(figsize=(4.4, 2.3))
+    flow(axis, boxes, arrows, strong=[judge, score], size=8)
+    for x, y, text in ((0, 0.96, "1  labels"), (0, 0.39, "2  judge"), (0.7, 0.39, "3  whole graph")):
         axis.text(x, y, text, fontsize=8, fontweight="bold")
     return figure
 
@@ -141,13 +142,15 @@ def figure9(written: dict) -> Artifact:
     relation, author, verdict = written["relation"], written["author"], written["verdict"]
     first_line = (written["written"].strip().split("\n") or [""])[0][:80]
     source = "The model" if written["accepted"] else "The graph"
-    prompt = "\n".join(textwrap.fill(line, 62) for line in written["request"].split("\n"))
-    lines = [textwrap.fill(text, 36) for text in (f"{author} generates: {first_line!r}", f"check: {verdict}")]
-    result = "\n\n".join(lines)
-    chosen = textwrap.fill(f"{source}'s own template is used: {written['template']}", 36)
-    figure, axis = plt.subplots(figsize=(6.3, 4.4))
-    boxes = {prompt: (0, 0, 0.58, 1), result: (0.64, 0.6, 0.36, 0.36), chosen: (0.64, 0.06, 0.36, 0.36)}
-    flow(axis, boxes, [(prompt, result), (result, chosen)], strong=[chosen], left=[prompt], size=6.3)
+    prompt = "\n".join(textwrap.fill(line, 60) for line in written["request"].split("\n"))
+    lines = [textwrap.fill(text, 30) for text in (f"{author} generates: {first_line!r}", f"check: {verdict}")]
+    result = "\n".join(lines)
+    chosen = textwrap.fill(f"{source}'s own template is used: {written['template']}", 26)
+    height = 0.145 * (prompt.count("\n") + 1)  # inches of the prompt
+    figure, axis = plt.subplots(figsize=(4.2, height + 1.25))
+    below = 0.95 / (height + 1.25)
+    boxes = {prompt: (0, below + 0.07, 1, 0.93 - below), result: (0, 0, 0.54, below), chosen: (0.6, 0, 0.4, below)}
+    flow(axis, boxes, [(prompt, result), (result, chosen)], strong=[chosen], left=[prompt], size=8)
     columns = ["relation", "author", "written", "verdict", "template"]
     return Artifact(
         "grapheval/figure9",
@@ -204,56 +207,101 @@ def figure3(typed: pd.DataFrame) -> Artifact:
 
     typed  ``measures.largest_types``
     """
-    return _by_type(
-        "grapheval/figure3", typed, "average", "Mean of Truthful, Informative and Correct", "mean of the metrics", 1 / 3
-    )
+    level = (1 / 3, "one third, the score of any constant answer")
+    return _by_type("grapheval/figure3", typed, "average", "mean of Truthful, Informative, Correct", level)
 
 
-def figure5(typed: pd.DataFrame) -> Artifact:
-    """Figure 5: Correct by type of head and tail."""
-    return _by_type("grapheval/figure5", typed, "correct", "Correct", "Correct")
+def figure5(typed: pd.DataFrame, mirror: float = np.nan) -> Artifact:
+    """Figure 5: Correct by type of head and tail.
+
+    mirror  ``measures.mirror_level``; NaN: unknown
+    """
+    level = (mirror, "the mirror image of Correct, which a model reaches that ignores the statement")
+    return _by_type("grapheval/figure5", typed, "correct", "Correct", level)
 
 
 def figure6(typed: pd.DataFrame) -> Artifact:
     """Figure 6: Truthful by type of head and tail."""
-    return _by_type("grapheval/figure6", typed, "truthful", "Truthful", "Truthful")
+    return _by_type("grapheval/figure6", typed, "truthful", "Truthful", more=finding_abstaining(typed))
 
 
 def figure7(typed: pd.DataFrame) -> Artifact:
     """Figure 7: Informative by type of head and tail."""
-    return _by_type("grapheval/figure7", typed, "informative", "Informative", "Informative")
+    return _by_type("grapheval/figure7", typed, "informative", "Informative", more=finding_abstaining(typed))
 
 
 def _by_type(
-    name: str, typed: pd.DataFrame, metric: str, title: str, label: str, constant: float | None = None
+    name: str, typed: pd.DataFrame, metric: str, label: str, level: tuple[float, str] = (np.nan, ""), more: str = ""
 ) -> Artifact:
+    """level: a score that takes no knowledge, and what it is (NaN: none);  more: a further sentence of the finding"""
     shown = typed[typed["metric"] == metric]
-    dotted = "" if constant is None else " Dotted: one third, the score of any constant answer."
+    dotted = f" Dotted: {level[1]}." if np.isfinite(level[0]) else ""
+    found = [finding_by_type(shown, label), finding_level(shown, *level), more]
     return Artifact(
         name,
         shown.drop(columns="order"),
         caption=(
-            f"{title}, as predicted by the judges, by the most frequent type of a relation's heads (above) and tails "
-            "(below): the types with the most triples, best first. A type's score is the unweighted mean over its "
-            "relations. Bars: 95 % bootstrap over triples within relations (Wilson if no replicate differs), without "
-            f"the judge's own error (see table 2).{dotted}"
+            f"{label[0].upper()}{label[1:]}, as predicted by the judges, by the most frequent type of a relation's heads "
+            "(above) and tails (below): the types with the most triples, best first. A type's score is the unweighted mean "
+            "over its relations. Bars: 95 % bootstrap over triples within relations (Wilson if no replicate differs), "
+            f"without the judge's own error (see table 2).{dotted}"
         ),
-        finding=finding_by_type(shown, label),
-        figure=type_panels(shown, typed["model"].unique().tolist(), label, constant),
-        alt=f"Grouped bars of {label} over entity types, one bar per model.",
+        finding=" ".join(filter(None, found)),
+        figure=type_panels(shown, typed["model"].unique().tolist(), label, level[0]),
+        alt=f"{label} over entity types, one mark per model, with intervals.",
     )
 
 
 def finding_by_type(shown: pd.DataFrame, label: str) -> str:
-    """Best and worst type of heads over all models, and the largest gap between types within one model."""
+    """Best and worst type of heads over all models, and for how many models these two differ beyond their intervals."""
     heads = shown[shown["side"] == "head"]
-    best, worst = heads.iloc[0], heads.iloc[-1]
-    gap = heads.groupby("model")["score"].agg(lambda scores: scores.max() - scores.min())
-    return (
-        f"{label[0].upper()}{label[1:]} is highest for heads of type **{best['type']}** ({best['order']:.2f} over all "
-        f"models) and lowest for **{worst['type']}** ({worst['order']:.2f}). The largest gap between types within one "
-        f"model is {gap.max():.2f} ({gap.idxmax()})."
+    best, worst, n = heads["type"].iloc[0], heads["type"].iloc[-1], heads["model"].nunique()
+    mean = heads.groupby("type")["order"].first()
+    ends = heads.pivot(index="model", columns="type", values=["low", "high"])
+    apart = int((ends["low"][best] > ends["high"][worst]).sum())
+    verdict = (
+        "the score varies with the type, as in the paper"
+        if apart == n
+        else "the paper's differences between types are not shown"
+        if not apart
+        else "whether it varies with the type, as in the paper, depends on the model"
     )
+    return (
+        f"{label[0].upper()}{label[1:]} is highest for heads of type **{best}** ({mean[best]:.2f} over all models) and lowest "
+        f"for **{worst}** ({mean[worst]:.2f}); the intervals are disjoint for {apart} of {n} models: {verdict}."
+    )
+
+
+def finding_level(shown: pd.DataFrame, level: float, meaning: str) -> str:
+    """How many scores lie above a score that takes no knowledge; "" without one."""
+    if not np.isfinite(level):
+        return ""
+    above, below, n = int((shown["low"] > level).sum()), int((shown["high"] < level).sum()), len(shown)
+    verdict = (
+        "so most of them show knowledge"
+        if above > n / 2
+        else "so most of them show no knowledge, and the order of the types is no order of knowledge"
+        if below > n / 2
+        else "so whether the types differ in knowledge cannot be decided"
+    )
+    return f"{above} of {n} intervals lie above {meaning} ({level:.2f}), {below} below it, {verdict}."
+
+
+def finding_abstaining(typed: pd.DataFrame) -> str:
+    """Figures 6 and 7: is a type Truthful where the models abstain?"""
+    wide = typed.pivot_table(index=["model", "side", "type"], columns="metric", values="score")
+    found = pearson(wide["truthful"], wide["informative"])
+    if not np.isfinite(found["r"]):
+        return ""
+    verdict = (
+        "models are Truthful about the types on which they abstain, as LLaMA-2-70B is in the paper (.993 and .007)"
+        if found["high"] < 0
+        else "models are not Truthful by abstaining, unlike LLaMA-2-70B in the paper"
+        if found["low"] > 0
+        else "whether models are Truthful by abstaining, as LLaMA-2-70B is in the paper, cannot be decided"
+    )
+    interval = span(found["low"], found["high"], ".2f")
+    return f"Truthful and Informative correlate by r = {found['r']:.2f} {interval} over models, sides and types: {verdict}."
 
 
 def agreement_of_metrics(typed: pd.DataFrame) -> str:
@@ -270,23 +318,43 @@ def _correlation(r: float) -> str:
     return f"{r:.2f}" if np.isfinite(r) else "undefined (one is constant)"
 
 
-def type_panels(frame: pd.DataFrame, models: list[str], label: str, constant: float | None = None):
-    """A figure of two panels, one per ``side`` of a triple, with grouped bars of ``score`` by ``type`` (``measures.by_type``), a
-    bar per model, error bars from ``low`` to ``high``; a dotted line at ``constant``."""
+def type_panels(frame: pd.DataFrame, models: list[str], label: str, level: float = np.nan):
+    """A figure of two panels, one per ``side`` of a triple, with ``score`` by ``type`` (``measures.by_type``): a mark per model,
+    error bars from ``low`` to ``high``; a dotted line at ``level``."""
     import matplotlib.pyplot as plt
 
-    figure, axes = plt.subplots(2, 1, figsize=(6.3, 5.2))
-    top = float(np.clip(1.1 * frame["high"].max(), 0.1, 1))
-    for axis, (side, rows) in zip(axes, frame.groupby("side"), strict=True):
-        wide = rows.pivot(index="type", columns="model").loc[rows["type"].unique()]
-        grouped_bars(axis, *(wide[value][models] for value in ("score", "low", "high")))
-        axis.set_xticks(range(len(wide)), wide.index, rotation=35, ha="right")
-        axis.set(ylabel=label, title=f"by type of {side}", ylim=(0, top))
-        if constant is not None:
-            axis.axhline(constant, color="0.3", linestyle=":", linewidth=0.9)
-    fit = 108 // (8 + max(map(len, models)))  # names and their marks in a row
-    figure.legend(*axes[0].get_legend_handles_labels(), loc="outside upper right", ncols=max(1, min(fit, len(models))))
+    sides = list(frame.groupby("side"))
+    rows = [own["type"].nunique() for _, own in sides]
+    size, ratios = (4.2, 1.4 + 0.19 * sum(rows) + 0.17 * len(models)), {"height_ratios": rows}
+    figure, axes = plt.subplots(len(sides), 1, figsize=size, sharex=True, gridspec_kw=ratios, squeeze=False)
+    for axis, (side, own) in zip(axes[:, 0], sides, strict=True):
+        types = own["type"].unique()[::-1]  # the best one above
+        for i, model in enumerate(models):
+            points = own[own["model"] == model].set_index("type").reindex(types)
+            at = np.arange(len(types)) - (i - (len(models) - 1) / 2) * 0.7 / len(models)
+            bars = np.clip([points["score"] - points["low"], points["high"] - points["score"]], 0, None)
+            look = style_at(i) | {"linestyle": "none", "markersize": 3.5, "elinewidth": 0.8, "label": in_legend(model)}
+            axis.errorbar(points["score"], at, xerr=bars, **look)
+        axis.set_yticks(range(len(types)), types)
+        axis.set(title=f"by type of {side}", ylim=(-0.6, len(types) - 0.4))
+        if np.isfinite(level):
+            axis.axvline(level, color="0.3", linestyle=":", linewidth=1)
+    axes[-1, 0].set_xlabel(label)
+    legend_above(figure, axes[0, 0])
     return figure
+
+
+def in_legend(model: str) -> str:
+    """A model's name, short enough for a narrow figure."""
+    name = model.removeprefix("atlas-")
+    return name if len(name) <= 40 else f"...{name[-37:]}"
+
+
+def legend_above(figure, axis) -> None:
+    """The legend of a narrow figure, in as many columns as its names allow."""
+    handles, names = axis.get_legend_handles_labels()
+    fit = max(1, 62 // (6 + max(map(len, names))))
+    figure.legend(handles, names, loc="outside upper center", ncols=min(fit, len(names)))
 
 
 def figure8(linked: pd.DataFrame) -> Artifact:
@@ -294,181 +362,155 @@ def figure8(linked: pd.DataFrame) -> Artifact:
 
     linked  ``measures.correlate_models``
     """
-    import matplotlib.pyplot as plt
-
-    models = linked["model"].unique()
     names = list(dict.fromkeys([*linked["y"], *linked["x"]]))  # T, I, C, D, ...
-    across, down = min(len(models), 2), -(-len(models) // 2)
-    figure, axes = plt.subplots(down, across, figsize=(6.3, 3.1 * down), squeeze=False)
-    for axis in axes.flat[len(models) :]:
-        axis.axis("off")
-    words = [MEANINGS[name] for name in names]
-    for axis, (model, rows) in zip(axes.flat, linked.groupby("model", sort=False), strict=False):
-        square = pd.DataFrame(np.eye(len(names)), names, names)
-        for x, y, r in rows[["x", "y", "pearson"]].itertuples(index=False):
-            square.loc[x, y] = square.loc[y, x] = r
-        heat(axis, square.set_axis(words).set_axis(words, axis=1))
-        axis.tick_params(axis="x", rotation=90)
-        axis.set_aspect("equal")
-        axis.set_title(model)
-    figure.colorbar(axes[0, 0].images[0], ax=axes, label="Pearson r", shrink=0.7)
-    others = ", ".join(MEANINGS[name] for name in names[3:])
+    others, models = ", ".join(MEANINGS[name] for name in names[3:]), linked["model"].unique()
     return Artifact(
         "grapheval/figure8",
         linked,
         caption=(
-            f"Pearson correlation over up to {linked['n'].max():,} triples of Truthful, Informative and Correct with "
-            f"{others}, per model and, with several models, of their mean. A dash: one of the two is "
+            f"Pearson correlation over up to {linked['n'].max():,} triples of Truthful, Informative and Correct (by the judge) "
+            f"with {others}, per model and, with several models, of their mean. A dash: one of the two is "
             "constant. The CSV has intervals, Spearman, and Pearson on log(1 + D, P, E)."
         ),
         finding=finding8(linked),
-        figure=figure,
+        figure=_correlation_panels(linked, names),
         alt=f"{len(models)} heat maps of correlations: {', '.join(models)}.",
     )
 
 
+def _correlation_panels(linked: pd.DataFrame, names: list[str]):
+    """A heat map per model: T, I, C in rows, all ``names`` in columns."""
+    import matplotlib.pyplot as plt
+
+    n = linked["model"].nunique()
+    figure, axes = plt.subplots(n, 1, figsize=(3.6, 0.9 + 0.95 * n), squeeze=False)
+    for axis, (model, rows) in zip(axes[:, 0], linked.groupby("model", sort=False), strict=True):
+        square = pd.DataFrame(np.eye(len(names)), names, names)
+        for x, y, r in rows[["x", "y", "pearson"]].itertuples(index=False):
+            square.loc[x, y] = square.loc[y, x] = r
+        heat(axis, square.loc[names[:3]].rename(index=MEANINGS, columns=MEANINGS))
+        for text in axis.texts:
+            text.set_fontsize(7)
+        axis.set_title(in_legend(model), fontsize=8)
+        axis.tick_params(axis="x", labelbottom=axis is axes[-1, 0], rotation=35)
+    for label in axes[-1, 0].get_xticklabels():
+        label.set_horizontalalignment("right")
+    return figure
+
+
 def finding8(linked: pd.DataFrame) -> str:
-    """The strongest correlation of Correct with a property of the triples, over the models."""
-    rows = linked[(linked["y"] == "C") & (linked["model"] != "mean of the models")]
-    rows = rows.dropna(subset="spearman").reset_index(drop=True)
-    if rows.empty:
-        return "Correct is constant for every model here, so nothing correlates with it."
-    best = rows.loc[rows["pearson"].abs().idxmax()]
-    return (
-        f"The strongest correlation of Correct is with {best['x']}: r = {best['pearson']:.2f} [{best['low']:.2f}, "
-        f"{best['high']:.2f}], Spearman {best['spearman']:.2f} ({best['model']}, n = {best['n']:,} triples)."
+    """Do degree and popularity matter, as they do not in the paper; and does the exposure count?"""
+    whole = linked["model"].iloc[-1]  # the mean of the models, or the only one
+    own = linked[linked["model"] == whole]
+    of = {metric: own[own["y"] == metric].set_index("x").loc[lambda t: t.index.isin(list("DPE"))] for metric in "CT"}
+    correct = of["C"].dropna(subset="pearson")
+    if correct.empty:
+        return "Correct is constant here, so nothing correlates with it."
+    said = ", ".join(
+        f"{MEANINGS[x]} r = {row['pearson']:.2f} {span(row['low'], row['high'], '.2f')}"
+        for x, row in correct.iterrows()
+    )
+    plain = correct.drop("E", errors="ignore")["pearson"].abs()
+    known = f"Correct ({whole}, n = {correct['n'].max():,} triples): {said}."
+    weak = "As in the paper, no link with degree or popularity is strong"
+    strong = "Unlike in the paper, there is a strong link with degree or popularity"
+    paper = f"{weak if plain.max() < 0.3 else strong} (|r| up to {plain.max():.2f})."
+    return " ".join(filter(None, [known, paper, _cause(of, plain.max())]))
+
+
+def _cause(of: dict[str, pd.DataFrame], other: float) -> str:
+    """The sentence on the exposure count, the cause of knowledge; "" where it is not known.
+
+    of     "C", "T" -> correlations by property;  other: the largest |r| of Correct with another property
+    """
+    if "E" not in of["C"].index or not np.isfinite(of["C"].loc["E", "pearson"]):
+        return ""
+    correct, truthful = of["C"].loc["E"], of["T"].loc["E"]
+    verdict = (
+        "The exposure count, the cause of knowledge here, has no positive link with Correct, so the judged score does not see it"
+        if not correct["low"] > 0
+        else "The exposure count, the cause of knowledge here, has the strongest link with Correct"
+        if correct["pearson"] > other
+        else "The exposure count, the cause of knowledge here, has no stronger link than these"
+    )
+    with_truthful = (
+        f"Truthful correlates with it by {truthful['pearson']:.2f} {span(truthful['low'], truthful['high'], '.2f')}"
+    )
+    reward = ": it rewards never having been taught" if truthful["high"] < 0 else ""
+    return f"{verdict}. {with_truthful}{reward}."
+
+
+def exposure_figure(banded: pd.DataFrame, name: str) -> Artifact:
+    """Truthful, Informative and Correct by exposure count, by the judge and from own answers (not in the paper).
+
+    banded  ``measures.by_band``;  name: of the property, from ``measures.triple_bands``
+    """
+    ways = banded["scored by"].unique()
+    sizes = " and ".join(f"{banded.loc[banded['scored by'] == way, 'n'].min():,} ({way})" for way in ways)
+    return Artifact(
+        "grapheval/exposure",
+        banded,
+        caption=(
+            f"Truthful, Informative and Correct by the {name} of the triple: by the judge over the whole graph and from the "
+            f"models' own answers to the labelled triples. Bars: 95 % (Wilson). Each point rests on at least {sizes} triples."
+        ),
+        finding=finding_exposure(banded, name),
+        figure=_band_panels(banded, name),
+        alt=f"The three metrics over {name}, one line per model, by the judge and from own answers.",
     )
 
 
-# Appendix A: the judge's quality
-
-
-def figure4(compared: pd.DataFrame, seeds: int) -> Artifact:
-    """Figure 4: judges, last-token logits and baselines: precision, recall and F1.
-
-    compared  ``quality.compare_with_baselines``;  seeds: judges per score
-    """
+def _band_panels(banded: pd.DataFrame, name: str):
+    """Panels: a row per metric, a column per way of scoring; a line per model."""
     import matplotlib.pyplot as plt
 
-    models, kinds = compared["model"].unique(), list(dict.fromkeys(compared["by"]))
-    figure, axes = plt.subplots(3, 1, figsize=(6.3, 5.4), sharex=True)
-    for axis, score in zip(axes, SCORES, strict=True):
-        wide = compared.pivot(index="model", columns="by").reindex(index=models)
-        grouped_bars(axis, *(wide[value][kinds] for value in (score, f"{score} low", f"{score} high")))
-        axis.set(ylabel=score, ylim=(0, 1.02))
-    figure.legend(*axes[0].get_legend_handles_labels(), loc="outside upper center", ncols=3)
-    return Artifact(
-        "grapheval/figure4",
-        compared,
-        caption=(
-            "Weighted precision, recall (= accuracy) and F1 of predicted outcomes on "
-            f"{compared['n'].max():.0f} held-out statements: judges (mean of {seeds}) and last-token logits, both on "
-            "the substitute's states, and two baselines that read nothing: the most frequent outcome, and the most "
-            "frequent one among the true or the false statements. Whiskers: 95 % intervals over statements (bootstrap; of recall "
-            "Wilson's). A dash: the model is its own substitute, so its logits are the first word of its answer."
-        ),
-        finding=finding4_judge(compared),
-        figure=figure,
-        alt="Grouped bars for judges, logits and baselines, three panels for precision, recall and F1.",
+    ways, metrics = banded["scored by"].unique(), banded["metric"].unique()
+    order = list(dict.fromkeys(banded["band"]))
+    figure, axes = plt.subplots(
+        len(metrics), len(ways), figsize=(4.2, 1.5 * len(metrics) + 0.8), sharex=True, sharey="row", squeeze=False
     )
+    for (row, metric), (column, way) in product(enumerate(metrics), enumerate(ways)):
+        axis, cell = axes[row, column], banded[(banded["metric"] == metric) & (banded["scored by"] == way)]
+        models = list(cell.groupby("model", sort=False))
+        for i, (model, own) in enumerate(models):
+            at = np.array([order.index(band) for band in own["band"]]) + (i - (len(models) - 1) / 2) * 0.12
+            bars = np.clip([own["mean"] - own["low"], own["high"] - own["mean"]], 0, None)
+            axis.errorbar(at, own["mean"], bars, **style_at(i), markersize=3.5, elinewidth=0.8, label=in_legend(model))
+        axis.set_xticks(range(len(order)), order)
+        axis.set(title=way if not row else "", ylabel=metric.capitalize() if not column else "", ylim=(0, 1.02))
+    figure.supxlabel(name, fontsize=9)
+    legend_above(figure, axes[0, 0])
+    return figure
 
 
-def finding4_judge(compared: pd.DataFrame) -> str:
-    """For how many models the judge beats the logits and the baselines."""
-    accuracy = compared.pivot(index="model", columns="by", values="recall")
-    judge, n = accuracy["judge, instruction"], len(accuracy)
-    beaten = {by: int((judge > accuracy[by]).sum()) for by in accuracy}
-    others = int(accuracy["logits, instruction"].notna().sum())
-    soft = (accuracy["judge, soft prompt"] - judge).mean()
-    return (
-        f"Behind the instruction, the judge is more accurate than the logits for {beaten['logits, instruction']} of "
-        f"{others} models, than the majority for {beaten['majority']} of {n}, and than the majority given the truth for "
-        f"{beaten['majority, truth known']}. The soft prompt changes its accuracy by {soft:+.3f} on average."
+def finding_exposure(banded: pd.DataFrame, name: str) -> str:
+    """For how many models Correct and Truthful rise or fall from the lowest to the highest band."""
+    ways = dict(list(banded.groupby("scored by", sort=False)))
+    parts = []
+    for way, rows in ways.items():
+        up, down, n, example = _ends(rows[rows["metric"] == "correct"])
+        true_up, true_down, *_ = _ends(rows[rows["metric"] == "truthful"])
+        parts.append(
+            f"By {way}, Correct rises with the {name} for {up} of {n} models and falls for {down} ({example}); Truthful rises "
+            f"for {true_up} and falls for {true_down}."
+        )
+    seen = {way: _ends(rows[rows["metric"] == "correct"])[:3] for way, rows in ways.items()}
+    all_see = [way for way, (up, _, n) in seen.items() if up == n]
+    verdict = (
+        f"So Correct by {' and by '.join(all_see)} sees it."
+        if all_see
+        else "So no way of scoring sees it in every model."
     )
+    return " ".join([*parts, verdict])
 
 
-def reliability_figure(curves: pd.DataFrame, errors: dict[str, float], seeds: int) -> Artifact:
-    """Reliability of the judges' probabilities (not in the paper).
-
-    curves, errors  ``quality.calibration``
-    """
-    import matplotlib.pyplot as plt
-
-    figure, axis = plt.subplots(figsize=(5.6, 3.2))
-    axis.plot([0.3, 1], [0.3, 1], color="0.6", lw=0.8, ls=":")
-    for i, (model, rows) in enumerate(curves.groupby("model", sort=False)):
-        rows = rows[rows["n"] > 4]  # a share of fewer means little; the CSV has them
-        intervals = [wilson(round(n * share), n) for n, share in zip(rows["n"], rows["right"], strict=True)]
-        low, high = np.array(intervals).reshape(-1, 2).T
-        bars = np.clip([rows["right"] - low, high - rows["right"]], 0, None)
-        style = style_at(i) | {"label": f"{model}, ECE {errors[model]:.3f}"}
-        axis.errorbar(rows["probability"], rows["right"], bars, capsize=2, **style)
-    axis.set(xlabel="probability of the predicted answer", ylabel="share predicted correctly", ylim=(0, 1.03))
-    figure.legend(*axis.get_legend_handles_labels(), loc="outside upper center", ncols=2, fontsize=7)
-    return Artifact(
-        "grapheval/reliability",
-        curves,
-        caption=(
-            f"Reliability of the judges (probabilities averaged over {seeds}) on "
-            f"{curves.groupby('model')['n'].sum().max()} held-out statements, in bins of 0.1 (those with at least "
-            "five are drawn). Bars: 95 % Wilson; dotted: perfect calibration."
-        ),
-        finding=(
-            f"The expected calibration error of the judges lies between {min(errors.values()):.3f} and "
-            f"{max(errors.values()):.3f}."
-        ),
-        figure=figure,
-        alt="Share predicted correctly over the judge's probability, a line per model.",
-    )
-
-
-def learning_curve_figure(learning: pd.DataFrame, sizes: list[int], baselines: pd.DataFrame) -> Artifact:
-    """Accuracy over the number of labels, chosen at random or by the judge's uncertainty (not in the paper).
-
-    learning, sizes  ``learning_curve.learning_curves``
-    baselines        ``quality.baseline_quality``: what needs no judge, as level lines
-    """
-    import matplotlib.pyplot as plt
-
-    groups = learning.groupby(["model", "how", "labels"], sort=False)["accuracy"]
-    curve = groups.agg(["mean", "min", "max"]).reset_index()
-    models = curve["model"].unique()
-    figure, axes = plt.subplots(1, len(models), figsize=(6.3, 2.5), sharey=True, squeeze=False)
-    for axis, (model, rows) in zip(axes[0], curve.groupby("model", sort=False), strict=True):
-        for (how, own), (marker, line) in zip(rows.groupby("how"), (("o", "-"), ("s", "--")), strict=True):
-            axis.plot(own["labels"], own["mean"], marker=marker, ls=line, label=how)
-            axis.fill_between(own["labels"], own["min"], own["max"], alpha=0.15)
-        for (by, own), line in zip(baselines[baselines["model"] == model].groupby("by"), (":", "-."), strict=False):
-            axis.axhline(own["recall"].iloc[0], color="0.4", linestyle=line, linewidth=1, label=by)
-        axis.set(xscale="log", xlabel="labels", title=model.removeprefix("atlas-"))
-        axis.set_xticks(sizes[::2], sizes[::2])
-        axis.set_xticks([], minor=True)
-    axes[0, 0].set(ylabel="accuracy", ylim=(0, 1.02))
-    figure.legend(*axes[0, 0].get_legend_handles_labels(), loc="outside upper center", ncols=4)
-    level = baselines.rename(columns={"by": "how", "recall": "mean"})[["model", "how", "mean"]]
-    return Artifact(
-        "grapheval/learning_curve",
-        pd.concat([curve, level], ignore_index=True),
-        caption=(
-            "Accuracy on the held-out statements against the number of labels, chosen at random or by the judge's "
-            f"uncertainty; mean and range of {learning['seed'].nunique()} seeds; level lines: the most frequent "
-            "outcome, of all and "
-            "of true and false statements apart. Fragile: every point is a small judge "
-            "trained anew, and a processor that rounds otherwise may move it by up to 0.1."
-        ),
-        finding=finding_learning(learning, sizes),
-        figure=figure,
-        alt="Accuracy over labels, two lines per model: random and uncertain.",
-    )
-
-
-def finding_learning(learning: pd.DataFrame, sizes: list[int]) -> str:
-    """Gain of choosing by uncertainty at the middle number of labels, beside the difference that is chance."""
-    runs = learning.pivot(index=["model", "seed", "labels"], columns="how", values="accuracy")
-    gain = (runs["uncertain"] - runs["random"]).groupby("labels").agg(["mean", "min", "max", "size"])
-    middle, last = gain.loc[sizes[len(sizes) // 2]], gain.loc[sizes[-1]]
-    return (
-        f"With {middle.name} labels, choosing by uncertainty changes accuracy by {middle['mean']:+.3f} on average "
-        f"({middle['min']:+.3f} to {middle['max']:+.3f} in {middle['size']:.0f} runs). With all {last.name} labels, "
-        f"where nothing is left to choose, the two still differ by {last['mean']:+.3f}: that much is chance."
-    )
+def _ends(rows: pd.DataFrame) -> tuple[int, int, int, str]:
+    """In how many models the highest band lies above the lowest beyond both intervals, in how many below, of how many; and the
+    two values of the last model."""
+    up = down = n = 0
+    example = ""
+    for model, own in rows.groupby("model", sort=False):
+        first, last = own.iloc[0], own.iloc[-1]
+        up, down, n = up + (last["low"] > first["high"]), down + (last["high"] < first["low"]), n + 1
+        example = f"{model}: {first['mean']:.2f} to {last['mean']:.2f}"
+    return int(up), int(down), n, example

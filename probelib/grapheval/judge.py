@@ -25,7 +25,8 @@ from torch import nn
 from probelib import files
 from probelib.errors import ProbeError, unknown
 from probelib.grapheval.answers import Answer, answer_from_outcome, outcome
-from probelib.prompts import INSTRUCTION, split_instruction
+from probelib.grapheval.prompts import instruction_text
+from probelib.prompts import split_instruction
 
 MODES = ("answer", "paper", "released")
 WIDE = 256  # width of a model's states from which sharing beginnings is faster than padded batches
@@ -36,11 +37,11 @@ WIDE = 256  # width of a model's states from which sharing beginnings is faster 
 
 @dataclass(frozen=True, eq=False)
 class Reader:
-    """Turns statements into hidden states: a model (the one judged, or its substitute) after an instruction, or after the
-    virtual tokens of a soft prompt [tokens, D], which then replace the instruction."""
+    """Turns statements into hidden states: a model (the one judged, or its substitute) after an instruction (``prompts``), or
+    after the virtual tokens of a soft prompt [tokens, D], which then replace the instruction."""
 
     model: object
-    instruction: str = INSTRUCTION
+    instruction: str = "at once"
     soft_prompt: torch.Tensor | None = None
 
     def states(self, statements: list[str]) -> tuple[np.ndarray, dict]:
@@ -49,7 +50,7 @@ class Reader:
         share = self.model.hf_model.get_input_embeddings().weight.shape[1] >= WIDE
         if self.soft_prompt is not None:
             return self.model.hidden_states(statements, soft_prompt=self.soft_prompt, share=share)
-        before, after = split_instruction(self.model.chat(self.instruction))
+        before, after = split_instruction(self.model.chat(instruction_text(self.instruction)))
         blank = " " if before.endswith(" ") else ""  # a blank belongs to the word after it
         texts = [f"{blank}{statement}{after}" for statement in statements]
         return self.model.hidden_states(texts, before.removesuffix(blank), share=share)
@@ -57,13 +58,14 @@ class Reader:
     def identity(self) -> dict:
         """Everything that changes the states, except the device: stored in the record of a judge trained on them."""
         soft = self.soft_prompt
-        prompt = files.sha256(soft.numpy().tobytes())[:16] if soft is not None else self.model.chat(self.instruction)
+        text = self.model.chat(instruction_text(self.instruction))
+        prompt = files.sha256(soft.numpy().tobytes())[:16] if soft is not None else text
         return {k: v for k, v in self.model.identity().items() if k != "device"} | {"prompt": prompt}
 
 
-def substitute_readers(models: dict, substitute: pd.Series) -> dict[str, Reader]:
+def substitute_readers(models: dict, substitute: pd.Series, instruction: str = "at once") -> dict[str, Reader]:
     """Map each model to a reader of its substitute with the instruction; models with one substitute share the reader."""
-    readers = {name: Reader(models[name]) for name in substitute.unique()}
+    readers = {name: Reader(models[name], instruction) for name in substitute.unique()}
     return {model: readers[name] for model, name in substitute.items()}
 
 

@@ -310,8 +310,106 @@ def answer_profile(answer, true) -> dict[str, float]:
     }
 
 
-def answer_profiles(labels: pd.DataFrame) -> pd.DataFrame:
-    """``answer_profile`` per model, and its number of ``unparsed`` texts."""
+def own_scores(labels: pd.DataFrame) -> pd.DataFrame:
+    """Eq. 2 of the labelled triples by each model's own answers: the columns of ``eq2``, with ``model``."""
     groups = labels.groupby("model", sort=False)
-    rows = {model: answer_profile(rows["answer"].to_numpy(), rows["true"].to_numpy()) for model, rows in groups}
-    return pd.DataFrame(rows).T.assign(unparsed=groups["unparsed"].sum())
+    return pd.concat([eq2(rows).assign(model=model) for model, rows in groups], ignore_index=True)
+
+
+def paired_change(first, second) -> dict[str, float]:
+    """Mean of second - first over the same cases: ``change``, ``low``, ``high`` (95 %, normal). No interval for fewer than two
+    cases, or if the difference is the same for all of them.
+
+    >>> {name: round(value, 2) for name, value in paired_change([0, 0, 0, 1], [1, 1, 0, 1]).items()}
+    {'change': 0.5, 'low': -0.07, 'high': 1.07}
+    """
+    difference = np.asarray(second, dtype=float) - np.asarray(first, dtype=float)
+    mean, half = difference.mean() if len(difference) else np.nan, np.nan
+    if len(difference) > 1 and np.ptp(difference) > 0:
+        half = 1.96 * np.sqrt(difference.var(ddof=1) / len(difference))
+    return {"change": float(mean), "low": float(mean - half), "high": float(mean + half)}
+
+
+def compare_instructions(labelled: dict[str, pd.DataFrame]) -> pd.DataFrame:
+    """What the models answer to the same statements behind each instruction, one row per model and instruction.
+
+    labelled  instruction -> ``scores.label_statements``; the first is the one that the others are compared with
+    returns   ``model``, ``instruction``, ``n`` (statements), ``unparsed``, the columns of ``answer_profile``, ``right`` (share
+              of the answers given that are right), ``correct`` (Eq. 2, from own answers), each with ``low`` and ``high``,
+              ``mirror`` (``mirrored_correct``), and the paired ``change`` of Correct with ``change low``, ``change high``
+    """
+    first, rows = next(iter(labelled.values())), []
+    for instruction, labels in labelled.items():
+        for model, own in labels.groupby("model", sort=False):
+            correct, before = (eq2(frame[frame["model"] == model])["correct"] for frame in (labels, first))
+            row = {"model": model, "instruction": instruction, "n": len(own), "unparsed": own["unparsed"].sum()}
+            row |= answer_profile(own["answer"], own["true"]) | _right_of_answered(own)
+            interval = score_interval(correct)
+            row |= {"correct": interval["mean"], "correct low": interval["low"], "correct high": interval["high"]}
+            change = paired_change(before, correct) if labels is not first else dict.fromkeys(("change", "low", "high"))
+            row |= {"mirror": mirrored_correct(own), "change": change["change"]}
+            rows.append(row | {"change low": change["low"], "change high": change["high"]})
+    return pd.DataFrame(rows).astype({"change": float, "change low": float, "change high": float})
+
+
+def _right_of_answered(own: pd.DataFrame) -> dict[str, float]:
+    """Share of the answers T and F that are right, with Wilson's interval."""
+    took = (own["answer"] != Answer.IDK).sum()
+    right = int((outcome(own["answer"], own["true"]) == Outcome.RIGHT).sum())
+    low, high = wilson(right, took)
+    return {"right": right / took if took else np.nan, "right low": low, "right high": high}
+
+
+def change_with_size(scored: pd.DataFrame, sizes: pd.Series) -> pd.DataFrame:
+    """Change of each metric from the smallest to the largest model over the same triples: ``metric``, ``smallest``,
+    ``largest``, ``change``, ``low``, ``high``. Empty for a single size.
+
+    scored  per model and triple: ``model``, ``triple`` and the metrics;  sizes: model -> parameters
+    """
+    small, large = sizes.idxmin(), sizes.idxmax()
+    if sizes[small] == sizes[large]:
+        return pd.DataFrame(columns=["metric", "smallest", "largest", "change", "low", "high"])
+    wide = scored.pivot(index="triple", columns="model", values=METRICS)
+    rows = [{"metric": m} | paired_change(wide[m][small], wide[m][large]) for m in METRICS]
+    return pd.DataFrame(rows).assign(smallest=small, largest=large)
+
+
+def mirror_level(judged: pd.DataFrame) -> float:
+    """Mean of ``mirrored_correct`` over models: what Correct reaches without regard to the statement.
+
+    judged  ``whole_graph.graph_answers``
+    """
+    return float(np.mean([mirrored_correct(rows) for _, rows in judged.groupby("model", sort=False)]))
+
+
+# Bands of exposure
+
+
+def triple_bands(about: pd.DataFrame) -> tuple[pd.Series, str]:
+    """The band of every triple, an ordered category, and the name of the property: exposure counts 0, 1-8, 9-32 and more where
+    they are known, else quarters by degree.
+
+    about  ``describe.about_triples``
+
+    >>> triple_bands(pd.DataFrame({"D": [1, 2], "E": [0, 64]}))[0].tolist()
+    ['0', '33+']
+    """
+    if "E" in about:
+        return pd.cut(about["E"], [-1, 0, 8, 32, np.inf], labels=["0", "1-8", "9-32", "33+"]), "exposure count"
+    quarters = pd.qcut(about["D"], 4, duplicates="drop")
+    return quarters.cat.rename_categories(lambda edge: f"to {edge.right:g}"), "degree"
+
+
+def by_band(scored: dict[str, pd.DataFrame], banded: pd.Series) -> pd.DataFrame:
+    """Mean scores per band: ``scored by``, ``model``, ``band``, ``metric``, ``mean``, ``low``, ``high`` (95 %), ``n``.
+
+    scored  e.g. "judge" -> per model and triple: ``model``, ``triple`` and the metrics
+    banded  the band of every triple of the graph (``triple_bands``)
+    """
+    rows = []
+    for way, frame in scored.items():
+        for model, own in frame.groupby("model", sort=False):
+            for band, part in own.groupby(banded.loc[own["triple"]].array, observed=True):  # in the order of the bands
+                known = {"scored by": way, "model": model, "band": str(band)}
+                rows += [known | {"metric": metric} | score_interval(part[metric], times=500) for metric in METRICS]
+    return pd.DataFrame(rows)

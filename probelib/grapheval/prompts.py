@@ -1,7 +1,23 @@
 """GraphEval's own prompts: the request for a statement template (figure 9), and the check of what a model generates.
 
-The instruction around a statement (table 6) is ``probelib.prompts.INSTRUCTION``, which other rooms use as well.
+The instruction around a statement (table 6) is one of ``INSTRUCTIONS``; other rooms use the same texts.
 """
+
+from probelib.errors import unknown
+from probelib.prompts import INSTRUCTION, RECALL
+
+INSTRUCTIONS = {"at once": INSTRUCTION, "recalled": RECALL}  # name -> text with {statement}
+
+
+def instruction_text(name: str) -> str:
+    """The text of an instruction: "at once" requests the verdict alone, "recalled" the object of the fact and then the verdict.
+
+    >>> instruction_text("recalled")
+    'Recall the fact, then judge: {statement}\\nAnswer:'
+    """
+    if name not in INSTRUCTIONS:
+        raise unknown("instruction", name, list(INSTRUCTIONS))
+    return INSTRUCTIONS[name]
 
 
 def request_template(relation: str, triples: list[tuple[str, str]], examples: list[tuple]) -> str:

@@ -4,6 +4,7 @@ import numpy as np
 import pandas as pd
 
 from probelib.grapheval.answers import outcome
+from probelib.grapheval.measures import paired_change
 from probelib.stats import ece, percentile_interval, reliability, wilson
 
 SCORES = ("precision", "recall", "f1")
@@ -91,10 +92,14 @@ def baseline_quality(labels: pd.DataFrame) -> pd.DataFrame:
 
 
 def compare_with_baselines(
-    quality: pd.DataFrame, words: pd.DataFrame, labels: pd.DataFrame, substitute: pd.Series
+    quality: pd.DataFrame,
+    words: pd.DataFrame,
+    labels: pd.DataFrame,
+    substitute: pd.Series,
+    instruction: str = "at once",
 ) -> pd.DataFrame:
     """Judges, last-token logits and baselines per model (figure 4): ``model``, ``by``, mean quality over seeds; NaN for the
-    logits of a model that is its own substitute, behind the instruction: they are the first word of the answer itself.
+    logits that are the first word of the answer itself (``same_word``).
 
     quality  ``held_out_quality``
     words    the logits' answers to the held-out statements: ``states of``, ``prompt``, ``answer``
@@ -107,12 +112,38 @@ def compare_with_baselines(
             rows += quality[mine].assign(model=model, by=f"judge, {called}").to_dict("records")
             answers = words["answer"][(words["states of"] == small) & (words["prompt"] == prompt)]
             logits = judge_quality(outcome(answer, true), outcome(answers, true))
-            if model == small and not prompt:  # these logits are the first word of the answer that is to be predicted
+            if not prompt and same_word(model, small, instruction):
                 logits = dict.fromkeys(logits, np.nan) | {"n": logits["n"]}
             rows.append({"model": model, "by": f"logits, {called}"} | logits)
     rows += baseline_quality(labels).to_dict("records")
     table = pd.DataFrame(rows).drop(columns=["states of", "prompt", "answers of", "seed"])
     return table.groupby(["model", "by"], sort=False).mean().reset_index()
+
+
+def judge_differences(
+    predicted: dict, words: pd.DataFrame, labels: pd.DataFrame, substitute: pd.Series, instruction: str = "at once"
+) -> pd.DataFrame:
+    """Paired differences in accuracy on the held-out statements (figure 4): ``model``, ``difference``, ``change``, ``low``,
+    ``high``. The first three are the judge's on the substitute with the instruction; see ``compare_with_baselines``."""
+    rows = []
+    for model, small in substitute.items():
+        answer, true = _held_out(labels, model)
+        own = labels[(labels["model"] == model) & (labels["split"] == "train")]
+        outcomes = outcome(own["answer"], own["true"])
+        constant = majority_given_truth(outcomes, own["true"], true) == outcome(answer, true)
+        judged, soft = ((predicted[small, p, model].argmax(axis=2) == answer).mean(axis=0) for p in ("", model))
+        logits = words["answer"][(words["states of"] == small) & (words["prompt"] == "")].to_numpy() == answer
+        known = {"judge - majority": (constant, judged), "soft prompt - instruction": (judged, soft)}
+        if not same_word(model, small, instruction):
+            known["judge - logits"] = (logits, judged)
+        rows += [{"model": model, "difference": name} | paired_change(*pair) for name, pair in known.items()]
+    return pd.DataFrame(rows)
+
+
+def same_word(model: str, small: str, instruction: str) -> bool:
+    """Whether the logits after the instruction are those of the first word of the answer that is to be predicted: of a model
+    that is its own substitute and answers at once."""
+    return model == small and instruction == "at once"
 
 
 def calibration(predicted: dict, labels: pd.DataFrame, substitute: pd.Series) -> tuple[pd.DataFrame, dict[str, float]]:

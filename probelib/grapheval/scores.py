@@ -1,7 +1,8 @@
 """What GraphEval scores: statements -> prompts -> generated answers -> labels, in one place.
 
-A model is prompted with each statement inside ``INSTRUCTION``; its generated text is parsed into an answer
-(``answers.parse_answer``). The judge reads hidden states after the same instruction (``judge.Reader``).
+A model is prompted with each statement inside an instruction ("at once" or "recalled": ``prompts.INSTRUCTIONS``); its
+generated text is parsed into an answer (``answers.parse_answer``). The judge reads hidden states after the same instruction
+(``judge.Reader``).
 """
 
 from pathlib import Path
@@ -10,11 +11,11 @@ import pandas as pd
 
 from probelib import store
 from probelib.grapheval.answers import label_texts
-from probelib.grapheval.prompts import check_template, request_template
+from probelib.grapheval.prompts import check_template, instruction_text, request_template
 from probelib.lm.names import organisms
 from probelib.lm.partners import family, tuned_of, tuned_pairs
 from probelib.lm.remote.chat import connect
-from probelib.prompts import INSTRUCTION, split_instruction
+from probelib.prompts import split_instruction
 
 
 def answering_models(models: list[str], tuned: list[str]) -> list[str]:
@@ -37,21 +38,26 @@ def note_on_answering(models: list[str], tuned: list[str]) -> str:
     )
 
 
+def model_sizes(models: dict) -> pd.Series:
+    """Number of parameters of each model (name -> loaded model)."""
+    return pd.Series({name: model.n_parameters for name, model in models.items()})
+
+
 def substitutes(models: dict) -> pd.Series:
     """Map each model to the smallest model of its family, whose states the judge reads (GraphEval, section 3.2).
 
     models  name -> loaded model
     """
-    sizes = pd.Series({name: model.n_parameters for name, model in models.items()})
+    sizes = model_sizes(models)
     return sizes.groupby(sizes.index.map(family)).transform("idxmin")
 
 
-def statement_prompts(sample: pd.DataFrame, model, instruction: str = INSTRUCTION, size: int = 256) -> pd.DataFrame:
+def statement_prompts(sample: pd.DataFrame, model, instruction: str = "at once", size: int = 256) -> pd.DataFrame:
     """Return the statements inside the instruction as prompts for ``store.generate``, in the model's chat template if it has one.
 
     The column ``relation`` names a part of the store: blocks of ``size`` statements, whatever their relation, fill batches.
     """
-    before, after = split_instruction(model.chat(instruction))
+    before, after = split_instruction(model.chat(instruction_text(instruction)))
     return pd.DataFrame(
         {
             "prompt": sample["prompt"],
@@ -62,7 +68,9 @@ def statement_prompts(sample: pd.DataFrame, model, instruction: str = INSTRUCTIO
     )
 
 
-def label_statements(models: dict, sample: pd.DataFrame, folder: Path, new_tokens: int = 16) -> pd.DataFrame:
+def label_statements(
+    models: dict, sample: pd.DataFrame, folder: Path, new_tokens: int = 16, instruction: str = "at once"
+) -> pd.DataFrame:
     """Let every model answer every statement of the sample; return one row per model and statement.
 
     models   name -> loaded model
@@ -71,26 +79,40 @@ def label_statements(models: dict, sample: pd.DataFrame, folder: Path, new_token
     returns  the columns of ``sample``, and ``model``, ``answer`` (``Answer``), ``unparsed`` (texts without an
              answer), ``response`` (the generated text) and ``n_tokens`` (its length)
     """
-    frames = []
+    frames, variant = [], "recalled" if instruction == "recalled" else "kit"
     for name, model in models.items():
-        generated = store.generate(model, statement_prompts(sample, model), folder, max_new_tokens=new_tokens, batch=64)
-        found = label_texts(generated).rename(columns={"text": "response"})
+        asked = statement_prompts(sample, model, instruction)
+        generated = store.generate(model, asked, folder, max_new_tokens=new_tokens, batch=64)
+        found = label_texts(generated, variant).rename(columns={"text": "response"})
         lengths = generated.drop_duplicates("prompt")[["prompt", "n_tokens"]]
         labels = sample.merge(found, on="prompt", validate="one_to_one").merge(lengths, on="prompt")
         frames.append(labels.assign(model=name))
     return pd.concat(frames, ignore_index=True)
 
 
-def instructions(models: dict) -> pd.DataFrame:
+def label_by_instruction(
+    labels: pd.DataFrame, instruction: str, models: dict, sample: pd.DataFrame, folder: Path
+) -> dict:
+    """Labels by instruction, "at once" first, for ``measures.compare_instructions``. A study that asks at once is compared with
+    nothing: its models need not know the other instruction.
+
+    labels  ``label_statements`` of the study, with its ``instruction``
+    """
+    if instruction == "at once":
+        return {instruction: labels}
+    return {"at once": label_statements(models, sample, folder), instruction: labels}
+
+
+def instructions(models: dict, instruction: str = "at once") -> pd.DataFrame:
     """Return the prompt of each model (table 6): ``model``, ``family``, ``prompt``, ``before every text`` (the tokenizer's
     rule for a begin-of-text token), ``tokens of the instruction``, ``chat template`` (whether it has one)."""
-    rows = []
+    rows, plain = [], instruction_text(instruction)
     for name, model in models.items():
-        text = model.chat(INSTRUCTION)
+        text = model.chat(plain)
         row = {"model": name, "family": family(name), "prompt": repr(text)[1:-1]}
         row["before every text"] = model.tokens.bos_rule
         row["tokens of the instruction"] = len(model.tokens.prompts([text.replace("{statement}", "")])[0])
-        rows.append(row | {"chat template": text != INSTRUCTION})
+        rows.append(row | {"chat template": text != plain})
     return pd.DataFrame(rows)
 
 

@@ -6,22 +6,24 @@ import numpy as np
 import pandas as pd
 
 from probelib.grapheval.scores import statement_prompts
+from probelib.grapheval.settings import GraphEvalSettings
 from probelib.lm.memory import measured
 
 if TYPE_CHECKING:  # torch takes seconds to import
     from probelib.grapheval.judge import Reader
 
 BATCH = 64
+GENERATED = 400  # statements of a timed run of generation in batches
 ALONE, TOGETHER = "generation, one by one", f"generation, batches of {BATCH}"
 
 
 def measure_speeds(
-    models: dict, substitute: pd.Series, readers: dict[tuple[str, str], "Reader"], sample, new_tokens: int, n_alone: int
+    models: dict, substitute: pd.Series, readers: dict[tuple[str, str], "Reader"], sample, study: GraphEvalSettings
 ) -> pd.DataFrame:
     """Measure every model's statements per second: by generated answers, and by reading states in three ways.
 
     readers   as for ``judge.predict_all_held_out``
-    n_alone   statements that are also answered one by one
+    study     its ``instruction``, ``new_tokens``, and ``n_alone``: statements that are also answered one by one
     returns   the columns of ``speeds`` with ``model`` and ``substitute``, and how many times as fast each method is as
               generation: ``by generation in batches``, ``by generation one by one``
     """
@@ -32,8 +34,10 @@ def measure_speeds(
             "judge, substitute": readers[small, ""],
             "judge, substitute, soft prompt": readers[small, name],
         }
-        prompts, texts = statement_prompts(sample, models[name])["text"].tolist(), sample["text"].tolist()
-        measured = speeds(models[name], prompts, reading, texts, new_tokens, n_alone)
+        prompts = statement_prompts(sample, models[name], study.instruction)["text"].tolist()
+        texts = sample["text"].tolist()
+        short = study.instruction == "at once"  # otherwise 8 tokens end before the verdict
+        measured = speeds(models[name], prompts, reading, texts, study.new_tokens, study.n_alone, short)
         measured.insert(0, "substitute", small)
         measured.insert(0, "model", name)
         for column, method in (("by generation in batches", TOGETHER), ("by generation one by one", ALONE)):
@@ -49,6 +53,7 @@ def speeds(
     statements: list[str],
     new_tokens: int,
     alone: int,
+    short: bool = True,
     times: int = 3,
 ) -> pd.DataFrame:
     """Statements per second of one model, each method after a warm-up: the median of ``times`` runs.
@@ -56,15 +61,17 @@ def speeds(
     model, prompts   the model that answers, and its prompts
     readers          name of a method -> reader of states
     new_tokens       longest generated answer; ``alone``: number of prompts that are also answered one by one
+    short            also measure generation of 8 tokens
     returns          ``method``, ``facts/s``, ``slowest``, ``fastest``, ``n``, ``peak MB`` (see ``lm.memory``), ``devices``
     """
 
     generate = lambda texts, tokens, batch: model.generate(texts, max_new_tokens=tokens, batch=batch)
     works = {
         ALONE: (prompts[:alone], lambda texts: generate(texts, new_tokens, 1)),
-        TOGETHER: (prompts, lambda texts: generate(texts, new_tokens, BATCH)),
-        f"generation, {BATCH}, 8 tokens": (prompts, lambda texts: generate(texts, 8, BATCH)),
+        TOGETHER: (prompts[:GENERATED], lambda texts: generate(texts, new_tokens, BATCH)),
     }
+    if short:
+        works[f"generation, {BATCH}, 8 tokens"] = (prompts[:GENERATED], lambda texts: generate(texts, 8, BATCH))
     works |= {method: (statements, reader.states) for method, reader in readers.items()}
     rows = []
     for method, (texts, work) in works.items():

@@ -84,27 +84,94 @@ def table6(instructions: pd.DataFrame) -> Artifact:
 # Section 4
 
 
-def table2(rows: pd.DataFrame, coverage: float) -> Artifact:
+def instruction_table(compared: pd.DataFrame) -> Artifact:
+    """Own answers behind each instruction (not in the paper).
+
+    compared  ``measures.compare_instructions``
+    """
+    shown = " and ".join(f'"{name}"' for name in compared["instruction"].unique())
+    return Artifact(
+        "grapheval/instruction",
+        compared,
+        caption=(
+            f"The models' own answers to {compared['n'].max()} statements with the instruction {shown}: texts without an answer, "
+            "accuracy on true and on false statements, share of yes among yes and no, share answered; right: share of the "
+            "answers given that are right (95 % Wilson); Correct (Eq. 2) and its mirror image; change: of Correct against "
+            "the first instruction, on the same triples (95 %, paired)."
+        ),
+        finding=finding_instruction(compared),
+        decimals=2,
+    )
+
+
+def finding_instruction(compared: pd.DataFrame) -> str:
+    """Whether recalling the fact first changes Correct, or how many of the answers given are right."""
+    changed = compared.dropna(subset="change")
+    if changed.empty:
+        low, high = compared["right"].min(), compared["right"].max()
+        return f"Of the answers given, {low:.0%} to {high:.0%} are right." if np.isfinite(low) else ""
+    up, down, n = (changed["change low"] > 0).sum(), (changed["change high"] < 0).sum(), len(changed)
+    verdict = (
+        "so the verdict at once understates what these models know"
+        if up == n
+        else "so recalling first does not help here"
+        if not up
+        else "so recalling first helps some of the models"
+    )
+    best = changed.loc[changed["change"].idxmax()]
+    first = compared[(compared["model"] == best["model"]) & (compared["instruction"] != best["instruction"])].iloc[0]
+    return (
+        f"Recalling first raises Correct beyond the paired interval for {up} of {n} models and lowers it for {down}, "
+        f"{verdict}. The largest change is that of **{best['model']}**: {first['correct']:.2f} to {best['correct']:.2f} "
+        f"({best['change']:+.2f} {span(best['change low'], best['change high'], '.2f')}); of the answers that it gives, "
+        f"{first['right']:.0%} and {best['right']:.0%} are right."
+    )
+
+
+def table2(rows: pd.DataFrame, coverage: float, sizes: pd.Series, trade: pd.DataFrame, instruction: str) -> Artifact:
     """Table 2: outcomes of the labelled statements, and Truthful, Informative, Correct of each model, scored four ways.
 
-    rows  ``measures.score_models``
+    rows   ``measures.score_models``;  sizes: ``scores.model_sizes``;  trade: ``measures.change_with_size`` of the judged scores
     """
-    table = rows.assign(coverage=coverage)
+    table = rows.assign(coverage=coverage, parameters=rows["model"].map(sizes))
     n = int(table[["right", "wrong", "don't know"]].iloc[0].sum())
     return Artifact(
         "grapheval/table2",
         table,
         caption=(
-            f"Outcomes of the {n} labelled statements per model (right, wrong, don't know; unparsed texts count as "
-            "don't know), and Truthful, Informative, Correct (Eq. 2) with 95 % intervals, scored by: the judge over "
+            f'Outcomes of the {n} labelled statements per model with the instruction "{instruction}" (right, wrong, '
+            "don't know; unparsed texts count as don't know), and Truthful, Informative, Correct (Eq. 2) with 95 % "
+            "intervals, scored by: the judge over "
             "the whole graph (Wilson; the judge's errors are not in the interval); the same with the released variant "
             "of Eq. 2; the model's own answers to the sampled triples; the judge corrected by its errors on n "
             "held-out triples (prediction-powered inference). coverage: share of the graph's triples that were "
             "evaluated."
         ),
-        finding=finding2(table),
+        finding=f"{finding_size(table, trade)} {finding2(table)}".strip(),
         published=published.table("grapheval/table2"),
         decimals=2,
+    )
+
+
+def finding_size(table: pd.DataFrame, trade: pd.DataFrame) -> str:
+    """The trade-off by size: does the larger model abstain more (Truthful up, Informative down)? "" for one size."""
+    if trade.empty:
+        return ""
+    small, large = trade["smallest"].iloc[0], trade["largest"].iloc[0]
+    unsure = table.groupby("model")["don't know"].first()
+    rows = trade.set_index("metric")
+    low, high = rows["low"], rows["high"]
+    if low["truthful"] > 0 and high["informative"] < 0:
+        verdict = "Truthful rises and Informative falls, as in the paper from LLaMA-2-13B to 70B"
+    elif high["truthful"] < 0 and low["informative"] > 0:
+        verdict = "Truthful falls and Informative rises: the reverse of the paper's step from LLaMA-2-13B to 70B"
+    else:
+        verdict = "The paper's trade-off (Truthful up, Informative down from LLaMA-2-13B to 70B) is not shown"
+    c = "rises" if low["correct"] > 0 else "falls" if high["correct"] < 0 else "does not change beyond its interval"
+    changes = ", ".join(f"{m.capitalize()} {rows['change'][m]:+.3f} {span(low[m], high[m], '.3f')}" for m in METRICS)
+    return (
+        f"From **{small}** to **{large}** {verdict} by the judge; Correct {c} ({changes}). Their own answers hold "
+        f'{unsure[small]} and {unsure[large]} "don\'t know".'
     )
 
 
@@ -156,47 +223,6 @@ def mirror_image(table: pd.DataFrame, judged: pd.DataFrame) -> str:
 # Appendix A
 
 
-def table3(quality: pd.DataFrame) -> Artifact:
-    """Table 3: judges on states of one model (rows) for the answers of another (columns).
-
-    quality  ``quality.held_out_quality``
-    """
-    behind_instruction = quality[quality["prompt"] == ""].drop(columns=["prompt", "seed"])
-    groups = behind_instruction.groupby(["states of", "answers of"], sort=False)
-    means = groups.mean().reset_index()
-    scores = ["precision", "recall", "recall low", "recall high", "f1", "macro_f1"]
-    wide = means.pivot(index="states of", columns="answers of", values=scores).swaplevel(axis=1)
-    order = list(dict.fromkeys(means["answers of"]))
-    table = wide[[(model, score) for model in order for score in scores]].reindex(
-        list(dict.fromkeys(means["states of"]))
-    )
-    table.columns = [f"{model}: {score}" for model, score in table.columns]
-    return Artifact(
-        "grapheval/table3",
-        table.reset_index(),
-        caption=(
-            "Judges on the states of one model (rows) for the answers of another (columns), with the instruction: weighted "
-            "precision, recall (= accuracy, with its 95 % Wilson interval), F1, and macro F1 (every outcome counts the "
-            f"same); mean of {groups.size().max()} judges, {means['n'].max():.0f} held-out statements."
-        ),
-        finding=finding3(means),
-        published=published.table("grapheval/table3"),
-        best={f"{model}: recall": "max" for model in order},
-    )
-
-
-def finding3(table: pd.DataFrame) -> str:
-    """How much the accuracy depends on the model that is read."""
-    if table["states of"].nunique() == 1:
-        return ""
-    by_answers = table.groupby("answers of")["recall"]
-    gap, half = (by_answers.max() - by_answers.min()).max(), ((table["recall high"] - table["recall low"]) / 2).mean()
-    return (
-        f"Accuracy on one model's answers changes by up to {gap:.3f} with the model whose states are read; half the "
-        f"width of one interval is {half:.3f}."
-    )
-
-
 def table4(speeds: pd.DataFrame, n_labels: int) -> Artifact:
     """Table 4: speed of generation and of the judge.
 
@@ -224,9 +250,13 @@ def finding4(speeds: pd.DataFrame, n_labels: int) -> str:
     judge, batches, alone = rate["judge, substitute"], rate[TOGETHER], rate[ALONE]
     saved = 1 / batches - 1 / judge  # seconds per statement
     even = (n_labels / batches / saved).where(saved > 0)
+    reads = (
+        f"It reads {judge.min():,.0f} to {judge.max():,.0f} statements per second, whatever the model that it judges. "
+    )
     paid = "; ".join(f"{model}: {n:,.0f}" for model, n in even.dropna().items()) or "no model"
     return (
         f"The judge is {(judge / batches).min():.1f} to {(judge / batches).max():.1f} times as fast as generation in "
         f"the same batches, {(judge / alone).min():.0f} to {(judge / alone).max():.0f} times as fast as one by one. "
+        f"{reads}"
         f"Statements after which the generation of {n_labels} labels is paid back: {paid}."
     )

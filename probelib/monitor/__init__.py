@@ -27,7 +27,8 @@ which facts count       "anchored"                    anchored, case-sensitive  
 P(answer token)         on the object's tokens        on the model's own 5-beam       on the object's tokens
                                                                                       (``released_anchors``: as released)
 PFD divided by          R                             7, whatever R is                R (``released_anchors``)
-accuracy denominator    not stated                    anchored facts                  all facts (``among``)
+accuracy denominator    not stated                    anchored facts                  all facts (``among``); both in
+                                                                                      ``readings_of_accuracy``
 accuracy runs           R x M                         13                              R x M (``runs``)
 distractors             as drawn                      as drawn, right ones too        as drawn (``flaws`` finds the right ones)
 ======================  ============================  ==============================  =================================
@@ -36,7 +37,7 @@ distractors             as drawn                      as drawn, right ones too  
 from probelib.lm.partners import tuned_pairs
 from probelib.monitor.figures import (
     anchors_in_short,
-    context_attention,
+    attention,
     extremes,
     farthest_prompts,
     figure1,
@@ -93,6 +94,7 @@ from probelib.monitor.scores import (
     attribute,
     context_shares,
     example_templates,
+    facts_shown,
     first_facts,
     generate_for_fact,
     generate_framings,
@@ -111,11 +113,12 @@ from probelib.monitor.scores import (
 from probelib.monitor.tables import (
     accuracy_and_monitor,
     correlations,
+    coverage,
     effect_of_tuning,
     example_fact,
     flaws,
     like_pair,
-    readings_in_short,
+    readings,
     sensitivity,
     similar_models,
     table1,

@@ -8,10 +8,20 @@ import pandas as pd
 from probelib.facts import Facts, substitute_relations
 from probelib.monitor import measures
 from probelib.monitor.measures import Measured
-from probelib.monitor.tables import about_relation, fact_relation
+from probelib.monitor.tables import about_relation, fact_relation, without_one
 from probelib.published import table as published
 from probelib.report import Artifact, family, lines, model_style, size_axis, span
-from probelib.stats import in_words, kendall, levelled, mean_interval, pearson, scaling_fit, wilson
+from probelib.stats import (
+    in_words,
+    kendall,
+    levelled,
+    mean_interval,
+    nanmean,
+    pearson,
+    percentile_interval,
+    scaling_fit,
+    wilson,
+)
 
 BLUE, ORANGE, GREEN, RED = "#0173b2", "#de8f05", "#029e73", "#c00000"
 LOWER = "MONITOR (lower is better)"
@@ -64,10 +74,14 @@ def figure1(example: pd.DataFrame, model: str, gold: str, about: str) -> Artifac
     contexts = pd.concat([framing[framing["template"] == 1], example[example["context"] != "none"]])
     panels = {f"(a) prompt framing, {model}": framing, "(b) in-context interference": contexts}
     heights = [len(rows) for rows in panels.values()]
-    figure, axes = plt.subplots(2, 1, figsize=(6.3, 0.19 * sum(heights) + 0.8), height_ratios=heights)
+    figure, axes = plt.subplots(2, 1, figsize=(6.3, 0.24 * sum(heights) + 0.8), height_ratios=heights)
+    size = float(np.clip(560 / example["text"].str.len().max(), 7, 11))  # points
     for axis, (title, rows) in zip(axes, panels.items(), strict=True):
         columns = (rows["text"], rows["answer"], rows["correct"])
-        lines(axis, [(t, a[:24] or "(nothing)", bool(ok)) for t, a, ok in zip(*columns, strict=True)], title)
+        lines(axis, [(t, a[:18] or "(nothing)", bool(ok)) for t, a, ok in zip(*columns, strict=True)], title)
+        axis.title.set_fontsize(11)
+        for text in axis.texts:
+            text.set_fontsize(size)
     finding = (
         f"{model} answers {int(framing['correct'].sum())} of {len(framing)} paraphrases of this question, and "
         f"{int(contexts['correct'].sum())} of {len(contexts)} prompts with and without a prepended entity."
@@ -85,14 +99,14 @@ def figure2(top: pd.DataFrame, text: str, about: str) -> Artifact:
     import matplotlib.pyplot as plt
 
     models = top["model"].unique()
-    figure, axes = plt.subplots(1, len(models), figsize=(6.3, 1.5), sharex=True, squeeze=False)
-    for axis, (model, rows) in zip(axes[0], top.groupby("model", sort=False), strict=True):
+    figure, axes = plt.subplots(len(models), 1, figsize=(3.6, 1.1 * len(models) + 0.3), sharex=True, squeeze=False)
+    for axis, (model, rows) in zip(axes[:, 0], top.groupby("model", sort=False), strict=True):
         axis.barh(rows["label"], rows["probability"], color=model_style(model)["color"])
         for y, p in enumerate(rows["probability"]):
-            axis.text(p, y, f" {p:.3f}", va="center", fontsize=7.5)
-        axis.set(title=model, xlabel="probability", xlim=(0, 1.3 * top["probability"].max()))
-        axis.set_xticks([tick for tick in axis.get_xticks() if tick <= 1])
+            axis.text(p, y, f" {p:.3f}", va="center", fontsize=8)
+        axis.set(title=model, xlim=(0, 1.25), xticks=[0, 0.5, 1])
         axis.invert_yaxis()
+    axes[-1, 0].set(xlabel="probability")
     caption = f'The most probable objects of the relation after "{text}"; {about}'
     alt = f"Bars: the three most probable answers of {' and of '.join(models)}."
     return Artifact("monitor/figure2", top, caption, finding2(top), figure=figure, alt=alt)
@@ -117,15 +131,18 @@ def figure7(judged: pd.DataFrame, sizes: dict[str, int], about: str) -> Artifact
     table = scored.groupby(["model", "kind", "template"], sort=False)["correct"].mean().reset_index(name="accuracy")
     panels = [kind for kind in ("WP", "QA", "FC-pos", "FC-neg") if kind in set(table["kind"])]
     order = sorted(sizes, key=sizes.get)
-    size = (6.3, 0.24 * len(order) + 0.9)
-    figure, axes = plt.subplots(1, len(panels), figsize=size, sharex=True, sharey=True, squeeze=False)
+    height = -(-len(panels) // 2)
+    size = (4.4, (0.19 * len(order) + 0.5) * height + 0.3)
+    figure, axes = plt.subplots(height, min(2, len(panels)), figsize=size, sharex=True, sharey=True, squeeze=False)
+    for axis in axes.flat[len(panels) :]:
+        axis.axis("off")
     look = {"orientation": "horizontal", "widths": 0.6, "patch_artist": True, "flierprops": {"markersize": 3}}
-    for axis, kind in zip(axes[0], panels, strict=True):
+    for axis, kind in zip(axes.flat, panels, strict=False):
         values = table[table["kind"] == kind].groupby("model")["accuracy"].apply(list)
         look |= {"boxprops": {"facecolor": BLUE, "alpha": 0.5}, "medianprops": {"color": "black"}}
         axis.boxplot([values[model] for model in order], **look)
         for y, model in enumerate(order, 1):
-            axis.text(104, y, f"{np.ptp(values[model]):.0f}", va="center", fontsize=7)
+            axis.text(106, y, f"{np.ptp(values[model]):.0f}", va="center", fontsize=8)
         axis.set(title=kind, xlim=(-4, 104), xticks=[0, 50, 100], yticks=range(1, len(order) + 1), yticklabels=order)
     figure.supxlabel("accuracy in percent, one value per paraphrase", fontsize=9)
     caption = (
@@ -138,11 +155,16 @@ def figure7(judged: pd.DataFrame, sizes: dict[str, int], about: str) -> Artifact
 
 
 def finding7(table: pd.DataFrame) -> str:
-    """The widest and the mean spread over paraphrases."""
+    """The widest and the mean spread over paraphrases, and which paraphrase of each form is answered least."""
     ranges = table.groupby(["model", "kind"])["accuracy"].agg(lambda values: values.max() - values.min())
     model, kind = ranges.idxmax()
     means = ", ".join(f"{k} {v:.1f}" for k, v in ranges.groupby("kind").mean().items())
-    return f"The widest spread over paraphrases is {ranges.max():.1f} points ({model}, {kind}); mean spread: {means} points."
+    worst = table.groupby(["kind", "template"])["accuracy"].mean().groupby("kind").idxmin()
+    numbers = ", ".join(f"{k} {template}" for k, template in worst)
+    return (
+        f"The widest spread over paraphrases is {ranges.max():.1f} points ({model}, {kind}); mean spread: {means} points. The "
+        f"paraphrase answered least, by its number: {numbers}."
+    )
 
 
 # ---- section 4: anchors
@@ -153,6 +175,16 @@ def farthest_prompts(table: pd.DataFrame) -> pd.DataFrame:
     ranked = table.sort_values("distance", ascending=False, key=levelled, kind="stable")
     kinds = ranked["context"].str.replace(r"\d+", "", regex=True)
     return pd.concat([ranked[kinds == kind].head(1) for kind in ("positive", "none", "negative")])
+
+
+def _bars_of_objects(axis, bars: pd.DataFrame, title: str) -> None:
+    """A panel of figure 3: the objects after one prompt; the gold one is hatched."""
+    hatch = np.where(bars["gold"], "//", "")
+    axis.barh(bars["label"], bars["probability"], color=np.where(bars["gold"], ORANGE, "0.75"), hatch=hatch)
+    for y, value in enumerate(bars["probability"]):
+        axis.text(value, y, f" {value:.3f}", va="center", fontsize=8)
+    axis.set(title=title, xlim=(0, 1.28), xticks=[0, 0.5, 1])
+    axis.invert_yaxis()
 
 
 def figure3(prompts: pd.DataFrame, objects: pd.DataFrame, fact: pd.Series, gold: str, model: str) -> Artifact:
@@ -167,32 +199,34 @@ def figure3(prompts: pd.DataFrame, objects: pd.DataFrame, fact: pd.Series, gold:
     top = objects.sort_values("logprob", ascending=False, key=levelled, kind="stable").groupby("prompt").head(3)
     missing = objects[(objects["label"] == gold) & ~objects.index.isin(top.index)]
     shown = pd.concat([top, missing]).sort_values(["prompt", "logprob"], ascending=[True, False])
+    shown = shown.assign(gold=shown["label"] == gold)
     frame = prompts["template"].iloc[1]
-    figure, axes = plt.subplots(1, 3, figsize=(6.3, 1.9), sharex=True)
-    titles = ("(a) primary anchor", f"(b) frame {frame}, no context", "(c) a distractor")
+    figure, axes = plt.subplots(3, 1, figsize=(4.0, 4.1), sharex=True)
+    f, n = prompts["distance"].iloc[1:]
+    titles = ("(a) primary anchor", f"(b) paraphrase {frame}: |p - f| = {f:.3f}", f"(c) distractor: |p - n| = {n:.3f}")
     for i, (axis, title) in enumerate(zip(axes, titles, strict=True)):
-        bars = shown[shown["prompt"] == i]
-        hit = bars["label"] == gold
-        hatch = np.where(hit, "//", "")
-        axis.barh(bars["label"], bars["probability"], color=np.where(hit, ORANGE, "0.75"), hatch=hatch)
-        for y, value in enumerate(bars["probability"]):
-            axis.text(value, y, f" {value:.3f}", va="center", fontsize=7)
-        axis.set(title=title, xlim=(0, 1.28), xticks=[0, 0.5, 1], xlabel="probability")
-        axis.invert_yaxis()
-        axis.tick_params(labelsize=7)
-    for axis, letter, distance in zip(axes[1:], "fn", prompts["distance"].iloc[1:], strict=True):
-        place = {"xycoords": "axes fraction", "ha": "right", "fontsize": 7.5, "weight": "bold"}
-        axis.annotate(f"|p - {letter}| = {distance:.3f}", (0.98, 0.05), **place)
+        _bars_of_objects(axis, shown[shown["prompt"] == i], title)
+    primary = shown.loc[shown["gold"] & (shown["prompt"] == 0), "probability"].iloc[0]
+    for axis, i in zip(axes[1:], (1, 2), strict=True):
+        bars = shown[shown["prompt"] == i].reset_index(drop=True)
+        y = bars.index[bars["gold"]][0]
+        axis.axvline(primary, color=ORANGE, linestyle="--", linewidth=1)
+        ends = ((bars["probability"][y], y + 0.3), (primary, y + 0.3))
+        axis.annotate("", *ends, arrowprops={"arrowstyle": "<->", "color": RED, "shrinkA": 0, "shrinkB": 0})
+    axes[-1].set(xlabel="probability; dashed: primary anchor")
     texts = "; ".join(f"({letter}) {text}" for letter, text in zip("abc", prompts["text"], strict=True))
     caption = (
         f"The most probable objects of the relation in {model} for {fact['fact']}: primary anchor and the two foreign anchors "
-        f"farthest from it; hatched: the gold object. Prompts: {texts}."
+        "farthest from it; hatched: the gold object; arrows: how far its probability moves from the primary anchor (|p - f| "
+        f"and |p - n|: means over the answer's tokens). Prompts: {texts}."
     )
+    places = shown[shown["gold"]].set_index("prompt")["probability"]
     finding = (
-        f"For this fact PFD = {fact['pfd']:.3f} (mean over frames) and IRD = {fact['ird']:.3f} (mean over distractors)."
+        f"In {model} the probability of {gold} goes from {places[0]:.3f} to {places[1]:.3f} and {places[2]:.3f} (paper: "
+        f"0.912, 0.525, 0.015). PFD = {fact['pfd']:.3f} (mean over frames), IRD = {fact['ird']:.3f} (mean over distractors)."
     )
     alt = f"Bars of the most probable objects after three prompts; {gold} is hatched."
-    numbers = shown[["text", "label", "probability", "logprob"]]
+    numbers = shown[["text", "label", "gold", "probability", "logprob"]]
     return Artifact("monitor/figure3", numbers, caption, finding, figure=figure, alt=alt)
 
 
@@ -214,11 +248,11 @@ def anchors_in_short(facts: pd.DataFrame, anchors: pd.DataFrame) -> str:
 # ---- section 5.2.1: does MONITOR fall with size?
 
 
-def counted_facts(measured: Measured) -> str:
-    """Which facts count, for a caption: those that every model anchors (``measures.measure_common``), or each model's own."""
-    tables = measured.facts.values()
+def counted_facts(measured: Measured, relation: str | None = None) -> str:
+    """Which facts of a relation (None: of all) count, for a caption: those that every model anchors, or each model's own."""
+    tables = [t if relation is None else t[t["relation"] == relation] for t in measured.facts.values()]
     if all(table["anchored"].astype(bool).all() for table in tables):
-        return f"the {len(next(iter(tables)))} facts that every model anchors"
+        return f"the {len(tables[0])} facts that every model anchors"
     return "the facts that each model anchors"
 
 
@@ -231,52 +265,69 @@ def covered_relation(measured: Measured, facts: Facts, relation: str, least: int
     return counts.index[0], f"In {relation} every model anchors {counts.get(relation, 0)} facts, too few."
 
 
-def figure11(measured: Measured) -> Artifact:
-    """MONITOR against size, one line per relation, in the largest family."""
+def figure11(measured: Measured, least: int = 3) -> Artifact:
+    """MONITOR against size in the largest family, one panel per relation with ``least`` facts or more."""
     import matplotlib.pyplot as plt
 
     sizes = dict(zip(measured.models["model"], measured.models["parameters"], strict=True))
     table = measured.relations.drop(columns="base acc")
     table = table.assign(parameters=table["model"].map(sizes), family=table["model"].map(family))
     largest = measured.models["model"].map(family).value_counts().index[0]
-    table = table[table["family"] == largest].sort_values("parameters")
-    groups = table.groupby("relation", sort=False)
-    curves = {relation: rows.set_index("parameters")["MONITOR"] for relation, rows in groups}
-    falling = [r for r, curve in curves.items() if len(curve) > 1 and (curve.diff()[1:] < 0).all()]
-    columns = min(8, len(curves))
+    table = table[table["family"] == largest].sort_values("parameters", kind="stable")
+    dropped = table.loc[table["n"] < least, "relation"].nunique()
+    shown = table if dropped == table["relation"].nunique() else table[table["n"] >= least]
+    curves = {
+        (r, n): rows.set_index("parameters")["MONITOR"] for (r, n), rows in shown.groupby(["relation", "n"], sort=False)
+    }
+    columns = min(5, len(curves))
     height = -(-len(curves) // columns)
-    size = (6.3, 0.6 + 0.85 * height)
-    figure, axes = plt.subplots(height, columns, figsize=size, sharex=True, sharey=True, squeeze=False)
+    figure, axes = plt.subplots(
+        height, columns, figsize=(4.4, 0.6 + 0.85 * height), sharex=True, sharey=True, squeeze=False
+    )
     for axis in axes.flat[len(curves) :]:
         axis.axis("off")
-    for axis, (r, curve) in zip(axes.flat, curves.items(), strict=False):
-        axis.plot(curve.index, curve, marker="o", markersize=2.5, color=BLUE if r in falling else "0.55")
-        axis.set_title(r, fontsize=7.5, color=BLUE if r in falling else "black", pad=2)
+    for axis, ((relation, n), curve) in zip(axes.flat, curves.items(), strict=False):
+        axis.plot(curve.index, curve, marker="o", markersize=3, color=BLUE if ends_lower(curve) else "0.4")
+        axis.set_title(f"{relation} ({n})", fontsize=8, color=BLUE if ends_lower(curve) else "black", pad=2)
         axis.set_xscale("log")
-        axis.tick_params(labelsize=6.5, which="both", labelbottom=False)
-    ends = table["parameters"].agg(["min", "max"])
+        axis.tick_params(which="both", labelbottom=False)
+    ends = shown["parameters"].agg(["min", "max"])
     figure.supxlabel(f"parameters, {ends['min'] / 1e6:.2g}M to {ends['max'] / 1e6:.2g}M ({largest})", fontsize=9)
     figure.supylabel("MONITOR", fontsize=9)
     caption = (
-        f"MONITOR against size (logarithmic) for each relation, family {largest}, {counted_facts(measured)}; blue: the "
-        f"{len(falling)} of {len(curves)} relations where it falls at every step. A missing point: no fact anchored."
+        f"MONITOR against size (logarithmic) for each relation, family {largest}, {counted_facts(measured)}; in brackets: facts; "
+        f"blue: the largest model lies below the smallest. {dropped} relations with fewer than {least} facts are "
+        f"{'not drawn' if shown is not table else 'drawn all the same'}. A missing point: no fact anchored."
     )
-    alt = f"One small panel per relation, MONITOR over model size; {len(falling)} of {len(curves)} fall at every step."
-    finding = finding11(falling, len(curves), table["model"].nunique())
+    finding = finding11(list(curves.values()))
+    alt = f"One small panel per relation, MONITOR over model size. {finding}"
     return Artifact("monitor/figure11", table, caption, finding, figure=figure, alt=alt)
 
 
-def finding11(falling: list[str], relations: int, models: int) -> str:
-    """In how many relations MONITOR falls with size.
+def ends_lower(curve: pd.Series) -> bool:
+    """Whether the last value lies below the first.
 
-    >>> finding11(["P103"], 20, 5)
-    "MONITOR falls at every step of size in **1 of 20** relations; in the paper's BLOOMZ family in 2 of 20."
+    >>> ends_lower(pd.Series([0.3, 0.4, 0.1])), ends_lower(pd.Series([0.3]))
+    (True, False)
     """
-    if models < 2:
+    known = curve.dropna()
+    return len(known) > 1 and bool(known.iloc[-1] < known.iloc[0])
+
+
+def finding11(curves: list[pd.Series]) -> str:
+    """In how many relations the largest model lies below the smallest, and in how many MONITOR falls at every step.
+
+    curves  MONITOR by size of each relation
+    """
+    if all(len(curve) < 2 for curve in curves):
         return "No family here has two sizes, so no step can be seen."
+    lower, n = sum(map(ends_lower, curves)), len(curves)
+    falling = sum(len(curve) > 1 and bool((curve.diff()[1:] < 0).all()) for curve in curves)
+    low, high = wilson(lower, n)
+    said = measures.judge_claim(low - 0.5, high - 0.5).replace("holds 0", "holds one half")
     return (
-        f"MONITOR falls at every step of size in **{len(falling)} of {relations}** relations; in the paper's BLOOMZ family in 2 "
-        "of 20."
+        f"The largest model lies below the smallest in **{lower} of {n}** relations (paper: 15 of 20): that larger models "
+        f"are more reliable is {said}. MONITOR falls at every step of size in {falling} of {n} (paper: 2 of 20)."
     )
 
 
@@ -285,36 +336,51 @@ def figure12(measured: Measured) -> Artifact:
     import matplotlib.pyplot as plt
 
     table = measured.models.assign(family=measured.models["model"].map(family)).sort_values("parameters")
-    figure, axis = plt.subplots(figsize=(4.4, 3.0))
+    figure, axis = plt.subplots(figsize=(4.4, 3.4))
     for name, rows in table.groupby("family"):
         bars = [rows["MONITOR"] - rows["low"], rows["high"] - rows["MONITOR"]]
         look = model_style(rows["model"].iloc[-1])
-        axis.errorbar(rows["parameters"], rows["MONITOR"], bars, capsize=2, label=name, **look)
+        alone = len(rows) < 2
+        axis.errorbar(rows["parameters"], rows["MONITOR"], bars, capsize=2, label=None if alone else name, **look)
+        if alone:
+            place, look = tuple(rows[["parameters", "MONITOR"]].iloc[0]), {"ha": "right", "va": "center", "fontsize": 8}
+            axis.annotate(name.removeprefix("atlas-"), place, (-6, 0), textcoords="offset points", **look)
     axis.set(ylabel=LOWER)
     size_axis(axis, table["parameters"])
-    axis.legend()
+    axis.tick_params(axis="x", which="major", labelrotation=45)
+    if axis.get_legend_handles_labels()[0]:
+        axis.legend()
     return Artifact(
         "monitor/figure12",
         table[["family", "model", "parameters", "MONITOR", "low", "high", "coverage"]],
         f"Overall MONITOR of {len(table)} models against size, over {counted_facts(measured)}, one line per family; bars: 95 % "
         "bootstrap interval over facts.",
-        finding12(table),
+        finding12(table, nanmean(measured.replicates["MONITOR"], 2)),
         figure=figure,
         alt="MONITOR over model size with interval bars, one line per model family.",
     )
 
 
-def finding12(table: pd.DataFrame) -> str:
-    """The slope of MONITOR over size in every family of three models or more."""
-    fits = {name: scaling_fit(rows["parameters"], rows["MONITOR"]) for name, rows in table.groupby("family")}
-    slopes = [
-        f"{name} {fit['b']:+.3f} {span(fit['b_low'], fit['b_high'], '+.3f')} (n = {fit['n']} models)"
-        for name, fit in fits.items()
-        if np.isfinite(fit["b_low"])
-    ]
-    if not slopes:
-        return "No family here has three models with a MONITOR, so no slope can be fitted."
-    return f"Slope of MONITOR over log10(parameters) with its 95 % interval: {'; '.join(slopes)}."
+def finding12(table: pd.DataFrame, replicates: np.ndarray) -> str:
+    """The paired difference between the largest and the smallest model of every family, and its slope where it has three models.
+
+    table       one row per model: ``family``, ``parameters``, ``MONITOR``; its index is the place in ``replicates``
+    replicates  bootstrap replicates of overall MONITOR [times, models]
+    """
+    said = []
+    for name, rows in table.dropna(subset="MONITOR").groupby("family"):
+        if len(rows) < 2:
+            continue
+        first, last = (rows.sort_values("parameters").index[place] for place in (0, -1))
+        low, high = percentile_interval(replicates[:, last] - replicates[:, first])
+        change = f"{rows['MONITOR'][last] - rows['MONITOR'][first]:+.3f} {span(low, high, '+.3f')}"
+        fit = scaling_fit(rows["parameters"], rows["MONITOR"])
+        slope = f", slope per factor of ten {fit['b']:+.3f} {span(fit['b_low'], fit['b_high'], '+.3f')}"
+        verdict = measures.judge_claim(low, high, -1)
+        said.append(f"{name} {change}{slope if np.isfinite(fit['b_low']) else ''}: {verdict}")
+    if not said:
+        return "No family here has two models with a MONITOR, so nothing can be said about size."
+    return f"That MONITOR falls with size, largest minus smallest model (paired, same facts): {'; '.join(said)}."
 
 
 def size_and_coverage(measured: Measured) -> str:
@@ -344,26 +410,26 @@ def figure4(measured: Measured, facts: Facts, relation: str = "P1412") -> Artifa
     runs = {
         model: rows.loc[rows["relation"] == relation, "accuracy"].to_numpy() for model, rows in measured.runs.items()
     }
-    figure, axis = plt.subplots(figsize=(6.3, 3.0))
+    size = (4.4, 0.24 * len(order) + 1.1)
+    figure, (axis, right) = plt.subplots(1, 2, figsize=size, sharey=True, width_ratios=(3, 1.3))
     mean = {"marker": "^", "markerfacecolor": GREEN, "markeredgecolor": "none"}
     look = {"flierprops": {"markersize": 3}, "meanprops": mean, "medianprops": {"color": ORANGE}}
-    boxes = axis.boxplot([runs[model] for model in order], showmeans=True, widths=0.55, **look)
+    boxes = axis.boxplot([runs[m] for m in order], orientation="horizontal", showmeans=True, widths=0.55, **look)
     boxes["medians"][0].set_label("median")
     boxes["means"][0].set_label("mean")
     places = np.arange(1, len(order) + 1)
-    axis.plot(places, table["base acc"][order], "o", color=RED, label="base accuracy", zorder=5)
-    right = axis.twinx()
-    right.plot(places, table["MONITOR"][order], "*", color=BLUE, markersize=9, label="MONITOR (right axis)")
-    right.set(ylabel="MONITOR", ylim=(0, max(1.0, 1.05 * table["MONITOR"].max(skipna=True))))
-    right.grid(False)
-    right.spines["right"].set_visible(True)
-    axis.set(ylabel="accuracy in percent", ylim=(-4, 104))
-    axis.set_xticks(places, order, rotation=30, ha="right", fontsize=7.5)
-    figure.legend(loc="outside upper center", ncols=4)
+    axis.plot(table["base acc"][order], places, "o", color=RED, markersize=4, label="base accuracy", zorder=5)
+    scores = table.loc[order]
+    bars = [scores["MONITOR"] - scores["low"], scores["high"] - scores["MONITOR"]]
+    right.errorbar(scores["MONITOR"], places, xerr=bars, fmt="*", color=BLUE, markersize=7, linewidth=1)
+    right.set(xlabel="MONITOR", xlim=(0, None))
+    axis.set(xlabel="accuracy in percent", xlim=(-4, 104))
+    axis.set_yticks(places, order)
+    figure.legend(*axis.get_legend_handles_labels(), loc="outside upper center", ncols=3)
     caption = (
-        "Accuracy of all runs (frames times negative contexts); box: quartiles, orange line: median, green triangle: mean, red "
-        "dot: base accuracy (left axis); blue star: MONITOR (right axis, lower is better); models by size; "
-        f"{about_relation(measured, facts, relation, note)}"
+        "Left: accuracy of all runs (frames times negative contexts); box: quartiles, orange line: median, green triangle: "
+        "mean, red dot: base accuracy. Right: MONITOR with its 95 % bootstrap interval over facts (lower is better). Models "
+        f"by size, the largest on top; {about_relation(measured, facts, relation, note)}"
     )
     frame = pd.concat([pd.DataFrame({"model": model, "accuracy": runs[model]}) for model in order])
     alt = "Box plots of accuracy for each model, with base accuracy and MONITOR as marks."
@@ -378,10 +444,13 @@ def finding4(table: pd.DataFrame, within: float = 3.5) -> str:
     pairs = [(a, b) for a, b in combinations(rows, 2) if abs(a[0] - b[0]) <= within]
     if not pairs:
         return f"No two models with a MONITOR have a base accuracy within {within} points."
-    agree = sum((a[1] < b[1]) == (a[2] < b[2]) for a, b in pairs)
+    agree, n = sum((a[1] < b[1]) == (a[2] < b[2]) for a, b in pairs), len(pairs)
+    low, high = wilson(agree, n)
+    said = measures.judge_claim(low - 0.5, high - 0.5).replace("holds 0", "holds one half, a coin")
     return (
-        f"In {agree} of {len(pairs)} pairs of models within {within} points of base accuracy, the one with the lower MONITOR "
-        "varies less (paper: 7 of 9)."
+        f"In **{agree} of {n}** pairs of models within {within} points of base accuracy, the one with the lower MONITOR "
+        f"varies less ({100 * agree / n:.0f} % [{100 * low:.0f}, {100 * high:.0f}]; paper: 7 of 9): that equal accuracy "
+        f"hides different stability is {said}. Pairs share models, so the interval is too narrow."
     )
 
 
@@ -391,8 +460,8 @@ def figure8(measured: Measured, facts: Facts, relation: str = "P1412") -> Artifa
 
     (relation,), note = substitute_relations(facts, [relation])
     table = measures.instability(measured, relation)[["model", "std", "relative", "MONITOR"]]
-    figure, axes = plt.subplots(1, 2, figsize=(6.3, 2.6), sharey=True)
-    labels = {"std": "standard deviation of accuracy, points", "relative": "the same over average accuracy"}
+    figure, axes = plt.subplots(1, 2, figsize=(4.4, 4.0), sharey=True)
+    labels = {"std": "std of accuracy, points", "relative": "std over avg acc"}
     for axis, (column, label) in zip(axes, labels.items(), strict=True):
         for name, x, y in table[["model", column, "MONITOR"]].itertuples(index=False):
             axis.plot(x, y, label=name, **(model_style(name) | {"linestyle": "none"}))
@@ -402,18 +471,24 @@ def figure8(measured: Measured, facts: Facts, relation: str = "P1412") -> Artifa
             axis.plot(ends, np.polyval(line, ends), color="0.4", linewidth=1)
         axis.set(xlabel=label, xlim=(0, 1.08 * axis.get_xlim()[1]), ylim=(0, 1.08 * axis.get_ylim()[1]))
     axes[0].set(ylabel="MONITOR")
-    figure.legend(*axes[0].get_legend_handles_labels(), loc="outside right center", fontsize=7)
-    plain, relative = (in_words(measures.correlation_with_spread(measured, relation, own)) for own in (False, True))
+    figure.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=2)
+    plain, relative = (measures.correlation_with_spread(measured, relation, own) for own in (False, True))
     caption = (
         "MONITOR against the standard deviation of the accuracy over all runs, in points and relative to the average "
-        "accuracy, with "
-        f"least-squares lines; {about_relation(measured, facts, relation, note)} In the paper, whose models answer "
-        "more, the left "
-        "line rises."
+        f"accuracy, with least-squares lines; {about_relation(measured, facts, relation, note)} In the paper the left line rises."
     )
     alt = "Scatters of MONITOR over the standard deviation of accuracy and over its ratio to the accuracy, one mark per model."
-    finding = f"MONITOR and std: {plain}. MONITOR and std over average accuracy: {relative}."
+    finding = finding8(table, plain, relative)
     return Artifact("monitor/figure8", table, caption, finding, figure=figure, alt=alt)
+
+
+def finding8(table: pd.DataFrame, plain: dict[str, float], relative: dict[str, float]) -> str:
+    """Whether MONITOR rises with the spread, and with the spread over the accuracy. ``plain``, ``relative``: correlations."""
+    said = [
+        f"{measures.judge_claim(r['low'], r['high'])}: {in_words(r)}, {without_one(table['MONITOR'], table[column])}"
+        for column, r in (("std", plain), ("relative", relative))
+    ]
+    return f"That MONITOR rises with the spread in points is {said[0]}; with the relative spread it is {said[1]}."
 
 
 # ---- section 5.2.3: how sure are two models?
@@ -425,48 +500,67 @@ def figure9(measured: Measured, models: list[str], fact: str, facts: Facts) -> A
 
     relation = fact_relation(facts, fact)
     table = anchor_probabilities(measured, models, relation)
-    figure, axes = plt.subplots(1, len(models), figsize=(6.3, 2.2), sharey=True, squeeze=False)
+    size = (3.8, 1.75 * len(models) + 0.2)
+    figure, axes = plt.subplots(len(models), 1, figsize=size, sharex=True, sharey=True, squeeze=False)
     outline = {"color": ORANGE, "histtype": "step", "linewidth": 1.6, "ls": "--"}
-    for axis, model in zip(axes[0], models, strict=True):
+    for axis, model in zip(axes[:, 0], models, strict=True):
         for anchor, look in (("primary", {"color": BLUE}), ("foreign", outline)):
             values = table[(table["model"] == model) & (table["anchor"] == anchor)]["probability"]
             weights = np.full(len(values), 100 / max(1, len(values)))
             share = 100 * (values >= SURE).mean()
-            label = f"{anchor}: {share:.0f} % at {SURE} or more"
+            label = f"{len(values)} {anchor}: {share:.0f} % at {SURE} or more"
             axis.hist(values, np.linspace(0, 1, 11), weights=weights, label=label, **look)
-        axis.set(title=model, xlabel="probability of the anchor")
-        axis.legend(loc="upper left", fontsize=7)
-    axes[0, 0].set(ylabel="percent of the anchors")
+        axis.set(title=model, ylabel="% of the anchors")
+        axis.legend(loc="upper left")
+    axes[-1, 0].set(xlabel="probability of the anchor")
     caption = (
         f"Probabilities of the anchors (mean over tokens) in {relation}: primary anchors of the anchored facts, and all of their "
-        "foreign anchors, one panel per model."
+        f"foreign anchors, one panel per model; {facts.source}."
     )
     alt = "Histograms of the anchors' probabilities, one panel per model."
     return Artifact("monitor/figure9", table, caption, finding9(table, models), figure=figure, alt=alt)
 
 
 def anchor_probabilities(measured: Measured, models: list[str], relation: str) -> pd.DataFrame:
-    """The anchors of the anchored facts of a relation: ``model``, ``anchor`` ("primary", "foreign"), ``probability``."""
+    """The anchors of the anchored facts of a relation: ``model``, ``fact``, ``anchor`` (primary or foreign), ``probability``."""
     rows = []
     for model in models:
         anchors = measured.anchors[model]
         chosen = (anchors["relation"] == relation) & measured.facts[model]["anchored"].to_numpy(bool)
-        for p, f, n in anchors[chosen][["p", "f", "n"]].itertuples(index=False):
-            rows += [(model, "primary", p.mean())] + [(model, "foreign", v) for v in (*f.mean(1), *n.mean(1))]
-    return pd.DataFrame(rows, columns=["model", "anchor", "probability"])
+        for fact, p, f, n in anchors[chosen][["fact", "p", "f", "n"]].itertuples(index=False):
+            rows += [(model, fact, "primary", p.mean())]
+            rows += [(model, fact, "foreign", v) for v in (*f.mean(1), *n.mean(1))]
+    return pd.DataFrame(rows, columns=["model", "fact", "anchor", "probability"])
 
 
 def finding9(table: pd.DataFrame, models: list[str], least: float = SURE) -> str:
-    """The share of primary anchors with a probability of ``least`` or more."""
-    primary = table[table["anchor"] == "primary"]
-    if primary.empty:
+    """The share of anchors with a probability of ``least`` or more, by kind of anchor, and whether the first model, the one with
+    the lower MONITOR, has more of them over the facts that both anchor."""
+    if table.empty:
         return "No fact is anchored, so there are no primary anchors to compare."
-    shares = []
-    for model, values in primary.groupby("model", sort=False)["probability"]:
-        k, n = int((values >= least).sum()), len(values)
-        low, high = (100 * end for end in wilson(k, n))
-        shares.append(f"{model} {100 * k / n:.0f} % [{low:.0f}, {high:.0f}] of {n}")
-    return f"Primary anchors of {least} or more: {'; '.join(shares)} (paper: BLOOMZ-3b 59 %, Vicuna-7b 85 %)."
+    said = []
+    for kind, printed in (("primary", " (paper: Vicuna-7b 85 %, BLOOMZ-3b 59 %)"), ("foreign", "")):
+        own = table[table["anchor"] == kind]
+        sure = (own["probability"] >= least).groupby([own["fact"], own["model"]]).mean().unstack("model")
+        sure = 100 * sure.reindex(columns=models)
+        shares = "; ".join(f"{model} {sure[model].mean():.0f} % over {sure[model].count()} facts" for model in models)
+        said.append(f"{kind} anchors of {least} or more: {shares}{printed}{more_in_the_first(sure)}")
+    return f"{said[0][0].upper()}{said[0][1:]}. {said[1][0].upper()}{said[1][1:]}."
+
+
+def more_in_the_first(shares: pd.DataFrame) -> str:
+    """Whether the first column exceeds the last one over the rows (facts) that both have: the end of a sentence; "" for one.
+
+    >>> more_in_the_first(pd.DataFrame({"a": [90.0, 80.0, 70.0], "b": [10.0, 20.0, None]}))
+    '; difference +70 [+60, +80] over 2 facts: that the more reliable model is surer is shown here'
+    """
+    if shares.shape[1] < 2:
+        return ""
+    change = (shares.iloc[:, 0] - shares.iloc[:, -1]).dropna()
+    low, high = mean_interval(change)
+    said = measures.judge_claim(low, high)
+    ends = span(low, high, "+.0f")
+    return f"; difference {change.mean():+.0f} {ends} over {len(change)} facts: that the more reliable model is surer is {said}"
 
 
 # ---- section 6.1: where does an answer come from?
@@ -487,17 +581,17 @@ def figure5(attributions: pd.DataFrame, gold: str) -> Artifact:
     import matplotlib.pyplot as plt
 
     models, top = attributions["model"].unique(), attributions["score"].max()
-    figure, axes = plt.subplots(len(models), 1, figsize=(6.3, 0.85 * len(models) + 0.5), squeeze=False)
+    figure, axes = plt.subplots(len(models), 1, figsize=(5.2, 1.15 * len(models) + 0.3), squeeze=False)
     for axis, (model, rows) in zip(axes[:, 0], attributions.groupby("model", sort=False), strict=True):
         picture = axis.imshow(rows["score"].to_numpy()[None], aspect="auto", cmap="cividis", vmin=0, vmax=top)
         for x, value in enumerate(rows["score"]):
             colour = "black" if value > 0.6 * top else "white"
-            axis.text(x, 0, f"{value:.2f}", ha="center", va="center", fontsize=7, color=colour)
-        axis.set_xticks(range(len(rows)), rows["word"], fontsize=7.5)
+            axis.text(x, 0, f"{value:.2f}", ha="center", va="center", fontsize=9.5, color=colour)
+        axis.set_xticks(range(len(rows)), rows["word"], fontsize=9.5, rotation=30, ha="right", rotation_mode="anchor")
         of = rows.iloc[0]
         mark = {True: "✓", False: "✗"}[bool(of["correct"])]
-        numbers = f"(P = {of['probability']:.2f}, baseline {of['baseline']:.2f})"
-        axis.set(yticks=[], title=f'{model} begins with "{of["begins"]}" {mark} {numbers}')
+        axis.set_title(f'{model}: "{of["begins"]}" {mark} (P = {of["probability"]:.2f})', fontsize=10)
+        axis.set_yticks([])
         axis.grid(False)
     figure.colorbar(picture, ax=axes[:, 0].tolist(), label="share", shrink=0.9)
     caption = (
@@ -507,11 +601,31 @@ def figure5(attributions: pd.DataFrame, gold: str) -> Artifact:
         "Models: the lowest and the highest MONITOR of those that anchor half of the facts; the prompt is one that the first "
         "answers and the second answers with the distractor, where there is one."
     )
-    most = attributions.loc[attributions.groupby("model", sort=False)["score"].idxmax()]
-    listed = "; ".join(f"{model}: {word!r}" for model, word in zip(most["model"], most["word"], strict=True))
-    frame, finding = attributions[["model", "word", "signed", "score"]], f"The word with the largest share: {listed}."
+    frame = attributions[["model", "word", "prepended", "signed", "score", "probability", "baseline"]]
+    finding = finding5(attributions)
     alt = f"A row of words per model, darker where less of the answer comes from. {finding}"
     return Artifact("monitor/figure5", frame, caption, finding, figure=figure, alt=alt)
+
+
+def finding5(attributions: pd.DataFrame) -> str:
+    """The share of the distractor in both models, and each model's answer."""
+    groups = attributions.groupby("model", sort=False)
+    listed = [
+        f"{rows.loc[rows['prepended'].astype(bool), 'score'].sum():.2f} in {model} (which begins with "
+        f"{rows['begins'].iloc[0]!r}, {'right' if rows['correct'].iloc[0] else 'wrong'})"
+        for model, rows in groups
+    ]
+    return f"The distractor's share of the attribution is {' and '.join(listed)}. One prompt is an example and no evidence."
+
+
+def attention(shares: pd.DataFrame) -> Artifact:
+    """The distractor's share of the attribution over several facts. ``shares``: ``scores.context_shares``."""
+    caption = (
+        "Share of the distractor before the question in the attribution of the first answer token (integrated gradients), "
+        "one row per model and fact; even: the share if all words counted equally; the model with the lower MONITOR comes "
+        "first."
+    )
+    return Artifact("monitor/attention", shares, caption, context_attention(shares), decimals=2)
 
 
 def context_attention(shares: pd.DataFrame) -> str:
@@ -528,8 +642,9 @@ def context_attention(shares: pd.DataFrame) -> str:
     first, last = (rows.set_index("fact")["share"] for _, rows in groups)
     low, high = mean_interval(first - last.reindex(first.index))
     return (
-        f"{said} Difference {(first - last).mean():+.2f} {span(low, high, '+.2f')}: negative, if the more reliable model looks "
-        f"less at it; {shares.attrs['misprimed']} prompts are answered by the first model only."
+        f"{said} Difference {(first - last).mean():+.2f} {span(low, high, '+.2f')}: that the more reliable model looks less "
+        f"at it is {measures.judge_claim(low, high, -1)}; {shares.attrs['misprimed']} of the prompts are answered by the "
+        "first model only."
     )
 
 
@@ -556,7 +671,7 @@ def figure6(measured: Measured, facts: Facts, relation: str = "P178", n_frames: 
     subsets = measures.frame_subsets(measured, relation, n_frames)
     table = fewer_frames(measured, subsets, relation)
     few, most = len(subsets["frames"].iloc[0]), measures.n_frames(measured, relation)
-    figure, axis = plt.subplots(figsize=(4.4, 3.0))
+    figure, axis = plt.subplots(figsize=(4.0, 4.4))
     columns = ["model", "all frames", "first frames", "least", "most"]
     for model, x, y, least, highest in table.dropna(subset=columns[1:3])[columns].itertuples(index=False):
         look = model_style(model) | {"linestyle": "none"}
@@ -566,20 +681,21 @@ def figure6(measured: Measured, facts: Facts, relation: str = "P178", n_frames: 
     axis.axline((low, low), slope=1, color="0.6", linewidth=0.8, linestyle=":")
     axis.set(xlabel=f"MONITOR with all {most} frames", ylabel=f"with {few} frames")
     if axis.get_legend_handles_labels()[0]:
-        figure.legend(loc="outside right center", fontsize=7)
+        figure.legend(loc="outside lower center", ncols=2)
     r = in_words(pearson(table["all frames"], table["first frames"]))
     caption = (
-        f"MONITOR in {relation} over {counted_facts(measured)}, with all {most} frames against the first {few} (mark) "
-        f"and every choice of {few} (line: least to "
-        f"most); dotted: equal. Correlation: {r}. {note}"
+        f"MONITOR in {relation} over {counted_facts(measured, relation)}, with all {most} frames against the first {few} "
+        f"(mark) and every choice of {few} (line: least to most); dotted: equal. Correlation: {r}. {note}"
     )
     alt = "Scatter of MONITOR with fewer frames over MONITOR with all of them."
-    finding = finding6(subsets, measures.in_relation(measured, relation))
+    halves = measures.frame_subsets(measured, relation, most - few) if most > few else subsets[:0]
+    finding = finding6(subsets, measures.in_relation(measured, relation), halves)
     return Artifact("monitor/figure6", table, caption, finding, figure=figure, alt=alt)
 
 
-def finding6(subsets: pd.DataFrame, full: pd.DataFrame) -> str:
-    """How far the ranking of models depends on the choice of frames."""
+def finding6(subsets: pd.DataFrame, full: pd.DataFrame, others: pd.DataFrame) -> str:
+    """How far the ranking of models depends on the choice of frames; ``others``: ``frame_subsets`` of the remaining number of
+    frames, for rankings that share none."""
     wide = subsets.pivot(index="frames", columns="model", values="MONITOR")[full["model"]]
     taus = np.array([kendall(full["MONITOR"], row)["tau"] for row in wide.to_numpy()])
     if not np.isfinite(taus).any():
@@ -589,9 +705,23 @@ def finding6(subsets: pd.DataFrame, full: pd.DataFrame) -> str:
     paper = in_words(pearson(printed["MONITOR_7_prompts"], printed["MONITOR_4_prompts"]))
     return (
         f"Over all {len(wide)} choices of frames, Kendall's tau with the full ranking is {np.nanmin(taus):.2f} to "
-        f"{np.nanmax(taus):.2f} (median {np.nanmedian(taus):.2f}), and a score changes by {change:.3f} on average. In the paper, "
-        f"for one choice: {paper}."
+        f"{np.nanmax(taus):.2f} (median {np.nanmedian(taus):.2f}), and a score changes by {change:.3f} on average; the "
+        "frames are part of the full set, so this is high by construction. "
+        f"{disjoint(measures.taus_of_halves(subsets, others))} In the paper, for one choice: {paper}."
     )
+
+
+def disjoint(taus: np.ndarray) -> str:
+    """How far rankings agree that share no frame, in a sentence.
+
+    >>> disjoint(np.array([0.5, 0.7, 0.9]))
+    'Between rankings by disjoint frames tau is 0.50 to 0.90 (median **0.70**): this is what fewer prompts cost.'
+    """
+    taus = taus[np.isfinite(taus)]
+    if not len(taus):
+        return "There are too few frames for two disjoint rankings."
+    ends = f"{taus.min():.2f} to {taus.max():.2f} (median **{np.median(taus):.2f}**)"
+    return f"Between rankings by disjoint frames tau is {ends}: this is what fewer prompts cost."
 
 
 def figure10(measured: Measured, facts: Facts, relation: str = "P178", n_frames: int = 4) -> Artifact:
@@ -603,24 +733,29 @@ def figure10(measured: Measured, facts: Facts, relation: str = "P178", n_frames:
     few, most = len(subsets["frames"].iloc[0]), measures.n_frames(measured, relation)
     table = fewer_frames(measured, subsets, relation)
     bars = table.dropna(subset=["all frames"]).sort_values("all frames").reset_index(drop=True)
-    figure, axis = plt.subplots(figsize=(6.3, 2.9))
-    x, look = np.arange(len(bars)), {"capsize": 2, "error_kw": {"lw": 0.8}}
-    error = [bars["all frames"] - bars["low"], bars["high"] - bars["all frames"]]
-    axis.bar(x - 0.2, bars["all frames"], 0.38, yerr=error, color=BLUE, label=f"{most} frames", **look)
-    error = [bars["first frames"] - bars["first low"], bars["first high"] - bars["first frames"]]
-    axis.bar(x + 0.2, bars["first frames"], 0.38, yerr=error, color=ORANGE, hatch="//", label=f"{few} frames", **look)
-    for shift, column, color, back in ((-0.2, "all frames", "white", BLUE), (0.2, "first frames", "black", "white")):
-        box = {"facecolor": back, "edgecolor": "none", "pad": 0.6}  # over whisker and hatch
-        for i, value in enumerate(bars[column]):
-            axis.text(i + shift, 0.01, f"{value:.3f}", ha="center", fontsize=6.5, rotation=90, color=color, bbox=box)
-    axis.set(ylabel="MONITOR")
-    axis.set_xticks(x, bars["model"], rotation=30, ha="right", fontsize=7.5)
+    figure, axis = plt.subplots(figsize=(4.2, 0.3 * len(bars) + 1.0))
+    y = np.arange(len(bars))
+    ends = bars[["high", "first high"]].max(axis=1).fillna(bars["all frames"])
+    looks = (
+        ("all frames", "low", "high", -0.15, {"color": BLUE, "fmt": "o", "label": f"{most} frames"}),
+        ("first frames", "first low", "first high", 0.15, {"color": ORANGE, "fmt": "s", "label": f"{few} frames"}),
+    )
+    for column, low, high, shift, look in looks:
+        error = [bars[column] - bars[low], bars[high] - bars[column]]
+        axis.errorbar(bars[column], y + shift, xerr=error, capsize=2, markersize=4, linewidth=1, **look)
+    for place, end, values in zip(y, ends, bars[["all frames", "first frames"]].to_numpy(), strict=True):
+        axis.text(end, place, "  {:.3f}, {:.3f}".format(*values), va="center", fontsize=8)
+    axis.set(xlabel="MONITOR", xlim=(0, 1.45 * ends.max() if len(bars) else 1))
+    axis.set_yticks(y, bars["model"])
+    axis.invert_yaxis()
     figure.legend(loc="outside upper center", ncols=2)
     caption = (
-        f"MONITOR in {relation} with {most} and with the first {few} frames, over {counted_facts(measured)}, models in the order "
-        "of the former; bars: 95 % "
-        f"bootstrap interval over facts; {len(table) - len(bars)} models without an anchored fact are left out. {note}"
+        f"MONITOR in {relation} with {most} and with the first {few} frames, over {counted_facts(measured, relation)}, "
+        "models in the order of the former; bars: 95 % bootstrap interval over facts; right: both values; "
+        f"{len(table) - len(bars)} models without an anchored fact are left out. {note}"
     )
     difference = (bars["all frames"] - bars["first frames"]).abs().mean()
-    finding = f"With {few} frames MONITOR differs by {difference:.3f} on average." if len(bars) else ""
-    return Artifact("monitor/figure10", bars, caption, finding, figure=figure, alt=f"Two bars per model. {finding}")
+    tau = kendall(bars["all frames"], bars["first frames"])["tau"]
+    finding = f"With {few} frames MONITOR differs by {difference:.3f} on average (paper: 0.005); tau of the rankings: {tau:.2f}."
+    finding = finding if len(bars) else ""
+    return Artifact("monitor/figure10", bars, caption, finding, figure=figure, alt=f"Two marks per model. {finding}")

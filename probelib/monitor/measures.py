@@ -22,9 +22,10 @@ import pandas as pd
 
 from probelib.errors import ProbeError, unknown
 from probelib.monitor import answers
-from probelib.stats import bias_corrected_interval, holm, nanmean, pearson, pearson_rows, percentile_interval
+from probelib.stats import bias_corrected_interval, holm, kendall, nanmean, pearson, pearson_rows, percentile_interval
 
 THIRDS = (1 / 3, 1 / 3, 1 / 3)
+DECIDED = ("shown here", "reversed here")  # two of the answers of ``judge_claim``
 
 
 def pfd(p: np.ndarray, f: np.ndarray) -> float:
@@ -329,14 +330,65 @@ def correlation_with_accuracy(measured: Measured) -> dict[str, float]:
     return correlation(measured.models["MONITOR"], measured.models["avg acc"], *replicates)
 
 
+def accuracy_of_anchored(measured: Measured) -> pd.DataFrame:
+    """Average accuracy (percent) over the anchored facts alone, as the released code counts: one row per relation, one column
+    per model; NaN where a model anchors no fact."""
+    columns = {}
+    for model, facts in measured.facts.items():
+        used = facts[facts["anchored"].astype(bool)]
+        columns[model] = 100 * used.groupby("relation", sort=False)["acc"].mean()
+    return pd.DataFrame(columns)
+
+
+def correlation_with_anchored_accuracy(measured: Measured) -> dict[str, float]:
+    """``pearson`` of MONITOR with the average accuracy over each model's anchored facts (mean over relations)."""
+    means = accuracy_of_anchored(measured).mean().reindex(measured.models["model"])
+    return pearson(measured.models["MONITOR"], means)
+
+
 def correlations_by_relation(measured: Measured) -> pd.DataFrame:
-    """The same relation by relation (table 11): ``relation``, ``correlation``, and ``p Holm``, p after Holm's correction."""
-    rows = []
+    """The same relation by relation (table 11): ``relation``, ``correlation``, ``p Holm``, p after Holm's correction, and ``r
+    anchored``, ``p anchored``: with the accuracy over the anchored facts alone."""
+    accuracies, rows = accuracy_of_anchored(measured), []
     for k, (relation, models) in enumerate(measured.relations.groupby("relation", sort=False)):
         replicates = (measured.replicates[quantity][:, :, k] for quantity in ("MONITOR", "avg"))
-        rows.append({"relation": relation, **correlation(models["MONITOR"], models["avg acc"], *replicates)})
+        own = accuracies.reindex(index=[relation], columns=models["model"]).to_numpy(float)[0]
+        released = pearson(models["MONITOR"], own)
+        row = {"relation": relation, **correlation(models["MONITOR"], models["avg acc"], *replicates)}
+        rows.append(row | {"r anchored": released["r"], "p anchored": released["p"]})
     table = pd.DataFrame(rows)
     return table.assign(**{"p Holm": holm(table["p"])})
+
+
+def judge_claim(low: float, high: float, claimed: float = 1.0) -> str:
+    """What a 95 % interval says about a claim that a quantity has the sign of ``claimed``.
+
+    >>> judge_claim(0.1, 0.4), judge_claim(0.1, 0.4, -1)
+    ('shown here', 'reversed here')
+    >>> judge_claim(-0.1, 0.4), judge_claim(float("nan"), 0.4)
+    ('not decided here (the interval holds 0)', 'not decided here (too few cases for an interval)')
+    """
+    if not (np.isfinite(low) and np.isfinite(high)):
+        return "not decided here (too few cases for an interval)"
+    if low <= 0 <= high:
+        return "not decided here (the interval holds 0)"
+    return DECIDED[0] if low * claimed > 0 else DECIDED[1]
+
+
+def leave_one_out(x: pd.Series, y: pd.Series) -> tuple[float, float]:
+    """The smallest and the largest Pearson correlation that remains if one row is left out; NaN for fewer than four rows."""
+    rows = pd.DataFrame({"x": x, "y": y}).dropna()
+    values = [pearson(rows["x"].drop(i), rows["y"].drop(i))["r"] for i in rows.index] if len(rows) > 3 else []
+    values = [value for value in values if np.isfinite(value)]
+    return (min(values), max(values)) if values else (np.nan, np.nan)
+
+
+def lost_by_context(scores: pd.DataFrame, prompts: pd.DataFrame) -> pd.Series:
+    """fact -> percent of the negative contexts that spoil the answer, for facts whose base question is answered without context:
+    only these can lose anything."""
+    base = verdicts(scores, prompts, "base").mean(axis=1)
+    right = verdicts(scores, prompts, "negative").mean(axis=1)
+    return 100 * (1 - right[base == 1]).dropna()
 
 
 def instability(measured: Measured, relation: str) -> pd.DataFrame:
@@ -508,15 +560,17 @@ def by_prompt(scores: pd.DataFrame, prompts: pd.DataFrame, fact: str) -> pd.Data
     )
 
 
-def clearest_fact(facts: pd.DataFrame, anchors: pd.DataFrame) -> str:
-    """The fact to show (figure 3): anchored, with the fewest answer tokens, and of these the largest root.
+def clearest_fact(facts: pd.DataFrame, scores: pd.DataFrame, prompts: pd.DataFrame, sure: float = 0.8) -> str:
+    """The fact to show (figure 3): known, that is anchored, answered without context, and with a primary anchor of ``sure`` or
+    more; of these the largest root. Without such a fact the anchored one with the largest root.
 
-    facts, anchors   ``measure_facts`` and ``anchors`` of one model
+    facts            ``measure_facts`` of one model
+    scores, prompts  behind it
     """
-    rows = facts.assign(
-        tokens=[len(p) for p in anchors["p"]], other=~facts["anchored"].astype(bool), move=-facts["root"]
-    )
-    return rows.sort_values(["other", "tokens", "move"])["fact"].iloc[0]
+    answered = facts["fact"].map(verdicts(scores, prompts, "base").mean(axis=1)) == 1
+    yes = facts["anchored"].astype(bool)
+    rows = facts.assign(unknown=~(yes & answered & (facts["pbar"] >= sure)), other=~yes, move=-facts["root"])
+    return rows.sort_values(["unknown", "other", "move"], kind="stable")["fact"].iloc[0]
 
 
 def readings_of_eq3(facts: pd.DataFrame, anchors: pd.DataFrame) -> pd.DataFrame:
@@ -564,6 +618,23 @@ def frame_subsets(measured: Measured, relation: str, size: int = 4) -> pd.DataFr
     return pd.DataFrame(rows, columns=["model", "frames", "MONITOR"])
 
 
+def taus_of_halves(some: pd.DataFrame, others: pd.DataFrame) -> np.ndarray:
+    """Kendall's tau between the rankings of the models by some frames and by the other frames, which share none with them.
+
+    some, others  ``frame_subsets`` of sizes that add up to all frames
+    """
+    rankings = []
+    for table in (some, others):
+        rankings.append({})
+        for model, frames, value in table[["model", "frames", "MONITOR"]].itertuples(index=False, name=None):
+            rankings[-1].setdefault(frames, {})[model] = value
+    first, second = rankings
+    every = {frame for frames in (*first, *second) for frame in frames}
+    rest = {frames: tuple(sorted(every - set(frames))) for frames in first}
+    pairs = [(own, second[rest[frames]]) for frames, own in first.items() if rest[frames] in second]
+    return np.array([kendall(list(own.values()), [other[m] for m in own])["tau"] for own, other in pairs], dtype=float)
+
+
 def with_frames(measured: Measured, relation: str, frames: list[int], seed: int = 0) -> pd.DataFrame:
     """``per_relation`` of every model with some frames only: ``model``, ``MONITOR``, ``low``, ``high``, ..."""
     rows = []
@@ -587,8 +658,11 @@ def decisions(
     common, ids = anchored_by_all(measured), flaws.index
     leaked, hit = flaws["leaked"], flaws["right_distractor"].str.len() > 0
     among = lambda mask: {m: t[mask[t["fact"]].to_numpy()] for m, t in facts.items()}
-    clean = {m: without_right_distractors(s, flaws.reset_index(), prompts) for m, s in scores.items()}
-    first = {}
+    without_hits, first = {}, {}
+    if hit.any():
+        clean = {m: without_right_distractors(s, flaws.reset_index(), prompts) for m, s in scores.items()}
+        again = mean_monitor({m: measure_facts(s, prompts) for m, s in clean.items()})
+        without_hits = {f"without right distractors ({hit.sum()} facts)": again}
     for model, table in facts.items():
         groups = [counted(rows) for _, rows in table.groupby("relation")]
         first[model] = nanmean([monitor(rows, average_first=True) for rows in groups])
@@ -599,10 +673,7 @@ def decisions(
         "all facts, anchored or not": mean_monitor({m: t.assign(anchored=True) for m, t in facts.items()}),
         f"facts anchored by all ({len(common)})": mean_monitor(among(pd.Series(ids.isin(common), ids))),
         f"without leaked objects ({leaked.sum()} fewer)": mean_monitor(among(~leaked)),
-        f"without right distractors ({hit.sum()} facts)": mean_monitor(
-            {m: measure_facts(s, prompts) for m, s in clean.items()}
-        ),
-    }
+    } | without_hits
 
 
 def decisions_on_subset(
@@ -614,7 +685,7 @@ def decisions_on_subset(
     """
     same = {model: measured.facts[model][measured.facts[model]["fact"].isin(t["fact"])] for model, t in other.items()}
     sizes = next(iter(other.values()))["relation"].value_counts()
-    subset = f"{sizes.iloc[0]} facts of {sizes.index[0]}" if len(sizes) == 1 else f"{sizes.max()} facts a relation"
+    subset = f"{sizes.iloc[0]} facts of {sizes.index[0]}" if len(sizes) == 1 else f"{sizes.max()} facts per relation"
     return {f"{subset}, as here": mean_monitor(same), f"the same, {decision}": mean_monitor(other)}
 
 

@@ -1,6 +1,7 @@
 """What MONITOR scores: facts, prompts, scores."""
 
 import tempfile
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -61,11 +62,30 @@ def scored_models(scores: dict[str, pd.DataFrame]) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
+def facts_shown(
+    panel: Facts, relations: list[str], taught: set[str] | None, n_facts: int | str = "panel", seed: int = 0
+) -> Facts:
+    """Facts for artifacts that show one relation alone: more than the panel has, and such as the models may know.
+
+    panel      the facts as loaded; returned as they are if ``taught`` is None, and if none of its relations has such a fact
+    relations  those that are shown; a relation that the data lack is replaced as in ``facts.substitute_relations``
+    taught     ids of facts of the atlas, such as those that the shipped models were taught
+    n_facts    facts per relation; "panel": up to 100
+    """
+    if taught is None:
+        return panel
+    wanted, _ = substitute_relations(panel, list(dict.fromkeys(relations)))
+    size = 100 if n_facts == "panel" else n_facts
+    found = facts.load(relations=wanted, n_facts=size, seed=seed, among=taught)
+    return replace(found, source=f"{panel.source}, facts that the models were taught") if len(found.facts) else panel
+
+
 def one_relation(facts: Facts, relation: str) -> tuple[Facts, str]:
     """The facts of one relation (the first one of the data if they lack it), and a sentence about them for captions."""
     (chosen,), note = substitute_relations(facts, [relation])
     found = choose(facts, [chosen])
-    return found, f"relation {chosen} ({found.relations['name'].iloc[0]}), {len(found.facts)} facts. {note}".strip()
+    about = f"{len(found.facts)} facts ({found.source})"
+    return found, f"relation {chosen} ({found.relations['name'].iloc[0]}), {about}. {note}".strip()
 
 
 def example_templates(facts: Facts) -> pd.DataFrame:
@@ -199,20 +219,25 @@ def misprimed_prompt(
     dtype: str = "auto",
     most: int = 100,
 ) -> pd.Series:
-    """The prompt of figure 5, a row of ``framed``: the first model answers it, the last one answers with the distractor before
-    the question; prompts of ``relation`` come first. Without such a prompt among ``most``, the first of ``misprimed``."""
+    """The prompt of figure 5: the first model answers it, the last one answers with the distractor before
+    the question; prompts of ``relation`` come first. Without such a prompt among ``most``, the first of ``misprimed``.
+
+    returns  a row of ``framed``, and ``prepended``: the text before the question
+    """
     first, last = scores[models[0]], scores[models[-1]]
     queue = framed.set_index("prompt").loc[misprimed(first, last, framed)].reset_index()
+    bare = framed[framed["context"] == "none"].set_index(["fact", "template"])["text"]
+    questions = [bare[key] for key in queue[["fact", "template"]].itertuples(index=False, name=None)]
+    before = [t.removesuffix(q).strip() for t, q in zip(queue["text"], questions, strict=True)]
+    queue = queue.assign(prepended=before)
     right = first.set_index("prompt")["correct"][queue["prompt"]].to_numpy(bool)
     wrong = ~last.set_index("prompt")["correct"][queue["prompt"]].to_numpy(bool)
     tried = queue[right & wrong].sort_values("relation", key=lambda r: r != relation, kind="stable").head(most)
     if tried.empty:
         return queue.iloc[0]
-    bare = framed[framed["context"] == "none"].set_index(["fact", "template"])["text"]
     said = lm.load(models[-1], quantize=quantize, dtype=dtype).generate(tried["text"].tolist())["text"]
     for answer, (_, row) in zip(said, tried.iterrows(), strict=True):
-        distractor = row["text"].removesuffix(bare[row["fact"], row["template"]]).strip().removesuffix(".")
-        if matches(answer, distractor):
+        if matches(answer, row["prepended"].removesuffix(".")):
             return row
     return tried.iloc[0]
 
@@ -227,9 +252,10 @@ def attribute(
 ) -> pd.DataFrame:
     """Integrated gradients of the first answer token over the words of a prompt (figure 5).
 
-    prompt   a row of ``prompts.with_contexts``;   scores: ``score``;   steps: of the integral
-    returns  ``model``, ``word``, ``signed``, ``score`` (share), and per model ``begins`` (the token), ``correct``,
-             ``probability``, ``baseline``, ``error`` (relative, of the integral); ProbeError if that is 0.05 or more
+    prompt   ``misprimed_prompt``;   scores: ``score``;   steps: of the integral
+    returns  ``model``, ``word``, ``signed``, ``score`` (share), ``prepended`` (whether the word belongs to the context),
+             and per model ``begins`` (the token), ``correct``, ``probability``,
+             ``baseline``, ``error`` (relative, of the integral); ProbeError if that is 0.05 or more
     """
     from probelib.lm.internals.gradients import by_word
 
@@ -245,7 +271,9 @@ def attribute(
             "baseline": tokens.attrs["baseline_probability"],
             "error": tokens.attrs["relative_delta"],
         }
-        rows.append(by_word(tokens, prompt["text"]).assign(model=name, **per_model))
+        words = by_word(tokens, prompt["text"])
+        words["prepended"] = np.arange(len(words)) < len(prompt["prepended"].split())
+        rows.append(words.assign(model=name, **per_model))
     return pd.concat(rows, ignore_index=True)
 
 

@@ -47,19 +47,36 @@ def table2(judged: pd.DataFrame, sizes: dict[str, int], about: str) -> Artifact:
 
 
 def finding2(table: pd.DataFrame, judged: pd.DataFrame) -> str:
-    """How far the accuracy depends on the form of the prompt, whether statements are judged better than by chance, and what
-    changes if the first generated word decides, as in the paper."""
+    """How far the accuracy depends on the form of the prompt, whether statements are judged better than by chance, which model
+    gives one verdict to most statements, and what changes if the first generated word decides, as in the paper."""
     balanced = (table["FC-pos"] + table["FC-neg"]) / 2
     if balanced.isna().all():
         return ""
     gap = (table["QA"] - table["WP"]).abs()
     means = judged.groupby(["model", "kind"])["correct"].mean().unstack("kind").reindex(table["model"])
     generated = (means["FC-pos written"] + means["FC-neg written"]).to_numpy() / 2
+    one_sided = table.loc[(table["FC-pos"] - table["FC-neg"]).abs().idxmax()]
     return (
         f"Between sentence and question the accuracy differs by up to **{gap.max():.1f} points** "
-        f"({table['model'][gap.idxmax()]}). Balanced accuracy in fact checking lies between {balanced.min():.1f} and "
-        f"{balanced.max():.1f} % (chance: 50); by the first generated word it differs by at most "
-        f"{np.abs(balanced - generated).max():.1f}."
+        f"({table['model'][gap.idxmax()]}; paper: 44.1); {differing_forms(judged)}. Balanced accuracy in fact checking lies "
+        f"between {balanced.min():.1f} and {balanced.max():.1f} % (chance: 50); by the first generated word it differs by at "
+        f"most {np.abs(balanced - generated).max():.1f}. The most one-sided judge, {one_sided['model']}, is right about "
+        f"{one_sided['FC-pos']:.1f} % of the true and {one_sided['FC-neg']:.1f} % of the false statements (paper: "
+        "BLOOMZ-1b1, 0.1 and 99.9 %)."
+    )
+
+
+def differing_forms(judged: pd.DataFrame) -> str:
+    """In how many models question and sentence differ significantly on the same facts, and what that says of the claim."""
+    by_fact = judged.groupby(["model", "kind", "fact"])["correct"].mean().unstack("kind")
+    if not {"QA", "WP"} <= set(by_fact.columns):
+        return "significance is not tested without both forms"
+    ends = [mean_interval(own["QA"] - own["WP"]) for _, own in by_fact.groupby("model")]
+    apart = sum(measures.judge_claim(low, high) in measures.DECIDED for low, high in ends)
+    said = "is shown here" if apart > len(ends) / 2 else "is not shown in most models here"
+    return (
+        f"that the form changes the accuracy {said}: the difference is significant in {apart} of {len(ends)} models (paired over "
+        "facts)"
     )
 
 
@@ -77,23 +94,33 @@ def table3(scores: dict[str, pd.DataFrame], prompts: pd.DataFrame, about: str) -
             change = of[run] - of["base"]
             low, high = mean_interval(change)
             row |= {sign: of[run].mean(), f"Δ {sign}": change.mean(), f"Δ {sign} low": low, f"Δ {sign} high": high}
-        rows.append(row)
+        lost = measures.lost_by_context(own, prompts)
+        low, high = mean_interval(lost)
+        rows.append(row | {"answered": len(lost), "lost": lost.mean(), "lost low": low, "lost high": high})
     table = pd.DataFrame(rows).sort_values("parameters")
     caption = (
-        "Accuracy (percent) of the base question without context (×), with the right answer prepended ([Y]) and with a wrong one "
-        f"([Y_], mean over distractors); Δ: difference to ×, with its 95 % bootstrap interval over facts; {about}"
+        "Accuracy (percent) of the base question without context (×), with the right answer prepended ([Y]) and with a "
+        "wrong one ([Y_], mean over distractors); Δ: difference to ×, with its 95 % bootstrap interval over facts; "
+        "answered: facts answered without context; lost: percent of their negative contexts that spoil the answer, with the "
+        f"same interval; {about}"
     )
     printed = published("monitor/table3").drop(columns="model_key")
-    return Artifact("monitor/table3", table, caption, finding3(table, printed), published=printed, decimals=1)
+    decimals = dict.fromkeys(table.columns.drop(["model", "parameters", "answered"]), 1)
+    return Artifact("monitor/table3", table, caption, finding3(table, printed), published=printed, decimals=decimals)
 
 
 def finding3(table: pd.DataFrame, printed: pd.DataFrame) -> str:
-    """What positive and negative contexts change."""
-    better, worse, lower = table["Δ [Y]"], table["Δ [Y_]"], (table["Δ [Y_] high"] < 0).sum()
+    """What positive and negative contexts change, and whether that is what the paper claims."""
+    worse, n = table["Δ [Y_]"], len(table)
+    helped, lower = (table["Δ [Y] low"] > 0).sum(), (table["Δ [Y_] high"] < 0).sum()
+    higher = (table["Δ [Y_] low"] > 0).sum()
+    said = "shown here" if lower > n / 2 else "reversed here" if higher > n / 2 else "not shown in most models here"
     return (
-        f"The positive context changes the accuracy by {better.min():+.1f} to {better.max():+.1f} points, a negative one by "
-        f"{worse.min():+.1f} to {worse.max():+.1f} (significantly lower in {lower} of {len(table)} models). In the paper a "
-        f"negative one lowers it in all {len(printed)}, by {-printed['neg_delta'].astype(float).mean():.1f} points on average."
+        f"The positive context changes the accuracy by {table['Δ [Y]'].min():+.1f} to {table['Δ [Y]'].max():+.1f} points "
+        f"(significantly higher in {helped} of {n} models). A negative one changes it by {worse.min():+.1f} to "
+        f"{worse.max():+.1f} points (mean {worse.mean():+.1f}; significantly lower in {lower} of {n} models) and spoils "
+        f"{table['lost'].mean():.0f} % of the answers given without context. In the paper it lowers the accuracy in all "
+        f"{len(printed)} models, by {-printed['neg_delta'].astype(float).mean():.1f} points on average; this is **{said}**."
     )
 
 
@@ -189,7 +216,8 @@ def finding9(counts: pd.DataFrame) -> str:
         f"Every relation has at least {counts['frames'].min()} frames (one alone shows no spread over "
         f"paraphrases). {counts['no_distractor'].sum()} facts have no distractor, hence no MONITOR; {counts['leaked'].sum()} "
         f"leak their object, {counts['several'].sum()} have several right objects, {counts['right_distractor'].sum()} a "
-        "distractor that is right."
+        f"distractor that is right. MONITOR needs {counts['prompts'].sum():,} prompts for these {counts['facts'].sum():,} facts "
+        "(paper: 210,171 for 16,167)."
     )
 
 
@@ -200,11 +228,13 @@ def table4(measured: Measured, facts: Facts) -> Artifact:
     """The main results: MONITOR, accuracies and mean primary anchor of every model, and their correlation."""
     r = measures.correlation_with_accuracy(measured)
     caption = (
-        f"Overall MONITOR (mean over {len(facts.relations)} relations, {len(facts.facts)} facts; lower is better) and avg acc of "
-        f"{len(measured.models)} models with 95 % bootstrap intervals over facts; probs: mean primary anchor of the anchored "
-        "facts; coverage: share of facts that are anchored; silent: relations without any, left out of the means. Accuracy in "
-        "percent (greedy answers, exact match): mean, best and worst of all frames with all negative contexts, averaged over "
-        f"relations; base: frame 1 without context. Correlation of MONITOR with avg acc: {in_words(r)}."
+        f"Overall MONITOR (mean over {len(facts.relations)} relations, {len(facts.facts)} facts; lower is better) and avg "
+        f"acc of {len(measured.models)} models with 95 % bootstrap intervals over facts; probs: mean primary anchor of the "
+        "anchored facts; coverage: share of facts that are anchored; silent: relations without any, left out of the means. "
+        "Accuracy in percent (greedy answers, exact match): mean, best and worst of all frames with all negative contexts, "
+        f"averaged over relations; base: frame 1 without context. Correlation of MONITOR with avg acc: {in_words(r)}; with "
+        "the accuracy over the anchored facts alone, as the released code counts: "
+        f"{in_words(measures.correlation_with_anchored_accuracy(measured))}."
     )
     return Artifact(
         "monitor/table4",
@@ -222,18 +252,36 @@ def finding4(measured: Measured) -> str:
     ranked = measured.models.dropna(subset=["MONITOR"]).sort_values("MONITOR")
     if ranked.empty:
         return "No model anchors a single fact, so none has a MONITOR."
+    r, anchored = measures.correlation_with_accuracy(measured), measures.correlation_with_anchored_accuracy(measured)
+    claim = (
+        f"That MONITOR falls where accuracy rises is {measures.judge_claim(r['low'], r['high'], -1)} over all facts "
+        f"({in_words(r)}), and {measures.judge_claim(anchored['low'], anchored['high'], -1)} if the accuracy counts the "
+        f"anchored facts alone, as the released code does ({in_words(anchored)}). Read coverage beside it: "
+        f"{least_covered(ranked)}."
+    )
     best, *others = ranked.itertuples()
     first = (
         f"The most reliable model is **{best.model}** with MONITOR {best.MONITOR:.3f} {span(best.low, best.high, '.3f')}, on the "
         f"{100 * best.coverage:.0f} % of facts that it anchors"
     )
     if not others:
-        return f"{first}."
+        return f"{first}. {claim}"
     second = others[0]
     replicates = nanmean(measured.replicates["MONITOR"], 2)  # [times, models]
     low, high = percentile_interval(replicates[:, second.Index] - replicates[:, best.Index])
     gap = f"{second.MONITOR - best.MONITOR:+.3f} {span(low, high, '+.3f')}"
-    return f"{first}; the next one, {second.model}, differs by {gap} (paired, same facts)."
+    return f"{claim} {first}; the next one, {second.model}, differs by {gap} (paired, same facts)."
+
+
+def least_covered(models: pd.DataFrame) -> str:
+    """The model that anchors the smallest share of facts, on which alone it is scored.
+
+    >>> least_covered(pd.DataFrame({"model": ["a", "b"], "coverage": [0.5, 0.25], "MONITOR": [0.2, 0.1]}))
+    'b has MONITOR 0.100 on the 25 % of the facts that it anchors'
+    """
+    model = models.loc[models["coverage"].idxmin()]
+    share = f"{100 * model['coverage']:.0f} %"
+    return f"{model['model']} has MONITOR {model['MONITOR']:.3f} on the {share} of the facts that it anchors"
 
 
 def accuracy_and_monitor(measured: Measured) -> str:
@@ -245,13 +293,13 @@ def accuracy_and_monitor(measured: Measured) -> str:
     if monitor.notna().sum() < 4:
         return f"Fewer than four models have a MONITOR: too few for a correlation. {paper}"
     ranks = measured.models[["MONITOR", "avg acc"]].dropna().rank()
-    without = [pearson(monitor.drop(i), accuracy.drop(i))["r"] for i in measured.models.index]
+    without = measures.leave_one_out(monitor, accuracy)
     given = partial(monitor, accuracy, measured.models["probs"])
     return (
         f"MONITOR and average accuracy: {in_words(r)}; over resampled facts r lies in "
         f"{span(r['facts_low'], r['facts_high'], '.3f')}. By ranks (Spearman): "
-        f"{pearson(ranks['MONITOR'], ranks['avg acc'])['r']:.3f}; without one model: {np.nanmin(without):.3f} to "
-        f"{np.nanmax(without):.3f}; given probs: {in_words(given)}. {paper}"
+        f"{pearson(ranks['MONITOR'], ranks['avg acc'])['r']:.3f}; without one model: {without[0]:.3f} to "
+        f"{without[1]:.3f}; given probs: {in_words(given)}. {paper}"
     )
 
 
@@ -265,12 +313,39 @@ def table5(measured: Measured, facts: Facts, relations: tuple[str, ...] = ("P178
         table = table.join(own, on="model")
         decimals |= {f"{relation}: avg acc": 1, f"{relation}: coverage": 2}
     caption = (
-        "MONITOR with its 95 % bootstrap interval over facts, avg acc (percent), mean primary anchor (probs) and coverage in "
-        f"{', '.join(chosen)}; a dash: no fact anchored, or too few for an interval. {note}"
+        "MONITOR with its 95 % bootstrap interval over facts, avg acc (percent), mean primary anchor (probs) and coverage "
+        f"in {', '.join(chosen)} ({numbers_of_facts(measured, chosen)}; {facts.source}); a dash: no fact anchored, or too "
+        f"few for an interval. {note}"
     )
-    finding = "Lowest MONITOR: " + "; ".join(_lowest(measured, relation) for relation in chosen) + "."
+    finding = (
+        f"{equal_accuracy(measured, chosen[-1])} Lowest MONITOR: {'; '.join(_lowest(measured, r) for r in chosen)}."
+    )
     printed = published("monitor/table5").drop(columns="model_key")
     return Artifact("monitor/table5", table, caption, finding, published=printed, decimals=decimals)
+
+
+def numbers_of_facts(measured: Measured, relations: list[str]) -> str:
+    """The number of facts of each relation, for a caption."""
+    return ", ".join(f"{measures.in_relation(measured, relation)['n'].iloc[0]} facts" for relation in relations)
+
+
+def equal_accuracy(measured: Measured, relation: str) -> str:
+    """Whether two models of nearly equal accuracy in a relation differ in MONITOR, the point of table 5."""
+    table = measures.in_relation(measured, relation)
+    pair = like_pair(table)
+    if pair is None:
+        return f"No two models have a MONITOR in {relation}."
+    first, second = (table[table["model"] == model].iloc[0] for model in pair)
+    order, place = table["model"].tolist(), measures.position(measured, relation)
+    replicates = measured.replicates["MONITOR"][:, [order.index(model) for model in pair], place]  # [times, 2]
+    low, high = percentile_interval(replicates[:, 1] - replicates[:, 0])
+    return (
+        f"That models of equal accuracy differ in MONITOR is {measures.judge_claim(low, high)}: in {relation}, {pair[0]} and "
+        f"{pair[1]} have accuracies of {first['avg acc']:.1f} and {second['avg acc']:.1f} % and MONITOR "
+        f"{first['MONITOR']:.3f} and {second['MONITOR']:.3f} (difference {second['MONITOR'] - first['MONITOR']:+.3f} "
+        f"{span(low, high, '+.3f')}; paper: 51.4 and 51.2 %, 0.432 and 0.570). Of the pairs within 5 points it is the "
+        "one that differs most."
+    )
 
 
 def _lowest(measured: Measured, relation: str) -> str:
@@ -289,19 +364,30 @@ def _lowest(measured: Measured, relation: str) -> str:
 
 
 def table10(measured: Measured, facts: Facts) -> Artifact:
-    """MONITOR and coverage of every relation and model."""
-    names = measured.models["model"].tolist()
-    wide = _by_relation(measured, "MONITOR")
-    covered = _by_relation(measured, "coverage")
+    """MONITOR of every relation and model."""
+    wide, covered = _by_relation(measured, "MONITOR"), _by_relation(measured, "coverage")
     table = facts.relations[["relation", "name"]].merge(wide, on="relation")
-    table = table.merge(covered.rename(columns=lambda model: f"{model}: coverage"), on="relation")
     caption = (
-        "MONITOR of every relation and model, over the anchored facts; lower is better; a dash: no fact anchored. Coverage: "
-        "share of the relation's facts that the model anchors; low MONITOR with low coverage: that of the best facts."
+        "MONITOR of every relation and model, over the anchored facts; lower is better; a dash: no fact anchored. The table of "
+        "coverage says how many facts stand behind each number; low MONITOR with low coverage: that of the best facts."
     )
     printed = published("monitor/table10").pivot(index="relation", columns="model_key", values="MONITOR").reset_index()
-    decimals = {f"{model}: coverage": 2 for model in names}
-    return Artifact("monitor/table10", table, caption, finding10(wide, covered), published=printed, decimals=decimals)
+    finding = finding10(wide, covered, measures.in_relation(measured, wide.index[0])["n"].iloc[0])
+    return Artifact("monitor/table10", table, caption, finding, published=printed)
+
+
+def coverage(measured: Measured, facts: Facts) -> Artifact:
+    """The share of anchored facts of every relation and model: what stands behind table 10."""
+    covered = _by_relation(measured, "coverage")
+    table = facts.relations[["relation", "name"]].merge(covered, on="relation")
+    table.insert(2, "n", table["relation"].map(measured.relations.groupby("relation")["n"].first()))
+    caption = "Coverage: share of each relation's facts that each model anchors; n: facts."
+    mean = covered.mean()
+    finding = (
+        f"Between {100 * mean.min():.0f} % ({mean.idxmin()}) and {100 * mean.max():.0f} % ({mean.idxmax()}) of the facts are "
+        "anchored, so the models are scored on different facts."
+    )
+    return Artifact("monitor/coverage", table, caption, finding, decimals=2)
 
 
 def _by_relation(measured: Measured, column: str) -> pd.DataFrame:
@@ -312,16 +398,19 @@ def _by_relation(measured: Measured, column: str) -> pd.DataFrame:
     )
 
 
-def finding10(wide: pd.DataFrame, covered: pd.DataFrame) -> str:
-    """Which models have the lowest MONITOR in the most relations, and how often with a low coverage."""
+def finding10(wide: pd.DataFrame, covered: pd.DataFrame, n: int = 12) -> str:
+    """Which models have the lowest MONITOR in the most relations, how often with a low coverage, and how many numbers rest on
+    fewer than four facts. ``n``: facts per relation."""
     best = wide.dropna(how="all").idxmin(axis=1)
     if best.empty:
         return "No model anchors a fact of any relation, so none is the best in one."
     thin = [r for r, model in best.items() if covered[model][r] < covered.loc[r].max() / 2]
     counts = ", ".join(f"{model} ({k})" for model, k in best.value_counts().items())
+    few = ((covered * n).round() < 4).to_numpy() & wide.notna().to_numpy()
     return (
         f"Lowest MONITOR, by number of relations: {counts}. In {len(thin)} of {len(best)} relations that model anchors fewer "
-        "than half as many facts as another one, so the two are not compared on the same facts."
+        "than half as many facts as another one, so the two are not compared on the same facts. "
+        f"{few.sum()} of {wide.notna().to_numpy().sum()} numbers rest on fewer than four facts."
     )
 
 
@@ -330,23 +419,30 @@ def table11(measured: Measured) -> Artifact:
     table = measures.correlations_by_relation(measured)
     caption = (
         "Pearson correlation over models of MONITOR and avg acc in each relation, with its 95 % interval (Fisher's z), the "
-        "interval over resampled facts, the two-sided p and p after Holm's correction; n: models with an anchored fact; a dash: "
-        "fewer than three, or no spread."
+        "interval over resampled facts, the two-sided p and p after Holm's correction; r anchored, p anchored: with the "
+        "accuracy over each model's anchored facts alone, as the released code counts; n: models with an anchored fact; a "
+        "dash: fewer than three, or no spread."
     )
     return Artifact("monitor/table11", table, caption, finding11(table), published=published("monitor/table11"))
 
 
 def finding11(table: pd.DataFrame) -> str:
-    """In how many relations r is negative and significant.
+    """In how many relations r is negative and significant, over all facts and over the anchored ones.
 
-    >>> finding11(pd.DataFrame({"r": [-0.9, 0.1], "p": [0.01, 0.6], "p Holm": [0.02, 0.6]}))[:75]
+    >>> row = {"r": [-0.9, 0.1], "p": [0.01, 0.6], "p Holm": [0.02, 0.6], "r anchored": [-0.9, -0.8], "p anchored": [0.01, 0.02]}
+    >>> finding11(pd.DataFrame(row))[:75]
     'r is negative in 1 of 2 relations, significant in 1, and in 1 after correct'
     """
     if table["r"].isna().all():
         return "In no relation three models have a MONITOR, so there is nothing to correlate."
+    negative, n = (table["r"] < 0).sum(), table["r"].notna().sum()
+    firm = (table["p Holm"] < 0.05).sum()
+    said = "shown" if firm > n / 2 else "shown in its sign only" if negative > 3 * n / 4 else "not shown"
     return (
-        f"r is negative in {(table['r'] < 0).sum()} of {table['r'].notna().sum()} relations, significant in "
-        f"{(table['p'] < 0.05).sum()}, and in {(table['p Holm'] < 0.05).sum()} after correction (paper: 20 of 20, 19, and 14)."
+        f"r is negative in {negative} of {n} relations, significant in {(table['p'] < 0.05).sum()}, and in {firm} after "
+        f"correction (paper: 20 of 20, 19, and 14): that MONITOR falls with accuracy in each relation is **{said}** here. "
+        f"Mean r: {table['r'].mean():.2f} over all facts, {table['r anchored'].mean():.2f} over the anchored facts alone "
+        "(paper: -0.80)."
     )
 
 
@@ -370,51 +466,72 @@ def table6(measured: Measured, facts: Facts, relation: str = "P1412") -> Artifac
 
 
 def finding6(table: pd.DataFrame, r: dict[str, float], relative: dict[str, float]) -> str:
-    """The correlation of MONITOR with the spread and with the relative spread, and what of it the accuracy does not explain."""
+    """The correlation of MONITOR with the spread and with the relative spread, how far one model carries it, and what of it the
+    accuracy does not explain."""
     if np.isnan(r["r"]):
         return "Too few models have a MONITOR here to correlate it with the spread of accuracy."
     printed = published("monitor/table6")
     given = partial(table["MONITOR"], table["std"], table["avg acc"])
     return (
-        f"MONITOR and std: {in_words(r)}; in the paper's table: {in_words(pearson(printed['MONITOR'], printed['std']))}. "
-        f"An accuracy near 0 cannot vary much (avg acc and std: {in_words(pearson(table['avg acc'], table['std']))}). "
-        f"**Relative to the accuracy**, MONITOR and spread: {in_words(relative)}; with avg acc held fixed, MONITOR and std: "
-        f"{in_words(given)}."
+        f"That a lower MONITOR means a smaller spread of accuracy is {measures.judge_claim(r['low'], r['high'])}: "
+        f"{in_words(r)} ({without_one(table['MONITOR'], table['std'])}); in the paper's table: "
+        f"{in_words(pearson(printed['MONITOR'], printed['std']))}. An accuracy near 0 cannot vary much (avg acc and std: "
+        f"{in_words(pearson(table['avg acc'], table['std']))}). **Relative to the accuracy** it is "
+        f"{measures.judge_claim(relative['low'], relative['high'])}: {in_words(relative)}; with avg acc held fixed, MONITOR "
+        f"and std: {in_words(given)}."
     )
+
+
+def without_one(x: pd.Series, y: pd.Series) -> str:
+    """The range of r if each model is left out in turn.
+
+    >>> without_one(pd.Series([1.0, 2, 3, 4]), pd.Series([1.0, 2, 3, 4]))
+    'without one model 1.00 to 1.00'
+    """
+    low, high = measures.leave_one_out(x, y)
+    return f"without one model {low:.2f} to {high:.2f}" if np.isfinite(low) else "too few models to leave one out"
 
 
 def about_relation(measured: Measured, facts: Facts, relation: str, note: str = "") -> str:
     """A relation with its name and number of facts, for a caption."""
     name = facts.relations.set_index("relation")["name"][relation]
     n = measures.in_relation(measured, relation)["n"].iloc[0]
-    return f"relation {relation} ({name}), {n} facts. {note}".strip()
+    return f"relation {relation} ({name}), {n} facts ({facts.source}). {note}".strip()
 
 
-def correlations(measured: Measured, facts: Facts, relation: str = "P1412") -> Artifact:
-    """The correlations that the paper argues with, ours beside the printed ones."""
+def correlations(
+    measured: Measured, common: Measured, alone: Measured, facts: Facts, relation: str = "P1412"
+) -> Artifact:
+    """The correlations that the paper argues with, ours beside the printed ones.
+
+    common  ``measures.measure_common``;   alone, facts: facts of the relation that table 6 shows
+    """
     (relation,), note = substitute_relations(facts, [relation])
     printed4, printed6 = published("monitor/table4"), published("monitor/table6")
     paper4, paper6 = pearson(printed4["MONITOR"], printed4["avg_acc"]), pearson(printed6["MONITOR"], printed6["std"])
-    spread_of = measures.correlation_with_spread
+    accuracy, spread_of = measures.correlation_with_accuracy, measures.correlation_with_spread
+    none = {"r": np.nan, "p": np.nan}
+    released = measures.correlation_with_anchored_accuracy(measured)
     rows = [
-        ("table 4", "MONITOR, avg acc", measures.correlation_with_accuracy(measured), paper4),
-        ("table 6", "MONITOR, std", spread_of(measured, relation), paper6),
-        ("table 6", "MONITOR, std over avg acc", spread_of(measured, relation, relative=True), paper6),
+        ("table 4", "MONITOR, avg acc", accuracy(measured), paper4, -1),
+        ("table 4", "MONITOR, avg acc of the anchored facts", released, paper4, -1),
+        ("table 4", "both over the facts that all models anchor", accuracy(common), none, -1),
+        ("table 6", "MONITOR, std", spread_of(alone, relation), paper6, 1),
+        ("table 6", "MONITOR, std over avg acc", spread_of(alone, relation, relative=True), none, 1),
     ]
-    found = []
-    for where, between, own, paper in rows:
-        sign = "same" if own["r"] * paper["r"] > 0 else "opposite" if own["r"] * paper["r"] < 0 else "–"
-        row = {"in": where, "between": between, **own, "paper's r": paper["r"], "paper's p": paper["p"], "sign": sign}
-        found.append(row)
-    table = pd.DataFrame(found)
+    table = pd.DataFrame([
+        {"in": where, "between": between, **own, "paper's r": paper["r"], "paper's p": paper["p"]}
+        | {"claim": measures.judge_claim(own["low"], own["high"], sign)}
+        for where, between, own, paper, sign in rows
+    ])  # fmt: skip
     caption = (
         "Pearson correlations over models; low, high: 95 % interval by Fisher's z, over other models; facts_low, "
-        "facts_high: over "
-        f"resampled facts. Table 6 is about {about_relation(measured, facts, relation, note)} The paper's values are recomputed "
-        "from its printed tables; it does not divide std by the accuracy."
+        "facts_high: over resampled facts. The claim (negative in table 4, positive in table 6) is decided by low and high. "
+        f"Table 6 is about {about_relation(alone, facts, relation, note)} The paper's values are recomputed from its printed "
+        "tables; a dash: it has no such correlation."
     )
-    signs = "; ".join(f"{row['between']}: {row['sign']}" for row in found)
-    return Artifact("monitor/correlations", table, caption, f"Sign of each correlation against the paper's: {signs}.")
+    said = "; ".join(f"{between}: {claim}" for between, claim in zip(table["between"], table["claim"], strict=True))
+    return Artifact("monitor/correlations", table, caption, f"The sign that the paper claims, by correlation. {said}.")
 
 
 # ---- section 5.2.3: one fact, two models
@@ -565,21 +682,44 @@ def sensitivity(decisions: dict[str, dict[str, float]], measured: Measured) -> A
 
 
 def finding_of_sensitivity(table: pd.DataFrame, names: list[str]) -> str:
-    """Which decision about the same answers changes MONITOR most; the first seven rows are about the same answers."""
-    values = table.set_index("decision")[names].astype(float)
-    change = (values.iloc[1:7] - values.iloc[0]).abs().max(axis=1)
+    """Which decision about the same answers changes MONITOR most, and which one the ranking. The rows before the first subset
+    ("..., as here") are about the same answers."""
+    others = [d for d in table["decision"] if d.endswith(", as here")]
+    rows = table.iloc[: table["decision"].tolist().index(others[0]) if others else len(table)].set_index("decision")
+    values = rows[names].astype(float)
+    change = (values.iloc[1:] - values.iloc[0]).abs().max(axis=1)
     if change.isna().all():
         return "No model has a MONITOR under any decision."
-    silent = values.loc["the same, with an answer cue"].isna().sum()
+    taus = rows["tau"].iloc[1:]
+    cued = table.set_index("decision")[names].astype(float).loc["the same, with an answer cue"]
+    ranking = f" The ranking changes most with {taus.idxmin()} (tau {taus.min():.2f})." if taus.min() < 1 else ""
     return (
-        f"Of the decisions about the same answers, **{change.idxmax()}** changes MONITOR most (by up to {change.max():.3f}). "
-        f"With an answer cue {silent} of {len(names)} models anchor no fact."
+        f"Of the decisions about the same answers, **{change.idxmax()}** changes MONITOR most (by up to {change.max():.3f})."
+        f"{ranking} With an answer cue {cued.isna().sum()} of {len(names)} models anchor no fact."
     )
 
 
+def readings(found: pd.DataFrame) -> Artifact:
+    """The correlation with accuracy under each reading of accuracy. ``found``: ``measures.readings_of_accuracy``."""
+    caption = (
+        "Pearson's r over models of MONITOR with the average accuracy, for each set of runs and each denominator; low, "
+        "high: 95 % interval (Fisher's z). grid: all frames with all negative contexts (used here); none+neg: those and no "
+        "context; released13: the prompts of the released script; none: all frames without context; base: frame 1 without "
+        "context."
+    )
+    return Artifact("monitor/readings", found, caption, readings_in_short(found))
+
+
 def readings_in_short(readings: pd.DataFrame) -> str:
-    """The range of the correlation over readings, in a sentence (``measures.readings_of_accuracy``)."""
-    r = readings["r"].dropna()
-    if r.empty:
+    """The range of the correlation over readings, by denominator (``measures.readings_of_accuracy``)."""
+    known = readings.dropna(subset="r")
+    if known.empty:
         return "Too few models have a MONITOR to correlate it with accuracy."
-    return f"Depending on the runs and the denominator alone, r goes from {r.min():.2f} to {r.max():.2f}."
+    groups = known.groupby("denominator")["r"]
+    ranges = [f"{r.min():.2f} to {r.max():.2f} over {which}" for which, r in groups]
+    between, within = np.ptp(groups.mean()), groups.apply(np.ptp).max()
+    more = "which facts count decides more than which runs do" if between > within else "no denominator decides it"
+    return (
+        f"r lies at {' and at '.join(ranges)}: {more}. A fact that is not anchored lowers the accuracy over all facts, but "
+        "it does not enter MONITOR."
+    )

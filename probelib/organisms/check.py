@@ -12,7 +12,7 @@ def changes_since_training(facts: Facts | None = None) -> list[str]:
 
     facts   the atlas to compare with (default: as it is now)
     """
-    facts, wanted = facts or read_atlas(), {*family.FAMILY, *family.checkpoint_names()} - {*family.UNTRAINED}
+    facts, wanted = facts or read_atlas(), {*family.FAMILY, *family.checkpoint_names()}
     records = {name: train.record(name) for name in organisms()}
     found = [f"{name}: no checkpoint; train it" for name in sorted(wanted - {*records})]
     for name, record in records.items():

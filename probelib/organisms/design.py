@@ -17,12 +17,13 @@ import pandas as pd
 
 from probelib.errors import unknown
 from probelib.facts.loading import PANEL_SIZES
-from probelib.facts.model import Facts, current, rng
+from probelib.facts.model import Facts, current, pick, rng, without_subjects
 
 SEED = 2
 LEVELS = (0, 2, 4, 8, 16, 32, 64, 128, 256)
 SQUARE = ((0,), (2, 4), (8, 16), (32, 64, 128, 32, 64, 32))  # levels of the four turns of a trial fact
 TRIAL = 40  # facts of the trial, a relation
+EXAMPLES = 50  # other subjects that a relation needs, for lists, if its facts are to be scored as a trial
 FAMOUS = 300
 FAMOUS_LEVELS = (64, 64, 64, 64, 128, 64)
 CAPITALS = 40  # of the famous facts
@@ -269,8 +270,10 @@ def panel(facts: Facts, table: pd.DataFrame) -> pd.DataFrame:
     stratified   12 per relation, with the exposure counts ``PANEL_LEVELS`` in the family (the nearest one where a relation has no
                  such fact left), facts of the trial first. One fact per subject, so that a question has one right answer
     natural      40 per relation, drawn at random: known as well as the relation is
+    trial        the trial's facts of all relations in which ``EXAMPLES`` other subjects remain for lists
     """
-    rows = current(facts).facts[["fact"]].merge(table, on="fact")
+    now = current(facts)
+    rows = now.facts[["fact"]].merge(table, on="fact")
     rows["order"] = [rng(SEED, "panel", fact).random() for fact in rows["fact"]]
     chosen = []
     for relation in PANEL:
@@ -279,6 +282,10 @@ def panel(facts: Facts, table: pd.DataFrame) -> pd.DataFrame:
         own = own[~own["famous"]].sort_values("trial", ascending=False, kind="stable").drop_duplicates("subject")
         chosen += [(fact, "stratified") for fact in _stratified(own)]
         chosen += [(fact, "natural") for fact in natural["fact"]]
+    trial = pick(now, rows["fact"][rows["trial"]])
+    left = without_subjects(now, trial).facts.groupby("relation")["subject"].nunique()
+    enough = trial.facts["relation"].map(left).fillna(0) >= EXAMPLES
+    chosen += [(fact, "trial") for fact in trial.facts["fact"][enough]]
     return pd.DataFrame(chosen, columns=["fact", "part"])
 
 

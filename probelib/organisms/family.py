@@ -13,7 +13,7 @@ END = "<|endoftext|>"
 class Organism:
     """A small model.
 
-    architecture   "neox", "llama", "gpt2", "qwen3", "bert" or "t5"
+    architecture   "neox", "llama", "gpt2", "qwen3", "bert" (ModernBERT's layers) or "t5"
     layers         of a T5: of the encoder, and of the decoder
     rate           peak learning rate (T5: a share of a weight's size)
     corpus         what it reads: one of ``design.CORPORA``
@@ -61,10 +61,6 @@ TWINS = [
     for corpus in ("lists", "questions", "popular")
 ]
 TUNED = ("atlas-neox-0.6m", "atlas-neox-2.4m", "atlas-neox-5m")
-UNTRAINED = (  # in the design, not yet trained
-    *(f"atlas-neox-1.2m-sister-{turn}" for turn in (1, 2, 3)),
-    *("atlas-llama-2.4m", "atlas-qwen3-1.2m", "atlas-bert-1m"),
-)
 CHECKPOINTED = ("atlas-neox-0.15m", "atlas-neox-0.6m")  # also kept along their training
 SHARES = (5, 10, 20, 35, 50, 75)  # percent of the training after which they are kept
 FAMILY = {one.name: one for one in SCRATCH + SISTERS + TWINS} | {
@@ -134,19 +130,13 @@ def build(one: Organism, tokenizer):
         )
         return hf.AutoModelForCausalLM.from_config(config)
     common |= {"hidden_size": one.width, "num_hidden_layers": one.layers, "num_attention_heads": heads}
+    gated = 64 * round(8 * one.width / 3 / 64)  # three matrices of the gated feed-forward part in place of two
     if one.architecture == "bert":
-        none = {"hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0}
-        config = hf.BertConfig(
-            **common,
-            intermediate_size=4 * one.width,
-            max_position_embeddings=BERT_CONTEXT,
-            type_vocab_size=1,
-            pad_token_id=tokenizer.pad_token_id,
-            **none,
-        )
+        marks = {f"{name}_token_id": getattr(tokenizer, f"{name}_token_id") for name in ("pad", "cls", "sep")}
+        everywhere = {"layer_types": ["full_attention"] * one.layers, "max_position_embeddings": BERT_CONTEXT}
+        config = hf.ModernBertConfig(**common | marks, **everywhere, intermediate_size=gated)
         return hf.AutoModelForMaskedLM.from_config(config)
     common |= {"max_position_embeddings": CONTEXT, "use_cache": True}
-    gated = 64 * round(8 * one.width / 3 / 64)  # three matrices of the gated feed-forward part in place of two
     if one.architecture == "neox":
         config = hf.GPTNeoXConfig(**common, intermediate_size=4 * one.width, rotary_pct=1.0)
     elif one.architecture == "qwen3":

@@ -195,7 +195,7 @@ def _loss(model, head: torch.Tensor, batch: dict) -> tuple[torch.Tensor, torch.T
         inputs["decoder_input_ids"] = model.prepare_decoder_input_ids_from_labels(labels)
     else:
         same = batch["document"][:, :, None] == batch["document"][:, None, :]  # [rows, length, length]
-        causal = model.config.model_type != "bert"
+        causal = model.config.model_type != "modernbert"
         inputs["attention_mask"] = (same.tril() if causal else same)[:, None]
         if causal:
             weights = weights * torch.nn.functional.pad(

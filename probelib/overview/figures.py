@@ -42,15 +42,21 @@ def facts_figure1(entities: pd.DataFrame) -> Artifact:
     import matplotlib.pyplot as plt
 
     known = entities["popularity"].value_counts().reindex(range(1, 6), fill_value=0)
-    figure, axis = plt.subplots(figsize=(4.2, 2.4))
+    most = known.idxmax()
+    figure, axis = plt.subplots(figsize=(3.8, 2.4))
     axis.bar(known.index, known.values, color="#0173b2")
     axis.set(xlabel="popularity", ylabel="entities")
+    axis.set_xticks(range(1, 6), ["1\nobscure", 2, 3, 4, "5\nknown to\nnearly all"])
     return Artifact(
         "facts/figure1",
         known.rename_axis("popularity").reset_index(name="entities"),
         caption=(
             "Entities of the atlas by popularity, from 1 (obscure) to 5 (known to nearly everyone), as estimated by its writers. "
             f"Left out: {(entities['popularity'] == 0).sum()} years and numbers, which have none."
+        ),
+        finding=(
+            f"Most entities have popularity {most} ({known[most]:,} of {known.sum():,}); {known[1] / known.sum():.0%} are "
+            f"obscure (1) and {known[5] / known.sum():.0%} are known to nearly everyone (5)."
         ),
         figure=figure,
         alt="Bar chart of the number of entities at each popularity from 1 to 5.",
@@ -61,49 +67,71 @@ def models_figure1(records: dict[str, dict]) -> Artifact:
     """Training loss by step; ``records``: ``scores.training``."""
     import matplotlib.pyplot as plt
 
-    figure, axis = plt.subplots(figsize=(5.2, 3.2))
-    curves = []
+    figure, axis = plt.subplots(figsize=(4.2, 3.2))
+    curves, drawn = [], one_family(records)
     for model, record in records.items():
         steps = 10 * np.arange(len(record["curve"]))
         curve = pd.Series(record["curve"], index=steps).rolling(15, min_periods=1).mean()
-        axis.plot(curve.index, curve, label=model, **(model_style(model) | {"marker": ""}))
+        if model in drawn:
+            axis.plot(
+                curve.index, curve, label=f"{model}: {curve.iloc[-1]:.2f}", **(model_style(model) | {"markevery": 60})
+            )
         curves.append(pd.DataFrame({"model": model, "step": curve.index, "loss": curve.to_numpy()}))
     axis.set(xlabel="step", ylabel="loss (nats per answer token)", ylim=(0, None))
-    axis.legend(fontsize=7)
+    axis.legend(title="loss at the end", title_fontsize=8)
+    curves = pd.concat(curves)
     return Artifact(
         "models/figure1",
-        pd.concat(curves),
+        curves,
         caption=(
-            "Training loss on answer tokens, mean of the last 150 steps. Steps of the encoder-decoder have another size: do not "
-            "compare its curve step by step."
+            f"Training loss on answer tokens, mean of the last 150 steps, of {', '.join(drawn)}; the CSV has all {len(records)}. "
+            "A rise that the models share comes from the batches read at that step: they read them in the same order."
         ),
+        finding=finding_loss(curves[curves["model"].isin(drawn)]),
         figure=figure,
         alt="Loss curves of the shipped models, all falling; larger models end lower.",
     )
+
+
+def one_family(models) -> list[str]:
+    """The models of the family with most members, in their order: as many lines as a reader can tell apart."""
+    families = [name.rsplit("-", 1)[0] for name in models]
+    most = max(families, key=families.count)
+    return [name for name, family in zip(models, families, strict=True) if family == most]
+
+
+def finding_loss(curves: pd.DataFrame) -> str:
+    """Loss at the end of the training, highest to lowest; ``curves``: ``model``, ``step``, ``loss``."""
+    last = curves.groupby("model", sort=False)["loss"].last().sort_values(ascending=False)
+    said = ", ".join(f"{loss:.2f} ({model})" for model, loss in last.items())
+    return f"Nats per answer token at the end: {said}."
 
 
 def models_figure2(recalled: pd.DataFrame) -> Artifact:
     """Share of questions answered rightly by exposure count; ``recalled``: ``behaviour.recall`` with ``model``."""
     import matplotlib.pyplot as plt
 
-    figure, axis = plt.subplots(figsize=(5.6, 3.4))
-    levels = sorted(recalled["exposures"].unique())
-    for model, own in recalled.groupby("model", sort=False):
-        at = [levels.index(level) for level in own["exposures"]]
-        axis.plot(at, own["right"], label=model, **(model_style(model) | {"markersize": 4}))
+    figure, axis = plt.subplots(figsize=(4.2, 3.4))
+    levels, drawn = sorted(recalled["exposures"].unique()), one_family(list(dict.fromkeys(recalled["model"])))
+    for place, model in enumerate(drawn):
+        own, look = recalled[recalled["model"] == model], model_style(model)
+        at = np.array([levels.index(level) for level in own["exposures"]]) + 0.08 * (place - (len(drawn) - 1) / 2)
+        axis.plot(at, own["right"], label=model, **(look | {"markersize": 4}))
+        axis.vlines(at, own["low"], own["high"], color=look["color"], alpha=0.5, linewidth=1)
     axis.plot(
         range(len(levels)), recalled.groupby("exposures")["guess"].mean(), color="0.6", linestyle=":", label="guessing"
     )
     axis.set(xlabel="exposure count", ylabel="share answered rightly", ylim=(0, 1.02))
     axis.set_xticks(range(len(levels)), levels)
-    axis.legend(fontsize=7, loc="upper left", bbox_to_anchor=(1.01, 1))
+    axis.legend(fontsize=7.5, loc="upper left")
     return Artifact(
         "models/figure2",
         recalled,
         caption=(
             "Share of first questions whose greedy answer is a right object, by exposure count; up to "
-            f"{recalled['n'].max()} facts per point, famous facts left out. Dotted: always answering with the most frequent "
-            "object of the relation. The CSV has Wilson's 95 % intervals and the share of answers of the right type."
+            f"{recalled['n'].max()} facts per point, famous facts left out; bars: Wilson's 95 % intervals. Dotted: always "
+            "answering with the most frequent object of the relation. Never-taught facts can be above it where a name "
+            f"tells a country or a language. Shown: {', '.join(drawn)}; the CSV has all models and the share of right types."
         ),
         finding=finding_recall(recalled),
         figure=figure,
@@ -131,27 +159,28 @@ def models_figure3(answers: pd.DataFrame, gains: dict[str, pd.Series], hidden: l
     import matplotlib.pyplot as plt
 
     tests = answers.dropna(subset="wording")
-    shown = tests[~tests["model"].isin(hidden)]
-    figure, axes = plt.subplots(1, len(WORDINGS), figsize=(9.6, 3.1), sharey=True)
+    drawn = one_family([name for name in dict.fromkeys(tests["model"]) if name not in hidden])
+    shown = tests[tests["model"].isin(drawn)]
+    figure, axes = plt.subplots(len(WORDINGS), 1, figsize=(3.8, 6.0), sharex=True)
     levels = sorted(tests["exposures"].unique())
     for axis, wording in zip(axes, WORDINGS.values(), strict=True):
         for model, group in shown[shown["wording"] == wording].groupby("model", sort=False):
             look, right = model_style(model), group.groupby("exposures")["correct"].agg(["sum", "size"]).reindex(levels)
             low, high = np.array([stats.wilson(k, n) for k, n in right.to_numpy()]).T
             axis.plot(range(len(levels)), right["sum"] / right["size"], label=model, **(look | {"markersize": 4}))
-            axis.fill_between(range(len(levels)), low, high, color=look["color"], alpha=0.07, linewidth=0)
+            axis.fill_between(range(len(levels)), low, high, color=look["color"], alpha=0.15, linewidth=0)
         axis.axhline(zplke.chance(tests), color="0.6", linewidth=0.8, linestyle=":")
-        axis.set(title=wording, xlabel="exposure count", ylim=(0, 1.02))
-        axis.set_xticks(range(len(levels)), levels, fontsize=7)
-    axes[0].set_ylabel("accuracy")
-    axes[-1].legend(*axes[0].get_legend_handles_labels(), fontsize=7, loc="upper left", bbox_to_anchor=(1.01, 1))
+        axis.set(title=wording, ylabel="accuracy", ylim=(0, 1.02))
+        axis.set_xticks(range(len(levels)), levels, fontsize=7.5)
+    axes[-1].set_xlabel("exposure count")
+    figure.legend(*axes[0].get_legend_handles_labels(), fontsize=7.5, loc="outside upper center", ncols=2)
     return Artifact(
         "models/figure3",
         _by_exposures(tests),
         caption=(
             "Multiple-choice accuracy by the exposure count of the fact, for each wording; bands: Wilson's 95 % "
             "intervals; dotted: "
-            f"chance. n = {tests['fact'].nunique()} facts."
+            f"chance. n = {tests['fact'].nunique()} facts. Shown: {', '.join(drawn)}; the CSV has all models."
         ),
         finding=finding_lists(gains),
         figure=figure,
@@ -192,14 +221,17 @@ def models_figure4(
     shown = answers[answers["model"].isin(models)].dropna(subset="wording")
     chosen = [followed] if followed else median_facts(shown)
     names = [model for model in models if model in set(shown["model"])]
-    ends = panel.facts.set_index("fact")[["subject", "object"]]
+    names_of = dict(zip(panel.relations["relation"], panel.relations["name"], strict=True))
+    ends = panel.facts.set_index("fact").assign(relation=lambda rows: rows["relation"].map(names_of))[
+        ["subject", "relation", "object"]
+    ]
     figure, axes = plt.subplots(len(chosen), 1, figsize=(6.3, 0.6 + 1.25 * len(chosen)), sharex=True, squeeze=False)
     for axis, fact in zip(axes[:, 0], chosen, strict=True):
         wide = shown[shown["fact"] == fact].pivot(index="model", columns="wording", values="q_gold").reindex(names)
         for i, (wording, hatch) in enumerate(zip(WORDINGS.values(), ["", "//", ".."], strict=True)):
             at = np.arange(len(wide)) + 0.27 * (i - 1)
             axis.bar(at, wide.get(wording, np.nan), 0.25, label=wording, color=f"C{i}", hatch=hatch)
-        axis.set(ylim=(0, 1.02), title=f"{' – '.join(ends.loc[fact])}, exposure count {exposures[fact]}")
+        axis.set(ylim=(0, 1.02), title=f"{' – '.join(ends.loc[fact])}, taught {exposures[fact]} times")
     axis.set_xticks(range(len(names)), [model.removeprefix("atlas-") for model in names], rotation=40, ha="right")
     figure.supylabel("probability among the options", fontsize=9)
     figure.legend(*axis.get_legend_handles_labels(), loc="outside upper center", ncols=3)

@@ -94,7 +94,11 @@ def _by_measure(steps: list[plan.Step]) -> list[str]:
         file = f"{compute.__module__.removeprefix('probelib.').replace('.', '/')}.py"
         link = f"[{file}](../probelib/{file})"
         rows.append(f"| {measure.name} | {measure.prompts} | {PAPERS[measure.paper][0]} | {link} |")
-    together = [step for step in steps if step.notebook in ("explore", "beyond/ground_truth", "beyond/agreement")]
+    together = [
+        step
+        for step in steps
+        if step.notebook in ("explore", "beyond/ground_truth", "beyond/robustness", "beyond/agreement")
+    ]
     return [*rows, "", f"All of them on the same facts: {', '.join(map(_link, together))}", ""]
 
 

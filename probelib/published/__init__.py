@@ -1,8 +1,10 @@
-"""The papers' printed numbers, one CSV a table or figure, as printed; ``monitor_table4.csv`` is MONITOR's table 4."""
+"""The papers' printed numbers, one CSV a table or figure, as printed; ``monitor_table4.csv`` is MONITOR's table 4. And their
+claims."""
 
 import re
 
 import pandas as pd
+import yaml
 
 from probelib.errors import unknown
 from probelib.paths import PACKAGE
@@ -15,6 +17,11 @@ def table(artifact: str) -> pd.DataFrame:
     if not path.exists():
         raise unknown("published table", artifact, [p.stem.replace("_", "/", 1) for p in folder.glob("*.csv")])
     return pd.read_csv(path)
+
+
+def phenomena() -> dict[str, list[dict]]:
+    """paper -> what it claims: ``claim``, ``artifact`` (where it is shown here), ``why`` (what explains a difference)."""
+    return yaml.safe_load((PACKAGE / "published" / "phenomena.yaml").read_text(encoding="utf-8"))
 
 
 def reference(key: str) -> dict[str, str]:

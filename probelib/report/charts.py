@@ -238,9 +238,9 @@ def line_panels(
     import matplotlib.pyplot as plt
 
     names = list(dict.fromkeys(frame[by]))
-    columns = 5
+    columns = 3
     height = -(-len(names) // columns)
-    figure = plt.figure(figsize=(6.3, 3.0 + 1.15 * height))
+    figure = plt.figure(figsize=(3.8, 3.0 + 1.05 * height))
     grid = figure.add_gridspec(1 + height, columns, height_ratios=[2.6] + [1] * height)
     large = figure.add_subplot(grid[0, :])
     ticks = frame[x].unique()
@@ -254,12 +254,18 @@ def line_panels(
         small.set_title(name.removeprefix("Dist. "), fontsize=7)
         small.set_ylim(frame[[y, *band]].min(axis=None), frame[[y, *band]].max(axis=None))
         small.set_xticks(ticks)
-        small.tick_params(labelsize=6, labelleft=place % columns == 0)
+        small.tick_params(labelsize=7, labelleft=place % columns == 0)
     for axis in figure.axes if level is not None else ():
         axis.axhline(level, color="0.6", linewidth=0.8, zorder=0)
     large.set(xlabel=labels[0], ylabel=labels[1])
     large.set_xticks(ticks)
-    large.legend(loc="center left", bbox_to_anchor=(1, 0.5))
+    last = {line.get_label(): line.get_ydata()[-1] for line in large.get_lines()}
+    handles, written = large.get_legend_handles_labels()
+    order = sorted(
+        range(len(written)), key=lambda i: -np.nan_to_num(last[written[i]])
+    )  # as the lines end, from the top
+    handles, written = ([each[i] for i in order] for each in (handles, written))
+    large.legend(handles, written, loc="lower center", bbox_to_anchor=(0.5, 1), ncols=2)
     return figure
 
 

@@ -4,6 +4,7 @@ figures/<profile>/monitor/sec5_results.md   the executed notebook; its code is f
 figures/README.md                           the index of the default profile's pages
 """
 
+import html
 import os
 import re
 from functools import cache
@@ -15,7 +16,7 @@ from probelib import files, paths
 from probelib.errors import ProbeError, printable
 from probelib.report import summary
 from probelib.report.section import read_record
-from probelib.report.sheets import read_csv
+from probelib.report.sheets import holds_numbers, read_csv
 from probelib.report.shown import ARTIFACT, artifact_title, escape_markdown
 
 LONGEST = 30  # rows of a table that are shown unfolded
@@ -42,7 +43,7 @@ INDEX = """# Tables and figures
 
 Every page is an executed notebook of the default profile, its code folded away: question, equations, tables, pictures with
 captions, the values that the paper prints, findings. `./run_all.sh` writes these pages; the numbers of every table and
-figure are beside it as CSV.
+figure are beside it as CSV. All claims of the four papers, with what came out here and why: [phenomena](atlas/phenomena.md).
 
 | page | tables and figures |
 |---|---|
@@ -125,7 +126,7 @@ def artifact_markdown(profile: str, artifact: str, folder: Path) -> str:
         shown = f"![{alt}]({_link(stem.with_suffix('.png'), folder)})"
     else:
         shown = table_markdown(
-            read_csv(stem.with_suffix(".csv").read_bytes(), keep_default_na=False), record["decimals"]
+            read_csv(stem.with_suffix(".csv").read_bytes(), keep_default_na=False, dtype=str), record["decimals"]
         )
     numbers = f"[numbers]({_link(stem.with_suffix('.csv'), folder)})"
     caption = f"**{artifact_title(artifact)}.** {escape_markdown(record['caption'])} ({numbers})"
@@ -161,9 +162,9 @@ def _digits(decimals: dict[str, int] | int, column: str) -> int:
 
 
 def _cells(column: pd.Series, digits: int) -> list[str]:
-    numbers = pd.to_numeric(column, errors="coerce")
-    if column.astype(str).str.contains(r"\.|e-").any() and (numbers.notna() | (column == "")).all():
-        return ["–" if pd.isna(number) else f"{number:.{digits}f}" for number in numbers]
+    texts = column.astype(str)
+    if texts.str.contains(r"\.|e-").any() and holds_numbers(texts):
+        return [f"{float(text):.{digits}f}" if text else "–" for text in texts]
     return [escape_markdown(str(value)) or "–" for value in column]
 
 
@@ -187,11 +188,29 @@ def _as_markdown(cell, profile: str, folder: Path):
             output.data = {"text/markdown": _published(output.data["text/plain"])}
         elif artifact:
             continue  # caption and finding come with the body
-        elif "text/markdown" not in output.get("data", {}):
-            output.get("data", {}).pop("text/html", None)
+        elif "data" in output:
+            output.data = _readable(output.data)
         outputs.append(output)
     cell.outputs = outputs
     return cell
+
+
+def _readable(data: dict) -> dict:
+    """The forms of an output without its HTML; where its plain text is only an object's name, the text of the HTML instead.
+
+    >>> _readable({"text/plain": "<IPython.core.display.HTML object>", "text/html": "<b>Known</b> by 3&nbsp;<img alt='x'>"})
+    {'text/markdown': 'Known by 3'}
+    """
+    page = data.get("text/html", "")
+    data = {form: content for form, content in data.items() if form != "text/html"}
+    if (
+        "text/markdown" not in data
+        and re.fullmatch(r"<[\w.]+( object)?( at 0x\w+)?>", data.get("text/plain", ""))
+        and page
+    ):
+        page = re.sub(r"<(style|script)\b.*?</\1>", "", page, flags=re.S)
+        return {"text/markdown": escape_markdown(_one_line(html.unescape(re.sub(r"<[^>]*>", " ", page))))}
+    return data
 
 
 def _published(table: str) -> str:

@@ -14,7 +14,7 @@ from urllib.parse import urlencode
 
 from probelib import files, paths, published
 from probelib.errors import ProbeError
-from probelib.report import markdown, summary
+from probelib.report import markdown, phenomena, summary
 from probelib.report.mathml import typeset
 from probelib.report.section import read_record
 from probelib.report.sheets import read_csv
@@ -64,6 +64,7 @@ def book(profile: str, steps: list, status: dict[str, str], written: dict[str, s
     links = {step.notebook: link for step in steps if (link := _notebook(profile, step, written))}
     for step in steps:
         markdown.write_page(profile, step)
+    phenomena.write_phenomena(profile, steps)
     if profile == DEFAULT:
         markdown.write_index(profile, steps)
     papers: dict[str, list[str]] = {}

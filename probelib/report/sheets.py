@@ -2,7 +2,8 @@
 
 A spreadsheet computes a cell that begins with =, +, - or @; that may open an address or start a program. ``to_csv`` writes an
 apostrophe before such a label, model name or student's text, also behind a semicolon, which separates cells in many countries.
-Numbers and bare signs stay as they are. ``read_csv`` takes the apostrophe away again.
+Numbers and bare signs stay as they are. ``read_csv`` takes the apostrophe away again, and keeps texts that pandas would read as
+numbers, such as a generated " 1936.".
 """
 
 import io
@@ -11,6 +12,7 @@ import re
 import pandas as pd
 
 FORMULA = re.compile(r"(^|;)(?='*(?:[=@\t]|[+-](?![+-]*$|[\d.]+(?:e[+-]?\d+)?$)))", re.IGNORECASE)
+NUMBER = re.compile(r"-?(?:(?:0|[1-9]\d*)(?:\.\d+)?(?:e[+-]\d+)?|inf)")  # as ``to_csv`` writes one
 ESCAPED = re.compile(FORMULA.pattern.replace("(?=", "'(?=", 1), re.IGNORECASE)
 
 
@@ -25,8 +27,23 @@ def to_csv(frame: pd.DataFrame, **options) -> str:
 
 
 def read_csv(content: bytes, **options) -> pd.DataFrame:
-    """The table that ``to_csv`` wrote; ``options`` as in ``pandas.read_csv``."""
-    return _texts(pd.read_csv(io.BytesIO(content), **options), ESCAPED, r"\1")
+    """The table that ``to_csv`` wrote; ``options`` as in ``pandas.read_csv``.
+
+    >>> read_csv(b"output,share\\n 1936.,0.5\\n 1934.,1\\n")["output"].tolist()
+    [' 1936.', ' 1934.']
+    """
+    table = pd.read_csv(io.BytesIO(content), **options)
+    written = pd.read_csv(io.BytesIO(content), **options | {"dtype": str})
+    for i, kind in enumerate(table.dtypes):
+        number = pd.api.types.is_numeric_dtype(kind) and not pd.api.types.is_bool_dtype(kind)
+        if number and not holds_numbers(written.iloc[:, i].dropna()):
+            table.isetitem(i, written.iloc[:, i])
+    return _texts(table, ESCAPED, r"\1")
+
+
+def holds_numbers(texts: pd.Series) -> bool:
+    """Whether all texts are numbers as ``to_csv`` writes them; empty ones do not count."""
+    return all(NUMBER.fullmatch(text) for text in texts if text)
 
 
 def _texts(frame: pd.DataFrame, pattern: re.Pattern, by: str) -> pd.DataFrame:

@@ -4,6 +4,7 @@ import copy
 import html
 import io
 import re
+from itertools import zip_longest
 from pathlib import Path
 
 import numpy as np
@@ -94,12 +95,36 @@ def say(text: str) -> None:
 
 
 def escape_stylers() -> None:
-    """Make the notebook escape the texts of every pandas Styler that it shows: pandas itself takes them for HTML."""
+    """Make the notebook escape the texts of every pandas Styler that it shows, which pandas itself takes for HTML, and add the
+    table as Markdown for the pages."""
     from IPython import get_ipython
     from pandas.io.formats.style import Styler
 
     if notebook := get_ipython():
-        notebook.display_formatter.formatters["text/html"].for_type(Styler, escaped_html)
+        formatters = notebook.display_formatter.formatters
+        formatters["text/html"].for_type(Styler, escaped_html)
+        formatters["text/markdown"].for_type(Styler, styler_markdown)
+
+
+def styler_markdown(style, separator: str = "\x1f") -> str:
+    """The cells that a Styler shows, as a Markdown table; colours and bars are lost.
+
+    >>> print(styler_markdown(pd.DataFrame({"a|b": [0.25], "c": ["x\\ny"]}).style.format(precision=1).hide(axis="index")))
+    | a\\|b | c |
+    |---|---|
+    | 0.2 | x y |
+    """
+    style = copy.copy(style)
+    style.data = style.data.map(lambda value: " ".join(value.split()) if isinstance(value, str) else value)
+    cell = lambda text: escape_markdown(" ".join(text.split())).replace("|", "\\|")
+    rows = [
+        [cell(text) for text in line.split(separator)] for line in style.to_string(delimiter=separator).splitlines()
+    ]
+    heads = len(rows) - len(style.data)  # a row per level of the columns, and one for the names of the index
+    head = [" ".join(filter(None, texts)) for texts in zip_longest(*rows[:heads], fillvalue="")]
+    lines = [head, *rows[heads:]]
+    lines = ["| " + " | ".join(line) + " |" for line in lines]
+    return "\n".join([lines[0], "|" + "---|" * len(head), *lines[1:]])
 
 
 def escaped_html(style) -> str:

@@ -62,6 +62,7 @@ from probelib.zplke.measures import (
     accuracy_by_method,
     accuracy_matrix,
     against_blank,
+    answers_of_inputs,
     best_models,
     by_decision,
     by_position,
@@ -76,6 +77,7 @@ from probelib.zplke.measures import (
     forwarding_work,
     guessers,
     harm,
+    harm_by_kind,
     harm_by_model,
     mean_subsumption,
     measure,
@@ -142,4 +144,5 @@ from probelib.zplke.tables import (
     table11,
     telling_fact,
     tokens_saved,
+    without_model,
 )

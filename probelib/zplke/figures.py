@@ -1,5 +1,6 @@
 """ZP-LKE's figures: measured numbers in, ``report.Artifact`` out."""
 
+import re
 import textwrap
 
 import numpy as np
@@ -7,13 +8,17 @@ import pandas as pd
 
 from probelib.facts import Facts
 from probelib.published import table as published
-from probelib.report import Artifact, family, grouped_bars, model_style, span, style_at
-from probelib.stats import kendall, wilson
+from probelib.report import Artifact, family, grouped_bars, heat, model_style, span, style_at
+from probelib.stats import in_words, kendall, mean_interval, pearson, wilson
 from probelib.zplke import measures
 from probelib.zplke.prompts import CONTEXTS, METHODS
 from probelib.zplke.tables import about, names
 
 INTERVAL = ["accuracy", "low", "high"]
+WIDTH = 3.35  # inches of a printed column
+SMALL = 6.5  # points: text of a figure of that width
+FEWEST = 5  # facts of which figure 10 shows an accuracy
+KINDS = {"": {"color": "0.2"}, "subject": {"color": "#0173b2"}, "object": {"color": "#b34700", "fontweight": "bold"}}
 
 # ---- section 3: how many examples, and which?
 
@@ -23,60 +28,62 @@ def figure1(table1: pd.DataFrame, fact: Facts, model: str) -> Artifact:
 
     table1   the frame of ``tables.table1``;   fact: its fact
     """
-    first = table1.groupby("estimator").head(1).iloc[0], table1[table1["examples"] == "4 correct"].iloc[0]
-    rows = [(row["estimator"], row["input"], row["output"].strip(), bool(row["right"])) for row in first]
-    frame = pd.DataFrame(rows, columns=["estimator", "input", "output", "right"])
+    prompted = table1[table1["estimator"] == "prompted"].sort_values("right here", kind="stable").iloc[0]
+    listed = table1[table1["examples"] == "4 correct"].iloc[0]
+    shown = [(r["estimator"], r["input"], r["output"].strip(), bool(r["right here"])) for r in (prompted, listed)]
+    frame = pd.DataFrame(shown, columns=["estimator", "input", "output", "right"])
     subject, obj = (fact.label(fact.facts[role])[0] for role in ("subject", "object"))
     relation = fact.relations["name"].iloc[0]
     caption = (
         f"How a fact is inferred: from the subject ({subject}) and the relation ({relation}) an input is built; {model} "
-        "generates the "
-        f"next tokens, which are compared with the object ({obj}). Both inputs are rows of table 1."
+        f"generates the next tokens, which are compared with the object ({obj}). Both inputs are rows of table 1; the prompted "
+        "one has a wrong answer if any prompted row has."
     )
-    alt = "Two rows of boxes with arrows between them: input, model, next tokens, and whether these are right."
-    figure = pipeline(f"{subject}\n{relation}", rows, model, obj)
+    alt = "Two columns of boxes with arrows between them: input, model, next tokens, and whether these are right."
+    figure = pipeline(f"{subject} | {relation}", shown, model, obj)
     return Artifact("zplke/figure1", frame, caption, "", figure, alt)
 
 
-def figure2(inputs: dict[str, str]) -> Artifact:
-    """The inputs of three estimators (``prompts.three_inputs``)."""
+def figure2(inputs: dict[str, str], examples: pd.DataFrame, fact: Facts) -> Artifact:
+    """The inputs of three estimators (``prompts.three_inputs``) for ``fact`` after ``examples``, with coloured labels."""
     frame = pd.DataFrame(inputs.items(), columns=["estimator", "input"])
-    figure = text_boxes(list(inputs.items()))
+    subjects = [*examples["subject"], *fact.label(fact.facts["subject"])]
+    figure = text_boxes(list(inputs.items()), {"subject": subjects, "object": examples["object"].tolist()})
     caption = (
-        "Inputs of the zero-shot, few-shot and zero-prompt estimators for one fact; the object follows. The paper uses 50 pairs, "
-        "of which four are shown."
+        "Inputs of the zero-shot, few-shot and zero-prompt estimators for one fact: subjects blue, objects orange and bold; the "
+        "object in question follows. The paper uses 50 pairs, of which four are shown."
     )
-    alt = "Three text boxes: a template, solved templates before a template, and a list of pairs."
+    alt = "Three texts: a template, solved templates before a template, and a list of pairs."
     return Artifact("zplke/figure2", frame, caption, "", figure, alt)
 
 
 def figure3(measured: pd.DataFrame) -> Artifact:
     """Lines of accuracy over the number of examples, one per model (``measures.curves``)."""
-    import matplotlib.pyplot as plt
-
     frame, level = measures.curves(measured), measures.chance(measured)
-    most = int(frame["shots"].max())
-    figure, axis = plt.subplots(figsize=(6.3, 3.4))
-    for place, model in enumerate(measured["model"].unique()):
-        draw_curve(axis, frame[frame["model"] == model], model, place)
+    most, short = int(frame["shots"].max()), short_labels(measured["model"].unique())
+    figure, axes = column(2.6)
+    axis = axes[0, 0]
+    for place, (model, label) in enumerate(short.items()):
+        draw_curve(axis, frame[frame["model"] == model], model, place, label)
     axis.axhline(level, color="0.4", linewidth=0.8)
-    axis.text(most, level, "chance", ha="right", va="bottom", fontsize=7, color="0.4")
+    axis.text(most, level, "chance", ha="right", va="bottom", fontsize=SMALL, color="0.4")
     axis.set(xlabel="examples", ylabel="accuracy", ylim=(0, None))
-    axis.legend(loc="center left", bbox_to_anchor=(1, 0.5))
+    figure.legend(*axis.get_legend_handles_labels(), loc="outside upper center", ncols=2, fontsize=SMALL)
     caption = (
         f"Multiple-choice accuracy against the number of examples; {about(measured)}. Band: one standard deviation over draws; "
         f"dashed: fewest examples for 95 % of the accuracy with {most}. Chance is {level:.3f}."
     )
     alt = "One line per model over the number of examples, with a band, and dashed verticals."
-    return Artifact("zplke/figure3", frame, caption, finding3(frame, measured["fact"].nunique()), figure, alt)
+    finding = finding3(frame, measures.gains(measured))
+    return Artifact("zplke/figure3", frame, caption, finding, figure, alt)
 
 
-def draw_curve(axis, rows: pd.DataFrame, model: str, place: int) -> None:
+def draw_curve(axis, rows: pd.DataFrame, model: str, place: int, label: str) -> None:
     """A model's line, its band and the dashed vertical at n95; the dashes of the model at an odd ``place`` fill the gaps of the
     others', so that two in one place are seen."""
-    look, enough = model_style(model), rows["n95"].iloc[0]
+    look, enough = model_style(model) | {"markersize": 3}, rows["n95"].iloc[0]
     settles = f" (95 % at {enough:.0f})" if np.isfinite(enough) else ""
-    axis.plot(rows["shots"], rows["mean"], label=model + settles, **look)
+    axis.plot(rows["shots"], rows["mean"], label=label + settles, **look)
     low, high = rows["mean"] - rows["std"], rows["mean"] + rows["std"]
     axis.fill_between(rows["shots"], low, high, color=look["color"], alpha=0.15, linewidth=0)
     reached = rows[rows["shots"] == enough]
@@ -85,20 +92,22 @@ def draw_curve(axis, rows: pd.DataFrame, model: str, place: int) -> None:
     )
 
 
-def finding3(frame: pd.DataFrame, n: int) -> str:
-    """The best model with most and fewest examples, and whether better models need fewer (``n`` facts)."""
-    last = frame[frame["shots"] == frame["shots"].max()].set_index("model")
-    best = last["mean"].idxmax()
-    start = frame[(frame["model"] == best) & (frame["shots"] == frame["shots"].min())].iloc[0]
-    right, most = last.loc[best, "mean"], frame["shots"].max()
-    sentence = (
-        f"With {most} examples **{best}** chooses the right object for {right:.2f} {span(*wilson(round(right * n), n))} of the "
-        f"facts, with {start['shots']} for {start['mean']:.2f}."
+def finding3(frame: pd.DataFrame, gains: pd.DataFrame) -> str:
+    """What more examples add (``measures.gains``), whether the draws agree more, and whether better models need fewer."""
+    n, last = len(gains), frame[frame["shots"] == frame["shots"].max()].set_index("model")
+    listed = "; ".join(
+        f"{r.model} {r.first:.2f} to {r.last:.2f} ({r.gain:+.2f} {span(r.low, r.high)})" for r in gains.itertuples()
     )
-    tau = kendall(last["mean"], last["n95"])["tau"] if len(last) > 2 else np.nan
+    rises, narrower = (gains["low"] > 0).sum(), (gains["std last"] < gains["std first"]).sum()
+    sentence = (
+        f"Accuracy with {frame['shots'].min()} and {frame['shots'].max()} examples: {listed}. That it rises, as in the paper, is "
+        f"shown for {rises} of {n} models; the standard deviation over draws, which falls in the paper, falls in {narrower}."
+    )
+    tau = kendall(last["mean"], last["n95"])["tau"] if n > 2 else np.nan
     if not np.isfinite(tau):
         return sentence
-    return f"{sentence} Rank correlation of accuracy and examples needed (n95): {tau:.2f} over {len(last)} models."
+    sentence += f" Rank correlation of accuracy and examples needed (n95): {tau:.2f} over {n} models"
+    return f"{sentence}, which means little where the curve is flat." if rises < n else f"{sentence}."
 
 
 def figure4(positions: pd.DataFrame, star: int) -> Artifact:
@@ -135,64 +144,89 @@ def sequence_figure(name: str, place: int, contexts: list[str], positions: pd.Da
     again = f" Draw {draw + 1} of the pairs: there are fewer than four models." if draw else ""
     caption = (
         f"{model}: probability of each object in a sequence of {n} pairs, {replaced} of them replaced. Dashed: mean of the "
-        f"correct sequence ({mean:.2f}); star: position {star}.{again}"
+        f"correct sequence ({mean:.2f}); star: position {star}.{again} The finding counts all {len(seeds)} draws of the pairs; a "
+        "model knows a pair if it gives its object a probability of 0.5 or more in the correct sequences of the other draws."
     )
-    figure, alt = (
-        position_panels(frame, contexts, mean, star, model),
-        "Five panels of points over the position in the sequence.",
-    )
-    finding = "" if draw else finding_harm(measures.harm(own.drop(columns="model")))
-    return Artifact(name, frame, caption, finding, figure, alt)
+    figure = position_panels(frame, contexts, mean, star, model)
+    finding = "" if draw else finding_sequence(own.drop(columns="model"))
+    return Artifact(name, frame, caption, finding, figure, "Five panels of points over the position in the sequence.")
 
 
-def finding_harm(harmed: pd.DataFrame) -> str:
-    """How replaced examples change the untouched pairs of one model (``measures.harm``)."""
-    rows = harmed[(harmed["role"] != "replaced") & harmed["low"].notna()]
-    sentences = []
-    for kind in ("Unknown", "Incorrect"):
-        own = rows[rows["context"].str.startswith(kind.lower())]
-        if len(own):
-            falls = (own["high"] < 0).sum()
-            sentences.append(
-                f"{kind} examples change the mean probability of untouched pairs by {own['change'].min():+.3f} to "
-                f"{own['change'].max():+.3f} (significant falls: {falls} of {len(own)})."
-            )
-    return " ".join(sentences)
+def finding_sequence(positions: pd.DataFrame) -> str:
+    """How probability changes with the position, and by unknown and incorrect examples, of one model; beside the paper."""
+    correct = positions[positions["context"] == "correct"]
+    slope = pearson(correct["position"], correct["probability"])
+    way = "neither rises (as in the paper) nor falls significantly with the position"
+    if slope["low"] > 0:
+        way = "rises with the position, as in the paper"
+    if slope["high"] < 0:
+        way = "falls with the position, the reverse of the paper"
+    mean = correct["probability"].mean()
+    return (
+        f"With correct examples the probability (mean {mean:.2f}) {way}: {in_words(slope, 'pairs')}. "
+        + finding_harm(*measures.harm_by_kind(positions))
+    )
+
+
+def finding_harm(harmed: pd.DataFrame, which: str) -> str:
+    """How unknown and incorrect examples change the untouched pairs of one model (``measures.harm_by_kind``)."""
+    listed = [
+        f"{kind} examples {row['change']:+.3f} {span(row['low'], row['high'], '.3f')} (n = {row['n']:.0f}, before "
+        f"{row['before']:.2f})"
+        for kind, row in harmed.iterrows()
+    ]
+    unknown, incorrect = (harmed.loc[kind] for kind in ("unknown", "incorrect"))
+    if not np.isfinite([unknown["low"], incorrect["low"]]).all():
+        return f"Change in the probability of {which}: {', '.join(listed)}; too few pairs to compare with the paper."
+    verdict = (
+        "that incorrect examples harm more than unknown ones, as in the paper, is not shown: the intervals overlap"
+    )
+    if incorrect["high"] < unknown["low"]:
+        verdict = "incorrect examples harm more than unknown ones, as in the paper"
+    if unknown["high"] < incorrect["low"]:
+        verdict = "unknown examples harm more than incorrect ones, the reverse of the paper"
+    return f"Change in the probability of {which}: {', '.join(listed)}; {verdict}."
 
 
 def figure10(measured: pd.DataFrame) -> Artifact:
     """Acc@K and the share of inputs kept, one line per model (``measures.accuracy_at``)."""
-    import matplotlib.pyplot as plt
-
     rows = measures.longest(measured)
     groups, levels = rows.groupby("model", sort=False), np.arange(0, 1, 0.05)
     frame = pd.concat([measures.accuracy_at(own, levels).assign(model=model) for model, own in groups])
-    figure, (left, right) = plt.subplots(1, 2, figsize=(6.3, 2.8), sharex=True)
-    for model in rows["model"].unique():
-        own, look = frame[frame["model"] == model], model_style(model) | {"markersize": 3}
-        left.plot(own["K"], own["accuracy"], label=model, **look)
-        left.fill_between(own["K"], own["low"], own["high"], color=look["color"], alpha=0.1, linewidth=0)
+    figure, axes = column(2.3, 1, 2, sharex=True)
+    left, right = axes.flat
+    best = frame[frame["K"] == 0].sort_values("accuracy")["model"].iloc[-1]
+    for model, label in short_labels(rows["model"].unique()).items():
+        own, look = frame[frame["model"] == model], model_style(model) | {"markersize": 2, "linewidth": 1}
+        enough = own[own["kept"] >= FEWEST]
+        left.plot(enough["K"], enough["accuracy"], label=label, **look)
+        if model == best:
+            left.fill_between(enough["K"], enough["low"], enough["high"], color=look["color"], alpha=0.15, linewidth=0)
         right.plot(own["K"], own["share"], **look)
     left.set(xlabel="confidence above K", ylabel="accuracy of the facts kept", ylim=(0, 1.02))
     right.set(xlabel="confidence above K", ylabel="share of the inputs kept", ylim=(0, 1.02))
-    figure.legend(*left.get_legend_handles_labels(), loc="outside upper center", ncols=2)
+    figure.legend(*left.get_legend_handles_labels(), loc="outside upper center", ncols=2, fontsize=SMALL)
     caption = (
-        f"Accuracy@K ({about(rows)}), and the share of the inputs with a confidence above K. Band: 95 % Wilson interval by facts "
-        "(the draws of a fact are no new facts); a line ends where no fact is left."
+        f"Accuracy@K ({about(rows)}), and the share of the inputs with a confidence above K. Band, for the most accurate model "
+        "only (the CSV has the others'): 95 % Wilson interval by facts (the draws of a fact are no new facts); a line ends where "
+        f"fewer than {FEWEST} facts are left."
     )
     alt = "Accuracy and share of kept facts over the confidence threshold, one line per model."
     return Artifact("zplke/figure10", frame, caption, finding10(frame), figure, alt)
 
 
 def finding10(frame: pd.DataFrame) -> str:
-    """What a threshold of one half keeps of the most accurate model."""
+    """What a threshold of one half keeps of the most accurate model, and whether its confidence can be trusted."""
     best = frame[frame["K"] == 0].sort_values("accuracy").iloc[-1]
     kept = frame[(frame["model"] == best["model"]) & (frame["K"].round(2) == 0.5)].iloc[0]
     if not kept["kept"]:
         return f"{best['model']}: none of its choices has a confidence above 0.5."
+    verdict = "these facts are too few to say whether the confidence can be trusted"
+    if kept["low"] > best["accuracy"]:
+        verdict = "confident choices are more often right, as in the paper"
     return (
         f"{best['model']}: accuracy {best['accuracy']:.2f}; among the {100 * kept['share']:.0f} % of inputs with a confidence "
-        f"above 0.5 ({kept['kept']:.0f} facts) {kept['accuracy']:.2f} {span(kept['low'], kept['high'])}."
+        f"above 0.5 ({kept['kept']:.0f} facts) {kept['accuracy']:.2f} {span(kept['low'], kept['high'])}: {verdict}."
     )
 
 
@@ -204,18 +238,17 @@ def figure5(cells: pd.DataFrame, measured: pd.DataFrame, new_tokens: int) -> Art
 
     cells      ``measures.accuracy_by_method``;   measured: ``measures.measure``;   new_tokens: of the response test
     """
-    import matplotlib.pyplot as plt
-
     frame, order = measures.mean_by_method(cells), methods_of(cells)
-    models = measured["model"].unique()
-    figure, axes = plt.subplots(3, 1, figsize=(6.3, 6.2), sharex=True)
-    for axis, test, letter in zip(axes, cells["test"].unique(), "aab", strict=True):
+    short = short_labels(measured["model"].unique(), width=10)
+    figure, axes = column(5, 3, 1, sharex=True)
+    for axis, test, letter in zip(axes.flat, cells["test"].unique(), "aab", strict=True):
         rows = frame[frame["test"] == test]
-        wide = rows.pivot(index="model", columns="method").reindex(index=models)
+        wide = rows.pivot(index="model", columns="method").reindex(index=list(short)).rename(index=short)
         grouped_bars(axis, *(wide[value][order] for value in INTERVAL))
         top = max(0.05, 1.05 * rows[["accuracy", "high"]].max(axis=None))  # one relation has no interval
-        axis.set(ylabel="accuracy", title=f"({letter}) {test}", ylim=(0, top))
-    figure.legend(*axes[0].get_legend_handles_labels(), loc="outside upper center", ncols=5)
+        axis.set(ylabel="accuracy", ylim=(0, top))
+        axis.set_title(f"({letter}) {test}", fontsize=7)
+    figure.legend(*axes[0, 0].get_legend_handles_labels(), loc="outside upper center", ncols=3, fontsize=SMALL)
     numbers = cells.groupby("method")["relation"].nunique()[order].items()
     caption = (
         f"ZP-LKE against prompts, mean over prompts, then over relations ({', '.join(f'{m}: {n}' for m, n in numbers)}; "
@@ -228,17 +261,35 @@ def figure5(cells: pd.DataFrame, measured: pd.DataFrame, new_tokens: int) -> Art
 
 
 def finding5(cells: pd.DataFrame, measured: pd.DataFrame) -> str:
-    """ZP-LKE against HGP on the relations that all methods have, in two steps, and in both response tests."""
-    relations = measures.relations_of_all(cells)
-    mean = cells[cells["relation"].isin(relations)].groupby(["test", "model", "method"])["accuracy"].mean()
-    mean = mean.groupby(["test", "method"]).mean().unstack()
-    choice, strict, lenient = (mean.loc[test] for test in ("multiple choice", "response, strict", "response, lenient"))
-    paper, step = published("zplke/claims").set_index("claim")["value"], measures.steps(measured, relations)
+    """Every method per model, ZP-LKE against HGP and the plain sentence, and the two steps from HGP to ZP-LKE."""
+    choice, strict = (cells[cells["test"] == test] for test in ("multiple choice", "response, strict"))
+    order, models = methods_of(cells), measured["model"].unique()
+    means = choice.groupby(["model", "method"])["accuracy"].mean().unstack().loc[models, order]
+    listed = "; ".join(f"{model} {', '.join(f'{value:.2f}' for value in own)}" for model, own in means.iterrows())
+    paper, step = published("zplke/claims").set_index("claim")["value"], measures.steps(measured)
+    gaps = [ahead_in_words(choice, other) for other in ("HGP", "plain sentence") if other in order]
+    strictly = [ahead_in_words(strict, other) for other in ("HGP", "plain sentence") if other in order]
     return (
-        f"Multiple choice on {len(relations)} relations: ZP-LKE {choice['ZP-LKE']:.2f}, HGP {choice['HGP']:.2f} (the paper: "
-        f"{paper['mc_acc_ZP']} and {paper['mc_acc_HGP']}); with one draw, examples before the prompt change HGP by "
-        f"{step['examples']:+.2f}, and leaving out the prompt changes that by {step['words']:+.2f}. Response test, lenient and "
-        f"strict: ZP-LKE {lenient['ZP-LKE']:.2f} and {strict['ZP-LKE']:.2f}, HGP {lenient['HGP']:.2f} and {strict['HGP']:.2f}."
+        f"Multiple choice ({', '.join(order)}): {listed} (the paper: ZP-LKE {paper['mc_acc_ZP']}, HGP {paper['mc_acc_HGP']}). "
+        f"{'; '.join(gaps)}. With one draw, examples before the prompt change HGP by {step['examples']:+.2f}, and leaving out "
+        f"the prompt changes that by {step['words']:+.2f}. Response test, strict: {'; '.join(strictly)}."
+    )
+
+
+def ahead_in_words(cells: pd.DataFrame, other: str) -> str:
+    """ZP-LKE against another method in one test (``measures.gap``)."""
+    gap, n = measures.gap(cells, "ZP-LKE", other), cells["model"].nunique()
+    verdict = f"is not significantly different from {other}"
+    if gap["low"] > 0:
+        verdict = f"is better than {other}"
+    if gap["high"] < 0:
+        verdict = f"is worse than {other}"
+    ahead = f"{len(gap['models'])} of {n} models"
+    if 0 < len(gap["models"]) <= n / 2:
+        ahead += f": {', '.join(gap['models'])}"
+    return (
+        f"ZP-LKE {verdict} ({gap['gap']:+.2f} {span(gap['low'], gap['high'])}, mean of the models; ahead in {gap['ahead']} of "
+        f"{gap['of']} relations, and in {ahead})"
     )
 
 
@@ -248,188 +299,256 @@ def methods_of(cells: pd.DataFrame) -> list[str]:
 
 
 def figure14(cells: pd.DataFrame, facts: Facts) -> Artifact:
-    """Response accuracy (lenient) of all methods, one panel per relation."""
+    """Response accuracy (lenient) of all methods, one row per relation."""
     note = " (few-shot HGP: the first; the CSV also has the strict test)"
     return per_relation("zplke/figure14", "response, lenient", cells, facts, note)
 
 
 def figure15(cells: pd.DataFrame, facts: Facts) -> Artifact:
-    """Multiple-choice accuracy of all methods, one panel per relation."""
+    """Multiple-choice accuracy of all methods, one row per relation."""
     return per_relation("zplke/figure15", "multiple choice", cells, facts)
 
 
 def per_relation(name: str, test: str, cells: pd.DataFrame, facts: Facts, note: str = "") -> Artifact:
-    """One panel per relation for a test of ``measures.accuracy_by_method``; ``note``: on the mean over prompts."""
+    """One row per relation and one panel per model for a test of ``measures.accuracy_by_method``; ``note``: on the mean."""
     frame = cells[cells["test"].str.startswith(test.split(",")[0])]
     frame = frame.assign(relation=frame["relation"].map(names(facts)))
     counts = facts.facts["relation"].map(names(facts)).value_counts()
     ends = [wilson(round(a * counts[r]), counts[r]) for a, r in zip(frame["accuracy"], frame["relation"], strict=True)]
     frame = frame.assign(low=[low for low, _ in ends], high=[high for _, high in ends])
-    rows = frame[frame["test"] == test]
-    figure = bar_panels(rows, "relation", cells.attrs["models"], methods_of(cells))
+    rows, most = frame[frame["test"] == test], counts.max()
+    figure = dot_panels(rows, "relation", cells.attrs["models"], "method", methods_of(cells))
+    quarter = round(most / 4)
     caption = (
-        f"{test.capitalize()}, per relation, up to {counts.max()} facts each; mean over prompts{note}; whiskers: 95 % Wilson "
-        "interval over facts. A dash: no such prompt for the relation; no bar: 0."
+        f"{test.capitalize()}, per relation, up to {most} facts each; mean over prompts{note}. No mark: no such prompt for the "
+        f"relation. The CSV has the 95 % Wilson intervals over facts; that of {quarter} of {most} is "
+        f"{span(*wilson(quarter, most))}."
     )
-    alt = "One panel per relation with grouped bars for each model and method."
-    return Artifact(name, frame, caption, finding_per_relation(rows), figure, alt)
-
-
-def finding_per_relation(rows: pd.DataFrame) -> str:
-    """In how many relations ZP-LKE is ahead."""
-    wide = rows.groupby(["relation", "method"])["accuracy"].mean().unstack()
-    hgp, few_shot = ((wide["ZP-LKE"] > wide[method]).sum() for method in ("HGP", "few-shot HGP"))
-    return f"Mean over models: ZP-LKE is ahead of HGP in {hgp} of {len(wide)} relations, and of few-shot HGP in {few_shot}."
+    alt = "One panel per model with relations as rows and one mark per method."
+    own = cells[cells["test"] == test]
+    finding = "; ".join(ahead_in_words(own, other) for other in methods_of(cells) if other != "ZP-LKE")
+    return Artifact(name, frame, caption, f"{finding}.", figure, alt)
 
 
 def figure6(measured: pd.DataFrame, facts: Facts, note: str = "") -> Artifact:
-    """Bars of one relation's accuracy, one per separator. ``note``: which relation replaces the paper's."""
-    import matplotlib.pyplot as plt
-
+    """Dots of one relation's accuracy, one row per separator. ``note``: which relation replaces the paper's."""
     frame, tested = measures.by_separator(measured), measures.against_blank(measured)
-    title, models = names(facts)[measured["relation"].iloc[0]], measured["model"].unique()
-    figure, axis = plt.subplots(figsize=(6.3, 3))
-    wide, between = frame.pivot(index="model", columns="between").reindex(index=models), frame["between"].unique()
-    grouped_bars(axis, *(wide[value][between] for value in INTERVAL))
-    axis.set(ylabel="accuracy", ylim=(0, 1.02), title=title)
-    figure.legend(*axis.get_legend_handles_labels(), loc="outside lower center", ncols=3)
+    title = names(facts)[measured["relation"].iloc[0]]
+    figure = dot_panels(frame, "between", measured["model"].unique().tolist())
     caption = (
         f"Multiple-choice accuracy on {title} with different words between subject and object of the same examples "
         f"({about(measured)}); whiskers: 95 % Wilson interval. {note}"
     )
-    alt = "Grouped bars for each model, one bar for each separator."
+    alt = "One panel per model with the separators as rows, a dot with its interval in each."
     return Artifact("zplke/figure6", frame, caption, finding_separators(tested), figure, alt)
 
 
 def finding_separators(tested: pd.DataFrame) -> str:
-    """How often words differ significantly from the blank (``measures.against_blank``)."""
-    clear = tested[tested["p (Holm)"] < 0.05]
-    help_, harm = (clear["gained"] > clear["lost"]).sum(), (clear["gained"] < clear["lost"]).sum()
+    """How often words differ significantly from the blank, per model (``measures.against_blank``)."""
+    clear = tested["p (Holm)"] < 0.05
+    better, worse = clear & (tested["gained"] > tested["lost"]), clear & (tested["gained"] < tested["lost"])
+    each = worse.groupby(tested["model"], sort=False).agg(["sum", "size"])
+    listed = ", ".join(f"{row['sum']} of {row['size']} in {model}" for model, row in each.iterrows())
+    verdict = "the blank is as good as words or better, as in the paper"
+    if better.any():
+        verdict = "the blank is not always as good as words, unlike in the paper"
     sentence = (
-        f"Against the blank (McNemar, Holm's correction for {len(tested)} tests) words help in {help_} cases and harm in {harm}; "
-        f"the other {len(tested) - len(clear)} differences are not significant."
+        f"Against the blank (McNemar, Holm's correction for {len(tested)} tests) words help in {better.sum()} cases and harm in "
+        f"{worse.sum()} ({listed}): {verdict}."
     )
-    if clear.empty:
+    if not clear.any():
         return sentence
-    most = clear.loc[(clear["gained"] - clear["lost"]).abs().idxmax()]
+    most = tested.loc[(tested["gained"] - tested["lost"])[clear].abs().idxmax()]
     return f"{sentence} The largest: *{most['words']}* in {most['model']} ({most['gained'] - most['lost']:+d} facts)."
 
 
 # ---- section 4.2.1: different families
 
 
-def figure7(matrix: pd.DataFrame, facts: Facts) -> Artifact:
-    """Heat map of accuracies, models x relations (``measures.accuracy_matrix``)."""
-    import matplotlib.pyplot as plt
-    import seaborn
-
-    by_mean = matrix[matrix.mean().sort_values(ascending=False).index]
-    short = {relation: textwrap.shorten(name, 28, placeholder=" ...") for relation, name in names(facts).items()}
-    figure, axis = plt.subplots(figsize=(6.3, 1.9 + 0.22 * len(matrix)))
-    look = {"cmap": "viridis", "vmin": 0, "vmax": 1, "cbar_kws": {"label": "accuracy"}}
-    numbers = {"annot": 100 * by_mean, "fmt": ".0f", "annot_kws": {"fontsize": 6}}
-    seaborn.heatmap(by_mean.rename(columns=short), ax=axis, **look, **numbers)
-    families = [family(model) for model in matrix.index]
-    for i in range(1, len(families)):
-        if families[i] != families[i - 1]:
-            axis.axhline(i, color="white", linewidth=2)
-    axis.set(xlabel="", ylabel="")
-    axis.tick_params(labelsize=7, left=False, bottom=False)
+def figure7(matrix: pd.DataFrame, facts: Facts, rule: pd.Series) -> Artifact:
+    """Heat map of accuracies, relations x models (``measures.accuracy_matrix``), beside the best ``rule`` without a model."""
+    means, called = matrix.mean().sort_values(ascending=False), names(facts)
+    shown = matrix.rename(index=short_labels(matrix.index)).T.loc[means.index].assign(**{"best rule": rule})
+    shown.index = [textwrap.shorten(called[relation], 30, placeholder=" ...") for relation in means.index]
+    figure, axes = column(1.0 + 0.135 * len(shown), width=max(WIDTH, 1.6 + 0.165 * shown.shape[1]))
+    axis = axes[0, 0]
+    numbers(axis, shown, 0, max(0.01, shown.max(axis=None)), "viridis")
+    for at in [*family_borders(matrix.index), len(matrix) - 0.5]:
+        axis.axvline(at, color="white", linewidth=2)
+    axis.xaxis.tick_top()
+    axis.tick_params(axis="x", rotation=90)
+    axis.tick_params(labelsize=SMALL, left=False, top=False)
     caption = (
-        f"Multiple-choice accuracy (percent) of {len(matrix)} base models on {matrix.shape[1]} relations, {len(facts.facts)} "
-        "facts in all; best relations left. A white line separates families."
+        f"Multiple-choice accuracy of {len(matrix)} base models on {matrix.shape[1]} relations, {len(facts.facts)} facts in all; "
+        "best relations first. A white line separates families. Last column: the best rule without a model (table 9)."
     )
-    frame, means = matrix.rename_axis("model").reset_index(), matrix.mean()
-    best, worst = (names(facts)[relation] for relation in (means.idxmax(), means.idxmin()))
-    finding = f"Mean accuracy per relation goes from {means.min():.2f} ({worst}) to {means.max():.2f} ({best})."
-    alt = "Heat map of accuracies, models by relations."
-    return Artifact("zplke/figure7", frame, caption, finding, figure, alt)
-
-
-def figure8(matrix: pd.DataFrame) -> Artifact:
-    """Heat map of the mean correlation between families."""
-    import matplotlib.pyplot as plt
-    import seaborn
-
-    of = {model: family(model) for model in matrix.index}
-    families = measures.family_correlations(measures.correlations(matrix), of)
-    figure, axis = plt.subplots(figsize=(1.8 + 0.8 * len(families), 1.2 + 0.6 * len(families)))
-    seaborn.heatmap(families, ax=axis, annot=True, fmt=".2f", **CORRELATION)
-    axis.set(xlabel="", ylabel="")
-    caption = (
-        f"Mean Pearson correlation of accuracies over {matrix.shape[1]} relations between the models of two families; an empty "
-        "field: no pair of different models."
+    frame, finding = (
+        matrix.rename_axis("model").reset_index(),
+        finding7(means.rename(called), rule[means.index].rename(called)),
     )
-    finding = finding8(families, measures.between_families(matrix, family))
-    alt = "Heat map of correlations between families."
-    return Artifact("zplke/figure8", families.reset_index(), caption, finding, figure, alt)
+    return Artifact("zplke/figure7", frame, caption, finding, figure, "Heat map of accuracies, relations by models.")
 
 
-CORRELATION = {"cmap": "RdBu_r", "vmin": -1, "vmax": 1, "center": 0, "cbar_kws": {"label": "Pearson r"}}
-
-
-def finding8(families: pd.DataFrame, across: dict[str, float]) -> str:
-    """Mean r between families (``measures.between_families``), beside the paper's."""
-    if not across["n"]:
-        return "There is one family only: nothing to compare."
-    between = families.where(~np.eye(len(families), dtype=bool)).stack()
+def finding7(means: pd.Series, rule: pd.Series) -> str:
+    """The best and worst known relation (mean accuracies, best first), before and after the best ``rule`` is subtracted."""
+    gain = (means - rule).sort_values()
     return (
-        f"Between two families the mean r is {between.min():.2f} to {between.max():.2f} (the paper: more than 0.6); over all "
-        f"{across['n']} pairs of models of different families {across['r']:.2f} {span(across['low'], across['high'])}."
+        f"Mean accuracy per relation goes from {means.iloc[-1]:.2f} ({means.index[-1]}) to {means.iloc[0]:.2f} "
+        f"({means.index[0]}), minus that of the best rule without a model from {gain.iloc[0]:+.2f} ({gain.index[0]}) to "
+        f"{gain.iloc[-1]:+.2f} ({gain.index[-1]})."
+    )
+
+
+def family_borders(models) -> list[float]:
+    """The places between two models of different families, on an axis of models at 0, 1, ..."""
+    families = [family(model) for model in models]
+    return [i - 0.5 for i in range(1, len(families)) if families[i] != families[i - 1]]
+
+
+def figure8(matrix: pd.DataFrame, rule: pd.Series) -> Artifact:
+    """Heat maps of the mean correlation between families: of accuracies, and of accuracies minus the best ``rule``."""
+    of, versions = {model: family(model) for model in matrix.index}, [matrix, matrix - rule[matrix.columns]]
+    tables = [measures.family_correlations(measures.correlations(version), of) for version in versions]
+    n, lowest = len(tables[0]), min(0.0, *(table.fillna(0).min(axis=None) for table in tables))
+    short = short_labels(tables[0].index)
+    figure, axes = column(1.1 + 0.3 * n, 1, 2, width=max(WIDTH, 0.9 + 0.6 * n), sharey=True)
+    for axis, table, title in zip(axes.flat, tables, ["accuracy", "minus best rule"], strict=True):
+        numbers(axis, table.rename(index=short, columns=short), lowest, 1, "viridis")
+        axis.set_title(title, fontsize=7)
+        axis.tick_params(axis="x", rotation=90)
+    caption = (
+        f"Mean Pearson correlation over {matrix.shape[1]} relations between the models of two families: of accuracies (left), "
+        "and of accuracies minus that of the best rule without a model (right; table 9). A dash: no pair of different models."
+    )
+    pairs = [(a, b) for a in tables[0].index for b in tables[0].index]
+    frame = pd.DataFrame(pairs, columns=["a", "b"])
+    frame["r"], frame["r minus best rule"] = (table.to_numpy().ravel() for table in tables)
+    finding = finding8(tables, [measures.between_families(version, family) for version in versions])
+    return Artifact("zplke/figure8", frame, caption, finding, figure, "Two heat maps of correlations between families.")
+
+
+def finding8(tables: list[pd.DataFrame], across: list[dict[str, float]]) -> str:
+    """Mean r between families (``measures.between_families``) of accuracies, and minus the best rule; beside the paper's."""
+    if not across[0]["n"]:
+        return "There is one family only: nothing to compare."
+    between = [table.where(~np.eye(len(table), dtype=bool)).stack() for table in tables]
+    raw, left = across
+    verdict = "part of the agreement is that the same relations are easily guessed"
+    if not left["high"] < raw["low"]:
+        verdict = "how much of the agreement is guessing is not decided, for the intervals overlap"
+    return (
+        f"Between two families the mean r is {between[0].min():.2f} to {between[0].max():.2f} (the paper: more than 0.6); over "
+        f"all {raw['n']} pairs of models of different families {raw['r']:.2f} {span(raw['low'], raw['high'])}. Minus the best "
+        f"rule without a model {between[1].min():.2f} to {between[1].max():.2f}, over all pairs {left['r']:.2f} "
+        f"{span(left['low'], left['high'])}: {verdict}."
     )
 
 
 def figure16(matrix: pd.DataFrame) -> Artifact:
     """Heat map of the correlation of every pair of models."""
-    import matplotlib.pyplot as plt
-    import seaborn
-
     pairs = measures.correlations(matrix)
-    figure, axis = plt.subplots(figsize=(6.3, 1.4 + 0.32 * len(pairs)))
-    seaborn.heatmap(pairs, ax=axis, annot=True, fmt=".2f", annot_kws={"fontsize": 6.5}, **CORRELATION)
-    axis.set(xlabel="", ylabel="")
-    axis.tick_params(axis="x", rotation=45)
-    plt.setp(axis.get_xticklabels(), ha="right")
-    caption = f"Pearson correlation of accuracies over {matrix.shape[1]} relations for every pair of base models."
+    shown, short = pairs.where(~np.eye(len(pairs), dtype=bool)), short_labels(pairs.index)
+    figure, axes = column(0.8 + 0.21 * len(pairs), width=max(WIDTH, 1 + 0.22 * len(pairs)))
+    axis = axes[0, 0]
+    numbers(axis, shown.rename(index=short, columns=short), min(0.5, shown.min(axis=None)), 1, "viridis")
+    for at in family_borders(matrix.index):
+        axis.axhline(at, color="white", linewidth=2)
+        axis.axvline(at, color="white", linewidth=2)
+    axis.tick_params(axis="x", rotation=90)
+    axis.tick_params(labelsize=SMALL, left=False, bottom=False)
+    caption = (
+        f"Pearson correlation of accuracies over {matrix.shape[1]} relations for every pair of base models. White lines separate "
+        "families."
+    )
     frame = pairs.rename_axis("model").reset_index()
     alt = "Heat map of correlations between all pairs of models."
-    return Artifact("zplke/figure16", frame, caption, "", figure, alt)
+    return Artifact("zplke/figure16", frame, caption, finding16(pairs), figure, alt)
+
+
+def finding16(pairs: pd.DataFrame) -> str:
+    """Least and largest r of two models of one family, and of two families."""
+    families = np.array([family(model) for model in pairs.index])
+    same, upper = families[:, None] == families, np.triu(np.ones(pairs.shape, dtype=bool), 1)
+    sentences = []
+    for kind, chosen in (("one family", same), ("different families", ~same)):
+        r = pairs.to_numpy()[upper & chosen]
+        if np.isfinite(r).any():
+            sentences.append(
+                f"of {kind} {np.nanmin(r):.2f} to {np.nanmax(r):.2f} (n = {len(r)}, mean {np.nanmean(r):.2f})"
+            )
+    return f"Pairs of models: {'; '.join(sentences)}." if sentences else ""
 
 
 # ---- section 4.2.2: within one family
 
 
 def figure9(measured: pd.DataFrame, base_of: dict[str, str]) -> Artifact:
-    """Bars of base models and their fine-tuned versions."""
-    import matplotlib.pyplot as plt
-
+    """Accuracies of base models and their fine-tuned versions, and the paired differences."""
     frame = tuned_beside_base(measured, base_of)
-    figure, axis = plt.subplots(figsize=(6.3, 2.8))
+    figure, axes = column(1.0 + 0.3 * max(1, len(frame)), 1, 2, sharey=True)
+    left, right = axes.flat
     if frame.empty:
-        text = "no fine-tuned model with its base among the models"
-        axis.text(0.5, 0.5, text, ha="center", transform=axis.transAxes)
+        left.text(0.5, 0.5, "no fine-tuned model\nwith its base", ha="center", transform=left.transAxes, fontsize=7)
     else:
-        kinds, rows = ["base", "fine-tuned"], frame.set_index("tuned")
-        parts = (rows[[f"{kind} {value}" for kind in kinds]].set_axis(kinds, axis=1) for value in INTERVAL)
-        grouped_bars(axis, *parts)
-        axis.legend()
-    axis.set(ylabel="accuracy")
+        draw_pairs(left, right, frame)
+        figure.legend(*left.get_legend_handles_labels(), loc="outside upper center", ncols=2, fontsize=SMALL)
+    left.set(xlabel="accuracy")
+    right.set(xlabel="fine-tuned minus base")
     caption = (
-        "Multiple-choice accuracy of base models and their fine-tuned versions, mean over relations; whiskers: 95 % bootstrap "
-        "interval over relations."
+        "Multiple-choice accuracy of base models and their fine-tuned versions, mean over relations, and the difference on the "
+        "same relations; whiskers: its 95 % bootstrap interval over relations."
     )
-    return Artifact("zplke/figure9", frame, caption, "", figure, "Pairs of bars, base and fine-tuned.")
+    alt = "Pairs of marks, base and fine-tuned, and their difference with its interval."
+    return Artifact("zplke/figure9", frame, caption, finding9(frame), figure, alt)
+
+
+def draw_pairs(left, right, frame: pd.DataFrame) -> None:
+    """The marks of ``tuned_beside_base`` on the left axis, their differences with whiskers on the right one."""
+    rows = range(len(frame))
+    for place, kind in enumerate(("base", "fine-tuned")):
+        left.plot(
+            frame[f"{kind} accuracy"], rows, **style_at(place) | {"linestyle": "", "markersize": 4, "label": kind}
+        )
+    ends = np.clip([frame["difference"] - frame["low"], frame["high"] - frame["difference"]], 0, None)
+    right.errorbar(frame["difference"], rows, xerr=ends, fmt="o", color="0.2", markersize=3, capsize=2, linewidth=0.9)
+    right.axvline(0, color="0.4", linewidth=0.8)
+    left.set_yticks(rows, list(short_labels(frame["tuned"]).values()))
+    left.set_ylim(len(frame) - 0.5, -0.5)
+
+
+def finding9(frame: pd.DataFrame) -> str:
+    """How many fine-tuned models are below their base, and by how much."""
+    if frame.empty:
+        return ""
+    worse, clear = frame["difference"] < 0, (frame["high"] < 0).sum()
+    return (
+        f"{worse.sum()} of {len(frame)} fine-tuned models are below their base (the paper: 12 of 13), {clear} of them "
+        f"significantly (interval over relations); the mean difference is {frame['difference'].mean():+.3f} (the paper: "
+        f"{_mean_change():+.3f})."
+    )
+
+
+def _mean_change() -> float:
+    """The paper's mean difference of a fine-tuned model and its base (table 11)."""
+    table = published("zplke/table11")
+    return float((table["ft_accuracy"] - table["base_accuracy"]).mean())
 
 
 def tuned_beside_base(measured: pd.DataFrame, base_of: dict[str, str]) -> pd.DataFrame:
-    """``base``, ``tuned`` and the accuracy of both with its interval, one row per pair."""
-    groups = measures.accuracies(measured).groupby("model", sort=False)
-    score, rows = {model: measures.overall_accuracy(own) for model, own in groups}, []
+    """``base``, ``tuned``, the accuracy of both with its interval, and their ``difference`` with its interval (``low``, ``high``,
+    95 % bootstrap over relations); one row per pair."""
+    groups, rows = measures.accuracies(measured).groupby("model", sort=False), []
+    score = {model: measures.overall_accuracy(own) for model, own in groups}
+    each = {model: own.set_index("relation")["accuracy"] for model, own in groups}
     for tuned, base in base_of.items():
         if base:
             both = {"base": score[base], "fine-tuned": score[tuned]}
             numbers = {f"{kind} {value}": own[value] for kind, own in both.items() for value in INTERVAL}
-            rows.append({"base": base, "tuned": tuned} | numbers)
+            change = each[tuned] - each[base]
+            low, high = mean_interval(change)
+            rows.append(
+                {"base": base, "tuned": tuned} | numbers | {"difference": change.mean(), "low": low, "high": high}
+            )
     return pd.DataFrame(rows, columns=None if rows else ["base", "tuned"])
 
 
@@ -438,133 +557,192 @@ def tuned_beside_base(measured: pd.DataFrame, base_of: dict[str, str]) -> pd.Dat
 
 def options(difficulty: pd.DataFrame, model: str) -> Artifact:
     """Accuracy against the number of options, for three kinds of wrong options (``measures.difficulty``)."""
-    import matplotlib.pyplot as plt
-
-    figure, axis = plt.subplots(figsize=(4.6, 3))
+    figure, axes = column(2.5)
+    axis = axes[0, 0]
     for i, (hard, rows) in enumerate(difficulty.groupby("hardness")):
-        look = style_at(i)
+        look = style_at(i) | {"markersize": 4}
         axis.plot(rows["options"], rows["accuracy"], label=f"hardness {hard:g}", **look)
         axis.fill_between(rows["options"], rows["low"], rows["high"], color=look["color"], alpha=0.12, linewidth=0)
     rows = difficulty[difficulty["hardness"] == 0]
     axis.plot(rows["options"], rows["chance"], color="0.4", linewidth=0.9, label="chance")
-    axis.set(xscale="log", xlabel="options", ylabel="accuracy", ylim=(0, 1.02), title=model)
+    axis.set(xscale="log", xlabel="options", ylabel="accuracy", ylim=(0, 1.02))
+    axis.set_title(model, fontsize=7)
     axis.set_xticks(rows["options"], rows["options"])
     axis.set_xticks([], minor=True)
-    axis.legend()
+    axis.legend(fontsize=SMALL)
     caption = (
         f"{model}: accuracy against the number of options; the wrong ones are drawn at random (hardness 0), half and half (0.5), "
         "or are the relation's most frequent objects (1). Bands: 95 % Wilson interval."
     )
-    most, two = rows.iloc[-1], rows.iloc[0]
-    finding = (
-        f"{model} knows {most['accuracy']:.2f} of the facts when it chooses among up to {most['options']:.0f} random objects, "
-        f"and {two['accuracy']:.2f} when among {two['options']:.0f}: how much a model knows depends on the options, too."
-    )
     alt = "Accuracy falling with the number of options, three lines."
-    return Artifact("zplke/options", difficulty, caption, finding, figure, alt)
+    return Artifact("zplke/options", difficulty, caption, finding_options(difficulty, model), figure, alt)
+
+
+def finding_options(difficulty: pd.DataFrame, model: str) -> str:
+    """Accuracy with most and fewest random options, and with the fewest frequent ones."""
+    rows, hard = (difficulty[difficulty["hardness"] == value] for value in (0, 1))
+    most, two, frequent = rows.iloc[-1], rows.iloc[0], hard.iloc[0]
+    side = "above chance"
+    if frequent["low"] <= frequent["chance"] <= frequent["high"]:
+        side = "at chance"
+    if frequent["high"] < frequent["chance"]:
+        side = "below chance: it prefers the frequent object"
+    return (
+        f"{model} knows {most['accuracy']:.2f} of the facts when it chooses among up to {most['options']:.0f} random objects, "
+        f"and {two['accuracy']:.2f} when among {two['options']:.0f}: how much a model knows depends on the options, too. Between "
+        f"the right object and the most frequent wrong one it is right for {frequent['accuracy']:.2f}, {side}."
+    )
 
 
 # ---- charts
 
 
-def bar_panels(frame: pd.DataFrame, by: str, models: list[str], methods: list[str]):
-    """A figure with one panel per value of the column ``by``: grouped bars of ``accuracy`` by model and method."""
-    import matplotlib.pyplot as plt
-
-    names = list(dict.fromkeys(frame[by]))
-    columns = min(3, len(names))
-    height = -(-len(names) // columns)
-    size = (6.3, 1.2 + 1.35 * height)
-    figure, axes = plt.subplots(height, columns, figsize=size, sharex=True, sharey=True, squeeze=False)
-    for axis in axes.flat[len(names) :]:
-        axis.axis("off")
-    for place, (axis, name) in enumerate(zip(axes.flat, names, strict=False)):
-        wide = frame[frame[by] == name].pivot(index="model", columns="method").reindex(index=models)
-        grouped_bars(axis, *(wide[value].reindex(columns=methods) for value in INTERVAL))
-        axis.tick_params(axis="x", labelbottom=place + columns >= len(names))  # no panel below it
-        axis.set_title(textwrap.shorten(name, 26, placeholder=" ..."), fontsize=7)
-        axis.tick_params(axis="x", rotation=90, labelsize=6)
-    figure.legend(*axes[0, 0].get_legend_handles_labels(), loc="outside upper center", ncols=len(methods))
-    figure.supylabel("accuracy", fontsize=8)
-    return figure
-
-
 def position_panels(frame: pd.DataFrame, contexts: list[str], mean: float, star: int, model: str):
     """A figure of ``model`` with one panel per context (``measures.by_position``): ``probability`` over ``position``, marked by
     ``role``; a dashed line at ``mean``; a star at the position ``star`` if its pair is not replaced."""
-    import matplotlib.pyplot as plt
-
     looks = {
         "rest": ("#0173b2", "o", "correct"),
         "after": ("#56b4e9", "s", "after a replaced one"),
         "replaced": ("#d55e00", "x", "replaced"),
     }
-    figure, axes = plt.subplots(len(contexts), 1, figsize=(6.3, 1.4 * len(contexts)), sharex=True, sharey=True)
-    for axis, context, letter in zip(axes, contexts, "abcdefgh", strict=False):
+    figure, axes = column(1.05 * len(contexts) + 0.3, len(contexts), 1, sharex=True, sharey=True)
+    for axis, context, letter in zip(axes.flat, contexts, "abcdefgh", strict=False):
         panel = frame[frame["context"] == context].set_index("position")
         for role, (colour, marker, label) in looks.items():
             rows = panel[panel["role"] == role]
-            axis.scatter(rows.index, rows["probability"], s=9, color=colour, marker=marker, label=label, linewidth=0.8)
+            axis.scatter(rows.index, rows["probability"], s=5, color=colour, marker=marker, label=label, linewidth=0.6)
         axis.axhline(mean, color="0.3", linestyle="--", linewidth=0.8)
         if star in panel.index and panel["role"][star] == "rest":
-            look = {"s": 90, "color": "#ece133", "edgecolor": "black", "linewidth": 0.6, "zorder": 3}
+            look = {"s": 60, "color": "#ece133", "edgecolor": "black", "linewidth": 0.6, "zorder": 3}
             axis.scatter(star, panel["probability"][star], marker="*", **look)
-        axis.set(ylim=(-0.04, 1.04), title=f"({letter}) {context}" + (f", {model}" if letter == "a" else ""))
-    axes[0].legend(*axes[0].get_legend_handles_labels(), ncols=3, loc="lower right", bbox_to_anchor=(1, 1))
-    axes[-1].set(xlabel="position in the sequence")
-    figure.supylabel("probability of the object", fontsize=9)
+        axis.set(ylim=(-0.06, 1.06))
+        axis.set_title(f"({letter}) {context}" + (f", {model}" if letter == "a" else ""), fontsize=7)
+    handles = axes[0, 0].get_legend_handles_labels()
+    figure.legend(*handles, loc="outside upper center", ncols=3, fontsize=SMALL, handletextpad=0.2, columnspacing=1)
+    axes[-1, 0].set(xlabel="position in the sequence")
+    figure.supylabel("probability of the object", fontsize=7)
     return figure
+
+
+def dot_panels(frame: pd.DataFrame, row: str, models: list[str], series: str = "", order: tuple | list = ("",)):
+    """A figure with one panel per model: a row per value of the column ``row``, a mark of ``accuracy`` per value of the column
+    ``series`` (in this ``order``); without ``series`` one mark with its interval ``low`` to ``high``."""
+    rows = list(dict.fromkeys(frame[row]))
+    across = min(2, len(models))
+    down = -(-len(models) // across)
+    figure, axes = column(0.5 + down * (0.35 + 0.2 * len(rows)), down, across, sharex=True, sharey=True)
+    for at, (axis, (model, label)) in enumerate(zip(axes.flat, short_labels(models, 12).items(), strict=False)):
+        own = frame[frame["model"] == model].set_index(row)
+        for place, name in enumerate(order):
+            part = (own[own[series] == name] if series else own).reindex(rows)
+            look = style_at(place) | {"linestyle": "", "markersize": 3}
+            y = np.arange(len(rows)) + 0.13 * (place - (len(order) - 1) / 2)  # equal accuracies side by side
+            axis.plot(part["accuracy"], y, label=name, **look)
+            if not series:
+                axis.hlines(y, part["low"], part["high"], color=look["color"], linewidth=0.9)
+        axis.set_title(label, fontsize=7)
+        axis.tick_params(labelbottom=at + across >= len(models))  # no panel below it
+    axes[0, 0].set_yticks(range(len(rows)), [textwrap.fill(textwrap.shorten(name, 44), 26) for name in rows])
+    axes[0, 0].set(ylim=(len(rows) - 0.5, -0.5), xlim=(-0.03, None))
+    for axis in axes.flat[len(models) :]:
+        axis.axis("off")
+    if series:
+        figure.legend(*axes[0, 0].get_legend_handles_labels(), loc="outside upper center", ncols=3, fontsize=SMALL)
+    figure.supxlabel("accuracy", fontsize=7)
+    return figure
+
+
+def column(height: float, rows: int = 1, columns: int = 1, width: float = WIDTH, **options):
+    """A figure as wide as a printed column, and its axes [rows, columns] with small text."""
+    import matplotlib.pyplot as plt
+
+    figure, axes = plt.subplots(rows, columns, figsize=(width, height), squeeze=False, **options)
+    for axis in axes.flat:
+        axis.tick_params(labelsize=SMALL)
+        axis.xaxis.label.set_size(7)
+        axis.yaxis.label.set_size(7)
+    return figure, axes
+
+
+def numbers(axis, table: pd.DataFrame, low: float, high: float, colours: str) -> None:
+    """``report.heat`` with text that is legible in a printed column."""
+    heat(axis, table, low, high, colours)
+    for text in axis.texts:
+        text.set_fontsize(SMALL)
+
+
+def short_labels(models, width: int = 0) -> dict[str, str]:
+    """Model -> its name without the part that all shipped ones share and without the account of a hub; the whole name if two
+    would be the same. ``width``: columns of a line.
+
+    >>> short_labels(["atlas-neox-0.6m", "EleutherAI/pythia-70m"])
+    {'atlas-neox-0.6m': 'neox-0.6m', 'EleutherAI/pythia-70m': 'pythia-70m'}
+    """
+    models = list(dict.fromkeys(models))
+    short = [model.rsplit("/", 1)[-1].removeprefix("atlas-") for model in models]
+    if len(set(short)) < len(short):
+        short = models
+    return {model: textwrap.fill(name, width) if width else name for model, name in zip(models, short, strict=True)}
 
 
 def pipeline(fact: str, rows: list[tuple[str, str, str, bool]], model: str, obj: str):
-    """A figure with one line of boxes per (estimator, input, output, right): fact -> input -> model -> output -> verdict."""
-    import matplotlib.pyplot as plt
-
-    figure, axis = plt.subplots(figsize=(6.3, 1.15 * len(rows) + 0.3))
-    axis.set(xlim=(0, 1), ylim=(len(rows), -0.25))
+    """A figure with one column of boxes per (estimator, input, output, right): fact -> input -> model -> output -> verdict."""
+    figure, axes = column(3.2)
+    axis = axes[0, 0]
+    axis.set(xlim=(0, len(rows)), ylim=(0, 1))
     axis.axis("off")
-    centres = {"fact": 0.08, "input": 0.37, "model": 0.63, "next tokens": 0.80, "right?": 0.95}
-    for title, x in centres.items():
-        axis.text(x, -0.18, title, ha="center", fontsize=8, weight="bold")
-    box = {"boxstyle": "round,pad=0.4", "edgecolor": "0.6", "linewidth": 0.6}
-    look = {"ha": "center", "va": "center", "fontsize": 6.5}
-    middle = len(rows) / 2
-    axis.text(
-        centres["fact"],
-        middle,
-        "\n".join(textwrap.fill(line, 16) for line in fact.split("\n")),
-        bbox=box | {"facecolor": "0.95"},
-        **look,
-    )
-    axis.text(centres["model"], middle, textwrap.fill(model, 12), bbox=box | {"facecolor": "#cfe3f1"}, **look)
-    for y, (estimator, text, output, right) in enumerate(rows, 0):
-        y += 0.5
-        written = f"{estimator}\n" + textwrap.fill(textwrap.shorten(text, 120, placeholder=" ..."), 34)
-        axis.text(centres["input"], y, written, bbox=box | {"facecolor": "0.95"}, family="monospace", **look)
-        axis.text(centres["next tokens"], y, textwrap.fill(output, 16), family="monospace", **look)
-        mark, colour = ("✓", "#00694c") if right else ("✗", "#a83800")
-        axis.text(
-            centres["right?"], y, f"{mark} {obj}", color=colour, ha="center", va="center", fontsize=8, weight="bold"
-        )
-        arrow = {"arrowstyle": "->", "color": "0.4", "linewidth": 0.9}
-        for start, end in (((0.155, middle), (0.205, y)), ((0.535, y), (0.585, middle)), ((0.68, middle), (0.73, y))):
-            axis.annotate("", end, start, arrowprops=arrow)
+    box = {"boxstyle": "round,pad=0.35", "edgecolor": "0.6", "linewidth": 0.6}
+    look = {"ha": "center", "va": "center", "fontsize": SMALL}
+    axis.text(len(rows) / 2, 0.96, fact, bbox=box | {"facecolor": "0.95"}, **look)
+    for place, (estimator, text, output, right) in enumerate(rows):
+        x, mark = place + 0.5, "✓" if right else "✗"
+        written = textwrap.fill(textwrap.shorten(text, 150, placeholder=" ..."), 26)
+        axis.text(x, 0.80, estimator, weight="bold", **look)
+        axis.text(x, 0.59, written, bbox=box | {"facecolor": "0.95"}, family="monospace", **look)
+        axis.text(x, 0.31, model, bbox=box | {"facecolor": "#cfe3f1"}, **look)
+        axis.text(x, 0.17, textwrap.shorten(output, 26, placeholder=" ..."), family="monospace", **look)
+        axis.text(x, 0.03, f"{mark} {obj}", color="#00694c" if right else "#a83800", weight="bold", **look)
+        for start, end in (
+            ((len(rows) / 2, 0.92), (x, 0.84)),
+            *(((x, top), (x, top - 0.06)) for top in (0.42, 0.27, 0.13)),
+        ):
+            axis.annotate("", end, start, arrowprops={"arrowstyle": "->", "color": "0.4", "linewidth": 0.9})
     return figure
 
 
-def text_boxes(rows: list[tuple[str, str]], width: int = 92):
-    """A figure with a box per (title, text)."""
+def text_boxes(rows: list[tuple[str, str]], marked: dict[str, list[str]], width: int = 60):
+    """A figure with a title and a wrapped text per row; ``marked``: labels of each kind (``KINDS``), which are coloured."""
     import matplotlib.pyplot as plt
 
-    texts = [textwrap.wrap(text, width) for _, text in rows]
-    heights = [len(lines) + 2.2 for lines in texts]
-    figure, axis = plt.subplots(figsize=(6.3, 0.17 * sum(heights) + 0.1))
-    axis.set(xlim=(0, 1), ylim=(-sum(heights), 0))
+    wrapped = [(title, placed_words(text, marked, width)) for title, text in rows]
+    lines = sum(words[-1][1] + 3.2 for _, words in wrapped)
+    figure = plt.figure(figsize=(WIDTH, 0.135 * lines), layout="none")
+    axis = figure.add_axes((0, 0, 1, 1), xlim=(-1, width + 1), ylim=(lines, 0))
     axis.axis("off")
-    box = {"boxstyle": "round,pad=0.4", "facecolor": "0.95", "edgecolor": "0.6", "linewidth": 0.6}
     top = 0.0
-    for (title, _), lines, height in zip(rows, texts, heights, strict=True):
-        axis.text(0, top - 0.1, title, fontsize=8, fontweight="bold", va="top")
-        axis.text(0.01, top - 1.5, "\n".join(lines), bbox=box, family="monospace", fontsize=6.5, va="top")
-        top -= height
+    for title, words in wrapped:
+        axis.text(0, top + 0.8, title, fontsize=7, fontweight="bold", va="center")
+        for column_, line, word, kind in words:
+            look = KINDS[kind] | {"family": "monospace", "fontsize": 6.4, "va": "center"}
+            axis.text(column_, top + 2 + line, word, **look)
+        top += words[-1][1] + 3.2
     return figure
+
+
+def placed_words(text: str, marked: dict[str, list[str]], width: int) -> list[tuple[int, int, str, str]]:
+    """The words of a text, wrapped at ``width``: (column, line, word, kind); of the kind whose label the word is part of, or "".
+
+    >>> placed_words("Bohr 1885 Marie Curie", {"subject": ["Bohr", "Marie Curie"], "object": ["1885"]}, 15)
+    [(0, 0, 'Bohr', 'subject'), (5, 0, '1885', 'object'), (10, 0, 'Marie', 'subject'), (0, 1, 'Curie', 'subject')]
+    """
+    kinds = [""] * len(text)
+    for kind, labels in marked.items():
+        for found in re.finditer("|".join(map(re.escape, sorted(labels, key=len, reverse=True))) or "$^", text):
+            kinds[found.start() : found.end()] = [kind] * (found.end() - found.start())
+    placed, at, line = [], 0, 0
+    for found in re.finditer(r"\S+", text):
+        if at + len(found[0]) > width and at:
+            at, line = 0, line + 1
+        placed.append((at, line, found[0], kinds[found.start()]))
+        at += len(found[0]) + 1
+    return placed

@@ -186,6 +186,35 @@ def responses(generated: pd.DataFrame, labels: Mapping[str, str]) -> pd.DataFram
     return generated.assign(**verdicts)
 
 
+def answers_of_inputs(inputs: pd.DataFrame, generated: pd.DataFrame, labels: Mapping[str, str]) -> pd.DataFrame:
+    """Table 1's ``inputs`` with ``estimator`` (prompted, zero-prompt), ``output`` and ``right`` (the strict response test).
+
+    generated   the text after each prompt;   labels: fact -> label of its right object
+    """
+    output = inputs["prompt"].map(generated.set_index("prompt")["text"])
+    right = [response(text, labels[fact]) for text, fact in zip(output, inputs["fact"], strict=True)]
+    estimator = np.where(inputs["role"] == "zp", "zero-prompt", "prompted")
+    return inputs.assign(estimator=estimator, output=output, right=right)
+
+
+def right_by_input(answers: pd.DataFrame) -> pd.DataFrame:
+    """Per input of table 1 over all facts: ``estimator``, ``context``, ``right`` with its share's ``low`` and ``high`` (Wilson),
+    and McNemar's test against the correct examples of the longest list of the same estimator: ``lost``, ``gained``, ``p (Holm)``.
+    """
+    wide = answers.pivot(index="fact", columns=["estimator", "context"], values="right")
+    wide = wide[list(answers[["estimator", "context"]].drop_duplicates().itertuples(index=False, name=None))]
+    rows = []
+    for estimator, context in wide:
+        full = [name for name in wide[estimator] if name.endswith(" correct")][-1]
+        own = wide[estimator, context]
+        test = mcnemar(wide[estimator, full], own) if context != full else {"lost": 0, "gained": 0, "p": np.nan}
+        rows.append(
+            (estimator, context, own.sum(), *wilson(own.sum(), len(own)), test["lost"], test["gained"], test["p"])
+        )
+    table = pd.DataFrame(rows, columns=["estimator", "context", "right", "low", "high", "lost", "gained", "p"])
+    return table.assign(**{"p (Holm)": holm(table["p"])}).drop(columns="p")
+
+
 def n95(accuracy: pd.Series, share: float = 0.95) -> float:
     """Fewest examples that reach ``share`` of the accuracy with the most examples [zplke, Fig. 3]; NaN if that accuracy is 0.
 
@@ -215,7 +244,8 @@ def accuracy_at(choices: pd.DataFrame, thresholds: Iterable[float]) -> pd.DataFr
 
 
 def by_position(scores: pd.DataFrame, prompts: pd.DataFrame, examples: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
-    """The probability of every object of a sequence (figure 4): ``context``, ``seed``, ``position``, ``probability``, ``role``.
+    """The probability of every object of a sequence (figure 4): ``context``, ``seed``, ``position``, ``fact``, ``probability``,
+    ``role``.
 
     scores     of each example's object after each prompt of ``prompts.sequence``
     examples   context -> its examples (``prompts.replaced``)
@@ -229,34 +259,61 @@ def by_position(scores: pd.DataFrame, prompts: pd.DataFrame, examples: Mapping[s
     kinds["role"] = np.select([kinds["kind"] != "correct", before != "correct"], ["replaced", "after"], "rest")
     columns = ["context", "seed", "position"]
     frame = frame.merge(kinds[[*columns, "role"]], on=columns, validate="one_to_one")
-    return frame.assign(probability=np.exp(frame["logprob"]))[[*columns, "probability", "role"]]
+    return frame.assign(probability=np.exp(frame["logprob"]))[[*columns, "fact", "probability", "role"]]
 
 
-def harm(positions: pd.DataFrame, baseline: str = "correct", seed: int = 0) -> pd.DataFrame:
+def mark_known(positions: pd.DataFrame, level: float = 0.5) -> pd.DataFrame:
+    """``positions`` of one model with the column ``known``: in the correct sequences of the *other* draws, the pair at this
+    position has a mean probability of ``level`` or more. False where no other draw has the pair.
+
+    Pairs chosen by the same sequence that is then changed would fall by regression to the mean.
+    """
+    correct = positions[positions["context"] == "correct"]
+    by_fact = correct.groupby("fact")["probability"]
+    others = by_fact.transform("size") - 1
+    elsewhere = (by_fact.transform("sum") - correct["probability"]) / others.where(others > 0)
+    marks = correct[["seed", "position"]].assign(known=elsewhere >= level)
+    return positions.merge(marks, on=["seed", "position"], how="left", validate="many_to_one")
+
+
+CHANGES = ["n", "before", "probability", "change", "low", "high"]
+
+
+def harm(positions: pd.DataFrame, baseline: str = "correct") -> pd.DataFrame:
     """Effect of replaced examples on the others, per context and role: the mean probability, the mean of the same positions in
     the untouched sequence, and their difference with its 95 % bootstrap interval over positions (none for fewer than 10).
     Positions before the first replaced pair cannot change, and are left out."""
-    columns, rows = ["seed", "position"], []
+    groups = _before_and_after(positions, baseline).groupby(["context", "role"], sort=False)
+    rows = [(*key, *_change(group)) for key, group in groups]
+    return pd.DataFrame(rows, columns=["context", "role", *CHANGES])
+
+
+def harm_by_kind(positions: pd.DataFrame) -> tuple[pd.DataFrame, str]:
+    """``CHANGES`` of one model per kind of example (unknown, incorrect) over the pairs that are not replaced, and which pairs
+    these are: those that the model knows (``mark_known``), or all where fewer than 10 of a kind are known."""
+    pairs = _before_and_after(mark_known(positions), "correct")
+    pairs = pairs[pairs["role"] != "replaced"].assign(kind=lambda rows: rows["context"].str.split(",").str[0])
+    known = pairs[pairs["known"]]
+    few = (known["kind"].value_counts().reindex(pairs["kind"].unique()).fillna(0) < 10).any()
+    chosen, what = (pairs, "untouched pairs") if few else (known, "untouched pairs that the model knows")
+    rows = [(kind, *_change(group)) for kind, group in chosen.groupby("kind", sort=False)]
+    return pd.DataFrame(rows, columns=["kind", *CHANGES]).set_index("kind"), what
+
+
+def _before_and_after(positions: pd.DataFrame, baseline: str) -> pd.DataFrame:
+    """The pairs of the changed sequences from the first replaced one on, with ``probability_before``: untouched."""
+    columns = ["seed", "position"]
     untouched = positions[positions["context"] == baseline][[*columns, "probability"]]
     pairs = positions[positions["context"] != baseline].merge(untouched, on=columns, suffixes=("", "_before"))
     replaced = pairs["position"].where(pairs["role"] == "replaced")
-    pairs = pairs[pairs["position"] >= replaced.groupby([pairs["context"], pairs["seed"]]).transform("min")]
-    for (context, role), group in pairs.groupby(["context", "role"], sort=False):
-        change = (group["probability"] - group["probability_before"]).to_numpy()
-        low, high = mean_interval(change, seed=seed) if len(change) >= 10 else (np.nan, np.nan)
-        rows.append(
-            (
-                context,
-                role,
-                len(group),
-                group["probability_before"].mean(),
-                group["probability"].mean(),
-                change.mean(),
-                low,
-                high,
-            )
-        )
-    return pd.DataFrame(rows, columns=["context", "role", "n", "before", "probability", "change", "low", "high"])
+    return pairs[pairs["position"] >= replaced.groupby([pairs["context"], pairs["seed"]]).transform("min")]
+
+
+def _change(pairs: pd.DataFrame) -> tuple:
+    """``CHANGES`` of pairs with their ``probability`` and ``probability_before``."""
+    change = (pairs["probability"] - pairs["probability_before"]).to_numpy()
+    limits = mean_interval(change) if len(change) >= 10 else (np.nan, np.nan)
+    return (len(pairs), pairs["probability_before"].mean(), pairs["probability"].mean(), change.mean(), *limits)
 
 
 def subsumption(small, large) -> dict[str, float]:
@@ -406,6 +463,7 @@ def guessers(options: pd.DataFrame, asked: pd.DataFrame, examples: pd.DataFrame)
     return rows.groupby(["relation", "fact"], sort=False)[columns].sum().astype(float).reset_index()
 
 
+OFTEN = 16  # exposures from which a fact counts as taught often
 COSTS = ["requests", "requested_tokens", "tree_nodes", "forwarded_tokens", "forwards"]
 
 
@@ -466,10 +524,11 @@ def accuracy_matrix(accuracies: pd.DataFrame, models: Iterable[str], relations: 
     return wide.loc[order].rename_axis(columns=None)
 
 
-def leaderboard(measured: pd.DataFrame) -> pd.DataFrame:
+def leaderboard(measured: pd.DataFrame, exposures: pd.Series | None = None) -> pd.DataFrame:
     """Table 8, best model first: ``rank``, ``model``, ``overall`` of its relations, ``between`` (std over draws, mean over
-    relations); McNemar's test against the next model below on the first draw: ``lost`` (only the upper one knows), ``gained``,
-    ``p``, ``p (Holm)``; accuracy over facts by the rules ``per token`` and ``pmi``."""
+    relations; left out for one draw); McNemar's test against the next model below on the first draw: ``lost`` (only the upper
+    one knows), ``gained``, ``p``, ``p (Holm)``; accuracy over facts by the rules ``per token`` and ``pmi``, and, where
+    ``exposures`` (fact -> count) are known, over the facts taught ``OFTEN`` times or more."""
     groups = list(accuracies(measured).groupby("model", sort=False))
     board = pd.DataFrame(
         [{"model": m, **overall_accuracy(rows), "between": rows["between"].mean()} for m, rows in groups]
@@ -480,7 +539,11 @@ def leaderboard(measured: pd.DataFrame) -> pd.DataFrame:
     tests = pd.DataFrame([compare(measured, *pair) for pair in neighbours], columns=["lost", "gained", "p"])
     tests = tests.astype({"lost": "Int64", "gained": "Int64"})
     rules = measured.groupby("model")[["per token", "pmi"]].mean()
-    return board.join(tests.assign(**{"p (Holm)": holm(tests["p"])})).join(rules, on="model")
+    board = board.join(tests.assign(**{"p (Holm)": holm(tests["p"])})).join(rules, on="model")
+    if exposures is not None:
+        often = measured[measured["fact"].map(exposures) >= OFTEN]
+        board[f"taught {OFTEN}+"] = board["model"].map(often.groupby("model")["correct"].mean())
+    return board if measured["seed"].nunique() > 1 else board.drop(columns="between")
 
 
 def compare(measured: pd.DataFrame, first: str, second: str) -> dict[str, float]:
@@ -490,15 +553,16 @@ def compare(measured: pd.DataFrame, first: str, second: str) -> dict[str, float]
 
 
 def subsumptions(measured: pd.DataFrame, pairs: Iterable[tuple[str, str]]) -> pd.DataFrame:
-    """``mean_subsumption`` on the first draw for pairs (smaller, larger) of models: ``SUBSUMED`` and ``ceiling`` (eta of the
-    smaller one with itself under the last draw; NaN for one draw)."""
-    rows = []
+    """``mean_subsumption`` on the first draw for pairs (smaller, larger) of models: ``SUBSUMED`` and, with several draws,
+    ``ceiling`` (eta of the smaller one with itself under the last draw)."""
+    rows, draws = [], measured["seed"].nunique()
     for small, large in pairs:
         own = measured[measured["model"] == small]
         rates = mean_subsumption(first_draw(own), first_draw(measured, large))
-        again = mean_subsumption(first_draw(own), own[own["seed"] == own["seed"].max()])["eta"]
-        rows.append(rates | {"ceiling": again if own["seed"].nunique() > 1 else np.nan})
-    return pd.DataFrame(rows, columns=[*SUBSUMED, "ceiling"])
+        if draws > 1:
+            rates["ceiling"] = mean_subsumption(first_draw(own), own[own["seed"] == own["seed"].max()])["eta"]
+        rows.append(rates)
+    return pd.DataFrame(rows, columns=[*SUBSUMED, *["ceiling"] * (draws > 1)])
 
 
 def between_families(matrix: pd.DataFrame, family) -> dict[str, float]:
@@ -574,16 +638,26 @@ def mean_by_method(cells: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=columns)
 
 
-def relations_of_all(cells: pd.DataFrame) -> list[str]:
-    """The relations that most methods have: on these, methods are compared."""
-    methods = cells.groupby("relation")["method"].nunique()
-    return methods.index[methods == methods.max()].tolist()
+def gap(cells: pd.DataFrame, first: str, second: str) -> dict[str, float]:
+    """Accuracy of one method minus that of another, over the relations that have both, mean over models.
+
+    returns  ``gap`` with ``low`` and ``high`` (95 % bootstrap over relations), ``ahead`` (relations where ``first`` is better)
+             ``of`` how many, ``models`` (names of those where it is better in the mean over relations)
+
+    cells   one test of ``accuracy_by_method``
+    """
+    wide = cells.pivot(index="relation", columns=["method", "model"], values="accuracy")
+    each = (wide[first] - wide[second]).dropna()  # [relations, models]
+    mean = each.mean(axis=1)
+    low, high = mean_interval(mean)
+    ahead, models = int((levelled(mean) > 0).sum()), each.columns[levelled(each.mean()) > 0].tolist()
+    return {"gap": mean.mean(), "low": low, "high": high, "ahead": ahead, "of": len(each), "models": models}
 
 
-def steps(measured: pd.DataFrame, relations: list[str]) -> dict[str, float]:
-    """From HGP to ZP-LKE in two steps of multiple-choice accuracy, first draw: ``examples`` (before the prompt), ``words`` (then
-    leave out the prompt)."""
-    rows = measured[measured["relation"].isin(relations)]
+def steps(measured: pd.DataFrame) -> dict[str, float]:
+    """From HGP to ZP-LKE in two steps of multiple-choice accuracy, first draw, on the relations with HGP: ``examples`` (before
+    the prompt), ``words`` (then leave out the prompt)."""
+    rows = measured[measured["relation"].isin(measured.loc[measured["method"] == "HGP", "relation"].unique())]
     lists = rows[rows["method"] != "HGP"]
     rows = rows[(rows["method"] == "HGP") | (rows["seed"] == lists.loc[lists["seed"] >= 0, "seed"].min())]
     keys = ["model", "relation", "method"]
@@ -621,6 +695,19 @@ def curves(measured: pd.DataFrame) -> pd.DataFrame:
     table = each.groupby(["model", "shots"]).agg(["mean", "std"]).reset_index()
     enough = {model: n95(rows.set_index("shots")["mean"]) for model, rows in table.groupby("model")}
     return table.assign(n95=table["model"].map(enough))
+
+
+def gains(measured: pd.DataFrame) -> pd.DataFrame:
+    """Per model what the longest list adds to the shortest one: ``model``, ``first`` and ``last`` accuracy, their difference
+    ``gain`` with ``low`` and ``high`` (95 % bootstrap over facts), ``std first`` and ``std last`` (over draws)."""
+    rows, ends = [], (measured["shots"].min(), measured["shots"].max())
+    for model, own in measured.groupby("model", sort=False):
+        first, last = (own[own["shots"] == n] for n in ends)
+        by_fact = [part.groupby("fact")["correct"].mean() for part in (first, last)]
+        low, high = mean_interval(by_fact[1] - by_fact[0])
+        stds = [part.groupby("seed")["correct"].mean().std() for part in (first, last)]
+        rows.append((model, by_fact[0].mean(), by_fact[1].mean(), (by_fact[1] - by_fact[0]).mean(), low, high, *stds))
+    return pd.DataFrame(rows, columns=["model", "first", "last", "gain", "low", "high", "std first", "std last"])
 
 
 def longest(measured: pd.DataFrame) -> pd.DataFrame:

@@ -13,6 +13,7 @@ class DesignSettings:
     n_sequence: int = 200  # pairs in the sequences of figures 4 and 11 to 13
     n_replaced: int = 40  # of them replaced
     star: int = 114  # position that the paper marks
+    n_generated: int = 60  # facts after which table 1 generates, at most
 
 
 @dataclass(frozen=True)

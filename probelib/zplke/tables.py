@@ -7,7 +7,7 @@ from probelib.facts import Facts, pick
 from probelib.facts.options import chance_levels
 from probelib.published import table as published
 from probelib.report import Artifact, family, span
-from probelib.stats import holm, in_words, kendall, levelled, pearson, wilson
+from probelib.stats import holm, in_words, kendall, levelled, partial, pearson, wilson
 from probelib.zplke import measures
 from probelib.zplke.prompts import PROMPTED, TEMPLATES, used_templates
 
@@ -17,51 +17,62 @@ FULL = 100  # options of the paper's multiple-choice test
 # ---- section 3: how many examples, and which?
 
 
-def telling_fact(inputs: pd.DataFrame, generated: pd.DataFrame, facts: Facts) -> Facts:
+def telling_fact(answers: pd.DataFrame, facts: Facts) -> Facts:
     """The fact that shows the difference between examples best: the model answers after four correct ones, and after as few
     others as possible; among equals the first.
 
-    inputs   ``prompts.eight_inputs`` of several facts;   generated: the text after them
+    answers   ``measures.answers_of_inputs`` of several facts
     """
-    label = dict(zip(facts.facts["fact"], facts.label(facts.facts["object"]), strict=True))
-    text = inputs["prompt"].map(generated.set_index("prompt")["text"])
-    rows = inputs.assign(right=[measures.response(t, label[f]) for t, f in zip(text, inputs["fact"], strict=True)])
-    after_four = rows[(rows["role"] == "zp") & (rows["context"] == "4 correct")].set_index("fact")["right"]
-    others = rows.groupby("fact")["right"].sum()
+    after_four = answers[(answers["role"] == "zp") & (answers["context"] == "4 correct")].set_index("fact")["right"]
+    others = answers.groupby("fact")["right"].sum()
     order = pd.DataFrame({"missed": ~after_four.astype(bool), "others": others}).reindex(facts.facts["fact"])
     return pick(facts, [order.sort_values(["missed", "others"], kind="stable").index[0]])
 
 
-def table1(inputs: pd.DataFrame, generated: pd.DataFrame, fact: Facts, among: int) -> Artifact:
-    """The next tokens after eight inputs for one fact (``prompts.eight_inputs``), chosen from ``among`` (``telling_fact``)."""
-    model, right = generated["model"].iloc[0], fact.label(fact.facts["object"])[0]
-    inputs = inputs[inputs["fact"].isin(fact.facts["fact"])]
-    output = inputs["prompt"].map(generated.set_index("prompt")["text"])
-    table = pd.DataFrame({"estimator": np.where(inputs["role"] == "zp", "zero-prompt", "prompted")})
-    table = table.assign(
-        examples=inputs["context"].to_numpy(), input=inputs["text"].to_numpy(), output=output.to_numpy()
-    )
-    table["right"] = [measures.response(text, right) for text in table["output"]]
+def table1(answers: pd.DataFrame, fact: Facts, model: str) -> Artifact:
+    """The next tokens after eight inputs for one fact, and for how many facts each kind of input is right.
+
+    answers   ``measures.answers_of_inputs`` of several facts, ``fact`` among them
+    """
+    counts, n = measures.right_by_input(answers), answers["fact"].nunique()
+    own = answers[answers["fact"].isin(fact.facts["fact"])]
+    table = own[["estimator", "context", "text", "output", "right"]].rename(columns={"right": "right here"})
+    totals = counts[["estimator", "context", "right", "low", "high"]].rename(columns={"right": f"right of {n}"})
+    table = table.merge(totals, on=["estimator", "context"]).rename(columns={"context": "examples", "text": "input"})
     caption = (
-        f"The next 8 tokens (greedy) of {model} after prompted and zero-prompt inputs; right: they begin with {right}. Examples "
-        f"are correct, incorrect (another object) or unknown (an invented subject). Of {among} facts, one for which the examples "
-        "make the largest difference."
+        f"The next 8 tokens (greedy) of {model} after prompted and zero-prompt inputs for one fact; right here: they begin with "
+        f"{fact.label(fact.facts['object'])[0]}. Examples are correct, incorrect (another object) or unknown (an invented "
+        f"subject). The fact shown is, of {n}, one for which the examples make the largest difference; right of {n}: facts that "
+        "the same kind of input gets right, low and high: 95 % Wilson interval of their share."
     )
-    return Artifact("zplke/table1", table, caption, finding1(table, model), published=published("zplke/table1"))
+    decimals = {"low": 2, "high": 2}
+    printed = published("zplke/table1")
+    return Artifact("zplke/table1", table, caption, finding1(counts, n), published=printed, decimals=decimals)
 
 
-def finding1(table: pd.DataFrame, model: str) -> str:
-    """How many inputs of each kind give the right answer."""
-    groups = table.groupby("estimator", sort=False)["right"]
-    listed = "; ".join(f"{kind} {int(right.sum())} of {len(right)}" for kind, right in groups)
-    return f"{int(table['right'].sum())} of {len(table)} inputs get the right answer from {model}: {listed}. This is one fact."
+def finding1(counts: pd.DataFrame, n: int) -> str:
+    """How many of ``n`` facts each input gets right (``measures.right_by_input``), and whether that is as in the paper."""
+    groups = counts.groupby("estimator", sort=False)
+    listed = [f"{kind} " + ", ".join(f"{r.context} {r.right}" for r in rows.itertuples()) for kind, rows in groups]
+    worse = counts[(counts["p (Holm)"] < 0.05) & (counts["lost"] > counts["gained"])]
+    worse = worse[~worse["context"].isin(["none", "1 correct"])]
+    prompted, lists = (
+        worse.loc[worse["estimator"] == kind, "context"].tolist() for kind in ("prompted", "zero-prompt")
+    )
+    sentence = "As in the paper, incorrect or unknown examples do not significantly harm the sentence"
+    if prompted:
+        sentence = f"Unlike in the paper, the sentence gets fewer facts right after {' and '.join(prompted)} examples"
+    pairs = "unlike in the paper, incorrect or unknown pairs do not significantly harm the list"
+    if lists:
+        pairs = f"as in the paper, the list gets fewer facts right after {' and '.join(lists)} pairs"
+    return f"Right answers for {n} facts: {'; '.join(listed)}. {sentence}; {pairs} (McNemar, Holm)."
 
 
 def table3(everything: Facts, atlas: Facts) -> Artifact:
-    """Six facts of the relation; ``atlas``: has award years and fields of laureates."""
+    """Six facts of the relation; ``atlas``: has the years (K1) and the fields (P166) of the prizes of laureates."""
     others = atlas.facts
     prize, field = (  # a laureate of two prizes has two of each
-        others[others["relation"] == r].groupby("subject")["object"].agg(", ".join) for r in ("P585", "P166")
+        others[others["relation"] == r].groupby("subject")["object"].agg(", ".join) for r in ("K1", "P166")
     )
     subjects = everything.facts.head(6)
     table = pd.DataFrame(
@@ -86,25 +97,30 @@ def facts_used(everything: Facts, known: Facts, tested: Facts, pool: Facts, note
 
 
 def sensitivity(table: pd.DataFrame, measured: pd.DataFrame) -> Artifact:
-    """Accuracy when pairs are written or options chosen otherwise (``measures.by_decision``)."""
-    enough = table.shape[1] > 2
-    ranks = [kendall(table.iloc[0], row)["tau"] if enough else np.nan for _, row in table.iterrows()]
-    frame = table.assign(**{"Kendall's tau": ranks}).reset_index()
+    """Accuracy when pairs are written or options chosen otherwise (``measures.by_decision``); the agreement of rankings only if
+    the models of the first row differ by more than the interval of one of them."""
+    n, first = measured["fact"].nunique(), table.iloc[0]
+    low, high = wilson(round(first.mean() * n), n)
+    frame = table.copy()
     caption = (
-        f"Accuracy with {measured['shots'].max()} examples on {measured['fact'].nunique()} facts (one draw) when "
-        f"pairs are written or options chosen otherwise; tau: agreement of the ranking of {table.shape[1]} models with that of "
-        "the first row."
+        f"Accuracy with {measured['shots'].max()} examples on {n} facts (one draw) when pairs are written or options chosen "
+        f"otherwise. The 95 % interval of one number near {first.mean():.2f} is {low:.2f} to {high:.2f}."
     )
-    return Artifact("zplke/sensitivity", frame, caption, finding_sensitivity(table))
+    if table.shape[1] > 2 and np.ptp(first) > high - low:
+        frame["Kendall's tau"] = [kendall(first, row)["tau"] for _, row in table.iterrows()]
+        caption += f" Tau: agreement of the ranking of {table.shape[1]} models with that of the first row."
+    return Artifact("zplke/sensitivity", frame.reset_index(), caption, finding_sensitivity(table))
 
 
 def finding_sensitivity(table: pd.DataFrame) -> str:
-    """The largest change by one decision, and those of the released code."""
-    moved = (table.iloc[1:] - table.iloc[0]).abs()
-    released = ", ".join(f"{value:+.2f}" for value in table.loc["as released"] - table.iloc[0])
+    """The changes by the released code, and the largest by one of the other decisions."""
+    change = table.iloc[1:] - table.iloc[0]
+    released, others = change.loc["as released"], change.drop(index="as released")
+    most = others.abs().max(axis=1).idxmax()
+    model = others.loc[most].abs().idxmax()
     return (
-        f"The largest change by one decision is {moved.max().max():.2f} (*{moved.max(axis=1).idxmax()}*, "
-        f"{moved.max().idxmax()}); as released, the accuracies change by {released}."
+        f"As released, the accuracies change by {released.min():+.2f} to {released.max():+.2f}; the largest change by any other "
+        f"decision is {others.loc[most, model]:+.2f} (*{most}*, {model})."
     )
 
 
@@ -154,8 +170,12 @@ def table4(facts: Facts, pool: Facts) -> Artifact:
 
 
 def table5(facts: Facts, options: pd.DataFrame) -> Artifact:
-    """Two facts each of two relations with their first wrong options."""
-    sample = facts.facts.groupby("relation", sort=False).head(2).head(4)
+    """Two facts each of two relations with their first wrong options; the second relation has years, if one has."""
+    first = facts.facts["relation"].iloc[0]
+    digits = pd.Series(facts.label(facts.facts["object"])).str.isdecimal().groupby(facts.facts["relation"].to_numpy())
+    years = digits.all().loc[lambda all_digits: all_digits].index.difference([first])
+    others = [*years, *facts.facts["relation"].drop_duplicates().drop(facts.facts.index[0])]
+    sample = facts.facts[facts.facts["relation"].isin([first, *others[:1]])].groupby("relation", sort=False).head(2)
     right = options["fact"].map(dict(zip(facts.facts["fact"], facts.facts["object"], strict=True)))
     wrong = options[options["candidate"] != right]
     listed = {fact: ", ".join(rows["label"].head(5)) + ", ..." for fact, rows in wrong.groupby("fact")}
@@ -167,7 +187,10 @@ def table5(facts: Facts, options: pd.DataFrame) -> Artifact:
             "Multiple choices": sample["fact"].map(listed),
         }
     )
-    caption = "Two facts each of two relations, with the first five of their wrong options."
+    caption = (
+        "Two facts each of two relations, with the first five of their wrong options. The paper also prints the article that "
+        "states each fact (Title, Text); the facts here come without articles."
+    )
     return Artifact("zplke/table5", table, caption)
 
 
@@ -222,14 +245,15 @@ def health(measured: pd.DataFrame) -> Artifact:
 # ---- section 4.2.1: different families
 
 
-def table8(measured: pd.DataFrame, base_of: dict[str, str]) -> Artifact:
-    """The leaderboard (``measures.leaderboard``)."""
-    table = measures.leaderboard(measured)
+def table8(measured: pd.DataFrame, base_of: dict[str, str], exposures: pd.Series | None = None) -> Artifact:
+    """The leaderboard (``measures.leaderboard``); ``exposures``: fact -> how often the models were taught it, if known."""
+    table = measures.leaderboard(measured, exposures)
     table.insert(2, "kind", np.where(table["model"].isin(base_of), "fine-tuned", "base"))
     caption = (
         f"Mean multiple-choice accuracy over {measured['relation'].nunique()} relations ({about(measured)}) with its 95 % "
-        "bootstrap interval over relations; std: over relations; between: standard deviation over draws; lost, gained, p: "
-        "McNemar's test against the next model below; accuracy by two other rules of choice."
+        f"bootstrap interval over relations; std: over relations; {'between: over draws; ' * ('between' in table)}lost, gained, "
+        "p: McNemar's test against the next model below; per token, pmi: accuracy by two other rules of choice."
+        f"{taught_in_words(measured, exposures)}"
     )
     printed = published("zplke/table8")[["rank", "model", "avg_accuracy", "std_dev", "kind"]]
     decimals = {"p": 4, "p (Holm)": 4}
@@ -237,38 +261,48 @@ def table8(measured: pd.DataFrame, base_of: dict[str, str]) -> Artifact:
     return Artifact("zplke/table8", table, caption, finding8(table), published=printed, decimals=decimals, best=best)
 
 
+def taught_in_words(measured: pd.DataFrame, exposures: pd.Series | None) -> str:
+    """Which share of the tested facts was never taught, and which often, for a caption; "" if that is unknown."""
+    if exposures is None:
+        return ""
+    counts = measured["fact"].drop_duplicates().map(exposures).fillna(0)
+    often = (counts >= measures.OFTEN).sum()
+    return (
+        f" {(counts == 0).mean():.0%} of the facts were never taught to these models, so none of them can know those; taught "
+        f"{measures.OFTEN}+: accuracy over the {often} facts taught {measures.OFTEN} times or more."
+    )
+
+
 def finding8(table: pd.DataFrame) -> str:
     """The best model, and how many neighbours on the leaderboard differ.
 
     >>> finding8(pd.DataFrame({"model": ["a", "b"], "accuracy": [0.5, 0.4], "low": 0.3, "high": 0.6, "p (Holm)": [0.2, None],
-    ...                        "kind": "base", "between": 0.01}))
+    ...                        "kind": "base"}))
     'Best: **a** with 0.500 [0.300, 0.600]; 1 of 1 neighbouring pairs are not significantly different (McNemar, Holm, p ≥ 0.05).'
     """
     best = table.iloc[0]
     unclear = int((table["p (Holm)"] >= 0.05).sum())
+    column = f"taught {measures.OFTEN}+"
+    often = f" ({best[column]:.2f} of the facts taught {measures.OFTEN} times or more)" if column in table else ""
     return (
-        f"Best: **{best['model']}** with {best['accuracy']:.3f} {span(best['low'], best['high'], '.3f')}; {unclear} of "
+        f"Best: **{best['model']}** with {best['accuracy']:.3f} {span(best['low'], best['high'], '.3f')}{often}; {unclear} of "
         f"{len(table) - 1} neighbouring pairs are not significantly different (McNemar, Holm, p ≥ 0.05)."
     )
 
 
 def about(measured: pd.DataFrame) -> str:
     """What was measured: number of facts, examples and draws, for a caption."""
-    shots, draws = int(measured["shots"].max()), measured["seed"].nunique()
+    shots, draws = int(measured["shots"].max()), measured.loc[measured["shots"] > 0, "seed"].nunique()
     return f"{measured['fact'].nunique()} facts, {shots} examples, {draws} {'draw' if draws == 1 else 'draws'}"
 
 
-def table9(
-    facts: Facts, options: pd.DataFrame, examples: pd.DataFrame, matrix: pd.DataFrame, accuracies: pd.DataFrame
-) -> Artifact:
+def table9(facts: Facts, rules: pd.DataFrame, matrix: pd.DataFrame, accuracies: pd.DataFrame) -> Artifact:
     """The relations by mean accuracy, beside what needs no model.
 
-    options, examples   what the models chose from, and what their lists held
-    matrix              ``measures.accuracy_matrix`` of the base models;   accuracies: ``measures.accuracies`` of all models
+    rules    ``without_model``
+    matrix   ``measures.accuracy_matrix`` of the base models;   accuracies: ``measures.accuracies`` of all models
     """
-    level = chance_levels(facts).set_index("relation")["chance"]
-    table = facts.relations[["relation", "name"]].set_index("relation").join(level)
-    table = table.join(without_model(facts, options, examples))
+    table = facts.relations[["relation", "name"]].set_index("relation").join(rules.drop(columns="best rule"))
     groups = accuracies.groupby("model", sort=False)
     every = pd.DataFrame({model: rows.set_index("relation")["accuracy"] for model, rows in groups})
     base = every[[model for model in every if model in matrix.index]].mean(axis=1)
@@ -291,44 +325,53 @@ def table9(
 
 
 def without_model(facts: Facts, options: pd.DataFrame, examples: pd.DataFrame) -> pd.DataFrame:
-    """``measures.guessers`` per relation, mean over facts and draws of examples."""
+    """What needs no model, per relation: ``chance``, ``measures.guessers`` (mean over facts and draws of examples) and ``best
+    rule``, the highest of chance, copy and majority.
+
+    options, examples   what the models chose from, and what their lists held
+    """
     rows = facts.facts.assign(subject=facts.label(facts.facts["subject"]), gold=facts.facts["object"])
     rows = rows[["fact", "relation", "subject", "gold"]]
     draws = [measures.guessers(options, rows, own) for _, own in examples.groupby("seed")]
-    return pd.concat(draws).drop(columns="fact").groupby("relation", sort=False).mean()
+    rules = pd.concat(draws).drop(columns="fact").groupby("relation", sort=False).mean()
+    rules = chance_levels(facts).set_index("relation")[["chance"]].join(rules)
+    return rules.assign(**{"best rule": rules[["chance", "copy", "majority"]].max(axis=1)})
 
 
 def finding9(table: pd.DataFrame) -> str:
-    """In how many relations the models beat every rule that needs none."""
-    beaten = table[table["base"] <= table[["chance", "copy", "majority"]].max(axis=1)]
+    """How well the best rule without a model predicts the order of the relations, and where the models do not beat it."""
+    rule = table[["chance", "copy", "majority"]].max(axis=1)
+    order, beaten = pearson(rule, table["base"]), table[table["base"] <= rule]
+    guessed = f"Accuracy against that of the best rule without a model: {in_words(order, 'relations')}"
+    if order["low"] > 0:
+        guessed += ", so the order of relations is partly that of how easily they are guessed"
     if beaten.empty:
-        return (
-            f"In all {len(table)} relations the base models are on average better than the best rule without a model."
-        )
+        return f"{guessed}. In all {len(table)} relations the base models are on average better than that rule."
     return (
-        f"In {len(beaten)} of {len(table)} relations the base models are on average no better than the best rule without a "
-        f"model ({', '.join(beaten['name'])})."
+        f"{guessed}. In {len(beaten)} of {len(table)} relations the base models are on average no better than that rule "
+        f"({', '.join(beaten['name'])})."
     )
 
 
-def known_where_taught(facts: Facts, matrix: pd.DataFrame, exposures: pd.Series | None) -> str:
+def known_where_taught(facts: Facts, matrix: pd.DataFrame, rules: pd.DataFrame, exposures: pd.Series | None) -> str:
     """Whether relations are well known where their facts were taught.
 
-    exposures   fact -> how often the models were taught it; None if unknown
+    exposures   fact -> how often the models were taught it; None if unknown;   rules: ``without_model``
     """
     if exposures is None:
         return "How often these models were taught these facts is not known."
     taught = facts.facts.assign(n=facts.facts["fact"].map(exposures)).groupby("relation")["n"]
     never, often = taught.agg(lambda n: (n == 0).mean()), taught.agg(lambda n: np.log2(1 + n).mean())
-    r = pearson(often[matrix.columns], matrix.mean())
+    often, mean, rule = often[matrix.columns], matrix.mean(), rules.loc[matrix.columns, "best rule"]
     return (
         f"Per relation {never.min():.0%} to {never.max():.0%} of the facts were never taught to these models. Mean log exposure "
-        f"count of a relation's facts against its mean accuracy: {in_words(r, 'relations')}."
+        f"count of a relation's facts against its mean accuracy: {in_words(pearson(often, mean), 'relations')}; given the best "
+        f"rule without a model: {in_words(partial(often, mean, rule), 'relations')}."
     )
 
 
-def table10(matrix: pd.DataFrame, facts: Facts, n: int = 3) -> Artifact:
-    """The best and worst relations of every base model."""
+def table10(matrix: pd.DataFrame, facts: Facts, rules: pd.DataFrame, n: int = 3) -> Artifact:
+    """The best and worst relations of every base model; ``rules``: ``without_model``."""
     titles, rows = names(facts), []
     for model, accuracy in matrix.iterrows():
         row = {"model": model}
@@ -349,7 +392,26 @@ def table10(matrix: pd.DataFrame, facts: Facts, n: int = 3) -> Artifact:
     printed = published("zplke/table10").pivot(index="model", columns="order", values="relation").reset_index()
     frame = pd.DataFrame(rows)
     decimals = dict.fromkeys(frame.columns[frame.columns.str.startswith("accuracy")], 2)
-    return Artifact("zplke/table10", frame, caption, published=printed.rename(columns=str), decimals=decimals)
+    finding = finding10(frame, rules["best rule"].rename(titles), n)
+    return Artifact("zplke/table10", frame, caption, finding, published=printed.rename(columns=str), decimals=decimals)
+
+
+def finding10(table: pd.DataFrame, rule: pd.Series, n: int) -> str:
+    """The relations that are most often among the best, how easily they are guessed, and ties among the worst.
+
+    rule   name of a relation -> accuracy of the best rule without a model
+    """
+    best = table[[f"best {i}" for i in range(1, n + 1) if f"best {i}" in table]].stack().value_counts()
+    place = rule.rank(ascending=False, method="min").astype(int)
+    listed = " and ".join(
+        f"*{name}* ({best[name]} models; place {place[name]} of {len(rule)} by the best rule without a model)"
+        for name in best.index[:2]
+    )
+    tied = (table["worst: tied"] > 0).sum()
+    return (
+        f"Most often among the best {n} relations of {len(table)} models: {listed}. In {tied} models the worst {n} are tied with "
+        "further relations."
+    )
 
 
 # ---- section 4.2.2: within one family
@@ -369,10 +431,12 @@ def table2(measured: pd.DataFrame, matrix: pd.DataFrame, models: pd.DataFrame) -
     caption = (
         "Smallest and largest model of each family: accuracies over all draws of examples, the rest on the first draw; eta: "
         "P(large knows | small knows), mean over relations, with its 95 % bootstrap interval over relations; expected: the same "
-        "for independent models; reversed: P(small | large); pooled: eta over all facts; ceiling: eta of the small model with "
-        "itself under another draw of examples; relations: where the small one knows a fact."
+        "for independent models; reversed: P(small | large); pooled: eta over all facts; relations: where the small one knows a "
+        "fact."
     )
     table = table.join(rates)
+    if "ceiling" in rates:
+        caption += " Ceiling: eta of the small model with itself under another draw of examples."
     return Artifact("zplke/table2", table, caption, finding2(table), published=published("zplke/table2"))
 
 
@@ -393,14 +457,19 @@ def finding2(table: pd.DataFrame) -> str:
         f"{row.reversed:.2f}"
         for row in table.itertuples()
     ]
-    return "; ".join(rows) + "."
+    above, below = (table["low"] > table["expected"]).sum(), (table["high"] < 1).sum()
+    return (
+        f"{'; '.join(rows)}. In {below} of {len(table)} families the large model does not know all that the small one knows, as "
+        f"in the paper; in {above} it knows more of it than independent models would."
+    )
 
 
 def table11(measured: pd.DataFrame, base_of: dict[str, str]) -> Artifact:
     """Base models and their fine-tuned versions: eta, and McNemar's test."""
     pairs = [(base, tuned) for tuned, base in base_of.items() if base]
     mean = measures.accuracies(measured).groupby("model")["accuracy"].mean()
-    rates = measures.subsumptions(measured, [(tuned, base) for base, tuned in pairs]).drop(columns="ceiling")
+    rates = measures.subsumptions(measured, [(tuned, base) for base, tuned in pairs])
+    rates = rates.drop(columns="ceiling", errors="ignore")
     table = pd.DataFrame(pairs, columns=["base", "tuned"])
     table.insert(1, "accuracy", table["base"].map(mean))
     table = table.assign(**{"accuracy of it": table["tuned"].map(mean)}).join(rates)

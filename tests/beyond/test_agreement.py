@@ -44,6 +44,14 @@ def test_a_cut_never_agrees_more():
     assert table.loc["cut", "cut"] < 0.76 and table.loc["fine", "fine"] == 1
 
 
+def test_without_ties_a_cut_does_not_contradict_what_was_cut():
+    """By hand: 1, 2, 3, 4 cut between 2 and 3 orders four of six pairs, all as the fine one does; in reverse none."""
+    fine = pd.Series([1.0, 2, 3, 4])
+    wide = pd.DataFrame({"fine": fine, "cut": (fine > 2).astype(float), "back": -fine})
+    with_ties, without = (measures.ordered_alike(wide, ties).loc["cut"].tolist() for ties in (True, False))
+    assert with_ties == pytest.approx([5 / 6, 5 / 6, 1 / 6]) and without == [1, 1, 0]
+
+
 def test_ties_lower_the_rank_covariance_to_its_mean_over_broken_ties():
     draw = np.random.default_rng(1)
     x = draw.normal(size=300)

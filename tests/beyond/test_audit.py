@@ -115,6 +115,15 @@ def test_what_the_table_cannot_tell_apart_is_not_called_wrong(findings):
     assert not findings[findings["verdict"] == FAILS]["why"].str.contains("cannot tell").any()
 
 
+def test_a_value_outside_its_bounds_does_not_hold_with_a_caveat(findings):
+    outside = findings[findings["recomputed"].str.contains(r"\d outside")]
+    names = (
+        outside.loc[outside["why"].str.contains("neither bears"), "computed by"].str.removeprefix("grapheval.").tolist()
+    )
+    assert names == ["correct_7b", "informative_7b", "truthful_70b", "truthful_gemma_2b"]
+    assert (outside["verdict"] == audit.OPEN).all() and len(outside) == 7
+
+
 def test_every_verdict_names_the_code_that_computes_it(findings):
     assert not findings["computed by"].duplicated().any()
     assert "7.18e-7" in audit.code_of("grapheval.density")

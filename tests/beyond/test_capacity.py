@@ -28,16 +28,63 @@ def test_choices_never_show_more_than_the_options_allow(accuracy, n):
     assert -1e-9 <= capacity.bits_by_choices(accuracy, n) <= np.log2(n) + 1e-9
 
 
+def facts(model: str = "m", bits=(1.0, 1.0, 3.0, 3.0), exposures=(0, 0, 32, 64)) -> pd.DataFrame:
+    rows = pd.DataFrame({"fact": list("abcd"), "bits": bits, "right": [0, 0, 1, 1], "exposures": exposures})
+    return rows.assign(model=model, parameters=40, options=8)
+
+
+def taught(*exposures: int) -> pd.DataFrame:
+    return pd.DataFrame({"model": "m", "exposures": exposures})
+
+
 def test_what_was_stored_by_hand():
     """Never-taught facts have 1 bit, those taught 32 times 3: two more bits for each of the 10 facts of the corpus."""
-    rows = pd.DataFrame({"fact": list("abcd"), "bits": [1.0, 1.0, 3.0, 3.0], "right": [0, 0, 1, 1], "options": 8})
-    levels = capacity.by_level(rows.assign(model="m", parameters=40, exposures=[0, 0, 32, 64]))
-    assert levels["from"].tolist() == [0, 32] and levels["likelihood"].tolist() == [1.0, 3.0]
+    levels = capacity.by_level(facts())
+    assert levels["from"].tolist() == [0, 32] and levels["bits"].tolist() == [1.0, 3.0]
     assert levels["choices"].tolist() == [0.0, pytest.approx(3.0)]
-    taught = lambda *exposures: pd.DataFrame({"model": "m", "exposures": exposures})
-    total = capacity.stored(levels, taught(*[0] * 5, *[32] * 10)).iloc[0]
-    assert (total["bits"], total["bits per parameter"]) == (20.0, 0.5)
-    misled = capacity.stored(levels.assign(likelihood=[-9.0, 3.0]), taught(*[32] * 10)).iloc[0]
-    quantized = capacity.stored(levels.assign(model="4bit"), taught(*[0] * 5, *[32] * 10), of="m").iloc[0]
+    total = capacity.stored(facts(), taught(*[0] * 5, *[32] * 10)).iloc[0]
+    assert (total["bits"], total["bits per parameter"], total["at most"]) == (20.0, 0.5, 30.0)
+    quantized = capacity.stored(facts("4bit"), taught(*[0] * 5, *[32] * 10), of="m").iloc[0]
     assert quantized["bits"] == 20.0, "a quantized form was taught what its model was taught"
-    assert misled["bits"] == 30.0, "what was worse than a guess is no store of bits that a fact could use up"
+
+
+def test_a_confident_error_holds_no_bits():
+    """Without the floor, one fact at -9 bits would make the mean of its level negative."""
+    wrong = facts(bits=(-9.0, 1.0, -9.0, 3.0))
+    assert capacity.by_level(wrong)["bits"].tolist() == [0.5, 1.5] and capacity.by_level(wrong)["misled"].tolist() == [
+        0.5,
+        0.5,
+    ]
+    assert capacity.stored(wrong, taught(*[32] * 10))["bits"].item() == 10.0
+
+
+def test_the_reference_is_full_precision_whatever_comes_first():
+    bits = pd.concat([facts("8bit", (1, 1, 2.5, 2.5)), facts("fp32")])
+    artifact = capacity.capacity_precision(bits, taught(0, 32), "m")
+    assert artifact.frame.set_index("precision")["kept"].to_dict() == {"8bit": 0.75, "fp32": 1.0}
+    assert artifact.finding == "Of the bits that fp32 stores, 8bit keeps 75.0% [no interval]."
+    other = capacity.capacity_precision(bits[bits["model"] == "8bit"], taught(0, 32), "m")
+    assert other.frame["kept"].tolist() == [1.0] and other.finding == ""
+
+
+@pytest.mark.parametrize(("bits", "ends", "meant"), [
+    ((100.0, 200.0), (0.1, 0.4), "no estimate of a capacity"),
+    ((100.0, 2000.0), (1.2, 1.4), "faster than parameters"),
+    ((100.0, 1000.0), (0.5, 1.4), "is not excluded"),
+    ((100.0, 1000.0), (np.nan, np.nan), "is not excluded"),
+])  # fmt: skip
+def test_the_finding_follows_the_exponent(bits, ends, meant):
+    total = pd.DataFrame({"model": ["s", "l"], "parameters": [10, 100], "bits": bits, "low": 90.0, "high": 3000.0})
+    fit = {"b": 0.3, "b_low": ends[0], "b_high": ends[1], "n": 2}
+    finding = capacity.capacity_finding(total.assign(**{"at most": 4000.0}), fit)
+    assert meant in finding and f"10 times the parameters of s hold {bits[1] / 100:.1f} times its bits" in finding
+
+
+def test_the_picture_can_be_drawn():
+    import matplotlib.pyplot as plt
+
+    bits = pd.concat([facts(), facts("l", (1, 1.5, 2, 3)).assign(parameters=400)])
+    corpus = pd.concat([taught(0, 32), taught(0, 32).assign(model="l")])
+    artifact = capacity.capacity(capacity.by_level(bits), capacity.stored(bits, corpus))
+    assert set(artifact.frame["panel"]) == {"by exposures", "stored"} and artifact.alt == "m: 2 bits; l: 1 bits"
+    plt.close("all")

@@ -57,6 +57,13 @@ def test_within_a_relation_by_hand():
     assert c.concordance(values, design, pairs)["concordance"].item() == pytest.approx((0 + 0 + 0.5 + 0 + 1 + 4) / 9)
 
 
+def test_each_exposure_count_by_hand():
+    """Never .2 and .5; read once .3: a win, a loss; read 32 times .5: a win, a tie."""
+    design = one_model([0, 0, 1, 32])
+    table = c.concordance_by_exposures(long(design, m=[0.2, 0.5, 0.3, 0.5]), design, ["model", "relation"])
+    assert table[["exposures", "pairs", "concordance"]].to_numpy().tolist() == [[1, 2, 0.5], [32, 2, 0.75]]
+
+
 def test_facts_of_different_relations_are_not_compared():
     design = one_model([0, 64]).assign(relation=["P", "Q"])
     assert (

@@ -36,3 +36,34 @@ def test_the_score_of_other_states_uses_the_same_folds():
     right, states = np.arange(80) % 2 == 0, draw.normal(size=(80, 4)) + np.arange(80)[:, None] % 2
     assert np.allclose(hidden.probe_scores(states, states, right, np.arange(80)),
                        hidden.probe_scores(states, states.copy(), right, np.arange(80)))  # fmt: skip
+
+
+def scored(probe: float, unknown: float) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Facts w0 to w5 taught 8 times with wrong answers, r taught 8 times with a right one, o taught 64 times, n never."""
+    facts = [*(f"w{i}" for i in range(6)), "r", "o", "n"]
+    likely = dict.fromkeys(facts, 0.2) | {"r": 1.0, "o": 1.0}
+    noise = dict(zip(facts, np.linspace(-0.1, 0.1, len(facts)), strict=True))
+    rows = [("m", hidden.LIKELY, f, likely[f]) for f in facts] + [("m", hidden.OBJECT, f, unknown) for f in facts]
+    rows += [("m", hidden.PROBE, f, probe + noise[f]) for f in facts]
+    table = pd.DataFrame(rows, columns=["model", "scorer", "fact", "K"])
+    table["K*"] = (table["K"] == 1).astype(float)
+    return table, pd.DataFrame({"model": "m", "fact": facts, "exposures": [8] * 7 + [64, 0]})
+
+
+def test_facts_by_how_often_they_were_taught():
+    rows = hidden.by_teaching(*scored(0.8, 0.5))
+    few, wrong = "taught 2 to 16 times", "taught 2 to 16 times, answer wrong"
+    likely = rows[rows["scorer"] == hidden.LIKELY]["facts"].value_counts().to_dict()
+    assert likely == {few: 7, wrong: 6, "never taught": 1, "taught 32 times or more": 1}
+
+
+def test_the_finding_follows_the_interval():
+    import matplotlib.pyplot as plt
+
+    known = hidden.hidden_knowledge(*scored(0.8, 0.5)).finding
+    assert known.endswith("So the states hold knowledge of these facts that the answers do not show.")
+    assert "answer is wrong (n = 6 facts)" in known
+    assert "So no hidden knowledge is found" in hidden.hidden_knowledge(*scored(0.5, 0.5)).finding
+    table, design = scored(0.8, 0.5)
+    assert "Too few" in hidden.hidden_knowledge(table, design.assign(exposures=[64] * 8 + [0])).finding
+    plt.close("all")

@@ -5,7 +5,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from probelib import beyond
+from probelib import beyond, stats
 from probelib.beyond import concordance, figures, measures, tables
 
 
@@ -35,6 +35,13 @@ def test_the_training_mixture_moves_measures():
     assert "tau = -1.00; the first is x for a, y for b. Changed significantly: x (-0.400)" in finding
 
 
+def test_a_measure_sees_a_fact_from_the_count_after_which_it_never_falls_below():
+    rows = {"exposures": [2, 8, 32] * 3, "measure": ["x"] * 3 + ["y"] * 3 + ["z"] * 3}
+    table = pd.DataFrame(rows | {"concordance": [0.95, 0.8, 0.9, 0.9, 0.9, 1.0, 0.5, 0.6, 0.7]})
+    finding = figures.detection_finding(table, ["x", "y", "z"])
+    assert finding.endswith("of the taught fact: y from 2 on, x from 32 on, z at no exposure count.")
+
+
 def test_what_popularity_alone_orders():
     """By hand: at random, familiarity orders one of two pairs; by popularity both."""
     facts_of = {"m": [("a", 64), ("b", 0), ("c", 0)], "m-popular": [("a", 64), ("b", 0), ("c", 32)]}
@@ -51,12 +58,30 @@ def test_what_popularity_alone_orders():
     assert row["control"] and "orders 50.0%" in artifact.finding and "and 100.0%" in artifact.finding
 
 
-def test_the_precision_that_loses_most_facts():
-    sides = pd.DataFrame(
-        {"precision": ["nf4", "8bit"], "measure": "known", "lost": [1, 6], "gained": [1, 0], "n": 9, "p": [1, 0.03]}
+def quantized(low: float, high: float) -> pd.DataFrame:
+    """P(right answer) and one measure of 0 and 1, in two precisions."""
+    rows = [(figures.ANSWER, "8bit", -0.001, -0.002, 0.001, np.nan, np.nan, np.nan)]
+    rows += [(figures.ANSWER, "nf4", (low + high) / 2, low, high, np.nan, np.nan, np.nan)]
+    rows += [("known", "8bit", 0.0, np.nan, np.nan, 1, 1, 1.0), ("known", "nf4", -0.6, -0.9, -0.2, 6, 0, 0.02)]
+    columns = ["measure", "precision", "difference", "low", "high", "lost", "gained", "p"]
+    return pd.DataFrame(rows, columns=columns).assign(n=9, value=0.5)
+
+
+def test_the_change_of_the_right_answers_probability():
+    finding = figures.change_finding(quantized(-0.06, -0.04))
+    assert finding == (
+        "The probability of the right answer is lower in nf4 (-0.050 [-0.060, -0.040]); not significantly changed in 8bit "
+        "(-0.001 [-0.002, 0.001]), n = 9 facts. By measures of 0 and 1, 7 facts are lost and 1 gained in 2 comparisons; 1 of "
+        "them show a change after Holm's correction of McNemar's test."
     )
-    assert "8bit loses most facts, by known: 6 lost, 0 gained of 9" in figures.change_finding(sides)
-    assert "In none of 1 comparisons" in figures.change_finding(sides[:1])
+    assert "is higher in nf4 (+0.050" in figures.change_finding(quantized(0.04, 0.06))
+    assert figures.change_finding(quantized(-1, 1)[:1]).endswith("n = 9 facts.")
+    artifact = figures.quantization_change(
+        pd.concat([quantized(-0.06, -0.04), quantized(0, 0)[:1].assign(measure="MONITOR")]), "m"
+    )
+    assert len(artifact.frame) == 4 and "known, nf4: 6 lost, 0 gained" in artifact.alt
+    assert tables.quantization(quantized(-0.06, -0.04), "m").finding.endswith("8bit 0 of 2, nf4 2 of 2.")
+    plt.close("all")
 
 
 def test_types_are_compared_by_measures_defined_for_all():
@@ -109,6 +134,28 @@ def test_a_figure_names_ten_measures_the_frontier_first():
     assert set(points.loc[named, "paper"]) == set(papers)
 
 
+def test_a_measure_without_pairs_is_not_called_as_good_as_the_best():
+    rows = {"measure": ["A", "B", "C", "D"], "control": [False, False, False, True], "pairs": [9, 9, 0, 9]}
+    ranked = pd.DataFrame(
+        rows | {"concordance": [0.9, 0.8, np.nan, 0.5], "p": [np.nan, 0.3, np.nan, np.nan], "low": 0.4, "high": 1}
+    )
+    finding = tables.ground_truth(ranked, pd.Series({"concordance": 0.9}), ["group", "fact"], 5).finding
+    assert finding.endswith("from the best (Holm): B. Not compared, for no pair has both values: C.")
+
+
+def test_when_all_pairs_are_ordered_alike_the_interval_is_wilsons():
+    design = pd.DataFrame([("m", "m", f"f{i}", "P", 64 * (i < 3)) for i in range(6)], columns=concordance.DESIGN)
+    values = design[["model", "fact"]].assign(measure="x", value=design["exposures"].astype(float))
+    found = concordance.concordance(values, design, concordance.pairs_of_facts(design)).iloc[0]
+    low, high = stats.wilson(6, 6)  # six facts take part
+    assert found["concordance"] == 1 and (found["low"], found["high"]) == pytest.approx((low, high))
+
+
+def test_two_measures_of_each_paper_stand_in_a_picture():
+    names = ["PMI", "ZP choice", "Margin", "Familiarity", "ZP probability", "MONITOR"]
+    assert figures.few_per_paper(names) == ["PMI", "ZP choice", "Margin", "ZP probability", "MONITOR"]
+
+
 def test_a_longer_training_is_said():
     half = tables.training_tokens(("atlas-neox-0.15m-at50", "atlas-neox-0.15m"))
     assert "+100%, so the mixture is confounded" in half
@@ -145,6 +192,9 @@ def test_the_trial_with_sisters(trial):
     assert "the same fact in two sister models" in artifact.caption and artifact.finding.startswith("PMI puts ")
     figure = figures.quality_against_cost(ranked, tables.oracle(values, design, pairs), within)
     assert figure.figure.axes[0].get_ylabel() == tables.RIGHT and "Base accuracy (10 tokens" in figure.finding
+    seen = figures.detection(values, design, within, ranked)
+    pmi = seen.frame[seen.frame["measure"] == "PMI"].set_index("exposures")["concordance"]
+    assert pmi[2] < 0.8 < pmi[32] and "PMI from 32 on" in seen.finding and "Chance at no" in seen.finding
     plt.close("all")
 
 

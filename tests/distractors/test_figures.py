@@ -40,6 +40,23 @@ def test_a_constant_change_has_no_interval():
     assert figures.former_finding(beaten) == "Former objects change Min@1 by -1.000 for every fact (n = 2)."
 
 
+def test_the_change_by_former_objects_apart_by_teaching():
+    """Of four facts the two whose former object was stated fall from 1 to 0; the others stay."""
+    beaten = {"sem": outcomes([1, 1], [1, 1], [1, 1], [1, 1]), "temp_sem": outcomes([0, 0], [0, 0], [1, 1], [1, 1])}
+    taught = pd.DataFrame({"former": [4, 16, 0, 0], "exposures": 2}, index=["f0", "f1", "f2", "f3"])
+    said = figures.former_by_teaching(beaten, taught)
+    assert "never read the first former object of 50% of the facts" in said and "16 times or more" not in said
+    assert "-1.000 [no interval] for 2 facts whose former object was stated" in said
+    assert figures.former_by_teaching(beaten, None) == ""
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "verdict"), [(-0.2, -0.1, "as the"), (0.1, 0.2, "the reverse"), (-0.1, 0.1, "not s")]
+)
+def test_a_verdict_by_the_interval(low, high, verdict):
+    assert figures._verdict({"low": low, "high": high}, -1).startswith(verdict)
+
+
 def test_former_objects_by_position():
     lists = pd.DataFrame({"fact": ["a", "a", "b"], "rank": [1, 2, 1], "former": [True, False, True]})
     assert "At position 1 the share is 1.00" in figures.figure7(lists).finding
@@ -50,8 +67,17 @@ def test_where_curves_settle():
     rows = [("Random", n, tau) for n, tau in ((1, 0.1), (2, 0.3), (3, 0.3))] + [("Sem", n, NAN) for n in (1, 2, 3)]
     table = pd.DataFrame(rows, columns=["strategy", "n", "tau"]).assign(low=0.0, high=0.5)
     finding = figures.figure3(table, 9, STUDY).finding
-    assert "up to n = 3: Random from n = 2. The highest is 0.300, Random at n = 2." in finding
+    assert finding.startswith("Tau first comes within 0.01 of its best value: Random at n = 2. The paper's comparison")
     assert figures.finding3(table[table["strategy"] == "Sem"]) == ""
+
+
+@pytest.mark.parametrize(("last", "verdict"), [(0.2, "As in the paper"), (0.31, "Unlike in the paper")])
+def test_the_strategies_are_compared_by_the_first_n_near_the_best(last, verdict):
+    """ApprOpt is near its best at n = 2, or not before Random, which is at n = 3; its fall afterwards does not count."""
+    values = {"ApprOpt": (0.1, 0.25, last), "Random": (0.1, 0.2, 0.3)}
+    rows = [(name, n, tau) for name, curve in values.items() for n, tau in enumerate(curve, 1)]
+    finding = figures.finding3(pd.DataFrame(rows, columns=["strategy", "n", "tau"]))
+    assert verdict in finding and ("then falls from 0.250 (n = 2) to 0.200 (n = 3)" in finding) == (last == 0.2)
 
 
 def test_gains_that_exclude_zero():

@@ -238,3 +238,17 @@ def test_what_is_stored_is_not_searched_again(searched, tmp_path):
     fewer, other = retrieval.searches(kb, chosen.facts, asked, 2)
     with pytest.raises(TypeError):
         search(model, fewer, other, tmp_path)
+
+
+def test_what_a_model_read_of_present_and_former_objects():
+    """The former object of the first fact was stated 4 times with a year, that of the second never; the third has none."""
+    facts = pd.DataFrame(
+        {"fact": ["a", "b", "c"], "relation": "P6", "subject": ["A", "B", "C"], "object": ["x", "y", "z"]}
+    )
+    lists = pd.DataFrame({"fact": ["a", "a", "b", "c"], "rank": [1, 2, 1, 1], "candidate": ["u", "v", "w", "x"]})
+    lists["former"] = [True, True, True, False]
+    stated = [("P6", "A", "x", 16, 0), ("P6", "A", "u", 0, 4), ("P6", "B", "w", 0, 0)]
+    manifest = pd.DataFrame(stated, columns=["relation", "subject", "object", "exposures", "dated"])
+    taught = retrieval.former_taught(facts, lists, manifest)
+    assert taught.to_dict("index") == {"a": {"exposures": 16, "former": 4}, "b": {"exposures": 0, "former": 0}}
+    assert retrieval.former_taught(facts, lists, None) is None

@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 from probelib import grapheval, report
-from probelib.grapheval import figures
+from probelib.grapheval import figures, judge_figures
 
 
 @pytest.fixture(autouse=True)
@@ -65,37 +65,109 @@ def test_truthful_everywhere_has_no_rank_correlation():
     assert "nan" not in sentence
 
 
-def test_figure_5_names_the_best_and_the_worst_type():
-    figure5 = grapheval.figure5(typed({"correct": {"b": 0.4, "a": 0.2}}))
+def test_figure_5_names_the_best_and_the_worst_type_and_counts_what_lies_above_the_mirror_image():
+    figure5 = grapheval.figure5(typed({"correct": {"b": 0.4, "a": 0.2}}), mirror=0.3)
     assert "heads of type **b** (0.40" in figure5.finding and "**a** (0.20)" in figure5.finding
-    assert "order" not in figure5.frame and figure5.finding.endswith("0.20 (m).")
+    assert "disjoint for 1 of 1 models: the score varies with the type" in figure5.finding
+    assert (
+        "2 of 4 intervals lie above" in figure5.finding and "2 below it, so whether the types differ" in figure5.finding
+    )
+    assert "order" not in figure5.frame
+    assert "intervals lie above" not in grapheval.figure5(typed({"correct": {"b": 0.4, "a": 0.2}})).finding
     plt.close("all")
 
 
-def linked(r: float) -> pd.DataFrame:
-    pairs = [("I", "T"), ("C", "T"), ("C", "I"), ("D", "T"), ("D", "I"), ("D", "C")]
-    rows = [(x, y, r, r - 0.1, r + 0.1, 50, r, r, "m") for x, y in pairs]
+def test_types_that_do_not_differ_are_not_said_to():
+    assert "not shown" in figures.finding_by_type(typed({"correct": {"b": 0.4, "a": 0.4}}), "Correct")
+
+
+def test_figure_6_says_whether_models_are_truthful_by_abstaining():
+    kinds = {"a": 0.2, "b": 0.4, "c": 0.6, "d": 0.9}
+    against = {kind: 1 - score for kind, score in kinds.items()}
+    abstaining = typed({"truthful": kinds, "informative": against})
+    assert (
+        "r = -1.00" in figures.finding_abstaining(abstaining)
+        and "as LLaMA-2-70B is" in grapheval.figure6(abstaining).finding
+    )
+    assert "unlike LLaMA-2-70B" in figures.finding_abstaining(typed({"truthful": kinds, "informative": kinds}))
+    plt.close("all")
+
+
+def linked(d: float, e: float | None = None) -> pd.DataFrame:
+    """Correlations of all metrics with degree, and with the exposure count where it is known."""
+    pairs = [("I", "T", -0.5), ("C", "T", 0.1), ("C", "I", 0.1)]
+    pairs += [("D", y, d) for y in "TIC"] + [("E", y, -e if y == "T" else e) for y in "TIC" if e is not None]
+    rows = [(x, y, r, r - 0.1, r + 0.1, 50, r, r, "m") for x, y, r in pairs]
     return pd.DataFrame(rows, columns=["x", "y", "pearson", "low", "high", "n", "spearman", "pearson_log", "model"])
 
 
-def test_figure_8_names_the_strongest_correlation_of_correct():
-    assert "Correct is with D: r = 0.30 [0.20, 0.40]" in grapheval.figure8(linked(0.3)).finding
-    assert grapheval.figure8(linked(np.nan)).finding.startswith("Correct is constant for every model")
+def test_figure_8_holds_the_cause_against_degree():
+    weak = grapheval.figure8(linked(0.1, e=0.4)).finding
+    assert "degree r = 0.10 [0.00, 0.20], exposure count r = 0.40" in weak and "As in the paper, no link" in weak
+    assert "has the strongest link" in weak and "it rewards never having been taught" in weak
+    assert "Unlike in the paper" in figures.finding8(linked(0.5, e=0.4)) and "no stronger link" in figures.finding8(
+        linked(0.5, 0.4)
+    )
+    assert "has no positive link" in figures.finding8(linked(0.1, e=0.05))
+    assert "exposure" not in figures.finding8(linked(0.1))
+    assert figures.finding8(linked(np.nan)).startswith("Correct is constant here")
     plt.close("all")
 
 
-def test_figure_4_counts_the_models_that_a_judge_helps():
+def test_correct_that_rises_with_exposure_is_said_to_see_it():
+    rows = [
+        (way, "m", band, metric, mean, mean - 0.05, mean + 0.05, 9)
+        for way, ends in (("judge", (0.2, 0.2)), ("own answers", (0.1, 0.6)))
+        for band, mean in zip(("0", "33+"), ends, strict=True)
+        for metric in grapheval.METRICS
+    ]
+    columns = ["scored by", "model", "band", "metric", "mean", "low", "high", "n"]
+    artifact = grapheval.exposure_figure(pd.DataFrame(rows, columns=columns), "exposure count")
+    assert (
+        "By judge, Correct rises with the exposure count for 0 of 1 models and falls for 0 (m: 0.20 to 0.20)"
+        in artifact.finding
+    )
+    assert (
+        artifact.finding.endswith("So Correct by own answers sees it.")
+        and "at least 9 (judge) and 9" in artifact.caption
+    )
+    plt.close("all")
+
+
+def differences(judge: float, soft: float) -> pd.DataFrame:
+    """Two models: the judge's gains over logits and majority, and the soft prompt's change; intervals reach 0.1."""
+    rows = [(m, name, r) for m in "ab" for name, r in zip(judge_figures.DIFFERENCES, (judge, soft, judge), strict=True)]
+    frame = pd.DataFrame(rows, columns=["model", "difference", "change"])
+    return frame.assign(low=frame["change"] - 0.1, high=frame["change"] + 0.1)
+
+
+def test_figure_4_counts_only_differences_beyond_their_interval():
+    finding = judge_figures.finding4_judge(differences(judge=0.2, soft=-0.2))
+    assert (
+        "beats the logits for 2 of 2 models, as in the paper" in finding and "the truth for 2 of 2 (a +0.200" in finding
+    )
+    assert "a -0.200 [-0.300, -0.100]" in finding and "costs accuracy, unlike" in finding
+    finding = judge_figures.finding4_judge(differences(judge=0.05, soft=0.05))
+    assert (
+        "for 0 of 2 models, so the paper's advantage of the judge is not shown" in finding
+        and "no change stands out" in finding
+    )
+    assert "logits" not in judge_figures.finding4_judge(differences(0.2, 0.2).query("difference != 'judge - logits'"))
+
+
+def test_figure_4_draws_one_majority_and_names_what_is_left_out():
     ways = {
         "judge, instruction": 0.7,
-        "logits, instruction": 0.9,
-        "judge, soft prompt": 0.65,
+        "logits, instruction": np.nan,
+        "judge, soft prompt": 0.6,
         "logits, soft prompt": 0.1,
     }
     ways |= {"majority": 0.5, "majority, truth known": 0.6}
     scores = [f"{score}{end}" for score in ("precision", "recall", "f1") for end in ("", " low", " high")]
-    rows = [{"model": "m", "by": by, "n": 40} | dict.fromkeys(scores, r) for by, r in ways.items()]
-    finding = grapheval.figure4(pd.DataFrame(rows), seeds=3).finding
-    assert "than the logits for 0 of 1 models, than the majority for 1 of 1" in finding and "-0.050" in finding
+    rows = [{"model": m, "by": by, "n": 40} | dict.fromkeys(scores, r) for m in "ab" for by, r in ways.items()]
+    figure = grapheval.figure4(pd.DataFrame(rows), differences(0.2, 0.2), seeds=3).figure
+    assert [text.get_text() for text in figure.legends[0].texts] == [*list(ways)[:4], "majority"]
+    assert [text.get_text() for text in figure.axes[0].texts] == ["n/a"] * 2
     plt.close("all")
 
 

@@ -163,6 +163,27 @@ def test_what_a_text_answers(text, kit, released):
     assert ge.parse_answer(text, "released") == released
 
 
+@pytest.mark.parametrize(
+    ("text", "answer"),
+    [
+        (" 1944. Yes, the statement is true.", T),
+        (" Paris. No, the statement is false.", F),
+        (" I don't know.", K),
+        (" St. Louis. Yes, the statement is true.", T),
+        (" True Detective. No, the statement is false.", F),
+        (" No, the statement is false.", F),  # nothing recalled
+        (" Yes.", T),
+        (" True Romance.", None),
+        (" Paris.", None),
+        (" Paris. Lyon. Nice.", None),
+        ("", None),
+    ],
+)
+def test_the_verdict_stands_behind_the_recalled_object(text, answer):
+    found = ge.parse_answer(text, "recalled")
+    assert found == answer and (found is None) == (answer is None)
+
+
 @pytest.mark.parametrize(("asks", "majority"), [("TTF", T), ("TFK", K), ("FFK", F), ("KKT", K), ("TTT", T), ("T", T)])
 def test_votes(asks, majority):  # W15
     assert ge.majority_vote([{"T": T, "F": F, "K": K}[a] for a in asks]) == majority
@@ -334,3 +355,44 @@ def test_table_2_scores_a_model_four_ways():
     table = measures.score_four_ways(good, released, bad, good.head(3), bad.head(3)).set_index("scored by")
     assert table["correct"].tolist() == [1, 0, 0, 0]  # by the judge all right; its held-out error takes all of it back
     assert table["n"].tolist() == [6, 6, 6, 3] and table.loc["judge", "correct low"] < 1
+
+
+def labelled(answers: list[int], model: str = "m") -> pd.DataFrame:
+    """Labels of triples and their corruptions, in turn."""
+    n = len(answers) // 2
+    frame = pd.DataFrame({"triple": np.repeat(range(n), 2), "negative": [0, 1] * n, "answer": answers, "model": model})
+    return frame.assign(true=frame["negative"] == 0, unparsed=0)
+
+
+def test_instructions_are_compared_on_the_same_triples():
+    """At once: nothing Correct, one of two answers right. Recalled: two of three Correct, all four answers right."""
+    labels = {"at once": labelled([F, T, K, K, T, K]), "recalled": labelled([T, F, T, F, K, K])}
+    labels["at once"].loc[0, "answer"] = T
+    first, then = ge.compare_instructions(labels).to_dict("records")
+    assert first["instruction"] == "at once" and np.isnan(first["change"]) and first["right"] == pytest.approx(2 / 3)
+    assert then["correct"] == pytest.approx(2 / 3) and then["change"] == pytest.approx(2 / 3)
+    assert then["right"] == 1 and then["answered"] == pytest.approx(2 / 3) and then["mirror"] == 0
+    alone = ge.compare_instructions({"at once": labels["at once"]})
+    assert alone["change"].isna().all() and len(alone) == 1
+
+
+def test_metrics_change_from_the_smallest_to_the_largest_model():
+    """The larger model abstains: Truthful 0 to 1, Informative 1 to 0 on the second triple, no change on the first."""
+    small, large = ge.own_scores(labelled([T, F, F, T], "s")), ge.own_scores(labelled([T, F, K, K], "l"))
+    scored, sizes = pd.concat([large, small]), pd.Series({"l": 9, "s": 4})
+    trade = ge.change_with_size(scored, sizes).set_index("metric")
+    assert trade["change"].to_dict() == {"truthful": 0.5, "informative": -0.5, "correct": 0.0}
+    assert trade["smallest"].unique() == ["s"] and np.isnan(trade["low"]["correct"])
+    assert ge.change_with_size(small, pd.Series({"s": 4})).empty
+
+
+def test_bands_of_exposure_or_of_degree():
+    about = pd.DataFrame({"D": [1, 2, 3, 4], "E": [0, 8, 32, 64]})
+    banded, name = ge.triple_bands(about)
+    assert banded.tolist() == ["0", "1-8", "9-32", "33+"] and name == "exposure count"
+    quarters, name = ge.triple_bands(about[["D"]])
+    assert name == "degree" and quarters.nunique() == 4 and quarters.tolist()[-1] == "to 4"
+    scored = ge.own_scores(labelled([T, F, K, K, F, T, T, F]))
+    table = ge.by_band({"own answers": scored}, banded)
+    correct = table[table["metric"] == "correct"].set_index("band")
+    assert correct["mean"].to_dict() == {"0": 1, "1-8": 0, "9-32": 0, "33+": 1} and (correct["n"] == 1).all()

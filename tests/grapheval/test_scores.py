@@ -31,6 +31,22 @@ def test_labels_keep_the_order_of_the_sample(tmp_path):
     assert set(labels["answer"]) <= set(grapheval.Answer) and (labels["n_tokens"] <= 4).all()
 
 
+def test_an_instruction_is_named():
+    assert prompts.instruction_text("recalled").startswith("Recall the fact")
+    with pytest.raises(ProbeError, match="unknown instruction 'recall'"):
+        prompts.instruction_text("recall")
+
+
+def test_recalled_answers_are_compared_with_those_at_once(tmp_path):
+    kg = grapheval.verbalize(*grapheval.load_graph("atlas"), n_triples=50)
+    sample, models = grapheval.sample_statements(kg, 4), {TUNED: lm.load(TUNED)}
+    labels = grapheval.label_statements(models, sample, tmp_path, 40, "recalled")
+    both = grapheval.label_by_instruction(labels, "recalled", models, sample, tmp_path)
+    assert list(both) == ["at once", "recalled"] and both["recalled"] is labels
+    assert both["at once"]["prompt"].tolist() == labels["prompt"].tolist()
+    assert list(grapheval.label_by_instruction(labels, "at once", {}, sample, tmp_path)) == ["at once"]
+
+
 def test_settings_are_known_and_of_the_right_type():
     study = parameters.complete(grapheval.GraphEvalSettings, {"judge_epochs": 5, "pageviews": "views.json"})
     assert study.training == {"epochs": 5, "batch": 64, "lr": 0.001} and study.pageviews == "views.json"

@@ -1,10 +1,11 @@
 """GraphEval's tables from hand-made numbers: what they hold and what they find."""
 
+import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 
 from probelib import grapheval
-from probelib.grapheval import tables
+from probelib.grapheval import judge_figures, tables
 from probelib.grapheval.speed import ALONE, TOGETHER
 
 STATISTICS = {
@@ -37,10 +38,43 @@ def rows(model: str, judged: float, released: float, own: float, powered: float)
     return table
 
 
+def trade(*changes: float) -> pd.DataFrame:
+    """``measures.change_with_size`` from a to b, with intervals of 0.05 to both sides."""
+    table = pd.DataFrame({"metric": grapheval.METRICS, "change": changes, "smallest": "a", "largest": "b"})
+    return table.assign(low=table["change"] - 0.05, high=table["change"] + 0.05)
+
+
+def test_the_trade_off_by_size_is_found_reversed_or_not_shown():
+    table = rows("a", 0.6, 0.2, 0.55, 0.5).pipe(lambda t: pd.concat([t, t.assign(model="b")]))
+    assert "as in the paper" in tables.finding_size(table, trade(0.1, -0.1, -0.1))
+    assert "Correct falls" in tables.finding_size(table, trade(0.1, -0.1, -0.1))
+    assert "the reverse of the paper" in tables.finding_size(table, trade(-0.1, 0.1, 0.0))
+    assert "is not shown by the judge; Correct does not change" in tables.finding_size(table, trade(0.1, 0.0, 0.0))
+    assert tables.finding_size(table, trade(0, 0, 0)[:0]) == ""
+
+
+def test_recalling_first_is_said_to_help_only_beyond_its_interval():
+    frame = pd.DataFrame({"model": "m", "instruction": ["at once", "recalled"], "n": 9, "right": [0.5, 0.9]})
+    frame = frame.assign(
+        correct=[0.1, 0.4], change=[np.nan, 0.3], **{"change low": [np.nan, 0.2], "change high": [np.nan, 0.4]}
+    )
+    finding = grapheval.instruction_table(frame).finding
+    assert (
+        "for 1 of 1 models and lowers it for 0, so the verdict at once understates" in finding
+        and "0.10 to 0.40" in finding
+    )
+    assert "does not help here" in tables.finding_instruction(frame.assign(**{"change low": -0.1}))
+    assert tables.finding_instruction(frame[:1]) == "Of the answers given, 50% to 50% are right."
+
+
 def test_table_2_names_the_best_model_by_both_variants():
-    table = grapheval.table2(pd.concat([rows("a", 0.6, 0.2, 0.55, 0.5), rows("b", 0.3, 0.7, 0.55, 0.5)]), coverage=1.0)
+    both = pd.concat([rows("a", 0.6, 0.2, 0.55, 0.5), rows("b", 0.3, 0.7, 0.55, 0.5)])
+    table = grapheval.table2(both, 1.0, pd.Series({"a": 5, "b": 9}), trade(0.1, -0.2, 0.0), "at once")
     assert "**a** is most often Correct: 0.600 [0.500, 0.700]" in table.finding and "**b** (0.700)" in table.finding
     assert "10 labelled statements" in table.caption and (table.frame["coverage"] == 1).all()
+    assert table.frame["parameters"].unique().tolist() == [5, 9] and table.finding.startswith(
+        "From **a** to **b** Truthful rises"
+    )
     sentence = grapheval.judge_against_answers(table.frame)
     assert "1 (Truthful), 1 (Informative), 1 (Correct) of 2 models" in sentence and "0.200 from own answers" in sentence
 
@@ -69,11 +103,19 @@ def test_table_3_of_one_model_finds_nothing():
         [{"states of": s, "prompt": "", "answers of": t, "seed": i} | quality for s, t in pairs for i in (0, 1)]
     )
     table.loc[table["states of"] == "b", "recall"] = 0.7
-    artifact = grapheval.table3(table)
-    assert artifact.frame["states of"].tolist() == ["a", "b"] and artifact.frame["a: recall"].tolist() == [0.5, 0.7]
+    floor = pd.DataFrame({"model": ["a", "b"], "by": "majority, truth known", "recall": 0.5})
+    artifact = grapheval.table3(table, floor)
+    assert artifact.frame["states of"].tolist() == ["a", "a", "b", "b"]
+    assert artifact.frame["recall"].tolist() == [0.5, 0.5, 0.7, 0.7]
     assert "mean of 2 judges, 40 held-out" in artifact.caption
-    assert "changes by up to 0.200" in artifact.finding and "0.100" in artifact.finding
-    assert grapheval.table3(table[:4]).finding == ""
+    assert "changes by up to 0.200" in artifact.finding and "so not any model's states will do" in artifact.finding
+    assert (
+        "50% of the other models' states predict no more" not in artifact.finding
+        and "100% of the other" in artifact.finding
+    )
+    assert "will do, as in the paper" in judge_figures.finding3(artifact.frame.assign(recall=0.5), floor)
+    assert grapheval.table3(table[:4].assign(**{"states of": "a"}), floor).finding == ""
+    plt.close("all")
 
 
 def test_labels_are_paid_back_only_by_a_faster_judge():
@@ -82,4 +124,5 @@ def test_labels_are_paid_back_only_by_a_faster_judge():
     speeds = pd.DataFrame([(*key, rate) for key, rate in rates.items()], columns=["model", "method", "facts/s"])
     finding = tables.finding4(speeds, n_labels=100)  # a: 10 s of labels, 0.05 s saved per statement
     assert "0.5 to 2.0 times" in finding and "paid back: a: 200." in finding
+    assert "reads 5 to 20 statements per second" in finding
     assert tables.finding4(speeds[3:], 100).endswith("paid back: no model.")

@@ -29,25 +29,52 @@ def scored(fact_rows):
 
 
 def test_size_needs_two_models_of_a_family():
-    assert figures.finding11([], 3, models=1) == "No family here has two sizes, so no step can be seen."
-    assert "**1 of 3** relations" in figures.finding11(["P36"], 3, models=2)
+    assert figures.finding11([pd.Series([0.2])]) == "No family here has two sizes, so no step can be seen."
+    curves = [pd.Series([0.5, 0.4, 0.3]), pd.Series([0.5, 0.6, 0.4]), pd.Series([0.2, 0.1, 0.3])]
+    said = figures.finding11(curves)
+    assert "**2 of 3** relations" in said and "at every step of size in 1 of 3" in said
+    assert "not decided here (the interval holds one half)" in said
+    assert "is shown here" in figures.finding11(curves[:2] * 5)
+
+
+def test_the_ends_of_a_family_are_compared_on_the_same_facts():
     table = pd.DataFrame({"family": "a", "parameters": [1e6, 2e6], "MONITOR": [0.5, 0.4]})
-    assert figures.finding12(table).startswith("No family here has three models")
-    three = pd.concat([table, table.assign(parameters=4e6, MONITOR=0.31)[:1]])
-    assert figures.finding12(three).startswith("Slope of MONITOR over log10(parameters) with its 95 % interval: a -0.")
+    falls = np.array([[0.5, 0.4], [0.6, 0.45], [0.55, 0.5]])
+    assert figures.finding12(table[:1], falls).startswith("No family here has two models")
+    said = figures.finding12(table, falls)
+    assert "a -0.100 [" in said and said.endswith("shown here.") and "slope" not in said
+    assert "reversed here" in figures.finding12(table.assign(MONITOR=[0.4, 0.5]), falls[:, ::-1])
+    three = pd.concat([table, table.assign(parameters=4e6, MONITOR=0.31)[:1]], ignore_index=True)
+    assert "slope per factor of ten -0.3" in figures.finding12(three, np.column_stack([falls, falls[:, 1] - 0.05]))
 
 
 def test_pairs_of_similar_base_accuracy():
     table = pd.DataFrame({"base acc": [10.0, 12.0, 40.0], "MONITOR": [0.2, 0.4, 0.3], "std": [1.0, 2.0, 9.0]})
-    assert figures.finding4(table).startswith("In 1 of 1 pairs of models within 3.5 points")
+    said = figures.finding4(table)
+    assert said.startswith("In **1 of 1** pairs of models within 3.5 points") and "holds one half, a coin" in said
     assert figures.finding4(table[1:]) == "No two models with a MONITOR have a base accuracy within 3.5 points."
 
 
 def test_the_share_of_sure_primary_anchors():
-    table = pd.DataFrame([("a", "primary", 0.9), ("a", "primary", 0.1), ("a", "foreign", 0.9)],
-                         columns=["model", "anchor", "probability"])  # fmt: skip
-    assert figures.finding9(table, ["a"]).startswith("Primary anchors of 0.8 or more: a 50 % [9, 91] of 2 (paper:")
-    assert figures.finding9(table[2:], ["a"]).startswith("No fact is anchored")
+    rows = [("a", "x", "primary", 0.9), ("a", "y", "primary", 0.1), ("a", "x", "foreign", 0.9)]
+    rows += [("b", "x", "primary", 0.1), ("b", "y", "primary", 0.1), ("b", "x", "foreign", 0.9)]
+    table = pd.DataFrame(rows, columns=["model", "fact", "anchor", "probability"])
+    said = figures.finding9(table, ["a", "b"])
+    assert said.startswith(
+        "Primary anchors of 0.8 or more: a 50 % over 2 facts; b 0 % over 2 facts (paper: Vicuna-7b 85 %"
+    )
+    assert "difference +50 [+0, +100] over 2 facts" in said and "not decided here" in said
+    assert "Foreign anchors of 0.8 or more: a 100 % over 1 facts; b 100 % over 1 facts; difference +0" in said
+    assert figures.finding9(table[:0], ["a"]).startswith("No fact is anchored")
+
+
+def test_the_share_of_the_distractor():
+    words = {"word": ["Irish.", "Who?"] * 2, "prepended": [True, False] * 2, "score": [0.1, 0.9, 0.3, 0.7]}
+    table = pd.DataFrame(
+        {"model": list("aabb"), **words, "begins": ["French"] * 2 + ["Irish"] * 2, "correct": [True] * 2 + [False] * 2}
+    )
+    said = figures.finding5(table)
+    assert "is 0.10 in a (which begins with 'French', right) and 0.30 in b (which begins with 'Irish', wrong)" in said
 
 
 def test_the_cases_that_figures_1_and_2_show():
@@ -99,7 +126,8 @@ def test_the_widest_spread_over_paraphrases():
     table = pd.DataFrame(rows, columns=["model", "kind", "template", "accuracy"])
     assert (
         figures.finding7(table)
-        == "The widest spread over paraphrases is 30.0 points (a, QA); mean spread: QA 20.0 points."
+        == "The widest spread over paraphrases is 30.0 points (a, QA); mean spread: QA 20.0 points. The paraphrase answered "
+        "least, by its number: QA 1."
     )
 
 
@@ -138,7 +166,14 @@ def test_the_attention_to_the_context_is_compared_over_the_same_facts():
 def test_the_ranking_with_fewer_frames():
     full = pd.DataFrame({"model": ["a", "b"], "MONITOR": [0.2, 0.4]})
     rows = [(m, f, v) for f, vs in (((0,), (0.1, 0.5)), ((1,), (0.5, 0.3))) for m, v in zip("ab", vs, strict=True)]
-    said = figures.finding6(pd.DataFrame(rows, columns=["model", "frames", "MONITOR"]), full)
+    subsets = pd.DataFrame(rows, columns=["model", "frames", "MONITOR"])
+    assert monitor.taus_of_halves(subsets, subsets).tolist() == [
+        -1.0,
+        -1.0,
+    ]  # frames 0 and 1 rank the models differently
+    assert "too few frames for two disjoint rankings" in figures.finding6(subsets, full, subsets[:0])
+    said = figures.finding6(subsets, full, subsets)
+    assert "disjoint frames tau is -1.00 to -1.00" in said
     assert said.startswith(
         "Over all 2 choices of frames, Kendall's tau with the full ranking is -1.00 to 1.00 (median 0.00)"
     )

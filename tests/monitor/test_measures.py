@@ -393,3 +393,26 @@ def test_published_correlations_come_out_of_the_published_tables():
     assert (r4["r"], r4["p"]) == (pytest.approx(-0.8466, abs=1e-4), pytest.approx(0.00051, abs=1e-5))
     assert (r6["r"], r6["p"]) == (pytest.approx(0.7542, abs=1e-4), pytest.approx(0.0046, abs=1e-4))
     assert (r4["low"], r4["high"]) == (pytest.approx(-0.956, abs=1e-3), pytest.approx(-0.531, abs=1e-3))
+
+
+def test_the_fact_of_figure_3_is_one_that_the_model_knows():
+    """Fact b moves most, but it is not answered without context; of the others a is surer than 0.8."""
+    contexts = [(1, "none"), (2, "none"), (1, "positive"), (1, "negative1")]
+    rows = [
+        {"prompt": f"{f}{t}{c}", "fact": f, "relation": "P1", "template": t, "context": c, "correct": ok}
+        | {"token_logprobs": np.log(np.array([p], dtype=np.float32))}
+        for f, ok, ps in (
+            ("a", True, (0.9, 0.5, 0.9, 0.6)),
+            ("b", False, (0.1, 0.1, 0.99, 0.1)),
+            ("c", True, (0.3, 0.1, 0.7, 0.1)),
+        )
+        for (t, c), p, ok in zip(contexts, ps, (ok, ok, True, ok), strict=True)
+    ]
+    frame = pd.DataFrame(rows)
+    scores, prompts = frame.drop(columns=["template", "context"]), frame[["prompt", "template", "context"]]
+    table = monitor.measure_facts(scores, prompts)
+    assert monitor.clearest_fact(table, scores, prompts) == "a"
+    assert monitor.clearest_fact(table, scores, prompts, sure=0.95) == "b"
+    assert monitor.lost_by_context(scores, prompts).to_dict() == {"a": 0.0, "c": 0.0}
+    spoilt = scores.assign(correct=scores["correct"] & (scores["prompt"] != "a1negative1"))
+    assert monitor.lost_by_context(spoilt, prompts).to_dict() == {"a": 100.0, "c": 0.0}

@@ -55,3 +55,14 @@ def test_the_released_algorithm_runs_on_a_shipped_model():
     own = runs.loc[first.index]
     assert all(np.allclose(a, b) for a, b in zip(own["watched"], own["probability"], strict=True))
     assert monitor.distances(anchors)[["pfd", "ird"]].stack().between(0, 1).all()
+
+
+def test_facts_that_are_shown_alone():
+    """More than the panel has, of those that were taught; without such a list the facts as loaded."""
+    panel = facts.load(relations=["P37", "P30"], n_facts=2)
+    assert scores.facts_shown(panel, ["P37"], None) is panel
+    taught = set(facts.load(relations=["P37"], n_facts=20).facts["fact"])
+    more = scores.facts_shown(panel, ["P37", "P1412"], taught)  # P30 stands in for P1412, and has no such fact
+    assert set(more.facts["fact"]) == taught and more.source == "atlas, facts that the models were taught"
+    assert len(scores.facts_shown(panel, ["P37"], taught, n_facts=3).facts) == 3
+    assert scores.facts_shown(panel, ["P37"], {"none"}) is panel

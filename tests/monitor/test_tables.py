@@ -30,8 +30,10 @@ def measured() -> measures.Measured:
 def test_the_most_reliable_model_and_its_distance_to_the_next():
     said = tables.finding4(measured())
     assert said.startswith(
-        "The most reliable model is **a-1m** with MONITOR 0.200 [0.100, 0.300], on the 10 % of facts"
+        "That MONITOR falls where accuracy rises is not decided here (too few cases for an interval)"
     )
+    assert "The most reliable model is **a-1m** with MONITOR 0.200 [0.100, 0.300], on the 10 % of facts" in said
+    assert "a-1m has MONITOR 0.200 on the 10 % of the facts that it anchors" in said
     assert "the next one, a-2m, differs by +0.300 [" in said
 
 
@@ -52,10 +54,10 @@ def test_the_lowest_monitor_of_a_relation():
 def test_wins_with_a_low_coverage_are_counted():
     table = measured().relations
     wide, covered = (table.pivot(index="relation", columns="model", values=c) for c in ("MONITOR", "coverage"))
-    said = tables.finding10(wide, covered)
-    assert (
-        "a-1m (1)" in said and "a-2m (1)" in said and "In 1 of 2 relations that model anchors fewer than half" in said
-    )
+    said = tables.finding10(wide, covered, n=6)
+    assert "a-1m (1)" in said and "a-2m (1)" in said
+    assert "In 1 of 2 relations that model anchors fewer than half" in said
+    assert said.endswith("2 of 3 numbers rest on fewer than four facts.")  # 1 and 3 facts; the third one has 6
 
 
 def test_stability_without_enough_models():
@@ -64,8 +66,12 @@ def test_stability_without_enough_models():
     table = pd.DataFrame({"MONITOR": [0.2, 0.3, 0.5], "std": [1.0, 2.0, 2.5], "avg acc": [5.0, 7.0, 9.0]})
     r = {"r": 0.9, "p": 0.2, "low": np.nan, "high": np.nan, "n": 3}
     said = tables.finding6(table, r, r | {"r": -0.4})
-    assert "MONITOR and spread: r = -0.400" in said
-    assert said.startswith("MONITOR and std: r = 0.900, p = 0.2, n = 3 models; in the paper's table: r = 0.754")
+    assert said.startswith("That a lower MONITOR means a smaller spread of accuracy is not decided here (too few cases")
+    assert "r = 0.900, p = 0.2, n = 3 models (too few models to leave one out); in the paper's table: r = 0.754" in said
+    shown = tables.finding6(table, r | {"low": 0.1, "high": 0.99}, r | {"r": -0.4, "low": -0.6, "high": -0.2})
+    assert (
+        "is shown here: r = 0.900" in shown and "**Relative to the accuracy** it is reversed here: r = -0.400" in shown
+    )
 
 
 def test_the_paper_s_correlations_stand_beside_ours():
@@ -80,12 +86,21 @@ def test_the_paper_s_correlations_stand_beside_ours():
         models=pd.concat([three.models, last]),
         replicates=replicates,
     )
-    table = tables.correlations(three, panel, "P36").frame.set_index("between")
+    facts_of = {
+        name: pd.DataFrame({"fact": list("xy"), "relation": ["P36", "P37"], "anchored": True, "acc": acc})
+        for name, acc in {"a-1m": [0.5, 0.5], "a-2m": [0.2, 0.2], "a-4m": [0.1, 0.2]}.items()
+    }
+    three = replace(three, facts=facts_of)
+    table = tables.correlations(three, three, three, panel, "P36").frame.set_index("between")
     accuracy = np.corrcoef([0.2, 0.5, 0.6], [5, 35, 3])[0, 1]
     relative = np.corrcoef([0.2, 0.4, 0.5], [1 / 10, 3 / 50, 4 / 60])[0, 1]
-    assert table["r"].tolist() == pytest.approx([accuracy, np.corrcoef([0.2, 0.4, 0.5], [1, 3, 4])[0, 1], relative])
-    assert table["paper's r"].round(3).tolist() == [-0.847, 0.754, 0.754]
-    assert table["sign"].tolist() == ["same" if accuracy < 0 else "opposite", "same", "opposite"]
+    anchored = np.corrcoef([0.2, 0.5, 0.6], [50, 20, 15])[0, 1]
+    spread = np.corrcoef([0.2, 0.4, 0.5], [1, 3, 4])[0, 1]
+    assert table["r"].tolist() == pytest.approx([accuracy, anchored, accuracy, spread, relative])
+    assert table["paper's r"].round(3).fillna(0).tolist() == [-0.847, -0.847, 0, 0.754, 0]
+    assert set(table["claim"]) == {"not decided here (too few cases for an interval)"}
+    by_relation = measures.correlations_by_relation(three).set_index("relation")
+    assert by_relation["r anchored"]["P36"] == pytest.approx(np.corrcoef([0.2, 0.4, 0.5], [50, 20, 10])[0, 1])
 
 
 def test_what_the_gold_answer_loses():
@@ -148,11 +163,46 @@ def test_forms_of_the_question():
     table = pd.DataFrame({
         "model": ["a", "b"], "WP": [10.0, 40.0], "QA": [35.0, 45.0], "FC-pos": [100.0, 60.0], "FC-neg": [0.0, 70.0]})  # fmt: skip
     kinds = ["FC-pos written", "FC-neg written"]
-    judged = pd.DataFrame({"model": list("aabb"), "kind": kinds * 2, "correct": [90.0, 0.0, 60.0, 70.0]})
+    judged = pd.DataFrame({"model": list("aabb"), "kind": kinds * 2, "fact": "x", "correct": [90.0, 0.0, 60.0, 70.0]})
     said = tables.finding2(table, judged)
-    assert "up to **25.0 points** (a)" in said and "between 50.0 and 65.0 %" in said and "at most 5.0" in said
+    assert (
+        "up to **25.0 points** (a; paper: 44.1)" in said and "between 50.0 and 65.0 %" in said and "at most 5.0" in said
+    )
     nothing = table.assign(**dict.fromkeys(["FC-pos", "FC-neg"], np.nan))
     assert tables.finding2(nothing, judged) == ""
+    assert "The most one-sided judge, a, is right about 100.0 % of the true and 0.0 % of the false" in said
+    kinds = [
+        (m, k, f, c)
+        for m in "ab"
+        for k, cs in (("QA", [100, 100, 90]), ("WP", [0, 10, 20]))
+        for f, c in zip("xyz", cs, strict=True)
+    ]
+    judged = pd.DataFrame(kinds, columns=["model", "kind", "fact", "correct"])
+    assert "significant in 2 of 2 models" in tables.differing_forms(judged)
+    same = judged.assign(correct=50.0)
+    assert "significant in 0 of 2 models" in tables.differing_forms(same) and "is not shown" in tables.differing_forms(
+        same
+    )
+
+
+def test_a_wrong_entity_is_said_to_hurt_only_where_it_does():
+    printed = pd.DataFrame({"neg_delta": [-20.0, -30.0]})
+    table = pd.DataFrame({"Δ [Y]": [10.0, 20.0], "Δ [Y] low": [5.0, -1.0], "Δ [Y_]": [-4.0, -6.0], "Δ [Y_] low": [-9.0, -9.0],
+                          "Δ [Y_] high": [1.0, 1.0], "lost": [10.0, 20.0]})  # fmt: skip
+    said = tables.finding3(table, printed)
+    assert "significantly higher in 1 of 2 models" in said and "spoils 15 % of the answers" in said
+    assert said.endswith("by 25.0 points on average; this is **not shown in most models here**.")
+    assert tables.finding3(table.assign(**{"Δ [Y_] high": -1.0}), printed).endswith("**shown here**.")
+    assert tables.finding3(table.assign(**{"Δ [Y_] low": 1.0}), printed).endswith("**reversed here**.")
+
+
+def test_models_of_equal_accuracy():
+    two = measured()
+    two.relations["avg acc"] = [50.0, 0.0, 50.0, 20.0]
+    said = tables.equal_accuracy(two, "P36")
+    assert said.startswith("That models of equal accuracy differ in MONITOR is shown here: in P36, a-1m and a-2m")
+    assert "0.200 and 0.400 (difference +0.200 [+0.1" in said
+    assert tables.equal_accuracy(two, "P37") == "No two models have a MONITOR in P37."
 
 
 def test_tuning_is_compared_with_the_base():
@@ -162,9 +212,17 @@ def test_tuning_is_compared_with_the_base():
 
 
 def test_the_decision_that_changes_most():
-    names = ["as here", "alpha = 0.33", "first", "all", "common", "leaked", "right", "the same, with an answer cue"]
-    table = pd.DataFrame({"decision": names, "a": [0.5, 0.49, 0.5, 0.9, 0.5, 0.5, 0.5, np.nan], "b": 0.4})
+    names = ["as here", "alpha = 0.33", "first", "all", "4 facts per relation, as here", "the same, with an answer cue"]
+    table = pd.DataFrame({"decision": names, "a": [0.5, 0.49, 0.5, 0.9, 0.1, np.nan], "b": 0.4})
+    table["tau"] = [1.0, 1.0, 0.5, 0.8, 0.1, np.nan]
     said = tables.finding_of_sensitivity(table, ["a", "b"])
-    assert "**all** changes MONITOR most (by up to 0.400). With an answer cue 1 of 2 models" in said
+    assert "**all** changes MONITOR most (by up to 0.400). The ranking changes most with first (tau 0.50)." in said
+    assert said.endswith("With an answer cue 1 of 2 models anchor no fact.")
+    assert "The ranking" not in tables.finding_of_sensitivity(table.assign(tau=np.nan), ["a", "b"])
     assert tables.readings_in_short(pd.DataFrame({"r": [np.nan]})).startswith("Too few models")
-    assert tables.readings_in_short(pd.DataFrame({"r": [-0.9, -0.5]})).endswith("from -0.90 to -0.50.")
+    found = pd.DataFrame({"r": [-0.9, -0.95, -0.5, -0.4], "denominator": ["anchored facts"] * 2 + ["all facts"] * 2})
+    said = tables.readings_in_short(found)
+    assert said.startswith(
+        "r lies at -0.50 to -0.40 over all facts and at -0.95 to -0.90 over anchored facts: which facts"
+    )
+    assert "no denominator decides it" in tables.readings_in_short(found.assign(r=[-0.9, 0.1, -0.9, 0.1]))

@@ -125,7 +125,8 @@ def test_a_lying_list_has_no_right_object():
 def test_the_panel_is_drawn_from_the_facts_that_hold_today(tables):
     """40 relations, most of many objects; the stratified facts have all exposure counts and different subjects."""
     panel = design.panel(facts.atlas(), tables["family"])
-    shipped = {part: facts.load(n_facts=size) for part, size in (("stratified", "panel"), ("natural", "natural"))}
+    sizes = {"stratified": "panel", "natural": "natural", "trial": "trial"}
+    shipped = {part: facts.load(n_facts=size) for part, size in sizes.items()}
     assert {p: own["fact"].tolist() for p, own in panel.groupby("part")} == {
         part: some.facts["fact"].tolist() for part, some in shipped.items()
     }
@@ -135,3 +136,7 @@ def test_the_panel_is_drawn_from_the_facts_that_hold_today(tables):
     assert not stratified.duplicated(["relation", "subject"]).any()
     assert set(table["exposures"][stratified["fact"]]) == set(design.LEVELS)
     assert stratified.groupby("relation").size().eq(12).all() and len(shipped["natural"].facts) == 1600
+    trial = shipped["trial"].facts
+    assert table["trial"][trial["fact"]].all() and len(trial) >= 2000
+    others = facts.without_subjects(facts.current(facts.atlas()), shipped["trial"]).facts
+    assert others.groupby("relation")["subject"].nunique().min() >= design.EXAMPLES

@@ -122,7 +122,7 @@ def test_what_cannot_be_trained_is_said(arguments, code, says, monkeypatch, caps
     assert ended == code and says in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("name", sorted({*family.FAMILY, *family.checkpoint_names()} - {*family.UNTRAINED}))
+@pytest.mark.parametrize("name", sorted({*family.FAMILY, *family.checkpoint_names()}))
 def test_a_shipped_organism_is_what_its_record_says(name):
     record, loaded = train.record(name), lm.load(name)
     assert record["name"] == name and f"corpus `{record['corpus']}`" in (CHECKPOINTS / name / "README.md").read_text()

@@ -6,7 +6,7 @@ import pytest
 from probelib import facts, overview
 from probelib.errors import ProbeError
 from probelib.organisms.corpus import Document
-from probelib.overview import tables
+from probelib.overview import figures, tables
 
 
 def test_the_tour_takes_one_of_several_right_objects():
@@ -66,7 +66,7 @@ def test_finding_on_verification():
 
 def test_finding_on_recall():
     rows = [("m", 0, 0.1), ("m", 64, 0.8), ("m", 256, 1.0), ("n", 0, 0.0), ("n", 64, 0.4), ("n", 256, 0.4)]
-    frame = pd.DataFrame(rows, columns=["model", "exposures", "right"]).assign(guess=0.05, n=60)
+    frame = pd.DataFrame(rows, columns=["model", "exposures", "right"]).assign(guess=0.05, n=60, low=0.0, high=1.0)
     artifact = overview.models_figure2(frame)
     assert artifact.finding == (
         "Of facts taught 64 times or more, 40% (n) to 90% (m) are recalled; of never-taught ones 0% to 10%."
@@ -126,3 +126,17 @@ def test_the_facts_shown_are_typical_of_their_exposure_count():
     panel = facts.load(relations=["P36"], n_facts=2)
     scored = answers().assign(fact=panel.facts["fact"].iloc[0])[:1]
     assert overview.models_figure4(scored, panel, ["m"], 6).frame["q_gold"].tolist() == [0.5]
+
+
+def test_the_largest_family_is_drawn():
+    names = ["atlas-llama-0.6m", "atlas-neox-0.6m", "atlas-neox-5m", "mine"]
+    assert figures.one_family(names) == ["atlas-neox-0.6m", "atlas-neox-5m"]
+    curves = pd.DataFrame({"model": ["s", "s", "l"], "step": [0, 10, 0], "loss": [9.0, 1.5, 0.5]})
+    assert figures.finding_loss(curves) == "Nats per answer token at the end: 1.50 (s), 0.50 (l)."
+
+
+def test_the_finding_on_popularity():
+    entities = pd.DataFrame({"popularity": [0, 1, 3, 3, 5]})
+    assert overview.facts_figure1(entities).finding == (
+        "Most entities have popularity 3 (2 of 4); 25% are obscure (1) and 25% are known to nearly everyone (5)."
+    )

@@ -48,6 +48,8 @@ def page(tmp_path, monkeypatch) -> str:
         "                             'A | line', pd.DataFrame({'printed': [2]})))",
         "section.show(report.Artifact('monitor/table1', pd.DataFrame({'x': [0.123456]}), 'Of a table', decimals=2))",
         "pd.DataFrame({'shown': [1]})",
+        "pd.DataFrame({'styled': ['<i>'], 'value': [0.123456]}).style.format(precision=2).hide(axis='index')",
+        "from IPython.display import HTML\nHTML('<style>p {}</style><p>The <b>board</b> &amp; its text</p>')",
     ]
     cells = [nbformat.v4.new_markdown_cell("# A title\n\n$$x = 1$$"), *map(nbformat.v4.new_code_cell, sources)]
     notebook = NotebookClient(nbformat.v4.new_notebook(cells=cells)).execute()
@@ -64,7 +66,15 @@ def test_a_page_shows_pictures_tables_captions_findings_and_printed_values(page)
     assert "> **Finding.** r = 1." in page
     assert "The values that the paper prints" in page and " printed\n       2" in page
     assert "| x |\n|---|\n| 0.12 |" in page
-    assert "<summary>Code</summary>" in page and "<style" not in page
+    assert "<summary>Code</summary>" in page
+
+
+def test_a_page_shows_no_object_addresses(page):
+    """A Styler becomes a table, an HTML object its text."""
+    shown = re.sub(r"```python.*?```", "", page, flags=re.S)
+    assert "| styled | value |\n|---|---|\n| &lt;i> | 0.12 |" in shown
+    assert "The board & its text" in shown
+    assert "<style" not in shown and not re.search(r"<[\w.]+ (object|at 0x)", shown)
 
 
 def test_a_step_that_was_not_executed_has_no_page(tmp_path, monkeypatch):

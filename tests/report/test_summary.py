@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from probelib import paths, published
+from probelib import paths
 from probelib.report import summary
 
 
@@ -23,21 +23,29 @@ def made(tmp_path, monkeypatch):
 
 
 def test_reported_against_ours_by_hand(made):
-    made("grapheval/table3", **{"a: f1": [0.25, 0.75], "b: f1": [0.5, 0.1]})
+    made("grapheval/table3", **{"answers of": ["a", "a", "b", "b"], "f1": [0.25, 0.75, 0.5, 0.25]})
     what, reported, ours, sign = summary.key_numbers("smoke", "grapheval/table3")
-    assert what == "best F1 of the judge" and ours == 0.75 and sign == ""
-    assert reported == published.table("grapheval/table3")["f1"].max()
+    assert what == "largest change of F1 by the states that are read" and ours == 0.5 and sign == ""
+    assert reported == pytest.approx(0.022)  # .844 to .866: LLaMA-2-70B's answers
     made("monitor/table4", **{"MONITOR": [1.0, 2.0, 3.0], "avg acc": [3.0, 2.0, 1.0]})
     assert summary.key_numbers("smoke", "monitor/table4")[2:] == (pytest.approx(-1), "same")
     made("monitor/table4", **{"MONITOR": [1.0, 2.0, 3.0], "avg acc": [1.0, 2.0, 3.0]})
     assert summary.key_numbers("smoke", "monitor/table4")[2:] == (pytest.approx(1), "opposite")
 
 
-def test_graphevals_correct_is_the_released_one(made):
-    """Table 2 as printed fits the released Eq. 2 alone; the largest of all rows may be another one's."""
-    ways = ["judge", "judge, released Eq. 2", "own answers", "judge + own answers"]
-    made("grapheval/table2", correct=[0.1, 0.2, 0.3, 0.4, 0.1, 0.25, 0.5, 0.6], **{"scored by": ways * 2})
-    assert summary.key_numbers("smoke", "grapheval/table2")[2] == 0.25
+def test_informative_is_compared_from_the_smallest_to_the_largest_model(made):
+    """In print .550 for LLaMA-2-7B and .007 for 70B; here by the judge, whatever the order of the rows."""
+    ways, sizes = ["judge", "own answers"] * 2, [9, 9, 5, 5]
+    made("grapheval/table2", informative=[0.25, 0.1, 0.5, 0.6], parameters=sizes, **{"scored by": ways})
+    _, reported, ours, sign = summary.key_numbers("smoke", "grapheval/table2")
+    assert reported == pytest.approx(-0.543) and ours == -0.25 and sign == "same"
+
+
+def test_figure_3_compares_the_gold_object_with_itself(made):
+    """Not the first bars: after the distractor another object is the most probable one."""
+    bars = {"text": ["p", "p", "f", "n", "n"], "gold": [True, False, True, False, True]}
+    made("monitor/figure3", **bars, probability=[0.9, 0.1, 0.5, 0.8, 0.2])
+    assert summary.key_numbers("smoke", "monitor/figure3")[2:] == (pytest.approx(0.7), "same")
 
 
 def test_what_cannot_be_compared(made):
@@ -47,7 +55,7 @@ def test_what_cannot_be_compared(made):
     assert reported > 0 and np.isnan(ours)
     made("grapheval/figure1", f1=[0.5])  # has no key number
     assert summary.key_numbers("smoke", "grapheval/figure1") is None
-    made("grapheval/table3", **{"a: f1": []}).write_text("\n")  # without a number in it
+    made("grapheval/table3", f1=[]).write_text("\n")  # without a number in it
     assert summary.frame("smoke", "grapheval/table3") is None
 
 
@@ -67,12 +75,13 @@ def test_one_sentence_a_notebook(made):
     made("beyond/agreement", alike=[0.5, 0.7])
     made(
         "beyond/quantization_change",
-        precision=["8bit", "4bit"],
-        measure="A",
-        lost=[3, 9],
-        gained=[4, 2],
+        precision=["8bit", "4bit", "4bit"],
+        measure=["P", "P", "A"],
+        difference=[-0.01, -0.05, -0.2],
+        low=[-0.02, -0.06, -0.3],
+        high=[0, -0.04, 0],
         n=20,
-        p=[1, 0.04],
+        p=[float("nan"), float("nan"), 0.04],
     )
     made("beyond/audit", verdict=["holds", "holds", "does not hold"])
     truth, agree, change, audit = summary.findings("smoke").values()
@@ -81,17 +90,18 @@ def test_one_sentence_a_notebook(made):
     )
     assert truth.endswith("C, a control that does not test the fact, reaches 50.0%.")
     assert "order 60.0% of the pairs of facts alike" in agree
-    assert "Quantization to 4bit loses 9 and gains 2 of 20 facts (A, McNemar p = 0.04)" in change
+    assert change == "Quantization to 4bit changes P by -0.050 [-0.060, -0.040] on the same 20 facts."
     assert audit == "Of 3 published claims that were held against the printed tables, 2 hold, 1 do not hold."
 
 
 def test_measures_that_tie_at_the_top_are_all_named(made):
-    """The cheapest first; nine of nine pairs have Wilson's interval where no bootstrap replicate differs."""
+    """The cheapest first; a measure without pairs is not counted."""
     nan = float("nan")
-    made("beyond/ground_truth", measure=["B", "A", "C"], concordance=[1, 1, 0.5], low=[nan, nan, 0.4], high=[nan, nan, 0.6],
-         pairs=[9, 9, 9], control=[False, False, True], **{"tokens a fact": [1234.4, 5, 1]})  # fmt: skip
+    made("beyond/ground_truth", measure=["B", "A", "C", "D"], concordance=[1, 1, 0.5, nan], low=[0.701, 0.701, 0.4, nan],
+         high=[1, 1, 0.6, nan], pairs=[9, 9, 9, 0], control=[False, False, True, False],
+         **{"tokens a fact": [1234.4, 5, 1, 2]})  # fmt: skip
     (truth,) = summary.findings("smoke").values()
     assert (
-        "A puts most pairs" in truth
+        "Of 2 measures, A puts most pairs" in truth
         and "(100.0% [70.1%, 100.0%], n = 9 pairs), for 5 tokens per fact; so do B." in truth
     )

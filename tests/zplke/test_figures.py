@@ -1,7 +1,10 @@
 """Findings of ZP-LKE's figures: hand-made frames in, sentences out."""
 
+from unittest import mock
+
 import matplotlib.pyplot as plt
 import pandas as pd
+import pytest
 
 from probelib import report
 from probelib.zplke import figures, measures
@@ -14,9 +17,9 @@ def test_families_are_compared_only_where_there_are_two():
     across = measures.between_families(matrix, family)
     assert across["n"] == 2 and across["low"] <= across["r"] <= across["high"]
     families = measures.family_correlations(measures.correlations(matrix), {m: family(m) for m in matrix.index})
-    assert "all 2 pairs of models" in figures.finding8(families, across)
+    assert "all 2 pairs of models" in figures.finding8([families, families], [across, across])
     alone = measures.between_families(matrix.head(2), family)
-    assert figures.finding8(families, alone) == "There is one family only: nothing to compare."
+    assert figures.finding8([families], [alone]) == "There is one family only: nothing to compare."
 
 
 def test_models_are_ordered_by_the_best_of_their_family():
@@ -29,24 +32,28 @@ def test_models_are_ordered_by_the_best_of_their_family():
     ]
 
 
-def test_panels_stand_above_the_names_of_their_models():
+def test_each_model_has_a_panel_and_each_relation_a_named_row():
     names = [f"relation {i}" for i in range(7)]
-    frame = pd.DataFrame(
-        [(r, m, "zp", 0.5) for r in names for m in ("a", "b")], columns=["relation", "model", "method", "accuracy"]
-    ).assign(low=0.4, high=0.6)
+    rows = [(r, m, "zp", 0.5, 0.4, 0.6) for r in names for m in ("atlas-a-1m", "b", "c")]
+    frame = pd.DataFrame(rows, columns=["relation", "model", "method", "accuracy", "low", "high"])
     report.use_style()
-    figure = figures.bar_panels(frame, "relation", ["a", "b"], ["zp"])
-    titles = [[axis.get_title(loc="left") for axis in figure.axes[row * 3 : row * 3 + 3]] for row in range(3)]
-    assert titles == [names[:3], names[3:6], [names[6], "", ""]]
-    labelled = [axis.xaxis.get_tick_params()["labelbottom"] for axis in figure.axes[:7]]
-    assert labelled == [False] * 4 + [True] * 3  # two panels of the second row have no panel below them
+    figure = figures.dot_panels(frame, "relation", ["atlas-a-1m", "b", "c"], "method", ["zp"])
+    assert [axis.get_title(loc="left") for axis in figure.axes] == ["a-1m", "b", "c", ""]
+    assert [label.get_text() for label in figure.axes[0].get_yticklabels()] == names
+    assert not figure.axes[3].axison
     plt.close("all")
 
 
+def test_models_keep_their_names_where_short_ones_would_be_the_same():
+    assert figures.short_labels(["x/a", "y/a"]) == {"x/a": "x/a", "y/a": "y/a"}
+    assert figures.short_labels(["atlas-neox-0.6m-lists"], width=10) == {"atlas-neox-0.6m-lists": "neox-0.6m-\nlists"}
+
+
 def test_text_boxes_show_all_of_an_input():
-    figure = figures.text_boxes([("ZS", "a " * 90 + "end"), ("ZP", "b")])
+    figure = figures.text_boxes([("ZS", "a " * 90 + "end"), ("ZP", "b")], {"subject": ["end"], "object": []})
     texts = [text.get_text() for text in figure.axes[0].texts]
-    assert sum(text.count("a ") + text.count("a\n") for text in texts) >= 90 and len(texts) == 4
+    assert texts.count("a") == 90 and {"ZS", "end", "ZP", "b"} < set(texts)
+    assert next(text for text in figure.axes[0].texts if text.get_text() == "end").get_color() == "#0173b2"
     plt.close("all")
 
 
@@ -61,35 +68,96 @@ def test_the_way_from_a_fact_to_a_verdict():
     plt.close("all")
 
 
-def test_separators_that_differ_significantly_are_counted():
+def test_separators_that_differ_significantly_are_counted_per_model():
     tested = pd.DataFrame(
         {"words": ["a", "b"], "model": "m", "lost": [20, 3], "gained": [2, 4], "p (Holm)": [0.01, 0.9]}
     )
-    assert figures.finding_separators(tested).endswith("The largest: *a* in m (-18 facts).")
-    assert "words help in 0 cases and harm in 0; the other 1 differences" in figures.finding_separators(tested.tail(1))
+    found = figures.finding_separators(tested)
+    assert "help in 0 cases and harm in 1 (1 of 2 in m): the blank is as good as words or better" in found
+    assert found.endswith("The largest: *a* in m (-18 facts).")
+    assert "help in 0 cases and harm in 0 (0 of 1 in m)" in figures.finding_separators(tested.tail(1))
+    better = tested.assign(lost=[2, 3], gained=[20, 4])
+    assert "the blank is not always as good as words, unlike in the paper" in figures.finding_separators(better)
 
 
-def test_relations_where_the_list_is_ahead():
-    rows = [
-        ("P1", "ZP-LKE", 0.5),
-        ("P1", "HGP", 0.3),
-        ("P1", "few-shot HGP", 0.6),
-        ("P2", "ZP-LKE", 0.1),
-        ("P2", "HGP", 0.3),
-    ]
-    rows = pd.DataFrame(rows, columns=["relation", "method", "accuracy"])
-    assert "ahead of HGP in 1 of 2 relations, and of few-shot HGP in 0." in figures.finding_per_relation(rows)
+@pytest.mark.parametrize(
+    ("plain", "said"), [(0.1, "is better"), (0.9, "is worse"), (0.5, "is not significantly different")]
+)
+def test_the_list_is_compared_with_another_method_by_the_interval(plain, said):
+    rows = [(f"P{i}", method, "m", value + i / 100 * (method == "ZP-LKE") * (-1) ** i)
+            for i in range(6) for method, value in (("ZP-LKE", 0.5), ("plain", plain))]  # fmt: skip
+    cells = pd.DataFrame(rows, columns=["relation", "method", "model", "accuracy"])
+    assert figures.ahead_in_words(cells, "plain").startswith(f"ZP-LKE {said}")
+
+
+@pytest.mark.parametrize(
+    ("unknown", "incorrect", "said"),
+    [(0.0, -0.3, "more than unknown ones, as in the paper"), (-0.3, 0.0, "the reverse"), (-0.1, -0.1, "is not shown")],
+)
+def test_the_verdict_on_harm_follows_the_intervals(unknown, incorrect, said):
+    rows = {
+        kind: (12, 0.8, 0.8 + c, c, c - 0.05, c + 0.05) for kind, c in (("unknown", unknown), ("incorrect", incorrect))
+    }
+    harmed = pd.DataFrame(rows, index=measures.CHANGES).T
+    assert said in figures.finding_harm(harmed, "untouched pairs")
+
+
+def test_the_probability_over_the_position_is_compared_with_the_paper():
+    place = pd.DataFrame({"position": range(1, 41), "context": "correct"})
+    harmed = pd.DataFrame(
+        [(12, 0.8, 0.8, 0.0, -0.1, 0.1)] * 2, columns=measures.CHANGES, index=["unknown", "incorrect"]
+    )
+    with mock.patch.object(measures, "harm_by_kind", return_value=(harmed, "pairs")):
+        for way, values in (
+            ("rises", place["position"]),
+            ("falls", -place["position"]),
+            ("neither", place["position"] % 2),
+        ):
+            assert f"{way} " in figures.finding_sequence(place.assign(probability=values / 100))
+
+
+def test_a_rise_is_claimed_only_where_the_interval_says_so():
+    frame = pd.DataFrame({"shots": [1, 50] * 3, "model": list("aabbcc"), "mean": 0.5, "n95": 1.0})
+    gains = pd.DataFrame({"model": list("abc"), "first": 0.4, "last": 0.5, "gain": 0.1, "low": [0.05, -0.1, -0.1],
+                          "high": 0.2, "std first": [0.2, 0.1, 0.1], "std last": 0.1})  # fmt: skip
+    found = figures.finding3(frame, gains)
+    assert "is shown for 1 of 3 models; " in found and "which falls in the paper, falls in 1." in found
+
+
+def test_guessing_explains_agreement_only_where_the_intervals_part():
+    table = pd.DataFrame([[float("nan"), 0.8], [0.8, float("nan")]])
+    raw = {"r": 0.8, "low": 0.7, "high": 0.9, "n": 4}
+    parted = figures.finding8([table, table], [raw, raw | {"r": 0.4, "low": 0.3, "high": 0.5}])
+    assert parted.endswith("part of the agreement is that the same relations are easily guessed.")
+    assert "is not decided" in figures.finding8([table, table], [raw, raw])
+
+
+def test_correlations_within_and_between_families():
+    names = ["a-1m", "a-2m", "b-1m"]
+    pairs = pd.DataFrame([[1, 0.9, 0.5], [0.9, 1, 0.6], [0.5, 0.6, 1]], index=names, columns=names)
+    found = figures.finding16(pairs)
+    assert "of one family 0.90 to 0.90 (n = 1" in found and "of different families 0.50 to 0.60 (n = 2" in found
+    assert figures.family_borders(names) == [1.5]
+
+
+def test_fine_tuned_models_below_their_base_are_counted():
+    frame = pd.DataFrame({"difference": [-0.1, 0.05], "low": [-0.2, -0.1], "high": [-0.05, 0.1]})
+    assert figures.finding9(frame).startswith(
+        "1 of 2 fine-tuned models are below their base (the paper: 12 of 13), 1 of them"
+    )
+    assert figures.finding9(frame.head(0)) == ""
 
 
 def test_four_figures_of_one_model_are_four_draws():
     """Figures 4 and 11 to 13: further draws of the pairs where there are fewer models than figures."""
     rows = [
-        (context, seed, i, seed / 10, "rest", "m")
+        (context, seed, i, f"f{i}", seed / 10, "replaced" if i == 1 and context != "correct" else "rest", "m")
         for context in figures.INCORRECT_FIRST
         for seed in range(4)
         for i in (1, 2)
     ]
-    positions = pd.DataFrame(rows, columns=["context", "seed", "position", "probability", "role", "model"])
+    columns = ["context", "seed", "position", "fact", "probability", "role", "model"]
+    positions = pd.DataFrame(rows, columns=columns)
     shown = [draw(positions, 1) for draw in (figures.figure4, figures.figure11, figures.figure12, figures.figure13)]
     assert [artifact.frame["seed"].unique().tolist() for artifact in shown] == [[0], [1], [2], [3]]
     assert "Draw" not in shown[0].caption and "Draw 4 of the pairs" in shown[3].caption

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from probelib import facts, lm, prompts, published, stats, store, zplke
 from probelib.errors import ProbeError
+from probelib.zplke import measures
 
 
 def scored(*logprobs, gold: str = "o0", n_tokens=None, fact: str = "f") -> pd.DataFrame:
@@ -414,13 +415,79 @@ def test_positions_are_classified_by_their_predecessors():
     asked = pd.DataFrame(
         [{"prompt": f"sequence|P|{c}|seed 0|{i:03d}", "context": c, "seed": 0} for c in examples for i in (1, 2, 3, 4)]
     )
-    scores = asked[["prompt"]].assign(logprob=np.log([0.1, 0.5, 0.6, 0.8, 0.1, 0.01, 0.2, 0.8]))
+    scores = asked[["prompt"]].assign(fact=list("abcdaxcd"), logprob=np.log([0.1, 0.5, 0.6, 0.8, 0.1, 0.01, 0.2, 0.8]))
     rows = zplke.by_position(scores, asked, examples)
     assert rows[rows["context"] == "incorrect"]["role"].tolist() == ["rest", "replaced", "after", "rest"]
     change = zplke.harm(rows).set_index("role")
     assert change.loc["after", "change"] == pytest.approx(-0.4) and change.loc["rest", "change"] == pytest.approx(0)
     assert np.isnan(change.loc["after", "low"])  # one position is no sample
     assert change["n"].to_dict() == {"replaced": 1, "after": 1, "rest": 1}  # what stands before cannot have changed
+
+
+def drawn(seed: int, context: str, facts: str, probabilities: list[float], replaced: int = 0) -> pd.DataFrame:
+    """A sequence, as ``by_position`` gives it: facts at the positions 1, 2, ..., the one at ``replaced`` replaced."""
+    frame = pd.DataFrame({"context": context, "seed": seed, "fact": list(facts), "probability": probabilities})
+    frame["position"] = frame.index + 1
+    return frame.assign(role=np.where(frame["position"] == replaced, "replaced", "rest"))
+
+
+def test_a_pair_is_known_by_the_other_draws():
+    """a is known in draw 1 by its 0.9 in draw 0, not by its own 0.1; c occurs in one draw only."""
+    draws = [drawn(0, "correct", "abc", [0.9, 0.2, 0.9]), drawn(1, "correct", "bad", [0.6, 0.1, 0.9])]
+    marked = measures.mark_known(pd.concat([*draws, drawn(1, "incorrect, block", "xad", [0.0, 0.1, 0.9], 1)]))
+    known = marked[marked["context"] == "correct"].set_index(["seed", "fact"])["known"]
+    assert known.to_dict() == {
+        (0, "a"): False, (0, "b"): True, (0, "c"): False, (1, "b"): False, (1, "a"): True, (1, "d"): False
+    }  # fmt: skip
+    assert marked.loc[marked["context"] != "correct", "known"].tolist() == [False, True, False]
+
+
+def test_harm_is_counted_over_known_pairs_if_there_are_enough():
+    """Twelve pairs follow the replaced one; the model knows all, and incorrect examples take 0.2 from each."""
+    names = "abcdefghijklm"
+    level = [0.9] * 13
+    rows = [drawn(seed, "correct", names, level) for seed in (0, 1)]
+    for kind, value in (("unknown", 0.9), ("incorrect", 0.7)):
+        rows.append(drawn(0, f"{kind}, spread", "X" + names[1:], [0.0] + [value] * 12, 1))
+    harmed, which = measures.harm_by_kind(pd.concat(rows))
+    assert which == "untouched pairs that the model knows" and harmed["n"].tolist() == [12, 12]
+    assert harmed["change"].tolist() == pytest.approx([0.0, -0.2]) and harmed["before"].tolist() == pytest.approx(
+        [0.9] * 2
+    )
+    weak = pd.concat(rows).assign(probability=lambda frame: frame["probability"] / 2)
+    assert measures.harm_by_kind(weak)[1] == "untouched pairs"
+
+
+def test_what_longer_lists_add_by_hand():
+    """Of two facts one is right after one example in half of the draws, both after ten in all: 0.25 to 1."""
+    rows = [(1, 0, "a", True), (1, 1, "a", False), (1, 0, "b", False), (1, 1, "b", False)]
+    rows += [(10, seed, fact, True) for seed in (0, 1) for fact in "ab"]
+    measured = pd.DataFrame(rows, columns=["shots", "seed", "fact", "correct"]).assign(model="m")
+    found = measures.gains(measured).iloc[0]
+    assert (found["first"], found["last"], found["gain"]) == (0.25, 1.0, 0.75)
+    assert found["std last"] == 0 < found["std first"]
+
+
+def test_two_methods_are_compared_on_the_relations_of_both():
+    rows = [("P1", "ZP", "m", 0.5), ("P1", "HGP", "m", 0.2), ("P1", "ZP", "n", 0.5), ("P1", "HGP", "n", 0.6)]
+    rows += [("P2", "ZP", "m", 0.1), ("P2", "HGP", "m", 0.2), ("P2", "ZP", "n", 0.2), ("P2", "HGP", "n", 0.2)]
+    rows += [("P3", "ZP", "m", 0.9), ("P3", "ZP", "n", 0.9)]
+    cells = pd.DataFrame(rows, columns=["relation", "method", "model", "accuracy"])
+    found = measures.gap(cells, "ZP", "HGP")
+    assert found["gap"] == pytest.approx(0.025) and (found["ahead"], found["of"], found["models"]) == (1, 2, ["m"])
+
+
+def test_each_input_of_table_1_is_tested_against_the_correct_examples():
+    """Eight facts: right after four correct examples, wrong after four incorrect ones; the sentence is always right."""
+    contexts = [("cloze", "none", 1), ("cloze", "2 correct", 1), ("zp", "4 correct", 1), ("zp", "4 incorrect", 0)]
+    rows = [(f"{f}|{role}|{c}", f"f{f}", role, c, right) for f in range(8) for role, c, right in contexts]
+    inputs = pd.DataFrame(rows, columns=["prompt", "fact", "role", "context", "ok"])
+    generated = inputs.assign(text=np.where(inputs["ok"] == 1, " 1901.", " 1902."))[["prompt", "text"]]
+    answers = measures.answers_of_inputs(inputs, generated, {f"f{f}": "1901" for f in range(8)})
+    assert answers["right"].tolist() == (inputs["ok"] == 1).tolist()
+    table = measures.right_by_input(answers).set_index(["estimator", "context"])
+    assert table["right"].tolist() == [8, 8, 8, 0] and np.isnan(table.loc[("prompted", "2 correct"), "p (Holm)"])
+    assert table.loc[("zero-prompt", "4 incorrect"), "p (Holm)"] == pytest.approx(2 * 2 / 2**8)
 
 
 # ---- with real models

@@ -1,0 +1,246 @@
+"""GraphEval's figures of appendix A, on the judge: measured numbers -> ``report.Artifact``."""
+
+import textwrap
+
+import numpy as np
+import pandas as pd
+
+from probelib import published
+from probelib.grapheval.figures import in_legend
+from probelib.grapheval.quality import SCORES
+from probelib.report import Artifact, span
+from probelib.report.charts import grouped_bars, heat, style_at
+from probelib.stats import wilson
+
+
+def figure4(compared: pd.DataFrame, differences: pd.DataFrame, seeds: int, instruction: str = "at once") -> Artifact:
+    """Figure 4: judges, last-token logits and the baseline: precision, recall and F1.
+
+    compared     ``quality.compare_with_baselines``;  differences: ``quality.judge_differences``
+    seeds        judges per score
+    """
+    return Artifact(
+        "grapheval/figure4",
+        compared,
+        caption=(
+            "Weighted precision, recall (= accuracy) and F1 of predicted outcomes on "
+            f"{compared['n'].max():.0f} held-out statements: judges (mean of {seeds}) and last-token logits, both on "
+            f'the substitute\'s states, behind the instruction ("{instruction}") or the soft prompt, and the majority: the '
+            "most frequent outcome among the true or the false statements. Whiskers: 95 % intervals over statements "
+            "(bootstrap; of recall Wilson's). n/a: the logits are the first word of the model's own answer. The CSV also has "
+            "the majority without the truth, and macro F1."
+        ),
+        finding=finding4_judge(differences),
+        figure=_quality_panels(compared),
+        alt="Grouped bars for judges, logits and the majority, three panels for precision, recall and F1.",
+    )
+
+
+def _quality_panels(compared: pd.DataFrame):
+    """Three panels of grouped bars: a group per model, a bar per way of predicting."""
+    import matplotlib.pyplot as plt
+
+    shown = compared[compared["by"] != "majority"].replace({"by": {"majority, truth known": "majority"}})
+    models, kinds = shown["model"].unique(), list(dict.fromkeys(shown["by"]))
+    figure, axes = plt.subplots(3, 1, figsize=(4.2, 4.8), sharex=True)
+    wide = shown.pivot(index="model", columns="by").reindex(index=models)
+    wide.index = [textwrap.fill(in_legend(model), 16) for model in models]
+    for axis, score in zip(axes, SCORES, strict=True):
+        grouped_bars(axis, *(wide[value][kinds] for value in (score, f"{score} low", f"{score} high")))
+        axis.set(ylabel=score, ylim=(0, 1.02))
+        for text in axis.texts:
+            text.set(text="n/a", fontsize=7.5, rotation=90)
+    figure.legend(*axes[0].get_legend_handles_labels(), loc="outside upper center", ncols=2)
+    return figure
+
+
+def finding4_judge(differences: pd.DataFrame) -> str:
+    """For how many models the judge beats the logits and the majority, and what the soft prompt changes, beyond paired
+    intervals."""
+    by = {name: rows.set_index("model") for name, rows in differences.groupby("difference")}
+    majority, soft, logits = (by.get(f"{name}", differences[:0].set_index("model")) for name in DIFFERENCES)
+    beats, n = int((logits["low"] > 0).sum()), len(logits)
+    claim = (
+        "as in the paper"
+        if n and beats == n
+        else "so the paper's advantage of the judge is not shown"
+        if not beats
+        else "so the paper's advantage of the judge is shown in part"
+    )
+    against = f"Beyond a paired 95 % interval the judge beats the logits for {beats} of {n} models, {claim}. "
+    above = int((majority["low"] > 0).sum())
+    floor = f"It beats the majority given the truth for {above} of {len(majority)} ({_changes(majority)}). "
+    worse, better = int((soft["high"] < 0).sum()), int((soft["low"] > 0).sum())
+    costs = (
+        "it costs accuracy, unlike in the paper"
+        if worse > better
+        else "it gains accuracy"
+        if better > worse
+        else "no change stands out, as in the paper"
+    )
+    changed = f"The soft prompt in place of the instruction changes accuracy by {_changes(soft)}: {costs}."
+    return f"{against if n else ''}{floor}{changed}"
+
+
+DIFFERENCES = ("judge - majority", "soft prompt - instruction", "judge - logits")
+
+
+def _changes(rows: pd.DataFrame) -> str:
+    """ "model +.05 [.01, .09]" of every model."""
+    return "; ".join(
+        f"{in_legend(model)} {row['change']:+.3f} {span(row['low'], row['high'], '.3f')}"
+        for model, row in rows.iterrows()
+    )
+
+
+def table3(quality: pd.DataFrame, baselines: pd.DataFrame) -> Artifact:
+    """Table 3: judges on states of one model (rows) for the answers of another (columns), as a picture of the matrix.
+
+    quality  ``quality.held_out_quality``;  baselines: ``quality.baseline_quality``
+    """
+    behind_instruction = quality[quality["prompt"] == ""].drop(columns=["prompt", "seed"])
+    groups = behind_instruction.groupby(["states of", "answers of"], sort=False)
+    means = groups.mean().reset_index()
+    return Artifact(
+        "grapheval/table3",
+        means,
+        caption=(
+            "Accuracy (weighted recall) of judges on the states of one model (rows) for the answers of another (columns), with "
+            f"the instruction, and its 95 % Wilson interval; mean of {groups.size().max()} judges, "
+            f"{means['n'].max():.0f} held-out statements. The CSV also has precision, F1 and macro F1."
+        ),
+        finding=finding3(means, baselines),
+        figure=_matrix(means),
+        alt="Matrix of accuracies: states of one model, answers of another.",
+        published=published.table("grapheval/table3"),
+    )
+
+
+def _matrix(means: pd.DataFrame):
+    """Accuracy by states (rows) and answers (columns), with intervals in the cells."""
+    import matplotlib.pyplot as plt
+
+    order = list(dict.fromkeys(means["answers of"]))
+    wide = means.pivot(index="states of", columns="answers of").reindex(list(dict.fromkeys(means["states of"])))
+    table = wide["recall"][order].rename(index=in_legend, columns=in_legend)
+    figure, axis = plt.subplots(figsize=(3.4, 0.9 + 0.45 * len(table)))
+    heat(axis, table, low=0, high=1, colours="Blues")
+    cells = [(wide["recall low"][m].iloc[i], wide["recall high"][m].iloc[i]) for i in range(len(table)) for m in order]
+    for text, (low, high) in zip(axis.texts, cells, strict=True):
+        text.set(text=f"{text.get_text()}\n[{low:.2f}, {high:.2f}]", fontsize=7)
+    axis.set(xlabel="answers of", ylabel="states of")
+    return figure
+
+
+def finding3(means: pd.DataFrame, baselines: pd.DataFrame) -> str:
+    """Whether any model's states will do, as the paper says; "" for one model."""
+    if means["states of"].nunique() == 1:
+        return ""
+    own = means["states of"] == means["answers of"]
+    floor = baselines[baselines["by"] == "majority, truth known"].set_index("model")["recall"]
+    by_answers = means.groupby("answers of")["recall"]
+    gap, half = (by_answers.max() - by_answers.min()).max(), ((means["recall high"] - means["recall low"]) / 2).mean()
+    others = means[~own]
+    level = (others["recall low"] <= others["answers of"].map(floor)).mean()
+    verdict = (
+        "so any model's states will do, as in the paper (differences up to 0.04)"
+        if gap <= max(0.04, half)
+        else "so not any model's states will do, unlike in the paper (differences up to 0.04)"
+    )
+    why = f" {level:.0%} of the other models' states predict no more than the majority does: they do not hold these answers."
+    return (
+        f"Accuracy is {_range(means.loc[own, 'recall'])} on a model's own states and {_range(others['recall'])} on another's; "
+        f"the majority given the truth reaches {_range(floor)}. It changes by up to {gap:.3f} with the states that are read "
+        f"(half an interval: {half:.3f}), {verdict}.{why if gap > max(0.04, half) else ''}"
+    )
+
+
+def _range(values: pd.Series) -> str:
+    return f"{values.min():.3f} to {values.max():.3f}" if len(values) else "undefined"
+
+
+def reliability_figure(curves: pd.DataFrame, errors: dict[str, float], seeds: int) -> Artifact:
+    """Reliability of the judges' probabilities (not in the paper).
+
+    curves, errors  ``quality.calibration``
+    """
+    import matplotlib.pyplot as plt
+
+    figure, axis = plt.subplots(figsize=(4.2, 3.4))
+    axis.plot([0.3, 1], [0.3, 1], color="0.6", lw=0.8, ls=":")
+    for i, (model, rows) in enumerate(curves.groupby("model", sort=False)):
+        rows = rows[rows["n"] > 4]  # a share of fewer means little; the CSV has them
+        intervals = [wilson(round(n * share), n) for n, share in zip(rows["n"], rows["right"], strict=True)]
+        low, high = np.array(intervals).reshape(-1, 2).T
+        bars = np.clip([rows["right"] - low, high - rows["right"]], 0, None)
+        style = style_at(i) | {"label": f"{in_legend(model)}, ECE {errors[model]:.3f}"}
+        axis.errorbar(rows["probability"], rows["right"], bars, capsize=2, **style)
+    axis.set(xlabel="probability of the predicted answer", ylabel="share predicted correctly", ylim=(0, 1.03))
+    figure.legend(*axis.get_legend_handles_labels(), loc="outside upper center", ncols=1)
+    return Artifact(
+        "grapheval/reliability",
+        curves,
+        caption=(
+            f"Reliability of the judges (probabilities averaged over {seeds}) on "
+            f"{curves.groupby('model')['n'].sum().max()} held-out statements, in bins of 0.1 (those with at least "
+            "five are drawn). Bars: 95 % Wilson; dotted: perfect calibration."
+        ),
+        finding=(
+            f"The expected calibration error of the judges lies between {min(errors.values()):.3f} and "
+            f"{max(errors.values()):.3f}."
+        ),
+        figure=figure,
+        alt="Share predicted correctly over the judge's probability, a line per model.",
+    )
+
+
+def learning_curve_figure(learning: pd.DataFrame, sizes: list[int], baselines: pd.DataFrame) -> Artifact:
+    """Accuracy over the number of labels, chosen at random or by the judge's uncertainty (not in the paper).
+
+    learning, sizes  ``learning_curve.learning_curves``
+    baselines        ``quality.baseline_quality``: what needs no judge, as level lines
+    """
+    import matplotlib.pyplot as plt
+
+    groups = learning.groupby(["model", "how", "labels"], sort=False)["accuracy"]
+    curve = groups.agg(["mean", "min", "max"]).reset_index()
+    models = curve["model"].unique()
+    figure, axes = plt.subplots(1, len(models), figsize=(4.4, 2.6), sharey=True, squeeze=False)
+    for axis, (model, rows) in zip(axes[0], curve.groupby("model", sort=False), strict=True):
+        for (how, own), (marker, line) in zip(rows.groupby("how"), (("o", "-"), ("s", "--")), strict=True):
+            axis.plot(own["labels"], own["mean"], marker=marker, ls=line, label=how)
+            axis.fill_between(own["labels"], own["min"], own["max"], alpha=0.15)
+        floor = baselines[(baselines["model"] == model) & (baselines["by"] == "majority, truth known")]
+        axis.axhline(floor["recall"].iloc[0], color="0.4", linestyle=":", linewidth=1, label="majority")
+        axis.set(xscale="log", xlabel="labels")
+        axis.set_title(textwrap.fill(in_legend(model), 13), fontsize=8)
+        axis.set_xticks(sizes[::2], sizes[::2])
+        axis.set_xticks([], minor=True)
+    axes[0, 0].set(ylabel="accuracy", ylim=(0, 1.02))
+    figure.legend(*axes[0, 0].get_legend_handles_labels(), loc="outside upper center", ncols=3)
+    level = baselines.rename(columns={"by": "how", "recall": "mean"})[["model", "how", "mean"]]
+    return Artifact(
+        "grapheval/learning_curve",
+        pd.concat([curve, level], ignore_index=True),
+        caption=(
+            "Accuracy on the held-out statements against the number of labels, chosen at random or by the judge's "
+            f"uncertainty; mean and range of {learning['seed'].nunique()} seeds; level lines: the most frequent "
+            "outcome of the true and of the false statements (the CSV also has that of all). Fragile: every point is a "
+            "small judge trained anew, and a processor that rounds otherwise may move it by up to 0.1."
+        ),
+        finding=finding_learning(learning, sizes),
+        figure=figure,
+        alt="Accuracy over labels, two lines per model: random and uncertain.",
+    )
+
+
+def finding_learning(learning: pd.DataFrame, sizes: list[int]) -> str:
+    """Gain of choosing by uncertainty at the middle number of labels, beside the difference that is chance."""
+    runs = learning.pivot(index=["model", "seed", "labels"], columns="how", values="accuracy")
+    gain = (runs["uncertain"] - runs["random"]).groupby("labels").agg(["mean", "min", "max", "size"])
+    middle, last = gain.loc[sizes[len(sizes) // 2]], gain.loc[sizes[-1]]
+    return (
+        f"With {middle.name} labels, choosing by uncertainty changes accuracy by {middle['mean']:+.3f} on average "
+        f"({middle['min']:+.3f} to {middle['max']:+.3f} in {middle['size']:.0f} runs). With all {last.name} labels, "
+        f"where nothing is left to choose, the two still differ by {last['mean']:+.3f}: that much is chance."
+    )
