@@ -18,7 +18,7 @@ and the runner knows papers only through ``notebooks/plan.yaml``.
 ``stats``           correlation, calibration, scaling fits, intervals, tests
 a paper's room      ``scores`` (what is scored), ``measures`` (formulas), ``tables`` and ``figures`` (-> ``Artifact``)
 ``report``          ``Artifact``, ``Section``, chart style, the HTML report, the Markdown pages
-``runner``          plan, up-to-date checks, notebooks in processes, workers
+``runner``          plan, up-to-date checks, notebooks in processes, Dask workers
 ``organisms``       how the shipped models were made
 ==================  ==============================================================================================
 """

@@ -72,7 +72,8 @@ LATE = {
     "platform": "only for a message",
     "pandas": "most of a second; the command line lists and checks a plan without it",
     **dict.fromkeys(
-        ("mlcroissant", "msgspec", "orjson", "peft", "pyoxigraph", "submitit"), "an extra, see pyproject.toml"
+        ("dask", "dask_jobqueue", "distributed", "mlcroissant", "msgspec", "orjson", "peft", "pyoxigraph"),
+        "an extra, see pyproject.toml",
     ),
 }
 

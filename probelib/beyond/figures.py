@@ -225,6 +225,7 @@ def detection(
     """Concordance by the number of exposures of the taught fact; ``within``: ``measures.headline_pairs``, ``ranked``:
     ``tables.rank_measures``. The picture names the best measure of each paper and the best control."""
     table = concordance_by_exposures(values, design, within, seed=seed)
+    table, ranked = table[table["pairs"] > 0], ranked[ranked["pairs"] > 0]
     named = [*ranked[~ranked["control"]].groupby("paper", sort=False)["measure"].first()]
     named += ranked["measure"][ranked["control"]].head(1).tolist()
     caption = (

@@ -2,8 +2,8 @@
 
     npm install mystmd && cd DIR && npx myst start       # or: npx myst build --html
 
-One page per executed notebook of the plan, with its pictures, a table of contents by paper, links between the pages, and the
-bibliography. Links to code and tables lead to the repository that ``pyproject.toml`` names; without an owner they are text.
+One page per executed notebook of the plan, with its pictures and numbers, a table of contents by paper, links between the pages,
+and the bibliography. Links to code lead to the repository that ``pyproject.toml`` names; without an owner they are text.
 """
 
 import argparse
@@ -11,17 +11,29 @@ import re
 import shutil
 import sys
 from functools import partial
+from io import BytesIO
 from pathlib import Path
 
+import numpy as np
 import yaml
 
 from probelib import files, paths, published
 from probelib.errors import ProbeError
 from probelib.overview.index import repository
+from probelib.report import summary
+from probelib.report.pages import PAPERS as ROOMS
 from probelib.runner import plan
 
 PAPERS = ("monitor", "zplke", "distractors", "grapheval")
+TITLE = "What do language models know as fact?"
+ABOUT = """And which measure of it can be trusted? The kit regenerates the tables and figures of four papers, with small language
+models whose knowledge is known. Every page is an executed notebook; its code is folded away.
+"""
 LINK = re.compile(r"(!?)\[((?:[^\[\]]|\[[^\]]*\])*)\]\(([^)#:\s]+)(#[^)\s]*)?\)")
+EQUATION = re.compile(r"^\$\$(.+?)\s*\\tag\{([^}]*)\}\s*\$\$$", re.MULTILINE)
+STYLE = """td:first-child { min-width: 9.5rem; }  /* a name such as atlas-llama-0.6m stays on one line */
+main { overflow-x: clip; }  /* the hidden mark behind a long heading does not widen the page on a phone */
+"""
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -45,20 +57,29 @@ def write_site(out: Path, profile: str = "atlas") -> Path:
     if not steps:
         raise ProbeError(f"{home} has no pages; ./run_all.sh --profile {profile} makes them")
     pages = {f"{step.notebook}.md" for step in steps}
+    titles = {}
     for step in steps:
         page = home / f"{step.notebook}.md"
-        text = LINK.sub(partial(_link, page=page, home=home, pages=pages, out=out), page.read_text(encoding="utf-8"))
+        text = page.read_text(encoding="utf-8")
+        titles[step.notebook] = _without_paper(text.split("\n")[0].removeprefix("# "))
+        if not _address():
+            text = re.sub(r"^\[The notebook\]\(.*\)\n\n", "", text, count=1, flags=re.MULTILINE)
+        text = LINK.sub(partial(_link, page=page, home=home, pages=pages, out=out), text)
         files.write(out / f"{step.notebook}.md", _for_myst(text))
     shutil.copyfile(paths.PACKAGE / "published" / "references.bib", out / "references.bib")
-    files.write(out / "index.md", _index(steps))
-    rooms = {step.notebook.rpartition("/")[0]: [] for step in steps}
+    files.write(out / "site.css", STYLE)
+    files.write(out / "favicon.png", _favicon())
+    rooms: dict[str, list[str]] = {}
     for step in steps:
-        rooms[step.notebook.rpartition("/")[0]].append({"file": f"{step.notebook}.md", "title": step.title})
-    title = lambda room: published.reference(room)["title"] if room in PAPERS else room.capitalize() or "Start here"
-    parts = [{"title": title(room), "children": children} for room, children in rooms.items()]
+        rooms.setdefault(step.notebook.rpartition("/")[0], []).append(step.notebook)
+    files.write(out / "index.md", _index(profile, rooms, titles, out))
+    child = lambda notebook: {"file": f"{notebook}.md", "title": titles[notebook]}
+    parts = [{"title": _room(room), "children": list(map(child, notebooks))} for room, notebooks in rooms.items()]
     project = {"title": "probelib", "bibliography": ["references.bib"], "toc": [{"file": "index.md"}, *parts]}
+    project |= {"numbering": {"equation": {"enabled": False}}}  # equations have the papers' numbers, or none
     project |= {"github": _address()} if _address() else {}
-    site = {"template": "book-theme", "title": "What do language models know as fact?"}
+    options = {"logo_text": "probelib", "favicon": "favicon.png", "style": "site.css", "folders": True}
+    site = {"template": "book-theme", "title": TITLE, "options": options}
     text = yaml.safe_dump({"version": 1, "project": project, "site": site}, sort_keys=False, allow_unicode=True)
     return files.write(out / "myst.yml", text)
 
@@ -69,11 +90,11 @@ def _address() -> str:
 
 
 def _link(found: re.Match, page: Path, home: Path, pages: set[str], out: Path) -> str:
-    """A link of a page. Those to pages and pictures of the site stay, and pictures are copied. One to a file of the checkout
-    becomes its address, or its text alone where it has none."""
+    """A link of a page. Those to pages, pictures and numbers of the site stay; pictures and numbers are copied. One to a file of
+    the checkout becomes its address, or its text alone where it has none."""
     picture, text, target, anchor = found.groups()
     path = (page.parent / target).resolve()
-    if picture and path.exists():
+    if path.exists() and path.is_relative_to(home) and (picture or path.suffix == ".csv"):
         copy = out / path.relative_to(home)
         copy.parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(path, copy)
@@ -87,21 +108,65 @@ def _link(found: re.Match, page: Path, home: Path, pages: set[str], out: Path) -
 
 
 def _for_myst(text: str) -> str:
-    """The page with a citation behind the first link to each paper, which MyST shows on hover and lists at the end. Names such as
-    ``distractors.fit`` in the cells of tables become code: MyST would take them for addresses on the web.
+    """Return the page in MyST's Markdown.
+
+    - A citation follows the first link to each paper; MyST shows it on hover and lists it at the end.
+    - Names such as ``distractors.fit`` in the cells of tables become code: MyST would take them for addresses on the web.
+    - Equations keep the numbers that the papers give them.
+    - The code of adjacent cells is one block to unfold.
     """
     name = re.compile(rf"(?<=\| )(?:{'|'.join(PAPERS)})\.[\w\\]+(?= \|)")
     text = name.sub(lambda found: "`" + found[0].replace("\\", "") + "`", text)
     for key in PAPERS:
-        address = f"]({published.reference(key)['url']})"
-        text = text.replace(address, f"{address} {{cite:p}}`{key}`", 1)
-    return text
+        address = re.escape(f"]({published.reference(key)['url']})")
+        text = re.sub(rf'{address}"?', lambda found, key=key: f"{found[0]} {{cite:p}}`{key}`", text, count=1)
+    text = EQUATION.sub(r"```{math}\n:enumerator: \2\n\1\n```", text)
+    return text.replace("</details>\n\n<details><summary>Code</summary>\n\n", "")
 
 
-def _index(steps: list) -> str:
-    rows = "".join(f"- [{step.title}]({step.notebook}.md)\n" for step in steps)
-    papers = "".join(f"- {{cite:t}}`{paper}`\n" for paper in PAPERS)
-    return f"# What do language models know as fact?\n\nThe papers:\n\n{papers}\nPages:\n\n{rows}"
+def _room(room: str) -> str:
+    """The title of a part of the site: MONITOR (Wang et al., NAACL 2024)."""
+    if room not in ROOMS:
+        return room.capitalize() or "Start here"
+    name, venue = ROOMS[room]
+    return f"{name} ({published.reference(room)['author'].split(',')[0]} et al., {venue})" if room in PAPERS else name
+
+
+def _without_paper(title: str) -> str:
+    """A page's title below that of its paper: "MONITOR, section 4: anchors" -> "Section 4: anchors"."""
+    for paper in PAPERS:
+        title = title.removeprefix(f"{ROOMS[paper][0]}, ")
+    return title[0].upper() + title[1:]
+
+
+def _index(profile: str, rooms: dict[str, list[str]], titles: dict[str, str], out: Path) -> str:
+    """The first page: what the run found, and the pages by paper."""
+    parts = [f"# {TITLE}\n", ABOUT]
+    picture = paths.FIGURES / profile / "beyond" / "quality_against_cost.png"
+    if picture.exists():
+        shutil.copyfile(picture, out / "beyond" / picture.name)
+        alt = "Pairs of taught and never-taught facts that each measure puts in the right order, against its cost"
+        parts.append(f"![{alt}](beyond/{picture.name})\n")
+    found = {notebook: said for notebook, said in summary.findings(profile).items() if notebook in titles}
+    if found:
+        rows = "".join(f"- {said} ([{titles[notebook]}]({notebook}.md))\n" for notebook, said in found.items())
+        parts.append(f"## What the notebooks found\n\n{rows}")
+    for room, notebooks in rooms.items():
+        paper = f"{{cite:t}}`{room}`: *{published.reference(room)['title']}*\n\n" if room in PAPERS else ""
+        rows = "".join(f"- [{titles[notebook]}]({notebook}.md)\n" for notebook in notebooks)
+        parts.append(f"## {_room(room)}\n\n{paper}{rows}")
+    return "\n".join(parts)
+
+
+def _favicon() -> bytes:
+    """A bar chart of three candidates as a PNG of 32 by 32 pixels: the theme would fetch an icon from the web."""
+    from matplotlib.image import imsave
+
+    picture, png = np.ones((32, 32, 3)), BytesIO()
+    for row, (length, colour) in enumerate([(30, (0.87, 0.56, 0.02)), (18, (0, 0.45, 0.7)), (9, (0, 0.45, 0.7))]):
+        picture[2 + 10 * row : 10 + 10 * row, 1 : 1 + length] = colour
+    imsave(png, picture, format="png", metadata={"Software": None})
+    return png.getvalue()
 
 
 if __name__ == "__main__":

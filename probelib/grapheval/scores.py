@@ -17,6 +17,8 @@ from probelib.lm.partners import family, tuned_of, tuned_pairs
 from probelib.lm.remote.chat import connect
 from probelib.prompts import split_instruction
 
+RECALLED_TOKENS = 40  # longest answer that recalls the object first
+
 
 def answering_models(models: list[str], tuned: list[str]) -> list[str]:
     """Return the models that answer whether statements are true.
@@ -94,13 +96,15 @@ def label_by_instruction(
     labels: pd.DataFrame, instruction: str, models: dict, sample: pd.DataFrame, folder: Path
 ) -> dict:
     """Labels by instruction, "at once" first, for ``measures.compare_instructions``. A study that asks at once is compared with
-    nothing: its models need not know the other instruction.
+    "recalled" if all models are shipped ones, whose lessons teach both; other models need not know the other instruction.
 
     labels  ``label_statements`` of the study, with its ``instruction``
     """
-    if instruction == "at once":
+    if instruction != "at once":
+        return {"at once": label_statements(models, sample, folder), instruction: labels}
+    if not models or not set(models) <= set(organisms()):
         return {instruction: labels}
-    return {"at once": label_statements(models, sample, folder), instruction: labels}
+    return {instruction: labels, "recalled": label_statements(models, sample, folder, RECALLED_TOKENS, "recalled")}
 
 
 def instructions(models: dict, instruction: str = "at once") -> pd.DataFrame:

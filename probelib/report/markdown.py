@@ -31,10 +31,10 @@ TEMPLATE = """{%- extends 'markdown/index.md.j2' -%}
 </details>
 {% endblock input %}
 {% block stream %}
-{{ output.text | strip_ansi | trim | fenced }}
+{{ output.text | strip_ansi | trim("\n") | fenced }}
 {% endblock stream %}
 {% block data_text scoped %}
-{{ output.data['text/plain'] | strip_ansi | trim | fenced }}
+{{ output.data['text/plain'] | strip_ansi | trim("\n") | fenced }}
 {% endblock data_text %}
 {% block error %}
 {% endblock error %}

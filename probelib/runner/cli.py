@@ -17,10 +17,9 @@ from pathlib import Path
 from probelib import paths
 from probelib.errors import ProbeError, printable, unknown
 from probelib.lm.names import IN_CHAT, organisms, split_chat, with_base
-from probelib.runner import plan, preflight, shards, steps, uptodate
+from probelib.runner import plan, preflight, shards, steps, uptodate, workers
 from probelib.runner.plan import Plan, Step
 
-ENGINES = ("processes", "slurm")
 # parameters that name a file or a folder, and nothing else
 FILES = {"exposures", "folder", "pageviews", "ratings_file", "released", "results", "templates", "verbalizations"}
 EXAMPLES = """\
@@ -34,8 +33,9 @@ examples:
   ./run_all.sh --only monitor --set data=hub:akariasai/PopQA                facts from the Hugging Face Hub
   ./run_all.sh --only monitor --set data=table folder=mine.jsonl columns=subject:s,relation:prop,object:o
   ./run_all.sh --dry-run                        show what would run, and why
-  ./run_all.sh --profile paper --on processes --jobs 4                      score first, in four processes
-  ./run_all.sh --profile paper --on slurm --slurm partition=gpu gpu_gb=80   score first, on a cluster
+  ./run_all.sh --profile paper --on local --jobs 4                          score first, with four workers on this machine
+  ./run_all.sh --profile paper --on tcp://scheduler:8786                    score first, on a Dask cluster that runs
+  ./run_all.sh --profile paper --on slurm --cluster queue=gpu gpu_gb=80     score first, in jobs of a batch system
   ./run_all.sh --profile paper --status         show the progress of scoring
 
 other commands:
@@ -140,16 +140,12 @@ def run(
 def score(
     profile: str, chosen: list[Step], settings: dict[str, dict], force: Collection[str], args: argparse.Namespace
 ) -> bool:
-    """Score what the stale steps need, in processes or on a cluster (``args.on``); return whether the notebooks can run."""
+    """Score what the stale steps need, on the workers of ``args.on``; return whether the notebooks can run."""
     import torch
 
     reasons = uptodate.why(profile, chosen, uptodate.inputs(chosen, settings), force)
     cut = shards.cut(profile, [step for step in chosen if reasons[step.notebook]], settings)
-    if args.on == "slurm":
-        failed = shards.score(cut, shards.cluster, _assignments(args.slurm, "--slurm"))
-    else:
-        failed = shards.score(cut, shards.processes, steps.environments(args.jobs))
-    if failed:
+    if failed := workers.score(cut, args.on, args.jobs, _assignments(args.cluster, "--cluster")):
         print(f"{len(failed)} of {len(cut)} shards failed, so no notebook runs; the same command retries them")
         return False
     if other := shards.devices(cut) - {"cuda" if torch.cuda.is_available() else "cpu", "server"}:
@@ -191,21 +187,28 @@ def _parser() -> argparse.ArgumentParser:
         default=[],
         help="any other parameter of the notebooks, its value in YAML: data=fktc folder=../FKTC n_facts=50",
     )
-    add("--jobs", type=int, metavar="N", help="notebooks at a time; default: the number of GPUs, without GPUs 2")
+    add(
+        "--jobs",
+        type=int,
+        metavar="N",
+        help="notebooks (with --on: workers) at a time; default: the number of GPUs, without GPUs 2, of a batch system 16",
+    )
     add("--force", action="store_true", help="run the selected notebooks although they are up to date")
     add(
         "--on",
         metavar="ENGINE",
         nargs="?",
-        const="processes",
-        help="score before the notebooks run: in `processes` (as many as --jobs) or on `slurm`",
+        const="local",
+        help="score before the notebooks run, on Dask workers: `local` (--jobs of them, here), the address of a scheduler "
+        "(tcp://host:8786), or jobs of `slurm`, `pbs`, `lsf` or `sge`",
     )
     add(
-        "--slurm",
+        "--cluster",
         nargs="+",
         metavar="NAME=VALUE",
         default=[],
-        help="what Slurm is asked for: partition=gpu gpu_gb=80 (memory of one GPU; without it CPUs) timeout_min=240 account=...",
+        help="what a batch system is asked for: gpu_gb=80 (memory of one GPU; without it CPUs) mem_gb= gpus= cores=2 "
+        "timeout_min=240, and arguments of dask-jobqueue: queue=gpu account=... interface=ib0",
     )
     add("--status", action="store_true", help="show the progress of --on")
     add("--list", action="store_true", help="show the notebooks and what each makes")
@@ -226,10 +229,10 @@ def _given(args: argparse.Namespace) -> dict:
         given["models"] = _absolute(models, bare=True)
     if args.quantize is not None:
         given["quantize"] = args.quantize
-    if args.on is not None and args.on not in ENGINES:
-        raise unknown("engine (--on)", args.on, ENGINES)
-    if args.slurm and args.on != "slurm":
-        raise ProbeError("--slurm is for --on slurm.")
+    if args.on is not None and "://" not in args.on and args.on not in ("local", *workers.GPUS):
+        raise unknown("engine (--on)", args.on, ("local", "tcp://HOST:PORT", *workers.GPUS))
+    if args.cluster and args.on in (None, "local"):
+        raise ProbeError("--cluster is for --on tcp://HOST:PORT, slurm, pbs, lsf or sge.")
     assigned = _assignments(args.set, "--set")
     named = assigned | (assigned["settings"] if isinstance(assigned.get("settings"), dict) else {})
     for name in sorted(FILES & named.keys()):

@@ -19,7 +19,7 @@ from typing import NamedTuple
 
 from probelib import paths
 from probelib.errors import ProbeError, printable
-from probelib.runner import shards, uptodate
+from probelib.runner import uptodate
 from probelib.runner.plan import Step
 
 
@@ -191,9 +191,9 @@ def _keep_failed(partial: Path, failed: Path, number: int | None, message: str) 
 
 def environments(jobs: int | None) -> list[dict]:
     """The environment of each of ``jobs`` processes; they share the cores and GPUs. Default: one per GPU, without GPUs 2."""
-    gpus = shards.gpus()
+    there = gpus()
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    jobs = jobs or len(gpus) or min(2, cores)
+    jobs = jobs or len(there) or min(2, cores)
     common = {
         **os.environ,
         "TQDM_MININTERVAL": "30",
@@ -206,10 +206,23 @@ def environments(jobs: int | None) -> list[dict]:
         "IPYTHONDIR": str(paths.RUNS / ".ipython"),  # a user's start-up files would run in every notebook
         "PYTHONSAFEPATH": "1",  # modules in the folder where a process starts never hide the kit's
     }
-    if jobs == 1 or not gpus:
+    if jobs == 1 or not there:
         return [common] * jobs
-    shares = (gpus[slot::jobs] or [gpus[slot % len(gpus)]] for slot in range(jobs))
+    shares = (there[slot::jobs] or [there[slot % len(there)]] for slot in range(jobs))
     return [{**common, "CUDA_VISIBLE_DEVICES": ",".join(share)} for share in shares]
+
+
+def gpus() -> list[str]:
+    """The NVIDIA GPUs that this process may use, as CUDA_VISIBLE_DEVICES names them; found without importing torch."""
+    if not shutil.which("nvidia-smi"):
+        return []
+    listed = subprocess.run(["nvidia-smi", "-L"], capture_output=True, text=True, check=False).stdout
+    there = [str(number) for number in range(sum(line.startswith("GPU ") for line in listed.splitlines()))]
+    asked = os.environ.get("CUDA_VISIBLE_DEVICES")
+    if asked is None or not there:
+        return there
+    none = ("", "-1", "NoDevFiles")  # the last is Slurm's
+    return [gpu for gpu in asked.split(",") if gpu.strip() not in none]
 
 
 def cannot_write(error: OSError) -> str:

@@ -18,7 +18,7 @@ import numpy as np
 import pandas as pd
 
 from probelib import files, paths, store
-from probelib.runner import plan, shards, steps
+from probelib.runner import plan, shards, workers
 
 MODELS, RELATIONS, ROWS = 49, 50, 8164  # 20 million rows
 PLAIN = """
@@ -65,21 +65,18 @@ def _shared(folder: Path) -> None:
         "encoder_decoders": [],
         "n_facts": int(os.environ.get("SHARD_FACTS", "100")),
     }
-    one_thread = [environment | {"OMP_NUM_THREADS": "1"} for environment in steps.environments(2)]
+    os.environ["OMP_NUM_THREADS"] = "1"
     paths.RUNS = folder / "plain"
     listed = json.dumps([str(file) for file in _cut("monitor/sec5_results", "smoke", given)])
-    alone = _spent(
-        lambda: subprocess.run([sys.executable, "-c", PLAIN, listed, folder / "alone"], env=one_thread[0], check=True)
-    )
+    alone = _spent(lambda: subprocess.run([sys.executable, "-c", PLAIN, listed, folder / "alone"], check=True))
     spent = {}
-    for workers in (1, 2):
-        paths.RUNS = folder / f"runs{workers}"
+    for n in (1, 2):
+        paths.RUNS = folder / f"runs{n}"
         cut = _cut("monitor/sec5_results", "smoke", given)
-        # the workers write below PROBELIB_OUT's runs; a shard's own place decides, so this folder serves as well
-        spent[workers] = _spent(lambda cut=cut, n=workers: shards.score(cut, shards.processes, one_thread[:n]))
+        spent[n] = _spent(lambda cut=cut, n=n: workers.score(cut, jobs=n))
     print(f"without shards        {alone[0]:8.1f} CPU s {alone[1]:8.1f} s")
-    for workers, (cpu, clock) in spent.items():
-        print(f"{workers} worker{'s' * (workers > 1):19} {cpu:8.1f} CPU s {clock:8.1f} s")
+    for n, (cpu, clock) in spent.items():
+        print(f"{n} worker{'s' * (n > 1):19} {cpu:8.1f} CPU s {clock:8.1f} s")
     more = spent[1][0] - alone[0]
     print(
         f"sharding adds {more:.1f} CPU s to {alone[0]:.1f} for {len(cut)} shards: of a run of 10 minutes {more / 600:.1%}"
@@ -116,7 +113,7 @@ def _finished(folder: Path) -> None:
                 part.path.parent.mkdir(parents=True, exist_ok=True)
                 for suffix in (".parquet", ".json"):
                     shutil.copyfile(model[relation].with_suffix(suffix), part.path.with_suffix(suffix))
-        shards._write(file, record)
+        shards.write(file, record)
     parts = sorted(scores.rglob("*.parquet"))
     size = sum(path.stat().st_size for path in parts) / 2**20
     print(f"store: {len(parts)} parts, {len(parts) * ROWS / 1e6:.1f} million rows, {size:,.0f} MiB, {len(cut)} shards")
@@ -146,7 +143,7 @@ def _finished(folder: Path) -> None:
 
 NOTHING = """
 import json, sys
-from probelib import plan, shards
+from probelib.runner import plan, shards
 whole = plan.read()
 steps = [step for step in whole.steps if step.notebook == "monitor/sec5_results"]
 cut = shards.cut("paper", steps, plan.settings(whole, steps, "paper", json.loads(sys.argv[1])))

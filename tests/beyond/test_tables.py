@@ -192,7 +192,9 @@ def test_the_trial_with_sisters(trial):
     assert "the same fact in two sister models" in artifact.caption and artifact.finding.startswith("PMI puts ")
     figure = figures.quality_against_cost(ranked, tables.oracle(values, design, pairs), within)
     assert figure.figure.axes[0].get_ylabel() == tables.RIGHT and "Base accuracy (10 tokens" in figure.finding
-    seen = figures.detection(values, design, within, ranked)
+    without = ranked.iloc[[1]].assign(measure="MONITOR", paper="monitor", pairs=0)  # needs a partner that no sister has
+    seen = figures.detection(values, design, within, pd.concat([ranked, without], ignore_index=True))
+    assert "MONITOR" not in seen.finding
     pmi = seen.frame[seen.frame["measure"] == "PMI"].set_index("exposures")["concordance"]
     assert pmi[2] < 0.8 < pmi[32] and "PMI from 32 on" in seen.finding and "Chance at no" in seen.finding
     plt.close("all")

@@ -10,7 +10,7 @@ import sys
 import pytest
 import yaml
 
-from probelib.export.site import main
+from probelib.export.site import _for_myst, main
 from probelib.paths import ROOT
 from probelib.runner import plan
 
@@ -36,7 +36,56 @@ def test_no_link_or_picture_leads_nowhere(site):
         for target in re.findall(r"\]\(([^)#:\s]+)(?:#[^)]*)?\)", text):
             assert (page.parent / target).exists(), (page, target)
             found += 1
-    assert found > 80  # pictures, and links between pages
+    assert found > 200  # pictures, numbers, and links between pages
+
+
+def test_the_first_page_shows_what_was_found_and_every_page(site):
+    index = (site / "index.md").read_text()
+    assert "](beyond/quality_against_cost.png)" in index and "## MONITOR (Wang et al., NAACL 2024)" in index
+    assert re.search(r"^- .+pairs.+\(\[.+\]\(beyond/ground_truth\.md\)\)$", index, re.MULTILINE)
+    assert "- [Section 5: how reliable are a model's answers?](monitor/sec5_results.md)" in index
+    for page in site.rglob("*.md"):
+        assert page.name == "index.md" or f"]({page.relative_to(site).as_posix()})" in index, page
+
+
+def test_numbers_are_beside_their_page(site):
+    page = (site / "monitor" / "sec5_results.md").read_text()
+    assert "([numbers](table4.csv))" in page and "The notebook" not in page  # no link, as there is no owner
+    copied = (site / "monitor" / "table4.csv").read_text()
+    assert copied == (ROOT / "figures" / "atlas" / "monitor" / "table4.csv").read_text()
+
+
+def test_equations_have_the_numbers_of_the_paper():
+    page = _for_myst("Eq. 1:\n\n$$a = b \\tag{3, 4}$$\n\n$$c = d$$\n")
+    assert page == "Eq. 1:\n\n```{math}\n:enumerator: 3, 4\na = b\n```\n\n$$c = d$$\n"
+
+
+def test_the_code_of_adjacent_cells_is_one_block():
+    fold = "<details><summary>Code</summary>\n\n```python\n{}\n```\n\n</details>\n\n"
+    once = fold.format("1\n```\n\n```python\n2")
+    assert _for_myst(
+        fold.format(1) + fold.format(2) + "Text.\n\n" + fold.format(3)
+    ) == once + "Text.\n\n" + fold.format(3)
+
+
+def test_a_citation_follows_the_quotation_marks():
+    title = '"[Assessing](https://aclanthology.org/2024.naacl-long.46)"'
+    assert _for_myst(f"{title}, {title}") == f"{title} {{cite:p}}`monitor`, {title}"
+
+
+def test_the_icon_is_a_picture(site):
+    from matplotlib.image import imread
+
+    assert imread(site / "favicon.png").shape[:2] == (32, 32)
+
+
+def maths(node: dict) -> list[dict]:
+    """The displayed equations of a MyST tree."""
+    return (
+        [node]
+        if node.get("type") == "math"
+        else [found for child in node.get("children", []) for found in maths(child)]
+    )
 
 
 @pytest.mark.skipif(not shutil.which("myst"), reason="needs mystmd (npm install -g mystmd) and node")
@@ -44,7 +93,11 @@ def test_myst_builds_every_page_without_a_warning(site, tmp_path):
     """As `myst build --html` does, up to the theme, which would be downloaded: pages, cross-references, bibliography, search."""
     built = shutil.copytree(site, tmp_path / "site")
     (tmp_path / "theme").mkdir()
-    (tmp_path / "theme" / "template.yml").write_text("jtex: v1\ntitle: none\n")
+    kinds = {"logo_text": "string", "favicon": "file", "style": "file", "folders": "boolean"}  # as in the book theme
+    options = [{"id": name, "type": kind} for name, kind in kinds.items()]
+    (tmp_path / "theme" / "template.yml").write_text(
+        yaml.safe_dump({"jtex": "v1", "title": "none", "options": options})
+    )
     config = built / "myst.yml"
     config.write_text(config.read_text().replace("template: book-theme", "template: ../theme"))
     done = subprocess.run(["myst", "build", "--site"], cwd=built, capture_output=True, text=True, timeout=600)
@@ -61,6 +114,8 @@ def test_myst_builds_every_page_without_a_warning(site, tmp_path):
     cited = {page["location"]: page["references"].get("cite", {}).get("order", []) for page in pages}
     assert cited["/index.md"] == ["monitor", "zplke", "distractors", "grapheval"]
     assert cited["/monitor/sec5_results.md"] == ["monitor"]
+    equations = {page["location"]: [node.get("enumerator") for node in maths(page["mdast"])] for page in pages}
+    assert equations["/monitor/sec5_results.md"] == ["1", "2", "3"] and equations["/00_tour.md"] == [None, None]
     records = json.loads((built / "_build" / "site" / "myst.search.json").read_text())["records"]
     assert any("PFD" in record.get("content", "") for record in records)
 

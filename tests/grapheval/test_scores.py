@@ -44,7 +44,11 @@ def test_recalled_answers_are_compared_with_those_at_once(tmp_path):
     both = grapheval.label_by_instruction(labels, "recalled", models, sample, tmp_path)
     assert list(both) == ["at once", "recalled"] and both["recalled"] is labels
     assert both["at once"]["prompt"].tolist() == labels["prompt"].tolist()
-    assert list(grapheval.label_by_instruction(labels, "at once", {}, sample, tmp_path)) == ["at once"]
+    again = grapheval.label_by_instruction(both["at once"], "at once", models, sample, tmp_path)
+    assert (
+        list(again) == ["at once", "recalled"] and again["recalled"]["response"].tolist() == labels["response"].tolist()
+    )
+    assert list(grapheval.label_by_instruction(labels, "at once", {"a user's": None}, sample, tmp_path)) == ["at once"]
 
 
 def test_settings_are_known_and_of_the_right_type():

@@ -122,7 +122,7 @@ def read_command(folder: Path):
     text = (folder / "command").read_text(errors="replace").split("\n")
     models, quantize, *assigned = [*text, "", ""]
     args = SimpleNamespace(
-        jobs=1, models=models or None, quantize=quantize or None, set=[a for a in assigned if a], on=None, slurm=[]
+        jobs=1, models=models or None, quantize=quantize or None, set=[a for a in assigned if a], on=None, cluster=[]
     )
     given = cli._given(args)
     whole = cached_plan()

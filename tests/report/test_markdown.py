@@ -66,6 +66,7 @@ def test_a_page_shows_pictures_tables_captions_findings_and_printed_values(page)
     assert "> **Finding.** r = 1." in page
     assert "The values that the paper prints" in page and " printed\n       2" in page
     assert "| x |\n|---|\n| 0.12 |" in page
+    assert "```text\n   shown\n0      1\n```" in page  # the header is above its column
     assert "<summary>Code</summary>" in page
 
 

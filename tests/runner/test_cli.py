@@ -505,7 +505,7 @@ def test_models_reach_the_notebooks_that_have_them(smoke, make_plan, out, monkey
     ],
 )
 def test_jobs_share_the_gpus(monkeypatch, gpus, jobs, shares):
-    monkeypatch.setattr(steps.shards, "gpus", lambda: gpus)
+    monkeypatch.setattr(steps, "gpus", lambda: gpus)
     monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
     assert [each.get("CUDA_VISIBLE_DEVICES") for each in steps.environments(jobs)] == shares
 
