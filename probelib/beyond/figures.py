@@ -314,7 +314,7 @@ def _reliability(curves: list[pd.DataFrame]):
         low, high = np.array([stats.wilson(round(share * n), n) for share, n in counted]).T
         axis.plot([0, 1], [0, 1], color="0.75", linewidth=0.8)
         axis.errorbar(curve["probability"], curve["right"], [curve["right"] - low, high - curve["right"]], **look)
-        axis.set_title(textwrap.fill(curve["measure"].iloc[0], 18), fontsize=8)
+        axis.set_title(textwrap.fill(curve["measure"].iloc[0], 13), fontsize=8)
         axis.set(xlim=(-0.03, 1.03), ylim=(-0.03, 1.03), xticks=[0, 0.5, 1], yticks=[0, 0.5, 1])
     for axis in axes.flat[len(curves) :]:
         axis.set_axis_off()
@@ -340,14 +340,15 @@ def kinds(table: pd.DataFrame, measures: list[str], sizes: pd.Series) -> Artifac
     sizes, shown = sizes[wide.columns], wide.loc[few_per_paper(list(wide.index), 3)]
     figure, axis = plt.subplots(figsize=(5.2, 0.22 * len(shown) + 1.4))
     named = shown.set_axis([f"{kind} ({n})" for kind, n in sizes.items()], axis=1)
+    half = ((enough["high"] - enough["low"]) / 2).groupby(enough["group"]).median()
     report.heat(axis, named, low=0.4, high=1.0, colours="viridis")
     axis.tick_params(axis="x", rotation=60)
     figure.colorbar(axis.images[0], ax=axis, label="pairs in the right order", pad=0.02)
     caption = (
         f"Share of {RIGHT} (two facts of one relation), by the type of the object (number of facts), for the best three "
         "measures of each paper; the CSV holds all, with pairs and 95 % intervals. A dash: the measure is defined for fewer "
-        f"than ten facts. With n facts of a type an interval is about ±{0.5 / np.sqrt(max(sizes.min(), 1)):.2f} (fewest) to "
-        f"±{0.5 / np.sqrt(max(sizes.max(), 1)):.2f} (most) wide."
+        f"than ten facts. Half an interval is {half.min():.2f} ({half.idxmin()}) to {half.max():.2f} ({half.idxmax()}) in the "
+        "median measure, so types are not to be ranked by these numbers."
     )
     alt = "Heat map of concordances, measures by object types."
     return Artifact("beyond/kinds", table, caption, kinds_finding(wide, sizes), figure, alt)

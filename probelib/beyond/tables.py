@@ -31,7 +31,8 @@ def audit_failing(claims: pd.DataFrame) -> Artifact:
 def audited_claims(claims: pd.DataFrame) -> Artifact:
     """All claims with their verdicts."""
     held = claims["verdict"].isin([audit.HOLDS, audit.CAVEAT]).groupby(claims["paper"], sort=False).agg(["sum", "size"])
-    finding = "; ".join(f"{paper}: {row['sum']} of {row['size']} claims hold" for paper, row in held.iterrows()) + "."
+    counts = "; ".join(f"{paper}: {row['sum']} of {row['size']}" for paper, row in held.iterrows())
+    finding = f"Claims that hold, with or without a caveat: {counts}."
     caption = (
         f"All {len(claims)} claims: where they stand, what was published, what the printed tables give, the verdict and the "
         "reason."
@@ -77,7 +78,7 @@ def placebo(
     equal, blocks = concordance.placebo_pairs(design, within, seed), within
     if len(equal) < len(pairs):  # few sisters were taught a fact equally often: two facts of one relation
         equal, blocks = concordance.placebo_pairs(design, ["model", "relation"], seed), ["model", "relation"]
-    table = concordance.permutation_test(values, design, pairs, within, seed=seed)
+    table = concordance.permutation_test(values, design, pairs, within, seed=seed).dropna(subset="concordance")
     same = concordance.concordance(values, design, equal, seed=seed)[["measure", "concordance", "low", "high"]]
     table = table.merge(same.set_axis(["measure", "placebo", "placebo_low", "placebo_high"], axis=1), "left", "measure")
     outside = ((table["placebo_low"] > 0.5) | (table["placebo_high"] < 0.5)).sum()
@@ -162,6 +163,7 @@ def coarse_twins(values: pd.DataFrame, design: pd.DataFrame, pairs: pd.DataFrame
         parts.append(part.assign(twin=name, **{"change of tau-b": taus[1] - taus[0]}))
     table = pd.concat(parts, ignore_index=True)
     table.insert(1, "twin", table.pop("twin"))
+    table = table[table["pairs"] > 0].reset_index(drop=True)
     gained, tau_gained = table["measure"][table["low"] > 0], (table["change of tau-b"] > 0).sum()
     finding = (
         f"Of {len(table)} coarser twins {len(gained)} gain significantly (by chance {0.025 * len(table):.1f}) by concordance"
@@ -205,7 +207,7 @@ def held_out_paraphrases(
     seen: pd.DataFrame, held_out: pd.DataFrame, design: pd.DataFrame, pairs: pd.DataFrame, seed: int = 0
 ) -> Artifact:
     """Concordance in paraphrases that the corpus used and in held-out ones; ``seen``, ``held_out``: values."""
-    table = concordance.change(seen, held_out, design, pairs, seed=seed)
+    table = concordance.change(seen, held_out, design, pairs, seed=seed).query("pairs > 0")
     names = {"before": "seen", "after": "held-out", "mean before": "mean seen", "mean after": "mean held-out"}
     caption = (
         f"Share of {RIGHT} by each measure that uses paraphrases: two that the corpus used against two held-out ones "

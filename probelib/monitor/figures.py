@@ -512,6 +512,7 @@ def figure9(measured: Measured, models: list[str], fact: str, facts: Facts) -> A
             axis.hist(values, np.linspace(0, 1, 11), weights=weights, label=label, **look)
         axis.set(title=model, ylabel="% of the anchors")
         axis.legend(loc="upper left")
+    axes[0, 0].set_ylim(0, 1.5 * axes[0, 0].get_ylim()[1])  # above the bars, for the legends
     axes[-1, 0].set(xlabel="probability of the anchor")
     caption = (
         f"Probabilities of the anchors (mean over tokens) in {relation}: primary anchors of the anchored facts, and all of their "

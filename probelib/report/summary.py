@@ -21,13 +21,13 @@ HEADLINE = "beyond/quality_against_cost"
 class Key(NamedTuple):
     """One number of an artifact: ``reported`` by the paper, and ``ours`` from the frame that its CSV holds.
 
-    signed   a difference or a correlation, of which the sign says most
+    signed   a difference or a correlation, of which the sign says most; or a function that says whether ours is significant
     """
 
     what: str
     reported: Callable[[], float]
     ours: Callable[[pd.DataFrame], float]
-    signed: bool = False
+    signed: bool | Callable[[pd.DataFrame], bool] = False
 
 
 def claim(paper: str, name: str) -> float:
@@ -42,6 +42,10 @@ def of_printed(artifact: str, number: Callable[[pd.DataFrame], float]) -> Callab
 
 def correlate_columns(x: str, y: str) -> Callable[[pd.DataFrame], float]:
     return lambda t: stats.pearson(t[x], t[y])["r"]
+
+
+def significant(x: str, y: str) -> Callable[[pd.DataFrame], bool]:
+    return lambda t: bool(stats.pearson(t[x], t[y])["p"] < 0.05)
 
 
 def _change_of_methods(t: pd.DataFrame) -> float:
@@ -122,7 +126,7 @@ KEYS = {
         "r(MONITOR, avg acc)",
         of_printed("monitor/table4", correlate_columns("MONITOR", "avg_acc")),
         correlate_columns("MONITOR", "avg acc"),
-        True,
+        significant("MONITOR", "avg acc"),
     ),
     "monitor/table5": Key(
         "mean MONITOR in P37",
@@ -133,13 +137,13 @@ KEYS = {
         "r(MONITOR, std)",
         of_printed("monitor/table6", correlate_columns("MONITOR", "std")),
         correlate_columns("MONITOR", "std"),
-        True,
+        significant("MONITOR", "std"),
     ),
     "monitor/figure8": Key(
         "r(MONITOR, std)",
         of_printed("monitor/table6", correlate_columns("MONITOR", "std")),
         correlate_columns("MONITOR", "std"),
-        True,
+        significant("MONITOR", "std"),
     ),
     "monitor/table7": Key(
         "change of the gold answer's probability by a negative context",
@@ -309,7 +313,7 @@ def frame(profile: str, artifact: str) -> pd.DataFrame | None:
 
 
 class Compared(NamedTuple):
-    """A paper's key number beside ours (NaN: none); ``sign``: "same" or "opposite", "" for what has no sign."""
+    """A paper's key number beside ours (NaN: none); ``sign``: "same", "opposite", "not decided", "" for what has no sign."""
 
     what: str
     reported: float
@@ -328,6 +332,8 @@ def key_numbers(profile: str, artifact: str) -> Compared | None:
         ours = float(key.ours(own))
     reported = float(key.reported())
     sign = ("same" if ours * reported > 0 else "opposite") if key.signed and np.isfinite(ours) else ""
+    if sign and callable(key.signed) and not key.signed(own):
+        sign = "not decided"
     return Compared(key.what, reported, ours, sign)
 
 
