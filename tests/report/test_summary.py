@@ -105,3 +105,10 @@ def test_measures_that_tie_at_the_top_are_all_named(made):
         "Of 2 measures, A puts most pairs" in truth
         and "(100.0% [70.1%, 100.0%], n = 9 pairs), for 5 tokens per fact; so do B." in truth
     )
+
+
+def test_a_sign_that_is_not_significant_is_not_called_the_same(made):
+    made("monitor/table6", MONITOR=[0.1, 0.2, 0.3, 0.4], std=[3.0, 1.0, 4.0, 2.0])  # r = 0
+    assert summary.key_numbers("smoke", "monitor/table6").sign == "not decided"
+    made("monitor/table6", MONITOR=[0.1, 0.2, 0.3, 0.4], std=[1.0, 2.0, 3.1, 4.0])
+    assert summary.key_numbers("smoke", "monitor/table6").sign == "same"
