@@ -49,7 +49,8 @@ def _run(arguments: argparse.Namespace) -> int:
             print(taught.write(design.draw_manifest(facts, corpus), corpus))
     elif arguments.command == "panel":
         table = design.panel(read_atlas(), taught.manifest())
-        files.write(ATLAS / "panel.tsv", table.to_csv(sep="\t", index=False, lineterminator="\n"))
+        lines = ["\t".join(row) for row in [table.columns, *table.itertuples(index=False)]]
+        files.write(ATLAS / "panel.tsv", "\n".join(lines) + "\n")
     elif arguments.behaviour is not None:
         return _behaviour(
             arguments.behaviour or [name for name in FAMILY if name.count("-") < 3 or name.endswith("-it")]

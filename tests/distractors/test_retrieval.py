@@ -186,7 +186,7 @@ def searched(atlas_kb, tmp_path_factory):
     kb = atlas_kb[1]
     chosen = facts.load(relations=["P37", "P101"], n_facts=1)
     asked = prompts.paraphrases(chosen, "cloze").query("template == 1")
-    model, folder = lm.load(lm.organisms()[0]), tmp_path_factory.mktemp("scores")
+    model, folder = lm.load("atlas-gpt2-0.6m"), tmp_path_factory.mktemp("scores")
     wanted, spaces = retrieval.searches(kb, chosen.facts, asked, 20)
     found = {m: search(model, wanted, spaces, folder, method=m) for m in ("beam", "best_first")}
     objects = dict(zip(chosen.facts["fact"], chosen.facts["object"], strict=True))
@@ -231,7 +231,7 @@ def test_no_strategy_is_harder_than_the_optimum(searched):
 def test_what_is_stored_is_not_searched_again(searched, tmp_path):
     kb, chosen, asked, _, _, _ = searched
     wanted, spaces = retrieval.searches(kb, chosen.facts, asked, 3)
-    model = lm.load(lm.organisms()[0])
+    model = lm.load("atlas-gpt2-0.6m")
     first = search(model, wanted, spaces, tmp_path)
     model.top_continuations = None  # a call would fail
     pd.testing.assert_frame_equal(first, search(model, wanted, spaces, tmp_path))

@@ -22,7 +22,7 @@ def knowledge():
 def test_every_measure_is_scored(knowledge, tmp_path):
     chosen = facts.load(relations=["P37", "P30"], n_facts=3)
     sentences = scores.cloze_sentences(chosen, FEW.n_sentences)
-    model = lm.load(lm.organisms()[0])
+    model = lm.load("atlas-gpt2-0.6m")
     found = scores.score(model, knowledge, chosen, sentences, tmp_path, FEW)
     ratings = pd.DataFrame({"fact": chosen.facts["fact"], "rating": [0, 1, 2, 3, 4, np.nan]})
     rated = measures.calibrations(found.grids, ratings)
@@ -61,7 +61,7 @@ def test_the_cost_of_a_measure_is_what_it_costs_in_isolation(knowledge):
     """Tokens of one setting per fact, as ``tokens_per_fact`` counts them from the tree."""
     chosen = facts.load(relations=["P37", "P30"], n_facts=2)
     sentences = prompts.paraphrases(chosen, "cloze").query("template <= 2")
-    model = lm.load(lm.organisms()[0])
+    model = lm.load("atlas-gpt2-0.6m")
     settings = replace(FEW, next_tokens=3)
     table = scores.cost_per_fact(model, knowledge, chosen, sentences, settings, scores.Helpers(judge=model))
     table = table.set_index("measure")

@@ -62,7 +62,7 @@ def test_entities_have_a_type_of_their_relation():
 
 
 def test_the_parts_of_the_panel_are_named():
-    with pytest.raises(ProbeError, match="'panel', 'natural', 'all'"):
+    with pytest.raises(ProbeError, match="'panel', 'natural', 'trial', 'all'"):
         facts.load(n_facts="random")
     assert len(facts.load(relations=["P36"], n_facts="natural").facts) == 40
 

@@ -60,13 +60,13 @@ def test_a_judge_that_does_not_answer():
 def test_a_local_judge_is_asked_in_short(tmp_path):
     texts = pd.DataFrame({"relation": "P36", "fact": "f", "prompt": "c", "width": 1, "text": [" Paris.\nWhat"]})
     cloze = pd.DataFrame({"prompt": ["c"], "text": ["The capital of France is"]})
-    table = judge_texts(lm.load(lm.organisms()[0]), texts, cloze, {"f": ["Paris"]}, tmp_path)
+    table = judge_texts(lm.load("atlas-gpt2-0.6m"), texts, cloze, {"f": ["Paris"]}, tmp_path)
     assert table["value"].isin([0, 1]).all() and table["truth"].tolist() == [1]
 
 
 def test_one_new_token_is_the_best_of_the_vocabulary(tmp_path):
     """Any number of next tokens from one forward: the same as a beam of one step, in the order of their log-probabilities."""
-    model = lm.load(lm.organisms()[0])
+    model = lm.load("atlas-gpt2-0.6m")
     rows = model.generate(["The capital of France is", "Lima is"], max_new_tokens=1, beams=5, returned=5)
     assert (
         rows.groupby("prompt").size().tolist() == [5, 5]
@@ -84,7 +84,7 @@ def test_one_new_token_is_the_best_of_the_vocabulary(tmp_path):
 
 
 def test_the_gap_before_a_label_belongs_to_the_key(tmp_path):
-    model = lm.load(lm.organisms()[0])
+    model = lm.load("atlas-gpt2-0.6m")
     asked = pd.DataFrame([("p", "f", "P36", "cloze", 1, "none", -1, "The capital of France is")], columns=PROMPTS)
     wanted = pd.DataFrame({"fact": ["f"], "candidate": "Paris", "label": "Paris"})
     blank, line = (store.score(model, asked, wanted, tmp_path, gap=gap) for gap in (" ", "\n"))
