@@ -6,6 +6,7 @@ figures/<profile>/phenomena.md   claims and reasons from published/phenomena.yam
 from pathlib import Path
 
 from probelib import files, paths, published
+from probelib.errors import ProbeError
 from probelib.report import summary
 from probelib.report.section import read_record
 from probelib.report.shown import escape_markdown
@@ -33,7 +34,7 @@ def write_phenomena(profile: str, steps: list) -> Path | None:
                 continue
             key = summary.key_numbers(profile, artifact)
             link = f"[{artifact.split('/')[1]}]({page_of[artifact]})"
-            cells = [claim["claim"], read_record(record)["finding"], key.sign if key else "", claim["why"]]
+            cells = [claim["claim"], _finding(record), key.sign if key else "", claim["why"]]
             said, here, sign, why = (escape_markdown(cell).replace("|", "\\|") for cell in cells)
             rows.append(f"| {said} | {link} | {here} | {sign} | {why} |")
         if rows:
@@ -43,3 +44,11 @@ def write_phenomena(profile: str, steps: list) -> Path | None:
         return None
     left_out = f"\n{missing} claims are left out: their artifacts were not made in this run.\n" if missing else ""
     return files.write(paths.FIGURES / profile / "phenomena.md", TITLE + "".join(parts) + left_out)
+
+
+def _finding(record: Path) -> str:
+    """The finding of an artifact; of a damaged record what to do."""
+    try:
+        return read_record(record)["finding"]
+    except ProbeError as error:
+        return str(error)

@@ -246,7 +246,6 @@ KEYS = {
         "change of Min@1 by a former object",
         lambda: -claim("distractors", "Min@1_drop_TempSem_vs_Sem_on_S_prime"),
         lambda t: t[t["n"] == 1].set_index("strategy")["mean"].pipe(lambda m: m["Temp+Sem"] - m["Sem"]),
-        True,
     ),
     "distractors/figure3": Key(
         "first n at which ApprOpt's tau is within 0.01 of its best",

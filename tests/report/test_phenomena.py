@@ -28,3 +28,5 @@ def test_the_page_shows_findings_and_counts_what_is_missing(tmp_path, monkeypatc
     page = phenomena.write_phenomena("smoke", steps).read_text()
     assert r"[figure1](monitor/sec3_instability.md) | 4 of 7 \| answers are right. |" in page
     assert f"{len(CLAIMS) - 1} claims are left out" in page
+    (tmp_path / "smoke" / "monitor" / "figure2.json").write_text("{")
+    assert "make it again with --force" in phenomena.write_phenomena("smoke", steps).read_text()
