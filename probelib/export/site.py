@@ -33,6 +33,7 @@ models whose knowledge is known. Every page is an executed notebook; its code is
 LINK = re.compile(r"(!?)\[((?:[^\[\]]|\[[^\]]*\])*)\]\(([^)#:\s]+)(#[^)\s]*)?\)")
 EQUATION = re.compile(r"^\$\$(.+?)\s*\\tag\{([^}]*)\}\s*\$\$$", re.MULTILINE)
 STYLE = """td:first-child { min-width: 9.5rem; }  /* a name such as atlas-llama-0.6m stays on one line */
+@media (max-width: 640px) { table:has(th:nth-child(5)) { min-width: 40rem; } }  /* a phone scrolls wide tables */
 main { overflow-x: clip; }  /* the hidden mark behind a long heading does not widen the page on a phone */
 """
 
