@@ -2,8 +2,9 @@
 
     npm install mystmd && cd DIR && npx myst start       # or: npx myst build --html
 
-One page per executed notebook of the plan, with its pictures and numbers, a table of contents by paper, links between the pages,
-and the bibliography. Links to code lead to the repository that ``pyproject.toml`` names; without an owner they are text.
+One page per executed notebook of the plan, with its pictures and numbers, the page of claims, a table of contents by paper,
+links between the pages, and the bibliography. Links to code lead to the repository that ``pyproject.toml`` names; without an
+owner they are text.
 """
 
 import argparse
@@ -32,6 +33,7 @@ models whose knowledge is known. Every page is an executed notebook; its code is
 LINK = re.compile(r"(!?)\[((?:[^\[\]]|\[[^\]]*\])*)\]\(([^)#:\s]+)(#[^)\s]*)?\)")
 EQUATION = re.compile(r"^\$\$(.+?)\s*\\tag\{([^}]*)\}\s*\$\$$", re.MULTILINE)
 STYLE = """td:first-child { min-width: 9.5rem; }  /* a name such as atlas-llama-0.6m stays on one line */
+@media (max-width: 640px) { table:has(th:nth-child(5)) { min-width: 40rem; } }  /* a phone scrolls wide tables */
 main { overflow-x: clip; }  /* the hidden mark behind a long heading does not widen the page on a phone */
 """
 
@@ -56,25 +58,25 @@ def write_site(out: Path, profile: str = "atlas") -> Path:
     steps = [step for step in plan.read().steps if (home / f"{step.notebook}.md").exists()]
     if not steps:
         raise ProbeError(f"{home} has no pages; ./run_all.sh --profile {profile} makes them")
-    pages = {f"{step.notebook}.md" for step in steps}
-    titles = {}
-    for step in steps:
-        page = home / f"{step.notebook}.md"
+    names = [step.notebook for step in steps] + ["phenomena"] * (home / "phenomena.md").exists()
+    pages, titles = {f"{name}.md" for name in names}, {}
+    for name in names:
+        page = home / f"{name}.md"
         text = page.read_text(encoding="utf-8")
-        titles[step.notebook] = _without_paper(text.split("\n")[0].removeprefix("# "))
+        titles[name] = _without_paper(text.split("\n")[0].removeprefix("# "))
         if not _address():
             text = re.sub(r"^\[The notebook\]\(.*\)\n\n", "", text, count=1, flags=re.MULTILINE)
         text = LINK.sub(partial(_link, page=page, home=home, pages=pages, out=out), text)
-        files.write(out / f"{step.notebook}.md", _for_myst(text))
+        files.write(out / f"{name}.md", _for_myst(text))
     shutil.copyfile(paths.PACKAGE / "published" / "references.bib", out / "references.bib")
     files.write(out / "site.css", STYLE)
     files.write(out / "favicon.png", _favicon())
     rooms: dict[str, list[str]] = {}
-    for step in steps:
-        rooms.setdefault(step.notebook.rpartition("/")[0], []).append(step.notebook)
+    for name in names:
+        rooms.setdefault(name.rpartition("/")[0], []).append(name)
     files.write(out / "index.md", _index(profile, rooms, titles, out))
-    child = lambda notebook: {"file": f"{notebook}.md", "title": titles[notebook]}
-    parts = [{"title": _room(room), "children": list(map(child, notebooks))} for room, notebooks in rooms.items()]
+    child = lambda name: {"file": f"{name}.md", "title": titles[name]}
+    parts = [{"title": _room(room), "children": list(map(child, inside))} for room, inside in rooms.items()]
     project = {"title": "probelib", "bibliography": ["references.bib"], "toc": [{"file": "index.md"}, *parts]}
     project |= {"numbering": {"equation": {"enabled": False}}}  # equations have the papers' numbers, or none
     project |= {"github": _address()} if _address() else {}

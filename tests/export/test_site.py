@@ -10,7 +10,8 @@ import sys
 import pytest
 import yaml
 
-from probelib.export.site import _for_myst, main
+from probelib import files, paths
+from probelib.export.site import _for_myst, main, write_site
 from probelib.paths import ROOT
 from probelib.runner import plan
 
@@ -24,7 +25,12 @@ def site(tmp_path_factory):
 
 def test_every_page_of_the_plan_has_its_place(site):
     project = yaml.safe_load((site / "myst.yml").read_text())["project"]
-    listed = [child["file"] for part in project["toc"] for child in part.get("children", [])]
+    listed = [
+        child["file"]
+        for part in project["toc"]
+        for child in part.get("children", [])
+        if child["file"] != "phenomena.md"
+    ]
     assert listed == [f"{step.notebook}.md" for step in plan.read().steps if (site / f"{step.notebook}.md").exists()]
     assert "monitor/sec5_results.md" in listed and all((site / name).exists() for name in project["bibliography"])
 
@@ -53,6 +59,15 @@ def test_numbers_are_beside_their_page(site):
     assert "([numbers](table4.csv))" in page and "The notebook" not in page  # no link, as there is no owner
     copied = (site / "monitor" / "table4.csv").read_text()
     assert copied == (ROOT / "figures" / "atlas" / "monitor" / "table4.csv").read_text()
+
+
+def test_the_page_of_claims_comes_last_at_the_start(tmp_path, monkeypatch):
+    monkeypatch.setattr(paths, "FIGURES", tmp_path / "figures")
+    for name in ("00_tour", "monitor/sec5_results", "phenomena"):
+        files.write(paths.FIGURES / "mine" / f"{name}.md", f"# On {name}\n\n[claim](monitor/sec5_results.md)\n")
+    start, monitor = yaml.safe_load(write_site(tmp_path / "site", "mine").read_text())["project"]["toc"][1:]
+    assert [child["file"] for child in start["children"]] == ["00_tour.md", "phenomena.md"]
+    assert "[claim](monitor/sec5_results.md)" in (tmp_path / "site" / "phenomena.md").read_text()
 
 
 def test_equations_have_the_numbers_of_the_paper():
