@@ -719,8 +719,8 @@ def text_boxes(rows: list[tuple[str, str]], marked: dict[str, list[str]], width:
 
     wrapped = [(title, placed_words(text, marked, width)) for title, text in rows]
     lines = sum(words[-1][1] + 3.2 for _, words in wrapped)
-    figure = plt.figure(figsize=(WIDTH, 0.135 * lines), layout="none")
-    axis = figure.add_axes((0, 0, 1, 1), xlim=(-1, width + 1), ylim=(lines, 0))
+    figure, axis = plt.subplots(figsize=(WIDTH, 0.135 * lines))
+    axis.set(xlim=(-1, width + 1), ylim=(lines, 0))
     axis.axis("off")
     top = 0.0
     for title, words in wrapped:
