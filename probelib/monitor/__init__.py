@@ -11,8 +11,9 @@ Eq. 3, MONITOR                  ``root``, ``monitor``; ``per_relation``, ``overa
 accuracy runs (4.3)             ``verdicts``, ``accuracy``, ``summarize``
 is a generated text right?      ``answers.extract``, ``answers.matches``, ``answers.released``
 the released algorithm          ``released_anchors``
+other decisions (section 6)     ``alternatives``: fewer frames, ``decisions``, readings of Eq. 3 and of accuracy
 tables 1 to 11                  ``table1``, ``table2``, ... in ``tables``; ``correlations``: ours beside the paper's
-figures 1 to 12                 ``figure1``, ``figure2``, ... in ``figures``
+figures 1 to 12                 ``figure1``, ``figure2``, ... in ``figures``; section 6's (5, 6, 10) in ``discussion``
 ==============================  ====================================================================================
 
 Where paper, released code and this kit differ (the released script cannot finish on any file; "as released" is its algorithm
@@ -35,21 +36,29 @@ distractors             as drawn                      as drawn, right ones too  
 """
 
 from probelib.lm.partners import tuned_pairs
+from probelib.monitor.alternatives import (
+    decisions,
+    decisions_on_subset,
+    frame_subsets,
+    mean_monitor,
+    misprimed,
+    readings_of_accuracy,
+    readings_of_eq3,
+    released_anchors,
+    subsets,
+    without_right_distractors,
+)
+from probelib.monitor.discussion import attention, extremes, figure5, figure6, figure10, readings, sensitivity
 from probelib.monitor.figures import (
     anchors_in_short,
-    attention,
-    extremes,
     farthest_prompts,
     figure1,
     figure2,
     figure3,
     figure4,
-    figure5,
-    figure6,
     figure7,
     figure8,
     figure9,
-    figure10,
     figure11,
     figure12,
     most_apart,
@@ -65,29 +74,19 @@ from probelib.monitor.measures import (
     checking,
     clearest_fact,
     counted,
-    decisions,
-    decisions_on_subset,
     distances,
-    frame_subsets,
     ird,
     judge_forms,
-    mean_monitor,
     measure,
     measure_common,
     measure_facts,
-    misprimed,
     monitor,
     overall,
     per_relation,
     pfd,
-    readings_of_accuracy,
-    readings_of_eq3,
-    released_anchors,
     root,
-    subsets,
     summarize,
     verdicts,
-    without_right_distractors,
 )
 from probelib.monitor.scores import (
     as_released,
@@ -118,8 +117,6 @@ from probelib.monitor.tables import (
     example_fact,
     flaws,
     like_pair,
-    readings,
-    sensitivity,
     similar_models,
     table1,
     table2,

@@ -10,8 +10,9 @@ import pandas as pd
 from probelib import facts, lm, prompts, store
 from probelib.errors import ProbeError
 from probelib.facts import Facts, choose, pick, substitute_relations
+from probelib.monitor.alternatives import misprimed, released_anchors
 from probelib.monitor.answers import decide, extract, matches
-from probelib.monitor.measures import distances, measure_facts, misprimed, released_anchors
+from probelib.monitor.measures import distances, measure_facts
 
 EFFECTS = {"positive": "pos. context", "negative1": "neg. context", "none": "framing"}  # of table 7
 

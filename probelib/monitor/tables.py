@@ -11,7 +11,7 @@ from probelib.monitor import measures
 from probelib.monitor.measures import Measured
 from probelib.published import table as published
 from probelib.report import Artifact, span
-from probelib.stats import in_words, kendall, mean_interval, nanmean, partial, pearson, percentile_interval
+from probelib.stats import in_words, mean_interval, nanmean, partial, pearson, percentile_interval
 
 PERCENT = dict.fromkeys(["base acc", "avg acc", "avg low", "avg high", "max acc", "min acc"], 1)
 
@@ -657,69 +657,4 @@ def finding8(table: pd.DataFrame, printed: pd.DataFrame) -> str:
         f"{printed['monitor_saved_x'].iloc[0]:.2f} times fewer GPU hours), {saved['teacher-forced', 'device seconds']:.2f} times "
         f"fewer seconds if both are teacher-forced ({saved['teacher-forced', 'forwarded tokens']:.2f} times fewer tokens, as "
         "prompts with a common prefix share its cost)."
-    )
-
-
-# ---- section 6: what could have been decided otherwise?
-
-
-def sensitivity(decisions: dict[str, dict[str, float]], measured: Measured) -> Artifact:
-    """MONITOR under other decisions (``measures.decisions``, ``measures.decisions_on_subset``), and whether the ranking stays."""
-    names = measured.models["model"].tolist()
-    table = pd.DataFrame(decisions).T.reindex(columns=names).rename_axis("decision").reset_index()
-    order = table.loc[0, names].astype(float)
-    taus = [kendall(order, row.astype(float))["tau"] for row in table[names].to_numpy()]
-    table["tau"] = np.where(
-        table[names].notna().sum(axis=1) > 2, taus, np.nan
-    )  # two models have no ranking to speak of
-    half = ((measured.models["high"] - measured.models["low"]) / 2).median()
-    caption = (
-        "Overall MONITOR under other decisions, one column per model; tau: Kendall's tau of the ranking with that of the first "
-        "row, for three models or more; a dash: no fact counts, or not measured (the released algorithm runs on two models "
-        f"only). Half the 95 % bootstrap interval over facts of a value in the first row: {half:.3f} (median)."
-    )
-    return Artifact("monitor/sensitivity", table, caption, finding_of_sensitivity(table, names))
-
-
-def finding_of_sensitivity(table: pd.DataFrame, names: list[str]) -> str:
-    """Which decision about the same answers changes MONITOR most, and which one the ranking. The rows before the first subset
-    ("..., as here") are about the same answers."""
-    others = [d for d in table["decision"] if d.endswith(", as here")]
-    rows = table.iloc[: table["decision"].tolist().index(others[0]) if others else len(table)].set_index("decision")
-    values = rows[names].astype(float)
-    change = (values.iloc[1:] - values.iloc[0]).abs().max(axis=1)
-    if change.isna().all():
-        return "No model has a MONITOR under any decision."
-    taus = rows["tau"].iloc[1:]
-    cued = table.set_index("decision")[names].astype(float).loc["the same, with an answer cue"]
-    ranking = f" The ranking changes most with {taus.idxmin()} (tau {taus.min():.2f})." if taus.min() < 1 else ""
-    return (
-        f"Of the decisions about the same answers, **{change.idxmax()}** changes MONITOR most (by up to {change.max():.3f})."
-        f"{ranking} With an answer cue {cued.isna().sum()} of {len(names)} models anchor no fact."
-    )
-
-
-def readings(found: pd.DataFrame) -> Artifact:
-    """The correlation with accuracy under each reading of accuracy. ``found``: ``measures.readings_of_accuracy``."""
-    caption = (
-        "Pearson's r over models of MONITOR with the average accuracy, for each set of runs and each denominator; low, "
-        "high: 95 % interval (Fisher's z). grid: all frames with all negative contexts (used here); none+neg: those and no "
-        "context; released13: the prompts of the released script; none: all frames without context; base: frame 1 without "
-        "context."
-    )
-    return Artifact("monitor/readings", found, caption, readings_in_short(found))
-
-
-def readings_in_short(readings: pd.DataFrame) -> str:
-    """The range of the correlation over readings, by denominator (``measures.readings_of_accuracy``)."""
-    known = readings.dropna(subset="r")
-    if known.empty:
-        return "Too few models have a MONITOR to correlate it with accuracy."
-    groups = known.groupby("denominator")["r"]
-    ranges = [f"{r.min():.2f} to {r.max():.2f} over {which}" for which, r in groups]
-    between, within = np.ptp(groups.mean()), groups.apply(np.ptp).max()
-    more = "which facts count decides more than which runs do" if between > within else "no denominator decides it"
-    return (
-        f"r lies at {' and at '.join(ranges)}: {more}. A fact that is not anchored lowers the accuracy over all facts, but "
-        "it does not enter MONITOR."
     )

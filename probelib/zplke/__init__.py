@@ -11,9 +11,9 @@ Eq. 4, accuracy                     ``by_relation``, ``overall_accuracy``
 Eq. 5, Acc@K                        ``accuracy_at``
 response test                       ``generate``, ``response``
 eta (4.2.2)                         ``subsumption``, ``mean_subsumption``
-probabilities by position (sec. 3)  ``sequence``, ``replaced``, ``by_position``, ``harm``
+probabilities by position (sec. 3)  ``sequence``, ``replaced``; in ``examples``: ``by_position``, ``harm``
 tables 1 to 11                      ``table2``, ``table4``, ... in ``tables``
-figures 1 to 16                     ``figure1``, ... in ``figures``
+figures 1 to 16                     ``figure1``, ... in ``figures``, drawn with ``charts``
 additions of this kit               ``health``, ``options``, ``sensitivity``
 ==================================  =============================================================
 
@@ -35,6 +35,15 @@ subsumption           eta, but the numbers fit the    not released              
 ====================  ==============================  ===============================  ================================
 """
 
+from probelib.zplke.examples import (
+    best_models,
+    by_decision,
+    by_position,
+    harm,
+    harm_by_kind,
+    harm_by_model,
+    measure_positions,
+)
 from probelib.zplke.figures import (
     figure1,
     figure2,
@@ -63,9 +72,6 @@ from probelib.zplke.measures import (
     accuracy_matrix,
     against_blank,
     answers_of_inputs,
-    best_models,
-    by_decision,
-    by_position,
     by_relation,
     chance,
     choices,
@@ -76,12 +82,8 @@ from probelib.zplke.measures import (
     first_draw,
     forwarding_work,
     guessers,
-    harm,
-    harm_by_kind,
-    harm_by_model,
     mean_subsumption,
     measure,
-    measure_positions,
     measure_responses,
     n95,
     normalized,

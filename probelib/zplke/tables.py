@@ -97,7 +97,7 @@ def facts_used(everything: Facts, known: Facts, tested: Facts, pool: Facts, note
 
 
 def sensitivity(table: pd.DataFrame, measured: pd.DataFrame) -> Artifact:
-    """Accuracy when pairs are written or options chosen otherwise (``measures.by_decision``); the agreement of rankings only if
+    """Accuracy when pairs are written or options chosen otherwise (``examples.by_decision``); the agreement of rankings only if
     the models of the first row differ by more than the interval of one of them."""
     n, first = measured["fact"].nunique(), table.iloc[0]
     low, high = wilson(round(first.mean() * n), n)

@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from probelib.monitor import figures, scores
+from probelib.monitor import alternatives, discussion, figures, scores
 from probelib.monitor import measures as monitor
 
 
@@ -73,7 +73,7 @@ def test_the_share_of_the_distractor():
     table = pd.DataFrame(
         {"model": list("aabb"), **words, "begins": ["French"] * 2 + ["Irish"] * 2, "correct": [True] * 2 + [False] * 2}
     )
-    said = figures.finding5(table)
+    said = discussion.finding5(table)
     assert "is 0.10 in a (which begins with 'French', right) and 0.30 in b (which begins with 'Irish', wrong)" in said
 
 
@@ -100,7 +100,7 @@ def test_the_prompt_of_figure_5_is_answered_by_the_first_model_only():
     first["correct"] = first["prompt"].isin(["a|1|negative2", "b|1|negative1", "a|2|negative1"])
     first["logprob"] = -1.0
     second = first.assign(correct=first["prompt"].isin(["b|1|negative1", "b|1|negative2"]))
-    assert monitor.misprimed(first, second, prompts) == [
+    assert alternatives.misprimed(first, second, prompts) == [
         "a|1|negative2",
         "b|1|negative1",
         "a|1|negative1",
@@ -158,21 +158,21 @@ def test_the_attention_to_the_context_is_compared_over_the_same_facts():
         {"model": ["a"] * 3 + ["b"] * 3, "fact": list("xyz") * 2, "share": [0.1, 0.2, 0.1, 0.3, 0.5, 0.4], "even": 0.25}
     )
     shares.attrs["misprimed"] = 2
-    said = figures.context_attention(shares)
+    said = discussion.context_attention(shares)
     assert "an even split would give 0.25 (3 facts" in said and "Difference -0.27 [-0.30, -0.20]" in said
-    assert "Difference" not in figures.context_attention(shares[:3])
+    assert "Difference" not in discussion.context_attention(shares[:3])
 
 
 def test_the_ranking_with_fewer_frames():
     full = pd.DataFrame({"model": ["a", "b"], "MONITOR": [0.2, 0.4]})
     rows = [(m, f, v) for f, vs in (((0,), (0.1, 0.5)), ((1,), (0.5, 0.3))) for m, v in zip("ab", vs, strict=True)]
     subsets = pd.DataFrame(rows, columns=["model", "frames", "MONITOR"])
-    assert monitor.taus_of_halves(subsets, subsets).tolist() == [
+    assert alternatives.taus_of_halves(subsets, subsets).tolist() == [
         -1.0,
         -1.0,
     ]  # frames 0 and 1 rank the models differently
-    assert "too few frames for two disjoint rankings" in figures.finding6(subsets, full, subsets[:0])
-    said = figures.finding6(subsets, full, subsets)
+    assert "too few frames for two disjoint rankings" in discussion.finding6(subsets, full, subsets[:0])
+    said = discussion.finding6(subsets, full, subsets)
     assert "disjoint frames tau is -1.00 to -1.00" in said
     assert said.startswith(
         "Over all 2 choices of frames, Kendall's tau with the full ranking is -1.00 to 1.00 (median 0.00)"

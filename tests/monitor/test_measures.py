@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from probelib import published
 from probelib.errors import ProbeError
+from probelib.monitor import alternatives
 from probelib.monitor import measures as monitor
 from probelib.stats import pearson
 
@@ -266,8 +267,8 @@ def test_a_correlation_has_an_interval_over_models_and_one_over_facts():
 
 def test_fewer_frames():
     frame = pd.DataFrame([{"fact": "a", "relation": "P1", **{k: np.array(v) for k, v in A.items()}}])
-    assert monitor.distances(monitor.subsets(frame, [0]))["pfd"][0] == pytest.approx(0.15)
-    assert monitor.distances(monitor.subsets(frame, [1, 5]))["pfd"][0] == pytest.approx(0.2)
+    assert monitor.distances(alternatives.subsets(frame, [0]))["pfd"][0] == pytest.approx(0.15)
+    assert monitor.distances(alternatives.subsets(frame, [1, 5]))["pfd"][0] == pytest.approx(0.2)
 
 
 def test_models_are_compared_on_the_facts_that_all_of_them_anchor():
@@ -286,7 +287,7 @@ def test_models_are_compared_on_the_facts_that_all_of_them_anchor():
     common = monitor.measure_common(measured, scores, frame)
     assert common.models["coverage"].tolist() == [1.0, 1.0]
     assert common.models["MONITOR"].tolist() == pytest.approx([monitor.monitor(table(B))] * 2)
-    one = monitor.with_frames(measured, "P1", [0]).set_index("model")["MONITOR"]
+    one = alternatives.with_frames(measured, "P1", [0]).set_index("model")["MONITOR"]
     assert one["y"] == pytest.approx(monitor.monitor(table({**B, "f": B["f"][:1]})))
     nobody = {m: s.assign(correct=False) for m, s in scores.items()}
     without = monitor.measure(nobody, frame)
@@ -325,7 +326,7 @@ def test_one_anchored_fact_has_no_interval():
 def test_scores_after_a_right_distractor_can_be_left_out():
     scores, prompts = scored([("a", 1, "negative1", [0.5], True), ("a", 1, "negative2", [0.5], True)])
     flawed = pd.DataFrame({"fact": ["a"], "right_distractor": [("negative2",)]})
-    assert monitor.without_right_distractors(scores, flawed, prompts)["prompt"].tolist() == ["a|1|negative1"]
+    assert alternatives.without_right_distractors(scores, flawed, prompts)["prompt"].tolist() == ["a|1|negative1"]
 
 
 # As released
@@ -346,7 +347,7 @@ def test_scores_after_a_right_distractor_can_be_left_out():
     ],
 )
 def test_steps_that_count_as_released(tokens, length):
-    assert monitor.released_length(tokens) == length
+    assert alternatives.released_length(tokens) == length
 
 
 def beams(positive, *foreign):
@@ -368,7 +369,7 @@ def test_released_runs_are_padded_with_zero():
         (1, "none", [" Rome"], [0.6]),
         (1, "negative1", [" New", " York", "."], [0.9, 0.8, 0.9]),
     )
-    anchors = monitor.released_anchors(*runs)
+    anchors = alternatives.released_anchors(*runs)
     rows = monitor.distances(anchors)
     assert rows["pfd"][0] == pytest.approx(0.55) and rows["ird"][0] == 0 and anchors["anchored"].tolist() == [True]
 
@@ -377,13 +378,13 @@ def test_released_pfd_always_divides_by_seven():
     """h.5: distances that sum to 1.2 over 6 frames: .2, and as the script divides .1714."""
     foreign = [(j, "none", [" York"], [0.7]) for j in range(1, 7)]
     runs = beams(([" York"], [0.9], " New York"), *foreign, (1, "negative1", [" York"], [0.9]))
-    assert monitor.distances(monitor.released_anchors(*runs))["pfd"][0] == pytest.approx(0.2)
-    assert monitor.distances(monitor.released_anchors(*runs, divisor=7))["pfd"][0] == pytest.approx(1.2 / 7)
+    assert monitor.distances(alternatives.released_anchors(*runs))["pfd"][0] == pytest.approx(0.2)
+    assert monitor.distances(alternatives.released_anchors(*runs, divisor=7))["pfd"][0] == pytest.approx(1.2 / 7)
 
 
 def test_released_answer_of_which_nothing_is_left_is_not_anchored():
     runs = beams(([".", "</s>"], [0.9, 0.9], "."), (1, "none", [" a"], [0.1]), (1, "negative1", [" a"], [0.1]))
-    anchors = monitor.released_anchors(*runs)
+    anchors = alternatives.released_anchors(*runs)
     assert anchors["anchored"].tolist() == [False] and monitor.distances(anchors)["pfd"].isna().all()
 
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from probelib import facts, lm, prompts
-from probelib.monitor import answers, scores
+from probelib.monitor import alternatives, answers, scores
 from probelib.monitor import measures as monitor
 
 
@@ -50,7 +50,7 @@ def test_the_released_algorithm_runs_on_a_shipped_model():
     primary = model.beam_steps(first["text"].tolist())
     watch = dict(zip(first["fact"], primary["ids"], strict=True))
     runs = model.beam_steps(framed["text"].tolist(), watch=[watch[f] for f in framed["fact"]])
-    anchors = monitor.released_anchors(runs.assign(prompt=framed["prompt"]), framed, gold)
+    anchors = alternatives.released_anchors(runs.assign(prompt=framed["prompt"]), framed, gold)
     assert [len(f) for f in anchors["f"]] == [7, 7] and [len(n) for n in anchors["n"]] == [5, 5]
     own = runs.loc[first.index]
     assert all(np.allclose(a, b) for a, b in zip(own["watched"], own["probability"], strict=True))

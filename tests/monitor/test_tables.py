@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from probelib import facts, published
-from probelib.monitor import measures, tables
+from probelib.monitor import discussion, measures, tables
 
 
 def measured() -> measures.Measured:
@@ -62,13 +62,13 @@ def test_wins_with_a_low_coverage_are_counted():
 
 def test_stability_without_enough_models():
     none = {"r": np.nan, "n": 1}
-    assert tables.finding6(pd.DataFrame(), none, none).startswith("Too few models")
+    assert discussion.finding6(pd.DataFrame(), none, none).startswith("Too few models")
     table = pd.DataFrame({"MONITOR": [0.2, 0.3, 0.5], "std": [1.0, 2.0, 2.5], "avg acc": [5.0, 7.0, 9.0]})
     r = {"r": 0.9, "p": 0.2, "low": np.nan, "high": np.nan, "n": 3}
-    said = tables.finding6(table, r, r | {"r": -0.4})
+    said = discussion.finding6(table, r, r | {"r": -0.4})
     assert said.startswith("That a lower MONITOR means a smaller spread of accuracy is not decided here (too few cases")
     assert "r = 0.900, p = 0.2, n = 3 models (too few models to leave one out); in the paper's table: r = 0.754" in said
-    shown = tables.finding6(table, r | {"low": 0.1, "high": 0.99}, r | {"r": -0.4, "low": -0.6, "high": -0.2})
+    shown = discussion.finding6(table, r | {"low": 0.1, "high": 0.99}, r | {"r": -0.4, "low": -0.6, "high": -0.2})
     assert (
         "is shown here: r = 0.900" in shown and "**Relative to the accuracy** it is reversed here: r = -0.400" in shown
     )
@@ -215,14 +215,14 @@ def test_the_decision_that_changes_most():
     names = ["as here", "alpha = 0.33", "first", "all", "4 facts per relation, as here", "the same, with an answer cue"]
     table = pd.DataFrame({"decision": names, "a": [0.5, 0.49, 0.5, 0.9, 0.1, np.nan], "b": 0.4})
     table["tau"] = [1.0, 1.0, 0.5, 0.8, 0.1, np.nan]
-    said = tables.finding_of_sensitivity(table, ["a", "b"])
+    said = discussion.finding_of_sensitivity(table, ["a", "b"])
     assert "**all** changes MONITOR most (by up to 0.400). The ranking changes most with first (tau 0.50)." in said
     assert said.endswith("With an answer cue 1 of 2 models anchor no fact.")
-    assert "The ranking" not in tables.finding_of_sensitivity(table.assign(tau=np.nan), ["a", "b"])
-    assert tables.readings_in_short(pd.DataFrame({"r": [np.nan]})).startswith("Too few models")
+    assert "The ranking" not in discussion.finding_of_sensitivity(table.assign(tau=np.nan), ["a", "b"])
+    assert discussion.readings_in_short(pd.DataFrame({"r": [np.nan]})).startswith("Too few models")
     found = pd.DataFrame({"r": [-0.9, -0.95, -0.5, -0.4], "denominator": ["anchored facts"] * 2 + ["all facts"] * 2})
-    said = tables.readings_in_short(found)
+    said = discussion.readings_in_short(found)
     assert said.startswith(
         "r lies at -0.50 to -0.40 over all facts and at -0.95 to -0.90 over anchored facts: which facts"
     )
-    assert "no denominator decides it" in tables.readings_in_short(found.assign(r=[-0.9, 0.1, -0.9, 0.1]))
+    assert "no denominator decides it" in discussion.readings_in_short(found.assign(r=[-0.9, 0.1, -0.9, 0.1]))

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from probelib import report
-from probelib.zplke import figures, measures
+from probelib.zplke import charts, examples, figures, measures
 
 
 def test_families_are_compared_only_where_there_are_two():
@@ -37,7 +37,7 @@ def test_each_model_has_a_panel_and_each_relation_a_named_row():
     rows = [(r, m, "zp", 0.5, 0.4, 0.6) for r in names for m in ("atlas-a-1m", "b", "c")]
     frame = pd.DataFrame(rows, columns=["relation", "model", "method", "accuracy", "low", "high"])
     report.use_style()
-    figure = figures.dot_panels(frame, "relation", ["atlas-a-1m", "b", "c"], "method", ["zp"])
+    figure = charts.dot_panels(frame, "relation", ["atlas-a-1m", "b", "c"], "method", ["zp"])
     assert [axis.get_title(loc="left") for axis in figure.axes] == ["a-1m", "b", "c", ""]
     assert [label.get_text() for label in figure.axes[0].get_yticklabels()] == names
     assert not figure.axes[3].axison
@@ -45,12 +45,12 @@ def test_each_model_has_a_panel_and_each_relation_a_named_row():
 
 
 def test_models_keep_their_names_where_short_ones_would_be_the_same():
-    assert figures.short_labels(["x/a", "y/a"]) == {"x/a": "x/a", "y/a": "y/a"}
-    assert figures.short_labels(["atlas-neox-0.6m-lists"], width=10) == {"atlas-neox-0.6m-lists": "neox-0.6m-\nlists"}
+    assert charts.short_labels(["x/a", "y/a"]) == {"x/a": "x/a", "y/a": "y/a"}
+    assert charts.short_labels(["atlas-neox-0.6m-lists"], width=10) == {"atlas-neox-0.6m-lists": "neox-0.6m-\nlists"}
 
 
 def test_text_boxes_show_all_of_an_input():
-    figure = figures.text_boxes([("ZS", "a " * 90 + "end"), ("ZP", "b")], {"subject": ["end"], "object": []})
+    figure = charts.text_boxes([("ZS", "a " * 90 + "end"), ("ZP", "b")], {"subject": ["end"], "object": []})
     texts = [text.get_text() for text in figure.axes[0].texts]
     assert texts.count("a") == 90 and {"ZS", "end", "ZP", "b"} < set(texts)
     assert next(text for text in figure.axes[0].texts if text.get_text() == "end").get_color() == "#0173b2"
@@ -62,7 +62,7 @@ def test_the_way_from_a_fact_to_a_verdict():
         ("prompted", "Einstein was born in", "1879.", True),
         ("zero-prompt", "Bohr 1885 Einstein", "1901 Curie", False),
     ]
-    figure = figures.pipeline("Einstein\nyear of birth", rows, "m", "1879")
+    figure = charts.pipeline("Einstein\nyear of birth", rows, "m", "1879")
     texts = [text.get_text() for text in figure.axes[0].texts]
     assert "✓ 1879" in texts and "✗ 1879" in texts and "m" in texts
     plt.close("all")
@@ -98,14 +98,14 @@ def test_the_verdict_on_harm_follows_the_intervals(unknown, incorrect, said):
     rows = {
         kind: (12, 0.8, 0.8 + c, c, c - 0.05, c + 0.05) for kind, c in (("unknown", unknown), ("incorrect", incorrect))
     }
-    harmed = pd.DataFrame(rows, index=measures.CHANGES).T
+    harmed = pd.DataFrame(rows, index=examples.CHANGES).T
     assert said in figures.finding_harm(harmed, "untouched pairs")
 
 
 def test_the_probability_over_the_position_is_compared_with_the_paper():
     place = pd.DataFrame({"position": range(1, 41), "context": "correct"})
     harmed = pd.DataFrame(
-        [(12, 0.8, 0.8, 0.0, -0.1, 0.1)] * 2, columns=measures.CHANGES, index=["unknown", "incorrect"]
+        [(12, 0.8, 0.8, 0.0, -0.1, 0.1)] * 2, columns=examples.CHANGES, index=["unknown", "incorrect"]
     )
     with mock.patch.object(measures, "harm_by_kind", return_value=(harmed, "pairs")):
         for way, values in (

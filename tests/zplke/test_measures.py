@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from probelib import facts, lm, prompts, published, stats, store, zplke
 from probelib.errors import ProbeError
-from probelib.zplke import measures
+from probelib.zplke import examples, measures
 
 
 def scored(*logprobs, gold: str = "o0", n_tokens=None, fact: str = "f") -> pd.DataFrame:
@@ -434,7 +434,7 @@ def drawn(seed: int, context: str, facts: str, probabilities: list[float], repla
 def test_a_pair_is_known_by_the_other_draws():
     """a is known in draw 1 by its 0.9 in draw 0, not by its own 0.1; c occurs in one draw only."""
     draws = [drawn(0, "correct", "abc", [0.9, 0.2, 0.9]), drawn(1, "correct", "bad", [0.6, 0.1, 0.9])]
-    marked = measures.mark_known(pd.concat([*draws, drawn(1, "incorrect, block", "xad", [0.0, 0.1, 0.9], 1)]))
+    marked = examples.mark_known(pd.concat([*draws, drawn(1, "incorrect, block", "xad", [0.0, 0.1, 0.9], 1)]))
     known = marked[marked["context"] == "correct"].set_index(["seed", "fact"])["known"]
     assert known.to_dict() == {
         (0, "a"): False, (0, "b"): True, (0, "c"): False, (1, "b"): False, (1, "a"): True, (1, "d"): False
@@ -449,13 +449,13 @@ def test_harm_is_counted_over_known_pairs_if_there_are_enough():
     rows = [drawn(seed, "correct", names, level) for seed in (0, 1)]
     for kind, value in (("unknown", 0.9), ("incorrect", 0.7)):
         rows.append(drawn(0, f"{kind}, spread", "X" + names[1:], [0.0] + [value] * 12, 1))
-    harmed, which = measures.harm_by_kind(pd.concat(rows))
+    harmed, which = examples.harm_by_kind(pd.concat(rows))
     assert which == "untouched pairs that the model knows" and harmed["n"].tolist() == [12, 12]
     assert harmed["change"].tolist() == pytest.approx([0.0, -0.2]) and harmed["before"].tolist() == pytest.approx(
         [0.9] * 2
     )
     weak = pd.concat(rows).assign(probability=lambda frame: frame["probability"] / 2)
-    assert measures.harm_by_kind(weak)[1] == "untouched pairs"
+    assert examples.harm_by_kind(weak)[1] == "untouched pairs"
 
 
 def test_what_longer_lists_add_by_hand():
@@ -463,7 +463,7 @@ def test_what_longer_lists_add_by_hand():
     rows = [(1, 0, "a", True), (1, 1, "a", False), (1, 0, "b", False), (1, 1, "b", False)]
     rows += [(10, seed, fact, True) for seed in (0, 1) for fact in "ab"]
     measured = pd.DataFrame(rows, columns=["shots", "seed", "fact", "correct"]).assign(model="m")
-    found = measures.gains(measured).iloc[0]
+    found = examples.gains(measured).iloc[0]
     assert (found["first"], found["last"], found["gain"]) == (0.25, 1.0, 0.75)
     assert found["std last"] == 0 < found["std first"]
 

@@ -1,0 +1,266 @@
+"""MONITOR, section 6: where an answer comes from, whether fewer prompts would do, and what could have been decided otherwise."""
+
+import numpy as np
+import pandas as pd
+
+from probelib.facts import Facts, substitute_relations
+from probelib.monitor import alternatives, measures
+from probelib.monitor.figures import BLUE, ORANGE, counted_facts, covered_relation
+from probelib.monitor.measures import Measured
+from probelib.published import table as published
+from probelib.report import Artifact, model_style, span
+from probelib.stats import in_words, kendall, mean_interval, pearson
+
+
+def extremes(measured: Measured, facts: Facts, relation: str) -> list[str]:
+    """The models with the lowest and the highest MONITOR in a relation, of those that anchor half of its facts (of all, if fewer
+    than two do: a model that knows nothing shows nothing); the first model if none has a MONITOR."""
+    (relation,), _ = substitute_relations(facts, [relation])
+    ranked = measures.in_relation(measured, relation).dropna(subset=["MONITOR"]).sort_values("MONITOR")
+    half = ranked[ranked["coverage"] >= 0.5]
+    names = (half if len(half) > 1 else ranked)["model"]
+    return list(dict.fromkeys(names.iloc[[0, -1]] if len(names) else list(measured.facts)[:1]))
+
+
+def figure5(attributions: pd.DataFrame, gold: str) -> Artifact:
+    """Heat maps of the words that an answer rests on, one per model. ``attributions``: ``scores.attribute``."""
+    import matplotlib.pyplot as plt
+
+    models, top = attributions["model"].unique(), attributions["score"].max()
+    figure, axes = plt.subplots(len(models), 1, figsize=(5.2, 1.15 * len(models) + 0.3), squeeze=False)
+    for axis, (model, rows) in zip(axes[:, 0], attributions.groupby("model", sort=False), strict=True):
+        picture = axis.imshow(rows["score"].to_numpy()[None], aspect="auto", cmap="cividis", vmin=0, vmax=top)
+        for x, value in enumerate(rows["score"]):
+            colour = "black" if value > 0.6 * top else "white"
+            axis.text(x, 0, f"{value:.2f}", ha="center", va="center", fontsize=9.5, color=colour)
+        axis.set_xticks(range(len(rows)), rows["word"], fontsize=9.5, rotation=30, ha="right", rotation_mode="anchor")
+        of = rows.iloc[0]
+        mark = {True: "✓", False: "✗"}[bool(of["correct"])]
+        axis.set_title(f'{model}: "{of["begins"]}" {mark} (P = {of["probability"]:.2f})', fontsize=10)
+        axis.set_yticks([])
+        axis.grid(False)
+    figure.colorbar(picture, ax=axes[:, 0].tolist(), label="share", shrink=0.9)
+    caption = (
+        f"Attribution of the first answer token to the words of a prompt with a negative context (gold answer: {gold}) by "
+        "integrated gradients: what raises its probability P above that of the baseline, the mean embedding; L2 norm over the "
+        f"embedding dimension, as a share; the parts add up to the difference within {100 * attributions['error'].max():.2g} %. "
+        "Models: the lowest and the highest MONITOR of those that anchor half of the facts; the prompt is one that the first "
+        "answers and the second answers with the distractor, where there is one."
+    )
+    frame = attributions[["model", "word", "prepended", "signed", "score", "probability", "baseline"]]
+    finding = finding5(attributions)
+    alt = f"A row of words per model, darker where less of the answer comes from. {finding}"
+    return Artifact("monitor/figure5", frame, caption, finding, figure=figure, alt=alt)
+
+
+def finding5(attributions: pd.DataFrame) -> str:
+    """The share of the distractor in both models, and each model's answer."""
+    groups = attributions.groupby("model", sort=False)
+    listed = [
+        f"{rows.loc[rows['prepended'].astype(bool), 'score'].sum():.2f} in {model} (which begins with "
+        f"{rows['begins'].iloc[0]!r}, {'right' if rows['correct'].iloc[0] else 'wrong'})"
+        for model, rows in groups
+    ]
+    return f"The distractor's share of the attribution is {' and '.join(listed)}. One prompt is an example and no evidence."
+
+
+def attention(shares: pd.DataFrame) -> Artifact:
+    """The distractor's share of the attribution over several facts. ``shares``: ``scores.context_shares``."""
+    caption = (
+        "Share of the distractor before the question in the attribution of the first answer token (integrated gradients), "
+        "one row per model and fact; even: the share if all words counted equally; the model with the lower MONITOR comes "
+        "first."
+    )
+    return Artifact("monitor/attention", shares, caption, context_attention(shares), decimals=2)
+
+
+def context_attention(shares: pd.DataFrame) -> str:
+    """How much of the attribution falls on the distractor, in a sentence (``scores.context_shares``)."""
+    groups = shares.groupby("model", sort=False)
+    means = [f"{m} {rows['share'].mean():.2f} {span(*mean_interval(rows['share']))}" for m, rows in groups]
+    facts = shares["fact"].nunique()
+    said = (
+        f"The distractor's share of the attribution: {'; '.join(means)}; an even split would give {shares['even'].mean():.2f} "
+        f"({facts} facts, one prompt each)."
+    )
+    if len(means) < 2:
+        return said
+    first, last = (rows.set_index("fact")["share"] for _, rows in groups)
+    low, high = mean_interval(first - last.reindex(first.index))
+    return (
+        f"{said} Difference {(first - last).mean():+.2f} {span(low, high, '+.2f')}: that the more reliable model looks less "
+        f"at it is {measures.judge_claim(low, high, -1)}; {shares.attrs['misprimed']} of the prompts are answered by the "
+        "first model only."
+    )
+
+
+def fewer_frames(measured: Measured, subsets: pd.DataFrame, relation: str) -> pd.DataFrame:
+    """One row per model: MONITOR with ``all frames``, ``low``, ``high``, with the ``first frames``, ``first low``, ``first
+    high``, and the ``least`` and the ``most`` over all choices (``alternatives.frame_subsets``)."""
+    full = measures.in_relation(measured, relation)[["model", "MONITOR", "low", "high"]]
+    first = alternatives.with_frames(measured, relation, list(subsets["frames"].iloc[0]))
+    full = full.merge(first[["model", "low", "high"]].add_prefix("first ").rename(columns={"first model": "model"}))
+    groups = subsets.groupby("model")["MONITOR"]
+    table = full.rename(columns={"MONITOR": "all frames"})
+    ends = {"first frames": groups.first(), "least": groups.min(), "most": groups.max()}
+    return table.assign(**{column: table["model"].map(values) for column, values in ends.items()})
+
+
+def figure6(measured: Measured, facts: Facts, relation: str = "P178", n_frames: int = 4) -> Artifact:
+    """MONITOR with fewer frames against MONITOR with all of them."""
+    import matplotlib.pyplot as plt
+
+    relation, note = covered_relation(measured, facts, relation)
+    subsets = alternatives.frame_subsets(measured, relation, n_frames)
+    table = fewer_frames(measured, subsets, relation)
+    few, most = len(subsets["frames"].iloc[0]), alternatives.n_frames(measured, relation)
+    figure, axis = plt.subplots(figsize=(4.0, 4.4))
+    columns = ["model", "all frames", "first frames", "least", "most"]
+    for model, x, y, least, highest in table.dropna(subset=columns[1:3])[columns].itertuples(index=False):
+        look = model_style(model) | {"linestyle": "none"}
+        axis.plot(x, y, label=model, **look)
+        axis.plot([x, x], [least, highest], color=look["color"], linewidth=1, zorder=0)
+    low, _ = axis.get_xlim()
+    axis.axline((low, low), slope=1, color="0.6", linewidth=0.8, linestyle=":")
+    axis.set(xlabel=f"MONITOR with all {most} frames", ylabel=f"with {few} frames")
+    if axis.get_legend_handles_labels()[0]:
+        figure.legend(loc="outside lower center", ncols=2)
+    r = in_words(pearson(table["all frames"], table["first frames"]))
+    caption = (
+        f"MONITOR in {relation} over {counted_facts(measured, relation)}, with all {most} frames against the first {few} "
+        f"(mark) and every choice of {few} (line: least to most); dotted: equal. Correlation: {r}. {note}"
+    )
+    alt = "Scatter of MONITOR with fewer frames over MONITOR with all of them."
+    halves = alternatives.frame_subsets(measured, relation, most - few) if most > few else subsets[:0]
+    finding = finding6(subsets, measures.in_relation(measured, relation), halves)
+    return Artifact("monitor/figure6", table, caption, finding, figure=figure, alt=alt)
+
+
+def finding6(subsets: pd.DataFrame, full: pd.DataFrame, others: pd.DataFrame) -> str:
+    """How far the ranking of models depends on the choice of frames; ``others``: ``frame_subsets`` of the remaining number of
+    frames, for rankings that share none."""
+    wide = subsets.pivot(index="frames", columns="model", values="MONITOR")[full["model"]]
+    taus = np.array([kendall(full["MONITOR"], row)["tau"] for row in wide.to_numpy()])
+    if not np.isfinite(taus).any():
+        return "Too few models have a MONITOR to rank them."
+    change = np.nanmean(np.abs(wide.to_numpy() - full["MONITOR"].to_numpy()))
+    printed = published("monitor/figure10")
+    paper = in_words(pearson(printed["MONITOR_7_prompts"], printed["MONITOR_4_prompts"]))
+    return (
+        f"Over all {len(wide)} choices of frames, Kendall's tau with the full ranking is {np.nanmin(taus):.2f} to "
+        f"{np.nanmax(taus):.2f} (median {np.nanmedian(taus):.2f}), and a score changes by {change:.3f} on average; the "
+        "frames are part of the full set, so this is high by construction. "
+        f"{disjoint(alternatives.taus_of_halves(subsets, others))} In the paper, for one choice: {paper}."
+    )
+
+
+def disjoint(taus: np.ndarray) -> str:
+    """How far rankings agree that share no frame, in a sentence.
+
+    >>> disjoint(np.array([0.5, 0.7, 0.9]))
+    'Between rankings by disjoint frames tau is 0.50 to 0.90 (median **0.70**): this is what fewer prompts cost.'
+    """
+    taus = taus[np.isfinite(taus)]
+    if not len(taus):
+        return "There are too few frames for two disjoint rankings."
+    ends = f"{taus.min():.2f} to {taus.max():.2f} (median **{np.median(taus):.2f}**)"
+    return f"Between rankings by disjoint frames tau is {ends}: this is what fewer prompts cost."
+
+
+def figure10(measured: Measured, facts: Facts, relation: str = "P178", n_frames: int = 4) -> Artifact:
+    """The ranking of models with all frames and with the first ones, as bars."""
+    import matplotlib.pyplot as plt
+
+    relation, note = covered_relation(measured, facts, relation)
+    subsets = alternatives.frame_subsets(measured, relation, n_frames)
+    few, most = len(subsets["frames"].iloc[0]), alternatives.n_frames(measured, relation)
+    table = fewer_frames(measured, subsets, relation)
+    bars = table.dropna(subset=["all frames"]).sort_values("all frames").reset_index(drop=True)
+    figure, axis = plt.subplots(figsize=(4.2, 0.3 * len(bars) + 1.0))
+    y = np.arange(len(bars))
+    ends = bars[["high", "first high"]].max(axis=1).fillna(bars["all frames"])
+    looks = (
+        ("all frames", "low", "high", -0.15, {"color": BLUE, "fmt": "o", "label": f"{most} frames"}),
+        ("first frames", "first low", "first high", 0.15, {"color": ORANGE, "fmt": "s", "label": f"{few} frames"}),
+    )
+    for column, low, high, shift, look in looks:
+        error = [bars[column] - bars[low], bars[high] - bars[column]]
+        axis.errorbar(bars[column], y + shift, xerr=error, capsize=2, markersize=4, linewidth=1, **look)
+    for place, end, values in zip(y, ends, bars[["all frames", "first frames"]].to_numpy(), strict=True):
+        axis.text(end, place, "  {:.3f}, {:.3f}".format(*values), va="center", fontsize=8)
+    axis.set(xlabel="MONITOR", xlim=(0, 1.45 * ends.max() if len(bars) else 1))
+    axis.set_yticks(y, bars["model"])
+    axis.invert_yaxis()
+    figure.legend(loc="outside upper center", ncols=2)
+    caption = (
+        f"MONITOR in {relation} with {most} and with the first {few} frames, over {counted_facts(measured, relation)}, "
+        "models in the order of the former; bars: 95 % bootstrap interval over facts; right: both values; "
+        f"{len(table) - len(bars)} models without an anchored fact are left out. {note}"
+    )
+    difference = (bars["all frames"] - bars["first frames"]).abs().mean()
+    tau = kendall(bars["all frames"], bars["first frames"])["tau"]
+    finding = f"With {few} frames MONITOR differs by {difference:.3f} on average (paper: 0.005); tau of the rankings: {tau:.2f}."
+    finding = finding if len(bars) else ""
+    return Artifact("monitor/figure10", bars, caption, finding, figure=figure, alt=f"Two marks per model. {finding}")
+
+
+def sensitivity(decisions: dict[str, dict[str, float]], measured: Measured) -> Artifact:
+    """MONITOR under other ``decisions`` (``alternatives.decisions``, ``decisions_on_subset``), and whether the ranking stays."""
+    names = measured.models["model"].tolist()
+    table = pd.DataFrame(decisions).T.reindex(columns=names).rename_axis("decision").reset_index()
+    order = table.loc[0, names].astype(float)
+    taus = [kendall(order, row.astype(float))["tau"] for row in table[names].to_numpy()]
+    table["tau"] = np.where(
+        table[names].notna().sum(axis=1) > 2, taus, np.nan
+    )  # two models have no ranking to speak of
+    half = ((measured.models["high"] - measured.models["low"]) / 2).median()
+    caption = (
+        "Overall MONITOR under other decisions, one column per model; tau: Kendall's tau of the ranking with that of the first "
+        "row, for three models or more; a dash: no fact counts, or not measured (the released algorithm runs on two models "
+        f"only). Half the 95 % bootstrap interval over facts of a value in the first row: {half:.3f} (median)."
+    )
+    return Artifact("monitor/sensitivity", table, caption, finding_of_sensitivity(table, names))
+
+
+def finding_of_sensitivity(table: pd.DataFrame, names: list[str]) -> str:
+    """Which decision about the same answers changes MONITOR most, and which one the ranking. The rows before the first subset
+    ("..., as here") are about the same answers."""
+    others = [d for d in table["decision"] if d.endswith(", as here")]
+    rows = table.iloc[: table["decision"].tolist().index(others[0]) if others else len(table)].set_index("decision")
+    values = rows[names].astype(float)
+    change = (values.iloc[1:] - values.iloc[0]).abs().max(axis=1)
+    if change.isna().all():
+        return "No model has a MONITOR under any decision."
+    taus = rows["tau"].iloc[1:]
+    cued = table.set_index("decision")[names].astype(float).loc["the same, with an answer cue"]
+    ranking = f" The ranking changes most with {taus.idxmin()} (tau {taus.min():.2f})." if taus.min() < 1 else ""
+    return (
+        f"Of the decisions about the same answers, **{change.idxmax()}** changes MONITOR most (by up to {change.max():.3f})."
+        f"{ranking} With an answer cue {cued.isna().sum()} of {len(names)} models anchor no fact."
+    )
+
+
+def readings(found: pd.DataFrame) -> Artifact:
+    """The correlation with accuracy under each reading of accuracy. ``found``: ``alternatives.readings_of_accuracy``."""
+    caption = (
+        "Pearson's r over models of MONITOR with the average accuracy, for each set of runs and each denominator; low, "
+        "high: 95 % interval (Fisher's z). grid: all frames with all negative contexts (used here); none+neg: those and no "
+        "context; released13: the prompts of the released script; none: all frames without context; base: frame 1 without "
+        "context."
+    )
+    return Artifact("monitor/readings", found, caption, readings_in_short(found))
+
+
+def readings_in_short(readings: pd.DataFrame) -> str:
+    """The range of the correlation over readings, by denominator (``alternatives.readings_of_accuracy``)."""
+    known = readings.dropna(subset="r")
+    if known.empty:
+        return "Too few models have a MONITOR to correlate it with accuracy."
+    groups = known.groupby("denominator")["r"]
+    ranges = [f"{r.min():.2f} to {r.max():.2f} over {which}" for which, r in groups]
+    between, within = np.ptp(groups.mean()), groups.apply(np.ptp).max()
+    more = "which facts count decides more than which runs do" if between > within else "no denominator decides it"
+    return (
+        f"r lies at {' and at '.join(ranges)}: {more}. A fact that is not anchored lowers the accuracy over all facts, but "
+        "it does not enter MONITOR."
+    )
