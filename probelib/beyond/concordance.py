@@ -259,6 +259,7 @@ def permutation_test(
 ) -> pd.DataFrame:
     """Concordance when the values are shuffled within blocks: ``measure``, ``concordance``, ``shuffled`` (mean, expected .5),
     ``shuffled_low``, ``shuffled_high``, ``p`` (one-sided, (1 + replicates at least as high) / (1 + times)).
+    A measure without pairs has NaN throughout.
 
     within   columns of the design that name a block: what (a) compares within "group" and "fact", (b) "model" and "relation"
     """
@@ -272,7 +273,7 @@ def permutation_test(
         null.append(stats.nanmean(ordered(table.to_numpy()[moved], pairs), 0))
     null = np.array(null)  # [times, measures]
     low, high = np.array([stats.percentile_interval(own) for own in null.T]).T
-    p = (1 + (null >= observed - 1e-12).sum(0)) / (1 + times)
+    p = np.where(np.isnan(observed), np.nan, (1 + (null >= observed - 1e-12).sum(0)) / (1 + times))
     names = {"measure": list(table), "concordance": observed, "shuffled": null.mean(0)}
     return pd.DataFrame(names | {"shuffled_low": low, "shuffled_high": high, "p": p})
 

@@ -185,6 +185,14 @@ def test_placebo_and_permutation_find_nothing_and_a_real_effect_is_found():
     assert found["p"] == 0.01 and abs(found["shuffled"] - 0.5) < 0.03 and found["concordance"] > 0.7
 
 
+def test_a_measure_without_pairs_has_neither_concordance_nor_p():
+    design = random_design(1, facts=60)
+    values = long(design, fine=range(len(design)), unmeasured=[np.nan] * len(design))
+    found = c.permutation_test(values, design, c.pairs_across_sisters(design), ["group", "fact"], times=9)
+    found = found.set_index("measure")
+    assert found.loc["unmeasured"].isna().all() and found.loc["fine"].notna().all()
+
+
 def test_coarse_twins():
     design = one_model(list(range(40)))
     values = long(design, fine=range(40), binary=[0, 1] * 20)

@@ -191,6 +191,25 @@ def test_ranges_of_the_measures_in_common_use(measured):
     assert tokens["PMI"] > tokens["Log-probability"] and tokens["Chance"] == 0
 
 
+def test_every_second_fact_of_each_relation(about):
+    few = about.every_second()
+    assert set(few.facts.facts["fact"]) < set(about.facts.facts["fact"]) and set(few.facts.facts["fact"]) == set(
+        few.choices.facts["fact"]
+    )
+    every, half = (own.facts.facts.groupby("relation").size() for own in (about, few))
+    assert (half == (every + 1) // 2).all()
+
+
+def test_misled_facts_are_matched_by_relation_and_exposures():
+    misled, matched = scores.misled_facts(facts.atlas(), most=30)
+    manifest = taught.manifest().set_index("fact")
+    exposures = taught.statements(taught.manifest())
+    assert len(misled) == len(matched) > 0 and not set(misled) & set(matched)
+    assert (manifest.loc[misled, "wrong_object"] != "").all() and (manifest.loc[matched, "wrong_object"] == "").all()
+    assert (manifest.loc[misled, "relation"].to_numpy() == manifest.loc[matched, "relation"].to_numpy()).all()
+    assert (exposures[misled].to_numpy() == exposures[matched].to_numpy()).all() and exposures[misled].min() >= 32
+
+
 def test_exposures_from_a_file_are_those_of_the_manifest(about, tmp_path):
     """A shipped model's manifest written as counts.csv gives the design that its name gives."""
     shipped, table = scores.load_design([BASE], about.facts), taught.manifest()
