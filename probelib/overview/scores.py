@@ -80,7 +80,8 @@ def score_multiple_choice(
 
     models   decoders: prompted with all seven questions, and with the bare subject after a list of pairs
     others   encoder-decoders and instruction-tuned models: first and last question; the list only if they are decoders, for
-             an encoder-decoder has no place in a list to answer
+             an encoder-decoder has no place in a list to answer; masked models, whose scores are pseudo-log-likelihoods: the
+             first question
     Adds ``model``, ``way`` (question or list), ``template``, ``wording`` (see ``WORDINGS``; NaN for the other questions) and
     ``exposures``.
     """
@@ -92,10 +93,10 @@ def score_multiple_choice(
     for name in [*models, *others]:
         model = lm.load(name)
         for way, rows in requests.items():
-            if way == "list" and model.encoder_decoder:
+            if way == "list" and (model.encoder_decoder or model.masked):
                 continue
             if name not in models:
-                rows = rows[rows["template"].isin([0, 1, 7])]
+                rows = rows[rows["template"].isin([1] if model.masked else [0, 1, 7])]
             choices = zplke.choices(store.score(model, rows, options, folder), gold)
             choices = choices.merge(rows[["prompt", "template"]], on="prompt")
             found.append(choices.assign(model=name, way=way, exposures=choices["fact"].map(exposures)))

@@ -12,7 +12,7 @@ from probelib.lm.model import DTYPES
 from probelib.lm.names import SERVERS, is_id, short_names, with_base
 
 # parameters that hold what ``lm.load`` knows
-MODEL_PARAMETERS = ("models", "encoder_decoders", "tuned", "model_name", "studied", "judge")
+MODEL_PARAMETERS = ("models", "encoder_decoders", "masked", "tuned", "model_name", "studied", "judge")
 CHAT = ("judge",)  # of these, what ``chat.connect`` knows, too
 FACTS = ("data", "folder", "relations", "n_facts")
 NAMES = (*MODEL_PARAMETERS, "encoder")

@@ -110,7 +110,7 @@ def test_the_models_that_stay_beside_own_ones_are_named():
         for name in preflight.MODEL_PARAMETERS
         if values.get(name) not in (None, [], ["mine"])
     }
-    assert left == set(re.findall(r"`(\w+)`", said[2])) == {"judge", "model_name"}
+    assert left == set(re.findall(r"`(\w+)`", said[2])) == {"judge", "masked", "model_name"}
 
 
 def test_the_folder_of_a_runs_products_is_printed():
