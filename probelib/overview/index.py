@@ -54,16 +54,22 @@ def page() -> str:
 
 
 def with_findings(readme: str) -> str:
-    """README.md with the list between its two marks made anew: what the default run found, each with its page."""
+    """README.md with the list between its two marks made anew: what the default run found, each with its page; in its place what
+    the study found on more facts, where that is committed."""
     pages = {step.notebook: step.title.split(": ")[-1].rstrip("?") for step in plan.read().steps}
+    said = {
+        notebook: (profile, text)
+        for profile in ("atlas", "study")
+        for notebook, text in summary.findings(profile).items()
+    }
     found = [
         fill(
-            f"- {text} ([{pages[notebook]}](figures/atlas/{notebook}.md))",
+            f"- {text} ([{pages[notebook]}](figures/{profile}/{notebook}.md))",
             128,
             subsequent_indent="  ",
             break_on_hyphens=False,
         )
-        for notebook, text in summary.findings("atlas").items()
+        for notebook, (profile, text) in said.items()
     ]
     before, rest = readme.split(FOUND[0])
     return before + FOUND[0] + "\n" + "\n".join(found) + "\n" + FOUND[1] + rest.split(FOUND[1])[1]
