@@ -81,10 +81,10 @@ def style_at(place: int) -> dict:
     }
 
 
-def size_axis(axis, sizes) -> None:
+def size_axis(axis, sizes, ends_only: bool = False) -> None:
     """A logarithmic x axis of model sizes with ticks at the models: 150080 reads "0.15M".
 
-    Of labels that would overlap only the first is shown.
+    Of labels that would overlap only the first is shown; with ``ends_only``, for small panels, those of the smallest and largest.
     """
     sizes = sorted(set(sizes))
     unit = lambda n: f"{n / 1e9:.3g}B" if n >= 1e9 else f"{n / 1e6:.2g}M" if n < 99.5e6 else f"{n / 1e6:.0f}M"
@@ -93,6 +93,8 @@ def size_axis(axis, sizes) -> None:
     for size in sizes:
         if not named or np.log(size / named[-1]) >= apart:
             named.append(size)
+    if ends_only:
+        named = [sizes[0], sizes[-1]]
     axis.set_xscale("log")
     axis.set_xticks(named, [unit(n) for n in named])
     axis.set_xticks(sizes, minor=True)
