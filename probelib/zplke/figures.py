@@ -7,20 +7,10 @@ import pandas as pd
 
 from probelib.facts import Facts
 from probelib.published import table as published
-from probelib.report import Artifact, family, grouped_bars, model_style, span, style_at
+from probelib.report import COLUMN, SMALL, Artifact, column, family, grouped_bars, model_style, span, style_at
 from probelib.stats import in_words, kendall, mean_interval, pearson, wilson
 from probelib.zplke import examples, measures
-from probelib.zplke.charts import (
-    SMALL,
-    WIDTH,
-    column,
-    dot_panels,
-    numbers,
-    pipeline,
-    position_panels,
-    short_labels,
-    text_boxes,
-)
+from probelib.zplke.charts import dot_panels, numbers, pipeline, position_panels, short_labels, text_boxes
 from probelib.zplke.prompts import CONTEXTS, METHODS
 from probelib.zplke.tables import about, names
 
@@ -397,7 +387,7 @@ def figure7(matrix: pd.DataFrame, facts: Facts, rule: pd.Series) -> Artifact:
     means, called = matrix.mean().sort_values(ascending=False), names(facts)
     shown = matrix.rename(index=short_labels(matrix.index)).T.loc[means.index].assign(**{"best rule": rule})
     shown.index = [textwrap.shorten(called[relation], 30, placeholder=" ...") for relation in means.index]
-    figure, axes = column(1.0 + 0.135 * len(shown), width=max(WIDTH, 1.6 + 0.165 * shown.shape[1]))
+    figure, axes = column(1.0 + 0.135 * len(shown), width=max(COLUMN, 1.6 + 0.165 * shown.shape[1]))
     axis = axes[0, 0]
     numbers(axis, shown, 0, max(0.01, shown.max(axis=None)), "viridis")
     for at in [*family_borders(matrix.index), len(matrix) - 0.5]:
@@ -438,7 +428,7 @@ def figure8(matrix: pd.DataFrame, rule: pd.Series) -> Artifact:
     tables = [measures.family_correlations(measures.correlations(version), of) for version in versions]
     n, lowest = len(tables[0]), min(0.0, *(table.fillna(0).min(axis=None) for table in tables))
     short = short_labels(tables[0].index)
-    figure, axes = column(1.1 + 0.3 * n, 1, 2, width=max(WIDTH, 0.9 + 0.6 * n), sharey=True)
+    figure, axes = column(1.1 + 0.3 * n, 1, 2, width=max(COLUMN, 0.9 + 0.6 * n), sharey=True)
     for axis, table, title in zip(axes.flat, tables, ["accuracy", "minus best rule"], strict=True):
         numbers(axis, table.rename(index=short, columns=short), lowest, 1, "viridis")
         axis.set_title(title, fontsize=7)
@@ -475,7 +465,7 @@ def figure16(matrix: pd.DataFrame) -> Artifact:
     """Heat map of the correlation of every pair of models."""
     pairs = measures.correlations(matrix)
     shown, short = pairs.where(~np.eye(len(pairs), dtype=bool)), short_labels(pairs.index)
-    figure, axes = column(0.8 + 0.21 * len(pairs), width=max(WIDTH, 1 + 0.22 * len(pairs)))
+    figure, axes = column(0.8 + 0.21 * len(pairs), width=max(COLUMN, 1 + 0.22 * len(pairs)))
     axis = axes[0, 0]
     numbers(axis, shown.rename(index=short, columns=short), min(0.5, shown.min(axis=None)), 1, "viridis")
     for at in family_borders(matrix.index):

@@ -189,11 +189,9 @@ def test_grouped_bars_have_a_dash_for_a_missing_value():
 
 def test_bands_have_a_line_and_an_area_each():
     curve = pd.DataFrame({"mean": [0.9, 0.5], "low": [0.8, 0.4], "high": [1.0, 0.6]}, index=[1, 2])
-    (axis,) = report.bands({"Random": curve, "Sem": curve / 2}, "n", "mean").axes
-    assert [text.get_text() for text in axis.get_legend().get_texts()] == ["Random", "Sem"] and axis.get_xlim() == (
-        1,
-        2,
-    )
+    figure = report.bands({"Random": curve, "Sem": curve / 2}, "n", "mean")
+    (axis,), (legend,) = figure.axes, figure.legends
+    assert [text.get_text() for text in legend.get_texts()] == ["Random", "Sem"] and axis.get_xlim() == (1, 2)
     assert [line.get_ydata().tolist() for line in axis.lines] == [[0.9, 0.5], [0.45, 0.25]]
     assert [area.get_paths()[0].get_extents().intervaly.tolist() for area in axis.collections] == [[0.4, 1], [0.2, 0.5]]
     plt.close("all")
