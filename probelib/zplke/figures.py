@@ -53,7 +53,7 @@ def finding1(answers: pd.DataFrame, context: str) -> str:
     both, neither = int((listed & prompted).sum()), int((~listed & ~prompted).sum())
     return (
         f"Only the list (four correct pairs) is right for {here} of {n} facts ({here / n:.0%} [{low:.0%}, {high:.0%}]); only the "
-        f"prompt ({context} examples) for {reverse}, both for {both}, neither for {neither}."
+        f"prompt ({'no' if context == 'none' else context} examples) for {reverse}, both for {both}, neither for {neither}."
     )
 
 
