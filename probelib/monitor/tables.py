@@ -606,6 +606,8 @@ def anchored_in_words(measured: Measured, models: list[str], relation: str) -> s
     said = [
         f"{model} anchors {row['coverage']:.0%} of {row['n']:.0f} facts (mean probability of their primary anchors "
         f"{row['probs']:.2f}, MONITOR {row['MONITOR']:.3f}, avg acc {row['avg acc']:.1f} % of all)"
+        if row["coverage"]
+        else f"{model} anchors none of {row['n']:.0f} facts"
         for model, row in rows.iterrows()
     ]
     return f"{'; '.join(said)}."

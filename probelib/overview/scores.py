@@ -138,8 +138,9 @@ def contexts(models: list[str], panel: Facts, folder: str | Path, seed: int = 0)
 def interval_and_change(values: pd.Series, before: pd.Series) -> tuple:
     """n, mean and interval of values per fact, then the mean and interval of their change from ``before`` (NaN if the same).
 
-    >>> interval_and_change(pd.Series([0.5, 0.5]), pd.Series([0.5, 0.5]))
-    (2, 0.5, nan, nan, nan, nan, nan)
+    >>> after, before = pd.Series([0.5, 0.7]), pd.Series([0.5, 0.5])
+    >>> [round(float(value), 2) for value in interval_and_change(after, before)]
+    [2.0, 0.6, 0.5, 0.7, 0.1, 0.0, 0.2]
     """
     change = pd.Series(np.nan, values.index) if values.equals(before) else values - before
     return (values.count(), values.mean(), *mean_interval(values), change.mean(), *mean_interval(change))

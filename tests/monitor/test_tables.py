@@ -118,7 +118,7 @@ def test_models_are_compared_on_the_facts_that_both_anchor():
     both = replace(measured(), facts={"a-1m": rows, "a-2m": other})
     common = measures.monitor_on_common(both, ["a-1m", "a-2m"], "P37")
     assert common["n"] == 2 and common["MONITOR"] == {"a-1m": pytest.approx(0.4), "a-2m": pytest.approx(0.5)}
-    assert common["low"] <= common["difference"] == pytest.approx(0.1) <= common["high"]
+    assert common["difference"] == pytest.approx(0.1) and common["low"] <= common["difference"] <= common["high"]
     said = tables.common_in_words(common)
     assert said.startswith(" On the 2 facts that both anchor, MONITOR is 0.400 in a-1m and 0.500 in a-2m (+0.100 [")
     alone = replace(both, facts={"a-1m": rows, "a-2m": other.assign(anchored=False)})
@@ -130,7 +130,7 @@ def test_models_are_compared_on_the_facts_that_both_anchor():
 
 def test_unequal_coverage_is_in_the_caption():
     said = tables.anchored_in_words(measured(), ["a-1m", "a-2m"], "P37")
-    assert said.startswith("a-1m anchors 0% of 2 facts (") and "a-2m anchors 50% of 2 facts (mean probability" in said
+    assert said.startswith("a-1m anchors none of 2 facts; ") and "a-2m anchors 50% of 2 facts (mean probability" in said
 
 
 def test_flaws_of_the_real_files(fktc):
