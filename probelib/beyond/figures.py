@@ -84,8 +84,8 @@ def gpt2_confidence(choices: pd.DataFrame) -> Artifact:
         f"{ece:.3f}. The {half['kept']:,.0f} facts with confidence above .5 are right in {half['accuracy']:.1%}."
     )
     caption = (
-        f"Scores of {', '.join(choices['model'].unique())}, n = {len(choices):,} facts. Left: Accuracy@K, among the facts with a "
-        "confidence above K, with its 95 % Wilson band, and the share of the facts that are kept. Right: "
+        f"Scores of {', '.join(choices['model'].unique())}, n = {len(choices):,} facts. Left: Accuracy@K, among the facts "
+        "with a confidence above K, with its 95 % Wilson band, and the share of the facts that are kept. Right: "
         f"share right by confidence in ten bins, area by number of facts; ECE = {ece:.3f}, Brier score "
         f"{stats.brier(confidence, correct):.3f}."
     )

@@ -38,8 +38,8 @@ def figure1(outcomes: dict[str, pd.DataFrame], study: Study) -> Artifact:
 
 
 HOW_TO_READ = (
-    "x axis: the number n of distractors per fact; a line: one strategy of choosing them; Min@n of a fact is 1 if its object is "
-    "more probable than all n distractors, else 0. The lower a line, the harder its distractors. Bands: 95 % bootstrap "
+    "x axis: the number n of distractors per fact; a line: one strategy of choosing them; Min@n of a fact is 1 if its object "
+    "is more probable than all n distractors, else 0. The lower a line, the harder its distractors. Bands: 95 % bootstrap "
     "intervals over facts."
 )
 SAME_LISTS = " Sem and Temp+Sem coincide for every fact without a former object (99 % of facts in the paper)."
@@ -85,9 +85,9 @@ def figure2(outcomes: dict[str, pd.DataFrame], study: Study, taught: pd.DataFram
     curves, n = _curves(outcomes, study), study.settings.n_distractors
     facts, short = _sizes(outcomes["appropt"])
     caption = (
-        f"As figure 1 ({study.model}) on S': n = {facts} facts whose subject had another object before, so that Temp+Sem begins "
-        f"with it (the facts of S if these data have none). {HOW_TO_READ} ApprOpt's beam found fewer than {n} distractors for "
-        f"{short}."
+        f"As figure 1 ({study.model}) on S': n = {facts} facts whose subject had another object before, so that Temp+Sem "
+        f"begins with it (the facts of S if these data have none). {HOW_TO_READ} ApprOpt's beam found fewer than {n} "
+        f"distractors for {short}."
     )
     return _min_figure("distractors/figure2", curves, caption, former_finding(outcomes, study.settings.seed, taught))
 
@@ -141,8 +141,8 @@ def figure7(lists: pd.DataFrame) -> Artifact:
     axis.set(xlabel="position in the list of distractors", ylabel="share of former objects", ylim=(0, 1.02))
     axis.locator_params(axis="x", integer=True)
     caption = (
-        f"Share of the n = {lists['fact'].nunique()} lists of Temp+Sem on S' (one per fact; no model is involved) with a former "
-        "object at each position, shorter lists left out; band: Wilson's 95 % interval."
+        f"Share of the n = {lists['fact'].nunique()} lists of Temp+Sem on S' (one per fact; no model is involved) with a "
+        "former object at each position, shorter lists left out; band: Wilson's 95 % interval."
     )
     first, last = shares.iloc[0], shares.iloc[-1]
     finding = (

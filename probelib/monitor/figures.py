@@ -505,8 +505,8 @@ def figure9(measured: Measured, models: list[str], fact: str, facts: Facts) -> A
     axes[-1, 0].set(xlabel="probability of the anchor")
     caption = (
         f"Probabilities of the anchors (mean over tokens) in {relation}: primary anchors of the anchored facts, and all of their "
-        f"foreign anchors, one panel per model; {facts.source}. {anchored_in_words(measured, models, relation)} The panels rest "
-        "on different facts; the differences in the finding rest on those that both models anchor."
+        f"foreign anchors, one panel per model; {facts.source}. {anchored_in_words(measured, models, relation)} The panels "
+        "rest on different facts; the differences in the finding rest on those that both models anchor."
     )
     alt = "Histograms of the anchors' probabilities, one panel per model."
     return Artifact("monitor/figure9", table, caption, finding9(table, models), figure=figure, alt=alt)

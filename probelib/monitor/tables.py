@@ -591,8 +591,8 @@ def table7(example: pd.DataFrame, fact: str, measured: Measured, facts: Facts) -
     """One fact in three contexts, for models of similar accuracy. ``example``: ``scores.generate_for_fact``."""
     relation, models = fact_relation(facts, fact), example["model"].unique().tolist()
     caption = (
-        f"One fact ({fact}) and models of similar accuracy but different MONITOR in {relation}. The fact is chosen: among those "
-        "that all models shown anchor, the paper's Haiti, or else the one on which their distances differ most. "
+        f"One fact ({fact}) and models of similar accuracy but different MONITOR in {relation}. The fact is chosen: among "
+        "those that all models shown anchor, the paper's Haiti, or else the one on which their distances differ most. "
         f"{anchored_in_words(measured, models, relation)} prob.: probability of the gold answer, mean "
         "over its tokens, whatever the model generates."
     )

@@ -108,9 +108,10 @@ def models_table3(contexts: pd.DataFrame) -> Artifact:
         "models/table3",
         contexts,
         caption=(
-            f"Mean probability of the gold object after the first question, over n = {contexts['n'].max()} facts: with a wrong "
-            "object before the question (negative1), with no context, and with the gold object before it (positive). low, high: "
-            "95 % bootstrap interval over facts; change: from no context, on the same facts (paired), with its interval."
+            f"Mean probability of the gold object after the first question, over n = {contexts['n'].max()} facts: with a "
+            "wrong object before the question (negative1), with no context, and with the gold object before it (positive). "
+            "low, high: 95 % bootstrap interval over facts; change: from no context, on the same facts, with its paired "
+            "interval."
         ),
         finding=finding_models3(contexts),
     )

@@ -98,7 +98,7 @@ def style_at(place: int) -> dict:
 def size_axis(axis, sizes, ends_only: bool = False) -> None:
     """A logarithmic x axis of model sizes with ticks at the models: 150080 reads "0.15M".
 
-    Of labels that would overlap only the first is shown; with ``ends_only``, for small panels, those of the smallest and largest.
+    Of labels that would overlap only the first is shown; with ``ends_only``, for small panels, those of both ends.
     """
     sizes = sorted(set(sizes))
     unit = lambda n: f"{n / 1e9:.3g}B" if n >= 1e9 else f"{n / 1e6:.2g}M" if n < 99.5e6 else f"{n / 1e6:.0f}M"

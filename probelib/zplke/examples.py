@@ -55,8 +55,8 @@ def harm(positions: pd.DataFrame, baseline: str = "correct") -> pd.DataFrame:
 
 
 def harm_by_kind(positions: pd.DataFrame) -> tuple[pd.DataFrame, str]:
-    """``CHANGES`` of one model per kind of example, over the pairs that are not replaced, and which pairs these are: those that
-    the model knows (``mark_known``), or all where fewer than 10 of a kind are known.
+    """``CHANGES`` of one model per kind of example, over the pairs that are not replaced, and which pairs these are: those
+    that the model knows (``mark_known``), or all where fewer than 10 of a kind are known.
 
     Rows: "unknown", "incorrect" (from the untouched sequence), and "incorrect minus unknown" (from the sequence with unknown
     examples to that with incorrect ones; the same positions are replaced in both). A pair counts once: its mean over layouts.

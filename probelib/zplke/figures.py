@@ -35,8 +35,8 @@ def figure1(answers: pd.DataFrame, fact: Facts, model: str) -> Artifact:
     caption = (
         f"How a fact is inferred: from the subject ({subject}) and the relation ({relation}) an input is built; {model} "
         f"generates the next tokens, which are compared with the object ({obj}). A chosen contrast, no typical fact: of {n} "
-        "facts, the one that the fewest inputs of table 1 get right, among those that the list of four correct pairs gets right. "
-        "The prompted input is the first of table 1 that gets it wrong, if any does."
+        "facts, the one that the fewest inputs of table 1 get right, among those that the list of four correct pairs gets "
+        "right. The prompted input is the first of table 1 that gets it wrong, if any does."
     )
     alt = "Two columns of boxes with arrows between them: input, model, next tokens, and whether these are right."
     finding, figure = finding1(answers, prompted["context"]), pipeline(f"{subject} | {relation}", shown, model, obj)
@@ -44,7 +44,7 @@ def figure1(answers: pd.DataFrame, fact: Facts, model: str) -> Artifact:
 
 
 def finding1(answers: pd.DataFrame, context: str) -> str:
-    """How many facts are right after four correct pairs and wrong after the prompt with ``context``, as drawn, or otherwise."""
+    """How many facts are right after four correct pairs, after the prompt with ``context``, after both, and after neither."""
     rows = answers[["fact", "estimator", "context", "right"]]
     wide = rows.pivot(index="fact", columns=["estimator", "context"], values="right").astype(bool)
     listed, prompted = wide["zero-prompt", "4 correct"], wide["prompted", context]
@@ -52,8 +52,9 @@ def finding1(answers: pd.DataFrame, context: str) -> str:
     low, high = wilson(here, n)
     both, neither = int((listed & prompted).sum()), int((~listed & ~prompted).sum())
     return (
-        f"Only the list (four correct pairs) is right for {here} of {n} facts ({here / n:.0%} [{low:.0%}, {high:.0%}]); only the "
-        f"prompt ({'no' if context == 'none' else context} examples) for {reverse}, both for {both}, neither for {neither}."
+        f"Only the list (four correct pairs) is right for {here} of {n} facts ({here / n:.0%} [{low:.0%}, {high:.0%}]); only "
+        f"the prompt ({'no' if context == 'none' else context} examples) for {reverse}, both for {both}, neither for "
+        f"{neither}."
     )
 
 

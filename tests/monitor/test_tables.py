@@ -111,7 +111,7 @@ def test_what_the_gold_answer_loses():
 
 
 def test_models_are_compared_on_the_facts_that_both_anchor():
-    """By hand: a anchors x and y, b anchors x, y and z. On x and y, MONITOR is (0.1 + 0.3) / 1 in a and (0.4 + 0.6) / 2 in b."""
+    """By hand: a anchors x and y, b all three. On x and y, MONITOR is (0.1 + 0.3) / 1 in a and (0.4 + 0.6) / 2 in b."""
     rows = pd.DataFrame({"fact": list("xyz"), "relation": "P37", "root": [0.1, 0.3, 0.9], "pbar": [0.5, 0.5, 0.9],
                          "anchored": [True, True, False]})  # fmt: skip
     other = rows.assign(root=[0.4, 0.6, 0.0], pbar=[0.9, 1.1, 0.9], anchored=True)

@@ -44,7 +44,7 @@ def test_facts_tables():
 
 
 @pytest.mark.parametrize(("probabilities", "meant"), [
-    ({"positive": 0.7, "none": 0.4, "negative1": 0.3}, "by +0.300 (significantly up in 1 of 1 models), a negative one by -0.100"),
+    ({"positive": 0.7, "none": 0.4, "negative1": 0.3}, "(significantly up in 1 of 1 models), a negative one by -0.100"),
     ({"positive": 0.41, "none": 0.4, "negative1": 0.4}, "(significantly down in 0): these models hardly use contexts"),
 ])  # fmt: skip
 def test_finding_on_contexts(probabilities, meant):
