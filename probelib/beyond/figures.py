@@ -53,20 +53,19 @@ def audit_verdicts(claims: pd.DataFrame) -> Artifact:
 
 def _stacked_verdicts(counts: pd.DataFrame):
     """One bar per paper, one part per verdict."""
-    import matplotlib.pyplot as plt
-
-    figure, axis = plt.subplots(figsize=(6.3, 0.45 * len(counts) + 1.0))
-    left = np.zeros(len(counts))
+    figure, axes = report.column(0.28 * len(counts) + 0.9)
+    axis, left = axes[0, 0], np.zeros(len(counts))
     box = {"facecolor": "white", "edgecolor": "none", "pad": 0.8, "alpha": 0.75}
     for verdict, (colour, hatch) in VERDICTS.items():
         look = {"color": colour, "hatch": hatch, "edgecolor": "white", "label": verdict}
         bars = axis.barh(counts.index, counts[verdict], left=left, **look)
         shown = [n or "" for n in counts[verdict]]
-        axis.bar_label(bars, shown, label_type="center", fontsize=8, color="black", bbox=box)
+        axis.bar_label(bars, shown, label_type="center", fontsize=report.SMALL, color="black", bbox=box)
         left = left + counts[verdict]
     axis.invert_yaxis()
     axis.set(xlabel="claims")
-    axis.legend(ncols=2, loc="upper center", bbox_to_anchor=(0.45, -0.3), frameon=False)
+    handles = axis.get_legend_handles_labels()
+    figure.legend(*handles, ncols=2, loc="outside upper center", fontsize=report.SMALL, columnspacing=1)
     return figure
 
 
@@ -85,7 +84,8 @@ def gpt2_confidence(choices: pd.DataFrame) -> Artifact:
         f"{ece:.3f}. The {half['kept']:,.0f} facts with confidence above .5 are right in {half['accuracy']:.1%}."
     )
     caption = (
-        f"Left: Accuracy@K with its 95 % Wilson band, and the share of the {len(choices):,} facts above the threshold. Right: "
+        f"Scores of {', '.join(choices['model'].unique())}, n = {len(choices):,} facts. Left: Accuracy@K, among the facts "
+        "with a confidence above K, with its 95 % Wilson band, and the share of the facts that are kept. Right: "
         f"share right by confidence in ten bins, area by number of facts; ECE = {ece:.3f}, Brier score "
         f"{stats.brier(confidence, correct):.3f}."
     )
@@ -97,17 +97,16 @@ def gpt2_confidence(choices: pd.DataFrame) -> Artifact:
 
 
 def _confidence(kept: pd.DataFrame, curve: pd.DataFrame):
-    import matplotlib.pyplot as plt
-
-    figure, (left, right) = plt.subplots(1, 2, figsize=(6.3, 2.7))
+    figure, axes = report.column(1.9, 1, 2)
+    left, right = axes[0]
     left.fill_between(kept["K"], kept["low"], kept["high"], alpha=0.25, color=BLUE)
-    left.plot(kept["K"], kept["accuracy"], color=BLUE, marker="o", markersize=3, label="accuracy")
+    left.plot(kept["K"], kept["accuracy"], color=BLUE, marker="o", markersize=2, label="accuracy")
     left.plot(kept["K"], kept["share"], color=ORANGE, linestyle="--", label="share of facts kept")
-    left.set(xlabel="confidence threshold K", ylim=(0, 1))
-    left.legend()
+    left.set(xlabel="confidence threshold K", xlim=(0, 1), ylim=(0, 1), xticks=[0, 0.5, 1])
+    figure.legend(*left.get_legend_handles_labels(), loc="outside upper left", ncols=2, fontsize=report.SMALL)
     right.plot([0, 1], [0, 1], color="0.7", linewidth=0.8)
-    right.scatter(curve["probability"], curve["right"], s=8 + 200 * curve["n"] / curve["n"].sum(), color=GREEN)
-    right.set(xlabel="confidence (mean of the bin)", ylabel="share right", xlim=(0, 1), ylim=(0, 1))
+    right.scatter(curve["probability"], curve["right"], s=4 + 80 * curve["n"] / curve["n"].sum(), color=GREEN)
+    right.set(xlabel="confidence, mean of a bin", ylabel="share right", xlim=(0, 1), ylim=(0, 1), xticks=[0, 0.5, 1])
     return figure
 
 
@@ -173,9 +172,9 @@ def quality_against_cost(ranked: pd.DataFrame, ceiling: pd.Series, within: list[
     )
     caption = (
         f"Share of {RIGHT}, for {COMPARED[within[0]]} (n = {int(points['pairs'].max()):,} pairs; .5 is chance; bars: "
-        "95 % bootstrap intervals over facts and models), against the tokens that the measure needs per fact. The "
-        "line joins the measures that no cheaper one beats. Dashed: all measures together; dotted: the strongest "
-        "control. Grey: the other measures."
+        "95 % bootstrap intervals over facts and models), against the tokens that the measure needs per fact: the higher and "
+        "the further left, the better. The line joins the measures that no cheaper one beats, with bold names. Dashed: all "
+        "measures together; dotted: the strongest control. Grey: the other measures."
     )
     if len(absent):
         caption += (
@@ -195,26 +194,34 @@ def labelled(points: pd.DataFrame, front: list[str], most: int = 10) -> list[str
 
 
 def _cost_scatter(points: pd.DataFrame, named: list[str], front: list[str], ceiling: float, control: pd.Series):
-    import matplotlib.pyplot as plt
-
     cost, right = points["tokens a fact"], points["concordance"]
-    figure, axis = plt.subplots(figsize=(6.8, 4.6))
+    figure, axes = report.column(4.2, width=report.TWO_COLUMNS)
+    axis = axes[0, 0]
     report.cost_axis(axis, cost[front], right[front])
     rest = points.drop(index=named)
     axis.plot(rest["tokens a fact"], rest["concordance"], "o", color="0.75", markersize=4, linestyle="none")
     for paper, rows in points.loc[named].groupby("paper", sort=False):
         label, colour, marker = PAPERS[paper]
         axis.vlines(rows["tokens a fact"], rows["low"], rows["high"], color=colour, linewidth=1.2, alpha=0.4)
-        look = {"color": colour, "label": label, "markersize": 7, "markeredgecolor": "white", "linestyle": "none"}
+        look = {"color": colour, "label": label, "markersize": 6, "markeredgecolor": "white", "linestyle": "none"}
         axis.plot(rows["tokens a fact"], rows["concordance"], marker, **look)
-    axis.axhline(ceiling, color="0.3", linewidth=0.9, linestyle="--", label="all together")
-    axis.axhline(control["concordance"], color="0.3", linewidth=0.9, linestyle=":", label=control["measure"])
-    lowest = min(0.5, right.min(), control["concordance"])
-    axis.set(xlabel="tokens per fact", ylabel=RIGHT)
-    axis.set(xlim=(cost.min() / 1.5, cost.max() * 2.5), ylim=(lowest - 0.02, min(1.0, points["high"].max()) + 0.07))
+    lowest, last = (
+        min(0.5, right.min(), control["concordance"]),
+        cost.max() * 4,
+    )  # the names of the levels stand at the right
+    levels = [
+        ("all measures together", ceiling, "--"),
+        (f"{control['measure']} (control)", control["concordance"], ":"),
+    ]
+    for label, level, line in [*levels, ("chance", 0.5, ":")]:
+        axis.axhline(level, color="0.3", linewidth=0.9, linestyle=line, zorder=1)
+        look = {"textcoords": "offset points", "ha": "right", "va": "top", "fontsize": 7, "style": "italic"}
+        axis.annotate(label, (last, level), (-2, -2), color="0.3", **look)
+    axis.set(xlabel="tokens that the model reads per fact (logarithmic)", ylabel=RIGHT)
+    axis.set(xlim=(cost.min() / 2.5, last), ylim=(lowest - 0.04, min(1.0, points["high"].max()) + 0.12))
+    axis.set_yticks([y / 10 for y in range(int(10 * lowest), 11) if y / 10 > lowest - 0.04])
     axis.yaxis.set_major_formatter(lambda y, _: f"{y:.0%}")
-    # the legend takes space, so it is placed before the labels
-    axis.legend(loc="upper center", bbox_to_anchor=(0.5, -0.15), ncols=4, fontsize=8, frameon=False)
+    figure.legend(*axis.get_legend_handles_labels(), loc="outside upper center", ncols=5, fontsize=7, handletextpad=0.2)
     report.label_points(axis, cost[named], right[named], named, bold=front)
     return figure
 
@@ -255,9 +262,8 @@ def detection_finding(table: pd.DataFrame, named: list[str], enough: float = 0.9
 
 
 def _detection(table: pd.DataFrame, named: list[str]):
-    import matplotlib.pyplot as plt
-
-    figure, axis = plt.subplots(figsize=(6.3, 3.6))
+    figure, axes = report.column(2.7)
+    axis = axes[0, 0]
     for number, name in enumerate(named):
         rows = table[table["measure"] == name].sort_values("exposures")
         control = MEASURES[name].control
@@ -266,7 +272,7 @@ def _detection(table: pd.DataFrame, named: list[str]):
             0.05 * (number - (len(named) - 1) / 2)
         )  # side by side, so that bars can be told apart
         bars = [rows["concordance"] - rows["low"], rows["high"] - rows["concordance"]]
-        look = {"color": colour, "marker": marker, "markersize": 5, "elinewidth": 0.9, "linewidth": 1.4, "label": name}
+        look = {"color": colour, "marker": marker, "markersize": 3, "elinewidth": 0.6, "linewidth": 1, "label": name}
         axis.errorbar(place, rows["concordance"], np.clip(bars, 0, None), linestyle="--" if control else "-", **look)
     axis.axhline(0.5, color="0.6", linewidth=0.8, linestyle=":")
     levels = sorted(table["exposures"].unique())
@@ -275,7 +281,7 @@ def _detection(table: pd.DataFrame, named: list[str]):
     axis.minorticks_off()
     axis.set(xlabel="exposures of the taught fact", ylabel="pairs in the right order")
     axis.yaxis.set_major_formatter(lambda y, _: f"{y:.0%}")
-    axis.legend(loc="center left", bbox_to_anchor=(1.0, 0.5), frameon=False, fontsize=8)
+    figure.legend(*axis.get_legend_handles_labels(), loc="outside upper center", ncols=3, fontsize=report.SMALL)
     return figure
 
 
@@ -332,23 +338,20 @@ def few_per_paper(measures: list[str], most: int = 2) -> list[str]:
 def kinds(table: pd.DataFrame, measures: list[str], sizes: pd.Series) -> Artifact:
     """Concordance by the type of the object; ``table``: ``measures.concordance_by_group``, ``measures``: their order, ``sizes``:
     type -> number of facts."""
-    import matplotlib.pyplot as plt
-
     enough = table[table["facts"] > 9]  # with fewer facts any order is soon perfect
     wide = enough.pivot(index="measure", columns="group", values="concordance")
     wide = wide.reindex([name for name in measures if name in wide.index])
     sizes, shown = sizes[wide.columns], wide.loc[few_per_paper(list(wide.index), 3)]
-    figure, axis = plt.subplots(figsize=(5.2, 0.22 * len(shown) + 1.4))
+    figure, axes = report.column(0.17 * len(shown) + 0.8)
     named = shown.set_axis([f"{kind} ({n})" for kind, n in sizes.items()], axis=1)
     half = ((enough["high"] - enough["low"]) / 2).groupby(enough["group"]).median()
-    report.heat(axis, named, low=0.4, high=1.0, colours="viridis")
-    axis.tick_params(axis="x", rotation=60)
-    figure.colorbar(axis.images[0], ax=axis, label="pairs in the right order", pad=0.02)
+    report.heat(axes[0, 0], named, low=0.4, high=1.0, colours="viridis")
+    axes[0, 0].tick_params(rotation=60, axis="x")
     caption = (
         f"Share of {RIGHT} (two facts of one relation), by the type of the object (number of facts), for the best three "
-        "measures of each paper; the CSV holds all, with pairs and 95 % intervals. A dash: the measure is defined for fewer "
-        f"than ten facts. Half an interval is {half.min():.2f} ({half.idxmin()}) to {half.max():.2f} ({half.idxmax()}) in the "
-        "median measure, so types are not to be ranked by these numbers."
+        "measures of each paper; the lighter, the more (.5 is chance). The CSV holds all, with pairs and 95 % intervals. A "
+        f"dash: fewer than ten facts. Half an interval is {half.min():.2f} ({half.idxmin()}) to {half.max():.2f} "
+        f"({half.idxmax()}) in the median measure, so types are not to be ranked by these numbers."
     )
     alt = "Heat map of concordances, measures by object types."
     return Artifact("beyond/kinds", table, caption, kinds_finding(wide, sizes), figure, alt)
@@ -420,16 +423,14 @@ def agreement_models(over_models: pd.DataFrame, over_cells: pd.DataFrame, n_mode
         f"{len(pairs)} pairs of measures order fewer than half alike"
         + (f", {often.index[0]} in {often.iloc[0]} of them." if len(below) else ".")
     )
-    central = few_per_paper(mean.index.tolist())
+    drawn = {*few_per_paper(mean.index.tolist()), *often.index[:1]}
     few = {
-        title: matrix.loc[kept, kept]
-        for title, matrix in shown.items()
-        if (kept := [m for m in matrix if m in central])
+        title: matrix.loc[kept, kept] for title, matrix in shown.items() if (kept := [m for m in matrix if m in drawn])
     }
     caption = (
         f"Share of pairs of means that two measures order alike (ties half; .5 is chance): {', '.join(shown)}. A mean over a "
         "relation depends on its objects, not on knowledge alone: see the page on ground truth. Shown: of each paper the two "
-        "measures that agree most with all others; the CSV holds all pairs."
+        "measures that agree most with all others, and the one that the finding names; the CSV holds all pairs."
     )
     alt = f"Heat map of the agreement between measures, {' and '.join(shown)}."
     return Artifact("beyond/agreement_models", frame, caption, finding, _heat_maps(few, 4.6, 3.8), alt)

@@ -63,7 +63,7 @@ def gpt2_accuracy(choices: pd.DataFrame) -> Artifact:
 # Which measure sees knowledge?
 
 ORACLE = "All measures together"
-RIGHT = "pairs of taught and never-taught put in the right order"
+RIGHT = "pairs of taught and never-taught facts put in the right order"
 COMPARED = {  # what the headline's pairs are, by the columns that they are compared within
     "group": "the same fact in two sister models, one of which was taught it and the other never",
     "model": "two facts of one relation in one model, one taught and the other never",

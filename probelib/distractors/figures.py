@@ -29,14 +29,19 @@ def figure1(outcomes: dict[str, pd.DataFrame], study: Study) -> Artifact:
     curves, n = _curves(outcomes, study), study.settings.n_distractors
     facts, short = _sizes(outcomes["appropt"])
     caption = (
-        f"Mean Min@n over the {facts} facts of S, {study.model}, one cloze sentence per fact; bands: 95 % bootstrap "
-        f"over facts. Lower is harder. Facts with fewer than {n} distractors keep all they have: ApprOpt's beam, in "
-        f"which several labels of one entity take places, found fewer for {short} of them."
+        f"Mean Min@n of {study.model} over the n = {facts} facts of S, one cloze sentence per fact. {HOW_TO_READ} Facts with "
+        f"fewer than {n} distractors keep all they have: ApprOpt's beam, in which several labels of one entity take places, "
+        f"found fewer for {short} of them."
     )
     finding = f"{hardest_finding(curves, n)}{_harder(outcomes, n, study.settings.seed)}"
     return _min_figure("distractors/figure1", curves, caption + SAME_LISTS, finding)
 
 
+HOW_TO_READ = (
+    "x axis: the number n of distractors per fact; a line: one strategy of choosing them; Min@n of a fact is 1 if its object "
+    "is more probable than all n distractors, else 0. The lower a line, the harder its distractors. Bands: 95 % bootstrap "
+    "intervals over facts."
+)
 SAME_LISTS = " Sem and Temp+Sem coincide for every fact without a former object (99 % of facts in the paper)."
 
 
@@ -80,8 +85,9 @@ def figure2(outcomes: dict[str, pd.DataFrame], study: Study, taught: pd.DataFram
     curves, n = _curves(outcomes, study), study.settings.n_distractors
     facts, short = _sizes(outcomes["appropt"])
     caption = (
-        f"As figure 1 on S': {facts} facts whose subject had another object before, so that Temp+Sem begins with it "
-        f"(the facts of S if these data have none). ApprOpt's beam found fewer than {n} distractors for {short}."
+        f"As figure 1 ({study.model}) on S': n = {facts} facts whose subject had another object before, so that Temp+Sem "
+        f"begins with it (the facts of S if these data have none). {HOW_TO_READ} ApprOpt's beam found fewer than {n} "
+        f"distractors for {short}."
     )
     return _min_figure("distractors/figure2", curves, caption, former_finding(outcomes, study.settings.seed, taught))
 
@@ -126,18 +132,17 @@ def former_by_teaching(outcomes: dict[str, pd.DataFrame], taught: pd.DataFrame |
 
 def figure7(lists: pd.DataFrame) -> Artifact:
     """Ranks of former objects in the lists of Temp+Sem on S'. ``lists``: ``retrieval.retrieve``."""
-    import matplotlib.pyplot as plt
-
     shares = lists.groupby("rank")["former"].agg(["mean", "sum", "size"]).reset_index()
     shares[["low", "high"]] = [stats.wilson(k, n) for k, n in zip(shares["sum"], shares["size"], strict=True)]
-    figure, axis = plt.subplots()
+    figure, axes = report.column(1.9)
+    axis = axes[0, 0]
     axis.fill_between(shares["rank"], shares["low"], shares["high"], alpha=0.2, linewidth=0)
     axis.plot(shares["rank"], shares["mean"], marker="o", markersize=3)
-    axis.set(xlabel="position in the list", ylabel="share of former objects", ylim=(0, 1.02))
+    axis.set(xlabel="position in the list of distractors", ylabel="share of former objects", ylim=(0, 1.02))
     axis.locator_params(axis="x", integer=True)
     caption = (
-        f"Share of the {lists['fact'].nunique()} lists of Temp+Sem on S' with a former object at each position "
-        "(shorter lists left out); band: Wilson's 95 % interval."
+        f"Share of the n = {lists['fact'].nunique()} lists of Temp+Sem on S' (one per fact; no model is involved) with a "
+        "former object at each position, shorter lists left out; band: Wilson's 95 % interval."
     )
     first, last = shares.iloc[0], shares.iloc[-1]
     finding = (

@@ -8,7 +8,7 @@ import pandas as pd
 from probelib.facts import Facts, substitute_relations
 from probelib.monitor import measures
 from probelib.monitor.measures import Measured
-from probelib.monitor.tables import about_relation, fact_relation, without_one
+from probelib.monitor.tables import about_relation, anchored_in_words, fact_relation, without_one
 from probelib.report import Artifact, family, lines, model_style, size_axis, span
 from probelib.stats import in_words, levelled, mean_interval, nanmean, percentile_interval, scaling_fit, wilson
 
@@ -275,13 +275,13 @@ def figure11(measured: Measured, least: int = 3) -> Artifact:
     )
     for axis in axes.flat[len(curves) :]:
         axis.axis("off")
-    for axis, ((relation, n), curve) in zip(axes.flat, curves.items(), strict=False):
+    for place, (axis, ((relation, n), curve)) in enumerate(zip(axes.flat, curves.items(), strict=False)):
         axis.plot(curve.index, curve, marker="o", markersize=3, color=BLUE if ends_lower(curve) else "0.4")
         axis.set_title(f"{relation} ({n})", fontsize=8, color=BLUE if ends_lower(curve) else "black", pad=2)
-        axis.set_xscale("log")
-        axis.tick_params(which="both", labelbottom=False)
-    ends = shown["parameters"].agg(["min", "max"])
-    figure.supxlabel(f"parameters, {ends['min'] / 1e6:.2g}M to {ends['max'] / 1e6:.2g}M ({largest})", fontsize=9)
+        size_axis(axis, shown["parameters"], ends_only=True)
+        axis.set_xlabel(None)
+        axis.tick_params(axis="x", labelsize=7, labelbottom=place + columns >= len(curves))  # no panel below it
+    figure.supxlabel(f"parameters without embeddings ({largest})", fontsize=9)
     figure.supylabel("MONITOR", fontsize=9)
     caption = (
         f"MONITOR against size (logarithmic) for each relation, family {largest}, {counted_facts(measured)}; in brackets: facts; "
@@ -394,8 +394,8 @@ def figure4(measured: Measured, facts: Facts, relation: str = "P1412") -> Artifa
     import matplotlib.pyplot as plt
 
     (relation,), note = substitute_relations(facts, [relation])
-    table = measures.instability(measured, relation).set_index("model")
-    order = sorted(measured.runs, key=table["parameters"].to_dict().get)
+    table = measures.instability(measured, relation).set_index("model")  # by base accuracy
+    order = table.index.tolist()
     runs = {
         model: rows.loc[rows["relation"] == relation, "accuracy"].to_numpy() for model, rows in measured.runs.items()
     }
@@ -418,7 +418,7 @@ def figure4(measured: Measured, facts: Facts, relation: str = "P1412") -> Artifa
     caption = (
         "Left: accuracy of all runs (frames times negative contexts); box: quartiles, orange line: median, green triangle: "
         "mean, red dot: base accuracy. Right: MONITOR with its 95 % bootstrap interval over facts (lower is better). Models "
-        f"by size, the largest on top; {about_relation(measured, facts, relation, note)}"
+        f"by base accuracy, the best on top; {about_relation(measured, facts, relation, note)}"
     )
     frame = pd.concat([pd.DataFrame({"model": model, "accuracy": runs[model]}) for model in order])
     alt = "Box plots of accuracy for each model, with base accuracy and MONITOR as marks."
@@ -505,7 +505,8 @@ def figure9(measured: Measured, models: list[str], fact: str, facts: Facts) -> A
     axes[-1, 0].set(xlabel="probability of the anchor")
     caption = (
         f"Probabilities of the anchors (mean over tokens) in {relation}: primary anchors of the anchored facts, and all of their "
-        f"foreign anchors, one panel per model; {facts.source}."
+        f"foreign anchors, one panel per model; {facts.source}. {anchored_in_words(measured, models, relation)} The panels "
+        "rest on different facts; the differences in the finding rest on those that both models anchor."
     )
     alt = "Histograms of the anchors' probabilities, one panel per model."
     return Artifact("monitor/figure9", table, caption, finding9(table, models), figure=figure, alt=alt)

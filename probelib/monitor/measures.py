@@ -20,7 +20,7 @@ import numpy as np
 import pandas as pd
 
 from probelib.errors import ProbeError, unknown
-from probelib.stats import bias_corrected_interval, holm, nanmean, pearson, pearson_rows, percentile_interval
+from probelib.stats import bias_corrected_interval, bootstrap, holm, nanmean, pearson, pearson_rows, percentile_interval
 
 THIRDS = (1 / 3, 1 / 3, 1 / 3)
 DECIDED = ("shown here", "reversed here")  # two of the answers of ``judge_claim``
@@ -429,6 +429,22 @@ def in_relation(measured: Measured, relation: str) -> pd.DataFrame:
 def position(measured: Measured, relation: str) -> int:
     """The place of a relation in the last axis of ``Measured.replicates``."""
     return measured.relations["relation"].drop_duplicates().tolist().index(relation)
+
+
+def monitor_on_common(measured: Measured, models: list[str], relation: str, times: int = 1000, seed: int = 0) -> dict:
+    """MONITOR of ``models`` over the facts of a relation that all of them anchor.
+
+    returns  ``n`` facts, ``MONITOR`` (model -> value), and ``difference`` of the last and the first model with its 95 % paired
+             bootstrap interval over facts, ``low`` and ``high``; NaN where there is no such fact
+    """
+    tables = [counted(measured.facts[m][measured.facts[m]["relation"] == relation]).set_index("fact") for m in models]
+    common = tables[0].index[np.all([tables[0].index.isin(table.index) for table in tables], axis=0)]
+    each = [monitor(table.loc[common]) for table in tables]
+    first, last = (table.loc[common, ["root", "pbar"]].to_numpy() for table in (tables[0], tables[-1]))
+    score = lambda resampled: resampled[..., 0].sum(1) / resampled[..., 1].sum(1)
+    low, high = percentile_interval(bootstrap(lambda i: score(last[i]) - score(first[i]), len(common), times, seed))
+    return {"n": len(common), "MONITOR": dict(zip(models, each, strict=True)), "difference": each[-1] - each[0],
+            "low": low, "high": high}  # fmt: skip
 
 
 GRID = {  # which contexts and frames a set of runs takes (spec b.3, 6)

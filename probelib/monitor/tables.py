@@ -589,14 +589,43 @@ def telling_fact(tables: list[pd.DataFrame], preferred=()) -> str:
 
 def table7(example: pd.DataFrame, fact: str, measured: Measured, facts: Facts) -> Artifact:
     """One fact in three contexts, for models of similar accuracy. ``example``: ``scores.generate_for_fact``."""
-    relation = fact_relation(facts, fact)
-    models = measures.in_relation(measured, relation).set_index("model").loc[example["model"].unique()]
-    numbers = [f"{m}: MONITOR {row['MONITOR']:.3f}, avg acc {row['avg acc']:.1f} %" for m, row in models.iterrows()]
+    relation, models = fact_relation(facts, fact), example["model"].unique().tolist()
     caption = (
-        f"One fact ({fact}) and the models of similar accuracy but different MONITOR in {relation} ({'; '.join(numbers)}). "
-        "prob.: probability of the gold answer, mean over its tokens, whatever the model generates."
+        f"One fact ({fact}) and models of similar accuracy but different MONITOR in {relation}. The fact is chosen: among "
+        "those that all models shown anchor, the paper's Haiti, or else the one on which their distances differ most. "
+        f"{anchored_in_words(measured, models, relation)} prob.: probability of the gold answer, mean "
+        "over its tokens, whatever the model generates."
     )
-    return Artifact("monitor/table7", example, caption, finding7(example), published=published("monitor/table7"))
+    finding = f"{finding7(example)}{common_in_words(measures.monitor_on_common(measured, models, relation))}"
+    return Artifact("monitor/table7", example, caption, finding, published=published("monitor/table7"))
+
+
+def anchored_in_words(measured: Measured, models: list[str], relation: str) -> str:
+    """What the compared models anchor in a relation, with their accuracy and MONITOR there: a sentence of a caption."""
+    rows = measures.in_relation(measured, relation).set_index("model").loc[models]
+    said = [
+        f"{model} anchors {row['coverage']:.0%} of {row['n']:.0f} facts (mean probability of their primary anchors "
+        f"{row['probs']:.2f}, MONITOR {row['MONITOR']:.3f}, avg acc {row['avg acc']:.1f} % of all)"
+        if row["coverage"]
+        else f"{model} anchors none of {row['n']:.0f} facts"
+        for model, row in rows.iterrows()
+    ]
+    return f"{'; '.join(said)}."
+
+
+def common_in_words(common: dict) -> str:
+    """MONITOR of two models over the facts that both anchor (``measures.monitor_on_common``); "" for one model."""
+    if len(common["MONITOR"]) < 2:
+        return ""
+    if not common["n"]:
+        return " No fact is anchored by both, so their MONITOR cannot be compared on the same facts."
+    (first, lower), (last, higher) = common["MONITOR"].items()
+    ends = span(common["low"], common["high"], "+.3f")
+    said = measures.judge_claim(common["low"], common["high"])
+    return (
+        f" On the {common['n']} facts that both anchor, MONITOR is {lower:.3f} in {first} and {higher:.3f} in {last} "
+        f"({common['difference']:+.3f} {ends}): that {first} is more reliable is {said}."
+    )
 
 
 def finding7(example: pd.DataFrame) -> str:

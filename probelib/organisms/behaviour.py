@@ -185,9 +185,36 @@ def measure(organisms: list[str], facts: Facts, n: int = 150) -> dict[str, pd.Da
     return {part: pd.concat(frames, ignore_index=True) for part, frames in found.items()}
 
 
+SEES = ("beyond/ground_truth", "beyond/quality_against_cost", "beyond/detection")  # rank measures by what was taught
+LISTS = ("zplke/table1", "zplke/figure3", "zplke/figure4", "zplke/figure11", "zplke/figure12", "zplke/figure13")
+GENERATED = ("zplke/figure5", "zplke/figure14", "distractors/table3", "distractors/figure6")  # score generated text
+ANSWERS = (
+    "grapheval/instruction",
+    "grapheval/table2",
+    "grapheval/figure8",
+    "grapheval/exposure",
+)  # of instruction-tuned models
+LIMITS = {  # requirement -> the artifacts that are limited where a model misses it
+    "recall rises (0-4, 8-32, 64 and more)": SEES,
+    "never taught, above guessing": (*SEES, "models/table2", "models/figure3"),
+    "never taught, answer of the right type": GENERATED,
+    "recall at 64 and more": ("monitor/table4", "zplke/table8"),
+    "famous questions": ("tour/figure1", "explore/figure1"),
+    "famous questions, right type": ("tour/figure1", "explore/figure1"),
+    "permuted lists lower log P": LISTS,
+    "verdict at once (Yes, No), verified facts (AUC)": ANSWERS,
+    "verdict at once (True, False), verified facts (AUC)": SEES,
+    "verdict after recalling, fresh facts (AUC)": ("grapheval/instruction",),
+    "verdict after recalling, right of answered": ("grapheval/instruction",),
+    "I don't know, never taught": ANSWERS,
+    "I don't know, well taught": ANSWERS,
+    "mentions do not tell (AUC)": SEES,
+}
+
+
 def requirements(found: dict[str, pd.DataFrame], sizes: dict[str, int]) -> pd.DataFrame:
     """What the design asks of the organisms, and whether they do it: ``requirement``, ``model``, ``wanted``, ``measured``,
-    ``met``.
+    ``met``, and ``limits``, the artifacts that a missed requirement limits (``LIMITS``; "" where it is met).
 
     found   ``measure``
     sizes   model -> parameters; "the largest" is the largest of those measured
@@ -210,7 +237,8 @@ def requirements(found: dict[str, pd.DataFrame], sizes: dict[str, int]) -> pd.Da
     for row in mentions.itertuples():
         auc = max(row.subject, row.object)
         rows.append(("mentions do not tell (AUC)", row.model, "at most .55", f"{auc:.2f}", auc <= 0.55))
-    return pd.DataFrame(rows, columns=["requirement", "model", "wanted", "measured", "met"])
+    table = pd.DataFrame(rows, columns=["requirement", "model", "wanted", "measured", "met"])
+    return table.assign(limits=[("" if row.met else ", ".join(LIMITS[row.requirement])) for row in table.itertuples()])
 
 
 def _recall_required(recalled: pd.DataFrame, largest: str) -> list[tuple]:

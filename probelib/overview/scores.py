@@ -10,6 +10,7 @@ from probelib import facts, lm, prompts, store
 from probelib.errors import ProbeError
 from probelib.facts.model import Facts
 from probelib.organisms import corpus, taught
+from probelib.stats import mean_interval
 from probelib.zplke import measures as zplke
 
 SHIPPED = ("atlas-neox-0.6m", "atlas-neox-2.4m")  # used in place of models whose training data are unknown
@@ -118,12 +119,29 @@ def list_gains(answers: pd.DataFrame, models: list[str]) -> dict[str, pd.Series]
 
 
 def contexts(models: list[str], panel: Facts, folder: str | Path, seed: int = 0) -> pd.DataFrame:
-    """Mean probability of the gold object after the first question, per model: ``model``, ``negative1`` (after a wrong object),
-    ``none``, ``positive`` (after the gold object)."""
+    """Mean probability of the gold object after the first question, per model and ``context``: ``negative1`` (after a wrong
+    object), ``none``, ``positive`` (after the gold object).
+
+    Columns: ``n`` facts, ``probability`` with its 95 % bootstrap interval over facts (``low``, ``high``), and the ``change``
+    from ``none`` on the same facts (``change_low``, ``change_high``; NaN for ``none``).
+    """
     framed = prompts.with_contexts(facts.draw_distractors(panel, facts.atlas(), 1, seed))
     framed = framed[framed["template"] == 1]
     context, rows = framed.set_index("prompt")["context"], []
     for name in models:
         scores = store.score(lm.load(name), framed, prompts.gold(panel), folder)
-        rows.append({"model": name, **np.exp(scores["logprob"]).groupby(scores["prompt"].map(context)).mean()})
-    return pd.DataFrame(rows)[["model", "negative1", "none", "positive"]]
+        by_fact = np.exp(scores["logprob"]).groupby([scores["fact"], scores["prompt"].map(context)]).mean().unstack()
+        rows += [(name, kind, *interval_and_change(by_fact[kind], by_fact["none"])) for kind in by_fact]
+    columns = ["n", "probability", "low", "high", "change", "change_low", "change_high"]
+    return pd.DataFrame(rows, columns=["model", "context", *columns])
+
+
+def interval_and_change(values: pd.Series, before: pd.Series) -> tuple:
+    """n, mean and interval of values per fact, then the mean and interval of their change from ``before`` (NaN if the same).
+
+    >>> after, before = pd.Series([0.5, 0.7]), pd.Series([0.5, 0.5])
+    >>> [round(float(value), 2) for value in interval_and_change(after, before)]
+    [2.0, 0.6, 0.5, 0.7, 0.1, 0.0, 0.2]
+    """
+    change = pd.Series(np.nan, values.index) if values.equals(before) else values - before
+    return (values.count(), values.mean(), *mean_interval(values), change.mean(), *mean_interval(change))

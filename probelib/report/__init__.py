@@ -4,7 +4,11 @@ from probelib.lm.partners import family
 from probelib.report.artifact import Artifact
 from probelib.report.charts import (
     COLOURS,
+    COLUMN,
+    SMALL,
+    TWO_COLUMNS,
     bands,
+    column,
     cost_axis,
     grouped_bars,
     heat,

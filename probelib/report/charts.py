@@ -17,6 +17,8 @@ HATCHES = ["", "//", "..", "xx", "--", "oo"]
 COLOURS = 10  # of the palette
 KIND_LINES = {"-it": "--", "-at": "-."}  # of instruction-tuned models and of checkpoints; sisters and twins are dotted
 LOOKS = math.lcm(COLOURS, len(MARKERS), len(LINES))  # after this many colours all repeats
+COLUMN, TWO_COLUMNS = 3.35, 6.85  # inches: width of one and of two printed columns
+SMALL = 6.5  # points: text of a figure as wide as a column
 _taken: dict[str, int] = {}  # models that are not shipped -> their places, in this process
 
 
@@ -28,6 +30,18 @@ def use_style() -> None:
     plt.rcdefaults()
     plt.style.use(paths.PACKAGE / "style.mplstyle")
     escape_stylers()
+
+
+def column(height: float, rows: int = 1, columns: int = 1, width: float = COLUMN, **options):
+    """A figure as wide as a printed column, and its axes [rows, columns] with small text."""
+    import matplotlib.pyplot as plt
+
+    figure, axes = plt.subplots(rows, columns, figsize=(width, height), squeeze=False, **options)
+    for axis in axes.flat:
+        axis.tick_params(labelsize=SMALL)
+        axis.xaxis.label.set_size(7)
+        axis.yaxis.label.set_size(7)
+    return figure, axes
 
 
 def model_style(name: str) -> dict:
@@ -81,10 +95,10 @@ def style_at(place: int) -> dict:
     }
 
 
-def size_axis(axis, sizes) -> None:
+def size_axis(axis, sizes, ends_only: bool = False) -> None:
     """A logarithmic x axis of model sizes with ticks at the models: 150080 reads "0.15M".
 
-    Of labels that would overlap only the first is shown.
+    Of labels that would overlap only the first is shown; with ``ends_only``, for small panels, those of both ends.
     """
     sizes = sorted(set(sizes))
     unit = lambda n: f"{n / 1e9:.3g}B" if n >= 1e9 else f"{n / 1e6:.2g}M" if n < 99.5e6 else f"{n / 1e6:.0f}M"
@@ -93,6 +107,8 @@ def size_axis(axis, sizes) -> None:
     for size in sizes:
         if not named or np.log(size / named[-1]) >= apart:
             named.append(size)
+    if ends_only:
+        named = [sizes[0], sizes[-1]]
     axis.set_xscale("log")
     axis.set_xticks(named, [unit(n) for n in named])
     axis.set_xticks(sizes, minor=True)
@@ -132,17 +148,17 @@ def lines(axis, rows, title: str, split: float = 0.72) -> None:
 def bands(curves: dict[str, pd.DataFrame], xlabel: str, ylabel: str):
     """A figure with a line and its band for every name of ``curves``, each by x (whole numbers) with ``mean``, ``low`` and
     ``high``, all shares."""
-    import matplotlib.pyplot as plt
-
-    figure, axis = plt.subplots()
+    figure, axes = column(2.3)
+    axis = axes[0, 0]
     for place, (name, curve) in enumerate(curves.items()):
         look = style_at(place)
-        axis.plot(curve.index, curve["mean"], label=name, markevery=max(1, len(curve) // 8), markersize=4, **look)
+        axis.plot(curve.index, curve["mean"], label=name, markevery=max(1, len(curve) // 8), markersize=3, **look)
         axis.fill_between(curve.index, curve["low"], curve["high"], color=look["color"], alpha=0.15, linewidth=0)
     axis.set(xlabel=xlabel, ylabel=ylabel, ylim=(0, 1.02))
     axis.margins(x=0)
     axis.locator_params(axis="x", integer=True)
-    axis.legend(ncols=2)
+    handles = axis.get_legend_handles_labels()
+    figure.legend(*handles, loc="outside upper center", ncols=4, fontsize=SMALL, columnspacing=1, handlelength=2.5)
     return figure
 
 
@@ -157,40 +173,52 @@ def cost_axis(axis, cost, quality) -> None:
     axis.xaxis.set_major_formatter(lambda x, _: f"{x:,.0f}")
 
 
+PLACES = [(side, dy) for dy in (2, -8, 8, -14, 14, 20, -20, 27, -27, 34, -34, 41, -41) for side in (1, -1, 0)]
+
+
 def label_points(axis, x, y, names, bold=()) -> None:
-    """Names beside points, moved up or down as far as needed so that none covers another; the ``bold`` ones in bold."""
+    """Names beside points, moved up or down as far as needed so that none covers another name, a marker or a straight line
+    that is drawn already; the ``bold`` ones in bold. A thin line leads from a far name to its point."""
     from matplotlib.patheffects import withStroke
 
     axis.figure.canvas.draw()
-    taken, scale = [], axis.figure.dpi / 72
-    order = sorted(zip(x, y, names, strict=True), key=lambda point: (point[2] not in bold, -point[1]))
-    points = [axis.transData.transform((px, py)) for px, py, _ in order]
-    for (px, py, name), at in zip(order, points, strict=True):
-        note = axis.annotate(name, (px, py), fontsize=7, fontweight="bold" if name in bold else None, zorder=4)
+    taken, scale = _drawn(axis), axis.figure.dpi / 72
+    for px, py, name in sorted(zip(x, y, names, strict=True), key=lambda point: (point[2] not in bold, -point[1])):
+        look = {"fontsize": 7, "fontweight": "bold" if name in bold else None, "zorder": 4}
+        note = axis.annotate(name, (px, py), (0, 0), textcoords="offset points", **look)
         note.set_path_effects([withStroke(linewidth=2, foreground="white")])
-        size = note.get_window_extent()
-        width, height = size.width, size.height
-        places = [
-            (dx if side > 0 else -dx - width / scale, dy) for dy in (1, -6, 6, -12, 12, -18, 18, -25, 25, 32, -32)
-            for side, dx in ((1, 6), (-1, 6))
-        ]  # fmt: skip
-        for dx, dy in places:
-            box = (at[0] + dx * scale, at[1] + dy * scale, at[0] + dx * scale + width, at[1] + dy * scale + height)
-            dots = [(p[0] - 5, p[1] - 5, p[0] + 5, p[1] + 5) for p in points]
-            if (
-                not any(_overlap(box, other) for other in taken + dots)
-                and box[2] < axis.bbox.x1
-                and box[0] > axis.bbox.x0
-            ):
+        size, (left, bottom) = note.get_window_extent(), axis.transData.transform((px, py))
+        wide, high = size.width / scale, size.height / scale
+        for side, dy in PLACES:
+            dx = {1: 6, -1: -6 - wide, 0: -wide / 2}[side]
+            box = [left + dx * scale, bottom + dy * scale, left + (dx + wide) * scale, bottom + (dy + high) * scale]
+            inside = axis.bbox.x0 < box[0] and box[2] < axis.bbox.x1 and axis.bbox.y0 < box[1] and box[3] < axis.bbox.y1
+            if inside and not any(_overlap(box, other) for other in taken):
                 break
         note.set_position((dx, dy))
-        note.set_anncoords("offset points")
         if abs(dy) > 8:
-            edge = (px, py), (dx + (0 if dx > 0 else width / scale), dy + 2)
-            axis.annotate(
-                "", *edge, textcoords="offset points", arrowprops={"arrowstyle": "-", "color": "0.7", "lw": 0.5}
-            )
+            edge = (px, py), (dx + {1: 0, -1: wide, 0: wide / 2}[side], dy + (0 if dy > 0 else high))
+            arrow = {"arrowstyle": "-", "color": "0.6", "lw": 0.5, "shrinkA": 0}
+            axis.annotate("", *edge, textcoords="offset points", arrowprops=arrow)
         taken.append(box)
+
+
+def _drawn(axis) -> list[tuple[float, float, float, float]]:
+    """Boxes (left, bottom, right, top; pixels) around the texts, markers, level lines and vertical bars of an axis."""
+    from matplotlib.collections import LineCollection
+
+    boxes = [tuple(text.get_window_extent().extents) for text in axis.texts]
+    for line in axis.get_lines():
+        points = line.get_transform().transform(np.column_stack(line.get_data()).astype(float))
+        if line.get_marker() not in ("", "None", None):
+            boxes += [(px - 5, py - 5, px + 5, py + 5) for px, py in points]
+        elif len(np.unique(points[:, 1])) == 1:
+            boxes.append((points[:, 0].min(), points[0, 1] - 1, points[:, 0].max(), points[0, 1] + 1))
+    for bars in axis.collections:
+        for (px, low), (_, high) in bars.get_segments() if isinstance(bars, LineCollection) else ():
+            (left, bottom), (_, top) = axis.transData.transform([(px, low), (px, high)])
+            boxes.append((left - 1, bottom, left + 1, top))
+    return boxes
 
 
 def _overlap(a, b) -> bool:

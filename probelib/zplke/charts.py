@@ -6,11 +6,7 @@ import textwrap
 import numpy as np
 import pandas as pd
 
-from probelib.report import heat, style_at
-
-WIDTH = 3.35  # inches of a printed column
-
-SMALL = 6.5  # points: text of a figure of that width
+from probelib.report import COLUMN, SMALL, column, heat, style_at
 
 KINDS = {"": {"color": "0.2"}, "subject": {"color": "#0173b2"}, "object": {"color": "#b34700", "fontweight": "bold"}}
 
@@ -70,18 +66,6 @@ def dot_panels(frame: pd.DataFrame, row: str, models: list[str], series: str = "
     return figure
 
 
-def column(height: float, rows: int = 1, columns: int = 1, width: float = WIDTH, **options):
-    """A figure as wide as a printed column, and its axes [rows, columns] with small text."""
-    import matplotlib.pyplot as plt
-
-    figure, axes = plt.subplots(rows, columns, figsize=(width, height), squeeze=False, **options)
-    for axis in axes.flat:
-        axis.tick_params(labelsize=SMALL)
-        axis.xaxis.label.set_size(7)
-        axis.yaxis.label.set_size(7)
-    return figure, axes
-
-
 def numbers(axis, table: pd.DataFrame, low: float, high: float, colours: str) -> None:
     """``report.heat`` with text that is legible in a printed column."""
     heat(axis, table, low, high, colours)
@@ -134,7 +118,7 @@ def text_boxes(rows: list[tuple[str, str]], marked: dict[str, list[str]], width:
 
     wrapped = [(title, placed_words(text, marked, width)) for title, text in rows]
     lines = sum(words[-1][1] + 3.2 for _, words in wrapped)
-    figure, axis = plt.subplots(figsize=(WIDTH, 0.135 * lines))
+    figure, axis = plt.subplots(figsize=(COLUMN, 0.135 * lines))
     axis.set(xlim=(-1, width + 1), ylim=(lines, 0))
     axis.axis("off")
     top = 0.0

@@ -55,15 +55,24 @@ def harm(positions: pd.DataFrame, baseline: str = "correct") -> pd.DataFrame:
 
 
 def harm_by_kind(positions: pd.DataFrame) -> tuple[pd.DataFrame, str]:
-    """``CHANGES`` of one model per kind of example (unknown, incorrect) over the pairs that are not replaced, and which pairs
-    these are: those that the model knows (``mark_known``), or all where fewer than 10 of a kind are known."""
+    """``CHANGES`` of one model per kind of example, over the pairs that are not replaced, and which pairs these are: those
+    that the model knows (``mark_known``), or all where fewer than 10 of a kind are known.
+
+    Rows: "unknown", "incorrect" (from the untouched sequence), and "incorrect minus unknown" (from the sequence with unknown
+    examples to that with incorrect ones; the same positions are replaced in both). A pair counts once: its mean over layouts.
+    """
     pairs = _before_and_after(mark_known(positions), "correct")
     pairs = pairs[pairs["role"] != "replaced"].assign(kind=lambda rows: rows["context"].str.split(",").str[0])
+    pairs = (
+        pairs.groupby(["kind", "seed", "position", "known"])[["probability_before", "probability"]].mean().reset_index()
+    )
     known = pairs[pairs["known"]]
     few = (known["kind"].value_counts().reindex(pairs["kind"].unique()).fillna(0) < 10).any()
     chosen, what = (pairs, "untouched pairs") if few else (known, "untouched pairs that the model knows")
-    rows = [(kind, *_change(group)) for kind, group in chosen.groupby("kind", sort=False)]
-    return pd.DataFrame(rows, columns=["kind", *CHANGES]).set_index("kind"), what
+    groups = {kind: chosen[chosen["kind"] == kind].set_index(["seed", "position"]) for kind in ("unknown", "incorrect")}
+    unknown = groups["unknown"]["probability"].rename("probability_before")
+    groups["incorrect minus unknown"] = groups["incorrect"][["probability"]].join(unknown, how="inner")
+    return pd.DataFrame({kind: _change(group) for kind, group in groups.items()}, CHANGES).T, what
 
 
 def _before_and_after(positions: pd.DataFrame, baseline: str) -> pd.DataFrame:

@@ -7,20 +7,10 @@ import pandas as pd
 
 from probelib.facts import Facts
 from probelib.published import table as published
-from probelib.report import Artifact, family, grouped_bars, model_style, span, style_at
+from probelib.report import COLUMN, SMALL, Artifact, column, family, grouped_bars, model_style, span, style_at
 from probelib.stats import in_words, kendall, mean_interval, pearson, wilson
 from probelib.zplke import examples, measures
-from probelib.zplke.charts import (
-    SMALL,
-    WIDTH,
-    column,
-    dot_panels,
-    numbers,
-    pipeline,
-    position_panels,
-    short_labels,
-    text_boxes,
-)
+from probelib.zplke.charts import dot_panels, numbers, pipeline, position_panels, short_labels, text_boxes
 from probelib.zplke.prompts import CONTEXTS, METHODS
 from probelib.zplke.tables import about, names
 
@@ -30,25 +20,42 @@ FEWEST = 5  # facts of which figure 10 shows an accuracy
 # ---- section 3: how many examples, and which?
 
 
-def figure1(table1: pd.DataFrame, fact: Facts, model: str) -> Artifact:
+def figure1(answers: pd.DataFrame, fact: Facts, model: str) -> Artifact:
     """How a fact is inferred: two inputs built from subject and relation, the model's next tokens, and whether they are right.
 
-    table1   the frame of ``tables.table1``;   fact: its fact
+    answers   ``measures.answers_of_inputs`` of several facts, ``fact`` (``tables.telling_fact``) among them
     """
-    prompted = table1[table1["estimator"] == "prompted"].sort_values("right here", kind="stable").iloc[0]
-    listed = table1[table1["examples"] == "4 correct"].iloc[0]
-    shown = [(r["estimator"], r["input"], r["output"].strip(), bool(r["right here"])) for r in (prompted, listed)]
+    own = answers[answers["fact"].isin(fact.facts["fact"])]
+    prompted = own[own["estimator"] == "prompted"].sort_values("right", kind="stable").iloc[0]
+    listed = own[own["context"] == "4 correct"].iloc[0]
+    shown = [(r["estimator"], r["text"], r["output"].strip(), bool(r["right"])) for r in (prompted, listed)]
     frame = pd.DataFrame(shown, columns=["estimator", "input", "output", "right"])
     subject, obj = (fact.label(fact.facts[role])[0] for role in ("subject", "object"))
-    relation = fact.relations["name"].iloc[0]
+    relation, n = fact.relations["name"].iloc[0], answers["fact"].nunique()
     caption = (
         f"How a fact is inferred: from the subject ({subject}) and the relation ({relation}) an input is built; {model} "
-        f"generates the next tokens, which are compared with the object ({obj}). Both inputs are rows of table 1; the prompted "
-        "one has a wrong answer if any prompted row has."
+        f"generates the next tokens, which are compared with the object ({obj}). A chosen contrast, no typical fact: of {n} "
+        "facts, the one that the fewest inputs of table 1 get right, among those that the list of four correct pairs gets "
+        "right. The prompted input is the first of table 1 that gets it wrong, if any does."
     )
     alt = "Two columns of boxes with arrows between them: input, model, next tokens, and whether these are right."
-    figure = pipeline(f"{subject} | {relation}", shown, model, obj)
-    return Artifact("zplke/figure1", frame, caption, "", figure, alt)
+    finding, figure = finding1(answers, prompted["context"]), pipeline(f"{subject} | {relation}", shown, model, obj)
+    return Artifact("zplke/figure1", frame, caption, finding, figure, alt)
+
+
+def finding1(answers: pd.DataFrame, context: str) -> str:
+    """How many facts are right after four correct pairs, after the prompt with ``context``, after both, and after neither."""
+    rows = answers[["fact", "estimator", "context", "right"]]
+    wide = rows.pivot(index="fact", columns=["estimator", "context"], values="right").astype(bool)
+    listed, prompted = wide["zero-prompt", "4 correct"], wide["prompted", context]
+    here, reverse, n = int((listed & ~prompted).sum()), int((prompted & ~listed).sum()), len(wide)
+    low, high = wilson(here, n)
+    both, neither = int((listed & prompted).sum()), int((~listed & ~prompted).sum())
+    return (
+        f"Only the list (four correct pairs) is right for {here} of {n} facts ({here / n:.0%} [{low:.0%}, {high:.0%}]); only "
+        f"the prompt ({'no' if context == 'none' else context} examples) for {reverse}, both for {both}, neither for "
+        f"{neither}."
+    )
 
 
 def figure2(inputs: dict[str, str], examples: pd.DataFrame, fact: Facts) -> Artifact:
@@ -176,23 +183,24 @@ def finding_sequence(positions: pd.DataFrame) -> str:
 
 
 def finding_harm(harmed: pd.DataFrame, which: str) -> str:
-    """How unknown and incorrect examples change the untouched pairs of one model (``examples.harm_by_kind``)."""
+    """How unknown and incorrect examples change the untouched pairs of one model, and the paired difference of both
+    (``examples.harm_by_kind``), which decides the paper's claim."""
+    low, high = harmed.loc["incorrect minus unknown", ["low", "high"]]
     listed = [
-        f"{kind} examples {row['change']:+.3f} {span(row['low'], row['high'], '.3f')} (n = {row['n']:.0f}, before "
+        f"{kind} examples {row['change']:+.3f} {span(row['low'], row['high'], '+.3f')} (n = {row['n']:.0f}, before "
         f"{row['before']:.2f})"
-        for kind, row in harmed.iterrows()
+        for kind, row in harmed.drop(index="incorrect minus unknown").iterrows()
     ]
-    unknown, incorrect = (harmed.loc[kind] for kind in ("unknown", "incorrect"))
-    if not np.isfinite([unknown["low"], incorrect["low"]]).all():
-        return f"Change in the probability of {which}: {', '.join(listed)}; too few pairs to compare with the paper."
-    verdict = (
-        "that incorrect examples harm more than unknown ones, as in the paper, is not shown: the intervals overlap"
-    )
-    if incorrect["high"] < unknown["low"]:
+    said = f"Change in the probability of {which}: {', '.join(listed)}"
+    if not np.isfinite([low, high]).all():
+        return f"{said}; too few pairs to compare with the paper."
+    verdict = "that incorrect examples harm more than unknown ones, as in the paper, is not shown"
+    if high < 0:
         verdict = "incorrect examples harm more than unknown ones, as in the paper"
-    if unknown["high"] < incorrect["low"]:
+    if low > 0:
         verdict = "unknown examples harm more than incorrect ones, the reverse of the paper"
-    return f"Change in the probability of {which}: {', '.join(listed)}; {verdict}."
+    difference = f"{harmed.loc['incorrect minus unknown', 'change']:+.3f} {span(low, high, '+.3f')}"
+    return f"{said}. Incorrect minus unknown, on the same pairs: {difference}; {verdict}."
 
 
 def figure10(measured: pd.DataFrame) -> Artifact:
@@ -380,7 +388,7 @@ def figure7(matrix: pd.DataFrame, facts: Facts, rule: pd.Series) -> Artifact:
     means, called = matrix.mean().sort_values(ascending=False), names(facts)
     shown = matrix.rename(index=short_labels(matrix.index)).T.loc[means.index].assign(**{"best rule": rule})
     shown.index = [textwrap.shorten(called[relation], 30, placeholder=" ...") for relation in means.index]
-    figure, axes = column(1.0 + 0.135 * len(shown), width=max(WIDTH, 1.6 + 0.165 * shown.shape[1]))
+    figure, axes = column(1.0 + 0.135 * len(shown), width=max(COLUMN, 1.6 + 0.165 * shown.shape[1]))
     axis = axes[0, 0]
     numbers(axis, shown, 0, max(0.01, shown.max(axis=None)), "viridis")
     for at in [*family_borders(matrix.index), len(matrix) - 0.5]:
@@ -421,7 +429,7 @@ def figure8(matrix: pd.DataFrame, rule: pd.Series) -> Artifact:
     tables = [measures.family_correlations(measures.correlations(version), of) for version in versions]
     n, lowest = len(tables[0]), min(0.0, *(table.fillna(0).min(axis=None) for table in tables))
     short = short_labels(tables[0].index)
-    figure, axes = column(1.1 + 0.3 * n, 1, 2, width=max(WIDTH, 0.9 + 0.6 * n), sharey=True)
+    figure, axes = column(1.1 + 0.3 * n, 1, 2, width=max(COLUMN, 0.9 + 0.6 * n), sharey=True)
     for axis, table, title in zip(axes.flat, tables, ["accuracy", "minus best rule"], strict=True):
         numbers(axis, table.rename(index=short, columns=short), lowest, 1, "viridis")
         axis.set_title(title, fontsize=7)
@@ -458,7 +466,7 @@ def figure16(matrix: pd.DataFrame) -> Artifact:
     """Heat map of the correlation of every pair of models."""
     pairs = measures.correlations(matrix)
     shown, short = pairs.where(~np.eye(len(pairs), dtype=bool)), short_labels(pairs.index)
-    figure, axes = column(0.8 + 0.21 * len(pairs), width=max(WIDTH, 1 + 0.22 * len(pairs)))
+    figure, axes = column(0.8 + 0.21 * len(pairs), width=max(COLUMN, 1 + 0.22 * len(pairs)))
     axis = axes[0, 0]
     numbers(axis, shown.rename(index=short, columns=short), min(0.5, shown.min(axis=None)), 1, "viridis")
     for at in family_borders(matrix.index):

@@ -4,8 +4,9 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 import pytest
+from matplotlib.text import Text
 
-from probelib import beyond, stats
+from probelib import beyond, report, stats
 from probelib.beyond import concordance, figures, measures, tables
 
 
@@ -197,6 +198,47 @@ def test_the_trial_with_sisters(trial):
     assert "MONITOR" not in seen.finding
     pmi = seen.frame[seen.frame["measure"] == "PMI"].set_index("exposures")["concordance"]
     assert pmi[2] < 0.8 < pmi[32] and "PMI from 32 on" in seen.finding and "Chance at no" in seen.finding
+    plt.close("all")
+
+
+def test_measures_without_pairs_are_left_out_of_both_checks(trial):
+    """MONITOR has values in one sister only, so no fact is compared with itself."""
+    values, design = trial
+    lone = values[(values["measure"] == "PMI") & (values["model"] == "s0")].assign(measure="MONITOR")
+    values = pd.concat([values, lone], ignore_index=True)
+    pairs, within = measures.headline_pairs(design)
+    for artifact in (tables.placebo(values, design, pairs, within), tables.coarse_twins(values, design, pairs)):
+        assert "PMI" in set(artifact.frame["measure"]) and "MONITOR" not in set(artifact.frame["measure"])
+        assert artifact.frame["measure"].notna().all() and "MONITOR" not in artifact.finding
+
+
+def test_pictures_are_as_wide_as_printed_columns_with_legible_text(trial):
+    values, design = trial
+    pairs, within = measures.headline_pairs(design)
+    tokens = pd.Series({"PMI": 40, "ZP probability": 250, "Base accuracy": 10, "Familiarity": 5, "Chance": 0})
+    ranked = tables.rank_measures(values, tokens, design, pairs)
+    drawn = {
+        report.TWO_COLUMNS: [figures.quality_against_cost(ranked, tables.oracle(values, design, pairs), within)],
+        report.COLUMN: [
+            figures.detection(values, design, within, ranked),
+            beyond.audit_verdicts(beyond.audit.table(["zplke"])),
+        ],
+    }
+    for width, artifacts in drawn.items():
+        for artifact in artifacts:
+            texts = [text for text in artifact.figure.findobj(Text) if text.get_text()]
+            assert artifact.figure.get_figwidth() == width and min(text.get_fontsize() for text in texts) >= 6
+    plt.close("all")
+
+
+def test_the_measure_that_a_finding_names_is_drawn():
+    """MONITOR agrees least with the others; two other measures of its paper agree more."""
+    names = ["PMI", "Margin", "Base accuracy", "Accuracy over wordings", "MONITOR"]
+    matrix = pd.DataFrame(0.9, index=names, columns=names)
+    matrix.loc["MONITOR"] = matrix["MONITOR"] = 0.2
+    artifact = figures.agreement_models(matrix, matrix, 3, 40)
+    assert "MONITOR in 4 of them" in artifact.finding
+    assert "MONITOR" in [label.get_text() for label in artifact.figure.axes[0].get_yticklabels()]
     plt.close("all")
 
 

@@ -5,6 +5,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from probelib import report
 from probelib.distractors import figures, measures
 from probelib.distractors.settings import DistractorSettings, Study
 
@@ -26,6 +27,11 @@ def outcomes(*rows) -> pd.DataFrame:
 def test_the_hardest_strategy_has_the_lowest_curve():
     beaten = {"random": outcomes([1, 1], [1, 0], [1, 1]), "appropt": outcomes([1, 0], [0, 0], [0, NAN])}
     figure = figures.figure1(beaten, STUDY)
+    assert "x axis: the number n of distractors per fact; a line: one strategy" in figure.caption
+    assert (
+        "The lower a line, the harder its distractors" in figure.caption
+        and figure.figure.get_figwidth() == report.COLUMN
+    )
     assert "come from **ApprOpt**: Min@1 0.33, Min@2 0.00 [no interval]; random ones give 0.67" in figure.finding
     assert (
         "fewer for 1 of them" in figure.caption
@@ -59,7 +65,8 @@ def test_a_verdict_by_the_interval(low, high, verdict):
 
 def test_former_objects_by_position():
     lists = pd.DataFrame({"fact": ["a", "a", "b"], "rank": [1, 2, 1], "former": [True, False, True]})
-    assert "At position 1 the share is 1.00" in figures.figure7(lists).finding
+    artifact = figures.figure7(lists)
+    assert "At position 1 the share is 1.00" in artifact.finding and artifact.figure.get_figwidth() == report.COLUMN
     assert figures.figure7(lists.assign(former=False)).finding == "No list holds a former object."
 
 

@@ -4,6 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from probelib import facts
 from probelib.monitor import alternatives, discussion, figures, scores
 from probelib.monitor import measures as monitor
 
@@ -53,6 +54,18 @@ def test_pairs_of_similar_base_accuracy():
     said = figures.finding4(table)
     assert said.startswith("In **1 of 1** pairs of models within 3.5 points") and "holds one half, a coin" in said
     assert figures.finding4(table[1:]) == "No two models with a MONITOR have a base accuracy within 3.5 points."
+
+
+def test_models_stand_by_base_accuracy_so_that_neighbours_are_alike():
+    some, names = facts.load(relations=["P1412"], n_facts=2), ["a-1m", "a-2m", "a-3m"]
+    numbers = {"MONITOR": 0.3, "low": 0.2, "high": 0.4, "n": 2, "avg acc": 10.0, "std": 1.0, "std0": 1.0}
+    relations = pd.DataFrame({"relation": "P1412", "model": names, "base acc": [30.0, 10.0, 20.0]}).assign(**numbers)
+    runs = {name: pd.DataFrame({"relation": "P1412", "accuracy": [9.0, 11.0]}) for name in names}
+    models = pd.DataFrame({"model": names, "parameters": [1, 2, 3]})
+    alike = monitor.Measured({}, {}, runs, relations, models, {"std": np.ones((3, 3, 1))})
+    artifact = figures.figure4(alike, some)
+    labels = [label.get_text() for label in artifact.figure.axes[0].get_yticklabels()]
+    assert labels == ["a-2m", "a-3m", "a-1m"] and "Models by base accuracy, the best on top" in artifact.caption
 
 
 def test_the_share_of_sure_primary_anchors():

@@ -110,6 +110,29 @@ def test_what_the_gold_answer_loses():
     assert said.endswith("the gold answer loses 0.400 in a, 0.000 in b.")
 
 
+def test_models_are_compared_on_the_facts_that_both_anchor():
+    """By hand: a anchors x and y, b all three. On x and y, MONITOR is (0.1 + 0.3) / 1 in a and (0.4 + 0.6) / 2 in b."""
+    rows = pd.DataFrame({"fact": list("xyz"), "relation": "P37", "root": [0.1, 0.3, 0.9], "pbar": [0.5, 0.5, 0.9],
+                         "anchored": [True, True, False]})  # fmt: skip
+    other = rows.assign(root=[0.4, 0.6, 0.0], pbar=[0.9, 1.1, 0.9], anchored=True)
+    both = replace(measured(), facts={"a-1m": rows, "a-2m": other})
+    common = measures.monitor_on_common(both, ["a-1m", "a-2m"], "P37")
+    assert common["n"] == 2 and common["MONITOR"] == {"a-1m": pytest.approx(0.4), "a-2m": pytest.approx(0.5)}
+    assert common["difference"] == pytest.approx(0.1) and common["low"] <= common["difference"] <= common["high"]
+    said = tables.common_in_words(common)
+    assert said.startswith(" On the 2 facts that both anchor, MONITOR is 0.400 in a-1m and 0.500 in a-2m (+0.100 [")
+    alone = replace(both, facts={"a-1m": rows, "a-2m": other.assign(anchored=False)})
+    assert "No fact is anchored by both" in tables.common_in_words(
+        measures.monitor_on_common(alone, ["a-1m", "a-2m"], "P37")
+    )
+    assert tables.common_in_words(measures.monitor_on_common(both, ["a-1m"], "P37")) == ""
+
+
+def test_unequal_coverage_is_in_the_caption():
+    said = tables.anchored_in_words(measured(), ["a-1m", "a-2m"], "P37")
+    assert said.startswith("a-1m anchors none of 2 facts; ") and "a-2m anchors 50% of 2 facts (mean probability" in said
+
+
 def test_flaws_of_the_real_files(fktc):
     """The counts of the manifest for P176: 791 leaked objects, nine surplus lines; P264 has six frames, P101 a twin."""
     rows = tables.flaws(facts.read_fktc(fktc, ["P176", "P264", "P101"]))

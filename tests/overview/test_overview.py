@@ -5,8 +5,10 @@ import pytest
 
 from probelib import facts, overview
 from probelib.errors import ProbeError
+from probelib.organisms import behaviour
 from probelib.organisms.corpus import Document
-from probelib.overview import figures, tables
+from probelib.overview import figures, scores, tables
+from probelib.runner import plan
 
 
 def test_the_tour_takes_one_of_several_right_objects():
@@ -42,11 +44,18 @@ def test_facts_tables():
 
 
 @pytest.mark.parametrize(("probabilities", "meant"), [
-    ({"positive": 0.7, "none": 0.4, "negative1": 0.3}, "by +0.300, a negative one by -0.100, on average over models"),
-    ({"positive": 0.4, "none": 0.4, "negative1": 0.4}, "hardly use contexts"),
+    ({"positive": 0.7, "none": 0.4, "negative1": 0.3}, "(significantly up in 1 of 1 models), a negative one by -0.100"),
+    ({"positive": 0.41, "none": 0.4, "negative1": 0.4}, "(significantly down in 0): these models hardly use contexts"),
 ])  # fmt: skip
 def test_finding_on_contexts(probabilities, meant):
-    assert meant in tables.finding_models3(pd.DataFrame([probabilities]))
+    """Ten facts: the change of five is .01 larger than the mean, that of five .01 smaller."""
+    none = pd.Series(0.4, index=range(10))
+    around = pd.Series([0.01, -0.01] * 5)
+    values = {kind: none if kind == "none" else value + around for kind, value in probabilities.items()}
+    rows = [("m", kind, *scores.interval_and_change(own, none)) for kind, own in values.items()]
+    columns = ["n", "probability", "low", "high", "change", "change_low", "change_high"]
+    table = pd.DataFrame(rows, columns=["model", "context", *columns])
+    assert meant in tables.finding_models3(table) and "over n = 10 facts" in tables.models_table3(table).caption
 
 
 def test_finding_on_verification():
@@ -74,8 +83,31 @@ def test_finding_on_recall():
 
 
 def test_requirements_are_counted_and_the_missed_ones_named():
-    frame = pd.DataFrame({"requirement": ["a", "a", "b"], "model": "m", "met": [True, False, True]})
-    assert overview.models_table7(frame).finding == "2 of 3 requirements are met. Missed: a (1 of 2)."
+    frame = pd.DataFrame(
+        {"requirement": ["a", "a", "b"], "model": "m", "met": [True, False, True], "limits": ["", "x/y", ""]}
+    )
+    assert overview.models_table7(frame).finding == (
+        "2 of 3 requirements are met. Missed: a (1 of 2). This limits 1 tables and figures."
+    )
+    every = overview.models_table7(frame[frame["met"]]).finding
+    assert every == "2 of 2 requirements are met. Missed: none."
+
+
+def test_each_requirement_names_artifacts_of_the_plan_that_it_limits():
+    """A base model that recalls nothing and an instruction-tuned one that verifies nothing miss every kind of requirement."""
+    found = {
+        "recall": pd.DataFrame({"exposures": [0, 8, 64], "right": [0.5, 0.4, 0.3], "guess": 0.1, "type_right": 0.5}),
+        "famous": pd.DataFrame({"right": [False], "type_right": [False]}),
+        "lists": pd.DataFrame({"change": [0.1], "high": [0.2]}),
+        "unsure": pd.DataFrame({"facts": ["never", "well"], "way": "at once", "unsure": [0.5, 0.4]}),
+        "verdicts": pd.DataFrame({"way": list(behaviour.WAYS) * 2, "verified": [True] * 3 + [False] * 3, "auc": 0.5,
+                                  "right_of_answered": 0.5}),
+        "names": pd.DataFrame({"facts": ["trial"], "taught_at_least": 32, "subject": 0.9, "object": 0.9}),
+    }  # fmt: skip
+    required = behaviour.requirements({part: frame.assign(model="m") for part, frame in found.items()}, {"m": 1})
+    assert set(required["requirement"]) == set(behaviour.LIMITS) and not required["met"].any()
+    made = {artifact for step in plan.read().steps for artifact in step.makes}
+    assert {name for names in required["limits"] for name in names.split(", ")} <= made
 
 
 def answers() -> pd.DataFrame:

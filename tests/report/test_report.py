@@ -187,13 +187,38 @@ def test_grouped_bars_have_a_dash_for_a_missing_value():
     plt.close("all")
 
 
+def test_labels_cover_no_marker_no_level_and_no_other_label():
+    figure, axes = report.column(4, width=report.TWO_COLUMNS)
+    axis, x, y = axes[0, 0], [1, 1, 1.05, 2, 2], [0.5, 0.5, 0.52, 0.9, 0.89]
+    axis.plot(x, y, "o", linestyle="none")
+    axis.axhline(0.53)
+    axis.set(xlim=(0, 3), ylim=(0, 1.2))
+    report.label_points(axis, x, y, list("abcde"), bold=["b"])
+    figure.canvas.draw()
+    boxes = {text.get_text(): text.get_window_extent() for text in axis.texts if text.get_text()}
+    assert set(boxes) == set("abcde")
+    level = axis.transData.transform((0, 0.53))[1]
+    assert not any(box.y0 < level < box.y1 for box in boxes.values())
+    assert not any(
+        box.contains(*axis.transData.transform(at)) for box in boxes.values() for at in zip(x, y, strict=True)
+    )
+    assert not any(boxes[a].overlaps(boxes[b]) for a in boxes for b in boxes if a < b)
+    plt.close("all")
+
+
+def test_small_panels_name_the_smallest_and_the_largest_model_only():
+    figure, axes = report.column(1)
+    report.size_axis(axes[0, 0], [150_080, 600_000, 4_700_000], ends_only=True)
+    figure.canvas.draw()
+    assert [label.get_text() for label in axes[0, 0].get_xticklabels()] == ["0.15M", "4.7M"]
+    plt.close("all")
+
+
 def test_bands_have_a_line_and_an_area_each():
     curve = pd.DataFrame({"mean": [0.9, 0.5], "low": [0.8, 0.4], "high": [1.0, 0.6]}, index=[1, 2])
-    (axis,) = report.bands({"Random": curve, "Sem": curve / 2}, "n", "mean").axes
-    assert [text.get_text() for text in axis.get_legend().get_texts()] == ["Random", "Sem"] and axis.get_xlim() == (
-        1,
-        2,
-    )
+    figure = report.bands({"Random": curve, "Sem": curve / 2}, "n", "mean")
+    (axis,), (legend,) = figure.axes, figure.legends
+    assert [text.get_text() for text in legend.get_texts()] == ["Random", "Sem"] and axis.get_xlim() == (1, 2)
     assert [line.get_ydata().tolist() for line in axis.lines] == [[0.9, 0.5], [0.45, 0.25]]
     assert [area.get_paths()[0].get_extents().intervaly.tolist() for area in axis.collections] == [[0.4, 1], [0.2, 0.5]]
     plt.close("all")

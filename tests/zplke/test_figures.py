@@ -6,7 +6,7 @@ import matplotlib.pyplot as plt
 import pandas as pd
 import pytest
 
-from probelib import report
+from probelib import facts, report
 from probelib.zplke import charts, examples, figures, measures
 
 
@@ -90,30 +90,60 @@ def test_the_list_is_compared_with_another_method_by_the_interval(plain, said):
     assert figures.ahead_in_words(cells, "plain").startswith(f"ZP-LKE {said}")
 
 
+HARM = ["unknown", "incorrect", "incorrect minus unknown"]
+
+
 @pytest.mark.parametrize(
-    ("unknown", "incorrect", "said"),
-    [(0.0, -0.3, "more than unknown ones, as in the paper"), (-0.3, 0.0, "the reverse"), (-0.1, -0.1, "is not shown")],
+    ("difference", "said"),
+    [(-0.3, "more than unknown ones, as in the paper"), (0.3, "the reverse"), (0.01, "is not shown")],
 )
-def test_the_verdict_on_harm_follows_the_intervals(unknown, incorrect, said):
-    rows = {
-        kind: (12, 0.8, 0.8 + c, c, c - 0.05, c + 0.05) for kind, c in (("unknown", unknown), ("incorrect", incorrect))
-    }
-    harmed = pd.DataFrame(rows, index=examples.CHANGES).T
-    assert said in figures.finding_harm(harmed, "untouched pairs")
+def test_the_verdict_on_harm_follows_the_paired_difference(difference, said):
+    """The intervals of both kinds overlap in every case: only their difference on the same pairs decides."""
+    rows = [(12, 0.8, 0.7, -0.1, -0.6, 0.4)] * 2 + [(12, 0.7, 0.7, difference, difference - 0.05, difference + 0.05)]
+    found = figures.finding_harm(pd.DataFrame(rows, columns=examples.CHANGES, index=HARM), "untouched pairs")
+    assert said in found and f"Incorrect minus unknown, on the same pairs: {difference:+.3f} [" in found
+
+
+def test_too_few_pairs_decide_nothing_on_harm():
+    rows = [(9, 0.8, 0.7, -0.1, float("nan"), float("nan"))] * 3
+    harmed = pd.DataFrame(rows, columns=examples.CHANGES, index=HARM)
+    assert figures.finding_harm(harmed, "untouched pairs").endswith("; too few pairs to compare with the paper.")
 
 
 def test_the_probability_over_the_position_is_compared_with_the_paper():
     place = pd.DataFrame({"position": range(1, 41), "context": "correct"})
-    harmed = pd.DataFrame(
-        [(12, 0.8, 0.8, 0.0, -0.1, 0.1)] * 2, columns=examples.CHANGES, index=["unknown", "incorrect"]
-    )
-    with mock.patch.object(measures, "harm_by_kind", return_value=(harmed, "pairs")):
+    harmed = pd.DataFrame([(12, 0.8, 0.8, 0.0, -0.1, 0.1)] * 3, columns=examples.CHANGES, index=HARM)
+    with mock.patch.object(examples, "harm_by_kind", return_value=(harmed, "pairs")):
         for way, values in (
             ("rises", place["position"]),
             ("falls", -place["position"]),
             ("neither", place["position"] % 2),
         ):
             assert f"{way} " in figures.finding_sequence(place.assign(probability=values / 100))
+
+
+def test_figure_1_says_that_its_fact_was_chosen_and_how_many_are_like_it():
+    """Of three facts the first is drawn: right after the list, wrong after the prompt; the others are the reverse and both."""
+    some = facts.load(relations=["P569"], n_facts=3)
+    right = {
+        ("prompted", "none"): [1, 1, 1],
+        ("prompted", "2 correct"): [0, 1, 1],
+        ("zero-prompt", "4 correct"): [1, 0, 1],
+    }
+    rows = [
+        (fact, estimator, context, f"input {context}", "1901.", bool(value))
+        for (estimator, context), values in right.items()
+        for fact, value in zip(some.facts["fact"], values, strict=True)
+    ]
+    answers = pd.DataFrame(rows, columns=["fact", "estimator", "context", "text", "output", "right"])
+    artifact = figures.figure1(answers, facts.pick(some, some.facts["fact"].head(1)), "m")
+    assert artifact.frame["input"].tolist() == ["input 2 correct", "input 4 correct"]
+    assert "A chosen contrast, no typical fact: of 3 facts" in artifact.caption
+    assert artifact.finding.startswith(
+        "Only the list (four correct pairs) is right for 1 of 3 facts (33% [6%, 79%]); only the"
+    )
+    assert artifact.finding.endswith("(2 correct examples) for 1, both for 1, neither for 0.")
+    plt.close("all")
 
 
 def test_a_rise_is_claimed_only_where_the_interval_says_so():

@@ -450,10 +450,9 @@ def test_harm_is_counted_over_known_pairs_if_there_are_enough():
     for kind, value in (("unknown", 0.9), ("incorrect", 0.7)):
         rows.append(drawn(0, f"{kind}, spread", "X" + names[1:], [0.0] + [value] * 12, 1))
     harmed, which = examples.harm_by_kind(pd.concat(rows))
-    assert which == "untouched pairs that the model knows" and harmed["n"].tolist() == [12, 12]
-    assert harmed["change"].tolist() == pytest.approx([0.0, -0.2]) and harmed["before"].tolist() == pytest.approx(
-        [0.9] * 2
-    )
+    assert which == "untouched pairs that the model knows" and harmed["n"].tolist() == [12, 12, 12]
+    assert harmed["change"].tolist() == pytest.approx([0.0, -0.2, -0.2])  # the last: incorrect minus unknown
+    assert harmed["before"].tolist() == pytest.approx([0.9] * 3)
     weak = pd.concat(rows).assign(probability=lambda frame: frame["probability"] / 2)
     assert examples.harm_by_kind(weak)[1] == "untouched pairs"
 
