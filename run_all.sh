@@ -1,7 +1,6 @@
 #!/usr/bin/env bash
-# Executes the notebooks that make all tables and figures: ./run_all.sh --help says how.
-# ./run_all.sh test | lab | verify | bench | campaign | course | browse | export | site: README.md and notebooks/your_own.md say
-# what each does. The first use installs into .venv.
+# Executes the notebooks that make all tables and figures: ./run_all.sh --help says how. The first use installs into .venv.
+# README.md and notebooks/your_own.md say what test, lab, verify, bench, campaign, course, browse, export and site do.
 set -euo pipefail
 root=$(cd -- "$(dirname -- "${BASH_SOURCE[0]}")" && pwd -P)
 venv=$root/.venv
@@ -49,6 +48,7 @@ install() {
     printf '%s\n' "$wanted" > "$venv/complete"               # last: without it, an installation is done again
 }
 
+if [[ $root == *:* ]]; then echo "$root has a colon, at which PYTHONPATH is split: move this checkout." >&2; exit 2; fi
 export PYTHONPATH=$root${PYTHONPATH:+:$PYTHONPATH}           # this checkout's code, whatever else lies on the user's path
 if [[ $* == -h || $* == --help ]]; then exec "$(find_python)" -P -m probelib.runner --help; fi
 if [[ -z ${PROBELIB_OUT-unset} ]]; then echo "PROBELIB_OUT is empty: name the folder to write to, or unset it." >&2; exit 2; fi

@@ -1,7 +1,8 @@
 """Marks for labs that were handed in: every notebook of a folder is run, and what its checks say becomes a table.
 
-The checks are the kit's own: one that was changed or taken out is put back. But a submission runs in the same process as its
-checks, as code of an unknown author: a mark helps a teacher who reads the answers, and is no examination.
+The checks are the kit's own: one that was changed or taken out is put back, and before each its module is imported again. But a
+submission runs in the same process as its checks, as code of an unknown author: a mark helps a teacher who reads the answers,
+and is no examination.
 """
 
 import asyncio
@@ -9,6 +10,7 @@ import re
 from pathlib import Path
 
 import nbformat
+import numpy as np
 import pandas as pd
 from nbclient import NotebookClient
 from nbclient.exceptions import CellTimeoutError, DeadKernelError
@@ -23,8 +25,9 @@ from probelib.runner.plan import Step
 
 COLUMNS = ["file", "exercise", "mark", "message"]
 CELL_S, NOTEBOOK_S = 120, 1200  # seconds: a cell is interrupted and the next one runs; a notebook ends
-TELLS = re.compile(  # check.wilson.right is the answer: a check knows it, and so do the functions beside it
-    r"(?<!spines)\.right\b|(?:getattr|vars)\([^)]*(?:right|check|lab\d)|\b(?:check|lab\d)\._|course\.lab\d import[^\n]*\b_"
+TELLS = re.compile(  # check.wilson.right is the answer: a check knows it, and so do the functions beside it; and what changes one
+    r"(?<!spines)\.right\b|(?:[gs]etattr|vars)\([^)]*(?:right|check|lab\d)|\b(?:check|lab\d)\._"
+    r"|course\.lab\d import[^\n]*\b_|\b(?:check|lab\d)\.\w+\s*=(?!=)"
 )
 
 
@@ -32,7 +35,7 @@ def marks(folder: Path, out: Path, force: bool = False) -> Path:
     """Grades the notebooks of a folder, subfolders too, one after the other; gives the path of the CSV file.
 
     The columns: ``file``; ``exercise``; ``mark``: passed, not yet, or look (passed, in a notebook that asks a check for its
-    answer); ``message``: what the check said. ``force``: write over a file of marks.
+    answer or changes one); ``message``: what the check said. ``force``: write over a file of marks.
     """
     if out.is_dir():
         raise ProbeError(f"--out {out} is a folder; with --grade it is the file for the marks, such as marks.csv")
@@ -62,10 +65,10 @@ def graded(path: Path) -> list[tuple[str, str, str]]:
         return [("", "not yet", f"not a notebook of a lab: {_line(error)[:200]}")]
     told = any(TELLS.search(cell.source) for cell in _own_cells(notebook, lab))
     smoke = plan.settings(plan.read(PLAN), [lab], "smoke")[lab.notebook]
-    ended = run_copy(prepared(notebook, checks, smoke), path.parent)
+    ended = run_copy(prepared(notebook, lab, checks, smoke), path.parent)
     last = {cell.source.strip(): cell for cell in notebook.cells if cell.cell_type == "code"}
     rows = [(exercise, *mark(last[source], ended)) for exercise, source in checks.items()]
-    look = "it passes, and the notebook asks a check for its answer, such as by `.right`"
+    look = "it passes, and the notebook asks a check for its answer, such as by `.right`, or changes a check"
     return [(name, "look", look) if told and given == "passed" else (name, given, said) for name, given, said in rows]
 
 
@@ -91,8 +94,11 @@ def _own_cells(notebook: nbformat.NotebookNode, lab: Step) -> list:
     return [cell for cell in notebook.cells if cell.cell_type == "code" and cell.source not in ours]
 
 
-def prepared(notebook: nbformat.NotebookNode, checks: dict[str, str], parameters: dict) -> nbformat.NotebookNode:
-    """The submission without outputs, with parameters after its own, and at the end the checks that it has lost."""
+def prepared(
+    notebook: nbformat.NotebookNode, lab: Step, checks: dict[str, str], parameters: dict
+) -> nbformat.NotebookNode:
+    """The submission without outputs, with parameters after its own, and at the end the checks that it has lost. Before each
+    check its module is imported again: its name may stand for something else by then."""
     given = {cell.source.strip() for cell in notebook.cells if cell.cell_type == "code"}
     for cell in notebook.cells:
         cell.metadata["tags"] = cell.metadata.get("tags") or []
@@ -102,6 +108,10 @@ def prepared(notebook: nbformat.NotebookNode, checks: dict[str, str], parameters
     at = next((i for i, own in enumerate(tagged, 1) if own), 0)
     notebook.cells.insert(at, nbformat.v4.new_code_cell("\n".join(f"{k} = {v!r}" for k, v in parameters.items())))
     notebook.cells += [nbformat.v4.new_code_cell(source) for source in checks.values() if source not in given]
+    is_check = [cell.cell_type == "code" and cell.source.strip() in checks.values() for cell in notebook.cells]
+    for at in reversed(np.flatnonzero(is_check)):
+        name, module = notebook.cells[at].source.strip().split(".")[0], lab.notebook.split("_")[0]
+        notebook.cells.insert(at, nbformat.v4.new_code_cell(f"from probelib.course import {module} as {name}"))
     return notebook
 
 
@@ -132,11 +142,12 @@ def run_copy(notebook: nbformat.NotebookNode, folder: Path) -> str:
 
 def mark(cell: nbformat.NotebookNode, ended: str) -> tuple[str, str]:
     """What a check has said: ("passed", "") or ("not yet", why)."""
-    for output in cell.outputs:
-        if output.output_type == "error" and output.ename != "KeyboardInterrupt":
-            kind = "" if output.ename == "NotYet" else f"{output.ename}: "
-            return "not yet", f"{kind}{_line(output.evalue)}"
-    if any("✓" in output.get("text", "") for output in cell.outputs):
+    errors = [output for output in cell.outputs if output.output_type == "error"]
+    for error in errors:
+        if error.ename != "KeyboardInterrupt":  # that of ``CELL_S``
+            kind = "" if error.ename == "NotYet" else f"{error.ename}: "
+            return "not yet", f"{kind}{_line(error.evalue)}"
+    if not errors and any("✓" in output.get("text", "") for output in cell.outputs):
         return "passed", ""
     return "not yet", ended or f"no answer within {CELL_S} s"
 

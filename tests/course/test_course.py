@@ -1,5 +1,6 @@
 """The course: every solved lab runs, an empty stub is told so, wrong answers are explained, copies hold what they should."""
 
+import csv
 import html
 import importlib
 
@@ -15,6 +16,7 @@ from probelib.course import build, checks, grade
 from probelib.course.__main__ import main
 from probelib.errors import ProbeError
 from probelib.grapheval import Answer
+from probelib.report.sheets import read_csv
 from probelib.runner import plan
 from probelib.runner.kernel import OwnKernelManager
 
@@ -364,6 +366,46 @@ def test_one_odd_notebook_costs_the_others_no_marks(tmp_path):
     assert said["\ufffd.ipynb"].startswith("not a notebook of a lab")
 
 
+ANY = """
+class Any:
+    __getattr__ = lambda self, name: self
+    __eq__ = lambda self, other: True
+    __call__ = lambda self, *given: print("✓ right")
+
+check = Any()
+"""
+
+
+def test_a_check_is_the_kits_own_whatever_its_name_stands_for(tmp_path):
+    """An object that prints the tick for every check, as a check and as an answer; an answer that prints it and gives up."""
+    sources = [
+        *(ANY, "check.log_softmax(check)", "check.choose(lambda *given: check)"),
+        "def choose(*given):\n    print('✓')\n    raise KeyboardInterrupt",
+        *("check = log_softmax = Any()", "check.log_softmax(log_softmax)", "check.choose(choose)"),
+    ]
+    cells = [nbformat.v4.new_code_cell(source) for source in sources]
+    nbformat.write(nbformat.v4.new_notebook(cells=cells), tmp_path / "any.ipynb")
+    marks = {exercise: (mark, said) for exercise, mark, said in grade.graded(tmp_path / "any.ipynb")}
+    assert {mark for mark, _ in marks.values()} == {"not yet"}
+    assert "log_softmax" in marks and "nothing back" in marks["log_softmax"][1]
+
+
+def test_no_cell_of_the_marks_is_a_formula(tmp_path, capsys, monkeypatch):
+    """A spreadsheet would compute the name of a file, or an exception's: each begins with an apostrophe, and reading drops it."""
+    name = '=HYPERLINK("http:evil","click").ipynb'
+    for file in (name, "b\x1b[2J.ipynb"):
+        nbformat.write(nbformat.v4.new_notebook(), tmp_path / file)
+    error = nbformat.v4.new_output("error", ename="=HYPERLINK", evalue="1", traceback=[])
+    cell = nbformat.v4.new_code_cell("check.choose(choose)", outputs=[error])
+    monkeypatch.setattr(grade, "graded", lambda path: [("choose", *grade.mark(cell, ""))])
+    out = grade.marks(tmp_path, tmp_path / "marks.csv")
+    with out.open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert [row["file"] for row in rows] == [f"'{name}", "b␛[2J.ipynb"]
+    assert {row["message"] for row in rows} == {"'=HYPERLINK: 1"}
+    assert read_csv(out.read_bytes())["file"][0] == name and "\x1b" not in capsys.readouterr().out
+
+
 def test_marks_are_written_over_by_force_alone(tmp_path, capsys):
     nbformat.write(nbformat.v4.new_notebook(), tmp_path / "empty.ipynb")
     out = tmp_path / "marks.csv"
@@ -382,7 +424,10 @@ def test_marks_are_written_over_by_force_alone(tmp_path, capsys):
         ("wilson = getattr(lab6.wilson, 'rig' + 'ht')", True),
         ("kendall = check._tau_a", True),
         ("from probelib.course.lab6 import kendall, _tau_a", True),
+        ("lab6.wilson = Any()", True),
+        ("setattr(check, 'wilson', Any())", True),
         ("axis.spines.right.set_visible(False)", False),
+        ("assert lab6.wilson == check.kendall", False),
         ("from probelib.course import lab6 as check", False),
         ("_, p = check_all(own._values)", False),
     ],

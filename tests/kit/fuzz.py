@@ -3,6 +3,7 @@
     python -m tests.kit.fuzz                        10,000 inputs for each
     python -m tests.kit.fuzz --n 500 plan fktc      fewer, for some
     python -m tests.kit.fuzz plan --case 1234       one input again, with the traceback
+    python -m tests.kit.fuzz --record tests/kit/fuzz.csv    the outcome per target, over the row of an earlier run
 
 A right input is changed in one to four places by the generator of (target, number): the same number is the same input again.
 The outcome is right when it is a value or a ProbeError. Anything else, and anything that takes more than 10 seconds, is a defect.
@@ -15,6 +16,7 @@ templates are no list of texts, a store's record without its digest, a served to
 import argparse
 import collections
 import contextlib
+import datetime
 import io
 import json
 import random
@@ -333,6 +335,7 @@ def main() -> int:
     parser.add_argument("targets", nargs="*", help=f"default: all of {', '.join(TARGETS)}")
     parser.add_argument("--n", type=int, default=10_000, help="inputs for each")
     parser.add_argument("--case", type=int, help="one input, with the traceback")
+    parser.add_argument("--record", type=Path, help="a CSV file with one row per target")
     args = parser.parse_args()
     names, bad = args.targets or list(TARGETS), 0
     if args.case is not None:
@@ -342,19 +345,30 @@ def main() -> int:
         return 0
     print(f"{'target':16}{'inputs':>8}{'read':>8}{'refused':>9}{'defects':>9}{'seconds':>9}")
     for name in names:
-        started, found, first = time.process_time(), collections.Counter(), {}
-        for number in range(args.n):
-            said = outcome(name, number)
-            found[said] += 1
-            first.setdefault(said, number)
-        wrong = args.n - found["read"] - found["refused"]
+        started, (found, first) = time.process_time(), feed(name, args.n)
+        seconds, wrong = time.process_time() - started, args.n - found["read"] - found["refused"]
         bad += wrong
-        seconds = time.process_time() - started
         print(f"{name:16}{args.n:8}{found['read']:8}{found['refused']:9}{wrong:9}{seconds:9.1f}", flush=True)
         for said, count in found.most_common():
             if said not in ("read", "refused"):
                 print(f"    {count:6} x {said} (first: --case {first[said]})", flush=True)
+        if args.record:
+            counts = {"inputs": args.n, "read": found["read"], "refused": found["refused"], "defects": wrong}
+            record(args.record, {"target": name, **counts, "date": datetime.date.today().isoformat()})
     return 1 if bad else 0
+
+
+def feed(target: str, n: int) -> tuple[collections.Counter, dict[str, int]]:
+    """The outcomes of inputs 0 to ``n`` - 1 with their counts, and the number of the first input of each."""
+    said = [outcome(target, number) for number in range(n)]
+    return collections.Counter(said), {what: said.index(what) for what in set(said)}
+
+
+def record(path: Path, row: dict) -> None:
+    """Write a target's row in the place of its earlier one; ``refused`` are ProbeErrors."""
+    rows = pd.read_csv(path).to_dict("records") if path.exists() else []
+    rows = {each["target"]: each for each in (*rows, row)}
+    pd.DataFrame([rows[name] for name in TARGETS if name in rows]).to_csv(path, index=False)
 
 
 if __name__ == "__main__":

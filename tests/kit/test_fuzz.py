@@ -1,5 +1,6 @@
 """A seeded part of ``python -m tests.kit.fuzz``: damaged input gives a right value or a ProbeError, from every reader."""
 
+import pandas as pd
 import pytest
 
 from tests.conftest import examples
@@ -38,3 +39,14 @@ def test_an_endless_reader_is_a_defect(monkeypatch):
 
     monkeypatch.setitem(fuzz.TARGETS, "broken", fuzz.Target({"a": b"abc"}, endless))
     assert fuzz.outcome("broken", 1) == "HANGS"
+
+
+def test_the_record_has_one_row_per_target(tmp_path, monkeypatch, capsys):
+    """A later run replaces a target's row and keeps those of the others."""
+    path, run = tmp_path / "fuzz.csv", ["fuzz", "--record"]
+    for given in (["--n", "3", "csv"], ["--n", "2", "tsv"], ["--n", "4", "csv"]):
+        monkeypatch.setattr("sys.argv", [*run, str(path), *given])
+        assert fuzz.main() == 0
+    rows = pd.read_csv(path).set_index("target")
+    assert rows["inputs"].to_dict() == {"csv": 4, "tsv": 2} and rows["defects"].sum() == 0
+    assert (rows["read"] + rows["refused"] == rows["inputs"]).all()

@@ -4,6 +4,7 @@ import json
 import re
 import shutil
 import signal
+import socket
 import time
 from pathlib import Path
 
@@ -14,6 +15,7 @@ import pandas as pd
 import papermill
 import pytest
 import transformers as hf
+from IPython import display
 
 from probelib import facts, lm, paths, report, stats
 from probelib.paths import NOTEBOOKS
@@ -81,11 +83,12 @@ def cells(tmp_path, monkeypatch):
     parameters set: (its names, the sentences it made)."""
     monkeypatch.setattr(paths, "RUNS", tmp_path / "runs")
     monkeypatch.setattr(paths, "FIGURES", tmp_path / "figures")
+    say = report.say
 
     def execute(name: str, last: int | None = None, **parameters) -> tuple[dict, list[str]]:
         whole, said = plan.read(), []
         step = next(step for step in whole.steps if step.notebook == name)
-        monkeypatch.setattr(report, "say", said.append)
+        monkeypatch.setattr(report, "say", lambda text: said.append(text) or say(text))
         names = {"display": lambda *shown: None}
         for cell in nbformat.read(step.path, as_version=4).cells[: None if last is None else last + 1]:
             if cell.cell_type == "code":
@@ -157,9 +160,15 @@ def test_fktc_runs_through_with_the_shipped_models(tmp_path, fktc):
     )
 
 
+HOSTILE = [
+    "http://127.0.0.1:9/x#", "=1+1", "a|b", "$$", "<script>alert(1)</script>", "\x1b[2J", "<|endoftext|>", "{0} %s",
+    "Ke$ha and A$AP Rocky", "![x](http://127.0.0.1:9/x)", "$\\frac{1", "M*A*S*H _", "<img src=x onerror=alert(1)>",
+]  # fmt: skip
+
+
 def own_data(data: str, fktc: Path, gpt2: Path, folder: Path) -> Path:
     """Real facts in one of four formats: FKTC as released, three columns and LAMA's files with the same facts, and the facts of
-    BEAR that GPT-2's scores are about."""
+    BEAR that GPT-2's scores are about. "hostile": three columns whose labels are ``HOSTILE``, each with a number."""
     lines = {r: (fktc / f"{r}-subclass.json").read_text().splitlines()[1:300] for r in ("P19", "P176", "P364")}
     rows = [
         (row["subject"].strip(), r, row["object"].strip()) for r, own in lines.items() for row in map(json.loads, own)
@@ -168,6 +177,12 @@ def own_data(data: str, fktc: Path, gpt2: Path, folder: Path) -> Path:
     if data == "table":
         names = {"sub_label": "subject", "predicate_id": "relation", "obj_label": "object"}
         table.rename(columns=names).to_csv(folder / "mine.csv", index=False)
+        return folder / "mine.csv"
+    if data == "hostile":
+        texts = pd.unique(table[["sub_label", "obj_label"]].to_numpy().ravel())
+        label = {text: f"{HOSTILE[n % len(HOSTILE)]} {n}" for n, text in enumerate(texts)}
+        rows = [(label[subject], relation, label[thing]) for subject, relation, thing in table.to_numpy()]
+        pd.DataFrame(rows, columns=["subject", "relation", "object"]).to_csv(folder / "mine.csv", index=False)
         return folder / "mine.csv"
     if data == "lama":
         (folder / "TREx").mkdir()
@@ -192,16 +207,38 @@ def own_data(data: str, fktc: Path, gpt2: Path, folder: Path) -> Path:
     return fktc if data == "fktc" else folder
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("data", ["fktc", "lama", "bear", "table"])
-@pytest.mark.parametrize("name", [step.notebook for step in plan.read().steps if "data" in step.accepts])
-def test_every_notebook_runs_on_facts_of_ones_own(cells, tmp_path, fktc, gpt2, data, name):
+def run_on_own_data(cells, name: str, data: str, folder: Path) -> None:
+    """Run a notebook on few of these facts in this process."""
     accepts = next(step.accepts for step in plan.read().steps if step.notebook == name)
     few = {"n_facts": 2, "relations": ["P19", "P176"]}
-    names, _ = cells(
-        name, data=data, folder=str(own_data(data, fktc, gpt2, tmp_path)), **{k: few[k] for k in few if k in accepts}
-    )
+    names, _ = cells(name, data=data, folder=str(folder), **{k: few[k] for k in few if k in accepts})
     assert names["section"].provenance["parameters"]["data"] == data
+
+
+TAKES_DATA = pytest.mark.parametrize("name", [step.notebook for step in plan.read().steps if "data" in step.accepts])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("data", ["fktc", "lama", "bear", "table"])
+@TAKES_DATA
+def test_every_notebook_runs_on_facts_of_ones_own(cells, tmp_path, fktc, gpt2, data, name):
+    run_on_own_data(cells, name, data, own_data(data, fktc, gpt2, tmp_path))
+
+
+@pytest.mark.slow
+@TAKES_DATA
+def test_hostile_labels_are_shown_as_text(cells, tmp_path, fktc, gpt2, monkeypatch, name):
+    """No label becomes a tag, in a file or in what a notebook shows; none is fetched; and no notebook fails at one."""
+    shown = []
+    keep = lambda data, **_: shown.append(data if isinstance(data, dict) else {"text/html": data._repr_html_()})
+    monkeypatch.setattr(display, "display", keep)
+    monkeypatch.setattr(socket.socket, "connect", lambda *to: pytest.fail(f"a request to {to[1:]}"))
+    run_on_own_data(cells, name, "table", own_data("hostile", fktc, gpt2, tmp_path))
+    pages = [path.read_text() for path in (tmp_path / "figures").rglob("*.html")]
+    pages += [data["text/html"] for data in shown if "text/html" in data]
+    sentences = [data["text/markdown"] for data in shown if "text/markdown" in data]
+    assert pages and not [text for text in (*pages, *sentences) if re.search("<script|<img src=x", text)]
+    assert not [text for text in sentences if re.search(r"!\[x\]\(", text)]
 
 
 @pytest.mark.slow

@@ -1,7 +1,8 @@
 """Every family of the installed transformers, tiny and random, scored by ``lm`` and by plain forwards.
 
-``python -m tests.lm.families [LOG] [TYPE or KIND ...]`` writes tests/lm/families.md from the log (JSON lines); a
-sweep that was ended goes on from its log. Each family has a process and a time limit of its own.
+``python -m tests.lm.families [LOG] [TYPE or KIND ...]`` tries the types that are named (default: all) and are not yet in the
+log (JSON lines), and writes tests/lm/families.md. Types that the log does not hold keep their row of that table. Each family
+has a process and a time limit of its own.
 """
 
 import json
@@ -273,11 +274,25 @@ def in_a_process(kind: str, name: str) -> dict:
     return json.loads(text) if text else lost
 
 
-def table(rows: list[dict]) -> str:
-    """The Markdown table, with a count of outcomes per kind before it."""
-    known, counts = {(row["kind"], row["type"]) for row in rows}, {}
+def read_table(text: str) -> dict[tuple[str, str], dict]:
+    """(kind, type) -> row of a table that ``table`` wrote; none of a table of another version of transformers."""
+    if f"transformers {hf.__version__}," not in text:
+        return {}
+    cells = [line[2:-2].split(" | ", 5) for line in text.splitlines() if line.startswith("| ")][1:]
+    rows = {}
+    for kind, name, outcome, path, error, note in cells:
+        known = {"outcome": outcome, "path": path, "error": float(error) if error else None, "note": note}
+        rows[kind, name] = {"kind": kind, "type": name} | known
+    return rows
+
+
+def table(rows: list[dict], before: str = "") -> str:
+    """The Markdown table, with a count of outcomes per kind before it. Types that ``rows`` lack keep their row of the table
+    ``before``."""
     empty = {"outcome": "not tried", "path": "", "error": None, "note": ""}
-    rows = rows + [{"kind": kind, "type": name} | empty for kind, name in kinds() if (kind, name) not in known]
+    known = {(kind, name): {"kind": kind, "type": name} | empty for kind, name in kinds()}
+    known |= read_table(before) | {(row["kind"], row["type"]): row for row in rows}
+    rows, counts = list(known.values()), {}
     for row in rows:
         kind = counts.setdefault(row["kind"], {})
         kind[row["outcome"]] = kind.get(row["outcome"], 0) + 1
@@ -286,7 +301,7 @@ def table(rows: list[dict]) -> str:
         "",
         "Written by `python -m tests.lm.families`. `exact`: every sum of log-probabilities within 1e-4 nats (float32, with and",
         "without BOS). `refused`: a named error. `not built`: no small configuration was found, so nothing is known.",
-        "`not tried`: the sweep ended before this type; `python -m tests.lm.families LOG` goes on.",
+        "`not tried`: `python -m tests.lm.families LOG TYPE` tries this type and keeps the other rows.",
         "",
         *(
             f"- {kind}: " + ", ".join(f"{n} {outcome}" for outcome, n in sorted(of.items()))
@@ -324,4 +339,4 @@ if __name__ == "__main__":
     log, *wanted = sys.argv[1:] or [tempfile.mkstemp(suffix=".jsonl")[1]]
     found = sweep(Path(log), wanted)
     print(f"{len(found)} of {len(kinds())} families in {log}")
-    TABLE.write_text(table(found))
+    TABLE.write_text(table(found, TABLE.read_text() if TABLE.exists() else ""))

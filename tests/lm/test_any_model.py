@@ -10,7 +10,8 @@ import torch
 import transformers as hf
 from huggingface_hub.utils import filter_repo_objects
 from peft import LoraConfig, get_peft_model
-from safetensors.torch import load_file
+from safetensors.torch import load_file, save_file
+from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 
 from probelib import lm
 from probelib.errors import ProbeError
@@ -42,6 +43,10 @@ def by_hand(hf_model, tokenizer) -> float:
 
 def score(model) -> float:
     return model.logprobs(PROMPT, ANSWER)["logprob"][0]
+
+
+def hf_model(folder):
+    return hf.AutoModelForCausalLM.from_pretrained(folder).eval()
 
 
 def changed(folder, path, **config):
@@ -139,10 +144,60 @@ def test_a_head_of_its_own_beside_tied_embeddings_is_recorded(folder, tmp_path):
     assert model.describe()["own_head"] and not lm.load(folder).describe()["own_head"]
 
 
-def test_weights_stored_in_a_way_that_cannot_be_read_here_are_named(folder, tmp_path):
-    gptq = changed(folder, tmp_path / "g", quantization_config={"quant_method": "gptq", "bits": 4, "group_size": 128})
-    with pytest.raises(ProbeError, match="stored as gptq"):
-        score(lm.load(gptq))
+def assert_unpacked(folder, method: str, by_name: dict):
+    """A model computes with the numbers ``by_name``, and its record says how they are stored."""
+    model = lm.load(folder)
+    about, loaded = model.describe(), dict(model.hf_model.named_parameters())
+    assert (about["quantize"], about["packed"]) == (method, False)
+    assert loaded.keys() == by_name.keys()
+    for name, tensor in by_name.items():
+        torch.testing.assert_close(loaded[name], tensor)
+    assert np.isfinite(score(model))
+
+
+@pytest.mark.parametrize(
+    "stored",
+    [{"quant_method": "gptq", "group_size": 128}, {"quant_method": "awq", "zero_point": True, "version": "gemm"}],
+)
+def test_weights_stored_in_a_way_that_cannot_be_read_here_are_named(folder, tmp_path, stored):
+    copy = changed(folder, tmp_path / "copy", quantization_config=stored | {"bits": 4})
+    with pytest.raises(ProbeError, match=f"stored as {stored['quant_method']}"):
+        score(lm.load(copy))
+
+
+def test_fp8_weights_are_unpacked_on_a_cpu_and_recorded(folder, tmp_path):
+    """By hand: each inner matrix is one block, scaled to 448, the largest number of 8 bits."""
+    stored = {"quant_method": "fp8", "activation_scheme": "dynamic", "weight_block_size": [128, 128]}
+    copy = changed(folder, tmp_path / "fp8", quantization_config=stored)
+    tensors, by_name = load_file(copy / "model.safetensors"), dict(hf_model(folder).named_parameters())
+    for name in [name for name in tensors if "_proj" in name]:
+        scale = tensors[name].abs().max() / 448
+        tensors[name] = (tensors[name] / scale).to(torch.float8_e4m3fn)
+        tensors[f"{name}_scale_inv"] = scale.reshape(1, 1)
+        by_name[name].data = tensors[name].float() * scale
+    save_file(tensors, copy / "model.safetensors", metadata={"format": "pt"})
+    assert_unpacked(copy, "fp8", by_name)
+
+
+def test_mxfp4_experts_are_unpacked_on_a_cpu_and_recorded(tmp_path):
+    """GPT-OSS as it is published. By hand: two numbers per byte, the low half first; 32 share a power of two."""
+    config = hf.GptOssConfig(**tiny.DECODERS["gpt_oss"]().to_dict() | {"vocab_size": len(tiny.tokenizer())})
+    whole = tiny.folder(tmp_path / "whole", config)
+    stored = {"quant_method": "mxfp4", "modules_to_not_convert": ["lm_head", "self_attn", "router", "embed_tokens"]}
+    copy = changed(whole, tmp_path / "mxfp4", quantization_config=stored)
+    tensors, by_name = load_file(copy / "model.safetensors"), dict(hf_model(whole).named_parameters())
+    values, chance = torch.tensor([0, 0.5, 1, 1.5, 2, 3, 4, 6]), torch.Generator().manual_seed(0)
+    for name in [name for name in tensors if name.endswith(("gate_up_proj", "down_proj"))]:
+        n, inner, outer = tensors.pop(name).shape  # as computed; stored with both axes exchanged
+        size = (n, outer, inner // 32, 16)
+        blocks = torch.randint(256, size, generator=chance, dtype=torch.uint8)
+        scales = torch.randint(122, 126, size[:3], generator=chance, dtype=torch.uint8)
+        tensors |= {f"{name}_blocks": blocks, f"{name}_scales": scales}
+        four_bits = torch.stack([blocks & 15, blocks >> 4], dim=-1).flatten(-2).long()
+        numbers = torch.cat([values, -values])[four_bits] * torch.exp2(scales[..., None] - 127.0)
+        by_name[name].data = numbers.reshape(n, outer, inner).transpose(1, 2).contiguous()
+    save_file(tensors, copy / "model.safetensors", metadata={"format": "pt"})
+    assert_unpacked(copy, "mxfp4", by_name)
 
 
 def test_weights_that_the_model_would_not_use_are_an_error(folder, tmp_path):
@@ -286,6 +341,42 @@ def test_control_tokens_in_a_label_are_text(folder):
     assert model.eos not in model.tokens.continuation(" a</s>") and model.eos in model.tokens.encode([" a</s>"])[0]
 
 
+def test_sentencepiece_continuations_behind_a_bracket_and_a_line_break():
+    """Metaspace puts a blank before every text: a continuation without a blank has none, and tokens that differ from those of
+    the joined text are flagged."""
+    raw = Tokenizer(models.BPE())
+    raw.pre_tokenizer = pre_tokenizers.Metaspace(prepend_scheme="always")
+    raw.decoder = decoders.Metaspace(prepend_scheme="always")
+    texts = [*tiny.TEXTS, *["Rome (Italy Oslo (Norway \n"] * 4]
+    raw.train_from_iterator(texts, trainers.BpeTrainer(vocab_size=200, special_tokens=["<s>"], show_progress=False))
+    tokenizer = hf.PreTrainedTokenizerFast(tokenizer_object=raw, bos_token="<s>")
+    model = lm.load(tiny.build(hf.LlamaConfig(**tiny.WIDE | {"vocab_size": len(tokenizer)})), tokenizer)
+    tokens = model.tokens
+    for prompt in ("Rome (", "What is\n"):
+        before, ids = tokens.prompts([prompt])[0], list(tokens.continuation("Paris"))
+        assert before + ids == tokenizer.encode(f"{prompt}Paris", add_special_tokens=False)
+        assert tokenizer.convert_ids_to_tokens(ids)[0][0] == "P"
+        row = model.logprobs(prompt, "Paris")
+        with torch.inference_mode():
+            logits = model.hf_model(torch.tensor([before + ids])).logits[0].double().log_softmax(-1)
+        expected = sum(logits[len(before) - 1 + n, token].item() for n, token in enumerate(ids))
+        assert row["logprob"][0] == pytest.approx(expected, abs=1e-4) and row["note"][0] != "boundary"
+    assert "▁(Italy" in tokenizer.get_vocab()  # a token that begins in the prompt
+    assert model.logprobs("Rome (", "Italy")["note"][0] == "boundary"
+
+
+def test_a_folder_with_vocab_txt_alone_has_a_tokenizer(tmp_path):
+    """BERT as it was first published: a word per line, no tokenizer.json."""
+    words = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "what", "is", "the", "capital", "of", "france", "paris", "?"]
+    torch.manual_seed(0)
+    bert = hf.BertForMaskedLM(hf.BertConfig(**tiny.WIDE | {"vocab_size": len(words)})).eval()
+    bert.save_pretrained(tmp_path)
+    (tmp_path / "vocab.txt").write_text("\n".join(words))
+    model = lm.load(tmp_path)
+    assert model.tokens.prompts([PROMPT])[0] == [2, 5, 6, 7, 8, 9, 10, 12]
+    assert score(model) == pytest.approx(families.by_hand(model, bert, "masked", PROMPT, ANSWER), abs=1e-4)
+
+
 def test_the_reason_for_a_slower_path_is_told_and_kept(tmp_path):
     """A hybrid of convolutions and attention: each prompt once, its state repeated."""
     size = tiny.GROUPED | {"vocab_size": len(tiny.tokenizer()), "bos_token_id": 0, "eos_token_id": 1}
@@ -343,10 +434,14 @@ def test_bamba_and_rwkv_repeat_the_state_of_a_prompt():
         assert np.abs(np.concatenate(alone) - np.concatenate(repeated)).max() < 1e-4
 
 
-def test_left_padding_changes_no_text_off_the_tree(tmp_path):
-    config = hf.RwkvConfig(
-        vocab_size=len(tiny.tokenizer()), hidden_size=64, num_hidden_layers=2, attention_hidden_size=64
-    )
+@pytest.mark.parametrize(
+    "config",
+    [hf.RwkvConfig(hidden_size=64, num_hidden_layers=2, attention_hidden_size=64),
+     hf.RecurrentGemmaConfig(**tiny.GROUPED | {"num_hidden_layers": 3}, lru_width=64, attention_window_size=8)],
+    ids=lambda config: config.model_type,
+)  # fmt: skip
+def test_left_padding_changes_no_text_off_the_tree(tmp_path, config):
+    config.vocab_size = len(tiny.tokenizer())
     model = lm.load(tiny.folder(tmp_path, config))
     prompts = ["Rome", PROMPT, "The capital of Peru is"]
     together = model.generate(prompts, max_new_tokens=5)

@@ -636,6 +636,16 @@ def test_another_checkout_on_the_python_path_is_not_run_and_breaks_no_installati
     assert "OTHER" not in done.stdout and "monitor/table4" in done.stdout
 
 
+def test_a_checkout_whose_path_has_a_colon_is_refused(tmp_path):
+    """PYTHONPATH would name two other folders."""
+    copy = tmp_path / "a:b" / "run_all.sh"
+    copy.parent.mkdir()
+    shutil.copy(ROOT / "run_all.sh", copy)
+    done = subprocess.run([copy, "--list"], cwd="/", capture_output=True, text=True)
+    assert done.returncode == 2 and len(done.stderr.splitlines()) == 1
+    assert f"{copy.parent} has a colon" in done.stderr
+
+
 @pytest.mark.skipif(not shutil.which("flock"), reason="needs flock (util-linux)")
 def test_two_installs_at_once_do_not_meet(tmp_path):
     """The part of the script that installs, with a pip that takes its time and says when it begins and ends."""
