@@ -3,6 +3,8 @@
 import itertools
 import json
 import re
+import shutil
+import subprocess
 
 import pytest
 import yaml
@@ -45,6 +47,16 @@ def test_citation_file_and_bibliography_agree():
             known["url"],
             known["author"],
         )
+
+
+@pytest.mark.skipif(not shutil.which("cffconvert"), reason="needs cffconvert (pipx install cffconvert)")
+def test_citation_file_becomes_a_usable_bibtex_entry():
+    cited = yaml.safe_load((ROOT / "CITATION.cff").read_text(encoding="utf-8"))
+    said = subprocess.run(["cffconvert", "-f", "bibtex"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    fields = dict(re.findall(r"^(\w+) = \{(.*?)\},?$", said, re.MULTILINE))
+    assert said.startswith("@misc{") and fields["title"] == cited["title"]
+    assert fields["author"] == cited["authors"][0]["name"] and fields["year"] == str(cited["date-released"].year)
+    subprocess.run(["cffconvert", "--validate"], cwd=ROOT, check=True)
 
 
 def citations(text: str) -> set[str]:

@@ -76,7 +76,7 @@ def read_hub(data: str, columns: dict[str, str], relations: list[str] | None = N
 
 
 def require_relations(facts: Facts) -> None:
-    """Raise ProbeError for facts of a data set with ``only_questions``: the answers to its other questions are neither plausible
+    """Raise ProbeError for facts of a data set with ``only_questions``: answers to its other questions are neither plausible
     wrong options of a question nor examples of its relation."""
     names = [name for name, entry in maps().items() if entry.get("only_questions")]
     sources = [f"{name}:" for name in names] + [f"hub:{maps()[name]['hub']}@" for name in names]
