@@ -15,6 +15,7 @@ import pandas as pd
 
 from probelib.errors import ProbeError, check_sizes, unknown
 from probelib.facts.articles import with_article
+from probelib.facts.formats.datasets import require_relations
 from probelib.facts.model import Facts, rng
 
 # GraphEval's question, in the words the tuned organisms know; MONITOR's fact checking
@@ -185,7 +186,10 @@ def sample_examples(pool: Facts, asked: Facts | None = None, n: int | str = 50, 
     pool    facts that examples are sampled from. Raises ProbeError if a subject is also scored: it would reveal the answer
     asked   facts to score: their relations get examples (None: all of the pool's)
     n       1 or more, or "max": the number of facts of the smallest relation in the pool
+
+    Raises ProbeError for data without relations (SimpleQA, TriviaQA).
     """
+    require_relations(pool)
     if n != "max":
         check_sizes(n_examples=n)
     keys = set() if asked is None else set(zip(asked.facts["relation"], asked.facts["subject"], strict=True))

@@ -16,31 +16,35 @@ TOP = 6  # options of the multiple choice that are shown
 
 
 def gather_answers(
-    models: list[str], questions: Questions, folder: Path, tuned: list[str] = (), measures: list[str] | None = None
+    models: list[str], parts: list[Questions], folder: Path, tuned: list[str] = (), measures: list[str] | None = None
 ) -> dict:
     """Everything that the page shows of some models on the same facts; see ``page.html`` for how it is read.
 
+    parts     the questions about some facts, then those about others. Each part keeps its lists of examples, so that what a
+              notebook scored is found in the store
     folder    the store: what is found there is not scored again
     measures  names; default: all that the questions allow
     """
-    values, _ = beyond.score(models, questions, folder, tuned, measures)
+    values = pd.concat([beyond.score(models, part, folder, tuned, measures)[0] for part in parts])
     names = [name for name in MEASURES if name in set(values["measure"])]
-    asked = questions.facts
+    every = lambda rows_of: [row for part in parts for row in rows_of(part)]
+    relations = pd.concat([part.facts.relations for part in parts])
     about = {
         "measures": [[name, MEASURES[name].paper, MEASURES[name].prompts] for name in names],
-        "relations": dict(zip(asked.relations["relation"], asked.relations["name"], strict=True)),
-        "facts": fact_rows(asked),
-        "prompts": prompts_of(asked),
+        "relations": dict(zip(relations["relation"], relations["name"], strict=True)),
+        "facts": every(lambda part: fact_rows(part.facts)),
+        "prompts": every(lambda part: prompts_of(part.facts)),
         "models": {},
     }
+    facts = [fact for fact, *_ in about["facts"]]
     for name in models:
         model = lm.load(name)
         own = values[values["model"] == name].pivot(index="fact", columns="measure", values="value")
         about["models"][name] = {
-            "values": numbers_of(own.reindex(index=asked.facts["fact"], columns=names)),
-            "answers": answers(model, questions, folder),
-            "top": top_options(model, questions, folder),
-            "exposures": exposure_rows(name, asked),
+            "values": numbers_of(own.reindex(index=facts, columns=names)),
+            "answers": every(lambda part, model=model: answers(model, part, folder)),
+            "top": every(lambda part, model=model: top_options(model, part, folder)),
+            "exposures": exposure_rows(name, facts) if name in lm.organisms() else None,
         }
         forget_shared()
     return about
@@ -52,6 +56,12 @@ def fact_rows(asked) -> list[list]:
     columns = (rows["fact"], rows["relation"], asked.label(rows["subject"]), asked.label(rows["object"]))
     known = (rows[side].map(popularity).astype(int) for side in ("subject", "object"))
     return [list(row) for row in zip(*columns, *known, strict=True)]
+
+
+def fact_names(asked) -> dict[str, str]:
+    """fact -> its name as tables and links write it: "France – capital – Paris"."""
+    names = dict(zip(asked.relations["relation"], asked.relations["name"], strict=True))
+    return {fact: f"{subject} – {names[relation]} – {obj}" for fact, relation, subject, obj, *_ in fact_rows(asked)}
 
 
 def selected(framed: pd.DataFrame) -> pd.DataFrame:
@@ -97,12 +107,10 @@ def top_options(model, questions: Questions, folder: Path) -> list[list]:
     return [shown[fact] for fact in questions.facts.facts["fact"]]
 
 
-def exposure_rows(model: str, asked) -> list[list | None] | None:
-    """Per fact: [number of exposures, wrong object that the corpus also states, how often]; None for facts and models whose
-    training is not known."""
-    if model not in lm.organisms():
-        return None
-    table = taught.manifest(model)
+def exposure_rows(organism: str, facts: list[str]) -> list[list | None]:
+    """Per fact: [number of exposures, wrong object that the corpus also states, how often]; None for a fact whose exposures are
+    not known."""
+    table = taught.manifest(organism)
     stated = taught.statements(table).groupby(level=0).first()
     wrong = table.drop_duplicates("fact").set_index("fact")[["wrong_object", "wrong_exposures"]]
     shown = lambda fact: [
@@ -110,7 +118,7 @@ def exposure_rows(model: str, asked) -> list[list | None] | None:
         str(wrong.at[fact, "wrong_object"]),
         int(wrong.at[fact, "wrong_exposures"]),
     ]
-    return [shown(fact) if fact in stated.index else None for fact in asked.facts["fact"]]
+    return [shown(fact) if fact in stated.index else None for fact in facts]
 
 
 def numbers_of(values: pd.DataFrame) -> list[list]:

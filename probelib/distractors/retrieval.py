@@ -37,6 +37,7 @@ import pandas as pd
 from scipy.sparse import csc_array, csr_array
 
 from probelib.errors import ProbeError, check_sizes, unknown
+from probelib.facts.formats.datasets import require_relations
 from probelib.facts.graphs.graph import Graph, column_values, from_facts
 from probelib.facts.model import Facts, keep, rng, sample
 from probelib.facts.validity import UNKNOWN, days, validity
@@ -142,7 +143,8 @@ class Knowledge:
 
 def knowledge(facts: Facts, at: str = TODAY) -> Knowledge:
     """The knowledge base of some facts, current and former ones. In data without types, the type of an object or distractor is
-    its relation, so that distractors come from the objects of the relation."""
+    its relation, so that distractors come from the objects of the relation. Raise ProbeError for data without relations."""
+    require_relations(facts)
     if not facts.entities["types"].map(bool).any():
         wrong = facts.distractors.merge(facts.facts[["fact", "relation"]], on="fact")
         rows = pd.concat([facts.facts[["object", "relation"]], wrong[["object", "relation"]]])

@@ -7,7 +7,8 @@ from pathlib import Path
 
 from probelib import beyond, export, facts, files, lm, paths
 from probelib.errors import ProbeError, unknown
-from probelib.export.cards import atlas_card, eval_results, model_card
+from probelib.export.cards import Result, atlas_card, eval_results, model_card
+from probelib.export.croissant import facts_csv
 from probelib.export.tasks import NAME
 from probelib.runner import plan
 
@@ -46,21 +47,25 @@ def write(format: str, out: Path, profile: str, models: str | None = None, n_fac
     questions = beyond.load_questions(n_facts=values["n_facts"])
     test, store = export.choice_test(questions), paths.RUNS / profile / "scores"
     written, now = [export.write_task(test, out)] if format == "lm-eval" else [], int(time.time())
+    results = {}
     for name in lm.short_names(values["models"]):
         model = lm.load(name)
         scores, chosen = test.score(model, store)
+        results[name] = Result(chosen["correct"].mean(), len(chosen), test.facts)
         if format != "hf":
             writer = export.write_results if format == "lm-eval" else export.write_evaluation
             written.append(writer(test, model, scores, chosen, out, now))
-            continue
-        result = (chosen["correct"].mean(), len(chosen), test.facts)
-        folder = out / files.slug(name)
-        written.append(files.write(folder / ".eval_results" / f"{NAME}.yaml", eval_results(*result)))
-        if name in lm.organisms():
-            written.append(files.write(folder / "README.md", model_card(name, *result)))
-    if format == "hf":
-        written.append(files.write(out / "atlas" / "README.md", atlas_card(facts.atlas())))
-    return written
+    return write_cards(results, out) if format == "hf" else written
+
+
+def write_cards(results: dict[str, Result], out: Path) -> list[Path]:
+    """Write ``.eval_results`` of the models with a result, a card of every organism, and the atlas with its card; return the
+    paths."""
+    texts = {out / files.slug(name) / ".eval_results" / f"{NAME}.yaml": eval_results(results[name]) for name in results}
+    texts |= {out / name / "README.md": model_card(name, results.get(name)) for name in lm.organisms()}
+    atlas = facts.atlas()
+    texts |= {out / "atlas" / "README.md": atlas_card(atlas), out / "atlas" / "facts.csv": facts_csv(atlas)}
+    return [files.write(path, text) for path, text in texts.items()]
 
 
 if __name__ == "__main__":

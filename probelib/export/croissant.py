@@ -20,17 +20,22 @@ COLUMNS = {
 }
 
 
-def write_croissant(facts: Facts, folder: Path) -> Path:
-    """Write ``facts.csv`` and ``croissant.json``; return the second one's path."""
-    with extra("croissant"):
-        import mlcroissant as mlc
+def facts_csv(facts: Facts) -> str:
+    """The facts as CSV with the columns of ``COLUMNS``."""
     popularity = facts.entities.set_index("entity")["popularity"]
     rows = facts.facts.assign(
         subject_popularity=facts.facts["subject"].map(popularity),
         object_popularity=facts.facts["object"].map(popularity),
     )
     rows = rows.assign(subject=facts.label(rows["subject"]), object=facts.label(rows["object"]))
-    table = rows[list(COLUMNS)].to_csv(index=False)
+    return rows[list(COLUMNS)].to_csv(index=False)
+
+
+def write_croissant(facts: Facts, folder: Path) -> Path:
+    """Write ``facts.csv`` and ``croissant.json``; return the second one's path."""
+    with extra("croissant"):
+        import mlcroissant as mlc
+    table = facts_csv(facts)
     files.write(folder / "facts.csv", table)
     source = lambda column: mlc.Source(file_object="facts.csv", extract=mlc.Extract(column=column))
     fields = [
@@ -46,7 +51,7 @@ def write_croissant(facts: Facts, folder: Path) -> Path:
     digest = hashlib.sha256(table.encode()).hexdigest()
     metadata = mlc.Metadata(
         name="probelib-facts",
-        description=f"{len(rows)} facts of {len(facts.relations)} relations ({facts.source}, digest {facts.digest()}).",
+        description=f"{len(facts.facts)} facts of {len(facts.relations)} relations ({facts.source}, digest {facts.digest()}).",
         license="https://www.apache.org/licenses/LICENSE-2.0",
         url="https://www.wikidata.org/wiki/Wikidata:List_of_properties",
         version=__version__,

@@ -14,6 +14,7 @@ from probelib.facts.model import Facts
 
 NAME = "probelib_zplke"
 VERSION = 1.0  # of the task
+TIES = "A tie: probelib counts it as wrong; lm-evaluation-harness takes the first of the tied options."
 
 
 class Choice(NamedTuple):
@@ -55,6 +56,9 @@ def write_task(test: Choice, folder: Path) -> Path:
     The YAML names the documents by their absolute path, because the harness looks for relative ones where it is started:
 
         lm_eval run --include_path FOLDER --tasks probelib_zplke --model hf --model_args pretrained=gpt2
+
+    Its accuracy is that of ``Choice.score`` except in a tie, which the kit counts as wrong, while the harness takes the first of
+    the tied options. A comment in the YAML says so.
     """
     documents = files.write(
         folder / f"{NAME}.jsonl", "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows_of(test))
@@ -73,14 +77,15 @@ def write_task(test: Choice, folder: Path) -> Path:
         "metric_list": [metric("acc")],
         "metadata": {"version": VERSION, "facts": test.facts.digest()},
     }
-    return files.write(folder / f"{NAME}.yaml", yaml.safe_dump(task, sort_keys=False, allow_unicode=True))
+    text = yaml.safe_dump(task, sort_keys=False, allow_unicode=True)
+    return files.write(folder / f"{NAME}.yaml", f"# {TIES}\n{text}")
 
 
 def write_results(test: Choice, model, scores: pd.DataFrame, chosen: pd.DataFrame, folder: Path, time: int) -> Path:
     """Write ``<model>/results_<date>.json`` and ``<model>/samples_probelib_zplke_<date>.jsonl``, the files that ``lm_eval run
     --log_samples`` leaves; return the first one's path.
 
-    scores, chosen   see ``Choice.score``
+    scores, chosen   see ``Choice.score``; a tie counts as wrong
     time             of the evaluation, seconds since 1970
     """
     folder, date = folder / files.slug(model.name), datetime.fromtimestamp(time).isoformat().replace(":", "-")

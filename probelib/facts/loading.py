@@ -115,7 +115,7 @@ def multiple_choice(
 
     Arguments as in ``load``. T-REx-MC has these two splits; FKTC is split by T-REx-MC's rule (``options.build_fktc_mc``). With
     other data, the test has the facts of ``load``, and the pool has all other subjects of their relations. Relations without
-    ZP-LKE's prompts get those of the atlas.
+    ZP-LKE's prompts get those of the atlas. Raise ProbeError for data without relations (SimpleQA, TriviaQA).
     """
     if data in ("fktc", "trex_mc"):
         size, relations = _size(n_facts), check_relations(relations)
@@ -130,6 +130,7 @@ def multiple_choice(
         tested = tested if size is None else sample(tested, size, seed)
     else:
         tested = load(data, folder, relations, n_facts, trex_mc.OPTIONS - 1, seed, among)
+        datasets.require_relations(tested)
         pool = current(everything(data, folder, relations))
     tested = _with_wrong_options(tested)
     return tested, without_subjects(pool, tested)

@@ -10,11 +10,10 @@ import json
 import re
 from functools import cache
 from pathlib import Path
-from urllib.parse import urlencode
 
 from probelib import files, paths, published
 from probelib.errors import ProbeError
-from probelib.report import markdown, phenomena, summary
+from probelib.report import links, markdown, phenomena, summary
 from probelib.report.mathml import typeset
 from probelib.report.section import read_record
 from probelib.report.sheets import read_csv
@@ -32,7 +31,6 @@ PAPERS = {
     "beyond": ("Beyond the papers", "Which measures can be trusted"),
 }
 DEFAULT = "atlas"  # the profile whose pages are committed
-WORDS = ("subject", "relation", "object")  # the words of a fact, in the order of its name
 # A browser then runs no script and fetches nothing, even if a text from data or models were not escaped somewhere.
 POLICY = (
     "<meta http-equiv='Content-Security-Policy' content=\"default-src 'none'; img-src data:; font-src data:; "
@@ -61,7 +59,8 @@ def book(profile: str, steps: list, status: dict[str, str], written: dict[str, s
     status   what became of each notebook in this run; shown in the page
     written  checksums of the pages when the last report was written (``uptodate.written``): unchanged pages are kept
     """
-    links = {step.notebook: link for step in steps if (link := _notebook(profile, step, written))}
+    notebooks = {step.notebook: link for step in steps if (link := _notebook(profile, step, written))}
+    known = links.facts_on_page(profile)
     for step in steps:
         markdown.write_page(profile, step)
     phenomena.write_phenomena(profile, steps)
@@ -72,7 +71,7 @@ def book(profile: str, steps: list, status: dict[str, str], written: dict[str, s
     for step in steps:
         for artifact in step.makes:
             paper = artifact.split("/")[0]
-            papers.setdefault(paper, []).append(_artifact(profile, artifact, step, links))
+            papers.setdefault(paper, []).append(_artifact(profile, artifact, step, notebooks, known))
             contents.append((paper, artifact))
     body = "".join(
         f"<h2 id='{paper}'>{_e(_title(paper)[0])}</h2><p class='quiet'>{_subtitle(paper)}</p>{''.join(parts)}"
@@ -83,9 +82,9 @@ def book(profile: str, steps: list, status: dict[str, str], written: dict[str, s
 <title>probelib: {_e(profile)}</title><style>{STYLE}</style>
 <h1>What do language models know as fact?</h1>
 <p class="quiet">Profile <b>{_e(profile)}</b>: every table and figure, as the notebooks made it.
-<a href="browse.html">Browse every answer</a>, fact by fact: <code>./run_all.sh browse --profile {_e(profile)}</code>
-writes that page.</p>
-{_front(profile, steps)}{_steps(steps, status, links)}{_verified(profile)}{_contents(contents)}{body}</html>
+{_link(links.PAGE if known else None, "Browse every answer")}, fact by fact:
+<code>./run_all.sh browse --profile {_e(profile)}</code> writes that page.</p>
+{_front(profile, steps)}{_steps(steps, status, notebooks)}{_verified(profile)}{_contents(contents)}{body}</html>
 """
     return files.write(paths.RUNS / profile / "report.html", page)
 
@@ -158,9 +157,9 @@ def _contents(artifacts: list[tuple[str, str]]) -> str:
     return f"<nav><ul>{items}</ul></nav>"
 
 
-def _steps(steps: list, status: dict[str, str], links: dict[str, str]) -> str:
+def _steps(steps: list, status: dict[str, str], notebooks: dict[str, str]) -> str:
     rows = "".join(
-        f"<tr><td>{_link(links.get(step.notebook), step.notebook)}</td><td>{_e(step.title)}</td>"
+        f"<tr><td>{_link(notebooks.get(step.notebook), step.notebook)}</td><td>{_e(step.title)}</td>"
         f"<td>{_e(status.get(step.notebook, ''))}</td></tr>"
         for step in steps
     )
@@ -184,28 +183,33 @@ def _link(target: str | None, text: str) -> str:
     return f"<a href='{_e(target)}'>{_e(text)}</a>" if target else _e(text)
 
 
-def _artifact(profile: str, artifact: str, step, links: dict[str, str]) -> str:
-    """One table or figure; a missing or damaged one is a line with the command that makes it again."""
+def _artifact(profile: str, artifact: str, step, notebooks: dict[str, str], known: set[str]) -> str:
+    """One table or figure; a missing or damaged one is a line with the command that makes it again.
+
+    notebooks   links to the executed notebooks
+    known       names of the facts on the page of ``probelib.browse``
+    """
     stem = paths.FIGURES / profile / artifact
-    source = f"<span class='quiet'>{_link(links.get(step.notebook), step.notebook)}</span>"
+    source = f"<span class='quiet'>{_link(notebooks.get(step.notebook), step.notebook)}</span>"
     head = f"<h3 id='{_e(artifact)}'>{_e(artifact_title(artifact))} {source}</h3>"
     command = f"./run_all.sh --profile {_e(profile)} --only {_e(artifact)}"
     if not stem.with_suffix(".json").exists():
         return f"{head}<p class='missing'>Not made yet: <code>{command}</code></p>"
     try:
-        return head + _shown(stem, read_record(stem.with_suffix(".json")))
+        return head + _shown(stem, read_record(stem.with_suffix(".json")), known)
     except (ProbeError, OSError, ValueError) as error:
         what = f"{type(error).__name__}: {error}"
         return f"{head}<p class='missing'>Damaged ({_e(what)}). Make it again: <code>{command} --force</code></p>"
 
 
-def _shown(stem: Path, record: dict) -> str:
+def _shown(stem: Path, record: dict, known: set[str]) -> str:
     """Caption, picture or table, the printed values beside it, finding, provenance."""
     caption = f"<p class='caption'>{_e(record['caption'])}</p>"
     if record["kind"] == "figure":
         shown = _picture(stem, record["alt"])
     else:
-        shown = f"<div class='scroll'>{link_facts(stem.with_suffix('.html').read_text(encoding='utf-8'))}</div>"
+        table = stem.with_suffix(".html").read_text(encoding="utf-8")
+        shown = f"<div class='scroll'>{links.link_facts(table, known)}</div>"
     if (printed := stem.with_suffix(".published.html")).exists():
         shown = (
             f"<div class='beside'><div><b class='quiet'>This run</b>{shown}</div><div><b class='quiet'>As published</b>"
@@ -217,27 +221,6 @@ def _shown(stem: Path, record: dict) -> str:
         f"{caption}{shown}{finding}<details><summary>How it was made</summary>"
         f"<pre>{_e(json.dumps(provenance, indent=1, ensure_ascii=False))}</pre></details>"
     )
-
-
-def link_facts(table: str) -> str:
-    """An HTML table whose rows that name a fact lead to it on the page of ``probelib.browse``: by a cell ("France – capital –
-    Paris"), or by three columns (relation, subject, object), where the subject is the link."""
-    columns = {name.lower(): number for number, name in re.findall(r'<th[^>]* col(\d+)"[^>]*>([^<]*)</th>', table)}
-
-    def link(fact: str, text: str) -> str:
-        address = html.escape(urlencode({"fact": html.unescape(fact)}), quote=True)
-        return f"<a href='browse.html#{address}'>{text}</a>"
-
-    def linked_row(row: re.Match) -> str:
-        cells = dict(re.findall(r'<td[^>]* col(\d+)"[^>]*>([^<]*)</td>', row[0]))
-        if not all(cells.get(columns[name]) for name in WORDS):
-            return row[0]
-        fact, subject = " – ".join(cells[columns[name]] for name in WORDS), columns["subject"]
-        return re.sub(rf'(<td[^>]* col{subject}"[^>]*>)([^<]*)', lambda cell: cell[1] + link(fact, cell[2]), row[0])
-
-    if set(WORDS) <= set(columns):
-        table = re.sub(r"<tr>.*?</tr>", linked_row, table, flags=re.DOTALL)
-    return re.sub(r"(<td[^>]*>)([^<]+ – [^<]+ – [^<]+)(?=</td>)", lambda cell: cell[1] + link(cell[2], cell[2]), table)
 
 
 def _notebook(profile: str, step, written: dict[str, str]) -> str | None:

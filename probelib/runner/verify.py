@@ -58,14 +58,19 @@ def main(arguments: list[str] | None = None) -> int:
         print(error, file=sys.stderr)
         return 2
     files.write(paths.RUNS / args.profile / "verify.csv", sheets.to_csv(found, float_format="%.3g"))
-    if (paths.RUNS / args.profile / "report.html").exists():
-        status = dict.fromkeys((step.notebook for step in whole.steps), "not run now")
-        pages.book(args.profile, whole.steps, status, uptodate.written(args.profile))
-        uptodate.write_report(args.profile)
+    renew_report(args.profile, whole)
     differ = found["artifact"].nunique()
     print(found.to_string(index=False, float_format="%.3g") + "\n" if differ else "", end="")
     print(f"{compared - differ} of {compared} artifacts agree with the committed ones")
     return 1 if differ else 0
+
+
+def renew_report(profile: str, whole: plan.Plan) -> None:
+    """Write the profile's report again, if there is one: a page that it shows or links has changed."""
+    if (paths.RUNS / profile / "report.html").exists():
+        status = dict.fromkeys((step.notebook for step in whole.steps), "not run now")
+        pages.book(profile, whole.steps, status, uptodate.written(profile))
+        uptodate.write_report(profile)
 
 
 def compare_runs(steps: list, tolerances: dict, ours: dict, committed: dict) -> tuple[int, pd.DataFrame]:

@@ -10,14 +10,17 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from probelib import beyond, lm
-from probelib.browse import gather_answers, render
+from probelib import beyond, facts, lm, paths
+from probelib.browse import collect, gather_answers, render
 from probelib.browse import page as module
-from probelib.browse.__main__ import main
+from probelib.browse.__main__ import main, named_in_tables
 from probelib.errors import ProbeError
 from probelib.organisms import taught
-from probelib.report.pages import link_facts
+from probelib.report import Artifact, pages
+from probelib.report.links import link_facts, linked_facts
+from probelib.report.section import Section
 from probelib.report.shown import styled
+from probelib.runner import plan
 from tests.kit.test_browser import CHROMIUM, DRIVER, browser  # noqa: F401  a fixture
 
 MODEL = "atlas-neox-0.15m"
@@ -29,7 +32,7 @@ def about(tmp_path_factory) -> dict:
     """One model, three facts, three measures."""
     questions = beyond.load_questions(relations=["P36"], n_facts=3, n_examples=4)
     questions = replace(questions, choices=questions.facts)  # 6 options
-    return gather_answers([MODEL], questions, tmp_path_factory.mktemp("store"), measures=MEASURES)
+    return gather_answers([MODEL], [questions], tmp_path_factory.mktemp("store"), measures=MEASURES)
 
 
 def test_the_numbers_are_those_of_logprobs(about):
@@ -101,16 +104,66 @@ def test_the_page_in_a_browser(about, browser, tmp_path):  # noqa: F811
 
 
 def test_cells_that_name_a_fact_are_links():
-    """By its three words, or by three columns."""
-    cell = "<td class='row0'>France – capital – Paris</td><td>a – b</td>"
-    assert link_facts(cell).startswith("<td class='row0'><a href='browse.html#fact=France+%E2%80%93+capital")
-    assert link_facts(cell).endswith("<td>a – b</td>")
+    """By its three words, or by three columns; the row's model is part of the address."""
+    frame = pd.DataFrame({"said": ["France – capital – Paris", "a – b"], "model": ["atlas-neox-5m", "x"]})
+    (address,) = re.findall(r"href='browse.html#([^']*)'>France – capital – Paris</a>", table := linked(frame))
+    assert urllib.parse.parse_qs(html.unescape(address)) == {
+        "model": ["atlas-neox-5m"],
+        "fact": ["France – capital – Paris"],
+    }
+    assert table.count("href") == 1
     frame = pd.DataFrame({"Relation": ["capital"], "Subject": ["R&D <b>"], "Object": ["Paris"], "options": ["Rome"]})
-    table = link_facts(styled(frame, 3, {}).to_html())
-    (address,) = re.findall(r"href='browse.html#([^']*)'>R&amp;D &lt;b&gt;</a></td>", table)
+    (address,) = re.findall(r"href='browse.html#([^']*)'>R&amp;D &lt;b&gt;</a></td>", linked(frame))
     assert urllib.parse.parse_qs(html.unescape(address)) == {"fact": ["R&D <b> – capital – Paris"]}
-    assert "href" not in link_facts(styled(frame.drop(columns="Object"), 3, {}).to_html())
-    assert "&lt;" in link_facts("<td>&lt;i&gt; – x – y</td>") and "<i>" not in link_facts("<td>&lt;i&gt; – x – y</td>")
+    assert "href" not in linked(frame.drop(columns="Object"))
+    assert "href" not in linked(frame, {"France – capital – Paris"})
+    assert "<i>" not in linked(pd.DataFrame({"said": ["<i> – x – y"]}))
+
+
+def linked(frame: pd.DataFrame, known: set[str] | None = None) -> str:
+    """The frame as the report shows it."""
+    return link_facts(styled(frame, 3, {}).to_html(), known)
+
+
+@pytest.fixture
+def profile(tmp_path, monkeypatch) -> plan.Plan:
+    """A profile "mine" with one table, of a fact of the page of ``about`` and another one."""
+    monkeypatch.setattr(paths, "FIGURES", tmp_path / "figures")
+    monkeypatch.setattr(paths, "RUNS", tmp_path / "runs")
+    names = [("capital", "Peru", "Lima"), ("capital", "France", "Paris"), ("capital", "Peru", "Paris")]
+    frame = pd.DataFrame(names, columns=["Relation", "Subject", "Object"])
+    Section("zplke/sec4_2_models", "mine", None, {}).save(Artifact("zplke/table5", frame, "Facts"))
+    whole = plan.read()
+    return replace(whole, steps=[step for step in whole.steps if step.notebook == "zplke/sec4_2_models"])
+
+
+def test_every_link_of_the_report_finds_its_fact(about, profile):
+    """The page gets the facts that tables name. A name that is no fact is no link; without a page there are no links at all."""
+    chosen = facts.load(relations=["P36"], n_facts="all")
+    chosen = facts.pick(chosen, ["P36:Peru:Lima"])
+    others = named_in_tables("mine", profile, chosen)
+    assert others == ["P36:France:Paris"]
+    report = lambda: pages.book("mine", profile.steps, {}, {}).read_text(encoding="utf-8")
+    assert "browse.html" not in report()
+    page = paths.RUNS / "mine" / "browse.html"
+    shown = collect.fact_rows(chosen) + collect.fact_rows(facts.pick(facts.atlas(), others))
+    page.write_text(render(about | {"facts": shown}, "mine"), encoding="utf-8")
+    assert linked_facts(report()) == {"Peru – capital – Lima", "France – capital – Paris"}
+    assert "<a href='browse.html'>Browse every answer</a>" in report()
+    page.write_text("damaged", encoding="utf-8")
+    assert "browse.html" not in report()
+
+
+def test_two_parts_stand_below_each_other(about, tmp_path):
+    """Facts of other lists of examples come after the chosen ones; the numbers of both are as each alone."""
+    questions = beyond.load_questions(only=["P36:France:Paris"], n_examples=4)
+    alone = gather_answers([MODEL], [replace(questions, choices=questions.facts)], tmp_path, measures=MEASURES)
+    first = beyond.load_questions(relations=["P36"], n_facts=3, n_examples=4)
+    parts = [replace(each, choices=each.facts) for each in (first, questions)]
+    both = gather_answers([MODEL], parts, tmp_path, measures=MEASURES)
+    assert both["facts"] == about["facts"] + alone["facts"] and both["relations"] == about["relations"]
+    for name, rows in both["models"][MODEL].items():
+        assert rows == about["models"][MODEL][name] + alone["models"][MODEL][name], name
 
 
 def test_an_unknown_profile_is_an_error_with_a_hint(capsys):

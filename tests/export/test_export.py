@@ -6,9 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from probelib import beyond, export, facts, lm
+from probelib import beyond, export, facts, lm, zplke
 from probelib.beyond import imported
-from probelib.export.__main__ import main
+from probelib.export import tasks
+from probelib.export.__main__ import main, write_cards
+from probelib.export.cards import Result
 
 MODEL = "atlas-neox-0.15m"
 
@@ -70,6 +72,15 @@ def test_results_and_samples_are_those_of_the_harness(test, scored, tmp_path, mo
     assert rows["logprob"].tolist() == pytest.approx(imported.read(tmp_path / "theirs")["logprob"].tolist(), abs=1e-4)
 
 
+def test_a_tie_is_wrong_and_the_task_says_so(test, scored, tmp_path):
+    """The harness would take the first of the tied options, and be right about each fact whose object comes first."""
+    gold = dict(zip(test.facts.facts["fact"], test.facts.facts["object"], strict=True))
+    tied = scored[0].assign(logprob=-1.0)
+    samples = tasks.samples_of(test, tied, zplke.choices(tied, gold))
+    assert {sample["acc"] for sample in samples} == {0.0}
+    assert export.write_task(test, tmp_path).read_text(encoding="utf-8").startswith(f"# {tasks.TIES}\n")
+
+
 def test_every_eval_ever_accepts_results_and_instances(test, scored, tmp_path):
     types = pytest.importorskip("every_eval_ever.schema", reason="needs every-eval-ever (Python 3.12)")
     from jsonschema import validate
@@ -89,7 +100,7 @@ def test_every_eval_ever_accepts_results_and_instances(test, scored, tmp_path):
 def test_hugging_face_reads_the_cards(test, scored):
     from huggingface_hub import DatasetCard, ModelCard
 
-    card = ModelCard(export.model_card(MODEL, scored[1]["correct"].mean(), 4, test.facts))
+    card = ModelCard(export.model_card(MODEL, Result(scored[1]["correct"].mean(), 4, test.facts)))
     assert card.data.license == "apache-2.0" and card.data.library_name == "transformers"
     (result,) = card.data.eval_results
     assert result.metric_type == "accuracy" and result.metric_value == scored[1]["correct"].mean()
@@ -100,11 +111,27 @@ def test_hugging_face_reads_the_cards(test, scored):
         assert f"## {heading}\n" in atlas.text
 
 
+def test_every_organism_has_a_card_and_the_atlas_its_facts(test, tmp_path):
+    """Only a model with a result has one in its card; a masked model is tagged as one; the data card's file is there."""
+    from huggingface_hub import ModelCard
+
+    datasets = pytest.importorskip("datasets", reason="needs the extra lm-eval")
+    written = write_cards({MODEL: Result(0.75, 4, test.facts)}, tmp_path)
+    assert all(path.stat().st_size for path in written)
+    cards = {name: ModelCard.load(tmp_path / name / "README.md").data for name in lm.organisms()}
+    assert [name for name, card in cards.items() if card.eval_results] == [MODEL]
+    assert [path.parts[-3] for path in tmp_path.rglob("*.yaml")] == [MODEL]
+    kinds = {"atlas-bert-1m": "fill-mask", "atlas-t5-2m": "text2text-generation", MODEL: "text-generation"}
+    assert {name: cards[name].pipeline_tag for name in kinds} == kinds
+    read = datasets.load_dataset(str(tmp_path / "atlas"), cache_dir=str(tmp_path / "cache"))["train"]
+    assert read["fact"] == facts.atlas().facts["fact"].tolist()
+
+
 def test_hugging_face_reads_the_results(test):
     import yaml
     from huggingface_hub import parse_eval_result_entries
 
-    (entry,) = parse_eval_result_entries(yaml.safe_load(export.eval_results(0.75, 4, test.facts)))
+    (entry,) = parse_eval_result_entries(yaml.safe_load(export.eval_results(Result(0.75, 4, test.facts))))
     assert (entry.dataset_id, entry.task_id, entry.value) == ("probelib/atlas", "probelib_zplke", 0.75)
     assert entry.notes.startswith("4 facts of 1 relations") and test.facts.digest() in entry.notes
 
@@ -132,4 +159,4 @@ def test_the_command_writes_every_format(tmp_path, capsys):
         assert len(written) >= 1 and all(path.stat().st_size for path in written)
         (file,) = (tmp_path / name).rglob(pattern)
         assert name == "hf" or len(file.read_text(encoding="utf-8").splitlines()) == len(facts.load().relations)
-    assert (tmp_path / "hf" / MODEL / "README.md").exists() and (tmp_path / "hf" / "atlas" / "README.md").exists()
+    assert (tmp_path / "hf" / "atlas" / "facts.csv").exists()

@@ -3,6 +3,8 @@
 import itertools
 import json
 import re
+import shutil
+import subprocess
 
 import pytest
 import yaml
@@ -47,6 +49,16 @@ def test_citation_file_and_bibliography_agree():
         )
 
 
+@pytest.mark.skipif(not shutil.which("cffconvert"), reason="needs cffconvert (pipx install cffconvert)")
+def test_citation_file_becomes_a_usable_bibtex_entry():
+    cited = yaml.safe_load((ROOT / "CITATION.cff").read_text(encoding="utf-8"))
+    said = subprocess.run(["cffconvert", "-f", "bibtex"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    fields = dict(re.findall(r"^(\w+) = \{(.*?)\},?$", said, re.MULTILINE))
+    assert said.startswith("@misc{") and fields["title"] == cited["title"]
+    assert fields["author"] == cited["authors"][0]["name"] and fields["year"] == str(cited["date-released"].year)
+    subprocess.run(["cffconvert", "--validate"], cwd=ROOT, check=True)
+
+
 def citations(text: str) -> set[str]:
     """Keys of citations such as [monitor, Eq. 3] and [karr].
 
@@ -63,18 +75,37 @@ def test_every_citation_has_its_entry_in_the_bibliography():
     assert used == set(PAPERS[:4]) | set(OTHERS)
 
 
-def test_every_notebook_that_names_a_paper_links_it():
-    """At the head, before the first code cell: the papers' names with a year are links to the bibliography's addresses."""
-    names = {"Wang": "monitor", "Wu": "zplke", "Ammar Khodja": "distractors", "Liu": "grapheval", "Chang": "chang"}
-    found = 0
+def heads() -> dict[str, str]:
+    """Notebook -> its text before the first code cell."""
+    found = {}
     for path in sorted(NOTEBOOKS.rglob("*.ipynb")):
         cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
         head = itertools.takewhile(lambda cell: cell["cell_type"] == "markdown", cells)
-        text = "\n".join("".join(cell["source"]) for cell in head)
+        found[path.relative_to(NOTEBOOKS).as_posix()] = "\n".join("".join(cell["source"]) for cell in head)
+    return found
+
+
+def test_every_notebook_links_its_literature_at_the_head():
+    """At least one entry of the bibliography, and no paper that the bibliography lacks."""
+    text = (PACKAGE / "published" / "references.bib").read_text(encoding="utf-8")
+    known = {published.reference(key)["url"] for key in re.findall(r"^@\w+\{(\w+),$", text, re.MULTILINE)}
+    linked = {name: set(re.findall(r"\]\((https?://[^)]*)\)", head)) for name, head in heads().items()}
+    assert [name for name, urls in linked.items() if not urls & known] == []
+    papers = re.compile("arxiv|aclanthology|doi.org|openreview")
+    unknown = {url for urls in linked.values() for url in urls - known if papers.search(url)}
+    assert not unknown, "papers that references.bib lacks"
+
+
+def test_every_notebook_that_names_a_paper_links_it():
+    """The authors' names with a year are links to the bibliography's addresses."""
+    names = {"Wang": "monitor", "Wu": "zplke", "Ammar Khodja": "distractors", "Liu": "grapheval", "Chang": "chang"}
+    names |= {"Petroni": "lama", "Wiland": "bear", "Berglund": "berglund"}
+    found = 0
+    for notebook, text in heads().items():
         for name in re.findall(rf"({'|'.join(names)}) et al\.", text):
-            assert published.reference(names[name])["url"] in text, (path.name, name)
+            assert published.reference(names[name])["url"] in text, (notebook, name)
             found += 1
-    assert found >= 20
+    assert found >= 50
 
 
 def test_every_measure_names_its_paper_and_equation():

@@ -10,6 +10,7 @@ An entry of ``datasets.yaml``:
       templates: {files: ..., ...}     # templates in files of their own: their columns; or questions for every relation
       revision: ...                    # on the Hub, where it is not main
       quoted: true                     # a .tsv with quotation marks around cells
+      only_questions: true             # questions without relations: for MONITOR alone (``require_relations``)
 """
 
 import re
@@ -72,6 +73,20 @@ def read_hub(data: str, columns: dict[str, str], relations: list[str] | None = N
     if "files" not in entry or (folder / entry["files"]).is_dir():
         entry["files"] = _one_kind(data, folder, entry.get("files", "."))
     return _read(entry, folder, relations, f"hub:{repo}@{folder.name[:12]}")
+
+
+def require_relations(facts: Facts) -> None:
+    """Raise ProbeError for facts of a data set with ``only_questions``: answers to its other questions are neither plausible
+    wrong options of a question nor examples of its relation."""
+    names = [name for name, entry in maps().items() if entry.get("only_questions")]
+    sources = [f"{name}:" for name in names] + [f"hub:{maps()[name]['hub']}@" for name in names]
+    if facts.source.startswith(tuple(sources)):
+        others = ", ".join(name for name in maps() if name not in names)
+        raise ProbeError(
+            f"{facts.source} has questions without relations, so nothing says which other answers are plausible wrong options "
+            f"or examples. It is for MONITOR: --only monitor. Multiple choice, lists of examples and distractors need facts "
+            f"with relations, for example {others}"
+        )
 
 
 def _download(repo: str, revision: str, patterns: list[str]) -> Path:

@@ -5,7 +5,8 @@ import json
 import pandas as pd
 import pytest
 
-from probelib import facts
+from probelib import beyond, facts, prompts
+from probelib.distractors import retrieval
 from probelib.errors import ProbeError
 from probelib.facts.formats import datasets
 from tests.facts.formats import test_bear
@@ -184,6 +185,28 @@ def test_questions_without_relations(tmp_path):
     read = datasets.read_dataset("triviaqa", tmp_path)
     assert told(read) == [("question", "Who?", "Ada")]
     assert read.entities["aliases"][0] == ("Lady Lovelace",)
+
+
+@pytest.mark.parametrize("source", ["simpleqa", "hub:basicv8vc/SimpleQA"])
+def test_questions_without_relations_are_for_monitor_alone(tmp_path, monkeypatch, source):
+    """Nothing says which answers to other questions are plausible: no multiple choice, no lists, no distractors."""
+    rows = [
+        {"problem": f"Who won in {year}?", "answer": name} for year, name in ((2008, "Ada"), (2009, "Bo"), (2010, "Cy"))
+    ]
+    pd.DataFrame(rows).to_csv(tmp_path / "simple_qa_test_set.csv", index=False)
+    monkeypatch.setattr(datasets, "_download", lambda *_: tmp_path)
+    data = (source, tmp_path if source == "simpleqa" else None)
+    whole = facts.load(*data, n_facts="all")
+    assert len(prompts.with_contexts(whole))  # MONITOR's prompts
+    for refused in (
+        lambda: facts.multiple_choice(*data),
+        lambda: prompts.sample_examples(whole, n=2),
+        lambda: retrieval.knowledge(facts.everything(*data)),
+        lambda: beyond.load_questions(*data),
+    ):
+        with pytest.raises(ProbeError, match="has questions without relations.*--only monitor.*popqa"):
+            refused()
+    datasets.require_relations(facts.load(n_facts=1))
 
 
 @pytest.mark.parametrize("kind", ["csv", "tsv", "json", "jsonl", "parquet"])
