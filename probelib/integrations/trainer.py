@@ -49,7 +49,9 @@ class PanelCallback(TrainerCallback):
 
     def on_step_end(self, args, state, control, model=None, **kwargs):
         if state.global_step % self.every == 0:
+            due = control.should_log  # Trainer.log resets it: the training loss of this step would not be logged
             self.log(model)
+            control.should_log = due
 
     def on_train_end(self, args, state, control, model=None, **kwargs):
         if state.global_step % self.every:

@@ -42,6 +42,7 @@ def train(folder, panel, **options):
     arguments = hf.TrainingArguments(
         folder,
         max_steps=3,
+        logging_steps=1,
         per_device_train_batch_size=1,
         report_to=[],
         use_cpu=True,
@@ -60,6 +61,7 @@ def test_the_panel_is_logged_and_training_is_not_disturbed(tmp_path, panel):
     watched, weights = train(tmp_path, panel, every=2, exposures=exposures)
     logged = [entry for entry in watched.state.log_history if "probelib/bits" in entry]
     assert [entry["step"] for entry in logged] == [2, 3]  # every second, and the last
+    assert [entry["step"] for entry in watched.state.log_history if "loss" in entry] == [1, 2, 3]  # none is lost
     for entry in logged:
         assert 0 <= entry["probelib/known_share"] <= 1 and entry["probelib/concordance"] in (0, 0.25, 0.5, 0.75, 1)
         assert np.isfinite(entry["probelib/bits"]) and entry["probelib/bits"] <= 2

@@ -98,10 +98,12 @@ def _download(repo: str, revision: str, patterns: list[str]) -> Path:
     try:
         return Path(snapshot_download(repo, repo_type="dataset", revision=revision, allow_patterns=patterns))
     except (HfHubHTTPError, LocalEntryNotFoundError, RequestException, OSError) as error:
-        said = " ".join(str(error).split())[:300]
+        said = " ".join(str(error).split())[:300].rstrip(".")
+        known = [name for name, entry in maps().items() if entry.get("hub") == repo]
+        how = f"data={known[0]} folder=FOLDER" if known else "data=table folder=FILE columns=..."
         raise ProbeError(
-            f"hub:{repo}@{revision} cannot be had: {said}. Check the name and the network, or download its files and read them "
-            "with data=table folder=FILE columns=..."
+            f"hub:{repo}@{revision} cannot be had: {said}. Check the name and the network, or download its files elsewhere and "
+            f"read them with {how}"
         ) from error
 
 
