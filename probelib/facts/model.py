@@ -145,9 +145,10 @@ def choose(facts: Facts, relations: list[str] | None) -> Facts:
     """The facts of these relations (None: of all). Raises ProbeError for an unknown relation."""
     if (relations := check_relations(relations)) is None:
         return facts
+    known = dict(zip(facts.relations["relation"], facts.relations["name"], strict=True))
     for name in relations:
-        if name not in set(facts.relations["relation"]):
-            raise unknown("relation", name, facts.relations["relation"])
+        if name not in known:
+            raise unknown("relation", name, known, known)
     return keep(facts, facts.facts["relation"].isin(relations))
 
 

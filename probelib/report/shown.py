@@ -69,12 +69,21 @@ def styled(frame: pd.DataFrame, decimals: dict[str, int] | int, best: dict[str, 
     style = style.format(thousands=",", subset=counts) if counts else style
     for column, d in digits.items():
         style = style.format(precision=d, na_rep="–", subset=[column])
-    style = style.format_index(escape=escape, axis=1).hide(axis="index").set_uuid("t")
+    style = style.format_index(heading, escape=escape, axis=1).hide(axis="index").set_uuid("t")
     style.cell_ids = False
     for column, which in best.items():
         at = frame[column] == getattr(frame[column], which)()
         style = style.apply(lambda _, at=at: np.where(at, "font-weight: bold", ""), subset=[column])
     return style
+
+
+def heading(column: str) -> str:
+    """The heading of a column. The kit's tables count a model's parameters without its embeddings, and say so.
+
+    >>> heading("parameters"), heading("model")
+    ('parameters without embeddings', 'model')
+    """
+    return "parameters without embeddings" if column == "parameters" else column
 
 
 def picture(figure, kind: str, **options) -> bytes:
