@@ -231,7 +231,7 @@ def validate(facts: Facts) -> Facts:
                 f"{where}: the frame {name} has columns {list(getattr(facts, name).columns)}, not {columns}"
             )
     if rows.empty:
-        raise ProbeError(f"{where}: no facts")
+        raise ProbeError(f"{where}: no facts; a file holds one per row, below the names of the columns")
     _refuse(rows["fact"].duplicated(), rows["fact"], f"{where}: duplicate fact id")
     entities = facts.entities
     _refuse(entities["entity"].duplicated(), entities["entity"], f"{where}: duplicate entity")

@@ -268,9 +268,9 @@ def test_without_widgets_the_picture_is_shown(folder, monkeypatch, capsys, seen)
 
     shown = []
     monkeypatch.setitem(sys.modules, "ipywidgets", None)
-    monkeypatch.setattr("IPython.display.display", shown.append)
+    monkeypatch.setattr("IPython.display.display", lambda one, **_: shown.append(one))
     assert explore.menu(SMALLEST, FACT, folder) == {"model_name": SMALLEST, "fact": FACT}
-    assert "<img" in shown[0].data and len(shown) > len(explore.parts(seen))
+    assert "<img" in shown[0].data and len(shown) > len(explore.parts(seen)), "the picture, then every part"
 
 
 def test_the_menus_follow_each_other(folder, monkeypatch, seen):

@@ -24,13 +24,13 @@ def test_the_tour_takes_one_of_several_right_objects():
 
 def test_one_fact_has_one_monitor(tmp_path):
     """In the tour, in explore and in section 5: the same contexts are drawn, and the same number comes out."""
-    model, panel = lm.load("atlas-neox-0.15m"), facts.pick(facts.load(relations=["P36"]), ["P36:France:Paris"])
-    own, _ = overview.fact_about("P36", "France")
+    model, panel = lm.load("atlas-neox-0.15m"), facts.pick(facts.load(relations=["P36"]), ["P36:Goa:Panaji"])
+    own, _ = overview.fact_about("P36", "Goa")
     own = facts.draw_distractors(own, pool=facts.atlas())
     framed = prompts.with_contexts(own)
     rows = store.score(model, framed, prompts.gold(own), tmp_path, end=True)
     tour = monitor.distances(monitor.anchors(rows, framed)).iloc[0]
-    asked = seen.questions_about(seen.load_pool(), model, "P36:France:Paris")
+    asked = seen.questions_about(seen.load_pool(), model, "P36:Goa:Panaji")
     _, board = seen.anchors_of(model, asked.facts, tmp_path)
     section5 = monitor_scores.score(["atlas-neox-0.15m"], panel, tmp_path)["atlas-neox-0.15m"]
     section5 = monitor.measure_facts(section5, prompts.with_contexts(panel)).iloc[0]
