@@ -232,13 +232,14 @@ def board_as_html(seen: Look) -> str:
 def shown_measures(seen: Look) -> report.Artifact:
     """Every measure's value and verdict."""
     caption = f"{title(seen)}: the value of every measure for {seen.model}. Known: above one half; – if there is no threshold."
-    return report.Artifact("explore/table1", seen.measures, caption, board_in_words(seen))
+    return report.Artifact("explore/table1", seen.measures.drop(columns="why"), caption, board_in_words(seen))
 
 
 def shown_board(seen: Look) -> report.Artifact:
     """The picture with its numbers."""
     caption = f"{title(seen)}, asked of {seen.model} in every way of the four papers."
-    return report.Artifact("explore/figure1", seen.measures, caption, figure=board(seen), alt=board_in_words(seen))
+    numbers = seen.measures.drop(columns="why")
+    return report.Artifact("explore/figure1", numbers, caption, figure=board(seen), alt=board_in_words(seen))
 
 
 def monitor_in_words(seen: Look) -> str:

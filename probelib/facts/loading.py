@@ -65,10 +65,6 @@ def load(
     size = _size(n_facts)
     if not is_a(n_distractors, int) or n_distractors < 0:
         raise ProbeError(f"n_distractors is {n_distractors!r}; an integer of at least 0 is needed")
-    if data == "atlas" and folder is not None:
-        raise ProbeError(
-            f"folder={str(folder)!r}: the atlas lies in no folder. Say what its files are, such as data='table'"
-        )
     if data == "atlas":
         part = n_facts if n_facts in ("natural", "trial") else "stratified"
         chosen = _from_atlas(relations, size, seed, among, part)

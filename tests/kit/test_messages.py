@@ -38,17 +38,17 @@ def table(name: str) -> facts.Facts:
 
 # (what is called, how its message begins); "..." stands for a longer list
 IN_PYTHON = [
-    (lambda: lm.load(SMALLEST, device="cuda"), "device='cuda', but torch finds no GPU here ... use device='cpu'"),
+    (lambda: repr(lm.load(SMALLEST, device="cuda")), "device='cuda', but torch finds no GPU here ... use device='cpu'"),
     (
         lambda: lm.load("atlas-neox-2"),
         "unknown model 'atlas-neox-2'; did you mean atlas-neox-2.4m or atlas-neox-1.2m or atlas-neox-5m? Known: <folder>, "
         "<owner>/<name> on Hugging Face, ...",
     ),
     (lambda: lm.load("./my_model"), "./my_model: no such folder"),
-    (lambda: lm.load("./folder"), "./folder has no config.json: it is not a model folder"),
+    (lambda: lm.load("./folder"), "folder has no config.json: it is not a model folder"),
     (
         lambda: lm.load("./half"),
-        "./half has no *.safetensors that transformers loads ... convert them with `python -m probelib.lm",
+        "half has no *.safetensors that transformers loads ... convert them with `python -m probelib.lm",
     ),
     (
         lambda: lm.load(SMALLEST, quantize="3bit"),
@@ -75,10 +75,6 @@ IN_PYTHON = [
     ),
     (lambda: facts.load("tabel", "x.csv"), "unknown data 'tabel'; did you mean table or ... Known: atlas, bear, ..."),
     (lambda: facts.load("table"), "data='table' needs folder=..., the path of its files"),
-    (
-        lambda: facts.load("atlas", "mine.csv"),
-        "folder='mine.csv': the atlas lies in no folder. Say what its files are, such as data='table'",
-    ),
     (lambda: table("mine.csv"), "mine.csv: no such file"),
     (lambda: table("folder"), "folder: a table is a .csv, .tsv, .parquet, .json or .jsonl file"),
     (lambda: table("notes.txt"), "notes.txt: a table is a .csv, .tsv, .parquet, .json or .jsonl file"),
