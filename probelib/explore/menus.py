@@ -6,8 +6,8 @@ from pathlib import Path
 
 from probelib import lm, report
 from probelib.errors import ProbeError
+from probelib.explore.details import details, details_as_html
 from probelib.explore.drawing import board_as_html
-from probelib.explore.parts import parts, parts_as_html
 from probelib.explore.seen import FactPool, Look, facts_of, load_model, load_pool, look, relation_of
 from probelib.facts.model import fold
 
@@ -15,9 +15,9 @@ from probelib.facts.model import fold
 def menu(
     model_name: str, fact: str, folder: Path, widgets: bool = True, pool: FactPool | None = None
 ) -> dict[str, str]:
-    """The board, and all parts below it, with three menus: a model (any name can be typed), a relation, a fact.
+    """The board, and the details below it, with three menus: a model (any name can be typed), a relation, a fact.
 
-    widgets   False, or no ipywidgets here: board and parts of the model and fact given, without menus
+    widgets   False, or no ipywidgets here: board and details of the model and fact given, without menus
     returns   {"model_name": ..., "fact": ...}: what is chosen; it follows the menus
     """
     pool = pool or load_pool()
@@ -51,14 +51,14 @@ def find(kind: str, typed: str, names: dict[str, str]) -> str:
 
 
 def _show(seen: Look) -> None:
-    """Board and parts as outputs of a cell."""
+    """Board and details as outputs of a cell."""
     from IPython.display import HTML, display
 
     display(HTML(board_as_html(seen)))
-    for part in parts(seen):
-        report.say(f"### {part.title}\n\n{part.text}")
-        if part.table is not None:
-            display(part.table)
+    for detail in details(seen):
+        report.say(f"### {detail.title}\n\n{detail.text}")
+        if detail.table is not None:
+            display(detail.table)
 
 
 def _menu(ipywidgets, pool: FactPool, chosen: dict[str, str], folder: Path) -> None:
@@ -111,7 +111,7 @@ def _menu(ipywidgets, pool: FactPool, chosen: dict[str, str], folder: Path) -> N
         shown.value = f"<p>asking {html.escape(of.value)} …</p>"
         try:
             seen = look(pool, load_model(of.value), held[fact.value], folder)
-            shown.value = board_as_html(seen) + parts_as_html(seen)
+            shown.value = board_as_html(seen) + details_as_html(seen)
             chosen.update(model_name=of.value, fact=held[fact.value])
         except ProbeError as error:
             shown.value = f"<p><b>{html.escape(str(error))}</b></p>"

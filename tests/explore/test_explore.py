@@ -270,7 +270,7 @@ def test_without_widgets_the_picture_is_shown(folder, monkeypatch, capsys, seen)
     monkeypatch.setitem(sys.modules, "ipywidgets", None)
     monkeypatch.setattr("IPython.display.display", lambda one, **_: shown.append(one))
     assert explore.menu(SMALLEST, FACT, folder) == {"model_name": SMALLEST, "fact": FACT}
-    assert "<img" in shown[0].data and len(shown) > len(explore.parts(seen)), "the picture, then every part"
+    assert "<img" in shown[0].data and len(shown) > len(explore.details(seen)), "the picture, then every part"
 
 
 def test_the_menus_follow_each_other(folder, monkeypatch, seen):
@@ -309,7 +309,7 @@ def test_two_relations_may_begin_with_the_same_words(folder, monkeypatch):
     monkeypatch.setattr("IPython.display.display", shown.append)
     monkeypatch.setattr(menus, "look", lambda pool, of, fact, folder: fact)
     monkeypatch.setattr(menus, "board_as_html", str)
-    monkeypatch.setattr(menus, "parts_as_html", lambda seen: "")
+    monkeypatch.setattr(menus, "details_as_html", lambda seen: "")
     name, fact = next(iter(explore.facts_of(explore.load_pool(), "P61").items()))
     chosen = explore.menu(SMALLEST, fact, folder)
     (_, relation, field), board = shown[0].children[0].children, shown[0].children[1]

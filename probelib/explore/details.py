@@ -15,7 +15,7 @@ STYLE = (
 )
 
 
-class Part(NamedTuple):
+class Detail(NamedTuple):
     """A heading, a few sentences, and a table (None: without)."""
 
     title: str
@@ -23,24 +23,24 @@ class Part(NamedTuple):
     table: Styler | None = None
 
 
-def parts(seen: Look) -> list[Part]:
-    """The parts below the board, in its order."""
+def details(seen: Look) -> list[Detail]:
+    """The details below the board, in its order."""
     return [
-        Part("How to read it", reading(seen)),
-        Part("Does the paraphrase matter?", monitor_in_words(seen), _prompts(seen)),
-        Part(
+        Detail("How to read it", reading(seen)),
+        Detail("Does the paraphrase matter?", monitor_in_words(seen), _prompts(seen)),
+        Detail(
             "How many examples does it need?",
             "ZP-LKE writes no question, only pairs of the same relation and then the subject. The share is that of the right "
             "object among all options.",
             _lists(seen),
         ),
-        Part(
+        Detail(
             "Which wrong answers tempt it?",
             "The most plausible objects of the same type, found by a beam search over the labels of all of them.",
             seen.rivals.style.format({"probability": "{:.2e}"}).hide(axis="index"),
         ),
-        Part("Would it say so?", *_judged(seen)),
-        Part(
+        Detail("Would it say so?", *_judged(seen)),
+        Detail(
             "Do the measures agree?",
             "Each measure has its own scale, so only the verdict is compared: above one half, known. MONITOR and Avg@n have no "
             "such point and no verdict.",
@@ -49,12 +49,12 @@ def parts(seen: Look) -> list[Part]:
     ]
 
 
-def parts_as_html(seen: Look) -> str:
-    """All parts as HTML; long tables scroll."""
+def details_as_html(seen: Look) -> str:
+    """All details as HTML; long tables scroll."""
     pieces = [STYLE]
-    for part in parts(seen):
-        table = "" if part.table is None else f"<div>{escaped_html(part.table)}</div>"
-        pieces.append(f"<h3>{html.escape(part.title)}</h3><p>{html.escape(part.text)}</p>{table}")
+    for detail in details(seen):
+        table = "" if detail.table is None else f"<div>{escaped_html(detail.table)}</div>"
+        pieces.append(f"<h3>{html.escape(detail.title)}</h3><p>{html.escape(detail.text)}</p>{table}")
     return f"<div class='probelib'>{''.join(pieces)}</div>"
 
 
