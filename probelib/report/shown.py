@@ -13,6 +13,7 @@ import pandas as pd
 from probelib.report.artifact import Artifact
 
 ARTIFACT = "probelib_artifact"  # key in the metadata of a notebook's outputs: the artifact they belong to
+PIXELS = 110  # per inch of a figure in a notebook
 
 
 def display_artifact(artifact: Artifact, saved: Path) -> None:
@@ -22,8 +23,8 @@ def display_artifact(artifact: Artifact, saved: Path) -> None:
     """
     from IPython.display import display
 
-    def show(part: str, data: dict) -> None:
-        display(data, raw=True, metadata={ARTIFACT: artifact.name, "part": part, "alt": artifact.alt})
+    def show(part: str, data: dict, **look: dict) -> None:
+        display(data, raw=True, metadata={ARTIFACT: artifact.name, "part": part, "alt": artifact.alt, **look})
 
     if artifact.figure is None:
         table = _scroll(styled(artifact.frame, artifact.decimals, artifact.best))
@@ -31,7 +32,8 @@ def display_artifact(artifact: Artifact, saved: Path) -> None:
     else:
         import matplotlib.pyplot as plt
 
-        show("body", {"image/png": saved.read_bytes(), "text/plain": artifact.alt})
+        size = {"width": round(PIXELS * artifact.figure.get_size_inches()[0])}  # of the file's, which is for print
+        show("body", {"image/png": saved.read_bytes(), "text/plain": artifact.alt}, **{"image/png": size})
         plt.close(artifact.figure)  # otherwise the notebook draws it a second time at the end of the cell
     caption = f"<p><b>{artifact_title(artifact.name)}.</b> {html.escape(artifact.caption)}</p>"
     show("caption", {"text/html": caption, "text/plain": artifact.caption})
