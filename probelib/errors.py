@@ -2,8 +2,9 @@
 
 import contextlib
 import difflib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 
+LISTED = 20  # known names in a message
 # control characters, blank and line end aside, as their pictures (ESC as "␛"); of C1 and text directions nothing is drawn
 PICTURES = {code: 0x2400 + code for code in range(32) if chr(code) not in "\t\n"} | {0x7F: 0x2421}
 PICTURES |= dict.fromkeys((*range(0x80, 0xA0), *range(0x202A, 0x202F), *range(0x2066, 0x206A)), 0xFFFD)
@@ -33,12 +34,18 @@ class ProbeError(Exception):
         return [f"{type(self).__name__}: {self}"]
 
 
-def unknown(kind: str, name: str, known: Iterable[str]) -> ProbeError:
-    """The error for a name that does not exist: ``unknown model 'atlas-neox-2'; did you mean atlas-neox-2.4m? Known: ...``."""
-    known = sorted(map(str, known))
-    near = difflib.get_close_matches(str(name), known, n=3, cutoff=0.5)
-    hint = f"; did you mean {' or '.join(near)}?" if near else ";"
-    return ProbeError(f"unknown {kind} {name!r}{hint} Known: {', '.join(known) or 'none'}.")
+def unknown(kind: str, name: str, known: Iterable[str], meaning: Mapping[str, str] | None = None) -> ProbeError:
+    """The error for a name that does not exist: ``unknown model 'atlas-neox-2'; did you mean atlas-neox-2.4m? Known: ...``.
+
+    meaning   what each known name stands for ({"P36": "capital"}): shown behind it, and searched as well
+    """
+    known, meaning = sorted(map(str, known)), meaning or {}
+    texts = {meaning[each]: each for each in known if each in meaning} | {each: each for each in known}
+    near = dict.fromkeys(texts[text] for text in difflib.get_close_matches(str(name), texts, n=3, cutoff=0.5))
+    shown = lambda some: [f"{each} ({meaning[each]})" if each in meaning else each for each in some]
+    hint = f"; did you mean {' or '.join(shown(near))}?" if near else ";"
+    more = f" and {len(known) - LISTED} more" if len(known) > LISTED else ""
+    return ProbeError(f"unknown {kind} {name!r}{hint} Known: {', '.join(shown(known[:LISTED])) or 'none'}{more}.")
 
 
 @contextlib.contextmanager
@@ -55,7 +62,8 @@ def extra(name: str) -> Iterator[None]:
 def texts_of(what: str, given: Iterable) -> list[str]:
     """The given list of texts. Raise ProbeError for anything else: a single text would be taken for a list of its letters."""
     if isinstance(given, str) or not isinstance(given, Iterable):
-        raise ProbeError(f"{what}: {str(given)[:60]!r} is given, and a list of texts wanted, such as ['Paris']")
+        one = str(given)[:60]
+        raise ProbeError(f"{what}: {one!r} is given, and a list of texts wanted: [{one!r}]")
     texts = list(given)
     for text in texts:
         if not isinstance(text, str):

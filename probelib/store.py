@@ -26,7 +26,7 @@ import numpy as np
 import pandas as pd
 import pyarrow
 import pyarrow.parquet
-from tqdm import tqdm
+from tqdm.auto import tqdm
 
 from probelib import files
 from probelib.errors import ProbeError

@@ -11,7 +11,7 @@ from probelib import facts, prompts, store
 from probelib.beyond import concordance
 from probelib.beyond.questions import Questions, load_questions
 from probelib.beyond.suite import MEASURES, forget_shared, measures_of
-from probelib.errors import ProbeError, unknown
+from probelib.errors import ProbeError, texts_of, unknown
 from probelib.facts.model import Facts, rng
 from probelib.lm.loading import load
 from probelib.lm.names import organisms
@@ -52,7 +52,7 @@ def score(
     tokens    measure -> tokens per fact that the model forwards for this measure alone, mean over models
     """
     values, tokens = [], {}
-    for name in models:
+    for name in models if isinstance(models, dict) else texts_of("models", models):
         model = models[name] if isinstance(models, dict) else load(name, **loading)
         partner = tuned_of(name, list(tuned))
         about = replace(questions, tuned=load(partner, **loading)) if partner else questions

@@ -11,6 +11,8 @@ from probelib import lm, report
 from probelib.explore.seen import ANSWERS, Look
 from probelib.organisms import design
 
+SMALLEST = 9  # points: no text of the board is smaller
+OTHERS = "#9fd8c5"  # bars of other objects than the right one
 COLOURS = {"monitor": "#0173b2", "zplke": "#de8f05", "distractors": "#029e73", "grapheval": "#cc78bc"}
 
 
@@ -19,14 +21,17 @@ def board(seen: Look):
     import matplotlib.pyplot as plt
 
     report.use_style()
-    figure = plt.figure(figsize=(13.5, 7.6), layout="none")
-    edges = {"left": 0.135, "right": 0.985, "top": 0.885, "bottom": 0.085}
-    left = figure.add_gridspec(2, 3, wspace=0.52, hspace=0.5, width_ratios=(1.1, 1.05, 1), **edges)
-    right = left[:, 2].subgridspec(2, 1, height_ratios=(3.2, 1), hspace=0.36)
-    places = (left[0, 0], left[0, 1], left[1, 0], left[1, 1], right[0], right[1])
-    for panel, place in zip((_anchors, _curve, _rivals, _judged, _measures, _history), places, strict=True):
-        panel(figure.add_subplot(place), seen)
-    figure.suptitle(f"{title(seen)}, asked of {seen.model}", fontsize=14, fontweight="bold", y=0.975)
+    with plt.rc_context(
+        dict.fromkeys(("font.size", "xtick.labelsize", "ytick.labelsize", "legend.fontsize"), SMALLEST)
+    ):
+        figure = plt.figure(figsize=(11, 12.6), layout="none")
+        edges = {"left": 0.155, "right": 0.985, "top": 0.925, "bottom": 0.045}
+        grid = figure.add_gridspec(3, 2, wspace=0.38, hspace=0.34, height_ratios=(1, 1, 1.45), **edges)
+        corner = grid[2, 1].subgridspec(2, 1, height_ratios=(1, 1.2))
+        places = (grid[0, 0], grid[0, 1], grid[1, 0], grid[1, 1], grid[2, 0], corner[0], corner[1])
+        for panel, place in zip(PANELS, places, strict=True):
+            panel(figure.add_subplot(place), seen)
+        figure.suptitle(f"{title(seen)}, asked of {seen.model}", fontsize=14, fontweight="bold", y=0.975)
     report.literal(figure)
     return figure
 
@@ -41,19 +46,25 @@ def _anchors(axis, seen: Look) -> None:
     table = seen.framed.pivot(index="template", columns="context", values="probability")[order]
     hints = dict(zip(seen.framed["context"], seen.framed["hint"], strict=True))
     report.heat(axis, table, low=0, high=1, colours="Blues")
-    axis.set_xticks(range(len(order)), [_short(hints[c], 13) for c in order], rotation=25, ha="right", fontsize=7.5)
-    axis.set_yticks(range(len(table)), [f"paraphrase {n}" for n in table.index])
-    axis.set_title(f"MONITOR: P({_short(seen.object, 16)}) after contexts", color=COLOURS["monitor"])
+    axis.set_xticks(
+        range(len(order)), [_short(hints[c], 13) for c in order], rotation=25, ha="right", fontsize=SMALLEST
+    )
+    axis.set_yticks(range(len(table)), [f"paraphrase {n}" for n in table.index], fontsize=SMALLEST)
+    for number in axis.texts:
+        number.set_fontsize(SMALLEST)
+    axis.set_title(f"MONITOR: P({_short(seen.object, 14)} …) after contexts", color=COLOURS["monitor"])
 
 
 def _curve(axis, seen: Look) -> None:
     for _, draw in seen.curve.groupby("seed"):
-        axis.plot(draw["examples"], draw["q_gold"], color=COLOURS["zplke"], alpha=0.45, linewidth=1)
+        axis.plot(draw["examples"], draw["q_gold"], color=COLOURS["zplke"], alpha=0.45, linewidth=1, label="one list")
     mean = seen.curve.groupby("examples")["q_gold"].mean()
-    axis.plot(mean.index, mean, color=COLOURS["zplke"], marker="o", linewidth=2)
+    axis.plot(mean.index, mean, color=COLOURS["zplke"], marker="o", linewidth=2, label="mean of the lists")
+    handles = dict(zip(*axis.get_legend_handles_labels()[::-1], strict=True))
+    axis.legend(handles.values(), handles)
     n = int(seen.curve["n_options"].iloc[0])
     axis.axhline(1 / n, color="0.4", linestyle=":", linewidth=1)
-    axis.text(mean.index.max(), 1 / n, "guessing ", ha="right", va="bottom", fontsize=7, color="0.4")
+    axis.text(mean.index.max(), 1 / n, "guessing ", ha="right", va="bottom", color="0.4")
     axis.set_xscale("log")
     axis.set_xticks(mean.index, mean.index)
     axis.minorticks_off()
@@ -63,13 +74,15 @@ def _curve(axis, seen: Look) -> None:
 
 def _rivals(axis, seen: Look) -> None:
     rows = seen.rivals.iloc[::-1]
-    colours = [COLOURS["distractors"] if gold else "#9fd8c5" for gold in rows["gold"]]
-    bars = axis.barh(range(len(rows)), rows["probability"], color=colours)
-    axis.bar_label(bars, [f" {p:.2g}" for p in rows["probability"]], fontsize=7)
+    for name, colour, gold in (("right object", COLOURS["distractors"], True), ("other objects", OTHERS, False)):
+        own = rows[rows["gold"] == gold]
+        bars = axis.barh(np.flatnonzero(rows["gold"] == gold), own["probability"], color=colour, label=name)
+        axis.bar_label(bars, [f" {p:.2g}" for p in own["probability"]])
+    axis.legend(loc="lower right")
     axis.set_yticks(range(len(rows)), [_short(label, 22) for label in rows["label"]])
     for tick, gold in zip(axis.get_yticklabels(), rows["gold"], strict=True):
         tick.set_fontweight("bold" if gold else "normal")
-    axis.set(xlabel="probability of the label and its end", xlim=(0, (rows["probability"].max() or 1) * 1.2))
+    axis.set(xlabel="P(the object, and the answer ends there)", xlim=(0, (rows["probability"].max() or 1) * 1.2))
     axis.locator_params(axis="x", nbins=4)
     axis.set_title("Distractors: the strongest for this model", color=COLOURS["distractors"])
 
@@ -87,8 +100,8 @@ def _judged(axis, seen: Look) -> None:
     marks = ["✓" if holds else "✗" for holds in rows["holds"]]
     names = [f"{mark} {_short(name, 18)}" for mark, name in zip(marks, rows["object"], strict=True)]
     axis.set_yticks(range(len(rows)), names)
-    axis.set(xlim=(0, 1), ylim=(-0.5, len(rows) + 0.55), xlabel=f"answers of {seen.answers}")
-    axis.legend(ncols=4, loc="upper center", fontsize=6.5, columnspacing=0.8, handlelength=1)
+    axis.set(xlim=(0, 1), ylim=(-0.5, len(rows) + 0.8), xlabel=f"answers of {seen.answers} (✓ true, ✗ false statement)")
+    axis.legend(ncols=4, loc="upper center", columnspacing=0.8, handlelength=1)
 
 
 def _history(axis, seen: Look) -> None:
@@ -98,27 +111,29 @@ def _history(axis, seen: Look) -> None:
     wrong = _short(seen.history["wrong_object"], 14)
     counts = [*seen.history[list(design.FORMS)].astype(int), int(seen.history["wrong_exposures"])]
     axis.bar(range(len(counts)), counts, color=["0.55"] * len(design.FORMS) + ["0.2"])
-    axis.set_xticks(range(len(counts)), [*design.FORMS, f"wrong:\n{wrong}" if wrong else "wrong"], fontsize=7)
+    names = [*map(_in_two_lines, design.FORMS), f"wrong:\n{wrong}" if wrong else "wrong"]
+    axis.set_xticks(range(len(counts)), names)
     for at, count in enumerate(counts):
-        axis.text(at, count, str(count), ha="center", va="bottom", fontsize=8)
+        axis.text(at, count, str(count), ha="center", va="bottom")
     axis.set(yticks=[], ylim=(0, max(1, *counts) * 1.3))
 
 
 def _measures(axis, seen: Look) -> None:
     rows = seen.measures[seen.measures["measure"] != "MONITOR"].iloc[::-1].reset_index(drop=True)
     axis.axvline(0.5, color="0.6", linestyle="--", linewidth=0.8)
-    for at, (paper, value, known) in enumerate(zip(rows["paper"], rows["value"], rows["known"], strict=True)):
+    for at, (paper, value, known, why) in rows[["paper", "value", "known", "why"]].iterrows():
         if np.isnan(value):
             axis.text(0, at, "–", ha="center", va="center", weight="bold", color=COLOURS[paper])
             continue
         mark = {True: "o", False: "x", None: "|"}[known]
         axis.plot([0, value], [at, at], color=COLOURS[paper], linewidth=1, alpha=0.5)
         axis.plot(value, at, mark, color=COLOURS[paper], markersize=7, markeredgewidth=2)
-    axis.set_yticks(range(len(rows)), rows["measure"], fontsize=7.5)
+        axis.text(value + 0.04, at, why, ha="left", va="center", bbox={"color": "white", "pad": 0.5})
+    axis.set_yticks(range(len(rows)), rows["measure"])
     for tick, paper in zip(axis.get_yticklabels(), rows["paper"], strict=True):
         tick.set_color(COLOURS[paper])
     axis.set(xlim=(-0.04, 1.04))
-    axis.set_xlabel("● known (above ½)   × not known   | no such point", fontsize=8)
+    axis.set_xlabel("● known (above ½)   × not known   | no such point")
     yes, of = known_counts(seen)
     axis.set_title(f"Known? {yes} of {of} measures say yes")
 
@@ -128,8 +143,20 @@ def _nothing(axis, why: str) -> None:
     axis.text(0.5, 0.5, textwrap.fill(why, 38), ha="center", va="center", fontsize=9, color="0.35")
 
 
+def _note(axis, seen: Look) -> None:
+    axis.axis("off")
+    axis.text(0, 0.85, textwrap.fill(reading(seen), 62), va="top", linespacing=1.4)
+
+
+def _in_two_lines(form: str) -> str:
+    return form if len(form) < 10 else f"{form[:7]}-\n{form[7:]}"
+
+
 def _short(text: str, most: int) -> str:
     return text if len(text) <= most else text[: most - 1].rstrip() + "…"
+
+
+PANELS = (_anchors, _curve, _rivals, _judged, _measures, _history, _note)
 
 
 def why_unjudged(seen: Look) -> str:
@@ -152,6 +179,17 @@ def known_counts(seen: Look) -> tuple[int, int]:
     """How many measures say that the fact is known, of how many that say yes or no."""
     said = seen.measures["known"].dropna().astype(bool)
     return int(said.sum()), len(said)
+
+
+def reading(seen: Look) -> str:
+    """Why two panels differ, and which contexts were drawn."""
+    drawn = ", ".join(seen.contexts)
+    return (
+        f"Two panels show a probability of {seen.object}, and they differ. MONITOR's is open-ended: the text goes on with "
+        f"“{seen.object}”, and anything may follow. The distractors' panel adds the end of the answer: “{seen.object}”, and "
+        "nothing after it. A model that goes on, with a full stop for example, gives this little probability. The negative "
+        f"contexts were drawn from the other objects of the relation: {drawn}. A cross says what the model did instead."
+    )
 
 
 def board_in_words(seen: Look) -> str:
@@ -185,22 +223,23 @@ def board_as_html(seen: Look) -> str:
     import matplotlib.pyplot as plt
 
     figure, buffer = board(seen), io.BytesIO()
-    figure.savefig(buffer, format="png", dpi=110)
+    figure.savefig(buffer, format="png", dpi=192)
     plt.close(figure)
     text, data = html.escape(board_in_words(seen), quote=True), base64.b64encode(buffer.getvalue()).decode()
-    return f'<img style="max-width: 100%" alt="{text}" src="data:image/png;base64,{data}"><p>{text}</p>'
+    return f'<img style="width: 1056px; max-width: 100%" alt="{text}" src="data:image/png;base64,{data}"><p>{text}</p>'
 
 
 def shown_measures(seen: Look) -> report.Artifact:
     """Every measure's value and verdict."""
     caption = f"{title(seen)}: the value of every measure for {seen.model}. Known: above one half; – if there is no threshold."
-    return report.Artifact("explore/table1", seen.measures, caption, board_in_words(seen))
+    return report.Artifact("explore/table1", seen.measures.drop(columns="why"), caption, board_in_words(seen))
 
 
 def shown_board(seen: Look) -> report.Artifact:
     """The picture with its numbers."""
     caption = f"{title(seen)}, asked of {seen.model} in every way of the four papers."
-    return report.Artifact("explore/figure1", seen.measures, caption, figure=board(seen), alt=board_in_words(seen))
+    numbers = seen.measures.drop(columns="why")
+    return report.Artifact("explore/figure1", numbers, caption, figure=board(seen), alt=board_in_words(seen))
 
 
 def monitor_in_words(seen: Look) -> str:

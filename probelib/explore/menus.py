@@ -1,20 +1,23 @@
 """Three menus (model, relation, fact) over the board."""
 
+import difflib
 import html
 from pathlib import Path
 
-from probelib import lm
-from probelib.errors import ProbeError, unknown
+from probelib import lm, report
+from probelib.errors import ProbeError
+from probelib.explore.details import details, details_as_html
 from probelib.explore.drawing import board_as_html
-from probelib.explore.seen import FactPool, facts_of, load_model, load_pool, look, relation_of
+from probelib.explore.seen import FactPool, Look, facts_of, load_model, load_pool, look, relation_of
+from probelib.facts.model import fold
 
 
 def menu(
     model_name: str, fact: str, folder: Path, widgets: bool = True, pool: FactPool | None = None
 ) -> dict[str, str]:
-    """The board with three menus: a model (any name can be typed), a relation, a fact.
+    """The board, and the details below it, with three menus: a model (any name can be typed), a relation, a fact.
 
-    widgets   False, or no ipywidgets here: the board of the model and fact given, without menus
+    widgets   False, or no ipywidgets here: board and details of the model and fact given, without menus
     returns   {"model_name": ..., "fact": ...}: what is chosen; it follows the menus
     """
     pool = pool or load_pool()
@@ -26,10 +29,36 @@ def menu(
     if widgets:
         _menu(ipywidgets, pool, chosen, folder)
     else:
-        from IPython.display import HTML, display
-
-        display(HTML(board_as_html(look(pool, load_model(model_name), fact, folder))))
+        _show(look(pool, load_model(model_name), fact, folder))
     return chosen
+
+
+def find(kind: str, typed: str, names: dict[str, str]) -> str:
+    """The one of ``names`` (label -> id) that fits what was typed, without regard to case: its label or id, its subject
+    ("France" of "France – Paris"), or a part of them. ProbeError, with at most three names, if none or several fit."""
+    wanted = fold(typed.strip())
+    texts = {name: (fold(name), fold(names[name]), fold(name.split(" – ")[0])) for name in names}
+    same = [name for name, own in texts.items() if wanted in own]
+    fits = same or [name for name, own in texts.items() if wanted and any(wanted in text for text in own)]
+    if len(fits) == 1:
+        return fits[0]
+    if fits:
+        more = f" and {len(fits) - 3} more" if len(fits) > 3 else ""
+        raise ProbeError(f"{len(fits)} {kind}s fit {typed!r}: {', '.join(fits[:3])}{more}. Type more of one of them.")
+    near = difflib.get_close_matches(typed, names, n=3, cutoff=0.3)
+    hint = f"; did you mean {' or '.join(near)}?" if near else "."
+    raise ProbeError(f"unknown {kind} {typed!r}{hint} There are {len(names)}: empty the field to see them.")
+
+
+def _show(seen: Look) -> None:
+    """Board and details as outputs of a cell."""
+    from IPython.display import HTML, display
+
+    display(HTML(board_as_html(seen)))
+    for detail in details(seen):
+        report.say(f"### {detail.title}\n\n{detail.text}")
+        if detail.table is not None:
+            display(detail.table)
 
 
 def _menu(ipywidgets, pool: FactPool, chosen: dict[str, str], folder: Path) -> None:
@@ -56,24 +85,33 @@ def _menu(ipywidgets, pool: FactPool, chosen: dict[str, str], folder: Path) -> N
     fact = field("Fact", _key(held, chosen["fact"]), list(held), placeholder="type, or empty it to see all")
     shown = ipywidgets.HTML()
 
+    def completed(field, kind: str, names: dict[str, str]) -> bool:
+        """Whether a field holds a name; else what was typed becomes the one that fits, which sends an event of its own."""
+        if not field.value or field.value in names:
+            return bool(field.value)
+        try:
+            field.value = find(kind, field.value, names)
+        except ProbeError as error:
+            shown.value = f"<p><b>{html.escape(str(error))}</b></p>"
+        return False
+
     def list_facts(_=None):
-        if relation.value in relations:
+        if completed(relation, "relation", relations):
             fact.options, before = list(facts_of(pool, relations[relation.value])), fact.value
             fact.value = fact.options[0]
             if fact.value == before:  # an unchanged field sends no event
                 ask()
-        elif relation.value:
-            shown.value = f"<p><b>{html.escape(str(unknown('relation', relation.value, relations)))}</b></p>"
 
     def ask(_=None):
-        if not (fact.value and of.value and relation.value in relations):
+        if not of.value or relation.value not in relations:
+            return
+        held = facts_of(pool, relations[relation.value])
+        if not completed(fact, "fact", held):
             return
         shown.value = f"<p>asking {html.escape(of.value)} …</p>"
         try:
-            held = facts_of(pool, relations[relation.value])
-            if fact.value not in held:
-                raise unknown("fact", fact.value, held)
-            shown.value = board_as_html(look(pool, load_model(of.value), held[fact.value], folder))
+            seen = look(pool, load_model(of.value), held[fact.value], folder)
+            shown.value = board_as_html(seen) + details_as_html(seen)
             chosen.update(model_name=of.value, fact=held[fact.value])
         except ProbeError as error:
             shown.value = f"<p><b>{html.escape(str(error))}</b></p>"

@@ -18,6 +18,8 @@ from probelib.distractors import measures as distractors
 from probelib.distractors import retrieval
 from probelib.distractors import scores as distractors_scores
 from probelib.errors import ProbeError
+from probelib.explore import reasons
+from probelib.explore.reasons import ANSWERS
 from probelib.facts.formats.trex_mc import OPTIONS
 from probelib.facts.model import Facts
 from probelib.grapheval import judge
@@ -32,7 +34,6 @@ SHOTS = (1, 5, 10, 20, 50)  # examples in a list, as far as the data and the mod
 DRAWS, CHOICES = 2, 25  # lists of each length, and most answers to choose from after them
 N, SHOWN = 20, 8  # distractors of each strategy, and those shown
 LABELS = 100  # true statements that train a judge, each with a false one
-ANSWERS = ("true", "false", "don't know")  # in the order of grapheval.Answer
 PROMPTED = (
     "monitor",
     "zplke",
@@ -64,7 +65,9 @@ class Look:
     judged     ``statement``, its ``object``, whether it ``holds``, one column an answer, and what the judge foretells
                ("judge true", ...); None: no model that was tuned to answer goes with this one, or a server holds it
     history    the fact's row of the organisms' manifest; None: not known
-    measures   ``measure``, ``paper``, ``asks``, ``value``, ``known`` (None where the measure has no such point)
+    measures   ``measure``, ``paper``, ``asks``, ``value``, ``known`` (None where the measure has no such point), ``why``
+               (a few words where the fact is not known, else "")
+    contexts   labels of the distractors that MONITOR prepends, in the order of negative1, negative2, ...
     """
 
     fact: str
@@ -80,6 +83,7 @@ class Look:
     judged: pd.DataFrame | None
     history: pd.Series | None
     measures: pd.DataFrame
+    contexts: list[str]
     about: Facts
 
 
@@ -164,7 +168,8 @@ def look(pool: FactPool, of: lm.LM, fact: str, folder: Path, seed: int = 0) -> L
         rivals=distractors_of(of, asked, folder),
         judged=answered,
         history=history(of.name, fact) if of.name in lm.organisms() else None,
-        measures=known_by_measures(values),
+        measures=with_reasons(known_by_measures(values), reasons.said_instead(of, asked, folder), answered),
+        contexts=list(_distractors(asked.facts).values()),
         about=asked.facts,
     )
 
@@ -313,6 +318,14 @@ def known_by_measures(values: pd.DataFrame) -> pd.DataFrame:
     papers, asks = ([getattr(MEASURES[name], field) for name in names] for field in ("paper", "prompts"))
     columns = {"measure": names, "paper": papers, "asks": asks, "value": values["value"].to_numpy(), "known": known}
     return pd.DataFrame(columns)
+
+
+def with_reasons(measures: pd.DataFrame, said: dict[str, str], judged: pd.DataFrame | None) -> pd.DataFrame:
+    """The measures with the column ``why``: see ``reasons.why_not``."""
+    rows = measures[["measure", "value", "known"]].itertuples(index=False)
+    return measures.assign(
+        why=["" if known is not False else reasons.why_not(name, value, said, judged) for name, value, known in rows]
+    )
 
 
 def facts_of(pool: FactPool, relation: str) -> dict[str, str]:

@@ -160,7 +160,7 @@ def substitute_relations(facts: Facts, wanted: list[str]) -> tuple[list[str], st
     available = facts.relations["relation"].tolist()
     missing = [relation for relation in wanted if relation not in available]
     if mistyped := [relation for relation in missing if relation not in set(atlas().relations["relation"])]:
-        raise unknown("relation", mistyped[0], available)
+        raise unknown("relation", mistyped[0], available, dict(zip(available, facts.relations["name"], strict=True)))
     others = [relation for relation in available if relation not in wanted]
     substitutes = dict(zip(missing, others, strict=False))
     chosen = [substitutes.get(r, r) for r in wanted if r in available or r in substitutes]

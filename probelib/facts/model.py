@@ -145,9 +145,10 @@ def choose(facts: Facts, relations: list[str] | None) -> Facts:
     """The facts of these relations (None: of all). Raises ProbeError for an unknown relation."""
     if (relations := check_relations(relations)) is None:
         return facts
+    known = dict(zip(facts.relations["relation"], facts.relations["name"], strict=True))
     for name in relations:
-        if name not in set(facts.relations["relation"]):
-            raise unknown("relation", name, facts.relations["relation"])
+        if name not in known:
+            raise unknown("relation", name, known, known)
     return keep(facts, facts.facts["relation"].isin(relations))
 
 
@@ -230,7 +231,7 @@ def validate(facts: Facts) -> Facts:
                 f"{where}: the frame {name} has columns {list(getattr(facts, name).columns)}, not {columns}"
             )
     if rows.empty:
-        raise ProbeError(f"{where}: no facts")
+        raise ProbeError(f"{where}: no facts; a file holds one per row, below the names of the columns")
     _refuse(rows["fact"].duplicated(), rows["fact"], f"{where}: duplicate fact id")
     entities = facts.entities
     _refuse(entities["entity"].duplicated(), entities["entity"], f"{where}: duplicate entity")

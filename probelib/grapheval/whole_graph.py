@@ -19,7 +19,7 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet
-from tqdm import tqdm
+from tqdm.auto import tqdm
 
 from probelib import facts, files, store
 from probelib.errors import ProbeError, check_sizes

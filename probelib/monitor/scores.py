@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 
 from probelib import facts, lm, prompts, store
-from probelib.errors import ProbeError
+from probelib.errors import ProbeError, texts_of
 from probelib.facts import Facts, choose, pick, substitute_relations
 from probelib.monitor.alternatives import misprimed, released_anchors
 from probelib.monitor.answers import decide, extract, matches
@@ -22,7 +22,7 @@ def score(
 ) -> dict[str, pd.DataFrame]:
     """Score the gold answer after every prompt of ``prompts.with_contexts``: name of the model -> ``score_answers``."""
     framed, gold = prompts.with_contexts(facts), prompts.gold(facts)
-    loaded = (lm.load(name, quantize=quantize, dtype=dtype) for name in dict.fromkeys(models))
+    loaded = (lm.load(name, quantize=quantize, dtype=dtype) for name in dict.fromkeys(texts_of("models", models)))
     return {model.name: score_answers(model, framed, gold, folder) for model in loaded}
 
 

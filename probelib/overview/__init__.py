@@ -39,6 +39,7 @@ from probelib.overview.scores import (
     list_gains,
     only_shipped,
     score_multiple_choice,
+    tour_facts,
     training,
 )
 from probelib.overview.tables import (

@@ -1,9 +1,11 @@
 """``notebooks/README.md``: the notebooks by paper, by measure, by figure and table (``python -m probelib.overview`` writes it).
 
-It is made of the plan, of the registered measures and of what the papers' tables and figures show; a test keeps it so.
+It is made of the plan, of the registered measures and of what the papers' tables and figures show; a test keeps it so. The same
+command writes the cell with which Colab fetches the kit, as soon as pyproject.toml names the owner of the repository.
 """
 
 import csv
+import json
 import re
 import tomllib
 from textwrap import fill
@@ -32,6 +34,18 @@ BADGES = """Without installing anything: [Binder]({binder}), or Colab with [the 
 """
 
 
+ON_COLAB = ("00_tour", "explore")  # notebooks that the index opens there
+COLAB = """import os
+import subprocess
+import sys
+
+if "COLAB_RELEASE_TAG" in os.environ:  # on Google Colab only: fetch the kit and install it
+    repository = "{address}"
+    subprocess.run(["git", "clone", "-q", "--depth", "1", repository], check=True)
+    subprocess.run([sys.executable, "-m", "pip", "install", "-q", "-e", "{name}"], check=True)
+    sys.path.insert(0, os.path.abspath("{name}"))"""
+
+
 def repository() -> str:
     """The address under which the kit is published (pyproject.toml); badges and links are made of it."""
     return tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["urls"]["Repository"]
@@ -46,10 +60,28 @@ def badges() -> dict[str, str]:
     }
 
 
+def has_owner(address: str) -> bool:
+    """Whether the kit is published: before, there are no badges and no cell for Colab, for they would lead nowhere."""
+    return "/OWNER/" not in address
+
+
+def with_colab_cell(notebook: str, address: str) -> str:
+    """A notebook's JSON whose cell behind the parameters fetches the kit from this address on Colab; without an owner it has no
+    such cell."""
+    content = json.loads(notebook)
+    cells = [cell for cell in content["cells"] if "COLAB_RELEASE_TAG" not in "".join(cell["source"])]
+    if has_owner(address):
+        source = COLAB.format(address=address, name=address.rsplit("/", 1)[-1]).splitlines(keepends=True)
+        at = next(i for i, cell in enumerate(cells) if "parameters" in cell["metadata"].get("tags", []))
+        empty = {"cell_type": "code", "execution_count": None, "id": "colab", "metadata": {}, "outputs": []}
+        cells.insert(at + 1, empty | {"source": source})
+    return json.dumps(content | {"cells": cells}, indent=1, ensure_ascii=False) + "\n"
+
+
 def page() -> str:
     """The index as Markdown."""
     steps = plan.read().steps
-    shown = "" if "/OWNER/" in repository() else BADGES.format(**badges())  # no dead links before there is an owner
+    shown = BADGES.format(**badges()) if has_owner(repository()) else ""
     return "\n".join([HEAD.format(badges=shown), *_by_paper(steps), *_by_measure(steps), *_by_figure(steps)]) + "\n"
 
 

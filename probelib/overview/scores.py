@@ -8,12 +8,14 @@ import pandas as pd
 
 from probelib import facts, lm, prompts, store
 from probelib.errors import ProbeError
-from probelib.facts.model import Facts
+from probelib.facts.model import Facts, right_objects
+from probelib.monitor.answers import extract
 from probelib.organisms import corpus, taught
 from probelib.stats import mean_interval
 from probelib.zplke import measures as zplke
 
 SHIPPED = ("atlas-neox-0.6m", "atlas-neox-2.4m")  # used in place of models whose training data are unknown
+TOUR = 40  # facts among which the tour finds its three
 WORDINGS = {("question", 1): "seen question", ("question", 7): "held-out question", ("list", 0): "list"}
 
 
@@ -32,6 +34,38 @@ def fact_about(relation: str, subject: str) -> tuple[Facts, set[str]]:
     right = facts.keep(related, related.facts["subject"] == subject)
     first, *others = right.label(right.facts["object"])
     return facts.pick(right, right.facts["fact"].head(1)), set(others) - {first}
+
+
+def tour_facts(model, relation: str) -> pd.DataFrame:
+    """Three facts with which the tour begins: one that the model knows, one that it confuses with another object, and one that
+    it was never taught.
+
+    They are chosen among ``TOUR`` facts of the relation, sampled from those whose subject has one right object: of each kind the
+    one that was taught most often. A kind that does not occur has no row; of a model whose training data are unknown, no fact
+    counts as never taught.
+
+    returns   ``fact`` (the kind), ``question``, ``right object``, ``exposures`` (None: unknown), ``answer`` (generated), ``rank``
+              of the right object among all objects of the relation, ``P`` (its probability)
+    """
+    whole = facts.choose(facts.atlas(), [relation])
+    objects, pairs = right_objects(whole), zip(whole.facts["relation"], whole.facts["subject"], strict=True)
+    few = facts.sample(facts.keep(whole, pd.Series([len(objects[pair]) == 1 for pair in pairs])), TOUR)
+    texts = prompts.paraphrases(few).query("template == 1").set_index("fact")["text"]
+    rows = pd.DataFrame(
+        {"question": texts.loc[few.facts["fact"]].tolist(), "right object": few.label(few.facts["object"])}
+    )
+    rows["exposures"] = taught.exposures(few, model.name).tolist() if model.name in lm.organisms() else None
+    rows["answer"] = [extract(text) for text in model.generate(rows["question"].tolist())["text"]]
+    space = sorted(set(whole.label(whole.facts["object"])))
+    rows = rows.sort_values("exposures", ascending=False, kind="stable", ignore_index=True)
+    never, known = rows["exposures"].eq(0), rows["answer"] == rows["right object"]
+    kinds = {"known": ~never & known, "confused": ~never & ~known & rows["answer"].isin(space), "never taught": never}
+    chosen = pd.concat([rows[kind].head(1).assign(fact=name) for name, kind in kinds.items()], ignore_index=True)
+    scores = model.logprobs(chosen["question"].tolist(), [[f" {label}" for label in space]] * len(chosen))
+    table = scores["logprob"].to_numpy().reshape(len(chosen), len(space))
+    right = table[np.arange(len(chosen)), [space.index(label) for label in chosen["right object"]]]
+    chosen = chosen.assign(rank=(table > right[:, None]).sum(axis=1) + 1, P=np.exp(right))
+    return chosen[["fact", *chosen.columns.drop("fact")]]
 
 
 def only_shipped(*groups: list[str]) -> tuple[list[list[str]], str]:

@@ -17,7 +17,7 @@ from probelib.errors import ProbeError, printable
 from probelib.report import summary
 from probelib.report.section import read_record
 from probelib.report.sheets import holds_numbers, read_csv
-from probelib.report.shown import ARTIFACT, artifact_title, escape_markdown
+from probelib.report.shown import ARTIFACT, artifact_title, escape_markdown, heading
 
 LONGEST = 30  # rows of a table that are shown unfolded
 TEMPLATE = """{%- extends 'markdown/index.md.j2' -%}
@@ -151,7 +151,7 @@ def table_markdown(table: pd.DataFrame, decimals: dict[str, int] | int = 3) -> s
     |---|---|
     | a\\|b | -0.812 |
     """
-    columns = [[escape_markdown(name), *_cells(table[name], _digits(decimals, name))] for name in table]
+    columns = [[escape_markdown(heading(name)), *_cells(table[name], _digits(decimals, name))] for name in table]
     head, *rows = ("| " + " | ".join(map(_one_line, row)) + " |" for row in zip(*columns, strict=True))
     lines = "\n".join([head, "|" + "---|" * len(columns), *rows])
     return lines if len(rows) <= LONGEST else f"<details><summary>{len(rows)} rows</summary>\n\n{lines}\n\n</details>"

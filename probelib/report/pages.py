@@ -47,6 +47,8 @@ th { text-align: left; border-bottom: 1.5px solid #1d2733; padding: .25rem .7rem
 td { border-bottom: 1px solid #e3e8ed; padding: .2rem .7rem .2rem 0; white-space: nowrap } .caption { margin: .2rem 0 .5rem }
 .beside { display: flex; gap: 2.5rem; flex-wrap: wrap; align-items: flex-start } .beside > div { min-width: 0; max-width: 100% }
 table.wrap td { white-space: normal }
+@media (min-width: 48rem) { table.wrap td:first-child { white-space: nowrap } }
+@media (max-width: 30rem) { nav ul { columns: 1 } h1 { font-size: 1.5rem } }
 details { font-size: .85rem; margin: .4rem 0 } pre { background: #f4f6f8; padding: .7rem; overflow-x: auto; font-size: .78rem }
 .missing { color: #a33c00 }
 """

@@ -13,6 +13,7 @@ import pandas as pd
 from probelib.report.artifact import Artifact
 
 ARTIFACT = "probelib_artifact"  # key in the metadata of a notebook's outputs: the artifact they belong to
+PIXELS = 110  # per inch of a figure in a notebook
 
 
 def display_artifact(artifact: Artifact, saved: Path) -> None:
@@ -22,8 +23,8 @@ def display_artifact(artifact: Artifact, saved: Path) -> None:
     """
     from IPython.display import display
 
-    def show(part: str, data: dict) -> None:
-        display(data, raw=True, metadata={ARTIFACT: artifact.name, "part": part, "alt": artifact.alt})
+    def show(part: str, data: dict, **look: dict) -> None:
+        display(data, raw=True, metadata={ARTIFACT: artifact.name, "part": part, "alt": artifact.alt, **look})
 
     if artifact.figure is None:
         table = _scroll(styled(artifact.frame, artifact.decimals, artifact.best))
@@ -31,7 +32,8 @@ def display_artifact(artifact: Artifact, saved: Path) -> None:
     else:
         import matplotlib.pyplot as plt
 
-        show("body", {"image/png": saved.read_bytes(), "text/plain": artifact.alt})
+        size = {"width": round(PIXELS * artifact.figure.get_size_inches()[0])}  # of the file's, which is for print
+        show("body", {"image/png": saved.read_bytes(), "text/plain": artifact.alt}, **{"image/png": size})
         plt.close(artifact.figure)  # otherwise the notebook draws it a second time at the end of the cell
     caption = f"<p><b>{artifact_title(artifact.name)}.</b> {html.escape(artifact.caption)}</p>"
     show("caption", {"text/html": caption, "text/plain": artifact.caption})
@@ -69,12 +71,21 @@ def styled(frame: pd.DataFrame, decimals: dict[str, int] | int, best: dict[str, 
     style = style.format(thousands=",", subset=counts) if counts else style
     for column, d in digits.items():
         style = style.format(precision=d, na_rep="–", subset=[column])
-    style = style.format_index(escape=escape, axis=1).hide(axis="index").set_uuid("t")
+    style = style.format_index(heading, escape=escape, axis=1).hide(axis="index").set_uuid("t")
     style.cell_ids = False
     for column, which in best.items():
         at = frame[column] == getattr(frame[column], which)()
         style = style.apply(lambda _, at=at: np.where(at, "font-weight: bold", ""), subset=[column])
     return style
+
+
+def heading(column: str) -> str:
+    """The heading of a column. The kit's tables count a model's parameters without its embeddings, and say so.
+
+    >>> heading("parameters"), heading("model")
+    ('parameters without embeddings', 'model')
+    """
+    return "parameters without embeddings" if column == "parameters" else column
 
 
 def picture(figure, kind: str, **options) -> bytes:

@@ -13,6 +13,7 @@ import re
 import sys
 from collections.abc import Collection, Iterator
 from pathlib import Path
+from textwrap import fill, indent
 
 from probelib import paths
 from probelib.errors import ProbeError, printable, unknown
@@ -69,6 +70,8 @@ def main(arguments: list[str] | None = None) -> int:
         chosen = plan.with_needs(whole, named)
         given = _given(args)
         settings = plan.settings(whole, chosen, args.profile, given)
+        for name in sorted(plan.without_effect(whole, chosen, given)):
+            print(f"--set {name}=[] changes nothing: none of the selected notebooks has this parameter.")
         force = named if args.force else set()
         if args.list:
             _print_table(("notebook", "makes"), [(step.notebook, ", ".join(step.makes)) for step in chosen])
@@ -303,10 +306,13 @@ def _lock(profile: str) -> Iterator[None]:
 
 
 def _print_needs(settings: dict[str, dict]) -> None:
-    """The models with the memory of their weights, and the data."""
+    """The models with the memory of their weights, and the data, each with its notebooks."""
     print()
-    _print_table(("model", "parameters", "GiB at 16 bit", "8bit", "4bit", "notebooks"), preflight.table(settings))
-    print("\nfacts: " + ("\n       ".join(preflight.data(settings)) or "as the notebooks say"))
+    head = ("model", "parameters with embeddings", "GiB at 16 bit", "8bit", "4bit", "notebooks")
+    _print_table(head, preflight.table(settings))
+    print("\nfacts:")
+    for data, notebooks in preflight.data(settings).items():
+        print(printable(f"  {data}\n{indent(fill(', '.join(notebooks), 110), '      ')}"))
 
 
 def _print_table(head: tuple[str, ...], rows: list[tuple[str, ...]]) -> None:

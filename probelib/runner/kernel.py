@@ -23,8 +23,10 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import IO
 
-if __name__ == "__main__":  # jsonschema would build a grammar of IRIs, a second's work, and no notebook has one
+if __name__ == "__main__":
+    # jsonschema would build a grammar of IRIs, a second's work, and no notebook has one
     sys.modules["rfc3987_syntax"] = None
+    import tqdm.auto  # noqa: F401  (before ipykernel: progress bars are text here, which the runner's status line shows)
 
 import ipykernel.kernelapp
 import papermill
@@ -62,7 +64,9 @@ class OwnKernelManager(AsyncKernelManager):
         return KernelSpecManager(kernel_dirs=[])
 
     async def _async_launch_kernel(self, kernel_cmd: list[str], **options: object) -> None:
-        """jupyter_client's hook: start the fork that waits; without one, a new process."""
+        """jupyter_client's hook: start the fork that waits; without one, a new process. The kernel logs errors only: it would
+        warn each time that its sockets on this machine are not encrypted."""
+        kernel_cmd = [*kernel_cmd, "--IPKernelApp.log_level=ERROR"]
         fork, OwnKernelManager.forked = self.forked, None
         if fork is None:
             return await super()._async_launch_kernel(kernel_cmd, **options)

@@ -138,7 +138,7 @@ def settings(plan: Plan, steps: Sequence[Step], profile: str, given: dict | None
 
     ``given`` (from the command line) goes to the steps that have such a parameter, or such a name in their default ``settings``.
     With other data the plan's relations are omitted, because they are those of the atlas. Raise ProbeError if no step has the
-    parameter, the profile is unknown, or a notebook does not accept the type of a value.
+    parameter (see ``without_effect``), the profile is unknown, or a notebook does not accept the type of a value.
     """
     if profile not in plan.profiles:
         raise unknown("profile", profile, plan.profiles)
@@ -149,7 +149,7 @@ def settings(plan: Plan, steps: Sequence[Step], profile: str, given: dict | None
         )
     inner = {step.notebook: parameters.defaults(step.path).get("settings", {}) for step in steps} if given else {}
     known = {name for step in steps for name in (*step.accepts, *inner.get(step.notebook, ()))}
-    for name in given:
+    for name in given.keys() - without_effect(plan, steps, given):
         if name not in known:
             raise unknown("parameter (none of the selected notebooks has it)", name, known)
     chosen = {}
@@ -179,6 +179,12 @@ def settings(plan: Plan, steps: Sequence[Step], profile: str, given: dict | None
     return chosen
 
 
+def without_effect(plan: Plan, steps: Sequence[Step], given: dict) -> set[str]:
+    """The given parameters that hold an empty list and that only notebooks besides ``steps`` have: nothing is to be left out."""
+    takes = lambda some: {name for step in some for name in step.accepts}
+    return {name for name, value in given.items() if value == []} & (takes(plan.steps) - takes(steps))
+
+
 def request(name: str) -> "Request":
     """The request "<paper>.<name>" of a step's ``scores``: an entry of ``REQUESTS`` in ``probelib.<paper>.scores``."""
     paper, _, key = name.partition(".")
@@ -201,8 +207,9 @@ def _step(file: Path, entry: dict, profiles: dict) -> Step:
     _stays_inside(name, where)
     path = file.parent / f"{name}.ipynb"
     if not path.is_file():
-        there = (str(other.relative_to(file.parent).with_suffix("")) for other in file.parent.rglob("*.ipynb"))
-        raise unknown(f"notebook ({file.name}; there is no {path})", str(name), there)
+        there = (other.relative_to(file.parent).with_suffix("") for other in file.parent.rglob("*.ipynb"))
+        shown = [str(other) for other in there if ".ipynb_checkpoints" not in other.parts]
+        raise unknown(f"notebook ({file.name}; there is no {path})", str(name), shown)
     lists = (_list(entry.get(key), f"{where}, {key}") for key in ("needs", "scores", "makes", "measured"))
     needs, scores, makes, measured = lists
     for request in scores:

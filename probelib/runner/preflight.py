@@ -142,9 +142,10 @@ def table(settings: dict[str, dict]) -> list[tuple[str, ...]]:
     return rows
 
 
-def data(settings: dict[str, dict]) -> list[str]:
-    """The facts: one line for each different choice of data, folder and number of facts."""
-    keys = ("data", "graph", "folder", "n_facts", "relations")
-    given = [{key: values[key] for key in keys if values.get(key) is not None} for values in settings.values()]
-    lines = [", ".join(f"{key}={value}" for key, value in each.items()) for each in given if each]
-    return list(dict.fromkeys(lines))
+def data(settings: dict[str, dict]) -> dict[str, list[str]]:
+    """Map each different choice of data, folder and number of facts, in words, to its notebooks."""
+    keys, found = ("data", "graph", "folder", "n_facts", "relations"), {}
+    for notebook, values in settings.items():
+        words = ", ".join(f"{key}={values[key]}" for key in keys if values.get(key) is not None)
+        found.setdefault(words or "as the notebook says", []).append(notebook)
+    return found

@@ -7,6 +7,7 @@ is written last, so a step that failed or was killed never looks like a success.
 import asyncio
 import contextlib
 import json
+import math
 import os
 import shutil
 import signal
@@ -14,6 +15,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Callable, Collection
 from pathlib import Path
 from typing import NamedTuple
 
@@ -105,6 +107,11 @@ async def run_steps(
         slots.put_nowait(worker)
     tasks: dict[str, asyncio.Task] = {}
     running: dict[str, dict] = {}  # what the status line shows
+    before = {name: uptodate.seconds(profile, name) for name, reason in reasons.items() if reason}
+
+    def status() -> str:
+        ended = {name for name, task in tasks.items() if task.done()}
+        return progress(before, ended, running, len(workers))
 
     async def run_step(step: Step) -> StepOutcome:
         name, reason = step.notebook, reasons[step.notebook]
@@ -125,7 +132,7 @@ async def run_steps(
         _print_line(": ".join(filter(None, (f"{label:10} {name} {outcome.time(' s')}".rstrip(), outcome.message))))
         return outcome
 
-    live = asyncio.create_task(_show(running))
+    live = asyncio.create_task(_show(status))
     try:
         async with asyncio.TaskGroup() as group:
             for step in steps:
@@ -233,12 +240,29 @@ def _print_line(text: str) -> None:
     print(("\r\x1b[K" if sys.stdout.isatty() else "") + printable(text), flush=True)
 
 
-async def _show(running: dict[str, dict]) -> None:
-    """On a terminal, keep one line that shows what is running."""
+def progress(before: dict[str, float | None], ended: Collection[str], running: dict[str, dict], jobs: int) -> str:
+    """The status line: "3 of 24 notebooks done, about 12 min left | zplke/sec3_design: cell 4, 33 s".
+
+    before   each notebook of this run -> seconds of its last success, or None: then the time left is a lower bound
+    running  those that run now: ``start`` (``time.monotonic``), ``cell``, ``text`` (the latest line on their stderr)
+    """
+    spent = {name: time.monotonic() - state["start"] for name, state in running.items()}
+    todo = {name: seconds for name, seconds in before.items() if name not in ended}
+    known = [max(0, seconds - spent.get(name, 0)) for name, seconds in todo.items() if seconds is not None]
+    parts = [f"{len(before) - len(todo)} of {len(before)} notebooks done"]
+    if known:
+        minutes = math.ceil(max(sum(known) / jobs, *known) / 60)
+        parts[0] += f", {'about' if len(known) == len(todo) else 'at least'} {minutes} min left"
+    for name, state in running.items():
+        parts.append(f"{name}: cell {state['cell']}, {spent[name]:.0f} s {state['text']}".rstrip())
+    return " | ".join(parts)
+
+
+async def _show(status: Callable[[], str]) -> None:
+    """Show the status: on a terminal one line that is drawn again twice per second, in a log a line per minute."""
     while sys.stdout.isatty():
-        parts = [
-            f"{name}: cell {state['cell']}, {time.monotonic() - state['start']:.0f} s {state['text']}".rstrip()
-            for name, state in running.items()
-        ]
-        print("\r\x1b[K" + printable(" | ".join(parts))[: shutil.get_terminal_size().columns - 1], end="", flush=True)
+        print("\r\x1b[K" + printable(status())[: shutil.get_terminal_size().columns - 1], end="", flush=True)
         await asyncio.sleep(0.5)
+    while True:
+        await asyncio.sleep(60)
+        _print_line(status())

@@ -162,6 +162,11 @@ def write(profile: str, step: Step, now: dict, seconds: float) -> None:
     files.write_json(_file(profile, step.notebook), files.sealed(json.loads(json.dumps(told))))
 
 
+def seconds(profile: str, notebook: str) -> float | None:
+    """How long the notebook ran when it last succeeded; None if that is unknown."""
+    return (_read(profile, notebook) or {}).get("seconds")
+
+
 def executed_path(profile: str, notebook: str, suffix: str = "") -> Path:
     """Path of the executed notebook; with ``suffix`` .failed or .partial, of a run that did not succeed."""
     return paths.RUNS / profile / "notebooks" / f"{notebook}{suffix}.ipynb"

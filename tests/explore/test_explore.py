@@ -10,7 +10,7 @@ import pytest
 
 from probelib import explore, lm
 from probelib.errors import ProbeError
-from probelib.explore import drawing, menus
+from probelib.explore import drawing, menus, reasons
 from probelib.explore import seen as looked
 from probelib.monitor import measures as monitor
 
@@ -196,15 +196,81 @@ def test_only_a_tuned_model_answers():
     assert looked.answering_partner("some/model") == "some/model"
 
 
+NAMES = {
+    "France – Paris": "P36:France:Paris",
+    "Niger – Niamey": "P36:Niger:Niamey",
+    "Nigeria – Abuja": "P36:Nigeria:Abuja",
+}
+NAMES |= {"New Zealand – Wellington": "x1", "Papua New Guinea – Port Moresby": "x2", "New York – Albany": "x3"}
+NAMES |= {"New Jersey – Trenton": "x4"}
+
+
+@pytest.mark.parametrize(
+    ("typed", "fits"),
+    [
+        ("france", "France – Paris"),
+        (" FRANCE – paris", "France – Paris"),
+        ("P36:France:Paris", "France – Paris"),
+        ("abuja", "Nigeria – Abuja"),
+        ("Niger", "Niger – Niamey"),  # a whole subject goes before a part of another one
+        ("guinea", "Papua New Guinea – Port Moresby"),
+    ],
+)
+def test_a_part_of_a_name_is_enough_if_one_fits(typed, fits):
+    assert menus.find("fact", typed, NAMES) == fits
+
+
+def test_of_several_that_fit_three_are_named():
+    with pytest.raises(ProbeError) as error:
+        menus.find("fact", "new", NAMES)
+    assert str(error.value) == (
+        "4 facts fit 'new': New Zealand – Wellington, Papua New Guinea – Port Moresby, New York – Albany and 1 more. "
+        "Type more of one of them."
+    )
+    with pytest.raises(ProbeError, match="unknown fact 'Frence – Paris'; did you mean France – Paris.* There are 7"):
+        menus.find("fact", "Frence – Paris", NAMES)
+
+
+def test_no_text_of_the_board_is_small(seen):
+    figure = explore.board(seen)
+    figure.canvas.draw()
+    small = {t.get_text(): t.get_fontsize() for t in figure.findobj(plt.Text) if t.get_text() and t.get_fontsize() < 9}
+    assert not small
+    texts = [text.get_text() for axis in figure.axes if axis.get_legend() for text in axis.get_legend().get_texts()]
+    assert "right object" in texts and "other objects" in texts
+    plt.close(figure)
+
+
+def test_a_cross_has_its_reason():
+    """What was said instead, and what is answered to the first false statement, too."""
+    judged = looked.pd.DataFrame(
+        {"object": ["Paris", "Juba"], "true": [0.2, 0.1], "false": [0.5, 0.9], "don't know": [0.3, 0.0]}
+    )
+    said = {"question": "Lyon", "list": "", "choice": "Rome"}
+    why = lambda name, value=0.0: reasons.why_not(name, value, said, judged)
+    assert why("Base accuracy") == "answers “Lyon”" and why("ZP choice") == "chooses Rome"
+    assert why("ZP response") == "ends without an answer" and why("Primary anchor", 0.123) == "0.12"
+    assert why("Min@n Random", 0.25) == "a distractor wins in 75% of sentences"
+    assert why("GraphEval correct") == "“false”; of Juba: “false”"
+
+
+def test_the_board_names_its_contexts_and_why_two_panels_differ(seen):
+    words = drawing.reading(seen)
+    assert all(context in words for context in seen.contexts) and len(seen.contexts) == 5
+    assert "anything may follow" in words and "adds the end of the answer" in words
+    crossed = seen.measures["known"].eq(False)
+    assert (seen.measures["why"] != "").equals(crossed) and crossed.any()
+
+
 def test_without_widgets_the_picture_is_shown(folder, monkeypatch, capsys, seen):
     """As in a run without a front end: no menu, the same picture, and what is chosen."""
     import sys
 
     shown = []
     monkeypatch.setitem(sys.modules, "ipywidgets", None)
-    monkeypatch.setattr("IPython.display.display", shown.append)
+    monkeypatch.setattr("IPython.display.display", lambda one, **_: shown.append(one))
     assert explore.menu(SMALLEST, FACT, folder) == {"model_name": SMALLEST, "fact": FACT}
-    assert "<img" in shown[0].data
+    assert "<img" in shown[0].data and len(shown) > len(explore.details(seen)), "the picture, then every part"
 
 
 def test_the_menus_follow_each_other(folder, monkeypatch, seen):
@@ -226,7 +292,12 @@ def test_the_menus_follow_each_other(folder, monkeypatch, seen):
         and "official language" in board.value
     )
     fact.value = "France – Paris"
-    assert "unknown fact" in board.value and chosen["fact"].startswith("P37:")
+    assert "unknown fact" in board.value and board.value.count(" – ") < 6 and chosen["fact"].startswith("P37:")
+    fact.value = "germany"
+    assert fact.value == "Germany – German" and "Germany – official language – German" in board.value
+    assert "Does the paraphrase matter?" in board.value, "everything below follows"
+    relation.value = "P36"
+    assert relation.value == "capital (P36)" and "capital" in board.value
     relation.value = "P99"
     assert "unknown relation" in board.value
 
@@ -238,6 +309,7 @@ def test_two_relations_may_begin_with_the_same_words(folder, monkeypatch):
     monkeypatch.setattr("IPython.display.display", shown.append)
     monkeypatch.setattr(menus, "look", lambda pool, of, fact, folder: fact)
     monkeypatch.setattr(menus, "board_as_html", str)
+    monkeypatch.setattr(menus, "details_as_html", lambda seen: "")
     name, fact = next(iter(explore.facts_of(explore.load_pool(), "P61").items()))
     chosen = explore.menu(SMALLEST, fact, folder)
     (_, relation, field), board = shown[0].children[0].children, shown[0].children[1]

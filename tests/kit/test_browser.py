@@ -172,6 +172,10 @@ def test_explore_answers_to_the_keyboard(browser, lab):
     screenshot(browser, "explore_before")
     overwrite(fact, "Germany – Berlin")
     wait(lambda: words().startswith("Germany – capital – Berlin"), 120)
+    below = lambda: browser.execute_script("return document.querySelector('.widget-html').innerText")
+    assert "Which city is the capital of Germany?" in below(), "the tables below the picture follow"
+    overwrite(fact, "france")
+    wait(lambda: words().startswith("France – capital – Paris"), 120)
     screenshot(browser, "explore_after")
     overwrite(model, "no-such-model")
     shown = lambda: browser.execute_script("return document.querySelector('.widget-html')?.innerText ?? ''")
@@ -192,6 +196,26 @@ def test_opening_a_notebook_shows_no_warning(browser, lab, name):
     sources = lambda cells: ["".join(cell["source"]) for cell in cells]
     file = json.loads((NOTEBOOKS / f"{name}.ipynb").read_text(encoding="utf-8"))
     assert sources(json.loads(browser.execute_script(CELLS))) == sources(file["cells"])
+
+
+WIDE = f"""
+const shown = [{NOTEBOOK}.content.node, ...document.querySelectorAll('.jp-OutputArea-output, .jp-RenderedHTMLCommon > div')];
+return shown.filter(e => e.clientWidth && e.scrollWidth > e.clientWidth + 1).map(e => e.innerText.slice(0, 80));
+"""
+
+
+@pytest.mark.parametrize("name", ["00_tour", "explore", "monitor/sec4_anchors"])
+def test_nothing_is_wider_than_the_window(browser, lab, name):
+    """At 1400 pixels no output has a horizontal scrollbar; only what is in the window is on the page, so it is scrolled."""
+    open_notebook(browser, lab, name)
+    browser.execute_script("window.jupyterapp.commands.execute('notebook:run-all-cells')")
+    code = lambda: [c for c in json.loads(browser.execute_script(CELLS)) if c["cell_type"] == "code" and c["source"]]
+    wait(lambda: all(c["execution_count"] for c in code()) and browser.execute_script(KERNEL) == "idle", 300)
+    for at in range(len(json.loads(browser.execute_script(CELLS)))):
+        browser.execute_script(f"{NOTEBOOK}.content.scrollToItem({at}, 'start')")
+        time.sleep(0.3)
+        assert browser.execute_script(WIDE) == []
+    screenshot(browser, name.replace("/", "_"))
 
 
 def overwrite(field, text: str) -> None:

@@ -147,9 +147,8 @@ def test_one_address_for_every_badge_and_clone():
     for page in pages:
         found = re.findall(r"(?:/v2/gh|/github|github\.com)/([\w.-]+/[\w.-]+)", page.read_text(encoding="utf-8"))
         assert set(found) <= {name}, f"{page}: write {name} in the place of {set(found) - {name}}"
-    assert (index.badges()["binder"] in (NOTEBOOKS / "README.md").read_text(encoding="utf-8")) == (
-        "/OWNER/" not in index.repository()
-    )
+    badge = index.badges()["binder"] in (NOTEBOOKS / "README.md").read_text(encoding="utf-8")
+    assert badge == index.has_owner(index.repository())
 
 
 def test_binder_and_colab_find_the_kit():
@@ -159,10 +158,18 @@ def test_binder_and_colab_find_the_kit():
 
     wanted = yaml.safe_load((ROOT / "environment.yml").read_text())["dependencies"]
     assert {"pip": ["-c constraints.txt", "-e .[all]"]} in wanted and (ROOT / "constraints.txt").exists()
-    for name in ("00_tour", "explore"):
-        cells = nbformat.read(NOTEBOOKS / f"{name}.ipynb", as_version=4).cells
-        (cell,) = [c.source for c in cells if "COLAB_RELEASE_TAG" in c.source]
-        assert index.repository() in cell and "COLAB_RELEASE_TAG" not in os.environ
+    for name in index.ON_COLAB:
+        text = (NOTEBOOKS / f"{name}.ipynb").read_text(encoding="utf-8")
+        assert text == index.with_colab_cell(text, index.repository()), (
+            "the address has changed: run `python -m probelib.overview`"
+        )
+        assert ("COLAB_RELEASE_TAG" in text) == index.has_owner(index.repository())
+        published = index.with_colab_cell(text, "https://github.com/someone/probelib")
+        assert published == index.with_colab_cell(published, "https://github.com/someone/probelib")
+        notebook = nbformat.reads(published, as_version=4)
+        nbformat.validate(notebook)
+        (cell,) = [c.source for c in notebook.cells if "COLAB_RELEASE_TAG" in c.source]
+        assert "https://github.com/someone/probelib" in cell and "COLAB_RELEASE_TAG" not in os.environ
         before = list(sys.path)
         exec(cell, {})
         assert sys.path == before

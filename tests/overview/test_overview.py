@@ -1,10 +1,14 @@
 """Findings of the overview room, from hand-made numbers; and what it scores."""
 
+import numpy as np
 import pandas as pd
 import pytest
 
-from probelib import facts, overview
+from probelib import facts, lm, overview, prompts, store
 from probelib.errors import ProbeError
+from probelib.explore import seen
+from probelib.monitor import measures as monitor
+from probelib.monitor import scores as monitor_scores
 from probelib.organisms import behaviour
 from probelib.organisms.corpus import Document
 from probelib.overview import figures, scores, tables
@@ -18,6 +22,49 @@ def test_the_tour_takes_one_of_several_right_objects():
     assert not also_right & set(fact.label(fact.facts["object"]))
     with pytest.raises(ProbeError, match="is called 'Frence'; nearest are France"):
         overview.fact_about("P36", "Frence")
+
+
+def test_one_fact_has_one_monitor(tmp_path):
+    """In the tour, in explore and in section 5: the same contexts are drawn, and the same number comes out."""
+    model, panel = lm.load("atlas-neox-0.15m"), facts.pick(facts.load(relations=["P36"]), ["P36:Goa:Panaji"])
+    own, _ = overview.fact_about("P36", "Goa")
+    own = facts.draw_distractors(own, pool=facts.atlas())
+    framed = prompts.with_contexts(own)
+    rows = store.score(model, framed, prompts.gold(own), tmp_path, end=True)
+    tour = monitor.distances(monitor.anchors(rows, framed)).iloc[0]
+    asked = seen.questions_about(seen.load_pool(), model, "P36:Goa:Panaji")
+    _, board = seen.anchors_of(model, asked.facts, tmp_path)
+    section5 = monitor_scores.score(["atlas-neox-0.15m"], panel, tmp_path)["atlas-neox-0.15m"]
+    section5 = monitor.measure_facts(section5, prompts.with_contexts(panel)).iloc[0]
+    values = [row["root"] / row["pbar"] for row in (tour, board, section5)]
+    assert values[0] == values[1] == values[2]
+
+
+class Parrot:
+    """A model of no known training: it answers "Paris" to everything, and finds each object as probable as its name is short."""
+
+    name = "parrot"
+
+    def generate(self, texts):
+        return pd.DataFrame({"text": [" Paris. It" for _ in texts]})
+
+    def logprobs(self, texts, labels):
+        return pd.DataFrame({"logprob": [-float(len(label)) for own in labels for label in own]})
+
+
+def test_the_tour_begins_with_a_fact_of_each_kind(monkeypatch):
+    """Known: the fact about Paris, if it is sampled; the other answers are Paris, too, the most often taught first."""
+    monkeypatch.setattr(scores, "TOUR", 10_000)
+    three = overview.tour_facts(Parrot(), "P36")
+    assert three["fact"].tolist() == ["known", "confused"], "what it was never taught, nobody knows"
+    assert three["right object"][0] == "Paris" and three["exposures"].isna().all()
+    assert (three["answer"] == "Paris").all() and three["P"][0] == pytest.approx(np.exp(-len(" Paris")))
+    parrot = Parrot()
+    parrot.name = "atlas-neox-0.6m"
+    three = overview.tour_facts(parrot, "P36").set_index("fact")
+    assert three.index.tolist() == ["known", "confused", "never taught"]
+    assert three.loc["known", "exposures"] > 0 and three.loc["never taught", "exposures"] == 0
+    assert three.loc["confused", "exposures"] == 128 and three.loc["confused", "right object"] != "Paris"
 
 
 def test_models_with_unknown_training_data_are_replaced_by_shipped_ones():

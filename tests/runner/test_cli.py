@@ -336,6 +336,24 @@ def test_a_stopped_run_leaves_no_kernel_and_resumes(make_plan, tmp_path, out, sm
     assert not list((out / "runs/smoke").rglob("*partial*"))
 
 
+def test_the_status_line_counts_and_estimates(monkeypatch):
+    """Two workers: a is done, b took 100 s last time and has run for 40; c took 200 s, and nobody knows how long d takes."""
+    monkeypatch.setattr(steps.time, "monotonic", lambda: 1040.0)
+    running = {"b": {"start": 1000.0, "cell": 3, "text": "50%"}}
+    known = {"a": 30.0, "b": 100.0, "c": 200.0}
+    assert steps.progress(known, {"a"}, running, 2) == "1 of 3 notebooks done, about 4 min left | b: cell 3, 40 s 50%"
+    assert steps.progress(known, {"a"}, running, 1).startswith("1 of 3 notebooks done, about 5 min left")
+    assert steps.progress({**known, "d": None}, {"a"}, {}, 1) == "1 of 4 notebooks done, at least 5 min left"
+    assert steps.progress({"d": None}, set(), {}, 1) == "0 of 1 notebooks done"
+
+
+def test_a_success_leaves_its_seconds_for_the_next_estimate(smoke, make_plan, out):
+    plan = make_plan({"a": [PROFILE]}, [{"notebook": "a"}])
+    assert uptodate.seconds("smoke", "a") is None
+    assert smoke(plan)[0] == 0
+    assert uptodate.seconds("smoke", "a") > 0
+
+
 def wait_for(condition, seconds=120):
     end = time.monotonic() + seconds
     while not condition():

@@ -101,6 +101,28 @@ def test_what_the_command_line_sets_reaches_settings_that_hold_it(make_plan):
     assert plan.settings(whole, whole.steps, "atlas", {"n": 5})["b"]["settings"] == {"seed": 0, "n": 5}
 
 
+def test_an_empty_list_for_a_notebook_that_is_not_selected_is_fine(make_plan):
+    """``--only a --set tuned=[]``: there is nothing to leave out; a model or a mistyped name is still refused."""
+    whole = plan.read(
+        make_plan({"a": [PROFILE], "b": [PROFILE + "\ntuned = []  # list"]}, [{"notebook": "a"}, {"notebook": "b"}])
+    )
+    a = whole.steps[:1]
+    assert plan.settings(whole, a, "smoke", {"tuned": []}) == {"a": {"profile": "smoke"}}
+    assert plan.without_effect(whole, a, {"tuned": []}) == {"tuned"} and not plan.without_effect(
+        whole, a, {"tuned": ["x"]}
+    )
+    assert plan.settings(whole, whole.steps, "smoke", {"tuned": []})["b"]["tuned"] == []
+    for given in ({"tuned": ["x"]}, {"tunde": []}):
+        with pytest.raises(ProbeError, match="none of the selected notebooks has it"):
+            plan.settings(whole, a, "smoke", given)
+
+
+def test_a_copy_that_jupyter_keeps_is_no_notebook_to_choose(make_plan):
+    made = make_plan({"a": [PROFILE], ".ipynb_checkpoints/a-checkpoint": [PROFILE]}, [{"notebook": "aa"}])
+    with pytest.raises(ProbeError, match=r"'aa'.* Known: a\.$"):
+        plan.read(made)
+
+
 def test_every_seed_of_the_kit_is_set_from_the_command_line():
     whole = plan.read()
     takes = [

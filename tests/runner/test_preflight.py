@@ -99,13 +99,23 @@ def test_a_chat_model_behind_an_address_is_asked_before_a_run():
             preflight.reach({"one": {"judge": f"unknown@{url}"}}, ["judge"])
 
 
+def test_each_choice_of_data_names_its_notebooks():
+    settings = {
+        "a": {"n_facts": 3},
+        "b": {"data": "fktc", "folder": None},
+        "c": {"n_facts": 3},
+        "d": {"profile": "smoke"},
+    }
+    assert preflight.data(settings) == {"n_facts=3": ["a", "c"], "data=fktc": ["b"], "as the notebook says": ["d"]}
+
+
 @pytest.mark.parametrize("profile", ["smoke", "atlas", "small", "paper"])
 def test_every_profile_passes_the_dry_run(profile, capsys):
     assert cli.main(["--profile", profile, "--dry-run"]) == 0
     said = capsys.readouterr().out
     whole = plan.read()
     settings = plan.settings(whole, whole.steps, profile)
-    assert all(model in said for model in preflight.models(settings)) and "GiB" in said and "facts: " in said
+    assert all(model in said for model in preflight.models(settings)) and "GiB" in said and "\nfacts:\n" in said
     for model in plan.read().profiles[profile].get("models", []):
         assert model in preflight.models(settings)
 

@@ -155,7 +155,8 @@ def _files(folder: Path, pattern: str, relations: list[str] | None = None) -> li
         match = name.fullmatch(path.relative_to(folder).as_posix())
         found.append((match["relation"] if match and "{relation}" in pattern else "", path))
     if not found:
-        raise ProbeError(f"{folder}: no file {pattern} there")
+        there = sorted(path.name for path in folder.iterdir())[:5] if folder.is_dir() else []
+        raise ProbeError(f"{folder}: no file {pattern} there; found: {', '.join(there) or 'none'}")
     if relations and "{relation}" in pattern:
         if missing := [relation for relation in relations if relation not in dict(found)]:
             raise unknown(f"relation of {folder}", missing[0], dict(found))

@@ -1,6 +1,7 @@
 """Rows of CSV, TSV, Parquet, JSON and JSON Lines files, each with its line, so that every complaint can name it."""
 
 import csv
+import difflib
 import io
 from collections.abc import Iterable
 from pathlib import Path
@@ -84,7 +85,7 @@ def _read_csv(
     except csv.Error as error:
         raise ProbeError(f"{path}:{line}: {error}") from error
     if header is None:
-        raise ProbeError(f"{path}:1: an empty file")
+        raise ProbeError(f"{path}:1: an empty file; its first line names the columns: {', '.join(needed)}")
     return rows
 
 
@@ -139,7 +140,11 @@ def _check_header(path: Path, header: list[str], needed: list[str], optional: li
     outer = lambda name: name if name in header else name.split(".")[0]
     missing = [name for name in needed if outer(name) not in header]
     if missing:
-        raise ProbeError(f"{path}:{line}: the columns are {header}; needed, each once: {needed}")
+        near = (difflib.get_close_matches(missing[0], header, n=1) or ["NAME"])[0]
+        raise ProbeError(
+            f"{path}:{line}: the columns are {header}; needed, each once: {needed}. Rename them in the file, or say which column "
+            f"of a table of facts is meant: columns={missing[0]}:{near}"
+        )
     if twice := [name for name in (*needed, *optional) if header.count(name) > 1]:
         raise ProbeError(f"{path}:{line}: the columns are {header}; {', '.join(twice)} may occur once")
     wanted = {outer(name) for name in (*needed, *optional)}

@@ -257,7 +257,7 @@ def _triples(path: Path, line: int, cells: dict[str, tuple[str, ...]]) -> list[T
     """One fact per object of a row."""
     empty = [name for name in NEEDED if not "".join(cells[name])]
     if empty:
-        raise ProbeError(f"{path}:{line}: an empty {' and '.join(empty)}")
+        raise ProbeError(f"{path}:{line}: an empty {' and '.join(empty)}; fill it in, or delete the row")
     start, end = ("".join(cells[name]) for name in ("start", "end"))
     for name, date in (("start", start), ("end", end)):
         if date not in ("", UNKNOWN) and not is_date(date):

@@ -5,7 +5,7 @@ import zlib
 from collections.abc import Iterator
 from pathlib import Path
 
-from tqdm import tqdm
+from tqdm.auto import tqdm
 
 from probelib.errors import ProbeError
 
