@@ -271,7 +271,8 @@ def line_panels(
     figure = plt.figure(figsize=(3.8, 3.0 + 1.05 * height))
     grid = figure.add_gridspec(1 + height, columns, height_ratios=[2.6] + [1] * height)
     large = figure.add_subplot(grid[0, :])
-    ticks = frame[x].unique()
+    ticks, values = frame[x].unique(), frame[[y, *band]]
+    limits = (values.min(axis=None), values.max(axis=None)) if values.notna().any(axis=None) else (None, None)
     for place, name in enumerate(names):
         rows, look = frame[frame[by] == name], style_at(place)
         if name in together:
@@ -280,7 +281,7 @@ def line_panels(
         small.plot(rows[x], rows[y], markersize=2.5, linewidth=1, **look)
         small.fill_between(rows[x], rows[band[0]], rows[band[1]], color=look["color"], alpha=0.2, linewidth=0)
         small.set_title(name.removeprefix("Dist. "), fontsize=7)
-        small.set_ylim(frame[[y, *band]].min(axis=None), frame[[y, *band]].max(axis=None))
+        small.set_ylim(limits)
         small.set_xticks(ticks)
         small.tick_params(labelsize=7, labelleft=place % columns == 0)
     for axis in figure.axes if level is not None else ():

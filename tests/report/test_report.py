@@ -224,6 +224,17 @@ def test_bands_have_a_line_and_an_area_each():
     plt.close("all")
 
 
+def test_line_panels_have_common_limits_and_may_be_empty():
+    """A tau is undefined where a model does not tell facts apart; of an untaught model all may be."""
+    frame = pd.DataFrame({"measure": ["a", "b"], "n": 1, "tau": [0.2, np.nan]})
+    for tau, limits in ((frame["tau"], (0.1, 0.5)), (np.nan, None)):
+        rows = frame.assign(tau=tau, low=tau - 0.1, high=tau + 0.3)
+        figure = report.line_panels(rows, "measure", "n", "tau", ("low", "high"), ("n", "tau"), ("a",))
+        found = {axis.get_ylim() for axis in figure.axes[1:]}
+        assert len(found) == 1 and (limits is None or found.pop() == pytest.approx(limits))
+    plt.close("all")
+
+
 def test_heat_shows_what_it_is_given():
     figure, heat = plt.subplots()
     report.heat(heat, pd.DataFrame([[1, np.nan]], index=["r"], columns=["c", "d"]))
