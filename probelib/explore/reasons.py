@@ -40,7 +40,7 @@ def why_not(name: str, value: float, said: dict[str, str], judged: pd.DataFrame 
     if name.startswith("Accuracy"):
         return f"right after {value:.0%} of its prompts"
     if name.startswith("Min@n"):
-        return f"a distractor wins in {1 - value:.0%} of sentences"
+        return f"a distractor wins in {1 - value:.0%}"
     if name.startswith("GraphEval") and name.endswith("correct") and judged is not None:
         columns = {f"judge {answer}" * ("judge" in name) or answer: answer for answer in ANSWERS}
         true, wrong = judged[list(columns)].rename(columns=columns).idxmax(axis=1).head(2)

@@ -250,7 +250,7 @@ def test_a_cross_has_its_reason():
     why = lambda name, value=0.0: reasons.why_not(name, value, said, judged)
     assert why("Base accuracy") == "answers “Lyon”" and why("ZP choice") == "chooses Rome"
     assert why("ZP response") == "ends without an answer" and why("Primary anchor", 0.123) == "0.12"
-    assert why("Min@n Random", 0.25) == "a distractor wins in 75% of sentences"
+    assert why("Min@n Random", 0.25) == "a distractor wins in 75%"
     assert why("GraphEval correct") == "“false”; of Juba: “false”"
 
 
