@@ -271,7 +271,7 @@ WRONG = [  # what a reader may write into the parameters, and a piece of what is
     ("lab4_distractors", {"ending": "full_stop"}, "unknown ending 'full_stop'; Known: eos, none, punct"),
     ("lab5_judges", {"model_name": "atlas-neox-0.15m", "n_labels": 20}, "not instruction-tuned"),
     ("lab8_your_own", {"n_pairs": 2}, "at least 5 pairs"),
-    ("lab8_your_own", {"often": 160}, "pairs in the group 'read: country, city'; at least 5 are needed: try often=16"),
+    ("lab8_your_own", {"often": 160}, "at least 5 are needed: try often=16"),
     ("lab8_your_own", {"often": 10**6}, "leaves 0 pairs"),
 ]
 
