@@ -11,20 +11,21 @@ DIR/.written.json, so that a copy in which somebody has worked since is known, a
 
 import asyncio
 import copy
-import html
 import importlib.util
 import json
 import os
-import shutil
+import re
 import tempfile
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import nbformat
 from nbconvert.exporters import SlidesExporter
+from nbconvert.filters import markdown2html
 from nbconvert.preprocessors import TagRemovePreprocessor
 
 from probelib import files, paths
+from probelib.course import syllabus
 from probelib.errors import ProbeError, unknown
 from probelib.report.mathml import typeset
 from probelib.report.pages import STYLE
@@ -35,19 +36,24 @@ from probelib.runner.steps import Worker
 TOUR = paths.NOTEBOOKS / "00_tour.ipynb"
 PLAN = paths.NOTEBOOKS / "exercises" / "plan.yaml"
 REMOVED = {"student": {"solution", "answer", "instructor"}, "instructor": {"stub"}}
-HIDDEN = {
-    "stub",
-    "check",
-    "parameters",
-    "injected-parameters",
-    "remove-slide",
-}  # on slides: neither machinery nor empty stubs
+KEPT = {"parameters": "parameters", "check": "raises-exception"}  # tags of the copies: Run All goes past a wrong answer
+HIDDEN = {"stub", "check", "parameters", "injected-parameters"}  # on slides: neither machinery nor empty stubs
 SLIDES = Path(__file__).parent / "slides"
 WRITTEN = ".written.json"
+HEADING = re.compile(r"^#+ (.+)$", re.MULTILINE)
+FONTS = re.compile(r"""@import\s*(?:url\()?["']?https?:[^;]*;""")
 
 
 def labs(names: Sequence[str] | None = None) -> list[Step]:
-    """The labs, all or those named (``lab1`` or ``lab1_log_probability``), in the order of ``notebooks/exercises/plan.yaml``."""
+    """The labs, all or those named (``lab1`` or ``lab1_log_probability``), in the order of ``notebooks/exercises/plan.yaml``.
+
+    Raise ProbeError if a name is unknown, or if the kit is installed without a clone: a wheel holds no solutions.
+    """
+    if not PLAN.exists():
+        raise ProbeError(
+            "the labs with their solutions are in a clone of the kit only: run `./run_all.sh course` there. "
+            "A lab that was handed out needs neither: open it in `jupyter lab`."
+        )
     steps = plan.read(PLAN).steps
     known = {name: step for step in steps for name in (step.notebook, step.notebook.split("_")[0])}
     for name in names or []:
@@ -114,10 +120,10 @@ def _written(out: Path, made: dict[str, str], force: bool) -> dict[str, str]:
 
 
 def without(notebook: nbformat.NotebookNode, tags: Iterable[str]) -> nbformat.NotebookNode:
-    """A copy without the cells that have one of the tags; of the tags only papermill's ``parameters`` stays."""
+    """A copy without the cells that have one of the tags; of the tags only those that ``KEPT`` names stay."""
     made, _ = TagRemovePreprocessor(remove_cell_tags=set(tags)).preprocess(copy.deepcopy(notebook), {})
     for cell in made.cells:
-        kept = [tag for tag in cell.metadata.pop("tags", []) if tag == "parameters"]
+        kept = [KEPT[tag] for tag in cell.metadata.pop("tags", []) if tag in KEPT]
         cell.metadata |= {"tags": kept} if kept else {}
     return made
 
@@ -142,15 +148,23 @@ async def run_solved_labs(steps: Sequence[Step], settings: dict[str, dict]) -> l
 def slides(solved: nbformat.NotebookNode, title: str, prefix: str) -> str:
     """The slides of an executed lab as a page. ``prefix``: path of reveal.js, relative to the page.
 
-    Of a figure and of a sentence with numbers only the result is shown: their code would push it off the page.
+    Of a figure and of a sentence with numbers only the result is shown: their code would push it off the page. A slide
+    without a heading gets the one before it.
     """
     shown = without(solved, [])
+    cells, heading = [], title
     asked = False  # whether a prediction is wanted: what is computed next waits for a key press
     for cell, source in zip(shown.cells, solved.cells, strict=True):
-        kind = slide_type(source)
-        cell.metadata.setdefault("slideshow", {"slide_type": "fragment" if asked and kind == "-" else kind})
+        kind = source.metadata.get("slideshow", {}).get("slide_type") or slide_type(source)
+        own = HEADING.findall(source.source) if source.cell_type == "markdown" else []
+        if kind == "subslide" and not source.source.startswith("#"):
+            cells.append(_of_slides(nbformat.v4.new_markdown_cell(f"#### {heading}"), "subslide"))
+            kind = "under a title"
+        heading = own[-1] if own else heading
+        cells.append(_of_slides(cell, {"-": "fragment" if asked else "-", "under a title": "-"}.get(kind, kind)))
         cell.metadata["transient"] = {"remove_source": _pictures(source) or source.source.startswith("report.say(")}
         asked = "**Predict" in cell.source or (asked and kind == "skip")
+    shown.cells = cells
     shown.metadata["title"] = title
     exporter = SlidesExporter(
         template_name=SLIDES.name,
@@ -179,12 +193,17 @@ def slide_type(cell: nbformat.NotebookNode) -> str:
     return "subslide" if _pictures(cell) or "solution" in tags else "-"
 
 
+def _of_slides(cell: nbformat.NotebookNode, kind: str) -> nbformat.NotebookNode:
+    cell.metadata["slideshow"] = {"slide_type": kind}
+    return cell
+
+
 def _pictures(cell: nbformat.NotebookNode) -> bool:
     return any("image/png" in output.get("data", {}) for output in cell.get("outputs", []))
 
 
 def _copy_reveal(target: Path) -> str:
-    """Copies reveal.js from the package that ships it; gives its address for the slides beside it."""
+    """Copy reveal.js, without the fonts that it loads from the network; return its address for the slides beside it."""
     package = importlib.util.find_spec("pyreveal")
     if package is None:
         raise ProbeError(
@@ -193,28 +212,27 @@ def _copy_reveal(target: Path) -> str:
         )
     dist = Path(package.origin).parent / "revealjs" / "dist"
     for name in ("reveal.js", "reveal.css", "theme/simple.css", "plugin/notes.js"):
-        (target / "dist" / name).parent.mkdir(parents=True, exist_ok=True)
-        shutil.copyfile(dist / name, target / "dist" / name)
+        text = (dist / name).read_text(encoding="utf-8")
+        files.write(target / "dist" / name, FONTS.sub("", text))
     return target.name
 
 
 def _index(out: Path) -> str:
-    """A page that lists the folder, earlier files included."""
-    found, rows = [], ""
+    """A page that lists the folder, earlier files included, with the syllabus of its labs."""
+    rows = []
     for step in labs():
         forms = {form: f"{form}/{step.path.name}" for form in REMOVED} | {"slides": f"slides/{step.notebook}.html"}
-        links = [f"<a href='{name}'>{form}</a>" for form, name in forms.items() if (out / name).exists()]
-        found += links[:1]
-        rows += f"<tr><td>{html.escape(step.title)}</td><td>{' '.join(links)}</td></tr>" if links else ""
+        links = [f"[{form}]({name})" for form, name in forms.items() if (out / name).exists()]
+        rows += [syllabus.entry(step) | {"Open": " ".join(links)}] if links else []
     paging = (
         "; slides in any browser: arrow keys page through, F is the full screen, S the speaker's view with the notes"
-        if "slides/" in rows
+        if any("slides/" in row["Open"] for row in rows)
         else ""
     )
     return f"""<!doctype html><html lang="en"><meta charset="utf-8"><meta name="viewport" content="width=device-width">
-<title>The course</title><style>{STYLE}</style>
+<title>The course</title><style>{STYLE} td {{ white-space: normal; vertical-align: top }}</style>
 <h1>What do language models know as fact?</h1>
-<p>A course, {len(found)} lab{"s" * (len(found) > 1)} here. Notebooks open in JupyterLab{paging}. Lab 1 begins with
+<p>A course, {len(rows)} lab{"s" * (len(rows) > 1)} here. Notebooks open in JupyterLab{paging}. Lab 1 begins with
 <a href="student/{TOUR.name}">a tour</a>.</p>
-<table>{rows}</table></html>
+{markdown2html(syllabus.markdown_table(rows))}</html>
 """

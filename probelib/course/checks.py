@@ -23,8 +23,10 @@ from enum import Enum
 import numpy as np
 import pandas as pd
 
+from probelib.course import unsolved
 from probelib.errors import ProbeError
 
+unsolved.watch()
 TOLERANCE = 1e-5  # relative and absolute: float32 and another order of summation pass, another formula does not
 SHORT = 8  # most values that a message shows; of more, the first wrong one
 
@@ -93,12 +95,6 @@ def call(answer: Callable, case: tuple, name: str, look: str = "") -> object:
     if got is None:
         raise NotYet(f"{name} gives nothing back: does every way through it end with `return`?")
     return got
-
-
-def needed(name: str, *given: object) -> None:
-    """Stops a cell that would go on, and say something, with what an empty exercise gives."""
-    if any(each is ... or each is None for each in given):
-        raise NotYet(f"this cell needs {name}, which is still empty: write it first, or leave this cell out.")
 
 
 def difference(got: object, want: object, tolerance: float = TOLERANCE) -> str | None:

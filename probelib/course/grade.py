@@ -147,8 +147,11 @@ def mark(cell: nbformat.NotebookNode, ended: str) -> tuple[str, str]:
         if error.ename != "KeyboardInterrupt":  # that of ``CELL_S``
             kind = "" if error.ename == "NotYet" else f"{error.ename}: "
             return "not yet", f"{kind}{_line(error.evalue)}"
-    if not errors and any("✓" in output.get("text", "") for output in cell.outputs):
+    said = "".join(output.get("text", "") for output in cell.outputs)
+    if not errors and "✓" in said:
         return "passed", ""
+    if said.startswith("✗"):  # the exercise is empty, so that the check was not run
+        return "not yet", _line(said.removeprefix("✗ "))
     return "not yet", ended or f"no answer within {CELL_S} s"
 
 

@@ -4,10 +4,22 @@ import numpy as np
 from scipy.special import log_softmax as _log_softmax
 from scipy.special import logsumexp
 
+from probelib import lm
 from probelib.course.checks import Check
+from probelib.errors import ProbeError
 
 _LOGITS = np.array([[2.0, 1.0, 0.1], [0.0, 0.0, 5.0]])
 _LOG_PROBS = _log_softmax(np.random.default_rng(0).normal(size=(6, 9)), axis=-1)  # 6 tokens forwarded, vocabulary of 9
+
+
+def load_decoder(name: str) -> lm.LM:
+    """The model of this name. Raise ProbeError if it has an encoder: the lab reads the logits of one row of tokens."""
+    model = lm.load(name)
+    if model.encoder_decoder:
+        raise ProbeError(
+            f"{name} has an encoder and a decoder; this lab reads a model without an encoder: try atlas-neox-2.4m"
+        )
+    return model
 
 
 def _naive(logits: np.ndarray) -> np.ndarray:

@@ -9,6 +9,15 @@ from scipy.sparse import csr_array
 from probelib.course.checks import Check
 from probelib.distractors import measures as distractors
 from probelib.distractors import retrieval
+from probelib.errors import unknown
+
+
+def ending_of(name: str) -> tuple[str, bool]:
+    """(text after a label, whether eos ends it) of ``distractors.ENDINGS``. Raise ProbeError if there is no such ending."""
+    if name not in distractors.ENDINGS:
+        raise unknown("ending", name, distractors.ENDINGS)
+    return distractors.ENDINGS[name]
+
 
 _BAGS = np.array([[1, 1, 0, 1], [0, 1, 1, 1], [0, 1, 0, 0], [1, 1, 0, 1], [0, 1, 0, 1.0]])
 
@@ -83,9 +92,9 @@ _RIVALS = np.array([-5.0, -2.0, -1.0, -4.0])  # best retrieved first, not most p
 
 
 def _at(aggregate: str):
-    def at(own: float, rivals: np.ndarray, n: int) -> float:
-        outcomes = pd.DataFrame([(own > np.asarray(rivals)).astype(float)], columns=range(1, len(rivals) + 1))
-        return float(distractors.aggregated(outcomes, aggregate)[min(n, len(rivals))].iloc[0])
+    def at(own: float, wrong: np.ndarray, n: int) -> float:
+        outcomes = pd.DataFrame([(own > np.asarray(wrong)).astype(float)], columns=range(1, len(wrong) + 1))
+        return float(distractors.aggregated(outcomes, aggregate)[min(n, len(wrong))].iloc[0])
 
     return at
 

@@ -1,4 +1,4 @@
-"""Lab 5: what a model says, what that is worth, and a judge that foretells it (GraphEval)."""
+"""Lab 5: what a model says, what that is worth, and a judge that predicts it (GraphEval)."""
 
 import re
 
@@ -7,9 +7,20 @@ import pandas as pd
 
 from probelib import grapheval, stats
 from probelib.course.checks import Check
+from probelib.errors import ProbeError
 from probelib.grapheval import METRICS, Answer, Outcome
 
 TRUE, FALSE, IDK = Answer
+
+
+def require_answers(generated: list[str], model_name: str) -> None:
+    """Raise ProbeError if more than half of the generated texts hold no answer: there would be nothing to predict."""
+    silent = np.mean([grapheval.parse_answer(text) is None for text in generated])
+    if silent > 0.5:
+        raise ProbeError(
+            f"{silent:.0%} of the texts that {model_name} generates hold no answer, so there is nothing to predict: "
+            "it is not instruction-tuned. Try atlas-neox-2.4m-it."
+        )
 
 
 def _parsed(text: str) -> Answer:

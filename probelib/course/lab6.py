@@ -7,6 +7,16 @@ import scipy.stats
 
 from probelib import stats
 from probelib.course.checks import Check
+from probelib.errors import ProbeError
+
+
+def require_two(model_names: list[str]) -> None:
+    """Raise ProbeError unless two different models are given."""
+    if len(model_names) != 2 or len(set(model_names)) != 2:
+        raise ProbeError(
+            f"model_names={model_names}: give two different models, such as atlas-neox-1.2m and atlas-neox-2.4m"
+        )
+
 
 _X, _Y = [1.0, 2.0, 4.0, 7.0, 11.0], [3.0, 1.0, 2.0, -4.0, -5.0]
 

@@ -13,6 +13,28 @@ from probelib.course.checks import Check, NotYet, call
 from probelib.errors import ProbeError
 
 COLUMNS = ["relation", "subject", "object"]
+_PAIRS_PER_GROUP = 5  # fewer pairs say nothing
+
+
+def require_pairs(sizes: pd.Series, n_pairs: int, often: int) -> None:
+    """Raise ProbeError if a group has too few pairs; ``sizes``: group -> pairs, at most ``n_pairs`` each."""
+    if n_pairs < _PAIRS_PER_GROUP:
+        raise ProbeError(
+            f"n_pairs={n_pairs}: at least {_PAIRS_PER_GROUP} pairs per group are needed, and 20 for a useful interval"
+        )
+    if sizes.min() < _PAIRS_PER_GROUP:
+        raise ProbeError(
+            f"often={often} leaves {sizes.min()} pairs in the group {sizes.idxmin()!r}; "
+            f"at least {_PAIRS_PER_GROUP} are needed: try often=16"
+        )
+
+
+def template_table(questions: dict[str, list[str]]) -> pd.DataFrame:
+    """{relation: [questions]} as the library keeps templates: relation, role, number, template."""
+    rows = [(relation, "question", k, text) for relation, own in questions.items() for k, text in enumerate(own, 1)]
+    return pd.DataFrame(rows, columns=["relation", "role", "number", "template"])
+
+
 _PAIRS = [("Lima", "Peru"), ("Oslo", "Norway"), ("Accra", "Ghana")]
 
 

@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 import scipy.stats
 
-from probelib import grapheval, paths
+from probelib import grapheval, paths, stats
 from probelib.course import lab1, lab2, lab3, lab4, lab5, lab6, lab7, lab8
 from probelib.course.checks import NotYet
 from probelib.grapheval import Answer, Outcome
@@ -176,7 +176,8 @@ def test_who_compares_answers_by_is_gets_the_same_numbers():
     said = []
     values = {"sample": sample, "written": ["yes", "no"], "read_answer": lab5._parsed, "outcome": outcome, "eq2": eq2,
               "pd": pd, "Answer": Answer, "Outcome": Outcome, "grapheval": grapheval, "METRICS": grapheval.METRICS,
-              "K": Answer.IDK, "model_name": "model", "report": SimpleNamespace(say=said.append)}  # fmt: skip
+              "T": Answer.TRUE, "F": Answer.FALSE, "K": Answer.IDK, "stats": stats, "model_name": "model",
+              "report": SimpleNamespace(say=said.append)}  # fmt: skip
     exec(cell("lab5", 'labels["outcome"] ='), values)
     exec(cell("lab5", "own = labels"), values)
     assert values["labels"]["outcome"].tolist() == [Outcome.RIGHT] * 2
@@ -187,7 +188,7 @@ def test_the_most_frequent_answer_is_counted_over_facts():
     """Eight facts with one answer and two with two: always the usual one is right 9 times of 10, not 3 of 4."""
     mine = SimpleNamespace(facts=pd.DataFrame({"relation": ["a"] * 8 + ["b"] * 2, "object": [*"xxxxxxxxyz"]}))
     values = {"mine": mine}
-    exec(cell("lab8", "usual =").split("\n")[0], values)
+    exec("\n".join(cell("lab8", "usual =").split("\n")[:2]), values)
     assert values["usual"] == pytest.approx(0.9)
 
 

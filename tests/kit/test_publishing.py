@@ -8,6 +8,7 @@ import subprocess
 import sys
 import sysconfig
 import tomllib
+import zipfile
 
 import pytest
 import yaml
@@ -40,9 +41,28 @@ def test_no_link_leads_to_an_owner_that_is_not_set():
         assert "OWNER/" not in (ROOT / path).read_text(encoding="utf-8"), path
 
 
+def solutions() -> list[str]:
+    """The longest line of every solution and answer of the labs, as a notebook file writes it."""
+    secret = []
+    for path in (ROOT / "notebooks" / "exercises").glob("*.ipynb"):
+        for cell in json.loads(path.read_text(encoding="utf-8"))["cells"]:
+            if {"solution", "answer"} & set(cell["metadata"].get("tags", [])):
+                secret.append(json.dumps(max(cell["source"], key=len).strip(), ensure_ascii=False)[1:-1])
+    assert len(secret) > 40
+    return secret
+
+
+def packed(wheel) -> list[tuple[str, str]]:
+    """(name, text) of every text file in a wheel, but for modules: the library computes some of the same things itself."""
+    with zipfile.ZipFile(wheel) as archive:
+        texts = [name for name in archive.namelist() if name.endswith((".ipynb", ".md", ".yaml", ".json", ".txt"))]
+        return [(name, archive.read(name).decode("utf-8", errors="replace")) for name in texts]
+
+
 @pytest.mark.slow
 def test_a_wheel_needs_no_clone(tmp_path):
-    """Built from the tracked files, installed into an environment of its own, used from elsewhere: facts, models, labs."""
+    """Built from the tracked files, installed into an environment of its own, used from elsewhere: facts, models, a lab that was
+    handed out. It holds no solutions, and the course command says that they are in a clone."""
     source, clean = tmp_path / "source", tmp_path / "clean"
     tracked = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=True).stdout.split()
     parts = ("probelib/", "notebooks/", "pyproject", "README", "LICENSE")
@@ -51,6 +71,7 @@ def test_a_wheel_needs_no_clone(tmp_path):
         shutil.copy(ROOT / path, source / path)
     build = [sys.executable, "-m", "pip", "wheel", "-q", "--no-deps", "--no-build-isolation", "-w", tmp_path, source]
     subprocess.run(build, check=True)
+    assert not [name for name, text in packed(*tmp_path.glob("*.whl")) for part in solutions() if part in text]
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", clean], check=True)
     python, (wheel,) = clean / "bin" / "python", tmp_path.glob("*.whl")
     pip = [sys.executable, "-m", "pip", "--python", python, "install", "-q", "--no-deps", wheel]
@@ -64,10 +85,12 @@ def test_a_wheel_needs_no_clone(tmp_path):
         "from probelib import browse, facts, lm, paths\n"
         "from probelib.course.__main__ import main\n"
         "assert len(facts.load().facts) > 400 and browse.page.TEMPLATE.exists()\n"
-        "assert main(['--out', 'course', '--student-only', '--only', 'lab1']) == 0\n"
+        "from probelib.course import lab1, lab2, lab3, lab4, lab5, lab6, lab7, lab8\n"
+        "lab1.answer_probability(lambda logprobs: 2.718281828459045 ** sum(logprobs))\n"
+        "assert main(['--out', 'course', '--student-only', '--only', 'lab1']) == 1\n"
         "print(paths.PACKAGE, lm.load('atlas-neox-0.15m').logprobs(['Paris is'], [[' in France']])['logprob'][0])"
     )
     environment = {name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "PROBELIB_OUT")}
     done = subprocess.run([python, "-P", "-c", code], cwd=tmp_path, env=environment, capture_output=True, text=True)
     assert str(site) in done.stdout, done.stderr
-    assert (tmp_path / "course" / "student" / "lab1_log_probability.ipynb").exists()
+    assert "✓" in done.stdout and "in a clone of the kit only" in done.stderr and not (tmp_path / "course").exists()
