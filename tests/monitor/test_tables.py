@@ -62,13 +62,13 @@ def test_wins_with_a_low_coverage_are_counted():
 
 def test_stability_without_enough_models():
     none = {"r": np.nan, "n": 1}
-    assert discussion.finding6(pd.DataFrame(), none, none).startswith("Too few models")
+    assert tables.finding6(pd.DataFrame(), none, none).startswith("Too few models")
     table = pd.DataFrame({"MONITOR": [0.2, 0.3, 0.5], "std": [1.0, 2.0, 2.5], "avg acc": [5.0, 7.0, 9.0]})
     r = {"r": 0.9, "p": 0.2, "low": np.nan, "high": np.nan, "n": 3}
-    said = discussion.finding6(table, r, r | {"r": -0.4})
+    said = tables.finding6(table, r, r | {"r": -0.4})
     assert said.startswith("That a lower MONITOR means a smaller spread of accuracy is not decided here (too few cases")
     assert "r = 0.900, p = 0.2, n = 3 models (too few models to leave one out); in the paper's table: r = 0.754" in said
-    shown = discussion.finding6(table, r | {"low": 0.1, "high": 0.99}, r | {"r": -0.4, "low": -0.6, "high": -0.2})
+    shown = tables.finding6(table, r | {"low": 0.1, "high": 0.99}, r | {"r": -0.4, "low": -0.6, "high": -0.2})
     assert (
         "is shown here: r = 0.900" in shown and "**Relative to the accuracy** it is reversed here: r = -0.400" in shown
     )
