@@ -62,7 +62,10 @@ def finding4_judge(differences: pd.DataFrame) -> str:
     by = {name: rows.set_index("model") for name, rows in differences.groupby("difference")}
     majority, soft, *_ = (by.get(name, differences[:0].set_index("model")) for name in DIFFERENCES)
     above = int((majority["low"] > 0).sum())
-    floor = f"It beats the majority given the truth for {above} of {len(majority)} ({_changes(majority)}). "
+    floor = (
+        f"With the instruction, the judge beats the majority given the truth for {above} of {len(majority)} "
+        f"({_changes(majority)}). "
+    )
     worse, better = int((soft["high"] < 0).sum()), int((soft["low"] > 0).sum())
     costs = (
         "it costs accuracy, unlike in the paper"
@@ -100,7 +103,9 @@ def _against_logits(by: dict[str, pd.DataFrame]) -> str:
     if spoilt is None:
         return said
     below = (spoilt["high"] < 0).sum()
-    return f"{said}Behind the soft prompt, the logits lie below the majority given the truth for {below} of {len(spoilt)}. "
+    return (
+        f"{said}After the soft prompt, the logits lie below the majority given the truth for {below} of {len(spoilt)}. "
+    )
 
 
 DIFFERENCES = (

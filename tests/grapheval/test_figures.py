@@ -149,7 +149,7 @@ def test_figure_4_counts_only_differences_beyond_their_interval():
     finding = judge_figures.finding4_judge(differences(judge=0.2, soft=-0.2))
     assert (
         "beats the logits for 2 of 2 models with the instruction (a +0.200" in finding
-        and "It beats the majority given the truth for 2 of 2 (a +0.200" in finding
+        and "the judge beats the majority given the truth for 2 of 2 (a +0.200" in finding
     )
     assert "a -0.200 [-0.300, -0.100]" in finding and "costs accuracy, unlike" in finding
     finding = judge_figures.finding4_judge(differences(judge=0.05, soft=0.05))
@@ -169,8 +169,8 @@ def test_figure_4_reports_the_logits_behind_the_soft_prompt():
     rows.loc[rows["difference"] == "logits - majority, soft prompt", ["low", "high"]] = [-0.4, -0.2]
     finding = judge_figures.finding4_judge(rows)
     assert "for 2 of 2 models with the soft prompt (a +0.200 [0.100, 0.300]" in finding
-    assert "shown with the soft prompt only. Behind the soft prompt, the logits lie below the majority" in finding
-    assert "for 2 of 2. It beats" in finding
+    assert "shown with the soft prompt only. After the soft prompt, the logits lie below the majority" in finding
+    assert "for 2 of 2. With the instruction, the judge beats" in finding
     alone = judge_figures.finding4_judge(rows[rows["difference"] != "judge - logits"])
     assert "with the instruction (" not in alone and "shown in all of these cases" in alone
 
