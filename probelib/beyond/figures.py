@@ -341,34 +341,43 @@ def kinds(table: pd.DataFrame, measures: list[str], sizes: pd.Series) -> Artifac
     enough = table[table["facts"] > 9]  # with fewer facts any order is soon perfect
     wide = enough.pivot(index="measure", columns="group", values="concordance")
     wide = wide.reindex([name for name in measures if name in wide.index])
-    sizes, shown = sizes[wide.columns], wide.loc[few_per_paper(list(wide.index), 3)]
+    pairs, shown = enough.groupby("group")["pairs"].max(), wide.loc[few_per_paper(list(wide.index), 3)]
+    absent = [name for name in measures if name not in wide.index]
     figure, axes = report.column(0.17 * len(shown) + 0.8)
-    named = shown.set_axis([f"{kind} ({n})" for kind, n in sizes.items()], axis=1)
+    named = shown.set_axis([f"{kind} ({pairs[kind]})" for kind in wide.columns], axis=1)
     half = ((enough["high"] - enough["low"]) / 2).groupby(enough["group"]).median()
     report.heat(axes[0, 0], named, low=0.4, high=1.0, colours="viridis")
     axes[0, 0].tick_params(rotation=60, axis="x")
     caption = (
-        f"Share of {RIGHT} (two facts of one relation), by the type of the object (number of facts), for the best three "
-        "measures of each paper; the lighter, the more (.5 is chance). The CSV holds all, with pairs and 95 % intervals. A "
-        f"dash: fewer than ten facts. Half an interval is {half.min():.2f} ({half.idxmin()}) to {half.max():.2f} "
-        f"({half.idxmax()}) in the median measure, so types are not to be ranked by these numbers."
+        f"Share of {RIGHT} (two facts of one relation), by the type of the object (number of pairs; of "
+        f"{sizes[wide.columns].sum():,} facts), for the best three measures of each paper; the lighter, the more (.5 is "
+        "chance). The CSV holds all, with pairs and 95 % intervals. A dash: fewer than ten facts. Half an interval is "
+        f"{half.min():.2f} ({half.idxmin()}) to {half.max():.2f} ({half.idxmax()}) in the median measure, so types are not "
+        "to be ranked by these numbers."
     )
+    if absent:
+        caption += f" Absent, with fewer than ten facts in every type: {', '.join(absent)}."
     alt = "Heat map of concordances, measures by object types."
-    return Artifact("beyond/kinds", table, caption, kinds_finding(wide, sizes), figure, alt)
+    return Artifact("beyond/kinds", table, caption, kinds_finding(enough), figure, alt)
 
 
-def kinds_finding(wide: pd.DataFrame, sizes: pd.Series) -> str:
-    """The easiest and the hardest type; ``wide``: concordance [measures, types]. Only measures defined for all types count."""
-    everywhere = wide.dropna()
-    if everywhere.empty:
-        return "No measure is defined for all types."
-    mean = everywhere.mean().sort_values()
-    easy, hard = mean.index[-1], mean.index[0]
-    if len(mean) == 1:
-        return f"All facts are about a {easy}: {mean.iloc[0]:.1%} of the pairs are in the right order on average."
+def kinds_finding(table: pd.DataFrame) -> str:
+    """For how many measures the intervals of any two types are disjoint; ``table``: as in ``kinds``."""
+    known = table.dropna(subset=["low", "high"])
+    types = known["group"].nunique()
+    if types < 2:
+        return "Fewer than two types have an interval, so types are not compared."
+    ends = known.groupby("measure", sort=False).agg(low=("low", "max"), high=("high", "min"))
+    apart = ends.index[ends["low"] > ends["high"]].tolist()
+    counted = f"{len(apart)} of {len(ends)} measures"
+    if not apart:
+        return (
+            f"The {types} types cannot be told apart: the 95 % intervals of two types are disjoint for {counted}, so "
+            "these facts give no order of types."
+        )
     return (
-        f"The measures order facts best about a {easy} ({mean.iloc[-1]:.1%} of the pairs on average, {sizes[easy]} "
-        f"facts), worst about a {hard} ({mean.iloc[0]:.1%}, {sizes[hard]} facts)."
+        f"The 95 % intervals of two of the {types} types are disjoint for {counted} ({', '.join(apart)}); the other measures "
+        "cannot tell types apart."
     )
 
 

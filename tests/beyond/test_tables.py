@@ -85,14 +85,30 @@ def test_the_change_of_the_right_answers_probability():
     plt.close("all")
 
 
-def test_types_are_compared_by_measures_defined_for_all():
-    wide = pd.DataFrame({"person": [0.5, 0.7], "year": [0.1, float("nan")]}, index=["x", "y"])
-    sizes = pd.Series({"person": 30, "year": 8})
-    assert (
-        "about a person (50.0% of the pairs on average, 30 facts), worst about a year (10.0%"
-        in figures.kinds_finding(wide, sizes)
+def by_type(low: float) -> pd.DataFrame:
+    """Two measures by two types; ``low``: the lower end of PMI's interval for persons (for years it is [0.1, 0.5])."""
+    rows = [("person", "PMI", 21, 30, 0.8, low, 1.0), ("year", "PMI", 8, 12, 0.3, 0.1, 0.5)]
+    rows += [("person", "Margin", 21, 30, 0.6, 0.3, 0.9), ("year", "Margin", 2, 3, 1.0, np.nan, np.nan)]
+    return pd.DataFrame(rows, columns=["group", "measure", "pairs", "facts", "concordance", "low", "high"])
+
+
+def test_types_are_told_apart_by_disjoint_intervals_only():
+    assert figures.kinds_finding(by_type(0.4)) == (
+        "The 2 types cannot be told apart: the 95 % intervals of two types are disjoint for 0 of 2 measures, so these facts "
+        "give no order of types."
     )
-    assert figures.kinds_finding(wide[1:], sizes) == "No measure is defined for all types."
+    assert "are disjoint for 1 of 2 measures (PMI)" in figures.kinds_finding(by_type(0.6))
+    assert figures.kinds_finding(by_type(0.4)[:1]).startswith("Fewer than two types")
+
+
+def test_types_are_labelled_with_their_pairs():
+    artifact = figures.kinds(
+        by_type(0.4), ["PMI", "Margin", "GraphEval correct"], pd.Series({"person": 40, "year": 16})
+    )
+    labels = [label.get_text() for label in artifact.figure.axes[0].get_xticklabels()]
+    assert labels == ["person (21)", "year (8)"] and "of 56 facts" in artifact.caption
+    assert artifact.caption.endswith("fewer than ten facts in every type: GraphEval correct.")
+    plt.close("all")
 
 
 def test_two_readings_of_one_score_are_not_compared():
