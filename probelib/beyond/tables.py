@@ -447,8 +447,9 @@ def quantization(table: pd.DataFrame, model: str) -> Artifact:
     tested = table["low"].notna().sum()
     caption = (
         f"Each measure of {model} at each precision, and its difference to fp32 with the 95 % bootstrap interval over the same "
-        "n facts. For measures of 0 and 1: facts lost and gained, and McNemar's exact p. No interval: all facts changed alike. "
-        f"Of the {tested} differences with an interval, {0.05 * tested:.1f} are significant by chance.{sign_of_monitor(table)}"
+        "n facts. For measures of 0 and 1: facts lost and gained, and McNemar's exact p. No interval: all facts changed "
+        f"alike. Of the {tested} differences with an interval, {0.05 * tested:.1f} are significant by chance."
+        + sign_of_monitor(table)
     )
     decimals = {"difference": 5, "low": 5, "high": 5, "p": 4}
     return Artifact("beyond/quantization", table, caption, quantization_finding(table), decimals=decimals)
