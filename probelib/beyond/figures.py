@@ -24,6 +24,7 @@ PAPERS = {  # name, colour, marker
     "grapheval": ("GraphEval", "#cc78bc", "D"),
     "beyond": ("in common use", "#ca9161", "P"),
 }
+FEW_MODELS = 4  # three or four models have hardly any orders
 VERDICTS = dict(
     zip(audit.VERDICTS, [(GREEN, ""), ("#ece133", "//"), (RED, "xx"), ("#cccccc", "..")], strict=True)
 )  # colour, hatch
@@ -420,7 +421,7 @@ def agreement_finding(pairs: pd.DataFrame) -> str:
 def agreement_models(over_models: pd.DataFrame, over_cells: pd.DataFrame, n_models: int, n_cells: int) -> Artifact:
     """Share of pairs of models, and of (model, relation) cells, that every two measures order alike."""
     parts = {f"models and relations (n = {n_cells})": over_cells}
-    if n_models > 4:  # three or four models have hardly any orders
+    if n_models > FEW_MODELS:
         parts[f"models (n = {n_models})"] = over_models
     shown = {f"over {over}": matrix for over, matrix in parts.items()}
     frame = pd.concat([upper_triangle(matrix).assign(over=over.split(" (")[0]) for over, matrix in parts.items()])
@@ -441,6 +442,11 @@ def agreement_models(over_models: pd.DataFrame, over_cells: pd.DataFrame, n_mode
         "relation depends on its objects, not on knowledge alone: see the page on ground truth. Shown: of each paper the two "
         "measures that agree most with all others, and the one that the finding names; the CSV holds all pairs."
     )
+    if n_models <= FEW_MODELS:
+        caption += (
+            f" Means over whole models are not compared: {n_models} models give only {n_models * (n_models - 1) // 2} pairs; "
+            f"at least {FEW_MODELS + 1} models are needed."
+        )
     alt = f"Heat map of the agreement between measures, {' and '.join(shown)}."
     return Artifact("beyond/agreement_models", frame, caption, finding, _heat_maps(few, 4.6, 3.8), alt)
 

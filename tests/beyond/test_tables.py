@@ -291,6 +291,9 @@ def test_the_measure_that_a_finding_names_is_drawn():
     matrix.loc["MONITOR"] = matrix["MONITOR"] = 0.2
     artifact = figures.agreement_models(matrix, matrix, 3, 40)
     assert "MONITOR in 4 of them" in artifact.finding
+    assert artifact.caption.endswith("3 models give only 3 pairs; at least 5 models are needed.")
+    more = figures.agreement_models(matrix, matrix, 5, 40)
+    assert len(more.figure.axes) > len(artifact.figure.axes) and "not compared" not in more.caption
     assert "MONITOR" in [label.get_text() for label in artifact.figure.axes[0].get_yticklabels()]
     plt.close("all")
 
