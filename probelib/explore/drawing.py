@@ -237,7 +237,7 @@ def shown_measures(seen: Look) -> report.Artifact:
         f"{title(seen)}: the value of every measure for {seen.model}. Known: above one half; – if there is no threshold. "
         "MONITOR is shown as -MONITOR: as for all measures, the higher, the better known. ZP probability compares up to "
         f"{OPTIONS} options after one list; the text compares {options} options, with the mean over {lists} lists of the "
-        "longest length, so the two shares differ."
+        "longest length, so the two shares can differ."
     )
     return report.Artifact("explore/table1", seen.measures.drop(columns="why"), caption, board_in_words(seen))
 
