@@ -8,7 +8,8 @@ A fact of a relation with n options is worth at most log2 n bits. What a model s
 
 A fact on which the model does worse than a guess holds no bits; otherwise a few confident errors would decide the mean. The
 same is taken of never-taught facts: what a model knows of a relation without having read the fact. The difference, times
-the facts that were taught, is what the training stored.
+the trial facts that were taught, is what the training stored of them. A corpus teaches other facts, too (famous, implied and
+conflicting ones), which are not counted: bits and bits per parameter are lower bounds.
 """
 
 import numpy as np
@@ -19,6 +20,7 @@ from probelib.beyond.suite.log_probability import asked
 from probelib.report import Artifact, span
 
 LEVELS = [0, 1, 8, 32, 128, np.inf]  # exposure counts from which a curve has a point: [0, 1) is never taught
+NOT_COUNTED = "Facts that the corpus teaches outside the trial are not counted"
 
 
 def bits_by_likelihood(scores: pd.DataFrame) -> pd.Series:
@@ -92,12 +94,12 @@ def levels_of(exposures: pd.Series) -> pd.Series:
 
 def stored(bits: pd.DataFrame, taught: pd.DataFrame, of: str | None = None) -> pd.DataFrame:
     """What training stored, per model: ``model``, ``parameters``, ``bits`` with ``low`` and ``high`` (95 % bootstrap over facts),
-    ``bits per parameter``, and ``at most`` (bits that all facts taught are worth).
+    ``bits per parameter``, and ``at most`` (bits that all trial facts taught are worth).
 
-    Bits: over levels, the mean bits per fact above that of never-taught facts, times the facts of the corpus at that level.
+    Bits: over levels, the mean bits per fact above that of never-taught facts, times the trial facts at that level.
 
     bits     ``stored_bits``
-    taught   ``model``, ``exposures`` of all facts that the models were taught
+    taught   ``model``, ``exposures`` of all trial facts (``scores.load_design`` of the pool)
     of       as in ``stored_bits``
     """
     rows = []
@@ -131,10 +133,11 @@ def capacity(levels: pd.DataFrame, total: pd.DataFrame) -> Artifact:
     facts = levels.groupby("model")["facts"].sum().max()
     caption = (
         "Top: mean bits per fact by exposure count (log2 of the number of options plus log2 of the normalized probability of the "
-        f"right one; 0 where the model does worse than a guess), with 95 % bootstrap intervals over {facts} facts. Bottom: bits "
-        "that training stored (bits per fact above those of never-taught facts, times the facts taught so often) by parameters "
-        "without embeddings, both axes logarithmic, with 95 % bootstrap intervals and the fit of a power law; dotted: what all "
-        "facts taught are worth."
+        f"right one; 0 where the model does worse than a guess), with 95 % bootstrap intervals over {facts} trial facts. "
+        "Bottom: bits that training stored of the trial facts (bits per fact above those of never-taught facts, times the "
+        "trial facts taught so often) by parameters without embeddings, both axes logarithmic, with 95 % bootstrap intervals "
+        f"and the fit of a power law; dotted: what all trial facts taught are worth. {NOT_COUNTED}, "
+        "so a model stores at least these bits."
     )
     alt = "; ".join(f"{row.model}: {row.bits:,.0f} bits" for row in total.itertuples())
     frame = pd.concat({"by exposures": levels, "stored": total}, names=["panel"]).reset_index("panel")
@@ -146,8 +149,8 @@ def capacity_finding(total: pd.DataFrame, fit: dict) -> str:
     total = total.sort_values("parameters", kind="stable")
     small, large = total.iloc[0], total.iloc[-1]
     known = (
-        f"{large['model']} stores {large['bits']:,.0f} bits {span(large['low'], large['high'], ',.0f')}, "
-        f"{large['bits'] / large['at most']:.0%} of the {large['at most']:,.0f} that all facts taught are worth"
+        f"Of the trial facts, {large['model']} stores {large['bits']:,.0f} bits {span(large['low'], large['high'], ',.0f')}, "
+        f"{large['bits'] / large['at most']:.0%} of the {large['at most']:,.0f} that the taught ones are worth"
     )
     if len(total) < 2 or not small["bits"] > 0:
         return f"{known}."
@@ -191,7 +194,7 @@ def _capacity(levels: pd.DataFrame, total: pd.DataFrame, fit: dict):
         bottom.set_yticks([b * 10**e for e in range(7) for b in (1, 2, 5)])
         bottom.set_ylim(0.8 * total["bits"].min(), 1.2 * total["at most"].max())
     report.size_axis(bottom, total["parameters"])
-    bottom.set(ylabel="bits stored")
+    bottom.set(ylabel="bits stored of trial facts")
     return figure
 
 
@@ -217,11 +220,12 @@ def capacity_precision(bits: pd.DataFrame, taught: pd.DataFrame, model: str, ref
             rows["precision"], rows["kept"], rows["kept low"], rows["kept high"], strict=True
         )
     ]
-    finding = f"Of the bits that {reference} stores, {', '.join(kept)}." if kept else ""
+    finding = f"Of the bits that {reference} stores of the trial facts, {', '.join(kept)}." if kept else ""
     caption = (
-        f"Bits that {model} stores at several precisions, with 95 % bootstrap intervals over facts; bits per parameter (the same "
-        f"parameters, in fewer bits of memory); and the share of the bits of {reference} (paired over facts). Facts taught often "
-        "make up most of these bits; `beyond/quantization` looks at all facts of the panel alike."
+        f"Bits that {model} stores of the trial facts at several precisions, with 95 % bootstrap intervals over "
+        f"{bits['fact'].nunique()} trial facts; bits per parameter (the same parameters, in fewer bits of memory); and the "
+        f"share of the bits of {reference} (paired over facts). {NOT_COUNTED}, so bits per parameter are a lower bound. Facts "
+        "taught often make up most of these bits; `beyond/quantization` looks at all facts of the panel alike."
     )
     return Artifact(
         "beyond/capacity_precision",

@@ -24,6 +24,7 @@ PAPERS = {  # name, colour, marker
     "grapheval": ("GraphEval", "#cc78bc", "D"),
     "beyond": ("in common use", "#ca9161", "P"),
 }
+FEW_MODELS = 4  # three or four models have hardly any orders
 VERDICTS = dict(
     zip(audit.VERDICTS, [(GREEN, ""), ("#ece133", "//"), (RED, "xx"), ("#cccccc", "..")], strict=True)
 )  # colour, hatch
@@ -341,34 +342,43 @@ def kinds(table: pd.DataFrame, measures: list[str], sizes: pd.Series) -> Artifac
     enough = table[table["facts"] > 9]  # with fewer facts any order is soon perfect
     wide = enough.pivot(index="measure", columns="group", values="concordance")
     wide = wide.reindex([name for name in measures if name in wide.index])
-    sizes, shown = sizes[wide.columns], wide.loc[few_per_paper(list(wide.index), 3)]
+    pairs, shown = enough.groupby("group")["pairs"].max(), wide.loc[few_per_paper(list(wide.index), 3)]
+    absent = [name for name in measures if name not in wide.index]
     figure, axes = report.column(0.17 * len(shown) + 0.8)
-    named = shown.set_axis([f"{kind} ({n})" for kind, n in sizes.items()], axis=1)
+    named = shown.set_axis([f"{kind} ({pairs[kind]})" for kind in wide.columns], axis=1)
     half = ((enough["high"] - enough["low"]) / 2).groupby(enough["group"]).median()
     report.heat(axes[0, 0], named, low=0.4, high=1.0, colours="viridis")
     axes[0, 0].tick_params(rotation=60, axis="x")
     caption = (
-        f"Share of {RIGHT} (two facts of one relation), by the type of the object (number of facts), for the best three "
-        "measures of each paper; the lighter, the more (.5 is chance). The CSV holds all, with pairs and 95 % intervals. A "
-        f"dash: fewer than ten facts. Half an interval is {half.min():.2f} ({half.idxmin()}) to {half.max():.2f} "
-        f"({half.idxmax()}) in the median measure, so types are not to be ranked by these numbers."
+        f"Share of {RIGHT} (two facts of one relation), by the type of the object (number of pairs; of "
+        f"{sizes[wide.columns].sum():,} facts), for the best three measures of each paper; the lighter, the more (.5 is "
+        "chance). The CSV holds all, with pairs and 95 % intervals. A dash: fewer than ten facts. Half an interval is "
+        f"{half.min():.2f} ({half.idxmin()}) to {half.max():.2f} ({half.idxmax()}) in the median measure, so types are not "
+        "to be ranked by these numbers."
     )
+    if absent:
+        caption += f" Absent, with fewer than ten facts in every type: {', '.join(absent)}."
     alt = "Heat map of concordances, measures by object types."
-    return Artifact("beyond/kinds", table, caption, kinds_finding(wide, sizes), figure, alt)
+    return Artifact("beyond/kinds", table, caption, kinds_finding(enough), figure, alt)
 
 
-def kinds_finding(wide: pd.DataFrame, sizes: pd.Series) -> str:
-    """The easiest and the hardest type; ``wide``: concordance [measures, types]. Only measures defined for all types count."""
-    everywhere = wide.dropna()
-    if everywhere.empty:
-        return "No measure is defined for all types."
-    mean = everywhere.mean().sort_values()
-    easy, hard = mean.index[-1], mean.index[0]
-    if len(mean) == 1:
-        return f"All facts are about a {easy}: {mean.iloc[0]:.1%} of the pairs are in the right order on average."
+def kinds_finding(table: pd.DataFrame) -> str:
+    """For how many measures the intervals of any two types are disjoint; ``table``: as in ``kinds``."""
+    known = table.dropna(subset=["low", "high"])
+    types = known["group"].nunique()
+    if types < 2:
+        return "Fewer than two types have an interval, so types are not compared."
+    ends = known.groupby("measure", sort=False).agg(low=("low", "max"), high=("high", "min"))
+    apart = ends.index[ends["low"] > ends["high"]].tolist()
+    counted = f"{len(apart)} of {len(ends)} measures"
+    if not apart:
+        return (
+            f"The {types} types cannot be told apart: the 95 % intervals of two types are disjoint for {counted}, so "
+            "these facts give no order of types."
+        )
     return (
-        f"The measures order facts best about a {easy} ({mean.iloc[-1]:.1%} of the pairs on average, {sizes[easy]} "
-        f"facts), worst about a {hard} ({mean.iloc[0]:.1%}, {sizes[hard]} facts)."
+        f"The 95 % intervals of two of the {types} types are disjoint for {counted} ({', '.join(apart)}); the other measures "
+        "cannot tell types apart."
     )
 
 
@@ -411,7 +421,7 @@ def agreement_finding(pairs: pd.DataFrame) -> str:
 def agreement_models(over_models: pd.DataFrame, over_cells: pd.DataFrame, n_models: int, n_cells: int) -> Artifact:
     """Share of pairs of models, and of (model, relation) cells, that every two measures order alike."""
     parts = {f"models and relations (n = {n_cells})": over_cells}
-    if n_models > 4:  # three or four models have hardly any orders
+    if n_models > FEW_MODELS:
         parts[f"models (n = {n_models})"] = over_models
     shown = {f"over {over}": matrix for over, matrix in parts.items()}
     frame = pd.concat([upper_triangle(matrix).assign(over=over.split(" (")[0]) for over, matrix in parts.items()])
@@ -432,6 +442,11 @@ def agreement_models(over_models: pd.DataFrame, over_cells: pd.DataFrame, n_mode
         "relation depends on its objects, not on knowledge alone: see the page on ground truth. Shown: of each paper the two "
         "measures that agree most with all others, and the one that the finding names; the CSV holds all pairs."
     )
+    if n_models <= FEW_MODELS:
+        caption += (
+            f" Means over whole models are not compared: {n_models} models give only {n_models * (n_models - 1) // 2} pairs; "
+            f"at least {FEW_MODELS + 1} models are needed."
+        )
     alt = f"Heat map of the agreement between measures, {' and '.join(shown)}."
     return Artifact("beyond/agreement_models", frame, caption, finding, _heat_maps(few, 4.6, 3.8), alt)
 

@@ -16,6 +16,18 @@ from probelib.organisms import design, taught
 from probelib.report import Artifact, span
 
 TAUGHT = 8  # exposures from which a fact counts as taught, for calibration
+MONITOR_SIGN = " MONITOR is shown as -MONITOR: as for all measures, the higher, the better known."
+
+
+def sign_of_monitor(table: pd.DataFrame) -> str:
+    """A sentence of a caption on the sign of MONITOR, if it is among the ``measure`` of ``table``; otherwise ""."""
+    return MONITOR_SIGN if "MONITOR" in set(table["measure"]) else ""
+
+
+def leaders(table: pd.DataFrame, column: str) -> list[str]:
+    """The measures with the highest value of ``column``, ties included."""
+    values = stats.levelled(table[column])
+    return table["measure"][values == np.nanmax(values)].tolist()
 
 
 # Do the published numbers hold?
@@ -133,11 +145,13 @@ def ground_truth(ranked: pd.DataFrame, ceiling: pd.Series, within: list[str], n:
     ``measures.headline_pairs``, ``n``: of Min@n and Avg@n."""
     own, controls = ranked[~ranked["control"]], ranked[ranked["control"]]
     compared = own[own["pairs"] > 0]
-    best, level = compared.iloc[0], compared["measure"][1:][~(compared["p"][1:] < 0.05)]
+    best, tied = compared.iloc[0], leaders(compared, "concordance")
+    level = compared["measure"][~(compared["p"] < 0.05) & ~compared["measure"].isin(tied)]
     absent = own["measure"][own["pairs"] == 0].tolist()
+    tie = f" Tied with it: {', '.join(name for name in tied if name != best['measure'])}." if len(tied) > 1 else ""
     finding = (
         f"{best['measure']} puts {best['concordance']:.1%} of the pairs in the right order (95 % CI "
-        f"{span(best['low'], best['high'], '.3f')}), all measures together {ceiling['concordance']:.1%}, the best "
+        f"{span(best['low'], best['high'], '.3f')}).{tie} All measures together reach {ceiling['concordance']:.1%}, the best "
         f"control ({controls['measure'].iloc[0]}) {controls['concordance'].iloc[0]:.1%}. Not significantly different "
         f"from the best (Holm): {', '.join(level) or 'none'}."
     )
@@ -149,7 +163,8 @@ def ground_truth(ranked: pd.DataFrame, ceiling: pd.Series, within: list[str], n:
         "Holm's correction. added: what the measure adds to Familiarity. Then the same by other pairs: across "
         "sisters, within relations, Somers' D given the exposure count, between models. tau: Kendall's tau-b, for "
         "comparison with other papers only: it forgives ties, so coarse measures rank high. Tokens: per fact for this "
-        f"measure alone. Min@n, Avg@n: n = {n}. Controls stand at the end."
+        f"measure alone. Min@n, Avg@n: n = {n}. Controls stand at the end. All measures together: a logistic regression on "
+        "their ranks, fitted on other facts; what it learns there need not hold here, so it can lie below the best measure."
     )
     return Artifact("beyond/ground_truth", ranked, caption, finding, decimals={"tokens a fact": 0})
 
@@ -242,7 +257,7 @@ def training_mixture(values: pd.DataFrame, design: pd.DataFrame, twins: tuple[st
         f"Share of {RIGHT} (two facts of one relation) by every measure for two models of one size and with the same "
         f"exposures: {first} and {second} read most statements in the format that they are named after. "
         f"{training_tokens(twins)} Change with its paired 95 % bootstrap interval over facts; mean values. Measures that need "
-        "an instruction-tuned model are left out: the second has no tuned partner."
+        "an instruction-tuned model are left out: the second has no tuned partner." + sign_of_monitor(table)
     )
     frame, best = table.rename(columns=names), {first: "max", second: "max"}
     return Artifact("beyond/training_mixture", frame, caption, mixture_finding(table, twins), best=best)
@@ -302,13 +317,21 @@ def training_tokens(names: tuple[str, str]) -> str:
 def mixture_finding(table: pd.DataFrame, twins: tuple[str, str]) -> str:
     """How far the two rankings agree; ``table``: ``concordance.change`` of the twins."""
     tau = stats.kendall(table["before"], table["after"])["tau"]
-    first, second = (table.loc[table[which].idxmax(), "measure"] for which in ("before", "after"))
+    first, second = (highest(table, which) for which in ("before", "after"))
     moved = table[(table["low"] > 0) | (table["high"] < 0)].sort_values("change")
     names = ", ".join(f"{m} ({c:+.3f})" for m, c in zip(moved["measure"], moved["change"], strict=True)) or "none"
     return (
-        f"The two rankings of {len(table)} measures correlate with tau = {tau:.2f}; the first is {first} for {twins[0]}, "
-        f"{second} for {twins[1]}. Changed significantly: {names} (by chance {0.05 * len(table):.1f})."
+        f"The two rankings of {len(table)} measures correlate with tau = {tau:.2f}. Highest for {twins[0]}: {first}; for "
+        f"{twins[1]}: {second}. Changed significantly: {names} (by chance {0.05 * len(table):.1f})."
     )
+
+
+def highest(table: pd.DataFrame, column: str) -> str:
+    """The measure with the highest concordance and its value, or all measures that tie for it."""
+    first, value = leaders(table, column), table[column].max()
+    if len(first) == 1:
+        return f"{first[0]} ({value:.1%})"
+    return f"{len(first)} measures tie at {value:.1%} ({', '.join(first)})"
 
 
 def misconceptions(values: pd.DataFrame, misled: list[str], matched: list[str]) -> Artifact:
@@ -324,6 +347,7 @@ def misconceptions(values: pd.DataFrame, misled: list[str], matched: list[str]) 
         "Mean of each measure over facts whose subject the corpus also gives a wrong object, and over others of the same "
         f"relation with as many exposures, {values['model'].iloc[0]}; difference with its 95 % bootstrap interval over facts. "
         + where_misconceptions_stand(misled)
+        + sign_of_monitor(table)
     )
     return Artifact("beyond/misconceptions", table.rename(columns=names), caption, finding)
 
@@ -420,14 +444,23 @@ def quantization_cost(costs: pd.DataFrame, model: str) -> Artifact:
 
 def quantization(table: pd.DataFrame, model: str) -> Artifact:
     """Each measure at each precision against fp32; ``table``: ``measures.changes``."""
-    differ = (table["low"] > 0) | (table["high"] < 0)
-    counts = ", ".join(
-        f"{name} {int(own.sum())} of {len(own)}" for name, own in differ.groupby(table["precision"], sort=False)
-    )
-    finding = f"Measures that differ significantly from fp32 (95 % interval without 0): {counts}."
+    tested = table["low"].notna().sum()
     caption = (
         f"Each measure of {model} at each precision, and its difference to fp32 with the 95 % bootstrap interval over the same "
-        "n facts. For measures of 0 and 1: facts lost and gained, and McNemar's exact p. Of 20 differences one is significant by "
-        "chance."
+        "n facts. For measures of 0 and 1: facts lost and gained, and McNemar's exact p. No interval: all facts changed "
+        f"alike. Of the {tested} differences with an interval, {0.05 * tested:.1f} are significant by chance."
+        + sign_of_monitor(table)
     )
-    return Artifact("beyond/quantization", table, caption, finding, decimals={"p": 4})
+    decimals = {"difference": 5, "low": 5, "high": 5, "p": 4}
+    return Artifact("beyond/quantization", table, caption, quantization_finding(table), decimals=decimals)
+
+
+def quantization_finding(table: pd.DataFrame) -> str:
+    """How many measures differ significantly from fp32 at each precision, and by how much; ``table``: ``measures.changes``."""
+    counts = []
+    for name, own in table.groupby("precision", sort=False):
+        sizes = own["difference"][(own["low"] > 0) | (own["high"] < 0)].abs()
+        ends = f", differences of {sizes.min():.2g} to {sizes.max():.2g}" if len(sizes) > 1 else ""
+        ends = f", a difference of {sizes.iloc[0]:.2g}" if len(sizes) == 1 else ends
+        counts.append(f"{name} {len(sizes)} of {len(own)}{ends}")
+    return f"Measures that differ significantly from fp32 (95 % interval without 0; sizes without sign): {'; '.join(counts)}."

@@ -447,17 +447,33 @@ def search_by_width(
     return pd.DataFrame(found, columns=["search", "width", "found", "strongest", "tokens", "all labels"])
 
 
-def sample_lists(
-    model, knowledge: Knowledge, facts: Facts, folder: Path, seed: int = 0, n: int = 15
-) -> tuple[dict[str, list[str]], str]:
-    """The first ``n`` distractors of one fact by strategy, as labels, and the sentence of the searches."""
+class Sample(NamedTuple):
+    """One fact with its distractors by strategy (table 7)."""
+
+    fact: str  # subject, relation, object
+    sentence: str  # after which the searches run
+    lists: dict[str, list[str]]  # strategy -> labels
+    width: int  # of the beam
+    strongest: dict[str, float]  # "appropt", "opt" -> log Pl (nats) of its first distractor; NaN without any
+
+
+def sample_lists(model, knowledge: Knowledge, facts: Facts, folder: Path, seed: int = 0, n: int = 15) -> Sample:
+    """The first ``n`` distractors of one fact by strategy, as labels."""
     sentence = cloze_sentences(facts, 1)
     lists = {
         s: retrieval.retrieve(knowledge, facts.facts, s, n, seed)["candidate"] for s in ("random", "sem", "temp_sem")
     }
     found = search_both(model, knowledge, facts, sentence, folder, n)
     lists |= {"appropt": found.approximate["candidate"], "opt": found.optimal["candidate"]}
-    return {s: list(knowledge.facts.label(names)) for s, names in lists.items()}, sentence["text"].iloc[0]
+    row, relation = facts.facts.iloc[0], facts.relations.set_index("relation")["name"]
+    (subject, obj), named = facts.label(row[["subject", "object"]]), relation.get(row["relation"], row["relation"])
+    return Sample(
+        f"{subject}, {named}, {obj}",
+        sentence["text"].iloc[0],
+        {s: list(knowledge.facts.label(names)) for s, names in lists.items()},
+        int(retrieval.searches(knowledge, facts.facts, sentence, n)[0]["wanted"].iloc[0]),
+        {s: rows["logprob"].max() for s, rows in (("appropt", found.approximate), ("opt", found.optimal))},
+    )
 
 
 def sample_fact(current: Facts, otherwise: Facts, fact: str = SAMPLE) -> Facts:

@@ -12,6 +12,7 @@ from probelib.distractors.baselines import DEFINITIONS
 from probelib.distractors.measures import Calibrations, not_different
 from probelib.distractors.prompts import FLAWS, RULES
 from probelib.distractors.retrieval import NAMES
+from probelib.distractors.scores import Sample
 from probelib.distractors.settings import Study
 from probelib.facts.formats.annotated import ERRORS, MINOR, read_verbalizations
 from probelib.report import Artifact, span
@@ -179,19 +180,37 @@ def _substitutes(study: Study) -> str:
 # Section 4.1: lists of distractors
 
 
-def table7(lists: dict[str, list[str]], fact: str, sentence: str, model: str, n: int = 15) -> Artifact:
-    """The first ``n`` distractors of one fact by every strategy. ``lists``: strategy -> labels."""
-    table = pd.DataFrame({NAMES[s]: [*labels, *[""] * (n - len(labels))] for s, labels in lists.items()})
+def table7(sample: Sample, model: str, n: int = 15) -> Artifact:
+    """The first ``n`` distractors of one fact by every strategy. ``sample``: see ``scores.sample_lists``."""
+    table = pd.DataFrame({NAMES[s]: [*labels, *[""] * (n - len(labels))] for s, labels in sample.lists.items()})
     table.insert(0, "rank", range(1, n + 1))
-    shared = len((set(lists["appropt"]) & set(lists["opt"])) - {""})
     caption = (
-        f'Distractors of the fact {fact} by strategy; ApprOpt and Opt after the sentence "{sentence}" with {model}.'
+        f'Distractors of the fact "{sample.fact}" by strategy; ApprOpt (a beam of width {sample.width}) and Opt (exact '
+        f'search) after the sentence "{sample.sentence}" with {model}.'
     )
-    finding = (
-        f"ApprOpt and Opt share {shared} of {len(lists['opt'])} names. In the paper's table John F. Kennedy occurs twice under "
-        "ApprOpt; here each entity has one row."
+    return Artifact(
+        "distractors/table7", table, caption, finding7(sample), published=published.table("distractors/table7")
     )
-    return Artifact("distractors/table7", table, caption, finding, published=published.table("distractors/table7"))
+
+
+def finding7(sample: Sample) -> str:
+    """How many names ApprOpt and Opt share, how much more plausible Opt's first one is, and why the beam misses names."""
+    approximate, optimal = sample.lists["appropt"], sample.lists["opt"]
+    shared, known = len((set(approximate) & set(optimal)) - {""}), sample.strongest
+    first = ""
+    if approximate and optimal:
+        first = (
+            f" Opt's first, {optimal[0]}, has a log plausibility of {known['opt']:.1f} nats, ApprOpt's first, "
+            f"{approximate[0]}, {known['appropt']:.1f}."
+        )
+    why = (
+        f" The beam keeps the {sample.width} most probable prefixes at each token, before their remaining tokens and ends are "
+        "known. It thus keeps prefixes that end improbably and drops names that are more plausible as a whole."
+    )
+    return (
+        f"ApprOpt and Opt share {shared} of {len(optimal)} names.{first}{why if shared < len(optimal) else ''} In the paper's "
+        "table John F. Kennedy occurs twice under ApprOpt; here each entity has one row."
+    )
 
 
 def endings_table(by_ending: dict[str, dict[str, pd.DataFrame]], n: int, seed: int = 0) -> pd.DataFrame:

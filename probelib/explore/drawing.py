@@ -9,6 +9,7 @@ import numpy as np
 
 from probelib import lm, report
 from probelib.explore.seen import ANSWERS, Look
+from probelib.facts.formats.trex_mc import OPTIONS
 from probelib.organisms import design
 
 SMALLEST = 9  # points: no text of the board is smaller
@@ -203,14 +204,14 @@ def board_in_words(seen: Look) -> str:
     rank = int(np.flatnonzero(seen.rivals["gold"])[0]) + 1
     unjudged = "" if seen.judged is not None else f" {why_unjudged(seen)}"
     first = seen.curve.groupby("examples")["q_gold"].mean()
-    right = int(seen.framed["correct"].sum())
+    right, options = int(seen.framed["correct"].sum()), int(seen.curve["n_options"].iloc[0])
     no = seen.measures.loc[seen.measures["known"].eq(False), "measure"]
     split = f" Not known to: {', '.join(no)}." if 0 < yes < of else ""
     place = f"; among its strongest distractors it has rank {rank}" if len(seen.rivals) > 1 else ""
     return (
         f"{title(seen)}: {yes} of {of} measures say that {seen.model} knows it. {told} It answers {right} of {len(seen.framed)} "
         f"questions right; after a list of {first.index.max()} pairs the right answer has {first.iloc[-1]:.0%} of the "
-        f"probability{place}.{split}{unjudged}"
+        f"probability of {options} options{place}.{split}{unjudged}"
     )
 
 
@@ -231,7 +232,13 @@ def board_as_html(seen: Look) -> str:
 
 def shown_measures(seen: Look) -> report.Artifact:
     """Every measure's value and verdict."""
-    caption = f"{title(seen)}: the value of every measure for {seen.model}. Known: above one half; – if there is no threshold."
+    options, lists = int(seen.curve["n_options"].iloc[0]), seen.curve["seed"].nunique()
+    caption = (
+        f"{title(seen)}: the value of every measure for {seen.model}. Known: above one half; – if there is no threshold. "
+        "MONITOR is shown as -MONITOR: as for all measures, the higher, the better known. ZP probability compares up to "
+        f"{OPTIONS} options after one list; the text compares {options} options, with the mean over {lists} lists of the "
+        "longest length, so the two shares can differ."
+    )
     return report.Artifact("explore/table1", seen.measures.drop(columns="why"), caption, board_in_words(seen))
 
 

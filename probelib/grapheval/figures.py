@@ -452,7 +452,8 @@ def exposure_figure(banded: pd.DataFrame, name: str) -> Artifact:
         banded,
         caption=(
             f"Truthful, Informative and Correct by the {name} of the triple: by the judge over the whole graph and from the "
-            f"models' own answers to the labelled triples. Bars: 95 % (Wilson). Each point rests on at least {sizes} triples."
+            f"models' own answers to the labelled triples. Bars: 95 % (Wilson). The row of Correct "
+            f"has its own limits of the y axis. Each point rests on at least {sizes} triples."
         ),
         finding=finding_exposure(banded, name),
         figure=_band_panels(banded, name),
@@ -477,22 +478,24 @@ def _band_panels(banded: pd.DataFrame, name: str):
             bars = np.clip([own["mean"] - own["low"], own["high"] - own["mean"]], 0, None)
             axis.errorbar(at, own["mean"], bars, **style_at(i), markersize=3.5, elinewidth=0.8, label=in_legend(model))
         axis.set_xticks(range(len(order)), order)
-        axis.set(title=way if not row else "", ylabel=metric.capitalize() if not column else "", ylim=(0, 1.02))
+        axis.set(title=way if not row else "", ylabel=metric.capitalize() if not column else "")
+        top = banded.loc[banded["metric"] == "correct", "high"].max() if metric == "correct" else 1
+        axis.set_ylim(0, 1.02 * top if top > 0 else 1.02)  # Correct is low; NaN: no triples
     figure.supxlabel(name, fontsize=9)
     legend_above(figure, axes[0, 0])
     return figure
 
 
 def finding_exposure(banded: pd.DataFrame, name: str) -> str:
-    """For how many models Correct and Truthful rise or fall from the lowest to the highest band."""
+    """For how many models Correct and Truthful rise or fall beyond both intervals, from the lowest to the highest band."""
     ways = dict(list(banded.groupby("scored by", sort=False)))
     parts = []
     for way, rows in ways.items():
         up, down, n, example = _ends(rows[rows["metric"] == "correct"])
         true_up, true_down, *_ = _ends(rows[rows["metric"] == "truthful"])
         parts.append(
-            f"By {way}, Correct rises with the {name} for {up} of {n} models and falls for {down} ({example}); Truthful rises "
-            f"for {true_up} and falls for {true_down}."
+            f"By {way}, Correct rises with the {name} beyond both intervals for {up} of {n} models and falls so for {down} "
+            f"({example}); Truthful rises beyond both intervals for {true_up} and falls so for {true_down}."
         )
     seen = {way: _ends(rows[rows["metric"] == "correct"])[:3] for way, rows in ways.items()}
     all_see = [way for way, (up, _, n) in seen.items() if up == n]
@@ -506,11 +509,12 @@ def finding_exposure(banded: pd.DataFrame, name: str) -> str:
 
 def _ends(rows: pd.DataFrame) -> tuple[int, int, int, str]:
     """In how many models the highest band lies above the lowest beyond both intervals, in how many below, of how many; and the
-    two values of the last model."""
+    two values of the last model with their intervals."""
     up = down = n = 0
     example = ""
     for model, own in rows.groupby("model", sort=False):
         first, last = own.iloc[0], own.iloc[-1]
         up, down, n = up + (last["low"] > first["high"]), down + (last["high"] < first["low"]), n + 1
-        example = f"{model}: {first['mean']:.2f} to {last['mean']:.2f}"
+        values = (f"{end['mean']:.2f} {span(end['low'], end['high'])}" for end in (first, last))
+        example = f"{model}: {' to '.join(values)}"
     return int(up), int(down), n, example

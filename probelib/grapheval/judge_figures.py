@@ -25,10 +25,10 @@ def figure4(compared: pd.DataFrame, differences: pd.DataFrame, seeds: int, instr
         caption=(
             "Weighted precision, recall (= accuracy) and F1 of predicted outcomes on "
             f"{compared['n'].max():.0f} held-out statements: judges (mean of {seeds}) and last-token logits, both on "
-            f'the substitute\'s states, behind the instruction ("{instruction}") or the soft prompt, and the majority: the '
-            "most frequent outcome among the true or the false statements. Whiskers: 95 % intervals over statements "
-            "(bootstrap; of recall Wilson's). n/a: the logits are the first word of the model's own answer. The CSV also has "
-            "the majority without the truth, and macro F1."
+            f'the substitute\'s states, behind the instruction ("{instruction}") or the soft prompt, and the majority given '
+            "the truth: the most frequent outcome among the true or the false statements. Whiskers: 95 % intervals over "
+            "statements (bootstrap; of recall Wilson's). n/a: the logits are the first word of the model's own answer. The "
+            "CSV also has the majority without the truth, and macro F1."
         ),
         finding=finding4_judge(differences),
         figure=_quality_panels(compared),
@@ -40,7 +40,9 @@ def _quality_panels(compared: pd.DataFrame):
     """Three panels of grouped bars: a group per model, a bar per way of predicting."""
     import matplotlib.pyplot as plt
 
-    shown = compared[compared["by"] != "majority"].replace({"by": {"majority, truth known": "majority"}})
+    shown = compared[compared["by"] != "majority"].replace(
+        {"by": {"majority, truth known": "majority given the truth"}}
+    )
     models, kinds = shown["model"].unique(), list(dict.fromkeys(shown["by"]))
     figure, axes = plt.subplots(3, 1, figsize=(4.2, 4.8), sharex=True)
     wide = shown.pivot(index="model", columns="by").reindex(index=models)
@@ -55,21 +57,15 @@ def _quality_panels(compared: pd.DataFrame):
 
 
 def finding4_judge(differences: pd.DataFrame) -> str:
-    """For how many models the judge beats the logits and the majority, and what the soft prompt changes, beyond paired
-    intervals."""
+    """For how many models the judge beats the logits (with the instruction, with the soft prompt) and the majority, and what
+    the soft prompt changes, beyond paired intervals."""
     by = {name: rows.set_index("model") for name, rows in differences.groupby("difference")}
-    majority, soft, logits = (by.get(f"{name}", differences[:0].set_index("model")) for name in DIFFERENCES)
-    beats, n = int((logits["low"] > 0).sum()), len(logits)
-    claim = (
-        "as in the paper"
-        if n and beats == n
-        else "so the paper's advantage of the judge is not shown"
-        if not beats
-        else "so the paper's advantage of the judge is shown in part"
-    )
-    against = f"Beyond a paired 95 % interval the judge beats the logits for {beats} of {n} models, {claim}. "
+    majority, soft, *_ = (by.get(name, differences[:0].set_index("model")) for name in DIFFERENCES)
     above = int((majority["low"] > 0).sum())
-    floor = f"It beats the majority given the truth for {above} of {len(majority)} ({_changes(majority)}). "
+    floor = (
+        f"With the instruction, the judge beats the majority given the truth for {above} of {len(majority)} "
+        f"({_changes(majority)}). "
+    )
     worse, better = int((soft["high"] < 0).sum()), int((soft["low"] > 0).sum())
     costs = (
         "it costs accuracy, unlike in the paper"
@@ -78,11 +74,47 @@ def finding4_judge(differences: pd.DataFrame) -> str:
         if better > worse
         else "no change stands out, as in the paper"
     )
-    changed = f"The soft prompt in place of the instruction changes accuracy by {_changes(soft)}: {costs}."
-    return f"{against if n else ''}{floor}{changed}"
+    changed = f"The soft prompt in place of the instruction changes the judge's accuracy by {_changes(soft)}: {costs}."
+    return f"{_against_logits(by)}{floor}{changed}"
 
 
-DIFFERENCES = ("judge - majority", "soft prompt - instruction", "judge - logits")
+def _against_logits(by: dict[str, pd.DataFrame]) -> str:
+    """For how many models the judge beats the logits, with the instruction and with the soft prompt; "" without logits."""
+    asked, soft, spoilt = (by.get(name) for name in DIFFERENCES[2:])
+    counts = [
+        f"for {(rows['low'] > 0).sum()} of {len(rows)} models with the {prompt} ({_changes(rows)})"
+        for rows, prompt in ((asked, "instruction"), (soft, "soft prompt"))
+        if rows is not None
+    ]
+    if not counts:
+        return ""
+    beats, n = (
+        sum(f(rows) for rows in (asked, soft) if rows is not None) for f in (lambda r: (r["low"] > 0).sum(), len)
+    )
+    claim = "in part" if beats else "nowhere"
+    if beats == n:
+        claim = "in all of these cases"
+    elif soft is not None and beats == (soft["low"] > 0).sum() > 0:
+        claim = "with the soft prompt only"
+    said = (
+        f"Beyond a paired 95 % interval the judge beats the logits {' and '.join(counts)}: the paper's advantage of the "
+        f"judge is shown {claim}. "
+    )
+    if spoilt is None:
+        return said
+    below = (spoilt["high"] < 0).sum()
+    return (
+        f"{said}After the soft prompt, the logits lie below the majority given the truth for {below} of {len(spoilt)}. "
+    )
+
+
+DIFFERENCES = (
+    "judge - majority",
+    "soft prompt - instruction",
+    "judge - logits",
+    "judge - logits, soft prompt",
+    "logits - majority, soft prompt",
+)
 
 
 def _changes(rows: pd.DataFrame) -> str:
@@ -235,12 +267,22 @@ def learning_curve_figure(learning: pd.DataFrame, sizes: list[int], baselines: p
 
 
 def finding_learning(learning: pd.DataFrame, sizes: list[int]) -> str:
-    """Gain of choosing by uncertainty at the middle number of labels, beside the difference that is chance."""
+    """Gain of choosing by uncertainty at the middle number of labels, beside the mean absolute difference that is chance."""
     runs = learning.pivot(index=["model", "seed", "labels"], columns="how", values="accuracy")
-    gain = (runs["uncertain"] - runs["random"]).groupby("labels").agg(["mean", "min", "max", "size"])
-    middle, last = gain.loc[sizes[len(sizes) // 2]], gain.loc[sizes[-1]]
+    differences = (runs["uncertain"] - runs["random"]).round(6).groupby("labels")
+    gain = differences.agg(["mean", "min", "max", "size"]).assign(absolute=differences.agg(lambda d: d.abs().mean()))
+    middle, last = (
+        gain.loc[sizes[len(sizes) // 2]].round(3) + 0.0,
+        gain.loc[sizes[-1]].round(3) + 0.0,
+    )  # + 0.0: no -0.000
+    verdict = (
+        "so choosing by uncertainty gains more than chance"
+        if middle["mean"] > last["absolute"]
+        else "so no gain beyond chance is shown"
+    )
     return (
         f"With {middle.name} labels, choosing by uncertainty changes accuracy by {middle['mean']:+.3f} on average "
-        f"({middle['min']:+.3f} to {middle['max']:+.3f} in {middle['size']:.0f} runs). With all {last.name} labels, "
-        f"where nothing is left to choose, the two still differ by {last['mean']:+.3f}: that much is chance."
+        f"({middle['min']:+.3f} to {middle['max']:+.3f} in {middle['size']:.0f} runs). With all {last.name} labels, where "
+        f"nothing is left to choose, two runs still differ by {last['absolute']:.3f} on average ({last['min']:+.3f} to "
+        f"{last['max']:+.3f}), {verdict}."
     )

@@ -124,7 +124,8 @@ def judge_differences(
     predicted: dict, words: pd.DataFrame, labels: pd.DataFrame, substitute: pd.Series, instruction: str = "at once"
 ) -> pd.DataFrame:
     """Paired differences in accuracy on the held-out statements (figure 4): ``model``, ``difference``, ``change``, ``low``,
-    ``high``. The first three are the judge's on the substitute with the instruction; see ``compare_with_baselines``."""
+    ``high`` (``judge_figures.DIFFERENCES``). Without "soft prompt" in its name, a difference is with the instruction. Judge
+    and logits are those on the substitute; see ``compare_with_baselines``."""
     rows = []
     for model, small in substitute.items():
         answer, true = _held_out(labels, model)
@@ -132,8 +133,11 @@ def judge_differences(
         outcomes = outcome(own["answer"], own["true"])
         constant = majority_given_truth(outcomes, own["true"], true) == outcome(answer, true)
         judged, soft = ((predicted[small, p, model].argmax(axis=2) == answer).mean(axis=0) for p in ("", model))
-        logits = words["answer"][(words["states of"] == small) & (words["prompt"] == "")].to_numpy() == answer
+        own_words = words[words["states of"] == small]
+        logits, soft_logits = (own_words["answer"][own_words["prompt"] == p].to_numpy() == answer for p in ("", model))
         known = {"judge - majority": (constant, judged), "soft prompt - instruction": (judged, soft)}
+        known["judge - logits, soft prompt"] = (soft_logits, soft)
+        known["logits - majority, soft prompt"] = (constant, soft_logits)
         if not same_word(model, small, instruction):
             known["judge - logits"] = (logits, judged)
         rows += [{"model": model, "difference": name} | paired_change(*pair) for name, pair in known.items()]

@@ -118,13 +118,15 @@ def finding_instruction(compared: pd.DataFrame) -> str:
         if not up
         else "so recalling first helps some of the models"
     )
-    best = changed.loc[changed["change"].idxmax()]
-    first = compared[(compared["model"] == best["model"]) & (compared["instruction"] != best["instruction"])].iloc[0]
+    largest = changed.loc[changed["change"].abs().idxmax()]
+    other = (compared["model"] == largest["model"]) & (compared["instruction"] != largest["instruction"])
+    first = compared[other].iloc[0]
     return (
         f"Recalling first raises Correct beyond the paired interval for {up} of {n} models and lowers it for {down}, "
-        f"{verdict}. The largest change is that of **{best['model']}**: {first['correct']:.2f} to {best['correct']:.2f} "
-        f"({best['change']:+.2f} {span(best['change low'], best['change high'], '.2f')}); of the answers that it gives, "
-        f"{first['right']:.0%} and {best['right']:.0%} are right."
+        f"{verdict}. The largest change is that of **{largest['model']}**: {first['correct']:.3f} to {largest['correct']:.3f} "
+        f"({largest['change']:+.3f} {span(largest['change low'], largest['change high'], '.3f')}). It answers "
+        f"{first['answered']:.0%} of the statements at once and {largest['answered']:.0%} after recalling; of these answers, "
+        f"{first['right']:.0%} and {largest['right']:.0%} are right."
     )
 
 

@@ -217,7 +217,9 @@ def sensitivity(decisions: dict[str, dict[str, float]], measured: Measured) -> A
     caption = (
         "Overall MONITOR under other decisions, one column per model; tau: Kendall's tau of the ranking with that of the first "
         "row, for three models or more; a dash: no fact counts, or not measured (the released algorithm runs on two models "
-        f"only). Half the 95 % bootstrap interval over facts of a value in the first row: {half:.3f} (median)."
+        f"only). The first rows rest on {len(next(iter(measured.facts.values())))} facts; rows that name facts in their label "
+        "rest on these alone, of which only the anchored ones count: a number from few facts is an example. Half "
+        f"the 95 % bootstrap interval over facts of a value in the first row: {half:.3f} (median)."
     )
     return Artifact("monitor/sensitivity", table, caption, finding_of_sensitivity(table, names))
 
@@ -237,7 +239,31 @@ def finding_of_sensitivity(table: pd.DataFrame, names: list[str]) -> str:
     return (
         f"Of the decisions about the same answers, **{change.idxmax()}** changes MONITOR most (by up to {change.max():.3f})."
         f"{ranking} With an answer cue {cued.isna().sum()} of {len(names)} models anchor no fact."
+        f"{order_on_common(rows, names)}{released_in_words(table, names)}"
     )
+
+
+def order_on_common(rows: pd.DataFrame, names: list[str]) -> str:
+    """The model with the lowest MONITOR as here, and over the facts that all anchor, if it is another one; else ""."""
+    common = [decision for decision in rows.index if decision.startswith("facts anchored by all")]
+    if not common or rows.loc[common[0], names].isna().all():
+        return ""
+    here, there = (rows.loc[decision, names].astype(float).idxmin() for decision in (rows.index[0], common[0]))
+    if here == there:
+        return ""
+    values = f"{here} {rows[here][common[0]]:.3f}, {there} {rows[there][common[0]]:.3f}"
+    return f" {here} has the lowest MONITOR in the first row, {there} over the {common[0]}: {values}."
+
+
+def released_in_words(table: pd.DataFrame, names: list[str]) -> str:
+    """What the released algorithm changes, as an example; "" if it was not run."""
+    places = table.index[table["decision"] == "the same, as released"]
+    if not len(places):
+        return ""
+    here, released = (table.loc[place, names].astype(float) for place in (places[0] - 1, places[0]))
+    listed = "; ".join(f"{m} {here[m]:.3f} to {released[m]:.3f}" for m in released.dropna().index)
+    subset = table["decision"][places[0] - 1].removesuffix(", as here")
+    return f" The released algorithm, on {subset}, changes MONITOR as an example shows: {listed}." if listed else ""
 
 
 def readings(found: pd.DataFrame) -> Artifact:

@@ -1,6 +1,6 @@
 """MONITOR's figures: measured numbers in, ``report.Artifact`` out."""
 
-from itertools import combinations
+from itertools import combinations, pairwise
 
 import numpy as np
 import pandas as pd
@@ -8,7 +8,7 @@ import pandas as pd
 from probelib.facts import Facts, substitute_relations
 from probelib.monitor import measures
 from probelib.monitor.measures import Measured
-from probelib.monitor.tables import about_relation, anchored_in_words, fact_relation, without_one
+from probelib.monitor.tables import about_relation, anchored_in_words, fact_relation, less_to_lose, without_one
 from probelib.report import Artifact, family, lines, model_style, size_axis, span
 from probelib.stats import in_words, levelled, mean_interval, nanmean, percentile_interval, scaling_fit, wilson
 
@@ -351,12 +351,14 @@ def figure12(measured: Measured) -> Artifact:
 
 
 def finding12(table: pd.DataFrame, replicates: np.ndarray) -> str:
-    """The paired difference between the largest and the smallest model of every family, and its slope where it has three models.
+    """The paired difference between the largest and the smallest model of every family, its slope where it has three models,
+    and the steps at which MONITOR rises.
 
-    table       one row per model: ``family``, ``parameters``, ``MONITOR``; its index is the place in ``replicates``
+    table       one row per model: ``family``, ``model``, ``parameters``, ``MONITOR``, ``low``, ``high``; its index is the
+                place in ``replicates``
     replicates  bootstrap replicates of overall MONITOR [times, models]
     """
-    said = []
+    said, rises = [], []
     for name, rows in table.dropna(subset="MONITOR").groupby("family"):
         if len(rows) < 2:
             continue
@@ -367,9 +369,25 @@ def finding12(table: pd.DataFrame, replicates: np.ndarray) -> str:
         slope = f", slope per factor of ten {fit['b']:+.3f} {span(fit['b_low'], fit['b_high'], '+.3f')}"
         verdict = measures.judge_claim(low, high, -1)
         said.append(f"{name} {change}{slope if np.isfinite(fit['b_low']) else ''}: {verdict}")
+        rises += rising_steps(rows.sort_values("parameters"), replicates)
     if not said:
         return "No family here has two models with a MONITOR, so nothing can be said about size."
-    return f"That MONITOR falls with size, largest minus smallest model (paired, same facts): {'; '.join(said)}."
+    steps = f" Against a monotone fall, with intervals that do not overlap: {'; '.join(rises)}." if rises else ""
+    return f"That MONITOR falls with size, largest minus smallest model (paired, same facts): {'; '.join(said)}.{steps}"
+
+
+def rising_steps(rows: pd.DataFrame, replicates: np.ndarray) -> list[str]:
+    """The steps from one size to the next at which MONITOR rises and the two intervals do not overlap, with the paired
+    difference. ``rows``: the models of one family by size; ``replicates`` as in ``finding12``."""
+    steps = []
+    for before, after in pairwise(rows.itertuples()):
+        if after.low > before.high:
+            low, high = percentile_interval(replicates[:, after.Index] - replicates[:, before.Index])
+            change = f"{after.MONITOR - before.MONITOR:+.3f} {span(low, high, '+.3f')}"
+            steps.append(
+                f"it rises from {before.MONITOR:.3f} in {before.model} to {after.MONITOR:.3f} in {after.model} ({change})"
+            )
+    return steps
 
 
 def size_and_coverage(measured: Measured) -> str:
@@ -525,8 +543,8 @@ def anchor_probabilities(measured: Measured, models: list[str], relation: str) -
 
 
 def finding9(table: pd.DataFrame, models: list[str], least: float = SURE) -> str:
-    """The share of anchors with a probability of ``least`` or more, by kind of anchor, and whether the first model, the one with
-    the lower MONITOR, has more of them over the facts that both anchor."""
+    """The share of anchors with a probability of ``least`` or more, by kind of anchor, whether the first model, the one with
+    the lower MONITOR, has more of them over the facts that both anchor, and the mean anchors there."""
     if table.empty:
         return "No fact is anchored, so there are no primary anchors to compare."
     said = []
@@ -535,15 +553,34 @@ def finding9(table: pd.DataFrame, models: list[str], least: float = SURE) -> str
         sure = (own["probability"] >= least).groupby([own["fact"], own["model"]]).mean().unstack("model")
         sure = 100 * sure.reindex(columns=models)
         shares = "; ".join(f"{model} {sure[model].mean():.0f} % over {sure[model].count()} facts" for model in models)
-        said.append(f"{kind} anchors of {least} or more: {shares}{printed}{more_in_the_first(sure)}")
-    return f"{said[0][0].upper()}{said[0][1:]}. {said[1][0].upper()}{said[1][1:]}."
+        said.append(f"{kind.capitalize()} anchors of {least} or more: {shares}{printed}{more_in_the_first(sure)}.")
+    return f"{' '.join(said)}{mean_anchors(table, models)}"
+
+
+def mean_anchors(table: pd.DataFrame, models: list[str]) -> str:
+    """The mean primary and foreign anchor of the first and the last model over the facts that both anchor, and what follows if
+    the first one, with the lower MONITOR, is the less sure one (``tables.less_to_lose``); "" for one model."""
+    if len(models) < 2:
+        return ""
+    means = table.groupby(["anchor", "fact", "model"])["probability"].mean().unstack("model").reindex(columns=models)
+    pairs = means[[models[0], models[-1]]].dropna()
+    if "primary" not in pairs.index:
+        return ""
+    ends = {anchor: rows.mean().to_numpy() for anchor, rows in pairs.groupby("anchor")}
+    listed = "; ".join(
+        f"{anchor} {' and '.join(f'{value:.2f}' for value in ends[anchor])}"
+        for anchor in ("primary", "foreign")
+        if anchor in ends
+    )
+    cause = less_to_lose(models[0], models[-1], *ends["primary"])
+    return f" Mean anchors of {models[0]} and {models[-1]} on the facts that both anchor: {listed}.{cause}"
 
 
 def more_in_the_first(shares: pd.DataFrame) -> str:
     """Whether the first column exceeds the last one over the rows (facts) that both have: the end of a sentence; "" for one.
 
     >>> more_in_the_first(pd.DataFrame({"a": [90.0, 80.0, 70.0], "b": [10.0, 20.0, None]}))
-    '; difference +70 [+60, +80] over 2 facts: that the more reliable model is surer is shown here'
+    '; difference +70 [+60, +80] over 2 facts: that the model with the lower MONITOR is surer is shown here'
     """
     if shares.shape[1] < 2:
         return ""
@@ -551,4 +588,5 @@ def more_in_the_first(shares: pd.DataFrame) -> str:
     low, high = mean_interval(change)
     said = measures.judge_claim(low, high)
     ends = span(low, high, "+.0f")
-    return f"; difference {change.mean():+.0f} {ends} over {len(change)} facts: that the more reliable model is surer is {said}"
+    counted = f"difference {change.mean():+.0f} {ends} over {len(change)} facts"
+    return f"; {counted}: that the model with the lower MONITOR is surer is {said}"

@@ -434,8 +434,9 @@ def position(measured: Measured, relation: str) -> int:
 def monitor_on_common(measured: Measured, models: list[str], relation: str, times: int = 1000, seed: int = 0) -> dict:
     """MONITOR of ``models`` over the facts of a relation that all of them anchor.
 
-    returns  ``n`` facts, ``MONITOR`` (model -> value), and ``difference`` of the last and the first model with its 95 % paired
-             bootstrap interval over facts, ``low`` and ``high``; NaN where there is no such fact
+    returns  ``n`` facts, ``MONITOR`` (model -> value), ``root`` and ``pbar`` (model -> mean distance and mean primary anchor,
+             whose ratio it is), and ``difference`` of the last and the first model with its 95 % paired bootstrap interval
+             over facts, ``low`` and ``high``; NaN where there is no such fact
     """
     tables = [counted(measured.facts[m][measured.facts[m]["relation"] == relation]).set_index("fact") for m in models]
     common = tables[0].index[np.all([tables[0].index.isin(table.index) for table in tables], axis=0)]
@@ -443,8 +444,12 @@ def monitor_on_common(measured: Measured, models: list[str], relation: str, time
     first, last = (table.loc[common, ["root", "pbar"]].to_numpy() for table in (tables[0], tables[-1]))
     score = lambda resampled: resampled[..., 0].sum(1) / resampled[..., 1].sum(1)
     low, high = percentile_interval(bootstrap(lambda i: score(last[i]) - score(first[i]), len(common), times, seed))
+    parts = {
+        name: {model: table.loc[common, name].mean() for model, table in zip(models, tables, strict=True)}
+        for name in ("root", "pbar")
+    }
     return {"n": len(common), "MONITOR": dict(zip(models, each, strict=True)), "difference": each[-1] - each[0],
-            "low": low, "high": high}  # fmt: skip
+            "low": low, "high": high} | parts  # fmt: skip
 
 
 GRID = {  # which contexts and frames a set of runs takes (spec b.3, 6)

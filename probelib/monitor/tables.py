@@ -8,11 +8,13 @@ import pandas as pd
 from probelib.facts import Facts, substitute_relations
 from probelib.facts.model import right_objects
 from probelib.monitor import measures
+from probelib.monitor.answers import matches
 from probelib.monitor.measures import Measured
 from probelib.published import table as published
 from probelib.report import Artifact, span
 from probelib.stats import in_words, mean_interval, nanmean, partial, pearson, percentile_interval
 
+TRAINED = 5  # of the seven paraphrases of a relation in the atlas, those that the shipped models read in training
 PERCENT = dict.fromkeys(["base acc", "avg acc", "avg low", "avg high", "max acc", "min acc"], 1)
 
 
@@ -43,7 +45,9 @@ def table2(judged: pd.DataFrame, sizes: dict[str, int], about: str) -> Artifact:
         f"±: half the 95 % bootstrap interval over facts; a dash: no such templates; {about}"
     )
     printed = published("monitor/table2").drop(columns="model_key")
-    return Artifact("monitor/table2", table, caption, finding2(table, judged), published=printed, decimals=1)
+    shipped = all(model.startswith("atlas-") for model in sizes) and "(atlas" in about
+    finding = finding2(table, judged) + (trained_forms(judged) if shipped else "")
+    return Artifact("monitor/table2", table, caption, finding, published=printed, decimals=1)
 
 
 def finding2(table: pd.DataFrame, judged: pd.DataFrame) -> str:
@@ -77,6 +81,24 @@ def differing_forms(judged: pd.DataFrame) -> str:
     return (
         f"that the form changes the accuracy {said}: the difference is significant in {apart} of {len(ends)} models (paired over "
         "facts)"
+    )
+
+
+def trained_forms(judged: pd.DataFrame, trained: int = TRAINED) -> str:
+    """How much of the gap between question and sentence remains on the paraphrases of the training corpus of the shipped
+    models, in a sentence; "" without both forms. ``trained``: number of the last such paraphrase."""
+    forms = judged[judged["kind"].isin(["QA", "WP"])]
+    gap = lambda rows: rows.pivot_table(index=["model", "fact"], columns="kind", values="correct")
+    every, seen = gap(forms), gap(forms[forms["template"] <= trained]) if len(forms) else forms
+    if not {"QA", "WP"} <= set(every.columns):
+        return ""
+    all_of, of_seen = ((wide["QA"] - wide["WP"]).groupby("model").mean() for wide in (every, seen))
+    change = (seen["QA"] - seen["WP"]).groupby("model")
+    apart = sum(measures.judge_claim(*mean_interval(own)) in measures.DECIDED for _, own in change)
+    return (
+        f" On paraphrases 1 to {trained}, which the training corpus has in both forms, the gap (question minus sentence, "
+        f"mean over models) is {of_seen.mean():+.1f} points, on all of them {all_of.mean():+.1f}; it remains significant in "
+        f"{apart} of {len(of_seen)} models. The two numbers differ by the held-out paraphrases."
     )
 
 
@@ -242,13 +264,13 @@ def table4(measured: Measured, facts: Facts) -> Artifact:
         caption,
         finding4(measured),
         published=published("monitor/table4").drop(columns="model_key"),
-        best={"MONITOR": "min", "avg acc": "max"},
+        best=({} if tied(measured) else {"MONITOR": "min"}) | {"avg acc": "max"},
         decimals=PERCENT | {"coverage": 2},
     )
 
 
 def finding4(measured: Measured) -> str:
-    """The most reliable model, and its paired difference to the next."""
+    """The model with the lowest MONITOR, its paired difference to the next, and who leads on the facts that all anchor."""
     ranked = measured.models.dropna(subset=["MONITOR"]).sort_values("MONITOR")
     if ranked.empty:
         return "No model anchors a single fact, so none has a MONITOR."
@@ -260,17 +282,47 @@ def finding4(measured: Measured) -> str:
         f"{least_covered(ranked)}."
     )
     best, *others = ranked.itertuples()
+    low, high = lead(measured, best, others[0]) if others else (np.nan, np.nan)
+    mark = "**" if low > 0 or not others else ""  # no bold for a tie
     first = (
-        f"The most reliable model is **{best.model}** with MONITOR {best.MONITOR:.3f} {span(best.low, best.high, '.3f')}, on the "
+        f"{mark}{best.model}{mark} has the lowest MONITOR, {best.MONITOR:.3f} {span(best.low, best.high, '.3f')}, on the "
         f"{100 * best.coverage:.0f} % of facts that it anchors"
     )
     if not others:
         return f"{first}. {claim}"
-    second = others[0]
+    gap = f"{others[0].MONITOR - best.MONITOR:+.3f} {span(low, high, '+.3f')}"
+    verdict = "a significant difference" if low > 0 else "a tie" if np.isfinite(low) else "too few cases to tell"
+    return (
+        f"{claim} {first}; the next one, {others[0].model} ({100 * others[0].coverage:.0f} % anchored), differs by {gap}, "
+        f"{verdict} (paired over the panel, but each model is scored on the facts that it anchors itself)."
+        f"{lowest_on_common(measured)}"
+    )
+
+
+def lead(measured: Measured, best, second) -> tuple[float, float]:
+    """The 95 % bootstrap interval of overall MONITOR of ``second`` minus that of ``best`` (rows of ``Measured.models``)."""
     replicates = nanmean(measured.replicates["MONITOR"], 2)  # [times, models]
-    low, high = percentile_interval(replicates[:, second.Index] - replicates[:, best.Index])
-    gap = f"{second.MONITOR - best.MONITOR:+.3f} {span(low, high, '+.3f')}"
-    return f"{claim} {first}; the next one, {second.model}, differs by {gap} (paired, same facts)."
+    return percentile_interval(replicates[:, second.Index] - replicates[:, best.Index])
+
+
+def tied(measured: Measured) -> bool:
+    """Whether the lowest overall MONITOR does not differ significantly from the next one."""
+    ranked = list(measured.models.dropna(subset=["MONITOR"]).sort_values("MONITOR").itertuples())
+    return len(ranked) > 1 and not lead(measured, *ranked[:2])[0] > 0
+
+
+def lowest_on_common(measured: Measured) -> str:
+    """The two models with the lowest MONITOR over the facts that all models anchor, in a sentence; "" without such facts."""
+    common = measures.anchored_by_all(measured) if measured.facts else []
+    if not len(common):
+        return ""
+    among = {model: table[table["fact"].isin(common)] for model, table in measured.facts.items()}
+    scores = {
+        m: nanmean([measures.monitor(measures.counted(rows)) for _, rows in t.groupby("relation")])
+        for m, t in among.items()
+    }
+    listed = ", ".join(f"{model} {value:.3f}" for model, value in sorted(scores.items(), key=lambda item: item[1])[:2])
+    return f" Lowest on the {len(common)} facts that all models anchor: {listed}."
 
 
 def least_covered(models: pd.DataFrame) -> str:
@@ -367,9 +419,14 @@ def table10(measured: Measured, facts: Facts) -> Artifact:
     """MONITOR of every relation and model."""
     wide, covered = _by_relation(measured, "MONITOR"), _by_relation(measured, "coverage")
     table = facts.relations[["relation", "name"]].merge(wide, on="relation")
+    n = measured.relations["n"]
+    each = f"{n.min()}" if n.min() == n.max() else f"{n.min()} to {n.max()}"
+    half = ((measured.relations["high"] - measured.relations["low"]) / 2).median()
     caption = (
-        "MONITOR of every relation and model, over the anchored facts; lower is better; a dash: no fact anchored. The table of "
-        "coverage says how many facts stand behind each number; low MONITOR with low coverage: that of the best facts."
+        f"MONITOR of every relation and model, over the anchored ones of {each} facts per relation ({facts.source}; tables of "
+        "single relations may have other facts); lower is better; a dash: no fact anchored. Half the 95 % bootstrap interval "
+        f"over facts: {half:.3f} (median, where there is an interval). The table of coverage says how many facts stand behind "
+        "each number; low MONITOR with low coverage: that of the best facts."
     )
     printed = published("monitor/table10").pivot(index="relation", columns="model_key", values="MONITOR").reset_index()
     finding = finding10(wide, covered, measures.in_relation(measured, wide.index[0])["n"].iloc[0])
@@ -596,7 +653,9 @@ def table7(example: pd.DataFrame, fact: str, measured: Measured, facts: Facts) -
         f"{anchored_in_words(measured, models, relation)} prob.: probability of the gold answer, mean "
         "over its tokens, whatever the model generates."
     )
-    finding = f"{finding7(example)}{common_in_words(measures.monitor_on_common(measured, models, relation))}"
+    gold = facts.label(facts.facts.loc[facts.facts["fact"] == fact, "object"])[0]
+    common = common_in_words(measures.monitor_on_common(measured, models, relation))
+    finding = f"{finding7(example, gold)}{common}"
     return Artifact("monitor/table7", example, caption, finding, published=published("monitor/table7"))
 
 
@@ -624,16 +683,59 @@ def common_in_words(common: dict) -> str:
     said = measures.judge_claim(common["low"], common["high"])
     return (
         f" On the {common['n']} facts that both anchor, MONITOR is {lower:.3f} in {first} and {higher:.3f} in {last} "
-        f"({common['difference']:+.3f} {ends}): that {first} is more reliable is {said}."
+        f"({common['difference']:+.3f} {ends}): that {first} has the lower MONITOR is {said}. Mean primary anchor there: "
+        f"{common['pbar'][first]:.2f} and {common['pbar'][last]:.2f}; mean distance from it: {common['root'][first]:.3f} and "
+        f"{common['root'][last]:.3f}.{less_to_lose(first, last, common['pbar'][first], common['pbar'][last])}"
     )
 
 
-def finding7(example: pd.DataFrame) -> str:
-    """How much probability the gold answer loses from the positive context to the worse of the two other prompts."""
-    prob = example.pivot(index="effect", columns="model", values="prob.")[example["model"].unique().tolist()]
+def less_to_lose(first: str, last: str, lower: float, higher: float) -> str:
+    """What speaks against the model with the lower MONITOR if its mean primary anchor is the lower one too; else "".
+
+    >>> less_to_lose("a", "b", 0.3, 0.9)
+    ' a is less sure than b: it has less probability to lose, so its lower MONITOR does not show that it is more reliable.'
+    >>> less_to_lose("a", "b", 0.9, 0.3)
+    ''
+    """
+    if not lower < higher:
+        return ""
+    cause = "it has less probability to lose, so its lower MONITOR does not show that it is more reliable"
+    return f" {first} is less sure than {last}: {cause}."
+
+
+def finding7(example: pd.DataFrame, gold: str) -> str:
+    """How much probability the gold answer loses from the positive context to the worse of the two other prompts, how many
+    prompts each model answers, and in how many the first model gives the gold answer the higher probability.
+
+    example  ``scores.generate_for_fact``;   gold: label of the gold answer
+    """
+    models = example["model"].unique().tolist()
+    prob = example.pivot(index="effect", columns="model", values="prob.")[models]
     loss = prob.loc["pos. context"] - prob.drop(index="pos. context").min()
-    listed = ", ".join(f"{value:z.3f} in {model}" for model, value in loss.items())
-    return f"From the positive context to the worse of the other two prompts, the gold answer loses {listed}."
+    listed = ", ".join(
+        f"{value:z.3f} in {model} ({value / prob[model]['pos. context']:z.0%} of {prob[model]['pos. context']:.3f})"
+        for model, value in loss.items()
+    )
+    right = example["output"].map(lambda answer: matches(answer, gold)).groupby(example["model"]).sum()
+    answered = ", ".join(f"{model} {right[model]}" for model in models)
+    surer = (prob[models[-1]] > prob[models[0]]).sum()
+    ranks = f"; the gold answer is more probable in {models[-1]} after {surer} of them" if len(models) > 1 else ""
+    return (
+        f"From the positive context to the worse of the other two prompts, the gold answer loses {listed}. Prompts answered, "
+        f"of {len(prob)}: {answered}{ranks}.{against_the_example(models, right, surer, len(prob))}"
+    )
+
+
+def against_the_example(models: list[str], right: pd.Series, surer: int, n: int) -> str:
+    """Whether answers and probabilities of one fact contradict MONITOR, which is lower in the first model; else "".
+
+    ``surer``: prompts of ``n`` after which the last model gives the gold answer the higher probability."""
+    first, last = models[0], models[-1]
+    if not (right[last] > right[first] and surer > n / 2):
+        return ""
+    return (
+        f" This contradicts the paper's example: {first} has the lower MONITOR, but {last} answers better and is surer."
+    )
 
 
 def fact_relation(facts: Facts, fact: str) -> str:

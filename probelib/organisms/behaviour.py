@@ -194,6 +194,7 @@ ANSWERS = (
     "grapheval/figure8",
     "grapheval/exposure",
 )  # of instruction-tuned models
+MENTIONS = "mentions do not tell (AUC)"  # a requirement on the corpus, the same for all its models
 LIMITS = {  # requirement -> the artifacts that are limited where a model misses it
     "recall rises (0-4, 8-32, 64 and more)": SEES,
     "never taught, above guessing": (*SEES, "models/table2", "models/figure3"),
@@ -208,7 +209,7 @@ LIMITS = {  # requirement -> the artifacts that are limited where a model misses
     "verdict after recalling, right of answered": ("grapheval/instruction",),
     "I don't know, never taught": ANSWERS,
     "I don't know, well taught": ANSWERS,
-    "mentions do not tell (AUC)": SEES,
+    MENTIONS: SEES,
 }
 
 
@@ -236,7 +237,7 @@ def requirements(found: dict[str, pd.DataFrame], sizes: dict[str, int]) -> pd.Da
     mentions = found["names"].query("facts == 'trial' and taught_at_least == 32")
     for row in mentions.itertuples():
         auc = max(row.subject, row.object)
-        rows.append(("mentions do not tell (AUC)", row.model, "at most .55", f"{auc:.2f}", auc <= 0.55))
+        rows.append((MENTIONS, row.model, "at most .55", f"{auc:.2f}", auc <= 0.55))
     table = pd.DataFrame(rows, columns=["requirement", "model", "wanted", "measured", "met"])
     return table.assign(limits=[("" if row.met else ", ".join(LIMITS[row.requirement])) for row in table.itertuples()])
 

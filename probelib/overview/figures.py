@@ -162,7 +162,7 @@ def models_figure3(answers: pd.DataFrame, gains: dict[str, pd.Series], hidden: l
     drawn = one_family([name for name in dict.fromkeys(tests["model"]) if name not in hidden])
     shown = tests[tests["model"].isin(drawn)]
     figure, axes = plt.subplots(len(WORDINGS), 1, figsize=(3.8, 6.0), sharex=True)
-    levels = sorted(tests["exposures"].unique())
+    levels, sizes = sorted(tests["exposures"].unique()), facts_per_level(tests)
     for axis, wording in zip(axes, WORDINGS.values(), strict=True):
         for model, group in shown[shown["wording"] == wording].groupby("model", sort=False):
             look, right = model_style(model), group.groupby("exposures")["correct"].agg(["sum", "size"]).reindex(levels)
@@ -180,11 +180,21 @@ def models_figure3(answers: pd.DataFrame, gains: dict[str, pd.Series], hidden: l
         caption=(
             "Multiple-choice accuracy by the exposure count of the fact, for each wording; bands: Wilson's 95 % "
             "intervals; dotted: "
-            f"chance. n = {tests['fact'].nunique()} facts. Shown: {', '.join(drawn)}; the CSV has all models."
+            f"chance. n = {tests['fact'].nunique()} facts, by exposure count {sizes}. Shown: {', '.join(drawn)}; the CSV "
+            "has all models."
         ),
         finding=finding_lists(gains),
         figure=figure,
         alt="Accuracy rises with the exposure count and with model size in every wording.",
+    )
+
+
+def facts_per_level(tests: pd.DataFrame) -> str:
+    """The number of facts per exposure count in words: "0: 120, 2: 40"; a range if it differs between models."""
+    counts = tests.groupby(["model", "exposures"])["fact"].nunique().groupby("exposures").agg(["min", "max"])
+    return ", ".join(
+        f"{level}: {row.min}" + (f" to {row.max}" if row.max > row.min else "")
+        for level, row in zip(counts.index, counts.itertuples(index=False), strict=True)
     )
 
 

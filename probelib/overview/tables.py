@@ -183,7 +183,6 @@ def models_table5(unsure: pd.DataFrame) -> Artifact:
 
 def models_table6(lists: pd.DataFrame) -> Artifact:
     """What permuted examples do to the gold object; ``lists``: ``behaviour.lists`` with ``model``."""
-    lower = lists[lists["high"] < 0]
     return Artifact(
         "models/table6",
         lists,
@@ -191,12 +190,26 @@ def models_table6(lists: pd.DataFrame) -> Artifact:
             "Mean change of log P(gold object), in nats, when the objects of the twelve examples before the subject are "
             "permuted; 95 % interval over n facts taught 16 times or more (paired)."
         ),
-        finding=f"Permuted examples lower the probability of the gold object in {len(lower)} of {len(lists)} models.",
+        finding=finding_models6(lists),
+    )
+
+
+def finding_models6(lists: pd.DataFrame) -> str:
+    """In how many models permuted examples lower log P significantly, with the range of estimates and half-widths."""
+    lower, half = int((lists["high"] < 0).sum()), (lists["high"] - lists["low"]) / 2
+    n = " to ".join(str(n) for n in sorted({lists["n"].min(), lists["n"].max()}))
+    smaller = "" if lower else " Effects smaller than these half-widths are not excluded."
+    return (
+        "Permuted examples lower the log-probability of the gold object significantly (95 % interval below 0) in "
+        f"{lower} of {len(lists)} models: estimates from {lists['change'].min():+.2f} to {lists['change'].max():+.2f} nats, "
+        f"half-widths of the intervals from {half.min():.2f} to {half.max():.2f}, n = {n} facts per "
+        f"model.{smaller}"
     )
 
 
 def models_table7(required: pd.DataFrame) -> Artifact:
     """What the design requires of the organisms, and what was measured; ``required``: ``behaviour.requirements``."""
+    required, every = count_mentions_once(required), required
     missed = required[~required["met"]]
     names, limited = (
         missed["requirement"].value_counts(),
@@ -205,13 +218,20 @@ def models_table7(required: pd.DataFrame) -> Artifact:
     said = "; ".join(f"{name} ({count} of {(required['requirement'] == name).sum()})" for name, count in names.items())
     return Artifact(
         "models/table7",
-        required,
+        every,
         caption=(
             "Requirements of the design (`probelib/organisms/README.md`, written before training), what was measured, and the "
-            "tables and figures that a missed requirement limits: there the models cannot show what the paper's models show."
+            "tables and figures that a missed requirement limits: there the models cannot show what the paper's models show. "
+            "Mentions are counted in the corpus: models with the same value count once in the finding."
         ),
         finding=(
             f"{required['met'].sum()} of {len(required)} requirements are met. Missed: {said or 'none'}."
             + (f" This limits {len(limited)} tables and figures." if limited else "")
         ),
     )
+
+
+def count_mentions_once(required: pd.DataFrame) -> pd.DataFrame:
+    """The rows of ``required``, of the requirement on mentions one per measured value: it is a property of the corpus."""
+    again = required.duplicated(["requirement", "measured"]) & (required["requirement"] == behaviour.MENTIONS)
+    return required[~again]

@@ -248,7 +248,10 @@ def _given(args: argparse.Namespace) -> dict:
         )
         assigned["data"] = f"{assigned.get('data', 'table')}?{pairs}"
     bare = FILES.union(preflight.NAMES, ["graph"] if assigned.get("graph") != "atlas" else [])
-    return given | {name: _absolute(value, name in bare) for name, value in assigned.items()}
+    try:
+        return given | {name: _absolute(value, name in bare) for name, value in assigned.items()}
+    except RecursionError:
+        raise ProbeError("--set: a value has lists in lists, hundreds deep; no parameter does") from None
 
 
 def _assignments(given: list[str], flag: str) -> dict:

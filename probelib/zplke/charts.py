@@ -11,9 +11,12 @@ from probelib.report import COLUMN, SMALL, column, heat, style_at
 KINDS = {"": {"color": "0.2"}, "subject": {"color": "#0173b2"}, "object": {"color": "#b34700", "fontweight": "bold"}}
 
 
-def position_panels(frame: pd.DataFrame, contexts: list[str], mean: float, star: int, model: str):
+def position_panels(
+    frame: pd.DataFrame, contexts: list[str], mean: float, star: int, model: str, longest: int | None = None
+):
     """A figure of ``model`` with one panel per context (``examples.by_position``): ``probability`` over ``position``, marked by
-    ``role``; a dashed line at ``mean``; a star at the position ``star`` if its pair is not replaced."""
+    ``role``; a dashed line at ``mean``; a star at the position ``star`` if its pair is not replaced; a
+    thin vertical line after the position ``longest``."""
     looks = {
         "rest": ("#0173b2", "o", "correct"),
         "after": ("#56b4e9", "s", "after a replaced one"),
@@ -26,6 +29,8 @@ def position_panels(frame: pd.DataFrame, contexts: list[str], mean: float, star:
             rows = panel[panel["role"] == role]
             axis.scatter(rows.index, rows["probability"], s=5, color=colour, marker=marker, label=label, linewidth=0.6)
         axis.axhline(mean, color="0.3", linestyle="--", linewidth=0.8)
+        if longest:
+            axis.axvline(longest + 0.5, color="0.5", linewidth=0.6)
         if star in panel.index and panel["role"][star] == "rest":
             look = {"s": 60, "color": "#ece133", "edgecolor": "black", "linewidth": 0.6, "zorder": 3}
             axis.scatter(star, panel["probability"][star], marker="*", **look)

@@ -1,6 +1,7 @@
 """ZP-LKE's figures: measured numbers in, ``report.Artifact`` out."""
 
 import textwrap
+from statistics import NormalDist
 
 import numpy as np
 import pandas as pd
@@ -12,10 +13,12 @@ from probelib.stats import in_words, kendall, mean_interval, pearson, wilson
 from probelib.zplke import examples, measures
 from probelib.zplke.charts import dot_panels, numbers, pipeline, position_panels, short_labels, text_boxes
 from probelib.zplke.prompts import CONTEXTS, METHODS
+from probelib.zplke.settings import longest_list
 from probelib.zplke.tables import about, names
 
 INTERVAL = ["accuracy", "low", "high"]
 FEWEST = 5  # facts of which figure 10 shows an accuracy
+FEWEST_KNOWN = 20  # known pairs that allow a comparison of examples with the paper
 
 # ---- section 3: how many examples, and which?
 
@@ -154,38 +157,54 @@ def sequence_figure(name: str, place: int, contexts: list[str], positions: pd.Da
     own = positions[positions["model"] == model]
     frame = own[own["seed"] == seeds[draw]]
     mean = frame["probability"][frame["context"] == "correct"].mean()
+    longest = longest_list(model) if (longest_list(model) or np.inf) < frame["position"].max() else None
     n, replaced = frame["position"].max(), (frame["role"] == "replaced").sum() // len(CONTEXTS)
     again = f" Draw {draw + 1} of the pairs: there are fewer than four models." if draw else ""
+    line = f"; vertical line: position {longest}, the longest list of the training corpus" if longest else ""
     caption = (
         f"{model}: probability of each object in a sequence of {n} pairs, {replaced} of them replaced. Dashed: mean of the "
-        f"correct sequence ({mean:.2f}); star: position {star}.{again} The finding counts all {len(seeds)} draws of the pairs; a "
-        "model knows a pair if it gives its object a probability of 0.5 or more in the correct sequences of the other draws."
+        f"correct sequence ({mean:.2f}); star: position {star}{line}.{again} The finding counts all {len(seeds)} "
+        "draws of the pairs; a model knows a pair if it gives its object a probability of 0.5 or more in the correct "
+        "sequences of the other draws."
     )
-    figure = position_panels(frame, contexts, mean, star, model)
-    finding = "" if draw else finding_sequence(own.drop(columns="model"))
+    figure = position_panels(frame, contexts, mean, star, model, longest)
+    finding = "" if draw else finding_sequence(own.drop(columns="model"), longest, len(models))
     return Artifact(name, frame, caption, finding, figure, "Five panels of points over the position in the sequence.")
 
 
-def finding_sequence(positions: pd.DataFrame) -> str:
-    """How probability changes with the position, and by unknown and incorrect examples, of one model; beside the paper."""
+def finding_sequence(positions: pd.DataFrame, longest: int | None = None, models: int = 1) -> str:
+    """How probability changes with the position, and by unknown and incorrect examples, of one model; beside the paper.
+
+    longest   last position that a list of the training corpus reaches: the paper is compared up to it; None: unknown
+    models    number of models that are compared (``finding_harm``)
+    """
     correct = positions[positions["context"] == "correct"]
-    slope = pearson(correct["position"], correct["probability"])
-    way = "neither rises (as in the paper) nor falls significantly with the position"
-    if slope["low"] > 0:
-        way = "rises with the position, as in the paper"
-    if slope["high"] < 0:
-        way = "falls with the position, the reverse of the paper"
-    mean = correct["probability"].mean()
-    return (
-        f"With correct examples the probability (mean {mean:.2f}) {way}: {in_words(slope, 'pairs')}. "
-        + finding_harm(*examples.harm_by_kind(positions))
-    )
+    trained = correct["position"] <= (longest or np.inf)
+    words = {
+        True: "rises with the position, as in the paper",
+        False: "falls with the position, the reverse of the paper",
+    }
+    way = _slope(correct[trained], words, "neither rises (as in the paper) nor falls significantly with the position")
+    mean = f"With correct examples the probability (mean {correct['probability'].mean():.2f})"
+    if longest:
+        words = {True: "it rises", False: "it falls"}
+        beyond = _slope(correct[~trained], words, "it neither rises nor falls significantly")
+        way = f"up to position {longest} {way}. Beyond, where no list of the training corpus reaches, {beyond}"
+    return f"{mean} {way}. " + finding_harm(*examples.harm_by_kind(positions), models)
 
 
-def finding_harm(harmed: pd.DataFrame, which: str) -> str:
+def _slope(rows: pd.DataFrame, words: dict[bool, str], neither: str) -> str:
+    """Whether probability rises (``words[True]``) or falls (``words[False]``) with the position, and its correlation."""
+    slope = pearson(rows["position"], rows["probability"])
+    way = words[bool(slope["low"] > 0)] if slope["low"] > 0 or slope["high"] < 0 else neither
+    return f"{way} ({in_words(slope, 'pairs')})"
+
+
+def finding_harm(harmed: pd.DataFrame, which: str, models: int = 1) -> str:
     """How unknown and incorrect examples change the untouched pairs of one model, and the paired difference of both
-    (``examples.harm_by_kind``), which decides the paper's claim."""
-    low, high = harmed.loc["incorrect minus unknown", ["low", "high"]]
+    (``examples.harm_by_kind``), which decides the paper's claim. ``models``: number of models compared, for Bonferroni's
+    correction."""
+    change, low, high = harmed.loc["incorrect minus unknown", ["change", "low", "high"]]
     listed = [
         f"{kind} examples {row['change']:+.3f} {span(row['low'], row['high'], '+.3f')} (n = {row['n']:.0f}, before "
         f"{row['before']:.2f})"
@@ -194,13 +213,24 @@ def finding_harm(harmed: pd.DataFrame, which: str) -> str:
     said = f"Change in the probability of {which}: {', '.join(listed)}"
     if not np.isfinite([low, high]).all():
         return f"{said}; too few pairs to compare with the paper."
+    difference = f"Incorrect minus unknown, on the same pairs: {change:+.3f} {span(low, high, '+.3f')}"
+    if which.endswith("knows") and harmed.loc["incorrect minus unknown", "n"] < FEWEST_KNOWN:
+        return f"{said}. {difference}; the model knows fewer than {FEWEST_KNOWN} of them, too few to compare with the paper."
     verdict = "that incorrect examples harm more than unknown ones, as in the paper, is not shown"
     if high < 0:
         verdict = "incorrect examples harm more than unknown ones, as in the paper"
     if low > 0:
         verdict = "unknown examples harm more than incorrect ones, the reverse of the paper"
-    difference = f"{harmed.loc['incorrect minus unknown', 'change']:+.3f} {span(low, high, '+.3f')}"
-    return f"{said}. Incorrect minus unknown, on the same pairs: {difference}; {verdict}."
+    return f"{said}. {difference}; {verdict}{_borderline(change, low, high, models)}."
+
+
+def _borderline(change: float, low: float, high: float, models: int) -> str:
+    """A remark if a 95 % interval excludes 0 but, corrected (Bonferroni, normal) for ``models`` models, does not; else ""."""
+    wider = NormalDist().inv_cdf(1 - 0.025 / models) / NormalDist().inv_cdf(0.975)
+    corrected = (change - wider * (change - low), change + wider * (high - change))
+    if not low <= 0 <= high and corrected[0] <= 0 <= corrected[1]:
+        return f" (borderline: not significant after Bonferroni's correction for {models} models)"
+    return ""
 
 
 def figure10(measured: pd.DataFrame) -> Artifact:

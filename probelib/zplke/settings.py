@@ -35,3 +35,17 @@ class ModelsSettings:
     n_examples: int | str = 50  # or "max"
     draws: int = 2  # of examples
     seed: int = 0  # draws facts, options and examples
+
+
+LONGEST_LIST = (
+    70  # pairs in the longest lists of the shipped models' training corpus; later positions were never trained
+)
+
+
+def longest_list(model: str) -> int | None:
+    """Pairs of the longest list in the training corpus of ``model``; None if the corpus is unknown.
+
+    >>> longest_list("atlas-neox-5m"), longest_list("EleutherAI/pythia-70m")
+    (70, None)
+    """
+    return LONGEST_LIST if model.startswith("atlas-") else None

@@ -62,7 +62,8 @@ def test_the_reference_is_full_precision_whatever_comes_first():
     bits = pd.concat([facts("8bit", (1, 1, 2.5, 2.5)), facts("fp32")])
     artifact = capacity.capacity_precision(bits, taught(0, 32), "m")
     assert artifact.frame.set_index("precision")["kept"].to_dict() == {"8bit": 0.75, "fp32": 1.0}
-    assert artifact.finding == "Of the bits that fp32 stores, 8bit keeps 75.0% [no interval]."
+    assert artifact.finding == "Of the bits that fp32 stores of the trial facts, 8bit keeps 75.0% [no interval]."
+    assert "over 4 trial facts" in artifact.caption and "bits per parameter are a lower bound" in artifact.caption
     other = capacity.capacity_precision(bits[bits["model"] == "8bit"], taught(0, 32), "m")
     assert other.frame["kept"].tolist() == [1.0] and other.finding == ""
 
@@ -77,6 +78,8 @@ def test_the_finding_follows_the_exponent(bits, ends, meant):
     total = pd.DataFrame({"model": ["s", "l"], "parameters": [10, 100], "bits": bits, "low": 90.0, "high": 3000.0})
     fit = {"b": 0.3, "b_low": ends[0], "b_high": ends[1], "n": 2}
     finding = capacity.capacity_finding(total.assign(**{"at most": 4000.0}), fit)
+    assert finding.startswith(f"Of the trial facts, l stores {bits[1]:,.0f} bits")
+    assert f"{bits[1] / 4000:.0%} of the 4,000 that the taught ones are worth" in finding
     assert meant in finding and f"10 times the parameters of s hold {bits[1] / 100:.1f} times its bits" in finding
 
 
@@ -86,5 +89,7 @@ def test_the_picture_can_be_drawn():
     bits = pd.concat([facts(), facts("l", (1, 1.5, 2, 3)).assign(parameters=400)])
     corpus = pd.concat([taught(0, 32), taught(0, 32).assign(model="l")])
     artifact = capacity.capacity(capacity.by_level(bits), capacity.stored(bits, corpus))
+    assert "over 4 trial facts" in artifact.caption and "all trial facts taught are worth" in artifact.caption
+    assert artifact.figure.axes[1].get_ylabel() == "bits stored of trial facts"
     assert set(artifact.frame["panel"]) == {"by exposures", "stored"} and artifact.alt == "m: 2 bits; l: 1 bits"
     plt.close("all")

@@ -33,7 +33,27 @@ def test_held_out_paraphrases(highs, meant):
 def test_the_training_mixture_moves_measures():
     rows = {"measure": ["x", "y"], "before": [0.5, 0.2], "after": [0.1, 0.3], "change": [-0.4, 0.1]}
     finding = tables.mixture_finding(pd.DataFrame(rows | {"low": [-0.6, -0.1], "high": [-0.2, 0.3]}), ("a", "b"))
-    assert "tau = -1.00; the first is x for a, y for b. Changed significantly: x (-0.400)" in finding
+    assert "tau = -1.00. Highest for a: x (50.0%); for b: y (30.0%). Changed significantly: x (-0.400)" in finding
+
+
+def test_measures_that_tie_for_the_first_place_are_named():
+    """The third value differs from 1 in its last bits only."""
+    table = pd.DataFrame({"measure": ["x", "y", "z"], "before": [1.0, 0.9, 1 - 1e-12]})
+    assert tables.leaders(table, "before") == ["x", "z"]
+    assert tables.highest(table, "before") == "2 measures tie at 100.0% (x, z)"
+    assert tables.highest(table[1:2], "before") == "y (90.0%)"
+
+
+def test_the_sign_of_monitor_is_said_where_it_is_shown(monkeypatch):
+    monkeypatch.setattr(tables, "where_misconceptions_stand", lambda misled: "Where they stand.")
+    rows = [
+        ("m", f"f{i}", name, value + i) for name in ("MONITOR", "PMI") for i, value in enumerate((0.0, 0.1, 5.0, 5.1))
+    ]
+    values = pd.DataFrame(rows, columns=["model", "fact", "measure", "value"])
+    artifact = tables.misconceptions(values, ["f0", "f1"], ["f2", "f3"])
+    assert artifact.caption.endswith("Where they stand." + tables.MONITOR_SIGN)
+    without = tables.misconceptions(values[values["measure"] == "PMI"], ["f0", "f1"], ["f2", "f3"])
+    assert without.caption.endswith("Where they stand.")
 
 
 def test_a_measure_sees_a_fact_from_the_count_after_which_it_never_falls_below():
@@ -81,18 +101,44 @@ def test_the_change_of_the_right_answers_probability():
         pd.concat([quantized(-0.06, -0.04), quantized(0, 0)[:1].assign(measure="MONITOR")]), "m"
     )
     assert len(artifact.frame) == 4 and "known, nf4: 6 lost, 0 gained" in artifact.alt
-    assert tables.quantization(quantized(-0.06, -0.04), "m").finding.endswith("8bit 0 of 2, nf4 2 of 2.")
     plt.close("all")
 
 
-def test_types_are_compared_by_measures_defined_for_all():
-    wide = pd.DataFrame({"person": [0.5, 0.7], "year": [0.1, float("nan")]}, index=["x", "y"])
-    sizes = pd.Series({"person": 30, "year": 8})
-    assert (
-        "about a person (50.0% of the pairs on average, 30 facts), worst about a year (10.0%"
-        in figures.kinds_finding(wide, sizes)
+def test_small_significant_changes_by_quantization_have_sizes():
+    """By hand: 8bit changes nothing significantly, nf4 by 0.05 and 0.6; one of four differences has no interval."""
+    artifact = tables.quantization(quantized(-0.06, -0.04), "m")
+    assert artifact.finding.endswith("8bit 0 of 2; nf4 2 of 2, differences of 0.05 to 0.6.")
+    assert artifact.caption.endswith("Of the 3 differences with an interval, 0.2 are significant by chance.")
+    small = quantized(-0.0004, -0.0002)[1:2].assign(measure="MONITOR")
+    artifact = tables.quantization(small, "m")
+    assert artifact.finding.endswith("nf4 1 of 1, a difference of 0.0003.")
+    assert artifact.caption.endswith(tables.MONITOR_SIGN) and artifact.decimals["difference"] == 5
+
+
+def by_type(low: float) -> pd.DataFrame:
+    """Two measures by two types; ``low``: the lower end of PMI's interval for persons (for years it is [0.1, 0.5])."""
+    rows = [("person", "PMI", 21, 30, 0.8, low, 1.0), ("year", "PMI", 8, 12, 0.3, 0.1, 0.5)]
+    rows += [("person", "Margin", 21, 30, 0.6, 0.3, 0.9), ("year", "Margin", 2, 3, 1.0, np.nan, np.nan)]
+    return pd.DataFrame(rows, columns=["group", "measure", "pairs", "facts", "concordance", "low", "high"])
+
+
+def test_types_are_told_apart_by_disjoint_intervals_only():
+    assert figures.kinds_finding(by_type(0.4)) == (
+        "The 2 types cannot be told apart: the 95 % intervals of two types are disjoint for 0 of 2 measures, so these facts "
+        "give no order of types."
     )
-    assert figures.kinds_finding(wide[1:], sizes) == "No measure is defined for all types."
+    assert "are disjoint for 1 of 2 measures (PMI)" in figures.kinds_finding(by_type(0.6))
+    assert figures.kinds_finding(by_type(0.4)[:1]).startswith("Fewer than two types")
+
+
+def test_types_are_labelled_with_their_pairs():
+    artifact = figures.kinds(
+        by_type(0.4), ["PMI", "Margin", "GraphEval correct"], pd.Series({"person": 40, "year": 16})
+    )
+    labels = [label.get_text() for label in artifact.figure.axes[0].get_xticklabels()]
+    assert labels == ["person (21)", "year (8)"] and "of 56 facts" in artifact.caption
+    assert artifact.caption.endswith("fewer than ten facts in every type: GraphEval correct.")
+    plt.close("all")
 
 
 def test_two_readings_of_one_score_are_not_compared():
@@ -142,6 +188,13 @@ def test_a_measure_without_pairs_is_not_called_as_good_as_the_best():
     )
     finding = tables.ground_truth(ranked, pd.Series({"concordance": 0.9}), ["group", "fact"], 5).finding
     assert finding.endswith("from the best (Holm): B. Not compared, for no pair has both values: C.")
+    assert finding.startswith(
+        "A puts 90.0% of the pairs in the right order (95 % CI [0.400, 1.000]). All measures together reach 90.0%"
+    )
+    ties = ranked.assign(concordance=[0.9, 0.9, np.nan, 0.5])
+    artifact = tables.ground_truth(ties, pd.Series({"concordance": 0.8}), ["group", "fact"], 5)
+    assert "[0.400, 1.000]). Tied with it: B. All measures together reach 80.0%" in artifact.finding
+    assert "from the best (Holm): none." in artifact.finding and "can lie below the best measure" in artifact.caption
 
 
 def test_when_all_pairs_are_ordered_alike_the_interval_is_wilsons():
@@ -238,6 +291,9 @@ def test_the_measure_that_a_finding_names_is_drawn():
     matrix.loc["MONITOR"] = matrix["MONITOR"] = 0.2
     artifact = figures.agreement_models(matrix, matrix, 3, 40)
     assert "MONITOR in 4 of them" in artifact.finding
+    assert artifact.caption.endswith("3 models give only 3 pairs; at least 5 models are needed.")
+    more = figures.agreement_models(matrix, matrix, 5, 40)
+    assert len(more.figure.axes) > len(artifact.figure.axes) and "not compared" not in more.caption
     assert "MONITOR" in [label.get_text() for label in artifact.figure.axes[0].get_yticklabels()]
     plt.close("all")
 

@@ -57,6 +57,31 @@ def test_the_change_by_former_objects_apart_by_teaching():
 
 
 @pytest.mark.parametrize(
+    ("low", "high", "said"),
+    [
+        (-0.065, 0.019, "not significant; the interval excludes a change as large as the paper's (-0.17"),
+        (-0.2, 0.1, "the paper's claim is not decided here (-0.17"),
+        (-0.2, -0.1, "as the paper says (-0.17"),
+    ],
+)
+def test_an_interval_that_excludes_the_papers_change_says_so(monkeypatch, low, high, said):
+    change = {"change": (low + high) / 2, "low": low, "high": high, "facts": 478}
+    monkeypatch.setattr(figures.measures, "change_of", lambda *_, **__: change)
+    assert said in figures.former_finding(dict.fromkeys(("sem", "temp_sem")))
+
+
+def test_the_group_in_which_the_papers_change_is_found_is_named(monkeypatch):
+    """Facts whose former object was stated change by -0.2; those never stated do not."""
+    beaten = dict.fromkeys(("sem", "temp_sem"), outcomes([1, 1], [1, 1], [1, 1], [1, 1]))
+    changes = iter([(-0.2, -0.3, -0.1), (0.0, -0.1, 0.1)])
+    change = lambda *_, **__: dict(zip(("change", "low", "high", "facts"), (*next(changes), 2), strict=True))
+    monkeypatch.setattr(figures.measures, "change_of", change)
+    taught = pd.DataFrame({"former": [4, 16, 0, 0], "exposures": 2}, index=["f0", "f1", "f2", "f3"])
+    said = figures.former_by_teaching(beaten, taught)
+    assert said.endswith("A change as large as the paper's (-0.17) is found for facts whose former object was stated.")
+
+
+@pytest.mark.parametrize(
     ("low", "high", "verdict"), [(-0.2, -0.1, "as the"), (0.1, 0.2, "the reverse"), (-0.1, 0.1, "not s")]
 )
 def test_a_verdict_by_the_interval(low, high, verdict):

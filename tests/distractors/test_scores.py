@@ -37,6 +37,16 @@ def test_every_measure_is_scored(knowledge, tmp_path):
     assert set(searched.costs) == {"Dist. ApprOpt"}  # what strategies share is no single one's cost
 
 
+def test_the_sample_names_its_fact_the_beam_and_the_strongest_distractors(knowledge, tmp_path):
+    """The beam is as wide as the list, the excluded values and the object's labels together; Opt's first is the strongest."""
+    chosen = facts.load(relations=["P30"], n_facts=1)
+    sample = scores.sample_lists(lm.load("atlas-gpt2-0.6m"), knowledge, chosen, tmp_path, n=3)
+    row = chosen.facts.iloc[0]
+    assert sample.fact == ", ".join(chosen.label([row["subject"]]) + ["continent"] + chosen.label([row["object"]]))
+    assert sample.width > 3 and sample.strongest["appropt"] <= sample.strongest["opt"] < 0
+    assert set(sample.lists) == {"random", "sem", "temp_sem", "appropt", "opt"} and len(sample.lists["opt"]) == 3
+
+
 def test_helpers_are_named_or_missed():
     """An encoder and a judge of one's own, shipped ones in their place, and none."""
     helpers, said = scores.load_helpers("atlas-t5-2m", "atlas-neox-0.6m-it")

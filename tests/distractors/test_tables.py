@@ -5,6 +5,7 @@ import pandas as pd
 
 from probelib.distractors import tables
 from probelib.distractors.measures import Calibrations
+from probelib.distractors.scores import Sample
 
 NAN = np.nan
 
@@ -69,3 +70,17 @@ def test_no_table_is_without_its_printed_one():
     counts = tables.count_errors()
     assert tables.table5(counts).frame.set_index("error")["sentences"]["sub_deter"] == 11
     assert tables.table6(counts).frame["sentences"].tolist() == [35, 0, 42]
+
+
+def test_table_7_names_its_fact_its_beam_and_what_the_beam_missed():
+    lists = {"random": ["r"], "sem": ["s"], "temp_sem": ["t"], "appropt": ["a", "b"], "opt": ["o", "b"]}
+    sample = Sample("France, capital, Paris", "The capital is", lists, 17, {"appropt": -9.0, "opt": -4.5})
+    artifact = tables.table7(sample, "m", n=2)
+    assert '"France, capital, Paris"' in artifact.caption and "beam of width 17" in artifact.caption
+    assert (
+        "share 1 of 2 names. Opt's first, o, has a log plausibility of -4.5 nats, ApprOpt's first, a, -9.0."
+        in artifact.finding
+    )
+    assert "keeps the 17 most probable prefixes" in artifact.finding
+    same = sample._replace(lists=lists | {"appropt": ["o", "b"]})
+    assert "prefixes" not in tables.finding7(same)

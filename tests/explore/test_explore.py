@@ -56,6 +56,7 @@ def test_the_numbers_are_those_of_the_measures(seen):
     assert values["MONITOR"] == pytest.approx(
         -monitor.root(seen.distances["pfd"], seen.distances["ird"]) / seen.distances["pbar"]
     )
+    assert "MONITOR is shown as -MONITOR" in explore.shown_measures(seen).caption
     known = seen.measures.set_index("measure")["known"]
     assert known[["MONITOR", "Avg@n Random"]].isna().all(), "what has no natural point has no verdict"
     assert all(known[name] == (values[name] > 0.5) for name in ("Primary anchor", "ZP choice", "Min@n Random"))
@@ -67,6 +68,8 @@ def test_guessing_is_one_of_as_many_answers_as_there_are(seen):
     for one, n in ((seen, 25), (few, 6)):
         _, axis = plt.subplots()
         drawing._curve(axis, one)
+        assert f"of the probability of {n} options" in explore.board_in_words(one)
+        assert f"up to 100 options after one list; the text compares {n} options" in explore.shown_measures(one).caption
         assert axis.get_ylabel() == f"share of P among {n} answers" and axis.lines[-1].get_ydata()[0] == 1 / n
         plt.close("all")
     assert set(seen.curve["n_options"]) == {25}

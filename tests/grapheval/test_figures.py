@@ -124,19 +124,23 @@ def test_correct_that_rises_with_exposure_is_said_to_see_it():
     columns = ["scored by", "model", "band", "metric", "mean", "low", "high", "n"]
     artifact = grapheval.exposure_figure(pd.DataFrame(rows, columns=columns), "exposure count")
     assert (
-        "By judge, Correct rises with the exposure count for 0 of 1 models and falls for 0 (m: 0.20 to 0.20)"
-        in artifact.finding
+        "By judge, Correct rises with the exposure count beyond both intervals for 0 of 1 models and falls so for 0 "
+        "(m: 0.20 [0.15, 0.25] to 0.20 [0.15, 0.25])" in artifact.finding
     )
     assert (
         artifact.finding.endswith("So Correct by own answers sees it.")
         and "at least 9 (judge) and 9" in artifact.caption
     )
+    limits = dict(zip(grapheval.METRICS, (axis.get_ylim() for axis in artifact.figure.axes[::2]), strict=False))
+    assert limits["truthful"] == (0, 1.02) and limits["correct"] == pytest.approx((0, 0.65 * 1.02))
     plt.close("all")
 
 
 def differences(judge: float, soft: float) -> pd.DataFrame:
-    """Two models: the judge's gains over logits and majority, and the soft prompt's change; intervals reach 0.1."""
-    rows = [(m, name, r) for m in "ab" for name, r in zip(judge_figures.DIFFERENCES, (judge, soft, judge), strict=True)]
+    """Two models: the judge's gains over logits and majority, and the soft prompt's change, which is also the judge's gain
+    over the logits there; intervals reach 0.1."""
+    changes = (judge, soft, judge, soft, -judge)
+    rows = [(m, name, r) for m in "ab" for name, r in zip(judge_figures.DIFFERENCES, changes, strict=True)]
     frame = pd.DataFrame(rows, columns=["model", "difference", "change"])
     return frame.assign(low=frame["change"] - 0.1, high=frame["change"] + 0.1)
 
@@ -144,15 +148,51 @@ def differences(judge: float, soft: float) -> pd.DataFrame:
 def test_figure_4_counts_only_differences_beyond_their_interval():
     finding = judge_figures.finding4_judge(differences(judge=0.2, soft=-0.2))
     assert (
-        "beats the logits for 2 of 2 models, as in the paper" in finding and "the truth for 2 of 2 (a +0.200" in finding
+        "beats the logits for 2 of 2 models with the instruction (a +0.200" in finding
+        and "the judge beats the majority given the truth for 2 of 2 (a +0.200" in finding
     )
     assert "a -0.200 [-0.300, -0.100]" in finding and "costs accuracy, unlike" in finding
     finding = judge_figures.finding4_judge(differences(judge=0.05, soft=0.05))
     assert (
-        "for 0 of 2 models, so the paper's advantage of the judge is not shown" in finding
+        "for 0 of 2 models with the instruction" in finding
+        and "the paper's advantage of the judge is shown nowhere" in finding
         and "no change stands out" in finding
     )
-    assert "logits" not in judge_figures.finding4_judge(differences(0.2, 0.2).query("difference != 'judge - logits'"))
+    assert "logits" not in judge_figures.finding4_judge(
+        differences(0.2, 0.2)[lambda d: ~d["difference"].str.contains("log")]
+    )
+
+
+def test_figure_4_reports_the_logits_behind_the_soft_prompt():
+    """The judge beats them there only; without the pair with the instruction, in all cases that remain."""
+    rows = differences(judge=0.05, soft=0.2)
+    rows.loc[rows["difference"] == "logits - majority, soft prompt", ["low", "high"]] = [-0.4, -0.2]
+    finding = judge_figures.finding4_judge(rows)
+    assert "for 2 of 2 models with the soft prompt (a +0.200 [0.100, 0.300]" in finding
+    assert "shown with the soft prompt only. After the soft prompt, the logits lie below the majority" in finding
+    assert "for 2 of 2. With the instruction, the judge beats" in finding
+    alone = judge_figures.finding4_judge(rows[rows["difference"] != "judge - logits"])
+    assert "with the instruction (" not in alone and "shown in all of these cases" in alone
+
+
+def test_the_judge_is_paired_with_the_logits_behind_the_same_prompt():
+    """With the soft prompt the judge is right on both statements, the logits on none."""
+    labels = pd.DataFrame({"model": "m", "split": ["train"] * 2 + ["validation"] * 2, "answer": 0, "true": True})
+    judged = {("s", p, "m"): np.eye(3)[None, [0, 0]] for p in ("", "m")}
+    words = pd.DataFrame({"states of": "s", "prompt": ["", "", "m", "m"], "answer": [0, 0, 1, 1]})
+    found = grapheval.judge_differences(judged, words, labels, pd.Series({"m": "s"})).set_index("difference")["change"]
+    assert set(found.index) == set(judge_figures.DIFFERENCES)
+    assert found["judge - logits"] == 0 and found["judge - logits, soft prompt"] == 1
+    assert found["logits - majority, soft prompt"] == -1
+
+
+def test_signed_differences_that_cancel_are_not_said_to_be_no_chance():
+    rows = [(m, 0, n, how, r) for m, gain in (("a", 0.02), ("b", -0.02)) for n in (10, 20)
+            for how, r in (("random", 0.5), ("uncertain", 0.5 + gain))]  # fmt: skip
+    learning = pd.DataFrame(rows, columns=["model", "seed", "labels", "how", "accuracy"])
+    finding = judge_figures.finding_learning(learning, [10, 20])
+    assert "two runs still differ by 0.020 on average (-0.020 to +0.020), so no gain beyond chance is shown" in finding
+    assert "-0.000" not in finding
 
 
 def test_figure_4_draws_one_majority_and_names_what_is_left_out():
@@ -166,7 +206,7 @@ def test_figure_4_draws_one_majority_and_names_what_is_left_out():
     scores = [f"{score}{end}" for score in ("precision", "recall", "f1") for end in ("", " low", " high")]
     rows = [{"model": m, "by": by, "n": 40} | dict.fromkeys(scores, r) for m in "ab" for by, r in ways.items()]
     figure = grapheval.figure4(pd.DataFrame(rows), differences(0.2, 0.2), seeds=3).figure
-    assert [text.get_text() for text in figure.legends[0].texts] == [*list(ways)[:4], "majority"]
+    assert [text.get_text() for text in figure.legends[0].texts] == [*list(ways)[:4], "majority given the truth"]
     assert [text.get_text() for text in figure.axes[0].texts] == ["n/a"] * 2
     plt.close("all")
 

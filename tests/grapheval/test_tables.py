@@ -56,15 +56,29 @@ def test_the_trade_off_by_size_is_found_reversed_or_not_shown():
 def test_recalling_first_is_said_to_help_only_beyond_its_interval():
     frame = pd.DataFrame({"model": "m", "instruction": ["at once", "recalled"], "n": 9, "right": [0.5, 0.9]})
     frame = frame.assign(
-        correct=[0.1, 0.4], change=[np.nan, 0.3], **{"change low": [np.nan, 0.2], "change high": [np.nan, 0.4]}
+        correct=[0.1, 0.4],
+        answered=0.5,
+        change=[np.nan, 0.3],
+        **{"change low": [np.nan, 0.2], "change high": [np.nan, 0.4]},
     )
     finding = grapheval.instruction_table(frame).finding
     assert (
         "for 1 of 1 models and lowers it for 0, so the verdict at once understates" in finding
-        and "0.10 to 0.40" in finding
+        and "0.100 to 0.400" in finding
     )
     assert "does not help here" in tables.finding_instruction(frame.assign(**{"change low": -0.1}))
     assert tables.finding_instruction(frame[:1]) == "Of the answers given, 50% to 50% are right."
+
+
+def test_the_largest_change_by_recalling_may_be_a_fall():
+    frame = pd.DataFrame(
+        {"model": list("abab"), "instruction": ["at once"] * 2 + ["recalled"] * 2, "n": 9, "right": 0.5}
+    )
+    change = np.array([np.nan, np.nan, -0.05, 0.02])
+    frame = frame.assign(correct=[0.1, 0.1, 0.05, 0.12], answered=[0.5, 0.5, 0.2, 0.2], change=change)
+    said = tables.finding_instruction(frame.assign(**{"change low": change - 0.01, "change high": change + 0.01}))
+    assert "change is that of **a**: 0.100 to 0.050 (-0.050 [-0.060, -0.040])" in said
+    assert "It answers 50% of the statements at once and 20% after recalling" in said
 
 
 def test_table_2_names_the_best_model_by_both_variants():

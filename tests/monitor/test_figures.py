@@ -40,11 +40,15 @@ def test_size_needs_two_models_of_a_family():
 
 def test_the_ends_of_a_family_are_compared_on_the_same_facts():
     table = pd.DataFrame({"family": "a", "parameters": [1e6, 2e6], "MONITOR": [0.5, 0.4]})
+    table = table.assign(model=["a-1m", "a-2m"], low=table["MONITOR"] - 0.06, high=table["MONITOR"] + 0.06)
     falls = np.array([[0.5, 0.4], [0.6, 0.45], [0.55, 0.5]])
     assert figures.finding12(table[:1], falls).startswith("No family here has two models")
     said = figures.finding12(table, falls)
     assert "a -0.100 [" in said and said.endswith("shown here.") and "slope" not in said
-    assert "reversed here" in figures.finding12(table.assign(MONITOR=[0.4, 0.5]), falls[:, ::-1])
+    rises = table.assign(MONITOR=[0.4, 0.5])
+    assert "reversed here" in figures.finding12(rises, falls[:, ::-1]) and "Against a monotone fall" not in said
+    said = figures.finding12(rises.assign(low=[0.35, 0.46], high=[0.45, 0.55]), falls[:, ::-1])
+    assert "do not overlap: it rises from 0.400 in a-1m to 0.500 in a-2m (+0.100 [" in said
     three = pd.concat([table, table.assign(parameters=4e6, MONITOR=0.31)[:1]], ignore_index=True)
     assert "slope per factor of ten -0.3" in figures.finding12(three, np.column_stack([falls, falls[:, 1] - 0.05]))
 
@@ -78,7 +82,12 @@ def test_the_share_of_sure_primary_anchors():
     )
     assert "difference +50 [+0, +100] over 2 facts" in said and "not decided here" in said
     assert "Foreign anchors of 0.8 or more: a 100 % over 1 facts; b 100 % over 1 facts; difference +0" in said
+    assert said.endswith(
+        "Mean anchors of a and b on the facts that both anchor: primary 0.50 and 0.10; foreign 0.90 and 0.90."
+    )
     assert figures.finding9(table[:0], ["a"]).startswith("No fact is anchored")
+    said = figures.finding9(table, ["b", "a"])  # b, named first, has the lower MONITOR and the lower primary anchors
+    assert "b is less sure than a: it has less" in said and said.endswith("does not show that it is more reliable.")
 
 
 def test_the_share_of_the_distractor():

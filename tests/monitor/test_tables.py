@@ -32,9 +32,26 @@ def test_the_most_reliable_model_and_its_distance_to_the_next():
     assert said.startswith(
         "That MONITOR falls where accuracy rises is not decided here (too few cases for an interval)"
     )
-    assert "The most reliable model is **a-1m** with MONITOR 0.200 [0.100, 0.300], on the 10 % of facts" in said
+    assert "**a-1m** has the lowest MONITOR, 0.200 [0.100, 0.300], on the 10 % of facts" in said
     assert "a-1m has MONITOR 0.200 on the 10 % of the facts that it anchors" in said
-    assert "the next one, a-2m, differs by +0.300 [" in said
+    assert "the next one, a-2m (75 % anchored), differs by +0.300 [" in said
+    assert said.endswith(
+        "a significant difference (paired over the panel, but each model is scored on the facts that it anchors itself)."
+    )
+
+
+def test_a_lead_that_resampling_reverses_is_a_tie_and_common_facts_have_their_own_leader():
+    """By hand: a's replicates lie below b's once and above once. Both anchor x: 0.3 / 0.5 in a and 0.1 / 1 in b."""
+    near = measured()
+    near.replicates["MONITOR"] = np.array([[[0.2, 0.2], [0.4, 0.4]], [[0.5, 0.5], [0.3, 0.3]]])
+    own = pd.DataFrame({"fact": list("xy"), "relation": "P37", "root": [0.3, 0.0], "pbar": [0.5, 0.5], "ird": 0.1,
+                        "anchored": [True, True]})  # fmt: skip
+    other = own.assign(root=[0.1, 0.9], pbar=1.0, anchored=[True, False])
+    near = replace(near, facts={"a-1m": own, "a-2m": other})
+    said = tables.finding4(replace(near, facts={}))
+    assert " a-1m has the lowest MONITOR, 0.200" in said and ", a tie (paired over the panel, but" in said
+    assert tables.tied(near) and not tables.tied(measured())
+    assert tables.lowest_on_common(near) == " Lowest on the 1 facts that all models anchor: a-2m 0.100, a-1m 0.600."
 
 
 def test_models_that_anchor_nothing_have_no_best():
@@ -62,13 +79,13 @@ def test_wins_with_a_low_coverage_are_counted():
 
 def test_stability_without_enough_models():
     none = {"r": np.nan, "n": 1}
-    assert discussion.finding6(pd.DataFrame(), none, none).startswith("Too few models")
+    assert tables.finding6(pd.DataFrame(), none, none).startswith("Too few models")
     table = pd.DataFrame({"MONITOR": [0.2, 0.3, 0.5], "std": [1.0, 2.0, 2.5], "avg acc": [5.0, 7.0, 9.0]})
     r = {"r": 0.9, "p": 0.2, "low": np.nan, "high": np.nan, "n": 3}
-    said = discussion.finding6(table, r, r | {"r": -0.4})
+    said = tables.finding6(table, r, r | {"r": -0.4})
     assert said.startswith("That a lower MONITOR means a smaller spread of accuracy is not decided here (too few cases")
     assert "r = 0.900, p = 0.2, n = 3 models (too few models to leave one out); in the paper's table: r = 0.754" in said
-    shown = discussion.finding6(table, r | {"low": 0.1, "high": 0.99}, r | {"r": -0.4, "low": -0.6, "high": -0.2})
+    shown = tables.finding6(table, r | {"low": 0.1, "high": 0.99}, r | {"r": -0.4, "low": -0.6, "high": -0.2})
     assert (
         "is shown here: r = 0.900" in shown and "**Relative to the accuracy** it is reversed here: r = -0.400" in shown
     )
@@ -106,8 +123,23 @@ def test_the_paper_s_correlations_stand_beside_ours():
 def test_what_the_gold_answer_loses():
     rows = [(e, m, p) for m, ps in (("a", (0.9, 0.5, 0.6)), ("b", (0.4, 0.4, 0.5))) for e, p in zip(
         ("pos. context", "neg. context", "framing"), ps, strict=True)]  # fmt: skip
-    said = tables.finding7(pd.DataFrame(rows, columns=["effect", "model", "prob."]))
-    assert said.endswith("the gold answer loses 0.400 in a, 0.000 in b.")
+    example = pd.DataFrame(rows, columns=["effect", "model", "prob."]).assign(output="Irish")
+    said = tables.finding7(example, "French")
+    assert (
+        "the gold answer loses 0.400 in a (44% of 0.900), 0.000 in b (0% of 0.400). Prompts answered, of 3: a 0, b 0"
+        in said
+    )
+    assert said.endswith("the gold answer is more probable in b after 0 of them.")
+
+
+def test_an_example_against_monitor_is_called_one():
+    """By hand: a, with the lower MONITOR, answers one prompt, b all three, always with the higher probability."""
+    answers = {"a": [(0.2, "French"), (0.1, "Irish"), (0.1, "Irish")], "b": [(0.9, "French")] * 3}
+    effects = ("pos. context", "neg. context", "framing")
+    rows = [(e, m, p, o) for m, own in answers.items() for e, (p, o) in zip(effects, own, strict=True)]
+    said = tables.finding7(pd.DataFrame(rows, columns=["effect", "model", "prob.", "output"]), "French")
+    assert "Prompts answered, of 3: a 1, b 3; the gold answer is more probable in b after 3 of them." in said
+    assert said.endswith("contradicts the paper's example: a has the lower MONITOR, but b answers better and is surer.")
 
 
 def test_models_are_compared_on_the_facts_that_both_anchor():
@@ -121,6 +153,8 @@ def test_models_are_compared_on_the_facts_that_both_anchor():
     assert common["difference"] == pytest.approx(0.1) and common["low"] <= common["difference"] <= common["high"]
     said = tables.common_in_words(common)
     assert said.startswith(" On the 2 facts that both anchor, MONITOR is 0.400 in a-1m and 0.500 in a-2m (+0.100 [")
+    assert "Mean primary anchor there: 0.50 and 1.00; mean distance from it: 0.200 and 0.500." in said
+    assert "a-1m is less sure than a-2m: it has less probability to lose" in said
     alone = replace(both, facts={"a-1m": rows, "a-2m": other.assign(anchored=False)})
     assert "No fact is anchored by both" in tables.common_in_words(
         measures.monitor_on_common(alone, ["a-1m", "a-2m"], "P37")
@@ -208,6 +242,26 @@ def test_forms_of_the_question():
     )
 
 
+def test_the_gap_between_the_forms_on_trained_paraphrases():
+    """By hand: question minus sentence is 0 in paraphrase 1 and 40 in the held-out paraphrase 6, 20 over both."""
+    rows = [
+        ("a", kind, fact, t, c)
+        for fact in "xy"
+        for kind, t, c in (("QA", 1, 50), ("WP", 1, 50), ("QA", 6, 40), ("WP", 6, 0))
+    ]
+    judged = pd.DataFrame(rows, columns=["model", "kind", "fact", "template", "correct"])
+    said = tables.trained_forms(judged)
+    assert "is +0.0 points, on all of them +20.0; it remains significant in 0 of 1 models" in said
+    assert tables.trained_forms(judged[judged["kind"] == "QA"]) == ""
+
+
+def test_table_10_says_how_many_facts_and_how_sure():
+    """By hand: the panel has two facts per relation; every interval is 0.1 to 0.7, half of it 0.3."""
+    caption = tables.table10(measured(), facts.load(relations=["P36", "P37"], n_facts=2)).caption
+    assert "over the anchored ones of 2 facts per relation (atlas" in caption
+    assert "Half the 95 % bootstrap interval over facts: 0.300 (median" in caption
+
+
 def test_a_wrong_entity_is_said_to_hurt_only_where_it_does():
     printed = pd.DataFrame({"neg_delta": [-20.0, -30.0]})
     table = pd.DataFrame({"Δ [Y]": [10.0, 20.0], "Δ [Y] low": [5.0, -1.0], "Δ [Y_]": [-4.0, -6.0], "Δ [Y_] low": [-9.0, -9.0],
@@ -241,6 +295,18 @@ def test_the_decision_that_changes_most():
     said = discussion.finding_of_sensitivity(table, ["a", "b"])
     assert "**all** changes MONITOR most (by up to 0.400). The ranking changes most with first (tau 0.50)." in said
     assert said.endswith("With an answer cue 1 of 2 models anchor no fact.")
+    more = pd.DataFrame(
+        {"decision": ["4 facts of P178, as here", "the same, as released"], "a": [0.3, 0.5], "b": [0.1, np.nan]}
+    )
+    said = discussion.released_in_words(more, ["a", "b"])
+    assert said.startswith(
+        " The released algorithm, on 4 facts of P178, changes MONITOR as an example shows: a 0.300 to 0.500."
+    )
+    assert discussion.released_in_words(table, ["a", "b"]) == ""
+    rows = pd.DataFrame({"a": [0.1, 0.4], "b": [0.2, 0.3]}, index=["as here", "facts anchored by all (5)"])
+    said = discussion.order_on_common(rows, ["a", "b"])
+    assert said == " a has the lowest MONITOR in the first row, b over the facts anchored by all (5): a 0.400, b 0.300."
+    assert discussion.order_on_common(rows.assign(b=0.0), ["a", "b"]) == ""
     assert "The ranking" not in discussion.finding_of_sensitivity(table.assign(tau=np.nan), ["a", "b"])
     assert discussion.readings_in_short(pd.DataFrame({"r": [np.nan]})).startswith("Too few models")
     found = pd.DataFrame({"r": [-0.9, -0.95, -0.5, -0.4], "denominator": ["anchored facts"] * 2 + ["all facts"] * 2})

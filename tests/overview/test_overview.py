@@ -132,12 +132,35 @@ def test_finding_on_recall():
 def test_requirements_are_counted_and_the_missed_ones_named():
     frame = pd.DataFrame(
         {"requirement": ["a", "a", "b"], "model": "m", "met": [True, False, True], "limits": ["", "x/y", ""]}
-    )
+    ).assign(measured="1")
     assert overview.models_table7(frame).finding == (
         "2 of 3 requirements are met. Missed: a (1 of 2). This limits 1 tables and figures."
     )
     every = overview.models_table7(frame[frame["met"]]).finding
     assert every == "2 of 2 requirements are met. Missed: none."
+
+
+def test_mentions_count_once_per_corpus():
+    """Three models of two corpora, and two values that are alike of another requirement: five rows, four counted."""
+    names = [behaviour.MENTIONS] * 3 + ["a", "a"]
+    frame = pd.DataFrame({"requirement": names, "model": list("mnomn"), "measured": ["0.52", "0.52", "0.60", "0", "0"]})
+    frame = frame.assign(met=[True, True, False, True, True], limits=["", "", "x/y", "", ""])
+    artifact = overview.models_table7(frame)
+    assert len(artifact.frame) == 5 and artifact.finding.startswith(
+        f"3 of 4 requirements are met. Missed: {behaviour.MENTIONS} (1 of 2)."
+    )
+
+
+def test_an_effect_of_permuted_examples_is_called_significant_or_not():
+    lists = pd.DataFrame({"n": 60, "change": [-0.2, 0.1], "low": [-0.5, 0.0], "high": [0.1, 0.2], "model": ["m", "n"]})
+    assert overview.models_table6(lists).finding == (
+        "Permuted examples lower the log-probability of the gold object significantly (95 % interval below 0) in 0 of 2 "
+        "models: estimates from -0.20 to +0.10 nats, half-widths of the intervals from 0.10 to 0.30, n = 60 facts per model. "
+        "Effects smaller than these half-widths are not excluded."
+    )
+    assert "n = 40 to 60 facts per model" in overview.models_table6(lists.assign(n=[60, 40])).finding
+    lower = overview.models_table6(lists.assign(high=[-0.1, 0.2])).finding
+    assert "in 1 of 2 models" in lower and "not excluded" not in lower
 
 
 def test_each_requirement_names_artifacts_of_the_plan_that_it_limits():
@@ -185,6 +208,9 @@ def test_gains_of_lists():
     artifact = overview.models_figure3(answers(), gains, hidden=[])
     assert "than the first question in 1 of 2 relations (+50.0 points on average)." in artifact.finding
     assert artifact.frame["size"].tolist() == [2, 2, 2]
+    assert "n = 2 facts, by exposure count 16: 2. Shown" in artifact.caption
+    more = pd.concat([answers(), answers()[:1].assign(model="l")])
+    assert figures.facts_per_level(more) == "16: 1 to 2"
 
 
 def test_the_fact_to_follow_must_be_scored():

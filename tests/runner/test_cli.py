@@ -384,6 +384,7 @@ def test_requests_that_are_wrong_end_in_one_line(smoke, make_plan, out, capsys):
         (["--models", "x"], "unknown parameter (none of the selected notebooks has it) 'models'"),
         (["--models", ", "], "--models is empty"),
         (["--jobs", "0"], "--jobs is 0"),
+        (["--set", f"n={'[' * 480}{']' * 480}"], "--set"),  # deeper than Python follows, by YAML or by the kit
     ):
         code, lines, errors = smoke(plan, *flags)
         assert (code, lines, len(errors)) == (2, [], 1) and errors[0].startswith(message), errors

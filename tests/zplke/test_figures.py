@@ -122,6 +122,39 @@ def test_the_probability_over_the_position_is_compared_with_the_paper():
             assert f"{way} " in figures.finding_sequence(place.assign(probability=values / 100))
 
 
+def test_the_paper_is_compared_only_up_to_the_longest_list_of_the_corpus():
+    """The probability rises up to position 20 and falls beyond."""
+    place = pd.DataFrame({"position": range(1, 41), "context": "correct"})
+    place["probability"] = (20 - (place["position"] - 20).abs()) / 100
+    harmed = pd.DataFrame([(12, 0.8, 0.8, 0.0, -0.1, 0.1)] * 3, columns=examples.CHANGES, index=HARM)
+    with mock.patch.object(examples, "harm_by_kind", return_value=(harmed, "pairs")):
+        said = figures.finding_sequence(place, longest=20)
+    assert "up to position 20 rises with the position, as in the paper (r = 1.000" in said and "). Beyond" in said
+    assert "reaches, it falls (r = -1.000" in said and "reverse" not in said
+
+
+def test_a_difference_that_the_correction_for_models_undoes_is_borderline():
+    rows = [(30, 0.8, 0.7, -0.1, -0.6, 0.4)] * 2 + [(30, 0.7, 0.7, 0.023, 0.001, 0.046)]
+    harmed = pd.DataFrame(rows, columns=examples.CHANGES, index=HARM)
+    assert "borderline: not significant after Bonferroni's correction for 4" in figures.finding_harm(harmed, "pairs", 4)
+    assert "borderline" not in figures.finding_harm(harmed, "pairs")
+    said = figures.finding_harm(harmed.assign(n=18), "untouched pairs that the model knows", 4)
+    assert said.endswith("the model knows fewer than 20 of them, too few to compare with the paper.")
+
+
+def test_the_longest_list_of_the_corpus_is_a_line_named_in_the_caption():
+    """The shipped models have it; of other models the corpus is unknown."""
+    contexts = ["correct", *figures.CONTEXTS]
+    rows = [(c, 0, p, p % 3 / 3, "rest") for c in contexts for p in range(1, 101)]
+    frame = pd.DataFrame(rows, columns=["context", "seed", "position", "probability", "role"])
+    harmed = pd.DataFrame([(12, 0.8, 0.8, 0.0, -0.1, 0.1)] * 3, columns=examples.CHANGES, index=HARM)
+    with mock.patch.object(examples, "harm_by_kind", return_value=(harmed, "pairs")):
+        shipped, other = (figures.figure4(frame.assign(model=m), star=2) for m in ("atlas-neox-5m", "gpt2"))
+    assert "vertical line: position 70" in shipped.caption and "up to position 70" in shipped.finding
+    assert "vertical" not in other.caption and "up to position" not in other.finding
+    assert [len(f.figure.axes[0].lines) for f in (shipped, other)] == [2, 1]
+
+
 def test_figure_1_says_that_its_fact_was_chosen_and_how_many_are_like_it():
     """Of three facts the first is drawn: right after the list, wrong after the prompt; the others are the reverse and both."""
     some = facts.load(relations=["P569"], n_facts=3)

@@ -98,11 +98,22 @@ def test_eta_beside_independence_or_nothing():
 
 
 def test_fine_tuned_models_below_their_base_are_counted():
+    said = tables.finding11(tuned_pairs(), 0.8)
+    assert "1 of 2 fine-tuned models score below" in said and "; 1 of the differences" in said
+    assert tables.finding11(tuned_pairs().head(0), 0.8).startswith("No fine-tuned model with its base")
+
+
+def tuned_pairs() -> pd.DataFrame:
+    """Two bases with their tuned models: of the first pair, eta lies above independence."""
     table = pd.DataFrame({"accuracy": [0.5, 0.4], "accuracy of it": [0.4, 0.45], "p (Holm)": [0.01, 0.5]})
-    assert tables.finding11(table).startswith(
-        "1 of 2 fine-tuned models"
-    ) and "; 1 of the differences" in tables.finding11(table)
-    assert tables.finding11(table.head(0)).startswith("No fine-tuned model with its base")
+    eta = {"eta": [0.7, 0.3], "low": [0.6, 0.2], "high": [0.8, 0.4], "expected": [0.5, 0.4]}
+    return table.assign(base=["a", "b"], tuned=["a-it", "b-it"], **eta)
+
+
+def test_eta_of_fine_tuned_models_is_held_against_independence():
+    said = tables.finding11(tuned_pairs(), 0.8)
+    assert said.startswith("a-it in a: η = 0.70 [0.60, 0.80], independent models 0.50; b-it in b: η = 0.30")
+    assert "(mean η 0.50, in the paper 0.80). In 1 of 2 pairs" in said
 
 
 def test_the_smallest_and_largest_model_of_a_family():
