@@ -91,10 +91,12 @@ def test_every_notebook_of_the_plan_has_a_committed_page():
 
 @pytest.mark.parametrize("path", PAGES, ids=lambda path: path.stem)
 def test_a_committed_page_shows_the_committed_numbers(path):
-    """Every table of a page is its CSV, cell by cell, rounded to the digits that are shown; every link leads to a file."""
+    """Every table of a page is its CSV, cell by cell, rounded to the digits that are shown; every link leads to a file
+    of the kit, and to none of the machine that made the page."""
     text = path.read_text(encoding="utf-8")
     links = re.findall(r"\]\(([^)#:\s]+)(?:#[^)]*)?\)", re.sub(r"```.*?```", "", text, flags=re.S))
-    assert all((path.parent / link).exists() for link in links)
+    targets = [(path.parent / link).resolve() for link in links]
+    assert all(target.exists() and target.is_relative_to(paths.ROOT) for target in targets)
     for rows, numbers in re.findall(
         r"((?:^\|.*\n)+)(?:\n</details>\n)?\n\*\*[^\n]*\(\[numbers\]\((\S+?)\)\)", text, re.M
     ):
