@@ -1,5 +1,6 @@
 """The Markdown pages: what an executed notebook shows, as GitHub can show it; nothing of data becomes markup."""
 
+import os
 import re
 from types import SimpleNamespace
 
@@ -95,8 +96,8 @@ def test_a_committed_page_shows_the_committed_numbers(path):
     of the kit, and to none of the machine that made the page."""
     text = path.read_text(encoding="utf-8")
     links = re.findall(r"\]\(([^)#:\s]+)(?:#[^)]*)?\)", re.sub(r"```.*?```", "", text, flags=re.S))
-    targets = [(path.parent / link).resolve() for link in links]
-    assert all(target.exists() and target.is_relative_to(paths.ROOT) for target in targets)
+    targets = [os.path.normpath(path.parent.relative_to(paths.ROOT) / link) for link in links]
+    assert all((paths.ROOT / target).exists() and not target.startswith("..") for target in targets)
     for rows, numbers in re.findall(
         r"((?:^\|.*\n)+)(?:\n</details>\n)?\n\*\*[^\n]*\(\[numbers\]\((\S+?)\)\)", text, re.M
     ):
