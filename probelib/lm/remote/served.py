@@ -1,5 +1,6 @@
 """A model behind an OpenAI-style completions server: token ids are sent, the log-probabilities of the prompt's tokens come
-back (``echo`` with ``logprobs``; supported by vLLM and SGLang).
+back (``echo`` with ``logprobs``; supported by vLLM and SGLang). Where many sequences share prefixes and the server returns
+the log-probabilities of chosen tokens (vLLM), it is asked node by node (``nodes``), and computes shared prefixes once.
 
     model = lm.load("http://localhost:8000/v1#EleutherAI/pythia-410m")
 
@@ -18,7 +19,7 @@ import json
 import math
 import threading
 import time
-from concurrent.futures import ThreadPoolExecutor
+import warnings
 from functools import cached_property
 from pathlib import Path
 from types import SimpleNamespace
@@ -30,9 +31,10 @@ from probelib.errors import ProbeError, texts_of
 from probelib.lm.memory import EMBEDDINGS, count_parameters, parameters
 from probelib.lm.model import Model
 from probelib.lm.names import CHECKPOINTS, organisms
-from probelib.lm.remote.transport import fetch_json
+from probelib.lm.remote.nodes import Nodes, score_sequences
+from probelib.lm.remote.transport import fetch_json, in_parallel
 
-BATCH, IN_FLIGHT = 16, 4  # sequences per request, concurrent requests
+BATCH = 16  # sequences per request
 TOLERANCE = 0.25  # nats: half precision changes the log-probability of an unlikely token by as much between batches
 LOCAL = 0.1  # nats per token, mean over the sentences: a model in half precision compared with itself
 TOP, LEAST, MOST = 5, 0.8, 1.01  # of the TOP most probable tokens, where a model is surest, the probabilities add up to
@@ -40,6 +42,7 @@ FLOOR = -1000  # nats; servers write -9999 or so where they have no value
 SENTINELS = 2  # sentences of the check that are scored again behind every call
 SCORE = {"max_tokens": 1, "echo": True, "logprobs": 1, "temperature": 1.0, "return_tokens_as_token_ids": True}
 GREEDY = {"temperature": 0, "top_p": 1, "repetition_penalty": 1.0, "return_tokens_as_token_ids": True}
+NODE = GREEDY | {"max_tokens": 1, "logprobs": 1}
 KNOWN = {
     "France": "Paris", "Spain": "Madrid", "Italy": "Rome", "Germany": "Berlin", "Norway": "Oslo", "Peru": "Lima",
     "Egypt": "Cairo", "Japan": "Tokyo", "China": "Beijing", "Cuba": "Havana", "Greece": "Athens", "Poland": "Warsaw",
@@ -47,6 +50,10 @@ KNOWN = {
     "Portugal": "Lisbon", "Ireland": "Dublin",
 }  # fmt: skip
 SENTENCES = [f"The capital of {country} is {capital}." for country, capital in KNOWN.items()]
+ADVICE = (
+    "Its scores would be wrong; use a server that supports /completions with echo and logprobs (vLLM, SGLang), or load the model "
+    "locally"
+)
 DIFFER = {
     "order": "they depend on the order of the requests (vLLM: --no-enable-prefix-caching)",
     "prefix": "they are shifted, or depend on later tokens",
@@ -66,6 +73,7 @@ class Served(Model):
         self.name = name
         self._checked, self._checking = None, threading.Lock()
         self._answered_as = self._sentinels = None  # the model that the first response names; scores of the check
+        self.by_nodes = False  # after the check: whether the server scores node by node
 
     def _unsupported(self, *_, **__):
         raise ProbeError(
@@ -166,42 +174,65 @@ class Served(Model):
 
     def _fault(self, what: str):
         owner = self.card.get("owned_by")
-        raise ProbeError(
-            f"{self.url} ({owner}): {what}. Its scores would be wrong; use a server that supports /completions with echo and "
-            "logprobs (vLLM, SGLang), or load the model locally"
-        )
+        raise ProbeError(f"{self.url} ({owner}): {what}. {ADVICE}")
 
     # Scoring
 
     def score(self, contexts: list[list[int]], branches: list[tuple[int, tuple[int, ...]]]):
-        """Arguments and results as in ``tree.score_tree``. A sequence that is a prefix of another one is not sent."""
+        """Arguments and results as in ``tree.score_tree``: node by node if the server can, and computes fewer tokens so."""
         sequences = [(*contexts[c], *(t for t in tokens if t >= 0)) for c, tokens in branches]
-        sent, index = [], {}
-        for sequence in sorted(set(sequences), reverse=True):  # longer sequences come before their prefixes
-            if not (sent and sent[-1][: len(sequence)] == sequence and len(sent[-1]) > len(sequence)):
-                sent.append(sequence)
-            index[sequence] = len(sent) - 1
-        scores = self._score_sequences([list(sequence) for sequence in sent])
+        sent, index = _without_prefixes(sequences)
+        nodes = Nodes(contexts, branches) if self.by_nodes else None
+        if nodes and nodes.computed < sum(map(len, sent)):
+            results = nodes.score(self._chosen)
+        else:
+            scores = self._score_sequences([list(sequence) for sequence in sent])
+            cost = {"forwarded_tokens": sum(map(len, sent)), "forwards": -(-len(sent) // BATCH)}
+            starts = [len(contexts[c]) for c, _ in branches]
+            found = [scores[index[sequence]] for sequence in sequences]
+            results = *self._cut(found, starts, [tokens for _, tokens in branches]), cost
+        self._check_again()
+        return results
+
+    def _cut(self, scores: list[tuple[list[float], list[int]]], starts: list[int], branches: list[tuple[int, ...]]):
+        """Log-probs and arg-max ids of the branches, from those of the sequences that they begin in at ``starts``."""
         logprobs, argmax = [], []
-        for (c, tokens), sequence in zip(branches, sequences, strict=True):
-            start = len(contexts[c])
-            values, best = scores[index[sequence]]
+        for (values, best), start, tokens in zip(scores, starts, branches, strict=True):
             span = slice(start, start + len(tokens))
             if len(best[span]) < len(tokens):
                 self._fault("it does not return the most probable token at the end")
             row = np.array(values[span], dtype=np.float32)
             logprobs.append(np.where(np.array(tokens) < 0, np.nan, row).astype(np.float32))
             argmax.append(np.array(best[span]))
-        self._check_again()
-        cost = {"forwarded_tokens": sum(map(len, sent)), "forwards": -(-len(sent) // BATCH)}
-        return logprobs, argmax, cost
+        return logprobs, argmax
+
+    def _chosen(self, prompts: list[list[int]], chosen: list[int]) -> list[tuple[dict[int, float], int]]:
+        """Per prompt the log-probabilities of the chosen tokens behind it, and the most probable token."""
+        choices = self._complete(prompts, **NODE, logprob_token_ids=chosen)
+        return [self._read_chosen(choice, chosen) for choice in choices]
+
+    def _read_chosen(self, choice: dict, chosen: list[int]) -> tuple[dict[int, float], int]:
+        """``_chosen`` of one choice."""
+        tokens, _, tops = self._columns(choice)
+        if len(tops) != 1 or not isinstance(tops[0], dict):
+            self._fault(f"it returns {len(tops)} log-probabilities for one generated token")
+        values = {self.id(token): value for token, value in tops[0].items()}
+        if missing := sum(token not in values for token in chosen):
+            self._fault(
+                f"it returns no log-probability of {missing} of {len(chosen)} chosen tokens (logprob_token_ids)"
+            )
+        if not all(map(_is_logprob, values.values())):
+            self._fault(f"{str(values)[:80]} are no log-probabilities of tokens")
+        best = self.id(tokens[0])
+        if max(values.values(), default=0) > values.get(best, FLOOR) + 1e-3:
+            self._fault("a chosen token is more probable than the one that greedy decoding generates")
+        return {token: min(float(values[token]), 0.0) for token in chosen}, best
 
     def _score_sequences(self, sequences: list[list[int]], **changes) -> list[tuple[list[float], list[int]]]:
         """Per sequence the log-probabilities of its tokens (NaN for the first) and the most probable ids; both have one
         more entry if the server returns what follows."""
         batches = [sequences[i : i + BATCH] for i in range(0, len(sequences), BATCH)]
-        with ThreadPoolExecutor(IN_FLIGHT) as pool:
-            responses = list(pool.map(lambda batch: self._complete(batch, **SCORE | changes), batches))
+        responses = in_parallel(lambda batch: self._complete(batch, **SCORE | changes), batches)
         return [
             self._read(choice, ids)
             for choices, batch in zip(responses, batches, strict=True)
@@ -227,7 +258,7 @@ class Served(Model):
             self._fault("it does not number its choices 0, 1, 2, ...")
         usage = response.get("usage") if isinstance(response.get("usage"), dict) else {}
         counted, sent = usage.get("prompt_tokens"), sum(map(len, batch))
-        if type(counted) is int and counted != sent and options.get("echo"):
+        if type(counted) is int and counted != sent and options.keys() & {"echo", "logprob_token_ids"}:
             self._fault(f"it counts {counted} prompt tokens instead of {sent}: it adds, drops or re-tokenizes")
         return [numbered[i] for i in range(len(choices))]
 
@@ -299,6 +330,7 @@ class Served(Model):
         the generated token is the most probable one               (no penalty, no chat template)
         the TOP probabilities add up to 1 at most, and nearly to 1 somewhere    (natural logarithms, nothing added)
         improbable tokens have different scores of many digits     (neither clipped nor rounded)
+        the same scores node by node; otherwise a warning says why whole sequences are sent instead
 
         local    the same model loaded here: the mean difference in nats per token must be at most LOCAL
         returns  what was measured, for provenance
@@ -325,6 +357,7 @@ class Served(Model):
             measured[f"{what}_nats"] = round(difference, 5)
         self._check_greedy([i[:-2] for i in ids[:4]], cut)
         self._check_scale(ids[: BATCH - 2])
+        measured |= self._check_nodes(ids, first)
         self._sentinels = ids[:SENTINELS], first[:SENTINELS]
         return measured if local is None else measured | {"local_nats": self._check_local(local)}
 
@@ -359,11 +392,28 @@ class Served(Model):
                 "nearly 1: its log-probabilities have another base, or something is added to them"
             )
 
+    def _check_nodes(self, ids: list[list[int]], first: list[np.ndarray]) -> dict:
+        """Set ``by_nodes``: whether scoring node by node gives the scores of whole sequences. Warn if it does not."""
+        try:
+            difference = _largest_difference(first, score_sequences(ids, self._chosen), drop=0)
+            if not difference <= TOLERANCE:
+                self._fault(f"node by node its log-probabilities differ by {difference:.2f} nats")
+        except ProbeError as error:
+            self.by_nodes, why = False, str(error).removesuffix(f". {ADVICE}")
+            warnings.warn(
+                f"{self.name}: whole sequences are sent, not the nodes of their prefix tree ({why})", stacklevel=2
+            )
+            return {"nodes": why}
+        self.by_nodes = True
+        return {"nodes_nats": round(difference, 5)}
+
     def _check_again(self) -> None:
         """Score the first sentences of the check again; name a fault if the server gives other scores by now."""
         if self._sentinels is None:
             return
-        difference = _largest_difference(self._sentinels[1], self._score_sequences(self._sentinels[0]), drop=0)
+        ids, first = self._sentinels
+        again = score_sequences(ids, self._chosen) if self.by_nodes else self._score_sequences(ids)
+        difference = _largest_difference(first, again, drop=0)
         if not difference <= TOLERANCE:
             self._fault(
                 f"it scores the sentences of the check otherwise than at first, by {difference:.2f} nats: another model is "
@@ -409,8 +459,7 @@ class Served(Model):
             raise ProbeError(f"{self.name} reads at most {self.context} tokens; a prompt has {max(too_long)}")
         options = GREEDY | {"max_tokens": max_new_tokens, "logprobs": returned}
         batches = [ids[i : i + batch] for i in range(0, len(ids), batch)]
-        with ThreadPoolExecutor(IN_FLIGHT) as pool:
-            responses = list(pool.map(lambda some: self._complete(some, **options), batches))
+        responses = in_parallel(lambda some: self._complete(some, **options), batches)
         self._check_again()
         choices = [choice for response in responses for choice in response]
         texts = [self._ranked(choice, returned) if ranked else [self._text(choice)] for choice in choices]
@@ -443,6 +492,16 @@ class Served(Model):
             self._fault(f"it returns {len(top)} of the {n} most probable next tokens (vLLM: --max-logprobs {n})")
         ranked = sorted(((value, self.id(token)) for token, value in top.items()), key=lambda pair: (-pair[0], pair[1]))
         return [(self.tokens.decode([token]), 1, float(value), token == self.eos) for value, token in ranked[:n]]
+
+
+def _without_prefixes(sequences: list[tuple[int, ...]]) -> tuple[list[tuple[int, ...]], dict[tuple[int, ...], int]]:
+    """The sequences that are no prefix of another one, and sequence -> index of the one that it begins."""
+    kept, index = [], {}
+    for sequence in sorted(set(sequences), reverse=True):  # longer sequences come before their prefixes
+        if not (kept and kept[-1][: len(sequence)] == sequence and len(kept[-1]) > len(sequence)):
+            kept.append(sequence)
+        index[sequence] = len(kept) - 1
+    return kept, index
 
 
 def _is_logprob(value) -> bool:

@@ -9,6 +9,8 @@ import email.utils
 import functools
 import os
 import time
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
 from urllib.parse import urlsplit
 
 from probelib.errors import ProbeError
@@ -17,6 +19,7 @@ OPENAI = "https://api.openai.com"
 TIMEOUT = (10, 300)  # seconds: to connect, and between bytes of a response
 TRIES = 6  # times a request is sent if the server is busy or fails (429, 5xx) or the connection breaks
 BUSY = (429, 500, 502, 503, 504)
+IN_FLIGHT = 4  # concurrent requests
 PAUSE, LONGEST = 0.5, 60  # seconds before the first repetition (doubled each time), and at most
 
 
@@ -84,6 +87,12 @@ def fetch_json(url: str, path: str, body: dict | None = None, model: str = ""):
     if response.status_code != 200:
         raise ProbeError(f"{address}: no response from the model {model!r}: {_refusal(url, response)}")
     return answer
+
+
+def in_parallel(ask: Callable, requests: Iterable) -> list:
+    """``ask(request)`` of every request, in their order; ``IN_FLIGHT`` at the same time."""
+    with ThreadPoolExecutor(IN_FLIGHT) as pool:
+        return list(pool.map(ask, requests))
 
 
 def _send(session, address: str, body: dict | None, headers: dict):

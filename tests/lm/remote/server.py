@@ -50,7 +50,9 @@ class Organism:
                 columns["token_logprobs"].append(None)
                 columns["top_logprobs"].append(None)
                 continue
-            values, best = logprobs[at - 1].topk(body.get("logprobs", 1))
+            chosen = body.get("logprob_token_ids") if at >= len(ids) else None  # in place of the most probable ones
+            best = torch.tensor(chosen) if chosen else logprobs[at - 1].topk(body.get("logprobs", 1)).indices
+            values = logprobs[at - 1, best]
             top = {f"token_id:{i}": v for i, v in zip(best.tolist(), values.tolist(), strict=True)}
             own = float(logprobs[at - 1, written[at]])
             columns["token_logprobs"].append(own)
@@ -244,4 +246,36 @@ FAULTS = {  # fault -> (how the stand-in shows it, what the kit says of it)
         {"spoil": lambda c, b: c["logprobs"].update(tokens=["<|?|>"] * len(c["logprobs"]["tokens"]))},
         "is not in the tokenizer",
     ),
+}
+
+
+def by_nodes(change):
+    """A server that is honest unless it is asked node by node; then ``change(path, body, log)`` answers."""
+    return lambda path, body, log: (change if "logprob_token_ids" in body else honest)(path, body, log)
+
+
+def ignored(path, body, log):
+    """A server that does not know the option: vLLM before July 2026, SGLang."""
+    return honest(path, {name: value for name, value in body.items() if name != "logprob_token_ids"}, log)
+
+
+NODE_FAULTS = {  # fault of scoring node by node alone -> (answer, what the kit says of it)
+    "ignored": (ignored, r"no log-probability of \d+ of \d+ chosen tokens"),
+    "refused": (lambda *_: (400, {"error": "unknown field"}, {}), "status 400: .*unknown field"),
+    "other values": (lambda *asked: honest(*asked, spoil=values(lambda v: v * 1.5)), "node by node .* differ by"),
+    "a stale cache": (
+        lambda *asked: honest(*asked, usage=False, asked=lambda ids: [ids[0], *ids[2:]]),
+        "node by node .* differ by",
+    ),
+    "a BOS, counted": (lambda *asked: honest(*asked, asked=lambda ids: [2, *ids]), "adds, drops or re-tokenizes"),
+    "a penalty": (
+        lambda *asked: honest(*asked, penalty=1),
+        "more probable than the one that greedy decoding generates",
+    ),
+    "generated with echo": (
+        lambda path, body, log: honest(path, body | {"echo": True}, log),
+        r"\d+ log-probabilities for one generated token",
+    ),
+    "not a number": (lambda *asked: honest(*asked, spoil=values(lambda v: math.nan)), "are no log-probabilities"),
+    "wrong order": (lambda *asked: honest(*asked, renumber=wrong_order), "differ by|more probable than"),
 }

@@ -53,7 +53,8 @@ def test_texts_are_those_of_the_model_loaded_here(served):
     model, log = served
     ours, theirs = organism().model.generate(PROMPTS_ASKED), model.generate(PROMPTS_ASKED)
     pd.testing.assert_frame_equal(ours, theirs, atol=1e-3)
-    assert theirs["logprob"].lt(0).all() and log[-2][1]["temperature"] == 0  # the last one is of the check
+    [asked] = [body for _, body, _ in log if body["max_tokens"] == 15]
+    assert theirs["logprob"].lt(0).all() and asked["temperature"] == 0
     assert model.generate([]).empty
 
 
@@ -91,9 +92,12 @@ def test_a_shared_beginning_is_sent_once(served):
     model.choose_path()
     before = len(log)
     model.logprobs(["What is"] * 3, [[" the", " the capital"], [" the capital of"], [" the"]])
-    assert len(log) - before == 2 and len(log[before][1]["prompt"]) == 1
-    assert all(isinstance(i, int) for i in log[before][1]["prompt"][0])
-    assert len(log[-1][1]["prompt"]) == 2  # sentences of the check, scored again
+    bodies = [body for _, body, _ in log[before:]]
+    [asked] = [body["prompt"] for body in bodies if body.get("echo")]
+    assert len(asked) == 1 and all(isinstance(i, int) for i in asked[0])
+    again = model.tokens.prompts(SENTENCES[:2])  # sentences of the check, scored again: their beginnings
+    sent = [ids for body in bodies if not body.get("echo") for ids in body["prompt"]]
+    assert sorted(sent) == sorted({tuple(ids[:i]): ids[:i] for ids in again for i in range(1, len(ids))}.values())
 
 
 @pytest.mark.parametrize("fault", FAULTS)

@@ -1,0 +1,119 @@
+"""Scoring node by node, on servers that return the log-probabilities of chosen tokens (``logprob_token_ids`` of vLLM's
+/completions, July 2026): one position is generated behind every predicting node of the prefix tree, and the server's prefix
+cache computes what the prompts share once.
+
+    requests                              prompts sent               chosen tokens     read
+
+    the capital of France | is Paris      the capital of France      is                p(is), the most probable token
+    the capital of France | is Lyon       the capital of France is   Lyon, Paris       p(Lyon), p(Paris), ...
+    the capital of Spain  | is Madrid     the capital of Spain       is                p(is), ...
+                                          the capital of Spain is    Madrid            ...
+
+All prompts of a request get the log-probabilities of the same tokens, so prompts with the same tokens go together.
+"""
+
+import math
+from collections.abc import Callable, Iterator
+
+import numpy as np
+
+from probelib.lm.remote.transport import in_parallel
+from probelib.lm.tree import Tree
+
+BLOCK = 16  # tokens per block of a prefix cache (vLLM's default): behind its last full block a prompt is computed again
+PROMPTS = 64  # most prompts per request
+CHOSEN = 128  # most chosen tokens per request: vLLM's limit
+MIXED = 16  # most chosen tokens of a request whose prompts have different ones
+WINDOW = 4096  # nodes, depth first, that are requested in any order: the server's cache holds what they share
+
+# prompts, chosen tokens -> per prompt: log-prob of each chosen token behind it, most probable token
+Chosen = Callable[[list[list[int]], list[int]], list[tuple[dict[int, float], int]]]
+
+
+class Nodes:
+    """The prefix tree of requests (arguments as of ``tree.score_tree``) and its predicting nodes.
+
+    chosen   node -> tokens whose log-probabilities are requested behind it; none if only the most probable one is
+    """
+
+    def __init__(self, contexts: list[list[int]], branches: list[tuple[int, tuple[int, ...]]]):
+        self.tree, self.chosen = Tree(), {}
+        ends = [self.tree.walk(0, ids) for ids in contexts]
+        self._paths = [self._walk(ends[context], tokens) for context, tokens in branches]
+        for node, token in self.tree.requested:
+            self.chosen.setdefault(node, []).extend([token] if token >= 0 else [])
+
+    def _walk(self, node: int, tokens: tuple[int, ...]) -> list[tuple[int, int]]:
+        """Request the tokens of a branch; return (predicting node, token) of each."""
+        path = []
+        for token in tokens:
+            node = self.tree.step(*path[-1]) if path else node
+            self.tree.request(node, token)
+            path.append((node, token))
+        return path
+
+    @property
+    def distinct(self) -> int:
+        """Number of distinct prefixes: tokens that have to be computed."""
+        return len(self.tree.token) - 1
+
+    @property
+    def computed(self) -> int:
+        """About how many tokens the server computes: every prefix once, and half a block per prompt again."""
+        return self.distinct + len(self.chosen) * BLOCK // 2
+
+    def prompt(self, node: int) -> list[int]:
+        """The token ids from the root to a node."""
+        ids = []
+        while node:
+            ids.append(self.tree.token[node])
+            node = self.tree.parent[node]
+        return ids[::-1]
+
+    def requests(self) -> Iterator[tuple[list[int], list[int]]]:
+        """(nodes, chosen tokens) of every request. Prefixes that are near each other in the tree are near in time."""
+        place, _ = self.tree.places()
+        parts = [
+            (node, tokens[i : i + CHOSEN])
+            for node, tokens in sorted(self.chosen.items(), key=lambda item: place[item[0]])
+            for i in range(0, max(len(tokens), 1), CHOSEN)
+        ]
+        for start in range(0, len(parts), WINDOW):
+            yield from _together(parts[start : start + WINDOW])
+
+    def score(self, ask: Chosen) -> tuple[list[np.ndarray], list[np.ndarray], dict]:
+        """Per branch log-probs and arg-max ids, as of ``tree.score_tree``. The cost counts distinct prefixes as
+        ``forwarded_tokens``, the least that a server computes, and the tokens of all prompts as ``sent_tokens``."""
+        requests = list(self.requests())
+        answers = in_parallel(lambda request: ask([self.prompt(node) for node in request[0]], request[1]), requests)
+        read, best = {}, {}
+        for (nodes, _), answer in zip(requests, answers, strict=True):
+            for node, (values, greedy) in zip(nodes, answer, strict=True):
+                read.update(((node, token), value) for token, value in values.items())
+                best[node] = greedy
+        cost = {"forwarded_tokens": self.distinct, "tree_nodes": self.distinct, "forwards": len(requests)}
+        cost["sent_tokens"] = sum(self.tree.depth[node] + 1 for nodes, _ in requests for node in nodes)
+        logprobs = [np.array([read.get(key, np.nan) for key in path], dtype=np.float32) for path in self._paths]
+        return logprobs, [np.array([best[node] for node, _ in path]) for path in self._paths], cost
+
+
+def score_sequences(sequences: list[list[int]], ask: Chosen) -> list[tuple[list[float], list[int]]]:
+    """Per sequence the log-probabilities of its tokens (NaN for the first) and the most probable ids."""
+    branches = [(i, tuple(ids[1:])) for i, ids in enumerate(sequences)]
+    logprobs, argmax, _ = Nodes([ids[:1] for ids in sequences], branches).score(ask)
+    return [([math.nan, *values], [-1, *best]) for values, best in zip(logprobs, argmax, strict=True)]
+
+
+def _together(parts: list[tuple[int, list[int]]]) -> Iterator[tuple[list[int], list[int]]]:
+    """Requests of parts (node, chosen tokens): similar ones share a request."""
+    nodes, chosen = [], set()
+    for node, tokens in sorted(
+        ((node, sorted(tokens)) for node, tokens in parts), key=lambda part: (-len(part[1]), part[1])
+    ):
+        joined = chosen.union(tokens)
+        if nodes and (len(nodes) == PROMPTS or len(joined) > max(len(tokens), MIXED)):
+            yield nodes, sorted(chosen)
+            nodes, joined = [], set(tokens)
+        nodes, chosen = [*nodes, node], joined
+    if nodes:
+        yield nodes, sorted(chosen)
