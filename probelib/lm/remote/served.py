@@ -1,6 +1,6 @@
 """A model behind an OpenAI-style completions server: token ids are sent, the log-probabilities of the prompt's tokens come
-back (``echo`` with ``logprobs``; supported by vLLM and SGLang). Where many sequences share prefixes and the server returns
-the log-probabilities of chosen tokens (vLLM), it is asked node by node (``nodes``), and computes shared prefixes once.
+back (``echo`` with ``logprobs``; supported by vLLM and SGLang). Where sequences share prefixes and the server returns the
+log-probabilities of chosen tokens (vLLM), every distinct prefix is scored once (``nodes``). Otherwise whole sequences are sent.
 
     model = lm.load("http://localhost:8000/v1#EleutherAI/pythia-410m")
 

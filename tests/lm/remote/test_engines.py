@@ -16,9 +16,10 @@ import pytest
 from probelib import ProbeError, lm
 from probelib.lm.names import CHECKPOINTS
 from probelib.lm.remote import transport
+from probelib.lm.remote.served import KNOWN, SENTENCES
 
 PYTHON = os.environ.get("PROBELIB_TEST_ENGINES", sys.executable)
-NAME = "atlas-llama-0.6m"
+NAME, CITIES = "atlas-llama-0.6m", [f" {city}" for city in KNOWN.values()]
 OFFLINE = {"HF_HUB_OFFLINE": "1", "VLLM_NO_USAGE_STATS": "1", "DO_NOT_TRACK": "1", "VLLM_CPU_KVCACHE_SPACE": "1"}
 OFFLINE |= {"PATH": f"{Path(PYTHON).parent}{os.pathsep}{os.environ['PATH']}", "VLLM_CPU_OMP_THREADS_BIND": "nobind"}
 
@@ -66,18 +67,23 @@ def engine(tmp_path, *command: str):
 
 
 @pytest.mark.skipif(not has("vllm"), reason="vLLM is not installed (pip install vllm, or a build of it for CPUs)")
-def test_vllm_gives_the_numbers_of_the_model_loaded_here(tmp_path):
+def test_vllm_gives_the_numbers_of_the_model_loaded_here_both_ways(tmp_path):
     command = [PYTHON, "-m", "vllm.entrypoints.cli.main", "serve", str(CHECKPOINTS / NAME), "--served-model-name", NAME]
     options = ["--enforce-eager", "--dtype", "float32", "--max-model-len", "512", "--max-num-seqs", "8"]
     here = lm.load(NAME)
     with engine(tmp_path, *command, *options) as url:
         model = lm.load(f"{url}#{NAME}")
-        assert model.check(here)["local_nats"] < 1e-4
-        asked = ["What is the capital of France?", "The capital of Norway is"], [[" Paris", " Lyon is"], [" Oslo"]]
-        ours, theirs = (each.logprobs(*asked, end=True) for each in (here, model))
-        np.testing.assert_allclose(ours["logprob"], theirs["logprob"], atol=1e-3)
-        np.testing.assert_allclose(ours["eos_logprob"], theirs["eos_logprob"], atol=1e-3)
-        assert ours["greedy_text"].tolist() == theirs["greedy_text"].tolist()
+        found = model.check(here)
+        assert found["local_nats"] < 1e-4 and found["nodes_nats"] < 1e-4
+        examples = " ".join(SENTENCES[:8])
+        asked = [f"{examples} The capital of Cuba is", "The capital of Norway is"], [CITIES, [" Oslo"]]
+        ours = here.logprobs(*asked, end=True)
+        for model.by_nodes in (True, False):
+            theirs = model.logprobs(*asked, end=True)
+            assert ("sent_tokens" in theirs.attrs["cost"]) == model.by_nodes
+            np.testing.assert_allclose(ours["logprob"], theirs["logprob"], atol=1e-3)
+            np.testing.assert_allclose(ours["eos_logprob"], theirs["eos_logprob"], atol=1e-3)
+            assert ours["greedy_text"].tolist() == theirs["greedy_text"].tolist()
         for options in ({}, {"max_new_tokens": 1, "beams": 5, "returned": 5}):
             ours, theirs = (each.generate(asked[0], **options) for each in (here, model))
             assert ours["text"].tolist() == theirs["text"].tolist()
