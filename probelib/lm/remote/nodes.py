@@ -1,6 +1,6 @@
-"""Scoring node by node, on servers that return the log-probabilities of chosen tokens (``logprob_token_ids`` of vLLM's
-/completions, July 2026): one position is generated behind every predicting node of the prefix tree, and the server's prefix
-cache computes what the prompts share once.
+"""Scoring node by node, on servers that return the log-probabilities of chosen tokens (``logprob_token_ids`` of
+vLLM's /completions, since 2026). One position is generated behind every predicting node of the prefix tree, and the server's
+prefix cache computes once what the prompts share.
 
     requests                              prompts sent               chosen tokens     read
 

@@ -28,6 +28,7 @@ import numpy as np
 import pandas as pd
 
 from probelib.errors import ProbeError, texts_of
+from probelib.lm.decode.generation import validate_generation_args
 from probelib.lm.memory import EMBEDDINGS, count_parameters, parameters
 from probelib.lm.model import Model
 from probelib.lm.names import CHECKPOINTS, organisms
@@ -445,8 +446,6 @@ class Served(Model):
     ) -> pd.DataFrame:
         """As ``decode.generation.generate``. A server has no beams, but it can rank the most probable next tokens
         (``max_new_tokens=1``)."""
-        from probelib.lm.decode.generation import validate_generation_args
-
         prompts = texts_of("prompts", prompts)
         validate_generation_args(max_new_tokens, beams, returned)
         ranked = max_new_tokens == 1

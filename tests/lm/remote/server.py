@@ -255,7 +255,7 @@ def by_nodes(change):
 
 
 def ignored(path, body, log):
-    """A server that does not know the option: vLLM before July 2026, SGLang."""
+    """A server that does not know the option: an older vLLM, for one."""
     return honest(path, {name: value for name, value in body.items() if name != "logprob_token_ids"}, log)
 
 
