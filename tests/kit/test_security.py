@@ -366,6 +366,10 @@ SHOWS = {
     "display",
     "display_html",
     "display_markdown",
+    "display_latex",
+    "display_svg",
+    "publish_display_data",
+    "update_display",
     "HTML",
     "Markdown",
     "Latex",
@@ -375,22 +379,32 @@ SHOWS = {
     "IFrame",
     "Image",
 }
-MAY_SHOW = {"explore/menus.py": {"display", "HTML"}}
+MAY_SHOW = {"explore/menus.py": {"display", "HTML"}, "report/shown.py": {"raw"}, "course/figures.py": {"raw"}}
 
 
 def shows(source: str) -> set[str]:
-    """Functions of IPython's that a piece of Python calls to show something: some take a text for an address or for markup."""
-    calls = [node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Call)]
-    raw = [call for call in calls if any(word.arg == "raw" for word in call.keywords) or ".style." in ast.unparse(call)]
-    named = {ast.unparse(call.func).rsplit(".", 1)[-1] for call in calls if call not in raw}
-    return named & SHOWS
+    """Functions of IPython's that a piece of Python calls to show something: some take a text for an address or for markup.
+    "raw": it names the types of what it shows itself."""
+    tree = ast.parse(source)
+    imported = [alias for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) for alias in node.names]
+    renamed, found = {alias.asname: alias.name for alias in imported if alias.asname}, set()
+    for call in (node for node in ast.walk(tree) if isinstance(node, ast.Call)):
+        name = ast.unparse(call.func).rsplit(".", 1)[-1]
+        if (name := renamed.get(name, name)) in SHOWS and ".style." not in ast.unparse(call):
+            found.add("raw" if any(word.arg == "raw" for word in call.keywords) else name)
+    return found
 
 
 def test_one_module_shows_texts_and_as_they_are():
     """``report.shown`` gives IPython the types of what it shows (``raw=True``), and escapes Stylers; widgets are explore's."""
-    found = {name.split("probelib/", 1)[-1]: what for name, source in sources().items() if (what := shows(source))}
-    assert {name: what for name, what in found.items() if not what <= MAY_SHOW.get(name, set())} == {}
     assert shows("from IPython import display as d\nd.Markdown(label)") == {"Markdown"}
+    assert shows("from IPython.display import Markdown as M, display as show\nshow(M(label))") == {
+        "Markdown",
+        "display",
+    }
+    assert shows("display({'text/html': label}, raw=True)") == {"raw"} and not shows("display(frame.style.hide())")
+    found = {name.split("probelib/", 1)[-1]: what for name, source in sources().items() if (what := shows(source))}
+    assert found == MAY_SHOW
 
 
 @pytest.mark.browser
