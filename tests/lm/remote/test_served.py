@@ -304,3 +304,14 @@ def test_a_chat_model_that_thought_until_its_tokens_ran_out_says_so():
     said = {"choices": [{"message": {"role": "assistant", "content": None}, "finish_reason": "length"}]}
     with serving(lambda *_: (200, said, {})) as (url, _), pytest.raises(ProbeError, match="'thinker'.*max_tokens=7"):
         chat.ChatModel("thinker", url).generate(["2 + 2"], max_new_tokens=7)
+
+
+def test_a_chat_model_that_is_swapped_is_noticed():
+    """Two requests to one model; the second response names another one."""
+    names = ["first", "second"]
+    answer = lambda *_: (200, {"model": names.pop(0), "choices": [{"message": {"content": "4"}}]}, {})
+    with serving(answer) as (url, _):
+        model = chat.ChatModel("m", url)
+        assert model.generate(["2 + 2"])["text"].tolist() == ["4"]
+        with pytest.raises(ProbeError, match="answers as 'second' now, and as 'first' before"):
+            model.generate(["2 + 2"])
