@@ -348,7 +348,7 @@ def test_a_markdown_page_shows_links_tags_and_fences_as_text(hostile_run):
     page = (hostile_run / "figures/smoke/p/hostile.md").read_text()
     outside = re.sub(r"(?ms)^(`{3,})\w*\n.*?^\1$", "", page)  # what stands in a block of code is text
     assert "\x1b" not in page and "<script>" in page and "window.hacked" in outside
-    assert not re.search(r"<script|<img|<svg|(?<!\\)!\[x|\]\((?:http|java)|(?<!\\)\$", outside)
+    assert not re.search(r"<script|<img|<svg|(?<!\\)!\[x|\]\((?:http|java)|(?<!\\)\$|\w://127", outside)
 
 
 def test_no_text_moves_the_cursor_of_a_terminal(capsys):
@@ -431,6 +431,7 @@ def test_sentences_of_a_notebook_hold_no_tags(capsys, monkeypatch):
     monkeypatch.setattr(display, "display", lambda data, raw: shown.append(data["text/markdown"]))
     say = lambda text: report.say(text) or shown.pop()
     assert say("M*A*S*H, Ke$ha and A$AP of my_own_run") == "M\\*A\\*S\\*H, Ke\\$ha and A\\$AP of my\\_own\\_run"
+    assert say("http://a.b or www.c.d") == "http\\://a.b or www\\.c.d"
     assert say("*so* **it** `is_a*b` 5 * 6") == "*so* **it** `is_a*b` 5 * 6"
     report.say("p < 0.05, **bold**, <b>x</b> <!-- --> a<1 ![x](y) [y](z) $ 5")
     assert shown[0] == "p < 0.05, **bold**, &lt;b>x&lt;/b> &lt;!-- --> a<1 !\\[x]\\(y) [y]\\(z) \\$ 5"
@@ -446,7 +447,7 @@ def test_a_sentence_that_begins_with_an_address_is_shown_and_not_fetched(monkeyp
     monkeypatch.setattr(urllib.request, "urlopen", lambda *_, **__: pytest.fail("fetched"))
     monkeypatch.setattr(display, "display", lambda data, raw: shown.append(data))
     report.say("http://127.0.0.1:9/evil?from=label# is the capital of France")
-    assert shown[0]["text/markdown"].startswith("http://127.0.0.1:9/evil")
+    assert shown[0]["text/markdown"].startswith("http\\://127.0.0.1:9/evil")  # not a link, either
 
 
 @pytest.mark.parametrize("name", ["../x", "/etc/x", "a/../../b", ""])
