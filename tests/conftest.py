@@ -52,7 +52,7 @@ def examples(n: int) -> int:
 
 
 def pytest_addoption(parser):
-    """The tiers: ``--fast`` (at most 90 s), nothing (what CI runs), ``--slow`` (everything)."""
+    """The tiers: ``--fast`` (at most 90 s; CI, on every push), nothing, ``--slow`` (everything; CI, every night)."""
     parser.addoption("--fast", action="store_true", help="pure functions, exactness of six families, documentation")
     parser.addoption("--slow", action="store_true", help="everything: every family, kills, all labs, long fuzzing")
 

@@ -72,11 +72,13 @@ def write_page(profile: str, step) -> Path | None:
     if not source.exists():
         return None
     target = page_path(profile, step.notebook)
+    # the links are those of a page in the kit, wherever the page is written
+    in_kit = paths.NOTEBOOKS.parent / "figures" / target.parent.relative_to(paths.FIGURES)
     notebook = nbformat.read(source, as_version=4)
     notebook.cells = [_as_markdown(cell, profile, target.parent) for cell in notebook.cells]
     body, _ = _exporter().from_notebook_node(notebook)
     body = re.sub(r"\n{3,}", "\n\n", "\n".join(line.rstrip() for line in body.split("\n")))
-    return files.write(target, printable(_relinked(body, step.notebook, target.parent)).strip() + "\n")
+    return files.write(target, printable(_relinked(body, step.notebook, in_kit)).strip() + "\n")
 
 
 @cache
@@ -227,7 +229,7 @@ def without_bars(outputs: list) -> list:
 
 
 def _relinked(body: str, notebook: str, folder: Path) -> str:
-    """The notebook's relative links as links from the page; its link to this page becomes one to the notebook."""
+    """The notebook's relative links as links from a page in ``folder``; its link to this page becomes one to the notebook."""
     home = (paths.NOTEBOOKS / notebook).parent
     back = f"[The notebook]({_link(paths.NOTEBOOKS / f'{notebook}.ipynb', folder)})"
     body = re.sub(r"\[Results of the default run\]\([^)]*\)", back, body)

@@ -152,9 +152,9 @@ def escaped_html(style) -> str:
 
 
 def escape_markdown(text: str) -> str:
-    """Markdown whose tags, links, pictures, dollars and marks between two letters (M*A*S*H) are shown as they are: they come
-    from data or models, never from us."""
-    marks = r"(`[^`]*`)|((?<=\w)[*_](?=\w)|\$|(?<=!)\[|(?<=\])\()"
+    """Markdown whose tags, links, addresses, pictures, dollars and marks between two letters (M*A*S*H) are shown as they are:
+    they come from data or models, never from us."""
+    marks = r"(`[^`]*`)|((?<=\w)[*_](?=\w)|\$|(?<=!)\[|(?<=\])\(|:(?=//)|(?<=www)\.)"
     text = re.sub(marks, lambda found: found[1] or f"\\{found[2]}", text)  # code stays
     return re.sub(r"<(?=[A-Za-z/!?])", "&lt;", text)
 

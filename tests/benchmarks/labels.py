@@ -1,9 +1,14 @@
-"""Best-first search for the n most probable of 10,000 labels: equal to scoring every label, at a fraction of its tokens."""
+"""Best-first search for the n most probable of 10,000 labels: equal to scoring every label, at a fraction of its tokens.
+
+``python -m tests.benchmarks labels`` takes a minute, and writes its table in README.md.
+"""
 
 import numpy as np
+import pandas as pd
 
 from probelib import facts, lm, prompts
 from probelib.lm.decode.labels import Labels
+from tests.benchmarks.measuring import write_table
 
 CANDIDATES, N, PROMPTS = 10_000, 10, 25
 
@@ -34,17 +39,27 @@ def _one(model, prompt: str, labels: Labels, texts: dict) -> dict:
             "difference": float(np.abs(np.sort(best.to_numpy()) - np.sort(found["logprob"].to_numpy())).max())}  # fmt: skip
 
 
+def in_short(rows: list[dict]) -> pd.DataFrame:
+    """One row: what was searched, the share that was forwarded, the largest difference, and how much faster it was."""
+    table = pd.DataFrame(rows)
+    share = 100 * table["share"]
+    cells = {
+        "candidates": CANDIDATES,
+        "trie tokens": table["trie tokens"][0],
+        "prompts": len(table),
+        "forwarded, %, median": share.median(),
+        "lowest": share.min(),
+        "highest": share.max(),
+        "largest difference, 1e-6 nats": 1e6 * table["difference"].max(),
+        "times faster than scoring every label, median": (table["brute force seconds"] / table["seconds"]).median(),
+    }
+    return pd.DataFrame([cells])
+
+
 def main() -> None:
-    rows = run()
-    share = np.array([row["share"] for row in rows])
-    print(
-        f"best-first search, n = {N} of {CANDIDATES:,} candidates, {rows[0]['trie tokens']:,} trie tokens, {len(rows)} prompts"
-    )
-    low, middle, high = 100 * share.min(), 100 * np.median(share), 100 * share.max()
-    print(f"forwarded: median {middle:.1f} % of the trie's tokens (range {low:.1f} to {high:.1f} %)")
-    print(f"largest difference to scoring every label: {max(row['difference'] for row in rows):.1e} nats")
-    ratio = np.median([row["brute force seconds"] / row["seconds"] for row in rows])
-    print(f"time: {ratio:.1f} x faster than scoring every label (median)")
+    digits = {"largest difference, 1e-6 nats": 1, "times faster than scoring every label, median": 1}
+    digits |= dict.fromkeys(("forwarded, %, median", "lowest", "highest"), 1)
+    write_table("labels", in_short(run()), digits)
 
 
 if __name__ == "__main__":

@@ -21,7 +21,8 @@ PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["
 def test_the_workflow_names_what_exists():
     workflow = yaml.safe_load((ROOT / ".github" / "workflows" / "ci.yml").read_text(encoding="utf-8"))
     commands = [step["run"] for job in workflow["jobs"].values() for step in job["steps"] if "run" in step]
-    for path in re.findall(r"tests/\S+\.py|\.devcontainer/\w+", "\n".join(commands)):
+    assert any("run_all.sh verify --profile smoke --against" in command for command in commands)
+    for path in re.findall(r"tests/[\w/]+\.(?:py|json)|\.devcontainer/\w+", "\n".join(commands)):
         assert (ROOT / path).exists(), path
     lowest = PROJECT["requires-python"].removeprefix(">=")
     assert workflow["jobs"]["fast"]["strategy"]["matrix"]["python"][0] == lowest

@@ -348,7 +348,7 @@ def test_a_markdown_page_shows_links_tags_and_fences_as_text(hostile_run):
     page = (hostile_run / "figures/smoke/p/hostile.md").read_text()
     outside = re.sub(r"(?ms)^(`{3,})\w*\n.*?^\1$", "", page)  # what stands in a block of code is text
     assert "\x1b" not in page and "<script>" in page and "window.hacked" in outside
-    assert not re.search(r"<script|<img|<svg|(?<!\\)!\[x|\]\((?:http|java)|(?<!\\)\$", outside)
+    assert not re.search(r"<script|<img|<svg|(?<!\\)!\[x|\]\((?:http|java)|(?<!\\)\$|\w://127", outside)
 
 
 def test_no_text_moves_the_cursor_of_a_terminal(capsys):
@@ -366,6 +366,10 @@ SHOWS = {
     "display",
     "display_html",
     "display_markdown",
+    "display_latex",
+    "display_svg",
+    "publish_display_data",
+    "update_display",
     "HTML",
     "Markdown",
     "Latex",
@@ -375,22 +379,32 @@ SHOWS = {
     "IFrame",
     "Image",
 }
-MAY_SHOW = {"explore/menus.py": {"display", "HTML"}}
+MAY_SHOW = {"explore/menus.py": {"display", "HTML"}, "report/shown.py": {"raw"}, "course/figures.py": {"raw"}}
 
 
 def shows(source: str) -> set[str]:
-    """Functions of IPython's that a piece of Python calls to show something: some take a text for an address or for markup."""
-    calls = [node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Call)]
-    raw = [call for call in calls if any(word.arg == "raw" for word in call.keywords) or ".style." in ast.unparse(call)]
-    named = {ast.unparse(call.func).rsplit(".", 1)[-1] for call in calls if call not in raw}
-    return named & SHOWS
+    """Functions of IPython's that a piece of Python calls to show something: some take a text for an address or for markup.
+    "raw": it names the types of what it shows itself."""
+    tree = ast.parse(source)
+    imported = [alias for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) for alias in node.names]
+    renamed, found = {alias.asname: alias.name for alias in imported if alias.asname}, set()
+    for call in (node for node in ast.walk(tree) if isinstance(node, ast.Call)):
+        name = ast.unparse(call.func).rsplit(".", 1)[-1]
+        if (name := renamed.get(name, name)) in SHOWS and ".style." not in ast.unparse(call):
+            found.add("raw" if any(word.arg == "raw" for word in call.keywords) else name)
+    return found
 
 
 def test_one_module_shows_texts_and_as_they_are():
     """``report.shown`` gives IPython the types of what it shows (``raw=True``), and escapes Stylers; widgets are explore's."""
-    found = {name.split("probelib/", 1)[-1]: what for name, source in sources().items() if (what := shows(source))}
-    assert {name: what for name, what in found.items() if not what <= MAY_SHOW.get(name, set())} == {}
     assert shows("from IPython import display as d\nd.Markdown(label)") == {"Markdown"}
+    assert shows("from IPython.display import Markdown as M, display as show\nshow(M(label))") == {
+        "Markdown",
+        "display",
+    }
+    assert shows("display({'text/html': label}, raw=True)") == {"raw"} and not shows("display(frame.style.hide())")
+    found = {name.split("probelib/", 1)[-1]: what for name, source in sources().items() if (what := shows(source))}
+    assert found == MAY_SHOW
 
 
 @pytest.mark.browser
@@ -417,6 +431,7 @@ def test_sentences_of_a_notebook_hold_no_tags(capsys, monkeypatch):
     monkeypatch.setattr(display, "display", lambda data, raw: shown.append(data["text/markdown"]))
     say = lambda text: report.say(text) or shown.pop()
     assert say("M*A*S*H, Ke$ha and A$AP of my_own_run") == "M\\*A\\*S\\*H, Ke\\$ha and A\\$AP of my\\_own\\_run"
+    assert say("http://a.b or www.c.d") == "http\\://a.b or www\\.c.d"
     assert say("*so* **it** `is_a*b` 5 * 6") == "*so* **it** `is_a*b` 5 * 6"
     report.say("p < 0.05, **bold**, <b>x</b> <!-- --> a<1 ![x](y) [y](z) $ 5")
     assert shown[0] == "p < 0.05, **bold**, &lt;b>x&lt;/b> &lt;!-- --> a<1 !\\[x]\\(y) [y]\\(z) \\$ 5"
@@ -432,7 +447,7 @@ def test_a_sentence_that_begins_with_an_address_is_shown_and_not_fetched(monkeyp
     monkeypatch.setattr(urllib.request, "urlopen", lambda *_, **__: pytest.fail("fetched"))
     monkeypatch.setattr(display, "display", lambda data, raw: shown.append(data))
     report.say("http://127.0.0.1:9/evil?from=label# is the capital of France")
-    assert shown[0]["text/markdown"].startswith("http://127.0.0.1:9/evil")
+    assert shown[0]["text/markdown"].startswith("http\\://127.0.0.1:9/evil")  # not a link, either
 
 
 @pytest.mark.parametrize("name", ["../x", "/etc/x", "a/../../b", ""])

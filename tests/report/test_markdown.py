@@ -35,6 +35,9 @@ def test_a_long_table_is_folded():
     assert markdown.table_markdown(pd.DataFrame({"n": range(30)})).startswith("| n |")
 
 
+LINKS = "[Results of the default run](../../figures/atlas/monitor/sec9.md), [facts](../01_facts.ipynb#read), [none](none.md)"
+
+
 @pytest.fixture
 def page(tmp_path, monkeypatch) -> str:
     """The page of a small notebook that was really executed: a figure, a table, a frame, a sentence."""
@@ -53,7 +56,10 @@ def page(tmp_path, monkeypatch) -> str:
         "pd.DataFrame({'styled': ['<i>'], 'value': [0.123456]}).style.format(precision=2).hide(axis='index')",
         "from IPython.display import HTML\nHTML('<style>p {}</style><p>The <b>board</b> &amp; its text</p>')",
     ]
-    cells = [nbformat.v4.new_markdown_cell("# A title\n\n$$x = 1$$"), *map(nbformat.v4.new_code_cell, sources)]
+    cells = [
+        nbformat.v4.new_markdown_cell("# A title\n\n$$x = 1$$\n\n" + LINKS),
+        *map(nbformat.v4.new_code_cell, sources),
+    ]
     notebook = NotebookClient(nbformat.v4.new_notebook(cells=cells)).execute()
     target = paths.RUNS / "atlas" / "notebooks" / "monitor" / "sec9.ipynb"
     target.parent.mkdir(parents=True)
@@ -62,7 +68,7 @@ def page(tmp_path, monkeypatch) -> str:
 
 
 def test_a_page_shows_pictures_tables_captions_findings_and_printed_values(page):
-    assert page.startswith("# A title\n\n$$x = 1$$")
+    assert page.startswith("# A title\n\n$$x = 1$$\n\n[The notebook](")
     assert "![A \\| line](figure1.png)" in page and page.count("base64") == 0
     assert "**Figure 1.** Caption of &lt;b> ([numbers](figure1.csv))" in page
     assert "> **Finding.** r = 1." in page
@@ -70,6 +76,14 @@ def test_a_page_shows_pictures_tables_captions_findings_and_printed_values(page)
     assert "| x |\n|---|\n| 0.12 |" in page
     assert "```text\n   shown\n0      1\n```" in page  # the header is above its column
     assert "<summary>Code</summary>" in page
+
+
+def test_links_of_a_page_are_those_of_the_kit_wherever_it_is_written(page):
+    """The page lies in a temporary folder: no path of this machine is in it, and its bytes do not depend on the folder."""
+    assert (
+        "[The notebook](../../../notebooks/monitor/sec9.ipynb), [facts](../../../notebooks/01_facts.ipynb#read)" in page
+    )
+    assert "[none](none.md)" in page
 
 
 def test_a_page_shows_no_object_addresses(page):

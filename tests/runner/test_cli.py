@@ -173,6 +173,12 @@ def test_only_what_changed_and_what_needs_it_runs(smoke, make_plan, out, tmp_pat
     assert (out / "figures/smoke/p/t2.csv").read_text() == "2"
     assert why(smoke, plan) == {"a": "up to date", "b": "up to date", "c": "executed notebook missing"}
     assert json.loads((out / "runs/smoke/report.html").read_text())["c"] == "not selected"
+    assert {file.name for file in (out / "figures/smoke/p").iterdir()} == {
+        "t1.csv",
+        "t1.md",
+        "t1.mynotes.txt",
+        "t2.csv",
+    }
 
 
 def test_failures_are_told_kept_and_not_taken_for_success(smoke, make_plan, out):

@@ -2,7 +2,7 @@
 whose log-probabilities are needed is ``served.Served``."""
 
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 import pandas as pd
@@ -27,10 +27,12 @@ class ChatModel:
 
     name   the model's name on the server
     url    address up to the version: "http://localhost:8000/v1"
+    answered_as    holds the model that the first response names; if a later one names another, ``generate`` raises
     """
 
     name: str
     url: str
+    answered_as: list = field(default_factory=list, init=False, repr=False, compare=False)
 
     def __post_init__(self):
         check_url(self.url)
@@ -59,11 +61,17 @@ class ChatModel:
         body = {"model": self.name, "messages": messages, "temperature": 0, "max_tokens": max_tokens}
         answer = fetch_json(self.url, "chat/completions", body)
         try:
-            text = answer["choices"][0]["message"]["content"]
-        except (LookupError, TypeError) as error:
+            text, named = answer["choices"][0]["message"]["content"], answer.get("model")
+        except (LookupError, TypeError, AttributeError) as error:
             raise ProbeError(
                 f"{self.url}: no response from the model {self.name!r} in {str(answer)[:200]!r}"
             ) from error
+        if not self.answered_as:
+            self.answered_as.append(named)
+        if named != self.answered_as[0]:
+            raise ProbeError(
+                f"{self.url} answers as {str(named)[:80]!r} now, and as {str(self.answered_as[0])[:80]!r} before"
+            )
         if not isinstance(text, str):
             raise ProbeError(
                 f"{self.url}: the model {self.name!r} returned {text!r} instead of a text (max_tokens={max_tokens}). A reasoning "

@@ -371,22 +371,14 @@ class Served(Model):
 
     def _check_scale(self, ids: list[list[int]]) -> None:
         """Name a fault if the scores are no natural logarithms of probabilities: other bases, constants, clipping, rounding."""
-        special = set(self.tokenizer.all_special_ids)
-        plain = [i for i in range(len(self.tokenizer)) if i not in special]
-        random = np.random.default_rng(0).choice(plain, (2, 24)).tolist()  # improbable tokens
-        sums, values = [], {}
-        for sequence, choice in zip(
-            ids + random, self._complete(ids + random, **SCORE | {"logprobs": TOP}), strict=True
-        ):
+        sums, values, ids = [], {}, ids + self._improbable
+        for sequence, choice in zip(ids, self._complete(ids, **SCORE | {"logprobs": TOP}), strict=True):
             self._read(choice, sequence)
             _, own, tops = self._columns(choice)
             sums += [sum(map(math.exp, sorted(top.values())[-TOP:])) for top in tops[1:]]
             values |= {tuple(sequence[: i + 1]): own[i] for i in range(1, len(sequence))}
-        largest, scores = max(sums), np.array(list(values.values()))
-        if (np.abs(scores - scores.round(2)) < 1e-9).all():
-            self._fault("its log-probabilities are rounded")
-        if (lowest := int((scores == scores.min()).sum())) > 2:
-            self._fault(f"{lowest} of {len(scores)} log-probabilities are exactly {scores.min():.4g}: they are clipped")
+        self._check_digits(np.array(list(values.values())))
+        largest = max(sums)
         if not LEAST <= largest <= MOST:
             self._fault(
                 f"the probabilities of the {TOP} most probable tokens add up to {largest:.2f} where the model is surest, not to "
@@ -408,13 +400,29 @@ class Served(Model):
         self.by_nodes = True
         return {"nodes_nats": round(difference, 5)}
 
+    @cached_property
+    def _improbable(self) -> list[list[int]]:
+        """Two sequences of random tokens, always the same."""
+        special = set(self.tokenizer.all_special_ids)
+        plain = [i for i in range(len(self.tokenizer)) if i not in special]
+        return np.random.default_rng(0).choice(plain, (2, 24)).tolist()
+
+    def _check_digits(self, scores: np.ndarray) -> None:
+        """Name a fault if scores, each of a token of its own, are rounded or clipped."""
+        if (np.abs(scores - scores.round(2)) < 1e-9).all():
+            self._fault("its log-probabilities are rounded")
+        if (lowest := int((scores == scores.min()).sum())) > 2:
+            self._fault(f"{lowest} of {len(scores)} log-probabilities are exactly {scores.min():.4g}: they are clipped")
+
     def _check_again(self) -> None:
-        """Score the first sentences of the check again; name a fault if the server gives other scores by now."""
+        """Score the first sentences of the check and improbable tokens again; name a fault if the server's scores are others by
+        now, or rounded or clipped."""
         if self._sentinels is None:
             return
-        ids, first = self._sentinels
+        ids = self._sentinels[0] + self._improbable
         again = score_sequences(ids, self._chosen) if self.by_nodes else self._score_sequences(ids)
-        difference = _largest_difference(first, again, drop=0)
+        self._check_digits(np.concatenate([values[1 : len(i)] for (values, _), i in zip(again, ids, strict=True)]))
+        difference = _largest_difference(self._sentinels[1], again, drop=0)
         if not difference <= TOLERANCE:
             self._fault(
                 f"it scores the sentences of the check otherwise than at first, by {difference:.2f} nats: another model is "

@@ -11,6 +11,7 @@ import os
 import time
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC
 from urllib.parse import urlsplit
 
 from probelib.errors import ProbeError
@@ -130,7 +131,8 @@ def _is_json(response) -> bool:
 
 
 def retry_after(said: str, otherwise: float) -> float:
-    """Seconds that a Retry-After header asks for, as a number or a date; ``otherwise`` if it is neither.
+    """Seconds that a Retry-After header asks for: a number, or a date in one of HTTP's three forms (RFC 9110), which are in UTC
+    even where they do not say so; ``otherwise`` if it is neither.
 
     >>> retry_after("7", 0.5), retry_after("soon", 0.5), retry_after("-5", 0.5)
     (7.0, 0.5, 0.5)
@@ -140,7 +142,8 @@ def retry_after(said: str, otherwise: float) -> float:
     if said.strip().isdecimal():
         return float(said)
     try:
-        return max(0.0, email.utils.parsedate_to_datetime(said).timestamp() - time.time())
+        date = email.utils.parsedate_to_datetime(said)
+        return max(0.0, (date if date.tzinfo else date.replace(tzinfo=UTC)).timestamp() - time.time())
     except (ValueError, TypeError, OverflowError):
         return otherwise
 

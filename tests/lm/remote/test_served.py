@@ -3,6 +3,7 @@
 import json
 import math
 import threading
+import time
 
 import numpy as np
 import pandas as pd
@@ -95,7 +96,7 @@ def test_a_shared_beginning_is_sent_once(served):
     bodies = [body for _, body, _ in log[before:]]
     [asked] = [body["prompt"] for body in bodies if body.get("echo")]
     assert len(asked) == 1 and all(isinstance(i, int) for i in asked[0])
-    again = model.tokens.prompts(SENTENCES[:2])  # sentences of the check, scored again: their beginnings
+    again = model.tokens.prompts(SENTENCES[:2]) + model._improbable  # of the check, scored again: their beginnings
     sent = [ids for body in bodies if not body.get("echo") for ids in body["prompt"]]
     assert sorted(sent) == sorted({tuple(ids[:i]): ids[:i] for ids in again for i in range(1, len(ids))}.values())
 
@@ -130,19 +131,24 @@ def test_what_only_a_local_model_shows(served):
 
 
 @pytest.mark.parametrize(
-    "late, said",
+    "name, late, said",
     [
-        (lambda answer: answer | {"model": "another-model"}, "answers as 'another-model' now, and answered as"),
-        (lambda answer: answer, "scores the sentences of the check otherwise than at first"),
+        ("another-model", None, "answers as 'another-model' now, and answered as"),
+        (NAME, lambda v: v * 3, "scores the sentences of the check otherwise than at first"),
+        (NAME, lambda v: v / math.log(10), "scores the sentences of the check otherwise than at first"),
+        (NAME, lambda v: max(v, -10.0), "are exactly -10: they are clipped"),
+        (NAME, lambda v: max(v, -5.0), "are exactly -5: they are clipped"),
+        (NAME, lambda v: round(v, 1), "are rounded"),
+        (NAME, lambda v: -9999.0, "is no log-probability"),
     ],
 )
-def test_a_model_that_is_swapped_after_the_check_is_noticed(late, said):
-    """The server answers as another model; or it says nothing, and its scores become those of other weights."""
-    swapped, other = [], values(lambda v: v * 3)
+def test_a_server_that_changes_after_the_check_is_noticed(name, late, said):
+    """It answers as another model; or it says nothing, and its scores become those of other weights, or worse ones."""
+    swapped, other = [], values(late) if late else None
 
     def answer(path, body, log):
         status, content, headers = honest(path, body, log, spoil=other if swapped else None)
-        return status, late(content | {"model": NAME}) if swapped else content | {"model": NAME}, headers
+        return status, content | {"model": name if swapped else NAME}, headers
 
     with serving(answer) as (url, _):
         model = lm.load(f"{url}#{NAME}")
@@ -173,6 +179,19 @@ def test_a_response_that_breaks_off_is_asked_for_again(cut):
     with serving(lambda *asked: left.pop() if left else honest(*asked)) as (url, _):
         assert len(lm.load(f"{url}#{NAME}").logprobs(["The capital of France is"], [[" Paris"]])) == 1
     assert not left
+
+
+@pytest.mark.parametrize("form", ["%a, %d %b %Y %H:%M:%S GMT", "%A, %d-%b-%y %H:%M:%S GMT", "%a %b %e %H:%M:%S %Y"])
+def test_every_form_of_retry_after_is_read_in_utc(form, monkeypatch):
+    """Sunday, 6 November 1994, 08:49:37 UTC, as RFC 9110 writes it, seven seconds before; the client's clock is in New York."""
+    monkeypatch.setenv("TZ", "America/New_York")
+    time.tzset()
+    monkeypatch.setattr(transport.time, "time", lambda: 784111777 - 7.0)
+    try:
+        assert transport.retry_after(time.strftime(form, time.gmtime(784111777)), 0.5) == 7.0
+    finally:
+        monkeypatch.undo()
+        time.tzset()
 
 
 def failing(statuses: list, **headers):
@@ -289,3 +308,14 @@ def test_a_chat_model_that_thought_until_its_tokens_ran_out_says_so():
     said = {"choices": [{"message": {"role": "assistant", "content": None}, "finish_reason": "length"}]}
     with serving(lambda *_: (200, said, {})) as (url, _), pytest.raises(ProbeError, match="'thinker'.*max_tokens=7"):
         chat.ChatModel("thinker", url).generate(["2 + 2"], max_new_tokens=7)
+
+
+def test_a_chat_model_that_is_swapped_is_noticed():
+    """Two requests to one model; the second response names another one."""
+    names = ["first", "second"]
+    answer = lambda *_: (200, {"model": names.pop(0), "choices": [{"message": {"content": "4"}}]}, {})
+    with serving(answer) as (url, _):
+        model = chat.ChatModel("m", url)
+        assert model.generate(["2 + 2"])["text"].tolist() == ["4"]
+        with pytest.raises(ProbeError, match="answers as 'second' now, and as 'first' before"):
+            model.generate(["2 + 2"])

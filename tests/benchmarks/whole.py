@@ -1,0 +1,48 @@
+"""A whole generated graph of 1,000,000 triples through a judge: seconds and memory from its first part to its last.
+
+``python -m tests.benchmarks whole`` takes about ten minutes of one core, and writes its table in README.md. The run stops after
+every tenth part and is resumed, as a killed one would be. Seconds are CPU seconds.
+"""
+
+import resource
+import tempfile
+import time
+from pathlib import Path
+
+import pandas as pd
+
+from probelib import grapheval, lm
+from probelib.facts.graphs.graph import open_graph, synthetic, write_graph
+from probelib.grapheval import judge, whole_graph
+from tests.benchmarks.judge import NO_TEMPLATES, any_judge
+from tests.benchmarks.measuring import alone, exponent, write_table
+
+MODEL, TRIPLES, PARTS = "atlas-neox-0.15m", 1_000_000, 10  # parts between two stops
+
+
+def judge_graph(folder: Path) -> list[tuple]:
+    """Rows (triples, statements, CPU seconds since the start, peak memory in GiB) at every stop until the graph is done."""
+    reader, started, rows = judge.Reader(lm.load(MODEL)), time.process_time(), []
+    one = any_judge(reader)
+    kg = grapheval.verbalize(open_graph(folder), NO_TEMPLATES, grapheval.DEFAULT_TEMPLATE)
+    for _ in range(-(-len(kg.graph) // (PARTS * whole_graph.PART))):
+        parts = whole_graph.judge_triples(reader, {"j": one}, kg, folder / "answers", most=PARTS)
+        finished = [part.record() for part in parts if part.finished()]
+        triples = min(len(finished) * whole_graph.PART, len(kg.graph))
+        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
+        rows.append((triples, sum(record["rows"] for record in finished), time.process_time() - started, peak))
+        print(*rows[-1], flush=True)
+    return rows
+
+
+def main() -> None:
+    with tempfile.TemporaryDirectory() as name:
+        folder = write_graph(synthetic(TRIPLES), Path(name) / "graph")
+        took = alone(judge_graph, folder)["result"]
+    table = pd.DataFrame(took, columns=["triples", "statements", "CPU seconds", "peak memory, GiB"])
+    write_table("whole", table, {"CPU seconds": 0, "peak memory, GiB": 2})
+    print("seconds ~ triples to the power of", exponent(table["triples"], table["CPU seconds"]))
+
+
+if __name__ == "__main__":
+    main()

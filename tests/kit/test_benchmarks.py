@@ -1,0 +1,56 @@
+"""The tables of tests/benchmarks/README.md that benchmarks write themselves."""
+
+import pandas as pd
+import pytest
+
+from probelib.errors import ProbeError
+from tests.benchmarks import growth, labels, measuring
+
+
+def test_a_table_is_written_between_its_markers(tmp_path):
+    readme = tmp_path / "README.md"
+    readme.write_text("Before\n<!-- a -->\nold\n<!-- /a -->\n<!-- b -->\nkept\n<!-- /b -->\n")
+    measuring.write_table("a", pd.DataFrame({"what": ["x|y"], "s": [0.126], "n": [3]}), {"s": 2}, readme)
+    before, written, after = readme.read_text().partition("| what | s | n |\n|---|---|---|\n| x\\|y | 0.13 | 3 |\n")
+    assert before.startswith("Before\n<!-- a -->\n20") and "torch" in before and "old" not in before and written
+    assert after == "\n<!-- /a -->\n<!-- b -->\nkept\n<!-- /b -->\n"
+    with pytest.raises(ProbeError, match="no lines <!-- c -->"):
+        measuring.write_table("c", pd.DataFrame({"n": [1]}), {}, readme)
+
+
+def test_an_exponent_by_hand():
+    assert measuring.exponent([1, 10, 100], [3.0, 300.0, 30000.0]) == 2
+    points = [("facts", 1, 2, 1.0, 0.5), ("facts", 10, 20, 5.0, 0.5), ("facts", 100, 200, 500.0, 0.5)]
+    table = pd.DataFrame(points, columns=["dimension", "factor", "size", "seconds", "peak"])
+    assert growth.in_short(table).iloc[0].tolist() == ["facts", "2 to 200", "1.00 to 500.00", 2, "0.50 to 0.50", 0]
+
+
+def test_the_sizes_of_growth_are_those_of_the_requests():
+    prompts, candidates = growth.frames({"facts": 3, "options": 5, "shots": 2, "models": 1})
+    assert len(prompts) == 3 and prompts["text"].str.split().str.len().tolist() == [5, 5, 5]  # two pairs and a subject
+    assert candidates.groupby("fact")["label"].nunique().tolist() == [5, 5, 5]
+
+
+def test_the_committed_growth_is_that_of_its_points(tmp_path):
+    """The table in README.md is computed from growth.csv, and no exponent is above 1."""
+    short = growth.in_short(pd.read_csv(growth.HERE / "growth.csv"))
+    assert short[list(growth.DECIMALS)].max().max() <= 1
+    readme = tmp_path / "README.md"
+    readme.write_text("<!-- growth -->\n<!-- /growth -->\n")
+    measuring.write_table("growth", short, growth.DECIMALS, readme)
+    rows = [line for line in readme.read_text().split("\n") if line.startswith("| ")]
+    assert len(rows) == 1 + len(growth.BASE) and all(row in measuring.README.read_text() for row in rows)
+
+
+def test_the_search_for_labels_in_short():
+    rows = [
+        {
+            "trie tokens": 50,
+            "share": share,
+            "difference": 2e-6 * share,
+            "seconds": 1.0,
+            "brute force seconds": 8.0 * share,
+        }
+        for share in (0.25, 0.5, 1.0)
+    ]
+    assert labels.in_short(rows).iloc[0].tolist() == [10_000, 50, 3, 50, 25, 100, pytest.approx(2), 4]
