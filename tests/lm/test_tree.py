@@ -261,15 +261,34 @@ MODEL = tiny.build(tiny.DECODERS["gpt_neox"]())
 
 
 def test_a_tree_by_hand():
-    tree = Tree()
-    end = tree.walk(0, [7, 8])
-    assert tree.walk(0, [7, 8]) == end and tree.step(end, 9) == 3
-    assert tree.depth == [-1, 0, 1, 2]
-    assert [x.tolist() for x in tree.places()] == [[0, 1, 2, 3], [4, 4, 4, 4]]  # a chain: all end together
-    tree.walk(0, [5, 9])  # two more, before them by token id
-    place, end_of_subtree = (x.tolist() for x in tree.places())
-    assert place == [0, 3, 4, 5, 1, 2] and end_of_subtree == [6, 6, 6, 6, 3, 3]
-    assert tree.request(end, 9) == tree.request(end, 9) == 0 and tree.request(end, 5) == 1
+    chain = Tree([[7, 8]], [(0, (9, 4))])  # 4 is only predicted
+    assert [x.tolist() for x in (chain.token, chain.depth, chain.end)] == [[7, 8, 9], [0, 1, 2], [3, 3, 3]]
+    assert chain.ends.tolist() == [1] and chain.predicting.tolist() == [1, 2]
+    # contexts out of order, one that begins like another, one twice; a branch that goes the way of a longer context
+    tree = Tree([[7, 8], [5], [7], [7, 8]], [(2, (8, 9, 1)), (0, (9, 2)), (1, (3,)), (3, (6, 3, -1)), (0, ())])
+    assert tree.token.tolist() == [5, 7, 8, 6, 3, 9] and tree.depth.tolist() == [0, 0, 1, 2, 3, 2]
+    assert tree.end.tolist() == [1, 6, 6, 5, 5, 6] and tree.ends.tolist() == [2, 0, 1, 2]
+    assert [x.tolist() for x in tree.by_branch(tree.predicting)] == [[1, 2, 5], [2, 5], [0], [2, 3, 4], []]
+    assert tree.ancestor(np.array([5, 4, 4]), np.array([0, 2, 3])).tolist() == [1, 3, 4]
+
+
+@settings(max_examples=50, deadline=None)
+@given(
+    st.lists(st.lists(st.integers(0, 2), min_size=1, max_size=5), min_size=1, max_size=6),
+    st.lists(st.tuples(st.integers(0, 5), st.lists(st.integers(0, 2), max_size=5)), max_size=8),
+)
+def test_the_nodes_are_the_distinct_beginnings_in_order(contexts, branches):
+    branches = [(context % len(contexts), tuple(tokens)) for context, tokens in branches]
+    paths = [*contexts, *([*contexts[context], *tokens[:-1]] for context, tokens in branches)]
+    nodes = sorted({tuple(path[:n]) for path in paths for n in range(1, len(path) + 1)})
+    tree = Tree(contexts, branches)
+    assert [(path[-1], len(path) - 1) for path in nodes] == list(zip(tree.token, tree.depth, strict=True))
+    assert [tuple(context) for context in contexts] == [nodes[end] for end in tree.ends]
+    for number, path in enumerate(nodes):  # the subtree: every path that begins with this one
+        below = [other[: len(path)] == path for other in nodes]
+        assert list(np.flatnonzero(below)) == list(range(number, tree.end[number]))
+    for (context, tokens), found in zip(branches, tree.by_branch(tree.predicting), strict=True):
+        assert [nodes[node] for node in found] == [(*contexts[context], *tokens[:k]) for k in range(len(tokens))]
 
 
 def test_log_softmax_by_hand_and_in_float32():
