@@ -21,8 +21,8 @@ import numpy as np
 import torch
 
 from probelib.errors import ProbeError
-from probelib.lm import cpu
 from probelib.lm.families import forward_packed, to_device
+from probelib.lm.internals import cpu
 
 BLOCK = 32  # on a CPU, log-softmax takes this many rows of logits at a time, which fit into its cache
 

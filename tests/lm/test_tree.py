@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from probelib.errors import ProbeError
-from probelib.lm.encdec import score_encdec
+from probelib.lm.internals.encdec import score_encdec
 from probelib.lm.plain import score_plain
 from probelib.lm.tree import Tree, gather_logprobs, score_tree, to_numpy_checked
 from tests.lm import tiny
@@ -68,7 +68,7 @@ def test_tree_equals_plain_for_encoder_decoders(family):
 def test_many_candidates_of_an_encoder_decoder_are_decoded_in_pieces(family, monkeypatch):
     """1,000 candidates of one prompt: no decoder row is longer than allowed (its mask grows with the square of that), and the
     scores are those of the plain path."""
-    from probelib.lm import encdec
+    from probelib.lm.internals import encdec
 
     model, draw = tiny.build(tiny.ENCODER_DECODERS[family]()), np.random.default_rng(0)
     tokens = sorted({tuple(draw.integers(5, 60, draw.integers(1, 5)).tolist()) for _ in range(1000)})
@@ -140,7 +140,7 @@ def test_rows_are_full_and_the_cache_holds_what_stands_above_the_next_node(monke
 @pytest.mark.parametrize("family", tiny.DECODERS)
 def test_attention_in_parts_changes_nothing(family, monkeypatch):
     """Rows of 300 tokens, most of which do not see each other, behind a prefix of 40 that all see."""
-    from probelib.lm import cpu
+    from probelib.lm.internals import cpu
 
     model, rng = tiny.build(tiny.DECODERS[family]()), np.random.default_rng(0)
     draw = lambda n: [int(t) for t in rng.integers(3, tiny.V, n)]
@@ -167,7 +167,7 @@ def test_attention_in_parts_changes_nothing(family, monkeypatch):
 @pytest.mark.parametrize(("n", "how"), [(127, "sdpa"), (128, "parts")])
 def test_a_short_row_keeps_attention_whole(n, how):
     """Behind 1,000 cached keys of other branches; parts would cost a search more than they save."""
-    from probelib.lm import cpu
+    from probelib.lm.internals import cpu
 
     model = tiny.build(tiny.DECODERS["llama"]())
     sees = torch.cat([torch.zeros(n, 1000, dtype=torch.bool), torch.eye(n, dtype=torch.bool)], dim=1)
@@ -193,7 +193,7 @@ def test_the_masks_of_a_row_are_let_go(monkeypatch):
 
 
 def test_attention_is_given_back_after_an_error(monkeypatch):
-    from probelib.lm import cpu
+    from probelib.lm.internals import cpu
 
     model = tiny.build(tiny.DECODERS["llama"]())
     monkeypatch.setattr(cpu, "flash", lambda *_, **__: 1 / 0)

@@ -27,7 +27,7 @@ import numpy as np
 import pandas as pd
 
 from probelib.errors import ProbeError, texts_of
-from probelib.lm.memory import EMBEDDINGS, count_parameters, parameters
+from probelib.lm.internals.memory import EMBEDDINGS, count_parameters, parameters
 from probelib.lm.model import Model
 from probelib.lm.names import CHECKPOINTS, organisms
 from probelib.lm.remote.transport import fetch_json
