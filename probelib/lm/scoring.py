@@ -135,14 +135,14 @@ def _requests(model, prompts: list[str], continuations: list[list[str]], end: bo
     pairs = np.stack([context[prompt], text])
     branch, distinct = _numbered(zip(pairs[0].tolist(), form[text].tolist(), strict=True))
     branches = [(c, ids[i]) for c, i in distinct]
-    before, after = (np.array([len(tokens) for tokens in lists], dtype=np.int64) for lists in (contexts, ids))
-    before, after = before[pairs[0]], after[form[text]]
+    length = np.array([len(tokens) for tokens in contexts], dtype=np.int64)[pairs[0]]
+    own = np.array([len(tokens) for tokens in ids], dtype=np.int64)[form[text]]
     special = len(model.tokens.finish) if model.masked else -1  # a decoder never reads the last token
-    whole = np.maximum(before, after) if model.encoder_decoder else before + after + special
-    if len(whole):
-        check_length(model, prompts[pairs[0, whole.argmax()]], int(whole.max()))
+    longest = np.maximum(length, own) if model.encoder_decoder else length + own + special
+    if len(longest):
+        check_length(model, prompts[pairs[0, longest.argmax()]], int(longest.max()))
     note = _notes(model, prompts, texts, pairs)
-    return Requests(contexts, branches, prompt, candidate, branch, note, before + after)
+    return Requests(contexts, branches, prompt, candidate, branch, note, length + own)
 
 
 def _numbered(values: Iterable[Hashable]) -> tuple[np.ndarray, list]:
