@@ -7,7 +7,7 @@ import pandas as pd
 
 from probelib.grapheval.scores import statement_prompts
 from probelib.grapheval.settings import GraphEvalSettings
-from probelib.lm.memory import measured
+from probelib.lm.internals.memory import measured
 
 if TYPE_CHECKING:  # torch takes seconds to import
     from probelib.grapheval.judge import Reader
@@ -62,7 +62,8 @@ def speeds(
     readers          name of a method -> reader of states
     new_tokens       longest generated answer; ``alone``: number of prompts that are also answered one by one
     short            also measure generation of 8 tokens
-    returns          ``method``, ``facts/s``, ``slowest``, ``fastest``, ``n``, ``peak MB`` (see ``lm.memory``), ``devices``
+    returns          ``method``, ``facts/s``, ``slowest``, ``fastest``, ``n``, ``peak MB`` (see ``memory.measured``),
+                     ``devices``
     """
 
     generate = lambda texts, tokens, batch: model.generate(texts, max_new_tokens=tokens, batch=batch)

@@ -23,13 +23,12 @@ To see how scoring works, read four files first: ``plain`` (what is computed), `
 ``loading``         ``load``: a name -> a model
 ------------------  -----------------------------------------------------------------------------
                     optional reading
-``encdec``          scoring with encoder-decoder models (T5, UL2)
-``cpu``             faster kernels for CPUs, behind one switch
-``memory``          parameters, memory estimates and refusals, measured seconds and memory
 ``names``           shipped models, display names
 ``decode/``         ``generate``, ``top_continuations``: searches in one shared cache
-``internals/``      ``hidden_states``, ``integrated_gradients``, BERTScore; ``weights`` (loading and its checks), ``masked``
-                    (BERT), ``repeated`` (caches that cannot be packed), ``own_layers`` (GPT-Neo, Llama 4), ``in_memory``
+``internals/``      loading: ``folders`` (where files are), ``weights`` (and checks), ``memory`` (estimates, refusals, measured
+                    seconds and bytes), ``in_memory``; other ways to score: ``encdec`` (T5, UL2), ``masked`` (BERT),
+                    ``repeated`` (caches that cannot be packed); ``own_layers`` (GPT-Neo, Llama 4); ``cpu`` (faster kernels,
+                    behind one switch); ``hidden_states``, ``integrated_gradients``, BERTScore
 ``remote/``         models behind OpenAI-style servers
 ==================  =============================================================================
 """

@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 from probelib.errors import ProbeError
-from probelib.lm.loading import download
+from probelib.lm.internals.folders import download
 from probelib.lm.names import is_id, split_revision
 
 

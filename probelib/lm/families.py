@@ -16,7 +16,7 @@ import numpy as np
 import torch
 
 from probelib.errors import ProbeError
-from probelib.lm import cpu
+from probelib.lm.internals import cpu
 from probelib.lm.internals.own_layers import layers_by_depth
 
 NO_POSITIONS = {"bloom", "mpt"}  # ALiBi only; they silently ignore position_ids

@@ -13,8 +13,8 @@ from types import MethodType
 from typing import Any
 
 from probelib.errors import ProbeError
-from probelib.lm.internals.weights import first_line, is_masked, load_weights
-from probelib.lm.memory import (
+from probelib.lm.internals.folders import FILES
+from probelib.lm.internals.memory import (
     EMBEDDINGS,
     NO_MEMORY,
     count_parameters,
@@ -22,13 +22,13 @@ from probelib.lm.memory import (
     stored_quantization,
     weight_bytes,
 )
+from probelib.lm.internals.weights import first_line, is_masked, load_weights
 from probelib.lm.names import split_chat
 from probelib.lm.tokens import Tokens, Turns
 
 CPU_BUDGET, GPU_BUDGET = 512, 2048  # tokens packed into one row
 DTYPES = ("auto", "float32", "bfloat16", "float16")
 DEVICE_MAPS = (None, "auto", "offload")
-FILES = (".json", ".safetensors", ".model", ".spm", ".codes", ".txt", ".jinja")  # files of a model that change a number
 
 
 # RoBERTa and its kin number the first token's position pad_token_id + 1, so the table of positions is that much longer
@@ -124,12 +124,8 @@ class LM(Model):
         adapter: Path | None = None,
     ):
         self.name, self.folder, self.quantize, self.quantization = name, folder, quantize, quantization
-        self._device, self._dtype, self.device_map, self.trust_remote_code = (
-            device,
-            dtype,
-            device_map,
-            trust_remote_code,
-        )
+        self._device, self._dtype, self.device_map = device, dtype, device_map
+        self.trust_remote_code = trust_remote_code
         self.adapter = adapter  # folder of a LoRA adapter that is applied to the model in ``folder``
         self.path, self.reason = None, ""  # after the self-check: one of selfcheck.PATHS, and why it is not the tree
         self.unused_weights: list[str] = []
@@ -173,6 +169,7 @@ class LM(Model):
     def describe(self) -> dict:
         """Provenance: ``identity``, and what is known once the weights are loaded."""
         attention = self.hf_model.config._attn_implementation  # loads the weights
+        packed = bool(getattr(self.hf_model, "is_quantized", False))  # False: unpacked while loading (MXFP4 on a CPU)
         return self.identity() | {
             "bos": self.tokens.bos_rule,
             "eos": self.tokenizer.eos_token,
@@ -180,9 +177,7 @@ class LM(Model):
             "context": self.context,
             "encoder_decoder": self.encoder_decoder,
             "quantized_modules": self.quantized_modules,
-            "packed": bool(
-                getattr(self.hf_model, "is_quantized", False)
-            ),  # False: unpacked while loading (MXFP4 on a CPU)
+            "packed": packed,
             "memory_bytes": self.memory,
             "attention": attention,
             "path": self.path,

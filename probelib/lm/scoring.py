@@ -1,6 +1,10 @@
 """``logprobs``: log P(token) of every continuation token after its prompt, as rows."""
 
 import time
+from collections.abc import Hashable, Iterable
+from functools import cache
+from itertools import chain
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -9,7 +13,7 @@ from probelib.errors import ProbeError, texts_of
 from probelib.lm.internals.masked import NOTE, PSEUDO, needs_generator
 from probelib.lm.selfcheck import PATHS, score_by
 from probelib.lm.tokens import check_length, not_twice, user_turn
-from probelib.lm.tree import Tree
+from probelib.lm.tree import Tree, common_beginning
 
 
 def logprobs(
@@ -62,13 +66,13 @@ def logprobs(
         prompts, continuations = _as_turns(model, prompts, continuations, system, examples)
     elif system is not None or examples:
         raise ProbeError("system and examples are turns of a chat: use chat=True")
-    contexts, branches, rows = _requests(model, prompts, continuations, end)
+    requests = _requests(model, prompts, continuations, end)
     path = model.choose_path() if path == "auto" else path
-    scores, argmax, cost = score_ids(model, contexts, branches, path)
-    frame = _frame(model, rows, [ids for _, ids in branches], scores, argmax, end)
+    scores, argmax, cost = score_ids(model, requests.contexts, requests.branches, path)
+    frame = _frame(model, requests, scores, argmax, end)
     frame.attrs["cost"] = cost | {
-        "requested_tokens": sum(len(contexts[branches[b][0]]) + len(branches[b][1]) for _, _, b, _ in rows),
-        "requests": len(rows),
+        "requested_tokens": int(requests.tokens.sum()),
+        "requests": len(requests.branch),
         "seconds": time.perf_counter() - started,
         "path": path,
     }
@@ -101,37 +105,66 @@ def _as_turns(
     return turns, stripped
 
 
-def _requests(model, prompts: list[str], continuations: list[list[str]], end: bool) -> tuple[list, list, list]:
-    """Contexts (ids of the distinct prompts), distinct branches (index of the context, ids), and one row per request:
-    (prompt, candidate, branch, note)."""
-    distinct = list(dict.fromkeys(prompts))
-    contexts = model.tokens.prompts(distinct)
-    model.tokens.tokenize(prompts, continuations)
-    number = {text: i for i, text in enumerate(distinct)}
-    eos = model.eos if model.eos is not None else -1
-    rows, branches, branch_of = [], [], {}
-    for p, (prompt, texts) in enumerate(zip(prompts, continuations, strict=True)):
-        for c, text in enumerate(texts):
-            ids = model.tokens.continuation(text) + ((eos,) if end else ())
-            key = (number[prompt], ids)
-            if key not in branch_of:
-                branch_of[key] = len(branches)
-                branches.append(key)
-                context, length = len(contexts[key[0]]), len(ids)
-                whole = context + length + (len(model.tokens.finish) if model.masked else -1)
-                check_length(model, prompt, max(context, length) if model.encoder_decoder else whole)
-            rows.append((p, c, branch_of[key], _note(model, prompt, text)))
-    return contexts, branches, rows
+class Requests(NamedTuple):
+    """Distinct sequences, and which of them each row is about.
+
+    contexts   ids of the distinct prompts
+    branches   distinct (index of the context, ids of the continuation)
+    prompt, candidate, branch, note, tokens   per row: the indices, the note, the length of the whole sequence
+    """
+
+    contexts: list[list[int]]
+    branches: list[tuple[int, tuple[int, ...]]]
+    prompt: np.ndarray
+    candidate: np.ndarray
+    branch: np.ndarray
+    note: np.ndarray
+    tokens: np.ndarray
 
 
-def _note(model, prompt: str, text: str) -> str:
-    """The column ``note`` of a row."""
+def _requests(model, prompts: list[str], continuations: list[list[str]], end: bool) -> Requests:
+    """Tokenize each distinct text once, and number the distinct pairs in the order of the rows."""
+    sizes = np.array([len(texts) for texts in continuations], dtype=np.int64)
+    prompt = np.repeat(np.arange(len(prompts)), sizes)
+    candidate = np.arange(len(prompt)) - np.repeat(sizes.cumsum() - sizes, sizes)
+    context, prompts = _numbered(prompts)
+    text, texts = _numbered(chain.from_iterable(continuations))
+    contexts = model.tokens.prompts(prompts)
+    tail = _end_ids(model) if end else ()
+    form, ids = _numbered(each + tail for each in model.tokens.continuations(texts))
+    pairs = np.stack([context[prompt], text])
+    branch, distinct = _numbered(zip(pairs[0].tolist(), form[text].tolist(), strict=True))
+    branches = [(c, ids[i]) for c, i in distinct]
+    length = np.array([len(tokens) for tokens in contexts], dtype=np.int64)[pairs[0]]
+    own = np.array([len(tokens) for tokens in ids], dtype=np.int64)[form[text]]
+    special = len(model.tokens.finish) if model.masked else -1  # a decoder never reads the last token
+    longest = np.maximum(length, own) if model.encoder_decoder else length + own + special
+    if len(longest):
+        check_length(model, prompts[pairs[0, longest.argmax()]], int(longest.max()))
+    note = _notes(model, prompts, texts, pairs)
+    return Requests(contexts, branches, prompt, candidate, branch, note, length + own)
+
+
+def _numbered(values: Iterable[Hashable]) -> tuple[np.ndarray, list]:
+    """The number of each value, and the distinct values in the order of their first appearance."""
+    numbers: dict = {}
+    return np.array([numbers.setdefault(value, len(numbers)) for value in values], dtype=np.int64), list(numbers)
+
+
+def _end_ids(model) -> tuple[int, ...]:
+    """The end-of-sequence token; -1 if there is none: only the arg-max is requested."""
+    return (model.eos if model.eos is not None else -1,)
+
+
+def _notes(model, prompts: list[str], texts: list[str], pairs: np.ndarray) -> np.ndarray:
+    """The column ``note``; ``pairs``: [2, rows] indices into prompts and texts."""
     letter = lambda character: character.isdigit() or character.lower() != character.upper()
-    before, after = model.tokens.read(prompt), model.tokens.said(text)
-    joined = before and letter(before[-1]) and letter(after[0]) and not model.encoder_decoder
-    boundary = model.tokens.straddles(prompt, text)
-    notes = {NOTE: model.masked, "boundary": boundary, "no blank": joined and not boundary}
-    return "; ".join(note for note, holds in notes.items() if holds)
+    before = np.array([letter(model.tokens.read(prompt)[-1:]) for prompt in prompts], dtype=bool)
+    after = np.array([letter(model.tokens.said(text)[0]) for text in texts], dtype=bool)
+    boundary = model.tokens.straddling(prompts, texts, pairs)
+    joined = before[pairs[0]] & after[pairs[1]] & ~boundary & (not model.encoder_decoder)
+    notes = ["; ".join(filter(None, (NOTE * model.masked, note))) for note in ("", "boundary", "no blank")]
+    return np.array(notes, dtype=object)[boundary + 2 * joined]
 
 
 def score_ids(model, contexts: list[list[int]], branches: list[tuple[int, tuple[int, ...]]], path: str = "auto"):
@@ -145,47 +178,47 @@ def score_ids(model, contexts: list[list[int]], branches: list[tuple[int, tuple[
     return scores, argmax, cost | {"budget": model.budget}
 
 
-def _frame(model, rows: list[tuple], ids: list[tuple], scores: list, argmax: list, end: bool) -> pd.DataFrame:
-    """The frame of ``logprobs``. ``rows`` as in ``_requests``; ids, scores and argmax have one entry per branch."""
-    prompt, candidate, branch, notes = (list(column) for column in zip(*rows, strict=True)) if rows else ([],) * 4
-    lengths = np.array([len(tokens) - end for tokens in ids], dtype=np.int64)
-    texts = [_greedy(model, tokens, best) if end else ("", False) for tokens, best in zip(ids, argmax, strict=True)]
-    of_tokens = [each[:length] for each, length in zip(scores, lengths, strict=True)]
-    sums, greedy = np.empty(0), np.empty(0, dtype=bool)
-    if ids:
-        starts = np.cumsum(lengths) - lengths
-        sums = np.add.reduceat(np.concatenate(of_tokens, dtype=np.float64), starts)
-        equal = [np.equal(best[:n], tokens[:n]) for best, tokens, n in zip(argmax, ids, lengths, strict=True)]
-        greedy = np.logical_and.reduceat(np.concatenate(equal), starts)
+def _frame(model, requests: Requests, scores: list, argmax: list, end: bool) -> pd.DataFrame:
+    """The frame of ``logprobs``; scores and arg-max have one array per branch."""
+    branch, ids = requests.branch, [ids[: len(ids) - end] for _, ids in requests.branches]
+    lengths = np.array([len(tokens) for tokens in ids], dtype=np.int64)
+    of_tokens = [each[: len(tokens)] for each, tokens in zip(scores, ids, strict=True)]
+    best = [each[: len(tokens)] for each, tokens in zip(argmax, ids, strict=True)]
+    equal = np.fromiter(chain.from_iterable(best), np.int64) == np.fromiter(chain.from_iterable(ids), np.int64)
+    starts, total = lengths.cumsum() - lengths, np.concatenate([np.empty(0), *of_tokens])
+    after, texts = np.full(len(ids), np.nan), [("", False)] * len(ids)
+    if end:
+        after[:], texts = [each[-1] for each in scores], _greedy(model, ids, argmax)
     return pd.DataFrame(
         {
-            "prompt": np.array(prompt, dtype=np.int64),
-            "candidate": np.array(candidate, dtype=np.int64),
+            "prompt": requests.prompt,
+            "candidate": requests.candidate,
             "n_tokens": lengths[branch],
-            "logprob": sums[branch],
-            "token_logprobs": pd.Series([of_tokens[b] for b in branch], dtype=object),
-            "greedy": greedy[branch],
-            "eos_logprob": np.array([float(scores[b][-1]) if end else np.nan for b in branch], dtype=np.float64),
-            "greedy_text": np.array([texts[b][0] for b in branch], dtype=object),
-            "greedy_done": np.array([texts[b][1] for b in branch], dtype=bool),
-            "note": np.array(notes, dtype=object),
+            "logprob": np.add.reduceat(total, starts)[branch],
+            "token_logprobs": pd.Series(of_tokens, dtype=object).to_numpy()[branch],
+            "greedy": np.logical_and.reduceat(equal, starts)[branch],
+            "eos_logprob": after[branch],
+            "greedy_text": np.array([text for text, _ in texts], dtype=object)[branch],
+            "greedy_done": np.array([done for _, done in texts], dtype=bool)[branch],
+            "note": requests.note,
         }
     )
 
 
-def _greedy(model, ids: tuple, best: np.ndarray) -> tuple[str, bool]:
-    """``greedy_text`` and ``greedy_done`` from the arg-max along a continuation and after it."""
-    equal = best[:-1] == np.asarray(ids[:-1])
-    known = len(equal) if equal.all() else int(equal.argmin())  # this many agree; the next one is the first to differ
-    return model.tokens.decode(best[: known + 1].tolist(), model.ends), int(best[known]) in model.ends
+def _greedy(model, ids: list[tuple[int, ...]], argmax: list[np.ndarray]) -> list[tuple[str, bool]]:
+    """``greedy_text`` and ``greedy_done`` per branch, from the arg-max along a continuation and after it."""
+    ends, found = model.ends, []
+    decode = cache(lambda tokens: model.tokens.decode(tokens, ends))
+    for tokens, best in zip(ids, argmax, strict=True):
+        best = best.tolist()
+        known = best[: common_beginning(tokens, best) + 1]  # the last one is the first that differs or follows
+        found.append((decode(tuple(known)), known[-1] in ends))
+    return found
 
 
 def tree_tokens(model, prompts: list[str], continuations: list[list[str]], end: bool = False) -> int:
     """Number of tokens that ``logprobs`` would forward on the tree for these requests (every distinct prefix once);
     nothing is forwarded."""
-    tree, eos = Tree(), (model.eos if model.eos is not None else -1,) if end else ()
-    for ids, texts in zip(model.tokens.prompts(prompts), continuations, strict=True):
-        node = tree.walk(0, ids)
-        for text in texts:
-            tree.walk(node, (model.tokens.continuation(text) + eos)[:-1])
-    return len(tree.token) - 1
+    eos = _end_ids(model) if end else ()
+    branches = [(p, model.tokens.continuation(text) + eos) for p, texts in enumerate(continuations) for text in texts]
+    return len(Tree(model.tokens.prompts(prompts), branches))

@@ -14,64 +14,121 @@ The scores are exact: a token attends to the same tokens, at the same positions,
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
-from functools import reduce
+from functools import cached_property
+from itertools import chain
 
 import numpy as np
 import torch
 
 from probelib.errors import ProbeError
-from probelib.lm import cpu
 from probelib.lm.families import forward_packed, to_device
+from probelib.lm.internals import cpu
 
 BLOCK = 32  # on a CPU, log-softmax takes this many rows of logits at a time, which fit into its cache
 
 
-@dataclass
 class Tree:
-    """A prefix tree over token ids, in lists indexed by node. Node 0 is the empty root; parents precede children.
+    """The prefix tree of contexts and branches, in arrays over its nodes.
 
-    token, parent, depth   one entry per node (depth of the root: -1, of a first token: 0)
-    child                  (node, token) -> node
-    requested              (node, token) -> index of the requested log-probability, in the order of the requests
+    Nodes are numbered depth first, siblings by token id. So sorted sequences list them in their order: each sequence adds
+    what it does not share with the one before it. The order of the requests does not matter.
+
+        node    0    1        2    3       4   5      6
+        token   the  capital  of   France  is  Spain  is
+        depth   0    1        2    3       4   3      4
+        end     7    7        7    5       5   7      7      the node after the subtree
+
+    contexts   token ids, at least one each
+    branches   (index of the context, token ids); the last token is predicted and gets no node
+
+    ends         [contexts] the last node of each context
+    predicting   [tokens of all branches] the node that predicts each
     """
 
-    token: list[int] = field(default_factory=lambda: [-1])
-    parent: list[int] = field(default_factory=lambda: [-1])
-    depth: list[int] = field(default_factory=lambda: [-1])
-    child: dict[tuple[int, int], int] = field(default_factory=dict)
-    requested: dict[tuple[int, int], int] = field(default_factory=dict)
+    def __init__(self, contexts: Sequence[Sequence[int]], branches: Sequence[tuple[int, Sequence[int]]] = ()):
+        roots, root, rests = _roots(contexts)
+        rests += [(*rests[context], *tokens[:-1]) for context, tokens in branches]  # in the order of the sequences
+        of = np.array([context for context, _ in branches], dtype=np.int64)
+        distinct = sorted(set(rests))
+        rank = {rest: number for number, rest in enumerate(distinct)}
+        keys = np.concatenate([root, root[of]]) * len(rank) + np.fromiter(map(rank.get, rests), np.int64, len(rests))
+        keys, sequence = np.unique(keys, return_inverse=True)
+        shared, added = _differences(roots, distinct, keys)
+        size = np.fromiter(map(len, added), np.int64, len(added))
+        last = size.cumsum() - 1  # [distinct sequences] the last node of each
+        self.token = np.fromiter(chain.from_iterable(added), np.int64, size.sum())
+        self.depth = np.arange(len(self.token)) - np.repeat(last + 1 - size - shared, size)
+        self.ends = last[sequence[: len(contexts)]]
+        length = self._length = np.fromiter((len(tokens) for _, tokens in branches), np.int64, len(of))
+        back = np.repeat(length.cumsum(), length) - np.arange(length.sum()) - 1  # tokens of the branch after this one
+        node = np.repeat(last[sequence[len(contexts) :]], length)
+        self.predicting = self.ancestor(node, self.depth[node] - back)
 
-    def step(self, node: int, token: int) -> int:
-        """The child of ``node`` for ``token``; added if it is missing."""
-        child = self.child.get((node, token))
-        if child is None:
-            child = self.child[node, token] = len(self.token)
-            self.token.append(token)
-            self.parent.append(node)
-            self.depth.append(self.depth[node] + 1)
-        return child
+    def __len__(self) -> int:
+        return len(self.token)
 
-    def walk(self, node: int, tokens) -> int:
-        """The node reached from ``node`` along ``tokens``."""
-        return reduce(self.step, tokens, node)
+    def by_branch(self, values: np.ndarray) -> list[np.ndarray]:
+        """[tokens of all branches] -> the part of each branch, as a view."""
+        stops = self._length.cumsum().tolist()
+        return [values[start:stop] for start, stop in zip([0, *stops], stops, strict=False)]
 
-    def request(self, node: int, token: int) -> int:
-        """Request log P(token | path to node); return its index in ``requested``."""
-        return self.requested.setdefault((node, token), len(self.requested))
+    @cached_property
+    def _by_depth(self) -> np.ndarray:
+        return np.sort(self.depth * len(self) + np.arange(len(self)))
 
-    def places(self) -> tuple[np.ndarray, np.ndarray]:
-        """Depth-first place of each node, and the place after its subtree. Children are ordered by token id, so the
-        places do not depend on the order of the requests."""
-        size = [1] * len(self.token)
-        for node in range(len(size) - 1, 0, -1):
-            size[self.parent[node]] += size[node]
-        place, free = [0] * len(size), [1] * len(size)  # free: place of the next child
-        for node in np.lexsort((self.token, self.parent))[1:].tolist():  # parents come before their children
-            place[node] = free[self.parent[node]]
-            free[node] = place[node] + 1
-            free[self.parent[node]] += size[node]
-        return np.array(place), np.add(place, size)
+    def ancestor(self, node: np.ndarray, depth: np.ndarray) -> np.ndarray:
+        """The ancestor of each node (or the node itself) at a depth: of the nodes there, the last one up to the node."""
+        return self._by_depth[np.searchsorted(self._by_depth, depth * len(self) + node, side="right") - 1] % len(self)
+
+    @cached_property
+    def end(self) -> np.ndarray:
+        """[nodes] the node after the subtree of each: the next one that is not deeper."""
+        end, path = [len(self)] * len(self), []
+        for node, depth in enumerate(self.depth.tolist()):
+            for closed in path[depth:]:
+                end[closed] = node
+            path[depth:] = [node]
+        return np.array(end, dtype=np.int64)
+
+
+def _roots(contexts: Sequence[Sequence[int]]) -> tuple[list[Sequence[int]], np.ndarray, list[tuple[int, ...]]]:
+    """Sorted contexts of which none begins with another, and every context as one of them and a rest.
+
+    >>> _roots([[5, 6], [5, 6, 7], [3]])
+    ([[3], [5, 6]], array([1, 1, 0]), [(), (7,), ()])
+    """
+    roots, root, rests = [], np.zeros(len(contexts), dtype=np.int64), [()] * len(contexts)
+    for context in sorted(range(len(contexts)), key=contexts.__getitem__):
+        ids = contexts[context]
+        if not roots or ids[: len(roots[-1])] != roots[-1]:
+            roots.append(ids)
+        root[context], rests[context] = len(roots) - 1, tuple(ids[len(roots[-1]) :])
+    return roots, root, rests
+
+
+def _differences(roots: list, rests: list[tuple[int, ...]], keys: np.ndarray) -> tuple[np.ndarray, list[Sequence[int]]]:
+    """Per sequence the number of tokens that it shares with the one before, and its other tokens.
+
+    keys   sorted: number of the root * len(rests) + number of the rest; every root is a sequence of its own
+    """
+    shared, added, root_before, rest_before = [], [], (), ()
+    for root, rest in zip(*(numbers.tolist() for numbers in np.divmod(keys, len(rests))), strict=True):
+        root, rest = roots[root], rests[rest]
+        if root is root_before:
+            same = common_beginning(rest_before, rest)
+            shared.append(len(root) + same)
+            added.append(rest[same:])
+        else:
+            same = common_beginning(root_before, root)
+            shared.append(same)
+            added.append(root[same:])
+        root_before, rest_before = root, rest
+    return np.array(shared, dtype=np.int64), added
+
+
+def common_beginning(left: Sequence[int], right: Sequence[int]) -> int:
+    """Number of tokens that two sequences begin with alike."""
+    return next((i for i, (a, b) in enumerate(zip(left, right, strict=False)) if a != b), min(len(left), len(right)))
 
 
 def score_tree(
@@ -84,78 +141,60 @@ def score_tree(
     budget     most tokens packed into one row; bounds the memory
     returns    per branch: log-probs [L], arg-max ids [L]; and the numbers of forwarded tokens and forwards
     """
-    tree = Tree()
-    ends = [tree.walk(0, ids) for ids in contexts]
-    nodes, slots = [], []  # per token of all branches: the node that predicts it, its index in tree.requested
-    starts = []  # per branch: index of its first token
-    for context, tokens in branches:
-        node = ends[context]
-        starts.append(len(slots))
-        for position, token in enumerate(tokens):
-            nodes.append(node)
-            slots.append(tree.request(node, token))
-            if position < len(tokens) - 1:
-                node = tree.step(node, token)
-    logprob = np.full(len(tree.requested), np.nan, dtype=np.float32)
-    argmax = np.full(len(tree.token), -1, dtype=np.int64)
-    slot_node, slot_token = np.array(list(tree.requested), dtype=np.int64).reshape(-1, 2).T
-    by_node = np.argsort(slot_node, kind="stable")  # the slots of a node: by_node[first[node] : first[node + 1]]
-    first = np.searchsorted(slot_node[by_node], np.arange(len(tree.token) + 1))
-    results = []
+    tree = Tree(contexts, branches)
+    tokens = np.fromiter(chain.from_iterable(tokens for _, tokens in branches), np.int64, len(tree.predicting))
+    width = tokens.max(initial=0) + 2
+    requests, request = np.unique(tree.predicting * width + tokens + 1, return_inverse=True)  # distinct (node, token)
+    node, token = requests // width, requests % width - 1
+    picked = []
 
     def read(logits: torch.Tensor, nodes: np.ndarray) -> None:
-        rows = np.repeat(np.arange(len(nodes)), first[nodes + 1] - first[nodes])
-        wanted = np.concatenate([by_node[first[node] : first[node + 1]] for node in nodes])
-        results.append((wanted, nodes, gather_logprobs(logits, rows, slot_token[wanted])))
+        low, high = np.searchsorted(node, [nodes[0], nodes[-1] + 1])
+        row = np.searchsorted(nodes, node[low:high])
+        picked.append((row, gather_logprobs(logits, row, token[low:high])))
 
-    cost = forward_tree(hf_model, tree, budget, read)
-    for wanted, at, picked in results:
-        logprob[wanted], argmax[at] = to_numpy_checked(*picked)
-    return np.split(logprob[slots], starts[1:]), np.split(argmax[nodes], starts[1:]), cost
+    cost = forward_tree(hf_model, tree, np.unique(node), budget, read)
+    arrays = [(row, *to_numpy_checked(*results)) for row, results in picked]
+    logprob = np.concatenate([scores for _, scores, _ in arrays])[request]
+    argmax = np.concatenate([best[row] for row, _, best in arrays])[request]
+    return tree.by_branch(logprob), tree.by_branch(argmax), cost
 
 
-def forward_tree(hf_model, tree: Tree, budget: int, read: Callable, layer: int | None = None, cache=None) -> dict:
+def forward_tree(
+    hf_model, tree: Tree, requested: np.ndarray, budget: int, read: Callable, layer: int | None = None, cache=None
+) -> dict:
     """Forward every node once: depth first, in rows of ``budget`` tokens. Between two rows the cache keeps only the
     ancestors of the next node (and the soft prompt).
 
-    read     called with the outputs at the requested nodes of a row, and these nodes
-    layer    None: outputs are logits; a number: hidden states of that layer
-    cache    keys and values before the root (a soft prompt); None: none
-    returns  ``forwarded_tokens``, ``forwards``, ``tree_nodes``
+    requested  the nodes whose outputs are read, sorted
+    read       called with the outputs at the requested nodes of a row, and these nodes
+    layer      None: outputs are logits; a number: hidden states of that layer
+    cache      keys and values before the tree (a soft prompt); None: none
+    returns    ``forwarded_tokens``, ``forwards``, ``tree_nodes``
 
-        place    0     1    2        3    4       5    6      7      the root has place 0
-        token          the  capital  of   France  is   Spain  is
-        end      8     8    8        8    6       6    8      8      the place after its subtree
-
-    The node at place q attends to the one at place p, cached or in the row, if p <= q < end[p].
+    Node q attends to node p, cached or in the row, if p <= q < end[p].
     """
     from transformers import DynamicCache
 
     cache = DynamicCache() if cache is None else cache  # without a config: sliding-window layers would drop keys
-    virtual, (place, end) = cache.get_seq_length(), tree.places()
-    order = np.argsort(place)
-    token, depth, end = np.array(tree.token)[order], np.array(tree.depth)[order], end[order]
-    requested = np.zeros(len(order), dtype=bool)
-    requested[place[[node for node, _ in tree.requested]]] = True
-    ancestors = np.empty(0, dtype=np.int64)  # places in the cache
-    cost = {"forwarded_tokens": 0, "forwards": 0, "tree_nodes": len(order) - 1}
-    with torch.inference_mode(), cpu.packed_weights(hf_model, budget, cost["tree_nodes"]):
-        for start in range(1, len(order), budget):
-            row = np.arange(start, min(start + budget, len(order)))
+    virtual, size = cache.get_seq_length(), len(tree)
+    soft = np.arange(virtual)
+    ancestors = np.empty(0, dtype=np.int64)  # nodes in the cache
+    with torch.inference_mode(), cpu.packed_weights(hf_model, budget, size):
+        for start in range(0, size, budget):
+            row = np.arange(start, min(start + budget, size))
             keys = np.concatenate([ancestors, row])
-            visible = _visible(keys, end[keys], len(row), virtual, hf_model.device)
-            wanted = np.flatnonzero(requested[row])
-            position = np.concatenate([np.arange(virtual), depth[keys]])
-            keep = wanted if len(wanted) else [0]
-            outputs = forward_packed(hf_model, cache, token[row], position, visible, keep, layer)
-            cost["forwarded_tokens"] += len(row)
-            cost["forwards"] += 1
+            visible = _visible(keys, tree.end[keys], len(row), virtual, hf_model.device)
+            wanted = requested[slice(*np.searchsorted(requested, [start, start + len(row)]))]
+            position = np.concatenate([soft, virtual + tree.depth[keys]])
+            keep = wanted - start if len(wanted) else [0]
+            outputs = forward_packed(hf_model, cache, tree.token[row], position, visible, keep, layer)
             if len(wanted):
-                read(outputs, order[row[wanted]])
-            kept = end[keys] > row[-1] + 1  # ancestors of the next node
+                read(outputs, wanted)
+            kept = tree.end[keys] > start + len(row)  # ancestors of the next node
             ancestors = keys[kept]
-            _crop(cache, np.concatenate([np.arange(virtual), virtual + np.flatnonzero(kept)]))
-    return cost
+            _crop(cache, np.concatenate([soft, virtual + np.flatnonzero(kept)]))
+    return {"forwarded_tokens": size, "forwards": -(-size // budget), "tree_nodes": size}
 
 
 def _visible(keys: np.ndarray, end: np.ndarray, n: int, virtual: int, device) -> torch.Tensor:

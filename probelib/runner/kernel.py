@@ -36,7 +36,7 @@ from jupyter_client.manager import AsyncKernelManager
 from nbclient.exceptions import DeadKernelError
 from traitlets import default
 
-from probelib.lm.memory import NO_MEMORY
+from probelib.lm.internals.memory import NO_MEMORY
 
 OUT_OF_MEMORY = "most likely out of memory: fewer --jobs, a smaller batch or --quantize"
 FEW_FILES = 256  # open files; a kernel and its libraries need about a hundred

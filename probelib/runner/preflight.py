@@ -5,9 +5,9 @@ from collections.abc import Callable, Collection
 from pathlib import Path
 
 from probelib.errors import ProbeError, texts_of, unknown
+from probelib.lm.internals.memory import parameters
 from probelib.lm.internals.weights import QUANTIZE
 from probelib.lm.loading import load
-from probelib.lm.memory import parameters
 from probelib.lm.model import DTYPES
 from probelib.lm.names import SERVERS, is_id, short_names, with_base
 

@@ -26,8 +26,8 @@ from typing import TYPE_CHECKING
 
 from probelib import files, parameters, paths
 from probelib.errors import ProbeError
+from probelib.lm.internals.memory import announce, needs_several_gpus
 from probelib.lm.loading import load
-from probelib.lm.memory import announce, needs_several_gpus
 from probelib.runner import plan, preflight, steps, uptodate
 from probelib.runner.plan import Step
 

@@ -21,7 +21,7 @@ from transformers.utils import logging
 
 from probelib import lm
 from probelib.errors import ProbeError
-from probelib.lm.cpu import mkl_is_slow, take_onednn
+from probelib.lm.internals.cpu import mkl_is_slow, take_onednn
 from probelib.lm.tree import score_tree
 from tests.benchmarks import peers, workloads
 

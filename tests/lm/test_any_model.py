@@ -18,7 +18,7 @@ from probelib.errors import ProbeError
 from probelib.lm.__main__ import convert_pickled
 from probelib.lm.__main__ import main as convert
 from probelib.lm.decode.generation import continue_ids
-from probelib.lm.memory import count_parameters, parameters_by_config
+from probelib.lm.internals.memory import count_parameters, parameters_by_config
 from probelib.lm.names import display_name
 from probelib.lm.selfcheck import score_by
 from probelib.paths import ROOT
@@ -265,7 +265,7 @@ def test_names_of_other_libraries_get_the_right_ones():
 def test_two_revisions_of_one_id_have_two_names(monkeypatch, folder):
     asked = []
     download = lambda name, revision, trust: asked.append((name, revision)) or folder
-    monkeypatch.setattr("probelib.lm.loading.download", download)
+    monkeypatch.setattr("probelib.lm.internals.folders.download", download)
     names = [lm.load("a/b@step1000").name, lm.load("a/b", revision="step2000").name, lm.load("a/b").name]
     assert names == ["a/b@step1000", "a/b@step2000", "a/b"] == list(map(display_name, names))
     assert asked == [("a/b", "step1000"), ("a/b", "step2000"), ("a/b", None)]

@@ -4,7 +4,7 @@ import pytest
 
 from probelib import lm
 from probelib.errors import ProbeError
-from probelib.lm.memory import measured
+from probelib.lm.internals.memory import measured
 from tests.lm import tiny
 
 PROMPTS = ["Paris is nice.", "The capital of Peru is"]

@@ -13,7 +13,7 @@ import torch
 
 from probelib import lm
 from probelib.errors import ProbeError
-from probelib.lm.encdec import score_encdec
+from probelib.lm.internals.encdec import score_encdec
 from probelib.lm.plain import score_plain
 from probelib.lm.tree import score_tree
 from probelib.organisms import train

@@ -11,8 +11,8 @@ from torch.nn.utils import prune
 from transformers.pytorch_utils import Conv1D
 
 from probelib import lm
-from probelib.lm import cpu
-from probelib.lm.cpu import packed_weights, take_onednn
+from probelib.lm.internals import cpu
+from probelib.lm.internals.cpu import packed_weights, take_onednn
 from probelib.lm.plain import score_plain
 from probelib.lm.tree import score_tree
 from tests.lm import tiny

@@ -17,8 +17,9 @@ from tokenizers.processors import TemplateProcessing
 
 from probelib import lm
 from probelib.errors import ProbeError
-from probelib.lm import cpu, families
-from probelib.lm.memory import announce, needs_several_gpus, refuse_offload
+from probelib.lm import families
+from probelib.lm.internals import cpu
+from probelib.lm.internals.memory import announce, needs_several_gpus, refuse_offload
 from probelib.lm.selfcheck import failures
 from probelib.lm.tree import score_tree
 from probelib.paths import ROOT

@@ -8,7 +8,7 @@ import pytest
 
 from probelib import ProbeError, grapheval, lm
 from probelib.lm import names, partners
-from probelib.lm.memory import parameters
+from probelib.lm.internals.memory import parameters
 from probelib.lm.names import with_base
 from probelib.runner import cli, preflight
 from probelib.store import score

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from probelib.errors import ProbeError
-from probelib.lm.encdec import score_encdec
+from probelib.lm.internals.encdec import score_encdec
 from probelib.lm.plain import score_plain
 from probelib.lm.tree import Tree, gather_logprobs, score_tree, to_numpy_checked
 from tests.lm import tiny
@@ -68,7 +68,7 @@ def test_tree_equals_plain_for_encoder_decoders(family):
 def test_many_candidates_of_an_encoder_decoder_are_decoded_in_pieces(family, monkeypatch):
     """1,000 candidates of one prompt: no decoder row is longer than allowed (its mask grows with the square of that), and the
     scores are those of the plain path."""
-    from probelib.lm import encdec
+    from probelib.lm.internals import encdec
 
     model, draw = tiny.build(tiny.ENCODER_DECODERS[family]()), np.random.default_rng(0)
     tokens = sorted({tuple(draw.integers(5, 60, draw.integers(1, 5)).tolist()) for _ in range(1000)})
@@ -140,7 +140,7 @@ def test_rows_are_full_and_the_cache_holds_what_stands_above_the_next_node(monke
 @pytest.mark.parametrize("family", tiny.DECODERS)
 def test_attention_in_parts_changes_nothing(family, monkeypatch):
     """Rows of 300 tokens, most of which do not see each other, behind a prefix of 40 that all see."""
-    from probelib.lm import cpu
+    from probelib.lm.internals import cpu
 
     model, rng = tiny.build(tiny.DECODERS[family]()), np.random.default_rng(0)
     draw = lambda n: [int(t) for t in rng.integers(3, tiny.V, n)]
@@ -167,7 +167,7 @@ def test_attention_in_parts_changes_nothing(family, monkeypatch):
 @pytest.mark.parametrize(("n", "how"), [(127, "sdpa"), (128, "parts")])
 def test_a_short_row_keeps_attention_whole(n, how):
     """Behind 1,000 cached keys of other branches; parts would cost a search more than they save."""
-    from probelib.lm import cpu
+    from probelib.lm.internals import cpu
 
     model = tiny.build(tiny.DECODERS["llama"]())
     sees = torch.cat([torch.zeros(n, 1000, dtype=torch.bool), torch.eye(n, dtype=torch.bool)], dim=1)
@@ -193,7 +193,7 @@ def test_the_masks_of_a_row_are_let_go(monkeypatch):
 
 
 def test_attention_is_given_back_after_an_error(monkeypatch):
-    from probelib.lm import cpu
+    from probelib.lm.internals import cpu
 
     model = tiny.build(tiny.DECODERS["llama"]())
     monkeypatch.setattr(cpu, "flash", lambda *_, **__: 1 / 0)
@@ -261,15 +261,34 @@ MODEL = tiny.build(tiny.DECODERS["gpt_neox"]())
 
 
 def test_a_tree_by_hand():
-    tree = Tree()
-    end = tree.walk(0, [7, 8])
-    assert tree.walk(0, [7, 8]) == end and tree.step(end, 9) == 3
-    assert tree.depth == [-1, 0, 1, 2]
-    assert [x.tolist() for x in tree.places()] == [[0, 1, 2, 3], [4, 4, 4, 4]]  # a chain: all end together
-    tree.walk(0, [5, 9])  # two more, before them by token id
-    place, end_of_subtree = (x.tolist() for x in tree.places())
-    assert place == [0, 3, 4, 5, 1, 2] and end_of_subtree == [6, 6, 6, 6, 3, 3]
-    assert tree.request(end, 9) == tree.request(end, 9) == 0 and tree.request(end, 5) == 1
+    chain = Tree([[7, 8]], [(0, (9, 4))])  # 4 is only predicted
+    assert [x.tolist() for x in (chain.token, chain.depth, chain.end)] == [[7, 8, 9], [0, 1, 2], [3, 3, 3]]
+    assert chain.ends.tolist() == [1] and chain.predicting.tolist() == [1, 2]
+    # contexts out of order, one that begins like another, one twice; a branch that goes the way of a longer context
+    tree = Tree([[7, 8], [5], [7], [7, 8]], [(2, (8, 9, 1)), (0, (9, 2)), (1, (3,)), (3, (6, 3, -1)), (0, ())])
+    assert tree.token.tolist() == [5, 7, 8, 6, 3, 9] and tree.depth.tolist() == [0, 0, 1, 2, 3, 2]
+    assert tree.end.tolist() == [1, 6, 6, 5, 5, 6] and tree.ends.tolist() == [2, 0, 1, 2]
+    assert [x.tolist() for x in tree.by_branch(tree.predicting)] == [[1, 2, 5], [2, 5], [0], [2, 3, 4], []]
+    assert tree.ancestor(np.array([5, 4, 4]), np.array([0, 2, 3])).tolist() == [1, 3, 4]
+
+
+@settings(max_examples=50, deadline=None)
+@given(
+    st.lists(st.lists(st.integers(0, 2), min_size=1, max_size=5), min_size=1, max_size=6),
+    st.lists(st.tuples(st.integers(0, 5), st.lists(st.integers(0, 2), max_size=5)), max_size=8),
+)
+def test_the_nodes_are_the_distinct_beginnings_in_order(contexts, branches):
+    branches = [(context % len(contexts), tuple(tokens)) for context, tokens in branches]
+    paths = [*contexts, *([*contexts[context], *tokens[:-1]] for context, tokens in branches)]
+    nodes = sorted({tuple(path[:n]) for path in paths for n in range(1, len(path) + 1)})
+    tree = Tree(contexts, branches)
+    assert [(path[-1], len(path) - 1) for path in nodes] == list(zip(tree.token, tree.depth, strict=True))
+    assert [tuple(context) for context in contexts] == [nodes[end] for end in tree.ends]
+    for number, path in enumerate(nodes):  # the subtree: every path that begins with this one
+        below = [other[: len(path)] == path for other in nodes]
+        assert list(np.flatnonzero(below)) == list(range(number, tree.end[number]))
+    for (context, tokens), found in zip(branches, tree.by_branch(tree.predicting), strict=True):
+        assert [nodes[node] for node in found] == [(*contexts[context], *tokens[:k]) for k in range(len(tokens))]
 
 
 def test_log_softmax_by_hand_and_in_float32():

@@ -140,10 +140,11 @@ def test_nothing_shipped_is_stale():
 
 def test_a_damaged_organism_is_refused(tmp_path, monkeypatch):
     """One flipped bit, or another manifest: the message says which file, and how to get it back."""
-    from probelib.lm import loading, names
+    from probelib.lm import names
+    from probelib.lm.internals import folders
 
     shutil.copytree(CHECKPOINTS / "atlas-neox-0.15m", tmp_path / "atlas-neox-0.15m")
-    monkeypatch.setattr(loading, "CHECKPOINTS", tmp_path)
+    monkeypatch.setattr(folders, "CHECKPOINTS", tmp_path)
     monkeypatch.setattr(names, "CHECKPOINTS", tmp_path)
     weights = tmp_path / "atlas-neox-0.15m" / "model.safetensors"
     content = bytearray(weights.read_bytes())
@@ -154,7 +155,7 @@ def test_a_damaged_organism_is_refused(tmp_path, monkeypatch):
     content[-1] ^= 1
     weights.write_bytes(content)
     lm.load("atlas-neox-0.15m")
-    monkeypatch.setattr(loading, "MANIFESTS", tmp_path)
+    monkeypatch.setattr(folders, "MANIFESTS", tmp_path)
     with pytest.raises(ProbeError, match="family.parquet is missing"):
         lm.load("atlas-neox-0.15m")
 

@@ -52,7 +52,7 @@ class Labels:
         labels = {candidate: texts_of(f"labels of {candidate!r}", texts) for candidate, texts in labels.items()}
         self.candidates, self.texts, self.end = list(labels), labels, end
         tail = (model.eos,) if end else ()
-        model.tokens.tokenize([""], [[text for texts in labels.values() for text in texts]])
+        model.tokens.continuations([text for texts in labels.values() for text in texts])  # cached, in one call
         rows = []
         for c, texts in enumerate(labels.values()):
             distinct = dict.fromkeys(texts)

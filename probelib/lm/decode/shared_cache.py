@@ -17,7 +17,7 @@ import torch
 
 from probelib.errors import ProbeError
 from probelib.lm.families import forward_packed
-from probelib.lm.tree import Tree
+from probelib.lm.tree import Tree, common_beginning
 
 KEYS = 4  # most keys in a cache, in token budgets
 
@@ -60,16 +60,15 @@ class SharedCache:
     def prefill(self, prompts: Sequence[Sequence[int]], budget: int) -> tuple[list[int], torch.Tensor]:
         """Forward the tree of some prompts, ``budget`` tokens at a time; return the positions of the prompts' ends and
         the log-probs there."""
-        tree = Tree()
-        ends = [tree.walk(0, ids) for ids in prompts]
-        wanted, outputs = sorted(set(ends)), []
-        for start in range(1, len(tree.token), budget):
-            stop = min(start + budget, len(tree.token))
-            keep = [node - start for node in wanted if start <= node < stop]
-            parents = [node - 1 for node in tree.parent[start:stop]]  # node n has position n - 1
-            logprobs = self.extend(tree.token[start:stop], parents, keep or [0])
-            outputs += [logprobs] if keep else []
-        return [node - 1 for node in ends], torch.cat(outputs)[[wanted.index(node) for node in ends]]
+        tree, outputs = Tree(prompts), []
+        parents = np.where(tree.depth > 0, tree.ancestor(np.arange(len(tree)), tree.depth - 1), -1)
+        ends, end = np.unique(tree.ends, return_inverse=True)
+        for start in range(0, len(tree), budget):
+            stop = min(start + budget, len(tree))
+            keep = ends[(start <= ends) & (ends < stop)] - start
+            logprobs = self.extend(tree.token[start:stop], parents[start:stop], keep if len(keep) else [0])
+            outputs += [logprobs] if len(keep) else []
+        return tree.ends.tolist(), torch.cat(outputs)[torch.from_numpy(end)]
 
 
 def run_searches(
@@ -129,8 +128,7 @@ def _groups(prompts: Sequence[Sequence[int]], rows: int, new: int, keys: int) ->
     cached keys."""
     groups, held, last = [], keys, ()
     for p in sorted(range(len(prompts)), key=lambda p: (prompts[p], p)):
-        shared = next((i for i, (a, b) in enumerate(zip(last, prompts[p], strict=False)) if a != b), len(last))
-        held += len(prompts[p]) - shared + new
+        held += len(prompts[p]) - common_beginning(last, prompts[p]) + new
         if not groups or held > keys or len(groups[-1]) == rows:
             groups.append([])
             held = len(prompts[p]) + new

@@ -9,8 +9,8 @@ import hashlib
 from functools import cached_property
 
 from probelib.errors import ProbeError
+from probelib.lm.internals.memory import EMBEDDINGS, check_quantization
 from probelib.lm.internals.weights import packed_as, refuse_bidirectional
-from probelib.lm.memory import EMBEDDINGS, check_quantization
 from probelib.lm.model import LM
 
 

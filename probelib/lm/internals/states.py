@@ -7,8 +7,8 @@ import torch
 from torch.nn.utils.rnn import pad_sequence
 
 from probelib.errors import ProbeError, texts_of
-from probelib.lm.cpu import last_mlp_at
 from probelib.lm.families import layer_states
+from probelib.lm.internals.cpu import last_mlp_at
 from probelib.lm.internals.masked import needs_generator
 from probelib.lm.names import IN_CHAT
 from probelib.lm.plain import pad_right
@@ -70,21 +70,19 @@ def _tree_states(hf_model, sequences: list[list[int]], layer: int, soft_prompt, 
     """States at the ends of the sequences, which form one prefix tree after the soft prompt."""
     from transformers import DynamicCache
 
-    virtual, cache = 0 if soft_prompt is None else len(soft_prompt), DynamicCache()
-    if virtual:
+    cache = DynamicCache()
+    if soft_prompt is not None and len(soft_prompt):
         with torch.inference_mode():
             embedded = soft_prompt.to(hf_model.device, hf_model.dtype)[None]
             hf_model(inputs_embeds=embedded, past_key_values=cache, use_cache=True, logits_to_keep=1)
-    tree = Tree(depth=[virtual - 1])
-    slots = [tree.request(tree.walk(0, ids), -1) for ids in sequences]
-    states = [None] * len(tree.requested)
+    tree, states = Tree(sequences), []
+    ends, state = np.unique(tree.ends, return_inverse=True)
 
     def read(hidden: torch.Tensor, nodes: np.ndarray) -> None:
-        for node, row in zip(nodes.tolist(), hidden.float().cpu().numpy(), strict=True):
-            states[tree.requested[node, -1]] = row
+        states.append(hidden.float().cpu().numpy())
 
-    cost = forward_tree(hf_model, tree, budget, read, layer, cache)
-    return np.stack([states[slot] for slot in slots]), cost
+    cost = forward_tree(hf_model, tree, ends, budget, read, layer, cache)
+    return np.concatenate(states)[state], cost
 
 
 def _padded_states(

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from probelib.errors import ProbeError
-from probelib.lm.memory import (
+from probelib.lm.internals.memory import (
     BUFFERS,
     check_quantization,
     count_parameters,
@@ -75,7 +75,7 @@ def load_weights(model):
     from transformers import GenerationConfig
     from transformers.utils import logging
 
-    from probelib.lm import cpu
+    from probelib.lm.internals import cpu
 
     refuse_too_large(model)
     logging.disable_progress_bar()

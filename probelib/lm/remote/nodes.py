@@ -37,25 +37,20 @@ class Nodes:
     """
 
     def __init__(self, contexts: list[list[int]], branches: list[tuple[int, tuple[int, ...]]]):
-        self.tree, self.chosen = Tree(), {}
-        ends = [self.tree.walk(0, ids) for ids in contexts]
-        self._paths = [self._walk(ends[context], tokens) for context, tokens in branches]
-        for node, token in self.tree.requested:
-            self.chosen.setdefault(node, []).extend([token] if token >= 0 else [])
-
-    def _walk(self, node: int, tokens: tuple[int, ...]) -> list[tuple[int, int]]:
-        """Request the tokens of a branch; return (predicting node, token) of each."""
-        path = []
-        for token in tokens:
-            node = self.tree.step(*path[-1]) if path else node
-            self.tree.request(node, token)
-            path.append((node, token))
-        return path
+        self.tree, self.chosen, self._prompts = Tree(contexts, branches), {}, {}
+        self._tokens = [token for _, tokens in branches for token in tokens]  # of all branches
+        prompts = [(contexts[context], tokens[:i]) for context, tokens in branches for i in range(len(tokens))]
+        self._predicting = self.tree.predicting.tolist()
+        for node, token, prompt in zip(self._predicting, self._tokens, prompts, strict=True):
+            self._prompts.setdefault(node, prompt)
+            chosen = self.chosen.setdefault(node, [])
+            if token >= 0 and token not in chosen:
+                chosen.append(token)
 
     @property
     def distinct(self) -> int:
         """Number of distinct prefixes: tokens that have to be computed."""
-        return len(self.tree.token) - 1
+        return len(self.tree)
 
     @property
     def computed(self) -> int:
@@ -64,18 +59,14 @@ class Nodes:
 
     def prompt(self, node: int) -> list[int]:
         """The token ids from the root to a node."""
-        ids = []
-        while node:
-            ids.append(self.tree.token[node])
-            node = self.tree.parent[node]
-        return ids[::-1]
+        context, tokens = self._prompts[node]
+        return [*context, *tokens]
 
     def requests(self) -> Iterator[tuple[list[int], list[int]]]:
         """(nodes, chosen tokens) of every request. Prefixes that are near each other in the tree are near in time."""
-        place, _ = self.tree.places()
         parts = [
             (node, tokens[i : i + CHOSEN])
-            for node, tokens in sorted(self.chosen.items(), key=lambda item: place[item[0]])
+            for node, tokens in sorted(self.chosen.items())
             for i in range(0, max(len(tokens), 1), CHOSEN)
         ]
         for start in range(0, len(parts), WINDOW):
@@ -92,9 +83,10 @@ class Nodes:
                 read.update(((node, token), value) for token, value in values.items())
                 best[node] = greedy
         cost = {"forwarded_tokens": self.distinct, "tree_nodes": self.distinct, "forwards": len(requests)}
-        cost["sent_tokens"] = sum(self.tree.depth[node] + 1 for nodes, _ in requests for node in nodes)
-        logprobs = [np.array([read.get(key, np.nan) for key in path], dtype=np.float32) for path in self._paths]
-        return logprobs, [np.array([best[node] for node, _ in path]) for path in self._paths], cost
+        cost["sent_tokens"] = sum(len(self.prompt(node)) for nodes, _ in requests for node in nodes)
+        values = [read.get(key, np.nan) for key in zip(self._predicting, self._tokens, strict=True)]
+        logprobs, argmax = np.array(values, dtype=np.float32), np.array([best[node] for node in self._predicting])
+        return self.tree.by_branch(logprobs), self.tree.by_branch(argmax), cost
 
 
 def score_sequences(sequences: list[list[int]], ask: Chosen) -> list[tuple[list[float], list[int]]]:

@@ -29,7 +29,7 @@ import pandas as pd
 
 from probelib.errors import ProbeError, texts_of
 from probelib.lm.decode.generation import validate_generation_args
-from probelib.lm.memory import EMBEDDINGS, count_parameters, parameters
+from probelib.lm.internals.memory import EMBEDDINGS, count_parameters, parameters
 from probelib.lm.model import Model
 from probelib.lm.names import CHECKPOINTS, organisms
 from probelib.lm.remote.nodes import Nodes, score_sequences

@@ -49,7 +49,8 @@ def test_every_token_is_requested_within_the_limits(window, monkeypatch):
     branches = [(c, (t,)) for c in range(20) for t in rng.choice(1000, rng.integers(1, 300), replace=False).tolist()]
     branches += [(c, (t, 7)) for c in range(20) for t in range(40)]
     tree = Nodes(contexts, branches)
-    requested, counted = set(tree.tree.requested), 0
+    requested = {(node, token) for node, tokens in tree.chosen.items() for token in tokens}
+    total, counted = len(requested), 0
     for at, chosen in tree.requests():
         assert 0 < len(at) <= nodes.PROMPTS and len(chosen) <= nodes.CHOSEN and chosen == sorted(set(chosen))
         wanted = {(node, token) for node in at for token in chosen} & requested
@@ -57,7 +58,7 @@ def test_every_token_is_requested_within_the_limits(window, monkeypatch):
         assert len(chosen) <= max(largest, nodes.MIXED)
         counted += len(wanted)
         requested -= wanted
-    assert not requested and counted == len(tree.tree.requested)
+    assert not requested and counted == total
 
 
 @pytest.mark.parametrize("end", [False, True])

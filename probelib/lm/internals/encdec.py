@@ -7,7 +7,6 @@ The decoder starts from its start token. Candidates have no leading blank and no
 from contextlib import contextmanager
 from functools import partial
 from inspect import signature
-from itertools import accumulate
 
 import numpy as np
 import torch
@@ -87,37 +86,34 @@ def _split(branches: list[tuple[int, tuple[int, ...]]], budget: int) -> list[lis
 
 def _decode_trees(hf_model, encoded, mask, rows: list[list[tuple[int, tuple[int, ...]]]], logprobs, argmax) -> int:
     """One decoder row per prompt, holding the tree of its candidates; return the number of decoder tokens."""
-    trees, paths = [], []
-    for row in rows:
-        tree = Tree()
-        root = tree.step(0, hf_model.config.decoder_start_token_id)
-        paths.append([list(accumulate(tokens[:-1], tree.step, initial=root)) for _, tokens in row])
-        trees.append(tree)
-    ids, real = pad_right([tree.token[1:] for tree in trees], hf_model.device)  # node n has position n - 1
-    depth, _ = pad_right([tree.depth[1:] for tree in trees], hf_model.device)
-    visible = np.zeros((*ids.shape, ids.shape[1]), dtype=bool)
+    start, device = hf_model.config.decoder_start_token_id, hf_model.device
+    trees = [Tree([[start]], [(0, tokens) for _, tokens in row]) for row in rows]
+    orders = [_as_needed(tree) for tree in trees]
+    ids, real = pad_right([tree.token[nodes].tolist() for tree, nodes in zip(trees, orders, strict=True)], device)
+    depth, _ = pad_right([tree.depth[nodes].tolist() for tree, nodes in zip(trees, orders, strict=True)], device)
+    visible, predicted = np.zeros((*ids.shape, ids.shape[1]), dtype=bool), []
     visible[..., 0] = True  # the root; so padding attends to something
-    for own, tree in zip(visible, trees, strict=True):
-        place, end = (x[1:] for x in tree.places())
-        own[: len(place), : len(place)] = (place <= place[:, None]) & (place[:, None] < end)
+    for r, (row, tree, nodes) in enumerate(zip(rows, trees, orders, strict=True)):
+        visible[r, : len(nodes), : len(nodes)] = (nodes <= nodes[:, None]) & (nodes[:, None] < tree.end[nodes])
+        place = r * ids.shape[1] + np.argsort(nodes)  # of each node
+        predicted += zip(tree.by_branch(place[tree.predicting]), (tokens for _, tokens in row), strict=True)
+    tree_mask = additive_mask(torch.from_numpy(visible).to(device), hf_model.dtype)[:, None]
     with decoder_depth_bias(hf_model, depth):
         logits = hf_model(
             encoder_outputs=encoded,
             attention_mask=mask,
             decoder_input_ids=ids,
             use_cache=False,
-            decoder_attention_mask=additive_mask(torch.from_numpy(visible).to(hf_model.device), hf_model.dtype)[
-                :, None
-            ],
+            decoder_attention_mask=tree_mask,
         ).logits
-    predicted = [
-        (r * ids.shape[1] - 1 + np.array(path), tokens)
-        for r, row in enumerate(rows)
-        for path, (_, tokens) in zip(paths[r], row, strict=True)
-    ]
     for (b, _), scores in zip([pair for row in rows for pair in row], gather_branches(logits, predicted), strict=True):
         logprobs[b], argmax[b] = scores
     return int(real.sum())
+
+
+def _as_needed(tree: Tree) -> np.ndarray:
+    """The nodes in the order in which the candidates need them."""
+    return np.argsort(np.unique(np.append(0, tree.predicting), return_index=True)[1])
 
 
 def _decode_plain(hf_model, encoded, mask, rows, logprobs, argmax, most: int) -> int:
