@@ -58,7 +58,7 @@ def _show(seen: Look) -> None:
     for detail in details(seen):
         report.say(f"### {detail.title}\n\n{detail.text}")
         if detail.table is not None:
-            display(detail.table)
+            report.show_styled(detail.table)
 
 
 def _menu(ipywidgets, pool: FactPool, chosen: dict[str, str], folder: Path) -> None:

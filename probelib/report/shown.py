@@ -105,6 +105,14 @@ def say(text: str) -> None:
     display({"text/markdown": escape_markdown(text), "text/plain": text}, raw=True)
 
 
+def show_styled(style) -> None:
+    """Show a pandas Styler, its texts escaped whether or not a notebook is there to do it (``escape_stylers``)."""
+    from IPython.display import display
+
+    plain = style.data.to_string(index=False)
+    display({"text/html": escaped_html(style), "text/markdown": styler_markdown(style), "text/plain": plain}, raw=True)
+
+
 def escape_stylers() -> None:
     """Make the notebook escape the texts of every pandas Styler that it shows, which pandas itself takes for HTML, and add the
     table as Markdown for the pages."""

@@ -54,3 +54,13 @@ def test_the_search_for_labels_in_short():
         for share in (0.25, 0.5, 1.0)
     ]
     assert labels.in_short(rows).iloc[0].tolist() == [10_000, 50, 3, 50, 25, 100, pytest.approx(2), 4]
+
+
+def test_a_whole_graph_stays_below_two_gibibytes_and_is_linear():
+    """As measured, in the table of README.md."""
+    between = measuring.README.read_text().split("<!-- whole -->")[1].split("<!-- /whole -->")[0]
+    rows = [
+        line.strip("| ").split(" | ") for line in between.split("\n") if line.startswith("| ") and line[2].isdigit()
+    ]
+    triples, _, seconds, peaks = (list(map(float, column)) for column in zip(*rows, strict=True))
+    assert triples[-1] == 1_000_000 and max(peaks) <= 2 and measuring.exponent(triples, seconds) <= 1

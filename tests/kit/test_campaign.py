@@ -159,6 +159,8 @@ def test_the_record_in_the_checkout_adds_up():
     assert rows and all(row["defects"] == "0" for row in rows)
     tried = [tuple(map(str, row)) for row in campaign.summary(campaign.HERE / "tries.csv")]
     assert tried == [tuple(row.values()) for row in rows]
+    times = pd.DataFrame(rows).astype({"tried": int}).groupby("fault")["tried"].sum()
+    assert set(faults.FAULTS) < set(times.index) and times.min() >= 30
 
 
 def test_a_sealed_record_tells_a_change():
