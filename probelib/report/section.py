@@ -71,7 +71,8 @@ class Section:
         files.write(path.with_suffix(".csv"), to_csv(artifact.frame, float_format="%.9g"))
         if artifact.figure is None:
             html, latex = (
-                styled(artifact.table(), artifact.decimals, artifact.best, escape) for escape in ("html", "latex")
+                styled(artifact.table(), artifact.decimals, artifact.best, escape, artifact.frame)
+                for escape in ("html", "latex")
             )
             files.write(path.with_suffix(".html"), html.to_html())
             latex = latex.to_latex(hrules=True, convert_css=True)

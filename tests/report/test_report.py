@@ -67,13 +67,14 @@ def test_a_table_keeps_its_digits_and_escapes_its_strings(section):
 
 def test_a_selection_is_shown_everywhere_and_the_csv_keeps_every_column(section):
     shown = pd.DataFrame({"model": FRAME["model"], "score in words": ["0.12 [0.10, 0.20]", *["–"] * (len(FRAME) - 1)]})
-    section.save(Artifact("monitor/table4", FRAME, "A caption", shown=shown))
+    shown["score"] = shown.pop("score in words")
+    section.save(Artifact("monitor/table4", FRAME, "A caption", shown=shown, best={"score": "min"}))
     stem = section.folder / "monitor" / "table4"
     assert pd.read_csv(stem.with_suffix(".csv")).columns.tolist() == FRAME.columns.tolist()
     texts = [stem.with_suffix(suffix).read_text() for suffix in (".html", ".tex")]
     texts.append(markdown.artifact_markdown("smoke", "monitor/table4", section.folder / "monitor"))
     assert all("0.12 [0.10, 0.20]" in text and "0.123" not in text for text in texts)
-    assert "[all columns](table4.csv)" in texts[2]
+    assert "[all columns](table4.csv)" in texts[2] and r"\bfseries 0.12 [0.10, 0.20]" in texts[1]
 
 
 def test_the_sidecar_says_where_a_number_comes_from(section):
