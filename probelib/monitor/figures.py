@@ -242,7 +242,8 @@ def counted_facts(measured: Measured, relation: str | None = None) -> str:
     tables = [t if relation is None else t[t["relation"] == relation] for t in measured.facts.values()]
     if all(table["anchored"].astype(bool).all() for table in tables):
         return f"the {len(tables[0])} facts that every model anchors"
-    return "the facts that each model anchors"
+    counts = [int(table["anchored"].sum()) for table in tables]
+    return f"the {min(counts)} to {max(counts)} of {len(tables[0])} facts that each model anchors"
 
 
 def covered_relation(measured: Measured, facts: Facts, relation: str, least: int = 3) -> tuple[str, str]:

@@ -185,6 +185,21 @@ def test_the_attention_to_the_context_is_compared_over_the_same_facts():
     assert "Difference" not in discussion.context_attention(shares[:3])
 
 
+def test_fewer_frames_are_judged_on_the_pairs_that_all_frames_tell_apart():
+    """By hand: all frames tell c from a and from b, but not a from b; the first ones swap a and b, then b and c as well."""
+    table = pd.DataFrame({"model": list("abc"), "all frames": [0.1, 0.2, 0.9], "first frames": [0.3, 0.2, 0.8]})
+    replicates = np.array([[0.1, 0.2, 0.9], [0.2, 0.1, 0.9], [0.1, 0.2, 0.8], [0.2, 0.1, 0.8]])
+    said = discussion.finding10(table, replicates, 4)
+    assert said.startswith(
+        "That 4 frames rank the models as all do is shown here for the models that differ: of the 2 pairs"
+    )
+    assert "they reverse 0; of the 1 other pairs, 1. MONITOR changes by 0.100 on average (paper: 0.005), tau" in said
+    worse = discussion.finding10(table.assign(**{"first frames": [0.1, 0.9, 0.2]}), replicates, 4)
+    assert "is not shown here: of the 2 pairs" in worse and "they reverse 1" in worse
+    same = discussion.finding10(table, np.array([[0.1, 0.2, 0.3], [0.3, 0.2, 0.1]] * 9), 4)
+    assert "is not decided here: of the 0 pairs" in same
+
+
 def test_the_ranking_with_fewer_frames():
     full = pd.DataFrame({"model": ["a", "b"], "MONITOR": [0.2, 0.4]})
     rows = [(m, f, v) for f, vs in (((0,), (0.1, 0.5)), ((1,), (0.5, 0.3))) for m, v in zip("ab", vs, strict=True)]

@@ -330,21 +330,29 @@ def test_the_decision_that_changes_most():
     names = ["as here", "alpha = 0.33", "first", "all", "4 facts per relation, as here", "the same, with an answer cue"]
     table = pd.DataFrame({"decision": names, "a": [0.5, 0.49, 0.5, 0.9, 0.1, np.nan], "b": 0.4})
     table["tau"] = [1.0, 1.0, 0.5, 0.8, 0.1, np.nan]
+    table["change"] = discussion.largest_changes(table.set_index("decision")[["a", "b"]])
+    assert table["change"].round(2).fillna(-1).tolist() == [-1, 0.01, 0, 0.4, -1, 0]
+    table = table.assign(facts=[9, 9, 9, 9, 4, 4], fewest=[3, 3, 3, 9, 1, 0], most=[8, 8, 8, 9, 1, 2])
+    shown = discussion.shown_decisions(table, ["a", "b"])
+    assert shown["counted"].tolist() == ["3 to 8", "3 to 8", "3 to 8", "9", "1", "0 to 2"]
+    assert shown["lowest"].tolist()[::5] == ["0.400 (b)", "0.400 (b)"] and shown["highest"][3] == "0.900 (a)"
     said = discussion.finding_of_sensitivity(table, ["a", "b"])
     assert "**all** changes MONITOR most (by up to 0.400). The ranking changes most with first (tau 0.50)." in said
     assert said.endswith("With an answer cue 1 of 2 models anchor no fact.")
     more = pd.DataFrame(
         {"decision": ["4 facts of P178, as here", "the same, as released"], "a": [0.3, 0.5], "b": [0.1, np.nan]}
-    )
+    ).assign(fewest=1, most=[2, 3])
     said = discussion.released_in_words(more, ["a", "b"])
     assert said.startswith(
-        " The released algorithm, on 4 facts of P178, changes MONITOR as an example shows: a 0.300 to 0.500."
+        " The released algorithm, on 4 facts of P178 of which 1 to 3 count, changes MONITOR as an example"
     )
+    assert said.endswith("shows: a 0.300 to 0.500.")
     assert discussion.released_in_words(table, ["a", "b"]) == ""
-    rows = pd.DataFrame({"a": [0.1, 0.4], "b": [0.2, 0.3]}, index=["as here", "facts anchored by all (5)"])
+    rows = pd.DataFrame({"a": [0.1, 0.4], "b": [0.2, 0.3], "facts": [9, 5]}, index=["as here", "facts anchored by all"])
     said = discussion.order_on_common(rows, ["a", "b"])
-    assert said == " a has the lowest MONITOR in the first row, b over the facts anchored by all (5): a 0.400, b 0.300."
+    assert said == " a has the lowest MONITOR in the first row, b over the 5 facts anchored by all: a 0.400, b 0.300."
     assert discussion.order_on_common(rows.assign(b=0.0), ["a", "b"]) == ""
+    assert discussion.tau_of_resampling(measured()) == ""  # two models have no ranking to speak of
     assert "The ranking" not in discussion.finding_of_sensitivity(table.assign(tau=np.nan), ["a", "b"])
     assert discussion.readings_in_short(pd.DataFrame({"r": [np.nan]})).startswith("Too few models")
     found = pd.DataFrame({"r": [-0.9, -0.95, -0.5, -0.4], "denominator": ["anchored facts"] * 2 + ["all facts"] * 2})
