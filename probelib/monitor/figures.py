@@ -573,7 +573,8 @@ def mean_anchors(table: pd.DataFrame, models: list[str]) -> str:
         for anchor in ("primary", "foreign")
         if anchor in ends
     )
-    cause = less_to_lose(models[0], models[-1], *ends["primary"])
+    sure = pairs.loc["primary"]
+    cause = less_to_lose(models[0], models[-1], *mean_interval(sure[models[0]] - sure[models[-1]]))
     return f" Mean anchors of {models[0]} and {models[-1]} on the facts that both anchor: {listed}.{cause}"
 
 

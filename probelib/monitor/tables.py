@@ -777,19 +777,21 @@ def common_in_words(common: dict) -> str:
         f" On the {common['n']} facts that both anchor, MONITOR is {lower:.3f} in {first} and {higher:.3f} in {last} "
         f"({common['difference']:+.3f} {ends}): that {first} has the lower MONITOR is {said}. Mean primary anchor there: "
         f"{common['pbar'][first]:.2f} and {common['pbar'][last]:.2f}; mean distance from it: {common['root'][first]:.3f} and "
-        f"{common['root'][last]:.3f}.{less_to_lose(first, last, common['pbar'][first], common['pbar'][last])}"
+        f"{common['root'][last]:.3f}.{less_to_lose(first, last, *common['surer'])}"
     )
 
 
-def less_to_lose(first: str, last: str, lower: float, higher: float) -> str:
-    """What speaks against the model with the lower MONITOR if its mean primary anchor is the lower one too; else "".
+def less_to_lose(first: str, last: str, low: float, high: float) -> str:
+    """What speaks against the model with the lower MONITOR if it is significantly less sure; else "".
 
-    >>> less_to_lose("a", "b", 0.3, 0.9)
+    low, high   interval of its mean primary anchor minus that of the other model, on the same facts
+
+    >>> less_to_lose("a", "b", -0.6, -0.3)
     ' a is less sure than b: it has less probability to lose, so its lower MONITOR does not show that it is more reliable.'
-    >>> less_to_lose("a", "b", 0.9, 0.3)
+    >>> less_to_lose("a", "b", -0.1, 0.1)
     ''
     """
-    if not lower < higher:
+    if not high < 0:
         return ""
     cause = "it has less probability to lose, so its lower MONITOR does not show that it is more reliable"
     return f" {first} is less sure than {last}: {cause}."
@@ -823,11 +825,11 @@ def against_the_example(models: list[str], right: pd.Series, surer: int, n: int)
 
     ``surer``: prompts of ``n`` after which the last model gives the gold answer the higher probability."""
     first, last = models[0], models[-1]
-    if not (right[last] > right[first] and surer > n / 2):
+    if not surer > n / 2:
         return ""
-    return (
-        f" This contradicts the paper's example: {first} has the lower MONITOR, but {last} answers better and is surer."
-    )
+    if right[last] > right[first]:
+        return f" This contradicts the paper's example: {first} has the lower MONITOR, but {last} answers better and is surer."
+    return f" In the paper's example the model with the lower MONITOR is the surer one; here {last} is. One fact decides nothing."
 
 
 def fact_relation(facts: Facts, fact: str) -> str:

@@ -86,7 +86,9 @@ def test_the_share_of_sure_primary_anchors():
         "Mean anchors of a and b on the facts that both anchor: primary 0.50 and 0.10; foreign 0.90 and 0.90."
     )
     assert figures.finding9(table[:0], ["a"]).startswith("No fact is anchored")
-    said = figures.finding9(table, ["b", "a"])  # b, named first, has the lower MONITOR and the lower primary anchors
+    assert "less sure" not in figures.finding9(table, ["b", "a"])  # b, named first, is as sure of y as a
+    table.loc[1, "probability"] = 0.4
+    said = figures.finding9(table, ["b", "a"])
     assert "b is less sure than a: it has less" in said and said.endswith("does not show that it is more reliable.")
 
 

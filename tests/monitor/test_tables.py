@@ -142,6 +142,9 @@ def test_an_example_against_monitor_is_called_one():
     said = tables.finding7(pd.DataFrame(rows, columns=["effect", "model", "prob.", "output"]), "French")
     assert "Prompts answered, of 3: a 1, b 3; the gold answer is more probable in b after 3 of them." in said
     assert said.endswith("contradicts the paper's example: a has the lower MONITOR, but b answers better and is surer.")
+    alike = tables.against_the_example(["a", "b"], pd.Series({"a": 3, "b": 3}), 2, 3)
+    assert alike.startswith(" In the paper's example the model with the lower MONITOR is the surer one; here b is.")
+    assert tables.against_the_example(["a", "b"], pd.Series({"a": 3, "b": 3}), 1, 3) == ""
 
 
 def test_models_are_compared_on_the_facts_that_both_anchor():
