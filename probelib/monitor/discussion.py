@@ -10,7 +10,7 @@ from probelib.monitor import alternatives, measures
 from probelib.monitor.figures import BLUE, ORANGE, counted_facts, covered_relation
 from probelib.monitor.measures import Measured
 from probelib.published import table as published
-from probelib.report import Artifact, model_style, span
+from probelib.report import Artifact, model_style, span, with_interval
 from probelib.stats import in_words, kendall, mean_interval, nanmean, pearson, percentile_interval
 
 
@@ -70,8 +70,8 @@ def attention(shares: pd.DataFrame) -> Artifact:
     """The distractor's share of the attribution over several facts. ``shares``: ``scores.context_shares``."""
     caption = (
         "Share of the distractor before the question in the attribution of the first answer token (integrated gradients), "
-        "one row per model and fact; even: the share if all words counted equally; the model with the lower MONITOR comes "
-        "first."
+        f"one row per model and fact ({shares['fact'].nunique()} facts, one prompt each); even: the share if all words counted "
+        "equally; the model with the lower MONITOR comes first. The finding has the means with 95 % bootstrap intervals."
     )
     return Artifact("monitor/attention", shares, caption, context_attention(shares), decimals=2)
 
@@ -131,7 +131,7 @@ def figure6(measured: Measured, facts: Facts, relation: str = "P178", n_frames: 
     caption = (
         f"MONITOR in {relation} over {counted_facts(measured, relation)}, with all {most} frames against the first {few} "
         f"(mark) and every choice of {few} (line: least to most); dotted: equal. Correlation: {r}. {note}"
-    )
+    ).strip()
     alt = "Scatter of MONITOR with fewer frames over MONITOR with all of them."
     halves = alternatives.frame_subsets(measured, relation, most - few) if most > few else subsets[:0]
     finding = finding6(subsets, measures.in_relation(measured, relation), halves)
@@ -342,12 +342,13 @@ def released_in_words(table: pd.DataFrame, names: list[str]) -> str:
 def readings(found: pd.DataFrame) -> Artifact:
     """The correlation with accuracy under each reading of accuracy. ``found``: ``alternatives.readings_of_accuracy``."""
     caption = (
-        "Pearson's r over models of MONITOR with the average accuracy, for each set of runs and each denominator; low, "
-        "high: 95 % interval (Fisher's z). grid: all frames with all negative contexts (used here); none+neg: those and no "
-        "context; released13: the prompts of the released script; none: all frames without context; base: frame 1 without "
-        "context."
+        "Pearson's r over n models of MONITOR with the average accuracy, for each set of runs and each denominator, with its "
+        "95 % interval (Fisher's z). grid: all frames with all negative contexts (used here); none+neg: those and no context; "
+        "released13: the prompts of the released script; none: all frames without context; base: frame 1 without context."
     )
-    return Artifact("monitor/readings", found, caption, readings_in_short(found))
+    shown = found[["runs", "denominator", "r", "p", "n"]].copy()
+    shown["r"] = with_interval(found["r"], found["low"], found["high"], 2)
+    return Artifact("monitor/readings", found, caption, readings_in_short(found), decimals=4, shown=shown)
 
 
 def readings_in_short(readings: pd.DataFrame) -> str:

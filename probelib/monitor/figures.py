@@ -96,7 +96,10 @@ def figure2(top: pd.DataFrame, text: str, about: str) -> Artifact:
         axis.set(title=model, xlim=(0, 1.25), xticks=[0, 0.5, 1])
         axis.invert_yaxis()
     axes[-1, 0].set(xlabel="probability")
-    caption = f'The most probable objects of the relation after "{text}"; {about}'
+    caption = (
+        f'The most probable objects of the relation after "{text}". Question and models are chosen as an example: their '
+        f"probabilities differ most; {about}"
+    )
     alt = f"Bars: the three most probable answers of {' and of '.join(models)}."
     return Artifact("monitor/figure2", top, caption, finding2(top), figure=figure, alt=alt)
 
@@ -135,7 +138,8 @@ def figure7(judged: pd.DataFrame, sizes: dict[str, int], about: str) -> Artifact
         axis.set(title=kind, xlim=(-4, 104), xticks=[0, 50, 100], yticks=range(1, len(order) + 1), yticklabels=order)
     figure.supxlabel("accuracy in percent, one value per paraphrase", fontsize=9)
     caption = (
-        "Accuracy over the paraphrases of sentences (WP), questions (QA) and statements (FC); box: quartiles, line: median, "
+        f"Accuracy over the {table['template'].nunique()} paraphrases of sentences (WP), questions (QA) and true and false "
+        "statements (FC-pos, FC-neg); box: quartiles, line: median, "
         "whiskers: 1.5 interquartile ranges; right: the largest minus the smallest value, in points; models by size, the largest "
         f"on top; {about}"
     )
