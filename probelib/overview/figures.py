@@ -262,8 +262,27 @@ def models_figure4(
             "whose mean "
             "over models and wordings is the median of its exposure count. No bar: encoder-decoders are not prompted with lists."
         ),
+        finding=finding_single(frame),
         figure=figure,
         alt=f"Bars for each model and wording, for {len(chosen)} facts of rising exposure counts.",
+    )
+
+
+def finding_single(rows: pd.DataFrame) -> str:
+    """The mean probability of each fact shown, with its range over models and wordings.
+
+    >>> rows = {"fact": ["a", "a", "b"], "exposures": [0, 0, 8], "q_gold": [0.0, 0.2, 0.5]}
+    >>> finding_single(pd.DataFrame(rows))[:84]
+    'Mean probability (range over models and wordings): taught 0 times 0.10 (0.00 to 0.20'
+    """
+    groups = rows.groupby(["exposures", "fact"])["q_gold"].agg(["mean", "min", "max"])
+    listed = "; ".join(
+        f"taught {times} times {row['mean']:.2f} ({row['min']:.2f} to {row['max']:.2f})"
+        for (times, _), row in groups.iterrows()
+    )
+    return (
+        f"Mean probability (range over models and wordings): {listed}. One fact per exposure count is an example; figure 3 has "
+        "all facts."
     )
 
 

@@ -86,7 +86,9 @@ def test_facts_tables():
         "The largest relation is"
     )
     atlas = facts.choose(facts.atlas(), ["P35"])
-    frame = overview.facts_table2({"all": atlas, "hold today": facts.current(atlas)}).frame
+    artifact = overview.facts_table2({"all": atlas, "hold today": facts.current(atlas)})
+    frame = artifact.frame
+    assert artifact.finding.endswith(f"*hold today* removes most: {frame['facts'][0] - frame['facts'][1]:,} facts.")
     assert frame["relations"].tolist() == [1, 1] and frame["facts"].is_monotonic_decreasing
 
 
