@@ -371,9 +371,9 @@ def finding12(table: pd.DataFrame, replicates: np.ndarray) -> str:
         low, high = percentile_interval(replicates[:, last] - replicates[:, first])
         change = f"{rows['MONITOR'][last] - rows['MONITOR'][first]:+.3f} {span(low, high, '+.3f')}"
         fit = scaling_fit(rows["parameters"], rows["MONITOR"])
-        slope = f", slope per factor of ten {fit['b']:+.3f} {span(fit['b_low'], fit['b_high'], '+.3f')}"
+        slope = f" (slope over {len(rows)} sizes, per factor of ten: {fit['b']:+.3f} {span(fit['b_low'], fit['b_high'], '+.3f')})"
         verdict = measures.judge_claim(low, high, -1)
-        said.append(f"{name} {change}{slope if np.isfinite(fit['b_low']) else ''}: {verdict}")
+        said.append(f"{name} {change}, {verdict}{slope if np.isfinite(fit['b_low']) else ''}")
         rises += rising_steps(rows.sort_values("parameters"), replicates)
     if not said:
         return "No family here has two models with a MONITOR, so nothing can be said about size."

@@ -50,7 +50,9 @@ def test_the_ends_of_a_family_are_compared_on_the_same_facts():
     said = figures.finding12(rises.assign(low=[0.35, 0.46], high=[0.45, 0.55]), falls[:, ::-1])
     assert "do not overlap: it rises from 0.400 in a-1m to 0.500 in a-2m (+0.100 [" in said
     three = pd.concat([table, table.assign(parameters=4e6, MONITOR=0.31)[:1]], ignore_index=True)
-    assert "slope per factor of ten -0.3" in figures.finding12(three, np.column_stack([falls, falls[:, 1] - 0.05]))
+    assert "(slope over 3 sizes, per factor of ten: -0.3" in figures.finding12(
+        three, np.column_stack([falls, falls[:, 1] - 0.05])
+    )
 
 
 def test_pairs_of_similar_base_accuracy():
