@@ -284,11 +284,10 @@ def by_requirement(required: pd.DataFrame) -> pd.DataFrame:
     rows = []
     for (requirement, wanted), own in required.groupby(["requirement", "wanted"], sort=False):
         missed = own[~own["met"]]
-        values = sorted(set(missed["measured"].astype(str)))
+        values = sorted(set(missed["measured"].astype(str)), key=lambda text: float(text.split(",")[0]))
+        ends = " to ".join(dict.fromkeys([*values[:1], *values[-1:]]))
         row = {"requirement": requirement, "wanted": wanted, "met": f"{own['met'].sum()} of {len(own)}"}
-        rows.append(
-            row | {"measured where missed": "; ".join(values), "limits": "; ".join(dict.fromkeys(missed["limits"]))}
-        )
+        rows.append(row | {"measured where missed": ends, "limits": "; ".join(dict.fromkeys(missed["limits"]))})
     return pd.DataFrame(rows)
 
 

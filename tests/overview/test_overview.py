@@ -137,6 +137,8 @@ def test_requirements_are_counted_and_the_missed_ones_named():
     ).assign(measured=["2", "1", "3"], wanted="at least 2")
     shown = overview.models_table7(frame).shown
     assert shown["met"].tolist() == ["1 of 2", "1 of 1"] and shown["measured where missed"].tolist() == ["1", ""]
+    none = tables.by_requirement(frame.assign(met=False, measured=["+0.10", "-0.20", "3"]))
+    assert none["measured where missed"].tolist() == ["-0.20 to +0.10", "3"]
     assert overview.models_table7(frame).finding == (
         "2 of 3 requirements are met. Missed: a (1 of 2). This limits 1 tables and figures."
     )
