@@ -96,7 +96,10 @@ def figure2(top: pd.DataFrame, text: str, about: str) -> Artifact:
         axis.set(title=model, xlim=(0, 1.25), xticks=[0, 0.5, 1])
         axis.invert_yaxis()
     axes[-1, 0].set(xlabel="probability")
-    caption = f'The most probable objects of the relation after "{text}"; {about}'
+    caption = (
+        f'The most probable objects of the relation after "{text}". Question and models are chosen as an example: their '
+        f"probabilities differ most; {about}"
+    )
     alt = f"Bars: the three most probable answers of {' and of '.join(models)}."
     return Artifact("monitor/figure2", top, caption, finding2(top), figure=figure, alt=alt)
 
@@ -135,7 +138,8 @@ def figure7(judged: pd.DataFrame, sizes: dict[str, int], about: str) -> Artifact
         axis.set(title=kind, xlim=(-4, 104), xticks=[0, 50, 100], yticks=range(1, len(order) + 1), yticklabels=order)
     figure.supxlabel("accuracy in percent, one value per paraphrase", fontsize=9)
     caption = (
-        "Accuracy over the paraphrases of sentences (WP), questions (QA) and statements (FC); box: quartiles, line: median, "
+        f"Accuracy over the {table['template'].nunique()} paraphrases of sentences (WP), questions (QA) and true and false "
+        "statements (FC-pos, FC-neg); box: quartiles, line: median, "
         "whiskers: 1.5 interquartile ranges; right: the largest minus the smallest value, in points; models by size, the largest "
         f"on top; {about}"
     )
@@ -242,7 +246,8 @@ def counted_facts(measured: Measured, relation: str | None = None) -> str:
     tables = [t if relation is None else t[t["relation"] == relation] for t in measured.facts.values()]
     if all(table["anchored"].astype(bool).all() for table in tables):
         return f"the {len(tables[0])} facts that every model anchors"
-    return "the facts that each model anchors"
+    counts = [int(table["anchored"].sum()) for table in tables]
+    return f"the {min(counts)} to {max(counts)} of {len(tables[0])} facts that each model anchors"
 
 
 def covered_relation(measured: Measured, facts: Facts, relation: str, least: int = 3) -> tuple[str, str]:
@@ -366,9 +371,9 @@ def finding12(table: pd.DataFrame, replicates: np.ndarray) -> str:
         low, high = percentile_interval(replicates[:, last] - replicates[:, first])
         change = f"{rows['MONITOR'][last] - rows['MONITOR'][first]:+.3f} {span(low, high, '+.3f')}"
         fit = scaling_fit(rows["parameters"], rows["MONITOR"])
-        slope = f", slope per factor of ten {fit['b']:+.3f} {span(fit['b_low'], fit['b_high'], '+.3f')}"
+        slope = f" (slope over {len(rows)} sizes, per factor of ten: {fit['b']:+.3f} {span(fit['b_low'], fit['b_high'], '+.3f')})"
         verdict = measures.judge_claim(low, high, -1)
-        said.append(f"{name} {change}{slope if np.isfinite(fit['b_low']) else ''}: {verdict}")
+        said.append(f"{name} {change}, {verdict}{slope if np.isfinite(fit['b_low']) else ''}")
         rises += rising_steps(rows.sort_values("parameters"), replicates)
     if not said:
         return "No family here has two models with a MONITOR, so nothing can be said about size."
@@ -572,7 +577,8 @@ def mean_anchors(table: pd.DataFrame, models: list[str]) -> str:
         for anchor in ("primary", "foreign")
         if anchor in ends
     )
-    cause = less_to_lose(models[0], models[-1], *ends["primary"])
+    sure = pairs.loc["primary"]
+    cause = less_to_lose(models[0], models[-1], *mean_interval(sure[models[0]] - sure[models[-1]]))
     return f" Mean anchors of {models[0]} and {models[-1]} on the facts that both anchor: {listed}.{cause}"
 
 

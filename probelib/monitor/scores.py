@@ -338,7 +338,7 @@ def as_released(
     relation: str = "P178",
     quantize: str | None = None,
     dtype: str = "auto",
-    n: int = 4,
+    n: int = 12,
 ) -> dict[str, pd.DataFrame]:
     """``distances`` and ``anchored`` of the first ``n`` facts of a relation by the released algorithm (see
     ``released_anchors``)."""

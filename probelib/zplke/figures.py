@@ -184,7 +184,9 @@ def finding_sequence(positions: pd.DataFrame, longest: int | None = None, models
         True: "rises with the position, as in the paper",
         False: "falls with the position, the reverse of the paper",
     }
-    way = _slope(correct[trained], words, "neither rises (as in the paper) nor falls significantly with the position")
+    way = _slope(
+        correct[trained], words, "neither rises, as it does in the paper, nor falls significantly with the position"
+    )
     mean = f"With correct examples the probability (mean {correct['probability'].mean():.2f})"
     if longest:
         words = {True: "it rises", False: "it falls"}
@@ -635,8 +637,9 @@ def finding_options(difficulty: pd.DataFrame, model: str) -> str:
         side = "at chance"
     if frequent["high"] < frequent["chance"]:
         side = "below chance: it prefers the frequent object"
+    known = lambda row: f"{row['accuracy']:.2f} {span(row['low'], row['high'])}"
     return (
-        f"{model} knows {most['accuracy']:.2f} of the facts when it chooses among up to {most['options']:.0f} random objects, "
-        f"and {two['accuracy']:.2f} when among {two['options']:.0f}: how much a model knows depends on the options, too. Between "
-        f"the right object and the most frequent wrong one it is right for {frequent['accuracy']:.2f}, {side}."
+        f"{model} knows {known(most)} of the facts when it chooses among up to {most['options']:.0f} random objects, and "
+        f"{known(two)} when among {two['options']:.0f}: how much a model knows depends on the options, too. Between the right "
+        f"object and the most frequent wrong one it is right for {known(frequent)}, {side}."
     )

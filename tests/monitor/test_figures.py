@@ -50,7 +50,9 @@ def test_the_ends_of_a_family_are_compared_on_the_same_facts():
     said = figures.finding12(rises.assign(low=[0.35, 0.46], high=[0.45, 0.55]), falls[:, ::-1])
     assert "do not overlap: it rises from 0.400 in a-1m to 0.500 in a-2m (+0.100 [" in said
     three = pd.concat([table, table.assign(parameters=4e6, MONITOR=0.31)[:1]], ignore_index=True)
-    assert "slope per factor of ten -0.3" in figures.finding12(three, np.column_stack([falls, falls[:, 1] - 0.05]))
+    assert "(slope over 3 sizes, per factor of ten: -0.3" in figures.finding12(
+        three, np.column_stack([falls, falls[:, 1] - 0.05])
+    )
 
 
 def test_pairs_of_similar_base_accuracy():
@@ -86,7 +88,9 @@ def test_the_share_of_sure_primary_anchors():
         "Mean anchors of a and b on the facts that both anchor: primary 0.50 and 0.10; foreign 0.90 and 0.90."
     )
     assert figures.finding9(table[:0], ["a"]).startswith("No fact is anchored")
-    said = figures.finding9(table, ["b", "a"])  # b, named first, has the lower MONITOR and the lower primary anchors
+    assert "less sure" not in figures.finding9(table, ["b", "a"])  # b, named first, is as sure of y as a
+    table.loc[1, "probability"] = 0.4
+    said = figures.finding9(table, ["b", "a"])
     assert "b is less sure than a: it has less" in said and said.endswith("does not show that it is more reliable.")
 
 
@@ -183,6 +187,21 @@ def test_the_attention_to_the_context_is_compared_over_the_same_facts():
     said = discussion.context_attention(shares)
     assert "an even split would give 0.25 (3 facts" in said and "Difference -0.27 [-0.30, -0.20]" in said
     assert "Difference" not in discussion.context_attention(shares[:3])
+
+
+def test_fewer_frames_are_judged_on_the_pairs_that_all_frames_tell_apart():
+    """By hand: all frames tell c from a and from b, but not a from b; the first ones swap a and b, then b and c as well."""
+    table = pd.DataFrame({"model": list("abc"), "all frames": [0.1, 0.2, 0.9], "first frames": [0.3, 0.2, 0.8]})
+    replicates = np.array([[0.1, 0.2, 0.9], [0.2, 0.1, 0.9], [0.1, 0.2, 0.8], [0.2, 0.1, 0.8]])
+    said = discussion.finding10(table, replicates, 4)
+    assert said.startswith(
+        "That 4 frames rank the models as all do is shown here for the models that differ: of the 2 pairs"
+    )
+    assert "they reverse 0; of the 1 other pairs, 1. MONITOR changes by 0.100 on average (paper: 0.005), tau" in said
+    worse = discussion.finding10(table.assign(**{"first frames": [0.1, 0.9, 0.2]}), replicates, 4)
+    assert "is not shown here: of the 2 pairs" in worse and "they reverse 1" in worse
+    same = discussion.finding10(table, np.array([[0.1, 0.2, 0.3], [0.3, 0.2, 0.1]] * 9), 4)
+    assert "is not decided here: of the 0 pairs" in same
 
 
 def test_the_ranking_with_fewer_frames():

@@ -86,7 +86,9 @@ def test_facts_tables():
         "The largest relation is"
     )
     atlas = facts.choose(facts.atlas(), ["P35"])
-    frame = overview.facts_table2({"all": atlas, "hold today": facts.current(atlas)}).frame
+    artifact = overview.facts_table2({"all": atlas, "hold today": facts.current(atlas)})
+    frame = artifact.frame
+    assert artifact.finding.endswith(f"*hold today* removes most: {frame['facts'][0] - frame['facts'][1]:,} facts.")
     assert frame["relations"].tolist() == [1, 1] and frame["facts"].is_monotonic_decreasing
 
 
@@ -132,7 +134,11 @@ def test_finding_on_recall():
 def test_requirements_are_counted_and_the_missed_ones_named():
     frame = pd.DataFrame(
         {"requirement": ["a", "a", "b"], "model": "m", "met": [True, False, True], "limits": ["", "x/y", ""]}
-    ).assign(measured="1")
+    ).assign(measured=["2", "1", "3"], wanted="at least 2")
+    shown = overview.models_table7(frame).shown
+    assert shown["met"].tolist() == ["1 of 2", "1 of 1"] and shown["measured where missed"].tolist() == ["1", ""]
+    none = tables.by_requirement(frame.assign(met=False, measured=["+0.10", "-0.20", "3"]))
+    assert none["measured where missed"].tolist() == ["-0.20 to +0.10", "3"]
     assert overview.models_table7(frame).finding == (
         "2 of 3 requirements are met. Missed: a (1 of 2). This limits 1 tables and figures."
     )
@@ -144,7 +150,7 @@ def test_mentions_count_once_per_corpus():
     """Three models of two corpora, and two values that are alike of another requirement: five rows, four counted."""
     names = [behaviour.MENTIONS] * 3 + ["a", "a"]
     frame = pd.DataFrame({"requirement": names, "model": list("mnomn"), "measured": ["0.52", "0.52", "0.60", "0", "0"]})
-    frame = frame.assign(met=[True, True, False, True, True], limits=["", "", "x/y", "", ""])
+    frame = frame.assign(met=[True, True, False, True, True], limits=["", "", "x/y", "", ""], wanted="any")
     artifact = overview.models_table7(frame)
     assert len(artifact.frame) == 5 and artifact.finding.startswith(
         f"3 of 4 requirements are met. Missed: {behaviour.MENTIONS} (1 of 2)."
@@ -195,6 +201,7 @@ def test_chance_is_that_of_the_options_there_are():
     assert "Chance is 17 %" in artifact.caption
     stated = artifact.frame[artifact.frame["facts"] == "stated"].set_index("wording")["known"].to_dict()
     assert stated == {"seen question": 50, "held-out question": 0, "list": 100}
+    assert artifact.shown.columns.tolist()[:2] == ["model", "seen question: stated"] and len(artifact.shown) == 1
     assert artifact.finding == (
         "With a seen question, accuracy on taught facts ranges from 50 % (m) to 50 % (m). A held-out question changes it by "
         "-50.0 points on average, a list by +50.0."
@@ -206,7 +213,15 @@ def test_gains_of_lists():
     assert gains["the first question"].to_dict() == {"P1": 0.0, "P2": 1.0}
     assert gains["the mean of all questions"].to_dict() == {"P1": 0.5, "P2": 1.0}
     artifact = overview.models_figure3(answers(), gains, hidden=[])
-    assert "than the first question in 1 of 2 relations (+50.0 points on average)." in artifact.finding
+    assert (
+        "than the first question in 1 of 2 relations (+50.0 [+0.0, +100.0] points on average): not decided"
+        in artifact.finding
+    )
+    lower = {"questions": pd.Series([-0.1, -0.2, -0.3])}
+    assert "(-20.0 [-30.0, -10.0] points on average): the reverse of what ZP-LKE reports" in figures.finding_lists(
+        lower
+    )
+    assert "as ZP-LKE reports" in figures.finding_lists({"questions": -lower["questions"]})
     assert artifact.frame["size"].tolist() == [2, 2, 2]
     assert "n = 2 facts, by exposure count 16: 2. Shown" in artifact.caption
     more = pd.concat([answers(), answers()[:1].assign(model="l")])

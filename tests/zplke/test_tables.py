@@ -89,12 +89,15 @@ def test_rankings_are_compared_only_where_the_models_differ():
 
 
 def test_eta_beside_independence_or_nothing():
-    columns = ["family", "eta", "low", "high", "expected", "reversed"]
-    row = pd.DataFrame([("neox", 0.75, 0.7, 0.8, 0.5, 0.6)], columns=columns)
-    assert tables.finding2(row).startswith(
+    """By hand: of 40 % right answers, guessing one of 20 options gives up to an eighth, so eta above 0.875 would be all."""
+    columns = ["family", "accuracy", "eta", "low", "high", "expected", "reversed"]
+    row = pd.DataFrame([("neox", 0.4, 0.75, 0.7, 0.8, 0.5, 0.6)], columns=columns)
+    assert tables.finding2(row, 0.05).startswith(
         "neox: η = 0.75 [0.70, 0.80], independent models 0.50, reversed 0.60. In 1 of 1"
     )
-    assert tables.finding2(row.head(0)).startswith("No family has two models")
+    assert "(guessing, which gives at most 12% of a" in tables.finding2(row, 0.05)
+    assert "In 0 of 1 families" in tables.finding2(row.assign(high=0.9), 0.05)
+    assert tables.finding2(row.head(0), 0.05).startswith("No family has two models")
 
 
 def test_fine_tuned_models_below_their_base_are_counted():
