@@ -34,13 +34,13 @@ def figure1(outcomes: dict[str, pd.DataFrame], study: Study) -> Artifact:
         f"found fewer for {short} of them."
     )
     finding = f"{hardest_finding(curves, n)}{_harder(outcomes, n, study.settings.seed)}"
-    return _min_figure("distractors/figure1", curves, caption + SAME_LISTS, finding)
+    return _min_figure("distractors/figure1", {"": curves}, caption + SAME_LISTS, finding)
 
 
 HOW_TO_READ = (
-    "x axis: the number n of distractors per fact; a line: one strategy of choosing them; Min@n of a fact is 1 if its object "
-    "is more probable than all n distractors, else 0. The lower a line, the harder its distractors. Bands: 95 % bootstrap "
-    "intervals over facts."
+    "x axis: the number n of distractors per fact, logarithmic; a line: one strategy of choosing them; Min@n of a fact is 1 if "
+    "its object is more probable than all n distractors, else 0. The lower a line, the harder its distractors. Bands: 95 % "
+    "bootstrap intervals over facts."
 )
 SAME_LISTS = " Sem and Temp+Sem coincide for every fact without a former object (99 % of facts in the paper)."
 
@@ -81,15 +81,33 @@ def hardest_finding(curves: dict[str, pd.DataFrame], n: int) -> str:
 
 
 def figure2(outcomes: dict[str, pd.DataFrame], study: Study, taught: pd.DataFrame | None = None) -> Artifact:
-    """As figure 1 on S', the facts whose subject had another object before. ``taught``: see ``former_by_teaching``."""
+    """As figure 1 on S', the facts whose subject had another object before; in a second panel, those of them whose former object
+    the model was taught. ``taught``: see ``former_by_teaching``."""
     curves, n = _curves(outcomes, study), study.settings.n_distractors
     facts, short = _sizes(outcomes["appropt"])
+    whose = "whose subject had another object before, so that Temp+Sem begins with it"
+    if outcomes["sem"].equals(outcomes["temp_sem"]):
+        whose = "of S, since these data have no former objects that change a score"
+    panels, stated = {f"all\nn = {facts}": curves}, _former_stated(outcomes, taught)
+    second = ""
+    if stated:
+        known = len(stated["sem"])
+        panels[f"former object stated\nn = {known}"] = _curves(stated, study)
+        second = f" Right: the n = {known} of them whose former object the model's corpus states."
     caption = (
-        f"As figure 1 ({study.model}) on S': n = {facts} facts whose subject had another object before, so that Temp+Sem "
-        f"begins with it (the facts of S if these data have none). {HOW_TO_READ} ApprOpt's beam found fewer than {n} "
-        f"distractors for {short}."
+        f"As figure 1 ({study.model}) on S': n = {facts} facts {whose}.{second} {HOW_TO_READ} At n = 1, Sem has the most similar "
+        f"entity and Temp+Sem the former object. ApprOpt's beam found fewer than {n} distractors for {short} facts."
     )
-    return _min_figure("distractors/figure2", curves, caption, former_finding(outcomes, study.settings.seed, taught))
+    return _min_figure("distractors/figure2", panels, caption, former_finding(outcomes, study.settings.seed, taught))
+
+
+def _former_stated(outcomes: dict[str, pd.DataFrame], taught: pd.DataFrame | None) -> dict[str, pd.DataFrame]:
+    """The outcomes of the facts whose former object was stated; empty where none was, or where it is not known."""
+    if taught is None or not (taught["former"] > 0).any():
+        return {}
+    known = taught.index[taught["former"] > 0]
+    kept = {s: beaten[beaten.index.get_level_values("fact").isin(known)] for s, beaten in outcomes.items()}
+    return kept if len(kept["sem"]) else {}
 
 
 def former_finding(outcomes: dict[str, pd.DataFrame], seed: int = 0, taught: pd.DataFrame | None = None) -> str:
@@ -224,13 +242,22 @@ def _sizes(outcomes: pd.DataFrame) -> tuple[int, int]:
     return len(outcomes), int(outcomes[outcomes.columns[-1]].isna().sum())
 
 
-def _min_figure(name: str, curves: dict[str, pd.DataFrame], caption: str, finding: str) -> Artifact:
-    """A figure of Min@n against n, one line per strategy."""
-    frame = pd.concat(curves, names=["strategy", "n"]).rename(columns={"n": "facts"}).reset_index()
-    figure = report.bands(curves, "distractors n", "mean Min@n (lower: harder)")
-    ends = (f"{s} {curve['mean'].iloc[0]:.2f} to {curve['mean'].iloc[-1]:.2f}" for s, curve in curves.items())
+def _min_figure(name: str, panels: dict[str, dict[str, pd.DataFrame]], caption: str, finding: str) -> Artifact:
+    """A figure of Min@n against n, one line per strategy; the frame is that of all panels, the first one without its title."""
+    parts = [
+        pd.concat(curves, names=["strategy", "n"]).rename(columns={"n": "facts"}).reset_index()
+        for curves in panels.values()
+    ]
+    for title, part in zip(list(panels)[1:], parts[1:], strict=True):
+        part["strategy"] += f", {title.splitlines()[0]}"
+    figure = report.bands(panels, "distractors n", "mean Min@n (lower: harder)")
+    ends = (
+        f"{s} {line['mean'].iloc[0]:.2f} to {line['mean'].iloc[-1]:.2f}"
+        for part in parts
+        for s, line in part.groupby("strategy", sort=False)
+    )
     alt = f"Min@n from one distractor to the last: {', '.join(ends)}."
-    return Artifact(name, frame, caption, finding, figure=figure, alt=alt)
+    return Artifact(name, pd.concat(parts, ignore_index=True), caption, finding, figure=figure, alt=alt)
 
 
 # Section 5.1 and appendix C: how many distractors, how many sentences?

@@ -214,13 +214,18 @@ def test_small_panels_name_the_smallest_and_the_largest_model_only():
     plt.close("all")
 
 
-def test_bands_have_a_line_and_an_area_each():
-    curve = pd.DataFrame({"mean": [0.9, 0.5], "low": [0.8, 0.4], "high": [1.0, 0.6]}, index=[1, 2])
-    figure = report.bands({"Random": curve, "Sem": curve / 2}, "n", "mean")
-    (axis,), (legend,) = figure.axes, figure.legends
-    assert [text.get_text() for text in legend.get_texts()] == ["Random", "Sem"] and axis.get_xlim() == (1, 2)
-    assert [line.get_ydata().tolist() for line in axis.lines] == [[0.9, 0.5], [0.45, 0.25]]
-    assert [area.get_paths()[0].get_extents().intervaly.tolist() for area in axis.collections] == [[0.4, 1], [0.2, 0.5]]
+def test_bands_have_a_line_and_an_area_each_and_markers_at_the_ticks():
+    curve = pd.DataFrame({"mean": [0.9, 0.5, 0.4], "low": [0.8, 0.4, 0.3], "high": [1.0, 0.6, 0.5]}, index=[1, 2, 3])
+    figure = report.bands({"all": {"Random": curve, "Sem": curve / 2}, "some": {"Sem": curve}}, "n", "mean")
+    (axis, other), (legend,) = figure.axes, figure.legends
+    assert [text.get_text() for text in legend.get_texts()] == ["Random", "Sem"]
+    assert axis.get_xscale() == "log" and axis.get_xticks().tolist() == [1, 2] and axis.get_xlim()[0] < 1
+    assert [line.get_ydata().tolist() for line in axis.lines] == [[0.9, 0.5, 0.4], [0.45, 0.25, 0.2]]
+    assert [area.get_paths()[0].get_extents().intervaly.tolist() for area in axis.collections] == [
+        [0.3, 1],
+        [0.15, 0.5],
+    ]
+    assert axis.lines[1].get_markevery() == [0, 1] and other.lines[0].get_color() == axis.lines[1].get_color()
     plt.close("all")
 
 
