@@ -23,4 +23,4 @@ from probelib.report.charts import (
     use_style,
 )
 from probelib.report.section import Section, parameters_of, read_record, versions
-from probelib.report.shown import artifact_title, say, span
+from probelib.report.shown import artifact_title, say, span, with_interval

@@ -27,8 +27,8 @@ def display_artifact(artifact: Artifact, saved: Path) -> None:
         display(data, raw=True, metadata={ARTIFACT: artifact.name, "part": part, "alt": artifact.alt, **look})
 
     if artifact.figure is None:
-        table = _scroll(styled(artifact.frame, artifact.decimals, artifact.best))
-        show("body", {"text/html": table, "text/plain": artifact.frame.to_string(index=False)})
+        table = _scroll(styled(artifact.table(), artifact.decimals, artifact.best))
+        show("body", {"text/html": table, "text/plain": artifact.table().to_string(index=False)})
     else:
         import matplotlib.pyplot as plt
 
@@ -166,6 +166,20 @@ def span(low: float, high: float, form: str = ".2f") -> str:
     ('[0.10, 0.25]', '[no interval]')
     """
     return f"[{low:{form}}, {high:{form}}]" if np.isfinite([low, high]).all() else "[no interval]"
+
+
+def with_interval(values: pd.Series, low: pd.Series, high: pd.Series, digits: int = 3) -> pd.Series:
+    """Texts of a column of a printed table: each value with its interval, the value alone where it has none, "–" without one.
+
+    >>> nan = float("nan")
+    >>> with_interval(pd.Series([0.1234, 0.5, nan]), pd.Series([0.1, nan, nan]), pd.Series([0.2, nan, nan]), 2).tolist()
+    ['0.12 [0.10, 0.20]', '0.50', '–']
+    """
+    texts = [
+        "–" if np.isnan(value) else f"{value:.{digits}f} {span(*ends, f'.{digits}f')}".removesuffix(" [no interval]")
+        for value, *ends in zip(values, low, high, strict=True)
+    ]
+    return pd.Series(texts, index=values.index, dtype=object)
 
 
 def _scroll(style) -> str:

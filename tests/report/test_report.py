@@ -17,7 +17,7 @@ from matplotlib.text import Text
 from probelib import files, lm, paths, published, report
 from probelib.errors import ProbeError
 from probelib.facts import read_fktc
-from probelib.report import Artifact, charts, pages
+from probelib.report import Artifact, charts, markdown, pages
 from tests.facts.formats.test_fktc import HAITI, HEADER, write
 
 FRAME = pd.DataFrame({"model": ["a_b", "<script>alert(1)</script>"], "score": [0.123456789, np.nan], "n": [10, 20]})
@@ -63,6 +63,17 @@ def test_a_table_keeps_its_digits_and_escapes_its_strings(section):
     page, tex = stem.with_suffix(".html").read_text(), stem.with_suffix(".tex").read_text()
     assert "<script>" not in page and "&lt;script&gt;" in page and "0.123" in page and "–" in page
     assert r"a\_b" in tex and r"\toprule" in tex and r"\bfseries 0.123" in tex
+
+
+def test_a_selection_is_shown_everywhere_and_the_csv_keeps_every_column(section):
+    shown = pd.DataFrame({"model": FRAME["model"], "score in words": ["0.12 [0.10, 0.20]", *["–"] * (len(FRAME) - 1)]})
+    section.save(Artifact("monitor/table4", FRAME, "A caption", shown=shown))
+    stem = section.folder / "monitor" / "table4"
+    assert pd.read_csv(stem.with_suffix(".csv")).columns.tolist() == FRAME.columns.tolist()
+    texts = [stem.with_suffix(suffix).read_text() for suffix in (".html", ".tex")]
+    texts.append(markdown.artifact_markdown("smoke", "monitor/table4", section.folder / "monitor"))
+    assert all("0.12 [0.10, 0.20]" in text and "0.123" not in text for text in texts)
+    assert "[all columns](table4.csv)" in texts[2]
 
 
 def test_the_sidecar_says_where_a_number_comes_from(section):
