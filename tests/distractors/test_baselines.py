@@ -96,11 +96,11 @@ def test_karr_is_the_same_one_text_at_a_time():
     rng = np.random.default_rng(0)
     logprobs = {f"t{i}": np.log(rng.random(1 + i % 11)).astype(np.float32) for i in range(40)}
     n_tokens = {"a": 1, "b": 3, "c": 20}
-    texts = pd.DataFrame({
-        "fact": np.sort(rng.integers(0, 5, 300)), "term": rng.choice(["num", "den_s", "den_r"], 300), "share": rng.choice([1, 0.5, 0.25], 300),
-        "before": rng.choice(list(logprobs), 300), "text": rng.choice(list(logprobs), 300),
-        "rest": rng.choice(["", *n_tokens], 300),
-    })  # fmt: skip
+    draw = lambda *choices: rng.choice(choices, 300)
+    texts = pd.DataFrame({"fact": np.sort(rng.integers(0, 5, 300)), "term": draw("num", "den_s", "den_r")})
+    texts = texts.assign(
+        share=draw(1, 0.5, 0.25), before=draw(*logprobs), text=draw(*logprobs), rest=draw("", *n_tokens)
+    )
     first = lambda t: np.exp(logprobs[t][1:].mean()) if len(logprobs[t]) > 1 else 1.0
     last = lambda t, r: np.exp(logprobs[t][-n_tokens[r] :].mean()) if r else 1.0
     value = [row.share * first(row.before) * last(row.text, row.rest) for row in texts.itertuples()]
