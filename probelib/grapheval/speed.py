@@ -1,5 +1,8 @@
 """How fast answers come by generation and by the judge (GraphEval, table 4)."""
 
+import platform
+import re
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -25,7 +28,7 @@ def measure_speeds(
     readers   as for ``judge.predict_all_held_out``
     study     its ``instruction``, ``new_tokens``, and ``n_alone``: statements that are also answered one by one
     returns   the columns of ``speeds`` with ``model`` and ``substitute``, and how many times as fast each method is as
-              generation: ``by generation in batches``, ``by generation one by one``
+              generation: ``by generation in batches``, ``by generation one by one``; ``machine``: of the model
     """
     frames = []
     for name, small in substitute.items():
@@ -42,7 +45,7 @@ def measure_speeds(
         measured.insert(0, "model", name)
         for column, method in (("by generation in batches", TOGETHER), ("by generation one by one", ALONE)):
             measured[column] = measured["facts/s"] / measured.set_index("method")["facts/s"][method]
-        frames.append(measured)
+        frames.append(measured.assign(machine=machine(models[name].device)))
     return pd.concat(frames, ignore_index=True)
 
 
@@ -83,6 +86,18 @@ def speeds(
         peak = max(run["peak_bytes"] for run in runs) / 1e6
         rows.append(row | {"peak MB": peak, "devices": _devices(used)})
     return pd.DataFrame(rows)
+
+
+def machine(device) -> str:
+    """What a device is, for a reader: the GPU's name, or the processor's with the number of threads."""
+    import torch
+
+    if device.type == "cuda":
+        return torch.cuda.get_device_name(device)
+    info = Path("/proc/cpuinfo")
+    named = re.search(r"model name\s*:\s*(.+)", info.read_text() if info.exists() else "")
+    name = named[1] if named else platform.processor() or platform.machine()
+    return f"{name} ({torch.get_num_threads()} thread{'s' * (torch.get_num_threads() > 1)})"
 
 
 def _devices(model) -> int:

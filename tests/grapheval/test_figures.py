@@ -66,14 +66,27 @@ def test_truthful_everywhere_has_no_rank_correlation():
 
 
 def test_figure_5_names_the_best_and_the_worst_type_and_counts_what_lies_above_the_mirror_image():
-    figure5 = grapheval.figure5(typed({"correct": {"b": 0.4, "a": 0.2}}), mirror=0.3)
-    assert "heads of type **b** (0.40" in figure5.finding and "**a** (0.20)" in figure5.finding
-    assert "disjoint for 1 of 1 models: the score varies with the type" in figure5.finding
+    """b (0.4) lies above its own mirror image (0.1), a (0.2) below its own (0.5)."""
+    correct = typed({"correct": {"b": 0.4, "a": 0.2}})
+    mirror = correct["type"].map({"a": 0.5, "b": 0.1})
+    above = (correct["score"] - mirror).rename("above")
+    correct = correct.assign(mirror=mirror, above=above, **{"above low": above - 0.1, "above high": above + 0.1})
+    figure5 = grapheval.figure5(correct)
+    assert "highest for heads of type **b** (0.40 over all models) and lowest for **a** (0.20; " in figure5.finding
+    assert "for tails of type **b**" in figure5.finding and "disjoint for 1 of 1 models" in figure5.finding
+    assert "varies with the type, as in the paper" in figure5.finding and "order" not in figure5.frame
+    assert "in 2 of 4 cases and below it in 2." in figure5.finding and "b (head); b (tail)." in figure5.finding
+    full = [line for line in figure5.figure.axes[0].lines if line.get_marker() == "o" and len(line.get_xdata()) == 1]
+    assert [line.get_xdata().tolist() for line in full] == [[0.4]]
+    plt.close("all")
+
+
+def test_figure_3_counts_what_lies_above_a_constant_answer():
+    figure3 = grapheval.figure3(typed({"average": {"b": 0.4, "a": 0.2}}))
     assert (
-        "2 of 4 intervals lie above" in figure5.finding and "2 below it, so whether the types differ" in figure5.finding
+        "2 of 4 intervals lie above one third" in figure3.finding
+        and "2 below it, so whether the types" in figure3.finding
     )
-    assert "order" not in figure5.frame
-    assert "intervals lie above" not in grapheval.figure5(typed({"correct": {"b": 0.4, "a": 0.2}})).finding
     plt.close("all")
 
 
