@@ -13,7 +13,7 @@ from probelib.beyond.suite import MEASURES
 from probelib.facts.model import Facts
 from probelib.lm.loading import load
 from probelib.organisms import design, taught
-from probelib.report import Artifact, span
+from probelib.report import Artifact, span, with_interval
 
 TAUGHT = 8  # exposures from which a fact counts as taught, for calibration
 MONITOR_SIGN = " MONITOR is shown as -MONITOR: as for all measures, the higher, the better known."
@@ -143,30 +143,52 @@ def oracle(values: pd.DataFrame, design: pd.DataFrame, pairs: pd.DataFrame, seed
 def ground_truth(ranked: pd.DataFrame, ceiling: pd.Series, within: list[str], n: int) -> Artifact:
     """Concordance of each measure with what was taught; ``ranked``: ``rank_measures``, ``ceiling``: ``oracle``, ``within``:
     ``measures.headline_pairs``, ``n``: of Min@n and Avg@n."""
+    compared = ranked[~ranked["control"] & (ranked["pairs"] > 0)]
+    tied = leaders(compared, "concordance")
+    first = f"{tied[0]}, one of {len(tied)} that tie" if len(tied) > 1 else tied[0]
+    caption = (
+        f"Share of {RIGHT} (a tie counts half): {COMPARED[within[0]]}; taught: at least {concordance.TAUGHT} times; n = "
+        f"{compared['pairs'].max():,.0f} pairs. 95 % bootstrap intervals over facts and models. behind: difference to the first "
+        f"row ({first}) on the same pairs, p after Holm's correction. added: what the measure adds to Familiarity. within "
+        "relations: two facts of one relation in one model. tau: Kendall's tau-b, for comparison with other papers only: it "
+        f"forgives ties, so coarse measures rank high. tokens: per fact for this measure alone. Min@n, Avg@n: n = {n}. Controls, "
+        "at the end, do not test the fact. The CSV has further pairs: across sisters, by exposure count (Somers' D), between "
+        "models."
+    )
+    shown, finding = _shown_truth(ranked), truth_finding(ranked, ceiling, tied)
+    decimals = {"tokens": 0, "tokens a fact": 0}
+    return Artifact("beyond/ground_truth", ranked, caption, finding, decimals=decimals, shown=shown)
+
+
+def _shown_truth(ranked: pd.DataFrame) -> pd.DataFrame:
+    """The ranking for print: the columns that the text reads, each with its interval."""
+    shown = {"measure": ranked["measure"], "paper": ranked["paper"].mask(ranked["control"], "control")}
+    shown["tokens"] = ranked["tokens a fact"]
+    for column in ("concordance", "behind", "p", "added", "within relations", "tau"):
+        ends = ("low", "high") if column == "concordance" else (f"{column}_low", f"{column}_high")
+        if set(ends) <= set(ranked):
+            shown[column] = with_interval(ranked[column], *(ranked[end] for end in ends), digits=2)
+        elif column in ranked:
+            shown[column] = ranked[column]
+    return pd.DataFrame(shown)
+
+
+def truth_finding(ranked: pd.DataFrame, ceiling: pd.Series, tied: list[str]) -> str:
+    """Which measures order best, what all together and the best control reach, and which do not differ from the best."""
     own, controls = ranked[~ranked["control"]], ranked[ranked["control"]]
     compared = own[own["pairs"] > 0]
-    best, tied = compared.iloc[0], leaders(compared, "concordance")
+    best = compared.iloc[0]
     level = compared["measure"][~(compared["p"] < 0.05) & ~compared["measure"].isin(tied)]
     absent = own["measure"][own["pairs"] == 0].tolist()
-    tie = f" Tied with it: {', '.join(name for name in tied if name != best['measure'])}." if len(tied) > 1 else ""
-    finding = (
-        f"{best['measure']} puts {best['concordance']:.1%} of the pairs in the right order (95 % CI "
-        f"{span(best['low'], best['high'], '.3f')}).{tie} All measures together reach {ceiling['concordance']:.1%}, the best "
-        f"control ({controls['measure'].iloc[0]}) {controls['concordance'].iloc[0]:.1%}. Not significantly different "
-        f"from the best (Holm): {', '.join(level) or 'none'}."
+    missing = f" Not compared, for no pair has both values: {', '.join(absent)}." if absent else ""
+    return (
+        f"{', '.join(tied)} {'put' if len(tied) > 1 else 'puts'} {best['concordance']:.1%} of the {best['pairs']:,.0f} pairs in "
+        f"the right order (95 % CI {span(best['low'], best['high'], '.3f')}). Not significantly different (Holm): "
+        f"{', '.join(level) or 'none'}. The best control ({controls['measure'].iloc[0]}) reaches "
+        f"{controls['concordance'].iloc[0]:.1%}. All measures together, a logistic regression on their ranks fitted on other "
+        f"facts, reach {ceiling['concordance']:.1%}; what it learns there need not hold here, so it can lie below the best "
+        f"measure.{missing}"
     )
-    if absent:
-        finding += f" Not compared, for no pair has both values: {', '.join(absent)}."
-    caption = (
-        f"Share of {RIGHT} (a tie counts half): {COMPARED[within[0]]}; taught: at least {concordance.TAUGHT} times. 95 "
-        "% bootstrap intervals over facts and models. behind: difference to the first row on the same pairs, p after "
-        "Holm's correction. added: what the measure adds to Familiarity. Then the same by other pairs: across "
-        "sisters, within relations, Somers' D given the exposure count, between models. tau: Kendall's tau-b, for "
-        "comparison with other papers only: it forgives ties, so coarse measures rank high. Tokens: per fact for this "
-        f"measure alone. Min@n, Avg@n: n = {n}. Controls stand at the end. All measures together: a logistic regression on "
-        "their ranks, fitted on other facts; what it learns there need not hold here, so it can lie below the best measure."
-    )
-    return Artifact("beyond/ground_truth", ranked, caption, finding, decimals={"tokens a fact": 0})
 
 
 def coarse_twins(values: pd.DataFrame, design: pd.DataFrame, pairs: pd.DataFrame, seed: int = 0) -> Artifact:

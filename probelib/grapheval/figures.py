@@ -233,7 +233,7 @@ def finding_mirror(correct: pd.DataFrame) -> str:
     said = [f"{', '.join(always[side].index[always[side]]) or 'none'} ({side})" for side in always.index.unique("side")]
     return (
         f"Correct lies significantly above the mirror image of its type and model in {above.sum()} of {len(correct)} cases and "
-        f"below it in {below.sum()}. Types above it for every model: {'; '.join(said)}."
+        f"below it in {below.sum()} (by chance {0.025 * len(correct):.1f} each). Types above it for every model: {'; '.join(said)}."
     )
 
 

@@ -163,11 +163,10 @@ def table2(rows: pd.DataFrame, coverage: float, sizes: pd.Series, trade: pd.Data
 
 
 def _shown2(table: pd.DataFrame) -> pd.DataFrame:
-    """Table 2 for print: outcomes once per model, every score with its interval."""
-    again, counts = table["model"].duplicated(), table[["right", "wrong", "don't know"]].astype(str)
-    shown = table[["scored by", "n"]].copy()
-    shown.insert(0, "right / wrong / don't know", counts.agg(" / ".join, axis=1).mask(again, ""))
-    shown.insert(0, "model", table["model"].mask(again, ""))
+    """Table 2 for print: outcomes beside the own answers, every score with its interval."""
+    counts = table[["right", "wrong", "don't know"]].astype(str).agg(" / ".join, axis=1)
+    shown = table[["model", "scored by", "n"]].copy()
+    shown.insert(1, "right / wrong / don't know", counts.where(table["scored by"] == "own answers", ""))
     for metric in METRICS:
         shown[metric.capitalize()] = with_interval(table[metric], table[f"{metric} low"], table[f"{metric} high"])
     return shown

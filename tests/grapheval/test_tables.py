@@ -104,11 +104,11 @@ def test_table_2_names_the_best_model_with_the_errors_of_the_judge():
     assert table.frame["parameters"].unique().tolist() == [5, 9] and table.finding.startswith(
         "From **a** to **b**, by own"
     )
-    first = ["a", "5 / 3 / 2", "judge", 9, *["0.600 [0.500, 0.700]"] * 3]
-    assert table.shown.iloc[0].tolist() == first and table.shown.iloc[1, :3].tolist() == [
-        "",
-        "",
-        "judge, released Eq. 2",
+    first = ["a", "", "judge", 9, *["0.600 [0.500, 0.700]"] * 3]
+    assert table.shown.iloc[0].tolist() == first and table.shown.iloc[2, :3].tolist() == [
+        "a",
+        "5 / 3 / 2",
+        "own answers",
     ]
     sentence = grapheval.judge_against_answers(table.frame)
     assert "1 (Truthful), 1 (Informative), 1 (Correct) of 2 models" in sentence and "0.200 from own answers" in sentence
