@@ -6,7 +6,7 @@ from itertools import product
 import numpy as np
 import pandas as pd
 
-from probelib.grapheval.measures import METRICS
+from probelib.grapheval.measures import ABOVE, METRICS
 from probelib.report import Artifact, span
 from probelib.report.charts import heat, style_at
 from probelib.stats import pearson
@@ -233,7 +233,8 @@ def finding_mirror(correct: pd.DataFrame) -> str:
     said = [f"{', '.join(always[side].index[always[side]]) or 'none'} ({side})" for side in always.index.unique("side")]
     return (
         f"Correct lies significantly above the mirror image of its type and model in {above.sum()} of {len(correct)} cases and "
-        f"below it in {below.sum()} (by chance {0.025 * len(correct):.1f} each). Types above it for every model: {'; '.join(said)}."
+        f"below it in {below.sum()} (by chance {0.025 * len(correct):.1f} each). Types above it for every model: "
+        f"{'; '.join(said)}."
     )
 
 
@@ -474,8 +475,9 @@ def exposure_figure(banded: pd.DataFrame, name: str) -> Artifact:
         banded,
         caption=(
             f"Truthful, Informative and Correct by the {name} of the triple: by the judge over the whole graph and from the "
-            f"models' own answers to the labelled triples. Bars: 95 % (Wilson). The row of Correct "
-            f"has its own limits of the y axis. Each point rests on at least {sizes} triples."
+            f"models' own answers to the labelled triples. Bars: 95 % (Wilson). Thin lines: the mirror "
+            "image of Correct (triple called false, corruption true), which rises, too, where a model only answers more often; "
+            f"the row of Correct has its own limits of the y axis. Each point rests on at least {sizes} triples."
         ),
         finding=finding_exposure(banded, name),
         figure=_band_panels(banded, name),
@@ -487,7 +489,7 @@ def _band_panels(banded: pd.DataFrame, name: str):
     """Panels: a row per metric, a column per way of scoring; a line per model."""
     import matplotlib.pyplot as plt
 
-    ways, metrics = banded["scored by"].unique(), banded["metric"].unique()
+    ways, metrics = banded["scored by"].unique(), METRICS
     order = list(dict.fromkeys(banded["band"]))
     figure, axes = plt.subplots(
         len(metrics), len(ways), figsize=(4.2, 1.5 * len(metrics) + 0.8), sharex=True, sharey="row", squeeze=False
@@ -499,6 +501,11 @@ def _band_panels(banded: pd.DataFrame, name: str):
             at = np.array([order.index(band) for band in own["band"]]) + (i - (len(models) - 1) / 2) * 0.12
             bars = np.clip([own["mean"] - own["low"], own["high"] - own["mean"]], 0, None)
             axis.errorbar(at, own["mean"], bars, **style_at(i), markersize=3.5, elinewidth=0.8, label=in_legend(model))
+            if metric == "correct":
+                above = banded[(banded["metric"] == ABOVE) & (banded["scored by"] == way) & (banded["model"] == model)]
+                axis.plot(
+                    at, own["mean"].to_numpy() - above["mean"].to_numpy(), color=style_at(i)["color"], linewidth=0.7
+                )
         axis.set_xticks(range(len(order)), order)
         axis.set(title=way if not row else "", ylabel=metric.capitalize() if not column else "")
         top = banded.loc[banded["metric"] == "correct", "high"].max() if metric == "correct" else 1
@@ -509,22 +516,21 @@ def _band_panels(banded: pd.DataFrame, name: str):
 
 
 def finding_exposure(banded: pd.DataFrame, name: str) -> str:
-    """For how many models Correct and Truthful rise or fall beyond both intervals, from the lowest to the highest band."""
-    ways = dict(list(banded.groupby("scored by", sort=False)))
-    parts = []
-    for way, rows in ways.items():
-        up, down, n, example = _ends(rows[rows["metric"] == "correct"])
-        true_up, true_down, *_ = _ends(rows[rows["metric"] == "truthful"])
-        parts.append(
-            f"By {way}, Correct rises with the {name} beyond both intervals for {up} of {n} models and falls so for {down} "
-            f"({example}); Truthful rises beyond both intervals for {true_up} and falls so for {true_down}."
+    """For how many models Correct, its lead over the mirror image, and Truthful change beyond both intervals, from the lowest to
+    the highest band."""
+    parts, see = [], []
+    for way, rows in banded.groupby("scored by", sort=False):
+        (up, down, n, example), (more, less, _, lead), (true_up, true_down, *_) = (
+            _ends(rows[rows["metric"] == metric]) for metric in ("correct", ABOVE, "truthful")
         )
-    seen = {way: _ends(rows[rows["metric"] == "correct"])[:3] for way, rows in ways.items()}
-    all_see = [way for way, (up, _, n) in seen.items() if up == n]
+        see += [way] * (more == n)
+        parts.append(
+            f"By {way}, from the lowest to the highest {name} Correct rises beyond both intervals for {up} of {n} models and "
+            f"falls so for {down} ({example}), Correct minus its mirror image rises for {more} and falls for {less} ({lead}), "
+            f"Truthful rises for {true_up} and falls for {true_down}."
+        )
     verdict = (
-        f"So Correct by {' and by '.join(all_see)} sees it."
-        if all_see
-        else "So no way of scoring sees it in every model."
+        f"So Correct by {' and by '.join(see)} sees it." if see else "So no way of scoring sees it in every model."
     )
     return " ".join([*parts, verdict])
 

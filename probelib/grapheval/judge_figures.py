@@ -255,8 +255,8 @@ def learning_curve_figure(learning: pd.DataFrame, sizes: list[int], baselines: p
         "grapheval/learning_curve",
         pd.concat([curve, level], ignore_index=True),
         caption=(
-            "Accuracy on the held-out statements against the number of labels, chosen at random or by the judge's "
-            f"uncertainty; mean and range of {learning['seed'].nunique()} seeds; level lines: the most frequent "
+            f"Accuracy on {baselines['n'].max():.0f} held-out statements against the number of labels, chosen at random or by "
+            f"the judge's uncertainty; mean and range of {learning['seed'].nunique()} seeds; dotted: the most frequent "
             "outcome of the true and of the false statements (the CSV also has that of all). Fragile: every point is a "
             "small judge trained anew, and a processor that rounds otherwise may move it by up to 0.1."
         ),

@@ -42,6 +42,7 @@ from probelib.grapheval.answers import UNEVALUATED, Answer, Outcome, outcome
 from probelib.stats import pearson, percentile_interval, wilson
 
 METRICS = ["truthful", "informative", "correct"]
+ABOVE = "above mirror"  # Correct minus its mirror image
 TYPED = ("average", *METRICS)  # metrics of figures 3 and 5 to 7
 
 
@@ -435,9 +436,10 @@ def triple_bands(about: pd.DataFrame) -> tuple[pd.Series, str]:
 
 
 def by_band(scored: dict[str, pd.DataFrame], banded: pd.Series) -> pd.DataFrame:
-    """Mean scores per band: ``scored by``, ``model``, ``band``, ``metric``, ``mean``, ``low``, ``high`` (95 %), ``n``.
+    """Mean scores per band: ``scored by``, ``model``, ``band``, ``metric`` (the three, and "above mirror": Correct minus its
+    mirror image), ``mean``, ``low``, ``high`` (95 %), ``n``.
 
-    scored  e.g. "judge" -> per model and triple: ``model``, ``triple`` and the metrics
+    scored  e.g. "judge" -> per model and triple: ``with_mirror``
     banded  the band of every triple of the graph (``triple_bands``)
     """
     rows = []
@@ -446,4 +448,7 @@ def by_band(scored: dict[str, pd.DataFrame], banded: pd.Series) -> pd.DataFrame:
             for band, part in own.groupby(banded.loc[own["triple"]].array, observed=True):  # in the order of the bands
                 known = {"scored by": way, "model": model, "band": str(band)}
                 rows += [known | {"metric": metric} | score_interval(part[metric], times=500) for metric in METRICS]
+                lead = score_interval(part["lead"], times=500)
+                lead |= {name: 2 * lead[name] - 1 for name in ("mean", "low", "high")}
+                rows.append(known | {"metric": ABOVE} | lead)
     return pd.DataFrame(rows)

@@ -75,8 +75,8 @@ def table6(instructions: pd.DataFrame) -> Artifact:
             "number of tokens of the instruction without the statement."
         ),
         finding=(
-            f"The instruction takes {lengths.min()} to {lengths.max()} tokens; the soft prompt that replaces it in "
-            "the paper has 20 virtual tokens."
+            f"The instruction takes {' to '.join(map(str, sorted({lengths.min(), lengths.max()})))} tokens; the soft prompt that "
+            "replaces it in the paper has 20 virtual tokens."
         ),
     )
 

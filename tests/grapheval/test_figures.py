@@ -131,24 +131,26 @@ def test_figure_8_holds_the_cause_against_degree():
 
 
 def test_correct_that_rises_with_exposure_is_said_to_see_it():
+    """By the judge Correct rises from 0.1 to 0.6 with its mirror image, so its lead stays; by own answers the lead rises, too."""
+    ends = {
+        (way, metric): (0.1, 0.6) for way in ("judge", "own answers") for metric in (*grapheval.METRICS, "above mirror")
+    }
+    ends["judge", "above mirror"] = (0.1, 0.1)
     rows = [
         (way, "m", band, metric, mean, mean - 0.05, mean + 0.05, 9)
-        for way, ends in (("judge", (0.2, 0.2)), ("own answers", (0.1, 0.6)))
-        for band, mean in zip(("0", "33+"), ends, strict=True)
-        for metric in grapheval.METRICS
+        for (way, metric), means in ends.items()
+        for band, mean in zip(("0", "33+"), means, strict=True)
     ]
     columns = ["scored by", "model", "band", "metric", "mean", "low", "high", "n"]
     artifact = grapheval.exposure_figure(pd.DataFrame(rows, columns=columns), "exposure count")
-    assert (
-        "By judge, Correct rises with the exposure count beyond both intervals for 0 of 1 models and falls so for 0 "
-        "(m: 0.20 [0.15, 0.25] to 0.20 [0.15, 0.25])" in artifact.finding
-    )
-    assert (
-        artifact.finding.endswith("So Correct by own answers sees it.")
-        and "at least 9 (judge) and 9" in artifact.caption
-    )
+    assert "Correct rises beyond both intervals for 1 of 1 models" in artifact.finding
+    assert "rises for 0 and falls for 0 (m: 0.10 [0.05, 0.15] to 0.10 [0.05, 0.15])" in artifact.finding
+    assert artifact.finding.endswith("So Correct by own answers sees it.")
+    assert "at least 9 (judge) and 9" in artifact.caption
     limits = dict(zip(grapheval.METRICS, (axis.get_ylim() for axis in artifact.figure.axes[::2]), strict=False))
     assert limits["truthful"] == (0, 1.02) and limits["correct"] == pytest.approx((0, 0.65 * 1.02))
+    mirror = artifact.figure.axes[4].lines[-1].get_ydata()
+    assert mirror.round(6).tolist() == [0, 0.5]
     plt.close("all")
 
 

@@ -414,6 +414,11 @@ def test_bands_of_exposure_or_of_degree():
     quarters, name = ge.triple_bands(about[["D"]])
     assert name == "degree" and quarters.nunique() == 4 and quarters.tolist()[-1] == "to 4"
     scored = ge.own_scores(labelled([T, F, K, K, F, T, T, F]))
-    table = ge.by_band({"own answers": scored}, banded)
+    answers = pd.DataFrame(
+        {"triple": np.repeat(range(4), 2), "negative": [0, 1] * 4, "answer": [T, F, K, K, F, T, T, F]}
+    )
+    table = ge.by_band({"own answers": ge.with_mirror(scored, answers.assign(model=scored["model"][0]))}, banded)
+    above = table[table["metric"] == "above mirror"].set_index("band")["mean"]
+    assert above.to_dict() == {"0": 1, "1-8": 0, "9-32": -1, "33+": 1}
     correct = table[table["metric"] == "correct"].set_index("band")
     assert correct["mean"].to_dict() == {"0": 1, "1-8": 0, "9-32": 0, "33+": 1} and (correct["n"] == 1).all()

@@ -153,6 +153,12 @@ def test_table_3_of_one_model_finds_nothing():
     plt.close("all")
 
 
+def test_table_6_names_one_length_once():
+    frame = pd.DataFrame({"model": ["a", "b"], "tokens of the instruction": [14, 14]})
+    assert "takes 14 tokens" in grapheval.table6(frame).finding
+    assert "takes 9 to 14 tokens" in grapheval.table6(frame.assign(**{"tokens of the instruction": [14, 9]})).finding
+
+
 def test_table_4_has_a_row_per_method_and_names_the_machine():
     methods = [ALONE, TOGETHER, "judge, substitute"]
     speeds = pd.DataFrame({"model": ["a"] * 3 + ["b"] * 3, "method": methods * 2, "facts/s": [1.0, 10, 20, 2, 5, 40]})
