@@ -181,9 +181,7 @@ def quality_against_cost(ranked: pd.DataFrame, ceiling: pd.Series, within: list[
         "strongest control. Named besides: what the papers propose, and the best of each. Grey: the other measures."
     )
     if len(absent):
-        caption += (
-            f" {len(absent)} measures are absent, for they need an instruction-tuned partner in every model compared."
-        )
+        caption += f" Absent, for they need an instruction-tuned partner in every model compared: {', '.join(absent)}."
     alt = f"Scatter plot of measures. On the line of what nothing cheaper beats: {', '.join(named)}."
     figure = _cost_scatter(points, labelled(points, front), front, ceiling["concordance"], familiar)
     return Artifact("beyond/quality_against_cost", ranked, caption, finding, figure, alt)

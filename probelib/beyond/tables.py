@@ -108,7 +108,10 @@ def placebo(
         f"{' and '.join(within)}, with the one-sided p; placebo: pairs of facts within {' and '.join(blocks)} that were "
         "taught equally often, in an order drawn at random."
     )
-    return Artifact("beyond/placebo", table, caption, finding)
+    shown = table[["measure", "concordance", "p"]].copy()
+    shown.insert(2, "shuffled", with_interval(table["shuffled"], table["shuffled_low"], table["shuffled_high"], 2))
+    shown["placebo"] = with_interval(table["placebo"], table["placebo_low"], table["placebo_high"], 2)
+    return Artifact("beyond/placebo", table, caption, finding, shown=shown)
 
 
 def rank_measures(
@@ -226,7 +229,11 @@ def calibration(values: pd.DataFrame, design: pd.DataFrame, taught: int = TAUGHT
         "and ECE 0; another share gives another calibration."
     )
     finding = calibration_finding(table, share)
-    return Artifact("beyond/calibration", table, caption, finding, best={"ece": "min", "brier": "min"})
+    shown = table[["measure", "n", "mean", "taught"]].assign(
+        ece=with_interval(table["ece"], table["ece_low"], table["ece_high"]),
+        brier=with_interval(table["brier"], table["brier_low"], table["brier_high"]),
+    )
+    return Artifact("beyond/calibration", table, caption, finding, shown=shown)
 
 
 def calibration_finding(table: pd.DataFrame, share: float) -> str:
@@ -248,10 +255,19 @@ def held_out_paraphrases(
     names = {"before": "seen", "after": "held-out", "mean before": "mean seen", "mean after": "mean held-out"}
     caption = (
         f"Share of {RIGHT} by each measure that uses paraphrases: two that the corpus used against two held-out ones "
-        "(one each for base accuracy); change with its paired 95 % bootstrap interval over facts and models; mean "
-        "values under both. Lists have no paraphrases; ApprOpt, whose searches cost the most, is not repeated."
+        "(one each for base accuracy); change with its paired 95 % bootstrap interval over facts and models (the "
+        "CSV has mean values). Lists have no paraphrases; ApprOpt, whose searches cost the most, is not repeated."
     )
-    return Artifact("beyond/held_out", table.rename(columns=names), caption, paraphrase_finding(table))
+    frame = table.rename(columns=names)
+    return Artifact(
+        "beyond/held_out", frame, caption, paraphrase_finding(table), shown=_changed(frame, "seen", "held-out")
+    )
+
+
+def _changed(frame: pd.DataFrame, before: str, after: str) -> pd.DataFrame:
+    """A ``concordance.change`` for print: measure, pairs, both values, and the change with its interval."""
+    change = with_interval(frame["change"], frame["low"], frame["high"])
+    return frame[["measure", "pairs", before, after]].assign(change=change)
 
 
 def paraphrase_finding(table: pd.DataFrame) -> str:
@@ -278,11 +294,12 @@ def training_mixture(values: pd.DataFrame, design: pd.DataFrame, twins: tuple[st
     caption = (
         f"Share of {RIGHT} (two facts of one relation) by every measure for two models of one size and with the same "
         f"exposures: {first} and {second} read most statements in the format that they are named after. "
-        f"{training_tokens(twins)} Change with its paired 95 % bootstrap interval over facts; mean values. Measures that need "
-        "an instruction-tuned model are left out: the second has no tuned partner." + sign_of_monitor(table)
+        f"{training_tokens(twins)} Change with its paired 95 % bootstrap interval over facts (the CSV has means). Measures that "
+        "need an instruction-tuned model are left out: the second has no tuned partner." + sign_of_monitor(table)
     )
     frame, best = table.rename(columns=names), {first: "max", second: "max"}
-    return Artifact("beyond/training_mixture", frame, caption, mixture_finding(table, twins), best=best)
+    shown = _changed(frame, first, second)
+    return Artifact("beyond/training_mixture", frame, caption, mixture_finding(table, twins), best=best, shown=shown)
 
 
 def popularity(values: pd.DataFrame, design: pd.DataFrame, models: tuple[str, str], seed: int = 0) -> Artifact:
@@ -306,7 +323,10 @@ def popularity(values: pd.DataFrame, design: pd.DataFrame, models: tuple[str, st
         "facts. The "
         "facts that make the pairs are others, so the change is not paired. Controls do not test the fact."
     )
-    return Artifact("beyond/popularity", table, caption, popularity_finding(table))
+    ways = ("at random", "by popularity")
+    values = {way: with_interval(*(table[f"{of} {way}"] for of in ("concordance", "low", "high"))) for way in ways}
+    shown = table[["measure", "control"]].assign(**values, change=table["change"])
+    return Artifact("beyond/popularity", table, caption, popularity_finding(table), shown=shown)
 
 
 def popularity_finding(table: pd.DataFrame) -> str:
@@ -361,9 +381,10 @@ def misconceptions(values: pd.DataFrame, misled: list[str], matched: list[str]) 
     table = contrast(values, pd.Index(misled), pd.Index(matched))
     names = {"one": "misled", "other": "not misled", "n one": "n misled", "n other": "n not misled"}
     lower = table["measure"][table["high"] < 0]
+    others = ", ".join(table["measure"].drop(lower.index)) or "none"
     finding = (
         f"Facts with a misconception score significantly lower by: {', '.join(lower) or 'no measure'} (of {len(table)}; by "
-        f"chance {0.025 * len(table):.1f})."
+        f"chance {0.025 * len(table):.1f}). Not significantly lower by: {others}."
     )
     caption = (
         "Mean of each measure over facts whose subject the corpus also gives a wrong object, and over others of the same "
@@ -371,7 +392,10 @@ def misconceptions(values: pd.DataFrame, misled: list[str], matched: list[str]) 
         + where_misconceptions_stand(misled)
         + sign_of_monitor(table)
     )
-    return Artifact("beyond/misconceptions", table.rename(columns=names), caption, finding)
+    table = table.rename(columns=names)
+    shown = table[["measure", "n misled", "misled", "n not misled", "not misled"]]
+    shown = shown.assign(difference=with_interval(table["difference"], table["low"], table["high"]))
+    return Artifact("beyond/misconceptions", table, caption, finding, shown=shown)
 
 
 def where_misconceptions_stand(misled: list[str]) -> str:
@@ -396,7 +420,7 @@ def clusters(groups: pd.DataFrame) -> Artifact:
     papers_in = {MEASURES[m].paper for m in largest} - {"beyond"}
     finding = (
         f"{len(sizes)} groups; the largest holds {len(largest)} of {len(groups)} measures, from {len(papers_in)} of "
-        f"the four papers: {', '.join(largest)}. {(sizes == 1).sum()} measures stand alone."
+        f"the four papers. The other groups: {_other_groups(groups, sizes.index[0])}."
     )
     caption = (
         "Groups of measures that order facts alike: hierarchical clustering (average linkage) cut where the measures "
@@ -404,6 +428,12 @@ def clusters(groups: pd.DataFrame) -> Artifact:
         "with the others of its group (a dash: it stands alone) and with all other measures."
     )
     return Artifact("beyond/clusters", groups.assign(paper=papers, asks=asks), caption, finding)
+
+
+def _other_groups(groups: pd.DataFrame, largest: int) -> str:
+    """The measures of all groups but the ``largest``."""
+    others = groups[groups["group"] != largest].groupby("group", sort=False)["measure"].agg(", ".join)
+    return "; ".join(others) or "none"
 
 
 def partial(shared: pd.DataFrame) -> Artifact:
@@ -468,13 +498,24 @@ def quantization(table: pd.DataFrame, model: str) -> Artifact:
     """Each measure at each precision against fp32; ``table``: ``measures.changes``."""
     tested = table["low"].notna().sum()
     caption = (
-        f"Each measure of {model} at each precision, and its difference to fp32 with the 95 % bootstrap interval over the same "
-        "n facts. For measures of 0 and 1: facts lost and gained, and McNemar's exact p. No interval: all facts changed "
-        f"alike. Of the {tested} differences with an interval, {0.05 * tested:.1f} are significant by chance."
-        + sign_of_monitor(table)
+        f"Difference of each measure of {model} at each precision to fp32, with the 95 % bootstrap interval over the same n "
+        "facts. The CSV has the values and, for measures of 0 and 1, facts lost and gained and McNemar's exact p. No "
+        f"interval: all facts changed alike. Of the {tested} differences with an interval, {0.05 * tested:.1f} are significant "
+        "by chance." + sign_of_monitor(table)
     )
     decimals = {"difference": 5, "low": 5, "high": 5, "p": 4}
-    return Artifact("beyond/quantization", table, caption, quantization_finding(table), decimals=decimals)
+    finding = quantization_finding(table)
+    return Artifact("beyond/quantization", table, caption, finding, decimals=decimals, shown=_shown_precisions(table))
+
+
+def _shown_precisions(table: pd.DataFrame) -> pd.DataFrame:
+    """The differences to fp32 for print: a row per measure, a column per precision."""
+    texts = table.assign(text=with_interval(table["difference"], table["low"], table["high"], 4))
+    wide = (
+        texts.pivot(index="measure", columns="precision", values="text").reindex(table["measure"].unique()).fillna("–")
+    )
+    wide.insert(0, "n", table.groupby("measure")["n"].max())
+    return wide[["n", *table["precision"].unique()]].reset_index().rename_axis(columns=None)
 
 
 def quantization_finding(table: pd.DataFrame) -> str:

@@ -209,7 +209,7 @@ def label_points(axis, x, y, names, bold=()) -> None:
 
 
 def _drawn(axis) -> list[tuple[float, float, float, float]]:
-    """Boxes (left, bottom, right, top; pixels) around the texts, markers, level lines and vertical bars of an axis."""
+    """Boxes (left, bottom, right, top; pixels) around the texts, markers, level lines, steps and vertical bars of an axis."""
     from matplotlib.collections import LineCollection
 
     boxes = [tuple(text.get_window_extent().extents) for text in axis.texts]
@@ -217,6 +217,9 @@ def _drawn(axis) -> list[tuple[float, float, float, float]]:
         points = line.get_transform().transform(np.column_stack(line.get_data()).astype(float))
         if line.get_marker() not in ("", "None", None):
             boxes += [(px - 5, py - 5, px + 5, py + 5) for px, py in points]
+        elif line.get_drawstyle() == "steps-post":
+            ends = zip(points[:-1, 0], points[1:, 0], points[:-1, 1], strict=True)
+            boxes += [(left, py - 1, right, py + 1) for left, right, py in ends]
         elif len(np.unique(points[:, 1])) == 1:
             boxes.append((points[:, 0].min(), points[0, 1] - 1, points[:, 0].max(), points[0, 1] + 1))
     for bars in axis.collections:

@@ -52,6 +52,9 @@ def test_the_sign_of_monitor_is_said_where_it_is_shown(monkeypatch):
     values = pd.DataFrame(rows, columns=["model", "fact", "measure", "value"])
     artifact = tables.misconceptions(values, ["f0", "f1"], ["f2", "f3"])
     assert artifact.caption.endswith("Where they stand." + tables.MONITOR_SIGN)
+    assert artifact.finding.startswith("Facts with a misconception score significantly lower by: MONITOR, PMI (of 2")
+    assert artifact.finding.endswith("Not significantly lower by: none.")
+    assert artifact.shown["difference"][0].startswith("-7.000 [") and artifact.shown["n misled"].tolist() == [2, 2]
     without = tables.misconceptions(values[values["measure"] == "PMI"], ["f0", "f1"], ["f2", "f3"])
     assert without.caption.endswith("Where they stand.")
 
@@ -76,6 +79,7 @@ def test_what_popularity_alone_orders():
     artifact = tables.popularity(values, design, ("m", "m-popular"))
     row = artifact.frame.iloc[0]
     assert (row["concordance at random"], row["concordance by popularity"], row["change"]) == (0.5, 1.0, 0.5)
+    assert artifact.shown.iloc[0]["change"] == 0.5 and artifact.shown.iloc[0]["at random"].startswith("0.500")
     assert row["control"] and "orders 50.0%" in artifact.finding and "and 100.0%" in artifact.finding
 
 
@@ -108,11 +112,26 @@ def test_small_significant_changes_by_quantization_have_sizes():
     """By hand: 8bit changes nothing significantly, nf4 by 0.05 and 0.6; one of four differences has no interval."""
     artifact = tables.quantization(quantized(-0.06, -0.04), "m")
     assert artifact.finding.endswith("8bit 0 of 2; nf4 2 of 2, differences of 0.05 to 0.6.")
+    assert artifact.shown.iloc[1].to_dict() == {
+        **{"measure": "known", "n": 9, "8bit": "0.0000", "nf4": "-0.6000 [-0.9000, -0.2000]"}
+    }
     assert artifact.caption.endswith("Of the 3 differences with an interval, 0.2 are significant by chance.")
     small = quantized(-0.0004, -0.0002)[1:2].assign(measure="MONITOR")
     artifact = tables.quantization(small, "m")
     assert artifact.finding.endswith("nf4 1 of 1, a difference of 0.0003.")
     assert artifact.caption.endswith(tables.MONITOR_SIGN) and artifact.decimals["difference"] == 5
+
+
+def test_a_group_of_few_measures_is_named():
+    groups = pd.DataFrame(
+        {"group": [1, 1, 2], "measure": ["MONITOR", "PMI", "ZP choice"], "within": 0.8, "without": 0.5}
+    )
+    finding = tables.clusters(groups).finding
+    assert (
+        finding
+        == "2 groups; the largest holds 2 of 3 measures, from 1 of the four papers. The other groups: ZP choice."
+    )
+    assert tables.clusters(groups[:2]).finding.endswith("The other groups: none.")
 
 
 def by_type(low: float) -> pd.DataFrame:

@@ -203,6 +203,7 @@ def test_labels_cover_no_marker_no_level_and_no_other_label():
     axis, x, y = axes[0, 0], [1, 1, 1.05, 2, 2], [0.5, 0.5, 0.52, 0.9, 0.89]
     axis.plot(x, y, "o", linestyle="none")
     axis.axhline(0.53)
+    axis.step([0, 1.5, 3], [0.2, 0.915, 0.915], where="post")
     axis.set(xlim=(0, 3), ylim=(0, 1.2))
     report.label_points(axis, x, y, list("abcde"), bold=["b"])
     figure.canvas.draw()
@@ -210,6 +211,8 @@ def test_labels_cover_no_marker_no_level_and_no_other_label():
     assert set(boxes) == set("abcde")
     level = axis.transData.transform((0, 0.53))[1]
     assert not any(box.y0 < level < box.y1 for box in boxes.values())
+    start, step = axis.transData.transform((1.5, 0.915))
+    assert not any(box.y0 < step < box.y1 and box.x1 > start for box in boxes.values())
     assert not any(
         box.contains(*axis.transData.transform(at)) for box in boxes.values() for at in zip(x, y, strict=True)
     )
