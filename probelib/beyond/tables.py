@@ -479,16 +479,17 @@ def disagreements(apart: pd.DataFrame, asked: Facts) -> Artifact:
 ANSWER = "P(right answer)"  # what ``quantized.answer_probabilities`` measures
 
 
-def quantization_cost(costs: pd.DataFrame, model: str) -> Artifact:
-    """Memory and speed in every precision; ``costs``: ``scores.precision_costs``."""
+def quantization_cost(costs: pd.DataFrame, model: str, machine: str) -> Artifact:
+    """Memory and speed in every precision; ``costs``: ``scores.precision_costs``, ``machine``: ``report.machine``."""
     smallest = costs.loc[costs["megabytes"].idxmin()]
     fastest = costs.loc[costs["tokens a second"].idxmax(), "precision"]
     finding = (
-        f"{smallest['precision']} needs {smallest['of fp32']:.0%} of the memory of fp32; the fastest is {fastest}."
+        f"{smallest['precision']} needs {smallest['of fp32']:.0%} of the memory of fp32; the fastest is {fastest}, in one run "
+        "on this machine."
     )
     caption = (
         f"{model} in memory: modules really quantized, megabytes of all weights, share of fp32, and tokens forwarded "
-        "per second on this machine (measured: differs from run to run)."
+        f"per second on {machine} (measured: differs from run to run)."
     )
     decimals = {"megabytes": 2, "tokens a second": 0, "of fp32": 2}
     return Artifact("beyond/quantization_cost", costs, caption, finding, decimals=decimals)

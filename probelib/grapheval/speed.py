@@ -1,8 +1,5 @@
 """How fast answers come by generation and by the judge (GraphEval, table 4)."""
 
-import platform
-import re
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -11,6 +8,7 @@ import pandas as pd
 from probelib.grapheval.scores import statement_prompts
 from probelib.grapheval.settings import GraphEvalSettings
 from probelib.lm.memory import measured
+from probelib.report import machine
 
 if TYPE_CHECKING:  # torch takes seconds to import
     from probelib.grapheval.judge import Reader
@@ -86,18 +84,6 @@ def speeds(
         peak = max(run["peak_bytes"] for run in runs) / 1e6
         rows.append(row | {"peak MB": peak, "devices": _devices(used)})
     return pd.DataFrame(rows)
-
-
-def machine(device) -> str:
-    """What a device is, for a reader: the GPU's name, or the processor's with the number of threads."""
-    import torch
-
-    if device.type == "cuda":
-        return torch.cuda.get_device_name(device)
-    info = Path("/proc/cpuinfo")
-    named = re.search(r"model name\s*:\s*(.+)", info.read_text() if info.exists() else "")
-    name = named[1] if named else platform.processor() or platform.machine()
-    return f"{name} ({torch.get_num_threads()} thread{'s' * (torch.get_num_threads() > 1)})"
 
 
 def _devices(model) -> int:

@@ -22,5 +22,5 @@ from probelib.report.charts import (
     style_at,
     use_style,
 )
-from probelib.report.section import Section, parameters_of, read_record, versions
+from probelib.report.section import Section, machine, parameters_of, read_record, versions
 from probelib.report.shown import artifact_title, say, span, with_interval
