@@ -185,37 +185,21 @@ def figure7(lists: pd.DataFrame) -> Artifact:
 
 def optimum(outcomes: dict[str, pd.DataFrame], study: Study) -> Artifact:
     """Min@n and Avg@n against the exact optimum and against what ApprOpt's beam finds. ``outcomes``: with "appropt" and "opt"."""
-    import matplotlib.pyplot as plt
-
-    figure, axes = plt.subplots(1, 2, figsize=(3.8, 2.6), sharex=True)
-    frames = {}
-    for axis, aggregate in zip(axes, ("Min", "Avg"), strict=True):
-        for place, strategy in enumerate(("random", "appropt", "opt")):
-            curve, look = (
-                measures.mean_curve(outcomes[strategy], aggregate, study.settings.seed),
-                report.style_at(place),
-            )
-            axis.plot(
-                curve.index,
-                curve["mean"],
-                label=NAMES[strategy],
-                markevery=max(1, len(curve) // 8),
-                markersize=4,
-                **look,
-            )
-            axis.fill_between(curve.index, curve["low"], curve["high"], color=look["color"], alpha=0.15, linewidth=0)
-            frames[NAMES[strategy], aggregate] = curve
-        axis.set(xlabel="distractors n", title=f"{aggregate}@n", ylim=(0, 1.02))
-        axis.locator_params(axis="x", integer=True)
-    axes[0].set(ylabel="mean over facts")
-    axes[0].legend()
+    panels = {
+        f"{aggregate}@n": {
+            NAMES[strategy]: measures.mean_curve(outcomes[strategy], aggregate, study.settings.seed)
+            for strategy in ("random", "appropt", "opt")
+        }
+        for aggregate in ("Min", "Avg")
+    }
+    figure = report.bands(panels, "distractors n", "mean over facts (lower: harder)")
+    frames = {(name, panel[:3]): curve for panel, curves in panels.items() for name, curve in curves.items()}
     frame = pd.concat(frames, names=["strategy", "aggregate", "n"]).rename(columns={"n": "facts"}).reset_index()
     n = study.settings.n_distractors
     caption = (
         f"Mean Min@n and Avg@n of {study.model} over {len(outcomes['opt'])} facts against random distractors, those "
-        "that the beam "
-        "finds (ApprOpt) and the n most plausible ones (Opt, Eq. 4, exact); bands: 95 % bootstrap over facts. Lower is harder. "
-        "Where ApprOpt lies above Opt, the search, not the model, makes the test easier."
+        "that the beam finds (ApprOpt) and the n most plausible ones (Opt, Eq. 4, exact); bands: 95 % bootstrap over facts. x "
+        "axis: n, logarithmic. Where ApprOpt lies above Opt, the search, not the model, makes the test easier."
     )
     alt = "Two panels, Min@n and Avg@n over n, with lines for Random, ApprOpt and Opt."
     finding = optimum_gap(outcomes, n, study.settings.seed)
@@ -265,24 +249,24 @@ def _min_figure(name: str, panels: dict[str, dict[str, pd.DataFrame]], caption: 
 
 def figure3(table: pd.DataFrame, n_facts: int, study: Study) -> Artifact:
     """Agreement against the number of distractors. ``table``: see ``measures.agreement_by_n``."""
-    import matplotlib.pyplot as plt
-
-    n = study.settings.n_distractors
-    figure, axis = plt.subplots(figsize=(3.8, 2.8))
+    figure, axes = report.column(2.5)
+    axis = axes[0, 0]
+    ticks = report.count_axis(axis, study.settings.n_distractors)
     for place, (strategy, line) in enumerate(table.groupby("strategy", sort=False)):
         look, curve = report.style_at(place), line.set_index("n")["tau"]
-        axis.plot(line["n"], line["tau"], label=strategy, markevery=max(1, n // 8), markersize=4, **look)
+        at = [i for i, n in enumerate(line["n"]) if n in ticks]
+        axis.plot(line["n"], line["tau"], label=strategy, markevery=at, markersize=3, linewidth=1.2, **look)
         if curve.notna().any():
-            at = measures.settles_at(curve)
-            axis.plot(at, curve[at], "o", markersize=10, fillstyle="none", color=look["color"])
+            settled = measures.settles_at(curve)
+            axis.plot(settled, curve[settled], "o", markersize=9, fillstyle="none", color=look["color"])
         axis.fill_between(line["n"], line["low"], line["high"], color=look["color"], alpha=0.1, linewidth=0)
-    axis.set(xlabel="distractors n", ylabel="Kendall's tau, mean of the test folds", xlim=(1, n))
-    axis.locator_params(axis="x", integer=True)
-    axis.legend(ncols=2)
+    axis.set(xlabel="distractors n", ylabel="Kendall's tau, mean of the test folds")
+    axis.legend(ncols=2, fontsize=report.SMALL)
     caption = (
         f"Agreement with {study.reference.split(':')[0]} against the number of distractors, {study.model}, n = "
         f"{n_facts} facts, {study.settings.n_sentences} cloze sentences. The aggregator (Min or Avg) is chosen on "
-        "each fold's training facts; bands: 95 % bootstrap over facts. Circles: the first n within 0.01 of the best. Sem and "
+        "each fold's training facts; bands: 95 % bootstrap over facts; x axis logarithmic. "
+        "Circles: the first n within 0.01 of the best. Sem and "
         "Temp+Sem coincide on facts without a former object."
     )
     alt = "Tau over the number of distractors, one line per strategy with its band."

@@ -10,6 +10,7 @@ from probelib.report.charts import (
     bands,
     column,
     cost_axis,
+    count_axis,
     grouped_bars,
     heat,
     label_points,

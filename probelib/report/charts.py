@@ -151,20 +151,26 @@ def bands(panels: dict[str, dict[str, pd.DataFrame]], xlabel: str, ylabel: str):
     figure, axes = column(2.3, columns=len(panels), sharey=True)
     names = list(dict.fromkeys(name for curves in panels.values() for name in curves))
     for axis, (title, curves) in zip(axes[0], panels.items(), strict=True):
-        last = max(curve.index[-1] for curve in curves.values())
-        ticks = [n * 10**power for power in range(6) for n in (1, 2, 5) if n * 10**power <= last]
+        ticks = count_axis(axis, max(curve.index[-1] for curve in curves.values()))
         for name, curve in curves.items():
             look, at = style_at(names.index(name)), [i for i, x in enumerate(curve.index) if x in ticks]
             axis.plot(curve.index, curve["mean"], label=name, markevery=at, markersize=3, linewidth=1.2, **look)
             axis.fill_between(curve.index, curve["low"], curve["high"], color=look["color"], alpha=0.15, linewidth=0)
-        axis.set(xscale="log", xlabel=xlabel, xlim=(0.85, 1.15 * last), ylim=(0, 1.02))
+        axis.set(xlabel=xlabel, ylim=(0, 1.02))
         axis.set_title(title, fontsize=7, fontweight="normal")
-        axis.set_xticks(ticks, ticks)
-        axis.minorticks_off()
     axes[0, 0].set_ylabel(ylabel)
     handles = axes[0, 0].get_legend_handles_labels()
     figure.legend(*handles, loc="outside upper center", ncols=4, fontsize=SMALL, columnspacing=1, handlelength=2.5)
     return figure
+
+
+def count_axis(axis, last: int) -> list[int]:
+    """A logarithmic x axis of numbers from 1 to ``last``, with ticks at 1, 2, 5, 10, ...; return the ticks."""
+    ticks = [n * 10**power for power in range(6) for n in (1, 2, 5) if n * 10**power <= last]
+    axis.set(xscale="log", xlim=(0.85, 1.15 * last))
+    axis.set_xticks(ticks, ticks)
+    axis.minorticks_off()
+    return ticks
 
 
 def cost_axis(axis, cost, quality) -> None:
