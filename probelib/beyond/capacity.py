@@ -159,8 +159,9 @@ def capacity_finding(total: pd.DataFrame, fit: dict) -> str:
     more += f"{span(fit['b_low'], fit['b_high'])}, n = {fit['n']} models)."
     if fit["b_high"] < 1:
         return (
-            f"{more} Bits grow more slowly than parameters: what the corpus teaches limits the larger models, so this is no "
-            "estimate of a capacity."
+            f"{more} Bits grow more slowly than parameters, to {large['bits'] / large['parameters']:.2g} per parameter in the "
+            "largest model (full models hold about 2 in Allen-Zhu and Li, 2024), and bits per fact grow with the exposure count: "
+            "how often the corpus teaches these facts limits them, so this is no estimate of a capacity."
         )
     if fit["b_low"] > 1:
         return f"{more} Bits grow faster than parameters."

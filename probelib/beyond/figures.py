@@ -356,7 +356,8 @@ def kinds(table: pd.DataFrame, measures: list[str], sizes: pd.Series) -> Artifac
     enough = table[table["facts"] > 9]  # with fewer facts any order is soon perfect
     wide = enough.pivot(index="measure", columns="group", values="concordance")
     wide = wide.reindex([name for name in measures if name in wide.index])
-    pairs, shown = enough.groupby("group")["pairs"].max(), wide.loc[few_per_paper(list(wide.index), 3)]
+    few = {*few_per_paper(list(wide.index), 3), *OWN}
+    pairs, shown = enough.groupby("group")["pairs"].max(), wide.loc[[name for name in wide.index if name in few]]
     absent = [name for name in measures if name not in wide.index]
     figure, axes = report.column(0.17 * len(shown) + 0.8)
     named = shown.set_axis([f"{kind} ({pairs[kind]})" for kind in wide.columns], axis=1)
@@ -365,9 +366,9 @@ def kinds(table: pd.DataFrame, measures: list[str], sizes: pd.Series) -> Artifac
     axes[0, 0].tick_params(rotation=60, axis="x")
     caption = (
         f"Share of {RIGHT} (two facts of one relation), by the type of the object (number of pairs; of "
-        f"{sizes[wide.columns].sum():,} facts), for the best three measures of each paper; the lighter, the more (.5 is "
-        "chance). The CSV holds all, with pairs and 95 % intervals. A dash: fewer than ten facts. Half an interval is "
-        f"{half.min():.2f} ({half.idxmin()}) to {half.max():.2f} ({half.idxmax()}) in the median measure, so types are not "
+        f"{sizes[wide.columns].sum():,} facts), for the best three measures of each paper and what it proposes; the "
+        "lighter, the more (.5 is chance). The CSV holds all, with pairs and 95 % intervals. A dash: fewer than ten facts. "
+        f"Half an interval is {half.min():.2f} ({half.idxmin()}) to {half.max():.2f} ({half.idxmax()}) in the median measure, so types are not "
         "to be ranked by these numbers."
     )
     if absent:
@@ -406,12 +407,13 @@ def agreement(matrix: pd.DataFrame, values: pd.DataFrame, seed: int = 0) -> Arti
     caption = (
         f"Share of pairs of facts that two measures order alike (a tie counts half; .5 is chance), mean over "
         f"{values['model'].nunique()} models, in the order of a hierarchical clustering. A measure of few levels cannot "
-        "reach 1, not even with itself (diagonal). Shown: of each paper the two measures that agree most with all others; the "
-        "CSV holds every pair with n, its 95 % bootstrap interval over facts, and the share among the pairs that both order."
+        "reach 1, not even with itself (diagonal). Shown: of each paper what it proposes and the two measures that agree most "
+        "with all others; the CSV holds every pair with n, its 95 % bootstrap interval over facts, and the share among the "
+        "pairs that both order."
     )
     alt = "Heat map of the agreement between measures, clustered."
     central = few_per_paper(matrix.mean().sort_values(ascending=False, kind="stable").index.tolist())
-    shown = [name for name in matrix.index if name in central]
+    shown = [name for name in matrix.index if name in {*central, *OWN}]
     finding, figure = agreement_finding(pairs), _heat_maps({"": matrix.loc[shown, shown]})
     return Artifact("beyond/agreement", pairs, caption, finding, figure, alt)
 
