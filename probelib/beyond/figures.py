@@ -368,8 +368,8 @@ def kinds(table: pd.DataFrame, measures: list[str], sizes: pd.Series) -> Artifac
         f"Share of {RIGHT} (two facts of one relation), by the type of the object (number of pairs; of "
         f"{sizes[wide.columns].sum():,} facts), for the best three measures of each paper and what it proposes; the "
         "lighter, the more (.5 is chance). The CSV holds all, with pairs and 95 % intervals. A dash: fewer than ten facts. "
-        f"Half an interval is {half.min():.2f} ({half.idxmin()}) to {half.max():.2f} ({half.idxmax()}) in the median measure, so types are not "
-        "to be ranked by these numbers."
+        f"Half an interval is {half.min():.2f} ({half.idxmin()}) to {half.max():.2f} ({half.idxmax()}) in the median "
+        "measure, so types are not to be ranked by these numbers."
     )
     if absent:
         caption += f" Absent, with fewer than ten facts in every type: {', '.join(absent)}."
