@@ -60,10 +60,13 @@ def gpt2_accuracy(choices: pd.DataFrame) -> Artifact:
     table = accuracy_by_relation(choices).sort_values("accuracy", ascending=False, key=stats.levelled, kind="stable")
     overall, interval = choices["correct"].mean(), stats.wilson(choices["correct"].sum(), len(choices))
     above = (table["low"] > table["chance"]).sum()
+    ends = [
+        f"{row['relation']} ({row['accuracy']:.1%} {span(row['low'], row['high'], '.3f')}, chance {row['chance']:.1%})"
+        for _, row in table.iloc[[0, -1]].iterrows()
+    ]
     finding = (
         f"The right answer comes first for {overall:.1%} of the facts {span(*interval, '.3f')}; in {above} of {len(table)} "
-        f"relations significantly more often than by chance. Best: {table['relation'].iloc[0]}; worst: "
-        f"{table['relation'].iloc[-1]}."
+        f"relations significantly more often than by chance. Best: {ends[0]}; worst: {ends[1]}."
     )
     caption = (
         "Accuracy per relation, with its 95 % Wilson interval and the accuracy of guessing. Over all "

@@ -217,12 +217,25 @@ def reliability_figure(curves: pd.DataFrame, errors: dict[str, float], seeds: in
             f"{curves.groupby('model')['n'].sum().max()} held-out statements, in bins of 0.1 (those with at least "
             "five are drawn). Bars: 95 % Wilson; dotted: perfect calibration."
         ),
-        finding=(
-            f"The expected calibration error of the judges lies between {min(errors.values()):.3f} and "
-            f"{max(errors.values()):.3f}."
-        ),
+        finding=finding_reliability(curves, errors),
         figure=figure,
         alt="Share predicted correctly over the judge's probability, a line per model.",
+    )
+
+
+def finding_reliability(curves: pd.DataFrame, errors: dict[str, float]) -> str:
+    """The calibration errors, and for how many models the judge's mean probability lies outside the interval of its accuracy."""
+    said, over, under = [], 0, 0
+    for model, rows in curves.groupby("model", sort=False):
+        n = rows["n"].sum()
+        mean, right = ((rows[column] * rows["n"]).sum() / n for column in ("probability", "right"))
+        low, high = wilson(round(right * n), n)
+        over, under = over + (mean > high), under + (mean < low)
+        said.append(f"{in_legend(model)} {mean:.2f} against {right:.2f} {span(low, high)}")
+    return (
+        f"The judges' mean probability lies above the 95 % interval of their accuracy for {over} of {len(said)} models and below "
+        f"it for {under} ({'; '.join(said)}). Expected calibration error: {min(errors.values()):.3f} to "
+        f"{max(errors.values()):.3f}."
     )
 
 

@@ -175,7 +175,9 @@ def test_two_readings_of_one_score_are_not_compared():
 def test_the_shipped_scores_of_gpt2_make_all_artifacts():
     """Published: GPT-2's accuracy on the statements of these relations, recounted line by line in ``test_imported``."""
     choices = beyond.choose_candidates(beyond.read_one(None, ["P36", "P30"]))
-    table = beyond.gpt2_accuracy(choices).frame.set_index("relation")
+    accuracy = beyond.gpt2_accuracy(choices)
+    table, best = accuracy.frame.set_index("relation"), accuracy.frame.iloc[0]
+    assert f"Best: {best['relation']} ({best['accuracy']:.1%} [" in accuracy.finding
     assert set(table.index) == {"P36", "P30"} and table["n"].sum() == len(choices)
     for artifact in (beyond.gpt2_confidence(choices), beyond.gpt2_distractors(choices)):
         assert artifact.figure is not None and artifact.finding

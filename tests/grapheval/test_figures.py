@@ -154,6 +154,14 @@ def test_correct_that_rises_with_exposure_is_said_to_see_it():
     plt.close("all")
 
 
+def test_a_judge_is_overconfident_beyond_the_interval_of_its_accuracy():
+    """m: 0.9 on average against 50 of 100; n: 0.55 against 50 of 100."""
+    curves = pd.DataFrame({"model": ["m", "m", "n"], "n": [50, 50, 100], "probability": [0.8, 1.0, 0.55], "right": 0.5})
+    finding = judge_figures.finding_reliability(curves, {"m": 0.4, "n": 0.05})
+    assert "for 1 of 2 models and below it for 0 (m 0.90 against 0.50 [0.40, 0.60]; n 0.55" in finding
+    assert finding.endswith("error: 0.050 to 0.400.")
+
+
 def differences(judge: float, soft: float) -> pd.DataFrame:
     """Two models: the judge's gains over logits and majority, and the soft prompt's change, which is also the judge's gain
     over the logits there; intervals reach 0.1."""
