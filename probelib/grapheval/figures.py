@@ -475,9 +475,9 @@ def exposure_figure(banded: pd.DataFrame, name: str) -> Artifact:
         banded,
         caption=(
             f"Truthful, Informative and Correct by the {name} of the triple: by the judge over the whole graph and from the "
-            f"models' own answers to the labelled triples. Bars: 95 % (Wilson). Thin lines: the mirror "
-            "image of Correct (triple called false, corruption true), which rises, too, where a model only answers more often; "
-            f"the row of Correct has its own limits of the y axis. Each point rests on at least {sizes} triples."
+            f"models' own answers to the labelled triples. Bars: 95 % (Wilson), without the judge's own errors. Thin lines: "
+            "the mirror image of Correct (triple called false, corruption true), which rises, too, where a model only answers "
+            f"more often; the row of Correct has its own limits of the y axis. Each point rests on at least {sizes} triples."
         ),
         finding=finding_exposure(banded, name),
         figure=_band_panels(banded, name),
