@@ -49,7 +49,7 @@ def _quality_panels(compared: pd.DataFrame):
     wide.index = [textwrap.fill(in_legend(model), 16) for model in models]
     for axis, score in zip(axes, SCORES, strict=True):
         grouped_bars(axis, *(wide[value][kinds] for value in (score, f"{score} low", f"{score} high")))
-        axis.set(ylabel=score, ylim=(0, 1.02))
+        axis.set(ylabel="F1" if score == "f1" else score, ylim=(0, 1.02))
         for text in axis.texts:
             text.set(text="n/a", fontsize=7.5, rotation=90)
     figure.legend(*axes[0].get_legend_handles_labels(), loc="outside upper center", ncols=2)
