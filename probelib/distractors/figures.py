@@ -34,13 +34,13 @@ def figure1(outcomes: dict[str, pd.DataFrame], study: Study) -> Artifact:
         f"found fewer for {short} of them."
     )
     finding = f"{hardest_finding(curves, n)}{_harder(outcomes, n, study.settings.seed)}"
-    return _min_figure("distractors/figure1", curves, caption + SAME_LISTS, finding)
+    return _min_figure("distractors/figure1", {"": curves}, caption + SAME_LISTS, finding)
 
 
 HOW_TO_READ = (
-    "x axis: the number n of distractors per fact; a line: one strategy of choosing them; Min@n of a fact is 1 if its object "
-    "is more probable than all n distractors, else 0. The lower a line, the harder its distractors. Bands: 95 % bootstrap "
-    "intervals over facts."
+    "x axis: the number n of distractors per fact, logarithmic; a line: one strategy of choosing them; Min@n of a fact is 1 if "
+    "its object is more probable than all n distractors, else 0. The lower a line, the harder its distractors. Bands: 95 % "
+    "bootstrap intervals over facts."
 )
 SAME_LISTS = " Sem and Temp+Sem coincide for every fact without a former object (99 % of facts in the paper)."
 
@@ -81,15 +81,33 @@ def hardest_finding(curves: dict[str, pd.DataFrame], n: int) -> str:
 
 
 def figure2(outcomes: dict[str, pd.DataFrame], study: Study, taught: pd.DataFrame | None = None) -> Artifact:
-    """As figure 1 on S', the facts whose subject had another object before. ``taught``: see ``former_by_teaching``."""
+    """As figure 1 on S', the facts whose subject had another object before; in a second panel, those of them whose former object
+    the model was taught. ``taught``: see ``former_by_teaching``."""
     curves, n = _curves(outcomes, study), study.settings.n_distractors
     facts, short = _sizes(outcomes["appropt"])
+    whose = "whose subject had another object before, so that Temp+Sem begins with it"
+    if outcomes["sem"].equals(outcomes["temp_sem"]):
+        whose = "of S, since these data have no former objects that change a score"
+    panels, stated = {f"all\nn = {facts}": curves}, _former_stated(outcomes, taught)
+    second = ""
+    if stated:
+        known = len(stated["sem"])
+        panels[f"former object stated\nn = {known}"] = _curves(stated, study)
+        second = f" Right: the n = {known} of them whose former object the model's corpus states."
     caption = (
-        f"As figure 1 ({study.model}) on S': n = {facts} facts whose subject had another object before, so that Temp+Sem "
-        f"begins with it (the facts of S if these data have none). {HOW_TO_READ} ApprOpt's beam found fewer than {n} "
-        f"distractors for {short}."
+        f"As figure 1 ({study.model}) on S': n = {facts} facts {whose}.{second} {HOW_TO_READ} At n = 1, Sem has the most similar "
+        f"entity and Temp+Sem the former object. ApprOpt's beam found fewer than {n} distractors for {short} facts."
     )
-    return _min_figure("distractors/figure2", curves, caption, former_finding(outcomes, study.settings.seed, taught))
+    return _min_figure("distractors/figure2", panels, caption, former_finding(outcomes, study.settings.seed, taught))
+
+
+def _former_stated(outcomes: dict[str, pd.DataFrame], taught: pd.DataFrame | None) -> dict[str, pd.DataFrame]:
+    """The outcomes of the facts whose former object was stated; empty where none was, or where it is not known."""
+    if taught is None or not (taught["former"] > 0).any():
+        return {}
+    known = taught.index[taught["former"] > 0]
+    kept = {s: beaten[beaten.index.get_level_values("fact").isin(known)] for s, beaten in outcomes.items()}
+    return kept if len(kept["sem"]) else {}
 
 
 def former_finding(outcomes: dict[str, pd.DataFrame], seed: int = 0, taught: pd.DataFrame | None = None) -> str:
@@ -167,37 +185,21 @@ def figure7(lists: pd.DataFrame) -> Artifact:
 
 def optimum(outcomes: dict[str, pd.DataFrame], study: Study) -> Artifact:
     """Min@n and Avg@n against the exact optimum and against what ApprOpt's beam finds. ``outcomes``: with "appropt" and "opt"."""
-    import matplotlib.pyplot as plt
-
-    figure, axes = plt.subplots(1, 2, figsize=(3.8, 2.6), sharex=True)
-    frames = {}
-    for axis, aggregate in zip(axes, ("Min", "Avg"), strict=True):
-        for place, strategy in enumerate(("random", "appropt", "opt")):
-            curve, look = (
-                measures.mean_curve(outcomes[strategy], aggregate, study.settings.seed),
-                report.style_at(place),
-            )
-            axis.plot(
-                curve.index,
-                curve["mean"],
-                label=NAMES[strategy],
-                markevery=max(1, len(curve) // 8),
-                markersize=4,
-                **look,
-            )
-            axis.fill_between(curve.index, curve["low"], curve["high"], color=look["color"], alpha=0.15, linewidth=0)
-            frames[NAMES[strategy], aggregate] = curve
-        axis.set(xlabel="distractors n", title=f"{aggregate}@n", ylim=(0, 1.02))
-        axis.locator_params(axis="x", integer=True)
-    axes[0].set(ylabel="mean over facts")
-    axes[0].legend()
+    panels = {
+        f"{aggregate}@n": {
+            NAMES[strategy]: measures.mean_curve(outcomes[strategy], aggregate, study.settings.seed)
+            for strategy in ("random", "appropt", "opt")
+        }
+        for aggregate in ("Min", "Avg")
+    }
+    figure = report.bands(panels, "distractors n", "mean over facts (lower: harder)")
+    frames = {(name, panel[:3]): curve for panel, curves in panels.items() for name, curve in curves.items()}
     frame = pd.concat(frames, names=["strategy", "aggregate", "n"]).rename(columns={"n": "facts"}).reset_index()
     n = study.settings.n_distractors
     caption = (
         f"Mean Min@n and Avg@n of {study.model} over {len(outcomes['opt'])} facts against random distractors, those "
-        "that the beam "
-        "finds (ApprOpt) and the n most plausible ones (Opt, Eq. 4, exact); bands: 95 % bootstrap over facts. Lower is harder. "
-        "Where ApprOpt lies above Opt, the search, not the model, makes the test easier."
+        "that the beam finds (ApprOpt) and the n most plausible ones (Opt, Eq. 4, exact); bands: 95 % bootstrap over facts. x "
+        "axis: n, logarithmic. Where ApprOpt lies above Opt, the search, not the model, makes the test easier."
     )
     alt = "Two panels, Min@n and Avg@n over n, with lines for Random, ApprOpt and Opt."
     finding = optimum_gap(outcomes, n, study.settings.seed)
@@ -224,13 +226,22 @@ def _sizes(outcomes: pd.DataFrame) -> tuple[int, int]:
     return len(outcomes), int(outcomes[outcomes.columns[-1]].isna().sum())
 
 
-def _min_figure(name: str, curves: dict[str, pd.DataFrame], caption: str, finding: str) -> Artifact:
-    """A figure of Min@n against n, one line per strategy."""
-    frame = pd.concat(curves, names=["strategy", "n"]).rename(columns={"n": "facts"}).reset_index()
-    figure = report.bands(curves, "distractors n", "mean Min@n (lower: harder)")
-    ends = (f"{s} {curve['mean'].iloc[0]:.2f} to {curve['mean'].iloc[-1]:.2f}" for s, curve in curves.items())
+def _min_figure(name: str, panels: dict[str, dict[str, pd.DataFrame]], caption: str, finding: str) -> Artifact:
+    """A figure of Min@n against n, one line per strategy; the frame is that of all panels, the first one without its title."""
+    parts = [
+        pd.concat(curves, names=["strategy", "n"]).rename(columns={"n": "facts"}).reset_index()
+        for curves in panels.values()
+    ]
+    for title, part in zip(list(panels)[1:], parts[1:], strict=True):
+        part["strategy"] += f", {title.splitlines()[0]}"
+    figure = report.bands(panels, "distractors n", "mean Min@n (lower: harder)")
+    ends = (
+        f"{s} {line['mean'].iloc[0]:.2f} to {line['mean'].iloc[-1]:.2f}"
+        for part in parts
+        for s, line in part.groupby("strategy", sort=False)
+    )
     alt = f"Min@n from one distractor to the last: {', '.join(ends)}."
-    return Artifact(name, frame, caption, finding, figure=figure, alt=alt)
+    return Artifact(name, pd.concat(parts, ignore_index=True), caption, finding, figure=figure, alt=alt)
 
 
 # Section 5.1 and appendix C: how many distractors, how many sentences?
@@ -238,24 +249,24 @@ def _min_figure(name: str, curves: dict[str, pd.DataFrame], caption: str, findin
 
 def figure3(table: pd.DataFrame, n_facts: int, study: Study) -> Artifact:
     """Agreement against the number of distractors. ``table``: see ``measures.agreement_by_n``."""
-    import matplotlib.pyplot as plt
-
-    n = study.settings.n_distractors
-    figure, axis = plt.subplots(figsize=(3.8, 2.8))
+    figure, axes = report.column(2.5)
+    axis = axes[0, 0]
+    ticks = report.count_axis(axis, study.settings.n_distractors)
     for place, (strategy, line) in enumerate(table.groupby("strategy", sort=False)):
         look, curve = report.style_at(place), line.set_index("n")["tau"]
-        axis.plot(line["n"], line["tau"], label=strategy, markevery=max(1, n // 8), markersize=4, **look)
+        at = [i for i, n in enumerate(line["n"]) if n in ticks]
+        axis.plot(line["n"], line["tau"], label=strategy, markevery=at, markersize=3, linewidth=1.2, **look)
         if curve.notna().any():
-            at = measures.settles_at(curve)
-            axis.plot(at, curve[at], "o", markersize=10, fillstyle="none", color=look["color"])
+            settled = measures.settles_at(curve)
+            axis.plot(settled, curve[settled], "o", markersize=9, fillstyle="none", color=look["color"])
         axis.fill_between(line["n"], line["low"], line["high"], color=look["color"], alpha=0.1, linewidth=0)
-    axis.set(xlabel="distractors n", ylabel="Kendall's tau, mean of the test folds", xlim=(1, n))
-    axis.locator_params(axis="x", integer=True)
-    axis.legend(ncols=2)
+    axis.set(xlabel="distractors n", ylabel="Kendall's tau, mean of the test folds")
+    axis.legend(ncols=2, fontsize=report.SMALL)
     caption = (
         f"Agreement with {study.reference.split(':')[0]} against the number of distractors, {study.model}, n = "
         f"{n_facts} facts, {study.settings.n_sentences} cloze sentences. The aggregator (Min or Avg) is chosen on "
-        "each fold's training facts; bands: 95 % bootstrap over facts. Circles: the first n within 0.01 of the best. Sem and "
+        "each fold's training facts; bands: 95 % bootstrap over facts; x axis logarithmic. "
+        "Circles: the first n within 0.01 of the best. Sem and "
         "Temp+Sem coincide on facts without a former object."
     )
     alt = "Tau over the number of distractors, one line per strategy with its band."

@@ -15,13 +15,14 @@ from probelib.distractors.retrieval import NAMES
 from probelib.distractors.scores import Sample
 from probelib.distractors.settings import Study
 from probelib.facts.formats.annotated import ERRORS, MINOR, read_verbalizations
-from probelib.report import Artifact, span
+from probelib.report import Artifact, span, with_interval
 
 # Section 2 and 4.2: the measures, their agreement with the ratings, their cost
 
 
-def table1(costs: pd.DataFrame, study: Study, n_facts: int) -> Artifact:
-    """Properties of the measures beside their measured cost. ``costs``: see ``scores.cost_per_fact``, of ``n_facts`` facts."""
+def table1(costs: pd.DataFrame, study: Study, n_facts: int, machine: str) -> Artifact:
+    """Properties of the measures beside their measured cost. ``costs``: see ``scores.cost_per_fact``, of ``n_facts`` facts;
+    ``machine``: ``report.machine``."""
     printed = published.table("distractors/table1")
     properties = printed.rename(columns={"cost": "cost in the paper"}).set_index("measure")
     row = costs["measure"].where(~costs["measure"].str.startswith("Dist."), "Distractors (ours)")
@@ -33,16 +34,17 @@ def table1(costs: pd.DataFrame, study: Study, n_facts: int) -> Artifact:
     )
     settings = study.settings
     caption = (
-        f"Cost of each measure run in isolation, {study.model}: tokens forwarded and milliseconds per fact (median, "
-        f"fastest and slowest of {settings.timings} runs over {n_facts} facts with {settings.n_sentences} sentences "
+        f"Cost of each measure run in isolation, {study.model} on {machine}: tokens forwarded and milliseconds per fact "
+        f"(median [fastest, slowest] of {settings.timings} runs over {n_facts} facts with {settings.n_sentences} sentences "
         f"each), with {settings.n_distractors} distractors, {settings.next_tokens} next tokens and beams of "
         f"{max(settings.widths)}. The judge's cost includes the beams that it reads. KaRR has templates of its own. "
         "Looking up distractors in the knowledge base is not counted. The other columns are the paper's judgement, "
         "which has one row for all distractors."
     )
-    return Artifact(
-        "distractors/table1", table, caption, cost_finding(table, settings.n_distractors), published=printed, decimals=1
-    )
+    shown = table.drop(columns=["fastest", "slowest"])
+    shown["ms a fact"] = with_interval(table["ms a fact"], table["fastest"], table["slowest"], 1)
+    finding = cost_finding(table, settings.n_distractors)
+    return Artifact("distractors/table1", table, caption, finding, published=printed, decimals=1, shown=shown)
 
 
 def cost_finding(table: pd.DataFrame, n: int) -> str:
@@ -72,13 +74,16 @@ def table3(calibrated: Calibrations, study: Study) -> Artifact:
     best = table.sort_values("tau", ascending=False)["measure"].iloc[0]
     caption = (
         f"Kendall's tau-b with {study.reference.split(':')[0]}, {study.model}: mean and standard deviation over three "
-        f"test folds (n = {len(calibrated.rating)} facts, {study.settings.n_sentences} cloze sentences). low, high: 95 "
-        f"% bootstrap interval of the mean over facts. to best: difference to {best} with its paired interval; p "
+        f"test folds (n = {len(calibrated.rating)} facts, {study.settings.n_sentences} cloze sentences). In brackets: "
+        f"95 % bootstrap intervals over facts. to best: difference to {best} with its paired interval; p "
         f"(Holm): two-sided p of that difference, adjusted for {table['p (Holm)'].notna().sum()} comparisons. A dash: "
         f"constant on a fold, the best measure itself, or no resample differs.{_substitutes(study)}"
     )
     printed = published.table("distractors/table3")
-    return Artifact("distractors/table3", table, caption, finding3(table), published=printed, best={"tau": "max"})
+    shown = table[["measure", "std", "p (Holm)"]].copy()
+    shown.insert(1, "tau", with_interval(table["tau"], table["low"], table["high"]))
+    shown.insert(3, "to best", with_interval(table["to best"], table["to best, low"], table["to best, high"]))
+    return Artifact("distractors/table3", table, caption, finding3(table), published=printed, shown=shown)
 
 
 def finding3(table: pd.DataFrame) -> str:
@@ -156,13 +161,16 @@ def table9(calibrated: Calibrations) -> Artifact:
     table = pd.concat([fold.assign(measure=name) for name, fold in calibrated.chosen.items()])
     table = table[["measure", "fold", "configuration", "training", "tau", "n", "undefined"]]
     caption = (
-        "The configuration chosen for each fold on the two others, its tau there (training) and on the fold (tau). "
-        "n: facts of the fold. undefined: configurations that are constant on the training folds. In the paper the "
-        "rows of Sem repeat those of Temp+Sem."
+        "The configuration chosen for each fold on the two others, and in brackets its tau on the fold (a dash: nothing to "
+        f"choose; {table['n'].min()} to {table['n'].max()} facts per fold). The CSV also has the tau on the training folds, and "
+        "how many configurations are constant there. In the paper the rows of Sem repeat those of Temp+Sem."
     )
-    return Artifact(
-        "distractors/table9", table, caption, finding9(table), published=published.table("distractors/table9")
-    )
+    texts = [f"{row.configuration} ({row.tau:.2f})" for row in table.itertuples()]
+    shown = table.assign(text=texts, fold=[f"fold {fold}" for fold in table["fold"]])
+    shown = shown.pivot(index="measure", columns="fold", values="text").reindex(table["measure"].unique())
+    shown = shown.reset_index().rename_axis(columns=None)
+    printed = published.table("distractors/table9")
+    return Artifact("distractors/table9", table, caption, finding9(table), published=printed, shown=shown)
 
 
 def finding9(table: pd.DataFrame) -> str:
@@ -228,10 +236,12 @@ def endings(table: pd.DataFrame, study: Study) -> Artifact:
     """How much Min@n depends on what ends a label. ``table``: see ``endings_table``."""
     caption = (
         f"Mean {table.columns[2]} of {study.model} if a label must be followed by the end of the text (eos, Eq. 1), by nothing "
-        "(none) or by a full stop (punct). change: difference to eos on the same facts; low, high: its 95 % bootstrap "
+        "(none) or by a full stop (punct). change: difference to eos on the same facts, with its 95 % bootstrap "
         "interval over facts. facts: those with a score."
     )
-    return Artifact("distractors/endings", table, caption, endings_finding(table), decimals=3)
+    shown = table[["strategy", "end", table.columns[2], "facts"]].copy()
+    shown.insert(3, "change", with_interval(table["change"], table["low"], table["high"]))
+    return Artifact("distractors/endings", table, caption, endings_finding(table), shown=shown)
 
 
 def endings_finding(table: pd.DataFrame) -> str:
@@ -271,8 +281,8 @@ def table4(table: pd.DataFrame, n_sentences: int, study: Study) -> Artifact:
     caption = (
         f"Robustness to errors of {n_sentences} sentences, {study.model}. tau: Kendall's tau-b between right and "
         "flawed sentences, mean over the configurations of the three folds. For the other columns every measure is "
-        "cut where it best tells facts rated above the median from the others: yes, share of right sentences above "
-        "the cut; flips, share of verdicts that change; kappa, Cohen's kappa of the two verdicts. low, high: 95 % "
+        "cut where it best tells facts rated above the median from the others: flips, share of verdicts that change; "
+        "kappa, Cohen's kappa of the two verdicts. In brackets: 95 % "
         "bootstrap intervals over facts. p (Holm): difference to the best kappa, adjusted for "
         f"{table['p (Holm)'].notna().sum()} comparisons. levels: different values of a measure. A dash: constant, "
         "the best measure itself, or no resample differs."
@@ -283,8 +293,16 @@ def table4(table: pd.DataFrame, n_sentences: int, study: Study) -> Artifact:
         caption,
         finding4(table),
         published=published.table("distractors/table4"),
-        best={"tau": "max", "flips": "min", "kappa": "max"},
+        shown=_shown4(table),
     )
+
+
+def _shown4(table: pd.DataFrame) -> pd.DataFrame:
+    """Table 4 for print: every score with its interval."""
+    shown = table[["measure", "levels", "n", "p (Holm)"]].copy()
+    for place, (name, prefix) in enumerate({"tau": "", "flips": "flips, ", "kappa": "kappa, "}.items(), 1):
+        shown.insert(place, name, with_interval(table[name], table[f"{prefix}low"], table[f"{prefix}high"], 2))
+    return shown
 
 
 def finding4(table: pd.DataFrame) -> str:

@@ -49,7 +49,7 @@ def _quality_panels(compared: pd.DataFrame):
     wide.index = [textwrap.fill(in_legend(model), 16) for model in models]
     for axis, score in zip(axes, SCORES, strict=True):
         grouped_bars(axis, *(wide[value][kinds] for value in (score, f"{score} low", f"{score} high")))
-        axis.set(ylabel=score, ylim=(0, 1.02))
+        axis.set(ylabel="F1" if score == "f1" else score, ylim=(0, 1.02))
         for text in axis.texts:
             text.set(text="n/a", fontsize=7.5, rotation=90)
     figure.legend(*axes[0].get_legend_handles_labels(), loc="outside upper center", ncols=2)
@@ -217,12 +217,25 @@ def reliability_figure(curves: pd.DataFrame, errors: dict[str, float], seeds: in
             f"{curves.groupby('model')['n'].sum().max()} held-out statements, in bins of 0.1 (those with at least "
             "five are drawn). Bars: 95 % Wilson; dotted: perfect calibration."
         ),
-        finding=(
-            f"The expected calibration error of the judges lies between {min(errors.values()):.3f} and "
-            f"{max(errors.values()):.3f}."
-        ),
+        finding=finding_reliability(curves, errors),
         figure=figure,
         alt="Share predicted correctly over the judge's probability, a line per model.",
+    )
+
+
+def finding_reliability(curves: pd.DataFrame, errors: dict[str, float]) -> str:
+    """The calibration errors, and for how many models the judge's mean probability lies outside the interval of its accuracy."""
+    said, over, under = [], 0, 0
+    for model, rows in curves.groupby("model", sort=False):
+        n = rows["n"].sum()
+        mean, right = ((rows[column] * rows["n"]).sum() / n for column in ("probability", "right"))
+        low, high = wilson(round(right * n), n)
+        over, under = over + (mean > high), under + (mean < low)
+        said.append(f"{in_legend(model)} {mean:.2f} against {right:.2f} {span(low, high)}")
+    return (
+        f"The judges' mean probability lies above the 95 % interval of their accuracy for {over} of {len(said)} models and below "
+        f"it for {under} ({'; '.join(said)}). Expected calibration error: {min(errors.values()):.3f} to "
+        f"{max(errors.values()):.3f}."
     )
 
 
@@ -255,8 +268,8 @@ def learning_curve_figure(learning: pd.DataFrame, sizes: list[int], baselines: p
         "grapheval/learning_curve",
         pd.concat([curve, level], ignore_index=True),
         caption=(
-            "Accuracy on the held-out statements against the number of labels, chosen at random or by the judge's "
-            f"uncertainty; mean and range of {learning['seed'].nunique()} seeds; level lines: the most frequent "
+            f"Accuracy on {baselines['n'].max():.0f} held-out statements against the number of labels, chosen at random or by "
+            f"the judge's uncertainty; mean and range of {learning['seed'].nunique()} seeds; dotted: the most frequent "
             "outcome of the true and of the false statements (the CSV also has that of all). Fragile: every point is a "
             "small judge trained anew, and a processor that rounds otherwise may move it by up to 0.1."
         ),

@@ -11,6 +11,8 @@ The same run gives the same bytes: no clock, no random ids.
 
 import json
 import os
+import platform
+import re
 import subprocess
 from functools import cache
 from importlib.metadata import version
@@ -136,6 +138,18 @@ def _placeless(value):
     if not isinstance(value, str):
         return value
     return "=".join(Path(half).name if os.path.isabs(os.path.expanduser(half)) else half for half in value.split("="))
+
+
+def machine(device) -> str:
+    """What a torch device is, for a table of speeds: the GPU's name, or the processor's with the number of threads."""
+    import torch
+
+    if device.type == "cuda":
+        return torch.cuda.get_device_name(device)
+    info = Path("/proc/cpuinfo")
+    named = re.search(r"model name\s*:\s*(.+)", info.read_text() if info.exists() else "")
+    name = named[1] if named else platform.processor() or platform.machine()
+    return f"{name} ({torch.get_num_threads()} thread{'s' * (torch.get_num_threads() > 1)})"
 
 
 @cache

@@ -27,7 +27,7 @@ def outcomes(*rows) -> pd.DataFrame:
 def test_the_hardest_strategy_has_the_lowest_curve():
     beaten = {"random": outcomes([1, 1], [1, 0], [1, 1]), "appropt": outcomes([1, 0], [0, 0], [0, NAN])}
     figure = figures.figure1(beaten, STUDY)
-    assert "x axis: the number n of distractors per fact; a line: one strategy" in figure.caption
+    assert "x axis: the number n of distractors per fact, logarithmic; a line: one strategy" in figure.caption
     assert (
         "The lower a line, the harder its distractors" in figure.caption
         and figure.figure.get_figwidth() == report.COLUMN
@@ -54,6 +54,24 @@ def test_the_change_by_former_objects_apart_by_teaching():
     assert "never read the first former object of 50% of the facts" in said and "16 times or more" not in said
     assert "-1.000 [no interval] for 2 facts whose former object was stated" in said
     assert figures.former_by_teaching(beaten, None) == ""
+
+
+def test_figure2_has_a_panel_of_the_facts_whose_former_object_was_stated():
+    """Of three facts two were taught their former object: at n = 1, Sem 1 and Temp+Sem 0 there, 1 and 1/3 over all."""
+    beaten = {"sem": outcomes([1, 1], [1, 1], [1, 1]), "temp_sem": outcomes([0, 0], [0, 0], [1, 1])}
+    beaten["appropt"] = beaten["temp_sem"]
+    taught = pd.DataFrame({"former": [4, 16, 0], "exposures": 2}, index=["f0", "f1", "f2"])
+    made = figures.figure2(beaten, STUDY, taught)
+    first = made.frame[made.frame["n"] == 1].set_index("strategy")
+    assert first["mean"].round(2).to_dict() == {
+        **{"Sem": 1, "Temp+Sem": 0.33, "ApprOpt": 0.33},
+        **{f"{name}, former object stated": value for name, value in (("Sem", 1), ("Temp+Sem", 0), ("ApprOpt", 0))},
+    }
+    assert [axis.get_title() for axis in made.figure.axes] == ["all\nn = 3", "former object stated\nn = 2"]
+    assert "Right: the n = 2 of them whose former object the model's corpus states." in made.caption
+    assert len(figures.figure2(beaten, STUDY).figure.axes) == 1
+    same = figures.figure2(beaten | {"sem": beaten["temp_sem"]}, STUDY)
+    assert "facts of S, since these data have no former objects" in same.caption
 
 
 @pytest.mark.parametrize(

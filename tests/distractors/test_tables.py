@@ -6,6 +6,7 @@ import pandas as pd
 from probelib.distractors import tables
 from probelib.distractors.measures import Calibrations
 from probelib.distractors.scores import Sample
+from probelib.distractors.settings import DistractorSettings, Study
 
 NAN = np.nan
 
@@ -33,6 +34,44 @@ def test_a_measure_without_a_kappa_is_not_ranked():
     finding = tables.finding4(table)
     assert "By tau **ROUGE-L**" in finding and "by kappa **KaRR** (0.80 [0.10, 0.90])" in finding
     assert tables.finding4(table.assign(kappa=NAN)) == ""
+
+
+STUDY = Study("m", "ratings: of people", DistractorSettings())
+
+
+def test_tables_for_print_hold_intervals_in_the_cells_of_their_values():
+    table = pd.DataFrame(
+        {"measure": ["KaRR"], "tau": 0.5, "low": 0.4, "high": 0.6, "yes": 0.3, "flips": 0.1, "kappa": 0.8}
+    )
+    table = table.assign(levels=3, n=9, **{"p (Holm)": 0.2, "flips, low": 0.0, "flips, high": 0.2})
+    table = table.assign(**{"kappa, low": 0.7, "kappa, high": 0.9})
+    row = {"measure": "KaRR", "tau": "0.50 [0.40, 0.60]", "flips": "0.10 [0.00, 0.20]", "kappa": "0.80 [0.70, 0.90]"}
+    shown = tables.table4(table, 9, STUDY).shown
+    assert shown.iloc[0].to_dict() == row | {"levels": 3, "n": 9, "p (Holm)": 0.2}
+    ended = pd.DataFrame(
+        {"strategy": ["Sem"], "end": "none", "Min@5": 0.5, "change": 0.1, "low": 0.0, "high": 0.2, "facts": 7}
+    )
+    ended = tables.endings(ended, STUDY).shown
+    assert ended.iloc[0].tolist() == ["Sem", "none", 0.5, "0.100 [0.000, 0.200]", 7]
+
+
+def test_costs_name_the_machine():
+    names = ["Precision@n", "Dist. Random", "Dist. ApprOpt"]
+    costs = pd.DataFrame(
+        {"measure": names, "tokens": [1.0, 10, 20], "ms": [1.0, 5, 9], "ms, low": 0.5, "ms, high": 9.5}
+    )
+    made = tables.table1(costs, STUDY, 4, "Chip (2 threads)")
+    assert "m on Chip (2 threads): tokens" in made.caption and made.shown["ms a fact"][0] == "1.0 [0.5, 9.5]"
+    assert made.frame["fastest"].tolist() == [0.5] * 3 and "fastest" not in made.shown
+
+
+def test_table_9_has_a_column_per_fold():
+    rows = [(1, "n=1", 0.1, 0.2, 40, 0), (2, "n=5", 0.1, 0.34, 41, 0)]
+    columns = ["fold", "configuration", "training", "tau", "n", "undefined"]
+    calibrated = Calibrations({}, np.arange(81.0), 0, {"A": pd.DataFrame(rows, columns=columns)})
+    made = tables.table9(calibrated)
+    assert made.shown.to_dict("records") == [{"measure": "A", "fold 1": "n=1 (0.20)", "fold 2": "n=5 (0.34)"}]
+    assert "40 to 41 facts per fold" in made.caption
 
 
 def test_costs_are_compared_with_random_distractors():

@@ -204,6 +204,7 @@ def test_labels_cover_no_marker_no_level_and_no_other_label():
     axis, x, y = axes[0, 0], [1, 1, 1.05, 2, 2], [0.5, 0.5, 0.52, 0.9, 0.89]
     axis.plot(x, y, "o", linestyle="none")
     axis.axhline(0.53)
+    axis.step([0, 1.5, 3], [0.2, 0.915, 0.915], where="post")
     axis.set(xlim=(0, 3), ylim=(0, 1.2))
     report.label_points(axis, x, y, list("abcde"), bold=["b"])
     figure.canvas.draw()
@@ -211,6 +212,8 @@ def test_labels_cover_no_marker_no_level_and_no_other_label():
     assert set(boxes) == set("abcde")
     level = axis.transData.transform((0, 0.53))[1]
     assert not any(box.y0 < level < box.y1 for box in boxes.values())
+    start, step = axis.transData.transform((1.5, 0.915))
+    assert not any(box.y0 < step < box.y1 and box.x1 > start for box in boxes.values())
     assert not any(
         box.contains(*axis.transData.transform(at)) for box in boxes.values() for at in zip(x, y, strict=True)
     )
@@ -226,13 +229,18 @@ def test_small_panels_name_the_smallest_and_the_largest_model_only():
     plt.close("all")
 
 
-def test_bands_have_a_line_and_an_area_each():
-    curve = pd.DataFrame({"mean": [0.9, 0.5], "low": [0.8, 0.4], "high": [1.0, 0.6]}, index=[1, 2])
-    figure = report.bands({"Random": curve, "Sem": curve / 2}, "n", "mean")
-    (axis,), (legend,) = figure.axes, figure.legends
-    assert [text.get_text() for text in legend.get_texts()] == ["Random", "Sem"] and axis.get_xlim() == (1, 2)
-    assert [line.get_ydata().tolist() for line in axis.lines] == [[0.9, 0.5], [0.45, 0.25]]
-    assert [area.get_paths()[0].get_extents().intervaly.tolist() for area in axis.collections] == [[0.4, 1], [0.2, 0.5]]
+def test_bands_have_a_line_and_an_area_each_and_markers_at_the_ticks():
+    curve = pd.DataFrame({"mean": [0.9, 0.5, 0.4], "low": [0.8, 0.4, 0.3], "high": [1.0, 0.6, 0.5]}, index=[1, 2, 3])
+    figure = report.bands({"all": {"Random": curve, "Sem": curve / 2}, "some": {"Sem": curve}}, "n", "mean")
+    (axis, other), (legend,) = figure.axes, figure.legends
+    assert [text.get_text() for text in legend.get_texts()] == ["Random", "Sem"]
+    assert axis.get_xscale() == "log" and axis.get_xticks().tolist() == [1, 2] and axis.get_xlim()[0] < 1
+    assert [line.get_ydata().tolist() for line in axis.lines] == [[0.9, 0.5, 0.4], [0.45, 0.25, 0.2]]
+    assert [area.get_paths()[0].get_extents().intervaly.tolist() for area in axis.collections] == [
+        [0.3, 1],
+        [0.15, 0.5],
+    ]
+    assert axis.lines[1].get_markevery() == [0, 1] and other.lines[0].get_color() == axis.lines[1].get_color()
     plt.close("all")
 
 
