@@ -60,11 +60,12 @@ def load(
                relation in 66 relations; other data as above
                "all": every fact
                a number: so many facts per relation (all, if it has fewer), those of the panel first, then sampled ones
-    among      fact ids of the atlas: sample among these facts only, ignoring the panel; other data are not affected
+    among      fact ids of the atlas: sample among these facts only, ignoring the panel. ProbeError with other data
     """
     size = _size(n_facts)
     if not is_a(n_distractors, int) or n_distractors < 0:
         raise ProbeError(f"n_distractors is {n_distractors!r}; an integer of at least 0 is needed")
+    _refuse_unused(data, folder, among)
     if data == "atlas":
         part = n_facts if n_facts in ("natural", "trial") else "stratified"
         chosen = _from_atlas(relations, size, seed, among, part)
@@ -82,9 +83,23 @@ def everything(data: str = "atlas", folder: str | Path | None = None, relations:
 
     Relations that the atlas knows get its names and templates for every role that the data have no template of.
     """
+    _refuse_unused(data, folder)
     if data == "atlas":
         return choose(atlas(), relations)
     return _with_atlas_texts(_read(data, folder, relations))
+
+
+def _refuse_unused(data: str, folder: str | Path | None, among: Iterable[str] | None = None) -> None:
+    """Raise ProbeError for an argument that these data have no use for."""
+    if data == "atlas" and folder is not None:
+        raise ProbeError(
+            f"folder={str(folder)!r}: the atlas is shipped and takes no folder. Name the data that the folder holds: "
+            "data='table' for a table of facts of your own"
+        )
+    if data != "atlas" and among is not None:
+        raise ProbeError(
+            f"data={data!r}: among=... selects facts of the atlas; `facts.pick` selects those of other data"
+        )
 
 
 def _read(data: str, folder: str | Path | None, relations: list[str] | None) -> Facts:
@@ -117,6 +132,7 @@ def multiple_choice(
     other data, the test has the facts of ``load``, and the pool has all other subjects of their relations. Relations without
     ZP-LKE's prompts get those of the atlas. Raise ProbeError for data without relations (SimpleQA, TriviaQA).
     """
+    _refuse_unused(data, folder, among)
     if data in ("fktc", "trex_mc"):
         size, relations = _size(n_facts), check_relations(relations)
         if folder is None:
@@ -197,7 +213,8 @@ def _from_atlas(
     if relations is None:
         wanted = choose(now, panel.relations["relation"].tolist())
     chosen = sample(wanted, size, seed, first=panel.facts["fact"])
-    return pick(chosen, dict.fromkeys([*panel.facts["fact"], *chosen.facts["fact"]]))
+    from_panel = panel.facts["fact"][within(panel.facts["fact"], chosen.facts["fact"])]
+    return pick(chosen, dict.fromkeys([*from_panel, *chosen.facts["fact"]]))
 
 
 def _with_atlas_texts(facts: Facts) -> Facts:

@@ -22,6 +22,7 @@ popularity      how well an entity is known, from 1 (obscure) to 5 (known to nea
 =============== ===========================================================================================
 """
 
+import difflib
 import hashlib
 import unicodedata
 from collections.abc import Iterable
@@ -96,11 +97,30 @@ def keep(facts: Facts, mask: pd.Series) -> Facts:
 
 
 def pick(facts: Facts, ids: Iterable[str]) -> Facts:
-    """The facts of these ids, in this order."""
+    """The facts of these ids, in this order. Raise ProbeError for ids that the facts lack."""
     order = {fact: i for i, fact in enumerate(ids)}
+    _refuse_missing(facts, list(order))
     chosen = keep(facts, within(facts.facts["fact"], order))
     rows = chosen.facts.sort_values("fact", key=lambda column: column.map(order), ignore_index=True)
     return replace(chosen, facts=rows)
+
+
+def _refuse_missing(facts: Facts, ids: list[str]) -> None:
+    known = set(facts.facts["fact"])
+    if not (missing := [fact for fact in ids if fact not in known]):
+        return
+    relation = f"{missing[0]}".split(":")[0] + ":"
+    alike = [fact for fact in facts.facts["fact"] if fact.startswith(relation)]
+    near = difflib.get_close_matches(str(missing[0]), alike, n=3)
+    hint = (
+        f"; did you mean {' or '.join(near)}?"
+        if near
+        else "; a fact is named relation:subject:object (P36:France:Paris)."
+    )
+    raise ProbeError(
+        f"{len(missing)} of {len(ids)} ids name no fact of {facts.source}, the first is {missing[0]!r}{hint} "
+        'FACTS.facts["fact"] lists the ids.'
+    )
 
 
 def within(column: pd.Series, values: Iterable[str]) -> pd.Series:
