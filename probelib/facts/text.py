@@ -38,7 +38,10 @@ def read_text(path: Path) -> str:
         return content.decode("utf-8-sig").replace("\r\n", "\n")
     except UnicodeDecodeError as error:
         line = content[: error.start].count(b"\n") + 1
-        raise ProbeError(f"{path}:{line}: not UTF-8 (byte {error.object[error.start]:#04x})") from error
+        raise ProbeError(
+            f"{path}:{line}: not UTF-8 (byte {error.object[error.start]:#04x}). Save the file as UTF-8 (in a spreadsheet: "
+            "CSV UTF-8)"
+        ) from error
 
 
 def relation_files(folder: Path, name: str, relations: list[str] | None = None) -> dict[str, Path]:
