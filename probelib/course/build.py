@@ -41,6 +41,8 @@ HIDDEN = {"stub", "check", "parameters", "injected-parameters"}  # on slides: ne
 SLIDES = Path(__file__).parent / "slides"
 WRITTEN = ".written.json"
 HEADING = re.compile(r"^#+ (.+)$", re.MULTILINE)
+PHONE = """@media (max-width: 40rem) { thead { display: none } tr { display: block; padding: .6rem 0 }
+  td { display: block; border: 0 } td:first-child { font-weight: 600 } td:nth-child(3)::after { content: " minutes" } }"""
 FONTS = re.compile(r"""@import\s*(?:url\()?["']?https?:[^;]*;""")
 
 
@@ -230,7 +232,7 @@ def _index(out: Path) -> str:
         else ""
     )
     return f"""<!doctype html><html lang="en"><meta charset="utf-8"><meta name="viewport" content="width=device-width">
-<title>The course</title><style>{STYLE} td {{ white-space: normal; vertical-align: top }}</style>
+<title>The course</title><style>{STYLE} td {{ white-space: normal; vertical-align: top }} {PHONE}</style>
 <h1>What do language models know as fact?</h1>
 <p>A course, {len(rows)} lab{"s" * (len(rows) > 1)} here. Notebooks open in JupyterLab{paging}. Lab 1 begins with
 <a href="student/{TOUR.name}">a tour</a>.</p>

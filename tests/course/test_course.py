@@ -346,6 +346,16 @@ def test_what_is_to_be_predicted_waits_for_a_key_press():
     )
 
 
+def test_imports_stand_on_no_slide():
+    imports = [
+        (lab.notebook, cell.metadata.get("slideshow", {}).get("slide_type"))
+        for lab in build.labs()
+        for cell in nbformat.read(lab.path, as_version=4).cells
+        if cell.cell_type == "code" and re.match("import |from ", cell.source) and not cell.metadata.get("tags")
+    ]
+    assert len(imports) >= 8 and {kind for _, kind in imports} == {"skip"}, imports
+
+
 def test_a_slide_without_a_heading_gets_the_one_before_it():
     markdown, code = nbformat.v4.new_markdown_cell, nbformat.v4.new_code_cell
     solution = code("def root(x):\n    return x", metadata={"tags": ["solution"]})
