@@ -24,7 +24,8 @@ def read_bytes(path: Path) -> bytes:
     except IsADirectoryError as error:
         raise ProbeError(f"{path}: a folder, where a file is needed") from error
     except FileNotFoundError as error:
-        raise ProbeError(f"{path}: no such file") from error
+        where = "" if path.is_absolute() else f" in {Path.cwd()}"
+        raise ProbeError(f"{path}: no such file{where}") from error
     except (EOFError, zlib.error, lzma.LZMAError) as error:
         raise ProbeError(f"{path}: not a whole {path.suffix} file: {error}") from error
     except OSError as error:  # also what a file that only ends in .gz or .bz2 gives; it has no strerror then

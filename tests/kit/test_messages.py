@@ -80,7 +80,7 @@ IN_PYTHON = [
     ),
     (lambda: facts.load("tabel", "x.csv"), "unknown data 'tabel'; did you mean table or ... Known: atlas, bear, ..."),
     (lambda: facts.load("table"), "data='table' needs folder=..., the path of its files"),
-    (lambda: table("mine.csv"), "mine.csv: no such file"),
+    (lambda: table("mine.csv"), "mine.csv: no such file in /..."),
     (lambda: table("folder"), "folder: a table is a .csv, .tsv, .parquet, .json or .jsonl file"),
     (lambda: table("notes.txt"), "notes.txt: a table is a .csv, .tsv, .parquet, .json or .jsonl file"),
     (
