@@ -129,9 +129,8 @@ def _check_facts(settings: dict[str, dict], given: Collection[str]) -> None:
     for values in {json.dumps([each.get(key) for key in FACTS]): each for each in asked}.values():
         if values.get("data", "atlas") == "atlas" or values.get("folder") or "data" in given:
             facts.load(**_about_facts(values))
-    lists = [own for name, own in settings.items() if name.startswith("zplke/") and own.get("data", "atlas") != "atlas"]
-    for values in lists:
-        if values.get("folder") or _facts_from_hub(values):
+    for values in (own for name, own in settings.items() if name.startswith("zplke/") and "n_facts" in own):
+        if values.get("data", "atlas") != "atlas" and (values.get("folder") or _facts_from_hub(values)):
             facts.require_examples(*facts.multiple_choice(**_about_facts(values)))
 
 

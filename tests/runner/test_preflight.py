@@ -144,9 +144,13 @@ def test_a_table_without_examples_for_lists_is_said_before_a_run(tmp_path):
     rows = ["France,P36,Paris", "Peru,P36,Lima", "Kenya,P36,Nairobi"]
     (tmp_path / "mine.csv").write_text("\n".join(["subject,relation,object", *rows]) + "\n")
     table = {"data": "table", "folder": str(tmp_path / "mine.csv")}
-    preflight.check({"monitor/sec5_results": table, "zplke/sec3_design": table | {"n_facts": 1}}, ["data", "folder"])
+    some = {
+        "zplke/sec4_2_models": table | {"n_facts": 1},
+        "zplke/sec3_design": table,
+    }  # the latter has n_test of its own
+    preflight.check({"monitor/sec5_results": table} | some, ["data", "folder"])
     with pytest.raises(ProbeError, match=r"all facts are tested \(P36: 3\).* Test fewer \(n_facts=1 per relation\)"):
-        preflight.check({"zplke/sec3_design": table}, ["data", "folder"])
+        preflight.check({"zplke/sec4_2_models": table | {"n_facts": "panel"}}, ["data", "folder"])
 
 
 def test_a_folder_of_nothing_is_said_before_a_run():
