@@ -154,9 +154,10 @@ def require_examples(tested: Facts, pool: Facts) -> None:
     ``multiple_choice`` returns)."""
     if pool.facts.empty:
         sizes = tested.facts["relation"].value_counts()
+        half = max(1, sizes.iloc[0] // 2)
         raise ProbeError(
             f"{tested.source}: all facts are tested ({sizes.index[0]}: {sizes.iloc[0]}), and none is left for the examples of "
-            f"ZP-LKE's lists. Test fewer (n_facts={max(1, sizes.iloc[0] // 2)} per relation), or add facts"
+            f"ZP-LKE's lists. Add facts, or test fewer after shorter lists: n_facts={half} 'settings={{n_examples: {half}}}'"
         )
 
 

@@ -149,7 +149,9 @@ def test_a_table_without_examples_for_lists_is_said_before_a_run(tmp_path):
         "zplke/sec3_design": table,
     }  # the latter has n_test of its own
     preflight.check({"monitor/sec5_results": table} | some, ["data", "folder"])
-    with pytest.raises(ProbeError, match=r"all facts are tested \(P36: 3\).* Test fewer \(n_facts=1 per relation\)"):
+    with pytest.raises(
+        ProbeError, match=r"all facts are tested \(P36: 3\).* test fewer .* n_facts=1 'settings={n_examples: 1}'"
+    ):
         preflight.check({"zplke/sec4_2_models": table | {"n_facts": "panel"}}, ["data", "folder"])
 
 
