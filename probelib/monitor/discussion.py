@@ -11,7 +11,7 @@ from probelib.monitor.figures import BLUE, ORANGE, counted_facts, covered_relati
 from probelib.monitor.measures import Measured
 from probelib.published import table as published
 from probelib.report import Artifact, model_style, span, with_interval
-from probelib.stats import in_words, kendall, mean_interval, nanmean, pearson, percentile_interval
+from probelib.stats import in_words, kendall, mean_interval, nanmean, p_value_in_words, pearson, percentile_interval
 
 
 def extremes(measured: Measured, facts: Facts, relation: str) -> list[str]:
@@ -24,8 +24,12 @@ def extremes(measured: Measured, facts: Facts, relation: str) -> list[str]:
     return list(dict.fromkeys(names.iloc[[0, -1]] if len(names) else list(measured.facts)[:1]))
 
 
-def figure5(attributions: pd.DataFrame, gold: str) -> Artifact:
-    """Heat maps of the words that an answer rests on, one per model. ``attributions``: ``scores.attribute``."""
+def figure5(attributions: pd.DataFrame, gold: str, measured: Measured, facts: Facts, relation: str = "P37") -> Artifact:
+    """Heat maps of the words that an answer rests on, one per model.
+
+    attributions        ``scores.attribute``;   gold: label of the gold answer
+    measured, relation  as in ``extremes``, which chose the models
+    """
     import matplotlib.pyplot as plt
 
     models, top = attributions["model"].unique(), attributions["score"].max()
@@ -46,13 +50,25 @@ def figure5(attributions: pd.DataFrame, gold: str) -> Artifact:
         f"Attribution of the first answer token to the words of a prompt with a negative context (gold answer: {gold}) by "
         "integrated gradients: what raises its probability P above that of the baseline, the mean embedding; L2 norm over the "
         f"embedding dimension, as a share; the parts add up to the difference within {100 * attributions['error'].max():.2g} %. "
-        "Models: the lowest and the highest MONITOR of those that anchor half of the facts; the prompt is one that the first "
-        "answers and the second answers with the distractor, where there is one."
+        f"Models: {monitors_in_words(measured, models, facts, relation)}, of those that anchor half of the facts; the prompt is "
+        "one that the first answers and the second answers with the distractor, where there is one."
     )
     frame = attributions[["model", "word", "prepended", "signed", "score", "probability", "baseline"]]
     finding = finding5(attributions)
     alt = f"A row of words per model, darker where less of the answer comes from. {finding}"
     return Artifact("monitor/figure5", frame, caption, finding, figure=figure, alt=alt)
+
+
+def monitors_in_words(measured: Measured, models: list[str], facts: Facts, relation: str) -> str:
+    """MONITOR of the models of figure 5, for its caption."""
+    (relation,), _ = substitute_relations(facts, [relation])
+    values = measures.in_relation(measured, relation).set_index("model")["MONITOR"]
+    listed = " and ".join(f"{model} {values[model]:.3f}" for model in models)
+    claims = published("monitor/claims").set_index("claim")["value"]
+    paper = (
+        f"OPT-2b7 {claims['attribution_opt27b_monitor_p37']}, BLOOMZ-3b {claims['attribution_bloomz3b_monitor_p37']}"
+    )
+    return f"the lowest and the highest MONITOR in {relation} ({listed}; paper, in P37: {paper})"
 
 
 def finding5(attributions: pd.DataFrame) -> str:
@@ -70,10 +86,27 @@ def attention(shares: pd.DataFrame) -> Artifact:
     """The distractor's share of the attribution over several facts. ``shares``: ``scores.context_shares``."""
     caption = (
         "Share of the distractor before the question in the attribution of the first answer token (integrated gradients), "
-        f"one row per model and fact ({shares['fact'].nunique()} facts, one prompt each); even: the share if all words counted "
-        "equally; the model with the lower MONITOR comes first. The finding has the means with 95 % bootstrap intervals."
+        f"one row per fact ({shares['fact'].nunique()} facts, one prompt each), one column per model; even: the share if all "
+        "words counted equally; the model with the lower MONITOR comes first. The prompts are chosen: "
+        f"{shares.attrs['misprimed']} of them are answered by the first model only, which favours it. The finding has the "
+        "means with 95 % bootstrap intervals."
     )
-    return Artifact("monitor/attention", shares, caption, context_attention(shares), decimals=2)
+    finding = context_attention(shares)
+    return Artifact("monitor/attention", shares, caption, finding, decimals=2, shown=shares_by_fact(shares))
+
+
+def shares_by_fact(shares: pd.DataFrame) -> pd.DataFrame:
+    """One row per fact, one column per model, ``even``, and a last row with the means.
+
+    >>> rows = {"model": ["b", "a"], "fact": "x", "share": [0.1, 0.3], "even": 0.2}
+    >>> shares_by_fact(pd.DataFrame(rows)).to_numpy().tolist()
+    [['x', 0.1, 0.3, 0.2], ['mean', 0.1, 0.3, 0.2]]
+    """
+    wide = shares.pivot(index="fact", columns="model", values="share")
+    wide = wide.reindex(shares["fact"].unique())[shares["model"].unique().tolist()]
+    wide["even"] = shares.groupby("fact")["even"].first()
+    wide.loc["mean"] = wide.mean()
+    return wide.rename_axis("fact").rename_axis(None, axis=1).reset_index()
 
 
 def context_attention(shares: pd.DataFrame) -> str:
@@ -159,14 +192,17 @@ def finding6(subsets: pd.DataFrame, full: pd.DataFrame, others: pd.DataFrame) ->
 def disjoint(taus: np.ndarray) -> str:
     """How far rankings agree that share no frame, in a sentence.
 
-    >>> disjoint(np.array([0.5, 0.7, 0.9]))
-    'Between rankings by disjoint frames tau is 0.50 to 0.90 (median **0.70**): this is what fewer prompts cost.'
+    >>> disjoint(np.array([0.5, 0.7, 0.9]))[:75]
+    'Between rankings by disjoint frames tau is 0.50 to 0.90 (median **0.70**). '
     """
     taus = taus[np.isfinite(taus)]
     if not len(taus):
         return "There are too few frames for two disjoint rankings."
     ends = f"{taus.min():.2f} to {taus.max():.2f} (median **{np.median(taus):.2f}**)"
-    return f"Between rankings by disjoint frames tau is {ends}: this is what fewer prompts cost."
+    return (
+        f"Between rankings by disjoint frames tau is {ends}. They still share the distractors and the primary anchors, so this "
+        "tau flatters."
+    )
 
 
 def figure10(measured: Measured, facts: Facts, relation: str = "P178", n_frames: int = 4) -> Artifact:
@@ -245,7 +281,7 @@ def sensitivity(decisions: dict[str, pd.DataFrame], measured: Measured) -> Artif
     )
     half = ((measured.models["high"] - measured.models["low"]) / 2).median()
     caption = (
-        "MONITOR under other decisions, mean over relations; the rows from one relation on name it. Facts: those that were "
+        "MONITOR under other decisions, mean over relations; a row about one relation names it. Facts: those that were "
         "scored; counted: those that MONITOR rests on, from the model with the fewest to the one with the most. Lowest, highest: "
         "value and model. Change: the largest of one model, from the first row, or from the row before on the same facts. Tau: "
         "Kendall's tau of the ranking with that of the first row, for three models or more. A dash: no fact counts, or not "
@@ -336,7 +372,12 @@ def released_in_words(table: pd.DataFrame, names: list[str]) -> str:
     subset = table["decision"][places[0] - 1].removesuffix(", as here")
     fewest, most = table.loc[places[0], ["fewest", "most"]]
     counted = f"{subset} of which {fewest} to {most} count"
-    return f" The released algorithm, on {counted}, changes MONITOR as an example shows: {listed}." if listed else ""
+    if not listed:
+        return ""
+    return (
+        " The released algorithm follows the tokens that the model generates after the positive context, where the kit scores "
+        f"the gold answer. Example, on {counted}: MONITOR goes from {listed}."
+    )
 
 
 def readings(found: pd.DataFrame) -> Artifact:
@@ -348,7 +389,8 @@ def readings(found: pd.DataFrame) -> Artifact:
     )
     shown = found[["runs", "denominator", "r", "p", "n"]].copy()
     shown["r"] = with_interval(found["r"], found["low"], found["high"], 2)
-    return Artifact("monitor/readings", found, caption, readings_in_short(found), decimals=4, shown=shown)
+    shown["p"] = found["p"].map(p_value_in_words)
+    return Artifact("monitor/readings", found, caption, readings_in_short(found), shown=shown)
 
 
 def readings_in_short(readings: pd.DataFrame) -> str:

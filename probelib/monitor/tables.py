@@ -12,7 +12,7 @@ from probelib.monitor.answers import matches
 from probelib.monitor.measures import Measured
 from probelib.published import table as published
 from probelib.report import Artifact, span, with_interval
-from probelib.stats import in_words, mean_interval, nanmean, partial, pearson, percentile_interval
+from probelib.stats import in_words, mean_interval, nanmean, p_value_in_words, partial, pearson, percentile_interval
 
 TRAINED = 5  # of the seven paraphrases of a relation in the atlas, those that the shipped models read in training
 PERCENT = dict.fromkeys(["base acc", "avg acc", "avg low", "avg high", "max acc", "min acc"], 1)
@@ -275,7 +275,8 @@ def table4(measured: Measured, facts: Facts) -> Artifact:
         f"acc of {len(measured.models)} models with 95 % bootstrap intervals over facts; probs: mean primary anchor of the "
         "anchored facts; coverage: share of facts that are anchored; relations without any are left out of the means. "
         "Accuracy in percent (greedy answers, exact match): mean, best and worst of all frames with all negative contexts, "
-        f"averaged over relations; base: frame 1 without context. Bold: the best value; no MONITOR is bold in a tie."
+        f"averaged over relations; base: frame 1 without context. Bold: the highest avg acc, and the lowest MONITOR unless "
+        "it is a tie."
     )
     shown = models[["model", "MONITOR", "probs", "coverage", "avg acc", "max acc", "min acc", "base acc"]].copy()
     shown["MONITOR"] = with_interval(models["MONITOR"], models["low"], models["high"])
@@ -298,9 +299,11 @@ def finding4(measured: Measured) -> str:
     if ranked.empty:
         return "No model anchors a single fact, so none has a MONITOR."
     r, anchored = measures.correlation_with_accuracy(measured), measures.correlation_with_anchored_accuracy(measured)
+    table, claims = published("monitor/table4"), published("monitor/claims").set_index("claim")["value"]
+    paper = f"{claims['pearson_monitor_avgacc']} in print, {pearson(table['MONITOR'], table['avg_acc'])['r']:.3f} by its table"
     claim = (
         f"That MONITOR falls where accuracy rises is {measures.judge_claim(r['low'], r['high'], -1)} over all facts "
-        f"({in_words(r)}, {without_one(measured.models['MONITOR'], measured.models['avg acc'])}; paper: r = -0.847), and "
+        f"({in_words(r)}, {without_one(measured.models['MONITOR'], measured.models['avg acc'])}; paper: r = {paper}), and "
         f"{measures.judge_claim(anchored['low'], anchored['high'], -1)} if the accuracy counts the anchored facts alone, as the "
         f"released code does ({in_words(anchored)}). Read coverage beside it: "
         f"{least_covered(ranked)}."
@@ -482,10 +485,23 @@ def ends_of_models(table: pd.DataFrame, wide: pd.DataFrame, label, digits: int =
     shown = table[[column for column in table if column not in wide]].copy()
     for which in ("idxmin", "idxmax"):
         ends = {r: getattr(row, which)() for r, row in wide.dropna(how="all").iterrows()}
-        texts = {r: f"{wide.loc[r, model]:.{digits}f} ({label(r, model)})" for r, model in ends.items()}
+        texts = {
+            r: f"{wide.loc[r, model]:.{digits}f} ({label(r, model)}{first_of_ties(wide.loc[r], model)})"
+            for r, model in ends.items()
+        }
         shown[{"idxmin": "lowest", "idxmax": "highest"}[which]] = shown["relation"].map(texts).fillna("–")
     shown.insert(len(shown.columns) - 1, "median", wide.median(axis=1).reindex(table["relation"]).to_numpy())
     return shown
+
+
+def first_of_ties(values: pd.Series, model: str) -> str:
+    """How many models share the value of ``model``, which alone is named; "" if none does.
+
+    >>> first_of_ties(pd.Series({"a": 0.5, "b": 0.5, "c": 0.1}), "a"), first_of_ties(pd.Series({"a": 0.5}), "a")
+    (', first of 2 ties', '')
+    """
+    equal = int(np.isclose(values, values[model], rtol=1e-9, atol=0).sum())
+    return f", first of {equal} ties" if equal > 1 else ""
 
 
 def significantly_lowest(measured: Measured, wide: pd.DataFrame) -> str:
@@ -508,7 +524,7 @@ def coverage(measured: Measured, facts: Facts) -> Artifact:
     models = covered.shape[1]
     caption = (
         f"Coverage: share of the n facts of each relation ({facts.source}) that a model anchors; lowest, median and highest of "
-        f"{models} models. The CSV has all models."
+        f"{models} models, of tied ones the first. The CSV has all models."
     )
     mean = covered.mean()
     finding = (
@@ -550,10 +566,12 @@ def table11(measured: Measured) -> Artifact:
         f"Pearson correlation over models of MONITOR and avg acc in each of {len(table)} relations, with its 95 % interval "
         "(Fisher's z), the two-sided p and p after Holm's correction; r anchored, p anchored: with the "
         "accuracy over each model's anchored facts alone, as the released code counts; n: models with an anchored fact; a "
-        "dash: fewer than three, or no spread."
+        "dash: fewer than three, or no spread. Rows: relations in the order of the data (in the atlas, the paper's come first)."
     )
     shown = table[["relation", "n", "r", "p", "p Holm", "r anchored", "p anchored"]].copy()
     shown["r"] = with_interval(table["r"], table["low"], table["high"], 2)
+    for column in ("p", "p Holm", "p anchored"):
+        shown[column] = table[column].map(p_value_in_words)
     printed, decimals = published("monitor/table11"), {"r anchored": 2}
     return Artifact(
         "monitor/table11", table, caption, finding11(table), published=printed, decimals=decimals, shown=shown
@@ -670,6 +688,8 @@ def correlations(
     said = "; ".join(f"{between}: {claim}" for between, claim in zip(table["between"], table["claim"], strict=True))
     shown = table[["in", "between", "r", "p", "n", "paper's r", "paper's p", "claim"]].copy()
     shown["r"] = with_interval(table["r"], table["low"], table["high"])
+    for column in ("p", "paper's p"):
+        shown[column] = table[column].map(p_value_in_words)
     said = f"The sign that the paper claims, by correlation. {said}."
     return Artifact("monitor/correlations", table, caption, said, shown=shown)
 
@@ -866,7 +886,7 @@ def table8(rounds: pd.DataFrame, model, facts: Facts) -> Artifact:
     caption = (
         f"Cost of MONITOR and of the accuracy study on the same {len(facts.facts)} facts of {relation}, {model.name} on one "
         f"{model.device.type} ({model.dtype}), nothing cached, warm-up excluded: medians of {rounds['round'].nunique()} rounds; "
-        "saved: accuracy / MONITOR, in brackets the smallest and largest saving of a round."
+        "saved: accuracy / MONITOR of each round, its median over rounds, in brackets the smallest and the largest."
     )
     shown, printed = table[["way", "cost", "MONITOR", "accuracy", "saved"]].copy(), published("monitor/table8")
     for column in ("MONITOR", "accuracy"):
@@ -877,10 +897,12 @@ def table8(rounds: pd.DataFrame, model, facts: Facts) -> Artifact:
 
 def finding8(table: pd.DataFrame, printed: pd.DataFrame) -> str:
     """How many times MONITOR is cheaper than the accuracy study."""
-    saved = table.set_index(["way", "cost"])["saved"]
+    rows = table.set_index(["way", "cost"])
+    saved, ends = rows["saved"], rows[["saved, least", "saved, most"]]
+    seconds = span(*ends.loc[("generated", "device seconds")], ".2f")
     return (
         f"MONITOR needs {saved['generated', 'prompts']:.2f} times fewer prompts and "
-        f"**{saved['generated', 'device seconds']:.2f} times** fewer seconds if everything is generated (paper: "
+        f"**{saved['generated', 'device seconds']:.2f} times** {seconds} fewer seconds if everything is generated (paper: "
         f"{printed['monitor_saved_x'].iloc[0]:.2f} times fewer GPU hours), {saved['teacher-forced', 'device seconds']:.2f} times "
         f"fewer seconds if both are teacher-forced ({saved['teacher-forced', 'forwarded tokens']:.2f} times fewer tokens, as "
         "prompts with a common prefix share its cost)."

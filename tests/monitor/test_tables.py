@@ -33,6 +33,7 @@ def test_the_most_reliable_model_and_its_distance_to_the_next():
         "That MONITOR falls where accuracy rises is not decided here (too few cases for an interval)"
     )
     assert "**a-1m** has the lowest MONITOR, 0.200 [0.100, 0.300], on the 10 % of facts" in said
+    assert "paper: r = -0.846 in print, -0.847 by its table), and" in said
     assert "a-1m has MONITOR 0.200 on the 10 % of the facts that it anchors" in said
     assert "the next one, a-2m (75 % anchored), differs by +0.300 [" in said
     assert said.endswith(
@@ -225,6 +226,32 @@ def test_savings_are_medians_with_the_range_over_rounds():
     assert table["saved"].tolist() == pytest.approx([35 / 13, 2.5])
     assert table[["saved, least", "saved, most"]].values[1].tolist() == pytest.approx([2, 3])
     assert table[["MONITOR", "accuracy"]].values[1].tolist() == pytest.approx([3, 9])
+    lows = {"prompts": (2.7, 2.7, 2.7), "device seconds": (3.0, 2.5, 3.1), "forwarded tokens": (2.9, 2.9, 2.9)}
+    rows = [(way, cost, *values) for way in ("generated", "teacher-forced") for cost, values in lows.items()]
+    table = pd.DataFrame(rows, columns=["way", "cost", "saved", "saved, least", "saved, most"])
+    said = tables.finding8(table, pd.DataFrame({"monitor_saved_x": [2.97]}))
+    assert "**3.00 times** [2.50, 3.10] fewer seconds if everything is generated (paper: 2.97" in said
+
+
+def test_tied_models_are_counted_and_small_p_values_printed():
+    """By hand: a and b anchor half of the facts, c a quarter; four models on a line have a p of 0 to three digits."""
+    wide = pd.DataFrame({"a": [0.5], "b": [0.5], "c": [0.25]}, index=["P36"])
+    table = pd.DataFrame({"relation": ["P36"]}).merge(wide.rename_axis("relation"), on="relation")
+    shown = tables.ends_of_models(table, wide, lambda _, model: model, 2)
+    assert shown[["lowest", "highest"]].iloc[0].tolist() == ["0.25 (c)", "0.50 (a, first of 2 ties)"]
+    found = pd.DataFrame({"runs": "grid", "denominator": "all facts", "r": [-0.99, -0.5], "p": [1e-6, 0.04], "low": -1.0,
+                          "high": -0.1, "n": 14})  # fmt: skip
+    assert discussion.readings(found).shown["p"].tolist() == ["<0.001", "0.040"]
+
+
+def test_the_models_of_figure_5_stand_with_their_monitor():
+    said = discussion.monitors_in_words(
+        measured(), ["a-1m", "a-2m"], facts.load(relations=["P36", "P37"], n_facts=2), "P36"
+    )
+    assert (
+        said
+        == "the lowest and the highest MONITOR in P36 (a-1m 0.200 and a-2m 0.400; paper, in P37: OPT-2b7 0.471, BLOOMZ-3b 0.570)"
+    )
 
 
 def test_forms_of_the_question():
@@ -347,9 +374,9 @@ def test_the_decision_that_changes_most():
     ).assign(fewest=1, most=[2, 3])
     said = discussion.released_in_words(more, ["a", "b"])
     assert said.startswith(
-        " The released algorithm, on 4 facts of P178 of which 1 to 3 count, changes MONITOR as an example"
+        " The released algorithm follows the tokens that the model generates after the positive context,"
     )
-    assert said.endswith("shows: a 0.300 to 0.500.")
+    assert said.endswith("on 4 facts of P178 of which 1 to 3 count: MONITOR goes from a 0.300 to 0.500.")
     assert discussion.released_in_words(table, ["a", "b"]) == ""
     rows = pd.DataFrame({"a": [0.1, 0.4], "b": [0.2, 0.3], "facts": [9, 5]}, index=["as here", "facts anchored by all"])
     said = discussion.order_on_common(rows, ["a", "b"])
