@@ -376,7 +376,7 @@ def released_in_words(table: pd.DataFrame, names: list[str]) -> str:
         return ""
     return (
         " The released algorithm follows the tokens that the model generates after the positive context, where the kit scores "
-        f"the gold answer. Example, on {counted}: MONITOR goes from {listed}."
+        f"the gold answer. Example, on {counted}: MONITOR changes as follows: {listed}."
     )
 
 

@@ -566,7 +566,7 @@ def table11(measured: Measured) -> Artifact:
         f"Pearson correlation over models of MONITOR and avg acc in each of {len(table)} relations, with its 95 % interval "
         "(Fisher's z), the two-sided p and p after Holm's correction; r anchored, p anchored: with the "
         "accuracy over each model's anchored facts alone, as the released code counts; n: models with an anchored fact; a "
-        "dash: fewer than three, or no spread. Rows: relations in the order of the data (in the atlas, the paper's come first)."
+        "dash: fewer than three, or no spread. Rows: relations in the order of the facts; in the atlas, the paper's come first."
     )
     shown = table[["relation", "n", "r", "p", "p Holm", "r anchored", "p anchored"]].copy()
     shown["r"] = with_interval(table["r"], table["low"], table["high"], 2)

@@ -376,7 +376,7 @@ def test_the_decision_that_changes_most():
     assert said.startswith(
         " The released algorithm follows the tokens that the model generates after the positive context,"
     )
-    assert said.endswith("on 4 facts of P178 of which 1 to 3 count: MONITOR goes from a 0.300 to 0.500.")
+    assert said.endswith("on 4 facts of P178 of which 1 to 3 count: MONITOR changes as follows: a 0.300 to 0.500.")
     assert discussion.released_in_words(table, ["a", "b"]) == ""
     rows = pd.DataFrame({"a": [0.1, 0.4], "b": [0.2, 0.3], "facts": [9, 5]}, index=["as here", "facts anchored by all"])
     said = discussion.order_on_common(rows, ["a", "b"])
