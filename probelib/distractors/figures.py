@@ -422,8 +422,9 @@ def figure5(outcomes: dict[str, pd.DataFrame], sizes: dict[str, int], study: Stu
     short = [_sizes(beaten)[1] for beaten in outcomes.values()]
     caption = (
         f"Mean Avg@n over {facts} facts with ApprOpt, one cloze sentence. Right of the line: Avg@{n} with its 95 % "
-        "bootstrap interval over facts, by size; the intervals at every n are in the CSV. The beam found fewer than "
-        f"{n} distractors for {min(short)} to {max(short)} of the facts, which keep what they have."
+        "bootstrap interval over facts, by size (hollow and full marks in turn); the intervals at every "
+        f"n are in the CSV. The beam found fewer than {n} distractors for {min(short)} to {max(short)} of the facts, which "
+        "keep what they have."
     )
     ends = pd.Series({name: curve["mean"].iloc[-1] for name, curve in curves.items()})
     span_of_ends = f"{ends.min():.2f} ({ends.idxmin()}) to {ends.max():.2f} ({ends.idxmax()})"
