@@ -41,10 +41,18 @@ def table1(costs: pd.DataFrame, study: Study, n_facts: int, machine: str) -> Art
         "Looking up distractors in the knowledge base is not counted. The other columns are the paper's judgement, "
         "which has one row for all distractors."
     )
-    shown = table.drop(columns=["fastest", "slowest"])
+    shown = table.drop(columns=["fastest", "slowest"]).rename(columns=PROPERTIES)
     shown["ms a fact"] = with_interval(table["ms a fact"], table["fastest"], table["slowest"], 1)
     finding = cost_finding(table, settings.n_distractors)
     return Artifact("distractors/table1", table, caption, finding, published=printed, decimals=1, shown=shown)
+
+
+PROPERTIES = {  # columns of the paper's judgement -> their headings in print
+    "easily_interpretable": "easily interpretable",
+    "robust_to_oos": "robust to out-of-subject continuations",
+    "comparable_inter_lm": "comparable between models",
+    "multi_token_answers": "answers of several tokens",
+}
 
 
 def cost_finding(table: pd.DataFrame, n: int) -> str:
@@ -160,9 +168,10 @@ def table9(calibrated: Calibrations) -> Artifact:
     """The configuration chosen for each fold."""
     table = pd.concat([fold.assign(measure=name) for name, fold in calibrated.chosen.items()])
     table = table[["measure", "fold", "configuration", "training", "tau", "n", "undefined"]]
+    facts = " to ".join(map(str, sorted({table["n"].min(), table["n"].max()})))
     caption = (
         "The configuration chosen for each fold on the two others, and in brackets its tau on the fold (a dash: nothing to "
-        f"choose; {table['n'].min()} to {table['n'].max()} facts per fold). The CSV also has the tau on the training folds, and "
+        f"choose; {facts} facts per fold). The CSV also has the tau on the training folds, and "
         "how many configurations are constant there. In the paper the rows of Sem repeat those of Temp+Sem."
     )
     texts = [f"{row.configuration} ({row.tau:.2f})" for row in table.itertuples()]
@@ -174,11 +183,24 @@ def table9(calibrated: Calibrations) -> Artifact:
 
 
 def finding9(table: pd.DataFrame) -> str:
-    """The configurations of every measure that has some."""
-    picks = table.groupby("measure", sort=False)["configuration"].agg(" / ".join)
+    """Which measures have the same configuration on every fold, how the others change, and the aggregator of ApprOpt."""
+    picks = table.groupby("measure", sort=False)["configuration"].agg(list)
+    picks = picks[[pick[0] != "–" for pick in picks]]
+    same = [name for name, pick in picks.items() if len(set(pick)) == 1]
+    changing = [f"{name} ({' / '.join(pick)})" for name, pick in picks.items() if name not in same]
     return (
-        f"Chosen on the three folds: {'; '.join(f'{name} {pick}' for name, pick in picks.items() if '–' not in pick)}."
+        f"The same configuration is chosen on every fold for {', '.join(same) or 'no measure'}; it changes with the fold for "
+        f"{', '.join(changing) or 'none'}.{_aggregator(picks)}"
     )
+
+
+def _aggregator(picks: pd.Series, measure: str = "Dist. ApprOpt") -> str:
+    """The aggregators that are chosen for ApprOpt, beside those of the paper's table."""
+    if measure not in picks:
+        return ""
+    printed = published.table("distractors/table9").query("strategy == 'ApprOpt'")["agg"]
+    here, there = (" and ".join(sorted({pick.split("@")[0] for pick in own})) for own in (picks[measure], printed))
+    return f" ApprOpt takes {here} here, {there} in the paper."
 
 
 def _substitutes(study: Study) -> str:
@@ -251,7 +273,13 @@ def endings_finding(table: pd.DataFrame) -> str:
     if changed.empty:
         return f"None of {others} comparisons with the end-of-sequence token shows a significant change of {table.columns[2]}."
     rows = [f"'{r.end}' with {r.strategy} {r.change:+.3f} {span(r.low, r.high, '.3f')}" for r in changed.itertuples()]
-    return f"Significant changes of {table.columns[2]} in {others} comparisons with the end-of-sequence token: {'; '.join(rows)}."
+    easier = int((changed["low"] > 0).sum())
+    verdict = {len(changed): "the token makes the test harder", 0: "the token makes the test easier"}
+    return (
+        f"Without the end-of-sequence token {table.columns[2]} is significantly higher in {easier} and lower in "
+        f"{len(changed) - easier} of {others} comparisons: {verdict.get(easier, 'its effect depends on the strategy')} "
+        f"({'; '.join(rows)})."
+    )
 
 
 def search_width(found: pd.DataFrame, n: int, n_facts: int, model: str) -> Artifact:
@@ -260,7 +288,8 @@ def search_width(found: pd.DataFrame, n: int, n_facts: int, model: str) -> Artif
     caption = (
         f"Search for the {n} most plausible distractors of {n_facts} facts, {model}: width of the beam, share of the optimal "
         "distractors found, share of facts whose strongest distractor is found, median tokens per fact. The exact search is "
-        "best-first and needs no width; scoring all labels would read the last column."
+        "best-first and needs no width; scoring all labels would read the last column. In brackets: Wilson's 95 % interval "
+        "over facts."
     )
     first, last = beams.iloc[0], beams.iloc[-1]
     finding = (
@@ -269,8 +298,11 @@ def search_width(found: pd.DataFrame, n: int, n_facts: int, model: str) -> Artif
         f"{last['tokens']:,.0f}, exactly "
         f"{exact['tokens']:,.0f}, all labels {exact['all labels']:,.0f}."
     )
-    decimals = {"found": 2, "strongest": 2, "tokens": 0, "all labels": 0, "width": 0}
-    return Artifact("distractors/search_width", found, caption, finding, decimals=decimals)
+    ends = [stats.wilson(round(share * n_facts), n_facts) for share in beams["strongest"]]
+    low, high = pd.DataFrame(ends, index=beams.index).reindex(found.index).to_numpy().T  # the exact search misses none
+    shown = found.assign(strongest=with_interval(found["strongest"], low, high, 2))
+    decimals = {"found": 2, "tokens": 0, "all labels": 0, "width": 0}
+    return Artifact("distractors/search_width", found, caption, finding, decimals=decimals, shown=shown)
 
 
 # Section 4.3 and appendix B: errors of verbalizations, robustness
@@ -396,10 +428,16 @@ def table6(counts: ErrorCounts) -> Artifact:
     finding = (
         f"{flawless['percent']:.1f} % [{flawless['low']:.1f}, {flawless['high']:.1f}] are free of errors (paper: "
         f"54.5 %). The paper prints the interval (0.0, 2.5) for blunders; none of {ANNOTATED} sentences gives ({low:.1f}, "
-        f"{high:.1f}), 2.5 belongs to 152."
+        f"{high:.1f}). A bound of 2.5 takes {_sizes_with_bound(2.5)} sentences without a blunder."
     )
     printed = published.table("distractors/table6")
     return Artifact("distractors/table6", table, caption, finding, published=printed, decimals=1)
+
+
+def _sizes_with_bound(percent: float) -> str:
+    """The numbers of sentences for which none with an error gives an upper bound that is printed as ``percent``."""
+    sizes = [n for n in range(1, 1000) if round(100 * stats.wilson(0, n)[1], 1) == percent]
+    return f"{sizes[0]} to {sizes[-1]}"
 
 
 def published_error_shares() -> dict[str, float]:
@@ -424,7 +462,10 @@ def table8(sentences: pd.DataFrame, made: dict[str, pd.DataFrame]) -> Artifact:
     table = pd.DataFrame(
         {"error": ERRORS.keys(), "meaning": ERRORS.values(), "right": right, "flawed": flawed, "made here by": rules}
     )
-    caption = "Errors of verbalizations, an example of each from these facts, and the rule that makes it."
+    caption = (
+        "Errors of verbalizations (meaning: the paper's), an example of each from these facts, and the rule that makes it. "
+        "Where a sentence has no determiner to lose, the rules of sub_deter and obj_deter add a wrong one instead."
+    )
     return Artifact("distractors/table8", table, caption, published=published.table("distractors/table8"))
 
 

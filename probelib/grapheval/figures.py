@@ -7,6 +7,7 @@ import numpy as np
 import pandas as pd
 
 from probelib.grapheval.measures import ABOVE, METRICS
+from probelib.grapheval.quality import majority_given_truth
 from probelib.report import Artifact, span
 from probelib.report.charts import heat, style_at
 from probelib.stats import pearson
@@ -34,6 +35,7 @@ def figure1(
     held = np.flatnonzero(labels["split"] == "validation")
     sides = held[labels["answer"].to_numpy()[held] != 2]  # a statement on which the model takes a side, if there is one
     at = int((sides if len(sides) else held)[0])
+    chosen = "first held-out statement" + " on which the model does not abstain" * bool(len(sides))
     row, p, v = labels.iloc[at], probabilities[at], states[at]
     answered, judged = WORDS[row["answer"]], WORDS[int(p.argmax())]
     columns = ["statement", "written", "parsed", "p_true", "p_false", "p_idk"]
@@ -52,7 +54,7 @@ def figure1(
         "grapheval/figure1",
         frame,
         caption=(
-            f"One held-out statement, two ways. Above: {model} generates an answer and a parser reads it. Below: the "
+            f"The {chosen}, two ways. Above: {model} generates an answer and a parser reads it. Below: the "
             f"judge reads one hidden state v of the substitute {substitute}; its numbers are the probabilities of "
             "true / false / don't know."
         ),
@@ -109,11 +111,22 @@ def figure2(
             f"labels, judge, and the graph (here {len(scored):,} of its triples). Truthful, Informative, Correct: Eq. 2."
         ),
         finding=(
-            f"{n} answers train and test a judge that predicts {100 * quality['recall']:.1f} % of {quality['n']} "
-            f"held-out answers; it then judges {2 * len(scored):,} statements without generating a token."
+            f"{n} answers train and test a judge that predicts {_predicted(labels, quality)}; "
+            f"it then judges {2 * len(scored):,} statements without generating a token."
         ),
         figure=_three_steps(boxes),
         alt="Six boxes: graph, statements, answers; states, judge, scores; each with its counts.",
+    )
+
+
+def _predicted(labels: pd.DataFrame, quality: dict) -> str:
+    """The judge's share of right predictions with its interval, beside that of the majority given the truth."""
+    train, held = (labels[labels["split"] == split] for split in ("train", "validation"))
+    floor = majority_given_truth(train["answer"], train["true"], held["true"]) == held["answer"]
+    low, high = 100 * quality["recall low"], 100 * quality["recall high"]
+    return (
+        f"{100 * quality['recall']:.1f} % {span(low, high, '.1f')} of {quality['n']} held-out answers (the majority given the "
+        f"truth: {100 * floor.mean():.1f} %)"
     )
 
 
@@ -363,6 +376,7 @@ def type_panels(frame: pd.DataFrame, models: list[str], label: str, level: float
         if np.isfinite(level):
             axis.axvline(level, color="0.3", linestyle=":", linewidth=1)
     axes[-1, 0].set_xlabel(label)
+    axes[-1, 0].locator_params(axis="x", nbins=5)
     legend_above(figure, axes[0, 0])
     return figure
 
@@ -516,17 +530,18 @@ def _band_panels(banded: pd.DataFrame, name: str):
 
 
 def finding_exposure(banded: pd.DataFrame, name: str) -> str:
-    """For how many models Correct, its lead over the mirror image, and Truthful change beyond both intervals, from the lowest to
-    the highest band."""
+    """For how many models Correct, its lead over the mirror image, Informative and Truthful change beyond both intervals, from
+    the lowest to the highest band."""
     parts, see = [], []
     for way, rows in banded.groupby("scored by", sort=False):
-        (up, down, n, example), (more, less, _, lead), (true_up, true_down, *_) = (
-            _ends(rows[rows["metric"] == metric]) for metric in ("correct", ABOVE, "truthful")
+        (up, down, n, example), (more, less, _, lead), (said, silent, _, answered), (true_up, true_down, *_) = (
+            _ends(rows[rows["metric"] == metric]) for metric in ("correct", ABOVE, "informative", "truthful")
         )
         see += [way] * (more == n)
         parts.append(
             f"By {way}, from the lowest to the highest {name} Correct rises beyond both intervals for {up} of {n} models and "
             f"falls so for {down} ({example}), Correct minus its mirror image rises for {more} and falls for {less} ({lead}), "
+            f"Informative rises for {said} and falls for {silent} ({answered}), "
             f"Truthful rises for {true_up} and falls for {true_down}."
         )
     verdict = (

@@ -16,6 +16,7 @@ if TYPE_CHECKING:  # torch takes seconds to import
 BATCH = 64
 GENERATED = 400  # statements of a timed run of generation in batches
 ALONE, TOGETHER = "generation, one by one", f"generation, batches of {BATCH}"
+SHORT = f"generation, {BATCH}, 8 tokens"
 
 
 def measure_speeds(
@@ -72,7 +73,7 @@ def speeds(
         TOGETHER: (prompts[:GENERATED], lambda texts: generate(texts, new_tokens, BATCH)),
     }
     if short:
-        works[f"generation, {BATCH}, 8 tokens"] = (prompts[:GENERATED], lambda texts: generate(texts, 8, BATCH))
+        works[SHORT] = (prompts[:GENERATED], lambda texts: generate(texts, 8, BATCH))
     works |= {method: (statements, reader.states) for method, reader in readers.items()}
     rows = []
     for method, (texts, work) in works.items():

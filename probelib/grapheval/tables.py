@@ -5,7 +5,7 @@ import pandas as pd
 
 from probelib import published
 from probelib.grapheval.measures import METRICS, mirrored_correct
-from probelib.grapheval.speed import ALONE, TOGETHER
+from probelib.grapheval.speed import ALONE, BATCH, SHORT, TOGETHER
 from probelib.report import Artifact, span, with_interval
 
 # Section 3
@@ -123,7 +123,7 @@ def finding_instruction(compared: pd.DataFrame) -> str:
     verdict = (
         "so the verdict at once understates what these models know"
         if up == n
-        else "so recalling first does not help here"
+        else "so recalling first does not help Correct here"
         if not up
         else "so recalling first helps some of the models"
     )
@@ -135,7 +135,18 @@ def finding_instruction(compared: pd.DataFrame) -> str:
         f"{verdict}. The largest change is that of **{largest['model']}**: {first['correct']:.3f} to {largest['correct']:.3f} "
         f"({largest['change']:+.3f} {span(largest['change low'], largest['change high'], '.3f')}). It answers "
         f"{first['answered']:.0%} of the statements at once and {largest['answered']:.0%} after recalling; of these answers, "
-        f"{first['right']:.0%} and {largest['right']:.0%} are right."
+        f"{first['right']:.0%} and {largest['right']:.0%} are right.{_more_right(compared)}"
+    )
+
+
+def _more_right(compared: pd.DataFrame) -> str:
+    """For how many models the share of right answers among those given rises by recalling, and with disjoint intervals."""
+    ends = [own.iloc[[0, -1]] for _, own in compared.groupby("model") if len(own) > 1]
+    rise = [last["right"] > first["right"] for (_, first), (_, last) in map(pd.DataFrame.iterrows, ends)]
+    apart = [last["right low"] > first["right high"] for (_, first), (_, last) in map(pd.DataFrame.iterrows, ends)]
+    return (
+        f" The share of right answers among those given rises for {sum(rise)} of {len(ends)} models (intervals disjoint for "
+        f"{sum(apart)})."
     )
 
 
@@ -263,6 +274,8 @@ def table4(speeds: pd.DataFrame, n_labels: int) -> Artifact:
     speeds  ``speed.measure_speeds``;  n_labels: statements that must be answered before the judge is trained
     """
     machines = ", ".join(speeds["machine"].unique())
+    short = f" {SHORT}: batches of {BATCH}, with answers cut at 8 tokens, enough for a verdict at once."
+    short *= SHORT in set(speeds["method"])
     return Artifact(
         "grapheval/table4",
         speeds,
@@ -271,6 +284,7 @@ def table4(speeds: pd.DataFrame, n_labels: int) -> Artifact:
             "three runs after a warm-up. n: statements per run. The judge reads the states of a substitute, the smallest model "
             "of a family, or the model's own. The CSV has peak memory, devices and ratios. The logits baseline costs what the "
             "judge's states cost; the judge's own layers add less than 1 %."
+            f"{short}"
         ),
         finding=finding4(speeds, n_labels),
         published=published.table("grapheval/table4"),

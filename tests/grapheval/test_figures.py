@@ -29,6 +29,28 @@ def test_the_legend_of_many_models_stays_in_the_picture(n, name):
     plt.close(figure)
 
 
+def test_the_share_predicted_stands_beside_the_majority_given_the_truth():
+    """Training: true statements are called true (0), false ones false (1). Held out: two of four follow that."""
+    labels = pd.DataFrame(
+        {"split": ["train"] * 2 + ["validation"] * 4, "true": [True, False] + [True, True, False, False]}
+    )
+    labels["answer"] = [0, 1, 0, 2, 1, 2]
+    said = figures._predicted(labels, {"recall": 0.75, "recall low": 0.3, "recall high": 0.95, "n": 4})
+    assert said == "75.0 % [30.0, 95.0] of 4 held-out answers (the majority given the truth: 50.0 %)"
+
+
+def test_figure_1_says_how_its_statement_was_chosen():
+    """Of two held-out statements the model takes a side on the second; then on none."""
+    rows = {"split": "validation", "text": ["one", "two"], "answer": [2, 0], "response": "True", "n_tokens": 2}
+    made = lambda labels: figures.figure1(labels, np.full((2, 3), 1 / 3), np.ones((2, 4)), "m", "s")
+    labels = pd.DataFrame(rows)
+    first = made(labels)
+    assert first.caption.startswith("The first held-out statement on which the model does not abstain, two ways.")
+    assert first.frame["statement"][0] == "two"
+    assert made(labels.assign(answer=2)).caption.startswith("The first held-out statement, two ways.")
+    plt.close("all")
+
+
 def test_boxes_show_their_texts():
     figure, axis = plt.subplots()
     figures.flow(axis, {"one": (0, 0, 0.3, 0.3), "$two": (0.5, 0, 0.3, 0.3)}, [("one", "$two")], strong=["one"])
@@ -145,6 +167,7 @@ def test_correct_that_rises_with_exposure_is_said_to_see_it():
     artifact = grapheval.exposure_figure(pd.DataFrame(rows, columns=columns), "exposure count")
     assert "Correct rises beyond both intervals for 1 of 1 models" in artifact.finding
     assert "rises for 0 and falls for 0 (m: 0.10 [0.05, 0.15] to 0.10 [0.05, 0.15])" in artifact.finding
+    assert "Informative rises for 1 and falls for 0 (m: 0.10 [0.05, 0.15] to 0.60 [0.55, 0.65])" in artifact.finding
     assert artifact.finding.endswith("So Correct by own answers sees it.")
     assert "at least 9 (judge) and 9" in artifact.caption
     limits = dict(zip(grapheval.METRICS, (axis.get_ylim() for axis in artifact.figure.axes[::2]), strict=False))
@@ -177,7 +200,13 @@ def test_figure_4_counts_only_differences_beyond_their_interval():
         "beats the logits for 2 of 2 models with the instruction (a +0.200" in finding
         and "the judge beats the majority given the truth for 2 of 2 (a +0.200" in finding
     )
-    assert "a -0.200 [-0.300, -0.100]" in finding and "costs accuracy, unlike" in finding
+    assert (
+        "a -0.200 [-0.300, -0.100]" in finding
+        and "it costs accuracy for 2 of 2 and gains it for 0 (in the paper" in finding
+    )
+    one = differences(judge=0.2, soft=-0.2)
+    one.loc[one["model"] == "b", "high"] = 0.1
+    assert "it costs accuracy for 1 of 2 and gains it for 0" in judge_figures.finding4_judge(one)
     finding = judge_figures.finding4_judge(differences(judge=0.05, soft=0.05))
     assert (
         "for 0 of 2 models with the instruction" in finding

@@ -6,7 +6,7 @@ import pandas as pd
 
 from probelib import grapheval
 from probelib.grapheval import judge_figures, tables
-from probelib.grapheval.speed import ALONE, TOGETHER
+from probelib.grapheval.speed import ALONE, SHORT, TOGETHER
 
 STATISTICS = {
     "graph": "g",
@@ -78,7 +78,10 @@ def test_recalling_first_is_said_to_help_only_beyond_its_interval():
         "for 1 of 1 models and lowers it for 0, so the verdict at once understates" in finding
         and "0.100 to 0.400" in finding
     )
-    assert "does not help here" in tables.finding_instruction(frame.assign(**{"change low": -0.1}))
+    assert finding.endswith("among those given rises for 1 of 1 models (intervals disjoint for 0).")
+    apart = frame.assign(**{"right low": [0.4, 0.8], "right high": [0.6, 0.95]})
+    assert tables.finding_instruction(apart).endswith("(intervals disjoint for 1).")
+    assert "does not help Correct here" in tables.finding_instruction(frame.assign(**{"change low": -0.1}))
     assert tables.finding_instruction(frame[:1]) == "Of the answers given, 50% to 50% are right."
 
 
@@ -88,6 +91,7 @@ def test_the_largest_change_by_recalling_may_be_a_fall():
     )
     change = np.array([np.nan, np.nan, -0.05, 0.02])
     frame = frame.assign(correct=[0.1, 0.1, 0.05, 0.12], answered=[0.5, 0.5, 0.2, 0.2], change=change)
+    frame = frame.assign(**{"right low": 0.4, "right high": 0.6})
     said = tables.finding_instruction(frame.assign(**{"change low": change - 0.01, "change high": change + 0.01}))
     assert "change is that of **a**: 0.100 to 0.050 (-0.050 [-0.060, -0.040])" in said
     assert "It answers 50% of the statements at once and 20% after recalling" in said
@@ -144,10 +148,7 @@ def test_table_3_of_one_model_finds_nothing():
     assert artifact.frame["recall"].tolist() == [0.5, 0.5, 0.7, 0.7]
     assert "mean of 2 judges, 40 held-out" in artifact.caption
     assert "changes by up to 0.200" in artifact.finding and "so not any model's states will do" in artifact.finding
-    assert (
-        "50% of the other models' states predict no more" not in artifact.finding
-        and "100% of the other" in artifact.finding
-    )
+    assert "In 2 of 2 pairs of different models the judge does not exceed the majority" in artifact.finding
     assert "will do, as in the paper" in judge_figures.finding3(artifact.frame.assign(recall=0.5), floor)
     assert grapheval.table3(table[:4].assign(**{"states of": "a"}), floor).finding == ""
     plt.close("all")
@@ -165,6 +166,9 @@ def test_table_4_has_a_row_per_method_and_names_the_machine():
     speeds = speeds.assign(slowest=speeds["facts/s"] - 1, fastest=speeds["facts/s"] + 1, n=[24, 400, 800] * 2)
     made = grapheval.table4(speeds.assign(machine="Chip (2 threads)"), 100)
     assert list(made.shown) == ["method", "n", "a", "b"] and "on Chip (2 threads)" in made.caption
+    short = speeds.assign(machine="Chip", method=speeds["method"].replace(ALONE, SHORT))
+    short = grapheval.table4(pd.concat([short, speeds.assign(machine="Chip").iloc[[0, 3]]]), 100)
+    assert "8 tokens" not in made.caption and "64, 8 tokens: batches of 64, with answers cut at 8" in short.caption
     assert made.shown.iloc[2].tolist() == ["judge, substitute", 800, "20 [19, 21]", "40 [39, 41]"]
 
 
