@@ -69,6 +69,7 @@ def test_the_award_year_of_a_laureate_is_in_table_3():
     laureates = facts.load(relations=["P569"], n_facts="all")
     table = zplke.table3(laureates, facts.atlas()).frame.set_index("Name")
     assert table.loc["Wilhelm Röntgen", "Award year"] == "1901"
+    assert "also has the gender, which the atlas does not hold" in zplke.table3(laureates, facts.atlas()).caption
 
 
 def test_without_exposure_counts_nothing_is_said_of_them():
