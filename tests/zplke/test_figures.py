@@ -258,3 +258,15 @@ def test_four_figures_of_one_model_are_four_draws():
     assert [artifact.frame["seed"].unique().tolist() for artifact in shown] == [[0], [1], [2], [3]]
     assert "Draw" not in shown[0].caption and "Draw 4 of the pairs" in shown[3].caption
     plt.close("all")
+
+
+def test_the_captions_of_both_tests_say_that_few_shot_prompts_have_one_draw():
+    some = facts.load(relations=["P36"], n_facts=4)
+    rows = [("m", "P36", method, 0.25, test) for method in ("ZP-LKE", "few-shot HGP") for test in
+            ("response, strict", "response, lenient", "multiple choice")]  # fmt: skip
+    cells = pd.DataFrame(rows, columns=["model", "relation", "method", "accuracy", "test"])
+    cells.attrs["models"] = ["m"]
+    response, choice = figures.figure14(cells, some).caption, figures.figure15(cells, some).caption
+    assert "(few-shot HGP: with one draw of examples)" in choice and "pile up at 0" not in choice
+    assert "few-shot HGP with one draw" in response and "Marks pile up at 0" in response
+    plt.close("all")
