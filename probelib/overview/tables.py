@@ -10,11 +10,14 @@ from probelib.report.artifact import Artifact
 from probelib.report.shown import with_interval
 from probelib.zplke import measures as zplke
 
+UNSURE = {"at once": "at once", "recalled": "after recalling"}  # way -> in words
+
 
 def facts_table1(atlas: Facts) -> Artifact:
     """The relations of a collection of facts (``facts.check.counts``)."""
     table = check.counts(atlas)
-    largest, onesided = table.loc[table["facts"].idxmax()], table.loc[table["majority"].idxmax()]
+    largest, *tied = table.loc[table["facts"] == table["facts"].max(), "name"]
+    alike, onesided = "".join(f", as many as {name}" for name in tied), table.loc[table["majority"].idxmax()]
     return Artifact(
         "facts/table1",
         table,
@@ -25,7 +28,7 @@ def facts_table1(atlas: Facts) -> Artifact:
             f"{(table['objects'] >= 100).sum()} relations have 100 or more distinct objects."
         ),
         finding=(
-            f"The largest relation is {largest['name']} ({largest['facts']:,} facts). In {onesided['name']}, one object is "
+            f"The largest relation is {largest} ({table['facts'].max():,} facts{alike}). In {onesided['name']}, one object is "
             f"right for {100 * onesided['majority']:.0f} % of the facts: compare accuracies with that baseline."
         ),
         decimals={"majority": 2},
@@ -72,7 +75,8 @@ def models_table1(records: dict[str, dict]) -> Artifact:
         caption=(
             "The shipped models: parameters without embeddings, hidden width, vocabulary, training tokens, steps, minutes "
             "(several trainings shared the processor), hardware, mean loss of the last 20 steps in nats per answer token, the "
-            "corpus read (the CSV has its digest). Instruction-tuned models (-it) continue from their base model."
+            "corpus read (the CSV has its digest). Instruction-tuned models (-it) continue from their base model. Losses are "
+            "comparable between base decoders of one vocabulary only: t5, bert and -it predict other tokens or read other texts."
         ),
         decimals={"minutes": 0, "loss": 2},
         shown=frame.drop(columns="digest"),
@@ -133,7 +137,7 @@ def finding_models2(table: pd.DataFrame) -> str:
     taught = taught.dropna()
     seen = taught["seen question"]
     return (
-        f"With a seen question, accuracy on taught facts ranges from {seen.min():.0f} % ({seen.idxmin()}) to "
+        f"With a seen question, accuracy of the decoders on taught facts ranges from {seen.min():.0f} % ({seen.idxmin()}) to "
         f"{seen.max():.0f} % ({seen.idxmax()}). A held-out question changes it by "
         f"{(taught['held-out question'] - seen).mean():+.1f} points on average, a list by {(taught['list'] - seen).mean():+.1f}."
     )
@@ -210,11 +214,14 @@ def finding_models4(verdicts: pd.DataFrame) -> str:
 
 def models_table5(unsure: pd.DataFrame) -> Artifact:
     """How often instruction-tuned models say "I don't know"; ``unsure``: ``behaviour.unsure`` with ``model``."""
-    once = unsure[unsure["way"] == "at once"].pivot(index="model", columns="facts", values="unsure")
-    finding = "; ".join(
-        f"{model}: {row['never']:.0%} of never-taught and {row['well']:.0%} of well-taught facts"
-        for model, row in once.iterrows()
+    shares = unsure.pivot(index=["way", "model"], columns="facts", values="unsure")
+    finding = " ".join(
+        f'"I don\'t know" {UNSURE[way]}, of never-taught and of well-taught facts: '
+        + "; ".join(f"{model} {row['never']:.0%}, {row['well']:.0%}" for (_, model), row in rows.iterrows())
+        + "."
+        for way, rows in shares.groupby(level="way", sort=False)
     )
+    columns = {"never": "never-taught facts", "well": f"facts taught {behaviour.WELL}+"}
     return Artifact(
         "models/table5",
         unsure,
@@ -222,8 +229,10 @@ def models_table5(unsure: pd.DataFrame) -> Artifact:
             "Share of statements answered with \"I don't know.\" (Wilson's 95 % interval), about facts in no lesson: never "
             f"taught, or taught {behaviour.WELL} times or more; n statements, half of them true."
         ),
-        finding=f'"I don\'t know" at once: {finding}.',
-        shown=side_by_side(unsure, ["model", "way", "n"], ["facts"], {"unsure": ("low", "high")}, 2),
+        finding=finding,
+        shown=side_by_side(unsure, ["model", "way", "n"], ["facts"], {"unsure": ("low", "high")}, 2).rename(
+            columns=columns
+        ),
     )
 
 
@@ -261,6 +270,10 @@ def models_table7(required: pd.DataFrame) -> Artifact:
         missed["requirement"].value_counts(),
         {name for names in missed["limits"] for name in names.split(", ")},
     )
+    never = every.attrs.get("never taught")
+    moved = (
+        f" Never taught: n = {never} facts per model, so one fact moves a share by {1 / never:.2f}." if never else ""
+    )
     said = "; ".join(f"{name} ({count} of {(required['requirement'] == name).sum()})" for name, count in names.items())
     return Artifact(
         "models/table7",
@@ -269,7 +282,7 @@ def models_table7(required: pd.DataFrame) -> Artifact:
             "Requirements of the design (`probelib/organisms/README.md`, written before training), what was measured, and the "
             "tables and figures that a missed requirement limits: there the models cannot show what the paper's models show. "
             "Mentions are counted in the corpus: models with the same value count once in the finding. Met: models, and what was "
-            "measured in the others; the CSV has a row per model."
+            f"measured in the others; the CSV has a row per model.{moved}"
         ),
         shown=by_requirement(every),
         finding=(

@@ -88,7 +88,10 @@ def table3(everything: Facts, atlas: Facts) -> Artifact:
         }
     )
     n, relation = len(everything.facts), everything.relations["name"].iloc[0]
-    caption = f"The first of {n} facts of the relation {relation}; a dash: not in the atlas."
+    caption = (
+        f"The first of {n} facts of the relation {relation}, in the atlas's order (grouped by award), not a random sample; a "
+        "dash: not in the atlas. The paper's table also has the gender, which the atlas does not hold."
+    )
     return Artifact("zplke/table3", table, caption, published=published("zplke/table3"))
 
 
@@ -193,7 +196,8 @@ def table5(facts: Facts, options: pd.DataFrame) -> Artifact:
     )
     caption = (
         "Two facts each of two relations, with the first five of their wrong options. The paper also prints the article that "
-        "states each fact (Title, Text); the facts here come without articles."
+        "states each fact (Title, Text); the facts here come without articles. Dates are full "
+        "in the paper, years here."
     )
     return Artifact("zplke/table5", table, caption)
 
@@ -243,7 +247,8 @@ def health(measured: pd.DataFrame) -> Artifact:
         "invalid and tied tests; entropy of the place of the chosen option (1: all places equally often), and its 2.5 % "
         "quantile if places mean nothing (expected)."
     )
-    return Artifact("zplke/health", table, caption, finding, decimals={"below": 2, "invalid": 4, "ties": 4})
+    decimals = {"below": 2} | dict.fromkeys(("invalid", "ties", "entropy", "expected"), 4)
+    return Artifact("zplke/health", table, caption, finding, decimals=decimals)
 
 
 # ---- section 4.2.1: different families
@@ -257,7 +262,8 @@ def table8(measured: pd.DataFrame, base_of: dict[str, str], exposures: pd.Series
         f"Mean multiple-choice accuracy over {measured['relation'].nunique()} relations ({about(measured)}) with its 95 % "
         f"bootstrap interval over relations; std: over relations; {'between: over draws; ' * ('between' in table)}p (Holm): "
         "McNemar's test against the next model below (the CSV has the facts lost and gained), with Holm's correction; per token, "
-        "pmi: accuracy by two other rules of choice."
+        "pmi: accuracy by two other rules of choice, the mean log-probability per token, and the log-probability minus the "
+        "log of the object's mean probability after the other subjects."
         f"{taught_in_words(measured, exposures)}"
     )
     printed = published("zplke/table8")[["rank", "model", "avg_accuracy", "std_dev", "kind"]]
@@ -460,6 +466,7 @@ def table2(measured: pd.DataFrame, matrix: pd.DataFrame, models: pd.DataFrame) -
         caption += " Ceiling: eta of the small model with itself under another draw of examples."
     finding = finding2(table, measures.chance(measured))
     shown = table.drop(columns=["low", "high", "jaccard", "pooled", "of"])
+    shown = shown.rename(columns={"accuracy": "accuracy (smallest)", "accuracy of it": "accuracy (largest)"})
     shown["eta"] = with_interval(table["eta"], table["low"], table["high"])
     shown["relations"] = [f"{k} of {n}" for k, n in zip(table["relations"], table["of"], strict=True)]
     return Artifact("zplke/table2", table, caption, finding, published=published("zplke/table2"), shown=shown)
@@ -511,6 +518,7 @@ def table11(measured: pd.DataFrame, base_of: dict[str, str]) -> Artifact:
     printed, decimals = published("zplke/table11"), {"p": 4, "p (Holm)": 4}
     finding = finding11(table, printed["subsumption_rate"].mean())
     shown = table.drop(columns=["low", "high", "jaccard", "pooled", "of", "p"])
+    shown = shown.rename(columns={"accuracy": "accuracy (base)", "accuracy of it": "accuracy (tuned)"})
     shown["eta"] = with_interval(table["eta"], table["low"], table["high"])
     shown["relations"] = [f"{k} of {n}" for k, n in zip(table["relations"], table["of"], strict=True)]
     return Artifact("zplke/table11", table, caption, finding, published=printed, decimals=decimals, shown=shown)
