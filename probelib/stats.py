@@ -14,6 +14,7 @@ import scipy  # loads its modules when they are used
 from probelib.errors import ProbeError, unknown
 
 LEVEL = 0.95
+SMALL_P = 0.0005  # a smaller p-value would be printed as 0.000
 
 
 def pearson(x, y) -> dict[str, float]:
@@ -56,13 +57,25 @@ def in_words(result: dict[str, float], of: str = "models") -> str:
 
     >>> in_words({"r": -0.8466, "p": 0.00051, "low": -0.956, "high": -0.531, "n": 12})
     'r = -0.847 [-0.956, -0.531], p = 0.00051, n = 12 models'
+    >>> in_words({"r": -0.9, "p": 1e-06, "low": -0.97, "high": -0.8, "n": 14})
+    'r = -0.900 [-0.970, -0.800], p < 0.001, n = 14 models'
     >>> in_words(pearson([1, 2], [2, 1]))
     'undefined for n = 2 models'
     """
     if not np.isfinite(result["r"]):
         return f"undefined for n = {result['n']} {of}"
+    p = "p < 0.001" if result["p"] < SMALL_P else f"p = {result['p']:.2g}"
     interval = f" [{result['low']:.3f}, {result['high']:.3f}]" if np.isfinite(result["low"]) else ""
-    return f"r = {result['r']:.3f}{interval}, p = {result['p']:.2g}, n = {result['n']} {of}"
+    return f"r = {result['r']:.3f}{interval}, {p}, n = {result['n']} {of}"
+
+
+def p_value_in_words(p: float) -> str:
+    """A p-value as the cell of a table.
+
+    >>> [p_value_in_words(p) for p in (0.0409, 0.0006, 0.0004, float("nan"))]
+    ['0.041', '0.001', '<0.001', '–']
+    """
+    return "–" if np.isnan(p) else "<0.001" if p < SMALL_P else f"{p:.3f}"
 
 
 def wilson(successes: int, n: int) -> tuple[float, float]:
@@ -183,6 +196,23 @@ def mcnemar(first, second) -> dict[str, float]:
     lost, gained = int((first & ~second).sum()), int((~first & second).sum())
     p = scipy.stats.binomtest(lost, lost + gained).pvalue if lost + gained else 1.0
     return {"lost": lost, "gained": gained, "p": float(p), "n": len(first)}
+
+
+def friedman(values) -> float:
+    """p of Friedman's test (of Cochran's Q, if all values are two) that the columns differ.
+
+    values   [facts, conditions]; rows with a NaN are left out. Fewer than 3 columns or 2 rows give NaN, no difference gives 1.
+
+    >>> round(friedman([[1, 0, 0]] * 4), 4), friedman([[1, 1, 1], [0, 0, 0]]), friedman([[1, 0]] * 4)
+    (0.0183, 1.0, nan)
+    """
+    table = np.asarray(values, dtype=float)
+    table = table[np.isfinite(table).all(axis=1)]
+    if len(table) < 2 or table.shape[1] < 3:
+        return np.nan
+    if not np.ptp(table, axis=1).any():
+        return 1.0
+    return float(scipy.stats.friedmanchisquare(*table.T).pvalue)
 
 
 def levelled(values, digits: int = 5) -> np.ndarray:

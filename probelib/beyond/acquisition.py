@@ -15,7 +15,7 @@ import pandas as pd
 from probelib import report, stats
 from probelib.beyond import concordance as c
 from probelib.beyond.suite import MEASURES
-from probelib.report import Artifact, span
+from probelib.report import Artifact, span, with_interval
 
 SEEN = 0.95  # quantile of the never-taught facts above which a fact is seen
 HALF = 0.5  # share of facts that a measure must see at the last checkpoint to be compared: less is mostly noise
@@ -100,7 +100,11 @@ def first_seen(table: pd.DataFrame, order: list[str]) -> Artifact:
         "stand below. Forgotten: share of the facts once seen that are not seen at the last checkpoint. Effectivity: mean rise "
         "of the value per new exposure (empty where exposures do not change)."
     )
-    return Artifact("beyond/first_seen", table, caption, first_finding(table, len(order)), decimals={"effectivity": 4})
+    shown = table[["measure", "facts", "seen", "forgotten", "effectivity"]].copy()
+    shown.insert(3, "first seen", with_interval(table["first seen"], table["low"], table["high"], 2))
+    shown.insert(4, "later", with_interval(table["later"], table["later low"], table["later high"], 2))
+    finding, decimals = first_finding(table, len(order)), {"effectivity": 4}
+    return Artifact("beyond/first_seen", table, caption, finding, decimals=decimals, shown=shown)
 
 
 def first_finding(table: pd.DataFrame, n: int) -> str:

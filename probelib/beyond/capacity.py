@@ -17,7 +17,7 @@ import pandas as pd
 
 from probelib import prompts, report, stats, store
 from probelib.beyond.suite.log_probability import asked
-from probelib.report import Artifact, span
+from probelib.report import Artifact, span, with_interval
 
 LEVELS = [0, 1, 8, 32, 128, np.inf]  # exposure counts from which a curve has a point: [0, 1) is never taught
 NOT_COUNTED = "Facts that the corpus teaches outside the trial are not counted"
@@ -159,8 +159,9 @@ def capacity_finding(total: pd.DataFrame, fit: dict) -> str:
     more += f"{span(fit['b_low'], fit['b_high'])}, n = {fit['n']} models)."
     if fit["b_high"] < 1:
         return (
-            f"{more} Bits grow more slowly than parameters: what the corpus teaches limits the larger models, so this is no "
-            "estimate of a capacity."
+            f"{more} Bits grow more slowly than parameters, to {large['bits'] / large['parameters']:.2g} per parameter in the "
+            "largest model (full models hold about 2 in Allen-Zhu and Li, 2024), and bits per fact grow with the exposure count: "
+            "how often the corpus teaches these facts limits them, so this is no estimate of a capacity."
         )
     if fit["b_low"] > 1:
         return f"{more} Bits grow faster than parameters."
@@ -220,7 +221,7 @@ def capacity_precision(bits: pd.DataFrame, taught: pd.DataFrame, model: str, ref
             rows["precision"], rows["kept"], rows["kept low"], rows["kept high"], strict=True
         )
     ]
-    finding = f"Of the bits that {reference} stores of the trial facts, {', '.join(kept)}." if kept else ""
+    finding = f"Of the bits that {reference} stores of the trial facts, {', '.join(kept)}.{_lost(rows)}" if kept else ""
     caption = (
         f"Bits that {model} stores of the trial facts at several precisions, with 95 % bootstrap intervals over "
         f"{bits['fact'].nunique()} trial facts; bits per parameter (the same parameters, in fewer bits of memory); and the "
@@ -233,4 +234,17 @@ def capacity_precision(bits: pd.DataFrame, taught: pd.DataFrame, model: str, ref
         caption,
         finding,
         decimals={"bits": 0, "low": 0, "high": 0, "bits per parameter": 5},
+        shown=table[["precision"]].assign(
+            bits=with_interval(table["bits"], table["low"], table["high"], 0),
+            **{"bits per parameter": table["bits per parameter"]},
+            kept=with_interval(table["kept"], table["kept low"], table["kept high"]),
+        ),
     )
+
+
+def _lost(rows: pd.DataFrame) -> str:
+    """Which precisions lose bits significantly."""
+    names = ", ".join(rows["precision"][rows["kept high"] < 1])
+    if names:
+        return f" Significantly less than all: {names}."
+    return " No loss is significant." if rows["kept high"].notna().all() else ""

@@ -10,7 +10,7 @@ from probelib import report, stats
 from probelib.beyond import audit
 from probelib.beyond.choice import random_distractors
 from probelib.beyond.concordance import concordance_by_exposures
-from probelib.beyond.measures import agreement_pairs, frontier, upper_triangle
+from probelib.beyond.measures import agreement_pairs, alike_in_means, frontier, ordered_alike
 from probelib.beyond.suite import MEASURES
 from probelib.beyond.tables import ANSWER, COMPARED, RIGHT, TAUGHT
 from probelib.report import Artifact, span
@@ -168,29 +168,43 @@ def quality_against_cost(ranked: pd.DataFrame, ceiling: pd.Series, within: list[
     ]
     familiar = ranked[ranked["control"]].iloc[0]
     finding = (
-        f"No cheaper measure puts more pairs in the right order than {', '.join(named)}. The strongest control, "
-        f"{familiar['measure']}, reaches {familiar['concordance']:.1%}, though it does not test the fact."
+        f"No cheaper measure puts more pairs in the right order than {', '.join(named)}. Of these, "
+        f"{', '.join(name for name in front if points['p'][name] < 0.05) or 'none'} differs significantly from the best measure "
+        f"(paired, Holm). The strongest control, {familiar['measure']}, reaches {familiar['concordance']:.1%} "
+        f"{span(familiar['low'], familiar['high'], '.3f')}, though it does not test the fact."
     )
     caption = (
         f"Share of {RIGHT}, for {COMPARED[within[0]]} (n = {int(points['pairs'].max()):,} pairs; .5 is chance; bars: "
         "95 % bootstrap intervals over facts and models), against the tokens that the measure needs per fact: the higher and "
         "the further left, the better. The line joins the measures that no cheaper one beats, with bold names. Dashed: all "
-        "measures together; dotted: the strongest control. Grey: the other measures."
+        "measures together (a regression on their ranks, fitted on other facts, so it can lie below the best); dotted: the "
+        "strongest control. Named besides: what the papers propose, and the best of each. Grey: the other measures."
     )
     if len(absent):
-        caption += (
-            f" {len(absent)} measures are absent, for they need an instruction-tuned partner in every model compared."
-        )
+        caption += f" Absent, for they need an instruction-tuned partner in every model compared: {', '.join(absent)}."
     alt = f"Scatter plot of measures. On the line of what nothing cheaper beats: {', '.join(named)}."
     figure = _cost_scatter(points, labelled(points, front), front, ceiling["concordance"], familiar)
     return Artifact("beyond/quality_against_cost", ranked, caption, finding, figure, alt)
 
 
+OWN = (
+    "MONITOR",
+    "ZP choice",
+    "Avg@n ApprOpt",
+    "Min@n ApprOpt",
+    "GraphEval judge correct",
+)  # what the four papers propose
+
+
 def labelled(points: pd.DataFrame, front: list[str], most: int = 10) -> list[str]:
-    """The measures that a figure names: the frontier (the best of it, if it is long), then the best two of every paper."""
+    """The measures that a figure names: the frontier (the best of it, if it is long), the papers' ``OWN``, then the best of every
+    paper and the second best."""
     best = points.sort_values("concordance", ascending=False)
-    kept = best.index[best.index.isin(front)][: most // 2]
-    others = best[~best.index.isin(kept)].groupby("paper").head(2).index
+    kept = list(best.index[best.index.isin(front)][: most // 2])
+    kept += [name for name in OWN if name in points.index and name not in kept]
+    others = best[~best.index.isin(kept)]
+    place = others.groupby("paper").cumcount()
+    others = place[place < 2].sort_values(kind="stable").index
     return [*kept, *others[: most - len(kept)]]
 
 
@@ -342,7 +356,8 @@ def kinds(table: pd.DataFrame, measures: list[str], sizes: pd.Series) -> Artifac
     enough = table[table["facts"] > 9]  # with fewer facts any order is soon perfect
     wide = enough.pivot(index="measure", columns="group", values="concordance")
     wide = wide.reindex([name for name in measures if name in wide.index])
-    pairs, shown = enough.groupby("group")["pairs"].max(), wide.loc[few_per_paper(list(wide.index), 3)]
+    few = {*few_per_paper(list(wide.index), 3), *OWN}
+    pairs, shown = enough.groupby("group")["pairs"].max(), wide.loc[[name for name in wide.index if name in few]]
     absent = [name for name in measures if name not in wide.index]
     figure, axes = report.column(0.17 * len(shown) + 0.8)
     named = shown.set_axis([f"{kind} ({pairs[kind]})" for kind in wide.columns], axis=1)
@@ -351,10 +366,10 @@ def kinds(table: pd.DataFrame, measures: list[str], sizes: pd.Series) -> Artifac
     axes[0, 0].tick_params(rotation=60, axis="x")
     caption = (
         f"Share of {RIGHT} (two facts of one relation), by the type of the object (number of pairs; of "
-        f"{sizes[wide.columns].sum():,} facts), for the best three measures of each paper; the lighter, the more (.5 is "
-        "chance). The CSV holds all, with pairs and 95 % intervals. A dash: fewer than ten facts. Half an interval is "
-        f"{half.min():.2f} ({half.idxmin()}) to {half.max():.2f} ({half.idxmax()}) in the median measure, so types are not "
-        "to be ranked by these numbers."
+        f"{sizes[wide.columns].sum():,} facts), for the best three measures of each paper and what it proposes; the "
+        "lighter, the more (.5 is chance). The CSV holds all, with pairs and 95 % intervals. A dash: fewer than ten facts. "
+        f"Half an interval is {half.min():.2f} ({half.idxmin()}) to {half.max():.2f} ({half.idxmax()}) in the median "
+        "measure, so types are not to be ranked by these numbers."
     )
     if absent:
         caption += f" Absent, with fewer than ten facts in every type: {', '.join(absent)}."
@@ -392,13 +407,14 @@ def agreement(matrix: pd.DataFrame, values: pd.DataFrame, seed: int = 0) -> Arti
     caption = (
         f"Share of pairs of facts that two measures order alike (a tie counts half; .5 is chance), mean over "
         f"{values['model'].nunique()} models, in the order of a hierarchical clustering. A measure of few levels cannot "
-        "reach 1, not even with itself (diagonal). Shown: of each paper the two measures that agree most with all others; the "
-        "CSV holds every pair with n, its 95 % bootstrap interval over facts, and the share among the pairs that both order."
+        "reach 1, not even with itself (diagonal). Shown: of each paper what it proposes and the two measures that agree most "
+        "with all others; the CSV holds every pair with n, its 95 % bootstrap interval over facts, and the share among the "
+        "pairs that both order."
     )
     alt = "Heat map of the agreement between measures, clustered."
     central = few_per_paper(matrix.mean().sort_values(ascending=False, kind="stable").index.tolist())
-    shown = [name for name in matrix.index if name in central]
-    finding, figure = agreement_finding(pairs), _heat_maps({"": matrix.loc[shown, shown]}, 4.6, 3.8)
+    shown = [name for name in matrix.index if name in {*central, *OWN}]
+    finding, figure = agreement_finding(pairs), _heat_maps({"": matrix.loc[shown, shown]})
     return Artifact("beyond/agreement", pairs, caption, finding, figure, alt)
 
 
@@ -418,49 +434,68 @@ def agreement_finding(pairs: pd.DataFrame) -> str:
     )
 
 
-def agreement_models(over_models: pd.DataFrame, over_cells: pd.DataFrame, n_models: int, n_cells: int) -> Artifact:
-    """Share of pairs of models, and of (model, relation) cells, that every two measures order alike."""
-    parts = {f"models and relations (n = {n_cells})": over_cells}
-    if n_models > FEW_MODELS:
-        parts[f"models (n = {n_models})"] = over_models
-    shown = {f"over {over}": matrix for over, matrix in parts.items()}
-    frame = pd.concat([upper_triangle(matrix).assign(over=over.split(" (")[0]) for over, matrix in parts.items()])
-    pairs, mean = upper_triangle(over_cells), over_cells.mean().sort_values(ascending=False, kind="stable")
-    below = pairs[pairs["alike"] < 0.5]
-    often = pd.concat([below["first"], below["second"]]).value_counts()
-    finding = (
-        f"Of the pairs of {n_cells} cells two measures order {pairs['alike'].mean():.1%} alike on average; {len(below)} of "
-        f"{len(pairs)} pairs of measures order fewer than half alike"
-        + (f", {often.index[0]} in {often.iloc[0]} of them." if len(below) else ".")
-    )
-    drawn = {*few_per_paper(mean.index.tolist()), *often.index[:1]}
-    few = {
-        title: matrix.loc[kept, kept] for title, matrix in shown.items() if (kept := [m for m in matrix if m in drawn])
+def agreement_models(by_model: pd.DataFrame, by_cell: pd.DataFrame) -> Artifact:
+    """Share of pairs of models, and of (model, relation) cells, that every two measures order alike; ``scores.mean_values``."""
+    n_models, n_cells = len(by_model), len(by_cell)
+    parts = {
+        f"models and relations (n = {n_cells})": alike_in_means(by_cell, by_cell.index.get_level_values("relation"))
     }
+    if n_models > FEW_MODELS:
+        parts[f"models (n = {n_models})"] = alike_in_means(by_model, by_model.index)
+    frame = pd.concat([pairs.assign(over=over.split(" (")[0]) for over, pairs in parts.items()])
+    mean = ordered_alike(by_cell).mean().sort_values(ascending=False, kind="stable")
+    cells = next(iter(parts.values()))
+    often = against_others(cells)
+    kept = {*few_per_paper(mean.index.tolist()), *often.index[:1]}
+    few = {f"over {over}": _matrix_of(pairs, [m for m in by_cell if m in kept]) for over, pairs in parts.items()}
     caption = (
-        f"Share of pairs of means that two measures order alike (ties half; .5 is chance): {', '.join(shown)}. A mean over a "
-        "relation depends on its objects, not on knowledge alone: see the page on ground truth. Shown: of each paper the two "
-        "measures that agree most with all others, and the one that the finding names; the CSV holds all pairs."
+        f"Share of pairs of means that two measures order alike (ties half; .5 is chance): {', '.join(few)}. A dash: the measure "
+        "itself, or a 95 % bootstrap interval (over relations or models) that holds .5. A mean over a relation "
+        "depends on its objects, not on knowledge alone: see the page on ground truth. Shown: of each paper the two measures "
+        "that agree most with all others, and the one that the finding names; the CSV holds all pairs with their intervals."
     )
     if n_models <= FEW_MODELS:
         caption += (
             f" Means over whole models are not compared: {n_models} models give only {n_models * (n_models - 1) // 2} pairs; "
             f"at least {FEW_MODELS + 1} models are needed."
         )
-    alt = f"Heat map of the agreement between measures, {' and '.join(shown)}."
-    return Artifact("beyond/agreement_models", frame, caption, finding, _heat_maps(few, 4.6, 3.8), alt)
+    alt = f"Heat map of the agreement between measures, {' and '.join(few)}."
+    return Artifact(
+        "beyond/agreement_models", frame, caption, means_finding(cells, often, n_cells), _heat_maps(few), alt
+    )
 
 
-def _heat_maps(matrices: dict[str, pd.DataFrame], width: float, height: float):
-    """Matrices of agreement side by side, under their titles."""
-    import matplotlib.pyplot as plt
+def against_others(pairs: pd.DataFrame) -> pd.Series:
+    """Measure -> number of measures with which it orders fewer than half alike, the interval below .5; most first."""
+    below = pairs[pairs["high"] < 0.5]
+    return pd.concat([below["first"], below["second"]]).value_counts()
 
-    figure, axes = plt.subplots(1, len(matrices), figsize=(width * len(matrices), height), squeeze=False)
+
+def means_finding(pairs: pd.DataFrame, often: pd.Series, n_cells: int) -> str:
+    """How far measures order means alike, and which measure orders against the others; ``often``: ``against_others``."""
+    above, below = (pairs["low"] > 0.5).sum(), (pairs["high"] < 0.5).sum()
+    named = f", {often.index[0]} in {often.iloc[0]} of them" if below else ""
+    return (
+        f"Of the pairs of {n_cells} cells two measures order {pairs['alike'].mean():.1%} alike on average. Of {len(pairs)} pairs "
+        f"of measures, {above} order significantly more than half alike and {below} fewer{named} (95 % intervals over relations)."
+    )
+
+
+def _matrix_of(pairs: pd.DataFrame, measures: list[str]) -> pd.DataFrame:
+    """The square matrix of ``alike`` in the order of ``measures``; NaN on the diagonal and where the interval holds .5."""
+    clear = pairs[(pairs["low"] > 0.5) | (pairs["high"] < 0.5)]
+    half = clear.pivot(index="first", columns="second", values="alike").reindex(index=measures, columns=measures)
+    return half.fillna(half.T)
+
+
+def _heat_maps(matrices: dict[str, pd.DataFrame]):
+    """Matrices of agreement side by side, each as wide as a printed column, under their titles."""
+    figure, axes = report.column(3.3, columns=len(matrices), width=report.COLUMN * len(matrices))
     for axis, (title, matrix) in zip(axes[0], matrices.items(), strict=True):
         report.heat(axis, matrix, low=0.4, high=1.0, colours="viridis")
-        axis.tick_params(axis="x", rotation=90)
-        figure.colorbar(axis.images[0], ax=axis, label="pairs ordered alike", pad=0.02)
-        axis.set_title(title, fontsize=9)
+        axis.tick_params(axis="x", rotation=90, labelsize=report.SMALL)
+        axis.tick_params(axis="y", labelsize=report.SMALL)
+        axis.set_title(title, fontsize=7, fontweight="normal")
     return figure
 
 

@@ -208,7 +208,10 @@ def agreement_pairs(values: pd.DataFrame, times: int = 100, seed: int = 0) -> pd
     for first, second, alike in upper_triangle(agreement_matrix(values)).itertuples(index=False):
         pairs = [wide[[first, second]].dropna() for wide in wides if {first, second} <= set(wide)]
         replicates = [
-            _alike_replicates(pair.astype(float).apply(stats.levelled).to_numpy(), times, seed) for pair in pairs
+            _alike_replicates(
+                pair.astype(float).apply(stats.levelled).to_numpy(), stats.resample_counts(len(pair), times, seed)
+            )
+            for pair in pairs
         ]
         low, high = stats.percentile_interval(np.mean(replicates, axis=0))
         rows.append((first, second, alike, low, high, max(map(len, pairs))))
@@ -219,13 +222,27 @@ def agreement_pairs(values: pd.DataFrame, times: int = 100, seed: int = 0) -> pd
     )
 
 
-def _alike_replicates(pair: np.ndarray, times: int, seed: int) -> np.ndarray:
-    """``times`` bootstrap replicates of ``ordered_alike`` of two columns, over rows: (1 + w'Sw / (n^2 - w'w)) / 2 with S the
-    product of the signs of all differences and w the numbers of times that each row was resampled."""
+def alike_in_means(wide: pd.DataFrame, clusters: pd.Index, times: int = 100, seed: int = 0) -> pd.DataFrame:
+    """``upper_triangle`` of ``ordered_alike`` with 95 % bootstrap intervals: ``first``, ``second``, ``alike``, ``low``, ``high``.
+
+    clusters  of every row, e.g. its relation: the rows of one cluster are resampled together
+    """
+    number, _ = pd.factorize(clusters)
+    weight = stats.resample_counts(number.max() + 1, times, seed)[:, number]
+    levels, rows = wide.astype(float).apply(stats.levelled), []
+    for first, second, alike in upper_triangle(ordered_alike(wide)).itertuples(index=False):
+        there = levels[[first, second]].notna().all(axis=1).to_numpy()
+        replicates = _alike_replicates(levels.loc[there, [first, second]].to_numpy(), weight[:, there])
+        rows.append((first, second, alike, *stats.percentile_interval(replicates)))
+    return pd.DataFrame(rows, columns=["first", "second", "alike", "low", "high"])
+
+
+def _alike_replicates(pair: np.ndarray, weight: np.ndarray) -> np.ndarray:
+    """Bootstrap replicates of ``ordered_alike`` of two columns: (1 + w'Sw / (|w|^2 - w'w)) / 2 with S the product of the signs of
+    all differences, w [replicates, rows] the numbers of times that each row was resampled and |w| their sum."""
     x, y = (np.sign(v[:, None] - v[None]) for v in pair.T)
-    weight = stats.resample_counts(len(pair), times, seed)
     with np.errstate(invalid="ignore"):
-        return (1 + ((weight @ (x * y)) * weight).sum(1) / (len(pair) ** 2 - (weight**2).sum(1))) / 2
+        return (1 + ((weight @ (x * y)) * weight).sum(1) / (weight.sum(1) ** 2 - (weight**2).sum(1))) / 2
 
 
 def upper_triangle(matrix: pd.DataFrame) -> pd.DataFrame:

@@ -13,7 +13,7 @@ from probelib.beyond.suite import MEASURES
 from probelib.facts.model import Facts
 from probelib.lm.loading import load
 from probelib.organisms import design, taught
-from probelib.report import Artifact, span
+from probelib.report import Artifact, span, with_interval
 
 TAUGHT = 8  # exposures from which a fact counts as taught, for calibration
 MONITOR_SIGN = " MONITOR is shown as -MONITOR: as for all measures, the higher, the better known."
@@ -60,10 +60,13 @@ def gpt2_accuracy(choices: pd.DataFrame) -> Artifact:
     table = accuracy_by_relation(choices).sort_values("accuracy", ascending=False, key=stats.levelled, kind="stable")
     overall, interval = choices["correct"].mean(), stats.wilson(choices["correct"].sum(), len(choices))
     above = (table["low"] > table["chance"]).sum()
+    ends = [
+        f"{row['relation']} ({row['accuracy']:.1%} {span(row['low'], row['high'], '.3f')}, chance {row['chance']:.1%})"
+        for _, row in table.iloc[[0, -1]].iterrows()
+    ]
     finding = (
         f"The right answer comes first for {overall:.1%} of the facts {span(*interval, '.3f')}; in {above} of {len(table)} "
-        f"relations significantly more often than by chance. Best: {table['relation'].iloc[0]}; worst: "
-        f"{table['relation'].iloc[-1]}."
+        f"relations significantly more often than by chance. Best: {ends[0]}; worst: {ends[1]}."
     )
     caption = (
         "Accuracy per relation, with its 95 % Wilson interval and the accuracy of guessing. Over all "
@@ -108,7 +111,10 @@ def placebo(
         f"{' and '.join(within)}, with the one-sided p; placebo: pairs of facts within {' and '.join(blocks)} that were "
         "taught equally often, in an order drawn at random."
     )
-    return Artifact("beyond/placebo", table, caption, finding)
+    shown = table[["measure", "concordance", "p"]].copy()
+    shown.insert(2, "shuffled", with_interval(table["shuffled"], table["shuffled_low"], table["shuffled_high"], 2))
+    shown["placebo"] = with_interval(table["placebo"], table["placebo_low"], table["placebo_high"], 2)
+    return Artifact("beyond/placebo", table, caption, finding, shown=shown)
 
 
 def rank_measures(
@@ -143,30 +149,52 @@ def oracle(values: pd.DataFrame, design: pd.DataFrame, pairs: pd.DataFrame, seed
 def ground_truth(ranked: pd.DataFrame, ceiling: pd.Series, within: list[str], n: int) -> Artifact:
     """Concordance of each measure with what was taught; ``ranked``: ``rank_measures``, ``ceiling``: ``oracle``, ``within``:
     ``measures.headline_pairs``, ``n``: of Min@n and Avg@n."""
+    compared = ranked[~ranked["control"] & (ranked["pairs"] > 0)]
+    tied = leaders(compared, "concordance")
+    first = f"{tied[0]}, one of {len(tied)} that tie" if len(tied) > 1 else tied[0]
+    caption = (
+        f"Share of {RIGHT} (a tie counts half): {COMPARED[within[0]]}; taught: at least {concordance.TAUGHT} times; n = "
+        f"{compared['pairs'].max():,.0f} pairs. 95 % bootstrap intervals over facts and models. behind: difference to the first "
+        f"row ({first}) on the same pairs, p after Holm's correction. added: what the measure adds to Familiarity. within "
+        "relations: two facts of one relation in one model. tau: Kendall's tau-b, for comparison with other papers only: it "
+        f"forgives ties, so coarse measures rank high. tokens: per fact for this measure alone. Min@n, Avg@n: n = {n}. Controls, "
+        "at the end, do not test the fact. The CSV has further pairs: across sisters, by exposure count (Somers' D), between "
+        "models."
+    )
+    shown, finding = _shown_truth(ranked), truth_finding(ranked, ceiling, tied)
+    decimals = {"tokens": 0, "tokens a fact": 0}
+    return Artifact("beyond/ground_truth", ranked, caption, finding, decimals=decimals, shown=shown)
+
+
+def _shown_truth(ranked: pd.DataFrame) -> pd.DataFrame:
+    """The ranking for print: the columns that the text reads, each with its interval."""
+    shown = {"measure": ranked["measure"], "paper": ranked["paper"].mask(ranked["control"], "control")}
+    shown["tokens"] = ranked["tokens a fact"]
+    for column in ("concordance", "behind", "p", "added", "within relations", "tau"):
+        ends = ("low", "high") if column == "concordance" else (f"{column}_low", f"{column}_high")
+        if set(ends) <= set(ranked):
+            shown[column] = with_interval(ranked[column], *(ranked[end] for end in ends), digits=2)
+        elif column in ranked:
+            shown[column] = ranked[column]
+    return pd.DataFrame(shown)
+
+
+def truth_finding(ranked: pd.DataFrame, ceiling: pd.Series, tied: list[str]) -> str:
+    """Which measures order best, what all together and the best control reach, and which do not differ from the best."""
     own, controls = ranked[~ranked["control"]], ranked[ranked["control"]]
     compared = own[own["pairs"] > 0]
-    best, tied = compared.iloc[0], leaders(compared, "concordance")
+    best = compared.iloc[0]
     level = compared["measure"][~(compared["p"] < 0.05) & ~compared["measure"].isin(tied)]
     absent = own["measure"][own["pairs"] == 0].tolist()
-    tie = f" Tied with it: {', '.join(name for name in tied if name != best['measure'])}." if len(tied) > 1 else ""
-    finding = (
-        f"{best['measure']} puts {best['concordance']:.1%} of the pairs in the right order (95 % CI "
-        f"{span(best['low'], best['high'], '.3f')}).{tie} All measures together reach {ceiling['concordance']:.1%}, the best "
-        f"control ({controls['measure'].iloc[0]}) {controls['concordance'].iloc[0]:.1%}. Not significantly different "
-        f"from the best (Holm): {', '.join(level) or 'none'}."
+    missing = f" Not compared, for no pair has both values: {', '.join(absent)}." if absent else ""
+    return (
+        f"{', '.join(tied)} {'put' if len(tied) > 1 else 'puts'} {best['concordance']:.1%} of the {best['pairs']:,.0f} pairs in "
+        f"the right order (95 % CI {span(best['low'], best['high'], '.3f')}). Not significantly different (Holm): "
+        f"{', '.join(level) or 'none'}. The best control ({controls['measure'].iloc[0]}) reaches "
+        f"{controls['concordance'].iloc[0]:.1%}. All measures together, a logistic regression on their ranks fitted on other "
+        f"facts, reach {ceiling['concordance']:.1%}; what it learns there need not hold here, so it can lie below the best "
+        f"measure.{missing}"
     )
-    if absent:
-        finding += f" Not compared, for no pair has both values: {', '.join(absent)}."
-    caption = (
-        f"Share of {RIGHT} (a tie counts half): {COMPARED[within[0]]}; taught: at least {concordance.TAUGHT} times. 95 "
-        "% bootstrap intervals over facts and models. behind: difference to the first row on the same pairs, p after "
-        "Holm's correction. added: what the measure adds to Familiarity. Then the same by other pairs: across "
-        "sisters, within relations, Somers' D given the exposure count, between models. tau: Kendall's tau-b, for "
-        "comparison with other papers only: it forgives ties, so coarse measures rank high. Tokens: per fact for this "
-        f"measure alone. Min@n, Avg@n: n = {n}. Controls stand at the end. All measures together: a logistic regression on "
-        "their ranks, fitted on other facts; what it learns there need not hold here, so it can lie below the best measure."
-    )
-    return Artifact("beyond/ground_truth", ranked, caption, finding, decimals={"tokens a fact": 0})
 
 
 def coarse_twins(values: pd.DataFrame, design: pd.DataFrame, pairs: pd.DataFrame, seed: int = 0) -> Artifact:
@@ -204,7 +232,11 @@ def calibration(values: pd.DataFrame, design: pd.DataFrame, taught: int = TAUGHT
         "and ECE 0; another share gives another calibration."
     )
     finding = calibration_finding(table, share)
-    return Artifact("beyond/calibration", table, caption, finding, best={"ece": "min", "brier": "min"})
+    shown = table[["measure", "n", "mean", "taught"]].assign(
+        ece=with_interval(table["ece"], table["ece_low"], table["ece_high"]),
+        brier=with_interval(table["brier"], table["brier_low"], table["brier_high"]),
+    )
+    return Artifact("beyond/calibration", table, caption, finding, shown=shown)
 
 
 def calibration_finding(table: pd.DataFrame, share: float) -> str:
@@ -226,10 +258,19 @@ def held_out_paraphrases(
     names = {"before": "seen", "after": "held-out", "mean before": "mean seen", "mean after": "mean held-out"}
     caption = (
         f"Share of {RIGHT} by each measure that uses paraphrases: two that the corpus used against two held-out ones "
-        "(one each for base accuracy); change with its paired 95 % bootstrap interval over facts and models; mean "
-        "values under both. Lists have no paraphrases; ApprOpt, whose searches cost the most, is not repeated."
+        "(one each for base accuracy); change with its paired 95 % bootstrap interval over facts and models (the "
+        "CSV has mean values). Lists have no paraphrases; ApprOpt, whose searches cost the most, is not repeated."
     )
-    return Artifact("beyond/held_out", table.rename(columns=names), caption, paraphrase_finding(table))
+    frame = table.rename(columns=names)
+    return Artifact(
+        "beyond/held_out", frame, caption, paraphrase_finding(table), shown=_changed(frame, "seen", "held-out")
+    )
+
+
+def _changed(frame: pd.DataFrame, before: str, after: str) -> pd.DataFrame:
+    """A ``concordance.change`` for print: measure, pairs, both values, and the change with its interval."""
+    change = with_interval(frame["change"], frame["low"], frame["high"])
+    return frame[["measure", "pairs", before, after]].assign(change=change)
 
 
 def paraphrase_finding(table: pd.DataFrame) -> str:
@@ -256,11 +297,12 @@ def training_mixture(values: pd.DataFrame, design: pd.DataFrame, twins: tuple[st
     caption = (
         f"Share of {RIGHT} (two facts of one relation) by every measure for two models of one size and with the same "
         f"exposures: {first} and {second} read most statements in the format that they are named after. "
-        f"{training_tokens(twins)} Change with its paired 95 % bootstrap interval over facts; mean values. Measures that need "
-        "an instruction-tuned model are left out: the second has no tuned partner." + sign_of_monitor(table)
+        f"{training_tokens(twins)} Change with its paired 95 % bootstrap interval over facts (the CSV has means). Measures that "
+        "need an instruction-tuned model are left out: the second has no tuned partner." + sign_of_monitor(table)
     )
     frame, best = table.rename(columns=names), {first: "max", second: "max"}
-    return Artifact("beyond/training_mixture", frame, caption, mixture_finding(table, twins), best=best)
+    shown = _changed(frame, first, second)
+    return Artifact("beyond/training_mixture", frame, caption, mixture_finding(table, twins), best=best, shown=shown)
 
 
 def popularity(values: pd.DataFrame, design: pd.DataFrame, models: tuple[str, str], seed: int = 0) -> Artifact:
@@ -284,7 +326,10 @@ def popularity(values: pd.DataFrame, design: pd.DataFrame, models: tuple[str, st
         "facts. The "
         "facts that make the pairs are others, so the change is not paired. Controls do not test the fact."
     )
-    return Artifact("beyond/popularity", table, caption, popularity_finding(table))
+    ways = ("at random", "by popularity")
+    values = {way: with_interval(*(table[f"{of} {way}"] for of in ("concordance", "low", "high"))) for way in ways}
+    shown = table[["measure", "control"]].assign(**values, change=table["change"])
+    return Artifact("beyond/popularity", table, caption, popularity_finding(table), shown=shown)
 
 
 def popularity_finding(table: pd.DataFrame) -> str:
@@ -339,9 +384,10 @@ def misconceptions(values: pd.DataFrame, misled: list[str], matched: list[str]) 
     table = contrast(values, pd.Index(misled), pd.Index(matched))
     names = {"one": "misled", "other": "not misled", "n one": "n misled", "n other": "n not misled"}
     lower = table["measure"][table["high"] < 0]
+    others = ", ".join(table["measure"].drop(lower.index)) or "none"
     finding = (
         f"Facts with a misconception score significantly lower by: {', '.join(lower) or 'no measure'} (of {len(table)}; by "
-        f"chance {0.025 * len(table):.1f})."
+        f"chance {0.025 * len(table):.1f}). Not significantly lower by: {others}."
     )
     caption = (
         "Mean of each measure over facts whose subject the corpus also gives a wrong object, and over others of the same "
@@ -349,7 +395,10 @@ def misconceptions(values: pd.DataFrame, misled: list[str], matched: list[str]) 
         + where_misconceptions_stand(misled)
         + sign_of_monitor(table)
     )
-    return Artifact("beyond/misconceptions", table.rename(columns=names), caption, finding)
+    table = table.rename(columns=names)
+    shown = table[["measure", "n misled", "misled", "n not misled", "not misled"]]
+    shown = shown.assign(difference=with_interval(table["difference"], table["low"], table["high"]))
+    return Artifact("beyond/misconceptions", table, caption, finding, shown=shown)
 
 
 def where_misconceptions_stand(misled: list[str]) -> str:
@@ -374,7 +423,7 @@ def clusters(groups: pd.DataFrame) -> Artifact:
     papers_in = {MEASURES[m].paper for m in largest} - {"beyond"}
     finding = (
         f"{len(sizes)} groups; the largest holds {len(largest)} of {len(groups)} measures, from {len(papers_in)} of "
-        f"the four papers: {', '.join(largest)}. {(sizes == 1).sum()} measures stand alone."
+        f"the four papers. The other groups: {_other_groups(groups, sizes.index[0])}."
     )
     caption = (
         "Groups of measures that order facts alike: hierarchical clustering (average linkage) cut where the measures "
@@ -382,6 +431,12 @@ def clusters(groups: pd.DataFrame) -> Artifact:
         "with the others of its group (a dash: it stands alone) and with all other measures."
     )
     return Artifact("beyond/clusters", groups.assign(paper=papers, asks=asks), caption, finding)
+
+
+def _other_groups(groups: pd.DataFrame, largest: int) -> str:
+    """The measures of all groups but the ``largest``."""
+    others = groups[groups["group"] != largest].groupby("group", sort=False)["measure"].agg(", ".join)
+    return "; ".join(others) or "none"
 
 
 def partial(shared: pd.DataFrame) -> Artifact:
@@ -427,16 +482,17 @@ def disagreements(apart: pd.DataFrame, asked: Facts) -> Artifact:
 ANSWER = "P(right answer)"  # what ``quantized.answer_probabilities`` measures
 
 
-def quantization_cost(costs: pd.DataFrame, model: str) -> Artifact:
-    """Memory and speed in every precision; ``costs``: ``scores.precision_costs``."""
+def quantization_cost(costs: pd.DataFrame, model: str, machine: str) -> Artifact:
+    """Memory and speed in every precision; ``costs``: ``scores.precision_costs``, ``machine``: ``report.machine``."""
     smallest = costs.loc[costs["megabytes"].idxmin()]
     fastest = costs.loc[costs["tokens a second"].idxmax(), "precision"]
     finding = (
-        f"{smallest['precision']} needs {smallest['of fp32']:.0%} of the memory of fp32; the fastest is {fastest}."
+        f"{smallest['precision']} needs {smallest['of fp32']:.0%} of the memory of fp32; the fastest is {fastest}, in one run "
+        "on this machine."
     )
     caption = (
         f"{model} in memory: modules really quantized, megabytes of all weights, share of fp32, and tokens forwarded "
-        "per second on this machine (measured: differs from run to run)."
+        f"per second on {machine} (measured: differs from run to run)."
     )
     decimals = {"megabytes": 2, "tokens a second": 0, "of fp32": 2}
     return Artifact("beyond/quantization_cost", costs, caption, finding, decimals=decimals)
@@ -446,13 +502,24 @@ def quantization(table: pd.DataFrame, model: str) -> Artifact:
     """Each measure at each precision against fp32; ``table``: ``measures.changes``."""
     tested = table["low"].notna().sum()
     caption = (
-        f"Each measure of {model} at each precision, and its difference to fp32 with the 95 % bootstrap interval over the same "
-        "n facts. For measures of 0 and 1: facts lost and gained, and McNemar's exact p. No interval: all facts changed "
-        f"alike. Of the {tested} differences with an interval, {0.05 * tested:.1f} are significant by chance."
-        + sign_of_monitor(table)
+        f"Difference of each measure of {model} at each precision to fp32, with the 95 % bootstrap interval over the same n "
+        "facts. The CSV has the values and, for measures of 0 and 1, facts lost and gained and McNemar's exact p. No "
+        f"interval: all facts changed alike. Of the {tested} differences with an interval, {0.05 * tested:.1f} are significant "
+        "by chance." + sign_of_monitor(table)
     )
     decimals = {"difference": 5, "low": 5, "high": 5, "p": 4}
-    return Artifact("beyond/quantization", table, caption, quantization_finding(table), decimals=decimals)
+    finding = quantization_finding(table)
+    return Artifact("beyond/quantization", table, caption, finding, decimals=decimals, shown=_shown_precisions(table))
+
+
+def _shown_precisions(table: pd.DataFrame) -> pd.DataFrame:
+    """The differences to fp32 for print: a row per measure, a column per precision."""
+    texts = table.assign(text=with_interval(table["difference"], table["low"], table["high"], 4))
+    wide = (
+        texts.pivot(index="measure", columns="precision", values="text").reindex(table["measure"].unique()).fillna("–")
+    )
+    wide.insert(0, "n", table.groupby("measure")["n"].max())
+    return wide[["n", *table["precision"].unique()]].reset_index().rename_axis(columns=None)
 
 
 def quantization_finding(table: pd.DataFrame) -> str:

@@ -41,6 +41,9 @@ HIDDEN = {"stub", "check", "parameters", "injected-parameters"}  # on slides: ne
 SLIDES = Path(__file__).parent / "slides"
 WRITTEN = ".written.json"
 HEADING = re.compile(r"^#+ (.+)$", re.MULTILINE)
+PHONE = """@media (max-width: 40rem) { thead { display: none } tr { display: block; padding: .6rem 0 }
+  td { display: block; border: 0 } td:first-child { font-weight: 600 } td:nth-child(3)::after { content: " minutes" } }"""
+LINK = re.compile(r"\[([^\]]*)\]\((?!\w+:|#)([^)\s]+)\)")  # a relative one
 FONTS = re.compile(r"""@import\s*(?:url\()?["']?https?:[^;]*;""")
 
 
@@ -96,13 +99,24 @@ def build(
 
 def copies(steps: Sequence[Step], forms: Sequence[str]) -> dict[str, str]:
     """The notebooks to hand out: name in the folder -> text. The tour is one of them, since a lab begins with it."""
-    made = {}
-    for form in forms:
-        made[f"{form}/{TOUR.name}"] = TOUR.read_text(encoding="utf-8")
-        for step in steps:
-            text = nbformat.writes(without(nbformat.read(step.path, as_version=4), REMOVED[form]))
-            made[f"{form}/{step.path.name}"] = text.replace(f"](../{TOUR.name})", f"]({TOUR.name})")
-    return made
+    notebooks = [TOUR, *(step.path for step in steps)]
+    names = {path.name for path in notebooks}
+    return {
+        f"{form}/{path.name}": nbformat.writes(
+            _with_links_inside(without(nbformat.read(path, as_version=4), REMOVED[form]), names)
+        )
+        for form in forms
+        for path in notebooks
+    }
+
+
+def _with_links_inside(notebook: nbformat.NotebookNode, names: set[str]) -> nbformat.NotebookNode:
+    """The notebook with links to the files ``names`` beside it. Of other relative links only the text stays."""
+    for cell in notebook.cells:
+        if cell.cell_type == "markdown":
+            beside = lambda link: f"[{link[1]}]({Path(link[2]).name})" if Path(link[2]).name in names else link[1]
+            cell.source = LINK.sub(beside, cell.source)
+    return notebook
 
 
 def _written(out: Path, made: dict[str, str], force: bool) -> dict[str, str]:
@@ -230,7 +244,7 @@ def _index(out: Path) -> str:
         else ""
     )
     return f"""<!doctype html><html lang="en"><meta charset="utf-8"><meta name="viewport" content="width=device-width">
-<title>The course</title><style>{STYLE} td {{ white-space: normal; vertical-align: top }}</style>
+<title>The course</title><style>{STYLE} td {{ white-space: normal; vertical-align: top }} {PHONE}</style>
 <h1>What do language models know as fact?</h1>
 <p>A course, {len(rows)} lab{"s" * (len(rows) > 1)} here. Notebooks open in JupyterLab{paging}. Lab 1 begins with
 <a href="student/{TOUR.name}">a tour</a>.</p>

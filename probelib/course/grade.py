@@ -41,6 +41,8 @@ def marks(folder: Path, out: Path, force: bool = False) -> Path:
         raise ProbeError(f"--out {out} is a folder; with --grade it is the file for the marks, such as marks.csv")
     if out.exists() and not force:
         raise ProbeError(f"--out {out} is there already: name another file, or write over it with --force")
+    if not folder.is_dir():
+        raise ProbeError(f"--grade {folder}: no such folder; it takes the one with the notebooks that were handed in")
     found = [path for path in sorted(folder.rglob("*.ipynb")) if ".ipynb_checkpoints" not in path.parts]
     if not found:
         raise ProbeError(f"{folder} holds no notebook (*.ipynb) to grade")

@@ -167,18 +167,29 @@ def karr(texts: pd.DataFrame, logprobs: dict[str, np.ndarray], n_tokens: dict[st
     P~(x) = exp(mean log P over its tokens but the first); P~(gamma | beta) the same over the last tokens of gamma.
     KaRR = sqrt(num / den_s x num / den_r); a ratio of 0 counts as 1e-6.
     """
-    first = {t: np.exp(logprobs[t][1:].mean()) if len(logprobs[t]) > 1 else 1.0 for t in set(texts["before"])}
-    last = {
-        (t, r): np.exp(logprobs[t][-n_tokens[r] :].mean()) if r else 1.0
-        for t, r in texts[["text", "rest"]].drop_duplicates().itertuples(index=False, name=None)
-    }
-    value = [
-        share * first[before] * last[text, rest]
-        for share, before, text, rest in texts[["share", "before", "text", "rest"]].itertuples(index=False, name=None)
-    ]
-    sums = texts.assign(value=value).pivot_table("value", "fact", "term", "sum", sort=False)
+    before, pairs = texts["before"].drop_duplicates(), texts[["text", "rest"]].drop_duplicates()
+    first = _exp_mean([logprobs[t][1:] for t in before])
+    ends = zip((logprobs[t] for t in pairs["text"]), (n_tokens[r] if r else 0 for r in pairs["rest"]), strict=True)
+    last = _exp_mean([scored[max(len(scored) - n, 0) :] for scored, n in ends])
+    value = texts["share"].to_numpy(first.dtype) * first[pd.Index(before).get_indexer(texts["before"])]
+    value *= last[texts.groupby(["text", "rest"], sort=False).ngroup()]
+    sums = texts.assign(value=value.astype(float)).pivot_table("value", "fact", "term", "sum", sort=False)
     sums = sums.reindex(columns=["num", "den_s", "den_r"]).reindex(texts["fact"].unique())
     return sums.assign(karr=ratio(sums["num"], sums["den_s"], sums["den_r"])).reset_index().rename_axis(columns=None)
+
+
+def _exp_mean(arrays: list[np.ndarray]) -> np.ndarray:
+    """exp of the mean of every array, 1 for an empty one; those of one length at once, for there are millions of short ones.
+
+    >>> _exp_mean([np.log([0.25, 1.0]), np.array([])]).round(6).tolist()
+    [0.5, 1.0]
+    """
+    sizes = np.array([len(each) for each in arrays])
+    result = np.ones(len(arrays), dtype=np.result_type(*{each.dtype for each in arrays}))
+    for size in np.unique(sizes[sizes > 0]):
+        at = np.flatnonzero(sizes == size)
+        result[at] = np.exp(np.concatenate([arrays[i] for i in at]).reshape(-1, size).mean(axis=1))
+    return result
 
 
 def ratio(num, den_s, den_r):

@@ -15,13 +15,14 @@ from probelib.distractors.retrieval import NAMES
 from probelib.distractors.scores import Sample
 from probelib.distractors.settings import Study
 from probelib.facts.formats.annotated import ERRORS, MINOR, read_verbalizations
-from probelib.report import Artifact, span
+from probelib.report import Artifact, span, with_interval
 
 # Section 2 and 4.2: the measures, their agreement with the ratings, their cost
 
 
-def table1(costs: pd.DataFrame, study: Study, n_facts: int) -> Artifact:
-    """Properties of the measures beside their measured cost. ``costs``: see ``scores.cost_per_fact``, of ``n_facts`` facts."""
+def table1(costs: pd.DataFrame, study: Study, n_facts: int, machine: str) -> Artifact:
+    """Properties of the measures beside their measured cost. ``costs``: see ``scores.cost_per_fact``, of ``n_facts`` facts;
+    ``machine``: ``report.machine``."""
     printed = published.table("distractors/table1")
     properties = printed.rename(columns={"cost": "cost in the paper"}).set_index("measure")
     row = costs["measure"].where(~costs["measure"].str.startswith("Dist."), "Distractors (ours)")
@@ -33,16 +34,25 @@ def table1(costs: pd.DataFrame, study: Study, n_facts: int) -> Artifact:
     )
     settings = study.settings
     caption = (
-        f"Cost of each measure run in isolation, {study.model}: tokens forwarded and milliseconds per fact (median, "
-        f"fastest and slowest of {settings.timings} runs over {n_facts} facts with {settings.n_sentences} sentences "
+        f"Cost of each measure run in isolation, {study.model} on {machine}: tokens forwarded and milliseconds per fact "
+        f"(median [fastest, slowest] of {settings.timings} runs over {n_facts} facts with {settings.n_sentences} sentences "
         f"each), with {settings.n_distractors} distractors, {settings.next_tokens} next tokens and beams of "
         f"{max(settings.widths)}. The judge's cost includes the beams that it reads. KaRR has templates of its own. "
         "Looking up distractors in the knowledge base is not counted. The other columns are the paper's judgement, "
         "which has one row for all distractors."
     )
-    return Artifact(
-        "distractors/table1", table, caption, cost_finding(table, settings.n_distractors), published=printed, decimals=1
-    )
+    shown = table.drop(columns=["fastest", "slowest"]).rename(columns=PROPERTIES)
+    shown["ms a fact"] = with_interval(table["ms a fact"], table["fastest"], table["slowest"], 1)
+    finding = cost_finding(table, settings.n_distractors)
+    return Artifact("distractors/table1", table, caption, finding, published=printed, decimals=1, shown=shown)
+
+
+PROPERTIES = {  # columns of the paper's judgement -> their headings in print
+    "easily_interpretable": "easily interpretable",
+    "robust_to_oos": "robust to out-of-subject continuations",
+    "comparable_inter_lm": "comparable between models",
+    "multi_token_answers": "answers of several tokens",
+}
 
 
 def cost_finding(table: pd.DataFrame, n: int) -> str:
@@ -72,13 +82,16 @@ def table3(calibrated: Calibrations, study: Study) -> Artifact:
     best = table.sort_values("tau", ascending=False)["measure"].iloc[0]
     caption = (
         f"Kendall's tau-b with {study.reference.split(':')[0]}, {study.model}: mean and standard deviation over three "
-        f"test folds (n = {len(calibrated.rating)} facts, {study.settings.n_sentences} cloze sentences). low, high: 95 "
-        f"% bootstrap interval of the mean over facts. to best: difference to {best} with its paired interval; p "
+        f"test folds (n = {len(calibrated.rating)} facts, {study.settings.n_sentences} cloze sentences). In brackets: "
+        f"95 % bootstrap intervals over facts. to best: difference to {best} with its paired interval; p "
         f"(Holm): two-sided p of that difference, adjusted for {table['p (Holm)'].notna().sum()} comparisons. A dash: "
         f"constant on a fold, the best measure itself, or no resample differs.{_substitutes(study)}"
     )
     printed = published.table("distractors/table3")
-    return Artifact("distractors/table3", table, caption, finding3(table), published=printed, best={"tau": "max"})
+    shown = table[["measure", "std", "p (Holm)"]].copy()
+    shown.insert(1, "tau", with_interval(table["tau"], table["low"], table["high"]))
+    shown.insert(3, "to best", with_interval(table["to best"], table["to best, low"], table["to best, high"]))
+    return Artifact("distractors/table3", table, caption, finding3(table), published=printed, shown=shown)
 
 
 def finding3(table: pd.DataFrame) -> str:
@@ -155,22 +168,39 @@ def table9(calibrated: Calibrations) -> Artifact:
     """The configuration chosen for each fold."""
     table = pd.concat([fold.assign(measure=name) for name, fold in calibrated.chosen.items()])
     table = table[["measure", "fold", "configuration", "training", "tau", "n", "undefined"]]
+    facts = " to ".join(map(str, sorted({table["n"].min(), table["n"].max()})))
     caption = (
-        "The configuration chosen for each fold on the two others, its tau there (training) and on the fold (tau). "
-        "n: facts of the fold. undefined: configurations that are constant on the training folds. In the paper the "
-        "rows of Sem repeat those of Temp+Sem."
+        "The configuration chosen for each fold on the two others, and in brackets its tau on the fold (a dash: nothing to "
+        f"choose; {facts} facts per fold). The CSV also has the tau on the training folds, and "
+        "how many configurations are constant there. In the paper the rows of Sem repeat those of Temp+Sem."
     )
-    return Artifact(
-        "distractors/table9", table, caption, finding9(table), published=published.table("distractors/table9")
-    )
+    texts = [f"{row.configuration} ({row.tau:.2f})" for row in table.itertuples()]
+    shown = table.assign(text=texts, fold=[f"fold {fold}" for fold in table["fold"]])
+    shown = shown.pivot(index="measure", columns="fold", values="text").reindex(table["measure"].unique())
+    shown = shown.reset_index().rename_axis(columns=None)
+    printed = published.table("distractors/table9")
+    return Artifact("distractors/table9", table, caption, finding9(table), published=printed, shown=shown)
 
 
 def finding9(table: pd.DataFrame) -> str:
-    """The configurations of every measure that has some."""
-    picks = table.groupby("measure", sort=False)["configuration"].agg(" / ".join)
+    """Which measures have the same configuration on every fold, how the others change, and the aggregator of ApprOpt."""
+    picks = table.groupby("measure", sort=False)["configuration"].agg(list)
+    picks = picks[[pick[0] != "–" for pick in picks]]
+    same = [name for name, pick in picks.items() if len(set(pick)) == 1]
+    changing = [f"{name} ({' / '.join(pick)})" for name, pick in picks.items() if name not in same]
     return (
-        f"Chosen on the three folds: {'; '.join(f'{name} {pick}' for name, pick in picks.items() if '–' not in pick)}."
+        f"The same configuration is chosen on every fold for {', '.join(same) or 'no measure'}; it changes with the fold for "
+        f"{', '.join(changing) or 'none'}.{_aggregator(picks)}"
     )
+
+
+def _aggregator(picks: pd.Series, measure: str = "Dist. ApprOpt") -> str:
+    """The aggregators that are chosen for ApprOpt, beside those of the paper's table."""
+    if measure not in picks:
+        return ""
+    printed = published.table("distractors/table9").query("strategy == 'ApprOpt'")["agg"]
+    here, there = (" and ".join(sorted({pick.split("@")[0] for pick in own})) for own in (picks[measure], printed))
+    return f" ApprOpt takes {here} here, {there} in the paper."
 
 
 def _substitutes(study: Study) -> str:
@@ -228,10 +258,12 @@ def endings(table: pd.DataFrame, study: Study) -> Artifact:
     """How much Min@n depends on what ends a label. ``table``: see ``endings_table``."""
     caption = (
         f"Mean {table.columns[2]} of {study.model} if a label must be followed by the end of the text (eos, Eq. 1), by nothing "
-        "(none) or by a full stop (punct). change: difference to eos on the same facts; low, high: its 95 % bootstrap "
+        "(none) or by a full stop (punct). change: difference to eos on the same facts, with its 95 % bootstrap "
         "interval over facts. facts: those with a score."
     )
-    return Artifact("distractors/endings", table, caption, endings_finding(table), decimals=3)
+    shown = table[["strategy", "end", table.columns[2], "facts"]].copy()
+    shown.insert(3, "change", with_interval(table["change"], table["low"], table["high"]))
+    return Artifact("distractors/endings", table, caption, endings_finding(table), shown=shown)
 
 
 def endings_finding(table: pd.DataFrame) -> str:
@@ -241,7 +273,13 @@ def endings_finding(table: pd.DataFrame) -> str:
     if changed.empty:
         return f"None of {others} comparisons with the end-of-sequence token shows a significant change of {table.columns[2]}."
     rows = [f"'{r.end}' with {r.strategy} {r.change:+.3f} {span(r.low, r.high, '.3f')}" for r in changed.itertuples()]
-    return f"Significant changes of {table.columns[2]} in {others} comparisons with the end-of-sequence token: {'; '.join(rows)}."
+    easier = int((changed["low"] > 0).sum())
+    verdict = {len(changed): "the token makes the test harder", 0: "the token makes the test easier"}
+    return (
+        f"Without the end-of-sequence token {table.columns[2]} is significantly higher in {easier} and lower in "
+        f"{len(changed) - easier} of {others} comparisons: {verdict.get(easier, 'its effect depends on the strategy')} "
+        f"({'; '.join(rows)})."
+    )
 
 
 def search_width(found: pd.DataFrame, n: int, n_facts: int, model: str) -> Artifact:
@@ -250,7 +288,8 @@ def search_width(found: pd.DataFrame, n: int, n_facts: int, model: str) -> Artif
     caption = (
         f"Search for the {n} most plausible distractors of {n_facts} facts, {model}: width of the beam, share of the optimal "
         "distractors found, share of facts whose strongest distractor is found, median tokens per fact. The exact search is "
-        "best-first and needs no width; scoring all labels would read the last column."
+        "best-first and needs no width; scoring all labels would read the last column. In brackets: Wilson's 95 % interval "
+        "over facts."
     )
     first, last = beams.iloc[0], beams.iloc[-1]
     finding = (
@@ -259,8 +298,11 @@ def search_width(found: pd.DataFrame, n: int, n_facts: int, model: str) -> Artif
         f"{last['tokens']:,.0f}, exactly "
         f"{exact['tokens']:,.0f}, all labels {exact['all labels']:,.0f}."
     )
-    decimals = {"found": 2, "strongest": 2, "tokens": 0, "all labels": 0, "width": 0}
-    return Artifact("distractors/search_width", found, caption, finding, decimals=decimals)
+    ends = [stats.wilson(round(share * n_facts), n_facts) for share in beams["strongest"]]
+    low, high = pd.DataFrame(ends, index=beams.index).reindex(found.index).to_numpy().T  # the exact search misses none
+    shown = found.assign(strongest=with_interval(found["strongest"], low, high, 2))
+    decimals = {"found": 2, "tokens": 0, "all labels": 0, "width": 0}
+    return Artifact("distractors/search_width", found, caption, finding, decimals=decimals, shown=shown)
 
 
 # Section 4.3 and appendix B: errors of verbalizations, robustness
@@ -271,8 +313,8 @@ def table4(table: pd.DataFrame, n_sentences: int, study: Study) -> Artifact:
     caption = (
         f"Robustness to errors of {n_sentences} sentences, {study.model}. tau: Kendall's tau-b between right and "
         "flawed sentences, mean over the configurations of the three folds. For the other columns every measure is "
-        "cut where it best tells facts rated above the median from the others: yes, share of right sentences above "
-        "the cut; flips, share of verdicts that change; kappa, Cohen's kappa of the two verdicts. low, high: 95 % "
+        "cut where it best tells facts rated above the median from the others: flips, share of verdicts that change; "
+        "kappa, Cohen's kappa of the two verdicts. In brackets: 95 % "
         "bootstrap intervals over facts. p (Holm): difference to the best kappa, adjusted for "
         f"{table['p (Holm)'].notna().sum()} comparisons. levels: different values of a measure. A dash: constant, "
         "the best measure itself, or no resample differs."
@@ -283,8 +325,16 @@ def table4(table: pd.DataFrame, n_sentences: int, study: Study) -> Artifact:
         caption,
         finding4(table),
         published=published.table("distractors/table4"),
-        best={"tau": "max", "flips": "min", "kappa": "max"},
+        shown=_shown4(table),
     )
+
+
+def _shown4(table: pd.DataFrame) -> pd.DataFrame:
+    """Table 4 for print: every score with its interval."""
+    shown = table[["measure", "levels", "n", "p (Holm)"]].copy()
+    for place, (name, prefix) in enumerate({"tau": "", "flips": "flips, ", "kappa": "kappa, "}.items(), 1):
+        shown.insert(place, name, with_interval(table[name], table[f"{prefix}low"], table[f"{prefix}high"], 2))
+    return shown
 
 
 def finding4(table: pd.DataFrame) -> str:
@@ -378,10 +428,16 @@ def table6(counts: ErrorCounts) -> Artifact:
     finding = (
         f"{flawless['percent']:.1f} % [{flawless['low']:.1f}, {flawless['high']:.1f}] are free of errors (paper: "
         f"54.5 %). The paper prints the interval (0.0, 2.5) for blunders; none of {ANNOTATED} sentences gives ({low:.1f}, "
-        f"{high:.1f}), 2.5 belongs to 152."
+        f"{high:.1f}). A bound of 2.5 takes {_sizes_with_bound(2.5)} sentences without a blunder."
     )
     printed = published.table("distractors/table6")
     return Artifact("distractors/table6", table, caption, finding, published=printed, decimals=1)
+
+
+def _sizes_with_bound(percent: float) -> str:
+    """The numbers of sentences for which none with an error gives an upper bound that is printed as ``percent``."""
+    sizes = [n for n in range(1, 1000) if round(100 * stats.wilson(0, n)[1], 1) == percent]
+    return f"{sizes[0]} to {sizes[-1]}"
 
 
 def published_error_shares() -> dict[str, float]:
@@ -406,7 +462,10 @@ def table8(sentences: pd.DataFrame, made: dict[str, pd.DataFrame]) -> Artifact:
     table = pd.DataFrame(
         {"error": ERRORS.keys(), "meaning": ERRORS.values(), "right": right, "flawed": flawed, "made here by": rules}
     )
-    caption = "Errors of verbalizations, an example of each from these facts, and the rule that makes it."
+    caption = (
+        "Errors of verbalizations (meaning: the paper's), an example of each from these facts, and the rule that makes it. "
+        "Where a sentence has no determiner to lose, the rules of sub_deter and obj_deter add a wrong one instead."
+    )
     return Artifact("distractors/table8", table, caption, published=published.table("distractors/table8"))
 
 

@@ -207,7 +207,11 @@ def board_in_words(seen: Look) -> str:
     right, options = int(seen.framed["correct"].sum()), int(seen.curve["n_options"].iloc[0])
     no = seen.measures.loc[seen.measures["known"].eq(False), "measure"]
     split = f" Not known to: {', '.join(no)}." if 0 < yes < of else ""
-    place = f"; among its strongest distractors it has rank {rank}" if len(seen.rivals) > 1 else ""
+    place = (
+        f"; after the first sentence it has rank {rank} among its strongest distractors (Min@n takes all)"
+        if len(seen.rivals) > 1
+        else ""
+    )
     return (
         f"{title(seen)}: {yes} of {of} measures say that {seen.model} knows it. {told} It answers {right} of {len(seen.framed)} "
         f"questions right; after a list of {first.index.max()} pairs the right answer has {first.iloc[-1]:.0%} of the "

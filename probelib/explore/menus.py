@@ -2,6 +2,7 @@
 
 import difflib
 import html
+import re
 from pathlib import Path
 
 from probelib import lm, report
@@ -34,10 +35,11 @@ def menu(
 
 
 def find(kind: str, typed: str, names: dict[str, str]) -> str:
-    """The one of ``names`` (label -> id) that fits what was typed, without regard to case: its label or id, its subject
-    ("France" of "France – Paris"), or a part of them. ProbeError, with at most three names, if none or several fit."""
-    wanted = fold(typed.strip())
-    texts = {name: (fold(name), fold(names[name]), fold(name.split(" – ")[0])) for name in names}
+    """The one of ``names`` (label -> id) that fits what was typed, without regard to case and kinds of dashes: its label or id,
+    its subject ("France" of "France – Paris"), or a part of them. ProbeError, with at most three names, if none or several
+    fit."""
+    wanted = _plain(typed)
+    texts = {name: (_plain(name), _plain(names[name]), _plain(name.split(" – ")[0])) for name in names}
     same = [name for name, own in texts.items() if wanted in own]
     fits = same or [name for name, own in texts.items() if wanted and any(wanted in text for text in own)]
     if len(fits) == 1:
@@ -45,9 +47,15 @@ def find(kind: str, typed: str, names: dict[str, str]) -> str:
     if fits:
         more = f" and {len(fits) - 3} more" if len(fits) > 3 else ""
         raise ProbeError(f"{len(fits)} {kind}s fit {typed!r}: {', '.join(fits[:3])}{more}. Type more of one of them.")
-    near = difflib.get_close_matches(typed, names, n=3, cutoff=0.3)
+    parts = {_plain(part): name for name in names for part in (name, *re.split(r" – | \(|\)", name))}
+    near = dict.fromkeys(parts[part] for part in difflib.get_close_matches(wanted, parts, n=3))
     hint = f"; did you mean {' or '.join(near)}?" if near else "."
     raise ProbeError(f"unknown {kind} {typed!r}{hint} There are {len(names)}: empty the field to see them.")
+
+
+def _plain(text: str) -> str:
+    """A name as it is compared with what was typed: no keyboard has the dash between subject and object."""
+    return fold(re.sub(r"\s*[-–—]\s*", "-", text.strip()))
 
 
 def _show(seen: Look) -> None:
@@ -108,7 +116,7 @@ def _menu(ipywidgets, pool: FactPool, chosen: dict[str, str], folder: Path) -> N
         held = facts_of(pool, relations[relation.value])
         if not completed(fact, "fact", held):
             return
-        shown.value = f"<p>asking {html.escape(of.value)} …</p>"
+        shown.value = f"<p>prompting {html.escape(of.value)} …</p>"
         try:
             seen = look(pool, load_model(of.value), held[fact.value], folder)
             shown.value = board_as_html(seen) + details_as_html(seen)

@@ -143,6 +143,8 @@ def look(pool: FactPool, of: lm.LM, fact: str, folder: Path, seed: int = 0) -> L
 
     fact   its id: relation:subject:object. ProbeError for an unknown one names the nearest
     """
+    if isinstance(of, str):
+        raise ProbeError(f"{of!r} is the name of a model; give the model itself: explore.load_model({of!r})")
     asked = questions_about(pool, of, fact, seed)
     row, name = asked.facts.facts.iloc[0], answering_partner(of.name)
     tuned = None if name is None else of if name == of.name else load_model(name)

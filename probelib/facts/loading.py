@@ -65,6 +65,7 @@ def load(
     size = _size(n_facts)
     if not is_a(n_distractors, int) or n_distractors < 0:
         raise ProbeError(f"n_distractors is {n_distractors!r}; an integer of at least 0 is needed")
+    _refuse_folder(data, folder)
     if data == "atlas":
         part = n_facts if n_facts in ("natural", "trial") else "stratified"
         chosen = _from_atlas(relations, size, seed, among, part)
@@ -82,9 +83,18 @@ def everything(data: str = "atlas", folder: str | Path | None = None, relations:
 
     Relations that the atlas knows get its names and templates for every role that the data have no template of.
     """
+    _refuse_folder(data, folder)
     if data == "atlas":
         return choose(atlas(), relations)
     return _with_atlas_texts(_read(data, folder, relations))
+
+
+def _refuse_folder(data: str, folder: str | Path | None) -> None:
+    if data == "atlas" and folder is not None:
+        raise ProbeError(
+            f"folder={str(folder)!r}: the atlas is shipped and takes no folder. Name the data that the folder holds: "
+            "data='table' for a table of facts of your own"
+        )
 
 
 def _read(data: str, folder: str | Path | None, relations: list[str] | None) -> Facts:
@@ -94,6 +104,8 @@ def _read(data: str, folder: str | Path | None, relations: list[str] | None) -> 
         if folder is not None:
             raise ProbeError(f"data={data!r} is downloaded; folder={str(folder)!r} is for files of your own")
         return datasets.read_hub(name, columns, relations)
+    if Path(name).suffix or "/" in name:
+        raise ProbeError(f"data={name!r} looks like a path. A table of facts is data='table' with folder={name!r}")
     if name not in READERS:
         raise unknown("data", name, ["atlas", "hub:OWNER/NAME", *READERS])
     if columns and name != "table":
@@ -117,6 +129,7 @@ def multiple_choice(
     other data, the test has the facts of ``load``, and the pool has all other subjects of their relations. Relations without
     ZP-LKE's prompts get those of the atlas. Raise ProbeError for data without relations (SimpleQA, TriviaQA).
     """
+    _refuse_folder(data, folder)
     if data in ("fktc", "trex_mc"):
         size, relations = _size(n_facts), check_relations(relations)
         if folder is None:
@@ -134,6 +147,18 @@ def multiple_choice(
         pool = current(everything(data, folder, relations))
     tested = _with_wrong_options(tested)
     return tested, without_subjects(pool, tested)
+
+
+def require_examples(tested: Facts, pool: Facts) -> None:
+    """Raise ProbeError if all facts are tested, so that none is left for the examples of a list (the arguments are those that
+    ``multiple_choice`` returns)."""
+    if pool.facts.empty:
+        sizes = tested.facts["relation"].value_counts()
+        half = max(1, sizes.iloc[0] // 2)
+        raise ProbeError(
+            f"{tested.source}: all facts are tested ({sizes.index[0]}: {sizes.iloc[0]}), and none is left for the examples of "
+            f"ZP-LKE's lists. Add facts, or test fewer after shorter lists: n_facts={half} 'settings={{n_examples: {half}}}'"
+        )
 
 
 def _with_wrong_options(facts: Facts) -> Facts:
@@ -197,17 +222,19 @@ def _from_atlas(
     if relations is None:
         wanted = choose(now, panel.relations["relation"].tolist())
     chosen = sample(wanted, size, seed, first=panel.facts["fact"])
-    return pick(chosen, dict.fromkeys([*panel.facts["fact"], *chosen.facts["fact"]]))
+    from_panel = panel.facts["fact"][within(panel.facts["fact"], chosen.facts["fact"])]
+    return pick(chosen, dict.fromkeys([*from_panel, *chosen.facts["fact"]]))
 
 
 def _with_atlas_texts(facts: Facts) -> Facts:
     """Give relations of the atlas its names and templates where the facts have none of their own, then ``_with_questions``.
-    Raise ProbeError for a relation without templates that differs from one of the atlas in case only (p36)."""
+    Raise ProbeError for a relation without templates that is called like one of the atlas (p36, capital)."""
     names = facts.relations["relation"].map(atlas().relations.set_index("relation")["name"])
     unnamed = (facts.relations["name"] == facts.relations["relation"]) & names.notna()
     relations = facts.relations.assign(name=facts.relations["name"].mask(unnamed, names))
     complete = with_templates(replace(facts, relations=relations), atlas(), ROLES)
-    atlas_ids = {relation.casefold(): relation for relation in atlas().relations["relation"]}
+    ids, called = atlas().relations["relation"], atlas().relations["name"]
+    atlas_ids = {text.casefold(): each for texts in (called, ids) for text, each in zip(texts, ids, strict=True)}
     for relation in facts.relations["relation"]:
         if relation not in set(complete.templates["relation"]) and relation.casefold() in atlas_ids:
             raise ProbeError(

@@ -22,6 +22,7 @@ popularity      how well an entity is known, from 1 (obscure) to 5 (known to nea
 =============== ===========================================================================================
 """
 
+import difflib
 import hashlib
 import unicodedata
 from collections.abc import Iterable
@@ -31,8 +32,8 @@ from itertools import islice
 import numpy as np
 import pandas as pd
 
-from probelib.errors import ProbeError, unknown
-from probelib.facts.text import check_relations
+from probelib.errors import ProbeError, texts_of, unknown
+from probelib.facts.text import check_relations, is_a
 from probelib.facts.validity import UNKNOWN
 
 FACTS = ["fact", "relation", "subject", "object", "start", "end"]
@@ -96,11 +97,30 @@ def keep(facts: Facts, mask: pd.Series) -> Facts:
 
 
 def pick(facts: Facts, ids: Iterable[str]) -> Facts:
-    """The facts of these ids, in this order."""
-    order = {fact: i for i, fact in enumerate(ids)}
+    """The facts of these ids, in this order. Raise ProbeError for ids that the facts lack."""
+    order = {fact: i for i, fact in enumerate(texts_of("ids", ids))}
+    _refuse_missing(facts, list(order))
     chosen = keep(facts, within(facts.facts["fact"], order))
     rows = chosen.facts.sort_values("fact", key=lambda column: column.map(order), ignore_index=True)
     return replace(chosen, facts=rows)
+
+
+def _refuse_missing(facts: Facts, ids: list[str]) -> None:
+    known = set(facts.facts["fact"])
+    if not (missing := [fact for fact in ids if fact not in known]):
+        return
+    relation = f"{missing[0]}".split(":")[0] + ":"
+    alike = [fact for fact in facts.facts["fact"] if fact.startswith(relation)]
+    near = difflib.get_close_matches(str(missing[0]), alike, n=3)
+    hint = (
+        f"; did you mean {' or '.join(near)}?"
+        if near
+        else "; a fact is named relation:subject:object (P36:France:Paris)."
+    )
+    raise ProbeError(
+        f"{len(missing)} of {len(ids)} ids name no fact of {facts.source}, the first is {missing[0]!r}{hint} "
+        'FACTS.facts["fact"] lists the ids.'
+    )
 
 
 def within(column: pd.Series, values: Iterable[str]) -> pd.Series:
@@ -187,6 +207,8 @@ def draw_distractors(facts: Facts, pool: Facts | None = None, n: int = 5, seed: 
     pool   facts whose objects are the candidates (default: ``facts``). An object is excluded if it is right for the subject,
            or shares a label or alias with a right object. A fact with fewer than ``n`` possible distractors gets them all.
     """
+    if not is_a(n, int) or n < 0:
+        raise ProbeError(f"n={n!r} distractors; an integer of at least 0 is needed")
     pool = pool or facts
     right, names = right_objects(pool), _names(pd.concat([pool.entities, facts.entities]))
     space = pool.facts.groupby("relation")["object"].agg(lambda objects: sorted(set(objects))).to_dict()

@@ -24,7 +24,8 @@ def read_bytes(path: Path) -> bytes:
     except IsADirectoryError as error:
         raise ProbeError(f"{path}: a folder, where a file is needed") from error
     except FileNotFoundError as error:
-        raise ProbeError(f"{path}: no such file") from error
+        where = "" if path.is_absolute() else f" in {Path.cwd()}"
+        raise ProbeError(f"{path}: no such file{where}") from error
     except (EOFError, zlib.error, lzma.LZMAError) as error:
         raise ProbeError(f"{path}: not a whole {path.suffix} file: {error}") from error
     except OSError as error:  # also what a file that only ends in .gz or .bz2 gives; it has no strerror then
@@ -38,7 +39,10 @@ def read_text(path: Path) -> str:
         return content.decode("utf-8-sig").replace("\r\n", "\n")
     except UnicodeDecodeError as error:
         line = content[: error.start].count(b"\n") + 1
-        raise ProbeError(f"{path}:{line}: not UTF-8 (byte {error.object[error.start]:#04x})") from error
+        raise ProbeError(
+            f"{path}:{line}: not UTF-8 (byte {error.object[error.start]:#04x}). Save the file as UTF-8 (in a spreadsheet: "
+            "CSV UTF-8)"
+        ) from error
 
 
 def relation_files(folder: Path, name: str, relations: list[str] | None = None) -> dict[str, Path]:

@@ -58,6 +58,7 @@ from probelib.grapheval.judge_figures import figure4, learning_curve_figure, rel
 from probelib.grapheval.measures import (
     METRICS,
     answer_profile,
+    beside_mirror,
     by_band,
     by_type,
     change_with_size,
@@ -66,13 +67,13 @@ from probelib.grapheval.measures import (
     eq2,
     eq2_bounds,
     largest_types,
-    mirror_level,
     outcome_shares,
     own_scores,
     prediction_powered,
     score_interval,
     score_models,
     triple_bands,
+    with_mirror,
 )
 from probelib.grapheval.quality import (
     baseline_quality,

@@ -6,7 +6,8 @@ from itertools import product
 import numpy as np
 import pandas as pd
 
-from probelib.grapheval.measures import METRICS
+from probelib.grapheval.measures import ABOVE, METRICS
+from probelib.grapheval.quality import majority_given_truth
 from probelib.report import Artifact, span
 from probelib.report.charts import heat, style_at
 from probelib.stats import pearson
@@ -34,6 +35,7 @@ def figure1(
     held = np.flatnonzero(labels["split"] == "validation")
     sides = held[labels["answer"].to_numpy()[held] != 2]  # a statement on which the model takes a side, if there is one
     at = int((sides if len(sides) else held)[0])
+    chosen = "first held-out statement" + " on which the model does not abstain" * bool(len(sides))
     row, p, v = labels.iloc[at], probabilities[at], states[at]
     answered, judged = WORDS[row["answer"]], WORDS[int(p.argmax())]
     columns = ["statement", "written", "parsed", "p_true", "p_false", "p_idk"]
@@ -52,7 +54,7 @@ def figure1(
         "grapheval/figure1",
         frame,
         caption=(
-            f"One held-out statement, two ways. Above: {model} generates an answer and a parser reads it. Below: the "
+            f"The {chosen}, two ways. Above: {model} generates an answer and a parser reads it. Below: the "
             f"judge reads one hidden state v of the substitute {substitute}; its numbers are the probabilities of "
             "true / false / don't know."
         ),
@@ -109,11 +111,22 @@ def figure2(
             f"labels, judge, and the graph (here {len(scored):,} of its triples). Truthful, Informative, Correct: Eq. 2."
         ),
         finding=(
-            f"{n} answers train and test a judge that predicts {100 * quality['recall']:.1f} % of {quality['n']} "
-            f"held-out answers; it then judges {2 * len(scored):,} statements without generating a token."
+            f"{n} answers train and test a judge that predicts {_predicted(labels, quality)}; "
+            f"it then judges {2 * len(scored):,} statements without generating a token."
         ),
         figure=_three_steps(boxes),
         alt="Six boxes: graph, statements, answers; states, judge, scores; each with its counts.",
+    )
+
+
+def _predicted(labels: pd.DataFrame, quality: dict) -> str:
+    """The judge's share of right predictions with its interval, beside that of the majority given the truth."""
+    train, held = (labels[labels["split"] == split] for split in ("train", "validation"))
+    floor = majority_given_truth(train["answer"], train["true"], held["true"]) == held["answer"]
+    low, high = 100 * quality["recall low"], 100 * quality["recall high"]
+    return (
+        f"{100 * quality['recall']:.1f} % {span(low, high, '.1f')} of {quality['n']} held-out answers (the majority given the "
+        f"truth: {100 * floor.mean():.1f} %)"
     )
 
 
@@ -207,17 +220,35 @@ def figure3(typed: pd.DataFrame) -> Artifact:
 
     typed  ``measures.largest_types``
     """
-    level = (1 / 3, "one third, the score of any constant answer")
-    return _by_type("grapheval/figure3", typed, "average", "mean of Truthful, Informative, Correct", level)
+    shown, meaning = typed[typed["metric"] == "average"], "one third, the score of any constant answer"
+    level = finding_level(shown, 1 / 3, meaning)
+    return _by_type(
+        "grapheval/figure3", typed, "average", "mean of Truthful, Informative, Correct", f" Dotted: {meaning}.", level
+    )
 
 
-def figure5(typed: pd.DataFrame, mirror: float = np.nan) -> Artifact:
+def figure5(correct: pd.DataFrame) -> Artifact:
     """Figure 5: Correct by type of head and tail.
 
-    mirror  ``measures.mirror_level``; NaN: unknown
+    correct  ``measures.beside_mirror``
     """
-    level = (mirror, "the mirror image of Correct, which a model reaches that ignores the statement")
-    return _by_type("grapheval/figure5", typed, "correct", "Correct", level)
+    meaning = (
+        " Strokes: the mirror image of Correct (triple called false, corruption true) of the same type and model, which a model "
+        "that ignores the statement reaches as often. Full marks: Correct lies significantly above it (paired, 95 %)."
+    )
+    return _by_type("grapheval/figure5", correct, "correct", "Correct", meaning, finding_mirror(correct))
+
+
+def finding_mirror(correct: pd.DataFrame) -> str:
+    """How often Correct lies above its own mirror image, and for which types it does so for all models."""
+    above, below = correct["above low"] > 0, correct["above high"] < 0
+    always = above.groupby([correct["side"], correct["type"]], sort=False).all()
+    said = [f"{', '.join(always[side].index[always[side]]) or 'none'} ({side})" for side in always.index.unique("side")]
+    return (
+        f"Correct lies significantly above the mirror image of its type and model in {above.sum()} of {len(correct)} cases and "
+        f"below it in {below.sum()} (by chance {0.025 * len(correct):.1f} each). Types above it for every model: "
+        f"{'; '.join(said)}."
+    )
 
 
 def figure6(typed: pd.DataFrame) -> Artifact:
@@ -230,52 +261,49 @@ def figure7(typed: pd.DataFrame) -> Artifact:
     return _by_type("grapheval/figure7", typed, "informative", "Informative", more=finding_abstaining(typed))
 
 
-def _by_type(
-    name: str, typed: pd.DataFrame, metric: str, label: str, level: tuple[float, str] = (np.nan, ""), more: str = ""
-) -> Artifact:
-    """level: a score that takes no knowledge, and what it is (NaN: none);  more: a further sentence of the finding"""
+def _by_type(name: str, typed: pd.DataFrame, metric: str, label: str, marks: str = "", more: str = "") -> Artifact:
+    """marks: what further marks mean;  more: a further sentence of the finding"""
     shown = typed[typed["metric"] == metric]
-    dotted = f" Dotted: {level[1]}." if np.isfinite(level[0]) else ""
-    found = [finding_by_type(shown, label), finding_level(shown, *level), more]
+    sizes = shown.groupby(["side", "type"])["triples"].first()
     return Artifact(
         name,
         shown.drop(columns="order"),
         caption=(
             f"{label[0].upper()}{label[1:]}, as predicted by the judges, by the most frequent type of a relation's heads "
             "(above) and tails (below): the types with the most triples, best first. A type's score is the unweighted mean "
-            "over its relations. Bars: 95 % bootstrap over triples within relations (Wilson if no replicate differs), "
-            f"without the judge's own error (see table 2).{dotted}"
+            f"over its relations, {sizes.min():,} to {sizes.max():,} triples per type. Bars: 95 % bootstrap over triples within "
+            f"relations (Wilson if no replicate differs), without the judge's own error (see table 2).{marks}"
         ),
-        finding=" ".join(filter(None, found)),
-        figure=type_panels(shown, typed["model"].unique().tolist(), label, level[0]),
+        finding=f"{finding_by_type(shown, label)} {more}".strip(),
+        figure=type_panels(shown, typed["model"].unique().tolist(), label, 1 / 3 if metric == "average" else np.nan),
         alt=f"{label} over entity types, one mark per model, with intervals.",
     )
 
 
 def finding_by_type(shown: pd.DataFrame, label: str) -> str:
-    """Best and worst type of heads over all models, and for how many models these two differ beyond their intervals."""
-    heads = shown[shown["side"] == "head"]
-    best, worst, n = heads["type"].iloc[0], heads["type"].iloc[-1], heads["model"].nunique()
-    mean = heads.groupby("type")["order"].first()
-    ends = heads.pivot(index="model", columns="type", values=["low", "high"])
-    apart = int((ends["low"][best] > ends["high"][worst]).sum())
+    """Best and worst type of heads and of tails over all models, and for how many models their intervals are disjoint."""
+    said, counts, n = [], [], shown["model"].nunique()
+    for side, own in shown.groupby("side", sort=False):
+        best, worst = own["type"].iloc[0], own["type"].iloc[-1]
+        mean = own.groupby("type")["order"].first()
+        ends = own.pivot(index="model", columns="type", values=["low", "high"])
+        counts.append(int((ends["low"][best] > ends["high"][worst]).sum()))
+        said.append(
+            f"for {side}s of type **{best}** ({mean[best]:.2f} over all models) and lowest for **{worst}** ({mean[worst]:.2f}; "
+            f"intervals disjoint for {counts[-1]} of {n} models)"
+        )
     verdict = (
-        "the score varies with the type, as in the paper"
-        if apart == n
-        else "the paper's differences between types are not shown"
-        if not apart
-        else "whether it varies with the type, as in the paper, depends on the model"
+        "The score varies with the type, as in the paper."
+        if max(counts) == n
+        else "Whether it varies with the type, as in the paper, depends on the model."
+        if max(counts)
+        else "The paper's differences between types are not shown."
     )
-    return (
-        f"{label[0].upper()}{label[1:]} is highest for heads of type **{best}** ({mean[best]:.2f} over all models) and lowest "
-        f"for **{worst}** ({mean[worst]:.2f}); the intervals are disjoint for {apart} of {n} models: {verdict}."
-    )
+    return f"{label[0].upper()}{label[1:]} is highest {', and '.join(said)}. {verdict}"
 
 
 def finding_level(shown: pd.DataFrame, level: float, meaning: str) -> str:
-    """How many scores lie above a score that takes no knowledge; "" without one."""
-    if not np.isfinite(level):
-        return ""
+    """How many scores lie above a score that takes no knowledge."""
     above, below, n = int((shown["low"] > level).sum()), int((shown["high"] < level).sum()), len(shown)
     verdict = (
         "so most of them show knowledge"
@@ -320,7 +348,8 @@ def _correlation(r: float) -> str:
 
 def type_panels(frame: pd.DataFrame, models: list[str], label: str, level: float = np.nan):
     """A figure of two panels, one per ``side`` of a triple, with ``score`` by ``type`` (``measures.by_type``): a mark per model,
-    error bars from ``low`` to ``high``; a dotted line at ``level``."""
+    error bars from ``low`` to ``high``; a dotted line at ``level``. With a ``mirror`` (``measures.beside_mirror``): a stroke
+    there, and hollow marks where the score is not significantly above it."""
     import matplotlib.pyplot as plt
 
     sides = list(frame.groupby("side"))
@@ -334,12 +363,20 @@ def type_panels(frame: pd.DataFrame, models: list[str], label: str, level: float
             at = np.arange(len(types)) - (i - (len(models) - 1) / 2) * 0.7 / len(models)
             bars = np.clip([points["score"] - points["low"], points["high"] - points["score"]], 0, None)
             look = style_at(i) | {"linestyle": "none", "markersize": 3.5, "elinewidth": 0.8, "label": in_legend(model)}
-            axis.errorbar(points["score"], at, xerr=bars, **look)
+            hollow = {"markerfacecolor": "white"} if "mirror" in own else {}
+            axis.errorbar(points["score"], at, xerr=bars, **look, **hollow)
+            if "mirror" in own:
+                full = (points["above low"] > 0).to_numpy()
+                axis.plot(
+                    points["score"][full], at[full], look["marker"], color=look["color"], markersize=3.5, zorder=3
+                )
+                axis.plot(points["mirror"], at, "|", color=look["color"], markersize=6, markeredgewidth=1.4)
         axis.set_yticks(range(len(types)), types)
         axis.set(title=f"by type of {side}", ylim=(-0.6, len(types) - 0.4))
         if np.isfinite(level):
             axis.axvline(level, color="0.3", linestyle=":", linewidth=1)
     axes[-1, 0].set_xlabel(label)
+    axes[-1, 0].locator_params(axis="x", nbins=5)
     legend_above(figure, axes[0, 0])
     return figure
 
@@ -452,8 +489,9 @@ def exposure_figure(banded: pd.DataFrame, name: str) -> Artifact:
         banded,
         caption=(
             f"Truthful, Informative and Correct by the {name} of the triple: by the judge over the whole graph and from the "
-            f"models' own answers to the labelled triples. Bars: 95 % (Wilson). The row of Correct "
-            f"has its own limits of the y axis. Each point rests on at least {sizes} triples."
+            f"models' own answers to the labelled triples. Bars: 95 % (Wilson), without the judge's own errors. Thin lines: "
+            "the mirror image of Correct (triple called false, corruption true), which rises, too, where a model only answers "
+            f"more often; the row of Correct has its own limits of the y axis. Each point rests on at least {sizes} triples."
         ),
         finding=finding_exposure(banded, name),
         figure=_band_panels(banded, name),
@@ -465,7 +503,7 @@ def _band_panels(banded: pd.DataFrame, name: str):
     """Panels: a row per metric, a column per way of scoring; a line per model."""
     import matplotlib.pyplot as plt
 
-    ways, metrics = banded["scored by"].unique(), banded["metric"].unique()
+    ways, metrics = banded["scored by"].unique(), METRICS
     order = list(dict.fromkeys(banded["band"]))
     figure, axes = plt.subplots(
         len(metrics), len(ways), figsize=(4.2, 1.5 * len(metrics) + 0.8), sharex=True, sharey="row", squeeze=False
@@ -477,6 +515,11 @@ def _band_panels(banded: pd.DataFrame, name: str):
             at = np.array([order.index(band) for band in own["band"]]) + (i - (len(models) - 1) / 2) * 0.12
             bars = np.clip([own["mean"] - own["low"], own["high"] - own["mean"]], 0, None)
             axis.errorbar(at, own["mean"], bars, **style_at(i), markersize=3.5, elinewidth=0.8, label=in_legend(model))
+            if metric == "correct":
+                above = banded[(banded["metric"] == ABOVE) & (banded["scored by"] == way) & (banded["model"] == model)]
+                axis.plot(
+                    at, own["mean"].to_numpy() - above["mean"].to_numpy(), color=style_at(i)["color"], linewidth=0.7
+                )
         axis.set_xticks(range(len(order)), order)
         axis.set(title=way if not row else "", ylabel=metric.capitalize() if not column else "")
         top = banded.loc[banded["metric"] == "correct", "high"].max() if metric == "correct" else 1
@@ -487,22 +530,22 @@ def _band_panels(banded: pd.DataFrame, name: str):
 
 
 def finding_exposure(banded: pd.DataFrame, name: str) -> str:
-    """For how many models Correct and Truthful rise or fall beyond both intervals, from the lowest to the highest band."""
-    ways = dict(list(banded.groupby("scored by", sort=False)))
-    parts = []
-    for way, rows in ways.items():
-        up, down, n, example = _ends(rows[rows["metric"] == "correct"])
-        true_up, true_down, *_ = _ends(rows[rows["metric"] == "truthful"])
-        parts.append(
-            f"By {way}, Correct rises with the {name} beyond both intervals for {up} of {n} models and falls so for {down} "
-            f"({example}); Truthful rises beyond both intervals for {true_up} and falls so for {true_down}."
+    """For how many models Correct, its lead over the mirror image, Informative and Truthful change beyond both intervals, from
+    the lowest to the highest band."""
+    parts, see = [], []
+    for way, rows in banded.groupby("scored by", sort=False):
+        (up, down, n, example), (more, less, _, lead), (said, silent, _, answered), (true_up, true_down, *_) = (
+            _ends(rows[rows["metric"] == metric]) for metric in ("correct", ABOVE, "informative", "truthful")
         )
-    seen = {way: _ends(rows[rows["metric"] == "correct"])[:3] for way, rows in ways.items()}
-    all_see = [way for way, (up, _, n) in seen.items() if up == n]
+        see += [way] * (more == n)
+        parts.append(
+            f"By {way}, from the lowest to the highest {name} Correct rises beyond both intervals for {up} of {n} models and "
+            f"falls so for {down} ({example}), Correct minus its mirror image rises for {more} and falls for {less} ({lead}), "
+            f"Informative rises for {said} and falls for {silent} ({answered}), "
+            f"Truthful rises for {true_up} and falls for {true_down}."
+        )
     verdict = (
-        f"So Correct by {' and by '.join(all_see)} sees it."
-        if all_see
-        else "So no way of scoring sees it in every model."
+        f"So Correct by {' and by '.join(see)} sees it." if see else "So no way of scoring sees it in every model."
     )
     return " ".join([*parts, verdict])
 

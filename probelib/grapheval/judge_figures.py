@@ -49,9 +49,13 @@ def _quality_panels(compared: pd.DataFrame):
     wide.index = [textwrap.fill(in_legend(model), 16) for model in models]
     for axis, score in zip(axes, SCORES, strict=True):
         grouped_bars(axis, *(wide[value][kinds] for value in (score, f"{score} low", f"{score} high")))
-        axis.set(ylabel=score, ylim=(0, 1.02))
+        axis.set(ylabel="F1" if score == "f1" else score, ylim=(0, 1.02))
         for text in axis.texts:
             text.set(text="n/a", fontsize=7.5, rotation=90)
+        left, width, top = (
+            np.array([getattr(bar, f"get_{x}")() for bar in axis.patches]) for x in ("x", "width", "height")
+        )
+        axis.hlines(top, left, left + width, color="0.25", linewidth=0.8)  # white hatching hides the tops
     figure.legend(*axes[0].get_legend_handles_labels(), loc="outside upper center", ncols=2)
     return figure
 
@@ -67,13 +71,10 @@ def finding4_judge(differences: pd.DataFrame) -> str:
         f"({_changes(majority)}). "
     )
     worse, better = int((soft["high"] < 0).sum()), int((soft["low"] > 0).sum())
-    costs = (
-        "it costs accuracy, unlike in the paper"
-        if worse > better
-        else "it gains accuracy"
-        if better > worse
-        else "no change stands out, as in the paper"
-    )
+    costs = "no change stands out, as in the paper"
+    if worse or better:
+        costs = f"beyond the interval it costs accuracy for {worse} of {len(soft)} and gains it for {better}"
+        costs += " (in the paper no change stands out)"
     changed = f"The soft prompt in place of the instruction changes the judge's accuracy by {_changes(soft)}: {costs}."
     return f"{_against_logits(by)}{floor}{changed}"
 
@@ -173,13 +174,16 @@ def finding3(means: pd.DataFrame, baselines: pd.DataFrame) -> str:
     by_answers = means.groupby("answers of")["recall"]
     gap, half = (by_answers.max() - by_answers.min()).max(), ((means["recall high"] - means["recall low"]) / 2).mean()
     others = means[~own]
-    level = (others["recall low"] <= others["answers of"].map(floor)).mean()
+    level = (others["recall low"] <= others["answers of"].map(floor)).sum()
     verdict = (
         "so any model's states will do, as in the paper (differences up to 0.04)"
         if gap <= max(0.04, half)
         else "so not any model's states will do, unlike in the paper (differences up to 0.04)"
     )
-    why = f" {level:.0%} of the other models' states predict no more than the majority does: they do not hold these answers."
+    why = (
+        f" In {level} of {len(others)} pairs of different models the judge does not exceed the majority beyond its interval: "
+        "no link of these states with the answers is shown."
+    )
     return (
         f"Accuracy is {_range(means.loc[own, 'recall'])} on a model's own states and {_range(others['recall'])} on another's; "
         f"the majority given the truth reaches {_range(floor)}. It changes by up to {gap:.3f} with the states that are read "
@@ -217,12 +221,25 @@ def reliability_figure(curves: pd.DataFrame, errors: dict[str, float], seeds: in
             f"{curves.groupby('model')['n'].sum().max()} held-out statements, in bins of 0.1 (those with at least "
             "five are drawn). Bars: 95 % Wilson; dotted: perfect calibration."
         ),
-        finding=(
-            f"The expected calibration error of the judges lies between {min(errors.values()):.3f} and "
-            f"{max(errors.values()):.3f}."
-        ),
+        finding=finding_reliability(curves, errors),
         figure=figure,
         alt="Share predicted correctly over the judge's probability, a line per model.",
+    )
+
+
+def finding_reliability(curves: pd.DataFrame, errors: dict[str, float]) -> str:
+    """The calibration errors, and for how many models the judge's mean probability lies outside the interval of its accuracy."""
+    said, over, under = [], 0, 0
+    for model, rows in curves.groupby("model", sort=False):
+        n = rows["n"].sum()
+        mean, right = ((rows[column] * rows["n"]).sum() / n for column in ("probability", "right"))
+        low, high = wilson(round(right * n), n)
+        over, under = over + (mean > high), under + (mean < low)
+        said.append(f"{in_legend(model)} {mean:.2f} against {right:.2f} {span(low, high)}")
+    return (
+        f"The judges' mean probability lies above the 95 % interval of their accuracy for {over} of {len(said)} models and below "
+        f"it for {under} ({'; '.join(said)}). Expected calibration error: {min(errors.values()):.3f} to "
+        f"{max(errors.values()):.3f}."
     )
 
 
@@ -246,19 +263,20 @@ def learning_curve_figure(learning: pd.DataFrame, sizes: list[int], baselines: p
         axis.axhline(floor["recall"].iloc[0], color="0.4", linestyle=":", linewidth=1, label="majority")
         axis.set(xscale="log", xlabel="labels")
         axis.set_title(textwrap.fill(in_legend(model), 13), fontsize=8)
-        axis.set_xticks(sizes[::2], sizes[::2])
+        axis.set_xticks(sizes, sizes, rotation=90, fontsize=7.5)
         axis.set_xticks([], minor=True)
-    axes[0, 0].set(ylabel="accuracy", ylim=(0, 1.02))
+    axes[0, 0].set(ylabel="accuracy")
     figure.legend(*axes[0, 0].get_legend_handles_labels(), loc="outside upper center", ncols=3)
     level = baselines.rename(columns={"by": "how", "recall": "mean"})[["model", "how", "mean"]]
     return Artifact(
         "grapheval/learning_curve",
         pd.concat([curve, level], ignore_index=True),
         caption=(
-            "Accuracy on the held-out statements against the number of labels, chosen at random or by the judge's "
-            f"uncertainty; mean and range of {learning['seed'].nunique()} seeds; level lines: the most frequent "
-            "outcome of the true and of the false statements (the CSV also has that of all). Fragile: every point is a "
-            "small judge trained anew, and a processor that rounds otherwise may move it by up to 0.1."
+            f"Accuracy on {baselines['n'].max():.0f} held-out statements against the number of labels, chosen at random or by "
+            f"the judge's uncertainty; mean and range of {learning['seed'].nunique()} seeds; dotted: the most frequent "
+            "outcome of the true and of the false statements (the CSV also has that of all). The y axis is cut to the values. "
+            "Fragile: every point is a small judge trained anew, and a processor that rounds otherwise may move it by up to "
+            "0.1."
         ),
         finding=finding_learning(learning, sizes),
         figure=figure,

@@ -42,6 +42,8 @@ from probelib.grapheval.answers import UNEVALUATED, Answer, Outcome, outcome
 from probelib.stats import pearson, percentile_interval, wilson
 
 METRICS = ["truthful", "informative", "correct"]
+ABOVE = "above mirror"  # Correct minus its mirror image
+TYPED = ("average", *METRICS)  # metrics of figures 3 and 5 to 7
 
 
 def eq2(
@@ -204,25 +206,50 @@ def outcome_shares(labels: pd.DataFrame, judged: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(shares, index=["right", "wrong", "don't know"]).T
 
 
-def mirrored_correct(answers: pd.DataFrame) -> float:
-    """Share of the triples answered F whose first corruption is answered T: the mirror image of Correct. A model that answers
-    regardless of the statement reaches both equally often. NaN without a corruption."""
+def mirrored(answers: pd.DataFrame) -> pd.Series:
+    """Per triple: 1.0 if it is answered F and its first corruption T, else 0.0; the mirror image of Correct. A model that answers
+    regardless of the statement reaches both equally often. Empty without a corruption."""
     first = answers[answers["negative"] <= 1].pivot(index="triple", columns="negative", values="answer")
     if 1 not in first:
-        return np.nan
-    return float(((first[0] == Answer.FALSE) & (first[1] == Answer.TRUE)).mean())
+        return pd.Series(dtype=float)
+    return ((first[0] == Answer.FALSE) & (first[1] == Answer.TRUE)).astype(float)
+
+
+def mirrored_correct(answers: pd.DataFrame) -> float:
+    """Share of the triples that are ``mirrored``. NaN without a corruption."""
+    return float(mirrored(answers).mean())
+
+
+def with_mirror(scored: pd.DataFrame, judged: pd.DataFrame) -> pd.DataFrame:
+    """``scored`` with ``mirror`` per triple (``mirrored``) and ``lead``: Correct against it, 1 if only Correct holds, 0.5 if
+    neither does, 0 if only the mirror image does.
+
+    scored  ``whole_graph.graph_scores``;  judged: ``whole_graph.graph_answers``
+    """
+    mirrors = {model: mirrored(rows) for model, rows in judged.groupby("model", sort=False)}
+    frames = [rows.assign(mirror=rows["triple"].map(mirrors[m])) for m, rows in scored.groupby("model", sort=False)]
+    table = pd.concat(frames)
+    return table.assign(lead=(1 + table["correct"] - table["mirror"]) / 2)
 
 
 # Groups of triples
 
 
-def by_type(scores: pd.DataFrame, types: pd.DataFrame, side: str, times: int = 500, seed: int = 0) -> pd.DataFrame:
+def by_type(
+    scores: pd.DataFrame,
+    types: pd.DataFrame,
+    side: str,
+    times: int = 500,
+    seed: int = 0,
+    metrics: tuple[str, ...] = TYPED,
+) -> pd.DataFrame:
     """Mean scores by the usual type of a relation's heads or tails (figures 3, 5-7): the unweighted mean over relations.
 
     scores  one row per triple: ``relation`` and the metrics
     types   ``relation``, ``head_type``, ``tail_type`` (``graph.relation_types``)
     side    "head" or "tail"
-    returns one row per type and metric: ``type``, ``metric`` (the three, and "average" of them), ``score``, ``low``, ``high``
+    metrics columns of ``scores``, and "average" of the three
+    returns one row per type and metric: ``type``, ``metric``, ``score``, ``low``, ``high``
             (95 %, bootstrap of triples within relations; Wilson if no replicate differs), ``relations``, ``triples``
 
     A relation of three triples weighs as much as one of a million, as in the paper.
@@ -234,7 +261,7 @@ def by_type(scores: pd.DataFrame, types: pd.DataFrame, side: str, times: int = 5
     generator, rows = np.random.default_rng(seed), []
     for kind, triples in values.groupby("type"):
         relations = [own for _, own in triples.groupby("relation")]
-        for metric in ("average", *METRICS):
+        for metric in metrics:
             means = [own[metric].mean() for own in relations]
             replicates = [resampled_mean(own[metric].to_numpy(), times, generator) for own in relations]
             low, high = percentile_interval(np.mean(replicates, axis=0))
@@ -360,26 +387,34 @@ def _right_of_answered(own: pd.DataFrame) -> dict[str, float]:
     return {"right": right / took if took else np.nan, "right low": low, "right high": high}
 
 
-def change_with_size(scored: pd.DataFrame, sizes: pd.Series) -> pd.DataFrame:
-    """Change of each metric from the smallest to the largest model over the same triples: ``metric``, ``smallest``,
-    ``largest``, ``change``, ``low``, ``high``. Empty for a single size.
+def change_with_size(scored: dict[str, pd.DataFrame], sizes: pd.Series) -> pd.DataFrame:
+    """Change of each metric from the smallest to the largest model over the same triples: ``scored by``, ``metric``,
+    ``smallest``, ``largest``, ``change``, ``low``, ``high``, ``n``. Empty for a single size.
 
-    scored  per model and triple: ``model``, ``triple`` and the metrics;  sizes: model -> parameters
+    scored  "judge", "own answers" -> per model and triple: ``model``, ``triple`` and the metrics;  sizes: model -> parameters
     """
     small, large = sizes.idxmin(), sizes.idxmax()
     if sizes[small] == sizes[large]:
-        return pd.DataFrame(columns=["metric", "smallest", "largest", "change", "low", "high"])
-    wide = scored.pivot(index="triple", columns="model", values=METRICS)
-    rows = [{"metric": m} | paired_change(wide[m][small], wide[m][large]) for m in METRICS]
+        return pd.DataFrame(columns=["scored by", "metric", "change", "low", "high", "n", "smallest", "largest"])
+    rows = []
+    for way, frame in scored.items():
+        wide = frame.pivot(index="triple", columns="model", values=METRICS)
+        known = {"scored by": way, "n": len(wide)}
+        rows += [known | {"metric": m} | paired_change(wide[m][small], wide[m][large]) for m in METRICS]
     return pd.DataFrame(rows).assign(smallest=small, largest=large)
 
 
-def mirror_level(judged: pd.DataFrame) -> float:
-    """Mean of ``mirrored_correct`` over models: what Correct reaches without regard to the statement.
+def beside_mirror(typed: pd.DataFrame, mirrors: pd.DataFrame) -> pd.DataFrame:
+    """Correct by type with its mirror image of the same type and model: ``mirror``, and the paired difference ``above`` with
+    ``above low``, ``above high`` (95 %).
 
-    judged  ``whole_graph.graph_answers``
+    typed    ``largest_types``;  mirrors: ``whole_graph.scores_by_type`` of ``mirror`` and ``lead`` (``with_mirror``)
     """
-    return float(np.mean([mirrored_correct(rows) for _, rows in judged.groupby("model", sort=False)]))
+    keys = ["model", "side", "type"]
+    mirror = mirrors[mirrors["metric"] == "mirror"].set_index(keys)["score"].rename("mirror")
+    lead = 2 * mirrors[mirrors["metric"] == "lead"].set_index(keys)[["score", "low", "high"]] - 1
+    lead.columns = ["above", "above low", "above high"]
+    return typed[typed["metric"] == "correct"].join(mirror, on=keys).join(lead, on=keys)
 
 
 # Bands of exposure
@@ -401,9 +436,10 @@ def triple_bands(about: pd.DataFrame) -> tuple[pd.Series, str]:
 
 
 def by_band(scored: dict[str, pd.DataFrame], banded: pd.Series) -> pd.DataFrame:
-    """Mean scores per band: ``scored by``, ``model``, ``band``, ``metric``, ``mean``, ``low``, ``high`` (95 %), ``n``.
+    """Mean scores per band: ``scored by``, ``model``, ``band``, ``metric`` (the three, and "above mirror": Correct minus its
+    mirror image), ``mean``, ``low``, ``high`` (95 %), ``n``.
 
-    scored  e.g. "judge" -> per model and triple: ``model``, ``triple`` and the metrics
+    scored  e.g. "judge" -> per model and triple: ``with_mirror``
     banded  the band of every triple of the graph (``triple_bands``)
     """
     rows = []
@@ -412,4 +448,7 @@ def by_band(scored: dict[str, pd.DataFrame], banded: pd.Series) -> pd.DataFrame:
             for band, part in own.groupby(banded.loc[own["triple"]].array, observed=True):  # in the order of the bands
                 known = {"scored by": way, "model": model, "band": str(band)}
                 rows += [known | {"metric": metric} | score_interval(part[metric], times=500) for metric in METRICS]
+                lead = score_interval(part["lead"], times=500)
+                lead |= {name: 2 * lead[name] - 1 for name in ("mean", "low", "high")}
+                rows.append(known | {"metric": ABOVE} | lead)
     return pd.DataFrame(rows)

@@ -8,6 +8,7 @@ import pandas as pd
 from probelib.grapheval.scores import statement_prompts
 from probelib.grapheval.settings import GraphEvalSettings
 from probelib.lm.internals.memory import measured
+from probelib.report import machine
 
 if TYPE_CHECKING:  # torch takes seconds to import
     from probelib.grapheval.judge import Reader
@@ -15,6 +16,7 @@ if TYPE_CHECKING:  # torch takes seconds to import
 BATCH = 64
 GENERATED = 400  # statements of a timed run of generation in batches
 ALONE, TOGETHER = "generation, one by one", f"generation, batches of {BATCH}"
+SHORT = f"generation, {BATCH}, 8 tokens"
 
 
 def measure_speeds(
@@ -25,7 +27,7 @@ def measure_speeds(
     readers   as for ``judge.predict_all_held_out``
     study     its ``instruction``, ``new_tokens``, and ``n_alone``: statements that are also answered one by one
     returns   the columns of ``speeds`` with ``model`` and ``substitute``, and how many times as fast each method is as
-              generation: ``by generation in batches``, ``by generation one by one``
+              generation: ``by generation in batches``, ``by generation one by one``; ``machine``: of the model
     """
     frames = []
     for name, small in substitute.items():
@@ -42,7 +44,7 @@ def measure_speeds(
         measured.insert(0, "model", name)
         for column, method in (("by generation in batches", TOGETHER), ("by generation one by one", ALONE)):
             measured[column] = measured["facts/s"] / measured.set_index("method")["facts/s"][method]
-        frames.append(measured)
+        frames.append(measured.assign(machine=machine(models[name].device)))
     return pd.concat(frames, ignore_index=True)
 
 
@@ -72,7 +74,7 @@ def speeds(
         TOGETHER: (prompts[:GENERATED], lambda texts: generate(texts, new_tokens, BATCH)),
     }
     if short:
-        works[f"generation, {BATCH}, 8 tokens"] = (prompts[:GENERATED], lambda texts: generate(texts, 8, BATCH))
+        works[SHORT] = (prompts[:GENERATED], lambda texts: generate(texts, 8, BATCH))
     works |= {method: (statements, reader.states) for method, reader in readers.items()}
     rows = []
     for method, (texts, work) in works.items():

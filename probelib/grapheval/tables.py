@@ -5,8 +5,8 @@ import pandas as pd
 
 from probelib import published
 from probelib.grapheval.measures import METRICS, mirrored_correct
-from probelib.grapheval.speed import ALONE, TOGETHER
-from probelib.report import Artifact, span
+from probelib.grapheval.speed import ALONE, BATCH, SHORT, TOGETHER
+from probelib.report import Artifact, span, with_interval
 
 # Section 3
 
@@ -75,8 +75,8 @@ def table6(instructions: pd.DataFrame) -> Artifact:
             "number of tokens of the instruction without the statement."
         ),
         finding=(
-            f"The instruction takes {lengths.min()} to {lengths.max()} tokens; the soft prompt that replaces it in "
-            "the paper has 20 virtual tokens."
+            f"The instruction takes {' to '.join(map(str, sorted({lengths.min(), lengths.max()})))} tokens; the soft prompt that "
+            "replaces it in the paper has 20 virtual tokens."
         ),
     )
 
@@ -94,14 +94,23 @@ def instruction_table(compared: pd.DataFrame) -> Artifact:
         "grapheval/instruction",
         compared,
         caption=(
-            f"The models' own answers to {compared['n'].max()} statements with the instruction {shown}: texts without an answer, "
-            "accuracy on true and on false statements, share of yes among yes and no, share answered; right: share of the "
-            "answers given that are right (95 % Wilson); Correct (Eq. 2) and its mirror image; change: of Correct against "
-            "the first instruction, on the same triples (95 %, paired)."
+            f"The models' own answers to n = {compared['n'].max()} statements, half of them true, with the instruction {shown}. "
+            "answered: share of the statements; yes: share among the answers; right: share of the answers that are right; "
+            "Correct (Eq. 2); mirror: the share that the opposite of Correct reaches (triple called false, its corruption true), "
+            "as high as Correct for a model that ignores the statement; change: of Correct against the first instruction on the "
+            "same triples. 95 % intervals: Wilson, for the change paired."
         ),
         finding=finding_instruction(compared),
         decimals=2,
+        shown=_shown_instruction(compared),
     )
+
+
+def _shown_instruction(compared: pd.DataFrame) -> pd.DataFrame:
+    """The instructions for print: every score with its interval."""
+    ends = lambda column: with_interval(compared[column], compared[f"{column} low"], compared[f"{column} high"], 2)
+    shown = compared[["model", "instruction", "answered", "yes"]]
+    return shown.assign(right=ends("right"), Correct=ends("correct"), mirror=compared["mirror"], change=ends("change"))
 
 
 def finding_instruction(compared: pd.DataFrame) -> str:
@@ -114,7 +123,7 @@ def finding_instruction(compared: pd.DataFrame) -> str:
     verdict = (
         "so the verdict at once understates what these models know"
         if up == n
-        else "so recalling first does not help here"
+        else "so recalling first does not help Correct here"
         if not up
         else "so recalling first helps some of the models"
     )
@@ -126,14 +135,25 @@ def finding_instruction(compared: pd.DataFrame) -> str:
         f"{verdict}. The largest change is that of **{largest['model']}**: {first['correct']:.3f} to {largest['correct']:.3f} "
         f"({largest['change']:+.3f} {span(largest['change low'], largest['change high'], '.3f')}). It answers "
         f"{first['answered']:.0%} of the statements at once and {largest['answered']:.0%} after recalling; of these answers, "
-        f"{first['right']:.0%} and {largest['right']:.0%} are right."
+        f"{first['right']:.0%} and {largest['right']:.0%} are right.{_more_right(compared)}"
+    )
+
+
+def _more_right(compared: pd.DataFrame) -> str:
+    """For how many models the share of right answers among those given rises by recalling, and with disjoint intervals."""
+    ends = [own.iloc[[0, -1]] for _, own in compared.groupby("model") if len(own) > 1]
+    rise = [last["right"] > first["right"] for (_, first), (_, last) in map(pd.DataFrame.iterrows, ends)]
+    apart = [last["right low"] > first["right high"] for (_, first), (_, last) in map(pd.DataFrame.iterrows, ends)]
+    return (
+        f" The share of right answers among those given rises for {sum(rise)} of {len(ends)} models (intervals disjoint for "
+        f"{sum(apart)})."
     )
 
 
 def table2(rows: pd.DataFrame, coverage: float, sizes: pd.Series, trade: pd.DataFrame, instruction: str) -> Artifact:
     """Table 2: outcomes of the labelled statements, and Truthful, Informative, Correct of each model, scored four ways.
 
-    rows   ``measures.score_models``;  sizes: ``scores.model_sizes``;  trade: ``measures.change_with_size`` of the judged scores
+    rows   ``measures.score_models``;  sizes: ``scores.model_sizes``;  trade: ``measures.change_with_size``
     """
     table = rows.assign(coverage=coverage, parameters=rows["model"].map(sizes))
     n = int(table[["right", "wrong", "don't know"]].iloc[0].sum())
@@ -141,51 +161,74 @@ def table2(rows: pd.DataFrame, coverage: float, sizes: pd.Series, trade: pd.Data
         "grapheval/table2",
         table,
         caption=(
-            f'Outcomes of the {n} labelled statements per model with the instruction "{instruction}" (right, wrong, '
-            "don't know; unparsed texts count as don't know), and Truthful, Informative, Correct (Eq. 2) with 95 % "
-            "intervals, scored by: the judge over "
-            "the whole graph (Wilson; the judge's errors are not in the interval); the same with the released variant "
-            "of Eq. 2; the model's own answers to the sampled triples; the judge corrected by its errors on n "
-            "held-out triples (prediction-powered inference). coverage: share of the graph's triples that were "
-            "evaluated."
+            f"Truthful, Informative and Correct (Eq. 2) with 95 % intervals, scored by: the judge over the graph ({coverage:.0%} "
+            "of its triples; Wilson, without the judge's errors); the same with the released variant of Eq. 2; the model's own "
+            "answers to sampled triples; the judge corrected by its errors on n held-out triples (prediction-powered "
+            f'inference). right / wrong / don\'t know: the {n} labelled statements per model, instruction "{instruction}"; '
+            "unparsed texts count as don't know. n: triples."
         ),
         finding=f"{finding_size(table, trade)} {finding2(table)}".strip(),
         published=published.table("grapheval/table2"),
-        decimals=2,
+        shown=_shown2(table),
     )
 
 
+def _shown2(table: pd.DataFrame) -> pd.DataFrame:
+    """Table 2 for print: outcomes beside the own answers, every score with its interval."""
+    counts = table[["right", "wrong", "don't know"]].astype(str).agg(" / ".join, axis=1)
+    shown = table[["model", "scored by", "n"]].copy()
+    shown.insert(1, "right / wrong / don't know", counts.where(table["scored by"] == "own answers", ""))
+    for metric in METRICS:
+        shown[metric.capitalize()] = with_interval(table[metric], table[f"{metric} low"], table[f"{metric} high"])
+    return shown
+
+
 def finding_size(table: pd.DataFrame, trade: pd.DataFrame) -> str:
-    """The trade-off by size: does the larger model abstain more (Truthful up, Informative down)? "" for one size."""
+    """The trade-off by size: does the larger model abstain more (Truthful up, Informative down)? By the models' own answers,
+    whose intervals hold all errors. "" for one size."""
     if trade.empty:
         return ""
     small, large = trade["smallest"].iloc[0], trade["largest"].iloc[0]
-    unsure = table.groupby("model")["don't know"].first()
-    rows = trade.set_index("metric")
-    low, high = rows["low"], rows["high"]
+    own = trade[trade["scored by"] == "own answers"].set_index("metric")
+    low, high = own["low"], own["high"]
     if low["truthful"] > 0 and high["informative"] < 0:
         verdict = "Truthful rises and Informative falls, as in the paper from LLaMA-2-13B to 70B"
     elif high["truthful"] < 0 and low["informative"] > 0:
         verdict = "Truthful falls and Informative rises: the reverse of the paper's step from LLaMA-2-13B to 70B"
     else:
-        verdict = "The paper's trade-off (Truthful up, Informative down from LLaMA-2-13B to 70B) is not shown"
-    c = "rises" if low["correct"] > 0 else "falls" if high["correct"] < 0 else "does not change beyond its interval"
-    changes = ", ".join(f"{m.capitalize()} {rows['change'][m]:+.3f} {span(low[m], high[m], '.3f')}" for m in METRICS)
+        verdict = "the paper's trade-off (Truthful up, Informative down from LLaMA-2-13B to 70B) is not shown"
+    changes = ", ".join(f"{m.capitalize()} {own['change'][m]:+.3f} {span(low[m], high[m], '.3f')}" for m in METRICS)
+    unsure = table.groupby("model")["don't know"].first()
     return (
-        f"From **{small}** to **{large}** {verdict} by the judge; Correct {c} ({changes}). Their own answers hold "
-        f'{unsure[small]} and {unsure[large]} "don\'t know".'
+        f"From **{small}** to **{large}**, by own answers to the same {own['n'].iloc[0]} triples, {verdict} ({changes}; "
+        f'{unsure[small]} and {unsure[large]} "don\'t know").{_by_judge(trade)}'
     )
 
 
+def _by_judge(trade: pd.DataFrame) -> str:
+    """The same changes by the judge; their intervals lack the judge's errors, so none is given."""
+    judged = trade[trade["scored by"] == "judge"].set_index("metric")["change"]
+    changes = ", ".join(f"{judged[m]:+.3f}" for m in METRICS)
+    return f" The judge over the whole graph gives {changes}, without its own errors."
+
+
 def finding2(table: pd.DataFrame) -> str:
-    """Which model is Correct most often, by Eq. 2 as defined and as released."""
+    """Which model is Correct most often once the judge's errors are counted, and what the released Eq. 2 makes of it."""
     by = {way: rows.set_index("model") for way, rows in table.groupby("scored by")}
-    judged, released = by["judge"], by["judge, released Eq. 2"]
-    best, other = judged["correct"].idxmax(), released["correct"].idxmax()
+    fair = by["judge + own answers"].dropna(subset="correct")
+    judged, released = by["judge"]["correct"], by["judge, released Eq. 2"]["correct"]
+    variant = (
+        f"The released variant of Eq. 2 gives the judge's Correct as {released.min():.3f} to {released.max():.3f} instead of "
+        f"{judged.min():.3f} to {judged.max():.3f}."
+    )
+    if fair.empty:
+        return variant
+    best = fair["correct"].idxmax()
+    below = [model for model in fair.index if fair["correct high"][model] < fair["correct low"][best]]
+    order = f"above that of {', '.join(below)}" if below else "an interval that overlaps with every other model's"
     return (
-        f"By the judge **{best}** is most often Correct: {judged.loc[best, 'correct']:.3f} "
-        f"{span(*judged.loc[best, ['correct low', 'correct high']], '.3f')} with Eq. 2 as defined; with the released "
-        f"variant it is **{other}** ({released.loc[other, 'correct']:.3f})."
+        f"With the judge's errors counted (judge + own answers) **{best}** is most often Correct: {fair['correct'][best]:.3f} "
+        f"{span(fair['correct low'][best], fair['correct high'][best], '.3f')}, {order}. {variant}"
     )
 
 
@@ -230,20 +273,31 @@ def table4(speeds: pd.DataFrame, n_labels: int) -> Artifact:
 
     speeds  ``speed.measure_speeds``;  n_labels: statements that must be answered before the judge is trained
     """
-    digits = {"facts/s": 1, "slowest": 1, "fastest": 1, "peak MB": 0}
+    machines = ", ".join(speeds["machine"].unique())
+    short = f" {SHORT}: batches of {BATCH}, with answers cut at 8 tokens, enough for a verdict at once."
+    short *= SHORT in set(speeds["method"])
     return Artifact(
         "grapheval/table4",
         speeds,
         caption=(
-            "Statements per second, tokenization included: median, slowest and fastest of three runs after a warm-up; "
-            "peak memory, weights included (on a CPU: of the whole process); devices; and how many times as fast as "
-            "generation in the same batches and one by one. The logits baseline costs what the judge's states cost; "
-            "the judge's own layers add less than 1 %."
+            f"Statements per second on {machines}, tokenization included, per model that answers: median [slowest, fastest] of "
+            "three runs after a warm-up. n: statements per run. The judge reads the states of a substitute, the smallest model "
+            "of a family, or the model's own. The CSV has peak memory, devices and ratios. The logits baseline costs what the "
+            "judge's states cost; the judge's own layers add less than 1 %."
+            f"{short}"
         ),
         finding=finding4(speeds, n_labels),
         published=published.table("grapheval/table4"),
-        decimals=digits | {"by generation in batches": 2, "by generation one by one": 1},
+        shown=_shown4(speeds),
     )
+
+
+def _shown4(speeds: pd.DataFrame) -> pd.DataFrame:
+    """Table 4 for print: a row per method, a column per model."""
+    texts = speeds.assign(text=with_interval(speeds["facts/s"], speeds["slowest"], speeds["fastest"], 0))
+    wide = texts.pivot(index="method", columns="model", values="text").reindex(texts["method"].unique())
+    wide.insert(0, "n", texts.groupby("method")["n"].max())
+    return wide[["n", *texts["model"].unique()]].fillna("–").reset_index().rename_axis(columns=None)
 
 
 def finding4(speeds: pd.DataFrame, n_labels: int) -> str:

@@ -36,7 +36,7 @@ from probelib.facts.graphs.graph import (
     synthetic,
 )
 from probelib.facts.model import rng
-from probelib.grapheval.measures import by_type, eq2
+from probelib.grapheval.measures import TYPED, by_type, eq2
 from probelib.lm.version import scoring
 from probelib.prompts import statement
 
@@ -375,7 +375,9 @@ def graph_scores(runs: dict[str, list[store.Part]], variant: str = "intended", *
     return pd.concat(frames, ignore_index=True)
 
 
-def scores_by_type(kg: VerbalizedGraph, scored: pd.DataFrame, seed: int = 0) -> pd.DataFrame:
+def scores_by_type(
+    kg: VerbalizedGraph, scored: pd.DataFrame, seed: int = 0, metrics: tuple[str, ...] = TYPED
+) -> pd.DataFrame:
     """``measures.by_type`` per model, for heads and for tails: with ``model`` and ``side``.
 
     scored  ``graph_scores``
@@ -383,8 +385,8 @@ def scores_by_type(kg: VerbalizedGraph, scored: pd.DataFrame, seed: int = 0) -> 
     types = relation_types(kg.graph)
     keys = np.array(kg.graph.relations["relation"].to_pylist(), dtype=object)
     frames = [
-        by_type(rows.assign(relation=keys[rows["relation"]]), types, side, seed=seed).assign(model=model, side=side)
-        for model, rows in scored.groupby("model", sort=False)
+        by_type(rows, types, side, seed=seed, metrics=metrics).assign(model=model, side=side)
+        for model, rows in scored.assign(relation=keys[scored["relation"]]).groupby("model", sort=False)
         for side in ("head", "tail")
     ]
     return pd.concat(frames, ignore_index=True)

@@ -97,15 +97,20 @@ def with_frames(measured: Measured, relation: str, frames: list[int], seed: int 
     return pd.concat(rows, ignore_index=True)
 
 
-def mean_monitor(facts: dict[str, pd.DataFrame]) -> dict[str, float]:
-    """Overall MONITOR (mean over relations) of every model; ``facts``: model -> ``measure_facts``."""
-    return {model: per_relation(table, times=1)["MONITOR"].mean() for model, table in facts.items()}
+def mean_monitor(facts: dict[str, pd.DataFrame]) -> pd.DataFrame:
+    """Overall MONITOR (mean over relations) of every model and the facts that it rests on: one row per model, ``MONITOR``,
+    ``facts``, ``counted``. ``facts``: model -> ``measure_facts``."""
+    rows = {
+        model: (per_relation(table, times=1)["MONITOR"].mean(), len(table), len(counted(table)))
+        for model, table in facts.items()
+    }
+    return pd.DataFrame.from_dict(rows, orient="index", columns=["MONITOR", "facts", "counted"])
 
 
 def decisions(
     measured: Measured, scores: dict[str, pd.DataFrame], prompts: pd.DataFrame, flaws: pd.DataFrame
-) -> dict[str, dict[str, float]]:
-    """Overall MONITOR under other decisions about the same answers: decision -> model -> MONITOR. ``flaws``: ``tables.flaws``."""
+) -> dict[str, pd.DataFrame]:
+    """Overall MONITOR under other decisions about the same answers: decision -> ``mean_monitor``. ``flaws``: ``tables.flaws``."""
     facts, flaws = measured.facts, flaws.set_index("fact")
     common, ids = anchored_by_all(measured), flaws.index
     leaked, hit = flaws["leaked"], flaws["right_distractor"].str.len() > 0
@@ -114,23 +119,22 @@ def decisions(
     if hit.any():
         clean = {m: without_right_distractors(s, flaws.reset_index(), prompts) for m, s in scores.items()}
         again = mean_monitor({m: measure_facts(s, prompts) for m, s in clean.items()})
-        without_hits = {f"without right distractors ({hit.sum()} facts)": again}
+        without_hits = {"without right distractors": again}
     for model, table in facts.items():
         groups = [counted(rows) for _, rows in table.groupby("relation")]
         first[model] = nanmean([monitor(rows, average_first=True) for rows in groups])
+    here = mean_monitor(facts)
     return {
-        "as here": mean_monitor(facts),
+        "as here": here,
         "alpha = 0.33": mean_monitor({m: measure_facts(s, prompts, (0.33,) * 3) for m, s in scores.items()}),
-        "PFD and IRD averaged before the root": first,
+        "PFD and IRD averaged before the root": here.assign(MONITOR=pd.Series(first)),
         "all facts, anchored or not": mean_monitor({m: t.assign(anchored=True) for m, t in facts.items()}),
-        f"facts anchored by all ({len(common)})": mean_monitor(among(pd.Series(ids.isin(common), ids))),
-        f"without leaked objects ({leaked.sum()} fewer)": mean_monitor(among(~leaked)),
+        "facts anchored by all": mean_monitor(among(pd.Series(ids.isin(common), ids))),
+        "without leaked objects": mean_monitor(among(~leaked)),
     } | without_hits
 
 
-def decisions_on_subset(
-    measured: Measured, other: dict[str, pd.DataFrame], decision: str
-) -> dict[str, dict[str, float]]:
+def decisions_on_subset(measured: Measured, other: dict[str, pd.DataFrame], decision: str) -> dict[str, pd.DataFrame]:
     """Two rows for ``decisions``: as here, on the facts of ``other`` alone, and ``other`` itself.
 
     other     model -> ``measure_facts`` of some of the facts;   decision: what was done otherwise

@@ -1,5 +1,7 @@
 """MONITOR, section 6: where an answer comes from, whether fewer prompts would do, and what could have been decided otherwise."""
 
+from itertools import combinations
+
 import numpy as np
 import pandas as pd
 
@@ -8,8 +10,8 @@ from probelib.monitor import alternatives, measures
 from probelib.monitor.figures import BLUE, ORANGE, counted_facts, covered_relation
 from probelib.monitor.measures import Measured
 from probelib.published import table as published
-from probelib.report import Artifact, model_style, span
-from probelib.stats import in_words, kendall, mean_interval, pearson
+from probelib.report import Artifact, model_style, span, with_interval
+from probelib.stats import in_words, kendall, mean_interval, nanmean, p_value_in_words, pearson, percentile_interval
 
 
 def extremes(measured: Measured, facts: Facts, relation: str) -> list[str]:
@@ -22,8 +24,12 @@ def extremes(measured: Measured, facts: Facts, relation: str) -> list[str]:
     return list(dict.fromkeys(names.iloc[[0, -1]] if len(names) else list(measured.facts)[:1]))
 
 
-def figure5(attributions: pd.DataFrame, gold: str) -> Artifact:
-    """Heat maps of the words that an answer rests on, one per model. ``attributions``: ``scores.attribute``."""
+def figure5(attributions: pd.DataFrame, gold: str, measured: Measured, facts: Facts, relation: str = "P37") -> Artifact:
+    """Heat maps of the words that an answer rests on, one per model.
+
+    attributions        ``scores.attribute``;   gold: label of the gold answer
+    measured, relation  as in ``extremes``, which chose the models
+    """
     import matplotlib.pyplot as plt
 
     models, top = attributions["model"].unique(), attributions["score"].max()
@@ -44,13 +50,25 @@ def figure5(attributions: pd.DataFrame, gold: str) -> Artifact:
         f"Attribution of the first answer token to the words of a prompt with a negative context (gold answer: {gold}) by "
         "integrated gradients: what raises its probability P above that of the baseline, the mean embedding; L2 norm over the "
         f"embedding dimension, as a share; the parts add up to the difference within {100 * attributions['error'].max():.2g} %. "
-        "Models: the lowest and the highest MONITOR of those that anchor half of the facts; the prompt is one that the first "
-        "answers and the second answers with the distractor, where there is one."
+        f"Models: {monitors_in_words(measured, models, facts, relation)}, of those that anchor half of the facts; the prompt is "
+        "one that the first answers and the second answers with the distractor, where there is one."
     )
     frame = attributions[["model", "word", "prepended", "signed", "score", "probability", "baseline"]]
     finding = finding5(attributions)
     alt = f"A row of words per model, darker where less of the answer comes from. {finding}"
     return Artifact("monitor/figure5", frame, caption, finding, figure=figure, alt=alt)
+
+
+def monitors_in_words(measured: Measured, models: list[str], facts: Facts, relation: str) -> str:
+    """MONITOR of the models of figure 5, for its caption."""
+    (relation,), _ = substitute_relations(facts, [relation])
+    values = measures.in_relation(measured, relation).set_index("model")["MONITOR"]
+    listed = " and ".join(f"{model} {values[model]:.3f}" for model in models)
+    claims = published("monitor/claims").set_index("claim")["value"]
+    paper = (
+        f"OPT-2b7 {claims['attribution_opt27b_monitor_p37']}, BLOOMZ-3b {claims['attribution_bloomz3b_monitor_p37']}"
+    )
+    return f"the lowest and the highest MONITOR in {relation} ({listed}; paper, in P37: {paper})"
 
 
 def finding5(attributions: pd.DataFrame) -> str:
@@ -68,10 +86,27 @@ def attention(shares: pd.DataFrame) -> Artifact:
     """The distractor's share of the attribution over several facts. ``shares``: ``scores.context_shares``."""
     caption = (
         "Share of the distractor before the question in the attribution of the first answer token (integrated gradients), "
-        "one row per model and fact; even: the share if all words counted equally; the model with the lower MONITOR comes "
-        "first."
+        f"one row per fact ({shares['fact'].nunique()} facts, one prompt each), one column per model; even: the share if all "
+        "words counted equally; the model with the lower MONITOR comes first. The prompts are chosen: "
+        f"{shares.attrs['misprimed']} of them are answered by the first model only, which favours it. The finding has the "
+        "means with 95 % bootstrap intervals."
     )
-    return Artifact("monitor/attention", shares, caption, context_attention(shares), decimals=2)
+    finding = context_attention(shares)
+    return Artifact("monitor/attention", shares, caption, finding, decimals=2, shown=shares_by_fact(shares))
+
+
+def shares_by_fact(shares: pd.DataFrame) -> pd.DataFrame:
+    """One row per fact, one column per model, ``even``, and a last row with the means.
+
+    >>> rows = {"model": ["b", "a"], "fact": "x", "share": [0.1, 0.3], "even": 0.2}
+    >>> shares_by_fact(pd.DataFrame(rows)).to_numpy().tolist()
+    [['x', 0.1, 0.3, 0.2], ['mean', 0.1, 0.3, 0.2]]
+    """
+    wide = shares.pivot(index="fact", columns="model", values="share")
+    wide = wide.reindex(shares["fact"].unique())[shares["model"].unique().tolist()]
+    wide["even"] = shares.groupby("fact")["even"].first()
+    wide.loc["mean"] = wide.mean()
+    return wide.rename_axis("fact").rename_axis(None, axis=1).reset_index()
 
 
 def context_attention(shares: pd.DataFrame) -> str:
@@ -129,7 +164,7 @@ def figure6(measured: Measured, facts: Facts, relation: str = "P178", n_frames: 
     caption = (
         f"MONITOR in {relation} over {counted_facts(measured, relation)}, with all {most} frames against the first {few} "
         f"(mark) and every choice of {few} (line: least to most); dotted: equal. Correlation: {r}. {note}"
-    )
+    ).strip()
     alt = "Scatter of MONITOR with fewer frames over MONITOR with all of them."
     halves = alternatives.frame_subsets(measured, relation, most - few) if most > few else subsets[:0]
     finding = finding6(subsets, measures.in_relation(measured, relation), halves)
@@ -157,14 +192,17 @@ def finding6(subsets: pd.DataFrame, full: pd.DataFrame, others: pd.DataFrame) ->
 def disjoint(taus: np.ndarray) -> str:
     """How far rankings agree that share no frame, in a sentence.
 
-    >>> disjoint(np.array([0.5, 0.7, 0.9]))
-    'Between rankings by disjoint frames tau is 0.50 to 0.90 (median **0.70**): this is what fewer prompts cost.'
+    >>> disjoint(np.array([0.5, 0.7, 0.9]))[:75]
+    'Between rankings by disjoint frames tau is 0.50 to 0.90 (median **0.70**). '
     """
     taus = taus[np.isfinite(taus)]
     if not len(taus):
         return "There are too few frames for two disjoint rankings."
     ends = f"{taus.min():.2f} to {taus.max():.2f} (median **{np.median(taus):.2f}**)"
-    return f"Between rankings by disjoint frames tau is {ends}: this is what fewer prompts cost."
+    return (
+        f"Between rankings by disjoint frames tau is {ends}. They still share the distractors and the primary anchors, so this "
+        "tau flatters."
+    )
 
 
 def figure10(measured: Measured, facts: Facts, relation: str = "P178", n_frames: int = 4) -> Artifact:
@@ -176,6 +214,7 @@ def figure10(measured: Measured, facts: Facts, relation: str = "P178", n_frames:
     few, most = len(subsets["frames"].iloc[0]), alternatives.n_frames(measured, relation)
     table = fewer_frames(measured, subsets, relation)
     bars = table.dropna(subset=["all frames"]).sort_values("all frames").reset_index(drop=True)
+    missing = len(table) - len(bars)
     figure, axis = plt.subplots(figsize=(4.2, 0.3 * len(bars) + 1.0))
     y = np.arange(len(bars))
     ends = bars[["high", "first high"]].max(axis=1).fillna(bars["all frames"])
@@ -194,34 +233,104 @@ def figure10(measured: Measured, facts: Facts, relation: str = "P178", n_frames:
     figure.legend(loc="outside upper center", ncols=2)
     caption = (
         f"MONITOR in {relation} with {most} and with the first {few} frames, over {counted_facts(measured, relation)}, "
-        "models in the order of the former; bars: 95 % bootstrap interval over facts; right: both values; "
-        f"{len(table) - len(bars)} models without an anchored fact are left out. {note}"
-    )
-    difference = (bars["all frames"] - bars["first frames"]).abs().mean()
-    tau = kendall(bars["all frames"], bars["first frames"])["tau"]
-    finding = f"With {few} frames MONITOR differs by {difference:.3f} on average (paper: 0.005); tau of the rankings: {tau:.2f}."
-    finding = finding if len(bars) else ""
+        "models in the order of the former; bars: 95 % bootstrap interval over facts; right: both values"
+        f"{f'; {missing} models without an anchored fact are left out' * bool(missing)}. {note}"
+    ).strip()
+    replicates = measured.replicates["MONITOR"][:, :, measures.position(measured, relation)]
+    finding = finding10(table, replicates, few) if len(bars) else ""
     return Artifact("monitor/figure10", bars, caption, finding, figure=figure, alt=f"Two marks per model. {finding}")
 
 
-def sensitivity(decisions: dict[str, dict[str, float]], measured: Measured) -> Artifact:
+def finding10(table: pd.DataFrame, replicates: np.ndarray, few: int) -> str:
+    """Whether fewer frames keep the order of the models that all frames tell apart.
+
+    table       ``fewer_frames``: one row per model
+    replicates  bootstrap replicates of MONITOR with all frames [times, models]
+    """
+    every, first = table["all frames"].to_numpy(float), table["first frames"].to_numpy(float)
+    kept = {True: [], False: []}  # whether a pair differs significantly -> whether its order is kept
+    for i, j in combinations(np.flatnonzero(np.isfinite(every)), 2):
+        low, high = percentile_interval(replicates[:, i] - replicates[:, j])
+        kept[bool(low > 0 or high < 0)].append((every[i] - every[j]) * (first[i] - first[j]) > 0)
+    lost, clear, near = kept[True].count(False), len(kept[True]), len(kept[False])
+    said = "not decided here" if not clear else "not shown here" if lost else "shown here for the models that differ"
+    return (
+        f"That {few} frames rank the models as all do is {said}: of the {clear} pairs of models that differ significantly "
+        f"(paired bootstrap over facts), they reverse {lost}; of the {near} other pairs, {kept[False].count(False)}. MONITOR "
+        f"changes by {np.nanmean(np.abs(every - first)):.3f} on average (paper: 0.005), tau of the rankings is "
+        f"{kendall(every, first)['tau']:.2f}. The {few} frames are among all, so some agreement is by construction."
+    )
+
+
+def sensitivity(decisions: dict[str, pd.DataFrame], measured: Measured) -> Artifact:
     """MONITOR under other ``decisions`` (``alternatives.decisions``, ``decisions_on_subset``), and whether the ranking stays."""
     names = measured.models["model"].tolist()
-    table = pd.DataFrame(decisions).T.reindex(columns=names).rename_axis("decision").reset_index()
-    order = table.loc[0, names].astype(float)
-    taus = [kendall(order, row.astype(float))["tau"] for row in table[names].to_numpy()]
-    table["tau"] = np.where(
-        table[names].notna().sum(axis=1) > 2, taus, np.nan
-    )  # two models have no ranking to speak of
+    table = pd.DataFrame({decision: found["MONITOR"] for decision, found in decisions.items()}).T.reindex(columns=names)
+    values = table.to_numpy(float)
+    taus = [kendall(values[0], row)["tau"] if np.isfinite(row).sum() > 2 else np.nan for row in values]
+    table = (
+        table.rename_axis("decision")
+        .reset_index()
+        .assign(
+            tau=taus,
+            change=largest_changes(table),
+            facts=[found["facts"].max() for found in decisions.values()],
+            fewest=[found["counted"].min() for found in decisions.values()],
+            most=[found["counted"].max() for found in decisions.values()],
+        )
+    )
     half = ((measured.models["high"] - measured.models["low"]) / 2).median()
     caption = (
-        "Overall MONITOR under other decisions, one column per model; tau: Kendall's tau of the ranking with that of the first "
-        "row, for three models or more; a dash: no fact counts, or not measured (the released algorithm runs on two models "
-        f"only). The first rows rest on {len(next(iter(measured.facts.values())))} facts; rows that name facts in their label "
-        "rest on these alone, of which only the anchored ones count: a number from few facts is an example. Half "
-        f"the 95 % bootstrap interval over facts of a value in the first row: {half:.3f} (median)."
+        "MONITOR under other decisions, mean over relations; a row about one relation names it. Facts: those that were "
+        "scored; counted: those that MONITOR rests on, from the model with the fewest to the one with the most. Lowest, highest: "
+        "value and model. Change: the largest of one model, from the first row, or from the row before on the same facts. Tau: "
+        "Kendall's tau of the ranking with that of the first row, for three models or more. A dash: no fact counts, or not "
+        "measured (the released algorithm runs on two models only). A number from few facts is an example. Half the 95 % "
+        f"bootstrap interval over facts of a value in the first row: {half:.3f} (median). The CSV has all models."
     )
-    return Artifact("monitor/sensitivity", table, caption, finding_of_sensitivity(table, names))
+    finding = finding_of_sensitivity(table, names) + tau_of_resampling(measured)
+    return Artifact(
+        "monitor/sensitivity", table, caption, finding, decimals={"tau": 2}, shown=shown_decisions(table, names)
+    )
+
+
+def largest_changes(table: pd.DataFrame) -> list[float]:
+    """The largest absolute change of a model's MONITOR by each decision (a row): from the first row, or from the row before,
+    which is about the same facts ("the same, ..."); NaN for rows as here.
+
+    >>> rows = {"as here": [0.2, 0.3], "all": [0.25, 0.2], "4 facts, as here": [0.1, 0.2], "the same, released": [0.4, np.nan]}
+    >>> np.round(largest_changes(pd.DataFrame(rows).T), 2).tolist()
+    [nan, 0.1, nan, 0.3]
+    """
+    changes, values = [], table.to_numpy(float)
+    for place, decision in enumerate(table.index):
+        reference = values[place - 1] if decision.startswith("the same, ") else values[0]
+        known = np.abs(values[place] - reference)[np.isfinite(values[place] - reference)]
+        changes.append(np.nan if decision.endswith("as here") or not len(known) else known.max())
+    return changes
+
+
+def shown_decisions(table: pd.DataFrame, names: list[str]) -> pd.DataFrame:
+    """The table of decisions with the models of the lowest and the highest MONITOR alone, and the numbers of facts."""
+    values = table.set_index("decision")[names].astype(float)
+    ends = {"lowest": values.dropna(how="all").idxmin(axis=1), "highest": values.dropna(how="all").idxmax(axis=1)}
+    shown = table[["decision", "facts"]].copy()
+    counts = table[["fewest", "most"]].itertuples(index=False)
+    shown["counted"] = [f"{fewest}" if fewest == most else f"{fewest} to {most}" for fewest, most in counts]
+    for name, models in ends.items():
+        texts = {decision: f"{values.loc[decision, model]:.3f} ({model})" for decision, model in models.items()}
+        shown[name] = shown["decision"].map(texts).fillna("–")
+    return shown.assign(change=table["change"], tau=table["tau"])
+
+
+def tau_of_resampling(measured: Measured) -> str:
+    """How far other facts alone change the ranking of the models, beside which a decision's tau is to be read: a sentence."""
+    replicates = nanmean(measured.replicates["MONITOR"], 2)  # [times, models]
+    taus = np.array([kendall(measured.models["MONITOR"], row)["tau"] for row in replicates])
+    if not np.isfinite(taus).any() or replicates.shape[1] < 3:
+        return ""
+    low, high = percentile_interval(taus)
+    return f" Resampling the facts alone gives a tau of {np.nanmedian(taus):.2f} {span(low, high)}."
 
 
 def finding_of_sensitivity(table: pd.DataFrame, names: list[str]) -> str:
@@ -229,11 +338,9 @@ def finding_of_sensitivity(table: pd.DataFrame, names: list[str]) -> str:
     ("..., as here") are about the same answers."""
     others = [d for d in table["decision"] if d.endswith(", as here")]
     rows = table.iloc[: table["decision"].tolist().index(others[0]) if others else len(table)].set_index("decision")
-    values = rows[names].astype(float)
-    change = (values.iloc[1:] - values.iloc[0]).abs().max(axis=1)
+    change, taus = rows["change"].iloc[1:], rows["tau"].iloc[1:]
     if change.isna().all():
         return "No model has a MONITOR under any decision."
-    taus = rows["tau"].iloc[1:]
     cued = table.set_index("decision")[names].astype(float).loc["the same, with an answer cue"]
     ranking = f" The ranking changes most with {taus.idxmin()} (tau {taus.min():.2f})." if taus.min() < 1 else ""
     return (
@@ -252,7 +359,7 @@ def order_on_common(rows: pd.DataFrame, names: list[str]) -> str:
     if here == there:
         return ""
     values = f"{here} {rows[here][common[0]]:.3f}, {there} {rows[there][common[0]]:.3f}"
-    return f" {here} has the lowest MONITOR in the first row, {there} over the {common[0]}: {values}."
+    return f" {here} has the lowest MONITOR in the first row, {there} over the {rows['facts'][common[0]]} {common[0]}: {values}."
 
 
 def released_in_words(table: pd.DataFrame, names: list[str]) -> str:
@@ -263,18 +370,27 @@ def released_in_words(table: pd.DataFrame, names: list[str]) -> str:
     here, released = (table.loc[place, names].astype(float) for place in (places[0] - 1, places[0]))
     listed = "; ".join(f"{m} {here[m]:.3f} to {released[m]:.3f}" for m in released.dropna().index)
     subset = table["decision"][places[0] - 1].removesuffix(", as here")
-    return f" The released algorithm, on {subset}, changes MONITOR as an example shows: {listed}." if listed else ""
+    fewest, most = table.loc[places[0], ["fewest", "most"]]
+    counted = f"{subset} of which {fewest} to {most} count"
+    if not listed:
+        return ""
+    return (
+        " The released algorithm follows the tokens that the model generates after the positive context, where the kit scores "
+        f"the gold answer. Example, on {counted}: MONITOR changes as follows: {listed}."
+    )
 
 
 def readings(found: pd.DataFrame) -> Artifact:
     """The correlation with accuracy under each reading of accuracy. ``found``: ``alternatives.readings_of_accuracy``."""
     caption = (
-        "Pearson's r over models of MONITOR with the average accuracy, for each set of runs and each denominator; low, "
-        "high: 95 % interval (Fisher's z). grid: all frames with all negative contexts (used here); none+neg: those and no "
-        "context; released13: the prompts of the released script; none: all frames without context; base: frame 1 without "
-        "context."
+        "Pearson's r over n models of MONITOR with the average accuracy, for each set of runs and each denominator, with its "
+        "95 % interval (Fisher's z). grid: all frames with all negative contexts (used here); none+neg: those and no context; "
+        "released13: the prompts of the released script; none: all frames without context; base: frame 1 without context."
     )
-    return Artifact("monitor/readings", found, caption, readings_in_short(found))
+    shown = found[["runs", "denominator", "r", "p", "n"]].copy()
+    shown["r"] = with_interval(found["r"], found["low"], found["high"], 2)
+    shown["p"] = found["p"].map(p_value_in_words)
+    return Artifact("monitor/readings", found, caption, readings_in_short(found), shown=shown)
 
 
 def readings_in_short(readings: pd.DataFrame) -> str:

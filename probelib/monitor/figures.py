@@ -10,7 +10,17 @@ from probelib.monitor import measures
 from probelib.monitor.measures import Measured
 from probelib.monitor.tables import about_relation, anchored_in_words, fact_relation, less_to_lose, without_one
 from probelib.report import Artifact, family, lines, model_style, size_axis, span
-from probelib.stats import in_words, levelled, mean_interval, nanmean, percentile_interval, scaling_fit, wilson
+from probelib.stats import (
+    friedman,
+    holm,
+    in_words,
+    levelled,
+    mean_interval,
+    nanmean,
+    percentile_interval,
+    scaling_fit,
+    wilson,
+)
 
 BLUE, ORANGE, GREEN, RED = "#0173b2", "#de8f05", "#029e73", "#c00000"
 LOWER = "MONITOR (lower is better)"
@@ -78,7 +88,7 @@ def figure1(example: pd.DataFrame, model: str, gold: str, about: str) -> Artifac
     caption = (
         f"Accuracy instability: the answers of {model} to one fact (gold answer: {gold}) in {len(framing)} paraphrases, and to "
         f"the first of them with the gold answer and with {len(contexts) - 2} wrong ones prepended. Greedy decoding, cut at the "
-        f"first stop; {about}"
+        f"first stop. Model and fact are chosen as a most unstable case, with right and wrong answers nearly even; {about}"
     )
     return Artifact("monitor/figure1", example, caption, finding, figure=figure, alt=finding)
 
@@ -96,7 +106,10 @@ def figure2(top: pd.DataFrame, text: str, about: str) -> Artifact:
         axis.set(title=model, xlim=(0, 1.25), xticks=[0, 0.5, 1])
         axis.invert_yaxis()
     axes[-1, 0].set(xlabel="probability")
-    caption = f'The most probable objects of the relation after "{text}"; {about}'
+    caption = (
+        f'The most probable objects of the relation after "{text}". Question and models are chosen as an example: their '
+        f"probabilities differ most; {about}"
+    )
     alt = f"Bars: the three most probable answers of {' and of '.join(models)}."
     return Artifact("monitor/figure2", top, caption, finding2(top), figure=figure, alt=alt)
 
@@ -135,24 +148,45 @@ def figure7(judged: pd.DataFrame, sizes: dict[str, int], about: str) -> Artifact
         axis.set(title=kind, xlim=(-4, 104), xticks=[0, 50, 100], yticks=range(1, len(order) + 1), yticklabels=order)
     figure.supxlabel("accuracy in percent, one value per paraphrase", fontsize=9)
     caption = (
-        "Accuracy over the paraphrases of sentences (WP), questions (QA) and statements (FC); box: quartiles, line: median, "
+        f"Accuracy over the {table['template'].nunique()} paraphrases of sentences (WP), questions (QA) and true and false "
+        "statements (FC-pos, FC-neg); box: quartiles, line: median, "
         "whiskers: 1.5 interquartile ranges; right: the largest minus the smallest value, in points; models by size, the largest "
         f"on top; {about}"
     )
     alt = "Boxes of accuracy over paraphrases for each model, one panel per form of the prompt."
-    return Artifact("monitor/figure7", table, caption, finding7(table), figure=figure, alt=alt)
+    return Artifact("monitor/figure7", table, caption, finding7(table, scored), figure=figure, alt=alt)
 
 
-def finding7(table: pd.DataFrame) -> str:
-    """The widest and the mean spread over paraphrases, and which paraphrase of each form is answered least."""
+def finding7(table: pd.DataFrame, judged: pd.DataFrame) -> str:
+    """Whether accuracy differs between paraphrases of one form, the widest and the mean spread over them, and which paraphrase of
+    each form is answered least.
+
+    table   ``model``, ``kind``, ``template``, ``accuracy`` (percent);   judged: ``measures.judge_forms``, of which it is the mean
+    """
     ranges = table.groupby(["model", "kind"])["accuracy"].agg(lambda values: values.max() - values.min())
     model, kind = ranges.idxmax()
     means = ", ".join(f"{k} {v:.1f}" for k, v in ranges.groupby("kind").mean().items())
     worst = table.groupby(["kind", "template"])["accuracy"].mean().groupby("kind").idxmin()
     numbers = ", ".join(f"{k} {template}" for k, template in worst)
     return (
-        f"The widest spread over paraphrases is {ranges.max():.1f} points ({model}, {kind}); mean spread: {means} points. The "
-        f"paraphrase answered least, by its number: {numbers}."
+        f"{differing_paraphrases(judged)} The widest spread over paraphrases is {ranges.max():.1f} points ({model}, {kind}); "
+        f"mean spread: {means} points; one fact is {100 / judged['fact'].nunique():.1f} points. The paraphrase answered "
+        f"least, by its number: {numbers}."
+    )
+
+
+def differing_paraphrases(judged: pd.DataFrame) -> str:
+    """In how many pairs of model and form the paraphrases differ significantly on the same facts, and what that says of the
+    claim: a sentence. ``judged``: ``measures.judge_forms``."""
+    groups = judged.groupby(["model", "kind"])
+    p = [friedman(rows.pivot_table("correct", "fact", "template").to_numpy()) for _, rows in groups]
+    apart, n = int((holm(p) < 0.05).sum()), int(np.isfinite(p).sum())
+    if not n:
+        return "Fewer than three paraphrases or two facts: too few to test a difference."
+    said = "is shown here" if apart > n / 2 else "is not shown in most cases here"
+    return (
+        f"That accuracy differs between paraphrases of one form {said}: significantly in {apart} of {n} pairs of model and form "
+        "(Friedman's test over facts, Holm-corrected)."
     )
 
 
@@ -177,7 +211,7 @@ def _bars_of_objects(axis, bars: pd.DataFrame, title: str) -> None:
 
 
 def figure3(prompts: pd.DataFrame, objects: pd.DataFrame, fact: pd.Series, gold: str, model: str) -> Artifact:
-    """The most probable objects under a primary anchor and its two farthest foreign anchors.
+    """The most probable objects under a primary anchor, and under the paraphrase and the distractor farthest from it.
 
     prompts   ``farthest_prompts``
     objects   ``scores.score_objects`` after these prompts
@@ -205,9 +239,9 @@ def figure3(prompts: pd.DataFrame, objects: pd.DataFrame, fact: pd.Series, gold:
     axes[-1].set(xlabel="probability; dashed: primary anchor")
     texts = "; ".join(f"({letter}) {text}" for letter, text in zip("abc", prompts["text"], strict=True))
     caption = (
-        f"The most probable objects of the relation in {model} for {fact['fact']}: primary anchor and the two foreign anchors "
-        "farthest from it; hatched: the gold object; arrows: how far its probability moves from the primary anchor (|p - f| "
-        f"and |p - n|: means over the answer's tokens). Prompts: {texts}."
+        f"The most probable objects of the relation in {model} for {fact['fact']}: primary anchor, and the paraphrase and "
+        "the distractor farthest from it; hatched: the gold object; arrows: how far its probability moves from the primary "
+        f"anchor (|p - f| and |p - n|: means over the answer's tokens). Prompts: {texts}."
     )
     places = shown[shown["gold"]].set_index("prompt")["probability"]
     finding = (
@@ -242,7 +276,8 @@ def counted_facts(measured: Measured, relation: str | None = None) -> str:
     tables = [t if relation is None else t[t["relation"] == relation] for t in measured.facts.values()]
     if all(table["anchored"].astype(bool).all() for table in tables):
         return f"the {len(tables[0])} facts that every model anchors"
-    return "the facts that each model anchors"
+    counts = [int(table["anchored"].sum()) for table in tables]
+    return f"the {min(counts)} to {max(counts)} of {len(tables[0])} facts that each model anchors"
 
 
 def covered_relation(measured: Measured, facts: Facts, relation: str, least: int = 3) -> tuple[str, str]:
@@ -265,9 +300,7 @@ def figure11(measured: Measured, least: int = 3) -> Artifact:
     table = table[table["family"] == largest].sort_values("parameters", kind="stable")
     dropped = table.loc[table["n"] < least, "relation"].nunique()
     shown = table if dropped == table["relation"].nunique() else table[table["n"] >= least]
-    curves = {
-        (r, n): rows.set_index("parameters")["MONITOR"] for (r, n), rows in shown.groupby(["relation", "n"], sort=False)
-    }
+    curves = {(r, n): rows.set_index("parameters") for (r, n), rows in shown.groupby(["relation", "n"], sort=False)}
     columns = min(5, len(curves))
     height = -(-len(curves) // columns)
     figure, axes = plt.subplots(
@@ -275,7 +308,8 @@ def figure11(measured: Measured, least: int = 3) -> Artifact:
     )
     for axis in axes.flat[len(curves) :]:
         axis.axis("off")
-    for place, (axis, ((relation, n), curve)) in enumerate(zip(axes.flat, curves.items(), strict=False)):
+    for place, (axis, ((relation, n), rows)) in enumerate(zip(axes.flat, curves.items(), strict=False)):
+        curve = rows["MONITOR"]
         axis.plot(curve.index, curve, marker="o", markersize=3, color=BLUE if ends_lower(curve) else "0.4")
         axis.set_title(f"{relation} ({n})", fontsize=8, color=BLUE if ends_lower(curve) else "black", pad=2)
         size_axis(axis, shown["parameters"], ends_only=True)
@@ -286,7 +320,8 @@ def figure11(measured: Measured, least: int = 3) -> Artifact:
     caption = (
         f"MONITOR against size (logarithmic) for each relation, family {largest}, {counted_facts(measured)}; in brackets: facts; "
         f"blue: the largest model lies below the smallest. {dropped} relations with fewer than {least} facts are "
-        f"{'not drawn' if shown is not table else 'drawn all the same'}. A missing point: no fact anchored."
+        f"{'not drawn' if shown is not table else 'drawn all the same'}. A missing point: no fact anchored. The CSV has the "
+        "intervals."
     )
     finding = finding11(list(curves.values()))
     alt = f"One small panel per relation, MONITOR over model size. {finding}"
@@ -303,20 +338,26 @@ def ends_lower(curve: pd.Series) -> bool:
     return len(known) > 1 and bool(known.iloc[-1] < known.iloc[0])
 
 
-def finding11(curves: list[pd.Series]) -> str:
-    """In how many relations the largest model lies below the smallest, and in how many MONITOR falls at every step.
+def finding11(relations: list[pd.DataFrame]) -> str:
+    """In how many relations the largest model lies below the smallest, in how many their intervals do not overlap, and in how
+    many MONITOR falls at every step.
 
-    curves  MONITOR by size of each relation
+    relations  per relation ``MONITOR``, ``low``, ``high`` and ``n`` (facts), one row per model, by size
     """
+    curves = [rows["MONITOR"] for rows in relations]
     if all(len(curve) < 2 for curve in curves):
         return "No family here has two sizes, so no step can be seen."
     lower, n = sum(map(ends_lower, curves)), len(curves)
     falling = sum(len(curve) > 1 and bool((curve.diff()[1:] < 0).all()) for curve in curves)
     low, high = wilson(lower, n)
     said = measures.judge_claim(low - 0.5, high - 0.5).replace("holds 0", "holds one half")
+    apart = sum(rows["high"].iloc[-1] < rows["low"].iloc[0] for rows in relations)
+    counts = [rows["n"].iloc[0] for rows in relations]
     return (
         f"The largest model lies below the smallest in **{lower} of {n}** relations (paper: 15 of 20): that larger models "
-        f"are more reliable is {said}. MONITOR falls at every step of size in {falling} of {n} (paper: 2 of 20)."
+        f"are more reliable is {said}. A panel rests on {min(counts)} to {max(counts)} facts: in {apart} of {n} the 95 % "
+        "intervals of these two models do not overlap, the larger model's below. "
+        f"MONITOR falls at every step of size in {falling} of {n} (paper: 2 of 20)."
     )
 
 
@@ -366,9 +407,9 @@ def finding12(table: pd.DataFrame, replicates: np.ndarray) -> str:
         low, high = percentile_interval(replicates[:, last] - replicates[:, first])
         change = f"{rows['MONITOR'][last] - rows['MONITOR'][first]:+.3f} {span(low, high, '+.3f')}"
         fit = scaling_fit(rows["parameters"], rows["MONITOR"])
-        slope = f", slope per factor of ten {fit['b']:+.3f} {span(fit['b_low'], fit['b_high'], '+.3f')}"
+        slope = f" (slope over {len(rows)} sizes, per factor of ten: {fit['b']:+.3f} {span(fit['b_low'], fit['b_high'], '+.3f')})"
         verdict = measures.judge_claim(low, high, -1)
-        said.append(f"{name} {change}{slope if np.isfinite(fit['b_low']) else ''}: {verdict}")
+        said.append(f"{name} {change}, {verdict}{slope if np.isfinite(fit['b_low']) else ''}")
         rises += rising_steps(rows.sort_values("parameters"), replicates)
     if not said:
         return "No family here has two models with a MONITOR, so nothing can be said about size."
@@ -572,7 +613,8 @@ def mean_anchors(table: pd.DataFrame, models: list[str]) -> str:
         for anchor in ("primary", "foreign")
         if anchor in ends
     )
-    cause = less_to_lose(models[0], models[-1], *ends["primary"])
+    sure = pairs.loc["primary"]
+    cause = less_to_lose(models[0], models[-1], *mean_interval(sure[models[0]] - sure[models[-1]]))
     return f" Mean anchors of {models[0]} and {models[-1]} on the facts that both anchor: {listed}.{cause}"
 
 

@@ -20,7 +20,16 @@ import numpy as np
 import pandas as pd
 
 from probelib.errors import ProbeError, unknown
-from probelib.stats import bias_corrected_interval, bootstrap, holm, nanmean, pearson, pearson_rows, percentile_interval
+from probelib.stats import (
+    bias_corrected_interval,
+    bootstrap,
+    holm,
+    mean_interval,
+    nanmean,
+    pearson,
+    pearson_rows,
+    percentile_interval,
+)
 
 THIRDS = (1 / 3, 1 / 3, 1 / 3)
 DECIDED = ("shown here", "reversed here")  # two of the answers of ``judge_claim``
@@ -436,7 +445,8 @@ def monitor_on_common(measured: Measured, models: list[str], relation: str, time
 
     returns  ``n`` facts, ``MONITOR`` (model -> value), ``root`` and ``pbar`` (model -> mean distance and mean primary anchor,
              whose ratio it is), and ``difference`` of the last and the first model with its 95 % paired bootstrap interval
-             over facts, ``low`` and ``high``; NaN where there is no such fact
+             over facts, ``low`` and ``high``; ``surer``: the same interval of the first minus the last mean primary anchor;
+             NaN where there is no such fact
     """
     tables = [counted(measured.facts[m][measured.facts[m]["relation"] == relation]).set_index("fact") for m in models]
     common = tables[0].index[np.all([tables[0].index.isin(table.index) for table in tables], axis=0)]
@@ -449,7 +459,7 @@ def monitor_on_common(measured: Measured, models: list[str], relation: str, time
         for name in ("root", "pbar")
     }
     return {"n": len(common), "MONITOR": dict(zip(models, each, strict=True)), "difference": each[-1] - each[0],
-            "low": low, "high": high} | parts  # fmt: skip
+            "low": low, "high": high, "surer": mean_interval(first[:, 1] - last[:, 1])} | parts  # fmt: skip
 
 
 GRID = {  # which contexts and frames a set of runs takes (spec b.3, 6)

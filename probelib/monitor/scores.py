@@ -21,6 +21,8 @@ def score(
     models: list[str], facts: Facts, folder: str | Path, quantize: str | None = None, dtype: str = "auto"
 ) -> dict[str, pd.DataFrame]:
     """Score the gold answer after every prompt of ``prompts.with_contexts``: name of the model -> ``score_answers``."""
+    if not isinstance(facts, Facts):
+        raise ProbeError(f"facts: a {type(facts).__name__} is given, and what `facts.load` returns is wanted")
     framed, gold = prompts.with_contexts(facts), prompts.gold(facts)
     loaded = (lm.load(name, quantize=quantize, dtype=dtype) for name in dict.fromkeys(texts_of("models", models)))
     return {model.name: score_answers(model, framed, gold, folder) for model in loaded}
@@ -338,7 +340,7 @@ def as_released(
     relation: str = "P178",
     quantize: str | None = None,
     dtype: str = "auto",
-    n: int = 4,
+    n: int = 12,
 ) -> dict[str, pd.DataFrame]:
     """``distances`` and ``anchored`` of the first ``n`` facts of a relation by the released algorithm (see
     ``released_anchors``)."""

@@ -11,8 +11,8 @@ from probelib.monitor import measures
 from probelib.monitor.answers import matches
 from probelib.monitor.measures import Measured
 from probelib.published import table as published
-from probelib.report import Artifact, span
-from probelib.stats import in_words, mean_interval, nanmean, partial, pearson, percentile_interval
+from probelib.report import Artifact, span, with_interval
+from probelib.stats import in_words, mean_interval, nanmean, p_value_in_words, partial, pearson, percentile_interval
 
 TRAINED = 5  # of the seven paraphrases of a relation in the atlas, those that the shipped models read in training
 PERCENT = dict.fromkeys(["base acc", "avg acc", "avg low", "avg high", "max acc", "min acc"], 1)
@@ -47,7 +47,11 @@ def table2(judged: pd.DataFrame, sizes: dict[str, int], about: str) -> Artifact:
     printed = published("monitor/table2").drop(columns="model_key")
     shipped = all(model.startswith("atlas-") for model in sizes) and "(atlas" in about
     finding = finding2(table, judged) + (trained_forms(judged) if shipped else "")
-    return Artifact("monitor/table2", table, caption, finding, published=printed, decimals=1)
+    shown = table[["model"]].copy()
+    for kind in ("WP", "QA", "FC-pos", "FC-neg"):
+        pairs = zip(table[kind], table[f"{kind} ±"], strict=True)
+        shown[kind] = ["–" if np.isnan(value) else f"{value:.1f} ± {half:.1f}" for value, half in pairs]
+    return Artifact("monitor/table2", table, caption, finding, published=printed, decimals=1, shown=shown)
 
 
 def finding2(table: pd.DataFrame, judged: pd.DataFrame) -> str:
@@ -63,11 +67,22 @@ def finding2(table: pd.DataFrame, judged: pd.DataFrame) -> str:
     return (
         f"Between sentence and question the accuracy differs by up to **{gap.max():.1f} points** "
         f"({table['model'][gap.idxmax()]}; paper: 44.1); {differing_forms(judged)}. Balanced accuracy in fact checking lies "
-        f"between {balanced.min():.1f} and {balanced.max():.1f} % (chance: 50); by the first generated word it differs by at "
-        f"most {np.abs(balanced - generated).max():.1f}. The most one-sided judge, {one_sided['model']}, is right about "
+        f"between {balanced.min():.1f} and {balanced.max():.1f} % (chance: 50{above_chance(judged)}); by the first "
+        f"generated word it differs by at most {np.abs(balanced - generated).max():.1f}. The most one-sided judge, "
+        f"{one_sided['model']}, is right about "
         f"{one_sided['FC-pos']:.1f} % of the true and {one_sided['FC-neg']:.1f} % of the false statements (paper: "
         "BLOOMZ-1b1, 0.1 and 99.9 %)."
     )
+
+
+def above_chance(judged: pd.DataFrame) -> str:
+    """In how many models the balanced accuracy in fact checking is significantly above chance: the end of a parenthesis."""
+    by_fact = judged.groupby(["model", "kind", "fact"])["correct"].mean().unstack("kind")
+    if not {"FC-pos", "FC-neg"} <= set(by_fact.columns):
+        return ""
+    balanced = (by_fact["FC-pos"] + by_fact["FC-neg"]) / 2 - 50
+    lows = [mean_interval(own)[0] for _, own in balanced.groupby("model")]
+    return f"; significantly above it in {sum(low > 0 for low in lows)} of {len(lows)} models"
 
 
 def differing_forms(judged: pd.DataFrame) -> str:
@@ -128,7 +143,11 @@ def table3(scores: dict[str, pd.DataFrame], prompts: pd.DataFrame, about: str) -
     )
     printed = published("monitor/table3").drop(columns="model_key")
     decimals = dict.fromkeys(table.columns.drop(["model", "parameters", "answered"]), 1)
-    return Artifact("monitor/table3", table, caption, finding3(table, printed), published=printed, decimals=decimals)
+    shown = table[["model", "×", "[Y]", "Δ [Y]", "[Y_]", "Δ [Y_]", "answered", "lost"]].copy()
+    for column in ("Δ [Y]", "Δ [Y_]", "lost"):
+        shown[column] = with_interval(table[column], table[f"{column} low"], table[f"{column} high"], 1)
+    finding = finding3(table, printed)
+    return Artifact("monitor/table3", table, caption, finding, published=printed, decimals=decimals, shown=shown)
 
 
 def finding3(table: pd.DataFrame, printed: pd.DataFrame) -> str:
@@ -221,7 +240,9 @@ def table9(facts: Facts, whole: Facts) -> Artifact:
         "that is a right object, judged by all facts of the data. The paper counts 13 prompts per fact, although two of its "
         "relations have six frames."
     )
-    return Artifact("monitor/table9", table, caption, finding9(counts), published=published("monitor/table9"))
+    wide = ["template", "distinct", "no_distractor"]
+    printed, shown = published("monitor/table9"), table.drop(columns=wide)
+    return Artifact("monitor/table9", table, caption, finding9(counts), published=printed, shown=shown)
 
 
 def _templates(facts: Facts) -> pd.DataFrame:
@@ -248,24 +269,27 @@ def finding9(counts: pd.DataFrame) -> str:
 
 def table4(measured: Measured, facts: Facts) -> Artifact:
     """The main results: MONITOR, accuracies and mean primary anchor of every model, and their correlation."""
-    r = measures.correlation_with_accuracy(measured)
+    models = measured.models
     caption = (
         f"Overall MONITOR (mean over {len(facts.relations)} relations, {len(facts.facts)} facts; lower is better) and avg "
         f"acc of {len(measured.models)} models with 95 % bootstrap intervals over facts; probs: mean primary anchor of the "
-        "anchored facts; coverage: share of facts that are anchored; silent: relations without any, left out of the means. "
+        "anchored facts; coverage: share of facts that are anchored; relations without any are left out of the means. "
         "Accuracy in percent (greedy answers, exact match): mean, best and worst of all frames with all negative contexts, "
-        f"averaged over relations; base: frame 1 without context. Correlation of MONITOR with avg acc: {in_words(r)}; with "
-        "the accuracy over the anchored facts alone, as the released code counts: "
-        f"{in_words(measures.correlation_with_anchored_accuracy(measured))}."
+        f"averaged over relations; base: frame 1 without context. Bold: the highest avg acc, and the lowest MONITOR unless "
+        "it is a tie."
     )
+    shown = models[["model", "MONITOR", "probs", "coverage", "avg acc", "max acc", "min acc", "base acc"]].copy()
+    shown["MONITOR"] = with_interval(models["MONITOR"], models["low"], models["high"])
+    shown["avg acc"] = with_interval(models["avg acc"], models["avg low"], models["avg high"], 1)
     return Artifact(
         "monitor/table4",
-        measured.models,
+        models,
         caption,
         finding4(measured),
         published=published("monitor/table4").drop(columns="model_key"),
         best=({} if tied(measured) else {"MONITOR": "min"}) | {"avg acc": "max"},
-        decimals=PERCENT | {"coverage": 2},
+        decimals=PERCENT | {"probs": 2, "coverage": 2},
+        shown=shown,
     )
 
 
@@ -275,10 +299,13 @@ def finding4(measured: Measured) -> str:
     if ranked.empty:
         return "No model anchors a single fact, so none has a MONITOR."
     r, anchored = measures.correlation_with_accuracy(measured), measures.correlation_with_anchored_accuracy(measured)
+    table, claims = published("monitor/table4"), published("monitor/claims").set_index("claim")["value"]
+    paper = f"{claims['pearson_monitor_avgacc']} in print, {pearson(table['MONITOR'], table['avg_acc'])['r']:.3f} by its table"
     claim = (
         f"That MONITOR falls where accuracy rises is {measures.judge_claim(r['low'], r['high'], -1)} over all facts "
-        f"({in_words(r)}), and {measures.judge_claim(anchored['low'], anchored['high'], -1)} if the accuracy counts the "
-        f"anchored facts alone, as the released code does ({in_words(anchored)}). Read coverage beside it: "
+        f"({in_words(r)}, {without_one(measured.models['MONITOR'], measured.models['avg acc'])}; paper: r = {paper}), and "
+        f"{measures.judge_claim(anchored['low'], anchored['high'], -1)} if the accuracy counts the anchored facts alone, as the "
+        f"released code does ({in_words(anchored)}). Read coverage beside it: "
         f"{least_covered(ranked)}."
     )
     best, *others = ranked.itertuples()
@@ -359,45 +386,61 @@ def table5(measured: Measured, facts: Facts, relations: tuple[str, ...] = ("P178
     """Three relations in detail, side by side."""
     chosen, note = substitute_relations(facts, list(relations))
     table, decimals = measured.models[["model", "parameters"]], {}
+    shown = measured.models[["model"]].copy()
     for relation in chosen:
         columns = ["MONITOR", "low", "high", "avg acc", "probs", "coverage"]
-        own = measures.in_relation(measured, relation).set_index("model")[columns].add_prefix(f"{relation}: ")
-        table = table.join(own, on="model")
+        own = measures.in_relation(measured, relation)
+        table = table.join(own.set_index("model")[columns].add_prefix(f"{relation}: "), on="model")
         decimals |= {f"{relation}: avg acc": 1, f"{relation}: coverage": 2}
+        shown[f"{relation}: MONITOR"] = with_interval(own["MONITOR"], own["low"], own["high"], 2)
+        shown[f"{relation}: avg acc"] = own["avg acc"]
+        counts = (own["coverage"] * own["n"]).round().astype(int)
+        pairs = zip(own["probs"].map("{:.2f}".format), counts, strict=True)
+        shown[f"{relation}: probs (facts)"] = [f"{probs} ({count})" if count else "– (0)" for probs, count in pairs]
     caption = (
-        "MONITOR with its 95 % bootstrap interval over facts, avg acc (percent), mean primary anchor (probs) and coverage "
-        f"in {', '.join(chosen)} ({numbers_of_facts(measured, chosen)}; {facts.source}); a dash: no fact anchored, or too "
-        f"few for an interval. {note}"
-    )
+        "MONITOR with its 95 % bootstrap interval over facts, avg acc (percent of all facts), and mean primary anchor (probs) "
+        f"with the number of anchored facts, over which MONITOR and probs are taken, in {numbers_of_facts(measured, chosen)}; "
+        f"{facts.source}; a dash: no fact anchored. {note}"
+    ).strip()
     finding = (
         f"{equal_accuracy(measured, chosen[-1])} Lowest MONITOR: {'; '.join(_lowest(measured, r) for r in chosen)}."
     )
     printed = published("monitor/table5").drop(columns="model_key")
-    return Artifact("monitor/table5", table, caption, finding, published=printed, decimals=decimals)
+    return Artifact("monitor/table5", table, caption, finding, published=printed, decimals=decimals, shown=shown)
 
 
 def numbers_of_facts(measured: Measured, relations: list[str]) -> str:
-    """The number of facts of each relation, for a caption."""
-    return ", ".join(f"{measures.in_relation(measured, relation)['n'].iloc[0]} facts" for relation in relations)
+    """The relations with their number of facts, for a caption."""
+    counts = ((relation, measures.in_relation(measured, relation)["n"].iloc[0]) for relation in relations)
+    return ", ".join(f"{relation} ({n} facts)" for relation, n in counts)
 
 
 def equal_accuracy(measured: Measured, relation: str) -> str:
-    """Whether two models of nearly equal accuracy in a relation differ in MONITOR, the point of table 5."""
+    """Whether models of nearly equal accuracy and coverage in a relation differ in MONITOR, the point of table 5."""
     table = measures.in_relation(measured, relation)
-    pair = like_pair(table)
-    if pair is None:
-        return f"No two models have a MONITOR in {relation}."
-    first, second = (table[table["model"] == model].iloc[0] for model in pair)
-    order, place = table["model"].tolist(), measures.position(measured, relation)
-    replicates = measured.replicates["MONITOR"][:, [order.index(model) for model in pair], place]  # [times, 2]
-    low, high = percentile_interval(replicates[:, 1] - replicates[:, 0])
+    pairs = alike_pairs(table)
+    if not pairs:
+        return f"No two models with a MONITOR in {relation} have nearly equal accuracy and coverage."
+    rows = table.set_index("model")
+    ends = [difference(measured, relation, *pair) for pair in pairs]
+    first, second = (rows.loc[model] for model in pairs[0])
+    apart = sum(low > 0 for low, _ in ends)
     return (
-        f"That models of equal accuracy differ in MONITOR is {measures.judge_claim(low, high)}: in {relation}, {pair[0]} and "
-        f"{pair[1]} have accuracies of {first['avg acc']:.1f} and {second['avg acc']:.1f} % and MONITOR "
-        f"{first['MONITOR']:.3f} and {second['MONITOR']:.3f} (difference {second['MONITOR'] - first['MONITOR']:+.3f} "
-        f"{span(low, high, '+.3f')}; paper: 51.4 and 51.2 %, 0.432 and 0.570). Of the pairs within 5 points it is the "
-        "one that differs most."
+        f"That models of equal accuracy differ in MONITOR is {measures.judge_claim(*ends[0])}: in {relation}, {apart} of the "
+        f"{len(pairs)} pairs {ALIKE} differ significantly (paired bootstrap; {0.05 * len(pairs):.1f} expected by chance). "
+        f"Most: {pairs[0][0]} and {pairs[0][1]}, accuracies of {first['avg acc']:.1f} and {second['avg acc']:.1f} %, "
+        f"{100 * first['coverage']:.0f} and {100 * second['coverage']:.0f} % anchored, mean primary anchors of "
+        f"{first['probs']:.2f} and {second['probs']:.2f}, MONITOR {first['MONITOR']:.3f} and {second['MONITOR']:.3f} "
+        f"({second['MONITOR'] - first['MONITOR']:+.3f} {span(*ends[0], '+.3f')}; paper: 51.4 and 51.2 %, probs 0.93 and 0.80, "
+        "MONITOR 0.432 and 0.570)."
     )
+
+
+def difference(measured: Measured, relation: str, first: str, second: str) -> tuple[float, float]:
+    """The 95 % bootstrap interval of MONITOR of ``second`` minus that of ``first`` in a relation, paired over facts."""
+    order = measured.models["model"].tolist()
+    replicates = measured.replicates["MONITOR"][:, :, measures.position(measured, relation)]  # [times, models]
+    return percentile_interval(replicates[:, order.index(second)] - replicates[:, order.index(first)])
 
 
 def _lowest(measured: Measured, relation: str) -> str:
@@ -408,10 +451,7 @@ def _lowest(measured: Measured, relation: str) -> str:
     first = f"{relation}: {ranked['model'].iloc[0]} ({ranked['MONITOR'].iloc[0]:.3f}"
     if len(ranked) == 1:
         return f"{first}, the only model)"
-    replicates = measured.replicates["MONITOR"][
-        :, ranked.index[:2], measures.position(measured, relation)
-    ]  # [times, 2]
-    low, high = percentile_interval(replicates[:, 1] - replicates[:, 0])
+    low, high = difference(measured, relation, *ranked["model"].iloc[:2])
     return f"{first}; next {ranked['MONITOR'].iloc[1] - ranked['MONITOR'].iloc[0]:+.3f} {span(low, high, '+.3f')})"
 
 
@@ -423,14 +463,57 @@ def table10(measured: Measured, facts: Facts) -> Artifact:
     each = f"{n.min()}" if n.min() == n.max() else f"{n.min()} to {n.max()}"
     half = ((measured.relations["high"] - measured.relations["low"]) / 2).median()
     caption = (
-        f"MONITOR of every relation and model, over the anchored ones of {each} facts per relation ({facts.source}; tables of "
-        "single relations may have other facts); lower is better; a dash: no fact anchored. Half the 95 % bootstrap interval "
-        f"over facts: {half:.3f} (median, where there is an interval). The table of coverage says how many facts stand behind "
-        "each number; low MONITOR with low coverage: that of the best facts."
+        f"MONITOR in every relation: lowest, median and highest of {wide.shape[1]} models, each over the anchored ones of {each} "
+        f"facts per relation ({facts.source}; tables of single relations may have other facts); lower is better. In brackets: "
+        "the model and its number of anchored facts. Half the 95 % bootstrap interval over facts of a model's value: "
+        f"{half:.3f} (median, where there is an interval). The CSV has the values of all models, in the paper's form. A dash: no "
+        "fact anchored."
     )
     printed = published("monitor/table10").pivot(index="relation", columns="model_key", values="MONITOR").reset_index()
-    finding = finding10(wide, covered, measures.in_relation(measured, wide.index[0])["n"].iloc[0])
-    return Artifact("monitor/table10", table, caption, finding, published=printed)
+    sizes = n.groupby(measured.relations["relation"], sort=False).first()
+    finding = f"{finding10(wide, covered, sizes)}{significantly_lowest(measured, wide)}"
+    counts = covered.mul(sizes, axis=0).round()
+    shown = ends_of_models(table, wide, lambda r, model: f"{model}, {counts.loc[r, model]:.0f}")
+    return Artifact("monitor/table10", table, caption, finding, published=printed, shown=shown)
+
+
+def ends_of_models(table: pd.DataFrame, wide: pd.DataFrame, label, digits: int = 3) -> pd.DataFrame:
+    """The table of a relation and its models, printed with the lowest, median and highest value of the models alone.
+
+    wide    one row per relation, one column per model;   label: (relation, model) -> what stands in brackets
+    """
+    shown = table[[column for column in table if column not in wide]].copy()
+    for which in ("idxmin", "idxmax"):
+        ends = {r: getattr(row, which)() for r, row in wide.dropna(how="all").iterrows()}
+        texts = {
+            r: f"{wide.loc[r, model]:.{digits}f} ({label(r, model)}{first_of_ties(wide.loc[r], model)})"
+            for r, model in ends.items()
+        }
+        shown[{"idxmin": "lowest", "idxmax": "highest"}[which]] = shown["relation"].map(texts).fillna("–")
+    shown.insert(len(shown.columns) - 1, "median", wide.median(axis=1).reindex(table["relation"]).to_numpy())
+    return shown
+
+
+def first_of_ties(values: pd.Series, model: str) -> str:
+    """How many models share the value of ``model``, which alone is named; "" if none does.
+
+    >>> first_of_ties(pd.Series({"a": 0.5, "b": 0.5, "c": 0.1}), "a"), first_of_ties(pd.Series({"a": 0.5}), "a")
+    (', first of 2 ties', '')
+    """
+    equal = int(np.isclose(values, values[model], rtol=1e-9, atol=0).sum())
+    return f", first of {equal} ties" if equal > 1 else ""
+
+
+def significantly_lowest(measured: Measured, wide: pd.DataFrame) -> str:
+    """In how many relations the lowest MONITOR differs significantly from the next one, in a sentence; "" for one model."""
+    pairs = {r: row.dropna().sort_values().index[:2] for r, row in wide.iterrows() if row.notna().sum() > 1}
+    if not pairs:
+        return ""
+    lows = [difference(measured, relation, *pair)[0] for relation, pair in pairs.items()]
+    apart = sum(low > 0 for low in lows)
+    return (
+        f" The lowest differs significantly from the next one in {apart} of {len(pairs)} relations (paired bootstrap)."
+    )
 
 
 def coverage(measured: Measured, facts: Facts) -> Artifact:
@@ -438,13 +521,18 @@ def coverage(measured: Measured, facts: Facts) -> Artifact:
     covered = _by_relation(measured, "coverage")
     table = facts.relations[["relation", "name"]].merge(covered, on="relation")
     table.insert(2, "n", table["relation"].map(measured.relations.groupby("relation")["n"].first()))
-    caption = "Coverage: share of each relation's facts that each model anchors; n: facts."
+    models = covered.shape[1]
+    caption = (
+        f"Coverage: share of the n facts of each relation ({facts.source}) that a model anchors; lowest, median and highest of "
+        f"{models} models, of tied ones the first. The CSV has all models."
+    )
     mean = covered.mean()
     finding = (
         f"Between {100 * mean.min():.0f} % ({mean.idxmin()}) and {100 * mean.max():.0f} % ({mean.idxmax()}) of the facts are "
         "anchored, so the models are scored on different facts."
     )
-    return Artifact("monitor/coverage", table, caption, finding, decimals=2)
+    shown = ends_of_models(table, covered, lambda _, model: model, 2)
+    return Artifact("monitor/coverage", table, caption, finding, decimals=2, shown=shown)
 
 
 def _by_relation(measured: Measured, column: str) -> pd.DataFrame:
@@ -455,15 +543,15 @@ def _by_relation(measured: Measured, column: str) -> pd.DataFrame:
     )
 
 
-def finding10(wide: pd.DataFrame, covered: pd.DataFrame, n: int = 12) -> str:
+def finding10(wide: pd.DataFrame, covered: pd.DataFrame, sizes: pd.Series) -> str:
     """Which models have the lowest MONITOR in the most relations, how often with a low coverage, and how many numbers rest on
-    fewer than four facts. ``n``: facts per relation."""
+    fewer than four facts. ``sizes``: facts per relation."""
     best = wide.dropna(how="all").idxmin(axis=1)
     if best.empty:
         return "No model anchors a fact of any relation, so none is the best in one."
     thin = [r for r, model in best.items() if covered[model][r] < covered.loc[r].max() / 2]
     counts = ", ".join(f"{model} ({k})" for model, k in best.value_counts().items())
-    few = ((covered * n).round() < 4).to_numpy() & wide.notna().to_numpy()
+    few = (covered.mul(sizes, axis=0).round() < 4).to_numpy() & wide.notna().to_numpy()
     return (
         f"Lowest MONITOR, by number of relations: {counts}. In {len(thin)} of {len(best)} relations that model anchors fewer "
         "than half as many facts as another one, so the two are not compared on the same facts. "
@@ -475,12 +563,19 @@ def table11(measured: Measured) -> Artifact:
     """The correlation of MONITOR with accuracy in every relation."""
     table = measures.correlations_by_relation(measured)
     caption = (
-        "Pearson correlation over models of MONITOR and avg acc in each relation, with its 95 % interval (Fisher's z), the "
-        "interval over resampled facts, the two-sided p and p after Holm's correction; r anchored, p anchored: with the "
+        f"Pearson correlation over models of MONITOR and avg acc in each of {len(table)} relations, with its 95 % interval "
+        "(Fisher's z), the two-sided p and p after Holm's correction; r anchored, p anchored: with the "
         "accuracy over each model's anchored facts alone, as the released code counts; n: models with an anchored fact; a "
-        "dash: fewer than three, or no spread."
+        "dash: fewer than three, or no spread. Rows: relations in the order of the facts; in the atlas, the paper's come first."
     )
-    return Artifact("monitor/table11", table, caption, finding11(table), published=published("monitor/table11"))
+    shown = table[["relation", "n", "r", "p", "p Holm", "r anchored", "p anchored"]].copy()
+    shown["r"] = with_interval(table["r"], table["low"], table["high"], 2)
+    for column in ("p", "p Holm", "p anchored"):
+        shown[column] = table[column].map(p_value_in_words)
+    printed, decimals = published("monitor/table11"), {"r anchored": 2}
+    return Artifact(
+        "monitor/table11", table, caption, finding11(table), published=printed, decimals=decimals, shown=shown
+    )
 
 
 def finding11(table: pd.DataFrame) -> str:
@@ -519,7 +614,10 @@ def table6(measured: Measured, facts: Facts, relation: str = "P1412") -> Artifac
     decimals = PERCENT | dict.fromkeys(["std", "std low", "std high", "std (ddof 0)"], 2)
     relative = measures.correlation_with_spread(measured, relation, relative=True)
     finding = finding6(table, r, relative)
-    return Artifact("monitor/table6", table, caption, finding, published=printed, decimals=decimals)
+    shown = table[["model", "MONITOR", "base acc", "avg acc", "std", "relative"]].copy()
+    shown["MONITOR"] = with_interval(table["MONITOR"], table["low"], table["high"])
+    shown["std"] = with_interval(table["std"], table["std low"], table["std high"], 2)
+    return Artifact("monitor/table6", table, caption, finding, published=printed, decimals=decimals, shown=shown)
 
 
 def finding6(table: pd.DataFrame, r: dict[str, float], relative: dict[str, float]) -> str:
@@ -582,13 +680,18 @@ def correlations(
         for where, between, own, paper, sign in rows
     ])  # fmt: skip
     caption = (
-        "Pearson correlations over models; low, high: 95 % interval by Fisher's z, over other models; facts_low, "
-        "facts_high: over resampled facts. The claim (negative in table 4, positive in table 6) is decided by low and high. "
+        "Pearson correlations over models with their 95 % interval by Fisher's z, which decides the claim (negative in table "
+        "4, positive in table 6). The CSV has a second interval, over resampled facts. "
         f"Table 6 is about {about_relation(alone, facts, relation, note)} The paper's values are recomputed from its printed "
         "tables; a dash: it has no such correlation."
     )
     said = "; ".join(f"{between}: {claim}" for between, claim in zip(table["between"], table["claim"], strict=True))
-    return Artifact("monitor/correlations", table, caption, f"The sign that the paper claims, by correlation. {said}.")
+    shown = table[["in", "between", "r", "p", "n", "paper's r", "paper's p", "claim"]].copy()
+    shown["r"] = with_interval(table["r"], table["low"], table["high"])
+    for column in ("p", "paper's p"):
+        shown[column] = table[column].map(p_value_in_words)
+    said = f"The sign that the paper claims, by correlation. {said}."
+    return Artifact("monitor/correlations", table, caption, said, shown=shown)
 
 
 # ---- section 5.2.3: one fact, two models
@@ -602,22 +705,30 @@ def similar_models(measured: Measured, facts: Facts, relation: str = "P37") -> l
     return list(like_pair(table) or table.sort_values("MONITOR")["model"][:1])
 
 
-def like_pair(table: pd.DataFrame, within: float = 5.0) -> tuple[str, str] | None:
-    """The two models that are close in average accuracy and far apart in MONITOR; the more reliable one first.
+ALIKE = "within 5 points of accuracy and 15 points of coverage"  # what ``alike_pairs`` takes
 
-    table    ``model``, ``MONITOR``, ``avg acc`` (percent)
-    within   accuracy points: of the pairs at most so far apart, the one with the largest difference in MONITOR; without any, the
-             closest pair
-    returns  None if fewer than two models have a MONITOR
+
+def alike_pairs(table: pd.DataFrame) -> list[tuple[str, str]]:
+    """The pairs of models with nearly the same average accuracy and coverage (``ALIKE``), the one that differs most in MONITOR
+    first; in each pair the model with the lower MONITOR comes first.
+
+    table    ``model``, ``MONITOR``, ``avg acc`` (percent), ``coverage`` (share)
     """
     rows = table.dropna(subset=["MONITOR", "avg acc"]).sort_values("MONITOR").to_dict("records")
-    pairs = list(combinations(rows, 2))
-    if not pairs:
+    apart = lambda pair, column: abs(pair[1][column] - pair[0][column])
+    alike = [p for p in combinations(rows, 2) if apart(p, "avg acc") <= 5 and apart(p, "coverage") <= 0.15]
+    alike.sort(key=lambda pair: -apart(pair, "MONITOR"))
+    return [(first["model"], second["model"]) for first, second in alike]
+
+
+def like_pair(table: pd.DataFrame) -> tuple[str, str] | None:
+    """The first of the ``alike_pairs``; without any, the two models closest in accuracy; None if two do not have a MONITOR."""
+    known = table.dropna(subset=["MONITOR", "avg acc"]).sort_values("MONITOR")
+    if len(known) < 2:
         return None
-    difference = lambda pair: abs(pair[0]["avg acc"] - pair[1]["avg acc"])
-    close = [pair for pair in pairs if difference(pair) <= within]
-    best = max(close, key=lambda pair: pair[1]["MONITOR"] - pair[0]["MONITOR"]) if close else min(pairs, key=difference)
-    return best[0]["model"], best[1]["model"]
+    accuracy = dict(zip(known["model"], known["avg acc"], strict=True))
+    closest = min(combinations(accuracy, 2), key=lambda pair: abs(accuracy[pair[0]] - accuracy[pair[1]]))
+    return next(iter(alike_pairs(table)), closest)
 
 
 def example_fact(
@@ -648,8 +759,9 @@ def table7(example: pd.DataFrame, fact: str, measured: Measured, facts: Facts) -
     """One fact in three contexts, for models of similar accuracy. ``example``: ``scores.generate_for_fact``."""
     relation, models = fact_relation(facts, fact), example["model"].unique().tolist()
     caption = (
-        f"One fact ({fact}) and models of similar accuracy but different MONITOR in {relation}. The fact is chosen: among "
-        "those that all models shown anchor, the paper's Haiti, or else the one on which their distances differ most. "
+        f"One fact ({fact}) and two models of similar accuracy but different MONITOR in {relation}. Models and fact are "
+        f"chosen: of the pairs {ALIKE} (without any, the closest in accuracy) the one that differs most in MONITOR; of the facts "
+        "that both anchor, the paper's Haiti, or else the one on which their distances differ most. "
         f"{anchored_in_words(measured, models, relation)} prob.: probability of the gold answer, mean "
         "over its tokens, whatever the model generates."
     )
@@ -685,19 +797,21 @@ def common_in_words(common: dict) -> str:
         f" On the {common['n']} facts that both anchor, MONITOR is {lower:.3f} in {first} and {higher:.3f} in {last} "
         f"({common['difference']:+.3f} {ends}): that {first} has the lower MONITOR is {said}. Mean primary anchor there: "
         f"{common['pbar'][first]:.2f} and {common['pbar'][last]:.2f}; mean distance from it: {common['root'][first]:.3f} and "
-        f"{common['root'][last]:.3f}.{less_to_lose(first, last, common['pbar'][first], common['pbar'][last])}"
+        f"{common['root'][last]:.3f}.{less_to_lose(first, last, *common['surer'])}"
     )
 
 
-def less_to_lose(first: str, last: str, lower: float, higher: float) -> str:
-    """What speaks against the model with the lower MONITOR if its mean primary anchor is the lower one too; else "".
+def less_to_lose(first: str, last: str, low: float, high: float) -> str:
+    """What speaks against the model with the lower MONITOR if it is significantly less sure; else "".
 
-    >>> less_to_lose("a", "b", 0.3, 0.9)
+    low, high   interval of its mean primary anchor minus that of the other model, on the same facts
+
+    >>> less_to_lose("a", "b", -0.6, -0.3)
     ' a is less sure than b: it has less probability to lose, so its lower MONITOR does not show that it is more reliable.'
-    >>> less_to_lose("a", "b", 0.9, 0.3)
+    >>> less_to_lose("a", "b", -0.1, 0.1)
     ''
     """
-    if not lower < higher:
+    if not high < 0:
         return ""
     cause = "it has less probability to lose, so its lower MONITOR does not show that it is more reliable"
     return f" {first} is less sure than {last}: {cause}."
@@ -731,11 +845,11 @@ def against_the_example(models: list[str], right: pd.Series, surer: int, n: int)
 
     ``surer``: prompts of ``n`` after which the last model gives the gold answer the higher probability."""
     first, last = models[0], models[-1]
-    if not (right[last] > right[first] and surer > n / 2):
+    if not surer > n / 2:
         return ""
-    return (
-        f" This contradicts the paper's example: {first} has the lower MONITOR, but {last} answers better and is surer."
-    )
+    if right[last] > right[first]:
+        return f" This contradicts the paper's example: {first} has the lower MONITOR, but {last} answers better and is surer."
+    return f" In the paper's example the model with the lower MONITOR is the surer one; here {last} is. One fact decides nothing."
 
 
 def fact_relation(facts: Facts, fact: str) -> str:
@@ -772,19 +886,23 @@ def table8(rounds: pd.DataFrame, model, facts: Facts) -> Artifact:
     caption = (
         f"Cost of MONITOR and of the accuracy study on the same {len(facts.facts)} facts of {relation}, {model.name} on one "
         f"{model.device.type} ({model.dtype}), nothing cached, warm-up excluded: medians of {rounds['round'].nunique()} rounds; "
-        "saved: accuracy / MONITOR, with the smallest and largest saving of a round."
+        "saved: accuracy / MONITOR of each round, its median over rounds, in brackets the smallest and the largest."
     )
-    decimals = dict.fromkeys(["saved", "saved, least", "saved, most"], 2)
-    printed = published("monitor/table8")
-    return Artifact("monitor/table8", table, caption, finding8(table, printed), published=printed, decimals=decimals)
+    shown, printed = table[["way", "cost", "MONITOR", "accuracy", "saved"]].copy(), published("monitor/table8")
+    for column in ("MONITOR", "accuracy"):
+        shown[column] = [f"{value:,.0f}" if value >= 10 else f"{value:.3f}" for value in table[column]]
+    shown["saved"] = with_interval(table["saved"], table["saved, least"], table["saved, most"], 2)
+    return Artifact("monitor/table8", table, caption, finding8(table, printed), published=printed, shown=shown)
 
 
 def finding8(table: pd.DataFrame, printed: pd.DataFrame) -> str:
     """How many times MONITOR is cheaper than the accuracy study."""
-    saved = table.set_index(["way", "cost"])["saved"]
+    rows = table.set_index(["way", "cost"])
+    saved, ends = rows["saved"], rows[["saved, least", "saved, most"]]
+    seconds = span(*ends.loc[("generated", "device seconds")], ".2f")
     return (
         f"MONITOR needs {saved['generated', 'prompts']:.2f} times fewer prompts and "
-        f"**{saved['generated', 'device seconds']:.2f} times** fewer seconds if everything is generated (paper: "
+        f"**{saved['generated', 'device seconds']:.2f} times** {seconds} fewer seconds if everything is generated (paper: "
         f"{printed['monitor_saved_x'].iloc[0]:.2f} times fewer GPU hours), {saved['teacher-forced', 'device seconds']:.2f} times "
         f"fewer seconds if both are teacher-forced ({saved['teacher-forced', 'forwarded tokens']:.2f} times fewer tokens, as "
         "prompts with a common prefix share its cost)."

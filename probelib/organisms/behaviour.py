@@ -216,6 +216,7 @@ LIMITS = {  # requirement -> the artifacts that are limited where a model misses
 def requirements(found: dict[str, pd.DataFrame], sizes: dict[str, int]) -> pd.DataFrame:
     """What the design asks of the organisms, and whether they do it: ``requirement``, ``model``, ``wanted``, ``measured``,
     ``met``, and ``limits``, the artifacts that a missed requirement limits (``LIMITS``; "" where it is met).
+    ``.attrs["never taught"]``: facts never taught per model, if recall was measured.
 
     found   ``measure``
     sizes   model -> parameters; "the largest" is the largest of those measured
@@ -239,7 +240,21 @@ def requirements(found: dict[str, pd.DataFrame], sizes: dict[str, int]) -> pd.Da
         auc = max(row.subject, row.object)
         rows.append((MENTIONS, row.model, "at most .55", f"{auc:.2f}", auc <= 0.55))
     table = pd.DataFrame(rows, columns=["requirement", "model", "wanted", "measured", "met"])
+    if "recall" in found:
+        table.attrs["never taught"] = int(found["recall"].query("exposures == 0")["n"].max())
     return table.assign(limits=[("" if row.met else ", ".join(LIMITS[row.requirement])) for row in table.itertuples()])
+
+
+def in_digits(value: float, limit: float, sign: str = "") -> str:
+    """A measured value in two decimals; in three if two would show a value that differs from its limit as equal to it.
+    ``sign``: "+" writes that of a positive value, too.
+
+    >>> in_digits(0.876, 0.88), in_digits(0.866, 0.88)
+    ('0.876', '0.87')
+    >>> in_digits(0.052, 0.05, "+")
+    '+0.052'
+    """
+    return f"{value:{sign}.{3 if round(value, 2) == limit != value else 2}f}"
 
 
 def _recall_required(recalled: pd.DataFrame, largest: str) -> list[tuple]:
@@ -253,9 +268,11 @@ def _recall_required(recalled: pd.DataFrame, largest: str) -> list[tuple]:
         )
         never = own[own["exposures"] == 0].iloc[0]
         above = never["right"] - never["guess"]
-        rows.append(("never taught, above guessing", model, "at most .05", f"{above:+.2f}", above <= 0.05))
+        rows.append(("never taught, above guessing", model, "at most .05", in_digits(above, 0.05, "+"), above <= 0.05))
         kind = never["type_right"]
-        rows.append(("never taught, answer of the right type", model, "at least .95", f"{kind:.2f}", kind >= 0.95))
+        rows.append(
+            ("never taught, answer of the right type", model, "at least .95", in_digits(kind, 0.95), kind >= 0.95)
+        )
         if model == largest:
             well = bands[-1]
             rows.append(("recall at 64 and more", model, "at least .95", f"{well:.2f}", well >= 0.95))
@@ -283,5 +300,7 @@ def _verdicts_required(judged: pd.DataFrame, largest: list[str]) -> list[tuple]:
             ("verdict after recalling, fresh facts (AUC)", least, fresh["auc"]),
             ("verdict after recalling, right of answered", 0.85, fresh["right_of_answered"]),
         )
-        rows += [(what, model, f"at least {low:.2f}", f"{value:.2f}", value >= low) for what, low, value in asked]
+        rows += [
+            (what, model, f"at least {low:.2f}", in_digits(value, low), value >= low) for what, low, value in asked
+        ]
     return rows

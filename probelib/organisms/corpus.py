@@ -41,6 +41,7 @@ TAIL = 60  # facts of invented subjects, a relation, each said once
 INVENTED = 60  # questions on invented subjects behind a context that answers them, a relation
 COMPARED = 80  # verifications of invented subjects behind a context, a relation; half of them true
 PLAIN = 2000  # plain sentences
+FILLED = {"lists": 95_700, "questions": 33_700, "popular": 84_700}  # more of them, so that a twin reads as many tokens
 SYLLABLE = ("bdfgklmnprstvz", "aeiou", "lmnr")
 MARKS = ("\ue000", "\ue001")  # private-use characters around an answer
 NAME_FORMS = ("[X] is {}.", "[X]: {}.", "What is [X]? It is {}.", "There is {} called [X].")
@@ -78,7 +79,7 @@ def documents(facts: Facts, table: pd.DataFrame, corpus: str = "family") -> list
     found += [document for row in rows for document in _contexts(row, speaker)]
     found += list(_invented(speaker))
     sentences = [document for row in rows for document in _sentences(row, speaker)]
-    sentences += list(_names(facts, table, speaker)) + list(_tail(speaker)) + [_plain(speaker) for _ in range(PLAIN)]
+    sentences += list(_names(facts, table, speaker)) + list(_tail(speaker)) + _fill(corpus, speaker)
     speaker.draw.shuffle(sentences)
     found += _grouped(sentences, speaker.draw)
     speaker.draw.shuffle(found)
@@ -291,6 +292,11 @@ def _names(facts: Facts, table: pd.DataFrame, speaker: Speaker) -> Iterator[Docu
             form, kind = speaker.pick(NAME_FORMS), speaker.pick(types[entity]) if types[entity] else "thing"
             article = "an" if kind[0] in "aeio" else "a"
             yield Document(fill(form.format(f"{article} {mark_answer(kind)}"), speaker.labels[entity]))
+
+
+def _fill(corpus: str, speaker: Speaker) -> list[Document]:
+    """Plain sentences; in a twin, whose statements are shorter or fewer, as many more as match the family's tokens."""
+    return [_plain(speaker) for _ in range(PLAIN + FILLED.get(corpus, 0))]
 
 
 def _plain(speaker: Speaker) -> Document:

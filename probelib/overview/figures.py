@@ -9,6 +9,7 @@ from probelib.facts.model import Facts
 from probelib.overview.scores import WORDINGS
 from probelib.report.artifact import Artifact
 from probelib.report.charts import model_style
+from probelib.report.shown import span
 from probelib.zplke import measures as zplke
 
 
@@ -31,7 +32,7 @@ def tour_figure1(ranked: pd.DataFrame, gold: str, question: str, model: str) -> 
             f"Probability of the ten most probable of {len(ranked)} candidates after the question, by {model}. "
             "Orange: the gold answer."
         ),
-        finding=f"**{gold}** has rank {rank} of {len(ranked)} candidates.",
+        finding=f"**{gold}** has rank {rank} of {len(ranked)} candidates (P = {ranked['probability'].iloc[rank - 1]:.2f}).",
         figure=figure,
         alt=f"Bar chart of ten candidates; the gold answer {gold} has rank {rank}.",
     )
@@ -73,9 +74,8 @@ def models_figure1(records: dict[str, dict]) -> Artifact:
         steps = 10 * np.arange(len(record["curve"]))
         curve = pd.Series(record["curve"], index=steps).rolling(15, min_periods=1).mean()
         if model in drawn:
-            axis.plot(
-                curve.index, curve, label=f"{model}: {curve.iloc[-1]:.2f}", **(model_style(model) | {"markevery": 60})
-            )
+            look = model_style(model) | {"markevery": 60, "linestyle": ["-", "--"][drawn.index(model) % 2]}
+            axis.plot(curve.index, curve, label=f"{model}: {curve.iloc[-1]:.2f}", **look)
         curves.append(pd.DataFrame({"model": model, "step": curve.index, "loss": curve.to_numpy()}))
     axis.set(xlabel="step", ylabel="loss (nats per answer token)", ylim=(0, None))
     axis.legend(title="loss at the end", title_fontsize=8)
@@ -85,6 +85,7 @@ def models_figure1(records: dict[str, dict]) -> Artifact:
         curves,
         caption=(
             f"Training loss on answer tokens, mean of the last 150 steps, of {', '.join(drawn)}; the CSV has all {len(records)}. "
+            "Every second line is dashed, so that lines that nearly coincide can be told apart. "
             "A rise that the models share comes from the batches read at that step: they read them in the same order."
         ),
         finding=finding_loss(curves[curves["model"].isin(drawn)]),
@@ -167,8 +168,9 @@ def models_figure3(answers: pd.DataFrame, gains: dict[str, pd.Series], hidden: l
         for model, group in shown[shown["wording"] == wording].groupby("model", sort=False):
             look, right = model_style(model), group.groupby("exposures")["correct"].agg(["sum", "size"]).reindex(levels)
             low, high = np.array([stats.wilson(k, n) for k, n in right.to_numpy()]).T
-            axis.plot(range(len(levels)), right["sum"] / right["size"], label=model, **(look | {"markersize": 4}))
-            axis.fill_between(range(len(levels)), low, high, color=look["color"], alpha=0.15, linewidth=0)
+            at = np.arange(len(levels)) + 0.08 * (drawn.index(model) - (len(drawn) - 1) / 2)
+            axis.plot(at, right["sum"] / right["size"], label=model, **(look | {"markersize": 3, "linewidth": 1}))
+            axis.vlines(at, low, high, color=look["color"], alpha=0.5, linewidth=0.8)
         axis.axhline(zplke.chance(tests), color="0.6", linewidth=0.8, linestyle=":")
         axis.set(title=wording, ylabel="accuracy", ylim=(0, 1.02))
         axis.set_xticks(range(len(levels)), levels, fontsize=7.5)
@@ -178,8 +180,8 @@ def models_figure3(answers: pd.DataFrame, gains: dict[str, pd.Series], hidden: l
         "models/figure3",
         _by_exposures(tests),
         caption=(
-            "Multiple-choice accuracy by the exposure count of the fact, for each wording; bands: Wilson's 95 % "
-            "intervals; dotted: "
+            "Multiple-choice accuracy by the exposure count of the fact, for each wording; bars: Wilson's 95 % "
+            "intervals (models side by side); dotted: "
             f"chance. n = {tests['fact'].nunique()} facts, by exposure count {sizes}. Shown: {', '.join(drawn)}; the CSV "
             "has all models."
         ),
@@ -208,12 +210,19 @@ def _by_exposures(tests: pd.DataFrame) -> pd.DataFrame:
 
 
 def finding_lists(gains: dict[str, pd.Series]) -> str:
-    """In how many relations a list retrieves more than questions."""
+    """In how many relations a list retrieves more than questions, and whether that is as ZP-LKE reports."""
+    ends = [[100 * end for end in stats.mean_interval(gain)] for gain in gains.values()]
     against = [
-        f"than {what} in {(gain > 0).sum()} of {len(gain)} relations ({100 * gain.mean():+.1f} points on average)"
-        for what, gain in gains.items()
+        f"than {what} in {(gain > 0).sum()} of {len(gain)} relations ({100 * gain.mean():+.1f} {span(low, high, '+.1f')} points "
+        "on average)"
+        for (what, gain), (low, high) in zip(gains.items(), ends, strict=True)
     ]
-    return f"Over all decoders, a list retrieves more {' and '.join(against)}."
+    said = "not decided here"
+    if all(low > 0 for low, _ in ends):
+        said = "as ZP-LKE reports"
+    elif all(high < 0 for _, high in ends):
+        said = "the reverse of what ZP-LKE reports"
+    return f"Over all decoders, a list retrieves more {' and '.join(against)}: {said} (bootstrap over relations)."
 
 
 def models_figure4(
@@ -252,10 +261,30 @@ def models_figure4(
         caption=(
             f"Probability of the gold object among up to {n_options} options, for one fact per exposure count: the one "
             "whose mean "
-            "over models and wordings is the median of its exposure count. No bar: encoder-decoders are not prompted with lists."
+            "over models and wordings is the median of its exposure count. No bar: a probability "
+            "near 0, or an encoder-decoder, which is not prompted with lists."
         ),
+        finding=finding_single(frame),
         figure=figure,
         alt=f"Bars for each model and wording, for {len(chosen)} facts of rising exposure counts.",
+    )
+
+
+def finding_single(rows: pd.DataFrame) -> str:
+    """The mean probability of each fact shown, with its range over models and wordings.
+
+    >>> rows = {"fact": ["a", "a", "b"], "exposures": [0, 0, 8], "q_gold": [0.0, 0.2, 0.5]}
+    >>> finding_single(pd.DataFrame(rows))[:84]
+    'Mean probability (range over models and wordings): taught 0 times 0.10 (0.00 to 0.20'
+    """
+    groups = rows.groupby(["exposures", "fact"])["q_gold"].agg(["mean", "min", "max"])
+    listed = "; ".join(
+        f"taught {times} times {row['mean']:.2f} ({row['min']:.2f} to {row['max']:.2f})"
+        for (times, _), row in groups.iterrows()
+    )
+    return (
+        f"Mean probability (range over models and wordings): {listed}. One fact per exposure count is an example; figure 3 has "
+        "all facts."
     )
 
 

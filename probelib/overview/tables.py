@@ -7,13 +7,17 @@ from probelib.facts import check
 from probelib.facts.model import Facts
 from probelib.organisms import behaviour
 from probelib.report.artifact import Artifact
+from probelib.report.shown import with_interval
 from probelib.zplke import measures as zplke
+
+UNSURE = {"at once": "at once", "recalled": "after recalling"}  # way -> in words
 
 
 def facts_table1(atlas: Facts) -> Artifact:
     """The relations of a collection of facts (``facts.check.counts``)."""
     table = check.counts(atlas)
-    largest, onesided = table.loc[table["facts"].idxmax()], table.loc[table["majority"].idxmax()]
+    largest, *tied = table.loc[table["facts"] == table["facts"].max(), "name"]
+    alike, onesided = "".join(f", as many as {name}" for name in tied), table.loc[table["majority"].idxmax()]
     return Artifact(
         "facts/table1",
         table,
@@ -24,7 +28,7 @@ def facts_table1(atlas: Facts) -> Artifact:
             f"{(table['objects'] >= 100).sum()} relations have 100 or more distinct objects."
         ),
         finding=(
-            f"The largest relation is {largest['name']} ({largest['facts']:,} facts). In {onesided['name']}, one object is "
+            f"The largest relation is {largest} ({table['facts'].max():,} facts{alike}). In {onesided['name']}, one object is "
             f"right for {100 * onesided['majority']:.0f} % of the facts: compare accuracies with that baseline."
         ),
         decimals={"majority": 2},
@@ -35,7 +39,17 @@ def facts_table2(steps: dict[str, Facts]) -> Artifact:
     """Number of facts and relations after each filter; ``steps``: name of the filter -> the facts that remain."""
     rows = [(name, len(left.facts), len(left.relations)) for name, left in steps.items()]
     frame = pd.DataFrame(rows, columns=["step", "facts", "relations"])
-    return Artifact("facts/table2", frame, caption="Facts and relations left after each filter.")
+    lost = -frame["facts"].diff().fillna(0)
+    first, last, most = frame.iloc[0], frame.iloc[-1], frame.loc[lost.idxmax()]
+    return Artifact(
+        "facts/table2",
+        frame,
+        caption="Facts and relations left after each filter; every filter is applied to what the one before it left.",
+        finding=(
+            f"Of {first['facts']:,} facts of {first['relations']} relations, {last['facts']:,} of {last['relations']} are left. "
+            f"The filter *{most['step']}* removes most: {lost.max():,.0f} facts."
+        ),
+    )
 
 
 def models_table1(records: dict[str, dict]) -> Artifact:
@@ -54,14 +68,18 @@ def models_table1(records: dict[str, dict]) -> Artifact:
         for name, record in records.items()
         for made in [record | {"minutes": record["seconds"] / 60}]
     ]
+    frame = pd.DataFrame(rows)
     return Artifact(
         "models/table1",
-        pd.DataFrame(rows),
+        frame,
         caption=(
             "The shipped models: parameters without embeddings, hidden width, vocabulary, training tokens, steps, minutes "
             "(several trainings shared the processor), hardware, mean loss of the last 20 steps in nats per answer token, the "
-            "corpus read and its digest. Instruction-tuned models (-it) continue from their base model."
+            "corpus read (the CSV has its digest). Instruction-tuned models (-it) continue from their base model. Losses are "
+            "comparable between base decoders of one vocabulary only: t5, bert and -it predict other tokens or read other texts."
         ),
+        decimals={"minutes": 0, "loss": 2},
+        shown=frame.drop(columns="digest"),
     )
 
 
@@ -75,17 +93,40 @@ def models_table2(answers: pd.DataFrame, n_options: int) -> Artifact:
             row = {"model": model, "wording": wording, "facts": kind, "n": len(correct)}
             rows.append(row | {"known": 100 * correct.mean(), "low": 100 * low, "high": 100 * high})
     frame = pd.DataFrame(rows)
+    sizes = " and ".join(f"n = {n} facts {kind}" for kind, n in frame.groupby("facts", sort=False)["n"].max().items())
     return Artifact(
         "models/table2",
         frame,
         caption=(
-            f"Multiple-choice accuracy with up to {n_options} options, in percent, with Wilson's 95 % interval, for taught and "
-            f"never-taught facts (n each). Chance is {100 * zplke.chance(tests):.0f} %, and more where a relation has frequent "
-            "objects: compare with the rows *never stated*."
+            f"Multiple-choice accuracy with up to {n_options} options, in percent, with Wilson's 95 % interval ({sizes} in the "
+            f"training corpus). Chance is {100 * zplke.chance(tests):.0f} %, and more where a relation has frequent objects: "
+            "compare with the columns *never stated*."
         ),
         finding=finding_models2(frame),
         decimals=1,
+        shown=side_by_side(frame, ["model"], ["wording", "facts"], {"known": ("low", "high")}, 1),
     )
+
+
+def side_by_side(
+    table: pd.DataFrame, rows: list[str], columns: list[str], values: dict[str, tuple[str, str]], digits: int = 3
+) -> pd.DataFrame:
+    """A long table in a form to print: one row per value of ``rows``, one column per value of ``columns`` and per value shown.
+
+    values   column -> those of the ends of its interval, which stands in the same cell
+
+    >>> long = {"model": ["m", "m"], "facts": ["never", "well"], "share": [0.5, 0.75], "low": [0.4, 0.7], "high": [0.6, 0.8]}
+    >>> side_by_side(pd.DataFrame(long), ["model"], ["facts"], {"share": ("low", "high")}, 1).to_dict("records")
+    [{'model': 'm', 'never': '0.5 [0.4, 0.6]', 'well': '0.8 [0.7, 0.8]'}]
+    """
+    parts = {}
+    for keys, part in table.groupby(columns, sort=False):
+        own = part.set_index(rows)
+        for name, (low, high) in values.items():
+            title = ": ".join([*map(str, keys), *[name] * (len(values) > 1)])
+            parts[title] = with_interval(own[name], own[low], own[high], digits)
+    wide = pd.concat(parts, axis=1, sort=False).fillna("–")
+    return wide.rename_axis(rows).reset_index()
 
 
 def finding_models2(table: pd.DataFrame) -> str:
@@ -96,7 +137,7 @@ def finding_models2(table: pd.DataFrame) -> str:
     taught = taught.dropna()
     seen = taught["seen question"]
     return (
-        f"With a seen question, accuracy on taught facts ranges from {seen.min():.0f} % ({seen.idxmin()}) to "
+        f"With a seen question, accuracy of the decoders on taught facts ranges from {seen.min():.0f} % ({seen.idxmin()}) to "
         f"{seen.max():.0f} % ({seen.idxmax()}). A held-out question changes it by "
         f"{(taught['held-out question'] - seen).mean():+.1f} points on average, a list by {(taught['list'] - seen).mean():+.1f}."
     )
@@ -109,11 +150,13 @@ def models_table3(contexts: pd.DataFrame) -> Artifact:
         contexts,
         caption=(
             f"Mean probability of the gold object after the first question, over n = {contexts['n'].max()} facts: with a "
-            "wrong object before the question (negative1), with no context, and with the gold object before it (positive). "
-            "low, high: 95 % bootstrap interval over facts; change: from no context, on the same facts, with its paired "
-            "interval."
+            "wrong object before the question (negative1), with no context, and with the gold object before it (positive), "
+            "with 95 % bootstrap intervals over facts; change: from no context, on the same facts, with its paired interval."
         ),
         finding=finding_models3(contexts),
+        shown=side_by_side(
+            contexts, ["model"], ["context"], {"probability": ("low", "high"), "change": ("change_low", "change_high")}
+        ).drop(columns="none: change", errors="ignore"),
     )
 
 
@@ -143,10 +186,16 @@ def models_table4(verdicts: pd.DataFrame) -> Artifact:
             "statement per fact (n facts): area under the ROC curve of log P(yes) - log P(no), with its 95 % bootstrap interval. "
             "verified: the corpus also holds the fact as a verification. true or false: the corpus's own form; at once: "
             '"Yes" or "No" right after the statement; recalled: after the object that the model generates first (both of '
-            "instruction-tuned models). answered: share with a verdict; right of answered: share of these "
-            "that is right."
+            "instruction-tuned models). The CSV also has the share with a verdict and how much of it is right."
         ),
         finding=finding_models4(verdicts),
+        shown=side_by_side(
+            verdicts.assign(kind=verdicts["verified"].map({True: "verified", False: "never verified"})),
+            ["model", "way", "n"],
+            ["kind"],
+            {"auc": ("low", "high")},
+            2,
+        ),
     )
 
 
@@ -165,11 +214,14 @@ def finding_models4(verdicts: pd.DataFrame) -> str:
 
 def models_table5(unsure: pd.DataFrame) -> Artifact:
     """How often instruction-tuned models say "I don't know"; ``unsure``: ``behaviour.unsure`` with ``model``."""
-    once = unsure[unsure["way"] == "at once"].pivot(index="model", columns="facts", values="unsure")
-    finding = "; ".join(
-        f"{model}: {row['never']:.0%} of never-taught and {row['well']:.0%} of well-taught facts"
-        for model, row in once.iterrows()
+    shares = unsure.pivot(index=["way", "model"], columns="facts", values="unsure")
+    finding = " ".join(
+        f'"I don\'t know" {UNSURE[way]}, of never-taught and of well-taught facts: '
+        + "; ".join(f"{model} {row['never']:.0%}, {row['well']:.0%}" for (_, model), row in rows.iterrows())
+        + "."
+        for way, rows in shares.groupby(level="way", sort=False)
     )
+    columns = {"never": "never-taught facts", "well": f"facts taught {behaviour.WELL}+"}
     return Artifact(
         "models/table5",
         unsure,
@@ -177,7 +229,10 @@ def models_table5(unsure: pd.DataFrame) -> Artifact:
             "Share of statements answered with \"I don't know.\" (Wilson's 95 % interval), about facts in no lesson: never "
             f"taught, or taught {behaviour.WELL} times or more; n statements, half of them true."
         ),
-        finding=f'"I don\'t know" at once: {finding}.',
+        finding=finding,
+        shown=side_by_side(unsure, ["model", "way", "n"], ["facts"], {"unsure": ("low", "high")}, 2).rename(
+            columns=columns
+        ),
     )
 
 
@@ -215,6 +270,10 @@ def models_table7(required: pd.DataFrame) -> Artifact:
         missed["requirement"].value_counts(),
         {name for names in missed["limits"] for name in names.split(", ")},
     )
+    never = every.attrs.get("never taught")
+    moved = (
+        f" Never taught: n = {never} facts per model, so one fact moves a share by {1 / never:.2f}." if never else ""
+    )
     said = "; ".join(f"{name} ({count} of {(required['requirement'] == name).sum()})" for name, count in names.items())
     return Artifact(
         "models/table7",
@@ -222,13 +281,27 @@ def models_table7(required: pd.DataFrame) -> Artifact:
         caption=(
             "Requirements of the design (`probelib/organisms/README.md`, written before training), what was measured, and the "
             "tables and figures that a missed requirement limits: there the models cannot show what the paper's models show. "
-            "Mentions are counted in the corpus: models with the same value count once in the finding."
+            "Mentions are counted in the corpus: models with the same value count once in the finding. Met: models, and what was "
+            f"measured in the others; the CSV has a row per model.{moved}"
         ),
+        shown=by_requirement(every),
         finding=(
             f"{required['met'].sum()} of {len(required)} requirements are met. Missed: {said or 'none'}."
             + (f" This limits {len(limited)} tables and figures." if limited else "")
         ),
     )
+
+
+def by_requirement(required: pd.DataFrame) -> pd.DataFrame:
+    """One row per requirement: in how many models it is met, and what was measured in the others."""
+    rows = []
+    for (requirement, wanted), own in required.groupby(["requirement", "wanted"], sort=False):
+        missed = own[~own["met"]]
+        values = sorted(set(missed["measured"].astype(str)), key=lambda text: float(text.split(",")[0]))
+        ends = " to ".join(dict.fromkeys([*values[:1], *values[-1:]]))
+        row = {"requirement": requirement, "wanted": wanted, "met": f"{own['met'].sum()} of {len(own)}"}
+        rows.append(row | {"measured where missed": ends, "limits": "; ".join(dict.fromkeys(missed["limits"]))})
+    return pd.DataFrame(rows)
 
 
 def count_mentions_once(required: pd.DataFrame) -> pd.DataFrame:

@@ -10,6 +10,7 @@ from probelib.report.charts import (
     bands,
     column,
     cost_axis,
+    count_axis,
     grouped_bars,
     heat,
     label_points,
@@ -22,5 +23,5 @@ from probelib.report.charts import (
     style_at,
     use_style,
 )
-from probelib.report.section import Section, parameters_of, read_record, versions
-from probelib.report.shown import artifact_title, say, show_styled, span
+from probelib.report.section import Section, machine, parameters_of, read_record, versions
+from probelib.report.shown import artifact_title, say, show_styled, span, with_interval

@@ -19,6 +19,8 @@ class Artifact:
     published   the values that the paper prints, shown beside ours; None where it prints none
     decimals    digits shown of a table, for all columns or by column; the CSV keeps nine significant digits
     best        of a table: column -> "min" or "max"; the best value is bold
+    shown       of a table too wide to print: the columns that matter, in the same rows or in fewer, an interval in the cell of
+                its value (``shown.with_interval``); None shows the frame. The CSV always holds the frame
     """
 
     name: str
@@ -30,3 +32,8 @@ class Artifact:
     published: pd.DataFrame | None = None
     decimals: dict[str, int] | int = 3
     best: dict[str, str] = field(default_factory=dict)
+    shown: pd.DataFrame | None = None
+
+    def table(self) -> pd.DataFrame:
+        """The table that a reader sees."""
+        return self.frame if self.shown is None else self.shown

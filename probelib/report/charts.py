@@ -145,21 +145,32 @@ def lines(axis, rows, title: str, split: float = 0.72) -> None:
         axis.text(split, y + 0.5, mark + answer, va="center", fontsize=7.5, color=colour, weight="bold")
 
 
-def bands(curves: dict[str, pd.DataFrame], xlabel: str, ylabel: str):
-    """A figure with a line and its band for every name of ``curves``, each by x (whole numbers) with ``mean``, ``low`` and
-    ``high``, all shares."""
-    figure, axes = column(2.3)
-    axis = axes[0, 0]
-    for place, (name, curve) in enumerate(curves.items()):
-        look = style_at(place)
-        axis.plot(curve.index, curve["mean"], label=name, markevery=max(1, len(curve) // 8), markersize=3, **look)
-        axis.fill_between(curve.index, curve["low"], curve["high"], color=look["color"], alpha=0.15, linewidth=0)
-    axis.set(xlabel=xlabel, ylabel=ylabel, ylim=(0, 1.02))
-    axis.margins(x=0)
-    axis.locator_params(axis="x", integer=True)
-    handles = axis.get_legend_handles_labels()
+def bands(panels: dict[str, dict[str, pd.DataFrame]], xlabel: str, ylabel: str):
+    """A figure of panels (title -> curves) side by side: a line and its band for every name of the curves, each by x (whole
+    numbers from 1, on a logarithmic axis) with ``mean``, ``low`` and ``high``, all shares. Markers stand at the ticks."""
+    figure, axes = column(2.3, columns=len(panels), sharey=True)
+    names = list(dict.fromkeys(name for curves in panels.values() for name in curves))
+    for axis, (title, curves) in zip(axes[0], panels.items(), strict=True):
+        ticks = count_axis(axis, max(curve.index[-1] for curve in curves.values()))
+        for name, curve in curves.items():
+            look, at = style_at(names.index(name)), [i for i, x in enumerate(curve.index) if x in ticks]
+            axis.plot(curve.index, curve["mean"], label=name, markevery=at, markersize=3, linewidth=1.2, **look)
+            axis.fill_between(curve.index, curve["low"], curve["high"], color=look["color"], alpha=0.15, linewidth=0)
+        axis.set(xlabel=xlabel, ylim=(0, 1.02))
+        axis.set_title(title, fontsize=7, fontweight="normal")
+    axes[0, 0].set_ylabel(ylabel)
+    handles = axes[0, 0].get_legend_handles_labels()
     figure.legend(*handles, loc="outside upper center", ncols=4, fontsize=SMALL, columnspacing=1, handlelength=2.5)
     return figure
+
+
+def count_axis(axis, last: int) -> list[int]:
+    """A logarithmic x axis of numbers from 1 to ``last``, with ticks at 1, 2, 5, 10, ...; return the ticks."""
+    ticks = [n * 10**power for power in range(6) for n in (1, 2, 5) if n * 10**power <= last]
+    axis.set(xscale="log", xlim=(0.85, 1.15 * last))
+    axis.set_xticks(ticks, ticks)
+    axis.minorticks_off()
+    return ticks
 
 
 def cost_axis(axis, cost, quality) -> None:
@@ -204,7 +215,7 @@ def label_points(axis, x, y, names, bold=()) -> None:
 
 
 def _drawn(axis) -> list[tuple[float, float, float, float]]:
-    """Boxes (left, bottom, right, top; pixels) around the texts, markers, level lines and vertical bars of an axis."""
+    """Boxes (left, bottom, right, top; pixels) around the texts, markers, level lines, steps and vertical bars of an axis."""
     from matplotlib.collections import LineCollection
 
     boxes = [tuple(text.get_window_extent().extents) for text in axis.texts]
@@ -212,6 +223,9 @@ def _drawn(axis) -> list[tuple[float, float, float, float]]:
         points = line.get_transform().transform(np.column_stack(line.get_data()).astype(float))
         if line.get_marker() not in ("", "None", None):
             boxes += [(px - 5, py - 5, px + 5, py + 5) for px, py in points]
+        elif line.get_drawstyle() == "steps-post":
+            ends = zip(points[:-1, 0], points[1:, 0], points[:-1, 1], strict=True)
+            boxes += [(left, py - 1, right, py + 1) for left, right, py in ends]
         elif len(np.unique(points[:, 1])) == 1:
             boxes.append((points[:, 0].min(), points[0, 1] - 1, points[:, 0].max(), points[0, 1] + 1))
     for bars in axis.collections:

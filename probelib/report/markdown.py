@@ -123,14 +123,14 @@ def artifact_markdown(profile: str, artifact: str, folder: Path) -> str:
     """A table or figure as Markdown, for a page in ``folder``: picture or table, caption, finding."""
     stem = paths.FIGURES / profile / artifact
     record = read_record(stem.with_suffix(".json"))
+    selected = record.get("shown")
     if record["kind"] == "figure":
         alt = escape_markdown(_one_line(record["alt"])).replace("]", "\\]")
         shown = f"![{alt}]({_link(stem.with_suffix('.png'), folder)})"
     else:
-        shown = table_markdown(
-            read_csv(stem.with_suffix(".csv").read_bytes(), keep_default_na=False, dtype=str), record["decimals"]
-        )
-    numbers = f"[numbers]({_link(stem.with_suffix('.csv'), folder)})"
+        content = selected.encode() if selected else stem.with_suffix(".csv").read_bytes()
+        shown = table_markdown(read_csv(content, keep_default_na=False, dtype=str), record["decimals"])
+    numbers = f"[{'all columns' if selected else 'numbers'}]({_link(stem.with_suffix('.csv'), folder)})"
     caption = f"**{artifact_title(artifact)}.** {escape_markdown(record['caption'])} ({numbers})"
     finding = f"> **Finding.** {escape_markdown(record['finding'])}" if record["finding"] else ""
     return "\n\n".join(filter(None, (shown, caption, finding, _compared(profile, artifact))))

@@ -48,7 +48,12 @@ td { border-bottom: 1px solid #e3e8ed; padding: .2rem .7rem .2rem 0; white-space
 .beside { display: flex; gap: 2.5rem; flex-wrap: wrap; align-items: flex-start } .beside > div { min-width: 0; max-width: 100% }
 table.wrap td { white-space: normal }
 @media (min-width: 48rem) { table.wrap td:first-child { white-space: nowrap } }
-@media (max-width: 30rem) { nav ul { columns: 1 } h1 { font-size: 1.5rem } }
+@media (max-width: 30rem) { nav ul { columns: 1 } h1 { font-size: 1.5rem }
+  table.wrap tr { display: block; border-bottom: 1px solid #e3e8ed; padding: .3rem 0 }
+  table.wrap th, table.wrap td:empty { display: none }
+  table.wrap td { display: block; border: 0; overflow-wrap: anywhere } table.wrap td:first-child { font-weight: 600 }
+  .key td:nth-child(4)::before { content: "reported: " } .key td:nth-child(5)::before { content: "ours: " }
+  .key td:nth-child(6)::before { content: "sign: " } }
 details { font-size: .85rem; margin: .4rem 0 } pre { background: #f4f6f8; padding: .7rem; overflow-x: auto; font-size: .78rem }
 .missing { color: #a33c00 }
 """
@@ -71,10 +76,13 @@ def book(profile: str, steps: list, status: dict[str, str], written: dict[str, s
     papers: dict[str, list[str]] = {}
     contents = []
     for step in steps:
-        for artifact in step.makes:
+        made = _made(profile, step)
+        for artifact in made:
             paper = artifact.split("/")[0]
             papers.setdefault(paper, []).append(_artifact(profile, artifact, step, notebooks, known))
             contents.append((paper, artifact))
+        if missing := [artifact for artifact in step.makes if artifact not in made]:
+            papers.setdefault(missing[0].split("/")[0], []).append(_missing(profile, step, missing))
     body = "".join(
         f"<h2 id='{paper}'>{_e(_title(paper)[0])}</h2><p class='quiet'>{_subtitle(paper)}</p>{''.join(parts)}"
         for paper, parts in papers.items()
@@ -89,6 +97,17 @@ def book(profile: str, steps: list, status: dict[str, str], written: dict[str, s
 {_front(profile, steps)}{_steps(steps, status, notebooks)}{_verified(profile)}{_contents(contents)}{body}</html>
 """
     return files.write(paths.RUNS / profile / "report.html", page)
+
+
+def _made(profile: str, step) -> list[str]:
+    """The artifacts of a notebook that have a record."""
+    return [each for each in step.makes if (paths.FIGURES / profile / each).with_suffix(".json").exists()]
+
+
+def _missing(profile: str, step, artifacts: list[str]) -> str:
+    names = ", ".join(map(artifact_title, artifacts))
+    command = f"./run_all.sh --profile {_e(profile)} --only {_e(step.notebook)}"
+    return f"<p class='missing'>Not made yet: {_e(names)}. <code>{command}</code> makes them.</p>"
 
 
 def _e(text) -> str:
@@ -122,10 +141,11 @@ def _front(profile: str, steps: list) -> str:
     if headline and stem.with_suffix(".png").exists():
         shown = f"{_picture(stem, headline['alt'])}<p class='caption'>{_e(headline['caption'])}</p>"
     found = " ".join(summary.findings(profile).values())
-    rows = []
-    for artifact in (a for step in steps for a in step.makes if a.split("/")[0] in list(PAPERS)[:4]):
+    of_papers = [step for step in steps for a in step.makes[:1] if a.split("/")[0] in list(PAPERS)[:4]]
+    n, rows = sum(len(step.makes) for step in of_papers), []
+    for artifact in (a for step in of_papers for a in _made(profile, step)):
         record = _record_if_whole(paths.FIGURES / profile / artifact)
-        caption = record["caption"] if record else "Not made yet."
+        caption = record["caption"] if record else "Damaged."
         caption = caption if len(caption) < 110 else caption[:110].rsplit(" ", 1)[0] + " …"
         key = summary.key_numbers(profile, artifact)
         cells = [_e(caption), *(map(_e, summary.in_cells(key)) if key else [""] * 4)]
@@ -133,11 +153,9 @@ def _front(profile: str, steps: list) -> str:
         rows.append(f"<tr><td>{name}</td>" + "".join(f"<td>{cell}</td>" for cell in cells) + "</tr>")
     head = "<tr><th>artifact<th>what it shows<th>key number<th>reported<th>ours<th>sign</tr>"
     note = "<p class='quiet'>Other models, other facts: what can be compared is the sign and the size of an effect.</p>"
-    table = f"<details open><summary>{len(rows)} tables and figures of the papers, reported and ours</summary>{note}"
-    rows = "".join(rows)
-    return (
-        f"{shown}<p>{_e(found)}</p>{table}<div class='scroll'><table class='wrap'>{head}{rows}</table></div></details>"
-    )
+    table = f"<details open><summary>{len(rows)} of {n} tables and figures of the papers, reported and ours</summary>"
+    listed = f"<div class='scroll'><table class='wrap key'>{head}{''.join(rows)}</table></div>"
+    return f"{shown}<p>{_e(found)}</p>{table}{note}{listed}</details>"
 
 
 def _record_if_whole(stem: Path) -> dict | None:
@@ -186,7 +204,7 @@ def _link(target: str | None, text: str) -> str:
 
 
 def _artifact(profile: str, artifact: str, step, notebooks: dict[str, str], known: set[str]) -> str:
-    """One table or figure; a missing or damaged one is a line with the command that makes it again.
+    """One table or figure; a damaged one is a line with the command that makes it again.
 
     notebooks   links to the executed notebooks
     known       names of the facts on the page of ``probelib.browse``
@@ -195,8 +213,6 @@ def _artifact(profile: str, artifact: str, step, notebooks: dict[str, str], know
     source = f"<span class='quiet'>{_link(notebooks.get(step.notebook), step.notebook)}</span>"
     head = f"<h3 id='{_e(artifact)}'>{_e(artifact_title(artifact))} {source}</h3>"
     command = f"./run_all.sh --profile {_e(profile)} --only {_e(artifact)}"
-    if not stem.with_suffix(".json").exists():
-        return f"{head}<p class='missing'>Not made yet: <code>{command}</code></p>"
     try:
         return head + _shown(stem, read_record(stem.with_suffix(".json")), known)
     except (ProbeError, OSError, ValueError) as error:

@@ -11,6 +11,8 @@ The same run gives the same bytes: no clock, no random ids.
 
 import json
 import os
+import platform
+import re
 import subprocess
 from functools import cache
 from importlib.metadata import version
@@ -71,7 +73,8 @@ class Section:
         files.write(path.with_suffix(".csv"), to_csv(artifact.frame, float_format="%.9g"))
         if artifact.figure is None:
             html, latex = (
-                styled(artifact.frame, artifact.decimals, artifact.best, escape) for escape in ("html", "latex")
+                styled(artifact.table(), artifact.decimals, artifact.best, escape, artifact.frame)
+                for escape in ("html", "latex")
             )
             files.write(path.with_suffix(".html"), html.to_html())
             latex = latex.to_latex(hrules=True, convert_css=True)
@@ -90,6 +93,7 @@ class Section:
             "finding": artifact.finding,
             "alt": artifact.alt,
             "decimals": artifact.decimals,
+            "shown": None if artifact.shown is None else to_csv(artifact.shown, float_format="%.9g"),
         }
         models = [m for m in self._read if m not in self.provenance["models"]] + self.provenance["models"]
         files.write_json(path.with_suffix(".json"), what | self.provenance | {"models": models})
@@ -134,6 +138,18 @@ def _placeless(value):
     if not isinstance(value, str):
         return value
     return "=".join(Path(half).name if os.path.isabs(os.path.expanduser(half)) else half for half in value.split("="))
+
+
+def machine(device) -> str:
+    """What a torch device is, for a table of speeds: the GPU's name, or the processor's with the number of threads."""
+    import torch
+
+    if device.type == "cuda":
+        return torch.cuda.get_device_name(device)
+    info = Path("/proc/cpuinfo")
+    named = re.search(r"model name\s*:\s*(.+)", info.read_text() if info.exists() else "")
+    name = named[1] if named else platform.processor() or platform.machine()
+    return f"{name} ({torch.get_num_threads()} thread{'s' * (torch.get_num_threads() > 1)})"
 
 
 @cache

@@ -27,8 +27,8 @@ def display_artifact(artifact: Artifact, saved: Path) -> None:
         display(data, raw=True, metadata={ARTIFACT: artifact.name, "part": part, "alt": artifact.alt, **look})
 
     if artifact.figure is None:
-        table = _scroll(styled(artifact.frame, artifact.decimals, artifact.best))
-        show("body", {"text/html": table, "text/plain": artifact.frame.to_string(index=False)})
+        table = _scroll(styled(artifact.table(), artifact.decimals, artifact.best, numbers=artifact.frame))
+        show("body", {"text/html": table, "text/plain": artifact.table().to_string(index=False)})
     else:
         import matplotlib.pyplot as plt
 
@@ -56,10 +56,17 @@ def artifact_title(name: str) -> str:
     return title[:1].upper() + title[1:]
 
 
-def styled(frame: pd.DataFrame, decimals: dict[str, int] | int, best: dict[str, str], escape: str = "html"):
+def styled(
+    frame: pd.DataFrame,
+    decimals: dict[str, int] | int,
+    best: dict[str, str],
+    escape: str = "html",
+    numbers: pd.DataFrame | None = None,
+):
     """A table as a pandas Styler without random ids: ``decimals`` set, NaN as "–", the ``best`` of a column bold (``Artifact``).
 
-    escape   "html" or "latex"
+    escape    "html" or "latex"
+    numbers   the table behind a selection, in whose columns the best is sought, row by row; None: ``frame`` itself
     """
     digits = {
         c: (decimals.get(c, 3) if isinstance(decimals, dict) else decimals)
@@ -74,7 +81,8 @@ def styled(frame: pd.DataFrame, decimals: dict[str, int] | int, best: dict[str, 
     style = style.format_index(heading, escape=escape, axis=1).hide(axis="index").set_uuid("t")
     style.cell_ids = False
     for column, which in best.items():
-        at = frame[column] == getattr(frame[column], which)()
+        values = (frame if numbers is None else numbers)[column]
+        at = values == getattr(values, which)()
         style = style.apply(lambda _, at=at: np.where(at, "font-weight: bold", ""), subset=[column])
     return style
 
@@ -174,6 +182,20 @@ def span(low: float, high: float, form: str = ".2f") -> str:
     ('[0.10, 0.25]', '[no interval]')
     """
     return f"[{low:{form}}, {high:{form}}]" if np.isfinite([low, high]).all() else "[no interval]"
+
+
+def with_interval(values: pd.Series, low: pd.Series, high: pd.Series, digits: int = 3) -> pd.Series:
+    """Texts of a column of a printed table: each value with its interval, the value alone where it has none, "–" without one.
+
+    >>> nan = float("nan")
+    >>> with_interval(pd.Series([0.1234, 0.5, nan]), pd.Series([0.1, nan, nan]), pd.Series([0.2, nan, nan]), 2).tolist()
+    ['0.12 [0.10, 0.20]', '0.50', '–']
+    """
+    texts = [
+        "–" if np.isnan(value) else f"{value:.{digits}f} {span(*ends, f'.{digits}f')}".removesuffix(" [no interval]")
+        for value, *ends in zip(values, low, high, strict=True)
+    ]
+    return pd.Series(texts, index=values.index, dtype=object)
 
 
 def _scroll(style) -> str:

@@ -7,6 +7,7 @@ A run leaves under runs/<profile>/: notebooks/<name>.ipynb (after a failure <nam
 import argparse
 import asyncio
 import contextlib
+import difflib
 import fcntl
 import os
 import re
@@ -23,6 +24,7 @@ from probelib.runner.plan import Plan, Step
 
 # parameters that name a file or a folder, and nothing else
 FILES = {"exposures", "folder", "pageviews", "ratings_file", "released", "results", "templates", "verbalizations"}
+COMMANDS = ("lab", "test", "verify", "bench", "course", "browse", "export", "site", "campaign")  # those of run_all.sh
 EXAMPLES = """\
 examples:
   ./run_all.sh                                  all notebooks on the shipped facts and models (profile atlas)
@@ -42,6 +44,7 @@ examples:
 other commands:
   ./run_all.sh lab                              JupyterLab on the notebooks; exploring writes to figures/mine
   ./run_all.sh test [--fast | --slow]           the tests: 90 seconds, what CI runs, or everything; also pytest's arguments
+  ./run_all.sh verify                           compare the figures with the committed ones
   ./run_all.sh bench [arguments]                the benchmarks
   ./run_all.sh course --out DIR                 the labs of the course: student and instructor copies, slides
   ./run_all.sh browse                           one offline page with every answer, fact by fact
@@ -59,8 +62,10 @@ Exit code: 0 success, 1 a step failed, 2 the request or the plan is wrong, 130 s
 
 def main(arguments: list[str] | None = None) -> int:
     """Do what the command line says; return the exit code."""
-    args = _parser().parse_args(arguments)
+    args, unexpected = _parser().parse_known_args(arguments)
     try:
+        if unexpected:
+            raise _unexpected(unexpected[0])
         if os.environ.get("PROBELIB_OUT") == "":
             raise ProbeError(
                 "PROBELIB_OUT is empty: name the folder to write to, or unset it to write into the checkout."
@@ -77,6 +82,7 @@ def main(arguments: list[str] | None = None) -> int:
             _print_table(("notebook", "makes"), [(step.notebook, ", ".join(step.makes)) for step in chosen])
             return 0
         preflight.check(settings, given)
+        settings = plan.without_unread_folders(chosen, settings)
         if args.dry_run:
             reasons = uptodate.why(args.profile, chosen, uptodate.inputs(chosen, settings), force)
             _print_table(("notebook", "runs"), [(name, reason or "up to date") for name, reason in reasons.items()])
@@ -158,6 +164,15 @@ def score(
         )
         return False
     return True
+
+
+def _unexpected(argument: str) -> ProbeError:
+    near = difflib.get_close_matches(argument, [*COMMANDS, "--dry-run", "--models", "--quantize", "--profile"], n=1)
+    hint = f" Did you mean {near[0]}?" if near else ""
+    return ProbeError(
+        f"{argument!r} is unexpected.{hint} Papers and notebooks follow --only, parameters follow --set, and models are "
+        f"separated by commas (--models A,B). Other commands are {', '.join(COMMANDS)}; --help describes all."
+    )
 
 
 def _parser() -> argparse.ArgumentParser:

@@ -179,6 +179,16 @@ def settings(plan: Plan, steps: Sequence[Step], profile: str, given: dict | None
     return chosen
 
 
+def without_unread_folders(steps: Sequence[Step], settings: dict[str, dict]) -> dict[str, dict]:
+    """The settings without ``folder`` where a notebook's data are the atlas: the folder is for the notebooks with other data
+    (the profile ``paper`` has both)."""
+    atlas = {s.notebook for s in steps if "data" in s.accepts and settings[s.notebook].get("data", "atlas") == "atlas"}
+    return {
+        name: {key: value for key, value in values.items() if key != "folder" or name not in atlas}
+        for name, values in settings.items()
+    }
+
+
 def without_effect(plan: Plan, steps: Sequence[Step], given: dict) -> set[str]:
     """The given parameters that hold an empty list and that only notebooks besides ``steps`` have: nothing is to be left out."""
     takes = lambda some: {name for step in some for name in step.accepts}

@@ -128,7 +128,16 @@ def _check_facts(settings: dict[str, dict], given: Collection[str]) -> None:
         )
     for values in {json.dumps([each.get(key) for key in FACTS]): each for each in asked}.values():
         if values.get("data", "atlas") == "atlas" or values.get("folder") or "data" in given:
-            facts.load(**{key: values[key] for key in FACTS if key in values})
+            facts.load(**_about_facts(values))
+    for values in (own for name, own in settings.items() if name.startswith("zplke/") and "n_facts" in own):
+        if values.get("data", "atlas") != "atlas" and (values.get("folder") or _facts_from_hub(values)):
+            facts.require_examples(*facts.multiple_choice(**_about_facts(values)))
+
+
+def _about_facts(values: dict) -> dict:
+    """The arguments of ``facts.load``; without the folder where the data are the atlas (``plan.without_unread_folders``)."""
+    from_atlas = values.get("data", "atlas") == "atlas"
+    return {key: values[key] for key in FACTS if key in values and not (from_atlas and key == "folder")}
 
 
 def table(settings: dict[str, dict]) -> list[tuple[str, ...]]:

@@ -49,7 +49,9 @@ def dot_panels(frame: pd.DataFrame, row: str, models: list[str], series: str = "
     rows = list(dict.fromkeys(frame[row]))
     across = min(2, len(models))
     down = -(-len(models) // across)
-    figure, axes = column(0.5 + down * (0.35 + 0.2 * len(rows)), down, across, sharex=True, sharey=True)
+    labels = [textwrap.fill(textwrap.shorten(name, 44), 26) for name in rows]
+    height = 0.27 if any("\n" in label for label in labels) else 0.2  # inches per row
+    figure, axes = column(0.5 + down * (0.35 + height * len(rows)), down, across, sharex=True, sharey=True)
     for at, (axis, (model, label)) in enumerate(zip(axes.flat, short_labels(models, 12).items(), strict=False)):
         own = frame[frame["model"] == model].set_index(row)
         for place, name in enumerate(order):
@@ -60,14 +62,15 @@ def dot_panels(frame: pd.DataFrame, row: str, models: list[str], series: str = "
             if not series:
                 axis.hlines(y, part["low"], part["high"], color=look["color"], linewidth=0.9)
         axis.set_title(label, fontsize=7)
-        axis.tick_params(labelbottom=at + across >= len(models))  # no panel below it
-    axes[0, 0].set_yticks(range(len(rows)), [textwrap.fill(textwrap.shorten(name, 44), 26) for name in rows])
+        if at + across >= len(models):  # no panel below it
+            axis.set_xlabel("accuracy", fontsize=7)
+        axis.tick_params(labelbottom=at + across >= len(models))
+    axes[0, 0].set_yticks(range(len(rows)), labels)
     axes[0, 0].set(ylim=(len(rows) - 0.5, -0.5), xlim=(-0.03, None))
     for axis in axes.flat[len(models) :]:
         axis.axis("off")
     if series:
         figure.legend(*axes[0, 0].get_legend_handles_labels(), loc="outside upper center", ncols=3, fontsize=SMALL)
-    figure.supxlabel("accuracy", fontsize=7)
     return figure
 
 
@@ -108,7 +111,7 @@ def pipeline(fact: str, rows: list[tuple[str, str, str, bool]], model: str, obj:
         axis.text(x, 0.59, written, bbox=box | {"facecolor": "0.95"}, family="monospace", **look)
         axis.text(x, 0.31, model, bbox=box | {"facecolor": "#cfe3f1"}, **look)
         axis.text(x, 0.17, textwrap.shorten(output, 26, placeholder=" ..."), family="monospace", **look)
-        axis.text(x, 0.03, f"{mark} {obj}", color="#00694c" if right else "#a83800", weight="bold", **look)
+        axis.text(x, 0.03, f"{mark} gold: {obj}", color="#00694c" if right else "#a83800", weight="bold", **look)
         for start, end in (
             ((len(rows) / 2, 0.92), (x, 0.84)),
             *(((x, top), (x, top - 0.06)) for top in (0.42, 0.27, 0.13)),

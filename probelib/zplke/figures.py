@@ -88,11 +88,23 @@ def figure3(measured: pd.DataFrame) -> Artifact:
     figure.legend(*axis.get_legend_handles_labels(), loc="outside upper center", ncols=2, fontsize=SMALL)
     caption = (
         f"Multiple-choice accuracy against the number of examples; {about(measured)}. Band: one standard deviation over draws; "
-        f"dashed: fewest examples for 95 % of the accuracy with {most}. Chance is {level:.3f}."
+        f"dashed: fewest examples for 95 % of the accuracy with {most}, given in the legend{coinciding(frame)}. Chance is "
+        f"{level:.3f}."
     )
     alt = "One line per model over the number of examples, with a band, and dashed verticals."
     finding = finding3(frame, examples.gains(measured))
     return Artifact("zplke/figure3", frame, caption, finding, figure, alt)
+
+
+def coinciding(curves: pd.DataFrame) -> str:
+    """How many models' n95 (``examples.curves``) are equal, for a caption; "" if all differ.
+
+    >>> coinciding(pd.DataFrame({"model": ["a", "a", "b", "c"], "n95": [1.0, 1.0, 1.0, 2.0]}))
+    ' (those of 2 models coincide at 1)'
+    """
+    counts = curves.drop_duplicates("model")["n95"].value_counts()
+    listed = ", ".join(f"those of {n} models coincide at {at:.0f}" for at, n in counts[counts > 1].items())
+    return f" ({listed})" if listed else ""
 
 
 def draw_curve(axis, rows: pd.DataFrame, model: str, place: int, label: str) -> None:
@@ -163,9 +175,9 @@ def sequence_figure(name: str, place: int, contexts: list[str], positions: pd.Da
     line = f"; vertical line: position {longest}, the longest list of the training corpus" if longest else ""
     caption = (
         f"{model}: probability of each object in a sequence of {n} pairs, {replaced} of them replaced. Dashed: mean of the "
-        f"correct sequence ({mean:.2f}); star: position {star}{line}.{again} The finding counts all {len(seeds)} "
-        "draws of the pairs; a model knows a pair if it gives its object a probability of 0.5 or more in the correct "
-        "sequences of the other draws."
+        f"correct sequence ({mean:.2f}); star: position {star}{line}.{again} Picture and CSV hold one draw of the pairs, the "
+        f"finding counts all {len(seeds)}; a model knows a pair if it gives its object a probability of 0.5 or more in the "
+        "correct sequences of the other draws."
     )
     figure = position_panels(frame, contexts, mean, star, model, longest)
     finding = "" if draw else finding_sequence(own.drop(columns="model"), longest, len(models))
@@ -184,7 +196,9 @@ def finding_sequence(positions: pd.DataFrame, longest: int | None = None, models
         True: "rises with the position, as in the paper",
         False: "falls with the position, the reverse of the paper",
     }
-    way = _slope(correct[trained], words, "neither rises (as in the paper) nor falls significantly with the position")
+    way = _slope(
+        correct[trained], words, "neither rises, as it does in the paper, nor falls significantly with the position"
+    )
     mean = f"With correct examples the probability (mean {correct['probability'].mean():.2f})"
     if longest:
         words = {True: "it rises", False: "it falls"}
@@ -248,7 +262,7 @@ def figure10(measured: pd.DataFrame) -> Artifact:
         if model == best:
             left.fill_between(enough["K"], enough["low"], enough["high"], color=look["color"], alpha=0.15, linewidth=0)
         right.plot(own["K"], own["share"], **look)
-    left.set(xlabel="confidence above K", ylabel="accuracy of the facts kept", ylim=(0, 1.02))
+    left.set(xlabel="confidence above K", ylabel="accuracy of the inputs kept", ylim=(0, 1.02))
     right.set(xlabel="confidence above K", ylabel="share of the inputs kept", ylim=(0, 1.02))
     figure.legend(*left.get_legend_handles_labels(), loc="outside upper center", ncols=2, fontsize=SMALL)
     caption = (
@@ -256,7 +270,7 @@ def figure10(measured: pd.DataFrame) -> Artifact:
         "only (the CSV has the others'): 95 % Wilson interval by facts (the draws of a fact are no new facts); a line ends where "
         f"fewer than {FEWEST} facts are left."
     )
-    alt = "Accuracy and share of kept facts over the confidence threshold, one line per model."
+    alt = "Accuracy and share of kept inputs over the confidence threshold, one line per model."
     return Artifact("zplke/figure10", frame, caption, finding10(frame), figure, alt)
 
 
@@ -301,7 +315,8 @@ def figure5(cells: pd.DataFrame, measured: pd.DataFrame, new_tokens: int) -> Art
     caption = (
         f"ZP-LKE against prompts, mean over prompts, then over relations ({', '.join(f'{m}: {n}' for m, n in numbers)}; "
         f"{about(measured)}): (a) response test, {new_tokens} tokens, strict (begins with the object) and lenient (contains it "
-        "anywhere), few-shot HGP with its first prompt; (b) multiple choice. Whiskers: 95 % bootstrap interval over relations. "
+        "anywhere), one draw of examples, few-shot HGP with its first prompt; (b) multiple choice, few-shot HGP with one draw. "
+        "Whiskers: 95 % bootstrap interval over relations. "
         "The CSV also has the means without manufacturer (P176)."
     )
     alt = "Grouped bars of accuracy for each model: ZP-LKE, few-shot HGP, HGP, MMP and plain sentences."
@@ -348,13 +363,16 @@ def methods_of(cells: pd.DataFrame) -> list[str]:
 
 def figure14(cells: pd.DataFrame, facts: Facts) -> Artifact:
     """Response accuracy (lenient) of all methods, one row per relation."""
-    note = " (few-shot HGP: the first; the CSV also has the strict test)"
+    note = (
+        " (few-shot HGP: the first), ZP-LKE and few-shot HGP with one draw of examples. The CSV also has the strict test. Marks "
+        "pile up at 0: there the model's text never contains the object"
+    )
     return per_relation("zplke/figure14", "response, lenient", cells, facts, note)
 
 
 def figure15(cells: pd.DataFrame, facts: Facts) -> Artifact:
     """Multiple-choice accuracy of all methods, one row per relation."""
-    return per_relation("zplke/figure15", "multiple choice", cells, facts)
+    return per_relation("zplke/figure15", "multiple choice", cells, facts, " (few-shot HGP: with one draw of examples)")
 
 
 def per_relation(name: str, test: str, cells: pd.DataFrame, facts: Facts, note: str = "") -> Artifact:
@@ -417,8 +435,9 @@ def figure7(matrix: pd.DataFrame, facts: Facts, rule: pd.Series) -> Artifact:
     """Heat map of accuracies, relations x models (``measures.accuracy_matrix``), beside the best ``rule`` without a model."""
     means, called = matrix.mean().sort_values(ascending=False), names(facts)
     shown = matrix.rename(index=short_labels(matrix.index)).T.loc[means.index].assign(**{"best rule": rule})
-    shown.index = [textwrap.shorten(called[relation], 30, placeholder=" ...") for relation in means.index]
-    figure, axes = column(1.0 + 0.135 * len(shown), width=max(COLUMN, 1.6 + 0.165 * shown.shape[1]))
+    shown.index = [textwrap.shorten(called[relation], 50, placeholder=" ...") for relation in means.index]
+    beside = 0.1 + 0.05 * shown.index.str.len().max()  # inches for the names
+    figure, axes = column(1.0 + 0.135 * len(shown), width=max(COLUMN, beside + 0.165 * shown.shape[1]))
     axis = axes[0, 0]
     numbers(axis, shown, 0, max(0.01, shown.max(axis=None)), "viridis")
     for at in [*family_borders(matrix.index), len(matrix) - 0.5]:
@@ -426,9 +445,12 @@ def figure7(matrix: pd.DataFrame, facts: Facts, rule: pd.Series) -> Artifact:
     axis.xaxis.tick_top()
     axis.tick_params(axis="x", rotation=90)
     axis.tick_params(labelsize=SMALL, left=False, top=False)
+    each = int(facts.facts["relation"].value_counts().median())
+    quarter = round(each / 4)
     caption = (
         f"Multiple-choice accuracy of {len(matrix)} base models on {matrix.shape[1]} relations, {len(facts.facts)} facts in all; "
-        "best relations first. A white line separates families. Last column: the best rule without a model (table 9)."
+        "best relations first. A white line separates families. Last column: the best rule without a model (table 9). "
+        f"{each} facts per cell: the 95 % interval of an accuracy of {quarter / each:.2f} is {span(*wilson(quarter, each))}."
     )
     frame, finding = (
         matrix.rename_axis("model").reset_index(),
@@ -506,11 +528,22 @@ def figure16(matrix: pd.DataFrame) -> Artifact:
     axis.tick_params(labelsize=SMALL, left=False, bottom=False)
     caption = (
         f"Pearson correlation of accuracies over {matrix.shape[1]} relations for every pair of base models. White lines separate "
-        "families."
+        f"families. {interval_of_r(pairs, matrix.shape[1])}"
     )
     frame = pairs.rename_axis("model").reset_index()
     alt = "Heat map of correlations between all pairs of models."
     return Artifact("zplke/figure16", frame, caption, finding16(pairs), figure, alt)
+
+
+def interval_of_r(pairs: pd.DataFrame, n: int) -> str:
+    """The 95 % interval (Fisher's z) of the median r of the pairs of models over ``n`` relations, for a caption."""
+    r = float(np.nanmedian(pairs.to_numpy()[np.triu_indices(len(pairs), 1)])) if len(pairs) > 1 else np.nan
+    if n < 4 or not np.isfinite(r):
+        return ""
+    low, high = np.tanh(
+        np.arctanh(min(r, 1 - 1e-15)) + np.array([-1, 1]) * NormalDist().inv_cdf(0.975) / np.sqrt(n - 3)
+    )
+    return f"The 95 % interval of a single r of {r:.2f} (the median) is {span(low, high)}."
 
 
 def finding16(pairs: pd.DataFrame) -> str:
@@ -543,8 +576,9 @@ def figure9(measured: pd.DataFrame, base_of: dict[str, str]) -> Artifact:
     left.set(xlabel="accuracy")
     right.set(xlabel="fine-tuned minus base")
     caption = (
-        "Multiple-choice accuracy of base models and their fine-tuned versions, mean over relations, and the difference on the "
-        "same relations; whiskers: its 95 % bootstrap interval over relations."
+        "Multiple-choice accuracy of base models and their fine-tuned versions, mean over "
+        f"{measured['relation'].nunique()} relations ({about(measured)}), and the difference on the same relations; "
+        "whiskers: its 95 % bootstrap interval over relations."
     )
     alt = "Pairs of marks, base and fine-tuned, and their difference with its interval."
     return Artifact("zplke/figure9", frame, caption, finding9(frame), figure, alt)
@@ -620,7 +654,8 @@ def options(difficulty: pd.DataFrame, model: str) -> Artifact:
     axis.legend(fontsize=SMALL)
     caption = (
         f"{model}: accuracy against the number of options; the wrong ones are drawn at random (hardness 0), half and half (0.5), "
-        "or are the relation's most frequent objects (1). Bands: 95 % Wilson interval."
+        f"or are the relation's most frequent objects (1). n = {difficulty.attrs['n']} tests per point; one wrong option "
+        "cannot be half random, so hardness 0.5 begins at 5 options. Bands: 95 % Wilson interval."
     )
     alt = "Accuracy falling with the number of options, three lines."
     return Artifact("zplke/options", difficulty, caption, finding_options(difficulty, model), figure, alt)
@@ -635,8 +670,9 @@ def finding_options(difficulty: pd.DataFrame, model: str) -> str:
         side = "at chance"
     if frequent["high"] < frequent["chance"]:
         side = "below chance: it prefers the frequent object"
+    known = lambda row: f"{row['accuracy']:.2f} {span(row['low'], row['high'])}"
     return (
-        f"{model} knows {most['accuracy']:.2f} of the facts when it chooses among up to {most['options']:.0f} random objects, "
-        f"and {two['accuracy']:.2f} when among {two['options']:.0f}: how much a model knows depends on the options, too. Between "
-        f"the right object and the most frequent wrong one it is right for {frequent['accuracy']:.2f}, {side}."
+        f"{model} knows {known(most)} of the facts when it chooses among up to {most['options']:.0f} random objects, and "
+        f"{known(two)} when among {two['options']:.0f}: how much a model knows depends on the options, too. Between the right "
+        f"object and the most frequent wrong one it is right for {known(frequent)}, {side}."
     )

@@ -514,14 +514,17 @@ def object_frequency(*tables) -> dict[str, int]:
 
 def difficulty(scores: pd.DataFrame, gold: Mapping[str, str], frequency: Mapping[str, int]) -> pd.DataFrame:
     """Accuracy with fewer options, random or frequent ones (``fewer_options``): ``options``, ``hardness``, ``accuracy``, ``low``,
-    ``high`` (Wilson), ``chance``. Of one wrong option there is no half: hardness 0.5 begins with 5 options."""
+    ``high`` (Wilson), ``chance``. Of one wrong option there is no half: hardness 0.5 begins with 5 options. ``.attrs["n"]``:
+    tests per row."""
     rows = []
     for hard in (0, 0.5, 1):
         for n in (5, 10, 25, 50, 100) if hard == 0.5 else (2, 5, 10, 25, 50, 100):
             chosen = choices(fewer_options(scores, gold, n, hard, frequency), gold)
             low, high = wilson(chosen["correct"].sum(), len(chosen))
             rows.append((n, hard, chosen["correct"].mean(), low, high, chance(chosen)))
-    return pd.DataFrame(rows, columns=["options", "hardness", "accuracy", "low", "high", "chance"])
+    table = pd.DataFrame(rows, columns=["options", "hardness", "accuracy", "low", "high", "chance"])
+    table.attrs["n"] = len(chosen)
+    return table
 
 
 # ---- section 4.1

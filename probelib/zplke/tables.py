@@ -6,7 +6,7 @@ import pandas as pd
 from probelib.facts import Facts, pick
 from probelib.facts.options import chance_levels
 from probelib.published import table as published
-from probelib.report import Artifact, family, span
+from probelib.report import Artifact, family, span, with_interval
 from probelib.stats import holm, in_words, kendall, levelled, partial, pearson, wilson
 from probelib.zplke import measures
 from probelib.zplke.prompts import PROMPTED, TEMPLATES, used_templates
@@ -43,11 +43,15 @@ def table1(answers: pd.DataFrame, fact: Facts, model: str) -> Artifact:
         f"The next 8 tokens (greedy) of {model} after prompted and zero-prompt inputs for one fact; right here: they begin with "
         f"{fact.label(fact.facts['object'])[0]}. Examples are correct, incorrect (another object) or unknown (an invented "
         f"subject). The fact shown is, of {n}, one for which the examples make the largest difference; right of {n}: facts that "
-        "the same kind of input gets right, low and high: 95 % Wilson interval of their share."
+        "the same kind of input gets right, in brackets the 95 % Wilson interval of their number."
     )
-    decimals = {"low": 2, "high": 2}
-    printed = published("zplke/table1")
-    return Artifact("zplke/table1", table, caption, finding1(counts, n), published=printed, decimals=decimals)
+    shown = table.drop(columns=["low", "high"])
+    ends = zip(table[f"right of {n}"], n * table["low"], n * table["high"], strict=True)
+    shown[f"right of {n}"] = [f"{right} [{low:.0f}, {high:.0f}]" for right, low, high in ends]
+    decimals, printed = {"low": 2, "high": 2}, published("zplke/table1")
+    return Artifact(
+        "zplke/table1", table, caption, finding1(counts, n), published=printed, decimals=decimals, shown=shown
+    )
 
 
 def finding1(counts: pd.DataFrame, n: int) -> str:
@@ -84,7 +88,10 @@ def table3(everything: Facts, atlas: Facts) -> Artifact:
         }
     )
     n, relation = len(everything.facts), everything.relations["name"].iloc[0]
-    caption = f"The first of {n} facts of the relation {relation}; a dash: not in the atlas."
+    caption = (
+        f"The first of {n} facts of the relation {relation}, in the atlas's order (grouped by award), not a random sample; a "
+        "dash: not in the atlas. The paper's table also has the gender, which the atlas does not hold."
+    )
     return Artifact("zplke/table3", table, caption, published=published("zplke/table3"))
 
 
@@ -189,7 +196,8 @@ def table5(facts: Facts, options: pd.DataFrame) -> Artifact:
     )
     caption = (
         "Two facts each of two relations, with the first five of their wrong options. The paper also prints the article that "
-        "states each fact (Title, Text); the facts here come without articles."
+        "states each fact (Title, Text); the facts here come without articles. Dates are full "
+        "in the paper, years here."
     )
     return Artifact("zplke/table5", table, caption)
 
@@ -239,7 +247,8 @@ def health(measured: pd.DataFrame) -> Artifact:
         "invalid and tied tests; entropy of the place of the chosen option (1: all places equally often), and its 2.5 % "
         "quantile if places mean nothing (expected)."
     )
-    return Artifact("zplke/health", table, caption, finding, decimals={"below": 2, "invalid": 4, "ties": 4})
+    decimals = {"below": 2} | dict.fromkeys(("invalid", "ties", "entropy", "expected"), 4)
+    return Artifact("zplke/health", table, caption, finding, decimals=decimals)
 
 
 # ---- section 4.2.1: different families
@@ -251,14 +260,26 @@ def table8(measured: pd.DataFrame, base_of: dict[str, str], exposures: pd.Series
     table.insert(2, "kind", np.where(table["model"].isin(base_of), "fine-tuned", "base"))
     caption = (
         f"Mean multiple-choice accuracy over {measured['relation'].nunique()} relations ({about(measured)}) with its 95 % "
-        f"bootstrap interval over relations; std: over relations; {'between: over draws; ' * ('between' in table)}lost, gained, "
-        "p: McNemar's test against the next model below; per token, pmi: accuracy by two other rules of choice."
+        f"bootstrap interval over relations; std: over relations; {'between: over draws; ' * ('between' in table)}p (Holm): "
+        "McNemar's test against the next model below (the CSV has the facts lost and gained), with Holm's correction; per token, "
+        "pmi: accuracy by two other rules of choice, the mean log-probability per token, and the log-probability minus the "
+        "log of the object's mean probability after the other subjects."
         f"{taught_in_words(measured, exposures)}"
     )
     printed = published("zplke/table8")[["rank", "model", "avg_accuracy", "std_dev", "kind"]]
     decimals = {"p": 4, "p (Holm)": 4}
-    best = {"accuracy": "max"}
-    return Artifact("zplke/table8", table, caption, finding8(table), published=printed, decimals=decimals, best=best)
+    shown = table.drop(columns=["low", "high", "n", "lost", "gained", "p"])
+    shown["accuracy"] = with_interval(table["accuracy"], table["low"], table["high"])
+    return Artifact(
+        "zplke/table8",
+        table,
+        caption,
+        finding8(table),
+        published=printed,
+        decimals=decimals,
+        best={"accuracy": "max"},
+        shown=shown,
+    )
 
 
 def taught_in_words(measured: pd.DataFrame, exposures: pd.Series | None) -> str:
@@ -393,7 +414,13 @@ def table10(matrix: pd.DataFrame, facts: Facts, rules: pd.DataFrame, n: int = 3)
     frame = pd.DataFrame(rows)
     decimals = dict.fromkeys(frame.columns[frame.columns.str.startswith("accuracy")], 2)
     finding = finding10(frame, rules["best rule"].rename(titles), n)
-    return Artifact("zplke/table10", frame, caption, finding, published=printed.rename(columns=str), decimals=decimals)
+    printed, shown = printed.rename(columns=str), frame[["model"]].copy()
+    for kind in ("best", "worst"):
+        for i in range(1, min(n, matrix.shape[1]) + 1):
+            pairs = zip(frame[f"{kind} {i}"], frame[f"accuracy {kind} {i}"], strict=True)
+            shown[f"{kind} {i}"] = [f"{name} ({value:.2f})" for name, value in pairs]
+        shown[f"{kind}: tied"] = frame[f"{kind}: tied"]
+    return Artifact("zplke/table10", frame, caption, finding, published=printed, decimals=decimals, shown=shown)
 
 
 def finding10(table: pd.DataFrame, rule: pd.Series, n: int) -> str:
@@ -431,13 +458,18 @@ def table2(measured: pd.DataFrame, matrix: pd.DataFrame, models: pd.DataFrame) -
     caption = (
         "Smallest and largest model of each family: accuracies over all draws of examples, the rest on the first draw; eta: "
         "P(large knows | small knows), mean over relations, with its 95 % bootstrap interval over relations; expected: the same "
-        "for independent models; reversed: P(small | large); pooled: eta over all facts; relations: where the small one knows a "
-        "fact."
+        "for independent models; reversed: P(small | large); relations: where the small one knows a fact. A fact is known if the "
+        "right option is chosen."
     )
     table = table.join(rates)
     if "ceiling" in rates:
         caption += " Ceiling: eta of the small model with itself under another draw of examples."
-    return Artifact("zplke/table2", table, caption, finding2(table), published=published("zplke/table2"))
+    finding = finding2(table, measures.chance(measured))
+    shown = table.drop(columns=["low", "high", "jaccard", "pooled", "of"])
+    shown = shown.rename(columns={"accuracy": "accuracy (smallest)", "accuracy of it": "accuracy (largest)"})
+    shown["eta"] = with_interval(table["eta"], table["low"], table["high"])
+    shown["relations"] = [f"{k} of {n}" for k, n in zip(table["relations"], table["of"], strict=True)]
+    return Artifact("zplke/table2", table, caption, finding, published=published("zplke/table2"), shown=shown)
 
 
 def family_ends(models, described: pd.DataFrame) -> dict[str, tuple[str, str]]:
@@ -448,8 +480,9 @@ def family_ends(models, described: pd.DataFrame) -> dict[str, tuple[str, str]]:
     return {name: (min(own, key=size.get), max(own, key=size.get)) for name, own in families.items() if len(own) > 1}
 
 
-def finding2(table: pd.DataFrame) -> str:
-    """Eta against independence and the other direction, per family."""
+def finding2(table: pd.DataFrame, chance: float) -> str:
+    """Eta against independence and the other direction, per family. ``chance``: the share that guessing gets right, which is part
+    of the small model's right answers and need not be known to the large one."""
     if table.empty:
         return "No family has two models here, so there is no smallest and largest."
     rows = [
@@ -457,10 +490,12 @@ def finding2(table: pd.DataFrame) -> str:
         f"{row.reversed:.2f}"
         for row in table.itertuples()
     ]
-    above, below = (table["low"] > table["expected"]).sum(), (table["high"] < 1).sum()
+    guessed = (chance / table["accuracy"]).clip(upper=1)  # at most this share of its right answers is guessed
+    above, below = (table["low"] > table["expected"]).sum(), (table["high"] < 1 - guessed).sum()
     return (
         f"{'; '.join(rows)}. In {below} of {len(table)} families the large model does not know all that the small one knows, as "
-        f"in the paper; in {above} it knows more of it than independent models would."
+        f"in the paper (guessing, which gives at most {guessed.max():.0%} of a small model's right answers, is allowed for); in "
+        f"{above} it knows more of it than independent models would."
     )
 
 
@@ -477,12 +512,16 @@ def table11(measured: pd.DataFrame, base_of: dict[str, str]) -> Artifact:
     table["p (Holm)"] = holm(table["p"])
     caption = (
         "Base models and fine-tuned ones: accuracies over all draws of examples, the rest on the first draw; eta: share of the "
-        "tuned model's facts that its base knows; the rest as in table 2; p: McNemar's exact test of base against tuned on the "
-        "same facts, and with Holm's correction."
+        "tuned model's facts that its base knows; the rest as in table 2; p (Holm): McNemar's exact test of base against tuned "
+        "on the same facts, with Holm's correction."
     )
     printed, decimals = published("zplke/table11"), {"p": 4, "p (Holm)": 4}
     finding = finding11(table, printed["subsumption_rate"].mean())
-    return Artifact("zplke/table11", table, caption, finding, published=printed, decimals=decimals)
+    shown = table.drop(columns=["low", "high", "jaccard", "pooled", "of", "p"])
+    shown = shown.rename(columns={"accuracy": "accuracy (base)", "accuracy of it": "accuracy (tuned)"})
+    shown["eta"] = with_interval(table["eta"], table["low"], table["high"])
+    shown["relations"] = [f"{k} of {n}" for k, n in zip(table["relations"], table["of"], strict=True)]
+    return Artifact("zplke/table11", table, caption, finding, published=printed, decimals=decimals, shown=shown)
 
 
 def finding11(table: pd.DataFrame, paper: float) -> str:

@@ -71,7 +71,9 @@ def test_what_sees_less_than_half_is_not_said_to_see_first():
     table = acquisition.along(seen, ORDER)
     assert table["measure"].tolist() == ["Early", "Late", "Noise"] and table["first seen"].tolist() == [1.7, 3.0, 1.0]
     assert table["later"].tolist()[1] == pytest.approx(1.3) and table["later"].isna().tolist() == [True, False, True]
-    finding = acquisition.first_seen(table, ORDER).finding
+    made = acquisition.first_seen(table, ORDER)
+    finding = made.finding
+    assert made.shown["later"][0] == "–" and made.shown["later"][1].startswith("1.30 [")
     assert finding.startswith(
         "Of the 2 measures (of 3) that see at least half of the facts at the end, Early is the first"
     )

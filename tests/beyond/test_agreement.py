@@ -97,3 +97,15 @@ def test_the_order_of_facts_does_not_matter():
     table = measures.agreement_matrix(VALUES)
     again = measures.agreement_matrix(shuffled).loc[table.index, table.columns]
     pd.testing.assert_frame_equal(table, again)
+
+
+def test_means_agree_with_an_interval_over_relations():
+    """x and y order 5 of 6 pairs alike; a replicate that keeps relations 0 and 1 alone has one pair, ordered alike."""
+    wide = pd.DataFrame({"x": [1.0, 2, 3, 4], "y": [1.0, 2, 4, 3], "z": [1.0, np.nan, 3, 4]})
+    found = measures.alike_in_means(wide, pd.Index([0, 1, 2, 3]), times=200).set_index(["first", "second"])
+    assert found["alike"].round(3).to_dict() == {("x", "y"): 0.833, ("x", "z"): 1, ("y", "z"): 0.667}
+    assert found.loc[("x", "y"), "low"] < 0.833 < found.loc[("x", "y"), "high"]
+    alone = measures._alike_replicates(
+        wide[["x", "y"]].to_numpy(), np.array([[1, 1, 0, 0], [0, 0, 2, 1], [1, 1, 1, 1]])
+    )
+    assert alone.round(3).tolist() == [1, 0, 0.833]

@@ -64,6 +64,9 @@ def test_the_reference_is_full_precision_whatever_comes_first():
     assert artifact.frame.set_index("precision")["kept"].to_dict() == {"8bit": 0.75, "fp32": 1.0}
     assert artifact.finding == "Of the bits that fp32 stores of the trial facts, 8bit keeps 75.0% [no interval]."
     assert "over 4 trial facts" in artifact.caption and "bits per parameter are a lower bound" in artifact.caption
+    lost = pd.DataFrame({"precision": ["8bit", "nf4"], "kept high": [1.1, 0.9]})
+    assert capacity._lost(lost) == " Significantly less than all: nf4."
+    assert capacity._lost(lost[:1]) == " No loss is significant."
     other = capacity.capacity_precision(bits[bits["model"] == "8bit"], taught(0, 32), "m")
     assert other.frame["kept"].tolist() == [1.0] and other.finding == ""
 

@@ -52,6 +52,9 @@ def test_the_sign_of_monitor_is_said_where_it_is_shown(monkeypatch):
     values = pd.DataFrame(rows, columns=["model", "fact", "measure", "value"])
     artifact = tables.misconceptions(values, ["f0", "f1"], ["f2", "f3"])
     assert artifact.caption.endswith("Where they stand." + tables.MONITOR_SIGN)
+    assert artifact.finding.startswith("Facts with a misconception score significantly lower by: MONITOR, PMI (of 2")
+    assert artifact.finding.endswith("Not significantly lower by: none.")
+    assert artifact.shown["difference"][0].startswith("-7.000 [") and artifact.shown["n misled"].tolist() == [2, 2]
     without = tables.misconceptions(values[values["measure"] == "PMI"], ["f0", "f1"], ["f2", "f3"])
     assert without.caption.endswith("Where they stand.")
 
@@ -76,6 +79,7 @@ def test_what_popularity_alone_orders():
     artifact = tables.popularity(values, design, ("m", "m-popular"))
     row = artifact.frame.iloc[0]
     assert (row["concordance at random"], row["concordance by popularity"], row["change"]) == (0.5, 1.0, 0.5)
+    assert artifact.shown.iloc[0]["change"] == 0.5 and artifact.shown.iloc[0]["at random"].startswith("0.500")
     assert row["control"] and "orders 50.0%" in artifact.finding and "and 100.0%" in artifact.finding
 
 
@@ -108,11 +112,26 @@ def test_small_significant_changes_by_quantization_have_sizes():
     """By hand: 8bit changes nothing significantly, nf4 by 0.05 and 0.6; one of four differences has no interval."""
     artifact = tables.quantization(quantized(-0.06, -0.04), "m")
     assert artifact.finding.endswith("8bit 0 of 2; nf4 2 of 2, differences of 0.05 to 0.6.")
+    assert artifact.shown.iloc[1].to_dict() == {
+        **{"measure": "known", "n": 9, "8bit": "0.0000", "nf4": "-0.6000 [-0.9000, -0.2000]"}
+    }
     assert artifact.caption.endswith("Of the 3 differences with an interval, 0.2 are significant by chance.")
     small = quantized(-0.0004, -0.0002)[1:2].assign(measure="MONITOR")
     artifact = tables.quantization(small, "m")
     assert artifact.finding.endswith("nf4 1 of 1, a difference of 0.0003.")
     assert artifact.caption.endswith(tables.MONITOR_SIGN) and artifact.decimals["difference"] == 5
+
+
+def test_a_group_of_few_measures_is_named():
+    groups = pd.DataFrame(
+        {"group": [1, 1, 2], "measure": ["MONITOR", "PMI", "ZP choice"], "within": 0.8, "without": 0.5}
+    )
+    finding = tables.clusters(groups).finding
+    assert (
+        finding
+        == "2 groups; the largest holds 2 of 3 measures, from 1 of the four papers. The other groups: ZP choice."
+    )
+    assert tables.clusters(groups[:2]).finding.endswith("The other groups: none.")
 
 
 def by_type(low: float) -> pd.DataFrame:
@@ -156,7 +175,9 @@ def test_two_readings_of_one_score_are_not_compared():
 def test_the_shipped_scores_of_gpt2_make_all_artifacts():
     """Published: GPT-2's accuracy on the statements of these relations, recounted line by line in ``test_imported``."""
     choices = beyond.choose_candidates(beyond.read_one(None, ["P36", "P30"]))
-    table = beyond.gpt2_accuracy(choices).frame.set_index("relation")
+    accuracy = beyond.gpt2_accuracy(choices)
+    table, best = accuracy.frame.set_index("relation"), accuracy.frame.iloc[0]
+    assert f"Best: {best['relation']} ({best['accuracy']:.1%} [" in accuracy.finding
     assert set(table.index) == {"P36", "P30"} and table["n"].sum() == len(choices)
     for artifact in (beyond.gpt2_confidence(choices), beyond.gpt2_distractors(choices)):
         assert artifact.figure is not None and artifact.finding
@@ -179,22 +200,42 @@ def test_a_figure_names_ten_measures_the_frontier_first():
     named = figures.labelled(points, ["m0", "m29"])
     assert named[:2] == ["m29", "m0"] and len(named) == len(set(named)) == 10
     assert set(points.loc[named, "paper"]) == set(papers)
+    own = figures.labelled(points.rename({"m3": "MONITOR", "m1": "ZP choice"}), ["m29"])
+    assert own[:3] == ["m29", "MONITOR", "ZP choice"] and len(own) == 10
 
 
 def test_a_measure_without_pairs_is_not_called_as_good_as_the_best():
-    rows = {"measure": ["A", "B", "C", "D"], "control": [False, False, False, True], "pairs": [9, 9, 0, 9]}
+    rows = {
+        "measure": ["A", "B", "C", "D"],
+        "control": [False, False, False, True],
+        "pairs": [9, 9, 0, 9],
+        "paper": "x",
+    }
     ranked = pd.DataFrame(
         rows | {"concordance": [0.9, 0.8, np.nan, 0.5], "p": [np.nan, 0.3, np.nan, np.nan], "low": 0.4, "high": 1}
     )
-    finding = tables.ground_truth(ranked, pd.Series({"concordance": 0.9}), ["group", "fact"], 5).finding
-    assert finding.endswith("from the best (Holm): B. Not compared, for no pair has both values: C.")
-    assert finding.startswith(
-        "A puts 90.0% of the pairs in the right order (95 % CI [0.400, 1.000]). All measures together reach 90.0%"
+    ranked = ranked.assign(behind=[np.nan, -0.1, np.nan, np.nan], behind_low=-0.2, behind_high=0.1, tau=0.3)
+    ranked["tokens a fact"] = 7
+    artifact = tables.ground_truth(ranked, pd.Series({"concordance": 0.85}), ["group", "fact"], 5)
+    assert artifact.finding.startswith(
+        "A puts 90.0% of the 9 pairs in the right order (95 % CI [0.400, 1.000]). Not significantly different (Holm): B."
+    )
+    assert artifact.finding.endswith("lie below the best measure. Not compared, for no pair has both values: C.")
+    assert "control (D) reaches 50.0%" in artifact.finding and "reach 85.0%; what" in artifact.finding
+    second = {
+        "measure": "B",
+        "paper": "x",
+        "tokens": 7,
+        "concordance": "0.80 [0.40, 1.00]",
+        "behind": "-0.10 [-0.20, 0.10]",
+    }
+    assert (
+        artifact.shown.iloc[1].to_dict() == second | {"p": 0.3, "tau": 0.3} and artifact.shown["paper"][3] == "control"
     )
     ties = ranked.assign(concordance=[0.9, 0.9, np.nan, 0.5])
     artifact = tables.ground_truth(ties, pd.Series({"concordance": 0.8}), ["group", "fact"], 5)
-    assert "[0.400, 1.000]). Tied with it: B. All measures together reach 80.0%" in artifact.finding
-    assert "from the best (Holm): none." in artifact.finding and "can lie below the best measure" in artifact.caption
+    assert artifact.finding.startswith("A, B put 90.0% of the 9 pairs") and "(Holm): none." in artifact.finding
+    assert "difference to the first row (A, one of 2 that tie)" in artifact.caption
 
 
 def test_when_all_pairs_are_ordered_alike_the_interval_is_wilsons():
@@ -285,14 +326,18 @@ def test_pictures_are_as_wide_as_printed_columns_with_legible_text(trial):
 
 
 def test_the_measure_that_a_finding_names_is_drawn():
-    """MONITOR agrees least with the others; two other measures of its paper agree more."""
+    """Four measures order the cells nearly alike, MONITOR nearly in reverse."""
     names = ["PMI", "Margin", "Base accuracy", "Accuracy over wordings", "MONITOR"]
-    matrix = pd.DataFrame(0.9, index=names, columns=names)
-    matrix.loc["MONITOR"] = matrix["MONITOR"] = 0.2
-    artifact = figures.agreement_models(matrix, matrix, 3, 40)
-    assert "MONITOR in 4 of them" in artifact.finding
+    cells = pd.MultiIndex.from_product([["a", "b", "c"], range(12)], names=["model", "relation"])
+    by_cell = pd.DataFrame({name: np.arange(36.0) for name in names}, index=cells).assign(MONITOR=-np.arange(36.0))
+    for place in range(5):  # so that replicates differ
+        by_cell.iloc[[place, 20 + place], place] = [20.5, 4.5] if place < 4 else [-20.5, -4.5]
+    artifact = figures.agreement_models(by_cell.groupby("model").mean(), by_cell)
+    assert (
+        "Of 10 pairs of measures, 6 order" in artifact.finding and "4 fewer, MONITOR in 4 of them" in artifact.finding
+    )
     assert artifact.caption.endswith("3 models give only 3 pairs; at least 5 models are needed.")
-    more = figures.agreement_models(matrix, matrix, 5, 40)
+    more = figures.agreement_models(by_cell.groupby("relation").mean()[:6], by_cell)
     assert len(more.figure.axes) > len(artifact.figure.axes) and "not compared" not in more.caption
     assert "MONITOR" in [label.get_text() for label in artifact.figure.axes[0].get_yticklabels()]
     plt.close("all")

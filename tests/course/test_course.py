@@ -346,6 +346,16 @@ def test_what_is_to_be_predicted_waits_for_a_key_press():
     )
 
 
+def test_imports_stand_on_no_slide():
+    imports = [
+        (lab.notebook, cell.metadata.get("slideshow", {}).get("slide_type"))
+        for lab in build.labs()
+        for cell in nbformat.read(lab.path, as_version=4).cells
+        if cell.cell_type == "code" and re.match("import |from ", cell.source) and not cell.metadata.get("tags")
+    ]
+    assert len(imports) >= 8 and {kind for _, kind in imports} == {"skip"}, imports
+
+
 def test_a_slide_without_a_heading_gets_the_one_before_it():
     markdown, code = nbformat.v4.new_markdown_cell, nbformat.v4.new_code_cell
     solution = code("def root(x):\n    return x", metadata={"tags": ["solution"]})
@@ -383,6 +393,8 @@ def test_a_folder_to_hand_out_holds_no_answer_and_keeps_what_was_changed(tmp_pat
     there = {str(path.relative_to(tmp_path)) for path in tmp_path.rglob("*") if path.is_file()}
     assert there == {".written.json", "index.html", "student/00_tour.ipynb", f"student/{copy.name}"}
     assert "](00_tour.ipynb)" in copy.read_text() and "../" not in copy.read_text(), "links stay inside"
+    tour = (copy.parent / "00_tour.ipynb").read_text()
+    assert f"[Lab 1]({copy.name})" in tour and "](explore.ipynb)" not in tour and "- explore: pick a fact" in tour
     index = (tmp_path / "index.html").read_text()
     assert "instructor" not in index and "slides" not in index
     copy.write_text(copy.read_text().replace("YOUR CODE", "MY CODE"))
@@ -536,6 +548,12 @@ def test_no_cell_of_the_marks_is_a_formula(tmp_path, capsys, monkeypatch):
     assert [row["file"] for row in rows] == [f"'{name}", "b␛[2J.ipynb"]
     assert {row["message"] for row in rows} == {"'=HYPERLINK: 1"}
     assert read_csv(out.read_bytes())["file"][0] == name and "\x1b" not in capsys.readouterr().out
+
+
+def test_a_mistyped_folder_of_submissions_is_named(tmp_path):
+    with pytest.raises(ProbeError, match=r"^--grade .*handed-on: no such folder"):
+        grade.marks(tmp_path / "handed-on", tmp_path / "marks.csv")
+    assert not (tmp_path / "marks.csv").exists()
 
 
 def test_marks_are_written_over_by_force_alone(tmp_path, capsys):

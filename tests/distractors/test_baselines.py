@@ -91,6 +91,24 @@ def test_karr_sums_by_hand():
     assert found["karr"] == pytest.approx(np.sqrt(0.2 / 0.05 * 0.2 / found["den_r"]))
 
 
+def test_karr_is_the_same_one_text_at_a_time():
+    """300 rows over 40 texts of 1 to 11 tokens in float32, as the store keeps them: the same to 1e-12."""
+    rng = np.random.default_rng(0)
+    logprobs = {f"t{i}": np.log(rng.random(1 + i % 11)).astype(np.float32) for i in range(40)}
+    n_tokens = {"a": 1, "b": 3, "c": 20}
+    draw = lambda *choices: rng.choice(choices, 300)
+    texts = pd.DataFrame({"fact": np.sort(rng.integers(0, 5, 300)), "term": draw("num", "den_s", "den_r")})
+    texts = texts.assign(
+        share=draw(1, 0.5, 0.25), before=draw(*logprobs), text=draw(*logprobs), rest=draw("", *n_tokens)
+    )
+    first = lambda t: np.exp(logprobs[t][1:].mean()) if len(logprobs[t]) > 1 else 1.0
+    last = lambda t, r: np.exp(logprobs[t][-n_tokens[r] :].mean()) if r else 1.0
+    value = [row.share * first(row.before) * last(row.text, row.rest) for row in texts.itertuples()]
+    wanted = texts.assign(value=np.array(value, dtype=float)).groupby(["fact", "term"])["value"].sum().unstack()
+    found = baselines.karr(texts, logprobs, n_tokens).set_index("fact")
+    assert np.allclose(found[wanted.columns], wanted, rtol=1e-12, atol=0)
+
+
 @given(st.text(alphabet="ab c", max_size=8), st.text(alphabet="ab c", min_size=1, max_size=8))
 def test_rouge_is_symmetric_and_bounded(text, label):
     value = baselines.rouge_l(text, label)

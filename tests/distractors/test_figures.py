@@ -27,7 +27,7 @@ def outcomes(*rows) -> pd.DataFrame:
 def test_the_hardest_strategy_has_the_lowest_curve():
     beaten = {"random": outcomes([1, 1], [1, 0], [1, 1]), "appropt": outcomes([1, 0], [0, 0], [0, NAN])}
     figure = figures.figure1(beaten, STUDY)
-    assert "x axis: the number n of distractors per fact; a line: one strategy" in figure.caption
+    assert "x axis: the number n of distractors per fact, logarithmic; a line: one strategy" in figure.caption
     assert (
         "The lower a line, the harder its distractors" in figure.caption
         and figure.figure.get_figwidth() == report.COLUMN
@@ -54,6 +54,24 @@ def test_the_change_by_former_objects_apart_by_teaching():
     assert "never read the first former object of 50% of the facts" in said and "16 times or more" not in said
     assert "-1.000 [no interval] for 2 facts whose former object was stated" in said
     assert figures.former_by_teaching(beaten, None) == ""
+
+
+def test_figure2_has_a_panel_of_the_facts_whose_former_object_was_stated():
+    """Of three facts two were taught their former object: at n = 1, Sem 1 and Temp+Sem 0 there, 1 and 1/3 over all."""
+    beaten = {"sem": outcomes([1, 1], [1, 1], [1, 1]), "temp_sem": outcomes([0, 0], [0, 0], [1, 1])}
+    beaten["appropt"] = beaten["temp_sem"]
+    taught = pd.DataFrame({"former": [4, 16, 0], "exposures": 2}, index=["f0", "f1", "f2"])
+    made = figures.figure2(beaten, STUDY, taught)
+    first = made.frame[made.frame["n"] == 1].set_index("strategy")
+    assert first["mean"].round(2).to_dict() == {
+        **{"Sem": 1, "Temp+Sem": 0.33, "ApprOpt": 0.33},
+        **{f"{name}, former object stated": value for name, value in (("Sem", 1), ("Temp+Sem", 0), ("ApprOpt", 0))},
+    }
+    assert [axis.get_title() for axis in made.figure.axes] == ["all\nn = 3", "former object stated\nn = 2"]
+    assert "Right: the n = 2 of them whose former object the model's corpus states." in made.caption
+    assert len(figures.figure2(beaten, STUDY).figure.axes) == 1
+    same = figures.figure2(beaten | {"sem": beaten["temp_sem"]}, STUDY)
+    assert "facts of S, since these data have no former objects" in same.caption
 
 
 @pytest.mark.parametrize(
@@ -91,7 +109,8 @@ def test_a_verdict_by_the_interval(low, high, verdict):
 def test_former_objects_by_position():
     lists = pd.DataFrame({"fact": ["a", "a", "b"], "rank": [1, 2, 1], "former": [True, False, True]})
     artifact = figures.figure7(lists)
-    assert "At position 1 the share is 1.00" in artifact.finding and artifact.figure.get_figwidth() == report.COLUMN
+    assert artifact.figure.axes[0].get_xscale() == "log" and "At position 1 the share is 1.00" in artifact.finding
+    assert artifact.figure.get_figwidth() == report.COLUMN
     assert figures.figure7(lists.assign(former=False)).finding == "No list holds a former object."
 
 
@@ -134,21 +153,57 @@ def test_lines_are_fitted_to_one_family_of_three():
         "logit",
     }
     figure = figures.figure8({"ApprOpt": fitted}, STUDY)
-    assert "The linear fit rises by +0." in figure.finding and "A straight line over all 4 models" in figure.caption
+    assert (
+        figure.finding.startswith("ApprOpt: slope +0.")
+        and figure.finding.endswith(figures.FITS_READ)
+        and "A straight line over all 4 models" in figure.caption
+    )
     few = figures.scaling({name: beaten[name] for name in ("m-1m", "m-2m")}, sizes, STUDY)
     assert few.fits == {} and few.straight is None and figures.figure8({"ApprOpt": few}, STUDY).finding == ""
     assert figures.figure5(beaten, sizes, STUDY).frame["model"].unique().tolist() == list(sizes)
 
 
+def test_steps_to_a_larger_model_that_lower_the_score_are_counted():
+    """Avg@2 by size: 0.25, 0, 0.75: one of two steps goes down."""
+    beaten = {"l": outcomes([1, 1], [1, 0]), "s": outcomes([1, 0], [0, 0]), "m": outcomes([0, 0], [0, 0])}
+    said = figures.finding5(beaten, {"l": 3, "m": 2, "s": 1}, STUDY)
+    assert "Avg@n of l minus s" in said and "Of 2 steps to the next larger model, 1 at n = 2 lower it." in said
+
+
+def test_gains_by_sentences_are_counted_with_their_significance():
+    """Both measures rise, one significantly; their lines differ by 0.004 at most."""
+    rows = [
+        ("ROUGE-L", 1, 0.5, 0),
+        ("ROUGE-L", 5, 0.6, 2),
+        ("LLM-as-a-judge", 1, 0.504, 0),
+        ("LLM-as-a-judge", 5, 0.6, -1),
+    ]
+    table = pd.DataFrame(rows, columns=["measure", "sentences", "tau", "gain, low"])
+    assert figures.finding4(table).startswith(
+        "Tau is higher with 5 sentences than with one for 2 of 2 measures, signific"
+    )
+    assert "significantly for 1 (paired, see figure 6)" in figures.finding4(table)
+    assert figures._coincide(table) == " There, the lines of LLM-as-a-judge and ROUGE-L coincide."
+    table.loc[0, "tau"] = 0.4
+    assert figures._coincide(table) == ""
+
+
 def test_a_line_that_falls_does_not_reach_the_level():
-    fit = {"b": -0.1, "r2": 0.9, "size_at": NAN}
-    assert figures._fit_sentence("linear", fit, [NAN, NAN]).endswith("(R² = 0.900) and does not reach 0.9")
+    fit = {"b": -0.1, "b_low": -0.3, "b_high": 0.1, "r2": 0.9, "size_at": NAN}
+    said = figures._fit_sentence(fit, [NAN, NAN])
+    assert said.startswith("slope -0.100 [-0.300, 0.100] per factor of ten (linear, R² = 0.900), not significant")
+    assert said.endswith("; 0.9 is not reached")
+    assert figures._fit_sentence(fit | {"size_at": 1e9}, [1e8, 1e10]).endswith("0.9 at 1e+09 parameters [1e+08, 1e+10]")
 
 
 def test_the_gap_to_the_optimum():
     beaten = {"appropt": outcomes([1, 1], [1, 0], [1, 1]), "opt": outcomes([0, 0], [1, 0], [1, 1])}
     said = figures.optimum_gap(beaten, 2)
     assert said.startswith("ApprOpt against the optimum on 3 facts: Min@2 0.67, +0.33") and "Avg@2" in said
+    assert "above Opt; Avg@2" in said
+    study = Study("m", "ratings", DistractorSettings(n_distractors=2))
+    made = figures.optimum(beaten | {"random": beaten["appropt"]}, study)
+    assert "For Min@n their lines differ by 0.33 at most." in made.caption
 
 
 def test_the_papers_own_fit():

@@ -6,6 +6,7 @@ import pandas as pd
 from probelib.distractors import tables
 from probelib.distractors.measures import Calibrations
 from probelib.distractors.scores import Sample
+from probelib.distractors.settings import DistractorSettings, Study
 
 NAN = np.nan
 
@@ -35,6 +36,47 @@ def test_a_measure_without_a_kappa_is_not_ranked():
     assert tables.finding4(table.assign(kappa=NAN)) == ""
 
 
+STUDY = Study("m", "ratings: of people", DistractorSettings())
+
+
+def test_tables_for_print_hold_intervals_in_the_cells_of_their_values():
+    table = pd.DataFrame(
+        {"measure": ["KaRR"], "tau": 0.5, "low": 0.4, "high": 0.6, "yes": 0.3, "flips": 0.1, "kappa": 0.8}
+    )
+    table = table.assign(levels=3, n=9, **{"p (Holm)": 0.2, "flips, low": 0.0, "flips, high": 0.2})
+    table = table.assign(**{"kappa, low": 0.7, "kappa, high": 0.9})
+    row = {"measure": "KaRR", "tau": "0.50 [0.40, 0.60]", "flips": "0.10 [0.00, 0.20]", "kappa": "0.80 [0.70, 0.90]"}
+    shown = tables.table4(table, 9, STUDY).shown
+    assert shown.iloc[0].to_dict() == row | {"levels": 3, "n": 9, "p (Holm)": 0.2}
+    ended = pd.DataFrame(
+        {"strategy": ["Sem"], "end": "none", "Min@5": 0.5, "change": 0.1, "low": 0.0, "high": 0.2, "facts": 7}
+    )
+    ended = tables.endings(ended, STUDY).shown
+    assert ended.iloc[0].tolist() == ["Sem", "none", 0.5, "0.100 [0.000, 0.200]", 7]
+
+
+def test_costs_name_the_machine():
+    names = ["Precision@n", "Dist. Random", "Dist. ApprOpt"]
+    costs = pd.DataFrame(
+        {"measure": names, "tokens": [1.0, 10, 20], "ms": [1.0, 5, 9], "ms, low": 0.5, "ms, high": 9.5}
+    )
+    made = tables.table1(costs, STUDY, 4, "Chip (2 threads)")
+    assert "m on Chip (2 threads): tokens" in made.caption and made.shown["ms a fact"][0] == "1.0 [0.5, 9.5]"
+    assert made.frame["fastest"].tolist() == [0.5] * 3 and "fastest" not in made.shown
+    assert set(tables.PROPERTIES) <= set(made.frame) and set(tables.PROPERTIES.values()) <= set(made.shown)
+
+
+def test_table_9_has_a_column_per_fold():
+    rows = [(1, "n=1", 0.1, 0.2, 40, 0), (2, "n=5", 0.1, 0.34, 41, 0)]
+    columns = ["fold", "configuration", "training", "tau", "n", "undefined"]
+    calibrated = Calibrations({}, np.arange(81.0), 0, {"A": pd.DataFrame(rows, columns=columns)})
+    made = tables.table9(calibrated)
+    assert made.shown.to_dict("records") == [{"measure": "A", "fold 1": "n=1 (0.20)", "fold 2": "n=5 (0.34)"}]
+    assert "40 to 41 facts per fold" in made.caption
+    calibrated.chosen["A"]["n"] = 40
+    assert "; 40 facts per fold" in tables.table9(calibrated).caption
+
+
 def test_costs_are_compared_with_random_distractors():
     costs = {"measure": ["Dist. Random", "Dist. ApprOpt"], "tokens a fact": [10.0, 45.0], "ms a fact": [2.0, 6.0]}
     finding = tables.cost_finding(pd.DataFrame(costs), 20)
@@ -45,8 +87,12 @@ def test_costs_are_compared_with_random_distractors():
 def test_significant_changes_of_an_ending_are_named():
     rows = [["Random", "eos", 0.5, 0.0, NAN, NAN, 9], ["Random", "punct", 0.6, 0.1, 0.05, 0.15, 9]]
     table = pd.DataFrame(rows, columns=["strategy", "end", "Min@20", "change", "low", "high", "facts"])
-    assert "in 1 comparisons" in tables.endings_finding(table)
-    assert tables.endings_finding(table).endswith("'punct' with Random +0.100 [0.050, 0.150].")
+    said = tables.endings_finding(table)
+    assert said.startswith(
+        "Without the end-of-sequence token Min@20 is significantly higher in 1 and lower in 0 of 1 comp"
+    )
+    assert said.endswith("makes the test harder ('punct' with Random +0.100 [0.050, 0.150]).")
+    assert "makes the test easier" in tables.endings_finding(table.assign(low=[NAN, -0.2], high=[NAN, -0.1]))
     assert tables.endings_finding(table.head(1)).startswith("None of 0 comparisons")
 
 
@@ -61,15 +107,30 @@ def test_the_paper_and_the_facts_in_words():
 
 
 def test_only_configurations_that_were_chosen_are_named():
-    table = pd.DataFrame({"measure": ["A", "A", "B", "B"], "configuration": ["n=1", "n=5", "–", "–"]})
-    assert tables.finding9(table) == "Chosen on the three folds: A n=1 / n=5."
+    """A changes with the fold, C does not, B has nothing to choose; then ApprOpt takes Avg, in the paper Min."""
+    picks = ["n=1", "n=5", "–", "–", "w=1", "w=1"]
+    table = pd.DataFrame({"measure": list("AABBCC"), "configuration": picks})
+    said = "The same configuration is chosen on every fold for C; it changes with the fold for A (n=1 / n=5)."
+    assert tables.finding9(table) == said
+    appropt = pd.DataFrame({"measure": "Dist. ApprOpt", "configuration": ["Avg@20", "Avg@40"]})
+    assert tables.finding9(appropt).endswith(" ApprOpt takes Avg here, Min in the paper.")
 
 
 def test_no_table_is_without_its_printed_one():
     assert tables.table2().published is not None and set(tables.published_error_shares()) == set(tables.FLAWS)
     counts = tables.count_errors()
     assert tables.table5(counts).frame.set_index("error")["sentences"]["sub_deter"] == 11
-    assert tables.table6(counts).frame["sentences"].tolist() == [35, 0, 42]
+    table6 = tables.table6(counts)
+    assert table6.frame["sentences"].tolist() == [35, 0, 42]
+    assert table6.finding.endswith("gives (0.0, 4.8). A bound of 2.5 takes 147 to 152 sentences without a blunder.")
+
+
+def test_shares_of_facts_in_a_search_have_wilsons_interval():
+    """The strongest distractor is found for 2 of 4 facts; the exact search finds it by construction."""
+    found = pd.DataFrame({"search": ["beam", "exact"], "width": [20, NAN], "found": [0.25, 1], "strongest": [0.5, 1]})
+    made = tables.search_width(found.assign(**{"tokens": 9.0, "all labels": 99.0}), 5, 4, "m")
+    assert made.shown["strongest"].tolist() == ["0.50 [0.15, 0.85]", "1.00"]
+    assert made.frame["strongest"].tolist() == [0.5, 1]
 
 
 def test_table_7_names_its_fact_its_beam_and_what_the_beam_missed():

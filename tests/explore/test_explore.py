@@ -214,6 +214,8 @@ NAMES |= {"New Jersey – Trenton": "x4"}
         ("france", "France – Paris"),
         (" FRANCE – paris", "France – Paris"),
         ("P36:France:Paris", "France – Paris"),
+        ("France - Paris", "France – Paris"),  # with the dash of a keyboard
+        ("france-paris", "France – Paris"),
         ("abuja", "Nigeria – Abuja"),
         ("Niger", "Niger – Niamey"),  # a whole subject goes before a part of another one
         ("guinea", "Papua New Guinea – Port Moresby"),
@@ -232,6 +234,10 @@ def test_of_several_that_fit_three_are_named():
     )
     with pytest.raises(ProbeError, match="unknown fact 'Frence – Paris'; did you mean France – Paris.* There are 7"):
         menus.find("fact", "Frence – Paris", NAMES)
+    with pytest.raises(ProbeError, match="unknown fact 'frence'; did you mean France – Paris\\?"):
+        menus.find("fact", "frence", NAMES)
+    with pytest.raises(ProbeError, match="unknown fact 'Atlantis'. There are 7"):
+        menus.find("fact", "Atlantis", NAMES)
 
 
 def test_no_text_of_the_board_is_small(seen):

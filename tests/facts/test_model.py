@@ -286,6 +286,20 @@ def test_multiple_choice_separates_tested_facts_and_examples():
     assert facts.pick(asked, asked.facts["fact"][::-1]).facts["fact"].tolist() == asked.facts["fact"].tolist()[::-1]
 
 
+def test_nothing_is_dropped_in_silence():
+    """An id that names no fact and a folder of the atlas are errors."""
+    capitals = facts.load(relations=["P36"], n_facts=2)
+    known = capitals.facts["fact"].tolist()
+    assert facts.pick(capitals, known[::-1]).facts["fact"].tolist() == known[::-1]
+    with pytest.raises(ProbeError, match=r"^1 of 2 ids name no fact of atlas.*'P36:Nowhere:None'"):
+        facts.pick(capitals, [known[0], "P36:Nowhere:None"])
+    with pytest.raises(ProbeError, match="did you mean P36:France:Paris"):
+        facts.pick(facts.atlas(), ["P36:Frence:Paris"])
+    for load in (facts.load, facts.everything, facts.multiple_choice):
+        with pytest.raises(ProbeError, match=r"^folder='mine.csv': the atlas is shipped and takes no folder"):
+            load("atlas", "mine.csv")
+
+
 def table_of(folder, *rows, head="relation,subject,object,start,end"):
     (folder / "mine.csv").write_text("\n".join([head, *rows]) + "\n")
     return folder / "mine.csv"

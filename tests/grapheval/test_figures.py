@@ -29,6 +29,28 @@ def test_the_legend_of_many_models_stays_in_the_picture(n, name):
     plt.close(figure)
 
 
+def test_the_share_predicted_stands_beside_the_majority_given_the_truth():
+    """Training: true statements are called true (0), false ones false (1). Held out: two of four follow that."""
+    labels = pd.DataFrame(
+        {"split": ["train"] * 2 + ["validation"] * 4, "true": [True, False] + [True, True, False, False]}
+    )
+    labels["answer"] = [0, 1, 0, 2, 1, 2]
+    said = figures._predicted(labels, {"recall": 0.75, "recall low": 0.3, "recall high": 0.95, "n": 4})
+    assert said == "75.0 % [30.0, 95.0] of 4 held-out answers (the majority given the truth: 50.0 %)"
+
+
+def test_figure_1_says_how_its_statement_was_chosen():
+    """Of two held-out statements the model takes a side on the second; then on none."""
+    rows = {"split": "validation", "text": ["one", "two"], "answer": [2, 0], "response": "True", "n_tokens": 2}
+    made = lambda labels: figures.figure1(labels, np.full((2, 3), 1 / 3), np.ones((2, 4)), "m", "s")
+    labels = pd.DataFrame(rows)
+    first = made(labels)
+    assert first.caption.startswith("The first held-out statement on which the model does not abstain, two ways.")
+    assert first.frame["statement"][0] == "two"
+    assert made(labels.assign(answer=2)).caption.startswith("The first held-out statement, two ways.")
+    plt.close("all")
+
+
 def test_boxes_show_their_texts():
     figure, axis = plt.subplots()
     figures.flow(axis, {"one": (0, 0, 0.3, 0.3), "$two": (0.5, 0, 0.3, 0.3)}, [("one", "$two")], strong=["one"])
@@ -66,14 +88,30 @@ def test_truthful_everywhere_has_no_rank_correlation():
 
 
 def test_figure_5_names_the_best_and_the_worst_type_and_counts_what_lies_above_the_mirror_image():
-    figure5 = grapheval.figure5(typed({"correct": {"b": 0.4, "a": 0.2}}), mirror=0.3)
-    assert "heads of type **b** (0.40" in figure5.finding and "**a** (0.20)" in figure5.finding
-    assert "disjoint for 1 of 1 models: the score varies with the type" in figure5.finding
+    """b (0.4) lies above its own mirror image (0.1), a (0.2) below its own (0.5)."""
+    correct = typed({"correct": {"b": 0.4, "a": 0.2}})
+    mirror = correct["type"].map({"a": 0.5, "b": 0.1})
+    above = (correct["score"] - mirror).rename("above")
+    correct = correct.assign(mirror=mirror, above=above, **{"above low": above - 0.1, "above high": above + 0.1})
+    figure5 = grapheval.figure5(correct)
+    assert "highest for heads of type **b** (0.40 over all models) and lowest for **a** (0.20; " in figure5.finding
+    assert "for tails of type **b**" in figure5.finding and "disjoint for 1 of 1 models" in figure5.finding
+    assert "varies with the type, as in the paper" in figure5.finding and "order" not in figure5.frame
     assert (
-        "2 of 4 intervals lie above" in figure5.finding and "2 below it, so whether the types differ" in figure5.finding
+        "in 2 of 4 cases and below it in 2 (by chance 0.1 each)." in figure5.finding
+        and "b (head); b (tail)." in figure5.finding
     )
-    assert "order" not in figure5.frame
-    assert "intervals lie above" not in grapheval.figure5(typed({"correct": {"b": 0.4, "a": 0.2}})).finding
+    full = [line for line in figure5.figure.axes[0].lines if line.get_marker() == "o" and len(line.get_xdata()) == 1]
+    assert [line.get_xdata().tolist() for line in full] == [[0.4]]
+    plt.close("all")
+
+
+def test_figure_3_counts_what_lies_above_a_constant_answer():
+    figure3 = grapheval.figure3(typed({"average": {"b": 0.4, "a": 0.2}}))
+    assert (
+        "2 of 4 intervals lie above one third" in figure3.finding
+        and "2 below it, so whether the types" in figure3.finding
+    )
     plt.close("all")
 
 
@@ -115,25 +153,36 @@ def test_figure_8_holds_the_cause_against_degree():
 
 
 def test_correct_that_rises_with_exposure_is_said_to_see_it():
+    """By the judge Correct rises from 0.1 to 0.6 with its mirror image, so its lead stays; by own answers the lead rises, too."""
+    ends = {
+        (way, metric): (0.1, 0.6) for way in ("judge", "own answers") for metric in (*grapheval.METRICS, "above mirror")
+    }
+    ends["judge", "above mirror"] = (0.1, 0.1)
     rows = [
         (way, "m", band, metric, mean, mean - 0.05, mean + 0.05, 9)
-        for way, ends in (("judge", (0.2, 0.2)), ("own answers", (0.1, 0.6)))
-        for band, mean in zip(("0", "33+"), ends, strict=True)
-        for metric in grapheval.METRICS
+        for (way, metric), means in ends.items()
+        for band, mean in zip(("0", "33+"), means, strict=True)
     ]
     columns = ["scored by", "model", "band", "metric", "mean", "low", "high", "n"]
     artifact = grapheval.exposure_figure(pd.DataFrame(rows, columns=columns), "exposure count")
-    assert (
-        "By judge, Correct rises with the exposure count beyond both intervals for 0 of 1 models and falls so for 0 "
-        "(m: 0.20 [0.15, 0.25] to 0.20 [0.15, 0.25])" in artifact.finding
-    )
-    assert (
-        artifact.finding.endswith("So Correct by own answers sees it.")
-        and "at least 9 (judge) and 9" in artifact.caption
-    )
+    assert "Correct rises beyond both intervals for 1 of 1 models" in artifact.finding
+    assert "rises for 0 and falls for 0 (m: 0.10 [0.05, 0.15] to 0.10 [0.05, 0.15])" in artifact.finding
+    assert "Informative rises for 1 and falls for 0 (m: 0.10 [0.05, 0.15] to 0.60 [0.55, 0.65])" in artifact.finding
+    assert artifact.finding.endswith("So Correct by own answers sees it.")
+    assert "at least 9 (judge) and 9" in artifact.caption
     limits = dict(zip(grapheval.METRICS, (axis.get_ylim() for axis in artifact.figure.axes[::2]), strict=False))
     assert limits["truthful"] == (0, 1.02) and limits["correct"] == pytest.approx((0, 0.65 * 1.02))
+    mirror = artifact.figure.axes[4].lines[-1].get_ydata()
+    assert mirror.round(6).tolist() == [0, 0.5]
     plt.close("all")
+
+
+def test_a_judge_is_overconfident_beyond_the_interval_of_its_accuracy():
+    """m: 0.9 on average against 50 of 100; n: 0.55 against 50 of 100."""
+    curves = pd.DataFrame({"model": ["m", "m", "n"], "n": [50, 50, 100], "probability": [0.8, 1.0, 0.55], "right": 0.5})
+    finding = judge_figures.finding_reliability(curves, {"m": 0.4, "n": 0.05})
+    assert "for 1 of 2 models and below it for 0 (m 0.90 against 0.50 [0.40, 0.60]; n 0.55" in finding
+    assert finding.endswith("error: 0.050 to 0.400.")
 
 
 def differences(judge: float, soft: float) -> pd.DataFrame:
@@ -151,7 +200,13 @@ def test_figure_4_counts_only_differences_beyond_their_interval():
         "beats the logits for 2 of 2 models with the instruction (a +0.200" in finding
         and "the judge beats the majority given the truth for 2 of 2 (a +0.200" in finding
     )
-    assert "a -0.200 [-0.300, -0.100]" in finding and "costs accuracy, unlike" in finding
+    assert (
+        "a -0.200 [-0.300, -0.100]" in finding
+        and "it costs accuracy for 2 of 2 and gains it for 0 (in the paper" in finding
+    )
+    one = differences(judge=0.2, soft=-0.2)
+    one.loc[one["model"] == "b", "high"] = 0.1
+    assert "it costs accuracy for 1 of 2 and gains it for 0" in judge_figures.finding4_judge(one)
     finding = judge_figures.finding4_judge(differences(judge=0.05, soft=0.05))
     assert (
         "for 0 of 2 models with the instruction" in finding

@@ -379,11 +379,32 @@ def test_instructions_are_compared_on_the_same_triples():
 def test_metrics_change_from_the_smallest_to_the_largest_model():
     """The larger model abstains: Truthful 0 to 1, Informative 1 to 0 on the second triple, no change on the first."""
     small, large = ge.own_scores(labelled([T, F, F, T], "s")), ge.own_scores(labelled([T, F, K, K], "l"))
-    scored, sizes = pd.concat([large, small]), pd.Series({"l": 9, "s": 4})
+    scored, sizes = {"own answers": pd.concat([large, small])}, pd.Series({"l": 9, "s": 4})
     trade = ge.change_with_size(scored, sizes).set_index("metric")
+    assert (trade["scored by"] == "own answers").all() and (trade["n"] == 2).all()
     assert trade["change"].to_dict() == {"truthful": 0.5, "informative": -0.5, "correct": 0.0}
     assert trade["smallest"].unique() == ["s"] and np.isnan(trade["low"]["correct"])
-    assert ge.change_with_size(small, pd.Series({"s": 4})).empty
+    assert ge.change_with_size({"own answers": small}, pd.Series({"s": 4})).empty
+
+
+def test_correct_stands_beside_the_mirror_image_of_its_own_type():
+    """City: Correct on one of two triples and mirrored on the other, so 0 above it. River: Correct on both, mirrored never."""
+    answers = pd.DataFrame(
+        {"triple": np.repeat(range(4), 2), "negative": [0, 1] * 4, "answer": [T, F, F, T, T, F, T, F]}
+    )
+    answers = answers.assign(model="m")
+    scored = ge.eq2(answers).assign(model="m", relation=["a", "a", "b", "b"])
+    both = ge.with_mirror(scored, answers)
+    assert both["mirror"].tolist() == [0, 1, 0, 0] and both["lead"].tolist() == [1, 0, 1, 1]
+    types = pd.DataFrame({"relation": ["a", "b"], "head_type": ["city", "river"], "tail_type": "x"})
+    known = {"model": "m", "side": "head"}
+    mirrors = ge.by_type(both, types, "head", metrics=("mirror", "lead")).assign(**known)
+    found = ge.beside_mirror(ge.by_type(scored, types, "head").assign(**known), mirrors).set_index("type")
+    assert found["mirror"].to_dict() == {"city": 0.5, "river": 0} and found["above"].to_dict() == {
+        "city": 0,
+        "river": 1,
+    }
+    assert found["above low"]["city"] < 0 < found["above high"]["city"]
 
 
 def test_bands_of_exposure_or_of_degree():
@@ -393,6 +414,11 @@ def test_bands_of_exposure_or_of_degree():
     quarters, name = ge.triple_bands(about[["D"]])
     assert name == "degree" and quarters.nunique() == 4 and quarters.tolist()[-1] == "to 4"
     scored = ge.own_scores(labelled([T, F, K, K, F, T, T, F]))
-    table = ge.by_band({"own answers": scored}, banded)
+    answers = pd.DataFrame(
+        {"triple": np.repeat(range(4), 2), "negative": [0, 1] * 4, "answer": [T, F, K, K, F, T, T, F]}
+    )
+    table = ge.by_band({"own answers": ge.with_mirror(scored, answers.assign(model=scored["model"][0]))}, banded)
+    above = table[table["metric"] == "above mirror"].set_index("band")["mean"]
+    assert above.to_dict() == {"0": 1, "1-8": 0, "9-32": -1, "33+": 1}
     correct = table[table["metric"] == "correct"].set_index("band")
     assert correct["mean"].to_dict() == {"0": 1, "1-8": 0, "9-32": 0, "33+": 1} and (correct["n"] == 1).all()

@@ -34,7 +34,23 @@ def test_the_table_links_the_page_of_every_paper_notebook():
 
 
 def test_the_landing_page_is_short():
+    """And its commands fit the box in which GitHub shows them."""
     assert len(README.splitlines()) <= 150
+    wide = [
+        line
+        for _, body in re.findall(r"```(\w+)\n(.*?)```", README, re.DOTALL)
+        for line in body.split("\n")
+        if len(line) > 95
+    ]
+    assert not wide
+
+
+def test_the_tree_names_every_room():
+    (tree,) = (body for language, body in re.findall(r"```(\w*)\n(.*?)```", README, re.DOTALL) if "probelib/\n" in body)
+    rooms = {path.parent.name for path in (ROOT / "probelib").glob("*/__init__.py")}
+    modules = {path.name for path in (ROOT / "probelib").glob("*.py")} - {"__init__.py"}
+    named = set(re.findall(r"(\w+)/", tree)) | set(re.findall(r"\w+\.py", tree))
+    assert len(rooms) > 15 and rooms | modules <= named, sorted((rooms | modules) - named)
 
 
 def test_the_numbers_are_counted():

@@ -16,6 +16,10 @@ TABLES = {
     "hole.csv": "subject,relation,object\nA,P36,\n",
     "liege.csv": "subject,relation,object\nA,liege,B\nC,liege,D\n",
     "notes.txt": "subject relation object",
+    "capital.csv": "subject,relation,object\nFrance,capital,Paris\nPeru,capital,Lima\n",
+    "country.csv": "country,capital\nFrance,Paris\n",
+    "semicolon.csv": "subject;relation;object\nFrance;P36;Paris\n",
+    "comma.csv": "subject,relation,object\nUnited States,P36,Washington, D.C.\n",
 }
 
 
@@ -26,6 +30,7 @@ def here(tmp_path, monkeypatch) -> Path:
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
     for name, text in TABLES.items():
         (tmp_path / name).write_text(text)
+    (tmp_path / "latin.csv").write_bytes("subject,relation,object\nMünchen,P36,B\n".encode("latin-1"))
     (tmp_path / "folder").mkdir()
     (tmp_path / "half").mkdir()
     (tmp_path / "half" / "config.json").write_text("{}")
@@ -75,7 +80,7 @@ IN_PYTHON = [
     ),
     (lambda: facts.load("tabel", "x.csv"), "unknown data 'tabel'; did you mean table or ... Known: atlas, bear, ..."),
     (lambda: facts.load("table"), "data='table' needs folder=..., the path of its files"),
-    (lambda: table("mine.csv"), "mine.csv: no such file"),
+    (lambda: table("mine.csv"), "mine.csv: no such file in /..."),
     (lambda: table("folder"), "folder: a table is a .csv, .tsv, .parquet, .json or .jsonl file"),
     (lambda: table("notes.txt"), "notes.txt: a table is a .csv, .tsv, .parquet, .json or .jsonl file"),
     (
@@ -89,6 +94,59 @@ IN_PYTHON = [
     (
         lambda: prompts.paraphrases(table("liege.csv")),
         "no question template for liege; roles there: none. Of a table FACTS.csv they are in FACTS.templates.csv",
+    ),
+    (
+        lambda: table("capital.csv"),
+        "table:capital.csv: relation 'capital' has no templates. Did you mean P36, which gets those of the atlas? ...",
+    ),
+    (
+        lambda: table("country.csv"),
+        "country.csv:1: the columns are ['country', 'capital']; ... columns=object:NAME,relation:=P36,subject:NAME; behind = "
+        "is a text that is the same in every row",
+    ),
+    (
+        lambda: facts.load("table?subject:land", "country.csv"),
+        "country.csv:1: the columns are ['country', 'capital']; ... Rename them in the file, or correct columns=...",
+    ),
+    (
+        lambda: table("semicolon.csv"),
+        "semicolon.csv:1: the columns are ['subject;relation;object']; ... The cells are separated by ';': ... by commas",
+    ),
+    (
+        lambda: table("comma.csv"),
+        "comma.csv:2: 4 cells, the header has 3: ... A cell that holds a comma needs quotation marks around it",
+    ),
+    (
+        lambda: table("latin.csv"),
+        "latin.csv:2: not UTF-8 (byte 0xfc). Save the file as UTF-8 (in a spreadsheet: CSV UTF-8)",
+    ),
+    (
+        lambda: facts.load("capital.csv"),
+        "data='capital.csv' looks like a path. A table of facts is data='table' with folder='capital.csv'",
+    ),
+    (
+        lambda: facts.load("atlas", "capital.csv"),
+        "folder='capital.csv': the atlas is shipped and takes no folder. Name the data that the folder holds: data='table'",
+    ),
+    (
+        lambda: facts.pick(facts.atlas(), ["P36:Frence:Paris"]),
+        "1 of 1 ids name no fact of atlas, the first is 'P36:Frence:Paris'; did you mean P36:France:Paris ...",
+    ),
+    (
+        lambda: facts.pick(facts.atlas(), "P36:France:Paris"),
+        "ids: 'P36:France:Paris' is given, and a list of texts wanted: ['P36:France:Paris']",
+    ),
+    (
+        lambda: facts.draw_distractors(facts.load(relations=["P36"], n_facts=1), n="5"),
+        "n='5' distractors; an integer of at least 0 is needed",
+    ),
+    (
+        lambda: explore.look(explore.load_pool(), SMALLEST, "P36:France:Paris", Path("runs")),
+        "'atlas-neox-0.15m' is the name of a model; give the model itself: explore.load_model('atlas-neox-0.15m')",
+    ),
+    (
+        lambda: monitor.score([SMALLEST], ["P36:France:Paris"], Path("runs")),
+        "facts: a list is given, and what `facts.load` returns is wanted",
     ),
     (
         lambda: facts.load("fktc", "folder"),
@@ -184,6 +242,16 @@ ON_THE_COMMAND_LINE = [
         "unknown engine (--on) 'slrum'; did you mean slurm? Known: local, lsf, pbs, sge, slurm, tcp://HOST:PORT.",
     ),
     (("--cluster", "gpu_gb=80"), "--cluster is for --on tcp://HOST:PORT, slurm, pbs, lsf or sge."),
+    (("labs",), "'labs' is unexpected. Did you mean lab? ... Other commands are lab, test, ..."),
+    (("monitor",), "'monitor' is unexpected. Papers and notebooks follow --only, ..."),
+    (
+        (*SEC5, "--models", SMALLEST, "atlas-neox-0.6m"),
+        "'atlas-neox-0.6m' is unexpected. ... models are separated by commas (--models A,B) ...",
+    ),
+    (
+        (*SEC5, "--set", "data=capital.csv"),
+        "data='capital.csv' looks like a path. A table of facts is data='table' ...",
+    ),
     (("--jobs", "0"), "--jobs is 0; it takes 1 or more."),
     (("--plan", "my_plan.yaml"), "cannot read the plan ... my_plan.yaml: No such file or directory."),
 ]

@@ -30,11 +30,16 @@ def scored(fact_rows):
 
 
 def test_size_needs_two_models_of_a_family():
-    assert figures.finding11([pd.Series([0.2])]) == "No family here has two sizes, so no step can be seen."
-    curves = [pd.Series([0.5, 0.4, 0.3]), pd.Series([0.5, 0.6, 0.4]), pd.Series([0.2, 0.1, 0.3])]
+    of = lambda *values: pd.DataFrame({"MONITOR": values, "n": 3}).assign(
+        low=lambda t: t["MONITOR"] - 0.1, high=lambda t: t["MONITOR"] + 0.05
+    )
+    assert figures.finding11([of(0.2)]) == "No family here has two sizes, so no step can be seen."
+    curves = [of(0.5, 0.4, 0.3), of(0.5, 0.6, 0.4), of(0.2, 0.1, 0.3).assign(n=5)]
     said = figures.finding11(curves)
     assert "**2 of 3** relations" in said and "at every step of size in 1 of 3" in said
     assert "not decided here (the interval holds one half)" in said
+    # 0.30 + 0.05 lies below 0.50 - 0.10, but 0.40 + 0.05 does not
+    assert "A panel rests on 3 to 5 facts: in 1 of 3 the 95 % intervals" in said
     assert "is shown here" in figures.finding11(curves[:2] * 5)
 
 
@@ -50,7 +55,9 @@ def test_the_ends_of_a_family_are_compared_on_the_same_facts():
     said = figures.finding12(rises.assign(low=[0.35, 0.46], high=[0.45, 0.55]), falls[:, ::-1])
     assert "do not overlap: it rises from 0.400 in a-1m to 0.500 in a-2m (+0.100 [" in said
     three = pd.concat([table, table.assign(parameters=4e6, MONITOR=0.31)[:1]], ignore_index=True)
-    assert "slope per factor of ten -0.3" in figures.finding12(three, np.column_stack([falls, falls[:, 1] - 0.05]))
+    assert "(slope over 3 sizes, per factor of ten: -0.3" in figures.finding12(
+        three, np.column_stack([falls, falls[:, 1] - 0.05])
+    )
 
 
 def test_pairs_of_similar_base_accuracy():
@@ -86,7 +93,9 @@ def test_the_share_of_sure_primary_anchors():
         "Mean anchors of a and b on the facts that both anchor: primary 0.50 and 0.10; foreign 0.90 and 0.90."
     )
     assert figures.finding9(table[:0], ["a"]).startswith("No fact is anchored")
-    said = figures.finding9(table, ["b", "a"])  # b, named first, has the lower MONITOR and the lower primary anchors
+    assert "less sure" not in figures.finding9(table, ["b", "a"])  # b, named first, is as sure of y as a
+    table.loc[1, "probability"] = 0.4
+    said = figures.finding9(table, ["b", "a"])
     assert "b is less sure than a: it has less" in said and said.endswith("does not show that it is more reliable.")
 
 
@@ -146,11 +155,27 @@ def test_two_models_with_one_answer_are_equal_for_accuracy():
 def test_the_widest_spread_over_paraphrases():
     rows = [("a", "QA", 1, 10.0), ("a", "QA", 2, 40.0), ("b", "QA", 1, 10.0), ("b", "QA", 2, 20.0)]
     table = pd.DataFrame(rows, columns=["model", "kind", "template", "accuracy"])
-    assert (
-        figures.finding7(table)
-        == "The widest spread over paraphrases is 30.0 points (a, QA); mean spread: QA 20.0 points. The paraphrase answered "
-        "least, by its number: QA 1."
+    judged = pd.DataFrame(
+        {"model": "a", "kind": "QA", "template": [1, 2] * 4, "fact": list("vvxxyyzz"), "correct": 10.0}
     )
+    assert figures.finding7(table, judged) == (
+        "Fewer than three paraphrases or two facts: too few to test a difference. The widest spread over paraphrases is 30.0 "
+        "points (a, QA); mean spread: QA 20.0 points; one fact is 25.0 points. The paraphrase answered least, by its number: "
+        "QA 1."
+    )
+
+
+def test_paraphrases_are_compared_on_the_same_facts():
+    """By hand: a answers the first paraphrase of each of eight facts and no other; b answers all three or none."""
+    rows = [
+        (model, "QA", fact, template, 100 * (template == 1 if model == "a" else fact % 2))
+        for model in "ab"
+        for fact in range(8)
+        for template in (1, 2, 3)
+    ]
+    judged = pd.DataFrame(rows, columns=["model", "kind", "fact", "template", "correct"])
+    assert "is not shown in most cases here: significantly in 1 of 2 pairs" in figures.differing_paraphrases(judged)
+    assert "is shown here: significantly in 1 of 1" in figures.differing_paraphrases(judged[judged["model"] == "a"])
 
 
 def test_the_farthest_prompts_of_each_kind():
@@ -183,6 +208,25 @@ def test_the_attention_to_the_context_is_compared_over_the_same_facts():
     said = discussion.context_attention(shares)
     assert "an even split would give 0.25 (3 facts" in said and "Difference -0.27 [-0.30, -0.20]" in said
     assert "Difference" not in discussion.context_attention(shares[:3])
+    artifact = discussion.attention(shares)
+    assert "2 of them are answered by the first model only" in artifact.caption
+    assert artifact.shown["fact"].tolist() == ["x", "y", "z", "mean"] and len(artifact.frame) == 6
+    assert artifact.shown[["a", "b", "even"]].to_numpy()[-1] == pytest.approx([0.4 / 3, 0.4, 0.25])
+
+
+def test_fewer_frames_are_judged_on_the_pairs_that_all_frames_tell_apart():
+    """By hand: all frames tell c from a and from b, but not a from b; the first ones swap a and b, then b and c as well."""
+    table = pd.DataFrame({"model": list("abc"), "all frames": [0.1, 0.2, 0.9], "first frames": [0.3, 0.2, 0.8]})
+    replicates = np.array([[0.1, 0.2, 0.9], [0.2, 0.1, 0.9], [0.1, 0.2, 0.8], [0.2, 0.1, 0.8]])
+    said = discussion.finding10(table, replicates, 4)
+    assert said.startswith(
+        "That 4 frames rank the models as all do is shown here for the models that differ: of the 2 pairs"
+    )
+    assert "they reverse 0; of the 1 other pairs, 1. MONITOR changes by 0.100 on average (paper: 0.005), tau" in said
+    worse = discussion.finding10(table.assign(**{"first frames": [0.1, 0.9, 0.2]}), replicates, 4)
+    assert "is not shown here: of the 2 pairs" in worse and "they reverse 1" in worse
+    same = discussion.finding10(table, np.array([[0.1, 0.2, 0.3], [0.3, 0.2, 0.1]] * 9), 4)
+    assert "is not decided here: of the 0 pairs" in same
 
 
 def test_the_ranking_with_fewer_frames():
@@ -195,7 +239,7 @@ def test_the_ranking_with_fewer_frames():
     ]  # frames 0 and 1 rank the models differently
     assert "too few frames for two disjoint rankings" in discussion.finding6(subsets, full, subsets[:0])
     said = discussion.finding6(subsets, full, subsets)
-    assert "disjoint frames tau is -1.00 to -1.00" in said
+    assert "disjoint frames tau is -1.00 to -1.00 (median **-1.00**). They still share the distractors" in said
     assert said.startswith(
         "Over all 2 choices of frames, Kendall's tau with the full ranking is -1.00 to 1.00 (median 0.00)"
     )

@@ -1,5 +1,7 @@
 """Findings of the overview room, from hand-made numbers; and what it scores."""
 
+from unittest import mock
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -85,8 +87,17 @@ def test_facts_tables():
     assert artifact.frame["relation"].tolist() == ["P30", "P36"] and artifact.finding.startswith(
         "The largest relation is"
     )
+    tie = pd.DataFrame(
+        {"name": ["x", "y"], "facts": 9, "majority": 0.5, "objects": 9, "former": 0, "object_in_subject": 0}
+    )
+    with mock.patch.object(tables.check, "counts", return_value=tie):
+        assert (
+            "is x (9 facts, as many as y). In x" in overview.facts_table1(facts.choose(facts.atlas(), ["P30"])).finding
+        )
     atlas = facts.choose(facts.atlas(), ["P35"])
-    frame = overview.facts_table2({"all": atlas, "hold today": facts.current(atlas)}).frame
+    artifact = overview.facts_table2({"all": atlas, "hold today": facts.current(atlas)})
+    frame = artifact.frame
+    assert artifact.finding.endswith(f"*hold today* removes most: {frame['facts'][0] - frame['facts'][1]:,} facts.")
     assert frame["relations"].tolist() == [1, 1] and frame["facts"].is_monotonic_decreasing
 
 
@@ -132,7 +143,11 @@ def test_finding_on_recall():
 def test_requirements_are_counted_and_the_missed_ones_named():
     frame = pd.DataFrame(
         {"requirement": ["a", "a", "b"], "model": "m", "met": [True, False, True], "limits": ["", "x/y", ""]}
-    ).assign(measured="1")
+    ).assign(measured=["2", "1", "3"], wanted="at least 2")
+    shown = overview.models_table7(frame).shown
+    assert shown["met"].tolist() == ["1 of 2", "1 of 1"] and shown["measured where missed"].tolist() == ["1", ""]
+    none = tables.by_requirement(frame.assign(met=False, measured=["+0.10", "-0.20", "3"]))
+    assert none["measured where missed"].tolist() == ["-0.20 to +0.10", "3"]
     assert overview.models_table7(frame).finding == (
         "2 of 3 requirements are met. Missed: a (1 of 2). This limits 1 tables and figures."
     )
@@ -144,7 +159,7 @@ def test_mentions_count_once_per_corpus():
     """Three models of two corpora, and two values that are alike of another requirement: five rows, four counted."""
     names = [behaviour.MENTIONS] * 3 + ["a", "a"]
     frame = pd.DataFrame({"requirement": names, "model": list("mnomn"), "measured": ["0.52", "0.52", "0.60", "0", "0"]})
-    frame = frame.assign(met=[True, True, False, True, True], limits=["", "", "x/y", "", ""])
+    frame = frame.assign(met=[True, True, False, True, True], limits=["", "", "x/y", "", ""], wanted="any")
     artifact = overview.models_table7(frame)
     assert len(artifact.frame) == 5 and artifact.finding.startswith(
         f"3 of 4 requirements are met. Missed: {behaviour.MENTIONS} (1 of 2)."
@@ -166,7 +181,8 @@ def test_an_effect_of_permuted_examples_is_called_significant_or_not():
 def test_each_requirement_names_artifacts_of_the_plan_that_it_limits():
     """A base model that recalls nothing and an instruction-tuned one that verifies nothing miss every kind of requirement."""
     found = {
-        "recall": pd.DataFrame({"exposures": [0, 8, 64], "right": [0.5, 0.4, 0.3], "guess": 0.1, "type_right": 0.5}),
+        "recall": pd.DataFrame({"exposures": [0, 8, 64], "right": [0.5, 0.4, 0.3], "n": 24, "guess": 0.1,
+                                "type_right": 0.5}),
         "famous": pd.DataFrame({"right": [False], "type_right": [False]}),
         "lists": pd.DataFrame({"change": [0.1], "high": [0.2]}),
         "unsure": pd.DataFrame({"facts": ["never", "well"], "way": "at once", "unsure": [0.5, 0.4]}),
@@ -175,6 +191,8 @@ def test_each_requirement_names_artifacts_of_the_plan_that_it_limits():
         "names": pd.DataFrame({"facts": ["trial"], "taught_at_least": 32, "subject": 0.9, "object": 0.9}),
     }  # fmt: skip
     required = behaviour.requirements({part: frame.assign(model="m") for part, frame in found.items()}, {"m": 1})
+    shown = overview.models_table7(required)
+    assert "n = 24 facts per model, so one fact moves a share by 0.04." in shown.caption
     assert set(required["requirement"]) == set(behaviour.LIMITS) and not required["met"].any()
     made = {artifact for step in plan.read().steps for artifact in step.makes}
     assert {name for names in required["limits"] for name in names.split(", ")} <= made
@@ -195,9 +213,10 @@ def test_chance_is_that_of_the_options_there_are():
     assert "Chance is 17 %" in artifact.caption
     stated = artifact.frame[artifact.frame["facts"] == "stated"].set_index("wording")["known"].to_dict()
     assert stated == {"seen question": 50, "held-out question": 0, "list": 100}
+    assert artifact.shown.columns.tolist()[:2] == ["model", "seen question: stated"] and len(artifact.shown) == 1
     assert artifact.finding == (
-        "With a seen question, accuracy on taught facts ranges from 50 % (m) to 50 % (m). A held-out question changes it by "
-        "-50.0 points on average, a list by +50.0."
+        "With a seen question, accuracy of the decoders on taught facts ranges from 50 % (m) to 50 % (m). A held-out question "
+        "changes it by -50.0 points on average, a list by +50.0."
     )
 
 
@@ -206,7 +225,15 @@ def test_gains_of_lists():
     assert gains["the first question"].to_dict() == {"P1": 0.0, "P2": 1.0}
     assert gains["the mean of all questions"].to_dict() == {"P1": 0.5, "P2": 1.0}
     artifact = overview.models_figure3(answers(), gains, hidden=[])
-    assert "than the first question in 1 of 2 relations (+50.0 points on average)." in artifact.finding
+    assert (
+        "than the first question in 1 of 2 relations (+50.0 [+0.0, +100.0] points on average): not decided"
+        in artifact.finding
+    )
+    lower = {"questions": pd.Series([-0.1, -0.2, -0.3])}
+    assert "(-20.0 [-30.0, -10.0] points on average): the reverse of what ZP-LKE reports" in figures.finding_lists(
+        lower
+    )
+    assert "as ZP-LKE reports" in figures.finding_lists({"questions": -lower["questions"]})
     assert artifact.frame["size"].tolist() == [2, 2, 2]
     assert "n = 2 facts, by exposure count 16: 2. Shown" in artifact.caption
     more = pd.concat([answers(), answers()[:1].assign(model="l")])
@@ -230,7 +257,35 @@ def test_the_facts_shown_are_typical_of_their_exposure_count():
     ]  # of two the lower one; levels 8 and 32 are both nearest to 0 or 30
     panel = facts.load(relations=["P36"], n_facts=2)
     scored = answers().assign(fact=panel.facts["fact"].iloc[0])[:1]
-    assert overview.models_figure4(scored, panel, ["m"], 6).frame["q_gold"].tolist() == [0.5]
+    followed = overview.models_figure4(scored, panel, ["m"], 6)
+    assert followed.frame["q_gold"].tolist() == [0.5] and "No bar: a probability near 0, or" in followed.caption
+
+
+def test_both_ways_to_say_i_do_not_know_are_told():
+    rows = [
+        ("at once", "never", 0.64),
+        ("at once", "well", 0.26),
+        ("recalled", "never", 0.89),
+        ("recalled", "well", 0.34),
+    ]
+    unsure = pd.DataFrame(rows, columns=["way", "facts", "unsure"]).assign(model="m", n=240, low=0.1, high=0.9)
+    artifact = overview.models_table5(unsure)
+    assert artifact.finding == (
+        '"I don\'t know" at once, of never-taught and of well-taught facts: m 64%, 26%. '
+        '"I don\'t know" after recalling, of never-taught and of well-taught facts: m 89%, 34%.'
+    )
+    assert artifact.shown.columns.tolist() == ["model", "way", "n", "never-taught facts", "facts taught 64+"]
+
+
+def test_the_tour_says_how_probable_the_gold_answer_is():
+    ranked = pd.DataFrame({"label": ["Paris", "Rome"], "probability": [0.86, 0.1]})
+    assert overview.tour_figure1(ranked, "Rome", "?", "m").finding == "**Rome** has rank 2 of 2 candidates (P = 0.10)."
+
+
+def test_neighbouring_lines_of_the_loss_have_different_dashes():
+    records = {name: {"curve": [8.0, 2.0]} for name in ("atlas-neox-0.15m", "atlas-neox-0.3m")}
+    lines = overview.models_figure1(records).figure.axes[0].lines
+    assert [line.get_linestyle() for line in lines] == ["-", "--"]
 
 
 def test_the_largest_family_is_drawn():

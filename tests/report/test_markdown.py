@@ -112,14 +112,38 @@ def test_a_committed_page_shows_the_committed_numbers(path):
     links = re.findall(r"\]\(([^)#:\s]+)(?:#[^)]*)?\)", re.sub(r"```.*?```", "", text, flags=re.S))
     targets = [os.path.normpath(path.parent.relative_to(paths.ROOT) / link) for link in links]
     assert all((paths.ROOT / target).exists() and not target.startswith("..") for target in targets)
-    for rows, numbers in re.findall(
-        r"((?:^\|.*\n)+)(?:\n</details>\n)?\n\*\*[^\n]*\(\[numbers\]\((\S+?)\)\)", text, re.M
+    for rows, kind, numbers in re.findall(
+        r"((?:^\|.*\n)+)(?:\n</details>\n)?\n\*\*[^\n]*\(\[(numbers|all columns)\]\((\S+?)\)\)", text, re.M
     ):
         head, _, *body = [re.split(r"(?<!\\)\|", row)[1:-1] for row in rows.strip().split("\n")]
         table = pd.read_csv(path.parent / numbers)
+        if kind == "all columns":
+            assert len(head) < len(table.columns) and not wrong_numbers(body, table)
+            continue
         assert len(head) == len(table.columns) and len(body) == len(table)
         for column, shown in zip(table, zip(*body, strict=True), strict=True):
             for cell, value in zip(shown, table[column], strict=True):
                 if isinstance(value, float) and np.isfinite(value):
                     digits = len(cell.strip().partition(".")[2])
                     assert float(cell) == pytest.approx(value, abs=0.51 * 10**-digits)
+
+
+def wrong_numbers(body: list[list[str]], table: pd.DataFrame) -> list[str]:
+    """The decimal fractions of a selection that are not in the CSV's rows with the same first cell, nor the median of one."""
+    wrong = []
+    for first, *cells in body:
+        rows = table[table.iloc[:, 0].astype(str) == first.strip().replace("\\", "")]
+        numbers = re.findall(r"-?\d+\.?\d*(?:e[+-]\d+)?", " ".join(map(str, rows.to_numpy().ravel())))
+        known = np.array([*map(float, numbers), *rows.select_dtypes("float").median(axis=1)])
+        for text in re.findall(r"(?<![\w-])-?\d+\.\d+", " ".join(cells)):
+            if not (np.abs(known - float(text)) <= 0.51 * 10.0 ** -len(text.partition(".")[2])).any():
+                wrong.append(f"{first}: {text}")
+    return wrong
+
+
+def test_a_number_of_a_selection_that_is_not_in_the_csv_is_found():
+    table = pd.DataFrame({"model": ["a_b", "c"], "score": [0.1234, 0.5], "low": [0.1, np.nan], "high": [0.2, np.nan]})
+    assert wrong_numbers([[" a\\_b ", " 0.12 [0.10, 0.20] "], [" c ", " 0.50 "]], table) == []
+    assert wrong_numbers([[" c ", " 0.12 "]], table) == [" c : 0.12"]
+    three = pd.DataFrame({"relation": ["P1"], "a": [0.1], "b": [0.3], "c": [0.8], "said": "0.77, 2"})
+    assert wrong_numbers([["P1", "0.100 (a-2.4m)", "0.300", "0.77"]], three) == []  # a median, and a number in a text

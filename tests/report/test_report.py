@@ -17,7 +17,7 @@ from matplotlib.text import Text
 from probelib import files, lm, paths, published, report
 from probelib.errors import ProbeError
 from probelib.facts import read_fktc
-from probelib.report import Artifact, charts, pages
+from probelib.report import Artifact, charts, markdown, pages
 from tests.facts.formats.test_fktc import HAITI, HEADER, write
 
 FRAME = pd.DataFrame({"model": ["a_b", "<script>alert(1)</script>"], "score": [0.123456789, np.nan], "n": [10, 20]})
@@ -65,6 +65,18 @@ def test_a_table_keeps_its_digits_and_escapes_its_strings(section):
     assert r"a\_b" in tex and r"\toprule" in tex and r"\bfseries 0.123" in tex
 
 
+def test_a_selection_is_shown_everywhere_and_the_csv_keeps_every_column(section):
+    shown = pd.DataFrame({"model": FRAME["model"], "score in words": ["0.12 [0.10, 0.20]", *["–"] * (len(FRAME) - 1)]})
+    shown["score"] = shown.pop("score in words")
+    section.save(Artifact("monitor/table4", FRAME, "A caption", shown=shown, best={"score": "min"}))
+    stem = section.folder / "monitor" / "table4"
+    assert pd.read_csv(stem.with_suffix(".csv")).columns.tolist() == FRAME.columns.tolist()
+    texts = [stem.with_suffix(suffix).read_text() for suffix in (".html", ".tex")]
+    texts.append(markdown.artifact_markdown("smoke", "monitor/table4", section.folder / "monitor"))
+    assert all("0.12 [0.10, 0.20]" in text and "0.123" not in text for text in texts)
+    assert "[all columns](table4.csv)" in texts[2] and r"\bfseries 0.12 [0.10, 0.20]" in texts[1]
+
+
 def test_the_sidecar_says_where_a_number_comes_from(section):
     make(section)
     record = json.loads((section.folder / "monitor" / "figure1.json").read_text())
@@ -83,7 +95,8 @@ def test_the_book_is_one_page_that_fetches_nothing(section, tmp_path):
     picture = re.search(r"data:image/png;base64,([^']+)'", page).group(1)
     assert base64.b64decode(picture) == (section.folder / "monitor" / "figure1.png").read_bytes()
     assert "A caption &amp; more" in page and "As published" in page and "alt='a rising line'" in page
-    assert "Not made yet" in page and "--only monitor/table5" in page
+    assert "Not made yet: Table 5. <code>./run_all.sh --profile smoke --only monitor/sec5_results</code>" in page
+    assert "2 of 3 tables and figures of the papers" in page and page.count("Not made yet") == 1
     assert page.count("<table") == page.count("<div class='scroll'><") > 0  # none is wider than a telephone
 
 
@@ -192,6 +205,7 @@ def test_labels_cover_no_marker_no_level_and_no_other_label():
     axis, x, y = axes[0, 0], [1, 1, 1.05, 2, 2], [0.5, 0.5, 0.52, 0.9, 0.89]
     axis.plot(x, y, "o", linestyle="none")
     axis.axhline(0.53)
+    axis.step([0, 1.5, 3], [0.2, 0.915, 0.915], where="post")
     axis.set(xlim=(0, 3), ylim=(0, 1.2))
     report.label_points(axis, x, y, list("abcde"), bold=["b"])
     figure.canvas.draw()
@@ -199,6 +213,8 @@ def test_labels_cover_no_marker_no_level_and_no_other_label():
     assert set(boxes) == set("abcde")
     level = axis.transData.transform((0, 0.53))[1]
     assert not any(box.y0 < level < box.y1 for box in boxes.values())
+    start, step = axis.transData.transform((1.5, 0.915))
+    assert not any(box.y0 < step < box.y1 and box.x1 > start for box in boxes.values())
     assert not any(
         box.contains(*axis.transData.transform(at)) for box in boxes.values() for at in zip(x, y, strict=True)
     )
@@ -214,13 +230,18 @@ def test_small_panels_name_the_smallest_and_the_largest_model_only():
     plt.close("all")
 
 
-def test_bands_have_a_line_and_an_area_each():
-    curve = pd.DataFrame({"mean": [0.9, 0.5], "low": [0.8, 0.4], "high": [1.0, 0.6]}, index=[1, 2])
-    figure = report.bands({"Random": curve, "Sem": curve / 2}, "n", "mean")
-    (axis,), (legend,) = figure.axes, figure.legends
-    assert [text.get_text() for text in legend.get_texts()] == ["Random", "Sem"] and axis.get_xlim() == (1, 2)
-    assert [line.get_ydata().tolist() for line in axis.lines] == [[0.9, 0.5], [0.45, 0.25]]
-    assert [area.get_paths()[0].get_extents().intervaly.tolist() for area in axis.collections] == [[0.4, 1], [0.2, 0.5]]
+def test_bands_have_a_line_and_an_area_each_and_markers_at_the_ticks():
+    curve = pd.DataFrame({"mean": [0.9, 0.5, 0.4], "low": [0.8, 0.4, 0.3], "high": [1.0, 0.6, 0.5]}, index=[1, 2, 3])
+    figure = report.bands({"all": {"Random": curve, "Sem": curve / 2}, "some": {"Sem": curve}}, "n", "mean")
+    (axis, other), (legend,) = figure.axes, figure.legends
+    assert [text.get_text() for text in legend.get_texts()] == ["Random", "Sem"]
+    assert axis.get_xscale() == "log" and axis.get_xticks().tolist() == [1, 2] and axis.get_xlim()[0] < 1
+    assert [line.get_ydata().tolist() for line in axis.lines] == [[0.9, 0.5, 0.4], [0.45, 0.25, 0.2]]
+    assert [area.get_paths()[0].get_extents().intervaly.tolist() for area in axis.collections] == [
+        [0.3, 1],
+        [0.15, 0.5],
+    ]
+    assert axis.lines[1].get_markevery() == [0, 1] and other.lines[0].get_color() == axis.lines[1].get_color()
     plt.close("all")
 
 

@@ -33,6 +33,12 @@ def test_reported_against_ours_by_hand(made):
     assert summary.key_numbers("smoke", "monitor/table4")[2:] == (pytest.approx(1), "opposite")
 
 
+def test_facts_per_relation_are_the_papers(made):
+    """The paper has 16,167 facts in 20 relations; its released files have 810 per relation."""
+    made("monitor/table9", facts=[12, 14])
+    assert summary.key_numbers("smoke", "monitor/table9")[1:3] == (pytest.approx(808.35), 13)
+
+
 def test_informative_is_compared_from_the_smallest_to_the_largest_model(made):
     """In print .550 for LLaMA-2-7B and .007 for 70B; here by the judge, whatever the order of the rows."""
     ways, sizes = ["judge", "own answers"] * 2, [9, 9, 5, 5]

@@ -317,3 +317,16 @@ def test_a_plans_relations_are_those_of_its_own_data(make_plan):
     assert relations(data="table") == [None, ["P36"]]  # b asks the atlas, whatever the others ask
     assert relations(data="atlas") == [["P36"], ["P36"]]
     assert relations(data="table", relations=["liege"]) == [["liege"], ["liege"]]
+
+
+def test_a_folder_goes_to_the_notebooks_that_read_it():
+    """The profile ``paper`` takes the facts of one notebook from a table, and those of another from the atlas."""
+    steps = [
+        step for step in plan.read().steps if step.notebook in ("distractors/sec4_1_retrieval", "monitor/sec5_results")
+    ]
+    settings = plan.settings(plan.read(), steps, "paper", {"folder": "triples.csv"})
+    assert {name for name, values in settings.items() if "folder" in values} == {step.notebook for step in steps}
+    read = plan.without_unread_folders(steps, settings)
+    assert {name for name, values in read.items() if "folder" in values} == {"distractors/sec4_1_retrieval"}
+    other = plan.settings(plan.read(), steps, "paper", {"folder": "triples.csv", "data": "table"})
+    assert plan.without_unread_folders(steps, other) == other

@@ -139,6 +139,22 @@ def test_facts_that_cannot_be_read_are_said_before_a_run(given, said):
         preflight.check({"one": {"n_facts": 3} | given}, given)
 
 
+def test_a_table_without_examples_for_lists_is_said_before_a_run(tmp_path):
+    """Of three facts all are tested by default, so that none is left for ZP-LKE's lists; MONITOR needs no lists."""
+    rows = ["France,P36,Paris", "Peru,P36,Lima", "Kenya,P36,Nairobi"]
+    (tmp_path / "mine.csv").write_text("\n".join(["subject,relation,object", *rows]) + "\n")
+    table = {"data": "table", "folder": str(tmp_path / "mine.csv")}
+    some = {
+        "zplke/sec4_2_models": table | {"n_facts": 1},
+        "zplke/sec3_design": table,
+    }  # the latter has n_test of its own
+    preflight.check({"monitor/sec5_results": table} | some, ["data", "folder"])
+    with pytest.raises(
+        ProbeError, match=r"all facts are tested \(P36: 3\).* test fewer .* n_facts=1 'settings={n_examples: 1}'"
+    ):
+        preflight.check({"zplke/sec4_2_models": table | {"n_facts": "panel"}}, ["data", "folder"])
+
+
 def test_a_folder_of_nothing_is_said_before_a_run():
     """With the atlas, folder= would be read by nobody; one step with other data is enough to read it."""
     atlas, table = {"data": "atlas", "n_facts": 3}, {"data": "table", "n_facts": 3}

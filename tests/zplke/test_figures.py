@@ -41,6 +41,10 @@ def test_each_model_has_a_panel_and_each_relation_a_named_row():
     assert [axis.get_title(loc="left") for axis in figure.axes] == ["a-1m", "b", "c", ""]
     assert [label.get_text() for label in figure.axes[0].get_yticklabels()] == names
     assert not figure.axes[3].axison
+    assert [axis.get_xlabel() for axis in figure.axes] == ["", "accuracy", "accuracy", ""]
+    tall = charts.dot_panels(frame.replace("relation 0", "a relation with a name of two lines"), "relation", ["b"])
+    flat = charts.dot_panels(frame, "relation", ["b"])
+    assert tall.get_figheight() > flat.get_figheight()
     plt.close("all")
 
 
@@ -64,7 +68,7 @@ def test_the_way_from_a_fact_to_a_verdict():
     ]
     figure = charts.pipeline("Einstein\nyear of birth", rows, "m", "1879")
     texts = [text.get_text() for text in figure.axes[0].texts]
-    assert "✓ 1879" in texts and "✗ 1879" in texts and "m" in texts
+    assert "✓ gold: 1879" in texts and "✗ gold: 1879" in texts and "m" in texts
     plt.close("all")
 
 
@@ -150,6 +154,7 @@ def test_the_longest_list_of_the_corpus_is_a_line_named_in_the_caption():
     harmed = pd.DataFrame([(12, 0.8, 0.8, 0.0, -0.1, 0.1)] * 3, columns=examples.CHANGES, index=HARM)
     with mock.patch.object(examples, "harm_by_kind", return_value=(harmed, "pairs")):
         shipped, other = (figures.figure4(frame.assign(model=m), star=2) for m in ("atlas-neox-5m", "gpt2"))
+    assert "hold one draw of the pairs, the finding counts all 1;" in shipped.caption
     assert "vertical line: position 70" in shipped.caption and "up to position 70" in shipped.finding
     assert "vertical" not in other.caption and "up to position" not in other.finding
     assert [len(f.figure.axes[0].lines) for f in (shipped, other)] == [2, 1]
@@ -203,6 +208,34 @@ def test_correlations_within_and_between_families():
     assert figures.family_borders(names) == [1.5]
 
 
+def test_a_single_correlation_has_an_interval():
+    """By hand: z = atanh(0.6) = 0.693, half-width 1.96 / sqrt(28 - 3) = 0.392, so tanh of 0.301 and 1.085: 0.292 and 0.795."""
+    pairs = pd.DataFrame([[1, 0.9, 0.5], [0.9, 1, 0.6], [0.5, 0.6, 1]])
+    assert figures.interval_of_r(pairs, 28) == "The 95 % interval of a single r of 0.60 (the median) is [0.29, 0.80]."
+    assert figures.interval_of_r(pairs, 3) == figures.interval_of_r(pairs.iloc[:1, :1], 28) == ""
+
+
+def test_the_heat_map_has_whole_names_and_the_interval_of_a_cell():
+    some = facts.load(relations=["P131"], n_facts=4)
+    matrix = pd.DataFrame({"P131": [0.5, 0.25]}, index=["a-1m", "b-1m"])
+    artifact = figures.figure7(matrix, some, pd.Series({"P131": 0.1}))
+    shown = [label.get_text() for label in artifact.figure.axes[0].get_yticklabels()]
+    assert shown == some.relations["name"].tolist() and len(shown[0]) > 30
+    assert "4 facts per cell: the 95 % interval of an accuracy of 0.25 is [0.05, 0.70]." in artifact.caption
+    plt.close("all")
+
+
+def test_the_number_of_tests_is_in_the_caption_of_the_options():
+    scores = pd.DataFrame(
+        [("q", "f", c, float(p)) for p, c in enumerate("abcdef")], columns=["prompt", "fact", "candidate", "p"]
+    )
+    scores = scores.assign(relation="P1", logprob=scores["p"], n_tokens=1)
+    table = measures.difficulty(scores, {"f": "f"}, dict.fromkeys("abcdef", 1))
+    artifact = figures.options(table, "m")
+    assert "n = 1 tests per point" in artifact.caption and "hardness 0.5 begins at 5 options" in artifact.caption
+    plt.close("all")
+
+
 def test_fine_tuned_models_below_their_base_are_counted():
     frame = pd.DataFrame({"difference": [-0.1, 0.05], "low": [-0.2, -0.1], "high": [-0.05, 0.1]})
     assert figures.finding9(frame).startswith(
@@ -224,4 +257,16 @@ def test_four_figures_of_one_model_are_four_draws():
     shown = [draw(positions, 1) for draw in (figures.figure4, figures.figure11, figures.figure12, figures.figure13)]
     assert [artifact.frame["seed"].unique().tolist() for artifact in shown] == [[0], [1], [2], [3]]
     assert "Draw" not in shown[0].caption and "Draw 4 of the pairs" in shown[3].caption
+    plt.close("all")
+
+
+def test_the_captions_of_both_tests_say_that_few_shot_prompts_have_one_draw():
+    some = facts.load(relations=["P36"], n_facts=4)
+    rows = [("m", "P36", method, 0.25, test) for method in ("ZP-LKE", "few-shot HGP") for test in
+            ("response, strict", "response, lenient", "multiple choice")]  # fmt: skip
+    cells = pd.DataFrame(rows, columns=["model", "relation", "method", "accuracy", "test"])
+    cells.attrs["models"] = ["m"]
+    response, choice = figures.figure14(cells, some).caption, figures.figure15(cells, some).caption
+    assert "(few-shot HGP: with one draw of examples)" in choice and "pile up at 0" not in choice
+    assert "few-shot HGP with one draw" in response and "Marks pile up at 0" in response
     plt.close("all")

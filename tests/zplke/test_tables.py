@@ -1,5 +1,7 @@
 """Findings of ZP-LKE's tables: hand-made frames in, sentences out."""
 
+from unittest import mock
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -69,6 +71,7 @@ def test_the_award_year_of_a_laureate_is_in_table_3():
     laureates = facts.load(relations=["P569"], n_facts="all")
     table = zplke.table3(laureates, facts.atlas()).frame.set_index("Name")
     assert table.loc["Wilhelm Röntgen", "Award year"] == "1901"
+    assert "also has the gender, which the atlas does not hold" in zplke.table3(laureates, facts.atlas()).caption
 
 
 def test_without_exposure_counts_nothing_is_said_of_them():
@@ -89,12 +92,15 @@ def test_rankings_are_compared_only_where_the_models_differ():
 
 
 def test_eta_beside_independence_or_nothing():
-    columns = ["family", "eta", "low", "high", "expected", "reversed"]
-    row = pd.DataFrame([("neox", 0.75, 0.7, 0.8, 0.5, 0.6)], columns=columns)
-    assert tables.finding2(row).startswith(
+    """By hand: of 40 % right answers, guessing one of 20 options gives up to an eighth, so eta above 0.875 would be all."""
+    columns = ["family", "accuracy", "eta", "low", "high", "expected", "reversed"]
+    row = pd.DataFrame([("neox", 0.4, 0.75, 0.7, 0.8, 0.5, 0.6)], columns=columns)
+    assert tables.finding2(row, 0.05).startswith(
         "neox: η = 0.75 [0.70, 0.80], independent models 0.50, reversed 0.60. In 1 of 1"
     )
-    assert tables.finding2(row.head(0)).startswith("No family has two models")
+    assert "(guessing, which gives at most 12% of a" in tables.finding2(row, 0.05)
+    assert "In 0 of 1 families" in tables.finding2(row.assign(high=0.9), 0.05)
+    assert tables.finding2(row.head(0), 0.05).startswith("No family has two models")
 
 
 def test_fine_tuned_models_below_their_base_are_counted():
@@ -148,3 +154,20 @@ def test_table_1_shows_a_fact_for_which_the_examples_matter():
     right = [True, True, True, True, False, True, False, False, False]
     chosen = tables.telling_fact(inputs.assign(right=right), some)
     assert chosen.facts["fact"].tolist() == [ids[1]]
+
+
+def test_the_entropy_is_shown_in_as_many_digits_as_tell_it_from_what_is_expected():
+    """0.9902 against 0.9899: equal in three decimals, sound by the fourth."""
+    run = {"below": 1.0, "invalid": 0.0, "ties": 0.0, "entropy": 0.9902, "expected": 0.9899}
+    with mock.patch.object(tables.measures, "run_health", return_value=run):
+        artifact = tables.health(pd.DataFrame({"model": ["m"]}))
+    assert artifact.decimals["entropy"] == artifact.decimals["expected"] == 4
+    assert artifact.finding == "All 1 runs are sound."
+
+
+def test_the_dates_of_table_5_are_years():
+    some = facts.load(relations=["P569"], n_facts=2)
+    rows = [(fact, "x", "1900") for fact in some.facts["fact"]]
+    artifact = zplke.table5(some, pd.DataFrame(rows, columns=["fact", "candidate", "label"]))
+    assert artifact.frame["Object"].str.fullmatch(r"\d{4}").all()
+    assert artifact.caption.endswith("Dates are full in the paper, years here.")

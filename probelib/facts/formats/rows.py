@@ -68,7 +68,10 @@ def _read_csv(
                 header = cells
                 wanted = _check_header(path, header, needed, optional)
             elif len(cells) != len(header):
-                raise ProbeError(f"{path}:{line}: {len(cells)} cells, the header has {len(header)}: {str(cells)[:80]}")
+                raise ProbeError(
+                    f"{path}:{line}: {len(cells)} cells, the header has {len(header)}: {str(cells)[:80]}. A cell that holds a "
+                    "comma needs quotation marks around it"
+                )
             elif cells == header:
                 raise ProbeError(
                     f"{path}:{line}: the header of line 1 once more; take it out (two files put together?)"
@@ -140,15 +143,28 @@ def _check_header(path: Path, header: list[str], needed: list[str], optional: li
     outer = lambda name: name if name in header else name.split(".")[0]
     missing = [name for name in needed if outer(name) not in header]
     if missing:
-        near = (difflib.get_close_matches(missing[0], header, n=1) or ["NAME"])[0]
         raise ProbeError(
-            f"{path}:{line}: the columns are {header}; needed, each once: {needed}. Rename them in the file, or say which column "
-            f"of a table of facts is meant: columns={missing[0]}:{near}"
+            f"{path}:{line}: the columns are {header}; needed, each once: {needed}. {_column_hint(missing, header)}"
         )
     if twice := [name for name in (*needed, *optional) if header.count(name) > 1]:
         raise ProbeError(f"{path}:{line}: the columns are {header}; {', '.join(twice)} may occur once")
     wanted = {outer(name) for name in (*needed, *optional)}
     return [name for name in header if name in wanted]
+
+
+def _column_hint(missing: list[str], header: list[str]) -> str:
+    """What to do about missing columns. Names that are not the kit's come from ``columns``."""
+    if len(header) == 1 and (found := [mark for mark in ";\t" if mark in header[0]]):
+        return f"The cells are separated by {found[0]!r}: separate them by commas, or save a table with tabs as .tsv"
+    if not set(missing) <= {"subject", "relation", "object"}:
+        return "Rename them in the file, or correct columns=..."
+    near = {name: difflib.get_close_matches(name, header, n=1) for name in missing}
+    pairs = [f"{name}:{near[name][0] if near[name] else '=P36' if name == 'relation' else 'NAME'}" for name in missing]
+    constant = "; behind = is a text that is the same in every row" if ":=" in "".join(pairs) else ""
+    return (
+        "Rename them in the file, or say which column of a table of facts is meant: "
+        f"columns={','.join(pairs)}{constant}"
+    )
 
 
 READERS = {".csv": _read_csv, ".tsv": _read_tsv, ".parquet": _read_parquet, ".json": _read_json, ".jsonl": _read_lines}
