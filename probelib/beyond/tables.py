@@ -100,9 +100,12 @@ def placebo(
     biased = ((table["shuffled_low"] > 0.5) | (table["shuffled_high"] < 0.5)).sum()
     found = (stats.holm(table["p"]) < 0.05).sum()
     finding = (
-        f"With shuffled values the interval excludes .5 for {biased} of {len(table)} measures (by chance "
-        f"{0.05 * len(table):.1f})"
-        + (f", on {len(equal):,} placebo pairs for {outside}" if len(equal) else "; the facts give no placebo pairs")
+        f"With shuffled values the 95 % range excludes .5 for {biased} of {len(table)} measures"
+        + (
+            f"; on {len(equal):,} placebo pairs the interval does for {outside} (by chance {0.05 * len(table):.1f})"
+            if len(equal)
+            else "; the facts give no placebo pairs"
+        )
         + f"; placebo intervals are {(table['placebo_high'] - table['placebo_low']).median():.2f} wide. With the real values "
         f"{found} measures differ from chance (Holm)."
     )
@@ -157,7 +160,7 @@ def ground_truth(ranked: pd.DataFrame, ceiling: pd.Series, within: list[str], n:
         f"{compared['pairs'].max():,.0f} pairs. 95 % bootstrap intervals over facts and models. behind: difference to the first "
         f"row ({first}) on the same pairs, p after Holm's correction. added: what the measure adds to Familiarity. within "
         "relations: two facts of one relation in one model. tau: Kendall's tau-b, for comparison with other papers only: it "
-        f"forgives ties, so coarse measures rank high. tokens: per fact for this measure alone. Min@n, Avg@n: n = {n}. Controls, "
+        f"forgives ties, so coarse measures can rank high. tokens: per fact for this measure alone. Min@n, Avg@n: n = {n}. Controls, "
         "at the end, do not test the fact. The CSV has further pairs: across sisters, by exposure count (Somers' D), between "
         "models."
     )
@@ -215,7 +218,7 @@ def coarse_twins(values: pd.DataFrame, design: pd.DataFrame, pairs: pd.DataFrame
     caption = (
         "Concordance of each continuous measure and of its coarser twins (cut at the median of each model; rounded to "
         "ten levels; "
-        "or with ties broken at random), change with its paired 95 % bootstrap interval, and the change of Kendall's tau-b."
+        "or with ties of equal values broken at random), change with its paired 95 % bootstrap interval, and the change of Kendall's tau-b."
     )
     return Artifact("beyond/coarse_twins", table, caption, finding)
 
