@@ -287,7 +287,8 @@ def coarse_twins(values: pd.DataFrame, seed: int = 0) -> dict[str, pd.DataFrame]
     noise = np.random.default_rng(seed).random(len(values))
     fine = levels.groupby(values["measure"]).transform("max") > 10
     tied = (levels < by.transform("size")).groupby(values["measure"]).transform("any")
-    order = values.assign(noise=noise).sort_values(["value", "noise"]).groupby("measure").cumcount()
+    exact = values.assign(value=stats.levelled(values["value"]), noise=noise).sort_values(["value", "noise"])
+    order = exact.groupby("measure").cumcount()
     return {
         "cut at the median": values.assign(value=(rank > 0.5).astype(float))[fine],
         "rounded to ten levels": values.assign(value=np.ceil(rank * 10))[fine],

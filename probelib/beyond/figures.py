@@ -160,8 +160,8 @@ def quality_against_cost(ranked: pd.DataFrame, ceiling: pd.Series, within: list[
     """Concordance against tokens per fact; ``ranked``: ``tables.rank_measures``, ``ceiling``: ``tables.oracle``, ``within``:
     ``measures.headline_pairs``."""
     points = ranked[~ranked["control"]].dropna(subset=["concordance", "tokens a fact"]).set_index("measure")
-    absent = ranked["measure"][ranked["pairs"] == 0]
     front = frontier(points["tokens a fact"], points["concordance"])
+    names = labelled(points, front)
     named = [
         f"{name} ({points.loc[name, 'tokens a fact']:,.0f} tokens, {points.loc[name, 'concordance']:.1%})"
         for name in front
@@ -180,11 +180,28 @@ def quality_against_cost(ranked: pd.DataFrame, ceiling: pd.Series, within: list[
         "measures together (a regression on their ranks, fitted on other facts, so it can lie below the best); dotted: the "
         "strongest control. Named besides: what the papers propose, and the best of each. Grey: the other measures."
     )
-    if len(absent):
-        caption += f" Absent, for they need an instruction-tuned partner in every model compared: {', '.join(absent)}."
+    caption += "".join(
+        f" On the point of {name}: {', '.join(others)}." for name in names if (others := on_point(points, name))
+    )
+    caption += absent_measures(ranked)
     alt = f"Scatter plot of measures. On the line of what nothing cheaper beats: {', '.join(named)}."
-    figure = _cost_scatter(points, labelled(points, front), front, ceiling["concordance"], familiar)
+    figure = _cost_scatter(points, names, front, ceiling["concordance"], familiar)
     return Artifact("beyond/quality_against_cost", ranked, caption, finding, figure, alt)
+
+
+def absent_measures(ranked: pd.DataFrame) -> str:
+    """A sentence of a caption: the measures without pairs, if there are any."""
+    absent = ranked["measure"][ranked["pairs"] == 0]
+    if absent.empty:
+        return ""
+    return f" Absent, for they need an instruction-tuned partner in every model compared: {', '.join(absent)}."
+
+
+def on_point(points: pd.DataFrame, name: str, near: float = 0.005) -> list[str]:
+    """The other measures whose markers a picture shows on that of ``name``: as many tokens, nearly the same concordance."""
+    gap = (points["concordance"] - points.loc[name, "concordance"]).abs()
+    same = (points["tokens a fact"] == points.loc[name, "tokens a fact"]) & (gap < near)
+    return [other for other in points.index[same] if other != name]
 
 
 OWN = (
@@ -198,11 +215,12 @@ OWN = (
 
 def labelled(points: pd.DataFrame, front: list[str], most: int = 10) -> list[str]:
     """The measures that a figure names: the frontier (the best of it, if it is long), the papers' ``OWN``, then the best of every
-    paper and the second best."""
+    paper and the second best, unless they stand on the point of a named one."""
     best = points.sort_values("concordance", ascending=False)
     kept = list(best.index[best.index.isin(front)][: most // 2])
     kept += [name for name in OWN if name in points.index and name not in kept]
-    others = best[~best.index.isin(kept)]
+    covered = {other for name in kept for other in on_point(points, name)}
+    others = best[~best.index.isin({*kept, *covered})]
     place = others.groupby("paper").cumcount()
     others = place[place < 2].sort_values(kind="stable").index
     return [*kept, *others[: most - len(kept)]]
@@ -247,14 +265,14 @@ def detection(
     """Concordance by the number of exposures of the taught fact; ``within``: ``measures.headline_pairs``, ``ranked``:
     ``tables.rank_measures``. The picture names the best measure of each paper and the best control."""
     table = concordance_by_exposures(values, design, within, seed=seed)
-    table, ranked = table[table["pairs"] > 0], ranked[ranked["pairs"] > 0]
+    scored, table, ranked = ranked, table[table["pairs"] > 0], ranked[ranked["pairs"] > 0]
     named = [*ranked[~ranked["control"]].groupby("paper", sort=False)["measure"].first()]
     named += ranked["measure"][ranked["control"]].head(1).tolist()
     caption = (
         f"Share of {RIGHT}, for {COMPARED[within[0]]}, by how often the taught one was read ({design['model'].nunique()} models, "
         f"{int(table['pairs'].min()):,} to {int(table['pairs'].max()):,} pairs per exposure count and measure; bars: 95 % "
         "bootstrap intervals over facts and models; dotted: chance). Named: the best measure of each paper and the best "
-        "control; the CSV holds all."
+        "control; the CSV holds all." + absent_measures(scored)
     )
     shown = table[table["measure"].isin(named)].pivot(index="exposures", columns="measure", values="concordance")
     alt = "; ".join(f"{name}: {shown[name].iloc[0]:.2f} to {shown[name].iloc[-1]:.2f}" for name in named)

@@ -160,9 +160,9 @@ def ground_truth(ranked: pd.DataFrame, ceiling: pd.Series, within: list[str], n:
         f"{compared['pairs'].max():,.0f} pairs. 95 % bootstrap intervals over facts and models. behind: difference to the first "
         f"row ({first}) on the same pairs, p after Holm's correction. added: what the measure adds to Familiarity. within "
         "relations: two facts of one relation in one model. tau: Kendall's tau-b, for comparison with other papers only: it "
-        f"forgives ties, so coarse measures can rank high. tokens: per fact for this measure alone. Min@n, Avg@n: n = {n}. Controls, "
-        "at the end, do not test the fact. The CSV has further pairs: across sisters, by exposure count (Somers' D), between "
-        "models."
+        f"forgives ties, so coarse measures can rank high. tokens: per fact for this measure alone. Min@n, Avg@n: n = {n}. "
+        "Controls, at the end, do not test the fact. The CSV has further pairs: across sisters, by exposure count (Somers' D), "
+        "between models."
     )
     shown, finding = _shown_truth(ranked), truth_finding(ranked, ceiling, tied)
     decimals = {"tokens": 0, "tokens a fact": 0}
@@ -216,9 +216,9 @@ def coarse_twins(values: pd.DataFrame, design: pd.DataFrame, pairs: pd.DataFrame
         f"{': ' + ', '.join(gained) if len(gained) else ''}; tau-b rises for {tau_gained}."
     )
     caption = (
-        "Concordance of each continuous measure and of its coarser twins (cut at the median of each model; rounded to "
-        "ten levels; "
-        "or with ties of equal values broken at random), change with its paired 95 % bootstrap interval, and the change of Kendall's tau-b."
+        "Concordance of each measure and of its coarser twins (cut at the median of each model; rounded to ten levels) or of "
+        "its twin with ties broken at random (over all models), change with its paired 95 % bootstrap interval, and the change "
+        "of Kendall's tau-b."
     )
     return Artifact("beyond/coarse_twins", table, caption, finding)
 

@@ -195,13 +195,23 @@ def test_the_audit_counts_its_verdicts():
 def test_a_figure_names_ten_measures_the_frontier_first():
     papers = ["monitor", "zplke", "distractors", "grapheval", "beyond"]
     points = pd.DataFrame(
-        {"concordance": [i / 30 for i in range(30)], "paper": papers * 6}, index=[f"m{i}" for i in range(30)]
+        {"concordance": [i / 30 for i in range(30)], "paper": papers * 6, "tokens a fact": range(30)},
+        index=[f"m{i}" for i in range(30)],
     )
     named = figures.labelled(points, ["m0", "m29"])
     assert named[:2] == ["m29", "m0"] and len(named) == len(set(named)) == 10
     assert set(points.loc[named, "paper"]) == set(papers)
     own = figures.labelled(points.rename({"m3": "MONITOR", "m1": "ZP choice"}), ["m29"])
     assert own[:3] == ["m29", "MONITOR", "ZP choice"] and len(own) == 10
+
+
+def test_a_measure_on_the_point_of_a_named_one_has_no_name_of_its_own():
+    """b lies on a (as many tokens); c costs more."""
+    points = pd.DataFrame(
+        {"concordance": [0.99, 0.989, 0.98], "paper": "beyond", "tokens a fact": [17.0, 17.0, 20.0]}, index=list("abc")
+    )
+    assert figures.on_point(points, "a") == ["b"] and figures.on_point(points, "c") == []
+    assert figures.labelled(points, ["a"]) == ["a", "c"]
 
 
 def test_a_measure_without_pairs_is_not_called_as_good_as_the_best():
@@ -290,6 +300,7 @@ def test_the_trial_with_sisters(trial):
     without = ranked.iloc[[1]].assign(measure="MONITOR", paper="monitor", pairs=0)  # needs a partner that no sister has
     seen = figures.detection(values, design, within, pd.concat([ranked, without], ignore_index=True))
     assert "MONITOR" not in seen.finding
+    assert seen.caption.endswith("instruction-tuned partner in every model compared: MONITOR.")
     pmi = seen.frame[seen.frame["measure"] == "PMI"].set_index("exposures")["concordance"]
     assert pmi[2] < 0.8 < pmi[32] and "PMI from 32 on" in seen.finding and "Chance at no" in seen.finding
     plt.close("all")
