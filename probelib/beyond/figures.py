@@ -329,11 +329,11 @@ def reliability(values: pd.DataFrame, design: pd.DataFrame, taught: int = TAUGHT
     ]
     gap = (values["value"] - values["taught"]).groupby(values["measure"]).mean().sort_values()
     finding = (
-        f"Of {len(gap)} measures that lie between 0 and 1, {(gap > 0).sum()} are larger on average than the share of the facts "
-        f"taught: {gap.index[-1]} most ({gap.iloc[-1]:+.2f}), {gap.index[0]} least ({gap.iloc[0]:+.2f})."
+        f"Of {len(gap)} measures that lie between 0 and 1, {(gap.round(2) > 0).sum()} are larger on average than the share of "
+        f"the facts taught: {gap.index[-1]} most ({gap.iloc[-1]:+.2f}), {gap.index[0]} least ({gap.iloc[0]:+.2f})."
     )
     caption = (
-        f"Reliability: share of the facts stated at least {taught} times, by the value of the measure in ten bins of at "
+        f"Share of the facts stated at least {taught} times, by the value of the measure in ten bins of at "
         f"least {enough} facts, over {values['model'].nunique()} models; bars: Wilson intervals by facts (a fact scored by "
         "several models counts once). A calibrated measure lies on the diagonal."
     )
@@ -357,6 +357,8 @@ def _reliability(curves: list[pd.DataFrame]):
         axis.set(xlim=(-0.03, 1.03), ylim=(-0.03, 1.03), xticks=[0, 0.5, 1], yticks=[0, 0.5, 1])
     for axis in axes.flat[len(curves) :]:
         axis.set_axis_off()
+    for axis in axes.flat[max(0, len(curves) - 4) : len(curves)]:
+        axis.tick_params(axis="x", labelbottom=True)  # the lowest panel of its column
     figure.supxlabel("value of the measure", fontsize=9)
     figure.supylabel("share of the facts taught", fontsize=9)
     return figure

@@ -227,29 +227,29 @@ def calibration(values: pd.DataFrame, design: pd.DataFrame, taught: int = TAUGHT
     """Calibration of the probability-like measures; a fact counts as taught from ``taught`` exposures on."""
     is_taught = design.set_index(["model", "fact"])["exposures"] >= taught
     table = calibration_errors(values[values["measure"].map(lambda name: MEASURES[name].probability)], is_taught)
-    share = is_taught.mean()
+    table["constant"] = table["taught"] * (1 - table["taught"])
     caption = (
-        f"Probability-like measures against whether a fact was taught at least {taught} times ({share:.0%} of the facts): mean "
-        "value, share taught, expected calibration error over ten bins and Brier score with 95 % bootstrap intervals over "
-        f"facts; n: facts times models. A constant prediction of the share taught has Brier score {share * (1 - share):.3f} "
-        "and ECE 0; another share gives another calibration."
+        f"Probability-like measures against whether a fact was taught at least {taught} times: mean value, share taught (it "
+        "differs where a measure leaves facts out), expected calibration error over ten bins and Brier score with 95 % "
+        "bootstrap intervals over facts; n: facts times models. constant: Brier score of a constant prediction of the share "
+        "taught, whose ECE is 0; another share gives another calibration."
     )
-    finding = calibration_finding(table, share)
-    shown = table[["measure", "n", "mean", "taught"]].assign(
+    finding = calibration_finding(table)
+    shown = table[["measure", "n", "mean", "taught", "constant"]].assign(
         ece=with_interval(table["ece"], table["ece_low"], table["ece_high"]),
         brier=with_interval(table["brier"], table["brier_low"], table["brier_high"]),
     )
     return Artifact("beyond/calibration", table, caption, finding, shown=shown)
 
 
-def calibration_finding(table: pd.DataFrame, share: float) -> str:
-    """Which measure has the best Brier score, and which beat the constant ``share``."""
-    constant, best = share * (1 - share), table.loc[table["brier"].idxmin()]
-    better = ", ".join(table["measure"][table["brier_high"] < constant]) or "none"
+def calibration_finding(table: pd.DataFrame) -> str:
+    """Which measure has the best Brier score, and which beat the constant prediction of the share taught of their facts."""
+    best = table.loc[table["brier"].idxmin()]
+    better = ", ".join(table["measure"][table["brier_high"] < table["constant"]]) or "none"
     return (
         f"{best['measure']} has the lowest Brier score ({best['brier']:.3f}, 95 % CI "
-        f"{span(best['brier_low'], best['brier_high'], '.3f')}); a constant {share:.2f} has {constant:.3f}. "
-        f"Significantly better than the constant: {better}."
+        f"{span(best['brier_low'], best['brier_high'], '.3f')}); on its facts, a constant {best['taught']:.2f} has "
+        f"{best['constant']:.3f}. Significantly better than the constant on the same facts: {better}."
     )
 
 

@@ -10,13 +10,31 @@ from probelib import beyond, report, stats
 from probelib.beyond import concordance, figures, measures, tables
 
 
-def test_calibration_names_the_best_and_those_better_than_the_constant():
-    table = pd.DataFrame(
-        {"measure": ["x", "y"], "brier": [0.1, 0.3], "brier_low": [0.05, 0.2], "brier_high": [0.15, 0.4]}
-    )
-    finding = tables.calibration_finding(table, share=0.5)
-    assert "x has the lowest Brier score (0.100, 95 % CI [0.050, 0.150])" in finding
-    assert "constant 0.50 has 0.250" in finding and finding.endswith("than the constant: x.")
+def test_calibration_compares_each_measure_with_the_constant_on_its_own_facts():
+    """GraphEval scores two facts of four, none of them taught; half of the facts that Primary anchor scores were taught."""
+    design = pd.DataFrame({"model": "m", "fact": list("abcd"), "exposures": [9, 9, 0, 0]})
+    rows = [("Primary anchor", fact, value) for fact, value in zip("abcd", (0.9, 0.8, 0.2, 0.1), strict=True)]
+    rows += [("GraphEval P(true)", "c", 0.5), ("GraphEval P(true)", "d", 0.5)]
+    values = pd.DataFrame(rows, columns=["measure", "fact", "value"]).assign(model="m")
+    artifact = tables.calibration(values, design)
+    assert artifact.frame["taught"].tolist() == [0.5, 0] and artifact.shown["constant"].tolist() == [0.25, 0]
+    assert artifact.finding.startswith("Primary anchor has the lowest Brier score (0.025, 95 % CI [")
+    assert "on its facts, a constant 0.50 has 0.250." in artifact.finding
+    assert artifact.finding.endswith("on the same facts: Primary anchor.")
+
+
+def test_a_gap_that_rounds_to_nothing_is_not_counted_as_larger():
+    """GraphEval lies 0.1 above the share taught, the others 0.001. Of five panels in rows of four the last four have tick
+    labels."""
+    design = pd.DataFrame({"model": "m", "fact": list("abcd"), "exposures": [9, 9, 0, 0]})
+    near = ["Primary anchor", "ZP probability", "Avg@n Random", "Avg@n ApprOpt"]
+    rows = [(name, fact, 0.501) for name in near for fact in "abcd"]
+    rows += [("GraphEval P(true)", fact, 0.6) for fact in "abcd"]
+    artifact = figures.reliability(pd.DataFrame(rows, columns=["measure", "fact", "value"]).assign(model="m"), design)
+    assert "Of 5 measures that lie between 0 and 1, 1 are larger" in artifact.finding
+    labels = [panel.xaxis.get_tick_params()["labelbottom"] for panel in artifact.figure.axes[:5]]
+    assert labels == [False, True, True, True, True]
+    plt.close("all")
 
 
 @pytest.mark.parametrize(
