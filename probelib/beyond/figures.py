@@ -12,7 +12,7 @@ from probelib.beyond.choice import random_distractors
 from probelib.beyond.concordance import concordance_by_exposures
 from probelib.beyond.measures import agreement_pairs, alike_in_means, frontier, ordered_alike
 from probelib.beyond.suite import MEASURES
-from probelib.beyond.tables import ANSWER, COMPARED, RIGHT, TAUGHT
+from probelib.beyond.tables import ANSWER, COMPARED, RIGHT, TAUGHT, sign_of_monitor
 from probelib.report import Artifact, span
 from probelib.zplke import measures as zplke
 
@@ -45,7 +45,7 @@ def audit_verdicts(claims: pd.DataFrame) -> Artifact:
     )
     caption = (
         f"Verdicts on {len(claims)} published claims of {len(papers)} papers, recomputed from their printed tables. A claim "
-        "holds within the rounding of what is printed."
+        "holds if the recomputed value is the printed one, rounded or cut off at its last digit."
     )
     alt = "; ".join(f"{p}: " + ", ".join(f"{n} {v}" for v, n in row.items() if n) for p, row in counts.iterrows())
     figure = _stacked_verdicts(counts)
@@ -103,7 +103,7 @@ def _confidence(kept: pd.DataFrame, curve: pd.DataFrame):
     left.fill_between(kept["K"], kept["low"], kept["high"], alpha=0.25, color=BLUE)
     left.plot(kept["K"], kept["accuracy"], color=BLUE, marker="o", markersize=2, label="accuracy")
     left.plot(kept["K"], kept["share"], color=ORANGE, linestyle="--", label="share of facts kept")
-    left.set(xlabel="confidence threshold K", xlim=(0, 1), ylim=(0, 1), xticks=[0, 0.5, 1])
+    left.set(xlabel="confidence threshold K", ylabel="share", xlim=(0, 1), ylim=(0, 1), xticks=[0, 0.5, 1])
     figure.legend(*left.get_legend_handles_labels(), loc="outside upper left", ncols=2, fontsize=report.SMALL)
     right.plot([0, 1], [0, 1], color="0.7", linewidth=0.8)
     right.scatter(curve["probability"], curve["right"], s=4 + 80 * curve["n"] / curve["n"].sum(), color=GREEN)
@@ -426,7 +426,8 @@ def agreement(matrix: pd.DataFrame, values: pd.DataFrame, seed: int = 0) -> Arti
     pairs = agreement_pairs(values, seed=seed)
     caption = (
         f"Share of pairs of facts that two measures order alike (a tie counts half; .5 is chance), mean over "
-        f"{values['model'].nunique()} models, in the order of a hierarchical clustering. A measure of few levels cannot "
+        f"{values['model'].nunique()} models (n = {values['fact'].nunique():,} facts), in the order of a hierarchical "
+        "clustering. A measure of few levels cannot "
         "reach 1, not even with itself (diagonal). Shown: of each paper what it proposes and the two measures that agree most "
         "with all others; the CSV holds every pair with n, its 95 % bootstrap interval over facts, and the share among the "
         "pairs that both order."
@@ -473,6 +474,7 @@ def agreement_models(by_model: pd.DataFrame, by_cell: pd.DataFrame) -> Artifact:
         "itself, or a 95 % bootstrap interval (over relations or models) that holds .5. A mean over a relation "
         "depends on its objects, not on knowledge alone: see the page on ground truth. Shown: of each paper the two measures "
         "that agree most with all others, and the one that the finding names; the CSV holds all pairs with their intervals."
+        + sign_of_monitor(mean.index.to_frame(name="measure"))
     )
     if n_models <= FEW_MODELS:
         caption += (

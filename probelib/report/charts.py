@@ -229,8 +229,8 @@ def _places(point, size, scale: float):
 
 
 def _belongs(place, point, others, crossed) -> bool:
-    """Whether a reader sees that the name at a place is that of ``point``: its leader crosses none of the ``crossed`` boxes, or,
-    without a leader, its marker is clearly nearer than the ``others``."""
+    """Whether a reader sees that the name at a place is that of ``point``: its leader crosses none of the ``crossed`` boxes,
+    or, without a leader, its marker is clearly nearer than the ``others``."""
     box, tip, far = place
     if far:
         return not any(_overlap(piece, other) for piece in _leader(point, tip) for other in crossed)
@@ -362,8 +362,8 @@ def line_panels(
 
 
 def heat(axis, table: pd.DataFrame, low: float = -1, high: float = 1, colours: str = "RdBu") -> None:
-    """A table as colours from ``low`` to ``high`` (a colour map of matplotlib's), with its numbers (0.31 as .31, so that
-    many are side by side); NaN is a dash on white."""
+    """A table as colours from ``low`` to ``high`` (a colour map of matplotlib's), with its numbers (0.31 as .31 and 1.00 as
+    1.0, so that many are side by side); NaN is a dash on white."""
     values = table.to_numpy(dtype=float)
     shown = axis.imshow(values, cmap=colours, vmin=low, vmax=high, aspect="auto")
     for (i, j), value in np.ndenumerate(values):
@@ -371,7 +371,8 @@ def heat(axis, table: pd.DataFrame, low: float = -1, high: float = 1, colours: s
         red, green, blue = shown.cmap(shown.norm(value))[:3] if known else (1, 1, 1)
         light = 0.2126 * red**2.2 + 0.7152 * green**2.2 + 0.0722 * blue**2.2  # relative luminance (WCAG)
         look = {"ha": "center", "va": "center", "fontsize": 6, "color": "black" if light > 0.18 else "white"}
-        axis.text(j, i, re.sub(r"^(-?)0\.", r"\1.", f"{round(value, 2) + 0.0:.2f}") if known else "–", **look)
+        text = re.sub(r"^(-?)0\.", r"\1.", f"{round(value, 2) + 0.0:.2f}").replace("1.00", "1.0")
+        axis.text(j, i, text if known else "–", **look)
     axis.set_xticks(range(len(table.columns)), table.columns, fontsize=7)
     axis.set_yticks(range(len(table)), table.index, fontsize=7)
     axis.grid(visible=False)

@@ -6,7 +6,7 @@ import pandas as pd
 import pytest
 from matplotlib.text import Text
 
-from probelib import beyond, report, stats
+from probelib import beyond, facts, report, stats
 from probelib.beyond import concordance, figures, measures, tables
 
 
@@ -48,9 +48,19 @@ def test_held_out_paraphrases(highs, meant):
     assert meant in finding and ("Most affected: x" in finding) == (highs[0] < 0)
 
 
+def test_means_are_shown_beside_the_concordance_in_held_out_paraphrases(trial):
+    """Every value is 2 lower in the held-out paraphrases: the concordance stays, the mean falls by 2."""
+    values, design = trial
+    values, (pairs, _) = values[values["measure"] == "PMI"], measures.headline_pairs(design)
+    held_out = values.assign(value=values["value"] - 2)
+    shown = tables.held_out_paraphrases(values, held_out, design, pairs).shown
+    assert np.allclose(shown["mean seen"] - shown["mean held-out"], 2) and np.allclose(shown["seen"], shown["held-out"])
+
+
 def test_the_training_mixture_moves_measures():
     rows = {"measure": ["x", "y"], "before": [0.5, 0.2], "after": [0.1, 0.3], "change": [-0.4, 0.1]}
     finding = tables.mixture_finding(pd.DataFrame(rows | {"low": [-0.6, -0.1], "high": [-0.2, 0.3]}), ("a", "b"))
+    assert "2 measures (0 of them controls) correlate" in finding
     assert "tau = -1.00. Highest for a: x (50.0%); for b: y (30.0%). Changed significantly: x (-0.400)" in finding
 
 
@@ -98,6 +108,7 @@ def test_what_popularity_alone_orders():
     row = artifact.frame.iloc[0]
     assert (row["concordance at random"], row["concordance by popularity"], row["change"]) == (0.5, 1.0, 0.5)
     assert artifact.shown.iloc[0]["change"] == 0.5 and artifact.shown.iloc[0]["at random"].startswith("0.500")
+    assert artifact.shown[["pairs at random", "pairs by popularity"]].to_numpy().tolist() == [[2, 2]]
     assert row["control"] and "orders 50.0%" in artifact.finding and "and 100.0%" in artifact.finding
 
 
@@ -144,12 +155,39 @@ def test_a_group_of_few_measures_is_named():
     groups = pd.DataFrame(
         {"group": [1, 1, 2], "measure": ["MONITOR", "PMI", "ZP choice"], "within": 0.8, "without": 0.5}
     )
-    finding = tables.clusters(groups).finding
+    finding = tables.clusters(groups, 9).finding
     assert (
         finding
         == "2 groups; the largest holds 2 of 3 measures, from 1 of the four papers. The other groups: ZP choice."
     )
-    assert tables.clusters(groups[:2]).finding.endswith("The other groups: none.")
+    assert tables.clusters(groups[:2], 9).finding.endswith("The other groups: none.")
+
+
+def test_groups_of_measures_stand_together():
+    groups = pd.DataFrame(
+        {"group": [1, 2, 1], "measure": ["MONITOR", "ZP choice", "PMI"], "within": 0.8, "without": 0.5}
+    )
+    artifact = tables.clusters(groups, 1234)
+    assert (
+        artifact.frame["measure"].tolist() == ["MONITOR", "PMI", "ZP choice"] and "n = 1,234 facts" in artifact.caption
+    )
+
+
+def test_disagreements_say_how_often_a_fact_was_taught():
+    asked = facts.atlas()
+    fact = asked.facts["fact"].iloc[0]
+    row = {"fact": fact, "model": "m", "spread": 0.5, "highest": "PMI", "rank highest": 1.0, "lowest": "MONITOR"}
+    apart = pd.DataFrame([row | {"rank lowest": 0.0}])
+    artifact = tables.disagreements(apart, asked, pd.Series({fact: 32.0}))
+    assert artifact.frame["exposures"].tolist() == [32] and artifact.caption.endswith("mean over the models.")
+    assert "exposures" not in tables.disagreements(apart, asked).frame
+
+
+def test_failing_claims_are_counted():
+    claims = pd.DataFrame(
+        {"paper": ["x", "x", "y"], "verdict": [beyond.audit.FAILS, beyond.audit.HOLDS, beyond.audit.FAILS]}
+    )
+    assert tables.audit_failing(claims).finding == "2 of 3 claims do not hold (x: 1; y: 1)."
 
 
 def by_type(low: float) -> pd.DataFrame:
@@ -196,6 +234,7 @@ def test_the_shipped_scores_of_gpt2_make_all_artifacts():
     accuracy = beyond.gpt2_accuracy(choices)
     table, best = accuracy.frame.set_index("relation"), accuracy.frame.iloc[0]
     assert f"Best: {best['relation']} ({best['accuracy']:.1%} [" in accuracy.finding
+    assert table["name"].to_dict() == {"P36": "capital", "P30": "continent"}
     assert set(table.index) == {"P36", "P30"} and table["n"].sum() == len(choices)
     for artifact in (beyond.gpt2_confidence(choices), beyond.gpt2_distractors(choices)):
         assert artifact.figure is not None and artifact.finding
@@ -366,6 +405,7 @@ def test_the_measure_that_a_finding_names_is_drawn():
         "Of 10 pairs of measures, 6 order" in artifact.finding and "4 fewer, MONITOR in 4 of them" in artifact.finding
     )
     assert artifact.caption.endswith("3 models give only 3 pairs; at least 5 models are needed.")
+    assert tables.MONITOR_SIGN in artifact.caption
     more = figures.agreement_models(by_cell.groupby("relation").mean()[:6], by_cell)
     assert len(more.figure.axes) > len(artifact.figure.axes) and "not compared" not in more.caption
     assert "MONITOR" in [label.get_text() for label in artifact.figure.axes[0].get_yticklabels()]

@@ -286,7 +286,7 @@ def test_line_panels_have_common_limits_and_may_be_empty():
 def test_heat_shows_what_it_is_given():
     figure, heat = plt.subplots()
     report.heat(heat, pd.DataFrame([[1, np.nan]], index=["r"], columns=["c", "d"]))
-    assert [text.get_text() for text in heat.texts] == ["1.00", "–"]
+    assert [text.get_text() for text in heat.texts] == ["1.0", "–"]
     report.heat(heat, pd.DataFrame([[10.31, -0.31, 0.31, -0.001]]), low=-20, high=20)
     assert [text.get_text() for text in heat.texts[2:]] == ["10.31", "-.31", ".31", ".00"]
     report.heat(heat, pd.DataFrame([[-1, 0, 1]]), colours="viridis")
