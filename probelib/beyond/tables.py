@@ -439,8 +439,8 @@ def clusters(groups: pd.DataFrame, n_facts: int) -> Artifact:
     )
     caption = (
         f"Groups of measures that order facts alike (n = {n_facts:,} facts): hierarchical clustering (average linkage) cut "
-        "where the measures of a group would order fewer than three quarters of the pairs of facts alike that both order; mean "
-        "share with the others of its group (a dash: it stands alone) and with all other measures."
+        "where the measures of a group would order fewer than three quarters of the pairs of facts alike that both order; "
+        "mean share with the others of its group (a dash: it stands alone) and with all other measures."
     )
     return Artifact("beyond/clusters", groups.assign(paper=papers, asks=asks), caption, finding)
 
