@@ -15,6 +15,7 @@ import pandas as pd
 from probelib import report, stats
 from probelib.beyond import concordance as c
 from probelib.beyond.suite import MEASURES
+from probelib.beyond.tables import sign_of_monitor
 from probelib.report import Artifact, span, with_interval
 
 SEEN = 0.95  # quantile of the never-taught facts above which a fact is seen
@@ -98,7 +99,8 @@ def first_seen(table: pd.DataFrame, order: list[str]) -> Artifact:
         "checkpoint from which on a fact stays seen, with 95 % bootstrap interval over facts; by how much later than the first "
         f"row, over the facts that both see. Only measures that see at least {HALF:.0%} of the facts are compared; others "
         "stand below. Forgotten: share of the facts once seen that are not seen at the last checkpoint. Effectivity: mean rise "
-        "of the value per new exposure (empty where exposures do not change)."
+        "of the value per new exposure (empty where exposures do not change); negative where the value falls while the fact "
+        "is taught: the model forgets it, or all its values fall." + sign_of_monitor(table)
     )
     shown = table[["measure", "facts", "seen", "forgotten", "effectivity"]].copy()
     shown.insert(3, "first seen", with_interval(table["first seen"], table["low"], table["high"], 2))
@@ -132,18 +134,26 @@ def acquisition(
     of them sees, by exposures at the last checkpoint."""
     curves, shares = along_pairs(values, design, order, shown, seed), shares_seen(values, design, order, shown[0])
     frame = pd.concat({"concordance": curves, "seen": shares}, names=["panel"]).reset_index("panel")
-    pairs = curves["pairs"].max() if len(curves) else 0
+    pairs, sizes = curves["pairs"].max() if len(curves) else 0, shares.groupby("exposures", sort=False)["facts"].max()
     caption = (
-        f"Top: share of pairs of a fact taught {TAUGHT} times or more by the last checkpoint and one never taught (same "
-        f"relation, n = {pairs} pairs, the same at every checkpoint) that each measure puts in the right order; bars: 95 % "
-        "bootstrap intervals over facts; line: chance. Bottom: share of the taught facts that "
-        f"{shown[0]} sees (value above those of 95 % of the never-taught facts), by exposures at the last checkpoint, with "
-        f"Wilson's 95 % intervals. Checkpoints: {', '.join(order)}."
-    )
+        f"Top: share of pairs of a fact taught {_least(design, order)} times or more by the last checkpoint and one never "
+        f"taught (same relation, n = {pairs} pairs, the same at every checkpoint) that each measure puts in the right order; "
+        "bars: 95 % bootstrap intervals over facts; line: chance. Bottom: share of the taught facts that "
+        f"{shown[0]} sees (value above those of 95 % of the never-taught facts), by exposures at the last checkpoint "
+        f"({', '.join(f'{level}: n = {n}' for level, n in sizes.items())} facts), with Wilson's 95 % intervals. Checkpoints: "
+        f"{', '.join(order)}."
+    ) + sign_of_monitor(curves)
     last = curves[curves["checkpoint"] == order[-1]]
     alt = "; ".join(f"{row.measure}: {row.concordance:.2f} at the last checkpoint" for row in last.itertuples())
     finding = acquisition_finding(curves, order)
     return Artifact("beyond/acquisition", frame, caption, finding, _acquisition(curves, shares, order), alt)
+
+
+def _least(design: pd.DataFrame, order: list[str]) -> int:
+    """The smallest exposure count among the taught facts of the pairs at the last checkpoint."""
+    last = design[design["model"] == order[-1]].reset_index(drop=True)
+    higher = last["exposures"].iloc[c.pairs_of_facts(last, taught=TAUGHT)["higher"]]
+    return int(higher.min()) if len(higher) else TAUGHT
 
 
 def along_pairs(

@@ -193,7 +193,8 @@ def _capacity(levels: pd.DataFrame, total: pd.DataFrame, fit: dict):
         bottom.yaxis.set_major_formatter(lambda y, _: f"{y:,.0f}")
         bottom.yaxis.set_minor_formatter(lambda y, _: "")
         bottom.set_yticks([b * 10**e for e in range(7) for b in (1, 2, 5)])
-        bottom.set_ylim(0.8 * total["bits"].min(), 1.2 * total["at most"].max())
+        ends = total[["bits", "low"]]
+        bottom.set_ylim(0.8 * ends[ends > 0].min().min(), 1.2 * total["at most"].max())
     report.size_axis(bottom, total["parameters"])
     bottom.set(ylabel="bits stored of trial facts")
     return figure

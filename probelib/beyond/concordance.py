@@ -280,13 +280,15 @@ def permutation_test(
 
 def coarse_twins(values: pd.DataFrame, seed: int = 0) -> dict[str, pd.DataFrame]:
     """The values made coarser: cut at the median of each model, rounded to ten levels of its ranks, and with ties broken at
-    random. Only measures of more than ten levels in some model are cut and rounded; only measures with ties have them broken."""
+    random. Only measures of more than ten levels in some model are cut and rounded; only measures with ties have them broken:
+    over all models together, so that unequal values keep their order also between models."""
     by = values.groupby(["measure", "model"])["value"]
     levels, rank = by.transform("nunique"), by.rank(pct=True)
     noise = np.random.default_rng(seed).random(len(values))
     fine = levels.groupby(values["measure"]).transform("max") > 10
     tied = (levels < by.transform("size")).groupby(values["measure"]).transform("any")
-    order = values.assign(noise=noise).sort_values(["value", "noise"]).groupby(["measure", "model"]).cumcount()
+    exact = values.assign(value=stats.levelled(values["value"]), noise=noise).sort_values(["value", "noise"])
+    order = exact.groupby("measure").cumcount()
     return {
         "cut at the median": values.assign(value=(rank > 0.5).astype(float))[fine],
         "rounded to ten levels": values.assign(value=np.ceil(rank * 10))[fine],

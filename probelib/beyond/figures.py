@@ -12,7 +12,7 @@ from probelib.beyond.choice import random_distractors
 from probelib.beyond.concordance import concordance_by_exposures
 from probelib.beyond.measures import agreement_pairs, alike_in_means, frontier, ordered_alike
 from probelib.beyond.suite import MEASURES
-from probelib.beyond.tables import ANSWER, COMPARED, RIGHT, TAUGHT
+from probelib.beyond.tables import ANSWER, COMPARED, RIGHT, TAUGHT, sign_of_monitor
 from probelib.report import Artifact, span
 from probelib.zplke import measures as zplke
 
@@ -45,7 +45,7 @@ def audit_verdicts(claims: pd.DataFrame) -> Artifact:
     )
     caption = (
         f"Verdicts on {len(claims)} published claims of {len(papers)} papers, recomputed from their printed tables. A claim "
-        "holds within the rounding of what is printed."
+        "holds if the recomputed value is the printed one, rounded or cut off at its last digit."
     )
     alt = "; ".join(f"{p}: " + ", ".join(f"{n} {v}" for v, n in row.items() if n) for p, row in counts.iterrows())
     figure = _stacked_verdicts(counts)
@@ -103,7 +103,7 @@ def _confidence(kept: pd.DataFrame, curve: pd.DataFrame):
     left.fill_between(kept["K"], kept["low"], kept["high"], alpha=0.25, color=BLUE)
     left.plot(kept["K"], kept["accuracy"], color=BLUE, marker="o", markersize=2, label="accuracy")
     left.plot(kept["K"], kept["share"], color=ORANGE, linestyle="--", label="share of facts kept")
-    left.set(xlabel="confidence threshold K", xlim=(0, 1), ylim=(0, 1), xticks=[0, 0.5, 1])
+    left.set(xlabel="confidence threshold K", ylabel="share", xlim=(0, 1), ylim=(0, 1), xticks=[0, 0.5, 1])
     figure.legend(*left.get_legend_handles_labels(), loc="outside upper left", ncols=2, fontsize=report.SMALL)
     right.plot([0, 1], [0, 1], color="0.7", linewidth=0.8)
     right.scatter(curve["probability"], curve["right"], s=4 + 80 * curve["n"] / curve["n"].sum(), color=GREEN)
@@ -160,8 +160,8 @@ def quality_against_cost(ranked: pd.DataFrame, ceiling: pd.Series, within: list[
     """Concordance against tokens per fact; ``ranked``: ``tables.rank_measures``, ``ceiling``: ``tables.oracle``, ``within``:
     ``measures.headline_pairs``."""
     points = ranked[~ranked["control"]].dropna(subset=["concordance", "tokens a fact"]).set_index("measure")
-    absent = ranked["measure"][ranked["pairs"] == 0]
     front = frontier(points["tokens a fact"], points["concordance"])
+    names = labelled(points, front)
     named = [
         f"{name} ({points.loc[name, 'tokens a fact']:,.0f} tokens, {points.loc[name, 'concordance']:.1%})"
         for name in front
@@ -180,11 +180,28 @@ def quality_against_cost(ranked: pd.DataFrame, ceiling: pd.Series, within: list[
         "measures together (a regression on their ranks, fitted on other facts, so it can lie below the best); dotted: the "
         "strongest control. Named besides: what the papers propose, and the best of each. Grey: the other measures."
     )
-    if len(absent):
-        caption += f" Absent, for they need an instruction-tuned partner in every model compared: {', '.join(absent)}."
+    caption += "".join(
+        f" On the point of {name}: {', '.join(others)}." for name in names if (others := on_point(points, name))
+    )
+    caption += absent_measures(ranked)
     alt = f"Scatter plot of measures. On the line of what nothing cheaper beats: {', '.join(named)}."
-    figure = _cost_scatter(points, labelled(points, front), front, ceiling["concordance"], familiar)
+    figure = _cost_scatter(points, names, front, ceiling["concordance"], familiar)
     return Artifact("beyond/quality_against_cost", ranked, caption, finding, figure, alt)
+
+
+def absent_measures(ranked: pd.DataFrame) -> str:
+    """A sentence of a caption: the measures without pairs, if there are any."""
+    absent = ranked["measure"][ranked["pairs"] == 0]
+    if absent.empty:
+        return ""
+    return f" Absent, for they need an instruction-tuned partner in every model compared: {', '.join(absent)}."
+
+
+def on_point(points: pd.DataFrame, name: str, near: float = 0.005) -> list[str]:
+    """The other measures whose markers a picture shows on that of ``name``: as many tokens, nearly the same concordance."""
+    gap = (points["concordance"] - points.loc[name, "concordance"]).abs()
+    same = (points["tokens a fact"] == points.loc[name, "tokens a fact"]) & (gap < near)
+    return [other for other in points.index[same] if other != name]
 
 
 OWN = (
@@ -198,11 +215,12 @@ OWN = (
 
 def labelled(points: pd.DataFrame, front: list[str], most: int = 10) -> list[str]:
     """The measures that a figure names: the frontier (the best of it, if it is long), the papers' ``OWN``, then the best of every
-    paper and the second best."""
+    paper and the second best, unless they stand on the point of a named one."""
     best = points.sort_values("concordance", ascending=False)
     kept = list(best.index[best.index.isin(front)][: most // 2])
     kept += [name for name in OWN if name in points.index and name not in kept]
-    others = best[~best.index.isin(kept)]
+    covered = {other for name in kept for other in on_point(points, name)}
+    others = best[~best.index.isin({*kept, *covered})]
     place = others.groupby("paper").cumcount()
     others = place[place < 2].sort_values(kind="stable").index
     return [*kept, *others[: most - len(kept)]]
@@ -247,14 +265,14 @@ def detection(
     """Concordance by the number of exposures of the taught fact; ``within``: ``measures.headline_pairs``, ``ranked``:
     ``tables.rank_measures``. The picture names the best measure of each paper and the best control."""
     table = concordance_by_exposures(values, design, within, seed=seed)
-    table, ranked = table[table["pairs"] > 0], ranked[ranked["pairs"] > 0]
+    scored, table, ranked = ranked, table[table["pairs"] > 0], ranked[ranked["pairs"] > 0]
     named = [*ranked[~ranked["control"]].groupby("paper", sort=False)["measure"].first()]
     named += ranked["measure"][ranked["control"]].head(1).tolist()
     caption = (
         f"Share of {RIGHT}, for {COMPARED[within[0]]}, by how often the taught one was read ({design['model'].nunique()} models, "
         f"{int(table['pairs'].min()):,} to {int(table['pairs'].max()):,} pairs per exposure count and measure; bars: 95 % "
         "bootstrap intervals over facts and models; dotted: chance). Named: the best measure of each paper and the best "
-        "control; the CSV holds all."
+        "control; the CSV holds all." + absent_measures(scored)
     )
     shown = table[table["measure"].isin(named)].pivot(index="exposures", columns="measure", values="concordance")
     alt = "; ".join(f"{name}: {shown[name].iloc[0]:.2f} to {shown[name].iloc[-1]:.2f}" for name in named)
@@ -311,11 +329,11 @@ def reliability(values: pd.DataFrame, design: pd.DataFrame, taught: int = TAUGHT
     ]
     gap = (values["value"] - values["taught"]).groupby(values["measure"]).mean().sort_values()
     finding = (
-        f"Of {len(gap)} measures that lie between 0 and 1, {(gap > 0).sum()} are larger on average than the share of the facts "
-        f"taught: {gap.index[-1]} most ({gap.iloc[-1]:+.2f}), {gap.index[0]} least ({gap.iloc[0]:+.2f})."
+        f"Of {len(gap)} measures that lie between 0 and 1, {(gap.round(2) > 0).sum()} are larger on average than the share of "
+        f"the facts taught: {gap.index[-1]} most ({gap.iloc[-1]:+.2f}), {gap.index[0]} least ({gap.iloc[0]:+.2f})."
     )
     caption = (
-        f"Reliability: share of the facts stated at least {taught} times, by the value of the measure in ten bins of at "
+        f"Share of the facts stated at least {taught} times, by the value of the measure in ten bins of at "
         f"least {enough} facts, over {values['model'].nunique()} models; bars: Wilson intervals by facts (a fact scored by "
         "several models counts once). A calibrated measure lies on the diagonal."
     )
@@ -339,6 +357,8 @@ def _reliability(curves: list[pd.DataFrame]):
         axis.set(xlim=(-0.03, 1.03), ylim=(-0.03, 1.03), xticks=[0, 0.5, 1], yticks=[0, 0.5, 1])
     for axis in axes.flat[len(curves) :]:
         axis.set_axis_off()
+    for axis in axes.flat[max(0, len(curves) - 4) : len(curves)]:
+        axis.tick_params(axis="x", labelbottom=True)  # the lowest panel of its column
     figure.supxlabel("value of the measure", fontsize=9)
     figure.supylabel("share of the facts taught", fontsize=9)
     return figure
@@ -406,7 +426,8 @@ def agreement(matrix: pd.DataFrame, values: pd.DataFrame, seed: int = 0) -> Arti
     pairs = agreement_pairs(values, seed=seed)
     caption = (
         f"Share of pairs of facts that two measures order alike (a tie counts half; .5 is chance), mean over "
-        f"{values['model'].nunique()} models, in the order of a hierarchical clustering. A measure of few levels cannot "
+        f"{values['model'].nunique()} models (n = {values['fact'].nunique():,} facts), in the order of a hierarchical "
+        "clustering. A measure of few levels cannot "
         "reach 1, not even with itself (diagonal). Shown: of each paper what it proposes and the two measures that agree most "
         "with all others; the CSV holds every pair with n, its 95 % bootstrap interval over facts, and the share among the "
         "pairs that both order."
@@ -453,6 +474,7 @@ def agreement_models(by_model: pd.DataFrame, by_cell: pd.DataFrame) -> Artifact:
         "itself, or a 95 % bootstrap interval (over relations or models) that holds .5. A mean over a relation "
         "depends on its objects, not on knowledge alone: see the page on ground truth. Shown: of each paper the two measures "
         "that agree most with all others, and the one that the finding names; the CSV holds all pairs with their intervals."
+        + sign_of_monitor(mean.index.to_frame(name="measure"))
     )
     if n_models <= FEW_MODELS:
         caption += (

@@ -183,7 +183,9 @@ def _hidden(frame: pd.DataFrame):
         axis.set_title(model, fontsize=8)
         axis.set(ylabel="K", ylim=(None, 1.03))
     names = ["never\ntaught", f"{FEW[0]} to {FEW[1]}\ntimes", "the same,\nanswer\nwrong", f"{MANY} times\nor more"]
-    axes[-1, 0].set_xticks(range(len(kinds)), names, fontsize=7.5)
+    counts = [list(dict.fromkeys(frame.loc[frame["facts"] == kind, "n"])) for kind in kinds]  # where models differ, all
+    labels = [f"{name}\nn = {', '.join(map(str, own or [0]))}" for name, own in zip(names, counts, strict=True)]
+    axes[-1, 0].set_xticks(range(len(kinds)), labels, fontsize=7.5)
     handles = axes[0, 0].get_legend_handles_labels()
     figure.legend(*handles, loc="outside upper center", ncols=2, fontsize=7.5, columnspacing=1, handletextpad=0.2)
     return figure

@@ -104,7 +104,7 @@ def what_was_scored(values: pd.DataFrame) -> str:
     scored = list(dict.fromkeys(values["model"]))
     text = f"{values['measure'].nunique()} measures, {len(values):,} values of {', '.join(scored)}."
     if missing := [name for name in MEASURES if name not in set(values["measure"])]:
-        text += f" Not measured without a tuned model or an encoder: {', '.join(missing)}."
+        text += f" Not measured here: {', '.join(missing)}."
     return text + " Shipped tuned models count only on facts that are not in their lessons."
 
 
@@ -123,17 +123,17 @@ def load_precisions(model_name: str, precisions: list[str]) -> dict:
 
 
 def precision_costs(loaded: dict, asked: Facts) -> pd.DataFrame:
-    """Memory and speed of one model in several precisions: ``precision``, ``quantized modules``, ``megabytes``, ``tokens a
-    second`` (the base prompts, without the store), ``of fp32`` (share of the memory of the first)."""
+    """Memory and speed of one model in several precisions: ``precision``, ``quantized modules``, ``megabytes``, ``tokens``
+    (of the base prompts, without the store), ``tokens a second``, ``of fp32`` (share of the memory of the first)."""
     plain, gold = prompts.paraphrases(asked), prompts.gold(asked)
     texts = plain["text"][plain["template"] == 1].tolist()
     rows = []
     for name, model in loaded.items():
         model.logprobs(texts[:1], [[" a"]])  # loads the weights, and warms up
         cost = model.logprobs(texts, [[f" {label}"] for label in gold["label"]]).attrs["cost"]
-        megabytes = model.hf_model.get_memory_footprint() / 2**20
-        rows.append((name, model.quantized_modules, megabytes, cost["forwarded_tokens"] / cost["seconds"]))
-    table = pd.DataFrame(rows, columns=["precision", "quantized modules", "megabytes", "tokens a second"])
+        megabytes, tokens = model.hf_model.get_memory_footprint() / 2**20, cost["forwarded_tokens"]
+        rows.append((name, model.quantized_modules, megabytes, tokens, tokens / cost["seconds"]))
+    table = pd.DataFrame(rows, columns=["precision", "quantized modules", "megabytes", "tokens", "tokens a second"])
     return table.assign(**{"of fp32": table["megabytes"] / table["megabytes"].iloc[0]})
 
 

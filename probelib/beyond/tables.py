@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pandas as pd
 
-from probelib import stats
+from probelib import facts, stats
 from probelib.beyond import audit, concordance
 from probelib.beyond.choice import accuracy_by_relation
 from probelib.beyond.measures import all_statistics, calibration_errors, contrast, mean_tau, twins_as_one
@@ -37,7 +37,9 @@ def audit_failing(claims: pd.DataFrame) -> Artifact:
     """The claims that do not follow from their own tables; ``claims``: ``audit.table``."""
     failing = claims[claims["verdict"] == audit.FAILS].drop(columns="verdict")
     caption = f"The {len(failing)} claims that the printed numbers do not bear out, with what they give instead."
-    return Artifact("beyond/audit_failing", failing, caption)
+    counts = "; ".join(f"{paper}: {n}" for paper, n in failing["paper"].value_counts(sort=False).items()) or "none"
+    finding = f"{len(failing)} of {len(claims)} claims do not hold ({counts})."
+    return Artifact("beyond/audit_failing", failing, caption, finding)
 
 
 def audited_claims(claims: pd.DataFrame) -> Artifact:
@@ -61,18 +63,21 @@ def gpt2_accuracy(choices: pd.DataFrame) -> Artifact:
     overall, interval = choices["correct"].mean(), stats.wilson(choices["correct"].sum(), len(choices))
     above = (table["low"] > table["chance"]).sum()
     ends = [
-        f"{row['relation']} ({row['accuracy']:.1%} {span(row['low'], row['high'], '.3f')}, chance {row['chance']:.1%})"
+        f"{row['relation']} ({row['accuracy']:.1%} {span(row['low'], row['high'], '.4f')}, chance {row['chance']:.4f})"
         for _, row in table.iloc[[0, -1]].iterrows()
     ]
     finding = (
         f"The right answer comes first for {overall:.1%} of the facts {span(*interval, '.3f')}; in {above} of {len(table)} "
         f"relations significantly more often than by chance. Best: {ends[0]}; worst: {ends[1]}."
     )
+    names = facts.atlas().relations.set_index("relation")["name"]
+    table.insert(1, "name", table["relation"].map(names).fillna("–"))
     caption = (
         "Accuracy per relation, with its 95 % Wilson interval and the accuracy of guessing. Over all "
         f"{len(choices):,} facts {overall:.4f} {span(*interval, '.4f')}; mean over relations {table['accuracy'].mean():.4f}."
     )
-    return Artifact("beyond/gpt2_accuracy", table, caption, finding, decimals={"candidates": 1})
+    decimals = {"candidates": 1} | dict.fromkeys(("accuracy", "low", "high", "chance"), 4)
+    return Artifact("beyond/gpt2_accuracy", table, caption, finding, decimals=decimals)
 
 
 # Which measure sees knowledge?
@@ -100,9 +105,12 @@ def placebo(
     biased = ((table["shuffled_low"] > 0.5) | (table["shuffled_high"] < 0.5)).sum()
     found = (stats.holm(table["p"]) < 0.05).sum()
     finding = (
-        f"With shuffled values the interval excludes .5 for {biased} of {len(table)} measures (by chance "
-        f"{0.05 * len(table):.1f})"
-        + (f", on {len(equal):,} placebo pairs for {outside}" if len(equal) else "; the facts give no placebo pairs")
+        f"With shuffled values the 95 % range excludes .5 for {biased} of {len(table)} measures"
+        + (
+            f"; on {len(equal):,} placebo pairs the interval does for {outside} (by chance {0.05 * len(table):.1f})"
+            if len(equal)
+            else "; the facts give no placebo pairs"
+        )
         + f"; placebo intervals are {(table['placebo_high'] - table['placebo_low']).median():.2f} wide. With the real values "
         f"{found} measures differ from chance (Holm)."
     )
@@ -157,9 +165,9 @@ def ground_truth(ranked: pd.DataFrame, ceiling: pd.Series, within: list[str], n:
         f"{compared['pairs'].max():,.0f} pairs. 95 % bootstrap intervals over facts and models. behind: difference to the first "
         f"row ({first}) on the same pairs, p after Holm's correction. added: what the measure adds to Familiarity. within "
         "relations: two facts of one relation in one model. tau: Kendall's tau-b, for comparison with other papers only: it "
-        f"forgives ties, so coarse measures rank high. tokens: per fact for this measure alone. Min@n, Avg@n: n = {n}. Controls, "
-        "at the end, do not test the fact. The CSV has further pairs: across sisters, by exposure count (Somers' D), between "
-        "models."
+        f"forgives ties, so coarse measures can rank high. tokens: per fact for this measure alone. Min@n, Avg@n: n = {n}. "
+        "Controls, at the end, do not test the fact. The CSV has further pairs: across sisters, by exposure count (Somers' "
+        "D), between models."
     )
     shown, finding = _shown_truth(ranked), truth_finding(ranked, ceiling, tied)
     decimals = {"tokens": 0, "tokens a fact": 0}
@@ -213,9 +221,9 @@ def coarse_twins(values: pd.DataFrame, design: pd.DataFrame, pairs: pd.DataFrame
         f"{': ' + ', '.join(gained) if len(gained) else ''}; tau-b rises for {tau_gained}."
     )
     caption = (
-        "Concordance of each continuous measure and of its coarser twins (cut at the median of each model; rounded to "
-        "ten levels; "
-        "or with ties broken at random), change with its paired 95 % bootstrap interval, and the change of Kendall's tau-b."
+        "Concordance of each measure and of its coarser twins (cut at the median of each model; rounded to ten levels) or of "
+        "its twin with ties broken at random (over all models), change with its paired 95 % bootstrap interval, and the "
+        "change of Kendall's tau-b."
     )
     return Artifact("beyond/coarse_twins", table, caption, finding)
 
@@ -224,29 +232,29 @@ def calibration(values: pd.DataFrame, design: pd.DataFrame, taught: int = TAUGHT
     """Calibration of the probability-like measures; a fact counts as taught from ``taught`` exposures on."""
     is_taught = design.set_index(["model", "fact"])["exposures"] >= taught
     table = calibration_errors(values[values["measure"].map(lambda name: MEASURES[name].probability)], is_taught)
-    share = is_taught.mean()
+    table["constant"] = table["taught"] * (1 - table["taught"])
     caption = (
-        f"Probability-like measures against whether a fact was taught at least {taught} times ({share:.0%} of the facts): mean "
-        "value, share taught, expected calibration error over ten bins and Brier score with 95 % bootstrap intervals over "
-        f"facts; n: facts times models. A constant prediction of the share taught has Brier score {share * (1 - share):.3f} "
-        "and ECE 0; another share gives another calibration."
+        f"Probability-like measures against whether a fact was taught at least {taught} times: mean value, share taught (it "
+        "differs where a measure leaves facts out), expected calibration error over ten bins and Brier score with 95 % "
+        "bootstrap intervals over facts; n: facts times models. constant: Brier score of a constant prediction of the share "
+        "taught, whose ECE is 0; another share gives another calibration."
     )
-    finding = calibration_finding(table, share)
-    shown = table[["measure", "n", "mean", "taught"]].assign(
+    finding = calibration_finding(table)
+    shown = table[["measure", "n", "mean", "taught", "constant"]].assign(
         ece=with_interval(table["ece"], table["ece_low"], table["ece_high"]),
         brier=with_interval(table["brier"], table["brier_low"], table["brier_high"]),
     )
     return Artifact("beyond/calibration", table, caption, finding, shown=shown)
 
 
-def calibration_finding(table: pd.DataFrame, share: float) -> str:
-    """Which measure has the best Brier score, and which beat the constant ``share``."""
-    constant, best = share * (1 - share), table.loc[table["brier"].idxmin()]
-    better = ", ".join(table["measure"][table["brier_high"] < constant]) or "none"
+def calibration_finding(table: pd.DataFrame) -> str:
+    """Which measure has the best Brier score, and which beat the constant prediction of the share taught of their facts."""
+    best = table.loc[table["brier"].idxmin()]
+    better = ", ".join(table["measure"][table["brier_high"] < table["constant"]]) or "none"
     return (
         f"{best['measure']} has the lowest Brier score ({best['brier']:.3f}, 95 % CI "
-        f"{span(best['brier_low'], best['brier_high'], '.3f')}); a constant {share:.2f} has {constant:.3f}. "
-        f"Significantly better than the constant: {better}."
+        f"{span(best['brier_low'], best['brier_high'], '.3f')}); on its facts, a constant {best['taught']:.2f} has "
+        f"{best['constant']:.3f}. Significantly better than the constant on the same facts: {better}."
     )
 
 
@@ -258,13 +266,13 @@ def held_out_paraphrases(
     names = {"before": "seen", "after": "held-out", "mean before": "mean seen", "mean after": "mean held-out"}
     caption = (
         f"Share of {RIGHT} by each measure that uses paraphrases: two that the corpus used against two held-out ones "
-        "(one each for base accuracy); change with its paired 95 % bootstrap interval over facts and models (the "
-        "CSV has mean values). Lists have no paraphrases; ApprOpt, whose searches cost the most, is not repeated."
+        "(one each for base accuracy); change with its paired 95 % bootstrap interval over facts and models; mean "
+        "seen, mean held-out: mean values of the measure. Lists have no paraphrases; ApprOpt, whose searches cost the most, "
+        "is not repeated." + sign_of_monitor(table)
     )
     frame = table.rename(columns=names)
-    return Artifact(
-        "beyond/held_out", frame, caption, paraphrase_finding(table), shown=_changed(frame, "seen", "held-out")
-    )
+    shown = _changed(frame, "seen", "held-out").join(frame[["mean seen", "mean held-out"]])
+    return Artifact("beyond/held_out", frame, caption, paraphrase_finding(table), shown=shown)
 
 
 def _changed(frame: pd.DataFrame, before: str, after: str) -> pd.DataFrame:
@@ -297,8 +305,9 @@ def training_mixture(values: pd.DataFrame, design: pd.DataFrame, twins: tuple[st
     caption = (
         f"Share of {RIGHT} (two facts of one relation) by every measure for two models of one size and with the same "
         f"exposures: {first} and {second} read most statements in the format that they are named after. "
-        f"{training_tokens(twins)} Change with its paired 95 % bootstrap interval over facts (the CSV has means). Measures that "
-        "need an instruction-tuned model are left out: the second has no tuned partner." + sign_of_monitor(table)
+        f"{training_tokens(twins)} Change: {second} minus {first}, with its paired 95 % bootstrap interval over facts (the "
+        "CSV has means). Measures that need an instruction-tuned model are left out: the second has no tuned partner."
+        + sign_of_monitor(table)
     )
     frame, best = table.rename(columns=names), {first: "max", second: "max"}
     shown = _changed(frame, first, second)
@@ -328,7 +337,8 @@ def popularity(values: pd.DataFrame, design: pd.DataFrame, models: tuple[str, st
     )
     ways = ("at random", "by popularity")
     values = {way: with_interval(*(table[f"{of} {way}"] for of in ("concordance", "low", "high"))) for way in ways}
-    shown = table[["measure", "control"]].assign(**values, change=table["change"])
+    counts = table[[f"pairs {way}" for way in ways]]
+    shown = table[["measure", "control"]].join(counts).assign(**values, change=table["change"])
     return Artifact("beyond/popularity", table, caption, popularity_finding(table), shown=shown)
 
 
@@ -363,11 +373,12 @@ def mixture_finding(table: pd.DataFrame, twins: tuple[str, str]) -> str:
     """How far the two rankings agree; ``table``: ``concordance.change`` of the twins."""
     tau = stats.kendall(table["before"], table["after"])["tau"]
     first, second = (highest(table, which) for which in ("before", "after"))
+    controls = sum(name in MEASURES and bool(MEASURES[name].control) for name in table["measure"])
     moved = table[(table["low"] > 0) | (table["high"] < 0)].sort_values("change")
     names = ", ".join(f"{m} ({c:+.3f})" for m, c in zip(moved["measure"], moved["change"], strict=True)) or "none"
     return (
-        f"The two rankings of {len(table)} measures correlate with tau = {tau:.2f}. Highest for {twins[0]}: {first}; for "
-        f"{twins[1]}: {second}. Changed significantly: {names} (by chance {0.05 * len(table):.1f})."
+        f"The two rankings of {len(table)} measures ({controls} of them controls) correlate with tau = {tau:.2f}. Highest for "
+        f"{twins[0]}: {first}; for {twins[1]}: {second}. Changed significantly: {names} (by chance {0.05 * len(table):.1f})."
     )
 
 
@@ -415,8 +426,9 @@ def where_misconceptions_stand(misled: list[str]) -> str:
 # Do the four papers measure the same thing?
 
 
-def clusters(groups: pd.DataFrame) -> Artifact:
-    """Groups of measures that order facts alike; ``groups``: ``measures.clusters``."""
+def clusters(groups: pd.DataFrame, n_facts: int) -> Artifact:
+    """Groups of measures that order facts alike; ``groups``: ``measures.clusters``, ``n_facts``: how many were scored."""
+    groups = groups.sort_values("group", kind="stable", ignore_index=True)
     papers, asks = ([getattr(MEASURES[m], field) for m in groups["measure"]] for field in ("paper", "prompts"))
     sizes = groups["group"].value_counts()
     largest = groups["measure"][groups["group"] == sizes.index[0]].tolist()
@@ -426,9 +438,9 @@ def clusters(groups: pd.DataFrame) -> Artifact:
         f"the four papers. The other groups: {_other_groups(groups, sizes.index[0])}."
     )
     caption = (
-        "Groups of measures that order facts alike: hierarchical clustering (average linkage) cut where the measures "
-        "of a group would order fewer than three quarters of the pairs of facts alike that both order; mean share "
-        "with the others of its group (a dash: it stands alone) and with all other measures."
+        f"Groups of measures that order facts alike (n = {n_facts:,} facts): hierarchical clustering (average linkage) cut "
+        "where the measures of a group would order fewer than three quarters of the pairs of facts alike that both order; "
+        "mean share with the others of its group (a dash: it stands alone) and with all other measures."
     )
     return Artifact("beyond/clusters", groups.assign(paper=papers, asks=asks), caption, finding)
 
@@ -458,13 +470,16 @@ def partial(shared: pd.DataFrame) -> Artifact:
     return Artifact("beyond/partial", shared, caption, finding)
 
 
-def disagreements(apart: pd.DataFrame, asked: Facts) -> Artifact:
-    """The facts on which the measures disagree most; ``apart``: ``measures.disagreements``."""
+def disagreements(apart: pd.DataFrame, asked: Facts, exposures: pd.Series | None = None) -> Artifact:
+    """The facts on which the measures disagree most; ``apart``: ``measures.disagreements``, ``exposures``:
+    ``scores.mean_exposures``."""
     rows, names = asked.facts.set_index("fact"), asked.relations.set_index("relation")["name"]
     labels = rows.assign(subject=asked.label(rows["subject"]), object=asked.label(rows["object"]))
     labels = labels["subject"] + " – " + labels["relation"].map(names) + " – " + labels["object"]
     table = apart.drop(columns="fact")
     table.insert(0, "said", apart["fact"].map(labels))
+    if exposures is not None:
+        table.insert(2, "exposures", apart["fact"].map(exposures))
     first = table.iloc[0]
     finding = (
         f"The measures disagree most on *{first['said']}* ({first['model']}): {first['highest']} ranks it at "
@@ -474,6 +489,8 @@ def disagreements(apart: pd.DataFrame, asked: Facts) -> Artifact:
         f"The {len(table)} facts (of one model each) on which the measures disagree most: standard deviation of the fact's "
         "ranks, each from 0 (least known) to 1 within its model, and the two measures that rank it highest and lowest."
     )
+    if exposures is not None:
+        caption += " exposures: how often the fact was taught, mean over the models."
     return Artifact("beyond/disagreements", table, caption, finding, decimals=2)
 
 
@@ -492,7 +509,7 @@ def quantization_cost(costs: pd.DataFrame, model: str, machine: str) -> Artifact
     )
     caption = (
         f"{model} in memory: modules really quantized, megabytes of all weights, share of fp32, and tokens forwarded "
-        f"per second on {machine} (measured: differs from run to run)."
+        f"per second on {machine} (measured over n = {costs['tokens'].max():,} tokens; differs from run to run)."
     )
     decimals = {"megabytes": 2, "tokens a second": 0, "of fp32": 2}
     return Artifact("beyond/quantization_cost", costs, caption, finding, decimals=decimals)

@@ -189,29 +189,76 @@ PLACES = [(side, dy) for dy in (2, -8, 8, -14, 14, 20, -20, 27, -27, 34, -34, 41
 
 def label_points(axis, x, y, names, bold=()) -> None:
     """Names beside points, moved up or down as far as needed so that none covers another name, a marker or a straight line
-    that is drawn already; the ``bold`` ones in bold. A thin line leads from a far name to its point."""
+    that is drawn already; the ``bold`` ones in bold. A near name is clearly nearer to its own marker than to any other. A thin
+    line leads from a far name to its point and crosses no name and no other marker."""
     from matplotlib.patheffects import withStroke
 
     axis.figure.canvas.draw()
-    taken, scale = _drawn(axis), axis.figure.dpi / 72
+    taken, leaders, scale = _drawn(axis), [], axis.figure.dpi / 72
+    written = [tuple(text.get_window_extent().extents) for text in axis.texts]
     for px, py, name in sorted(zip(x, y, names, strict=True), key=lambda point: (point[2] not in bold, -point[1])):
         look = {"fontsize": 7, "fontweight": "bold" if name in bold else None, "zorder": 4}
         note = axis.annotate(name, (px, py), (0, 0), textcoords="offset points", **look)
         note.set_path_effects([withStroke(linewidth=2, foreground="white")])
-        size, (left, bottom) = note.get_window_extent(), axis.transData.transform((px, py))
-        wide, high = size.width / scale, size.height / scale
-        for side, dy in PLACES:
-            dx = {1: 6, -1: -6 - wide, 0: -wide / 2}[side]
-            box = [left + dx * scale, bottom + dy * scale, left + (dx + wide) * scale, bottom + (dy + high) * scale]
-            inside = axis.bbox.x0 < box[0] and box[2] < axis.bbox.x1 and axis.bbox.y0 < box[1] and box[3] < axis.bbox.y1
-            if inside and not any(_overlap(box, other) for other in taken):
-                break
-        note.set_position((dx, dy))
-        if abs(dy) > 8:
-            edge = (px, py), (dx + {1: 0, -1: wide, 0: wide / 2}[side], dy + (0 if dy > 0 else high))
+        size, point = note.get_window_extent(), axis.transData.transform((px, py))
+        others = [at for at in _markers(axis) if np.hypot(*(at - point)) > 1]
+        crossed = [*written, *leaders, *(_around(at, min(5, np.hypot(*(at - point)) / 2)) for at in others)]
+        places = [place for place in _places(point, size, scale) if _inside(place[0], axis.bbox.extents)]
+        free = [
+            place for place in places if not any(_overlap(place[0], other) for other in [*taken, *leaders])
+        ] or places
+        clear = [place for place in free if _belongs(place, point, others, crossed)] or free
+        box, tip, far = clear[0]
+        note.set_position((np.array(box[:2]) - point) / scale)
+        if far:
             arrow = {"arrowstyle": "-", "color": "0.6", "lw": 0.5, "shrinkA": 0}
-            axis.annotate("", *edge, textcoords="offset points", arrowprops=arrow)
+            axis.annotate("", (px, py), (tip - point) / scale, textcoords="offset points", arrowprops=arrow)
+            leaders += _leader(point, tip)
         taken.append(box)
+        written.append(box)
+
+
+def _places(point, size, scale: float):
+    """Where a name can stand, the nearest place first: its box, the end of its leader, and whether it needs one (pixels)."""
+    for side, dy in PLACES:
+        left = point[0] + {1: 6 * scale, -1: -6 * scale - size.width, 0: -size.width / 2}[side]
+        bottom = point[1] + dy * scale
+        box = (left, bottom, left + size.width, bottom + size.height)
+        tip = {1: box[0], -1: box[2], 0: point[0]}[side], box[1] if dy > 0 else box[3]
+        yield box, np.array(tip), abs(dy) > 8
+
+
+def _belongs(place, point, others, crossed) -> bool:
+    """Whether a reader sees that the name at a place is that of ``point``: its leader crosses none of the ``crossed`` boxes,
+    or, without a leader, its marker is clearly nearer than the ``others``."""
+    box, tip, far = place
+    if far:
+        return not any(_overlap(piece, other) for piece in _leader(point, tip) for other in crossed)
+    return all(_distance(box, point) < 0.7 * _distance(box, at) for at in others)
+
+
+def _markers(axis) -> list[np.ndarray]:
+    """Where markers stand on an axis, in pixels."""
+    lines = [line for line in axis.get_lines() if line.get_marker() not in ("", "None", None)]
+    return [at for line in lines for at in axis.transData.transform(line.get_xydata())]
+
+
+def _leader(point, tip, number: int = 12) -> list[tuple[float, float, float, float]]:
+    """Small boxes along the line from a point to the end of its leader, without both ends."""
+    return [_around(point + share * (tip - point), 1) for share in np.linspace(0, 1, number + 2)[1:-1]]
+
+
+def _around(point, half: float) -> tuple[float, float, float, float]:
+    return point[0] - half, point[1] - half, point[0] + half, point[1] + half
+
+
+def _inside(box, outer) -> bool:
+    return outer[0] < box[0] and box[2] < outer[2] and outer[1] < box[1] and box[3] < outer[3]
+
+
+def _distance(box, point) -> float:
+    """Distance from a point to the nearest point of a box."""
+    return float(np.hypot(max(box[0] - point[0], 0, point[0] - box[2]), max(box[1] - point[1], 0, point[1] - box[3])))
 
 
 def _drawn(axis) -> list[tuple[float, float, float, float]]:
@@ -226,6 +273,8 @@ def _drawn(axis) -> list[tuple[float, float, float, float]]:
         elif line.get_drawstyle() == "steps-post":
             ends = zip(points[:-1, 0], points[1:, 0], points[:-1, 1], strict=True)
             boxes += [(left, py - 1, right, py + 1) for left, right, py in ends]
+            rises = zip(points[1:, 0], points[:-1, 1], points[1:, 1], strict=True)
+            boxes += [(px - 1, min(start, end), px + 1, max(start, end)) for px, start, end in rises]
         elif len(np.unique(points[:, 1])) == 1:
             boxes.append((points[:, 0].min(), points[0, 1] - 1, points[:, 0].max(), points[0, 1] + 1))
     for bars in axis.collections:
@@ -313,8 +362,8 @@ def line_panels(
 
 
 def heat(axis, table: pd.DataFrame, low: float = -1, high: float = 1, colours: str = "RdBu") -> None:
-    """A table as colours from ``low`` to ``high`` (a colour map of matplotlib's), with its numbers (0.31 as .31, so that
-    many are side by side); NaN is a dash on white."""
+    """A table as colours from ``low`` to ``high`` (a colour map of matplotlib's), with its numbers (0.31 as .31 and 1.00 as
+    1.0, so that many are side by side); NaN is a dash on white."""
     values = table.to_numpy(dtype=float)
     shown = axis.imshow(values, cmap=colours, vmin=low, vmax=high, aspect="auto")
     for (i, j), value in np.ndenumerate(values):
@@ -322,7 +371,8 @@ def heat(axis, table: pd.DataFrame, low: float = -1, high: float = 1, colours: s
         red, green, blue = shown.cmap(shown.norm(value))[:3] if known else (1, 1, 1)
         light = 0.2126 * red**2.2 + 0.7152 * green**2.2 + 0.0722 * blue**2.2  # relative luminance (WCAG)
         look = {"ha": "center", "va": "center", "fontsize": 6, "color": "black" if light > 0.18 else "white"}
-        axis.text(j, i, re.sub(r"^(-?)0\.", r"\1.", f"{round(value, 2) + 0.0:.2f}") if known else "–", **look)
+        text = re.sub(r"^(-?)0\.", r"\1.", f"{round(value, 2) + 0.0:.2f}").replace("1.00", "1.0")
+        axis.text(j, i, text if known else "–", **look)
     axis.set_xticks(range(len(table.columns)), table.columns, fontsize=7)
     axis.set_yticks(range(len(table)), table.index, fontsize=7)
     axis.grid(visible=False)

@@ -56,6 +56,9 @@ def test_the_artifacts_say_what_they_show():
     values, design = frames()
     artifact = acquisition.acquisition(values, design, ORDER, ["x"])
     assert "62.5% (x)" in artifact.finding and set(artifact.frame["panel"]) == {"concordance", "seen"}
+    assert "fact taught 16 times or more" in artifact.caption and "(9-32: n = 2 facts)" in artifact.caption
+    often = design.assign(exposures=design["exposures"].replace(16, 64))
+    assert "fact taught 32 times or more" in acquisition.acquisition(values, often, ORDER, ["x"]).caption
     table = acquisition.along(acquisition.seen_facts(values, design), ORDER)
     finding = acquisition.first_seen(table, ORDER).finding
     assert "x is the first: from checkpoint 2.00 [no interval] of 3 on" in finding

@@ -94,5 +94,7 @@ def test_the_picture_can_be_drawn():
     artifact = capacity.capacity(capacity.by_level(bits), capacity.stored(bits, corpus))
     assert "over 4 trial facts" in artifact.caption and "all trial facts taught are worth" in artifact.caption
     assert artifact.figure.axes[1].get_ylabel() == "bits stored of trial facts"
+    drawn = artifact.frame.query("panel == 'stored' and low > 0")
+    assert len(drawn) and artifact.figure.axes[1].get_ylim()[0] < drawn["low"].min()
     assert set(artifact.frame["panel"]) == {"by exposures", "stored"} and artifact.alt == "m: 2 bits; l: 1 bits"
     plt.close("all")

@@ -205,6 +205,15 @@ def test_coarse_twins():
     assert broken.nunique() == 40 and broken[1::2].min() > broken[0::2].max()
 
 
+def test_ties_are_broken_without_moving_unequal_values_between_sisters():
+    """Within the second sister 0.2 ranks higher than 0.3 does in the first; it must stay below it."""
+    rows = [("a", "f", 0.3), ("a", "g", 0.4), ("a", "h", 0.4), ("b", "f", 0.1), ("b", "g", 0.1), ("b", "h", 0.2)]
+    values = pd.DataFrame(rows, columns=["model", "fact", "value"]).assign(measure="m")
+    broken = c.coarse_twins(values)["ties broken at random"]["value"].tolist()
+    assert len(set(broken)) == 6 and broken[5] == 2 and broken[0] == 3
+    assert set(broken[3:5]) == {0, 1} and set(broken[1:3]) == {4, 5}
+
+
 def test_two_measures_together_are_better_and_a_copy_adds_nothing():
     design = random_design(2, facts=60)
     draw, truth = np.random.default_rng(4), (design["exposures"] >= 32).to_numpy()

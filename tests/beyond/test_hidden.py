@@ -60,7 +60,9 @@ def test_facts_by_how_often_they_were_taught():
 def test_the_finding_follows_the_interval():
     import matplotlib.pyplot as plt
 
-    known = hidden.hidden_knowledge(*scored(0.8, 0.5)).finding
+    artifact = hidden.hidden_knowledge(*scored(0.8, 0.5))
+    known, labels = artifact.finding, [tick.get_text() for tick in artifact.figure.axes[0].get_xticklabels()]
+    assert [label.rsplit("\n", 1)[1] for label in labels] == ["n = 1", "n = 7", "n = 6", "n = 1"]
     assert known.endswith("So the states hold knowledge of these facts that the answers do not show.")
     assert "answer is wrong (n = 6 facts)" in known
     assert "So no hidden knowledge is found" in hidden.hidden_knowledge(*scored(0.5, 0.5)).finding

@@ -27,6 +27,12 @@ def about():
     return load_questions(relations=["P36", "P37"], n_facts=4, n=2)
 
 
+def test_a_measure_without_values_is_not_measured_whatever_the_reason():
+    values = pd.DataFrame([("m", "f", name, 1.0) for name in MEASURES], columns=["model", "fact", "measure", "value"])
+    assert "Not measured" not in scores.what_was_scored(values)
+    assert " Not measured here: Margin. " in scores.what_was_scored(values[values["measure"] != "Margin"])
+
+
 def test_lists_are_as_long_as_the_smallest_pool_allows_and_a_warning_says_so(about):
     """A table of few facts gets shorter lists; 50 if there are 50, as ``sample_examples`` draws them."""
     _, pool = facts.multiple_choice(relations=["P36", "P37"], n_facts=4)

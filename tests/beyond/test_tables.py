@@ -6,17 +6,35 @@ import pandas as pd
 import pytest
 from matplotlib.text import Text
 
-from probelib import beyond, report, stats
+from probelib import beyond, facts, report, stats
 from probelib.beyond import concordance, figures, measures, tables
 
 
-def test_calibration_names_the_best_and_those_better_than_the_constant():
-    table = pd.DataFrame(
-        {"measure": ["x", "y"], "brier": [0.1, 0.3], "brier_low": [0.05, 0.2], "brier_high": [0.15, 0.4]}
-    )
-    finding = tables.calibration_finding(table, share=0.5)
-    assert "x has the lowest Brier score (0.100, 95 % CI [0.050, 0.150])" in finding
-    assert "constant 0.50 has 0.250" in finding and finding.endswith("than the constant: x.")
+def test_calibration_compares_each_measure_with_the_constant_on_its_own_facts():
+    """GraphEval scores two facts of four, none of them taught; half of the facts that Primary anchor scores were taught."""
+    design = pd.DataFrame({"model": "m", "fact": list("abcd"), "exposures": [9, 9, 0, 0]})
+    rows = [("Primary anchor", fact, value) for fact, value in zip("abcd", (0.9, 0.8, 0.2, 0.1), strict=True)]
+    rows += [("GraphEval P(true)", "c", 0.5), ("GraphEval P(true)", "d", 0.5)]
+    values = pd.DataFrame(rows, columns=["measure", "fact", "value"]).assign(model="m")
+    artifact = tables.calibration(values, design)
+    assert artifact.frame["taught"].tolist() == [0.5, 0] and artifact.shown["constant"].tolist() == [0.25, 0]
+    assert artifact.finding.startswith("Primary anchor has the lowest Brier score (0.025, 95 % CI [")
+    assert "on its facts, a constant 0.50 has 0.250." in artifact.finding
+    assert artifact.finding.endswith("on the same facts: Primary anchor.")
+
+
+def test_a_gap_that_rounds_to_nothing_is_not_counted_as_larger():
+    """GraphEval lies 0.1 above the share taught, the others 0.001. Of five panels in rows of four the last four have tick
+    labels."""
+    design = pd.DataFrame({"model": "m", "fact": list("abcd"), "exposures": [9, 9, 0, 0]})
+    near = ["Primary anchor", "ZP probability", "Avg@n Random", "Avg@n ApprOpt"]
+    rows = [(name, fact, 0.501) for name in near for fact in "abcd"]
+    rows += [("GraphEval P(true)", fact, 0.6) for fact in "abcd"]
+    artifact = figures.reliability(pd.DataFrame(rows, columns=["measure", "fact", "value"]).assign(model="m"), design)
+    assert "Of 5 measures that lie between 0 and 1, 1 are larger" in artifact.finding
+    labels = [panel.xaxis.get_tick_params()["labelbottom"] for panel in artifact.figure.axes[:5]]
+    assert labels == [False, True, True, True, True]
+    plt.close("all")
 
 
 @pytest.mark.parametrize(
@@ -30,9 +48,19 @@ def test_held_out_paraphrases(highs, meant):
     assert meant in finding and ("Most affected: x" in finding) == (highs[0] < 0)
 
 
+def test_means_are_shown_beside_the_concordance_in_held_out_paraphrases(trial):
+    """Every value is 2 lower in the held-out paraphrases: the concordance stays, the mean falls by 2."""
+    values, design = trial
+    values, (pairs, _) = values[values["measure"] == "PMI"], measures.headline_pairs(design)
+    held_out = values.assign(value=values["value"] - 2)
+    shown = tables.held_out_paraphrases(values, held_out, design, pairs).shown
+    assert np.allclose(shown["mean seen"] - shown["mean held-out"], 2) and np.allclose(shown["seen"], shown["held-out"])
+
+
 def test_the_training_mixture_moves_measures():
     rows = {"measure": ["x", "y"], "before": [0.5, 0.2], "after": [0.1, 0.3], "change": [-0.4, 0.1]}
     finding = tables.mixture_finding(pd.DataFrame(rows | {"low": [-0.6, -0.1], "high": [-0.2, 0.3]}), ("a", "b"))
+    assert "2 measures (0 of them controls) correlate" in finding
     assert "tau = -1.00. Highest for a: x (50.0%); for b: y (30.0%). Changed significantly: x (-0.400)" in finding
 
 
@@ -80,6 +108,7 @@ def test_what_popularity_alone_orders():
     row = artifact.frame.iloc[0]
     assert (row["concordance at random"], row["concordance by popularity"], row["change"]) == (0.5, 1.0, 0.5)
     assert artifact.shown.iloc[0]["change"] == 0.5 and artifact.shown.iloc[0]["at random"].startswith("0.500")
+    assert artifact.shown[["pairs at random", "pairs by popularity"]].to_numpy().tolist() == [[2, 2]]
     assert row["control"] and "orders 50.0%" in artifact.finding and "and 100.0%" in artifact.finding
 
 
@@ -126,12 +155,39 @@ def test_a_group_of_few_measures_is_named():
     groups = pd.DataFrame(
         {"group": [1, 1, 2], "measure": ["MONITOR", "PMI", "ZP choice"], "within": 0.8, "without": 0.5}
     )
-    finding = tables.clusters(groups).finding
+    finding = tables.clusters(groups, 9).finding
     assert (
         finding
         == "2 groups; the largest holds 2 of 3 measures, from 1 of the four papers. The other groups: ZP choice."
     )
-    assert tables.clusters(groups[:2]).finding.endswith("The other groups: none.")
+    assert tables.clusters(groups[:2], 9).finding.endswith("The other groups: none.")
+
+
+def test_groups_of_measures_stand_together():
+    groups = pd.DataFrame(
+        {"group": [1, 2, 1], "measure": ["MONITOR", "ZP choice", "PMI"], "within": 0.8, "without": 0.5}
+    )
+    artifact = tables.clusters(groups, 1234)
+    assert (
+        artifact.frame["measure"].tolist() == ["MONITOR", "PMI", "ZP choice"] and "n = 1,234 facts" in artifact.caption
+    )
+
+
+def test_disagreements_say_how_often_a_fact_was_taught():
+    asked = facts.atlas()
+    fact = asked.facts["fact"].iloc[0]
+    row = {"fact": fact, "model": "m", "spread": 0.5, "highest": "PMI", "rank highest": 1.0, "lowest": "MONITOR"}
+    apart = pd.DataFrame([row | {"rank lowest": 0.0}])
+    artifact = tables.disagreements(apart, asked, pd.Series({fact: 32.0}))
+    assert artifact.frame["exposures"].tolist() == [32] and artifact.caption.endswith("mean over the models.")
+    assert "exposures" not in tables.disagreements(apart, asked).frame
+
+
+def test_failing_claims_are_counted():
+    claims = pd.DataFrame(
+        {"paper": ["x", "x", "y"], "verdict": [beyond.audit.FAILS, beyond.audit.HOLDS, beyond.audit.FAILS]}
+    )
+    assert tables.audit_failing(claims).finding == "2 of 3 claims do not hold (x: 1; y: 1)."
 
 
 def by_type(low: float) -> pd.DataFrame:
@@ -178,6 +234,7 @@ def test_the_shipped_scores_of_gpt2_make_all_artifacts():
     accuracy = beyond.gpt2_accuracy(choices)
     table, best = accuracy.frame.set_index("relation"), accuracy.frame.iloc[0]
     assert f"Best: {best['relation']} ({best['accuracy']:.1%} [" in accuracy.finding
+    assert table["name"].to_dict() == {"P36": "capital", "P30": "continent"}
     assert set(table.index) == {"P36", "P30"} and table["n"].sum() == len(choices)
     for artifact in (beyond.gpt2_confidence(choices), beyond.gpt2_distractors(choices)):
         assert artifact.figure is not None and artifact.finding
@@ -195,13 +252,23 @@ def test_the_audit_counts_its_verdicts():
 def test_a_figure_names_ten_measures_the_frontier_first():
     papers = ["monitor", "zplke", "distractors", "grapheval", "beyond"]
     points = pd.DataFrame(
-        {"concordance": [i / 30 for i in range(30)], "paper": papers * 6}, index=[f"m{i}" for i in range(30)]
+        {"concordance": [i / 30 for i in range(30)], "paper": papers * 6, "tokens a fact": range(30)},
+        index=[f"m{i}" for i in range(30)],
     )
     named = figures.labelled(points, ["m0", "m29"])
     assert named[:2] == ["m29", "m0"] and len(named) == len(set(named)) == 10
     assert set(points.loc[named, "paper"]) == set(papers)
     own = figures.labelled(points.rename({"m3": "MONITOR", "m1": "ZP choice"}), ["m29"])
     assert own[:3] == ["m29", "MONITOR", "ZP choice"] and len(own) == 10
+
+
+def test_a_measure_on_the_point_of_a_named_one_has_no_name_of_its_own():
+    """b lies on a (as many tokens); c costs more."""
+    points = pd.DataFrame(
+        {"concordance": [0.99, 0.989, 0.98], "paper": "beyond", "tokens a fact": [17.0, 17.0, 20.0]}, index=list("abc")
+    )
+    assert figures.on_point(points, "a") == ["b"] and figures.on_point(points, "c") == []
+    assert figures.labelled(points, ["a"]) == ["a", "c"]
 
 
 def test_a_measure_without_pairs_is_not_called_as_good_as_the_best():
@@ -290,6 +357,7 @@ def test_the_trial_with_sisters(trial):
     without = ranked.iloc[[1]].assign(measure="MONITOR", paper="monitor", pairs=0)  # needs a partner that no sister has
     seen = figures.detection(values, design, within, pd.concat([ranked, without], ignore_index=True))
     assert "MONITOR" not in seen.finding
+    assert seen.caption.endswith("instruction-tuned partner in every model compared: MONITOR.")
     pmi = seen.frame[seen.frame["measure"] == "PMI"].set_index("exposures")["concordance"]
     assert pmi[2] < 0.8 < pmi[32] and "PMI from 32 on" in seen.finding and "Chance at no" in seen.finding
     plt.close("all")
@@ -337,6 +405,7 @@ def test_the_measure_that_a_finding_names_is_drawn():
         "Of 10 pairs of measures, 6 order" in artifact.finding and "4 fewer, MONITOR in 4 of them" in artifact.finding
     )
     assert artifact.caption.endswith("3 models give only 3 pairs; at least 5 models are needed.")
+    assert tables.MONITOR_SIGN in artifact.caption
     more = figures.agreement_models(by_cell.groupby("relation").mean()[:6], by_cell)
     assert len(more.figure.axes) > len(artifact.figure.axes) and "not compared" not in more.caption
     assert "MONITOR" in [label.get_text() for label in artifact.figure.axes[0].get_yticklabels()]

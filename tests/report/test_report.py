@@ -222,6 +222,33 @@ def test_labels_cover_no_marker_no_level_and_no_other_label():
     plt.close("all")
 
 
+def test_no_name_is_nearer_to_another_marker_and_no_leader_crosses_one():
+    """Three points that nearly touch, and one above them: every name is near its own, or a line leads to it."""
+    figure, axes = report.column(4, width=report.TWO_COLUMNS)
+    axis, x, y = axes[0, 0], [1, 1.06, 1.06, 1.4], [0.86, 0.9, 0.8, 0.9]
+    axis.plot(x, y, "o", linestyle="none")
+    axis.set(xlim=(0, 3), ylim=(0, 1.2))
+    names = ["Primary anchor", "Log-probability", "Base accuracy", "Probability"]
+    report.label_points(axis, x, y, names, bold=names[:2])
+    figure.canvas.draw()
+    points = dict(zip(names, axis.transData.transform(np.column_stack([x, y])), strict=True))
+    gap = lambda box, at: np.hypot(max(box.x0 - at[0], 0, at[0] - box.x1), max(box.y0 - at[1], 0, at[1] - box.y1))
+    arrows = [text for text in axis.texts if not text.get_text()]
+    led = {
+        name for name in names for arrow in arrows if tuple(arrow.xy) == (x[names.index(name)], y[names.index(name)])
+    }
+    for text in axis.texts:
+        if (name := text.get_text()) and name not in led:
+            near = {other: gap(text.get_window_extent(), at) for other, at in points.items()}
+            assert min(near, key=near.get) == name
+    for arrow in arrows:
+        line = arrow.arrow_patch.get_path().interpolated(50).vertices
+        line = arrow.arrow_patch.get_transform().transform(line)
+        own = axis.transData.transform(arrow.xy)
+        assert all(np.hypot(*(line - at).T).min() > 4 for at in points.values() if np.hypot(*(at - own)) > 1)
+    plt.close("all")
+
+
 def test_small_panels_name_the_smallest_and_the_largest_model_only():
     figure, axes = report.column(1)
     report.size_axis(axes[0, 0], [150_080, 600_000, 4_700_000], ends_only=True)
@@ -259,7 +286,7 @@ def test_line_panels_have_common_limits_and_may_be_empty():
 def test_heat_shows_what_it_is_given():
     figure, heat = plt.subplots()
     report.heat(heat, pd.DataFrame([[1, np.nan]], index=["r"], columns=["c", "d"]))
-    assert [text.get_text() for text in heat.texts] == ["1.00", "–"]
+    assert [text.get_text() for text in heat.texts] == ["1.0", "–"]
     report.heat(heat, pd.DataFrame([[10.31, -0.31, 0.31, -0.001]]), low=-20, high=20)
     assert [text.get_text() for text in heat.texts[2:]] == ["10.31", "-.31", ".31", ".00"]
     report.heat(heat, pd.DataFrame([[-1, 0, 1]]), colours="viridis")
