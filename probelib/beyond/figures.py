@@ -426,8 +426,8 @@ def agreement(matrix: pd.DataFrame, values: pd.DataFrame, seed: int = 0) -> Arti
     pairs = agreement_pairs(values, seed=seed)
     caption = (
         f"Share of pairs of facts that two measures order alike (a tie counts half; .5 is chance), mean over "
-        f"{values['model'].nunique()} models (n = {values['fact'].nunique():,} facts), in the order of a hierarchical "
-        "clustering. A measure of few levels cannot "
+        f"{values['model'].nunique()} models (up to n = {values['fact'].nunique():,} facts; measures that need a tuned partner "
+        "have fewer), in the order of a hierarchical clustering. A measure of few levels cannot "
         "reach 1, not even with itself (diagonal). Shown: of each paper what it proposes and the two measures that agree most "
         "with all others; the CSV holds every pair with n, its 95 % bootstrap interval over facts, and the share among the "
         "pairs that both order."
@@ -459,7 +459,9 @@ def agreement_models(by_model: pd.DataFrame, by_cell: pd.DataFrame) -> Artifact:
     """Share of pairs of models, and of (model, relation) cells, that every two measures order alike; ``scores.mean_values``."""
     n_models, n_cells = len(by_model), len(by_cell)
     parts = {
-        f"models and relations (n = {n_cells})": alike_in_means(by_cell, by_cell.index.get_level_values("relation"))
+        f"models and relations (up to n = {n_cells})": alike_in_means(
+            by_cell, by_cell.index.get_level_values("relation")
+        )
     }
     if n_models > FEW_MODELS:
         parts[f"models (n = {n_models})"] = alike_in_means(by_model, by_model.index)

@@ -215,10 +215,12 @@ def coarse_twins(values: pd.DataFrame, design: pd.DataFrame, pairs: pd.DataFrame
     table = pd.concat(parts, ignore_index=True)
     table.insert(1, "twin", table.pop("twin"))
     table = table[table["pairs"] > 0].reset_index(drop=True)
-    gained, tau_gained = table["measure"][table["low"] > 0], (table["change of tau-b"] > 0).sum()
+    gained, tau = table["measure"][table["low"] > 0], table["change of tau-b"] > 0
+    broken = table["twin"].str.contains("broken")
     finding = (
-        f"Of {len(table)} coarser twins {len(gained)} gain significantly (by chance {0.025 * len(table):.1f}) by concordance"
-        f"{': ' + ', '.join(gained) if len(gained) else ''}; tau-b rises for {tau_gained}."
+        f"Of {len(table)} twins {len(gained)} gain significantly (by chance {0.025 * len(table):.1f}) by concordance"
+        f"{': ' + ', '.join(gained) if len(gained) else ''}; tau-b rises for {tau[~broken].sum()} of {(~broken).sum()} coarser "
+        f"ones and for {tau[broken].sum()} of {broken.sum()} with ties broken."
     )
     caption = (
         "Concordance of each measure and of its coarser twins (cut at the median of each model; rounded to ten levels) or of "
@@ -438,7 +440,8 @@ def clusters(groups: pd.DataFrame, n_facts: int) -> Artifact:
         f"the four papers. The other groups: {_other_groups(groups, sizes.index[0])}."
     )
     caption = (
-        f"Groups of measures that order facts alike (n = {n_facts:,} facts): hierarchical clustering (average linkage) cut "
+        f"Groups of measures that order facts alike (up to n = {n_facts:,} facts; measures that need a tuned partner have "
+        "fewer): hierarchical clustering (average linkage) cut "
         "where the measures of a group would order fewer than three quarters of the pairs of facts alike that both order; "
         "mean share with the others of its group (a dash: it stands alone) and with all other measures."
     )

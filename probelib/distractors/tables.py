@@ -12,7 +12,7 @@ from probelib.distractors.baselines import DEFINITIONS
 from probelib.distractors.measures import Calibrations, not_different
 from probelib.distractors.prompts import FLAWS, RULES
 from probelib.distractors.retrieval import NAMES
-from probelib.distractors.scores import Sample
+from probelib.distractors.scores import Sample, judge_widths
 from probelib.distractors.settings import Study
 from probelib.facts.formats.annotated import ERRORS, MINOR, read_verbalizations
 from probelib.report import Artifact, span, with_interval
@@ -37,7 +37,8 @@ def table1(costs: pd.DataFrame, study: Study, n_facts: int, machine: str) -> Art
         f"Cost of each measure run in isolation, {study.model} on {machine}: tokens forwarded and milliseconds per fact "
         f"(median [fastest, slowest] of {settings.timings} runs over {n_facts} facts with {settings.n_sentences} sentences "
         f"each), with {settings.n_distractors} distractors, {settings.next_tokens} next tokens and beams of "
-        f"{max(settings.widths)}. The judge's cost includes the beams that it reads. KaRR has templates of its own. "
+        f"{max(settings.widths)}. The judge's cost includes the beams that it reads "
+        f"({max(judge_widths(settings))}). KaRR has templates of its own. "
         "Looking up distractors in the knowledge base is not counted. The other columns are the paper's judgement, "
         "which has one row for all distractors."
     )

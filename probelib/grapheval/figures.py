@@ -468,7 +468,7 @@ def _cause(of: dict[str, pd.DataFrame], other: float) -> str:
         if not correct["low"] > 0
         else "The exposure count, the cause of knowledge here, has the strongest link with Correct"
         if correct["pearson"] > other
-        else "The exposure count, the cause of knowledge here, has no stronger link than these"
+        else "The exposure count, the cause of knowledge here, has no stronger link than the strongest of these"
     )
     with_truthful = (
         f"Truthful correlates with it by {truthful['pearson']:.2f} {span(truthful['low'], truthful['high'], '.2f')}"
