@@ -56,7 +56,7 @@ def test_the_first_page_shows_what_was_found_and_every_page(site):
 
 def test_numbers_are_beside_their_page(site):
     page = (site / "monitor" / "sec5_results.md").read_text()
-    assert "([numbers](table4.csv))" in page and "The notebook" not in page  # no link, as there is no owner
+    assert "([all columns](table4.csv))" in page and "The notebook" not in page  # no link, as there is no owner
     copied = (site / "monitor" / "table4.csv").read_text()
     assert copied == (ROOT / "figures" / "atlas" / "monitor" / "table4.csv").read_text()
 
