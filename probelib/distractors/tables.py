@@ -301,7 +301,8 @@ def search_width(found: pd.DataFrame, n: int, n_facts: int, model: str) -> Artif
     )
     ends = [stats.wilson(round(share * n_facts), n_facts) for share in beams["strongest"]]
     low, high = pd.DataFrame(ends, index=beams.index).reindex(found.index).to_numpy().T  # the exact search misses none
-    shown = found.assign(strongest=with_interval(found["strongest"], low, high, 2))
+    found = found.assign(low=low, high=high)
+    shown = found.assign(strongest=with_interval(found["strongest"], low, high, 2)).drop(columns=["low", "high"])
     decimals = {"found": 2, "tokens": 0, "all labels": 0, "width": 0}
     return Artifact("distractors/search_width", found, caption, finding, decimals=decimals, shown=shown)
 

@@ -96,16 +96,15 @@ def attention(shares: pd.DataFrame) -> Artifact:
 
 
 def shares_by_fact(shares: pd.DataFrame) -> pd.DataFrame:
-    """One row per fact, one column per model, ``even``, and a last row with the means.
+    """One row per fact, one column per model, and ``even``.
 
     >>> rows = {"model": ["b", "a"], "fact": "x", "share": [0.1, 0.3], "even": 0.2}
     >>> shares_by_fact(pd.DataFrame(rows)).to_numpy().tolist()
-    [['x', 0.1, 0.3, 0.2], ['mean', 0.1, 0.3, 0.2]]
+    [['x', 0.1, 0.3, 0.2]]
     """
     wide = shares.pivot(index="fact", columns="model", values="share")
     wide = wide.reindex(shares["fact"].unique())[shares["model"].unique().tolist()]
     wide["even"] = shares.groupby("fact")["even"].first()
-    wide.loc["mean"] = wide.mean()
     return wide.rename_axis("fact").rename_axis(None, axis=1).reset_index()
 
 
