@@ -210,8 +210,8 @@ def test_the_attention_to_the_context_is_compared_over_the_same_facts():
     assert "Difference" not in discussion.context_attention(shares[:3])
     artifact = discussion.attention(shares)
     assert "2 of them are answered by the first model only" in artifact.caption
-    assert artifact.shown["fact"].tolist() == ["x", "y", "z", "mean"] and len(artifact.frame) == 6
-    assert artifact.shown[["a", "b", "even"]].to_numpy()[-1] == pytest.approx([0.4 / 3, 0.4, 0.25])
+    assert artifact.shown["fact"].tolist() == ["x", "y", "z"] and len(artifact.frame) == 6
+    assert artifact.shown[["a", "b", "even"]].to_numpy()[-1] == pytest.approx([0.1, 0.4, 0.25])
 
 
 def test_fewer_frames_are_judged_on_the_pairs_that_all_frames_tell_apart():
