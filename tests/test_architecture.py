@@ -49,6 +49,7 @@ MODULES = {
 }
 # modules beside these, with the purpose of one of them
 PURPOSES = {"alternatives": "measures", "examples": "measures", "discussion": "figures", "charts": "figures"}
+PURPOSES |= dict.fromkeys(("relations", "example"), "tables")
 # libraries that functions may import, and why
 LATE = {
     "torch": "seconds of start-up time",

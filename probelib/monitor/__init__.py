@@ -12,7 +12,8 @@ accuracy runs (4.3)             ``verdicts``, ``accuracy``, ``summarize``
 is a generated text right?      ``answers.extract``, ``answers.matches``, ``answers.released``
 the released algorithm          ``released_anchors``
 other decisions (section 6)     ``alternatives``: fewer frames, ``decisions``, readings of Eq. 3 and of accuracy
-tables 1 to 11                  ``table1``, ``table2``, ... in ``tables``; ``correlations``: ours beside the paper's
+tables 1 to 11                  ``table1``, ... in ``tables``; 5, 10, 11 in ``relations``, 7 in ``example``;
+                                ``correlations``: ours beside the paper's
 figures 1 to 12                 ``figure1``, ``figure2``, ... in ``figures``; section 6's (5, 6, 10) in ``discussion``
 ==============================  ====================================================================================
 
@@ -49,6 +50,7 @@ from probelib.monitor.alternatives import (
     without_right_distractors,
 )
 from probelib.monitor.discussion import attention, extremes, figure5, figure6, figure10, readings, sensitivity
+from probelib.monitor.example import example_fact, table7
 from probelib.monitor.figures import (
     anchors_in_short,
     farthest_prompts,
@@ -88,6 +90,7 @@ from probelib.monitor.measures import (
     summarize,
     verdicts,
 )
+from probelib.monitor.relations import coverage, like_pair, similar_models, table5, table10, table11
 from probelib.monitor.scores import (
     as_released,
     attribute,
@@ -112,21 +115,13 @@ from probelib.monitor.scores import (
 from probelib.monitor.tables import (
     accuracy_and_monitor,
     correlations,
-    coverage,
     effect_of_tuning,
-    example_fact,
     flaws,
-    like_pair,
-    similar_models,
     table1,
     table2,
     table3,
     table4,
-    table5,
     table6,
-    table7,
     table8,
     table9,
-    table10,
-    table11,
 )

@@ -7,8 +7,9 @@ import pandas as pd
 
 from probelib.facts import Facts, substitute_relations
 from probelib.monitor import measures
+from probelib.monitor.example import anchored_in_words, fact_relation, less_to_lose
 from probelib.monitor.measures import Measured
-from probelib.monitor.tables import about_relation, anchored_in_words, fact_relation, less_to_lose, without_one
+from probelib.monitor.tables import about_relation, without_one
 from probelib.report import Artifact, family, lines, model_style, size_axis, span
 from probelib.stats import (
     friedman,
@@ -600,7 +601,7 @@ def finding9(table: pd.DataFrame, models: list[str], least: float = SURE) -> str
 
 def mean_anchors(table: pd.DataFrame, models: list[str]) -> str:
     """The mean primary and foreign anchor of the first and the last model over the facts that both anchor, and what follows if
-    the first one, with the lower MONITOR, is the less sure one (``tables.less_to_lose``); "" for one model."""
+    the first one, with the lower MONITOR, is the less sure one (``example.less_to_lose``); "" for one model."""
     if len(models) < 2:
         return ""
     means = table.groupby(["anchor", "fact", "model"])["probability"].mean().unstack("model").reindex(columns=models)

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from probelib import facts, published
-from probelib.monitor import discussion, measures, tables
+from probelib.monitor import discussion, example, measures, relations, tables
 
 
 def measured() -> measures.Measured:
@@ -61,20 +61,20 @@ def test_models_that_anchor_nothing_have_no_best():
     assert tables.finding4(nothing) == "No model anchors a single fact, so none has a MONITOR."
     assert tables.accuracy_and_monitor(nothing).startswith("Fewer than four models have a MONITOR")
     wide = pd.DataFrame({"m": [np.nan, np.nan]}, index=["P36", "P37"])
-    assert tables.finding10(wide, wide.fillna(0), pd.Series(2, wide.index)).startswith(
+    assert relations.finding_by_relation(wide, wide.fillna(0), pd.Series(2, wide.index)).startswith(
         "No model anchors a fact of any relation"
     )
 
 
 def test_the_lowest_monitor_of_a_relation():
-    assert tables._lowest(measured(), "P36").startswith("P36: a-1m (0.200; next +0.200 [")
-    assert tables._lowest(measured(), "P37") == "P37: a-2m (0.600, the only model)"
+    assert relations._lowest(measured(), "P36").startswith("P36: a-1m (0.200; next +0.200 [")
+    assert relations._lowest(measured(), "P37") == "P37: a-2m (0.600, the only model)"
 
 
 def test_wins_with_a_low_coverage_are_counted():
     table = measured().relations
     wide, covered = (table.pivot(index="relation", columns="model", values=c) for c in ("MONITOR", "coverage"))
-    said = tables.finding10(wide, covered, pd.Series(6, wide.index))
+    said = relations.finding_by_relation(wide, covered, pd.Series(6, wide.index))
     assert "a-1m (1)" in said and "a-2m (1)" in said
     assert "In 1 of 2 relations that model anchors fewer than half" in said
     assert said.endswith("2 of 3 numbers rest on fewer than four facts.")  # 1 and 3 facts; the third one has 6
@@ -126,8 +126,8 @@ def test_the_paper_s_correlations_stand_beside_ours():
 def test_what_the_gold_answer_loses():
     rows = [(e, m, p) for m, ps in (("a", (0.9, 0.5, 0.6)), ("b", (0.4, 0.4, 0.5))) for e, p in zip(
         ("pos. context", "neg. context", "framing"), ps, strict=True)]  # fmt: skip
-    example = pd.DataFrame(rows, columns=["effect", "model", "prob."]).assign(output="Irish")
-    said = tables.finding7(example, "French")
+    table = pd.DataFrame(rows, columns=["effect", "model", "prob."]).assign(output="Irish")
+    said = example.finding7(table, "French")
     assert (
         "the gold answer loses 0.400 in a (44% of 0.900), 0.000 in b (0% of 0.400). Prompts answered, of 3: a 0, b 0"
         in said
@@ -140,12 +140,12 @@ def test_an_example_against_monitor_is_called_one():
     answers = {"a": [(0.2, "French"), (0.1, "Irish"), (0.1, "Irish")], "b": [(0.9, "French")] * 3}
     effects = ("pos. context", "neg. context", "framing")
     rows = [(e, m, p, o) for m, own in answers.items() for e, (p, o) in zip(effects, own, strict=True)]
-    said = tables.finding7(pd.DataFrame(rows, columns=["effect", "model", "prob.", "output"]), "French")
+    said = example.finding7(pd.DataFrame(rows, columns=["effect", "model", "prob.", "output"]), "French")
     assert "Prompts answered, of 3: a 1, b 3; the gold answer is more probable in b after 3 of them." in said
     assert said.endswith("contradicts the paper's example: a has the lower MONITOR, but b answers better and is surer.")
-    alike = tables.against_the_example(["a", "b"], pd.Series({"a": 3, "b": 3}), 2, 3)
+    alike = example.against_the_example(["a", "b"], pd.Series({"a": 3, "b": 3}), 2, 3)
     assert alike.startswith(" In the paper's example the model with the lower MONITOR is the surer one; here b is.")
-    assert tables.against_the_example(["a", "b"], pd.Series({"a": 3, "b": 3}), 1, 3) == ""
+    assert example.against_the_example(["a", "b"], pd.Series({"a": 3, "b": 3}), 1, 3) == ""
 
 
 def test_models_are_compared_on_the_facts_that_both_anchor():
@@ -157,19 +157,19 @@ def test_models_are_compared_on_the_facts_that_both_anchor():
     common = measures.monitor_on_common(both, ["a-1m", "a-2m"], "P37")
     assert common["n"] == 2 and common["MONITOR"] == {"a-1m": pytest.approx(0.4), "a-2m": pytest.approx(0.5)}
     assert common["difference"] == pytest.approx(0.1) and common["low"] <= common["difference"] <= common["high"]
-    said = tables.common_in_words(common)
+    said = example.common_in_words(common)
     assert said.startswith(" On the 2 facts that both anchor, MONITOR is 0.400 in a-1m and 0.500 in a-2m (+0.100 [")
     assert "Mean primary anchor there: 0.50 and 1.00; mean distance from it: 0.200 and 0.500." in said
     assert "a-1m is less sure than a-2m: it has less probability to lose" in said
     alone = replace(both, facts={"a-1m": rows, "a-2m": other.assign(anchored=False)})
-    assert "No fact is anchored by both" in tables.common_in_words(
+    assert "No fact is anchored by both" in example.common_in_words(
         measures.monitor_on_common(alone, ["a-1m", "a-2m"], "P37")
     )
-    assert tables.common_in_words(measures.monitor_on_common(both, ["a-1m"], "P37")) == ""
+    assert example.common_in_words(measures.monitor_on_common(both, ["a-1m"], "P37")) == ""
 
 
 def test_unequal_coverage_is_in_the_caption():
-    said = tables.anchored_in_words(measured(), ["a-1m", "a-2m"], "P37")
+    said = example.anchored_in_words(measured(), ["a-1m", "a-2m"], "P37")
     assert said.startswith("a-1m anchors none of 2 facts; ") and "a-2m anchors 50% of 2 facts (mean probability" in said
 
 
@@ -197,11 +197,11 @@ def test_the_pair_of_section_5_2_3():
     printed = published.table("monitor/table5").query("relation == 'P37'")
     """By hand, within 5 points in the printed table: the 13b models differ by 0.156, the paper's own pair by 0.138."""
     rows = printed.rename(columns={"avg_acc": "avg acc", "model": "m"}).assign(model=printed["model_key"], coverage=0.5)
-    assert tables.alike_pairs(rows)[:2] == [("vicuna-13b", "wizardlm-13b"), ("vicuna-7b", "bloomz-3b")]
+    assert relations.alike_pairs(rows)[:2] == [("vicuna-13b", "wizardlm-13b"), ("vicuna-7b", "bloomz-3b")]
     less = rows.assign(coverage=rows["coverage"].where(rows["model"] != "wizardlm-13b", 0.3))
-    assert tables.like_pair(less) == ("vicuna-7b", "bloomz-3b")  # the others' coverage is 20 points apart
-    assert tables.like_pair(rows.iloc[:1]) is None
-    assert tables.like_pair(rows.assign(coverage=range(len(rows)))) == (
+    assert relations.like_pair(less) == ("vicuna-7b", "bloomz-3b")  # the others' coverage is 20 points apart
+    assert relations.like_pair(rows.iloc[:1]) is None
+    assert relations.like_pair(rows.assign(coverage=range(len(rows)))) == (
         "vicuna-7b",
         "bloomz-3b",
     )  # the closest in accuracy
@@ -210,9 +210,9 @@ def test_the_pair_of_section_5_2_3():
 def test_the_fact_of_table_7_is_anchored_by_both_and_tells_them_apart():
     rows = pd.DataFrame({"fact": list("abc"), "root": [0.1, 0.2, 0.3], "anchored": [True, True, False]})
     other = rows.assign(root=[0.1, 0.5, 0.9], anchored=True)
-    assert tables.telling_fact([rows, other]) == "b"
-    assert tables.telling_fact([rows, other], preferred=["a", "c"]) == "a"
-    assert tables.telling_fact([rows.assign(anchored=False), other]) == "c"
+    assert example.telling_fact([rows, other]) == "b"
+    assert example.telling_fact([rows, other], preferred=["a", "c"]) == "a"
+    assert example.telling_fact([rows.assign(anchored=False), other]) == "c"
 
 
 def test_savings_are_medians_with_the_range_over_rounds():
@@ -237,7 +237,7 @@ def test_tied_models_are_counted_and_small_p_values_printed():
     """By hand: a and b anchor half of the facts, c a quarter; four models on a line have a p of 0 to three digits."""
     wide = pd.DataFrame({"a": [0.5], "b": [0.5], "c": [0.25]}, index=["P36"])
     table = pd.DataFrame({"relation": ["P36"]}).merge(wide.rename_axis("relation"), on="relation")
-    shown = tables.ends_of_models(table, wide, lambda _, model: model, 2)
+    shown = relations.ends_of_models(table, wide, lambda _, model: model, 2)
     assert shown[["lowest", "highest"]].iloc[0].tolist() == ["0.25 (c)", "0.50 (a, first of 2 ties)"]
     found = pd.DataFrame({"runs": "grid", "denominator": "all facts", "r": [-0.99, -0.5], "p": [1e-6, 0.04], "low": -1.0,
                           "high": -0.1, "n": 14})  # fmt: skip
@@ -302,7 +302,7 @@ def test_the_gap_between_the_forms_on_trained_paraphrases():
 
 def test_table_10_says_how_many_facts_and_how_sure():
     """By hand: the panel has two facts per relation; every interval is 0.1 to 0.7, half of it 0.3."""
-    caption = tables.table10(measured(), facts.load(relations=["P36", "P37"], n_facts=2)).caption
+    caption = relations.table10(measured(), facts.load(relations=["P36", "P37"], n_facts=2)).caption
     assert "over the anchored ones of 2 facts per relation (atlas" in caption
     assert "Half the 95 % bootstrap interval over facts of a model's value: 0.300 (median" in caption
 
@@ -313,12 +313,12 @@ def test_a_relation_is_printed_with_its_extreme_models():
     table = pd.DataFrame({"relation": ["P37", "P36"], "name": ["language", "capital"]}).merge(
         wide.rename_axis("relation"), on="relation"
     )
-    shown = tables.ends_of_models(table, wide, lambda relation, model: f"{relation} {model}")
+    shown = relations.ends_of_models(table, wide, lambda relation, model: f"{relation} {model}")
     assert shown.columns.tolist() == ["relation", "name", "lowest", "median", "highest"]
     assert shown["lowest"].tolist() == ["0.100 (P37 c)", "0.200 (P36 a)"]
     assert shown["highest"].tolist() == ["0.600 (P37 b)", "0.400 (P36 b)"]
     assert shown["median"].tolist() == pytest.approx([0.35, 0.3])
-    artifact = tables.table10(measured(), facts.load(relations=["P36", "P37"], n_facts=2))
+    artifact = relations.table10(measured(), facts.load(relations=["P36", "P37"], n_facts=2))
     assert artifact.shown["lowest"].tolist() == ["0.200 (a-1m, 0)", "0.600 (a-2m, 1)"]
     assert {"a-1m", "a-2m"} <= set(artifact.frame)
     assert artifact.finding.endswith("from the next one in 1 of 1 relations (paired bootstrap).")
@@ -339,15 +339,15 @@ def test_models_of_equal_accuracy():
     two = measured()
     two.relations["avg acc"] = [50.0, 0.0, 53.0, 20.0]
     far = "have nearly equal accuracy and coverage."
-    assert tables.equal_accuracy(two, "P36").endswith(far)  # a-1m anchors 20 %, a-2m all
+    assert relations.equal_accuracy(two, "P36").endswith(far)  # a-1m anchors 20 %, a-2m all
     two.relations["coverage"] = [0.9, 0.0, 1.0, 0.5]
-    said = tables.equal_accuracy(two, "P36")
+    said = relations.equal_accuracy(two, "P36")
     assert said.startswith(
         "That models of equal accuracy differ in MONITOR is shown here: in P36, 1 of the 1 pairs within 5"
     )
     assert "a-1m and a-2m, accuracies of 50.0 and 53.0 %, 90 and 100 % anchored" in said
     assert "MONITOR 0.200 and 0.400 (+0.200 [+0.1" in said
-    assert tables.equal_accuracy(two, "P37").endswith(far)
+    assert relations.equal_accuracy(two, "P37").endswith(far)
 
 
 def test_tuning_is_compared_with_the_base():
