@@ -22,7 +22,7 @@ def score(
 ) -> dict[str, pd.DataFrame]:
     """Score the gold answer after every prompt of ``prompts.with_contexts``: name of the model -> ``score_answers``."""
     if not isinstance(facts, Facts):
-        raise ProbeError(f"facts: a {type(facts).__name__} is given, and what `facts.load` returns is wanted")
+        raise ProbeError(f"facts: pass what `facts.load` returns, not a {type(facts).__name__}")
     framed, gold = prompts.with_contexts(facts), prompts.gold(facts)
     loaded = (lm.load(name, quantize=quantize, dtype=dtype) for name in dict.fromkeys(texts_of("models", models)))
     return {model.name: score_answers(model, framed, gold, folder) for model in loaded}

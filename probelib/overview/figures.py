@@ -180,7 +180,7 @@ def models_figure3(answers: pd.DataFrame, gains: dict[str, pd.Series], hidden: l
         "models/figure3",
         _by_exposures(tests),
         caption=(
-            "Multiple-choice accuracy by the exposure count of the fact, for each wording; bars: Wilson's 95 % "
+            "Multiple-choice accuracy by the exposure count of the fact, for each kind of prompt; bars: Wilson's 95 % "
             "intervals (models side by side); dotted: "
             f"chance. n = {tests['fact'].nunique()} facts, by exposure count {sizes}. Shown: {', '.join(drawn)}; the CSV "
             "has all models."

@@ -146,7 +146,7 @@ IN_PYTHON = [
     ),
     (
         lambda: monitor.score([SMALLEST], ["P36:France:Paris"], Path("runs")),
-        "facts: a list is given, and what `facts.load` returns is wanted",
+        "facts: pass what `facts.load` returns, not a list",
     ),
     (
         lambda: facts.load("fktc", "folder"),
