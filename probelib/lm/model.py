@@ -1,11 +1,9 @@
 """What a model is: ``Model``, the protocol of local and served models, and ``LM``, a local one with its files, tokenizer
 and weights."""
 
-import hashlib
 import json
 import math
 import re
-from collections.abc import Callable
 from functools import cached_property
 from importlib import import_module
 from pathlib import Path
@@ -13,27 +11,23 @@ from types import MethodType
 from typing import Any
 
 from probelib.errors import ProbeError
-from probelib.lm.internals.folders import FILES
+from probelib.lm.internals.chat import Turns
+from probelib.lm.internals.folders import digest_model, in_cache
 from probelib.lm.internals.memory import (
     EMBEDDINGS,
-    NO_MEMORY,
     count_parameters,
+    device_name,
     parameters_by_config,
     stored_quantization,
     weight_bytes,
 )
-from probelib.lm.internals.weights import first_line, is_masked, load_weights
+from probelib.lm.internals.weights import context_length, first_line, is_masked, load_weights
 from probelib.lm.names import split_chat
-from probelib.lm.tokens import Tokens, Turns
+from probelib.lm.tokens import Tokens
 
 CPU_BUDGET, GPU_BUDGET = 512, 2048  # tokens packed into one row
 DTYPES = ("auto", "float32", "bfloat16", "float16")
 DEVICE_MAPS = (None, "auto", "offload")
-
-
-# RoBERTa and its kin number the first token's position pad_token_id + 1, so the table of positions is that much longer
-SHIFTED = {"camembert", "data2vec-text", "esm", "ibert", "longformer", "luke", "markuplm", "mpnet", "roberta"}
-SHIFTED |= {"roberta-prelayernorm", "xlm-roberta", "xlm-roberta-xl", "xmod"}
 
 
 class Verb:
@@ -77,12 +71,13 @@ class Model:
     top_continuations = Verb("decode.labels")
     hidden_states = Verb("internals.states")
     integrated_gradients = Verb("internals.gradients")
+    retry_on_oom = Verb("internals.memory")
 
     @cached_property
     def tokens(self):
-        """The tokenizer with the kit's rules; see ``tokens.Tokens``, and ``tokens.Turns`` for a model in chat."""
+        """The tokenizer with the kit's rules; see ``tokens.Tokens``, and ``internals.chat.Turns`` for a model in chat."""
         rules = Turns if self.in_chat else Tokens
-        return rules(self.tokenizer, self.encoder_decoder, self.vocabulary_size, self.masked)
+        return rules(self.tokenizer, self.encoder_decoder, self.vocabulary_size)
 
     @property
     def in_chat(self) -> bool:
@@ -140,7 +135,9 @@ class LM(Model):
         return {
             "model": self.name,
             "files": self._digest,
-            "revision": self.folder.name if self._from_cache() else None,  # a snapshot's folder is named by its commit
+            "revision": self.folder.name
+            if in_cache(self.folder)
+            else None,  # a snapshot's folder is named by its commit
             "quantize": self.quantize,
             "quantization": self.quantization,
             "dtype": self.dtype,
@@ -149,22 +146,7 @@ class LM(Model):
 
     @cached_property
     def _digest(self) -> str:
-        """16 hex digits of the files. Files in Hugging Face's cache are not read: they are named by their contents."""
-        sha, kinds = hashlib.sha256(), FILES + ((".py",) if self.trust_remote_code else ())
-        found = [path for folder in (self.folder, self.adapter) if folder for path in sorted(folder.iterdir())]
-        for path in (path for path in found if path.suffix in kinds):
-            sha.update(path.name.encode())
-            if self._from_cache() and path.resolve().parent.name == "blobs":
-                sha.update(path.resolve().name.encode())
-                continue
-            with open(path, "rb") as file:
-                while block := file.read(2**20):
-                    sha.update(block)
-        return sha.hexdigest()[:16]
-
-    def _from_cache(self) -> bool:
-        """Whether the folder belongs to Hugging Face's cache."""
-        return self.folder.parent.name == "snapshots" and self.folder.parents[1].name.startswith("models--")
+        return digest_model(self.folder, self.adapter, self.trust_remote_code)
 
     def describe(self) -> dict:
         """Provenance: ``identity``, and what is known once the weights are loaded."""
@@ -184,7 +166,7 @@ class LM(Model):
             "path_reason": self.reason,
             "unused_weights": self.unused_weights,
             "own_head": self.own_head,
-            "device_name": _device_name(self.device),
+            "device_name": device_name(self.device),
         }
 
     def __repr__(self) -> str:
@@ -246,16 +228,7 @@ class LM(Model):
     @cached_property
     def context(self) -> int:
         """Longest sequence in tokens (no limit for T5, whose positions are relative)."""
-        config = self.config.get_text_config()
-        rope = getattr(config, "rope_parameters", None) or {}
-        if rope.get("rope_type") == "longrope":
-            # one token beyond it changes the rotation of all positions of a forward (Phi 3), so scores would depend on the batch
-            return int(rope["original_max_position_embeddings"])
-        names = ["max_position_embeddings", "max_seq_len", "seq_length", "max_encoder_position_embeddings"]
-        names += [] if self.encoder_decoder else ["n_positions"]  # meaningless in T5's files
-        found = [getattr(config, name, None) or 0 for name in names]
-        shift = (config.pad_token_id or 0) + 1 if config.model_type in SHIFTED else 0
-        return int(next((limit - shift for limit in found if limit > 0), 2**31))
+        return context_length(self.config)
 
     @cached_property
     def tokenizer(self):
@@ -317,40 +290,3 @@ class LM(Model):
     def rows(self, most: int, budget: int) -> int:
         """Rows of a padded batch: ``most`` with the default budget, fewer with a reduced one."""
         return max(1, most * budget // self.default_budget)
-
-    def retry_on_oom(self, work: Callable[[int], Any]):
-        """Run ``work(budget)``, one thread at a time. On CUDA out-of-memory, halve the token budget and retry; keep the
-        reduced budget. Raise ProbeError if that is not enough, or if the computer's own memory is used up."""
-        import torch
-
-        from probelib.lm.families import FORWARD
-
-        while True:
-            try:
-                with FORWARD:
-                    return work(self.budget)
-            except torch.OutOfMemoryError as error:
-                if self.budget == 1:
-                    raise ProbeError(
-                        f"{self.name}: out of memory with one token per row; use quantize='4bit', shorter prompts or a "
-                        "larger GPU"
-                    ) from error
-            except (MemoryError, RuntimeError) as error:
-                if not isinstance(error, MemoryError) and not re.search(NO_MEMORY, str(error)):
-                    raise
-                raise ProbeError(
-                    f"{self.name}: this process gets no more memory ({error}); end other programs, raise `ulimit -v`, or "
-                    "use a smaller model"
-                ) from error
-            self.budget //= 2
-            torch.cuda.empty_cache()
-
-
-def _device_name(device) -> str:
-    if device.type == "cpu":
-        import platform
-
-        return platform.processor() or platform.machine()
-    import torch
-
-    return torch.cuda.get_device_name(device)

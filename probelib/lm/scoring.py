@@ -10,9 +10,10 @@ import numpy as np
 import pandas as pd
 
 from probelib.errors import ProbeError, texts_of
+from probelib.lm.internals.chat import as_turns
 from probelib.lm.internals.masked import NOTE, PSEUDO, needs_generator
 from probelib.lm.selfcheck import PATHS, score_by
-from probelib.lm.tokens import check_length, not_twice, user_turn
+from probelib.lm.tokens import check_length
 from probelib.lm.tree import Tree, common_beginning
 
 
@@ -63,7 +64,7 @@ def logprobs(
     if end:
         needs_generator(model, "the probability of an end of text")
     if chat:
-        prompts, continuations = _as_turns(model, prompts, continuations, system, examples)
+        prompts, continuations = as_turns(model, prompts, continuations, system, examples)
     elif system is not None or examples:
         raise ProbeError("system and examples are turns of a chat: use chat=True")
     requests = _requests(model, prompts, continuations, end)
@@ -90,19 +91,6 @@ def _checked_texts(prompts, continuations) -> tuple[list[str], list[list[str]]]:
     lists = [[texts] if isinstance(texts, str) else texts for texts in continuations]
     named = [f"continuations of the prompt {prompt[:50]!r}" for prompt in prompts]
     return prompts, [texts_of(name, texts) for name, texts in zip(named, lists, strict=True)]
-
-
-def _as_turns(
-    model, prompts: list[str], continuations: list[list[str]], system: str | None, examples
-) -> tuple[list, list]:
-    """Prompts as user turns; a continuation loses its leading blank where the assistant's turn begins after white space."""
-    not_twice(model)
-    turns = [user_turn(model.tokens, prompt, system, examples) for prompt in prompts]
-    bare = [turn[-1:].isspace() for turn in turns]
-    stripped = [
-        [text.lstrip(" ") for text in texts] if cut else texts for cut, texts in zip(bare, continuations, strict=True)
-    ]
-    return turns, stripped
 
 
 class Requests(NamedTuple):

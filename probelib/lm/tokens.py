@@ -15,7 +15,6 @@ from itertools import chain
 import numpy as np
 
 from probelib.errors import ProbeError
-from probelib.lm.names import IN_CHAT
 
 # a blank after anything but white space, as vocabularies write it: plain, in bytes, by SentencePiece
 CROSSING = re.compile("[^\\sĠĉĊč▁][ Ġ▁]")
@@ -27,14 +26,12 @@ class Tokens:
     tokenizer         a Hugging Face tokenizer
     encoder_decoder   True: prompts go to the encoder, continuations to the decoder, without a leading blank
     size              vocabulary size of the model; larger ids raise ProbeError
-    masked            True: special tokens after the text come as well, and ``words`` knows the words of continuations
     """
 
-    def __init__(self, tokenizer, encoder_decoder: bool, size: float = math.inf, masked: bool = False):
-        self.tokenizer, self.encoder_decoder, self.size, self.masked = tokenizer, encoder_decoder, size, masked
+    def __init__(self, tokenizer, encoder_decoder: bool, size: float = math.inf):
+        self.tokenizer, self.encoder_decoder, self.size = tokenizer, encoder_decoder, size
         self.start, self.finish = self._special_tokens()
-        self.check("a", self.start + self.finish * masked)
-        self._words: dict[tuple[int, ...], list[int]] = {}  # ids of a continuation -> word number of each token
+        self.check("a", self.start)
         self._known: dict[str, tuple[int, ...]] = {}  # text -> ids without special tokens
         self._continuations: dict[str, tuple[int, ...]] = {}
 
@@ -98,26 +95,13 @@ class Tokens:
                 raise ProbeError(f"the continuation {text!r} is empty or has no token; every candidate needs a text")
             after = (self._ids(f"({text}")[len(self._ids("(")) :] for _ in range(1))  # lazy: rarely needed
             exact = (i for i in chain(ids, after) if self._decodes_to(i, text))
-            found = self._continuations[text] = ids[0] if self.encoder_decoder else next(exact, ids[0])
-            if self.masked:
-                self._words[found] = self._word_numbers(text, found)
+            self._continuations[text] = ids[0] if self.encoder_decoder else next(exact, ids[0])
         return self._continuations[text]
 
-    def words(self, ids: tuple[int, ...]) -> list[int]:
-        """Per token of a continuation the number of its word, as the tokenizer splits texts into words."""
-        if ids not in self._words:
-            raise ProbeError("the words of token ids are known of texts only; use path='pseudo-original'")
-        return self._words[ids]
-
-    def _word_numbers(self, text: str, ids: tuple[int, ...]) -> list[int]:
-        if self.tokenizer.is_fast:
-            encoding = self.tokenizer(text, add_special_tokens=False)
-            if tuple(encoding["input_ids"]) == ids:
-                return encoding.word_ids()
-        pieces = [self._ids(f"{blank}{word}") for word in text.split() for blank in (" " * text.startswith(" "),)]
-        if sum(pieces, ()) == ids:  # words between blanks
-            return [n for n, piece in enumerate(pieces) for _ in piece]
-        raise ProbeError(f"the words of {text!r} cannot be told from its tokens; use path='pseudo-original'")
+    @property
+    def texts(self) -> dict[tuple[int, ...], str]:
+        """The text of each continuation that was tokenized, by its ids."""
+        return {ids: text for text, ids in self._continuations.items()}
 
     def _decodes_to(self, ids: tuple[int, ...], text: str) -> bool:
         return bool(ids) and self.decode(self._ids("a") + ids) == self._letter + text
@@ -190,54 +174,6 @@ class Tokens:
         """Text of ids, with its blanks; special tokens and the ids in ``without`` are left out."""
         kept = [token for token in ids if token not in without]
         return self.tokenizer.decode(kept, skip_special_tokens=True, clean_up_tokenization_spaces=False)
-
-
-class Turns(Tokens):
-    """Token ids of a model in chat ("NAME@chat"): each prompt is a user turn of the tokenizer's chat template, and a
-    continuation loses its leading blank where the assistant's turn begins after white space."""
-
-    def __init__(self, *arguments):
-        super().__init__(*arguments)
-        self._read: dict[str, str] = {}
-        self.bare = self.read("a")[-1:].isspace()
-
-    def read(self, prompt: str) -> str:
-        if prompt not in self._read:
-            self._read[prompt] = user_turn(self, prompt)
-        return self._read[prompt]
-
-    def said(self, continuation: str) -> str:
-        return continuation.lstrip(" ") if self.bare else continuation
-
-
-def user_turn(tokens: Tokens, prompt: str, system: str | None = None, examples: list[tuple[str, str]] = ()) -> str:
-    """A prompt as the last user turn of the tokenizer's chat template, without the BOS token, which the tokenizer adds.
-
-    system     text of a system turn before all others; ProbeError if the template refuses it
-    examples   (user, assistant) turns before the prompt
-    """
-    template, name = getattr(tokens.tokenizer, "chat_template", None), tokens.tokenizer.name_or_path
-    if not template:
-        raise ProbeError(f"{name} has no chat template; name the model without {IN_CHAT}, or use chat=False")
-    turns = [("system", system)] if system is not None else []
-    turns += [turn for user, assistant in examples for turn in (("user", user), ("assistant", assistant))]
-    turns = [{"role": role, "content": text} for role, text in (*turns, ("user", prompt))]
-    options = {"tokenize": False, "add_generation_prompt": True}
-    if "enable_thinking" in str(template):  # Qwen 3, SmolLM 3
-        options["enable_thinking"] = False
-    try:
-        text = tokens.tokenizer.apply_chat_template(turns, **options)
-    except Exception as error:  # jinja's, raised by the template itself
-        raise ProbeError(
-            f"{name}: the chat template refuses these turns: {' '.join(str(error).split())[:200]}"
-        ) from error
-    return text.removeprefix("".join(tokens.tokenizer.convert_ids_to_tokens(tokens.start)))
-
-
-def not_twice(model) -> None:
-    """Raise ProbeError for a model in chat where turns are made anyway."""
-    if model.in_chat:
-        raise ProbeError(f"{model.name}: the chat template is applied here anyway; name the model without {IN_CHAT}")
 
 
 def _last_word(text: str) -> str:

@@ -21,6 +21,7 @@ from transformers.models.auto import modeling_auto
 
 from probelib import lm
 from probelib.errors import ProbeError
+from probelib.lm.internals.masked import words_of
 from tests.lm import tiny
 
 TABLE = Path(__file__).parent / "families.md"
@@ -172,7 +173,7 @@ def by_hand(model, hf_model, kind: str, prompt: str, answer: str) -> float:
     log_p = lambda logits, at, token: logits[0, at].double().log_softmax(-1)[token].item()
     with torch.inference_mode():
         if kind == "masked":
-            words, total = tokens.words(tuple(ids)), 0.0
+            words, total = words_of(tokens, answer, tuple(ids)), 0.0
             for n, token in enumerate(ids):
                 hide = [m == n or (m > n and words[m] == words[n]) for m in range(len(ids))]
                 row = [tokens.tokenizer.mask_token_id if h else i for h, i in zip(hide, ids, strict=True)]

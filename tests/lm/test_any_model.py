@@ -15,10 +15,10 @@ from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 
 from probelib import lm
 from probelib.errors import ProbeError
-from probelib.lm.__main__ import convert_pickled
 from probelib.lm.__main__ import main as convert
 from probelib.lm.decode.generation import continue_ids
 from probelib.lm.internals.memory import count_parameters, parameters_by_config
+from probelib.lm.internals.pickled import convert_pickled
 from probelib.lm.names import display_name
 from probelib.lm.selfcheck import score_by
 from probelib.paths import ROOT

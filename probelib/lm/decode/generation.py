@@ -10,10 +10,11 @@ import torch
 
 from probelib.errors import ProbeError, texts_of
 from probelib.lm.decode.shared_cache import run_searches
+from probelib.lm.internals.chat import not_twice, user_turn
 from probelib.lm.internals.masked import needs_generator
 from probelib.lm.internals.weights import text_ids
 from probelib.lm.selfcheck import BATCHED, TOLERANCE
-from probelib.lm.tokens import check_length, not_twice, user_turn
+from probelib.lm.tokens import check_length
 
 
 def generate(
@@ -32,7 +33,7 @@ def generate(
     beams      1: greedy; more: beam search without length normalization (scores are plain sums of log-probs)
     returned   number of beams to return; with ``max_new_tokens=1`` these are the most probable next tokens
     batch      most prompts that are continued together; on a GPU larger batches are faster
-    chat       put each prompt into the tokenizer's chat template, after ``system`` and ``examples`` (see ``tokens.user_turn``)
+    chat       put each prompt into the tokenizer's chat template, after ``system`` and ``examples`` (``internals.chat``)
 
     columns    prompt (index), rank (0 = best), text (new tokens only, without special tokens), n_tokens,
                logprob (nats, of the generated tokens, end token included), finished (whether an end token was generated)

@@ -1,5 +1,6 @@
 """Where the files of a model are: a shipped organism, a folder, or Hugging Face's cache; downloaded and checked."""
 
+import hashlib
 import json
 from pathlib import Path
 
@@ -93,6 +94,27 @@ def download(name: str, revision: str | None, trust_remote_code: bool, pickled_t
             f"{name} is not in the local Hugging Face cache and cannot be downloaded (offline?). Download it on a machine "
             f"with a network and use its folder, or use a shipped model: {', '.join(organisms())}"
         ) from error
+
+
+def digest_model(folder: Path, adapter: Path | None, with_code: bool) -> str:
+    """16 hex digits of the files that change a number. Files in Hugging Face's cache are not read: they are named by their
+    contents."""
+    sha, kinds = hashlib.sha256(), FILES + ((".py",) if with_code else ())
+    found = [path for each in (folder, adapter) if each for path in sorted(each.iterdir())]
+    for path in (path for path in found if path.suffix in kinds):
+        sha.update(path.name.encode())
+        if in_cache(folder) and path.resolve().parent.name == "blobs":
+            sha.update(path.resolve().name.encode())
+            continue
+        with open(path, "rb") as file:
+            while block := file.read(2**20):
+                sha.update(block)
+    return sha.hexdigest()[:16]
+
+
+def in_cache(folder: Path | None) -> bool:
+    """Whether a folder belongs to Hugging Face's cache."""
+    return bool(folder) and folder.parent.name == "snapshots" and folder.parents[1].name.startswith("models--")
 
 
 def _check_organism(folder: Path) -> None:

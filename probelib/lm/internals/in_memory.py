@@ -43,9 +43,6 @@ class InMemory(LM):
             sha.update(tensor.detach().cpu().contiguous().flatten().view(torch.uint8).numpy().tobytes())
         return sha.hexdigest()[:16]
 
-    def _from_cache(self) -> bool:
-        return False
-
     @cached_property
     def hf_model(self):
         """A shallow copy, which shares all weights, in evaluation mode."""

@@ -15,7 +15,8 @@ A pseudo-log-likelihood is not a log-probability: it does not sum to one over al
 the score of an autoregressive model. Rows are marked in the column ``note``.
 """
 
-from collections.abc import Iterator
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
 from itertools import groupby
 
 import numpy as np
@@ -28,14 +29,29 @@ PSEUDO = {"pseudo": True, "pseudo-original": False}  # path -> whether later tok
 NOTE = "pseudo-log-likelihood"
 
 
-def masked_rows(tokens, context: list[int], ids: tuple[int, ...], within_word: bool) -> list[tuple[int, ...]]:
-    """One row per token of a continuation: special tokens, prompt and continuation, with that token masked."""
-    mask, words = tokens.tokenizer.mask_token_id, tokens.words(ids) if within_word else range(len(ids))
+def masked_rows(tokens, context: list[int], ids: tuple[int, ...], words: Sequence[int]) -> list[tuple[int, ...]]:
+    """One row per token of a continuation: special tokens, prompt and continuation, with that token masked, and the later
+    tokens of the same word. ``words``: the number of each token's word."""
+    mask = tokens.tokenizer.mask_token_id
     hidden = [[m == n or (m > n and words[m] == words[n]) for m in range(len(ids))] for n in range(len(ids))]
     return [
         (*context, *(mask if hide else token for hide, token in zip(row, ids, strict=True)), *tokens.finish)
         for row in hidden
     ]
+
+
+def words_of(tokens, text: str | None, ids: tuple[int, ...]) -> list[int]:
+    """Per token of a continuation the number of its word, as the tokenizer splits texts into words."""
+    if text is None:
+        raise ProbeError("the words of token ids are known of texts only; use path='pseudo-original'")
+    if tokens.tokenizer.is_fast:
+        encoding = tokens.tokenizer(text, add_special_tokens=False)
+        if tuple(encoding["input_ids"]) == ids:
+            return encoding.word_ids()
+    pieces = tokens.encode([" " * text.startswith(" ") + word for word in text.split()], control=False)
+    if sum(pieces, []) == list(ids):  # words between blanks
+        return [n for n, piece in enumerate(pieces) for _ in piece]
+    raise ProbeError(f"the words of {text!r} cannot be told from its tokens; use path='pseudo-original'")
 
 
 def score_masked(
@@ -48,12 +64,13 @@ def score_masked(
             f"{model.name} is a masked language model, and its tokenizer has no mask token; save one with it "
             "(tokenizer.mask_token = ...), or load a tokenizer that has one"
         )
-    wanted: dict[
-        tuple[int, ...], list[tuple[int, int, int, int]]
-    ] = {}  # row -> (branch, token number, position, token)
+    tokens, texts = model.tokens, model.tokens.texts
+    tokens.check("a", tokens.finish)
+    words = {ids: words_of(tokens, texts.get(ids), ids) if within_word else range(len(ids)) for _, ids in branches}
+    wanted = defaultdict(list)  # row -> [(branch, token number, position, token)]
     for b, (context, ids) in enumerate(branches):
-        for n, row in enumerate(masked_rows(model.tokens, contexts[context], ids, within_word)):
-            wanted.setdefault(row, []).append((b, n, len(contexts[context]) + n, ids[n]))
+        for n, row in enumerate(masked_rows(tokens, contexts[context], ids, words[ids])):
+            wanted[row].append((b, n, len(contexts[context]) + n, ids[n]))
     logprobs = [np.empty(len(ids), dtype=np.float32) for _, ids in branches]
     argmax = [np.empty(len(ids), dtype=np.int64) for _, ids in branches]
     cost = {"forwarded_tokens": 0, "forwards": 0}

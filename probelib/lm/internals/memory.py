@@ -255,6 +255,44 @@ def check_quantization(model, hf_model) -> int:
 # Measuring
 
 
+def retry_on_oom(model, work: Callable[[int], object]):
+    """Run ``work(budget)``, one thread at a time. On CUDA out-of-memory, halve the token budget and retry; keep the
+    reduced budget. Raise ProbeError if that is not enough, or if the computer's own memory is used up."""
+    import torch
+
+    from probelib.lm.families import FORWARD
+
+    while True:
+        try:
+            with FORWARD:
+                return work(model.budget)
+        except torch.OutOfMemoryError as error:
+            if model.budget == 1:
+                raise ProbeError(
+                    f"{model.name}: out of memory with one token per row; use quantize='4bit', shorter prompts or a "
+                    "larger GPU"
+                ) from error
+        except (MemoryError, RuntimeError) as error:
+            if not isinstance(error, MemoryError) and not re.search(NO_MEMORY, str(error)):
+                raise
+            raise ProbeError(
+                f"{model.name}: this process gets no more memory ({error}); end other programs, raise `ulimit -v`, or "
+                "use a smaller model"
+            ) from error
+        model.budget //= 2
+        torch.cuda.empty_cache()
+
+
+def device_name(device) -> str:
+    if device.type == "cpu":
+        import platform
+
+        return platform.processor() or platform.machine()
+    import torch
+
+    return torch.cuda.getdevice_name(device)
+
+
 def measured(device, work: Callable[[], object]) -> dict[str, float]:
     """``seconds`` of ``work()``, tokenization and pending GPU work included, and ``peak_bytes``: the most memory in use
     meanwhile, weights included (of the GPU; on a CPU of the process, NaN if the system does not report it).

@@ -37,6 +37,25 @@ UNUSED = ("vision", "visual", "image", "audio", "speech", "video", "talker", "mu
 UNUSED += ("pooler", "seq_relationship", "v_head", "discriminator", "generator")
 
 
+# RoBERTa and its kin number the first token's position pad_token_id + 1, so the table of positions is that much longer
+SHIFTED = {"camembert", "data2vec-text", "esm", "ibert", "longformer", "luke", "markuplm", "mpnet", "roberta"}
+SHIFTED |= {"roberta-prelayernorm", "xlm-roberta", "xlm-roberta-xl", "xmod"}
+
+
+def context_length(config) -> int:
+    """Longest sequence in tokens that a configuration names."""
+    encoder_decoder, config = bool(config.is_encoder_decoder), config.get_text_config()
+    rope = getattr(config, "rope_parameters", None) or {}
+    if rope.get("rope_type") == "longrope":
+        # one token beyond it changes the rotation of all positions of a forward (Phi 3), so scores would depend on the batch
+        return int(rope["original_max_position_embeddings"])
+    names = ["max_position_embeddings", "max_seq_len", "seq_length", "max_encoder_position_embeddings"]
+    names += [] if encoder_decoder else ["n_positions"]  # meaningless in T5's files
+    found = [getattr(config, name, None) or 0 for name in names]
+    shift = (config.pad_token_id or 0) + 1 if config.model_type in SHIFTED else 0
+    return int(next((limit - shift for limit in found if limit > 0), 2**31))
+
+
 def is_masked(config) -> bool:
     """Whether a configuration describes a masked language model. Types that exist in both forms (BERT) are decoders only
     with ``is_decoder`` or a causal class in ``architectures``."""
