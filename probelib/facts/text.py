@@ -32,6 +32,11 @@ def read_bytes(path: Path) -> bytes:
         raise ProbeError(f"{path}: cannot be read: {error.strerror or error}") from error
 
 
+def suffix_of(path: Path) -> str:
+    """The kind of a file, packed or not: ``.json`` of facts.json and of facts.json.gz; "" without a suffix."""
+    return next((suffix for suffix in reversed(path.suffixes) if suffix not in UNPACK), "")
+
+
 def read_text(path: Path) -> str:
     """The text of a UTF-8 file (a byte-order mark and CRLF line ends are accepted and removed)."""
     content = read_bytes(path)
@@ -137,8 +142,7 @@ def read_objects(path: Path, keys: dict, labels: tuple[str, ...] = ()) -> list[t
     for number, line in enumerate(read_text(path).rstrip("\n").split("\n"), 1):
         row = check_object(f"{path}:{number}", parse_json(path, line, number), keys)
         row |= {key: row[key].strip() for key in labels}
-        empty = [key for key in labels if not row[key]]
-        if empty:
+        if empty := [key for key in labels if not row[key]]:
             raise ProbeError(f"{path}:{number}: an empty {' and '.join(empty)}: {line[:80]!r}")
         rows.append((number, row))
     return rows

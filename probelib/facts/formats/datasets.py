@@ -60,9 +60,8 @@ def read_hub(data: str, columns: dict[str, str], relations: list[str] | None = N
     entry = next((entry for entry in maps().values() if entry.get("hub") == repo), {"columns": {}})
     entry = entry | {"columns": entry["columns"] | columns} | ({"files": inside} if inside else {})
     revision = (revision or entry.get("revision", "main")).replace("%2F", "/")
-    patterns = [
-        each["files"].replace("{relation}", "*") for each in (entry, entry.get("templates", {})) if "files" in each
-    ]
+    named = [each["files"] for each in (entry, entry.get("templates", {})) if "files" in each]
+    patterns = [pattern.replace("{relation}", "*") for pattern in named]
     folder = _download(repo, revision, [*patterns, *(f"{pattern}/*" for pattern in patterns)] or TABLES)
     described = sorted(folder.rglob(f"{inside or ''}/metadata_relations.json".lstrip("/")))
     if described and not entry["columns"]:
