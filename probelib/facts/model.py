@@ -105,13 +105,9 @@ def pick(facts: Facts, ids: Iterable[str]) -> Facts:
 
 
 def _unknown_ids(facts: Facts, missing: list[str], n: int) -> ProbeError:
-    relation = missing[0].split(":")[0] + ":"
-    near = difflib.get_close_matches(
-        missing[0], [fact for fact in facts.facts["fact"] if fact.startswith(relation)], n=3
-    )
-    hint = (
-        f"did you mean {' or '.join(near)}?" if near else "a fact is named relation:subject:object (P36:France:Paris)."
-    )
+    of_relation = [fact for fact in facts.facts["fact"] if fact.startswith(missing[0].split(":")[0] + ":")]
+    near = " or ".join(difflib.get_close_matches(missing[0], of_relation, n=3))
+    hint = f"did you mean {near}?" if near else "a fact is named relation:subject:object (P36:France:Paris)."
     return ProbeError(
         f"{len(missing)} of {n} ids name no fact of {facts.source}, the first is {missing[0]!r}; {hint} "
         'FACTS.facts["fact"] lists the ids.'

@@ -115,9 +115,8 @@ def _read_relation(path: Path) -> tuple[dict, list[tuple]]:
     templates = [(path.stem, role, n, text) for role in ROLES for n, text in enumerate(data.get(role, ()), 1)]
     for _, role, _, text in templates:
         if role == "question" and not text.endswith("?") or role == "cloze" and re.search(r"\s$|\[Y\]", text):
-            raise ProbeError(
-                f"{path}: {role} template {text!r}: a question ends in '?', a cloze just before the object"
-            )
+            wanted = "a question ends in '?', a cloze just before the object"
+            raise ProbeError(f"{path}: {role} template {text!r}: {wanted}")
     return {key: data[key] for key in RELATIONS}, templates
 
 
@@ -126,9 +125,8 @@ def _read_facts(path: Path) -> list[dict]:
     for line, row in read_tsv(path, ["subject", "object"], optional=("start", "end")):
         for key in ("start", "end"):
             if row[key] and not is_date(row[key]):
-                raise ProbeError(
-                    f"{path}:{line}: {key} {row[key]!r} is no date; a year, a month (1990-10) or a day (1990-10-03) is needed"
-                )
+                wanted = "a year, a month (1990-10) or a day (1990-10-03) is needed"
+                raise ProbeError(f"{path}:{line}: {key} {row[key]!r} is no date; {wanted}")
         subject, obj = row["subject"], row["object"]
         fact = f"{path.stem}:{subject}:{obj}"
         if fact in seen and row["start"] == "":

@@ -157,19 +157,15 @@ def check_texts(where: str, name: str, values) -> list[str]:
 
 def read_tsv(path: Path, required: list[str], optional: tuple[str, ...] = ()) -> list[tuple[int, dict[str, str]]]:
     """(line number, row) for every line of a tab-separated file with a header; absent optional columns read as ""."""
-    lines = read_text(path).split("\n")
+    lines = read_text(path).removesuffix("\n").split("\n")
     header = lines[0].split("\t")
-    missing = [c for c in required if c not in header]
-    odd = [c for c in header if c not in required and c not in optional]
-    if missing or odd or len(set(header)) != len(header):
+    if not set(required) <= set(header) <= {*required, *optional} or len(set(header)) != len(header):
         raise ProbeError(f"{path}:1: the header is {header}; needed: {required}, allowed: {list(optional)}")
     empty = dict.fromkeys(optional, "")
     rows = []
     for number, line in enumerate(lines[1:], 2):
         if not line:
-            if number < len(lines):
-                raise ProbeError(f"{path}:{number}: an empty line")
-            continue
+            raise ProbeError(f"{path}:{number}: an empty line")
         cells = line.split("\t")
         if len(cells) != len(header):
             raise ProbeError(f"{path}:{number}: {len(cells)} columns, the header has {len(header)}: {line[:80]!r}")

@@ -135,17 +135,15 @@ def rated(facts: Facts, path: str | Path | None = None, exposures: pd.Series | N
         found = rows[["fact"]].assign(rating=np.log2(1 + rows["fact"].map(exposures))).dropna()
         return found, "how often the models were taught each fact, log2(1 + statements in the training corpus)"
     popularity = facts.entities.set_index("entity")["popularity"].replace(0, np.nan)
-    found = rows[["fact"]].assign(
-        rating=rows[["subject", "object"]].apply(lambda end: end.map(popularity)).mean(axis=1)
-    )
+    known = rows[["subject", "object"]].apply(lambda end: end.map(popularity))
+    found = rows[["fact"]].assign(rating=known.mean(axis=1))
     if found["rating"].isna().all():
         return found.assign(rating=0.0), (
             "no ratings: no popularity of these entities is known, and nothing of the models' training, so no measure can agree "
             "with anything. Give people's ratings (ratings_file=)"
         )
-    return found.dropna(), (
-        "the popularity of subject and object, a stand-in: no person rated these models, and nothing is known of their training"
-    )
+    what = "no person rated these models, and nothing is known of their training"
+    return found.dropna(), f"the popularity of subject and object, a stand-in: {what}"
 
 
 def _human(facts: Facts, path: str | Path) -> tuple[pd.DataFrame, str]:
@@ -156,7 +154,6 @@ def _human(facts: Facts, path: str | Path) -> tuple[pd.DataFrame, str]:
     found = ids.merge(ratings[["relation", "subject", "object", "rating"]], on=["relation", "subject", "object"])
     source = f"the ratings of people: {len(found)} of the {len(ratings)} rated facts are among the {len(rows)} asked"
     if len(found) < 6:
-        raise ProbeError(
-            f"{path}: {source}; at least 6 are needed. Give the data that the ratings refer to (data=, folder=)"
-        )
+        how = "Give the data that the ratings refer to (data=, folder=)"
+        raise ProbeError(f"{path}: {source}; at least 6 are needed. {how}")
     return found[["fact", "rating"]], source

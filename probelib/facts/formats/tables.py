@@ -75,7 +75,7 @@ def read_triples(path: str | Path, columns: dict[str, str] | None = None) -> Fac
     """
     path, found = Path(path), Found()
     read_rows(path, Columns(columns or {}), found)
-    found.add_templates(_read_templates(path, set(found.names)))
+    found.templates |= dict.fromkeys(_read_templates(path, set(found.names)))
     return found.facts(f"table:{path.name}")
 
 
@@ -117,10 +117,6 @@ class Found:
         self.names: dict[str, str] = {}
         self.templates: dict[tuple[str, str, str], None] = {}  # (relation, role, template), each once, in order
 
-    def add_templates(self, rows: Iterable[tuple[str, str, str]]) -> None:
-        """Rows (relation, role, template)."""
-        self.templates |= dict.fromkeys(rows)
-
     def facts(self, source: str) -> Facts:
         """Where no object of a relation has a type, they are of one: distractors are of one type."""
         typed = {t.relation for t in self.triples if t.object.types}
@@ -146,7 +142,7 @@ def read_rows(path: Path, columns: Columns, found: Found, quoted: bool = False) 
         cells["relation"] = (columns.relations.get(relation, relation),)
         cells["relation_name"] = cells["relation_name"] or (relation,)
         templates += [("statement", f"{text} [Y].") for role, text in templates if role == "cloze"]
-        found.add_templates((cells["relation"][0], role, text) for role, text in templates)
+        found.templates |= dict.fromkeys((cells["relation"][0], role, text) for role, text in templates)
         if first.setdefault(tuple(cells.values()), line) != line:
             repeated.append(line)
             continue

@@ -122,8 +122,10 @@ def _parsed(statements: list[Quad], places: _Places, counts: Counter) -> array:
         terms = (statement.subject, statement.predicate, statement.object)
         if all(type(term) is NamedNode for term in terms):
             codes.extend(places.setdefault(term.value.encode(), len(places)) for term in terms)
+        elif any(isinstance(term, BlankNode) for term in terms):
+            counts["blank node"] += 1
         else:
-            counts[_kind(terms[0], terms[2])] += 1
+            counts["literal" if isinstance(terms[2], Literal) else "other term"] += 1
     return codes
 
 
@@ -142,13 +144,6 @@ def _statements(block: bytes, first: int, counts: Counter, examples: list[str]) 
             if len(examples) < EXAMPLES:
                 examples.append(f"line {number}: {error.msg}")
     return statements
-
-
-def _kind(subject, obj) -> str:
-    """Why a statement is no triple between IRIs."""
-    if isinstance(subject, BlankNode) or isinstance(obj, BlankNode):
-        return "blank node"
-    return "literal" if isinstance(obj, Literal) else "other term"
 
 
 # Names and filters

@@ -60,7 +60,7 @@ ENTITY = pa.schema({"key": pa.int64(), "label": pa.large_string(), "aliases": pa
 STATEMENT = ("line", "relation", "value", "rank", "start", "end")
 
 
-def read_wikidata(dump: str | Path, folder: str | Path, relations: Iterable[str] | None = None) -> Graph:
+def read_wikidata(dump: str | Path, folder: str | Path, relations: list[str] | None = None) -> Graph:
     """A Wikidata JSON dump as a graph, written to ``folder`` and opened.
 
     relations  the properties to read ("P36", ...; default: all whose values are entities; of a whole dump those are many
@@ -74,7 +74,9 @@ def read_wikidata(dump: str | Path, folder: str | Path, relations: Iterable[str]
     given twice``: the first counts), statements not taken (``other values``: no entities; ``no value``; ``other
     relations``), and what is there (``triples``, ``entities``, ``entities only mentioned``, ``dates not exact``).
     """
-    wanted = None if relations is None else _numbers(relations)
+    if odd := [relation for relation in relations or () if not PROPERTY.fullmatch(relation)]:
+        raise ProbeError(f"relation {odd[0]!r}; allowed are ids of Wikidata's properties such as P36")
+    wanted = None if relations is None else [int(relation[1:]) for relation in relations]
     with alone(folder), _spill(Path(folder)) as spill:
         counts, examples, dates = _stream(dump, spill)
         tables = _assemble(spill, dates, wanted, counts)
@@ -96,14 +98,6 @@ def _spill(folder: Path) -> Iterator[Path]:
         raise ProbeError(f"{folder}: the graph cannot be written there: {error}") from error
     finally:
         shutil.rmtree(spill, ignore_errors=True)
-
-
-def _numbers(relations: Iterable[str]) -> list[int]:
-    relations = list(relations)
-    for relation in relations:
-        if not PROPERTY.fullmatch(relation):
-            raise ProbeError(f"relation {relation!r}; allowed are ids of Wikidata's properties such as P36")
-    return [int(relation[1:]) for relation in relations]
 
 
 # One line: the fields of an entity

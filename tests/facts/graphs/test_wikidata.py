@@ -361,7 +361,10 @@ def dumped(one: dict, ascii_: bool, shuffle) -> bytes:
 @settings(max_examples=examples(400), deadline=None)
 @given(items, st.booleans(), st.none() | st.randoms(use_true_random=False))
 def test_neither_the_order_of_keys_nor_escapes_matter(one, ascii_, shuffle):
-    assert entity(dumped(one, ascii_, shuffle) + b",\r") == entity(dumped(one, True, None))
+    plainly, again = entity(dumped(one, True, None)), entity(dumped(one, ascii_, shuffle) + b",\r")
+    for found in (plainly, again):
+        found.statements.sort(key=repr)  # relations stand in any order
+    assert again == plainly
 
 
 @settings(max_examples=examples(200), deadline=None)
