@@ -1,6 +1,7 @@
 """Lab 2: prompt framing and interference, MONITOR built from its parts."""
 
 from collections.abc import Callable
+from functools import partial
 
 import numpy as np
 import pandas as pd
@@ -39,17 +40,15 @@ def _table() -> pd.DataFrame:
     return table.iloc[[3, 0, 5, 2, 1, 6, 4]].reset_index(drop=True)
 
 
-def _pick(table: pd.DataFrame, which: pd.Series) -> np.ndarray:
-    return np.array(table[which].sort_values(["context", "template"])["probabilities"].tolist())
+_BEHIND = "context.str.startswith('negative')"  # a distractor
 
 
-def _anchors(table: pd.DataFrame) -> dict[str, np.ndarray]:
-    first, behind = table["template"] == 1, table["context"].str.startswith("negative")
-    return {
-        "p": _pick(table, table["context"] == "positive")[0],
-        "f": _pick(table, table["context"] == "none"),
-        "n": _pick(table, behind & first),
-    }
+def _anchors(table: pd.DataFrame, **instead: str) -> dict[str, np.ndarray]:
+    """The rows of p, f and n, each chosen by a query; ``instead``: another query."""
+    queries = {"p": "context == 'positive'", "f": "context == 'none'", "n": f"{_BEHIND} and template == 1"} | instead
+    rows = {name: table.query(query).sort_values(["context", "template"]) for name, query in queries.items()}
+    stacked = {name: np.array(own["probabilities"].tolist()) for name, own in rows.items()}
+    return stacked | {"p": stacked["p"][0]}
 
 
 def _sorted_rows(value: object) -> object:
@@ -72,18 +71,16 @@ anchors = Check(
     form=_sorted_rows,
     look='p: the row with the context "positive"; f: those with "none"; n: those after a distractor, in frame 1 alone',
     mistakes={
-        "n takes frame 1 alone: other frames after a distractor would mix framing into interference": lambda t: (
-            _anchors(t) | {"n": _pick(t, t["context"].str.startswith("negative"))}
+        "n takes frame 1 alone: other frames after a distractor would mix framing into interference": (
+            partial(_anchors, n=_BEHIND)
         ),
-        "f has no context: a prompt with a distractor or the answer before it does not belong to it": lambda t: (
-            _anchors(t) | {"f": _pick(t, t["context"] != "positive")}
+        "f has no context: a prompt with a distractor or the answer before it does not belong to it": (
+            partial(_anchors, f="context != 'positive'")
         ),
-        "the primary anchor p is measured after the right answer, not without a context": lambda t: (
-            _anchors(t) | {"p": _pick(t, (t["context"] == "none") & (t["template"] == 1))[0]}
+        "the primary anchor p is measured after the right answer, not without a context": (
+            partial(_anchors, p="context == 'none' and template == 1")
         ),
-        "f leaves frame 1 out: PFD takes all frames": lambda t: (
-            _anchors(t) | {"f": _pick(t, (t["context"] == "none") & (t["template"] > 1))}
-        ),
+        "f leaves frame 1 out: PFD takes all frames": partial(_anchors, f="context == 'none' and template > 1"),
     },
 )
 

@@ -233,9 +233,8 @@ def _with_atlas_texts(facts: Facts) -> Facts:
     for relation in facts.relations["relation"]:
         if relation not in set(complete.templates["relation"]) and relation.casefold() in atlas_ids:
             raise ProbeError(
-                f"{facts.source}: relation {relation!r} has no templates. Did you mean "
-                f"{atlas_ids[relation.casefold()]}, which gets those of the atlas? Otherwise write templates to "
-                "FACTS.templates.csv beside FACTS.csv"
+                f"{facts.source}: relation {relation!r} has no templates. Did you mean {atlas_ids[relation.casefold()]}, "
+                "which gets those of the atlas? Otherwise write templates to FACTS.templates.csv beside FACTS.csv"
             )
     return _with_questions(complete)
 

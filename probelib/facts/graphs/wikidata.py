@@ -108,12 +108,10 @@ class Line:
     """One item or property.
 
     key         its id, "Q42" or "P31"
-    label       in English, else the one for all languages, else None
-    aliases     in English, then those for all languages
+    label       in English, else the one for all languages, else None; ``aliases`` in both
     statements  (number of the property, number of the value: negative for a property, rank (place in ``RANKS``), qualifiers
                 that are dates or None)
-    others      number of statements whose value is something else: a text, a date, an amount, a lexeme, ...
-    empty       number of statements whose value is not known, or is said to be none
+    others      number of statements with another value: a text, a date, ...; ``empty``: not known, or said to be none
     """
 
     key: str
