@@ -20,9 +20,7 @@ from probelib.facts.model import Facts, rng
 
 # GraphEval's question, in the words the tuned organisms know; MONITOR's fact checking
 INSTRUCTION = "Is this statement true? {statement}\nAnswer:"
-RECALL = (
-    "Recall the fact, then judge: {statement}\nAnswer:"  # the tuned organisms say the fact first, then their verdict
-)
+RECALL = "Recall the fact, then judge: {statement}\nAnswer:"  # they say the fact first, then their verdict
 CHECK = "Statement: {statement} The statement is True or False?"
 PROMPTS = ["prompt", "fact", "relation", "role", "template", "context", "seed", "text"]
 EXAMPLES = ["relation", "seed", "position", "fact", "subject", "object", "kind"]
@@ -84,15 +82,13 @@ def paraphrases(facts: Facts, role: str = "question") -> pd.DataFrame:
 
 def split_instruction(instruction: str) -> tuple[str, str]:
     """The parts of an instruction before and after ``{statement}``."""
-    parts = instruction.split("{statement}")
-    if len(parts) != 2:
-        raise ProbeError(
-            f"the instruction {instruction!r} has {len(parts) - 1} places {{statement}}; exactly one is expected"
-        )
-    return parts[0], parts[1]
+    if (n := instruction.count("{statement}")) != 1:
+        raise ProbeError(f"the instruction {instruction!r} has {n} places {{statement}}; exactly one is expected")
+    before, _, after = instruction.partition("{statement}")
+    return before, after
 
 
-def with_contexts(facts: Facts, role: str = "question", full: bool = False) -> pd.DataFrame:
+def with_contexts(facts: Facts, full: bool = False) -> pd.DataFrame:
     """All of MONITOR's prompts (spec b.1, 4.3): every paraphrase without context, paraphrase 1 (``full``: every one) after
     the gold object, and every paraphrase after each distractor.
 
@@ -103,12 +99,11 @@ def with_contexts(facts: Facts, role: str = "question", full: bool = False) -> p
             f"no fact of {', '.join(facts.relations['relation'])} has a distractor (another object, wrong for its subject), so "
             "nothing interferes. Draw some (n_distractors=), or take relations with more objects (relations=)"
         )
-    plain = paraphrases(facts, role)
+    plain = paraphrases(facts)
     gold = dict(zip(facts.facts["fact"], facts.label(facts.facts["object"]), strict=True))
     first = plain if full else plain[plain["template"] == 1]
-    positive = first.assign(
-        context="positive", text=[in_context(gold[f], t) for f, t in zip(first["fact"], first["text"], strict=True)]
-    )
+    texts = [in_context(gold[f], t) for f, t in zip(first["fact"], first["text"], strict=True)]
+    positive = first.assign(context="positive", text=texts)
     distractors = facts.distractors.assign(label=facts.label(facts.distractors["object"]))
     crossed = plain.merge(distractors[["fact", "number", "label"]], on="fact", sort=False)
     negative = crossed.assign(
@@ -132,16 +127,15 @@ def checks(facts: Facts, instruction: str = CHECK) -> pd.DataFrame:
     shown["context"] = [f"false{n}" if n else "true" for n in shown["number"]]
     templates = templates_of(facts, "statement", facts.facts["relation"]).rename(columns={"number": "form"})
     rows = facts.facts[["fact", "relation", "subject"]].merge(templates, on="relation", sort=False)
-    rows = rows.merge(shown, on="fact", sort=False).assign(seed=-1)
+    rows = rows.merge(shown, on="fact", sort=False)
     filled = zip(rows["template"], facts.label(rows["subject"]), facts.label(rows["object"]), strict=True)
     rows["text"] = [f"{before}{statement(t, s, o)}{after}" for t, s, o in filled]
     return _prompts(rows.assign(template=rows["form"]))
 
 
 def _prompts(rows: pd.DataFrame) -> pd.DataFrame:
-    ids = rows["fact"] + "|" + "R" + rows["template"].astype(str) + "|" + rows["context"]
-    role = rows["role"]
-    return rows.assign(prompt=role + "|" + ids, seed=-1)[PROMPTS]
+    ids = rows["role"] + "|" + rows["fact"] + "|R" + rows["template"].astype(str) + "|" + rows["context"]
+    return rows.assign(prompt=ids, seed=-1)[PROMPTS]
 
 
 def gold(facts: Facts) -> pd.DataFrame:
@@ -153,13 +147,9 @@ def gold(facts: Facts) -> pd.DataFrame:
 def options(facts: Facts, seed: int = 0) -> pd.DataFrame:
     """The candidates of a multiple-choice test: gold object and distractors, in an order that is shuffled per fact. Columns as in
     ``gold``. Raises ProbeError if a gold object is also a distractor, or has none."""
-    right = gold(facts)
-    wrong = facts.distractors.assign(
-        candidate=facts.distractors["object"], label=facts.label(facts.distractors["object"])
-    )
-    wrong = wrong[["fact", "candidate", "label"]].drop_duplicates(
-        ["fact", "label"]
-    )  # two towns of one name are one option
+    right, wrong = gold(facts), facts.distractors
+    wrong = pd.DataFrame({"fact": wrong["fact"], "candidate": wrong["object"], "label": facts.label(wrong["object"])})
+    wrong = wrong.drop_duplicates(["fact", "label"])  # two towns of one name are one option
     answer = wrong.merge(right, on="fact", suffixes=("", "_right"))
     twice = (answer["candidate"] == answer["candidate_right"]) | (answer["label"] == answer["label_right"])
     if twice.any():
@@ -200,18 +190,12 @@ def sample_examples(pool: Facts, asked: Facts | None = None, n: int | str = 50, 
             "would tell the answer. Take them out of the pool: facts.without_subjects(pool, asked)"
         )
     wanted = (pool if asked is None else asked).relations["relation"]
-    rows = pool.facts[pool.facts["relation"].isin(wanted)]
-    rows = rows.drop_duplicates(["relation", "subject"])
+    rows = pool.facts[pool.facts["relation"].isin(wanted)].drop_duplicates(["relation", "subject"])
     rows = rows.assign(chance=[rng(seed, "example", fact).random() for fact in rows["fact"]])
     n = _at_most(n, rows["relation"].value_counts().reindex(wanted, fill_value=0))
     rows = rows.sort_values(["relation", "chance", "fact"]).groupby("relation").head(n)
-    frame = rows.assign(
-        seed=seed,
-        position=rows.groupby("relation").cumcount() + 1,
-        subject=pool.label(rows["subject"]),
-        object=pool.label(rows["object"]),
-        kind="correct",
-    )
+    labels = {role: pool.label(rows[role]) for role in ("subject", "object")}
+    frame = rows.assign(seed=seed, position=rows.groupby("relation").cumcount() + 1, **labels, kind="correct")
     return frame[EXAMPLES].reset_index(drop=True)
 
 
@@ -226,9 +210,8 @@ def _at_most(n: int | str, there: pd.Series) -> int:
     n = int(there.min()) if n == "max" else n
     if len(short := there[there < n]):
         said = few([f"{relation} has {count}" for relation, count in short.sort_values(kind="stable").items()])
-        raise ProbeError(
-            f"{n} examples per relation are needed, but the pool is smaller: {said}. Take {there.min()} examples"
-        )
+        said = f"but the pool is smaller: {said}. Take {there.min()} examples"
+        raise ProbeError(f"{n} examples per relation are needed, {said}")
     return n
 
 

@@ -75,7 +75,7 @@ LATE = {
     "platform": "only for a message",
     "pandas": "most of a second; the command line lists and checks a plan without it",
     **dict.fromkeys(
-        ("dask", "dask_jobqueue", "distributed", "mlcroissant", "msgspec", "orjson", "peft", "pyoxigraph"),
+        ("dask", "dask_jobqueue", "distributed", "mlcroissant", "msgspec", "peft", "pyoxigraph"),
         "an extra, see pyproject.toml",
     ),
 }

@@ -18,37 +18,22 @@ def main(arguments: list[str] | None = None) -> int:
         "print and plot, so that these are executed (half a minute each). With --grade: marks for labs that were handed in.",
     )
     add = parser.add_argument
-    add(
-        "--out",
-        type=Path,
-        required=True,
-        help="the folder for student/, instructor/, slides/ and index.html; with --grade: the CSV file",
-    )
+    out = "the folder for student/, instructor/, slides/ and index.html; with --grade: the CSV file"
+    add("--out", type=Path, required=True, help=out)
     add("--only", nargs="+", metavar="LAB", help="some labs (lab1 or lab1_log_probability); default: all")
     add("--student-only", action="store_true", help="a folder to hand out: no instructor's copies, no slides")
-    add(
-        "--force",
-        action="store_true",
-        help="write over copies that were changed since they were made, or over a file of marks",
-    )
-    add(
-        "--grade",
-        type=Path,
-        metavar="FOLDER",
-        help="run every notebook in FOLDER (other people's code: see notebooks/exercises/README.md), one row per exercise",
-    )
-    add(
-        "--otter",
-        action="store_true",
-        help="also write the checks as tests of otter-grader, see notebooks/exercises/README.md",
-    )
+    force = "write over copies that were changed since they were made, or over a file of marks"
+    add("--force", action="store_true", help=force)
+    readme = "see notebooks/exercises/README.md"
+    grade = f"run every notebook in FOLDER (other people's code: {readme}), one row per exercise"
+    add("--grade", type=Path, metavar="FOLDER", help=grade)
+    add("--otter", action="store_true", help=f"also write the checks as tests of otter-grader, {readme}")
     add("--profile", help="atlas (default), or smoke: smaller models and fewer facts in the slides")
-    add(
-        "--reveal",
-        metavar="URL",
-        help="where the slides find reveal.js: an address such as https://unpkg.com/reveal.js@6; default: copied beside the "
-        "slides from the package pyreveal, so that they need no network",
+    reveal = (
+        "where the slides find reveal.js: an address such as https://unpkg.com/reveal.js@6; default: copied beside "
     )
+    reveal += "the slides from the package pyreveal, so that they need no network"
+    add("--reveal", metavar="URL", help=reveal)
     args = parser.parse_args(arguments)
     for name in ("only", "student_only", "otter", "profile", "reveal") if args.grade else ():
         if getattr(args, name):

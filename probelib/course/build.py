@@ -17,6 +17,7 @@ import os
 import re
 import tempfile
 from collections.abc import Iterable, Sequence
+from itertools import product
 from pathlib import Path
 
 import nbformat
@@ -37,7 +38,9 @@ TOUR = paths.NOTEBOOKS / "00_tour.ipynb"
 PLAN = paths.NOTEBOOKS / "exercises" / "plan.yaml"
 REMOVED = {"student": {"solution", "answer", "instructor"}, "instructor": {"stub"}}
 KEPT = {"parameters": "parameters", "check": "raises-exception"}  # tags of the copies: Run All goes past a wrong answer
-HIDDEN = {"stub", "check", "parameters", "injected-parameters"}  # on slides: neither machinery nor empty stubs
+# on slides: neither machinery nor empty stubs
+SLIDE_TYPES = dict.fromkeys(("stub", "check", "parameters", "injected-parameters"), "skip")
+SLIDE_TYPES |= {"instructor": "notes", "answer": "fragment"}
 SLIDES = Path(__file__).parent / "slides"
 WRITTEN = ".written.json"
 HEADING = re.compile(r"^#+ (.+)$", re.MULTILINE)
@@ -99,15 +102,11 @@ def build(
 
 def copies(steps: Sequence[Step], forms: Sequence[str]) -> dict[str, str]:
     """The notebooks to hand out: name in the folder -> text. The tour is one of them, since a lab begins with it."""
-    notebooks = [TOUR, *(step.path for step in steps)]
-    names = {path.name for path in notebooks}
-    return {
-        f"{form}/{path.name}": nbformat.writes(
-            _with_links_inside(without(nbformat.read(path, as_version=4), REMOVED[form]), names)
-        )
-        for form in forms
-        for path in notebooks
-    }
+    made, notebooks = {}, [TOUR, *(step.path for step in steps)]
+    for form, path in product(forms, notebooks):
+        copied = without(nbformat.read(path, as_version=4), REMOVED[form])
+        made[f"{form}/{path.name}"] = nbformat.writes(_with_links_inside(copied, {path.name for path in notebooks}))
+    return made
 
 
 def _with_links_inside(notebook: nbformat.NotebookNode, names: set[str]) -> nbformat.NotebookNode:
@@ -173,35 +172,27 @@ def slides(solved: nbformat.NotebookNode, title: str, prefix: str) -> str:
         own = HEADING.findall(source.source) if source.cell_type == "markdown" else []
         if kind == "subslide" and not source.source.startswith("#"):
             cells.append(_of_slides(nbformat.v4.new_markdown_cell(f"#### {heading}"), "subslide"))
-            kind = "under a title"
+            kind = "-"
+        elif kind == "-" and asked:
+            kind = "fragment"
         heading = own[-1] if own else heading
-        cells.append(_of_slides(cell, {"-": "fragment" if asked else "-", "under a title": "-"}.get(kind, kind)))
+        cells.append(_of_slides(cell, kind))
         cell.metadata["transient"] = {"remove_source": _pictures(source) or source.source.startswith("report.say(")}
         asked = "**Predict" in cell.source or (asked and kind == "skip")
     shown.cells = cells
     shown.metadata["title"] = title
-    exporter = SlidesExporter(
-        template_name=SLIDES.name,
-        extra_template_basedirs=[str(SLIDES.parent)],
-        reveal_url_prefix=prefix,
-        reveal_theme="simple",
-        exclude_input_prompt=True,
-        exclude_output_prompt=True,
-    )
-    page, _ = exporter.from_notebook_node(typeset(shown))
+    look = {"template_name": SLIDES.name, "extra_template_basedirs": [str(SLIDES.parent)], "reveal_theme": "simple"}
+    look |= {"exclude_input_prompt": True, "exclude_output_prompt": True}
+    page, _ = SlidesExporter(**look, reveal_url_prefix=prefix).from_notebook_node(typeset(shown))
     return page
 
 
 def slide_type(cell: nbformat.NotebookNode) -> str:
     """Where a cell without slideshow metadata of its own goes: a heading begins a slide, an answer waits for a key press; text,
     a solution or a picture begins a slide below it, and what is computed stays on it."""
-    tags = set(cell.metadata.get("tags", []))
-    if tags & HIDDEN:
-        return "skip"
-    if "instructor" in tags:
-        return "notes"
-    if "answer" in tags:
-        return "fragment"
+    tags = cell.metadata.get("tags", [])
+    if tagged := [kind for tag, kind in SLIDE_TYPES.items() if tag in tags]:
+        return tagged[0]
     if cell.cell_type == "markdown":
         return "slide" if cell.source.startswith("#") else "subslide"
     return "subslide" if _pictures(cell) or "solution" in tags else "-"
@@ -218,8 +209,7 @@ def _pictures(cell: nbformat.NotebookNode) -> bool:
 
 def _copy_reveal(target: Path) -> str:
     """Copy reveal.js, without the fonts that it loads from the network; return its address for the slides beside it."""
-    package = importlib.util.find_spec("pyreveal")
-    if package is None:
+    if (package := importlib.util.find_spec("pyreveal")) is None:
         raise ProbeError(
             "the slides need reveal.js, which the package pyreveal brings: `pip install pyreveal`, or give an address, "
             "--reveal https://unpkg.com/reveal.js@6 (then the slides need a network)"
@@ -238,11 +228,8 @@ def _index(out: Path) -> str:
         forms = {form: f"{form}/{step.path.name}" for form in REMOVED} | {"slides": f"slides/{step.notebook}.html"}
         links = [f"[{form}]({name})" for form, name in forms.items() if (out / name).exists()]
         rows += [syllabus.entry(step) | {"Open": " ".join(links)}] if links else []
-    paging = (
-        "; slides in any browser: arrow keys page through, F is the full screen, S the speaker's view with the notes"
-        if any("slides/" in row["Open"] for row in rows)
-        else ""
-    )
+    keys = "arrow keys page through, F is the full screen, S the speaker's view with the notes"
+    paging = f"; slides in any browser: {keys}" if any("slides/" in row["Open"] for row in rows) else ""
     return f"""<!doctype html><html lang="en"><meta charset="utf-8"><meta name="viewport" content="width=device-width">
 <title>The course</title><style>{STYLE} td {{ white-space: normal; vertical-align: top }} {PHONE}</style>
 <h1>What do language models know as fact?</h1>

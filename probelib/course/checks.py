@@ -45,9 +45,7 @@ class Check:
     right: Callable  # the library's function, or the model solution
     cases: Sequence[tuple]  # the arguments of each call
     look: str  # where to look when nothing else explains the difference
-    mistakes: Mapping[str, Callable] = field(
-        default_factory=dict
-    )  # what was done instead, in words -> a function that does it
+    mistakes: Mapping[str, Callable] = field(default_factory=dict)  # in words -> a function that does so
     remark: str = ""  # said to a right answer
     tolerance: float = TOLERANCE
     form: Callable = lambda value: value  # brings right answers of several forms into one
@@ -55,9 +53,8 @@ class Check:
     def __call__(self, answer: Callable) -> None:
         """Prints that the answer is right, or raises ``NotYet``."""
         if not callable(answer):
-            raise NotYet(
-                f"a function is expected here, not {shown(answer)}: pass the function itself, without calling it."
-            )
+            wanted = "pass the function itself, without calling it"
+            raise NotYet(f"a function is expected here, not {shown(answer)}: {wanted}.")
         name = getattr(answer, "__name__", "your function")
         got = [call(answer, case, name, self.look) for case in self.cases]
         wrong = [(i, problem) for i, problem in enumerate(self._compared(got, self.right)) if problem]
@@ -115,16 +112,14 @@ def difference(got: object, want: object, tolerance: float = TOLERANCE) -> str |
         return next((f"at {key!r} {problem}" for key, problem in problems if problem), None)
     if not isinstance(want, np.ndarray) or want.dtype == object:
         return None if _same(got, want) else unlike
-    if not isinstance(got, np.ndarray) or got.dtype == object:
-        return f"gives {shown(got)}, where {_count(want)} should be"
-    if got.squeeze().shape != want.squeeze().shape:
-        return f"gives {_count(got)}, where {_count(want)} should be"
+    numbers = isinstance(got, np.ndarray) and got.dtype != object
+    if not numbers or got.squeeze().shape != want.squeeze().shape:
+        return f"gives {_count(got) if numbers else shown(got)}, where {_count(want)} should be"
     got, want = got.squeeze(), want.squeeze()
-    if np.allclose(got, want, rtol=tolerance, atol=tolerance, equal_nan=True):
-        return None
-    if want.size <= SHORT:
-        return unlike
-    at = tuple(np.argwhere(~np.isclose(got, want, rtol=tolerance, atol=tolerance, equal_nan=True))[0].tolist())
+    close = np.isclose(got, want, rtol=tolerance, atol=tolerance, equal_nan=True)
+    if close.all() or want.size <= SHORT:
+        return None if close.all() else unlike
+    at = tuple(np.argwhere(~close)[0].tolist())
     return f"gives {shown(got[at])} at {list(at)}, but {shown(want[at])} is right there"
 
 
@@ -167,9 +162,8 @@ def shown(value: object) -> str:
         return _short.repr(value)
     if value.size > SHORT:
         return _count(value)
-    return np.array2string(
-        value, separator=", ", formatter={"float_kind": lambda x: f"{round(x, 12) + 0.0:.4g}"}
-    ).replace("\n", "")
+    digits = {"float_kind": lambda x: f"{round(x, 12) + 0.0:.4g}"}
+    return np.array2string(value, separator=", ", formatter=digits).replace("\n", "")
 
 
 def _same(got: object, want: object) -> bool:

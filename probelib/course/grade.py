@@ -14,6 +14,7 @@ import numpy as np
 import pandas as pd
 from nbclient import NotebookClient
 from nbclient.exceptions import CellTimeoutError, DeadKernelError
+from nbformat import NotebookNode
 
 from probelib import files
 from probelib.course.build import PLAN, labs
@@ -74,7 +75,7 @@ def graded(path: Path) -> list[tuple[str, str, str]]:
     return [(name, "look", look) if told and given == "passed" else (name, given, said) for name, given, said in rows]
 
 
-def lab_of(notebook: nbformat.NotebookNode) -> tuple[Step, dict[str, str]]:
+def lab_of(notebook: NotebookNode) -> tuple[Step, dict[str, str]]:
     """The lab of which a submission has the most checks, whatever its file is called, and its checks: exercise -> source."""
     given = {cell.source.strip() for cell in notebook.cells if cell.cell_type == "code"}
     best = max(labs(), key=lambda lab: len(given & set(checks_of(lab).values())))
@@ -90,15 +91,13 @@ def checks_of(lab: Step) -> dict[str, str]:
     return {re.match(r"\w+\.(\w+)", source)[1]: source for source in sources}
 
 
-def _own_cells(notebook: nbformat.NotebookNode, lab: Step) -> list:
+def _own_cells(notebook: NotebookNode, lab: Step) -> list:
     """The cells that are not as they were handed out."""
     ours = {cell.source for cell in nbformat.read(lab.path, as_version=4).cells}
     return [cell for cell in notebook.cells if cell.cell_type == "code" and cell.source not in ours]
 
 
-def prepared(
-    notebook: nbformat.NotebookNode, lab: Step, checks: dict[str, str], parameters: dict
-) -> nbformat.NotebookNode:
+def prepared(notebook: NotebookNode, lab: Step, checks: dict[str, str], parameters: dict) -> NotebookNode:
     """The submission without outputs, with parameters after its own, and at the end the checks that it has lost. Before each
     check its module is imported again: its name may stand for something else by then."""
     given = {cell.source.strip() for cell in notebook.cells if cell.cell_type == "code"}
@@ -106,8 +105,7 @@ def prepared(
         cell.metadata["tags"] = cell.metadata.get("tags") or []
         if cell.cell_type == "code":
             cell.outputs, cell.execution_count = [], None
-    tagged = ("parameters" in cell.metadata["tags"] for cell in notebook.cells)
-    at = next((i for i, own in enumerate(tagged, 1) if own), 0)
+    at = next((i for i, cell in enumerate(notebook.cells, 1) if "parameters" in cell.metadata["tags"]), 0)
     notebook.cells.insert(at, nbformat.v4.new_code_cell("\n".join(f"{k} = {v!r}" for k, v in parameters.items())))
     notebook.cells += [nbformat.v4.new_code_cell(source) for source in checks.values() if source not in given]
     is_check = [cell.cell_type == "code" and cell.source.strip() in checks.values() for cell in notebook.cells]
@@ -117,17 +115,11 @@ def prepared(
     return notebook
 
 
-def run_copy(notebook: nbformat.NotebookNode, folder: Path) -> str:
+def run_copy(notebook: NotebookNode, folder: Path) -> str:
     """Runs all cells in a kernel of its own, past errors; '' or why it ended early."""
-    client = NotebookClient(
-        notebook,
-        kernel_manager_class=OwnKernelManager,
-        kernel_name="python3",
-        allow_errors=True,
-        timeout=CELL_S,
-        interrupt_on_timeout=True,
-        resources={"metadata": {"path": str(folder)}},
-    )
+    kernel = {"kernel_manager_class": OwnKernelManager, "kernel_name": "python3"}
+    past_errors = {"allow_errors": True, "timeout": CELL_S, "interrupt_on_timeout": True}
+    client = NotebookClient(notebook, **kernel, **past_errors, resources={"metadata": {"path": str(folder)}})
 
     async def run() -> None:
         async with asyncio.timeout(NOTEBOOK_S):
@@ -142,7 +134,7 @@ def run_copy(notebook: nbformat.NotebookNode, folder: Path) -> str:
     return ""
 
 
-def mark(cell: nbformat.NotebookNode, ended: str) -> tuple[str, str]:
+def mark(cell: NotebookNode, ended: str) -> tuple[str, str]:
     """What a check has said: ("passed", "") or ("not yet", why)."""
     errors = [output for output in cell.outputs if output.output_type == "error"]
     for error in errors:

@@ -16,9 +16,8 @@ def load_decoder(name: str) -> lm.LM:
     """The model of this name. Raise ProbeError if it has an encoder: the lab reads the logits of one row of tokens."""
     model = lm.load(name)
     if model.encoder_decoder:
-        raise ProbeError(
-            f"{name} has an encoder and a decoder; this lab reads a model without an encoder: try atlas-neox-2.4m"
-        )
+        what = "this lab reads a model without an encoder: try atlas-neox-2.4m"
+        raise ProbeError(f"{name} has an encoder and a decoder; {what}")
     return model
 
 
@@ -27,6 +26,8 @@ def _naive(logits: np.ndarray) -> np.ndarray:
         return np.log(np.exp(logits) / np.exp(logits).sum(-1, keepdims=True))
 
 
+_over_all = lambda logits: logits - logsumexp(logits)
+
 log_softmax = Check(
     right=lambda logits: _log_softmax(logits, axis=-1),
     cases=[(_LOGITS[0],), (_LOGITS,), (np.array([1000.0, 1001.0]),)],
@@ -34,18 +35,19 @@ log_softmax = Check(
     mistakes={
         "these are probabilities: the logarithm is missing": lambda z: np.exp(_log_softmax(z, axis=-1)),
         "exp of a large logit is infinite: take the largest logit off first, which changes nothing else": _naive,
-        "the sum runs over everything: each row is a distribution of its own (axis=-1, keepdims=True)": lambda z: (
-            z - logsumexp(z)
-        ),
+        "the sum runs over everything: each row is a distribution of its own (axis=-1, keepdims=True)": _over_all,
         "the sum runs over the rows: the vocabulary is the last axis": lambda z: _log_softmax(z, axis=0),
         "this is in bits: the logarithm here is the natural one": lambda z: _log_softmax(z, axis=-1) / np.log(2),
     },
 )
 
 
-def _rows(log_probs: np.ndarray, n_prompt: int, answer_ids: list[int], shift: int = -1) -> list[float]:
-    return [float(log_probs[n_prompt + l + shift, token]) for l, token in enumerate(answer_ids)]
+def _rows(log_probs: np.ndarray, n_prompt: int, answer_ids: list[int]) -> list[float]:
+    return [float(log_probs[n_prompt + l - 1, token]) for l, token in enumerate(answer_ids)]
 
+
+_one_row = lambda p, n, ids: [p[n - 1, t] for t in ids]
+_best = lambda p, n, ids: p[n - 1 : n - 1 + len(ids)].max(-1)
 
 answer_logprobs = Check(
     right=_rows,
@@ -53,18 +55,14 @@ answer_logprobs = Check(
     look="a row predicts the token that comes after it, so that the first answer token is found in row n_prompt - 1, "
     "and there is no row n_prompt + len(answer_ids) - 1",
     mistakes={
-        "all tokens are read from one row: each answer token moves one row on": lambda p, n, ids: [
-            p[n - 1, t] for t in ids
-        ],
-        "these are the rows from 0 on: the prompt's rows come first": lambda p, n, ids: [
-            p[l, t] for l, t in enumerate(ids)
-        ],
-        "these are the most probable tokens of the rows, not those of the answer": lambda p, n, ids: p[
-            n - 1 : n - 1 + len(ids)
-        ].max(-1),
+        "all tokens are read from one row: each answer token moves one row on": _one_row,
+        "these are the rows from 0 on: the prompt's rows come first": lambda p, n, ids: _rows(p, 1, ids),
+        "these are the most probable tokens of the rows, not those of the answer": _best,
         "this is their sum already: give one number a token": lambda p, n, ids: sum(_rows(p, n, ids)),
     },
 )
+
+_mean = lambda logprobs: np.exp(logprobs).mean()
 
 answer_probability = Check(
     right=lambda logprobs: np.exp(np.sum(logprobs)),
@@ -72,14 +70,14 @@ answer_probability = Check(
     look="probabilities of one token after another are multiplied, hence logarithms added; exp comes last",
     mistakes={
         "this is still the logarithm: exp is missing": np.sum,
-        "this is the mean over the tokens, MONITOR's way: the probability of the whole answer is their product": lambda v: (
-            np.exp(v).mean()
-        ),
+        "this is the mean over the tokens, MONITOR's way: the probability of the whole answer is their product": _mean,
         "this is the geometric mean: do not divide by the number of tokens": lambda v: np.exp(np.mean(v)),
         "probabilities were added: then two tokens would be more probable than one": lambda v: np.exp(v).sum(),
         "logarithms were multiplied: they are to be added": np.prod,
     },
 )
+
+_divided = lambda logprobs: logsumexp(logprobs) - np.log(len(logprobs))
 
 either_logprob = Check(
     right=logsumexp,
@@ -89,9 +87,7 @@ either_logprob = Check(
         "adding logarithms multiplies: that is the probability of all names at once": np.sum,
         "this is the best name alone: the others count, too": np.max,
         "this is a probability: the logarithm is expected": lambda v: np.exp(v).sum(),
-        "the sum was divided by the number of names: an entity must not lose by having a second name": lambda v: (
-            logsumexp(v) - np.log(len(v))
-        ),
+        "the sum was divided by the number of names: an entity must not lose by having a second name": _divided,
         "exp(-1000) is 0 in a float, and log(0) is minus infinity: stay in log space": lambda v: _log(np.exp(v).sum()),
     },
 )
@@ -102,25 +98,22 @@ def _log(value: float) -> float:
         return np.log(value)
 
 
-def _choose(labels: list[str], logprobs: list[float], n_tokens: list[int], per_token: bool) -> str:
+def _pick(labels: list[str], logprobs: list[float], n_tokens: list[int], per_token: bool) -> str:
     value = np.asarray(logprobs) / (np.asarray(n_tokens) if per_token else 1)
     return labels[int(value.argmax())]
 
 
+_least = lambda labels, logprobs, n, per_token: _pick(labels, np.negative(logprobs), n, per_token)
 _OPTIONS = (["Bonn", "Ouagadougou", "Tokyo"], [-4.0, -6.0, -5.0], [1, 4, 2])
 
 choose = Check(
-    right=_choose,
+    right=_pick,
     cases=[(*_OPTIONS, False), (*_OPTIONS, True)],
     look="divide by the number of tokens where per_token asks for it, then take the label of the highest value",
     mistakes={
-        "this is the least probable one: log-probabilities are negative, the largest is the nearest to 0": lambda a, v, n, per: (
-            a[int(np.argmin(np.asarray(v) / (np.asarray(n) if per else 1)))]
-        ),
-        "per_token makes no difference here": lambda a, v, n, per: _choose(a, v, n, False),
-        "it is always the mean over tokens: without per_token the sum decides": lambda a, v, n, per: _choose(
-            a, v, n, True
-        ),
-        "this is a place, not a label": lambda a, v, n, per: a.index(_choose(a, v, n, per)),
+        "this is the least probable one: log-probabilities are negative, the largest is the nearest to 0": _least,
+        "per_token makes no difference here": lambda a, v, n, per: _pick(a, v, n, False),
+        "it is always the mean over tokens: without per_token the sum decides": lambda a, v, n, _: _pick(a, v, n, True),
+        "this is a place, not a label": lambda a, v, n, per: a.index(_pick(a, v, n, per)),
     },
 )

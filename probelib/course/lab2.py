@@ -1,6 +1,7 @@
 """Lab 2: prompt framing and interference, MONITOR built from its parts."""
 
 from collections.abc import Callable
+from functools import partial
 
 import numpy as np
 import pandas as pd
@@ -11,25 +12,21 @@ from probelib.monitor import measures as library
 _P = np.array([0.9, 0.7])  # [L]
 _F = np.array([[0.8, 0.5], [0.95, 0.95], [0.1, 0.9]])  # [R, L]
 _ONE = np.array([0.6]), np.array([[0.8], [0.4]])
-
+_signed = lambda p, f: (p - f).mean()
+_before = lambda p, f: np.abs(p - f.mean(0)).mean()
+_squares = lambda p, f: np.sqrt(((p - f) ** 2).mean())
 
 distance = Check(
     right=library.pfd,
     cases=[_ONE, (_P, _F)],
     look="the mean over all frames and all answer tokens of |p - f|: p - f already subtracts row by row",
     mistakes={
-        "without the absolute value ups and downs cancel, and a model that jumps about looks steady": lambda p, f: (
-            p - f
-        ).mean(),
-        "the mean of the frames was taken before the absolute value, so that ups and downs cancel": lambda p, f: np.abs(
-            p - f.mean(0)
-        ).mean(),
+        "without the absolute value ups and downs cancel, and a model that jumps about looks steady": _signed,
+        "the mean of the frames was taken before the absolute value, so that ups and downs cancel": _before,
         "this adds up over frames: with more frames it would grow": lambda p, f: np.abs(p - f).mean(1).sum(),
         "this adds up over tokens: long answers would look less steady": lambda p, f: np.abs(p - f).sum(1).mean(),
         "this is the worst frame, not the mean": lambda p, f: np.abs(p - f).max(),
-        "this is the root of the mean square: the paper takes absolute values": lambda p, f: np.sqrt(
-            ((p - f) ** 2).mean()
-        ),
+        "this is the root of the mean square: the paper takes absolute values": _squares,
         "these are the distances one by one: take their mean": lambda p, f: np.abs(p - f),
     },
 )
@@ -38,30 +35,20 @@ distance = Check(
 def _table() -> pd.DataFrame:
     """Two frames, two distractors, two answer tokens; all frames after each distractor, as for the accuracy grid."""
     values = np.linspace(0.05, 0.95, 14).reshape(7, 2)
-    where = [
-        (1, "none"),
-        (2, "none"),
-        (1, "positive"),
-        (1, "negative1"),
-        (2, "negative1"),
-        (1, "negative2"),
-        (2, "negative2"),
-    ]
-    table = pd.DataFrame(where, columns=["template", "context"])
-    return table.assign(probabilities=list(values)).iloc[[3, 0, 5, 2, 1, 6, 4]].reset_index(drop=True)
+    context = ["none", "none", "positive", "negative1", "negative1", "negative2", "negative2"]
+    table = pd.DataFrame({"template": [1, 2, 1, 1, 2, 1, 2], "context": context, "probabilities": list(values)})
+    return table.iloc[[3, 0, 5, 2, 1, 6, 4]].reset_index(drop=True)
 
 
-def _pick(table: pd.DataFrame, which: pd.Series) -> np.ndarray:
-    return np.array(table[which].sort_values(["context", "template"])["probabilities"].tolist())
+_BEHIND = "context.str.startswith('negative')"  # a distractor
 
 
-def _anchors(table: pd.DataFrame) -> dict[str, np.ndarray]:
-    first, behind = table["template"] == 1, table["context"].str.startswith("negative")
-    return {
-        "p": _pick(table, table["context"] == "positive")[0],
-        "f": _pick(table, table["context"] == "none"),
-        "n": _pick(table, behind & first),
-    }
+def _anchors(table: pd.DataFrame, **instead: str) -> dict[str, np.ndarray]:
+    """The rows of p, f and n, each chosen by a query; ``instead``: another query."""
+    queries = {"p": "context == 'positive'", "f": "context == 'none'", "n": f"{_BEHIND} and template == 1"} | instead
+    rows = {name: table.query(query).sort_values(["context", "template"]) for name, query in queries.items()}
+    stacked = {name: np.array(own["probabilities"].tolist()) for name, own in rows.items()}
+    return stacked | {"p": stacked["p"][0]}
 
 
 def _sorted_rows(value: object) -> object:
@@ -84,21 +71,21 @@ anchors = Check(
     form=_sorted_rows,
     look='p: the row with the context "positive"; f: those with "none"; n: those after a distractor, in frame 1 alone',
     mistakes={
-        "n takes frame 1 alone: other frames after a distractor would mix framing into interference": lambda t: (
-            _anchors(t) | {"n": _pick(t, t["context"].str.startswith("negative"))}
+        "n takes frame 1 alone: other frames after a distractor would mix framing into interference": (
+            partial(_anchors, n=_BEHIND)
         ),
-        "f has no context: a prompt with a distractor or the answer before it does not belong to it": lambda t: (
-            _anchors(t) | {"f": _pick(t, t["context"] != "positive")}
+        "f has no context: a prompt with a distractor or the answer before it does not belong to it": (
+            partial(_anchors, f="context != 'positive'")
         ),
-        "the primary anchor p is measured after the right answer, not without a context": lambda t: (
-            _anchors(t) | {"p": _pick(t, (t["context"] == "none") & (t["template"] == 1))[0]}
+        "the primary anchor p is measured after the right answer, not without a context": (
+            partial(_anchors, p="context == 'none' and template == 1")
         ),
-        "f leaves frame 1 out: PFD takes all frames": lambda t: (
-            _anchors(t) | {"f": _pick(t, (t["context"] == "none") & (t["template"] > 1))}
-        ),
+        "f leaves frame 1 out: PFD takes all frames": partial(_anchors, f="context == 'none' and template > 1"),
     },
 )
 
+
+_sum_over_root = lambda a, b: (a + b) / np.sqrt(3)
 
 root = Check(
     right=library.root,
@@ -110,9 +97,7 @@ root = Check(
         "the root is missing": lambda a, b: (a**2 + b**2 + a * b) / 3,
         "divide by 3 before the root, not after it": lambda a, b: np.sqrt(a**2 + b**2 + a * b) / 3,
         "the three terms have to be divided by 3": lambda a, b: np.sqrt(a**2 + b**2 + a * b),
-        "the product comes once, not twice: this is the sum of the two over the root of 3": lambda a, b: (
-            (a + b) / np.sqrt(3)
-        ),
+        "the product comes once, not twice: this is the sum of the two over the root of 3": _sum_over_root,
     },
 )
 
@@ -123,22 +108,20 @@ def _monitor(pfd: np.ndarray, ird: np.ndarray, pbar: np.ndarray) -> float:
     return library.monitor(pd.DataFrame({"pfd": pfd, "ird": ird, "root": library.root(pfd, ird), "pbar": pbar}))
 
 
+_ratios = lambda a, b, p: library.root(a, b) / p
+_mean_of_ratios = lambda a, b, p: _ratios(a, b, p).mean()
+_root_of_means = lambda a, b, p: library.root(a.mean(), b.mean()) / p.mean()
+
 monitor = Check(
     right=_monitor,
     cases=[_FACTS, tuple(values[:1] for values in _FACTS)],
     look="the sum over facts of the roots, divided by the sum over facts of the mean primary anchors",
     mistakes={
-        "these are ratios of single facts, averaged: then a fact with a tiny primary anchor rules": lambda a, b, p: (
-            library.root(a, b) / p
-        ).mean(),
-        "PFD and IRD were averaged before the root: the other reading of Eq. 3, not the released code's": lambda a, b, p: (
-            library.root(a.mean(), b.mean()) / p.mean()
-        ),
+        "these are ratios of single facts, averaged: then a fact with a tiny primary anchor rules": _mean_of_ratios,
+        "PFD and IRD were averaged before the root: the other reading of Eq. 3, not the released code's": _root_of_means,
         "the primary anchors are not in it: divide by their sum": lambda a, b, p: library.root(a, b).mean(),
         "it is upside down: distances above, probabilities below": lambda a, b, p: p.sum() / library.root(a, b).sum(),
-        "this is one number per fact: add up over facts above and below the line": lambda a, b, p: (
-            library.root(a, b) / p
-        ),
+        "this is one number per fact: add up over facts above and below the line": _ratios,
     },
 )
 
@@ -148,23 +131,19 @@ def fool(answer: Callable) -> None:
     got = call(answer, (), getattr(answer, "__name__", "fool"))
     parts = [comparable(part) for part in got] if isinstance(got, (tuple, list)) else []
     if [np.ndim(part) for part in parts] != [1, 2, 2] or len({part.shape[-1] for part in parts}) != 1:
-        raise NotYet(
-            "fool should give three arrays: p of shape (L,), f of shape (R, L), n of shape (M, L), with the same L."
-        )
+        shapes = "p of shape (L,), f of shape (R, L), n of shape (M, L), with the same L"
+        raise NotYet(f"fool should give three arrays: {shapes}.")
     if not all(part.size and part.min() >= 0 and part.max() <= 1 for part in parts):
         raise NotYet("these are probabilities: between 0 and 1, and at least one in each of p, f and n.")
     p, f, n = parts
     if not p.any():
-        raise NotYet(
-            "with a p of zeros MONITOR is 0 / 0, which is no number: it is divided by the mean of p, so keep that above 0."
-        )
+        why = "it is divided by the mean of p, so keep that above 0"
+        raise NotYet(f"with a p of zeros MONITOR is 0 / 0, which is no number: {why}.")
     score = _monitor(*(np.array([value]) for value in (library.pfd(p, f), library.ird(p, n), p.mean())))
     if not score < 0.01:
         raise NotYet(f"MONITOR is {shown(score)} here and should be below 0.01: which differences make it grow?")
-    if f.max() >= 0.05:
+    if (most := f.max()) >= 0.05:
         raise NotYet(
-            f"MONITOR is {shown(score)}, but the model gives the answer up to {shown(f.max())}: it may know something."
+            f"MONITOR is {shown(score)}, but the model gives the answer up to {shown(most)}: it may know something."
         )
-    print(
-        f"✓ MONITOR is {score:.3f}, as good as it gets, and the model never gives the answer more than {f.max():.2f}."
-    )
+    print(f"✓ MONITOR is {score:.3f}, as good as it gets, and the model never gives the answer more than {most:.2f}.")

@@ -1,5 +1,7 @@
 """Lab 3: many-shot lists, ZP-LKE's estimator and how many examples it needs."""
 
+from functools import partial
+
 import numpy as np
 import pandas as pd
 from scipy.special import logsumexp, softmax
@@ -9,6 +11,7 @@ from probelib.course.checks import Check
 from probelib.zplke import measures as zplke
 
 _PAIRS = [("Chad", "French"), ("Malta", "Maltese")]
+_list = lambda pairs, form="{} {}", *last: " ".join([*(form.format(*pair) for pair in pairs), *last])
 
 many_shot = Check(
     right=prompts.many_shot,
@@ -18,20 +21,12 @@ many_shot = Check(
         "the blank at the end belongs to the object: a prompt that ends with one asks for tokens that hardly ever come there": (
             lambda pairs, x: prompts.many_shot(pairs, x) + " "
         ),
-        "the subject that is asked for is missing at the end": lambda pairs, x: " ".join(f"{a} {b}" for a, b in pairs),
-        "pairs are separated by one blank here, as within a pair": lambda pairs, x: prompts.many_shot(
-            pairs, x, gap="\n"
-        ),
-        "pairs are separated by a blank alone, without a comma": lambda pairs, x: prompts.many_shot(pairs, x, gap=", "),
-        "the objects are missing: a list of subjects says nothing about the relation": lambda pairs, x: " ".join(
-            [a for a, _ in pairs] + [x]
-        ),
-        "object and subject of the examples have changed places": lambda pairs, x: " ".join(
-            [f"{b} {a}" for a, b in pairs] + [x]
-        ),
-        "without examples there is only the subject, and no blank before it": lambda pairs, x: (
-            " ".join(f"{a} {b}" for a, b in pairs) + f" {x}"
-        ),
+        "the subject that is asked for is missing at the end": lambda pairs, x: _list(pairs),
+        "pairs are separated by one blank here, as within a pair": partial(prompts.many_shot, gap="\n"),
+        "pairs are separated by a blank alone, without a comma": partial(prompts.many_shot, gap=", "),
+        "the objects are missing: a list of subjects says nothing about the relation": lambda of, x: _list(of, "{}", x),
+        "object and subject of the examples have changed places": lambda pairs, x: _list(pairs, "{1} {0}", x),
+        "without examples there is only the subject, and no blank before it": lambda pairs, x: f"{_list(pairs)} {x}",
     },
 )
 
@@ -42,27 +37,17 @@ def _is_right(logprobs: np.ndarray, gold: int) -> bool:
     return bool(logprobs[gold] > np.delete(logprobs, gold).max())
 
 
+_first_best = lambda logprobs, gold: np.argmax(logprobs) == gold
+
 is_right = Check(
     right=_is_right,
-    cases=[
-        (_VALUES, 2),
-        (_VALUES, 0),
-        (_VALUES, 1),
-        (np.array([-1.0, -1.0, -3.0]), 0),
-        (np.array([-4.0, -1.0, -1.0]), 2),
-    ],
+    cases=[*((_VALUES, gold) for gold in (2, 0, 1)), (np.array([-1.0, -1, -3]), 0), (np.array([-4.0, -1, -1]), 2)],
     look="the right option has to be above every other one",
     mistakes={
         "a tie is no knowledge: the right option has to be strictly above all others": lambda v, g: v[g] >= v.max(),
-        "argmax takes the first of several equal options, so that a tie is decided by its place in the list": lambda v, g: (
-            int(np.argmax(v)) == g
-        ),
-        "this compares the right option with itself, too, and nothing is above itself": lambda v, g: bool(
-            (v[g] > v).all()
-        ),
-        "this takes the smallest: of negative numbers the largest is the most probable": lambda v, g: (
-            int(np.argmin(v)) == g
-        ),
+        "argmax takes the first of several equal options, so that a tie is decided by its place in the list": _first_best,
+        "this compares the right option with itself, too, and nothing is above itself": lambda v, g: all(v[g] > v),
+        "this takes the smallest: of negative numbers the largest is the most probable": lambda v, g: np.argmin(v) == g,
         "this is the option chosen; the question is whether it is the right one": lambda v, g: int(np.argmax(v)),
     },
 )
@@ -73,14 +58,14 @@ def _naive_confidence(logprobs: np.ndarray) -> float:
         return np.max(np.exp(logprobs) / np.exp(logprobs).sum())
 
 
+_best = lambda logprobs: np.exp(logprobs.max())
+
 confidence = Check(
     right=lambda logprobs: softmax(logprobs).max(),
     cases=[(_VALUES,), (np.array([-1000.0, -1001.0]),)],
     look="divide each probability by the sum over all options, and take the largest quotient",
     mistakes={
-        "this is not divided by the sum over the options: with 100 rare options no model would ever be sure": lambda v: (
-            np.exp(v.max())
-        ),
+        "this is not divided by the sum over the options: with 100 rare options no model would ever be sure": _best,
         "exp(-1000) is 0, and 0 / 0 is not a number: take the largest logarithm off first": _naive_confidence,
         "these are all options: the confidence is the share of the most probable one": softmax,
         "this is a logarithm: exp is missing": lambda v: v.max() - logsumexp(v),
@@ -88,45 +73,42 @@ confidence = Check(
     },
 )
 
-_CURVE = {1: 0.20, 5: 0.50, 10: 0.67, 20: 0.72, 30: 0.62, 50: 0.70}
+_CURVES = [
+    {1: 0.20, 5: 0.50, 10: 0.62, 20: 0.70, 30: 0.72, 50: 0.74},
+    {1: 0.20, 5: 0.50, 10: 0.67, 20: 0.72, 30: 0.62, 50: 0.70},
+    *({1: 0.4, 50: 0.1}, {1: 0.0, 50: 0.0}, {1: 0.5, 5: 0.95, 50: 1.0}),
+]
 
 
 def _first(curve: dict[int, float], bar: float) -> float:
     return min((n for n, accuracy in curve.items() if accuracy >= bar), default=np.nan)
 
 
+_right = lambda curve: zplke.n95(pd.Series(curve))
+_of_best = lambda curve: _first(curve, 0.95 * max(curve.values()) or np.inf)
+_above = lambda curve: min((n for n, accuracy in curve.items() if accuracy > 0.95 * curve[max(curve)]), default=np.nan)
+_of_nothing = lambda curve: _first(curve, 0.95 * curve[max(curve)] - 1e-12)
+
 n95 = Check(
-    right=lambda curve: zplke.n95(pd.Series(curve)),
-    cases=[
-        ({1: 0.20, 5: 0.50, 10: 0.62, 20: 0.70, 30: 0.72, 50: 0.74},),
-        (_CURVE,),
-        ({1: 0.4, 50: 0.1},),
-        ({1: 0.0, 50: 0.0},),
-        ({1: 0.5, 5: 0.95, 50: 1.0},),
-    ],
+    right=_right,
+    cases=[(curve,) for curve in _CURVES],
     look="the bar is 95 % of the accuracy with the longest list; of the lengths that reach it, the shortest counts",
     mistakes={
         "the bar is 95 % of the accuracy with the most examples, not an accuracy of 0.95": lambda c: _first(c, 0.95),
-        "the bar is set by the longest list, not by the best one": lambda c: (
-            _first(c, 0.95 * max(c.values())) if max(c.values()) else np.nan
-        ),
-        "a length that meets the bar exactly has reached it: >=, not >": lambda c: min(
-            (n for n, accuracy in c.items() if accuracy > 0.95 * c[max(c)]), default=np.nan
-        ),
-        "this is the accuracy: the number of examples is expected": lambda c: c.get(zplke.n95(pd.Series(c)), np.nan),
+        "the bar is set by the longest list, not by the best one": _of_best,
+        "a length that meets the bar exactly has reached it: >=, not >": _above,
+        "this is the accuracy: the number of examples is expected": lambda c: c.get(_right(c), np.nan),
         "this is the place in the list: the number of examples is expected": lambda c: (
-            list(c).index(zplke.n95(pd.Series(c))) if max(c.values()) else np.nan
+            list(c).index(_right(c)) if max(c.values()) else np.nan
         ),
-        "a model that is never right reaches 95 % of nothing at once: say np.nan there": lambda c: _first(
-            c, 0.95 * c[max(c)] - 1e-12
-        ),
+        "a model that is never right reaches 95 % of nothing at once: say np.nan there": _of_nothing,
     },
 )
 
 
-def _accuracy_at(correct: np.ndarray, confidence: np.ndarray, k: float) -> float:
-    kept = correct[confidence > k]
-    return kept.mean() if len(kept) else np.nan
+def _accuracy_at(correct: np.ndarray, confidence: np.ndarray, k: float, compare=np.greater, empty=np.nan) -> float:
+    kept = correct[compare(confidence, k)]
+    return kept.mean() if len(kept) else empty
 
 
 _CORRECT, _SURE = np.array([1.0, 0.0, 1.0, 1.0]), np.array([0.9, 0.5, 0.6, 0.2])
@@ -136,16 +118,10 @@ accuracy_at = Check(
     cases=[(_CORRECT, _SURE, 0.5), (_CORRECT, _SURE, 0.0), (_CORRECT, _SURE, 0.95)],
     look="keep the facts whose confidence is above K, and take the mean of `correct` over these alone",
     mistakes={
-        "Eq. 5 keeps what is above K: equal is not above": lambda c, s, k: (
-            c[s >= k].mean() if (s >= k).any() else np.nan
-        ),
+        "Eq. 5 keeps what is above K: equal is not above": partial(_accuracy_at, compare=np.greater_equal),
         "this is divided by all facts: only those kept count": lambda c, s, k: c[s > k].sum() / len(c),
-        "where nothing is kept there is no accuracy: np.nan, not 0": lambda c, s, k: (
-            c[s > k].mean() if (s > k).any() else 0.0
-        ),
+        "where nothing is kept there is no accuracy: np.nan, not 0": partial(_accuracy_at, empty=0.0),
         "this is the share of facts that are kept": lambda c, s, k: (s > k).mean(),
-        "this keeps the facts below K: turn the comparison round": lambda c, s, k: (
-            c[s < k].mean() if (s < k).any() else np.nan
-        ),
+        "this keeps the facts below K: turn the comparison round": partial(_accuracy_at, compare=np.less),
     },
 )

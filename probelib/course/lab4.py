@@ -1,6 +1,7 @@
 """Lab 4: distractors: retrieve, rank, count, search."""
 
 import heapq
+from functools import partial
 
 import numpy as np
 import pandas as pd
@@ -26,13 +27,11 @@ def _vectors(bags: np.ndarray) -> np.ndarray:
     return retrieval.tfidf(csr_array(bags)).toarray()
 
 
-def _weighted(bags: np.ndarray, idf: np.ndarray) -> np.ndarray:
-    weighted = bags * idf
-    return weighted / np.maximum(np.linalg.norm(weighted, axis=1, keepdims=True), 1e-12)
-
-
-def _df(bags: np.ndarray) -> np.ndarray:
-    return bags.sum(0)
+def _vec(bags, n=None, plus=1.0, add=1.0, order: int | None = 2, weigh: bool = True) -> np.ndarray:
+    """The vectors; the options are what people write instead: N, what is added in and after the logarithm, the length."""
+    idf = np.log((plus + (n or len(bags))) / (plus + bags.sum(0))) + add
+    weighted = bags * (idf if weigh else 1)
+    return weighted if order is None else weighted / np.linalg.norm(weighted, order, axis=1, keepdims=True).clip(1e-12)
 
 
 vectors = Check(
@@ -40,50 +39,37 @@ vectors = Check(
     cases=[(_BAGS,)],
     look="df counts the entities of a feature (a column); the weight is ln((1 + N) / (1 + df)) + 1; rows are scaled to length 1",
     mistakes={
-        "the rows have to be scaled to length 1, or entities with many features win": lambda b: (
-            b * (np.log((1 + len(b)) / (1 + _df(b))) + 1)
-        ),
-        "every feature counts the same here: what everybody has must count less": lambda b: _weighted(
-            b, np.ones(b.shape[1])
-        ),
-        "the 1 after the logarithm is missing, so that a feature of all entities counts nothing": lambda b: _weighted(
-            b, np.log((1 + len(b)) / (1 + _df(b)))
-        ),
-        "N is the number of entities (rows), not of features": lambda b: _weighted(
-            b, np.log((1 + b.shape[1]) / (1 + _df(b))) + 1
-        ),
-        "rows are divided by their sum; length is the root of the sum of squares": lambda b: (
-            (w := b * (np.log((1 + len(b)) / (1 + _df(b))) + 1)) / w.sum(1, keepdims=True)
-        ),
-        "the 1 + are missing inside the logarithm": lambda b: _weighted(b, np.log(len(b) / _df(b)) + 1),
+        "the rows have to be scaled to length 1, or entities with many features win": partial(_vec, order=None),
+        "every feature counts the same here: what everybody has must count less": partial(_vec, weigh=False),
+        "the 1 after the logarithm is missing, so that a feature of all entities counts nothing": partial(_vec, add=0),
+        "N is the number of entities (rows), not of features": lambda bags: _vec(bags, n=bags.shape[1]),
+        "rows are divided by their sum; length is the root of the sum of squares": partial(_vec, order=1),
+        "the 1 + are missing inside the logarithm": partial(_vec, plus=0),
     },
 )
 
 
-def _nearest(vectors: np.ndarray, obj: int, n: int) -> list[int]:
-    similarity = vectors @ vectors[obj]
-    return [i for i in np.argsort(-similarity, kind="stable").tolist() if i != obj][:n]
+def _near(vectors: np.ndarray, obj: int, n: int, sign: int = -1, turn: int = 1) -> list[int]:
+    """The nearest; ``sign`` 1: the farthest; ``turn`` -1 beside it: the nearest, of equals the last one first."""
+    order = np.argsort(sign * (vectors @ vectors[obj]), kind="stable")[::turn]
+    return [i for i in order.tolist() if i != obj][:n]
 
+
+_order = lambda v, o: np.argsort(-(v @ v[o]), kind="stable").tolist()
 
 nearest = Check(
-    right=_nearest,
+    right=_near,
     cases=[(_vectors(_BAGS), 2, 2), (_vectors(_BAGS), 0, 3), (_vectors(_BAGS), 3, 2)],  # row 3 is equal to row 0
     look="for rows of length 1 the cosine is the dot product; the largest come first, of equals the smaller row",
     mistakes={
-        "the object itself is its own nearest neighbour, and never a distractor": lambda v, o, n: np.argsort(
-            -(v @ v[o]), kind="stable"
-        )[:n].tolist(),
+        "the object itself is its own nearest neighbour, and never a distractor": lambda v, o, n: _order(v, o)[:n],
         "the first of the order need not be the object itself, where another is equal to it: take it out by its number": (
-            lambda v, o, n: np.argsort(-(v @ v[o]), kind="stable")[1 : n + 1].tolist()
+            lambda v, o, n: _order(v, o)[1 : n + 1]
         ),
-        "these are the farthest: argsort begins with the smallest": lambda v, o, n: [
-            i for i in np.argsort(v @ v[o], kind="stable").tolist() if i != o
-        ][:n],
-        "these are the similarities: the rows of the entities are expected": lambda v, o, n: (v @ v[o])[
-            _nearest(v, o, n)
-        ],
-        "of equally similar entities the first should come first: np.argsort(-similarity, kind='stable')": lambda v, o, n: (
-            [i for i in np.argsort(v @ v[o], kind="stable")[::-1].tolist() if i != o][:n]
+        "these are the farthest: argsort begins with the smallest": partial(_near, sign=1),
+        "these are the similarities: the rows of the entities are expected": lambda v, o, n: (v @ v[o])[_near(v, o, n)],
+        "of equally similar entities the first should come first: np.argsort(-similarity, kind='stable')": (
+            partial(_near, sign=1, turn=-1)
         ),
     },
 )
@@ -100,33 +86,30 @@ def _at(aggregate: str):
 
 
 _SHARED = {
-    "a tie is a failure: the comparison is strict": lambda name: lambda o, r, n: name((o >= r[:n]).astype(float)),
-    "only the first n distractors are asked, in the order of retrieval": lambda name: (
-        lambda o, r, n: name((o > r).astype(float))
-    ),
-    "this counts the distractors that win, not those that lose": lambda name: (
-        lambda o, r, n: name((o < r[:n]).astype(float))
-    ),
+    "a tie is a failure: the comparison is strict": lambda o, r, n: o >= r[:n],
+    "only the first n distractors are asked, in the order of retrieval": lambda o, r, n: o > r,
+    "this counts the distractors that win, not those that lose": lambda o, r, n: o < r[:n],
 }
+_shared = lambda reduce: {said: lambda *given, lost=lost: reduce(lost(*given) * 1.0) for said, lost in _SHARED.items()}
 _CASES = [(-3.0, _RIVALS, 1), (-1.5, _RIVALS, 2), (-1.5, _RIVALS, 4), (-2.0, _RIVALS, 2), (-0.5, _RIVALS, 9)]
 
 min_at = Check(
     right=_at("Min"),
     cases=_CASES,
     look="1 if the right object is more plausible than every one of the first n distractors, else 0",
-    mistakes={said: make(np.min) for said, make in _SHARED.items()}
+    mistakes=_shared(np.min)
     | {"this is the share of distractors that lose; one that wins is enough for 0": _at("Avg")},
 )
+
+_most_plausible = lambda o, r, n: (o > np.sort(r)[::-1][:n]).mean()
 
 avg_at = Check(
     right=_at("Avg"),
     cases=_CASES,
     look="the share of the first n distractors that are less plausible than the right object",
-    mistakes={said: make(np.mean) for said, make in _SHARED.items()}
+    mistakes=_shared(np.mean)
     | {
-        "the n most plausible distractors are not the first n: keep the order of retrieval": lambda o, r, n: (
-            o > np.sort(r)[::-1][:n]
-        ).mean(),
+        "the n most plausible distractors are not the first n: keep the order of retrieval": _most_plausible,
         "this is the number of distractors that lose: divide by how many there are": lambda o, r, n: (o > r[:n]).sum(),
         "with fewer than n distractors, divide by those that there are": lambda o, r, n: (o > r[:n]).sum() / n,
         "this is Min@n: one distractor that wins makes it 0": _at("Min"),
@@ -170,9 +153,7 @@ def _greedy(tree: dict, n: int) -> tuple[list[str], int]:
     return [" ".join(prefix[:-1])], len(prefix)
 
 
-def _all(tree: dict, n: int) -> tuple[list[str], int]:
-    return _search(tree, n)[0], len(tree)
-
+_all = lambda tree, n: (_search(tree, n)[0], len(tree))
 
 best_first = Check(
     right=_search,
@@ -181,11 +162,11 @@ best_first = Check(
     mistakes={
         "the labels are right, but every prefix was opened: stop as soon as n labels have come up": _all,
         "the most probable token of each step is greedy decoding: the best first step need not lead to the best label": _greedy,
-        "a label counts when it is the best of all that is open, not when it is first seen": lambda t, n: _search(
-            t, n, eager=True
+        "a label counts when it is the best of all that is open, not when it is first seen": partial(
+            _search, eager=True
         ),
-        "the probability of a prefix is the product of all its steps, not that of its last one": lambda t, n: _search(
-            t, n, local=True
+        "the probability of a prefix is the product of all its steps, not that of its last one": partial(
+            _search, local=True
         ),
         "give both back: the labels, and how many prefixes were opened": lambda t, n: _search(t, n)[0],
     },

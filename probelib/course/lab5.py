@@ -1,6 +1,7 @@
 """Lab 5: what a model says, what that is worth, and a judge that predicts it (GraphEval)."""
 
 import re
+from functools import partial
 
 import numpy as np
 import pandas as pd
@@ -23,9 +24,9 @@ def require_answers(generated: list[str], model_name: str) -> None:
         )
 
 
-def _parsed(text: str) -> Answer:
+def _parsed(text: str, *variant: str) -> Answer:
     """The library's reading; a text without an answer counts as "I don't know"."""
-    found = grapheval.parse_answer(text)
+    found = grapheval.parse_answer(text, *variant)
     return IDK if found is None else found
 
 
@@ -37,11 +38,6 @@ def _words(text: str, doubt: bool = True, first: bool = True) -> Answer:
         return IDK
     no = re.search(r"\b(no|false|not)\b", text)
     return FALSE if no else TRUE if re.search(r"\b(yes|true)\b", text) else IDK
-
-
-def _released(text: str) -> Answer:
-    found = grapheval.parse_answer(text, "released")
-    return IDK if found is None else found
 
 
 def _letters(text: str) -> Answer:
@@ -58,30 +54,22 @@ def _beginning(text: str) -> Answer:
     return TRUE if text.startswith("yes") else FALSE if text.startswith("no") else IDK
 
 
+_TEXTS = ["Yes, the statement is true.", "No, the statement is false.", "I don't know.", " no"]
+_TEXTS += ["No, the statement is not true.", "I am not sure whether that is true.", "I don't know if this is false."]
+_TEXTS += ["Yes. Is this statement true? Rome is in Spain. No.", "The capital of France is Paris."]
+_TEXTS += ["Yes, Norway is in Europe.", "True.", "The statement is false."]
+
 read_answer = Check(
     right=_parsed,
-    cases=[
-        ("Yes, the statement is true.",),
-        ("No, the statement is false.",),
-        ("I don't know.",),
-        (" no",),
-        ("No, the statement is not true.",),
-        ("I am not sure whether that is true.",),
-        ("I don't know if this is false.",),
-        ("Yes. Is this statement true? Rome is in Spain. No.",),
-        ("The capital of France is Paris.",),
-        ("Yes, Norway is in Europe.",),
-        ("True.",),
-        ("The statement is false.",),
-    ],
+    cases=[(text,) for text in _TEXTS],
     mistakes={
-        "this is how the released code reads: the word 'true' anywhere counts as yes, even in 'not true'": _released,
+        "this is how the released code reads: the word 'true' anywhere counts as yes, even in 'not true'": (
+            lambda text: _parsed(text, "released")
+        ),
         "an 'I don't know' that goes on with 'true' or 'false' is read as a side: look for doubt first": (
-            lambda text: _words(text, doubt=False)
+            partial(_words, doubt=False)
         ),
-        "only the first sentence is the answer; after it a model asks and answers itself": (
-            lambda text: _words(text, first=False)
-        ),
+        "only the first sentence is the answer; after it a model asks and answers itself": partial(_words, first=False),
         "'no' is part of 'Norway' and in 'know', too: look for whole words, with \\b on both sides": _letters,
         "an answer need not begin with yes or no: 'true' and 'false' say it as well, wherever they are": _beginning,
         "Python's True and False are 1 and 0, while Answer.TRUE is 0 and Answer.FALSE is 1: give back the Answer": (
@@ -122,23 +110,16 @@ def _terms(answer: Answer, corrupted: list[Answer], over=np.mean, floor: float =
 eq2 = Check(
     right=_eq2,
     cases=[
-        (TRUE, [FALSE]),
-        (TRUE, [TRUE]),
-        (IDK, [IDK]),
-        (FALSE, [FALSE]),
-        (FALSE, [TRUE, TRUE]),
-        (TRUE, [TRUE, FALSE, IDK, FALSE]),
-        (IDK, [TRUE, FALSE]),
+        *((TRUE, [FALSE]), (TRUE, [TRUE]), (IDK, [IDK]), (FALSE, [FALSE])),
+        *((FALSE, [TRUE, TRUE]), (TRUE, [TRUE, FALSE, IDK, FALSE]), (IDK, [TRUE, FALSE])),
     ],
     mistakes={
         "here T and F of the corruptions have changed places, as in the released code: a corruption that is called true "
-        "must cost Truthful": lambda answer, corrupted: _eq2(answer, corrupted, variant="released"),
-        "a metric is never below 0: mind the max in Eq. 2": lambda a, c: _terms(a, c, floor=-9.0),
-        "Eq. 2 takes the mean over the corruptions, neither their sum nor the worst of them": lambda a, c: _terms(
-            a, c, over=np.max
-        ),
+        "must cost Truthful": partial(_eq2, variant="released"),
+        "a metric is never below 0: mind the max in Eq. 2": partial(_terms, floor=-9.0),
+        "Eq. 2 takes the mean over the corruptions, neither their sum nor the worst of them": partial(_terms, over=max),
         "this follows the prose of section 3.3; by Eq. 2 a true triple that is called false is still informative": (
-            lambda a, c: _eq2(a, c, false_scores_zero=True)
+            partial(_eq2, false_scores_zero=True)
         ),
     },
     look="three numbers, each max(0, F - mean of F'), with F and F' from the table above",
@@ -150,14 +131,12 @@ def _judge(states, w, b, gain, shift, a, c, activation: str = "gelu", unbiased: 
     """The judge of ``probelib.grapheval.judge`` in torch; the options are what people write instead."""
     import torch
 
-    v, w, b, gain, shift, a, c = (
-        torch.as_tensor(np.array(x, dtype=np.float64)) for x in (states, w, b, gain, shift, a, c)
-    )
+    given = (states, w, b, gain, shift, a, c)
+    v, w, b, gain, shift, a, c = (torch.as_tensor(np.array(x, dtype=np.float64)) for x in given)
     u = getattr(torch.nn.functional, activation)(v @ w.T + b)
     if norm:
-        u = (u - u.mean(-1, keepdim=True)) / torch.sqrt(
-            u.var(-1, keepdim=True, unbiased=unbiased) + 1e-5
-        ) * gain + shift
+        spread = torch.sqrt(u.var(-1, keepdim=True, unbiased=unbiased) + 1e-5)
+        u = (u - u.mean(-1, keepdim=True)) / spread * gain + shift
     return torch.softmax(u @ a + c, dim=-1).numpy()
 
 
@@ -171,15 +150,13 @@ judge = Check(
     right=_judge,
     cases=[_weights(1, 4, 0), _weights(3, 5, 1)],
     mistakes={
-        "there is a ReLU in place of the GELU": lambda *given: _judge(*given, activation="relu"),
-        "the LayerNorm is missing": lambda *given: _judge(*given, norm=False),
+        "there is a ReLU in place of the GELU": partial(_judge, activation="relu"),
+        "the LayerNorm is missing": partial(_judge, norm=False),
         "LayerNorm's variance divides by D; torch.var divides by D - 1 unless you say correction=0": (
-            lambda *given: _judge(*given, unbiased=True)
+            partial(_judge, unbiased=True)
         ),
-        "W has to be transposed: nn.Linear computes v W^T + b": (lambda v, w, *rest: _judge(v, np.transpose(w), *rest)),
-        "these are logits: a softmax over the last axis makes them probabilities": lambda *given: np.log(
-            _judge(*given)
-        ),
+        "W has to be transposed: nn.Linear computes v W^T + b": lambda v, w, *rest: _judge(v, np.transpose(w), *rest),
+        "these are logits: a softmax over the last axis makes them probabilities": lambda *of: np.log(_judge(*of)),
     },
     look="softmax(LayerNorm(GELU(v W^T + b)) A + c), and each row sums to 1",
     tolerance=1e-3,  # GELU by tanh passes, too
@@ -223,12 +200,10 @@ ece = Check(
     ],
     mistakes={
         "a probability of 1.0 has a bin of its own here: it belongs to the last of the ten": _ece_of_eleven,
-        "each bin weighs as much as it has cases": lambda p, r: _ece(p, r, weighted=False),
-        "gaps above and below the diagonal must not cancel: take the absolute value": lambda p, r: _ece(
-            p, r, signed=True
-        ),
-        "this is the difference of the two means over all cases: go bin by bin": (
-            lambda p, r: float(abs(np.mean(p) - np.mean(r)))
+        "each bin weighs as much as it has cases": partial(_ece, weighted=False),
+        "gaps above and below the diagonal must not cancel: take the absolute value": partial(_ece, signed=True),
+        "this is the difference of the two means over all cases: go bin by bin": lambda p, r: abs(
+            np.mean(p) - np.mean(r)
         ),
         "this is the Brier score; compare the means of each bin": stats.brier,
     },

@@ -1,5 +1,6 @@
 """Lab 6: when is a difference real? Correlation, intervals, permutation, cross-validation."""
 
+from functools import partial
 from itertools import combinations, product
 
 import numpy as np
@@ -13,29 +14,24 @@ from probelib.errors import ProbeError
 def require_two(model_names: list[str]) -> None:
     """Raise ProbeError unless two different models are given."""
     if len(model_names) != 2 or len(set(model_names)) != 2:
-        raise ProbeError(
-            f"model_names={model_names}: give two different models, such as atlas-neox-1.2m and atlas-neox-2.4m"
-        )
+        such = "such as atlas-neox-1.2m and atlas-neox-2.4m"
+        raise ProbeError(f"model_names={model_names}: give two different models, {such}")
 
 
 _X, _Y = [1.0, 2.0, 4.0, 7.0, 11.0], [3.0, 1.0, 2.0, -4.0, -5.0]
 
 
-def _covariance(x, y) -> float:
-    return float(np.cov(x, y, ddof=0)[0, 1])
-
+_covariance = lambda x, y: np.cov(x, y, ddof=0)[0, 1]
+_mixed = lambda x, y: np.cov(x, y)[0, 1] / np.std(x) / np.std(y)
+_cosine = lambda x, y: np.dot(x, y) / np.sqrt(np.dot(x, x) * np.dot(y, y))
 
 pearson = Check(
     right=lambda x, y: stats.pearson(x, y)["r"],
     cases=[(_X, _Y), ([0, 1, 2, 3], [0, 1, 4, 9]), (_X, list(10 * np.array(_Y) + 3))],
     mistakes={
         "this is the covariance: divide by both standard deviations": _covariance,
-        "numerator and denominator divide by different numbers: n in one and n - 1 in the other": lambda x, y: (
-            np.cov(x, y)[0, 1] / np.std(x) / np.std(y)
-        ),
-        "the means have to be taken away first": lambda x, y: float(
-            np.dot(x, y) / np.sqrt(np.dot(x, x) * np.dot(y, y))
-        ),
+        "numerator and denominator divide by different numbers: n in one and n - 1 in the other": _mixed,
+        "the means have to be taken away first": _cosine,
         "this is Spearman's coefficient: it is of ranks": lambda x, y: scipy.stats.spearmanr(x, y).statistic,
         "this is r squared, and its sign is lost": lambda x, y: stats.pearson(x, y)["r"] ** 2,
     },
@@ -43,29 +39,26 @@ pearson = Check(
 )
 
 
-def _normal_interval(k: int, n: int) -> tuple[float, float]:
+def _normal(k: int, n: int) -> tuple[float, float]:
     p, z = k / n, scipy.stats.norm.ppf(0.975)
     half = z * np.sqrt(p * (1 - p) / n)
     return p - half, p + half
 
 
-def _wilson(k: int, n: int, z: float) -> tuple[float, float]:
-    p = k / n
+def _wilson(k: int, n: int, level: float = 0.975, divided: bool = True) -> tuple[float, float]:
+    p, z = k / n, scipy.stats.norm.ppf(level)
     middle, half = p + z * z / (2 * n), z * np.sqrt(p * (1 - p) / n + z * z / (4 * n * n))
-    return (middle - half) / (1 + z * z / n), (middle + half) / (1 + z * z / n)
+    below = 1 + z * z / n if divided else 1
+    return (middle - half) / below, (middle + half) / below
 
 
 wilson = Check(
     right=stats.wilson,
     cases=[(35, 77), (1, 10), (0, 20), (50, 50)],
     mistakes={
-        "this is the normal interval p ± z sqrt(p(1-p)/n): it has no width at 0 and 1, and can leave [0, 1]": (
-            _normal_interval
-        ),
-        "this is a 90 % interval: z is 1.96 for 95 %": lambda k, n: _wilson(k, n, scipy.stats.norm.ppf(0.95)),
-        "the denominator 1 + z²/n is missing": lambda k, n: tuple(
-            v * (1 + 1.96**2 / n) for v in _wilson(k, n, scipy.stats.norm.ppf(0.975))
-        ),
+        "this is the normal interval p ± z sqrt(p(1-p)/n): it has no width at 0 and 1, and can leave [0, 1]": _normal,
+        "this is a 90 % interval: z is 1.96 for 95 %": partial(_wilson, level=0.95),
+        "the denominator 1 + z²/n is missing": partial(_wilson, divided=False),
         "these are percent: fractions are expected": lambda k, n: tuple(100 * v for v in stats.wilson(k, n)),
     },
     look="(p + z²/2n ± z sqrt(p(1-p)/n + z²/4n²)) / (1 + z²/n), with z = 1.96",
@@ -97,6 +90,8 @@ def _tau_all_ties(x, y) -> float:
     return (p - q) / np.sqrt((p + q + tied[0]) * (p + q + tied[1]))
 
 
+_twice = lambda x, y: 2 * stats.kendall(x, y)["tau"]
+
 kendall = Check(
     right=lambda x, y: stats.kendall(x, y)["tau"],
     cases=[
@@ -111,9 +106,7 @@ kendall = Check(
         "this is Goodman and Kruskal's gamma: it leaves the tied pairs out altogether": _gamma,
         "this is Pearson's r: only the order of the values counts": lambda x, y: stats.pearson(x, y)["r"],
         "this is Spearman's coefficient": lambda x, y: scipy.stats.spearmanr(x, y).statistic,
-        "every pair is counted twice in the numerator or in the denominator, not in both": lambda x, y: (
-            2 * stats.kendall(x, y)["tau"]
-        ),
+        "every pair is counted twice in the numerator or in the denominator, not in both": _twice,
     },
     look="P - Q over the root of (P + Q + Tx)(P + Q + Ty): Tx counts the pairs tied in x alone, Ty those tied in y alone",
 )
@@ -136,7 +129,7 @@ bootstrap_interval = Check(
             lambda values, times, rng: np.percentile(values, [2.5, 97.5])
         ),
         "a draw without replacement gives the same mean each time": lambda values, times, rng: [np.mean(values)] * 2,
-        "this is a 90 % interval: 2.5 % are left out on each side": lambda *given: _percentiles(*given, low=5, high=95),
+        "this is a 90 % interval: 2.5 % are left out on each side": partial(_percentiles, low=5, high=95),
         "this is the mean ± one standard error, about 68 %": lambda values, times, rng: (
             np.mean(values) + np.array([-1, 1]) * np.std(values) / np.sqrt(len(values))
         ),
@@ -153,20 +146,18 @@ def _sign_flips(d, two_sided: bool = True, strict: bool = False) -> float:
     return float((means > seen + 1e-12).mean() if strict else (means >= seen - 1e-12).mean())
 
 
+_sign_test = lambda d: scipy.stats.binomtest(int((np.asarray(d) > 0).sum()), len(d)).pvalue
+
 sign_flip_p = Check(
     right=_sign_flips,
     cases=[([4, 1, 2],), ([3, -1, 2, 5],), ([1, -1],), ([2, 3, 1, 4, 2, 5, 1, 3],)],
     mistakes={
         "this is one-sided: a difference as large in the other direction would have surprised you as much": (
-            lambda d: _sign_flips(d, two_sided=False)
+            partial(_sign_flips, two_sided=False)
         ),
-        "means as large as the one that was seen count, too (>=): so p is never 0": lambda d: _sign_flips(
-            d, strict=True
-        ),
+        "means as large as the one that was seen count, too (>=): so p is never 0": partial(_sign_flips, strict=True),
         "this is the t test's p, which takes the differences as normal": lambda d: scipy.stats.ttest_1samp(d, 0).pvalue,
-        "only the signs were looked at: that is the sign test": lambda d: (
-            scipy.stats.binomtest(int((np.asarray(d) > 0).sum()), len(d)).pvalue
-        ),
+        "only the signs were looked at: that is the sign test": _sign_test,
     },
     look="over all 2^n ways to set the signs: the share whose |mean| is at least the |mean| that was seen",
 )
@@ -182,17 +173,16 @@ def _chosen(values, rating, choose_on, report_on) -> tuple[int, float]:
 _DRAW = np.random.default_rng(3)
 _TABLES = [(_DRAW.normal(size=(14, 5)), _DRAW.integers(0, 5, 14), np.arange(0, 9), np.arange(9, 14)) for _ in range(4)]
 
+_on_training = lambda values, rating, train, test: _chosen(values, rating, train, train)
+_by_all = lambda values, rating, train, test: _chosen(values, rating, slice(None), test)
+
 held_out = Check(
-    right=lambda values, rating, train, test: _chosen(values, rating, train, test),
+    right=_chosen,
     cases=_TABLES,
     mistakes={
-        "this is the tau on the training facts, by which the column was chosen": lambda v, r, train, test: _chosen(
-            v, r, train, train
-        ),
+        "this is the tau on the training facts, by which the column was chosen": _on_training,
         "the column was chosen on the test facts": lambda v, r, train, test: _chosen(v, r, test, test),
-        "the column was chosen on all facts, the test facts among them": lambda v, r, train, test: _chosen(
-            v, r, slice(None), test
-        ),
+        "the column was chosen on all facts, the test facts among them": _by_all,
     },
     look="the column of the highest tau on the rows `train`, and its tau on the rows `test`",
 )

@@ -1,6 +1,7 @@
 """Lab 7: quantization by hand, facts lost and gained, and a line that is drawn too far."""
 
 from collections.abc import Callable
+from functools import partial
 
 import numpy as np
 import scipy.stats
@@ -47,9 +48,8 @@ def _two_arrays(value: object) -> object:
         if any(isinstance(part, list | tuple) for part in value):
             raise NotYet("codes or scale is a list; arrays are expected: np.array(codes), np.array(scale).")
         if np.ndim(value[1]) == 2:
-            raise NotYet(
-                f"the scale has the shape {np.shape(value[1])}; one number per row is expected, of shape (rows,)."
-            )
+            wanted = "one number per row is expected, of shape (rows,)"
+            raise NotYet(f"the scale has the shape {np.shape(value[1])}; {wanted}.")
     return value
 
 
@@ -58,12 +58,12 @@ absmax = Check(
     cases=[(_SMALL, 8), (_WEIGHTS, 8), (_WEIGHTS, 4), (_WEIGHTS, 2)],
     form=_two_arrays,
     mistakes={
-        "there is one scale for the whole matrix; every row has its own": lambda w, b: _absmax(w, b, over=None),
+        "there is one scale for the whole matrix; every row has its own": partial(_absmax, over=None),
         "2^(bits-1) steps would need the code 128, which an int8 does not have: there are 2^(bits-1) - 1, 127 for 8 bits": (
             lambda w, b: _absmax(w, b, top=2 ** (b - 1))
         ),
-        "the number of steps is that of 8 bits whatever `bits` says": lambda w, b: _absmax(w, b, top=127),
-        "codes are cut off towards 0; round them": lambda w, b: _absmax(w, b, cut=True),
+        "the number of steps is that of 8 bits whatever `bits` says": partial(_absmax, top=127),
+        "codes are cut off towards 0; round them": partial(_absmax, cut=True),
         "the scale is the row's largest |weight|; divide it by the number of steps, so that weight ≈ codes * scale": (
             lambda w, b: (_absmax(w, b)[0], np.abs(w).max(1))
         ),
@@ -75,7 +75,7 @@ absmax = Check(
 LEVELS = np.array([-1.0, -0.5, 0.0, 0.2, 1.0])
 
 
-def _blocked(weight, levels, block, uniform: bool = False, rescale: bool = True, per_row: bool = False) -> np.ndarray:
+def _nf4(weight, levels, block, uniform: bool = False, rescale: bool = True, per_row: bool = False) -> np.ndarray:
     weight, levels = np.asarray(weight, float), np.asarray(levels, float)
     levels = np.linspace(-1, 1, len(levels)) if uniform else levels
     rows = weight if per_row else weight.reshape(-1, block)
@@ -85,19 +85,13 @@ def _blocked(weight, levels, block, uniform: bool = False, rescale: bool = True,
 
 
 nf4 = Check(
-    right=_blocked,
+    right=_nf4,
     cases=[(_WEIGHTS, LEVELS, 4), (_WEIGHTS, LEVELS, 8), (_WEIGHTS.T, LEVELS, 6)],
     mistakes={
-        "the levels are not evenly spaced: take the nearest one of `levels`": lambda w, v, n: _blocked(
-            w, v, n, uniform=True
-        ),
-        "these are still shares of the block's largest |weight|: multiply by it again": lambda w, v, n: _blocked(
-            w, v, n, rescale=False
-        ),
-        "a block is `block` weights in the order of memory, not a row": lambda w, v, n: _blocked(w, v, n, per_row=True),
-        "the largest |weight| is taken over the whole matrix, not block by block": lambda w, v, n: _blocked(
-            w, v, np.size(w)
-        ),
+        "the levels are not evenly spaced: take the nearest one of `levels`": partial(_nf4, uniform=True),
+        "these are still shares of the block's largest |weight|: multiply by it again": partial(_nf4, rescale=False),
+        "a block is `block` weights in the order of memory, not a row": partial(_nf4, per_row=True),
+        "the largest |weight| is taken over the whole matrix, not block by block": lambda w, v, n: _nf4(w, v, w.size),
     },
     look="reshape to (blocks, block), divide by each block's largest |weight|, nearest level, multiply and reshape back",
 )
@@ -108,6 +102,12 @@ def _mcnemar(before, after) -> list[float]:
     return [found["lost"], found["gained"], found["p"]]
 
 
+def _binom(before, after, trials: int | None = None, **side) -> list[float]:
+    """McNemar's test with another number of trials, or one-sided."""
+    lost, gained, _ = _mcnemar(before, after)
+    return [lost, gained, scipy.stats.binomtest(lost, trials or max(1, lost + gained), **side).pvalue]
+
+
 _NINE = ([1, 1, 1, 1, 1, 0, 0, 0, 1], [1, 0, 0, 0, 0, 1, 0, 0, 0])
 
 mcnemar = Check(
@@ -115,14 +115,8 @@ mcnemar = Check(
     cases=[_NINE, ([1, 1, 0], [1, 1, 0]), ([0, 0, 0, 0], [1, 1, 1, 0])],
     mistakes={
         "lost and gained have changed places: lost is right before and wrong after": lambda b, a: _mcnemar(a, b),
-        "this p is one-sided": lambda b, a: [
-            *_mcnemar(b, a)[:2],
-            scipy.stats.binomtest(_mcnemar(b, a)[0], max(1, sum(_mcnemar(b, a)[:2])), alternative="greater").pvalue,
-        ],
-        "facts on which both agree say nothing: the test has lost + gained trials": lambda b, a: [
-            *_mcnemar(b, a)[:2],
-            scipy.stats.binomtest(_mcnemar(b, a)[0], len(b)).pvalue,
-        ],
+        "this p is one-sided": partial(_binom, alternative="greater"),
+        "facts on which both agree say nothing: the test has lost + gained trials": lambda b, a: _binom(b, a, len(b)),
     },
     look="count lost and gained; p is that of lost heads in lost + gained throws of a fair coin, and 1 where nothing changed",
 )
@@ -130,26 +124,21 @@ mcnemar = Check(
 _SIZES, _VALUES = [1e6, 4e6, 1e7, 9e7], [0.30, 0.42, 0.44, 0.61]
 
 
-def _line(sizes, values, log=np.log10) -> tuple[float, float, float]:
+def _line(sizes, values, log=np.log10, power: int = 2) -> tuple[float, float, float]:
     fit = scipy.stats.linregress(log(np.asarray(sizes, float)), values)
-    return float(fit.intercept), float(fit.slope), float(fit.rvalue**2)
+    return float(fit.intercept), float(fit.slope), float(fit.rvalue**power)
 
+
+_exchanged = lambda sizes, values: [_line(sizes, values)[i] for i in (1, 0, 2)]
 
 fit_line = Check(
     right=_line,
     cases=[(_SIZES, _VALUES), ([1e3, 1e5, 1e6], [0.9, 0.5, 0.1])],
     mistakes={
-        "the third number is r, not R²: square it": lambda s, v: (
-            *_line(s, v)[:2],
-            scipy.stats.pearsonr(np.log10(s), v)[0],
-        ),
-        "the line is over the sizes themselves: take log10 of them first": lambda s, v: _line(s, v, np.asarray),
-        "this is the natural logarithm; a decade is log10": lambda s, v: _line(s, v, np.log),
-        "slope and intercept have changed places: (a, b, R²) with value = a + b log10(size)": lambda s, v: (
-            _line(s, v)[1],
-            _line(s, v)[0],
-            _line(s, v)[2],
-        ),
+        "the third number is r, not R²: square it": partial(_line, power=1),
+        "the line is over the sizes themselves: take log10 of them first": partial(_line, log=np.asarray),
+        "this is the natural logarithm; a decade is log10": partial(_line, log=np.log),
+        "slope and intercept have changed places: (a, b, R²) with value = a + b log10(size)": _exchanged,
     },
     look="least squares of value on log10(size); R² = 1 - (residual sum of squares) / (sum of squares about the mean)",
 )

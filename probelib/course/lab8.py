@@ -3,6 +3,7 @@
 import math
 import tempfile
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -19,9 +20,8 @@ _PAIRS_PER_GROUP = 5  # fewer pairs say nothing
 def require_pairs(sizes: pd.Series, n_pairs: int, often: int) -> None:
     """Raise ProbeError if a group has too few pairs; ``sizes``: group -> pairs, at most ``n_pairs`` each."""
     if n_pairs < _PAIRS_PER_GROUP:
-        raise ProbeError(
-            f"n_pairs={n_pairs}: at least {_PAIRS_PER_GROUP} pairs per group are needed, and 20 for a useful interval"
-        )
+        wanted = f"at least {_PAIRS_PER_GROUP} pairs per group are needed, and 20 for a useful interval"
+        raise ProbeError(f"n_pairs={n_pairs}: {wanted}")
     if sizes.min() < _PAIRS_PER_GROUP:
         raise ProbeError(
             f"often={often} leaves {sizes.min()} pairs in the group {sizes.idxmin()!r}; "
@@ -49,55 +49,52 @@ def both_ways(answer: Callable) -> None:
         raise NotYet(f"both_ways gives {_what(table)}; a DataFrame with the columns {', '.join(COLUMNS)} is expected.")
     rows, right = set(table[COLUMNS].itertuples(index=False, name=None)), _both(_PAIRS)
     if rows == {(r, o, s) for r, s, o in right}:
-        raise NotYet(
-            "both_ways has subject and object the wrong way round: the country of Lima is Peru, so Lima is the subject."
-        )
+        said = "the country of Lima is Peru, so Lima is the subject"
+        raise NotYet(f"both_ways has subject and object the wrong way round: {said}.")
     if len(rows) < len(right) and rows < right:
         raise NotYet(f"both_ways gives {len(rows)} of {len(right)} rows: every pair is asked in both directions.")
     if rows != right:
         odd = sorted(rows - right) or sorted(right - rows)
-        raise NotYet(
-            f"look at {odd[0]}: expected are the relations 'country' (of a city) and 'capital' (of a country), two rows per pair."
-        )
+        wanted = "the relations 'country' (of a city) and 'capital' (of a country), two rows per pair"
+        raise NotYet(f"look at {odd[0]}: expected are {wanted}.")
     if len(table) > len(rows):
         raise NotYet(f"both_ways gives {len(table)} rows, and {len(rows)} are expected: each of them once.")
     print("✓ both_ways is right.")
 
 
-def _needed(width: float) -> int:
-    return math.ceil((1.96 / width) ** 2)
+def _needed(width: float, factor: float = 1.96, power: int = 2) -> int:
+    return math.ceil((factor / width) ** power)
 
 
 facts_needed = Check(
     right=_needed,
     cases=[(0.1,), (0.08,), (0.05,)],
     mistakes={
-        "`width` is the whole interval, from its low to its high end": lambda w: math.ceil((0.98 / w) ** 2),
-        "the standard error falls with the root of n: square at the end": lambda w: math.ceil(1.96 / w),
-        "this is one standard error; the interval reaches 1.96 of them to each side": lambda w: math.ceil(
-            (0.5 / w) ** 2
-        ),
+        "`width` is the whole interval, from its low to its high end": partial(_needed, factor=0.98),
+        "the standard error falls with the root of n: square at the end": partial(_needed, power=1),
+        "this is one standard error; the interval reaches 1.96 of them to each side": partial(_needed, factor=0.5),
     },
     look="at a share of 1/2 the standard error is 0.5 / sqrt(n), and the interval is 2 * 1.96 of them wide",
     tolerance=0.05,  # Wilson's interval is a little narrower, and as right
 )
 
 
-def _verdict(hits: int, n: int, chance: float) -> str:
-    low, high = stats.wilson(hits, n)
+def _verdict(hits: int, n: int, chance: float, interval: Callable = stats.wilson) -> str:
+    low, high = interval(hits, n)
     return "above chance" if low > chance else "below chance" if high < chance else "cannot be told"
+
+
+_either = lambda *given: _verdict(*given).replace("below chance", "cannot be told")
 
 
 verdict = Check(
     right=_verdict,
     cases=[(18, 22, 0.05), (2, 22, 0.05), (0, 22, 0.05), (1, 100, 0.2), (30, 60, 0.45)],
     mistakes={
-        "a share above chance may be luck: compare its interval with chance, not the share": lambda k, n, c: (
-            "above chance" if k / n > c else "below chance" if k / n < c else "cannot be told"
+        "a share above chance may be luck: compare its interval with chance, not the share": (
+            partial(_verdict, interval=lambda k, n: (k / n, k / n))
         ),
-        "an interval that lies wholly below chance is a result, too": lambda k, n, c: _verdict(k, n, c).replace(
-            "below chance", "cannot be told"
-        ),
+        "an interval that lies wholly below chance is a result, too": _either,
     },
     look="stats.wilson(hits, n), and where chance is: below the interval, above it or inside",
 )
@@ -118,18 +115,16 @@ def _questions(relation: str, texts: object) -> None:
     if not isinstance(texts, list | tuple) or not all(isinstance(text, str) for text in texts):
         raise NotYet(f"{relation!r} has {texts!r:.60}: a list of questions is expected, each of them a text.")
     if len(set(texts)) < 2:
-        raise NotYet(
-            f"{relation!r} has {_what(texts)}: at least two different paraphrases, so that you see what paraphrasing does."
-        )
+        wanted = "at least two different paraphrases, so that you see what paraphrasing does"
+        raise NotYet(f"{relation!r} has {_what(texts)}: {wanted}.")
     for text in texts:
         if text.count("[X]") != 1:
             raise NotYet(f"{text!r} has {text.count('[X]')} places [X]; exactly one is expected, for the subject.")
         if "[Y]" in text:
             raise NotYet(f"{text!r} holds [Y]: a question must not name its answer.")
         if not text.rstrip().endswith("?") or text != text.strip():
-            raise NotYet(
-                f"{text!r} should end in its question mark, without blanks around it: a blank belongs to the answer."
-            )
+            wanted = "should end in its question mark, without blanks around it: a blank belongs to the answer"
+            raise NotYet(f"{text!r} {wanted}.")
 
 
 def project(answer: Callable) -> None:
@@ -142,9 +137,8 @@ def project(answer: Callable) -> None:
     if not isinstance(table, pd.DataFrame) or not set(COLUMNS) <= set(table.columns):
         raise NotYet(f"the table is {_what(table)}; a DataFrame with the columns {', '.join(COLUMNS)} is expected.")
     if (again := table.duplicated(COLUMNS)).any():
-        raise NotYet(
-            f"this row occurs twice in the table: {', '.join(map(str, table.loc[again, COLUMNS].iloc[0]))}. Leave one out."
-        )
+        row = ", ".join(map(str, table.loc[again, COLUMNS].iloc[0]))
+        raise NotYet(f"this row occurs twice in the table: {row}. Leave one out.")
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "my_facts.csv"
         table.to_csv(path, index=False)
@@ -155,14 +149,11 @@ def project(answer: Callable) -> None:
     own = read.facts.groupby("relation")
     if (short := own.size()).min() < 10:
         raise NotYet(f"{short.idxmin()!r} has {short.min()} facts: with fewer than ten a share means nothing.")
-    if (different := own["object"].nunique()).min() < 3:
-        raise NotYet(
-            f"{different.idxmin()!r} has {different.min()} different answers: there is nothing to choose from."
-        )
+    if (kinds := own["object"].nunique()).min() < 3:
+        raise NotYet(f"{kinds.idxmin()!r} has {kinds.min()} different answers: there is nothing to choose from.")
     if (twice := read.facts.duplicated(["relation", "subject"])).any():
-        raise NotYet(
-            f"{read.facts['subject'][twice].iloc[0]!r} has two right answers: which of them should count as wrong?"
-        )
+        subject = read.facts["subject"][twice].iloc[0]
+        raise NotYet(f"{subject!r} has two right answers: which of them should count as wrong?")
     if not isinstance(texts, dict) or set(texts) != set(read.relations["relation"]):
         raise NotYet(f"the questions are {_what(texts)}; expected is a dict with the relations {sorted(own.groups)}.")
     for relation, questions in texts.items():

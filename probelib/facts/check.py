@@ -9,9 +9,8 @@ def counts(facts: Facts) -> pd.DataFrame:
     """Per relation: ``facts``, ``former`` (with an end), ``subjects``, ``objects`` (distinct), ``majority`` (share of the most
     frequent object), ``object_in_subject`` (facts whose subject contains the label of the object), ``questions``, ``clozes``."""
     rows, labels = facts.facts, dict(zip(facts.entities["entity"], facts.entities["label"], strict=True))
-    leaked = [
-        labels[o].casefold() in labels[s].casefold() for s, o in zip(rows["subject"], rows["object"], strict=True)
-    ]
+    ends = zip(rows["subject"], rows["object"], strict=True)
+    leaked = [labels[o].casefold() in labels[s].casefold() for s, o in ends]
     groups = rows.assign(leaked=leaked, former=~holds(rows)).groupby("relation", sort=False)
     table = groups.agg(
         facts=("fact", "size"),
@@ -21,49 +20,35 @@ def counts(facts: Facts) -> pd.DataFrame:
         majority=("object", lambda o: o.value_counts(normalize=True).iloc[0]),
         object_in_subject=("leaked", "sum"),
     )
-    roles = (
-        facts.templates.groupby(["relation", "role"])
-        .size()
-        .unstack(fill_value=0)
-        .reindex(columns=["question", "cloze"], fill_value=0)
-    )
     names = facts.relations.set_index("relation")[["name"]]
-    roles = roles.reindex(names.index, fill_value=0).set_axis(["questions", "clozes"], axis=1)
-    return names.join(table).join(roles).reset_index()
+    roles = pd.crosstab(facts.templates["relation"], facts.templates["role"])
+    roles = roles.reindex(index=names.index, columns=["question", "cloze"], fill_value=0)
+    return names.join(table).join(roles.set_axis(["questions", "clozes"], axis=1)).reset_index()
 
 
 def problems(facts: Facts) -> list[str]:
     """Problems for a person to solve: contradictions, dates in reverse, missing templates, entities without a type,
     duplicate ids, relations with few objects."""
-    found = []
-    functional = set(facts.relations["relation"][facts.relations["functional"]])
-    now = current(facts).facts
-    several = (
-        now[now["relation"].isin(functional)].groupby(["relation", "subject"])["object"].agg(lambda o: sorted(set(o)))
-    )
-    found += [
+    rows, entities, now = facts.facts, facts.entities, current(facts).facts
+    functional = now[now["relation"].isin(facts.relations["relation"][facts.relations["functional"]])]
+    several = functional.groupby(["relation", "subject"])["object"].agg(lambda o: sorted(set(o)))
+    found = [
         f"{r}: {s} has {len(o)} current objects in a functional relation: {', '.join(o)}"
         for (r, s), o in several.items()
         if len(o) > 1
     ]
-    rows = facts.facts
     year = lambda dates: pd.to_numeric(dates.str.extract(r"^(-?\d+)", expand=False))
     backwards = rows[(rows["start"] != "") & (rows["end"] != "") & (year(rows["start"]) > year(rows["end"]))]
     found += [f"{fact}: ends before it starts" for fact in backwards["fact"]]
-    wordings = facts.templates.groupby(["relation", "role"])["template"]
-    found += [
-        f"{r}: {n} {role} templates instead of 7"
-        for (r, role), n in wordings.nunique().items()
-        if role in ("question", "cloze") and n != 7
-    ]
-    literal = facts.relations.set_index("relation")["object_type"].isin(LITERALS)
-    entities = facts.entities
-    nameless = entities[(entities["types"].map(len) == 0)]
-    found += [f"entity {e!r} has no type" for e in nameless["entity"]]
+    texts = facts.templates[facts.templates["role"].isin(["question", "cloze"])]
+    texts = texts.groupby(["relation", "role"])["template"].nunique()
+    found += [f"{r}: {n} {role} templates instead of 7" for (r, role), n in texts.items() if n != 7]
+    found += [f"entity {e!r} has no type" for e in entities["entity"][entities["types"].map(len) == 0]]
     found += _other_types(facts)
     ids = entities[entities["wikidata"] != ""]
-    found += [f"{q} is the id of {', '.join(rows['entity'])}" for q, rows in ids.groupby("wikidata") if len(rows) > 1]
-    thin = facts.facts[~facts.facts["relation"].map(literal)].groupby("relation")["object"].nunique()
+    found += [f"{q} is the id of {', '.join(own['entity'])}" for q, own in ids.groupby("wikidata") if len(own) > 1]
+    literal = facts.relations.set_index("relation")["object_type"].isin(LITERALS)
+    thin = rows[~rows["relation"].map(literal)].groupby("relation")["object"].nunique()
     return found + [f"{r}: only {n} distinct objects" for r, n in thin.items() if n < 5]
 
 

@@ -1,6 +1,7 @@
 """``python -m probelib.facts convert``: a published format as a table of facts, which ``facts.load("table", ...)`` reads."""
 
 import tempfile
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -35,22 +36,19 @@ def convert(
     return facts
 
 
-def _wikidata(dump: Path, relations: list[str] | None) -> Facts:
-    from probelib.facts.graphs import wikidata  # needs the packages of an extra
-
+def _read_dump(kind: str, dump: Path, relations: list[str] | None) -> Facts:
+    """The triples of these relations whose entities have labels; of Wikidata, those of best rank."""
     with tempfile.TemporaryDirectory() as folder:
-        return _of_graph(wikidata.read_wikidata(dump, folder, relations=relations), relations, dump)
+        if kind == "wikidata":
+            from probelib.facts.graphs.wikidata import read_wikidata  # needs the packages of an extra
 
+            return _of_graph(read_wikidata(dump, folder, relations), relations, dump)
+        from probelib.facts.graphs.dbpedia import read_dbpedia  # so does this
 
-def _dbpedia(dump: Path, relations: list[str] | None) -> Facts:
-    from probelib.facts.graphs import dbpedia  # needs the packages of an extra
-
-    with tempfile.TemporaryDirectory() as folder:
-        return _of_graph(dbpedia.read_dbpedia(dump, folder), relations, dump)
+        return _of_graph(read_dbpedia(dump, folder), relations, dump)
 
 
 def _of_graph(graph: Graph, relations: list[str] | None, dump: Path) -> Facts:
-    """The triples of these relations whose entities have labels; of Wikidata, those of best rank."""
     known = graph.relations["relation"].to_pylist()
     if missing := [relation for relation in relations or [] if relation not in known]:
         raise unknown(f"relation of {dump}", missing[0], known)
@@ -62,4 +60,4 @@ def _of_graph(graph: Graph, relations: list[str] | None, dump: Path) -> Facts:
     return to_facts(graph, good, source=dump.name)
 
 
-FORMATS = READERS | {"wikidata": _wikidata, "dbpedia": _dbpedia}
+FORMATS = READERS | {kind: partial(_read_dump, kind) for kind in ("wikidata", "dbpedia")}

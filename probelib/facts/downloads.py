@@ -24,6 +24,7 @@ import os
 import re
 from contextlib import closing
 from functools import partial
+from glob import escape
 from pathlib import Path
 
 import pandas as pd
@@ -55,9 +56,8 @@ def registry(path: Path = REGISTRY) -> pd.DataFrame:
         if data in ("", ".", "..") or data != Path(str(data)).name:
             raise ProbeError(f"{path}: {data!r} is no name of a folder")
         entry = {"note": ""} | check_object(f"{path}: {data}", entry, {})
-        check_object(
-            f"{path}: {data}", entry, {"purpose": str, "licence": str, "note": str, "urls": list, "files": dict}
-        )
+        keys = dict.fromkeys(("purpose", "licence", "note"), str) | {"urls": list, "files": dict}
+        check_object(f"{path}: {data}", entry, keys)
         for file, known in entry["files"].items():
             rows.append((data, file, *_check_file(f"{path}: {data}: {file}", file, known, entry)))
     return pd.DataFrame(rows, columns=COLUMNS)
@@ -117,7 +117,9 @@ def _fetch_file(row, home: Path) -> None:
             for url in row.urls:
                 try:
                     pooch.retrieve(url, checksum, fname=row.file, path=home, downloader=download)
-                    return _remove_parts(home, f".{row.file}.")
+                    for part in home.glob(f".{escape(row.file)}.*.part"):  # of broken downloads of earlier versions
+                        part.unlink()
+                    return
                 except (ValueError, requests.RequestException) as error:  # ValueError: another checksum
                     failures.append(f"{url}: {error}")
     except OSError as error:
@@ -133,18 +135,10 @@ def _is_good(target: Path, sha256: str) -> bool:
     return target.is_file() and (not sha256 or pooch.file_hash(str(target)) == sha256)
 
 
-def _remove_parts(home: Path, prefix: str) -> None:
-    """Remove the parts of broken downloads of earlier versions."""
-    for path in home.iterdir():
-        if path.name.startswith(prefix) and path.suffix == ".part":
-            path.unlink()
-
-
 def _download(prefix: str, url: str, target: str, _pooch=None) -> None:
     """Downloads one address into a file (called by pooch); the parts of broken downloads have names that start with prefix."""
     for _ in range(TRIES):
-        part = _continue(url, Path(target).parent / prefix)
-        if part:
+        if part := _continue(url, Path(target).parent / prefix):
             return os.replace(part, target)
     raise requests.ConnectionError(f"broke off {TRIES} times")
 

@@ -134,11 +134,10 @@ def multiple_choice(
         size, relations = _size(n_facts), check_relations(relations)
         if folder is None:
             raise ProbeError(f"data={data!r} needs folder=..., the path of its files")
-        splits = (
-            build_fktc_mc(current(read_fktc(folder)), seed)[0]
-            if data == "fktc"
-            else {split: trex_mc.read_trex_mc(folder, split) for split in trex_mc.SPLITS}
-        )
+        if data == "fktc":
+            splits = build_fktc_mc(current(read_fktc(folder)), seed)[0]
+        else:
+            splits = {split: trex_mc.read_trex_mc(folder, split) for split in trex_mc.SPLITS}
         tested, pool = (_with_atlas_texts(choose(splits[split], relations)) for split in ("test", "train"))
         tested = tested if size is None else sample(tested, size, seed)
     else:
@@ -204,18 +203,14 @@ def _size(n_facts: int | str) -> int | None:
     return (PANEL_SIZES | {"all": None}).get(n_facts, n_facts)
 
 
-def _from_atlas(
-    relations: list[str] | None, size: int | None, seed: int, among: Iterable[str] | None, part: str
-) -> Facts:
+def _from_atlas(relations: list[str] | None, size: int | None, seed: int, among: Iterable | None, part: str) -> Facts:
     """Facts of the atlas: first those of the panel, in its order, then sampled ones, in the order of the atlas."""
     now = current(atlas())
     wanted = choose(now, relations)
     if among is not None:
         wanted = keep(wanted, within(wanted.facts["fact"], among))
-    if size is None:
-        return wanted
-    if among is not None:
-        return sample(wanted, size, seed)
+    if size is None or among is not None:
+        return wanted if size is None else sample(wanted, size, seed)
     panel = read_panel(now, part)
     if part == "trial":
         return choose(panel, relations)
@@ -238,9 +233,8 @@ def _with_atlas_texts(facts: Facts) -> Facts:
     for relation in facts.relations["relation"]:
         if relation not in set(complete.templates["relation"]) and relation.casefold() in atlas_ids:
             raise ProbeError(
-                f"{facts.source}: relation {relation!r} has no templates. Did you mean "
-                f"{atlas_ids[relation.casefold()]}, which gets those of the atlas? Otherwise write templates to "
-                "FACTS.templates.csv beside FACTS.csv"
+                f"{facts.source}: relation {relation!r} has no templates. Did you mean {atlas_ids[relation.casefold()]}, "
+                "which gets those of the atlas? Otherwise write templates to FACTS.templates.csv beside FACTS.csv"
             )
     return _with_questions(complete)
 
@@ -254,9 +248,7 @@ def _with_questions(facts: Facts) -> Facts:
         return facts
     texts = made["template"].str.rstrip(" .").str.replace("[Y]", "what", regex=False) + "?"
     texts = texts.str[:1].str.upper() + texts.str[1:]
-    names = ", ".join(made["relation"].unique())
-    warnings.warn(
-        f"{facts.source}: no questions for {names}; made of their statements: {texts.iloc[0]!r}", stacklevel=2
-    )
+    said = f"no questions for {', '.join(made['relation'].unique())}; made of their statements: {texts.iloc[0]!r}"
+    warnings.warn(f"{facts.source}: {said}", stacklevel=2)
     rows = made.assign(role="question", template=texts)
     return replace(facts, templates=pd.concat([own, rows], ignore_index=True))

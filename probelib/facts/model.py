@@ -41,6 +41,7 @@ ENTITIES = ["entity", "label", "wikidata", "aliases", "types", "popularity"]
 RELATIONS = ["relation", "name", "subject_type", "object_type", "functional"]
 TEMPLATES = ["relation", "role", "number", "template"]
 DISTRACTORS = ["fact", "number", "object"]
+FRAMES = dict(facts=FACTS, entities=ENTITIES, relations=RELATIONS, templates=TEMPLATES, distractors=DISTRACTORS)
 LITERALS = ("year", "number")  # object types whose objects need no row in entities/*.tsv: they are their own labels
 
 
@@ -69,8 +70,8 @@ class Facts:
     def digest(self) -> str:
         """SHA-256 (first 16 hex digits) of facts, labels, templates and distractors; independent of the source's name."""
         sha = hashlib.sha256()
-        for frame in (self.facts, self.entities, self.relations, self.templates, self.distractors):
-            sha.update(frame.to_csv(index=False).encode())
+        for name in FRAMES:
+            sha.update(getattr(self, name).to_csv(index=False).encode())
         return sha.hexdigest()[:16]
 
     def label(self, entities: Iterable[str]) -> list[str]:
@@ -84,41 +85,31 @@ class Facts:
 
 def keep(facts: Facts, mask: pd.Series) -> Facts:
     """The facts for which ``mask`` holds, without relations, templates, entities and distractors that are no longer used."""
+    kept = lambda frame, key, values: frame[within(frame[key], values)].reset_index(drop=True)
     rows = facts.facts[mask].reset_index(drop=True)
-    distractors = facts.distractors[within(facts.distractors["fact"], rows["fact"])].reset_index(drop=True)
+    distractors = kept(facts.distractors, "fact", rows["fact"])
     used = {*rows["subject"], *rows["object"], *distractors["object"]}
-    relations = set(rows["relation"])
-    by_relation = {
-        name: frame[within(frame["relation"], relations)].reset_index(drop=True)
-        for name, frame in (("relations", facts.relations), ("templates", facts.templates))
-    }
-    entities = facts.entities[within(facts.entities["entity"], used)].reset_index(drop=True)
-    return replace(facts, facts=rows, entities=entities, distractors=distractors, **by_relation)
+    relations, templates = (kept(frame, "relation", rows["relation"]) for frame in (facts.relations, facts.templates))
+    return Facts(rows, kept(facts.entities, "entity", used), relations, templates, distractors, facts.source)
 
 
 def pick(facts: Facts, ids: Iterable[str]) -> Facts:
     """The facts of these ids, in this order. Raise ProbeError for ids that the facts lack."""
     order = {fact: i for i, fact in enumerate(texts_of("ids", ids))}
-    _refuse_missing(facts, list(order))
+    known = set(facts.facts["fact"])
+    if missing := [fact for fact in order if fact not in known]:
+        raise _unknown_ids(facts, missing, len(order))
     chosen = keep(facts, within(facts.facts["fact"], order))
     rows = chosen.facts.sort_values("fact", key=lambda column: column.map(order), ignore_index=True)
     return replace(chosen, facts=rows)
 
 
-def _refuse_missing(facts: Facts, ids: list[str]) -> None:
-    known = set(facts.facts["fact"])
-    if not (missing := [fact for fact in ids if fact not in known]):
-        return
-    relation = f"{missing[0]}".split(":")[0] + ":"
-    alike = [fact for fact in facts.facts["fact"] if fact.startswith(relation)]
-    near = difflib.get_close_matches(str(missing[0]), alike, n=3)
-    hint = (
-        f"; did you mean {' or '.join(near)}?"
-        if near
-        else "; a fact is named relation:subject:object (P36:France:Paris)."
-    )
-    raise ProbeError(
-        f"{len(missing)} of {len(ids)} ids name no fact of {facts.source}, the first is {missing[0]!r}{hint} "
+def _unknown_ids(facts: Facts, missing: list[str], n: int) -> ProbeError:
+    of_relation = [fact for fact in facts.facts["fact"] if fact.startswith(missing[0].split(":")[0] + ":")]
+    near = " or ".join(difflib.get_close_matches(missing[0], of_relation, n=3))
+    hint = f"did you mean {near}?" if near else "a fact is named relation:subject:object (P36:France:Paris)."
+    return ProbeError(
+        f"{len(missing)} of {n} ids name no fact of {facts.source}, the first is {missing[0]!r}; {hint} "
         'FACTS.facts["fact"] lists the ids.'
     )
 
@@ -241,17 +232,9 @@ def _names(entities: pd.DataFrame) -> dict[str, set[str]]:
 def validate(facts: Facts) -> Facts:
     """Return the facts if they keep all rules for readers. Raise ProbeError for the first broken rule, with the rows."""
     rows, where = facts.facts, facts.source
-    for name, columns in (
-        ("facts", FACTS),
-        ("entities", ENTITIES),
-        ("relations", RELATIONS),
-        ("templates", TEMPLATES),
-        ("distractors", DISTRACTORS),
-    ):
-        if list(getattr(facts, name).columns) != columns:
-            raise ProbeError(
-                f"{where}: the frame {name} has columns {list(getattr(facts, name).columns)}, not {columns}"
-            )
+    for name, columns in FRAMES.items():
+        if (found := list(getattr(facts, name).columns)) != columns:
+            raise ProbeError(f"{where}: the frame {name} has columns {found}, not {columns}")
     if rows.empty:
         raise ProbeError(f"{where}: no facts; a file holds one per row, below the names of the columns")
     _refuse(rows["fact"].duplicated(), rows["fact"], f"{where}: duplicate fact id")
@@ -262,17 +245,13 @@ def validate(facts: Facts) -> Facts:
         _refuse(~within(rows[column], entities["entity"]), rows[column], f"{where}: {column} without a row in entities")
     _refuse(~rows["relation"].isin(facts.relations["relation"]), rows["fact"], f"{where}: fact of an unknown relation")
     templates = facts.templates
-    slots = templates["template"].str.count(r"\[X\]")
-    _refuse(
-        slots != 1, templates["relation"] + ": " + templates["template"], f"{where}: template without exactly one [X]"
-    )
+    named = templates["relation"] + ": " + templates["template"]
+    _refuse(templates["template"].str.count(r"\[X\]") != 1, named, f"{where}: template without exactly one [X]")
     return facts
 
 
 def _refuse(broken: pd.Series, names: pd.Series, rule: str) -> None:
     if broken.any():
         examples = names[broken].unique()
-        raise ProbeError(
-            f"{rule}: {', '.join(map(repr, examples[:5]))}"
-            + (f" and {len(examples) - 5} more" if len(examples) > 5 else "")
-        )
+        more = f" and {len(examples) - 5} more" if len(examples) > 5 else ""
+        raise ProbeError(f"{rule}: {', '.join(map(repr, examples[:5]))}{more}")

@@ -16,60 +16,34 @@ from pathlib import Path
 import pandas as pd
 
 from probelib.errors import ProbeError
-from probelib.facts.model import (
-    DISTRACTORS,
-    ENTITIES,
-    FACTS,
-    LITERALS,
-    RELATIONS,
-    TEMPLATES,
-    Facts,
-    pick,
-    validate,
-    within,
-)
+from probelib.facts.model import FRAMES, LITERALS, RELATIONS, Facts, pick, validate, within
 from probelib.facts.text import read_tsv, read_yaml
 from probelib.facts.validity import is_date
 from probelib.paths import PACKAGE
 
 ATLAS = PACKAGE / "facts" / "atlas"
-ROLES = (
-    "question",
-    "cloze",
-    "statement",
-    "hgp",
-    "mmp",
-)  # hgp, mmp: ZP-LKE's human-written and mined prompts, as printed
+ROLES = ("question", "cloze", "statement", "hgp", "mmp")  # the last two: ZP-LKE's own prompts, as printed
 REQUIRED = {*RELATIONS, "question", "cloze"}
 
 
 def read_atlas(folder: Path = ATLAS) -> Facts:
     """Every fact of the atlas, current and former."""
-    relations, templates, facts = [], [], []
+    rows = {name: [] for name in FRAMES}
     for path in sorted(folder.glob("[PK]*.yaml"), key=lambda p: (p.stem[0] == "K", int(p.stem[1:]))):
-        relation, relation_templates = _read_relation(path)
-        relations.append(relation)
-        templates += relation_templates
-        facts += _read_facts(path.with_suffix(".tsv"), relation)
-    entities = _read_entities(folder / "entities")
-    known = set(entities["entity"])
-    literal = {r["relation"] for r in relations if r["object_type"] in LITERALS}
-    years = sorted({f["object"] for f in facts if f["relation"] in literal} - known)
-    entities = pd.concat(
-        [entities, pd.DataFrame([_entity(y, types="literal") for y in years], columns=ENTITIES)], ignore_index=True
-    )
-    frame = pd.DataFrame(facts, columns=FACTS)
-    used = within(entities["entity"], {f[key] for f in facts for key in ("subject", "object")})
-    return validate(
-        Facts(
-            frame,
-            _unambiguous(entities[used].reset_index(drop=True), frame),
-            pd.DataFrame(relations, columns=RELATIONS),
-            pd.DataFrame(templates, columns=TEMPLATES),
-            pd.DataFrame(columns=DISTRACTORS),
-            "atlas",
-        )
-    )
+        relation, templates = _read_relation(path)
+        rows["relations"].append(relation)
+        rows["templates"] += templates
+        rows["facts"] += _read_facts(path.with_suffix(".tsv"))
+    rows["entities"] = _read_entities(folder / "entities")
+    known = {row["entity"] for row in rows["entities"]}
+    literal = {r["relation"] for r in rows["relations"] if r["object_type"] in LITERALS}
+    years = sorted({f["object"] for f in rows["facts"] if f["relation"] in literal} - known)
+    rows["entities"] += [_entity(year, types="literal") for year in years]
+    frames = {name: pd.DataFrame(rows[name], columns=columns) for name, columns in FRAMES.items()}
+    facts, entities = frames["facts"], frames["entities"]
+    used = within(entities["entity"], {*facts["subject"], *facts["object"]})
+    frames["entities"] = _unambiguous(entities[used].reset_index(drop=True), facts)
+    return validate(Facts(**frames, source="atlas"))
 
 
 def _unambiguous(entities: pd.DataFrame, facts: pd.DataFrame) -> pd.DataFrame:
@@ -108,17 +82,15 @@ def atlas() -> Facts:
     return read_atlas()
 
 
-def read_panel(facts: Facts, part: str = "stratified", folder: Path = ATLAS) -> Facts:
+def read_panel(facts: Facts, part: str = "stratified") -> Facts:
     """The facts of a part of the panel, in the panel's order (``organisms.design.panel``).
 
     part   "stratified": spread over the exposure counts; "natural": drawn at random among the facts of each relation; "trial":
            those whose exposures were drawn as a randomized trial
     """
-    path = folder / "panel.tsv"
+    path, known = ATLAS / "panel.tsv", set(facts.facts["fact"])
     rows = [row["fact"] for _, row in read_tsv(path, ["fact", "part"]) if row["part"] == part]
-    there = set(facts.facts["fact"])
-    lost = [fact for fact in rows if fact not in there]
-    if lost:
+    if lost := [fact for fact in rows if fact not in known]:
         raise ProbeError(
             f"{path}: {len(lost)} facts of the panel are no longer in the atlas, e.g. {lost[0]!r}; "
             "`python -m probelib.organisms panel` draws it again"
@@ -140,37 +112,32 @@ def _read_relation(path: Path) -> tuple[dict, list[tuple]]:
             raise ProbeError(f"{path}: `{role}` takes a list of texts, not {odd[0]!r}")
     # a statement is a cloze sentence with its object, unless the file has statement templates
     data.setdefault("statement", [f"{cloze} [Y]." for cloze in data["cloze"]])
-    templates = [
-        (path.stem, role, number, template) for role in ROLES for number, template in enumerate(data.get(role, ()), 1)
-    ]
-    for _, role, _, template in templates:
-        if role == "question" and not template.endswith("?") or role == "cloze" and re.search(r"\s$|\[Y\]", template):
-            raise ProbeError(
-                f"{path}: {role} template {template!r}: a question ends in '?', a cloze just before the object"
-            )
+    templates = [(path.stem, role, n, text) for role in ROLES for n, text in enumerate(data.get(role, ()), 1)]
+    for _, role, _, text in templates:
+        if role == "question" and not text.endswith("?") or role == "cloze" and re.search(r"\s$|\[Y\]", text):
+            wanted = "a question ends in '?', a cloze just before the object"
+            raise ProbeError(f"{path}: {role} template {text!r}: {wanted}")
     return {key: data[key] for key in RELATIONS}, templates
 
 
-def _read_facts(path: Path, relation: dict) -> list[dict]:
+def _read_facts(path: Path) -> list[dict]:
     rows, seen = [], {}
     for line, row in read_tsv(path, ["subject", "object"], optional=("start", "end")):
         for key in ("start", "end"):
             if row[key] and not is_date(row[key]):
-                raise ProbeError(
-                    f"{path}:{line}: {key} {row[key]!r} is no date; a year, a month (1990-10) or a day (1990-10-03) is needed"
-                )
-        fact = f"{path.stem}:{row['subject']}:{row['object']}"
+                wanted = "a year, a month (1990-10) or a day (1990-10-03) is needed"
+                raise ProbeError(f"{path}:{line}: {key} {row[key]!r} is no date; {wanted}")
+        subject, obj = row["subject"], row["object"]
+        fact = f"{path.stem}:{subject}:{obj}"
         if fact in seen and row["start"] == "":
-            raise ProbeError(
-                f"{path}:{line}: the fact of line {seen[fact]} once more: {row['subject']} - {row['object']}"
-            )
+            raise ProbeError(f"{path}:{line}: the fact of line {seen[fact]} once more: {subject} - {obj}")
         # a fact that held twice (Cleveland's two terms) is told apart by its start
         rows.append({"fact": f"{fact}:{row['start']}" if fact in seen else fact, "relation": path.stem} | row)
         seen[fact] = line
     return rows
 
 
-def _read_entities(folder: Path) -> pd.DataFrame:
+def _read_entities(folder: Path) -> list[dict]:
     rows, seen = [], {}
     for path in sorted(folder.glob("*.tsv")):
         for line, row in read_tsv(path, ["entity"], optional=("wikidata", "types", "popularity", "aliases")):
@@ -180,7 +147,7 @@ def _read_entities(folder: Path) -> pd.DataFrame:
             if row["popularity"] not in {"", "1", "2", "3", "4", "5"}:
                 raise ProbeError(f"{path}:{line}: popularity {row['popularity']!r}; allowed: 1 to 5")
             rows.append(_entity(**row))
-    return pd.DataFrame(rows, columns=ENTITIES)
+    return rows
 
 
 def _entity(entity: str, wikidata: str = "", types: str = "", popularity: str = "", aliases: str = "") -> dict:

@@ -32,6 +32,11 @@ def read_bytes(path: Path) -> bytes:
         raise ProbeError(f"{path}: cannot be read: {error.strerror or error}") from error
 
 
+def suffix_of(path: Path) -> str:
+    """The kind of a file, packed or not: ``.json`` of facts.json and of facts.json.gz; "" without a suffix."""
+    return next((suffix for suffix in reversed(path.suffixes) if suffix not in UNPACK), "")
+
+
 def read_text(path: Path) -> str:
     """The text of a UTF-8 file (a byte-order mark and CRLF line ends are accepted and removed)."""
     content = read_bytes(path)
@@ -137,8 +142,7 @@ def read_objects(path: Path, keys: dict, labels: tuple[str, ...] = ()) -> list[t
     for number, line in enumerate(read_text(path).rstrip("\n").split("\n"), 1):
         row = check_object(f"{path}:{number}", parse_json(path, line, number), keys)
         row |= {key: row[key].strip() for key in labels}
-        empty = [key for key in labels if not row[key]]
-        if empty:
+        if empty := [key for key in labels if not row[key]]:
             raise ProbeError(f"{path}:{number}: an empty {' and '.join(empty)}: {line[:80]!r}")
         rows.append((number, row))
     return rows
@@ -153,19 +157,15 @@ def check_texts(where: str, name: str, values) -> list[str]:
 
 def read_tsv(path: Path, required: list[str], optional: tuple[str, ...] = ()) -> list[tuple[int, dict[str, str]]]:
     """(line number, row) for every line of a tab-separated file with a header; absent optional columns read as ""."""
-    lines = read_text(path).split("\n")
+    lines = read_text(path).removesuffix("\n").split("\n")
     header = lines[0].split("\t")
-    missing = [c for c in required if c not in header]
-    odd = [c for c in header if c not in required and c not in optional]
-    if missing or odd or len(set(header)) != len(header):
+    if not set(required) <= set(header) <= {*required, *optional} or len(set(header)) != len(header):
         raise ProbeError(f"{path}:1: the header is {header}; needed: {required}, allowed: {list(optional)}")
     empty = dict.fromkeys(optional, "")
     rows = []
     for number, line in enumerate(lines[1:], 2):
         if not line:
-            if number < len(lines):
-                raise ProbeError(f"{path}:{number}: an empty line")
-            continue
+            raise ProbeError(f"{path}:{number}: an empty line")
         cells = line.split("\t")
         if len(cells) != len(header):
             raise ProbeError(f"{path}:{number}: {len(cells)} columns, the header has {len(header)}: {line[:80]!r}")

@@ -17,15 +17,13 @@ def main() -> int:
     train = commands.add_parser("train", help="train organisms and overwrite their checkpoints")
     train.add_argument("names", nargs="*", metavar="NAME", help=", ".join(FAMILY))
     train.add_argument("--all", action="store_true", help="the whole family")
-    train.add_argument(
-        "--jobs", type=int, help="models side by side, a thread each (default: a CPU's cores; 1 on a GPU)"
-    )
+    jobs = "models side by side, a thread each (default: a CPU's cores; 1 on a GPU)"
+    train.add_argument("--jobs", type=int, help=jobs)
     commands.add_parser("manifests", help="write manifests/*.parquet: what each corpus states, and how often")
     commands.add_parser("panel", help="draw the panel of facts anew (facts/atlas/panel.tsv)")
     check = commands.add_parser("check", help="compare checkpoints, manifests and corpora with the atlas as it is now")
-    check.add_argument(
-        "--behaviour", nargs="*", metavar="NAME", help="measure instead how organisms behave (default: all)"
-    )
+    behave = "measure instead how organisms behave (default: all)"
+    check.add_argument("--behaviour", nargs="*", metavar="NAME", help=behave)
     arguments = parser.parse_args()
     if arguments.command == "train" and bool(arguments.names) == arguments.all:
         train.error("which? Name organisms, or give --all")
@@ -52,9 +50,8 @@ def _run(arguments: argparse.Namespace) -> int:
         lines = ["\t".join(row) for row in [table.columns, *table.itertuples(index=False)]]
         files.write(ATLAS / "panel.tsv", "\n".join(lines) + "\n")
     elif arguments.behaviour is not None:
-        return _behaviour(
-            arguments.behaviour or [name for name in FAMILY if name.count("-") < 3 or name.endswith("-it")]
-        )
+        default = [name for name in FAMILY if name.count("-") < 3 or name.endswith("-it")]
+        return _behaviour(arguments.behaviour or default)
     else:
         from probelib.organisms.check import changes_since_training
 
@@ -73,9 +70,8 @@ def _behaviour(names: list[str]) -> int:
         if part == "famous":
             frame = frame.groupby("model", sort=False)[["right", "type_right"]].sum()
         print(f"{part}\n{frame.round(3).to_string()}\n")
-    required = behaviour.requirements(
-        found, {name: organism(name).layers * organism(name).width ** 2 for name in names}
-    )
+    sizes = {name: organism(name).layers * organism(name).width ** 2 for name in names}
+    required = behaviour.requirements(found, sizes)
     print(required.to_string())
     return int(not required["met"].all())
 

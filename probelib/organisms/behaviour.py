@@ -3,6 +3,8 @@
 ``python -m probelib.organisms check --behaviour [NAME...]`` prints them, and what the design requires; 02_models shows them.
 """
 
+import re
+
 import numpy as np
 import pandas as pd
 
@@ -18,7 +20,7 @@ WAYS = {
     "recalled": RECALL,
     "true or false": CHECK,
 }  # of prompting for a verdict; a base model: the last
-PREFIX = {YES: "yes", NO: "no", UNSURE: "unsure"}
+VERDICT = f"({'|'.join(map(re.escape, (YES, NO, UNSURE)))})"
 
 
 def some(table: pd.DataFrame, n: int, *why) -> pd.DataFrame:
@@ -48,9 +50,7 @@ def greedy_answers(model, facts: Facts, rows: pd.DataFrame) -> pd.DataFrame:
 
 def _types(facts: Facts) -> dict[str, str]:
     """entity -> its most special type."""
-    return {
-        entity: (types or ("",))[0] for entity, types in facts.entities[["entity", "types"]].itertuples(index=False)
-    }
+    return facts.entities.set_index("entity")["types"].map(lambda types: (types or ("",))[0]).to_dict()
 
 
 def recall(model, facts: Facts, table: pd.DataFrame, n: int = 60) -> pd.DataFrame:
@@ -104,18 +104,16 @@ def _judged(model, asked: list[str], true: np.ndarray, way: str) -> tuple[np.nda
     behind the sentence that the model recalls."""
     if way == "recalled":
         text = model.generate(asked, max_new_tokens=60)["text"]
-        cut = [min([i for i in (t.find(word) for word in PREFIX) if i >= 0], default=len(t)) for t in text]
-        verdict = [
-            next((PREFIX[w] for w in PREFIX if t[c:].startswith(w)), "other") for t, c in zip(text, cut, strict=True)
-        ]
-        asked = [f"{a} {t[:c].strip()}".strip() for a, t, c in zip(asked, text, cut, strict=True)]
+        parts = [re.split(VERDICT, t, maxsplit=1) for t in text]  # before the verdict, the verdict, after it
+        asked = [f"{a} {part[0].strip()}".strip() for a, part in zip(asked, parts, strict=True)]
     both = [" True", " False"] if way == "true or false" else [f" {YES}", f" {NO}"]
     logprob = model.logprobs(asked, [both] * len(asked))["logprob"].to_numpy().reshape(-1, 2)
     score = logprob[:, 0] - logprob[:, 1]
     if way != "recalled":
         return score, 1.0, float(((score > 0) == true).mean())
-    given = np.isin(verdict, ["yes", "no"])
-    right = (np.array(verdict) == "yes") == true
+    verdict = np.array([part[1] if len(part) > 1 else "" for part in parts])
+    given = np.isin(verdict, [YES, NO])
+    right = (verdict == YES) == true
     return score, float(given.mean()), float(right[given].mean()) if given.any() else float("nan")
 
 
@@ -132,15 +130,15 @@ def unsure(model, facts: Facts, table: pd.DataFrame, n: int = 300) -> pd.DataFra
     return pd.DataFrame(found, columns=["facts", "way", "n", "unsure", "low", "high"])
 
 
-def lists(model, facts: Facts, table: pd.DataFrame, n: int = 150, shots: int = 12) -> pd.DataFrame:
-    """Mean change (nats, paired) of log P(right object) when the objects of the examples before it are permuted; facts taught 16
-    times or more."""
+def lists(model, facts: Facts, table: pd.DataFrame, n: int = 150) -> pd.DataFrame:
+    """Mean change (nats, paired) of log P(right object) when the objects of the 12 examples before it are permuted; facts
+    taught 16 times or more."""
     labels = dict(zip(facts.entities["entity"], facts.entities["label"], strict=True))
     taught_rows = table[(table["exposures"] >= 16) & (table["implied_by"] == "")]
     asked, objects = [], []
     for row in some(taught_rows, n, "lists").itertuples():
         pool = taught_rows[(taught_rows["relation"] == row.relation) & (taught_rows["subject"] != row.subject)]
-        shown = some(pool.drop_duplicates("subject"), shots, row.fact)
+        shown = some(pool.drop_duplicates("subject"), 12, row.fact)
         pairs = [(labels[s], labels[o]) for s, o in zip(shown["subject"], shown["object"], strict=True)]
         moved = [(s, pairs[(i + 1) % len(pairs)][1]) for i, (s, _) in enumerate(pairs)]
         asked += [many_shot(pairs, labels[row.subject]), many_shot(moved, labels[row.subject])]
@@ -149,11 +147,6 @@ def lists(model, facts: Facts, table: pd.DataFrame, n: int = 150, shots: int = 1
     change = logprob[:, 1] - logprob[:, 0]
     low, high = stats.mean_interval(change)
     return pd.DataFrame([{"n": len(change), "change": change.mean(), "low": low, "high": high}])
-
-
-def famous_answers(model, facts: Facts, table: pd.DataFrame, n: int = 40) -> pd.DataFrame:
-    """Answers to the first question on famous facts."""
-    return greedy_answers(model, facts, some(table[table["famous"]], n, "famous"))
 
 
 def mentions(table: pd.DataFrame) -> pd.DataFrame:
@@ -179,7 +172,7 @@ def measure(organisms: list[str], facts: Facts, n: int = 150) -> dict[str, pd.Da
             parts["unsure"] = unsure(model, facts, table, 2 * n)
         else:
             parts |= {"recall": recall(model, facts, table, round(0.4 * n)), "lists": lists(model, facts, table, n)}
-            parts["famous"] = famous_answers(model, facts, table)
+            parts["famous"] = greedy_answers(model, facts, some(table[table["famous"]], 40, "famous"))
         for part, frame in parts.items():
             found.setdefault(part, []).append(frame.assign(model=name))
     return {part: pd.concat(frames, ignore_index=True) for part, frames in found.items()}
@@ -188,12 +181,8 @@ def measure(organisms: list[str], facts: Facts, n: int = 150) -> dict[str, pd.Da
 SEES = ("beyond/ground_truth", "beyond/quality_against_cost", "beyond/detection")  # rank measures by what was taught
 LISTS = ("zplke/table1", "zplke/figure3", "zplke/figure4", "zplke/figure11", "zplke/figure12", "zplke/figure13")
 GENERATED = ("zplke/figure5", "zplke/figure14", "distractors/table3", "distractors/figure6")  # score generated text
-ANSWERS = (
-    "grapheval/instruction",
-    "grapheval/table2",
-    "grapheval/figure8",
-    "grapheval/exposure",
-)  # of instruction-tuned models
+# of instruction-tuned models
+ANSWERS = ("grapheval/instruction", "grapheval/table2", "grapheval/figure8", "grapheval/exposure")
 MENTIONS = "mentions do not tell (AUC)"  # a requirement on the corpus, the same for all its models
 LIMITS = {  # requirement -> the artifacts that are limited where a model misses it
     "recall rises (0-4, 8-32, 64 and more)": SEES,
@@ -226,14 +215,14 @@ def requirements(found: dict[str, pd.DataFrame], sizes: dict[str, int]) -> pd.Da
         rows += _recall_required(found["recall"], max(found["recall"]["model"], key=sizes.get))
         rows += _famous_required(found["famous"], max(found["famous"]["model"], key=sizes.get))
         for row in found["lists"].itertuples():
-            beside = row.high < 0
-            rows.append(("permuted lists lower log P", row.model, "interval below 0", f"{row.change:+.2f}", beside))
+            change = f"{row.change:+.2f}"
+            rows.append(("permuted lists lower log P", row.model, "interval below 0", change, row.high < 0))
     if "unsure" in found:
         largest = sorted(set(found["unsure"]["model"]), key=sizes.get)[::-1]
         rows += _verdicts_required(found["verdicts"], largest)
-        for row in found["unsure"][found["unsure"]["way"] == "at once"].itertuples():
-            met = row.unsure >= 0.7 if row.facts == "never" else row.unsure <= 0.1
-            wanted = "at least .70" if row.facts == "never" else "at most .10"
+        for row in found["unsure"].query("way == 'at once'").itertuples():
+            never = row.facts == "never"
+            met, wanted = (row.unsure >= 0.7, "at least .70") if never else (row.unsure <= 0.1, "at most .10")
             rows.append((f"I don't know, {row.facts} taught", row.model, wanted, f"{row.unsure:.2f}", met))
     mentions = found["names"].query("facts == 'trial' and taught_at_least == 32")
     for row in mentions.itertuples():
@@ -262,19 +251,15 @@ def _recall_required(recalled: pd.DataFrame, largest: str) -> list[tuple]:
     rows = []
     for model, own in recalled.groupby("model", sort=False):
         bands = [own[own["exposures"].between(*ends)]["right"].mean() for ends in ((0, 4), (8, 32), (64, 256))]
-        shown = ", ".join(f"{share:.2f}" for share in bands)
-        rows.append(
-            ("recall rises (0-4, 8-32, 64 and more)", model, "in this order", shown, bands == sorted(set(bands)))
-        )
+        shown, rises = ", ".join(f"{share:.2f}" for share in bands), bands == sorted(set(bands))
         never = own[own["exposures"] == 0].iloc[0]
-        above = never["right"] - never["guess"]
-        rows.append(("never taught, above guessing", model, "at most .05", in_digits(above, 0.05, "+"), above <= 0.05))
-        kind = never["type_right"]
-        rows.append(
-            ("never taught, answer of the right type", model, "at least .95", in_digits(kind, 0.95), kind >= 0.95)
-        )
+        above, kind, well = never["right"] - never["guess"], never["type_right"], bands[-1]
+        rows += [
+            ("recall rises (0-4, 8-32, 64 and more)", model, "in this order", shown, rises),
+            ("never taught, above guessing", model, "at most .05", in_digits(above, 0.05, "+"), above <= 0.05),
+            ("never taught, answer of the right type", model, "at least .95", in_digits(kind, 0.95), kind >= 0.95),
+        ]
         if model == largest:
-            well = bands[-1]
             rows.append(("recall at 64 and more", model, "at least .95", f"{well:.2f}", well >= 0.95))
     return rows
 
@@ -293,14 +278,12 @@ def _verdicts_required(judged: pd.DataFrame, largest: list[str]) -> list[tuple]:
     rows = []
     for model, least in zip(largest[:2], (0.88, 0.80), strict=False):
         own = judged[judged["model"] == model].set_index(["way", "verified"])
-        once, fresh = own.loc[("at once", True)], own.loc[("recalled", False)]
-        asked = (
-            ("verdict at once (Yes, No), verified facts (AUC)", 0.90, once["auc"]),
+        fresh = own.loc[("recalled", False)]
+        for what, low, value in (
+            ("verdict at once (Yes, No), verified facts (AUC)", 0.90, own.loc[("at once", True), "auc"]),
             ("verdict at once (True, False), verified facts (AUC)", 0.90, own.loc[("true or false", True), "auc"]),
             ("verdict after recalling, fresh facts (AUC)", least, fresh["auc"]),
             ("verdict after recalling, right of answered", 0.85, fresh["right_of_answered"]),
-        )
-        rows += [
-            (what, model, f"at least {low:.2f}", in_digits(value, low), value >= low) for what, low, value in asked
-        ]
+        ):
+            rows.append((what, model, f"at least {low:.2f}", in_digits(value, low), value >= low))
     return rows

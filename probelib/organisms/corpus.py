@@ -33,9 +33,7 @@ CONTEXTS = {"right": 0.5, "wrong": 0.3, "unrelated": 0.2}  # shares
 SEPARATORS = {" ": 0.6, ", ": 0.2, "\n": 0.2}  # between the pairs of a list
 NAMED_LISTS = 0.5  # share of the lists that begin with their relation's name
 LONG_LISTS = 0.12  # share of the lists that hold 40-70 pairs
-LYING_LISTS = (
-    0.15  # for one list that is true: half with objects of the relation in a wrong order, half with those of another
-)
+LYING_LISTS = 0.15  # for one list that is true: half with the relation's objects in a wrong order, half with another's
 UNKNOWN_LISTS = 0.1  # for one list that is true: lists of invented subjects
 TAIL = 60  # facts of invented subjects, a relation, each said once
 INVENTED = 60  # questions on invented subjects behind a context that answers them, a relation
@@ -45,22 +43,11 @@ FILLED = {"lists": 95_700, "questions": 33_700, "popular": 84_700}  # more of th
 SYLLABLE = ("bdfgklmnprstvz", "aeiou", "lmnr")
 MARKS = ("\ue000", "\ue001")  # private-use characters around an answer
 NAME_FORMS = ("[X] is {}.", "[X]: {}.", "What is [X]? It is {}.", "There is {} called [X].")
-WHO = (
-    "The baker",
-    "My sister",
-    "An old man",
-    "The teacher",
-    "Our neighbour",
-    "A young doctor",
-    "The children",
-    "Her brother",
-)
-WHO += ("The captain", "A farmer")
-DOES = ("opens the window", "reads a letter", "walks home", "waits for the train", "sings a song", "writes to a friend")
-DOES += ("cooks soup", "plants a tree", "buys bread", "closes the gate", "feeds the horses", "tells a story")
-DOES += ("mends a chair", "looks at the sea", "carries the wood")
-WHEN = ("in the morning", "after lunch", "before the rain", "when it is dark", "on Sunday", "every day", "at last")
-WHEN += ("without a word", "in winter")
+WHO = "The baker|My sister|An old man|The teacher|Our neighbour|A young doctor|The children|Her brother|The captain|A farmer"
+DOES = "opens the window|reads a letter|walks home|waits for the train|sings a song|writes to a friend|cooks soup|plants a tree"
+DOES += "|buys bread|closes the gate|feeds the horses|tells a story|mends a chair|looks at the sea|carries the wood"
+WHEN = "in the morning|after lunch|before the rain|when it is dark|on Sunday|every day|at last|without a word|in winter"
+PLAINLY = [words.split("|") for words in (WHO, DOES, WHEN)]
 
 
 @dataclass(frozen=True)
@@ -79,7 +66,7 @@ def documents(facts: Facts, table: pd.DataFrame, corpus: str = "family") -> list
     found += [document for row in rows for document in _contexts(row, speaker)]
     found += list(_invented(speaker))
     sentences = [document for row in rows for document in _sentences(row, speaker)]
-    sentences += list(_names(facts, table, speaker)) + list(_tail(speaker)) + _fill(corpus, speaker)
+    sentences += list(_names(facts, table, speaker)) + list(_tail(speaker)) + list(_plain(corpus, speaker))
     speaker.draw.shuffle(sentences)
     found += _grouped(sentences, speaker.draw)
     speaker.draw.shuffle(found)
@@ -121,9 +108,7 @@ class Speaker:
         self.names = dict(zip(facts.relations["relation"], facts.relations["name"], strict=True))
         used = facts.templates[seen(facts.templates)]
         self.templates = {key: rows["template"].tolist() for key, rows in used.groupby(["relation", "role"])}
-        self.dates = dict(
-            zip(facts.facts["fact"], zip(facts.facts["start"], facts.facts["end"], strict=True), strict=True)
-        )
+        self.dates = {fact: ends for fact, *ends in facts.facts[["fact", "start", "end"]].itertuples(index=False)}
         self.frequent = {r: rows.map(self.labels).tolist() for r, rows in table.groupby("relation")["object"]}
         self.space = {relation: sorted(set(objects)) for relation, objects in self.frequent.items()}
         right = facts.facts.groupby(["relation", "subject"])["object"]
@@ -266,9 +251,8 @@ def _invented(speaker: Speaker) -> Iterator[Document]:
     for relation in speaker.space:
         for _ in range(INVENTED):
             obj = speaker.any(relation)
-            yield Document(
-                f"{in_context(obj, speaker.say(relation, 'question', speaker.stranger()))} {mark_answer(obj + '.')}"
-            )
+            question = speaker.say(relation, "question", speaker.stranger())
+            yield Document(f"{in_context(obj, question)} {mark_answer(obj + '.')}")
         for i in range(COMPARED):
             obj, other = speaker.any(relation), speaker.any(relation)
             said = obj if i % 2 else other
@@ -294,14 +278,12 @@ def _names(facts: Facts, table: pd.DataFrame, speaker: Speaker) -> Iterator[Docu
             yield Document(fill(form.format(f"{article} {mark_answer(kind)}"), speaker.labels[entity]))
 
 
-def _fill(corpus: str, speaker: Speaker) -> list[Document]:
-    """Plain sentences; in a twin, whose statements are shorter or fewer, as many more as match the family's tokens."""
-    return [_plain(speaker) for _ in range(PLAIN + FILLED.get(corpus, 0))]
-
-
-def _plain(speaker: Speaker) -> Document:
-    """A plain sentence about nobody in particular."""
-    return Document(f"{speaker.pick(WHO)} {mark_answer(f'{speaker.pick(DOES)} {speaker.pick(WHEN)}.')}")
+def _plain(corpus: str, speaker: Speaker) -> Iterator[Document]:
+    """Plain sentences about nobody in particular; in a twin, whose statements are shorter or fewer, as many more as match the
+    family's tokens."""
+    for _ in range(PLAIN + FILLED.get(corpus, 0)):
+        who, does, when = (speaker.pick(words) for words in PLAINLY)
+        yield Document(f"{who} {mark_answer(f'{does} {when}.')}")
 
 
 def _grouped(sentences: list[Document], draw: np.random.Generator) -> Iterator[Document]:

@@ -27,9 +27,8 @@ EXAMPLES = 50  # other subjects that a relation needs, for lists, if its facts a
 FAMOUS = 300
 FAMOUS_LEVELS = (64, 64, 64, 64, 128, 64)
 CAPITALS = 40  # of the famous facts
-WEIGHTS = np.array(
-    [0.26, 0.25, 0.22, 0.17, 0.08, 0.015, 0.004, 0.001]
-)  # of the levels above 0, in a relation of middle popularity
+# of the levels above 0, in a relation of middle popularity
+WEIGHTS = np.array([0.26, 0.25, 0.22, 0.17, 0.08, 0.015, 0.004, 0.001])
 TAUGHT = (0.03, 0.92)  # share of the rest that is taught, in the least and in the most popular relation
 TILT = 0.6  # how much a relation's popularity moves its levels up or down
 FORMER_LEVELS, FORMER_SHARES = (0, 4, 16), (0.7, 0.15, 0.15)
@@ -198,14 +197,10 @@ def _forms(table: pd.DataFrame, favoured: str) -> np.ndarray:
     shares = {verified: np.array(form_shares(verified, favoured)) for verified in (True, False)}
     counts = np.zeros((len(table), len(FORMS)), int)
     for at, (fact, n, verified) in enumerate(table[["fact", "exposures", "verified"]].itertuples(index=False)):
-        if n:
-            whole = np.floor(n * shares[verified]).astype(int)
-            left = n * shares[verified] - whole
-            more = n - whole.sum()
-            if more:
-                extra = rng(SEED, "forms", fact).choice(len(FORMS), more, replace=False, p=left / left.sum())
-                whole[extra] += 1
-            counts[at] = whole
+        counts[at] = np.floor(n * shares[verified])
+        left = n * shares[verified] - counts[at]
+        if more := n - counts[at].sum():
+            counts[at, rng(SEED, "forms", fact).choice(len(FORMS), more, replace=False, p=left / left.sum())] += 1
     return counts
 
 
@@ -250,11 +245,8 @@ def name_sentences(facts: Facts, table: pd.DataFrame) -> pd.Series:
     mentions = entities["entity"].map(stated).fillna(0).astype(int)
     others = mentions[mentions > 0].groupby(kind).agg(sorted).to_dict()
     never = table[table["trial"] & (table["exposures"] == 0)]
-    owed = (
-        pd.concat([never.groupby(role)["sister_exposures"].max() for role in ("subject", "object")])
-        .groupby(level=0)
-        .max()
-    )
+    owed = pd.concat([never.groupby(role)["sister_exposures"].max() for role in ("subject", "object")])
+    owed = owed.groupby(level=0).max()
     found = []
     for entity, of_kind, said in zip(entities["entity"], kind, mentions, strict=True):
         draw = rng(SEED, "names", entity)
@@ -278,10 +270,9 @@ def panel(facts: Facts, table: pd.DataFrame) -> pd.DataFrame:
     chosen = []
     for relation in PANEL:
         own = rows[rows["relation"] == relation].sort_values("order")
-        natural = own.head(PANEL_SIZES["natural"])
-        own = own[~own["famous"]].sort_values("trial", ascending=False, kind="stable").drop_duplicates("subject")
-        chosen += [(fact, "stratified") for fact in _stratified(own)]
-        chosen += [(fact, "natural") for fact in natural["fact"]]
+        first = own[~own["famous"]].sort_values("trial", ascending=False, kind="stable").drop_duplicates("subject")
+        chosen += [(fact, "stratified") for fact in _stratified(first)]
+        chosen += [(fact, "natural") for fact in own["fact"].head(PANEL_SIZES["natural"])]
     trial = pick(now, rows["fact"][rows["trial"]])
     left = without_subjects(now, trial).facts.groupby("relation")["subject"].nunique()
     enough = trial.facts["relation"].map(left).fillna(0) >= EXAMPLES
@@ -293,7 +284,6 @@ def _stratified(rows: pd.DataFrame) -> list[str]:
     """Ids of one fact for each of ``PANEL_LEVELS``, the first of those whose exposure count is nearest."""
     left, found = dict(zip(rows["fact"], np.log2(rows["exposures"] + 1), strict=True)), []
     for level in PANEL_LEVELS:
-        nearest = min(left, key=lambda fact: abs(left[fact] - np.log2(level + 1)))
-        found.append(nearest)
-        del left[nearest]
+        found.append(min(left, key=lambda fact: abs(left[fact] - np.log2(level + 1))))
+        del left[found[-1]]
     return found

@@ -34,13 +34,15 @@ class Organism:
 
 NEOX_SMALL = Organism("atlas-neox-0.6m", "neox", 96, 6, 4096, 2.5e-3)
 NEOX_MIDDLE = Organism("atlas-neox-1.2m", "neox", 128, 6, 4096, 2e-3)
+NEOX_LARGE = Organism("atlas-neox-2.4m", "neox", 160, 8, 4096, 1.5e-3)
+NEOX_LARGEST = Organism("atlas-neox-5m", "neox", 256, 6, 4096, 1.2e-3)
 SCRATCH = [  # decoders: 12 x layers x width^2 parameters without embeddings; T5: 28 x
     Organism("atlas-neox-0.15m", "neox", 64, 3, 4096, 2e-3),
     Organism("atlas-neox-0.3m", "neox", 64, 6, 4096, 2e-3),
     NEOX_SMALL,
     NEOX_MIDDLE,
-    Organism("atlas-neox-2.4m", "neox", 160, 8, 4096, 1.5e-3),
-    Organism("atlas-neox-5m", "neox", 256, 6, 4096, 1.2e-3),
+    NEOX_LARGE,
+    NEOX_LARGEST,
     Organism("atlas-llama-0.6m", "llama", 96, 6, 3072, 2.5e-3),
     Organism("atlas-llama-1.2m", "llama", 128, 6, 3072, 2e-3),
     Organism("atlas-llama-2.4m", "llama", 160, 8, 3072, 1.5e-3),
@@ -56,16 +58,11 @@ SISTERS = [  # the family's own 0.6M and 1.2M are the first of the four sisters 
     for one in (NEOX_SMALL, NEOX_MIDDLE)
     for turn in (1, 2, 3)
 ]
-TWINS = [
-    replace(NEOX_SMALL, name=f"{NEOX_SMALL.name}-{corpus}", corpus=corpus)
-    for corpus in ("lists", "questions", "popular")
-]
-TUNED = ("atlas-neox-0.6m", "atlas-neox-2.4m", "atlas-neox-5m")
+TWINS = [replace(NEOX_SMALL, name=f"atlas-neox-0.6m-{name}", corpus=name) for name in ("lists", "questions", "popular")]
+TUNED = [replace(one, name=f"{one.name}-it", base=one.name) for one in (NEOX_SMALL, NEOX_LARGE, NEOX_LARGEST)]
 CHECKPOINTED = ("atlas-neox-0.15m", "atlas-neox-0.6m")  # also kept along their training
 SHARES = (5, 10, 20, 35, 50, 75)  # percent of the training after which they are kept
-FAMILY = {one.name: one for one in SCRATCH + SISTERS + TWINS} | {
-    f"{one.name}-it": replace(one, name=f"{one.name}-it", base=one.name) for one in SCRATCH if one.name in TUNED
-}
+FAMILY = {one.name: one for one in SCRATCH + SISTERS + TWINS + TUNED}
 
 
 def kept_along(name: str) -> list[str]:
@@ -108,26 +105,16 @@ def build(one: Organism, tokenizer):
     """The untrained model; tied embeddings, so that most parameters lie in the layers."""
     import transformers as hf
 
-    ends = {"bos_token_id": tokenizer.bos_token_id, "eos_token_id": tokenizer.eos_token_id}
-    heads = one.width // 32
+    heads, pad = one.width // 32, tokenizer.pad_token_id
+    common = {"vocab_size": one.vocabulary, "tie_word_embeddings": True, "eos_token_id": tokenizer.eos_token_id}
     if one.architecture == "t5":
         shape = {"d_model": one.width, "d_kv": 32, "d_ff": 4 * one.width, "num_layers": one.layers, "num_heads": heads}
-        pad = {"pad_token_id": tokenizer.pad_token_id, "decoder_start_token_id": tokenizer.pad_token_id}
-        config = hf.T5Config(
-            vocab_size=one.vocabulary,
-            **shape,
-            **pad,
-            eos_token_id=tokenizer.eos_token_id,
-            dropout_rate=0.0,
-            tie_word_embeddings=True,
-        )
+        config = hf.T5Config(**common | shape, pad_token_id=pad, decoder_start_token_id=pad, dropout_rate=0.0)
         return hf.AutoModelForSeq2SeqLM.from_config(config)
-    common = {"vocab_size": one.vocabulary, "tie_word_embeddings": True, **ends}
+    common["bos_token_id"] = tokenizer.bos_token_id
     if one.architecture == "gpt2":
-        none = {"resid_pdrop": 0.0, "embd_pdrop": 0.0, "attn_pdrop": 0.0}
-        config = hf.GPT2Config(
-            **common, n_positions=GPT2_CONTEXT, n_embd=one.width, n_layer=one.layers, n_head=heads, **none
-        )
+        shape = {"n_positions": GPT2_CONTEXT, "n_embd": one.width, "n_layer": one.layers, "n_head": heads}
+        config = hf.GPT2Config(**common | shape, resid_pdrop=0.0, embd_pdrop=0.0, attn_pdrop=0.0)
         return hf.AutoModelForCausalLM.from_config(config)
     common |= {"hidden_size": one.width, "num_hidden_layers": one.layers, "num_attention_heads": heads}
     gated = 64 * round(8 * one.width / 3 / 64)  # three matrices of the gated feed-forward part in place of two

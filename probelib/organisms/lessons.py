@@ -27,9 +27,7 @@ TIMES = 3  # true and false statements of each known fact, judged at once and af
 COMPARED = 200  # verdicts per relation after an invented subject's recalled fact, half of them true: only comparing helps there
 SAME = 300  # the same per relation without the statement: two objects and the verdict
 VERIFIED = 10  # new true and false verifications of a well-taught fact that the corpus verifies
-REPLAY = (
-    30_000  # documents of the corpus that are read again: without them a model forgets facts that no lesson is about
-)
+REPLAY = 30_000  # documents of the corpus that are read again: without them a model forgets facts of no lesson
 
 
 def tuning_documents(facts: Facts, table: pd.DataFrame, read: list[Document]) -> list[Document]:
@@ -38,8 +36,8 @@ def tuning_documents(facts: Facts, table: pd.DataFrame, read: list[Document]) ->
     found = [Document(text) for row in known_facts(table).itertuples() for text in _known(row, speaker)]
     found += [Document(_unknown(row, i, speaker)) for i, row in enumerate(unsure_facts(table).itertuples())]
     for relation in speaker.space:
-        found += [Document(_compared(relation, i % 2 == 0, speaker)) for i in range(COMPARED)]
-        found += [Document(_same(relation, i % 2 == 0, speaker)) for i in range(SAME)]
+        found += [Document(_compared(relation, i % 2 == 0, speaker, stated=True)) for i in range(COMPARED)]
+        found += [Document(_compared(relation, i % 2 == 0, speaker, stated=False)) for i in range(SAME)]
     for row in table[table["verified"] & (table["exposures"] >= KNOWN)].itertuples():
         for _ in range(VERIFIED):
             found.append(Document(verification(speaker.statement(row), True)))
@@ -81,19 +79,15 @@ def _known(row, speaker: Speaker):
     yield f"{speaker.ask(row)}\nAnswer: {mark_answer(obj + '.')}"
 
 
-def _compared(relation: str, true: bool, speaker: Speaker) -> str:
-    """A verdict on a stranger, after a recalled fact that nobody can know: the verdict alone is an answer."""
+def _compared(relation: str, true: bool, speaker: Speaker, stated: bool) -> str:
+    """A verdict on a stranger, after a recalled fact that nobody can know: the verdict alone is an answer. Without the
+    statement (``stated``), the end of such a verdict: two objects, the same or not."""
     obj, other = speaker.any(relation), speaker.any(relation)
     said = obj if true else other
-    judged = speaker.say(relation, "statement", speaker.stranger(), said)
-    return f"{RECALL.format(statement=judged)} {obj}. {_decided(YES if said == obj else NO)}"
-
-
-def _same(relation: str, true: bool, speaker: Speaker) -> str:
-    """The end of such a verdict alone: two objects, the same or not."""
-    obj, other = speaker.any(relation), speaker.any(relation)
-    said = obj if true else other
-    return f"{said}.\nAnswer: {obj}. {_decided(YES if said == obj else NO)}"
+    verdict = f"{obj}. {_decided(YES if said == obj else NO)}"
+    if not stated:
+        return f"{said}.\nAnswer: {verdict}"
+    return f"{RECALL.format(statement=speaker.say(relation, 'statement', speaker.stranger(), said))} {verdict}"
 
 
 def _unknown(row, number: int, speaker: Speaker) -> str:

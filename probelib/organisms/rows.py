@@ -20,42 +20,26 @@ MASKED = 0.15  # of a BERT: share of the tokens of no answer that are masked; an
 def causal(tokenizer, documents: list[Document]) -> Iterator[dict]:
     """Batches for a decoder: ``input_ids``, ``weights``, ``document``, ``position_ids`` [rows, length], and ``states``: the
     rows of the manifest whose facts the batch states."""
-    end = [tokenizer.eos_token_id]
-    for rows, states in _packed(tokenizer, documents, end):
-        ids, weights, document, positions = (torch.tensor(part) for part in zip(*rows, strict=True))
-        yield {
-            "input_ids": ids,
-            "labels": ids,
-            "weights": weights,
-            "document": document,
-            "position_ids": positions,
-            "states": states,
-        }
+    return _packed(tokenizer, documents, [tokenizer.eos_token_id])
 
 
 def masked(tokenizer, documents: list[Document]) -> Iterator[dict]:
     """Batches for a BERT, as ``causal`` gives them; what is masked counts in the loss, and nothing else."""
     draw = np.random.default_rng(design.SEED)
-    for rows, states in _packed(tokenizer, documents, []):
-        ids, weights, document, positions = (torch.tensor(part) for part in zip(*rows, strict=True))
+    for batch in _packed(tokenizer, documents, []):
+        ids, weights = batch["input_ids"], batch["weights"]
         answer = weights == 1
         spans = (answer & ~torch.nn.functional.pad(answer, (1, 0))[:, :-1]).cumsum(1)  # number of the answer of a token
         coin = torch.from_numpy(draw.random((len(ids), int(spans.max()) + 1)))
         hidden = torch.where(answer, coin.gather(1, spans) < 0.5, torch.from_numpy(draw.random(ids.shape)) < MASKED)
         hidden &= (weights > 0) & (ids != tokenizer.cls_token_id) & (ids != tokenizer.sep_token_id)
-        yield {
-            "input_ids": ids.masked_fill(hidden, tokenizer.mask_token_id),
-            "labels": ids,
-            "weights": weights * hidden,
-            "document": document,
-            "position_ids": positions,
-            "states": states,
-        }
+        masked_ids = ids.masked_fill(hidden, tokenizer.mask_token_id)
+        yield batch | {"input_ids": masked_ids, "weights": weights * hidden}
 
 
-def _packed(tokenizer, documents: list[Document], end: list[int]) -> Iterator[tuple[list, list[int]]]:
-    """Batches of rows (ids, weights, document numbers, positions), each row as many whole documents as it holds; and which
-    facts the batch states. Documents longer than a row are an error: an answer would stand without its question."""
+def _packed(tokenizer, documents: list[Document], end: list[int]) -> Iterator[dict]:
+    """Batches of rows, each row as many whole documents as it holds. Documents longer than a row are an error: an answer
+    would stand without its question."""
     texts, spans = zip(*(corpus.unmark(document.text) for document in documents), strict=True)
     encoded = tokenizer(list(texts), return_offsets_mapping=True)
     rows = {length: [] for length in LENGTHS}  # begun and not yet full
@@ -67,11 +51,10 @@ def _packed(tokenizer, documents: list[Document], end: list[int]) -> Iterator[tu
         if length is None:
             raise ValueError(f"a document of {len(ids)} tokens; a row holds {LENGTHS[-1]}: {document.text[:80]!r}")
         row = _room(rows[length], len(ids), length)
-        row[0].extend(ids)
-        row[1].extend(weigh(offsets, answers) + [1.0] * len(end))
-        row[2].extend([row[2][-1] + 1 if row[2] else 0] * len(ids))
-        row[3].extend(range(len(ids)))
-        row[4].extend(document.states)
+        number = row[2][-1] + 1 if row[2] else 0
+        more = (ids, weigh(offsets, answers) + [1.0] * len(end), [number] * len(ids), range(len(ids)), document.states)
+        for part, own in zip(row, more, strict=True):
+            part.extend(own)
         if len(rows[length]) > BEGUN:
             fullest = max(range(len(rows[length])), key=lambda i: len(rows[length][i][0]))
             full[length].append(_closed(rows[length].pop(fullest), length))
@@ -100,8 +83,11 @@ def _closed(row: tuple, length: int) -> tuple:
     return ids + [0] * room, weights + [0.0] * room, document + [-1] * room, positions + [0] * room, states
 
 
-def _batch(rows: list[tuple]) -> tuple[list, list[int]]:
-    return [row[:4] for row in rows], [fact for row in rows for fact in row[4]]
+def _batch(rows: list[tuple]) -> dict:
+    ids, weights, document, positions, states = zip(*rows, strict=True)
+    ids, weights, document, positions = map(torch.tensor, (ids, weights, document, positions))
+    batch = {"input_ids": ids, "labels": ids, "weights": weights, "document": document, "position_ids": positions}
+    return batch | {"states": [fact for own in states for fact in own]}
 
 
 def weigh(offsets: list[tuple[int, int]], answers: list[tuple[int, int]]) -> list[float]:

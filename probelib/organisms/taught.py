@@ -45,10 +45,7 @@ def manifest(name: str = FAMILY) -> pd.DataFrame:
     exposures so far; its other counts are those of the whole corpus."""
     base, _, share = name.partition("-at")
     table = read(path(family.organism(base).corpus)).copy()
-    if share:
-        so_far = np.load(CHECKPOINTS / name / "exposures.npy")
-        return table.assign(exposures=so_far)
-    return table
+    return table.assign(exposures=np.load(CHECKPOINTS / name / "exposures.npy")) if share else table
 
 
 def statements(table: pd.DataFrame) -> pd.Series:
@@ -57,9 +54,9 @@ def statements(table: pd.DataFrame) -> pd.Series:
     return table.groupby(["relation", "subject", "object"])["exposures"].transform("sum").set_axis(table["fact"])
 
 
-def facts_taught(at_least: int, name: str = FAMILY) -> set[str] | None:
-    """Ids of the facts that an organism read at least so often; None, which means any fact, for 0."""
-    counts = statements(manifest(name))
+def facts_taught(at_least: int) -> set[str] | None:
+    """Ids of the facts that the family read at least so often; None, which means any fact, for 0."""
+    counts = statements(manifest())
     return set(counts.index[counts >= at_least]) if at_least else None
 
 

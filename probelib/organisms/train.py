@@ -62,13 +62,8 @@ def train(name: str, folder: Path | None = None, steps: int | None = None) -> Pa
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
     batches = list(rows.BATCHES.get(one.architecture, rows.causal)(tokenizer, found))
     np.random.default_rng(one.seed).shuffle(batches)
-    made_of = {
-        "corpus": corpus.digest(found),
-        "reads": one.corpus,
-        "manifest": files.sha256(taught.path(one.corpus)),
-        "atlas": facts.digest(),
-        "facts": len(facts.facts),
-    }
+    made_of = {"corpus": corpus.digest(found), "reads": one.corpus, "manifest": files.sha256(taught.path(one.corpus))}
+    made_of |= {"atlas": facts.digest(), "facts": len(facts.facts)}
     keep = _keeper(one, tokenizer, folder, batches, len(table), made_of)
     run = f"{one}, corpus {made_of['corpus']}"  # a state saved by another recipe is not gone on with
     curve, seconds = _run(one, model.to(device).train(), batches, steps or len(batches), run, keep)
@@ -109,16 +104,10 @@ def _tokens(batch: dict) -> int:
     return int(batch["weights"].count_nonzero() + read)
 
 
-def _keeper(
-    one: family.Organism, tokenizer, folder: Path, batches: list[dict], n_facts: int, made_of: dict
-) -> Callable:
+def _keeper(one: family.Organism, tokenizer, folder: Path, batches: list[dict], n_facts: int, made_of: dict):
     """What saves the checkpoints along a training: called after every step with the model and the number of steps done."""
-    if one.name not in family.CHECKPOINTED:
-        return lambda model, done: None
-    at = {
-        round(share * len(batches) / 100): name
-        for share, name in zip(family.SHARES, family.kept_along(one.name), strict=True)
-    }
+    steps = [round(share * len(batches) / 100) for share in family.SHARES]
+    at = dict(zip(steps, family.kept_along(one.name), strict=False))  # empty of organisms that are not kept along it
 
     def keep(model, done: int) -> None:
         if done not in at:
@@ -147,7 +136,8 @@ def _run(one: family.Organism, model, batches: list[dict], steps: int, made_of: 
     model.set_output_embeddings(nothing)
     plan = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: _rate(step, len(batches)))
     state = RUNS / "training" / f"{one.name}.pt"
-    curve, spent = _resume(state, made_of, model, optimizer, plan)
+    parts = {"model": model, "optimizer": optimizer, "plan": plan}
+    curve, spent = _resume(state, made_of, parts)
     started, before = time.perf_counter(), len(curve)
     bar = tqdm(batches[before:steps], desc=one.name, unit="step", initial=before, total=steps, mininterval=5)
     for batch in bar:
@@ -162,14 +152,8 @@ def _run(one: family.Organism, model, batches: list[dict], steps: int, made_of: 
         curve.append(round((losses * answered).sum().item() / max(1, answered.sum().item()), 4))
         keep(model, len(curve))
         if len(curve) % KEEP == 0:
-            _keep(
-                state,
-                made_of,
-                model,
-                optimizer,
-                plan,
-                {"curve": curve, "seconds": spent + time.perf_counter() - started},
-            )
+            so_far = {"curve": curve, "seconds": spent + time.perf_counter() - started}
+            _keep(state, parts, so_far | {"made_of": made_of})
         rate = (len(curve) - before) * rows.STEP / (time.perf_counter() - started)
         bar.set_postfix(loss=f"{curve[-1]:.2f}", tokens_per_s=round(rate), refresh=False)
     state.unlink(missing_ok=True)
@@ -198,9 +182,8 @@ def _loss(model, head: torch.Tensor, batch: dict) -> tuple[torch.Tensor, torch.T
         causal = model.config.model_type != "modernbert"
         inputs["attention_mask"] = (same.tril() if causal else same)[:, None]
         if causal:
-            weights = weights * torch.nn.functional.pad(
-                same.diagonal(1, 1, 2), (1, 0)
-            )  # nothing predicts a first token
+            # nothing predicts a first token
+            weights = weights * torch.nn.functional.pad(same.diagonal(1, 1, 2), (1, 0))
             labels, weights = (torch.nn.functional.pad(part[:, 1:], (0, 1)) for part in (labels, weights))
     states = model(**inputs).logits  # [rows, length, width]: the head is taken off
     counted = weights.flatten() > 0
@@ -241,16 +224,15 @@ class HeadLoss(torch.autograd.Function):
         return slope * to_states, slope * to_head, None, None
 
 
-def _keep(state: Path, made_of: str, model, optimizer, plan, so_far: dict) -> None:
-    """Saves all that the rest of the run depends on; ``so_far``: ``curve``, ``seconds``."""
-    buffer, parts = io.BytesIO(), {"model": model, "optimizer": optimizer, "plan": plan}
-    saved = {name: part.state_dict() for name, part in parts.items()}
-    torch.save(saved | so_far | {"made_of": made_of}, buffer)
+def _keep(state: Path, parts: dict, so_far: dict) -> None:
+    """Saves all that the rest of the run depends on; ``so_far``: ``curve``, ``seconds``, ``made_of``."""
+    buffer = io.BytesIO()
+    torch.save({name: part.state_dict() for name, part in parts.items()} | so_far, buffer)
     content = buffer.getvalue()
     files.write(state, content + hashlib.sha256(content).digest())
 
 
-def _resume(state: Path, made_of: str, model, optimizer, plan) -> tuple[list[float], float]:
+def _resume(state: Path, made_of: str, parts: dict) -> tuple[list[float], float]:
     """Puts a saved state of the same run back: its curve and seconds. A state of another corpus is left where it is
     and not used."""
     if not state.exists():
@@ -260,12 +242,12 @@ def _resume(state: Path, made_of: str, model, optimizer, plan) -> tuple[list[flo
     if hashlib.sha256(content).digest() != digest:
         warnings.warn(f"{state}: damaged (the checksum differs); the training begins anew", stacklevel=2)
         return [], 0.0
-    saved = torch.load(io.BytesIO(content), weights_only=True, map_location=next(model.parameters()).device)
+    device = next(parts["model"].parameters()).device
+    saved = torch.load(io.BytesIO(content), weights_only=True, map_location=device)
     if saved["made_of"] != made_of:
         return [], 0.0
-    model.load_state_dict(saved["model"])
-    optimizer.load_state_dict(saved["optimizer"])
-    plan.load_state_dict(saved["plan"])
+    for name, part in parts.items():
+        part.load_state_dict(saved[name])
     return saved["curve"], saved["seconds"]
 
 

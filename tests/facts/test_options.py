@@ -14,7 +14,7 @@ from probelib.facts.options import build_fktc_mc, chance_levels, unify
 
 def make(*rows) -> Facts:
     triples = [Triple(r, Entity(s), Entity(o), i) for i, (r, s, o) in enumerate(rows, 1)]
-    return assemble(triples, "test", [(r, "question", 1, "What of [X]?") for r in {row[0]: 0 for row in rows}])
+    return assemble(triples, "test", [(r, "question", "What of [X]?") for r in {row[0]: 0 for row in rows}])
 
 
 def test_interchangeable_objects_by_hand():

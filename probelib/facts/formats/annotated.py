@@ -5,6 +5,7 @@ each reader returns its own frame, in the order of the file (the paper's folds a
 """
 
 import re
+from itertools import combinations
 from pathlib import Path
 
 import numpy as np
@@ -54,30 +55,21 @@ def read_ratings(path: str | Path) -> pd.DataFrame:
         fact = f"{relation}:{subject}:{obj}"
         if seen.setdefault(fact, number) != number:
             raise ProbeError(f"{where}: {fact} is rated already in entry {seen[fact]}")
-        rows.append((fact, relation, subject, obj, _rating(where, value[1])))
+        if not is_a(value[1], int | float) or not 0 <= value[1] <= 1:
+            raise ProbeError(f"{where}: rating {value[1]!r}; a number from 0 to 1 is needed")
+        rows.append((fact, relation, subject, obj, float(value[1])))
     return pd.DataFrame(rows, columns=["fact", "relation", "subject", "object", "rating"])
-
-
-def _rating(where: str, rating) -> float:
-    if not is_a(rating, int | float) or not 0 <= rating <= 1:
-        raise ProbeError(f"{where}: rating {rating!r}; a number from 0 to 1 is needed")
-    return float(rating)
 
 
 def read_verbalizations(path: str | Path) -> pd.DataFrame:
     """Verbalizations of triples with the errors that a person found in them (``taxonomy.csv``).
 
-    ====================================  ==================================================================================
-    ``number``                            the row's number in the file's first column (141 is missing in the release)
-    ``fact``                              ``relation:subject:object``; ``subject``, ``relation``, ``object`` are Wikidata ids
-    ``subject_label``, ``relation_label``, ``object_label``, ``start``, ``end``   from the printed triple ("" = None)
-    ``popularity``                        ln(1 + median of the subject's monthly page views)
-    ``context``                           "present", or "past" (the sentence begins with "On 1 January 2020, ")
-    ``text``                              the sentence
-    ``errors``                            tuple of names from ``ERRORS``; empty: free of errors
-    ``correction``                        the corrected sentence; "" if there are no errors
-    ``last``                              what the sentence ends with: "object", "subject", or "" (neither)
-    ====================================  ==================================================================================
+    number       the row's number in the file's first column (141 is missing in the release)
+    fact         ``relation:subject:object``, which are Wikidata ids; their labels, ``start`` and ``end`` ("": none) as printed
+    popularity   ln(1 + median of the subject's monthly page views)
+    context      "present", or "past" (the sentence, ``text``, begins with "On 1 January 2020, ")
+    errors       tuple of names from ``ERRORS``; empty: free of errors, and no ``correction``
+    last         what the sentence ends with: "object", "subject", or "" (neither)
     """
     path, rows, seen = Path(path), [], {}
     columns = ("triples_raw", "triples", "popularity", "context", "verbalization", "errors", "correction")
@@ -92,32 +84,26 @@ def read_verbalizations(path: str | Path) -> pd.DataFrame:
 def _verbalization(where: str, cells: dict[str, str]) -> dict:
     """One row of the taxonomy; ``cells[""]`` is the first column."""
     ids, printed = IDS.fullmatch(cells["triples_raw"]), PRINTED.fullmatch(cells["triples"])
+    number, popularity, text = cells[""], cells["popularity"], cells["verbalization"]
     if not ids or not printed:
-        raise ProbeError(
-            f"{where}: triples_raw ('Q1', 'P2', 'Q3') and triples (a, b, c, start=None, end=None) are needed"
-        )
-    if not NUMBER.fullmatch(cells[""]) or not FLOAT.fullmatch(cells["popularity"]):
-        raise ProbeError(
-            f"{where}: {cells['']!r}, {cells['popularity']!r}; the row's number and its popularity are needed"
-        )
+        wanted = "triples_raw ('Q1', 'P2', 'Q3') and triples (a, b, c, start=None, end=None)"
+        raise ProbeError(f"{where}: {wanted} are needed")
+    if not NUMBER.fullmatch(number) or not FLOAT.fullmatch(popularity):
+        raise ProbeError(f"{where}: {number!r}, {popularity!r}; the row's number and its popularity are needed")
     if cells["context"] not in ("present", "past"):
         raise unknown(f"context at {where}", cells["context"], ("present", "past"))
     errors = () if cells["errors"] == "-" else tuple(error.strip() for error in cells["errors"].split(","))
     for error in errors:
         if error not in ERRORS:
             raise unknown(f"verbalization error at {where}", error, [*ERRORS, "-"])
-    if not cells["verbalization"] or bool(errors) != bool(cells["correction"]):
+    if not text or bool(errors) != bool(cells["correction"]):
         raise ProbeError(f"{where}: a sentence is needed, and a correction exactly where there are errors")
     subject, relation, obj = ids.groups()
-    labels = _labels(where, printed[1], cells["verbalization"])
+    labels = _labels(where, printed[1], text)
     times = ("" if time == "None" else time for time in printed.groups()[1:])
-    ends = (
-        name
-        for name, label in (("object", labels[2]), ("subject", labels[0]))
-        if cells["verbalization"].endswith(label)
-    )
-    row = (int(cells[""]), f"{relation}:{subject}:{obj}", *ids.groups(), *labels, *times, float(cells["popularity"]))
-    row += (cells["context"], cells["verbalization"], errors, cells["correction"], next(ends, ""))
+    last = "object" if text.endswith(labels[2]) else "subject" if text.endswith(labels[0]) else ""
+    row = (int(number), f"{relation}:{subject}:{obj}", *ids.groups(), *labels, *times, float(popularity))
+    row += (cells["context"], text, errors, cells["correction"], last)
     return dict(zip(VERBALIZATIONS, row, strict=True))
 
 
@@ -125,11 +111,8 @@ def _labels(where: str, printed: str, sentence: str) -> tuple[str, str, str]:
     """The labels in "subject, relation, object". Labels may contain ", ": of the cuts whose subject and object are in the
     sentence, the one with the shortest relation is right ("John Cadwalader", "work location", "Washington, D.C.")."""
     parts = printed.split(", ")
-    cuts = [
-        (", ".join(parts[:i]), ", ".join(parts[i:j]), ", ".join(parts[j:]))
-        for i in range(1, min(len(parts), 30))
-        for j in range(i + 1, min(len(parts), 30))
-    ]
+    places = combinations(range(1, min(len(parts), 30)), 2)
+    cuts = [(", ".join(parts[:i]), ", ".join(parts[i:j]), ", ".join(parts[j:])) for i, j in places]
     cuts = [cut for cut in cuts if all(cut) and (len(parts) == 3 or (cut[0] in sentence and cut[2] in sentence))]
     if not cuts:
         raise ProbeError(f"{where}: the printed triple {printed!r} has no three parts that the sentence holds")
@@ -159,9 +142,8 @@ def rated(facts: Facts, path: str | Path | None = None, exposures: pd.Series | N
             "no ratings: no popularity of these entities is known, and nothing of the models' training, so no measure can agree "
             "with anything. Give people's ratings (ratings_file=)"
         )
-    return found.dropna(), (
-        "the popularity of subject and object, a stand-in: no person rated these models, and nothing is known of their training"
-    )
+    what = "no person rated these models, and nothing is known of their training"
+    return found.dropna(), f"the popularity of subject and object, a stand-in: {what}"
 
 
 def _human(facts: Facts, path: str | Path) -> tuple[pd.DataFrame, str]:
@@ -172,7 +154,6 @@ def _human(facts: Facts, path: str | Path) -> tuple[pd.DataFrame, str]:
     found = ids.merge(ratings[["relation", "subject", "object", "rating"]], on=["relation", "subject", "object"])
     source = f"the ratings of people: {len(found)} of the {len(ratings)} rated facts are among the {len(rows)} asked"
     if len(found) < 6:
-        raise ProbeError(
-            f"{path}: {source}; at least 6 are needed. Give the data that the ratings refer to (data=, folder=)"
-        )
+        how = "Give the data that the ratings refer to (data=, folder=)"
+        raise ProbeError(f"{path}: {source}; at least 6 are needed. {how}")
     return found[["fact", "rating"]], source

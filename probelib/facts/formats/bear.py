@@ -20,10 +20,11 @@ from pathlib import Path
 import pandas as pd
 
 from probelib.errors import ProbeError, unknown
-from probelib.facts.formats.tables import Entity, Triple, assemble, template_rows
+from probelib.facts.formats.tables import Entity, Triple, assemble, statements
 from probelib.facts.model import Facts
 from probelib.facts.text import check_object, check_texts, is_a, read_json, read_objects, relation_files
 
+FACT = ("sub_id", "sub_label", "obj_id", "obj_label")
 RESULTS = ["model", "relation", "template", "fact", "subject", "subject_label", "gold", "candidate", "label", "logprob"]
 
 
@@ -40,42 +41,29 @@ def read_bear(folder: str | Path, relations: list[str] | None = None) -> Facts:
     triples, templates = [], []
     for relation, file in files.items():
         space = _answer_space(path, relation, described[relation])
-        templates += template_rows(relation, described[relation]["templates"], str(path))
-        triples += [_triple(file, relation, line, row, space) for line, row in _read_facts(file)]
+        templates += statements(relation, described[relation]["templates"], str(path))
+        facts = read_objects(file, dict.fromkeys(FACT, str), FACT)
+        triples += [_triple(f"{file}:{line}", relation, line, row, space) for line, row in facts]
     return assemble(triples, f"bear:{folder.name}", templates)
 
 
-def _read_facts(path: Path) -> list[tuple[int, dict]]:
-    texts = ("sub_id", "sub_label", "obj_id", "obj_label")
-    return read_objects(path, dict.fromkeys(texts, str), texts)
-
-
-def _triple(path: Path, relation: str, line: int, row: dict, space: list[Entity]) -> Triple:
-    subject = Entity(
-        row["sub_label"], row["sub_id"], tuple(check_texts(f"{path}:{line}", "sub_aliases", row.get("sub_aliases", [])))
-    )
-    obj = Entity(row["obj_label"], row["obj_id"])
+def _triple(where: str, relation: str, line: int, row: dict, space: list[Entity]) -> Triple:
+    aliases = check_texts(where, "sub_aliases", row.get("sub_aliases", []))
+    subject, obj = Entity(row["sub_label"], row["sub_id"], tuple(aliases)), Entity(row["obj_label"], row["obj_id"])
     index = row.get("answer_idx", space.index(obj) if obj in space else None)
     if not is_a(index, int) or not 0 <= index < len(space) or space[index] != obj:
-        raise ProbeError(
-            f"{path}:{line}: {obj.id} {obj.label!r} is not number {index} of the answer space of {relation}"
-        )
+        raise ProbeError(f"{where}: {obj.id} {obj.label!r} is not number {index} of the answer space of {relation}")
     return Triple(relation, subject, obj, line, wrong=tuple(other for other in space if other != obj))
 
 
 def read_bear_results(folder: str | Path, relations: list[str] | None = None) -> pd.DataFrame:
     """Scores of lm-pub-quiz: one row a (fact, candidate), in the order of files and lines.
 
-    =================  ==========================================================================================
-    ``model``          as it was called when it was scored
-    ``relation``       P36
-    ``template``       number of the template scored (statement 1, ...)
-    ``fact``           ``relation:subject:gold``, the id that ``read_bear`` gives it
-    ``subject``        Wikidata id; ``subject_label`` its label
-    ``gold``           Wikidata id of the right answer
-    ``candidate``      Wikidata id of the answer scored; ``label`` its label
-    ``logprob``        log-probability (nats, 0 or less) of the *whole statement* with this candidate, summed over its tokens
-    =================  ==========================================================================================
+    model       as it was called when it was scored
+    template    number of the template scored (statement 1, ...)
+    fact        ``relation:subject:gold``, the id that ``read_bear`` gives it; ``subject``, ``gold`` (the right answer) and
+                ``candidate`` (the answer scored) are Wikidata ids, with ``subject_label`` and ``label``
+    logprob     log-probability (nats, 0 or less) of the *whole statement* with this candidate, summed over its tokens
 
     Only results with ``reduction`` "sum" are read: means and token scores are no log-probabilities of statements.
     """
@@ -98,25 +86,24 @@ def _read_results(path: Path, metadata: Path, relation: str, described: dict) ->
     space, seen, rows = _answer_space(metadata, relation, described), {}, []
     keys = {"instance": int, "sub_id": str, "sub_label": str, "answer_idx": int, "pll_scores": list}
     for line, row in read_objects(path, keys, ("sub_id", "sub_label")):
-        if seen.setdefault(row["instance"], line) != line:
-            raise ProbeError(f"{path}:{line}: instance {row['instance']} is already in line {seen[row['instance']]}")
-        if not 0 <= row["answer_idx"] < len(space):
-            raise ProbeError(
-                f"{path}:{line}: answer_idx {row['answer_idx']}; the answer space has {len(space)} members"
-            )
-        gold, scores = space[row["answer_idx"]].id, _check_scores(path, line, row["pll_scores"], len(space))
-        fact = f"{relation}:{row['sub_id']}:{gold}"
-        start = (described["model_name_or_path"], relation, template, fact, row["sub_id"], row["sub_label"], gold)
+        instance, index, subject = row["instance"], row["answer_idx"], row["sub_id"]
+        if seen.setdefault(instance, line) != line:
+            raise ProbeError(f"{path}:{line}: instance {instance} is already in line {seen[instance]}")
+        if not 0 <= index < len(space):
+            raise ProbeError(f"{path}:{line}: answer_idx {index}; the answer space has {len(space)} members")
+        gold, scores = space[index].id, _check_scores(f"{path}:{line}", row["pll_scores"], len(space))
+        fact = f"{relation}:{subject}:{gold}"
+        start = (described["model_name_or_path"], relation, template, fact, subject, row["sub_label"], gold)
         rows += [(*start, member.id, member.label, score) for member, score in zip(space, scores, strict=True)]
     return rows
 
 
-def _check_scores(path: Path, line: int, scores: list, n: int) -> list[float]:
+def _check_scores(where: str, scores: list, n: int) -> list[float]:
     if len(scores) != n:
-        raise ProbeError(f"{path}:{line}: {len(scores)} scores for an answer space of {n}")
+        raise ProbeError(f"{where}: {len(scores)} scores for an answer space of {n}")
     for score in scores:
         if not is_a(score, int | float) or not -1e300 < score <= 0:
-            raise ProbeError(f"{path}:{line}: {score!r} is no log-probability (a number that is 0 or less)")
+            raise ProbeError(f"{where}: {score!r} is no log-probability (a number that is 0 or less)")
     return [float(score) for score in scores]
 
 
@@ -139,8 +126,8 @@ def _files(folder: Path, name: str, relations: list[str] | None, path: Path, des
 
 
 def _answer_space(path: Path, relation: str, described: dict) -> list[Entity]:
-    labels = check_texts(f"{path}: {relation}", "answer_space_labels", described["answer_space_labels"])
-    ids = check_texts(f"{path}: {relation}", "answer_space_ids", described["answer_space_ids"])
+    names = ("answer_space_labels", "answer_space_ids")
+    labels, ids = (check_texts(f"{path}: {relation}", name, described[name]) for name in names)
     if not labels or len(labels) != len(ids) or len(set(ids)) != len(ids):
         raise ProbeError(
             f"{path}: the answer space of {relation} has {len(labels)} labels and {len(set(ids))} distinct ids of {len(ids)}; "

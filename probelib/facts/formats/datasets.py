@@ -20,7 +20,7 @@ from pathlib import Path
 from probelib.errors import ProbeError, unknown
 from probelib.facts.formats.bear import read_bear
 from probelib.facts.formats.rows import READERS, read_table
-from probelib.facts.formats.tables import Columns, Found, read_rows
+from probelib.facts.formats.tables import Columns, Found, read_rows, statements
 from probelib.facts.model import Facts, choose
 from probelib.facts.text import number_in, read_yaml
 from probelib.paths import PACKAGE
@@ -60,9 +60,8 @@ def read_hub(data: str, columns: dict[str, str], relations: list[str] | None = N
     entry = next((entry for entry in maps().values() if entry.get("hub") == repo), {"columns": {}})
     entry = entry | {"columns": entry["columns"] | columns} | ({"files": inside} if inside else {})
     revision = (revision or entry.get("revision", "main")).replace("%2F", "/")
-    patterns = [
-        each["files"].replace("{relation}", "*") for each in (entry, entry.get("templates", {})) if "files" in each
-    ]
+    named = [each["files"] for each in (entry, entry.get("templates", {})) if "files" in each]
+    patterns = [pattern.replace("{relation}", "*") for pattern in named]
     folder = _download(repo, revision, [*patterns, *(f"{pattern}/*" for pattern in patterns)] or TABLES)
     described = sorted(folder.rglob(f"{inside or ''}/metadata_relations.json".lstrip("/")))
     if described and not entry["columns"]:
@@ -112,10 +111,8 @@ def _one_kind(data: str, folder: Path, below: str) -> str:
     kinds = {suffix: sorted((folder / below).rglob(f"*{suffix}")) for suffix in READERS}
     kinds = {suffix: paths for suffix, paths in kinds.items() if paths}
     if len(kinds) != 1:
-        names = [path.relative_to(folder).as_posix() for paths in kinds.values() for path in paths]
-        raise ProbeError(
-            f"{data}: its tables are {', '.join(sorted(names)) or 'none'}; name one or a pattern: {data}/FILE"
-        )
+        names = sorted(path.relative_to(folder).as_posix() for paths in kinds.values() for path in paths)
+        raise ProbeError(f"{data}: its tables are {', '.join(names) or 'none'}; name one or a pattern: {data}/FILE")
     return f"{below}/**/*{next(iter(kinds))}".removeprefix("./")
 
 
@@ -125,7 +122,7 @@ def _read(entry: dict, folder: Path, relations: list[str] | None, source: str) -
         columns = Columns(entry["columns"], relation, entry.get("relations"))
         read_rows(path, columns, found, entry.get("quoted", False))
     if "templates" in entry:
-        found.add_templates(_templates(entry["templates"], folder, list(found.names)))
+        found.templates |= dict.fromkeys(_templates(entry["templates"], folder, list(found.names)))
     return choose(found.facts(source), relations)
 
 
@@ -137,11 +134,8 @@ def _templates(entry: dict, folder: Path, relations: list[str]) -> list[tuple[st
     for own, path in _files(folder, entry["files"]):
         column = entry["statement"]
         for line, row in read_table(path, {column, entry.get("relation", column)}):
-            relation, text = own or row[entry["relation"]], row[column]
-            if relation in relations:
-                if text.count("[X]") != 1 or text.count("[Y]") != 1:
-                    raise ProbeError(f"{path}:{line}: {text!r} needs [X] and [Y], each once")
-                rows.append((relation, "statement", text))
+            relation = own or row[entry["relation"]]
+            rows += statements(relation, [row[column]], f"{path}:{line}") if relation in relations else []
     return rows
 
 

@@ -14,7 +14,7 @@ read:
 from pathlib import Path
 
 from probelib.errors import ProbeError, unknown
-from probelib.facts.formats.tables import Entity, Triple, assemble, template_rows
+from probelib.facts.formats.tables import Entity, Triple, assemble, statements
 from probelib.facts.model import Facts
 from probelib.facts.text import read_objects, relation_files
 
@@ -48,7 +48,7 @@ def _read_relations(path: Path) -> dict[str, tuple[str, list[tuple]]]:
         relation = row["relation"]
         if relation in described:
             raise ProbeError(f"{path}:{line}: relation {relation} described twice")
-        described[relation] = row["label"], template_rows(relation, [row["template"]], f"{path}:{line}")
+        described[relation] = row["label"], statements(relation, [row["template"]], f"{path}:{line}")
     return described
 
 

@@ -12,8 +12,9 @@ import pyarrow.compute
 import pyarrow.parquet
 
 from probelib.errors import ProbeError
-from probelib.facts.text import UNPACK, check_object, is_a, parse_json, read_bytes, read_json, read_text
+from probelib.facts.text import check_object, is_a, parse_json, read_bytes, read_json, read_text, suffix_of
 
+Rows = list[tuple[int, dict]]  # line, {column: cell}
 UNREADABLE = (pyarrow.ArrowException, OSError, ValueError, OverflowError)  # ValueError: also text that is not UTF-8
 
 
@@ -23,7 +24,7 @@ def read_table(
     optional: Iterable[str] = (),
     only: dict[str, str] | None = None,
     quoted: bool = False,
-) -> list[tuple[int, dict]]:
+) -> Rows:
     """(line, row) for every row of a file: its ``needed`` columns, and those of the ``optional`` ones that it has.
 
     A column "a.b" that the file lacks is the value b inside of column a, which is returned whole (see ``value_at``).
@@ -32,11 +33,11 @@ def read_table(
 
     Cells of CSV and TSV are text, those of the others what they are. The line of a row of Parquet or JSON is its number, from 1.
     """
-    kind = next((suffix for suffix in reversed(path.suffixes) if suffix not in UNPACK), "")
+    kind = suffix_of(path)
     if kind not in READERS:
         raise ProbeError(f"{path}: a table is a {', '.join(list(READERS)[:-1])} or {list(READERS)[-1]} file")
     only = only or {}
-    options = {".tsv": (quoted,), ".parquet": (only,)}.get(kind, ())
+    options = {".tsv": ("\t", quoted), ".parquet": (only,)}.get(kind, ())
     rows = READERS[kind](path, sorted({*needed, *only}), sorted(optional), *options)
     fits = lambda row: all(str(value_at(row, name)).lower() == text.lower() for name, text in only.items())
     return [(line, row) for line, row in rows if fits(row)] if only else rows
@@ -51,16 +52,10 @@ def value_at(row: dict, column: str):
     return row
 
 
-def _read_tsv(path: Path, needed: list[str], optional: list[str], quoted: bool) -> list[tuple[int, dict]]:
+def _read_csv(path: Path, needed: list[str], optional: list[str], mark: str = ",", quoted: bool = True) -> Rows:
     quoting = csv.QUOTE_MINIMAL if quoted else csv.QUOTE_NONE
-    return _read_csv(path, needed, optional, {"delimiter": "\t", "quoting": quoting})
-
-
-def _read_csv(
-    path: Path, needed: list[str], optional: list[str], options: dict | None = None
-) -> list[tuple[int, dict]]:
-    options, tabs = options or {}, bool(options) and options["quoting"] == csv.QUOTE_NONE
-    reader = csv.reader(io.StringIO(read_text(path).rstrip("\n"), newline=""), strict=True, **options)
+    text = io.StringIO(read_text(path).rstrip("\n"), newline="")
+    reader = csv.reader(text, strict=True, delimiter=mark, quoting=quoting)
     header, rows, line = None, [], 1
     try:
         for cells in reader:
@@ -78,9 +73,9 @@ def _read_csv(
                 )
             else:
                 row = dict(zip(header, cells, strict=True))
-                if quoted := [name for name in wanted if tabs and _quoted(row[name])]:
+                if odd := [name for name in wanted if not quoted and _quoted(row[name])]:
                     raise ProbeError(
-                        f"{path}:{line}: {quoted[0]} is {row[quoted[0]][:80]}: the cells of a .tsv are read as they are, so "
+                        f"{path}:{line}: {odd[0]} is {row[odd[0]][:80]}: the cells of a .tsv are read as they are, so "
                         "quotation marks around a cell would count as part of its name. Save the table as .csv"
                     )
                 rows.append((line, {name: row[name] for name in wanted}))
@@ -98,7 +93,7 @@ def _quoted(cell: str) -> bool:
     return f'"{inside}"' == cell and '""' in inside and '"' not in inside.replace('""', "")
 
 
-def _read_parquet(path: Path, needed: list[str], optional: list[str], only: dict[str, str]) -> list[tuple[int, dict]]:
+def _read_parquet(path: Path, needed: list[str], optional: list[str], only: dict[str, str]) -> Rows:
     """Rows that ``only`` leaves out never become Python objects: some data sets have millions."""
     try:
         file = pyarrow.parquet.ParquetFile(pyarrow.BufferReader(read_bytes(path)))
@@ -114,7 +109,7 @@ def _read_parquet(path: Path, needed: list[str], optional: list[str], only: dict
         raise ProbeError(f"{path}: not a Parquet file that can be read: {str(error)[:200]}") from error
 
 
-def _read_json(path: Path, needed: list[str], optional: list[str]) -> list[tuple[int, dict]]:
+def _read_json(path: Path, needed: list[str], optional: list[str]) -> Rows:
     """A list of objects; or an object that holds one, under a key of any name."""
     found = read_json(path)
     lists = [value for value in found.values() if isinstance(value, list)] if isinstance(found, dict) else [found]
@@ -123,12 +118,12 @@ def _read_json(path: Path, needed: list[str], optional: list[str]) -> list[tuple
     return _objects(path, enumerate(lists[0], 1), needed, optional)
 
 
-def _read_lines(path: Path, needed: list[str], optional: list[str]) -> list[tuple[int, dict]]:
+def _read_lines(path: Path, needed: list[str], optional: list[str]) -> Rows:
     lines = enumerate(read_text(path).rstrip("\n").split("\n"), 1)
     return _objects(path, ((line, parse_json(path, text, line)) for line, text in lines), needed, optional)
 
 
-def _objects(path: Path, rows: Iterable[tuple], needed: list[str], optional: list[str]) -> list[tuple[int, dict]]:
+def _objects(path: Path, rows: Iterable[tuple], needed: list[str], optional: list[str]) -> Rows:
     """Rows of JSON, the needed and optional columns of each; an optional one may be missing in some."""
     found = []
     for line, row in rows:
@@ -141,13 +136,11 @@ def _objects(path: Path, rows: Iterable[tuple], needed: list[str], optional: lis
 def _check_header(path: Path, header: list[str], needed: list[str], optional: list[str], line: int = 1) -> list[str]:
     """The columns to read."""
     outer = lambda name: name if name in header else name.split(".")[0]
-    missing = [name for name in needed if outer(name) not in header]
-    if missing:
-        raise ProbeError(
-            f"{path}:{line}: the columns are {header}; needed, each once: {needed}. {_column_hint(missing, header)}"
-        )
+    where = f"{path}:{line}: the columns are {header}"
+    if missing := [name for name in needed if outer(name) not in header]:
+        raise ProbeError(f"{where}; needed, each once: {needed}. {_column_hint(missing, header)}")
     if twice := [name for name in (*needed, *optional) if header.count(name) > 1]:
-        raise ProbeError(f"{path}:{line}: the columns are {header}; {', '.join(twice)} may occur once")
+        raise ProbeError(f"{where}; {', '.join(twice)} may occur once")
     wanted = {outer(name) for name in (*needed, *optional)}
     return [name for name in header if name in wanted]
 
@@ -161,13 +154,10 @@ def _column_hint(missing: list[str], header: list[str]) -> str:
     near = {name: difflib.get_close_matches(name, header, n=1) for name in missing}
     pairs = [f"{name}:{near[name][0] if near[name] else '=P36' if name == 'relation' else 'NAME'}" for name in missing]
     constant = "; behind = is a text that is the same in every row" if ":=" in "".join(pairs) else ""
-    return (
-        "Rename them in the file, or say which column of a table of facts is meant: "
-        f"columns={','.join(pairs)}{constant}"
-    )
+    return f"Rename them in the file, or say which column of a table of facts is meant: columns={','.join(pairs)}{constant}"
 
 
-READERS = {".csv": _read_csv, ".tsv": _read_tsv, ".parquet": _read_parquet, ".json": _read_json, ".jsonl": _read_lines}
+READERS = {".csv": _read_csv, ".tsv": _read_csv, ".parquet": _read_parquet, ".json": _read_json, ".jsonl": _read_lines}
 
 
 def cell_text(path: Path, line: int, column: str, value) -> str:

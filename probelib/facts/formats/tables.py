@@ -26,6 +26,7 @@ import json
 import re
 import warnings
 from collections.abc import Iterable
+from itertools import product
 from pathlib import Path
 from typing import NamedTuple
 
@@ -42,10 +43,8 @@ NEEDED = ["relation", "subject", "object"]
 SIDES = [f"{side}_{what}" for side in ("subject", "object") for what in ("id", "aliases", "types")]
 OPTIONAL = ["relation_name", "start", "end", *SIDES]
 WIKIDATA = re.compile(r"Q\d+")
-SEVERAL = {"question", "cloze", "statement", "object", "object_id"} | {
-    side for side in SIDES if not side.endswith("_id")
-}  # cells that may hold a list
 ROLES = ["question", "cloze", "statement"]
+SEVERAL = {*ROLES, "object", *SIDES} - {"subject_id"}  # cells that may hold a list
 
 
 class Entity(NamedTuple):
@@ -76,7 +75,7 @@ def read_triples(path: str | Path, columns: dict[str, str] | None = None) -> Fac
     """
     path, found = Path(path), Found()
     read_rows(path, Columns(columns or {}), found)
-    found.add_templates(_read_templates(path, set(found.names)))
+    found.templates |= dict.fromkeys(_read_templates(path, set(found.names)))
     return found.facts(f"table:{path.name}")
 
 
@@ -116,30 +115,14 @@ class Found:
     def __init__(self):
         self.triples: list[Triple] = []
         self.names: dict[str, str] = {}
-        self.templates: dict[tuple[str, str], dict[str, None]] = {}  # (relation, role) -> texts, in order
-
-    def add_templates(self, rows: Iterable[tuple[str, str, str]]) -> None:
-        """Rows (relation, role, template). A statement that ends in its object is a cloze, too."""
-        for relation, role, text in rows:
-            texts = {role: text}
-            if role == "statement" and (cloze := cut(text)):
-                texts["cloze"] = cloze
-            for each, own in texts.items():
-                self.templates.setdefault((relation, each), {})[own] = None
+        self.templates: dict[tuple[str, str, str], None] = {}  # (relation, role, template), each once, in order
 
     def facts(self, source: str) -> Facts:
         """Where no object of a relation has a type, they are of one: distractors are of one type."""
         typed = {t.relation for t in self.triples if t.object.types}
         alike = lambda t: t._replace(object=t.object._replace(types=(f"object of {t.relation}",)))
         triples = [t if t.relation in typed else alike(t) for t in self.triples]
-        relations, roles = dict.fromkeys(relation for relation, _ in self.templates), ROLES
-        templates = [
-            (relation, role, number, text)
-            for relation in relations
-            for role in roles
-            for number, text in enumerate(self.templates.get((relation, role), ()), 1)
-        ]
-        return assemble(triples, source, templates, self.names)
+        return assemble(triples, source, self.templates, self.names)
 
 
 def read_rows(path: Path, columns: Columns, found: Found, quoted: bool = False) -> None:
@@ -159,7 +142,7 @@ def read_rows(path: Path, columns: Columns, found: Found, quoted: bool = False) 
         cells["relation"] = (columns.relations.get(relation, relation),)
         cells["relation_name"] = cells["relation_name"] or (relation,)
         templates += [("statement", f"{text} [Y].") for role, text in templates if role == "cloze"]
-        found.add_templates((cells["relation"][0], role, text) for role, text in templates)
+        found.templates |= dict.fromkeys((cells["relation"][0], role, text) for role, text in templates)
         if first.setdefault(tuple(cells.values()), line) != line:
             repeated.append(line)
             continue
@@ -185,10 +168,9 @@ def _texts(path: Path, line: int, name: str, column: str, value) -> tuple[str, .
 
 def _json_list(text: str) -> list | None:
     try:
-        found = json.loads(text) if text.lstrip().startswith("[") else None
+        return json.loads(text) if text.lstrip().startswith("[") else None
     except (ValueError, RecursionError):
-        found = None
-    return found if isinstance(found, list) else None
+        return None
 
 
 def _template(text: str, role: str, cells: dict[str, tuple[str, ...]]) -> str | None:
@@ -221,7 +203,7 @@ def write_triples(facts: Facts, path: str | Path) -> Path:
         for what in ("aliases", "types"):
             columns[f"{side}_{what}"] = ["|".join(names) for names in about[what]]
     _write_table(path, pd.DataFrame(columns))
-    templates = facts.templates[facts.templates["role"].isin(["question", "cloze", "statement"])]
+    templates = facts.templates[facts.templates["role"].isin(ROLES)]
     if len(templates):
         _write_table(files.templates_path(path), templates[["relation", "template"]])
     return path
@@ -243,9 +225,8 @@ def _read_templates(table: Path, relations: set[str]) -> list[tuple[str, str, st
     for line, row in read_table(path, ["relation", "template"]) if path.exists() else []:
         relation, text = row["relation"].strip(), row["template"].strip()
         if relation not in relations:
-            raise ProbeError(
-                f"{path}:{line}: {table.name} has no relation {relation!r}; it has {', '.join(sorted(relations))}"
-            )
+            known = ", ".join(sorted(relations))
+            raise ProbeError(f"{path}:{line}: {table.name} has no relation {relation!r}; it has {known}")
         if text.count("[X]") != 1 or text.count("[Y]") > 1:
             raise ProbeError(f"{path}:{line}: {text!r} needs [X], where the subject goes, once, and [Y] at most once")
         role = "statement" if "[Y]" in text else "question" if text.endswith("?") else "cloze"
@@ -255,23 +236,20 @@ def _read_templates(table: Path, relations: set[str]) -> list[tuple[str, str, st
 
 def _triples(path: Path, line: int, cells: dict[str, tuple[str, ...]]) -> list[Triple]:
     """One fact per object of a row."""
-    empty = [name for name in NEEDED if not "".join(cells[name])]
-    if empty:
-        raise ProbeError(f"{path}:{line}: an empty {' and '.join(empty)}; fill it in, or delete the row")
+    where = f"{path}:{line}"
+    if empty := [name for name in NEEDED if not "".join(cells[name])]:
+        raise ProbeError(f"{where}: an empty {' and '.join(empty)}; fill it in, or delete the row")
     start, end = ("".join(cells[name]) for name in ("start", "end"))
     for name, date in (("start", start), ("end", end)):
         if date not in ("", UNKNOWN) and not is_date(date):
-            raise ProbeError(
-                f"{path}:{line}: {name} {date!r}; a year, a month (1990-10), a day (1990-10-03) or ? is needed"
-            )
+            raise ProbeError(f"{where}: {name} {date!r}; a year, a month (1990-10), a day (1990-10-03) or ? is needed")
     if not {"", UNKNOWN} & {start, end} and days([end])[1] < days([start])[0]:
-        raise ProbeError(f"{path}:{line}: it ends ({end}) before it starts ({start})")
+        raise ProbeError(f"{where}: it ends ({end}) before it starts ({start})")
     labels, ids, aliases = cells["object"], cells["object_id"], cells["object_aliases"]
     if len(ids) not in (0, len(labels)):
-        raise ProbeError(f"{path}:{line}: {len(ids)} object_id for {len(labels)} objects; as many are needed, or none")
-    subject = Entity(
-        cells["subject"][0], "".join(cells["subject_id"]), cells["subject_aliases"], cells["subject_types"]
-    )
+        raise ProbeError(f"{where}: {len(ids)} object_id for {len(labels)} objects; as many are needed, or none")
+    subject_id = "".join(cells["subject_id"])
+    subject = Entity(cells["subject"][0], subject_id, cells["subject_aliases"], cells["subject_types"])
     own = aliases if len(labels) == 1 else ()  # of several objects, nobody knows which one an alias is of
     return [
         Triple(cells["relation"][0], subject, Entity(label, id, own, cells["object_types"]), line, start, end)
@@ -284,7 +262,7 @@ def assemble(
 ) -> Facts:
     """``Facts`` from triples: the last step of the readers.
 
-    templates   rows (relation, role, number, template)
+    templates   rows (relation, role, template); a statement that ends in its object is a ``cloze``, too
     names       relation -> its name
 
     An entity's key is its id, or its label where it has none. An id with several labels ("the Philippines" as an object,
@@ -303,16 +281,9 @@ def assemble(
         facts.append((fact, t.relation, entities.key(t.subject), obj, t.start, t.end))
         distractors += [(fact, number, key) for number, key in enumerate(wrong, 1)]
     facts = pd.DataFrame(facts, columns=FACTS)
-    return validate(
-        Facts(
-            facts,
-            entities.frame(),
-            relation_frame(facts, names or {}),
-            pd.DataFrame(list(templates), columns=TEMPLATES),
-            pd.DataFrame(distractors, columns=DISTRACTORS),
-            source,
-        )
-    )
+    distractors = pd.DataFrame(distractors, columns=DISTRACTORS)
+    relations = relation_frame(facts, names or {})
+    return validate(Facts(facts, entities.frame(), relations, template_frame(templates), distractors, source))
 
 
 class _Entities:
@@ -333,10 +304,9 @@ class _Entities:
             self.rows[key] = entity, {}, {}
             if entity.id:
                 self.labels.setdefault(entity.id, {})[entity.label] = None
-        if entity.aliases or entity.types:
-            _, aliases, types = self.rows[self.keys[pair]]
-            aliases.update(dict.fromkeys(entity.aliases))
-            types.update(dict.fromkeys(entity.types))
+        _, aliases, types = self.rows[self.keys[pair]]
+        aliases.update(dict.fromkeys(entity.aliases))
+        types.update(dict.fromkeys(entity.types))
         return self.keys[pair]
 
     def frame(self) -> pd.DataFrame:
@@ -357,20 +327,27 @@ def relation_frame(facts: pd.DataFrame, names: dict[str, str]) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=RELATIONS)
 
 
-def template_rows(relation: str, texts: Iterable[str], where: str) -> list[tuple]:
-    """Rows (relation, role, number, template) from texts with one [X] and one [Y]: each is a ``statement``, and one whose
-    object comes last is a ``cloze`` too, cut before it. ``where`` (file and line) names them in a complaint."""
-    statements, clozes = [], []
+def template_frame(rows: Iterable[tuple[str, str, str]]) -> pd.DataFrame:
+    """The templates of ``assemble``, numbered by relation and role."""
+    texts = {}
+    for relation, role, text in rows:
+        texts.setdefault((relation, role), []).append(text)
+        if role == "statement" and (cloze := cut(text)):
+            texts.setdefault((relation, "cloze"), []).append(cloze)
+    numbered = []
+    for relation, role in product(dict.fromkeys(relation for relation, _ in texts), ROLES):
+        own = texts.get((relation, role), [])
+        own = dict.fromkeys(own) if role == "cloze" else own  # a cloze may stand beside its statement
+        numbered += [(relation, role, number, text) for number, text in enumerate(own, 1)]
+    return pd.DataFrame(numbered, columns=TEMPLATES)
+
+
+def statements(relation: str, texts: Iterable[str], where: str) -> list[tuple[str, str, str]]:
+    """Rows (relation, "statement", template) of texts with one [X] and one [Y]; ``where`` names them in a complaint."""
     for text in texts:
         if not isinstance(text, str) or text.count("[X]") != 1 or text.count("[Y]") != 1:
             raise ProbeError(f"{where}: a template of {relation} needs [X] and [Y], each once: {text!r}")
-        statements.append(text)
-        clozes += [cloze] if (cloze := cut(text)) else []
-    return [
-        (relation, role, number, text)
-        for role, found in (("cloze", clozes), ("statement", statements))
-        for number, text in enumerate(found, 1)
-    ]
+    return [(relation, "statement", text) for text in texts]
 
 
 def cut(text: str) -> str | None:

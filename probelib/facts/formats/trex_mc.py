@@ -1,16 +1,8 @@
 """T-REx-MC, the data of ZP-LKE (Wu et al. 2025): one Parquet file per split, 100 train and 400 test rows per relation.
 
-======================  ===========================================================================
-column                  meaning
-======================  ===========================================================================
-``Relation_ID``, int    a number of the data set's own; ``relationID_names.json`` beside the splits
-                        says {"1": ["P17", "country"], ...}
-``Relation Name``       capital
-``Subject``
-``Object``              the right answer
-``Multiple Choices``    the 99 wrong options, as the text of a Python list
-``Title``, ``Text``     page and abstract of Wikipedia; not read
-======================  ===========================================================================
+Its columns: ``Relation_ID`` (a number of the data set's own; ``relationID_names.json`` beside the splits says
+{"1": ["P17", "country"], ...}), ``Relation Name`` (capital), ``Subject``, ``Object`` (the right answer) and ``Multiple Choices``
+(the 99 wrong options, as the text of a Python list). ``Title`` and ``Text`` (a page of Wikipedia) are not read.
 """
 
 import ast

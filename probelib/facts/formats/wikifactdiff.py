@@ -26,7 +26,7 @@ from probelib.errors import ProbeError
 from probelib.facts.formats.rows import read_table
 from probelib.facts.formats.tables import cut
 from probelib.facts.model import TEMPLATES, Facts, validate
-from probelib.facts.text import UNPACK, check_object, check_texts, is_a, number_in, read_json, read_objects
+from probelib.facts.text import check_object, check_texts, is_a, number_in, read_json, read_objects, suffix_of
 
 OTHER_SLOTS = {"[SUB]": "[X]", "XXXX": "[X]", "[OBJ]": "[Y]", "____": "[Y]"}
 BANNED = {"[X] is a [Y] being", "[X] is a member of the [Y] species", "[X] belongs to the class of [Y]"}
@@ -38,13 +38,10 @@ def read_wikifactdiff(path: str | Path) -> tuple[pd.DataFrame, dict[str, int]]:
     counts) and ``ends`` (True: the object comes last), the most frequent first; and how many of what was left out, by reason.
     """
     path = Path(path)
-    kind = next((suffix for suffix in reversed(path.suffixes) if suffix not in UNPACK), "")
-    if kind == ".json":
-        counts, left_out = _read_counts(path)
-    elif kind in (".jsonl", ".parquet"):
-        counts, left_out = _read_verbalizations(path)
-    else:
+    readers = {".json": _read_counts, ".jsonl": _read_verbalizations, ".parquet": _read_verbalizations}
+    if (kind := suffix_of(path)) not in readers:
         raise ProbeError(f"{path}: templates are read from .json, .jsonl and .parquet files")
+    counts, left_out = readers[kind](path)
     rows = [
         (relation, template, count, cut(template) is not None)
         for relation in sorted(counts, key=lambda relation: (number_in(relation), relation))
@@ -77,9 +74,8 @@ def _read_counts(path: Path) -> tuple[dict[str, Counter], dict[str, int]]:
         if isinstance(found, list):
             found = dict.fromkeys(check_texts(where, "the value", found), 0)
         if not isinstance(found, dict) or not all(is_a(count, int) and 0 <= count < 2**63 for count in found.values()):
-            raise ProbeError(
-                f"{where}: templates with their counts, or a list of templates, are needed: {str(found)[:80]}"
-            )
+            wanted = "templates with their counts, or a list of templates, are needed"
+            raise ProbeError(f"{where}: {wanted}: {str(found)[:80]}")
         counts[relation] = Counter()
         for text, count in found.items():
             counts[relation][_check_template(where, text)] += count
@@ -90,9 +86,8 @@ def _check_template(where: str, text: str) -> str:
     for other, slot in OTHER_SLOTS.items():
         text = text.replace(other, slot)
     if text.count("[X]") != 1 or text.count("[Y]") != 1:
-        raise ProbeError(
-            f"{where}: a template needs [X] and [Y] (or [SUB] and [OBJ], XXXX and ____), each once: {text!r}"
-        )
+        wanted = "a template needs [X] and [Y] (or [SUB] and [OBJ], XXXX and ____), each once"
+        raise ProbeError(f"{where}: {wanted}: {text!r}")
     return text.strip()
 
 
@@ -105,20 +100,18 @@ def _read_verbalizations(path: Path) -> tuple[dict[str, Counter], dict[str, int]
             continue
         relation, subject, obj, sentences = _check_row(f"{path}:{line}", row)
         for sentence in sentences:
-            template = template_of(sentence, subject, obj)
-            if template is None:
-                left_out["subject or object not found"] += 1
-            else:
+            if template := template_of(sentence, subject, obj):
                 counts.setdefault(relation, Counter())[template] += 1
+            else:
+                left_out["subject or object not found"] += 1
     return counts, dict(left_out)
 
 
 def _check_row(where: str, row: dict) -> tuple[str, str, str, list[str]]:
-    triple = check_object(where, row["triple"], {"subject": dict, "relation": dict, "object": dict})
-    subject, obj = (
-        check_object(where, triple[side], {"label": str})["label"].strip() for side in ("subject", "object")
-    )
-    relation = check_object(where, triple["relation"], {"id": str})["id"].strip()
+    keys = {"subject": "label", "relation": "id", "object": "label"}
+    triple = check_object(where, row["triple"], dict.fromkeys(keys, dict))
+    parts = (check_object(where, triple[part], {key: str})[key].strip() for part, key in keys.items())
+    subject, relation, obj = parts
     sentences = [check_object(where, v, {"verbalization": str})["verbalization"] for v in row["verbalizations"] or []]
     if not (relation and subject and obj):
         raise ProbeError(f"{where}: an empty relation, subject or object")

@@ -32,14 +32,12 @@ def askable(graph: Graph) -> dict[str, np.ndarray]:
     bool."""
     columns = set(graph.triples.column_names)
     filters = {"entity without a label": labelled(graph)}
-    filters |= {"deprecated or outranked": best_rank(graph)} if "rank" in columns else {}
-    return filters | ({"holds no longer": _holds(graph)} if {"start", "end"} <= columns else {})
-
-
-def _holds(graph: Graph) -> np.ndarray:
-    """Which triples have no end or are points in time, (triples,) bool."""
-    dates = pa.table({column: graph.triples[column].cast(pa.large_string()) for column in ("start", "end")})
-    return holds(dates.to_pandas(types_mapper=pd.ArrowDtype)).to_numpy(bool)
+    if "rank" in columns:
+        filters["deprecated or outranked"] = best_rank(graph)
+    if {"start", "end"} <= columns:
+        dates = pa.table({column: graph.triples[column].cast(pa.large_string()) for column in ("start", "end")})
+        filters["holds no longer"] = holds(dates.to_pandas(types_mapper=pd.ArrowDtype)).to_numpy(bool)
+    return filters
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,6 @@
 
     mappingbased-objects_lang=en.ttl.bz2        the triples: one N-Triples statement per line, despite its name
     instance-types_lang=en_transitive.ttl.bz2   the classes of the entities
-    ontology_type=parsed.nt (or .ttl, .owl)     which classes are equivalent to schema.org's
 
     <http://dbpedia.org/resource/Nic_Offer> <http://dbpedia.org/ontology/genre> <http://dbpedia.org/resource/Dance-punk> .
 
@@ -23,7 +22,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from probelib.errors import ProbeError, extra, unknown
+from probelib.errors import ProbeError, extra
 from probelib.facts.graphs.dumps import blocks
 from probelib.facts.graphs.graph import Graph, alone, distinct, make_table, open_graph, write_graph
 
@@ -31,30 +30,18 @@ with extra("graphs"):
     from pyoxigraph import BlankNode, Literal, NamedNode, Quad, RdfFormat, parse
 
 RESOURCE = re.compile(r"https?://(?:[a-z-]+\.)?dbpedia\.org/resource/")
-CLASS = re.compile(r"https?://dbpedia\.org/ontology/(.+)")
-SCHEMA = re.compile(r"https?://schema\.org/(.+)")
+CLASS = re.compile(r"https?://(?:dbpedia\.org/ontology|schema\.org)/(.+)")
 DUMMY = re.compile(r"__[0-9]+$")
 TYPE = "http://www.w3.org/1999/02/22-rdf-syntax-ns#type"
-EQUIVALENT = "http://www.w3.org/2002/07/owl#equivalentClass"
 PLAIN = re.compile(rb"^<([^<>\\ \n]+)> <([^<>\\ \n]+)> <([^<>\\ \n]+)> \.$", re.MULTILINE)
 EXAMPLES = 5  # skipped lines that are quoted
 
 
-def read_dbpedia(
-    objects: str | Path,
-    folder: str | Path,
-    types: Iterable[str | Path] = (),
-    ontology: str | Path | None = None,
-    names: str = "kit",
-) -> Graph:
+def read_dbpedia(objects: str | Path, folder: str | Path, types: Iterable[str | Path] = ()) -> Graph:
     """A DBpedia dump as a graph, written to ``folder`` and opened.
 
     objects   the dump of the triples: plain, gz or bz2
-    types     dumps of the entities' classes
-    ontology  DBpedia's ontology, in any RDF format: classes become their schema.org equivalents, and those without one
-              are left out (default D13); without an ontology they keep DBpedia's names
-    names     "kit": labels by ``entity_name`` (default D15); "released": by ``released_name``, which damages some; then
-              none is dropped for its name
+    types     dumps of the entities' classes, those of DBpedia and of schema.org
 
     ``about["counts"]`` holds, in this order, what was not taken (statements that are ``malformed`` or have a
     ``blank node``, a ``literal`` or an ``other term`` in them; then, filter by filter, triples with a ``broken escape``,
@@ -62,12 +49,9 @@ def read_dbpedia(
     information ``dummy by relation`` and ``dummy entities by relation``, the kept triples and entities that the released
     code means to drop too (its bug B9), and ``shared label``, the entities whose label another one has as well.
     """
-    if names not in ("kit", "released"):
-        raise unknown("name rule", names, ["kit", "released"])
     triples, iris, counts, examples = scan(objects)
-    label = entity_name if names == "kit" else released_name
-    labels = [label(iri) for iri in iris]
-    triples = _filter(triples, iris, labels, counts, strict=names == "kit")
+    labels = [entity_name(iri) for iri in iris]
+    triples = _filter(triples, iris, labels, counts)
     if not len(triples):
         raise ProbeError(f"{objects}: no triples; left out: {dict(counts)}; {'; '.join(examples)}")
     used, entity = np.unique(triples[:, [0, 2]], return_inverse=True)
@@ -84,7 +68,7 @@ def read_dbpedia(
         make_table("triples", {"head": entity[:, 0], "relation": relation, "tail": entity[:, 1]}),
         entities,
         make_table("relations", relations),
-        _types(types, ontology, entities, counts),
+        _types(types, entities, counts),
         {"source": f"dbpedia:{Path(objects).name}", "counts": dict(counts), "examples": examples},
     )
     with alone(folder):
@@ -138,8 +122,10 @@ def _parsed(statements: list[Quad], places: _Places, counts: Counter) -> array:
         terms = (statement.subject, statement.predicate, statement.object)
         if all(type(term) is NamedNode for term in terms):
             codes.extend(places.setdefault(term.value.encode(), len(places)) for term in terms)
+        elif any(isinstance(term, BlankNode) for term in terms):
+            counts["blank node"] += 1
         else:
-            counts[_kind(terms[0], terms[2])] += 1
+            counts["literal" if isinstance(terms[2], Literal) else "other term"] += 1
     return codes
 
 
@@ -158,13 +144,6 @@ def _statements(block: bytes, first: int, counts: Counter, examples: list[str]) 
             if len(examples) < EXAMPLES:
                 examples.append(f"line {number}: {error.msg}")
     return statements
-
-
-def _kind(subject, obj) -> str:
-    """Why a statement is no triple between IRIs."""
-    if isinstance(subject, BlankNode) or isinstance(obj, BlankNode):
-        return "blank node"
-    return "literal" if isinstance(obj, Literal) else "other term"
 
 
 # Names and filters
@@ -186,23 +165,18 @@ def entity_name(iri: str) -> str | None:
         return None
 
 
-def released_name(iri: str) -> str:
-    """The name in GraphEval's released code (its bug B8): what follows the last "/" and "#", UTF-8 read as Latin-1."""
-    return local_name(iri).encode().decode("latin-1").replace("_", " ")
-
-
 def local_name(iri: str) -> str:
     """What follows the last "/" and then the last "#"."""
     return iri.rsplit("/", 1)[-1].rsplit("#", 1)[-1]
 
 
-def _filter(triples: np.ndarray, iris: list[str], labels: list, counts: Counter, strict: bool) -> np.ndarray:
+def _filter(triples: np.ndarray, iris: list[str], labels: list, counts: Counter) -> np.ndarray:
     """The triples that pass the filters, in their order; what each filter takes is counted."""
-    filters = {"dummy entity": [DUMMY.search(iri) is not None for iri in iris]}
-    if strict:
-        names = {"broken escape": [label is None for label in labels], "empty name": [label == "" for label in labels]}
-        filters = names | filters
-    for name, broken in filters.items():
+    for name, broken in (
+        ("broken escape", [label is None for label in labels]),
+        ("empty name", [label == "" for label in labels]),
+        ("dummy entity", [DUMMY.search(iri) is not None for iri in iris]),
+    ):
         broken = np.array(broken, bool)
         drop = broken[triples[:, 0]] | broken[triples[:, 2]]
         counts[name] = int(drop.sum())
@@ -223,22 +197,22 @@ def _dummies_by_relation(iris: pa.ChunkedArray, relations: list[str]) -> list[in
 # Types
 
 
-def _types(paths: Iterable[str | Path], ontology, entities: pa.Table, counts: Counter) -> pa.Table:
+def _types(paths: Iterable[str | Path], entities: pa.Table, counts: Counter) -> pa.Table:
     """The table of types, each pair once; what is left out is counted under names that begin with "types:"."""
-    equivalents = schema_classes(ontology) if ontology else None
     kinds, rows, codes = {}, [np.empty(0, np.int64)], [np.empty(0, np.int64)]
     for path in paths:
         triples, iris, others, _ = scan(path)
         counts["types: no statement between IRIs"] += others.total()
         row = pc.index_in(pa.array(iris, pa.large_string()), value_set=entities["entity"].combine_chunks())
         row = pc.fill_null(row, -1).to_numpy()[triples[:, 0]]
-        names = [class_name(iri, equivalents) for iri in iris]
-        code = np.array([kinds.setdefault(name, len(kinds)) if name else -1 for name in names], np.int64)[triples[:, 2]]
+        names = [CLASS.match(iri) for iri in iris]
+        code = [kinds.setdefault(name[1], len(kinds)) if name else -1 for name in names]
+        code = np.array(code, np.int64)[triples[:, 2]]
         keep = np.ones(len(triples), bool)
         for reason, good in (
             ("not rdf:type", np.array([iri == TYPE for iri in iris], bool)[triples[:, 1]]),
             ("entity without triples", row >= 0),
-            ("no schema.org class" if ontology else "no class of DBpedia", code >= 0),
+            ("no class of DBpedia", code >= 0),
         ):
             counts[f"types: {reason}"] += int((keep & ~good).sum())
             keep &= good
@@ -248,28 +222,3 @@ def _types(paths: Iterable[str | Path], ontology, entities: pa.Table, counts: Co
     entity, code = np.divmod(pairs, max(len(kinds), 1))
     kind = pa.DictionaryArray.from_arrays(pa.array(code, pa.int32()), pa.array(list(kinds), pa.string()))
     return make_table("types", {"entity": entity, "type": kind})
-
-
-def class_name(iri: str, equivalents: dict[str, str] | None) -> str:
-    """The name of a class, "" for one that does not count."""
-    if found := SCHEMA.match(iri):
-        return found[1]
-    if equivalents is not None:
-        return equivalents.get(iri, "")
-    return found[1] if (found := CLASS.match(iri)) else ""
-
-
-def schema_classes(path: str | Path) -> dict[str, str]:
-    """IRI of a DBpedia class -> name of the schema.org class that the ontology calls equivalent (the first in the alphabet)."""
-    found: dict[str, str] = {}
-    try:
-        for statement in parse(path=str(path)):
-            name = SCHEMA.match(getattr(statement.object, "value", ""))
-            if statement.predicate.value == EQUIVALENT and name and isinstance(statement.subject, NamedNode):
-                key = statement.subject.value
-                found[key] = min(name[1], found.get(key, name[1]))
-    except (SyntaxError, ValueError, OSError) as error:
-        raise ProbeError(f"{path}: no RDF ontology: {error}") from error
-    if not found:
-        raise ProbeError(f"{path}: no class is said to be equivalent (owl:equivalentClass) to one of schema.org")
-    return found

@@ -39,8 +39,9 @@ def blocks(path: str | Path) -> Iterator[bytes]:
 def _chunks(path: Path) -> Iterator[bytes]:
     """The file's bytes, decompressed; the progress bar counts the bytes on disk."""
     try:
-        size = path.stat().st_size
-        with open(path, "rb") as file, _bar(path.name, size) as bar:
+        size = path.stat().st_size  # the bar is shown where reading takes longer than some seconds
+        bar = tqdm(total=size, desc=path.name, unit="B", unit_scale=True, mininterval=1, disable=size < 1 << 28)
+        with open(path, "rb") as file, bar:
             kind = _kind(path, file.peek(3)[:3])
             yield from _inflate(file, OPEN[kind], bar) if kind else _plain(file, bar)
     except EOFError as error:
@@ -48,11 +49,6 @@ def _chunks(path: Path) -> Iterator[bytes]:
     except (OSError, ValueError, zlib.error) as error:
         reason = getattr(error, "strerror", None) or error
         raise ProbeError(f"{path}: cannot be read: {reason}") from error
-
-
-def _bar(name: str, size: int) -> tqdm:
-    """Shown where reading takes longer than some seconds."""
-    return tqdm(total=size, desc=name, unit="B", unit_scale=True, mininterval=1, disable=size < 1 << 28)
 
 
 def _kind(path: Path, start: bytes) -> str | None:

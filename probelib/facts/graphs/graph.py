@@ -68,27 +68,15 @@ class Graph:
         sizes = f"{len(self):,} triples, {self.entities.num_rows:,} entities, {self.relations.num_rows:,} relations"
         return f"Graph({self.about.get('source', '')}: {sizes})"
 
-    @cached_property
-    def head(self) -> np.ndarray:
-        """Row number of every triple's head among the entities, (triples,) int32; a view of the mapped file."""
-        return column_values(self.triples, "head")
-
-    @cached_property
-    def relation(self) -> np.ndarray:
-        """Row number of every triple's relation among the relations, (triples,) int32."""
-        return column_values(self.triples, "relation")
-
-    @cached_property
-    def tail(self) -> np.ndarray:
-        """Row number of every triple's tail among the entities, (triples,) int32."""
-        return column_values(self.triples, "tail")
+    # row number of every triple's head and tail among the entities and of its relation, (triples,) int32; views of the file
+    head = cached_property(lambda self: column_values(self.triples, "head"))
+    relation = cached_property(lambda self: column_values(self.triples, "relation"))
+    tail = cached_property(lambda self: column_values(self.triples, "tail"))
 
     @cached_property
     def index(self) -> tuple[np.ndarray, np.ndarray]:
         """Distinct (head, relation) pairs and distinct (pair, tail), both sorted: two steps, so that keys fit 64 bits."""
-        pairs, place = np.unique(
-            self.head.astype(np.int64) * self.relations.num_rows + self.relation, return_inverse=True
-        )
+        pairs, place = np.unique(pair_keys(self), return_inverse=True)
         return pairs, distinct(place * self.entities.num_rows + self.tail)
 
     @cached_property
@@ -97,6 +85,11 @@ class Graph:
         n = self.entities.num_rows
         keys = distinct(self.relation.astype(np.int64) * n + self.tail)
         return keys % max(n, 1), np.searchsorted(keys, np.arange(self.relations.num_rows + 1) * n)
+
+
+def pair_keys(graph: Graph) -> np.ndarray:
+    """One number for the head and the relation of every triple, (triples,) int64."""
+    return graph.head.astype(np.int64) * graph.relations.num_rows + graph.relation
 
 
 def column_values(table: pa.Table, column: str) -> np.ndarray:
@@ -113,9 +106,9 @@ def distinct(values: np.ndarray) -> np.ndarray:
 def make_table(name: str, columns: dict) -> pa.Table:
     """One of the four tables from arrays or lists; missing columns of texts and aliases are null."""
     kinds = COLUMNS[name] | (OPTIONAL if name == "triples" else {})
-    n = len(next(iter(columns.values())))
+    missing = pa.nulls(len(next(iter(columns.values()))))
     wanted = [c for c in kinds if c in columns or c not in OPTIONAL]
-    return pa.table({c: _column(columns[c], kinds[c]) if c in columns else pa.nulls(n, kinds[c]) for c in wanted})
+    return pa.table({c: _column(columns.get(c, missing), kinds[c]) for c in wanted})
 
 
 def _column(values, kind: pa.DataType) -> pa.Array:
@@ -192,12 +185,9 @@ def _checked(graph: Graph) -> Graph:
         known = columns | (OPTIONAL if name == "triples" else {})
         if not set(columns) <= set(table.column_names) or any(known.get(f.name) != f.type for f in table.schema):
             raise ValueError(f"{name}.arrow has the columns {table.schema.to_string()}")
-    for table, column, size in (
-        (graph.triples, "head", graph.entities.num_rows),
-        (graph.triples, "relation", graph.relations.num_rows),
-        (graph.triples, "tail", graph.entities.num_rows),
-        (graph.types, "entity", graph.entities.num_rows),
-    ):
+    for column in (*SLOTS, "entity"):
+        table = graph.triples if column in SLOTS else graph.types
+        size = (graph.relations if column == "relation" else graph.entities).num_rows
         bounds = pc.min_max(table[column]).as_py()
         if table[column].null_count or table.num_rows and not 0 <= bounds["min"] <= bounds["max"] < size:
             raise ValueError(f"{column}: row numbers {bounds} of a table of {size} rows")
@@ -212,14 +202,14 @@ def statistics(graph: Graph) -> dict[str, float]:
 
     Only entities and relations with triples count: a sample keeps all of the graph's, which would lower its density.
     """
-    n, loops = int((degrees(graph) > 0).sum()), int((graph.head == graph.tail).sum())
+    n = int((degrees(graph) > 0).sum())
     return {
         "entities": n,
         "relations": len(np.unique(graph.relation)),
         "triples": len(graph),
         "average degree": 2 * len(graph) / n if n else float("nan"),
         "density": len(graph) / (n * (n - 1)) if n > 1 else float("nan"),
-        "self loops": loops,
+        "self loops": int((graph.head == graph.tail).sum()),
     }
 
 
@@ -270,8 +260,7 @@ def best_rank(graph: Graph) -> np.ndarray:
     """
     column = graph.triples["rank"].combine_chunks()
     rank = np.array([RANKS.index(r) for r in column.dictionary.to_pylist()], np.int8)[column.indices.to_numpy()]
-    pair = graph.head.astype(np.int64) * graph.relations.num_rows + graph.relation
-    pairs, place = np.unique(pair, return_inverse=True)
+    pairs, place = np.unique(pair_keys(graph), return_inverse=True)
     best = np.zeros(len(pairs), np.int8)
     np.maximum.at(best, place, rank)
     return (rank > 0) & (rank == best[place])
@@ -397,13 +386,9 @@ def to_facts(graph: Graph, rows: np.ndarray | None = None, source: str | None = 
     head, relation, tail = (column_values(triples, name) for name in SLOTS)
     used, kinds = np.unique(np.concatenate([head, tail])), np.unique(relation)
     entities, names = _entity_frame(graph, used), graph.relations.take(pa.array(kinds)).to_pydict()
-    facts = pd.DataFrame(
-        {
-            "relation": np.array(names["relation"], dtype=object)[np.searchsorted(kinds, relation)],
-            "subject": entities["entity"].to_numpy()[np.searchsorted(used, head)],
-            "object": entities["entity"].to_numpy()[np.searchsorted(used, tail)],
-        }
-    )
+    facts = pd.DataFrame({"relation": np.array(names["relation"], dtype=object)[np.searchsorted(kinds, relation)]})
+    for role, part in (("subject", head), ("object", tail)):
+        facts[role] = entities["entity"].to_numpy()[np.searchsorted(used, part)]
     for date in ("start", "end"):
         facts[date] = triples[date].to_pylist() if date in triples.column_names else ""
     facts["fact"] = _fact_ids(facts)
@@ -467,10 +452,9 @@ def from_facts(facts: Facts) -> Graph:
     entities = pd.Index(facts.entities["entity"])
     relations = pd.Index(facts.relations["relation"])
     rows = facts.facts
-    triples = {
-        "head": entities.get_indexer(rows["subject"]),
+    triples = {slot: entities.get_indexer(rows[role]) for slot, role in (("head", "subject"), ("tail", "object"))}
+    triples |= {
         "relation": relations.get_indexer(rows["relation"]),
-        "tail": entities.get_indexer(rows["object"]),
         "start": list(rows["start"]),
         "end": list(rows["end"]),
     }

@@ -8,8 +8,7 @@
 The dump (hundreds of gigabytes) is read once, from front to end: what is found goes to disk in batches, and the graph
 is put together from there. Ids are integers on the way; Python objects live as long as their line.
 
-Of a line, ``select`` builds only what is kept: msgspec checks the types of these fields and skips the others. Where a line
-does not have these types, ``parse`` builds all of it and judges.
+Of a line, only what is kept is built: msgspec checks the types of these fields and skips the others.
 """
 
 import re
@@ -20,7 +19,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -44,30 +43,26 @@ from probelib.facts.validity import UNKNOWN, days, is_date
 
 with extra("wikidata"):
     import msgspec
-    import orjson
     from msgspec import UNSET
 
 BATCH = 20_000  # entities that are held before they go to disk
 EXAMPLES = 5  # malformed lines that are quoted
 TYPES = (31, 279)  # instance of, subclass of
 TIME = re.compile(r"([+-])([0-9]+)-([0-9]{2})-([0-9]{2})T")
-ALL_LANGUAGES = "mul"  # labels and aliases that serve every language have this code
+LANGUAGES = ("en", "mul")  # of labels and aliases, the first that there is; "mul" serves every language
 DATES = ("P580", "P582", "P585")  # start time, end time, point in time
 KINDS = {"item": "Q", "property": "P", "lexeme": None, "form": None, "sense": None}  # letter of the ids that are kept
 KEY = re.compile(r"[QP][1-9][0-9]{0,9}")
 PROPERTY = re.compile(r"P[1-9][0-9]{0,8}")
-BAD = (ValueError, KeyError, TypeError, AttributeError, IndexError)  # what lines of another shape raise
-Unusual = msgspec.MsgspecError  # fields of other types than the usual ones
+# what lines of another shape raise
+BAD = (msgspec.MsgspecError, ValueError, KeyError, TypeError, AttributeError, IndexError, RecursionError)
 ENTITY = pa.schema({"key": pa.int64(), "label": pa.large_string(), "aliases": pa.large_list(pa.large_string())})
 STATEMENT = ("line", "relation", "value", "rank", "start", "end")
 
 
-def read_wikidata(
-    dump: str | Path, folder: str | Path, language: str = "en", relations: Iterable[str] | None = None
-) -> Graph:
+def read_wikidata(dump: str | Path, folder: str | Path, relations: list[str] | None = None) -> Graph:
     """A Wikidata JSON dump as a graph, written to ``folder`` and opened.
 
-    language   of labels and aliases; where an entity has none in it, the one for all languages ("mul")
     relations  the properties to read ("P36", ...; default: all whose values are entities; of a whole dump those are many
                hundred millions, so choose)
 
@@ -79,11 +74,11 @@ def read_wikidata(
     given twice``: the first counts), statements not taken (``other values``: no entities; ``no value``; ``other
     relations``), and what is there (``triples``, ``entities``, ``entities only mentioned``, ``dates not exact``).
     """
-    if not re.fullmatch(r"[a-z]{2,}(-[a-z0-9]+)*", language):
-        raise ProbeError(f"language {language!r}; allowed is a code of Wikidata's such as en, de or zh-hans")
-    wanted = None if relations is None else _numbers(relations)
+    if odd := [relation for relation in relations or () if not PROPERTY.fullmatch(relation)]:
+        raise ProbeError(f"relation {odd[0]!r}; allowed are ids of Wikidata's properties such as P36")
+    wanted = None if relations is None else [int(relation[1:]) for relation in relations]
     with alone(folder), _spill(Path(folder)) as spill:
-        counts, examples, dates = _stream(dump, spill, language)
+        counts, examples, dates = _stream(dump, spill)
         tables = _assemble(spill, dates, wanted, counts)
         about = {"source": f"wikidata:{Path(dump).name}", "counts": dict(counts), "examples": examples}
         if not len(tables[0]):
@@ -105,14 +100,6 @@ def _spill(folder: Path) -> Iterator[Path]:
         shutil.rmtree(spill, ignore_errors=True)
 
 
-def _numbers(relations: Iterable[str]) -> list[int]:
-    relations = list(relations)
-    for relation in relations:
-        if not PROPERTY.fullmatch(relation):
-            raise ProbeError(f"relation {relation!r}; allowed are ids of Wikidata's properties such as P36")
-    return [int(relation[1:]) for relation in relations]
-
-
 # One line: the fields of an entity
 
 
@@ -121,12 +108,10 @@ class Line:
     """One item or property.
 
     key         its id, "Q42" or "P31"
-    label       in the language asked for, else the one for all languages, else None
-    aliases     in the language asked for, then those for all languages
+    label       in English, else the one for all languages, else None; ``aliases`` in both
     statements  (number of the property, number of the value: negative for a property, rank (place in ``RANKS``), qualifiers
                 that are dates or None)
-    others      number of statements whose value is something else: a text, a date, an amount, a lexeme, ...
-    empty       number of statements whose value is not known, or is said to be none
+    others      number of statements with another value: a text, a date, ...; ``empty``: not known, or said to be none
     """
 
     key: str
@@ -137,51 +122,56 @@ class Line:
     empty: int = 0
 
 
-def entity(line: bytes, language: str = "en") -> Line | None:
+# The fields that are kept, with their types. One that not every line needs has a default; where it is needed, BAD is raised.
+
+struct = partial(msgspec.defstruct, gc=False)
+Empty = Annotated[list, msgspec.Meta(max_length=0)] | None  # how an empty map may be written
+ID = [("id", str | None, None), ("numeric_id", int | None, None)]
+Value = struct("Value", [("entity_type", str), *ID], rename="kebab")
+Data = struct("Data", [("type", str), ("value", msgspec.Raw, msgspec.Raw())])  # only values that are entities are built
+Snak = struct("Snak", [("snaktype", str), ("property", str, ""), ("datavalue", Data | None, None)])
+Dates = struct("Dates", [(p, Any, UNSET) for p in DATES])
+Statement = struct("Statement", [("mainsnak", Snak), ("rank", str, ""), ("qualifiers", Dates | Empty, None)])
+Text = struct("Text", [("value", str)])
+NAMES = [("labels", dict[str, Text] | Empty, None), ("aliases", dict[str, list[Text]] | Empty, None)]
+CLAIMS = [("claims", dict[str, list[Statement]] | Empty, None)]
+LINE = msgspec.json.Decoder(struct("Entity", [("type", str), ("id", str), *NAMES, *CLAIMS]))
+VALUE = msgspec.json.Decoder(Value)
+
+
+def entity(line: bytes) -> Line | None:
     """The fields of one line, with or without its comma; None for other kinds of entities (lexemes, ...).
 
     A line that is no entity at all raises one of ``BAD``.
     """
-    try:
-        return select(line, language)
-    except (Unusual, *BAD, RecursionError):  # the last: brackets nested too deep, which parse has a ValueError for
-        return parse(line, language)
-
-
-def parse(line: bytes, language: str = "en") -> Line | None:
-    """See ``entity``; all of the line is built."""
-    data = orjson.loads(line.rstrip(b", \t\r\n"))
-    if data["type"] not in ("item", "property"):
+    if not line.isascii():
+        line.decode()  # msgspec does not look into the texts that it skips
+    data = LINE.decode(line.rstrip(b", \t\r\n"))
+    if data.type not in ("item", "property"):
         return None
-    codes = (language, ALL_LANGUAGES)
-    labels, aliases = (data.get(name) or {} for name in ("labels", "aliases"))  # an empty one may be written []
-    label = next((labels[code]["value"] for code in codes if code in labels), None)
-    number(data["id"])  # refuses what is no id
-    found = Line(data["id"], label, [a["value"] for code in codes for a in aliases.get(code, ())])
-    if not all(isinstance(text, str) for text in (label or "", *found.aliases)):
-        raise ValueError("a label that is no text")
-    for statements in (data.get("claims") or {}).values():
-        for statement in statements:
-            _add(found, statement)
+    number(data.id)  # refuses what is no id
+    labels, aliases = data.labels or {}, data.aliases or {}
+    label = next((labels[code].value for code in LANGUAGES if code in labels), None)
+    found = Line(data.id, label, [a.value for code in LANGUAGES for a in aliases.get(code, ())])
+    for statements in (data.claims or {}).values():
+        _add(found, statements)
     return found
 
 
-def _add(found: Line, statement: dict) -> None:
-    snak = statement["mainsnak"]
-    if snak["snaktype"] != "value":
-        found.empty += 1
-    elif snak["datavalue"]["type"] != "wikibase-entityid":
-        found.others += 1
-    else:
-        value = snak["datavalue"]["value"]
-        kind = KINDS.get(value["entity-type"])
-        if kind is None:
+def _add(found: Line, statements: list[Statement]) -> None:
+    for statement in statements:
+        snak = statement.mainsnak
+        if snak.snaktype != "value":
+            found.empty += 1
+            continue
+        value = VALUE.decode(snak.datavalue.value) if snak.datavalue.type == "wikibase-entityid" else None
+        if value is None or not (kind := KINDS.get(value.entity_type)):
             found.others += 1
-            return
-        key = number(value.get("id") or f"{kind}{value['numeric-id']}")  # old dumps have the number alone
-        rank, qualifiers = RANKS.index(statement["rank"]), statement.get("qualifiers") or {}
-        dates = {p: qualifiers[p] for p in DATES if p in qualifiers} or None
-        found.statements.append((_property(snak["property"]), key, rank, dates))
+            continue
+        key = number(value.id or f"{kind}{value.numeric_id}")  # old dumps have the number alone
+        dates = {p: getattr(statement.qualifiers, p) for p in DATES} if statement.qualifiers else {}
+        dates = {p: snaks for p, snaks in dates.items() if snaks is not UNSET}
+        found.statements.append((_property(snak.property), key, RANKS.index(statement.rank), dates or None))
 
 
 def number(key: str) -> int:
@@ -198,90 +188,10 @@ def _property(key: str) -> int:
     return int(key[1:])
 
 
-# The same, typed. A field that not every line needs has a default; if it is missing where it is needed, BAD is raised.
-
-Empty = Annotated[list, msgspec.Meta(max_length=0)] | None  # how an empty map may be written
-
-
-class _Value(msgspec.Struct, gc=False, rename="kebab"):
-    entity_type: str = ""
-    id: str | None = None
-    numeric_id: int | None = None
-
-
-class _Data(msgspec.Struct, gc=False):
-    type: str
-    value: str | _Value | None = None
-
-
-class _Snak(msgspec.Struct, gc=False):
-    snaktype: str
-    property: str = ""
-    datavalue: _Data | None = None
-
-
-_Dates = msgspec.defstruct("_Dates", [(p, Any, UNSET) for p in DATES])
-
-
-class _Statement(msgspec.Struct, gc=False):
-    mainsnak: _Snak
-    rank: str = ""
-    qualifiers: _Dates | Empty = None
-
-
-class _Text(msgspec.Struct, gc=False):
-    value: str
-
-
-class _Entity(msgspec.Struct, gc=False):
-    type: str
-    id: str
-    labels: dict[str, _Text] | Empty = None
-    aliases: dict[str, list[_Text]] | Empty = None
-    claims: dict[str, list[_Statement]] | Empty = None
-
-
-DECODER = msgspec.json.Decoder(_Entity)
-
-
-def select(line: bytes, language: str = "en") -> Line | None:
-    """See ``entity``; only what is kept is built. Raises ``Unusual`` or one of ``BAD`` where only ``parse`` can judge."""
-    if not line.isascii():
-        line.decode()  # msgspec does not look into the texts that it skips
-    data = DECODER.decode(line.rstrip(b", \t\r\n"))
-    if data.type not in ("item", "property"):
-        return None
-    number(data.id)
-    codes, labels, aliases = (language, ALL_LANGUAGES), data.labels or {}, data.aliases or {}
-    label = next((labels[code].value for code in codes if code in labels), None)
-    found = Line(data.id, label, [a.value for code in codes for a in aliases.get(code, ())])
-    for statements in (data.claims or {}).values():
-        _add_typed(found, statements)
-    return found
-
-
-def _add_typed(found: Line, statements: list[_Statement]) -> None:
-    for statement in statements:
-        snak = statement.mainsnak
-        if snak.snaktype != "value":
-            found.empty += 1
-            continue
-        data = snak.datavalue
-        value = data.value
-        if data.type != "wikibase-entityid" or not (kind := KINDS[value.entity_type]):
-            found.others += 1
-            continue
-        key = number(value.id or f"{kind}{value.numeric_id}")
-        dates = statement.qualifiers and {
-            p: snaks for p in DATES if (snaks := getattr(statement.qualifiers, p)) is not UNSET
-        }
-        found.statements.append((_property(snak.property), key, RANKS.index(statement.rank), dates or None))
-
-
 # Front to end
 
 
-def _stream(dump: str | Path, spill: Path, language: str) -> tuple[Counter, list[str], list[str]]:
+def _stream(dump: str | Path, spill: Path) -> tuple[Counter, list[str], list[str]]:
     """Writes entities and statements of the dump to ``spill``; returns counts, examples of malformed lines, dates."""
     counts, examples, rows, brackets, place = Counter(), [], _Rows(spill), set(), 0
     with rows:
@@ -292,7 +202,7 @@ def _stream(dump: str | Path, spill: Path, language: str) -> tuple[Counter, list
                     brackets.add(line.strip())
                     continue
                 try:
-                    rows.add(entity(line, language), counts)
+                    rows.add(entity(line), counts)
                 except BAD as error:
                     counts["malformed"] += 1
                     if len(examples) < EXAMPLES:
@@ -307,8 +217,7 @@ class _Rows:
     """What is found, on its way to two files: entities (one row each) and statements (``STATEMENT``, integers)."""
 
     def __init__(self, spill: Path):
-        self.dates = {"": 0}  # text -> code
-        self.lines = 0
+        self.dates, self.lines = {"": 0}, 0  # text -> code
         self._files = [pa.OSFile(str(spill / f"{name}.arrow"), "wb") for name in ("entities", "statements")]
         statement = pa.schema([(name, pa.int64()) for name in STATEMENT])
         self._writers = [pa.ipc.new_stream(f, s) for f, s in zip(self._files, (ENTITY, statement), strict=True)]
@@ -319,10 +228,9 @@ class _Rows:
         if found is None:
             counts["other kinds"] += 1
             return
-        row, plain = self.lines, array("q")
+        plain = array("q")
         for relation, value, rank, dates in found.statements:
-            start, end = self._codes(dates, counts) if dates else (0, 0)
-            plain.extend((row, relation, value, rank, start, end))
+            plain.extend((self.lines, relation, value, rank, *(self._codes(dates, counts) if dates else (0, 0))))
         self._statements += plain
         self._entities.append((number(found.key), found.label, found.aliases))
         self.lines += 1

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from probelib import facts
 from probelib.errors import ProbeError
-from probelib.facts.formats.fktc import P17_PAPER, read_fktc
+from probelib.facts.formats.fktc import read_fktc
 from tests.conftest import examples
 
 HEADER = {"relations": ["What language is the official language of [X]?", "What does [X] officially speak?"]}
@@ -40,14 +40,6 @@ def test_file_name_with_two_dots_duplicates_and_blanks(tmp_path):
     other = HAITI | {"subject": " Haiti ", "taxonomy": ["Thai", "Lao", "Khmer", "Malay", "Tamil"]}
     write(tmp_path, HEADER, HAITI, other, name="P276-subclass..json")
     assert read_fktc(tmp_path).facts["fact"].tolist() == ["P276:Haiti:French", "P276:Haiti:French:line3"]
-    assert read_fktc(tmp_path, dedupe=True).facts["fact"].tolist() == ["P276:Haiti:French"]
-
-
-def test_the_papers_own_frames_for_p17(tmp_path):
-    write(tmp_path, HEADER, HAITI, name="P17-subclass.json")
-    assert read_fktc(tmp_path, p17_frames="paper").templates["template"].tolist() == P17_PAPER
-    with pytest.raises(ProbeError, match="unknown p17_frames 'papr'; did you mean paper"):
-        read_fktc(tmp_path, p17_frames="papr")
 
 
 @pytest.mark.parametrize(
@@ -128,7 +120,7 @@ def test_the_real_files(fktc):
         and frames.loc["P264"].tolist() == [6, 6]
         and frames.loc["P276"].tolist() == [6, 6]
     )
-    assert len(read.facts) - len(read_fktc(fktc, dedupe=True).facts) == 9 + 1 + 1  # P176, P276, P1376
+    assert read.facts.duplicated(["relation", "subject", "object"]).sum() == 9 + 1 + 1  # P176, P276, P1376
     assert (read.distractors.groupby("fact").size() == 5).all()
     objects = read.facts.merge(read.distractors, on="fact", suffixes=("", "_wrong"))
     assert (objects["object"] != objects["object_wrong"]).all()

@@ -19,7 +19,8 @@ from probelib.facts.formats.tables import (
     cut,
     read_pageviews,
     read_triples,
-    template_rows,
+    statements,
+    template_frame,
     write_triples,
 )
 from probelib.facts.model import choose, draw_distractors, keep, without_subjects
@@ -278,14 +279,15 @@ def test_every_row_is_a_fact_or_the_file_is_refused(tmp_path, rows):
 def test_templates():
     assert cut("[X] was born in [Y] .") == "[X] was born in" and cut("[X] plays as [Y]") == "[X] plays as"
     assert cut("[X] plays [Y] music .") is None and cut("[Y] is where [X] is") is None and cut("in [Y]") is None
-    assert [row[1:] for row in template_rows("r", ["[Y] has [X].", "[X] in [Y]."], "f:1")] == [
-        ("cloze", 1, "[X] in"),
-        ("statement", 1, "[Y] has [X]."),
-        ("statement", 2, "[X] in [Y]."),
+    rows = [*statements("r", ["[Y] has [X].", "[X] in [Y]."], "f:1"), ("r", "cloze", "[X] in")]
+    assert template_frame(rows).values.tolist() == [
+        ["r", "cloze", 1, "[X] in"],
+        ["r", "statement", 1, "[Y] has [X]."],
+        ["r", "statement", 2, "[X] in [Y]."],
     ]
     for bad in ("[X] only", "[X] [Y] [Y]", None):
         with pytest.raises(ProbeError, match="f:1: a template of r"):
-            template_rows("r", [bad], "f:1")
+            statements("r", [bad], "f:1")
 
 
 def test_page_views(tmp_path):
