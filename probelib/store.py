@@ -145,12 +145,15 @@ def parts(
         raise ProbeError(f"{len(missing)} facts have prompts but no candidate, e.g. {sorted(missing)[0]!r}")
     identity, found = json.dumps([model.identity(), verb, options], sort_keys=True, default=str), []
     with_what = json.dumps(scoring(), sort_keys=True).encode()
+    by_relation = {}
+    if candidates is not None:
+        relations = dict(zip(prompts["fact"].tolist(), prompts["relation"].tolist(), strict=True))
+        by_relation = dict(list(candidates.groupby([relations.get(fact) for fact in candidates["fact"].tolist()])))
     for relation, rows in prompts.groupby("relation", sort=False):
-        facts, chosen = set(rows["fact"]), None
+        chosen = by_relation.get(relation)
         key = hashlib.sha256(identity.encode())
         key.update(rows[list(keyed)].to_csv(index=False).encode())
-        if candidates is not None:
-            chosen = candidates[[fact in facts for fact in candidates["fact"].tolist()]]
+        if chosen is not None:
             key.update(chosen.to_csv(index=False).encode())
         request = key.hexdigest()[:16]
         key.update(with_what)
@@ -214,8 +217,8 @@ def read(parts: Iterable[Part]) -> pd.DataFrame:
             "would be another mean. Score them first"
         )
     # a thread that gets no memory would end in an error without a reason
-    alone = {"use_threads": False, "pre_buffer": False}
-    frames = [pyarrow.parquet.read_table(part.path, **alone).to_pandas(use_threads=False) for part in parts]
+    tables = (pyarrow.parquet.ParquetFile(part.path, pre_buffer=False).read(use_threads=False) for part in parts)
+    frames = [table.to_pandas(use_threads=False) for table in tables]
     frame = pd.concat(frames, ignore_index=True) if frames else pd.DataFrame()
     records = [part.record() for part in parts]
     frame.attrs["cost"] = sum_costs(record["cost"] for record in records)

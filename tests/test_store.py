@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -178,3 +179,16 @@ def test_the_code_and_the_libraries_are_part_of_the_key(model, asked, tmp_path, 
     monkeypatch.setattr(store, "scoring", lambda: edited | {"torch": "99.0"})
     with pytest.warns(UserWarning, match="torch .* -> 99.0"):
         store.score(model, *asked, tmp_path)
+
+
+def test_a_part_holds_the_candidates_of_its_relation_in_their_order(tmp_path):
+    of = {"prompt": ["p1", "p2", "p3"], "fact": ["a", "b", "c"], "relation": ["R", "S", "R"], "text": "x"}
+    prompts = pd.DataFrame(of)
+    candidates = pd.DataFrame({"fact": ["c", "b", "other", "a"], "candidate": ["1", "2", "3", "4"], "label": "y"})
+    model = SimpleNamespace(name="m", identity=dict)
+    found = {part.relation: part for part in store.parts(model, prompts, candidates, tmp_path, "logprobs", {})}
+    assert found["R"].candidates["candidate"].tolist() == ["1", "4"]
+    assert found["S"].candidates["candidate"].tolist() == ["2"]
+    changed = candidates.assign(label=["y", "z", "y", "y"])
+    again = {part.relation: part for part in store.parts(model, prompts, changed, tmp_path, "logprobs", {})}
+    assert again["R"].path == found["R"].path and again["S"].path != found["S"].path

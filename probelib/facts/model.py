@@ -25,7 +25,7 @@ popularity      how well an entity is known, from 1 (obscure) to 5 (known to nea
 import difflib
 import hashlib
 import unicodedata
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from itertools import islice
 
@@ -76,7 +76,7 @@ class Facts:
 
     def label(self, entities: Iterable[str]) -> list[str]:
         """Labels of entity keys."""
-        labels = dict(zip(self.entities["entity"], self.entities["label"], strict=True))
+        labels = dict(tuples(self.entities, "entity", "label"))
         return [labels[e] for e in entities]
 
     def __repr__(self) -> str:
@@ -177,18 +177,23 @@ def without_subjects(pool: Facts, asked: Facts) -> Facts:
 
 def subjects(facts: Facts) -> pd.MultiIndex:
     """(relation, subject) per fact, the subject by its id if it has one: two labels of one id are one subject."""
-    ids = dict(zip(facts.entities["entity"], facts.entities["wikidata"], strict=True))
-    one = [ids[subject] or subject for subject in facts.facts["subject"]]
+    ids = dict(tuples(facts.entities, "entity", "wikidata"))
+    one = [ids[subject] or subject for subject in facts.facts["subject"].tolist()]
     return pd.MultiIndex.from_arrays([facts.facts["relation"], one], names=["relation", "subject"])
+
+
+def tuples(frame: pd.DataFrame, *columns: str) -> Iterator[tuple]:
+    """The rows of some columns, as tuples. Over lists, because iterating over a column of texts is slow."""
+    return zip(*(frame[name].tolist() for name in columns), strict=True)
 
 
 def right_objects(facts: Facts) -> dict[tuple[str, str], set[str]]:
     """(relation, subject) -> every object that is or was right for it; none of them may be a distractor."""
     right: dict[tuple[str, str], set[str]] = {}
-    known = list(subjects(facts))
-    for pair, obj in zip(known, facts.facts["object"], strict=True):
+    known = subjects(facts).tolist()
+    for pair, obj in zip(known, facts.facts["object"].tolist(), strict=True):
         right.setdefault(pair, set()).add(obj)
-    keys = zip(facts.facts["relation"], facts.facts["subject"], strict=True)
+    keys = tuples(facts.facts, "relation", "subject")
     return {key: right[pair] for key, pair in zip(keys, known, strict=True)}
 
 
@@ -201,10 +206,11 @@ def draw_distractors(facts: Facts, pool: Facts | None = None, n: int = 5, seed: 
     if not is_a(n, int) or n < 0:
         raise ProbeError(f"n={n!r} distractors; an integer of at least 0 is needed")
     pool = pool or facts
-    right, names = right_objects(pool), _names(pd.concat([pool.entities, facts.entities]))
+    right, entities = right_objects(pool), pd.concat([pool.entities, facts.entities])
+    names = _names(entities[within(entities["entity"], {*pool.facts["object"], *facts.facts["object"]})])
     space = pool.facts.groupby("relation")["object"].agg(lambda objects: sorted(set(objects))).to_dict()
     rows = []
-    for fact, relation, subject, obj in facts.facts[["fact", "relation", "subject", "object"]].itertuples(index=False):
+    for fact, relation, subject, obj in tuples(facts.facts, "fact", "relation", "subject", "object"):
         answers = right.get((relation, subject), set()) | {obj}
         answer_names = set().union(*(names[a] for a in answers))
         objects = space.get(relation, [])
@@ -225,8 +231,8 @@ def fold(name: str) -> str:
 
 def _names(entities: pd.DataFrame) -> dict[str, set[str]]:
     """entity -> its label and aliases, folded."""
-    columns = entities[["entity", "label", "aliases"]].itertuples(index=False)
-    return {entity: {fold(n) for n in (label, *aliases)} for entity, label, aliases in columns}
+    rows = tuples(entities, "entity", "label", "aliases")
+    return {entity: {fold(n) for n in (label, *aliases)} for entity, label, aliases in rows}
 
 
 def validate(facts: Facts) -> Facts:

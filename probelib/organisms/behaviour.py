@@ -4,12 +4,13 @@
 """
 
 import re
+from functools import cache
 
 import numpy as np
 import pandas as pd
 
 from probelib import lm, prompts, stats
-from probelib.facts.model import Facts, current, draw_distractors, pick, rng
+from probelib.facts.model import Facts, current, draw_distractors, pick, rng, tuples
 from probelib.organisms import taught
 from probelib.organisms.lessons import NO, UNSURE, YES
 from probelib.prompts import CHECK, INSTRUCTION, RECALL, many_shot
@@ -25,8 +26,13 @@ VERDICT = f"({'|'.join(map(re.escape, (YES, NO, UNSURE)))})"
 
 def some(table: pd.DataFrame, n: int, *why) -> pd.DataFrame:
     """``n`` rows of a manifest, by each fact's own draw."""
-    chance = pd.Series([rng("behaviour", *why, fact).random() for fact in table["fact"]], index=table.index)
+    chance = pd.Series([_chance(*why, fact) for fact in table["fact"].tolist()], index=table.index)
     return table.loc[chance.sort_values().index[:n]]
+
+
+@cache  # all models with one corpus are tested on the same facts
+def _chance(*key: str) -> float:
+    return rng("behaviour", *key).random()
 
 
 def greedy_answers(model, facts: Facts, rows: pd.DataFrame) -> pd.DataFrame:
@@ -36,13 +42,14 @@ def greedy_answers(model, facts: Facts, rows: pd.DataFrame) -> pd.DataFrame:
     text = model.generate(asked["text"].tolist(), max_new_tokens=20)["text"]
     found = rows[["fact", "relation", "subject", "exposures"]].assign(asked=asked["text"].to_numpy())
     found["said"] = [answer.strip().removesuffix(".") for answer in text]
+    types = _types(facts)
     stated = facts.facts[["relation", "subject", "object"]]
-    stated = stated.assign(said=facts.label(stated["object"]), type=stated["object"].map(_types(facts)))
-    right = {*stated[["relation", "subject", "said"]].itertuples(index=False, name=None)}
-    kinds = stated.groupby("relation")["type"].agg(set)
-    named = facts.entities.assign(type=facts.entities["entity"].map(_types(facts))).groupby("label")["type"].agg(set)
-    spaces = {*stated[["relation", "said"]].itertuples(index=False, name=None)}
-    answered = list(found[["relation", "subject", "said"]].itertuples(index=False, name=None))
+    stated = stated.assign(said=facts.label(stated["object"]), type=stated["object"].map(types))
+    right, spaces = set(tuples(stated, "relation", "subject", "said")), set(tuples(stated, "relation", "said"))
+    kinds = stated.drop_duplicates(["relation", "type"]).groupby("relation")["type"].agg(set)
+    named = facts.entities[facts.entities["label"].isin(found["said"])]
+    named = named.assign(type=named["entity"].map(types)).groupby("label")["type"].agg(set)
+    answered = list(tuples(found, "relation", "subject", "said"))
     found["right"] = [one in right for one in answered]
     found["type_right"] = [(r, said) in spaces or bool(named.get(said, set()) & kinds[r]) for r, _, said in answered]
     return found.drop(columns=["relation", "subject"])
@@ -50,7 +57,7 @@ def greedy_answers(model, facts: Facts, rows: pd.DataFrame) -> pd.DataFrame:
 
 def _types(facts: Facts) -> dict[str, str]:
     """entity -> its most special type."""
-    return facts.entities.set_index("entity")["types"].map(lambda types: (types or ("",))[0]).to_dict()
+    return {entity: (types or ("",))[0] for entity, types in tuples(facts.entities, "entity", "types")}
 
 
 def recall(model, facts: Facts, table: pd.DataFrame, n: int = 60) -> pd.DataFrame:
@@ -82,13 +89,20 @@ def verification_auc(model, facts: Facts, table: pd.DataFrame, tuned: bool, n: i
             asked = [WAYS[way].format(statement=text) for text in said["text"]]
             score, given, right = _judged(model, asked, said["true"].to_numpy(), way)
             auc = stats.auc(score, said["true"])
-            draws = np.random.default_rng(0).integers(len(own), size=(500, len(own)))
-            pairs = score.reshape(-1, 2)
-            spread = [stats.auc(pairs[d].ravel(), np.tile([True, False], len(own))) for d in draws]
-            low, high = np.percentile(spread, [2.5, 97.5])
+            low, high = np.percentile(auc_replicates(score.reshape(-1, 2)), [2.5, 97.5])
             found.append((way, verified, len(own), auc, low, high, given, right))
     columns = ["way", "verified", "n", "auc", "low", "high", "answered", "right_of_answered"]
     return pd.DataFrame(found, columns=columns)
+
+
+def auc_replicates(pairs: np.ndarray, times: int = 500, seed: int = 0) -> np.ndarray:
+    """[times]: bootstrap replicates over facts of ``stats.auc`` of the scores of a true and a false statement of each fact,
+    ``pairs`` [facts, 2]."""
+    n, levels = len(pairs), stats.levelled(pairs)
+    ahead = (np.sign(levels[:, [0]] - levels[:, 1]) + 1) / 2  # [true statements, false ones]; a tie is half
+    draws = np.random.default_rng(seed).integers(n, size=(times, n))
+    count = np.stack([np.bincount(drawn, minlength=n) for drawn in draws]).astype(float)
+    return ((count @ ahead) * count).sum(1) / n**2
 
 
 def _statements(facts: Facts, rows: pd.DataFrame) -> pd.DataFrame:

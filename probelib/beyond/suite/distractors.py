@@ -39,14 +39,21 @@ def _at_n(model, questions, folder, strategy: str, aggregate: str) -> tuple[pd.S
     found = (_scored if strategy in FREE else _searched)(model, questions, folder)
     outcomes = found.outcomes[strategy]
     table = distractors.over_sentences(distractors.aggregated(outcomes, aggregate))
-    rows, sentences = questions.facts.facts, questions.sentences()
+    return table[outcomes.columns[-1]], _tokens(model, questions, folder, strategy)
+
+
+@shared
+def _tokens(model, questions, folder, strategy: str) -> float:
+    """Tokens per fact of a strategy: its distractors, or its searches, are the same for Min@n and Avg@n."""
+    rows = questions.facts.facts
     if strategy in FREE:
         rivals = [retrieval.retrieve(questions.kb, rows, strategy, questions.n, questions.seed)]
         searched = 0.0
     else:
-        rivals, searched = [], found.costs[f"Dist. {retrieval.NAMES[strategy]}"]["tokens"] / len(rows)
+        costs = _searched(model, questions, folder).costs
+        rivals, searched = [], costs[f"Dist. {retrieval.NAMES[strategy]}"]["tokens"] / len(rows)
     candidates = retrieval.candidates(questions.kb, rows, rivals)
-    return table[outcomes.columns[-1]], searched + tokens_per_fact(model, sentences, candidates, end=True)
+    return searched + tokens_per_fact(model, questions.sentences(), candidates, end=True)
 
 
 for _strategy in (*FREE, "appropt"):
