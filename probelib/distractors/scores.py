@@ -16,7 +16,7 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
-from probelib import files, parameters, store
+from probelib import files, parameters, stats, store
 from probelib.distractors import baselines, measures, retrieval
 from probelib.distractors.prompts import judge_prompt, karr_texts, short_judge_prompt
 from probelib.distractors.retrieval import NAMES, Knowledge
@@ -429,22 +429,31 @@ def search_by_width(
     model, knowledge: Knowledge, facts: Facts, prompts: pd.DataFrame, folder: Path, n: int, factors=(1, 2, 5)
 ) -> pd.DataFrame:
     """How many of the ``n`` optimal distractors beams of several widths find, and what the searches read. One row per search:
-    ``search``, ``width`` (about n times each of ``factors``; NaN: exact), ``found`` (share of all optimal distractors),
-    ``strongest``
-    (share of facts whose most plausible distractor is found), ``tokens`` (median per fact), ``all labels`` (tokens)."""
+    ``search``, ``width`` (n times each of ``factors``, without the places for excluded values; NaN: exact), ``found`` (mean
+    over facts of the share of optimal distractors found), ``strongest`` (share of facts whose most plausible distractor is
+    found), ``tokens`` (median per fact), ``all labels`` (tokens); of ``found`` and ``tokens`` also ``low`` and ``high`` (95 %
+    bootstrap over facts)."""
     both = search_both(model, knowledge, facts, prompts, folder, n)
     optimal = both.optimal[["prompt", "candidate", "rank"]]
-    rows = []
-    for factor in factors:
-        requests, spaces = retrieval.searches(knowledge, facts.facts, prompts, n * factor)
+    searches = {("exact", np.nan): (both.exact, both.optimal)}
+    for width in (n * factor for factor in factors):
+        requests, spaces = retrieval.searches(knowledge, facts.facts, prompts, width)
         beam = search(model, requests, spaces, folder, method="beam")
-        approximate = retrieval.allowed(knowledge, facts.facts, beam, n * factor)[["prompt", "candidate"]]
-        hit = optimal.merge(approximate.assign(hit=True), "left", ["prompt", "candidate"])["hit"].eq(True)
-        rows.append(("beam", n * factor, hit.mean(), hit[optimal["rank"].to_numpy() == 1].mean(), beam))
-    rows.append(("exact", np.nan, 1.0, 1.0, both.exact))
+        searches["beam", width] = beam, retrieval.allowed(knowledge, facts.facts, beam, width)
     per_fact = both.exact.drop_duplicates("prompt")["trie_tokens"].median()
-    found = [(*row[:4], row[4].drop_duplicates("prompt")["forwarded_tokens"].median(), per_fact) for row in rows]
-    return pd.DataFrame(found, columns=["search", "width", "found", "strongest", "tokens", "all labels"])
+    rows = []
+    for (method, width), (read, kept) in searches.items():
+        marked = kept[["prompt", "candidate"]].assign(hit=True)
+        hit = optimal.merge(marked, "left", ["prompt", "candidate"])["hit"].eq(True)
+        share = hit.groupby(optimal["prompt"].to_numpy()).mean()
+        tokens = read.drop_duplicates("prompt")["forwarded_tokens"].to_numpy()
+        medians = stats.bootstrap(lambda at, tokens=tokens: np.median(tokens[at], axis=1), len(tokens))
+        strongest = hit[optimal["rank"].to_numpy() == 1].mean()
+        row = [method, width, share.mean(), strongest, np.median(tokens), per_fact]
+        rows.append([*row, *stats.mean_interval(share), *stats.percentile_interval(medians)])
+    columns = ["search", "width", "found", "strongest", "tokens", "all labels"]
+    columns += ["found, low", "found, high", "tokens, low", "tokens, high"]
+    return pd.DataFrame([*rows[1:], rows[0]], columns=columns)
 
 
 class Sample(NamedTuple):

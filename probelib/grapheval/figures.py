@@ -20,6 +20,11 @@ MEANINGS = {
     "P": "popularity",
     "E": "exposure count",
 }  # of the letters of figure 8
+DEFINITIONS = {
+    "D": "mean number of triples of head and tail",
+    "P": "mean of head and tail, in page views, or for the atlas its authors' estimate from 1 to 5",
+    "E": "how often the training corpus states the triple",
+}
 WORDS = {0: "says true", 1: "says false", 2: "does not know"}  # Answer -> words
 
 # Section 3: diagrams with live numbers
@@ -400,14 +405,18 @@ def figure8(linked: pd.DataFrame) -> Artifact:
     linked  ``measures.correlate_models``
     """
     names = list(dict.fromkeys([*linked["y"], *linked["x"]]))  # T, I, C, D, ...
-    others, models = ", ".join(MEANINGS[name] for name in names[3:]), linked["model"].unique()
+    others = ", ".join(f"{MEANINGS[name]} ({DEFINITIONS[name]})" for name in names[3:])
+    models = linked["model"].unique()
+    n = " to ".join(f"{n:,}" for n in sorted({linked["n"].min(), linked["n"].max()}))
+    wide = np.nanmax(linked[["low", "high"]].sub(linked["pearson"], axis=0).abs())
     return Artifact(
         "grapheval/figure8",
         linked,
         caption=(
-            f"Pearson correlation over up to {linked['n'].max():,} triples of Truthful, Informative and Correct (by the judge) "
-            f"with {others}, per model and, with several models, of their mean. A dash: one of the two is "
-            "constant. The CSV has intervals, Spearman, and Pearson on log(1 + D, P, E)."
+            f"Pearson correlation over n = {n} triples of Truthful, Informative and Correct (by the judge) with each other and "
+            f"with {others}; per model and, with several models, of their mean. Blue: positive, red: negative; a dash: one of "
+            f"the two is constant. 95 % intervals (Fisher's z, as if triples were independent) reach at most {wide:.3f} to each "
+            "side. The CSV has all intervals, Spearman, and Pearson on log(1 + D, P, E)."
         ),
         finding=finding8(linked),
         figure=_correlation_panels(linked, names),
@@ -447,34 +456,39 @@ def finding8(linked: pd.DataFrame) -> str:
         f"{MEANINGS[x]} r = {row['pearson']:.2f} {span(row['low'], row['high'], '.2f')}"
         for x, row in correct.iterrows()
     )
-    plain = correct.drop("E", errors="ignore")["pearson"].abs()
+    plain = correct.drop("E", errors="ignore")
+    strongest = plain.loc[plain["pearson"].abs().idxmax()]
     known = f"Correct ({whole}, n = {correct['n'].max():,} triples): {said}."
-    weak = "As in the paper, no link with degree or popularity is strong"
+    weak = "As in the paper, no metric has a strong link with degree or popularity"
     strong = "Unlike in the paper, there is a strong link with degree or popularity"
-    paper = f"{weak if plain.max() < 0.3 else strong} (|r| up to {plain.max():.2f})."
-    return " ".join(filter(None, [known, paper, _cause(of, plain.max())]))
+    largest = own[own["y"].isin(list("TIC")) & own["x"].isin(list("DP"))]["pearson"].abs().max()
+    paper = f"{weak if largest < 0.3 else strong} (|r| up to {largest:.2f})."
+    return " ".join(filter(None, [known, paper, _cause(of, strongest)]))
 
 
-def _cause(of: dict[str, pd.DataFrame], other: float) -> str:
+def _cause(of: dict[str, pd.DataFrame], other: pd.Series) -> str:
     """The sentence on the exposure count, the cause of knowledge; "" where it is not known.
 
-    of     "C", "T" -> correlations by property;  other: the largest |r| of Correct with another property
+    of     "C", "T" -> correlations by property;  other: the strongest correlation of Correct with another property
     """
     if "E" not in of["C"].index or not np.isfinite(of["C"].loc["E", "pearson"]):
         return ""
     correct, truthful = of["C"].loc["E"], of["T"].loc["E"]
-    verdict = (
-        "The exposure count, the cause of knowledge here, has no positive link with Correct, so the judged score does not see it"
-        if not correct["low"] > 0
-        else "The exposure count, the cause of knowledge here, has the strongest link with Correct"
-        if correct["pearson"] > other
-        else "The exposure count, the cause of knowledge here, has no stronger link than the strongest of these"
+    low, high = sorted(np.sign(other["pearson"]) * other[["low", "high"]])
+    beside = f"that with {MEANINGS[other.name]} (|r| = {abs(other['pearson']):.2f}"
+    if not correct["low"] > 0:
+        verdict = "has no positive link with Correct, so the judged score does not see it"
+    elif correct["low"] > high:
+        verdict = f"has a stronger link with Correct than degree or popularity: above {beside}; intervals disjoint)"
+    elif correct["high"] < low:
+        verdict = f"has a weaker link with Correct (r = {correct['pearson']:.2f}) than {beside}; intervals disjoint)"
+    else:
+        verdict = f"has a link with Correct (r = {correct['pearson']:.2f}) near {beside}; intervals overlap)"
+    reward = ": to abstain on what was never taught is truthful" if truthful["high"] < 0 else ""
+    return (
+        f"The exposure count, the cause of knowledge here, {verdict}. Truthful correlates with the exposure count by r = "
+        f"{truthful['pearson']:.2f} {span(truthful['low'], truthful['high'])}{reward}."
     )
-    with_truthful = (
-        f"Truthful correlates with it by {truthful['pearson']:.2f} {span(truthful['low'], truthful['high'], '.2f')}"
-    )
-    reward = ": it rewards never having been taught" if truthful["high"] < 0 else ""
-    return f"{verdict}. {with_truthful}{reward}."
 
 
 def exposure_figure(banded: pd.DataFrame, name: str) -> Artifact:

@@ -5,6 +5,7 @@ import pandas as pd
 
 from probelib import published
 from probelib.grapheval.measures import METRICS, mirrored_correct
+from probelib.grapheval.prompts import instruction_text
 from probelib.grapheval.speed import ALONE, BATCH, SHORT, TOGETHER
 from probelib.report import Artifact, span, with_interval
 
@@ -89,28 +90,36 @@ def instruction_table(compared: pd.DataFrame) -> Artifact:
 
     compared  ``measures.compare_instructions``
     """
-    shown = " and ".join(f'"{name}"' for name in compared["instruction"].unique())
+    names = compared["instruction"].unique()
+    prompts = "; ".join(f'"{name}" is {instruction_text(name)!r}' for name in names)
+    recalled = ' After "recalled", models respond with the object of the fact and then the verdict.' * (
+        "recalled" in names
+    )
     return Artifact(
         "grapheval/instruction",
         compared,
         caption=(
-            f"The models' own answers to n = {compared['n'].max()} statements, half of them true, with the instruction {shown}. "
-            "answered: share of the statements; yes: share among the answers; right: share of the answers that are right; "
-            "Correct (Eq. 2); mirror: the share that the opposite of Correct reaches (triple called false, its corruption true), "
-            "as high as Correct for a model that ignores the statement; change: of Correct against the first instruction on the "
-            "same triples. 95 % intervals: Wilson, for the change paired."
+            f"The models' own answers (not in the paper) to n = {compared['n'].max()} statements, {compared['triples'].max()} "
+            f"triples and their corruptions, which are false. Prompts: {prompts}.{recalled} answered: share of the "
+            "statements that are called true or false; yes: share of these that are called true; right: share of these that are "
+            "called so rightly. Correct (Eq. 2): share of the triples that are called true and their corruption false; mirror: "
+            "called false and their corruption true, as frequent as Correct for a model that ignores the statement; change: of "
+            "Correct against the first prompt on the same triples. In brackets: 95 % intervals (Wilson; of change paired)."
         ),
         finding=finding_instruction(compared),
-        decimals=2,
         shown=_shown_instruction(compared),
     )
 
 
 def _shown_instruction(compared: pd.DataFrame) -> pd.DataFrame:
-    """The instructions for print: every score with its interval."""
-    ends = lambda column: with_interval(compared[column], compared[f"{column} low"], compared[f"{column} high"], 2)
-    shown = compared[["model", "instruction", "answered", "yes"]]
-    return shown.assign(right=ends("right"), Correct=ends("correct"), mirror=compared["mirror"], change=ends("change"))
+    """The instructions for print, model by model: every score with its interval."""
+    digits = {"answered": 2, "yes": 2, "right": 2, "correct": 3, "mirror": 3, "change": 3}
+    texts = {
+        name: with_interval(compared[name], compared[f"{name} low"], compared[f"{name} high"], places)
+        for name, places in digits.items()
+    }
+    shown = compared[["model", "instruction"]].assign(**texts).rename(columns={"correct": "Correct"})
+    return shown.sort_values("model", key=lambda models: pd.factorize(models)[0], kind="stable")
 
 
 def finding_instruction(compared: pd.DataFrame) -> str:
@@ -135,19 +144,26 @@ def finding_instruction(compared: pd.DataFrame) -> str:
         f"{verdict}. The largest change is that of **{largest['model']}**: {first['correct']:.3f} to {largest['correct']:.3f} "
         f"({largest['change']:+.3f} {span(largest['change low'], largest['change high'], '.3f')}). It answers "
         f"{first['answered']:.0%} of the statements at once and {largest['answered']:.0%} after recalling; of these answers, "
-        f"{first['right']:.0%} and {largest['right']:.0%} are right.{_more_right(compared)}"
+        f"{first['right']:.0%} and {largest['right']:.0%} are right.{_more_right(compared)}{_above_mirror(compared)}"
     )
 
 
 def _more_right(compared: pd.DataFrame) -> str:
     """For how many models the share of right answers among those given rises by recalling, and with disjoint intervals."""
-    ends = [own.iloc[[0, -1]] for _, own in compared.groupby("model") if len(own) > 1]
-    rise = [last["right"] > first["right"] for (_, first), (_, last) in map(pd.DataFrame.iterrows, ends)]
-    apart = [last["right low"] > first["right high"] for (_, first), (_, last) in map(pd.DataFrame.iterrows, ends)]
+    wide = compared.pivot(index="model", columns="instruction", values=["right", "right low", "right high"])
+    before, after = (wide.xs(name, axis=1, level=1) for name in compared["instruction"].unique())
+    apart = (after["right low"] > before["right high"]).sum()
     return (
-        f" The share of right answers among those given rises for {sum(rise)} of {len(ends)} models (intervals disjoint for "
-        f"{sum(apart)})."
+        f" The share of right answers among those given rises for {(after['right'] > before['right']).sum()} of {len(wide)} "
+        f"models (intervals disjoint for {apart})."
     )
+
+
+def _above_mirror(compared: pd.DataFrame) -> str:
+    """For how many models Correct lies above its mirror image with disjoint intervals, by instruction."""
+    above = (compared["correct low"] > compared["mirror high"]).groupby(compared["instruction"], sort=False).sum()
+    counts = " and ".join(f'{n} ("{name}")' for name, n in above.items())
+    return f" Correct lies above its mirror image, intervals disjoint, for {counts} of {compared['model'].nunique()} models."
 
 
 def table2(rows: pd.DataFrame, coverage: float, sizes: pd.Series, trade: pd.DataFrame, instruction: str) -> Artifact:

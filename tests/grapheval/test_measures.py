@@ -372,6 +372,8 @@ def test_instructions_are_compared_on_the_same_triples():
     assert first["instruction"] == "at once" and np.isnan(first["change"]) and first["right"] == pytest.approx(2 / 3)
     assert then["correct"] == pytest.approx(2 / 3) and then["change"] == pytest.approx(2 / 3)
     assert then["right"] == 1 and then["answered"] == pytest.approx(2 / 3) and then["mirror"] == 0
+    assert (then["n"], then["triples"]) == (6, 3) and then["answered low"] < 2 / 3 < then["answered high"]
+    assert then["mirror low"] == pytest.approx(0, abs=1e-9) and then["mirror high"] == pytest.approx(0.5615, abs=1e-4)
     alone = ge.compare_instructions({"at once": labels["at once"]})
     assert alone["change"].isna().all() and len(alone) == 1
 
