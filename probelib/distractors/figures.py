@@ -186,13 +186,8 @@ def figure7(lists: pd.DataFrame) -> Artifact:
 
 def optimum(outcomes: dict[str, pd.DataFrame], study: Study) -> Artifact:
     """Min@n and Avg@n against the exact optimum and against what ApprOpt's beam finds. ``outcomes``: with "appropt" and "opt"."""
-    panels = {
-        f"{aggregate}@n": {
-            NAMES[strategy]: measures.mean_curve(outcomes[strategy], aggregate, study.settings.seed)
-            for strategy in ("random", "appropt", "opt")
-        }
-        for aggregate in ("Min", "Avg")
-    }
+    shown = {strategy: outcomes[strategy] for strategy in ("random", "appropt", "opt")}
+    panels = {f"{aggregate}@n": _curves(shown, study, aggregate) for aggregate in ("Min", "Avg")}
     figure = report.bands(panels, "distractors n", "mean over facts (lower: harder)")
     frames = {(name, panel[:3]): curve for panel, curves in panels.items() for name, curve in curves.items()}
     frame = pd.concat(frames, names=["strategy", "aggregate", "n"]).rename(columns={"n": "facts"}).reset_index()
@@ -220,8 +215,10 @@ def optimum_gap(outcomes: dict[str, pd.DataFrame], n: int, seed: int = 0) -> str
     return f"ApprOpt against the optimum on {gap['facts']} facts: {'; '.join(rows)}."
 
 
-def _curves(outcomes: dict[str, pd.DataFrame], study: Study) -> dict[str, pd.DataFrame]:
-    return {NAMES[s]: measures.mean_curve(beaten, seed=study.settings.seed) for s, beaten in outcomes.items()}
+def _curves(outcomes: dict[str, pd.DataFrame], study: Study, aggregate: str = "Min") -> dict[str, pd.DataFrame]:
+    """Display name of each strategy, or model -> ``measures.mean_curve``."""
+    seed = study.settings.seed
+    return {NAMES.get(name, name): measures.mean_curve(own, aggregate, seed) for name, own in outcomes.items()}
 
 
 def _sizes(outcomes: pd.DataFrame) -> tuple[int, int]:
@@ -266,10 +263,9 @@ def figure3(table: pd.DataFrame, n_facts: int, study: Study) -> Artifact:
     axis.set(xlabel="distractors n", ylabel="Kendall's tau, mean of the test folds")
     axis.legend(ncols=2, fontsize=report.SMALL)
     caption = (
-        f"Agreement with {study.reference.split(':')[0]} against the number of distractors, {study.model}, n = "
-        f"{n_facts} facts, {study.settings.n_sentences} cloze sentences. The aggregator (Min or Avg) is chosen on "
-        "each fold's training facts; bands: 95 % bootstrap over facts; x axis logarithmic. "
-        "Circles: the first n within 0.01 of the best. Sem and "
+        f"Agreement with {study.reference.split(':')[0]} against the number of distractors, {study.model}, n = {n_facts} "
+        f"facts, {study.settings.n_sentences} cloze sentences. The aggregator (Min or Avg) is chosen on each fold's training "
+        "facts; bands: 95 % bootstrap over facts; x axis logarithmic. Circles: the first n within 0.01 of the best. Sem and "
         "Temp+Sem coincide on facts without a former object."
     )
     alt = "Tau over the number of distractors, one line per strategy with its band."
@@ -414,7 +410,7 @@ def figure5(outcomes: dict[str, pd.DataFrame], sizes: dict[str, int], study: Stu
     """Mean Avg@n with ApprOpt against n, one line per model. ``sizes``: model -> parameters."""
     import matplotlib.pyplot as plt
 
-    n, curves = study.settings.n_distractors, _by_model(outcomes, study)
+    n, curves = study.settings.n_distractors, _curves(outcomes, study, "Avg")
     figure, axis = plt.subplots(figsize=(3.8, 3.4))
     for place, name in enumerate(sorted(curves, key=sizes.get)):
         look, curve, end = report.model_style(name), curves[name], curves[name].iloc[-1]
@@ -430,10 +426,9 @@ def figure5(outcomes: dict[str, pd.DataFrame], sizes: dict[str, int], study: Stu
     facts = len(next(iter(outcomes.values())))
     short = [_sizes(beaten)[1] for beaten in outcomes.values()]
     caption = (
-        f"Mean Avg@n over {facts} facts with ApprOpt, one cloze sentence. Right of the line: Avg@{n} with its 95 % "
-        "bootstrap interval over facts, by size (hollow and full marks in turn); the intervals at every "
-        f"n are in the CSV. The beam found fewer than {n} distractors for {min(short)} to {max(short)} of the facts, which "
-        "keep what they have."
+        f"Mean Avg@n over {facts} facts with ApprOpt, one cloze sentence. Right of the line: Avg@{n} with its 95 % bootstrap "
+        "interval over facts, by size (hollow and full marks in turn); the intervals at every n are in the CSV. The beam "
+        f"found fewer than {n} distractors for {min(short)} to {max(short)} of the facts, which keep what they have."
     )
     ends = pd.Series({name: curve["mean"].iloc[-1] for name, curve in curves.items()})
     span_of_ends = f"{ends.min():.2f} ({ends.idxmin()}) to {ends.max():.2f} ({ends.idxmax()})"
@@ -464,7 +459,7 @@ def finding5(outcomes: dict[str, pd.DataFrame], sizes: dict[str, int], study: St
 
 def scaling(outcomes: dict[str, pd.DataFrame], sizes: dict[str, int], study: Study) -> Scaling:
     """The fits of figure 8: Avg@20 (or at fewer distractors) against model size. Arguments as ``figure5``."""
-    n, curves = _read_at(study), _by_model(outcomes, study)
+    n, curves = _read_at(study), _curves(outcomes, study, "Avg")
     points = [
         {
             "model": name,
@@ -492,13 +487,15 @@ def figure8(fitted: dict[str, Scaling], study: Study) -> Artifact:
         axis.tick_params(which="minor", labelbottom=False)
     axes[0, 0].set(ylabel=f"mean Avg@{n}")
     figure.legend(*axes[0, 0].get_legend_handles_labels(), loc="outside lower center", ncols=3, fontsize=7)
+    facts = "; ".join(f"{strategy}: n = {own.points['facts'].min():.0f} facts" for strategy, own in fitted.items())
     caption = (
-        f"Avg@{n} against model size (parameters without embeddings), "
-        "with the beam's distractors (ApprOpt) and the most plausible ones (Opt); bars: 95 "
-        "% bootstrap "
-        f"over facts. Full marks: the {first.points['fitted'].sum()} models of the family {family}, to which lines are fitted if "
-        f"there are at least three (broad grey: linear, dotted: logit). {_facts_of(fitted)}.{_straight(first)}"
+        f"Avg@{n} against model size (parameters without embeddings), with the beam's distractors (ApprOpt) and the most "
+        f"plausible ones (Opt); bars: 95 % bootstrap over facts. Full marks: the {first.points['fitted'].sum()} models of the "
+        f"family {family}, to which lines are fitted if there are at least three (broad grey: linear, dotted: logit). {facts}."
     )
+    if first.straight is not None:
+        r2 = first.straight["r2"]
+        caption += f" A straight line over all {len(first.points)} models (first panel) has R² = {r2:.3f}."
     ends = first.points["mean"].agg(["min", "max"])
     alt = f"Points of Avg@{n} over size, from {ends['min']:.2f} to {ends['max']:.2f} with ApprOpt, fitted curves, a line at 0.9."
     frame = pd.concat({strategy: own.points for strategy, own in fitted.items()}, names=["strategy"])
@@ -535,17 +532,6 @@ def _fit_sentence(fit: dict[str, float], reach: np.ndarray) -> str:
     return f"{slope}; 0.9 at {fit['size_at']:.2g} parameters [{reach[0]:.2g}, {reach[1]:.2g}]"
 
 
-def _facts_of(fitted: dict[str, Scaling]) -> str:
-    """How many facts each panel rests on."""
-    return "; ".join(f"{strategy}: n = {own.points['facts'].min():.0f} facts" for strategy, own in fitted.items())
-
-
-def _straight(fitted: Scaling) -> str:
-    if fitted.straight is None:
-        return ""
-    return f" A straight line over all {len(fitted.points)} models (first panel) has R² = {fitted.straight['r2']:.3f}."
-
-
 def scaling_in_the_paper() -> str:
     """The paper's five points of figure 8, fitted again."""
     printed = published.table("distractors/figures").query("figure == 'fig8'")
@@ -570,11 +556,6 @@ def _scaling_plot(axis, fitted: Scaling) -> None:
     for kind, fit in fits.items():
         axis.plot(grid, shapes[kind](fit["a"] + fit["b"] * np.log10(grid)), zorder=1, **looks[kind])
     axis.axhline(0.9, color="0.6", linewidth=1)
-
-
-def _by_model(outcomes: dict[str, pd.DataFrame], study: Study) -> dict[str, pd.DataFrame]:
-    seed = study.settings.seed
-    return {name: measures.mean_curve(beaten, "Avg", seed) for name, beaten in outcomes.items()}
 
 
 def _read_at(study: Study) -> int:

@@ -143,6 +143,27 @@ def change_of(outcomes: pd.DataFrame, reference: pd.DataFrame, n: int, aggregate
     return {"mean": value.mean(), "change": change.mean(), "low": low, "high": high, "facts": int(change.notna().sum())}
 
 
+def summarize_searches(found: pd.DataFrame) -> pd.DataFrame:
+    """One row per ``search`` and ``width`` (NaN: exact), over facts: the means ``found`` and ``strongest``, the medians
+    ``tokens`` and ``all labels``; of ``found`` and ``tokens`` also ``low`` and ``high`` (95 % bootstrap over facts).
+
+    found   per search and fact: ``search``, ``width``, ``found`` (share of the optimal distractors that is found), ``strongest``
+            (whether the most plausible one is), ``tokens`` (forwarded), ``all labels`` (tokens of all labels)
+
+    >>> facts = pd.DataFrame({"search": "beam", "width": 5, "found": [0, 1], "strongest": [True, False], "tokens": [2, 4]})
+    >>> summarize_searches(facts.assign(**{"all labels": 9})).iloc[0, 2:8].tolist()
+    [0.5, 0.5, 3.0, 9.0, 0.0, 1.0]
+    """
+    rows = []
+    for key, own in found.groupby(["search", "width"], sort=False, dropna=False):
+        tokens = own["tokens"].to_numpy()
+        medians = stats.bootstrap(lambda at, tokens=tokens: np.median(tokens[at], axis=1), len(tokens))
+        row = [*key, own["found"].mean(), own["strongest"].mean(), np.median(tokens), own["all labels"].median()]
+        rows.append([*row, *stats.mean_interval(own["found"]), *stats.percentile_interval(medians)])
+    columns = ["search", "width", "found", "strongest", "tokens", "all labels"]
+    return pd.DataFrame(rows, columns=[*columns, "found, low", "found, high", "tokens, low", "tokens, high"])
+
+
 # Comparing measures (sections 4.2, 4.3 and 5)
 
 ORDER = (

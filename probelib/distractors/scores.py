@@ -16,7 +16,7 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
-from probelib import files, parameters, stats, store
+from probelib import files, parameters, store
 from probelib.distractors import baselines, measures, retrieval
 from probelib.distractors.prompts import judge_prompt, karr_texts, short_judge_prompt
 from probelib.distractors.retrieval import NAMES, Knowledge
@@ -428,32 +428,27 @@ def score_optimum(
 def search_by_width(
     model, knowledge: Knowledge, facts: Facts, prompts: pd.DataFrame, folder: Path, n: int, factors=(1, 2, 5)
 ) -> pd.DataFrame:
-    """How many of the ``n`` optimal distractors beams of several widths find, and what the searches read. One row per search:
-    ``search``, ``width`` (n times each of ``factors``, without the places for excluded values; NaN: exact), ``found`` (mean
-    over facts of the share of optimal distractors found), ``strongest`` (share of facts whose most plausible distractor is
-    found), ``tokens`` (median per fact), ``all labels`` (tokens); of ``found`` and ``tokens`` also ``low`` and ``high`` (95 %
-    bootstrap over facts)."""
+    """How many of the ``n`` optimal distractors beams of several widths find, and what the searches read
+    (``measures.summarize_searches``). A width is n times each of ``factors``, without the places for excluded values."""
     both = search_both(model, knowledge, facts, prompts, folder, n)
     optimal = both.optimal[["prompt", "candidate", "rank"]]
-    searches = {("exact", np.nan): (both.exact, both.optimal)}
-    for width in (n * factor for factor in factors):
-        requests, spaces = retrieval.searches(knowledge, facts.facts, prompts, width)
-        beam = search(model, requests, spaces, folder, method="beam")
-        searches["beam", width] = beam, retrieval.allowed(knowledge, facts.facts, beam, width)
-    per_fact = both.exact.drop_duplicates("prompt")["trie_tokens"].median()
-    rows = []
-    for (method, width), (read, kept) in searches.items():
+    read = lambda found, column: found.drop_duplicates("prompt").set_index("prompt")[column]
+    frames = []
+    for width in [*(n * factor for factor in factors), np.nan]:
+        beam, kept = both.exact, both.optimal
+        if np.isfinite(width):
+            requests, spaces = retrieval.searches(knowledge, facts.facts, prompts, width)
+            beam = search(model, requests, spaces, folder, method="beam")
+            kept = retrieval.allowed(knowledge, facts.facts, beam, width)
         marked = kept[["prompt", "candidate"]].assign(hit=True)
-        hit = optimal.merge(marked, "left", ["prompt", "candidate"])["hit"].eq(True)
-        share = hit.groupby(optimal["prompt"].to_numpy()).mean()
-        tokens = read.drop_duplicates("prompt")["forwarded_tokens"].to_numpy()
-        medians = stats.bootstrap(lambda at, tokens=tokens: np.median(tokens[at], axis=1), len(tokens))
-        strongest = hit[optimal["rank"].to_numpy() == 1].mean()
-        row = [method, width, share.mean(), strongest, np.median(tokens), per_fact]
-        rows.append([*row, *stats.mean_interval(share), *stats.percentile_interval(medians)])
-    columns = ["search", "width", "found", "strongest", "tokens", "all labels"]
-    columns += ["found, low", "found, high", "tokens, low", "tokens, high"]
-    return pd.DataFrame([*rows[1:], rows[0]], columns=columns)
+        hit = optimal.assign(hit=optimal.merge(marked, "left", ["prompt", "candidate"])["hit"].eq(True).to_numpy())
+        columns = {
+            "found": hit.groupby("prompt")["hit"].mean(),
+            "strongest": hit[hit["rank"] == 1].set_index("prompt")["hit"],
+        }
+        columns |= {"tokens": read(beam, "forwarded_tokens"), "all labels": read(both.exact, "trie_tokens")}
+        frames.append(pd.DataFrame(columns).assign(search="beam" if np.isfinite(width) else "exact", width=width))
+    return measures.summarize_searches(pd.concat(frames, ignore_index=True))
 
 
 class Sample(NamedTuple):

@@ -332,22 +332,15 @@ def finding_search_width(found: pd.DataFrame) -> str:
 def table4(table: pd.DataFrame, n_sentences: int, study: Study) -> Artifact:
     """Robustness to flawed sentences. ``table``: see ``measures.robustness``."""
     caption = (
-        f"Robustness to errors of {n_sentences} sentences, {study.model}. tau: Kendall's tau-b between right and "
-        "flawed sentences, mean over the configurations of the three folds. For the other columns every measure is "
-        "cut where it best tells facts rated above the median from the others: flips, share of verdicts that change; "
-        "kappa, Cohen's kappa of the two verdicts. In brackets: 95 % "
-        "bootstrap intervals over facts. p (Holm): difference to the best kappa, adjusted for "
-        f"{table['p (Holm)'].notna().sum()} comparisons. levels: different values of a measure. A dash: constant, "
-        "the best measure itself, or no resample differs."
+        f"Robustness to errors of {n_sentences} sentences, {study.model}. tau: Kendall's tau-b between right and flawed "
+        "sentences, mean over the configurations of the three folds. For the other columns every measure is cut where it best "
+        "tells facts rated above the median from the others: flips, share of verdicts that change; kappa, Cohen's kappa of "
+        "the two verdicts. In brackets: 95 % bootstrap intervals over facts. p (Holm): difference to the best kappa, adjusted "
+        f"for {table['p (Holm)'].notna().sum()} comparisons. levels: different values of a measure. A dash: constant, the "
+        "best measure itself, or no resample differs."
     )
-    return Artifact(
-        "distractors/table4",
-        table,
-        caption,
-        finding4(table),
-        published=published.table("distractors/table4"),
-        shown=_shown4(table),
-    )
+    printed = published.table("distractors/table4")
+    return Artifact("distractors/table4", table, caption, finding4(table), published=printed, shown=_shown4(table))
 
 
 def _shown4(table: pd.DataFrame) -> pd.DataFrame:

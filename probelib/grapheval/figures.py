@@ -55,18 +55,13 @@ def figure1(
         f"v, {len(v)} numbers\n({v[0]:.2f}, {v[1]:.2f}, ...)",
         f"judge:\n{judged}\n{numbers}",
     ]
-    return Artifact(
-        "grapheval/figure1",
-        frame,
-        caption=(
-            f"The {chosen}, two ways. Above: {model} generates an answer and a parser reads it. Below: the "
-            f"judge reads one hidden state v of the substitute {substitute}; its numbers are the probabilities of "
-            "true / false / don't know."
-        ),
-        finding=f"For this statement {model} {answered}, and the judge predicts that it {judged}.",
-        figure=_two_ways(steps),
-        alt=f"Generation: {answered}. Judge: {judged}.",
+    caption = (
+        f"The {chosen}, two ways. Above: {model} generates an answer and a parser reads it. Below: the judge reads one "
+        f"hidden state v of the substitute {substitute}; its numbers are the probabilities of true / false / don't know."
     )
+    finding = f"For this statement {model} {answered}, and the judge predicts that it {judged}."
+    alt = f"Generation: {answered}. Judge: {judged}."
+    return Artifact("grapheval/figure1", frame, caption, finding, figure=_two_ways(steps), alt=alt)
 
 
 def _diagram_name(model: str) -> str:
@@ -108,20 +103,17 @@ def figure2(
         f"judge: of {quality['n']}\nheld-out answers\n{100 * quality['recall']:.1f} % predicted",
         f"{2 * len(scored):,} judged\n" + "\n".join(f"{m.capitalize()} {v:.2f}" for m, v in means.items()),
     ]
-    return Artifact(
-        "grapheval/figure2",
-        pd.DataFrame([counts], columns=columns),
-        caption=(
-            f"GraphEval's three steps with the counts of this run, for {model} with the substitute {substitute}: "
-            f"labels, judge, and the graph (here {len(scored):,} of its triples). Truthful, Informative, Correct: Eq. 2."
-        ),
-        finding=(
-            f"{n} answers train and test a judge that predicts {_predicted(labels, quality)}; "
-            f"it then judges {2 * len(scored):,} statements without generating a token."
-        ),
-        figure=_three_steps(boxes),
-        alt="Six boxes: graph, statements, answers; states, judge, scores; each with its counts.",
+    caption = (
+        f"GraphEval's three steps with the counts of this run, for {model} with the substitute {substitute}: "
+        f"labels, judge, and the graph (here {len(scored):,} of its triples). Truthful, Informative, Correct: Eq. 2."
     )
+    finding = (
+        f"{n} answers train and test a judge that predicts {_predicted(labels, quality)}; "
+        f"it then judges {2 * len(scored):,} statements without generating a token."
+    )
+    alt = "Six boxes: graph, statements, answers; states, judge, scores; each with its counts."
+    frame = pd.DataFrame([counts], columns=columns)
+    return Artifact("grapheval/figure2", frame, caption, finding, figure=_three_steps(boxes), alt=alt)
 
 
 def _predicted(labels: pd.DataFrame, quality: dict) -> str:
@@ -170,17 +162,13 @@ def figure9(written: dict) -> Artifact:
     boxes = {prompt: (0, below + 0.07, 1, 0.93 - below), result: (0, 0, 0.54, below), chosen: (0.6, 0, 0.4, below)}
     flow(axis, boxes, [(prompt, result), (result, chosen)], strong=[chosen], left=[prompt], size=8)
     columns = ["relation", "author", "written", "verdict", "template"]
-    return Artifact(
-        "grapheval/figure9",
-        pd.DataFrame([written])[columns],
-        caption=(
-            f'The prompt for a template of the relation "{relation}" with three examples, the first line of the text of '
-            f"{author}, the verdict of the check, and the template that is used."
-        ),
-        finding=finding9(author, verdict, written["accepted"]),
-        figure=figure,
-        alt=f"A prompt with sample triples leads to the text of {author}; the check says: {verdict}.",
+    caption = (
+        f'The prompt for a template of the relation "{relation}" with three examples, the first line of the text of '
+        f"{author}, the verdict of the check, and the template that is used."
     )
+    alt = f"A prompt with sample triples leads to the text of {author}; the check says: {verdict}."
+    finding = finding9(author, verdict, written["accepted"])
+    return Artifact("grapheval/figure9", pd.DataFrame([written])[columns], caption, finding, figure=figure, alt=alt)
 
 
 def finding9(author: str, verdict: str, accepted: bool) -> str:
@@ -270,19 +258,16 @@ def _by_type(name: str, typed: pd.DataFrame, metric: str, label: str, marks: str
     """marks: what further marks mean;  more: a further sentence of the finding"""
     shown = typed[typed["metric"] == metric]
     sizes = shown.groupby(["side", "type"])["triples"].first()
-    return Artifact(
-        name,
-        shown.drop(columns="order"),
-        caption=(
-            f"{label[0].upper()}{label[1:]}, as predicted by the judges, by the most frequent type of a relation's heads "
-            "(above) and tails (below): the types with the most triples, best first. A type's score is the unweighted mean "
-            f"over its relations, {sizes.min():,} to {sizes.max():,} triples per type. Bars: 95 % bootstrap over triples within "
-            f"relations (Wilson if no replicate differs), without the judge's own error (see table 2).{marks}"
-        ),
-        finding=f"{finding_by_type(shown, label)} {more}".strip(),
-        figure=type_panels(shown, typed["model"].unique().tolist(), label, 1 / 3 if metric == "average" else np.nan),
-        alt=f"{label} over entity types, one mark per model, with intervals.",
+    caption = (
+        f"{label[0].upper()}{label[1:]}, as predicted by the judges, by the most frequent type of a relation's heads "
+        "(above) and tails (below): the types with the most triples, best first. A type's score is the unweighted mean "
+        f"over its relations, {sizes.min():,} to {sizes.max():,} triples per type. Bars: 95 % bootstrap over triples within "
+        f"relations (Wilson if no replicate differs), without the judge's own error (see table 2).{marks}"
     )
+    figure = type_panels(shown, typed["model"].unique().tolist(), label, 1 / 3 if metric == "average" else np.nan)
+    alt = f"{label} over entity types, one mark per model, with intervals."
+    finding = f"{finding_by_type(shown, label)} {more}".strip()
+    return Artifact(name, shown.drop(columns="order"), caption, finding, figure=figure, alt=alt)
 
 
 def finding_by_type(shown: pd.DataFrame, label: str) -> str:
@@ -409,19 +394,15 @@ def figure8(linked: pd.DataFrame) -> Artifact:
     models = linked["model"].unique()
     n = " to ".join(f"{n:,}" for n in sorted({linked["n"].min(), linked["n"].max()}))
     wide = np.nanmax(linked[["low", "high"]].sub(linked["pearson"], axis=0).abs())
-    return Artifact(
-        "grapheval/figure8",
-        linked,
-        caption=(
-            f"Pearson correlation over n = {n} triples of Truthful, Informative and Correct (by the judge) with each other and "
-            f"with {others}; per model and, with several models, of their mean. Blue: positive, red: negative; a dash: one of "
-            f"the two is constant. 95 % intervals (Fisher's z, as if triples were independent) reach at most {wide:.3f} to each "
-            "side. The CSV has all intervals, Spearman, and Pearson on log(1 + D, P, E)."
-        ),
-        finding=finding8(linked),
-        figure=_correlation_panels(linked, names),
-        alt=f"{len(models)} heat maps of correlations: {', '.join(models)}.",
+    caption = (
+        f"Pearson correlation over n = {n} triples of Truthful, Informative and Correct (by the judge) with each other and "
+        f"with {others}; per model and, with several models, of their mean. Blue: positive, red: negative; a dash: one of "
+        f"the two is constant. 95 % intervals (Fisher's z, as if triples were independent) reach at most {wide:.3f} to each "
+        "side. The CSV has all intervals, Spearman, and Pearson on log(1 + D, P, E)."
     )
+    alt = f"{len(models)} heat maps of correlations: {', '.join(models)}."
+    figure = _correlation_panels(linked, names)
+    return Artifact("grapheval/figure8", linked, caption, finding8(linked), figure=figure, alt=alt)
 
 
 def _correlation_panels(linked: pd.DataFrame, names: list[str]):
@@ -475,15 +456,14 @@ def _cause(of: dict[str, pd.DataFrame], other: pd.Series) -> str:
         return ""
     correct, truthful = of["C"].loc["E"], of["T"].loc["E"]
     low, high = sorted(np.sign(other["pearson"]) * other[["low", "high"]])
-    beside = f"that with {MEANINGS[other.name]} (|r| = {abs(other['pearson']):.2f}"
+    own, beside = f"r = {correct['pearson']:.2f}", f"{MEANINGS[other.name]} (|r| = {abs(other['pearson']):.2f}"
     if not correct["low"] > 0:
         verdict = "has no positive link with Correct, so the judged score does not see it"
-    elif correct["low"] > high:
-        verdict = f"has a stronger link with Correct than degree or popularity: above {beside}; intervals disjoint)"
-    elif correct["high"] < low:
-        verdict = f"has a weaker link with Correct (r = {correct['pearson']:.2f}) than {beside}; intervals disjoint)"
+    elif low <= correct["high"] and correct["low"] <= high:
+        verdict = f"has a link with Correct ({own}) near that of {beside}; intervals overlap)"
     else:
-        verdict = f"has a link with Correct (r = {correct['pearson']:.2f}) near {beside}; intervals overlap)"
+        weaker = "weaker" if correct["high"] < low else "stronger"
+        verdict = f"has a {weaker} link with Correct ({own}) than {beside}; intervals disjoint)"
     reward = ": to abstain on what was never taught is truthful" if truthful["high"] < 0 else ""
     return (
         f"The exposure count, the cause of knowledge here, {verdict}. Truthful correlates with the exposure count by r = "
@@ -498,19 +478,15 @@ def exposure_figure(banded: pd.DataFrame, name: str) -> Artifact:
     """
     ways = banded["scored by"].unique()
     sizes = " and ".join(f"{banded.loc[banded['scored by'] == way, 'n'].min():,} ({way})" for way in ways)
-    return Artifact(
-        "grapheval/exposure",
-        banded,
-        caption=(
-            f"Truthful, Informative and Correct by the {name} of the triple: by the judge over the whole graph and from the "
-            f"models' own answers to the labelled triples. Bars: 95 % (Wilson), without the judge's own errors. Thin lines: "
-            "the mirror image of Correct (triple called false, corruption true), which rises, too, where a model only answers "
-            f"more often; the row of Correct has its own limits of the y axis. Each point rests on at least {sizes} triples."
-        ),
-        finding=finding_exposure(banded, name),
-        figure=_band_panels(banded, name),
-        alt=f"The three metrics over {name}, one line per model, by the judge and from own answers.",
+    caption = (
+        f"Truthful, Informative and Correct by the {name} of the triple: by the judge over the whole graph and from the "
+        f"models' own answers to the labelled triples. Bars: 95 % (Wilson), without the judge's own errors. Thin lines: "
+        "the mirror image of Correct (triple called false, corruption true), which rises, too, where a model only answers "
+        f"more often; the row of Correct has its own limits of the y axis. Each point rests on at least {sizes} triples."
     )
+    alt = f"The three metrics over {name}, one line per model, by the judge and from own answers."
+    finding = finding_exposure(banded, name)
+    return Artifact("grapheval/exposure", banded, caption, finding, figure=_band_panels(banded, name), alt=alt)
 
 
 def _band_panels(banded: pd.DataFrame, name: str):

@@ -18,18 +18,14 @@ def table1(statistics: dict, left_out: pd.DataFrame) -> Artifact:
     statistics  ``describe.graph_statistics``;  left_out: ``VerbalizedGraph.left_out``
     """
     shown = {name: value for name, value in statistics.items() if not name.endswith(" degree") or "average" in name}
-    return Artifact(
-        "grapheval/table1",
-        pd.DataFrame([shown]),
-        caption=(
-            "The knowledge graph: entities, relations, triples, average degree 2T/E, density T/(E(E-1)), triples "
-            "whose head is their tail, and coverage: the share of the triples that can be verbalized and are "
-            "evaluated."
-        ),
-        finding=finding1(statistics, left_out),
-        published=published.table("grapheval/table1"),
-        decimals={"average degree": 2, "density": 8, "coverage": 3},
+    caption = (
+        "The knowledge graph: entities, relations, triples, average degree 2T/E, density T/(E(E-1)), triples whose head "
+        "is their tail, and coverage: the share of the triples that can be verbalized and are evaluated."
     )
+    decimals = {"average degree": 2, "density": 8, "coverage": 3}
+    printed = published.table("grapheval/table1")
+    finding = finding1(statistics, left_out)
+    return Artifact("grapheval/table1", pd.DataFrame([shown]), caption, finding, published=printed, decimals=decimals)
 
 
 def finding1(statistics: dict, left_out: pd.DataFrame) -> str:
@@ -50,16 +46,12 @@ def table5(relations: pd.DataFrame, n_triples: int) -> Artifact:
     relations  ``describe.most_frequent``;  n_triples: of the graph
     """
     share = 100 * relations["count"].sum() / n_triples
-    return Artifact(
-        "grapheval/table5",
-        relations,
-        caption=(
-            f"The {len(relations)} most frequent relations with their statement templates ([X]: head, [Y]: tail) and "
-            "numbers of triples."
-        ),
-        finding=f"The {len(relations)} most frequent relations hold {share:.1f} % of the triples.",
-        published=published.table("grapheval/table5"),
+    caption = (
+        f"The {len(relations)} most frequent relations with their statement templates ([X]: head, [Y]: tail) and "
+        "numbers of triples."
     )
+    finding = f"The {len(relations)} most frequent relations hold {share:.1f} % of the triples."
+    return Artifact("grapheval/table5", relations, caption, finding, published=published.table("grapheval/table5"))
 
 
 def table6(instructions: pd.DataFrame) -> Artifact:
@@ -68,18 +60,15 @@ def table6(instructions: pd.DataFrame) -> Artifact:
     instructions  ``scores.instructions``
     """
     lengths = instructions["tokens of the instruction"]
-    return Artifact(
-        "grapheval/table6",
-        instructions,
-        caption=(
-            "The prompt of each model ({statement} stands for the statement), what its tokenizer puts before every text, and the "
-            "number of tokens of the instruction without the statement."
-        ),
-        finding=(
-            f"The instruction takes {' to '.join(map(str, sorted({lengths.min(), lengths.max()})))} tokens; the soft prompt that "
-            "replaces it in the paper has 20 virtual tokens."
-        ),
+    caption = (
+        "The prompt of each model ({statement} stands for the statement), what its tokenizer puts before every text, and the "
+        "number of tokens of the instruction without the statement."
     )
+    finding = (
+        f"The instruction takes {' to '.join(map(str, sorted({lengths.min(), lengths.max()})))} tokens; the soft prompt that "
+        "replaces it in the paper has 20 virtual tokens."
+    )
+    return Artifact("grapheval/table6", instructions, caption, finding)
 
 
 # Section 4
@@ -95,20 +84,16 @@ def instruction_table(compared: pd.DataFrame) -> Artifact:
     recalled = ' After "recalled", models respond with the object of the fact and then the verdict.' * (
         "recalled" in names
     )
-    return Artifact(
-        "grapheval/instruction",
-        compared,
-        caption=(
-            f"The models' own answers (not in the paper) to n = {compared['n'].max()} statements, {compared['triples'].max()} "
-            f"triples and their corruptions, which are false. Prompts: {prompts}.{recalled} answered: share of the "
-            "statements that are called true or false; yes: share of these that are called true; right: share of these that are "
-            "called so rightly. Correct (Eq. 2): share of the triples that are called true and their corruption false; mirror: "
-            "called false and their corruption true, as frequent as Correct for a model that ignores the statement; change: of "
-            "Correct against the first prompt on the same triples. In brackets: 95 % intervals (Wilson; of change paired)."
-        ),
-        finding=finding_instruction(compared),
-        shown=_shown_instruction(compared),
+    caption = (
+        f"The models' own answers (not in the paper) to n = {compared['n'].max()} statements, {compared['triples'].max()} "
+        f"triples and their corruptions, which are false. Prompts: {prompts}.{recalled} answered: share of the "
+        "statements that are called true or false; yes: share of these that are called true; right: share of these that are "
+        "called so rightly. Correct (Eq. 2): share of the triples that are called true and their corruption false; mirror: "
+        "called false and their corruption true, as frequent as Correct for a model that ignores the statement; change: of "
+        "Correct against the first prompt on the same triples. In brackets: 95 % intervals (Wilson; of change paired)."
     )
+    finding = finding_instruction(compared)
+    return Artifact("grapheval/instruction", compared, caption, finding, shown=_shown_instruction(compared))
 
 
 def _shown_instruction(compared: pd.DataFrame) -> pd.DataFrame:
@@ -173,20 +158,16 @@ def table2(rows: pd.DataFrame, coverage: float, sizes: pd.Series, trade: pd.Data
     """
     table = rows.assign(coverage=coverage, parameters=rows["model"].map(sizes))
     n = int(table[["right", "wrong", "don't know"]].iloc[0].sum())
-    return Artifact(
-        "grapheval/table2",
-        table,
-        caption=(
-            f"Truthful, Informative and Correct (Eq. 2) with 95 % intervals, scored by: the judge over the graph ({coverage:.0%} "
-            "of its triples; Wilson, without the judge's errors); the same with the released variant of Eq. 2; the model's own "
-            "answers to sampled triples; the judge corrected by its errors on n held-out triples (prediction-powered "
-            f'inference). right / wrong / don\'t know: the {n} labelled statements per model, instruction "{instruction}"; '
-            "unparsed texts count as don't know. n: triples."
-        ),
-        finding=f"{finding_size(table, trade)} {finding2(table)}".strip(),
-        published=published.table("grapheval/table2"),
-        shown=_shown2(table),
+    caption = (
+        f"Truthful, Informative and Correct (Eq. 2) with 95 % intervals, scored by: the judge over the graph ({coverage:.0%} "
+        "of its triples; Wilson, without the judge's errors); the same with the released variant of Eq. 2; the model's own "
+        "answers to sampled triples; the judge corrected by its errors on n held-out triples (prediction-powered "
+        f'inference). right / wrong / don\'t know: the {n} labelled statements per model, instruction "{instruction}"; '
+        "unparsed texts count as don't know. n: triples."
     )
+    finding = f"{finding_size(table, trade)} {finding2(table)}".strip()
+    printed = published.table("grapheval/table2")
+    return Artifact("grapheval/table2", table, caption, finding, published=printed, shown=_shown2(table))
 
 
 def _shown2(table: pd.DataFrame) -> pd.DataFrame:
@@ -292,20 +273,15 @@ def table4(speeds: pd.DataFrame, n_labels: int) -> Artifact:
     machines = ", ".join(speeds["machine"].unique())
     short = f" {SHORT}: batches of {BATCH}, with answers cut at 8 tokens, enough for a verdict at once."
     short *= SHORT in set(speeds["method"])
-    return Artifact(
-        "grapheval/table4",
-        speeds,
-        caption=(
-            f"Statements per second on {machines}, tokenization included, per model that answers: median [slowest, fastest] of "
-            "three runs after a warm-up. n: statements per run. The judge reads the states of a substitute, the smallest model "
-            "of a family, or the model's own. The CSV has peak memory, devices and ratios. The logits baseline costs what the "
-            "judge's states cost; the judge's own layers add less than 1 %."
-            f"{short}"
-        ),
-        finding=finding4(speeds, n_labels),
-        published=published.table("grapheval/table4"),
-        shown=_shown4(speeds),
+    caption = (
+        f"Statements per second on {machines}, tokenization included, per model that answers: median [slowest, fastest] "
+        "of three runs after a warm-up. n: statements per run. The judge reads the states of a substitute, the smallest "
+        "model of a family, or the model's own. The CSV has peak memory, devices and ratios. The logits baseline costs "
+        f"what the judge's states cost; the judge's own layers add less than 1 %.{short}"
     )
+    printed = published.table("grapheval/table4")
+    finding = finding4(speeds, n_labels)
+    return Artifact("grapheval/table4", speeds, caption, finding, published=printed, shown=_shown4(speeds))
 
 
 def _shown4(speeds: pd.DataFrame) -> pd.DataFrame:
@@ -327,8 +303,7 @@ def finding4(speeds: pd.DataFrame, n_labels: int) -> str:
     )
     paid = "; ".join(f"{model}: {n:,.0f}" for model, n in even.dropna().items()) or "no model"
     return (
-        f"The judge is {(judge / batches).min():.1f} to {(judge / batches).max():.1f} times as fast as generation in "
-        f"the same batches, {(judge / alone).min():.0f} to {(judge / alone).max():.0f} times as fast as one by one. "
-        f"{reads}"
-        f"Statements after which the generation of {n_labels} labels is paid back: {paid}."
+        f"The judge is {(judge / batches).min():.1f} to {(judge / batches).max():.1f} times as fast as generation in the same "
+        f"batches, {(judge / alone).min():.0f} to {(judge / alone).max():.0f} times as fast as one by one. {reads}Statements "
+        f"after which the generation of {n_labels} labels is paid back: {paid}."
     )
