@@ -288,11 +288,10 @@ def _fewest(needed: pd.Series) -> str:
     """Whether ApprOpt needs fewer distractors than Random, as in the paper."""
     if not {"ApprOpt", "Random"} <= set(needed.index):
         return "The paper's comparison of ApprOpt and Random is not possible here."
-    verdict = "As in the paper" if needed["ApprOpt"] < needed["Random"] else "Unlike in the paper"
-    order = "fewer" if needed["ApprOpt"] < needed["Random"] else "no fewer"
+    verdict, order = ("As", "fewer") if needed["ApprOpt"] < needed["Random"] else ("Unlike", "no fewer")
     return (
-        f"{verdict}, ApprOpt needs {order} distractors than Random (paper: about 15, Temp+Sem 110, Random 130, out of millions "
-        "of entities). The bands overlap, so n is no more certain than the height of a curve."
+        f"{verdict} in the paper, ApprOpt needs {order} distractors than Random (paper: about 15, Temp+Sem 110, Random 130, out "
+        "of millions of entities). The bands overlap, so n is no more certain than the height of a curve."
     )
 
 

@@ -34,10 +34,8 @@ from probelib.prompts import PROMPTS, paraphrases
 NS = (1, 2, 5, 10, *range(20, 201, 20))  # distractors, and next tokens of Precision@n (paper, section 4.2)
 SAMPLE = "P35:United States:Donald Trump:2025"  # the fact of table 7
 STRATEGIES = ("random", "sem", "temp_sem", "appropt")
-SEARCHED = {
-    "appropt": ("beam", "label_logprob"),
-    "opt": ("best_first", "logprob"),
-}  # strategy -> search, order of its list
+# strategy -> search, order of its list
+SEARCHED = {"appropt": ("beam", "label_logprob"), "opt": ("best_first", "logprob")}
 
 
 class Helpers(NamedTuple):

@@ -26,12 +26,9 @@ def table1(costs: pd.DataFrame, study: Study, n_facts: int, machine: str) -> Art
     printed = published.table("distractors/table1")
     properties = printed.rename(columns={"cost": "cost in the paper"}).set_index("measure")
     row = costs["measure"].where(~costs["measure"].str.startswith("Dist."), "Distractors (ours)")
-    table = (
-        costs.assign(row=row).join(properties, on="row").drop(columns="row").sort_values("tokens", ignore_index=True)
-    )
-    table = table.rename(
-        columns={"tokens": "tokens a fact", "ms": "ms a fact", "ms, low": "fastest", "ms, high": "slowest"}
-    )
+    names = {"tokens": "tokens a fact", "ms": "ms a fact", "ms, low": "fastest", "ms, high": "slowest"}
+    table = costs.assign(row=row).join(properties, on="row").sort_values("tokens", ignore_index=True)
+    table = table.drop(columns="row").rename(columns=names)
     settings = study.settings
     caption = (
         f"Cost of each measure run in isolation, {study.model} on {machine}: tokens forwarded (the same in every run) and "

@@ -328,12 +328,9 @@ def agreement_of_metrics(typed: pd.DataFrame) -> str:
     wide = metrics.pivot_table(index=["model", "side", "type"], columns="metric", values="score")
     ranks = wide.corr(method="spearman").stack(future_stack=True)
     pairs = [("truthful", "informative"), ("correct", "truthful"), ("correct", "informative")]
-    values = [f"{a.capitalize()} and {b.capitalize()} {_correlation(ranks[a, b])}" for a, b in pairs]
-    return f"Rank correlation over models, sides and types: {', '.join(values)}."
-
-
-def _correlation(r: float) -> str:
-    return f"{r:.2f}" if np.isfinite(r) else "undefined (one is constant)"
+    values = [f"{a.capitalize()} and {b.capitalize()} {ranks[a, b]:.2f}" for a, b in pairs]
+    said = ", ".join(values).replace("nan", "undefined (one is constant)")
+    return f"Rank correlation over models, sides and types: {said}."
 
 
 def type_panels(frame: pd.DataFrame, models: list[str], label: str, level: float = np.nan):

@@ -273,10 +273,7 @@ def finding_learning(learning: pd.DataFrame, sizes: list[int]) -> str:
     runs = learning.pivot(index=["model", "seed", "labels"], columns="how", values="accuracy")
     differences = (runs["uncertain"] - runs["random"]).round(6).groupby("labels")
     gain = differences.agg(["mean", "min", "max", "size"]).assign(absolute=differences.agg(lambda d: d.abs().mean()))
-    middle, last = (
-        gain.loc[sizes[len(sizes) // 2]].round(3) + 0.0,
-        gain.loc[sizes[-1]].round(3) + 0.0,
-    )  # + 0.0: no -0.000
+    middle, last = (gain.loc[size].round(3) + 0.0 for size in (sizes[len(sizes) // 2], sizes[-1]))  # + 0.0: no -0.000
     verdict = (
         "so choosing by uncertainty gains more than chance"
         if middle["mean"] > last["absolute"]
