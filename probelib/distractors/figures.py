@@ -39,8 +39,8 @@ def figure1(outcomes: dict[str, pd.DataFrame], study: Study) -> Artifact:
 
 
 HOW_TO_READ = (
-    "x axis: the number n of distractors per fact, logarithmic; a line: one strategy of choosing them; Min@n of a fact is 1 if "
-    "its object is more probable than all n distractors, else 0. The lower a line, the harder its distractors. Bands: 95 % "
+    "x axis: the number n of distractors per fact, logarithmic; a line: one strategy of choosing them; Min@n of a fact is 1 "
+    "if its object is more probable than all n distractors, else 0. The lower a line, the harder its distractors. Bands: 95 % "
     "bootstrap intervals over facts."
 )
 SAME_LISTS = " Sem and Temp+Sem coincide for every fact without a former object (99 % of facts in the paper)."
@@ -96,8 +96,8 @@ def figure2(outcomes: dict[str, pd.DataFrame], study: Study, taught: pd.DataFram
         panels[f"former object stated\nn = {known}"] = _curves(stated, study)
         second = f" Right: the n = {known} of them whose former object the model's corpus states."
     caption = (
-        f"As figure 1 ({study.model}) on S': n = {facts} facts {whose}.{second} {HOW_TO_READ} At n = 1, Sem has the most similar "
-        f"entity and Temp+Sem the former object. ApprOpt's beam found fewer than {n} distractors for {short} facts."
+        f"As figure 1 ({study.model}) on S': n = {facts} facts {whose}.{second} {HOW_TO_READ} At n = 1, Sem has the most "
+        f"similar entity and Temp+Sem the former object. ApprOpt's beam found fewer than {n} distractors for {short} facts."
     )
     return _min_figure("distractors/figure2", panels, caption, former_finding(outcomes, study.settings.seed, taught))
 
@@ -290,8 +290,8 @@ def _fewest(needed: pd.Series) -> str:
         return "The paper's comparison of ApprOpt and Random is not possible here."
     verdict, order = ("As", "fewer") if needed["ApprOpt"] < needed["Random"] else ("Unlike", "no fewer")
     return (
-        f"{verdict} in the paper, ApprOpt needs {order} distractors than Random (paper: about 15, Temp+Sem 110, Random 130, out "
-        "of millions of entities). The bands overlap, so n is no more certain than the height of a curve."
+        f"{verdict} in the paper, ApprOpt needs {order} distractors than Random (paper: about 15, Temp+Sem 110, Random 130, "
+        "out of millions of entities). The bands overlap, so n is no more certain than the height of a curve."
     )
 
 
@@ -363,11 +363,11 @@ def figure6(table: pd.DataFrame, n_facts: int, study: Study) -> Artifact:
     )
     frame = table[["measure", "sentences", "gain", "gain, low", "gain, high"]]
     caption = (
-        f"Proportional gain of m cloze sentences over one, {study.model}, n = {n_facts} facts: 100 ((tau with m + 1) / (tau with "
-        f"one + 1) - 1), tau the mean over all choices of m of the {table['sentences'].max()} sentences and over the test folds "
-        "(released code: mean of the folds' ratios, undefined folds skipped). Large panel: the measures of the paper's figure. "
-        "Small panels: every measure with its 95 % bootstrap interval over facts, the same facts with few sentences and with "
-        "many; a band above 0 is a significant gain."
+        f"Proportional gain of m cloze sentences over one, {study.model}, n = {n_facts} facts: 100 ((tau with m + 1) / (tau "
+        f"with one + 1) - 1), tau the mean over all choices of m of the {table['sentences'].max()} sentences and over the "
+        "test folds (released code: mean of the folds' ratios, undefined folds skipped). Large panel: the measures of the "
+        "paper's figure. Small panels: every measure with its 95 % bootstrap interval over facts, the same facts with few "
+        "sentences and with many; a band above 0 is a significant gain."
     )
     ends = [f"{name} {line['gain'].iloc[-1]:+.1f}" for name, line in table.groupby("measure", sort=False)]
     alt = f"Gain with all sentences over one, percent: {', '.join(ends)}."
@@ -384,8 +384,8 @@ def finding6(table: pd.DataFrame) -> str:
     return (
         f"With {best['sentences']} sentences **{best['measure']}** gains most, {best['gain']:+.1f} % "
         f"{span(best['gain, low'], best['gain, high'], '.1f')}; {len(last) - len(unsure)} of {len(last)} gains differ "
-        f"significantly from 0 (each interval by itself), not those of: {', '.join(unsure) or 'none'}. In the paper BERT-score, "
-        f"ROUGE-L and the judge gain 5, 3 and 7 %.{_largest_gains(last)}"
+        f"significantly from 0 (each interval by itself), not those of: {', '.join(unsure) or 'none'}. In the paper "
+        f"BERT-score, ROUGE-L and the judge gain 5, 3 and 7 %.{_largest_gains(last)}"
     )
 
 

@@ -147,8 +147,8 @@ def summarize_searches(found: pd.DataFrame) -> pd.DataFrame:
     """One row per ``search`` and ``width`` (NaN: exact), over facts: the means ``found`` and ``strongest``, the medians
     ``tokens`` and ``all labels``; of ``found`` and ``tokens`` also ``low`` and ``high`` (95 % bootstrap over facts).
 
-    found   per search and fact: ``search``, ``width``, ``found`` (share of the optimal distractors that is found), ``strongest``
-            (whether the most plausible one is), ``tokens`` (forwarded), ``all labels`` (tokens of all labels)
+    found   per search and fact: ``search``, ``width``, ``found`` (share of the optimal distractors that is found),
+            ``strongest`` (whether the most plausible one is), ``tokens`` (forwarded), ``all labels`` (tokens of all labels)
 
     >>> facts = pd.DataFrame({"search": "beam", "width": 5, "found": [0, 1], "strongest": [True, False], "tokens": [2, 4]})
     >>> summarize_searches(facts.assign(**{"all labels": 9})).iloc[0, 2:8].tolist()

@@ -33,11 +33,11 @@ def table1(costs: pd.DataFrame, study: Study, n_facts: int, machine: str) -> Art
     caption = (
         f"Cost of each measure run in isolation, {study.model} on {machine}: tokens forwarded (the same in every run) and "
         f"milliseconds per fact (median [fastest, slowest] of {settings.timings} runs over n = {n_facts} facts with "
-        f"{settings.n_sentences} sentences each), with {settings.n_distractors} distractors, {settings.next_tokens} next tokens, "
-        f"and for ROUGE-L and BERT-score beams of width {max(settings.widths)}. BERT-score's tokens are without its encoder's. "
-        f"The judge reads beams of width {max(judge_widths(settings))}; its row counts what generates them and what it reads "
-        "itself. KaRR has templates of its own. Looking up distractors in the knowledge base is not counted. The other columns "
-        "are the paper's judgement, which has one row for all distractors."
+        f"{settings.n_sentences} sentences each), with {settings.n_distractors} distractors, {settings.next_tokens} next "
+        f"tokens, and for ROUGE-L and BERT-score beams of width {max(settings.widths)}. BERT-score's tokens are without its "
+        f"encoder's. The judge reads beams of width {max(judge_widths(settings))}; its row counts what generates them and "
+        "what it reads itself. KaRR has templates of its own. Looking up distractors in the knowledge base is not counted. "
+        "The other columns are the paper's judgement, which has one row for all distractors."
     )
     shown = table.drop(columns=["fastest", "slowest"]).rename(columns=PROPERTIES)
     shown["ms per fact"] = with_interval(table["ms a fact"], table["fastest"], table["slowest"], 1)
@@ -125,8 +125,8 @@ def _order_of_the_paper(table: pd.DataFrame) -> str:
     moved = max(common, key=lambda name: abs(ranks[name] - common.index(name) - 1))
     return (
         f" {same} of {len(pairs)} pairs of measures have the paper's order; {moved} moves most (place "
-        f"{common.index(moved) + 1} of {len(common)} there, {ranks[moved]} here). The paper's reference is ratings by people, so "
-        "only the order compares; tau-b also favours measures of few levels."
+        f"{common.index(moved) + 1} of {len(common)} there, {ranks[moved]} here). The paper's reference is ratings by people, "
+        "so only the order compares; tau-b also favours measures of few levels."
     )
 
 
@@ -263,8 +263,8 @@ def endings_table(by_ending: dict[str, dict[str, pd.DataFrame]], n: int, seed: i
 def endings(table: pd.DataFrame, study: Study) -> Artifact:
     """How much Min@n depends on what ends a label. ``table``: see ``endings_table``."""
     caption = (
-        f"Mean {table.columns[2]} of {study.model} if a label must be followed by the end of the text (eos, Eq. 1), by nothing "
-        "(none) or by a full stop (punct). change: difference to eos on the same facts, with its 95 % bootstrap "
+        f"Mean {table.columns[2]} of {study.model} if a label must be followed by the end of the text (eos, Eq. 1), by "
+        "nothing (none) or by a full stop (punct). change: difference to eos on the same facts, with its 95 % bootstrap "
         "interval over facts. facts: those with a score."
     )
     shown = table[["strategy", "end", table.columns[2], "facts"]].copy()
@@ -291,11 +291,11 @@ def endings_finding(table: pd.DataFrame) -> str:
 def search_width(found: pd.DataFrame, n: int, n_facts: int, model: str) -> Artifact:
     """How much of the optimum a beam finds, and what it costs. ``found``: ``scores.search_by_width``."""
     caption = (
-        f"Search for the {n} most plausible distractors of n = {n_facts} facts, {model}, one cloze sentence per fact, by beams "
-        "of several widths (to which places for excluded entities are added) and by the exact best-first search, which needs "
-        f"no width. found: share of the {n} that the search finds, mean over facts. strongest: share of the facts whose most "
-        "plausible distractor it finds. tokens: median per fact; scoring all labels would read those of the last column. In "
-        "brackets: 95 % intervals over facts (bootstrap; of strongest Wilson's)."
+        f"Search for the {n} most plausible distractors of n = {n_facts} facts, {model}, one cloze sentence per fact, by "
+        "beams of several widths (to which places for excluded entities are added) and by the exact best-first search, which "
+        f"needs no width. found: share of the {n} that the search finds, mean over facts. strongest: share of the facts whose "
+        "most plausible distractor it finds. tokens: median per fact; scoring all labels would read those of the last column. "
+        "In brackets: 95 % intervals over facts (bootstrap; of strongest Wilson's)."
     )
     beams = found["search"] == "beam"
     ends = [stats.wilson(round(share * n_facts), n_facts) for share in found.loc[beams, "strongest"]]

@@ -226,8 +226,8 @@ def figure5(correct: pd.DataFrame) -> Artifact:
     correct  ``measures.beside_mirror``
     """
     meaning = (
-        " Strokes: the mirror image of Correct (triple called false, corruption true) of the same type and model, which a model "
-        "that ignores the statement reaches as often. Full marks: Correct lies significantly above it (paired, 95 %)."
+        " Strokes: the mirror image of Correct (triple called false, corruption true) of the same type and model, which a "
+        "model that ignores the statement reaches as often. Full marks: Correct lies significantly above it (paired, 95 %)."
     )
     return _by_type("grapheval/figure5", correct, "correct", "Correct", meaning, finding_mirror(correct))
 
@@ -238,8 +238,8 @@ def finding_mirror(correct: pd.DataFrame) -> str:
     always = above.groupby([correct["side"], correct["type"]], sort=False).all()
     said = [f"{', '.join(always[side].index[always[side]]) or 'none'} ({side})" for side in always.index.unique("side")]
     return (
-        f"Correct lies significantly above the mirror image of its type and model in {above.sum()} of {len(correct)} cases and "
-        f"below it in {below.sum()} (by chance {0.025 * len(correct):.1f} each). Types above it for every model: "
+        f"Correct lies significantly above the mirror image of its type and model in {above.sum()} of {len(correct)} cases "
+        f"and below it in {below.sum()} (by chance {0.025 * len(correct):.1f} each). Types above it for every model: "
         f"{'; '.join(said)}."
     )
 
@@ -279,8 +279,8 @@ def finding_by_type(shown: pd.DataFrame, label: str) -> str:
         ends = own.pivot(index="model", columns="type", values=["low", "high"])
         counts.append(int((ends["low"][best] > ends["high"][worst]).sum()))
         said.append(
-            f"for {side}s of type **{best}** ({mean[best]:.2f} over all models) and lowest for **{worst}** ({mean[worst]:.2f}; "
-            f"intervals disjoint for {counts[-1]} of {n} models)"
+            f"for {side}s of type **{best}** ({mean[best]:.2f} over all models) and lowest for **{worst}** "
+            f"({mean[worst]:.2f}; intervals disjoint for {counts[-1]} of {n} models)"
         )
     verdict = (
         "The score varies with the type, as in the paper."

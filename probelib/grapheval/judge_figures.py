@@ -225,8 +225,8 @@ def finding_reliability(curves: pd.DataFrame, errors: dict[str, float]) -> str:
         over, under = over + (mean > high), under + (mean < low)
         said.append(f"{in_legend(model)} {mean:.2f} against {right:.2f} {span(low, high)}")
     return (
-        f"The judges' mean probability lies above the 95 % interval of their accuracy for {over} of {len(said)} models and below "
-        f"it for {under} ({'; '.join(said)}). Expected calibration error: {min(errors.values()):.3f} to "
+        f"The judges' mean probability lies above the 95 % interval of their accuracy for {over} of {len(said)} models and "
+        f"below it for {under} ({'; '.join(said)}). Expected calibration error: {min(errors.values()):.3f} to "
         f"{max(errors.values()):.3f}."
     )
 
