@@ -45,16 +45,7 @@ from probelib.distractors.measures import (
     robustness,
 )
 from probelib.distractors.prompts import FLAWS, flawed
-from probelib.distractors.retrieval import (
-    allowed,
-    former_facts,
-    former_taught,
-    has_former,
-    knowledge,
-    retrieve,
-    searches,
-    spread_facts,
-)
+from probelib.distractors.retrieval import former_facts, former_taught, has_former, knowledge, retrieve, spread_facts
 from probelib.distractors.scores import (
     cloze_sentences,
     cost_per_fact,
@@ -65,8 +56,6 @@ from probelib.distractors.scores import (
     score_distractors,
     score_endings,
     score_optimum,
-    search,
-    search_both,
     search_by_width,
     studied_model,
 )

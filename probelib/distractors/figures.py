@@ -39,8 +39,8 @@ def figure1(outcomes: dict[str, pd.DataFrame], study: Study) -> Artifact:
 
 
 HOW_TO_READ = (
-    "x axis: the number n of distractors per fact, logarithmic; a line: one strategy of choosing them; Min@n of a fact is 1 if "
-    "its object is more probable than all n distractors, else 0. The lower a line, the harder its distractors. Bands: 95 % "
+    "x axis: the number n of distractors per fact, logarithmic; a line: one strategy of choosing them; Min@n of a fact is 1 "
+    "if its object is more probable than all n distractors, else 0. The lower a line, the harder its distractors. Bands: 95 % "
     "bootstrap intervals over facts."
 )
 SAME_LISTS = " Sem and Temp+Sem coincide for every fact without a former object (99 % of facts in the paper)."
@@ -96,8 +96,8 @@ def figure2(outcomes: dict[str, pd.DataFrame], study: Study, taught: pd.DataFram
         panels[f"former object stated\nn = {known}"] = _curves(stated, study)
         second = f" Right: the n = {known} of them whose former object the model's corpus states."
     caption = (
-        f"As figure 1 ({study.model}) on S': n = {facts} facts {whose}.{second} {HOW_TO_READ} At n = 1, Sem has the most similar "
-        f"entity and Temp+Sem the former object. ApprOpt's beam found fewer than {n} distractors for {short} facts."
+        f"As figure 1 ({study.model}) on S': n = {facts} facts {whose}.{second} {HOW_TO_READ} At n = 1, Sem has the most "
+        f"similar entity and Temp+Sem the former object. ApprOpt's beam found fewer than {n} distractors for {short} facts."
     )
     return _min_figure("distractors/figure2", panels, caption, former_finding(outcomes, study.settings.seed, taught))
 
@@ -186,13 +186,8 @@ def figure7(lists: pd.DataFrame) -> Artifact:
 
 def optimum(outcomes: dict[str, pd.DataFrame], study: Study) -> Artifact:
     """Min@n and Avg@n against the exact optimum and against what ApprOpt's beam finds. ``outcomes``: with "appropt" and "opt"."""
-    panels = {
-        f"{aggregate}@n": {
-            NAMES[strategy]: measures.mean_curve(outcomes[strategy], aggregate, study.settings.seed)
-            for strategy in ("random", "appropt", "opt")
-        }
-        for aggregate in ("Min", "Avg")
-    }
+    shown = {strategy: outcomes[strategy] for strategy in ("random", "appropt", "opt")}
+    panels = {f"{aggregate}@n": _curves(shown, study, aggregate) for aggregate in ("Min", "Avg")}
     figure = report.bands(panels, "distractors n", "mean over facts (lower: harder)")
     frames = {(name, panel[:3]): curve for panel, curves in panels.items() for name, curve in curves.items()}
     frame = pd.concat(frames, names=["strategy", "aggregate", "n"]).rename(columns={"n": "facts"}).reset_index()
@@ -220,8 +215,10 @@ def optimum_gap(outcomes: dict[str, pd.DataFrame], n: int, seed: int = 0) -> str
     return f"ApprOpt against the optimum on {gap['facts']} facts: {'; '.join(rows)}."
 
 
-def _curves(outcomes: dict[str, pd.DataFrame], study: Study) -> dict[str, pd.DataFrame]:
-    return {NAMES[s]: measures.mean_curve(beaten, seed=study.settings.seed) for s, beaten in outcomes.items()}
+def _curves(outcomes: dict[str, pd.DataFrame], study: Study, aggregate: str = "Min") -> dict[str, pd.DataFrame]:
+    """Display name of each strategy, or model -> ``measures.mean_curve``."""
+    seed = study.settings.seed
+    return {NAMES.get(name, name): measures.mean_curve(own, aggregate, seed) for name, own in outcomes.items()}
 
 
 def _sizes(outcomes: pd.DataFrame) -> tuple[int, int]:
@@ -266,10 +263,9 @@ def figure3(table: pd.DataFrame, n_facts: int, study: Study) -> Artifact:
     axis.set(xlabel="distractors n", ylabel="Kendall's tau, mean of the test folds")
     axis.legend(ncols=2, fontsize=report.SMALL)
     caption = (
-        f"Agreement with {study.reference.split(':')[0]} against the number of distractors, {study.model}, n = "
-        f"{n_facts} facts, {study.settings.n_sentences} cloze sentences. The aggregator (Min or Avg) is chosen on "
-        "each fold's training facts; bands: 95 % bootstrap over facts; x axis logarithmic. "
-        "Circles: the first n within 0.01 of the best. Sem and "
+        f"Agreement with {study.reference.split(':')[0]} against the number of distractors, {study.model}, n = {n_facts} "
+        f"facts, {study.settings.n_sentences} cloze sentences. The aggregator (Min or Avg) is chosen on each fold's training "
+        "facts; bands: 95 % bootstrap over facts; x axis logarithmic. Circles: the first n within 0.01 of the best. Sem and "
         "Temp+Sem coincide on facts without a former object."
     )
     alt = "Tau over the number of distractors, one line per strategy with its band."
@@ -292,11 +288,10 @@ def _fewest(needed: pd.Series) -> str:
     """Whether ApprOpt needs fewer distractors than Random, as in the paper."""
     if not {"ApprOpt", "Random"} <= set(needed.index):
         return "The paper's comparison of ApprOpt and Random is not possible here."
-    verdict = "As in the paper" if needed["ApprOpt"] < needed["Random"] else "Unlike in the paper"
-    order = "fewer" if needed["ApprOpt"] < needed["Random"] else "no fewer"
+    verdict, order = ("As", "fewer") if needed["ApprOpt"] < needed["Random"] else ("Unlike", "no fewer")
     return (
-        f"{verdict}, ApprOpt needs {order} distractors than Random (paper: about 15, Temp+Sem 110, Random 130, out of millions "
-        "of entities). The bands overlap, so n is no more certain than the height of a curve."
+        f"{verdict} in the paper, ApprOpt needs {order} distractors than Random (paper: about 15, Temp+Sem 110, Random 130, "
+        "out of millions of entities). The bands overlap, so n is no more certain than the height of a curve."
     )
 
 
@@ -360,7 +355,7 @@ def finding4(table: pd.DataFrame) -> str:
     )
 
 
-def figure6(table: pd.DataFrame) -> Artifact:
+def figure6(table: pd.DataFrame, n_facts: int, study: Study) -> Artifact:
     """Proportional gain in tau over one cloze sentence. ``table``: see ``measures.agreement_by_sentences``."""
     labels = ("cloze sentences", "proportional gain in tau, percent")
     figure = report.line_panels(
@@ -368,10 +363,11 @@ def figure6(table: pd.DataFrame) -> Artifact:
     )
     frame = table[["measure", "sentences", "gain", "gain, low", "gain, high"]]
     caption = (
-        "Proportional gain in Kendall's tau over one cloze sentence: ratio of means over folds (released code: mean of ratios, "
-        "undefined folds skipped); bands in the small panels: 95 % bootstrap over facts, the same facts with few "
-        "sentences and with "
-        "many."
+        f"Proportional gain of m cloze sentences over one, {study.model}, n = {n_facts} facts: 100 ((tau with m + 1) / (tau "
+        f"with one + 1) - 1), tau the mean over all choices of m of the {table['sentences'].max()} sentences and over the "
+        "test folds (released code: mean of the folds' ratios, undefined folds skipped). Large panel: the measures of the "
+        "paper's figure. Small panels: every measure with its 95 % bootstrap interval over facts, the same facts with few "
+        "sentences and with many; a band above 0 is a significant gain."
     )
     ends = [f"{name} {line['gain'].iloc[-1]:+.1f}" for name, line in table.groupby("measure", sort=False)]
     alt = f"Gain with all sentences over one, percent: {', '.join(ends)}."
@@ -384,18 +380,26 @@ def finding6(table: pd.DataFrame) -> str:
     if last.empty:
         return ""
     best = last.loc[last["gain"].idxmax()]
-    changed = last[(last["gain, low"] > 0) | (last["gain, high"] < 0)]["measure"].tolist()
-    first = last.nlargest(3, "gain")["measure"].tolist()
-    same = set(first) == {"BERT-score", "ROUGE-L", "LLM-as-a-judge"}
-    verdict = f" The three largest gains are {'' if same else 'not '}those of the measures on generated text, as in the paper."
-    if not same:
-        verdict = f" The three largest gains are those of {', '.join(first)}; in the paper, of the measures on generated text."
+    unsure = last[(last["gain, low"] <= 0) & (last["gain, high"] >= 0)]["measure"].tolist()
     return (
         f"With {best['sentences']} sentences **{best['measure']}** gains most, {best['gain']:+.1f} % "
-        f"{span(best['gain, low'], best['gain, high'], '.1f')}; {len(changed)} of {len(last)} gains differ "
-        "significantly from 0 (each interval by itself). In the paper BERT-score, ROUGE-L and the judge gain 5, 3 "
-        f"and 7 %.{verdict}"
+        f"{span(best['gain, low'], best['gain, high'], '.1f')}; {len(last) - len(unsure)} of {len(last)} gains differ "
+        f"significantly from 0 (each interval by itself), not those of: {', '.join(unsure) or 'none'}. In the paper "
+        f"BERT-score, ROUGE-L and the judge gain 5, 3 and 7 %.{_largest_gains(last)}"
     )
+
+
+def _largest_gains(last: pd.DataFrame) -> str:
+    """Whether the measures on generated text gain most, as in the paper, and whether the intervals say so."""
+    order = last.sort_values("gain", ascending=False)
+    first, others = order[:3], order[3:]
+    same = set(first["measure"]) == {"BERT-score", "ROUGE-L", "LLM-as-a-judge"}
+    whose = "the measures on generated text, as in the paper" if same else ", ".join(first["measure"])
+    paper = "" if same else "; in the paper, of the measures on generated text"
+    overlap = "; their intervals overlap with those of others" * bool(
+        first["gain, low"].min() <= others["gain, high"].max()
+    )
+    return f" The three largest gains are those of {whose}{paper}{overlap}."
 
 
 # Section 5.2 and appendix E: scale
@@ -405,7 +409,7 @@ def figure5(outcomes: dict[str, pd.DataFrame], sizes: dict[str, int], study: Stu
     """Mean Avg@n with ApprOpt against n, one line per model. ``sizes``: model -> parameters."""
     import matplotlib.pyplot as plt
 
-    n, curves = study.settings.n_distractors, _by_model(outcomes, study)
+    n, curves = study.settings.n_distractors, _curves(outcomes, study, "Avg")
     figure, axis = plt.subplots(figsize=(3.8, 3.4))
     for place, name in enumerate(sorted(curves, key=sizes.get)):
         look, curve, end = report.model_style(name), curves[name], curves[name].iloc[-1]
@@ -421,10 +425,9 @@ def figure5(outcomes: dict[str, pd.DataFrame], sizes: dict[str, int], study: Stu
     facts = len(next(iter(outcomes.values())))
     short = [_sizes(beaten)[1] for beaten in outcomes.values()]
     caption = (
-        f"Mean Avg@n over {facts} facts with ApprOpt, one cloze sentence. Right of the line: Avg@{n} with its 95 % "
-        "bootstrap interval over facts, by size (hollow and full marks in turn); the intervals at every "
-        f"n are in the CSV. The beam found fewer than {n} distractors for {min(short)} to {max(short)} of the facts, which "
-        "keep what they have."
+        f"Mean Avg@n over {facts} facts with ApprOpt, one cloze sentence. Right of the line: Avg@{n} with its 95 % bootstrap "
+        "interval over facts, by size (hollow and full marks in turn); the intervals at every n are in the CSV. The beam "
+        f"found fewer than {n} distractors for {min(short)} to {max(short)} of the facts, which keep what they have."
     )
     ends = pd.Series({name: curve["mean"].iloc[-1] for name, curve in curves.items()})
     span_of_ends = f"{ends.min():.2f} ({ends.idxmin()}) to {ends.max():.2f} ({ends.idxmax()})"
@@ -455,7 +458,7 @@ def finding5(outcomes: dict[str, pd.DataFrame], sizes: dict[str, int], study: St
 
 def scaling(outcomes: dict[str, pd.DataFrame], sizes: dict[str, int], study: Study) -> Scaling:
     """The fits of figure 8: Avg@20 (or at fewer distractors) against model size. Arguments as ``figure5``."""
-    n, curves = _read_at(study), _by_model(outcomes, study)
+    n, curves = _read_at(study), _curves(outcomes, study, "Avg")
     points = [
         {
             "model": name,
@@ -483,13 +486,15 @@ def figure8(fitted: dict[str, Scaling], study: Study) -> Artifact:
         axis.tick_params(which="minor", labelbottom=False)
     axes[0, 0].set(ylabel=f"mean Avg@{n}")
     figure.legend(*axes[0, 0].get_legend_handles_labels(), loc="outside lower center", ncols=3, fontsize=7)
+    facts = "; ".join(f"{strategy}: n = {own.points['facts'].min():.0f} facts" for strategy, own in fitted.items())
     caption = (
-        f"Avg@{n} against model size (parameters without embeddings), "
-        "with the beam's distractors (ApprOpt) and the most plausible ones (Opt); bars: 95 "
-        "% bootstrap "
-        f"over facts. Full marks: the {first.points['fitted'].sum()} models of the family {family}, to which lines are fitted if "
-        f"there are at least three (broad grey: linear, dotted: logit). {_facts_of(fitted)}.{_straight(first)}"
+        f"Avg@{n} against model size (parameters without embeddings), with the beam's distractors (ApprOpt) and the most "
+        f"plausible ones (Opt); bars: 95 % bootstrap over facts. Full marks: the {first.points['fitted'].sum()} models of the "
+        f"family {family}, to which lines are fitted if there are at least three (broad grey: linear, dotted: logit). {facts}."
     )
+    if first.straight is not None:
+        r2 = first.straight["r2"]
+        caption += f" A straight line over all {len(first.points)} models (first panel) has R² = {r2:.3f}."
     ends = first.points["mean"].agg(["min", "max"])
     alt = f"Points of Avg@{n} over size, from {ends['min']:.2f} to {ends['max']:.2f} with ApprOpt, fitted curves, a line at 0.9."
     frame = pd.concat({strategy: own.points for strategy, own in fitted.items()}, names=["strategy"])
@@ -526,17 +531,6 @@ def _fit_sentence(fit: dict[str, float], reach: np.ndarray) -> str:
     return f"{slope}; 0.9 at {fit['size_at']:.2g} parameters [{reach[0]:.2g}, {reach[1]:.2g}]"
 
 
-def _facts_of(fitted: dict[str, Scaling]) -> str:
-    """How many facts each panel rests on."""
-    return "; ".join(f"{strategy}: n = {own.points['facts'].min():.0f} facts" for strategy, own in fitted.items())
-
-
-def _straight(fitted: Scaling) -> str:
-    if fitted.straight is None:
-        return ""
-    return f" A straight line over all {len(fitted.points)} models (first panel) has R² = {fitted.straight['r2']:.3f}."
-
-
 def scaling_in_the_paper() -> str:
     """The paper's five points of figure 8, fitted again."""
     printed = published.table("distractors/figures").query("figure == 'fig8'")
@@ -561,11 +555,6 @@ def _scaling_plot(axis, fitted: Scaling) -> None:
     for kind, fit in fits.items():
         axis.plot(grid, shapes[kind](fit["a"] + fit["b"] * np.log10(grid)), zorder=1, **looks[kind])
     axis.axhline(0.9, color="0.6", linewidth=1)
-
-
-def _by_model(outcomes: dict[str, pd.DataFrame], study: Study) -> dict[str, pd.DataFrame]:
-    seed = study.settings.seed
-    return {name: measures.mean_curve(beaten, "Avg", seed) for name, beaten in outcomes.items()}
 
 
 def _read_at(study: Study) -> int:

@@ -143,6 +143,27 @@ def change_of(outcomes: pd.DataFrame, reference: pd.DataFrame, n: int, aggregate
     return {"mean": value.mean(), "change": change.mean(), "low": low, "high": high, "facts": int(change.notna().sum())}
 
 
+def summarize_searches(found: pd.DataFrame) -> pd.DataFrame:
+    """One row per ``search`` and ``width`` (NaN: exact), over facts: the means ``found`` and ``strongest``, the medians
+    ``tokens`` and ``all labels``; of ``found`` and ``tokens`` also ``low`` and ``high`` (95 % bootstrap over facts).
+
+    found   per search and fact: ``search``, ``width``, ``found`` (share of the optimal distractors that is found),
+            ``strongest`` (whether the most plausible one is), ``tokens`` (forwarded), ``all labels`` (tokens of all labels)
+
+    >>> facts = pd.DataFrame({"search": "beam", "width": 5, "found": [0, 1], "strongest": [True, False], "tokens": [2, 4]})
+    >>> summarize_searches(facts.assign(**{"all labels": 9})).iloc[0, 2:8].tolist()
+    [0.5, 0.5, 3.0, 9.0, 0.0, 1.0]
+    """
+    rows = []
+    for key, own in found.groupby(["search", "width"], sort=False, dropna=False):
+        tokens = own["tokens"].to_numpy()
+        medians = stats.bootstrap(lambda at, tokens=tokens: np.median(tokens[at], axis=1), len(tokens))
+        row = [*key, own["found"].mean(), own["strongest"].mean(), np.median(tokens), own["all labels"].median()]
+        rows.append([*row, *stats.mean_interval(own["found"]), *stats.percentile_interval(medians)])
+    columns = ["search", "width", "found", "strongest", "tokens", "all labels"]
+    return pd.DataFrame(rows, columns=[*columns, "found, low", "found, high", "tokens, low", "tokens, high"])
+
+
 # Comparing measures (sections 4.2, 4.3 and 5)
 
 ORDER = (
@@ -233,12 +254,10 @@ def agreement_by_sentences(grids: dict[str, pd.DataFrame], calibrated: Calibrati
 
     number   prompt -> number of its cloze sentence
     """
-    names = [name for name in calibrated.values if name != "KaRR"]
     tables = {
-        name: by_sentences(
-            grids[name], number, calibrated.values[name].index, calibrated.rating, calibrated.configurations(name)
-        )
-        for name in names
+        name: by_sentences(grids[name], number, own.index, calibrated.rating, calibrated.configurations(name))
+        for name, own in calibrated.values.items()
+        if name != "KaRR"
     }
     return pd.concat(tables, names=["measure"]).reset_index("measure").reset_index(drop=True)
 
@@ -357,11 +376,8 @@ def robustness(
     before, after = verdicts_per_fold(right, calibrated), verdicts_per_fold(flawed, calibrated)
     replicates, rows = {}, []
     for name, values in right.items():
-        pairs, picks, n = (
-            list(zip(before[name], after[name], strict=True)),
-            calibrated.configurations(name),
-            len(values),
-        )
+        pairs = list(zip(before[name], after[name], strict=True))
+        picks, n = calibrated.configurations(name), len(values)
         taus = np.mean([stats.kendall_replicates(values[c], flawed[name][c], seed=seed) for c in picks], axis=0)
         flips = np.mean([first != second for first, second in pairs], axis=0)
         mean_kappa = lambda i, pairs=pairs: np.mean([kappa(first[i], second[i]) for first, second in pairs], axis=0)
@@ -377,9 +393,8 @@ def robustness(
     columns += ["kappa", "kappa, low", "kappa, high", "levels", "n"]
     table = pd.DataFrame(rows, columns=columns)
     behind = to_best(table.set_index("measure")["kappa"].to_dict(), replicates)
-    return table.join(behind["p (Holm)"], on="measure").sort_values(
-        "tau", key=stats.levelled, kind="stable", ignore_index=True
-    )
+    table = table.join(behind["p (Holm)"], on="measure")
+    return table.sort_values("tau", key=stats.levelled, kind="stable", ignore_index=True)
 
 
 # Scale (section 5.2, appendix E)
@@ -414,11 +429,7 @@ def scaling(points: pd.DataFrame, values: dict[str, pd.Series]) -> Scaling:
     kinds = kinds if len(fitted) > 2 else []  # two points always lie on a line
     fits = {kind: stats.scaling_fit(fitted["parameters"], fitted["mean"], kind) for kind in kinds}
     table = np.stack([values[name].to_numpy() for name in fitted["model"]], axis=1)
-    reach = {
-        kind: np.nanquantile(
-            stats.scaling_replicates(table, fitted["parameters"], kind), [0.025, 0.975], method="nearest"
-        )
-        for kind in fits
-    }
+    replicates = {kind: stats.scaling_replicates(table, fitted["parameters"], kind) for kind in fits}
+    reach = {kind: np.nanquantile(own, [0.025, 0.975], method="nearest") for kind, own in replicates.items()}
     more = len(points) > max(len(fitted), 2)
     return Scaling(points, fits, reach, stats.scaling_fit(points["parameters"], points["mean"]) if more else None)

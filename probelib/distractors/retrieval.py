@@ -207,14 +207,8 @@ def omega(kb: Knowledge, subject: int, relation: int, obj: int) -> np.ndarray:
 
 def rows(kb: Knowledge, facts: pd.DataFrame) -> np.ndarray:
     """Subject, relation and object of facts as row numbers, (F, 3). Raise ProbeError if the knowledge base lacks one."""
-    found = np.stack(
-        [
-            kb.keys.get_indexer(facts["subject"]),
-            kb.relation_keys.get_indexer(facts["relation"]),
-            kb.keys.get_indexer(facts["object"]),
-        ],
-        axis=1,
-    )
+    keys = {"subject": kb.keys, "relation": kb.relation_keys, "object": kb.keys}
+    found = np.stack([own.get_indexer(facts[column]) for column, own in keys.items()], axis=1)
     lost = facts["fact"][(found < 0).any(axis=1)].tolist()
     if lost:
         raise ProbeError(
@@ -386,12 +380,8 @@ def allowed(kb: Knowledge, facts: pd.DataFrame, found: pd.DataFrame, n: int, by:
 def candidates(kb: Knowledge, facts: pd.DataFrame, retrieved: Iterable[pd.DataFrame], ending: str = "") -> pd.DataFrame:
     """The candidates of ``store.score``: every object and every distractor of its fact, one row per label: ``fact``,
     ``candidate``, ``label``."""
-    pairs = pd.concat(
-        [
-            facts[["fact", "object"]].set_axis(["fact", "candidate"], axis=1),
-            *(r[["fact", "candidate"]] for r in retrieved),
-        ]
-    ).drop_duplicates()
+    gold = facts[["fact", "object"]].set_axis(["fact", "candidate"], axis=1)
+    pairs = pd.concat([gold, *(r[["fact", "candidate"]] for r in retrieved)]).drop_duplicates()
     place = {fact: i for i, fact in enumerate(facts["fact"])}
     pairs = pairs.assign(place=pairs["fact"].map(place)).sort_values(["place", "candidate"], kind="stable")
     own = [[f"{label}{ending}" for label in kb.labels[e]] for e in kb.keys.get_indexer(pairs["candidate"])]

@@ -34,10 +34,8 @@ from probelib.prompts import PROMPTS, paraphrases
 NS = (1, 2, 5, 10, *range(20, 201, 20))  # distractors, and next tokens of Precision@n (paper, section 4.2)
 SAMPLE = "P35:United States:Donald Trump:2025"  # the fact of table 7
 STRATEGIES = ("random", "sem", "temp_sem", "appropt")
-SEARCHED = {
-    "appropt": ("beam", "label_logprob"),
-    "opt": ("best_first", "logprob"),
-}  # strategy -> search, order of its list
+# strategy -> search, order of its list
+SEARCHED = {"appropt": ("beam", "label_logprob"), "opt": ("best_first", "logprob")}
 
 
 class Helpers(NamedTuple):
@@ -428,23 +426,27 @@ def score_optimum(
 def search_by_width(
     model, knowledge: Knowledge, facts: Facts, prompts: pd.DataFrame, folder: Path, n: int, factors=(1, 2, 5)
 ) -> pd.DataFrame:
-    """How many of the ``n`` optimal distractors beams of several widths find, and what the searches read. One row per search:
-    ``search``, ``width`` (about n times each of ``factors``; NaN: exact), ``found`` (share of all optimal distractors),
-    ``strongest``
-    (share of facts whose most plausible distractor is found), ``tokens`` (median per fact), ``all labels`` (tokens)."""
+    """How many of the ``n`` optimal distractors beams of several widths find, and what the searches read
+    (``measures.summarize_searches``). A width is n times each of ``factors``, without the places for excluded values."""
     both = search_both(model, knowledge, facts, prompts, folder, n)
     optimal = both.optimal[["prompt", "candidate", "rank"]]
-    rows = []
-    for factor in factors:
-        requests, spaces = retrieval.searches(knowledge, facts.facts, prompts, n * factor)
-        beam = search(model, requests, spaces, folder, method="beam")
-        approximate = retrieval.allowed(knowledge, facts.facts, beam, n * factor)[["prompt", "candidate"]]
-        hit = optimal.merge(approximate.assign(hit=True), "left", ["prompt", "candidate"])["hit"].eq(True)
-        rows.append(("beam", n * factor, hit.mean(), hit[optimal["rank"].to_numpy() == 1].mean(), beam))
-    rows.append(("exact", np.nan, 1.0, 1.0, both.exact))
-    per_fact = both.exact.drop_duplicates("prompt")["trie_tokens"].median()
-    found = [(*row[:4], row[4].drop_duplicates("prompt")["forwarded_tokens"].median(), per_fact) for row in rows]
-    return pd.DataFrame(found, columns=["search", "width", "found", "strongest", "tokens", "all labels"])
+    read = lambda found, column: found.drop_duplicates("prompt").set_index("prompt")[column]
+    frames = []
+    for width in [*(n * factor for factor in factors), np.nan]:
+        beam, kept = both.exact, both.optimal
+        if np.isfinite(width):
+            requests, spaces = retrieval.searches(knowledge, facts.facts, prompts, width)
+            beam = search(model, requests, spaces, folder, method="beam")
+            kept = retrieval.allowed(knowledge, facts.facts, beam, width)
+        marked = kept[["prompt", "candidate"]].assign(hit=True)
+        hit = optimal.assign(hit=optimal.merge(marked, "left", ["prompt", "candidate"])["hit"].eq(True).to_numpy())
+        columns = {
+            "found": hit.groupby("prompt")["hit"].mean(),
+            "strongest": hit[hit["rank"] == 1].set_index("prompt")["hit"],
+        }
+        columns |= {"tokens": read(beam, "forwarded_tokens"), "all labels": read(both.exact, "trie_tokens")}
+        frames.append(pd.DataFrame(columns).assign(search="beam" if np.isfinite(width) else "exact", width=width))
+    return measures.summarize_searches(pd.concat(frames, ignore_index=True))
 
 
 class Sample(NamedTuple):

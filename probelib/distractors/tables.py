@@ -26,29 +26,28 @@ def table1(costs: pd.DataFrame, study: Study, n_facts: int, machine: str) -> Art
     printed = published.table("distractors/table1")
     properties = printed.rename(columns={"cost": "cost in the paper"}).set_index("measure")
     row = costs["measure"].where(~costs["measure"].str.startswith("Dist."), "Distractors (ours)")
-    table = (
-        costs.assign(row=row).join(properties, on="row").drop(columns="row").sort_values("tokens", ignore_index=True)
-    )
-    table = table.rename(
-        columns={"tokens": "tokens a fact", "ms": "ms a fact", "ms, low": "fastest", "ms, high": "slowest"}
-    )
+    names = {"tokens": "tokens a fact", "ms": "ms a fact", "ms, low": "fastest", "ms, high": "slowest"}
+    table = costs.assign(row=row).join(properties, on="row").sort_values("tokens", ignore_index=True)
+    table = table.drop(columns="row").rename(columns=names)
     settings = study.settings
     caption = (
-        f"Cost of each measure run in isolation, {study.model} on {machine}: tokens forwarded and milliseconds per fact "
-        f"(median [fastest, slowest] of {settings.timings} runs over {n_facts} facts with {settings.n_sentences} sentences "
-        f"each), with {settings.n_distractors} distractors, {settings.next_tokens} next tokens and beams of "
-        f"{max(settings.widths)}. The judge's cost includes the beams that it reads "
-        f"({max(judge_widths(settings))}). KaRR has templates of its own. "
-        "Looking up distractors in the knowledge base is not counted. The other columns are the paper's judgement, "
-        "which has one row for all distractors."
+        f"Cost of each measure run in isolation, {study.model} on {machine}: tokens forwarded (the same in every run) and "
+        f"milliseconds per fact (median [fastest, slowest] of {settings.timings} runs over n = {n_facts} facts with "
+        f"{settings.n_sentences} sentences each), with {settings.n_distractors} distractors, {settings.next_tokens} next "
+        f"tokens, and for ROUGE-L and BERT-score beams of width {max(settings.widths)}. BERT-score's tokens are without its "
+        f"encoder's. The judge reads beams of width {max(judge_widths(settings))}; its row counts what generates them and "
+        "what it reads itself. KaRR has templates of its own. Looking up distractors in the knowledge base is not counted. "
+        "The other columns are the paper's judgement, which has one row for all distractors."
     )
     shown = table.drop(columns=["fastest", "slowest"]).rename(columns=PROPERTIES)
-    shown["ms a fact"] = with_interval(table["ms a fact"], table["fastest"], table["slowest"], 1)
+    shown["ms per fact"] = with_interval(table["ms a fact"], table["fastest"], table["slowest"], 1)
     finding = cost_finding(table, settings.n_distractors)
     return Artifact("distractors/table1", table, caption, finding, published=printed, decimals=1, shown=shown)
 
 
-PROPERTIES = {  # columns of the paper's judgement -> their headings in print
+PROPERTIES = {  # columns of the paper's judgement and of the costs -> their headings in print
+    "tokens a fact": "tokens per fact",
+    "ms a fact": "ms per fact",
     "easily_interpretable": "easily interpretable",
     "robust_to_oos": "robust to out-of-subject continuations",
     "comparable_inter_lm": "comparable between models",
@@ -58,15 +57,21 @@ PROPERTIES = {  # columns of the paper's judgement -> their headings in print
 
 def cost_finding(table: pd.DataFrame, n: int) -> str:
     """The cheapest and the most expensive measure, and ApprOpt against random distractors."""
-    ms = table.set_index("measure")["ms a fact"]
-    cost = table.set_index("measure")[["tokens a fact", "ms a fact"]]
-    ratio = cost.loc["Dist. ApprOpt"] / cost.loc["Dist. Random"]
+    costs = table.set_index("measure")
+    cheap, costly = (costs.loc[costs["ms a fact"].agg(which)] for which in ("idxmin", "idxmax"))
+    ratio = costs.loc["Dist. ApprOpt", ["tokens a fact", "ms a fact"]] / costs.loc["Dist. Random"]
+    judge = " The paper calls the judge the most expensive; its judge was GPT-3.5."
+    judge *= "LLM-as-a-judge" in costs.index and costly.name != "LLM-as-a-judge"
     return (
-        f"{ms.idxmin()} is the cheapest measure ({ms.min():.0f} ms per fact), {ms.idxmax()} the most expensive "
-        f"({ms.max():.0f} ms). With {n} distractors ApprOpt forwards {ratio['tokens a fact']:.1f} times the tokens "
-        f"of random ones and takes {ratio['ms a fact']:.1f} times as long (12 times in the released timings of "
-        "GPT2-XL, with 200). The paper calls the judge the most expensive: its judge was GPT-3.5, so the judge's size decides."
+        f"{cheap.name} is the cheapest measure ({_milliseconds(cheap)}), {costly.name} the most expensive "
+        f"({_milliseconds(costly)}). With {n} distractors ApprOpt forwards {ratio['tokens a fact']:.1f} times the tokens "
+        f"of random ones and takes {ratio['ms a fact']:.1f} times as long (12 times in the released timings of GPT2-XL, with "
+        f"200).{judge}"
     )
+
+
+def _milliseconds(row: pd.Series) -> str:
+    return f"{row['ms a fact']:.1f} ms per fact {span(row['fastest'], row['slowest'], '.1f')}"
 
 
 def table2() -> Artifact:
@@ -120,8 +125,8 @@ def _order_of_the_paper(table: pd.DataFrame) -> str:
     moved = max(common, key=lambda name: abs(ranks[name] - common.index(name) - 1))
     return (
         f" {same} of {len(pairs)} pairs of measures have the paper's order; {moved} moves most (place "
-        f"{common.index(moved) + 1} of {len(common)} there, {ranks[moved]} here). The paper's reference is ratings by people, so "
-        "only the order compares; tau-b also favours measures of few levels."
+        f"{common.index(moved) + 1} of {len(common)} there, {ranks[moved]} here). The paper's reference is ratings by people, "
+        "so only the order compares; tau-b also favours measures of few levels."
     )
 
 
@@ -258,8 +263,8 @@ def endings_table(by_ending: dict[str, dict[str, pd.DataFrame]], n: int, seed: i
 def endings(table: pd.DataFrame, study: Study) -> Artifact:
     """How much Min@n depends on what ends a label. ``table``: see ``endings_table``."""
     caption = (
-        f"Mean {table.columns[2]} of {study.model} if a label must be followed by the end of the text (eos, Eq. 1), by nothing "
-        "(none) or by a full stop (punct). change: difference to eos on the same facts, with its 95 % bootstrap "
+        f"Mean {table.columns[2]} of {study.model} if a label must be followed by the end of the text (eos, Eq. 1), by "
+        "nothing (none) or by a full stop (punct). change: difference to eos on the same facts, with its 95 % bootstrap "
         "interval over facts. facts: those with a score."
     )
     shown = table[["strategy", "end", table.columns[2], "facts"]].copy()
@@ -285,26 +290,37 @@ def endings_finding(table: pd.DataFrame) -> str:
 
 def search_width(found: pd.DataFrame, n: int, n_facts: int, model: str) -> Artifact:
     """How much of the optimum a beam finds, and what it costs. ``found``: ``scores.search_by_width``."""
-    beams, exact = found[found["search"] == "beam"], found[found["search"] == "exact"].iloc[0]
     caption = (
-        f"Search for the {n} most plausible distractors of {n_facts} facts, {model}: width of the beam, share of the optimal "
-        "distractors found, share of facts whose strongest distractor is found, median tokens per fact. The exact search is "
-        "best-first and needs no width; scoring all labels would read the last column. In brackets: Wilson's 95 % interval "
-        "over facts."
+        f"Search for the {n} most plausible distractors of n = {n_facts} facts, {model}, one cloze sentence per fact, by "
+        "beams of several widths (to which places for excluded entities are added) and by the exact best-first search, which "
+        f"needs no width. found: share of the {n} that the search finds, mean over facts. strongest: share of the facts whose "
+        "most plausible distractor it finds. tokens: median per fact; scoring all labels would read those of the last column. "
+        "In brackets: 95 % intervals over facts (bootstrap; of strongest Wilson's)."
     )
-    first, last = beams.iloc[0], beams.iloc[-1]
-    finding = (
-        f"A beam of width {first['width']:.0f} finds **{first['found']:.0%}** of the optimal distractors, one of width "
-        f"{last['width']:.0f} {last['found']:.0%}. Median tokens per fact: {first['tokens']:,.0f}, "
-        f"{last['tokens']:,.0f}, exactly "
-        f"{exact['tokens']:,.0f}, all labels {exact['all labels']:,.0f}."
-    )
-    ends = [stats.wilson(round(share * n_facts), n_facts) for share in beams["strongest"]]
-    low, high = pd.DataFrame(ends, index=beams.index).reindex(found.index).to_numpy().T  # the exact search misses none
+    beams = found["search"] == "beam"
+    ends = [stats.wilson(round(share * n_facts), n_facts) for share in found.loc[beams, "strongest"]]
+    low, high = pd.DataFrame(ends, index=found.index[beams]).reindex(found.index).to_numpy().T  # exact: none is missed
     found = found.assign(low=low, high=high)
-    shown = found.assign(strongest=with_interval(found["strongest"], low, high, 2)).drop(columns=["low", "high"])
-    decimals = {"found": 2, "tokens": 0, "all labels": 0, "width": 0}
+    shown = found[["search", "width", "all labels"]].copy()
+    shown.insert(2, "found", with_interval(found["found"], found["found, low"], found["found, high"], 2))
+    shown.insert(3, "strongest", with_interval(found["strongest"], low, high, 2))
+    shown.insert(4, "tokens", with_interval(found["tokens"], found["tokens, low"], found["tokens, high"], 0))
+    finding, decimals = finding_search_width(found), {"all labels": 0, "width": 0}
     return Artifact("distractors/search_width", found, caption, finding, decimals=decimals, shown=shown)
+
+
+def finding_search_width(found: pd.DataFrame) -> str:
+    """What the narrowest and the widest beam find and read, beside the exact search."""
+    beams, exact = found[found["search"] == "beam"], found[found["search"] == "exact"].iloc[0]
+    first, last = (
+        f"width {row['width']:.0f} {row['found']:.2f} {span(row['found, low'], row['found, high'])} with {row['tokens']:,.0f}"
+        for _, row in beams.iloc[[0, -1]].iterrows()
+    )
+    return (
+        f"Share of the optimal distractors that is found: by a beam of {first} tokens per fact (median), of {last}. The exact "
+        f"search finds all with {exact['tokens']:,.0f} tokens, {exact['tokens'] / exact['all labels']:.0%} of the "
+        f"{exact['all labels']:,.0f} that all labels have."
+    )
 
 
 # Section 4.3 and appendix B: errors of verbalizations, robustness
@@ -313,22 +329,15 @@ def search_width(found: pd.DataFrame, n: int, n_facts: int, model: str) -> Artif
 def table4(table: pd.DataFrame, n_sentences: int, study: Study) -> Artifact:
     """Robustness to flawed sentences. ``table``: see ``measures.robustness``."""
     caption = (
-        f"Robustness to errors of {n_sentences} sentences, {study.model}. tau: Kendall's tau-b between right and "
-        "flawed sentences, mean over the configurations of the three folds. For the other columns every measure is "
-        "cut where it best tells facts rated above the median from the others: flips, share of verdicts that change; "
-        "kappa, Cohen's kappa of the two verdicts. In brackets: 95 % "
-        "bootstrap intervals over facts. p (Holm): difference to the best kappa, adjusted for "
-        f"{table['p (Holm)'].notna().sum()} comparisons. levels: different values of a measure. A dash: constant, "
-        "the best measure itself, or no resample differs."
+        f"Robustness to errors of {n_sentences} sentences, {study.model}. tau: Kendall's tau-b between right and flawed "
+        "sentences, mean over the configurations of the three folds. For the other columns every measure is cut where it best "
+        "tells facts rated above the median from the others: flips, share of verdicts that change; kappa, Cohen's kappa of "
+        "the two verdicts. In brackets: 95 % bootstrap intervals over facts. p (Holm): difference to the best kappa, adjusted "
+        f"for {table['p (Holm)'].notna().sum()} comparisons. levels: different values of a measure. A dash: constant, the "
+        "best measure itself, or no resample differs."
     )
-    return Artifact(
-        "distractors/table4",
-        table,
-        caption,
-        finding4(table),
-        published=published.table("distractors/table4"),
-        shown=_shown4(table),
-    )
+    printed = published.table("distractors/table4")
+    return Artifact("distractors/table4", table, caption, finding4(table), published=printed, shown=_shown4(table))
 
 
 def _shown4(table: pd.DataFrame) -> pd.DataFrame:

@@ -57,7 +57,6 @@ from probelib.grapheval.figures import (
 from probelib.grapheval.judge_figures import figure4, learning_curve_figure, reliability_figure, table3
 from probelib.grapheval.measures import (
     METRICS,
-    answer_profile,
     beside_mirror,
     by_band,
     by_type,
@@ -116,6 +115,5 @@ from probelib.grapheval.whole_graph import (
     open_verbalized,
     sample_statements,
     scores_by_type,
-    to_statements,
     verbalize,
 )

@@ -20,6 +20,11 @@ MEANINGS = {
     "P": "popularity",
     "E": "exposure count",
 }  # of the letters of figure 8
+DEFINITIONS = {
+    "D": "mean number of triples of head and tail",
+    "P": "mean of head and tail, in page views, or for the atlas its authors' estimate from 1 to 5",
+    "E": "how often the training corpus states the triple",
+}
 WORDS = {0: "says true", 1: "says false", 2: "does not know"}  # Answer -> words
 
 # Section 3: diagrams with live numbers
@@ -50,18 +55,13 @@ def figure1(
         f"v, {len(v)} numbers\n({v[0]:.2f}, {v[1]:.2f}, ...)",
         f"judge:\n{judged}\n{numbers}",
     ]
-    return Artifact(
-        "grapheval/figure1",
-        frame,
-        caption=(
-            f"The {chosen}, two ways. Above: {model} generates an answer and a parser reads it. Below: the "
-            f"judge reads one hidden state v of the substitute {substitute}; its numbers are the probabilities of "
-            "true / false / don't know."
-        ),
-        finding=f"For this statement {model} {answered}, and the judge predicts that it {judged}.",
-        figure=_two_ways(steps),
-        alt=f"Generation: {answered}. Judge: {judged}.",
+    caption = (
+        f"The {chosen}, two ways. Above: {model} generates an answer and a parser reads it. Below: the judge reads one "
+        f"hidden state v of the substitute {substitute}; its numbers are the probabilities of true / false / don't know."
     )
+    finding = f"For this statement {model} {answered}, and the judge predicts that it {judged}."
+    alt = f"Generation: {answered}. Judge: {judged}."
+    return Artifact("grapheval/figure1", frame, caption, finding, figure=_two_ways(steps), alt=alt)
 
 
 def _diagram_name(model: str) -> str:
@@ -103,20 +103,17 @@ def figure2(
         f"judge: of {quality['n']}\nheld-out answers\n{100 * quality['recall']:.1f} % predicted",
         f"{2 * len(scored):,} judged\n" + "\n".join(f"{m.capitalize()} {v:.2f}" for m, v in means.items()),
     ]
-    return Artifact(
-        "grapheval/figure2",
-        pd.DataFrame([counts], columns=columns),
-        caption=(
-            f"GraphEval's three steps with the counts of this run, for {model} with the substitute {substitute}: "
-            f"labels, judge, and the graph (here {len(scored):,} of its triples). Truthful, Informative, Correct: Eq. 2."
-        ),
-        finding=(
-            f"{n} answers train and test a judge that predicts {_predicted(labels, quality)}; "
-            f"it then judges {2 * len(scored):,} statements without generating a token."
-        ),
-        figure=_three_steps(boxes),
-        alt="Six boxes: graph, statements, answers; states, judge, scores; each with its counts.",
+    caption = (
+        f"GraphEval's three steps with the counts of this run, for {model} with the substitute {substitute}: "
+        f"labels, judge, and the graph (here {len(scored):,} of its triples). Truthful, Informative, Correct: Eq. 2."
     )
+    finding = (
+        f"{n} answers train and test a judge that predicts {_predicted(labels, quality)}; "
+        f"it then judges {2 * len(scored):,} statements without generating a token."
+    )
+    alt = "Six boxes: graph, statements, answers; states, judge, scores; each with its counts."
+    frame = pd.DataFrame([counts], columns=columns)
+    return Artifact("grapheval/figure2", frame, caption, finding, figure=_three_steps(boxes), alt=alt)
 
 
 def _predicted(labels: pd.DataFrame, quality: dict) -> str:
@@ -165,17 +162,13 @@ def figure9(written: dict) -> Artifact:
     boxes = {prompt: (0, below + 0.07, 1, 0.93 - below), result: (0, 0, 0.54, below), chosen: (0.6, 0, 0.4, below)}
     flow(axis, boxes, [(prompt, result), (result, chosen)], strong=[chosen], left=[prompt], size=8)
     columns = ["relation", "author", "written", "verdict", "template"]
-    return Artifact(
-        "grapheval/figure9",
-        pd.DataFrame([written])[columns],
-        caption=(
-            f'The prompt for a template of the relation "{relation}" with three examples, the first line of the text of '
-            f"{author}, the verdict of the check, and the template that is used."
-        ),
-        finding=finding9(author, verdict, written["accepted"]),
-        figure=figure,
-        alt=f"A prompt with sample triples leads to the text of {author}; the check says: {verdict}.",
+    caption = (
+        f'The prompt for a template of the relation "{relation}" with three examples, the first line of the text of '
+        f"{author}, the verdict of the check, and the template that is used."
     )
+    alt = f"A prompt with sample triples leads to the text of {author}; the check says: {verdict}."
+    finding = finding9(author, verdict, written["accepted"])
+    return Artifact("grapheval/figure9", pd.DataFrame([written])[columns], caption, finding, figure=figure, alt=alt)
 
 
 def finding9(author: str, verdict: str, accepted: bool) -> str:
@@ -233,8 +226,8 @@ def figure5(correct: pd.DataFrame) -> Artifact:
     correct  ``measures.beside_mirror``
     """
     meaning = (
-        " Strokes: the mirror image of Correct (triple called false, corruption true) of the same type and model, which a model "
-        "that ignores the statement reaches as often. Full marks: Correct lies significantly above it (paired, 95 %)."
+        " Strokes: the mirror image of Correct (triple called false, corruption true) of the same type and model, which a "
+        "model that ignores the statement reaches as often. Full marks: Correct lies significantly above it (paired, 95 %)."
     )
     return _by_type("grapheval/figure5", correct, "correct", "Correct", meaning, finding_mirror(correct))
 
@@ -245,8 +238,8 @@ def finding_mirror(correct: pd.DataFrame) -> str:
     always = above.groupby([correct["side"], correct["type"]], sort=False).all()
     said = [f"{', '.join(always[side].index[always[side]]) or 'none'} ({side})" for side in always.index.unique("side")]
     return (
-        f"Correct lies significantly above the mirror image of its type and model in {above.sum()} of {len(correct)} cases and "
-        f"below it in {below.sum()} (by chance {0.025 * len(correct):.1f} each). Types above it for every model: "
+        f"Correct lies significantly above the mirror image of its type and model in {above.sum()} of {len(correct)} cases "
+        f"and below it in {below.sum()} (by chance {0.025 * len(correct):.1f} each). Types above it for every model: "
         f"{'; '.join(said)}."
     )
 
@@ -265,19 +258,16 @@ def _by_type(name: str, typed: pd.DataFrame, metric: str, label: str, marks: str
     """marks: what further marks mean;  more: a further sentence of the finding"""
     shown = typed[typed["metric"] == metric]
     sizes = shown.groupby(["side", "type"])["triples"].first()
-    return Artifact(
-        name,
-        shown.drop(columns="order"),
-        caption=(
-            f"{label[0].upper()}{label[1:]}, as predicted by the judges, by the most frequent type of a relation's heads "
-            "(above) and tails (below): the types with the most triples, best first. A type's score is the unweighted mean "
-            f"over its relations, {sizes.min():,} to {sizes.max():,} triples per type. Bars: 95 % bootstrap over triples within "
-            f"relations (Wilson if no replicate differs), without the judge's own error (see table 2).{marks}"
-        ),
-        finding=f"{finding_by_type(shown, label)} {more}".strip(),
-        figure=type_panels(shown, typed["model"].unique().tolist(), label, 1 / 3 if metric == "average" else np.nan),
-        alt=f"{label} over entity types, one mark per model, with intervals.",
+    caption = (
+        f"{label[0].upper()}{label[1:]}, as predicted by the judges, by the most frequent type of a relation's heads "
+        "(above) and tails (below): the types with the most triples, best first. A type's score is the unweighted mean "
+        f"over its relations, {sizes.min():,} to {sizes.max():,} triples per type. Bars: 95 % bootstrap over triples within "
+        f"relations (Wilson if no replicate differs), without the judge's own error (see table 2).{marks}"
     )
+    figure = type_panels(shown, typed["model"].unique().tolist(), label, 1 / 3 if metric == "average" else np.nan)
+    alt = f"{label} over entity types, one mark per model, with intervals."
+    finding = f"{finding_by_type(shown, label)} {more}".strip()
+    return Artifact(name, shown.drop(columns="order"), caption, finding, figure=figure, alt=alt)
 
 
 def finding_by_type(shown: pd.DataFrame, label: str) -> str:
@@ -289,8 +279,8 @@ def finding_by_type(shown: pd.DataFrame, label: str) -> str:
         ends = own.pivot(index="model", columns="type", values=["low", "high"])
         counts.append(int((ends["low"][best] > ends["high"][worst]).sum()))
         said.append(
-            f"for {side}s of type **{best}** ({mean[best]:.2f} over all models) and lowest for **{worst}** ({mean[worst]:.2f}; "
-            f"intervals disjoint for {counts[-1]} of {n} models)"
+            f"for {side}s of type **{best}** ({mean[best]:.2f} over all models) and lowest for **{worst}** "
+            f"({mean[worst]:.2f}; intervals disjoint for {counts[-1]} of {n} models)"
         )
     verdict = (
         "The score varies with the type, as in the paper."
@@ -338,12 +328,9 @@ def agreement_of_metrics(typed: pd.DataFrame) -> str:
     wide = metrics.pivot_table(index=["model", "side", "type"], columns="metric", values="score")
     ranks = wide.corr(method="spearman").stack(future_stack=True)
     pairs = [("truthful", "informative"), ("correct", "truthful"), ("correct", "informative")]
-    values = [f"{a.capitalize()} and {b.capitalize()} {_correlation(ranks[a, b])}" for a, b in pairs]
-    return f"Rank correlation over models, sides and types: {', '.join(values)}."
-
-
-def _correlation(r: float) -> str:
-    return f"{r:.2f}" if np.isfinite(r) else "undefined (one is constant)"
+    values = [f"{a.capitalize()} and {b.capitalize()} {ranks[a, b]:.2f}" for a, b in pairs]
+    said = ", ".join(values).replace("nan", "undefined (one is constant)")
+    return f"Rank correlation over models, sides and types: {said}."
 
 
 def type_panels(frame: pd.DataFrame, models: list[str], label: str, level: float = np.nan):
@@ -400,19 +387,19 @@ def figure8(linked: pd.DataFrame) -> Artifact:
     linked  ``measures.correlate_models``
     """
     names = list(dict.fromkeys([*linked["y"], *linked["x"]]))  # T, I, C, D, ...
-    others, models = ", ".join(MEANINGS[name] for name in names[3:]), linked["model"].unique()
-    return Artifact(
-        "grapheval/figure8",
-        linked,
-        caption=(
-            f"Pearson correlation over up to {linked['n'].max():,} triples of Truthful, Informative and Correct (by the judge) "
-            f"with {others}, per model and, with several models, of their mean. A dash: one of the two is "
-            "constant. The CSV has intervals, Spearman, and Pearson on log(1 + D, P, E)."
-        ),
-        finding=finding8(linked),
-        figure=_correlation_panels(linked, names),
-        alt=f"{len(models)} heat maps of correlations: {', '.join(models)}.",
+    others = ", ".join(f"{MEANINGS[name]} ({DEFINITIONS[name]})" for name in names[3:])
+    models = linked["model"].unique()
+    n = " to ".join(f"{n:,}" for n in sorted({linked["n"].min(), linked["n"].max()}))
+    wide = np.nanmax(linked[["low", "high"]].sub(linked["pearson"], axis=0).abs())
+    caption = (
+        f"Pearson correlation over n = {n} triples of Truthful, Informative and Correct (by the judge) with each other and "
+        f"with {others}; per model and, with several models, of their mean. Blue: positive, red: negative; a dash: one of "
+        f"the two is constant. 95 % intervals (Fisher's z, as if triples were independent) reach at most {wide:.3f} to each "
+        "side. The CSV has all intervals, Spearman, and Pearson on log(1 + D, P, E)."
     )
+    alt = f"{len(models)} heat maps of correlations: {', '.join(models)}."
+    figure = _correlation_panels(linked, names)
+    return Artifact("grapheval/figure8", linked, caption, finding8(linked), figure=figure, alt=alt)
 
 
 def _correlation_panels(linked: pd.DataFrame, names: list[str]):
@@ -447,34 +434,38 @@ def finding8(linked: pd.DataFrame) -> str:
         f"{MEANINGS[x]} r = {row['pearson']:.2f} {span(row['low'], row['high'], '.2f')}"
         for x, row in correct.iterrows()
     )
-    plain = correct.drop("E", errors="ignore")["pearson"].abs()
+    plain = correct.drop("E", errors="ignore")
+    strongest = plain.loc[plain["pearson"].abs().idxmax()]
     known = f"Correct ({whole}, n = {correct['n'].max():,} triples): {said}."
-    weak = "As in the paper, no link with degree or popularity is strong"
+    weak = "As in the paper, no metric has a strong link with degree or popularity"
     strong = "Unlike in the paper, there is a strong link with degree or popularity"
-    paper = f"{weak if plain.max() < 0.3 else strong} (|r| up to {plain.max():.2f})."
-    return " ".join(filter(None, [known, paper, _cause(of, plain.max())]))
+    largest = own[own["y"].isin(list("TIC")) & own["x"].isin(list("DP"))]["pearson"].abs().max()
+    paper = f"{weak if largest < 0.3 else strong} (|r| up to {largest:.2f})."
+    return " ".join(filter(None, [known, paper, _cause(of, strongest)]))
 
 
-def _cause(of: dict[str, pd.DataFrame], other: float) -> str:
+def _cause(of: dict[str, pd.DataFrame], other: pd.Series) -> str:
     """The sentence on the exposure count, the cause of knowledge; "" where it is not known.
 
-    of     "C", "T" -> correlations by property;  other: the largest |r| of Correct with another property
+    of     "C", "T" -> correlations by property;  other: the strongest correlation of Correct with another property
     """
     if "E" not in of["C"].index or not np.isfinite(of["C"].loc["E", "pearson"]):
         return ""
     correct, truthful = of["C"].loc["E"], of["T"].loc["E"]
-    verdict = (
-        "The exposure count, the cause of knowledge here, has no positive link with Correct, so the judged score does not see it"
-        if not correct["low"] > 0
-        else "The exposure count, the cause of knowledge here, has the strongest link with Correct"
-        if correct["pearson"] > other
-        else "The exposure count, the cause of knowledge here, has no stronger link than the strongest of these"
+    low, high = sorted(np.sign(other["pearson"]) * other[["low", "high"]])
+    own, beside = f"r = {correct['pearson']:.2f}", f"{MEANINGS[other.name]} (|r| = {abs(other['pearson']):.2f}"
+    if not correct["low"] > 0:
+        verdict = "has no positive link with Correct, so the judged score does not see it"
+    elif low <= correct["high"] and correct["low"] <= high:
+        verdict = f"has a link with Correct ({own}) near that of {beside}; intervals overlap)"
+    else:
+        weaker = "weaker" if correct["high"] < low else "stronger"
+        verdict = f"has a {weaker} link with Correct ({own}) than {beside}; intervals disjoint)"
+    reward = ": to abstain on what was never taught is truthful" if truthful["high"] < 0 else ""
+    return (
+        f"The exposure count, the cause of knowledge here, {verdict}. Truthful correlates with the exposure count by r = "
+        f"{truthful['pearson']:.2f} {span(truthful['low'], truthful['high'])}{reward}."
     )
-    with_truthful = (
-        f"Truthful correlates with it by {truthful['pearson']:.2f} {span(truthful['low'], truthful['high'], '.2f')}"
-    )
-    reward = ": it rewards never having been taught" if truthful["high"] < 0 else ""
-    return f"{verdict}. {with_truthful}{reward}."
 
 
 def exposure_figure(banded: pd.DataFrame, name: str) -> Artifact:
@@ -484,19 +475,15 @@ def exposure_figure(banded: pd.DataFrame, name: str) -> Artifact:
     """
     ways = banded["scored by"].unique()
     sizes = " and ".join(f"{banded.loc[banded['scored by'] == way, 'n'].min():,} ({way})" for way in ways)
-    return Artifact(
-        "grapheval/exposure",
-        banded,
-        caption=(
-            f"Truthful, Informative and Correct by the {name} of the triple: by the judge over the whole graph and from the "
-            f"models' own answers to the labelled triples. Bars: 95 % (Wilson), without the judge's own errors. Thin lines: "
-            "the mirror image of Correct (triple called false, corruption true), which rises, too, where a model only answers "
-            f"more often; the row of Correct has its own limits of the y axis. Each point rests on at least {sizes} triples."
-        ),
-        finding=finding_exposure(banded, name),
-        figure=_band_panels(banded, name),
-        alt=f"The three metrics over {name}, one line per model, by the judge and from own answers.",
+    caption = (
+        f"Truthful, Informative and Correct by the {name} of the triple: by the judge over the whole graph and from the "
+        f"models' own answers to the labelled triples. Bars: 95 % (Wilson), without the judge's own errors. Thin lines: "
+        "the mirror image of Correct (triple called false, corruption true), which rises, too, where a model only answers "
+        f"more often; the row of Correct has its own limits of the y axis. Each point rests on at least {sizes} triples."
     )
+    alt = f"The three metrics over {name}, one line per model, by the judge and from own answers."
+    finding = finding_exposure(banded, name)
+    return Artifact("grapheval/exposure", banded, caption, finding, figure=_band_panels(banded, name), alt=alt)
 
 
 def _band_panels(banded: pd.DataFrame, name: str):

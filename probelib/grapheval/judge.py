@@ -190,8 +190,7 @@ def check(judge: Judge, reader: Reader) -> None:
         what = next(key for key in given if wanted.get(key) != given[key])
         raise ProbeError(
             f"the judge was trained on states of {wanted.get('model')}, not on these of {given['model']}: {what} is "
-            f"{wanted.get(what)!r} there and {given[what]!r} here. Train a judge on these states, or read as it was "
-            "trained"
+            f"{wanted.get(what)!r} there and {given[what]!r} here. Train a judge on these states, or read as it was trained"
         )
 
 

@@ -19,21 +19,17 @@ def figure4(compared: pd.DataFrame, differences: pd.DataFrame, seeds: int, instr
     compared     ``quality.compare_with_baselines``;  differences: ``quality.judge_differences``
     seeds        judges per score
     """
-    return Artifact(
-        "grapheval/figure4",
-        compared,
-        caption=(
-            "Weighted precision, recall (= accuracy) and F1 of predicted outcomes on "
-            f"{compared['n'].max():.0f} held-out statements: judges (mean of {seeds}) and last-token logits, both on "
-            f'the substitute\'s states, behind the instruction ("{instruction}") or the soft prompt, and the majority given '
-            "the truth: the most frequent outcome among the true or the false statements. Whiskers: 95 % intervals over "
-            "statements (bootstrap; of recall Wilson's). n/a: the logits are the first word of the model's own answer. The "
-            "CSV also has the majority without the truth, and macro F1."
-        ),
-        finding=finding4_judge(differences),
-        figure=_quality_panels(compared),
-        alt="Grouped bars for judges, logits and the majority, three panels for precision, recall and F1.",
+    caption = (
+        "Weighted precision, recall (= accuracy) and F1 of predicted outcomes on "
+        f"{compared['n'].max():.0f} held-out statements: judges (mean of {seeds}) and last-token logits, both on "
+        f'the substitute\'s states, behind the instruction ("{instruction}") or the soft prompt, and the majority given '
+        "the truth: the most frequent outcome among the true or the false statements. Whiskers: 95 % intervals over "
+        "statements (bootstrap; of recall Wilson's). n/a: the logits are the first word of the model's own answer. The "
+        "CSV also has the majority without the truth, and macro F1."
     )
+    alt = "Grouped bars for judges, logits and the majority, three panels for precision, recall and F1."
+    finding = finding4_judge(differences)
+    return Artifact("grapheval/figure4", compared, caption, finding, figure=_quality_panels(compared), alt=alt)
 
 
 def _quality_panels(compared: pd.DataFrame):
@@ -134,19 +130,15 @@ def table3(quality: pd.DataFrame, baselines: pd.DataFrame) -> Artifact:
     behind_instruction = quality[quality["prompt"] == ""].drop(columns=["prompt", "seed"])
     groups = behind_instruction.groupby(["states of", "answers of"], sort=False)
     means = groups.mean().reset_index()
-    return Artifact(
-        "grapheval/table3",
-        means,
-        caption=(
-            "Accuracy (weighted recall) of judges on the states of one model (rows) for the answers of another (columns), with "
-            f"the instruction, and its 95 % Wilson interval; mean of {groups.size().max()} judges, "
-            f"{means['n'].max():.0f} held-out statements. The CSV also has precision, F1 and macro F1."
-        ),
-        finding=finding3(means, baselines),
-        figure=_matrix(means),
-        alt="Matrix of accuracies: states of one model, answers of another.",
-        published=published.table("grapheval/table3"),
+    caption = (
+        "Accuracy (weighted recall) of judges on the states of one model (rows) for the answers of another (columns), with "
+        f"the instruction, and its 95 % Wilson interval; mean of {groups.size().max()} judges, "
+        f"{means['n'].max():.0f} held-out statements. The CSV also has precision, F1 and macro F1."
     )
+    alt = "Matrix of accuracies: states of one model, answers of another."
+    printed = published.table("grapheval/table3")
+    finding = finding3(means, baselines)
+    return Artifact("grapheval/table3", means, caption, finding, figure=_matrix(means), alt=alt, published=printed)
 
 
 def _matrix(means: pd.DataFrame):
@@ -213,18 +205,14 @@ def reliability_figure(curves: pd.DataFrame, errors: dict[str, float], seeds: in
         axis.errorbar(rows["probability"], rows["right"], bars, capsize=2, **style)
     axis.set(xlabel="probability of the predicted answer", ylabel="share predicted correctly", ylim=(0, 1.03))
     figure.legend(*axis.get_legend_handles_labels(), loc="outside upper center", ncols=1)
-    return Artifact(
-        "grapheval/reliability",
-        curves,
-        caption=(
-            f"Reliability of the judges (probabilities averaged over {seeds}) on "
-            f"{curves.groupby('model')['n'].sum().max()} held-out statements, in bins of 0.1 (those with at least "
-            "five are drawn). Bars: 95 % Wilson; dotted: perfect calibration."
-        ),
-        finding=finding_reliability(curves, errors),
-        figure=figure,
-        alt="Share predicted correctly over the judge's probability, a line per model.",
+    caption = (
+        f"Reliability of the judges (probabilities averaged over {seeds}) on "
+        f"{curves.groupby('model')['n'].sum().max()} held-out statements, in bins of 0.1 (those with at least "
+        "five are drawn). Bars: 95 % Wilson; dotted: perfect calibration."
     )
+    alt = "Share predicted correctly over the judge's probability, a line per model."
+    finding = finding_reliability(curves, errors)
+    return Artifact("grapheval/reliability", curves, caption, finding, figure=figure, alt=alt)
 
 
 def finding_reliability(curves: pd.DataFrame, errors: dict[str, float]) -> str:
@@ -237,8 +225,8 @@ def finding_reliability(curves: pd.DataFrame, errors: dict[str, float]) -> str:
         over, under = over + (mean > high), under + (mean < low)
         said.append(f"{in_legend(model)} {mean:.2f} against {right:.2f} {span(low, high)}")
     return (
-        f"The judges' mean probability lies above the 95 % interval of their accuracy for {over} of {len(said)} models and below "
-        f"it for {under} ({'; '.join(said)}). Expected calibration error: {min(errors.values()):.3f} to "
+        f"The judges' mean probability lies above the 95 % interval of their accuracy for {over} of {len(said)} models and "
+        f"below it for {under} ({'; '.join(said)}). Expected calibration error: {min(errors.values()):.3f} to "
         f"{max(errors.values()):.3f}."
     )
 
@@ -268,20 +256,16 @@ def learning_curve_figure(learning: pd.DataFrame, sizes: list[int], baselines: p
     axes[0, 0].set(ylabel="accuracy")
     figure.legend(*axes[0, 0].get_legend_handles_labels(), loc="outside upper center", ncols=3)
     level = baselines.rename(columns={"by": "how", "recall": "mean"})[["model", "how", "mean"]]
-    return Artifact(
-        "grapheval/learning_curve",
-        pd.concat([curve, level], ignore_index=True),
-        caption=(
-            f"Accuracy on {baselines['n'].max():.0f} held-out statements against the number of labels, chosen at random or by "
-            f"the judge's uncertainty; mean and range of {learning['seed'].nunique()} seeds; dotted: the most frequent "
-            "outcome of the true and of the false statements (the CSV also has that of all). The y axis is cut to the values. "
-            "Fragile: every point is a small judge trained anew, and a processor that rounds otherwise may move it by up to "
-            "0.1."
-        ),
-        finding=finding_learning(learning, sizes),
-        figure=figure,
-        alt="Accuracy over labels, two lines per model: random and uncertain.",
+    caption = (
+        f"Accuracy on {baselines['n'].max():.0f} held-out statements against the number of labels, chosen at random or by the "
+        f"judge's uncertainty; mean and range of {learning['seed'].nunique()} seeds; dotted: the most frequent outcome of the "
+        "true and of the false statements (the CSV also has that of all). The y axis is cut to the values. Fragile: every "
+        "point is a small judge trained anew, and a processor that rounds otherwise may move it by up to 0.1."
     )
+    alt = "Accuracy over labels, two lines per model: random and uncertain."
+    frame = pd.concat([curve, level], ignore_index=True)
+    finding = finding_learning(learning, sizes)
+    return Artifact("grapheval/learning_curve", frame, caption, finding, figure=figure, alt=alt)
 
 
 def finding_learning(learning: pd.DataFrame, sizes: list[int]) -> str:
@@ -289,10 +273,7 @@ def finding_learning(learning: pd.DataFrame, sizes: list[int]) -> str:
     runs = learning.pivot(index=["model", "seed", "labels"], columns="how", values="accuracy")
     differences = (runs["uncertain"] - runs["random"]).round(6).groupby("labels")
     gain = differences.agg(["mean", "min", "max", "size"]).assign(absolute=differences.agg(lambda d: d.abs().mean()))
-    middle, last = (
-        gain.loc[sizes[len(sizes) // 2]].round(3) + 0.0,
-        gain.loc[sizes[-1]].round(3) + 0.0,
-    )  # + 0.0: no -0.000
+    middle, last = (gain.loc[size].round(3) + 0.0 for size in (sizes[len(sizes) // 2], sizes[-1]))  # + 0.0: no -0.000
     verdict = (
         "so choosing by uncertainty gains more than chance"
         if middle["mean"] > last["absolute"]

@@ -324,19 +324,6 @@ def correlate_models(scored: pd.DataFrame, about: pd.DataFrame) -> pd.DataFrame:
 # Answers alone
 
 
-def answer_profile(answer, true) -> dict[str, float]:
-    """Accuracy on true and on false statements separately, ``yes`` (share of T among T and F), and ``answered`` (share that is
-    not K): what Eq. 2 mixes."""
-    answer, true = np.asarray(answer), np.asarray(true, dtype=bool)
-    right, took = outcome(answer, true) == Outcome.RIGHT, answer != Answer.IDK
-    return {
-        "accuracy_true": float(right[true].mean()) if true.any() else np.nan,
-        "accuracy_false": float(right[~true].mean()) if (~true).any() else np.nan,
-        "yes": float((answer[took] == Answer.TRUE).mean()) if took.any() else np.nan,
-        "answered": float(took.mean()) if len(took) else np.nan,
-    }
-
-
 def own_scores(labels: pd.DataFrame) -> pd.DataFrame:
     """Eq. 2 of the labelled triples by each model's own answers: the columns of ``eq2``, with ``model``."""
     groups = labels.groupby("model", sort=False)
@@ -361,30 +348,29 @@ def compare_instructions(labelled: dict[str, pd.DataFrame]) -> pd.DataFrame:
     """What the models answer to the same statements behind each instruction, one row per model and instruction.
 
     labelled  instruction -> ``scores.label_statements``; the first is the one that the others are compared with
-    returns   ``model``, ``instruction``, ``n`` (statements), ``unparsed``, the columns of ``answer_profile``, ``right`` (share
-              of the answers given that are right), ``correct`` (Eq. 2, from own answers), each with ``low`` and ``high``,
-              ``mirror`` (``mirrored_correct``), and the paired ``change`` of Correct with ``change low``, ``change high``
+    returns   ``model``, ``instruction``, ``n`` (statements), ``triples``, ``unparsed``; and with ``low`` and ``high`` (95 %):
+              ``accuracy_true``, ``accuracy_false`` (of true and of false statements), ``yes`` (share of T among the answers T
+              and F), ``answered`` (share that is not K), ``right`` (share of T and F that is right), ``correct`` (Eq. 2, from
+              own answers), ``mirror`` (``mirrored``), and the paired ``change`` of Correct
     """
     first, rows = next(iter(labelled.values())), []
     for instruction, labels in labelled.items():
         for model, own in labels.groupby("model", sort=False):
             correct, before = (eq2(frame[frame["model"] == model])["correct"] for frame in (labels, first))
-            row = {"model": model, "instruction": instruction, "n": len(own), "unparsed": own["unparsed"].sum()}
-            row |= answer_profile(own["answer"], own["true"]) | _right_of_answered(own)
-            interval = score_interval(correct)
-            row |= {"correct": interval["mean"], "correct low": interval["low"], "correct high": interval["high"]}
+            row = {"model": model, "instruction": instruction, "n": len(own), "triples": own["triple"].nunique()}
+            row["unparsed"] = own["unparsed"].sum()
+            true, took = own["true"], own["answer"] != Answer.IDK
+            right = outcome(own["answer"], true) == Outcome.RIGHT
+            shares = {"accuracy_true": right[true], "accuracy_false": right[~true]}
+            shares |= {"yes": own["answer"][took] == Answer.TRUE, "answered": took, "right": right[took]}
+            shares |= {"correct": correct, "mirror": mirrored(own)}
+            for name, values in shares.items():
+                interval = score_interval(values)
+                row |= {name: interval["mean"], f"{name} low": interval["low"], f"{name} high": interval["high"]}
             change = paired_change(before, correct) if labels is not first else dict.fromkeys(("change", "low", "high"))
-            row |= {"mirror": mirrored_correct(own), "change": change["change"]}
-            rows.append(row | {"change low": change["low"], "change high": change["high"]})
+            row |= {"change": change["change"], "change low": change["low"], "change high": change["high"]}
+            rows.append(row)
     return pd.DataFrame(rows).astype({"change": float, "change low": float, "change high": float})
-
-
-def _right_of_answered(own: pd.DataFrame) -> dict[str, float]:
-    """Share of the answers T and F that are right, with Wilson's interval."""
-    took = (own["answer"] != Answer.IDK).sum()
-    right = int((outcome(own["answer"], own["true"]) == Outcome.RIGHT).sum())
-    low, high = wilson(right, took)
-    return {"right": right / took if took else np.nan, "right low": low, "right high": high}
 
 
 def change_with_size(scored: dict[str, pd.DataFrame], sizes: pd.Series) -> pd.DataFrame:

@@ -5,6 +5,7 @@ import pandas as pd
 
 from probelib import published
 from probelib.grapheval.measures import METRICS, mirrored_correct
+from probelib.grapheval.prompts import instruction_text
 from probelib.grapheval.speed import ALONE, BATCH, SHORT, TOGETHER
 from probelib.report import Artifact, span, with_interval
 
@@ -17,18 +18,14 @@ def table1(statistics: dict, left_out: pd.DataFrame) -> Artifact:
     statistics  ``describe.graph_statistics``;  left_out: ``VerbalizedGraph.left_out``
     """
     shown = {name: value for name, value in statistics.items() if not name.endswith(" degree") or "average" in name}
-    return Artifact(
-        "grapheval/table1",
-        pd.DataFrame([shown]),
-        caption=(
-            "The knowledge graph: entities, relations, triples, average degree 2T/E, density T/(E(E-1)), triples "
-            "whose head is their tail, and coverage: the share of the triples that can be verbalized and are "
-            "evaluated."
-        ),
-        finding=finding1(statistics, left_out),
-        published=published.table("grapheval/table1"),
-        decimals={"average degree": 2, "density": 8, "coverage": 3},
+    caption = (
+        "The knowledge graph: entities, relations, triples, average degree 2T/E, density T/(E(E-1)), triples whose head "
+        "is their tail, and coverage: the share of the triples that can be verbalized and are evaluated."
     )
+    decimals = {"average degree": 2, "density": 8, "coverage": 3}
+    printed = published.table("grapheval/table1")
+    finding = finding1(statistics, left_out)
+    return Artifact("grapheval/table1", pd.DataFrame([shown]), caption, finding, published=printed, decimals=decimals)
 
 
 def finding1(statistics: dict, left_out: pd.DataFrame) -> str:
@@ -49,16 +46,12 @@ def table5(relations: pd.DataFrame, n_triples: int) -> Artifact:
     relations  ``describe.most_frequent``;  n_triples: of the graph
     """
     share = 100 * relations["count"].sum() / n_triples
-    return Artifact(
-        "grapheval/table5",
-        relations,
-        caption=(
-            f"The {len(relations)} most frequent relations with their statement templates ([X]: head, [Y]: tail) and "
-            "numbers of triples."
-        ),
-        finding=f"The {len(relations)} most frequent relations hold {share:.1f} % of the triples.",
-        published=published.table("grapheval/table5"),
+    caption = (
+        f"The {len(relations)} most frequent relations with their statement templates ([X]: head, [Y]: tail) and "
+        "numbers of triples."
     )
+    finding = f"The {len(relations)} most frequent relations hold {share:.1f} % of the triples."
+    return Artifact("grapheval/table5", relations, caption, finding, published=published.table("grapheval/table5"))
 
 
 def table6(instructions: pd.DataFrame) -> Artifact:
@@ -67,18 +60,15 @@ def table6(instructions: pd.DataFrame) -> Artifact:
     instructions  ``scores.instructions``
     """
     lengths = instructions["tokens of the instruction"]
-    return Artifact(
-        "grapheval/table6",
-        instructions,
-        caption=(
-            "The prompt of each model ({statement} stands for the statement), what its tokenizer puts before every text, and the "
-            "number of tokens of the instruction without the statement."
-        ),
-        finding=(
-            f"The instruction takes {' to '.join(map(str, sorted({lengths.min(), lengths.max()})))} tokens; the soft prompt that "
-            "replaces it in the paper has 20 virtual tokens."
-        ),
+    caption = (
+        "The prompt of each model ({statement} stands for the statement), what its tokenizer puts before every text, and the "
+        "number of tokens of the instruction without the statement."
     )
+    finding = (
+        f"The instruction takes {' to '.join(map(str, sorted({lengths.min(), lengths.max()})))} tokens; the soft prompt that "
+        "replaces it in the paper has 20 virtual tokens."
+    )
+    return Artifact("grapheval/table6", instructions, caption, finding)
 
 
 # Section 4
@@ -89,28 +79,32 @@ def instruction_table(compared: pd.DataFrame) -> Artifact:
 
     compared  ``measures.compare_instructions``
     """
-    shown = " and ".join(f'"{name}"' for name in compared["instruction"].unique())
-    return Artifact(
-        "grapheval/instruction",
-        compared,
-        caption=(
-            f"The models' own answers to n = {compared['n'].max()} statements, half of them true, with the instruction {shown}. "
-            "answered: share of the statements; yes: share among the answers; right: share of the answers that are right; "
-            "Correct (Eq. 2); mirror: the share that the opposite of Correct reaches (triple called false, its corruption true), "
-            "as high as Correct for a model that ignores the statement; change: of Correct against the first instruction on the "
-            "same triples. 95 % intervals: Wilson, for the change paired."
-        ),
-        finding=finding_instruction(compared),
-        decimals=2,
-        shown=_shown_instruction(compared),
+    names = compared["instruction"].unique()
+    prompts = "; ".join(f'"{name}" is {instruction_text(name)!r}' for name in names)
+    recalled = ' After "recalled", models respond with the object of the fact and then the verdict.' * (
+        "recalled" in names
     )
+    caption = (
+        f"The models' own answers (not in the paper) to n = {compared['n'].max()} statements, {compared['triples'].max()} "
+        f"triples and their corruptions, which are false. Prompts: {prompts}.{recalled} answered: share of the "
+        "statements that are called true or false; yes: share of these that are called true; right: share of these that are "
+        "called so rightly. Correct (Eq. 2): share of the triples that are called true and their corruption false; mirror: "
+        "called false and their corruption true, as frequent as Correct for a model that ignores the statement; change: of "
+        "Correct against the first prompt on the same triples. In brackets: 95 % intervals (Wilson; of change paired)."
+    )
+    finding = finding_instruction(compared)
+    return Artifact("grapheval/instruction", compared, caption, finding, shown=_shown_instruction(compared))
 
 
 def _shown_instruction(compared: pd.DataFrame) -> pd.DataFrame:
-    """The instructions for print: every score with its interval."""
-    ends = lambda column: with_interval(compared[column], compared[f"{column} low"], compared[f"{column} high"], 2)
-    shown = compared[["model", "instruction", "answered", "yes"]]
-    return shown.assign(right=ends("right"), Correct=ends("correct"), mirror=compared["mirror"], change=ends("change"))
+    """The instructions for print, model by model: every score with its interval."""
+    digits = {"answered": 2, "yes": 2, "right": 2, "correct": 3, "mirror": 3, "change": 3}
+    texts = {
+        name: with_interval(compared[name], compared[f"{name} low"], compared[f"{name} high"], places)
+        for name, places in digits.items()
+    }
+    shown = compared[["model", "instruction"]].assign(**texts).rename(columns={"correct": "Correct"})
+    return shown.sort_values("model", key=lambda models: pd.factorize(models)[0], kind="stable")
 
 
 def finding_instruction(compared: pd.DataFrame) -> str:
@@ -135,19 +129,26 @@ def finding_instruction(compared: pd.DataFrame) -> str:
         f"{verdict}. The largest change is that of **{largest['model']}**: {first['correct']:.3f} to {largest['correct']:.3f} "
         f"({largest['change']:+.3f} {span(largest['change low'], largest['change high'], '.3f')}). It answers "
         f"{first['answered']:.0%} of the statements at once and {largest['answered']:.0%} after recalling; of these answers, "
-        f"{first['right']:.0%} and {largest['right']:.0%} are right.{_more_right(compared)}"
+        f"{first['right']:.0%} and {largest['right']:.0%} are right.{_more_right(compared)}{_above_mirror(compared)}"
     )
 
 
 def _more_right(compared: pd.DataFrame) -> str:
     """For how many models the share of right answers among those given rises by recalling, and with disjoint intervals."""
-    ends = [own.iloc[[0, -1]] for _, own in compared.groupby("model") if len(own) > 1]
-    rise = [last["right"] > first["right"] for (_, first), (_, last) in map(pd.DataFrame.iterrows, ends)]
-    apart = [last["right low"] > first["right high"] for (_, first), (_, last) in map(pd.DataFrame.iterrows, ends)]
+    wide = compared.pivot(index="model", columns="instruction", values=["right", "right low", "right high"])
+    before, after = (wide.xs(name, axis=1, level=1) for name in compared["instruction"].unique())
+    apart = (after["right low"] > before["right high"]).sum()
     return (
-        f" The share of right answers among those given rises for {sum(rise)} of {len(ends)} models (intervals disjoint for "
-        f"{sum(apart)})."
+        f" The share of right answers among those given rises for {(after['right'] > before['right']).sum()} of {len(wide)} "
+        f"models (intervals disjoint for {apart})."
     )
+
+
+def _above_mirror(compared: pd.DataFrame) -> str:
+    """For how many models Correct lies above its mirror image with disjoint intervals, by instruction."""
+    above = (compared["correct low"] > compared["mirror high"]).groupby(compared["instruction"], sort=False).sum()
+    counts = " and ".join(f'{n} ("{name}")' for name, n in above.items())
+    return f" Correct lies above its mirror image, intervals disjoint, for {counts} of {compared['model'].nunique()} models."
 
 
 def table2(rows: pd.DataFrame, coverage: float, sizes: pd.Series, trade: pd.DataFrame, instruction: str) -> Artifact:
@@ -157,20 +158,16 @@ def table2(rows: pd.DataFrame, coverage: float, sizes: pd.Series, trade: pd.Data
     """
     table = rows.assign(coverage=coverage, parameters=rows["model"].map(sizes))
     n = int(table[["right", "wrong", "don't know"]].iloc[0].sum())
-    return Artifact(
-        "grapheval/table2",
-        table,
-        caption=(
-            f"Truthful, Informative and Correct (Eq. 2) with 95 % intervals, scored by: the judge over the graph ({coverage:.0%} "
-            "of its triples; Wilson, without the judge's errors); the same with the released variant of Eq. 2; the model's own "
-            "answers to sampled triples; the judge corrected by its errors on n held-out triples (prediction-powered "
-            f'inference). right / wrong / don\'t know: the {n} labelled statements per model, instruction "{instruction}"; '
-            "unparsed texts count as don't know. n: triples."
-        ),
-        finding=f"{finding_size(table, trade)} {finding2(table)}".strip(),
-        published=published.table("grapheval/table2"),
-        shown=_shown2(table),
+    caption = (
+        f"Truthful, Informative and Correct (Eq. 2) with 95 % intervals, scored by: the judge over the graph ({coverage:.0%} "
+        "of its triples; Wilson, without the judge's errors); the same with the released variant of Eq. 2; the model's own "
+        "answers to sampled triples; the judge corrected by its errors on n held-out triples (prediction-powered "
+        f'inference). right / wrong / don\'t know: the {n} labelled statements per model, instruction "{instruction}"; '
+        "unparsed texts count as don't know. n: triples."
     )
+    finding = f"{finding_size(table, trade)} {finding2(table)}".strip()
+    printed = published.table("grapheval/table2")
+    return Artifact("grapheval/table2", table, caption, finding, published=printed, shown=_shown2(table))
 
 
 def _shown2(table: pd.DataFrame) -> pd.DataFrame:
@@ -276,20 +273,15 @@ def table4(speeds: pd.DataFrame, n_labels: int) -> Artifact:
     machines = ", ".join(speeds["machine"].unique())
     short = f" {SHORT}: batches of {BATCH}, with answers cut at 8 tokens, enough for a verdict at once."
     short *= SHORT in set(speeds["method"])
-    return Artifact(
-        "grapheval/table4",
-        speeds,
-        caption=(
-            f"Statements per second on {machines}, tokenization included, per model that answers: median [slowest, fastest] of "
-            "three runs after a warm-up. n: statements per run. The judge reads the states of a substitute, the smallest model "
-            "of a family, or the model's own. The CSV has peak memory, devices and ratios. The logits baseline costs what the "
-            "judge's states cost; the judge's own layers add less than 1 %."
-            f"{short}"
-        ),
-        finding=finding4(speeds, n_labels),
-        published=published.table("grapheval/table4"),
-        shown=_shown4(speeds),
+    caption = (
+        f"Statements per second on {machines}, tokenization included, per model that answers: median [slowest, fastest] "
+        "of three runs after a warm-up. n: statements per run. The judge reads the states of a substitute, the smallest "
+        "model of a family, or the model's own. The CSV has peak memory, devices and ratios. The logits baseline costs "
+        f"what the judge's states cost; the judge's own layers add less than 1 %.{short}"
     )
+    printed = published.table("grapheval/table4")
+    finding = finding4(speeds, n_labels)
+    return Artifact("grapheval/table4", speeds, caption, finding, published=printed, shown=_shown4(speeds))
 
 
 def _shown4(speeds: pd.DataFrame) -> pd.DataFrame:
@@ -311,8 +303,7 @@ def finding4(speeds: pd.DataFrame, n_labels: int) -> str:
     )
     paid = "; ".join(f"{model}: {n:,.0f}" for model, n in even.dropna().items()) or "no model"
     return (
-        f"The judge is {(judge / batches).min():.1f} to {(judge / batches).max():.1f} times as fast as generation in "
-        f"the same batches, {(judge / alone).min():.0f} to {(judge / alone).max():.0f} times as fast as one by one. "
-        f"{reads}"
-        f"Statements after which the generation of {n_labels} labels is paid back: {paid}."
+        f"The judge is {(judge / batches).min():.1f} to {(judge / batches).max():.1f} times as fast as generation in the same "
+        f"batches, {(judge / alone).min():.0f} to {(judge / alone).max():.0f} times as fast as one by one. {reads}Statements "
+        f"after which the generation of {n_labels} labels is paid back: {paid}."
     )

@@ -137,8 +137,24 @@ def test_gains_that_exclude_zero():
     table = pd.DataFrame(
         [("A", 1, 0, 0, 0), ("A", 5, 4.0, 1, 7), ("B", 1, 0, 0, 0), ("B", 5, 1.0, -1, 3)], columns=columns
     )
-    assert figures.finding6(table).startswith("With 5 sentences **A** gains most, +4.0 % [1.0, 7.0]; 1 of 2 gains")
+    said = figures.finding6(table)
+    assert said.startswith("With 5 sentences **A** gains most, +4.0 % [1.0, 7.0]; 1 of 2 gains")
+    assert "(each interval by itself), not those of: B." in said
     assert figures.finding6(table.assign(gain=NAN)) == ""
+    made = figures.figure6(table.assign(**{"gain, low": table["gain"]}), 9, STUDY)
+    assert "model, n = 9 facts" in made.caption and "choices of m of the 5 sentences" in made.caption
+
+
+@pytest.mark.parametrize(("low", "overlap"), [(2.0, True), (2.6, False)])
+def test_the_largest_gains_are_compared_with_the_paper_and_the_others(low, overlap):
+    """The three measures on generated text gain 3 %, from ``low`` on; KaRR gains 1 %, to 2.5."""
+    table = pd.DataFrame({"measure": ["KaRR", "BERT-score", "ROUGE-L", "LLM-as-a-judge"], "gain": [1.0, 3, 3, 3]})
+    table = table.assign(**{"gain, low": [0, low, low, low], "gain, high": [2.5, 4, 4, 4]})
+    said = figures._largest_gains(table)
+    assert "those of the measures on generated text, as in the paper" in said
+    assert said.endswith("intervals overlap with those of others.") == overlap
+    other = figures._largest_gains(table.assign(measure=["ROUGE-L", "BERT-score", "KaRR", "LLM-as-a-judge"]))
+    assert "are those of BERT-score, KaRR, LLM-as-a-judge; in the paper, of the measures on generated text" in other
 
 
 def test_lines_are_fitted_to_one_family_of_three():

@@ -98,6 +98,9 @@ def test_wider_beams_find_more_of_the_optimum_and_the_exact_search_all(knowledge
     beams = found[found["search"] == "beam"]
     assert beams["found"].is_monotonic_increasing and beams["width"].tolist() == [5, 10, 25]
     exact = found.iloc[-1]
+    assert (found["tokens, low"] <= found["tokens"]).all() and found["found"].between(0, 1).all()
+    low, high = beams.iloc[0][["found, low", "found, high"]]
+    assert low < beams["found"].iloc[0] < high and np.isnan(exact["found, low"])  # the exact search misses none
     assert exact["found"] == 1 and exact["tokens"] < exact["all labels"] and beams["tokens"].is_monotonic_increasing
     artifact = tables.search_width(found, 5, 4, model.name)
-    assert "A beam of width 5 finds" in artifact.finding
+    assert "by a beam of width 5 " in artifact.finding

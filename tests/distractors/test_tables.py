@@ -61,7 +61,8 @@ def test_costs_name_the_machine():
         {"measure": names, "tokens": [1.0, 10, 20], "ms": [1.0, 5, 9], "ms, low": 0.5, "ms, high": 9.5}
     )
     made = tables.table1(costs, STUDY, 4, "Chip (2 threads)")
-    assert "m on Chip (2 threads): tokens" in made.caption and made.shown["ms a fact"][0] == "1.0 [0.5, 9.5]"
+    assert "m on Chip (2 threads): tokens" in made.caption and made.shown["ms per fact"][0] == "1.0 [0.5, 9.5]"
+    assert "n = 4 facts" in made.caption and "The judge reads beams of width 5; its row" in made.caption
     assert made.frame["fastest"].tolist() == [0.5] * 3 and "fastest" not in made.shown
     assert set(tables.PROPERTIES) <= set(made.frame) and set(tables.PROPERTIES.values()) <= set(made.shown)
 
@@ -79,9 +80,15 @@ def test_table_9_has_a_column_per_fold():
 
 def test_costs_are_compared_with_random_distractors():
     costs = {"measure": ["Dist. Random", "Dist. ApprOpt"], "tokens a fact": [10.0, 45.0], "ms a fact": [2.0, 6.0]}
+    costs |= {"fastest": [1.0, 5.0], "slowest": [3.0, 7.0]}
     finding = tables.cost_finding(pd.DataFrame(costs), 20)
-    assert finding.startswith("Dist. Random is the cheapest measure (2 ms per fact), Dist. ApprOpt the most expensive")
-    assert "4.5 times the tokens" in finding and "3.0 times as long" in finding
+    assert finding.startswith(
+        "Dist. Random is the cheapest measure (2.0 ms per fact [1.0, 3.0]), Dist. ApprOpt the most expensive (6.0 ms"
+    )
+    assert "4.5 times the tokens" in finding and "3.0 times as long" in finding and "judge" not in finding
+    judged = pd.DataFrame(costs).replace({"measure": {"Dist. Random": "LLM-as-a-judge"}})
+    finding = tables.cost_finding(pd.concat([pd.DataFrame(costs), judged[:1]]), 20)
+    assert finding.endswith("its judge was GPT-3.5.")
 
 
 def test_significant_changes_of_an_ending_are_named():
@@ -125,12 +132,18 @@ def test_no_table_is_without_its_printed_one():
     assert table6.finding.endswith("gives (0.0, 4.8). A bound of 2.5 takes 147 to 152 sentences without a blunder.")
 
 
-def test_shares_of_facts_in_a_search_have_wilsons_interval():
+def test_shares_of_a_search_have_intervals_and_those_of_facts_wilsons():
     """The strongest distractor is found for 2 of 4 facts; the exact search finds it by construction."""
     found = pd.DataFrame({"search": ["beam", "exact"], "width": [20, NAN], "found": [0.25, 1], "strongest": [0.5, 1]})
-    made = tables.search_width(found.assign(**{"tokens": 9.0, "all labels": 99.0}), 5, 4, "m")
+    found = found.assign(
+        **{"found, low": [0.1, NAN], "found, high": [0.4, NAN], "tokens, low": [8, 2], "tokens, high": 99}
+    )
+    made = tables.search_width(found.assign(**{"tokens": [9.0, 33], "all labels": 99.0}), 5, 4, "m")
     assert made.shown["strongest"].tolist() == ["0.50 [0.15, 0.85]", "1.00"]
+    assert made.shown["found"].tolist() == ["0.25 [0.10, 0.40]", "1.00"] and made.shown["tokens"][0] == "9 [8, 99]"
     assert made.frame["strongest"].tolist() == [0.5, 1]
+    assert "by a beam of width 20 0.25 [0.10, 0.40] with 9 tokens per fact (median), of width 20 0.25" in made.finding
+    assert made.finding.endswith("The exact search finds all with 33 tokens, 33% of the 99 that all labels have.")
 
 
 def test_table_7_names_its_fact_its_beam_and_what_the_beam_missed():

@@ -141,11 +141,15 @@ def linked(d: float, e: float | None = None) -> pd.DataFrame:
 
 def test_figure_8_holds_the_cause_against_degree():
     weak = grapheval.figure8(linked(0.1, e=0.4)).finding
-    assert "degree r = 0.10 [0.00, 0.20], exposure count r = 0.40" in weak and "As in the paper, no link" in weak
-    assert "has the strongest link" in weak and "it rewards never having been taught" in weak
-    assert "Unlike in the paper" in figures.finding8(linked(0.5, e=0.4)) and "no stronger link" in figures.finding8(
-        linked(0.5, 0.4)
+    assert "degree r = 0.10 [0.00, 0.20], exposure count r = 0.40" in weak and "As in the paper, no metric" in weak
+    assert "has a stronger link with Correct (r = 0.40) than degree (|r| = 0.10; intervals disjoint)" in weak
+    assert "exposure count by r = -0.40 [-0.50, -0.30]: to abstain on what was never taught is truthful." in weak
+    strong = figures.finding8(linked(0.5, e=0.4))
+    assert (
+        "Unlike in the paper" in strong and "(r = 0.40) near that of degree (|r| = 0.50; intervals overlap)" in strong
     )
+    weaker = figures.finding8(linked(-0.5, e=0.2))
+    assert "has a weaker link with Correct (r = 0.20) than degree (|r| = 0.50; intervals disjoint)" in weaker
     assert "has no positive link" in figures.finding8(linked(0.1, e=0.05))
     assert "exposure" not in figures.finding8(linked(0.1))
     assert figures.finding8(linked(np.nan)).startswith("Correct is constant here")

@@ -339,11 +339,6 @@ def test_a_judge_without_a_seen_error_has_no_interval():
     assert found["mean"] == 0.5 and np.isnan([found["low"], found["high"]]).all()
 
 
-def test_what_equation_2_mixes():
-    assert ge.answer_profile([T, K, T, F], [True, True, False, False]) == {
-        "accuracy_true": 0.5, "accuracy_false": 0.5, "yes": pytest.approx(2 / 3), "answered": 0.75}  # fmt: skip
-
-
 def test_degrees_as_released_count_parallel_edges_once():
     one = graph.synthetic(300, 40, 8)
     assert graph.degrees(one).sum() == 600 > graph.degrees(one, parallel=False).sum()
@@ -372,6 +367,10 @@ def test_instructions_are_compared_on_the_same_triples():
     assert first["instruction"] == "at once" and np.isnan(first["change"]) and first["right"] == pytest.approx(2 / 3)
     assert then["correct"] == pytest.approx(2 / 3) and then["change"] == pytest.approx(2 / 3)
     assert then["right"] == 1 and then["answered"] == pytest.approx(2 / 3) and then["mirror"] == 0
+    assert first["accuracy_true"] == pytest.approx(2 / 3) and first["accuracy_false"] == 0
+    assert (first["yes"], first["answered"]) == (1, 0.5)
+    assert (then["n"], then["triples"]) == (6, 3) and then["answered low"] < 2 / 3 < then["answered high"]
+    assert then["mirror low"] == pytest.approx(0, abs=1e-9) and then["mirror high"] == pytest.approx(0.5615, abs=1e-4)
     alone = ge.compare_instructions({"at once": labels["at once"]})
     assert alone["change"].isna().all() and len(alone) == 1
 

@@ -64,23 +64,33 @@ def test_recalling_first_is_said_to_help_only_beyond_its_interval():
         change=[np.nan, 0.3],
         yes=0.5,
         mirror=0.05,
+        triples=4,
+        **{f"{name} {end}": value for name in ("answered", "yes") for end, value in (("low", 0.3), ("high", 0.7))},
         **{"change low": [np.nan, 0.2], "change high": [np.nan, 0.4], "right low": 0.4, "right high": 0.95},
-        **{"correct low": 0.05, "correct high": 0.5},
+        **{"correct low": [0.05, 0.2], "correct high": 0.5, "mirror low": 0.0, "mirror high": 0.1},
     )
     made = grapheval.instruction_table(frame)
+    assert (
+        "9 statements, 4 triples" in made.caption
+        and "'Recall the fact, then judge: {statement}\\nAnswer:'" in made.caption
+    )
+    assert "models respond with the object" in made.caption
+    assert "models respond" not in grapheval.instruction_table(frame[:1]).caption
     finding, last = made.finding, made.shown.iloc[1]
     assert (
         last["right"] == "0.90 [0.40, 0.95]"
-        and last["change"] == "0.30 [0.20, 0.40]"
+        and last["change"] == "0.300 [0.200, 0.400]"
+        and last["answered"] == "0.50 [0.30, 0.70]"
         and made.shown["change"][0] == "–"
     )
     assert (
         "for 1 of 1 models and lowers it for 0, so the verdict at once understates" in finding
         and "0.100 to 0.400" in finding
     )
-    assert finding.endswith("among those given rises for 1 of 1 models (intervals disjoint for 0).")
+    assert "among those given rises for 1 of 1 models (intervals disjoint for 0)." in finding
+    assert finding.endswith('intervals disjoint, for 0 ("at once") and 1 ("recalled") of 1 models.')
     apart = frame.assign(**{"right low": [0.4, 0.8], "right high": [0.6, 0.95]})
-    assert tables.finding_instruction(apart).endswith("(intervals disjoint for 1).")
+    assert "(intervals disjoint for 1)." in tables.finding_instruction(apart)
     assert "does not help Correct here" in tables.finding_instruction(frame.assign(**{"change low": -0.1}))
     assert tables.finding_instruction(frame[:1]) == "Of the answers given, 50% to 50% are right."
 
@@ -91,7 +101,7 @@ def test_the_largest_change_by_recalling_may_be_a_fall():
     )
     change = np.array([np.nan, np.nan, -0.05, 0.02])
     frame = frame.assign(correct=[0.1, 0.1, 0.05, 0.12], answered=[0.5, 0.5, 0.2, 0.2], change=change)
-    frame = frame.assign(**{"right low": 0.4, "right high": 0.6})
+    frame = frame.assign(**{"right low": 0.4, "right high": 0.6, "correct low": 0.0, "mirror high": 0.1})
     said = tables.finding_instruction(frame.assign(**{"change low": change - 0.01, "change high": change + 0.01}))
     assert "change is that of **a**: 0.100 to 0.050 (-0.050 [-0.060, -0.040])" in said
     assert "It answers 50% of the statements at once and 20% after recalling" in said
