@@ -17,6 +17,7 @@ import torch
 
 from probelib.errors import ProbeError
 from probelib.lm.internals import cpu
+from probelib.lm.internals.last_mlp import last_mlp_at
 from probelib.lm.internals.own_layers import layers_by_depth
 
 NO_POSITIONS = {"bloom", "mpt"}  # ALiBi only; they silently ignore position_ids
@@ -49,7 +50,7 @@ def forward_packed(
     ids, kept = to_device(tokens, device)[None], to_device(keep, device)
     layers = layers_by_depth(hf_model, visible, query, key)
     parts = cpu.attention_in_parts(hf_model, visible)
-    with distance_bias(hf_model, key), layers, parts, cpu.last_mlp_at(hf_model, kept):
+    with distance_bias(hf_model, key), layers, parts, last_mlp_at(hf_model, kept):
         output = hf_model(
             input_ids=ids,
             attention_mask=_mask(hf_model, visible, query, key),

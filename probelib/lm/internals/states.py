@@ -8,7 +8,7 @@ from torch.nn.utils.rnn import pad_sequence
 
 from probelib.errors import ProbeError, texts_of
 from probelib.lm.families import layer_states
-from probelib.lm.internals.cpu import last_mlp_at
+from probelib.lm.internals.last_mlp import last_mlp_at
 from probelib.lm.internals.masked import needs_generator
 from probelib.lm.names import IN_CHAT
 from probelib.lm.plain import pad_right
