@@ -5,6 +5,7 @@ import hashlib
 import json
 import math
 import re
+import warnings
 from collections.abc import Callable
 from functools import cached_property
 from importlib import import_module
@@ -128,6 +129,7 @@ class LM(Model):
         self.trust_remote_code = trust_remote_code
         self.adapter = adapter  # folder of a LoRA adapter that is applied to the model in ``folder``
         self.path, self.reason = None, ""  # after the self-check: one of selfcheck.PATHS, and why it is not the tree
+        self.flex, self.flex_reason = False, ""  # after it: whether long rows have FlexAttention, and why not
         self.unused_weights: list[str] = []
         self.own_head = False  # after loading: the files hold a head that config.json ties to the embeddings
 
@@ -182,6 +184,8 @@ class LM(Model):
             "attention": attention,
             "path": self.path,
             "path_reason": self.reason,
+            "flex": self.flex,
+            "flex_reason": self.flex_reason,
             "unused_weights": self.unused_weights,
             "own_head": self.own_head,
             "device_name": _device_name(self.device),
@@ -320,15 +324,21 @@ class LM(Model):
 
     def retry_on_oom(self, work: Callable[[int], Any]):
         """Run ``work(budget)``, one thread at a time. On CUDA out-of-memory, halve the token budget and retry; keep the
-        reduced budget. Raise ProbeError if that is not enough, or if the computer's own memory is used up."""
+        reduced budget. If FlexAttention fails, retry without it. Raise ProbeError if one token per row is too much, or
+        if the computer's own memory is used up."""
         import torch
 
         from probelib.lm.families import FORWARD
+        from probelib.lm.internals.flex import FlexError
 
         while True:
             try:
                 with FORWARD:
                     return work(self.budget)
+            except FlexError as error:
+                self.flex, self.flex_reason = False, f"FlexError: {error}"
+                warnings.warn(f"{self.name}: FlexAttention failed; rows are short from now on ({error})", stacklevel=2)
+                continue
             except torch.OutOfMemoryError as error:
                 if self.budget == 1:
                     raise ProbeError(
