@@ -199,8 +199,8 @@ def compare(workload, peer, requests, ours, theirs, wanted, rounds, difference=l
 
 
 def limits(ours, world) -> list[dict]:
-    """A row per workload: forwarded tokens against the tree's inner nodes, and the time against the arithmetic limit, by the rate
-    of torch's own product; beside it by that of oneDNN where ``probelib`` takes it."""
+    """A row per workload: forwarded tokens against the tree's inner nodes, and the time against the arithmetic limit, by the
+    rate of torch's own product; beside it by that of oneDNN where ``probelib`` takes it."""
     rows, ids = [], lambda text: ours.tokenizer(text)["input_ids"]
     for name, requests in {
         "W1 many-shot, 2 x 40 subjects": workloads.many_shot(world, 40),

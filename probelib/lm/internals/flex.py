@@ -1,5 +1,6 @@
-"""Optional reading: FlexAttention for long packed rows on a GPU. A row of thousands of tokens is mostly mask; FlexAttention skips
-what is masked for whole blocks and never holds the mask. It is used where the self-check finds it right; a CPU never uses it.
+"""Optional reading: FlexAttention for long packed rows on a GPU. A row of thousands of tokens is mostly mask; FlexAttention
+skips what is masked for whole blocks and never holds the mask. It is used where the self-check finds it right; a CPU never
+uses it.
 
 ``Intervals``            which keys a token attends to, as two numbers per key
 ``block_masks``          the same as FlexAttention's masks, one per layer type
