@@ -27,8 +27,9 @@ To see how scoring works, read four files first: ``plain`` (what is computed), `
 ``decode/``         ``generate``, ``top_continuations``: searches in one shared cache
 ``internals/``      loading: ``folders`` (where files are), ``weights`` (and checks), ``memory`` (estimates, refusals, measured
                     seconds and bytes), ``in_memory``; other ways to score: ``encdec`` (T5, UL2), ``masked`` (BERT),
-                    ``repeated`` (caches that cannot be packed); ``own_layers`` (GPT-Neo, Llama 4); ``cpu`` (faster kernels,
-                    behind one switch); ``hidden_states``, ``integrated_gradients``, BERTScore
+                    ``repeated`` (caches that cannot be packed); ``own_layers`` (GPT-Neo, Llama 4); ``last_mlp``; ``cpu``
+                    (faster kernels, behind one switch); ``flex`` (long rows on a GPU); ``hidden_states``,
+                    ``integrated_gradients``, BERTScore
 ``remote/``         models behind OpenAI-style servers
 ==================  =============================================================================
 """

@@ -9,6 +9,7 @@ plain sequences once per model.
 import threading
 from collections.abc import Sequence
 from contextlib import nullcontext
+from functools import partial
 from importlib import import_module
 from unittest import mock
 
@@ -16,7 +17,8 @@ import numpy as np
 import torch
 
 from probelib.errors import ProbeError
-from probelib.lm.internals import cpu
+from probelib.lm.internals import cpu, flex
+from probelib.lm.internals.last_mlp import last_mlp_at
 from probelib.lm.internals.own_layers import layers_by_depth
 
 NO_POSITIONS = {"bloom", "mpt"}  # ALiBi only; they silently ignore position_ids
@@ -29,7 +31,7 @@ def forward_packed(
     cache,
     tokens: Sequence[int] | np.ndarray,
     depth: np.ndarray,
-    visible: torch.Tensor,
+    visible: torch.Tensor | flex.Intervals,
     keep: Sequence[int] | np.ndarray,
     layer: int | None = None,
 ) -> torch.Tensor:
@@ -37,7 +39,7 @@ def forward_packed(
 
     tokens   [n] ids of the row
     depth    [past + n] position of every key, cached ones first
-    visible  [n, past + n] bool: the keys that each token attends to
+    visible  [n, past + n] bool: the keys that each token attends to; as intervals: FlexAttention is used
     keep     indices of the tokens whose outputs are returned, at least one; the head is applied to these only
     layer    None: logits [len(keep), vocabulary]; a number: hidden states [len(keep), width] of that layer
              (0 = embeddings, -1 = last layer, after the final norm)
@@ -48,11 +50,14 @@ def forward_packed(
     positions = {} if hf_model.config.model_type in NO_POSITIONS else {"position_ids": query[None]}
     ids, kept = to_device(tokens, device)[None], to_device(keep, device)
     layers = layers_by_depth(hf_model, visible, query, key)
-    parts = cpu.attention_in_parts(hf_model, visible)
-    with distance_bias(hf_model, key), layers, parts, cpu.last_mlp_at(hf_model, kept):
+    if isinstance(visible, flex.Intervals):
+        mask, attention = partial(_flex_mask, hf_model, visible, query, key), flex.long_row_attention(hf_model)
+    else:
+        mask, attention = partial(_mask, hf_model, visible, query, key), cpu.attention_in_parts(hf_model, visible)
+    with distance_bias(hf_model, key), layers, attention, last_mlp_at(hf_model, kept):
         output = hf_model(
             input_ids=ids,
-            attention_mask=_mask(hf_model, visible, query, key),
+            attention_mask=mask(),
             past_key_values=cache,
             use_cache=True,
             logits_to_keep=kept if layer is None else kept[-1:],
@@ -89,20 +94,35 @@ def additive_mask(visible: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
 def _mask(hf_model, visible: torch.Tensor, query: torch.Tensor, key: torch.Tensor):
     """The additive mask [1, 1, n, past + n], or a dictionary with one mask per layer type.
 
-    A 4D mask replaces a family's sliding window, so the mask itself must contain it. Without layer types all layers have
-    the window (Mistral, Phi 3)."""
+    A 4D mask replaces a family's sliding window, so the mask itself must contain it."""
     config, full = hf_model.config.get_text_config(), additive_mask(visible, hf_model.dtype)[None, None]
     types = getattr(config, "layer_types", None)
     if types and "chunked_attention" in types:  # Llama 4
         chunk = config.attention_chunk_size
         same = visible & (key[None] // chunk == query[:, None] // chunk)
         return {"full_attention": full, "chunked_attention": additive_mask(same, hf_model.dtype)[None, None]}
-    window = getattr(config, "sliding_window", None)
-    if (
-        not window or "sliding_window" not in type(config).__dataclass_fields__
-    ):  # some files name another family's window
+    window = _window(config)
+    if not window:
         return full
     near = additive_mask(visible & (key[None] > query[:, None] - window), hf_model.dtype)[None, None]
+    return _by_layer(types, full, near)
+
+
+def _flex_mask(hf_model, intervals: flex.Intervals, query: torch.Tensor, key: torch.Tensor):
+    """``_mask`` for FlexAttention."""
+    config = hf_model.config.get_text_config()
+    window = _window(config)
+    full, near = flex.block_masks(intervals, key, len(query), window)
+    return _by_layer(getattr(config, "layer_types", None), full, near) if window else full
+
+
+def _window(config) -> int | None:
+    """The sliding window of a family; some files name another family's."""
+    return getattr(config, "sliding_window", None) if "sliding_window" in type(config).__dataclass_fields__ else None
+
+
+def _by_layer(types: list[str] | None, full, near):
+    """The mask that a forward gets. Without layer types all layers have the window (Mistral, Phi 3)."""
     if types and "sliding_attention" in types:
         return {"full_attention": full, "sliding_attention": near}
     return full if types else near

@@ -123,6 +123,7 @@ class LM(Model):
         self.trust_remote_code = trust_remote_code
         self.adapter = adapter  # folder of a LoRA adapter that is applied to the model in ``folder``
         self.path, self.reason = None, ""  # after the self-check: one of selfcheck.PATHS, and why it is not the tree
+        self.flex, self.flex_reason = False, ""  # after it: whether long rows have FlexAttention, and why not
         self.unused_weights: list[str] = []
         self.own_head = False  # after loading: the files hold a head that config.json ties to the embeddings
 
@@ -164,6 +165,8 @@ class LM(Model):
             "attention": attention,
             "path": self.path,
             "path_reason": self.reason,
+            "flex": self.flex,
+            "flex_reason": self.flex_reason,
             "unused_weights": self.unused_weights,
             "own_head": self.own_head,
             "device_name": device_name(self.device),

@@ -13,6 +13,7 @@ import torch
 
 from probelib.errors import ProbeError
 from probelib.lm.families import FORWARD
+from probelib.lm.internals import flex
 from probelib.lm.internals.cpu import QUERIES, SHARED
 from probelib.lm.internals.encdec import score_encdec
 from probelib.lm.internals.masked import PSEUDO, score_masked
@@ -24,6 +25,7 @@ from probelib.lm.tree import score_tree
 
 # fastest first; "steps" is "repeated" token by token, "alone" is "plain" with one sequence per forward
 PATHS = ("tree", "repeated", "steps", "plain", "alone")
+FLEX = "tree, long rows"  # the tree with FlexAttention, checked by itself after the tree
 COST = {
     "repeated": "each prompt once and its state repeated for its continuations",
     "steps": "each prompt once and its continuations token by token",
@@ -46,6 +48,7 @@ def choose_path(model) -> str:
     language model. Checked once per model; a warning and ``model.reason`` say why it is not the tree."""
     with FORWARD:
         if model.path is None:
+            model.flex = False
             failed = {} if model.masked else failures(model)
             paths = ("pseudo",) if model.masked else paths_of(model)
             path = next(path for path in paths if path not in failed)
@@ -54,6 +57,8 @@ def choose_path(model) -> str:
                 cost = DECODED if model.encoder_decoder else COST[path]
                 warnings.warn(f"{model.name} is scored on the path {path!r}: {cost} ({model.reason})", stacklevel=3)
             model.path = path
+            model.flex_reason = flex.unsupported(model) or _fails(model, FLEX) if path == "tree" else f"path {path!r}"
+            model.flex = not model.flex_reason
     return model.path
 
 
@@ -73,7 +78,7 @@ def score_by(model, path: str, contexts, branches, budget: int) -> tuple[list, l
         return score_plain(model.hf_model, contexts, branches, rows)
     if path in ("repeated", "steps"):
         return score_repeated(model.hf_model, contexts, branches, rows, steps=path == "steps")
-    return score_tree(model.hf_model, contexts, branches, budget)
+    return score_tree(model.hf_model, contexts, branches, budget, long=model.flex or path == FLEX)
 
 
 def failures(model) -> dict[str, str]:
@@ -81,15 +86,19 @@ def failures(model) -> dict[str, str]:
     does; also with attention windows that are narrow enough to matter in a short check."""
     failed: dict[str, str] = {}
     for path in paths_of(model)[:-1]:
-        check = partial(_why_not, model, path)
-        why = model.retry_on_oom(check)
-        with narrow_windows(model.hf_model, SHARED // 2) as narrowed:
-            if narrowed and not why:
-                why = model.retry_on_oom(check)
+        why = _fails(model, path)
         if not why:
             break
         failed[path] = why
     return failed
+
+
+def _fails(model, path: str) -> str:
+    """Why a path does not reproduce single sequences, also within narrow windows; "" if it does."""
+    check = partial(_why_not, model, path)
+    why = model.retry_on_oom(check)
+    with narrow_windows(model.hf_model, SHARED // 2) as narrowed:
+        return model.retry_on_oom(check) if narrowed and not why else why
 
 
 def _why_not(model, path: str, budget: int) -> str:
@@ -130,10 +139,12 @@ def _scores(model, path: str, budget: int) -> dict[str, list[np.ndarray] | str]:
     prefix, first = draw(min(SHARED + 8, model.context - 8)), draw(1)
     contexts = [prefix + draw(2), prefix + draw(1)]
     few = [(0, tuple(first + draw(2))), (0, tuple(first + draw(3))), (0, tuple(draw(2))), (1, tuple(draw(3)))]
-    many = few + [(1, tuple(draw(5))) for _ in range(budget // 4 + QUERIES)]  # 4 forwarded tokens each
+    tokens = max(budget, 2 * flex.SHORTEST) if path == FLEX else budget  # two rows with FlexAttention
+    many = few + [(1, tuple(draw(5))) for _ in range(tokens // 4 + QUERIES)]  # 4 forwarded tokens each
     some = many[: 5 * len(few)]
     # 8 tokens per row: the prefix is cached, and ancestors of a branching are dropped and kept
     settings = {"tree": [(8, few), (budget, many)], "alone": [(budget, some)], "plain": [(budget, some)]}
+    settings[FLEX] = [(min(budget, -(-flex.SHORTEST // flex.ROWS)), many)]
     scores: dict = {}
     for each in dict.fromkeys(("alone", "plain", path)):
         try:

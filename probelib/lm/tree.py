@@ -22,7 +22,7 @@ import torch
 
 from probelib.errors import ProbeError
 from probelib.lm.families import forward_packed, to_device
-from probelib.lm.internals import cpu
+from probelib.lm.internals import cpu, flex
 
 BLOCK = 32  # on a CPU, log-softmax takes this many rows of logits at a time, which fit into its cache
 
@@ -132,13 +132,14 @@ def common_beginning(left: Sequence[int], right: Sequence[int]) -> int:
 
 
 def score_tree(
-    hf_model, contexts: list[list[int]], branches: list[tuple[int, tuple[int, ...]]], budget: int
+    hf_model, contexts: list[list[int]], branches: list[tuple[int, tuple[int, ...]]], budget: int, long: bool = False
 ) -> tuple[list[np.ndarray], list[np.ndarray], dict]:
     """Log-probability (nats) of every token of every branch after its context, and the arg-max at its position.
 
     contexts   token ids, at least one each
     branches   (index of the context, token ids); token -1 requests the arg-max only and gets NaN
     budget     most tokens packed into one row; bounds the memory
+    long       whether rows are longer and computed by FlexAttention
     returns    per branch: log-probs [L], arg-max ids [L]; and the numbers of forwarded tokens and forwards
     """
     tree = Tree(contexts, branches)
@@ -153,7 +154,7 @@ def score_tree(
         row = np.searchsorted(nodes, node[low:high])
         picked.append((row, gather_logprobs(logits, row, token[low:high])))
 
-    cost = forward_tree(hf_model, tree, np.unique(node), budget, read)
+    cost = forward_tree(hf_model, tree, np.unique(node), budget, read, long=long)
     arrays = [(row, *to_numpy_checked(*results)) for row, results in picked]
     logprob = np.concatenate([scores for _, scores, _ in arrays])[request]
     argmax = np.concatenate([best[row] for row, _, best in arrays])[request]
@@ -161,7 +162,14 @@ def score_tree(
 
 
 def forward_tree(
-    hf_model, tree: Tree, requested: np.ndarray, budget: int, read: Callable, layer: int | None = None, cache=None
+    hf_model,
+    tree: Tree,
+    requested: np.ndarray,
+    budget: int,
+    read: Callable,
+    layer: int | None = None,
+    cache=None,
+    long: bool = False,
 ) -> dict:
     """Forward every node once: depth first, in rows of ``budget`` tokens. Between two rows the cache keeps only the
     ancestors of the next node (and the soft prompt).
@@ -170,6 +178,7 @@ def forward_tree(
     read       called with the outputs at the requested nodes of a row, and these nodes
     layer      None: outputs are logits; a number: hidden states of that layer
     cache      keys and values before the tree (a soft prompt); None: none
+    long       whether rows hold ``flex.ROWS`` budgets, those of ``flex.SHORTEST`` tokens and more with FlexAttention
     returns    ``forwarded_tokens``, ``forwards``, ``tree_nodes``
 
     Node q attends to node p, cached or in the row, if p <= q < end[p].
@@ -177,14 +186,15 @@ def forward_tree(
     from transformers import DynamicCache
 
     cache = DynamicCache() if cache is None else cache  # without a config: sliding-window layers would drop keys
-    virtual, size = cache.get_seq_length(), len(tree)
+    virtual, size, budget = cache.get_seq_length(), len(tree), budget * flex.ROWS if long else budget
     soft = np.arange(virtual)
     ancestors = np.empty(0, dtype=np.int64)  # nodes in the cache
     with torch.inference_mode(), cpu.packed_weights(hf_model, budget, size):
         for start in range(0, size, budget):
             row = np.arange(start, min(start + budget, size))
             keys = np.concatenate([ancestors, row])
-            visible = _visible(keys, tree.end[keys], len(row), virtual, hf_model.device)
+            visible = _intervals(keys, tree.end[keys], virtual, hf_model.device)
+            visible = visible if long and len(row) >= flex.SHORTEST else visible.dense(len(row))
             wanted = requested[slice(*np.searchsorted(requested, [start, start + len(row)]))]
             position = np.concatenate([soft, virtual + tree.depth[keys]])
             keep = wanted - start if len(wanted) else [0]
@@ -197,11 +207,10 @@ def forward_tree(
     return {"forwarded_tokens": size, "forwards": -(-size // budget), "tree_nodes": size}
 
 
-def _visible(keys: np.ndarray, end: np.ndarray, n: int, virtual: int, device) -> torch.Tensor:
-    """[n, virtual + keys] bool: the keys that each of the last ``n`` tokens attends to, itself included."""
-    key, end = to_device(keys, device), to_device(end, device)
-    query = key[len(key) - n :, None]
-    return torch.nn.functional.pad((key <= query) & (query < end), (virtual, 0), value=True)
+def _intervals(keys: np.ndarray, end: np.ndarray, virtual: int, device) -> flex.Intervals:
+    """Which nodes attend to which keys; a soft prompt of ``virtual`` tokens is visible to all."""
+    place, end = np.pad(keys, (virtual, 0), constant_values=-1), np.pad(end, (virtual, 0), constant_values=keys[-1] + 1)
+    return flex.Intervals(to_device(place, device), to_device(end, device))
 
 
 def _crop(cache, positions: np.ndarray) -> None:

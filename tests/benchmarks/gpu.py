@@ -1,6 +1,7 @@
 """The core on a GPU: models of 1B and 7B random weights in bfloat16 and in 4 bits, on the workloads of ``scoring``.
 
-Random weights are enough for speed. Seconds are the clock's, everything sent to the card done. README.md has the rest.
+``python -m tests.benchmarks gpu`` writes its three tables in README.md. Random weights are enough for speed. Seconds are the
+clock's, everything sent to the card done. README.md has the rest.
 """
 
 import datetime
@@ -11,13 +12,16 @@ from collections.abc import Sequence
 from pathlib import Path
 from statistics import median
 
+import pandas as pd
 import torch
 import transformers as hf
 from transformers.utils import logging
 
 from probelib import lm
+from probelib.lm.internals import flex
 from tests.benchmarks import peers, workloads
-from tests.benchmarks.scoring import compare, fresh, header, tree_size
+from tests.benchmarks.measuring import write_table
+from tests.benchmarks.scoring import compare, fresh, tree_size
 
 CONFIGS = {  # the shapes of Pythia 1B and LLaMA 7B
     "1B NeoX": lambda: hf.GPTNeoXConfig(
@@ -26,6 +30,8 @@ CONFIGS = {  # the shapes of Pythia 1B and LLaMA 7B
     "7B LLaMA": lambda: hf.LlamaConfig(max_position_embeddings=4096),
 }
 PRECISIONS = {"bfloat16": {}, "4bit": {"quantize": "4bit"}}
+ROWS = (512, 1024, 2048, 4096, 8192, 16384)  # tokens of a row
+DIGITS = {"s": 2, "GiB at most": 1, "ours s": 2, "theirs s": 2} | {f"{tokens:,}": 2 for tokens in ROWS}
 SIZE = 8192  # of the square product that measures the card
 
 
@@ -34,9 +40,7 @@ def main(names: Sequence[str] = tuple(CONFIGS)) -> None:
         print("(gpu: torch sees no CUDA device here; left out)")
         return
     logging.set_verbosity_error()
-    print(
-        f"{datetime.date.today()}, {torch.cuda.get_device_name()}, torch {torch.__version__}, transformers {hf.__version__}"
-    )
+    tables = {"gpu rates": [], "gpu rows": [], "gpu peers": []}
     for name in names:
         folder = Path(tempfile.mkdtemp())
         try:
@@ -45,16 +49,18 @@ def main(names: Sequence[str] = tuple(CONFIGS)) -> None:
                 ours = lm.load(folder, **options)
                 print(f"\n{name}, {precision}: {ours.memory / 2**30:.1f} GiB estimated for the weights, ", end="")
                 ours.hf_model  # noqa: B018
-                print(
-                    f"{torch.cuda.memory_allocated() / 2**30:.1f} GiB taken; the {ours.choose_path()} path", flush=True
-                )
-                rates(ours, world)
-                rows(ours, world)
-                against(ours, world)
+                taken = f"{torch.cuda.memory_allocated() / 2**30:.1f} GiB taken"
+                print(f"{taken}; path {ours.choose_path()}, FlexAttention: {ours.flex_reason or 'used'}", flush=True)
+                for table, work in zip(tables, (rates, rows, against), strict=True):
+                    tables[table] += [{"model": f"{name}, {precision}"} | row for row in work(ours, world)]
                 del ours
                 torch.cuda.empty_cache()
         finally:
             shutil.rmtree(folder)
+    versions = f"torch {torch.__version__}, transformers {hf.__version__}"
+    for table, found in tables.items():
+        about = f"{datetime.date.today()}, {torch.cuda.get_device_name()}, {versions}"
+        write_table(table, pd.DataFrame(found), DIGITS, about=about)
 
 
 def save(config, folder: Path):
@@ -80,23 +86,25 @@ def requests(world) -> dict[str, workloads.Requests]:
     }
 
 
-def rates(ours, world, rounds: int = 5) -> None:
+def rates(ours, world, rounds: int = 5) -> list[dict]:
     """How many tokens a second, and by which factor that is over the arithmetic limit."""
-    header("workload | tokens asked | forwarded | by inner nodes | row | s | tokens/s | by limit | GiB at most")
-    ids = lambda text: ours.tokenizer(text)["input_ids"]
+    found, ids = [], lambda text: ours.tokenizer(text)["input_ids"]
     for name, some in requests(world).items():
         run = lambda some=some: fresh(ours).logprobs(some.prompts, some.continuations).attrs["cost"]
         pairs = zip(some.prompts, some.continuations, strict=True)
-        _rate(ours, name, run, [(ids(prompt), answer) for prompt, own in pairs for answer in ids(own)], rounds)
+        sequences = [(ids(prompt), answer) for prompt, own in pairs for answer in ids(own)]
+        found.append(_rate(ours, name, run, sequences, rounds))
     texts = workloads.statements(world, 4000)
     for share in (True, False):
         run = lambda share=share: fresh(ours).hidden_states(texts, prefix=workloads.INSTRUCTION, share=share)[1]
         sequences = [(ids(workloads.INSTRUCTION + text), [0]) for text in texts]
-        _rate(ours, f"W3 4,000 statements, {'tree' if share else 'padded'}", run, sequences, rounds, head=False)
+        name = f"W3 4,000 statements, {'tree' if share else 'padded'}"
+        found.append(_rate(ours, name, run, sequences, rounds, head=False))
+    return found
 
 
-def _rate(ours, name: str, run, sequences: list, rounds: int, head: bool = True) -> None:
-    nodes, predicting, asked = tree_size(sequences)
+def _rate(ours, name: str, run, sequences: list, rounds: int, head: bool = True) -> dict:
+    _, predicting, asked = tree_size(sequences)
     last = ours.hf_model.get_output_embeddings().weight.numel()
     body = ours.n_parameters  # without embeddings and head
     cost = run()
@@ -110,26 +118,35 @@ def _rate(ours, name: str, run, sequences: list, rounds: int, head: bool = True)
         work = 2 * body * cost["forwarded_tokens"] + 2 * last * predicting * head
         over.append(seconds[-1] * (before + matrix_rate()) / 2 / work)
     tokens = cost["forwarded_tokens"]
-    print(
-        f"| {name} | {asked} | {tokens} | {tokens / nodes:.3f} | {cost.get('budget', '')} | {median(seconds):.2f} "
-        f"| {tokens / median(seconds):,.0f} | **{median(over):.2f}** ({min(over):.2f} to {max(over):.2f}) "
-        f"| {torch.cuda.max_memory_allocated() / 2**30:.1f} |",
-        flush=True,
-    )
+    row = {
+        "workload": name,
+        "tokens asked": asked,
+        "forwarded": tokens,
+        "s": median(seconds),
+        "tokens/s": f"{tokens / median(seconds):,.0f}",
+        "by limit": f"**{median(over):.3g}**",
+        "GiB at most": torch.cuda.max_memory_allocated() / 2**30,
+    }
+    print(*row.values(), sep=" | ", flush=True)
+    return row
 
 
-def rows(ours, world, rounds: int = 3) -> None:
-    """Seconds by the tokens packed in one row; the default is set back afterwards."""
-    some, usual = workloads.templates(world, 20), ours.budget
-    taken = {}
-    for ours.budget in (512, 1024, 2048, 4096, 8192):
-        run = lambda: fresh(ours).logprobs(some.prompts, some.continuations).attrs["cost"]["seconds"]
-        run()
-        taken[ours.budget] = median(run() for _ in range(rounds))
-    ours.budget = usual
-    print(
-        "\nW2, seconds by the tokens of a row: " + ", ".join(f"{row}: {s:.2f}" for row, s in taken.items()), flush=True
-    )
+def rows(ours, world, rounds: int = 3) -> list[dict]:
+    """Seconds of W2 by the tokens of a row, with dense masks and, where the self-check allows it, with FlexAttention."""
+    some, found, budget, allowed = workloads.templates(world, 20), [], ours.budget, ours.flex
+    run = lambda: fresh(ours).logprobs(some.prompts, some.continuations).attrs["cost"]["seconds"]
+    for long in (False, True) if allowed else (False,):
+        ours.flex = long
+        taken = {"attention": "FlexAttention" if long else "dense mask"}
+        for tokens in ROWS:
+            ours.budget, taken[f"{tokens:,}"] = tokens // flex.ROWS if long else tokens, ""
+            if not long or tokens >= flex.SHORTEST:
+                run()
+                taken[f"{tokens:,}"] = f"{median(run() for _ in range(rounds)):.2f}"
+        print(*taken.values(), sep=" | ", flush=True)
+        found.append(taken)
+    ours.budget, ours.flex = budget, allowed
+    return found
 
 
 def matrix_rate() -> float:
@@ -146,10 +163,9 @@ def matrix_rate() -> float:
     return 2 * SIZE**3 / median(times)
 
 
-def against(ours, world, rounds: int = 3) -> None:
+def against(ours, world, rounds: int = 3) -> list[dict]:
     """The same requests as others run them, on the same model object."""
-    header("workload | against | requests | ours s | theirs s | ratio (range) | by CPU time | wanted | difference")
-    theirs, tokenizer = ours.hf_model, ours.tokenizer
+    theirs, tokenizer, found = ours.hf_model, ours.tokenizer, []
     score = lambda some: fresh(ours).logprobs(some.prompts, some.continuations)["logprob"].to_numpy()
     batches = lambda some: peers.sorted_batches(theirs, tokenizer, some.pairs())
     for name, some in {
@@ -157,41 +173,53 @@ def against(ours, world, rounds: int = 3) -> None:
         "W2 templates, 20 facts": workloads.templates(world, 4),
         "W4 MONITOR, 100 facts": workloads.framings(world, 20),
     }.items():
+        found += [
+            compare(
+                name,
+                "sorted batches of 32",
+                len(some.pairs()),
+                lambda some=some: score(some),
+                lambda some=some: batches(some),
+                None,
+                rounds,
+                by="wall",
+            )
+        ]
+    few = workloads.framings(world, 1, relations=1)
+    found += [
         compare(
-            name,
-            "sorted batches of 32",
-            len(some.pairs()),
-            lambda some=some: score(some),
-            lambda some=some: batches(some),
+            "W4 MONITOR, 1 fact",
+            "five beams, one prompt at a time",
+            len(few.prompts),
+            lambda: score(few),
+            lambda: peers.beams_one_by_one(theirs, tokenizer, few.prompts),
             None,
             rounds,
             by="wall",
+            difference=lambda *_: float("nan"),
         )
-    few = workloads.framings(world, 1, relations=1)
-    compare(
-        "W4 MONITOR, 1 fact",
-        "five beams, one prompt at a time",
-        len(few.prompts),
-        lambda: score(few),
-        lambda: peers.beams_one_by_one(theirs, tokenizer, few.prompts),
-        None,
-        rounds,
-        by="wall",
-        difference=lambda *_: float("nan"),
-    )
+    ]
     texts = workloads.statements(world, 1000)
     whole = [workloads.INSTRUCTION + text for text in texts]
     for peer, run in (
         ("GraphEval, padded batches of 64", peers.padded_states),
         ("no head, sorted batches of 32", peers.sorted_states),
     ):
-        compare(
-            "W3 statements",
-            peer,
-            len(texts),
-            lambda: fresh(ours).hidden_states(texts, prefix=workloads.INSTRUCTION)[0],
-            lambda run=run: run(theirs, tokenizer, whole),
-            None,
-            rounds,
-            by="wall",
-        )
+        found += [
+            compare(
+                "W3 statements",
+                peer,
+                len(texts),
+                lambda: fresh(ours).hidden_states(texts, prefix=workloads.INSTRUCTION)[0],
+                lambda run=run: run(theirs, tokenizer, whole),
+                None,
+                rounds,
+                by="wall",
+            )
+        ]
+    return [gpu_columns(row) for row in found]
+
+
+def gpu_columns(compared: dict) -> dict:
+    """A row of ``compare`` without what a GPU's table does not have."""
+    return {column: value for column, value in compared.items() if column not in ("by CPU time", "wanted")}

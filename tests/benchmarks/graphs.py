@@ -19,7 +19,7 @@ from probelib.errors import ProbeError
 from probelib.facts.graphs import dbpedia, graph, wikidata
 from probelib.facts.graphs.dumps import blocks
 from probelib.facts.graphs.wikidata import DATES, entity
-from tests.benchmarks.measuring import alone, row, show
+from tests.benchmarks.measuring import alone, row, write_rows
 
 LANGUAGES = ["en", "de", "fr", "es", "it", "nl", "ru", "ja", "zh", "pl"] + [f"x-{n}" for n in range(20)]
 
@@ -154,7 +154,7 @@ def run(n_triples: int = 5_000_000, n_items: int = 20_000) -> list[dict]:
 
 
 def main() -> None:
-    show(run())
+    write_rows("graphs", run())
 
 
 def make_ntriples(n: int, folder: Path) -> None:

@@ -16,7 +16,7 @@ import yaml
 from probelib import lm
 from probelib.errors import ProbeError
 from tests.benchmarks import workloads
-from tests.benchmarks.measuring import row, show
+from tests.benchmarks.measuring import row, write_rows
 from tests.conftest import DATA
 
 N = {"bear": 8, "arc_easy": 12, "swag": 12}  # questions per task: the peer takes minutes
@@ -122,10 +122,12 @@ def main() -> None:
             found = compare(model, task)
             best = min(found["batch 1"], found["batch 32"])
             rows.append(
-                row(f"{task['task']}: times faster than the harness's own backend", best / found["ours"], "x", 1)
+                row(f"`{task['task']}`: times faster than the harness's own backend", best / found["ours"], "x", 1)
             )
-            peers = f"s; the harness with batches of 1: {found['batch 1']:.1f} s, of 32: {found['batch 32']:.1f} s"
-            rows.append(row(f"{task['task']}: seconds", found["ours"], peers, None))
+            rows += [
+                row(f"`{task['task']}`: {backend}", found[name], "s", None)
+                for name, backend in (("ours", "`ProbeLM`"), ("batch 1", "batches of 1"), ("batch 32", "batches of 32"))
+            ]
             gap = 1e6 * found["difference"]
-            rows.append(row(f"{task['task']}: largest difference", gap, "1e-6 nat", 100, less=True))
-    show(rows)
+            rows.append(row(f"`{task['task']}`: largest difference", gap, "1e-6 nat", 100, less=True))
+    write_rows("harness", rows)

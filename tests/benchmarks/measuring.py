@@ -21,18 +21,28 @@ README = Path(__file__).with_name("README.md")
 
 
 def row(what: str, value: float, unit: str, wanted: float | None, less: bool = False) -> dict:
-    """A measurement: ``what``, ``value``, ``unit``, ``wanted`` (None: nothing promised), ``ratio`` (value to wanted, turned so
-    that 1 or more is good)."""
-    ratio = None if wanted is None else wanted / value if less else value / wanted
-    return {"what": what, "value": value, "unit": unit, "wanted": wanted, "ratio": ratio}
+    """A measurement: ``what``, ``value``, ``unit``, ``wanted`` (at least, or at most if ``less``; None: nothing promised)."""
+    return {"what": what, "value": value, "unit": unit, "wanted": wanted, "less": less}
 
 
-def show(rows: list[dict]) -> None:
-    """Prints measurements, a line each."""
-    print("what | value | wanted | ratio (1 or more: reached)")
-    for one in rows:
-        wanted, ratio = ("-", "-") if one["wanted"] is None else (f"{one['wanted']:,}", f"{one['ratio']:.2f}")
-        print(f"{one['what']} | {one['value']:,.2f} {one['unit']} | {wanted} | {ratio}")
+def in_short(rows: list[dict]) -> pd.DataFrame:
+    """Measurements as texts: three digits, from 1,000 on all before the point; and whether what was wanted is met.
+
+    >>> in_short([row("speed", 2.345, "x", 3), row("peak", 1234.5, "MiB", 2000, less=True)]).to_numpy().tolist()
+    [['speed', '2.35 x', 'at least 3: MISSED'], ['peak', '1,234 MiB', 'at most 2,000: met']]
+    """
+    cells = []
+    for what, value, unit, wanted, less in (one.values() for one in rows):
+        number = f"{value:,.0f}" if value >= 1000 else f"{value:.3g}"
+        met = "" if wanted is None else "met" if (value <= wanted if less else value >= wanted) else "MISSED"
+        limit = f"at {'most' if less else 'least'} {wanted:,}: {met}" if met else ""
+        cells.append({"measurement": what, "value": f"{number} {unit}".strip(), "wanted": limit})
+    return pd.DataFrame(cells)
+
+
+def write_rows(name: str, rows: list[dict]) -> None:
+    """Replace a benchmark's table in README.md by its measurements."""
+    write_table(name, in_short(rows), {})
 
 
 def alone(work: Callable, *arguments) -> dict:
@@ -53,10 +63,13 @@ def exponent(sizes, values) -> float:
     return round(float(np.polyfit(np.log(sizes), np.log(values), 1)[0]), 2)
 
 
-def write_table(name: str, table: pd.DataFrame, decimals: dict[str, int], file: Path = README) -> None:
-    """Replace what stands between the two markers of a benchmark by today's date, the machine and a table.
+def write_table(
+    name: str, table: pd.DataFrame, decimals: dict[str, int], file: Path = README, about: str | None = None
+) -> None:
+    """Print a table, and replace what stands between the two markers of a benchmark by date, machine and table.
 
     decimals   column of numbers -> digits shown
+    about      the line before the table (None: today's date and this machine)
     """
     from probelib.report.markdown import table_markdown  # here, because it would add to the memory that is measured
 
@@ -66,7 +79,8 @@ def write_table(name: str, table: pd.DataFrame, decimals: dict[str, int], file: 
         raise ProbeError(
             f"{file} has no lines <!-- {name} --> and <!-- /{name} -->, between which the table is written"
         )
-    written = f"{date.today()}, {machine()}:\n\n{table_markdown(table.astype(str), digits)}\n\n"
+    written = f"{about or f'{date.today()}, {machine()}'}:\n\n{table_markdown(table.astype(str), digits)}\n\n"
+    print(f"\n{name}: {written}", end="", flush=True)
     files.write(file, between.sub(lambda found: found[1] + written + found[2], text))
 
 

@@ -7,6 +7,7 @@ import numpy as np
 
 from probelib.distractors import retrieval
 from probelib.facts.graphs.graph import synthetic
+from tests.benchmarks.measuring import row, write_rows
 
 ENTITIES, TRIPLES, QUERIES, N = 1_000_000, 3_500_000, 50, 100
 
@@ -18,20 +19,25 @@ def main() -> None:
     features = kb.postings.shape[1]
     indexing = time.process_time() - started
     rows, seconds = np.random.default_rng(0).integers(0, len(graph), QUERIES), []
-    for row in rows:
-        obj = int(graph.tail[row])
+    for triple in rows:
+        obj = int(graph.tail[triple])
         started = time.process_time()
         found = retrieval.nearest(kb, obj, retrieval.typed_alike(kb, obj), N)
         seconds.append(time.process_time() - started)
         assert len(found) == N
     low, middle, high = (1000 * np.quantile(seconds, q) for q in (0.05, 0.5, 0.95))
-    print(
-        f"Sem over {ENTITIES:,} entities, {TRIPLES:,} triples, {features:,} features: indexed in {indexing:.0f} CPU seconds"
+    write_rows(
+        "retrieval",
+        [
+            row(f"indexing {ENTITIES:,} entities, {TRIPLES:,} triples", indexing, "CPU seconds", None),
+            row("features", features / 1e6, "million", None),
+            row(f"a query of the {N} nearest of the same type, median", middle, "ms of CPU time", 50, less=True),
+            row("the same, 5 %", low, "ms", None),
+            row("the same, 95 %", high, "ms", None),
+            row("peak memory", _peak(), "GiB", 4, less=True),
+            row("of which the generated graph", before, "GiB", None),
+        ],
     )
-    print(
-        f"the {N} nearest of the same type: median {middle:.0f} ms a query (5 to 95 %: {low:.0f} to {high:.0f} ms), CPU time"
-    )
-    print(f"peak memory {_peak():.2f} GiB ({before:.2f} GiB of them the generated graph)")
 
 
 def _peak() -> float:

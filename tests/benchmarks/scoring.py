@@ -4,10 +4,7 @@ Every time of theirs is taken between two of ours, so that each ratio compares n
 so the process's CPU seconds are those of the clock on an idle machine, and they hold on a busy one.
 """
 
-import datetime
 import os
-import platform
-import re
 import tempfile
 import time
 from collections.abc import Callable
@@ -15,6 +12,7 @@ from pathlib import Path
 from statistics import median
 
 import numpy as np
+import pandas as pd
 import torch
 import transformers as hf
 from transformers.utils import logging
@@ -24,7 +22,9 @@ from probelib.errors import ProbeError
 from probelib.lm.internals.cpu import mkl_is_slow, take_onednn
 from probelib.lm.tree import score_tree
 from tests.benchmarks import peers, workloads
+from tests.benchmarks.measuring import write_table
 
+DIGITS = {"ours s": 2, "theirs s": 2, "by nodes (at most 1.02)": 3, "s": 2, "by oneDNN's limit": 2}
 DIFFERENCES = """
 The differences explained. Same tokens and no BOS on either side, so log-probs (nats) and states differ by the order of
 float32 sums only. Five beams do not score the object: compared is their own log-prob of the text that they wrote with
@@ -37,45 +37,43 @@ def main() -> None:
     torch.set_num_threads(1)
     logging.set_verbosity_error()
     logging.disable_progress_bar()
-    print(_machine(), flush=True)
     with tempfile.TemporaryDirectory() as folder:
         world = workloads.save_model(Path(folder))
         ours = lm.load(folder)
         theirs = hf.AutoModelForCausalLM.from_pretrained(folder).eval()  # as everybody loads it: nothing of ours in it
         if ours.choose_path() != "tree":
             raise ProbeError("the fast path refused its own model")
-        header("workload | against | requests | ours s | theirs s | ratio (range) | by the clock | wanted | difference")
-        many_shot(ours, theirs, world)
-        template_choice(ours, theirs, world)
-        monitor(ours, theirs, world)
-        statements(ours, theirs, world)
+        rows = [row for work in (many_shot, template_choice, monitor, statements) for row in work(ours, theirs, world)]
+        write_table("scoring", pd.DataFrame(rows), DIGITS)
         print(DIFFERENCES, flush=True)
-        limits(ours, world)
+        write_table("limits", pd.DataFrame(limits(ours, world)), DIGITS)
 
 
-def many_shot(ours, theirs, world, subjects: int = 5) -> None:
+def many_shot(ours, theirs, world, subjects: int = 5) -> list[dict]:
     """W1: lists of 50 examples, 100 options a subject. ``subjects`` of 40 a relation: the peer needs minutes for these."""
     requests, trial = workloads.many_shot(world, subjects), workloads.many_shot(world, 1)
-    _against_harness(f"W1 many-shot, 2 x {subjects} subjects", ours, theirs, requests, trial, wanted=60, rounds=3)
+    return _against_harness(
+        f"W1 many-shot, 2 x {subjects} subjects", ours, theirs, requests, trial, wanted=60, rounds=3
+    )
 
 
-def template_choice(ours, theirs, world) -> None:
+def template_choice(ours, theirs, world) -> list[dict]:
     """W2: 20 facts under three templates, 60 candidates each."""
     requests, trial = workloads.templates(world, 4), workloads.templates(world, 1)
-    _against_harness("W2 templates, 20 facts", ours, theirs, requests, trial, wanted=5, rounds=5)
+    return _against_harness("W2 templates, 20 facts", ours, theirs, requests, trial, wanted=5, rounds=5)
 
 
-def _against_harness(name, ours, theirs, requests, trial, wanted, rounds) -> None:
+def _against_harness(name, ours, theirs, requests, trial, wanted, rounds) -> list[dict]:
     """lm-evaluation-harness at the batch size that is faster on ``trial``."""
     try:
         harness = {rows: peers.harness(theirs, ours.tokenizer, rows) for rows in (1, 32)}
     except ProbeError as error:
         print(f"({name}: {error}; left out)", flush=True)
-        return
+        return []
     seconds = {rows: timed(lambda run=run: run(trial.pairs())).cpu for rows, run in harness.items()}
     rows = min(seconds, key=seconds.get)
     pairs = requests.pairs()
-    compare(
+    compared = compare(
         name,
         f"lm-eval, batch {rows}",
         len(pairs),
@@ -84,14 +82,15 @@ def _against_harness(name, ours, theirs, requests, trial, wanted, rounds) -> Non
         wanted,
         rounds,
     )
+    return [compared]
 
 
-def monitor(ours, theirs, world) -> None:
+def monitor(ours, theirs, world) -> list[dict]:
     """W4: 13 prompts a fact. Generation is compared on 10 facts, teacher-forced batches on 100."""
     few, many = workloads.framings(world, 2), workloads.framings(world, 20)
     tokenizer = ours.tokenizer
     score = lambda requests: fresh(ours).logprobs(requests.prompts, requests.continuations)["logprob"].to_numpy()
-    compare(
+    beams = compare(
         "W4 MONITOR, 10 facts",
         "five beams, one prompt at a time",
         len(few.prompts),
@@ -101,7 +100,7 @@ def monitor(ours, theirs, world) -> None:
         rounds=3,
         difference=lambda _, outputs: _beam_difference(ours, theirs, few.prompts, outputs),
     )
-    compare(
+    batches = compare(
         "W4 MONITOR, 100 facts",
         "sorted batches of 32",
         len(many.prompts),
@@ -110,6 +109,7 @@ def monitor(ours, theirs, world) -> None:
         wanted=1.7,
         rounds=5,
     )
+    return [beams, batches]
 
 
 def _beam_difference(ours, theirs, prompts: list[str], outputs: list) -> float:
@@ -125,14 +125,11 @@ def _beam_difference(ours, theirs, prompts: list[str], outputs: list) -> float:
     return max(abs(float(tokens.sum()) - beam) for tokens, beam in zip(scores, sums, strict=True))
 
 
-def statements(ours, theirs, world) -> None:
+def statements(ours, theirs, world) -> list[dict]:
     """W3: the last token's state of 400 statements behind an instruction of 70 tokens."""
     texts = workloads.statements(world, 400)
     whole = [workloads.INSTRUCTION + text for text in texts]
-    for name, run, wanted in (
-        ("GraphEval, padded batches of 64", peers.padded_states, 10),
-        ("no head, sorted batches of 32", peers.sorted_states, 7),
-    ):
+    return [
         compare(
             "W3 statements",
             name,
@@ -142,6 +139,11 @@ def statements(ours, theirs, world) -> None:
             wanted,
             rounds=5,
         )
+        for name, run, wanted in (
+            ("GraphEval, padded batches of 64", peers.padded_states, 10),
+            ("no head, sorted batches of 32", peers.sorted_states, 7),
+        )
+    ]
 
 
 class timed:
@@ -163,8 +165,8 @@ def largest(left: np.ndarray, right: np.ndarray) -> float:
     return float(np.abs(left - right).max())
 
 
-def compare(workload, peer, requests, ours, theirs, wanted, rounds, difference=largest, by="cpu") -> None:
-    """Prints a row: ours, theirs, ours, theirs, ..., ours; each of theirs is divided by the mean of its two neighbours.
+def compare(workload, peer, requests, ours, theirs, wanted, rounds, difference=largest, by="cpu") -> dict:
+    """A row: ours, theirs, ours, theirs, ..., ours; each of theirs is divided by the mean of its two neighbours.
 
     by   whose seconds count, "cpu" or "wall"; the ratio by the other ones stands beside
     """
@@ -180,23 +182,26 @@ def compare(workload, peer, requests, ours, theirs, wanted, rounds, difference=l
         ratios[kind] = [2 * t / (before + after) for t, before, after in pairs]
     counted, beside = ratios[by], ratios["wall" if by == "cpu" else "cpu"]
     ratio = median(counted)
-    verdict = "" if wanted is None else f"{wanted}: {'met' if ratio >= wanted else 'MISSED'}"
-    print(
-        f"| {workload} | {peer} | {requests} | {median(getattr(t, by) for t in own):.2f} "
-        f"| {median(getattr(t, by) for t in other):.2f} | **{ratio:.3g}** ({min(counted):.3g} to {max(counted):.3g}) "
-        f"| {median(beside):.3g} | {verdict} | {difference(own[-1].result, other[-1].result):.1e} |",
-        flush=True,
-    )
+    gap = difference(own[-1].result, other[-1].result)
+    row = {
+        "workload": workload,
+        "against": peer,
+        "requests": requests,
+        "ours s": median(getattr(t, by) for t in own),
+        "theirs s": median(getattr(t, by) for t in other),
+        "ratio (range)": f"**{ratio:.3g}** ({min(counted):.3g} to {max(counted):.3g})",
+        "by the clock" if by == "cpu" else "by CPU time": f"{median(beside):.3g} x",
+        "wanted": "" if wanted is None else f"{wanted}: {'met' if ratio >= wanted else 'MISSED'}",
+        "difference": "" if np.isnan(gap) else f"`{gap:.1e}`",
+    }
+    print(*row.values(), sep=" | ", flush=True)
+    return row
 
 
-def limits(ours, world) -> None:
-    """Prints forwarded tokens against the tree's inner nodes, and the time against the arithmetic limit: by the rate of torch's
-    own product, and beside it by that of oneDNN where ``probelib`` takes it."""
-    header(
-        "workload | tokens asked | inner nodes | forwarded | by nodes (<= 1.02) | s | by limit (<= 1.6) | GFLOP/s "
-        "| by oneDNN's limit | GFLOP/s"
-    )
-    ids = lambda text: ours.tokenizer(text)["input_ids"]
+def limits(ours, world) -> list[dict]:
+    """A row per workload: forwarded tokens against the tree's inner nodes, and the time against the arithmetic limit, by the
+    rate of torch's own product; beside it by that of oneDNN where ``probelib`` takes it."""
+    rows, ids = [], lambda text: ours.tokenizer(text)["input_ids"]
     for name, requests in {
         "W1 many-shot, 2 x 40 subjects": workloads.many_shot(world, 40),
         "W2 templates, 20 facts": workloads.templates(world, 4),
@@ -204,15 +209,15 @@ def limits(ours, world) -> None:
     }.items():
         run = lambda requests=requests: fresh(ours).logprobs(requests.prompts, requests.continuations).attrs["cost"]
         pairs = zip(requests.prompts, requests.continuations, strict=True)
-        _limit(name, ours.hf_model, run, [(ids(prompt), answer) for prompt, own in pairs for answer in ids(own)])
+        sequences = [(ids(prompt), answer) for prompt, own in pairs for answer in ids(own)]
+        rows.append(_limit(name, ours.hf_model, run, sequences))
     texts = workloads.statements(world, 400)
     run = lambda: fresh(ours).hidden_states(texts, prefix=workloads.INSTRUCTION)[1]
-    _limit(
-        "W3 statements", ours.hf_model, run, [(ids(workloads.INSTRUCTION + text), [0]) for text in texts], head=False
-    )
+    sequences = [(ids(workloads.INSTRUCTION + text), [0]) for text in texts]
+    return [*rows, _limit("W3 statements", ours.hf_model, run, sequences, head=False)]
 
 
-def _limit(name: str, model, run: Callable, sequences: list, head: bool = True, rounds: int = 5) -> None:
+def _limit(name: str, model, run: Callable, sequences: list, head: bool = True, rounds: int = 5) -> dict:
     """One row; a matrix counts for the tokens that it is applied to: the head for those that predict, the others for all."""
     nodes, predicting, asked = tree_size(sequences)
     layers = [layer for layer in model.modules() if isinstance(layer, torch.nn.Linear)]
@@ -224,12 +229,20 @@ def _limit(name: str, model, run: Callable, sequences: list, head: bool = True, 
         seconds.append(ran.cpu)
         over.append(ran.cpu * (before + after) / 2 / work)
     forwarded, onednns = ran.result["forwarded_tokens"], matrix_rate(onednn=True) if mkl_is_slow() else None
-    beside = f"{median(over) * onednns / after:.2f} | {onednns / 1e9:.0f}" if onednns else "- | -"
-    print(
-        f"| {name} | {asked} | {nodes} | {forwarded} | {forwarded / nodes:.3f} | {median(seconds):.2f} "
-        f"| **{median(over):.2f}** ({min(over):.2f} to {max(over):.2f}) | {after / 1e9:.0f} | {beside} |",
-        flush=True,
-    )
+    row = {
+        "workload": name,
+        "tokens asked": asked,
+        "inner nodes": nodes,
+        "forwarded": forwarded,
+        "by nodes (at most 1.02)": forwarded / nodes,
+        "s": median(seconds),
+        "by limit (at most 1.6)": f"**{median(over):.2f}** ({min(over):.2f} to {max(over):.2f})",
+        "GFLOP/s": f"{after / 1e9:.0f}",
+        "by oneDNN's limit": f"{median(over) * onednns / after:.2f}" if onednns else "",
+        "its GFLOP/s": f"{onednns / 1e9:.0f}" if onednns else "",
+    }
+    print(*row.values(), sep=" | ", flush=True)
+    return row
 
 
 def matrix_rate(size: int = 1024, onednn: bool = False) -> float:
@@ -255,19 +268,3 @@ def tree_size(sequences: list[tuple[list[int], list[int]]]) -> tuple[int, int, i
                 predicting.add(id(node))
         tokens += len(prompt) + len(answer)
     return nodes, len(predicting), tokens
-
-
-def header(columns: str) -> None:
-    print(f"\n| {columns} |\n|{'---|' * (columns.count('|') + 1)}", flush=True)
-
-
-def _machine() -> str:
-    """What the numbers depend on."""
-    try:
-        cpu = re.search(r"model name\s*: (.*)", Path("/proc/cpuinfo").read_text())[1]
-    except (OSError, TypeError):
-        cpu = platform.processor() or platform.machine()
-    return (
-        f"{datetime.date.today()}, {cpu}, one thread, float32; Python {platform.python_version()}, torch {torch.__version__}, "
-        f"transformers {hf.__version__}; load {os.getloadavg()[0]:.1f}"
-    )

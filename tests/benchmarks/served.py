@@ -18,7 +18,7 @@ from probelib.lm.names import CHECKPOINTS
 from probelib.lm.remote import served
 from probelib.lm.remote.nodes import Nodes
 from tests.benchmarks import workloads
-from tests.benchmarks.measuring import row, show
+from tests.benchmarks.measuring import row, write_rows
 from tests.benchmarks.workloads import Relation
 from tests.lm.remote.test_engines import PYTHON, engine, has
 
@@ -83,6 +83,7 @@ def in_turns(name: str, model, world: list[Relation]) -> list[dict]:
     return [
         row(f"{name}: times the options per second of whole sequences", ratio, "x", 10),
         row(f"{name}: options per second", per_second, "", None),
+        row(f"{name}: options per second of whole sequences", per_second / ratio, "", None),
         row(f"{name}: largest difference", 1e6 * difference, "1e-6 nat", None),
         row(f"{name}: tokens sent, {len(whole.pairs())} options", nodes["sent"], "", None),
         row(f"{name}: tokens computed, blocks of {BLOCK}", nodes["computed"], "", None),
@@ -101,4 +102,4 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         world = workloads.save_model(Path(folder) / "model")
         rows = compare("W1", Path(folder) / "model", world)
-    show(rows + compare(ORGANISM, CHECKPOINTS / ORGANISM, world_of_atlas()))
+    write_rows("served", rows + compare(ORGANISM, CHECKPOINTS / ORGANISM, world_of_atlas()))

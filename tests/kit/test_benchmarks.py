@@ -1,10 +1,14 @@
 """The tables of tests/benchmarks/README.md that benchmarks write themselves."""
 
+import re
+
+import numpy as np
 import pandas as pd
 import pytest
 
 from probelib.errors import ProbeError
-from tests.benchmarks import growth, labels, measuring
+from tests.benchmarks import gpu, growth, labels, measuring, scoring
+from tests.lm import tiny
 
 
 def test_a_table_is_written_between_its_markers(tmp_path):
@@ -16,6 +20,45 @@ def test_a_table_is_written_between_its_markers(tmp_path):
     assert after == "\n<!-- /a -->\n<!-- b -->\nkept\n<!-- /b -->\n"
     with pytest.raises(ProbeError, match="no lines <!-- c -->"):
         measuring.write_table("c", pd.DataFrame({"n": [1]}), {}, readme)
+
+
+def test_measurements_in_short():
+    row = measuring.row
+    rows = [row("speed", 2.345, "x", 3), row("peak", 1234.5, "MiB", 2000, less=True), row("tokens", 139506, "", None)]
+    rows += [row("error", 0, "1e-6 nat", 100, less=True), row("share", 0.85, "", 0.85)]
+    assert measuring.in_short(rows).to_numpy().tolist() == [
+        ["speed", "2.35 x", "at least 3: MISSED"],
+        ["peak", "1,234 MiB", "at most 2,000: met"],
+        ["tokens", "139,506", ""],
+        ["error", "0 1e-6 nat", "at most 100: met"],
+        ["share", "0.85", "at least 0.85: met"],
+    ]
+
+
+def columns_of(name: str) -> list[str]:
+    """Headings of the table that README.md has for a benchmark, behind a line that begins with its date."""
+    about, head = re.search(rf"<!-- {name} -->\n(.*):\n\n\| (.*) \|\n\|---", measuring.README.read_text()).groups()
+    assert re.match(r"20\d\d-\d\d-\d\d(, |$)", about)
+    return head.split(" | ")
+
+
+@pytest.mark.parametrize("name", ["graphs", "harness", "host", "judge", "retrieval", "served"])
+def test_a_table_of_measurements_has_the_columns_that_the_code_writes(name):
+    assert columns_of(name) == list(measuring.in_short([measuring.row("speed", 1, "x", None)]))
+
+
+def test_the_tables_of_scoring_and_gpu_have_the_columns_that_the_code_writes():
+    work = lambda: np.zeros(1)
+    compared = scoring.compare("W1", "a peer", 1, work, work, wanted=1, rounds=1)
+    assert columns_of("scoring") == list(compared) and compared["difference"] == "`0.0e+00`"
+    cost = lambda: {"forwarded_tokens": 3}
+    limit = scoring._limit("W1", tiny.build(tiny.DECODERS["llama"]()), cost, [([5, 6], [7, 8])], rounds=1)
+    assert columns_of("limits") == list(limit) and (limit["inner nodes"], limit["by nodes (at most 1.02)"]) == (3, 1)
+    by_wall = scoring.compare(
+        "W1", "a peer", 1, work, work, None, rounds=1, by="wall", difference=lambda *_: float("nan")
+    )
+    assert columns_of("gpu peers") == ["model", *gpu.gpu_columns(by_wall)] and by_wall["difference"] == ""
+    assert columns_of("gpu rows") == ["model", "attention", *(f"{tokens:,}" for tokens in gpu.ROWS)]
 
 
 def test_an_exponent_by_hand():

@@ -6,10 +6,12 @@ import weakref
 import numpy as np
 import pytest
 import torch
+import transformers as hf
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from probelib.errors import ProbeError
+from probelib.lm.families import forward_packed
 from probelib.lm.internals.encdec import score_encdec
 from probelib.lm.plain import score_plain
 from probelib.lm.tree import Tree, gather_logprobs, score_tree, to_numpy_checked
@@ -216,6 +218,16 @@ def test_the_last_mlp_takes_the_tokens_that_are_asked(family):
     taken.clear()
     model(input_ids=torch.tensor(contexts[:1]))  # nothing is left of it
     assert taken == ([] if family in OWN_MLP else [10, 10])
+
+
+def test_the_last_mlp_takes_the_tokens_that_are_asked_on_every_device():
+    """On torch's "meta" device, which has shapes and no numbers."""
+    model, taken = tiny.build(tiny.DECODERS["llama"]()).to("meta"), []
+    for layer in model.model.layers:
+        layer.mlp.register_forward_hook(lambda _, inputs, __: taken.append(inputs[0].shape[1]), prepend=True)
+    visible, kept = torch.ones(10, 10, dtype=torch.bool, device="meta"), [3, 9]
+    logits = forward_packed(model, hf.DynamicCache(), list(range(10)), np.arange(10), visible, kept)
+    assert taken == [10, 2] and logits.shape == (2, tiny.V) and logits.device.type == "meta"
 
 
 def test_an_mlp_that_layers_share_stays_whole():

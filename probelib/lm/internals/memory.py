@@ -8,6 +8,7 @@ import os
 import re
 import resource
 import time
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 
@@ -257,15 +258,21 @@ def check_quantization(model, hf_model) -> int:
 
 def retry_on_oom(model, work: Callable[[int], object]):
     """Run ``work(budget)``, one thread at a time. On CUDA out-of-memory, halve the token budget and retry; keep the
-    reduced budget. Raise ProbeError if that is not enough, or if the computer's own memory is used up."""
+    reduced budget. If FlexAttention fails, retry without it. Raise ProbeError if one token per row is too much, or if the
+    computer's own memory is used up."""
     import torch
 
     from probelib.lm.families import FORWARD
+    from probelib.lm.internals.flex import FlexError
 
     while True:
         try:
             with FORWARD:
                 return work(model.budget)
+        except FlexError as error:
+            model.flex, model.flex_reason = False, f"FlexError: {error}"
+            warnings.warn(f"{model.name}: FlexAttention failed; rows are short from now on ({error})", stacklevel=2)
+            continue
         except torch.OutOfMemoryError as error:
             if model.budget == 1:
                 raise ProbeError(

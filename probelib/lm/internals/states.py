@@ -8,7 +8,7 @@ from torch.nn.utils.rnn import pad_sequence
 
 from probelib.errors import ProbeError, texts_of
 from probelib.lm.families import layer_states
-from probelib.lm.internals.cpu import last_mlp_at
+from probelib.lm.internals.last_mlp import last_mlp_at
 from probelib.lm.internals.masked import needs_generator
 from probelib.lm.names import IN_CHAT
 from probelib.lm.plain import pad_right
@@ -63,14 +63,14 @@ def hidden_states(
         )
     if not share and all(ids):
         return model.retry_on_oom(lambda budget: _padded_states(model, before, ids, layer, soft_prompt, budget))
-    return model.retry_on_oom(lambda budget: _tree_states(model.hf_model, sequences, layer, soft_prompt, budget))
+    return model.retry_on_oom(lambda budget: _tree_states(model, sequences, layer, soft_prompt, budget))
 
 
-def _tree_states(hf_model, sequences: list[list[int]], layer: int, soft_prompt, budget: int) -> tuple[np.ndarray, dict]:
+def _tree_states(model, sequences: list[list[int]], layer: int, soft_prompt, budget: int) -> tuple[np.ndarray, dict]:
     """States at the ends of the sequences, which form one prefix tree after the soft prompt."""
     from transformers import DynamicCache
 
-    cache = DynamicCache()
+    hf_model, cache = model.hf_model, DynamicCache()
     if soft_prompt is not None and len(soft_prompt):
         with torch.inference_mode():
             embedded = soft_prompt.to(hf_model.device, hf_model.dtype)[None]
@@ -81,7 +81,7 @@ def _tree_states(hf_model, sequences: list[list[int]], layer: int, soft_prompt, 
     def read(hidden: torch.Tensor, nodes: np.ndarray) -> None:
         states.append(hidden.float().cpu().numpy())
 
-    cost = forward_tree(hf_model, tree, ends, budget, read, layer, cache)
+    cost = forward_tree(hf_model, tree, ends, budget, read, layer, cache, model.flex)
     return np.concatenate(states)[state], cost
 
 
