@@ -28,6 +28,7 @@ from probelib.lm.names import CHECKPOINTS
 from probelib.paths import ROOT
 from probelib.runner import cli, kernel, plan, preflight, steps, uptodate
 from tests.conftest import PROFILE
+from tests.runner.conftest import set_out
 
 WRITE = """
 import os, pathlib
@@ -65,18 +66,12 @@ def stub_report(module):
 def out(tmp_path, monkeypatch):
     """A place for runs and figures (its name tries papermill's str.format), and a library of one file."""
     out = tmp_path / "out {of} this"
-    for name, path in (
-        ("OUT", out),
-        ("RUNS", out / "runs"),
-        ("FIGURES", out / "figures"),
-        ("PACKAGE", tmp_path / "library"),
-    ):
-        monkeypatch.setattr(paths, name, path)
-    (tmp_path / "library").mkdir()
-    (tmp_path / "library/one.py").write_text("1")
+    set_out(monkeypatch, out)
+    monkeypatch.setattr(paths, "PACKAGE", tmp_path / "library")
+    (tmp_path / "library/data").mkdir(parents=True)
+    for name in ("one.py", "data/x.csv"):
+        (tmp_path / "library" / name).write_text("1")
     (tmp_path / "library/two.py").write_text('from probelib.one import (\n    x,\n)\nPACKAGE / "data" / "x.csv"')
-    (tmp_path / "library/data").mkdir()
-    (tmp_path / "library/data/x.csv").write_text("1")
     monkeypatch.setitem(sys.modules, "probelib.report.pages", None)
     stub_report(type(sys))
     return out
@@ -112,9 +107,8 @@ def snapshot(folder):
 def test_only_what_changed_and_what_needs_it_runs(smoke, make_plan, out, tmp_path, monkeypatch):
     fake = tmp_path / "jupyter/kernels/python3"  # a user's own "python3" must not be the one that runs
     fake.mkdir(parents=True)
-    (fake / "kernel.json").write_text(
-        '{"argv": ["false", "{connection_file}"], "display_name": "x", "language": "python"}'
-    )
+    spec = {"argv": ["false", "{connection_file}"], "display_name": "x", "language": "python"}
+    (fake / "kernel.json").write_text(json.dumps(spec))
     monkeypatch.setenv("JUPYTER_PATH", str(tmp_path / "jupyter"))
 
     plan = make_plan(AB, AB_STEPS)
@@ -134,10 +128,11 @@ def test_only_what_changed_and_what_needs_it_runs(smoke, make_plan, out, tmp_pat
     assert code == 0 and time.monotonic() - start < 2
     assert not [line for line in lines if line.startswith(("start", "ok"))]
     assert snapshot(out) == before
-    (out / "figures/smoke/p/t1.md").write_text(
-        "The page of a notebook that is called like an artifact is none of its files."
-    )
-    (out / "figures/smoke/p/t1.mynotes.txt").write_text("A user's own file beside it is none, either.")
+    for name in (
+        "t1.md",
+        "t1.mynotes.txt",
+    ):  # the page of a notebook of this name, and a user's own file, are no products
+        (out / "figures/smoke/p" / name).touch()
     assert set(why(smoke, plan).values()) == {"up to date"}
 
     def changed(**profile):
@@ -173,23 +168,16 @@ def test_only_what_changed_and_what_needs_it_runs(smoke, make_plan, out, tmp_pat
     assert (out / "figures/smoke/p/t2.csv").read_text() == "2"
     assert why(smoke, plan) == {"a": "up to date", "b": "up to date", "c": "executed notebook missing"}
     assert json.loads((out / "runs/smoke/report.html").read_text())["c"] == "not selected"
-    assert {file.name for file in (out / "figures/smoke/p").iterdir()} == {
-        "t1.csv",
-        "t1.md",
-        "t1.mynotes.txt",
-        "t2.csv",
-    }
+    made = {file.name for file in (out / "figures/smoke/p").iterdir()}
+    assert made == {"t1.csv", "t1.md", "t1.mynotes.txt", "t2.csv"}
 
 
 def test_failures_are_told_kept_and_not_taken_for_success(smoke, make_plan, out):
     notebooks = {
-        "fine": [PROFILE],
+        **dict.fromkeys(("fine", "after", "later", "lazy"), [PROFILE]),
         "error": [PROFILE, "1 + 1", "int('x\\ny')", "3"],
         "killed": [PROFILE, WRITE, "put('p/t1', 1)", "os.kill(os.getpid(), 9)", "print('later')"],
-        "after": [PROFILE],
-        "later": [PROFILE],
         "slow": [PROFILE, "import time; time.sleep(60)"],
-        "lazy": [PROFILE],
         "quits": [PROFILE, "import sys; sys.exit(0)", "2"],
         "alone": [PROFILE, "import os, time; os.kill(os.getppid(), 9); time.sleep(60)"],
     }
@@ -200,9 +188,7 @@ def test_failures_are_told_kept_and_not_taken_for_success(smoke, make_plan, out)
         {"notebook": "later", "needs": ["after"]},
         {"notebook": "slow", "timeout_s": 4},
         {"notebook": "lazy", "makes": ["p/t2"]},
-        {"notebook": "quits"},
-        {"notebook": "alone"},
-        {"notebook": "fine"},
+        *({"notebook": name} for name in ("quits", "alone", "fine")),
     ]
     old = out / "figures/smoke/p/t2.csv"
     old.parent.mkdir(parents=True)
@@ -224,26 +210,13 @@ def test_failures_are_told_kept_and_not_taken_for_success(smoke, make_plan, out)
         assert [each for each in lines if re.match(line, each)], (line, lines)
     assert [file.name for file in (out / "runs/smoke/done").iterdir()] == ["fine.json"]
     folder = out / "runs/smoke/notebooks"
-    assert sorted(file.name for file in folder.iterdir()) == [
-        "alone.failed.ipynb",
-        "error.failed.ipynb",
-        "fine.ipynb",
-        "killed.failed.ipynb",
-        "lazy.failed.ipynb",
-        "quits.failed.ipynb",
-        "slow.failed.ipynb",
-    ]
+    failed = {f"{name}.failed.ipynb" for name in ("alone", "error", "killed", "lazy", "quits", "slow")}
+    assert {file.name for file in folder.iterdir()} == {"fine.ipynb", *failed}
     assert not list((out / "figures").rglob("*.csv"))  # neither the old ones, nor half of the new ones
     killed = nbformat.read(folder / "killed.failed.ipynb", 4)
     assert "kernel killed" in killed.cells[0].source
-    assert [cell.metadata.papermill.status for cell in killed.cells[1:]] == [
-        "completed",
-        "completed",
-        "completed",
-        "completed",
-        "failed",
-        "pending",
-    ]
+    states = [cell.metadata.papermill.status for cell in killed.cells[1:]]
+    assert states == [*["completed"] * 4, "failed", "pending"]
     assert why(smoke, plan)["error"] == "failed last time"
 
     make_plan({**notebooks, "error": [PROFILE]}, steps)  # mended: the failed one goes, the good one comes
@@ -266,17 +239,8 @@ def test_notebooks_of_one_process_see_nothing_of_one_another(smoke, make_plan, o
 
 
 def test_values_arrive_as_they_are(smoke, make_plan, out):
-    values = {
-        "a": True,
-        "b": None,
-        "c": 1e-05,
-        "d": 'it\'s "x" \\ {y} %s\nü 007',
-        "e": ["1", 1, None, False],
-        "f": "true",
-        "g": {"k": [1.5]},
-        "h": -3,
-        "i": "",
-    }
+    values = [True, None, 1e-05, 'it\'s "x" \\ {y} %s\nü 007', ["1", 1, None, False], "true", {"k": [1.5]}, -3, ""]
+    values = dict(zip("abcdefghi", values, strict=True))
     cell = "\n".join(f"{name} = None" for name in values)
     plan = make_plan(
         {"a": [PROFILE + "\n" + cell, WRITE, f"import json; put('p/t1', json.dumps([{', '.join(values)}]))"]},
@@ -483,11 +447,8 @@ def test_a_graph_of_ones_own_lies_where_the_command_is_given(tmp_path, monkeypat
     for name in ("mine.ttl", "atlas"):
         (tmp_path / name).write_text("")
     given = lambda text: cli._given(cli._parser().parse_args(["--set", f"graph={text}"]))["graph"]
-    assert [given(text) for text in ("mine.ttl", "atlas", "synthetic:9")] == [
-        str(tmp_path / "mine.ttl"),
-        "atlas",
-        "synthetic:9",
-    ]
+    expected = {"mine.ttl": str(tmp_path / "mine.ttl"), "atlas": "atlas", "synthetic:9": "synthetic:9"}
+    assert {text: given(text) for text in expected} == expected
 
 
 def test_parameters_that_only_name_files_are_looked_for():
@@ -513,9 +474,8 @@ def test_models_reach_the_notebooks_that_have_them(smoke, make_plan, out, monkey
     (tmp_path / "my/model").mkdir(parents=True)
     monkeypatch.chdir(tmp_path)
     plan = make_plan({"a": [PROFILE + "\nmodels = ['x']"], "b": [PROFILE]}, [{"notebook": "a"}, {"notebook": "b"}])
-    assert cli._given(cli._parser().parse_args(["--models", "gpt2, my/model,x/y"])) == {
-        "models": ["gpt2", str(tmp_path / "my/model"), "x/y"]
-    }
+    given = cli._given(cli._parser().parse_args(["--models", "gpt2, my/model,x/y"]))
+    assert given == {"models": ["gpt2", str(tmp_path / "my/model"), "x/y"]}
     assert why(smoke, plan, "--models", "x/y") == {"a": "never ran", "b": "never ran"}
 
 
@@ -547,10 +507,16 @@ def test_the_shell_script():
     script = ROOT / "run_all.sh"
     subprocess.run(["bash", "-n", script], check=True)
     assert len(script.read_text().splitlines()) <= 70
-    shown = subprocess.run(
-        [script, "--help"], stdin=subprocess.DEVNULL, capture_output=True, text=True, cwd="/", check=True
-    )
-    assert "examples:" in shown.stdout and not shown.stderr
+    shown = run_script("--help", stdin=subprocess.DEVNULL, cwd="/")
+    assert shown.returncode == 0 and "examples:" in shown.stdout and not shown.stderr
+
+
+def run_script(*words: str, environment: dict | None = None, **options) -> subprocess.CompletedProcess:
+    """Run run_all.sh with the Python of the tests."""
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    kit = {"PATH": path, "VIRTUAL_ENV": sys.prefix, "PYTHONPATH": str(ROOT)} | (environment or {})
+    command = [ROOT / "run_all.sh", *words]
+    return subprocess.run(command, env=os.environ | kit, capture_output=True, text=True, **options)
 
 
 def test_modules_of_the_folder_a_run_is_started_in_are_not_taken(smoke, make_plan, out, tmp_path, monkeypatch):
@@ -559,10 +525,8 @@ def test_modules_of_the_folder_a_run_is_started_in_are_not_taken(smoke, make_pla
     (here / "probelib").mkdir(parents=True)
     for name in ("probelib/__init__", "yaml", "papermill", "ipykernel_launcher", "pandas"):
         (here / f"{name}.py").write_text("raise SystemExit('the one of the working folder')")
-    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
-    environment = os.environ | {"PATH": path, "VIRTUAL_ENV": sys.prefix, "PYTHONPATH": str(ROOT)}
     for flags in (["--list"], ["--help"], ["course", "--help"]):
-        done = subprocess.run([ROOT / "run_all.sh", *flags], cwd=here, env=environment, capture_output=True, text=True)
+        done = run_script(*flags, cwd=here)
         assert done.returncode == 0, done.stderr
     monkeypatch.chdir(here)
     plan = make_plan({"a": [PROFILE, "import pandas", WRITE, "put('p/t1', 1)"]}, [{"notebook": "a", "makes": ["p/t1"]}])
@@ -613,7 +577,7 @@ def test_an_empty_folder_to_write_to_is_an_error(smoke, make_plan, out, monkeypa
     code, _, said = smoke(make_plan(AB, AB_STEPS), "--list")
     assert code == 2 and "PROBELIB_OUT is empty" in said[0]
     for command in ("verify", "browse", "lab"):
-        done = subprocess.run([ROOT / "run_all.sh", command], capture_output=True, text=True)
+        done = run_script(command)
         assert done.returncode == 2 and "PROBELIB_OUT is empty" in done.stderr
 
 
@@ -646,17 +610,10 @@ def test_start_up_files_of_a_user_are_not_run_in_notebooks(smoke, make_plan, out
 def test_another_checkout_on_the_python_path_is_not_run_and_breaks_no_installation(tmp_path):
     """PYTHONPATH names another checkout: this one's code runs, and nothing is installed anew."""
     (tmp_path / "probelib" / "runner").mkdir(parents=True)
-    (tmp_path / "probelib" / "__init__.py").touch()
-    (tmp_path / "probelib" / "runner" / "__init__.py").touch()
+    for folder in ("probelib", "probelib/runner"):
+        (tmp_path / folder / "__init__.py").touch()
     (tmp_path / "probelib" / "runner" / "__main__.py").write_text("print('I AM THE OTHER CHECKOUT')")
-    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
-    environment = os.environ | {
-        "PATH": path,
-        "VIRTUAL_ENV": sys.prefix,
-        "PYTHONPATH": str(tmp_path),
-        "PIP_NO_INDEX": "1",
-    }
-    done = subprocess.run([ROOT / "run_all.sh", "--list"], env=environment, capture_output=True, text=True)
+    done = run_script("--list", environment={"PYTHONPATH": str(tmp_path), "PIP_NO_INDEX": "1"})
     assert done.returncode == 0 and "Installing" not in done.stderr, done.stderr
     assert "OTHER" not in done.stdout and "monitor/table4" in done.stdout
 
