@@ -58,9 +58,8 @@ def key(url: str) -> str | None:
     for entry in os.environ.get("PROBELIB_KEYS", "").split():
         server, equals, value = entry.partition("=")
         if not equals or not server.startswith(("http://", "https://")):
-            raise ProbeError(
-                'an entry of PROBELIB_KEYS is invalid; the form is "https://host:port=KEY https://other=KEY"'
-            )
+            form = "https://host:port=KEY https://other=KEY"
+            raise ProbeError(f'an entry of PROBELIB_KEYS is invalid; the form is "{form}"')
         keys[origin(server)] = value
     return keys.get(origin(url))
 
