@@ -330,7 +330,7 @@ def line_panels(frame: pd.DataFrame, x: str, y: str, band: list[str], labels, to
     large.set(xlabel=labels[0], ylabel=labels[1])
     large.set_xticks(ticks)
     # as the lines end, from the top
-    handles = sorted(large.get_lines(), key=lambda line: -np.nan_to_num(line.get_ydata()[-1]))
+    handles = sorted(large.get_legend_handles_labels()[0], key=lambda line: -np.nan_to_num(line.get_ydata()[-1]))
     large.legend(handles=handles, loc="lower center", bbox_to_anchor=(0.5, 1), ncols=2)
     return figure
 

@@ -166,12 +166,12 @@ def _unexpected(argument: str) -> ProbeError:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        "run_all.sh",
-        description="Run the notebooks that make all tables and figures.",
-        epilog=EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+    form = {"epilog": EXAMPLES, "formatter_class": argparse.RawDescriptionHelpFormatter}
+    what, pairs = (
+        "Run the notebooks that make all tables and figures.",
+        {"nargs": "+", "metavar": "NAME=VALUE", "default": []},
     )
+    parser = argparse.ArgumentParser("run_all.sh", description=what, **form)
     add = parser.add_argument
     add("--profile", default="atlas", help="models and number of facts: smoke, atlas (default), study, small, paper")
     add(
@@ -190,9 +190,7 @@ def _parser() -> argparse.ArgumentParser:
     add("--quantize", metavar="BITS", help="8bit or 4bit: load the models quantized")
     add(
         "--set",
-        nargs="+",
-        metavar="NAME=VALUE",
-        default=[],
+        **pairs,
         help="any other parameter of the notebooks, its value in YAML: data=fktc folder=../FKTC n_facts=50",
     )
     add(
@@ -212,9 +210,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     add(
         "--cluster",
-        nargs="+",
-        metavar="NAME=VALUE",
-        default=[],
+        **pairs,
         help="what a batch system is asked for: gpu_gb=80 (memory of one GPU; without it CPUs) mem_gb= gpus= cores=2 "
         "timeout_min=240, and arguments of dask-jobqueue: queue=gpu account=... interface=ib0",
     )

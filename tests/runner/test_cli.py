@@ -97,11 +97,8 @@ def why(smoke, plan, *flags):
 
 
 def snapshot(folder):
-    return {
-        str(file.relative_to(folder)): (file.stat().st_mtime_ns, file.read_bytes())
-        for file in sorted(folder.rglob("*"))
-        if file.is_file()
-    }
+    files = [file for file in folder.rglob("*") if file.is_file()]
+    return {str(file.relative_to(folder)): (file.stat().st_mtime_ns, file.read_bytes()) for file in files}
 
 
 def test_only_what_changed_and_what_needs_it_runs(smoke, make_plan, out, tmp_path, monkeypatch):
@@ -359,19 +356,16 @@ def test_requests_that_are_wrong_end_in_one_line(smoke, make_plan, out, capsys):
         code, lines, errors = smoke(plan, *flags)
         assert (code, lines, len(errors)) == (2, [], 1) and errors[0].startswith(message), errors
     make_plan({"a": [PROFILE + "\nquantize = None  # str: bits"]}, [{"notebook": "a"}])
-    assert smoke(plan, "--quantize", "16bit")[2] == [
-        "unknown quantize '16bit'; did you mean 8bit or 4bit? Known: 4bit, 8bit."
-    ]
+    said = "unknown quantize '16bit'; did you mean 8bit or 4bit? Known: 4bit, 8bit."
+    assert smoke(plan, "--quantize", "16bit")[2] == [said]
     make_plan(AB, AB_STEPS, {"smoke": {"n": "3"}, "atlas": {}})
     assert smoke(plan)[2] == ["plan.yaml, a, smoke: n: '3' is of type str, the notebook takes int."]
     assert not out.exists()  # nothing was started
 
 
 def test_a_model_that_is_not_there_is_said_before_anything_is_taken_away(smoke, make_plan, out, tmp_path):
-    plan = make_plan(
-        {"a": [PROFILE + "\nmodels = []  # list", WRITE, "put('p/t1', len(models))"]},
-        [{"notebook": "a", "makes": ["p/t1"]}],
-    )
+    cells = [PROFILE + "\nmodels = []  # list", WRITE, "put('p/t1', len(models))"]
+    plan = make_plan({"a": cells}, [{"notebook": "a", "makes": ["p/t1"]}])
     assert smoke(plan, "--models", "atlas-neox-0.15m")[0] == 0
     made = out / "figures" / "smoke" / "p" / "t1.csv"
     (tmp_path / "half").mkdir()
@@ -399,9 +393,8 @@ def test_facts_and_models_of_ones_own_that_change_are_asked_anew(smoke, make_pla
     """Their paths stay as they are; what lies there does not."""
     monkeypatch.setattr(cli.preflight, "check", lambda settings, given: None)
     cell = PROFILE + "\nfolder = None  # str: a file\nmodels = []  # list: models"
-    plan = make_plan(
-        {"a": [cell, WRITE, "put('p/t1', pathlib.Path(folder).read_text())"]}, [{"notebook": "a", "makes": ["p/t1"]}]
-    )
+    cells = [cell, WRITE, "put('p/t1', pathlib.Path(folder).read_text())"]
+    plan = make_plan({"a": cells}, [{"notebook": "a", "makes": ["p/t1"]}])
     tmp_path = tmp_path / "of v1.2"  # dots in a folder's name part nothing
     tmp_path.mkdir()
     shutil.copytree(CHECKPOINTS / "atlas-neox-0.15m", tmp_path / "own")
@@ -429,34 +422,36 @@ def test_facts_and_models_of_ones_own_that_change_are_asked_anew(smoke, make_pla
     assert code == 2 and said == ["--set folder=mine.csv: there is no such file or folder."] and snapshot(out) == before
 
 
+def given(*words: str) -> dict:
+    """The parameters that the command line sets."""
+    return cli._given(cli._parser().parse_args(words))
+
+
 @pytest.mark.parametrize(
     ("words", "data"),
-    [
-        (["data=table", "columns=subject:s,relation:=P36"], "table?subject:s,relation:=P36"),
-        (["columns={subject: s, relation: prop}"], "table?subject:s,relation:prop"),
-        (["data=hub:me/capitals", "columns=subject:s"], "hub:me/capitals?subject:s"),
-        (["data=hub:akariasai/PopQA"], "hub:akariasai/PopQA"),
-    ],
-)
+    [(["data=table", "columns=subject:s,relation:=P36"], "table?subject:s,relation:=P36"),
+     (["columns={subject: s, relation: prop}"], "table?subject:s,relation:prop"),
+     (["data=hub:me/capitals", "columns=subject:s"], "hub:me/capitals?subject:s"),
+     (["data=hub:akariasai/PopQA"], "hub:akariasai/PopQA")],
+)  # fmt: skip
 def test_columns_of_ones_own_facts_are_part_of_the_data(words, data):
-    assert cli._given(cli._parser().parse_args(["--set", *words])) == {"data": data}
+    assert given("--set", *words) == {"data": data}
 
 
 def test_a_graph_of_ones_own_lies_where_the_command_is_given(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     for name in ("mine.ttl", "atlas"):
         (tmp_path / name).write_text("")
-    given = lambda text: cli._given(cli._parser().parse_args(["--set", f"graph={text}"]))["graph"]
     expected = {"mine.ttl": str(tmp_path / "mine.ttl"), "atlas": "atlas", "synthetic:9": "synthetic:9"}
-    assert {text: given(text) for text in expected} == expected
+    assert {text: given("--set", f"graph={text}")["graph"] for text in expected} == expected
 
 
 def test_parameters_that_only_name_files_are_looked_for():
     """Texts that may be left out, and are no models."""
     accepts = {name: types for step in plan.read().steps for name, types in step.accepts.items()}
-    defaults = {
-        name: value for step in plan.read().steps for name, value in plan.parameters.defaults(step.path).items()
-    }
+    defaults = {}
+    for step in plan.read().steps:
+        defaults |= plan.parameters.defaults(step.path)
     texts = {name for name, types in accepts.items() if types == {str, type(None)} and defaults[name] is None}
     assert texts - {*preflight.NAMES, "quantize"} <= cli.FILES
 
@@ -474,8 +469,7 @@ def test_models_reach_the_notebooks_that_have_them(smoke, make_plan, out, monkey
     (tmp_path / "my/model").mkdir(parents=True)
     monkeypatch.chdir(tmp_path)
     plan = make_plan({"a": [PROFILE + "\nmodels = ['x']"], "b": [PROFILE]}, [{"notebook": "a"}, {"notebook": "b"}])
-    given = cli._given(cli._parser().parse_args(["--models", "gpt2, my/model,x/y"]))
-    assert given == {"models": ["gpt2", str(tmp_path / "my/model"), "x/y"]}
+    assert given("--models", "gpt2, my/model,x/y") == {"models": ["gpt2", str(tmp_path / "my/model"), "x/y"]}
     assert why(smoke, plan, "--models", "x/y") == {"a": "never ran", "b": "never ran"}
 
 
