@@ -137,8 +137,6 @@ def mean_interval(values, times: int = 2000, seed: int = 0) -> tuple[float, floa
     """
     values = np.asarray(values, dtype=float)
     values = values[np.isfinite(values)]
-    if not len(values):
-        return np.nan, np.nan
     return percentile_interval(bootstrap(lambda i: values[i].mean(1), len(values), times, seed))
 
 

@@ -115,11 +115,6 @@ def _e(text) -> str:
     return html.escape(str(text))
 
 
-def _emphasized(text: str) -> str:
-    """A finding's Markdown emphasis as HTML; everything else as text."""
-    return re.sub(r"\*\*(.+?)\*\*", r"<b>\1</b>", _e(text))
-
-
 def _title(paper: str) -> tuple[str, str]:
     return PAPERS.get(paper, (paper, ""))
 
@@ -230,7 +225,8 @@ def _shown(stem: Path, record: dict, known: set[str]) -> str:
             f"<div class='beside'><div><b class='quiet'>This run</b>{shown}</div><div><b class='quiet'>As published</b>"
             f"<div class='scroll'>{printed.read_text(encoding='utf-8')}</div></div></div>"
         )
-    finding = f"<p><b>Finding.</b> {_emphasized(record['finding'])}</p>" if record["finding"] else ""
+    said = re.sub(r"\*\*(.+?)\*\*", r"<b>\1</b>", _e(record["finding"]))  # of Markdown only emphasis is kept
+    finding = f"<p><b>Finding.</b> {said}</p>" if said else ""
     provenance = {key: value for key, value in record.items() if key not in ("caption", "finding", "alt", "kind")}
     return (
         f"{caption}{shown}{finding}<details><summary>How it was made</summary>"

@@ -167,10 +167,8 @@ def _unexpected(argument: str) -> ProbeError:
 
 def _parser() -> argparse.ArgumentParser:
     form = {"epilog": EXAMPLES, "formatter_class": argparse.RawDescriptionHelpFormatter}
-    what, pairs = (
-        "Run the notebooks that make all tables and figures.",
-        {"nargs": "+", "metavar": "NAME=VALUE", "default": []},
-    )
+    pairs = {"nargs": "+", "metavar": "NAME=VALUE", "default": []}
+    what = "Run the notebooks that make all tables and figures."
     parser = argparse.ArgumentParser("run_all.sh", description=what, **form)
     add = parser.add_argument
     add("--profile", default="atlas", help="models and number of facts: smoke, atlas (default), study, small, paper")
@@ -282,10 +280,11 @@ def _absolute(value: object, bare: bool = False) -> object:
         return {name: _absolute(each, name in FILES) for name, each in value.items()}
     if not isinstance(value, str):
         return value
-    full = lambda name: os.path.abspath(os.path.expanduser(name))
-    is_path = lambda name: ("/" in name or bare) and name not in organisms() and os.path.exists(full(name))
+    home = os.path.expanduser
+    is_path = lambda name: ("/" in name or bare) and name not in organisms() and os.path.exists(home(name))
     halves = with_base(value) if all(with_base(value)) and not is_path(value) else [value]
     named = [(half, *split_chat(half)) for half in halves]
+    full = lambda name: os.path.abspath(home(name))
     return "=".join(full(name) + IN_CHAT * in_chat if is_path(name) else half for half, name, in_chat in named)
 
 

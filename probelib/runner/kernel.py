@@ -99,13 +99,13 @@ class ForkedKernel:
             _become_kernel(json.loads(line) | {"parent": parent})
         sys.exit()
 
-    def start(self, command: list[str], given: dict) -> None:
-        """``command`` and options as ``subprocess.Popen`` would get them."""
+    def start(self, command: list[str], options: dict) -> None:
+        """``command`` and ``options`` as ``subprocess.Popen`` would get them."""
         arguments = command[command.index("ipykernel_launcher") + 1 :]
         launch = {
             "argv": arguments,
-            "env": dict(given.get("env") or os.environ),
-            "cwd": given.get("cwd") or os.getcwd(),
+            "env": dict(options.get("env") or os.environ),
+            "cwd": options.get("cwd") or os.getcwd(),
         }
         with open(self._command, "w") as stream:
             stream.write(json.dumps(launch) + "\n")

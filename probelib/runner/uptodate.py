@@ -126,10 +126,11 @@ def why(profile: str, steps: list[Step], now: dict[str, dict], force: Collection
             failed = executed_path(profile, step.notebook, ".failed").exists()
             reason = "failed last time" if failed else "never ran"
         else:
+            changed = [need for need in step.needs if then["needs"].get(need) != _key(profile, need)]
             reason = (
                 _changed_input(then, now[step.notebook])
                 or (f"needs {runs[0]}, which runs" if runs else None)
-                or _changed_need(profile, step, then)
+                or (f"needs {changed[0]}, which changed" if changed else None)
                 or _changed_product(profile, step, then)
             )
         reasons[step.notebook] = reason
@@ -223,11 +224,6 @@ def _changed_input(then: dict, now: dict) -> str | None:
 def _different(old: dict, new: dict) -> list[str]:
     """The names whose values differ."""
     return [name for name in sorted({*old, *new}) if _digest(old.get(name)) != _digest(new.get(name))]
-
-
-def _changed_need(profile: str, step: Step, then: dict) -> str | None:
-    changed = [need for need in step.needs if then["needs"].get(need) != _key(profile, need)]
-    return f"needs {changed[0]}, which changed" if changed else None
 
 
 def _changed_product(profile: str, step: Step, then: dict) -> str | None:

@@ -346,18 +346,12 @@ def test_what_cannot_be_written_is_named(smoke, make_plan, out):
 def test_requests_that_are_wrong_end_in_one_line(smoke, make_plan, out, capsys):
     plan = make_plan(AB, AB_STEPS)
     for flags, message in (
-        (["--profile", "smok"], "unknown profile 'smok'; did you mean smoke?"),
-        (["--only", "p/t9"], "no notebook, paper or artifact is called 'p/t9'; did you mean p/t"),
         (["--models", "x"], "unknown parameter (none of the selected notebooks has it) 'models'"),
         (["--models", ", "], "--models is empty"),
-        (["--jobs", "0"], "--jobs is 0"),
         (["--set", f"n={'[' * 480}{']' * 480}"], "--set"),  # deeper than Python follows, by YAML or by the kit
     ):
         code, lines, errors = smoke(plan, *flags)
         assert (code, lines, len(errors)) == (2, [], 1) and errors[0].startswith(message), errors
-    make_plan({"a": [PROFILE + "\nquantize = None  # str: bits"]}, [{"notebook": "a"}])
-    said = "unknown quantize '16bit'; did you mean 8bit or 4bit? Known: 4bit, 8bit."
-    assert smoke(plan, "--quantize", "16bit")[2] == [said]
     make_plan(AB, AB_STEPS, {"smoke": {"n": "3"}, "atlas": {}})
     assert smoke(plan)[2] == ["plan.yaml, a, smoke: n: '3' is of type str, the notebook takes int."]
     assert not out.exists()  # nothing was started

@@ -123,21 +123,6 @@ def test_every_seed_of_the_kit_is_set_from_the_command_line():
     assert {name.split("/")[0] for name in settings} >= {"monitor", "zplke", "distractors", "grapheval", "beyond"}
 
 
-def test_a_wrong_type_on_the_command_line_is_said_to_stand_there(changed):
-    whole = changed()
-    for given, said in (
-        ({"models": "a"}, r"^--set models=a, .*: 'a' is of type str, .* A list is written \[a\]"),
-        ({"seed": "abc"}, r"^--set seed=abc, monitor/sec4: 'abc' is of type str, the notebook takes int"),
-    ):
-        with pytest.raises(ProbeError, match=said):
-            plan.settings(whole, whole.steps, "smoke", given)
-
-
-def test_unknown_profile_names_the_nearest(changed):
-    with pytest.raises(ProbeError, match=r"'smok'; did you mean smoke\? Known: atlas, smoke"):
-        plan.settings(changed(), [], "smok")
-
-
 @pytest.mark.parametrize(
     "entry, message",
     [

@@ -19,7 +19,7 @@ import transformers as hf
 
 from probelib.errors import ProbeError
 from probelib.paths import ROOT
-from probelib.runner import cli, plan, shards, workers
+from probelib.runner import plan, shards, workers
 from tests import conftest
 from tests.runner.conftest import MODEL, cut, parts
 
@@ -239,13 +239,6 @@ def test_a_missing_extra_is_reported(place, monkeypatch):
     monkeypatch.setitem(sys.modules, "dask_jobqueue", None)
     with pytest.raises(ProbeError, match=r"dask_jobqueue is not installed.*\[cluster\]"):
         workers.score(cut())
-
-
-def test_the_command_line_refuses_what_it_cannot_do(capsys):
-    refused = ((["--on", "slrum"], "slurm"), (["--cluster", "queue=x"], "--on"), (["--on", "processes"], "local"))
-    for flags, word in refused:
-        assert cli.main(["--profile", "smoke", *flags]) == 2
-        assert word in capsys.readouterr().err
 
 
 SLURM = """\

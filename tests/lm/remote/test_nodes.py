@@ -121,10 +121,3 @@ def test_a_server_that_fails_at_nodes_after_the_check_is_noticed(late, said):
         failing.append(True)
         with pytest.raises(ProbeError, match=said):
             model.logprobs([PROMPT], [OPTIONS])
-
-
-def test_a_busy_server_is_asked_again():
-    left = [(503, {}, {"Retry-After": 0}), (429, {}, {"Retry-After": 0})]
-    with serving(by_nodes(lambda *asked: left.pop() if left else honest(*asked))) as (url, _):
-        model = lm.load(f"{url}#{NAME}")
-        assert model.choose_path() and model.by_nodes and not left
