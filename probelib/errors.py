@@ -2,7 +2,9 @@
 
 import contextlib
 import difflib
-from collections.abc import Iterable, Iterator, Mapping
+import functools
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping
 
 LISTED = 20  # known names in a message
 # control characters, blank and line end aside, as their pictures (ESC as "␛"); of C1 and text directions nothing is drawn
@@ -46,6 +48,21 @@ def unknown(kind: str, name: str, known: Iterable[str], meaning: Mapping[str, st
     hint = f"; did you mean {' or '.join(shown(near))}?" if near else ";"
     more = f" and {len(known) - LISTED} more" if len(known) > LISTED else ""
     return ProbeError(f"unknown {kind} {name!r}{hint} Known: {', '.join(shown(known[:LISTED])) or 'none'}{more}.")
+
+
+def command(work: Callable[[list[str] | None], None]) -> Callable[..., int]:
+    """Make ``work(arguments)`` a command that returns its exit code: 0, or 1 after a ProbeError, which goes to stderr."""
+
+    @functools.wraps(work)
+    def main(arguments: list[str] | None = None) -> int:
+        try:
+            work(arguments)
+        except ProbeError as error:
+            print(error, file=sys.stderr)
+            return 1
+        return 0
+
+    return main
 
 
 @contextlib.contextmanager

@@ -4,6 +4,7 @@ import hashlib
 import json
 import os
 import re
+from collections.abc import Iterable
 from pathlib import Path
 
 from probelib.errors import ProbeError
@@ -28,6 +29,11 @@ def write(path: Path, content: bytes | str) -> Path:
 def write_json(path: Path, data: dict) -> Path:
     """A dictionary as JSON, keys in their own order, one final newline."""
     return write(path, json.dumps(data, indent=1, ensure_ascii=False, default=str) + "\n")
+
+
+def write_lines(path: Path, rows: Iterable[dict]) -> Path:
+    """Dictionaries as JSON Lines."""
+    return write(path, "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows))
 
 
 def sealed(record: dict) -> dict:
@@ -66,4 +72,4 @@ def templates_path(table: Path) -> Path:
 def slug(name: str) -> str:
     """A file name made from any text (a model id, a fact): it cannot leave its folder, and two names never share one."""
     safe = re.sub(r"[^A-Za-z0-9._-]+", "-", name).strip(".-")[:60]
-    return safe if safe == name and safe else f"{safe or 'x'}-{hashlib.sha256(name.encode()).hexdigest()[:8]}"
+    return safe if safe == name and safe else f"{safe or 'x'}-{sha256(name.encode())[:8]}"

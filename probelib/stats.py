@@ -22,23 +22,27 @@ def pearson(x, y) -> dict[str, float]:
 
     Pairs with a NaN are left out and not counted in ``n``. Fewer than 3 pairs or a constant give NaN, never 0.
     """
-    x, y = (np.asarray(v, dtype=float) for v in (x, y))
-    both = np.isfinite(x) & np.isfinite(y)
-    x, y, n = x[both], y[both], int(both.sum())
+    x, y = _complete(x, y)
+    n = len(x)
     if n < 3 or np.ptp(x) == 0 or np.ptp(y) == 0:
-        return {"r": np.nan, "p": np.nan, "low": np.nan, "high": np.nan, "n": n}
+        return dict.fromkeys(("r", "p", "low", "high"), np.nan) | {"n": n}
     result = scipy.stats.pearsonr(x, y)
     low, high = result.confidence_interval(LEVEL) if n > 3 else (np.nan, np.nan)
     return {"r": float(result.statistic), "p": float(result.pvalue), "low": float(low), "high": float(high), "n": n}
 
 
+def _complete(*values) -> list[np.ndarray]:
+    """The values at the places where all of them are finite."""
+    values = [np.asarray(v, dtype=float) for v in values]
+    finite = np.isfinite(values).all(axis=0)
+    return [v[finite] for v in values]
+
+
 def partial(x, y, given) -> dict[str, float]:
     """Partial Pearson correlation of x and y given z: that of the residuals of both on z (least squares). Keys as in
     ``pearson``, with n - 3 degrees of freedom for ``p`` and the interval."""
-    x, y, z = (np.asarray(v, dtype=float) for v in (x, y, given))
-    there = np.isfinite(x) & np.isfinite(y) & np.isfinite(z)
-    x, y, z = x[there], y[there], z[there]
-    n, nothing = len(x), {"r": np.nan, "p": np.nan, "low": np.nan, "high": np.nan, "n": len(x)}
+    x, y, z = _complete(x, y, given)
+    n, nothing = len(x), dict.fromkeys(("r", "p", "low", "high"), np.nan) | {"n": len(x)}
     if n < 4 or np.ptp(z) == 0:
         return nothing
     design = np.column_stack([np.ones(n), z])
@@ -133,8 +137,6 @@ def mean_interval(values, times: int = 2000, seed: int = 0) -> tuple[float, floa
     """
     values = np.asarray(values, dtype=float)
     values = values[np.isfinite(values)]
-    if not len(values):
-        return np.nan, np.nan
     return percentile_interval(bootstrap(lambda i: values[i].mean(1), len(values), times, seed))
 
 
@@ -236,9 +238,8 @@ def kendall(x, y) -> dict[str, float]:
     >>> round(kendall([1, 1, 0, 0, 0], [.9, .5, .5, .1, 0])["tau"], 6)
     0.680414
     """
-    x, y = levelled(x), levelled(y)
-    both = np.isfinite(x) & np.isfinite(y)
-    x, y, n = x[both], y[both], int(both.sum())
+    x, y = _complete(levelled(x), levelled(y))
+    n = len(x)
     if n < 2 or np.ptp(x) == 0 or np.ptp(y) == 0:
         return {"tau": np.nan, "p": np.nan, "n": n}
     result = scipy.stats.kendalltau(x, y)
@@ -280,16 +281,11 @@ def reliability(probability, right, bins: int = 10, units=None) -> pd.DataFrame:
 def ece(probability, right, bins: int = 10) -> float:
     """Expected calibration error: mean over cases of |mean probability - accuracy| of their bin, in [0, 1]."""
     table = reliability(probability, right, bins)
-    return (
-        float((table["n"] * (table["probability"] - table["right"]).abs()).sum() / table["n"].sum())
-        if len(table)
-        else np.nan
-    )
+    gap = (table["n"] * (table["probability"] - table["right"]).abs()).sum()
+    return float(gap / table["n"].sum()) if len(table) else np.nan
 
 
-def ece_replicates(
-    probability: np.ndarray, right: np.ndarray, times: int = 2000, seed: int = 0, bins: int = 10
-) -> np.ndarray:
+def ece_replicates(probability, right, times: int = 2000, seed: int = 0, bins: int = 10) -> np.ndarray:
     """``times`` bootstrap replicates of ``ece`` over facts; both inputs are [facts, models], and a fact is resampled with all its
     models."""
     n = len(probability)
@@ -315,9 +311,7 @@ def scaling_fit(sizes, values, kind: str = "linear", level: float = 0.9) -> dict
     Return ``a``; ``b`` with ``b_low`` and ``b_high`` (95 %, t with n - 2 degrees of freedom; NaN for n < 3); ``r2`` on the fitted
     scale; ``size_at`` with ``size_low`` and ``size_high`` (``_size_interval``; NaN if b <= 0); ``n``.
     """
-    x, y = np.log10(np.asarray(sizes, dtype=float)), np.asarray(values, dtype=float)
-    there = np.isfinite(x) & np.isfinite(y)
-    x, y = x[there], y[there]
+    x, y = _complete(np.log10(np.asarray(sizes, dtype=float)), values)
     if kind == "logit" and ((y <= 0) | (y >= 1)).any():
         raise ProbeError("a logit fit needs values strictly between 0 and 1; use kind='linear' or leave the others out")
     y, target = _scaled(y, kind), _scaled(level, kind)
@@ -363,9 +357,8 @@ def _size_interval(x: np.ndarray, y: np.ndarray, target: float) -> tuple[float, 
     n, fit = len(x), scipy.stats.linregress(x, y)
     if n < 3:
         return np.nan, np.nan
-    scatter = (
-        ((y - fit.intercept - fit.slope * x) ** 2).sum() / (n - 2) * scipy.stats.t.ppf((1 + LEVEL) / 2, n - 2) ** 2
-    )
+    residuals = y - fit.intercept - fit.slope * x
+    scatter = (residuals**2).sum() / (n - 2) * scipy.stats.t.ppf((1 + LEVEL) / 2, n - 2) ** 2
     gap = y.mean() - target
     a, b, c = fit.slope**2 - scatter / ((x - x.mean()) ** 2).sum(), fit.slope * gap, gap**2 - scatter / n
     if a <= 0:
@@ -395,24 +388,13 @@ def calibrate(values: pd.DataFrame, rating, folds: int = 3, seed: int = 42) -> p
         )
     if len(values) < folds:
         raise ProbeError(f"{folds} folds of {len(values)} facts: at least one fact per fold is needed")
-    rows = []
+    rows, on = [], lambda facts, c: kendall(values[c].to_numpy()[facts], rating[facts])
     for fold, (train, test) in enumerate(split(len(values), folds, seed), 1):
-        taus = pd.Series(
-            {c: kendall(values[c].to_numpy()[train], rating[train])["tau"] for c in values.columns}, dtype=float
-        )
+        taus = pd.Series({c: on(train, c)["tau"] for c in values.columns}, dtype=float)
         best = taus.fillna(0.0).round(9).idxmax()
-        there = kendall(values[best].to_numpy()[test], rating[test])
-        rows.append(
-            {
-                "fold": fold,
-                "configuration": best,
-                "tau": there["tau"],
-                "training": taus[best],
-                "n": there["n"],
-                "undefined": int(taus.isna().sum()),
-            }
-        )
-    return pd.DataFrame(rows)
+        there, undefined = on(test, best), int(taus.isna().sum())
+        rows.append((fold, best, there["tau"], taus[best], there["n"], undefined))
+    return pd.DataFrame(rows, columns=["fold", "configuration", "tau", "training", "n", "undefined"])
 
 
 def split(n: int, folds: int = 3, seed: int = 42) -> list[tuple[np.ndarray, np.ndarray]]:
@@ -425,10 +407,8 @@ def split(n: int, folds: int = 3, seed: int = 42) -> list[tuple[np.ndarray, np.n
 def held_out(values: pd.DataFrame, rating, configurations: list, seed: int = 42) -> np.ndarray:
     """Kendall's tau-b on each fold, (folds,), with the configuration selected on the other folds (``calibrate``)."""
     rating = np.asarray(rating, dtype=float)
-    tests = [test for _, test in split(len(values), len(configurations), seed)]
-    return np.array(
-        [kendall(values[c].to_numpy()[t], rating[t])["tau"] for c, t in zip(configurations, tests, strict=True)]
-    )
+    folds = zip(configurations, split(len(values), len(configurations), seed), strict=True)
+    return np.array([kendall(values[c].to_numpy()[test], rating[test])["tau"] for c, (_, test) in folds])
 
 
 def kendall_replicates(x, y, times: int = 2000, seed: int = 0) -> np.ndarray:
@@ -444,9 +424,7 @@ def kendall_replicates(x, y, times: int = 2000, seed: int = 0) -> np.ndarray:
         return form(signs[0] * signs[1]) / np.sqrt(form(np.abs(signs[0])) * form(np.abs(signs[1])))
 
 
-def held_out_replicates(
-    values: pd.DataFrame, rating, configurations: list, times: int = 2000, seed: int = 42
-) -> np.ndarray:
+def held_out_replicates(values: pd.DataFrame, rating, configurations: list, times=2000, seed=42) -> np.ndarray:
     """Bootstrap replicates of the mean of ``held_out``: facts are resampled within each fold, the selected configurations stay.
     NaN if the tau of a fold is undefined."""
     rating = np.asarray(rating, dtype=float)

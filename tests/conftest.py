@@ -16,9 +16,8 @@ from probelib import paths  # noqa: E402
 from probelib.lm.remote import transport  # noqa: E402
 from probelib.paths import ROOT  # noqa: E402
 
-DATA = Path(
-    os.environ.get("PROBELIB_TEST_DATA", ROOT.parent / "shared" / "data")
-)  # real data, never part of the project
+# real data, never part of the project
+DATA = Path(os.environ.get("PROBELIB_TEST_DATA", ROOT.parent / "shared" / "data"))
 
 
 # What --fast runs: pure functions, exactness of the core, the order of imports, documentation. Folders, files or single tests.
@@ -28,7 +27,6 @@ FAST = (
     "test_stats.py",
     "beyond/test_agreement.py",
     "beyond/test_audit.py",
-    "beyond/test_truth.py",
     "distractors/test_baselines.py",
     "distractors/test_measures.py",
     "grapheval/test_measures.py",
@@ -61,11 +59,8 @@ def pytest_ignore_collect(collection_path, config):
     """``--fast`` imports only the test files of ``FAST``."""
     path = collection_path.relative_to(Path(__file__).parent).as_posix()
     is_test = collection_path.name.startswith("test_")
-    if (
-        config.getoption("--fast")
-        and is_test
-        and not any(path == entry or path.startswith(f"{entry}/") for entry in FAST)
-    ):
+    fast = any(path == entry or path.startswith(f"{entry}/") for entry in FAST)
+    if config.getoption("--fast") and is_test and not fast:
         return True
 
 
@@ -86,13 +81,8 @@ def _is_not_slow(item) -> bool:
 def _is_fast(item) -> bool:
     """A test of ``FAST`` that runs no notebook, and of the model families only ``FAMILIES``."""
     family = getattr(getattr(item, "callspec", None), "params", {}).get("family", FAMILIES[0])
-    whole = item.get_closest_marker("whole") is not None
-    return (
-        _is_not_slow(item)
-        and not whole
-        and family in FAMILIES
-        and not {"smoke", "lab1", "cells"} & set(item.fixturenames)
-    )
+    notebooks = item.get_closest_marker("whole") or {"smoke", "lab1", "cells"} & set(item.fixturenames)
+    return _is_not_slow(item) and not notebooks and family in FAMILIES
 
 
 def pytest_configure(config):
@@ -158,9 +148,8 @@ def start(out: Path, *flags: str) -> subprocess.Popen:
     nowhere = dict.fromkeys(("HTTP_PROXY", "HTTPS_PROXY"), "http://127.0.0.1:9")  # nothing is downloaded on the way
     environment = os.environ | {"PROBELIB_OUT": str(out), "PYTHONPATH": str(ROOT)} | nowhere
     command = [sys.executable, "-m", "probelib.runner", "--profile", "smoke", *flags]
-    return subprocess.Popen(
-        command, cwd=ROOT, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
-    )
+    output = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True}
+    return subprocess.Popen(command, cwd=ROOT, env=environment, **output)
 
 
 def run(out: Path, *flags: str) -> str:

@@ -10,7 +10,7 @@ import yaml
 from probelib import beyond, facts, files, lm, paths
 from probelib.browse import gather_answers, render
 from probelib.browse.collect import fact_names
-from probelib.errors import ProbeError, unknown
+from probelib.errors import command
 from probelib.facts.model import Facts
 from probelib.report import links
 from probelib.runner import plan, verify
@@ -18,8 +18,9 @@ from probelib.runner import plan, verify
 STEP = "beyond/agreement"  # the notebook whose models and facts are shown: its scores are in the store
 
 
-def main(arguments: list[str] | None = None) -> int:
-    """Do what the command line says; returns the exit code."""
+@command
+def main(arguments: list[str] | None) -> None:
+    """Do what the command line says."""
     parser = argparse.ArgumentParser(
         "run_all.sh browse",
         description="Write one page, without server or network, that shows every answer: pick a model, a relation, a fact. "
@@ -30,20 +31,13 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--models", help="other models, separated by commas")
     parser.add_argument("--n-facts", help="panel, all, or a number per relation")
     args = parser.parse_args(arguments)
-    try:
-        print(f"browse: {write(args.profile, args.models, args.n_facts)}")
-    except ProbeError as error:
-        print(error, file=sys.stderr)
-        return 1
-    return 0
+    print(f"browse: {write(args.profile, args.models, args.n_facts)}")
 
 
 def write(profile: str, models: str | None = None, n_facts: str | None = None) -> Path:
     """Write the page of a profile, and its report again, which links the page; return the page's path."""
     whole = plan.read()
-    step = next((each for each in whole.steps if each.notebook == STEP), None)
-    if step is None:
-        raise unknown("notebook in the plan", STEP, [each.notebook for each in whole.steps])
+    step = next(each for each in whole.steps if each.notebook == STEP)
     given = {"models": models.split(",")} if models else {}
     given |= {"n_facts": yaml.safe_load(n_facts)} if n_facts else {}
     values = plan.settings(whole, [step], profile, given)[STEP]

@@ -98,12 +98,8 @@ def top_options(model, questions: Questions, folder: Path) -> list[list]:
     rows = rows.assign(share=np.exp(rows["logprob"] - total), gold=(rows["candidate"] == gold).astype(int))
     rows = rows.assign(rank=rows.groupby("fact")["logprob"].rank(ascending=False, method="first").astype(int))
     rows = rows[(rows["rank"] <= TOP) | (rows["gold"] == 1)].sort_values(["fact", "rank"])
-    shown = {
-        fact: [
-            [label, short(p), g, r] for label, p, g, r in own[["label", "share", "gold", "rank"]].to_numpy().tolist()
-        ]
-        for fact, own in rows.groupby("fact")
-    }
+    rows["share"] = rows["share"].map(short)
+    shown = {fact: own[["label", "share", "gold", "rank"]].to_numpy().tolist() for fact, own in rows.groupby("fact")}
     return [shown[fact] for fact in questions.facts.facts["fact"]]
 
 
@@ -112,12 +108,9 @@ def exposure_rows(organism: str, facts: list[str]) -> list[list | None]:
     not known."""
     table = taught.manifest(organism)
     stated = taught.statements(table).groupby(level=0).first()
-    wrong = table.drop_duplicates("fact").set_index("fact")[["wrong_object", "wrong_exposures"]]
-    shown = lambda fact: [
-        int(stated[fact]),
-        str(wrong.at[fact, "wrong_object"]),
-        int(wrong.at[fact, "wrong_exposures"]),
-    ]
+    wrong = table.drop_duplicates("fact").set_index("fact")
+    name, times = wrong["wrong_object"], wrong["wrong_exposures"]
+    shown = lambda fact: [int(stated[fact]), str(name[fact]), int(times[fact])]
     return [shown(fact) if fact in stated.index else None for fact in facts]
 
 

@@ -23,11 +23,8 @@ def render(about: dict, profile: str) -> str:
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     data = json.dumps(about, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
     data = data.replace("<", "\\u003c")  # a label must not end the script that it stands in
-    for name, value in {
-        "HASH": digest,
-        "PROFILE": html.escape(profile),
-        "DATA": data,
-    }.items():  # data last: it may hold anything
+    # data last: they may hold anything
+    for name, value in (("HASH", digest), ("PROFILE", html.escape(profile)), ("DATA", data)):
         text = text.replace(f"%{name}%", value)
     if (size := len(text.encode())) > LARGEST:
         raise ProbeError(

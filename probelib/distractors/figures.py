@@ -311,7 +311,7 @@ def _fall_of(lines: dict[str, pd.Series], strategy: str = "ApprOpt", within: flo
 def figure4(table: pd.DataFrame, n_facts: int, study: Study) -> Artifact:
     """Agreement against the number of cloze sentences. ``table``: see ``measures.agreement_by_sentences``."""
     labels = ("cloze sentences", "Kendall's tau, mean of the test folds")
-    figure = report.line_panels(table, "measure", "sentences", "tau", ("low", "high"), labels, TOGETHER)
+    figure = report.line_panels(table, "sentences", "tau", ["low", "high"], labels, TOGETHER)
     frame = table[["measure", "sentences", "tau", "low", "high", "std", "choices", "undefined"]]
     caption = (
         f"Agreement against the number of cloze sentences, {study.model}, n = {n_facts} facts: mean over all choices "
@@ -358,9 +358,8 @@ def finding4(table: pd.DataFrame) -> str:
 def figure6(table: pd.DataFrame, n_facts: int, study: Study) -> Artifact:
     """Proportional gain in tau over one cloze sentence. ``table``: see ``measures.agreement_by_sentences``."""
     labels = ("cloze sentences", "proportional gain in tau, percent")
-    figure = report.line_panels(
-        table, "measure", "sentences", "gain", ("gain, low", "gain, high"), labels, TOGETHER, level=0
-    )
+    band = ["gain, low", "gain, high"]
+    figure = report.line_panels(table, "sentences", "gain", band, labels, TOGETHER, level=0)
     frame = table[["measure", "sentences", "gain", "gain, low", "gain, high"]]
     caption = (
         f"Proportional gain of m cloze sentences over one, {study.model}, n = {n_facts} facts: 100 ((tau with m + 1) / (tau "

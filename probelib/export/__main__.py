@@ -6,7 +6,7 @@ import time
 from pathlib import Path
 
 from probelib import beyond, export, facts, files, lm, paths
-from probelib.errors import ProbeError, unknown
+from probelib.errors import command, unknown
 from probelib.export.cards import Result, atlas_card, eval_results, model_card
 from probelib.export.croissant import facts_csv
 from probelib.export.tasks import NAME
@@ -15,8 +15,9 @@ from probelib.runner import plan
 STEP = "beyond/agreement"  # the notebook whose models and facts are exported
 
 
-def main(arguments: list[str] | None = None) -> int:
-    """Do what the command line says; returns the exit code."""
+@command
+def main(arguments: list[str] | None) -> None:
+    """Do what the command line says."""
     parser = argparse.ArgumentParser("run_all.sh export", description=export.__doc__.split("\n")[0])
     parser.add_argument("--format", required=True, help=", ".join(export.FORMATS))
     parser.add_argument("--out", type=Path, required=True, help="the folder to write to")
@@ -24,15 +25,10 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--models", help="other models, separated by commas")
     parser.add_argument("--n-facts", type=int, help="facts per relation (default: those of the profile)")
     args = parser.parse_args(arguments)
-    try:
-        if args.format not in export.FORMATS:
-            raise unknown("format", args.format, export.FORMATS)
-        for path in write(args.format, args.out, args.profile, args.models, args.n_facts):
-            print(path)
-    except ProbeError as error:
-        print(error, file=sys.stderr)
-        return 1
-    return 0
+    if args.format not in export.FORMATS:
+        raise unknown("format", args.format, export.FORMATS)
+    for path in write(args.format, args.out, args.profile, args.models, args.n_facts):
+        print(path)
 
 
 def write(format: str, out: Path, profile: str, models: str | None = None, n_facts: int | None = None) -> list[Path]:

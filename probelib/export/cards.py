@@ -73,12 +73,11 @@ def model_index(result: Result, kind: str) -> dict:
 def atlas_card(atlas: Facts) -> str:
     """The atlas's data card: counts as metadata; sources, cut-off, measured precision, and what is estimated."""
     n = len(atlas.facts)
-    size = "1K<n<10K" if n < 10_000 else "10K<n<100K"
     fields = {
         "license": LICENSE,
         "language": ["en"],
         "pretty_name": "The atlas of probelib",
-        "size_categories": [size],
+        "size_categories": ["10K<n<100K"],
         "task_categories": ["question-answering"],
         "tags": ["factual-knowledge", "wikidata-properties"],
         "configs": [{"config_name": "default", "data_files": "facts.csv"}],

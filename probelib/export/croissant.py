@@ -1,7 +1,5 @@
 """Facts as CSV, described by Croissant metadata (schema.org and MLCommons)."""
 
-import hashlib
-import json
 from pathlib import Path
 
 from probelib import __version__, files
@@ -22,12 +20,10 @@ COLUMNS = {
 
 def facts_csv(facts: Facts) -> str:
     """The facts as CSV with the columns of ``COLUMNS``."""
-    popularity = facts.entities.set_index("entity")["popularity"]
-    rows = facts.facts.assign(
-        subject_popularity=facts.facts["subject"].map(popularity),
-        object_popularity=facts.facts["object"].map(popularity),
-    )
-    rows = rows.assign(subject=facts.label(rows["subject"]), object=facts.label(rows["object"]))
+    popularity, rows = facts.entities.set_index("entity")["popularity"], facts.facts.copy()
+    for side in ("subject", "object"):
+        rows[f"{side}_popularity"] = rows[side].map(popularity)
+        rows[side] = facts.label(rows[side])
     return rows[list(COLUMNS)].to_csv(index=False)
 
 
@@ -35,20 +31,13 @@ def write_croissant(facts: Facts, folder: Path) -> Path:
     """Write ``facts.csv`` and ``croissant.json``; return the second one's path."""
     with extra("croissant"):
         import mlcroissant as mlc
-    table = facts_csv(facts)
-    files.write(folder / "facts.csv", table)
-    source = lambda column: mlc.Source(file_object="facts.csv", extract=mlc.Extract(column=column))
-    fields = [
-        mlc.Field(
-            id=f"facts/{name}",
-            name=name,
-            description=meaning,
-            data_types=mlc.DataType.INTEGER if name.endswith("popularity") else mlc.DataType.TEXT,
-            source=source(name),
-        )
-        for name, meaning in COLUMNS.items()
-    ]
-    digest = hashlib.sha256(table.encode()).hexdigest()
+    table = files.write(folder / "facts.csv", facts_csv(facts))
+    file = {"name": table.name, "content_url": table.name, "encoding_formats": ["text/csv"]}
+    fields = []
+    for name, meaning in COLUMNS.items():
+        kind = mlc.DataType.INTEGER if name.endswith("popularity") else mlc.DataType.TEXT
+        source = mlc.Source(file_object=table.name, extract=mlc.Extract(column=name))
+        fields.append(mlc.Field(id=f"facts/{name}", name=name, description=meaning, data_types=kind, source=source))
     metadata = mlc.Metadata(
         name="probelib-facts",
         description=f"{len(facts.facts)} facts of {len(facts.relations)} relations ({facts.source}, digest {facts.digest()}).",
@@ -56,12 +45,7 @@ def write_croissant(facts: Facts, folder: Path) -> Path:
         url="https://www.wikidata.org/wiki/Wikidata:List_of_properties",
         version=__version__,
         cite_as="CITATION.cff of probelib",
-        distribution=[
-            mlc.FileObject(
-                id="facts.csv", name="facts.csv", content_url="facts.csv", encoding_formats=["text/csv"], sha256=digest
-            )
-        ],
+        distribution=[mlc.FileObject(id=table.name, sha256=files.sha256(table), **file)],
         record_sets=[mlc.RecordSet(id="facts", name="facts", fields=fields)],
     )
-    text = json.dumps(metadata.to_json(), indent=1, ensure_ascii=False, default=str)
-    return files.write(folder / "croissant.json", text + "\n")
+    return files.write_json(folder / "croissant.json", metadata.to_json())

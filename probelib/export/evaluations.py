@@ -1,7 +1,6 @@
 """Results in the schema of Every Eval Ever: one JSON per model, and one line per fact beside it."""
 
 import hashlib
-import json
 import uuid
 from pathlib import Path
 
@@ -26,8 +25,7 @@ def write_evaluation(test: Choice, model, scores: pd.DataFrame, chosen: pd.DataF
     owner, name = (files.slug(part) for part in model_id(model.name).rsplit("/", 1))
     stem = f"data/{NAME}/{owner}/{name}/{uuid.UUID(bytes=digest[:16], version=4)}"
     lines = [about | {"model_id": model_id(model.name)} | line for line in instances(test, scores, chosen)]
-    text = "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in lines)
-    files.write(folder / f"{stem}_samples.jsonl", text)
+    samples = files.write_lines(folder / f"{stem}_samples.jsonl", lines)
     right, n = int(chosen["correct"].sum()), len(chosen)
     low, high = wilson(right, n)
     interval = {"lower": low, "upper": high, "confidence_level": 0.95, "method": "Wilson"}
@@ -71,11 +69,11 @@ def write_evaluation(test: Choice, model, scores: pd.DataFrame, chosen: pd.DataF
             "format": "jsonl",
             "file_path": f"{stem}_samples.jsonl",
             "hash_algorithm": "sha256",
-            "checksum": hashlib.sha256(text.encode()).hexdigest(),
+            "checksum": files.sha256(samples),
             "total_rows": n,
         },
     }
-    return files.write(folder / f"{stem}.json", json.dumps(whole, indent=1, ensure_ascii=False) + "\n")
+    return files.write_json(folder / f"{stem}.json", whole)
 
 
 def model_id(name: str) -> str:
@@ -87,33 +85,21 @@ def instances(test: Choice, scores: pd.DataFrame, chosen: pd.DataFrame) -> list[
     """Per fact: prompt, options, the option that the model finds most probable, and whether it is right."""
     labels = scores.set_index(["prompt", "candidate"])["label"]
     about, lines = chosen.set_index("fact"), []
+    how = {"extraction_method": "highest log-probability", "is_terminal": True}
     for row in rows_of(test):
-        one = about.loc[row["fact"]]
-        said, right = labels[one["prompt"], one["predicted"]], row["options"][row["answer"]].strip()
-        lines.append(
-            {
-                "evaluation_name": NAME,
-                "evaluation_result_id": NAME,
-                "sample_id": row["fact"],
-                "sample_hash": hashlib.sha256((row["text"] + right).encode()).hexdigest(),
-                "interaction_type": "single_turn",
-                "input": {
-                    "raw": row["text"],
-                    "reference": [right],
-                    "choices": [text.strip() for text in row["options"]],
-                },
-                "output": {"raw": [said]},
-                "answer_attribution": [
-                    {
-                        "turn_idx": 0,
-                        "source": "output.raw",
-                        "extracted_value": said,
-                        "extraction_method": "highest log-probability",
-                        "is_terminal": True,
-                    }
-                ],
-                "evaluation": {"score": float(one["correct"]), "is_correct": bool(one["correct"])},
-                "metadata": {"relation": row["relation"], "share_of_the_object": f"{one['q_gold']:.6g}"},
-            }
-        )
+        one, options = about.loc[row["fact"]], [text.strip() for text in row["options"]]
+        said, right = labels[one["prompt"], one["predicted"]], options[row["answer"]]
+        line = {
+            "evaluation_name": NAME,
+            "evaluation_result_id": NAME,
+            "sample_id": row["fact"],
+            "sample_hash": files.sha256((row["text"] + right).encode()),
+            "interaction_type": "single_turn",
+            "input": {"raw": row["text"], "reference": [right], "choices": options},
+            "output": {"raw": [said]},
+            "answer_attribution": [{"turn_idx": 0, "source": "output.raw", "extracted_value": said} | how],
+            "evaluation": {"score": float(one["correct"]), "is_correct": bool(one["correct"])},
+            "metadata": {"relation": row["relation"], "share_of_the_object": f"{one['q_gold']:.6g}"},
+        }
+        lines.append(line)
     return lines

@@ -19,7 +19,7 @@ import numpy as np
 import yaml
 
 from probelib import files, paths, published
-from probelib.errors import ProbeError
+from probelib.errors import ProbeError, command
 from probelib.overview.index import repository
 from probelib.report import summary
 from probelib.report.pages import PAPERS as ROOMS
@@ -38,18 +38,14 @@ main { overflow-x: clip; }  /* the hidden mark behind a long heading does not wi
 """
 
 
-def main(arguments: list[str] | None = None) -> int:
-    """Do what the command line says; return the exit code."""
+@command
+def main(arguments: list[str] | None) -> None:
+    """Do what the command line says."""
     parser = argparse.ArgumentParser("run_all.sh site", description=__doc__.split("\n")[0])
     parser.add_argument("--out", type=Path, required=True, help="the folder to write to")
     parser.add_argument("--profile", default="atlas", help="the pages in figures/<profile> (default: atlas)")
     args = parser.parse_args(arguments)
-    try:
-        print(write_site(args.out, args.profile))
-    except ProbeError as error:
-        print(error, file=sys.stderr)
-        return 1
-    return 0
+    print(write_site(args.out, args.profile))
 
 
 def write_site(out: Path, profile: str = "atlas") -> Path:

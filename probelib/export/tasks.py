@@ -60,10 +60,7 @@ def write_task(test: Choice, folder: Path) -> Path:
     Its accuracy is that of ``Choice.score`` except in a tie, which the kit counts as wrong, while the harness takes the first of
     the tied options. A comment in the YAML says so.
     """
-    documents = files.write(
-        folder / f"{NAME}.jsonl", "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows_of(test))
-    )
-    metric = lambda name: {"metric": name, "aggregation": "mean", "higher_is_better": True}
+    documents = files.write_lines(folder / f"{NAME}.jsonl", rows_of(test))
     task = {
         "task": NAME,
         "dataset_path": "json",
@@ -74,7 +71,7 @@ def write_task(test: Choice, folder: Path) -> Path:
         "doc_to_choice": "options",
         "doc_to_target": "answer",
         "target_delimiter": "",  # every option begins with its blank
-        "metric_list": [metric("acc")],
+        "metric_list": [{"metric": "acc", "aggregation": "mean", "higher_is_better": True}],
         "metadata": {"version": VERSION, "facts": test.facts.digest()},
     }
     text = yaml.safe_dump(task, sort_keys=False, allow_unicode=True)
@@ -90,8 +87,7 @@ def write_results(test: Choice, model, scores: pd.DataFrame, chosen: pd.DataFram
     """
     folder, date = folder / files.slug(model.name), datetime.fromtimestamp(time).isoformat().replace(":", "-")
     samples = samples_of(test, scores, chosen)
-    lines = "".join(json.dumps(sample, ensure_ascii=False) + "\n" for sample in samples)
-    files.write(folder / f"samples_{NAME}_{date}.jsonl", lines)
+    files.write_lines(folder / f"samples_{NAME}_{date}.jsonl", samples)
     right, n = chosen["correct"].astype(float), len(chosen)
     whole = {
         "results": {NAME: {"alias": NAME, "acc,none": right.mean(), "acc_stderr,none": right.sem()}},

@@ -22,12 +22,7 @@ from probelib.lm.scoring import score_ids
 with extra("lm-eval"):
     from lm_eval.api.model import TemplateLM
     from lm_eval.api.registry import register_model
-    from lm_eval.models.utils import (
-        handle_stop_sequences,
-        has_bos_prefix,
-        normalize_gen_kwargs,
-        postprocess_generated_text,
-    )
+    from lm_eval.models import utils as harness
     from lm_eval.utils import get_rolling_token_windows, make_disjoint_window
 
 BOUNDARIES = ("lm-eval", "probelib")
@@ -92,7 +87,7 @@ class ProbeLM(TemplateLM):
         key = (string, add_special_tokens)
         if key not in self._ids:
             if add_special_tokens is None:
-                add_special_tokens = not has_bos_prefix(string, self.tokenizer.decode(self.prefix_token_id))
+                add_special_tokens = not harness.has_bos_prefix(string, self.tokenizer.decode(self.prefix_token_id))
             self._ids[key] = self.tokenizer.encode(string, add_special_tokens=add_special_tokens)
             self.model.tokens.check(string, self._ids[key])
         return self._ids[key]
@@ -153,15 +148,16 @@ class ProbeLM(TemplateLM):
                     text = self.model.tokens.decode(ids, self.model.ends)
                     stops = [stop for stop in wanted[i][1] if stop and stop in text]
                     if stops or length == wanted[i][0] or not self.model.ends.isdisjoint(ids):
-                        texts[i] = postprocess_generated_text(text, stops, None)
+                        texts[i] = harness.postprocess_generated_text(text, stops, None)
         return texts
 
     def _generation(self, options: dict) -> tuple[int, list[str]]:
         """Most new tokens and stop strings of a request; ProbeError for sampling."""
-        options = normalize_gen_kwargs(options, default_max_gen_toks=256)
+        options = harness.normalize_gen_kwargs(options, default_max_gen_toks=256)
         if options["do_sample"]:
             raise ProbeError("this task samples its texts (do_sample), and the kit only decodes greedily")
-        return options["max_gen_toks"], handle_stop_sequences(options.get("until"), eos=self.tokenizer.eos_token)
+        stops = harness.handle_stop_sequences(options.get("until"), eos=self.tokenizer.eos_token)
+        return options["max_gen_toks"], stops
 
     def _fit(self, context: list[int], n: int) -> list[int]:
         """The context's last tokens that leave room for ``n`` more, as in the harness; a warning if any are cut."""

@@ -88,11 +88,8 @@ def style_at(place: int) -> dict:
     import seaborn
 
     colours = seaborn.color_palette("colorblind").as_hex()
-    return {
-        "color": colours[place % len(colours)],
-        "marker": MARKERS[place % len(MARKERS)],
-        "linestyle": LINES[place % len(LINES)],
-    }
+    look = {"color": colours, "marker": MARKERS, "linestyle": LINES}
+    return {name: values[place % len(values)] for name, values in look.items()}
 
 
 def size_axis(axis, sizes, ends_only: bool = False) -> None:
@@ -204,9 +201,8 @@ def label_points(axis, x, y, names, bold=()) -> None:
         others = [at for at in _markers(axis) if np.hypot(*(at - point)) > 1]
         crossed = [*written, *leaders, *(_around(at, min(5, np.hypot(*(at - point)) / 2)) for at in others)]
         places = [place for place in _places(point, size, scale) if _inside(place[0], axis.bbox.extents)]
-        free = [
-            place for place in places if not any(_overlap(place[0], other) for other in [*taken, *leaders])
-        ] or places
+        full = [*taken, *leaders]
+        free = [place for place in places if not any(_overlap(place[0], other) for other in full)] or places
         clear = [place for place in free if _belongs(place, point, others, crossed)] or free
         box, tip, far = clear[0]
         note.set_position((np.array(box[:2]) - point) / scale)
@@ -289,7 +285,7 @@ def _overlap(a, b) -> bool:
     return a[0] < b[2] and b[0] < a[2] and a[1] < b[3] and b[1] < a[3]
 
 
-def grouped_bars(axis, values: pd.DataFrame, low: pd.DataFrame | None = None, high: pd.DataFrame | None = None) -> None:
+def grouped_bars(axis, values: pd.DataFrame, low: pd.DataFrame, high: pd.DataFrame) -> None:
     """Grouped bars: one group per row, one bar (colour and hatching) per column; whiskers from ``low`` to ``high``.
     A NaN is a dash, so that it is not taken for 0."""
     import seaborn
@@ -297,39 +293,21 @@ def grouped_bars(axis, values: pd.DataFrame, low: pd.DataFrame | None = None, hi
     colours, width = seaborn.color_palette("colorblind"), 0.8 / len(values.columns)
     for i, column in enumerate(values.columns):
         at = np.arange(len(values)) + (i - (len(values.columns) - 1) / 2) * width
-        bars = None
-        if low is not None:
-            bars = np.clip([values[column] - low[column], high[column] - values[column]], 0, None)
-        look = {
-            "color": colours[i % len(colours)],
-            "hatch": HATCHES[i % len(HATCHES)],
-            "edgecolor": "white",
-            "linewidth": 0.3,
-        }
-        whiskers = {"elinewidth": 0.8, "capsize": 1.5}
-        axis.bar(at, values[column], width, yerr=bars, label=column, error_kw=whiskers, **look)
+        bars = np.clip([values[column] - low[column], high[column] - values[column]], 0, None)
+        look = {"color": colours[i % len(colours)], "hatch": HATCHES[i % len(HATCHES)]}
+        look |= {"edgecolor": "white", "linewidth": 0.3, "error_kw": {"elinewidth": 0.8, "capsize": 1.5}}
+        axis.bar(at, values[column], width, yerr=bars, label=column, **look)
         for x in at[values[column].isna()]:
             axis.text(x, 0, "–", ha="center", va="bottom", fontsize=6, color="0.4")
     axis.set_xticks(range(len(values)), values.index)
 
 
-def line_panels(
-    frame: pd.DataFrame,
-    by: str,
-    x: str,
-    y: str,
-    band: tuple[str, str],
-    labels: tuple[str, str],
-    together: tuple[str, ...],
-    level: float | None = None,
-):
-    """A figure of the lines of ``y`` over ``x``, one per value of the column ``by``: those of ``together`` in one panel, and
-    below it
-    every line in a small panel of its own, in its ``band`` (two columns). ``labels``: of both axes; a thin line at ``level``."""
+def line_panels(frame: pd.DataFrame, x: str, y: str, band: list[str], labels, together, level: float | None = None):
+    """A figure of the lines of ``y`` over ``x``, one per measure: those of ``together`` in one panel, and below it every line in
+    a small panel of its own, in its ``band`` (two columns). ``labels``: of both axes; a thin line at ``level``."""
     import matplotlib.pyplot as plt
 
-    names = list(dict.fromkeys(frame[by]))
-    columns = 3
+    names, columns = list(dict.fromkeys(frame["measure"])), 3
     height = -(-len(names) // columns)
     figure = plt.figure(figsize=(3.8, 3.0 + 1.05 * height))
     grid = figure.add_gridspec(1 + height, columns, height_ratios=[2.6] + [1] * height)
@@ -337,7 +315,7 @@ def line_panels(
     ticks, values = frame[x].unique(), frame[[y, *band]]
     limits = (values.min(axis=None), values.max(axis=None)) if values.notna().any(axis=None) else (None, None)
     for place, name in enumerate(names):
-        rows, look = frame[frame[by] == name], style_at(place)
+        rows, look = frame[frame["measure"] == name], style_at(place)
         if name in together:
             large.plot(rows[x], rows[y], markersize=4, label=name, **look)
         small = figure.add_subplot(grid[1 + place // columns, place % columns])
@@ -351,13 +329,9 @@ def line_panels(
         axis.axhline(level, color="0.6", linewidth=0.8, zorder=0)
     large.set(xlabel=labels[0], ylabel=labels[1])
     large.set_xticks(ticks)
-    last = {line.get_label(): line.get_ydata()[-1] for line in large.get_lines()}
-    handles, written = large.get_legend_handles_labels()
-    order = sorted(
-        range(len(written)), key=lambda i: -np.nan_to_num(last[written[i]])
-    )  # as the lines end, from the top
-    handles, written = ([each[i] for i in order] for each in (handles, written))
-    large.legend(handles, written, loc="lower center", bbox_to_anchor=(0.5, 1), ncols=2)
+    # as the lines end, from the top
+    handles = sorted(large.get_legend_handles_labels()[0], key=lambda line: -np.nan_to_num(line.get_ydata()[-1]))
+    large.legend(handles=handles, loc="lower center", bbox_to_anchor=(0.5, 1), ncols=2)
     return figure
 
 

@@ -17,7 +17,7 @@ from probelib.errors import ProbeError, printable
 from probelib.report import summary
 from probelib.report.section import read_record
 from probelib.report.sheets import holds_numbers, read_csv
-from probelib.report.shown import ARTIFACT, artifact_title, escape_markdown, heading
+from probelib.report.shown import ARTIFACT, artifact_title, digits, escape_markdown, heading, markdown_rows, one_line
 
 LONGEST = 30  # rows of a table that are shown unfolded
 TEMPLATE = """{%- extends 'markdown/index.md.j2' -%}
@@ -45,19 +45,13 @@ Every page is an executed notebook of the default profile, its code folded away:
 captions, the values that the paper prints, findings. `./run_all.sh` writes these pages; the numbers of every table and
 figure are beside it as CSV. All claims of the four papers, with what came out here and why: [phenomena](atlas/phenomena.md).
 
-| page | tables and figures |
-|---|---|
 """
-
-
 COMPARED = """
 ## Reported and ours
 
 One number of each table or figure for which the paper prints one. The models and the facts are others, so what can be compared is
 the sign and the size of an effect; where the sign is opposite, the page says why.
 
-| artifact | key number | paper | here | sign |
-|---|---|---|---|---|
 """
 
 
@@ -99,18 +93,17 @@ def fenced(text: str) -> str:
 
 def write_index(profile: str, steps: list) -> Path:
     """Write figures/README.md: the pages of a profile and what each shows."""
-    rows = []
+    pages = [("page", "tables and figures")]
     for step in steps:
         page = page_path(profile, step.notebook)
         if page.exists():
-            names = ", ".join(artifact_title(artifact) for artifact in step.makes)
-            rows.append(f"| [{step.title}]({page.relative_to(paths.FIGURES).as_posix()}) | {names} |")
-    compared = []
+            names = ", ".join(map(artifact_title, step.makes))
+            pages.append((f"[{step.title}]({page.relative_to(paths.FIGURES).as_posix()})", names))
+    compared = [("artifact", "key number", "paper", "here", "sign")]
     for artifact in (artifact for step in steps for artifact in step.makes):
         if key := summary.key_numbers(profile, artifact):
-            cells = [artifact, *summary.in_cells(key)]
-            compared.append("| " + " | ".join(map(escape_markdown, cells)) + " |")
-    text = INDEX + "\n".join(rows) + "\n" + (COMPARED + "\n".join(compared) + "\n" if compared else "")
+            compared.append(map(escape_markdown, [artifact, *summary.in_cells(key)]))
+    text = f"{INDEX}{markdown_rows(pages)}\n" + f"{COMPARED}{markdown_rows(compared)}\n" * (len(compared) > 1)
     return files.write(paths.FIGURES / "README.md", text)
 
 
@@ -125,7 +118,7 @@ def artifact_markdown(profile: str, artifact: str, folder: Path) -> str:
     record = read_record(stem.with_suffix(".json"))
     selected = record.get("shown")
     if record["kind"] == "figure":
-        alt = escape_markdown(_one_line(record["alt"])).replace("]", "\\]")
+        alt = escape_markdown(one_line(record["alt"])).replace("]", "\\]")
         shown = f"![{alt}]({_link(stem.with_suffix('.png'), folder)})"
     else:
         content = selected.encode() if selected else stem.with_suffix(".csv").read_bytes()
@@ -153,14 +146,9 @@ def table_markdown(table: pd.DataFrame, decimals: dict[str, int] | int = 3) -> s
     |---|---|
     | a\\|b | -0.812 |
     """
-    columns = [[escape_markdown(heading(name)), *_cells(table[name], _digits(decimals, name))] for name in table]
-    head, *rows = ("| " + " | ".join(map(_one_line, row)) + " |" for row in zip(*columns, strict=True))
-    lines = "\n".join([head, "|" + "---|" * len(columns), *rows])
-    return lines if len(rows) <= LONGEST else f"<details><summary>{len(rows)} rows</summary>\n\n{lines}\n\n</details>"
-
-
-def _digits(decimals: dict[str, int] | int, column: str) -> int:
-    return decimals.get(column, 3) if isinstance(decimals, dict) else decimals
+    columns = [[escape_markdown(heading(name)), *_cells(table[name], digits(decimals, name))] for name in table]
+    lines, n = markdown_rows(zip(*columns, strict=True)), len(table)
+    return lines if n <= LONGEST else f"<details><summary>{n} rows</summary>\n\n{lines}\n\n</details>"
 
 
 def _cells(column: pd.Series, digits: int) -> list[str]:
@@ -168,10 +156,6 @@ def _cells(column: pd.Series, digits: int) -> list[str]:
     if texts.str.contains(r"\.|e-").any() and holds_numbers(texts):
         return [f"{float(text):.{digits}f}" if text else "–" for text in texts]
     return [escape_markdown(str(value)) or "–" for value in column]
-
-
-def _one_line(text: str) -> str:
-    return " ".join(str(text).split()).replace("|", "\\|")
 
 
 def _as_markdown(cell, profile: str, folder: Path):
@@ -187,7 +171,9 @@ def _as_markdown(cell, profile: str, folder: Path):
             except (ProbeError, OSError, ValueError) as error:
                 output.data = {"text/markdown": f"*{artifact} is damaged: {escape_markdown(str(error))}*"}
         elif artifact and part == "published":
-            output.data = {"text/markdown": _published(output.data["text/plain"])}
+            table = fenced(output.data["text/plain"])
+            folded = f"<details><summary>The values that the paper prints</summary>\n\n{table}\n\n</details>"
+            output.data = {"text/markdown": folded}
         elif artifact:
             continue  # caption and finding come with the body
         elif "data" in output:
@@ -205,18 +191,11 @@ def _readable(data: dict) -> dict:
     """
     page = data.get("text/html", "")
     data = {form: content for form, content in data.items() if form != "text/html"}
-    if (
-        "text/markdown" not in data
-        and re.fullmatch(r"<[\w.]+( object)?( at 0x\w+)?>", data.get("text/plain", ""))
-        and page
-    ):
+    nameless = re.fullmatch(r"<[\w.]+( object)?( at 0x\w+)?>", data.get("text/plain", ""))
+    if nameless and page and "text/markdown" not in data:
         page = re.sub(r"<(style|script)\b.*?</\1>", "", page, flags=re.S)
-        return {"text/markdown": escape_markdown(_one_line(html.unescape(re.sub(r"<[^>]*>", " ", page))))}
+        return {"text/markdown": escape_markdown(one_line(html.unescape(re.sub(r"<[^>]*>", " ", page))))}
     return data
-
-
-def _published(table: str) -> str:
-    return f"<details><summary>The values that the paper prints</summary>\n\n{fenced(table)}\n\n</details>"
 
 
 def without_bars(outputs: list) -> list:

@@ -80,7 +80,7 @@ def book(profile: str, steps: list, status: dict[str, str], written: dict[str, s
         for artifact in made:
             paper = artifact.split("/")[0]
             papers.setdefault(paper, []).append(_artifact(profile, artifact, step, notebooks, known))
-            contents.append((paper, artifact))
+            contents.append(f"<li>{_to(artifact)}</li>")
         if missing := [artifact for artifact in step.makes if artifact not in made]:
             papers.setdefault(missing[0].split("/")[0], []).append(_missing(profile, step, missing))
     body = "".join(
@@ -94,7 +94,7 @@ def book(profile: str, steps: list, status: dict[str, str], written: dict[str, s
 <p class="quiet">Profile <b>{_e(profile)}</b>: every table and figure, as the notebooks made it.
 {_link(links.PAGE if known else None, "Browse every answer")}, fact by fact:
 <code>./run_all.sh browse --profile {_e(profile)}</code> writes that page.</p>
-{_front(profile, steps)}{_steps(steps, status, notebooks)}{_verified(profile)}{_contents(contents)}{body}</html>
+{_front(profile, steps)}{_steps(steps, status, notebooks)}{_verified(profile)}<nav><ul>{"".join(contents)}</ul></nav>{body}</html>
 """
     return files.write(paths.RUNS / profile / "report.html", page)
 
@@ -113,11 +113,6 @@ def _missing(profile: str, step, artifacts: list[str]) -> str:
 def _e(text) -> str:
     """Escaped text: what comes from data or models is shown, never run."""
     return html.escape(str(text))
-
-
-def _emphasized(text: str) -> str:
-    """A finding's Markdown emphasis as HTML; everything else as text."""
-    return re.sub(r"\*\*(.+?)\*\*", r"<b>\1</b>", _e(text))
 
 
 def _title(paper: str) -> tuple[str, str]:
@@ -149,8 +144,7 @@ def _front(profile: str, steps: list) -> str:
         caption = caption if len(caption) < 110 else caption[:110].rsplit(" ", 1)[0] + " …"
         key = summary.key_numbers(profile, artifact)
         cells = [_e(caption), *(map(_e, summary.in_cells(key)) if key else [""] * 4)]
-        name = f"<a href='#{_e(artifact)}'>{_e(_title(artifact.split('/')[0])[0])}, {_e(artifact_title(artifact))}</a>"
-        rows.append(f"<tr><td>{name}</td>" + "".join(f"<td>{cell}</td>" for cell in cells) + "</tr>")
+        rows.append(f"<tr><td>{_to(artifact)}</td>" + "".join(f"<td>{cell}</td>" for cell in cells) + "</tr>")
     head = "<tr><th>artifact<th>what it shows<th>key number<th>reported<th>ours<th>sign</tr>"
     note = "<p class='quiet'>Other models, other facts: what can be compared is the sign and the size of an effect.</p>"
     table = f"<details open><summary>{len(rows)} of {n} tables and figures of the papers, reported and ours</summary>"
@@ -170,11 +164,9 @@ def _picture(stem: Path, alt: str) -> str:
     return f"<figure><img alt='{_e(alt)}' src='data:image/png;base64,{picture}'></figure>"
 
 
-def _contents(artifacts: list[tuple[str, str]]) -> str:
-    items = "".join(
-        f"<li><a href='#{_e(a)}'>{_e(_title(paper)[0])}, {_e(artifact_title(a))}</a></li>" for paper, a in artifacts
-    )
-    return f"<nav><ul>{items}</ul></nav>"
+def _to(artifact: str) -> str:
+    """The link to an artifact on the page."""
+    return f"<a href='#{_e(artifact)}'>{_e(_title(artifact.split('/')[0])[0])}, {_e(artifact_title(artifact))}</a>"
 
 
 def _steps(steps: list, status: dict[str, str], notebooks: dict[str, str]) -> str:
@@ -233,7 +225,8 @@ def _shown(stem: Path, record: dict, known: set[str]) -> str:
             f"<div class='beside'><div><b class='quiet'>This run</b>{shown}</div><div><b class='quiet'>As published</b>"
             f"<div class='scroll'>{printed.read_text(encoding='utf-8')}</div></div></div>"
         )
-    finding = f"<p><b>Finding.</b> {_emphasized(record['finding'])}</p>" if record["finding"] else ""
+    said = re.sub(r"\*\*(.+?)\*\*", r"<b>\1</b>", _e(record["finding"]))  # of Markdown only emphasis is kept
+    finding = f"<p><b>Finding.</b> {said}</p>" if said else ""
     provenance = {key: value for key, value in record.items() if key not in ("caption", "finding", "alt", "kind")}
     return (
         f"{caption}{shown}{finding}<details><summary>How it was made</summary>"

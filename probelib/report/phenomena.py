@@ -9,7 +9,7 @@ from probelib import files, paths, published
 from probelib.errors import ProbeError
 from probelib.report import summary
 from probelib.report.section import read_record
-from probelib.report.shown import escape_markdown
+from probelib.report.shown import escape_markdown, markdown_rows
 
 TITLE = """# What the papers claim, and what came out here
 
@@ -25,7 +25,7 @@ def write_phenomena(profile: str, steps: list) -> Path | None:
     page_of = {artifact: f"{step.notebook}.md" for step in steps for artifact in step.makes}
     parts, missing = [], 0
     for paper, claims in published.phenomena().items():
-        rows = []
+        rows = [("claim", "artifact", "here", "sign", "why")]
         for claim in claims:
             artifact = claim["artifact"]
             record = paths.FIGURES / profile / f"{artifact}.json"
@@ -35,11 +35,10 @@ def write_phenomena(profile: str, steps: list) -> Path | None:
             key = summary.key_numbers(profile, artifact)
             link = f"[{artifact.split('/')[1]}]({page_of[artifact]})"
             cells = [claim["claim"], _finding(record), key.sign if key else "", claim["why"]]
-            said, here, sign, why = (escape_markdown(cell).replace("|", "\\|") for cell in cells)
-            rows.append(f"| {said} | {link} | {here} | {sign} | {why} |")
-        if rows:
-            head = f"\n## {NAMES[paper]}\n\n| claim | artifact | here | sign | why |\n|---|---|---|---|---|\n"
-            parts.append(head + "\n".join(rows) + "\n")
+            said, *others = map(escape_markdown, cells)
+            rows.append((said, link, *others))
+        if len(rows) > 1:
+            parts.append(f"\n## {NAMES[paper]}\n\n{markdown_rows(rows)}\n")
     if not parts:
         return None
     left_out = f"\n{missing} claims are left out: their artifacts were not made in this run.\n" if missing else ""

@@ -14,7 +14,7 @@ import os
 import platform
 import re
 import subprocess
-from functools import cache
+from functools import cache, partial
 from importlib.metadata import version
 from pathlib import Path
 
@@ -72,12 +72,9 @@ class Section:
         path = self._path(artifact.name)
         files.write(path.with_suffix(".csv"), to_csv(artifact.frame, float_format="%.9g"))
         if artifact.figure is None:
-            html, latex = (
-                styled(artifact.table(), artifact.decimals, artifact.best, escape, artifact.frame)
-                for escape in ("html", "latex")
-            )
-            files.write(path.with_suffix(".html"), html.to_html())
-            latex = latex.to_latex(hrules=True, convert_css=True)
+            table = partial(styled, artifact.table(), artifact.decimals, artifact.best, numbers=artifact.frame)
+            files.write(path.with_suffix(".html"), table().to_html())
+            latex = table("latex").to_latex(hrules=True, convert_css=True)
             files.write(path.with_suffix(".tex"), printable(latex))  # LaTeX stops at control characters
         else:
             literal(artifact.figure)
@@ -106,12 +103,8 @@ class Section:
 
 
 def _about(facts) -> dict:
-    return {
-        "source": facts.source,
-        "digest": facts.digest(),
-        "facts": len(facts.facts),
-        "relations": len(facts.relations),
-    }
+    about = {"source": facts.source, "digest": facts.digest()}
+    return about | {"facts": len(facts.facts), "relations": len(facts.relations)}
 
 
 def parameters_of(name: str, values: dict) -> dict:
@@ -123,9 +116,8 @@ def parameters_of(name: str, values: dict) -> dict:
     """
     notebook = paths.NOTEBOOKS / f"{name}.ipynb"
     if not notebook.exists() and "__name__" in values:
-        raise ProbeError(
-            f"{notebook} does not exist, so its parameters are unknown; give them: {{'n_facts': n_facts, ...}}"
-        )
+        example = "{'n_facts': n_facts, ...}"
+        raise ProbeError(f"{notebook} does not exist, so its parameters are unknown; give them: {example}")
     names = parameters.declared(notebook) if notebook.exists() else values
     return {key: _placeless(values[key]) for key in names if key in values and key != "profile"}
 
@@ -155,9 +147,8 @@ def machine(device) -> str:
 @cache
 def versions() -> dict[str, str]:
     """Versions of the libraries that compute numbers, and the commit of the library (with "+" if it was edited since)."""
-    git = lambda *words: subprocess.run(
-        ["git", "-C", str(paths.ROOT), *words], capture_output=True, text=True
-    ).stdout.strip()
+    at = ["git", "-C", str(paths.ROOT)]
+    git = lambda *words: subprocess.run([*at, *words], capture_output=True, text=True).stdout.strip()
     commit = git("rev-parse", "--short", "HEAD") or "no git"
     edited = "+" if git("status", "--porcelain", "--untracked-files=no", "probelib", "notebooks") else ""
     return {"probelib": __version__, "commit": commit + edited} | {name: version(name) for name in PACKAGES}

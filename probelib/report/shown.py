@@ -4,6 +4,7 @@ import copy
 import html
 import io
 import re
+from collections.abc import Iterable
 from itertools import zip_longest
 from pathlib import Path
 
@@ -56,28 +57,18 @@ def artifact_title(name: str) -> str:
     return title[:1].upper() + title[1:]
 
 
-def styled(
-    frame: pd.DataFrame,
-    decimals: dict[str, int] | int,
-    best: dict[str, str],
-    escape: str = "html",
-    numbers: pd.DataFrame | None = None,
-):
+def styled(frame: pd.DataFrame, decimals: dict | int, best: dict, escape: str = "html", numbers=None):
     """A table as a pandas Styler without random ids: ``decimals`` set, NaN as "–", the ``best`` of a column bold (``Artifact``).
 
     escape    "html" or "latex"
     numbers   the table behind a selection, in whose columns the best is sought, row by row; None: ``frame`` itself
     """
-    digits = {
-        c: (decimals.get(c, 3) if isinstance(decimals, dict) else decimals)
-        for c in frame.columns
-        if pd.api.types.is_float_dtype(frame[c])
-    }
     style = frame.style.format(escape=escape, na_rep="–")
-    counts = [c for c in frame.columns if pd.api.types.is_integer_dtype(frame[c])]
-    style = style.format(thousands=",", subset=counts) if counts else style
-    for column, d in digits.items():
-        style = style.format(precision=d, na_rep="–", subset=[column])
+    for column in frame.columns:
+        if pd.api.types.is_integer_dtype(frame[column]):
+            style = style.format(thousands=",", subset=[column])
+        elif pd.api.types.is_float_dtype(frame[column]):
+            style = style.format(precision=digits(decimals, column), na_rep="–", subset=[column])
     style = style.format_index(heading, escape=escape, axis=1).hide(axis="index").set_uuid("t")
     style.cell_ids = False
     for column, which in best.items():
@@ -85,6 +76,11 @@ def styled(
         at = values == getattr(values, which)()
         style = style.apply(lambda _, at=at: np.where(at, "font-weight: bold", ""), subset=[column])
     return style
+
+
+def digits(decimals: dict[str, int] | int, column: str) -> int:
+    """The digits shown of a column (``Artifact.decimals``)."""
+    return decimals.get(column, 3) if isinstance(decimals, dict) else decimals
 
 
 def heading(column: str) -> str:
@@ -143,15 +139,22 @@ def styler_markdown(style, separator: str = "\x1f") -> str:
     """
     style = copy.copy(style)
     style.data = style.data.map(lambda value: " ".join(value.split()) if isinstance(value, str) else value)
-    cell = lambda text: escape_markdown(" ".join(text.split())).replace("|", "\\|")
-    rows = [
-        [cell(text) for text in line.split(separator)] for line in style.to_string(delimiter=separator).splitlines()
-    ]
+    rows = [line.split(separator) for line in style.to_string(delimiter=separator).splitlines()]
     heads = len(rows) - len(style.data)  # a row per level of the columns, and one for the names of the index
-    head = [" ".join(filter(None, texts)) for texts in zip_longest(*rows[:heads], fillvalue="")]
-    lines = [head, *rows[heads:]]
-    lines = ["| " + " | ".join(line) + " |" for line in lines]
-    return "\n".join([lines[0], "|" + "---|" * len(head), *lines[1:]])
+    head = [" ".join(" ".join(texts).split()) for texts in zip_longest(*rows[:heads], fillvalue="")]
+    return markdown_rows(map(escape_markdown, row) for row in [head, *rows[heads:]])
+
+
+def markdown_rows(rows: Iterable[Iterable[str]]) -> str:
+    """Rows of Markdown, the first one the head, as a Markdown table."""
+    cells = [list(map(one_line, row)) for row in rows]
+    head, *lines = ("| " + " | ".join(row) + " |" for row in cells)
+    return "\n".join([head, "|" + "---|" * len(cells[0]), *lines])
+
+
+def one_line(text: str) -> str:
+    """Text in one line, its bars escaped: a cell of a Markdown table."""
+    return " ".join(text.split()).replace("|", "\\|")
 
 
 def escaped_html(style) -> str:

@@ -5,7 +5,6 @@ Everything is read from the artifacts' own files; what was not made (yet) is lef
 
 import contextlib
 from collections.abc import Callable
-from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
@@ -18,15 +17,18 @@ from probelib.report.shown import span
 HEADLINE = "beyond/quality_against_cost"
 
 
+Number = Callable[[pd.DataFrame], float]  # of a table
+
+
 class Key(NamedTuple):
-    """One number of an artifact: ``reported`` by the paper, and ``ours`` from the frame that its CSV holds.
+    """One number of an artifact: ``reported`` by the paper (artifact -> number), and ``ours`` of the frame that its CSV holds.
 
     signed   a difference or a correlation, of which the sign says most; or a function that says whether ours is significant
     """
 
     what: str
-    reported: Callable[[], float]
-    ours: Callable[[pd.DataFrame], float]
+    reported: Callable[[str], float]
+    ours: Number
     signed: bool | Callable[[pd.DataFrame], bool] = False
 
 
@@ -35,17 +37,28 @@ def claim(paper: str, name: str) -> float:
     return float(published.table(f"{paper}/claims").set_index("claim")["value"][name])
 
 
-def of_printed(artifact: str, number: Callable[[pd.DataFrame], float]) -> Callable[[], float]:
-    """A number of a printed table."""
-    return lambda: number(published.table(artifact))
+def printed(number: Number, table: str | None = None) -> Callable[[str], float]:
+    """A number of the table that the paper prints for the artifact, or of another ``table``."""
+    return lambda artifact: number(published.table(table or artifact))
 
 
-def correlate_columns(x: str, y: str) -> Callable[[pd.DataFrame], float]:
+def mean(column: str) -> Number:
+    return lambda t: t[column].mean()
+
+
+def _correlate(x: str, y: str) -> Number:
     return lambda t: stats.pearson(t[x], t[y])["r"]
 
 
-def significant(x: str, y: str) -> Callable[[pd.DataFrame], bool]:
-    return lambda t: bool(stats.pearson(t[x], t[y])["p"] < 0.05)
+def _with_monitor(table: str, column: str, ours: str) -> Key:
+    """The correlation of MONITOR with a column of a printed table, called ``ours`` in the artifact."""
+    significant = lambda t: bool(stats.pearson(t["MONITOR"], t[ours])["p"] < 0.05)
+    reported = printed(_correlate("MONITOR", column), table)
+    return Key(f"r(MONITOR, {ours})", reported, _correlate("MONITOR", ours), significant)
+
+
+def _last_minus_first(values: pd.Series) -> float:
+    return float(values.iloc[-1] - values.iloc[0])
 
 
 def _change_of_methods(t: pd.DataFrame) -> float:
@@ -54,20 +67,15 @@ def _change_of_methods(t: pd.DataFrame) -> float:
     return mean["ZP-LKE"] - mean["HGP"]
 
 
-def _settles(t: pd.DataFrame, strategy: str) -> float:
-    """The first n at which a strategy's tau is within 0.01 of its best."""
-    tau = t[t["strategy"] == strategy].set_index("n")["tau"].sort_index()
+def _settles(t: pd.DataFrame) -> float:
+    """The first n at which the tau of ApprOpt is within 0.01 of its best."""
+    tau = t[t["strategy"] == "ApprOpt"].set_index("n")["tau"].sort_index()
     return float(tau.index[tau >= tau.max() - 0.01 - 1e-12].min())
 
 
-def _lead(measure: str, value: str, second: str = "Probability", of: str = "Dist. ApprOpt") -> Callable:
-    """The value of one measure minus that of another one, from a table with the columns ``measure`` and ``value``."""
-    return lambda t: t.set_index(measure)[value].pipe(lambda values: values[of] - values[second])
-
-
-def _between_families(t: pd.DataFrame) -> float:
-    """The smallest mean correlation of two different families."""
-    return float(t.loc[t["a"] != t["b"], "r"].min())
+def _lead(value: str) -> Number:
+    """``value`` of the measure Dist. ApprOpt minus that of Probability."""
+    return lambda t: t.set_index("measure")[value].pipe(lambda values: values["Dist. ApprOpt"] - values["Probability"])
 
 
 def _sure(t: pd.DataFrame) -> float:
@@ -76,238 +84,173 @@ def _sure(t: pd.DataFrame) -> float:
     return float(100 * (primary["probability"] >= 0.8).groupby(primary["model"]).mean().max())
 
 
-def _loss_by_context(t: pd.DataFrame, prob: str, model: str) -> float:
+def _loss_by_context(prob: str, model: str) -> Number:
     """What a negative context takes from the gold answer, mean over models."""
-    wide = t.pivot(index=model, columns="effect", values=prob)
-    return float((wide["neg. context"] - wide["pos. context"]).mean())
+    change = lambda wide: (wide["neg. context"] - wide["pos. context"]).mean()
+    return lambda t: change(t.pivot(index=model, columns="effect", values=prob))
 
 
-def _faster(t: pd.DataFrame) -> float:
-    """How many times as fast as generation one by one the judge is, at most."""
-    return float(t.loc[t["method"] == "judge, substitute", "by generation one by one"].max())
-
-
-def _last_minus_first(values: pd.Series, family: str) -> float:
-    """The last model of a family minus its first, which is the smallest."""
-    own = values[values.index.str.startswith(family)]
-    return float(own.iloc[-1] - own.iloc[0])
-
-
-def _gap(t: pd.DataFrame, model: str) -> float:
+def _gap(model: str) -> Number:
     """The largest range of F1 over the states that are read, for one model's answers."""
-    f1 = t.groupby(model)["f1"]
-    return float((f1.max() - f1.min()).max())
+    return lambda t: float(t.groupby(model)["f1"].agg(np.ptp).max())
 
 
 def _faster_in_print(t: pd.DataFrame) -> float:
+    """How many times as fast as generation one by one (TG) the judge is, at most."""
     by = t.groupby(["gpu", "model", "method"])["facts_per_s"].max().unstack("method")
     return float((by.drop(columns="TG").max(axis=1) / by["TG"]).max())
-
-
-KEYS = {
-    "monitor/figure3": Key(
-        "probability of the gold object, primary anchor minus negative context",
-        lambda: claim("monitor", "fig3_primary_anchor") - claim("monitor", "fig3_negative_foreign_anchor"),
-        lambda t: t.loc[t["gold"], "probability"].iloc[[0, -1]].diff().iloc[-1] * -1,
-        True,
-    ),
-    "monitor/table2": Key(
-        "largest difference between sentence and question, points",
-        of_printed("monitor/table2", lambda t: (t["QA"] - t["WP"]).abs().max()),
-        lambda t: (t["QA"] - t["WP"]).abs().max(),
-    ),
-    "monitor/table3": Key(
-        "mean change by negative context, points",
-        of_printed("monitor/table3", lambda t: t["neg_delta"].mean()),
-        lambda t: t["Δ [Y_]"].mean(),
-        True,
-    ),
-    "monitor/table4": Key(
-        "r(MONITOR, avg acc)",
-        of_printed("monitor/table4", correlate_columns("MONITOR", "avg_acc")),
-        correlate_columns("MONITOR", "avg acc"),
-        significant("MONITOR", "avg acc"),
-    ),
-    "monitor/table5": Key(
-        "mean MONITOR in P37",
-        of_printed("monitor/table5", lambda t: t.loc[t["relation"] == "P37", "MONITOR"].mean()),
-        lambda t: t["P37: MONITOR"].mean(),
-    ),
-    "monitor/table6": Key(
-        "r(MONITOR, std)",
-        of_printed("monitor/table6", correlate_columns("MONITOR", "std")),
-        correlate_columns("MONITOR", "std"),
-        significant("MONITOR", "std"),
-    ),
-    "monitor/figure8": Key(
-        "r(MONITOR, std)",
-        of_printed("monitor/table6", correlate_columns("MONITOR", "std")),
-        correlate_columns("MONITOR", "std"),
-        significant("MONITOR", "std"),
-    ),
-    "monitor/table7": Key(
-        "change of the gold answer's probability by a negative context",
-        of_printed("monitor/table7", lambda t: _loss_by_context(t, "prob", "model_key")),
-        lambda t: _loss_by_context(t, "prob.", "model"),
-        True,
-    ),
-    "monitor/table8": Key(
-        "accuracy study's cost over MONITOR's (GPU hours; seconds)",
-        lambda: claim("monitor", "gpu_saving"),
-        lambda t: t.set_index(["way", "cost"])["saved"]["generated", "device seconds"],
-    ),
-    "monitor/table9": Key(
-        "facts per relation (mean)",
-        lambda: claim("monitor", "n_triplets") / claim("monitor", "n_relations"),
-        lambda t: t["facts"].mean(),
-    ),
-    "monitor/table10": Key(
-        "mean MONITOR over relations and models",
-        of_printed("monitor/table10", lambda t: t["MONITOR"].mean()),
-        lambda t: t.select_dtypes("number").melt()["value"].mean(),
-    ),
-    "monitor/table11": Key(
-        "mean r over relations",
-        of_printed("monitor/table11", lambda t: t["pearson_r"].mean()),
-        lambda t: t["r"].mean(),
-        True,
-    ),
-    "monitor/figure6": Key(
-        "r(MONITOR with 7 frames, with 4)",
-        of_printed("monitor/figure10", correlate_columns("MONITOR_7_prompts", "MONITOR_4_prompts")),
-        correlate_columns("all frames", "first frames"),
-        True,
-    ),
-    "monitor/figure10": Key(
-        "mean difference of MONITOR with 4 frames",
-        of_printed("monitor/figure10", lambda t: (t["MONITOR_7_prompts"] - t["MONITOR_4_prompts"]).abs().mean()),
-        lambda t: (t["all frames"] - t["first frames"]).abs().mean(),
-    ),
-    "monitor/figure9": Key(
-        "primary anchors of .8 or more, the surer model, percent",
-        lambda: claim("monitor", "solid_share_vicuna_7b_p37"),
-        _sure,
-    ),
-    "zplke/table2": Key(
-        "mean subsumption rate",
-        of_printed("zplke/table2", lambda t: t["subsumption_rate"].mean()),
-        lambda t: t["eta"].mean(),
-    ),
-    "zplke/table8": Key(
-        "best accuracy", of_printed("zplke/table8", lambda t: t["avg_accuracy"].max()), lambda t: t["accuracy"].max()
-    ),
-    "zplke/table9": Key(
-        "spread of relations (standard deviation)",
-        of_printed("zplke/table9", lambda t: t["avg_accuracy"].std()),
-        lambda t: t["base"].std(),
-    ),
-    "zplke/table11": Key(
-        "mean change by tuning",
-        of_printed("zplke/table11", lambda t: (t["ft_accuracy"] - t["base_accuracy"]).mean()),
-        lambda t: (t["accuracy of it"] - t["accuracy"]).mean(),
-        True,
-    ),
-    "zplke/figure4": Key(
-        "mean probability of the objects, all examples correct",
-        lambda: claim("zplke", "fig4a_stable_mean_prob_mistral7b"),
-        lambda t: t.loc[t["context"] == "correct", "probability"].mean(),
-    ),
-    "zplke/figure5": Key(
-        "ZP-LKE minus HGP, multiple choice",
-        lambda: claim("zplke", "mc_acc_ZP") - claim("zplke", "mc_acc_HGP"),
-        _change_of_methods,
-        True,
-    ),
-    "zplke/figure8": Key(
-        "smallest mean r between families (paper: more than)",
-        lambda: claim("zplke", "family_correlation_floor"),
-        _between_families,
-        True,
-    ),
-    "distractors/table3": Key(
-        "tau of ApprOpt minus tau of Probability",
-        of_printed("distractors/table3", _lead("measure", "mean_tau")),
-        _lead("measure", "tau"),
-        True,
-    ),
-    "distractors/table4": Key(
-        "robustness tau of ApprOpt minus that of Probability",
-        of_printed("distractors/table4", _lead("measure", "robustness_tau")),
-        _lead("measure", "tau"),
-        True,
-    ),
-    "distractors/table6": Key(
-        "free of errors, percent",
-        of_printed("distractors/table6", lambda t: t["proportion_pct"].iloc[-1]),
-        lambda t: t["percent"].iloc[-1],
-    ),
-    "distractors/figure1": Key(
-        "Min@n with ApprOpt, largest n",
-        lambda: claim("distractors", "Min@n_plateau_ApprOpt_pythia69"),
-        lambda t: t[t["strategy"] == "ApprOpt"].sort_values("n")["mean"].iloc[-1],
-    ),
-    "distractors/figure2": Key(
-        "change of Min@1 by a former object",
-        lambda: -claim("distractors", "Min@1_drop_TempSem_vs_Sem_on_S_prime"),
-        lambda t: t[t["n"] == 1].set_index("strategy")["mean"].pipe(lambda m: m["Temp+Sem"] - m["Sem"]),
-    ),
-    "distractors/figure3": Key(
-        "first n at which ApprOpt's tau is within 0.01 of its best",
-        lambda: claim("distractors", "distractors_at_convergence_ApprOpt"),
-        lambda t: _settles(t, "ApprOpt"),
-    ),
-    "distractors/figure6": Key(
-        "gain of BERT-score with all sentences, percent",
-        lambda: claim("distractors", "gain_pct_BERT-score"),
-        lambda t: t[t["measure"] == "BERT-score"].sort_values("sentences")["gain"].iloc[-1],
-        True,
-    ),
-    "distractors/figure8": Key(
-        "rise of Avg@20 per factor of ten in size (ApprOpt)",
-        of_printed("distractors/figures", lambda t: _slope(t[t["figure"] == "fig8"], "x", "y")),
-        lambda t: _slope(t[(t["strategy"] == "ApprOpt") & t["fitted"]], "parameters", "mean"),
-        True,
-    ),
-    "grapheval/table1": Key(
-        "average degree",
-        of_printed("grapheval/table1", lambda t: t["avg_degree"].iloc[0]),
-        lambda t: t["average degree"].iloc[0],
-    ),
-    "grapheval/table2": Key(
-        "change of Informative from the smallest to the largest model (paper: LLaMA-2)",
-        of_printed(
-            "grapheval/table2", lambda t: t.set_index("model")["informative"].pipe(_last_minus_first, "LLaMA-2")
-        ),
-        lambda t: (
-            t[t["scored by"] == "judge"]
-            .set_index("parameters")["informative"]
-            .sort_index()
-            .iloc[[0, -1]]
-            .diff()
-            .iloc[-1]
-        ),
-        True,
-    ),
-    "grapheval/table3": Key(
-        "largest change of F1 by the states that are read",
-        of_printed("grapheval/table3", lambda t: _gap(t, "label_model")),
-        lambda t: _gap(t, "answers of"),
-    ),
-    "grapheval/table4": Key(
-        "the judge's speed over generation one by one, at most",
-        of_printed("grapheval/table4", _faster_in_print),
-        _faster,
-    ),
-}
 
 
 def _slope(t: pd.DataFrame, x: str, y: str) -> float:
     return stats.scaling_fit(t[x], t[y])["b"]
 
 
+KEYS = {
+    "monitor/figure3": Key(
+        "probability of the gold object, primary anchor minus negative context",
+        lambda _: claim("monitor", "fig3_primary_anchor") - claim("monitor", "fig3_negative_foreign_anchor"),
+        lambda t: -_last_minus_first(t.loc[t["gold"], "probability"]),
+        True,
+    ),
+    "monitor/table2": Key(
+        "largest difference between sentence and question, points",
+        printed(lambda t: (t["QA"] - t["WP"]).abs().max()),
+        lambda t: (t["QA"] - t["WP"]).abs().max(),
+    ),
+    "monitor/table3": Key("mean change by negative context, points", printed(mean("neg_delta")), mean("Δ [Y_]"), True),
+    "monitor/table4": _with_monitor("monitor/table4", "avg_acc", "avg acc"),
+    "monitor/table5": Key(
+        "mean MONITOR in P37", printed(lambda t: t.loc[t["relation"] == "P37", "MONITOR"].mean()), mean("P37: MONITOR")
+    ),
+    "monitor/table6": _with_monitor("monitor/table6", "std", "std"),
+    "monitor/figure8": _with_monitor("monitor/table6", "std", "std"),
+    "monitor/table7": Key(
+        "change of the gold answer's probability by a negative context",
+        printed(_loss_by_context("prob", "model_key")),
+        _loss_by_context("prob.", "model"),
+        True,
+    ),
+    "monitor/table8": Key(
+        "accuracy study's cost over MONITOR's (GPU hours; seconds)",
+        lambda _: claim("monitor", "gpu_saving"),
+        lambda t: t.set_index(["way", "cost"])["saved"]["generated", "device seconds"],
+    ),
+    "monitor/table9": Key(
+        "facts per relation (mean)",
+        lambda _: claim("monitor", "n_triplets") / claim("monitor", "n_relations"),
+        mean("facts"),
+    ),
+    "monitor/table10": Key(
+        "mean MONITOR over relations and models",
+        printed(mean("MONITOR")),
+        lambda t: t.select_dtypes("number").melt()["value"].mean(),
+    ),
+    "monitor/table11": Key("mean r over relations", printed(mean("pearson_r")), mean("r"), True),
+    "monitor/figure6": Key(
+        "r(MONITOR with 7 frames, with 4)",
+        printed(_correlate("MONITOR_7_prompts", "MONITOR_4_prompts"), "monitor/figure10"),
+        _correlate("all frames", "first frames"),
+        True,
+    ),
+    "monitor/figure10": Key(
+        "mean difference of MONITOR with 4 frames",
+        printed(lambda t: (t["MONITOR_7_prompts"] - t["MONITOR_4_prompts"]).abs().mean()),
+        lambda t: (t["all frames"] - t["first frames"]).abs().mean(),
+    ),
+    "monitor/figure9": Key(
+        "primary anchors of .8 or more, the surer model, percent",
+        lambda _: claim("monitor", "solid_share_vicuna_7b_p37"),
+        _sure,
+    ),
+    "zplke/table2": Key("mean subsumption rate", printed(mean("subsumption_rate")), mean("eta")),
+    "zplke/table8": Key("best accuracy", printed(lambda t: t["avg_accuracy"].max()), lambda t: t["accuracy"].max()),
+    "zplke/table9": Key(
+        "spread of relations (standard deviation)",
+        printed(lambda t: t["avg_accuracy"].std()),
+        lambda t: t["base"].std(),
+    ),
+    "zplke/table11": Key(
+        "mean change by tuning",
+        printed(lambda t: (t["ft_accuracy"] - t["base_accuracy"]).mean()),
+        lambda t: (t["accuracy of it"] - t["accuracy"]).mean(),
+        True,
+    ),
+    "zplke/figure4": Key(
+        "mean probability of the objects, all examples correct",
+        lambda _: claim("zplke", "fig4a_stable_mean_prob_mistral7b"),
+        lambda t: t.loc[t["context"] == "correct", "probability"].mean(),
+    ),
+    "zplke/figure5": Key(
+        "ZP-LKE minus HGP, multiple choice",
+        lambda _: claim("zplke", "mc_acc_ZP") - claim("zplke", "mc_acc_HGP"),
+        _change_of_methods,
+        True,
+    ),
+    "zplke/figure8": Key(
+        "smallest mean r between families (paper: more than)",
+        lambda _: claim("zplke", "family_correlation_floor"),
+        lambda t: t.loc[t["a"] != t["b"], "r"].min(),
+        True,
+    ),
+    "distractors/table3": Key(
+        "tau of ApprOpt minus tau of Probability", printed(_lead("mean_tau")), _lead("tau"), True
+    ),
+    "distractors/table4": Key(
+        "robustness tau of ApprOpt minus that of Probability", printed(_lead("robustness_tau")), _lead("tau"), True
+    ),
+    "distractors/table6": Key(
+        "free of errors, percent", printed(lambda t: t["proportion_pct"].iloc[-1]), lambda t: t["percent"].iloc[-1]
+    ),
+    "distractors/figure1": Key(
+        "Min@n with ApprOpt, largest n",
+        lambda _: claim("distractors", "Min@n_plateau_ApprOpt_pythia69"),
+        lambda t: t[t["strategy"] == "ApprOpt"].sort_values("n")["mean"].iloc[-1],
+    ),
+    "distractors/figure2": Key(
+        "change of Min@1 by a former object",
+        lambda _: -claim("distractors", "Min@1_drop_TempSem_vs_Sem_on_S_prime"),
+        lambda t: t[t["n"] == 1].set_index("strategy")["mean"].pipe(lambda m: m["Temp+Sem"] - m["Sem"]),
+    ),
+    "distractors/figure3": Key(
+        "first n at which ApprOpt's tau is within 0.01 of its best",
+        lambda _: claim("distractors", "distractors_at_convergence_ApprOpt"),
+        _settles,
+    ),
+    "distractors/figure6": Key(
+        "gain of BERT-score with all sentences, percent",
+        lambda _: claim("distractors", "gain_pct_BERT-score"),
+        lambda t: t[t["measure"] == "BERT-score"].sort_values("sentences")["gain"].iloc[-1],
+        True,
+    ),
+    "distractors/figure8": Key(
+        "rise of Avg@20 per factor of ten in size (ApprOpt)",
+        printed(lambda t: _slope(t[t["figure"] == "fig8"], "x", "y"), "distractors/figures"),
+        lambda t: _slope(t[(t["strategy"] == "ApprOpt") & t["fitted"]], "parameters", "mean"),
+        True,
+    ),
+    "grapheval/table1": Key(
+        "average degree", printed(lambda t: t["avg_degree"].iloc[0]), lambda t: t["average degree"].iloc[0]
+    ),
+    "grapheval/table2": Key(
+        "change of Informative from the smallest to the largest model (paper: LLaMA-2)",
+        printed(lambda t: _last_minus_first(t.loc[t["model"].str.startswith("LLaMA-2"), "informative"])),
+        lambda t: _last_minus_first(t[t["scored by"] == "judge"].sort_values("parameters")["informative"]),
+        True,
+    ),
+    "grapheval/table3": Key(
+        "largest change of F1 by the states that are read", printed(_gap("label_model")), _gap("answers of")
+    ),
+    "grapheval/table4": Key(
+        "the judge's speed over generation one by one, at most",
+        printed(_faster_in_print),
+        lambda t: t.loc[t["method"] == "judge, substitute", "by generation one by one"].max(),
+    ),
+}
+
+
 def frame(profile: str, artifact: str) -> pd.DataFrame | None:
     """The numbers of an artifact; None where it was not made, or holds none."""
-    path: Path = (paths.FIGURES / profile / artifact).with_suffix(".csv")
+    path = paths.FIGURES / profile / f"{artifact}.csv"
     table = read_csv(path.read_bytes()) if path.exists() and path.stat().st_size > 1 else None
     return table if table is not None and len(table) else None
 
@@ -330,7 +273,7 @@ def key_numbers(profile: str, artifact: str) -> Compared | None:
     key, ours = KEYS[artifact], np.nan
     with contextlib.suppress(KeyError, IndexError, TypeError, ValueError):
         ours = float(key.ours(own))
-    reported = float(key.reported())
+    reported = float(key.reported(artifact))
     sign = ("same" if ours * reported > 0 else "opposite") if key.signed and np.isfinite(ours) else ""
     if sign and callable(key.signed) and not key.signed(own):
         sign = "not decided"
@@ -355,9 +298,8 @@ def _largest_change(change: pd.DataFrame) -> str:
 def _best_measures(truth: pd.DataFrame) -> str:
     """Which measures put most pairs in the right order, the cheapest first, beside the best control."""
     measures, control = truth[~truth["control"] & (truth["pairs"] > 0)], truth[truth["control"]].iloc[0]
-    best = measures[measures["concordance"] == measures["concordance"].max()].sort_values(
-        "tokens a fact", kind="stable"
-    )
+    best = measures[measures["concordance"] == measures["concordance"].max()]
+    best = best.sort_values("tokens a fact", kind="stable")
     first, others = best.iloc[0], best["measure"].iloc[1:].tolist()
     as_well = f"; so do {', '.join(others)}" if others else ""
     return (
@@ -384,9 +326,8 @@ def findings(profile: str) -> dict[str, str]:
         said["beyond/quantization"] = _largest_change(change)
     if (audited := frame(profile, "beyond/audit")) is not None:
         counts = audited["verdict"].value_counts()
+        verdicts = ", ".join(f"{n} {v.replace('holds', 'hold').replace('does', 'do')}" for v, n in counts.items())
         said["beyond/audit"] = (
-            f"Of {len(audited)} published claims that were held against the printed tables, "
-            + ", ".join(f"{n} {v.replace('holds', 'hold').replace('does', 'do')}" for v, n in counts.items())
-            + "."
+            f"Of {len(audited)} published claims that were held against the printed tables, {verdicts}."
         )
     return said

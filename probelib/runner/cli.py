@@ -93,9 +93,9 @@ def main(arguments: list[str] | None = None) -> int:
             return 0
         with _lock(args.profile):
             preflight.reach(settings, given)
-            if args.on and not score(args.profile, chosen, settings, force, args):
+            if args.on and not score(chosen, settings, force, args):
                 return 1
-            return run(args.profile, whole, chosen, settings, force, args.jobs)
+            return run(whole, chosen, settings, force, args)
     except ProbeError as error:
         print(error, file=sys.stderr)
         return 2
@@ -107,29 +107,21 @@ def main(arguments: list[str] | None = None) -> int:
         return 130
 
 
-def run(
-    profile: str,
-    whole: Plan,
-    chosen: list[Step],
-    settings: dict[str, dict],
-    force: Collection[str] = (),
-    jobs: int | None = None,
-) -> int:
+def run(whole: Plan, chosen: list[Step], settings: dict, force: Collection[str], args: argparse.Namespace) -> int:
     """Run those of the ``chosen`` steps that are stale and build the report on the ``whole`` plan; return 0 or 1.
 
     settings  see ``plan.settings``
     force     notebooks to run although they are up to date
-    jobs      notebooks at a time
     """
-    now = uptodate.inputs(chosen, settings)
+    profile, now = args.profile, uptodate.inputs(chosen, settings)
     reasons = uptodate.why(profile, chosen, now, force)
     outcomes = {step.notebook: steps.StepOutcome("up to date") for step in chosen}
     if any(reasons.values()):
         (paths.RUNS / profile / "verify.csv").unlink(missing_ok=True)  # it compared the previous products
-        outcomes = asyncio.run(steps.run_steps(profile, chosen, now, reasons, jobs))
-    rows = [(name, outcome.status, outcome.time()) for name, outcome in outcomes.items()]
-    makes = {step.notebook: ", ".join(step.makes) for step in chosen}
-    _print_table(("step", "status", "seconds", "products"), [(*row, makes[row[0]]) for row in rows])
+        outcomes = asyncio.run(steps.run_steps(profile, chosen, now, reasons, args.jobs))
+    made = {step.notebook: ", ".join(step.makes) for step in chosen}
+    rows = [(name, outcome.status, outcome.time(), made[name]) for name, outcome in outcomes.items()]
+    _print_table(("step", "status", "seconds", "products"), rows)
     report = paths.RUNS / profile / "report.html"
     if any(reasons.values()) or not uptodate.reported(profile):
         status = {step.notebook: "not selected" for step in whole.steps}
@@ -146,14 +138,12 @@ def run(
     return 0 if all(outcome.status in ("ok", "up to date") for outcome in outcomes.values()) else 1
 
 
-def score(
-    profile: str, chosen: list[Step], settings: dict[str, dict], force: Collection[str], args: argparse.Namespace
-) -> bool:
+def score(chosen: list[Step], settings: dict[str, dict], force: Collection[str], args: argparse.Namespace) -> bool:
     """Score what the stale steps need, on the workers of ``args.on``; return whether the notebooks can run."""
     import torch
 
-    reasons = uptodate.why(profile, chosen, uptodate.inputs(chosen, settings), force)
-    cut = shards.cut(profile, [step for step in chosen if reasons[step.notebook]], settings)
+    reasons = uptodate.why(args.profile, chosen, uptodate.inputs(chosen, settings), force)
+    cut = shards.cut(args.profile, [step for step in chosen if reasons[step.notebook]], settings)
     if failed := workers.score(cut, args.on, args.jobs, _assignments(args.cluster, "--cluster")):
         print(f"{len(failed)} of {len(cut)} shards failed, so no notebook runs; the same command retries them")
         return False
@@ -176,12 +166,10 @@ def _unexpected(argument: str) -> ProbeError:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        "run_all.sh",
-        description="Run the notebooks that make all tables and figures.",
-        epilog=EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    form = {"epilog": EXAMPLES, "formatter_class": argparse.RawDescriptionHelpFormatter}
+    pairs = {"nargs": "+", "metavar": "NAME=VALUE", "default": []}
+    what = "Run the notebooks that make all tables and figures."
+    parser = argparse.ArgumentParser("run_all.sh", description=what, **form)
     add = parser.add_argument
     add("--profile", default="atlas", help="models and number of facts: smoke, atlas (default), study, small, paper")
     add(
@@ -200,9 +188,7 @@ def _parser() -> argparse.ArgumentParser:
     add("--quantize", metavar="BITS", help="8bit or 4bit: load the models quantized")
     add(
         "--set",
-        nargs="+",
-        metavar="NAME=VALUE",
-        default=[],
+        **pairs,
         help="any other parameter of the notebooks, its value in YAML: data=fktc folder=../FKTC n_facts=50",
     )
     add(
@@ -222,9 +208,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     add(
         "--cluster",
-        nargs="+",
-        metavar="NAME=VALUE",
-        default=[],
+        **pairs,
         help="what a batch system is asked for: gpu_gb=80 (memory of one GPU; without it CPUs) mem_gb= gpus= cores=2 "
         "timeout_min=240, and arguments of dask-jobqueue: queue=gpu account=... interface=ib0",
     )
@@ -258,9 +242,7 @@ def _given(args: argparse.Namespace) -> dict:
             raise ProbeError(f"--set {name}={named[name]}: there is no such file or folder.")
     if "columns" in assigned:
         columns = assigned.pop("columns")
-        pairs = (
-            columns if isinstance(columns, str) else ",".join(f"{name}:{column}" for name, column in columns.items())
-        )
+        pairs = columns if isinstance(columns, str) else ",".join(f"{ours}:{own}" for ours, own in columns.items())
         assigned["data"] = f"{assigned.get('data', 'table')}?{pairs}"
     bare = FILES.union(preflight.NAMES, ["graph"] if assigned.get("graph") != "atlas" else [])
     try:
@@ -298,12 +280,11 @@ def _absolute(value: object, bare: bool = False) -> object:
         return {name: _absolute(each, name in FILES) for name, each in value.items()}
     if not isinstance(value, str):
         return value
-    is_path = lambda name: (
-        ("/" in name or bare) and name not in organisms() and os.path.exists(os.path.expanduser(name))
-    )
+    home = os.path.expanduser
+    is_path = lambda name: ("/" in name or bare) and name not in organisms() and os.path.exists(home(name))
     halves = with_base(value) if all(with_base(value)) and not is_path(value) else [value]
     named = [(half, *split_chat(half)) for half in halves]
-    full = lambda name: os.path.abspath(os.path.expanduser(name))
+    full = lambda name: os.path.abspath(home(name))
     return "=".join(full(name) + IN_CHAT * in_chat if is_path(name) else half for half, name, in_chat in named)
 
 

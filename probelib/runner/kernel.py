@@ -110,15 +110,13 @@ class ForkedKernel:
         with open(self._command, "w") as stream:
             stream.write(json.dumps(launch) + "\n")
 
-    def poll(self) -> int | None:
-        if self.returncode is None and (ended := os.waitpid(self.pid, os.WNOHANG))[0]:
+    def poll(self, options: int = os.WNOHANG) -> int | None:
+        if self.returncode is None and (ended := os.waitpid(self.pid, options))[0]:
             self.returncode = os.waitstatus_to_exitcode(ended[1])
         return self.returncode
 
     def wait(self) -> int:
-        if self.returncode is None:
-            self.returncode = os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
-        return self.returncode
+        return self.poll(0)
 
     def send_signal(self, number: int) -> None:
         if self.poll() is None:

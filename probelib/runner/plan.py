@@ -108,12 +108,7 @@ def matching(plan: Plan, names: Iterable[str]) -> set[str]:
     """The notebooks that ``names`` (of notebooks, papers or artifacts) select. ProbeError for an unknown name."""
     found = set()
     for name in names:
-        hits = {
-            step.notebook
-            for step in plan.steps
-            for each in (step.notebook, *step.makes)
-            if each == name or each.startswith(f"{name}/")
-        }
+        hits = {s.notebook for s in plan.steps for each in (s.notebook, *s.makes) if f"{each}/".startswith(f"{name}/")}
         if not hits:
             known = {each for step in plan.steps for each in (step.notebook, *step.makes)}
             papers = {each.split("/")[0] for each in known}
@@ -154,14 +149,9 @@ def settings(plan: Plan, steps: Sequence[Step], profile: str, given: dict | None
             raise unknown("parameter (none of the selected notebooks has it)", name, known)
     chosen = {}
     for step in steps:
-        layers = (
-            {**plan.profiles[profile], "profile": profile},
-            step.parameters.get("common", {}),
-            step.parameters.get(profile, {}),
-            given,
-        )
         values: dict = {}
-        for layer in layers:
+        own = (step.parameters.get(group, {}) for group in ("common", profile))
+        for layer in (plan.profiles[profile] | {"profile": profile}, *own, given):
             for name, value in layer.items():
                 if name in step.accepts:
                     both = isinstance(value, dict) and isinstance(values.get(name), dict)

@@ -126,10 +126,11 @@ def why(profile: str, steps: list[Step], now: dict[str, dict], force: Collection
             failed = executed_path(profile, step.notebook, ".failed").exists()
             reason = "failed last time" if failed else "never ran"
         else:
+            changed = [need for need in step.needs if then["needs"].get(need) != _key(profile, need)]
             reason = (
                 _changed_input(then, now[step.notebook])
                 or (f"needs {runs[0]}, which runs" if runs else None)
-                or _changed_need(profile, step, then)
+                or (f"needs {changed[0]}, which changed" if changed else None)
                 or _changed_product(profile, step, then)
             )
         reasons[step.notebook] = reason
@@ -207,36 +208,30 @@ def clear(profile: str, step: Step) -> None:
 
 
 def _changed_input(then: dict, now: dict) -> str | None:
-    old, new = then["parameters"], now["parameters"]
-    names = [name for name in sorted({*old, *new}) if _digest(old.get(name)) != _digest(new.get(name))]
-    if names:
-        return f"parameters changed: {', '.join(names)}"
-    old, new = then.get("outside", {}), now["outside"]
-    if moved := [path for path in sorted({*old, *new}) if old.get(path) != new.get(path)]:
-        return f"files changed: {', '.join(moved)}"
+    for what, key in (("parameters", "parameters"), ("files", "outside")):
+        if changed := _different(then[key], now[key]):
+            return f"{what} changed: {', '.join(changed)}"
     if then["notebook"] != now["notebook"]:
         return "notebook changed"
-    old, new = then.get("versions", {}), now["versions"]
+    old, new = then["versions"], now["versions"]
     if moved := [f"{name} {old.get(name, '?')} -> {new[name]}" for name in new if old.get(name) != new[name]]:
         return f"other versions: {', '.join(moved)}"
-    old, new = then["library"] if isinstance(then["library"], dict) else {}, now["library"]
-    moved = [file for file in sorted({*old, *new}) if old.get(file) != new.get(file)]
+    moved = _different(then["library"], now["library"])
     more = f" and {len(moved) - 3} more" if len(moved) > 3 else ""
     return f"library changed: {', '.join(moved[:3])}{more}" if moved else None
 
 
-def _changed_need(profile: str, step: Step, then: dict) -> str | None:
-    changed = [need for need in step.needs if then["needs"].get(need) != _key(profile, need)]
-    return f"needs {changed[0]}, which changed" if changed else None
+def _different(old: dict, new: dict) -> list[str]:
+    """The names whose values differ."""
+    return [name for name in sorted({*old, *new}) if _digest(old.get(name)) != _digest(new.get(name))]
 
 
 def _changed_product(profile: str, step: Step, then: dict) -> str | None:
-    old, new = then["products"], products(profile, step)
-    for file in sorted({*old, *new}):
-        if old.get(file) != new.get(file):
-            return f"product {'changed' if file in new else 'missing'}: {file}"
-    if missing(profile, step):  # an artifact that was added to the plan
-        return f"product missing: {missing(profile, step)[0]}"
+    made = products(profile, step)
+    if changed := _different(then["products"], made):
+        return f"product {'changed' if changed[0] in made else 'missing'}: {changed[0]}"
+    if lacking := missing(profile, step):  # an artifact that was added to the plan
+        return f"product missing: {lacking[0]}"
     notebook = executed_path(profile, step.notebook)
     if not notebook.exists():
         return "executed notebook missing"

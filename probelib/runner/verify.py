@@ -36,12 +36,11 @@ def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(
         "run_all.sh verify", description="Compare a run's numbers with the committed ones."
     )
-    parser.add_argument("--profile", default="atlas", help="whose figures are compared: atlas (default), smoke, ...")
-    parser.add_argument(
-        "--against", type=Path, metavar="PATH", help="a folder such as figures/atlas, or a summary; default: HEAD's"
-    )
-    parser.add_argument("--summary", type=Path, metavar="FILE", help="write a summary of the run, and compare nothing")
-    parser.add_argument("--only", nargs="+", metavar="NAME", help="notebooks, papers or artifacts; default: everything")
+    add = parser.add_argument
+    add("--profile", default="atlas", help="whose figures are compared: atlas (default), smoke, ...")
+    add("--against", type=Path, metavar="PATH", help="a folder such as figures/atlas, or a summary; default: HEAD's")
+    add("--summary", type=Path, metavar="FILE", help="write a summary of the run, and compare nothing")
+    add("--only", nargs="+", metavar="NAME", help="notebooks, papers or artifacts; default: everything")
     args = parser.parse_args(arguments)
     try:
         whole = plan.read()
@@ -102,9 +101,7 @@ def differences(ours: pd.DataFrame, committed: pd.DataFrame, limits: dict) -> li
     limits   ``scores`` (distance, relative above 1) and ``intervals`` (share of the width)
     """
     if list(ours) != list(committed) or len(ours) != len(committed):
-        shape = "{} rows, columns {}; {} rows, columns {}".format(
-            len(ours), ", ".join(ours), len(committed), ", ".join(committed)
-        )
+        shape = "; ".join(f"{len(table)} rows, columns {', '.join(table)}" for table in (ours, committed))
         return [("", f"other shape: {shape}", abs(len(ours) - len(committed)), np.nan, np.nan)]
     found = []
     for column in ours:

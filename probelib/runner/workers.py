@@ -35,17 +35,15 @@ ADVICE = "start workers in the runner's environment, with its checkout as PYTHON
 PASSED = ("PYTHONPATH", "PYTHONSAFEPATH", "TOKENIZERS_PARALLELISM", "TQDM_MININTERVAL")  # variables that jobs get
 
 
-def score(
-    found: list[Path], on: str = "local", jobs: int | None = None, options: dict | None = None
-) -> dict[Path, str]:
-    """Process the unfinished shards among ``found``; return {shard: reason} of those that failed.
+def score(cut: list[Path], on: str = "local", jobs: int | None = None, options: dict | None = None) -> dict[Path, str]:
+    """Process the unfinished shards among those ``cut``; return {shard: reason} of those that failed.
 
     on       local, slurm, pbs, lsf, sge, or the address of a scheduler (tcp://host:8786)
     jobs     shards at a time; default: one per GPU, without GPUs 2; on a cluster its workers; ``JOBS`` of a batch system
     options  ``OWN``, and arguments of dask-jobqueue's cluster
     """
-    todo = shards.left(found)
-    print(f"shards: {len(found) - len(todo)} of {len(found)} are done", flush=True)
+    todo = shards.left(cut)
+    print(f"shards: {len(cut) - len(todo)} of {len(cut)} are done", flush=True)
     if not todo:
         return {}
     with extra("cluster"):
@@ -192,13 +190,8 @@ def job(system: str, memory: int, gpus: int, logs: Path, options: dict) -> dict:
     }
     pbs = {"resource_spec": f"select=1:ncpus={cores}:mem={memory}gb" + f":ngpus={gpus}" * bool(gpus)}
     return {
-        **{
-            "cores": cores,
-            "processes": 1,
-            "memory": f"{memory}GiB",
-            "job_name": "probelib",
-            "log_directory": str(logs),
-        },
+        **{"cores": cores, "processes": 1, "memory": f"{memory}GiB"},
+        **{"job_name": "probelib", "log_directory": str(logs)},
         "walltime": f"{minutes // 60:02}:{minutes % 60:02}" + ":00" * (system != "lsf"),
         "scheduler_options": {"dashboard_address": ":0"},
         **(pbs if system == "pbs" else {}),

@@ -107,10 +107,8 @@ def test_cells_that_name_a_fact_are_links():
     """By its three words, or by three columns; the row's model is part of the address."""
     frame = pd.DataFrame({"said": ["France – capital – Paris", "a – b"], "model": ["atlas-neox-5m", "x"]})
     (address,) = re.findall(r"href='browse.html#([^']*)'>France – capital – Paris</a>", table := linked(frame))
-    assert urllib.parse.parse_qs(html.unescape(address)) == {
-        "model": ["atlas-neox-5m"],
-        "fact": ["France – capital – Paris"],
-    }
+    fact = {"model": ["atlas-neox-5m"], "fact": ["France – capital – Paris"]}
+    assert urllib.parse.parse_qs(html.unescape(address)) == fact
     assert table.count("href") == 1
     frame = pd.DataFrame({"Relation": ["capital"], "Subject": ["R&D <b>"], "Object": ["Paris"], "options": ["Rome"]})
     (address,) = re.findall(r"href='browse.html#([^']*)'>R&amp;D &lt;b&gt;</a></td>", linked(frame))

@@ -59,11 +59,9 @@ def test_results_and_samples_are_those_of_the_harness(test, scored, tmp_path, mo
     # the last digests all documents
     for name in ("versions", "n-shot", "n-samples", "higher_is_better", "task_hashes"):
         assert mine[name] == own[name], name
-    mine, own = (
-        [json.loads(line) for line in only(tmp_path / who, "samples_*.jsonl").splitlines()]
-        for who in ("ours", "theirs")
-    )
-    for ours, theirs in zip(mine, own, strict=True):
+    lines = (only(tmp_path / who, "samples_*.jsonl").splitlines() for who in ("ours", "theirs"))
+    for pair in zip(*lines, strict=True):
+        ours, theirs = map(json.loads, pair)
         logprobs = [[float(answer[0]) for answer in sample.pop("filtered_resps")] for sample in (ours, theirs)]
         assert logprobs[0] == pytest.approx(logprobs[1], abs=1e-4)
         greedy = [[answer[0][1] for answer in sample.pop("resps")] for sample in (ours, theirs)]

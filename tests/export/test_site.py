@@ -25,12 +25,8 @@ def site(tmp_path_factory):
 
 def test_every_page_of_the_plan_has_its_place(site):
     project = yaml.safe_load((site / "myst.yml").read_text())["project"]
-    listed = [
-        child["file"]
-        for part in project["toc"]
-        for child in part.get("children", [])
-        if child["file"] != "phenomena.md"
-    ]
+    listed = [child["file"] for part in project["toc"] for child in part.get("children", [])]
+    listed.remove("phenomena.md")
     assert listed == [f"{step.notebook}.md" for step in plan.read().steps if (site / f"{step.notebook}.md").exists()]
     assert "monitor/sec5_results.md" in listed and all((site / name).exists() for name in project["bibliography"])
 
@@ -78,9 +74,8 @@ def test_equations_have_the_numbers_of_the_paper():
 def test_the_code_of_adjacent_cells_is_one_block():
     fold = "<details><summary>Code</summary>\n\n```python\n{}\n```\n\n</details>\n\n"
     once = fold.format("1\n```\n\n```python\n2")
-    assert _for_myst(
-        fold.format(1) + fold.format(2) + "Text.\n\n" + fold.format(3)
-    ) == once + "Text.\n\n" + fold.format(3)
+    rest = f"Text.\n\n{fold.format(3)}"
+    assert _for_myst(fold.format(1) + fold.format(2) + rest) == once + rest
 
 
 def test_a_citation_follows_the_quotation_marks():
@@ -96,11 +91,8 @@ def test_the_icon_is_a_picture(site):
 
 def maths(node: dict) -> list[dict]:
     """The displayed equations of a MyST tree."""
-    return (
-        [node]
-        if node.get("type") == "math"
-        else [found for child in node.get("children", []) for found in maths(child)]
-    )
+    below = [found for child in node.get("children", []) for found in maths(child)]
+    return [node] if node.get("type") == "math" else below
 
 
 @pytest.mark.skipif(not shutil.which("myst"), reason="needs mystmd (npm install -g mystmd) and node")
@@ -110,18 +102,16 @@ def test_myst_builds_every_page_without_a_warning(site, tmp_path):
     (tmp_path / "theme").mkdir()
     kinds = {"logo_text": "string", "favicon": "file", "style": "file", "folders": "boolean"}  # as in the book theme
     options = [{"id": name, "type": kind} for name, kind in kinds.items()]
-    (tmp_path / "theme" / "template.yml").write_text(
-        yaml.safe_dump({"jtex": "v1", "title": "none", "options": options})
-    )
+    theme = yaml.safe_dump({"jtex": "v1", "title": "none", "options": options})
+    (tmp_path / "theme" / "template.yml").write_text(theme)
     config = built / "myst.yml"
     config.write_text(config.read_text().replace("template: book-theme", "template: ../theme"))
     done = subprocess.run(["myst", "build", "--site"], cwd=built, capture_output=True, text=True, timeout=600)
     said, bibliography = done.stdout + done.stderr, (built / "references.bib").read_text()
     assert done.returncode == 0 and not re.search("⚠|⛔", said), said
     pages = [json.loads(path.read_text()) for path in (built / "_build" / "site" / "content").glob("*.json")]
-    assert len(pages) == 1 + sum(
-        len(part.get("children", [])) for part in yaml.safe_load(config.read_text())["project"]["toc"]
-    )
+    parts = yaml.safe_load(config.read_text())["project"]["toc"]
+    assert len(pages) == 1 + sum(len(part.get("children", [])) for part in parts)
     for page in pages:  # no text is taken for an address
         source = (built / page["location"].lstrip("/")).read_text()
         links = re.findall(r'"url": "(http[^"]+)"', json.dumps(page["mdast"]))

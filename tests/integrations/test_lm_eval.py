@@ -106,10 +106,8 @@ def test_a_whole_evaluation_is_equal(tmp_path):
         "metric_list": [{"metric": "exact_match"}],
     }
     models, manager = both(tmp_path / "model"), TaskManager(include_defaults=False)  # reads none of its 10,000 files
-    evaluate = lambda model: simple_evaluate(
-        model, tasks=[dict(choice), dict(text)], task_manager=manager, bootstrap_iters=0
-    )
-    ours, own = map(evaluate, models)
+    common = {"task_manager": manager, "bootstrap_iters": 0}
+    ours, own = (simple_evaluate(model, tasks=[dict(choice), dict(text)], **common) for model in models)
     assert ours["results"] == own["results"]
     for name in ("choice", "text"):
         first, second = (result["samples"][name] for result in (ours, own))
@@ -120,7 +118,7 @@ def test_a_whole_evaluation_is_equal(tmp_path):
     assert ours["config"]["model_path"] == "tree" and ours["config"]["model_bos"] == "none"
     named = simple_evaluate(  # as the command line asks for it
         "probelib", model_args={"model": str(tmp_path / "model")}, device="cuda:0", batch_size=1,
-        tasks=[dict(choice)], task_manager=manager, bootstrap_iters=0)  # fmt: skip
+        tasks=[dict(choice)], **common)  # fmt: skip
     assert named["results"]["choice"] == ours["results"]["choice"]
 
 

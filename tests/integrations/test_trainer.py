@@ -32,23 +32,14 @@ def train(folder, panel, **options):
     """Three steps on sentences that state the panel; the trainer, and the weights at the end."""
     tokenizer = tiny.tokenizer()
     tokenizer.pad_token = tokenizer.eos_token
-    config = hf.GPTNeoXConfig(
-        **tiny.WIDE | {"vocab_size": len(tokenizer)}, bos_token_id=0, eos_token_id=1, hidden_dropout=0.1
-    )
+    own = {"vocab_size": len(tokenizer), "bos_token_id": 0, "eos_token_id": 1, "hidden_dropout": 0.1}
+    config = hf.GPTNeoXConfig(**tiny.WIDE | own)
     hf.set_seed(0)
     model = hf.AutoModelForCausalLM.from_config(config)
     rows = [{"input_ids": (ids := tokenizer(text)["input_ids"][:16]), "labels": ids} for text in tiny.TEXTS[:5] * 2]
     rows = [row for row in rows if len(row["input_ids"]) == len(rows[0]["input_ids"])]
-    arguments = hf.TrainingArguments(
-        folder,
-        max_steps=3,
-        logging_steps=1,
-        per_device_train_batch_size=1,
-        report_to=[],
-        use_cpu=True,
-        save_strategy="no",
-        disable_tqdm=True,
-    )
+    short = {"max_steps": 3, "logging_steps": 1, "per_device_train_batch_size": 1, "use_cpu": True}
+    arguments = hf.TrainingArguments(folder, report_to=[], save_strategy="no", disable_tqdm=True, **short)
     trainer = hf.Trainer(model, arguments, train_dataset=rows, processing_class=tokenizer)
     if options:
         trainer.add_callback(PanelCallback(trainer, panel, **options))

@@ -123,9 +123,8 @@ def read_plan(folder: Path):
 def read_command(folder: Path):
     text = (folder / "command").read_text(errors="replace").split("\n")
     models, quantize, *assigned = [*text, "", ""]
-    args = SimpleNamespace(
-        jobs=1, models=models or None, quantize=quantize or None, set=[a for a in assigned if a], on=None, cluster=[]
-    )
+    given = {"models": models or None, "quantize": quantize or None, "set": [a for a in assigned if a]}
+    args = SimpleNamespace(jobs=1, on=None, cluster=[], **given)
     given = cli._given(args)
     whole = cached_plan()
     return plan.settings(whole, whole.steps, "smoke", given)
@@ -176,9 +175,8 @@ COLUMNS = {
 CHOICE = {"index": 0, "text": "a b", "finish_reason": "length", "logprobs": COLUMNS}
 ANSWER = {"usage": {"prompt_tokens": 3}, "choices": [CHOICE]}
 
-WIKIDATA = (
-    b"[\n" + b",\n".join(json.dumps(x).encode() for x in (test_wikidata.GERMANY, test_wikidata.BERLIN)) + b"\n]\n"
-)
+ENTITIES = [json.dumps(entity).encode() for entity in (test_wikidata.GERMANY, test_wikidata.BERLIN)]
+WIKIDATA = b"[\n" + b",\n".join(ENTITIES) + b"\n]\n"
 ATLAS = {f"facts/{p.name}": p.read_bytes() for p in map(shipped.ATLAS.joinpath, ("P36.yaml", "P36.tsv"))}
 
 
@@ -206,28 +204,19 @@ def read_part(folder: Path):
 
 
 def write_part(folder: Path) -> None:
-    store.write(
-        store.Part(folder / "part.parquet", "P36"), pd.DataFrame({"a": [1, 2]}), {"cost": {"n": 1}, "model": {"m": 1}}
-    )
+    part, note = store.Part(folder / "part.parquet", "P36"), {"cost": {"n": 1}, "model": {"m": 1}}
+    store.write(part, pd.DataFrame({"a": [1, 2]}), note)
 
 
+BEAR = {"metadata_relations.json": lines({"P36": test_bear.P36})}
+BEAR |= {"P36.jsonl": lines(test_bear.FRANCE, test_bear.ITALY)}
+BEAR_RESULTS = {"metadata_results.json": lines({"P36": test_bear.P36 | test_bear.RUN})}
+BEAR_RESULTS |= {"P36_results.jsonl": lines(test_bear.SCORES, test_bear.MORE)}
 TARGETS = {
     "fktc": Target({"P37-subclass.json": lines(test_fktc.HEADER, test_fktc.HAITI)}, fktc.read_fktc),
     "lama": Target(folder_of(lambda f: test_lama.write(f, test_lama.BORN, test_lama.OTHER)), lama.read_lama),
-    "bear": Target(
-        {
-            "metadata_relations.json": lines({"P36": test_bear.P36}),
-            "P36.jsonl": lines(test_bear.FRANCE, test_bear.ITALY),
-        },
-        bear.read_bear,
-    ),
-    "bear_results": Target(
-        {
-            "metadata_results.json": lines({"P36": test_bear.P36 | test_bear.RUN}),
-            "P36_results.jsonl": lines(test_bear.SCORES, test_bear.MORE),
-        },
-        imported.read,
-    ),
+    "bear": Target(BEAR, bear.read_bear),
+    "bear_results": Target(BEAR_RESULTS, imported.read),
     "harness": Target({"gpt2/samples_capitals_2026-01-02T03-04-05.678901.jsonl": lines(FRANCE, OLD)}, imported.read),
     "csv": one("facts.csv", test_tables.CSV, tables.read_triples),
     "tsv": one("facts.tsv", TSV, tables.read_triples),
@@ -280,11 +269,8 @@ def changed(content: bytes, chance: random.Random) -> bytes:
         elif kind == 4:  # cut off
             content = content[:at]
         else:  # something nasty, in place of a word or in between
-            to = (
-                at
-                if chance.random() < 0.3
-                else next((i for i in range(at, len(content)) if content[i] in b' ",\n\t:]}'), at)
-            )
+            end = next((i for i in range(at, len(content)) if content[i] in b' ",\n\t:]}'), at)
+            to = at if chance.random() < 0.3 else end
             content = content[:at] + chance.choice(NASTY) + content[to:]
     return content
 

@@ -27,22 +27,15 @@ def test_the_table_links_the_page_of_every_paper_notebook():
     """Of those that the default run has made."""
     table = "".join(re.findall(r"^\|.*\n", README, re.MULTILINE))
     linked = re.findall(r"\(figures/atlas/([\w/]+)\.md\)", table)
-    made = [
-        step.notebook for step in plan.read().steps if (ROOT / "figures" / "atlas" / f"{step.notebook}.md").exists()
-    ]
-    assert sorted(linked) == sorted(name for name in made if "/" in name)
+    names = [step.notebook for step in plan.read().steps if "/" in step.notebook]
+    assert sorted(linked) == sorted(name for name in names if (ROOT / "figures" / "atlas" / f"{name}.md").exists())
 
 
 def test_the_landing_page_is_short():
     """And its commands fit the box in which GitHub shows them."""
     assert len(README.splitlines()) <= 150
-    wide = [
-        line
-        for _, body in re.findall(r"```(\w+)\n(.*?)```", README, re.DOTALL)
-        for line in body.split("\n")
-        if len(line) > 95
-    ]
-    assert not wide
+    commands = "".join(re.findall(r"```\w+\n(.*?)```", README, re.DOTALL))
+    assert not [line for line in commands.split("\n") if len(line) > 95]
 
 
 def test_the_tree_names_every_room():
@@ -64,9 +57,8 @@ def test_the_numbers_are_counted():
 
 def test_the_harness_ratios_are_those_that_were_measured():
     table = (ROOT / "tests" / "benchmarks" / "README.md").read_text(encoding="utf-8")
-    measured = [
-        float(ratio) for ratio in re.findall(r"^\| `\w+`: times faster than .* \| ([\d.]+) x \|", table, re.MULTILINE)
-    ]
+    ratios = re.findall(r"^\| `\w+`: times faster than .* \| ([\d.]+) x \|", table, re.MULTILINE)
+    measured = list(map(float, ratios))
     said = re.search(r"([\d.]+) to ([\d.]+) times as fast on three tasks", " ".join(YOUR_OWN.split()))
     low, high = map(float, said.groups())
     assert len(measured) == 3 and (low, high) == (min(measured), max(measured))
@@ -90,11 +82,8 @@ def test_the_python_example_runs(tmp_path, monkeypatch, capsys):
 def test_the_commands_are_known():
     """Every ``./run_all.sh`` line parses; the selections in it select something."""
     lines = [line.split("#")[0] for language, body in BLOCKS if language == "bash" for line in body.split("\n")]
-    calls = [
-        shlex.split(line)[1:]
-        for line in [*lines, *re.findall(r"`(\./run_all\.sh[^`]*)`", DOCS)]
-        if "run_all.sh" in line
-    ]
+    lines += re.findall(r"`(\./run_all\.sh[^`]*)`", DOCS)
+    calls = [shlex.split(line)[1:] for line in lines if "run_all.sh" in line]
     cases = re.findall(r"^    ([\w| ]+)\) ", (ROOT / "run_all.sh").read_text(encoding="utf-8"), re.MULTILINE)
     verbs = [verb for case in cases for verb in case.split(" | ")]
     assert len(calls) >= 5 and {"test", "lab", "browse", "export"} <= set(verbs)
@@ -120,12 +109,8 @@ def test_the_models_that_stay_beside_own_ones_are_named():
     said = re.search(r"`--models` .*?`--set ([^`]+)`(.*?)\.\s", YOUR_OWN, re.DOTALL)
     given = {"models": ["mine"]} | cli._assignments(said[1].split(), "--set")
     settings = plan.settings(whole, whole.steps, "atlas", given).values()
-    left = {
-        name
-        for values in settings
-        for name in preflight.MODEL_PARAMETERS
-        if values.get(name) not in (None, [], ["mine"])
-    }
+    asked = [(name, values.get(name)) for values in settings for name in preflight.MODEL_PARAMETERS]
+    left = {name for name, models in asked if models not in (None, [], ["mine"])}
     assert left == set(re.findall(r"`(\w+)`", said[2])) == {"judge", "masked", "model_name"}
 
 
@@ -176,9 +161,8 @@ def test_binder_and_colab_find_the_kit():
     assert {"pip": ["-c constraints.txt", "-e .[all]"]} in wanted and (ROOT / "constraints.txt").exists()
     for name in index.ON_COLAB:
         text = (NOTEBOOKS / f"{name}.ipynb").read_text(encoding="utf-8")
-        assert text == index.with_colab_cell(text, index.repository()), (
-            "the address has changed: run `python -m probelib.overview`"
-        )
+        changed = "the address has changed: run `python -m probelib.overview`"
+        assert text == index.with_colab_cell(text, index.repository()), changed
         assert ("COLAB_RELEASE_TAG" in text) == index.has_owner(index.repository())
         published = index.with_colab_cell(text, "https://github.com/someone/probelib")
         assert published == index.with_colab_cell(published, "https://github.com/someone/probelib")
@@ -195,10 +179,8 @@ def test_binder_and_colab_find_the_kit():
 def test_the_recipes_are_followed_word_for_word(tmp_path):
     """CONTRIBUTING.md in a copy of the checkout: files are written, code and commands are run, in their order."""
     here = tmp_path / "checkout"
-    left_out = shutil.ignore_patterns(
-        ".git", ".venv", "runs", "figures", "__pycache__", ".*_cache", ".hypothesis", "*.egg-info"
-    )
-    shutil.copytree(ROOT, here, ignore=left_out)
+    left_out = (".git", ".venv", "runs", "figures", "__pycache__", ".*_cache", ".hypothesis", "*.egg-info")
+    shutil.copytree(ROOT, here, ignore=shutil.ignore_patterns(*left_out))
     environment = os.environ | {"PYTHONPATH": str(here), "PROBELIB_OUT": str(here), "VIRTUAL_ENV": sys.prefix}
     environment["PATH"] = f"{os.path.dirname(sys.executable)}{os.pathsep}{environment['PATH']}"
     said = ""
@@ -213,17 +195,9 @@ def test_the_recipes_are_followed_word_for_word(tmp_path):
             done = subprocess.run(command, cwd=here, env=environment, capture_output=True, text=True)
             assert done.returncode == 0, f"{body}\n{done.stdout}{done.stderr}"
             said += done.stdout
-    assert (
-        "1 passed" in said
-        and "capital of Arrakis" in said
-        and "Which house rules Ix?" in said
-        and re.search(r"tree -\d", said)
-    )
-    assert (
-        re.search(r"ok +monitor/sec5_results", said)
-        and re.search(r"ok +beyond/mine", said)
-        and "beyond/mine" in (here / "notebooks" / "README.md").read_text()
-    )
+    shown = ("1 passed", "capital of Arrakis", r"Which house rules Ix\?", r"tree -\d", r"\nEntropy +-\d")
+    made = (r"ok +monitor/sec5_results", r"ok +beyond/mine")
+    for part in (*shown, *made, "7 passed"):  # the notebook's six, and the index
+        assert re.search(part, said), part
+    assert "beyond/mine" in (here / "notebooks" / "README.md").read_text()
     assert (here / "figures" / "smoke" / "beyond" / "mine.csv").exists()
-    assert re.search(r"^Entropy +-\d", said, re.MULTILINE)
-    assert "7 passed" in said  # the notebook's six, and the index

@@ -10,14 +10,13 @@ from pathlib import Path
 
 import matplotlib.pyplot as plt
 import nbformat
-import numpy as np
 import pandas as pd
 import papermill
 import pytest
 import transformers as hf
 from IPython import display
 
-from probelib import facts, lm, paths, report, stats
+from probelib import facts, lm, paths
 from probelib.paths import NOTEBOOKS
 from probelib.runner import plan
 from tests.campaign.works import scores_and_figures
@@ -61,59 +60,38 @@ def test_kill_minus_nine_in_the_middle_gives_the_same_bytes(smoke, tmp_path):
     run(tmp_path, "--only", *three)
     made = tuple(f"figures/smoke/{a}." for step in plan.read().steps if step.notebook in three for a in step.makes)
     undisturbed = scores_and_figures(smoke[0])
-    resumed = {
-        name: content for name, content in scores_and_figures(tmp_path).items() if name.startswith((*made, "runs/"))
-    }
+    made_now = scores_and_figures(tmp_path)
+    resumed = {name: made_now[name] for name in made_now if name.startswith((*made, "runs/"))}
     assert {name for name in undisturbed if name.startswith(made)} <= set(resumed)
     assert resumed == {name: undisturbed[name] for name in resumed}
 
 
 def test_a_notebook_run_by_papermill_leaves_the_shipped_figures_alone(tmp_path, monkeypatch):
     monkeypatch.setenv("PROBELIB_OUT", str(tmp_path))
-    papermill.execute_notebook(
-        str(NOTEBOOKS / "01_facts.ipynb"), str(tmp_path / "run.ipynb"), kernel_name="python3", progress_bar=False
-    )
+    files = str(NOTEBOOKS / "01_facts.ipynb"), str(tmp_path / "run.ipynb")
+    papermill.execute_notebook(*files, kernel_name="python3", progress_bar=False)
     assert [folder.name for folder in (tmp_path / "figures").iterdir()] == ["mine"]
     assert plan.parameters.defaults(NOTEBOOKS / "01_facts.ipynb")["profile"] == "mine"
 
 
 @pytest.fixture
 def cells(tmp_path, monkeypatch):
-    """A function that runs the code cells of a notebook, up to cell ``last``, in this process under the smoke profile with some
-    parameters set: (its names, the sentences it made)."""
+    """A function that runs the code cells of a notebook in this process under the smoke profile with some parameters set, and
+    returns the notebook's names."""
     monkeypatch.setattr(paths, "RUNS", tmp_path / "runs")
     monkeypatch.setattr(paths, "FIGURES", tmp_path / "figures")
-    say = report.say
 
-    def execute(name: str, last: int | None = None, **parameters) -> tuple[dict, list[str]]:
-        whole, said = plan.read(), []
+    def execute(name: str, **parameters) -> dict:
+        whole = plan.read()
         step = next(step for step in whole.steps if step.notebook == name)
-        monkeypatch.setattr(report, "say", lambda text: said.append(text) or say(text))
         names = {"display": lambda *shown: None}
-        for cell in nbformat.read(step.path, as_version=4).cells[: None if last is None else last + 1]:
+        for cell in nbformat.read(step.path, as_version=4).cells:
             if cell.cell_type == "code":
                 exec(compile(cell.source, f"{name}, {cell.id}", "exec"), names)
             if "parameters" in cell.metadata.get("tags", []):
                 names |= plan.settings(whole, [step], "smoke")[name] | parameters
         plt.close("all")
-        return names, said
-
-    return execute
-
-
-@pytest.fixture
-def say(monkeypatch):
-    """A function that runs the one code cell of a notebook that holds a text, with these names: what it says. The names that the
-    cell makes go to ``made``."""
-
-    def execute(name: str, text: str, made: dict | None = None, **names) -> str:
-        said, made = [], {} if made is None else made
-        monkeypatch.setattr(report, "say", said.append)
-        cells = nbformat.read(NOTEBOOKS / f"{name}.ipynb", as_version=4).cells
-        (cell,) = (cell for cell in cells if cell.cell_type == "code" and text in cell.source)
-        made |= {"np": np, "pd": pd, "report": report, "stats": stats} | names
-        exec(compile(cell.source, f"{name}, {cell.id}", "exec"), made)
-        return "\n".join(said)
+        return names
 
     return execute
 
@@ -152,12 +130,8 @@ def test_fktc_runs_through_with_the_shipped_models(tmp_path, fktc):
     said = run(tmp_path, "--only", "monitor/sec5_results", "--models", "atlas-neox-0.15m", "--set", "data=fktc",
                f"folder={fktc}", "n_facts=2")  # fmt: skip
     assert "ok         monitor/sec5_results" in said
-    record = json.loads((tmp_path / "figures" / "smoke" / "monitor" / "table4.json").read_text())
-    assert (
-        record["facts"]["source"] == "fktc:fktc"
-        and record["facts"]["relations"] == 10
-        and record["facts"]["facts"] == 20
-    )
+    about = json.loads((tmp_path / "figures" / "smoke" / "monitor" / "table4.json").read_text())["facts"]
+    assert (about["source"], about["relations"], about["facts"]) == ("fktc:fktc", 10, 20)
 
 
 HOSTILE = [
@@ -170,9 +144,8 @@ def own_data(data: str, fktc: Path, gpt2: Path, folder: Path) -> Path:
     """Real facts in one of four formats: FKTC as released, three columns and LAMA's files with the same facts, and the facts of
     BEAR that GPT-2's scores are about. "hostile": three columns whose labels are ``HOSTILE``, each with a number."""
     lines = {r: (fktc / f"{r}-subclass.json").read_text().splitlines()[1:300] for r in ("P19", "P176", "P364")}
-    rows = [
-        (row["subject"].strip(), r, row["object"].strip()) for r, own in lines.items() for row in map(json.loads, own)
-    ]
+    facts = [(r, json.loads(line)) for r, own in lines.items() for line in own]
+    rows = [(row["subject"].strip(), r, row["object"].strip()) for r, row in facts]
     table = pd.DataFrame(rows, columns=["sub_label", "predicate_id", "obj_label"]).drop_duplicates()
     if data == "table":
         names = {"sub_label": "subject", "predicate_id": "relation", "obj_label": "object"}
@@ -211,7 +184,7 @@ def run_on_own_data(cells, name: str, data: str, folder: Path) -> None:
     """Run a notebook on few of these facts in this process."""
     accepts = next(step.accepts for step in plan.read().steps if step.notebook == name)
     few = {"n_facts": 2, "relations": ["P19", "P176"]}
-    names, _ = cells(name, data=data, folder=str(folder), **{k: few[k] for k in few if k in accepts})
+    names = cells(name, data=data, folder=str(folder), **{k: few[k] for k in few if k in accepts})
     assert names["section"].provenance["parameters"]["data"] == data
 
 
@@ -275,12 +248,11 @@ def test_models_that_know_nothing_make_no_findings(tmp_path, folders):
     run(tmp_path, "--only", "monitor/sec5_results", "02_models", "--models", ",".join(folders), "--set", "encoder_decoders=[]",
         "relations=[P37, P178, P108, P1412]")  # fmt: skip
     assert noise(tmp_path / "runs") == {}
-    cells = nbformat.read(
-        tmp_path / "runs" / "smoke" / "notebooks" / "monitor" / "sec5_results.ipynb", as_version=4
-    ).cells
+    notebooks = tmp_path / "runs" / "smoke" / "notebooks"
+    cells = nbformat.read(notebooks / "monitor" / "sec5_results.ipynb", as_version=4).cells
     outputs = [o for cell in cells for o in cell.get("outputs", [])]
     said = "\n".join(o.data["text/markdown"] for o in outputs if "text/markdown" in o.get("data", {}))
-    about = (tmp_path / "runs" / "smoke" / "notebooks" / "02_models.ipynb").read_text()
+    about = (notebooks / "02_models.ipynb").read_text()
     assert f"The training data of {', '.join(lm.short_names(folders))} are unknown" in about
     assert "No model anchors a single fact" in said and "No family here has two sizes" in said
     assert not re.search(r"\bnan\b|0 of 0|-0\.000", said), said
@@ -315,21 +287,12 @@ def test_a_users_facts_run_with_their_templates(tmp_path):
         own = facts.choose(now, [known]).facts.head(70)
         rows += zip(now.label(own["subject"]), [called] * len(own), now.label(own["object"]), strict=True)
     pd.DataFrame(rows, columns=["subject", "relation", "object"]).to_csv(tmp_path / "mine.csv", index=False)
-    wordings = [
-        "Which country is [X] in?",
-        "In what country does [X] lie?",
-        "[X] lies in [Y].",
-        "The country of [X] is [Y].",
-    ]
-    table = pd.DataFrame({"relation": "lies in", "template": wordings})
+    questions = ["Which country is [X] in?", "In what country does [X] lie?"]
+    templates = [*questions, "[X] lies in [Y].", "The country of [X] is [Y]."]
+    table = pd.DataFrame({"relation": "lies in", "template": templates})
     table.to_csv(tmp_path / "mine.templates.csv", index=False)
-    chosen = [
-        "explore",
-        "monitor/sec3_instability",
-        "zplke/sec3_design",
-        "zplke/sec4_2_models",
-        "distractors/sec4_1_retrieval",
-    ]
+    chosen = ["explore", "monitor/sec3_instability", "zplke/sec3_design", "zplke/sec4_2_models"]
+    chosen += ["distractors/sec4_1_retrieval"]
     said = run(tmp_path / "out", "--only", *chosen, "--models", "atlas-neox-0.15m", "--set", "data=table",
                f"folder={tmp_path / 'mine.csv'}", "n_facts=4")  # fmt: skip
     assert all(f"ok         {name}" in said for name in chosen)

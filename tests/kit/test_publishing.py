@@ -78,9 +78,8 @@ def test_a_wheel_needs_no_clone(tmp_path):
     pip = [sys.executable, "-m", "pip", "--python", python, "install", "-q", "--no-deps", wheel]
     subprocess.run(pip, check=True)
     (site,) = clean.glob("lib/python*/site-packages")
-    (site / "dependencies.pth").write_text(
-        sysconfig.get_paths()["purelib"]
-    )  # of this environment, but not its probelib
+    # of this environment, but not its probelib
+    (site / "dependencies.pth").write_text(sysconfig.get_paths()["purelib"])
     shutil.rmtree(source)
     code = (
         "from probelib import browse, facts, lm, paths\n"

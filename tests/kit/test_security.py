@@ -30,31 +30,10 @@ from tests.lm import tiny
 
 # --- no pickle, no code from texts, no shell, no unpacking of archives, in any line of the kit and of its notebooks
 
-MODULES = {
-    "pickle",
-    "cPickle",
-    "_pickle",
-    "cloudpickle",
-    "dill",
-    "joblib",
-    "shelve",
-    "marshal",
-    "tarfile",
-    "zipfile",
-    "jsonpickle",
-}
-CALLS = {
-    "eval",
-    "exec",
-    "compile",
-    "__import__",
-    "read_pickle",
-    "to_pickle",
-    "unpack_archive",
-    "extractall",
-    "system",
-    "popen",
-}
+MODULES = {"pickle", "cPickle", "_pickle", "cloudpickle", "dill", "joblib", "shelve", "marshal", "jsonpickle"}
+MODULES |= {"tarfile", "zipfile"}
+CALLS = {"eval", "exec", "compile", "__import__", "read_pickle", "to_pickle", "system", "popen"}
+CALLS |= {"unpack_archive", "extractall"}
 OWN = {"re.compile"}
 
 
@@ -126,16 +105,11 @@ def evil_model(tmp_path):
     tiny.build(hf.LlamaConfig(**tiny.WIDE | {"vocab_size": len(tiny.tokenizer())})).save_pretrained(folder)
     tiny.tokenizer().save_pretrained(folder)
     trace = tmp_path / "trace"
-    (folder / "evil.py").write_text(
-        f"open({str(trace)!r}, 'w').close()\nfrom transformers import *\nC = M = T = LlamaConfig\n"
-    )
+    leave = f"open({str(trace)!r}, 'w').close()"
+    (folder / "evil.py").write_text(f"{leave}\nfrom transformers import *\nC = M = T = LlamaConfig\n")
     config = json.loads((folder / "config.json").read_text()) | {"model_type": "evil"}
-    config["auto_map"] = {
-        "AutoConfig": "evil.C",
-        "AutoModelForCausalLM": "evil.M",
-        "AutoTokenizer": "evil.T",
-        "AutoModel": "evil.M",
-    }
+    config["auto_map"] = {"AutoConfig": "evil.C", "AutoTokenizer": "evil.T"}
+    config["auto_map"] |= dict.fromkeys(("AutoModelForCausalLM", "AutoModel"), "evil.M")
     (folder / "config.json").write_text(json.dumps(config))
     return folder, trace
 
@@ -240,12 +214,10 @@ def test_keys_are_in_no_error_and_no_store(monkeypatch):
 # --- file names
 
 
-@given(
-    st.text()
-    | st.sampled_from(
-        ["..", ".", "", "../../etc/passwd", "/etc/passwd", "a/../../b", "\0", "C:\\x", "~root", "a" * 999]
-    )
-)
+PATHS = ["..", ".", "", "../../etc/passwd", "/etc/passwd", "a/../../b", "\0", "C:\\x", "~root", "a" * 999]
+
+
+@given(st.text() | st.sampled_from(PATHS))
 def test_a_name_made_from_any_text_stays_in_its_folder(name):
     made = files.slug(name)
     folder = Path("/somewhere/scores")
@@ -362,23 +334,8 @@ def test_no_text_moves_the_cursor_of_a_terminal(capsys):
     assert said.count("a␛[2Jb␍c\ufffd\ufffdd\te\nf") == 3 and "\x1b" not in said
 
 
-SHOWS = {
-    "display",
-    "display_html",
-    "display_markdown",
-    "display_latex",
-    "display_svg",
-    "publish_display_data",
-    "update_display",
-    "HTML",
-    "Markdown",
-    "Latex",
-    "Math",
-    "SVG",
-    "Javascript",
-    "IFrame",
-    "Image",
-}
+SHOWS = {"display", "display_html", "display_markdown", "display_latex", "display_svg", "publish_display_data"}
+SHOWS |= {"update_display", "HTML", "Markdown", "Latex", "Math", "SVG", "Javascript", "IFrame", "Image"}
 MAY_SHOW = {"explore/menus.py": {"display", "HTML"}, "report/shown.py": {"raw"}, "course/figures.py": {"raw"}}
 
 
@@ -398,10 +355,8 @@ def shows(source: str) -> set[str]:
 def test_one_module_shows_texts_and_as_they_are():
     """``report.shown`` gives IPython the types of what it shows (``raw=True``), and escapes Stylers; widgets are explore's."""
     assert shows("from IPython import display as d\nd.Markdown(label)") == {"Markdown"}
-    assert shows("from IPython.display import Markdown as M, display as show\nshow(M(label))") == {
-        "Markdown",
-        "display",
-    }
+    renamed = "from IPython.display import Markdown as M, display as show\nshow(M(label))"
+    assert shows(renamed) == {"Markdown", "display"}
     assert shows("display({'text/html': label}, raw=True)") == {"raw"} and not shows("display(frame.style.hide())")
     found = {name.split("probelib/", 1)[-1]: what for name, source in sources().items() if (what := shows(source))}
     assert found == MAY_SHOW

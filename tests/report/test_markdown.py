@@ -20,19 +20,13 @@ PAGES = [FIGURES / "README.md", *sorted((FIGURES / "atlas").rglob("*.md")), *sor
 
 def test_a_table_by_hand():
     table = pd.DataFrame({"model": ["a|b", "Ke$ha"], "r": ["-0.81234", ""], "n": ["12", "1"]})
-    assert markdown.table_markdown(table, {"r": 2}).split("\n") == [
-        "| model | r | n |",
-        "|---|---|---|",
-        "| a\\|b | -0.81 | 12 |",
-        "| Ke\\$ha | – | 1 |",
-    ]
+    rows = ["| model | r | n |", "|---|---|---|", "| a\\|b | -0.81 | 12 |", "| Ke\\$ha | – | 1 |"]
+    assert markdown.table_markdown(table, {"r": 2}).split("\n") == rows
 
 
 def test_a_long_table_is_folded():
-    assert markdown.table_markdown(pd.DataFrame({"n": range(31)})).startswith(
-        "<details><summary>31 rows</summary>\n\n| n |"
-    )
-    assert markdown.table_markdown(pd.DataFrame({"n": range(30)})).startswith("| n |")
+    for n, start in ((31, "<details><summary>31 rows</summary>\n\n| n |"), (30, "| n |")):
+        assert markdown.table_markdown(pd.DataFrame({"n": range(n)})).startswith(start)
 
 
 LINKS = "[Results of the default run](../../figures/atlas/monitor/sec9.md), [facts](../01_facts.ipynb#read), [none](none.md)"
@@ -56,10 +50,8 @@ def page(tmp_path, monkeypatch) -> str:
         "pd.DataFrame({'styled': ['<i>'], 'value': [0.123456]}).style.format(precision=2).hide(axis='index')",
         "from IPython.display import HTML\nHTML('<style>p {}</style><p>The <b>board</b> &amp; its text</p>')",
     ]
-    cells = [
-        nbformat.v4.new_markdown_cell("# A title\n\n$$x = 1$$\n\n" + LINKS),
-        *map(nbformat.v4.new_code_cell, sources),
-    ]
+    title = nbformat.v4.new_markdown_cell("# A title\n\n$$x = 1$$\n\n" + LINKS)
+    cells = [title, *map(nbformat.v4.new_code_cell, sources)]
     notebook = NotebookClient(nbformat.v4.new_notebook(cells=cells)).execute()
     target = paths.RUNS / "atlas" / "notebooks" / "monitor" / "sec9.ipynb"
     target.parent.mkdir(parents=True)
@@ -80,10 +72,8 @@ def test_a_page_shows_pictures_tables_captions_findings_and_printed_values(page)
 
 def test_links_of_a_page_are_those_of_the_kit_wherever_it_is_written(page):
     """The page lies in a temporary folder: no path of this machine is in it, and its bytes do not depend on the folder."""
-    assert (
-        "[The notebook](../../../notebooks/monitor/sec9.ipynb), [facts](../../../notebooks/01_facts.ipynb#read)" in page
-    )
-    assert "[none](none.md)" in page
+    kit = "../../../notebooks"
+    assert f"[The notebook]({kit}/monitor/sec9.ipynb), [facts]({kit}/01_facts.ipynb#read), [none](none.md)" in page
 
 
 def test_a_page_shows_no_object_addresses(page):

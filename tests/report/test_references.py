@@ -41,12 +41,8 @@ def test_citation_file_and_bibliography_agree():
     for key, entry in zip(("monitor", "zplke", "distractors", "grapheval"), cited, strict=True):
         known = published.reference(key)
         authors = " and ".join(f"{a['family-names']}, {a['given-names']}" for a in entry["authors"])
-        assert (entry["title"], str(entry["year"]), entry["url"], authors) == (
-            known["title"],
-            known["year"],
-            known["url"],
-            known["author"],
-        )
+        said = {"title": entry["title"], "year": str(entry["year"]), "url": entry["url"], "author": authors}
+        assert said.items() <= known.items()
 
 
 @pytest.mark.skipif(not shutil.which("cffconvert"), reason="needs cffconvert (pipx install cffconvert)")

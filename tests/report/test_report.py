@@ -4,7 +4,7 @@ import base64
 import json
 import os
 import re
-from dataclasses import dataclass, field
+from types import SimpleNamespace
 
 import matplotlib.pyplot as plt
 import nbformat
@@ -23,11 +23,8 @@ from tests.facts.formats.test_fktc import HAITI, HEADER, write
 FRAME = pd.DataFrame({"model": ["a_b", "<script>alert(1)</script>"], "score": [0.123456789, np.nan], "n": [10, 20]})
 
 
-@dataclass
-class Step:
-    notebook: str
-    title: str = "a <title>"
-    makes: list = field(default_factory=list)
+def step(notebook: str, *makes: str) -> SimpleNamespace:
+    return SimpleNamespace(notebook=notebook, title="a <title>", makes=[f"monitor/{name}" for name in makes])
 
 
 @pytest.fixture
@@ -35,9 +32,8 @@ def section(tmp_path, monkeypatch):
     monkeypatch.setattr(paths, "FIGURES", tmp_path / "figures")
     monkeypatch.setattr(paths, "RUNS", tmp_path / "runs")
     (tmp_path / "facts").mkdir()
-    return report.Section(
-        "monitor/sec5_results", "smoke", read_fktc(write(tmp_path / "facts", HEADER, HAITI)), {"n_facts": 1}
-    )
+    facts = read_fktc(write(tmp_path / "facts", HEADER, HAITI))
+    return report.Section("monitor/sec5_results", "smoke", facts, {"n_facts": 1})
 
 
 def make(section):
@@ -66,8 +62,7 @@ def test_a_table_keeps_its_digits_and_escapes_its_strings(section):
 
 
 def test_a_selection_is_shown_everywhere_and_the_csv_keeps_every_column(section):
-    shown = pd.DataFrame({"model": FRAME["model"], "score in words": ["0.12 [0.10, 0.20]", *["–"] * (len(FRAME) - 1)]})
-    shown["score"] = shown.pop("score in words")
+    shown = pd.DataFrame({"model": FRAME["model"], "score": ["0.12 [0.10, 0.20]", *["–"] * (len(FRAME) - 1)]})
     section.save(Artifact("monitor/table4", FRAME, "A caption", shown=shown, best={"score": "min"}))
     stem = section.folder / "monitor" / "table4"
     assert pd.read_csv(stem.with_suffix(".csv")).columns.tolist() == FRAME.columns.tolist()
@@ -86,12 +81,10 @@ def test_the_sidecar_says_where_a_number_comes_from(section):
 
 def test_the_book_is_one_page_that_fetches_nothing(section, tmp_path):
     make(section)
-    steps = [Step("monitor/sec5_results", makes=["monitor/table4", "monitor/figure1", "monitor/table5"])]
+    steps = [step("monitor/sec5_results", "table4", "figure1", "table5")]
     page = pages.book("smoke", steps, {"monitor/sec5_results": "ok"}, {}).read_text()
     assert "<script" not in page and not re.search(r"src='https?:", page) and "a &lt;title&gt;" in page
-    assert set(re.findall(r"href='(https?:[^']*)'", page)) <= {
-        published.reference("monitor")["url"]
-    }  # links, not fetched
+    assert set(re.findall(r"href='(https?:[^']*)'", page)) <= {published.reference("monitor")["url"]}  # not fetched
     picture = re.search(r"data:image/png;base64,([^']+)'", page).group(1)
     assert base64.b64decode(picture) == (section.folder / "monitor" / "figure1.png").read_bytes()
     assert "A caption &amp; more" in page and "As published" in page and "alt='a rising line'" in page
@@ -105,8 +98,7 @@ def test_a_damaged_product_is_one_line_and_the_rest_is_shown(section, suffix, co
     make(section)
     damaged = (section.folder / "monitor" / "figure1").with_suffix(suffix)
     damaged.unlink() if content is None else damaged.write_text(content)
-    steps = [Step("monitor/sec5_results", makes=["monitor/table4", "monitor/figure1"])]
-    page = pages.book("smoke", steps, {"monitor/sec5_results": "ok"}, {}).read_text()
+    page = pages.book("smoke", [step("monitor/sec5_results", "table4", "figure1")], {}, {}).read_text()
     assert "A caption &amp; more" in page
     assert ("Damaged" in page and "--only monitor/figure1 --force" in page) == (suffix != ".csv")
 
@@ -116,11 +108,11 @@ def test_a_page_is_remade_when_its_notebook_changed(tmp_path, monkeypatch):
     monkeypatch.setattr(pages.paths, "FIGURES", tmp_path / "figures")
     source = tmp_path / "smoke" / "notebooks" / "a.ipynb"
     source.parent.mkdir(parents=True)
-    step, written = Step("a"), {}
+    written = {}
     for text in ("first", "second"):
         nbformat.write(nbformat.v4.new_notebook(cells=[nbformat.v4.new_markdown_cell(text)]), source)
         os.utime(source, (0, 0))  # older than the page
-        pages.book("smoke", [step], {"a": "ok"}, written)
+        pages.book("smoke", [step("a")], {"a": "ok"}, written)
         page = tmp_path / "smoke" / "html" / "a.html"
         assert text in page.read_text()
         written = {"html/a.html": files.sha256(page)}
@@ -137,9 +129,12 @@ def test_one_look_a_model_everywhere():
 
 
 def test_sizes_are_read_as_people_write_them():
-    _, axis = plt.subplots()
-    report.size_axis(axis, [150_080, 2_400_000, 85_000_000, 302_000_000, 1_200_000_000])
-    assert [label.get_text() for label in axis.get_xticklabels()] == ["0.15M", "2.4M", "85M", "302M", "1.2B"]
+    """A small panel names the smallest and the largest model only."""
+    sizes = [150_080, 2_400_000, 85_000_000, 302_000_000, 1_200_000_000]
+    for ends_only, named in ((False, ["0.15M", "2.4M", "85M", "302M", "1.2B"]), (True, ["0.15M", "1.2B"])):
+        _, axis = plt.subplots()
+        report.size_axis(axis, sizes, ends_only=ends_only)
+        assert [label.get_text() for label in axis.get_xticklabels()] == named
     plt.close("all")
 
 
@@ -215,9 +210,8 @@ def test_labels_cover_no_marker_no_level_and_no_other_label():
     assert not any(box.y0 < level < box.y1 for box in boxes.values())
     start, step = axis.transData.transform((1.5, 0.915))
     assert not any(box.y0 < step < box.y1 and box.x1 > start for box in boxes.values())
-    assert not any(
-        box.contains(*axis.transData.transform(at)) for box in boxes.values() for at in zip(x, y, strict=True)
-    )
+    points = axis.transData.transform(np.column_stack([x, y]))
+    assert not any(box.contains(*at) for box in boxes.values() for at in points)
     assert not any(boxes[a].overlaps(boxes[b]) for a in boxes for b in boxes if a < b)
     plt.close("all")
 
@@ -234,9 +228,8 @@ def test_no_name_is_nearer_to_another_marker_and_no_leader_crosses_one():
     points = dict(zip(names, axis.transData.transform(np.column_stack([x, y])), strict=True))
     gap = lambda box, at: np.hypot(max(box.x0 - at[0], 0, at[0] - box.x1), max(box.y0 - at[1], 0, at[1] - box.y1))
     arrows = [text for text in axis.texts if not text.get_text()]
-    led = {
-        name for name in names for arrow in arrows if tuple(arrow.xy) == (x[names.index(name)], y[names.index(name)])
-    }
+    ends = {tuple(arrow.xy) for arrow in arrows}
+    led = {name for name, *at in zip(names, x, y, strict=True) if tuple(at) in ends}
     for text in axis.texts:
         if (name := text.get_text()) and name not in led:
             near = {other: gap(text.get_window_extent(), at) for other, at in points.items()}
@@ -249,14 +242,6 @@ def test_no_name_is_nearer_to_another_marker_and_no_leader_crosses_one():
     plt.close("all")
 
 
-def test_small_panels_name_the_smallest_and_the_largest_model_only():
-    figure, axes = report.column(1)
-    report.size_axis(axes[0, 0], [150_080, 600_000, 4_700_000], ends_only=True)
-    figure.canvas.draw()
-    assert [label.get_text() for label in axes[0, 0].get_xticklabels()] == ["0.15M", "4.7M"]
-    plt.close("all")
-
-
 def test_bands_have_a_line_and_an_area_each_and_markers_at_the_ticks():
     curve = pd.DataFrame({"mean": [0.9, 0.5, 0.4], "low": [0.8, 0.4, 0.3], "high": [1.0, 0.6, 0.5]}, index=[1, 2, 3])
     figure = report.bands({"all": {"Random": curve, "Sem": curve / 2}, "some": {"Sem": curve}}, "n", "mean")
@@ -264,10 +249,8 @@ def test_bands_have_a_line_and_an_area_each_and_markers_at_the_ticks():
     assert [text.get_text() for text in legend.get_texts()] == ["Random", "Sem"]
     assert axis.get_xscale() == "log" and axis.get_xticks().tolist() == [1, 2] and axis.get_xlim()[0] < 1
     assert [line.get_ydata().tolist() for line in axis.lines] == [[0.9, 0.5, 0.4], [0.45, 0.25, 0.2]]
-    assert [area.get_paths()[0].get_extents().intervaly.tolist() for area in axis.collections] == [
-        [0.3, 1],
-        [0.15, 0.5],
-    ]
+    areas = [area.get_paths()[0].get_extents().intervaly.tolist() for area in axis.collections]
+    assert areas == [[0.3, 1], [0.15, 0.5]]
     assert axis.lines[1].get_markevery() == [0, 1] and other.lines[0].get_color() == axis.lines[1].get_color()
     plt.close("all")
 
@@ -277,7 +260,7 @@ def test_line_panels_have_common_limits_and_may_be_empty():
     frame = pd.DataFrame({"measure": ["a", "b"], "n": 1, "tau": [0.2, np.nan]})
     for tau, limits in ((frame["tau"], (0.1, 0.5)), (np.nan, None)):
         rows = frame.assign(tau=tau, low=tau - 0.1, high=tau + 0.3)
-        figure = report.line_panels(rows, "measure", "n", "tau", ("low", "high"), ("n", "tau"), ("a",))
+        figure = report.line_panels(rows, "n", "tau", ["low", "high"], ("n", "tau"), ("a",))
         found = {axis.get_ylim() for axis in figure.axes[1:]}
         assert len(found) == 1 and (limits is None or found.pop() == pytest.approx(limits))
     plt.close("all")

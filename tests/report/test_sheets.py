@@ -50,24 +50,26 @@ def test_reading_gives_back_what_was_written(texts):
     assert list(back) == list(frame) and back["=name"].tolist() == texts
 
 
-def test_a_formula_is_escaped_in_the_csv_of_an_artifact_and_shown_as_it_is_on_its_page(tmp_path, monkeypatch):
-    for name in ("FIGURES", "RUNS"):
-        monkeypatch.setattr(paths, name, tmp_path)
-    section = report.Section("p/x", "smoke", None, {"n": 1})
+def test_a_formula_is_escaped_in_the_csv_of_an_artifact_and_shown_as_it_is_on_its_page(tmp_path, section):
     section.save(report.Artifact("p/table1", pd.DataFrame({"label": ["=1+1", "Paris"]}), "Labels.", "Two."))
     assert (tmp_path / "smoke/p/table1.csv").read_text() == "label\n'=1+1\nParis\n"
     page = markdown.artifact_markdown("smoke", "p/table1", tmp_path)
     assert "=1+1" in page and "'=1+1" not in page
 
 
-def test_a_text_that_looks_like_a_number_stays_as_it_is(tmp_path, monkeypatch):
+@pytest.fixture
+def section(tmp_path, monkeypatch) -> report.Section:
+    for name in ("FIGURES", "RUNS"):
+        monkeypatch.setattr(paths, name, tmp_path)
+    return report.Section("p/x", "smoke", None, {"n": 1})
+
+
+def test_a_text_that_looks_like_a_number_stays_as_it_is(tmp_path, section):
     """Generated years with a blank and a full stop; numbers beside them, also with an empty cell, stay numbers."""
     frame = pd.DataFrame({"output": [" 1936.", " 1934."], "year": [1936, 1934], "share": [0.5, float("nan")]})
     back = sheets.read_csv(sheets.to_csv(frame).encode())
     assert back["output"].tolist() == [" 1936.", " 1934."] and back["year"].tolist() == [1936, 1934]
     assert back["share"].iloc[0] == 0.5 and pd.isna(back["share"].iloc[1])
-    monkeypatch.setattr(paths, "FIGURES", tmp_path)
-    monkeypatch.setattr(paths, "RUNS", tmp_path)
-    report.Section("p/x", "smoke", None, {"n": 1}).save(report.Artifact("p/table1", frame, "Years.", "Two."))
+    section.save(report.Artifact("p/table1", frame, "Years.", "Two."))
     page = markdown.artifact_markdown("smoke", "p/table1", tmp_path)
     assert "| 1936. | 1936 | 0.500 |" in page and "| 1934. | 1934 | – |" in page

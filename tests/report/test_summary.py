@@ -69,7 +69,7 @@ def test_what_cannot_be_compared(made):
 def test_every_key_reads_what_was_printed(artifact):
     """And what the default profile made, where that is committed."""
     key = summary.KEYS[artifact]
-    assert np.isfinite(key.reported())
+    assert np.isfinite(key.reported(artifact))
     found = summary.key_numbers("atlas", artifact)
     assert found is None or np.isfinite(found[2])
 
@@ -79,21 +79,13 @@ def test_one_sentence_a_notebook(made):
     made("beyond/ground_truth", measure=["B", "A", "C"], concordance=[0.6, 0.55, 0.5], low=[0.5, 0.4, 0.4], high=[0.7, 0.6, 0.6],
          pairs=[9, 9, 9], control=[False, False, True], **{"tokens a fact": [1234.4, 5, 1]})  # fmt: skip
     made("beyond/agreement", alike=[0.5, 0.7])
-    made(
-        "beyond/quantization_change",
-        precision=["8bit", "4bit", "4bit"],
-        measure=["P", "P", "A"],
-        difference=[-0.01, -0.05, -0.2],
-        low=[-0.02, -0.06, -0.3],
-        high=[0, -0.04, 0],
-        n=20,
-        p=[float("nan"), float("nan"), 0.04],
-    )
+    change = {"precision": ["8bit", "4bit", "4bit"], "measure": ["P", "P", "A"], "difference": [-0.01, -0.05, -0.2]}
+    ends = {"low": [-0.02, -0.06, -0.3], "high": [0, -0.04, 0], "p": [float("nan"), float("nan"), 0.04]}
+    made("beyond/quantization_change", n=20, **change, **ends)
     made("beyond/audit", verdict=["holds", "holds", "does not hold"])
     truth, agree, change, audit = summary.findings("smoke").values()
-    assert (
-        "Of 2 measures, B puts most pairs" in truth and "60.0% [50.0%, 70.0%], n = 9 pairs), for 1,234 tokens" in truth
-    )
+    assert truth.startswith("Of 2 measures, B puts most pairs")
+    assert "60.0% [50.0%, 70.0%], n = 9 pairs), for 1,234 tokens" in truth
     assert truth.endswith("C, a control that does not test the fact, reaches 50.0%.")
     assert "order 60.0% of the pairs of facts alike" in agree
     assert change == "Quantization to 4bit changes P by -0.050 [-0.060, -0.040] on the same 20 facts."
@@ -107,10 +99,8 @@ def test_measures_that_tie_at_the_top_are_all_named(made):
          high=[1, 1, 0.6, nan], pairs=[9, 9, 9, 0], control=[False, False, True, False],
          **{"tokens a fact": [1234.4, 5, 1, 2]})  # fmt: skip
     (truth,) = summary.findings("smoke").values()
-    assert (
-        "Of 2 measures, A puts most pairs" in truth
-        and "(100.0% [70.1%, 100.0%], n = 9 pairs), for 5 tokens per fact; so do B." in truth
-    )
+    assert truth.startswith("Of 2 measures, A puts most pairs")
+    assert "(100.0% [70.1%, 100.0%], n = 9 pairs), for 5 tokens per fact; so do B." in truth
 
 
 def test_a_sign_that_is_not_significant_is_not_called_the_same(made):

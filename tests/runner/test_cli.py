@@ -28,6 +28,7 @@ from probelib.lm.names import CHECKPOINTS
 from probelib.paths import ROOT
 from probelib.runner import cli, kernel, plan, preflight, steps, uptodate
 from tests.conftest import PROFILE
+from tests.runner.conftest import set_out
 
 WRITE = """
 import os, pathlib
@@ -65,18 +66,12 @@ def stub_report(module):
 def out(tmp_path, monkeypatch):
     """A place for runs and figures (its name tries papermill's str.format), and a library of one file."""
     out = tmp_path / "out {of} this"
-    for name, path in (
-        ("OUT", out),
-        ("RUNS", out / "runs"),
-        ("FIGURES", out / "figures"),
-        ("PACKAGE", tmp_path / "library"),
-    ):
-        monkeypatch.setattr(paths, name, path)
-    (tmp_path / "library").mkdir()
-    (tmp_path / "library/one.py").write_text("1")
+    set_out(monkeypatch, out)
+    monkeypatch.setattr(paths, "PACKAGE", tmp_path / "library")
+    (tmp_path / "library/data").mkdir(parents=True)
+    for name in ("one.py", "data/x.csv"):
+        (tmp_path / "library" / name).write_text("1")
     (tmp_path / "library/two.py").write_text('from probelib.one import (\n    x,\n)\nPACKAGE / "data" / "x.csv"')
-    (tmp_path / "library/data").mkdir()
-    (tmp_path / "library/data/x.csv").write_text("1")
     monkeypatch.setitem(sys.modules, "probelib.report.pages", None)
     stub_report(type(sys))
     return out
@@ -102,19 +97,15 @@ def why(smoke, plan, *flags):
 
 
 def snapshot(folder):
-    return {
-        str(file.relative_to(folder)): (file.stat().st_mtime_ns, file.read_bytes())
-        for file in sorted(folder.rglob("*"))
-        if file.is_file()
-    }
+    files = [file for file in folder.rglob("*") if file.is_file()]
+    return {str(file.relative_to(folder)): (file.stat().st_mtime_ns, file.read_bytes()) for file in files}
 
 
 def test_only_what_changed_and_what_needs_it_runs(smoke, make_plan, out, tmp_path, monkeypatch):
     fake = tmp_path / "jupyter/kernels/python3"  # a user's own "python3" must not be the one that runs
     fake.mkdir(parents=True)
-    (fake / "kernel.json").write_text(
-        '{"argv": ["false", "{connection_file}"], "display_name": "x", "language": "python"}'
-    )
+    spec = {"argv": ["false", "{connection_file}"], "display_name": "x", "language": "python"}
+    (fake / "kernel.json").write_text(json.dumps(spec))
     monkeypatch.setenv("JUPYTER_PATH", str(tmp_path / "jupyter"))
 
     plan = make_plan(AB, AB_STEPS)
@@ -134,10 +125,11 @@ def test_only_what_changed_and_what_needs_it_runs(smoke, make_plan, out, tmp_pat
     assert code == 0 and time.monotonic() - start < 2
     assert not [line for line in lines if line.startswith(("start", "ok"))]
     assert snapshot(out) == before
-    (out / "figures/smoke/p/t1.md").write_text(
-        "The page of a notebook that is called like an artifact is none of its files."
-    )
-    (out / "figures/smoke/p/t1.mynotes.txt").write_text("A user's own file beside it is none, either.")
+    for name in (
+        "t1.md",
+        "t1.mynotes.txt",
+    ):  # the page of a notebook of this name, and a user's own file, are no products
+        (out / "figures/smoke/p" / name).touch()
     assert set(why(smoke, plan).values()) == {"up to date"}
 
     def changed(**profile):
@@ -173,23 +165,16 @@ def test_only_what_changed_and_what_needs_it_runs(smoke, make_plan, out, tmp_pat
     assert (out / "figures/smoke/p/t2.csv").read_text() == "2"
     assert why(smoke, plan) == {"a": "up to date", "b": "up to date", "c": "executed notebook missing"}
     assert json.loads((out / "runs/smoke/report.html").read_text())["c"] == "not selected"
-    assert {file.name for file in (out / "figures/smoke/p").iterdir()} == {
-        "t1.csv",
-        "t1.md",
-        "t1.mynotes.txt",
-        "t2.csv",
-    }
+    made = {file.name for file in (out / "figures/smoke/p").iterdir()}
+    assert made == {"t1.csv", "t1.md", "t1.mynotes.txt", "t2.csv"}
 
 
 def test_failures_are_told_kept_and_not_taken_for_success(smoke, make_plan, out):
     notebooks = {
-        "fine": [PROFILE],
+        **dict.fromkeys(("fine", "after", "later", "lazy"), [PROFILE]),
         "error": [PROFILE, "1 + 1", "int('x\\ny')", "3"],
         "killed": [PROFILE, WRITE, "put('p/t1', 1)", "os.kill(os.getpid(), 9)", "print('later')"],
-        "after": [PROFILE],
-        "later": [PROFILE],
         "slow": [PROFILE, "import time; time.sleep(60)"],
-        "lazy": [PROFILE],
         "quits": [PROFILE, "import sys; sys.exit(0)", "2"],
         "alone": [PROFILE, "import os, time; os.kill(os.getppid(), 9); time.sleep(60)"],
     }
@@ -200,9 +185,7 @@ def test_failures_are_told_kept_and_not_taken_for_success(smoke, make_plan, out)
         {"notebook": "later", "needs": ["after"]},
         {"notebook": "slow", "timeout_s": 4},
         {"notebook": "lazy", "makes": ["p/t2"]},
-        {"notebook": "quits"},
-        {"notebook": "alone"},
-        {"notebook": "fine"},
+        *({"notebook": name} for name in ("quits", "alone", "fine")),
     ]
     old = out / "figures/smoke/p/t2.csv"
     old.parent.mkdir(parents=True)
@@ -224,26 +207,13 @@ def test_failures_are_told_kept_and_not_taken_for_success(smoke, make_plan, out)
         assert [each for each in lines if re.match(line, each)], (line, lines)
     assert [file.name for file in (out / "runs/smoke/done").iterdir()] == ["fine.json"]
     folder = out / "runs/smoke/notebooks"
-    assert sorted(file.name for file in folder.iterdir()) == [
-        "alone.failed.ipynb",
-        "error.failed.ipynb",
-        "fine.ipynb",
-        "killed.failed.ipynb",
-        "lazy.failed.ipynb",
-        "quits.failed.ipynb",
-        "slow.failed.ipynb",
-    ]
+    failed = {f"{name}.failed.ipynb" for name in ("alone", "error", "killed", "lazy", "quits", "slow")}
+    assert {file.name for file in folder.iterdir()} == {"fine.ipynb", *failed}
     assert not list((out / "figures").rglob("*.csv"))  # neither the old ones, nor half of the new ones
     killed = nbformat.read(folder / "killed.failed.ipynb", 4)
     assert "kernel killed" in killed.cells[0].source
-    assert [cell.metadata.papermill.status for cell in killed.cells[1:]] == [
-        "completed",
-        "completed",
-        "completed",
-        "completed",
-        "failed",
-        "pending",
-    ]
+    states = [cell.metadata.papermill.status for cell in killed.cells[1:]]
+    assert states == [*["completed"] * 4, "failed", "pending"]
     assert why(smoke, plan)["error"] == "failed last time"
 
     make_plan({**notebooks, "error": [PROFILE]}, steps)  # mended: the failed one goes, the good one comes
@@ -266,17 +236,8 @@ def test_notebooks_of_one_process_see_nothing_of_one_another(smoke, make_plan, o
 
 
 def test_values_arrive_as_they_are(smoke, make_plan, out):
-    values = {
-        "a": True,
-        "b": None,
-        "c": 1e-05,
-        "d": 'it\'s "x" \\ {y} %s\nü 007',
-        "e": ["1", 1, None, False],
-        "f": "true",
-        "g": {"k": [1.5]},
-        "h": -3,
-        "i": "",
-    }
+    values = [True, None, 1e-05, 'it\'s "x" \\ {y} %s\nü 007', ["1", 1, None, False], "true", {"k": [1.5]}, -3, ""]
+    values = dict(zip("abcdefghi", values, strict=True))
     cell = "\n".join(f"{name} = None" for name in values)
     plan = make_plan(
         {"a": [PROFILE + "\n" + cell, WRITE, f"import json; put('p/t1', json.dumps([{', '.join(values)}]))"]},
@@ -385,29 +346,20 @@ def test_what_cannot_be_written_is_named(smoke, make_plan, out):
 def test_requests_that_are_wrong_end_in_one_line(smoke, make_plan, out, capsys):
     plan = make_plan(AB, AB_STEPS)
     for flags, message in (
-        (["--profile", "smok"], "unknown profile 'smok'; did you mean smoke?"),
-        (["--only", "p/t9"], "no notebook, paper or artifact is called 'p/t9'; did you mean p/t"),
         (["--models", "x"], "unknown parameter (none of the selected notebooks has it) 'models'"),
         (["--models", ", "], "--models is empty"),
-        (["--jobs", "0"], "--jobs is 0"),
         (["--set", f"n={'[' * 480}{']' * 480}"], "--set"),  # deeper than Python follows, by YAML or by the kit
     ):
         code, lines, errors = smoke(plan, *flags)
         assert (code, lines, len(errors)) == (2, [], 1) and errors[0].startswith(message), errors
-    make_plan({"a": [PROFILE + "\nquantize = None  # str: bits"]}, [{"notebook": "a"}])
-    assert smoke(plan, "--quantize", "16bit")[2] == [
-        "unknown quantize '16bit'; did you mean 8bit or 4bit? Known: 4bit, 8bit."
-    ]
     make_plan(AB, AB_STEPS, {"smoke": {"n": "3"}, "atlas": {}})
     assert smoke(plan)[2] == ["plan.yaml, a, smoke: n: '3' is of type str, the notebook takes int."]
     assert not out.exists()  # nothing was started
 
 
 def test_a_model_that_is_not_there_is_said_before_anything_is_taken_away(smoke, make_plan, out, tmp_path):
-    plan = make_plan(
-        {"a": [PROFILE + "\nmodels = []  # list", WRITE, "put('p/t1', len(models))"]},
-        [{"notebook": "a", "makes": ["p/t1"]}],
-    )
+    cells = [PROFILE + "\nmodels = []  # list", WRITE, "put('p/t1', len(models))"]
+    plan = make_plan({"a": cells}, [{"notebook": "a", "makes": ["p/t1"]}])
     assert smoke(plan, "--models", "atlas-neox-0.15m")[0] == 0
     made = out / "figures" / "smoke" / "p" / "t1.csv"
     (tmp_path / "half").mkdir()
@@ -435,9 +387,8 @@ def test_facts_and_models_of_ones_own_that_change_are_asked_anew(smoke, make_pla
     """Their paths stay as they are; what lies there does not."""
     monkeypatch.setattr(cli.preflight, "check", lambda settings, given: None)
     cell = PROFILE + "\nfolder = None  # str: a file\nmodels = []  # list: models"
-    plan = make_plan(
-        {"a": [cell, WRITE, "put('p/t1', pathlib.Path(folder).read_text())"]}, [{"notebook": "a", "makes": ["p/t1"]}]
-    )
+    cells = [cell, WRITE, "put('p/t1', pathlib.Path(folder).read_text())"]
+    plan = make_plan({"a": cells}, [{"notebook": "a", "makes": ["p/t1"]}])
     tmp_path = tmp_path / "of v1.2"  # dots in a folder's name part nothing
     tmp_path.mkdir()
     shutil.copytree(CHECKPOINTS / "atlas-neox-0.15m", tmp_path / "own")
@@ -465,37 +416,36 @@ def test_facts_and_models_of_ones_own_that_change_are_asked_anew(smoke, make_pla
     assert code == 2 and said == ["--set folder=mine.csv: there is no such file or folder."] and snapshot(out) == before
 
 
+def given(*words: str) -> dict:
+    """The parameters that the command line sets."""
+    return cli._given(cli._parser().parse_args(words))
+
+
 @pytest.mark.parametrize(
     ("words", "data"),
-    [
-        (["data=table", "columns=subject:s,relation:=P36"], "table?subject:s,relation:=P36"),
-        (["columns={subject: s, relation: prop}"], "table?subject:s,relation:prop"),
-        (["data=hub:me/capitals", "columns=subject:s"], "hub:me/capitals?subject:s"),
-        (["data=hub:akariasai/PopQA"], "hub:akariasai/PopQA"),
-    ],
-)
+    [(["data=table", "columns=subject:s,relation:=P36"], "table?subject:s,relation:=P36"),
+     (["columns={subject: s, relation: prop}"], "table?subject:s,relation:prop"),
+     (["data=hub:me/capitals", "columns=subject:s"], "hub:me/capitals?subject:s"),
+     (["data=hub:akariasai/PopQA"], "hub:akariasai/PopQA")],
+)  # fmt: skip
 def test_columns_of_ones_own_facts_are_part_of_the_data(words, data):
-    assert cli._given(cli._parser().parse_args(["--set", *words])) == {"data": data}
+    assert given("--set", *words) == {"data": data}
 
 
 def test_a_graph_of_ones_own_lies_where_the_command_is_given(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     for name in ("mine.ttl", "atlas"):
         (tmp_path / name).write_text("")
-    given = lambda text: cli._given(cli._parser().parse_args(["--set", f"graph={text}"]))["graph"]
-    assert [given(text) for text in ("mine.ttl", "atlas", "synthetic:9")] == [
-        str(tmp_path / "mine.ttl"),
-        "atlas",
-        "synthetic:9",
-    ]
+    expected = {"mine.ttl": str(tmp_path / "mine.ttl"), "atlas": "atlas", "synthetic:9": "synthetic:9"}
+    assert {text: given("--set", f"graph={text}")["graph"] for text in expected} == expected
 
 
 def test_parameters_that_only_name_files_are_looked_for():
     """Texts that may be left out, and are no models."""
     accepts = {name: types for step in plan.read().steps for name, types in step.accepts.items()}
-    defaults = {
-        name: value for step in plan.read().steps for name, value in plan.parameters.defaults(step.path).items()
-    }
+    defaults = {}
+    for step in plan.read().steps:
+        defaults |= plan.parameters.defaults(step.path)
     texts = {name for name, types in accepts.items() if types == {str, type(None)} and defaults[name] is None}
     assert texts - {*preflight.NAMES, "quantize"} <= cli.FILES
 
@@ -513,9 +463,7 @@ def test_models_reach_the_notebooks_that_have_them(smoke, make_plan, out, monkey
     (tmp_path / "my/model").mkdir(parents=True)
     monkeypatch.chdir(tmp_path)
     plan = make_plan({"a": [PROFILE + "\nmodels = ['x']"], "b": [PROFILE]}, [{"notebook": "a"}, {"notebook": "b"}])
-    assert cli._given(cli._parser().parse_args(["--models", "gpt2, my/model,x/y"])) == {
-        "models": ["gpt2", str(tmp_path / "my/model"), "x/y"]
-    }
+    assert given("--models", "gpt2, my/model,x/y") == {"models": ["gpt2", str(tmp_path / "my/model"), "x/y"]}
     assert why(smoke, plan, "--models", "x/y") == {"a": "never ran", "b": "never ran"}
 
 
@@ -547,10 +495,16 @@ def test_the_shell_script():
     script = ROOT / "run_all.sh"
     subprocess.run(["bash", "-n", script], check=True)
     assert len(script.read_text().splitlines()) <= 70
-    shown = subprocess.run(
-        [script, "--help"], stdin=subprocess.DEVNULL, capture_output=True, text=True, cwd="/", check=True
-    )
-    assert "examples:" in shown.stdout and not shown.stderr
+    shown = run_script("--help", stdin=subprocess.DEVNULL, cwd="/")
+    assert shown.returncode == 0 and "examples:" in shown.stdout and not shown.stderr
+
+
+def run_script(*words: str, environment: dict | None = None, **options) -> subprocess.CompletedProcess:
+    """Run run_all.sh with the Python of the tests."""
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    kit = {"PATH": path, "VIRTUAL_ENV": sys.prefix, "PYTHONPATH": str(ROOT)} | (environment or {})
+    command = [ROOT / "run_all.sh", *words]
+    return subprocess.run(command, env=os.environ | kit, capture_output=True, text=True, **options)
 
 
 def test_modules_of_the_folder_a_run_is_started_in_are_not_taken(smoke, make_plan, out, tmp_path, monkeypatch):
@@ -559,10 +513,8 @@ def test_modules_of_the_folder_a_run_is_started_in_are_not_taken(smoke, make_pla
     (here / "probelib").mkdir(parents=True)
     for name in ("probelib/__init__", "yaml", "papermill", "ipykernel_launcher", "pandas"):
         (here / f"{name}.py").write_text("raise SystemExit('the one of the working folder')")
-    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
-    environment = os.environ | {"PATH": path, "VIRTUAL_ENV": sys.prefix, "PYTHONPATH": str(ROOT)}
     for flags in (["--list"], ["--help"], ["course", "--help"]):
-        done = subprocess.run([ROOT / "run_all.sh", *flags], cwd=here, env=environment, capture_output=True, text=True)
+        done = run_script(*flags, cwd=here)
         assert done.returncode == 0, done.stderr
     monkeypatch.chdir(here)
     plan = make_plan({"a": [PROFILE, "import pandas", WRITE, "put('p/t1', 1)"]}, [{"notebook": "a", "makes": ["p/t1"]}])
@@ -613,7 +565,7 @@ def test_an_empty_folder_to_write_to_is_an_error(smoke, make_plan, out, monkeypa
     code, _, said = smoke(make_plan(AB, AB_STEPS), "--list")
     assert code == 2 and "PROBELIB_OUT is empty" in said[0]
     for command in ("verify", "browse", "lab"):
-        done = subprocess.run([ROOT / "run_all.sh", command], capture_output=True, text=True)
+        done = run_script(command)
         assert done.returncode == 2 and "PROBELIB_OUT is empty" in done.stderr
 
 
@@ -646,17 +598,10 @@ def test_start_up_files_of_a_user_are_not_run_in_notebooks(smoke, make_plan, out
 def test_another_checkout_on_the_python_path_is_not_run_and_breaks_no_installation(tmp_path):
     """PYTHONPATH names another checkout: this one's code runs, and nothing is installed anew."""
     (tmp_path / "probelib" / "runner").mkdir(parents=True)
-    (tmp_path / "probelib" / "__init__.py").touch()
-    (tmp_path / "probelib" / "runner" / "__init__.py").touch()
+    for folder in ("probelib", "probelib/runner"):
+        (tmp_path / folder / "__init__.py").touch()
     (tmp_path / "probelib" / "runner" / "__main__.py").write_text("print('I AM THE OTHER CHECKOUT')")
-    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
-    environment = os.environ | {
-        "PATH": path,
-        "VIRTUAL_ENV": sys.prefix,
-        "PYTHONPATH": str(tmp_path),
-        "PIP_NO_INDEX": "1",
-    }
-    done = subprocess.run([ROOT / "run_all.sh", "--list"], env=environment, capture_output=True, text=True)
+    done = run_script("--list", environment={"PYTHONPATH": str(tmp_path), "PIP_NO_INDEX": "1"})
     assert done.returncode == 0 and "Installing" not in done.stderr, done.stderr
     assert "OTHER" not in done.stdout and "monitor/table4" in done.stdout
 

@@ -32,9 +32,8 @@ def changed(make_plan):
     """Reads the plan above with one step's entry changed; index 1 is monitor/sec4."""
 
     def read(index: int = 1, profiles: dict = PROFILES, notebooks: dict = NOTEBOOKS, **entry):
-        return plan.read(
-            make_plan(notebooks, [*STEPS[:index], {**STEPS[index], **entry}, *STEPS[index + 1 :]], profiles)
-        )
+        steps = [*STEPS[:index], {**STEPS[index], **entry}, *STEPS[index + 1 :]]
+        return plan.read(make_plan(notebooks, steps, profiles))
 
     return read
 
@@ -49,25 +48,18 @@ def test_steps_keep_the_files_order_but_needs_come_first(changed):
     assert [step.title for step in whole.steps] == ["monitor/sec4", "monitor/sec5", "A tour"]
 
 
-@pytest.mark.parametrize(
-    "only, expected",
-    [
+def test_only_takes_notebooks_papers_and_artifacts_and_names_the_nearest(changed):
+    whole = changed()
+    for only, expected in (
         (["monitor"], ["monitor/sec4", "monitor/sec5"]),
         (["monitor/table3"], ["monitor/sec4"]),
         (["monitor/figure11"], ["monitor/sec4", "monitor/sec5"]),  # and what it needs
         (["monitor/sec4", "00_tour"], ["monitor/sec4", "00_tour"]),
-    ],
-)
-def test_only_takes_notebooks_papers_and_artifacts(changed, only, expected):
-    whole = changed()
-    assert names(plan.with_needs(whole, plan.matching(whole, only))) == expected
-
-
-def test_only_names_the_nearest(changed):
-    with pytest.raises(ProbeError, match=r"'monitr'; did you mean monitor"):
-        plan.matching(changed(), ["monitr"])
-    with pytest.raises(ProbeError, match=r"'monitor/tabel4'; did you mean monitor/table4"):
-        plan.matching(changed(), ["monitor/tabel4"])
+    ):
+        assert names(plan.with_needs(whole, plan.matching(whole, only))) == expected
+    for wrong, near in (("monitr", "monitor"), ("monitor/tabel4", "monitor/table4")):
+        with pytest.raises(ProbeError, match=f"'{wrong}'; did you mean {near}"):
+            plan.matching(whole, [wrong])
 
 
 def test_the_later_setting_wins(changed):
@@ -103,14 +95,12 @@ def test_what_the_command_line_sets_reaches_settings_that_hold_it(make_plan):
 
 def test_an_empty_list_for_a_notebook_that_is_not_selected_is_fine(make_plan):
     """``--only a --set tuned=[]``: there is nothing to leave out; a model or a mistyped name is still refused."""
-    whole = plan.read(
-        make_plan({"a": [PROFILE], "b": [PROFILE + "\ntuned = []  # list"]}, [{"notebook": "a"}, {"notebook": "b"}])
-    )
+    cells = {"a": [PROFILE], "b": [PROFILE + "\ntuned = []  # list"]}
+    whole = plan.read(make_plan(cells, [{"notebook": "a"}, {"notebook": "b"}]))
     a = whole.steps[:1]
     assert plan.settings(whole, a, "smoke", {"tuned": []}) == {"a": {"profile": "smoke"}}
-    assert plan.without_effect(whole, a, {"tuned": []}) == {"tuned"} and not plan.without_effect(
-        whole, a, {"tuned": ["x"]}
-    )
+    assert plan.without_effect(whole, a, {"tuned": []}) == {"tuned"}
+    assert not plan.without_effect(whole, a, {"tuned": ["x"]})
     assert plan.settings(whole, whole.steps, "smoke", {"tuned": []})["b"]["tuned"] == []
     for given in ({"tuned": ["x"]}, {"tunde": []}):
         with pytest.raises(ProbeError, match="none of the selected notebooks has it"):
@@ -125,28 +115,12 @@ def test_a_copy_that_jupyter_keeps_is_no_notebook_to_choose(make_plan):
 
 def test_every_seed_of_the_kit_is_set_from_the_command_line():
     whole = plan.read()
-    takes = [
-        step for step in whole.steps if any(word in step.path.read_text() for word in ('"seed: int', '\\"seed\\": 0'))
-    ]
-    for notebook, values in plan.settings(whole, takes, "atlas", {"seed": 3}).items():
+    words = ('"seed: int', '\\"seed\\": 0')
+    takes = [step for step in whole.steps if any(word in step.path.read_text() for word in words)]
+    settings = plan.settings(whole, takes, "atlas", {"seed": 3})
+    for notebook, values in settings.items():
         assert 3 in (values.get("seed"), values.get("settings", {}).get("seed")), notebook
-    kept = {notebook.split("/")[0] for notebook, values in plan.settings(whole, takes, "atlas", {"seed": 3}).items()}
-    assert kept >= {"monitor", "zplke", "distractors", "grapheval", "beyond"}
-
-
-def test_a_wrong_type_on_the_command_line_is_said_to_stand_there(changed):
-    whole = changed()
-    for given, said in (
-        ({"models": "a"}, r"^--set models=a, .*: 'a' is of type str, .* A list is written \[a\]"),
-        ({"seed": "abc"}, r"^--set seed=abc, monitor/sec4: 'abc' is of type str, the notebook takes int"),
-    ):
-        with pytest.raises(ProbeError, match=said):
-            plan.settings(whole, whole.steps, "smoke", given)
-
-
-def test_unknown_profile_names_the_nearest(changed):
-    with pytest.raises(ProbeError, match=r"'smok'; did you mean smoke\? Known: atlas, smoke"):
-        plan.settings(changed(), [], "smok")
+    assert {name.split("/")[0] for name in settings} >= {"monitor", "zplke", "distractors", "grapheval", "beyond"}
 
 
 @pytest.mark.parametrize(
@@ -221,44 +195,26 @@ def declared(make_plan, source):
 
 
 def test_declared_parameters_and_their_types(make_plan):
-    assert declared(
-        make_plan,
-        "\n".join(
-            (
-                "# what to run",
-                "a = 3",
-                "b = -1.5  # float: x = 3",
-                'c = "k=v # no comment"  # str: text',
-                'd: int | str = "panel"  # help',
-                'e = "all"  # int or str: how many',
-                "f = None  # str or None: a text, or none",
-                "k = None  # list: relation ids; None for all",
-                "l = None  # anything",
-                'g = ["x",\n     "y"]  # list of str: names',
-                "h: list[str] = []",
-                'i = {"a": 1}',
-                "j = True",
-                'm: "int or str" = "panel"  # panel, all, or a number per relation',
-                'n: "list or None" = None  # int: what an annotation says counts',
-                'o: "list[str] or None" = None',
-            )
-        ),
-    ) == {
-        "a": {int},
-        "b": {float},
-        "c": {str},
-        "d": {int, str},
-        "e": {int, str},
-        "f": {str, type(None)},
-        "k": {list, type(None)},
-        "l": set(),
-        "g": {list},
-        "h": {list},
-        "i": {dict},
-        "j": {bool},
-        "m": {int, str},
-        "n": {list, type(None)},
-        "o": {list, type(None)},
+    lines = {
+        "a = 3": {int},
+        "a = -1.5  # float: x = 3": {float},
+        'a = "k=v # no comment"  # str: text': {str},
+        'a: int | str = "panel"  # help': {int, str},
+        'a = "all"  # int or str: how many': {int, str},
+        "a = None  # str or None: a text, or none": {str, type(None)},
+        "a = None  # list: relation ids; None for all": {list, type(None)},
+        "a = None  # anything": set(),
+        'a = ["x",\n     "y"]  # list of str: names': {list},
+        "a: list[str] = []": {list},
+        'a = {"a": 1}': {dict},
+        "a = True": {bool},
+        'a: "int or str" = "panel"  # panel, all, or a number per relation': {int, str},
+        'a: "list or None" = None  # int: what an annotation says counts': {list, type(None)},
+        'a: "list[str] or None" = None': {list, type(None)},
+    }
+    named = [f"a{i}{line[1:]}" for i, line in enumerate(lines)]
+    assert declared(make_plan, "\n".join(["# what to run", *named])) == {
+        f"a{i}": t for i, t in enumerate(lines.values())
     }
 
 
@@ -300,9 +256,8 @@ def test_an_int_passes_for_a_float_and_none_takes_anything():
         parameters.check(value, set(), "here")
     with pytest.raises(ProbeError):
         parameters.check(object(), set(), "here")
-    with pytest.raises(
-        ProbeError, match=r"relations: 'P19,P101' is of type str.* takes None or list. A list is written \[P19,P101\]"
-    ):
+    said = r"relations: 'P19,P101' is of type str.* takes None or list. A list is written \[P19,P101\]"
+    with pytest.raises(ProbeError, match=said):
         parameters.check("P19,P101", {list, type(None)}, "relations")
 
 
@@ -310,9 +265,8 @@ def test_a_plans_relations_are_those_of_its_own_data(make_plan):
     cell = PROFILE + "\ndata = 'atlas'  # str: whose\nrelations = None  # list: which"
     steps = [{"notebook": name, "parameters": {"smoke": {"relations": ["P36"]}}} for name in ("a", "b")]
     whole = plan.read(make_plan({"a": [cell], "b": [cell.replace("data", "graph")]}, steps))
-    relations = lambda **given: [
-        values.get("relations") for values in plan.settings(whole, whole.steps, "smoke", given).values()
-    ]
+    settings = lambda given: plan.settings(whole, whole.steps, "smoke", given).values()
+    relations = lambda **given: [values.get("relations") for values in settings(given)]
     assert relations() == [["P36"], ["P36"]]
     assert relations(data="table") == [None, ["P36"]]  # b asks the atlas, whatever the others ask
     assert relations(data="atlas") == [["P36"], ["P36"]]
@@ -321,12 +275,11 @@ def test_a_plans_relations_are_those_of_its_own_data(make_plan):
 
 def test_a_folder_goes_to_the_notebooks_that_read_it():
     """The profile ``paper`` takes the facts of one notebook from a table, and those of another from the atlas."""
-    steps = [
-        step for step in plan.read().steps if step.notebook in ("distractors/sec4_1_retrieval", "monitor/sec5_results")
-    ]
-    settings = plan.settings(plan.read(), steps, "paper", {"folder": "triples.csv"})
-    assert {name for name, values in settings.items() if "folder" in values} == {step.notebook for step in steps}
+    whole, both = plan.read(), {"distractors/sec4_1_retrieval", "monitor/sec5_results"}
+    steps = [step for step in whole.steps if step.notebook in both]
+    settings = plan.settings(whole, steps, "paper", {"folder": "triples.csv"})
+    assert {name for name, values in settings.items() if "folder" in values} == both
     read = plan.without_unread_folders(steps, settings)
     assert {name for name, values in read.items() if "folder" in values} == {"distractors/sec4_1_retrieval"}
-    other = plan.settings(plan.read(), steps, "paper", {"folder": "triples.csv", "data": "table"})
+    other = plan.settings(whole, steps, "paper", {"folder": "triples.csv", "data": "table"})
     assert plan.without_unread_folders(steps, other) == other

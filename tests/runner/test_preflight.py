@@ -60,9 +60,8 @@ def test_a_config_says_it_better_than_a_name(tmp_path, monkeypatch, fetched):
     ],
 )
 def test_a_config_of_no_language_model_tells_nothing(tmp_path, config, monkeypatch):
-    monkeypatch.setattr(
-        "builtins.input", lambda *_: "y"
-    )  # to code that is not here, transformers would ask on the screen
+    # to code that is not here, transformers would ask on the screen
+    monkeypatch.setattr("builtins.input", lambda *_: "y")
     (tmp_path / "thing").mkdir()
     (tmp_path / "thing" / "config.json").write_text(json.dumps(config))
     assert preflight.parameters(str(tmp_path / "thing")) is None
@@ -144,14 +143,11 @@ def test_a_table_without_examples_for_lists_is_said_before_a_run(tmp_path):
     rows = ["France,P36,Paris", "Peru,P36,Lima", "Kenya,P36,Nairobi"]
     (tmp_path / "mine.csv").write_text("\n".join(["subject,relation,object", *rows]) + "\n")
     table = {"data": "table", "folder": str(tmp_path / "mine.csv")}
-    some = {
-        "zplke/sec4_2_models": table | {"n_facts": 1},
-        "zplke/sec3_design": table,
-    }  # the latter has n_test of its own
+    # the second has n_test of its own
+    some = {"zplke/sec4_2_models": table | {"n_facts": 1}, "zplke/sec3_design": table}
     preflight.check({"monitor/sec5_results": table} | some, ["data", "folder"])
-    with pytest.raises(
-        ProbeError, match=r"all facts are tested \(P36: 3\).* test fewer .* n_facts=1 'settings={n_examples: 1}'"
-    ):
+    said = r"all facts are tested \(P36: 3\).* test fewer .* n_facts=1 'settings={n_examples: 1}'"
+    with pytest.raises(ProbeError, match=said):
         preflight.check({"zplke/sec4_2_models": table | {"n_facts": "panel"}}, ["data", "folder"])
 
 

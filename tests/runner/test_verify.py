@@ -1,6 +1,6 @@
 import json
 import subprocess
-from dataclasses import dataclass, field
+from types import SimpleNamespace
 
 import pandas as pd
 import pytest
@@ -12,11 +12,10 @@ from probelib.runner import plan, verify
 LIMITS = {"scores": 1e-4, "intervals": 0.05}
 
 
-@dataclass
-class Step:
-    makes: list
-    measured: list = field(default_factory=list)
-    fragile: dict = field(default_factory=dict)
+def step(makes: list, measured=(), **fragile: float) -> SimpleNamespace:
+    return SimpleNamespace(
+        makes=makes, measured=measured, fragile={f"p/{name}": limit for name, limit in fragile.items()}
+    )
 
 
 def table(**columns) -> pd.DataFrame:
@@ -39,7 +38,7 @@ def test_each_kind_of_column_has_its_tolerance():
 
 
 def test_what_one_side_lacks_differs_and_what_is_measured_is_left_out():
-    steps = [Step(["p/a", "p/b", "p/seconds"], ["p/seconds"]), Step(["p/c"], fragile={"p/c": 0.2})]
+    steps = [step(["p/a", "p/b", "p/seconds"], ["p/seconds"]), step(["p/c"], c=0.2)]
     ours = {"p/a": b"x\n1\n", "p/seconds": b"x\n1.5\n", "p/c": b"x\n0.5\n"}
     compared, found = verify.compare_runs(steps, LIMITS, ours, {"p/a": b"x\n1\n", "p/b": b"x\n1\n", "p/c": b"x\n0.6\n"})
     assert compared == 3 and found[["artifact", "problem"]].values.tolist() == [["p/b", "not made here"]]
@@ -66,7 +65,7 @@ CSV = b"model,n,tau,low,high\na,3,0.5,0.3,0.7\nb,4,1.5,1.0,2.0\n"
 )  # fmt: skip
 def test_a_summary_shows_what_the_whole_table_would(tmp_path, changed, columns):
     """One artifact, changed in one place, against the summary of the unchanged one."""
-    steps = [Step(["p/a", "p/seconds"], ["p/seconds"])]
+    steps = [step(["p/a", "p/seconds"], ["p/seconds"])]
     verify.write_summary(steps, {"p/a": CSV, "p/seconds": CSV}, tmp_path / "short.json")
     committed = verify.from_path(tmp_path / "short.json")
     assert list(committed) == ["p/a"]
@@ -97,9 +96,8 @@ def test_the_smoke_run_gives_the_committed_numbers(smoke, monkeypatch, capsys):
 def test_the_command_compares_a_run_with_the_last_commit(tmp_path, monkeypatch, make_plan, capsys):
     """A repository with one committed table; the run gives another number, which ``fragile`` does not cover."""
     profile = 'profile = "atlas"  # str: atlas or smoke'
-    file = make_plan({"p/a": [profile]}, [{"notebook": "p/a", "makes": ["p/table1"]}])
-    read, whole = plan.read, file
-    monkeypatch.setattr(verify.plan, "read", lambda: read(whole))
+    whole = plan.read(make_plan({"p/a": [profile]}, [{"notebook": "p/a", "makes": ["p/table1"]}]))
+    monkeypatch.setattr(verify.plan, "read", lambda: whole)
     for name, folder in (("ROOT", tmp_path), ("FIGURES", tmp_path / "figures"), ("RUNS", tmp_path / "runs")):
         monkeypatch.setattr(paths, name, folder)
     made = tmp_path / "figures" / "atlas" / "p" / "table1.csv"

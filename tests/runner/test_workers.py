@@ -19,7 +19,7 @@ import transformers as hf
 
 from probelib.errors import ProbeError
 from probelib.paths import ROOT
-from probelib.runner import cli, plan, shards, workers
+from probelib.runner import plan, shards, workers
 from tests import conftest
 from tests.runner.conftest import MODEL, cut, parts
 
@@ -76,9 +76,8 @@ def deadly_model():
 
 def starts(file: Path) -> int:
     """In how many processes a shard began."""
-    return len(
-        set(re.findall(r"^[\d-]+ [\d:]+ on .*, process (\d+)$", file.with_suffix(".log").read_text(), re.MULTILINE))
-    )
+    log = file.with_suffix(".log").read_text()
+    return len(set(re.findall(r"^[\d-]+ [\d:]+ on .*, process (\d+)$", log, re.MULTILINE)))
 
 
 def test_two_workers_of_which_one_is_killed_leave_the_same(one_process, place, capsys):
@@ -169,14 +168,12 @@ def test_a_running_cluster_leaves_the_same(one_process, place):
 
 
 def test_nobody_answers():
-    (port,) = free_ports(1)
     from dask import config
 
-    with (
-        config.set({"distributed.comm.timeouts.connect": "100ms"}),
-        pytest.raises(ProbeError, match="no Dask scheduler"),
-    ):
-        asyncio.run(_joined(f"tcp://127.0.0.1:{port}", 0))
+    at = f"tcp://127.0.0.1:{free_ports(1)[0]}"
+    soon = config.set({"distributed.comm.timeouts.connect": "100ms"})
+    with soon, pytest.raises(ProbeError, match="no Dask scheduler"):
+        asyncio.run(_joined(at, 0))
 
 
 def test_a_worker_with_other_code_or_another_store_is_refused(place, tmp_path, monkeypatch):
@@ -230,13 +227,11 @@ def test_jobs_request_memory_gpus_and_time(system, lines, tmp_path):
 
     options = {"queue": "fast", "gpu_gb": 24, "job_extra_directives": ["--nice"]}
     kind = getattr(dask_jobqueue, f"{system.upper()}Cluster").job_cls
-    script = kind("tcp://host:1", name="0", **arguments(workers.job(system, 64, 2, tmp_path, options))).job_script()
+    given = workers.job(system, 64, 2, tmp_path, options)
+    del given["scheduler_options"]
+    script = kind("tcp://host:1", name="0", **given).job_script()
     for line in (*lines, "--nthreads 1 --memory-limit 0 --lifetime 235m", f"export PYTHONPATH={ROOT}"):
         assert line in script, script
-
-
-def arguments(given: dict) -> dict:
-    return {name: value for name, value in given.items() if name != "scheduler_options"}
 
 
 def test_a_missing_extra_is_reported(place, monkeypatch):
@@ -244,13 +239,6 @@ def test_a_missing_extra_is_reported(place, monkeypatch):
     monkeypatch.setitem(sys.modules, "dask_jobqueue", None)
     with pytest.raises(ProbeError, match=r"dask_jobqueue is not installed.*\[cluster\]"):
         workers.score(cut())
-
-
-def test_the_command_line_refuses_what_it_cannot_do(capsys):
-    refused = ((["--on", "slrum"], "slurm"), (["--cluster", "queue=x"], "--on"), (["--on", "processes"], "local"))
-    for flags, word in refused:
-        assert cli.main(["--profile", "smoke", *flags]) == 2
-        assert word in capsys.readouterr().err
 
 
 SLURM = """\
@@ -367,10 +355,8 @@ def test_notebooks_make_the_same_tables_of_what_shards_scored(smoke, tmp_path):
     """The whole way: shards on workers, then the notebook; against a run in which the notebook itself scored."""
     said = conftest.run(tmp_path, "--only", "zplke/sec4_2_models", "--on", "local")
     assert re.search(r"shards: 0 of \d+ are done", said) and "ok         zplke/sec4_2_models" in said
-    makes = [
-        artifact for step in plan.read().steps if step.notebook == "zplke/sec4_2_models" for artifact in step.makes
-    ]
-    for artifact in makes:
+    (step,) = (step for step in plan.read().steps if step.notebook == "zplke/sec4_2_models")
+    for artifact in step.makes:
         made = sorted((tmp_path / "figures/smoke").glob(f"{artifact}.*"))
         assert made
         for file in made:

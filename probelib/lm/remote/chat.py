@@ -63,15 +63,13 @@ class ChatModel:
         try:
             text, named = answer["choices"][0]["message"]["content"], answer.get("model")
         except (LookupError, TypeError, AttributeError) as error:
-            raise ProbeError(
-                f"{self.url}: no response from the model {self.name!r} in {str(answer)[:200]!r}"
-            ) from error
+            said = str(answer)[:200]
+            raise ProbeError(f"{self.url}: no response from the model {self.name!r} in {said!r}") from error
         if not self.answered_as:
             self.answered_as.append(named)
         if named != self.answered_as[0]:
-            raise ProbeError(
-                f"{self.url} answers as {str(named)[:80]!r} now, and as {str(self.answered_as[0])[:80]!r} before"
-            )
+            now, before = str(named)[:80], str(self.answered_as[0])[:80]
+            raise ProbeError(f"{self.url} answers as {now!r} now, and as {before!r} before")
         if not isinstance(text, str):
             raise ProbeError(
                 f"{self.url}: the model {self.name!r} returned {text!r} instead of a text (max_tokens={max_tokens}). A reasoning "

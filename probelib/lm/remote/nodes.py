@@ -99,9 +99,8 @@ def score_sequences(sequences: list[list[int]], ask: Chosen) -> list[tuple[list[
 def _together(parts: list[tuple[int, list[int]]]) -> Iterator[tuple[list[int], list[int]]]:
     """Requests of parts (node, chosen tokens): similar ones share a request."""
     nodes, chosen = [], set()
-    for node, tokens in sorted(
-        ((node, sorted(tokens)) for node, tokens in parts), key=lambda part: (-len(part[1]), part[1])
-    ):
+    ordered = sorted(((node, sorted(tokens)) for node, tokens in parts), key=lambda part: (-len(part[1]), part[1]))
+    for node, tokens in ordered:
         joined = chosen.union(tokens)
         if nodes and (len(nodes) == PROMPTS or len(joined) > max(len(tokens), MIXED)):
             yield nodes, sorted(chosen)

@@ -134,14 +134,11 @@ class Served(Model):
     def tokenizer(self):
         from transformers import AutoTokenizer
 
-        try:
-            return AutoTokenizer.from_pretrained(
-                self.folder, trust_remote_code=False
-            )  # None would prompt on the screen
+        try:  # None in place of False would prompt on the screen
+            return AutoTokenizer.from_pretrained(self.folder, trust_remote_code=False)
         except (OSError, ValueError, KeyError) as error:
-            raise ProbeError(
-                f"the tokenizer of {self.model_name} cannot be read: {str(error).splitlines()[0]}"
-            ) from error
+            why = str(error).splitlines()[0]
+            raise ProbeError(f"the tokenizer of {self.model_name} cannot be read: {why}") from error
 
     @cached_property
     def n_parameters(self) -> float:
@@ -157,11 +154,8 @@ class Served(Model):
         size = len(self.tokenizer)
         raw = self.tokenizer.convert_ids_to_tokens(range(size))
         texts = self.tokenizer.batch_decode([[i] for i in range(size)], clean_up_tokenization_spaces=False)
-        found: dict[str, int] = {}
-        for form in (texts, raw):
-            for i, text in enumerate(form):
-                found.setdefault(text, i)
-        return found
+        forms = [*zip(texts, range(size), strict=True), *zip(raw, range(size), strict=True)]
+        return dict(reversed(forms))  # of equal ones the first stays
 
     def id(self, token: str) -> int:
         """The id of a token as the server writes it: "token_id:17", a text, or an entry of the vocabulary."""
@@ -249,9 +243,8 @@ class Served(Model):
         named = response.get("model")
         self._answered_as = self._answered_as or named
         if named != self._answered_as:
-            self._fault(
-                f"it answers as {str(named)[:80]!r} now, and answered as {str(self._answered_as)[:80]!r} before"
-            )
+            now, before = str(named)[:80], str(self._answered_as)[:80]
+            self._fault(f"it answers as {now!r} now, and answered as {before!r} before")
         if len(choices) != len(batch):
             self._fault(f"it returns {len(choices)} choices for {len(batch)} prompts")
         numbered = {choice["index"]: choice for choice in choices if type(choice.get("index")) is int}
@@ -269,8 +262,7 @@ class Served(Model):
         self._check_ids(tokens, values, ids)
         logprobs, best = [math.nan], [-1]
         for value, top, token in zip(values[1:], tops[1:], [*ids[1:], None], strict=False):
-            valid = isinstance(top, dict) and top and all(map(_is_logprob, [value, *top.values()]))
-            if not valid:
+            if not (isinstance(top, dict) and top and all(map(_is_logprob, [value, *top.values()]))):
                 self._fault(
                     f"{str(value)[:40]!r} with {str(top)[:80]!r} is no log-probability with that of the most probable token"
                 )
@@ -443,15 +435,7 @@ class Served(Model):
 
     # Generation
 
-    def generate(
-        self,
-        prompts: list[str],
-        max_new_tokens: int = 15,
-        beams: int = 1,
-        returned: int = 1,
-        chat: bool = False,
-        batch: int = BATCH,
-    ) -> pd.DataFrame:
+    def generate(self, prompts, max_new_tokens=15, beams=1, returned=1, chat=False, batch=BATCH) -> pd.DataFrame:
         """As ``decode.generation.generate``. A server has no beams, but it can rank the most probable next tokens
         (``max_new_tokens=1``)."""
         prompts = texts_of("prompts", prompts)
@@ -470,9 +454,8 @@ class Served(Model):
         self._check_again()
         choices = [choice for response in responses for choice in response]
         texts = [self._ranked(choice, returned) if ranked else [self._text(choice)] for choice in choices]
-        frame = pd.DataFrame(
-            [row for rows in texts for row in rows], columns=["text", "n_tokens", "logprob", "finished"]
-        )
+        columns = ["text", "n_tokens", "logprob", "finished"]
+        frame = pd.DataFrame([row for rows in texts for row in rows], columns=columns)
         frame.insert(0, "prompt", np.repeat(np.arange(len(prompts)), returned))
         frame.insert(1, "rank", np.tile(np.arange(returned), len(prompts)))
         frame.attrs["cost"] = {
@@ -518,8 +501,7 @@ def _is_logprob(value) -> bool:
 def _largest_difference(first: list[np.ndarray], again: list[tuple[list[float], list[int]]], drop: int) -> float:
     """Largest difference in nats between log-probs (without first tokens) and a second response, which lacks the last
     ``drop`` tokens of every sequence."""
-    differences = []
-    for values, (repeated, _) in zip(first, again, strict=False):
-        n = len(values) - drop
-        differences.append(np.abs(values[:n] - np.array(repeated[1 : n + 1])).max())
-    return max(map(float, differences))
+    difference = lambda values, n, repeated: float(np.abs(values[:n] - np.array(repeated[1 : n + 1])).max())
+    return max(
+        difference(values, len(values) - drop, repeated) for values, (repeated, _) in zip(first, again, strict=False)
+    )

@@ -58,9 +58,8 @@ def key(url: str) -> str | None:
     for entry in os.environ.get("PROBELIB_KEYS", "").split():
         server, equals, value = entry.partition("=")
         if not equals or not server.startswith(("http://", "https://")):
-            raise ProbeError(
-                'an entry of PROBELIB_KEYS is invalid; the form is "https://host:port=KEY https://other=KEY"'
-            )
+            form = "https://host:port=KEY https://other=KEY"
+            raise ProbeError(f'an entry of PROBELIB_KEYS is invalid; the form is "{form}"')
         keys[origin(server)] = value
     return keys.get(origin(url))
 
@@ -102,12 +101,12 @@ def _send(session, address: str, body: dict | None, headers: dict):
     import requests
 
     method = "GET" if body is None else "POST"
+    # with an ``auth`` of its own, requests reads no password from ~/.netrc
+    options = {"headers": headers, "timeout": TIMEOUT, "allow_redirects": False, "auth": lambda prepared: prepared}
     for left in reversed(range(TRIES)):
         pause = min(PAUSE * 2 ** (TRIES - 1 - left), LONGEST)
         try:
-            response = session.request(
-                method, address, json=body, headers=headers, timeout=TIMEOUT, allow_redirects=False, auth=_no_netrc
-            )
+            response = session.request(method, address, json=body, **options)
             if not left or response.status_code not in BUSY and (response.status_code != 200 or _is_json(response)):
                 return response
             pause = min(retry_after(response.headers.get("Retry-After", ""), pause), LONGEST)
@@ -162,11 +161,6 @@ def _refusal(url: str, response) -> str:
 
 def _short(message: object) -> str:
     return " ".join(str(message).split())[:300]
-
-
-def _no_netrc(prepared):
-    """Keeps requests from reading a password from ~/.netrc."""
-    return prepared
 
 
 @functools.cache

@@ -6,9 +6,11 @@ import math
 import sys
 import threading
 from contextlib import contextmanager
-from functools import lru_cache
+from functools import lru_cache, partial
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
+import numpy as np
+import pandas as pd
 import torch
 
 from probelib import lm
@@ -69,9 +71,8 @@ def serving(answer, models=(NAME,)):
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self):
-            self._reply(
-                200, {"data": [{"id": name, "owned_by": "stand-in", "max_model_len": 512} for name in models]}, {}
-            )
+            cards = [{"id": name, "owned_by": "stand-in", "max_model_len": 512} for name in models]
+            self._reply(200, {"data": cards}, {})
 
         def do_POST(self):
             body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
@@ -107,6 +108,14 @@ def serving(answer, models=(NAME,)):
 @lru_cache
 def organism() -> Organism:
     return Organism()
+
+
+def assert_same_scores(ours: pd.DataFrame, theirs: pd.DataFrame) -> None:
+    for mine, other in zip(ours["token_logprobs"], theirs["token_logprobs"], strict=True):
+        np.testing.assert_allclose(mine, other, atol=1e-4)
+    np.testing.assert_allclose(ours["eos_logprob"], theirs["eos_logprob"], atol=1e-4)
+    same = ["prompt", "candidate", "n_tokens", "greedy", "greedy_text", "greedy_done", "note"]
+    pd.testing.assert_frame_equal(ours[same], theirs[same])
 
 
 def honest(path, body, log, asked=None, spoil=None, renumber=None, usage=True, **how):
@@ -206,19 +215,15 @@ FAULTS = {  # fault -> (how the stand-in shows it, what the kit says of it)
     "chat format": ({"spoil": lambda c, b: c.update(logprobs={"content": []})}, "chat format"),
     "generated only": ({"spoil": columns(lambda column: column[-1:])}, "echo is ignored"),
     "too few": ({"spoil": columns(lambda column: column[:-3])}, "too few"),
-    "columns of two lengths": (
-        {"spoil": lambda c, b: c["logprobs"].update(token_logprobs=c["logprobs"]["token_logprobs"][1:])},
-        "are inconsistent",
-    ),
+    "columns of two lengths":
+        ({"spoil": lambda c, b: c["logprobs"].update(token_logprobs=c["logprobs"]["token_logprobs"][1:])}, "are inconsistent"),
     "shifted": ({"spoil": shifted}, "shifted"),
     "shifted values": ({"spoil": shifted_values}, "shifted"),
     "shifted, without a null": ({"spoil": columns(lambda column: [*column[1:], column[-1]])}, "re-tokenizes"),
     "a BOS": ({"asked": lambda ids: [2, *ids], "usage": False}, "adds some"),
     "a BOS, counted": ({"asked": lambda ids: [2, *ids]}, "adds, drops or re-tokenizes"),
-    "a BOS, not shown": (
-        {"asked": lambda ids: [2, *ids], "usage": False, "spoil": bos_hidden(True)},
-        "without a token before it",
-    ),
+    "a BOS, not shown": ({"asked": lambda ids: [2, *ids], "usage": False, "spoil": bos_hidden(True)},
+        "without a token before it"),
     "a BOS, hidden": ({"asked": lambda ids: [2, *ids], "spoil": bos_hidden(False)}, "adds, drops or re-tokenizes"),
     "re-tokenized": ({"asked": retokenized, "usage": False}, "re-tokenizes"),
     "another token": ({"asked": lambda ids: [*ids[:-2], 7, ids[-1]]}, "token 7 instead of"),
@@ -226,10 +231,8 @@ FAULTS = {  # fault -> (how the stand-in shows it, what the kit says of it)
     "truncated, counted": ({"asked": lambda ids: ids[-6:]}, "adds, drops or re-tokenizes"),
     "wrong order": ({"renumber": wrong_order}, "changes the order"),
     "half a batch": ({"renumber": lambda choices: choices[: len(choices) // 2]}, "choices for"),
-    "numbered otherwise": (
-        {"renumber": lambda choices: [{**c, "index": 0} for c in choices]},
-        "does not number its choices",
-    ),
+    "numbered otherwise": ({"renumber": lambda choices: [{**c, "index": 0} for c in choices]},
+        "does not number its choices"),
     "depends on the order": ({"spoil": by_place}, "order of the requests"),
     "after the temperature": ({"own_temperature": True}, "after the temperature"),
     "a penalty": ({"penalty": 1}, "greedy decoding does not generate"),
@@ -242,11 +245,9 @@ FAULTS = {  # fault -> (how the stand-in shows it, what the kit says of it)
     "clipped": ({"spoil": values(lambda v: max(v, -10.0))}, "exactly -10: they are clipped"),
     "rounded": ({"spoil": values(lambda v: round(v, 1))}, "are rounded"),
     "a placeholder": ({"spoil": numbers(-9999.0)}, "no log-probability"),
-    "unknown tokens": (
-        {"spoil": lambda c, b: c["logprobs"].update(tokens=["<|?|>"] * len(c["logprobs"]["tokens"]))},
-        "is not in the tokenizer",
-    ),
-}
+    "unknown tokens": ({"spoil": lambda c, b: c["logprobs"].update(tokens=["<|?|>"] * len(c["logprobs"]["tokens"]))},
+        "is not in the tokenizer"),
+}  # fmt: skip
 
 
 def by_nodes(change):
@@ -262,20 +263,14 @@ def ignored(path, body, log):
 NODE_FAULTS = {  # fault of scoring node by node alone -> (answer, what the kit says of it)
     "ignored": (ignored, r"no log-probability of \d+ of \d+ chosen tokens"),
     "refused": (lambda *_: (400, {"error": "unknown field"}, {}), "status 400: .*unknown field"),
-    "other values": (lambda *asked: honest(*asked, spoil=values(lambda v: v * 1.5)), "node by node .* differ by"),
-    "a stale cache": (
-        lambda *asked: honest(*asked, usage=False, asked=lambda ids: [ids[0], *ids[2:]]),
-        "node by node .* differ by",
-    ),
-    "a BOS, counted": (lambda *asked: honest(*asked, asked=lambda ids: [2, *ids]), "adds, drops or re-tokenizes"),
-    "a penalty": (
-        lambda *asked: honest(*asked, penalty=1),
-        "more probable than the one that greedy decoding generates",
-    ),
-    "generated with echo": (
-        lambda path, body, log: honest(path, body | {"echo": True}, log),
-        r"\d+ log-probabilities for one generated token",
-    ),
-    "not a number": (lambda *asked: honest(*asked, spoil=values(lambda v: math.nan)), "are no log-probabilities"),
-    "wrong order": (lambda *asked: honest(*asked, renumber=wrong_order), "differ by|more probable than"),
-}
+    "other values": (partial(honest, spoil=values(lambda v: v * 1.5)), "node by node .* differ by"),
+    "a stale cache": (partial(honest, usage=False, asked=lambda ids: [ids[0], *ids[2:]]),
+        "node by node .* differ by"),
+    "a BOS, counted": (partial(honest, asked=lambda ids: [2, *ids]), "adds, drops or re-tokenizes"),
+    "a penalty": (partial(honest, penalty=1),
+        "more probable than the one that greedy decoding generates"),
+    "generated with echo": (lambda path, body, log: honest(path, body | {"echo": True}, log),
+        r"\d+ log-probabilities for one generated token"),
+    "not a number": (partial(honest, spoil=values(lambda v: math.nan)), "are no log-probabilities"),
+    "wrong order": (partial(honest, renumber=wrong_order), "differ by|more probable than"),
+}  # fmt: skip

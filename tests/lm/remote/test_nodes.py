@@ -1,16 +1,16 @@
 """Scoring a server node by node: the same numbers as of whole sequences, or whole sequences and a warning."""
 
 import warnings
+from functools import partial
 
 import numpy as np
-import pandas as pd
 import pytest
 
 from probelib import ProbeError, lm
 from probelib.lm.remote import nodes
 from probelib.lm.remote.nodes import Nodes
 from probelib.lm.remote.served import KNOWN
-from tests.lm.remote.server import NAME, NODE_FAULTS, by_nodes, honest, organism, serving, values
+from tests.lm.remote.server import NAME, NODE_FAULTS, assert_same_scores, by_nodes, honest, organism, serving, values
 
 CONTEXTS = [[1, 2], [1, 3]]
 BRANCHES = [(0, (5, 6)), (0, (5, 7)), (0, (8,)), (1, (5, 6)), (1, (-1,))]  # -1: the most probable token alone
@@ -71,11 +71,7 @@ def test_log_probabilities_are_those_of_the_model_loaded_here(end):
         before = len(log)
         theirs = model.logprobs(*asked, end=end)
         assert not any(body.get("echo") for _, body, _ in log[before:])
-    for mine, other in zip(ours["token_logprobs"], theirs["token_logprobs"], strict=True):
-        np.testing.assert_allclose(mine, other, atol=1e-4)
-    np.testing.assert_allclose(ours["eos_logprob"], theirs["eos_logprob"], atol=1e-4)
-    same = ["prompt", "candidate", "n_tokens", "greedy", "greedy_text", "greedy_done", "note"]
-    pd.testing.assert_frame_equal(ours[same], theirs[same])
+    assert_same_scores(ours, theirs)
     costs = ours.attrs["cost"], theirs.attrs["cost"]
     assert costs[0]["forwarded_tokens"] == costs[1]["forwarded_tokens"] < costs[1]["sent_tokens"]
     assert model.describe()["check"]["nodes_nats"] < 1e-4
@@ -113,10 +109,7 @@ def test_a_server_that_cannot_score_nodes_gets_whole_sequences(fault):
 @pytest.mark.parametrize(
     "late, said",
     [
-        (
-            lambda *asked: honest(*asked, spoil=values(lambda v: v * 3)),
-            "the sentences of the check otherwise than at first",
-        ),
+        (partial(honest, spoil=values(lambda v: v * 3)), "the sentences of the check otherwise than at first"),
         (NODE_FAULTS["ignored"][0], "no log-probability of .* chosen tokens"),
     ],
 )
@@ -128,10 +121,3 @@ def test_a_server_that_fails_at_nodes_after_the_check_is_noticed(late, said):
         failing.append(True)
         with pytest.raises(ProbeError, match=said):
             model.logprobs([PROMPT], [OPTIONS])
-
-
-def test_a_busy_server_is_asked_again():
-    left = [(503, {}, {"Retry-After": 0}), (429, {}, {"Retry-After": 0})]
-    with serving(by_nodes(lambda *asked: left.pop() if left else honest(*asked))) as (url, _):
-        model = lm.load(f"{url}#{NAME}")
-        assert model.choose_path() and model.by_nodes and not left

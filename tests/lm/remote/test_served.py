@@ -4,8 +4,8 @@ import json
 import math
 import threading
 import time
+from functools import partial
 
-import numpy as np
 import pandas as pd
 import pytest
 
@@ -14,7 +14,7 @@ from probelib.lm.remote import chat, transport
 from probelib.lm.remote.__main__ import main
 from probelib.lm.remote.served import SENTENCES
 from probelib.prompts import PROMPTS
-from tests.lm.remote.server import FAULTS, NAME, Cache, honest, organism, serving, values
+from tests.lm.remote.server import FAULTS, NAME, Cache, assert_same_scores, honest, organism, serving, values
 
 PROMPTS_ASKED = ["What is the capital of France?", "The capital of Norway is", "What is the capital of France?"]
 CONTINUATIONS = [[" Paris", " Lyon", " Paris."], [" Oslo", " Bergen is"], [" Lyon"]]
@@ -42,11 +42,7 @@ def test_log_probabilities_are_those_of_the_model_loaded_here(served, end):
     model, _ = served
     ours = organism().model.logprobs(PROMPTS_ASKED, CONTINUATIONS, end=end)
     theirs = model.logprobs(PROMPTS_ASKED, CONTINUATIONS, end=end)
-    for mine, other in zip(ours["token_logprobs"], theirs["token_logprobs"], strict=True):
-        np.testing.assert_allclose(mine, other, atol=1e-4)
-    np.testing.assert_allclose(ours["eos_logprob"], theirs["eos_logprob"], atol=1e-4)
-    same = ["prompt", "candidate", "n_tokens", "greedy", "greedy_text", "greedy_done", "note"]
-    pd.testing.assert_frame_equal(ours[same], theirs[same])
+    assert_same_scores(ours, theirs)
     assert theirs.attrs["cost"]["path"] == "served"
 
 
@@ -64,9 +60,8 @@ def test_next_tokens_and_labels_are_those_of_the_model_loaded_here(served):
     ask = lambda m: m.generate(PROMPTS_ASKED[:2], max_new_tokens=1, beams=5, returned=5)
     pd.testing.assert_frame_equal(ask(organism().model), ask(model), atol=1e-3)
     labels = {"Paris": [" Paris"], "Lyon": [" Lyon", " Lyons"], "Oslo": [" Oslo"]}
-    ask = lambda m: m.top_continuations(PROMPTS_ASKED[0], labels, 2).drop(
-        columns="forwarded_tokens"
-    )  # a server shares less
+    # a server shares less
+    ask = lambda m: m.top_continuations(PROMPTS_ASKED[0], labels, 2).drop(columns="forwarded_tokens")
     pd.testing.assert_frame_equal(ask(organism().model), ask(model), atol=1e-3)
 
 
@@ -104,21 +99,19 @@ def test_a_shared_beginning_is_sent_once(served):
 @pytest.mark.parametrize("fault", FAULTS)
 def test_each_fault_is_named(fault):
     how, said = FAULTS[fault]
-    with (
-        serving(lambda path, body, log: honest(path, body, log, **how)) as (url, _),
-        pytest.raises(ProbeError, match=said) as error,
-    ):
-        lm.load(f"{url}#{NAME}").logprobs(["The capital of France is"], [[" Paris"]])
+    with serving(partial(honest, **how)) as (url, _), pytest.raises(ProbeError, match=said) as error:
+        ask(url)
     assert f"{url} (stand-in)" in str(error.value)
 
 
+def ask(url: str) -> pd.DataFrame:
+    return lm.load(f"{url}#{NAME}").logprobs(["The capital of France is"], [[" Paris"]])
+
+
 def test_a_cache_under_a_wrong_key_is_named():
-    cache = Cache()
-    with (
-        serving(lambda path, body, log: honest(path, body, log, spoil=cache)) as (url, _),
-        pytest.raises(ProbeError, match="caches responses under a wrong key"),
-    ):
-        lm.load(f"{url}#{NAME}").logprobs(["The capital of France is"], [[" Paris"]])
+    said = "caches responses under a wrong key"
+    with serving(partial(honest, spoil=Cache())) as (url, _), pytest.raises(ProbeError, match=said):
+        ask(url)
 
 
 def test_what_only_a_local_model_shows(served):
@@ -170,14 +163,10 @@ def test_the_check_with_a_local_twin_is_a_command(capsys):
 @pytest.mark.parametrize("cut", [b'{"choices": [', b""])
 def test_a_response_that_breaks_off_is_asked_for_again(cut):
     """Once the body ends early, once it is cut JSON of the promised length; Retry-After may be nonsense."""
-    left = [
-        (200, cut, {"Content-Length": 99}),
-        (200, cut, {}),
-        (503, {}, {"Retry-After": "soon"}),
-        (429, {}, {"Retry-After": -5}),
-    ]
+    left = [(503, {}, {"Retry-After": "soon"}), (429, {}, {"Retry-After": -5})]
+    left = [(200, cut, {"Content-Length": 99}), (200, cut, {}), *left]
     with serving(lambda *asked: left.pop() if left else honest(*asked)) as (url, _):
-        assert len(lm.load(f"{url}#{NAME}").logprobs(["The capital of France is"], [[" Paris"]])) == 1
+        assert len(ask(url)) == 1
     assert not left
 
 
@@ -206,29 +195,24 @@ def failing(statuses: list, **headers):
 
 def test_a_full_or_failing_server_is_asked_again():
     with serving(failing([429, 500, 503], **{"Retry-After": 0})) as (url, log):
-        rows = lm.load(f"{url}#{NAME}").logprobs(["The capital of France is"], [[" Paris"]])
+        rows = ask(url)
         bodies = [body for _, body, _ in log]
         assert len(rows) == 1 and all(body in bodies[3:] for body in bodies[:3])
 
 
 def test_what_stays_wrong_is_said(monkeypatch):
-    ask = lambda url: lm.load(f"{url}#{NAME}").logprobs(["The capital of France is"], [[" Paris"]])
     for status, said in ((500, "status 500 6 times: .*overloaded"), (400, "status 400: "), (401, "its key")):
         with serving(failing([status] * 50)) as (url, log), pytest.raises(ProbeError, match=said):
             ask(url)
         assert len(log) <= (12 * 2 if status == 500 else 2)
-    with serving(lambda *_: (200, b"<html>", {})) as (url, _), pytest.raises(ProbeError, match="not JSON"):
-        ask(url)
-    with (
-        serving(lambda *_: (200, {"choices": "?"}, {})) as (url, _),
-        pytest.raises(ProbeError, match="without choices"),
+    for content, headers, said in (
+        (b"<html>", {}, "not JSON"),
+        ({"choices": "?"}, {}, "without choices"),
+        (b"{}", {"Content-Length": 99}, "no response"),
     ):
-        ask(url)
-    with (
-        serving(lambda *_: (200, b"{}", {"Content-Length": 99})) as (url, _),
-        pytest.raises(ProbeError, match="no response"),
-    ):
-        ask(url)
+        answer = (200, content, headers)
+        with serving(lambda *_, answer=answer: answer) as (url, _), pytest.raises(ProbeError, match=said):
+            ask(url)
     with serving(honest, models=("other",)) as (url, _), pytest.raises(ProbeError, match=f"serves other, not '{NAME}'"):
         lm.load(f"{url}#{NAME}").context  # noqa: B018
     with pytest.raises(ProbeError, match="Is the server running"):
@@ -240,7 +224,7 @@ def test_a_server_that_is_silent_is_given_up(monkeypatch):
     over = threading.Event()
     with serving(lambda *_: (over.wait(20), (200, {}, {}))[1]) as (url, log):
         with pytest.raises(ProbeError, match="timed out|Read timed out"):
-            lm.load(f"{url}#{NAME}").logprobs(["The capital of France is"], [[" Paris"]])
+            ask(url)
         over.set()
     assert len(log) <= 4  # the batches in flight, each repeated once
 
