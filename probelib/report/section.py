@@ -73,8 +73,7 @@ class Section:
         files.write(path.with_suffix(".csv"), to_csv(artifact.frame, float_format="%.9g"))
         if artifact.figure is None:
             html, latex = (
-                styled(artifact.table(), artifact.decimals, artifact.best, escape, artifact.frame)
-                for escape in ("html", "latex")
+                styled(artifact.table(), artifact.decimals, artifact.bold(), escape) for escape in ("html", "latex")
             )
             files.write(path.with_suffix(".html"), html.to_html())
             latex = latex.to_latex(hrules=True, convert_css=True)
@@ -93,6 +92,7 @@ class Section:
             "finding": artifact.finding,
             "alt": artifact.alt,
             "decimals": artifact.decimals,
+            "bold": artifact.bold(),
             "shown": None if artifact.shown is None else to_csv(artifact.shown, float_format="%.9g"),
         }
         models = [m for m in self._read if m not in self.provenance["models"]] + self.provenance["models"]

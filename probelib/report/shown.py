@@ -27,7 +27,7 @@ def display_artifact(artifact: Artifact, saved: Path) -> None:
         display(data, raw=True, metadata={ARTIFACT: artifact.name, "part": part, "alt": artifact.alt, **look})
 
     if artifact.figure is None:
-        table = _scroll(styled(artifact.table(), artifact.decimals, artifact.best, numbers=artifact.frame))
+        table = _scroll(styled(artifact.table(), artifact.decimals, artifact.bold()))
         show("body", {"text/html": table, "text/plain": artifact.table().to_string(index=False)})
     else:
         import matplotlib.pyplot as plt
@@ -56,17 +56,10 @@ def artifact_title(name: str) -> str:
     return title[:1].upper() + title[1:]
 
 
-def styled(
-    frame: pd.DataFrame,
-    decimals: dict[str, int] | int,
-    best: dict[str, str],
-    escape: str = "html",
-    numbers: pd.DataFrame | None = None,
-):
-    """A table as a pandas Styler without random ids: ``decimals`` set, NaN as "–", the ``best`` of a column bold (``Artifact``).
+def styled(frame: pd.DataFrame, decimals: dict[str, int] | int, bold: dict[str, list[int]], escape: str = "html"):
+    """A table as a pandas Styler without random ids: ``decimals`` set, NaN as "–", some cells ``bold`` (``Artifact.bold``).
 
     escape    "html" or "latex"
-    numbers   the table behind a selection, in whose columns the best is sought, row by row; None: ``frame`` itself
     """
     digits = {
         c: (decimals.get(c, 3) if isinstance(decimals, dict) else decimals)
@@ -80,9 +73,8 @@ def styled(
         style = style.format(precision=d, na_rep="–", subset=[column])
     style = style.format_index(heading, escape=escape, axis=1).hide(axis="index").set_uuid("t")
     style.cell_ids = False
-    for column, which in best.items():
-        values = (frame if numbers is None else numbers)[column]
-        at = values == getattr(values, which)()
+    for column, rows in bold.items():
+        at = np.isin(np.arange(len(frame)), rows)
         style = style.apply(lambda _, at=at: np.where(at, "font-weight: bold", ""), subset=[column])
     return style
 
