@@ -476,13 +476,29 @@ def figure4(measured: Measured, facts: Facts, relation: str = "P1412") -> Artifa
     axis.set_yticks(places, order)
     figure.legend(*axis.get_legend_handles_labels(), loc="outside upper center", ncols=3)
     caption = (
-        "Left: accuracy of all runs (frames times negative contexts); box: quartiles, orange line: median, green triangle: "
-        "mean, red dot: base accuracy. Right: MONITOR with its 95 % bootstrap interval over facts (lower is better). Models "
-        f"by base accuracy, the best on top; {about_relation(measured, facts, relation, note)}"
+        f"Left: accuracy over all facts of {runs_in_words(measured.runs[order[0]], relation)}. Box: quartiles; orange line: "
+        "median; green triangle: mean; whiskers: to the farthest run within 1.5 interquartile ranges of the box; circles: "
+        "runs beyond; red dot: base accuracy (paraphrase 1 without context). Right: MONITOR with its 95 % bootstrap interval "
+        "over facts (lower is better). Models by base accuracy, the best on top; "
+        f"{about_relation(measured, facts, relation, note)}"
     )
     frame = pd.concat([pd.DataFrame({"model": model, "accuracy": runs[model]}) for model in order])
     alt = "Box plots of accuracy for each model, with base accuracy and MONITOR as marks."
     return Artifact("monitor/figure4", frame, caption, finding4(table.reset_index()), figure=figure, alt=alt)
+
+
+def runs_in_words(runs: pd.DataFrame, relation: str) -> str:
+    """What the runs of a relation are, for a caption. ``runs``: ``measures.accuracy``.
+
+    >>> grid = [("P37", template, context) for template in (1, 2, 3) for context in ("negative1", "negative2")]
+    >>> runs_in_words(pd.DataFrame(grid, columns=["relation", "template", "context"]), "P37")
+    'each of 6 runs; a run prompts every fact with one of 3 paraphrases after one of its 2 negative contexts (distractors)'
+    """
+    own = runs[runs["relation"] == relation]
+    return (
+        f"each of {len(own)} runs; a run prompts every fact with one of {own['template'].nunique()} paraphrases after one of "
+        f"its {own['context'].nunique()} negative contexts (distractors)"
+    )
 
 
 def finding4(table: pd.DataFrame, within: float = 3.5) -> str:

@@ -355,14 +355,15 @@ def correlation_with_anchored_accuracy(measured: Measured) -> dict[str, float]:
 
 def correlations_by_relation(measured: Measured) -> pd.DataFrame:
     """The same relation by relation (table 11): ``relation``, ``correlation``, ``p Holm``, p after Holm's correction, and ``r
-    anchored``, ``p anchored``: with the accuracy over the anchored facts alone."""
+    anchored``, ``anchored low``, ``anchored high``, ``p anchored``: with the accuracy over the anchored facts alone."""
     accuracies, rows = accuracy_of_anchored(measured), []
     for k, (relation, models) in enumerate(measured.relations.groupby("relation", sort=False)):
         replicates = (measured.replicates[quantity][:, :, k] for quantity in ("MONITOR", "avg"))
         own = accuracies.reindex(index=[relation], columns=models["model"]).to_numpy(float)[0]
         released = pearson(models["MONITOR"], own)
         row = {"relation": relation, **correlation(models["MONITOR"], models["avg acc"], *replicates)}
-        rows.append(row | {"r anchored": released["r"], "p anchored": released["p"]})
+        names = {"r": "r anchored", "low": "anchored low", "high": "anchored high", "p": "p anchored"}
+        rows.append(row | {name: released[key] for key, name in names.items()})
     table = pd.DataFrame(rows)
     return table.assign(**{"p Holm": holm(table["p"])})
 
