@@ -73,18 +73,11 @@ def anchors(scores: pd.DataFrame, prompts: pd.DataFrame) -> pd.DataFrame:
         raise ProbeError(
             f"{len(lost)} facts have no prompt with the positive context, e.g. {lost[0]!r}: no primary anchor"
         )
-    return pd.DataFrame(
-        [
-            {
-                "fact": fact,
-                "relation": relation[fact],
-                "p": _probabilities(own["p"])[0],
-                "f": _probabilities(own["f"], len(own["p"][0])),
-                "n": _probabilities(own["n"], len(own["p"][0])),
-            }
-            for fact, own in sets.items()
-        ]
-    )
+    rows = [
+        (fact, relation[fact], _probabilities(own["p"])[0], *(_probabilities(own[k], len(own["p"][0])) for k in "fn"))
+        for fact, own in sets.items()
+    ]
+    return pd.DataFrame(rows, columns=["fact", "relation", "p", "f", "n"])
 
 
 def _probabilities(logprobs: list, length: int = 0) -> np.ndarray:
@@ -237,18 +230,8 @@ def per_relation(distances: pd.DataFrame, times: int = 1000, seed: int = 0) -> p
     for r, (relation, facts) in enumerate(distances.groupby("relation", sort=False)):
         own = counted(facts)
         low, high = percentile_interval(replicates[:, r])
-        rows.append(
-            {
-                "relation": relation,
-                "MONITOR": monitor(own),
-                "low": low,
-                "high": high,
-                "probs": own["pbar"].mean(),
-                "coverage": facts["anchored"].mean(),
-                "n": len(facts),
-                "no_distractor": int(facts["ird"].isna().sum()),
-            }
-        )
+        shares = (own["pbar"].mean(), facts["anchored"].mean())
+        rows.append((relation, monitor(own), low, high, *shares, len(facts), int(facts["ird"].isna().sum())))
     columns = ["relation", "MONITOR", "low", "high", "probs", "coverage", "n", "no_distractor"]
     return pd.DataFrame(rows, columns=columns)
 

@@ -474,11 +474,16 @@ def table2(measured: pd.DataFrame, matrix: pd.DataFrame, models: pd.DataFrame) -
     if "ceiling" in rates:
         caption += " Ceiling: eta of the small model with itself under another draw of examples."
     finding = finding2(table, measures.chance(measured))
-    shown = table.drop(columns=["low", "high", "jaccard", "pooled", "of"])
-    shown = shown.rename(columns={"accuracy": "accuracy (smallest)", "accuracy of it": "accuracy (largest)"})
-    shown["eta"] = with_interval(table["eta"], table["low"], table["high"])
-    shown["relations"] = [f"{k} of {n}" for k, n in zip(table["relations"], table["of"], strict=True)]
+    shown = shown_rates(table, "smallest", "largest")
     return Artifact("zplke/table2", table, caption, finding, published=published("zplke/table2"), shown=shown)
+
+
+def shown_rates(table: pd.DataFrame, first: str, second: str) -> pd.DataFrame:
+    """Tables 2 and 11 for print: accuracies named after the ``first`` and the ``second`` model, eta with its interval."""
+    shown = table.drop(columns=["low", "high", "jaccard", "pooled", "of"])
+    shown = shown.rename(columns={"accuracy": f"accuracy ({first})", "accuracy of it": f"accuracy ({second})"})
+    shown["eta"] = with_interval(table["eta"], table["low"], table["high"])
+    return shown.assign(relations=[f"{k} of {n}" for k, n in zip(table["relations"], table["of"], strict=True)])
 
 
 def family_ends(models, described: pd.DataFrame) -> dict[str, tuple[str, str]]:
@@ -526,10 +531,7 @@ def table11(measured: pd.DataFrame, base_of: dict[str, str]) -> Artifact:
     )
     printed, decimals = published("zplke/table11"), {"p": 4, "p (Holm)": 4}
     finding = finding11(table, printed["subsumption_rate"].mean())
-    shown = table.drop(columns=["low", "high", "jaccard", "pooled", "of", "p"])
-    shown = shown.rename(columns={"accuracy": "accuracy (base)", "accuracy of it": "accuracy (tuned)"})
-    shown["eta"] = with_interval(table["eta"], table["low"], table["high"])
-    shown["relations"] = [f"{k} of {n}" for k, n in zip(table["relations"], table["of"], strict=True)]
+    shown = shown_rates(table.drop(columns="p"), "base", "tuned")
     return Artifact("zplke/table11", table, caption, finding, published=printed, decimals=decimals, shown=shown)
 
 
