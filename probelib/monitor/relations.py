@@ -156,16 +156,20 @@ def coverage(measured: Measured, facts: Facts) -> Artifact:
     """The share of anchored facts of every relation and model: what stands behind table 10."""
     covered = _by_relation(measured, "coverage")
     table = facts.relations[["relation", "name"]].merge(covered, on="relation")
-    n = measured.relations.groupby("relation")["n"].first()
+    n = measured.relations.groupby("relation")["n"].first()[covered.index]
     table.insert(2, "n", table["relation"].map(n))
     caption = (
         f"Share of the n facts of each relation ({facts.source}) that a model anchors (it answers with the gold object after "
         f"the positive context): lowest, median and highest of {covered.shape[1]} models. In square brackets: the 95 % Wilson "
         "interval over facts of this model's share; in round brackets: the model, of tied ones the first. Where the intervals "
-        "of a row overlap, its lowest and highest may be chance. The CSV has the shares of all models."
+        "of a row overlap, its lowest and highest may be chance. The CSV has all models."
     )
-    ends = lambda r, model: span(*wilson(round(covered.loc[r, model] * n[r]), n[r]))
-    shown = ends_of_models(table, covered, lambda r, model: (f"{covered.loc[r, model]:.2f} {ends(r, model)}", model))
+    ends = {m: pd.DataFrame(map(wilson, (covered[m] * n).round(), n), n.index, ["low", "high"]) for m in covered}
+    texts = {m: with_interval(covered[m], own["low"], own["high"], 2) for m, own in ends.items()}
+    shown = ends_of_models(table, covered, lambda r, model: (texts[model][r], model))
+    table["median"] = shown["median"]
+    for model, own in ends.items():
+        table = table.join(own.add_prefix(f"{model} "), on="relation")
     finding = finding_coverage(measured.models, int(table["n"].sum()))
     return Artifact("monitor/coverage", table, caption, finding, decimals=2, shown=shown)
 

@@ -332,11 +332,13 @@ def test_a_relation_is_printed_with_its_extreme_models():
     artifact = relations.table10(measured(), facts.load(relations=["P36", "P37"], n_facts=2))
     assert artifact.shown["lowest"].tolist() == ["0.200 (a-1m, 0)", "0.600 (a-2m, 1)"]
     assert {"a-1m", "a-2m"} <= set(artifact.frame)
-    covered = relations.coverage(measured(), facts.load(relations=["P36", "P37"], n_facts=2))
-    assert covered.shown["highest"].tolist() == ["1.00 [0.34, 1.00] (a-2m)", "0.50 [0.09, 0.91] (a-2m)"]
-    assert covered.finding.startswith(
-        "Of all 4 facts, a-1m anchors the fewest, 10 % [0, 49], and a-2m the most, 75 % ["
-    )
+    unequal = replace(measured(), relations=measured().relations.assign(n=[2, 10, 2, 10])[::-1])
+    covered = relations.coverage(unequal, facts.load(relations=["P36", "P37"], n_facts=2))
+    assert covered.shown["highest"].tolist() == ["1.00 [0.34, 1.00] (a-2m)", "0.50 [0.24, 0.76] (a-2m)"]
+    assert covered.frame["a-2m low"].tolist() == pytest.approx([0.342, 0.237], abs=1e-3)
+    assert covered.frame["median"].tolist() == pytest.approx([0.6, 0.25])
+    assert covered.finding.startswith("Of all 12 facts, a-1m anchors the fewest, 10 % [1,")
+    assert "and a-2m the most, 75 % [47, 91]: models are" in covered.finding
     assert artifact.finding.endswith("from the next one in 1 of 1 relations (paired bootstrap).")
 
 
