@@ -40,14 +40,10 @@ from probelib.lm.partners import tuned_pairs
 from probelib.monitor.alternatives import (
     decisions,
     decisions_on_subset,
-    frame_subsets,
-    mean_monitor,
-    misprimed,
     readings_of_accuracy,
     readings_of_eq3,
     released_anchors,
     subsets,
-    without_right_distractors,
 )
 from probelib.monitor.discussion import attention, extremes, figure5, figure6, figure10, readings, sensitivity
 from probelib.monitor.example import example_fact, table7
@@ -75,7 +71,6 @@ from probelib.monitor.measures import (
     by_prompt,
     checking,
     clearest_fact,
-    counted,
     distances,
     ird,
     judge_forms,
@@ -90,7 +85,7 @@ from probelib.monitor.measures import (
     summarize,
     verdicts,
 )
-from probelib.monitor.relations import coverage, like_pair, similar_models, table5, table10, table11
+from probelib.monitor.relations import coverage, similar_models, table5, table10, table11
 from probelib.monitor.scores import (
     as_released,
     attribute,

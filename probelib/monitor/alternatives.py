@@ -75,16 +75,11 @@ def taus_of_halves(some: pd.DataFrame, others: pd.DataFrame) -> np.ndarray:
 
     some, others  ``frame_subsets`` of sizes that add up to all frames
     """
-    rankings = []
-    for table in (some, others):
-        rankings.append({})
-        for model, frames, value in table[["model", "frames", "MONITOR"]].itertuples(index=False, name=None):
-            rankings[-1].setdefault(frames, {})[model] = value
-    first, second = rankings
+    wides = (table.pivot(index="model", columns="frames", values="MONITOR") for table in (some, others))
+    first, second = (dict(zip(wide.columns, wide.to_numpy().T, strict=True)) for wide in wides)
     every = {frame for frames in (*first, *second) for frame in frames}
-    rest = {frames: tuple(sorted(every - set(frames))) for frames in first}
-    pairs = [(own, second[rest[frames]]) for frames, own in first.items() if rest[frames] in second]
-    return np.array([kendall(list(own.values()), [other[m] for m in own])["tau"] for own, other in pairs], dtype=float)
+    pairs = ((own, second.get(tuple(sorted(every - set(frames))))) for frames, own in first.items())
+    return np.array([kendall(own, other)["tau"] for own, other in pairs if other is not None], dtype=float)
 
 
 def with_frames(measured: Measured, relation: str, frames: list[int], seed: int = 0) -> pd.DataFrame:

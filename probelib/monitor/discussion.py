@@ -10,7 +10,7 @@ from probelib.monitor import alternatives, measures
 from probelib.monitor.figures import BLUE, ORANGE, counted_facts, covered_relation
 from probelib.monitor.measures import Measured
 from probelib.published import table as published
-from probelib.report import Artifact, model_style, span, with_interval
+from probelib.report import Artifact, model_style, span, subplots, with_interval
 from probelib.stats import in_words, kendall, mean_interval, nanmean, p_value_in_words, pearson, percentile_interval
 
 
@@ -30,10 +30,8 @@ def figure5(attributions: pd.DataFrame, gold: str, measured: Measured, facts: Fa
     attributions        ``scores.attribute``;   gold: label of the gold answer
     measured, relation  as in ``extremes``, which chose the models
     """
-    import matplotlib.pyplot as plt
-
     models, top = attributions["model"].unique(), attributions["score"].max()
-    figure, axes = plt.subplots(len(models), 1, figsize=(5.2, 1.15 * len(models) + 0.3), squeeze=False)
+    figure, axes = subplots(5.2, 1.15 * len(models) + 0.3, len(models))
     for axis, (model, rows) in zip(axes[:, 0], attributions.groupby("model", sort=False), strict=True):
         picture = axis.imshow(rows["score"].to_numpy()[None], aspect="auto", cmap="cividis", vmin=0, vmax=top)
         for x, value in enumerate(rows["score"]):
@@ -142,13 +140,11 @@ def fewer_frames(measured: Measured, subsets: pd.DataFrame, relation: str) -> pd
 
 def figure6(measured: Measured, facts: Facts, relation: str = "P178", n_frames: int = 4) -> Artifact:
     """MONITOR with fewer frames against MONITOR with all of them."""
-    import matplotlib.pyplot as plt
-
     relation, note = covered_relation(measured, facts, relation)
     subsets = alternatives.frame_subsets(measured, relation, n_frames)
     table = fewer_frames(measured, subsets, relation)
     few, most = len(subsets["frames"].iloc[0]), alternatives.n_frames(measured, relation)
-    figure, axis = plt.subplots(figsize=(4.0, 4.4))
+    figure, ((axis,),) = subplots(4.0, 4.4)
     columns = ["model", "all frames", "first frames", "least", "most"]
     for model, x, y, least, highest in table.dropna(subset=columns[1:3])[columns].itertuples(index=False):
         look = model_style(model) | {"linestyle": "none"}
@@ -206,15 +202,13 @@ def disjoint(taus: np.ndarray) -> str:
 
 def figure10(measured: Measured, facts: Facts, relation: str = "P178", n_frames: int = 4) -> Artifact:
     """The ranking of models with all frames and with the first ones, as bars."""
-    import matplotlib.pyplot as plt
-
     relation, note = covered_relation(measured, facts, relation)
     subsets = alternatives.frame_subsets(measured, relation, n_frames)
     few, most = len(subsets["frames"].iloc[0]), alternatives.n_frames(measured, relation)
     table = fewer_frames(measured, subsets, relation)
     bars = table.dropna(subset=["all frames"]).sort_values("all frames").reset_index(drop=True)
     missing = len(table) - len(bars)
-    figure, axis = plt.subplots(figsize=(4.2, 0.3 * len(bars) + 1.0))
+    figure, ((axis,),) = subplots(4.2, 0.3 * len(bars) + 1.0)
     y = np.arange(len(bars))
     ends = bars[["high", "first high"]].max(axis=1).fillna(bars["all frames"])
     looks = (

@@ -10,7 +10,7 @@ from probelib.monitor import measures
 from probelib.monitor.example import anchored_in_words, fact_relation, less_to_lose
 from probelib.monitor.measures import Measured
 from probelib.monitor.tables import about_relation, without_one
-from probelib.report import Artifact, family, lines, model_style, size_axis, span
+from probelib.report import Artifact, family, lines, model_style, size_axis, span, subplots
 from probelib.stats import (
     friedman,
     holm,
@@ -68,15 +68,13 @@ def most_apart(scores: dict[str, pd.DataFrame], prompts: pd.DataFrame) -> tuple[
 
 def figure1(example: pd.DataFrame, model: str, gold: str, about: str) -> Artifact:
     """The answers to one fact: all frames, then frame 1 in every context. ``example``: ``scores.generate_framings``."""
-    import matplotlib.pyplot as plt
-
     framing = example[example["context"] == "none"]
     contexts = pd.concat([framing[framing["template"] == 1], example[example["context"] != "none"]])
     panels = {f"(a) prompt framing, {model}": framing, "(b) in-context interference": contexts}
     heights = [len(rows) for rows in panels.values()]
-    figure, axes = plt.subplots(2, 1, figsize=(6.3, 0.24 * sum(heights) + 0.8), height_ratios=heights)
+    figure, axes = subplots(6.3, 0.24 * sum(heights) + 0.8, 2, height_ratios=heights)
     size = float(np.clip(560 / example["text"].str.len().max(), 7, 11))  # points
-    for axis, (title, rows) in zip(axes, panels.items(), strict=True):
+    for axis, (title, rows) in zip(axes.flat, panels.items(), strict=True):
         columns = (rows["text"], rows["answer"], rows["correct"])
         lines(axis, [(t, a[:18] or "(nothing)", bool(ok)) for t, a, ok in zip(*columns, strict=True)], title)
         axis.title.set_fontsize(11)
@@ -96,16 +94,10 @@ def figure1(example: pd.DataFrame, model: str, gold: str, about: str) -> Artifac
 
 def figure2(top: pd.DataFrame, text: str, about: str) -> Artifact:
     """The most probable objects of two models after the same question. ``top``: ``scores.top_objects``."""
-    import matplotlib.pyplot as plt
-
     models = top["model"].unique()
-    figure, axes = plt.subplots(len(models), 1, figsize=(3.6, 1.1 * len(models) + 0.3), sharex=True, squeeze=False)
-    for axis, (model, rows) in zip(axes[:, 0], top.groupby("model", sort=False), strict=True):
-        axis.barh(rows["label"], rows["probability"], color=model_style(model)["color"])
-        for y, p in enumerate(rows["probability"]):
-            axis.text(p, y, f" {p:.3f}", va="center", fontsize=8)
-        axis.set(title=model, xlim=(0, 1.25), xticks=[0, 0.5, 1])
-        axis.invert_yaxis()
+    figure, axes = subplots(3.6, 1.1 * len(models) + 0.3, len(models), sharex=True)
+    for axis, (model, rows) in zip(axes.flat, top.groupby("model", sort=False), strict=True):
+        bars_of_objects(axis, rows, model, 1.25, color=model_style(model)["color"])
     axes[-1, 0].set(xlabel="probability")
     caption = (
         f'The most probable objects of the relation after "{text}". Question and models are chosen as an example: their '
@@ -113,6 +105,15 @@ def figure2(top: pd.DataFrame, text: str, about: str) -> Artifact:
     )
     alt = f"Bars: the three most probable answers of {' and of '.join(models)}."
     return Artifact("monitor/figure2", top, caption, finding2(top), figure=figure, alt=alt)
+
+
+def bars_of_objects(axis, rows: pd.DataFrame, title: str, most: float, **look) -> None:
+    """A panel of bars, one per object (``label``), with its ``probability`` beside it. ``most``: end of the axis."""
+    axis.barh(rows["label"], rows["probability"], **look)
+    for y, p in enumerate(rows["probability"]):
+        axis.text(p, y, f" {p:.3f}", va="center", fontsize=8)
+    axis.set(title=title, xlim=(0, most), xticks=[0, 0.5, 1])
+    axis.invert_yaxis()
 
 
 def finding2(top: pd.DataFrame) -> str:
@@ -128,15 +129,13 @@ def finding2(top: pd.DataFrame) -> str:
 
 def figure7(judged: pd.DataFrame, sizes: dict[str, int], about: str) -> Artifact:
     """The spread of accuracy over paraphrases, one panel per form of the prompt. Arguments as in ``tables.table2``."""
-    import matplotlib.pyplot as plt
-
     scored = judged[~judged["kind"].str.endswith("written")]
     table = scored.groupby(["model", "kind", "template"], sort=False)["correct"].mean().reset_index(name="accuracy")
     panels = [kind for kind in ("WP", "QA", "FC-pos", "FC-neg") if kind in set(table["kind"])]
     order = sorted(sizes, key=sizes.get)
     height = -(-len(panels) // 2)
     size = (4.4, (0.19 * len(order) + 0.5) * height + 0.3)
-    figure, axes = plt.subplots(height, min(2, len(panels)), figsize=size, sharex=True, sharey=True, squeeze=False)
+    figure, axes = subplots(*size, height, min(2, len(panels)), sharex=True, sharey=True)
     for axis in axes.flat[len(panels) :]:
         axis.axis("off")
     look = {"orientation": "horizontal", "widths": 0.6, "patch_artist": True, "flierprops": {"markersize": 3}}
@@ -201,16 +200,6 @@ def farthest_prompts(table: pd.DataFrame) -> pd.DataFrame:
     return pd.concat([ranked[kinds == kind].head(1) for kind in ("positive", "none", "negative")])
 
 
-def _bars_of_objects(axis, bars: pd.DataFrame, title: str) -> None:
-    """A panel of figure 3: the objects after one prompt; the gold one is hatched."""
-    hatch = np.where(bars["gold"], "//", "")
-    axis.barh(bars["label"], bars["probability"], color=np.where(bars["gold"], ORANGE, "0.75"), hatch=hatch)
-    for y, value in enumerate(bars["probability"]):
-        axis.text(value, y, f" {value:.3f}", va="center", fontsize=8)
-    axis.set(title=title, xlim=(0, 1.28), xticks=[0, 0.5, 1])
-    axis.invert_yaxis()
-
-
 def figure3(prompts: pd.DataFrame, objects: pd.DataFrame, fact: pd.Series, gold: str, model: str) -> Artifact:
     """The most probable objects under a primary anchor, and under the paraphrase and the distractor farthest from it.
 
@@ -218,26 +207,26 @@ def figure3(prompts: pd.DataFrame, objects: pd.DataFrame, fact: pd.Series, gold:
     objects   ``scores.score_objects`` after these prompts
     fact      its row of ``measure_facts``;   gold: its object's label;   model: display name
     """
-    import matplotlib.pyplot as plt
-
     top = objects.sort_values("logprob", ascending=False, key=levelled, kind="stable").groupby("prompt").head(3)
     missing = objects[(objects["label"] == gold) & ~objects.index.isin(top.index)]
     shown = pd.concat([top, missing]).sort_values(["prompt", "logprob"], ascending=[True, False])
     shown = shown.assign(gold=shown["label"] == gold)
     frame = prompts["template"].iloc[1]
-    figure, axes = plt.subplots(3, 1, figsize=(4.0, 4.1), sharex=True)
+    figure, axes = subplots(4.0, 4.1, 3, sharex=True)
     f, n = prompts["distance"].iloc[1:]
     titles = ("(a) primary anchor", f"(b) paraphrase {frame}: |p - f| = {f:.3f}", f"(c) distractor: |p - n| = {n:.3f}")
-    for i, (axis, title) in enumerate(zip(axes, titles, strict=True)):
-        _bars_of_objects(axis, shown[shown["prompt"] == i], title)
+    for i, (axis, title) in enumerate(zip(axes.flat, titles, strict=True)):
+        bars = shown[shown["prompt"] == i]
+        colours, hatch = np.where(bars["gold"], ORANGE, "0.75"), np.where(bars["gold"], "//", "")
+        bars_of_objects(axis, bars, title, 1.28, color=colours, hatch=hatch)
     primary = shown.loc[shown["gold"] & (shown["prompt"] == 0), "probability"].iloc[0]
-    for axis, i in zip(axes[1:], (1, 2), strict=True):
+    for axis, i in zip(axes[1:, 0], (1, 2), strict=True):
         bars = shown[shown["prompt"] == i].reset_index(drop=True)
         y = bars.index[bars["gold"]][0]
         axis.axvline(primary, color=ORANGE, linestyle="--", linewidth=1)
         ends = ((bars["probability"][y], y + 0.3), (primary, y + 0.3))
         axis.annotate("", *ends, arrowprops={"arrowstyle": "<->", "color": RED, "shrinkA": 0, "shrinkB": 0})
-    axes[-1].set(xlabel="probability; dashed: primary anchor")
+    axes[-1, 0].set(xlabel="probability; dashed: primary anchor")
     texts = "; ".join(f"({letter}) {text}" for letter, text in zip("abc", prompts["text"], strict=True))
     caption = (
         f"The most probable objects of the relation in {model} for {fact['fact']}: primary anchor, and the paraphrase and "
@@ -292,8 +281,6 @@ def covered_relation(measured: Measured, facts: Facts, relation: str, least: int
 
 def figure11(measured: Measured, least: int = 3) -> Artifact:
     """MONITOR against size in the largest family, one panel per relation with ``least`` facts or more."""
-    import matplotlib.pyplot as plt
-
     sizes = dict(zip(measured.models["model"], measured.models["parameters"], strict=True))
     table = measured.relations.drop(columns="base acc")
     table = table.assign(parameters=table["model"].map(sizes), family=table["model"].map(family))
@@ -304,9 +291,7 @@ def figure11(measured: Measured, least: int = 3) -> Artifact:
     curves = {(r, n): rows.set_index("parameters") for (r, n), rows in shown.groupby(["relation", "n"], sort=False)}
     columns = min(5, len(curves))
     height = -(-len(curves) // columns)
-    figure, axes = plt.subplots(
-        height, columns, figsize=(4.4, 0.6 + 0.85 * height), sharex=True, sharey=True, squeeze=False
-    )
+    figure, axes = subplots(4.4, 0.6 + 0.85 * height, height, columns, sharex=True, sharey=True)
     for axis in axes.flat[len(curves) :]:
         axis.axis("off")
     for place, (axis, ((relation, n), rows)) in enumerate(zip(axes.flat, curves.items(), strict=False)):
@@ -364,10 +349,8 @@ def finding11(relations: list[pd.DataFrame]) -> str:
 
 def figure12(measured: Measured) -> Artifact:
     """Overall MONITOR against size, one line per family."""
-    import matplotlib.pyplot as plt
-
     table = measured.models.assign(family=measured.models["model"].map(family)).sort_values("parameters")
-    figure, axis = plt.subplots(figsize=(4.4, 3.4))
+    figure, ((axis,),) = subplots(4.4, 3.4)
     for name, rows in table.groupby("family"):
         bars = [rows["MONITOR"] - rows["low"], rows["high"] - rows["MONITOR"]]
         look = model_style(rows["model"].iloc[-1])
@@ -451,16 +434,13 @@ def size_and_coverage(measured: Measured) -> str:
 
 def figure4(measured: Measured, facts: Facts, relation: str = "P1412") -> Artifact:
     """The accuracies of all runs of a relation as boxes, with base accuracy and MONITOR."""
-    import matplotlib.pyplot as plt
-
     (relation,), note = substitute_relations(facts, [relation])
     table = measures.instability(measured, relation).set_index("model")  # by base accuracy
     order = table.index.tolist()
     runs = {
         model: rows.loc[rows["relation"] == relation, "accuracy"].to_numpy() for model, rows in measured.runs.items()
     }
-    size = (4.4, 0.24 * len(order) + 1.1)
-    figure, (axis, right) = plt.subplots(1, 2, figsize=size, sharey=True, width_ratios=(3, 1.3))
+    figure, ((axis, right),) = subplots(4.4, 0.24 * len(order) + 1.1, 1, 2, sharey=True, width_ratios=(3, 1.3))
     mean = {"marker": "^", "markerfacecolor": GREEN, "markeredgecolor": "none"}
     look = {"flierprops": {"markersize": 3}, "meanprops": mean, "medianprops": {"color": ORANGE}}
     boxes = axis.boxplot([runs[m] for m in order], orientation="horizontal", showmeans=True, widths=0.55, **look)
@@ -476,13 +456,29 @@ def figure4(measured: Measured, facts: Facts, relation: str = "P1412") -> Artifa
     axis.set_yticks(places, order)
     figure.legend(*axis.get_legend_handles_labels(), loc="outside upper center", ncols=3)
     caption = (
-        "Left: accuracy of all runs (frames times negative contexts); box: quartiles, orange line: median, green triangle: "
-        "mean, red dot: base accuracy. Right: MONITOR with its 95 % bootstrap interval over facts (lower is better). Models "
-        f"by base accuracy, the best on top; {about_relation(measured, facts, relation, note)}"
+        f"Left: accuracy over all facts of {runs_in_words(measured.runs[order[0]], relation)}. Box: quartiles; orange line: "
+        "median; green triangle: mean; whiskers: to the farthest run within 1.5 interquartile ranges of the box; circles: "
+        "runs beyond; red dot: base accuracy (paraphrase 1 without context). Right: MONITOR with its 95 % bootstrap interval "
+        "over facts (lower is better). Models by base accuracy, the best on top; "
+        f"{about_relation(measured, facts, relation, note)}"
     )
     frame = pd.concat([pd.DataFrame({"model": model, "accuracy": runs[model]}) for model in order])
     alt = "Box plots of accuracy for each model, with base accuracy and MONITOR as marks."
     return Artifact("monitor/figure4", frame, caption, finding4(table.reset_index()), figure=figure, alt=alt)
+
+
+def runs_in_words(runs: pd.DataFrame, relation: str) -> str:
+    """What the runs of a relation are, for a caption. ``runs``: ``measures.accuracy``.
+
+    >>> grid = [("P37", template, context) for template in (1, 2, 3) for context in ("negative1", "negative2")]
+    >>> runs_in_words(pd.DataFrame(grid, columns=["relation", "template", "context"]), "P37")
+    'each of 6 runs; a run prompts every fact with one of 3 paraphrases after one of its 2 negative contexts (distractors)'
+    """
+    own = runs[runs["relation"] == relation]
+    return (
+        f"each of {len(own)} runs; a run prompts every fact with one of {own['template'].nunique()} paraphrases after one of "
+        f"its {own['context'].nunique()} negative contexts (distractors)"
+    )
 
 
 def finding4(table: pd.DataFrame, within: float = 3.5) -> str:
@@ -505,11 +501,9 @@ def finding4(table: pd.DataFrame, within: float = 3.5) -> str:
 
 def figure8(measured: Measured, facts: Facts, relation: str = "P1412") -> Artifact:
     """MONITOR against the standard deviation of the accuracy."""
-    import matplotlib.pyplot as plt
-
     (relation,), note = substitute_relations(facts, [relation])
     table = measures.instability(measured, relation)[["model", "std", "relative", "MONITOR"]]
-    figure, axes = plt.subplots(1, 2, figsize=(4.4, 4.0), sharey=True)
+    figure, (axes,) = subplots(4.4, 4.0, 1, 2, sharey=True)
     labels = {"std": "std of accuracy, points", "relative": "std over avg acc"}
     for axis, (column, label) in zip(axes, labels.items(), strict=True):
         for name, x, y in table[["model", column, "MONITOR"]].itertuples(index=False):
@@ -545,12 +539,9 @@ def finding8(table: pd.DataFrame, plain: dict[str, float], relative: dict[str, f
 
 def figure9(measured: Measured, models: list[str], fact: str, facts: Facts) -> Artifact:
     """Histograms of the anchors of models in the relation of a fact."""
-    import matplotlib.pyplot as plt
-
     relation = fact_relation(facts, fact)
     table = anchor_probabilities(measured, models, relation)
-    size = (3.8, 1.75 * len(models) + 0.2)
-    figure, axes = plt.subplots(len(models), 1, figsize=size, sharex=True, sharey=True, squeeze=False)
+    figure, axes = subplots(3.8, 1.75 * len(models) + 0.2, len(models), sharex=True, sharey=True)
     outline = {"color": ORANGE, "histtype": "step", "linewidth": 1.6, "ls": "--"}
     for axis, model in zip(axes[:, 0], models, strict=True):
         for anchor, look in (("primary", {"color": BLUE}), ("foreign", outline)):

@@ -73,18 +73,11 @@ def anchors(scores: pd.DataFrame, prompts: pd.DataFrame) -> pd.DataFrame:
         raise ProbeError(
             f"{len(lost)} facts have no prompt with the positive context, e.g. {lost[0]!r}: no primary anchor"
         )
-    return pd.DataFrame(
-        [
-            {
-                "fact": fact,
-                "relation": relation[fact],
-                "p": _probabilities(own["p"])[0],
-                "f": _probabilities(own["f"], len(own["p"][0])),
-                "n": _probabilities(own["n"], len(own["p"][0])),
-            }
-            for fact, own in sets.items()
-        ]
-    )
+    rows = [
+        (fact, relation[fact], _probabilities(own["p"])[0], *(_probabilities(own[k], len(own["p"][0])) for k in "fn"))
+        for fact, own in sets.items()
+    ]
+    return pd.DataFrame(rows, columns=["fact", "relation", "p", "f", "n"])
 
 
 def _probabilities(logprobs: list, length: int = 0) -> np.ndarray:
@@ -237,18 +230,8 @@ def per_relation(distances: pd.DataFrame, times: int = 1000, seed: int = 0) -> p
     for r, (relation, facts) in enumerate(distances.groupby("relation", sort=False)):
         own = counted(facts)
         low, high = percentile_interval(replicates[:, r])
-        rows.append(
-            {
-                "relation": relation,
-                "MONITOR": monitor(own),
-                "low": low,
-                "high": high,
-                "probs": own["pbar"].mean(),
-                "coverage": facts["anchored"].mean(),
-                "n": len(facts),
-                "no_distractor": int(facts["ird"].isna().sum()),
-            }
-        )
+        shares = (own["pbar"].mean(), facts["anchored"].mean())
+        rows.append((relation, monitor(own), low, high, *shares, len(facts), int(facts["ird"].isna().sum())))
     columns = ["relation", "MONITOR", "low", "high", "probs", "coverage", "n", "no_distractor"]
     return pd.DataFrame(rows, columns=columns)
 
@@ -355,14 +338,15 @@ def correlation_with_anchored_accuracy(measured: Measured) -> dict[str, float]:
 
 def correlations_by_relation(measured: Measured) -> pd.DataFrame:
     """The same relation by relation (table 11): ``relation``, ``correlation``, ``p Holm``, p after Holm's correction, and ``r
-    anchored``, ``p anchored``: with the accuracy over the anchored facts alone."""
+    anchored``, ``anchored low``, ``anchored high``, ``p anchored``: with the accuracy over the anchored facts alone."""
     accuracies, rows = accuracy_of_anchored(measured), []
     for k, (relation, models) in enumerate(measured.relations.groupby("relation", sort=False)):
         replicates = (measured.replicates[quantity][:, :, k] for quantity in ("MONITOR", "avg"))
         own = accuracies.reindex(index=[relation], columns=models["model"]).to_numpy(float)[0]
         released = pearson(models["MONITOR"], own)
         row = {"relation": relation, **correlation(models["MONITOR"], models["avg acc"], *replicates)}
-        rows.append(row | {"r anchored": released["r"], "p anchored": released["p"]})
+        names = {"r": "r anchored", "low": "anchored low", "high": "anchored high", "p": "p anchored"}
+        rows.append(row | {name: released[key] for key, name in names.items()})
     table = pd.DataFrame(rows)
     return table.assign(**{"p Holm": holm(table["p"])})
 

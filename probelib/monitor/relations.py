@@ -1,5 +1,6 @@
 """MONITOR, section 5.2.1 by relation: tables 5, 10, 11 and coverage; models of equal accuracy and their MONITOR."""
 
+from collections.abc import Callable
 from itertools import combinations
 
 import numpy as np
@@ -10,7 +11,7 @@ from probelib.monitor import measures
 from probelib.monitor.measures import Measured
 from probelib.published import table as published
 from probelib.report import Artifact, span, with_interval
-from probelib.stats import p_value_in_words, percentile_interval
+from probelib.stats import mean_interval, p_value_in_words, percentile_interval, wilson
 
 ALIKE = "within 5 points of accuracy and 15 points of coverage"  # what ``alike_pairs`` takes
 
@@ -106,23 +107,25 @@ def table10(measured: Measured, facts: Facts) -> Artifact:
     sizes = n.groupby(measured.relations["relation"], sort=False).first()
     finding = f"{finding_by_relation(wide, covered, sizes)}{significantly_lowest(measured, wide)}"
     counts = covered.mul(sizes, axis=0).round()
-    shown = ends_of_models(table, wide, lambda r, model: f"{model}, {counts.loc[r, model]:.0f}")
+    shown = ends_of_models(
+        table, wide, lambda r, model: (f"{wide.loc[r, model]:.3f}", f"{model}, {counts.loc[r, model]:.0f}")
+    )
     return Artifact("monitor/table10", table, caption, finding, published=printed, shown=shown)
 
 
-def ends_of_models(table: pd.DataFrame, wide: pd.DataFrame, label, digits: int = 3) -> pd.DataFrame:
+def ends_of_models(table: pd.DataFrame, wide: pd.DataFrame, texts: Callable) -> pd.DataFrame:
     """The table of a relation and its models, printed with the lowest, median and highest value of the models alone.
 
-    wide    one row per relation, one column per model;   label: (relation, model) -> what stands in brackets
+    wide    one row per relation, one column per model;   texts: (relation, model) -> its value, and what stands in brackets
     """
     shown = table[[column for column in table if column not in wide]].copy()
     for which in ("idxmin", "idxmax"):
         ends = {r: getattr(row, which)() for r, row in wide.dropna(how="all").iterrows()}
-        texts = {
-            r: f"{wide.loc[r, model]:.{digits}f} ({label(r, model)}{first_of_ties(wide.loc[r], model)})"
-            for r, model in ends.items()
-        }
-        shown[{"idxmin": "lowest", "idxmax": "highest"}[which]] = shown["relation"].map(texts).fillna("–")
+        cells = {}
+        for r, model in ends.items():
+            value, label = texts(r, model)
+            cells[r] = f"{value} ({label}{first_of_ties(wide.loc[r], model)})"
+        shown[{"idxmin": "lowest", "idxmax": "highest"}[which]] = shown["relation"].map(cells).fillna("–")
     shown.insert(len(shown.columns) - 1, "median", wide.median(axis=1).reindex(table["relation"]).to_numpy())
     return shown
 
@@ -153,19 +156,42 @@ def coverage(measured: Measured, facts: Facts) -> Artifact:
     """The share of anchored facts of every relation and model: what stands behind table 10."""
     covered = _by_relation(measured, "coverage")
     table = facts.relations[["relation", "name"]].merge(covered, on="relation")
-    table.insert(2, "n", table["relation"].map(measured.relations.groupby("relation")["n"].first()))
-    models = covered.shape[1]
+    n = measured.relations.groupby("relation")["n"].first()[covered.index]
+    table.insert(2, "n", table["relation"].map(n))
     caption = (
-        f"Coverage: share of the n facts of each relation ({facts.source}) that a model anchors; lowest, median and highest of "
-        f"{models} models, of tied ones the first. The CSV has all models."
+        f"Share of the n facts of each relation ({facts.source}) that a model anchors (it answers with the gold object after "
+        f"the positive context): lowest, median and highest of {covered.shape[1]} models. In square brackets: the 95 % Wilson "
+        "interval over facts of this model's share; in round brackets: the model, of tied ones the first. Where the intervals "
+        "of a row overlap, its lowest and highest may be chance. The CSV has all models."
     )
-    mean = covered.mean()
-    finding = (
-        f"Between {100 * mean.min():.0f} % ({mean.idxmin()}) and {100 * mean.max():.0f} % ({mean.idxmax()}) of the facts are "
-        "anchored, so the models are scored on different facts."
-    )
-    shown = ends_of_models(table, covered, lambda _, model: model, 2)
+    ends = {m: pd.DataFrame(map(wilson, (covered[m] * n).round(), n), n.index, ["low", "high"]) for m in covered}
+    texts = {m: with_interval(covered[m], own["low"], own["high"], 2) for m, own in ends.items()}
+    shown = ends_of_models(table, covered, lambda r, model: (texts[model][r], model))
+    table["median"] = shown["median"]
+    for model, own in ends.items():
+        table = table.join(own.add_prefix(f"{model} "), on="relation")
+    finding = finding_coverage(measured.models, int(table["n"].sum()))
     return Artifact("monitor/coverage", table, caption, finding, decimals=2, shown=shown)
+
+
+def finding_coverage(models: pd.DataFrame, n: int) -> str:
+    """The models that anchor the fewest and the most of the ``n`` facts, and what follows for a comparison.
+
+    >>> finding_coverage(pd.DataFrame({"model": ["a", "b"], "coverage": [0.2, 0.7]}), 10)
+    'Of all 10 facts, a anchors the fewest, 20 % [6, 51], and b the most, 70 % [40, 89]: models are scored on different facts.'
+    """
+    ends = []
+    for at in (models["coverage"].idxmin(), models["coverage"].idxmax()):
+        model, share = models["model"][at], models["coverage"][at]
+        low, high = wilson(round(share * n), n)
+        ends.append((model, f"{100 * share:.0f} % {span(100 * low, 100 * high, '.0f')}"))
+    (fewest, least), (most, highest) = ends
+    if fewest == most or models["coverage"].nunique() == 1:
+        return f"Of all {n} facts, {least} are anchored by each model."
+    return (
+        f"Of all {n} facts, {fewest} anchors the fewest, {least}, and {most} the most, {highest}: models are scored on "
+        "different facts."
+    )
 
 
 def _by_relation(measured: Measured, column: str) -> pd.DataFrame:
@@ -197,26 +223,28 @@ def table11(measured: Measured) -> Artifact:
     table = measures.correlations_by_relation(measured)
     caption = (
         f"Pearson correlation over models of MONITOR and avg acc in each of {len(table)} relations, with its 95 % interval "
-        "(Fisher's z), the two-sided p and p after Holm's correction; r anchored, p anchored: with the "
+        "(Fisher's z), the two-sided p and p after Holm's correction; r anchored, p anchored: the same with the "
         "accuracy over each model's anchored facts alone, as the released code counts; n: models with an anchored fact; a "
         "dash: fewer than three, or no spread. Rows: relations in the order of the facts; in the atlas, the paper's come first."
     )
     shown = table[["relation", "n", "r", "p", "p Holm", "r anchored", "p anchored"]].copy()
     shown["r"] = with_interval(table["r"], table["low"], table["high"], 2)
+    shown["r anchored"] = with_interval(table["r anchored"], table["anchored low"], table["anchored high"], 2)
     for column in ("p", "p Holm", "p anchored"):
         shown[column] = table[column].map(p_value_in_words)
-    printed, decimals = published("monitor/table11"), {"r anchored": 2}
-    return Artifact(
-        "monitor/table11", table, caption, finding11(table), published=printed, decimals=decimals, shown=shown
-    )
+    printed = published("monitor/table11")
+    finding = finding11(table, printed["pearson_r"])
+    return Artifact("monitor/table11", table, caption, finding, published=printed, shown=shown)
 
 
-def finding11(table: pd.DataFrame) -> str:
-    """In how many relations r is negative and significant, over all facts and over the anchored ones.
+def finding11(table: pd.DataFrame, paper: pd.Series) -> str:
+    """In how many relations r is negative and significant, and its mean over all facts, over the anchored ones and in the
+    ``paper``.
 
     >>> row = {"r": [-0.9, 0.1], "p": [0.01, 0.6], "p Holm": [0.02, 0.6], "r anchored": [-0.9, -0.8], "p anchored": [0.01, 0.02]}
-    >>> finding11(pd.DataFrame(row))[:75]
-    'r is negative in 1 of 2 relations, significant in 1, and in 1 after correct'
+    >>> said = finding11(pd.DataFrame(row), pd.Series([-0.7, -0.9]))
+    >>> said[:75], "alone (paper: -0.80 [-0.90, -0.70])" in said
+    ('r is negative in 1 of 2 relations, significant in 1, and in 1 after correct', True)
     """
     if table["r"].isna().all():
         return "In no relation three models have a MONITOR, so there is nothing to correlate."
@@ -226,9 +254,19 @@ def finding11(table: pd.DataFrame) -> str:
     return (
         f"r is negative in {negative} of {n} relations, significant in {(table['p'] < 0.05).sum()}, and in {firm} after "
         f"correction (paper: 20 of 20, 19, and 14): that MONITOR falls with accuracy in each relation is **{said}** here. "
-        f"Mean r: {table['r'].mean():.2f} over all facts, {table['r anchored'].mean():.2f} over the anchored facts alone "
-        "(paper: -0.80)."
+        f"Mean r with its 95 % bootstrap interval over relations: {mean_of_r(table['r'])} over all facts, "
+        f"{mean_of_r(table['r anchored'])} over the anchored facts alone (paper: {mean_of_r(paper)}). The relations share "
+        "their models, so these intervals do not tell how other models would come out."
     )
+
+
+def mean_of_r(values: pd.Series) -> str:
+    """The mean of correlations with its 95 % bootstrap interval.
+
+    >>> mean_of_r(pd.Series([-0.9, -0.7]))
+    '-0.80 [-0.90, -0.70]'
+    """
+    return f"{values.mean():.2f} {span(*mean_interval(values))}"
 
 
 def similar_models(measured: Measured, facts: Facts, relation: str = "P37") -> list[str]:

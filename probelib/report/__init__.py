@@ -21,6 +21,7 @@ from probelib.report.charts import (
     size_axis,
     spread,
     style_at,
+    subplots,
     use_style,
 )
 from probelib.report.section import Section, machine, parameters_of, read_record, versions

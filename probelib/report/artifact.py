@@ -3,6 +3,7 @@
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 
@@ -18,7 +19,7 @@ class Artifact:
     alt         of a figure: the same in words, for a reader who cannot see it
     published   the values that the paper prints, shown beside ours; None where it prints none
     decimals    digits shown of a table, for all columns or by column; the CSV keeps nine significant digits
-    best        of a table: column -> "min" or "max"; the best value is bold
+    best        of a table: column -> "min" or "max"; the best value is bold, on every page
     shown       of a table too wide to print: the columns that matter, in the same rows or in fewer, an interval in the cell of
                 its value (``shown.with_interval``); None shows the frame. The CSV always holds the frame
     """
@@ -37,3 +38,8 @@ class Artifact:
     def table(self) -> pd.DataFrame:
         """The table that a reader sees."""
         return self.frame if self.shown is None else self.shown
+
+    def bold(self) -> dict[str, list[int]]:
+        """The cells in bold: column -> numbers of its rows (from 0) that hold the ``best`` value of the frame."""
+        ends = {column: getattr(self.frame[column], which)() for column, which in self.best.items()}
+        return {column: np.flatnonzero(self.frame[column] == end).tolist() for column, end in ends.items()}

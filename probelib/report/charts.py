@@ -32,11 +32,16 @@ def use_style() -> None:
     escape_stylers()
 
 
-def column(height: float, rows: int = 1, columns: int = 1, width: float = COLUMN, **options):
-    """A figure as wide as a printed column, and its axes [rows, columns] with small text."""
+def subplots(width: float, height: float, rows: int = 1, columns: int = 1, **options):
+    """A figure of a size in inches, and its axes [rows, columns]."""
     import matplotlib.pyplot as plt
 
-    figure, axes = plt.subplots(rows, columns, figsize=(width, height), squeeze=False, **options)
+    return plt.subplots(rows, columns, figsize=(width, height), squeeze=False, **options)
+
+
+def column(height: float, rows: int = 1, columns: int = 1, width: float = COLUMN, **options):
+    """A figure as wide as a printed column, and its axes [rows, columns] with small text."""
+    figure, axes = subplots(width, height, rows, columns, **options)
     for axis in axes.flat:
         axis.tick_params(labelsize=SMALL)
         axis.xaxis.label.set_size(7)

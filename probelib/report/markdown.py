@@ -122,7 +122,8 @@ def artifact_markdown(profile: str, artifact: str, folder: Path) -> str:
         shown = f"![{alt}]({_link(stem.with_suffix('.png'), folder)})"
     else:
         content = selected.encode() if selected else stem.with_suffix(".csv").read_bytes()
-        shown = table_markdown(read_csv(content, keep_default_na=False, dtype=str), record["decimals"])
+        table = read_csv(content, keep_default_na=False, dtype=str)
+        shown = table_markdown(table, record["decimals"], record.get("bold"))
     numbers = f"[{'all columns' if selected else 'numbers'}]({_link(stem.with_suffix('.csv'), folder)})"
     caption = f"**{artifact_title(artifact)}.** {escape_markdown(record['caption'])} ({numbers})"
     finding = f"> **Finding.** {escape_markdown(record['finding'])}" if record["finding"] else ""
@@ -138,15 +139,24 @@ def _compared(profile: str, artifact: str) -> str:
     return f"*{what[0].upper()}{what[1:]}: {reported} in the paper, {ours} here{f' ({sign} sign)' * bool(sign)}.*"
 
 
-def table_markdown(table: pd.DataFrame, decimals: dict[str, int] | int = 3) -> str:
+def table_markdown(
+    table: pd.DataFrame, decimals: dict[str, int] | int = 3, bold: dict[str, list[int]] | None = None
+) -> str:
     """A table of the CSV's texts as a Markdown table; columns of fractions have their decimals, an empty cell is "–".
 
-    >>> print(table_markdown(pd.DataFrame({"model": ["a|b"], "r": ["-0.81234"]})))
+    bold    column -> numbers of its rows in bold (``Artifact.bold``)
+
+    >>> print(table_markdown(pd.DataFrame({"model": ["a|b", "c"], "r": ["-0.81234", "0.5"]}), bold={"r": [1]}))
     | model | r |
     |---|---|
     | a\\|b | -0.812 |
+    | c | **0.500** |
     """
     columns = [[escape_markdown(heading(name)), *_cells(table[name], digits(decimals, name))] for name in table]
+    for name, rows in (bold or {}).items():
+        cells = columns[list(table).index(name)]
+        for row in rows:
+            cells[row + 1] = f"**{cells[row + 1]}**"
     lines, n = markdown_rows(zip(*columns, strict=True)), len(table)
     return lines if n <= LONGEST else f"<details><summary>{n} rows</summary>\n\n{lines}\n\n</details>"
 

@@ -72,7 +72,7 @@ class Section:
         path = self._path(artifact.name)
         files.write(path.with_suffix(".csv"), to_csv(artifact.frame, float_format="%.9g"))
         if artifact.figure is None:
-            table = partial(styled, artifact.table(), artifact.decimals, artifact.best, numbers=artifact.frame)
+            table = partial(styled, artifact.table(), artifact.decimals, artifact.bold())
             files.write(path.with_suffix(".html"), table().to_html())
             latex = table("latex").to_latex(hrules=True, convert_css=True)
             files.write(path.with_suffix(".tex"), printable(latex))  # LaTeX stops at control characters
@@ -90,6 +90,7 @@ class Section:
             "finding": artifact.finding,
             "alt": artifact.alt,
             "decimals": artifact.decimals,
+            "bold": artifact.bold(),
             "shown": None if artifact.shown is None else to_csv(artifact.shown, float_format="%.9g"),
         }
         models = [m for m in self._read if m not in self.provenance["models"]] + self.provenance["models"]

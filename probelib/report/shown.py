@@ -28,7 +28,7 @@ def display_artifact(artifact: Artifact, saved: Path) -> None:
         display(data, raw=True, metadata={ARTIFACT: artifact.name, "part": part, "alt": artifact.alt, **look})
 
     if artifact.figure is None:
-        table = _scroll(styled(artifact.table(), artifact.decimals, artifact.best, numbers=artifact.frame))
+        table = _scroll(styled(artifact.table(), artifact.decimals, artifact.bold()))
         show("body", {"text/html": table, "text/plain": artifact.table().to_string(index=False)})
     else:
         import matplotlib.pyplot as plt
@@ -57,11 +57,10 @@ def artifact_title(name: str) -> str:
     return title[:1].upper() + title[1:]
 
 
-def styled(frame: pd.DataFrame, decimals: dict | int, best: dict, escape: str = "html", numbers=None):
-    """A table as a pandas Styler without random ids: ``decimals`` set, NaN as "–", the ``best`` of a column bold (``Artifact``).
+def styled(frame: pd.DataFrame, decimals: dict | int, bold: dict[str, list[int]], escape: str = "html"):
+    """A table as a pandas Styler without random ids: ``decimals`` set, NaN as "–", some cells ``bold`` (``Artifact.bold``).
 
     escape    "html" or "latex"
-    numbers   the table behind a selection, in whose columns the best is sought, row by row; None: ``frame`` itself
     """
     style = frame.style.format(escape=escape, na_rep="–")
     for column in frame.columns:
@@ -71,9 +70,8 @@ def styled(frame: pd.DataFrame, decimals: dict | int, best: dict, escape: str = 
             style = style.format(precision=digits(decimals, column), na_rep="–", subset=[column])
     style = style.format_index(heading, escape=escape, axis=1).hide(axis="index").set_uuid("t")
     style.cell_ids = False
-    for column, which in best.items():
-        values = (frame if numbers is None else numbers)[column]
-        at = values == getattr(values, which)()
+    for column, rows in bold.items():
+        at = np.isin(np.arange(len(frame)), rows)
         style = style.apply(lambda _, at=at: np.where(at, "font-weight: bold", ""), subset=[column])
     return style
 

@@ -64,8 +64,6 @@ from probelib.zplke.figures import (
     options,
 )
 from probelib.zplke.measures import (
-    CHOICES,
-    SUBSUMED,
     accuracies,
     accuracy_at,
     accuracy_by_method,
@@ -86,7 +84,6 @@ from probelib.zplke.measures import (
     measure,
     measure_responses,
     n95,
-    normalized,
     object_frequency,
     overall_accuracy,
     pmi,
@@ -99,7 +96,6 @@ from probelib.zplke.prompts import (
     eight_inputs,
     few_examples,
     five_ways,
-    invented_names,
     lists_of_lengths,
     often_taught,
     own_objects,
@@ -112,7 +108,6 @@ from probelib.zplke.prompts import (
     sequence_inputs,
     sequences,
     three_inputs,
-    used_templates,
     with_prompts,
 )
 from probelib.zplke.scores import (

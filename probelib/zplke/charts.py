@@ -6,7 +6,7 @@ import textwrap
 import numpy as np
 import pandas as pd
 
-from probelib.report import COLUMN, SMALL, column, heat, style_at
+from probelib.report import COLUMN, SMALL, column, heat, style_at, subplots
 
 KINDS = {"": {"color": "0.2"}, "subject": {"color": "#0173b2"}, "object": {"color": "#b34700", "fontweight": "bold"}}
 
@@ -122,11 +122,9 @@ def pipeline(fact: str, rows: list[tuple[str, str, str, bool]], model: str, obj:
 
 def text_boxes(rows: list[tuple[str, str]], marked: dict[str, list[str]], width: int = 60):
     """A figure with a title and a wrapped text per row; ``marked``: labels of each kind (``KINDS``), which are coloured."""
-    import matplotlib.pyplot as plt
-
     wrapped = [(title, placed_words(text, marked, width)) for title, text in rows]
     lines = sum(words[-1][1] + 3.2 for _, words in wrapped)
-    figure, axis = plt.subplots(figsize=(COLUMN, 0.135 * lines))
+    figure, ((axis,),) = subplots(COLUMN, 0.135 * lines)
     axis.set(xlim=(-1, width + 1), ylim=(lines, 0))
     axis.axis("off")
     top = 0.0

@@ -192,26 +192,32 @@ def finding_sequence(positions: pd.DataFrame, longest: int | None = None, models
     """
     correct = positions[positions["context"] == "correct"]
     trained = correct["position"] <= (longest or np.inf)
-    words = {
-        True: "rises with the position, as in the paper",
-        False: "falls with the position, the reverse of the paper",
-    }
-    way = _slope(
-        correct[trained], words, "neither rises, as it does in the paper, nor falls significantly with the position"
+    words = (
+        "rises with the position, as in the paper",
+        "falls with the position, the reverse of the paper",
+        "neither rises, as it does in the paper, nor falls significantly with the position",
     )
+    way = _slope(correct[trained], *words)
     mean = f"With correct examples the probability (mean {correct['probability'].mean():.2f})"
     if longest:
-        words = {True: "it rises", False: "it falls"}
-        beyond = _slope(correct[~trained], words, "it neither rises nor falls significantly")
+        beyond = _slope(correct[~trained], "it rises", "it falls", "it neither rises nor falls significantly")
         way = f"up to position {longest} {way}. Beyond, where no list of the training corpus reaches, {beyond}"
     return f"{mean} {way}. " + finding_harm(*examples.harm_by_kind(positions), models)
 
 
-def _slope(rows: pd.DataFrame, words: dict[bool, str], neither: str) -> str:
-    """Whether probability rises (``words[True]``) or falls (``words[False]``) with the position, and its correlation."""
+def _slope(rows: pd.DataFrame, *words: str) -> str:
+    """Whether probability rises with the position, falls or neither (``words``), and its correlation."""
     slope = pearson(rows["position"], rows["probability"])
-    way = words[bool(slope["low"] > 0)] if slope["low"] > 0 or slope["high"] < 0 else neither
-    return f"{way} ({in_words(slope, 'pairs')})"
+    return f"{by_sign(slope['low'], slope['high'], *words)} ({in_words(slope, 'pairs')})"
+
+
+def by_sign(low: float, high: float, above: str, below: str, neither: str) -> str:
+    """The words for an interval above 0, below 0, or with 0 in it (or without ends).
+
+    >>> [by_sign(*ends, "rises", "falls", "neither") for ends in ((1, 2), (-2, -1), (-1, 1), (np.nan, np.nan))]
+    ['rises', 'falls', 'neither', 'neither']
+    """
+    return above if low > 0 else below if high < 0 else neither
 
 
 def finding_harm(harmed: pd.DataFrame, which: str, models: int = 1) -> str:
@@ -230,11 +236,9 @@ def finding_harm(harmed: pd.DataFrame, which: str, models: int = 1) -> str:
     difference = f"Incorrect minus unknown, on the same pairs: {change:+.3f} {span(low, high, '+.3f')}"
     if which.endswith("knows") and harmed.loc["incorrect minus unknown", "n"] < FEWEST_KNOWN:
         return f"{said}. {difference}; the model knows fewer than {FEWEST_KNOWN} of them, too few to compare with the paper."
-    verdict = "that incorrect examples harm more than unknown ones, as in the paper, is not shown"
-    if high < 0:
-        verdict = "incorrect examples harm more than unknown ones, as in the paper"
-    if low > 0:
-        verdict = "unknown examples harm more than incorrect ones, the reverse of the paper"
+    more = "incorrect examples harm more than unknown ones, as in the paper"
+    reverse = "unknown examples harm more than incorrect ones, the reverse of the paper"
+    verdict = by_sign(low, high, reverse, more, f"that {more}, is not shown")
     return f"{said}. {difference}; {verdict}{_borderline(change, low, high, models)}."
 
 
@@ -342,17 +346,13 @@ def finding5(cells: pd.DataFrame, measured: pd.DataFrame) -> str:
 def ahead_in_words(cells: pd.DataFrame, other: str) -> str:
     """ZP-LKE against another method in one test (``measures.gap``)."""
     gap, n = measures.gap(cells, "ZP-LKE", other), cells["model"].nunique()
-    verdict = f"is not significantly different from {other}"
-    if gap["low"] > 0:
-        verdict = f"is better than {other}"
-    if gap["high"] < 0:
-        verdict = f"is worse than {other}"
+    verdict = by_sign(gap["low"], gap["high"], "is better than", "is worse than", "is not significantly different from")
     ahead = f"{len(gap['models'])} of {n} models"
     if 0 < len(gap["models"]) <= n / 2:
         ahead += f": {', '.join(gap['models'])}"
     return (
-        f"ZP-LKE {verdict} ({gap['gap']:+.2f} {span(gap['low'], gap['high'])}, mean of the models; ahead in {gap['ahead']} of "
-        f"{gap['of']} relations, and in {ahead})"
+        f"ZP-LKE {verdict} {other} ({gap['gap']:+.2f} {span(gap['low'], gap['high'])}, mean of the models; ahead in "
+        f"{gap['ahead']} of {gap['of']} relations, and in {ahead})"
     )
 
 
@@ -452,10 +452,8 @@ def figure7(matrix: pd.DataFrame, facts: Facts, rule: pd.Series) -> Artifact:
         "best relations first. A white line separates families. Last column: the best rule without a model (table 9). "
         f"{each} facts per cell: the 95 % interval of an accuracy of {quarter / each:.2f} is {span(*wilson(quarter, each))}."
     )
-    frame, finding = (
-        matrix.rename_axis("model").reset_index(),
-        finding7(means.rename(called), rule[means.index].rename(called)),
-    )
+    finding = finding7(means.rename(called), rule[means.index].rename(called))
+    frame = matrix.rename_axis("model").reset_index()
     return Artifact("zplke/figure7", frame, caption, finding, figure, "Heat map of accuracies, relations by models.")
 
 
@@ -540,9 +538,8 @@ def interval_of_r(pairs: pd.DataFrame, n: int) -> str:
     r = float(np.nanmedian(pairs.to_numpy()[np.triu_indices(len(pairs), 1)])) if len(pairs) > 1 else np.nan
     if n < 4 or not np.isfinite(r):
         return ""
-    low, high = np.tanh(
-        np.arctanh(min(r, 1 - 1e-15)) + np.array([-1, 1]) * NormalDist().inv_cdf(0.975) / np.sqrt(n - 3)
-    )
+    wide = NormalDist().inv_cdf(0.975) / np.sqrt(n - 3)
+    low, high = np.tanh(np.arctanh(min(r, 1 - 1e-15)) + np.array([-wide, wide]))
     return f"The 95 % interval of a single r of {r:.2f} (the median) is {span(low, high)}."
 
 
@@ -603,17 +600,13 @@ def finding9(frame: pd.DataFrame) -> str:
     if frame.empty:
         return ""
     worse, clear = frame["difference"] < 0, (frame["high"] < 0).sum()
+    printed = published("zplke/table11")
+    paper = (printed["ft_accuracy"] - printed["base_accuracy"]).mean()
     return (
         f"{worse.sum()} of {len(frame)} fine-tuned models are below their base (the paper: 12 of 13), {clear} of them "
         f"significantly (interval over relations); the mean difference is {frame['difference'].mean():+.3f} (the paper: "
-        f"{_mean_change():+.3f})."
+        f"{paper:+.3f})."
     )
-
-
-def _mean_change() -> float:
-    """The paper's mean difference of a fine-tuned model and its base (table 11)."""
-    table = published("zplke/table11")
-    return float((table["ft_accuracy"] - table["base_accuracy"]).mean())
 
 
 def tuned_beside_base(measured: pd.DataFrame, base_of: dict[str, str]) -> pd.DataFrame:

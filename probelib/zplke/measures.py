@@ -33,19 +33,8 @@ from probelib.stats import (
     wilson,
 )
 
-CHOICES = [
-    "fact",
-    "relation",
-    "prompt",
-    "correct",
-    "tie",
-    "valid",
-    "q_gold",
-    "confidence",
-    "predicted",
-    "position",
-    "n_options",
-]
+CHOICES = ["fact", "relation", "prompt", "correct", "tie", "valid"]
+CHOICES += ["q_gold", "confidence", "predicted", "position", "n_options"]
 SUBSUMED = ["eta", "low", "high", "expected", "reversed", "jaccard", "pooled", "relations", "of"]
 
 
@@ -177,13 +166,9 @@ def responses(generated: pd.DataFrame, labels: Mapping[str, str]) -> pd.DataFram
 
     labels   fact -> label of its right object
     """
-    verdicts = {
-        mode: [
-            response(text, labels[fact], mode) for text, fact in zip(generated["text"], generated["fact"], strict=True)
-        ]
-        for mode in ("strict", "lenient", "released")
-    }
-    return generated.assign(**verdicts)
+    texts = [(text, labels[fact]) for text, fact in zip(generated["text"], generated["fact"], strict=True)]
+    modes = ("strict", "lenient", "released")
+    return generated.assign(**{mode: [response(text, gold, mode) for text, gold in texts] for mode in modes})
 
 
 def answers_of_inputs(inputs: pd.DataFrame, generated: pd.DataFrame, labels: Mapping[str, str]) -> pd.DataFrame:
@@ -341,10 +326,7 @@ def run_health(choices: pd.DataFrame, times: int = 400, seed: int = 0) -> dict[s
                        shuffled, in units of its maximum; ``expected``: its 2.5 % quantile for random positions. A model that
                        always takes the first option has 0.
     """
-    n, first = (
-        len(choices),
-        choices.drop_duplicates("fact"),
-    )  # a fact's options have one order after all of its inputs
+    first = choices.drop_duplicates("fact")  # a fact's options have one order after all of its inputs
     most, draw = int(choices["n_options"].max()), np.random.default_rng(seed)
     guesses = draw.integers(0, first["n_options"].to_numpy(), size=(times, len(first)))
     entropy = lambda places: scipy.stats.entropy(np.bincount(places, minlength=most)) / np.log(most)
@@ -357,7 +339,7 @@ def run_health(choices: pd.DataFrame, times: int = 400, seed: int = 0) -> dict[s
         "ties": choices["tie"].mean(),
         "entropy": float(entropy(first["position"].to_numpy())),
         "expected": float(np.percentile([entropy(row) for row in guesses], 2.5)),
-        "n": n,
+        "n": len(choices),
     }
 
 

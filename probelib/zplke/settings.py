@@ -37,9 +37,7 @@ class ModelsSettings:
     seed: int = 0  # draws facts, options and examples
 
 
-LONGEST_LIST = (
-    70  # pairs in the longest lists of the shipped models' training corpus; later positions were never trained
-)
+LONGEST_LIST = 70  # pairs in the longest lists of the shipped models' training corpus; no later position was trained
 
 
 def longest_list(model: str) -> int | None:

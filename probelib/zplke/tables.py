@@ -7,7 +7,7 @@ from probelib.facts import Facts, pick
 from probelib.facts.options import chance_levels
 from probelib.published import table as published
 from probelib.report import Artifact, family, span, with_interval
-from probelib.stats import holm, in_words, kendall, levelled, partial, pearson, wilson
+from probelib.stats import holm, in_words, kendall, levelled, mean_interval, partial, pearson, wilson
 from probelib.zplke import measures
 from probelib.zplke.prompts import PROMPTED, TEMPLATES, used_templates
 
@@ -317,32 +317,41 @@ def about(measured: pd.DataFrame) -> str:
     return f"{measured['fact'].nunique()} facts, {shots} examples, {draws} {'draw' if draws == 1 else 'draws'}"
 
 
-def table9(facts: Facts, rules: pd.DataFrame, matrix: pd.DataFrame, accuracies: pd.DataFrame) -> Artifact:
+def table9(facts: Facts, rules: pd.DataFrame, matrix: pd.DataFrame, measured: pd.DataFrame) -> Artifact:
     """The relations by mean accuracy, beside what needs no model.
 
     rules    ``without_model``
-    matrix   ``measures.accuracy_matrix`` of the base models;   accuracies: ``measures.accuracies`` of all models
+    matrix   ``measures.accuracy_matrix`` of the base models;   measured: ``measures.measure`` of all models
     """
     table = facts.relations[["relation", "name"]].set_index("relation").join(rules.drop(columns="best rule"))
-    groups = accuracies.groupby("model", sort=False)
+    groups = measures.accuracies(measured).groupby("model", sort=False)
     every = pd.DataFrame({model: rows.set_index("relation")["accuracy"] for model, rows in groups})
     base = every[[model for model in every if model in matrix.index]].mean(axis=1)
-    table = table.assign(base=base, all=every.mean(axis=1)).reset_index()
+    own = measured[measured["model"].isin(matrix.index)]
+    ends = own.groupby(["relation", "fact"])["correct"].mean().groupby("relation").agg(mean_interval)
+    low, high = ends.str[0], ends.str[1]
+    table = table.assign(base=base, all=every.mean(axis=1), low=low, high=high).reset_index()
     table = table.sort_values("base", ascending=False, key=levelled, kind="stable", ignore_index=True)
     table.insert(0, "order", table.index + 1)
     sizes = table["relation"].map(facts.facts["relation"].value_counts())
     noise = np.sqrt((table["base"] * (1 - table["base"]) / sizes).mean())
+    each = f"{sizes.min()}" if sizes.min() == sizes.max() else f"{sizes.min()} to {sizes.max()}"
     caption = (
-        f"Relations by mean accuracy over the {len(matrix)} base models; all: with the fine-tuned ones. chance, copy, majority: "
-        "accuracy without a model; in_subject, in_examples: share of facts whose object is part of the subject, or is an "
-        "example's object; means over draws of examples."
+        f"Relations by mean accuracy over the {len(matrix)} base models (base) on {each} facts per relation, with its 95 % "
+        f"bootstrap interval over facts; all: mean over all {every.shape[1]} models, with the fine-tuned ones. Three columns "
+        "are the accuracy of rules without a model: chance guesses among the options; copy takes the longest option whose "
+        "name is part of the subject's name, and guesses without one; majority takes the option that is most often the object "
+        "of an example, and guesses without one. in_subject, in_examples: share of facts whose object is part of the subject, "
+        "or is an example's object. Means over draws of examples."
     )
     finding = (
         f"Relations differ by a standard deviation of {table['base'].std():.3f} (paper: "
         f"{published('zplke/table9')['avg_accuracy'].std():.3f}); "
         f"the draw of {sizes.median():.0f} facts per relation alone gives at most {noise:.3f}. {finding9(table)}"
     )
-    return Artifact("zplke/table9", table, caption, finding, published=published("zplke/table9"))
+    shown = table.drop(columns=["low", "high"])
+    shown["base"] = with_interval(table["base"], table["low"], table["high"])
+    return Artifact("zplke/table9", table, caption, finding, published=published("zplke/table9"), shown=shown)
 
 
 def without_model(facts: Facts, options: pd.DataFrame, examples: pd.DataFrame) -> pd.DataFrame:
@@ -465,11 +474,16 @@ def table2(measured: pd.DataFrame, matrix: pd.DataFrame, models: pd.DataFrame) -
     if "ceiling" in rates:
         caption += " Ceiling: eta of the small model with itself under another draw of examples."
     finding = finding2(table, measures.chance(measured))
-    shown = table.drop(columns=["low", "high", "jaccard", "pooled", "of"])
-    shown = shown.rename(columns={"accuracy": "accuracy (smallest)", "accuracy of it": "accuracy (largest)"})
-    shown["eta"] = with_interval(table["eta"], table["low"], table["high"])
-    shown["relations"] = [f"{k} of {n}" for k, n in zip(table["relations"], table["of"], strict=True)]
+    shown = shown_rates(table, "smallest", "largest")
     return Artifact("zplke/table2", table, caption, finding, published=published("zplke/table2"), shown=shown)
+
+
+def shown_rates(table: pd.DataFrame, first: str, second: str) -> pd.DataFrame:
+    """Tables 2 and 11 for print: accuracies named after the ``first`` and the ``second`` model, eta with its interval."""
+    shown = table.drop(columns=["low", "high", "jaccard", "pooled", "of"])
+    shown = shown.rename(columns={"accuracy": f"accuracy ({first})", "accuracy of it": f"accuracy ({second})"})
+    shown["eta"] = with_interval(table["eta"], table["low"], table["high"])
+    return shown.assign(relations=[f"{k} of {n}" for k, n in zip(table["relations"], table["of"], strict=True)])
 
 
 def family_ends(models, described: pd.DataFrame) -> dict[str, tuple[str, str]]:
@@ -517,10 +531,7 @@ def table11(measured: pd.DataFrame, base_of: dict[str, str]) -> Artifact:
     )
     printed, decimals = published("zplke/table11"), {"p": 4, "p (Holm)": 4}
     finding = finding11(table, printed["subsumption_rate"].mean())
-    shown = table.drop(columns=["low", "high", "jaccard", "pooled", "of", "p"])
-    shown = shown.rename(columns={"accuracy": "accuracy (base)", "accuracy of it": "accuracy (tuned)"})
-    shown["eta"] = with_interval(table["eta"], table["low"], table["high"])
-    shown["relations"] = [f"{k} of {n}" for k, n in zip(table["relations"], table["of"], strict=True)]
+    shown = shown_rates(table.drop(columns="p"), "base", "tuned")
     return Artifact("zplke/table11", table, caption, finding, published=printed, decimals=decimals, shown=shown)
 
 

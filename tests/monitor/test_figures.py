@@ -71,12 +71,17 @@ def test_models_stand_by_base_accuracy_so_that_neighbours_are_alike():
     some, names = facts.load(relations=["P1412"], n_facts=2), ["a-1m", "a-2m", "a-3m"]
     numbers = {"MONITOR": 0.3, "low": 0.2, "high": 0.4, "n": 2, "avg acc": 10.0, "std": 1.0, "std0": 1.0}
     relations = pd.DataFrame({"relation": "P1412", "model": names, "base acc": [30.0, 10.0, 20.0]}).assign(**numbers)
-    runs = {name: pd.DataFrame({"relation": "P1412", "accuracy": [9.0, 11.0]}) for name in names}
+    grid = {"relation": "P1412", "template": [1, 2], "context": "negative1", "accuracy": [9.0, 11.0]}
+    runs = {name: pd.DataFrame(grid) for name in names}
     models = pd.DataFrame({"model": names, "parameters": [1, 2, 3]})
     alike = monitor.Measured({}, {}, runs, relations, models, {"std": np.ones((3, 3, 1))})
     artifact = figures.figure4(alike, some)
     labels = [label.get_text() for label in artifact.figure.axes[0].get_yticklabels()]
     assert labels == ["a-2m", "a-3m", "a-1m"] and "Models by base accuracy, the best on top" in artifact.caption
+    assert (
+        "accuracy over all facts of each of 2 runs; a run prompts every fact with one of 2 paraphrases"
+        in artifact.caption
+    )
 
 
 def test_the_share_of_sure_primary_anchors():

@@ -52,6 +52,17 @@ def test_a_lead_that_resampling_reverses_is_a_tie_and_common_facts_have_their_ow
     said = tables.finding4(replace(near, facts={}))
     assert " a-1m has the lowest MONITOR, 0.200" in said and ", a tie (paired over the panel, but" in said
     assert tables.tied(near) and not tables.tied(measured())
+    columns = dict.fromkeys(["probs", "max acc", "min acc", "base acc", "avg low", "avg high"], 0.5)
+    tie, clear = (
+        tables.table4(replace(each, facts={}, models=each.models.assign(**columns)), facts.load(n_facts=2))
+        for each in (near, measured())
+    )
+    assert tie.bold() == {"avg acc": [1]} and tie.caption.endswith(
+        "avg acc; the lowest MONITOR is a tie, hence not bold."
+    )
+    assert clear.bold() == {"MONITOR": [0], "avg acc": [1]} and clear.caption.endswith(
+        "avg acc and the lowest MONITOR."
+    )
     assert tables.lowest_on_common(near) == " Lowest on the 1 facts that all models anchor: a-2m 0.100, a-1m 0.600."
 
 
@@ -237,7 +248,7 @@ def test_tied_models_are_counted_and_small_p_values_printed():
     """By hand: a and b anchor half of the facts, c a quarter; four models on a line have a p of 0 to three digits."""
     wide = pd.DataFrame({"a": [0.5], "b": [0.5], "c": [0.25]}, index=["P36"])
     table = pd.DataFrame({"relation": ["P36"]}).merge(wide.rename_axis("relation"), on="relation")
-    shown = relations.ends_of_models(table, wide, lambda _, model: model, 2)
+    shown = relations.ends_of_models(table, wide, lambda r, model: (f"{wide.loc[r, model]:.2f}", model))
     assert shown[["lowest", "highest"]].iloc[0].tolist() == ["0.25 (c)", "0.50 (a, first of 2 ties)"]
     found = pd.DataFrame({"runs": "grid", "denominator": "all facts", "r": [-0.99, -0.5], "p": [1e-6, 0.04], "low": -1.0,
                           "high": -0.1, "n": 14})  # fmt: skip
@@ -313,7 +324,7 @@ def test_a_relation_is_printed_with_its_extreme_models():
     table = pd.DataFrame({"relation": ["P37", "P36"], "name": ["language", "capital"]}).merge(
         wide.rename_axis("relation"), on="relation"
     )
-    shown = relations.ends_of_models(table, wide, lambda relation, model: f"{relation} {model}")
+    shown = relations.ends_of_models(table, wide, lambda r, model: (f"{wide.loc[r, model]:.3f}", f"{r} {model}"))
     assert shown.columns.tolist() == ["relation", "name", "lowest", "median", "highest"]
     assert shown["lowest"].tolist() == ["0.100 (P37 c)", "0.200 (P36 a)"]
     assert shown["highest"].tolist() == ["0.600 (P37 b)", "0.400 (P36 b)"]
@@ -321,6 +332,13 @@ def test_a_relation_is_printed_with_its_extreme_models():
     artifact = relations.table10(measured(), facts.load(relations=["P36", "P37"], n_facts=2))
     assert artifact.shown["lowest"].tolist() == ["0.200 (a-1m, 0)", "0.600 (a-2m, 1)"]
     assert {"a-1m", "a-2m"} <= set(artifact.frame)
+    unequal = replace(measured(), relations=measured().relations.assign(n=[2, 10, 2, 10])[::-1])
+    covered = relations.coverage(unequal, facts.load(relations=["P36", "P37"], n_facts=2))
+    assert covered.shown["highest"].tolist() == ["1.00 [0.34, 1.00] (a-2m)", "0.50 [0.24, 0.76] (a-2m)"]
+    assert covered.frame["a-2m low"].tolist() == pytest.approx([0.342, 0.237], abs=1e-3)
+    assert covered.frame["median"].tolist() == pytest.approx([0.6, 0.25])
+    assert covered.finding.startswith("Of all 12 facts, a-1m anchors the fewest, 10 % [1,")
+    assert "and a-2m the most, 75 % [47, 91]: models are" in covered.finding
     assert artifact.finding.endswith("from the next one in 1 of 1 relations (paired bootstrap).")
 
 

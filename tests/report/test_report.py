@@ -70,6 +70,7 @@ def test_a_selection_is_shown_everywhere_and_the_csv_keeps_every_column(section)
     texts.append(markdown.artifact_markdown("smoke", "monitor/table4", section.folder / "monitor"))
     assert all("0.12 [0.10, 0.20]" in text and "0.123" not in text for text in texts)
     assert "[all columns](table4.csv)" in texts[2] and r"\bfseries 0.12 [0.10, 0.20]" in texts[1]
+    assert "| **0.12 [0.10, 0.20]** |" in texts[2] and texts[2].count("**0.") == 1
 
 
 def test_the_sidecar_says_where_a_number_comes_from(section):

@@ -45,6 +45,22 @@ def test_the_order_of_relations_is_compared_with_that_of_the_best_rule():
     assert "partly" not in tables.finding9(unlike)
 
 
+def test_table_9_has_an_interval_over_the_facts_of_each_relation():
+    """By hand: two models know the same one of two capitals, and each another one of two languages: both means are 0.5, but over
+    languages no fact differs from another one."""
+    some = facts.load(relations=["P36", "P37"], n_facts=2)
+    ids = some.facts["fact"].tolist()  # two languages, two capitals
+    rows = [(m, f, r, 0, right) for m, rights in (("a", "1010"), ("b", "0110"), ("a-it", "1111"))
+            for f, r, right in zip(ids, some.facts["relation"], map(int, rights), strict=True)]  # fmt: skip
+    measured = pd.DataFrame(rows, columns=["model", "fact", "relation", "seed", "correct"])
+    rules = pd.DataFrame({"chance": 0.01, "copy": 0.02, "majority": 0.1, "best rule": 0.1}, index=["P36", "P37"])
+    table9 = tables.table9(some, rules, pd.DataFrame(index=["a", "b"]), measured)
+    assert table9.shown.set_index("relation")["base"].to_dict() == {"P36": "0.500 [0.000, 1.000]", "P37": "0.500"}
+    assert table9.frame["all"].tolist() == pytest.approx([2 / 3, 2 / 3])
+    assert "over the 2 base models (base) on 2 facts per relation" in table9.caption
+    assert "copy takes the longest option whose name is part of the subject's name" in table9.caption
+
+
 def test_relations_that_most_models_know_best_are_named_with_their_place_among_the_guessed():
     table = pd.DataFrame({"best 1": ["a", "a"], "best 2": ["b", "c"], "worst: tied": [0, 2]})
     found = tables.finding10(table, pd.Series({"a": 0.1, "b": 0.3, "c": 0.0}), 2)
@@ -146,7 +162,7 @@ def test_table_1_shows_a_fact_for_which_the_examples_matter():
     """Of two facts that four correct examples bring out, the one that fewer of the other inputs do; a fact that they do not bring
     out comes last."""
     some = facts.load(relations=["P569"], n_facts=3)
-    ids = some.facts["fact"].tolist()
+    ids = some.facts["fact"].tolist()  # two languages, two capitals
     contexts = [("zp", "4 correct"), ("zp", "1 correct"), ("cloze", "none")]
     inputs = pd.DataFrame(
         [(f"{f}|{c}", f, role, c) for f in ids for role, c in contexts], columns=["prompt", "fact", "role", "context"]
