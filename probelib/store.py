@@ -147,8 +147,8 @@ def parts(
     with_what = json.dumps(scoring(), sort_keys=True).encode()
     by_relation = {}
     if candidates is not None:
-        relations = dict(zip(prompts["fact"].tolist(), prompts["relation"].tolist(), strict=True))
-        by_relation = dict(list(candidates.groupby([relations.get(fact) for fact in candidates["fact"].tolist()])))
+        relation_of = dict(zip(prompts["fact"].tolist(), prompts["relation"].tolist(), strict=True))
+        by_relation = dict(list(candidates.groupby(candidates["fact"].map(relation_of))))
     for relation, rows in prompts.groupby("relation", sort=False):
         chosen = by_relation.get(relation)
         key = hashlib.sha256(identity.encode())
