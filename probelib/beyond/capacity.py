@@ -132,8 +132,8 @@ def capacity(levels: pd.DataFrame, total: pd.DataFrame) -> Artifact:
     fit = stats.scaling_fit(total["parameters"], np.log10(total["bits"].where(total["bits"] > 0)))
     facts = levels.groupby("model")["facts"].sum().max()
     caption = (
-        "Top: mean bits per fact by exposure count (log2 of the number of options plus log2 of the normalized probability of the "
-        f"right one; 0 where the model does worse than a guess), with 95 % bootstrap intervals over {facts} trial facts. "
+        "Top: mean bits per fact by exposure count (log2 of the number of options plus log2 of the normalized probability of "
+        f"the right one; 0 where the model does worse than a guess), with 95 % bootstrap intervals over {facts} trial facts. "
         "Bottom: bits that training stored of the trial facts (bits per fact above those of never-taught facts, times the "
         "trial facts taught so often) by parameters without embeddings, both axes logarithmic, with 95 % bootstrap intervals "
         f"and the fit of a power law; dotted: what all trial facts taught are worth. {NOT_COUNTED}, "
@@ -160,8 +160,8 @@ def capacity_finding(total: pd.DataFrame, fit: dict) -> str:
     if fit["b_high"] < 1:
         return (
             f"{more} Bits grow more slowly than parameters, to {large['bits'] / large['parameters']:.2g} per parameter in the "
-            "largest model (full models hold about 2 in Allen-Zhu and Li, 2024), and bits per fact grow with the exposure count: "
-            "how often the corpus teaches these facts limits them, so this is no estimate of a capacity."
+            "largest model (full models hold about 2 in Allen-Zhu and Li, 2024), and bits per fact grow with the exposure "
+            "count: how often the corpus teaches these facts limits them, so this is no estimate of a capacity."
         )
     if fit["b_low"] > 1:
         return f"{more} Bits grow faster than parameters."
@@ -224,20 +224,24 @@ def capacity_precision(bits: pd.DataFrame, taught: pd.DataFrame, model: str, ref
     ]
     finding = f"Of the bits that {reference} stores of the trial facts, {', '.join(kept)}.{_lost(rows)}" if kept else ""
     caption = (
-        f"Bits that {model} stores of the trial facts at several precisions, with 95 % bootstrap intervals over "
-        f"{bits['fact'].nunique()} trial facts; bits per parameter (the same parameters, in fewer bits of memory); and the "
-        f"share of the bits of {reference} (paired over facts). {NOT_COUNTED}, so bits per parameter are a lower bound. Facts "
-        "taught often make up most of these bits; `beyond/quantization` looks at all facts of the panel alike."
+        f"Bits that training stored in {model} of the trial facts, at several precisions: per fact, log2 of the number of "
+        "options plus log2 of the normalized probability of the right one (0 where the model does worse than a guess), above "
+        f"the mean of never-taught facts; measured on n = {bits['fact'].nunique()} trial facts, times the "
+        f"{counts.drop(0).sum():,} trial facts that the corpus teaches. bits per parameter: of "
+        f"{table['parameters'].iloc[0]:,} parameters without embeddings, which take fewer bits of memory in lower precisions. "
+        f"kept: share of the bits of {reference}, paired over facts. 95 % bootstrap intervals over facts. {NOT_COUNTED}, so "
+        "bits per parameter are a lower bound. Facts taught often make up most of these bits; `beyond/quantization` looks at "
+        "all facts of the panel alike."
     )
+    per_parameter = [table[name] / table["parameters"] for name in ("bits", "low", "high")]
     return Artifact(
         "beyond/capacity_precision",
         table,
         caption,
         finding,
-        decimals={"bits": 0, "low": 0, "high": 0, "bits per parameter": 5},
         shown=table[["precision"]].assign(
             bits=with_interval(table["bits"], table["low"], table["high"], 0),
-            **{"bits per parameter": table["bits per parameter"]},
+            **{"bits per parameter": with_interval(*per_parameter, 5)},
             kept=with_interval(table["kept"], table["kept low"], table["kept high"]),
         ),
     )

@@ -289,18 +289,45 @@ def _linkage(matrix: pd.DataFrame):
     return condensed, linkage(condensed, "average")
 
 
+EXPOSED = "given the exposures, too"
+GROUPS = 20  # of facts, left out in turn by the jackknife
+
+
 def partial_agreement(values: pd.DataFrame, given: pd.DataFrame, exposures: pd.Series | None = None) -> pd.DataFrame:
+    """``shared_ranks`` with the column ``change`` ("given them" minus "with the others"), and for each column but n its 95 %
+    jackknife interval (``<column> low``, ``<column> high``) over ``GROUPS`` groups of facts: a bootstrap would tie a fact with
+    its copies.
+
+    exposures  fact -> number of exposures: adds ``EXPOSED``, "given them" with this quantity as well
+    """
+    place = pd.Series(np.arange(len(given)) % GROUPS, given.index)
+    parts = [values[values["fact"].map(place) != group] for group in range(min(GROUPS, len(given)))]
+    table, *left_out = [_shared_ranks(part, given, exposures) for part in (values, *parts)]
+    columns = table.columns.drop("n")
+    replicates = np.stack(
+        [one.reindex(table.index)[columns].to_numpy() for one in left_out]
+    )  # [groups, measures, columns]
+    low, high = stats.jackknife_interval(table[columns].to_numpy(), replicates)
+    ends = [pd.DataFrame(end, table.index, columns + name) for end, name in ((low, " low"), (high, " high"))]
+    return pd.concat([table, *ends], axis=1).rename_axis("measure").reset_index()
+
+
+def _shared_ranks(values: pd.DataFrame, given: pd.DataFrame, exposures: pd.Series | None) -> pd.DataFrame:
+    """``shared_ranks`` with ``EXPOSED``, if exposures are given, and ``change``."""
+    table = shared_ranks(values, given)
+    if exposures is not None:
+        table[EXPOSED] = shared_ranks(values, given.assign(exposures=exposures))["given them"]
+    return table.assign(change=table["given them"] - table["with the others"])
+
+
+def shared_ranks(values: pd.DataFrame, given: pd.DataFrame) -> pd.DataFrame:
     """What the measures share with other quantities, and with each other beside these.
 
     given      [facts, quantities]
-    exposures  fact -> number of exposures: adds "given the exposures, too", the same with this quantity as well
-    returns    one row per measure: ``measure``, Spearman's correlation with each quantity, ``with the others`` (mean over the
+    returns    one row per measure: Spearman's correlation with each quantity, ``with the others`` (mean over the
                other measures of ``rank_covariance``), ``given them`` (the same after least squares of the ranks on the ranks of
                the quantities), ``n``. Means over models.
     """
-    if exposures is not None:
-        more = partial_agreement(values, given.assign(exposures=exposures))["given them"]
-        return partial_agreement(values, given).assign(**{"given the exposures, too": more})
     measures = list(dict.fromkeys(values["measure"]))
     plain, partial, shared, n = [], [], [], pd.Series(0, index=measures)
     for wide in _by_model(values):
@@ -316,7 +343,7 @@ def partial_agreement(values: pd.DataFrame, given: pd.DataFrame, exposures: pd.S
         mean = _mean(matrices).to_numpy(copy=True)
         np.fill_diagonal(mean, np.nan)
         frame[name] = stats.nanmean(mean, 1)
-    return frame.assign(n=n).rename_axis("measure").reset_index()
+    return frame.assign(n=n)
 
 
 def rank_covariance(ranks: pd.DataFrame) -> pd.DataFrame:
@@ -341,7 +368,8 @@ def residual(column: pd.Series, given: pd.DataFrame) -> pd.Series:
 
 def disagreements(values: pd.DataFrame, top: int = 10) -> pd.DataFrame:
     """The (model, fact) pairs on which the measures disagree most: ``fact``, ``model``, ``spread`` (standard deviation of the
-    fact's ranks over measures, each rank in [0, 1] within the model), ``highest`` and ``lowest`` (measures) and their ranks.
+    fact's ranks over measures, each rank in [0, 1] within the model), ``highest`` and ``lowest`` (measures) and their ranks;
+    ``measures`` and ``facts`` (how many are ranked in the model) and ``median spread`` (of these facts).
     Facts that some measure does not define are left out, and measures that are constant in a model."""
     rows = []
     for model, group in values.groupby("model", sort=False):
@@ -353,7 +381,8 @@ def disagreements(values: pd.DataFrame, top: int = 10) -> pd.DataFrame:
             for name, extreme in (("highest", ranks.idxmax(axis=1)), ("lowest", ranks.idxmin(axis=1))):
                 found[name] = extreme.to_numpy()
                 found[f"rank {name}"] = [ranks.at[fact, measure] for fact, measure in extreme.items()]
-            rows.append(found)
+            size = {"measures": ranks.shape[1], "facts": len(ranks), "median spread": found["spread"].median()}
+            rows.append(found.assign(**size))
     table = pd.concat(rows) if rows else pd.DataFrame(columns=["fact", "model", "spread"])
     return (
         table.sort_values("spread", ascending=False, key=stats.levelled, kind="stable")
