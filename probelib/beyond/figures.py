@@ -469,14 +469,15 @@ def kinds_finding(table: pd.DataFrame) -> str:
 def agreement(matrix: pd.DataFrame, values: pd.DataFrame, seed: int = 0) -> Artifact:
     """Share of pairs of facts that every two measures order alike; ``matrix``: ``measures.agreement_matrix`` in the order to
     draw."""
-    pairs = agreement_pairs(values, seed=seed)
+    pairs, models = agreement_pairs(values, seed=seed), values["model"].unique()
+    half = ((pairs["high"] - pairs["low"]) / 2).median()
     caption = (
         f"Share of pairs of facts that two measures order alike (a tie counts half; .5 is chance), mean over "
-        f"{values['model'].nunique()} models (up to n = {values['fact'].nunique():,} facts; measures that need a tuned "
+        f"{len(models)} models ({', '.join(models)}; up to n = {values['fact'].nunique():,} facts; measures that need a tuned "
         "partner have fewer), in the order of a hierarchical clustering. A measure of few levels cannot "
-        "reach 1, not even with itself (diagonal). Shown: of each paper what it proposes and the two measures that agree most "
-        "with all others; the CSV holds every pair with n, its 95 % bootstrap interval over facts, and the share among the "
-        "pairs that both order."
+        "reach 1, not even with itself (diagonal). Shown: of each paper, and of the measures in common use, what it proposes "
+        "and the two measures that agree most with all others; the CSV holds every pair with n, its 95 % bootstrap interval "
+        f"over facts (half of it is {half:.2f} in the median pair), and the share among the pairs that both order."
     )
     alt = "Heat map of the agreement between measures, clustered."
     central = few_per_paper(matrix.mean().sort_values(ascending=False, kind="stable").index.tolist())
@@ -492,12 +493,14 @@ def agreement_finding(pairs: pd.DataFrame) -> str:
     if pairs.empty:
         return ""
     paper = lambda column: pairs[column].map(lambda name: MEASURES[name].paper)
-    means = pairs.groupby(paper("first") == paper("second"))["alike"].mean().reindex([True, False])
+    same = pairs.groupby(paper("first") == paper("second"))["alike"]
+    means, n = same.mean().reindex([True, False]), same.size().reindex([True, False], fill_value=0)
     most, least = pairs.loc[pairs["alike"].idxmax()], pairs.loc[pairs["alike"].idxmin()]
     return (
-        f"Measures of one paper order {means[True]:.1%} of the pairs of facts alike on average, measures of different papers "
-        f"{means[False]:.1%}. Closest are {most['first']} and {most['second']} ({most['alike']:.1%}, 95 % CI "
-        f"{span(most['low'], most['high'])}), farthest {least['first']} and {least['second']} ({least['alike']:.1%})."
+        f"Measures of one paper, or both in common use, order {means[True]:.1%} of the pairs of facts alike on average "
+        f"({n[True]} pairs of measures), measures of different sources {means[False]:.1%} ({n[False]}). Closest are "
+        f"{most['first']} and {most['second']} ({most['alike']:.1%}, 95 % CI {span(most['low'], most['high'])}), farthest "
+        f"{least['first']} and {least['second']} ({least['alike']:.1%})."
     )
 
 
@@ -518,7 +521,8 @@ def agreement_models(by_model: pd.DataFrame, by_cell: pd.DataFrame) -> Artifact:
     kept = {*few_per_paper(mean.index.tolist()), *often.index[:1]}
     few = {f"over {over}": _matrix_of(pairs, [m for m in by_cell if m in kept]) for over, pairs in parts.items()}
     caption = (
-        f"Share of pairs of means that two measures order alike (ties half; .5 is chance): {', '.join(few)}. A dash: the "
+        f"Share of pairs of means that two measures order alike (ties half; .5 is chance): {', '.join(few)}; models: "
+        f"{', '.join(by_model.index)}. A dash: the "
         "measure itself, or a 95 % bootstrap interval (over relations or models) that holds .5. A mean over a relation "
         "depends on its objects, not on knowledge alone: see the page on ground truth. Shown: of each paper the two measures "
         "that agree most with all others, and the one that the finding names; the CSV holds all pairs with their intervals."

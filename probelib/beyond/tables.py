@@ -230,9 +230,9 @@ def coarse_twins(values: pd.DataFrame, design: pd.DataFrame, pairs: pd.DataFrame
         f"coarser ones and for {tau[broken].sum()} of {broken.sum()} with ties broken."
     )
     caption = (
-        "Concordance of each measure and of its coarser twins (cut at the median of each model; rounded to ten levels) or of "
-        "its twin with ties broken at random (over all models), change with its paired 95 % bootstrap interval, and the "
-        "change of Kendall's tau-b."
+        f"Share of {RIGHT} (pairs: how many; a tie counts half) by each measure (before) and by a twin of it (after): made "
+        "coarser (cut at the median of each model; rounded to ten levels) or with ties broken at random (over all models); "
+        "change with its paired 95 % bootstrap interval over facts and models, and the change of Kendall's tau-b."
     )
     return Artifact("beyond/coarse_twins", table, caption, finding)
 

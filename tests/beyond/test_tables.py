@@ -234,7 +234,8 @@ def test_two_readings_of_one_score_are_not_compared():
     ]
     pairs = pd.DataFrame(rows, columns=["first", "second", "alike"]).assign(low=0.1, high=0.9)
     finding = figures.agreement_finding(pairs)
-    assert "one paper order 60.0%" in finding and "different papers 40.0%" in finding
+    assert "both in common use, order 60.0% of the pairs of facts alike on average (1 pairs of measures)" in finding
+    assert "different sources 40.0% (1)" in finding
     assert figures.agreement_finding(pairs[:1]) == ""
 
 
@@ -258,7 +259,7 @@ def test_all_relations_of_the_shipped_scores_have_names():
 
 
 def test_dots_have_areas_by_their_number_of_facts_and_bars():
-    """Three facts in the bin from .9 on, two of them right; one in that from .2 on. Confidence 3.0 of four, accuracy 2 of four."""
+    """Three facts in the bin from .9 on, two of them right; one in that from .2 on."""
     rows = {"model": "m", "fact": list("abcd"), "confidence": [0.92, 0.94, 0.93, 0.21], "correct": [1, 1, 0, 0]}
     artifact = figures.gpt2_confidence(pd.DataFrame(rows | {"q_predicted": rows["confidence"]}))
     bins = artifact.frame.query("panel == 'reliability'")
@@ -452,7 +453,7 @@ def test_the_measure_that_a_finding_names_is_drawn():
     )
     assert artifact.caption.endswith("3 models give only 3 pairs; at least 5 models are needed.")
     assert tables.MONITOR_SIGN in artifact.caption
-    more = figures.agreement_models(by_cell.groupby("relation").mean()[:6], by_cell)
+    more = figures.agreement_models(by_cell.groupby("relation").mean()[:6].rename(index=str), by_cell)
     assert len(more.figure.axes) > len(artifact.figure.axes) and "not compared" not in more.caption
     assert "MONITOR" in [label.get_text() for label in artifact.figure.axes[0].get_yticklabels()]
     plt.close("all")
