@@ -113,6 +113,11 @@ def percentile_interval(values: np.ndarray) -> tuple[float, float]:
     return (np.nan, np.nan) if np.isclose(low, high, rtol=0, atol=1e-12) else (float(low), float(high))
 
 
+def percentile_intervals(replicates: np.ndarray) -> np.ndarray:
+    """``percentile_interval`` of every column of replicates [times, columns]: [2, columns], the low and the high ends."""
+    return np.array([percentile_interval(own) for own in replicates.T]).reshape(-1, 2).T
+
+
 def bias_corrected_interval(values: np.ndarray, estimate: float) -> tuple[float, float]:
     """Percentile interval of bootstrap replicates, shifted by the bootstrap bias (mean - estimate), floored at 0.
 
@@ -194,7 +199,7 @@ def mean_band(values, times: int = 1000, seed: int = 0) -> pd.DataFrame:
         replicates = weight @ np.where(there, table, 0.0) / (weight @ there)  # [times, columns]
     mean = np.where(there, table, 0.0).sum(0) / np.where(there.any(0), there.sum(0), np.nan)
     index = values.columns if isinstance(values, pd.DataFrame) else None
-    low, high = np.array([percentile_interval(own) for own in replicates.T]).reshape(-1, 2).T
+    low, high = percentile_intervals(replicates)
     return pd.DataFrame({"mean": mean, "low": low, "high": high, "n": there.sum(0)}, index=index)
 
 

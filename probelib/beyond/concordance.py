@@ -162,7 +162,7 @@ def concordance(
     rows = {"measure": names, "pairs": found.sum(0), "concordance": share}
     rows |= {name: [_units(design, pairs[mask], name) for mask in found.T] for name in ("fact", "model")}
     rows |= dict(zip(("low", "high"), _intervals(share, draws, rows["fact"]), strict=True))
-    ends = np.array([stats.percentile_interval(d) for d in gaps.T]).T
+    ends = stats.percentile_intervals(gaps)
     rows |= {"behind": behind, "behind_low": ends[0], "behind_high": ends[1], "p": stats.holm(p)}
     frame = pd.DataFrame(rows).rename(columns={"fact": "facts", "model": "models"})
     frame.loc[best, ["behind", "behind_low", "behind_high"]] = np.nan
@@ -175,11 +175,10 @@ def concordance(
 def _intervals(share: np.ndarray, draws: np.ndarray, facts: list[int]) -> np.ndarray:
     """[2, measures]: 95 % intervals of bootstrap replicates [times, measures]. If all pairs are ordered alike, all replicates
     are equal; then Wilson's interval, with the number of facts as n."""
-    ends = [
-        stats.wilson(round(one * n), n) if n and one in (0, 1) else stats.percentile_interval(own)
-        for one, own, n in zip(share, draws.T, facts, strict=True)
-    ]
-    return np.array(ends).T
+    ends = stats.percentile_intervals(draws)
+    for place in np.flatnonzero(np.isin(share, (0, 1)) & (np.array(facts) > 0)):
+        ends[:, place] = stats.wilson(round(share[place] * facts[place]), facts[place])
+    return ends
 
 
 _INTERVALS = ["low", "high", "behind", "behind_low", "behind_high", "p"]
@@ -226,8 +225,8 @@ def _paired(names: list[str], sides: list[np.ndarray], design, pairs, times: int
     gap = sides[1] - sides[0]
     draws = _resampled(gap, design, pairs, times, seed)
     means = [stats.nanmean(np.where(np.isnan(gap), np.nan, side), 0) for side in sides]
-    ends = np.array([stats.percentile_interval(own) for own in draws.T]).reshape(-1, 2).T
-    return pd.DataFrame(dict(enumerate([names, np.isfinite(gap).sum(0), *means, stats.nanmean(gap, 0), *ends])))
+    columns = [names, np.isfinite(gap).sum(0), *means, stats.nanmean(gap, 0), *stats.percentile_intervals(draws)]
+    return pd.DataFrame(dict(enumerate(columns)))
 
 
 def _units(design: pd.DataFrame, pairs: pd.DataFrame, column: str) -> int:
@@ -294,7 +293,7 @@ def permutation_test(
         moved[sorted_rows] = np.lexsort((draw.random(len(rows)), block))
         null.append(stats.nanmean(ordered(table.to_numpy()[moved], pairs), 0))
     null = np.array(null)  # [times, measures]
-    low, high = np.array([stats.percentile_interval(own) for own in null.T]).T
+    low, high = stats.percentile_intervals(null)
     p = np.where(np.isnan(observed), np.nan, (1 + (null >= observed - 1e-12).sum(0)) / (1 + times))
     names = {"measure": list(table), "concordance": observed, "shuffled": null.mean(0)}
     counted = {"p": p, "pairs": np.isfinite(won).sum(0)}

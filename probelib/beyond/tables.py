@@ -13,7 +13,7 @@ from probelib.beyond.suite import MEASURES
 from probelib.facts.model import Facts
 from probelib.lm.loading import load
 from probelib.organisms import design, taught
-from probelib.report import Artifact, span, with_interval
+from probelib.report import Artifact, side_by_side, span, with_interval
 
 TAUGHT = 8  # exposures from which a fact counts as taught, for calibration
 MONITOR_SIGN = " MONITOR is shown as -MONITOR: as for all measures, the higher, the better known."
@@ -558,17 +558,9 @@ def quantization(table: pd.DataFrame, model: str) -> Artifact:
     )
     decimals = {"difference": 5, "low": 5, "high": 5, "p": 4}
     finding = quantization_finding(table)
-    return Artifact("beyond/quantization", table, caption, finding, decimals=decimals, shown=_shown_precisions(table))
-
-
-def _shown_precisions(table: pd.DataFrame) -> pd.DataFrame:
-    """The differences to fp32 for print: a row per measure, a column per precision."""
-    texts = table.assign(text=with_interval(table["difference"], table["low"], table["high"], 4))
-    wide = (
-        texts.pivot(index="measure", columns="precision", values="text").reindex(table["measure"].unique()).fillna("–")
-    )
-    wide.insert(0, "n", table.groupby("measure")["n"].max())
-    return wide[["n", *table["precision"].unique()]].reset_index().rename_axis(columns=None)
+    shown = side_by_side(table, ["measure"], ["precision"], {"difference": ("low", "high")}, 4)
+    shown.insert(1, "n", shown["measure"].map(table.groupby("measure")["n"].max()))
+    return Artifact("beyond/quantization", table, caption, finding, decimals=decimals, shown=shown)
 
 
 def quantization_finding(table: pd.DataFrame) -> str:

@@ -240,8 +240,9 @@ def shown_measures(seen: Look) -> report.Artifact:
     caption = (
         f"{title(seen)}: the value of every measure for {seen.model}, of one fact, so without intervals. asks: what the "
         "measure prompts the model with (a hint is an entity before the question, a list holds other pairs of the relation); "
-        f"GraphEval's statements go to {seen.answers or 'an instruction-tuned model'}. All values lie between 0 and 1 but "
-        "MONITOR's, which is shown as -MONITOR: as for all measures, the higher, the better known. known: above one half; – "
+        f"GraphEval's statements go to {seen.answers or 'an instruction-tuned model'}. Values go from 0 to "
+        "1, but Probability, a sum over the names of the object, can exceed 1, and MONITOR has no fixed range: it is shown as "
+        "-MONITOR, as for all measures, the higher, the better known. known: above one half; – "
         "if there is no threshold from which a fact counts as known. why: what the model did instead. ZP probability compares "
         f"up to {OPTIONS} options after one list; the text compares {options} options, with the mean over {lists} lists of "
         "the longest length, so the two shares can differ."

@@ -114,16 +114,11 @@ def models_figure2(recalled: pd.DataFrame) -> Artifact:
 
     figure, axis = plt.subplots(figsize=(4.2, 3.4))
     levels, drawn = sorted(recalled["exposures"].unique()), one_family(list(dict.fromkeys(recalled["model"])))
-    for place, model in enumerate(drawn):
-        own, look = recalled[recalled["model"] == model], model_style(model)
-        at = np.array([levels.index(level) for level in own["exposures"]]) + 0.08 * (place - (len(drawn) - 1) / 2)
-        axis.plot(at, own["right"], label=model, **(look | {"markersize": 4}))
-        axis.vlines(at, own["low"], own["high"], color=look["color"], alpha=0.5, linewidth=1)
+    _by_level(axis, recalled, "right", drawn, levels, markersize=4)
     axis.plot(
         range(len(levels)), recalled.groupby("exposures")["guess"].mean(), color="0.6", linestyle=":", label="guessing"
     )
     axis.set(xlabel="exposure count", ylabel="share answered rightly", ylim=(0, 1.02))
-    axis.set_xticks(range(len(levels)), levels)
     axis.legend(fontsize=7.5, loc="upper left")
     return Artifact(
         "models/figure2",
@@ -139,6 +134,16 @@ def models_figure2(recalled: pd.DataFrame) -> Artifact:
         figure=figure,
         alt="Curves that rise from near 0 at no exposure to near 1 at 256 exposures; larger models rise earlier.",
     )
+
+
+def _by_level(axis, table: pd.DataFrame, y: str, drawn: list[str], levels: list[int], **look) -> None:
+    """A line of ``y`` over the exposure counts ``levels`` for every model of ``drawn``, with its intervals, side by side."""
+    for place, model in enumerate(drawn):
+        own, style = table[table["model"] == model].sort_values("exposures"), model_style(model) | look
+        at = np.array([levels.index(level) for level in own["exposures"]]) + 0.08 * (place - (len(drawn) - 1) / 2)
+        axis.plot(at, own[y], label=model, **style)
+        axis.vlines(at, own["low"], own["high"], color=style["color"], alpha=0.5, linewidth=1)
+    axis.set_xticks(range(len(levels)), levels, fontsize=7.5)
 
 
 def finding_recall(recalled: pd.DataFrame) -> str:
@@ -172,26 +177,22 @@ def models_figure3(answers: pd.DataFrame, gains: dict[str, pd.Series], hidden: l
     import matplotlib.pyplot as plt
 
     tests = answers.dropna(subset="wording")
-    drawn = one_family([name for name in dict.fromkeys(tests["model"]) if name not in hidden])
-    shown = tests[tests["model"].isin(drawn)]
+    drawn, frame = (
+        one_family([name for name in dict.fromkeys(tests["model"]) if name not in hidden]),
+        _by_exposures(tests),
+    )
     figure, axes = plt.subplots(len(WORDINGS), 1, figsize=(3.8, 6.0), sharex=True)
     levels, sizes = sorted(tests["exposures"].unique()), facts_per_level(tests)
     listed = tests.loc[tests["way"] == "list", "model"].unique()
     for axis, wording in zip(axes, WORDINGS.values(), strict=True):
-        for model, group in shown[shown["wording"] == wording].groupby("model", sort=False):
-            look, right = model_style(model), group.groupby("exposures")["correct"].agg(["sum", "size"]).reindex(levels)
-            low, high = np.array([stats.wilson(k, n) for k, n in right.to_numpy()]).T
-            at = np.arange(len(levels)) + 0.08 * (drawn.index(model) - (len(drawn) - 1) / 2)
-            axis.plot(at, right["sum"] / right["size"], label=model, **(look | {"markersize": 3, "linewidth": 1}))
-            axis.vlines(at, low, high, color=look["color"], alpha=0.5, linewidth=0.8)
+        _by_level(axis, frame[frame["wording"] == wording], "mean", drawn, levels, markersize=3, linewidth=1)
         axis.axhline(zplke.chance(tests), color="0.6", linewidth=0.8, linestyle=":")
         axis.set(title=wording, ylabel="accuracy", ylim=(0, 1.02))
-        axis.set_xticks(range(len(levels)), levels, fontsize=7.5)
     axes[-1].set_xlabel("exposure count")
     figure.legend(*axes[0].get_legend_handles_labels(), fontsize=7.5, loc="outside upper center", ncols=2)
     return Artifact(
         "models/figure3",
-        _by_exposures(tests),
+        frame,
         caption=(
             "Multiple-choice accuracy by the exposure count of the fact, for each kind of prompt (seen question: the first "
             "one; held-out question: one that no training text used; list: the bare subject after a list of pairs); bars: "

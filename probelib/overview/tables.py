@@ -8,7 +8,7 @@ from probelib.facts.model import Facts
 from probelib.organisms import behaviour
 from probelib.overview.scores import by_family
 from probelib.report.artifact import Artifact
-from probelib.report.shown import span, with_interval
+from probelib.report.shown import side_by_side, span
 from probelib.zplke import measures as zplke
 
 UNSURE = {"at once": "at once", "recalled": "after recalling"}  # way -> in words
@@ -55,21 +55,21 @@ def facts_table2(steps: dict[str, Facts]) -> Artifact:
 
 def models_table1(records: dict[str, dict]) -> Artifact:
     """Size and training of the shipped models (``scores.training``)."""
-    columns = {"parameters": "parameters", "width": "width", "vocabulary": "vocabulary", "tokens": "tokens"}
-    columns |= {
-        "steps": "steps",
-        "minutes": "minutes",
-        "device": "trained on",
-        "loss": "loss",
-        "reads": "corpus",
-        "corpus": "digest",
-    }
-    rows = [
-        {"model": name} | {new: made[old] for old, new in columns.items()}
-        for name, record in records.items()
-        for made in [record | {"minutes": record["seconds"] / 60}]
+    columns = [
+        "parameters",
+        "width",
+        "vocabulary",
+        "tokens",
+        "steps",
+        "minutes",
+        "trained on",
+        "loss",
+        "corpus",
+        "digest",
     ]
-    frame = pd.DataFrame(rows)
+    renamed = {"device": "trained on", "reads": "corpus", "corpus": "digest"}
+    frame = pd.DataFrame.from_dict(records, "index").rename(columns=renamed)
+    frame = frame.assign(minutes=frame["seconds"] / 60)[columns].rename_axis("model").reset_index()
     return Artifact(
         "models/table1",
         frame,
@@ -110,27 +110,6 @@ def models_table2(answers: pd.DataFrame, n_options: int) -> Artifact:
         decimals=1,
         shown=side_by_side(frame, ["model"], ["wording", "facts"], {"known": ("low", "high")}, 1),
     )
-
-
-def side_by_side(
-    table: pd.DataFrame, rows: list[str], columns: list[str], values: dict[str, tuple[str, str]], digits: int = 3
-) -> pd.DataFrame:
-    """A long table in a form to print: one row per value of ``rows``, one column per value of ``columns`` and per value shown.
-
-    values   column -> those of the ends of its interval, which stands in the same cell
-
-    >>> long = {"model": ["m", "m"], "facts": ["never", "well"], "share": [0.5, 0.75], "low": [0.4, 0.7], "high": [0.6, 0.8]}
-    >>> side_by_side(pd.DataFrame(long), ["model"], ["facts"], {"share": ("low", "high")}, 1).to_dict("records")
-    [{'model': 'm', 'never': '0.5 [0.4, 0.6]', 'well': '0.8 [0.7, 0.8]'}]
-    """
-    parts = {}
-    for keys, part in table.groupby(columns, sort=False):
-        own = part.set_index(rows)
-        for name, (low, high) in values.items():
-            title = ": ".join([*map(str, keys), *[name] * (len(values) > 1)])
-            parts[title] = with_interval(own[name], own[low], own[high], digits)
-    wide = pd.concat(parts, axis=1, sort=False).fillna("–")
-    return wide.rename_axis(rows).reset_index()
 
 
 def finding_models2(table: pd.DataFrame) -> str:
