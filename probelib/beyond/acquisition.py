@@ -44,9 +44,7 @@ def first_checkpoints(seen: pd.DataFrame, order: list[str]) -> pd.DataFrame:
     parts = {}
     for measure, own in seen.groupby("measure", sort=False):
         flag = own.pivot(index="fact", columns="model", values="seen").reindex(columns=order).fillna(0.0)
-        unbroken = np.cumprod(flag.to_numpy()[:, ::-1], axis=1).sum(
-            1
-        )  # checkpoints seen without a break, from the last back
+        unbroken = np.cumprod(flag.to_numpy()[:, ::-1], axis=1).sum(1)  # checkpoints seen, from the last one back
         parts[measure] = pd.Series(np.where(unbroken > 0, len(order) + 1 - unbroken, np.nan), index=flag.index)
     return pd.DataFrame(parts)
 
@@ -87,15 +85,14 @@ def along(seen: pd.DataFrame, order: list[str], seed: int = 0) -> pd.DataFrame:
 
 def _later(frame: pd.DataFrame, firsts: pd.DataFrame, seed: int) -> pd.DataFrame:
     """``frame`` with the paired differences to its first measure that is no control, for all that see half of the facts."""
+    for place, name in enumerate(("later", "later low", "later high"), 6):  # behind "first seen" and its interval
+        frame.insert(place, name, np.nan)
     sees = frame.loc[(frame["seen"] >= HALF) & ~frame["measure"].map(_control), "measure"]
     for measure in sees[1:]:
         gap = (firsts[measure] - firsts[sees.iloc[0]]).dropna()
         at = frame["measure"] == measure
         frame.loc[at, ["later", "later low", "later high"]] = [gap.mean(), *stats.mean_interval(gap, seed=seed)]
-    later = ["later", "later low", "later high"]
-    return frame.reindex(
-        columns=[*frame.columns[:6], *later, *(name for name in frame.columns[6:] if name not in later)]
-    )
+    return frame
 
 
 def _mean_of_rows_interval(table: np.ndarray, seed: int) -> tuple[float, float]:

@@ -200,27 +200,24 @@ def _capacity(levels: pd.DataFrame, total: pd.DataFrame, fit: dict):
     return figure
 
 
-def capacity_precision(bits: pd.DataFrame, taught: pd.DataFrame, model: str, reference: str = "fp32") -> Artifact:
-    """What quantization takes away, against ``reference`` (the first precision if it is missing).
+def capacity_precision(bits: pd.DataFrame, taught: pd.DataFrame, model: str) -> Artifact:
+    """What quantization takes away, against fp32 (the first precision if it is missing).
 
     bits   ``stored_bits`` of the precisions of ``model``, each a "model"
     """
     table = stored(bits, taught, of=model).rename(columns={"model": "precision"}).drop(columns="at most")
     names = table["precision"].tolist()
-    reference = reference if reference in names else names[0]
+    reference = "fp32" if "fp32" in names else names[0]
     counts = levels_of(taught["exposures"][taught["model"] == model]).value_counts()
     draws = {name: total_bits(bits[bits["model"] == name], counts, 2000) for name in names}
-    share = table["bits"] / table.loc[names.index(reference), "bits"]
-    ends = [stats.percentile_interval(draws[name] / draws[reference]) for name in names]
-    table = table.assign(
-        kept=share, **{f"kept {end}": [pair[i] for pair in ends] for i, end in enumerate(("low", "high"))}
+    table["kept"] = table["bits"] / table.loc[names.index(reference), "bits"]
+    table["kept low"], table["kept high"] = stats.percentile_intervals(
+        np.transpose([draws[name] / draws[reference] for name in names])
     )
     rows = table[table["precision"] != reference]
     kept = [
-        f"{name} keeps {share:.1%} {span(low, high, '.1%')}"
-        for name, share, low, high in zip(
-            rows["precision"], rows["kept"], rows["kept low"], rows["kept high"], strict=True
-        )
+        f"{row['precision']} keeps {row['kept']:.1%} {span(row['kept low'], row['kept high'], '.1%')}"
+        for _, row in rows.iterrows()
     ]
     finding = f"Of the bits that {reference} stores of the trial facts, {', '.join(kept)}.{_lost(rows)}" if kept else ""
     caption = (

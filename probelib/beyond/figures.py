@@ -25,9 +25,8 @@ PAPERS = {  # name, colour, marker
     "beyond": ("in common use", "#ca9161", "P"),
 }
 FEW_MODELS = 4  # three or four models have hardly any orders
-VERDICTS = dict(
-    zip(audit.VERDICTS, [(GREEN, ""), ("#ece133", "//"), (RED, "xx"), ("#cccccc", "..")], strict=True)
-)  # colour, hatch
+LOOKS = [(GREEN, ""), ("#ece133", "//"), (RED, "xx"), ("#cccccc", "..")]  # colour, hatch
+VERDICTS = dict(zip(audit.VERDICTS, LOOKS, strict=True))
 
 
 # Do the published numbers hold?
@@ -234,13 +233,8 @@ def on_point(points: pd.DataFrame, name: str, near: float = 0.005) -> list[str]:
     return [other for other in points.index[same] if other != name]
 
 
-OWN = (
-    "MONITOR",
-    "ZP choice",
-    "Avg@n ApprOpt",
-    "Min@n ApprOpt",
-    "GraphEval judge correct",
-)  # what the four papers propose
+# What the four papers propose
+OWN = ("MONITOR", "ZP choice", "Avg@n ApprOpt", "Min@n ApprOpt", "GraphEval judge correct")
 
 
 def labelled(points: pd.DataFrame, front: list[str], most: int = 10) -> list[str]:
@@ -268,10 +262,7 @@ def _cost_scatter(points: pd.DataFrame, named: list[str], front: list[str], ceil
         axis.vlines(rows["tokens a fact"], rows["low"], rows["high"], color=colour, linewidth=1.2, alpha=0.4)
         look = {"color": colour, "label": label, "markersize": 6, "markeredgecolor": "white", "linestyle": "none"}
         axis.plot(rows["tokens a fact"], rows["concordance"], marker, **look)
-    lowest, last = (
-        min(0.5, right.min(), control["concordance"]),
-        cost.max() * 4,
-    )  # the names of the levels stand at the right
+    lowest, last = min(0.5, right.min(), control["concordance"]), cost.max() * 4  # names of levels stand at the right
     levels = [
         ("all measures together", ceiling, "--"),
         (f"{control['measure']} (control)", control["concordance"], ":"),
@@ -331,9 +322,7 @@ def _detection(table: pd.DataFrame, named: list[str]):
         rows = table[table["measure"] == name].sort_values("exposures")
         control = MEASURES[name].control
         _, colour, marker = ("", "0.4", "x") if control else PAPERS[MEASURES[name].paper]
-        place = rows["exposures"] * 2 ** (
-            0.05 * (number - (len(named) - 1) / 2)
-        )  # side by side, so that bars can be told apart
+        place = rows["exposures"] * 2 ** (0.05 * (number - (len(named) - 1) / 2))  # bars side by side
         bars = [rows["concordance"] - rows["low"], rows["high"] - rows["concordance"]]
         look = {"color": colour, "marker": marker, "markersize": 3, "elinewidth": 0.6, "linewidth": 1, "label": name}
         axis.errorbar(place, rows["concordance"], np.clip(bars, 0, None), linestyle="--" if control else "-", **look)
@@ -452,15 +441,11 @@ def kinds_finding(table: pd.DataFrame) -> str:
     ends = known.groupby("measure", sort=False).agg(low=("low", "max"), high=("high", "min"))
     apart = ends.index[ends["low"] > ends["high"]].tolist()
     counted = f"{len(apart)} of {len(ends)} measures"
-    if not apart:
-        return (
-            f"The {types} types cannot be told apart: the 95 % intervals of two types are disjoint for {counted}, so "
-            "these facts give no order of types."
-        )
-    return (
-        f"The 95 % intervals of two of the {types} types are disjoint for {counted} ({', '.join(apart)}); the other measures "
-        "cannot tell types apart."
-    )
+    if apart:
+        found = f"The 95 % intervals of two of the {types} types are disjoint for {counted} ({', '.join(apart)}); "
+        return found + "the other measures cannot tell types apart."
+    found = f"The {types} types cannot be told apart: the 95 % intervals of two types are disjoint for {counted}, "
+    return found + "so these facts give no order of types."
 
 
 # Do the four papers measure the same thing?
@@ -633,10 +618,9 @@ def _lost_and_gained(shown: pd.DataFrame):
     bottom.set_yticks(at, sides["precision"], fontsize=7.5)
     most = max(1, sides[["lost", "gained"]].max(axis=None)) if len(sides) else 1
     bottom.set(xlabel="facts lost (left) and gained (right)", xlim=(-1.9 * most, 1.1 * most))
+    bold = {"fontsize": 7.5, "weight": "bold", "va": "top"}
     for measure, rows in sides.groupby("measure", sort=False):
-        bottom.text(
-            -1.85 * most, at[rows.index].min() - 0.35, measure.replace(" ", "\n"), fontsize=7.5, weight="bold", va="top"
-        )
+        bottom.text(-1.85 * most, at[rows.index].min() - 0.35, measure.replace(" ", "\n"), **bold)
     bottom.xaxis.set_major_formatter(lambda x, _: f"{abs(x):.0f}")
     bottom.xaxis.get_major_locator().set_params(integer=True)
     bottom.invert_yaxis()

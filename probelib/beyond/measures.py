@@ -204,22 +204,14 @@ def ordered_alike(wide: pd.DataFrame, ties: bool = True) -> pd.DataFrame:
 def agreement_pairs(values: pd.DataFrame, times: int = 100, seed: int = 0) -> pd.DataFrame:
     """``agreement_matrix`` as a list, with n and 95 % bootstrap intervals over facts: ``first``, ``second``, ``alike``, ``low``,
     ``high`` (NaN if it is the same in every replicate), ``n``, ``without ties`` (the same over the pairs that both order)."""
-    wides, rows = _by_model(values), []
+    wides, untied, rows = _by_model(values), agreement_matrix(values, ties=False), []
     for first, second, alike in upper_triangle(agreement_matrix(values)).itertuples(index=False):
-        pairs = [wide[[first, second]].dropna() for wide in wides if {first, second} <= set(wide)]
-        replicates = [
-            _alike_replicates(
-                pair.astype(float).apply(stats.levelled).to_numpy(), stats.resample_counts(len(pair), times, seed)
-            )
-            for pair in pairs
-        ]
-        low, high = stats.percentile_interval(np.mean(replicates, axis=0))
-        rows.append((first, second, alike, low, high, max(map(len, pairs))))
-    table = pd.DataFrame(rows, columns=["first", "second", "alike", "low", "high", "n"])
-    untied = agreement_matrix(values, ties=False)
-    return table.assign(
-        **{"without ties": [untied.at[a, b] for a, b in zip(table["first"], table["second"], strict=True)]}
-    )
+        both = [wide[[first, second]].dropna() for wide in wides if {first, second} <= set(wide)]
+        pairs = [pair.astype(float).apply(stats.levelled).to_numpy() for pair in both]
+        replicates = [_alike_replicates(pair, stats.resample_counts(len(pair), times, seed)) for pair in pairs]
+        ends = stats.percentile_interval(np.mean(replicates, axis=0))
+        rows.append((first, second, alike, *ends, max(map(len, pairs)), untied.at[first, second]))
+    return pd.DataFrame(rows, columns=["first", "second", "alike", "low", "high", "n", "without ties"])
 
 
 def alike_in_means(wide: pd.DataFrame, clusters: pd.Index, times: int = 100, seed: int = 0) -> pd.DataFrame:
@@ -304,10 +296,8 @@ def partial_agreement(values: pd.DataFrame, given: pd.DataFrame, exposures: pd.S
     parts = [values[values["fact"].map(place) != group] for group in range(min(GROUPS, len(given)))]
     table, *left_out = [_shared_ranks(part, given, exposures) for part in (values, *parts)]
     columns = table.columns.drop("n")
-    replicates = np.stack(
-        [one.reindex(table.index)[columns].to_numpy() for one in left_out]
-    )  # [groups, measures, columns]
-    low, high = stats.jackknife_interval(table[columns].to_numpy(), replicates)
+    replicates = [one.reindex(table.index)[columns].to_numpy() for one in left_out]
+    low, high = stats.jackknife_interval(table[columns].to_numpy(), np.stack(replicates))
     ends = [pd.DataFrame(end, table.index, columns + name) for end, name in ((low, " low"), (high, " high"))]
     return pd.concat([table, *ends], axis=1).rename_axis("measure").reset_index()
 
