@@ -64,9 +64,8 @@ def stored_bits(models: dict, questions, design: pd.DataFrame, folder, of: str |
         scores = scores.assign(gold=scores["candidate"] == scores["fact"].map(gold))
         rank = scores.groupby("prompt")["logprob"].rank(ascending=False, method="max")
         right = (rank == 1)[scores["gold"]].groupby(scores["fact"][scores["gold"]]).mean()
-        rows = pd.DataFrame(
-            {"bits": bits_by_likelihood(scores), "right": right, "options": options.groupby("fact").size()}
-        )
+        n_options = options.groupby("fact").size()
+        rows = pd.DataFrame({"bits": bits_by_likelihood(scores), "right": right, "options": n_options})
         rows["exposures"] = design[design["model"] == (of or name)].set_index("fact")["exposures"]
         parts.append(rows.rename_axis("fact").reset_index().assign(model=name, parameters=model.n_parameters))
     return pd.concat(parts, ignore_index=True).dropna()
@@ -82,9 +81,8 @@ def by_level(bits: pd.DataFrame) -> pd.DataFrame:
         interval, misled = stats.mean_interval(stored), (own["bits"] < 0).mean()
         rows.append((model, own["parameters"].iloc[0], int(at), len(own), stored.mean(), *interval, fano, misled))
     columns = ["model", "parameters", "from", "facts", "bits", "low", "high", "choices", "misled"]
-    return pd.DataFrame(rows, columns=columns).sort_values(
-        ["parameters", "model", "from"], kind="stable", ignore_index=True
-    )
+    table, order = pd.DataFrame(rows, columns=columns), ["parameters", "model", "from"]
+    return table.sort_values(order, kind="stable", ignore_index=True)
 
 
 def levels_of(exposures: pd.Series) -> pd.Series:
@@ -211,9 +209,8 @@ def capacity_precision(bits: pd.DataFrame, taught: pd.DataFrame, model: str) -> 
     counts = levels_of(taught["exposures"][taught["model"] == model]).value_counts()
     draws = {name: total_bits(bits[bits["model"] == name], counts, 2000) for name in names}
     table["kept"] = table["bits"] / table.loc[names.index(reference), "bits"]
-    table["kept low"], table["kept high"] = stats.percentile_intervals(
-        np.transpose([draws[name] / draws[reference] for name in names])
-    )
+    shares = np.transpose([draws[name] / draws[reference] for name in names])
+    table["kept low"], table["kept high"] = stats.percentile_intervals(shares)
     rows = table[table["precision"] != reference]
     kept = [
         f"{row['precision']} keeps {row['kept']:.1%} {span(row['kept low'], row['kept high'], '.1%')}"

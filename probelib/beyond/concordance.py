@@ -152,7 +152,7 @@ def concordance(
     names, found = list(table), np.isfinite(won)
     share = stats.nanmean(won, 0)
     if not len(pairs) or not found.any():
-        return pd.DataFrame(columns=["measure", "pairs", "facts", "models", "concordance", *_INTERVALS])
+        return pd.DataFrame(columns=["measure", "pairs", "facts", "models", "concordance", "low", "high", *BEHIND])
     best = int(np.nanargmax(share))
     gap = won - won[:, [best]]  # NaN where one of both is
     draws, gaps = _resampled(np.hstack([won, gap]), design, pairs, times, seed).reshape(times, 2, -1).swapaxes(0, 1)
@@ -165,8 +165,8 @@ def concordance(
     ends = stats.percentile_intervals(gaps)
     rows |= {"behind": behind, "behind_low": ends[0], "behind_high": ends[1], "p": stats.holm(p)}
     frame = pd.DataFrame(rows).rename(columns={"fact": "facts", "model": "models"})
-    frame.loc[best, ["behind", "behind_low", "behind_high"]] = np.nan
-    order = ["measure", "pairs", "facts", "models", "concordance", *_INTERVALS]
+    frame.loc[best, BEHIND] = np.nan
+    order = ["measure", "pairs", "facts", "models", "concordance", "low", "high", *BEHIND]
     return frame[order].sort_values(
         "concordance", ascending=False, key=stats.levelled, kind="stable", ignore_index=True
     )
@@ -181,7 +181,7 @@ def _intervals(share: np.ndarray, draws: np.ndarray, facts: list[int]) -> np.nda
     return ends
 
 
-_INTERVALS = ["low", "high", "behind", "behind_low", "behind_high", "p"]
+BEHIND = ["behind", "behind_low", "behind_high", "p"]
 
 
 def change(

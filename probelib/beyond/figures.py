@@ -75,10 +75,8 @@ def _stacked_verdicts(counts: pd.DataFrame):
 def gpt2_confidence(choices: pd.DataFrame) -> Artifact:
     """Accuracy@K and reliability of imported scores; ``choices``: ``choice.choose_candidates``."""
     confidence, correct = choices["confidence"], choices["correct"]
-    kept, curve = (
-        zplke.accuracy_at(choices, [k / 20 for k in range(20)]),
-        with_wilson(stats.reliability(confidence, correct)),
-    )
+    kept = zplke.accuracy_at(choices, [k / 20 for k in range(20)])
+    curve = with_wilson(stats.reliability(confidence, correct))
     bins = curve.rename(columns={"low": "bin from", "high": "bin to"})
     frame = pd.concat({"accuracy at K": kept, "reliability": bins}, names=["panel"]).reset_index("panel")
     ece, half = stats.ece(confidence, correct), kept.iloc[10]
@@ -191,10 +189,8 @@ def quality_against_cost(ranked: pd.DataFrame, ceiling: pd.Series, within: list[
     points = ranked[~ranked["control"]].dropna(subset=["concordance", "tokens a fact"]).set_index("measure")
     front = frontier(points["tokens a fact"], points["concordance"])
     names = labelled(points, front)
-    named = [
-        f"{name} ({points.loc[name, 'tokens a fact']:,.0f} tokens, {points.loc[name, 'concordance']:.1%})"
-        for name in front
-    ]
+    best = points.loc[front, ["tokens a fact", "concordance"]]
+    named = [f"{name} ({cost:,.0f} tokens, {share:.1%})" for name, cost, share in best.itertuples()]
     familiar = ranked[ranked["control"]].iloc[0]
     finding = (
         f"No cheaper measure puts more pairs in the right order than {', '.join(named)}. Of these, "
@@ -263,11 +259,9 @@ def _cost_scatter(points: pd.DataFrame, named: list[str], front: list[str], ceil
         look = {"color": colour, "label": label, "markersize": 6, "markeredgecolor": "white", "linestyle": "none"}
         axis.plot(rows["tokens a fact"], rows["concordance"], marker, **look)
     lowest, last = min(0.5, right.min(), control["concordance"]), cost.max() * 4  # names of levels stand at the right
-    levels = [
-        ("all measures together", ceiling, "--"),
-        (f"{control['measure']} (control)", control["concordance"], ":"),
-    ]
-    for label, level, line in [*levels, ("chance", 0.5, ":")]:
+    levels = [("all measures together", ceiling, "--"), ("chance", 0.5, ":")]
+    levels.insert(1, (f"{control['measure']} (control)", control["concordance"], ":"))
+    for label, level, line in levels:
         axis.axhline(level, color="0.3", linewidth=0.9, linestyle=line, zorder=1)
         look = {"textcoords": "offset points", "ha": "right", "va": "top", "fontsize": 7, "style": "italic"}
         axis.annotate(label, (last, level), (-2, -2), color="0.3", **look)
@@ -308,10 +302,8 @@ def detection_finding(table: pd.DataFrame, named: list[str], enough: float = 0.9
         below = rows["exposures"][rows["concordance"] < enough]
         above = rows["exposures"] if below.empty else rows["exposures"][rows["exposures"] > below.max()]
         found.append((above.min() if len(above) else np.inf, named.index(name), name))
-    words = [
-        f"{name} {'at no exposure count' if level == np.inf else f'from {level:.0f} on'}"
-        for level, _, name in sorted(found)
-    ]
+    at = lambda level: "at no exposure count" if level == np.inf else f"from {level:.0f} on"
+    words = [f"{name} {at(level)}" for level, _, name in sorted(found)]
     return f"{enough:.0%} of the pairs are in the right order, by exposures of the taught fact: {', '.join(words)}."
 
 
@@ -492,11 +484,8 @@ def agreement_finding(pairs: pd.DataFrame) -> str:
 def agreement_models(by_model: pd.DataFrame, by_cell: pd.DataFrame) -> Artifact:
     """Share of pairs of models, and of (model, relation) cells, that every two measures order alike; ``scores.mean_values``."""
     n_models, n_cells = len(by_model), len(by_cell)
-    parts = {
-        f"models and relations (up to n = {n_cells})": alike_in_means(
-            by_cell, by_cell.index.get_level_values("relation")
-        )
-    }
+    relations = by_cell.index.get_level_values("relation")
+    parts = {f"models and relations (up to n = {n_cells})": alike_in_means(by_cell, relations)}
     if n_models > FEW_MODELS:
         parts[f"models (n = {n_models})"] = alike_in_means(by_model, by_model.index)
     frame = pd.concat([pairs.assign(over=over.split(" (")[0]) for over, pairs in parts.items()])
@@ -519,9 +508,8 @@ def agreement_models(by_model: pd.DataFrame, by_cell: pd.DataFrame) -> Artifact:
             f"at least {FEW_MODELS + 1} models are needed."
         )
     alt = f"Heat map of the agreement between measures, {' and '.join(few)}."
-    return Artifact(
-        "beyond/agreement_models", frame, caption, means_finding(cells, often, n_cells), _heat_maps(few), alt
-    )
+    finding = means_finding(cells, often, n_cells)
+    return Artifact("beyond/agreement_models", frame, caption, finding, _heat_maps(few), alt)
 
 
 def against_others(pairs: pd.DataFrame) -> pd.Series:
@@ -588,9 +576,8 @@ def change_finding(shown: pd.DataFrame) -> str:
         for what, own in ((what, answers[rows]) for what, rows in kinds.items())
         if len(own)
     ]
-    found = (
-        f"The probability of the right answer is {'; '.join(said)}, n = {int(shown['n'].max())} facts. " if said else ""
-    )
+    n = int(shown["n"].max())
+    found = f"The probability of the right answer is {'; '.join(said)}, n = {n} facts. " if said else ""
     if sides.empty:
         return found.strip()
     lost, gained, few = sides["lost"].sum(), sides["gained"].sum(), int((stats.holm(sides["p"]) < 0.05).sum())
@@ -604,9 +591,8 @@ def _lost_and_gained(shown: pd.DataFrame):
     import matplotlib.pyplot as plt
 
     answers, sides = shown[shown["measure"] == ANSWER], shown.dropna(subset=["p"]).reset_index(drop=True)
-    figure, (top, bottom) = plt.subplots(
-        2, 1, figsize=(3.7, 1.9 + 0.2 * len(shown)), height_ratios=(0.3 + len(answers), 0.8 + len(sides))
-    )
+    sizes = {"figsize": (3.7, 1.9 + 0.2 * len(shown)), "height_ratios": (0.3 + len(answers), 0.8 + len(sides))}
+    figure, (top, bottom) = plt.subplots(2, 1, **sizes)
     at = np.arange(len(answers))
     top.plot(answers["difference"], at, "o", color=BLUE)
     top.hlines(at, answers["low"], answers["high"], color=BLUE)

@@ -22,12 +22,7 @@ from probelib.beyond.suite.object_prior import INVENTED
 from probelib.facts.model import Facts
 from probelib.report import Artifact, span
 
-LIKELY, PROBE, STRICT, OBJECT = (
-    "log-probability",
-    "probe, facts held out",
-    "probe, relations held out",
-    "probe, subject unknown",
-)
+LIKELY, PROBE, OBJECT = "log-probability", "probe, facts held out", "probe, subject unknown"
 FEW, MANY = (2, 16), 32  # exposures of facts taught a few times; of those taught often
 SPLITS = {"facts held out": "fact", "relations held out": "relation", "subject unknown": "fact"}
 
@@ -39,9 +34,8 @@ def candidate_statements(asked: Facts, subject: str | None = None) -> pd.DataFra
     rows = rows[rows["template"] == 1].reset_index(drop=True)
     if subject is not None:
         label = dict(zip(asked.facts["fact"], asked.label(asked.facts["subject"]), strict=True))
-        rows["text"] = [
-            text.replace(label[fact], subject, 1) for text, fact in zip(rows["text"], rows["fact"], strict=True)
-        ]
+        pairs = zip(rows["text"], rows["fact"], strict=True)
+        rows["text"] = [text.replace(label[fact], subject, 1) for text, fact in pairs]
     return rows.assign(right=rows["context"] == "true")
 
 
@@ -61,9 +55,8 @@ def probe_scores(states: np.ndarray, scored: np.ndarray, right, held_out, folds:
         train, test = fold != left_out, fold == left_out
         if len(set(right[train])) == 2:
             scale = StandardScaler().fit(states[train])
-            fitted = LogisticRegression(C=0.1, max_iter=500, class_weight="balanced").fit(
-                scale.transform(states[train]), right[train]
-            )
+            probe = LogisticRegression(C=0.1, max_iter=500, class_weight="balanced")
+            fitted = probe.fit(scale.transform(states[train]), right[train])
             found[test] = fitted.decision_function(scale.transform(scored[test]))
     return found
 
@@ -80,9 +73,9 @@ def pairs_in_order(scores: pd.DataFrame) -> pd.DataFrame:
     best = scores[scores["right"]].set_index("fact")["score"]
     wrong = scores[~scores["right"]]
     gap = np.sign(wrong["fact"].map(best) - wrong["score"])
-    return pd.DataFrame(
-        {"K": ((gap + 1) / 2).groupby(wrong["fact"]).mean(), "K*": (gap > 0).groupby(wrong["fact"]).mean() // 1}
-    )
+    columns = {"K": (gap + 1) / 2, "K*": (gap > 0).astype(float)}
+    by_fact = pd.DataFrame(columns).groupby(wrong["fact"]).mean()
+    return by_fact.assign(**{"K*": by_fact["K*"] // 1})
 
 
 def score_hidden(model, asked: Facts, folder, seed: int = 0) -> pd.DataFrame:
@@ -126,9 +119,8 @@ def hidden_knowledge(table: pd.DataFrame, design: pd.DataFrame) -> Artifact:
     """K and K* by scorer and model, by how often the facts were taught; ``table``: ``score_hidden`` with a column ``model``."""
     rows, found = by_teaching(table, design), []
     for (model, facts, scorer), own in rows.groupby(["model", "facts", "scorer"], sort=False, observed=True):
-        found.append(
-            (model, facts, scorer, len(own), own["K"].mean(), *stats.mean_interval(own["K"]), own["K*"].mean())
-        )
+        interval = stats.mean_interval(own["K"])
+        found.append((model, facts, scorer, len(own), own["K"].mean(), *interval, own["K*"].mean()))
     frame = pd.DataFrame(found, columns=["model", "facts", "scorer", "n", "K", "low", "high", "K*"])
     frame["facts"] = frame["facts"].astype(rows["facts"].dtype)
     frame = frame.sort_values(["model", "facts"], kind="stable", ignore_index=True)

@@ -57,9 +57,8 @@ def all_statistics(
 def mean_tau(values: pd.DataFrame, design: pd.DataFrame) -> dict[str, float]:
     """measure -> tau-b of its values with the exposure counts, mean over models."""
     rows = values.merge(design, on=["model", "fact"])
-    taus = {
-        key: stats.kendall(own["value"], own["exposures"])["tau"] for key, own in rows.groupby(["measure", "model"])
-    }
+    groups = rows.groupby(["measure", "model"])
+    taus = {key: stats.kendall(own["value"], own["exposures"])["tau"] for key, own in groups}
     return pd.Series(taus).groupby(level=0).mean().to_dict()
 
 
@@ -264,9 +263,8 @@ def clusters(matrix: pd.DataFrame, level: float = 0.75) -> pd.DataFrame:
     alike, rows = matrix.to_numpy(), []
     for i, measure in enumerate(matrix.index):
         own = (number == number[i]) & (np.arange(len(number)) != i)
-        rows.append(
-            (place[number[i]], measure, stats.nanmean(alike[i, own]), stats.nanmean(alike[i, number != number[i]]))
-        )
+        means = [stats.nanmean(alike[i, part]) for part in (own, number != number[i])]
+        rows.append((place[number[i]], measure, *means))
     return pd.DataFrame(rows, columns=["group", "measure", "within", "without"])
 
 

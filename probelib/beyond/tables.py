@@ -140,13 +140,9 @@ def rank_measures(
     control = values["measure"].map(lambda name: MEASURES[name].control).astype(bool)
     parts = [concordance.concordance(values[mask], design, pairs, seed=seed) for mask in (~control, control)]
     table = pd.concat([part for part in parts if len(part)], ignore_index=True)
-    table.loc[
-        table["measure"].map(lambda name: MEASURES[name].control), ["behind", "behind_low", "behind_high", "p"]
-    ] = np.nan
-    for place, field in enumerate(("paper", "prompts", "control"), 1):
-        table.insert(
-            place, "asks" if field == "prompts" else field, [getattr(MEASURES[m], field) for m in table["measure"]]
-        )
+    table.loc[table["measure"].map(lambda name: MEASURES[name].control), concordance.BEHIND] = np.nan
+    for place, (column, field) in enumerate({"paper": "paper", "asks": "prompts", "control": "control"}.items(), 1):
+        table.insert(place, column, [getattr(MEASURES[name], field) for name in table["measure"]])
     table["tokens a fact"] = table["measure"].map(tokens)
     if "Familiarity" in set(table["measure"]):
         more = concordance.added(values, design, pairs, "Familiarity", seed=seed)
@@ -361,9 +357,8 @@ def popularity(values: pd.DataFrame, design: pd.DataFrame, models: tuple[str, st
 
 def popularity_finding(table: pd.DataFrame) -> str:
     """What familiarity alone orders in both models, and how many measures change beyond both intervals."""
-    apart = (table["low by popularity"] > table["high at random"]) | (
-        table["high by popularity"] < table["low at random"]
-    )
+    higher = table["low by popularity"] > table["high at random"]
+    apart = higher | (table["high by popularity"] < table["low at random"])
     counted = f"{apart.sum()} of {len(table)} measures change beyond both intervals."
     known = table.set_index("measure")
     if "Familiarity" not in known.index:
@@ -511,14 +506,12 @@ def disagreements(apart: pd.DataFrame, asked: Facts, exposures: pd.Series | None
         f"median fact of this model {first['median spread']:.2f})."
     )
     counts = table.drop_duplicates("model").sort_values("model")
-    sizes = "; ".join(
-        f"{row['model']}: {row['measures']} measures of {row['facts']} facts" for _, row in counts.iterrows()
-    )
+    sizes = [f"{row['model']}: {row['measures']} measures of {row['facts']} facts" for _, row in counts.iterrows()]
     caption = (
         f"The {len(table)} facts (of one model each) on which the measures disagree most. spread: standard deviation of the "
-        f"fact's ranks over measures, each rank from 0 (least known) to 1 (best known) within its model ({sizes}; facts that "
-        f"some measure does not score are left out). Ranks drawn at random have {12**-0.5:.2f}. highest, lowest: the two "
-        "measures that rank the fact so, with their ranks."
+        f"fact's ranks over measures, each rank from 0 (least known) to 1 (best known) within its model ({'; '.join(sizes)}; "
+        f"facts that some measure does not score are left out). Ranks drawn at random have {12**-0.5:.2f}. highest, lowest: "
+        "the two measures that rank the fact so, with their ranks."
     )
     if exposures is not None:
         caption += " exposures: how often the fact was taught, mean over the models."
