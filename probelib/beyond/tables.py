@@ -477,13 +477,13 @@ def partial(shared: pd.DataFrame) -> Artifact:
     caption = (
         "For each measure: Spearman's rank correlation with the popularity of subject and object and with the length of the "
         "object in tokens (mean over models), its mean rank correlation with the other measures as if ties were broken at "
-        "random, the same given these three, and the change; n: facts. 95 % jackknife intervals over "
-        f"{measures.GROUPS} groups of facts."
+        "random, the same given these three (given them), and the change; n: facts. 95 % jackknife intervals over "
+        f"{measures.GROUPS} groups of facts." + sign_of_monitor(shared)
     )
     columns = [name for name in shared if f"{name} low" in shared]
     if EXPOSED in columns:
         finding += f" Given the number of exposures, too, it is {shared[EXPOSED].mean():.2f}."
-        caption += " Last column: given the number of exposures as well."
+        caption += f" {EXPOSED}: the same given the number of exposures as well."
     cells = {name: with_interval(shared[name], shared[f"{name} low"], shared[f"{name} high"], 2) for name in columns}
     shown = shared[["measure", "n"]].assign(**cells)
     return Artifact("beyond/partial", shared, caption, finding, shown=shown)
