@@ -211,6 +211,8 @@ def capacity_precision(bits: pd.DataFrame, taught: pd.DataFrame, model: str) -> 
     table["kept"] = table["bits"] / table.loc[names.index(reference), "bits"]
     shares = np.transpose([draws[name] / draws[reference] for name in names])
     table["kept low"], table["kept high"] = stats.percentile_intervals(shares)
+    per_parameter = ["bits per parameter", "bits per parameter low", "bits per parameter high"]
+    table[per_parameter] = table[["bits", "low", "high"]].div(table["parameters"], axis=0)
     rows = table[table["precision"] != reference]
     kept = [
         f"{row['precision']} keeps {row['kept']:.1%} {span(row['kept low'], row['kept high'], '.1%')}"
@@ -227,7 +229,6 @@ def capacity_precision(bits: pd.DataFrame, taught: pd.DataFrame, model: str) -> 
         "bits per parameter are a lower bound. Facts taught often make up most of these bits; `beyond/quantization` looks at "
         "all facts of the panel alike."
     )
-    per_parameter = [table[name] / table["parameters"] for name in ("bits", "low", "high")]
     return Artifact(
         "beyond/capacity_precision",
         table,
@@ -235,7 +236,7 @@ def capacity_precision(bits: pd.DataFrame, taught: pd.DataFrame, model: str) -> 
         finding,
         shown=table[["precision"]].assign(
             bits=with_interval(table["bits"], table["low"], table["high"], 0),
-            **{"bits per parameter": with_interval(*per_parameter, 5)},
+            **{"bits per parameter": with_interval(*(table[name] for name in per_parameter), 5)},
             kept=with_interval(table["kept"], table["kept low"], table["kept high"]),
         ),
     )

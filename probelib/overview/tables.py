@@ -273,8 +273,8 @@ def models_table7(required: pd.DataFrame) -> Artifact:
             "Requirements of the design (`probelib/organisms/README.md`, written before training), what was measured, and the "
             "tables and figures that a missed requirement limits: there the models cannot show what the paper's models show. "
             "Mentions are counted in the corpus: models with the same value count once in the finding. Met: in how many of "
-            "the models that a requirement concerns; then which models miss it, and what was measured in these; the CSV has a "
-            f"row per model. Models: {models}.{moved}"
+            "the models that a requirement concerns (in parentheses); then which models miss it, and what was measured in "
+            f"these; the CSV has a row per model. Models: {models}.{moved}"
         ),
         shown=by_requirement(every),
         finding=(
@@ -291,8 +291,9 @@ def by_requirement(required: pd.DataFrame) -> pd.DataFrame:
         missed = own[~own["met"]]
         values = sorted(set(missed["measured"].astype(str)), key=lambda text: float(text.split(",")[0]))
         ends = " to ".join(dict.fromkeys([*values[:1], *values[-1:]]))
-        row = {"requirement": requirement, "wanted": wanted, "models": _in_words(own["model"], *kinds)}
-        row |= {"met": f"{own['met'].sum()} of {len(own)}", "missed by": _in_words(missed["model"], *kinds)}
+        row = {"requirement": requirement, "wanted": wanted}
+        row["met"] = f"{own['met'].sum()} of {len(own)} ({_in_words(own['model'], *kinds)})"
+        row["missed by"] = _in_words(missed["model"], *kinds)
         rows.append(row | {"measured where missed": ends, "limits": "; ".join(dict.fromkeys(missed["limits"]))})
     return pd.DataFrame(rows)
 

@@ -150,11 +150,13 @@ def test_requirements_are_counted_and_the_missed_ones_named():
         {"requirement": ["a", "a", "b"], "model": "m", "met": [True, False, True], "limits": ["", "x/y", ""]}
     ).assign(measured=["2", "1", "3"], wanted="at least 2")
     shown = overview.models_table7(frame).shown
-    assert shown["met"].tolist() == ["1 of 2", "1 of 1"] and shown["measured where missed"].tolist() == ["1", ""]
-    assert shown["models"].tolist() == ["decoders"] * 2 and shown["missed by"].tolist() == ["decoders", ""]
+    assert shown["met"].tolist() == ["1 of 2 (decoders)", "1 of 1 (decoders)"] and shown[
+        "measured where missed"
+    ].tolist() == ["1", ""]
+    assert shown["missed by"].tolist() == ["decoders", ""]
     models = ["atlas-neox-5m", "atlas-neox-5m-it", "atlas-llama-2.4m"]
     artifact = overview.models_table7(frame.assign(model=models, met=[True, False, True]))
-    assert artifact.shown["models"].tolist() == ["atlas-neox (5m, 5m-it)", "atlas-llama-2.4m"]
+    assert artifact.shown["met"].tolist() == ["1 of 2 (atlas-neox (5m, 5m-it))", "1 of 1 (atlas-llama-2.4m)"]
     assert artifact.shown["missed by"].tolist() == ["instruction-tuned", ""]
     assert "decoders: atlas-neox-5m, atlas-llama-2.4m; instruction-tuned: atlas-neox-5m-it." in artifact.caption
     none = tables.by_requirement(frame.assign(met=False, measured=["+0.10", "-0.20", "3"]))
