@@ -117,6 +117,11 @@ def percentile_interval(values: np.ndarray) -> tuple[float, float]:
     return (np.nan, np.nan) if np.isclose(low, high, rtol=0, atol=1e-12) else (float(low), float(high))
 
 
+def percentile_intervals(replicates: np.ndarray) -> np.ndarray:
+    """``percentile_interval`` of every column of replicates [times, columns]: [2, columns], the low and the high ends."""
+    return np.array([percentile_interval(own) for own in replicates.T]).reshape(-1, 2).T
+
+
 def bias_corrected_interval(values: np.ndarray, estimate: float) -> tuple[float, float]:
     """Percentile interval of bootstrap replicates, shifted by the bootstrap bias (mean - estimate), floored at 0.
 
@@ -128,6 +133,24 @@ def bias_corrected_interval(values: np.ndarray, estimate: float) -> tuple[float,
     values = values[np.isfinite(values)]
     bias = values.mean() - estimate if len(values) else np.nan
     return percentile_interval(np.maximum(values - bias, 0))
+
+
+def jackknife_interval(estimate: np.ndarray, left_out: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The 95 % delete-a-group jackknife interval: estimate -+ t s, s^2 = (g - 1) / g sum (left out - their mean)^2, with g - 1
+    degrees of freedom. For statistics of ranks, where the copies in a bootstrap sample would be ties.
+
+    estimate   of all facts: a number or [...]
+    left_out   [g, ...]: the same without each of g groups of facts of about one size; NaN for fewer than two groups
+
+    >>> [round(float(end), 2) for end in jackknife_interval(2.0, np.array([2.5, 2.0, 1.5]))]  # the mean of 1, 2, 3
+    [-0.48, 4.48]
+    """
+    g = len(left_out)
+    if g < 2:
+        return np.full_like(estimate, np.nan), np.full_like(estimate, np.nan)
+    error = np.sqrt((g - 1) / g * ((left_out - left_out.mean(0)) ** 2).sum(0))
+    half = scipy.stats.t.ppf((1 + LEVEL) / 2, g - 1) * error
+    return estimate - half, estimate + half
 
 
 def mean_interval(values, times: int = 2000, seed: int = 0) -> tuple[float, float]:
@@ -178,7 +201,7 @@ def mean_band(values, times: int = 1000, seed: int = 0) -> pd.DataFrame:
         replicates = weight @ np.where(there, table, 0.0) / (weight @ there)  # [times, columns]
     mean = np.where(there, table, 0.0).sum(0) / np.where(there.any(0), there.sum(0), np.nan)
     index = values.columns if isinstance(values, pd.DataFrame) else None
-    low, high = np.array([percentile_interval(own) for own in replicates.T]).reshape(-1, 2).T
+    low, high = percentile_intervals(replicates)
     return pd.DataFrame({"mean": mean, "low": low, "high": high, "n": there.sum(0)}, index=index)
 
 

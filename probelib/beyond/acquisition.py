@@ -44,9 +44,7 @@ def first_checkpoints(seen: pd.DataFrame, order: list[str]) -> pd.DataFrame:
     parts = {}
     for measure, own in seen.groupby("measure", sort=False):
         flag = own.pivot(index="fact", columns="model", values="seen").reindex(columns=order).fillna(0.0)
-        unbroken = np.cumprod(flag.to_numpy()[:, ::-1], axis=1).sum(
-            1
-        )  # checkpoints seen without a break, from the last back
+        unbroken = np.cumprod(flag.to_numpy()[:, ::-1], axis=1).sum(1)  # checkpoints seen, from the last one back
         parts[measure] = pd.Series(np.where(unbroken > 0, len(order) + 1 - unbroken, np.nan), index=flag.index)
     return pd.DataFrame(parts)
 
@@ -54,6 +52,8 @@ def first_checkpoints(seen: pd.DataFrame, order: list[str]) -> pd.DataFrame:
 def along(seen: pd.DataFrame, order: list[str], seed: int = 0) -> pd.DataFrame:
     """One row per measure: ``measure``, ``facts``, ``seen`` (share at the last checkpoint), ``first seen`` (mean) with ``low``
     and ``high`` (95 % bootstrap over facts), ``forgotten``, ``effectivity``; see the module. ``order``: the earliest first.
+    ``ever seen``: number of facts seen at some checkpoint, of which a share is forgotten. ``<column> low``, ``<column> high``:
+    intervals of ``seen`` and ``forgotten`` (Wilson) and of ``effectivity`` (bootstrap over facts).
 
     Measures that see at least half of the facts come first, the earliest at the head. ``later``, ``later low``, ``later high``:
     checkpoints by which a measure sees a fact later than the one at the head, over the facts that both see.
@@ -66,11 +66,18 @@ def along(seen: pd.DataFrame, order: list[str], seed: int = 0) -> pd.DataFrame:
         )
         flag = wide.fillna(0.0).to_numpy()  # [facts, checkpoints]; not taught yet: not seen
         ever, new = flag.max(1) > 0, dose.fillna(0.0).diff(axis=1)
-        gain = (value.diff(axis=1) / new.where(new > 0)).stack()
+        gain = value.diff(axis=1) / new.where(new > 0)  # [facts, checkpoints]
         row = {"measure": measure, "facts": len(flag), "seen": flag[:, -1].mean(), "first seen": firsts[measure].mean()}
         row["low"], row["high"] = stats.mean_interval(firsts[measure], seed=seed)
         row["forgotten"] = 1 - flag[ever, -1].mean() if ever.any() else np.nan
-        rows.append(row | {"effectivity": gain.mean() if len(gain) else np.nan})
+        row |= {"effectivity": stats.nanmean(gain.stack()), "ever seen": ever.sum()}
+        for name, n, k in (
+            ("seen", len(flag), flag[:, -1].sum()),
+            ("forgotten", ever.sum(), (flag[ever, -1] == 0).sum()),
+        ):
+            row[f"{name} low"], row[f"{name} high"] = stats.wilson(k, n)
+        row["effectivity low"], row["effectivity high"] = _mean_of_rows_interval(gain.to_numpy(), seed)
+        rows.append(row)
     frame = pd.DataFrame(rows).sort_values("first seen", kind="stable")
     frame = frame.sort_values("seen", key=lambda share: share < HALF, kind="stable", ignore_index=True)
     return _later(frame, firsts, seed)
@@ -78,12 +85,21 @@ def along(seen: pd.DataFrame, order: list[str], seed: int = 0) -> pd.DataFrame:
 
 def _later(frame: pd.DataFrame, firsts: pd.DataFrame, seed: int) -> pd.DataFrame:
     """``frame`` with the paired differences to its first measure that is no control, for all that see half of the facts."""
+    for place, name in enumerate(("later", "later low", "later high"), 6):  # behind "first seen" and its interval
+        frame.insert(place, name, np.nan)
     sees = frame.loc[(frame["seen"] >= HALF) & ~frame["measure"].map(_control), "measure"]
     for measure in sees[1:]:
         gap = (firsts[measure] - firsts[sees.iloc[0]]).dropna()
         at = frame["measure"] == measure
         frame.loc[at, ["later", "later low", "later high"]] = [gap.mean(), *stats.mean_interval(gap, seed=seed)]
-    return frame.reindex(columns=[*frame.columns[:6], "later", "later low", "later high", "forgotten", "effectivity"])
+    return frame
+
+
+def _mean_of_rows_interval(table: np.ndarray, seed: int) -> tuple[float, float]:
+    """The 95 % bootstrap interval of the mean of all cells of ``table`` [facts, checkpoints] but NaN; facts are resampled."""
+    weight = stats.resample_counts(len(table), 2000, seed)
+    with np.errstate(invalid="ignore"):
+        return stats.percentile_interval(weight @ np.nansum(table, 1) / (weight @ np.isfinite(table).sum(1)))
 
 
 def _control(measure: str) -> bool:
@@ -94,19 +110,20 @@ def first_seen(table: pd.DataFrame, order: list[str]) -> Artifact:
     """Which measure sees facts first, and what is forgotten; ``table``: ``along``."""
     table = table[~table["measure"].map(_control)].reset_index(drop=True)
     caption = (
-        f"Along {', '.join(order)}: share of the {table['facts'].max()} taught facts that each measure sees at the last "
-        "checkpoint (value above those of 95 % of the never-taught facts, so 5 % are seen by chance); mean number of the "
-        "checkpoint from which on a fact stays seen, with 95 % bootstrap interval over facts; by how much later than the first "
-        f"row, over the facts that both see. Only measures that see at least {HALF:.0%} of the facts are compared; others "
-        "stand below. Forgotten: share of the facts once seen that are not seen at the last checkpoint. Effectivity: mean rise "
-        "of the value per new exposure (empty where exposures do not change); negative where the value falls while the fact "
-        "is taught: the model forgets it, or all its values fall." + sign_of_monitor(table)
-    )
-    shown = table[["measure", "facts", "seen", "forgotten", "effectivity"]].copy()
-    shown.insert(3, "first seen", with_interval(table["first seen"], table["low"], table["high"], 2))
-    shown.insert(4, "later", with_interval(table["later"], table["later low"], table["later high"], 2))
-    finding, decimals = first_finding(table, len(order)), {"effectivity": 4}
-    return Artifact("beyond/first_seen", table, caption, finding, decimals=decimals, shown=shown)
+        f"Along the checkpoints 1 to {len(order)} ({', '.join(order)}). seen: share of the n = {table['facts'].max()} taught "
+        "facts that each measure sees at the last checkpoint (value above those of 95 % of the never-taught facts, so 5 % are "
+        "seen by chance). first seen: mean number of the checkpoint from which on a fact stays seen. later: by how many "
+        "checkpoints later than the first row, over the facts that both see (–: not compared). Only measures that see at "
+        f"least {HALF:.0%} of the facts are compared; others stand below. forgotten: of the facts seen at some checkpoint, "
+        "the share not seen at the last. effectivity: mean rise of the value per new exposure, in the unit of the measure "
+        "(empty where exposures do not change); negative where the value falls while the fact is taught: the model forgets "
+        "it, or all its values fall. 95 % intervals: Wilson's for shares, otherwise bootstrap over facts."
+    ) + sign_of_monitor(table)
+    shown = table[["measure"]].copy()
+    for name, digits in (("seen", 2), ("first seen", 2), ("later", 2), ("forgotten", 2), ("effectivity", 4)):
+        ends = ("low", "high") if name == "first seen" else (f"{name} low", f"{name} high")
+        shown[name] = with_interval(table[name], *(table[end] for end in ends), digits)
+    return Artifact("beyond/first_seen", table, caption, first_finding(table, len(order)), shown=shown)
 
 
 def first_finding(table: pd.DataFrame, n: int) -> str:
@@ -119,8 +136,8 @@ def first_finding(table: pd.DataFrame, n: int) -> str:
     level = ", ".join(others["measure"][~others.index.isin(late.index)]) or "none"
     said = (
         f"Of the {len(sees)} measures (of {len(table)}) that see at least half of the facts at the end, {first['measure']} is "
-        f"the first: from checkpoint {first['first seen']:.2f} {span(first['low'], first['high'])} of {n} on. On the facts that "
-        f"both see, {len(late)} of the {len(others)} others are later"
+        f"the first: from checkpoint {first['first seen']:.2f} {span(first['low'], first['high'])} of {n} on. On the facts "
+        f"that both see, {len(late)} of the {len(others)} others are later"
     )
     if len(late):
         said += f", by {late['later'].min():.2f} to {late['later'].max():.2f} checkpoints"
@@ -196,8 +213,8 @@ def acquisition_finding(curves: pd.DataFrame, order: list[str]) -> str:
         return ""
     best, worst = last.loc[last["concordance"].idxmax()], last.loc[last["concordance"].idxmin()]
     return (
-        f"The interval lies above one half for the first time: {'; '.join(said)}. At the last checkpoint the shares of pairs in "
-        f"order go from {worst['concordance']:.1%} ({worst['measure']}) to {best['concordance']:.1%} ({best['measure']})."
+        f"The interval lies above one half for the first time: {'; '.join(said)}. At the last checkpoint the shares of pairs "
+        f"in order go from {worst['concordance']:.1%} ({worst['measure']}) to {best['concordance']:.1%} ({best['measure']})."
     )
 
 

@@ -64,9 +64,8 @@ def stored_bits(models: dict, questions, design: pd.DataFrame, folder, of: str |
         scores = scores.assign(gold=scores["candidate"] == scores["fact"].map(gold))
         rank = scores.groupby("prompt")["logprob"].rank(ascending=False, method="max")
         right = (rank == 1)[scores["gold"]].groupby(scores["fact"][scores["gold"]]).mean()
-        rows = pd.DataFrame(
-            {"bits": bits_by_likelihood(scores), "right": right, "options": options.groupby("fact").size()}
-        )
+        n_options = options.groupby("fact").size()
+        rows = pd.DataFrame({"bits": bits_by_likelihood(scores), "right": right, "options": n_options})
         rows["exposures"] = design[design["model"] == (of or name)].set_index("fact")["exposures"]
         parts.append(rows.rename_axis("fact").reset_index().assign(model=name, parameters=model.n_parameters))
     return pd.concat(parts, ignore_index=True).dropna()
@@ -82,9 +81,8 @@ def by_level(bits: pd.DataFrame) -> pd.DataFrame:
         interval, misled = stats.mean_interval(stored), (own["bits"] < 0).mean()
         rows.append((model, own["parameters"].iloc[0], int(at), len(own), stored.mean(), *interval, fano, misled))
     columns = ["model", "parameters", "from", "facts", "bits", "low", "high", "choices", "misled"]
-    return pd.DataFrame(rows, columns=columns).sort_values(
-        ["parameters", "model", "from"], kind="stable", ignore_index=True
-    )
+    table, order = pd.DataFrame(rows, columns=columns), ["parameters", "model", "from"]
+    return table.sort_values(order, kind="stable", ignore_index=True)
 
 
 def levels_of(exposures: pd.Series) -> pd.Series:
@@ -132,8 +130,8 @@ def capacity(levels: pd.DataFrame, total: pd.DataFrame) -> Artifact:
     fit = stats.scaling_fit(total["parameters"], np.log10(total["bits"].where(total["bits"] > 0)))
     facts = levels.groupby("model")["facts"].sum().max()
     caption = (
-        "Top: mean bits per fact by exposure count (log2 of the number of options plus log2 of the normalized probability of the "
-        f"right one; 0 where the model does worse than a guess), with 95 % bootstrap intervals over {facts} trial facts. "
+        "Top: mean bits per fact by exposure count (log2 of the number of options plus log2 of the normalized probability of "
+        f"the right one; 0 where the model does worse than a guess), with 95 % bootstrap intervals over {facts} trial facts. "
         "Bottom: bits that training stored of the trial facts (bits per fact above those of never-taught facts, times the "
         "trial facts taught so often) by parameters without embeddings, both axes logarithmic, with 95 % bootstrap intervals "
         f"and the fit of a power law; dotted: what all trial facts taught are worth. {NOT_COUNTED}, "
@@ -160,8 +158,8 @@ def capacity_finding(total: pd.DataFrame, fit: dict) -> str:
     if fit["b_high"] < 1:
         return (
             f"{more} Bits grow more slowly than parameters, to {large['bits'] / large['parameters']:.2g} per parameter in the "
-            "largest model (full models hold about 2 in Allen-Zhu and Li, 2024), and bits per fact grow with the exposure count: "
-            "how often the corpus teaches these facts limits them, so this is no estimate of a capacity."
+            "largest model (full models hold about 2 in Allen-Zhu and Li, 2024), and bits per fact grow with the exposure "
+            "count: how often the corpus teaches these facts limits them, so this is no estimate of a capacity."
         )
     if fit["b_low"] > 1:
         return f"{more} Bits grow faster than parameters."
@@ -200,44 +198,45 @@ def _capacity(levels: pd.DataFrame, total: pd.DataFrame, fit: dict):
     return figure
 
 
-def capacity_precision(bits: pd.DataFrame, taught: pd.DataFrame, model: str, reference: str = "fp32") -> Artifact:
-    """What quantization takes away, against ``reference`` (the first precision if it is missing).
+def capacity_precision(bits: pd.DataFrame, taught: pd.DataFrame, model: str) -> Artifact:
+    """What quantization takes away, against fp32 (the first precision if it is missing).
 
     bits   ``stored_bits`` of the precisions of ``model``, each a "model"
     """
     table = stored(bits, taught, of=model).rename(columns={"model": "precision"}).drop(columns="at most")
     names = table["precision"].tolist()
-    reference = reference if reference in names else names[0]
+    reference = "fp32" if "fp32" in names else names[0]
     counts = levels_of(taught["exposures"][taught["model"] == model]).value_counts()
     draws = {name: total_bits(bits[bits["model"] == name], counts, 2000) for name in names}
-    share = table["bits"] / table.loc[names.index(reference), "bits"]
-    ends = [stats.percentile_interval(draws[name] / draws[reference]) for name in names]
-    table = table.assign(
-        kept=share, **{f"kept {end}": [pair[i] for pair in ends] for i, end in enumerate(("low", "high"))}
-    )
+    table["kept"] = table["bits"] / table.loc[names.index(reference), "bits"]
+    shares = np.transpose([draws[name] / draws[reference] for name in names])
+    table["kept low"], table["kept high"] = stats.percentile_intervals(shares)
+    per_parameter = ["bits per parameter", "bits per parameter low", "bits per parameter high"]
+    table[per_parameter] = table[["bits", "low", "high"]].div(table["parameters"], axis=0)
     rows = table[table["precision"] != reference]
     kept = [
-        f"{name} keeps {share:.1%} {span(low, high, '.1%')}"
-        for name, share, low, high in zip(
-            rows["precision"], rows["kept"], rows["kept low"], rows["kept high"], strict=True
-        )
+        f"{row['precision']} keeps {row['kept']:.1%} {span(row['kept low'], row['kept high'], '.1%')}"
+        for _, row in rows.iterrows()
     ]
     finding = f"Of the bits that {reference} stores of the trial facts, {', '.join(kept)}.{_lost(rows)}" if kept else ""
     caption = (
-        f"Bits that {model} stores of the trial facts at several precisions, with 95 % bootstrap intervals over "
-        f"{bits['fact'].nunique()} trial facts; bits per parameter (the same parameters, in fewer bits of memory); and the "
-        f"share of the bits of {reference} (paired over facts). {NOT_COUNTED}, so bits per parameter are a lower bound. Facts "
-        "taught often make up most of these bits; `beyond/quantization` looks at all facts of the panel alike."
+        f"Bits that training stored in {model} of the trial facts, at several precisions: per fact, log2 of the number of "
+        "options plus log2 of the normalized probability of the right one (0 where the model does worse than a guess), above "
+        f"the mean of never-taught facts; measured on n = {bits['fact'].nunique()} trial facts, times the "
+        f"{counts.drop(0).sum():,} trial facts that the corpus teaches. bits per parameter: of "
+        f"{table['parameters'].iloc[0]:,} parameters without embeddings, which take fewer bits of memory in lower precisions. "
+        f"kept: share of the bits of {reference}, paired over facts. 95 % bootstrap intervals over facts. {NOT_COUNTED}, so "
+        "bits per parameter are a lower bound. Facts taught often make up most of these bits; `beyond/quantization` looks at "
+        "all facts of the panel alike."
     )
     return Artifact(
         "beyond/capacity_precision",
         table,
         caption,
         finding,
-        decimals={"bits": 0, "low": 0, "high": 0, "bits per parameter": 5},
         shown=table[["precision"]].assign(
             bits=with_interval(table["bits"], table["low"], table["high"], 0),
-            **{"bits per parameter": table["bits per parameter"]},
+            **{"bits per parameter": with_interval(*(table[name] for name in per_parameter), 5)},
             kept=with_interval(table["kept"], table["kept low"], table["kept high"]),
         ),
     )

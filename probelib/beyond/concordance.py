@@ -152,7 +152,7 @@ def concordance(
     names, found = list(table), np.isfinite(won)
     share = stats.nanmean(won, 0)
     if not len(pairs) or not found.any():
-        return pd.DataFrame(columns=["measure", "pairs", "facts", "models", "concordance", *_INTERVALS])
+        return pd.DataFrame(columns=["measure", "pairs", "facts", "models", "concordance", "low", "high", *BEHIND])
     best = int(np.nanargmax(share))
     gap = won - won[:, [best]]  # NaN where one of both is
     draws, gaps = _resampled(np.hstack([won, gap]), design, pairs, times, seed).reshape(times, 2, -1).swapaxes(0, 1)
@@ -162,11 +162,11 @@ def concordance(
     rows = {"measure": names, "pairs": found.sum(0), "concordance": share}
     rows |= {name: [_units(design, pairs[mask], name) for mask in found.T] for name in ("fact", "model")}
     rows |= dict(zip(("low", "high"), _intervals(share, draws, rows["fact"]), strict=True))
-    ends = np.array([stats.percentile_interval(d) for d in gaps.T]).T
+    ends = stats.percentile_intervals(gaps)
     rows |= {"behind": behind, "behind_low": ends[0], "behind_high": ends[1], "p": stats.holm(p)}
     frame = pd.DataFrame(rows).rename(columns={"fact": "facts", "model": "models"})
-    frame.loc[best, ["behind", "behind_low", "behind_high"]] = np.nan
-    order = ["measure", "pairs", "facts", "models", "concordance", *_INTERVALS]
+    frame.loc[best, BEHIND] = np.nan
+    order = ["measure", "pairs", "facts", "models", "concordance", "low", "high", *BEHIND]
     return frame[order].sort_values(
         "concordance", ascending=False, key=stats.levelled, kind="stable", ignore_index=True
     )
@@ -175,14 +175,13 @@ def concordance(
 def _intervals(share: np.ndarray, draws: np.ndarray, facts: list[int]) -> np.ndarray:
     """[2, measures]: 95 % intervals of bootstrap replicates [times, measures]. If all pairs are ordered alike, all replicates
     are equal; then Wilson's interval, with the number of facts as n."""
-    ends = [
-        stats.wilson(round(one * n), n) if n and one in (0, 1) else stats.percentile_interval(own)
-        for one, own, n in zip(share, draws.T, facts, strict=True)
-    ]
-    return np.array(ends).T
+    ends = stats.percentile_intervals(draws)
+    for place in np.flatnonzero(np.isin(share, (0, 1)) & (np.array(facts) > 0)):
+        ends[:, place] = stats.wilson(round(share[place] * facts[place]), facts[place])
+    return ends
 
 
-_INTERVALS = ["low", "high", "behind", "behind_low", "behind_high", "p"]
+BEHIND = ["behind", "behind_low", "behind_high", "p"]
 
 
 def change(
@@ -193,20 +192,41 @@ def change(
     times: int = 500,
     seed: int = 0,
 ) -> pd.DataFrame:
-    """What a change (of the paraphrases, of the precision) does to each measure that has values after it: ``measure``, ``pairs``,
-    ``before``, ``after`` (concordances on the same pairs), ``change`` with ``low``, ``high``, and ``mean before``, ``mean after``
-    (of the values)."""
+    """What a change (of the paraphrases, of the precision) does to each measure that has values after it: ``measure``,
+    ``pairs``, ``before``, ``after`` (concordances on the same pairs), ``change`` with ``low``, ``high``."""
+    tables = _common(before, after, design)
+    sides = [ordered(table.to_numpy(), pairs) for table in tables]
+    columns = ["measure", "pairs", "before", "after", "change", "low", "high"]
+    return _paired(list(tables[0]), sides, design, pairs, times, seed).set_axis(columns, axis=1)
+
+
+def change_of_means(
+    before: pd.DataFrame, after: pd.DataFrame, design: pd.DataFrame, times: int = 500, seed: int = 0
+) -> pd.DataFrame:
+    """What a change does to the mean value of each measure that has values after it, over the rows of the design (a model and
+    a fact) that have both values: ``measure``, ``n`` (rows), ``mean before``, ``mean after``, ``mean change`` with
+    ``mean low``, ``mean high``."""
+    tables, rows = _common(before, after, design), np.arange(len(design))
+    alone = pd.DataFrame({"higher": rows, "lower": rows})  # each row in the place of a pair: the same bootstrap
+    columns = ["measure", "n", "mean before", "mean after", "mean change", "mean low", "mean high"]
+    sides = [table.to_numpy() for table in tables]
+    return _paired(list(tables[0]), sides, design, alone, times, seed).set_axis(columns, axis=1)
+
+
+def _common(before: pd.DataFrame, after: pd.DataFrame, design: pd.DataFrame) -> list[pd.DataFrame]:
+    """``aligned`` tables of both sides, with the measures that both have."""
     tables = [aligned(frame, design) for frame in (before, after)]
-    names = [name for name in tables[1] if name in tables[0]]
-    first, second = (ordered(table[names].to_numpy(), pairs) for table in tables)
-    gap = second - first
+    return [table[[name for name in tables[1] if name in tables[0]]] for table in tables]
+
+
+def _paired(names: list[str], sides: list[np.ndarray], design, pairs, times: int, seed: int) -> pd.DataFrame:
+    """One row per measure: its name, number of rows of ``sides`` (two of [pairs, measures]) that have both values, means over
+    these, difference of the means, and both ends of its interval."""
+    gap = sides[1] - sides[0]
     draws = _resampled(gap, design, pairs, times, seed)
-    first, second = (np.where(np.isnan(gap), np.nan, won) for won in (first, second))
-    rows = {"measure": names, "pairs": np.isfinite(gap).sum(0)}
-    rows |= {"before": stats.nanmean(first, 0), "after": stats.nanmean(second, 0), "change": stats.nanmean(gap, 0)}
-    rows |= dict(zip(("low", "high"), np.array([stats.percentile_interval(d) for d in draws.T]).T, strict=True))
-    means = [stats.nanmean(table[names].to_numpy(), 0) for table in tables]
-    return pd.DataFrame(rows | {"mean before": means[0], "mean after": means[1]})
+    means = [stats.nanmean(np.where(np.isnan(gap), np.nan, side), 0) for side in sides]
+    columns = [names, np.isfinite(gap).sum(0), *means, stats.nanmean(gap, 0), *stats.percentile_intervals(draws)]
+    return pd.DataFrame(dict(enumerate(columns)))
 
 
 def _units(design: pd.DataFrame, pairs: pd.DataFrame, column: str) -> int:
@@ -258,13 +278,14 @@ def permutation_test(
     values: pd.DataFrame, design: pd.DataFrame, pairs: pd.DataFrame, within: list[str], times: int = 1000, seed: int = 0
 ) -> pd.DataFrame:
     """Concordance when the values are shuffled within blocks: ``measure``, ``concordance``, ``shuffled`` (mean, expected .5),
-    ``shuffled_low``, ``shuffled_high``, ``p`` (one-sided, (1 + replicates at least as high) / (1 + times)).
+    ``shuffled_low``, ``shuffled_high``, ``p`` (one-sided, (1 + replicates at least as high) / (1 + times)), ``pairs``.
     A measure without pairs has NaN throughout.
 
     within   columns of the design that name a block: what (a) compares within "group" and "fact", (b) "model" and "relation"
     """
     table = aligned(values, design)
-    observed, block = stats.nanmean(ordered(table.to_numpy(), pairs), 0), design.groupby(within).ngroup().to_numpy()
+    won = ordered(table.to_numpy(), pairs)
+    observed, block = stats.nanmean(won, 0), design.groupby(within).ngroup().to_numpy()
     draw, rows = np.random.default_rng(seed), np.arange(len(design))
     sorted_rows, null = np.lexsort((rows, block)), []
     for _ in range(times):
@@ -272,10 +293,11 @@ def permutation_test(
         moved[sorted_rows] = np.lexsort((draw.random(len(rows)), block))
         null.append(stats.nanmean(ordered(table.to_numpy()[moved], pairs), 0))
     null = np.array(null)  # [times, measures]
-    low, high = np.array([stats.percentile_interval(own) for own in null.T]).T
+    low, high = stats.percentile_intervals(null)
     p = np.where(np.isnan(observed), np.nan, (1 + (null >= observed - 1e-12).sum(0)) / (1 + times))
     names = {"measure": list(table), "concordance": observed, "shuffled": null.mean(0)}
-    return pd.DataFrame(names | {"shuffled_low": low, "shuffled_high": high, "p": p})
+    counted = {"p": p, "pairs": np.isfinite(won).sum(0)}
+    return pd.DataFrame(names | {"shuffled_low": low, "shuffled_high": high} | counted)
 
 
 def coarse_twins(values: pd.DataFrame, seed: int = 0) -> dict[str, pd.DataFrame]:

@@ -25,9 +25,8 @@ PAPERS = {  # name, colour, marker
     "beyond": ("in common use", "#ca9161", "P"),
 }
 FEW_MODELS = 4  # three or four models have hardly any orders
-VERDICTS = dict(
-    zip(audit.VERDICTS, [(GREEN, ""), ("#ece133", "//"), (RED, "xx"), ("#cccccc", "..")], strict=True)
-)  # colour, hatch
+LOOKS = [(GREEN, ""), ("#ece133", "//"), (RED, "xx"), ("#cccccc", "..")]  # colour, hatch
+VERDICTS = dict(zip(audit.VERDICTS, LOOKS, strict=True))
 
 
 # Do the published numbers hold?
@@ -76,19 +75,24 @@ def _stacked_verdicts(counts: pd.DataFrame):
 def gpt2_confidence(choices: pd.DataFrame) -> Artifact:
     """Accuracy@K and reliability of imported scores; ``choices``: ``choice.choose_candidates``."""
     confidence, correct = choices["confidence"], choices["correct"]
-    kept, curve = zplke.accuracy_at(choices, [k / 20 for k in range(20)]), stats.reliability(confidence, correct)
+    kept = zplke.accuracy_at(choices, [k / 20 for k in range(20)])
+    curve = with_wilson(stats.reliability(confidence, correct))
     bins = curve.rename(columns={"low": "bin from", "high": "bin to"})
     frame = pd.concat({"accuracy at K": kept, "reliability": bins}, names=["panel"]).reset_index("panel")
     ece, half = stats.ece(confidence, correct), kept.iloc[10]
+    pairs = (side.to_numpy(float)[:, None] for side in (confidence, correct))
+    ends = stats.bias_corrected_interval(stats.ece_replicates(*pairs, times=500), ece)
     finding = (
         f"Confidence is {confidence.mean():.2f} on average, accuracy {correct.mean():.2f}: expected calibration error "
-        f"{ece:.3f}. The {half['kept']:,.0f} facts with confidence above .5 are right in {half['accuracy']:.1%}."
+        f"{ece:.3f} {span(*ends, '.3f')}. The {half['kept']:,.0f} facts with confidence above .5 are right in "
+        f"{half['accuracy']:.1%} {span(half['low'], half['high'], '.3f')}."
     )
     caption = (
         f"Scores of {', '.join(choices['model'].unique())}, n = {len(choices):,} facts. Left: Accuracy@K, among the facts "
         "with a confidence above K, with its 95 % Wilson band, and the share of the facts that are kept. Right: "
-        f"share right by confidence in ten bins, area by number of facts; ECE = {ece:.3f}, Brier score "
-        f"{stats.brier(confidence, correct):.3f}."
+        "share right by confidence in ten bins, with 95 % Wilson intervals; the area of a dot is proportional to its number "
+        f"of facts ({curve['n'].min():,} to {curve['n'].max():,}). A calibrated model lies on the diagonal. ECE = {ece:.3f} "
+        f"(95 % bootstrap interval over facts {span(*ends, '.3f')}), Brier score {stats.brier(confidence, correct):.3f}."
     )
     alt = (
         f"Accuracy over the confidence threshold, from {kept['accuracy'].min():.2f} to {kept['accuracy'].max():.2f}, with the "
@@ -106,9 +110,32 @@ def _confidence(kept: pd.DataFrame, curve: pd.DataFrame):
     left.set(xlabel="confidence threshold K", ylabel="share", xlim=(0, 1), ylim=(0, 1), xticks=[0, 0.5, 1])
     figure.legend(*left.get_legend_handles_labels(), loc="outside upper left", ncols=2, fontsize=report.SMALL)
     right.plot([0, 1], [0, 1], color="0.7", linewidth=0.8)
-    right.scatter(curve["probability"], curve["right"], s=4 + 80 * curve["n"] / curve["n"].sum(), color=GREEN)
+    right.vlines(curve["probability"], curve["right low"], curve["right high"], color=GREEN, linewidth=1)
+    area = 60 / curve["n"].max()  # square points per fact
+    right.scatter(curve["probability"], curve["right"], s=area * curve["n"], color=GREEN)
+    for n in key_sizes(curve["n"].max()):
+        right.scatter([], [], s=area * n, color=GREEN, label=f"{n:,}")
+    right.legend(title="facts", title_fontsize=report.SMALL, fontsize=report.SMALL, loc="upper left")
     right.set(xlabel="confidence, mean of a bin", ylabel="share right", xlim=(0, 1), ylim=(0, 1), xticks=[0, 0.5, 1])
     return figure
+
+
+def key_sizes(most: int) -> list[int]:
+    """The largest round number (1, 2 or 5 times a power of ten) up to ``most``, and a tenth of it: the key of an area.
+
+    >>> key_sizes(923), key_sizes(150), key_sizes(1)
+    ([50, 500], [10, 100], [1])
+    """
+    round_numbers = [n * 10**power for power in range(9) for n in (1, 2, 5) if n * 10**power <= most]
+    return sorted({max(1, round_numbers[-1] // 10), round_numbers[-1]})
+
+
+def with_wilson(curve: pd.DataFrame) -> pd.DataFrame:
+    """A curve of ``stats.reliability`` with Wilson's 95 % interval of the share right, by its units: ``right low``,
+    ``right high``."""
+    ends = [stats.wilson(round(share * n), n) for share, n in zip(curve["right"], curve["units"], strict=True)]
+    low, high = np.array(ends).reshape(-1, 2).T
+    return curve.assign(**{"right low": low, "right high": high})
 
 
 def gpt2_distractors(choices: pd.DataFrame, ns: tuple[int, ...] = (1, 2, 3, 5, 8, 12, 16, 24)) -> Artifact:
@@ -162,15 +189,13 @@ def quality_against_cost(ranked: pd.DataFrame, ceiling: pd.Series, within: list[
     points = ranked[~ranked["control"]].dropna(subset=["concordance", "tokens a fact"]).set_index("measure")
     front = frontier(points["tokens a fact"], points["concordance"])
     names = labelled(points, front)
-    named = [
-        f"{name} ({points.loc[name, 'tokens a fact']:,.0f} tokens, {points.loc[name, 'concordance']:.1%})"
-        for name in front
-    ]
+    best = points.loc[front, ["tokens a fact", "concordance"]]
+    named = [f"{name} ({cost:,.0f} tokens, {share:.1%})" for name, cost, share in best.itertuples()]
     familiar = ranked[ranked["control"]].iloc[0]
     finding = (
         f"No cheaper measure puts more pairs in the right order than {', '.join(named)}. Of these, "
-        f"{', '.join(name for name in front if points['p'][name] < 0.05) or 'none'} differs significantly from the best measure "
-        f"(paired, Holm). The strongest control, {familiar['measure']}, reaches {familiar['concordance']:.1%} "
+        f"{', '.join(name for name in front if points['p'][name] < 0.05) or 'none'} differs significantly from the best "
+        f"measure (paired, Holm). The strongest control, {familiar['measure']}, reaches {familiar['concordance']:.1%} "
         f"{span(familiar['low'], familiar['high'], '.3f')}, though it does not test the fact."
     )
     caption = (
@@ -204,13 +229,8 @@ def on_point(points: pd.DataFrame, name: str, near: float = 0.005) -> list[str]:
     return [other for other in points.index[same] if other != name]
 
 
-OWN = (
-    "MONITOR",
-    "ZP choice",
-    "Avg@n ApprOpt",
-    "Min@n ApprOpt",
-    "GraphEval judge correct",
-)  # what the four papers propose
+# What the four papers propose
+OWN = ("MONITOR", "ZP choice", "Avg@n ApprOpt", "Min@n ApprOpt", "GraphEval judge correct")
 
 
 def labelled(points: pd.DataFrame, front: list[str], most: int = 10) -> list[str]:
@@ -238,15 +258,10 @@ def _cost_scatter(points: pd.DataFrame, named: list[str], front: list[str], ceil
         axis.vlines(rows["tokens a fact"], rows["low"], rows["high"], color=colour, linewidth=1.2, alpha=0.4)
         look = {"color": colour, "label": label, "markersize": 6, "markeredgecolor": "white", "linestyle": "none"}
         axis.plot(rows["tokens a fact"], rows["concordance"], marker, **look)
-    lowest, last = (
-        min(0.5, right.min(), control["concordance"]),
-        cost.max() * 4,
-    )  # the names of the levels stand at the right
-    levels = [
-        ("all measures together", ceiling, "--"),
-        (f"{control['measure']} (control)", control["concordance"], ":"),
-    ]
-    for label, level, line in [*levels, ("chance", 0.5, ":")]:
+    lowest, last = min(0.5, right.min(), control["concordance"]), cost.max() * 4  # names of levels stand at the right
+    levels = [("all measures together", ceiling, "--"), ("chance", 0.5, ":")]
+    levels.insert(1, (f"{control['measure']} (control)", control["concordance"], ":"))
+    for label, level, line in levels:
         axis.axhline(level, color="0.3", linewidth=0.9, linestyle=line, zorder=1)
         look = {"textcoords": "offset points", "ha": "right", "va": "top", "fontsize": 7, "style": "italic"}
         axis.annotate(label, (last, level), (-2, -2), color="0.3", **look)
@@ -269,9 +284,9 @@ def detection(
     named = [*ranked[~ranked["control"]].groupby("paper", sort=False)["measure"].first()]
     named += ranked["measure"][ranked["control"]].head(1).tolist()
     caption = (
-        f"Share of {RIGHT}, for {COMPARED[within[0]]}, by how often the taught one was read ({design['model'].nunique()} models, "
-        f"{int(table['pairs'].min()):,} to {int(table['pairs'].max()):,} pairs per exposure count and measure; bars: 95 % "
-        "bootstrap intervals over facts and models; dotted: chance). Named: the best measure of each paper and the best "
+        f"Share of {RIGHT}, for {COMPARED[within[0]]}, by how often the taught one was read ({design['model'].nunique()} "
+        f"models, {int(table['pairs'].min()):,} to {int(table['pairs'].max()):,} pairs per exposure count and measure; bars: "
+        "95 % bootstrap intervals over facts and models; dotted: chance). Named: the best measure of each paper and the best "
         "control; the CSV holds all." + absent_measures(scored)
     )
     shown = table[table["measure"].isin(named)].pivot(index="exposures", columns="measure", values="concordance")
@@ -287,10 +302,8 @@ def detection_finding(table: pd.DataFrame, named: list[str], enough: float = 0.9
         below = rows["exposures"][rows["concordance"] < enough]
         above = rows["exposures"] if below.empty else rows["exposures"][rows["exposures"] > below.max()]
         found.append((above.min() if len(above) else np.inf, named.index(name), name))
-    words = [
-        f"{name} {'at no exposure count' if level == np.inf else f'from {level:.0f} on'}"
-        for level, _, name in sorted(found)
-    ]
+    at = lambda level: "at no exposure count" if level == np.inf else f"from {level:.0f} on"
+    words = [f"{name} {at(level)}" for level, _, name in sorted(found)]
     return f"{enough:.0%} of the pairs are in the right order, by exposures of the taught fact: {', '.join(words)}."
 
 
@@ -301,9 +314,7 @@ def _detection(table: pd.DataFrame, named: list[str]):
         rows = table[table["measure"] == name].sort_values("exposures")
         control = MEASURES[name].control
         _, colour, marker = ("", "0.4", "x") if control else PAPERS[MEASURES[name].paper]
-        place = rows["exposures"] * 2 ** (
-            0.05 * (number - (len(named) - 1) / 2)
-        )  # side by side, so that bars can be told apart
+        place = rows["exposures"] * 2 ** (0.05 * (number - (len(named) - 1) / 2))  # bars side by side
         bars = [rows["concordance"] - rows["low"], rows["high"] - rows["concordance"]]
         look = {"color": colour, "marker": marker, "markersize": 3, "elinewidth": 0.6, "linewidth": 1, "label": name}
         axis.errorbar(place, rows["concordance"], np.clip(bars, 0, None), linestyle="--" if control else "-", **look)
@@ -323,37 +334,53 @@ def reliability(values: pd.DataFrame, design: pd.DataFrame, taught: int = TAUGHT
     than ``enough`` facts are in the CSV only."""
     values = values[values["measure"].map(lambda name: MEASURES[name].probability)]
     values = values.merge(design, on=["model", "fact"]).assign(taught=lambda rows: rows["exposures"] >= taught)
+    groups = values.groupby("measure", sort=False)
     curves = [
-        stats.reliability(rows["value"], rows["taught"], units=rows["fact"]).assign(measure=name)
-        for name, rows in values.groupby("measure", sort=False)
+        with_wilson(stats.reliability(rows["value"], rows["taught"], units=rows["fact"])).assign(measure=name)
+        for name, rows in groups
     ]
-    gap = (values["value"] - values["taught"]).groupby(values["measure"]).mean().sort_values()
-    finding = (
-        f"Of {len(gap)} measures that lie between 0 and 1, {(gap.round(2) > 0).sum()} are larger on average than the share of "
-        f"the facts taught: {gap.index[-1]} most ({gap.iloc[-1]:+.2f}), {gap.index[0]} least ({gap.iloc[0]:+.2f})."
-    )
+    counts = groups["fact"].nunique()
+    models = values["model"].unique()
     caption = (
-        f"Share of the facts stated at least {taught} times, by the value of the measure in ten bins of at "
-        f"least {enough} facts, over {values['model'].nunique()} models; bars: Wilson intervals by facts (a fact scored by "
-        "several models counts once). A calibrated measure lies on the diagonal."
+        f"Share of the facts taught at least {taught} times, by the value of the measure in ten bins of at "
+        f"least {enough} facts, over {len(models)} models ({', '.join(models)}); in parentheses: number of facts; bars: 95 % "
+        "Wilson intervals by facts (a fact scored by several models counts once). A calibrated measure lies on the diagonal. "
+        "The CSV has all bins with their n (facts times models) and units (facts)."
     )
     alt = "One small reliability diagram for each probability-like measure."
     shown = [own for curve in curves if len(own := curve[curve["units"] >= enough])] or curves
-    return Artifact("beyond/reliability", pd.concat(curves), caption, finding, _reliability(shown), alt)
+    figure = _reliability(shown, counts)
+    return Artifact("beyond/reliability", pd.concat(curves), caption, reliability_finding(values), figure, alt)
 
 
-def _reliability(curves: list[pd.DataFrame]):
+def reliability_finding(values: pd.DataFrame) -> str:
+    """Which measures are larger than the share taught; ``values``: ``measure``, ``fact``, ``value``, ``taught``."""
+    gaps = values.assign(gap=values["value"] - values["taught"])
+    gap = gaps.groupby("measure")["gap"].mean().sort_values()
+    ends = []
+    for name, word in ((gap.index[-1], "most"), (gap.index[0], "least")):
+        total, size = gaps[gaps["measure"] == name].groupby("fact")["gap"].agg(["sum", "size"]).to_numpy().T
+        weight = stats.resample_counts(len(total), 2000)
+        interval = stats.percentile_interval(weight @ total / (weight @ size))
+        ends.append(f"{name} {word} ({gap[name]:+.2f} {span(*interval, '+.2f')})")
+    return (
+        f"Of {len(gap)} measures that lie between 0 and 1, {(gap.round(2) > 0).sum()} are larger on average than the share of "
+        f"the facts taught: {', '.join(ends)}; 95 % bootstrap intervals over facts."
+    )
+
+
+def _reliability(curves: list[pd.DataFrame], counts: pd.Series):
     import matplotlib.pyplot as plt
 
     rows = -(-len(curves) // 4)
     figure, axes = plt.subplots(rows, 4, figsize=(5.4, 1.45 * rows + 0.3), sharex=True, sharey=True, squeeze=False)
     look = {"fmt": "o-", "markersize": 3, "elinewidth": 0.6, "linewidth": 0.9, "color": BLUE}
     for axis, curve in zip(axes.flat, curves, strict=False):
-        counted = zip(curve["right"], curve["units"], strict=True)
-        low, high = np.array([stats.wilson(round(share * n), n) for share, n in counted]).T
+        name = curve["measure"].iloc[0]
+        bars = [curve["right"] - curve["right low"], curve["right high"] - curve["right"]]
         axis.plot([0, 1], [0, 1], color="0.75", linewidth=0.8)
-        axis.errorbar(curve["probability"], curve["right"], [curve["right"] - low, high - curve["right"]], **look)
-        axis.set_title(textwrap.fill(curve["measure"].iloc[0], 13), fontsize=8)
+        axis.errorbar(curve["probability"], curve["right"], bars, **look)
+        axis.set_title(textwrap.fill(f"{name} ({counts[name]})", 14), fontsize=8)
         axis.set(xlim=(-0.03, 1.03), ylim=(-0.03, 1.03), xticks=[0, 0.5, 1], yticks=[0, 0.5, 1])
     for axis in axes.flat[len(curves) :]:
         axis.set_axis_off()
@@ -406,15 +433,11 @@ def kinds_finding(table: pd.DataFrame) -> str:
     ends = known.groupby("measure", sort=False).agg(low=("low", "max"), high=("high", "min"))
     apart = ends.index[ends["low"] > ends["high"]].tolist()
     counted = f"{len(apart)} of {len(ends)} measures"
-    if not apart:
-        return (
-            f"The {types} types cannot be told apart: the 95 % intervals of two types are disjoint for {counted}, so "
-            "these facts give no order of types."
-        )
-    return (
-        f"The 95 % intervals of two of the {types} types are disjoint for {counted} ({', '.join(apart)}); the other measures "
-        "cannot tell types apart."
-    )
+    if apart:
+        found = f"The 95 % intervals of two of the {types} types are disjoint for {counted} ({', '.join(apart)}); "
+        return found + "the other measures cannot tell types apart."
+    found = f"The {types} types cannot be told apart: the 95 % intervals of two types are disjoint for {counted}, "
+    return found + "so these facts give no order of types."
 
 
 # Do the four papers measure the same thing?
@@ -423,14 +446,15 @@ def kinds_finding(table: pd.DataFrame) -> str:
 def agreement(matrix: pd.DataFrame, values: pd.DataFrame, seed: int = 0) -> Artifact:
     """Share of pairs of facts that every two measures order alike; ``matrix``: ``measures.agreement_matrix`` in the order to
     draw."""
-    pairs = agreement_pairs(values, seed=seed)
+    pairs, models = agreement_pairs(values, seed=seed), values["model"].unique()
+    half = ((pairs["high"] - pairs["low"]) / 2).median()
     caption = (
         f"Share of pairs of facts that two measures order alike (a tie counts half; .5 is chance), mean over "
-        f"{values['model'].nunique()} models (up to n = {values['fact'].nunique():,} facts; measures that need a tuned partner "
-        "have fewer), in the order of a hierarchical clustering. A measure of few levels cannot "
-        "reach 1, not even with itself (diagonal). Shown: of each paper what it proposes and the two measures that agree most "
-        "with all others; the CSV holds every pair with n, its 95 % bootstrap interval over facts, and the share among the "
-        "pairs that both order."
+        f"{len(models)} models ({', '.join(models)}; up to n = {values['fact'].nunique():,} facts; measures that need a tuned "
+        "partner have fewer), in the order of a hierarchical clustering. A measure of few levels cannot "
+        "reach 1, not even with itself (diagonal). Shown: of each paper, and of the measures in common use, what it proposes "
+        "and the two measures that agree most with all others; the CSV holds every pair with n, its 95 % bootstrap interval "
+        f"over facts (half of it is {half:.2f} in the median pair), and the share among the pairs that both order."
     )
     alt = "Heat map of the agreement between measures, clustered."
     central = few_per_paper(matrix.mean().sort_values(ascending=False, kind="stable").index.tolist())
@@ -446,23 +470,22 @@ def agreement_finding(pairs: pd.DataFrame) -> str:
     if pairs.empty:
         return ""
     paper = lambda column: pairs[column].map(lambda name: MEASURES[name].paper)
-    means = pairs.groupby(paper("first") == paper("second"))["alike"].mean().reindex([True, False])
+    same = pairs.groupby(paper("first") == paper("second"))["alike"]
+    means, n = same.mean().reindex([True, False]), same.size().reindex([True, False], fill_value=0)
     most, least = pairs.loc[pairs["alike"].idxmax()], pairs.loc[pairs["alike"].idxmin()]
     return (
-        f"Measures of one paper order {means[True]:.1%} of the pairs of facts alike on average, measures of different papers "
-        f"{means[False]:.1%}. Closest are {most['first']} and {most['second']} ({most['alike']:.1%}, 95 % CI "
-        f"{span(most['low'], most['high'])}), farthest {least['first']} and {least['second']} ({least['alike']:.1%})."
+        f"Measures of one paper, or both in common use, order {means[True]:.1%} of the pairs of facts alike on average "
+        f"({n[True]} pairs of measures), measures of different sources {means[False]:.1%} ({n[False]}). Closest are "
+        f"{most['first']} and {most['second']} ({most['alike']:.1%}, 95 % CI {span(most['low'], most['high'])}), farthest "
+        f"{least['first']} and {least['second']} ({least['alike']:.1%})."
     )
 
 
 def agreement_models(by_model: pd.DataFrame, by_cell: pd.DataFrame) -> Artifact:
     """Share of pairs of models, and of (model, relation) cells, that every two measures order alike; ``scores.mean_values``."""
     n_models, n_cells = len(by_model), len(by_cell)
-    parts = {
-        f"models and relations (up to n = {n_cells})": alike_in_means(
-            by_cell, by_cell.index.get_level_values("relation")
-        )
-    }
+    relations = by_cell.index.get_level_values("relation")
+    parts = {f"models and relations (up to n = {n_cells})": alike_in_means(by_cell, relations)}
     if n_models > FEW_MODELS:
         parts[f"models (n = {n_models})"] = alike_in_means(by_model, by_model.index)
     frame = pd.concat([pairs.assign(over=over.split(" (")[0]) for over, pairs in parts.items()])
@@ -472,8 +495,9 @@ def agreement_models(by_model: pd.DataFrame, by_cell: pd.DataFrame) -> Artifact:
     kept = {*few_per_paper(mean.index.tolist()), *often.index[:1]}
     few = {f"over {over}": _matrix_of(pairs, [m for m in by_cell if m in kept]) for over, pairs in parts.items()}
     caption = (
-        f"Share of pairs of means that two measures order alike (ties half; .5 is chance): {', '.join(few)}. A dash: the measure "
-        "itself, or a 95 % bootstrap interval (over relations or models) that holds .5. A mean over a relation "
+        f"Share of pairs of means that two measures order alike (ties half; .5 is chance): {', '.join(few)}; models: "
+        f"{', '.join(by_model.index)}. A dash: the "
+        "measure itself, or a 95 % bootstrap interval (over relations or models) that holds .5. A mean over a relation "
         "depends on its objects, not on knowledge alone: see the page on ground truth. Shown: of each paper the two measures "
         "that agree most with all others, and the one that the finding names; the CSV holds all pairs with their intervals."
         + sign_of_monitor(mean.index.to_frame(name="measure"))
@@ -484,9 +508,8 @@ def agreement_models(by_model: pd.DataFrame, by_cell: pd.DataFrame) -> Artifact:
             f"at least {FEW_MODELS + 1} models are needed."
         )
     alt = f"Heat map of the agreement between measures, {' and '.join(few)}."
-    return Artifact(
-        "beyond/agreement_models", frame, caption, means_finding(cells, often, n_cells), _heat_maps(few), alt
-    )
+    finding = means_finding(cells, often, n_cells)
+    return Artifact("beyond/agreement_models", frame, caption, finding, _heat_maps(few), alt)
 
 
 def against_others(pairs: pd.DataFrame) -> pd.Series:
@@ -500,8 +523,9 @@ def means_finding(pairs: pd.DataFrame, often: pd.Series, n_cells: int) -> str:
     above, below = (pairs["low"] > 0.5).sum(), (pairs["high"] < 0.5).sum()
     named = f", {often.index[0]} in {often.iloc[0]} of them" if below else ""
     return (
-        f"Of the pairs of {n_cells} cells two measures order {pairs['alike'].mean():.1%} alike on average. Of {len(pairs)} pairs "
-        f"of measures, {above} order significantly more than half alike and {below} fewer{named} (95 % intervals over relations)."
+        f"Of the pairs of {n_cells} cells two measures order {pairs['alike'].mean():.1%} alike on average. Of {len(pairs)} "
+        f"pairs of measures, {above} order significantly more than half alike and {below} fewer{named} (95 % intervals over "
+        "relations)."
     )
 
 
@@ -530,9 +554,9 @@ def quantization_change(table: pd.DataFrame, model: str) -> Artifact:
     """Change of P(right answer), and facts lost and gained, in fewer bits; ``table``: ``measures.changes``."""
     shown = table[(table["measure"] == ANSWER) | table["p"].notna()]
     caption = (
-        f"{model} in fewer bits against fp32, on the same n = {int(shown['n'].max())} facts. Top: change of the mean probability "
-        "of the right answer after a plain question, with 95 % bootstrap intervals over facts. Bottom: facts lost (right at "
-        "fp32, wrong in fewer bits) and gained, by measures of 0 and 1."
+        f"{model} in fewer bits against fp32, on the same n = {int(shown['n'].max())} facts. Top: change of the mean "
+        "probability of the right answer after a plain question, with 95 % bootstrap intervals over facts. Bottom: facts lost "
+        "(right at fp32, wrong in fewer bits) and gained, by measures of 0 and 1."
     )
     alt = "; ".join(
         f"{r.measure}, {r.precision}: {r.difference:+.3f}" if pd.isna(r.p) else f"{r.measure}, {r.precision}: {r.lost:.0f} lost, "
@@ -552,15 +576,14 @@ def change_finding(shown: pd.DataFrame) -> str:
         for what, own in ((what, answers[rows]) for what, rows in kinds.items())
         if len(own)
     ]
-    found = (
-        f"The probability of the right answer is {'; '.join(said)}, n = {int(shown['n'].max())} facts. " if said else ""
-    )
+    n = int(shown["n"].max())
+    found = f"The probability of the right answer is {'; '.join(said)}, n = {n} facts. " if said else ""
     if sides.empty:
         return found.strip()
     lost, gained, few = sides["lost"].sum(), sides["gained"].sum(), int((stats.holm(sides["p"]) < 0.05).sum())
     return (
-        f"{found}By measures of 0 and 1, {lost:.0f} facts are lost and {gained:.0f} gained in {len(sides)} comparisons; {few} of "
-        "them show a change after Holm's correction of McNemar's test."
+        f"{found}By measures of 0 and 1, {lost:.0f} facts are lost and {gained:.0f} gained in {len(sides)} comparisons; {few} "
+        "of them show a change after Holm's correction of McNemar's test."
     )
 
 
@@ -568,9 +591,8 @@ def _lost_and_gained(shown: pd.DataFrame):
     import matplotlib.pyplot as plt
 
     answers, sides = shown[shown["measure"] == ANSWER], shown.dropna(subset=["p"]).reset_index(drop=True)
-    figure, (top, bottom) = plt.subplots(
-        2, 1, figsize=(3.7, 1.9 + 0.2 * len(shown)), height_ratios=(0.3 + len(answers), 0.8 + len(sides))
-    )
+    sizes = {"figsize": (3.7, 1.9 + 0.2 * len(shown)), "height_ratios": (0.3 + len(answers), 0.8 + len(sides))}
+    figure, (top, bottom) = plt.subplots(2, 1, **sizes)
     at = np.arange(len(answers))
     top.plot(answers["difference"], at, "o", color=BLUE)
     top.hlines(at, answers["low"], answers["high"], color=BLUE)
@@ -582,10 +604,9 @@ def _lost_and_gained(shown: pd.DataFrame):
     bottom.set_yticks(at, sides["precision"], fontsize=7.5)
     most = max(1, sides[["lost", "gained"]].max(axis=None)) if len(sides) else 1
     bottom.set(xlabel="facts lost (left) and gained (right)", xlim=(-1.9 * most, 1.1 * most))
+    bold = {"fontsize": 7.5, "weight": "bold", "va": "top"}
     for measure, rows in sides.groupby("measure", sort=False):
-        bottom.text(
-            -1.85 * most, at[rows.index].min() - 0.35, measure.replace(" ", "\n"), fontsize=7.5, weight="bold", va="top"
-        )
+        bottom.text(-1.85 * most, at[rows.index].min() - 0.35, measure.replace(" ", "\n"), **bold)
     bottom.xaxis.set_major_formatter(lambda x, _: f"{abs(x):.0f}")
     bottom.xaxis.get_major_locator().set_params(integer=True)
     bottom.invert_yaxis()

@@ -22,12 +22,7 @@ from probelib.beyond.suite.object_prior import INVENTED
 from probelib.facts.model import Facts
 from probelib.report import Artifact, span
 
-LIKELY, PROBE, STRICT, OBJECT = (
-    "log-probability",
-    "probe, facts held out",
-    "probe, relations held out",
-    "probe, subject unknown",
-)
+LIKELY, PROBE, OBJECT = "log-probability", "probe, facts held out", "probe, subject unknown"
 FEW, MANY = (2, 16), 32  # exposures of facts taught a few times; of those taught often
 SPLITS = {"facts held out": "fact", "relations held out": "relation", "subject unknown": "fact"}
 
@@ -39,9 +34,8 @@ def candidate_statements(asked: Facts, subject: str | None = None) -> pd.DataFra
     rows = rows[rows["template"] == 1].reset_index(drop=True)
     if subject is not None:
         label = dict(zip(asked.facts["fact"], asked.label(asked.facts["subject"]), strict=True))
-        rows["text"] = [
-            text.replace(label[fact], subject, 1) for text, fact in zip(rows["text"], rows["fact"], strict=True)
-        ]
+        pairs = zip(rows["text"], rows["fact"], strict=True)
+        rows["text"] = [text.replace(label[fact], subject, 1) for text, fact in pairs]
     return rows.assign(right=rows["context"] == "true")
 
 
@@ -61,9 +55,8 @@ def probe_scores(states: np.ndarray, scored: np.ndarray, right, held_out, folds:
         train, test = fold != left_out, fold == left_out
         if len(set(right[train])) == 2:
             scale = StandardScaler().fit(states[train])
-            fitted = LogisticRegression(C=0.1, max_iter=500, class_weight="balanced").fit(
-                scale.transform(states[train]), right[train]
-            )
+            probe = LogisticRegression(C=0.1, max_iter=500, class_weight="balanced")
+            fitted = probe.fit(scale.transform(states[train]), right[train])
             found[test] = fitted.decision_function(scale.transform(scored[test]))
     return found
 
@@ -80,9 +73,9 @@ def pairs_in_order(scores: pd.DataFrame) -> pd.DataFrame:
     best = scores[scores["right"]].set_index("fact")["score"]
     wrong = scores[~scores["right"]]
     gap = np.sign(wrong["fact"].map(best) - wrong["score"])
-    return pd.DataFrame(
-        {"K": ((gap + 1) / 2).groupby(wrong["fact"]).mean(), "K*": (gap > 0).groupby(wrong["fact"]).mean() // 1}
-    )
+    columns = {"K": (gap + 1) / 2, "K*": (gap > 0).astype(float)}
+    by_fact = pd.DataFrame(columns).groupby(wrong["fact"]).mean()
+    return by_fact.assign(**{"K*": by_fact["K*"] // 1})
 
 
 def score_hidden(model, asked: Facts, folder, seed: int = 0) -> pd.DataFrame:
@@ -126,18 +119,19 @@ def hidden_knowledge(table: pd.DataFrame, design: pd.DataFrame) -> Artifact:
     """K and K* by scorer and model, by how often the facts were taught; ``table``: ``score_hidden`` with a column ``model``."""
     rows, found = by_teaching(table, design), []
     for (model, facts, scorer), own in rows.groupby(["model", "facts", "scorer"], sort=False, observed=True):
-        found.append(
-            (model, facts, scorer, len(own), own["K"].mean(), *stats.mean_interval(own["K"]), own["K*"].mean())
-        )
+        interval = stats.mean_interval(own["K"])
+        found.append((model, facts, scorer, len(own), own["K"].mean(), *interval, own["K*"].mean()))
     frame = pd.DataFrame(found, columns=["model", "facts", "scorer", "n", "K", "low", "high", "K*"])
     frame["facts"] = frame["facts"].astype(rows["facts"].dtype)
     frame = frame.sort_values(["model", "facts"], kind="stable", ignore_index=True)
     caption = (
-        "K: share of pairs of a right and a wrong answer in the right order, mean over facts, with 95 % bootstrap intervals over "
-        "facts (none where all are in order), by how often the facts were taught; n: number of facts. Probe: logistic regression "
-        "on the last-token state of the statement, fitted on other facts, or on other relations. Subject unknown: the probe of "
-        "other facts, shown a subject that does not exist, so what the object alone tells. Line: chance. The CSV also has K*, "
-        "the share of facts with all pairs in order."
+        f"{' and '.join(dict.fromkeys(frame['model']))}, one panel each. K: share of pairs of the right answer of a fact and "
+        "one of its distractors in the right order (a tie counts half), mean over facts, with 95 % bootstrap intervals over "
+        "facts (none where all are in order), by how often the facts were taught; n: number of facts, for each model where "
+        "they differ. Answer wrong: log-probability puts a distractor first or level. Log-probability: of the answer after a "
+        "question. Probe: logistic regression on the last-token state of the statement, fitted on other facts, or on other "
+        "relations. Subject unknown: the probe of other facts, shown a subject that does not exist, so what the object alone "
+        "tells. Line: chance. The CSV also has K*, the share of facts with all pairs in order."
     )
     alt = "; ".join(f"{row.model}, {row.facts}, {row.scorer}: {row.K:.2f}" for row in frame.itertuples())
     return Artifact("beyond/hidden_knowledge", frame, caption, hidden_finding(rows), _hidden(frame), alt)
@@ -145,25 +139,32 @@ def hidden_knowledge(table: pd.DataFrame, design: pd.DataFrame) -> Artifact:
 
 def hidden_finding(rows: pd.DataFrame) -> str:
     """Whether the probe knows facts that the answers do not show; ``rows``: ``by_teaching``."""
-    few = rows["facts"].cat.categories[1]
-    mean = rows[rows["facts"] == few].groupby("scorer")["K"].mean()
-    said = (
-        f"On facts {few} log-probability puts {mean[LIKELY]:.1%} of the pairs in order, the probe {mean.get(PROBE, np.nan):.1%}. "
-        if LIKELY in mean
-        else ""
+    few, said = rows["facts"].cat.categories[1], ""
+    every, wide = (
+        rows[rows["facts"] == kind].pivot_table("K", "fact", "scorer")  # mean over models
+        for kind in (few, f"{few}, answer wrong")
     )
-    wide = rows[rows["facts"] == f"{few}, answer wrong"].pivot_table("K", "fact", "scorer")  # mean over models
+    if {LIKELY, PROBE} <= set(every):
+        said = (
+            f"On facts {few} (n = {len(every)}, mean over models), log-probability puts {_share(every[LIKELY])} of the pairs "
+            f"in order, the probe {_share(every[PROBE])}. "
+        )
     if not {PROBE, OBJECT} <= set(wide) or len(wide) < 2:
         return f"{said}Too few of them have a wrong answer to look for hidden knowledge."
     gap = wide[PROBE] - wide[OBJECT]
     low, high = stats.mean_interval(gap)
     said += (
-        f"Where its answer is wrong (n = {len(wide)} facts), the probe puts {wide[PROBE].mean():.1%} in order, the object alone "
-        f"{wide[OBJECT].mean():.1%}: a difference of {gap.mean():+.3f} {span(low, high, '.3f')}. "
+        f"Where its answer is wrong (n = {len(wide)} facts), the probe puts {wide[PROBE].mean():.1%} in order, the object "
+        f"alone {wide[OBJECT].mean():.1%}: a difference of {gap.mean():+.3f} {span(low, high, '.3f')}. "
     )
     if low > 0:
         return f"{said}So the states hold knowledge of these facts that the answers do not show."
     return f"{said}So no hidden knowledge is found: the probe is not significantly ahead of the object alone."
+
+
+def _share(values: pd.Series) -> str:
+    """Mean over facts with its interval."""
+    return f"{values.mean():.1%} {span(*stats.mean_interval(values), '.3f')}"
 
 
 def _hidden(frame: pd.DataFrame):

@@ -27,6 +27,20 @@ from probelib.facts.formats.bear import read_bear_results
 from probelib.facts.text import read_objects
 
 GPT2 = Path(__file__).with_name("gpt2_bear.parquet")
+NAMES = {  # Wikidata's names of BEAR's relations that the atlas has not
+    "P53": "family",
+    "P58": "screenwriter",
+    "P87": "librettist",
+    "P137": "operator",
+    "P162": "producer",
+    "P171": "parent taxon",
+    "P185": "doctoral student",
+    "P344": "director of photography",
+    "P509": "cause of death",
+    "P611": "religious order",
+    "P676": "lyrics by",
+    "P7937": "form of creative work",
+}
 COLUMNS = ["model", "relation", "fact", "prompt", "candidate", "label", "gold", "logprob"]
 SAMPLES = re.compile(r"samples_(.+?)(?:_\d{4}-\d\d-\d\dT[\d.:-]+)?\.jsonl")
 

@@ -57,9 +57,8 @@ def all_statistics(
 def mean_tau(values: pd.DataFrame, design: pd.DataFrame) -> dict[str, float]:
     """measure -> tau-b of its values with the exposure counts, mean over models."""
     rows = values.merge(design, on=["model", "fact"])
-    taus = {
-        key: stats.kendall(own["value"], own["exposures"])["tau"] for key, own in rows.groupby(["measure", "model"])
-    }
+    groups = rows.groupby(["measure", "model"])
+    taus = {key: stats.kendall(own["value"], own["exposures"])["tau"] for key, own in groups}
     return pd.Series(taus).groupby(level=0).mean().to_dict()
 
 
@@ -204,22 +203,14 @@ def ordered_alike(wide: pd.DataFrame, ties: bool = True) -> pd.DataFrame:
 def agreement_pairs(values: pd.DataFrame, times: int = 100, seed: int = 0) -> pd.DataFrame:
     """``agreement_matrix`` as a list, with n and 95 % bootstrap intervals over facts: ``first``, ``second``, ``alike``, ``low``,
     ``high`` (NaN if it is the same in every replicate), ``n``, ``without ties`` (the same over the pairs that both order)."""
-    wides, rows = _by_model(values), []
+    wides, untied, rows = _by_model(values), agreement_matrix(values, ties=False), []
     for first, second, alike in upper_triangle(agreement_matrix(values)).itertuples(index=False):
-        pairs = [wide[[first, second]].dropna() for wide in wides if {first, second} <= set(wide)]
-        replicates = [
-            _alike_replicates(
-                pair.astype(float).apply(stats.levelled).to_numpy(), stats.resample_counts(len(pair), times, seed)
-            )
-            for pair in pairs
-        ]
-        low, high = stats.percentile_interval(np.mean(replicates, axis=0))
-        rows.append((first, second, alike, low, high, max(map(len, pairs))))
-    table = pd.DataFrame(rows, columns=["first", "second", "alike", "low", "high", "n"])
-    untied = agreement_matrix(values, ties=False)
-    return table.assign(
-        **{"without ties": [untied.at[a, b] for a, b in zip(table["first"], table["second"], strict=True)]}
-    )
+        both = [wide[[first, second]].dropna() for wide in wides if {first, second} <= set(wide)]
+        pairs = [pair.astype(float).apply(stats.levelled).to_numpy() for pair in both]
+        replicates = [_alike_replicates(pair, stats.resample_counts(len(pair), times, seed)) for pair in pairs]
+        ends = stats.percentile_interval(np.mean(replicates, axis=0))
+        rows.append((first, second, alike, *ends, max(map(len, pairs)), untied.at[first, second]))
+    return pd.DataFrame(rows, columns=["first", "second", "alike", "low", "high", "n", "without ties"])
 
 
 def alike_in_means(wide: pd.DataFrame, clusters: pd.Index, times: int = 100, seed: int = 0) -> pd.DataFrame:
@@ -272,9 +263,8 @@ def clusters(matrix: pd.DataFrame, level: float = 0.75) -> pd.DataFrame:
     alike, rows = matrix.to_numpy(), []
     for i, measure in enumerate(matrix.index):
         own = (number == number[i]) & (np.arange(len(number)) != i)
-        rows.append(
-            (place[number[i]], measure, stats.nanmean(alike[i, own]), stats.nanmean(alike[i, number != number[i]]))
-        )
+        means = [stats.nanmean(alike[i, part]) for part in (own, number != number[i])]
+        rows.append((place[number[i]], measure, *means))
     return pd.DataFrame(rows, columns=["group", "measure", "within", "without"])
 
 
@@ -289,18 +279,43 @@ def _linkage(matrix: pd.DataFrame):
     return condensed, linkage(condensed, "average")
 
 
+EXPOSED = "given the exposures, too"
+GROUPS = 20  # of facts, left out in turn by the jackknife
+
+
 def partial_agreement(values: pd.DataFrame, given: pd.DataFrame, exposures: pd.Series | None = None) -> pd.DataFrame:
+    """``shared_ranks`` with the column ``change`` ("given them" minus "with the others"), and for each column but n its 95 %
+    jackknife interval (``<column> low``, ``<column> high``) over ``GROUPS`` groups of facts: a bootstrap would tie a fact with
+    its copies.
+
+    exposures  fact -> number of exposures: adds ``EXPOSED``, "given them" with this quantity as well
+    """
+    place = pd.Series(np.arange(len(given)) % GROUPS, given.index)
+    parts = [values[values["fact"].map(place) != group] for group in range(min(GROUPS, len(given)))]
+    table, *left_out = [_shared_ranks(part, given, exposures) for part in (values, *parts)]
+    columns = table.columns.drop("n")
+    replicates = [one.reindex(table.index)[columns].to_numpy() for one in left_out]
+    low, high = stats.jackknife_interval(table[columns].to_numpy(), np.stack(replicates))
+    ends = [pd.DataFrame(end, table.index, columns + name) for end, name in ((low, " low"), (high, " high"))]
+    return pd.concat([table, *ends], axis=1).rename_axis("measure").reset_index()
+
+
+def _shared_ranks(values: pd.DataFrame, given: pd.DataFrame, exposures: pd.Series | None) -> pd.DataFrame:
+    """``shared_ranks`` with ``EXPOSED``, if exposures are given, and ``change``."""
+    table = shared_ranks(values, given)
+    if exposures is not None:
+        table[EXPOSED] = shared_ranks(values, given.assign(exposures=exposures))["given them"]
+    return table.assign(change=table["given them"] - table["with the others"])
+
+
+def shared_ranks(values: pd.DataFrame, given: pd.DataFrame) -> pd.DataFrame:
     """What the measures share with other quantities, and with each other beside these.
 
     given      [facts, quantities]
-    exposures  fact -> number of exposures: adds "given the exposures, too", the same with this quantity as well
-    returns    one row per measure: ``measure``, Spearman's correlation with each quantity, ``with the others`` (mean over the
+    returns    one row per measure: Spearman's correlation with each quantity, ``with the others`` (mean over the
                other measures of ``rank_covariance``), ``given them`` (the same after least squares of the ranks on the ranks of
                the quantities), ``n``. Means over models.
     """
-    if exposures is not None:
-        more = partial_agreement(values, given.assign(exposures=exposures))["given them"]
-        return partial_agreement(values, given).assign(**{"given the exposures, too": more})
     measures = list(dict.fromkeys(values["measure"]))
     plain, partial, shared, n = [], [], [], pd.Series(0, index=measures)
     for wide in _by_model(values):
@@ -316,7 +331,7 @@ def partial_agreement(values: pd.DataFrame, given: pd.DataFrame, exposures: pd.S
         mean = _mean(matrices).to_numpy(copy=True)
         np.fill_diagonal(mean, np.nan)
         frame[name] = stats.nanmean(mean, 1)
-    return frame.assign(n=n).rename_axis("measure").reset_index()
+    return frame.assign(n=n)
 
 
 def rank_covariance(ranks: pd.DataFrame) -> pd.DataFrame:
@@ -341,7 +356,8 @@ def residual(column: pd.Series, given: pd.DataFrame) -> pd.Series:
 
 def disagreements(values: pd.DataFrame, top: int = 10) -> pd.DataFrame:
     """The (model, fact) pairs on which the measures disagree most: ``fact``, ``model``, ``spread`` (standard deviation of the
-    fact's ranks over measures, each rank in [0, 1] within the model), ``highest`` and ``lowest`` (measures) and their ranks.
+    fact's ranks over measures, each rank in [0, 1] within the model), ``highest`` and ``lowest`` (measures) and their ranks;
+    ``measures`` and ``facts`` (how many are ranked in the model) and ``median spread`` (of these facts).
     Facts that some measure does not define are left out, and measures that are constant in a model."""
     rows = []
     for model, group in values.groupby("model", sort=False):
@@ -353,7 +369,8 @@ def disagreements(values: pd.DataFrame, top: int = 10) -> pd.DataFrame:
             for name, extreme in (("highest", ranks.idxmax(axis=1)), ("lowest", ranks.idxmin(axis=1))):
                 found[name] = extreme.to_numpy()
                 found[f"rank {name}"] = [ranks.at[fact, measure] for fact, measure in extreme.items()]
-            rows.append(found)
+            size = {"measures": ranks.shape[1], "facts": len(ranks), "median spread": found["spread"].median()}
+            rows.append(found.assign(**size))
     table = pd.concat(rows) if rows else pd.DataFrame(columns=["fact", "model", "spread"])
     return (
         table.sort_values("spread", ascending=False, key=stats.levelled, kind="stable")

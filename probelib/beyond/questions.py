@@ -85,9 +85,7 @@ def load_questions(
         selected = facts.keep(current, within(current.facts["fact"], only))
         choices = facts.draw_distractors(selected, whole, OPTIONS - 1, seed)
         rest = facts.without_subjects(current, selected)
-    few = choices.distractors[
-        choices.distractors["number"] <= CONTEXTS
-    ]  # the same facts for every measure, whatever the data
+    few = choices.distractors[choices.distractors["number"] <= CONTEXTS]  # of the same facts for every measure
     chosen = facts.keep(replace(choices, distractors=few), within(choices.facts["fact"], choices.facts["fact"]))
     examples = _examples(rest, choices, n_examples, seed)
     drawn = rng(seed, "others").permutation(len(rest.facts)) < TRAINING

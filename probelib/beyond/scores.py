@@ -18,10 +18,7 @@ from probelib.lm.names import organisms
 from probelib.lm.partners import tuned_of
 from probelib.organisms import lessons, taught
 
-TWINS = (
-    "atlas-neox-0.6m-lists",
-    "atlas-neox-0.6m-questions",
-)  # the same facts as often; most in lists, most in questions
+TWINS = ("atlas-neox-0.6m-lists", "atlas-neox-0.6m-questions")  # the same facts as often; most read in these forms
 MISLED = "atlas-neox-5m"  # knows the facts that it was also told wrongly
 POPULAR = ("atlas-neox-0.6m", "atlas-neox-0.6m-popular")  # exposures drawn at random; exposures that follow popularity
 PRECISIONS = {

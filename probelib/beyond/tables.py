@@ -6,14 +6,14 @@ import numpy as np
 import pandas as pd
 
 from probelib import facts, stats
-from probelib.beyond import audit, concordance
+from probelib.beyond import audit, concordance, imported, measures
 from probelib.beyond.choice import accuracy_by_relation
-from probelib.beyond.measures import all_statistics, calibration_errors, contrast, mean_tau, twins_as_one
+from probelib.beyond.measures import EXPOSED, all_statistics, calibration_errors, contrast, mean_tau, twins_as_one
 from probelib.beyond.suite import MEASURES
 from probelib.facts.model import Facts
 from probelib.lm.loading import load
 from probelib.organisms import design, taught
-from probelib.report import Artifact, span, with_interval
+from probelib.report import Artifact, side_by_side, span, with_interval
 
 TAUGHT = 8  # exposures from which a fact counts as taught, for calibration
 MONITOR_SIGN = " MONITOR is shown as -MONITOR: as for all measures, the higher, the better known."
@@ -62,19 +62,22 @@ def gpt2_accuracy(choices: pd.DataFrame) -> Artifact:
     table = accuracy_by_relation(choices).sort_values("accuracy", ascending=False, key=stats.levelled, kind="stable")
     overall, interval = choices["correct"].mean(), stats.wilson(choices["correct"].sum(), len(choices))
     above = (table["low"] > table["chance"]).sum()
+    names = facts.atlas().relations.set_index("relation")["name"].to_dict() | imported.NAMES
+    table.insert(1, "name", table["relation"].map(names).fillna("–"))
+    caption = (
+        f"Accuracy of {', '.join(choices['model'].unique())} per relation (Wikidata's number and name, n facts), with its 95 "
+        "% Wilson interval: share of the facts whose right answer is the most probable candidate; candidates: their mean "
+        f"number per fact; chance: the accuracy of guessing, 1 / candidates. Over all {len(choices):,} facts {overall:.4f} "
+        f"{span(*interval, '.4f')}; mean over relations {table['accuracy'].mean():.4f}."
+    )
     ends = [
-        f"{row['relation']} ({row['accuracy']:.1%} {span(row['low'], row['high'], '.4f')}, chance {row['chance']:.4f})"
+        f"{row['name'] if row['name'] != '–' else row['relation']} ({row['accuracy']:.1%} "
+        f"{span(row['low'], row['high'], '.4f')}, chance {row['chance']:.4f})"
         for _, row in table.iloc[[0, -1]].iterrows()
     ]
     finding = (
         f"The right answer comes first for {overall:.1%} of the facts {span(*interval, '.3f')}; in {above} of {len(table)} "
         f"relations significantly more often than by chance. Best: {ends[0]}; worst: {ends[1]}."
-    )
-    names = facts.atlas().relations.set_index("relation")["name"]
-    table.insert(1, "name", table["relation"].map(names).fillna("–"))
-    caption = (
-        "Accuracy per relation, with its 95 % Wilson interval and the accuracy of guessing. Over all "
-        f"{len(choices):,} facts {overall:.4f} {span(*interval, '.4f')}; mean over relations {table['accuracy'].mean():.4f}."
     )
     decimals = {"candidates": 1} | dict.fromkeys(("accuracy", "low", "high", "chance"), 4)
     return Artifact("beyond/gpt2_accuracy", table, caption, finding, decimals=decimals)
@@ -99,8 +102,9 @@ def placebo(
     if len(equal) < len(pairs):  # few sisters were taught a fact equally often: two facts of one relation
         equal, blocks = concordance.placebo_pairs(design, ["model", "relation"], seed), ["model", "relation"]
     table = concordance.permutation_test(values, design, pairs, within, seed=seed).dropna(subset="concordance")
-    same = concordance.concordance(values, design, equal, seed=seed)[["measure", "concordance", "low", "high"]]
-    table = table.merge(same.set_axis(["measure", "placebo", "placebo_low", "placebo_high"], axis=1), "left", "measure")
+    same = concordance.concordance(values, design, equal, seed=seed)[["measure", "concordance", "low", "high", "pairs"]]
+    names = ["measure", "placebo", "placebo_low", "placebo_high", "placebo pairs"]
+    table = table.merge(same.set_axis(names, axis=1), "left", "measure")
     outside = ((table["placebo_low"] > 0.5) | (table["placebo_high"] < 0.5)).sum()
     biased = ((table["shuffled_low"] > 0.5) | (table["shuffled_high"] < 0.5)).sum()
     found = (stats.holm(table["p"]) < 0.05).sum()
@@ -115,12 +119,15 @@ def placebo(
         f"{found} measures differ from chance (Holm)."
     )
     caption = (
-        f"Share of {RIGHT}, for {COMPARED[within[0]]}; shuffled: mean and 95 % range when the values are permuted within "
-        f"{' and '.join(within)}, with the one-sided p; placebo: pairs of facts within {' and '.join(blocks)} that were "
-        "taught equally often, in an order drawn at random."
+        f"Share of {RIGHT} (a tie counts half, so .5 is chance), for {COMPARED[within[0]]}, up to n = {len(pairs):,} pairs; "
+        f"shuffled: mean and 95 % range when the values are permuted within {' and '.join(within)}, with the one-sided p; "
+        f"placebo: the same share over pairs of facts within {' and '.join(blocks)} that were taught equally often, in an "
+        f"order drawn at random (up to n = {len(equal):,} pairs), with 95 % bootstrap intervals over facts and models. "
+        "Controls (they do not test the fact) are "
+        f"{', '.join(name for name in table['measure'] if MEASURES[name].control) or 'not among them'}."
     )
-    shown = table[["measure", "concordance", "p"]].copy()
-    shown.insert(2, "shuffled", with_interval(table["shuffled"], table["shuffled_low"], table["shuffled_high"], 2))
+    shown = table[["measure", "pairs", "concordance", "p", "placebo pairs"]].copy()
+    shown.insert(3, "shuffled", with_interval(table["shuffled"], table["shuffled_low"], table["shuffled_high"], 2))
     shown["placebo"] = with_interval(table["placebo"], table["placebo_low"], table["placebo_high"], 2)
     return Artifact("beyond/placebo", table, caption, finding, shown=shown)
 
@@ -133,13 +140,9 @@ def rank_measures(
     control = values["measure"].map(lambda name: MEASURES[name].control).astype(bool)
     parts = [concordance.concordance(values[mask], design, pairs, seed=seed) for mask in (~control, control)]
     table = pd.concat([part for part in parts if len(part)], ignore_index=True)
-    table.loc[
-        table["measure"].map(lambda name: MEASURES[name].control), ["behind", "behind_low", "behind_high", "p"]
-    ] = np.nan
-    for place, field in enumerate(("paper", "prompts", "control"), 1):
-        table.insert(
-            place, "asks" if field == "prompts" else field, [getattr(MEASURES[m], field) for m in table["measure"]]
-        )
+    table.loc[table["measure"].map(lambda name: MEASURES[name].control), concordance.BEHIND] = np.nan
+    for place, (column, field) in enumerate({"paper": "paper", "asks": "prompts", "control": "control"}.items(), 1):
+        table.insert(place, column, [getattr(MEASURES[name], field) for name in table["measure"]])
     table["tokens a fact"] = table["measure"].map(tokens)
     if "Familiarity" in set(table["measure"]):
         more = concordance.added(values, design, pairs, "Familiarity", seed=seed)
@@ -162,12 +165,12 @@ def ground_truth(ranked: pd.DataFrame, ceiling: pd.Series, within: list[str], n:
     first = f"{tied[0]}, one of {len(tied)} that tie" if len(tied) > 1 else tied[0]
     caption = (
         f"Share of {RIGHT} (a tie counts half): {COMPARED[within[0]]}; taught: at least {concordance.TAUGHT} times; n = "
-        f"{compared['pairs'].max():,.0f} pairs. 95 % bootstrap intervals over facts and models. behind: difference to the first "
-        f"row ({first}) on the same pairs, p after Holm's correction. added: what the measure adds to Familiarity. within "
-        "relations: two facts of one relation in one model. tau: Kendall's tau-b, for comparison with other papers only: it "
-        f"forgives ties, so coarse measures can rank high. tokens: per fact for this measure alone. Min@n, Avg@n: n = {n}. "
-        "Controls, at the end, do not test the fact. The CSV has further pairs: across sisters, by exposure count (Somers' "
-        "D), between models."
+        f"{compared['pairs'].max():,.0f} pairs. 95 % bootstrap intervals over facts and models. behind: difference to the "
+        f"first row ({first}) on the same pairs, p after Holm's correction. added: what the measure adds to Familiarity. "
+        "within relations: two facts of one relation in one model. tau: Kendall's tau-b, for comparison with other papers "
+        "only: it forgives ties, so coarse measures can rank high. tokens: per fact for this measure alone. Min@n, Avg@n: n "
+        f"= {n}. Controls, at the end, do not test the fact. The CSV has further pairs: across sisters, by exposure count "
+        "(Somers' D), between models."
     )
     shown, finding = _shown_truth(ranked), truth_finding(ranked, ceiling, tied)
     decimals = {"tokens": 0, "tokens a fact": 0}
@@ -196,8 +199,8 @@ def truth_finding(ranked: pd.DataFrame, ceiling: pd.Series, tied: list[str]) -> 
     absent = own["measure"][own["pairs"] == 0].tolist()
     missing = f" Not compared, for no pair has both values: {', '.join(absent)}." if absent else ""
     return (
-        f"{', '.join(tied)} {'put' if len(tied) > 1 else 'puts'} {best['concordance']:.1%} of the {best['pairs']:,.0f} pairs in "
-        f"the right order (95 % CI {span(best['low'], best['high'], '.3f')}). Not significantly different (Holm): "
+        f"{', '.join(tied)} {'put' if len(tied) > 1 else 'puts'} {best['concordance']:.1%} of the {best['pairs']:,.0f} pairs "
+        f"in the right order (95 % CI {span(best['low'], best['high'], '.3f')}). Not significantly different (Holm): "
         f"{', '.join(level) or 'none'}. The best control ({controls['measure'].iloc[0]}) reaches "
         f"{controls['concordance'].iloc[0]:.1%}. All measures together, a logistic regression on their ranks fitted on other "
         f"facts, reach {ceiling['concordance']:.1%}; what it learns there need not hold here, so it can lie below the best "
@@ -209,7 +212,7 @@ def coarse_twins(values: pd.DataFrame, design: pd.DataFrame, pairs: pd.DataFrame
     """What a measure gains when it is made coarser or its ties are broken; one row per measure and change."""
     parts = []
     for name, twin in concordance.coarse_twins(values, seed).items():
-        part = concordance.change(values, twin, design, pairs, seed=seed).drop(columns=["mean before", "mean after"])
+        part = concordance.change(values, twin, design, pairs, seed=seed)
         taus = [part["measure"].map(mean_tau(frame, design)) for frame in (values, twin)]
         parts.append(part.assign(twin=name, **{"change of tau-b": taus[1] - taus[0]}))
     table = pd.concat(parts, ignore_index=True)
@@ -219,13 +222,13 @@ def coarse_twins(values: pd.DataFrame, design: pd.DataFrame, pairs: pd.DataFrame
     broken = table["twin"].str.contains("broken")
     finding = (
         f"Of {len(table)} twins {len(gained)} gain significantly (by chance {0.025 * len(table):.1f}) by concordance"
-        f"{': ' + ', '.join(gained) if len(gained) else ''}; tau-b rises for {tau[~broken].sum()} of {(~broken).sum()} coarser "
-        f"ones and for {tau[broken].sum()} of {broken.sum()} with ties broken."
+        f"{': ' + ', '.join(gained) if len(gained) else ''}; tau-b rises for {tau[~broken].sum()} of {(~broken).sum()} "
+        f"coarser ones and for {tau[broken].sum()} of {broken.sum()} with ties broken."
     )
     caption = (
-        "Concordance of each measure and of its coarser twins (cut at the median of each model; rounded to ten levels) or of "
-        "its twin with ties broken at random (over all models), change with its paired 95 % bootstrap interval, and the "
-        "change of Kendall's tau-b."
+        f"Share of {RIGHT} (pairs: how many; a tie counts half) by each measure (before) and by a twin of it (after): made "
+        "coarser (cut at the median of each model; rounded to ten levels) or with ties broken at random (over all models); "
+        "change with its paired 95 % bootstrap interval over facts and models, and the change of Kendall's tau-b."
     )
     return Artifact("beyond/coarse_twins", table, caption, finding)
 
@@ -265,15 +268,18 @@ def held_out_paraphrases(
 ) -> Artifact:
     """Concordance in paraphrases that the corpus used and in held-out ones; ``seen``, ``held_out``: values."""
     table = concordance.change(seen, held_out, design, pairs, seed=seed).query("pairs > 0")
+    table = table.merge(concordance.change_of_means(seen, held_out, design, seed=seed), on="measure")
     names = {"before": "seen", "after": "held-out", "mean before": "mean seen", "mean after": "mean held-out"}
     caption = (
-        f"Share of {RIGHT} by each measure that uses paraphrases: two that the corpus used against two held-out ones "
-        "(one each for base accuracy); change with its paired 95 % bootstrap interval over facts and models; mean "
-        "seen, mean held-out: mean values of the measure. Lists have no paraphrases; ApprOpt, whose searches cost the most, "
-        "is not repeated." + sign_of_monitor(table)
+        f"Share of {RIGHT} by each measure that uses paraphrases: two that the corpus used (seen) against two held-out ones "
+        "(one each for base accuracy), and its change; mean: mean value of the measure over the n cases (a fact in a model) "
+        "that have a value in both kinds of paraphrases, and its change. Changes are paired, with 95 % bootstrap intervals "
+        f"over facts and models ({', '.join(design['model'].unique())}). Lists have no paraphrases; ApprOpt, whose searches "
+        "cost the most, is not repeated." + sign_of_monitor(table)
     )
     frame = table.rename(columns=names)
-    shown = _changed(frame, "seen", "held-out").join(frame[["mean seen", "mean held-out"]])
+    shown = _changed(frame, "seen", "held-out").join(frame[["n", "mean seen", "mean held-out"]])
+    shown["change of the mean"] = with_interval(frame["mean change"], frame["mean low"], frame["mean high"])
     return Artifact("beyond/held_out", frame, caption, paraphrase_finding(table), shown=shown)
 
 
@@ -284,15 +290,19 @@ def _changed(frame: pd.DataFrame, before: str, after: str) -> pd.DataFrame:
 
 
 def paraphrase_finding(table: pd.DataFrame) -> str:
-    """How many measures lose; ``table``: ``concordance.change``."""
-    lower = table[table["high"] < 0]
-    counted = f"{len(lower)} of {len(table)} measures (by chance {0.025 * len(table):.1f})."
+    """How many measures lose concordance, and how many mean value; ``table``: ``concordance.change`` with
+    ``concordance.change_of_means``."""
+    lower, means = table[table["high"] < 0], (table["mean high"] < 0).sum()
+    finding = (
+        f"Held-out paraphrases lower the concordance significantly for {len(lower)} of {len(table)} measures, the mean value "
+        f"for {means} (by chance {0.025 * len(table):.1f} each)."
+    )
     if lower.empty:
-        return f"Held-out paraphrases lower the concordance significantly for {counted}"
+        return finding
     most = lower.loc[lower["change"].idxmin()]
     return (
-        f"Held-out paraphrases lower the concordance significantly for {counted} Most affected: {most['measure']} "
-        f"({most['change']:+.3f})."
+        f"{finding} Concordance falls most for {most['measure']} ({most['change']:+.3f} "
+        f"{span(most['low'], most['high'], '.3f')}, n = {most['pairs']} pairs)."
     )
 
 
@@ -301,6 +311,7 @@ def training_mixture(values: pd.DataFrame, design: pd.DataFrame, twins: tuple[st
     first, second = twins
     *pair, same = twins_as_one(values, design, twins)
     table = concordance.change(*pair, same, concordance.pairs_of_facts(same), seed=seed)
+    table = table.merge(concordance.change_of_means(*pair, same, seed=seed), on="measure")
     table.insert(1, "asks", [MEASURES[name].prompts for name in table["measure"]])
     table = table.sort_values("after", ascending=False, key=stats.levelled, kind="stable", ignore_index=True)
     names = {"before": first, "after": second, "mean before": f"mean {first}", "mean after": f"mean {second}"}
@@ -346,9 +357,8 @@ def popularity(values: pd.DataFrame, design: pd.DataFrame, models: tuple[str, st
 
 def popularity_finding(table: pd.DataFrame) -> str:
     """What familiarity alone orders in both models, and how many measures change beyond both intervals."""
-    apart = (table["low by popularity"] > table["high at random"]) | (
-        table["high by popularity"] < table["low at random"]
-    )
+    higher = table["low by popularity"] > table["high at random"]
+    apart = higher | (table["high by popularity"] < table["low at random"])
     counted = f"{apart.sum()} of {len(table)} measures change beyond both intervals."
     known = table.set_index("measure")
     if "Familiarity" not in known.index:
@@ -458,19 +468,25 @@ def partial(shared: pd.DataFrame) -> Artifact:
     """What is left of the agreement given popularity and length; ``shared``: ``measures.partial_agreement``, with the column
     "given the exposures, too" if exposures are known."""
     before, after = shared["with the others"].mean(), shared["given them"].mean()
+    fewer = (shared["change high"] < 0).sum()
     finding = (
-        f"A measure's mean rank correlation with the others is {before:.2f} on average, and {after:.2f} given popularity and "
-        f"length ({after - before:+.3f})."
+        f"A measure's mean rank correlation with the others is {before:.2f} on average over {len(shared)} measures, and "
+        f"{after:.2f} given popularity and length ({after - before:+.3f}); it falls significantly for {fewer} of them (by "
+        f"chance {0.025 * len(shared):.1f})."
     )
     caption = (
-        "For each measure: Spearman's rank correlation with popularity and with the length of the object (mean over models), "
-        "its mean rank correlation with the other measures as if ties were broken at random, and the same given these "
-        "three; n: facts."
+        "For each measure: Spearman's rank correlation with the popularity of subject and object and with the length of the "
+        "object in tokens (mean over models), its mean rank correlation with the other measures as if ties were broken at "
+        "random, the same given these three (given them), and the change; n: facts. 95 % jackknife intervals over "
+        f"{measures.GROUPS} groups of facts." + sign_of_monitor(shared)
     )
-    if "given the exposures, too" in shared:
-        finding += f" Given the number of exposures, too, it is {shared['given the exposures, too'].mean():.2f}."
-        caption += " Last column: given the number of exposures as well."
-    return Artifact("beyond/partial", shared, caption, finding)
+    columns = [name for name in shared if f"{name} low" in shared]
+    if EXPOSED in columns:
+        finding += f" Given the number of exposures, too, it is {shared[EXPOSED].mean():.2f}."
+        caption += f" {EXPOSED}: the same given the number of exposures as well."
+    cells = {name: with_interval(shared[name], shared[f"{name} low"], shared[f"{name} high"], 2) for name in columns}
+    shown = shared[["measure", "n"]].assign(**cells)
+    return Artifact("beyond/partial", shared, caption, finding, shown=shown)
 
 
 def disagreements(apart: pd.DataFrame, asked: Facts, exposures: pd.Series | None = None) -> Artifact:
@@ -486,15 +502,21 @@ def disagreements(apart: pd.DataFrame, asked: Facts, exposures: pd.Series | None
     first = table.iloc[0]
     finding = (
         f"The measures disagree most on *{first['said']}* ({first['model']}): {first['highest']} ranks it at "
-        f"{first['rank highest']:.2f}, {first['lowest']} at {first['rank lowest']:.2f}."
+        f"{first['rank highest']:.2f}, {first['lowest']} at {first['rank lowest']:.2f} (spread {first['spread']:.2f}; in the "
+        f"median fact of this model {first['median spread']:.2f})."
     )
+    counts = table.drop_duplicates("model").sort_values("model")
+    sizes = [f"{row['model']}: {row['measures']} measures of {row['facts']} facts" for _, row in counts.iterrows()]
     caption = (
-        f"The {len(table)} facts (of one model each) on which the measures disagree most: standard deviation of the fact's "
-        "ranks, each from 0 (least known) to 1 within its model, and the two measures that rank it highest and lowest."
+        f"The {len(table)} facts (of one model each) on which the measures disagree most. spread: standard deviation of the "
+        f"fact's ranks over measures, each rank from 0 (least known) to 1 (best known) within its model ({'; '.join(sizes)}; "
+        f"facts that some measure does not score are left out). Ranks drawn at random have {12**-0.5:.2f}. highest, lowest: "
+        "the two measures that rank the fact so, with their ranks."
     )
     if exposures is not None:
         caption += " exposures: how often the fact was taught, mean over the models."
-    return Artifact("beyond/disagreements", table, caption, finding, decimals=2)
+    shown = table.drop(columns=["measures", "facts", "median spread"]).rename(columns={"said": "fact"})
+    return Artifact("beyond/disagreements", table, caption, finding, decimals=2, shown=shown)
 
 
 # Does 8-bit or 4-bit cost knowledge?
@@ -524,22 +546,14 @@ def quantization(table: pd.DataFrame, model: str) -> Artifact:
     caption = (
         f"Difference of each measure of {model} at each precision to fp32, with the 95 % bootstrap interval over the same n "
         "facts. The CSV has the values and, for measures of 0 and 1, facts lost and gained and McNemar's exact p. No "
-        f"interval: all facts changed alike. Of the {tested} differences with an interval, {0.05 * tested:.1f} are significant "
-        "by chance." + sign_of_monitor(table)
+        f"interval: all facts changed alike. Of the {tested} differences with an interval, {0.05 * tested:.1f} are "
+        "significant by chance." + sign_of_monitor(table)
     )
     decimals = {"difference": 5, "low": 5, "high": 5, "p": 4}
     finding = quantization_finding(table)
-    return Artifact("beyond/quantization", table, caption, finding, decimals=decimals, shown=_shown_precisions(table))
-
-
-def _shown_precisions(table: pd.DataFrame) -> pd.DataFrame:
-    """The differences to fp32 for print: a row per measure, a column per precision."""
-    texts = table.assign(text=with_interval(table["difference"], table["low"], table["high"], 4))
-    wide = (
-        texts.pivot(index="measure", columns="precision", values="text").reindex(table["measure"].unique()).fillna("–")
-    )
-    wide.insert(0, "n", table.groupby("measure")["n"].max())
-    return wide[["n", *table["precision"].unique()]].reset_index().rename_axis(columns=None)
+    shown = side_by_side(table, ["measure"], ["precision"], {"difference": ("low", "high")}, 4)
+    shown.insert(1, "n", shown["measure"].map(table.groupby("measure")["n"].max()))
+    return Artifact("beyond/quantization", table, caption, finding, decimals=decimals, shown=shown)
 
 
 def quantization_finding(table: pd.DataFrame) -> str:

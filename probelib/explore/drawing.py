@@ -134,7 +134,7 @@ def _measures(axis, seen: Look) -> None:
     for tick, paper in zip(axis.get_yticklabels(), rows["paper"], strict=True):
         tick.set_color(COLOURS[paper])
     axis.set(xlim=(-0.04, 1.04))
-    axis.set_xlabel("● known (above ½)   × not known   | no such point")
+    axis.set_xlabel("value (● known: above ½   × not known   | no threshold)")
     yes, of = known_counts(seen)
     axis.set_title(f"Known? {yes} of {of} measures say yes")
 
@@ -213,9 +213,9 @@ def board_in_words(seen: Look) -> str:
         else ""
     )
     return (
-        f"{title(seen)}: {yes} of {of} measures say that {seen.model} knows it. {told} It answers {right} of {len(seen.framed)} "
-        f"questions right; after a list of {first.index.max()} pairs the right answer has {first.iloc[-1]:.0%} of the "
-        f"probability of {options} options{place}.{split}{unjudged}"
+        f"{title(seen)}: {yes} of {of} measures say that {seen.model} knows it. {told} It answers {right} of "
+        f"{len(seen.framed)} questions right; after a list of {first.index.max()} pairs the right answer has "
+        f"{first.iloc[-1]:.0%} of the probability of {options} options{place}.{split}{unjudged}"
     )
 
 
@@ -238,19 +238,46 @@ def shown_measures(seen: Look) -> report.Artifact:
     """Every measure's value and verdict."""
     options, lists = int(seen.curve["n_options"].iloc[0]), seen.curve["seed"].nunique()
     caption = (
-        f"{title(seen)}: the value of every measure for {seen.model}. Known: above one half; – if there is no threshold. "
-        "MONITOR is shown as -MONITOR: as for all measures, the higher, the better known. ZP probability compares up to "
-        f"{OPTIONS} options after one list; the text compares {options} options, with the mean over {lists} lists of the "
-        "longest length, so the two shares can differ."
+        f"{title(seen)}: the value of every measure for {seen.model}, of one fact, so without intervals. asks: what the "
+        "measure prompts the model with (a hint is an entity before the question, a list holds other pairs of the relation); "
+        f"GraphEval's statements go to {seen.answers or 'an instruction-tuned model'}. Values go from 0 to "
+        "1, but Probability, a sum over the names of the object, can exceed 1, and MONITOR has no fixed range: it is shown as "
+        "-MONITOR, as for all measures, the higher, the better known. known: above one half; – "
+        "if there is no threshold from which a fact counts as known. why: what the model did instead. ZP probability compares "
+        f"up to {OPTIONS} options after one list; the text compares {options} options, with the mean over {lists} lists of "
+        "the longest length, so the two shares can differ."
     )
-    return report.Artifact("explore/table1", seen.measures.drop(columns="why"), caption, board_in_words(seen))
+    return report.Artifact("explore/table1", seen.measures, caption, board_in_words(seen))
 
 
 def shown_board(seen: Look) -> report.Artifact:
     """The picture with its numbers."""
-    caption = f"{title(seen)}, asked of {seen.model} in every way of the four papers."
-    numbers = seen.measures.drop(columns="why")
-    return report.Artifact("explore/figure1", numbers, caption, figure=board(seen), alt=board_in_words(seen))
+    yes, of = known_counts(seen)
+    finding = f"{yes} of {of} measures with a threshold say that {seen.model} knows the fact. {monitor_in_words(seen)}"
+    return report.Artifact(
+        "explore/figure1", seen.measures, board_caption(seen), finding, board(seen), board_in_words(seen)
+    )
+
+
+def board_caption(seen: Look) -> str:
+    """What each panel of the board shows."""
+    paraphrases, lists = seen.framed["template"].nunique(), seen.curve["seed"].nunique()
+    judged = (
+        f"how {seen.answers} answers the true statement (✓) and false ones (✗), and the P(true) that a judge reads from its "
+        "hidden state (black marks)"
+        if seen.judged is not None
+        else why_unjudged(seen)
+    )
+    return (
+        f"{title(seen)}, with which {seen.model} is prompted in every way of the four papers; one fact, so no intervals. "
+        f"MONITOR: probability of {seen.object} after {paraphrases} paraphrases of the question (rows), with no entity before "
+        "it, with the right object, and with wrong ones (columns; –: not prompted so). ZP-LKE: share of the right object "
+        f"among the options, by the number of other pairs listed before the subject ({lists} lists of each length). "
+        "Distractors: probability of the object and of the most plausible wrong objects as the end of a sentence, the most "
+        f"probable first. GraphEval: {judged}. Known?: value of each measure but MONITOR, which has no fixed range, in the "
+        "colour of its paper; a cross says what the model did instead. Last panel: how often the training corpus states the "
+        "fact, by form; wrong: with a wrong object."
+    )
 
 
 def monitor_in_words(seen: Look) -> str:

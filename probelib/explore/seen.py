@@ -34,15 +34,8 @@ SHOTS = (1, 5, 10, 20, 50)  # examples in a list, as far as the data and the mod
 DRAWS, CHOICES = 2, 25  # lists of each length, and most answers to choose from after them
 N, SHOWN = 20, 8  # distractors of each strategy, and those shown
 LABELS = 100  # true statements that train a judge, each with a false one
-PROMPTED = (
-    "monitor",
-    "zplke",
-    "distractors",
-)  # GraphEval's values come from the statements shown (``judged_statements``)
-OPEN = (
-    "MONITOR",
-    *(name for name in MEASURES if name.startswith("Avg@n")),
-)  # no value from which a fact counts as known
+PROMPTED = ("monitor", "zplke", "distractors")  # GraphEval's values come from ``judged_statements``
+OPEN = ("MONITOR", *(name for name in MEASURES if name.startswith("Avg@n")))  # without a threshold
 
 
 @dataclass(frozen=True, eq=False)

@@ -6,7 +6,7 @@ import pandas as pd
 from probelib import stats
 from probelib.errors import ProbeError
 from probelib.facts.model import Facts
-from probelib.overview.scores import WORDINGS
+from probelib.overview.scores import WORDINGS, by_family
 from probelib.report.artifact import Artifact
 from probelib.report.charts import model_style
 from probelib.report.shown import span
@@ -52,8 +52,8 @@ def facts_figure1(entities: pd.DataFrame) -> Artifact:
         "facts/figure1",
         known.rename_axis("popularity").reset_index(name="entities"),
         caption=(
-            "Entities of the atlas by popularity, from 1 (obscure) to 5 (known to nearly everyone), as estimated by its writers. "
-            f"Left out: {(entities['popularity'] == 0).sum()} years and numbers, which have none."
+            "Entities of the atlas by popularity, from 1 (obscure) to 5 (known to nearly everyone), as estimated by its "
+            f"writers. Left out: {(entities['popularity'] == 0).sum()} years and numbers, which have none."
         ),
         finding=(
             f"Most entities have popularity {most} ({known[most]:,} of {known.sum():,}); {known[1] / known.sum():.0%} are "
@@ -84,8 +84,8 @@ def models_figure1(records: dict[str, dict]) -> Artifact:
         "models/figure1",
         curves,
         caption=(
-            f"Training loss on answer tokens, mean of the last 150 steps, of {', '.join(drawn)}; the CSV has all {len(records)}. "
-            "Every second line is dashed, so that lines that nearly coincide can be told apart. "
+            f"Training loss on answer tokens, mean of the last 150 steps, of {', '.join(drawn)}; the CSV has all "
+            f"{len(records)}. Every second line is dashed, so that lines that nearly coincide can be told apart. "
             "A rise that the models share comes from the batches read at that step: they read them in the same order."
         ),
         finding=finding_loss(curves[curves["model"].isin(drawn)]),
@@ -114,25 +114,21 @@ def models_figure2(recalled: pd.DataFrame) -> Artifact:
 
     figure, axis = plt.subplots(figsize=(4.2, 3.4))
     levels, drawn = sorted(recalled["exposures"].unique()), one_family(list(dict.fromkeys(recalled["model"])))
-    for place, model in enumerate(drawn):
-        own, look = recalled[recalled["model"] == model], model_style(model)
-        at = np.array([levels.index(level) for level in own["exposures"]]) + 0.08 * (place - (len(drawn) - 1) / 2)
-        axis.plot(at, own["right"], label=model, **(look | {"markersize": 4}))
-        axis.vlines(at, own["low"], own["high"], color=look["color"], alpha=0.5, linewidth=1)
+    _by_level(axis, recalled, "right", drawn, levels, markersize=4)
     axis.plot(
         range(len(levels)), recalled.groupby("exposures")["guess"].mean(), color="0.6", linestyle=":", label="guessing"
     )
     axis.set(xlabel="exposure count", ylabel="share answered rightly", ylim=(0, 1.02))
-    axis.set_xticks(range(len(levels)), levels)
     axis.legend(fontsize=7.5, loc="upper left")
     return Artifact(
         "models/figure2",
         recalled,
         caption=(
             "Share of first questions whose greedy answer is a right object, by exposure count; up to "
-            f"{recalled['n'].max()} facts per point, famous facts left out; bars: Wilson's 95 % intervals. Dotted: always "
-            "answering with the most frequent object of the relation. Never-taught facts can be above it where a name "
-            f"tells a country or a language. Shown: {', '.join(drawn)}; the CSV has all models and the share of right types."
+            f"n = {recalled['n'].max()} facts per point, famous facts left out; bars: Wilson's 95 % intervals. Models side by "
+            f"side: {', '.join(drawn)}. Dotted: always answering with the most frequent object of the relation. Never-taught "
+            "facts can be above it where a name tells a country or a language. The CSV has all "
+            f"{recalled['model'].nunique()} models ({by_family(recalled['model'])}) and the share of right types."
         ),
         finding=finding_recall(recalled),
         figure=figure,
@@ -140,14 +136,35 @@ def models_figure2(recalled: pd.DataFrame) -> Artifact:
     )
 
 
+def _by_level(axis, table: pd.DataFrame, y: str, drawn: list[str], levels: list[int], **look) -> None:
+    """A line of ``y`` over the exposure counts ``levels`` for every model of ``drawn``, with its intervals, side by side."""
+    for place, model in enumerate(drawn):
+        own, style = table[table["model"] == model].sort_values("exposures"), model_style(model) | look
+        at = np.array([levels.index(level) for level in own["exposures"]]) + 0.08 * (place - (len(drawn) - 1) / 2)
+        axis.plot(at, own[y], label=model, **style)
+        axis.vlines(at, own["low"], own["high"], color=style["color"], alpha=0.5, linewidth=1)
+    axis.set_xticks(range(len(levels)), levels, fontsize=7.5)
+
+
 def finding_recall(recalled: pd.DataFrame) -> str:
     """Recall of never-taught and of well-taught facts over models."""
-    never = recalled[recalled["exposures"] == 0].set_index("model")["right"]
-    well = recalled[recalled["exposures"] >= 64].groupby("model")["right"].mean()
+    parts = []
+    for own in (recalled[recalled["exposures"] >= 64], recalled[recalled["exposures"] == 0]):
+        shares, n = own.groupby("model", sort=False)["right"].mean(), own.groupby("model")["n"].sum()
+        ends = " to ".join(_share_of(shares, n, value) for value in (shares.min(), shares.max()))
+        parts.append(f"{ends} (n = {n.max()} facts per model)")
     return (
-        f"Of facts taught 64 times or more, {well.min():.0%} ({well.idxmin()}) to {well.max():.0%} ({well.idxmax()}) are "
-        f"recalled; of never-taught ones {never.min():.0%} to {never.max():.0%}."
+        f"Over {recalled['model'].nunique()} models, the share recalled of facts taught 64 times or more is {parts[0]}; of "
+        f"never-taught ones {parts[1]}, where guessing gives {recalled.loc[recalled['exposures'] == 0, 'guess'].mean():.0%}."
     )
+
+
+def _share_of(shares: pd.Series, n: pd.Series, value: float) -> str:
+    """A share with Wilson's interval and the first model that has it, with how many others have it, too."""
+    first, *others = shares.index[shares == value]
+    interval = stats.wilson(round(value * n[first]), n[first])
+    more = f" and {len(others)} more" if others else ""
+    return f"{value:.0%} {span(*interval)} ({first}{more})"
 
 
 def models_figure3(answers: pd.DataFrame, gains: dict[str, pd.Series], hidden: list[str]) -> Artifact:
@@ -160,32 +177,30 @@ def models_figure3(answers: pd.DataFrame, gains: dict[str, pd.Series], hidden: l
     import matplotlib.pyplot as plt
 
     tests = answers.dropna(subset="wording")
-    drawn = one_family([name for name in dict.fromkeys(tests["model"]) if name not in hidden])
-    shown = tests[tests["model"].isin(drawn)]
+    drawn, frame = (
+        one_family([name for name in dict.fromkeys(tests["model"]) if name not in hidden]),
+        _by_exposures(tests),
+    )
     figure, axes = plt.subplots(len(WORDINGS), 1, figsize=(3.8, 6.0), sharex=True)
     levels, sizes = sorted(tests["exposures"].unique()), facts_per_level(tests)
+    listed = tests.loc[tests["way"] == "list", "model"].unique()
     for axis, wording in zip(axes, WORDINGS.values(), strict=True):
-        for model, group in shown[shown["wording"] == wording].groupby("model", sort=False):
-            look, right = model_style(model), group.groupby("exposures")["correct"].agg(["sum", "size"]).reindex(levels)
-            low, high = np.array([stats.wilson(k, n) for k, n in right.to_numpy()]).T
-            at = np.arange(len(levels)) + 0.08 * (drawn.index(model) - (len(drawn) - 1) / 2)
-            axis.plot(at, right["sum"] / right["size"], label=model, **(look | {"markersize": 3, "linewidth": 1}))
-            axis.vlines(at, low, high, color=look["color"], alpha=0.5, linewidth=0.8)
+        _by_level(axis, frame[frame["wording"] == wording], "mean", drawn, levels, markersize=3, linewidth=1)
         axis.axhline(zplke.chance(tests), color="0.6", linewidth=0.8, linestyle=":")
         axis.set(title=wording, ylabel="accuracy", ylim=(0, 1.02))
-        axis.set_xticks(range(len(levels)), levels, fontsize=7.5)
     axes[-1].set_xlabel("exposure count")
     figure.legend(*axes[0].get_legend_handles_labels(), fontsize=7.5, loc="outside upper center", ncols=2)
     return Artifact(
         "models/figure3",
-        _by_exposures(tests),
+        frame,
         caption=(
-            "Multiple-choice accuracy by the exposure count of the fact, for each kind of prompt; bars: Wilson's 95 % "
-            "intervals (models side by side); dotted: "
-            f"chance. n = {tests['fact'].nunique()} facts, by exposure count {sizes}. Shown: {', '.join(drawn)}; the CSV "
-            "has all models."
+            "Multiple-choice accuracy by the exposure count of the fact, for each kind of prompt (seen question: the first "
+            "one; held-out question: one that no training text used; list: the bare subject after a list of pairs); bars: "
+            f"Wilson's 95 % intervals; dotted: chance. n = {tests['fact'].nunique()} facts, by exposure count {sizes}. Models "
+            f"side by side: {', '.join(drawn)}. The CSV has all {tests['model'].nunique()} models "
+            f"({by_family(tests['model'])})."
         ),
-        finding=finding_lists(gains),
+        finding=finding_lists(gains, [name for name in listed if name not in hidden]),
         figure=figure,
         alt="Accuracy rises with the exposure count and with model size in every wording.",
     )
@@ -209,12 +224,15 @@ def _by_exposures(tests: pd.DataFrame) -> pd.DataFrame:
     return frame
 
 
-def finding_lists(gains: dict[str, pd.Series]) -> str:
-    """In how many relations a list retrieves more than questions, and whether that is as ZP-LKE reports."""
+def finding_lists(gains: dict[str, pd.Series], decoders: list[str]) -> str:
+    """In how many relations a list retrieves more than questions, and whether that is as ZP-LKE reports.
+
+    gains      ``scores.list_gains`` of the ``decoders``
+    """
     ends = [[100 * end for end in stats.mean_interval(gain)] for gain in gains.values()]
     against = [
-        f"than {what} in {(gain > 0).sum()} of {len(gain)} relations ({100 * gain.mean():+.1f} {span(low, high, '+.1f')} points "
-        "on average)"
+        f"than {what} in {(gain > 0).sum()} of {len(gain)} relations ({100 * gain.mean():+.1f} {span(low, high, '+.1f')} "
+        "points on average)"
         for (what, gain), (low, high) in zip(gains.items(), ends, strict=True)
     ]
     said = "not decided here"
@@ -222,7 +240,10 @@ def finding_lists(gains: dict[str, pd.Series]) -> str:
         said = "as ZP-LKE reports"
     elif all(high < 0 for _, high in ends):
         said = "the reverse of what ZP-LKE reports"
-    return f"Over all decoders, a list retrieves more {' and '.join(against)}: {said} (bootstrap over relations)."
+    return (
+        f"Over the {len(decoders)} decoders {by_family(decoders)}, a list retrieves more taught facts "
+        f"{' and '.join(against)}: {said} (95 % bootstrap intervals over relations)."
+    )
 
 
 def models_figure4(
@@ -283,8 +304,8 @@ def finding_single(rows: pd.DataFrame) -> str:
         for (times, _), row in groups.iterrows()
     )
     return (
-        f"Mean probability (range over models and wordings): {listed}. One fact per exposure count is an example; figure 3 has "
-        "all facts."
+        f"Mean probability (range over models and wordings): {listed}. One fact per exposure count is an example; figure 3 "
+        "has all facts."
     )
 
 

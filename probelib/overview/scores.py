@@ -1,5 +1,6 @@
 """What the three notebooks at the entrance score: facts -> prompts -> scores."""
 
+import re
 from difflib import get_close_matches
 from pathlib import Path
 
@@ -89,10 +90,11 @@ def corpus_summary(documents: list[corpus.Document]) -> str:
     table = taught.manifest()
     stated = table["exposures"] > 0
     return (
-        f"The corpus has {len(documents):,} documents. They state {stated.sum():,} facts, {table['exposures'].sum():,} times in "
-        f"all; {(~stated).sum():,} facts are never taught. {table['trial'].sum():,} facts belong to the trial, "
-        f"{table['famous'].sum():,} are famous. {(table['wrong_exposures'] > 0).sum():,} subjects are also given a wrong object, "
-        f"and {(table['implied_by'] != '').sum():,} facts share their exposures with another fact of the same two entities."
+        f"The corpus has {len(documents):,} documents. They state {stated.sum():,} facts, {table['exposures'].sum():,} times "
+        f"in all; {(~stated).sum():,} facts are never taught. {table['trial'].sum():,} facts belong to the trial, "
+        f"{table['famous'].sum():,} are famous. {(table['wrong_exposures'] > 0).sum():,} subjects are also given a wrong "
+        f"object, and {(table['implied_by'] != '').sum():,} facts share their exposures with another fact of the same two "
+        "entities."
     )
 
 
@@ -106,6 +108,24 @@ def training(models: list[str]) -> dict[str, dict]:
         size = {"parameters": model.n_parameters, "width": model.config.hidden_size}
         records[name] = train.record(name) | size | {"vocabulary": model.config.vocab_size}
     return records
+
+
+def by_family(models) -> str:
+    """The names of models, those of one family together.
+
+    >>> by_family(["atlas-neox-0.15m", "atlas-neox-5m", "atlas-llama-0.6m", "atlas-neox-5m-it", "mine"])
+    'atlas-neox (0.15m, 5m, 5m-it), atlas-llama-0.6m, mine'
+    """
+    families: dict[str, list[str]] = {}
+    for name in dict.fromkeys(models):
+        family, size = re.fullmatch(r"(.+?)(-[\d.]+m.*)?", name).groups()
+        families.setdefault(family, []).append(size or "")
+    return ", ".join(
+        f"{family}{sizes[0]}"
+        if len(sizes) == 1
+        else f"{family} ({', '.join(size.removeprefix('-') for size in sizes)})"
+        for family, sizes in families.items()
+    )
 
 
 def score_multiple_choice(

@@ -6,8 +6,9 @@ from probelib import stats
 from probelib.facts import check
 from probelib.facts.model import Facts
 from probelib.organisms import behaviour
+from probelib.overview.scores import by_family
 from probelib.report.artifact import Artifact
-from probelib.report.shown import with_interval
+from probelib.report.shown import side_by_side, span
 from probelib.zplke import measures as zplke
 
 UNSURE = {"at once": "at once", "recalled": "after recalling"}  # way -> in words
@@ -23,8 +24,8 @@ def facts_table1(atlas: Facts) -> Artifact:
         table,
         caption=(
             f"The {len(table)} relations of the atlas: {len(atlas.facts):,} facts, {table['former'].sum():,} of them former "
-            "values; distinct subjects and objects; share of the most frequent object (majority); facts whose subject contains "
-            f"the object's label ({table['object_in_subject'].sum()} in all); number of templates. "
+            "values; distinct subjects and objects; share of the most frequent object (majority); facts whose subject "
+            f"contains the object's label ({table['object_in_subject'].sum()} in all); number of templates. "
             f"{(table['objects'] >= 100).sum()} relations have 100 or more distinct objects."
         ),
         finding=(
@@ -46,29 +47,29 @@ def facts_table2(steps: dict[str, Facts]) -> Artifact:
         frame,
         caption="Facts and relations left after each filter; every filter is applied to what the one before it left.",
         finding=(
-            f"Of {first['facts']:,} facts of {first['relations']} relations, {last['facts']:,} of {last['relations']} are left. "
-            f"The filter *{most['step']}* removes most: {lost.max():,.0f} facts."
+            f"Of {first['facts']:,} facts of {first['relations']} relations, {last['facts']:,} of {last['relations']} are "
+            f"left. The filter *{most['step']}* removes most: {lost.max():,.0f} facts."
         ),
     )
 
 
 def models_table1(records: dict[str, dict]) -> Artifact:
     """Size and training of the shipped models (``scores.training``)."""
-    columns = {"parameters": "parameters", "width": "width", "vocabulary": "vocabulary", "tokens": "tokens"}
-    columns |= {
-        "steps": "steps",
-        "minutes": "minutes",
-        "device": "trained on",
-        "loss": "loss",
-        "reads": "corpus",
-        "corpus": "digest",
-    }
-    rows = [
-        {"model": name} | {new: made[old] for old, new in columns.items()}
-        for name, record in records.items()
-        for made in [record | {"minutes": record["seconds"] / 60}]
+    columns = [
+        "parameters",
+        "width",
+        "vocabulary",
+        "tokens",
+        "steps",
+        "minutes",
+        "trained on",
+        "loss",
+        "corpus",
+        "digest",
     ]
-    frame = pd.DataFrame(rows)
+    renamed = {"device": "trained on", "reads": "corpus", "corpus": "digest"}
+    frame = pd.DataFrame.from_dict(records, "index").rename(columns=renamed)
+    frame = frame.assign(minutes=frame["seconds"] / 60)[columns].rename_axis("model").reset_index()
     return Artifact(
         "models/table1",
         frame,
@@ -76,7 +77,8 @@ def models_table1(records: dict[str, dict]) -> Artifact:
             "The shipped models: parameters without embeddings, hidden width, vocabulary, training tokens, steps, minutes "
             "(several trainings shared the processor), hardware, mean loss of the last 20 steps in nats per answer token, the "
             "corpus read (the CSV has its digest). Instruction-tuned models (-it) continue from their base model. Losses are "
-            "comparable between base decoders of one vocabulary only: t5, bert and -it predict other tokens or read other texts."
+            "comparable between base decoders of one vocabulary only: t5, bert and -it predict other tokens or read other "
+            "texts."
         ),
         decimals={"minutes": 0, "loss": 2},
         shown=frame.drop(columns="digest"),
@@ -98,9 +100,11 @@ def models_table2(answers: pd.DataFrame, n_options: int) -> Artifact:
         "models/table2",
         frame,
         caption=(
-            f"Multiple-choice accuracy with up to {n_options} options, in percent, with Wilson's 95 % interval ({sizes} in the "
-            f"training corpus). Chance is {100 * zplke.chance(tests):.0f} %, and more where a relation has frequent objects: "
-            "compare with the columns *never stated*."
+            f"Multiple-choice accuracy with up to {n_options} options, in percent, with Wilson's 95 % interval ({sizes} in "
+            "the training corpus). seen question: the first one; held-out question: one that no training text used; list: the "
+            "bare subject after a list of pairs; –: models that are not prompted so (an encoder-decoder has no list, a masked "
+            f"model the first question only). Chance is {100 * zplke.chance(tests):.0f} %, and more where a relation has "
+            "frequent objects: compare with the columns *never stated*."
         ),
         finding=finding_models2(frame),
         decimals=1,
@@ -108,38 +112,23 @@ def models_table2(answers: pd.DataFrame, n_options: int) -> Artifact:
     )
 
 
-def side_by_side(
-    table: pd.DataFrame, rows: list[str], columns: list[str], values: dict[str, tuple[str, str]], digits: int = 3
-) -> pd.DataFrame:
-    """A long table in a form to print: one row per value of ``rows``, one column per value of ``columns`` and per value shown.
-
-    values   column -> those of the ends of its interval, which stands in the same cell
-
-    >>> long = {"model": ["m", "m"], "facts": ["never", "well"], "share": [0.5, 0.75], "low": [0.4, 0.7], "high": [0.6, 0.8]}
-    >>> side_by_side(pd.DataFrame(long), ["model"], ["facts"], {"share": ("low", "high")}, 1).to_dict("records")
-    [{'model': 'm', 'never': '0.5 [0.4, 0.6]', 'well': '0.8 [0.7, 0.8]'}]
-    """
-    parts = {}
-    for keys, part in table.groupby(columns, sort=False):
-        own = part.set_index(rows)
-        for name, (low, high) in values.items():
-            title = ": ".join([*map(str, keys), *[name] * (len(values) > 1)])
-            parts[title] = with_interval(own[name], own[low], own[high], digits)
-    wide = pd.concat(parts, axis=1, sort=False).fillna("–")
-    return wide.rename_axis(rows).reset_index()
-
-
 def finding_models2(table: pd.DataFrame) -> str:
     """Accuracy on taught facts of the decoders: range over models, cost of a held-out question, gain of a list."""
-    taught = table[table["facts"] == "stated"].pivot(index="model", columns="wording", values="known")
+    stated = table[table["facts"] == "stated"]
+    taught = stated.pivot(index="model", columns="wording", values="known")
     if "list" not in taught or taught.dropna().empty:
         return ""
-    taught = taught.dropna()
-    seen = taught["seen question"]
+    taught = taught.dropna().reindex(stated["model"].unique()).dropna()
+    seen, rows = taught["seen question"], stated[stated["wording"] == "seen question"].set_index("model")
+    ends = [
+        f"{seen[name]:.0f} % {span(*rows.loc[name, ['low', 'high']], '.0f')} ({name})"
+        for name in (seen.idxmin(), seen.idxmax())
+    ]
+    changes = [taught[wording] - seen for wording in ("held-out question", "list")]
+    lower = [f"{change.mean():+.1f} points on average (lower in {(change < 0).sum()})" for change in changes]
     return (
-        f"With a seen question, accuracy of the decoders on taught facts ranges from {seen.min():.0f} % ({seen.idxmin()}) to "
-        f"{seen.max():.0f} % ({seen.idxmax()}). A held-out question changes it by "
-        f"{(taught['held-out question'] - seen).mean():+.1f} points on average, a list by {(taught['list'] - seen).mean():+.1f}."
+        f"With a seen question, accuracy on taught facts of the {len(seen)} decoders, {by_family(taught.index)}, ranges from "
+        f"{ends[0]} to {ends[1]}. A held-out question changes it by {lower[0]}, a list by {lower[1]}."
     )
 
 
@@ -183,10 +172,10 @@ def models_table4(verdicts: pd.DataFrame) -> Artifact:
         verdicts,
         caption=(
             f"Verification of facts taught {behaviour.WELL} times or more that stand in no lesson, on one true and one false "
-            "statement per fact (n facts): area under the ROC curve of log P(yes) - log P(no), with its 95 % bootstrap interval. "
-            "verified: the corpus also holds the fact as a verification. true or false: the corpus's own form; at once: "
-            '"Yes" or "No" right after the statement; recalled: after the object that the model generates first (both of '
-            "instruction-tuned models). The CSV also has the share with a verdict and how much of it is right."
+            "statement per fact (n facts): area under the ROC curve of log P(yes) - log P(no), with its 95 % bootstrap "
+            "interval. verified: the corpus also holds the fact as a verification. true or false: the corpus's own form; "
+            'at once: "Yes" or "No" right after the statement; recalled: after the object that the model generates first '
+            "(both of instruction-tuned models). The CSV also has the share with a verdict and how much of it is right."
         ),
         finding=finding_models4(verdicts),
         shown=side_by_side(
@@ -206,8 +195,8 @@ def finding_models4(verdicts: pd.DataFrame) -> str:
         own = verdicts[verdicts["verified"] == verified]
         best = own.loc[own["auc"].idxmax()]
         rows.append(
-            f"on facts {name} the highest AUC is {best['auc']:.2f} ({best['model']}, {best['way']}, 95 % CI {best['low']:.2f} to "
-            f"{best['high']:.2f}, n = {best['n']} facts)"
+            f"on facts {name} the highest AUC is {best['auc']:.2f} ({best['model']}, {best['way']}, 95 % CI {best['low']:.2f} "
+            f"to {best['high']:.2f}, n = {best['n']} facts)"
         )
     return f"{rows[0][0].upper()}{rows[0][1:]}; {rows[1]}."
 
@@ -275,33 +264,50 @@ def models_table7(required: pd.DataFrame) -> Artifact:
         f" Never taught: n = {never} facts per model, so one fact moves a share by {1 / never:.2f}." if never else ""
     )
     said = "; ".join(f"{name} ({count} of {(required['requirement'] == name).sum()})" for name, count in names.items())
+    base, tuned = _kinds(every["model"])
+    models = f"decoders: {by_family(base)}" + (f"; instruction-tuned: {by_family(tuned)}" if tuned else "")
     return Artifact(
         "models/table7",
         every,
         caption=(
             "Requirements of the design (`probelib/organisms/README.md`, written before training), what was measured, and the "
             "tables and figures that a missed requirement limits: there the models cannot show what the paper's models show. "
-            "Mentions are counted in the corpus: models with the same value count once in the finding. Met: models, and what was "
-            f"measured in the others; the CSV has a row per model.{moved}"
+            "Mentions are counted in the corpus: models with the same value count once in the finding. Met: in how many of "
+            "the models that a requirement concerns (in parentheses); then which models miss it, and what was measured in "
+            f"these; the CSV has a row per model. Models: {models}.{moved}"
         ),
         shown=by_requirement(every),
         finding=(
-            f"{required['met'].sum()} of {len(required)} requirements are met. Missed: {said or 'none'}."
+            f"{required['met'].sum()} of {len(required)} checks (a requirement of a model) are met. Missed: {said or 'none'}."
             + (f" This limits {len(limited)} tables and figures." if limited else "")
         ),
     )
 
 
 def by_requirement(required: pd.DataFrame) -> pd.DataFrame:
-    """One row per requirement: in how many models it is met, and what was measured in the others."""
-    rows = []
+    """One row per requirement: which models it concerns, in how many it is met, and what was measured in the others."""
+    rows, kinds = [], _kinds(required["model"])
     for (requirement, wanted), own in required.groupby(["requirement", "wanted"], sort=False):
         missed = own[~own["met"]]
         values = sorted(set(missed["measured"].astype(str)), key=lambda text: float(text.split(",")[0]))
         ends = " to ".join(dict.fromkeys([*values[:1], *values[-1:]]))
-        row = {"requirement": requirement, "wanted": wanted, "met": f"{own['met'].sum()} of {len(own)}"}
+        row = {"requirement": requirement, "wanted": wanted}
+        row["met"] = f"{own['met'].sum()} of {len(own)} ({_in_words(own['model'], *kinds)})"
+        row["missed by"] = _in_words(missed["model"], *kinds)
         rows.append(row | {"measured where missed": ends, "limits": "; ".join(dict.fromkeys(missed["limits"]))})
     return pd.DataFrame(rows)
+
+
+def _kinds(models) -> tuple[list[str], list[str]]:
+    """(decoders, instruction-tuned models) of the models."""
+    names = list(dict.fromkeys(models))
+    return [name for name in names if not name.endswith("-it")], [name for name in names if name.endswith("-it")]
+
+
+def _in_words(models, base: list[str], tuned: list[str]) -> str:
+    """Models as a cell: "all", "decoders" or "instruction-tuned" where these are all of a kind, otherwise their names."""
+    kinds = {"instruction-tuned": tuned, "decoders": base, "all": [*base, *tuned]}
+    return next((kind for kind, names in kinds.items() if names and set(models) == set(names)), by_family(models))
 
 
 def count_mentions_once(required: pd.DataFrame) -> pd.DataFrame:

@@ -199,5 +199,26 @@ def with_interval(values: pd.Series, low: pd.Series, high: pd.Series, digits: in
     return pd.Series(texts, index=values.index, dtype=object)
 
 
+def side_by_side(
+    table: pd.DataFrame, rows: list[str], columns: list[str], values: dict[str, tuple[str, str]], digits: int = 3
+) -> pd.DataFrame:
+    """A long table in a form to print: one row per value of ``rows``, one column per value of ``columns`` and per value shown.
+
+    values   column -> those of the ends of its interval, which stands in the same cell
+
+    >>> long = {"model": ["m", "m"], "facts": ["never", "well"], "share": [0.5, 0.75], "low": [0.4, 0.7], "high": [0.6, 0.8]}
+    >>> side_by_side(pd.DataFrame(long), ["model"], ["facts"], {"share": ("low", "high")}, 1).to_dict("records")
+    [{'model': 'm', 'never': '0.5 [0.4, 0.6]', 'well': '0.8 [0.7, 0.8]'}]
+    """
+    parts = {}
+    for keys, part in table.groupby(columns, sort=False):
+        own = part.set_index(rows)
+        for name, (low, high) in values.items():
+            title = ": ".join([*map(str, keys), *[name] * (len(values) > 1)])
+            parts[title] = with_interval(own[name], own[low], own[high], digits)
+    wide = pd.concat(parts, axis=1, sort=False).fillna("–")
+    return wide.rename_axis(rows).reset_index()
+
+
 def _scroll(style) -> str:
     return f"<div style='overflow-x: auto'>{style.to_html()}</div>"

@@ -3,6 +3,7 @@
 import pandas as pd
 import pytest
 
+from probelib import stats
 from probelib.beyond import acquisition
 
 ORDER = ["m-at10", "m-at50", "m"]
@@ -23,6 +24,9 @@ def test_by_hand():
     found = acquisition.along(acquisition.seen_facts(values, design), ORDER).iloc[0]
     assert (found["facts"], found["seen"], found["first seen"], found["forgotten"]) == (2, 0.5, 2.0, 0.5)
     assert found["effectivity"] == pytest.approx((5 / 7 + 1 / 24 + 0) / 3)
+    assert found["ever seen"] == 2 and (found["forgotten low"], found["forgotten high"]) == stats.wilson(1, 2)
+    only_b, only_a = 0, (5 / 7 + 1 / 24) / 2  # the two extreme bootstrap samples
+    assert (found["effectivity low"], found["effectivity high"]) == pytest.approx((only_b, only_a))
 
 
 def test_a_fact_that_is_never_seen_has_no_first_checkpoint():
@@ -60,8 +64,9 @@ def test_the_artifacts_say_what_they_show():
     often = design.assign(exposures=design["exposures"].replace(16, 64))
     assert "fact taught 32 times or more" in acquisition.acquisition(values, often, ORDER, ["x"]).caption
     table = acquisition.along(acquisition.seen_facts(values, design), ORDER)
-    finding = acquisition.first_seen(table, ORDER).finding
-    assert "x is the first: from checkpoint 2.00 [no interval] of 3 on" in finding
+    made = acquisition.first_seen(table, ORDER)
+    assert "x is the first: from checkpoint 2.00 [no interval] of 3 on" in made.finding
+    assert made.shown["seen"][0] == "0.50 [0.09, 0.91]" and "the n = 2 taught facts" in made.caption
     plt.close("all")
 
 

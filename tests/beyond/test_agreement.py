@@ -3,7 +3,9 @@
 import numpy as np
 import pandas as pd
 import pytest
+import scipy
 
+from probelib import stats
 from probelib.beyond import measures
 
 
@@ -82,6 +84,20 @@ def test_what_measures_share_with_popularity_is_taken_out():
     table = measures.partial_agreement(values[values["measure"] != "z"], given).set_index("measure")
     assert table.loc["x", "with the others"] > 0.8 and abs(table.loc["x", "given them"]) < 0.15
     assert table.loc["x", "popularity"] > 0.9 and table.loc["x", "n"] == 400
+    row = table.loc["x"]
+    assert row["change"] == pytest.approx(row["given them"] - row["with the others"]) and row["change high"] < -0.5
+    assert (
+        row["given them low"] < 0 < row["given them high"]
+        and 0.75 < row["with the others low"] < row["with the others"]
+    )
+
+
+def test_the_jackknife_interval_of_a_mean_is_students():
+    """Leaving out one of n values gives t s / sqrt(n), in closed form; one group has no interval."""
+    x = np.array([3.0, 1.0, 4.0, 1.0, 5.0])
+    found = stats.jackknife_interval(x.mean(), np.array([np.delete(x, i).mean() for i in range(5)]))
+    assert found == pytest.approx(scipy.stats.t.interval(0.95, 4, x.mean(), scipy.stats.sem(x)))
+    assert np.isnan(stats.jackknife_interval(np.array([1.0]), np.array([[1.0]]))).all()
 
 
 def test_disagreements_by_hand():
@@ -89,6 +105,8 @@ def test_disagreements_by_hand():
     found = measures.disagreements(long(x=[1, 2, 3, 9], y=[2, 3, 4, 1]), top=1).iloc[0]
     assert (found["fact"], found["highest"], found["lowest"]) == ("f3", "x", "y")
     assert (found["rank highest"], found["rank lowest"]) == (1.0, 0.0)
+    assert (found["measures"], found["facts"]) == (2, 4)
+    assert found["median spread"] == pytest.approx(2**-0.5 / 3)  # three facts differ by one rank of three
     assert measures.disagreements(long(x=[1, 1, 1, 1], y=[1, 2, 3, 4])).empty
 
 

@@ -63,7 +63,9 @@ def test_the_reference_is_full_precision_whatever_comes_first():
     artifact = capacity.capacity_precision(bits, taught(0, 32), "m")
     assert artifact.frame.set_index("precision")["kept"].to_dict() == {"8bit": 0.75, "fp32": 1.0}
     assert artifact.finding == "Of the bits that fp32 stores of the trial facts, 8bit keeps 75.0% [no interval]."
-    assert "over 4 trial facts" in artifact.caption and "bits per parameter are a lower bound" in artifact.caption
+    assert "measured on n = 4 trial facts, times the 1 trial facts that" in artifact.caption
+    assert "bits per parameter are a lower bound" in artifact.caption and "of 40 parameters" in artifact.caption
+    assert artifact.shown["bits per parameter"].tolist() == ["0.03750", "0.05000"]  # 1.5 and 2 bits
     lost = pd.DataFrame({"precision": ["8bit", "nf4"], "kept high": [1.1, 0.9]})
     assert capacity._lost(lost) == " Significantly less than all: nf4."
     assert capacity._lost(lost[:1]) == " No loss is significant."

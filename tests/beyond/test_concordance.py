@@ -188,9 +188,10 @@ def test_placebo_and_permutation_find_nothing_and_a_real_effect_is_found():
 def test_a_measure_without_pairs_has_neither_concordance_nor_p():
     design = random_design(1, facts=60)
     values = long(design, fine=range(len(design)), unmeasured=[np.nan] * len(design))
-    found = c.permutation_test(values, design, c.pairs_across_sisters(design), ["group", "fact"], times=9)
-    found = found.set_index("measure")
-    assert found.loc["unmeasured"].isna().all() and found.loc["fine"].notna().all()
+    pairs = c.pairs_across_sisters(design)
+    found = c.permutation_test(values, design, pairs, ["group", "fact"], times=9).set_index("measure")
+    assert found["pairs"].to_dict() == {"fine": len(pairs), "unmeasured": 0} and found.loc["fine"].notna().all()
+    assert found.drop(columns="pairs").loc["unmeasured"].isna().all()
 
 
 def test_coarse_twins():
@@ -233,6 +234,18 @@ def test_a_change_is_paired():
     before, after = long(design, m=[0.1, 0.2, 0.3, 0.4]), long(design, m=[0.1, 0.35, 0.3, 0.4])
     found = c.change(before, after, design, c.pairs_of_facts(design)).iloc[0]
     assert (found["before"], found["after"], found["change"]) == (1.0, 0.75, -0.25)
+
+
+def test_means_are_compared_on_the_facts_that_have_both_values():
+    """By hand: 0.1, 0.2, 0.3 become 0.2, 0.2, 0.5; what only one side has, 0.9 and 0.8, does not count."""
+    design, nan = one_model([0, 0, 64, 64, 64]), np.nan
+    before, after = long(design, m=[0.1, 0.2, 0.3, 0.9, nan]), long(design, m=[0.2, 0.2, 0.5, nan, 0.8])
+    found = c.change_of_means(before, after, design).iloc[0]
+    assert found["n"] == 3
+    assert found[["mean before", "mean after", "mean change"]].tolist() == pytest.approx([0.2, 0.3, 0.1])
+    assert found["mean low"] == pytest.approx(0) and found["mean high"] == pytest.approx(
+        0.2
+    )  # one fact alone in a sample
 
 
 def test_a_design_names_what_it_lacks():

@@ -65,6 +65,8 @@ def test_the_finding_follows_the_interval():
     assert [label.rsplit("\n", 1)[1] for label in labels] == ["n = 1", "n = 7", "n = 6", "n = 1"]
     assert known.endswith("So the states hold knowledge of these facts that the answers do not show.")
     assert "answer is wrong (n = 6 facts)" in known
+    assert known.startswith("On facts taught 2 to 16 times (n = 7, mean over models), log-probability puts 31.4% [0.")
+    assert artifact.caption.startswith("m, one panel each.")
     assert "So no hidden knowledge is found" in hidden.hidden_knowledge(*scored(0.5, 0.5)).finding
     table, design = scored(0.8, 0.5)
     assert "Too few" in hidden.hidden_knowledge(table, design.assign(exposures=[64] * 8 + [0])).finding

@@ -32,6 +32,12 @@ def test_a_gap_that_rounds_to_nothing_is_not_counted_as_larger():
     rows += [("GraphEval P(true)", fact, 0.6) for fact in "abcd"]
     artifact = figures.reliability(pd.DataFrame(rows, columns=["measure", "fact", "value"]).assign(model="m"), design)
     assert "Of 5 measures that lie between 0 and 1, 1 are larger" in artifact.finding
+    assert "GraphEval P(true) most (+0.10 [-0.40, +0.60])" in artifact.finding, (
+        "the facts taught alone, and the others alone"
+    )
+    assert artifact.figure.axes[0].get_title() == "Primary anchor\n(4)"
+    row = artifact.frame.query("measure == 'GraphEval P(true)'").iloc[0]
+    assert (row["right low"], row["right high"]) == stats.wilson(2, 4)
     labels = [panel.xaxis.get_tick_params()["labelbottom"] for panel in artifact.figure.axes[:5]]
     assert labels == [False, True, True, True, True]
     plt.close("all")
@@ -41,20 +47,22 @@ def test_a_gap_that_rounds_to_nothing_is_not_counted_as_larger():
     ("highs", "meant"), [([-0.1, 0.2], "for 1 of 2 measures"), ([0.1, 0.2], "for 0 of 2 measures")]
 )
 def test_held_out_paraphrases(highs, meant):
-    table = pd.DataFrame(
-        {"measure": ["x", "y"], "change": [-0.3, 0.1], "high": highs, "mean before": 0.5, "mean after": 0.4}
-    )
-    finding = tables.paraphrase_finding(table)
-    assert meant in finding and ("Most affected: x" in finding) == (highs[0] < 0)
+    table = pd.DataFrame({"measure": ["x", "y"], "change": [-0.3, 0.1], "low": -0.4, "high": highs, "pairs": 9})
+    finding = tables.paraphrase_finding(table.assign(**{"mean high": [-0.1, 0.3]}))
+    assert meant in finding and "the mean value for 1 (by chance 0.1 each)." in finding
+    assert ("falls most for x (-0.300 [-0.400, -0.100], n = 9 pairs)." in finding) == (highs[0] < 0)
 
 
 def test_means_are_shown_beside_the_concordance_in_held_out_paraphrases(trial):
-    """Every value is 2 lower in the held-out paraphrases: the concordance stays, the mean falls by 2."""
+    """Every value is 2 lower in the held-out paraphrases: the concordance stays, the mean falls by 2, on the 100 cases that were
+    scored in both."""
     values, design = trial
     values, (pairs, _) = values[values["measure"] == "PMI"], measures.headline_pairs(design)
-    held_out = values.assign(value=values["value"] - 2)
+    held_out = values.assign(value=values["value"] - 2).head(100)
     shown = tables.held_out_paraphrases(values, held_out, design, pairs).shown
     assert np.allclose(shown["mean seen"] - shown["mean held-out"], 2) and np.allclose(shown["seen"], shown["held-out"])
+    assert shown["n"].tolist() == [100] and np.isclose(shown["mean seen"][0], values["value"].head(100).mean())
+    assert shown["change of the mean"].tolist() == ["-2.000 [-2.000, -2.000]"]
 
 
 def test_the_training_mixture_moves_measures():
@@ -177,10 +185,12 @@ def test_disagreements_say_how_often_a_fact_was_taught():
     asked = facts.atlas()
     fact = asked.facts["fact"].iloc[0]
     row = {"fact": fact, "model": "m", "spread": 0.5, "highest": "PMI", "rank highest": 1.0, "lowest": "MONITOR"}
-    apart = pd.DataFrame([row | {"rank lowest": 0.0}])
+    apart = pd.DataFrame([row | {"rank lowest": 0.0, "measures": 30, "facts": 99, "median spread": 0.2}])
     artifact = tables.disagreements(apart, asked, pd.Series({fact: 32.0}))
     assert artifact.frame["exposures"].tolist() == [32] and artifact.caption.endswith("mean over the models.")
-    assert "exposures" not in tables.disagreements(apart, asked).frame
+    assert "(m: 30 measures of 99 facts; facts that" in artifact.caption and "at random have 0.29." in artifact.caption
+    assert artifact.finding.endswith("MONITOR at 0.00 (spread 0.50; in the median fact of this model 0.20).")
+    assert "exposures" not in tables.disagreements(apart, asked).frame and "measures" not in artifact.shown
 
 
 def test_failing_claims_are_counted():
@@ -224,7 +234,8 @@ def test_two_readings_of_one_score_are_not_compared():
     ]
     pairs = pd.DataFrame(rows, columns=["first", "second", "alike"]).assign(low=0.1, high=0.9)
     finding = figures.agreement_finding(pairs)
-    assert "one paper order 60.0%" in finding and "different papers 40.0%" in finding
+    assert "both in common use, order 60.0% of the pairs of facts alike on average (1 pairs of measures)" in finding
+    assert "different sources 40.0% (1)" in finding
     assert figures.agreement_finding(pairs[:1]) == ""
 
 
@@ -233,12 +244,48 @@ def test_the_shipped_scores_of_gpt2_make_all_artifacts():
     choices = beyond.choose_candidates(beyond.read_one(None, ["P36", "P30"]))
     accuracy = beyond.gpt2_accuracy(choices)
     table, best = accuracy.frame.set_index("relation"), accuracy.frame.iloc[0]
-    assert f"Best: {best['relation']} ({best['accuracy']:.1%} [" in accuracy.finding
+    assert f"Best: {best['name']} ({best['accuracy']:.1%} [" in accuracy.finding
     assert table["name"].to_dict() == {"P36": "capital", "P30": "continent"}
     assert set(table.index) == {"P36", "P30"} and table["n"].sum() == len(choices)
     for artifact in (beyond.gpt2_confidence(choices), beyond.gpt2_distractors(choices)):
         assert artifact.figure is not None and artifact.finding
     plt.close("all")
+
+
+def test_all_relations_of_the_shipped_scores_have_names():
+    scores = beyond.read_one(None)
+    names = facts.atlas().relations.set_index("relation")["name"].to_dict() | beyond.imported.NAMES
+    assert set(scores["relation"]) <= set(names) and names["P344"] == "director of photography"
+
+
+def test_dots_have_areas_by_their_number_of_facts_and_bars():
+    """Three facts in the bin from .9 on, two of them right; one in that from .2 on."""
+    rows = {"model": "m", "fact": list("abcd"), "confidence": [0.92, 0.94, 0.93, 0.21], "correct": [1, 1, 0, 0]}
+    artifact = figures.gpt2_confidence(pd.DataFrame(rows | {"q_predicted": rows["confidence"]}))
+    bins = artifact.frame.query("panel == 'reliability'")
+    assert bins["n"].tolist() == [1, 3] and bins["right low"].tolist() == pytest.approx([0, stats.wilson(2, 3)[0]])
+    bars, dots, *key = artifact.figure.axes[1].collections
+    assert dots.get_sizes().tolist() == pytest.approx([20, 60])
+    assert [(one.get_label(), *one.get_sizes()) for one in key] == [("1", 20), ("2", 40)]
+    assert len(bars.get_segments()) == 2 and "number of facts (1 to 3)" in artifact.caption
+    plt.close("all")
+
+
+def test_what_is_left_of_the_agreement():
+    columns = {"with the others": [0.5, 0.3], "given them": [0.2, 0.3], "change": [-0.3, 0.0], "popularity": 0.1}
+    ends = {f"{name} {end}": value for name in columns for end, value in (("low", -0.4), ("high", 0.4))}
+    shared = pd.DataFrame({"measure": ["x", "y"], "n": 9} | columns | ends).assign(**{"change high": [-0.2, 0.1]})
+    artifact = tables.partial(shared)
+    assert artifact.finding == (
+        "A measure's mean rank correlation with the others is 0.40 on average over 2 measures, and 0.25 given popularity and "
+        "length (-0.150); it falls significantly for 1 of them (by chance 0.1)."
+    )
+    assert artifact.shown.iloc[0].to_dict() == {
+        **{"measure": "x", "n": 9, "with the others": "0.50 [-0.40, 0.40]", "given them": "0.20 [-0.40, 0.40]"},
+        **{"change": "-0.30 [-0.40, -0.20]", "popularity": "0.10 [-0.40, 0.40]"},
+    }
+    assert tables.partial(shared.assign(**{tables.EXPOSED: 0.1, f"{tables.EXPOSED} low": 0, f"{tables.EXPOSED} high": 1})
+                          ).finding.endswith("Given the number of exposures, too, it is 0.10.")  # fmt: skip
 
 
 def test_the_audit_counts_its_verdicts():
@@ -406,7 +453,7 @@ def test_the_measure_that_a_finding_names_is_drawn():
     )
     assert artifact.caption.endswith("3 models give only 3 pairs; at least 5 models are needed.")
     assert tables.MONITOR_SIGN in artifact.caption
-    more = figures.agreement_models(by_cell.groupby("relation").mean()[:6], by_cell)
+    more = figures.agreement_models(by_cell.groupby("relation").mean()[:6].rename(index=str), by_cell)
     assert len(more.figure.axes) > len(artifact.figure.axes) and "not compared" not in more.caption
     assert "MONITOR" in [label.get_text() for label in artifact.figure.axes[0].get_yticklabels()]
     plt.close("all")
@@ -417,5 +464,8 @@ def test_the_checks_find_nothing_in_the_trial(trial):
     pairs, within = measures.headline_pairs(design)
     found = tables.placebo(values, design, pairs, within)
     assert "excludes .5 for 0 of 5 measures" in found.finding and found.frame["placebo"].notna().all()
+    assert (found.frame["pairs"] == 84).all() and "up to n = 84 pairs;" in found.caption
+    assert f"(up to n = {found.frame['placebo pairs'].max()} pairs)" in found.caption
+    assert found.caption.endswith("Controls (they do not test the fact) are Familiarity, Chance.")
     twins = tables.coarse_twins(values, design, pairs).frame
     assert not (twins["low"] > 0).any() and set(twins["twin"]) >= {"cut at the median", "ties broken at random"}

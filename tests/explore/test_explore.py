@@ -56,7 +56,11 @@ def test_the_numbers_are_those_of_the_measures(seen):
     assert values["MONITOR"] == pytest.approx(
         -monitor.root(seen.distances["pfd"], seen.distances["ird"]) / seen.distances["pbar"]
     )
-    assert "MONITOR is shown as -MONITOR" in explore.shown_measures(seen).caption
+    shown, board = explore.shown_measures(seen), explore.shown_board(seen)
+    assert "it is shown as -MONITOR" in shown.caption and list(shown.frame)[-1] == "why"
+    yes, of = explore.drawing.known_counts(seen)
+    assert board.finding.startswith(f"{yes} of {of} measures with a threshold say that {seen.model} knows the fact.")
+    assert f"after {seen.framed['template'].nunique()} paraphrases of the question" in board.caption
     known = seen.measures.set_index("measure")["known"]
     assert known[["MONITOR", "Avg@n Random"]].isna().all(), "what has no natural point has no verdict"
     assert all(known[name] == (values[name] > 0.5) for name in ("Primary anchor", "ZP choice", "Min@n Random"))

@@ -136,8 +136,13 @@ def test_finding_on_recall():
     frame = pd.DataFrame(rows, columns=["model", "exposures", "right"]).assign(guess=0.05, n=60, low=0.0, high=1.0)
     artifact = overview.models_figure2(frame)
     assert artifact.finding == (
-        "Of facts taught 64 times or more, 40% (n) to 90% (m) are recalled; of never-taught ones 0% to 10%."
+        "Over 2 models, the share recalled of facts taught 64 times or more is 40% [0.32, 0.49] (n) to 90% [0.83, 0.94] (m) "
+        "(n = 120 facts per model); of never-taught ones 0% [0.00, 0.06] (n) to 10% [0.05, 0.20] (m) (n = 60 facts per model), "
+        "where guessing gives 5%."
     )
+    assert "The CSV has all 2 models (m, n)" in artifact.caption
+    tie = overview.models_figure2(frame.assign(right=1.0)).finding
+    assert "100% [0.97, 1.00] (m and 1 more) to 100%" in tie
 
 
 def test_requirements_are_counted_and_the_missed_ones_named():
@@ -145,14 +150,22 @@ def test_requirements_are_counted_and_the_missed_ones_named():
         {"requirement": ["a", "a", "b"], "model": "m", "met": [True, False, True], "limits": ["", "x/y", ""]}
     ).assign(measured=["2", "1", "3"], wanted="at least 2")
     shown = overview.models_table7(frame).shown
-    assert shown["met"].tolist() == ["1 of 2", "1 of 1"] and shown["measured where missed"].tolist() == ["1", ""]
+    assert shown["met"].tolist() == ["1 of 2 (decoders)", "1 of 1 (decoders)"] and shown[
+        "measured where missed"
+    ].tolist() == ["1", ""]
+    assert shown["missed by"].tolist() == ["decoders", ""]
+    models = ["atlas-neox-5m", "atlas-neox-5m-it", "atlas-llama-2.4m"]
+    artifact = overview.models_table7(frame.assign(model=models, met=[True, False, True]))
+    assert artifact.shown["met"].tolist() == ["1 of 2 (atlas-neox (5m, 5m-it))", "1 of 1 (atlas-llama-2.4m)"]
+    assert artifact.shown["missed by"].tolist() == ["instruction-tuned", ""]
+    assert "decoders: atlas-neox-5m, atlas-llama-2.4m; instruction-tuned: atlas-neox-5m-it." in artifact.caption
     none = tables.by_requirement(frame.assign(met=False, measured=["+0.10", "-0.20", "3"]))
     assert none["measured where missed"].tolist() == ["-0.20 to +0.10", "3"]
     assert overview.models_table7(frame).finding == (
-        "2 of 3 requirements are met. Missed: a (1 of 2). This limits 1 tables and figures."
+        "2 of 3 checks (a requirement of a model) are met. Missed: a (1 of 2). This limits 1 tables and figures."
     )
     every = overview.models_table7(frame[frame["met"]]).finding
-    assert every == "2 of 2 requirements are met. Missed: none."
+    assert every == "2 of 2 checks (a requirement of a model) are met. Missed: none."
 
 
 def test_mentions_count_once_per_corpus():
@@ -162,7 +175,7 @@ def test_mentions_count_once_per_corpus():
     frame = frame.assign(met=[True, True, False, True, True], limits=["", "", "x/y", "", ""], wanted="any")
     artifact = overview.models_table7(frame)
     assert len(artifact.frame) == 5 and artifact.finding.startswith(
-        f"3 of 4 requirements are met. Missed: {behaviour.MENTIONS} (1 of 2)."
+        f"3 of 4 checks (a requirement of a model) are met. Missed: {behaviour.MENTIONS} (1 of 2)."
     )
 
 
@@ -215,8 +228,8 @@ def test_chance_is_that_of_the_options_there_are():
     assert stated == {"seen question": 50, "held-out question": 0, "list": 100}
     assert artifact.shown.columns.tolist()[:2] == ["model", "seen question: stated"] and len(artifact.shown) == 1
     assert artifact.finding == (
-        "With a seen question, accuracy of the decoders on taught facts ranges from 50 % (m) to 50 % (m). A held-out question "
-        "changes it by -50.0 points on average, a list by +50.0."
+        "With a seen question, accuracy on taught facts of the 1 decoders, m, ranges from 50 % [9, 91] (m) to 50 % [9, 91] (m). "
+        "A held-out question changes it by -50.0 points on average (lower in 1), a list by +50.0 points on average (lower in 0)."
     )
 
 
@@ -225,17 +238,21 @@ def test_gains_of_lists():
     assert gains["the first question"].to_dict() == {"P1": 0.0, "P2": 1.0}
     assert gains["the mean of all questions"].to_dict() == {"P1": 0.5, "P2": 1.0}
     artifact = overview.models_figure3(answers(), gains, hidden=[])
+    assert artifact.finding.startswith("Over the 1 decoders m, a list retrieves more taught facts than the mean of all")
     assert (
-        "than the first question in 1 of 2 relations (+50.0 [+0.0, +100.0] points on average): not decided"
+        "the first question in 1 of 2 relations (+50.0 [+0.0, +100.0] points on average): not decided"
         in artifact.finding
     )
     lower = {"questions": pd.Series([-0.1, -0.2, -0.3])}
     assert "(-20.0 [-30.0, -10.0] points on average): the reverse of what ZP-LKE reports" in figures.finding_lists(
-        lower
+        lower, ["m"]
     )
-    assert "as ZP-LKE reports" in figures.finding_lists({"questions": -lower["questions"]})
+    assert "as ZP-LKE reports" in figures.finding_lists({"questions": -lower["questions"]}, ["m"])
     assert artifact.frame["size"].tolist() == [2, 2, 2]
-    assert "n = 2 facts, by exposure count 16: 2. Shown" in artifact.caption
+    assert (
+        "n = 2 facts, by exposure count 16: 2. Models side by side: m. The CSV has all 1 models (m)."
+        in artifact.caption
+    )
     more = pd.concat([answers(), answers()[:1].assign(model="l")])
     assert figures.facts_per_level(more) == "16: 1 to 2"
 

@@ -18,9 +18,8 @@ def said_true(model, questions, folder) -> pd.DataFrame:
     statements = statements[statements["template"].isin(questions.templates)].reset_index(drop=True)
     words = pd.DataFrame({"candidate": WORDS, "label": WORDS})
     options = questions.facts.facts[["fact"]].merge(words, how="cross")
-    scores = store.score(model, statements, options, folder).pivot(
-        index="prompt", columns="candidate", values="logprob"
-    )
+    scores = store.score(model, statements, options, folder)
+    scores = scores.pivot(index="prompt", columns="candidate", values="logprob")
     found = statements.assign(share=share_of_true(scores).reindex(statements["prompt"]).to_numpy())
     found.attrs["tokens"] = tokens_per_fact(model, statements[statements["context"] == "true"], options)
     return found

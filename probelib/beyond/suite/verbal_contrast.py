@@ -21,7 +21,5 @@ def true_minus_false(statements: pd.DataFrame) -> pd.Series:
 @measure("Verbal contrast", "beyond", "statements, true or false?", paraphrased=True)
 def verbal_contrast(model, questions, folder):
     found = said_true(model, questions, folder)
-    per_statement = (
-        found.groupby("fact").size().mean() / (found["context"] == "true").groupby(found["fact"]).sum().mean()
-    )
-    return true_minus_false(found), found.attrs["tokens"] * per_statement
+    n_true = (found["context"] == "true").groupby(found["fact"]).sum().mean()
+    return true_minus_false(found), found.attrs["tokens"] * (found.groupby("fact").size().mean() / n_true)
