@@ -307,7 +307,7 @@ def _kinds(models) -> tuple[list[str], list[str]]:
 def _in_words(models, base: list[str], tuned: list[str]) -> str:
     """Models as a cell: "all", "decoders" or "instruction-tuned" where these are all of a kind, otherwise their names."""
     kinds = {"instruction-tuned": tuned, "decoders": base, "all": [*base, *tuned]}
-    return next((kind for kind, names in kinds.items() if names and set(models) == set(names)), by_family(models))
+    return next((kind for kind, names in kinds.items() if names and set(models) == set(names)), ", ".join(models))
 
 
 def count_mentions_once(required: pd.DataFrame) -> pd.DataFrame:

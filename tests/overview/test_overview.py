@@ -156,7 +156,7 @@ def test_requirements_are_counted_and_the_missed_ones_named():
     assert shown["missed by"].tolist() == ["decoders", ""]
     models = ["atlas-neox-5m", "atlas-neox-5m-it", "atlas-llama-2.4m"]
     artifact = overview.models_table7(frame.assign(model=models, met=[True, False, True]))
-    assert artifact.shown["met"].tolist() == ["1 of 2 (atlas-neox (5m, 5m-it))", "1 of 1 (atlas-llama-2.4m)"]
+    assert artifact.shown["met"].tolist() == ["1 of 2 (atlas-neox-5m, atlas-neox-5m-it)", "1 of 1 (atlas-llama-2.4m)"]
     assert artifact.shown["missed by"].tolist() == ["instruction-tuned", ""]
     assert "decoders: atlas-neox-5m, atlas-llama-2.4m; instruction-tuned: atlas-neox-5m-it." in artifact.caption
     none = tables.by_requirement(frame.assign(met=False, measured=["+0.10", "-0.20", "3"]))
