@@ -435,13 +435,21 @@ def held_out(values: pd.DataFrame, rating, configurations: list, seed: int = 42)
 
 
 def kendall_replicates(x, y, times: int = 2000, seed: int = 0) -> np.ndarray:
-    """``times`` bootstrap replicates of tau-b over facts; NaN if a sample leaves x or y constant.
+    """``times`` bootstrap replicates of tau-b over facts; NaN if a sample leaves x or y constant."""
+    return kendall_weighted(x, y, resample_counts(len(x), times, seed))
 
-    With w [facts] the number of times that each fact was resampled: tau = w'Sw / sqrt(w'|X|w w'|Y|w), where X and Y
-    [facts, facts] hold the signs of all differences and S = X * Y.
+
+def kendall_weighted(x, y, weight: np.ndarray) -> np.ndarray:
+    """tau-b of every sample of the facts, [samples]; ``weight`` [samples, facts]: how often a sample holds each fact.
+
+    With w the weights of a sample: tau = w'Sw / sqrt(w'|X|w w'|Y|w), where X and Y [facts, facts] hold the signs of all
+    differences and S = X * Y. NaN if the sample leaves x or y constant.
+
+    >>> kendall_weighted([1, 2, 3], [1, 3, 2], np.array([[1.0, 1, 1], [1, 1, 0]])).round(3).tolist()
+    [0.333, 1.0]
     """
     x, y = levelled(x), levelled(y)
-    signs, weight = [np.sign(v[:, None] - v[None]) for v in (x, y)], resample_counts(len(x), times, seed)
+    signs = [np.sign(v[:, None] - v[None]) for v in (x, y)]
     form = lambda matrix: ((weight @ matrix) * weight).sum(1)
     with np.errstate(invalid="ignore", divide="ignore"):
         return form(signs[0] * signs[1]) / np.sqrt(form(np.abs(signs[0])) * form(np.abs(signs[1])))

@@ -106,13 +106,15 @@ def _control(measure: str) -> bool:
     return measure in MEASURES and MEASURES[measure].control
 
 
-def first_seen(table: pd.DataFrame, order: list[str]) -> Artifact:
-    """Which measure sees facts first, and what is forgotten; ``table``: ``along``."""
+def first_seen(table: pd.DataFrame, order: list[str], seen: pd.DataFrame) -> Artifact:
+    """Which measure sees facts first, and what is forgotten; ``table``: ``along``, ``seen``: ``seen_facts``."""
     table = table[~table["measure"].map(_control)].reset_index(drop=True)
+    taught = seen.groupby("fact")["exposures"].max()
     caption = (
         f"Along the checkpoints 1 to {len(order)} ({', '.join(order)}). seen: share of the n = {table['facts'].max()} taught "
-        "facts that each measure sees at the last checkpoint (value above those of 95 % of the never-taught facts, so 5 % are "
-        "seen by chance). first seen: mean number of the checkpoint from which on a fact stays seen. later: by how many "
+        f"facts (every fact with an exposure; taught {taught.min():.0f} to {taught.max():.0f} times by the last checkpoint) "
+        "that each measure sees at the last checkpoint (value above those of 95 % of the never-taught facts, so 5 % are seen "
+        "by chance). first seen: mean number of the checkpoint from which on a fact stays seen. later: by how many "
         "checkpoints later than the first row, over the facts that both see (–: not compared). Only measures that see at "
         f"least {HALF:.0%} of the facts are compared; others stand below. forgotten: of the facts seen at some checkpoint, "
         "the share not seen at the last. effectivity: mean rise of the value per new exposure, in the unit of the measure "

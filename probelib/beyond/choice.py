@@ -5,6 +5,7 @@ The choice is ZP-LKE's (``zplke.choices``): the candidate with the highest log-p
 
 import numpy as np
 import pandas as pd
+import scipy
 
 from probelib.stats import wilson
 from probelib.zplke import measures as zplke
@@ -39,13 +40,14 @@ def _of_one(scores: pd.DataFrame) -> pd.DataFrame:
 
 def accuracy_by_relation(choices: pd.DataFrame) -> pd.DataFrame:
     """Accuracy per relation: ``relation``, ``n``, ``candidates``, ``accuracy`` with ``low`` and ``high`` (Wilson, 95 %),
-    ``chance`` (1 / candidates)."""
+    ``chance`` (1 / candidates), ``p`` (that guessing is right as often: one-sided exact binomial test)."""
     rows = []
     for relation, group in choices.groupby("relation", sort=False):
-        low, high = wilson(group["correct"].sum(), len(group))
+        right, n = int(group["correct"].sum()), len(group)
         candidates = group["wrong"].mean() + 1
-        rows.append((relation, len(group), candidates, group["correct"].mean(), low, high, 1 / candidates))
-    return pd.DataFrame(rows, columns=["relation", "n", "candidates", "accuracy", "low", "high", "chance"])
+        p = scipy.stats.binomtest(right, n, 1 / candidates, "greater").pvalue
+        rows.append((relation, n, candidates, group["correct"].mean(), *wilson(right, n), 1 / candidates, p))
+    return pd.DataFrame(rows, columns=["relation", "n", "candidates", "accuracy", "low", "high", "chance", "p"])
 
 
 def random_distractors(choices: pd.DataFrame, n: int) -> pd.DataFrame:

@@ -30,6 +30,7 @@ from probelib.errors import ProbeError
 DESIGN = ["model", "group", "fact", "relation", "exposures"]
 TAUGHT = 32  # exposures from which a fact counts as taught
 CHUNK = 8192  # pairs whose weights are held at once
+PERMUTATIONS = 1000
 
 
 # Pairs
@@ -275,7 +276,12 @@ def _drawn(n: int, times: int, seed: int) -> np.ndarray:
 
 
 def permutation_test(
-    values: pd.DataFrame, design: pd.DataFrame, pairs: pd.DataFrame, within: list[str], times: int = 1000, seed: int = 0
+    values: pd.DataFrame,
+    design: pd.DataFrame,
+    pairs: pd.DataFrame,
+    within: list[str],
+    times: int = PERMUTATIONS,
+    seed: int = 0,
 ) -> pd.DataFrame:
     """Concordance when the values are shuffled within blocks: ``measure``, ``concordance``, ``shuffled`` (mean, expected .5),
     ``shuffled_low``, ``shuffled_high``, ``p`` (one-sided, (1 + replicates at least as high) / (1 + times)), ``pairs``.

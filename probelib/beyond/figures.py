@@ -12,7 +12,7 @@ from probelib.beyond.choice import random_distractors
 from probelib.beyond.concordance import concordance_by_exposures
 from probelib.beyond.measures import agreement_pairs, alike_in_means, frontier, ordered_alike
 from probelib.beyond.suite import MEASURES
-from probelib.beyond.tables import ANSWER, COMPARED, RIGHT, TAUGHT, sign_of_monitor
+from probelib.beyond.tables import ANSWER, COMPARED, RIGHT, TAUGHT, absent_measures, sign_of_monitor
 from probelib.report import Artifact, span
 from probelib.zplke import measures as zplke
 
@@ -25,6 +25,7 @@ PAPERS = {  # name, colour, marker
     "beyond": ("in common use", "#ca9161", "P"),
 }
 FEW_MODELS = 4  # three or four models have hardly any orders
+LARGER = 0.01  # mean difference from which a value counts as larger than the share of facts taught
 LOOKS = [(GREEN, ""), ("#ece133", "//"), (RED, "xx"), ("#cccccc", "..")]  # colour, hatch
 VERDICTS = dict(zip(audit.VERDICTS, LOOKS, strict=True))
 
@@ -214,14 +215,6 @@ def quality_against_cost(ranked: pd.DataFrame, ceiling: pd.Series, within: list[
     return Artifact("beyond/quality_against_cost", ranked, caption, finding, figure, alt)
 
 
-def absent_measures(ranked: pd.DataFrame) -> str:
-    """A sentence of a caption: the measures without pairs, if there are any."""
-    absent = ranked["measure"][ranked["pairs"] == 0]
-    if absent.empty:
-        return ""
-    return f" Absent, for they need an instruction-tuned partner in every model compared: {', '.join(absent)}."
-
-
 def on_point(points: pd.DataFrame, name: str, near: float = 0.005) -> list[str]:
     """The other measures whose markers a picture shows on that of ``name``: as many tokens, nearly the same concordance."""
     gap = (points["concordance"] - points.loc[name, "concordance"]).abs()
@@ -358,14 +351,15 @@ def reliability_finding(values: pd.DataFrame) -> str:
     gaps = values.assign(gap=values["value"] - values["taught"])
     gap = gaps.groupby("measure")["gap"].mean().sort_values()
     ends = []
-    for name, word in ((gap.index[-1], "most"), (gap.index[0], "least")):
+    for name in (gap.index[-1], gap.index[0]):
         total, size = gaps[gaps["measure"] == name].groupby("fact")["gap"].agg(["sum", "size"]).to_numpy().T
         weight = stats.resample_counts(len(total), 2000)
         interval = stats.percentile_interval(weight @ total / (weight @ size))
-        ends.append(f"{name} {word} ({gap[name]:+.2f} {span(*interval, '+.2f')})")
+        ends.append(f"{name} ({gap[name]:+.2f} {span(*interval, '+.2f')})")
     return (
-        f"Of {len(gap)} measures that lie between 0 and 1, {(gap.round(2) > 0).sum()} are larger on average than the share of "
-        f"the facts taught: {', '.join(ends)}; 95 % bootstrap intervals over facts."
+        f"Of {len(gap)} measures that lie between 0 and 1, {(gap >= LARGER).sum()} are larger on average than the share of the "
+        f"facts taught, by at least {LARGER:.2f}. The difference is highest for {ends[0]} and lowest for {ends[1]}; 95 % "
+        "bootstrap intervals over facts."
     )
 
 
@@ -455,6 +449,7 @@ def agreement(matrix: pd.DataFrame, values: pd.DataFrame, seed: int = 0) -> Arti
         "reach 1, not even with itself (diagonal). Shown: of each paper, and of the measures in common use, what it proposes "
         "and the two measures that agree most with all others; the CSV holds every pair with n, its 95 % bootstrap interval "
         f"over facts (half of it is {half:.2f} in the median pair), and the share among the pairs that both order."
+        + sign_of_monitor(matrix.index.to_frame(name="measure"))
     )
     alt = "Heat map of the agreement between measures, clustered."
     central = few_per_paper(matrix.mean().sort_values(ascending=False, kind="stable").index.tolist())
@@ -466,18 +461,21 @@ def agreement(matrix: pd.DataFrame, values: pd.DataFrame, seed: int = 0) -> Arti
 def agreement_finding(pairs: pd.DataFrame) -> str:
     """Agreement within and between papers. Two readings of one score agree by construction and are left out."""
     score = lambda name: re.sub(r"^(Min|Avg)@n | (P\(true\)|correct|probability|choice)$", "", name)
-    pairs = pairs[pairs["first"].map(score) != pairs["second"].map(score)]
+    every, pairs = len(pairs), pairs[pairs["first"].map(score) != pairs["second"].map(score)]
     if pairs.empty:
         return ""
+    left_out = f" Left out: {every - len(pairs)} of the {every} pairs, two readings of one score." * (
+        len(pairs) < every
+    )
     paper = lambda column: pairs[column].map(lambda name: MEASURES[name].paper)
     same = pairs.groupby(paper("first") == paper("second"))["alike"]
     means, n = same.mean().reindex([True, False]), same.size().reindex([True, False], fill_value=0)
     most, least = pairs.loc[pairs["alike"].idxmax()], pairs.loc[pairs["alike"].idxmin()]
     return (
         f"Measures of one paper, or both in common use, order {means[True]:.1%} of the pairs of facts alike on average "
-        f"({n[True]} pairs of measures), measures of different sources {means[False]:.1%} ({n[False]}). Closest are "
-        f"{most['first']} and {most['second']} ({most['alike']:.1%}, 95 % CI {span(most['low'], most['high'])}), farthest "
-        f"{least['first']} and {least['second']} ({least['alike']:.1%})."
+        f"({n[True]} pairs of measures), measures of different sources {means[False]:.1%} ({n[False]}).{left_out} Closest are "
+        f"{most['first']} and {most['second']} ({most['alike']:.1%} {span(most['low'], most['high'], '.1%')}), farthest "
+        f"{least['first']} and {least['second']} ({least['alike']:.1%} {span(least['low'], least['high'], '.1%')}; 95 % CI)."
     )
 
 
@@ -498,9 +496,9 @@ def agreement_models(by_model: pd.DataFrame, by_cell: pd.DataFrame) -> Artifact:
         f"Share of pairs of means that two measures order alike (ties half; .5 is chance): {', '.join(few)}; models: "
         f"{', '.join(by_model.index)}. A dash: the "
         "measure itself, or a 95 % bootstrap interval (over relations or models) that holds .5. A mean over a relation "
-        "depends on its objects, not on knowledge alone: see the page on ground truth. Shown: of each paper the two measures "
-        "that agree most with all others, and the one that the finding names; the CSV holds all pairs with their intervals."
-        + sign_of_monitor(mean.index.to_frame(name="measure"))
+        "depends on its objects, not on knowledge alone: see the page on ground truth. Shown: of each paper, and of the "
+        "measures in common use, the two measures that agree most with all others, and the one that the finding names; the CSV "
+        "holds all pairs with their intervals." + sign_of_monitor(mean.index.to_frame(name="measure"))
     )
     if n_models <= FEW_MODELS:
         caption += (
@@ -525,7 +523,7 @@ def means_finding(pairs: pd.DataFrame, often: pd.Series, n_cells: int) -> str:
     return (
         f"Of the pairs of {n_cells} cells two measures order {pairs['alike'].mean():.1%} alike on average. Of {len(pairs)} "
         f"pairs of measures, {above} order significantly more than half alike and {below} fewer{named} (95 % intervals over "
-        "relations)."
+        f"relations; by chance {0.025 * pairs['low'].notna().sum():.1f} each)."
     )
 
 

@@ -140,10 +140,10 @@ def hidden_knowledge(table: pd.DataFrame, design: pd.DataFrame) -> Artifact:
 def hidden_finding(rows: pd.DataFrame) -> str:
     """Whether the probe knows facts that the answers do not show; ``rows``: ``by_teaching``."""
     few, said = rows["facts"].cat.categories[1], ""
+    wrong = rows[rows["facts"] == f"{few}, answer wrong"]
     every, wide = (
-        rows[rows["facts"] == kind].pivot_table("K", "fact", "scorer")  # mean over models
-        for kind in (few, f"{few}, answer wrong")
-    )
+        own.pivot_table("K", "fact", "scorer") for own in (rows[rows["facts"] == few], wrong)
+    )  # mean over models
     if {LIKELY, PROBE} <= set(every):
         said = (
             f"On facts {few} (n = {len(every)}, mean over models), log-probability puts {_share(every[LIKELY])} of the pairs "
@@ -153,9 +153,14 @@ def hidden_finding(rows: pd.DataFrame) -> str:
         return f"{said}Too few of them have a wrong answer to look for hidden knowledge."
     gap = wide[PROBE] - wide[OBJECT]
     low, high = stats.mean_interval(gap)
+    by_model = []
+    for model, own in wrong.groupby("model", sort=False):
+        shares = own.groupby("scorer")["K"].mean().reindex([PROBE, OBJECT]).map("{:.1%}".format)
+        by_model.append(f"{' and '.join(shares)} in {model} (n = {own['fact'].nunique()} facts)")
     said += (
-        f"Where its answer is wrong (n = {len(wide)} facts), the probe puts {wide[PROBE].mean():.1%} in order, the object "
-        f"alone {wide[OBJECT].mean():.1%}: a difference of {gap.mean():+.3f} {span(low, high, '.3f')}. "
+        "Where its answer is wrong, the probe and the object alone put these shares of the pairs in order: "
+        f"{'; '.join(by_model)}. Over the {len(wide)} facts that some model answers wrongly (mean per fact over the models "
+        f"that do), the difference is {100 * gap.mean():+.1f} percentage points {span(100 * low, 100 * high, '.1f')}. "
     )
     if low > 0:
         return f"{said}So the states hold knowledge of these facts that the answers do not show."
@@ -164,7 +169,7 @@ def hidden_finding(rows: pd.DataFrame) -> str:
 
 def _share(values: pd.Series) -> str:
     """Mean over facts with its interval."""
-    return f"{values.mean():.1%} {span(*stats.mean_interval(values), '.3f')}"
+    return f"{values.mean():.1%} {span(*stats.mean_interval(values), '.1%')}"
 
 
 def _hidden(frame: pd.DataFrame):

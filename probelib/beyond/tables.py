@@ -8,20 +8,35 @@ import pandas as pd
 from probelib import facts, stats
 from probelib.beyond import audit, concordance, imported, measures
 from probelib.beyond.choice import accuracy_by_relation
-from probelib.beyond.measures import EXPOSED, all_statistics, calibration_errors, contrast, mean_tau, twins_as_one
-from probelib.beyond.suite import MEASURES
+from probelib.beyond.measures import EXPOSED, all_statistics, calibration_errors, change_of_tau, contrast, twins_as_one
+from probelib.beyond.suite import MEASURES, measures_of
 from probelib.facts.model import Facts
 from probelib.lm.loading import load
 from probelib.organisms import design, taught
 from probelib.report import Artifact, side_by_side, span, with_interval
 
 TAUGHT = 8  # exposures from which a fact counts as taught, for calibration
+NAMED = 3  # measures that a finding names, where many are alike
 MONITOR_SIGN = " MONITOR is shown as -MONITOR: as for all measures, the higher, the better known."
 
 
 def sign_of_monitor(table: pd.DataFrame) -> str:
     """A sentence of a caption on the sign of MONITOR, if it is among the ``measure`` of ``table``; otherwise ""."""
     return MONITOR_SIGN if "MONITOR" in set(table["measure"]) else ""
+
+
+def named_controls(table: pd.DataFrame) -> str:
+    """A sentence of a caption: the controls among the ``measure`` of ``table``; "" if there are none."""
+    names = [name for name in table["measure"] if MEASURES[name].control]
+    return f" Controls (they do not test the fact): {', '.join(names)}." if names else ""
+
+
+def absent_measures(scored: pd.DataFrame) -> str:
+    """A sentence of a caption: the measures without ``pairs``; "" if there are none."""
+    absent = scored["measure"][scored["pairs"] == 0]
+    if absent.empty:
+        return ""
+    return f" Absent, for they need an instruction-tuned partner in every model compared: {', '.join(absent)}."
 
 
 def leaders(table: pd.DataFrame, column: str) -> list[str]:
@@ -61,26 +76,29 @@ def gpt2_accuracy(choices: pd.DataFrame) -> Artifact:
     """Accuracy per relation of imported scores; ``choices``: ``choice.choose_candidates``."""
     table = accuracy_by_relation(choices).sort_values("accuracy", ascending=False, key=stats.levelled, kind="stable")
     overall, interval = choices["correct"].mean(), stats.wilson(choices["correct"].sum(), len(choices))
-    above = (table["low"] > table["chance"]).sum()
     names = facts.atlas().relations.set_index("relation")["name"].to_dict() | imported.NAMES
     table.insert(1, "name", table["relation"].map(names).fillna("–"))
+    of_bear = set(choices["fact"]) <= set(pd.read_parquet(imported.GPT2, columns=["fact"])["fact"])
     caption = (
-        f"Accuracy of {', '.join(choices['model'].unique())} per relation (Wikidata's number and name, n facts), with its 95 "
-        "% Wilson interval: share of the facts whose right answer is the most probable candidate; candidates: their mean "
-        f"number per fact; chance: the accuracy of guessing, 1 / candidates. Over all {len(choices):,} facts {overall:.4f} "
-        f"{span(*interval, '.4f')}; mean over relations {table['accuracy'].mean():.4f}."
+        f"Accuracy of {', '.join(choices['model'].unique())} per relation ({len(table)} relations{' of BEAR' * of_bear}, by "
+        "Wikidata's number and name; n facts), with its 95 % Wilson interval: share of the facts whose right answer is the "
+        "most probable candidate; candidates: their mean number per fact; chance: the accuracy of guessing, 1 / candidates; "
+        "p: one-sided exact binomial test against chance, uncorrected. Over all "
+        f"{len(choices):,} facts {overall:.4f} {span(*interval, '.4f')}; mean over relations {table['accuracy'].mean():.4f}."
     )
     ends = [
         f"{row['name'] if row['name'] != '–' else row['relation']} ({row['accuracy']:.1%} "
-        f"{span(row['low'], row['high'], '.4f')}, chance {row['chance']:.4f})"
+        f"{span(row['low'], row['high'], '.1%')}, chance {row['chance']:.1%})"
         for _, row in table.iloc[[0, -1]].iterrows()
     ]
     finding = (
-        f"The right answer comes first for {overall:.1%} of the facts {span(*interval, '.3f')}; in {above} of {len(table)} "
-        f"relations significantly more often than by chance. Best: {ends[0]}; worst: {ends[1]}."
+        f"The right answer comes first for {overall:.1%} of the facts {span(*interval, '.1%')}; in "
+        f"{(table['p'] < 0.025).sum()} of {len(table)} relations significantly more often than by chance (one-sided exact "
+        f"binomial tests, p < .025; by chance {0.025 * len(table):.1f}). Best: {ends[0]}; worst: {ends[1]}."
     )
     decimals = {"candidates": 1} | dict.fromkeys(("accuracy", "low", "high", "chance"), 4)
-    return Artifact("beyond/gpt2_accuracy", table, caption, finding, decimals=decimals)
+    shown = table.assign(p=table["p"].map(stats.p_value_in_words))
+    return Artifact("beyond/gpt2_accuracy", table, caption, finding, decimals=decimals, shown=shown)
 
 
 # Which measure sees knowledge?
@@ -101,30 +119,34 @@ def placebo(
     equal, blocks = concordance.placebo_pairs(design, within, seed), within
     if len(equal) < len(pairs):  # few sisters were taught a fact equally often: two facts of one relation
         equal, blocks = concordance.placebo_pairs(design, ["model", "relation"], seed), ["model", "relation"]
-    table = concordance.permutation_test(values, design, pairs, within, seed=seed).dropna(subset="concordance")
+    scored = concordance.permutation_test(values, design, pairs, within, seed=seed)
+    table = scored.dropna(subset="concordance")
     same = concordance.concordance(values, design, equal, seed=seed)[["measure", "concordance", "low", "high", "pairs"]]
     names = ["measure", "placebo", "placebo_low", "placebo_high", "placebo pairs"]
     table = table.merge(same.set_axis(names, axis=1), "left", "measure")
     outside = ((table["placebo_low"] > 0.5) | (table["placebo_high"] < 0.5)).sum()
     biased = ((table["shuffled_low"] > 0.5) | (table["shuffled_high"] < 0.5)).sum()
-    found = (stats.holm(table["p"]) < 0.05).sum()
+    found, width = (stats.holm(table["p"]) < 0.05).sum(), (table["placebo_high"] - table["placebo_low"]).median()
     finding = (
         f"With shuffled values the 95 % range excludes .5 for {biased} of {len(table)} measures"
         + (
-            f"; on {len(equal):,} placebo pairs the interval does for {outside} (by chance {0.05 * len(table):.1f})"
+            f"; on {len(equal):,} placebo pairs the interval does for {outside} (by chance {0.05 * len(table):.1f}). The median "
+            f"placebo interval is {width:.2f} wide, so this check sees only a bias of about {width / 2:.2f} or more"
             if len(equal)
             else "; the facts give no placebo pairs"
         )
-        + f"; placebo intervals are {(table['placebo_high'] - table['placebo_low']).median():.2f} wide. With the real values "
-        f"{found} measures differ from chance (Holm)."
+        + f". With the real values {found} measures differ from chance (Holm)."
     )
+    tied = table["measure"][table["placebo"].notna() & table["placebo_low"].isna()]
     caption = (
         f"Share of {RIGHT} (a tie counts half, so .5 is chance), for {COMPARED[within[0]]}, up to n = {len(pairs):,} pairs; "
-        f"shuffled: mean and 95 % range when the values are permuted within {' and '.join(within)}, with the one-sided p; "
+        f"shuffled: mean and 95 % range when the values are permuted within {' and '.join(within)}, with the one-sided p "
+        f"({concordance.PERMUTATIONS:,} permutations, so p is at least {1 / (1 + concordance.PERMUTATIONS):.3f}); "
         f"placebo: the same share over pairs of facts within {' and '.join(blocks)} that were taught equally often, in an "
-        f"order drawn at random (up to n = {len(equal):,} pairs), with 95 % bootstrap intervals over facts and models. "
-        "Controls (they do not test the fact) are "
-        f"{', '.join(name for name in table['measure'] if MEASURES[name].control) or 'not among them'}."
+        f"order drawn at random (up to n = {len(equal):,} pairs), with 95 % bootstrap intervals over facts and models."
+        + (f" No interval, for all its placebo pairs tie: {', '.join(tied)}." if len(tied) else "")
+        + absent_measures(scored)
+        + named_controls(table)
     )
     shown = table[["measure", "pairs", "concordance", "p", "placebo pairs"]].copy()
     shown.insert(3, "shuffled", with_interval(table["shuffled"], table["shuffled_low"], table["shuffled_high"], 2))
@@ -212,25 +234,35 @@ def coarse_twins(values: pd.DataFrame, design: pd.DataFrame, pairs: pd.DataFrame
     """What a measure gains when it is made coarser or its ties are broken; one row per measure and change."""
     parts = []
     for name, twin in concordance.coarse_twins(values, seed).items():
-        part = concordance.change(values, twin, design, pairs, seed=seed)
-        taus = [part["measure"].map(mean_tau(frame, design)) for frame in (values, twin)]
-        parts.append(part.assign(twin=name, **{"change of tau-b": taus[1] - taus[0]}))
+        part = concordance.change(values, twin, design, pairs, seed=seed).assign(twin=name)
+        parts.append(part.merge(change_of_tau(values, twin, design), "left", "measure"))
     table = pd.concat(parts, ignore_index=True)
     table.insert(1, "twin", table.pop("twin"))
     table = table[table["pairs"] > 0].reset_index(drop=True)
-    gained, tau = table["measure"][table["low"] > 0], table["change of tau-b"] > 0
-    broken = table["twin"].str.contains("broken")
-    finding = (
-        f"Of {len(table)} twins {len(gained)} gain significantly (by chance {0.025 * len(table):.1f}) by concordance"
-        f"{': ' + ', '.join(gained) if len(gained) else ''}; tau-b rises for {tau[~broken].sum()} of {(~broken).sum()} "
-        f"coarser ones and for {tau[broken].sum()} of {broken.sum()} with ties broken."
-    )
     caption = (
         f"Share of {RIGHT} (pairs: how many; a tie counts half) by each measure (before) and by a twin of it (after): made "
         "coarser (cut at the median of each model; rounded to ten levels) or with ties broken at random (over all models); "
-        "change with its paired 95 % bootstrap interval over facts and models, and the change of Kendall's tau-b."
+        "change with its paired 95 % bootstrap interval over facts and models, and the change of Kendall's tau-b with the "
+        f"exposure count (mean over models) with its 95 % jackknife interval over {measures.GROUPS} groups of facts."
     )
-    return Artifact("beyond/coarse_twins", table, caption, finding)
+    shown = _changed(table, "before", "after")
+    shown.insert(1, "twin", table["twin"])
+    shown["change of tau-b"] = with_interval(table["change of tau-b"], table["tau-b low"], table["tau-b high"])
+    return Artifact("beyond/coarse_twins", table, caption, twins_finding(table), shown=shown)
+
+
+def twins_finding(table: pd.DataFrame) -> str:
+    """How many twins gain, and how many significantly, by concordance and by tau-b; ``table``: as in ``coarse_twins``."""
+    broken, said = table["twin"].str.contains("broken"), []
+    for words, own in (("made coarser", table[~broken]), ("with ties broken", table[broken])):
+        counts = [
+            f"{name} rises for {(own[column] > 0).sum()}, significantly for {(own[low] > 0).sum()}"
+            for name, column, low in (("concordance", "change", "low"), ("tau-b", "change of tau-b", "tau-b low"))
+        ]
+        said.append(f"Of {len(own)} twins {words}, {'; '.join(counts)} (by chance {0.025 * len(own):.1f}).")
+    if len(gained := table["measure"][table["low"] > 0]):
+        said.append(f"Significantly higher concordance: {', '.join(gained)}.")
+    return " ".join(said)
 
 
 def calibration(values: pd.DataFrame, design: pd.DataFrame, taught: int = TAUGHT) -> Artifact:
@@ -240,10 +272,13 @@ def calibration(values: pd.DataFrame, design: pd.DataFrame, taught: int = TAUGHT
     table["constant"] = table["taught"] * (1 - table["taught"])
     caption = (
         f"Probability-like measures against whether a fact was taught at least {taught} times: mean value, share taught (it "
-        "differs where a measure leaves facts out), expected calibration error over ten bins and Brier score with 95 % "
-        "bootstrap intervals over facts; n: facts times models. constant: Brier score of a constant prediction of the share "
+        "differs where a measure leaves facts out), expected calibration error (ECE) over ten bins and Brier score with 95 % "
+        "bootstrap intervals over facts; n: facts times models. Resampling inflates an ECE, so its interval is shifted by the "
+        "bootstrap's bias and cut off at 0. constant: Brier score of a constant prediction of the share "
         "taught, whose ECE is 0; another share gives another calibration."
     )
+    if len(fewer := table["measure"][table["n"] < table["n"].max()]):
+        caption += f" On other, fewer facts (n), so not to be compared with the rest: {', '.join(fewer)}."
     finding = calibration_finding(table)
     shown = table[["measure", "n", "mean", "taught", "constant"]].assign(
         ece=with_interval(table["ece"], table["ece_low"], table["ece_high"]),
@@ -263,19 +298,32 @@ def calibration_finding(table: pd.DataFrame) -> str:
     )
 
 
+FIXED = {  # the measures that ``held_out_paraphrases`` leaves out, by the reason
+    "read all paraphrases at once": ("MONITOR", "Agreement over paraphrases", "Confidence"),
+    "read one fixed paraphrase": ("Primary anchor", *measures_of("grapheval")),
+    "read lists, which have no paraphrases": measures_of("zplke"),
+    "read templates of their own": ("KaRR",),
+    "read no prompt": ("Chance",),
+    "need the most expensive searches": ("Min@n ApprOpt", "Avg@n ApprOpt"),
+}
+
+
 def held_out_paraphrases(
     seen: pd.DataFrame, held_out: pd.DataFrame, design: pd.DataFrame, pairs: pd.DataFrame, seed: int = 0
 ) -> Artifact:
     """Concordance in paraphrases that the corpus used and in held-out ones; ``seen``, ``held_out``: values."""
-    table = concordance.change(seen, held_out, design, pairs, seed=seed).query("pairs > 0")
-    table = table.merge(concordance.change_of_means(seen, held_out, design, seed=seed), on="measure")
+    scored = concordance.change(seen, held_out, design, pairs, seed=seed)
+    table = scored.query("pairs > 0").merge(
+        concordance.change_of_means(seen, held_out, design, seed=seed), on="measure"
+    )
     names = {"before": "seen", "after": "held-out", "mean before": "mean seen", "mean after": "mean held-out"}
+    fixed = "; ".join(f"those that {why} ({', '.join(own)})" for why, own in FIXED.items())
     caption = (
         f"Share of {RIGHT} by each measure that uses paraphrases: two that the corpus used (seen) against two held-out ones "
         "(one each for base accuracy), and its change; mean: mean value of the measure over the n cases (a fact in a model) "
         "that have a value in both kinds of paraphrases, and its change. Changes are paired, with 95 % bootstrap intervals "
-        f"over facts and models ({', '.join(design['model'].unique())}). Lists have no paraphrases; ApprOpt, whose searches "
-        "cost the most, is not repeated." + sign_of_monitor(table)
+        f"over facts and models ({', '.join(design['model'].unique())}). Measures left out: {fixed}."
+        + (absent_measures(scored) + named_controls(table) + sign_of_monitor(table))
     )
     frame = table.rename(columns=names)
     shown = _changed(frame, "seen", "held-out").join(frame[["n", "mean seen", "mean held-out"]])
@@ -319,8 +367,9 @@ def training_mixture(values: pd.DataFrame, design: pd.DataFrame, twins: tuple[st
         f"Share of {RIGHT} (two facts of one relation) by every measure for two models of one size and with the same "
         f"exposures: {first} and {second} read most statements in the format that they are named after. "
         f"{training_tokens(twins)} Change: {second} minus {first}, with its paired 95 % bootstrap interval over facts (the "
-        "CSV has means). Measures that need an instruction-tuned model are left out: the second has no tuned partner."
-        + sign_of_monitor(table)
+        "CSV has means). Each twin is one training run, so the intervals do not hold what a repeated training would change. "
+        "Measures that need an instruction-tuned model are left out: the second has no tuned partner."
+        + (named_controls(table) + sign_of_monitor(table))
     )
     frame, best = table.rename(columns=names), {first: "max", second: "max"}
     shown = _changed(frame, first, second)
@@ -359,14 +408,15 @@ def popularity_finding(table: pd.DataFrame) -> str:
     """What familiarity alone orders in both models, and how many measures change beyond both intervals."""
     higher = table["low by popularity"] > table["high at random"]
     apart = higher | (table["high by popularity"] < table["low at random"])
-    counted = f"{apart.sum()} of {len(table)} measures change beyond both intervals."
+    names = f" ({', '.join(table['measure'][apart])})" if apart.any() else ""
+    counted = f"{apart.sum()} of {len(table)} measures change beyond both intervals{names}."
     known = table.set_index("measure")
     if "Familiarity" not in known.index:
         return counted
     row = known.loc["Familiarity"]
     ends = [
-        f"{row[f'concordance {way}']:.1%} {span(row[f'low {way}'], row[f'high {way}'], '.3f')} of the pairs when "
-        f"exposures {words}"
+        f"{row[f'concordance {way}']:.1%} {span(row[f'low {way}'], row[f'high {way}'], '.1%')} of the "
+        f"{row[f'pairs {way}']:,.0f} pairs when exposures {words}"
         for way, words in (("at random", "are drawn at random"), ("by popularity", "follow popularity"))
     ]
     return f"Familiarity with the subject, which knows no fact, orders {', and '.join(ends)}. {counted}"
@@ -382,24 +432,34 @@ def training_tokens(names: tuple[str, str]) -> str:
 
 
 def mixture_finding(table: pd.DataFrame, twins: tuple[str, str]) -> str:
-    """How far the two rankings agree; ``table``: ``concordance.change`` of the twins."""
+    """How far the two rankings agree, and which measures are better in which twin; ``table``: ``concordance.change`` of the
+    twins with ``asks``."""
     tau = stats.kendall(table["before"], table["after"])["tau"]
     first, second = (highest(table, which) for which in ("before", "after"))
     controls = sum(name in MEASURES and bool(MEASURES[name].control) for name in table["measure"])
-    moved = table[(table["low"] > 0) | (table["high"] < 0)].sort_values("change")
-    names = ", ".join(f"{m} ({c:+.3f})" for m, c in zip(moved["measure"], moved["change"], strict=True)) or "none"
+    higher, lower = table[table["low"] > 0], table[table["high"] < 0]
     return (
-        f"The two rankings of {len(table)} measures ({controls} of them controls) correlate with tau = {tau:.2f}. Highest for "
-        f"{twins[0]}: {first}; for {twins[1]}: {second}. Changed significantly: {names} (by chance {0.05 * len(table):.1f})."
+        f"Over n = {table['pairs'].max():,} pairs of facts, the two rankings of {len(table)} measures ({controls} of them "
+        f"controls) correlate with tau = {tau:.2f}. Highest for {twins[0]}: {first}; for {twins[1]}: {second}. Measures that "
+        f"are significantly better for {twins[1]}: {_largest(higher)}; for {twins[0]}: {_largest(lower)}; by chance "
+        f"{0.025 * len(table):.1f} each."
     )
 
 
+def _largest(changed: pd.DataFrame) -> str:
+    """How many measures changed, and the ``NAMED`` largest changes with the prompts of their measures."""
+    most = changed.sort_values("change", key=lambda change: -stats.levelled(change.abs()), kind="stable").head(NAMED)
+    named = [f"{row.measure}, prompted with {row.asks}, {row.change:+.3f}" for row in most.itertuples()]
+    return f"{len(changed)} (largest: {'; '.join(named)})" if named else "none"
+
+
 def highest(table: pd.DataFrame, column: str) -> str:
-    """The measure with the highest concordance and its value, or all measures that tie for it."""
+    """The measure with the highest concordance and its value, or how many tie for it and the first ``NAMED`` of them."""
     first, value = leaders(table, column), table[column].max()
     if len(first) == 1:
         return f"{first[0]} ({value:.1%})"
-    return f"{len(first)} measures tie at {value:.1%} ({', '.join(first)})"
+    more = f" and {len(first) - NAMED} more" if len(first) > NAMED else ""
+    return f"{len(first)} measures tie at {value:.1%} ({', '.join(first[:NAMED])}{more})"
 
 
 def misconceptions(values: pd.DataFrame, misled: list[str], matched: list[str]) -> Artifact:
@@ -452,8 +512,9 @@ def clusters(groups: pd.DataFrame, n_facts: int) -> Artifact:
     caption = (
         f"Groups of measures that order facts alike (up to n = {n_facts:,} facts; measures that need a tuned partner have "
         "fewer): hierarchical clustering (average linkage) cut "
-        "where the measures of a group would order fewer than three quarters of the pairs of facts alike that both order; "
-        "mean share with the others of its group (a dash: it stands alone) and with all other measures."
+        "where the measures of a group would order fewer than three quarters of the pairs of facts alike. within: mean share "
+        "of pairs that a measure orders alike with the others of its group (a dash: it stands alone); without: with all "
+        "measures of other groups. All shares leave ties out: they are over the pairs of facts that both measures order."
     )
     return Artifact("beyond/clusters", groups.assign(paper=papers, asks=asks), caption, finding)
 
@@ -499,11 +560,12 @@ def disagreements(apart: pd.DataFrame, asked: Facts, exposures: pd.Series | None
     table.insert(0, "said", apart["fact"].map(labels))
     if exposures is not None:
         table.insert(2, "exposures", apart["fact"].map(exposures))
-    first = table.iloc[0]
+    first, pairs = table.iloc[0], len(table[["highest", "lowest"]].drop_duplicates())
     finding = (
         f"The measures disagree most on *{first['said']}* ({first['model']}): {first['highest']} ranks it at "
         f"{first['rank highest']:.2f}, {first['lowest']} at {first['rank lowest']:.2f} (spread {first['spread']:.2f}; in the "
-        f"median fact of this model {first['median spread']:.2f})."
+        f"median fact of this model {first['median spread']:.2f}). Number of different pairs (highest, lowest): {pairs} in "
+        f"{len(table)} rows. Most often highest: {_most_often(table['highest'])}; lowest: {_most_often(table['lowest'])}."
     )
     counts = table.drop_duplicates("model").sort_values("model")
     sizes = [f"{row['model']}: {row['measures']} measures of {row['facts']} facts" for _, row in counts.iterrows()]
@@ -511,12 +573,22 @@ def disagreements(apart: pd.DataFrame, asked: Facts, exposures: pd.Series | None
         f"The {len(table)} facts (of one model each) on which the measures disagree most. spread: standard deviation of the "
         f"fact's ranks over measures, each rank from 0 (least known) to 1 (best known) within its model ({'; '.join(sizes)}; "
         f"facts that some measure does not score are left out). Ranks drawn at random have {12**-0.5:.2f}. highest, lowest: "
-        "the two measures that rank the fact so, with their ranks."
+        "the two measures that rank the fact so (of ties the first by name), with their ranks."
     )
     if exposures is not None:
-        caption += " exposures: how often the fact was taught, mean over the models."
+        caption += (
+            " exposures: how often the fact was taught, mean over all models compared, not of the row's model alone (models "
+            "trained on one corpus have the same count)."
+        )
     shown = table.drop(columns=["measures", "facts", "median spread"]).rename(columns={"said": "fact"})
     return Artifact("beyond/disagreements", table, caption, finding, decimals=2, shown=shown)
+
+
+def _most_often(names: pd.Series) -> str:
+    """The most frequent of the names (all that tie) and in how many rows it stands."""
+    counts = names.groupby(names, sort=False).size()
+    first = counts.index[counts == counts.max()]
+    return f"{', '.join(first)} ({counts.max()} of {len(names)} rows{' each' if len(first) > 1 else ''})"
 
 
 # Does 8-bit or 4-bit cost knowledge?

@@ -63,10 +63,11 @@ def test_the_artifacts_say_what_they_show():
     assert "fact taught 16 times or more" in artifact.caption and "(9-32: n = 2 facts)" in artifact.caption
     often = design.assign(exposures=design["exposures"].replace(16, 64))
     assert "fact taught 32 times or more" in acquisition.acquisition(values, often, ORDER, ["x"]).caption
-    table = acquisition.along(acquisition.seen_facts(values, design), ORDER)
-    made = acquisition.first_seen(table, ORDER)
+    seen = acquisition.seen_facts(values, design)
+    made = acquisition.first_seen(acquisition.along(seen, ORDER), ORDER, seen)
     assert "x is the first: from checkpoint 2.00 [no interval] of 3 on" in made.finding
-    assert made.shown["seen"][0] == "0.50 [0.09, 0.91]" and "the n = 2 taught facts" in made.caption
+    assert made.shown["seen"][0] == "0.50 [0.09, 0.91]"
+    assert "the n = 2 taught facts (every fact with an exposure; taught 16 to 32 times by the last" in made.caption
     plt.close("all")
 
 
@@ -79,12 +80,12 @@ def test_what_sees_less_than_half_is_not_said_to_see_first():
     table = acquisition.along(seen, ORDER)
     assert table["measure"].tolist() == ["Early", "Late", "Noise"] and table["first seen"].tolist() == [1.7, 3.0, 1.0]
     assert table["later"].tolist()[1] == pytest.approx(1.3) and table["later"].isna().tolist() == [True, False, True]
-    made = acquisition.first_seen(table, ORDER)
+    made = acquisition.first_seen(table, ORDER, seen)
     finding = made.finding
     assert made.shown["later"][0] == "–" and made.shown["later"][1].startswith("1.30 [")
     assert finding.startswith(
         "Of the 2 measures (of 3) that see at least half of the facts at the end, Early is the first"
     )
     assert "1 of the 1 others are later, by 1.30 to 1.30 checkpoints; not significantly later: none." in finding
-    none = acquisition.first_seen(table[2:], ORDER).finding
+    none = acquisition.first_seen(table[2:], ORDER, seen).finding
     assert none == "No measure sees half of the facts at the last checkpoint, so none of 1 is called the first."

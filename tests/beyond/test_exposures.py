@@ -68,6 +68,19 @@ def test_all_statistics_by_hand():
     assert "across sisters" not in found and "between models" not in found, "one model has no sisters"
 
 
+def test_the_change_of_tau_has_the_jackknifes_interval():
+    """Recomputed by leaving out each of the six facts in turn: there are fewer facts than groups."""
+    before, after = frame(x=[0.1, 0.5, 0.2, 0.3, 0.4, 0.6], y=1), frame(x=[0, 1, 0, 0, 1, 1])
+    found = measures.change_of_tau(before, after, design())
+    tau = lambda rows: stats.kendall(rows["value"], STATED[rows["fact"]])["tau"]
+    change = lambda fact: (
+        tau(after[after["fact"] != fact]) - tau(before[(before["fact"] != fact) & (before["measure"] == "x")])
+    )
+    low, high = stats.jackknife_interval(change("none"), np.array([change(fact) for fact in STATED.index]))
+    assert found["measure"].tolist() == ["x"]
+    assert found.iloc[0, 1:].tolist() == pytest.approx([change("none"), low, high])
+
+
 def test_without_pairs_the_error_says_what_to_do():
     with pytest.raises(ProbeError, match="Take more facts"):
         measures.headline_pairs(design(exposures=STATED[:3]))

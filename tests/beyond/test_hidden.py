@@ -1,5 +1,6 @@
 """The probe: it finds a truth that is there, and held-out facts keep it from learning answers by heart."""
 
+import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 
@@ -58,16 +59,34 @@ def test_facts_by_how_often_they_were_taught():
 
 
 def test_the_finding_follows_the_interval():
-    import matplotlib.pyplot as plt
-
     artifact = hidden.hidden_knowledge(*scored(0.8, 0.5))
     known, labels = artifact.finding, [tick.get_text() for tick in artifact.figure.axes[0].get_xticklabels()]
     assert [label.rsplit("\n", 1)[1] for label in labels] == ["n = 1", "n = 7", "n = 6", "n = 1"]
     assert known.endswith("So the states hold knowledge of these facts that the answers do not show.")
-    assert "answer is wrong (n = 6 facts)" in known
-    assert known.startswith("On facts taught 2 to 16 times (n = 7, mean over models), log-probability puts 31.4% [0.")
+    assert "put these shares of the pairs in order: 76.2% and 50.0% in m (n = 6 facts). Over the 6 facts" in known
+    assert known.startswith(
+        "On facts taught 2 to 16 times (n = 7, mean over models), log-probability puts 31.4% [20.0%,"
+    )
     assert artifact.caption.startswith("m, one panel each.")
     assert "So no hidden knowledge is found" in hidden.hidden_knowledge(*scored(0.5, 0.5)).finding
     table, design = scored(0.8, 0.5)
     assert "Too few" in hidden.hidden_knowledge(table, design.assign(exposures=[64] * 8 + [0])).finding
+    plt.close("all")
+
+
+def test_the_shares_of_each_model_are_those_of_the_picture():
+    """Model k answers w3, w4 and w5 rightly, and its probe orders every pair of the others: m has six wrong facts, k three."""
+    table, design = scored(0.8, 0.5)
+    second = table.assign(model="k")
+    right = second["fact"].isin(["w3", "w4", "w5"]) & (second["scorer"] == hidden.LIKELY)
+    second.loc[right, ["K", "K*"]] = 1.0
+    second.loc[second["scorer"] == hidden.PROBE, "K"] = 1.0
+    artifact = hidden.hidden_knowledge(pd.concat([table, second]), pd.concat([design, design.assign(model="k")]))
+    shown = artifact.frame.query("facts == 'taught 2 to 16 times, answer wrong'").set_index(["model", "scorer"])
+    assert shown.loc[("k", hidden.PROBE), ["n", "K"]].tolist() == [3, 1.0] and shown.loc[("m", hidden.PROBE), "n"] == 6
+    assert (
+        "76.2% and 50.0% in m (n = 6 facts); 100.0% and 50.0% in k (n = 3 facts). Over the 6 facts" in artifact.finding
+    )
+    by_hand = 100 * np.mean([(0.7 + 1) / 2, (0.725 + 1) / 2, (0.75 + 1) / 2, 0.775, 0.8, 0.825]) - 50
+    assert f"the difference is {by_hand:+.1f} percentage points [" in artifact.finding
     plt.close("all")

@@ -21,20 +21,24 @@ def test_calibration_compares_each_measure_with_the_constant_on_its_own_facts():
     assert artifact.finding.startswith("Primary anchor has the lowest Brier score (0.025, 95 % CI [")
     assert "on its facts, a constant 0.50 has 0.250." in artifact.finding
     assert artifact.finding.endswith("on the same facts: Primary anchor.")
+    assert artifact.caption.endswith(
+        "On other, fewer facts (n), so not to be compared with the rest: GraphEval P(true)."
+    )
+    assert "On other" not in tables.calibration(values[:4], design).caption
 
 
-def test_a_gap_that_rounds_to_nothing_is_not_counted_as_larger():
-    """GraphEval lies 0.1 above the share taught, the others 0.001. Of five panels in rows of four the last four have tick
+def test_a_gap_below_one_hundredth_is_not_counted_as_larger():
+    """GraphEval lies 0.1 above the share taught, the others 0.006. Of five panels in rows of four the last four have tick
     labels."""
     design = pd.DataFrame({"model": "m", "fact": list("abcd"), "exposures": [9, 9, 0, 0]})
     near = ["Primary anchor", "ZP probability", "Avg@n Random", "Avg@n ApprOpt"]
-    rows = [(name, fact, 0.501) for name in near for fact in "abcd"]
+    rows = [(name, fact, 0.506) for name in near for fact in "abcd"]
     rows += [("GraphEval P(true)", fact, 0.6) for fact in "abcd"]
     artifact = figures.reliability(pd.DataFrame(rows, columns=["measure", "fact", "value"]).assign(model="m"), design)
-    assert "Of 5 measures that lie between 0 and 1, 1 are larger" in artifact.finding
-    assert "GraphEval P(true) most (+0.10 [-0.40, +0.60])" in artifact.finding, (
-        "the facts taught alone, and the others alone"
-    )
+    assert "Of 5 measures that lie between 0 and 1, 1 are larger on average" in artifact.finding
+    assert (
+        "by at least 0.01. The difference is highest for GraphEval P(true) (+0.10 [-0.40, +0.60])" in artifact.finding
+    ), "the facts taught alone, and the others alone"
     assert artifact.figure.axes[0].get_title() == "Primary anchor\n(4)"
     row = artifact.frame.query("measure == 'GraphEval P(true)'").iloc[0]
     assert (row["right low"], row["right high"]) == stats.wilson(2, 4)
@@ -65,11 +69,42 @@ def test_means_are_shown_beside_the_concordance_in_held_out_paraphrases(trial):
     assert shown["change of the mean"].tolist() == ["-2.000 [-2.000, -2.000]"]
 
 
+def test_what_held_out_paraphrases_leave_out_is_said_with_the_reason(trial):
+    """Every measure that ``questions.templates`` does not change is named; LLM-as-a-judge has values in one sister only."""
+    fixed = [name for own in tables.FIXED.values() for name in own]
+    assert sorted(fixed) == sorted(name for name, one in beyond.MEASURES.items() if not one.paraphrased)
+    values, design = trial
+    values, (pairs, _) = values[values["measure"].isin(["PMI", "Familiarity"])], measures.headline_pairs(design)
+    lone = values[(values["measure"] == "PMI") & (values["model"] == "s0")].assign(measure="LLM-as-a-judge")
+    values = pd.concat([values, lone], ignore_index=True)
+    caption = tables.held_out_paraphrases(values, values, design, pairs).caption
+    assert "those that read all paraphrases at once (MONITOR, Agreement over paraphrases, Confidence)" in caption
+    assert caption.endswith(
+        "in every model compared: LLM-as-a-judge. Controls (they do not test the fact): Familiarity."
+    )
+
+
 def test_the_training_mixture_moves_measures():
-    rows = {"measure": ["x", "y"], "before": [0.5, 0.2], "after": [0.1, 0.3], "change": [-0.4, 0.1]}
-    finding = tables.mixture_finding(pd.DataFrame(rows | {"low": [-0.6, -0.1], "high": [-0.2, 0.3]}), ("a", "b"))
-    assert "2 measures (0 of them controls) correlate" in finding
-    assert "tau = -1.00. Highest for a: x (50.0%); for b: y (30.0%). Changed significantly: x (-0.400)" in finding
+    rows = {
+        "measure": ["x", "y"],
+        "asks": ["a list", "questions"],
+        "pairs": 9,
+        "before": [0.5, 0.2],
+        "after": [0.1, 0.3],
+    }
+    table = pd.DataFrame(rows | {"change": [-0.4, 0.1], "low": [-0.6, -0.1], "high": [-0.2, 0.3]})
+    assert tables.mixture_finding(table, ("a", "b")) == (
+        "Over n = 9 pairs of facts, the two rankings of 2 measures (0 of them controls) correlate with tau = -1.00. Highest for "
+        "a: x (50.0%); for b: y (30.0%). Measures that are significantly better for b: none; for a: 1 (largest: x, prompted "
+        "with a list, -0.400); by chance 0.1 each."
+    )
+
+
+def test_only_the_three_largest_changes_are_named():
+    changed = pd.DataFrame({"measure": list("abcd"), "asks": "questions", "change": [0.1, 0.4, 0.2, 0.3]})
+    with_questions = "{}, prompted with questions, {:+.3f}".format
+    named = [with_questions(*row) for row in (("b", 0.4), ("d", 0.3), ("c", 0.2))]
+    assert tables._largest(changed) == f"4 (largest: {'; '.join(named)})"
 
 
 def test_measures_that_tie_for_the_first_place_are_named():
@@ -78,6 +113,8 @@ def test_measures_that_tie_for_the_first_place_are_named():
     assert tables.leaders(table, "before") == ["x", "z"]
     assert tables.highest(table, "before") == "2 measures tie at 100.0% (x, z)"
     assert tables.highest(table[1:2], "before") == "y (90.0%)"
+    many = pd.DataFrame({"measure": list("abcde"), "before": 0.5})
+    assert tables.highest(many, "before") == "5 measures tie at 50.0% (a, b, c and 2 more)"
 
 
 def test_the_sign_of_monitor_is_said_where_it_is_shown(monkeypatch):
@@ -118,6 +155,21 @@ def test_what_popularity_alone_orders():
     assert artifact.shown.iloc[0]["change"] == 0.5 and artifact.shown.iloc[0]["at random"].startswith("0.500")
     assert artifact.shown[["pairs at random", "pairs by popularity"]].to_numpy().tolist() == [[2, 2]]
     assert row["control"] and "orders 50.0%" in artifact.finding and "and 100.0%" in artifact.finding
+
+
+def test_popularity_is_compared_in_percent():
+    """PMI's intervals overlap, those of Familiarity do not."""
+    rows = {"measure": ["Familiarity", "PMI"]}
+    for way, share, low, high, pairs in (
+        ("at random", [0.6, 0.9], [0.5, 0.8], [0.7, 1.0], 1000),
+        ("by popularity", [0.9, 0.95], [0.8, 0.9], [1.0, 1.0], 5),
+    ):
+        rows |= {f"concordance {way}": share, f"low {way}": low, f"high {way}": high, f"pairs {way}": pairs}
+    assert tables.popularity_finding(pd.DataFrame(rows)) == (
+        "Familiarity with the subject, which knows no fact, orders 60.0% [50.0%, 70.0%] of the 1,000 pairs when exposures are "
+        "drawn at random, and 90.0% [80.0%, 100.0%] of the 5 pairs when exposures follow popularity. 1 of 2 measures change "
+        "beyond both intervals (Familiarity)."
+    )
 
 
 def quantized(low: float, high: float) -> pd.DataFrame:
@@ -179,17 +231,26 @@ def test_groups_of_measures_stand_together():
     assert (
         artifact.frame["measure"].tolist() == ["MONITOR", "PMI", "ZP choice"] and "n = 1,234 facts" in artifact.caption
     )
+    assert "without: with all measures of other groups. All shares leave ties out" in artifact.caption
 
 
 def test_disagreements_say_how_often_a_fact_was_taught():
+    """PMI is highest in two rows of three; each lowest stands once."""
     asked = facts.atlas()
-    fact = asked.facts["fact"].iloc[0]
-    row = {"fact": fact, "model": "m", "spread": 0.5, "highest": "PMI", "rank highest": 1.0, "lowest": "MONITOR"}
-    apart = pd.DataFrame([row | {"rank lowest": 0.0, "measures": 30, "facts": 99, "median spread": 0.2}])
+    three, fact = asked.facts["fact"].iloc[:3].tolist(), asked.facts["fact"].iloc[0]
+    row = {"model": "m", "spread": 0.5, "rank highest": 1.0, "rank lowest": 0.0, "measures": 30, "facts": 99}
+    apart = pd.DataFrame([row | {"fact": name, "median spread": 0.2} for name in three])
+    apart = apart.assign(highest=["PMI", "Margin", "PMI"], lowest=["MONITOR", "KaRR", "Chance"])
     artifact = tables.disagreements(apart, asked, pd.Series({fact: 32.0}))
-    assert artifact.frame["exposures"].tolist() == [32] and artifact.caption.endswith("mean over the models.")
+    assert (
+        artifact.frame["exposures"][0] == 32
+        and "mean over all models compared, not of the row's model" in artifact.caption
+    )
     assert "(m: 30 measures of 99 facts; facts that" in artifact.caption and "at random have 0.29." in artifact.caption
-    assert artifact.finding.endswith("MONITOR at 0.00 (spread 0.50; in the median fact of this model 0.20).")
+    assert artifact.finding.endswith(
+        "MONITOR at 0.00 (spread 0.50; in the median fact of this model 0.20). Number of different pairs (highest, lowest): 3 "
+        "in 3 rows. Most often highest: PMI (2 of 3 rows); lowest: MONITOR, KaRR, Chance (1 of 3 rows each)."
+    )
     assert "exposures" not in tables.disagreements(apart, asked).frame and "measures" not in artifact.shown
 
 
@@ -236,6 +297,8 @@ def test_two_readings_of_one_score_are_not_compared():
     finding = figures.agreement_finding(pairs)
     assert "both in common use, order 60.0% of the pairs of facts alike on average (1 pairs of measures)" in finding
     assert "different sources 40.0% (1)" in finding
+    assert "Left out: 1 of the 3 pairs, two readings of one score." in finding
+    assert "Left out" not in figures.agreement_finding(pairs[1:])
     assert figures.agreement_finding(pairs[:1]) == ""
 
 
@@ -247,9 +310,23 @@ def test_the_shipped_scores_of_gpt2_make_all_artifacts():
     assert f"Best: {best['name']} ({best['accuracy']:.1%} [" in accuracy.finding
     assert table["name"].to_dict() == {"P36": "capital", "P30": "continent"}
     assert set(table.index) == {"P36", "P30"} and table["n"].sum() == len(choices)
+    assert "(2 relations of BEAR, by" in accuracy.caption
     for artifact in (beyond.gpt2_confidence(choices), beyond.gpt2_distractors(choices)):
         assert artifact.figure is not None and artifact.finding
     plt.close("all")
+
+
+def test_few_right_answers_are_not_called_more_than_chance():
+    """Of 60 facts with 60 candidates 3 are right, p = .08 (Wilson's interval excludes chance), and of another relation 30."""
+    rows = {"model": "m", "fact": range(120), "relation": ["r"] * 60 + ["s"] * 60, "wrong": 59}
+    right = [i < 3 or i >= 90 for i in range(120)]
+    artifact = beyond.gpt2_accuracy(pd.DataFrame(rows).astype({"fact": str}).assign(correct=right))
+    table = artifact.frame.set_index("relation")
+    assert table.loc["r", "low"] > 1 / 60 and table.loc["r", "p"] == pytest.approx(0.0787, abs=1e-4)
+    assert artifact.shown["p"].tolist() == ["<0.001", "0.079"]
+    assert "; in 1 of 2 relations significantly more often than by chance (one-sided exact" in artifact.finding
+    assert "p < .025; by chance 0.1). Best: s (50.0% [37.7%, 62.3%], chance 1.7%)" in artifact.finding
+    assert "(2 relations, by" in artifact.caption
 
 
 def test_all_relations_of_the_shipped_scores_have_names():
@@ -451,6 +528,8 @@ def test_the_measure_that_a_finding_names_is_drawn():
     assert (
         "Of 10 pairs of measures, 6 order" in artifact.finding and "4 fewer, MONITOR in 4 of them" in artifact.finding
     )
+    assert "(95 % intervals over relations; by chance 0.2 each)" in artifact.finding
+    assert "of each paper, and of the measures in common use, the two measures" in artifact.caption
     assert artifact.caption.endswith("3 models give only 3 pairs; at least 5 models are needed.")
     assert tables.MONITOR_SIGN in artifact.caption
     more = figures.agreement_models(by_cell.groupby("relation").mean()[:6].rename(index=str), by_cell)
@@ -466,6 +545,41 @@ def test_the_checks_find_nothing_in_the_trial(trial):
     assert "excludes .5 for 0 of 5 measures" in found.finding and found.frame["placebo"].notna().all()
     assert (found.frame["pairs"] == 84).all() and "up to n = 84 pairs;" in found.caption
     assert f"(up to n = {found.frame['placebo pairs'].max()} pairs)" in found.caption
-    assert found.caption.endswith("Controls (they do not test the fact) are Familiarity, Chance.")
+    assert found.caption.endswith("Controls (they do not test the fact): Familiarity, Chance.")
+    assert "(1,000 permutations, so p is at least 0.001)" in found.caption and "No interval" not in found.caption
+    width = (found.frame["placebo_high"] - found.frame["placebo_low"]).median()
+    assert f"is {width:.2f} wide, so this check sees only a bias of about {width / 2:.2f} or more" in found.finding
     twins = tables.coarse_twins(values, design, pairs).frame
     assert not (twins["low"] > 0).any() and set(twins["twin"]) >= {"cut at the median", "ties broken at random"}
+
+
+def test_both_standards_are_given_for_both_statistics():
+    """A gains significantly by concordance; B by tau-b; C, with ties broken, loses."""
+    rows = [
+        ("A", "cut", 0.1, 0.01, 0.2, -0.1),
+        ("B", "rounded", -0.1, -0.2, 0.1, 0.01),
+        ("C", "ties broken", 0, -1, -1, -2),
+    ]
+    table = pd.DataFrame(rows, columns=["measure", "twin", "change", "low", "change of tau-b", "tau-b low"])
+    assert tables.twins_finding(table) == (
+        "Of 2 twins made coarser, concordance rises for 1, significantly for 1; tau-b rises for 2, significantly for 1 (by "
+        "chance 0.1). Of 1 twins with ties broken, concordance rises for 0, significantly for 0; tau-b rises for 0, "
+        "significantly for 0 (by chance 0.0). Significantly higher concordance: A."
+    )
+
+
+def test_a_constant_measure_has_no_placebo_interval(trial):
+    values, design = trial
+    constant = values[values["measure"] == "PMI"].assign(measure="ZP response", value=0.0)
+    pairs, within = measures.headline_pairs(design)
+    caption = tables.placebo(pd.concat([values, constant], ignore_index=True), design, pairs, within).caption
+    assert " No interval, for all its placebo pairs tie: ZP response. Controls (they" in caption
+
+
+def test_the_agreement_over_facts_says_the_sign_of_monitor():
+    rows = [("m", f"f{i}", name, float(i * sign)) for name, sign in (("MONITOR", -1), ("PMI", 1)) for i in range(5)]
+    values = pd.DataFrame(rows, columns=["model", "fact", "measure", "value"])
+    of = lambda own: figures.agreement(measures.agreement_matrix(own), own).caption
+    assert of(values).endswith("the share among the pairs that both order." + tables.MONITOR_SIGN)
+    assert "MONITOR" not in of(values.replace("MONITOR", "Margin"))
+    plt.close("all")
