@@ -357,8 +357,8 @@ def reliability_finding(values: pd.DataFrame) -> str:
         interval = stats.percentile_interval(weight @ total / (weight @ size))
         ends.append(f"{name} ({gap[name]:+.2f} {span(*interval, '+.2f')})")
     return (
-        f"Of {len(gap)} measures that lie between 0 and 1, {(gap >= LARGER).sum()} are larger on average than the share of the "
-        f"facts taught, by at least {LARGER:.2f}. The difference is highest for {ends[0]} and lowest for {ends[1]}; 95 % "
+        f"Of {len(gap)} measures that lie between 0 and 1, {(gap >= LARGER).sum()} are larger on average than the share of "
+        f"the facts taught, by at least {LARGER:.2f}. The difference is highest for {ends[0]} and lowest for {ends[1]}; 95 % "
         "bootstrap intervals over facts."
     )
 
@@ -497,8 +497,8 @@ def agreement_models(by_model: pd.DataFrame, by_cell: pd.DataFrame) -> Artifact:
         f"{', '.join(by_model.index)}. A dash: the "
         "measure itself, or a 95 % bootstrap interval (over relations or models) that holds .5. A mean over a relation "
         "depends on its objects, not on knowledge alone: see the page on ground truth. Shown: of each paper, and of the "
-        "measures in common use, the two measures that agree most with all others, and the one that the finding names; the CSV "
-        "holds all pairs with their intervals." + sign_of_monitor(mean.index.to_frame(name="measure"))
+        "measures in common use, the two measures that agree most with all others, and the one that the finding names; the "
+        "CSV holds all pairs with their intervals." + sign_of_monitor(mean.index.to_frame(name="measure"))
     )
     if n_models <= FEW_MODELS:
         caption += (

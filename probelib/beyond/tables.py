@@ -130,8 +130,8 @@ def placebo(
     finding = (
         f"With shuffled values the 95 % range excludes .5 for {biased} of {len(table)} measures"
         + (
-            f"; on {len(equal):,} placebo pairs the interval does for {outside} (by chance {0.05 * len(table):.1f}). The median "
-            f"placebo interval is {width:.2f} wide, so this check sees only a bias of about {width / 2:.2f} or more"
+            f"; on {len(equal):,} placebo pairs the interval does for {outside} (by chance {0.05 * len(table):.1f}). The "
+            f"median placebo interval is {width:.2f} wide, so this check sees only a bias of about {width / 2:.2f} or more"
             if len(equal)
             else "; the facts give no placebo pairs"
         )

@@ -94,8 +94,8 @@ def test_the_training_mixture_moves_measures():
     }
     table = pd.DataFrame(rows | {"change": [-0.4, 0.1], "low": [-0.6, -0.1], "high": [-0.2, 0.3]})
     assert tables.mixture_finding(table, ("a", "b")) == (
-        "Over n = 9 pairs of facts, the two rankings of 2 measures (0 of them controls) correlate with tau = -1.00. Highest for "
-        "a: x (50.0%); for b: y (30.0%). Measures that are significantly better for b: none; for a: 1 (largest: x, prompted "
+        "Over n = 9 pairs of facts, the two rankings of 2 measures (0 of them controls) correlate with tau = -1.00. Highest "
+        "for a: x (50.0%); for b: y (30.0%). Measures that are significantly better for b: none; for a: 1 (largest: x, prompted "
         "with a list, -0.400); by chance 0.1 each."
     )
 
