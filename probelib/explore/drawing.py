@@ -277,14 +277,13 @@ def board_numbers(seen: Look) -> pd.DataFrame:
     of text); ``series`` (the context, the list, whether the object is right, the answer, the unit).
     """
     curve, rivals = seen.curve.astype({"examples": str, "seed": str}), seen.rivals
+    right = np.where(rivals["gold"], "right object", "other object")
     panels = {
         "MONITOR": seen.framed[["text", "hint", "probability"]],
         "ZP-LKE": curve.assign(examples="examples: " + curve["examples"], seed="list " + curve["seed"])[
             ["examples", "seed", "q_gold"]
         ],
-        "Distractors": rivals.assign(kind=np.where(rivals["gold"], "right object", "other object"))[
-            ["label", "kind", "probability"]
-        ],
+        "Distractors": rivals.assign(label=rivals["label"].str.strip(), gold=right)[["label", "gold", "probability"]],
     }
     if seen.judged is not None:
         panels["GraphEval"] = seen.judged.melt("statement", [*ANSWERS, "judge true"])
