@@ -288,14 +288,17 @@ def endings_finding(table: pd.DataFrame) -> str:
     )
 
 
-def search_width(found: pd.DataFrame, n: int, n_facts: int, model: str) -> Artifact:
+def search_width(found: pd.DataFrame, n: int, n_facts: int, study: Study) -> Artifact:
     """How much of the optimum a beam finds, and what it costs. ``found``: ``scores.search_by_width``."""
     caption = (
-        f"Search for the {n} most plausible distractors of n = {n_facts} facts, {model}, one cloze sentence per fact, by "
-        "beams of several widths (to which places for excluded entities are added) and by the exact best-first search, which "
-        f"needs no width. found: share of the {n} that the search finds, mean over facts. strongest: share of the facts whose "
-        "most plausible distractor it finds. tokens: median per fact; scoring all labels would read those of the last column. "
-        "In brackets: 95 % intervals over facts (bootstrap; of strongest Wilson's)."
+        f"Search for the {n} most plausible distractors of n = {n_facts} facts, {study.model}, one cloze sentence per fact, "
+        "by beams of several widths and by the exact best-first search, which needs no width. A beam keeps as many prefixes "
+        "as its width says, plus one for each label of the object and for each entity that may not be a distractor (the "
+        "object, other right answers, namesakes), as these rank high. ApprOpt in figure 1 and in *Optimum* searches with "
+        f"width {study.settings.n_distractors}, its number of distractors. found: share of the {n} that the search finds, "
+        "mean over facts. strongest: share of the facts whose most plausible distractor it finds. tokens: median per fact; "
+        "scoring all labels would read those of the last column. In brackets: 95 % intervals over facts (bootstrap; of "
+        "strongest Wilson's)."
     )
     beams = found["search"] == "beam"
     ends = [stats.wilson(round(share * n_facts), n_facts) for share in found.loc[beams, "strongest"]]

@@ -1,7 +1,7 @@
-"""One fact, one model: what every measure of the four papers sees of it, at once. The library of ``notebooks/explore.ipynb``.
+"""One fact, one model: what the measures of the four papers see of it, at once. The library of ``notebooks/explore.ipynb``.
 
     seen = explore.look(explore.load_pool(), explore.load_model("atlas-neox-2.4m"), "P36:France:Paris", folder)
-    seen.measures            what each measure says: known, or not
+    seen.measures            what each of them says: known, or not
     explore.board(seen)      all of it as one picture
     explore.details(seen)    how to read it, and the numbers behind each panel
     explore.menu(...)        all of this with three menus, if there are notebook widgets

@@ -6,8 +6,10 @@ import io
 import textwrap
 
 import numpy as np
+import pandas as pd
 
 from probelib import lm, report
+from probelib.distractors.baselines import KNOWN
 from probelib.explore.seen import ANSWERS, Look
 from probelib.facts.formats.trex_mc import OPTIONS
 from probelib.organisms import design
@@ -15,6 +17,11 @@ from probelib.organisms import design
 SMALLEST = 9  # points: no text of the board is smaller
 OTHERS = "#9fd8c5"  # bars of other objects than the right one
 COLOURS = {"monitor": "#0173b2", "zplke": "#de8f05", "distractors": "#029e73", "grapheval": "#cc78bc"}
+LEFT_OUT = (  # what the papers measure with besides, and why it is not shown
+    f"Left out: KaRR (it has no upper end, and a threshold of its own, {KNOWN}), BERT-score (it needs an encoder as well), "
+    "Min@n and Avg@n with Sem distractors (Temp+Sem differs only if there is a former object), and GraphEval's Truthful and "
+    'Informative (the one also counts "don\'t know", the other a wrong answer, so neither says that the fact is known).'
+)
 
 
 def board(seen: Look):
@@ -235,17 +242,21 @@ def board_as_html(seen: Look) -> str:
 
 
 def shown_measures(seen: Look) -> report.Artifact:
-    """Every measure's value and verdict."""
+    """The measures' values and verdicts."""
     options, lists = int(seen.curve["n_options"].iloc[0]), seen.curve["seed"].nunique()
+    missing = (
+        "" if seen.judged is not None else f" GraphEval and LLM-as-a-judge are left out, too: {why_unjudged(seen)}"
+    )
     caption = (
-        f"{title(seen)}: the value of every measure for {seen.model}, of one fact, so without intervals. asks: what the "
-        "measure prompts the model with (a hint is an entity before the question, a list holds other pairs of the relation); "
-        f"GraphEval's statements go to {seen.answers or 'an instruction-tuned model'}. Values go from 0 to "
+        f"{title(seen)}: the values of {len(seen.measures)} measures of the four papers for {seen.model}, of one fact, so "
+        "without intervals. asks: what the measure prompts the model with (a hint is an entity before the question, a list "
+        f"holds other pairs of the relation); GraphEval's statements go to {seen.answers or 'an instruction-tuned model'}. "
+        "Values go from 0 to "
         "1, but Probability, a sum over the names of the object, can exceed 1, and MONITOR has no fixed range: it is shown as "
         "-MONITOR, as for all measures, the higher, the better known. known: above one half; – "
         "if there is no threshold from which a fact counts as known. why: what the model did instead. ZP probability compares "
         f"up to {OPTIONS} options after one list; the text compares {options} options, with the mean over {lists} lists of "
-        "the longest length, so the two shares can differ."
+        f"the longest length, so the two shares can differ. {LEFT_OUT}{missing}"
     )
     return report.Artifact("explore/table1", seen.measures, caption, board_in_words(seen))
 
@@ -255,8 +266,33 @@ def shown_board(seen: Look) -> report.Artifact:
     yes, of = known_counts(seen)
     finding = f"{yes} of {of} measures with a threshold say that {seen.model} knows the fact. {monitor_in_words(seen)}"
     return report.Artifact(
-        "explore/figure1", seen.measures, board_caption(seen), finding, board(seen), board_in_words(seen)
+        "explore/figure1", board_numbers(seen), board_caption(seen), finding, board(seen), board_in_words(seen)
     )
+
+
+def board_numbers(seen: Look) -> pd.DataFrame:
+    """The values of all panels: the measures (``seen.measures``), then one row per value of the others.
+
+    New columns: ``panel``; ``of``, what the value belongs to (a prompt, a length of the list, an object, a statement, a form
+    of text); ``series`` (the context, the list, whether the object is right, the answer, the unit).
+    """
+    curve, rivals = seen.curve.astype({"examples": str, "seed": str}), seen.rivals
+    right = np.where(rivals["gold"], "right object", "other object")
+    panels = {
+        "MONITOR": seen.framed[["text", "hint", "probability"]],
+        "ZP-LKE": curve.assign(examples="examples: " + curve["examples"], seed="list " + curve["seed"])[
+            ["examples", "seed", "q_gold"]
+        ],
+        "Distractors": rivals.assign(label=rivals["label"].str.strip(), gold=right)[["label", "gold", "probability"]],
+    }
+    if seen.judged is not None:
+        panels["GraphEval"] = seen.judged.melt("statement", [*ANSWERS, "judge true"])
+    if seen.history is not None:
+        counts = seen.history[[*design.FORMS, "wrong_exposures"]]
+        panels["Exposures"] = pd.DataFrame({"form": counts.index, "unit": "times", "count": counts.to_numpy()})
+    named = [rows.set_axis(["of", "series", "value"], axis=1).assign(panel=name) for name, rows in panels.items()]
+    others = pd.concat(named).astype({"value": float})
+    return pd.concat([seen.measures.assign(panel="Known?"), others], ignore_index=True)
 
 
 def board_caption(seen: Look) -> str:
@@ -269,14 +305,14 @@ def board_caption(seen: Look) -> str:
         else why_unjudged(seen)
     )
     return (
-        f"{title(seen)}, with which {seen.model} is prompted in every way of the four papers; one fact, so no intervals. "
+        f"{title(seen)}, with which {seen.model} is prompted in the ways of the four papers; one fact, so no intervals. "
         f"MONITOR: probability of {seen.object} after {paraphrases} paraphrases of the question (rows), with no entity before "
         "it, with the right object, and with wrong ones (columns; –: not prompted so). ZP-LKE: share of the right object "
         f"among the options, by the number of other pairs listed before the subject ({lists} lists of each length). "
         "Distractors: probability of the object and of the most plausible wrong objects as the end of a sentence, the most "
-        f"probable first. GraphEval: {judged}. Known?: value of each measure but MONITOR, which has no fixed range, in the "
-        "colour of its paper; a cross says what the model did instead. Last panel: how often the training corpus states the "
-        "fact, by form; wrong: with a wrong object."
+        f"probable first. GraphEval: {judged}. Known?: value of each measure of table 1 but MONITOR, which has no fixed range, "
+        "in the colour of its paper; a cross says what the model did instead. Last panel: how often the training corpus states "
+        "the fact, by form; wrong: with a wrong object. The CSV has the values of all panels."
     )
 
 

@@ -459,8 +459,8 @@ def _cause(of: dict[str, pd.DataFrame], other: pd.Series) -> str:
     elif low <= correct["high"] and correct["low"] <= high:
         verdict = f"has a link with Correct ({own}) near that of {beside}; intervals overlap)"
     else:
-        weaker = "weaker" if correct["high"] < low else "stronger"
-        verdict = f"has a {weaker} link with Correct ({own}) than {beside}; intervals disjoint)"
+        weaker, why = ("weaker", ", which is not explained here") if correct["high"] < low else ("stronger", "")
+        verdict = f"has a {weaker} link with Correct ({own}) than {beside}; intervals disjoint){why}"
     reward = ": to abstain on what was never taught is truthful" if truthful["high"] < 0 else ""
     return (
         f"The exposure count, the cause of knowledge here, {verdict}. Truthful correlates with the exposure count by r = "

@@ -463,6 +463,7 @@ def figure4(measured: Measured, facts: Facts, relation: str = "P1412") -> Artifa
         f"{about_relation(measured, facts, relation, note)}"
     )
     frame = pd.concat([pd.DataFrame({"model": model, "accuracy": runs[model]}) for model in order])
+    frame = frame.join(table[["base acc", "MONITOR", "low", "high"]], on="model")
     alt = "Box plots of accuracy for each model, with base accuracy and MONITOR as marks."
     return Artifact("monitor/figure4", frame, caption, finding4(table.reset_index()), figure=figure, alt=alt)
 

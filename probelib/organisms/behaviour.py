@@ -219,7 +219,8 @@ LIMITS = {  # requirement -> the artifacts that are limited where a model misses
 def requirements(found: dict[str, pd.DataFrame], sizes: dict[str, int]) -> pd.DataFrame:
     """What the design asks of the organisms, and whether they do it: ``requirement``, ``model``, ``wanted``, ``measured``,
     ``met``, and ``limits``, the artifacts that a missed requirement limits (``LIMITS``; "" where it is met).
-    ``.attrs["never taught"]``: facts never taught per model, if recall was measured.
+    ``.attrs``: how many cases per model decide: "never taught" and "verdicts" (facts), "unsure" (statements); only what was
+    measured.
 
     found   ``measure``
     sizes   model -> parameters; "the largest" is the largest of those measured
@@ -245,6 +246,8 @@ def requirements(found: dict[str, pd.DataFrame], sizes: dict[str, int]) -> pd.Da
     table = pd.DataFrame(rows, columns=["requirement", "model", "wanted", "measured", "met"])
     if "recall" in found:
         table.attrs["never taught"] = int(found["recall"].query("exposures == 0")["n"].max())
+    if "unsure" in found:
+        table.attrs |= {part: int(found[part]["n"].max()) for part in ("verdicts", "unsure")}
     return table.assign(limits=[("" if row.met else ", ".join(LIMITS[row.requirement])) for row in table.itertuples()])
 
 

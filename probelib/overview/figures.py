@@ -6,6 +6,7 @@ import pandas as pd
 from probelib import stats
 from probelib.errors import ProbeError
 from probelib.facts.model import Facts
+from probelib.organisms.behaviour import WELL
 from probelib.overview.scores import WORDINGS, by_family
 from probelib.report.artifact import Artifact
 from probelib.report.charts import model_style
@@ -149,13 +150,14 @@ def _by_level(axis, table: pd.DataFrame, y: str, drawn: list[str], levels: list[
 def finding_recall(recalled: pd.DataFrame) -> str:
     """Recall of never-taught and of well-taught facts over models."""
     parts = []
-    for own in (recalled[recalled["exposures"] >= 64], recalled[recalled["exposures"] == 0]):
+    for own in (recalled[recalled["exposures"] >= WELL], recalled[recalled["exposures"] == 0]):
         shares, n = own.groupby("model", sort=False)["right"].mean(), own.groupby("model")["n"].sum()
         ends = " to ".join(_share_of(shares, n, value) for value in (shares.min(), shares.max()))
         parts.append(f"{ends} (n = {n.max()} facts per model)")
     return (
-        f"Over {recalled['model'].nunique()} models, the share recalled of facts taught 64 times or more is {parts[0]}; of "
-        f"never-taught ones {parts[1]}, where guessing gives {recalled.loc[recalled['exposures'] == 0, 'guess'].mean():.0%}."
+        f"Over {recalled['model'].nunique()} models, the share recalled of facts taught {WELL} times or more is {parts[0]}; "
+        f"of never-taught ones {parts[1]}, where guessing gives "
+        f"{recalled.loc[recalled['exposures'] == 0, 'guess'].mean():.0%}."
     )
 
 
@@ -164,7 +166,7 @@ def _share_of(shares: pd.Series, n: pd.Series, value: float) -> str:
     first, *others = shares.index[shares == value]
     interval = stats.wilson(round(value * n[first]), n[first])
     more = f" and {len(others)} more" if others else ""
-    return f"{value:.0%} {span(*interval)} ({first}{more})"
+    return f"{value:.0%} {span(*interval, '.0%')} ({first}{more})"
 
 
 def models_figure3(answers: pd.DataFrame, gains: dict[str, pd.Series], hidden: list[str]) -> Artifact:
@@ -190,20 +192,45 @@ def models_figure3(answers: pd.DataFrame, gains: dict[str, pd.Series], hidden: l
         axis.set(title=wording, ylabel="accuracy", ylim=(0, 1.02))
     axes[-1].set_xlabel("exposure count")
     figure.legend(*axes[0].get_legend_handles_labels(), fontsize=7.5, loc="outside upper center", ncols=2)
+    lists = finding_lists(gains, [name for name in listed if name not in hidden])
     return Artifact(
         "models/figure3",
         frame,
         caption=(
-            "Multiple-choice accuracy by the exposure count of the fact, for each kind of prompt (seen question: the first "
-            "one; held-out question: one that no training text used; list: the bare subject after a list of pairs); bars: "
-            f"Wilson's 95 % intervals; dotted: chance. n = {tests['fact'].nunique()} facts, by exposure count {sizes}. Models "
-            f"side by side: {', '.join(drawn)}. The CSV has all {tests['model'].nunique()} models "
-            f"({by_family(tests['model'])})."
+            f"Multiple-choice accuracy with up to {tests['n_options'].max()} options by the exposure count of the fact, for "
+            "each kind of prompt (seen question: the first one; held-out question: one that no training text used; list: the "
+            "bare subject after a list of pairs, as in ZP-LKE); bars: Wilson's 95 % intervals; dotted: chance. "
+            f"n = {tests['fact'].nunique()} facts, by exposure count {sizes}. Models side by side: {', '.join(drawn)}. "
+            f"The CSV has all {tests['model'].nunique()} models ({by_family(tests['model'])}). ZP-LKE compares lists with "
+            "prompts that are often no sentences. Here lists stand beside plain questions, and the training corpus has as "
+            "many questions as pairs in lists. Which format is better depends on that mixture: zplke/figure5 has twins that "
+            "read mostly lists, or mostly questions."
         ),
-        finding=finding_lists(gains, [name for name in listed if name not in hidden]),
+        finding=f"{finding_ends(tests, drawn)}{lists}",
         figure=figure,
         alt="Accuracy rises with the exposure count and with model size in every wording.",
     )
+
+
+def finding_ends(tests: pd.DataFrame, drawn: list[str]) -> str:
+    """Accuracy of the first and the last model drawn (the smallest and the largest shipped one) on facts never taught and on
+    facts taught ``WELL`` times or more, by wording; "" without such facts."""
+    said, exposures = "", tests["exposures"]
+    for band, rows in (
+        ("never taught", tests[exposures == 0]),
+        (f"taught {WELL} times or more", tests[exposures >= WELL]),
+    ):
+        if len(rows):
+            ends = [_by_wording(rows, model) for model in dict.fromkeys((drawn[0], drawn[-1]))]
+            said += f"Accuracy on facts {band} (n = {rows['fact'].nunique()}): {'; '.join(ends)}. "
+    return said
+
+
+def _by_wording(rows: pd.DataFrame, model: str) -> str:
+    """A model's accuracy with each wording, with Wilson's interval: "m 50% [9%, 91%] (list)"."""
+    rights = rows[rows["model"] == model].groupby("wording", sort=False)["correct"]
+    shares = [f"{r.mean():.0%} {span(*stats.wilson(r.sum(), len(r)), '.0%')} ({wording})" for wording, r in rights]
+    return f"{model} {', '.join(shares)}"
 
 
 def facts_per_level(tests: pd.DataFrame) -> str:

@@ -21,8 +21,8 @@ from probelib.runner import plan
 FOUND = ("<!-- found -->", "<!-- /found -->")  # around the findings in README.md
 HEAD = """# The notebooks
 
-{badges}New here? [00_tour](00_tour.ipynb) goes from one fact to one score; [explore](explore.ipynb) shows what every measure
-says of a fact that you pick. *Results* links the page of the default run: story, tables, figures, findings. To run them over
+{badges}New here? [00_tour](00_tour.ipynb) goes from one fact to one score; [explore](explore.ipynb) shows what the four papers
+say of a fact that you pick. *Results* links the page of the default run: story, tables, figures, findings. To run them over
 other models and facts: [your_own.md](your_own.md); to teach with them: [exercises](exercises/README.md). This page is written by
 `python -m probelib.overview`.
 """
@@ -137,7 +137,7 @@ def _by_measure(steps: list[plan.Step]) -> list[str]:
         for step in steps
         if step.notebook in ("explore", "beyond/ground_truth", "beyond/robustness", "beyond/agreement")
     ]
-    return [*rows, "", f"All of them on the same facts: {', '.join(map(_link, together))}", ""]
+    return [*rows, "", f"Many of them on the same facts: {', '.join(map(_link, together))}", ""]
 
 
 def _by_figure(steps: list[plan.Step]) -> list[str]:

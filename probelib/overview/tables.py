@@ -12,6 +12,12 @@ from probelib.report.shown import side_by_side, span
 from probelib.zplke import measures as zplke
 
 UNSURE = {"at once": "at once", "recalled": "after recalling"}  # way -> in words
+SIZES = {  # kind of requirement -> how many cases decide (``behaviour.requirements``)
+    "never taught": "Never taught: n = {n} facts per model, so one fact moves a share by {share:.2f}.",
+    "verdicts": "Verdicts (AUC): n = {n} facts per model, each with a true and a false statement; right of answered counts "
+    "the statements with a verdict.",
+    "unsure": "I don't know: n = {n} statements per model.",
+}
 
 
 def facts_table1(atlas: Facts) -> Artifact:
@@ -259,10 +265,8 @@ def models_table7(required: pd.DataFrame) -> Artifact:
         missed["requirement"].value_counts(),
         {name for names in missed["limits"] for name in names.split(", ")},
     )
-    never = every.attrs.get("never taught")
-    moved = (
-        f" Never taught: n = {never} facts per model, so one fact moves a share by {1 / never:.2f}." if never else ""
-    )
+    counts = {kind: every.attrs[kind] for kind in SIZES if kind in every.attrs}
+    sizes = "".join(f" {SIZES[kind].format(n=n, share=1 / n)}" for kind, n in counts.items())
     said = "; ".join(f"{name} ({count} of {(required['requirement'] == name).sum()})" for name, count in names.items())
     base, tuned = _kinds(every["model"])
     models = f"decoders: {by_family(base)}" + (f"; instruction-tuned: {by_family(tuned)}" if tuned else "")
@@ -271,10 +275,10 @@ def models_table7(required: pd.DataFrame) -> Artifact:
         every,
         caption=(
             "Requirements of the design (`probelib/organisms/README.md`, written before training), what was measured, and the "
-            "tables and figures that a missed requirement limits: there the models cannot show what the paper's models show. "
+            "tables and figures that a missed requirement limits: there the models may fail to show what other models show. "
             "Mentions are counted in the corpus: models with the same value count once in the finding. Met: in how many of "
             "the models that a requirement concerns (in parentheses); then which models miss it, and what was measured in "
-            f"these; the CSV has a row per model. Models: {models}.{moved}"
+            f"these; the CSV has a row per model. Models: {models}.{sizes}"
         ),
         shown=by_requirement(every),
         finding=(

@@ -26,7 +26,7 @@ PAPERS = {
     "grapheval": ("GraphEval", "arXiv 2024"),
     "tour": ("The tour", "One fact, one model, by hand and with the library"),
     "facts": ("Facts", "The atlas: the facts that the models are tested on"),
-    "explore": ("Explore", "One fact, one model, every measure"),
+    "explore": ("Explore", "One fact, one model, four papers"),
     "models": ("The organisms", "Small models whose knowledge is known"),
     "beyond": ("Beyond the papers", "Which measures can be trusted"),
 }

@@ -342,7 +342,8 @@ def table9(facts: Facts, rules: pd.DataFrame, matrix: pd.DataFrame, measured: pd
         "are the accuracy of rules without a model: chance guesses among the options; copy takes the longest option whose "
         "name is part of the subject's name, and guesses without one; majority takes the option that is most often the object "
         "of an example, and guesses without one. in_subject, in_examples: share of facts whose object is part of the subject, "
-        "or is an example's object. Means over draws of examples."
+        "or is an example's object. Means over draws of examples. How well the shipped models were taught a relation was drawn "
+        "at random, so no agreement with the paper's order of relations is expected of them."
     )
     finding = (
         f"Relations differ by a standard deviation of {table['base'].std():.3f} (paper: "

@@ -9,7 +9,7 @@ import pytest
 from probelib import ProbeError, facts, lm, parameters, prompts
 from probelib.beyond.questions import tokens_per_fact
 from probelib.distractors import measures, retrieval, scores, tables
-from probelib.distractors.settings import DistractorSettings
+from probelib.distractors.settings import DistractorSettings, Study
 
 FEW = DistractorSettings(n_sentences=2, n_distractors=5, next_tokens=5, widths=(1, 2), judge_width=1, timings=2)
 
@@ -102,5 +102,5 @@ def test_wider_beams_find_more_of_the_optimum_and_the_exact_search_all(knowledge
     low, high = beams.iloc[0][["found, low", "found, high"]]
     assert low < beams["found"].iloc[0] < high and np.isnan(exact["found, low"])  # the exact search misses none
     assert exact["found"] == 1 and exact["tokens"] < exact["all labels"] and beams["tokens"].is_monotonic_increasing
-    artifact = tables.search_width(found, 5, 4, model.name)
+    artifact = tables.search_width(found, 5, 4, Study(model.name, "", FEW))
     assert "by a beam of width 5 " in artifact.finding

@@ -138,7 +138,10 @@ def test_shares_of_a_search_have_intervals_and_those_of_facts_wilsons():
     found = found.assign(
         **{"found, low": [0.1, NAN], "found, high": [0.4, NAN], "tokens, low": [8, 2], "tokens, high": 99}
     )
-    made = tables.search_width(found.assign(**{"tokens": [9.0, 33], "all labels": 99.0}), 5, 4, "m")
+    study = Study("m", "", DistractorSettings(n_distractors=70))
+    made = tables.search_width(found.assign(**{"tokens": [9.0, 33], "all labels": 99.0}), 5, 4, study)
+    assert made.caption.startswith("Search for the 5 most plausible distractors of n = 4 facts, m, one cloze sentence")
+    assert "ApprOpt in figure 1 and in *Optimum* searches with width 70, its number of distractors." in made.caption
     assert made.shown["strongest"].tolist() == ["0.50 [0.15, 0.85]", "1.00"]
     assert made.shown["found"].tolist() == ["0.25 [0.10, 0.40]", "1.00"] and made.shown["tokens"][0] == "9 [8, 99]"
     assert made.frame["strongest"].tolist() == [0.5, 1]

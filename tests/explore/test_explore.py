@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from probelib import explore, lm
+from probelib.beyond.suite import measures_of
 from probelib.errors import ProbeError
 from probelib.explore import drawing, menus, reasons
 from probelib.explore import seen as looked
@@ -64,6 +65,34 @@ def test_the_numbers_are_those_of_the_measures(seen):
     known = seen.measures.set_index("measure")["known"]
     assert known[["MONITOR", "Avg@n Random"]].isna().all(), "what has no natural point has no verdict"
     assert all(known[name] == (values[name] > 0.5) for name in ("Primary anchor", "ZP choice", "Min@n Random"))
+
+
+def test_measures_that_are_left_out_are_named(seen):
+    caption, shown = explore.shown_measures(seen).caption, set(seen.measures["measure"])
+    assert f"the values of {len(shown)} measures of the four papers for {SMALLEST}" in caption
+    left_out = set(measures_of("monitor", "zplke", "distractors", "grapheval")) - shown
+    assert left_out and all(f"{name} (it " in caption.split("Left out: ")[1] for name in left_out)
+    assert "GraphEval and LLM-as-a-judge are left out" not in caption
+    unjudged = explore.shown_measures(replace(seen, judged=None, answers=None)).caption
+    assert f"GraphEval and LLM-as-a-judge are left out, too: {SMALLEST} was not tuned to answer" in unjudged
+
+
+def test_the_csv_of_the_board_holds_every_panel(seen):
+    """By hand: the measures first, as they are; then one row per value that is drawn."""
+    numbers = explore.shown_board(seen).frame
+    plt.close("all")
+    measures = numbers[numbers["panel"] == "Known?"][seen.measures.columns]
+    assert measures.astype(object).equals(seen.measures.reset_index(drop=True).astype(object))
+    values = {panel: rows.set_index(["of", "series"])["value"] for panel, rows in numbers.groupby("panel")}
+    first = seen.framed.iloc[0]
+    assert values["MONITOR"][first["text"], first["hint"]] == pytest.approx(first["probability"])
+    assert len(values["ZP-LKE"]) == len(seen.curve) and values["ZP-LKE"].index[0] == ("examples: 1", "list 0")
+    assert values["Distractors"]["Paris", "right object"] == seen.rivals["probability"][seen.rivals["gold"]].item()
+    shares = values["GraphEval"].drop("judge true", level="series").groupby("of").sum()
+    assert len(shares) == len(seen.judged) and np.allclose(shares, 1)
+    assert values["Exposures"].drop("wrong_exposures", level="of").sum() == seen.history["exposures"]
+    alone = drawing.board_numbers(replace(seen, judged=None, history=None))
+    assert set(alone["panel"]) == {"Known?", "MONITOR", "ZP-LKE", "Distractors"}
 
 
 def test_guessing_is_one_of_as_many_answers_as_there_are(seen):

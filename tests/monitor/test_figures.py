@@ -82,6 +82,9 @@ def test_models_stand_by_base_accuracy_so_that_neighbours_are_alike():
         "accuracy over all facts of each of 2 runs; a run prompts every fact with one of 2 paraphrases"
         in artifact.caption
     )
+    assert artifact.frame["accuracy"].tolist() == [9.0, 11.0] * 3
+    assert artifact.frame["base acc"].tolist() == [10.0, 10.0, 20.0, 20.0, 30.0, 30.0]
+    assert (artifact.frame[["MONITOR", "low", "high"]] == [0.3, 0.2, 0.4]).all(axis=None)
 
 
 def test_the_share_of_sure_primary_anchors():

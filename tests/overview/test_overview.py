@@ -136,13 +136,13 @@ def test_finding_on_recall():
     frame = pd.DataFrame(rows, columns=["model", "exposures", "right"]).assign(guess=0.05, n=60, low=0.0, high=1.0)
     artifact = overview.models_figure2(frame)
     assert artifact.finding == (
-        "Over 2 models, the share recalled of facts taught 64 times or more is 40% [0.32, 0.49] (n) to 90% [0.83, 0.94] (m) "
-        "(n = 120 facts per model); of never-taught ones 0% [0.00, 0.06] (n) to 10% [0.05, 0.20] (m) (n = 60 facts per model), "
+        "Over 2 models, the share recalled of facts taught 64 times or more is 40% [32%, 49%] (n) to 90% [83%, 94%] (m) "
+        "(n = 120 facts per model); of never-taught ones 0% [0%, 6%] (n) to 10% [5%, 20%] (m) (n = 60 facts per model), "
         "where guessing gives 5%."
     )
     assert "The CSV has all 2 models (m, n)" in artifact.caption
     tie = overview.models_figure2(frame.assign(right=1.0)).finding
-    assert "100% [0.97, 1.00] (m and 1 more) to 100%" in tie
+    assert "100% [97%, 100%] (m and 1 more) to 100%" in tie
 
 
 def test_requirements_are_counted_and_the_missed_ones_named():
@@ -198,17 +198,22 @@ def test_each_requirement_names_artifacts_of_the_plan_that_it_limits():
                                 "type_right": 0.5}),
         "famous": pd.DataFrame({"right": [False], "type_right": [False]}),
         "lists": pd.DataFrame({"change": [0.1], "high": [0.2]}),
-        "unsure": pd.DataFrame({"facts": ["never", "well"], "way": "at once", "unsure": [0.5, 0.4]}),
+        "unsure": pd.DataFrame({"facts": ["never", "well"], "way": "at once", "unsure": [0.5, 0.4], "n": 80}),
         "verdicts": pd.DataFrame({"way": list(behaviour.WAYS) * 2, "verified": [True] * 3 + [False] * 3, "auc": 0.5,
-                                  "right_of_answered": 0.5}),
+                                  "right_of_answered": 0.5, "n": 20}),
         "names": pd.DataFrame({"facts": ["trial"], "taught_at_least": 32, "subject": 0.9, "object": 0.9}),
     }  # fmt: skip
     required = behaviour.requirements({part: frame.assign(model="m") for part, frame in found.items()}, {"m": 1})
     shown = overview.models_table7(required)
     assert "n = 24 facts per model, so one fact moves a share by 0.04." in shown.caption
+    assert "Verdicts (AUC): n = 20 facts per model" in shown.caption and "n = 80 statements per model." in shown.caption
+    assert "there the models may fail to show what other models show" in shown.caption
     assert set(required["requirement"]) == set(behaviour.LIMITS) and not required["met"].any()
     made = {artifact for step in plan.read().steps for artifact in step.makes}
     assert {name for names in required["limits"] for name in names.split(", ")} <= made
+    decoders = {part: found[part].assign(model="m") for part in ("recall", "famous", "lists", "verdicts", "names")}
+    alone = overview.models_table7(behaviour.requirements(decoders, {"m": 1})).caption
+    assert "Never taught: n = 24" in alone and "Verdicts" not in alone
 
 
 def answers() -> pd.DataFrame:
@@ -253,8 +258,23 @@ def test_gains_of_lists():
         "n = 2 facts, by exposure count 16: 2. Models side by side: m. The CSV has all 1 models (m)."
         in artifact.caption
     )
+    assert artifact.caption.startswith("Multiple-choice accuracy with up to 6 options by the exposure count")
     more = pd.concat([answers(), answers()[:1].assign(model="l")])
     assert figures.facts_per_level(more) == "16: 1 to 2"
+
+
+def test_the_ends_of_the_curves_are_told():
+    """The first model drawn is right on one of two never-taught facts, the last on none; of the well-taught ones (64 and 128
+    exposures) the first is right on one, the last on both."""
+    rows = [("s", 0, True), ("s", 0, False), ("s", 64, True), ("s", 128, False)]
+    rows += [("l", 0, False), ("l", 0, False), ("l", 64, True), ("l", 128, True)]
+    tests = pd.DataFrame(rows, columns=["model", "exposures", "correct"])
+    tests = tests.assign(wording="list", fact=["a", "b", "c", "d"] * 2)
+    assert figures.finding_ends(tests, ["s", "m", "l"]) == (
+        "Accuracy on facts never taught (n = 2): s 50% [9%, 91%] (list); l 0% [0%, 66%] (list). "
+        "Accuracy on facts taught 64 times or more (n = 2): s 50% [9%, 91%] (list); l 100% [34%, 100%] (list). "
+    )
+    assert figures.finding_ends(tests.assign(exposures=8), ["s"]) == ""
 
 
 def test_the_fact_to_follow_must_be_scored():
