@@ -39,7 +39,11 @@ def test_a_gap_below_one_hundredth_is_not_counted_as_larger():
     assert (
         "by at least 0.01. The difference is highest for GraphEval P(true) (+0.10 [-0.40, +0.60])" in artifact.finding
     ), "the facts taught alone, and the others alone"
-    assert artifact.figure.axes[0].get_title() == "Primary anchor\n(4)"
+    first = artifact.figure.axes[0]
+    assert "Primary anchor\n(4)" in (
+        first.get_title("center"),
+        first.get_title("left"),
+    )  # where the chart style puts it
     row = artifact.frame.query("measure == 'GraphEval P(true)'").iloc[0]
     assert (row["right low"], row["right high"]) == stats.wilson(2, 4)
     labels = [panel.xaxis.get_tick_params()["labelbottom"] for panel in artifact.figure.axes[:5]]
