@@ -495,8 +495,9 @@ def finding4(table: pd.DataFrame, within: float = 3.5) -> str:
     said = measures.judge_claim(low - 0.5, high - 0.5).replace("holds 0", "holds one half, a coin")
     return (
         f"In **{agree} of {n}** pairs of models within {within} points of base accuracy, the one with the lower MONITOR "
-        f"varies less ({100 * agree / n:.0f} % [{100 * low:.0f}, {100 * high:.0f}]; paper: 7 of 9): that equal accuracy "
-        f"hides different stability is {said}. Pairs share models, so the interval is too narrow."
+        f"varies less, by the standard deviation of its runs ({100 * agree / n:.0f} % [{100 * low:.0f}, {100 * high:.0f}]; "
+        f"paper: 7 of 9): that MONITOR tells which of two equally accurate models is steadier is {said}. Pairs share models, "
+        "so the interval is too narrow."
     )
 
 
