@@ -226,7 +226,10 @@ def _paired(names: list[str], sides: list[np.ndarray], design, pairs, times: int
     gap = sides[1] - sides[0]
     draws = _resampled(gap, design, pairs, times, seed)
     means = [stats.nanmean(np.where(np.isnan(gap), np.nan, side), 0) for side in sides]
-    columns = [names, np.isfinite(gap).sum(0), *means, stats.nanmean(gap, 0), *stats.percentile_intervals(draws)]
+    ends = [
+        np.where(np.abs(end) < 1e-12, 0.0, end) for end in stats.percentile_intervals(draws)
+    ]  # 0 up to rounding is 0
+    columns = [names, np.isfinite(gap).sum(0), *means, stats.nanmean(gap, 0), *ends]
     return pd.DataFrame(dict(enumerate(columns)))
 
 
