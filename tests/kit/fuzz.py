@@ -194,8 +194,8 @@ two:
 
 
 def read_relation(folder: Path):
-    relation, _ = shipped._read_relation(folder / "facts/P36.yaml")
-    return shipped._read_facts(folder / "facts/P36.tsv", relation)
+    shipped._read_relation(folder / "facts/P36.yaml")
+    return shipped._read_facts(folder / "facts/P36.tsv")
 
 
 def read_part(folder: Path):

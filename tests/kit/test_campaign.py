@@ -83,12 +83,12 @@ def test_a_changed_bit_of_a_saved_training_restarts_it(tmp_path):
     model = torch.nn.Linear(2, 2)
     optimizer = torch.optim.AdamW(model.parameters())
     plan = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: 1.0)
-    so_far = {"curve": [1.0, 0.5], "seconds": 3.5}
-    train._keep(tmp_path / "state.pt", "corpus", model, optimizer, plan, so_far)
-    assert train._resume(tmp_path / "state.pt", "corpus", model, optimizer, plan) == ([1.0, 0.5], 3.5)
+    parts = {"model": model, "optimizer": optimizer, "plan": plan}
+    train._keep(tmp_path / "state.pt", parts, {"made_of": "corpus", "curve": [1.0, 0.5], "seconds": 3.5})
+    assert train._resume(tmp_path / "state.pt", "corpus", parts) == ([1.0, 0.5], 3.5)
     for _ in flipped(tmp_path / "state.pt", random.Random(4), 100):
         with pytest.warns(UserWarning, match="begins anew"):
-            assert train._resume(tmp_path / "state.pt", "corpus", model, optimizer, plan) == ([], 0.0)
+            assert train._resume(tmp_path / "state.pt", "corpus", parts) == ([], 0.0)
 
 
 @pytest.mark.parametrize("seed", range(4))
