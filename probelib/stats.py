@@ -411,7 +411,7 @@ def calibrate(values: pd.DataFrame, rating, folds: int = 3, seed: int = 42) -> p
         )
     if len(values) < folds:
         raise ProbeError(f"{folds} folds of {len(values)} facts: at least one fact per fold is needed")
-    rows, on = [], lambda facts, c: kendall(values[c].to_numpy()[facts], rating[facts])
+    rows, on = [], lambda facts, name: kendall(values[name].to_numpy()[facts], rating[facts])
     for fold, (train, test) in enumerate(split(len(values), folds, seed), 1):
         taus = pd.Series({c: on(train, c)["tau"] for c in values.columns}, dtype=float)
         best = taus.fillna(0.0).round(9).idxmax()

@@ -29,11 +29,12 @@ def main(arguments: list[str] | None = None) -> int:
     add("--grade", type=Path, metavar="FOLDER", help=grade)
     add("--otter", action="store_true", help=f"also write the checks as tests of otter-grader, {readme}")
     add("--profile", help="atlas (default), or smoke: smaller models and fewer facts in the slides")
-    reveal = (
-        "where the slides find reveal.js: an address such as https://unpkg.com/reveal.js@6; default: copied beside "
+    add(
+        "--reveal",
+        metavar="URL",
+        help="where the slides find reveal.js: an address such as https://unpkg.com/reveal.js@6; default: copied beside the "
+        "slides from the package pyreveal, so that they need no network",
     )
-    reveal += "the slides from the package pyreveal, so that they need no network"
-    add("--reveal", metavar="URL", help=reveal)
     args = parser.parse_args(arguments)
     for name in ("only", "student_only", "otter", "profile", "reveal") if args.grade else ():
         if getattr(args, name):

@@ -190,8 +190,11 @@ def job(system: str, memory: int, gpus: int, logs: Path, options: dict) -> dict:
     }
     pbs = {"resource_spec": f"select=1:ncpus={cores}:mem={memory}gb" + f":ngpus={gpus}" * bool(gpus)}
     return {
-        **{"cores": cores, "processes": 1, "memory": f"{memory}GiB"},
-        **{"job_name": "probelib", "log_directory": str(logs)},
+        "cores": cores,
+        "processes": 1,
+        "memory": f"{memory}GiB",
+        "job_name": "probelib",
+        "log_directory": str(logs),
         "walltime": f"{minutes // 60:02}:{minutes % 60:02}" + ":00" * (system != "lsf"),
         "scheduler_options": {"dashboard_address": ":0"},
         **(pbs if system == "pbs" else {}),

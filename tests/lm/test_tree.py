@@ -24,6 +24,16 @@ OWN_MLP = {"opt", "mpt", "llama4_chunks"}  # no module of that name
 TOLERANCE = 1e-4  # summed log-prob, nats; what is seen is 1e-6 to 2e-5: the order of float32 sums differs
 
 
+# random requests: up to ten contexts with one branch each
+SEQUENCES = st.lists(
+    st.tuples(
+        st.lists(st.integers(3, 12), min_size=1, max_size=8), st.lists(st.integers(3, 9), min_size=1, max_size=4)
+    ),
+    min_size=1,
+    max_size=10,
+)
+
+
 def requests(seed: int = 0):
     """Contexts that share a long prefix, some that do not, one that is a prefix of others; branches that branch again."""
     rng = np.random.default_rng(seed)
@@ -249,16 +259,7 @@ def test_order_and_duplicates_change_no_bit():
 
 
 @settings(max_examples=25, deadline=None)
-@given(
-    st.lists(
-        st.tuples(
-            st.lists(st.integers(3, 12), min_size=1, max_size=8), st.lists(st.integers(3, 9), min_size=1, max_size=4)
-        ),
-        min_size=1,
-        max_size=10,
-    ),
-    st.sampled_from([1, 3, 10, 384]),
-)
+@given(SEQUENCES, st.sampled_from([1, 3, 10, 384]))
 def test_any_requests_any_budget(pairs, budget):
     model = MODEL
     contexts, branches = [c for c, _ in pairs], [(i, tuple(b)) for i, (_, b) in enumerate(pairs)]

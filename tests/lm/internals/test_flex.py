@@ -15,7 +15,7 @@ from probelib.lm.plain import score_plain
 from probelib.lm.tree import score_tree
 from tests.lm import tiny
 from tests.lm.internals.test_states import naive
-from tests.lm.test_tree import largest_difference, requests
+from tests.lm.test_tree import SEQUENCES, largest_difference, requests
 
 FAMILIES = [
     "gpt_neox",
@@ -144,17 +144,7 @@ def test_short_rows_keep_the_dense_mask(everywhere, monkeypatch):
 
 
 @settings(max_examples=15, deadline=None)
-@given(
-    st.lists(
-        st.tuples(
-            st.lists(st.integers(3, 12), min_size=1, max_size=8), st.lists(st.integers(3, 9), min_size=1, max_size=4)
-        ),
-        min_size=1,
-        max_size=10,
-    ),
-    st.sampled_from([1, 3, 96]),
-    st.sampled_from(["gpt_neox", "mistral_window", "gemma3_window"]),
-)
+@given(SEQUENCES, st.sampled_from([1, 3, 96]), st.sampled_from(["gpt_neox", "mistral_window", "gemma3_window"]))
 def test_any_requests_any_budget(pairs, budget, family):
     model = MODELS[family]
     contexts, branches = [c for c, _ in pairs], [(i, tuple(b)) for i, (_, b) in enumerate(pairs)]
