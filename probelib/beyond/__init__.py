@@ -7,7 +7,9 @@ what every model was taught            ``scores.load_design``
 statistics that ties cannot win        ``concordance``
 which prompts are scored               ``scores.score``; costs in tokens per fact beside the values
 formulas                               ``measures``: against exposures, against another model, against each other
-tables, figures                        ``tables``, ``figures``: one function per artifact of notebooks/beyond
+tables, figures                        one function per artifact of notebooks/beyond: ``tables``, ``figures``, and of the
+                                       notebooks that they are named after ``gpt2``, ``robustness``, ``capacity``, ``hidden``,
+                                       ``acquisition``
 scores of other programs               ``imported.read`` (lm-pub-quiz, lm-evaluation-harness), ``choice``
 claims of the four papers, recomputed  ``audit.table``
 =====================================  ===========================================================================
@@ -29,17 +31,17 @@ from probelib.beyond.figures import (
     agreement_models,
     audit_verdicts,
     detection,
-    gpt2_confidence,
-    gpt2_distractors,
     kinds,
     quality_against_cost,
     quantization_change,
     reliability,
 )
+from probelib.beyond.gpt2 import gpt2_accuracy, gpt2_confidence, gpt2_distractors
 from probelib.beyond.imported import read_one
 from probelib.beyond.measures import headline_pairs, partial_agreement
 from probelib.beyond.quantized import answer_probabilities
 from probelib.beyond.questions import load_questions
+from probelib.beyond.robustness import held_out_paraphrases, misconceptions, popularity, training_mixture
 from probelib.beyond.scores import (
     MISLED,
     POPULAR,
@@ -66,16 +68,11 @@ from probelib.beyond.tables import (
     clusters,
     coarse_twins,
     disagreements,
-    gpt2_accuracy,
     ground_truth,
-    held_out_paraphrases,
-    misconceptions,
     oracle,
     partial,
     placebo,
-    popularity,
     quantization,
     quantization_cost,
     rank_measures,
-    training_mixture,
 )

@@ -1,18 +1,13 @@
 """The tables beyond the papers: measured numbers in, one ``report.Artifact`` each."""
 
-import json
-
 import numpy as np
 import pandas as pd
 
-from probelib import facts, stats
-from probelib.beyond import audit, concordance, imported, measures
-from probelib.beyond.choice import accuracy_by_relation
-from probelib.beyond.measures import EXPOSED, all_statistics, calibration_errors, change_of_tau, contrast, twins_as_one
-from probelib.beyond.suite import MEASURES, measures_of
+from probelib import stats
+from probelib.beyond import audit, concordance, measures
+from probelib.beyond.measures import EXPOSED, all_statistics, calibration_errors, change_of_tau
+from probelib.beyond.suite import MEASURES
 from probelib.facts.model import Facts
-from probelib.lm.loading import load
-from probelib.organisms import design, taught
 from probelib.report import Artifact, side_by_side, span, with_interval
 
 TAUGHT = 8  # exposures from which a fact counts as taught, for calibration
@@ -67,38 +62,6 @@ def audited_claims(claims: pd.DataFrame) -> Artifact:
         "reason."
     )
     return Artifact("beyond/audit", claims, caption, finding)
-
-
-# A real model's real scores
-
-
-def gpt2_accuracy(choices: pd.DataFrame) -> Artifact:
-    """Accuracy per relation of imported scores; ``choices``: ``choice.choose_candidates``."""
-    table = accuracy_by_relation(choices).sort_values("accuracy", ascending=False, key=stats.levelled, kind="stable")
-    overall, interval = choices["correct"].mean(), stats.wilson(choices["correct"].sum(), len(choices))
-    names = facts.atlas().relations.set_index("relation")["name"].to_dict() | imported.NAMES
-    table.insert(1, "name", table["relation"].map(names).fillna("–"))
-    of_bear = set(choices["fact"]) <= set(pd.read_parquet(imported.GPT2, columns=["fact"])["fact"])
-    caption = (
-        f"Accuracy of {', '.join(choices['model'].unique())} per relation ({len(table)} relations{' of BEAR' * of_bear}, by "
-        "Wikidata's number and name; n facts), with its 95 % Wilson interval: share of the facts whose right answer is the "
-        "most probable candidate; candidates: their mean number per fact; chance: the accuracy of guessing, 1 / candidates; "
-        "p: one-sided exact binomial test against chance, uncorrected. Over all "
-        f"{len(choices):,} facts {overall:.4f} {span(*interval, '.4f')}; mean over relations {table['accuracy'].mean():.4f}."
-    )
-    ends = [
-        f"{row['name'] if row['name'] != '–' else row['relation']} ({row['accuracy']:.1%} "
-        f"{span(row['low'], row['high'], '.1%')}, chance {row['chance']:.1%})"
-        for _, row in table.iloc[[0, -1]].iterrows()
-    ]
-    finding = (
-        f"The right answer comes first for {overall:.1%} of the facts {span(*interval, '.1%')}; in "
-        f"{(table['p'] < 0.025).sum()} of {len(table)} relations significantly more often than by chance (one-sided exact "
-        f"binomial tests, p < .025; by chance {0.025 * len(table):.1f}). Best: {ends[0]}; worst: {ends[1]}."
-    )
-    decimals = {"candidates": 1} | dict.fromkeys(("accuracy", "low", "high", "chance"), 4)
-    shown = table.assign(p=table["p"].map(stats.p_value_in_words))
-    return Artifact("beyond/gpt2_accuracy", table, caption, finding, decimals=decimals, shown=shown)
 
 
 # Which measure sees knowledge?
@@ -230,6 +193,12 @@ def truth_finding(ranked: pd.DataFrame, ceiling: pd.Series, tied: list[str]) -> 
     )
 
 
+def changed_shares(frame: pd.DataFrame, before: str, after: str) -> pd.DataFrame:
+    """A ``concordance.change`` for print: measure, pairs, both values, and the change with its interval."""
+    change = with_interval(frame["change"], frame["low"], frame["high"])
+    return frame[["measure", "pairs", before, after]].assign(change=change)
+
+
 def coarse_twins(values: pd.DataFrame, design: pd.DataFrame, pairs: pd.DataFrame, seed: int = 0) -> Artifact:
     """What a measure gains when it is made coarser or its ties are broken; one row per measure and change."""
     parts = []
@@ -245,7 +214,7 @@ def coarse_twins(values: pd.DataFrame, design: pd.DataFrame, pairs: pd.DataFrame
         "change with its paired 95 % bootstrap interval over facts and models, and the change of Kendall's tau-b with the "
         f"exposure count (mean over models) with its 95 % jackknife interval over {measures.GROUPS} groups of facts."
     )
-    shown = _changed(table, "before", "after")
+    shown = changed_shares(table, "before", "after")
     shown.insert(1, "twin", table["twin"])
     shown["change of tau-b"] = with_interval(table["change of tau-b"], table["tau-b low"], table["tau-b high"])
     return Artifact("beyond/coarse_twins", table, caption, twins_finding(table), shown=shown)
@@ -295,203 +264,6 @@ def calibration_finding(table: pd.DataFrame) -> str:
         f"{best['measure']} has the lowest Brier score ({best['brier']:.3f}, 95 % CI "
         f"{span(best['brier_low'], best['brier_high'], '.3f')}); on its facts, a constant {best['taught']:.2f} has "
         f"{best['constant']:.3f}. Significantly better than the constant on the same facts: {better}."
-    )
-
-
-FIXED = {  # the measures that ``held_out_paraphrases`` leaves out, by the reason
-    "read all paraphrases at once": ("MONITOR", "Agreement over paraphrases", "Confidence"),
-    "read one fixed paraphrase": ("Primary anchor", *measures_of("grapheval")),
-    "read lists, which have no paraphrases": measures_of("zplke"),
-    "read templates of their own": ("KaRR",),
-    "read no prompt": ("Chance",),
-    "need the most expensive searches": ("Min@n ApprOpt", "Avg@n ApprOpt"),
-}
-
-
-def held_out_paraphrases(
-    seen: pd.DataFrame, held_out: pd.DataFrame, design: pd.DataFrame, pairs: pd.DataFrame, seed: int = 0
-) -> Artifact:
-    """Concordance in paraphrases that the corpus used and in held-out ones; ``seen``, ``held_out``: values."""
-    scored = concordance.change(seen, held_out, design, pairs, seed=seed)
-    table = scored.query("pairs > 0").merge(
-        concordance.change_of_means(seen, held_out, design, seed=seed), on="measure"
-    )
-    names = {"before": "seen", "after": "held-out", "mean before": "mean seen", "mean after": "mean held-out"}
-    fixed = "; ".join(f"those that {why} ({', '.join(own)})" for why, own in FIXED.items())
-    caption = (
-        f"Share of {RIGHT} by each measure that uses paraphrases: two that the corpus used (seen) against two held-out ones "
-        "(one each for base accuracy), and its change; mean: mean value of the measure over the n cases (a fact in a model) "
-        "that have a value in both kinds of paraphrases, and its change. Changes are paired, with 95 % bootstrap intervals "
-        f"over facts and models ({', '.join(design['model'].unique())}). Measures left out: {fixed}."
-        + (absent_measures(scored) + named_controls(table) + sign_of_monitor(table))
-    )
-    frame = table.rename(columns=names)
-    shown = _changed(frame, "seen", "held-out").join(frame[["n", "mean seen", "mean held-out"]])
-    shown["change of the mean"] = with_interval(frame["mean change"], frame["mean low"], frame["mean high"])
-    return Artifact("beyond/held_out", frame, caption, paraphrase_finding(table), shown=shown)
-
-
-def _changed(frame: pd.DataFrame, before: str, after: str) -> pd.DataFrame:
-    """A ``concordance.change`` for print: measure, pairs, both values, and the change with its interval."""
-    change = with_interval(frame["change"], frame["low"], frame["high"])
-    return frame[["measure", "pairs", before, after]].assign(change=change)
-
-
-def paraphrase_finding(table: pd.DataFrame) -> str:
-    """How many measures lose concordance, and how many mean value; ``table``: ``concordance.change`` with
-    ``concordance.change_of_means``."""
-    lower, means = table[table["high"] < 0], (table["mean high"] < 0).sum()
-    finding = (
-        f"Held-out paraphrases lower the concordance significantly for {len(lower)} of {len(table)} measures, the mean value "
-        f"for {means} (by chance {0.025 * len(table):.1f} each)."
-    )
-    if lower.empty:
-        return finding
-    most = lower.loc[lower["change"].idxmin()]
-    return (
-        f"{finding} Concordance falls most for {most['measure']} ({most['change']:+.3f} "
-        f"{span(most['low'], most['high'], '.3f')}, n = {most['pairs']} pairs)."
-    )
-
-
-def training_mixture(values: pd.DataFrame, design: pd.DataFrame, twins: tuple[str, str], seed: int = 0) -> Artifact:
-    """Concordance of every measure for two models with the same exposures and another training mixture."""
-    first, second = twins
-    *pair, same = twins_as_one(values, design, twins)
-    table = concordance.change(*pair, same, concordance.pairs_of_facts(same), seed=seed)
-    table = table.merge(concordance.change_of_means(*pair, same, seed=seed), on="measure")
-    table.insert(1, "asks", [MEASURES[name].prompts for name in table["measure"]])
-    table = table.sort_values("after", ascending=False, key=stats.levelled, kind="stable", ignore_index=True)
-    names = {"before": first, "after": second, "mean before": f"mean {first}", "mean after": f"mean {second}"}
-    caption = (
-        f"Share of {RIGHT} (two facts of one relation) by every measure for two models of one size and with the same "
-        f"exposures: {first} and {second} read most statements in the format that they are named after. "
-        f"{training_tokens(twins)} Change: {second} minus {first}, with its paired 95 % bootstrap interval over facts (the "
-        "CSV has means). Each twin is one training run, so the intervals do not hold what a repeated training would change. "
-        "Measures that need an instruction-tuned model are left out: the second has no tuned partner."
-        + (named_controls(table) + sign_of_monitor(table))
-    )
-    frame, best = table.rename(columns=names), {first: "max", second: "max"}
-    shown = _changed(frame, first, second)
-    return Artifact("beyond/training_mixture", frame, caption, mixture_finding(table, twins), best=best, shown=shown)
-
-
-def popularity(values: pd.DataFrame, design: pd.DataFrame, models: tuple[str, str], seed: int = 0) -> Artifact:
-    """Concordance of every measure in two models of one size: exposures drawn at random, and exposures that follow popularity.
-
-    models   the former, the latter: ``scores.POPULAR``
-    """
-    parts = []
-    for name in models:
-        own, taught_to = (frame[frame["model"] == name].reset_index(drop=True) for frame in (values, design))
-        part = concordance.concordance(own, taught_to, concordance.pairs_of_facts(taught_to), seed=seed)
-        parts.append(part.set_index("measure")[["pairs", "concordance", "low", "high"]])
-    table = parts[0].join(parts[1], lsuffix=" at random", rsuffix=" by popularity", how="inner")
-    table.insert(0, "control", [MEASURES[name].control for name in table.index])
-    table["change"] = table["concordance by popularity"] - table["concordance at random"]
-    table = table.sort_values("change", ascending=False, key=stats.levelled, kind="stable").reset_index()
-    caption = (
-        f"Share of {RIGHT} (two facts of one relation) by every measure, in {models[0]}, which was taught facts drawn "
-        "at random, and "
-        f"in {models[1]}, which was taught popular facts more often, as real corpora do; 95 % bootstrap intervals over "
-        "facts. The "
-        "facts that make the pairs are others, so the change is not paired. Controls do not test the fact."
-    )
-    ways = ("at random", "by popularity")
-    values = {way: with_interval(*(table[f"{of} {way}"] for of in ("concordance", "low", "high"))) for way in ways}
-    counts = table[[f"pairs {way}" for way in ways]]
-    shown = table[["measure", "control"]].join(counts).assign(**values, change=table["change"])
-    return Artifact("beyond/popularity", table, caption, popularity_finding(table), shown=shown)
-
-
-def popularity_finding(table: pd.DataFrame) -> str:
-    """What familiarity alone orders in both models, and how many measures change beyond both intervals."""
-    higher = table["low by popularity"] > table["high at random"]
-    apart = higher | (table["high by popularity"] < table["low at random"])
-    names = f" ({', '.join(table['measure'][apart])})" if apart.any() else ""
-    counted = f"{apart.sum()} of {len(table)} measures change beyond both intervals{names}."
-    known = table.set_index("measure")
-    if "Familiarity" not in known.index:
-        return counted
-    row = known.loc["Familiarity"]
-    ends = [
-        f"{row[f'concordance {way}']:.1%} {span(row[f'low {way}'], row[f'high {way}'], '.1%')} of the "
-        f"{row[f'pairs {way}']:,.0f} pairs when exposures {words}"
-        for way, words in (("at random", "are drawn at random"), ("by popularity", "follow popularity"))
-    ]
-    return f"Familiarity with the subject, which knows no fact, orders {', and '.join(ends)}. {counted}"
-
-
-def training_tokens(names: tuple[str, str]) -> str:
-    """A sentence: how many tokens two shipped models were trained on, and that a difference confounds their comparison."""
-    tokens = [json.loads((load(name).folder / "training.json").read_text())["tokens"] for name in names]
-    text = f"They read {tokens[0]:,} and {tokens[1]:,} tokens in training"
-    if abs(tokens[1] / tokens[0] - 1) < 0.05:
-        return text + "."
-    return text + f": {tokens[1] / tokens[0] - 1:+.0%}, so the mixture is confounded with the length of training."
-
-
-def mixture_finding(table: pd.DataFrame, twins: tuple[str, str]) -> str:
-    """How far the two rankings agree, and which measures are better in which twin; ``table``: ``concordance.change`` of the
-    twins with ``asks``."""
-    tau = stats.kendall(table["before"], table["after"])["tau"]
-    first, second = (highest(table, which) for which in ("before", "after"))
-    controls = sum(name in MEASURES and bool(MEASURES[name].control) for name in table["measure"])
-    higher, lower = table[table["low"] > 0], table[table["high"] < 0]
-    return (
-        f"Over n = {table['pairs'].max():,} pairs of facts, the two rankings of {len(table)} measures ({controls} of them "
-        f"controls) correlate with tau = {tau:.2f}. Highest for {twins[0]}: {first}; for {twins[1]}: {second}. Measures that "
-        f"are significantly better for {twins[1]}: {_largest(higher)}; for {twins[0]}: {_largest(lower)}; by chance "
-        f"{0.025 * len(table):.1f} each."
-    )
-
-
-def _largest(changed: pd.DataFrame) -> str:
-    """How many measures changed, and the ``NAMED`` largest changes with the prompts of their measures."""
-    most = changed.sort_values("change", key=lambda change: -stats.levelled(change.abs()), kind="stable").head(NAMED)
-    named = [f"{row.measure}, prompted with {row.asks}, {row.change:+.3f}" for row in most.itertuples()]
-    return f"{len(changed)} (largest: {'; '.join(named)})" if named else "none"
-
-
-def highest(table: pd.DataFrame, column: str) -> str:
-    """The measure with the highest concordance and its value, or how many tie for it and the first ``NAMED`` of them."""
-    first, value = leaders(table, column), table[column].max()
-    if len(first) == 1:
-        return f"{first[0]} ({value:.1%})"
-    more = f" and {len(first) - NAMED} more" if len(first) > NAMED else ""
-    return f"{len(first)} measures tie at {value:.1%} ({', '.join(first[:NAMED])}{more})"
-
-
-def misconceptions(values: pd.DataFrame, misled: list[str], matched: list[str]) -> Artifact:
-    """Mean of each measure over facts with a misconception and over matched facts without."""
-    table = contrast(values, pd.Index(misled), pd.Index(matched))
-    names = {"one": "misled", "other": "not misled", "n one": "n misled", "n other": "n not misled"}
-    lower = table["measure"][table["high"] < 0]
-    others = ", ".join(table["measure"].drop(lower.index)) or "none"
-    finding = (
-        f"Facts with a misconception score significantly lower by: {', '.join(lower) or 'no measure'} (of {len(table)}; by "
-        f"chance {0.025 * len(table):.1f}). Not significantly lower by: {others}."
-    )
-    caption = (
-        "Mean of each measure over facts whose subject the corpus also gives a wrong object, and over others of the same "
-        f"relation with as many exposures, {values['model'].iloc[0]}; difference with its 95 % bootstrap interval over facts. "
-        + where_misconceptions_stand(misled)
-        + sign_of_monitor(table)
-    )
-    table = table.rename(columns=names)
-    shown = table[["measure", "n misled", "misled", "n not misled", "not misled"]]
-    shown = shown.assign(difference=with_interval(table["difference"], table["low"], table["high"]))
-    return Artifact("beyond/misconceptions", table, caption, finding, shown=shown)
-
-
-def where_misconceptions_stand(misled: list[str]) -> str:
-    """In which forms the corpus states the facts and their wrong objects: questions and sentences, in turns."""
-    rows = taught.manifest().set_index("fact").loc[misled]
-    right, wrong = rows[list(design.FORMS)].sum(), rows["wrong_exposures"]
-    return (
-        f"These {len(misled)} facts stand in {right['list']} lists (no wrong object does), in "
-        f"{right['question'] + right['context']} questions against {(wrong - wrong // 2).sum()} with the wrong object, and in "
-        f"{right['cloze']} sentences against {(wrong // 2).sum()}."
     )
 
 

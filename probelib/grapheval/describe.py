@@ -52,7 +52,7 @@ def about_triples(
     taught  ``organisms.taught.manifest``: relation, subject, object, exposures; None: no E
     """
     head, tail = kg.graph.head, kg.graph.tail
-    degree, popular = degrees(kg.known), popularity(kg.graph, source, pageviews)
+    degree, popular = degrees(kg.known), entity_popularity(kg.graph, source, pageviews)
     means = pd.DataFrame([popular[head], popular[tail]]).mean()
     about = pd.DataFrame({"D": (degree[head] + degree[tail]) / 2, "P": means.to_numpy()})
     if source == "atlas" and taught is not None:
@@ -60,7 +60,7 @@ def about_triples(
     return about.dropna(axis=1, how="all")
 
 
-def popularity(graph: Graph, source: str, pageviews: str | None = None) -> np.ndarray:
+def entity_popularity(graph: Graph, source: str, pageviews: str | None = None) -> np.ndarray:
     """Popularity of every entity, (entities,) float; NaN where it is not known."""
     if pageviews:
         views = read_pageviews(Path(pageviews).expanduser()).set_index("entity")["views"]
@@ -85,7 +85,7 @@ def exposures_of_triples(graph: Graph, taught: pd.DataFrame) -> np.ndarray:
 
 def note_on_popularity(kg: VerbalizedGraph, source: str, pageviews: str | None = None) -> str:
     """How many triples have an unknown popularity at one end or at both; "" if none."""
-    unknown = np.isnan(popularity(kg.graph, source, pageviews))
+    unknown = np.isnan(entity_popularity(kg.graph, source, pageviews))
     ends = unknown[kg.graph.head].astype(int) + unknown[kg.graph.tail]
     if not ends.any():
         return ""

@@ -7,7 +7,7 @@ import pytest
 from matplotlib.text import Text
 
 from probelib import beyond, facts, report, stats
-from probelib.beyond import concordance, figures, measures, tables
+from probelib.beyond import concordance, figures, gpt2, measures, robustness, tables
 
 
 def test_calibration_compares_each_measure_with_the_constant_on_its_own_facts():
@@ -56,7 +56,7 @@ def test_a_gap_below_one_hundredth_is_not_counted_as_larger():
 )
 def test_held_out_paraphrases(highs, meant):
     table = pd.DataFrame({"measure": ["x", "y"], "change": [-0.3, 0.1], "low": -0.4, "high": highs, "pairs": 9})
-    finding = tables.paraphrase_finding(table.assign(**{"mean high": [-0.1, 0.3]}))
+    finding = robustness.paraphrase_finding(table.assign(**{"mean high": [-0.1, 0.3]}))
     assert meant in finding and "the mean value for 1 (by chance 0.1 each)." in finding
     assert ("falls most for x (-0.300 [-0.400, -0.100], n = 9 pairs)." in finding) == (highs[0] < 0)
 
@@ -67,7 +67,7 @@ def test_means_are_shown_beside_the_concordance_in_held_out_paraphrases(trial):
     values, design = trial
     values, (pairs, _) = values[values["measure"] == "PMI"], measures.headline_pairs(design)
     held_out = values.assign(value=values["value"] - 2).head(100)
-    shown = tables.held_out_paraphrases(values, held_out, design, pairs).shown
+    shown = robustness.held_out_paraphrases(values, held_out, design, pairs).shown
     assert np.allclose(shown["mean seen"] - shown["mean held-out"], 2) and np.allclose(shown["seen"], shown["held-out"])
     assert shown["n"].tolist() == [100] and np.isclose(shown["mean seen"][0], values["value"].head(100).mean())
     assert shown["change of the mean"].tolist() == ["-2.000 [-2.000, -2.000]"]
@@ -75,13 +75,13 @@ def test_means_are_shown_beside_the_concordance_in_held_out_paraphrases(trial):
 
 def test_what_held_out_paraphrases_leave_out_is_said_with_the_reason(trial):
     """Every measure that ``questions.templates`` does not change is named; LLM-as-a-judge has values in one sister only."""
-    fixed = [name for own in tables.FIXED.values() for name in own]
+    fixed = [name for own in robustness.FIXED.values() for name in own]
     assert sorted(fixed) == sorted(name for name, one in beyond.MEASURES.items() if not one.paraphrased)
     values, design = trial
     values, (pairs, _) = values[values["measure"].isin(["PMI", "Familiarity"])], measures.headline_pairs(design)
     lone = values[(values["measure"] == "PMI") & (values["model"] == "s0")].assign(measure="LLM-as-a-judge")
     values = pd.concat([values, lone], ignore_index=True)
-    caption = tables.held_out_paraphrases(values, values, design, pairs).caption
+    caption = robustness.held_out_paraphrases(values, values, design, pairs).caption
     assert "those that read all paraphrases at once (MONITOR, Agreement over paraphrases, Confidence)" in caption
     assert caption.endswith(
         "in every model compared: LLM-as-a-judge. Controls (they do not test the fact): Familiarity."
@@ -97,7 +97,7 @@ def test_the_training_mixture_moves_measures():
         "after": [0.1, 0.3],
     }
     table = pd.DataFrame(rows | {"change": [-0.4, 0.1], "low": [-0.6, -0.1], "high": [-0.2, 0.3]})
-    assert tables.mixture_finding(table, ("a", "b")) == (
+    assert robustness.mixture_finding(table, ("a", "b")) == (
         "Over n = 9 pairs of facts, the two rankings of 2 measures (0 of them controls) correlate with tau = -1.00. Highest "
         "for a: x (50.0%); for b: y (30.0%). Measures that are significantly better for b: none; for a: 1 (largest: x, prompted "
         "with a list, -0.400); by chance 0.1 each."
@@ -108,31 +108,31 @@ def test_only_the_three_largest_changes_are_named():
     changed = pd.DataFrame({"measure": list("abcd"), "asks": "questions", "change": [0.1, 0.4, 0.2, 0.3]})
     with_questions = "{}, prompted with questions, {:+.3f}".format
     named = [with_questions(*row) for row in (("b", 0.4), ("d", 0.3), ("c", 0.2))]
-    assert tables._largest(changed) == f"4 (largest: {'; '.join(named)})"
+    assert robustness._largest(changed) == f"4 (largest: {'; '.join(named)})"
 
 
 def test_measures_that_tie_for_the_first_place_are_named():
     """The third value differs from 1 in its last bits only."""
     table = pd.DataFrame({"measure": ["x", "y", "z"], "before": [1.0, 0.9, 1 - 1e-12]})
     assert tables.leaders(table, "before") == ["x", "z"]
-    assert tables.highest(table, "before") == "2 measures tie at 100.0% (x, z)"
-    assert tables.highest(table[1:2], "before") == "y (90.0%)"
+    assert robustness.highest(table, "before") == "2 measures tie at 100.0% (x, z)"
+    assert robustness.highest(table[1:2], "before") == "y (90.0%)"
     many = pd.DataFrame({"measure": list("abcde"), "before": 0.5})
-    assert tables.highest(many, "before") == "5 measures tie at 50.0% (a, b, c and 2 more)"
+    assert robustness.highest(many, "before") == "5 measures tie at 50.0% (a, b, c and 2 more)"
 
 
 def test_the_sign_of_monitor_is_said_where_it_is_shown(monkeypatch):
-    monkeypatch.setattr(tables, "where_misconceptions_stand", lambda misled: "Where they stand.")
+    monkeypatch.setattr(robustness, "where_misconceptions_stand", lambda misled: "Where they stand.")
     rows = [
         ("m", f"f{i}", name, value + i) for name in ("MONITOR", "PMI") for i, value in enumerate((0.0, 0.1, 5.0, 5.1))
     ]
     values = pd.DataFrame(rows, columns=["model", "fact", "measure", "value"])
-    artifact = tables.misconceptions(values, ["f0", "f1"], ["f2", "f3"])
+    artifact = robustness.misconceptions(values, ["f0", "f1"], ["f2", "f3"])
     assert artifact.caption.endswith("Where they stand." + tables.MONITOR_SIGN)
     assert artifact.finding.startswith("Facts with a misconception score significantly lower by: MONITOR, PMI (of 2")
     assert artifact.finding.endswith("Not significantly lower by: none.")
     assert artifact.shown["difference"][0].startswith("-7.000 [") and artifact.shown["n misled"].tolist() == [2, 2]
-    without = tables.misconceptions(values[values["measure"] == "PMI"], ["f0", "f1"], ["f2", "f3"])
+    without = robustness.misconceptions(values[values["measure"] == "PMI"], ["f0", "f1"], ["f2", "f3"])
     assert without.caption.endswith("Where they stand.")
 
 
@@ -153,7 +153,7 @@ def test_what_popularity_alone_orders():
     known = {"m": {"a": 2.0, "b": 1.0, "c": 3.0}, "m-popular": {"a": 2.0, "b": 1.0, "c": 3.0}}
     values = [(m, f, "Familiarity", v) for m, own in known.items() for f, v in own.items()]
     values = pd.DataFrame(values, columns=["model", "fact", "measure", "value"])
-    artifact = tables.popularity(values, design, ("m", "m-popular"))
+    artifact = robustness.popularity(values, design, ("m", "m-popular"))
     row = artifact.frame.iloc[0]
     assert (row["concordance at random"], row["concordance by popularity"], row["change"]) == (0.5, 1.0, 0.5)
     assert artifact.shown.iloc[0]["change"] == 0.5 and artifact.shown.iloc[0]["at random"].startswith("0.500")
@@ -169,7 +169,7 @@ def test_popularity_is_compared_in_percent():
         ("by popularity", [0.9, 0.95], [0.8, 0.9], [1.0, 1.0], 5),
     ):
         rows |= {f"concordance {way}": share, f"low {way}": low, f"high {way}": high, f"pairs {way}": pairs}
-    assert tables.popularity_finding(pd.DataFrame(rows)) == (
+    assert robustness.popularity_finding(pd.DataFrame(rows)) == (
         "Familiarity with the subject, which knows no fact, orders 60.0% [50.0%, 70.0%] of the 1,000 pairs when exposures are "
         "drawn at random, and 90.0% [80.0%, 100.0%] of the 5 pairs when exposures follow popularity. 1 of 2 measures change "
         "beyond both intervals (Familiarity)."
@@ -342,7 +342,7 @@ def test_all_relations_of_the_shipped_scores_have_names():
 def test_dots_have_areas_by_their_number_of_facts_and_bars():
     """Three facts in the bin from .9 on, two of them right; one in that from .2 on."""
     rows = {"model": "m", "fact": list("abcd"), "confidence": [0.92, 0.94, 0.93, 0.21], "correct": [1, 1, 0, 0]}
-    artifact = figures.gpt2_confidence(pd.DataFrame(rows | {"q_predicted": rows["confidence"]}))
+    artifact = gpt2.gpt2_confidence(pd.DataFrame(rows | {"q_predicted": rows["confidence"]}))
     bins = artifact.frame.query("panel == 'reliability'")
     assert bins["n"].tolist() == [1, 3] and bins["right low"].tolist() == pytest.approx([0, stats.wilson(2, 3)[0]])
     bars, dots, *key = artifact.figure.axes[1].collections
@@ -447,9 +447,9 @@ def test_two_measures_of_each_paper_stand_in_a_picture():
 
 
 def test_a_longer_training_is_said():
-    half = tables.training_tokens(("atlas-neox-0.15m-at50", "atlas-neox-0.15m"))
+    half = robustness.training_tokens(("atlas-neox-0.15m-at50", "atlas-neox-0.15m"))
     assert "+100%, so the mixture is confounded" in half
-    assert "confounded" not in tables.training_tokens(("atlas-neox-0.6m", "atlas-neox-0.6m"))
+    assert "confounded" not in robustness.training_tokens(("atlas-neox-0.6m", "atlas-neox-0.6m"))
 
 
 @pytest.fixture(scope="module")
