@@ -26,7 +26,8 @@ from probelib.lm.scoring import tree_tokens
 from probelib.lm.tokens import check_length
 
 TINY = np.finfo(float).tiny  # smaller probabilities lose digits, then vanish
-WAVE = 64  # open prefixes forwarded together; more of them are faster per token, but some are forwarded in vain
+# Open prefixes forwarded together: WAVE, later a share of those before. More are faster, but some are forwarded in vain.
+WAVE, LATER = 64, 4
 # Columns of an array of prefixes, float64: log-probability (nats), rows low..high of the trie, length in tokens, last token,
 # cache position of the token before it, 1 if it is a whole label
 LOGPROB, LOW, HIGH, DEPTH, TOKEN, PLACE, DONE = range(7)
@@ -225,7 +226,7 @@ def _best_first(labels: Labels, n: int, *root):
     """The n best candidates (unordered), exact by the bounds of the module's docstring."""
     bound = np.zeros(len(labels.ids))  # per label: its probability once found, before that of its open prefix
     found = np.zeros(len(labels.ids), dtype=bool)
-    fresh, open_ = _first(labels, *root), np.empty((0, len(ROOT)))
+    fresh, open_, extended = _first(labels, *root), np.empty((0, len(ROOT))), 0
     while True:
         below, number = _rows(fresh)
         bound[below], found[below] = np.exp(fresh[:, LOGPROB])[number], fresh[number, DONE]
@@ -244,5 +245,6 @@ def _best_first(labels: Labels, n: int, *root):
         open_ = _by_probability(open_[before[high] > before[low]])  # nothing below the other prefixes can matter
         if not len(open_):  # if all probabilities underflow, score all candidates
             return best.tolist() if bar > TINY else list(range(len(labels.candidates)))
-        wave, open_ = open_[:WAVE], open_[WAVE:]
+        wave, open_ = np.split(open_, [max(WAVE, extended // LATER)])
+        extended += len(wave)
         fresh = labels.children(wave, (yield _requests(wave)))

@@ -14,48 +14,74 @@ from collections.abc import Callable, Generator, Sequence
 
 import numpy as np
 import torch
+from torch.nn.functional import pad
 
 from probelib.errors import ProbeError
-from probelib.lm.families import forward_packed
+from probelib.lm.families import forward_packed, to_device
 from probelib.lm.tree import Tree, common_beginning
 
 KEYS = 4  # most keys in a cache, in token budgets
 
 
 class SharedCache:
-    """A packed row that grows: the tokens of a prompt tree, and further tokens after any of them.
+    """A packed row that grows: the tokens of a prompt tree, and further tokens after any of them. A forward gets only the
+    keys that its tokens attend to: a search may leave thousands behind.
 
-    depth   per key in the cache its depth
-    above   per key the positions of its ancestors and its own
+    depth   per position its depth
+    above   per position those of its ancestors and its own
+    kept    per layer keys and values [1, heads, room, width], filled up to the last position
     """
 
     def __init__(self, hf_model):
-        from transformers import DynamicCache
-
-        self.hf_model, self.cache = hf_model, DynamicCache()
+        self.hf_model = hf_model
         self.depth: list[int] = []
         self.above: list[np.ndarray] = []
+        self.kept: list[list[torch.Tensor]] = []
         self.cost = {"forwarded_tokens": 0, "forwards": 0}
 
     def extend(self, tokens: Sequence[int], parents: Sequence[int], keep: Sequence[int]) -> torch.Tensor:
-        """Forward tokens, each after its parent (a cache position, also of this call; -1: none); return the log-probs
+        """Forward tokens, each after its parent (a position, also of this call; -1: none); return the log-probs
         [keep, vocabulary]."""
-        past = len(self.depth)
-        sees = np.zeros((len(tokens), past + len(tokens)), dtype=bool)
-        for i, parent in enumerate(parents):
+        past, n = len(self.depth), len(tokens)
+        for position, parent in enumerate(parents, start=past):
             before = self.above[parent] if parent >= 0 else np.empty(0, dtype=np.int32)
             self.depth.append(len(before))
-            self.above.append(np.append(before, np.int32(past + i)))
-            sees[i, self.above[-1]] = True
-        visible = torch.from_numpy(sees).to(self.hf_model.device)
+            self.above.append(np.append(before, np.int32(position)))
+        paths = self.above[past:]
+        keys, key = np.unique(np.concatenate(paths), return_inverse=True)  # the tokens' own ones are the last n
+        sees = np.zeros((n, len(keys)), dtype=bool)
+        sees[np.repeat(np.arange(n), [len(path) for path in paths]), key] = True
         with torch.inference_mode():
-            logits = forward_packed(self.hf_model, self.cache, tokens, np.array(self.depth), visible, keep)
+            cache, visible = self._cached(keys[:-n]), torch.from_numpy(sees).to(self.hf_model.device)
+            logits = forward_packed(self.hf_model, cache, tokens, np.array(self.depth)[keys], visible, keep)
+            self._keep(cache, past, n)
             logprobs = torch.log_softmax(logits.float(), -1)
         if not torch.isfinite(logprobs.amax(-1)).all():
             raise ProbeError("the model returned NaN or infinite logits; load it with dtype='bfloat16' or 'float32'")
-        self.cost["forwarded_tokens"] += len(tokens)
+        self.cost["forwarded_tokens"] += n
         self.cost["forwards"] += 1
         return logprobs
+
+    def _cached(self, positions: np.ndarray):
+        """transformers' cache, with the keys at these positions."""
+        from transformers import DynamicCache
+
+        cache = DynamicCache()
+        for layer, kept in enumerate(self.kept if len(positions) else []):
+            index = to_device(positions, kept[0].device)
+            cache.update(*(part.index_select(-2, index) for part in kept), layer)
+        return cache
+
+    def _keep(self, cache, past: int, n: int) -> None:
+        """Keep the last ``n`` keys of a cache, at the positions from ``past`` on; the room doubles when it is full."""
+        for number, layer in enumerate(cache.layers):
+            new = [part[..., -n:, :] for part in (layer.keys, layer.values)]
+            if number == len(self.kept):
+                self.kept.append([part[..., :0, :] for part in new])
+            if self.kept[number][0].shape[-2] < past + n:
+                self.kept[number] = [pad(part, (0, 0, 0, past + n)) for part in self.kept[number]]
+            for kept, part in zip(self.kept[number], new, strict=True):
+                kept[..., past : past + n, :] = part
 
     def prefill(self, prompts: Sequence[Sequence[int]], budget: int) -> tuple[list[int], torch.Tensor]:
         """Forward the tree of some prompts, ``budget`` tokens at a time; return the positions of the prompts' ends and
