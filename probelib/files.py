@@ -10,15 +10,19 @@ from pathlib import Path
 from probelib.errors import ProbeError
 
 
-def write(path: Path, content: bytes | str) -> Path:
-    """Write a file under a temporary name in the same folder and rename it, so that no half-written file remains."""
+def write(path: Path, content: bytes | str, lasting: bool = True) -> Path:
+    """Write a file under a temporary name in the same folder and rename it, so that no half-written file remains.
+
+    lasting   wait until the disk has it. Without, a power failure may leave an empty file: for files whose checksum is kept
+    """
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         with open(temporary, "wb") as file:
             file.write(content.encode() if isinstance(content, str) else content)
-            file.flush()
-            os.fsync(file.fileno())
+            if lasting:
+                file.flush()
+                os.fsync(file.fileno())
         os.replace(temporary, path)
     except OSError as error:
         temporary.unlink(missing_ok=True) if temporary.parent.is_dir() else None
@@ -26,9 +30,9 @@ def write(path: Path, content: bytes | str) -> Path:
     return path
 
 
-def write_json(path: Path, data: dict) -> Path:
-    """A dictionary as JSON, keys in their own order, one final newline."""
-    return write(path, json.dumps(data, indent=1, ensure_ascii=False, default=str) + "\n")
+def write_json(path: Path, data: dict, lasting: bool = True) -> Path:
+    """A dictionary as JSON, keys in their own order, one final newline; ``lasting`` as in ``write``."""
+    return write(path, json.dumps(data, indent=1, ensure_ascii=False, default=str) + "\n", lasting)
 
 
 def write_lines(path: Path, rows: Iterable[dict]) -> Path:

@@ -198,14 +198,11 @@ def write(part: Part, frame: pd.DataFrame, record: dict) -> None:
     table = pyarrow.Table.from_pandas(frame, preserve_index=False).replace_schema_metadata(None)
     pyarrow.parquet.write_table(table, buffer, compression="zstd")
     content = buffer.getvalue()
-    files.write(part.path, content)
+    files.write(part.path, content, lasting=False)
     with_what = {"request": part.request, "scoring": scoring()}
-    record = (
-        {"sha256": files.sha256(content), "rows": len(frame)}
-        | with_what
-        | json.loads(json.dumps(record, default=float))
-    )
-    files.write_json(part.path.with_suffix(".json"), files.sealed(record))
+    about = {"sha256": files.sha256(content), "rows": len(frame)} | with_what
+    sealed = files.sealed(about | json.loads(json.dumps(record, default=float)))
+    files.write_json(part.path.with_suffix(".json"), sealed, lasting=False)
 
 
 def read(parts: Iterable[Part]) -> pd.DataFrame:

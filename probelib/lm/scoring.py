@@ -207,6 +207,7 @@ def _greedy(model, ids: list[tuple[int, ...]], argmax: list[np.ndarray]) -> list
 def tree_tokens(model, prompts: list[str], continuations: list[list[str]], end: bool = False) -> int:
     """Number of tokens that ``logprobs`` would forward on the tree for these requests (every distinct prefix once);
     nothing is forwarded."""
-    eos = _end_ids(model) if end else ()
-    branches = [(p, model.tokens.continuation(text) + eos) for p, texts in enumerate(continuations) for text in texts]
+    eos, prompt = _end_ids(model) if end else (), np.repeat(np.arange(len(prompts)), list(map(len, continuations)))
+    ids = model.tokens.continuations(list(chain.from_iterable(continuations)))
+    branches = [(p, tokens + eos) for p, tokens in zip(prompt.tolist(), ids, strict=True)]
     return len(Tree(model.tokens.prompts(prompts), branches))

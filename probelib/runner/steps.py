@@ -6,6 +6,7 @@ is written last, so a step that failed or was killed never looks like a success.
 
 import asyncio
 import contextlib
+import heapq
 import json
 import math
 import os
@@ -90,24 +91,45 @@ class Worker:
                 self.child.kill()
 
 
+class Turns:
+    """Free workers, and the steps that wait for one: the lowest rank comes first."""
+
+    def __init__(self, workers: list[Worker]):
+        self.free, self.waiting = workers[::-1], []
+
+    async def take(self, rank: int) -> Worker:
+        """A worker as soon as one is free; of several the one that ran last, which has imported everything."""
+        if self.free:
+            return self.free.pop()
+        turn = asyncio.get_running_loop().create_future()
+        heapq.heappush(self.waiting, (rank, turn))
+        return await turn
+
+    def give_back(self, worker: Worker) -> None:
+        """Hand a worker to the next step that waits."""
+        if self.waiting:
+            heapq.heappop(self.waiting)[1].set_result(worker)
+        else:
+            self.free.append(worker)
+
+
 async def run_steps(
     profile: str, steps: list[Step], now: dict[str, dict], reasons: dict[str, str | None], jobs: int | None
 ) -> dict[str, StepOutcome]:
-    """Run the steps that have a reason, each after its needs, at most ``jobs`` at a time: notebook -> outcome.
+    """Run the steps that have a reason, each after its needs, at most ``jobs`` at a time: notebook -> outcome. Those that took
+    longest in the last run come first, then the plan's order.
 
     now      ``uptodate.inputs``
     reasons  ``uptodate.why``
     """
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, asyncio.current_task().cancel)
     workers = [Worker(environment) for environment in environments(jobs)]
-    slots: asyncio.LifoQueue[Worker] = (
-        asyncio.LifoQueue()
-    )  # the one that ran last comes first: it has imported everything
-    for worker in reversed(workers):
-        slots.put_nowait(worker)
+    turns = Turns(workers)
     tasks: dict[str, asyncio.Task] = {}
     running: dict[str, dict] = {}  # what the status line shows
     before = {name: uptodate.seconds(profile, name) for name, reason in reasons.items() if reason}
+    ranked = sorted(steps, key=lambda step: -(before.get(step.notebook) or 0))
+    rank = {step.notebook: number for number, step in enumerate(ranked)}
 
     def status() -> str:
         ended = {name for name, task in tasks.items() if task.done()}
@@ -121,13 +143,13 @@ async def run_steps(
         elif reason is None:
             outcome = StepOutcome("up to date")
         else:
-            worker = await slots.get()
+            worker = await turns.take(rank[name])
             running[name] = {"start": time.monotonic(), "cell": 0, "text": ""}
             if not sys.stdout.isatty():
                 _print_line(f"{'start':10} {name} ({reason})")
             outcome = await _run_step(profile, step, now[name], worker, running[name])
             del running[name]
-            slots.put_nowait(worker)
+            turns.give_back(worker)
         label = "FAILED" if outcome.status == "failed" else outcome.status
         _print_line(": ".join(filter(None, (f"{label:10} {name} {outcome.time(' s')}".rstrip(), outcome.message))))
         return outcome
@@ -135,12 +157,12 @@ async def run_steps(
     live = asyncio.create_task(_show(status))
     try:
         async with asyncio.TaskGroup() as group:
-            for step in steps:
+            for step in ranked:
                 tasks[step.notebook] = group.create_task(run_step(step))
     finally:
         live.cancel()
         await asyncio.gather(*(worker.close() for worker in workers))
-    return {name: task.result() for name, task in tasks.items()}
+    return {step.notebook: tasks[step.notebook].result() for step in steps}
 
 
 async def _run_step(profile: str, step: Step, now: dict, worker: Worker, state: dict) -> StepOutcome:
