@@ -20,6 +20,7 @@ from probelib.paths import PACKAGE
 CHECKPOINTS = PACKAGE / "organisms" / "checkpoints"
 PATHS = (".", "/", "~")  # prefixes of paths that cannot be model names
 SERVERS = ("http://", "https://")
+HUB = ("huggingface.co", "hf.co")
 IN_CHAT = "@chat"  # ends the name of a model whose prompts are put into its chat template
 _sources: dict[str, str] = {}  # display name -> its folder or server, in this process
 
@@ -84,9 +85,12 @@ def display_name(source: str) -> str:
     if source.startswith(SERVERS):
         url, _, model = source.partition("#")
         check_url(url)
+        page = urlsplit(url)
+        if page.netloc in HUB:
+            raise ProbeError(f"{source} is a page: use the model's id, {'/'.join(page.path.split('/')[1:3]) or 'owner/name'}")
         if not model:
             raise ProbeError(f"{source} names no model: use {url}#NAME, with a NAME listed at {url}/models")
-        return f"{_last_parts(model) if model.startswith(PATHS) else model} at {urlsplit(url).netloc}"
+        return f"{_last_parts(model) if model.startswith(PATHS) else model} at {page.netloc}"
     return _last_parts(absolute(source)) if source not in organisms() and is_folder(source) else source
 
 

@@ -26,7 +26,7 @@ from probelib.lm.scoring import tree_tokens
 from probelib.lm.tokens import check_length
 
 TINY = np.finfo(float).tiny  # smaller probabilities lose digits, then vanish
-# Open prefixes forwarded together: WAVE, later a share of those before. More are faster, but some are forwarded in vain.
+# Open prefixes forwarded together: 64, later a quarter of those before. More are faster, but some are forwarded in vain.
 WAVE, LATER = 64, 4
 # Columns of an array of prefixes, float64: log-probability (nats), rows low..high of the trie, length in tokens, last token,
 # cache position of the token before it, 1 if it is a whole label
@@ -245,6 +245,6 @@ def _best_first(labels: Labels, n: int, *root):
         open_ = _by_probability(open_[before[high] > before[low]])  # nothing below the other prefixes can matter
         if not len(open_):  # if all probabilities underflow, score all candidates
             return best.tolist() if bar > TINY else list(range(len(labels.candidates)))
-        wave, open_ = np.split(open_, [max(WAVE, extended // LATER)])
+        wave, open_ = np.split(open_, [WAVE * max(1, extended // (LATER * WAVE))])
         extended += len(wave)
         fresh = labels.children(wave, (yield _requests(wave)))

@@ -30,6 +30,11 @@ def model_folder(name: str, revision: str | None, trust_remote_code: bool) -> Pa
         return CHECKPOINTS / name
     if is_folder(name):
         return Path(name).expanduser()
+    if name.lower().endswith(".gguf"):
+        raise ProbeError(
+            f"{name} is a GGUF file, which is not read: use the folder or id of its safetensors, or serve it "
+            f"(vllm serve {Path(name).name}) and use http://localhost:8000/v1#NAME"
+        )
     if name.startswith(PATHS):
         raise ProbeError(f"{name}: no such folder")
     owner = next((OWNERS[word] for word in sorted(OWNERS, reverse=True) if f"{name}-".startswith(f"{word}-")), None)
