@@ -91,7 +91,7 @@ class Worker:
                 self.child.kill()
 
 
-class Turns:
+class FreeWorkers:
     """Free workers, and the steps that wait for one: the lowest rank comes first."""
 
     def __init__(self, workers: list[Worker]):
@@ -124,7 +124,7 @@ async def run_steps(
     """
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, asyncio.current_task().cancel)
     workers = [Worker(environment) for environment in environments(jobs)]
-    turns = Turns(workers)
+    free = FreeWorkers(workers)
     tasks: dict[str, asyncio.Task] = {}
     running: dict[str, dict] = {}  # what the status line shows
     before = {name: uptodate.seconds(profile, name) for name, reason in reasons.items() if reason}
@@ -143,13 +143,13 @@ async def run_steps(
         elif reason is None:
             outcome = StepOutcome("up to date")
         else:
-            worker = await turns.take(rank[name])
+            worker = await free.take(rank[name])
             running[name] = {"start": time.monotonic(), "cell": 0, "text": ""}
             if not sys.stdout.isatty():
                 _print_line(f"{'start':10} {name} ({reason})")
             outcome = await _run_step(profile, step, now[name], worker, running[name])
             del running[name]
-            turns.give_back(worker)
+            free.give_back(worker)
         label = "FAILED" if outcome.status == "failed" else outcome.status
         _print_line(": ".join(filter(None, (f"{label:10} {name} {outcome.time(' s')}".rstrip(), outcome.message))))
         return outcome
