@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from probelib import lm
 from probelib.errors import ProbeError
-from probelib.lm.decode.labels import Labels
+from probelib.lm.decode.labels import LATER, WAVE, Labels
 from tests.lm import tiny
 
 PROMPT = "What is the capital of France?"
@@ -81,6 +81,18 @@ def test_it_forwards_less_than_all(model):
     trie = Labels(model, labels)
     costs = [model.top_continuations(p, trie, 10).attrs["cost"] for p in (PROMPT, "Rome", "The capital of Peru is")]
     assert all(c["forwarded_tokens"] < 0.5 * c["trie_tokens"] for c in costs)
+
+
+def test_growing_waves_find_the_same_and_forward_a_quarter_more_at_most(model, monkeypatch):
+    candidates = some(3000, seed=5, aliases=1)
+    growing = model.top_continuations(PROMPT, candidates, 1000)
+    monkeypatch.setattr("probelib.lm.decode.labels.LATER", 10**9)
+    constant = model.top_continuations(PROMPT, candidates, 1000)
+    assert growing["candidate"].tolist() == constant["candidate"].tolist()
+    assert np.array_equal(growing["logprob"], constant["logprob"])
+    few, many = constant["forwarded_tokens"][0], growing["forwarded_tokens"][0]
+    assert 2 * WAVE < few <= many <= few * (1 + 1 / LATER) + WAVE
+    assert growing.attrs["cost"]["forwards"] < constant.attrs["cost"]["forwards"]
 
 
 def test_trie_tokens_are_the_distinct_prefixes(model):

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import torch
 
+from probelib.lm.decode import shared_cache
 from probelib.lm.decode.generation import beam_search, generate_ids
 from probelib.lm.decode.shared_cache import SharedCache, _groups
 from probelib.lm.tree import Tree
@@ -107,3 +108,17 @@ def test_a_row_grows_anywhere():
             alone = torch.log_softmax(model(torch.tensor([sequence])).logits[0, -1], -1)
         assert torch.allclose(ours, alone, atol=1e-4)
     assert row.depth == [0, 1, 2, 1, 2, 3, 0] and row.cost["forwarded_tokens"] == 7
+
+
+def test_a_forward_gets_only_the_keys_that_its_tokens_see(monkeypatch):
+    keys = []
+    real = shared_cache.forward_packed
+    spy = lambda model, cache, tokens, depth, *rest: (
+        keys.append(depth.tolist()) or real(model, cache, tokens, depth, *rest)
+    )
+    monkeypatch.setattr(shared_cache, "forward_packed", spy)
+    row = SharedCache(tiny.build(tiny.DECODERS["llama"]()))
+    row.prefill([[5, 6], [7, 8, 9]], budget=9)  # positions 0, 1 and 2, 3, 4
+    row.extend([10, 11, 12], [1, 1, 4], [0])  # positions 5, 6, 7: after both prompts
+    row.extend([13, 14], [6, 6], [0])  # after 5 6 11
+    assert keys[1:] == [[0, 1, 0, 1, 2, 2, 2, 3], [0, 1, 2, 3, 3]]  # depths: ancestors, then the tokens
