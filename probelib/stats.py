@@ -176,6 +176,23 @@ def pearson_rows(x: np.ndarray, y: np.ndarray) -> np.ndarray:
     return np.divide((x * y).sum(1), spread, out=np.full(len(n), np.nan), where=(n >= 3) & (spread > 1e-12))
 
 
+def pearson_replicates(x, y, clusters, times: int = 2000, seed: int = 0) -> np.ndarray:
+    """``times`` bootstrap replicates of Pearson's r over clusters (e.g. relations), whose pairs are resampled together.
+
+    Pairs with a NaN are left out. NaN for fewer than two clusters, and if a sample leaves x or y constant. A replicate is
+    computed from six sums per cluster, however many pairs it has.
+    """
+    x, y, number = _complete(x, y, pd.factorize(np.asarray(clusters))[0])
+    x, y, number = x - nanmean(x), y - nanmean(y), number.astype(int)
+    sums = np.column_stack([np.bincount(number, v) for v in (np.ones(len(x)), x, y, x * x, y * y, x * y)])
+    sums = sums[sums[:, 0] > 0]  # of clusters that have pairs
+    n, sx, sy, xx, yy, xy = (resample_counts(len(sums), times, seed) @ sums).T
+    with np.errstate(invalid="ignore", divide="ignore"):
+        x_spread, y_spread = xx - sx**2 / n, yy - sy**2 / n
+        varied = (x_spread > 1e-9 * xx) & (y_spread > 1e-9 * yy)  # beyond rounding
+        return np.where(varied, (xy - sx * sy / n) / np.sqrt(x_spread * y_spread), np.nan)
+
+
 def holm(p) -> np.ndarray:
     """Holm-adjusted p-values; NaN stays NaN and does not count as a test.
 

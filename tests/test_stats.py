@@ -143,6 +143,29 @@ def test_many_correlations_at_once_are_one_at_a_time():
     assert np.isnan(one_by_one[1]) and np.isnan(one_by_one[2])
 
 
+def test_replicates_of_pearson_are_those_of_resampled_clusters():
+    generator = np.random.default_rng(3)
+    clusters = generator.integers(0, 5, 40)
+    x, y = generator.normal(size=(2, 40)) + clusters
+    x[3], y[clusters == 4] = np.nan, np.nan  # a pair, and a whole cluster, left out
+    names = list(dict.fromkeys(clusters[clusters != 4].tolist()))
+    counts = stats.resample_counts(4, 30, seed=1).astype(int)
+    expected = []
+    for count in counts:
+        rows = np.concatenate(
+            [np.tile(np.flatnonzero(clusters == name), n) for name, n in zip(names, count, strict=True)]
+        )
+        expected.append(stats.pearson(x[rows], y[rows])["r"])
+    assert stats.pearson_replicates(x, y, clusters, 30, 1) == pytest.approx(expected)
+
+
+def test_replicates_of_pearson_are_undefined_where_a_sample_is_constant():
+    flat = stats.pearson_replicates([0.1, 0.1, 0.1, 0.7], [1, 2, 3, 4], list("aaab"), 200)
+    assert np.isnan(flat).any() and np.isfinite(flat).any()  # samples of "a" alone are constant
+    assert np.isnan(stats.pearson_replicates([1, 2, 3], [1, 2, 4], list("aaa"), 5)).all()
+    assert np.isnan(stats.pearson_replicates([np.nan] * 3, [1, 2, 4], list("abc"), 5)).all()
+
+
 def test_the_interval_of_a_mean_holds_it_and_narrows():
     low, high = stats.mean_interval([0, 1] * 50 + [np.nan])
     assert 0.39 < low < 0.5 < high < 0.61

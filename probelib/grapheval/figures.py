@@ -390,12 +390,14 @@ def figure8(linked: pd.DataFrame) -> Artifact:
     others = ", ".join(f"{MEANINGS[name]} ({DEFINITIONS[name]})" for name in names[3:])
     models = linked["model"].unique()
     n = " to ".join(f"{n:,}" for n in sorted({linked["n"].min(), linked["n"].max()}))
-    wide = np.nanmax(linked[["low", "high"]].sub(linked["pearson"], axis=0).abs())
+    wide = linked[["low", "high"]].sub(linked["pearson"], axis=0).abs().max(axis=None)
+    reach = f"reach at most {wide:.3f} to each side" if np.isfinite(wide) else "are undefined here"
     caption = (
         f"Pearson correlation over n = {n} triples of Truthful, Informative and Correct (by the judge) with each other and "
         f"with {others}; per model and, with several models, of their mean. Blue: positive, red: negative; a dash: one of "
-        f"the two is constant. 95 % intervals (Fisher's z, as if triples were independent) reach at most {wide:.3f} to each "
-        "side. The CSV has all intervals, Spearman, and Pearson on log(1 + D, P, E)."
+        f"the two is constant. 95 % intervals (bootstrap over {linked['relations'].max()} relations: triples of one relation "
+        f"are alike, so they are resampled together) {reach}. The CSV has all intervals, Spearman, and Pearson on log(1 + D, "
+        "P, E)."
     )
     alt = f"{len(models)} heat maps of correlations: {', '.join(models)}."
     figure = _correlation_panels(linked, names)
@@ -449,7 +451,7 @@ def _cause(of: dict[str, pd.DataFrame], other: pd.Series) -> str:
 
     of     "C", "T" -> correlations by property;  other: the strongest correlation of Correct with another property
     """
-    if "E" not in of["C"].index or not np.isfinite(of["C"].loc["E", "pearson"]):
+    if "E" not in of["C"].index or not np.isfinite(of["C"].loc["E", "low"]):
         return ""
     correct, truthful = of["C"].loc["E"], of["T"].loc["E"]
     low, high = sorted(np.sign(other["pearson"]) * other[["low", "high"]])

@@ -39,7 +39,7 @@ import pandas as pd
 
 from probelib.errors import ProbeError, unknown
 from probelib.grapheval.answers import UNEVALUATED, Answer, Outcome, outcome
-from probelib.stats import pearson, percentile_interval, wilson
+from probelib.stats import pearson, pearson_replicates, percentile_interval, wilson
 
 METRICS = ["truthful", "informative", "correct"]
 ABOVE = "above mirror"  # Correct minus its mirror image
@@ -273,18 +273,22 @@ def by_type(
     return pd.DataFrame(rows)
 
 
-def correlate(table: pd.DataFrame, heavy: tuple[str, ...] = ()) -> pd.DataFrame:
+def correlate(table: pd.DataFrame, relations, heavy: tuple[str, ...] = ()) -> pd.DataFrame:
     """Every pair of columns (figure 8): ``x``, ``y``, ``pearson`` with ``low``, ``high``, ``spearman``, ``pearson_log``, ``n``
-    (rows that both columns define).
+    (rows that both columns define), ``relations`` (of these rows).
 
-    heavy  columns with a few huge values (degree, page views): ``pearson_log`` takes log(1 + value) of them (default D12)
+    relations  of every row: the rows of a relation are resampled together (95 %, bootstrap over relations)
+    heavy      columns with a few huge values (degree, page views): ``pearson_log`` takes log(1 + value) of them (default D12)
     """
+    relations = np.asarray(relations)
     logged = table.assign(**{c: np.log1p(table[c]) for c in heavy})
     rows = []
     for i, x in enumerate(table.columns):
         for y in table.columns[:i]:
             plain, ranks = pearson(table[x], table[y]), table[[x, y]].dropna().rank()
-            row = {"x": x, "y": y, "pearson": plain["r"], "low": plain["low"], "high": plain["high"], "n": plain["n"]}
+            low, high = percentile_interval(pearson_replicates(table[x], table[y], relations))
+            row = {"x": x, "y": y, "pearson": plain["r"], "low": low, "high": high, "n": plain["n"]}
+            row["relations"] = len(np.unique(relations[table[[x, y]].notna().all(axis=1)]))
             row["spearman"] = pearson(ranks[x], ranks[y])["r"]
             row["pearson_log"] = pearson(logged[x], logged[y])["r"]
             rows.append(row)
@@ -305,7 +309,7 @@ def largest_types(typed: pd.DataFrame, n: int = 18) -> pd.DataFrame:
 def correlate_models(scored: pd.DataFrame, about: pd.DataFrame) -> pd.DataFrame:
     """Correlations of the metrics T, I, C with properties of the triples (figure 8): per model, and of the mean over models.
 
-    scored   per model and triple: ``model``, ``triple`` (row of ``about``) and the metrics
+    scored   per model and triple: ``model``, ``triple`` (row of ``about``), ``relation`` and the metrics
     about    per triple of the graph, e.g. degree ``D``, popularity ``P``, exposure count ``E``; NaN: not known
     returns  ``correlate`` with ``model``
     """
@@ -314,10 +318,11 @@ def correlate_models(scored: pd.DataFrame, about: pd.DataFrame) -> pd.DataFrame:
     for model, rows in scored.groupby("model", sort=False):
         metrics = rows.reset_index(drop=True).rename(columns=short)[list("TIC")]
         table = metrics.join(about.loc[rows["triple"]].reset_index(drop=True))
-        frames.append(correlate(table, heavy).assign(model=model))
+        frames.append(correlate(table, rows["relation"], heavy).assign(model=model))
     if len(frames) > 1:  # a triple is one case, not one per model
-        means = scored.groupby("triple")[METRICS].mean().join(about).rename(columns=short)
-        frames.append(correlate(means[[*"TIC", *heavy]], heavy).assign(model="mean of the models"))
+        triples = scored.groupby("triple")
+        means, relations = triples[METRICS].mean().join(about).rename(columns=short), triples["relation"].first()
+        frames.append(correlate(means[[*"TIC", *heavy]], relations, heavy).assign(model="mean of the models"))
     return pd.concat(frames)
 
 

@@ -135,8 +135,9 @@ def linked(d: float, e: float | None = None) -> pd.DataFrame:
     """Correlations of all metrics with degree, and with the exposure count where it is known."""
     pairs = [("I", "T", -0.5), ("C", "T", 0.1), ("C", "I", 0.1)]
     pairs += [("D", y, d) for y in "TIC"] + [("E", y, -e if y == "T" else e) for y in "TIC" if e is not None]
-    rows = [(x, y, r, r - 0.1, r + 0.1, 50, r, r, "m") for x, y, r in pairs]
-    return pd.DataFrame(rows, columns=["x", "y", "pearson", "low", "high", "n", "spearman", "pearson_log", "model"])
+    rows = [(x, y, r, r - 0.1, r + 0.1, 50, 7, r, r, "m") for x, y, r in pairs]
+    columns = ["x", "y", "pearson", "low", "high", "n", "relations", "spearman", "pearson_log", "model"]
+    return pd.DataFrame(rows, columns=columns)
 
 
 def test_figure_8_holds_the_cause_against_degree():
@@ -156,6 +157,9 @@ def test_figure_8_holds_the_cause_against_degree():
     assert "has no positive link" in figures.finding8(linked(0.1, e=0.05))
     assert "exposure" not in figures.finding8(linked(0.1))
     assert figures.finding8(linked(np.nan)).startswith("Correct is constant here")
+    assert "(bootstrap over 7 relations: " in grapheval.figure8(linked(0.1)).caption
+    alone = grapheval.figure8(linked(0.1, e=0.4).assign(low=np.nan, high=np.nan))  # one relation: no interval
+    assert ") are undefined here. The CSV" in alone.caption and "no positive link" not in alone.finding
     plt.close("all")
 
 

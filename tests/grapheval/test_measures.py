@@ -286,17 +286,36 @@ def test_who_does_not_look_is_correct_as_often_as_contrary():
 def test_heavy_tails_and_logs():
     degree = np.array([1, 2, 3, 4, 10_000])
     table = pd.DataFrame({"T": [0.0, 0.2, 0.4, 0.6, 0.7], "D": degree})
-    row = measures.correlate(table, heavy=("D",)).iloc[0]
+    row = measures.correlate(table, list("aabbc"), heavy=("D",)).iloc[0]
     assert (row["x"], row["y"]) == ("D", "T") and row["spearman"] == pytest.approx(1)
     assert row["pearson"] < row["pearson_log"] < 1
     assert row["pearson_log"] == pytest.approx(np.corrcoef(table["T"], np.log1p(degree))[0, 1])
-    assert np.isnan(measures.correlate(table.assign(D=1))["pearson"][0])
+    assert np.isnan(measures.correlate(table.assign(D=1), list("aabbc"))["pearson"][0])
 
 
 def test_ranks_are_those_of_the_rows_that_both_columns_define():
     """x and y rise together wherever y is known; ranks over all rows of x would be uneven steps."""
-    found = measures.correlate(pd.DataFrame({"x": [1, 2, 3, 4, 50.0], "y": [1, np.nan, np.nan, 2, 9]})).iloc[0]
-    assert found["n"] == 3 and found["spearman"] == pytest.approx(1)
+    table = pd.DataFrame({"x": [1, 2, 3, 4, 50.0], "y": [1, np.nan, np.nan, 2, 9]})
+    found = measures.correlate(table, list("abbac")).iloc[0]
+    assert found["n"] == 3 and found["relations"] == 2 and found["spearman"] == pytest.approx(1)
+
+
+def test_triples_of_one_relation_are_no_independent_cases():
+    """In each of 20 relations, 100 triples with the same degree and the same score: the interval is that of 20 cases. The mean
+    of two models has the relations of its triples."""
+    generator = np.random.default_rng(0)
+    relation = np.repeat(np.arange(20), 100)
+    degree, score = (generator.random(20)[relation] for _ in range(2))
+    one = pd.DataFrame({"triple": range(2000), "relation": relation, "truthful": score, "informative": -score})
+    scored = pd.concat([one.assign(model=model, correct=score) for model in "mn"])
+    linked = measures.correlate_models(scored, pd.DataFrame({"D": degree}))
+    found = linked[(linked["x"] == "D") & (linked["y"] == "C")]
+    ends = stats.percentile_interval(stats.pearson_replicates(degree[::100], score[::100], range(20)))
+    assert found[["low", "high"]].to_numpy() == pytest.approx(np.tile(ends, (3, 1))) and set(found["relations"]) == {20}
+    naive = stats.pearson(degree, score)
+    assert ends[1] - ends[0] > 6 * (naive["high"] - naive["low"])
+    alone = measures.correlate_models(scored.assign(relation=0), pd.DataFrame({"D": degree}))
+    assert alone["pearson"].notna().all() and alone[["low", "high"]].isna().all(axis=None)
 
 
 def test_means_and_their_intervals():
