@@ -218,7 +218,8 @@ LIMITS = {  # requirement -> the artifacts that are limited where a model misses
 
 def requirements(found: dict[str, pd.DataFrame], sizes: dict[str, int]) -> pd.DataFrame:
     """What the design asks of the organisms, and whether they do it: ``requirement``, ``model``, ``wanted``, ``measured``,
-    ``met``, and ``limits``, the artifacts that a missed requirement limits (``LIMITS``; "" where it is met).
+    ``met``; ``limit`` (``wanted`` as a number) with ``low`` and ``high``, the 95 % interval of what was measured (NaN: it has
+    none); and ``limits``, the artifacts that a missed requirement limits (``LIMITS``; "" where it is met).
     ``.attrs``: how many cases per model decide: "never taught" and "verdicts" (facts), "unsure" (statements); only what was
     measured.
 
@@ -231,19 +232,22 @@ def requirements(found: dict[str, pd.DataFrame], sizes: dict[str, int]) -> pd.Da
         rows += _famous_required(found["famous"], max(found["famous"]["model"], key=sizes.get))
         for row in found["lists"].itertuples():
             change = f"{row.change:+.2f}"
-            rows.append(("permuted lists lower log P", row.model, "interval below 0", change, row.high < 0))
+            measured = (change, row.high < 0, 0.0, row.low, row.high)
+            rows.append(("permuted lists lower log P", row.model, "interval below 0", *measured))
     if "unsure" in found:
         largest = sorted(set(found["unsure"]["model"]), key=sizes.get)[::-1]
         rows += _verdicts_required(found["verdicts"], largest)
         for row in found["unsure"].query("way == 'at once'").itertuples():
             never = row.facts == "never"
             met, wanted = (row.unsure >= 0.7, "at least .70") if never else (row.unsure <= 0.1, "at most .10")
-            rows.append((f"I don't know, {row.facts} taught", row.model, wanted, f"{row.unsure:.2f}", met))
+            measured = (f"{row.unsure:.2f}", met, 0.7 if never else 0.1, row.low, row.high)
+            rows.append((f"I don't know, {row.facts} taught", row.model, wanted, *measured))
     mentions = found["names"].query("facts == 'trial' and taught_at_least == 32")
     for row in mentions.itertuples():
         auc = max(row.subject, row.object)
-        rows.append((MENTIONS, row.model, "at most .55", f"{auc:.2f}", auc <= 0.55))
-    table = pd.DataFrame(rows, columns=["requirement", "model", "wanted", "measured", "met"])
+        rows.append((MENTIONS, row.model, "at most .55", f"{auc:.2f}", auc <= 0.55, 0.55, np.nan, np.nan))
+    columns = ["requirement", "model", "wanted", "measured", "met", "limit", "low", "high"]
+    table = pd.DataFrame(rows, columns=columns)
     if "recall" in found:
         table.attrs["never taught"] = int(found["recall"].query("exposures == 0")["n"].max())
     if "unsure" in found:
@@ -271,22 +275,31 @@ def _recall_required(recalled: pd.DataFrame, largest: str) -> list[tuple]:
         shown, rises = ", ".join(f"{share:.2f}" for share in bands), bands == sorted(set(bands))
         never = own[own["exposures"] == 0].iloc[0]
         above, kind, well = never["right"] - never["guess"], never["type_right"], bands[-1]
+        at_most = (in_digits(above, 0.05, "+"), above <= 0.05, 0.05, *(never[["low", "high"]] - never["guess"]))
+        at_least = (in_digits(kind, 0.95), kind >= 0.95, 0.95, *_interval_of_share(kind, never["n"]))
         rows += [
-            ("recall rises (0-4, 8-32, 64 and more)", model, "in this order", shown, rises),
-            ("never taught, above guessing", model, "at most .05", in_digits(above, 0.05, "+"), above <= 0.05),
-            ("never taught, answer of the right type", model, "at least .95", in_digits(kind, 0.95), kind >= 0.95),
+            ("recall rises (0-4, 8-32, 64 and more)", model, "in this order", shown, rises, *[np.nan] * 3),
+            ("never taught, above guessing", model, "at most .05", *at_most),
+            ("never taught, answer of the right type", model, "at least .95", *at_least),
         ]
         if model == largest:
-            rows.append(("recall at 64 and more", model, "at least .95", f"{well:.2f}", well >= 0.95))
+            interval = _interval_of_share(well, own[own["exposures"].between(64, 256)]["n"].sum())
+            rows.append(("recall at 64 and more", model, "at least .95", f"{well:.2f}", well >= 0.95, 0.95, *interval))
     return rows
+
+
+def _interval_of_share(share: float, n: float) -> tuple[float, float]:
+    """Wilson's 95 % interval of a share of ``n`` cases."""
+    return stats.wilson(np.rint(share * n), n)
 
 
 def _famous_required(said: pd.DataFrame, largest: str) -> list[tuple]:
     own = said[said["model"] == largest]
     right, kind, n = own["right"].sum(), own["type_right"].sum(), len(own)
+    counted = lambda limit, count: (limit, *(n * end for end in stats.wilson(count, n)))
     return [
-        ("famous questions", largest, f"at least 36 of {n}", f"{right}", right >= 36),
-        ("famous questions, right type", largest, f"{n} of {n}", f"{kind}", kind == n),
+        ("famous questions", largest, f"at least 36 of {n}", f"{right}", right >= 36, *counted(36, right)),
+        ("famous questions, right type", largest, f"{n} of {n}", f"{kind}", kind == n, *counted(n, kind)),
     ]
 
 
@@ -295,12 +308,14 @@ def _verdicts_required(judged: pd.DataFrame, largest: list[str]) -> list[tuple]:
     rows = []
     for model, least in zip(largest[:2], (0.88, 0.80), strict=False):
         own = judged[judged["model"] == model].set_index(["way", "verified"])
-        fresh = own.loc[("recalled", False)]
-        for what, low, value in (
-            ("verdict at once (Yes, No), verified facts (AUC)", 0.90, own.loc[("at once", True), "auc"]),
-            ("verdict at once (True, False), verified facts (AUC)", 0.90, own.loc[("true or false", True), "auc"]),
-            ("verdict after recalling, fresh facts (AUC)", least, fresh["auc"]),
-            ("verdict after recalling, right of answered", 0.85, fresh["right_of_answered"]),
+        fresh, area = own.loc[("recalled", False)], ["auc", "low", "high"]
+        right, answered = fresh["right_of_answered"], round(2 * fresh["n"] * fresh["answered"])  # statements of n facts
+        for what, limit, (value, *ends) in (
+            ("verdict at once (Yes, No), verified facts (AUC)", 0.90, own.loc[("at once", True), area]),
+            ("verdict at once (True, False), verified facts (AUC)", 0.90, own.loc[("true or false", True), area]),
+            ("verdict after recalling, fresh facts (AUC)", least, fresh[area]),
+            ("verdict after recalling, right of answered", 0.85, (right, *_interval_of_share(right, answered))),
         ):
-            rows.append((what, model, f"at least {low:.2f}", in_digits(value, low), value >= low))
+            measured = (in_digits(value, limit), value >= limit)
+            rows.append((what, model, f"at least {limit:.2f}", *measured, limit, *ends))
     return rows

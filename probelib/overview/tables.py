@@ -268,7 +268,7 @@ def models_table7(required: pd.DataFrame) -> Artifact:
     counts = {kind: every.attrs[kind] for kind in SIZES if kind in every.attrs}
     sizes = "".join(f" {SIZES[kind].format(n=n, share=1 / n)}" for kind, n in counts.items())
     said = "; ".join(f"{name} ({count} of {(required['requirement'] == name).sum()})" for name, count in names.items())
-    base, tuned = _kinds(every["model"])
+    inside, (base, tuned) = limits_inside(required), _kinds(every["model"])
     models = f"decoders: {by_family(base)}" + (f"; instruction-tuned: {by_family(tuned)}" if tuned else "")
     return Artifact(
         "models/table7",
@@ -278,11 +278,14 @@ def models_table7(required: pd.DataFrame) -> Artifact:
             "tables and figures that a missed requirement limits: there the models may fail to show what other models show. "
             "Mentions are counted in the corpus: models with the same value count once in the finding. Met: in how many of "
             "the models that a requirement concerns (in parentheses); then which models miss it, and what was measured in "
-            f"these; the CSV has a row per model. Models: {models}.{sizes}"
+            "these, the lowest and the highest value with its 95 % interval (shares: Wilson; AUC and lists: bootstrap over "
+            "facts). limit inside: in how many of the models with an interval the limit lies inside it, so that other "
+            f"facts might decide otherwise. The CSV has a row per model. Models: {models}.{sizes}"
         ),
         shown=by_requirement(every),
         finding=(
             f"{required['met'].sum()} of {len(required)} checks (a requirement of a model) are met. Missed: {said or 'none'}."
+            + (f" The limit lies inside the interval in {inside} checks that have one." if inside else "")
             + (f" This limits {len(limited)} tables and figures." if limited else "")
         ),
     )
@@ -293,13 +296,22 @@ def by_requirement(required: pd.DataFrame) -> pd.DataFrame:
     rows, kinds = [], _kinds(required["model"])
     for (requirement, wanted), own in required.groupby(["requirement", "wanted"], sort=False):
         missed = own[~own["met"]]
-        values = sorted(set(missed["measured"].astype(str)), key=lambda text: float(text.split(",")[0]))
+        intervals = {str(value): span(*ends) for value, *ends in missed[["measured", "low", "high"]].to_numpy()}
+        values = sorted(intervals, key=lambda text: float(text.split(",")[0]))
+        values = [f"{value} {intervals[value]}".removesuffix(" [no interval]") for value in values]
         ends = " to ".join(dict.fromkeys([*values[:1], *values[-1:]]))
         row = {"requirement": requirement, "wanted": wanted}
         row["met"] = f"{own['met'].sum()} of {len(own)} ({_in_words(own['model'], *kinds)})"
         row["missed by"] = _in_words(missed["model"], *kinds)
-        rows.append(row | {"measured where missed": ends, "limits": "; ".join(dict.fromkeys(missed["limits"]))})
+        row |= {"measured where missed": ends, "limit inside": limits_inside(own)}
+        rows.append(row | {"limits": "; ".join(dict.fromkeys(missed["limits"]))})
     return pd.DataFrame(rows)
+
+
+def limits_inside(required: pd.DataFrame) -> str:
+    """In how many rows the limit lies inside the interval, "of" how many that have an interval; "" without any."""
+    known = required.dropna(subset=["low", "high"])
+    return f"{known['limit'].between(known['low'], known['high']).sum()} of {len(known)}" if len(known) else ""
 
 
 def _kinds(models) -> tuple[list[str], list[str]]:

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from probelib import facts, lm, overview, prompts, store
+from probelib import facts, lm, overview, prompts, stats, store
 from probelib.errors import ProbeError
 from probelib.explore import seen
 from probelib.monitor import measures as monitor
@@ -148,11 +148,12 @@ def test_finding_on_recall():
 def test_requirements_are_counted_and_the_missed_ones_named():
     frame = pd.DataFrame(
         {"requirement": ["a", "a", "b"], "model": "m", "met": [True, False, True], "limits": ["", "x/y", ""]}
-    ).assign(measured=["2", "1", "3"], wanted="at least 2")
+    ).assign(measured=["2", "1", "3"], wanted="at least 2", limit=2, low=[1.5, 0.5, np.nan], high=[2.5, 1.5, np.nan])
     shown = overview.models_table7(frame).shown
     assert shown["met"].tolist() == ["1 of 2 (decoders)", "1 of 1 (decoders)"] and shown[
         "measured where missed"
-    ].tolist() == ["1", ""]
+    ].tolist() == ["1 [0.50, 1.50]", ""]
+    assert shown["limit inside"].tolist() == ["1 of 2", ""]
     assert shown["missed by"].tolist() == ["decoders", ""]
     models = ["atlas-neox-5m", "atlas-neox-5m-it", "atlas-llama-2.4m"]
     artifact = overview.models_table7(frame.assign(model=models, met=[True, False, True]))
@@ -160,11 +161,12 @@ def test_requirements_are_counted_and_the_missed_ones_named():
     assert artifact.shown["missed by"].tolist() == ["instruction-tuned", ""]
     assert "decoders: atlas-neox-5m, atlas-llama-2.4m; instruction-tuned: atlas-neox-5m-it." in artifact.caption
     none = tables.by_requirement(frame.assign(met=False, measured=["+0.10", "-0.20", "3"]))
-    assert none["measured where missed"].tolist() == ["-0.20 to +0.10", "3"]
+    assert none["measured where missed"].tolist() == ["-0.20 [0.50, 1.50] to +0.10 [1.50, 2.50]", "3"]
     assert overview.models_table7(frame).finding == (
-        "2 of 3 checks (a requirement of a model) are met. Missed: a (1 of 2). This limits 1 tables and figures."
+        "2 of 3 checks (a requirement of a model) are met. Missed: a (1 of 2). The limit lies inside the "
+        "interval in 1 of 2 checks that have one. This limits 1 tables and figures."
     )
-    every = overview.models_table7(frame[frame["met"]]).finding
+    every = overview.models_table7(frame[frame["met"]].assign(low=np.nan)).finding
     assert every == "2 of 2 checks (a requirement of a model) are met. Missed: none."
 
 
@@ -173,6 +175,7 @@ def test_mentions_count_once_per_corpus():
     names = [behaviour.MENTIONS] * 3 + ["a", "a"]
     frame = pd.DataFrame({"requirement": names, "model": list("mnomn"), "measured": ["0.52", "0.52", "0.60", "0", "0"]})
     frame = frame.assign(met=[True, True, False, True, True], limits=["", "", "x/y", "", ""], wanted="any")
+    frame = frame.assign(limit=0.55, low=np.nan, high=np.nan)
     artifact = overview.models_table7(frame)
     assert len(artifact.frame) == 5 and artifact.finding.startswith(
         f"3 of 4 checks (a requirement of a model) are met. Missed: {behaviour.MENTIONS} (1 of 2)."
@@ -194,16 +197,35 @@ def test_an_effect_of_permuted_examples_is_called_significant_or_not():
 def test_each_requirement_names_artifacts_of_the_plan_that_it_limits():
     """A base model that recalls nothing and an instruction-tuned one that verifies nothing miss every kind of requirement."""
     found = {
-        "recall": pd.DataFrame({"exposures": [0, 8, 64], "right": [0.5, 0.4, 0.3], "n": 24, "guess": 0.1,
-                                "type_right": 0.5}),
+        "recall": pd.DataFrame({"exposures": [0, 8, 64], "right": [0.5, 0.4, 0.25], "n": 24, "guess": 0.1,
+                                "type_right": 0.5, "low": 0.3, "high": 0.7}),
         "famous": pd.DataFrame({"right": [False], "type_right": [False]}),
-        "lists": pd.DataFrame({"change": [0.1], "high": [0.2]}),
-        "unsure": pd.DataFrame({"facts": ["never", "well"], "way": "at once", "unsure": [0.5, 0.4], "n": 80}),
+        "lists": pd.DataFrame({"change": [0.1], "low": [-0.1], "high": [0.2]}),
+        "unsure": pd.DataFrame({"facts": ["never", "well"], "way": "at once", "unsure": [0.5, 0.4], "n": 80,
+                                "low": 0.35, "high": 0.6}),
         "verdicts": pd.DataFrame({"way": list(behaviour.WAYS) * 2, "verified": [True] * 3 + [False] * 3, "auc": 0.5,
-                                  "right_of_answered": 0.5, "n": 20}),
+                                  "low": 0.4, "high": 0.95, "answered": 0.6, "right_of_answered": 0.5, "n": 20}),
         "names": pd.DataFrame({"facts": ["trial"], "taught_at_least": 32, "subject": 0.9, "object": 0.9}),
     }  # fmt: skip
     required = behaviour.requirements({part: frame.assign(model="m") for part, frame in found.items()}, {"m": 1})
+    rows = required.set_index("requirement")
+    by_hand = {
+        "never taught, above guessing": (0.05, 0.3 - 0.1, 0.7 - 0.1),
+        "never taught, answer of the right type": (0.95, *stats.wilson(12, 24)),
+        "recall at 64 and more": (0.95, *stats.wilson(6, 24)),
+        "famous questions": (36, *stats.wilson(0, 1)),
+        "permuted lists lower log P": (0, -0.1, 0.2),
+        "verdict at once (Yes, No), verified facts (AUC)": (0.9, 0.4, 0.95),
+        "verdict after recalling, right of answered": (0.85, *stats.wilson(12, 24)),  # 60 % of 40 statements
+        "I don't know, never taught": (0.7, 0.35, 0.6),
+        "I don't know, well taught": (0.1, 0.35, 0.6),
+    }
+    for name, expected in by_hand.items():
+        assert rows.loc[name, ["limit", "low", "high"]].tolist() == pytest.approx(expected), name
+    assert (
+        rows.loc[["recall rises (0-4, 8-32, 64 and more)", behaviour.MENTIONS], ["low", "high"]].isna().all(axis=None)
+    )
+    assert tables.limits_inside(required) == "4 of 12"  # of lists, and of three AUC
     shown = overview.models_table7(required)
     assert "n = 24 facts per model, so one fact moves a share by 0.04." in shown.caption
     assert "Verdicts (AUC): n = 20 facts per model" in shown.caption and "n = 80 statements per model." in shown.caption
