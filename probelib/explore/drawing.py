@@ -8,7 +8,8 @@ import textwrap
 import numpy as np
 import pandas as pd
 
-from probelib import lm, report
+from probelib import lm, prompts, report
+from probelib.beyond.questions import SEEN
 from probelib.distractors.baselines import KNOWN
 from probelib.explore.seen import ANSWERS, Look
 from probelib.facts.formats.trex_mc import OPTIONS
@@ -251,7 +252,7 @@ def shown_measures(seen: Look) -> report.Artifact:
         f"{title(seen)}: the values of {len(seen.measures)} measures of the four papers for {seen.model}, of one fact, so "
         "without intervals. asks: what the measure prompts the model with (a hint is an entity before the question, a list "
         f"holds other pairs of the relation); GraphEval's statements go to {seen.answers or 'an instruction-tuned model'}. "
-        "Values go from 0 to "
+        f"{prompt_counts(seen)} Values go from 0 to "
         "1, but Probability, a sum over the names of the object, can exceed 1, and MONITOR has no fixed range: it is shown as "
         "-MONITOR, as for all measures, the higher, the better known. known: above one half; – "
         "if there is no threshold from which a fact counts as known. why: what the model did instead. ZP probability compares "
@@ -259,6 +260,20 @@ def shown_measures(seen: Look) -> report.Artifact:
         f"the longest length, so the two shares can differ. {LEFT_OUT}{missing}"
     )
     return report.Artifact("explore/table1", seen.measures, caption, board_in_words(seen))
+
+
+def prompt_counts(seen: Look) -> str:
+    """On how many prompts the values of the measures stand."""
+    framed, sentences = seen.framed, prompts.paraphrases(seen.about, "cloze")
+    plain, negative = framed["context"] == "none", framed["context"].str.startswith("negative")
+    in_seen, first = framed["template"].isin(SEEN), framed["template"] == 1
+    two = "" if seen.judged is None else ", but GraphEval's correct 2 (the true and a false statement)"
+    return (
+        f"Prompts per value: MONITOR {(plain | first).sum()} ({plain.sum()} paraphrases, and the first one also after "
+        f"{(first & ~plain).sum()} contexts); accuracy over wordings {(plain & in_seen).sum()} paraphrases, behind hints "
+        f"{(negative & in_seen).sum()} (these paraphrases after each negative context); measures of sentences "
+        f"{sentences['template'].isin(SEEN).sum()} templates; of a question, a list or a statement 1{two}."
+    )
 
 
 def shown_board(seen: Look) -> report.Artifact:
@@ -299,8 +314,8 @@ def board_caption(seen: Look) -> str:
     """What each panel of the board shows."""
     paraphrases, lists = seen.framed["template"].nunique(), seen.curve["seed"].nunique()
     judged = (
-        f"how {seen.answers} answers the true statement (✓) and false ones (✗), and the P(true) that a judge reads from its "
-        "hidden state (black marks)"
+        f"how {seen.answers} answers the true statement (✓) and {len(seen.judged) - 1} false ones (✗), of one template, and "
+        "the P(true) that a judge reads from its hidden state (black marks)"
         if seen.judged is not None
         else why_unjudged(seen)
     )
@@ -309,10 +324,11 @@ def board_caption(seen: Look) -> str:
         f"MONITOR: probability of {seen.object} after {paraphrases} paraphrases of the question (rows), with no entity before "
         "it, with the right object, and with wrong ones (columns; –: not prompted so). ZP-LKE: share of the right object "
         f"among the options, by the number of other pairs listed before the subject ({lists} lists of each length). "
-        "Distractors: probability of the object and of the most plausible wrong objects as the end of a sentence, the most "
-        f"probable first. GraphEval: {judged}. Known?: value of each measure of table 1 but MONITOR, which has no fixed range, "
-        "in the colour of its paper; a cross says what the model did instead. Last panel: how often the training corpus states "
-        "the fact, by form; wrong: with a wrong object. The CSV has the values of all panels."
+        "Distractors: probability of the object and of the most plausible wrong objects as the end of one sentence (the first "
+        f"template), the most probable first. GraphEval: {judged}. Known?: value of each measure of table 1 but MONITOR, which "
+        f"has no fixed range, in the colour of its paper; a cross says what the model did instead. {prompt_counts(seen)} "
+        "Last panel: how often the training corpus states the fact, by form; wrong: with a wrong object. The CSV has the "
+        "values of all panels."
     )
 
 

@@ -62,6 +62,14 @@ def test_the_numbers_are_those_of_the_measures(seen):
     yes, of = explore.drawing.known_counts(seen)
     assert board.finding.startswith(f"{yes} of {of} measures with a threshold say that {seen.model} knows the fact.")
     assert f"after {seen.framed['template'].nunique()} paraphrases of the question" in board.caption
+    used = seen.framed[(seen.framed["context"] == "none") | (seen.framed["template"] == 1)]
+    assert (
+        f"Prompts per value: MONITOR {len(used)} (7 paraphrases, and the first one also after 6 contexts)"
+        in board.caption
+    )
+    assert "behind hints 10 (" in shown.caption and "measures of sentences 2 templates; of" in shown.caption
+    assert "a statement 1, but GraphEval's correct 2 (" in shown.caption
+    assert "a statement 1. Values go" in explore.shown_measures(replace(seen, judged=None)).caption
     known = seen.measures.set_index("measure")["known"]
     assert known[["MONITOR", "Avg@n Random"]].isna().all(), "what has no natural point has no verdict"
     assert all(known[name] == (values[name] > 0.5) for name in ("Primary anchor", "ZP choice", "Min@n Random"))
