@@ -14,6 +14,7 @@ def gpt2_accuracy(choices: pd.DataFrame) -> Artifact:
     """Accuracy per relation of imported scores; ``choices``: ``choice.choose_candidates``."""
     table = accuracy_by_relation(choices).sort_values("accuracy", ascending=False, key=stats.levelled, kind="stable")
     overall, interval = choices["correct"].mean(), stats.wilson(choices["correct"].sum(), len(choices))
+    chance = (1 / (choices["wrong"] + 1)).mean()
     names = facts.atlas().relations.set_index("relation")["name"].to_dict() | imported.NAMES
     table.insert(1, "name", table["relation"].map(names).fillna("–"))
     of_bear = set(choices["fact"]) <= set(pd.read_parquet(imported.GPT2, columns=["fact"])["fact"])
@@ -22,7 +23,8 @@ def gpt2_accuracy(choices: pd.DataFrame) -> Artifact:
         "Wikidata's number and name; n facts), with its 95 % Wilson interval: share of the facts whose right answer is the "
         "most probable candidate; candidates: their mean number per fact; chance: the accuracy of guessing, 1 / candidates; "
         "p: one-sided exact binomial test against chance, uncorrected. Over all "
-        f"{len(choices):,} facts {overall:.4f} {span(*interval, '.4f')}; mean over relations {table['accuracy'].mean():.4f}."
+        f"{len(choices):,} facts {overall:.4f} {span(*interval, '.4f')}, where chance is {chance:.4f} (mean of 1 / "
+        f"candidates); mean over relations {table['accuracy'].mean():.4f}."
     )
     ends = [
         f"{row['name'] if row['name'] != '–' else row['relation']} ({row['accuracy']:.1%} "
@@ -30,7 +32,7 @@ def gpt2_accuracy(choices: pd.DataFrame) -> Artifact:
         for _, row in table.iloc[[0, -1]].iterrows()
     ]
     finding = (
-        f"The right answer comes first for {overall:.1%} of the facts {span(*interval, '.1%')}; in "
+        f"The right answer comes first for {overall:.1%} of the facts {span(*interval, '.1%')}, by chance for {chance:.1%}; in "
         f"{(table['p'] < 0.025).sum()} of {len(table)} relations significantly more often than by chance (one-sided exact "
         f"binomial tests, p < .025; by chance {0.025 * len(table):.1f}). Best: {ends[0]}; worst: {ends[1]}."
     )

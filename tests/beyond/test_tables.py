@@ -330,7 +330,8 @@ def test_few_right_answers_are_not_called_more_than_chance():
     assert artifact.shown["p"].tolist() == ["<0.001", "0.079"]
     assert "; in 1 of 2 relations significantly more often than by chance (one-sided exact" in artifact.finding
     assert "p < .025; by chance 0.1). Best: s (50.0% [37.7%, 62.3%], chance 1.7%)" in artifact.finding
-    assert "(2 relations, by" in artifact.caption
+    assert "(2 relations, by" in artifact.caption and "where chance is 0.0167 (mean of" in artifact.caption
+    assert "%], by chance for 1.7%; in 1 of 2" in artifact.finding
 
 
 def test_all_relations_of_the_shipped_scores_have_names():
