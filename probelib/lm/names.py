@@ -87,7 +87,9 @@ def display_name(source: str) -> str:
         check_url(url)
         page = urlsplit(url)
         if page.netloc in HUB:
-            raise ProbeError(f"{source} is a page: use the model's id, {'/'.join(page.path.split('/')[1:3]) or 'owner/name'}")
+            raise ProbeError(
+                f"{source} is a page: use the model's id, {'/'.join(page.path.split('/')[1:3]) or 'owner/name'}"
+            )
         if not model:
             raise ProbeError(f"{source} names no model: use {url}#NAME, with a NAME listed at {url}/models")
         return f"{_last_parts(model) if model.startswith(PATHS) else model} at {page.netloc}"
