@@ -269,7 +269,7 @@ WRONG = [  # what a reader may write into the parameters, and a piece of what is
     ("00_tour", {"model_name": "atlas-t5-2m"}, "without an encoder: try atlas-neox-2.4m"),
     ("lab1_log_probability", {"subject": "Duoro"}, "nearest are Douro"),
     ("lab1_log_probability", {"model_name": "atlas-t5-2m"}, "without an encoder"),
-    ("lab2_prompts", {"models": "atlas-neox-2.4m"}, "a list of texts wanted"),
+    ("lab2_prompts", {"models": "atlas-neox-2.4m"}, "a list of texts is needed"),
     ("lab4_distractors", {"ending": "full_stop"}, "unknown ending 'full_stop'; Known: eos, none, punct"),
     ("lab5_judges", {"model_name": "atlas-neox-0.15m", "n_labels": 20}, "not instruction-tuned"),
     ("lab8_your_own", {"n_pairs": 2}, "at least 5 pairs"),
