@@ -100,7 +100,7 @@ def _examples(pool: Facts, asked: Facts, n: int, seed: int) -> pd.DataFrame:
     if (longest := int(drawn["position"].max())) < n:
         sizes = pool.facts.groupby("relation")["subject"].nunique()
         message = (
-            f"lists of {longest} examples, not {n}: {sizes.idxmin()} has only {longest} subjects that are not scored"
+            f"lists of {longest} examples, not {n}: {sizes.idxmin()} has only {longest} subjects to take them from"
         )
         warnings.warn(message, stacklevel=3)
     return drawn[drawn["position"] <= n].reset_index(drop=True)

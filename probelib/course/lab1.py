@@ -31,10 +31,10 @@ _over_all = lambda logits: logits - logsumexp(logits)
 log_softmax = Check(
     right=lambda logits: _log_softmax(logits, axis=-1),
     cases=[(_LOGITS[0],), (_LOGITS,), (np.array([1000.0, 1001.0]),)],
-    look="log softmax is the logit less the log of the sum of the exponentials, over the last axis",
+    look="log softmax is the logit minus the log of the sum of the exponentials, over the last axis",
     mistakes={
         "these are probabilities: the logarithm is missing": lambda z: np.exp(_log_softmax(z, axis=-1)),
-        "exp of a large logit is infinite: take the largest logit off first, which changes nothing else": _naive,
+        "exp of a large logit is infinite: subtract the largest logit first, which changes nothing else": _naive,
         "the sum runs over everything: each row is a distribution of its own (axis=-1, keepdims=True)": _over_all,
         "the sum runs over the rows: the vocabulary is the last axis": lambda z: _log_softmax(z, axis=0),
         "this is in bits: the logarithm here is the natural one": lambda z: _log_softmax(z, axis=-1) / np.log(2),
@@ -58,7 +58,7 @@ answer_logprobs = Check(
         "all tokens are read from one row: each answer token moves one row on": _one_row,
         "these are the rows from 0 on: the prompt's rows come first": lambda p, n, ids: _rows(p, 1, ids),
         "these are the most probable tokens of the rows, not those of the answer": _best,
-        "this is their sum already: give one number a token": lambda p, n, ids: sum(_rows(p, n, ids)),
+        "this is already their sum: return one number per token": lambda p, n, ids: sum(_rows(p, n, ids)),
     },
 )
 
@@ -73,7 +73,7 @@ answer_probability = Check(
         "this is the mean over the tokens, MONITOR's way: the probability of the whole answer is their product": _mean,
         "this is the geometric mean: do not divide by the number of tokens": lambda v: np.exp(np.mean(v)),
         "probabilities were added: then two tokens would be more probable than one": lambda v: np.exp(v).sum(),
-        "logarithms were multiplied: they are to be added": np.prod,
+        "logarithms were multiplied: add them": np.prod,
     },
 )
 
@@ -82,10 +82,10 @@ _divided = lambda logprobs: logsumexp(logprobs) - np.log(len(logprobs))
 either_logprob = Check(
     right=logsumexp,
     cases=[([-1.0, -2.0],), ([-3.0],), ([-1000.0, -1001.0, -1002.0],)],
-    look="either of several texts has the sum of their probabilities; np.logaddexp.reduce adds in log space",
+    look="the probability of any of several texts is the sum of theirs; np.logaddexp.reduce adds in log space",
     mistakes={
         "adding logarithms multiplies: that is the probability of all names at once": np.sum,
-        "this is the best name alone: the others count, too": np.max,
+        "this is only the best name: the others count, too": np.max,
         "this is a probability: the logarithm is expected": lambda v: np.exp(v).sum(),
         "the sum was divided by the number of names: an entity must not lose by having a second name": _divided,
         "exp(-1000) is 0 in a float, and log(0) is minus infinity: stay in log space": lambda v: _log(np.exp(v).sum()),
@@ -109,11 +109,11 @@ _OPTIONS = (["Bonn", "Ouagadougou", "Tokyo"], [-4.0, -6.0, -5.0], [1, 4, 2])
 choose = Check(
     right=_pick,
     cases=[(*_OPTIONS, False), (*_OPTIONS, True)],
-    look="divide by the number of tokens where per_token asks for it, then take the label of the highest value",
+    look="divide by the number of tokens if per_token is true, then take the label of the highest value",
     mistakes={
         "this is the least probable one: log-probabilities are negative, the largest is the nearest to 0": _least,
         "per_token makes no difference here": lambda a, v, n, per: _pick(a, v, n, False),
         "it is always the mean over tokens: without per_token the sum decides": lambda a, v, n, _: _pick(a, v, n, True),
-        "this is a place, not a label": lambda a, v, n, per: a.index(_pick(a, v, n, per)),
+        "this is an index, not a label": lambda a, v, n, per: a.index(_pick(a, v, n, per)),
     },
 )

@@ -1,4 +1,4 @@
-"""Lab 5: what a model says, what that is worth, and a judge that predicts it (GraphEval)."""
+"""Lab 5: a model's answers, their scores, and a judge that predicts them (GraphEval)."""
 
 import re
 from functools import partial
@@ -15,23 +15,23 @@ TRUE, FALSE, IDK = Answer
 
 
 def require_answers(generated: list[str], model_name: str) -> None:
-    """Raise ProbeError if more than half of the generated texts hold no answer: there would be nothing to predict."""
+    """Raise ProbeError if more than half of the generated texts have no answer: there would be nothing to predict."""
     silent = np.mean([grapheval.parse_answer(text) is None for text in generated])
     if silent > 0.5:
         raise ProbeError(
-            f"{silent:.0%} of the texts that {model_name} generates hold no answer, so there is nothing to predict: "
+            f"{silent:.0%} of the texts that {model_name} generates have no answer, so there is nothing to predict: "
             "it is not instruction-tuned. Try atlas-neox-2.4m-it."
         )
 
 
 def _parsed(text: str, *variant: str) -> Answer:
-    """The library's reading; a text without an answer counts as "I don't know"."""
+    """The library's parser; a text without an answer counts as "I don't know"."""
     found = grapheval.parse_answer(text, *variant)
     return IDK if found is None else found
 
 
 def _words(text: str, doubt: bool = True, first: bool = True) -> Answer:
-    """A plain reader of words, with or without a look for doubt, of the first sentence or of all."""
+    """A simple parser by words, with or without a check for doubt, of the first sentence or of the whole text."""
     text = text.strip().lower()
     text = re.split(r"[.!?\n]", text)[0] if first else text
     if doubt and re.search(r"\b(don't|not) (know|sure)|not sure", text):
@@ -41,7 +41,7 @@ def _words(text: str, doubt: bool = True, first: bool = True) -> Answer:
 
 
 def _letters(text: str) -> Answer:
-    """Letters and not words: there is a "no" in "Norway"."""
+    """A parser by letters instead of words: there is a "no" in "Norway"."""
     sentence = re.split(r"[.!?\n]", text.strip().lower())[0]
     if re.search("n't know|not sure", sentence):
         return IDK
@@ -49,7 +49,7 @@ def _letters(text: str) -> Answer:
 
 
 def _beginning(text: str) -> Answer:
-    """The first word alone."""
+    """A parser that reads only the first word."""
     text = text.strip().lower()
     return TRUE if text.startswith("yes") else FALSE if text.startswith("no") else IDK
 
@@ -63,16 +63,16 @@ read_answer = Check(
     right=_parsed,
     cases=[(text,) for text in _TEXTS],
     mistakes={
-        "this is how the released code reads: the word 'true' anywhere counts as yes, even in 'not true'": (
+        "this is the released code's parser: the word 'true' anywhere counts as yes, even in 'not true'": (
             lambda text: _parsed(text, "released")
         ),
-        "an 'I don't know' that goes on with 'true' or 'false' is read as a side: look for doubt first": (
+        "an 'I don't know' followed by 'true' or 'false' is parsed as true or false: look for doubt first": (
             partial(_words, doubt=False)
         ),
-        "only the first sentence is the answer; after it a model asks and answers itself": partial(_words, first=False),
+        "only the first sentence is the answer; the following text may be new questions": partial(_words, first=False),
         "'no' is part of 'Norway' and in 'know', too: look for whole words, with \\b on both sides": _letters,
         "an answer need not begin with yes or no: 'true' and 'false' say it as well, wherever they are": _beginning,
-        "Python's True and False are 1 and 0, while Answer.TRUE is 0 and Answer.FALSE is 1: give back the Answer": (
+        "Python's True and False are 1 and 0, while Answer.TRUE is 0 and Answer.FALSE is 1: return the Answer": (
             lambda text: _parsed(text) == TRUE
         ),
     },
@@ -90,7 +90,7 @@ outcome = Check(
             lambda answer, true: Outcome.RIGHT if (answer == TRUE) == true else Outcome.WRONG
         ),
     },
-    look="RIGHT where the answer agrees with the graph, WRONG where it does not, IDK for 'I don't know'",
+    look="RIGHT if the answer agrees with the graph, WRONG if it does not, IDK for 'I don't know'",
 )
 
 
@@ -114,21 +114,21 @@ eq2 = Check(
         *((FALSE, [TRUE, TRUE]), (TRUE, [TRUE, FALSE, IDK, FALSE]), (IDK, [TRUE, FALSE])),
     ],
     mistakes={
-        "here T and F of the corruptions have changed places, as in the released code: a corruption that is called true "
+        "here T and F of the corruptions are exchanged, as in the released code: a corruption that is called true "
         "must cost Truthful": partial(_eq2, variant="released"),
         "a metric is never below 0: mind the max in Eq. 2": partial(_terms, floor=-9.0),
         "Eq. 2 takes the mean over the corruptions, neither their sum nor the worst of them": partial(_terms, over=max),
-        "this follows the prose of section 3.3; by Eq. 2 a true triple that is called false is still informative": (
+        "this follows the text of section 3.3; by Eq. 2 a true triple that is called false is still informative": (
             partial(_eq2, false_scores_zero=True)
         ),
     },
     look="three numbers, each max(0, F - mean of F'), with F and F' from the table above",
-    remark="Six kinds of models are about to meet it.",
+    remark="Next it scores six kinds of models.",
 )
 
 
 def _judge(states, w, b, gain, shift, a, c, activation: str = "gelu", unbiased: bool = False, norm: bool = True):
-    """The judge of ``probelib.grapheval.judge`` in torch; the options are what people write instead."""
+    """The judge of ``probelib.grapheval.judge`` in torch; the options are common mistakes."""
     import torch
 
     given = (states, w, b, gain, shift, a, c)
@@ -169,7 +169,7 @@ blind = Check(
         ([1, 1, 1, 0, 2], [True, False, False, True, True], [False, False]),
     ],
     mistakes={
-        "this is the most frequent answer of all; take the true and the false statements apart": (
+        "this is the most frequent answer of all; separate the true and the false statements": (
             lambda answers, true, asked: grapheval.majority(answers, len(asked))
         )
     },

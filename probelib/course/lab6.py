@@ -31,11 +31,11 @@ pearson = Check(
     mistakes={
         "this is the covariance: divide by both standard deviations": _covariance,
         "numerator and denominator divide by different numbers: n in one and n - 1 in the other": _mixed,
-        "the means have to be taken away first": _cosine,
+        "the means have to be subtracted first": _cosine,
         "this is Spearman's coefficient: it is of ranks": lambda x, y: scipy.stats.spearmanr(x, y).statistic,
         "this is r squared, and its sign is lost": lambda x, y: stats.pearson(x, y)["r"] ** 2,
     },
-    look="take the means away, then sum(xy) / sqrt(sum(xx) sum(yy))",
+    look="subtract the means, then sum(xy) / sqrt(sum(xx) sum(yy))",
 )
 
 
@@ -59,7 +59,7 @@ wilson = Check(
         "this is the normal interval p ± z sqrt(p(1-p)/n): it has no width at 0 and 1, and can leave [0, 1]": _normal,
         "this is a 90 % interval: z is 1.96 for 95 %": partial(_wilson, level=0.95),
         "the denominator 1 + z²/n is missing": partial(_wilson, divided=False),
-        "these are percent: fractions are expected": lambda k, n: tuple(100 * v for v in stats.wilson(k, n)),
+        "these are percentages: fractions are expected": lambda k, n: tuple(100 * v for v in stats.wilson(k, n)),
     },
     look="(p + z²/2n ± z sqrt(p(1-p)/n + z²/4n²)) / (1 + z²/n), with z = 1.96",
     tolerance=3e-4,  # z = 1.96 and z = 1.959964 both pass
@@ -67,7 +67,7 @@ wilson = Check(
 
 
 def _pairs(x, y) -> tuple[int, int, int]:
-    """Concordant and discordant pairs, and all."""
+    """Numbers of concordant pairs, of discordant pairs, and of all pairs."""
     x, y = np.asarray(x, float), np.asarray(y, float)
     at = np.triu_indices(len(x), 1)
     sign = np.sign(x[at[0]] - x[at[1]]) * np.sign(y[at[0]] - y[at[1]])
@@ -108,7 +108,7 @@ kendall = Check(
         "this is Spearman's coefficient": lambda x, y: scipy.stats.spearmanr(x, y).statistic,
         "every pair is counted twice in the numerator or in the denominator, not in both": _twice,
     },
-    look="P - Q over the root of (P + Q + Tx)(P + Q + Ty): Tx counts the pairs tied in x alone, Ty those tied in y alone",
+    look="P - Q over the root of (P + Q + Tx)(P + Q + Ty): Tx counts the pairs tied only in x, Ty those tied only in y",
 )
 
 
@@ -128,14 +128,14 @@ bootstrap_interval = Check(
         "these are percentiles of the values: resample the values, and take the percentiles of the means": (
             lambda values, times, rng: np.percentile(values, [2.5, 97.5])
         ),
-        "a draw without replacement gives the same mean each time": lambda values, times, rng: [np.mean(values)] * 2,
+        "sampling without replacement gives the same mean each time": lambda values, times, rng: [np.mean(values)] * 2,
         "this is a 90 % interval: 2.5 % are left out on each side": partial(_percentiles, low=5, high=95),
         "this is the mean ± one standard error, about 68 %": lambda values, times, rng: (
             np.mean(values) + np.array([-1, 1]) * np.std(values) / np.sqrt(len(values))
         ),
     },
-    look="`times` times: draw len(values) of the values with replacement, and take their mean; then the 2.5 and 97.5 percentile",
-    tolerance=0.04,  # two bootstraps with other draws differ by a few hundredths here, a 90 % interval by a tenth
+    look="`times` times: sample len(values) values with replacement, and take their mean; then the 2.5 and 97.5 percentiles",
+    tolerance=0.04,  # two bootstraps with different seeds differ by a few hundredths here, a 90 % interval by a tenth
 )
 
 
@@ -155,11 +155,11 @@ sign_flip_p = Check(
         "this is one-sided: a difference as large in the other direction would have surprised you as much": (
             partial(_sign_flips, two_sided=False)
         ),
-        "means as large as the one that was seen count, too (>=): so p is never 0": partial(_sign_flips, strict=True),
-        "this is the t test's p, which takes the differences as normal": lambda d: scipy.stats.ttest_1samp(d, 0).pvalue,
-        "only the signs were looked at: that is the sign test": _sign_test,
+        "means as large as the observed one count, too (>=), so p is never 0": partial(_sign_flips, strict=True),
+        "this is the t test's p, which assumes normal differences": lambda d: scipy.stats.ttest_1samp(d, 0).pvalue,
+        "only the signs were used: that is the sign test": _sign_test,
     },
-    look="over all 2^n ways to set the signs: the share whose |mean| is at least the |mean| that was seen",
+    look="over all 2^n ways to set the signs: the share whose |mean| is at least the observed |mean|",
 )
 
 
@@ -182,7 +182,7 @@ held_out = Check(
     mistakes={
         "this is the tau on the training facts, by which the column was chosen": _on_training,
         "the column was chosen on the test facts": lambda v, r, train, test: _chosen(v, r, test, test),
-        "the column was chosen on all facts, the test facts among them": _by_all,
+        "the column was chosen on all facts, including the test facts": _by_all,
     },
     look="the column of the highest tau on the rows `train`, and its tau on the rows `test`",
 )

@@ -1,4 +1,4 @@
-"""Lab 7: quantization by hand, facts lost and gained, and a line that is drawn too far."""
+"""Lab 7: quantization by hand, facts lost and gained, and a line that is extrapolated too far."""
 
 from collections.abc import Callable
 from functools import partial
@@ -11,7 +11,7 @@ from probelib.course.checks import Check, NotYet
 
 
 def with_weights(model, layers: list[str], change: Callable[[np.ndarray], np.ndarray], ask: Callable):
-    """What ``ask()`` gives while the weights of some layers are ``change(weights)``; afterwards they are what they were."""
+    """The result of ``ask()`` while the weights of some layers are ``change(weights)``; afterwards the weights are restored."""
     import torch
 
     weights = [model.hf_model.get_submodule(name).weight for name in layers]
@@ -28,7 +28,7 @@ def with_weights(model, layers: list[str], change: Callable[[np.ndarray], np.nda
 
 
 _DRAW = np.random.default_rng(5)
-# none of them half way between two codes, where float32 may go either way
+# none of them is halfway between two codes, where float32 may round either way
 _SMALL = np.array([[0.51, -1.0, 0.26], [0.021, 0.011, -0.04]])
 _WEIGHTS = (_DRAW.normal(size=(3, 8)) * np.array([[1.0], [0.1], [7.0]])).round(3)
 
@@ -43,7 +43,7 @@ def _absmax(weight, bits, over: int | None = 1, top: int | None = None, cut: boo
 
 
 def _two_arrays(value: object) -> object:
-    """Lists, and a scale of shape (rows, 1), would fit here, and not in the cells that go on with ``scale[:, None]``."""
+    """Raise NotYet for lists and for a scale of shape (rows, 1): later cells use ``scale[:, None]``."""
     if isinstance(value, tuple | list) and len(value) == 2:
         if any(isinstance(part, list | tuple) for part in value):
             raise NotYet("codes or scale is a list; arrays are expected: np.array(codes), np.array(scale).")
@@ -63,7 +63,7 @@ absmax = Check(
             lambda w, b: _absmax(w, b, top=2 ** (b - 1))
         ),
         "the number of steps is that of 8 bits whatever `bits` says": partial(_absmax, top=127),
-        "codes are cut off towards 0; round them": partial(_absmax, cut=True),
+        "codes are truncated towards 0; round them": partial(_absmax, cut=True),
         "the scale is the row's largest |weight|; divide it by the number of steps, so that weight ≈ codes * scale": (
             lambda w, b: (_absmax(w, b)[0], np.abs(w).max(1))
         ),
@@ -114,11 +114,11 @@ mcnemar = Check(
     right=_mcnemar,
     cases=[_NINE, ([1, 1, 0], [1, 1, 0]), ([0, 0, 0, 0], [1, 1, 1, 0])],
     mistakes={
-        "lost and gained have changed places: lost is right before and wrong after": lambda b, a: _mcnemar(a, b),
+        "lost and gained are exchanged: lost is right before and wrong after": lambda b, a: _mcnemar(a, b),
         "this p is one-sided": partial(_binom, alternative="greater"),
-        "facts on which both agree say nothing: the test has lost + gained trials": lambda b, a: _binom(b, a, len(b)),
+        "facts on which both agree do not count: the test has lost + gained trials": lambda b, a: _binom(b, a, len(b)),
     },
-    look="count lost and gained; p is that of lost heads in lost + gained throws of a fair coin, and 1 where nothing changed",
+    look="count lost and gained; p is that of lost heads in lost + gained tosses of a fair coin, and 1 if nothing changed",
 )
 
 _SIZES, _VALUES = [1e6, 4e6, 1e7, 9e7], [0.30, 0.42, 0.44, 0.61]
@@ -138,7 +138,7 @@ fit_line = Check(
         "the third number is r, not R²: square it": partial(_line, power=1),
         "the line is over the sizes themselves: take log10 of them first": partial(_line, log=np.asarray),
         "this is the natural logarithm; a decade is log10": partial(_line, log=np.log),
-        "slope and intercept have changed places: (a, b, R²) with value = a + b log10(size)": _exchanged,
+        "slope and intercept are exchanged: (a, b, R²) with value = a + b log10(size)": _exchanged,
     },
     look="least squares of value on log10(size); R² = 1 - (residual sum of squares) / (sum of squares about the mean)",
 )
@@ -149,7 +149,7 @@ size_at = Check(
     mistakes={
         "this is log10 of the size": lambda a, b, level: (level - a) / b,
         "the logarithm of the fit is log10: 10 to the power, not e": lambda a, b, level: np.exp((level - a) / b),
-        "take the intercept away before you divide by the slope": lambda a, b, level: 10 ** (level / b - a),
+        "subtract the intercept before you divide by the slope": lambda a, b, level: 10 ** (level / b - a),
     },
     look="solve level = a + b log10(size) for size",
 )

@@ -1,4 +1,4 @@
-"""Lab 8: bring your own model or facts. Answers are free here, so that most checks look at rules and not at values."""
+"""Lab 8: bring your own model or facts. Answers are free here, so most checks test rules, not values."""
 
 import math
 import tempfile
@@ -14,7 +14,7 @@ from probelib.course.checks import Check, NotYet, call
 from probelib.errors import ProbeError
 
 COLUMNS = ["relation", "subject", "object"]
-_PAIRS_PER_GROUP = 5  # fewer pairs say nothing
+_PAIRS_PER_GROUP = 5  # fewer pairs give no usable interval
 
 
 def require_pairs(sizes: pd.Series, n_pairs: int, often: int) -> None:
@@ -30,7 +30,7 @@ def require_pairs(sizes: pd.Series, n_pairs: int, often: int) -> None:
 
 
 def template_table(questions: dict[str, list[str]]) -> pd.DataFrame:
-    """{relation: [questions]} as the library keeps templates: relation, role, number, template."""
+    """{relation: [questions]} as a frame of templates: relation, role, number, template."""
     rows = [(relation, "question", k, text) for relation, own in questions.items() for k, text in enumerate(own, 1)]
     return pd.DataFrame(rows, columns=["relation", "role", "number", "template"])
 
@@ -43,22 +43,22 @@ def _both(pairs: list[tuple[str, str]]) -> set[tuple[str, ...]]:
 
 
 def both_ways(answer: Callable) -> None:
-    """Checks ``both_ways(pairs) -> table``: the order of rows and columns does not matter."""
+    """Check ``both_ways(pairs) -> table``: the order of rows and columns does not matter."""
     table = call(answer, (_PAIRS,), "both_ways")
     if not isinstance(table, pd.DataFrame) or not set(COLUMNS) <= set(table.columns):
         raise NotYet(f"both_ways gives {_what(table)}; a DataFrame with the columns {', '.join(COLUMNS)} is expected.")
     rows, right = set(table[COLUMNS].itertuples(index=False, name=None)), _both(_PAIRS)
     if rows == {(r, o, s) for r, s, o in right}:
         said = "the country of Lima is Peru, so Lima is the subject"
-        raise NotYet(f"both_ways has subject and object the wrong way round: {said}.")
+        raise NotYet(f"both_ways has exchanged subject and object: {said}.")
     if len(rows) < len(right) and rows < right:
-        raise NotYet(f"both_ways gives {len(rows)} of {len(right)} rows: every pair is asked in both directions.")
+        raise NotYet(f"both_ways gives {len(rows)} of {len(right)} rows: every pair is needed in both directions.")
     if rows != right:
         odd = sorted(rows - right) or sorted(right - rows)
         wanted = "the relations 'country' (of a city) and 'capital' (of a country), two rows per pair"
         raise NotYet(f"look at {odd[0]}: expected are {wanted}.")
     if len(table) > len(rows):
-        raise NotYet(f"both_ways gives {len(table)} rows, and {len(rows)} are expected: each of them once.")
+        raise NotYet(f"both_ways gives {len(table)} rows, but {len(rows)} are expected, each once.")
     print("✓ both_ways is right.")
 
 
@@ -75,7 +75,7 @@ facts_needed = Check(
         "this is one standard error; the interval reaches 1.96 of them to each side": partial(_needed, factor=0.5),
     },
     look="at a share of 1/2 the standard error is 0.5 / sqrt(n), and the interval is 2 * 1.96 of them wide",
-    tolerance=0.05,  # Wilson's interval is a little narrower, and as right
+    tolerance=0.05,  # Wilson's interval is a little narrower, and equally right
 )
 
 
@@ -96,19 +96,19 @@ verdict = Check(
         ),
         "an interval that lies wholly below chance is a result, too": _either,
     },
-    look="stats.wilson(hits, n), and where chance is: below the interval, above it or inside",
+    look="stats.wilson(hits, n), and whether chance is below, above or inside the interval",
 )
 
 
 def templates(answer: Callable, relations: tuple[str, ...] = ("country", "capital")) -> None:
-    """Checks ``templates() -> {relation: [questions]}``: any question with [X] is right."""
+    """Check ``templates() -> {relation: [questions]}``: any question with [X] is right."""
     look = "a dict from each relation to a list of two or more questions with one [X] for the subject"
     found = call(answer, (), "templates")
     if not isinstance(found, dict) or set(found) != set(relations):
         raise NotYet(f"templates gives {_what(found)}; expected is {look}: {', '.join(relations)}.")
     for relation, texts in found.items():
         _questions(relation, texts)
-    print("✓ templates can be asked.")
+    print("✓ templates can be used as prompts.")
 
 
 def _questions(relation: str, texts: object) -> None:
@@ -119,16 +119,16 @@ def _questions(relation: str, texts: object) -> None:
         raise NotYet(f"{relation!r} has {_what(texts)}: {wanted}.")
     for text in texts:
         if text.count("[X]") != 1:
-            raise NotYet(f"{text!r} has {text.count('[X]')} places [X]; exactly one is expected, for the subject.")
+            raise NotYet(f"{text!r} has {text.count('[X]')} slots [X]; exactly one is expected, for the subject.")
         if "[Y]" in text:
-            raise NotYet(f"{text!r} holds [Y]: a question must not name its answer.")
+            raise NotYet(f"{text!r} contains [Y]: a question must not name its answer.")
         if not text.rstrip().endswith("?") or text != text.strip():
             wanted = "should end in its question mark, without blanks around it: a blank belongs to the answer"
             raise NotYet(f"{text!r} {wanted}.")
 
 
 def project(answer: Callable) -> None:
-    """Checks ``my_project() -> (table, templates)`` by the library's own reader."""
+    """Check ``my_project() -> (table, templates)`` with the library's own reader."""
     look = "a DataFrame with relation, subject, object, and a dict of questions for its relations"
     found = call(answer, (), "my_project")
     if not isinstance(found, tuple | list) or len(found) != 2:
@@ -148,7 +148,7 @@ def project(answer: Callable) -> None:
             raise NotYet(f"the library cannot read this table: {str(error).replace(folder + '/', '')}") from None
     own = read.facts.groupby("relation")
     if (short := own.size()).min() < 10:
-        raise NotYet(f"{short.idxmin()!r} has {short.min()} facts: with fewer than ten a share means nothing.")
+        raise NotYet(f"{short.idxmin()!r} has {short.min()} facts: a share of fewer than ten says too little.")
     if (kinds := own["object"].nunique()).min() < 3:
         raise NotYet(f"{kinds.idxmin()!r} has {kinds.min()} different answers: there is nothing to choose from.")
     if (twice := read.facts.duplicated(["relation", "subject"])).any():
@@ -158,11 +158,11 @@ def project(answer: Callable) -> None:
         raise NotYet(f"the questions are {_what(texts)}; expected is a dict with the relations {sorted(own.groups)}.")
     for relation, questions in texts.items():
         _questions(relation, questions)
-    print(f"✓ my_project can be asked: {len(read.facts)} facts of {len(read.relations)} relation(s).")
+    print(f"✓ my_project can be scored: {len(read.facts)} facts of {len(read.relations)} relation(s).")
 
 
 def _what(value: object) -> str:
-    """What a value is, for a complaint."""
+    """A value in words, for a message."""
     if isinstance(value, pd.DataFrame):
         return f"a table with the columns {', '.join(map(str, value.columns))}"
     if isinstance(value, dict):

@@ -92,9 +92,7 @@ class Network(nn.Module):
         self.norm = nn.LayerNorm(width)
         heads = 2 if mode == "released" else 1
         self.weight = nn.Parameter(torch.empty(heads, width, 3))
-        self.bias = nn.Parameter(
-            torch.zeros(heads, 3)
-        )  # of two heads' biases only the first is used, as in the released code
+        self.bias = nn.Parameter(torch.zeros(heads, 3))  # of two, only the first is used, as in the released code
         for head in self.weight:
             nn.init.xavier_normal_(head)
 
@@ -215,7 +213,7 @@ def _check_labels(states: np.ndarray, answers, true) -> None:
     if not np.isin(answers, list(Answer)).all():
         odd = sorted(set(answers.tolist()) - {0, 1, 2})
         raise ProbeError(
-            f"answers {odd}: allowed are {[a.name for a in Answer]} (0, 1, 2); leave out unevaluated statements"
+            f"answers {odd}: allowed are {[a.name for a in Answer]} (0, 1, 2); omit unevaluated statements"
         )
 
 

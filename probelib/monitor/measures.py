@@ -287,9 +287,7 @@ def resample(
             here = own.index.isin(counted(own).index)
             top, bottom = (weight @ np.where(here, own[column], 0.0) for column in ("root", "pbar"))
             score = np.divide(top, bottom, out=np.full(times, np.nan), where=bottom > 0)
-            lost = ~(
-                bottom > 0
-            )  # samples without an anchored fact are drawn again, so that no relation leaves the mean
+            lost = ~(bottom > 0)  # no anchored fact in the sample: drawn again, so that no relation leaves the mean
             score[lost] = rng.permutation(np.resize(score[~lost], lost.sum())) if not lost.all() else np.nan
             scores.append(score)
             if grids:

@@ -41,9 +41,7 @@ def test_lists_are_as_long_as_the_smallest_pool_allows_and_a_warning_says_so(abo
         enough = load_questions(relations=["P36", "P37"], n_facts=4)
     pd.testing.assert_frame_equal(enough.examples, prompts.sample_examples(pool, about.choices, 50))
     many = facts.load(relations=["P36"], n_facts="all").facts["subject"].nunique() - 7
-    with pytest.warns(
-        UserWarning, match=r"lists of 7 examples, not 50: P36 has only 7 subjects that are not scored"
-    ):
+    with pytest.warns(UserWarning, match=r"lists of 7 examples, not 50: P36 has only 7 subjects to take them from"):
         few = load_questions(relations=["P36", "P569"], n_facts=many)
     assert few.examples.groupby("relation").size().to_dict() == {"P36": 7, "P569": 7}
 

@@ -95,7 +95,7 @@ def test_bad_input_never_becomes_a_number():
         judge.predict(one, states[:, :8], true)
     with pytest.raises(ProbeError, match="one each"):
         judge.train(states, answers[:5], true)
-    with pytest.raises(ProbeError, match="leave out unevaluated statements"):
+    with pytest.raises(ProbeError, match="omit unevaluated statements"):
         judge.train(states, np.where(answers == 0, -1, answers), true)
     with pytest.raises(ProbeError, match="NaN"):
         judge.train(states * np.nan, answers, true)
