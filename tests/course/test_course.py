@@ -264,10 +264,10 @@ def test_copies_hold_what_they_should(lab):
 
 
 WRONG = [  # what a reader may write into the parameters, and a piece of what is said
-    ("00_tour", {"subject": "Frence"}, "is called 'Frence'; nearest are France"),
+    ("00_tour", {"subject": "Frence"}, "is called 'Frence'; the nearest are France"),
     ("00_tour", {"relation": "P3"}, "unknown relation 'P3'"),
     ("00_tour", {"model_name": "atlas-t5-2m"}, "without an encoder: try atlas-neox-2.4m"),
-    ("lab1_log_probability", {"subject": "Duoro"}, "nearest are Douro"),
+    ("lab1_log_probability", {"subject": "Duoro"}, "the nearest are Douro"),
     ("lab1_log_probability", {"model_name": "atlas-t5-2m"}, "without an encoder"),
     ("lab2_prompts", {"models": "atlas-neox-2.4m"}, "a list of texts is needed"),
     ("lab4_distractors", {"ending": "full_stop"}, "unknown ending 'full_stop'; Known: eos, none, punct"),
@@ -458,7 +458,7 @@ HANDED_IN = {
 
 
 def test_marks_of_a_folder(tmp_path, monkeypatch):
-    """Past an error and an endless loop, with the checks that a submission has lost, and with a look at who asks a check."""
+    """Past an error and an endless loop, with the checks that a submission has lost, and with a look at who reads its answer."""
     monkeypatch.setattr(grade, "CELL_S", 10)
     for name, cells in HANDED_IN.items():
         (tmp_path / name).parent.mkdir(exist_ok=True)

@@ -105,7 +105,7 @@ def test_each_choice_of_data_names_its_notebooks():
         "c": {"n_facts": 3},
         "d": {"profile": "smoke"},
     }
-    assert preflight.data(settings) == {"n_facts=3": ["a", "c"], "data=fktc": ["b"], "as the notebook says": ["d"]}
+    assert preflight.data(settings) == {"n_facts=3": ["a", "c"], "data=fktc": ["b"], "the notebook's defaults": ["d"]}
 
 
 @pytest.mark.parametrize("profile", ["smoke", "atlas", "small", "paper"])
