@@ -1,11 +1,15 @@
 """Lab 1: a fact, a prompt, a log-probability by hand."""
 
+from collections.abc import Sequence
+
 import numpy as np
+import pandas as pd
 from scipy.special import log_softmax as _log_softmax
 from scipy.special import logsumexp
 
-from probelib import lm
+from probelib import lm, stats
 from probelib.course.checks import Check
+from probelib.distractors import measures as distractors
 from probelib.errors import ProbeError
 
 _LOGITS = np.array([[2.0, 1.0, 0.1], [0.0, 0.0, 5.0]])
@@ -117,3 +121,74 @@ choose = Check(
         "this is an index, not a label": lambda a, v, n, per: a.index(_pick(a, v, n, per)),
     },
 )
+
+
+def finding_by_hand(label: str, by_hand: Sequence[float], library: float, probability: float) -> str:
+    """The answer's log-probability in nats, by hand (token by token) and by the library, and its probability."""
+    return f"By hand {np.sum(by_hand):.3f} nats, by the library {library:.3f}: P({label}) = **{probability:.3f}**."
+
+
+def finding_hardest(tokens: Sequence[str], logprobs: Sequence[float]) -> str:
+    """Which token of the answer is the least probable."""
+    at = int(np.argmin(logprobs))
+    return f"The hardest is token {at + 1} of {len(tokens)}, **{tokens[at].strip()}**."
+
+
+def finding_rank(label: str, ranked: pd.DataFrame) -> str:
+    """The rank of a label among the answers, and the sum of their probabilities.
+
+    ranked   ``label`` and ``probability`` of each answer, the most probable first
+    """
+    place = ranked["label"].tolist().index(label) + 1
+    return f"**{label}** is number {place} of {len(ranked)}; together they have {ranked['probability'].sum():.3f}."
+
+
+def finding_names(names: Sequence[str], alone: float, total: float) -> str:
+    """The probability of the first name, and the sum over all names of the entity."""
+    return f"{names[0]} alone {alone:.3f}; all {len(names)} names together **{total:.3f}**."
+
+
+def finding_prefixes(probability: pd.Series) -> str:
+    """The names that begin another one. ``probability``: name -> probability of a text that begins with it."""
+    pairs = [(a, b) for a in probability.index for b in probability.index if a != b and b.startswith(a)]
+    if not pairs:
+        return "Here no name begins another: take another fact."
+    found = [f"P({a} ...) = {probability[a]:.3f} is at least P({b}) = {probability[b]:.3f}" for a, b in pairs]
+    return f"{'; '.join(found)}."
+
+
+def finding_endings(sums: pd.Series) -> str:
+    """The sum over an entity's names without an ending (``open``), with ``eos`` and with ``full_stop``."""
+    ends = "eos" if sums["eos"] >= sums["full_stop"] else "a full stop"
+    return (
+        f"Sums: {sums['open']:.3f} with open ends (not a probability), {sums['eos']:.4f} with eos, "
+        f"{sums['full_stop']:.4f} with a full stop. This model ends an answer with {ends}. The library computes the same sum in "
+        f"`probelib.distractors.measures.plausibility`, for the endings {', '.join(distractors.ENDINGS)}."
+    )
+
+
+def alt_lengths(medians: pd.Series) -> str:
+    """Alt text of the figure of answers by length. ``medians``: tokens -> median log-probability of the wrong answers (nats)."""
+    (short, first), (long, last) = medians.iloc[[0, -1]].items()
+    return (
+        "Log-probability of answers over their number of tokens, on the left as a sum over tokens, on the right as a mean. "
+        "Grey: the median of the wrong answers; crosses: the right ones. "
+        f"The median of the sums goes from {first:.0f} nats at {short} token(s) to {last:.0f} at {long}."
+    )
+
+
+def finding_rules(hits: dict[str, list[bool]], slope: float) -> str:
+    """Which rule is right more often (McNemar's test).
+
+    hits    for the rules ``sum`` and ``per token``: whether each fact is right
+    slope   change of a wrong answer's log-probability per additional token, nats
+    """
+    test = stats.mcnemar(hits["per token"], hits["sum"])
+    better = "the sum" if test["gained"] > test["lost"] else "the mean"
+    found = f"**{better}** is better" if test["p"] < 0.05 else "which is better **cannot be told**"
+    found = "they choose **equally well**" if hits["sum"] == hits["per token"] else f"{found} (p = {test['p']:.2g})"
+    return (
+        f"Here a wrong answer loses {-slope:.1f} nats per additional token. Of {len(hits['sum'])} facts {test['gained']} are "
+        f"right by the sum alone and {test['lost']} by the mean alone: {found}. Lab 6 explains the test, and how many facts it "
+        "takes. And this is one relation."
+    )

@@ -147,3 +147,61 @@ def fool(answer: Callable) -> None:
             f"MONITOR is {shown(score)}, but the model gives the answer up to {shown(most)}: it may know something."
         )
     print(f"✓ MONITOR is {score:.3f}, as good as it gets, and the model never gives the answer more than {most:.2f}.")
+
+
+def alt_probabilities(model: str, level: pd.Series, n_facts: int) -> str:
+    """Alt text of the figure of probabilities by prompt. ``level``: ``positive``, ``none``, ``negative`` -> mean probability."""
+    return (
+        f"Probability of the right answer in {model}: one column of points per fact ({n_facts}), one point per prompt; "
+        "triangles after the right answer, circles without context, crosses after a wrong answer. "
+        f"Means: {level['positive']:.2f}, {level['none']:.2f} and {level['negative']:.2f}."
+    )
+
+
+def finding_spread(spread: pd.Series, first: pd.DataFrame) -> str:
+    """How far prompts move the probability of the right answer.
+
+    spread   ``none``, ``negative`` -> mean over facts of the range (largest minus smallest) over prompts
+    first    probability in frame 1, facts x contexts
+    """
+    raised = first.filter(like="negative").gt(first["none"], axis=0).mean().mean()
+    return (
+        f"Mean spread of one fact: over the paraphrases **{spread['none']:.3f}**, over paraphrases and negative contexts "
+        f"**{spread['negative']:.3f}**. A negative context *raises* the probability of the right answer in {raised:.0%} of the "
+        f"cases (frame 1). The positive context raises it for {(first['positive'] > first['none']).mean():.0%} of the facts."
+    )
+
+
+def finding_all_facts(table: pd.DataFrame) -> str:
+    """MONITOR over anchored facts and over all.
+
+    table   ``MONITOR``, ``all facts``, ``anchored`` (a share), one row per model
+    """
+    change = (table["all facts"] - table["MONITOR"]).dropna()
+    return (
+        f"With all facts, MONITOR is lower for {(change < 0).sum()} and higher for {(change > 0).sum()} of {len(change)} models. "
+        f"Your numbers are those of the library. {table['anchored'].min():.0%} to {table['anchored'].max():.0%} of the facts are "
+        "anchored: without this share beside it, a MONITOR does not say how many facts it covers."
+    )
+
+
+def alt_runs(monitor: pd.Series, runs: dict[str, pd.Series]) -> str:
+    """Alt text of MONITOR against accuracy. ``runs``: model -> accuracy of each run, percent."""
+    points = [
+        f"{m} {monitor[m]:.2f}, {own.mean():.0f} % ({own.min():.0f} to {own.max():.0f})" for m, own in runs.items()
+    ]
+    return f"One point per model: MONITOR, mean accuracy and its range over runs. {'; '.join(points)}."
+
+
+def finding_runs(table: pd.DataFrame, runs: dict[str, pd.Series], n_facts: int) -> str:
+    """The widest range of accuracy over runs, and the correlation of MONITOR and accuracy over models.
+
+    table   ``MONITOR``, ``accuracy``, a row per model   runs   model -> accuracy of each run, percent
+    """
+    widest = max(runs, key=lambda name: np.ptp(runs[name]))
+    r = table[["MONITOR", "accuracy"]].corr().iloc[0, 1]
+    return (
+        f"The same {n_facts} facts and the same model ({widest}): {runs[widest].min():.0f} to {runs[widest].max():.0f} % right, "
+        f"depending on paraphrase and context alone. Over {len(table)} models, MONITOR and accuracy correlate with r = {r:.2f}. "
+        f"(The paper finds a negative correlation over 12 models; with {len(table)} points almost any r can come out.)"
+    )

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 from scipy.special import logsumexp, softmax
 
-from probelib import prompts
+from probelib import prompts, stats
 from probelib.course.checks import Check
 from probelib.zplke import measures as zplke
 
@@ -125,3 +125,72 @@ accuracy_at = Check(
         "this keeps the facts below K: reverse the comparison": partial(_accuracy_at, compare=np.less),
     },
 )
+
+
+def alt_lists(curves: pd.DataFrame, guessing: float) -> str:
+    """Alt text of accuracy against the length of the list. ``curves``: accuracy, lengths x models."""
+    ends = [f"{name} from {own.iloc[0]:.2f} to {own.iloc[-1]:.2f}" for name, own in curves.items()]
+    return (
+        f"Accuracy against the number of pairs in the list, {curves.index.min()} to {curves.index.max()}, one line per model, "
+        f"its n95 circled: {', '.join(ends)}. A dotted line shows guessing at {guessing:.2f}."
+    )
+
+
+def finding_n95(curves: pd.DataFrame, mine: dict[str, float], n_facts: int) -> str:
+    """The change of accuracy from the shortest to the longest list, and on how many n95 the library agrees.
+
+    curves   accuracy, lengths x models   mine   model -> n95 by the student's function
+    """
+    same = [np.isclose(value, zplke.n95(curves[model]), equal_nan=True) for model, value in mine.items()]
+    gain = curves.iloc[-1] - curves.iloc[0]
+    return (
+        f"From {curves.index[0]} to {curves.index[-1]} pairs, accuracy changes by {gain.min():+.2f} to {gain.max():+.2f}. "
+        f"The library agrees about n95 for {sum(same)} of {len(same)} models. Mind the uncertainty: with {n_facts} facts an "
+        f"accuracy is known to about ±{1.96 * np.sqrt(0.25 / n_facts):.2f}, and 5 percent of the best is less than that. "
+        "n95 is a noisy number."
+    )
+
+
+def alt_kinds(means: pd.Series, n_models: int) -> str:
+    """Alt text of accuracy by kind of list. ``means``: kind -> mean accuracy over models."""
+    bars = [f"{kind} {value:.2f}" for kind, value in means.items()]
+    return (
+        f"Bars of accuracy with 95 % intervals, {n_models} models, after lists of {len(means)} kinds. "
+        f"Means over models: {', '.join(bars)}."
+    )
+
+
+def finding_kinds(means: pd.Series, shortest: int, without: pd.Series, false: pd.Series) -> str:
+    """Accuracy by kind of list, and whether false pairs help (McNemar's test).
+
+    means            kind -> mean accuracy over models   shortest   pairs of the shortest list
+    without, false   whether each (model, fact) is right after the shortest list, and after false pairs
+    """
+    test = stats.mcnemar(without, false)
+    better = "better" if test["gained"] > test["lost"] else "worse"
+    verdict = f"false pairs are {better}" if test["p"] < 0.05 else "which is better cannot be told"
+    kinds = [f"{kind} {value:.2f}" for kind, value in means.sort_values(ascending=False).items()]
+    return (
+        f"Over the models: {', '.join(kinds)}; with {shortest} pairs {without.mean():.2f}. **False pairs against {shortest} "
+        f"pairs**: {test['gained']} answers become right and {test['lost']} wrong, p = {test['p']:.2g}: {verdict}. "
+        "(McNemar's test, lab 6. All models answer the same facts, so the true p is larger.)"
+    )
+
+
+def alt_thresholds(n_pairs: int, kept: pd.Series) -> str:
+    """Alt text of Acc@K. ``kept``: model -> share of the facts with a confidence above 0.9."""
+    shares = [f"{name} {share:.0%}" for name, share in kept.items()]
+    return (
+        f"Two panels against the threshold K, one line per model, after {n_pairs} pairs: accuracy of the kept facts, and their "
+        f"share. Kept at 0.9: {', '.join(shares)}."
+    )
+
+
+def finding_sure(model: str, n_pairs: int, found: pd.Series) -> str:
+    """How many answers have a confidence above 0.9, and how many of these are right.
+
+    found   a row of ``zplke.accuracy_at``: ``kept``, ``share``, ``accuracy``, ``low``, ``high``
+    """
+    share = f"{model} after {n_pairs} pairs: confidence above 0.9 for {found['share']:.0%} of the answers"
+    right = f"{found['accuracy']:.0%} of these are right [{found['low']:.2f}, {found['high']:.2f}]"
+    return f"{share}; {right}." if found["kept"] else f"{share}."

@@ -173,3 +173,34 @@ best_first = Check(
         "return both: the labels, and the number of opened prefixes": lambda t, n: _search(t, n)[0],
     },
 )
+
+
+def alt_min_avg(curves: dict[tuple[str, str], list[float]]) -> str:
+    """Alt text of Min@n and Avg@n. ``curves``: (strategy, ``Min`` or ``Avg``) -> means over facts for 1, 2, ... distractors."""
+    ends = [f"{way}@n, {retrieval.NAMES[s]}, from {own[0]:.2f} to {own[-1]:.2f}" for (s, way), own in curves.items()]
+    n = len(next(iter(curves.values())))
+    return f"Mean over facts against 1 to {n} distractors, Min@n solid, Avg@n dashed: {'; '.join(ends)}."
+
+
+def finding_min_avg(curves: dict[tuple[str, str], list[float]]) -> str:
+    """Min@n and Avg@n with all distractors, by strategy. ``curves``: as for ``alt_min_avg``, with random, sem and opt."""
+    n, last = len(curves["random", "Min"]), {key: values[-1] for key, values in curves.items()}
+    return (
+        f"By Min@{n} the same model knows {last['random', 'Min']:.0%} of the facts against random distractors, "
+        f"{last['sem', 'Min']:.0%} against similar ones and {last['opt', 'Min']:.0%} against its own favourites. By Avg@{n} it "
+        f"is {last['random', 'Avg']:.0%}, {last['sem', 'Avg']:.0%} and {last['opt', 'Avg']:.0%}."
+    )
+
+
+def finding_search(found: pd.DataFrame, exact: pd.Series, beam: pd.Series) -> str:
+    """What best-first search costs, and how many of its labels a beam finds, too.
+
+    found         searches with ``prompt``, ``forwarded_tokens``, ``trie_tokens``
+    exact, beam   labels of one fact by best-first search and by the beam, equally many
+    """
+    each = found.drop_duplicates("prompt")
+    share = each["forwarded_tokens"].sum() / each["trie_tokens"].sum()
+    return (
+        f"Over all {len(each)} searches, best-first forwarded {share:.1%} of the tokens, and its answer is exact. The beam of "
+        f"width {len(beam)} found {len(set(exact) & set(beam))} of the same {len(exact)} here."
+    )

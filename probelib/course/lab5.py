@@ -209,3 +209,87 @@ ece = Check(
     },
     look="ten bins of width 0.1; |mean probability - share right| of each, weighted by its cases; 1.0 is in the last bin",
 )
+
+
+def alt_six_models(defined: dict[str, np.ndarray], released: dict[str, np.ndarray]) -> str:
+    """Alt text of Eq. 2 as defined and as released: model -> (Truthful, Informative, Correct)."""
+    correct = [f"{name} {values[2]:.2f} and {released[name][2]:.2f}" for name, values in defined.items()]
+    return (
+        f"Heat maps of Truthful, Informative, Correct of {len(defined)} models. Correct as defined and released: "
+        f"{'; '.join(correct)}."
+    )
+
+
+def finding_six_models(defined: dict[str, np.ndarray], released: dict[str, np.ndarray]) -> str:
+    """The best model by Correct, as defined and as released, and what a coin gets; arguments as for ``alt_six_models``."""
+    best, as_released = (max(values, key=lambda name: values[name][2]) for values in (defined, released))
+    return (
+        f"By Correct the best model is **{best}** as defined, and **{as_released}** as released. A coin, which knows nothing, "
+        f"gets {defined['coin'][2]:.2f} for Correct. A model that knows half of the facts and admits the others gets "
+        f"{defined['knows half, admits it'][2]:.2f}."
+    )
+
+
+def finding_metrics(model: str, scores: pd.DataFrame, labels: pd.DataFrame) -> str:
+    """A model's metrics with 95 % intervals, and the share of its right answers.
+
+    scores   one column per metric, one row per triple   labels   ``true``, ``answer``, ``outcome`` of every statement
+    """
+    intervals = {metric: grapheval.score_interval(scores[metric]) for metric in METRICS}
+    metrics = [f"{m} {v['mean']:.2f} [{v['low']:.2f}, {v['high']:.2f}]" for m, v in intervals.items()]
+    right = labels["outcome"].eq(Outcome.RIGHT).groupby(labels["true"]).mean()
+    return (
+        f"{model}: {', '.join(metrics)}. It is right about {right[True]:.0%} of the true statements and {right[False]:.0%} of "
+        f"the false ones, and says *I don't know* to {(labels['answer'] == IDK).mean():.0%} of all."
+    )
+
+
+def finding_pairs(model: str, lead: pd.Series) -> str:
+    """The share of pairs that a model ranks correctly.
+
+    lead   per pair, rank of the answer to the true statement less that to the false one; 0 for the same answer
+    """
+    ordered = grapheval.score_interval((np.sign(lead) + 1) / 2)
+    return (
+        f"{model} ranks {ordered['mean']:.0%} [{ordered['low']:.0%}, {ordered['high']:.0%}] of {len(lead)} pairs correctly "
+        f"(guessing: 50%). Both statements get the same answer in {(lead == 0).mean():.0%} of the pairs."
+    )
+
+
+def alt_predicted(hits: dict[str, int], n: int) -> str:
+    """Alt text of the judges' accuracies. ``hits``: judge or baseline -> held-out answers predicted, of ``n``."""
+    bars = [f"{name} {k / n:.2f}" for name, k in hits.items()]
+    return f"Bars with 95 % intervals: share of {n} held-out answers that is predicted: {', '.join(bars)}."
+
+
+def finding_judge(judged: np.ndarray, usual: np.ndarray) -> str:
+    """What a judge gains over the most frequent answer: whether each predicts each held-out answer."""
+    test = stats.mcnemar(usual, judged)
+    return (
+        f"The judge predicts {judged.mean():.1%} of the answers; the most frequent answer alone {usual.mean():.1%}. It gains "
+        f"{test['gained']} statements and loses {test['lost']} (McNemar p = {test['p']:.2g}): what it reads in the state is "
+        f"worth {judged.mean() - usual.mean():+.1%}, not {judged.mean():.1%}."
+    )
+
+
+def alt_reliability(curve: pd.DataFrame) -> str:
+    """Alt text of the reliability curve: ``probability`` and ``right`` of each bin."""
+    points = [f"{y:.2f} at {x:.2f}" for x, y in zip(curve["probability"], curve["right"], strict=True)]
+    return (
+        "Share predicted correctly against the judge's probability, 95 % intervals and diagonal, "
+        f"{len(points)} bins: {', '.join(points)}."
+    )
+
+
+def finding_confidence(confidence: np.ndarray, hit: np.ndarray, usual: float) -> str:
+    """Whether a judge is as accurate as it is sure.
+
+    confidence, hit   the probability of each prediction, and whether it is right   usual   accuracy of the most frequent answer
+    """
+    sure, gap = confidence >= 0.9, confidence.mean() - hit.mean()
+    right = f"Where it is 90 % sure ({sure.sum()} statements), {hit[sure].mean():.0%} are right." if sure.any() else ""
+    return (
+        f"{right or 'The judge is never 90 % sure.'} The judge's mean confidence is {confidence.mean():.2f}, its accuracy "
+        f"{hit.mean():.2f} (most frequent answer: {usual:.2f}): it is {'over' if gap > 0 else 'under'}confident by "
+        f"{abs(gap):.2f} on average."
+    )

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from functools import partial
 
 import numpy as np
+import pandas as pd
 import scipy.stats
 
 from probelib import stats
@@ -153,3 +154,98 @@ size_at = Check(
     },
     look="solve level = a + b log10(size) for size",
 )
+
+
+def finding_codes(codes: np.ndarray, theirs: np.ndarray, off: float) -> str:
+    """How many codes equal those of bitsandbytes. ``off``: largest difference of the rows' scales."""
+    return (
+        f"{(codes == theirs).mean():.3%} of the {codes.size:,} codes are equal, the others differ by "
+        f"{np.abs(codes - theirs).max():.0f}; the scales differ by at most {off:.1e}. (A weight halfway between two codes may go "
+        "either way. bitsandbytes stores the largest weight itself, 127 of your scales.)"
+    )
+
+
+def finding_weights(off: float, n: int) -> str:
+    """The largest difference to the weights of bitsandbytes, over ``n`` weights."""
+    return f"Largest difference to bitsandbytes over {n:,} weights: {off:.1e}."
+
+
+def finding_nf4(off: float, n: int) -> str:
+    """The largest difference to the log-probabilities with bitsandbytes (nats), over ``n`` facts."""
+    return f"Over {n} facts, the log-probabilities of your NF4 and of bitsandbytes differ by at most {off:.1e} nats."
+
+
+def alt_bits(share: pd.Series, bits: list[str], n: int) -> str:
+    """Alt text of the share of ``n`` facts known by precision. ``share``: ``bits`` and NF4 -> share known."""
+    points = [f"{share[b]:.2f} at {b}" for b in bits]
+    return (
+        f"Share of {n} facts known against the bits per weight, absmax with 95 % intervals: {', '.join(points)}. A star at 4 "
+        f"bits: NF4 with {share['NF4']:.2f}."
+    )
+
+
+def finding_bits(model: str, share: pd.Series, bits: list[str]) -> str:
+    """From how many bits on fewer than half of the known facts remain; arguments as for ``alt_bits``."""
+    half = next((b for b in bits if share[b] < share["32"] / 2), None)
+    fall = f"It falls below half of that at **{half} bits**." if half else "It stays above half of that."
+    return (
+        f"{model} knows {share['32']:.1%} of the facts with all its bits. {fall} At four bits it knows {share['4']:.1%} with a "
+        f"scale per row, {share['NF4']:.1%} with NF4."
+    )
+
+
+def finding_lost(table: pd.DataFrame) -> str:
+    """Which precisions differ from full precision, and one that loses and gains. ``table``: precision -> lost, gained, p."""
+    different = [bits for bits, p in table["p"].items() if p < 0.05]
+    both = table[(table["lost"] > 0) & (table["gained"] > 0)]
+    found = "No precision gains a fact while it loses another."
+    if len(both):
+        found = f"With {both.index[0]} bits {both['lost'].iloc[0]:.0f} facts are lost and {both['gained'].iloc[0]:.0f} gained."
+    return f"Significantly different from full precision (p < 0.05): {', '.join(different) or 'nothing'}. {found}"
+
+
+def alt_lost(change: np.ndarray, kept: np.ndarray, lost: np.ndarray, bits: str) -> str:
+    """Alt text of the change of log-probabilities (nats) of known facts: which are kept, which are lost."""
+    mean = lambda which: f"{change[which].mean():+.2f} nats on average" if which.any() else "none"
+    return (
+        f"Change of the right answer's log-probability at {bits} bits against its value with all bits, one point per known fact. "
+        f"Dots, {kept.sum()} facts that are kept: {mean(kept)}. Crosses, {lost.sum()} that are lost: {mean(lost)}."
+    )
+
+
+def alt_scaling(reach: pd.Series) -> str:
+    """Alt text of the scaling lines. ``reach``: set of models -> log10 of the size at which the line reaches 90 %."""
+    ends = [f"10^{decades:.1f} ({which})" for which, decades in reach.items()]
+    return (
+        "Share known against parameters, far beyond the largest model, with the line and the logit line, which bends below 1. "
+        f"The line reaches 90 % at {'; '.join(ends)}."
+    )
+
+
+def finding_line(which: str, sizes: np.ndarray, values: np.ndarray, lines: pd.DataFrame) -> str:
+    """The size at which the line reaches 90 %, with one model left out each time, and its interval.
+
+    lines   ``b``, ``R2``, ``decades`` (log10 of the size) of each line: that of all models first
+    """
+    whole, others = lines.iloc[0], lines["decades"].iloc[1:]
+    if whole["b"] <= 0:
+        return f"**{which}**: the line does not rise, and never reaches 90 %."
+    reached = others[np.isfinite(others)]
+    never = len(others) - len(reached)
+    spread = f"10^{reached.min():.1f} to 10^{reached.max():.1f}" if len(reached) else "never"
+    spread += f", {never} times never" if 0 < never < len(others) else ""
+    fit, beyond = stats.scaling_fit(sizes, values), whole["decades"] - np.log10(sizes.max())
+    return (
+        f"**{which}**: {len(sizes)} points, R² = {whole['R2']:.3f} (r = {np.sqrt(whole['R2']):.3f}); 90 % at "
+        f"10^{whole['decades']:.1f} parameters, {beyond:.1f} decades beyond the largest model. With one model left out: "
+        f"{spread}. 95 % interval of the line alone (Fieller): {fit['size_low']:.0e} to {fit['size_high']:.0e}."
+    )
+
+
+def finding_logit(which: str, straight: dict, bent: dict) -> str:
+    """The line and the logit line of a set of models: two results of ``stats.scaling_fit``."""
+    factor = bent["size_at"] / straight["size_at"]
+    return (
+        f"**{which}**: R² {straight['r2']:.3f} for the line and {bent['r2']:.3f} for the logit line; 90 % at "
+        f"{straight['size_at']:.1e} and at {bent['size_at']:.1e} parameters, {max(factor, 1 / factor):,.1f} times apart."
+    )

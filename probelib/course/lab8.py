@@ -12,8 +12,11 @@ import pandas as pd
 from probelib import facts, stats
 from probelib.course.checks import Check, NotYet, call
 from probelib.errors import ProbeError
+from probelib.lm import LM
+from probelib.zplke import measures as zplke
 
 COLUMNS = ["relation", "subject", "object"]
+CAPITAL_OF, HAS_CAPITAL = "capital_of", "has_capital"  # subject: the city; the country
 _PAIRS_PER_GROUP = 5  # fewer pairs give no usable interval
 
 
@@ -39,7 +42,7 @@ _PAIRS = [("Lima", "Peru"), ("Oslo", "Norway"), ("Accra", "Ghana")]
 
 
 def _both(pairs: list[tuple[str, str]]) -> set[tuple[str, ...]]:
-    return {("country", city, land) for city, land in pairs} | {("capital", land, city) for city, land in pairs}
+    return {(CAPITAL_OF, city, land) for city, land in pairs} | {(HAS_CAPITAL, land, city) for city, land in pairs}
 
 
 def both_ways(answer: Callable) -> None:
@@ -49,13 +52,13 @@ def both_ways(answer: Callable) -> None:
         raise NotYet(f"both_ways gives {_what(table)}; a DataFrame with the columns {', '.join(COLUMNS)} is expected.")
     rows, right = set(table[COLUMNS].itertuples(index=False, name=None)), _both(_PAIRS)
     if rows == {(r, o, s) for r, s, o in right}:
-        said = "the country of Lima is Peru, so Lima is the subject"
+        said = f"Lima is the capital of Peru, so Lima is the subject of {CAPITAL_OF}"
         raise NotYet(f"both_ways has exchanged subject and object: {said}.")
     if len(rows) < len(right) and rows < right:
         raise NotYet(f"both_ways gives {len(rows)} of {len(right)} rows: every pair is needed in both directions.")
     if rows != right:
         odd = sorted(rows - right) or sorted(right - rows)
-        wanted = "the relations 'country' (of a city) and 'capital' (of a country), two rows per pair"
+        wanted = f"the relations {CAPITAL_OF!r} (of a city) and {HAS_CAPITAL!r} (of a country), two rows per pair"
         raise NotYet(f"look at {odd[0]}: expected are {wanted}.")
     if len(table) > len(rows):
         raise NotYet(f"both_ways gives {len(table)} rows, but {len(rows)} are expected, each once.")
@@ -100,7 +103,7 @@ verdict = Check(
 )
 
 
-def templates(answer: Callable, relations: tuple[str, ...] = ("country", "capital")) -> None:
+def templates(answer: Callable, relations: tuple[str, ...] = (CAPITAL_OF, HAS_CAPITAL)) -> None:
     """Check ``templates() -> {relation: [questions]}``: any question with [X] is right."""
     look = "a dict from each relation to a list of two or more questions with one [X] for the subject"
     found = call(answer, (), "templates")
@@ -170,3 +173,66 @@ def _what(value: object) -> str:
     if isinstance(value, list | tuple | np.ndarray):
         return f"{type(value).__name__} of {len(value)}"
     return f"a {type(value).__name__}"
+
+
+def finding_width(facts_needed: Callable[[float], int], smallest: int) -> str:
+    """How many facts an interval takes, and how wide that of the smallest group is.
+
+    facts_needed   the student's function: width -> facts   smallest   pairs of the smallest group
+    """
+    width = min(w / 100 for w in range(2, 100) if facts_needed(w / 100) <= smallest)
+    return (
+        f"An interval 10 points wide takes {facts_needed(0.1)} facts, one 2 points wide {facts_needed(0.02):,}. The smallest "
+        f"group here has {smallest} pairs, so its interval is at most about {width:.0%} wide, half of that to each side: a share "
+        "closer to chance than this half may not differ significantly from it. Two shares of the *same* pairs are compared pair "
+        "by pair (below): that can show smaller differences."
+    )
+
+
+def alt_directions(table: pd.DataFrame, chance: float) -> str:
+    """Alt text of the shares right. ``table``: ``group``, ``wanted``, ``hits``, ``n``, one row per bar."""
+    bars = [f"{row.group}, asked for {row.wanted}: {row.hits} of {row.n}" for row in table.itertuples()]
+    return f"Bars of the share right with 95 % intervals, chance dashed at {chance:.2f}. {'; '.join(bars)}."
+
+
+def finding_directions(rows: pd.DataFrame) -> str:
+    """The results of one group, with the student's ``verdict``; columns as for ``alt_directions``."""
+    each = [f"{row.hits} of {row.n} for {row.wanted} (**{row.verdict}**)" for row in rows.itertuples()]
+    return f"*{rows['group'].iloc[0]}*: {'; '.join(each)}."
+
+
+def half_page(model: LM, pairs: pd.DataFrame, choices: pd.DataFrame, table: pd.DataFrame, tests: dict) -> str:
+    """The report on the small project, half a page of Markdown, with the numbers of the run.
+
+    pairs   one row per pair            choices   of ``zplke.choices``, with ``template``
+    table   as for ``alt_directions``   tests     group -> McNemar's test of the two directions
+    """
+    results = [
+        f"{row.group}: {row.wanted} {row.hits} of {row.n} ({row.hits / row.n:.0%})" for row in table.itertuples()
+    ]
+    paired = [f"{group}: McNemar p = {test['p']:.2g}" for group, test in tests.items()]
+    parts = {
+        "Question": "Is a pair that was read known equally well in both directions?",
+        "Facts": f"{len(pairs)} pairs of city and country from the atlas, in {table['group'].nunique()} group(s).",
+        "Model": f"{model.name}, {model.n_parameters:,} parameters, {model.dtype}, before every text: {model.tokens.bos_rule}.",
+        "Measure": f"Multiple choice among {choices['n_options'].max()}, chance {zplke.chance(choices):.2f}; "
+        f"first of {choices['template'].nunique()} paraphrases.",
+        "Result": f"{'; '.join(results)}.",
+        "Paired": f"{'; '.join(paired)}.",
+        "Limits": "One kind of fact; the model may know the names of wrong options better or worse than the right one; a model "
+        "trained on little text may differ from one that read everything.",
+    }
+    return "  \n".join(f"**{part}.** {text}" for part, text in parts.items())
+
+
+def finding_project(model: str, hits: int, n: int, luck: float, usual: float, verdict: Callable) -> str:
+    """The result on a student's own facts, against guessing and against the most frequent answer.
+
+    luck, usual   the share right of each   verdict   the student's function of (hits, n, chance)
+    """
+    low, high = stats.wilson(hits, n)
+    return (
+        f"{model} on your facts: {hits} of {n} right ({hits / n:.0%} [{low:.0%}, {high:.0%}]). Guessing gets {luck:.0%}, and "
+        f"always the most frequent answer {usual:.0%}. By your rule, against guessing: **{verdict(hits, n, luck)}**; against the "
+        f"most frequent answer: **{verdict(hits, n, usual)}**."
+    )

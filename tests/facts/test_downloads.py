@@ -207,7 +207,7 @@ def test_names_that_do_not_exist(registry, tmp_path):
         ("set: {licence: b}", "set: an object with purpose"),
         ("set: {purpose: a, licence: b, urls: [], files: {f: {}}}", "f: no sha256 or no urls, and no note"),
         ("set: {purpose: a, licence: b, urls: [], files: {f: {sha256: abc}}}", "'abc' is not a SHA-256"),
-        ("set: {purpose: a, licence: b, urls: [1], files: {f: {}}}", "urls must be a list of texts"),
+        ("set: {purpose: a, licence: b, urls: [1], files: {f: {}}}", "urls must be a list of non-empty texts"),
         ("set: {purpose: a, licence: b, urls: [], files: {../f: {}}}", "'../f' is not a file name"),
         ("set: {purpose: a, licence: b, note: c, urls: [], files: {f: {bytes: many}}}", "bytes"),
         ("- set", "a mapping"),

@@ -341,7 +341,7 @@ def test_every_entrance_refuses_the_same(tmp_path, data):
         '{"relations": ["[X]?"]}\n{"subject": "a", "object": "b", "taxonomy": []}\n'
     )
     folder = {"table": path, "fktc": tmp_path}.get(data)
-    for relations, says in (([], "empty list"), ("P36", "a list of texts"), ([36], "no text")):
+    for relations, says in (([], "empty list"), ("P36", "a list of texts"), ([36], "of type int")):
         for entrance in (facts.load, facts.multiple_choice, facts.everything):
             with pytest.raises(ProbeError, match=says):
                 entrance(data, folder, relations)

@@ -90,7 +90,7 @@ def test_one_relation_is_the_same_alone_and_a_missing_file_is_an_error(write):
         ({"answer_idx": 9}, "is not number 9"),
         ({"answer_idx": True}, "is not number True"),
         ({"obj_label": "Lutetia"}, "Q90 'Lutetia' is not number 0"),
-        ({"sub_aliases": ["a", ""]}, "sub_aliases must be a list of texts"),
+        ({"sub_aliases": ["a", ""]}, "sub_aliases must be a list of non-empty texts"),
         ({"sub_label": ""}, "an empty sub_label"),
     ],
 )
