@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Executes the notebooks that make all tables and figures: ./run_all.sh --help says how. The first use installs into .venv.
-# README.md and notebooks/your_own.md say what test, lab, verify, bench, campaign, course, browse, export and site do.
+# Executes the notebooks that make all tables and figures; ./run_all.sh --help describes it. The first use installs into .venv.
+# README.md and notebooks/your_own.md describe test, lab, verify, bench, campaign, course, browse, export and site.
 set -euo pipefail
 root=$(cd -- "$(dirname -- "${BASH_SOURCE[0]}")" && pwd -P)
 venv=$root/.venv
@@ -11,7 +11,7 @@ find_python() {
     echo "No Python 3.11 or newer found: install one, or uv (https://docs.astral.sh/uv)." >&2 && return 1
 }
 
-# Does the kit in the Python $1 come from this checkout, with all dependencies (of $2, too) in pyproject.toml's ranges?
+# Is the kit in the Python $1 that of this checkout, with all dependencies (also of the extra $2) in pyproject.toml's ranges?
 ready() {
     "$1" -P - "$root" "$2" 2>/dev/null <<'PYTHON'
 import importlib.metadata, pathlib, sys, tomllib
@@ -33,23 +33,23 @@ installed() { [[ $(cat "$venv/complete" 2>/dev/null) == "$wanted" ]] && ready "$
 
 install() {
     exec 9> "$venv.lock" && if command -v flock >/dev/null; then flock 9; fi
-    if installed; then return; fi                            # of two at once the second waits, and finds it done
+    if installed; then return; fi                            # a second process waits, and finds it installed
     cd -- "$root" && echo "Installing into $venv (the first time this takes minutes) ..." >&2
-    if ! pip list >/dev/null 2>&1; then                      # there is none, or its making was interrupted
+    if ! pip list >/dev/null 2>&1; then                      # missing, or its creation was interrupted
         rm -rf "$venv"
         if command -v uv >/dev/null; then uv venv -q --python '>=3.11' "$venv"; else "$(find_python)" -m venv "$venv"; fi
     fi
-    if ! nvidia-smi >/dev/null 2>&1; then                    # spare a machine without such a GPU gigabytes of CUDA
+    if ! nvidia-smi >/dev/null 2>&1; then                    # without an NVIDIA GPU: torch without gigabytes of CUDA
         cpu=$(sed -n 's/^torch==.*/&+cpu/p' constraints.txt)
         pip install -q --no-deps "$cpu" 2>/dev/null || PIP_RETRIES=1 PIP_DEFAULT_TIMEOUT=10 UV_HTTP_TIMEOUT=10 \
             pip install -q --no-deps "$cpu" --index-url https://download.pytorch.org/whl/cpu 2>/dev/null || true
     fi
     pip install -q -c constraints.txt -e ".[test]"
-    printf '%s\n' "$wanted" > "$venv/complete"               # last: without it, an installation is done again
+    printf '%s\n' "$wanted" > "$venv/complete"               # last: without this file the installation is repeated
 }
 
 if [[ $root == *:* ]]; then echo "$root has a colon, at which PYTHONPATH is split: move this checkout." >&2; exit 2; fi
-export PYTHONPATH=$root${PYTHONPATH:+:$PYTHONPATH}           # this checkout's code, whatever else lies on the user's path
+export PYTHONPATH=$root${PYTHONPATH:+:$PYTHONPATH}           # this checkout's code comes first on the user's path
 if [[ $* == -h || $* == --help ]]; then exec "$(find_python)" -P -m probelib.runner --help; fi
 if [[ -z ${PROBELIB_OUT-unset} ]]; then echo "PROBELIB_OUT is empty: name the folder to write to, or unset it." >&2; exit 2; fi
 wanted=$(cat "$root/pyproject.toml" "$root/constraints.txt" | cksum)

@@ -3,7 +3,7 @@
     errors, files, paths  <-  facts  <-  prompts
                               lm     <-  store
     stats, published                        ^
-       monitor, zplke, distractors, grapheval     a room per paper
+       monitor, zplke, distractors, grapheval     a package per paper
               beyond, overview, explore           all measures on the same facts
     report  <-  runner                            pages; the command line
 
@@ -16,7 +16,7 @@ and the runner knows papers only through ``notebooks/plan.yaml``.
 ``lm``              the core, the only part that touches a model
 ``store``           scores on disk: keyed, in finished parts, resumable
 ``stats``           correlation, calibration, scaling fits, intervals, tests
-a paper's room      ``scores`` (what is scored), ``measures`` (formulas), ``tables`` and ``figures`` (-> ``Artifact``)
+a paper's package   ``scores`` (what is scored), ``measures`` (formulas), ``tables`` and ``figures`` (-> ``Artifact``)
 ``report``          ``Artifact``, ``Section``, chart style, the HTML report, the Markdown pages
 ``runner``          plan, up-to-date checks, notebooks in processes, Dask workers
 ``organisms``       how the shipped models were made

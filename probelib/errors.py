@@ -7,13 +7,13 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
 LISTED = 20  # known names in a message
-# control characters, blank and line end aside, as their pictures (ESC as "␛"); of C1 and text directions nothing is drawn
+# control characters except tab and line feed -> their pictures (ESC: "␛"); C1 controls and text directions -> "\ufffd"
 PICTURES = {code: 0x2400 + code for code in range(32) if chr(code) not in "\t\n"} | {0x7F: 0x2421}
 PICTURES |= dict.fromkeys((*range(0x80, 0xA0), *range(0x202A, 0x202F), *range(0x2066, 0x206A)), 0xFFFD)
 
 
 def printable(text: object) -> str:
-    """Text for a terminal: what comes from data, models and servers cannot move the cursor, hide a line or change its colour.
+    """Text for a terminal: texts of data, models and servers cannot move the cursor, hide a line or change its colour.
 
     >>> printable("Paris\\x1b[2J")
     'Paris␛[2J'
@@ -39,7 +39,7 @@ class ProbeError(Exception):
 def unknown(kind: str, name: str, known: Iterable[str], meaning: Mapping[str, str] | None = None) -> ProbeError:
     """The error for a name that does not exist: ``unknown model 'atlas-neox-2'; did you mean atlas-neox-2.4m? Known: ...``.
 
-    meaning   what each known name stands for ({"P36": "capital"}): shown behind it, and searched as well
+    meaning   what each known name stands for ({"P36": "capital"}): shown after the name, and searched as well
     """
     known, meaning = sorted(map(str, known)), meaning or {}
     texts = {meaning[each]: each for each in known if each in meaning} | {each: each for each in known}
@@ -67,7 +67,8 @@ def command(work: Callable[[list[str] | None], None]) -> Callable[..., int]:
 
 @contextlib.contextmanager
 def extra(name: str) -> Iterator[None]:
-    """For imports that only one feature needs: ProbeError if one is missing, which names the extra of pyproject.toml."""
+    """Context manager for imports that only one feature needs. Raise ProbeError, which names the extra of pyproject.toml, if
+    one is missing."""
     try:
         yield
     except ModuleNotFoundError as error:
@@ -77,14 +78,14 @@ def extra(name: str) -> Iterator[None]:
 
 
 def texts_of(what: str, given: Iterable) -> list[str]:
-    """The given list of texts. Raise ProbeError for anything else: a single text would be taken for a list of its letters."""
+    """The given texts as a list. Raise ProbeError for anything else: a single text would be taken for a list of its letters."""
     if isinstance(given, str) or not isinstance(given, Iterable):
         one = str(given)[:60]
-        raise ProbeError(f"{what}: {one!r} is given, and a list of texts wanted: [{one!r}]")
+        raise ProbeError(f"{what}: {one!r} is given; a list of texts is needed: [{one!r}]")
     texts = list(given)
     for text in texts:
         if not isinstance(text, str):
-            raise ProbeError(f"{what}: {text!r} is no text but a {type(text).__name__}; a list of texts is wanted")
+            raise ProbeError(f"{what}: {text!r} is of type {type(text).__name__}; a list of texts is needed")
     return texts
 
 

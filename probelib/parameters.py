@@ -44,7 +44,7 @@ def declared(path: Path) -> dict[str, set[type]]:
 
 
 def defaults(path: Path) -> dict[str, object]:
-    """The values that the parameters cell itself gives. ProbeError if they cannot be read."""
+    """The default values in the parameters cell. Raise ProbeError if they cannot be read."""
     return {name: value for name, _, value, _ in _lines(path, _cell(path))}
 
 
@@ -79,8 +79,8 @@ def check(value: object, allowed: set[type], where: str) -> None:
 
 
 def complete(kind: type, given: dict):
-    """A paper's settings (``kind``, a dataclass of defaults) with the given values; a list becomes a tuple. ProbeError for an
-    unknown name or a wrong type."""
+    """A paper's settings (``kind``, a dataclass of defaults) with the given values; a list becomes a tuple. Raise ProbeError for
+    an unknown name or a wrong type."""
     hints = typing.get_type_hints(kind)
     for name, value in given.items():
         if name not in hints:
@@ -105,7 +105,7 @@ def _cell(path: Path) -> str:
 
 
 def _types(default: object, hint: str) -> set[type]:
-    """The default's type and those that the hint names (``int or str``, ``list[str]``); none if all is None."""
+    """The default's type and those that the hint names (``int or str``, ``list[str]``); empty (any) if only None is left."""
     named = {TYPES[word] for word in re.findall(r"\w+", _without_items(hint)) if word in TYPES}
     return {type(default), *named} if named - {type(None)} or default is not None else set()
 

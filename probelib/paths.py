@@ -1,4 +1,5 @@
-"""Where things lie. No other module builds a path from its own place, and none depends on the working directory."""
+"""Folders of the package, the notebooks and the outputs. No other module derives a path from its own file, and none depends on
+the working directory."""
 
 import os
 import sys

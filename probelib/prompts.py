@@ -65,8 +65,8 @@ def templates_of(facts: Facts, role: str, relations: Iterable[str]) -> pd.DataFr
     found = facts.templates[facts.templates["role"] == role]
     if silent := set(relations) - set(found["relation"]):
         raise ProbeError(
-            f"no {role} template for {', '.join(sorted(silent))}; roles there: "
-            f"{', '.join(sorted(set(facts.templates['role']))) or 'none'}. Of a table FACTS.csv they are in "
+            f"no {role} template for {', '.join(sorted(silent))}; available roles: "
+            f"{', '.join(sorted(set(facts.templates['role']))) or 'none'}. The templates of a table FACTS.csv are in "
             "FACTS.templates.csv; facts.with_templates adds those of other facts"
         )
     return found
@@ -89,8 +89,8 @@ def split_instruction(instruction: str) -> tuple[str, str]:
 
 
 def with_contexts(facts: Facts, full: bool = False) -> pd.DataFrame:
-    """All of MONITOR's prompts (spec b.1, 4.3): every paraphrase without context, paraphrase 1 (``full``: every one) after
-    the gold object, and every paraphrase after each distractor.
+    """All of MONITOR's prompts (section 4): every paraphrase without context, paraphrase 1 (``full``: every one) after the gold
+    object, and every paraphrase after each distractor.
 
     The anchors use R + 1 + M of them, the accuracy grid R x M. Raises ProbeError if no fact has a distractor.
     """
@@ -146,7 +146,7 @@ def gold(facts: Facts) -> pd.DataFrame:
 
 def options(facts: Facts, seed: int = 0) -> pd.DataFrame:
     """The candidates of a multiple-choice test: gold object and distractors, in an order that is shuffled per fact. Columns as in
-    ``gold``. Raises ProbeError if a gold object is also a distractor, or has none."""
+    ``gold``. Raises ProbeError if a gold object is also a distractor, or a fact has no distractor."""
     right, wrong = gold(facts), facts.distractors
     wrong = pd.DataFrame({"fact": wrong["fact"], "candidate": wrong["object"], "label": facts.label(wrong["object"])})
     wrong = wrong.drop_duplicates(["fact", "label"])  # two towns of one name are one option
@@ -155,7 +155,7 @@ def options(facts: Facts, seed: int = 0) -> pd.DataFrame:
     if twice.any():
         one = answer[twice].iloc[0]
         raise ProbeError(
-            f"{one['fact']}: the right object {one['label']!r} is among the wrong options, too ({int(twice.sum())} such facts); "
+            f"{one['fact']}: the gold object {one['label']!r} is also among the wrong options ({int(twice.sum())} such facts); "
             "it must be offered exactly once: draw the distractors again"
         )
     alone = right["fact"][~right["fact"].isin(wrong["fact"])]
@@ -186,8 +186,8 @@ def sample_examples(pool: Facts, asked: Facts | None = None, n: int | str = 50, 
     both = [key for key in zip(pool.facts["relation"], pool.facts["subject"], strict=True) if key in keys]
     if both:
         raise ProbeError(
-            f"{len(both)} facts of the pool have a subject that is asked (e.g. {both[0][1]!r} in {both[0][0]}): an example "
-            "would tell the answer. Take them out of the pool: facts.without_subjects(pool, asked)"
+            f"{len(both)} facts of the pool have a subject that is also scored (e.g. {both[0][1]!r} in {both[0][0]}): an example "
+            "would reveal the answer. Remove them from the pool: facts.without_subjects(pool, asked)"
         )
     wanted = (pool if asked is None else asked).relations["relation"]
     rows = pool.facts[pool.facts["relation"].isin(wanted)].drop_duplicates(["relation", "subject"])
@@ -204,8 +204,8 @@ def _at_most(n: int | str, there: pd.Series) -> int:
     few = lambda names: ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
     if (none := there.index[there == 0].tolist()) or there.empty:
         raise ProbeError(
-            f"the pool of examples has no fact of {few(none) or 'any relation'}. Where all facts of a relation are asked, none "
-            "is left: ask fewer (n_facts=...)"
+            f"the pool of examples has no fact of {few(none) or 'any relation'}. If all facts of a relation are scored, none "
+            "remains: score fewer (n_facts=...)"
         )
     n = int(there.min()) if n == "max" else n
     if len(short := there[there < n]):
@@ -222,7 +222,7 @@ def many_shot(
     object.
 
     pairs      (subject, object) of the examples; none: a zero-shot prompt
-    template   "[X]": zero prompt; any other text with [X] that stops before the object: few-shot prompting
+    template   "[X]": zero prompt; any other text with [X] that ends before the object: few-shot prompting
     gap        separator of the pairs: " " (section 2.2), ", " (table 1), a line break
     variant    "released": colons and blanks as the released code writes them; its options begin with ": ", too
 
@@ -246,7 +246,7 @@ def many_shots(
 ) -> pd.DataFrame:
     """Every fact after the first ``n`` examples of its relation (default: all), for each sample (seed) of examples.
 
-    role   "zp": zero prompt, template 0; any other role: few-shot prompting with each of the relation's templates of it
+    role   "zp": zero prompt, template 0; any other role: few-shot prompting with each of the relation's templates of that role
     """
     templates = {r: [(0, ZERO_PROMPT)] for r in asked.relations["relation"]}
     if role != "zp":

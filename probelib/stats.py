@@ -32,7 +32,7 @@ def pearson(x, y) -> dict[str, float]:
 
 
 def _complete(*values) -> list[np.ndarray]:
-    """The values at the places where all of them are finite."""
+    """The values at the positions where all of them are finite."""
     values = [np.asarray(v, dtype=float) for v in values]
     finite = np.isfinite(values).all(axis=0)
     return [v[finite] for v in values]
@@ -139,8 +139,8 @@ def jackknife_interval(estimate: np.ndarray, left_out: np.ndarray) -> tuple[np.n
     """The 95 % delete-a-group jackknife interval: estimate -+ t s, s^2 = (g - 1) / g sum (left out - their mean)^2, with g - 1
     degrees of freedom. For statistics of ranks, where the copies in a bootstrap sample would be ties.
 
-    estimate   of all facts: a number or [...]
-    left_out   [g, ...]: the same without each of g groups of facts of about one size; NaN for fewer than two groups
+    estimate   the statistic of all facts: a number or [...]
+    left_out   [g, ...]: the statistic without each of g groups of facts of about equal size; NaN for fewer than two groups
 
     >>> [round(float(end), 2) for end in jackknife_interval(2.0, np.array([2.5, 2.0, 1.5]))]  # the mean of 1, 2, 3
     [-0.48, 4.48]
@@ -241,7 +241,7 @@ def mcnemar(first, second) -> dict[str, float]:
 
 
 def friedman(values) -> float:
-    """p of Friedman's test (of Cochran's Q, if all values are two) that the columns differ.
+    """p-value of Friedman's test (Cochran's Q for binary values) that the columns differ.
 
     values   [facts, conditions]; rows with a NaN are left out. Fewer than 3 columns or 2 rows give NaN, no difference gives 1.
 
@@ -418,7 +418,7 @@ def calibrate(values: pd.DataFrame, rating, folds: int = 3, seed: int = 42) -> p
     ``training`` (tau on the other folds), ``n``, ``undefined`` (configurations with undefined tau, which count as 0 in
     the selection). An undefined tau on the fold stays NaN.
 
-    Raises ProbeError if a value is missing: facts that only some measures rate would change the folds (default D16).
+    Raises ProbeError if a value is missing: facts that only some measures rate would change the folds.
     """
     rating = np.asarray(rating, dtype=float)
     if values.isna().any(axis=None) or not np.isfinite(rating).all():
@@ -498,7 +498,7 @@ def scaling_replicates(
     """Bootstrap replicates over facts of the size at which ``scaling_fit`` reaches ``level``: inf if the line of a sample does
     not rise, NaN if there is none (a mean of 0 or 1 has no logit).
 
-    values  (facts, models); fitted is the mean over the facts that are defined for the model, as in ``mean_band``
+    values  (facts, models); the line is fitted to each model's mean over the facts that are defined for it, as in ``mean_band``
     """
     values, x = np.asarray(values, dtype=float), np.log10(np.asarray(sizes, dtype=float))
     weight, there = resample_counts(len(values), times, seed), np.isfinite(values)

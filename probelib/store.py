@@ -36,7 +36,7 @@ from probelib.lm.version import scoring
 REQUESTED = ["model", "relation", "fact", "prompt"]
 SCORES = [*REQUESTED, "candidate", "label", "n_tokens", "logprob", "token_logprobs", "greedy", "eos_logprob"]
 SCORES += ["greedy_text", "greedy_done", "note"]
-tqdm.monitor_interval = 0  # a thread that gets no memory when it starts is waited for without end
+tqdm.monitor_interval = 0  # no monitor thread: if one cannot start for lack of memory, Python waits for it forever
 _recording: list[list[Path]] = []  # see record_parts()
 _models: list[list[dict]] = []  # see record_models()
 
@@ -163,8 +163,8 @@ def parts(
 
 
 def record_models() -> list[dict]:
-    """Return a list that is filled with the models (``LM.describe()``) of all scores read from now on: provenance."""
-    _models[:] = [[]]  # one section per notebook; the list of an earlier one does not change
+    """Return a list that collects the models (``LM.describe()``) of all scores read from now on: provenance."""
+    _models[:] = [[]]  # one list per notebook; that of an earlier notebook does not change
     return _models[0]
 
 
@@ -213,7 +213,7 @@ def read(parts: Iterable[Part]) -> pd.DataFrame:
             f"{len(missing)} of {len(parts)} parts are missing ({', '.join(missing[:8])}): a mean over the remaining ones "
             "would be another mean. Score them first"
         )
-    # a thread that gets no memory would end in an error without a reason
+    # without threads: one that gets no memory ends in an error without a reason
     tables = (pyarrow.parquet.ParquetFile(part.path, pre_buffer=False).read(use_threads=False) for part in parts)
     frames = [table.to_pandas(use_threads=False) for table in tables]
     frame = pd.concat(frames, ignore_index=True) if frames else pd.DataFrame()

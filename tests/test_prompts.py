@@ -46,7 +46,7 @@ def test_the_gold_object_is_the_candidate(haiti):
 
 
 def test_a_role_that_is_not_there(haiti):
-    with pytest.raises(ProbeError, match="no cloze template for P37; roles there: question"):
+    with pytest.raises(ProbeError, match="no cloze template for P37; available roles: question"):
         prompts.paraphrases(haiti, "cloze")
 
 
@@ -59,7 +59,9 @@ def test_statements_are_missing_by_name(haiti):
         lambda: instructed_statements(haiti, rows, None),
         lambda: karr_texts(haiti.facts, haiti, labels),
     ):
-        with pytest.raises(ProbeError, match="no statement template for P37; roles there: question.*with_templates"):
+        with pytest.raises(
+            ProbeError, match="no statement template for P37; available roles: question.*with_templates"
+        ):
             ask()
 
 

@@ -2,7 +2,7 @@
 
 =====================================  ===========================================================================
 suite of all measures                  ``suite`` (one file per family; a new measure is a new file), ``MEASURES``
-what every model is asked              ``questions.load_questions``
+what every model is prompted with      ``questions.load_questions``
 what every model was taught            ``scores.load_design``
 statistics that ties cannot win        ``concordance``
 which prompts are scored               ``scores.score``; costs in tokens per fact beside the values
@@ -14,7 +14,8 @@ scores of other programs               ``imported.read`` (lm-pub-quiz, lm-evalua
 claims of the four papers, recomputed  ``audit.table``
 =====================================  ===========================================================================
 
-Notebook                 artifacts -> functions
+Notebooks and the functions of their artifacts:
+
 ``beyond/audit``         ``audit_verdicts``, ``audit_failing``, ``audited_claims`` (beyond/audit)
 ``beyond/real_gpt2``     ``gpt2_accuracy``, ``gpt2_confidence``, ``gpt2_distractors``
 ``beyond/ground_truth``  ``placebo``, ``coarse_twins``, ``ground_truth``, ``quality_against_cost``, ``detection``,

@@ -1,4 +1,4 @@
-"""What measures see along a training: checkpoints in their order, the same facts, the exposures so far.
+"""What measures see in the course of a training: checkpoints in their order, the same facts, the exposures so far.
 
 At a checkpoint a measure *sees* a fact if its value exceeds those of 95 % of the facts never taught so far. From this follow:
 
@@ -19,7 +19,7 @@ from probelib.beyond.tables import sign_of_monitor
 from probelib.report import Artifact, span, with_interval
 
 SEEN = 0.95  # quantile of the never-taught facts above which a fact is seen
-HALF = 0.5  # share of facts that a measure must see at the last checkpoint to be compared: less is mostly noise
+HALF = 0.5  # share of facts that a measure must see at the last checkpoint to be compared; with fewer, noise dominates
 TAUGHT = 16  # exposures at the last checkpoint from which a fact counts as taught
 LEVELS = {"1-8": (1, 8), "9-32": (9, 32), "33 and more": (33, np.inf)}  # exposures at the last checkpoint
 
@@ -34,7 +34,7 @@ def seen_facts(values: pd.DataFrame, design: pd.DataFrame) -> pd.DataFrame:
 
 
 def first_checkpoints(seen: pd.DataFrame, order: list[str]) -> pd.DataFrame:
-    """[facts, measures]: number of the first checkpoint from which on the fact stays seen; NaN if it is not seen at the last.
+    """[facts, measures]: number of the checkpoint from which on the fact is seen up to the last one; NaN if not seen at the last.
 
     >>> rows = [("a", 1.0), ("b", 0.0), ("c", 1.0)]
     >>> seen = pd.DataFrame([("x", "f", *row) for row in rows], columns=["measure", "fact", "model", "seen"])
@@ -52,11 +52,11 @@ def first_checkpoints(seen: pd.DataFrame, order: list[str]) -> pd.DataFrame:
 def along(seen: pd.DataFrame, order: list[str], seed: int = 0) -> pd.DataFrame:
     """One row per measure: ``measure``, ``facts``, ``seen`` (share at the last checkpoint), ``first seen`` (mean) with ``low``
     and ``high`` (95 % bootstrap over facts), ``forgotten``, ``effectivity``; see the module. ``order``: the earliest first.
-    ``ever seen``: number of facts seen at some checkpoint, of which a share is forgotten. ``<column> low``, ``<column> high``:
+    ``ever seen``: number of facts seen at some checkpoint, the denominator of ``forgotten``. ``<column> low``, ``<column> high``:
     intervals of ``seen`` and ``forgotten`` (Wilson) and of ``effectivity`` (bootstrap over facts).
 
-    Measures that see at least half of the facts come first, the earliest at the head. ``later``, ``later low``, ``later high``:
-    checkpoints by which a measure sees a fact later than the one at the head, over the facts that both see.
+    Measures that see at least half of the facts come first, sorted by ``first seen``. ``later``, ``later low``, ``later high``:
+    number of checkpoints by which a measure sees a fact later than the first measure, over the facts that both see.
     """
     firsts, rows = first_checkpoints(seen, order), []
     for measure, own in seen.groupby("measure", sort=False):
@@ -64,7 +64,7 @@ def along(seen: pd.DataFrame, order: list[str], seed: int = 0) -> pd.DataFrame:
             own.pivot(index="fact", columns="model", values=name).reindex(columns=order)
             for name in ("seen", "value", "exposures")
         )
-        flag = wide.fillna(0.0).to_numpy()  # [facts, checkpoints]; not taught yet: not seen
+        flag = wide.fillna(0.0).to_numpy()  # [facts, checkpoints]; a fact that is not taught yet is not seen
         ever, new = flag.max(1) > 0, dose.fillna(0.0).diff(axis=1)
         gain = value.diff(axis=1) / new.where(new > 0)  # [facts, checkpoints]
         row = {"measure": measure, "facts": len(flag), "seen": flag[:, -1].mean(), "first seen": firsts[measure].mean()}
@@ -84,8 +84,8 @@ def along(seen: pd.DataFrame, order: list[str], seed: int = 0) -> pd.DataFrame:
 
 
 def _later(frame: pd.DataFrame, firsts: pd.DataFrame, seed: int) -> pd.DataFrame:
-    """``frame`` with the paired differences to its first measure that is no control, for all that see half of the facts."""
-    for place, name in enumerate(("later", "later low", "later high"), 6):  # behind "first seen" and its interval
+    """``frame`` with the paired differences to its first measure that is not a control, for all that see half of the facts."""
+    for place, name in enumerate(("later", "later low", "later high"), 6):  # after "first seen" and its interval
         frame.insert(place, name, np.nan)
     sees = frame.loc[(frame["seen"] >= HALF) & ~frame["measure"].map(_control), "measure"]
     for measure in sees[1:]:
@@ -96,7 +96,7 @@ def _later(frame: pd.DataFrame, firsts: pd.DataFrame, seed: int) -> pd.DataFrame
 
 
 def _mean_of_rows_interval(table: np.ndarray, seed: int) -> tuple[float, float]:
-    """The 95 % bootstrap interval of the mean of all cells of ``table`` [facts, checkpoints] but NaN; facts are resampled."""
+    """The 95 % bootstrap interval over facts of the mean of all cells of ``table`` [facts, checkpoints] that are not NaN."""
     weight = stats.resample_counts(len(table), 2000, seed)
     with np.errstate(invalid="ignore"):
         return stats.percentile_interval(weight @ np.nansum(table, 1) / (weight @ np.isfinite(table).sum(1)))
@@ -107,7 +107,7 @@ def _control(measure: str) -> bool:
 
 
 def first_seen(table: pd.DataFrame, order: list[str], seen: pd.DataFrame) -> Artifact:
-    """Which measure sees facts first, and what is forgotten; ``table``: ``along``, ``seen``: ``seen_facts``."""
+    """Which measure sees facts first, and the share forgotten; ``table``: ``along``, ``seen``: ``seen_facts``."""
     table = table[~table["measure"].map(_control)].reset_index(drop=True)
     taught = seen.groupby("fact")["exposures"].max()
     caption = (
@@ -201,12 +201,12 @@ def shares_seen(values: pd.DataFrame, design: pd.DataFrame, order: list[str], me
 
 
 def acquisition_finding(curves: pd.DataFrame, order: list[str]) -> str:
-    """The order in which the measures leave .5, and where they stand at the last checkpoint."""
+    """The order in which the measures rise above .5, and their values at the last checkpoint."""
     short, measures = checkpoint_labels(order), list(dict.fromkeys(curves["measure"]))
     above, never = {}, []
     for measure in measures:
         own = curves[curves["measure"] == measure].set_index("checkpoint").reindex(order)
-        over = np.flatnonzero(own["low"].fillna(own["concordance"]) > 0.5)  # no interval: all pairs alike
+        over = np.flatnonzero(own["low"].fillna(own["concordance"]) > 0.5)  # no interval: all pairs are ordered alike
         above.setdefault(over[0], []).append(measure) if len(over) else never.append(measure)
     said = [f"{', '.join(above[at])} from {short[at]} on" for at in sorted(above)]
     said += [f"never: {', '.join(never)}"] if never else []
@@ -221,7 +221,7 @@ def acquisition_finding(curves: pd.DataFrame, order: list[str]) -> str:
 
 
 def checkpoint_labels(order: list[str]) -> list[str]:
-    """Short names for an axis: "5 %" of ``name-at05``, "100 %" of ``name`` beside it; other names without what all begin with.
+    """Short names for an axis: "5 %" for ``name-at05``, "100 %" for its ``name``; other names without their common prefix.
 
     >>> checkpoint_labels(["m-at05", "m"]), checkpoint_labels(["atlas-neox-0.6m", "atlas-neox-5m"])
     (['5 %', '100 %'], ['0.6m', '5m'])

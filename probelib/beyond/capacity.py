@@ -1,13 +1,13 @@
 """How many bits of knowledge a model stores: from the probabilities of options, and from right choices alone.
 
-A fact of a relation with n options is worth at most log2 n bits. What a model stores of it is what it takes off a guess
-(Allen-Zhu and Li, Physics of Language Models 3.3 [allenzhu], count the bits that a loss leaves in the same way):
+A fact of a relation with n options is worth at most log2 n bits. A model stores the bits by which it is less uncertain than a
+guess (Allen-Zhu and Li, Physics of Language Models 3.3 [allenzhu], compute bits from a loss in the same way):
 
     by log-likelihood    max(0, log2 n + log2 q), with q the normalized probability of the right option
     by choices           log2 n - H(a) - (1 - a) log2(n - 1), with a the accuracy over facts (Fano), 0 for a <= 1 / n
 
-A fact on which the model does worse than a guess holds no bits; otherwise a few confident errors would decide the mean. The
-same is taken of never-taught facts: what a model knows of a relation without having read the fact. The difference, times
+A fact on which the model does worse than a guess counts as no bits; otherwise a few confident errors would dominate the mean.
+The same mean over never-taught facts is what a model knows of a relation without having read the fact. The difference, times
 the trial facts that were taught, is what the training stored of them. A corpus teaches other facts, too (famous, implied and
 conflicting ones), which are not counted: bits and bits per parameter are lower bounds.
 """
@@ -39,7 +39,7 @@ def bits_by_likelihood(scores: pd.DataFrame) -> pd.Series:
 
 
 def bits_by_choices(accuracy: float, n: float) -> float:
-    """Bits per fact that a share of right choices among n options shows at least (Fano's inequality).
+    """Lower bound of the bits per fact for a share of right choices among n options (Fano's inequality).
 
     >>> bits_by_choices(1.0, 16), bits_by_choices(1 / 16, 16), round(bits_by_choices(0.5, 2), 6)
     (4.0, 0.0, 0.0)
@@ -55,7 +55,8 @@ def stored_bits(models: dict, questions, design: pd.DataFrame, folder, of: str |
     ``right`` (whether the right option is the most probable one, mean over prompts).
 
     models   name -> model
-    of       the model whose exposures in ``design`` are those of all ``models``, its quantized forms; None: each has its own
+    of       if ``models`` are quantized forms of one model: its name, whose exposures in ``design`` hold for all; None: each
+             model has its own
     """
     gold, parts = dict(zip(questions.choices.facts["fact"], questions.choices.facts["object"], strict=True)), []
     for name, model in models.items():
@@ -91,8 +92,8 @@ def levels_of(exposures: pd.Series) -> pd.Series:
 
 
 def stored(bits: pd.DataFrame, taught: pd.DataFrame, of: str | None = None) -> pd.DataFrame:
-    """What training stored, per model: ``model``, ``parameters``, ``bits`` with ``low`` and ``high`` (95 % bootstrap over facts),
-    ``bits per parameter``, and ``at most`` (bits that all trial facts taught are worth).
+    """Bits that training stored, per model: ``model``, ``parameters``, ``bits`` with ``low`` and ``high`` (95 % bootstrap over
+    facts), ``bits per parameter``, and ``at most`` (the bits of all taught trial facts).
 
     Bits: over levels, the mean bits per fact above that of never-taught facts, times the trial facts at that level.
 
@@ -143,7 +144,7 @@ def capacity(levels: pd.DataFrame, total: pd.DataFrame) -> Artifact:
 
 
 def capacity_finding(total: pd.DataFrame, fit: dict) -> str:
-    """How the bits stored grow with the parameters, and what limits them; ``fit``: of log10 of the bits."""
+    """How the stored bits grow with the parameters, and what limits them; ``fit``: of log10 of the bits."""
     total = total.sort_values("parameters", kind="stable")
     small, large = total.iloc[0], total.iloc[-1]
     known = (
@@ -199,7 +200,7 @@ def _capacity(levels: pd.DataFrame, total: pd.DataFrame, fit: dict):
 
 
 def capacity_precision(bits: pd.DataFrame, taught: pd.DataFrame, model: str) -> Artifact:
-    """What quantization takes away, against fp32 (the first precision if it is missing).
+    """The loss of stored bits by quantization, relative to fp32 (to the first precision if fp32 is missing).
 
     bits   ``stored_bits`` of the precisions of ``model``, each a "model"
     """

@@ -1,4 +1,4 @@
-"""Multiple choice from any frame of candidate scores, whoever computed it (see ``imported``).
+"""Multiple choice from any frame of candidate scores, also of other programs (see ``imported``).
 
 The choice is ZP-LKE's (``zplke.choices``): the candidate with the highest log-probability; a tie with the gold answer is wrong.
 """
@@ -40,7 +40,7 @@ def _of_one(scores: pd.DataFrame) -> pd.DataFrame:
 
 def accuracy_by_relation(choices: pd.DataFrame) -> pd.DataFrame:
     """Accuracy per relation: ``relation``, ``n``, ``candidates``, ``accuracy`` with ``low`` and ``high`` (Wilson, 95 %),
-    ``chance`` (1 / candidates), ``p`` (that guessing is right as often: one-sided exact binomial test)."""
+    ``chance`` (1 / candidates), ``p`` (one-sided exact binomial test against guessing)."""
     rows = []
     for relation, group in choices.groupby("relation", sort=False):
         right, n = int(group["correct"].sum()), len(group)
@@ -54,7 +54,7 @@ def random_distractors(choices: pd.DataFrame, n: int) -> pd.DataFrame:
     """Expectation of Min@n and Avg@n [distractors, Eq. 2] over all draws of ``n`` random distractors: ``fact``, ``min`` =
     C(beaten, n) / C(wrong, n), ``avg`` = beaten / wrong, whatever n.
 
-    A fact with fewer than ``n`` wrong candidates takes all of them (default D5); one without any has NaN.
+    A fact with fewer than ``n`` wrong candidates takes all of them; one without any has NaN.
 
     >>> c = pd.DataFrame({"fact": ["a"], "wrong": [4], "beaten": [3]})
     >>> random_distractors(c, 2)[["min", "avg"]].values.tolist()

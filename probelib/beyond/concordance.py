@@ -1,10 +1,10 @@
-"""Statistics that ties cannot win: the share of pairs that a measure puts in the right order, a tie counting half.
+"""Statistics that ties cannot improve: the share of pairs that a measure puts in the right order, a tie counting half.
 
-Kendall's tau-b divides by the pairs that are not tied in the measure. So a coarse measure is forgiven the pairs that it does not
-order, and cutting a probability at .5 can raise it. The *concordance* P(higher > lower) + P(tie) / 2 forgives nothing: a tie is
-worth what a coin is worth, so breaking ties at random changes no expectation. Where the measure's likelihood ratio is monotone
-(the higher the value, the larger the share of taught facts), cutting or rounding never raises it: the ROC curve is concave, and
-a coarser score's curve consists of its chords. Elsewhere a gain by cutting is real: there the fine order was misleading.
+Kendall's tau-b divides by the pairs that are not tied in the measure. So a coarse measure does not lose by the pairs that it does
+not order, and thresholding a probability at .5 can raise tau-b. In the *concordance* P(higher > lower) + P(tie) / 2 a tie counts
+as much as a coin, so breaking ties at random does not change its expectation. If the measure's likelihood ratio is monotone (the
+higher the value, the larger the share of taught facts), thresholding or rounding never raises it: the ROC curve is concave, and
+the curve of a coarser score consists of its chords. Otherwise a gain by thresholding is real: the fine order was misleading.
 
 A *design* says what models were taught, one row per model and fact: ``model``, ``group`` (the family of sisters; a model without
 sisters is alone in its group), ``fact``, ``relation``, ``exposures``. *Pairs* are row numbers of a design, ``higher`` and
@@ -29,7 +29,7 @@ from probelib.errors import ProbeError
 
 DESIGN = ["model", "group", "fact", "relation", "exposures"]
 TAUGHT = 32  # exposures from which a fact counts as taught
-CHUNK = 8192  # pairs whose weights are held at once
+CHUNK = 8192  # pairs whose weights are in memory at once
 PERMUTATIONS = 1000
 
 
@@ -57,7 +57,7 @@ def pairs_of_doses(design: pd.DataFrame) -> pd.DataFrame:
 def concordance_by_exposures(
     values: pd.DataFrame, design: pd.DataFrame, within: list[str], times: int = 200, seed: int = 0
 ) -> pd.DataFrame:
-    """Concordance of pairs (taught exactly so often, never taught) by exposure count: ``exposures``, ``measure``, ``pairs``,
+    """Concordance of pairs (taught exactly ``exposures`` times, never taught): ``exposures``, ``measure``, ``pairs``,
     ``concordance``, ``low``, ``high``.
 
     within   columns that a pair agrees in: ["group", "fact"] for the same fact in two sisters, ["model", "relation"] for two
@@ -74,7 +74,7 @@ def concordance_by_exposures(
 
 
 def placebo_pairs(design: pd.DataFrame, within: list[str], seed: int = 0) -> pd.DataFrame:
-    """Pairs with equal exposure counts within the blocks that ``within`` names, ``higher`` drawn at random: concordance .5."""
+    """Pairs with equal exposure counts within the blocks that ``within`` names, in random order: their concordance is .5."""
     everything = pd.Series(True, index=design.index)
     pairs = _pairs(design, within, everything, everything)
     dose = design["exposures"].to_numpy()
@@ -143,7 +143,7 @@ def concordance(
     right order, ties half) with ``low``, ``high`` (95 %, bootstrap over facts, groups, and models within groups; Wilson's if all
     pairs are ordered alike), and
 
-    behind   concordance minus that of the best, on the pairs that both order, with ``behind_low``, ``behind_high``
+    behind   concordance minus that of the best, on the pairs for which both have values, with ``behind_low``, ``behind_high``
     p        of that difference (two-sided, normal, with the bootstrap's standard error), Holm-adjusted over the measures
 
     The best is chosen on the same data, so its lead is optimistic. Empty if there are no pairs.
@@ -155,7 +155,7 @@ def concordance(
     if not len(pairs) or not found.any():
         return pd.DataFrame(columns=["measure", "pairs", "facts", "models", "concordance", "low", "high", *BEHIND])
     best = int(np.nanargmax(share))
-    gap = won - won[:, [best]]  # NaN where one of both is
+    gap = won - won[:, [best]]  # NaN if either is
     draws, gaps = _resampled(np.hstack([won, gap]), design, pairs, times, seed).reshape(times, 2, -1).swapaxes(0, 1)
     behind, error = stats.nanmean(gap, 0), np.sqrt(stats.nanmean((gaps - stats.nanmean(gaps, 0)) ** 2, 0))
     with np.errstate(invalid="ignore", divide="ignore"):
@@ -193,7 +193,7 @@ def change(
     times: int = 500,
     seed: int = 0,
 ) -> pd.DataFrame:
-    """What a change (of the paraphrases, of the precision) does to each measure that has values after it: ``measure``,
+    """The effect of a change (of the paraphrases, of the precision) on each measure that has values after it: ``measure``,
     ``pairs``, ``before``, ``after`` (concordances on the same pairs), ``change`` with ``low``, ``high``."""
     tables = _common(before, after, design)
     sides = [ordered(table.to_numpy(), pairs) for table in tables]
@@ -204,11 +204,11 @@ def change(
 def change_of_means(
     before: pd.DataFrame, after: pd.DataFrame, design: pd.DataFrame, times: int = 500, seed: int = 0
 ) -> pd.DataFrame:
-    """What a change does to the mean value of each measure that has values after it, over the rows of the design (a model and
+    """The effect of a change on the mean value of each measure that has values after it, over the rows of the design (a model and
     a fact) that have both values: ``measure``, ``n`` (rows), ``mean before``, ``mean after``, ``mean change`` with
     ``mean low``, ``mean high``."""
     tables, rows = _common(before, after, design), np.arange(len(design))
-    alone = pd.DataFrame({"higher": rows, "lower": rows})  # each row in the place of a pair: the same bootstrap
+    alone = pd.DataFrame({"higher": rows, "lower": rows})  # each row as a pair with itself, for the same bootstrap
     columns = ["measure", "n", "mean before", "mean after", "mean change", "mean low", "mean high"]
     sides = [table.to_numpy() for table in tables]
     return _paired(list(tables[0]), sides, design, alone, times, seed).set_axis(columns, axis=1)
@@ -234,7 +234,7 @@ def _paired(names: list[str], sides: list[np.ndarray], design, pairs, times: int
 
 
 def _units(design: pd.DataFrame, pairs: pd.DataFrame, column: str) -> int:
-    """How many facts (or models) take part in some pairs."""
+    """Number of facts (or models) that occur in the pairs."""
     return design[column].iloc[np.unique(pairs.to_numpy())].nunique()
 
 
@@ -271,7 +271,7 @@ def _model_weights(design: pd.DataFrame, times: int, seed: int) -> np.ndarray:
 
 
 def _drawn(n: int, times: int, seed: int) -> np.ndarray:
-    """``stats.resample_counts``; a single unit is always there, for it cannot vary."""
+    """``stats.resample_counts``; a single unit always counts once, because it cannot vary."""
     return stats.resample_counts(n, times, seed) if n > 1 else np.ones((times, n))
 
 
@@ -290,7 +290,7 @@ def permutation_test(
     ``shuffled_low``, ``shuffled_high``, ``p`` (one-sided, (1 + replicates at least as high) / (1 + times)), ``pairs``.
     A measure without pairs has NaN throughout.
 
-    within   columns of the design that name a block: what (a) compares within "group" and "fact", (b) "model" and "relation"
+    within   columns of the design that name a block: "group" and "fact" for (a), "model" and "relation" for (b)
     """
     table = aligned(values, design)
     won = ordered(table.to_numpy(), pairs)
@@ -310,9 +310,9 @@ def permutation_test(
 
 
 def coarse_twins(values: pd.DataFrame, seed: int = 0) -> dict[str, pd.DataFrame]:
-    """The values made coarser: cut at the median of each model, rounded to ten levels of its ranks, and with ties broken at
-    random. Only measures of more than ten levels in some model are cut and rounded; only measures with ties have them broken:
-    over all models together, so that unequal values keep their order also between models."""
+    """Variants of the values: thresholded at the median of each model, rounded to ten levels of its ranks, and with ties broken
+    at random. Only measures of more than ten levels in some model are thresholded and rounded, and only measures with ties have
+    them broken. They are broken over all models together, so that unequal values keep their order also between models."""
     by = values.groupby(["measure", "model"])["value"]
     levels, rank = by.transform("nunique"), by.rank(pct=True)
     noise = np.random.default_rng(seed).random(len(values))
@@ -333,9 +333,9 @@ def coarse_twins(values: pd.DataFrame, seed: int = 0) -> dict[str, pd.DataFrame]
 def combine(
     values: pd.DataFrame, design: pd.DataFrame, measures: list[str], name: str, taught: float = TAUGHT, folds: int = 5
 ) -> pd.DataFrame:
-    """Long values of one new measure: the log-odds that a fact was taught (against never) given some measures, by a logistic
-    regression on their ranks within model and relation. It is fitted on other facts (cross-fitting: a fact is in one fold in all
-    models). With all measures it is an oracle: nothing that combines them linearly orders facts better."""
+    """Long values of one new measure: the log-odds that a fact was taught (rather than never taught) given some measures, by a
+    logistic regression on their ranks within model and relation. It is fitted on other facts (cross-fitting: a fact is in the
+    same fold for all models). With all measures it estimates how well a linear combination of them can order facts."""
     from sklearn.linear_model import LogisticRegression
 
     table = aligned(values[values["measure"].isin(measures)], design)
@@ -358,8 +358,8 @@ def combine(
 def added(
     values: pd.DataFrame, design: pd.DataFrame, pairs: pd.DataFrame, control: str, taught: float = TAUGHT, seed: int = 0
 ) -> pd.DataFrame:
-    """What each measure adds to a control: ``measure``, ``added`` (concordance of both together, see ``combine``, minus that of
-    the control, on the same pairs), ``added_low``, ``added_high``."""
+    """The gain of each measure over a control: ``measure``, ``added`` (concordance of both together, see ``combine``, minus that
+    of the control, on the same pairs), ``added_low``, ``added_high``."""
     alone = combine(values, design, [control], control, taught)
     rows = []
     for name in [name for name in dict.fromkeys(values["measure"]) if name != control]:

@@ -1,4 +1,4 @@
-"""The figures beyond the papers: measured numbers in, one ``report.Artifact`` each."""
+"""Figures beyond the papers: measured numbers in, ``report.Artifact`` out."""
 
 import re
 import textwrap
@@ -22,7 +22,7 @@ PAPERS = {  # name, colour, marker
     "grapheval": ("GraphEval", "#cc78bc", "D"),
     "beyond": ("in common use", "#ca9161", "P"),
 }
-FEW_MODELS = 4  # three or four models have hardly any orders
+FEW_MODELS = 4  # up to so many models give too few pairs of models to compare
 LARGER = 0.01  # mean difference from which a value counts as larger than the share of facts taught
 LOOKS = [(GREEN, ""), ("#ece133", "//"), (RED, "xx"), ("#cccccc", "..")]  # colour, hatch
 VERDICTS = dict(zip(audit.VERDICTS, LOOKS, strict=True))
@@ -111,7 +111,7 @@ def quality_against_cost(ranked: pd.DataFrame, ceiling: pd.Series, within: list[
 
 
 def on_point(points: pd.DataFrame, name: str, near: float = 0.005) -> list[str]:
-    """The other measures whose markers a picture shows on that of ``name``: as many tokens, nearly the same concordance."""
+    """The other measures whose markers coincide with that of ``name``: as many tokens, nearly the same concordance."""
     gap = (points["concordance"] - points.loc[name, "concordance"]).abs()
     same = (points["tokens a fact"] == points.loc[name, "tokens a fact"]) & (gap < near)
     return [other for other in points.index[same] if other != name]
@@ -122,8 +122,8 @@ OWN = ("MONITOR", "ZP choice", "Avg@n ApprOpt", "Min@n ApprOpt", "GraphEval judg
 
 
 def labelled(points: pd.DataFrame, front: list[str], most: int = 10) -> list[str]:
-    """The measures that a figure names: the frontier (the best of it, if it is long), the papers' ``OWN``, then the best of every
-    paper and the second best, unless they stand on the point of a named one."""
+    """The measures that a figure names: the frontier (the best of it, if it is long), the papers' ``OWN``, then the best and the
+    second best of every paper, unless their markers coincide with that of a named one."""
     best = points.sort_values("concordance", ascending=False)
     kept = list(best.index[best.index.isin(front)][: most // 2])
     kept += [name for name in OWN if name in points.index and name not in kept]
@@ -146,7 +146,7 @@ def _cost_scatter(points: pd.DataFrame, named: list[str], front: list[str], ceil
         axis.vlines(rows["tokens a fact"], rows["low"], rows["high"], color=colour, linewidth=1.2, alpha=0.4)
         look = {"color": colour, "label": label, "markersize": 6, "markeredgecolor": "white", "linestyle": "none"}
         axis.plot(rows["tokens a fact"], rows["concordance"], marker, **look)
-    lowest, last = min(0.5, right.min(), control["concordance"]), cost.max() * 4  # names of levels stand at the right
+    lowest, last = min(0.5, right.min(), control["concordance"]), cost.max() * 4  # names of levels are on the right
     levels = [("all measures together", ceiling, "--"), ("chance", 0.5, ":")]
     levels.insert(1, (f"{control['measure']} (control)", control["concordance"], ":"))
     for label, level, line in levels:
@@ -183,7 +183,8 @@ def detection(
 
 
 def detection_finding(table: pd.DataFrame, named: list[str], enough: float = 0.9) -> str:
-    """From how many exposures on each of the ``named`` measures puts at least ``enough`` of the pairs in the right order."""
+    """The exposure count from which on each of the ``named`` measures puts at least ``enough`` of the pairs in the right
+    order."""
     found = []
     for name, rows in table[table["measure"].isin(named)].groupby("measure", sort=False):
         rows = rows.sort_values("exposures")
@@ -289,7 +290,7 @@ def few_per_paper(measures: list[str], most: int = 2) -> list[str]:
 def kinds(table: pd.DataFrame, measures: list[str], sizes: pd.Series) -> Artifact:
     """Concordance by the type of the object; ``table``: ``measures.concordance_by_group``, ``measures``: their order, ``sizes``:
     type -> number of facts."""
-    enough = table[table["facts"] > 9]  # with fewer facts any order is soon perfect
+    enough = table[table["facts"] > 9]  # with fewer facts, a perfect order is likely by chance
     wide = enough.pivot(index="measure", columns="group", values="concordance")
     wide = wide.reindex([name for name in measures if name in wide.index])
     few = {*few_per_paper(list(wide.index), 3), *OWN}
@@ -333,8 +334,8 @@ def kinds_finding(table: pd.DataFrame) -> str:
 
 
 def agreement(matrix: pd.DataFrame, values: pd.DataFrame, seed: int = 0) -> Artifact:
-    """Share of pairs of facts that every two measures order alike; ``matrix``: ``measures.agreement_matrix`` in the order to
-    draw."""
+    """Share of pairs of facts that every two measures order alike; ``matrix``: ``measures.agreement_matrix`` in the order of the
+    picture."""
     pairs, models = agreement_pairs(values, seed=seed), values["model"].unique()
     half = ((pairs["high"] - pairs["low"]) / 2).median()
     caption = (
@@ -406,13 +407,13 @@ def agreement_models(by_model: pd.DataFrame, by_cell: pd.DataFrame) -> Artifact:
 
 
 def against_others(pairs: pd.DataFrame) -> pd.Series:
-    """Measure -> number of measures with which it orders fewer than half alike, the interval below .5; most first."""
+    """Measure -> number of measures with which it orders significantly fewer than half of the pairs alike; most first."""
     below = pairs[pairs["high"] < 0.5]
     return pd.concat([below["first"], below["second"]]).value_counts()
 
 
 def means_finding(pairs: pd.DataFrame, often: pd.Series, n_cells: int) -> str:
-    """How far measures order means alike, and which measure orders against the others; ``often``: ``against_others``."""
+    """The share of means that measures order alike, and the measure that disagrees most often; ``often``: ``against_others``."""
     above, below = (pairs["low"] > 0.5).sum(), (pairs["high"] < 0.5).sum()
     named = f", {often.index[0]} in {often.iloc[0]} of them" if below else ""
     return (

@@ -90,7 +90,7 @@ def _confidence(kept: pd.DataFrame, curve: pd.DataFrame):
 
 
 def key_sizes(most: int) -> list[int]:
-    """The largest round number (1, 2 or 5 times a power of ten) up to ``most``, and a tenth of it: the key of an area.
+    """The largest round number (1, 2 or 5 times a power of ten) up to ``most``, and a tenth of it: numbers for a legend of areas.
 
     >>> key_sizes(923), key_sizes(150), key_sizes(1)
     ([50, 500], [10, 100], [1])

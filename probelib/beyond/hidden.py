@@ -1,17 +1,18 @@
-"""Does a probe on hidden states know what log-probabilities do not? (Inside-Out [gekhman], against a known truth)
+"""Does a probe on hidden states find knowledge that log-probabilities do not show? (Inside-Out [gekhman], with known ground
+truth)
 
 A scorer gives each candidate answer of a fact a number. K is the share of pairs (right, wrong answer) in the right order, mean
 over facts; K* the share of facts with all pairs in order. A tie is a loss for K*, half a pair for K. The probe is a logistic
-regression on the last-token state of the statement. It is never fitted on the facts that it scores; and, to see what leaks, in
-three ways:
+regression on the last-token state of the statement. It is never fitted on the facts that it scores. Three variants show what it
+learns from elsewhere:
 
-    facts held out         other facts of the same relations: it may learn which objects are frequent
-    relations held out     other relations only
-    subject unknown        as "facts held out", but scored on statements about a subject that does not exist: what the
-                           object alone tells
+    facts held out         fitted on other facts of the same relations: it may learn which objects are frequent
+    relations held out     fitted on other relations only
+    subject unknown        as "facts held out", but scored on statements about a subject that does not exist: shows what the
+                           object alone reveals
 
-Knowledge is hidden where log-probability puts a wrong answer first and the probe does better than the object alone. It can be
-looked for only below the ceiling: in facts taught a few times.
+Knowledge is hidden if log-probability puts a wrong answer first and the probe does better than the object alone. It can be found
+only in facts taught a few times: of facts taught often, nearly all answers are right.
 """
 
 import numpy as np
@@ -42,8 +43,8 @@ def candidate_statements(asked: Facts, subject: str | None = None) -> pd.DataFra
 def probe_scores(states: np.ndarray, scored: np.ndarray, right, held_out, folds: int = 5, seed: int = 0) -> np.ndarray:
     """Log-odds that a statement is right, [statements], by a probe that is fitted on the other folds.
 
-    states, scored   [statements, width]: what it is fitted on, and what it reads (usually the same)
-    held_out         [statements]: the name of the unit (fact, relation) that no fold shares with another
+    states, scored   [statements, width]: states to fit on, and states to score (usually the same)
+    held_out         [statements]: unit (fact, relation) of each statement; all statements of a unit are in one fold
     """
     from sklearn.linear_model import LogisticRegression
     from sklearn.preprocessing import StandardScaler
@@ -99,9 +100,9 @@ def score_hidden(model, asked: Facts, folder, seed: int = 0) -> pd.DataFrame:
 
 def by_teaching(table: pd.DataFrame, design: pd.DataFrame) -> pd.DataFrame:
     """``table`` (``score_hidden`` with ``model``) with ``facts``: never taught, taught a few times, the same with a wrong answer,
-    taught often. Facts with a wrong answer are rows of two kinds; those of other exposure counts are left out.
+    taught often. Facts with a wrong answer have rows of two kinds; facts with other exposure counts are left out.
 
-    A wrong answer: by log-probability a wrong candidate is at least as probable as the right one.
+    The answer is wrong if a wrong candidate is at least as probable as the right one.
     """
     few, many = f"taught {FEW[0]} to {FEW[1]} times", f"taught {MANY} times or more"
     rows = table.merge(design[["model", "fact", "exposures"]], on=["model", "fact"])
@@ -138,7 +139,7 @@ def hidden_knowledge(table: pd.DataFrame, design: pd.DataFrame) -> Artifact:
 
 
 def hidden_finding(rows: pd.DataFrame) -> str:
-    """Whether the probe knows facts that the answers do not show; ``rows``: ``by_teaching``."""
+    """Whether the probe finds knowledge of facts that are answered wrongly; ``rows``: ``by_teaching``."""
     few, said = rows["facts"].cat.categories[1], ""
     wrong = rows[rows["facts"] == f"{few}, answer wrong"]
     every, wide = (

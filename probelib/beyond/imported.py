@@ -2,16 +2,17 @@
 
     rows = imported.read("results/gpt2")        # lm-pub-quiz results, or lm-evaluation-harness samples
 
-lm-pub-quiz: a folder with ``metadata_results.json`` (see ``facts.bear``). lm-evaluation-harness: the folder (or one file)
-that ``lm_eval --log_samples --output_path FOLDER`` leaves, a line of ``samples_<task>_<date>.jsonl`` a document:
+lm-pub-quiz: a folder with ``metadata_results.json`` (see ``facts.formats.bear``). lm-evaluation-harness: the folder (or one file)
+that ``lm_eval --log_samples --output_path FOLDER`` writes, with one document per line of ``samples_<task>_<date>.jsonl``:
 
     {"doc_id": 0, "doc": {...}, "target": "2",
      "arguments": {"gen_args_0": {"arg_0": "The capital of France is", "arg_1": " Paris"}, ...},     (or a list of pairs)
      "resps": [[["-1.5", "True"]], ...], "filtered_resps": [["-1.5", "True"], ...], "acc": 1.0}
 
-A Parquet file of these rows is read as it is: ``GPT2`` holds GPT-2's scores on BEAR (``gpt2_bear.md``: source and licence).
+A Parquet file with the rows below is read unchanged: ``GPT2`` holds GPT-2's scores on BEAR (``gpt2_bear.md``: source and
+licence).
 
-Both give one row a (fact, candidate): ``model``, ``relation`` (of lm-evaluation-harness: the task), ``fact``, ``prompt``,
+Both give one row per (fact, candidate): ``model``, ``relation`` (for lm-evaluation-harness: the task), ``fact``, ``prompt``,
 ``candidate``, ``label``, ``gold``, ``logprob`` (nats; of the continuation, or of the whole statement in lm-pub-quiz).
 """
 
@@ -27,7 +28,7 @@ from probelib.facts.formats.bear import read_bear_results
 from probelib.facts.text import read_objects
 
 GPT2 = Path(__file__).with_name("gpt2_bear.parquet")
-NAMES = {  # Wikidata's names of BEAR's relations that the atlas has not
+NAMES = {  # Wikidata's names of those of BEAR's relations that the atlas lacks
     "P53": "family",
     "P58": "screenwriter",
     "P87": "librettist",
@@ -50,19 +51,19 @@ def read_one(folder: str | Path | None, relations: list[str] | None = None) -> p
     scores = read(folder or GPT2, relations)
     if len(models := scores["model"].unique()) > 1:
         raise ProbeError(
-            f"{folder} holds scores of {len(models)} models ({', '.join(models)}): give the folder of one as results"
+            f"{folder} holds scores of {len(models)} models ({', '.join(models)}): pass the folder of one model as results"
         )
     return scores
 
 
 def read(folder: str | Path, relations: list[str] | None = None) -> pd.DataFrame:
-    """The scores of a folder (or of one samples file), whichever program wrote it; ``relations`` (or tasks): None for all.
+    """The scores of a folder (or of one samples file) of either program; ``relations`` (or tasks): None for all.
 
     ``.attrs["models"]`` names model, program and digest of the files, for provenance (``report.Section.add``).
     """
     folder = Path(os.path.abspath(folder))  # its last name is the model's, however it is given
     if not folder.exists():
-        raise ProbeError(f"{folder} does not exist; a folder of lm-pub-quiz or lm-evaluation-harness results is wanted")
+        raise ProbeError(f"{folder} does not exist; a folder of lm-pub-quiz or lm-evaluation-harness results is needed")
     if (folder / "metadata_results.json").exists():
         frame, program, paths = _pub_quiz(folder, relations), "lm-pub-quiz", sorted(folder.glob("*.json*"))
     elif folder.suffix == ".parquet":
@@ -88,7 +89,7 @@ def _parquet(path: Path, relations: list[str] | None) -> pd.DataFrame:
     if missing := [name for name in COLUMNS if name not in frame]:
         raise ProbeError(f"{path} lacks the columns {', '.join(missing)}; it needs {', '.join(COLUMNS)}")
     if lost := set(relations or ()) - set(frame["relation"]):
-        raise ProbeError(f"no scores of {', '.join(sorted(lost))}; there are {', '.join(frame['relation'].unique())}")
+        raise ProbeError(f"no scores of {', '.join(sorted(lost))}; available: {', '.join(frame['relation'].unique())}")
     return frame[frame["relation"].isin(relations)].reset_index(drop=True) if relations else frame[COLUMNS]
 
 
@@ -101,7 +102,7 @@ def _harness(paths: list[Path], tasks: list[str] | None) -> pd.DataFrame:
         raise ProbeError(f"{paths[0].parent}: several runs of one task; move all but one elsewhere, or give the file")
     if tasks and (lost := set(tasks) - {task for _, task in by_task}):
         raise ProbeError(
-            f"no samples of {', '.join(sorted(lost))}; there are {', '.join(sorted({t for _, t in by_task}))}"
+            f"no samples of {', '.join(sorted(lost))}; available: {', '.join(sorted({t for _, t in by_task}))}"
         )
     rows = []
     for (model, task), path in by_task.items():
@@ -111,8 +112,8 @@ def _harness(paths: list[Path], tasks: list[str] | None) -> pd.DataFrame:
             for line, sample in lines:
                 if (before := seen.setdefault(sample["doc_id"], line)) != line:
                     raise ProbeError(
-                        f"{path}:{line}: document {sample['doc_id']} of line {before} a second time: was it logged once for "
-                        "each of several filters? Keep the lines of one"
+                        f"{path}:{line}: document {sample['doc_id']} is already in line {before}: was it logged once for each "
+                        "of several filters? Keep the lines of one filter"
                     )
                 rows += _sample(f"{path}:{line}", model, task, sample)
     return pd.DataFrame(rows, columns=COLUMNS)
@@ -124,12 +125,12 @@ def _sample(where: str, model: str, task: str, sample: dict) -> list[tuple]:
     scores = [_logprob(where, response) for response in sample["filtered_resps"]]
     if len(pairs) < 2 or len(pairs) != len(scores):
         raise ProbeError(
-            f"{where}: {len(pairs)} arguments and {len(scores)} responses; as many of both and two or more are needed "
-            "(a multiple-choice task; generated answers cannot be read as scores)"
+            f"{where}: {len(pairs)} arguments and {len(scores)} responses; equal numbers, at least two, are needed (a "
+            "multiple-choice task; generated answers cannot be read as scores)"
         )
     labels = [continuation.strip() for _, continuation in pairs]
     behind = {label for (prompt, _), label in zip(pairs, labels, strict=True) if prompt}
-    rows = [  # a candidate once more behind nothing is its prior, as acc_mutual_info asks for it
+    rows = [  # acc_mutual_info scores each candidate again without a prompt, as its prior; these are left out
         row for row in zip(pairs, labels, scores, strict=True) if row[0][0] or row[1] not in behind
     ]
     labels = [label for _, label, _ in rows]
@@ -152,7 +153,7 @@ def _pair(where: str, pair: object) -> tuple[str, str]:
     """Prompt and continuation of a request."""
     values = list(pair.values()) if isinstance(pair, dict) else pair
     if not isinstance(values, list) or len(values) < 2 or not all(isinstance(text, str) for text in values[:2]):
-        raise ProbeError(f"{where}: {str(pair)[:80]!r} is no request of a prompt and a continuation")
+        raise ProbeError(f"{where}: {str(pair)[:80]!r} is not a request (a prompt and a continuation)")
     return values[0], values[1]
 
 
@@ -161,9 +162,9 @@ def _logprob(where: str, response: object) -> float:
     try:
         value = float(response[0])
     except (TypeError, ValueError, IndexError, KeyError):
-        raise ProbeError(f"{where}: {str(response)[:80]!r} is no [log-probability, is greedy]") from None
+        raise ProbeError(f"{where}: {str(response)[:80]!r} is not a pair [log-probability, is greedy]") from None
     if not -1e300 < value <= 0:
-        raise ProbeError(f"{where}: {value!r} is no log-probability (a number that is 0 or less)")
+        raise ProbeError(f"{where}: {value!r} is not a log-probability (a number that is 0 or less)")
     return value
 
 
@@ -173,8 +174,8 @@ def _target(where: str, target: object, labels: list[str]) -> int:
     same = [i for i, label in enumerate(labels) if label == str(target).strip()]
     if len(same) > 1:
         raise ProbeError(
-            f"{where}: target {target!r} is the text of {len(same)} candidates (they differ in their prompts alone, as "
-            "WinoGrande's do): the number of the right one is expected"
+            f"{where}: target {target!r} is the text of {len(same)} candidates (only their prompts differ, as in WinoGrande): "
+            "the number of the right one is needed"
         )
     text = same[0] if len(same) == 1 else None
     if None not in (number, text) and number != text:

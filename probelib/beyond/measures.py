@@ -1,8 +1,8 @@
-"""How well measures see what models were taught, and whether they agree: values per fact in, numbers out.
+"""How well measures reflect what models were taught, and whether they agree: values per fact in, numbers out.
 
-Values are a long frame ``model``, ``fact``, ``measure``, ``value`` (higher: known better; see ``beyond.score``); a design says
+Values are a long frame ``model``, ``fact``, ``measure``, ``value`` (higher: known better; see ``beyond.score``). A design holds
 what each model was taught (``concordance``). Bootstrap intervals resample facts, the same ones for all models and measures, so
-that differences are paired. A number over several models is the mean of the models' numbers.
+that differences are paired. A statistic over several models is the mean over the models.
 """
 
 import numpy as np
@@ -15,12 +15,12 @@ from probelib.errors import ProbeError
 
 # Against what the models were taught
 
-FACTS, SISTERS = ["model", "relation"], ["group", "fact"]  # what (b) and (a) compare within
+FACTS, SISTERS = ["model", "relation"], ["group", "fact"]  # blocks of the pairs (b) and (a)
 
 
 def headline_pairs(design: pd.DataFrame, taught: float = c.TAUGHT) -> tuple[pd.DataFrame, list[str]]:
-    """The pairs of taught and never-taught facts that rank measures, and the blocks that they are compared within: (a) where the
-    design has sisters, otherwise (b). Raise ProbeError if there are none."""
+    """(pairs of taught and never-taught facts that rank measures, columns of the blocks that they are compared within): pairs (a)
+    if the design has sisters, otherwise (b). Raise ProbeError if there are none."""
     for pairs, within in ((c.pairs_across_sisters(design, taught), SISTERS), (c.pairs_of_facts(design, taught), FACTS)):
         if len(pairs):
             return pairs, within
@@ -33,9 +33,9 @@ def headline_pairs(design: pd.DataFrame, taught: float = c.TAUGHT) -> tuple[pd.D
 def all_statistics(
     values: pd.DataFrame, design: pd.DataFrame, times: int = 500, seed: int = 0, taught: float = c.TAUGHT
 ) -> pd.DataFrame:
-    """All statistics of ``concordance``, one row per measure: for each kind that the design allows its column (the
-    dose as Somers' D) with ``<column>_low``, ``<column>_high``, and ``tau`` (Kendall's tau-b with the exposure count, mean over
-    models). tau-b is not to be compared across measures: it forgives ties."""
+    """All statistics of ``concordance``, one row per measure: one column per kind of pairs that the design allows (the dose as
+    Somers' D) with ``<column>_low``, ``<column>_high``; and ``tau`` (Kendall's tau-b with the exposure count, mean over models).
+    Do not compare tau-b between measures: it does not penalize ties."""
     means, shares = c.cells(values, design, taught)
     kinds = {
         "across sisters": (values, design, c.pairs_across_sisters(design, taught)),
@@ -63,9 +63,9 @@ def mean_tau(values: pd.DataFrame, design: pd.DataFrame) -> dict[str, float]:
 
 
 def change_of_tau(before: pd.DataFrame, after: pd.DataFrame, design: pd.DataFrame) -> pd.DataFrame:
-    """What a change does to ``mean_tau`` of each measure that has values after it: ``measure``, ``change of tau-b`` with
-    ``tau-b low``, ``tau-b high`` (95 % jackknife over ``GROUPS`` groups of facts: a bootstrap would tie a fact with its
-    copies)."""
+    """The effect of a change on ``mean_tau`` of each measure that has values after it: ``measure``, ``change of tau-b`` with
+    ``tau-b low``, ``tau-b high`` (95 % jackknife over ``GROUPS`` groups of facts: in a bootstrap the copies of a fact would be
+    ties)."""
     names = list(dict.fromkeys(after["measure"]))
     sides = (before[before["measure"].isin(names)], after)
     taus = [pd.Series(mean_tau(values, design)).reindex(names).to_numpy(float) for values in sides]
@@ -106,17 +106,17 @@ def concordance_by_group(
 
 
 def twins_as_one(values: pd.DataFrame, design: pd.DataFrame, twins: tuple[str, str]) -> tuple:
-    """(values of the first, values of the second, design), both under the name of the first: one fact of both is a pair."""
+    """(values of the first, values of the second, design), both under the name of the first, so that a fact pairs both models."""
     first, second = (values[values["model"] == name].assign(model=twins[0]) for name in twins)
     return first, second, design[design["model"] == twins[0]].reset_index(drop=True)
 
 
 def calibration_errors(values: pd.DataFrame, taught: pd.Series, bins: int = 10) -> pd.DataFrame:
-    """How far a probability-like measure is the share of the facts that were taught: ``measure``, ``n`` (facts times models),
-    ``mean`` (of the values), ``taught`` (share), ``ece``, ``brier`` with 95 % intervals over facts. The ECE of a bootstrap
-    replicate is biased upwards, so its interval is shifted by the bias (``stats.bias_corrected_interval``).
+    """Calibration of probability-like measures as the probability that a fact was taught: ``measure``, ``n`` (facts times
+    models), ``mean`` (of the values), ``taught`` (share), ``ece``, ``brier`` with 95 % intervals over facts. The ECE of a
+    bootstrap replicate is biased upwards, so its interval is shifted by the bias (``stats.bias_corrected_interval``).
 
-    taught   (model, fact) -> whether it was; facts for which this is unknown in some model are left out
+    taught   (model, fact) -> whether it was taught; facts for which this is unknown in some model are left out
     """
     rows, known = [], taught.astype(float).unstack("model")
     for measure, group in values.groupby("measure", sort=False):
@@ -149,7 +149,7 @@ def contrast(values: pd.DataFrame, one: pd.Index, other: pd.Index, times: int = 
 
 
 def frontier(cost: pd.Series, quality: pd.Series) -> list:
-    """The names whose quality nothing cheaper or equally cheap reaches, the cheapest first.
+    """The Pareto frontier: names whose quality no cheaper or equally cheap one reaches, the cheapest first.
 
     >>> frontier(pd.Series({"a": 1, "b": 2, "c": 3}), pd.Series({"a": .2, "b": .1, "c": .5}))
     ['a', 'c']
@@ -206,9 +206,8 @@ def ordered_alike(wide: pd.DataFrame, ties: bool = True) -> pd.DataFrame:
     """Share of pairs of rows that every two columns order alike; .5 is chance. Pairs count where both columns have values; NaN
     without any.
 
-    ties   True: a tie in either column counts half, (1 + tau-a) / 2. A coarse column cannot reach 1, not even with itself: it
-           says less about the order. False: only pairs that both columns order count, (1 + gamma) / 2: whether they contradict
-           each other, however few pairs a coarse column orders
+    ties   True: a tie in either column counts half, (1 + tau-a) / 2. A coarse column cannot reach 1, not even with itself.
+           False: only pairs that both columns order count, (1 + gamma) / 2, however few pairs a coarse column orders
 
     >>> table = pd.DataFrame({"x": [1.0, 2, 3], "y": [1.0, 3, 2], "coarse": [0.0, 0, 1], "flat": [0.0, 0, 0]})
     >>> ordered_alike(table).round(3).loc["x"].tolist(), ordered_alike(table, ties=False).round(3).loc["x"].tolist()
@@ -311,8 +310,8 @@ GROUPS = 20  # of facts, left out in turn by the jackknife
 
 def partial_agreement(values: pd.DataFrame, given: pd.DataFrame, exposures: pd.Series | None = None) -> pd.DataFrame:
     """``shared_ranks`` with the column ``change`` ("given them" minus "with the others"), and for each column but n its 95 %
-    jackknife interval (``<column> low``, ``<column> high``) over ``GROUPS`` groups of facts: a bootstrap would tie a fact with
-    its copies.
+    jackknife interval (``<column> low``, ``<column> high``) over ``GROUPS`` groups of facts: in a bootstrap the copies of a fact
+    would be ties.
 
     exposures  fact -> number of exposures: adds ``EXPOSED``, "given them" with this quantity as well
     """
@@ -335,7 +334,7 @@ def _shared_ranks(values: pd.DataFrame, given: pd.DataFrame, exposures: pd.Serie
 
 
 def shared_ranks(values: pd.DataFrame, given: pd.DataFrame) -> pd.DataFrame:
-    """What the measures share with other quantities, and with each other beside these.
+    """Rank correlations of the measures with other quantities, and with each other given these quantities.
 
     given      [facts, quantities]
     returns    one row per measure: Spearman's correlation with each quantity, ``with the others`` (mean over the
@@ -361,16 +360,16 @@ def shared_ranks(values: pd.DataFrame, given: pd.DataFrame) -> pd.DataFrame:
 
 
 def rank_covariance(ranks: pd.DataFrame) -> pd.DataFrame:
-    """Covariance of every two columns of ranks (shares of n), over the variance of n ranks without ties: Spearman's correlation
-    as it is on average when ties are broken at random. Ties lower it; Spearman's own forgives them."""
+    """Covariance of every two columns of ranks (shares of n), divided by the variance of n ranks without ties: the mean of
+    Spearman's correlation when ties are broken at random. Ties lower it, unlike Spearman's own correlation."""
     there = ranks.notna().astype(float)
     n = there.T @ there
     return 12 * ranks.cov(ddof=0) * n**2 / (n**2 - 1).where(n > 2)
 
 
 def residual(column: pd.Series, given: pd.DataFrame) -> pd.Series:
-    """The residual of a column after least squares on ``given``; NaN where either is NaN, and everywhere if fewer than two facts
-    more than quantities are complete."""
+    """The residual of a column after least squares on ``given``. NaN where either is NaN, and everywhere if the complete facts
+    exceed the quantities by fewer than two."""
     complete = column.notna() & given.notna().all(axis=1)
     left = pd.Series(np.nan, index=column.index)
     if complete.sum() > given.shape[1] + 2:
@@ -383,8 +382,8 @@ def residual(column: pd.Series, given: pd.DataFrame) -> pd.Series:
 def disagreements(values: pd.DataFrame, top: int = 10) -> pd.DataFrame:
     """The (model, fact) pairs on which the measures disagree most: ``fact``, ``model``, ``spread`` (standard deviation of the
     fact's ranks over measures, each rank in [0, 1] within the model), ``highest`` and ``lowest`` (measures) and their ranks;
-    ``measures`` and ``facts`` (how many are ranked in the model) and ``median spread`` (of these facts).
-    Facts that some measure does not define are left out, and measures that are constant in a model."""
+    ``measures`` and ``facts`` (numbers that are ranked in the model) and ``median spread`` (of these facts). Facts for which a
+    measure is not defined, and measures that are constant in a model, are left out."""
     rows = []
     for model, group in values.groupby("model", sort=False):
         wide = group.pivot(index="fact", columns="measure", values="value")

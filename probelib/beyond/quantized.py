@@ -1,7 +1,7 @@
-"""One model in several precisions: the probability of its right answers, beside what the measures say.
+"""One model in several precisions: the probability of its right answers, in addition to the measures.
 
-Averages of 0 and 1 need many facts before a small loss shows. The probability moves with every fact, so the same comparison is
-much finer; and after plain questions it costs nothing, for MONITOR has scored them.
+Means of binary verdicts need many facts to show a small loss. A probability changes for every fact, so its comparison is much
+more sensitive. After plain questions it costs nothing, because MONITOR has scored them.
 """
 
 import numpy as np

@@ -1,4 +1,4 @@
-"""What every model is asked when all measures are taken of the same facts."""
+"""The facts, options and examples with which all measures are computed on the same facts."""
 
 import warnings
 from dataclasses import dataclass, replace
@@ -19,18 +19,18 @@ SEEN, HELD_OUT = (1, 2), (6, 7)  # templates: of the seven per relation, the shi
 
 @dataclass(frozen=True, eq=False)
 class Questions:
-    """The facts, and all that the measures need beside them.
+    """The facts, and everything else that the measures need.
 
     facts      each with a few distractors, which MONITOR prepends
     choices    the same facts with up to 99 distractors: the options of ZP-LKE
     examples   of the zero-prompt lists
     others     facts about other subjects, each with one distractor: they train GraphEval's judge
-    kb         where distractors are retrieved
+    kb         the knowledge base from which distractors are retrieved
     pool       all facts; KaRR takes other subjects from it
     n          distractors of Min@n and Avg@n, next tokens of Precision@n
     templates  numbers of the paraphrases that accuracies and sentences use
     encoder    for BERT-score: a Hugging Face id or a folder; None: without
-    tuned      the instruction-tuned partner of the model: GraphEval prompts it, and it judges; None: without
+    tuned      the instruction-tuned partner of the model, used by GraphEval and as the LLM judge; None: without
     """
 
     facts: Facts
@@ -46,11 +46,11 @@ class Questions:
     seed: int = 0
 
     def held_out(self) -> "Questions":
-        """The same in paraphrases that no training text of the shipped models used."""
+        """The same questions in paraphrases that are not in the training corpus of the shipped models."""
         return replace(self, templates=HELD_OUT)
 
     def every_second(self) -> "Questions":
-        """Every second fact of each relation: for comparisons beside the main one, at half its cost."""
+        """The same with every second fact of each relation, at half the cost."""
         ids = self.facts.facts["fact"][self.facts.facts.groupby("relation").cumcount() % 2 == 0]
         few = {name: facts.pick(getattr(self, name), ids) for name in ("facts", "choices")}
         return replace(self, **few)
@@ -73,8 +73,8 @@ def load_questions(
 ) -> Questions:
     """The questions about some facts; the arguments are those of ``facts.load``.
 
-    n_examples   per relation. If one has fewer, all get as many as that one, with a warning; ProbeError if one has none
-    only         ids of current facts: these and no others
+    n_examples   per relation. If a relation has fewer, all get that number, with a warning. Raise ProbeError if one has none
+    only         ids of current facts: use exactly these
     fields       further fields of ``Questions``: n, encoder
     """
     whole = facts.everything(data, folder)
@@ -99,13 +99,15 @@ def _examples(pool: Facts, asked: Facts, n: int, seed: int) -> pd.DataFrame:
     drawn = prompts.sample_examples(pool, asked, "max", seed)
     if (longest := int(drawn["position"].max())) < n:
         sizes = pool.facts.groupby("relation")["subject"].nunique()
-        message = f"lists of {longest} examples, not {n}: {sizes.idxmin()} has only {longest} subjects beside those asked about"
+        message = (
+            f"lists of {longest} examples, not {n}: {sizes.idxmin()} has only {longest} subjects to take them from"
+        )
         warnings.warn(message, stacklevel=3)
     return drawn[drawn["position"] <= n].reset_index(drop=True)
 
 
 def tokens_per_fact(model, asked: pd.DataFrame, candidates: pd.DataFrame, end: bool = False) -> float:
-    """Tokens forwarded per fact to score these candidates after these prompts and nothing else."""
+    """Tokens forwarded per fact to score these candidates after these prompts alone."""
     from probelib.lm.scoring import tree_tokens
 
     labels = {fact: [f" {label}" for label in own] for fact, own in candidates.groupby("fact")["label"]}

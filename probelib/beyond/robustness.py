@@ -1,4 +1,4 @@
-"""What else decides the ranking of measures: paraphrases, training mixture, popularity, misconceptions, one table each."""
+"""Does the ranking of measures depend on paraphrases, training mixture, popularity or misconceptions? One table each."""
 
 import json
 
@@ -55,7 +55,7 @@ def held_out_paraphrases(
 
 
 def paraphrase_finding(table: pd.DataFrame) -> str:
-    """How many measures lose concordance, and how many mean value; ``table``: ``concordance.change`` with
+    """The numbers of measures whose concordance falls and whose mean value falls; ``table``: ``concordance.change`` with
     ``concordance.change_of_means``."""
     lower, means = table[table["high"] < 0], (table["mean high"] < 0).sum()
     finding = (
@@ -72,7 +72,7 @@ def paraphrase_finding(table: pd.DataFrame) -> str:
 
 
 def training_mixture(values: pd.DataFrame, design: pd.DataFrame, twins: tuple[str, str], seed: int = 0) -> Artifact:
-    """Concordance of every measure for two models with the same exposures and another training mixture."""
+    """Concordance of every measure for two models with the same exposures and different training mixtures."""
     first, second = twins
     *pair, same = twins_as_one(values, design, twins)
     table = concordance.change(*pair, same, concordance.pairs_of_facts(same), seed=seed)
@@ -94,9 +94,9 @@ def training_mixture(values: pd.DataFrame, design: pd.DataFrame, twins: tuple[st
 
 
 def popularity(values: pd.DataFrame, design: pd.DataFrame, models: tuple[str, str], seed: int = 0) -> Artifact:
-    """Concordance of every measure in two models of one size: exposures drawn at random, and exposures that follow popularity.
+    """Concordance of every measure for two models of one size, with random exposures and with exposures that follow popularity.
 
-    models   the former, the latter: ``scores.POPULAR``
+    models   (with random exposures, with exposures by popularity): ``scores.POPULAR``
     """
     parts = []
     for name in models:
@@ -122,7 +122,7 @@ def popularity(values: pd.DataFrame, design: pd.DataFrame, models: tuple[str, st
 
 
 def popularity_finding(table: pd.DataFrame) -> str:
-    """What familiarity alone orders in both models, and how many measures change beyond both intervals."""
+    """The concordance of familiarity in both models, and the number of measures that change with disjoint intervals."""
     higher = table["low by popularity"] > table["high at random"]
     apart = higher | (table["high by popularity"] < table["low at random"])
     names = f" ({', '.join(table['measure'][apart])})" if apart.any() else ""
@@ -140,7 +140,8 @@ def popularity_finding(table: pd.DataFrame) -> str:
 
 
 def training_tokens(names: tuple[str, str]) -> str:
-    """A sentence: how many tokens two shipped models were trained on, and that a difference confounds their comparison."""
+    """A sentence: the numbers of tokens that two shipped models were trained on, and whether a difference confounds their
+    comparison."""
     tokens = [json.loads((load(name).folder / "training.json").read_text())["tokens"] for name in names]
     text = f"They read {tokens[0]:,} and {tokens[1]:,} tokens in training"
     if abs(tokens[1] / tokens[0] - 1) < 0.05:
@@ -149,8 +150,8 @@ def training_tokens(names: tuple[str, str]) -> str:
 
 
 def mixture_finding(table: pd.DataFrame, twins: tuple[str, str]) -> str:
-    """How far the two rankings agree, and which measures are better in which twin; ``table``: ``concordance.change`` of the
-    twins with ``asks``."""
+    """The agreement of the two rankings, and the measures that are better for one of the twins; ``table``: ``concordance.change``
+    of the twins with ``asks``."""
     tau = stats.kendall(table["before"], table["after"])["tau"]
     first, second = (highest(table, which) for which in ("before", "after"))
     controls = sum(name in MEASURES and bool(MEASURES[name].control) for name in table["measure"])
@@ -164,14 +165,14 @@ def mixture_finding(table: pd.DataFrame, twins: tuple[str, str]) -> str:
 
 
 def _largest(changed: pd.DataFrame) -> str:
-    """How many measures changed, and the ``NAMED`` largest changes with the prompts of their measures."""
+    """The number of measures that changed, and the ``NAMED`` largest changes with the prompts of their measures."""
     most = changed.sort_values("change", key=lambda change: -stats.levelled(change.abs()), kind="stable").head(NAMED)
     named = [f"{row.measure}, prompted with {row.asks}, {row.change:+.3f}" for row in most.itertuples()]
     return f"{len(changed)} (largest: {'; '.join(named)})" if named else "none"
 
 
 def highest(table: pd.DataFrame, column: str) -> str:
-    """The measure with the highest concordance and its value, or how many tie for it and the first ``NAMED`` of them."""
+    """The measure with the highest concordance and its value; of ties, their number and the first ``NAMED``."""
     first, value = leaders(table, column), table[column].max()
     if len(first) == 1:
         return f"{first[0]} ({value:.1%})"
@@ -202,7 +203,7 @@ def misconceptions(values: pd.DataFrame, misled: list[str], matched: list[str]) 
 
 
 def where_misconceptions_stand(misled: list[str]) -> str:
-    """In which forms the corpus states the facts and their wrong objects: questions and sentences, in turns."""
+    """A sentence: in how many lists, questions and sentences the corpus states the facts and their wrong objects."""
     rows = taught.manifest().set_index("fact").loc[misled]
     right, wrong = rows[list(design.FORMS)].sum(), rows["wrong_exposures"]
     return (

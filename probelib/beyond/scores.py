@@ -18,9 +18,12 @@ from probelib.lm.names import organisms
 from probelib.lm.partners import tuned_of
 from probelib.organisms import lessons, taught
 
-TWINS = ("atlas-neox-0.6m-lists", "atlas-neox-0.6m-questions")  # the same facts as often; most read in these forms
-MISLED = "atlas-neox-5m"  # knows the facts that it was also told wrongly
-POPULAR = ("atlas-neox-0.6m", "atlas-neox-0.6m-popular")  # exposures drawn at random; exposures that follow popularity
+TWINS = (
+    "atlas-neox-0.6m-lists",
+    "atlas-neox-0.6m-questions",
+)  # the same exposures, most of them in lists or in questions
+MISLED = "atlas-neox-5m"  # knows the facts for which its corpus also states a wrong object
+POPULAR = ("atlas-neox-0.6m", "atlas-neox-0.6m-popular")  # random exposures; exposures that follow popularity
 PRECISIONS = {
     "fp32": {"dtype": "float32"},
     "bf16": {"dtype": "bfloat16"},
@@ -84,12 +87,12 @@ def applicable(questions: Questions, measures: list[str] | None = None) -> list[
 
 
 def facts_in_finetuning() -> set[str]:
-    """The facts in the lessons of the shipped instruction-tuned models, which say whether they are true or unknown."""
+    """The facts in the lessons of the shipped instruction-tuned models; lessons state whether a fact is true or unknown."""
     return lessons.facts_in_lessons(taught.manifest())
 
 
 def without_finetuned_facts(values: pd.DataFrame) -> pd.DataFrame:
-    """The long table without what shipped instruction-tuned models answer about ``facts_in_finetuning``: that would measure the
+    """The long table without the values of shipped instruction-tuned models for ``facts_in_finetuning``: they would measure the
     lessons."""
     by_tuned = values["measure"].map(lambda name: name in MEASURES and "tuned" in MEASURES[name].needs).astype(bool)
     seen = by_tuned & values["model"].isin(organisms()) & values["fact"].isin(facts_in_finetuning())
@@ -97,7 +100,7 @@ def without_finetuned_facts(values: pd.DataFrame) -> pd.DataFrame:
 
 
 def what_was_scored(values: pd.DataFrame) -> str:
-    """A sentence for readers: how many measures of which models, and what is left out."""
+    """A sentence for readers: the number of measures and values, the models, and the measures that are left out."""
     scored = list(dict.fromkeys(values["model"]))
     text = f"{values['measure'].nunique()} measures, {len(values):,} values of {', '.join(scored)}."
     if missing := [name for name in MEASURES if name not in set(values["measure"])]:
@@ -111,8 +114,7 @@ def encoder_of(encoder_decoders: list[str]) -> Path | None:
 
 
 def load_precisions(model_name: str, precisions: list[str]) -> dict:
-    """The model in fp32, the reference, and in some precisions of ``PRECISIONS``, by the precision's name; ProbeError for an
-    unknown one."""
+    """Precision -> model: fp32, the reference, and some of ``PRECISIONS``. Raise ProbeError for an unknown one."""
     for name in precisions:
         if name not in PRECISIONS:
             raise unknown("precision", name, PRECISIONS)
@@ -137,9 +139,9 @@ def precision_costs(loaded: dict, asked: Facts) -> pd.DataFrame:
 def misled_facts(
     asked: Facts, most: int = 60, seed: int = 0, exposures: int = concordance.TAUGHT
 ) -> tuple[list[str], list[str]]:
-    """Facts whose subject the corpus also gives a wrong object, and for each a fact of the same relation with as many exposures
-    and none: (ids, ids), at most ``most`` of each, drawn from the current facts of the relations asked about that were taught at
-    least ``exposures`` times: of what is not known, no misconception can be seen."""
+    """(ids of facts whose subject the corpus also gives a wrong object, ids of matched facts without a wrong object). A matched
+    fact has the same relation and as many exposures. At most ``most`` of each, sampled from current facts of the relations of
+    ``asked`` that were taught at least ``exposures`` times: a misconception shows only in facts that are known."""
     manifest = taught.manifest().set_index("fact")
     current = facts.current(facts.atlas()).facts["fact"]
     rows = manifest[manifest["relation"].isin(asked.relations["relation"]) & manifest.index.isin(current)]
@@ -172,21 +174,22 @@ def load_design(models: list[str], asked: Facts, exposures: str | Path | None = 
 
     exposures   CSV or Parquet with ``fact`` (its id), ``exposures`` (0 or more), and where models differ ``model`` and ``group``
                 (the family of sisters); None: the manifests of shipped models (see ``_manifests``)
-    Raises ProbeError if nothing is known of some model.
+
+    Raise ProbeError if the exposures of some model are unknown.
     """
     known = _manifests(models) if exposures is None else _exposures_in(Path(exposures), models)
     rows = asked.facts[["fact", "relation"]].merge(known, on="fact")
     if nothing := [name for name in models if name not in set(rows["model"])]:
         raise ProbeError(
-            f"what {', '.join(nothing)} read about these facts is not known. Give a table of fact, exposures (and model, group) "
-            f"as exposures=counts.csv, or take shipped models: {', '.join(organisms())}"
+            f"the exposures of {', '.join(nothing)} to these facts are unknown. Give a table of fact, exposures (and model, "
+            f"group) as exposures=counts.csv, or use shipped models: {', '.join(organisms())}"
         )
     return rows[concordance.DESIGN]
 
 
 def _manifests(models: list[str]) -> pd.DataFrame:
-    """``model``, ``group``, ``fact``, ``exposures`` of the shipped models among ``models``; sisters of X are X-sister-1, ... The
-    facts of the trial count, not the famous, implied or conflicting ones; of a corpus without a trial all facts."""
+    """``model``, ``group``, ``fact``, ``exposures`` of the shipped models among ``models``; sisters of X are X-sister-1, ... Only
+    facts of the trial count, not famous, implied or conflicting ones; for a corpus without a trial all facts count."""
     parts = []
     for name in [name for name in models if name in organisms()]:
         table = taught.manifest(name)
@@ -215,13 +218,13 @@ def _exposures_in(path: Path, models: list[str]) -> pd.DataFrame:
     if (twice := table.duplicated(["model", "fact"])).any():
         row = table[twice].iloc[0]
         raise ProbeError(
-            f"{path}: {row['fact']!r} of {row['model']} has several rows; one row per model and fact is wanted"
+            f"{path}: {row['fact']!r} of {row['model']} has several rows; one row per model and fact is needed"
         )
     return table if "group" in table else table.assign(group=table["model"])
 
 
 def mean_exposures(models: list[str], asked: Facts) -> pd.Series | None:
-    """fact -> number of exposures, mean over models; None unless all models are shipped ones and some fact is in their corpus."""
+    """fact -> exposure count, mean over models; None unless all models are shipped ones and their corpora have some fact."""
     if not set(models) <= set(organisms()):
         return None
     known = _manifests(models).groupby("fact")["exposures"].mean().reindex(asked.facts["fact"])

@@ -1,4 +1,4 @@
-"""The tables beyond the papers: measured numbers in, one ``report.Artifact`` each."""
+"""Tables beyond the papers: measured numbers in, ``report.Artifact`` out."""
 
 import numpy as np
 import pandas as pd
@@ -68,7 +68,7 @@ def audited_claims(claims: pd.DataFrame) -> Artifact:
 
 ORACLE = "All measures together"
 RIGHT = "pairs of taught and never-taught facts put in the right order"
-COMPARED = {  # what the headline's pairs are, by the columns that they are compared within
+COMPARED = {  # description of the headline's pairs, by the first column that they are compared within
     "group": "the same fact in two sister models, one of which was taught it and the other never",
     "model": "two facts of one relation in one model, one taught and the other never",
 }
@@ -77,7 +77,7 @@ COMPARED = {  # what the headline's pairs are, by the columns that they are comp
 def placebo(
     values: pd.DataFrame, design: pd.DataFrame, pairs: pd.DataFrame, within: list[str], seed: int = 0
 ) -> Artifact:
-    """Whether the statistics find nothing where there is nothing: pairs that were taught equally often, and shuffled values;
+    """Check that the statistics find no effect where there is none: pairs that were taught equally often, and shuffled values.
     ``pairs``, ``within``: ``measures.headline_pairs``."""
     equal, blocks = concordance.placebo_pairs(design, within, seed), within
     if len(equal) < len(pairs):  # few sisters were taught a fact equally often: two facts of one relation
@@ -136,7 +136,7 @@ def rank_measures(
 
 
 def oracle(values: pd.DataFrame, design: pd.DataFrame, pairs: pd.DataFrame, seed: int = 0) -> pd.Series:
-    """Concordance of ``concordance.combine`` with all measures but controls: how much all of them know together."""
+    """Concordance of ``concordance.combine`` with all measures except controls: the information in all measures together."""
     names = [name for name in values["measure"].unique() if not MEASURES[name].control]
     together = concordance.combine(values, design, names, ORACLE)
     return concordance.concordance(together, design, pairs, seed=seed).iloc[0]
@@ -176,7 +176,7 @@ def _shown_truth(ranked: pd.DataFrame) -> pd.DataFrame:
 
 
 def truth_finding(ranked: pd.DataFrame, ceiling: pd.Series, tied: list[str]) -> str:
-    """Which measures order best, what all together and the best control reach, and which do not differ from the best."""
+    """The best measures, those that do not differ significantly from the best, the best control, and all measures together."""
     own, controls = ranked[~ranked["control"]], ranked[ranked["control"]]
     compared = own[own["pairs"] > 0]
     best = compared.iloc[0]
@@ -200,7 +200,7 @@ def changed_shares(frame: pd.DataFrame, before: str, after: str) -> pd.DataFrame
 
 
 def coarse_twins(values: pd.DataFrame, design: pd.DataFrame, pairs: pd.DataFrame, seed: int = 0) -> Artifact:
-    """What a measure gains when it is made coarser or its ties are broken; one row per measure and change."""
+    """The gain of a measure when it is made coarser or its ties are broken; one row per measure and change."""
     parts = []
     for name, twin in concordance.coarse_twins(values, seed).items():
         part = concordance.change(values, twin, design, pairs, seed=seed).assign(twin=name)
@@ -221,7 +221,7 @@ def coarse_twins(values: pd.DataFrame, design: pd.DataFrame, pairs: pd.DataFrame
 
 
 def twins_finding(table: pd.DataFrame) -> str:
-    """How many twins gain, and how many significantly, by concordance and by tau-b; ``table``: as in ``coarse_twins``."""
+    """The number of twins that gain, and gain significantly, by concordance and by tau-b; ``table``: as in ``coarse_twins``."""
     broken, said = table["twin"].str.contains("broken"), []
     for words, own in (("made coarser", table[~broken]), ("with ties broken", table[broken])):
         counts = [
@@ -298,8 +298,8 @@ def _other_groups(groups: pd.DataFrame, largest: int) -> str:
 
 
 def partial(shared: pd.DataFrame) -> Artifact:
-    """What is left of the agreement given popularity and length; ``shared``: ``measures.partial_agreement``, with the column
-    "given the exposures, too" if exposures are known."""
+    """The agreement of measures given popularity and length; ``shared``: ``measures.partial_agreement``, with the column
+    ``measures.EXPOSED`` if exposures are known."""
     before, after = shared["with the others"].mean(), shared["given them"].mean()
     fewer = (shared["change high"] < 0).sum()
     finding = (
@@ -357,7 +357,7 @@ def disagreements(apart: pd.DataFrame, asked: Facts, exposures: pd.Series | None
 
 
 def _most_often(names: pd.Series) -> str:
-    """The most frequent of the names (all that tie) and in how many rows it stands."""
+    """The most frequent of the names (all that tie) and the number of its rows."""
     counts = names.groupby(names, sort=False).size()
     first = counts.index[counts == counts.max()]
     return f"{', '.join(first)} ({counts.max()} of {len(names)} rows{' each' if len(first) > 1 else ''})"
@@ -365,7 +365,7 @@ def _most_often(names: pd.Series) -> str:
 
 # Does 8-bit or 4-bit cost knowledge?
 
-ANSWER = "P(right answer)"  # what ``quantized.answer_probabilities`` measures
+ANSWER = "P(right answer)"  # the measure of ``quantized.answer_probabilities``
 
 
 def quantization_cost(costs: pd.DataFrame, model: str, machine: str) -> Artifact:
@@ -401,7 +401,8 @@ def quantization(table: pd.DataFrame, model: str) -> Artifact:
 
 
 def quantization_finding(table: pd.DataFrame) -> str:
-    """How many measures differ significantly from fp32 at each precision, and by how much; ``table``: ``measures.changes``."""
+    """The number of measures that differ significantly from fp32 at each precision, and the size of the differences; ``table``:
+    ``measures.changes``."""
     counts = []
     for name, own in table.groupby("precision", sort=False):
         sizes = own["difference"][(own["low"] > 0) | (own["high"] < 0)].abs()

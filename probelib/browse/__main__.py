@@ -1,4 +1,4 @@
-"""``python -m probelib.browse``, in the kit ``./run_all.sh browse``: writes the page of a profile."""
+"""``python -m probelib.browse``, or ``./run_all.sh browse``: write the page of a profile."""
 
 import argparse
 import sys
@@ -20,11 +20,11 @@ STEP = "beyond/agreement"  # the notebook whose models and facts are shown: its 
 
 @command
 def main(arguments: list[str] | None) -> None:
-    """Do what the command line says."""
+    """Run the command."""
     parser = argparse.ArgumentParser(
         "run_all.sh browse",
         description="Write one page, without server or network, that shows every answer: pick a model, a relation, a fact. "
-        f"Scores of the notebook {STEP} are read from the profile's store; what is not there is scored first. Facts that the "
+        f"Scores of the notebook {STEP} are read from the profile's store; missing ones are computed first. Facts that the "
         "profile's tables name are on the page, too, and the report links them.",
     )
     parser.add_argument("--profile", default="atlas", help="its models, facts and scores (default: atlas)")

@@ -1,4 +1,4 @@
-"""What the page shows, as lists and texts that go into JSON."""
+"""The content of the page, as lists and texts for JSON."""
 
 from pathlib import Path
 
@@ -18,11 +18,11 @@ TOP = 6  # options of the multiple choice that are shown
 def gather_answers(
     models: list[str], parts: list[Questions], folder: Path, tuned: list[str] = (), measures: list[str] | None = None
 ) -> dict:
-    """Everything that the page shows of some models on the same facts; see ``page.html`` for how it is read.
+    """Everything that the page shows about some models on the same facts; ``page.html`` reads it.
 
-    parts     the questions about some facts, then those about others. Each part keeps its lists of examples, so that what a
-              notebook scored is found in the store
-    folder    the store: what is found there is not scored again
+    parts     questions, in parts of different facts. Each part keeps its lists of examples, so that the scores of a notebook are
+              found in the store
+    folder    the store: scores that are found there are not computed again
     measures  names; default: all that the questions allow
     """
     values = pd.concat([beyond.score(models, part, folder, tuned, measures)[0] for part in parts])
@@ -59,7 +59,7 @@ def fact_rows(asked) -> list[list]:
 
 
 def fact_names(asked) -> dict[str, str]:
-    """fact -> its name as tables and links write it: "France – capital – Paris"."""
+    """fact -> its name as in tables and links: "France – capital – Paris"."""
     names = dict(zip(asked.relations["relation"], asked.relations["name"], strict=True))
     return {fact: f"{subject} – {names[relation]} – {obj}" for fact, relation, subject, obj, *_ in fact_rows(asked)}
 
@@ -104,8 +104,8 @@ def top_options(model, questions: Questions, folder: Path) -> list[list]:
 
 
 def exposure_rows(organism: str, facts: list[str]) -> list[list | None]:
-    """Per fact: [number of exposures, wrong object that the corpus also states, how often]; None for a fact whose exposures are
-    not known."""
+    """Per fact: [exposure count, wrong object that the corpus also states, its count]; None for a fact whose exposures are
+    unknown."""
     table = taught.manifest(organism)
     stated = taught.statements(table).groupby(level=0).first()
     wrong = table.drop_duplicates("fact").set_index("fact")

@@ -1,4 +1,4 @@
-"""``python -m probelib.course``, in the kit ``./run_all.sh course``: makes the copies and the slides of the labs, and marks."""
+"""``python -m probelib.course``, or ``./run_all.sh course``: make the copies and the slides of the labs, and grade."""
 
 import argparse
 import sys
@@ -11,18 +11,18 @@ from probelib.errors import ProbeError
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Do what the command line says; returns the exit code."""
+    """Run the command; return the exit code."""
     parser = argparse.ArgumentParser(
         "run_all.sh course",
-        description="Make of every lab a student's copy, an instructor's copy and slides. The slides show what the solved labs "
-        "print and plot, so that these are executed (half a minute each). With --grade: marks for labs that were handed in.",
+        description="Make a student's copy, an instructor's copy and slides of every lab. The slides show the output of the "
+        "solved labs, so these are executed (half a minute each). With --grade: marks for labs that were handed in.",
     )
     add = parser.add_argument
     out = "the folder for student/, instructor/, slides/ and index.html; with --grade: the CSV file"
     add("--out", type=Path, required=True, help=out)
     add("--only", nargs="+", metavar="LAB", help="some labs (lab1 or lab1_log_probability); default: all")
     add("--student-only", action="store_true", help="a folder to hand out: no instructor's copies, no slides")
-    force = "write over copies that were changed since they were made, or over a file of marks"
+    force = "overwrite copies that were changed since they were made, or a file of marks"
     add("--force", action="store_true", help=force)
     readme = "see notebooks/exercises/README.md"
     grade = f"run every notebook in FOLDER (other people's code: {readme}), one row per exercise"

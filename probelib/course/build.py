@@ -1,12 +1,12 @@
-"""From the solved labs to what a course needs.
+"""Copies and slides of the solved labs.
 
-    DIR/index.html                    every lab of the folder, with its forms
+    DIR/index.html                    every lab of the folder, with its copies
     DIR/student/<lab>.ipynb           without solutions, answers and teacher's notes; beside them the tour that lab 1 begins with
     DIR/instructor/<lab>.ipynb        without the empty stubs
     DIR/slides/<lab>.html             reveal.js slides of the executed lab; they open without a network
 
-nbconvert does the work: cells are taken out by their tags, slides come from its own exporter. What was written is listed in
-DIR/.written.json, so that a copy in which somebody has worked since is known, and left alone.
+nbconvert does the work: cells are removed by their tags, and slides come from its own exporter. DIR/.written.json lists the
+written files, so that a copy that was changed since is not overwritten.
 """
 
 import asyncio
@@ -37,8 +37,11 @@ from probelib.runner.steps import Worker
 TOUR = paths.NOTEBOOKS / "00_tour.ipynb"
 PLAN = paths.NOTEBOOKS / "exercises" / "plan.yaml"
 REMOVED = {"student": {"solution", "answer", "instructor"}, "instructor": {"stub"}}
-KEPT = {"parameters": "parameters", "check": "raises-exception"}  # tags of the copies: Run All goes past a wrong answer
-# on slides: neither machinery nor empty stubs
+KEPT = {
+    "parameters": "parameters",
+    "check": "raises-exception",
+}  # tags in the copies: Run All continues after a wrong answer
+# slides show no stubs, checks or parameters
 SLIDE_TYPES = dict.fromkeys(("stub", "check", "parameters", "injected-parameters"), "skip")
 SLIDE_TYPES |= {"instructor": "notes", "answer": "fragment"}
 SLIDES = Path(__file__).parent / "slides"
@@ -51,7 +54,7 @@ FONTS = re.compile(r"""@import\s*(?:url\()?["']?https?:[^;]*;""")
 
 
 def labs(names: Sequence[str] | None = None) -> list[Step]:
-    """The labs, all or those named (``lab1`` or ``lab1_log_probability``), in the order of ``notebooks/exercises/plan.yaml``.
+    """All labs, or the named ones (``lab1`` or ``lab1_log_probability``), in the order of ``notebooks/exercises/plan.yaml``.
 
     Raise ProbeError if a name is unknown, or if the kit is installed without a clone: a wheel holds no solutions.
     """
@@ -76,19 +79,19 @@ def build(
     student_only: bool = False,
     force: bool = False,
 ) -> Path:
-    """Make the copies and the slides; gives the path of the index.
+    """Make the copies and the slides; return the path of the index.
 
     names         labs; None: all
     profile       the parameters with which the labs are executed for the slides
     reveal        the address of reveal.js; None: copied from the package ``pyreveal``
-    student_only  a folder to hand out: nothing in it holds an answer
-    force         write over copies that were changed since they were made
+    student_only  make a folder to hand out: nothing in it contains an answer
+    force         overwrite copies that were changed since they were made
     """
     steps = labs(names)
     settings = plan.settings(plan.read(PLAN), steps, profile)
     for form in ("instructor", "slides") if student_only else ():
         if (out / form).exists():
-            raise ProbeError(f"{out / form} holds the solutions: for a folder to hand out name another one with --out")
+            raise ProbeError(f"{out / form} contains the solutions: choose another folder to hand out with --out")
     made = copies(steps, ["student"] if student_only else list(REMOVED))
     written = _written(out, made, force)
     prefix = "" if student_only else reveal or _copy_reveal(out / "slides" / "reveal.js")
@@ -101,7 +104,7 @@ def build(
 
 
 def copies(steps: Sequence[Step], forms: Sequence[str]) -> dict[str, str]:
-    """The notebooks to hand out: name in the folder -> text. The tour is one of them, since a lab begins with it."""
+    """The notebooks of the copies: name in the folder -> text. The tour is one of them, because lab 1 begins with it."""
     made, notebooks = {}, [TOUR, *(step.path for step in steps)]
     for form, path in product(forms, notebooks):
         copied = without(nbformat.read(path, as_version=4), REMOVED[form])
@@ -110,7 +113,7 @@ def copies(steps: Sequence[Step], forms: Sequence[str]) -> dict[str, str]:
 
 
 def _with_links_inside(notebook: nbformat.NotebookNode, names: set[str]) -> nbformat.NotebookNode:
-    """The notebook with links to the files ``names`` beside it. Of other relative links only the text stays."""
+    """The notebook with links to the files ``names`` beside it; other relative links are replaced by their text."""
     for cell in notebook.cells:
         if cell.cell_type == "markdown":
             beside = lambda link: f"[{link[1]}]({Path(link[2]).name})" if Path(link[2]).name in names else link[1]
@@ -119,21 +122,22 @@ def _with_links_inside(notebook: nbformat.NotebookNode, names: set[str]) -> nbfo
 
 
 def _written(out: Path, made: dict[str, str], force: bool) -> dict[str, str]:
-    """What was written into the folder before, name -> digest; ProbeError if another file is in the place of a copy."""
+    """name -> digest of the files written into the folder before. Raise ProbeError if a file that is to be written was changed
+    since, or is not the course's."""
     record = out / WRITTEN
     written = json.loads(record.read_text(encoding="utf-8")) if record.exists() else {}
     ours = lambda name, text: files.sha256(out / name) in (written.get(name), files.sha256(text.encode()))
     changed = [name for name, text in made.items() if (out / name).exists() and not ours(name, text)]
     if changed and not force:
         raise ProbeError(
-            f"{', '.join(changed)} in {out} changed since the course wrote it, or is not its own: move it away, "
-            "name another folder, or write over it with --force"
+            f"{', '.join(changed)} in {out} changed since the course wrote it, or is not a file of the course: move it, choose "
+            "another folder, or overwrite it with --force"
         )
     return written
 
 
 def without(notebook: nbformat.NotebookNode, tags: Iterable[str]) -> nbformat.NotebookNode:
-    """A copy without the cells that have one of the tags; of the tags only those that ``KEPT`` names stay."""
+    """A copy without the cells that have one of the tags; only the tags in ``KEPT`` stay."""
     made, _ = TagRemovePreprocessor(remove_cell_tags=set(tags)).preprocess(copy.deepcopy(notebook), {})
     for cell in made.cells:
         kept = [KEPT[tag] for tag in cell.metadata.pop("tags", []) if tag in KEPT]
@@ -142,7 +146,7 @@ def without(notebook: nbformat.NotebookNode, tags: Iterable[str]) -> nbformat.No
 
 
 async def run_solved_labs(steps: Sequence[Step], settings: dict[str, dict]) -> list[nbformat.NotebookNode]:
-    """The solved labs with their outputs, run as the runner runs its steps; an error in one is an error."""
+    """The solved labs with their outputs, executed like the runner's steps. Raise ProbeError if one fails."""
     worker, solved = Worker(dict(os.environ)), []
     try:
         with tempfile.TemporaryDirectory() as folder:
@@ -161,12 +165,12 @@ async def run_solved_labs(steps: Sequence[Step], settings: dict[str, dict]) -> l
 def slides(solved: nbformat.NotebookNode, title: str, prefix: str) -> str:
     """The slides of an executed lab as a page. ``prefix``: path of reveal.js, relative to the page.
 
-    Of a figure and of a sentence with numbers only the result is shown: their code would push it off the page. A slide
-    without a heading gets the one before it.
+    Cells that draw a figure or show a sentence appear without their code, which would not fit on the slide. A slide without a
+    heading gets the previous one.
     """
     shown = without(solved, [])
     cells, heading = [], title
-    asked = False  # whether a prediction is wanted: what is computed next waits for a key press
+    asked = False  # whether the students have to predict: the next result then waits for a key press
     for cell, source in zip(shown.cells, solved.cells, strict=True):
         kind = source.metadata.get("slideshow", {}).get("slide_type") or slide_type(source)
         own = HEADING.findall(source.source) if source.cell_type == "markdown" else []
@@ -188,8 +192,8 @@ def slides(solved: nbformat.NotebookNode, title: str, prefix: str) -> str:
 
 
 def slide_type(cell: nbformat.NotebookNode) -> str:
-    """Where a cell without slideshow metadata of its own goes: a heading begins a slide, an answer waits for a key press; text,
-    a solution or a picture begins a slide below it, and what is computed stays on it."""
+    """The slide type of a cell without slideshow metadata: a heading starts a slide, an answer waits for a key press; text, a
+    solution or a picture starts a slide below it, and other results stay on the current one."""
     tags = cell.metadata.get("tags", [])
     if tagged := [kind for tag, kind in SLIDE_TYPES.items() if tag in tags]:
         return tagged[0]
@@ -228,7 +232,7 @@ def _index(out: Path) -> str:
         forms = {form: f"{form}/{step.path.name}" for form in REMOVED} | {"slides": f"slides/{step.notebook}.html"}
         links = [f"[{form}]({name})" for form, name in forms.items() if (out / name).exists()]
         rows += [syllabus.entry(step) | {"Open": " ".join(links)}] if links else []
-    keys = "arrow keys page through, F is the full screen, S the speaker's view with the notes"
+    keys = "arrow keys page through, F shows the full screen, S the speaker's view with the notes"
     paging = f"; slides in any browser: {keys}" if any("slides/" in row["Open"] for row in rows) else ""
     return f"""<!doctype html><html lang="en"><meta charset="utf-8"><meta name="viewport" content="width=device-width">
 <title>The course</title><style>{STYLE} td {{ white-space: normal; vertical-align: top }} {PHONE}</style>

@@ -1,8 +1,7 @@
 """How the course checks an answer: every right one passes; a wrong one gets one sentence on what is wrong and where to look.
 
-An exercise is a function that the student writes. Its ``Check`` calls it on a few small cases and compares what comes back
-with what the right function gives. Mistakes that people make are written down as functions, too: an answer that agrees with
-one of them is recognised, and explained.
+An exercise is a function that the student writes. Its ``Check`` calls it on a few small cases and compares the results with those
+of the right function. Common mistakes are functions, too: an answer that agrees with one of them is recognised and explained.
 
     mean = Check(
         right=np.mean,
@@ -27,8 +26,8 @@ from probelib.course import unsolved
 from probelib.errors import ProbeError
 
 unsolved.watch()
-TOLERANCE = 1e-5  # relative and absolute: float32 and another order of summation pass, another formula does not
-SHORT = 8  # most values that a message shows; of more, the first wrong one
+TOLERANCE = 1e-5  # relative and absolute: float32 and another order of summation pass, another formula fails
+SHORT = 8  # most values that a message shows; of longer results it shows the first wrong value
 
 
 class NotYet(ProbeError):
@@ -40,18 +39,18 @@ class NotYet(ProbeError):
 
 @dataclass(frozen=True)
 class Check:
-    """What is known about one exercise; calling it looks at a student's function."""
+    """The check of one exercise; calling it checks a student's function."""
 
     right: Callable  # the library's function, or the model solution
     cases: Sequence[tuple]  # the arguments of each call
-    look: str  # where to look when nothing else explains the difference
-    mistakes: Mapping[str, Callable] = field(default_factory=dict)  # in words -> a function that does so
-    remark: str = ""  # said to a right answer
+    look: str  # where to look if nothing else explains the difference
+    mistakes: Mapping[str, Callable] = field(default_factory=dict)  # explanation -> a function with this mistake
+    remark: str = ""  # shown after a right answer
     tolerance: float = TOLERANCE
     form: Callable = lambda value: value  # brings right answers of several forms into one
 
     def __call__(self, answer: Callable) -> None:
-        """Prints that the answer is right, or raises ``NotYet``."""
+        """Print that the answer is right, or raise ``NotYet``."""
         if not callable(answer):
             wanted = "pass the function itself, without calling it"
             raise NotYet(f"a function is expected here, not {shown(answer)}: {wanted}.")
@@ -65,19 +64,19 @@ class Check:
         print(f"✓ {name} is right.{' ' + self.remark if self.remark else ''}")
 
     def _compared(self, got: list, function: Callable) -> list[str | None]:
-        """For each case, how what was given differs from what ``function`` gives."""
+        """For each case, the difference of ``got`` from the result of ``function``; None if they agree."""
         wanted = (function(*copy.deepcopy(case)) for case in self.cases)
         return [difference(self.form(g), self.form(w), self.tolerance) for g, w in zip(got, wanted, strict=True)]
 
     def _recognised(self, got: list) -> str | None:
-        """The known mistake that gives in every case what the student's function gave."""
+        """The known mistake that gives the student's results in every case; None if there is none."""
         return next((said for said, mistake in self.mistakes.items() if not any(self._compared(got, mistake))), None)
 
 
 def call(answer: Callable, case: tuple, name: str, look: str = "") -> object:
-    """What the student's function gives; ``NotYet`` where it is empty, stops or returns nothing.
+    """The result of the student's function. Raise ``NotYet`` if it is empty, raises an exception or returns nothing.
 
-    look   said of an index that does not exist, the one stop that comes of a wrong answer and not of a slip
+    look   hint for an IndexError, the one exception that a wrong idea, not a slip, causes
     """
     try:
         got = answer(*copy.deepcopy(case))
@@ -90,15 +89,15 @@ def call(answer: Callable, case: tuple, name: str, look: str = "") -> object:
     if got is ...:
         raise NotYet(f"{name} is still empty: put your code in the place of `...`, run its cell and then this one.")
     if got is None:
-        raise NotYet(f"{name} gives nothing back: does every way through it end with `return`?")
+        raise NotYet(f"{name} returns nothing: does every path through it end with `return`?")
     return got
 
 
 def difference(got: object, want: object, tolerance: float = TOLERANCE) -> str | None:
-    """What differs between two values, None where they agree.
+    """The difference between two values in words; None if they agree.
 
-    Numbers may come as floats, lists, arrays, tensors, Series or frames, with or without axes of length 1; NaN equals NaN. Texts
-    and lists of texts must be equal, dicts have the same keys.
+    Numbers may be floats, lists, arrays, tensors, Series or frames, with or without axes of length 1; NaN equals NaN. Texts and
+    lists of texts must be equal; dicts must have the same keys.
 
     >>> difference([1, 2.0], np.array([1, 2])), difference(2.0, 3.0)
     (None, 'gives 2, but 3 is right')
@@ -124,14 +123,14 @@ def difference(got: object, want: object, tolerance: float = TOLERANCE) -> str |
 
 
 def comparable(value: object) -> object:
-    """A value in the form in which it is compared: numbers as a float64 array, anything else as it is."""
+    """A value in the form in which it is compared: numbers as a float64 array, anything else unchanged."""
     if isinstance(value, dict):
         return value
     if isinstance(value, np.generic):  # np.str_ is a text, np.float32 a number
         value = value.item()
     if isinstance(value, (pd.Series, pd.DataFrame)):
         value = value.to_numpy()
-    if hasattr(value, "detach"):  # a torch tensor, maybe on a GPU
+    if hasattr(value, "detach"):  # a torch tensor, possibly on a GPU
         value = value.detach().cpu().numpy()
     if isinstance(value, (set, frozenset)):
         value = sorted(value)

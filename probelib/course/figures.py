@@ -1,4 +1,4 @@
-"""How a lab shows a figure: with a sentence for readers who do not see it."""
+"""How a lab shows a figure: with a description for readers who cannot see it."""
 
 import base64
 import html
@@ -6,9 +6,9 @@ import io
 
 
 def show(figure, alt: str) -> None:
-    """Displays a figure and closes it. ``alt`` says what is drawn, and with which result.
+    """Display a figure and close it. ``alt`` says what is drawn, and with which result.
 
-    The picture comes as HTML, too: neither JupyterLab nor the slides would give a bare PNG a text.
+    The picture is also given as HTML: neither JupyterLab nor the slides would give a PNG an alt text.
     """
     import matplotlib.pyplot as plt
     from IPython.display import display

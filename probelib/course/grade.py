@@ -1,8 +1,8 @@
-"""Marks for labs that were handed in: every notebook of a folder is run, and what its checks say becomes a table.
+"""Marks for labs that were handed in: every notebook of a folder is run, and the results of its checks become a table.
 
-The checks are the kit's own: one that was changed or taken out is put back, and before each its module is imported again. But a
-submission runs in the same process as its checks, as code of an unknown author: a mark helps a teacher who reads the answers,
-and is no examination.
+The checks are the kit's own: one that was changed or removed is restored, and before each its module is imported again. But a
+submission runs in the same process as its checks, as code of an unknown author. A mark helps a teacher who reads the answers; it
+does not replace an examination.
 """
 
 import asyncio
@@ -26,22 +26,22 @@ from probelib.runner.plan import Step
 
 COLUMNS = ["file", "exercise", "mark", "message"]
 CELL_S, NOTEBOOK_S = 120, 1200  # seconds: a cell is interrupted and the next one runs; a notebook ends
-TELLS = re.compile(  # check.wilson.right is the answer: a check knows it, and so do the functions beside it; and what changes one
+TELLS = re.compile(  # code that reads an answer (check.wilson.right, or private functions of a lab's module) or changes a check
     r"(?<!spines)\.right\b|(?:[gs]etattr|vars)\([^)]*(?:right|check|lab\d)|\b(?:check|lab\d)\._"
     r"|course\.lab\d import[^\n]*\b_|\b(?:check|lab\d)\.\w+\s*=(?!=)"
 )
 
 
 def marks(folder: Path, out: Path, force: bool = False) -> Path:
-    """Grades the notebooks of a folder, subfolders too, one after the other; gives the path of the CSV file.
+    """Grade the notebooks of a folder and its subfolders, one after the other; return the path of the CSV file.
 
-    The columns: ``file``; ``exercise``; ``mark``: passed, not yet, or look (passed, in a notebook that asks a check for its
-    answer or changes one); ``message``: what the check said. ``force``: write over a file of marks.
+    The columns: ``file``; ``exercise``; ``mark``: passed, not yet, or look (passed, in a notebook that reads a check's answer or
+    changes a check); ``message``: that of the check. ``force``: overwrite a file of marks.
     """
     if out.is_dir():
         raise ProbeError(f"--out {out} is a folder; with --grade it is the file for the marks, such as marks.csv")
     if out.exists() and not force:
-        raise ProbeError(f"--out {out} is there already: name another file, or write over it with --force")
+        raise ProbeError(f"--out {out} exists: name another file, or overwrite it with --force")
     if not folder.is_dir():
         raise ProbeError(f"--grade {folder}: no such folder; it takes the one with the notebooks that were handed in")
     found = [path for path in sorted(folder.rglob("*.ipynb")) if ".ipynb_checkpoints" not in path.parts]
@@ -53,14 +53,14 @@ def marks(folder: Path, out: Path, force: bool = False) -> Path:
         print(printable(name), flush=True)
         try:
             own = graded(path)
-        except Exception as error:  # whatever was handed in, the others get their marks
+        except Exception as error:  # a broken submission must not stop the others
             own = [("", "not yet", f"it could not be run: {type(error).__name__}: {_line(error)[:200]}")]
         rows += [(name, *row) for row in own]
     return files.write(out, sheets.to_csv(pd.DataFrame(rows, columns=COLUMNS).map(printable)))
 
 
 def graded(path: Path) -> list[tuple[str, str, str]]:
-    """(exercise, mark, message) of every exercise of a submitted notebook; one row without an exercise where it is no lab."""
+    """(exercise, mark, message) of every exercise of a submitted notebook; one row without an exercise if it is not a lab."""
     try:
         notebook = nbformat.reads(path.read_text(encoding="utf-8-sig"), as_version=4)
         lab, checks = lab_of(notebook)
@@ -71,16 +71,16 @@ def graded(path: Path) -> list[tuple[str, str, str]]:
     ended = run_copy(prepared(notebook, lab, checks, smoke), path.parent)
     last = {cell.source.strip(): cell for cell in notebook.cells if cell.cell_type == "code"}
     rows = [(exercise, *mark(last[source], ended)) for exercise, source in checks.items()]
-    look = "it passes, and the notebook asks a check for its answer, such as by `.right`, or changes a check"
+    look = "it passes, but the notebook reads a check's answer, for example with `.right`, or changes a check"
     return [(name, "look", look) if told and given == "passed" else (name, given, said) for name, given, said in rows]
 
 
 def lab_of(notebook: NotebookNode) -> tuple[Step, dict[str, str]]:
-    """The lab of which a submission has the most checks, whatever its file is called, and its checks: exercise -> source."""
+    """(the lab of which a submission has the most checks, whatever its file name; the lab's checks: exercise -> source)."""
     given = {cell.source.strip() for cell in notebook.cells if cell.cell_type == "code"}
     best = max(labs(), key=lambda lab: len(given & set(checks_of(lab).values())))
     if not given & set(checks_of(best).values()):
-        raise ProbeError("it holds the checks of no lab")
+        raise ProbeError("it has no check of any lab")
     return best, checks_of(best)
 
 
@@ -92,14 +92,14 @@ def checks_of(lab: Step) -> dict[str, str]:
 
 
 def _own_cells(notebook: NotebookNode, lab: Step) -> list:
-    """The cells that are not as they were handed out."""
+    """The cells that differ from those that were handed out."""
     ours = {cell.source for cell in nbformat.read(lab.path, as_version=4).cells}
     return [cell for cell in notebook.cells if cell.cell_type == "code" and cell.source not in ours]
 
 
 def prepared(notebook: NotebookNode, lab: Step, checks: dict[str, str], parameters: dict) -> NotebookNode:
-    """The submission without outputs, with parameters after its own, and at the end the checks that it has lost. Before each
-    check its module is imported again: its name may stand for something else by then."""
+    """The submission without outputs, with the grader's parameters after its own, and with missing checks at the end. Before each
+    check its module is imported again, because its name may have been reassigned."""
     given = {cell.source.strip() for cell in notebook.cells if cell.cell_type == "code"}
     for cell in notebook.cells:
         cell.metadata["tags"] = cell.metadata.get("tags") or []
@@ -116,7 +116,7 @@ def prepared(notebook: NotebookNode, lab: Step, checks: dict[str, str], paramete
 
 
 def run_copy(notebook: NotebookNode, folder: Path) -> str:
-    """Runs all cells in a kernel of its own, past errors; '' or why it ended early."""
+    """Run all cells in a kernel of its own, continuing after errors; return '' or why it ended early."""
     kernel = {"kernel_manager_class": OwnKernelManager, "kernel_name": "python3"}
     past_errors = {"allow_errors": True, "timeout": CELL_S, "interrupt_on_timeout": True}
     client = NotebookClient(notebook, **kernel, **past_errors, resources={"metadata": {"path": str(folder)}})
@@ -135,7 +135,7 @@ def run_copy(notebook: NotebookNode, folder: Path) -> str:
 
 
 def mark(cell: NotebookNode, ended: str) -> tuple[str, str]:
-    """What a check has said: ("passed", "") or ("not yet", why)."""
+    """The mark from a check's output: ("passed", "") or ("not yet", reason)."""
     errors = [output for output in cell.outputs if output.output_type == "error"]
     for error in errors:
         if error.ename != "KeyboardInterrupt":  # that of ``CELL_S``
@@ -150,5 +150,5 @@ def mark(cell: NotebookNode, ended: str) -> tuple[str, str]:
 
 
 def _line(said: object) -> str:
-    """One line that a file can hold: a lone surrogate becomes a question mark."""
+    """A message in one line that can be encoded as UTF-8: a lone surrogate becomes a question mark."""
     return " ".join(str(said).encode(errors="replace").decode().split())

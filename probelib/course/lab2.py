@@ -21,7 +21,7 @@ distance = Check(
     cases=[_ONE, (_P, _F)],
     look="the mean over all frames and all answer tokens of |p - f|: p - f already subtracts row by row",
     mistakes={
-        "without the absolute value ups and downs cancel, and a model that jumps about looks steady": _signed,
+        "without the absolute value ups and downs cancel, and an unsteady model looks steady": _signed,
         "the mean of the frames was taken before the absolute value, so that ups and downs cancel": _before,
         "this adds up over frames: with more frames it would grow": lambda p, f: np.abs(p - f).mean(1).sum(),
         "this adds up over tokens: long answers would look less steady": lambda p, f: np.abs(p - f).sum(1).mean(),
@@ -40,19 +40,19 @@ def _table() -> pd.DataFrame:
     return table.iloc[[3, 0, 5, 2, 1, 6, 4]].reset_index(drop=True)
 
 
-_BEHIND = "context.str.startswith('negative')"  # a distractor
+_NEGATIVE = "context.str.startswith('negative')"  # a distractor
 
 
 def _anchors(table: pd.DataFrame, **instead: str) -> dict[str, np.ndarray]:
-    """The rows of p, f and n, each chosen by a query; ``instead``: another query."""
-    queries = {"p": "context == 'positive'", "f": "context == 'none'", "n": f"{_BEHIND} and template == 1"} | instead
+    """The rows of p, f and n, each selected by a query; ``instead``: other queries."""
+    queries = {"p": "context == 'positive'", "f": "context == 'none'", "n": f"{_NEGATIVE} and template == 1"} | instead
     rows = {name: table.query(query).sort_values(["context", "template"]) for name, query in queries.items()}
     stacked = {name: np.array(own["probabilities"].tolist()) for name, own in rows.items()}
     return stacked | {"p": stacked["p"][0]}
 
 
 def _sorted_rows(value: object) -> object:
-    """The rows of f and n may stand in any order: no distance depends on it."""
+    """Sort the rows of f and n: their order is free, because no distance depends on it."""
     if not isinstance(value, dict):
         return value
     for name, part in value.items():
@@ -69,10 +69,10 @@ anchors = Check(
     right=_anchors,
     cases=[(_table(),)],
     form=_sorted_rows,
-    look='p: the row with the context "positive"; f: those with "none"; n: those after a distractor, in frame 1 alone',
+    look='p: the row with the context "positive"; f: those with "none"; n: those after a distractor, in frame 1 only',
     mistakes={
-        "n takes frame 1 alone: other frames after a distractor would mix framing into interference": (
-            partial(_anchors, n=_BEHIND)
+        "n uses frame 1 only: other frames after a distractor would mix framing into interference": (
+            partial(_anchors, n=_NEGATIVE)
         ),
         "f has no context: a prompt with a distractor or the answer before it does not belong to it": (
             partial(_anchors, f="context != 'positive'")
@@ -80,7 +80,7 @@ anchors = Check(
         "the primary anchor p is measured after the right answer, not without a context": (
             partial(_anchors, p="context == 'none' and template == 1")
         ),
-        "f leaves frame 1 out: PFD takes all frames": partial(_anchors, f="context == 'none' and template > 1"),
+        "f leaves frame 1 out: PFD uses all frames": partial(_anchors, f="context == 'none' and template > 1"),
     },
 )
 
@@ -117,28 +117,28 @@ monitor = Check(
     cases=[_FACTS, tuple(values[:1] for values in _FACTS)],
     look="the sum over facts of the roots, divided by the sum over facts of the mean primary anchors",
     mistakes={
-        "these are ratios of single facts, averaged: then a fact with a tiny primary anchor rules": _mean_of_ratios,
+        "these are ratios of single facts, averaged: a fact with a tiny primary anchor then dominates": _mean_of_ratios,
         "PFD and IRD were averaged before the root: the other reading of Eq. 3, not the released code's": _root_of_means,
-        "the primary anchors are not in it: divide by their sum": lambda a, b, p: library.root(a, b).mean(),
-        "it is upside down: distances above, probabilities below": lambda a, b, p: p.sum() / library.root(a, b).sum(),
-        "this is one number per fact: add up over facts above and below the line": _ratios,
+        "the primary anchors are missing: divide by their sum": lambda a, b, p: library.root(a, b).mean(),
+        "the fraction is inverted: distances belong above the line": lambda a, b, p: p.sum() / library.root(a, b).sum(),
+        "this is one number per fact: sum over facts in the numerator and in the denominator": _ratios,
     },
 )
 
 
 def fool(answer: Callable) -> None:
-    """Any p, f, n of a model that has a perfect MONITOR and no knowledge will do."""
+    """Check ``fool() -> (p, f, n)``: any model with a perfect MONITOR and no knowledge is right."""
     got = call(answer, (), getattr(answer, "__name__", "fool"))
     parts = [comparable(part) for part in got] if isinstance(got, (tuple, list)) else []
     if [np.ndim(part) for part in parts] != [1, 2, 2] or len({part.shape[-1] for part in parts}) != 1:
         shapes = "p of shape (L,), f of shape (R, L), n of shape (M, L), with the same L"
-        raise NotYet(f"fool should give three arrays: {shapes}.")
+        raise NotYet(f"fool should return three arrays: {shapes}.")
     if not all(part.size and part.min() >= 0 and part.max() <= 1 for part in parts):
         raise NotYet("these are probabilities: between 0 and 1, and at least one in each of p, f and n.")
     p, f, n = parts
     if not p.any():
         why = "it is divided by the mean of p, so keep that above 0"
-        raise NotYet(f"with a p of zeros MONITOR is 0 / 0, which is no number: {why}.")
+        raise NotYet(f"with a p of zeros MONITOR is 0 / 0, which is not a number: {why}.")
     score = _monitor(*(np.array([value]) for value in (library.pfd(p, f), library.ird(p, n), p.mean())))
     if not score < 0.01:
         raise NotYet(f"MONITOR is {shown(score)} here and should be below 0.01: which differences make it grow?")
@@ -147,3 +147,61 @@ def fool(answer: Callable) -> None:
             f"MONITOR is {shown(score)}, but the model gives the answer up to {shown(most)}: it may know something."
         )
     print(f"✓ MONITOR is {score:.3f}, as good as it gets, and the model never gives the answer more than {most:.2f}.")
+
+
+def alt_probabilities(model: str, level: pd.Series, n_facts: int) -> str:
+    """Alt text of the figure of probabilities by prompt. ``level``: ``positive``, ``none``, ``negative`` -> mean probability."""
+    return (
+        f"Probability of the right answer in {model}: one column of points per fact ({n_facts}), one point per prompt; "
+        "triangles after the right answer, circles without context, crosses after a wrong answer. "
+        f"Means: {level['positive']:.2f}, {level['none']:.2f} and {level['negative']:.2f}."
+    )
+
+
+def finding_spread(spread: pd.Series, first: pd.DataFrame) -> str:
+    """How far prompts move the probability of the right answer.
+
+    spread   ``none``, ``negative`` -> mean over facts of the range (largest minus smallest) over prompts
+    first    probability in frame 1, facts x contexts
+    """
+    raised = first.filter(like="negative").gt(first["none"], axis=0).mean().mean()
+    return (
+        f"Mean spread of one fact: over the paraphrases **{spread['none']:.3f}**, over paraphrases and negative contexts "
+        f"**{spread['negative']:.3f}**. A negative context *raises* the probability of the right answer in {raised:.0%} of the "
+        f"cases (frame 1). The positive context raises it for {(first['positive'] > first['none']).mean():.0%} of the facts."
+    )
+
+
+def finding_all_facts(table: pd.DataFrame) -> str:
+    """MONITOR over anchored facts and over all.
+
+    table   ``MONITOR``, ``all facts``, ``anchored`` (a share), one row per model
+    """
+    change = (table["all facts"] - table["MONITOR"]).dropna()
+    return (
+        f"With all facts, MONITOR is lower for {(change < 0).sum()} and higher for {(change > 0).sum()} of {len(change)} models. "
+        f"Your numbers are those of the library. {table['anchored'].min():.0%} to {table['anchored'].max():.0%} of the facts are "
+        "anchored: without this share beside it, a MONITOR does not say how many facts it covers."
+    )
+
+
+def alt_runs(monitor: pd.Series, runs: dict[str, pd.Series]) -> str:
+    """Alt text of MONITOR against accuracy. ``runs``: model -> accuracy of each run, percent."""
+    points = [
+        f"{m} {monitor[m]:.2f}, {own.mean():.0f} % ({own.min():.0f} to {own.max():.0f})" for m, own in runs.items()
+    ]
+    return f"One point per model: MONITOR, mean accuracy and its range over runs. {'; '.join(points)}."
+
+
+def finding_runs(table: pd.DataFrame, runs: dict[str, pd.Series], n_facts: int) -> str:
+    """The widest range of accuracy over runs, and the correlation of MONITOR and accuracy over models.
+
+    table   ``MONITOR``, ``accuracy``, a row per model   runs   model -> accuracy of each run, percent
+    """
+    widest = max(runs, key=lambda name: np.ptp(runs[name]))
+    r = table[["MONITOR", "accuracy"]].corr().iloc[0, 1]
+    return (
+        f"The same {n_facts} facts and the same model ({widest}): {runs[widest].min():.0f} to {runs[widest].max():.0f} % right, "
+        f"depending on paraphrase and context alone. Over {len(table)} models, MONITOR and accuracy correlate with r = {r:.2f}. "
+        f"(The paper finds a negative correlation over 12 models; with {len(table)} points almost any r can come out.)"
+    )

@@ -1,4 +1,4 @@
-"""Lab 5: what a model says, what that is worth, and a judge that predicts it (GraphEval)."""
+"""Lab 5: a model's answers, their scores, and a judge that predicts them (GraphEval)."""
 
 import re
 from functools import partial
@@ -15,23 +15,23 @@ TRUE, FALSE, IDK = Answer
 
 
 def require_answers(generated: list[str], model_name: str) -> None:
-    """Raise ProbeError if more than half of the generated texts hold no answer: there would be nothing to predict."""
+    """Raise ProbeError if more than half of the generated texts have no answer: there would be nothing to predict."""
     silent = np.mean([grapheval.parse_answer(text) is None for text in generated])
     if silent > 0.5:
         raise ProbeError(
-            f"{silent:.0%} of the texts that {model_name} generates hold no answer, so there is nothing to predict: "
+            f"{silent:.0%} of the texts that {model_name} generates have no answer, so there is nothing to predict: "
             "it is not instruction-tuned. Try atlas-neox-2.4m-it."
         )
 
 
 def _parsed(text: str, *variant: str) -> Answer:
-    """The library's reading; a text without an answer counts as "I don't know"."""
+    """The library's parser; a text without an answer counts as "I don't know"."""
     found = grapheval.parse_answer(text, *variant)
     return IDK if found is None else found
 
 
 def _words(text: str, doubt: bool = True, first: bool = True) -> Answer:
-    """A plain reader of words, with or without a look for doubt, of the first sentence or of all."""
+    """A simple parser by words, with or without a check for doubt, of the first sentence or of the whole text."""
     text = text.strip().lower()
     text = re.split(r"[.!?\n]", text)[0] if first else text
     if doubt and re.search(r"\b(don't|not) (know|sure)|not sure", text):
@@ -41,7 +41,7 @@ def _words(text: str, doubt: bool = True, first: bool = True) -> Answer:
 
 
 def _letters(text: str) -> Answer:
-    """Letters and not words: there is a "no" in "Norway"."""
+    """A parser by letters instead of words: there is a "no" in "Norway"."""
     sentence = re.split(r"[.!?\n]", text.strip().lower())[0]
     if re.search("n't know|not sure", sentence):
         return IDK
@@ -49,7 +49,7 @@ def _letters(text: str) -> Answer:
 
 
 def _beginning(text: str) -> Answer:
-    """The first word alone."""
+    """A parser that reads only the first word."""
     text = text.strip().lower()
     return TRUE if text.startswith("yes") else FALSE if text.startswith("no") else IDK
 
@@ -63,16 +63,16 @@ read_answer = Check(
     right=_parsed,
     cases=[(text,) for text in _TEXTS],
     mistakes={
-        "this is how the released code reads: the word 'true' anywhere counts as yes, even in 'not true'": (
+        "this is the released code's parser: the word 'true' anywhere counts as yes, even in 'not true'": (
             lambda text: _parsed(text, "released")
         ),
-        "an 'I don't know' that goes on with 'true' or 'false' is read as a side: look for doubt first": (
+        "an 'I don't know' followed by 'true' or 'false' is parsed as true or false: look for doubt first": (
             partial(_words, doubt=False)
         ),
-        "only the first sentence is the answer; after it a model asks and answers itself": partial(_words, first=False),
+        "only the first sentence is the answer; the following text may be new questions": partial(_words, first=False),
         "'no' is part of 'Norway' and in 'know', too: look for whole words, with \\b on both sides": _letters,
         "an answer need not begin with yes or no: 'true' and 'false' say it as well, wherever they are": _beginning,
-        "Python's True and False are 1 and 0, while Answer.TRUE is 0 and Answer.FALSE is 1: give back the Answer": (
+        "Python's True and False are 1 and 0, while Answer.TRUE is 0 and Answer.FALSE is 1: return the Answer": (
             lambda text: _parsed(text) == TRUE
         ),
     },
@@ -90,7 +90,7 @@ outcome = Check(
             lambda answer, true: Outcome.RIGHT if (answer == TRUE) == true else Outcome.WRONG
         ),
     },
-    look="RIGHT where the answer agrees with the graph, WRONG where it does not, IDK for 'I don't know'",
+    look="RIGHT if the answer agrees with the graph, WRONG if it does not, IDK for 'I don't know'",
 )
 
 
@@ -114,21 +114,21 @@ eq2 = Check(
         *((FALSE, [TRUE, TRUE]), (TRUE, [TRUE, FALSE, IDK, FALSE]), (IDK, [TRUE, FALSE])),
     ],
     mistakes={
-        "here T and F of the corruptions have changed places, as in the released code: a corruption that is called true "
+        "here T and F of the corruptions are exchanged, as in the released code: a corruption that is called true "
         "must cost Truthful": partial(_eq2, variant="released"),
         "a metric is never below 0: mind the max in Eq. 2": partial(_terms, floor=-9.0),
         "Eq. 2 takes the mean over the corruptions, neither their sum nor the worst of them": partial(_terms, over=max),
-        "this follows the prose of section 3.3; by Eq. 2 a true triple that is called false is still informative": (
+        "this follows the text of section 3.3; by Eq. 2 a true triple that is called false is still informative": (
             partial(_eq2, false_scores_zero=True)
         ),
     },
     look="three numbers, each max(0, F - mean of F'), with F and F' from the table above",
-    remark="Six kinds of models are about to meet it.",
+    remark="Next it scores six kinds of models.",
 )
 
 
 def _judge(states, w, b, gain, shift, a, c, activation: str = "gelu", unbiased: bool = False, norm: bool = True):
-    """The judge of ``probelib.grapheval.judge`` in torch; the options are what people write instead."""
+    """The judge of ``probelib.grapheval.judge`` in torch; the options are common mistakes."""
     import torch
 
     given = (states, w, b, gain, shift, a, c)
@@ -169,7 +169,7 @@ blind = Check(
         ([1, 1, 1, 0, 2], [True, False, False, True, True], [False, False]),
     ],
     mistakes={
-        "this is the most frequent answer of all; take the true and the false statements apart": (
+        "this is the most frequent answer of all; separate the true and the false statements": (
             lambda answers, true, asked: grapheval.majority(answers, len(asked))
         )
     },
@@ -209,3 +209,87 @@ ece = Check(
     },
     look="ten bins of width 0.1; |mean probability - share right| of each, weighted by its cases; 1.0 is in the last bin",
 )
+
+
+def alt_six_models(defined: dict[str, np.ndarray], released: dict[str, np.ndarray]) -> str:
+    """Alt text of Eq. 2 as defined and as released: model -> (Truthful, Informative, Correct)."""
+    correct = [f"{name} {values[2]:.2f} and {released[name][2]:.2f}" for name, values in defined.items()]
+    return (
+        f"Heat maps of Truthful, Informative, Correct of {len(defined)} models. Correct as defined and released: "
+        f"{'; '.join(correct)}."
+    )
+
+
+def finding_six_models(defined: dict[str, np.ndarray], released: dict[str, np.ndarray]) -> str:
+    """The best model by Correct, as defined and as released, and what a coin gets; arguments as for ``alt_six_models``."""
+    best, as_released = (max(values, key=lambda name: values[name][2]) for values in (defined, released))
+    return (
+        f"By Correct the best model is **{best}** as defined, and **{as_released}** as released. A coin, which knows nothing, "
+        f"gets {defined['coin'][2]:.2f} for Correct. A model that knows half of the facts and admits the others gets "
+        f"{defined['knows half, admits it'][2]:.2f}."
+    )
+
+
+def finding_metrics(model: str, scores: pd.DataFrame, labels: pd.DataFrame) -> str:
+    """A model's metrics with 95 % intervals, and the share of its right answers.
+
+    scores   one column per metric, one row per triple   labels   ``true``, ``answer``, ``outcome`` of every statement
+    """
+    intervals = {metric: grapheval.score_interval(scores[metric]) for metric in METRICS}
+    metrics = [f"{m} {v['mean']:.2f} [{v['low']:.2f}, {v['high']:.2f}]" for m, v in intervals.items()]
+    right = labels["outcome"].eq(Outcome.RIGHT).groupby(labels["true"]).mean()
+    return (
+        f"{model}: {', '.join(metrics)}. It is right about {right[True]:.0%} of the true statements and {right[False]:.0%} of "
+        f"the false ones, and says *I don't know* to {(labels['answer'] == IDK).mean():.0%} of all."
+    )
+
+
+def finding_pairs(model: str, lead: pd.Series) -> str:
+    """The share of pairs that a model ranks correctly.
+
+    lead   per pair, rank of the answer to the true statement less that to the false one; 0 for the same answer
+    """
+    ordered = grapheval.score_interval((np.sign(lead) + 1) / 2)
+    return (
+        f"{model} ranks {ordered['mean']:.0%} [{ordered['low']:.0%}, {ordered['high']:.0%}] of {len(lead)} pairs correctly "
+        f"(guessing: 50%). Both statements get the same answer in {(lead == 0).mean():.0%} of the pairs."
+    )
+
+
+def alt_predicted(hits: dict[str, int], n: int) -> str:
+    """Alt text of the judges' accuracies. ``hits``: judge or baseline -> held-out answers predicted, of ``n``."""
+    bars = [f"{name} {k / n:.2f}" for name, k in hits.items()]
+    return f"Bars with 95 % intervals: share of {n} held-out answers that is predicted: {', '.join(bars)}."
+
+
+def finding_judge(judged: np.ndarray, usual: np.ndarray) -> str:
+    """What a judge gains over the most frequent answer: whether each predicts each held-out answer."""
+    test = stats.mcnemar(usual, judged)
+    return (
+        f"The judge predicts {judged.mean():.1%} of the answers; the most frequent answer alone {usual.mean():.1%}. It gains "
+        f"{test['gained']} statements and loses {test['lost']} (McNemar p = {test['p']:.2g}): what it reads in the state is "
+        f"worth {judged.mean() - usual.mean():+.1%}, not {judged.mean():.1%}."
+    )
+
+
+def alt_reliability(curve: pd.DataFrame) -> str:
+    """Alt text of the reliability curve: ``probability`` and ``right`` of each bin."""
+    points = [f"{y:.2f} at {x:.2f}" for x, y in zip(curve["probability"], curve["right"], strict=True)]
+    return (
+        "Share predicted correctly against the judge's probability, 95 % intervals and diagonal, "
+        f"{len(points)} bins: {', '.join(points)}."
+    )
+
+
+def finding_confidence(confidence: np.ndarray, hit: np.ndarray, usual: float) -> str:
+    """Whether a judge is as accurate as it is sure.
+
+    confidence, hit   the probability of each prediction, and whether it is right   usual   accuracy of the most frequent answer
+    """
+    sure, gap = confidence >= 0.9, confidence.mean() - hit.mean()
+    right = f"Where it is 90 % sure ({sure.sum()} statements), {hit[sure].mean():.0%} are right." if sure.any() else ""
+    return (
+        f"{right or 'The judge is never 90 % sure.'} The judge's mean confidence is {confidence.mean():.2f}, its accuracy "
+        f"{hit.mean():.2f} (most frequent answer: {usual:.2f}): it is {'over' if gap > 0 else 'under'}confident by "
+        f"{abs(gap):.2f} on average."
+    )

@@ -1,4 +1,4 @@
-"""Lab 8: bring your own model or facts. Answers are free here, so that most checks look at rules and not at values."""
+"""Lab 8: bring your own model or facts. Answers are free here, so most checks test rules, not values."""
 
 import math
 import tempfile
@@ -12,9 +12,12 @@ import pandas as pd
 from probelib import facts, stats
 from probelib.course.checks import Check, NotYet, call
 from probelib.errors import ProbeError
+from probelib.lm import LM
+from probelib.zplke import measures as zplke
 
 COLUMNS = ["relation", "subject", "object"]
-_PAIRS_PER_GROUP = 5  # fewer pairs say nothing
+CAPITAL_OF, HAS_CAPITAL = "capital_of", "has_capital"  # subject: the city; the country
+_PAIRS_PER_GROUP = 5  # fewer pairs give no usable interval
 
 
 def require_pairs(sizes: pd.Series, n_pairs: int, often: int) -> None:
@@ -30,7 +33,7 @@ def require_pairs(sizes: pd.Series, n_pairs: int, often: int) -> None:
 
 
 def template_table(questions: dict[str, list[str]]) -> pd.DataFrame:
-    """{relation: [questions]} as the library keeps templates: relation, role, number, template."""
+    """{relation: [questions]} as a frame of templates: relation, role, number, template."""
     rows = [(relation, "question", k, text) for relation, own in questions.items() for k, text in enumerate(own, 1)]
     return pd.DataFrame(rows, columns=["relation", "role", "number", "template"])
 
@@ -39,26 +42,26 @@ _PAIRS = [("Lima", "Peru"), ("Oslo", "Norway"), ("Accra", "Ghana")]
 
 
 def _both(pairs: list[tuple[str, str]]) -> set[tuple[str, ...]]:
-    return {("country", city, land) for city, land in pairs} | {("capital", land, city) for city, land in pairs}
+    return {(CAPITAL_OF, city, land) for city, land in pairs} | {(HAS_CAPITAL, land, city) for city, land in pairs}
 
 
 def both_ways(answer: Callable) -> None:
-    """Checks ``both_ways(pairs) -> table``: the order of rows and columns does not matter."""
+    """Check ``both_ways(pairs) -> table``: the order of rows and columns does not matter."""
     table = call(answer, (_PAIRS,), "both_ways")
     if not isinstance(table, pd.DataFrame) or not set(COLUMNS) <= set(table.columns):
         raise NotYet(f"both_ways gives {_what(table)}; a DataFrame with the columns {', '.join(COLUMNS)} is expected.")
     rows, right = set(table[COLUMNS].itertuples(index=False, name=None)), _both(_PAIRS)
     if rows == {(r, o, s) for r, s, o in right}:
-        said = "the country of Lima is Peru, so Lima is the subject"
-        raise NotYet(f"both_ways has subject and object the wrong way round: {said}.")
+        said = f"Lima is the capital of Peru, so Lima is the subject of {CAPITAL_OF}"
+        raise NotYet(f"both_ways has exchanged subject and object: {said}.")
     if len(rows) < len(right) and rows < right:
-        raise NotYet(f"both_ways gives {len(rows)} of {len(right)} rows: every pair is asked in both directions.")
+        raise NotYet(f"both_ways gives {len(rows)} of {len(right)} rows: every pair is needed in both directions.")
     if rows != right:
         odd = sorted(rows - right) or sorted(right - rows)
-        wanted = "the relations 'country' (of a city) and 'capital' (of a country), two rows per pair"
+        wanted = f"the relations {CAPITAL_OF!r} (of a city) and {HAS_CAPITAL!r} (of a country), two rows per pair"
         raise NotYet(f"look at {odd[0]}: expected are {wanted}.")
     if len(table) > len(rows):
-        raise NotYet(f"both_ways gives {len(table)} rows, and {len(rows)} are expected: each of them once.")
+        raise NotYet(f"both_ways gives {len(table)} rows, but {len(rows)} are expected, each once.")
     print("✓ both_ways is right.")
 
 
@@ -75,7 +78,7 @@ facts_needed = Check(
         "this is one standard error; the interval reaches 1.96 of them to each side": partial(_needed, factor=0.5),
     },
     look="at a share of 1/2 the standard error is 0.5 / sqrt(n), and the interval is 2 * 1.96 of them wide",
-    tolerance=0.05,  # Wilson's interval is a little narrower, and as right
+    tolerance=0.05,  # Wilson's interval is a little narrower, and equally right
 )
 
 
@@ -96,19 +99,19 @@ verdict = Check(
         ),
         "an interval that lies wholly below chance is a result, too": _either,
     },
-    look="stats.wilson(hits, n), and where chance is: below the interval, above it or inside",
+    look="stats.wilson(hits, n), and whether chance is below, above or inside the interval",
 )
 
 
-def templates(answer: Callable, relations: tuple[str, ...] = ("country", "capital")) -> None:
-    """Checks ``templates() -> {relation: [questions]}``: any question with [X] is right."""
+def templates(answer: Callable, relations: tuple[str, ...] = (CAPITAL_OF, HAS_CAPITAL)) -> None:
+    """Check ``templates() -> {relation: [questions]}``: any question with [X] is right."""
     look = "a dict from each relation to a list of two or more questions with one [X] for the subject"
     found = call(answer, (), "templates")
     if not isinstance(found, dict) or set(found) != set(relations):
         raise NotYet(f"templates gives {_what(found)}; expected is {look}: {', '.join(relations)}.")
     for relation, texts in found.items():
         _questions(relation, texts)
-    print("✓ templates can be asked.")
+    print("✓ templates can be used as prompts.")
 
 
 def _questions(relation: str, texts: object) -> None:
@@ -119,16 +122,16 @@ def _questions(relation: str, texts: object) -> None:
         raise NotYet(f"{relation!r} has {_what(texts)}: {wanted}.")
     for text in texts:
         if text.count("[X]") != 1:
-            raise NotYet(f"{text!r} has {text.count('[X]')} places [X]; exactly one is expected, for the subject.")
+            raise NotYet(f"{text!r} has {text.count('[X]')} slots [X]; exactly one is expected, for the subject.")
         if "[Y]" in text:
-            raise NotYet(f"{text!r} holds [Y]: a question must not name its answer.")
+            raise NotYet(f"{text!r} contains [Y]: a question must not name its answer.")
         if not text.rstrip().endswith("?") or text != text.strip():
             wanted = "should end in its question mark, without blanks around it: a blank belongs to the answer"
             raise NotYet(f"{text!r} {wanted}.")
 
 
 def project(answer: Callable) -> None:
-    """Checks ``my_project() -> (table, templates)`` by the library's own reader."""
+    """Check ``my_project() -> (table, templates)`` with the library's own reader."""
     look = "a DataFrame with relation, subject, object, and a dict of questions for its relations"
     found = call(answer, (), "my_project")
     if not isinstance(found, tuple | list) or len(found) != 2:
@@ -148,7 +151,7 @@ def project(answer: Callable) -> None:
             raise NotYet(f"the library cannot read this table: {str(error).replace(folder + '/', '')}") from None
     own = read.facts.groupby("relation")
     if (short := own.size()).min() < 10:
-        raise NotYet(f"{short.idxmin()!r} has {short.min()} facts: with fewer than ten a share means nothing.")
+        raise NotYet(f"{short.idxmin()!r} has {short.min()} facts: a share of fewer than ten says too little.")
     if (kinds := own["object"].nunique()).min() < 3:
         raise NotYet(f"{kinds.idxmin()!r} has {kinds.min()} different answers: there is nothing to choose from.")
     if (twice := read.facts.duplicated(["relation", "subject"])).any():
@@ -158,11 +161,11 @@ def project(answer: Callable) -> None:
         raise NotYet(f"the questions are {_what(texts)}; expected is a dict with the relations {sorted(own.groups)}.")
     for relation, questions in texts.items():
         _questions(relation, questions)
-    print(f"✓ my_project can be asked: {len(read.facts)} facts of {len(read.relations)} relation(s).")
+    print(f"✓ my_project can be scored: {len(read.facts)} facts of {len(read.relations)} relation(s).")
 
 
 def _what(value: object) -> str:
-    """What a value is, for a complaint."""
+    """A value in words, for a message."""
     if isinstance(value, pd.DataFrame):
         return f"a table with the columns {', '.join(map(str, value.columns))}"
     if isinstance(value, dict):
@@ -170,3 +173,66 @@ def _what(value: object) -> str:
     if isinstance(value, list | tuple | np.ndarray):
         return f"{type(value).__name__} of {len(value)}"
     return f"a {type(value).__name__}"
+
+
+def finding_width(facts_needed: Callable[[float], int], smallest: int) -> str:
+    """How many facts an interval takes, and how wide that of the smallest group is.
+
+    facts_needed   the student's function: width -> facts   smallest   pairs of the smallest group
+    """
+    width = min(w / 100 for w in range(2, 100) if facts_needed(w / 100) <= smallest)
+    return (
+        f"An interval 10 points wide takes {facts_needed(0.1)} facts, one 2 points wide {facts_needed(0.02):,}. The smallest "
+        f"group here has {smallest} pairs, so its interval is at most about {width:.0%} wide, half of that to each side: a share "
+        "closer to chance than this half may not differ significantly from it. Two shares of the *same* pairs are compared pair "
+        "by pair (below): that can show smaller differences."
+    )
+
+
+def alt_directions(table: pd.DataFrame, chance: float) -> str:
+    """Alt text of the shares right. ``table``: ``group``, ``wanted``, ``hits``, ``n``, one row per bar."""
+    bars = [f"{row.group}, asked for {row.wanted}: {row.hits} of {row.n}" for row in table.itertuples()]
+    return f"Bars of the share right with 95 % intervals, chance dashed at {chance:.2f}. {'; '.join(bars)}."
+
+
+def finding_directions(rows: pd.DataFrame) -> str:
+    """The results of one group, with the student's ``verdict``; columns as for ``alt_directions``."""
+    each = [f"{row.hits} of {row.n} for {row.wanted} (**{row.verdict}**)" for row in rows.itertuples()]
+    return f"*{rows['group'].iloc[0]}*: {'; '.join(each)}."
+
+
+def half_page(model: LM, pairs: pd.DataFrame, choices: pd.DataFrame, table: pd.DataFrame, tests: dict) -> str:
+    """The report on the small project, half a page of Markdown, with the numbers of the run.
+
+    pairs   one row per pair            choices   of ``zplke.choices``, with ``template``
+    table   as for ``alt_directions``   tests     group -> McNemar's test of the two directions
+    """
+    results = [
+        f"{row.group}: {row.wanted} {row.hits} of {row.n} ({row.hits / row.n:.0%})" for row in table.itertuples()
+    ]
+    paired = [f"{group}: McNemar p = {test['p']:.2g}" for group, test in tests.items()]
+    parts = {
+        "Question": "Is a pair that was read known equally well in both directions?",
+        "Facts": f"{len(pairs)} pairs of city and country from the atlas, in {table['group'].nunique()} group(s).",
+        "Model": f"{model.name}, {model.n_parameters:,} parameters, {model.dtype}, before every text: {model.tokens.bos_rule}.",
+        "Measure": f"Multiple choice among {choices['n_options'].max()}, chance {zplke.chance(choices):.2f}; "
+        f"first of {choices['template'].nunique()} paraphrases.",
+        "Result": f"{'; '.join(results)}.",
+        "Paired": f"{'; '.join(paired)}.",
+        "Limits": "One kind of fact; the model may know the names of wrong options better or worse than the right one; a model "
+        "trained on little text may differ from one that read everything.",
+    }
+    return "  \n".join(f"**{part}.** {text}" for part, text in parts.items())
+
+
+def finding_project(model: str, hits: int, n: int, luck: float, usual: float, verdict: Callable) -> str:
+    """The result on a student's own facts, against guessing and against the most frequent answer.
+
+    luck, usual   the share right of each   verdict   the student's function of (hits, n, chance)
+    """
+    low, high = stats.wilson(hits, n)
+    return (
+        f"{model} on your facts: {hits} of {n} right ({hits / n:.0%} [{low:.0%}, {high:.0%}]). Guessing gets {luck:.0%}, and "
+        f"always the most frequent answer {usual:.0%}. By your rule, against guessing: **{verdict(hits, n, luck)}**; against the "
+        f"most frequent answer: **{verdict(hits, n, usual)}**."
+    )

@@ -1,6 +1,6 @@
-"""The checks of the labs as tests of otter-grader, which runs what students hand in in a container.
+"""The checks of the labs as tests of otter-grader, which runs the students' submissions in a container.
 
-    DIR/otter/requirements.txt                the kit's wheel, as the container finds it
+    DIR/otter/requirements.txt                the kit's wheel, by its path in the container
     DIR/otter/<lab>/<exercise>.py             one test per exercise, one point each
 
 In DIR/otter, with the wheel beside requirements.txt, ``otter generate`` makes an autograder of a lab's folder.
@@ -32,7 +32,7 @@ def test_{exercise}({answer}):
 
 
 def write_tests(steps: list[Step], out: Path) -> Path:
-    """Write the tests of the labs into ``out``/otter; return this folder."""
+    """Write the tests of the labs to ``out``/otter; return this folder."""
     folder = out / "otter"
     for step in steps:
         module = step.notebook.split("_")[0]

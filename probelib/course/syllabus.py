@@ -11,7 +11,7 @@ ITEMS = ("Goal", "Minutes", "Before it", "Paper", "Project")
 
 
 def entry(lab: Step) -> dict[str, str]:
-    """What the first cell of a lab says of it: ``Lab`` (its title) and ``ITEMS``, in Markdown.
+    """The entry of a lab, from its first cell: ``Lab`` (its title) and ``ITEMS``, in Markdown.
 
     Raise ProbeError if an item is missing.
     """

@@ -1,6 +1,6 @@
-"""Run All goes past an exercise that nobody has solved yet: each cell that needs it says so in one line, and is not run.
+"""Run All continues after an exercise that is not solved yet: each cell that needs it prints one line instead of running.
 
-An exercise is unsolved while its function ends in ``return ...``. IPython shows every cell to ``Unsolved`` before it runs it.
+An exercise is unsolved while its function ends in ``return ...``. IPython passes every cell to ``Unsolved`` before it runs it.
 """
 
 import ast
@@ -15,10 +15,10 @@ class Unsolved:
 
     def __init__(self):
         self.exercises: list[str] = []  # in the order of the notebook
-        self.waiting: dict[str, list[str]] = {}  # a name that no cell has made yet -> the exercises that it waits for
+        self.waiting: dict[str, list[str]] = {}  # name that is not defined yet -> the exercises that it waits for
 
     def visit(self, cell: ast.Module) -> ast.Module:
-        """The cell itself, or, if it needs an unsolved exercise, one that prints which."""
+        """The cell itself, or, if it needs an unsolved exercise, a cell that prints a message."""
         try:
             read, made = names(compile(cell, "<cell>", "exec", ast.PyCF_ALLOW_TOP_LEVEL_AWAIT))
         except SyntaxError:  # IPython explains it
@@ -30,7 +30,7 @@ class Unsolved:
         return cell if not missing or defines_only else ast.parse(f"print({message(missing)!r})")
 
     def _note(self, cell: ast.Module, made: set[str], missing: list[str]) -> None:
-        """What the cell makes, or changes, waits for ``missing``; a stub that it holds is an unsolved exercise."""
+        """Note that the names that a cell defines or changes wait for ``missing``, and that its stubs are unsolved exercises."""
         stubs = [line.name for line in cell.body if isinstance(line, ast.FunctionDef) and _is_stub(line)]
         self.exercises = [name for name in self.exercises if name not in made] + stubs
         self.waiting = {name: waits for name, waits in self.waiting.items() if name not in made}
@@ -45,7 +45,7 @@ class Unsolved:
 
 
 def names(code: CodeType, made: frozenset[str] = frozenset()) -> tuple[set[str], set[str]]:
-    """(read, made): the global names that code reads before it makes them, and those that it makes.
+    """(read, made): the global names that code reads before it defines them, and those that it defines.
 
     >>> names(compile("y = x + len([a for a in y])", "", "exec"))[1]
     {'y'}
@@ -62,7 +62,7 @@ def names(code: CodeType, made: frozenset[str] = frozenset()) -> tuple[set[str],
 
 
 def message(exercises: list[str]) -> str:
-    """What a cell says in place of its result.
+    """The message of a cell in place of its result.
 
     >>> message(["root"])
     '✗ Not yet: root is still empty. Put your code in the place of `...`.'
@@ -76,7 +76,7 @@ def message(exercises: list[str]) -> str:
 
 
 def watch() -> None:
-    """Let IPython, where it runs, show every cell to one ``Unsolved``."""
+    """Make IPython, if it runs, pass every cell to one ``Unsolved``."""
     shell = get_ipython()
     if shell and not any(isinstance(own, Unsolved) for own in shell.ast_transformers):
         shell.ast_transformers.append(Unsolved())

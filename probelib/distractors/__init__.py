@@ -1,6 +1,6 @@
 """Distractors: Ammar Khodja et al. 2025, "Factual Knowledge Assessment of Language Models Using Distractors" (COLING 2025).
 
-Where each thing is:
+Where to find it:
 
 =====================================  ================================================================
 Eq. 1, plausibility Pl(o|c)            ``measures.plausibility``

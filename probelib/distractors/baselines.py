@@ -10,7 +10,7 @@ one column per configuration, the cheapest first; ``measures.over_sentences`` av
     judge          1 if the judge calls a beam correct
     KaRR           how much more probable o is under (s, r) than under r alone and s alone (Dong et al. 2023)
 
-Where the paper, its released code and this file differ (spec b.5); ``variant="released"`` gives the second:
+Where the paper, its released code and this file differ; ``variant="released"`` selects the released code:
 
 =================  ==========================================  =======================================================
                    released code                               here
@@ -31,7 +31,7 @@ import pandas as pd
 
 from probelib.errors import unknown
 
-DEFINITIONS = {  # table 2: in words of this file, with what each can be tuned by
+DEFINITIONS = {  # table 2: measure -> (definition, in the notation of this file; its configurations)
     "Distractors": ("mean over c of Agg over the first n distractors of 1[Pl(o|c) > Pl(o*|c)]", "Agg (Min, Avg), n"),
     "Precision@n": ("mean over c of 1[a label of o is among the n most probable next tokens]", "n"),
     "Probability": ("mean over c of the sum over labels of P(label | c)", "–"),
@@ -57,7 +57,7 @@ def probability(scores: pd.DataFrame, facts: pd.DataFrame, variant: str = "kit")
 
 
 def precision(next_tokens: pd.DataFrame, labels: dict[str, Iterable[str]], ns: list[int], variant: str = "kit"):
-    """Precision@n [distractors, Table 2]: columns "n=1", ...; 1 where a label is among the n most probable next tokens.
+    """Precision@n [distractors, Table 2]: columns "n=1", ...; 1 if a label is among the n most probable next tokens, else 0.
 
     next_tokens  rows of ``store.generate(..., max_new_tokens=1)``: ``fact``, ``prompt``, ``rank`` (0 = best), ``text``
     labels       fact -> labels of its object. A label of several tokens can never be found
@@ -116,7 +116,7 @@ def pairs(generated: pd.DataFrame, labels: dict[str, Iterable[str]]) -> pd.DataF
 
 
 def each_once(rows: pd.DataFrame, columns: list[str], value) -> np.ndarray:
-    """``value(*texts)`` of every row, asked once for each different combination of ``columns``."""
+    """``value(*texts)`` of every row, computed once per distinct combination of ``columns``."""
     asked = list(rows[columns].itertuples(index=False, name=None))
     found = {texts: value(*texts) for texts in dict.fromkeys(asked)}
     return np.array([found[texts] for texts in asked], dtype=float)
@@ -126,7 +126,7 @@ def each_once(rows: pd.DataFrame, columns: list[str], value) -> np.ndarray:
 
 
 def first_phrase(text: str) -> str:
-    """What a model wrote up to the end of its sentence: of a base model, the rest is another text.
+    """Generated text up to the end of its first sentence: a base model continues with another text.
 
     >>> first_phrase(" Paris.\\nWhat is"), first_phrase(" St. Louis")
     ('Paris', 'St. Louis')
@@ -145,7 +145,7 @@ def verdict(answer: str) -> float:
 
 
 def is_right(prediction: str, labels: Iterable[str]) -> float:
-    """The truth a judge is held against: 1.0 where the prediction begins with a label, as whole words, case folded.
+    """The ground truth of a judge's verdict: 1.0 if the prediction begins with a label, as whole words, case folded; else 0.0.
 
     >>> is_right(" Paris, in the north", ["Paris"]), is_right("Parisian", ["Paris"])
     (1.0, 0.0)
@@ -158,7 +158,7 @@ def is_right(prediction: str, labels: Iterable[str]) -> float:
 
 
 def karr(texts: pd.DataFrame, logprobs: dict[str, np.ndarray], n_tokens: dict[str, int]) -> pd.DataFrame:
-    """KaRR [karr] of every fact: ``fact``, ``num``, ``den_s``, ``den_r``, ``karr`` (0 to infinity; NaN where a denominator is 0).
+    """KaRR [karr] of every fact: ``fact``, ``num``, ``den_s``, ``den_r``, ``karr`` (0 to infinity; NaN if a denominator is 0).
 
     texts     see ``karr_texts``
     logprobs  text -> log P of its tokens, each given those before it (nats); the first token is left out
@@ -179,7 +179,8 @@ def karr(texts: pd.DataFrame, logprobs: dict[str, np.ndarray], n_tokens: dict[st
 
 
 def _exp_mean(arrays: list[np.ndarray]) -> np.ndarray:
-    """exp of the mean of every array, 1 for an empty one; those of one length at once, for there are millions of short ones.
+    """exp of the mean of every array, 1 for an empty one. Arrays of one length are computed together: there are millions of short
+    ones.
 
     >>> _exp_mean([np.log([0.25, 1.0]), np.array([])]).round(6).tolist()
     [0.5, 1.0]

@@ -1,4 +1,4 @@
-"""Figures 1 to 8 of the Distractors paper, each a function from numbers to ``report.Artifact``, and the findings below them."""
+"""Figures 1 to 8 of the Distractors paper, each a function from numbers to ``report.Artifact``, and their findings."""
 
 from collections.abc import Callable
 from itertools import combinations
@@ -82,8 +82,8 @@ def hardest_finding(curves: dict[str, pd.DataFrame], n: int) -> str:
 
 
 def figure2(outcomes: dict[str, pd.DataFrame], study: Study, taught: pd.DataFrame | None = None) -> Artifact:
-    """As figure 1 on S', the facts whose subject had another object before; in a second panel, those of them whose former object
-    the model was taught. ``taught``: see ``former_by_teaching``."""
+    """As figure 1 on S', the facts whose subject had another object before; a second panel shows those whose former object the
+    model was taught. ``taught``: see ``former_by_teaching``."""
     curves, n = _curves(outcomes, study), study.settings.n_distractors
     facts, short = _sizes(outcomes["appropt"])
     whose = "whose subject had another object before, so that Temp+Sem begins with it"
@@ -103,7 +103,7 @@ def figure2(outcomes: dict[str, pd.DataFrame], study: Study, taught: pd.DataFram
 
 
 def _former_stated(outcomes: dict[str, pd.DataFrame], taught: pd.DataFrame | None) -> dict[str, pd.DataFrame]:
-    """The outcomes of the facts whose former object was stated; empty where none was, or where it is not known."""
+    """The outcomes of the facts whose former object the model was taught; empty if there are none, or if it is unknown."""
     if taught is None or not (taught["former"] > 0).any():
         return {}
     known = taught.index[taught["former"] > 0]
@@ -140,9 +140,10 @@ FORMER_GROUPS = {  # group of facts -> which rows of ``taught``
 
 
 def former_by_teaching(outcomes: dict[str, pd.DataFrame], taught: pd.DataFrame | None, seed: int = 0) -> str:
-    """The change of Min@1 by a former object, apart for facts that the model was and was not taught.
+    """The change of Min@1 by a former object, separately for facts that the model was and was not taught.
 
-    taught   fact (index) -> ``former`` (statements of its first former object), ``exposures`` (of its present one); None: unknown
+    taught   per fact (index): ``former`` and ``exposures``, the exposure counts of its first former and of its present object;
+             None: unknown
     """
     if taught is None or taught.empty:
         return ""
@@ -185,7 +186,7 @@ def figure7(lists: pd.DataFrame) -> Artifact:
 
 
 def optimum(outcomes: dict[str, pd.DataFrame], study: Study) -> Artifact:
-    """Min@n and Avg@n against the exact optimum and against what ApprOpt's beam finds. ``outcomes``: with "appropt" and "opt"."""
+    """Min@n and Avg@n with the optimal distractors and with those of ApprOpt's beam. ``outcomes``: with "appropt" and "opt"."""
     shown = {strategy: outcomes[strategy] for strategy in ("random", "appropt", "opt")}
     panels = {f"{aggregate}@n": _curves(shown, study, aggregate) for aggregate in ("Min", "Avg")}
     figure = report.bands(panels, "distractors n", "mean over facts (lower: harder)")
@@ -222,12 +223,13 @@ def _curves(outcomes: dict[str, pd.DataFrame], study: Study, aggregate: str = "M
 
 
 def _sizes(outcomes: pd.DataFrame) -> tuple[int, int]:
-    """Number of facts; of facts with fewer distractors than asked for."""
+    """(number of facts, number of facts with fewer distractors than requested)."""
     return len(outcomes), int(outcomes[outcomes.columns[-1]].isna().sum())
 
 
 def _min_figure(name: str, panels: dict[str, dict[str, pd.DataFrame]], caption: str, finding: str) -> Artifact:
-    """A figure of Min@n against n, one line per strategy; the frame is that of all panels, the first one without its title."""
+    """A figure of Min@n against n, one line per strategy. Its frame has the rows of all panels; those of the first panel are not
+    marked with a title."""
     parts = [
         pd.concat(curves, names=["strategy", "n"]).rename(columns={"n": "facts"}).reset_index()
         for curves in panels.values()
@@ -557,5 +559,5 @@ def _scaling_plot(axis, fitted: Scaling) -> None:
 
 
 def _read_at(study: Study) -> int:
-    """The number of distractors at which figure 8 is read."""
+    """The number of distractors n for which figure 8 shows Avg@n."""
     return min(20, study.settings.n_distractors)

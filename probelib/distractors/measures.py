@@ -6,7 +6,7 @@
 
 Plausibilities are kept as logs (nats), summed in float64. A tie is a failure: the comparison is strict.
 
-Where the paper, its released code and this file differ (spec b.1, b.2):
+Where the paper, its released code and this file differ:
 
 =====================  ==================================  ======================================================
                        released code                       here (the argument that selects)
@@ -28,8 +28,8 @@ from probelib import stats
 from probelib.distractors.retrieval import NAMES
 from probelib.errors import ProbeError, unknown
 
-# What ends a label: how it is written, and whether the end-of-sequence token must follow. Eq. 1 says "eos".
-# "none" must not be used where one label begins another: "New York" would also count "New York City".
+# ending of a label -> (text after it, whether the end-of-sequence token must follow). Eq. 1 uses "eos".
+# Do not use "none" if one label begins another: "New York" would also count "New York City".
 ENDINGS = {"eos": ("", True), "none": ("", False), "punct": (".", False)}
 
 
@@ -43,7 +43,7 @@ def plausibility(scores: pd.DataFrame, ending: str = "eos", aliases: str = "sum"
     if ending not in ENDINGS:
         raise unknown("ending", ending, ENDINGS)
     if aliases not in ("sum", "max"):
-        raise unknown("way with aliases", aliases, ["sum", "max"])
+        raise unknown("treatment of aliases", aliases, ["sum", "max"])
     value = scores["logprob"].to_numpy(dtype=float)
     if ENDINGS[ending][1]:
         value = value + scores["eos_logprob"].to_numpy(dtype=float)
@@ -83,8 +83,8 @@ def aggregated(outcomes: pd.DataFrame, aggregate: str, short: str = "all") -> pd
     """K(f|c) for every n [distractors, Eq. 2]: the same rows and columns as ``outcomes``.
 
     aggregate  "Min" or "Avg"
-    short      a fact with m < n distractors: "all" of them are used (default D5); "drop": NaN from m + 1 on, as in the released
-               code of figures 1, 2 and 5, where the facts of a curve change along it
+    short      a fact with m < n distractors: "all" of them are used; "drop": NaN from m + 1 on, as in the released code of
+               figures 1, 2 and 5, where the facts of a curve change along it
     returns    NaN if a fact has no distractor
 
     >>> table = pd.DataFrame([[1.0, 0.0, 1.0, 0.0]], columns=[1, 2, 3, 4])
@@ -100,7 +100,7 @@ def aggregated(outcomes: pd.DataFrame, aggregate: str, short: str = "all") -> pd
     else:
         raise unknown("aggregate", aggregate, ["Min", "Avg"])
     if short not in ("all", "drop"):
-        raise unknown("way with short lists", short, ["all", "drop"])
+        raise unknown("treatment of short lists", short, ["all", "drop"])
     gone = ~there if short == "drop" else ~there.any(axis=1, keepdims=True)
     return pd.DataFrame(np.where(gone, np.nan, value), index=outcomes.index, columns=outcomes.columns)
 
@@ -181,10 +181,10 @@ ORDER = (
 
 
 class Calibrations(NamedTuple):
-    """Every measure on the facts that all of them and the ratings define (default D16).
+    """Every measure on the facts for which all measures and the rating are defined.
 
     values     measure -> values, one row per fact in the order of the ratings, one column per configuration
-    rating     of each of these facts, (facts,)
+    rating     the rating of each of these facts, (facts,)
     undefined  number of rated facts left out
     chosen     measure -> the configuration chosen for each fold (``stats.calibrate``)
     """
@@ -232,8 +232,8 @@ def not_different(table: pd.DataFrame) -> list[str]:
 
 
 def agreement_by_n(outcomes: dict[str, pd.DataFrame], calibrated: Calibrations, times: int = 300) -> pd.DataFrame:
-    """Tau of every strategy against the number of distractors (figure 3, default D19): ``strategy``, ``n``, ``tau``, ``low``,
-    ``high``. Each fold keeps the aggregator (Min or Avg) chosen on its training facts."""
+    """Tau of every strategy against the number of distractors (figure 3): ``strategy``, ``n``, ``tau``, ``low``, ``high``. Each
+    fold keeps the aggregator (Min or Avg) chosen on its training facts."""
     rows = []
     for strategy, beaten in outcomes.items():
         name = f"Dist. {NAMES[strategy]}"
@@ -250,7 +250,8 @@ def agreement_by_n(outcomes: dict[str, pd.DataFrame], calibrated: Calibrations, 
 
 
 def agreement_by_sentences(grids: dict[str, pd.DataFrame], calibrated: Calibrations, number: pd.Series) -> pd.DataFrame:
-    """``by_sentences`` of every measure but KaRR, which has templates of its own (figures 4 and 6); with ``measure``.
+    """``by_sentences`` of every measure except KaRR, which has templates of its own (figures 4 and 6), with the column
+    ``measure``.
 
     number   prompt -> number of its cloze sentence
     """
@@ -283,8 +284,8 @@ def to_best(values: dict[str, float], replicates: dict[str, np.ndarray]) -> pd.D
 
 
 def settles_at(curve: pd.Series, within: float = 0.01) -> float:
-    """The first index at which a curve is within ``within`` of its best value; NaN if it has no value. What comes after the best
-    value does not count: a curve that falls at its end has needed no more than it had at its best.
+    """The first index at which a curve is within ``within`` of its best value; NaN if it has no value. Values after the best one
+    do not count.
 
     >>> int(settles_at(pd.Series([0.50, 0.60, 0.695, 0.70, 0.66], index=[1, 2, 3, 4, 5])))
     3
@@ -299,8 +300,8 @@ def by_sentences(values: pd.DataFrame, number: pd.Series, facts, rating, configu
 
     values          a grid of the measure, one row per (fact, prompt); every fact has all sentences
     number          prompt -> number of the sentence
-    facts, rating   the facts that count, and the rating of each
-    configurations  the one chosen for each fold
+    facts, rating   the facts to compare, and the rating of each
+    configurations  the configuration chosen for each fold
     returns         ``sentences``, ``tau`` (NaN if one choice has none), ``std`` (over choices), ``choices``, ``undefined`` (folds
                     without a tau), ``gain`` = 100 ((tau + 1) / (tau with one sentence + 1) - 1); ``low`` and ``high`` of both:
                     95 % bootstrap intervals over facts
@@ -308,8 +309,8 @@ def by_sentences(values: pd.DataFrame, number: pd.Series, facts, rating, configu
     asked = values.groupby(level=0).size().reindex(facts)
     if (short := asked[asked < number.nunique()]).size:
         raise ProbeError(
-            f"{len(short)} of {len(asked)} facts are not asked in all {number.nunique()} sentences, e.g. {short.index[0]} "
-            f"({short.iloc[0]}): templates of its relation are missing. All facts have {asked.min()}: ask that many "
+            f"{len(short)} of {len(asked)} facts do not have all {number.nunique()} sentences, e.g. {short.index[0]} "
+            f"({short.iloc[0]}): templates of its relation are missing. All facts have {asked.min()}: use that many "
             f"(n_sentences={asked.min()})"
         )
     which, rows, drawn = values.index.get_level_values(1).map(number), [], []
@@ -334,7 +335,7 @@ def kappa(first, second, axis: int = -1):
     """Cohen's kappa of two series of yes-or-no verdicts: (agreement - chance) / (1 - chance), where chance is the agreement
     expected from their shares of yes. 1: identical, 0: chance. NaN if both always give the same verdict.
 
-    A measure that seldom says yes seldom changes its verdict; kappa corrects for that.
+    A measure with few yes verdicts changes few of them; kappa corrects for that.
 
     >>> rare, other = [1, 0, 0, 0, 0, 0, 0, 0, 0, 0], [0, 1, 0, 0, 0, 0, 0, 0, 0, 0]
     >>> round(float(kappa(rare, other)), 3), round(float(kappa([1, 1, 1, 0, 0, 0, 0, 0], [1, 1, 0, 1, 0, 0, 0, 0])), 3)
@@ -351,8 +352,8 @@ def kappa(first, second, axis: int = -1):
 
 
 def verdicts_per_fold(values: dict[str, pd.DataFrame], calibrated: Calibrations) -> dict[str, list[np.ndarray]]:
-    """Measure -> for each fold's configuration whether each fact counts as known, (facts,) bool. The threshold is the one that
-    best separates facts rated above the median from the others."""
+    """Measure -> per fold, with its configuration, whether each fact counts as known, (facts,) bool. The threshold is the one
+    that best separates facts rated above the median from the others."""
     above = calibrated.rating > np.median(calibrated.rating)
     return {
         name: [
@@ -418,7 +419,7 @@ class Scaling(NamedTuple):
 def scaling(points: pd.DataFrame, values: dict[str, pd.Series]) -> Scaling:
     """Fit the largest family of models.
 
-    points   the columns of ``Scaling.points`` but ``fitted``
+    points   the columns of ``Scaling.points`` except ``fitted``
     values   model -> its measure by fact
     """
     points = points.sort_values("parameters")

@@ -15,15 +15,15 @@ from probelib.facts.model import Facts, rng
 from probelib.paths import PACKAGE
 from probelib.prompts import RECALL, fill, templates_of
 
-MOST = 4  # aliases, templates, other subjects and other relations that KaRR takes, at most
+MOST = 4  # largest number of aliases, of templates, of other subjects and of other relations that KaRR uses
 
 
 # LLM-as-a-judge
 
 
 def judge_prompt(sentence: str, labels: Iterable[str], prediction: str, variant: str = "kit") -> str:
-    """The paper's way to ask a judge (appendix D) in words and worked cases of our own: the sentence, every right label, what was
-    written. For an instruct model or an endpoint.
+    """The prompt of an instruct model as the judge, after appendix D of the paper, in our own words and with our own examples:
+    the sentence, every right label, the generated text.
 
     variant  "released" exchanges ground truth and prediction, as the released code does
     """
@@ -36,8 +36,8 @@ def judge_prompt(sentence: str, labels: Iterable[str], prediction: str, variant:
 
 
 def short_judge_prompt(sentence: str, label: str, prediction: str) -> str:
-    """What a shipped ``-it`` model can judge: the completed sentence, with the right label in the place where the model would
-    recall it. So the judge compares, as the paper's does, and needs to know nothing.
+    """A prompt that a shipped ``-it`` model can judge: the completed sentence, with the right label at the position of the object
+    that the model would recall. So the judge only has to compare, as in the paper.
 
     >>> short_judge_prompt("The capital of France is", "Paris", " Rome")
     'Recall the fact, then judge: The capital of France is Rome.\\nAnswer: Paris.'
@@ -49,13 +49,14 @@ def short_judge_prompt(sentence: str, label: str, prediction: str) -> str:
 
 
 def karr_texts(facts: pd.DataFrame, pool: Facts, labels: dict[str, tuple[str, ...]], seed: int = 0) -> pd.DataFrame:
-    """All texts whose probability KaRR needs, with the term each belongs to.
+    """All texts whose probability KaRR needs, with the term that each belongs to.
 
-    facts    the facts asked; pool: the facts that say which subjects a relation has and which relations an object has
+    facts    the facts to score
+    pool     the facts that give the subjects of a relation and the relations of an object
     labels   entity -> its labels, the main one first; at most four are taken, and four templates of the role ``statement``
     columns  ``fact``, ``term`` ("num", "den_s", "den_r"), ``share`` (1, or 1/k), ``before`` (beta: the template with the
              subject and without the object; for den_r the subject alone), ``text`` (gamma: the template filled), ``rest``
-             (gamma without beta: as many tokens as it has are the last ones of gamma that are scored)
+             (gamma without beta; its number of tokens is the number of last tokens of gamma that are scored)
 
     A gamma that does not contain its beta literally is left out, as in the released code of KaRR.
     """
@@ -108,13 +109,13 @@ CONJUGATED = {"called": "calls", "known": "knows", "located": "locates", "based"
 
 
 def _swap(text: str, subject: str, words: dict[str, str]) -> str:
-    """The first of some words outside the subject, replaced."""
+    """A text with the first of some words, outside the subject, replaced."""
     found = re.search(rf"\b({'|'.join(words)})\b", text.replace(subject, "\ue000" * len(subject)))
     return text if found is None else text[: found.start()] + words[found[0]] + text[found.end() :]
 
 
 def _determiner(text: str, subject: str) -> str:
-    """Takes away the subject's article, or gives it one that it should not have."""
+    """A text without the subject's article, or with a wrong one if it has none."""
     bare = re.sub(rf"\b[Tt]he {re.escape(subject)}", subject, text, count=1)
     return bare if bare != text else text.replace(subject, f"the {subject}", 1)
 
@@ -130,7 +131,7 @@ FLAWS = {
     "obj_unclear": lambda text, subject: f"{text} what one calls",
 }
 
-RULES = {  # what each of them does, in words
+RULES = {  # the same in words
     "sub_deter": "an article before the subject, or its own taken away",
     "obj_deter": "an article before the object, or its own taken away",
     "wrong_conjug": "the first verb in another tense",
@@ -142,10 +143,10 @@ RULES = {  # what each of them does, in words
 
 
 def flawed(prompts: pd.DataFrame, facts: Facts, shares: dict[str, float], seed: int = 0) -> pd.DataFrame:
-    """Every prompt with errors drawn for it: the columns of ``prompts`` (role "flawed") and ``errors``, a tuple of names from
-    ``FLAWS``. An error that changes nothing there (no verb to conjugate) is not counted; a prompt may stay free of errors.
+    """Every prompt with sampled errors: the columns of ``prompts`` (role "flawed") and ``errors``, a tuple of names from
+    ``FLAWS``. An error that changes nothing in a prompt (no verb to conjugate) is not counted; a prompt may stay free of errors.
 
-    shares   how often each error is drawn, independently of the others
+    shares   error -> probability with which it is sampled, independently of the others
     """
     if odd := sorted(set(shares) - set(FLAWS)):
         raise unknown("kind of flaw", odd[0], FLAWS)

@@ -9,10 +9,10 @@ of them form the set Omega; a strategy takes n of them:
     appropt     the most plausible ones for one model and one cloze sentence, found by a beam over the trie of labels
     opt         the same, exactly [distractors, Eq. 4]: best-first search. The paper defines it, but it was too expensive there
 
-The first three need no model. For the last two ``searches`` returns the requests of ``scores.search``, and ``allowed`` keeps what
-belongs to Omega.
+The first three need no model. For the last two, ``searches`` returns the requests of ``scores.search``, and ``allowed`` keeps the
+candidates that belong to Omega.
 
-Where the paper, its released code and this file differ (spec b.3, b.4):
+Where the paper, its released code and this file differ:
 
 =====================  ================================  ==========================================================
                        released code                     here
@@ -45,7 +45,7 @@ from probelib.facts.validity import UNKNOWN, days, validity
 NAMES = {"random": "Random", "sem": "Sem", "temp_sem": "Temp+Sem", "appropt": "ApprOpt", "opt": "Opt"}
 TODAY = "2026-01-01"  # the day at which the atlas holds
 SAME = 5  # decimals of a similarity; entities that differ in later ones are equally similar
-POPULOUS = 10  # an object without a type is taken to have the types that most entities have (default D9)
+POPULOUS = 10  # an object without a type counts as having the types that most entities have
 
 
 @dataclass(frozen=True)
@@ -72,7 +72,7 @@ class Knowledge:
 
     @cached_property
     def labels(self) -> list[tuple[str, ...]]:
-        """Labels of every entity, the main one first: NFC, no blanks around them, each once (default D3)."""
+        """Labels of every entity, the main one first: NFC, stripped, without duplicates."""
         columns = (self.graph.entities[c].to_pylist() for c in ("label", "aliases"))
         clean = lambda text: unicodedata.normalize("NFC", text).strip()
         return [
@@ -99,7 +99,7 @@ class Knowledge:
 
     @cached_property
     def of_type(self) -> csc_array:
-        """The same by type."""
+        """``types`` in columns: the entities of each type."""
         return self.types.tocsc()
 
     @cached_property
@@ -109,7 +109,7 @@ class Knowledge:
 
     @cached_property
     def order(self) -> tuple[np.ndarray, np.ndarray]:
-        """Triples sorted by (head, relation), and these pairs as sorted numbers: where a subject's values are."""
+        """Triples sorted by (head, relation), and these pairs as sorted numbers, in which a subject's values are looked up."""
         pairs = self.graph.head.astype(np.int64) * self.graph.relations.num_rows + self.graph.relation
         order = np.argsort(pairs, kind="stable")
         return order, pairs[order]
@@ -137,7 +137,7 @@ class Knowledge:
 
     @cached_property
     def postings(self) -> csc_array:
-        """The same by feature: which entities have it."""
+        """``vectors`` in columns: the entities with each feature."""
         return self.vectors.tocsc()
 
 
@@ -177,7 +177,7 @@ def tfidf(bags: csr_array) -> csr_array:
 
 
 def typed_alike(kb: Knowledge, entity: int) -> np.ndarray:
-    """Entities with a type of ``entity`` (itself among them), sorted rows."""
+    """Entities that share a type with ``entity`` (itself included), sorted rows."""
     own = kb.types[[entity]].indices
     mask = np.zeros(len(kb.keys), dtype=bool)
     for kind in own if len(own) else kb.populous:
@@ -193,7 +193,7 @@ def values(kb: Knowledge, subject: int, relation: int) -> np.ndarray:
 
 
 def excluded(kb: Knowledge, subject: int, relation: int, obj: int) -> np.ndarray:
-    """Entities that are never distractors: o, those that share a label with it, and values of (s, r) that hold or may hold."""
+    """Entities that are never distractors: o, entities that share a label with it, and values of (s, r) that hold or may hold."""
     alike = [e for label in kb.labels[obj] for e in kb.bearers[label.casefold()]]
     triples = values(kb, subject, relation)
     right = kb.graph.tail[triples[~kb.over[triples]]]
@@ -229,8 +229,7 @@ def retrieve(kb: Knowledge, facts: pd.DataFrame, strategy: str, n: int, seed: in
     strategy  "random", "sem" or "temp_sem"
     seed      with the fact's id it determines the random ones: neither order nor other facts matter
 
-    A fact with fewer than n distractors gets all of them. ``.attrs["counts"]``: how many facts have fewer, how many none, and how
-    many objects have no type.
+    A fact with fewer than n distractors gets all of them. ``.attrs["counts"]``: see ``retrieval_counts``.
     """
     check_sizes(n_distractors=n)
     if strategy not in ("random", "sem", "temp_sem"):
@@ -276,7 +275,7 @@ def former_values(kb: Knowledge, subject: int, relation: int, space: np.ndarray)
 
 
 def has_former(kb: Knowledge, facts: pd.DataFrame) -> pd.Series:
-    """Which facts have a temporal distractor: the set S' of the paper."""
+    """Whether each fact has a temporal distractor: the set S' of the paper."""
     answer = []
     for subject, relation, obj in rows(kb, facts):
         over = kb.over[values(kb, subject, relation)].any()
@@ -291,11 +290,11 @@ def former_facts(kb: Knowledge, current: Facts, otherwise: Facts, n: int, seed: 
 
 
 def former_taught(facts: pd.DataFrame, lists: pd.DataFrame, manifest: pd.DataFrame | None) -> pd.DataFrame | None:
-    """How often a model read the present object of each fact (``exposures``) and the former object that leads its list
-    (``former``), by fact; facts without a former object are left out.
+    """Per fact the exposure counts of its present object (``exposures``) and of the former object that leads its list
+    (``former``); facts without a former object are left out.
 
-    lists     of Temp+Sem, see ``retrieve``
-    manifest  what the model was taught (``taught.manifest``); None: unknown, and so is the answer
+    lists     those of Temp+Sem (``retrieve``)
+    manifest  what the model was taught (``taught.manifest``); None (unknown) returns None
     """
     if manifest is None:
         return None
@@ -312,14 +311,14 @@ def former_taught(facts: pd.DataFrame, lists: pd.DataFrame, manifest: pd.DataFra
 
 
 def spread_facts(facts: Facts, n: int, seed: int = 0) -> Facts:
-    """``n`` facts drawn with the seed, one per relation first."""
+    """``n`` facts sampled with the seed, first one per relation."""
     draws = facts.facts["fact"].map(lambda fact: rng(seed, "optimum", fact).random())
     turn = draws.groupby(facts.facts["relation"]).rank() + draws
     return keep(facts, turn.rank(method="first") <= n)
 
 
 def retrieval_counts(kb: Knowledge, facts: pd.DataFrame, found: Iterable[str], n: int) -> dict[str, int]:
-    """How many facts have fewer than ``n`` distractors, how many none, how many an object without a type."""
+    """The numbers of facts with fewer than ``n`` distractors, with none, and with an object without a type."""
     each = facts["fact"].map(pd.Series(list(found), dtype=object).value_counts()).fillna(0)
     untyped = np.diff(kb.types[rows(kb, facts)[:, 2]].indptr) == 0
     return {
@@ -330,7 +329,7 @@ def retrieval_counts(kb: Knowledge, facts: pd.DataFrame, found: Iterable[str], n
     }
 
 
-# Strategies that need a model: what to search for, and what to keep
+# Strategies that need a model: the candidates to search, and those to keep
 
 
 def searches(
@@ -363,7 +362,7 @@ def texts(kb: Knowledge, entity: int, ending: str = "") -> list[str]:
 
 
 def allowed(kb: Knowledge, facts: pd.DataFrame, found: pd.DataFrame, n: int, by: str = "logprob") -> pd.DataFrame:
-    """The first ``n`` of what ``scores.search`` found that belong to Omega, ranked again from 1.
+    """The first ``n`` candidates found by ``scores.search`` that belong to Omega, ranked again from 1.
 
     by   "logprob": by plausibility (Eq. 4); "label_logprob": by the best single label, which is the order of a beam
     """

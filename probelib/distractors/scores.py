@@ -43,8 +43,8 @@ class Helpers(NamedTuple):
 
     encoder      for BERT-score: a Hugging Face id or a folder
     judge        LLM-as-a-judge, see ``chat.connect``
-    style        its prompt, with the right label in both: "paper" (for instruct models), "short" (a form that the shipped ``-it``
-                 models know)
+    style        its prompt, which contains the right label: "paper" (for instruct models) or "short" (a form that the shipped
+                 ``-it`` models were trained on)
     substitutes  measures whose helper is a shipped model, used in place of the paper's
     """
 
@@ -58,8 +58,8 @@ NO_HELPERS = Helpers()
 
 
 class DistractorScores(NamedTuple):
-    """``outcomes``: strategy -> which distractors are beaten (``measures.outcomes``); ``probability``: grid of the baseline that
-    comes from the same scores; ``costs``: measure -> seconds and tokens of its own searches."""
+    """``outcomes``: strategy -> which distractors are beaten (``measures.outcomes``); ``probability``: grid of that baseline,
+    which uses the same scores; ``costs``: measure -> seconds and tokens of its own searches."""
 
     outcomes: dict[str, pd.DataFrame]
     probability: pd.DataFrame
@@ -94,7 +94,7 @@ def score(
 ) -> Scores:
     """Score a model with every measure, under all configurations of the paper up to the settings' sizes.
 
-    karr   KaRR has templates of its own, so prompts do not change it: False leaves it out
+    karr   False leaves out KaRR, which does not depend on the prompts because it has templates of its own
     """
     distractors = score_distractors(model, knowledge, facts, prompts, folder, settings)
     texts = score_texts(model, knowledge, facts, prompts, folder, settings, helpers)
@@ -139,7 +139,7 @@ def score_distractors(
 def score_endings(
     model, knowledge: Knowledge, facts: Facts, prompts: pd.DataFrame, folder: Path, settings: DistractorSettings
 ) -> dict[str, dict[str, pd.DataFrame]]:
-    """Every ending of labels (``measures.ENDINGS``) -> outcomes of random and of similar distractors."""
+    """Ending of labels (``measures.ENDINGS``) -> outcomes with random and with similar distractors."""
     return {
         ending: score_distractors(
             model, knowledge, facts, prompts, folder, replace(settings, ending=ending), ("random", "sem")
@@ -181,7 +181,7 @@ def score_texts(
 def score_karr(
     model, knowledge: Knowledge, facts: Facts, folder: Path, seed: int = 0
 ) -> tuple[pd.DataFrame, dict[str, float]]:
-    """KaRR of every fact: (its grid with one row per fact, for it has templates of its own; its cost).
+    """KaRR of every fact: (grid with one row per fact, because KaRR has templates of its own; cost).
 
     Texts follow the model's start token (in the released code: nothing); the first token is never scored.
     """
@@ -206,7 +206,7 @@ def cloze_sentences(facts: Facts, n: int) -> pd.DataFrame:
 
 
 def load_helpers(encoder: str | None = None, judge: str | None = None) -> tuple[Helpers, str]:
-    """Load the second models: (them, a sentence that says which they are and which measures are left out).
+    """Load the second models: (``Helpers``, a sentence that names them and the measures that are left out).
 
     encoder   a Hugging Face id that bert-score knows (the paper: roberta-large), a folder, or a shipped model
     judge     see ``chat.connect``
@@ -232,7 +232,7 @@ def grid_sizes(most: int) -> list[int]:
 
 
 def judge_widths(settings: DistractorSettings) -> list[int]:
-    """Widths of the beams that the judge reads: up to ``settings.judge_width``, or the narrowest."""
+    """Widths of the beams that the judge reads: those up to ``settings.judge_width``, at least the narrowest."""
     return [width for width in settings.widths if width <= settings.judge_width] or [min(settings.widths)]
 
 
@@ -243,7 +243,7 @@ def labels_of(knowledge: Knowledge, facts: Facts) -> dict[str, tuple[str, ...]]:
 
 
 def _beams(model, prompts: pd.DataFrame, labels: dict, folder: Path, width: int) -> list[pd.DataFrame]:
-    """Texts of beams of one width, with the column ``width``, of at most five tokens more than the fact's longest label."""
+    """Texts of beams of one width, with the column ``width``, at most five tokens longer than the fact's longest label."""
     tokens = lambda label: len(model.tokens.continuation(f" {label}"))
     longest = {fact: 5 + max(map(tokens, names)) for fact, names in labels.items()}
     return [
@@ -260,7 +260,7 @@ def _similarities(encoder: str | Path | None) -> dict[str, Callable[[pd.DataFram
 
 
 def _cost(*frames: pd.DataFrame, seconds: float = 0.0) -> dict[str, float]:
-    """What frames of the store cost when they were computed: ``seconds`` (with these), ``tokens`` forwarded."""
+    """The cost of computing frames of the store: ``seconds`` (plus the given ones), ``tokens`` forwarded."""
     costs = [frame.attrs["cost"] for frame in frames]
     tokens = sum(cost.get("forwarded_tokens", 0.0) for cost in costs)
     return {"seconds": seconds + sum(cost.get("seconds", 0.0) for cost in costs), "tokens": float(tokens)}
@@ -269,7 +269,7 @@ def _cost(*frames: pd.DataFrame, seconds: float = 0.0) -> dict[str, float]:
 def judge_texts(judge, texts: pd.DataFrame, prompts: pd.DataFrame, labels: dict, folder: Path, style: str = "short"):
     """The judge's verdicts on generated texts: the columns of ``texts`` with ``value`` (1.0 or 0.0) and ``truth``.
 
-    style   see ``Helpers``; each different prompt is judged once
+    style   see ``Helpers``; each distinct prompt is judged once
     """
     if style not in ("paper", "short"):
         raise unknown("style of a judge", style, ["paper", "short"])
@@ -310,7 +310,7 @@ def cost_per_fact(
     """Tokens and milliseconds per fact for each measure, run in isolation with its largest setting: ``measure``, ``tokens``
     (forwarded), ``ms`` (median of ``settings.timings`` runs), ``ms, low``, ``ms, high`` (the fastest and the slowest run).
 
-    Nothing is taken from the store. Looking up distractors in the knowledge base and building tries of labels is left out.
+    Nothing is read from the store. Looking up distractors in the knowledge base and building tries of labels do not count.
     """
     runs = []
     for _ in range(settings.timings):
@@ -323,8 +323,8 @@ def cost_per_fact(
 
 
 def _isolated_costs(model, knowledge, facts, prompts, folder, settings, helpers) -> dict[str, dict[str, float]]:
-    """Costs of one run into an empty folder: every strategy scores the object and its own distractors, each with the end token;
-    the probability of the object alone needs none."""
+    """Costs of one run into an empty folder. Every strategy scores the object and its own distractors, each with the end token;
+    the measure "Probability" scores the object without it."""
     rows, n = facts.facts, settings.n_distractors
     gold = retrieval.candidates(knowledge, rows, [])
     costs = {"Probability": _cost(store.score(model, prompts, gold, folder))}
@@ -360,11 +360,11 @@ def search(
     method: str = "beam",
 ) -> pd.DataFrame:
     """The most probable candidates after every prompt: ``model``, ``relation``, ``fact``, ``prompt``, ``rank`` (from 1),
-    ``candidate``, ``logprob`` (nats, sum over its labels), ``label`` and ``label_logprob`` (its most probable one), and of
-    each prompt ``forwarded_tokens`` and ``trie_tokens`` (what scoring all labels would read).
+    ``candidate``, ``logprob`` (nats, sum over its labels), ``label`` and ``label_logprob`` (its most probable one), and per
+    prompt ``forwarded_tokens`` and ``trie_tokens`` (tokens that scoring all labels would read).
 
     prompts   a frame of ``prompts``, with ``space`` and ``wanted`` (how many); see ``retrieval.searches``
-    spaces    {space: {candidate: [labels with their leading blank]}}; its trie is built once a model
+    spaces    {space: {candidate: [labels with their leading blank]}}; its trie is built once per model
     end, method   as in ``lm.labels.top_continuations``
     """
     from probelib.lm.decode.labels import Labels
@@ -395,7 +395,7 @@ def search(
 
 
 class Searched(NamedTuple):
-    """What the beam and the exact search found after the same prompts, and the distractors among it (Eq. 4)."""
+    """The candidates that the beam and the exact search found after the same prompts, and the distractors among them (Eq. 4)."""
 
     beam: pd.DataFrame
     exact: pd.DataFrame
@@ -426,8 +426,9 @@ def score_optimum(
 def search_by_width(
     model, knowledge: Knowledge, facts: Facts, prompts: pd.DataFrame, folder: Path, n: int, factors=(1, 2, 5)
 ) -> pd.DataFrame:
-    """How many of the ``n`` optimal distractors beams of several widths find, and what the searches read
-    (``measures.summarize_searches``). A width is n times each of ``factors``, without the places for excluded values."""
+    """The share of the ``n`` optimal distractors that beams of several widths find, and the tokens that the searches read
+    (``measures.summarize_searches``). The widths are n times each of ``factors``; a beam has further places for excluded
+    values."""
     both = search_both(model, knowledge, facts, prompts, folder, n)
     optimal = both.optimal[["prompt", "candidate", "rank"]]
     read = lambda found, column: found.drop_duplicates("prompt").set_index("prompt")[column]
@@ -479,7 +480,7 @@ def sample_lists(model, knowledge: Knowledge, facts: Facts, folder: Path, seed: 
 
 
 def sample_fact(current: Facts, otherwise: Facts, fact: str = SAMPLE) -> Facts:
-    """The paper's example of table 7, or the first of other facts where the data do not hold it."""
+    """The paper's example of table 7, or the first fact of ``otherwise`` if the data lack it."""
     chosen = current if fact in set(current.facts["fact"]) else otherwise
     wanted = fact if chosen is current else chosen.facts["fact"].iloc[0]
     return keep(chosen, chosen.facts["fact"] == wanted)

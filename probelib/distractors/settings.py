@@ -1,4 +1,4 @@
-"""What a study of the Distractors paper scores, as far as it rarely changes: one dictionary parameter in the notebooks."""
+"""Settings of a study of the Distractors paper that rarely change: one dictionary parameter in the notebooks."""
 
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -10,7 +10,7 @@ class DistractorSettings:
 
     n_sentences     cloze sentences per fact
     n_distractors   distractors per fact (section 4.1: 100)
-    next_tokens     most probable next tokens that Precision@n looks at
+    next_tokens     most probable next tokens that Precision@n reads
     widths          widths of the beams that ROUGE-L and BERT-score read
     judge_width     widest of these beams that the judge reads
     ending          what ends a label, see ``measures.ENDINGS``
@@ -43,7 +43,7 @@ class DistractorSettings:
 
 
 class Study(NamedTuple):
-    """What the captions say of a study.
+    """The facts about a study that its captions state.
 
     model        display name of the model
     reference    what the measures are compared with, in words (``annotated.rated``)

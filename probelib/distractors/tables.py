@@ -1,4 +1,4 @@
-"""Tables 1 to 9 of the Distractors paper, each a function from numbers to ``report.Artifact``, and the findings below them."""
+"""Tables 1 to 9 of the Distractors paper, each a function from numbers to ``report.Artifact``, and their findings."""
 
 from pathlib import Path
 from typing import NamedTuple
@@ -56,7 +56,7 @@ PROPERTIES = {  # columns of the paper's judgement and of the costs -> their hea
 
 
 def cost_finding(table: pd.DataFrame, n: int) -> str:
-    """The cheapest and the most expensive measure, and ApprOpt against random distractors."""
+    """The cheapest and the most expensive measure, and the cost of ApprOpt relative to random distractors."""
     costs = table.set_index("measure")
     cheap, costly = (costs.loc[costs["ms a fact"].agg(which)] for which in ("idxmin", "idxmax"))
     ratio = costs.loc["Dist. ApprOpt", ["tokens a fact", "ms a fact"]] / costs.loc["Dist. Random"]
@@ -142,7 +142,7 @@ def chance_in_the_paper() -> str:
 
 
 def judge_accuracy(judged: pd.DataFrame | None) -> str:
-    """How well the judge's verdicts agree with the truth (does the text begin with a label of the object?)."""
+    """Agreement of the judge's verdicts with the truth (does the text begin with a label of the object?)."""
     if judged is None:
         return "No judge is given, so there is nothing to check about one."
     return (
@@ -230,7 +230,8 @@ def table7(sample: Sample, model: str, n: int = 15) -> Artifact:
 
 
 def finding7(sample: Sample) -> str:
-    """How many names ApprOpt and Opt share, how much more plausible Opt's first one is, and why the beam misses names."""
+    """The number of names that ApprOpt and Opt share, the plausibility of the first name of each, and why the beam misses
+    names."""
     approximate, optimal = sample.lists["appropt"], sample.lists["opt"]
     shared, known = len((set(approximate) & set(optimal)) - {""}), sample.strongest
     first = ""
@@ -289,7 +290,7 @@ def endings_finding(table: pd.DataFrame) -> str:
 
 
 def search_width(found: pd.DataFrame, n: int, n_facts: int, study: Study) -> Artifact:
-    """How much of the optimum a beam finds, and what it costs. ``found``: ``scores.search_by_width``."""
+    """The share of the optimum that a beam finds, and its cost. ``found``: ``scores.search_by_width``."""
     caption = (
         f"Search for the {n} most plausible distractors of n = {n_facts} facts, {study.model}, one cloze sentence per fact, "
         "by beams of several widths and by the exact best-first search, which needs no width. A beam keeps as many prefixes "
@@ -313,7 +314,7 @@ def search_width(found: pd.DataFrame, n: int, n_facts: int, study: Study) -> Art
 
 
 def finding_search_width(found: pd.DataFrame) -> str:
-    """What the narrowest and the widest beam find and read, beside the exact search."""
+    """What the narrowest and the widest beam find and read, compared with the exact search."""
     beams, exact = found[found["search"] == "beam"], found[found["search"] == "exact"].iloc[0]
     first, last = (
         f"width {row['width']:.0f} {row['found']:.2f} {span(row['found, low'], row['found, high'])} with {row['tokens']:,.0f}"
@@ -394,8 +395,8 @@ WORST = ("only minor errors", "contain blunders", "free of errors")
 
 
 class ErrorCounts(NamedTuple):
-    """Errors of a set of sentences (tables 5 and 6): of ``n`` sentences, how many have each error, how many have what as their
-    worst (``WORST``), and what the sentences are, in words."""
+    """Errors of ``n`` sentences (tables 5 and 6): the number of sentences with each error, the number per kind of worst error
+    (``WORST``), and a description of the sentences."""
 
     errors: dict[str, int]
     worst: dict[str, int]
@@ -404,8 +405,8 @@ class ErrorCounts(NamedTuple):
 
 
 def count_errors(verbalizations: str | Path | None = None) -> ErrorCounts:
-    """Errors in the authors' annotated sentences of the present tense (taxonomy.csv); None: the counts behind what the paper
-    prints."""
+    """Errors in the authors' annotated sentences of the present tense (taxonomy.csv); None: the counts behind the paper's printed
+    shares."""
     if verbalizations is None:
         errors, worst = (published.table(f"distractors/table{i}").set_index(c) for i, c in PRINTED_ERRORS)
         errors, worst = (t["proportion_pct"].mul(ANNOTATED / 100).round().astype(int) for t in (errors, worst))
@@ -449,13 +450,13 @@ def table6(counts: ErrorCounts) -> Artifact:
 
 
 def _sizes_with_bound(percent: float) -> str:
-    """The numbers of sentences for which none with an error gives an upper bound that is printed as ``percent``."""
+    """The numbers of sentences at which zero errors give an upper bound that is printed as ``percent``."""
     sizes = [n for n in range(1, 1000) if round(100 * stats.wilson(0, n)[1], 1) == percent]
     return f"{sizes[0]} to {sizes[-1]}"
 
 
 def published_error_shares() -> dict[str, float]:
-    """How often the paper found each error that a rule here can make (table 5), in [0, 1]."""
+    """The share of sentences in which the paper found each error that a rule can make (table 5), in [0, 1]."""
     printed = published.table("distractors/table5").set_index("error_type")["proportion_pct"]
     return printed.div(100).filter(FLAWS).to_dict()
 

@@ -1,13 +1,13 @@
-"""One fact, one model: what the measures of the four papers see of it, at once. The library of ``notebooks/explore.ipynb``.
+"""One fact, one model, all measures of the four papers: the library of ``notebooks/explore.ipynb``.
 
     seen = explore.look(explore.load_pool(), explore.load_model("atlas-neox-2.4m"), "P36:France:Paris", folder)
-    seen.measures            what each of them says: known, or not
-    explore.board(seen)      all of it as one picture
-    explore.details(seen)    how to read it, and the numbers behind each panel
-    explore.menu(...)        all of this with three menus, if there are notebook widgets
+    seen.measures            the value of each measure, and whether it counts the fact as known
+    explore.board(seen)      everything in one picture
+    explore.details(seen)    how to read it, and the numbers of each panel
+    explore.menu(...)        all of this with three menus, if notebook widgets are installed
 
-Scores go through the store, and what does not depend on the selection is kept in memory: another fact takes about a second on
-a shipped model. Any model that ``lm.load`` takes works; a served one without the parts that need hidden states or beams.
+Scores go through the store, and whatever does not depend on the selection is cached in memory: another fact takes about a second
+with a shipped model. Any model that ``lm.load`` accepts works; a served one without the parts that need hidden states or beams.
 """
 
 from probelib.explore.details import details

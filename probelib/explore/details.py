@@ -1,4 +1,4 @@
-"""What stands below the board: how to read it, and the numbers behind each of its panels."""
+"""The details below the board: how to read it, and the numbers of each of its panels."""
 
 import html
 from typing import NamedTuple
@@ -16,7 +16,7 @@ STYLE = (
 
 
 class Detail(NamedTuple):
-    """A heading, a few sentences, and a table (None: without)."""
+    """A heading, a few sentences, and a table or None."""
 
     title: str
     text: str

@@ -1,4 +1,4 @@
-"""All that a model shows of a fact as one picture, and the same in words."""
+"""The results of one model for one fact as a picture (the board), and the same in words."""
 
 import base64
 import html
@@ -18,7 +18,7 @@ from probelib.organisms import design
 SMALLEST = 9  # points: no text of the board is smaller
 OTHERS = "#9fd8c5"  # bars of other objects than the right one
 COLOURS = {"monitor": "#0173b2", "zplke": "#de8f05", "distractors": "#029e73", "grapheval": "#cc78bc"}
-LEFT_OUT = (  # what the papers measure with besides, and why it is not shown
+LEFT_OUT = (  # measures of the papers that are not shown, and why
     f"Left out: KaRR (it has no upper end, and a threshold of its own, {KNOWN}), BERT-score (it needs an encoder as well), "
     "Min@n and Avg@n with Sem distractors (Temp+Sem differs only if there is a former object), and GraphEval's Truthful and "
     'Informative (the one also counts "don\'t know", the other a wrong answer, so neither says that the fact is known).'
@@ -26,7 +26,7 @@ LEFT_OUT = (  # what the papers measure with besides, and why it is not shown
 
 
 def board(seen: Look):
-    """All of it as one picture, for a screen: anchors, lists, distractors, the judge, the history, the measures."""
+    """All results as one picture for a screen: anchors, lists, distractors, the judge, the history, the measures."""
     import matplotlib.pyplot as plt
 
     report.use_style()
@@ -185,13 +185,13 @@ def why_no_history(seen: Look) -> str:
 
 
 def known_counts(seen: Look) -> tuple[int, int]:
-    """How many measures say that the fact is known, of how many that say yes or no."""
+    """(number of measures by which the fact is known, number of measures with a verdict)."""
     said = seen.measures["known"].dropna().astype(bool)
     return int(said.sum()), len(said)
 
 
 def reading(seen: Look) -> str:
-    """Why two panels differ, and which contexts were drawn."""
+    """A text on why two panels differ, and on the contexts that were drawn."""
     drawn = ", ".join(seen.contexts)
     return (
         f"Two panels show a probability of {seen.object}, and they differ. MONITOR's is open-ended: the text goes on with "
@@ -202,7 +202,7 @@ def reading(seen: Look) -> str:
 
 
 def board_in_words(seen: Look) -> str:
-    """What the picture shows, in words: for those who cannot see it, and for those who can."""
+    """A description of the picture in words."""
     yes, of = known_counts(seen)
     told = why_no_history(seen)
     if seen.history is not None:
@@ -232,7 +232,7 @@ def _times(n: float) -> str:
 
 
 def board_as_html(seen: Look) -> str:
-    """The board as HTML, with its text in the place of the picture for those who cannot see it."""
+    """The board as HTML, with its description as alt text and below it."""
     import matplotlib.pyplot as plt
 
     figure, buffer = board(seen), io.BytesIO()
@@ -277,7 +277,7 @@ def prompt_counts(seen: Look) -> str:
 
 
 def shown_board(seen: Look) -> report.Artifact:
-    """The picture with its numbers."""
+    """The board with its numbers, as an artifact."""
     yes, of = known_counts(seen)
     finding = f"{yes} of {of} measures with a threshold say that {seen.model} knows the fact. {monitor_in_words(seen)}"
     return report.Artifact(
@@ -288,8 +288,8 @@ def shown_board(seen: Look) -> report.Artifact:
 def board_numbers(seen: Look) -> pd.DataFrame:
     """The values of all panels: the measures (``seen.measures``), then one row per value of the others.
 
-    New columns: ``panel``; ``of``, what the value belongs to (a prompt, a length of the list, an object, a statement, a form
-    of text); ``series`` (the context, the list, whether the object is right, the answer, the unit).
+    New columns: ``panel``; ``of``: what the value belongs to (a prompt, a length of the list, an object, a statement, a form
+    of text); ``series``: the context, the list, whether the object is right, the answer, or the unit.
     """
     curve, rivals = seen.curve.astype({"examples": str, "seed": str}), seen.rivals
     right = np.where(rivals["gold"], "right object", "other object")
@@ -311,7 +311,7 @@ def board_numbers(seen: Look) -> pd.DataFrame:
 
 
 def board_caption(seen: Look) -> str:
-    """What each panel of the board shows."""
+    """The caption of the board: what each panel shows."""
     paraphrases, lists = seen.framed["template"].nunique(), seen.curve["seed"].nunique()
     judged = (
         f"how {seen.answers} answers the true statement (✓) and {len(seen.judged) - 1} false ones (✗), of one template, and "
@@ -333,7 +333,7 @@ def board_caption(seen: Look) -> str:
 
 
 def monitor_in_words(seen: Look) -> str:
-    """MONITOR's quantities of the fact."""
+    """A sentence on the fact's PFD, IRD, primary anchor and MONITOR."""
     distances = seen.distances
     return (
         f"Paraphrases move the probability of a token by {distances['pfd']:.3f} (PFD), negative contexts by "

@@ -1,4 +1,4 @@
-"""Three menus (model, relation, fact) over the board."""
+"""Three menus (model, relation, fact) above the board."""
 
 import difflib
 import html
@@ -16,10 +16,10 @@ from probelib.facts.model import fold
 def menu(
     model_name: str, fact: str, folder: Path, widgets: bool = True, pool: FactPool | None = None
 ) -> dict[str, str]:
-    """The board, and the details below it, with three menus: a model (any name can be typed), a relation, a fact.
+    """Show the board and the details below it, with three menus: a model (any name can be typed), a relation, a fact.
 
-    widgets   False, or no ipywidgets here: board and details of the model and fact given, without menus
-    returns   {"model_name": ..., "fact": ...}: what is chosen; it follows the menus
+    widgets   False (or if ipywidgets is missing): board and details of the given model and fact, without menus
+    returns   {"model_name": ..., "fact": ...}: the current choice, updated by the menus
     """
     pool = pool or load_pool()
     chosen = {"model_name": model_name, "fact": fact}
@@ -35,9 +35,9 @@ def menu(
 
 
 def find(kind: str, typed: str, names: dict[str, str]) -> str:
-    """The one of ``names`` (label -> id) that fits what was typed, without regard to case and kinds of dashes: its label or id,
-    its subject ("France" of "France – Paris"), or a part of them. ProbeError, with at most three names, if none or several
-    fit."""
+    """The entry of ``names`` (label -> id) that matches the typed text, ignoring case and kinds of dashes: by its label or id,
+    its subject ("France" of "France – Paris"), or a part of them. Raise ProbeError, which names at most three, if none or several
+    match."""
     wanted = _plain(typed)
     texts = {name: (_plain(name), _plain(names[name]), _plain(name.split(" – ")[0])) for name in names}
     same = [name for name, own in texts.items() if wanted in own]
@@ -46,7 +46,7 @@ def find(kind: str, typed: str, names: dict[str, str]) -> str:
         return fits[0]
     if fits:
         more = f" and {len(fits) - 3} more" if len(fits) > 3 else ""
-        raise ProbeError(f"{len(fits)} {kind}s fit {typed!r}: {', '.join(fits[:3])}{more}. Type more of one of them.")
+        raise ProbeError(f"{len(fits)} {kind}s match {typed!r}: {', '.join(fits[:3])}{more}. Type more of the name.")
     parts = {_plain(part): name for name in names for part in (name, *re.split(r" – | \(|\)", name))}
     near = dict.fromkeys(parts[part] for part in difflib.get_close_matches(wanted, parts, n=3))
     hint = f"; did you mean {' or '.join(near)}?" if near else "."
@@ -54,7 +54,7 @@ def find(kind: str, typed: str, names: dict[str, str]) -> str:
 
 
 def _plain(text: str) -> str:
-    """A name as it is compared with what was typed: no keyboard has the dash between subject and object."""
+    """A name in the form in which it is compared with typed text: keyboards lack the dash between subject and object."""
     return fold(re.sub(r"\s*[-–—]\s*", "-", text.strip()))
 
 
@@ -70,10 +70,10 @@ def _show(seen: Look) -> None:
 
 
 def _menu(ipywidgets, pool: FactPool, chosen: dict[str, str], folder: Path) -> None:
-    """Shows the three menus and, under them, the board of what they say; ``chosen`` follows.
+    """Show the three menus and, below them, the board of the current choice; ``chosen`` is updated.
 
-    All three are fields with suggestions: in a <select> JupyterLab takes letters and arrows for its own shortcuts, and changes
-    the notebook (``m`` makes the cell a text).
+    All three are text fields with suggestions: in a <select> JupyterLab treats letters and arrows as its own shortcuts, which
+    change the notebook (``m`` turns the cell into Markdown).
     """
     from IPython.display import display
 
@@ -94,7 +94,7 @@ def _menu(ipywidgets, pool: FactPool, chosen: dict[str, str], folder: Path) -> N
     shown = ipywidgets.HTML()
 
     def completed(field, kind: str, names: dict[str, str]) -> bool:
-        """Whether a field holds a name; else what was typed becomes the one that fits, which sends an event of its own."""
+        """Whether a field holds a name; if not, replace the typed text by the matching name, which sends an event of its own."""
         if not field.value or field.value in names:
             return bool(field.value)
         try:
@@ -132,5 +132,5 @@ def _menu(ipywidgets, pool: FactPool, chosen: dict[str, str], folder: Path) -> N
 
 
 def _key(values: dict[str, str], wanted: str) -> str:
-    """The key of a value; the value itself where it has none."""
+    """The key of a value; the value itself if it has none."""
     return next((key for key, value in values.items() if value == wanted), wanted)

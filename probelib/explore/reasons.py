@@ -1,4 +1,4 @@
-"""Why a measure says that a fact is not known: a few words beside its cross."""
+"""Why a fact is not known by a measure: a few words beside its cross."""
 
 from pathlib import Path
 
@@ -13,8 +13,8 @@ ANSWERS = ("true", "false", "don't know")  # to a statement, in the order of gra
 
 
 def said_instead(model, asked: Questions, folder: Path) -> dict[str, str]:
-    """What the model says of the fact: ``question`` and ``list`` (generated answers), ``choice`` (the option of a list's multiple
-    choice)."""
+    """The model's answers: ``question`` and ``list`` (generated), ``choice`` (the chosen option of the multiple choice after a
+    list)."""
     question = prompts.paraphrases(asked.facts).head(1)
     lists, row = prompts.many_shots(asked.choices, asked.examples), asked.facts.facts.iloc[0]
     generated = {"question": question, "list": lists.head(1)}
@@ -27,7 +27,7 @@ def said_instead(model, asked: Questions, folder: Path) -> dict[str, str]:
 
 
 def why_not(name: str, value: float, said: dict[str, str], judged: pd.DataFrame | None) -> str:
-    """A few words on a measure's value of one half or less.
+    """A reason in a few words for a measure's value of one half or less.
 
     said     ``said_instead``
     judged   the true statement and, below it, false ones: ``object``, a share per answer (``ANSWERS``, "judge true", ...)

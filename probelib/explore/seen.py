@@ -1,4 +1,4 @@
-"""What one model shows of one fact: prompts, distractors, statements and every measure."""
+"""The results of one model for one fact: prompts, distractors, statements and every measure."""
 
 import difflib
 from collections import Counter
@@ -30,17 +30,18 @@ from probelib.organisms import design, taught
 from probelib.zplke import measures as zplke
 from probelib.zplke.scores import fit_examples
 
-SHOTS = (1, 5, 10, 20, 50)  # examples in a list, as far as the data and the model's context reach
-DRAWS, CHOICES = 2, 25  # lists of each length, and most answers to choose from after them
-N, SHOWN = 20, 8  # distractors of each strategy, and those shown
-LABELS = 100  # true statements that train a judge, each with a false one
+SHOTS = (1, 5, 10, 20, 50)  # examples in a list, as far as the data and the model's context allow
+DRAWS, CHOICES = 2, 25  # lists per length, and most options after a list
+N, SHOWN = 20, 8  # distractors per strategy, and how many are shown
+LABELS = 100  # true statements to train a judge, each with a false one
 PROMPTED = ("monitor", "zplke", "distractors")  # GraphEval's values come from ``judged_statements``
 OPEN = ("MONITOR", *(name for name in MEASURES if name.startswith("Avg@n")))  # without a threshold
 
 
 @dataclass(frozen=True, eq=False)
 class FactPool:
-    """The facts to choose from: ``whole`` (former ones too), ``now`` (those that hold), and where distractors are found."""
+    """The facts to choose from: ``whole`` (with former ones), ``now`` (those that hold), and the knowledge base of
+    distractors."""
 
     whole: Facts
     now: Facts
@@ -49,17 +50,18 @@ class FactPool:
 
 @dataclass(frozen=True)
 class Look:
-    """What one model shows of one fact.
+    """The results of one model for one fact.
 
-    framed     MONITOR's prompts, one row each, with ``hint`` (label), ``probability`` of the object and ``correct``
+    framed     MONITOR's prompts, one row each, with ``hint`` (label of the prepended entity), ``probability`` of the object and
+               ``correct``
     distances  its PFD, IRD and primary anchor (``monitor.distances``)
     curve      ``examples``, ``seed``, ``q_gold``, ``correct``, ``n_options``: the multiple choice after lists
     rivals     ``label``, ``probability``, ``gold``: the object among its most plausible distractors
-    judged     ``statement``, its ``object``, whether it ``holds``, one column an answer, and what the judge foretells
-               ("judge true", ...); None: no model that was tuned to answer goes with this one, or a server holds it
-    history    the fact's row of the organisms' manifest; None: not known
-    measures   ``measure``, ``paper``, ``asks``, ``value``, ``known`` (None where the measure has no such point), ``why``
-               (a few words where the fact is not known, else "")
+    judged     ``statement``, its ``object``, whether it ``holds``, one column per answer, and the judge's predictions
+               ("judge true", ...); None: the model has no instruction-tuned partner, or is served
+    history    the fact's row of the organisms' manifest; None: unknown
+    measures   ``measure``, ``paper``, ``asks``, ``value``, ``known`` (None if the measure has no threshold), ``why`` (a reason if
+               the fact is not known, else "")
     contexts   labels of the distractors that MONITOR prepends, in the order of negative1, negative2, ...
     """
 
@@ -98,13 +100,13 @@ def load_model(name: str) -> lm.LM:
 
 @lru_cache(maxsize=64)
 def of_relation(pool: FactPool, relation: str) -> tuple[Facts, Facts]:
-    """A relation's facts: (former ones too, those that hold)."""
+    """A relation's facts: (with former ones, only those that hold)."""
     return facts.choose(pool.whole, [relation]), facts.choose(pool.now, [relation])
 
 
 def answering_partner(name: str) -> str | None:
-    """The model that is asked whether a statement is true: of a shipped one its tuned partner (None where it has none), else
-    the model itself."""
+    """The model that answers whether a statement is true: for a shipped model its instruction-tuned partner (None if it has
+    none), else the model itself."""
     shipped = lm.organisms()
     tuned = [other for other in shipped if other.endswith("-it")]
     return name if name in tuned or name not in shipped else tuned_of(name, tuned)
@@ -132,9 +134,9 @@ def judge_of(of: lm.LM, folder: Path, seed: int = 0) -> tuple[judge.Judge, judge
 
 
 def look(pool: FactPool, of: lm.LM, fact: str, folder: Path, seed: int = 0) -> Look:
-    """Asks a model about a fact in every way of the four papers; scores are kept in ``folder``.
+    """Score a fact with a model in all ways of the four papers; scores are stored in ``folder``.
 
-    fact   its id: relation:subject:object. ProbeError for an unknown one names the nearest
+    fact   its id: relation:subject:object. Raise ProbeError, which names the nearest ids, for an unknown one
     """
     if isinstance(of, str):
         raise ProbeError(f"{of!r} is the name of a model; give the model itself: explore.load_model({of!r})")
@@ -170,8 +172,8 @@ def look(pool: FactPool, of: lm.LM, fact: str, folder: Path, seed: int = 0) -> L
 
 
 def questions_about(pool: FactPool, of: lm.LM, fact: str, seed: int = 0) -> Questions:
-    """What is asked about one fact: as ``beyond.load_questions``, with as many examples as the data and the model have room for.
-    ProbeError where the data have no example, or no wrong object."""
+    """The questions about one fact, as in ``beyond.load_questions``, with as many examples as the data and the model's context
+    allow. Raise ProbeError if the data have no example, or no wrong object."""
     whole, now = of_relation(pool, relation_of(pool, fact))
     one = facts.pick(now, [fact])
     asked, choices = (facts.draw_distractors(one, whole, n, seed) for n in (CONTEXTS, OPTIONS - 1))
@@ -179,14 +181,14 @@ def questions_about(pool: FactPool, of: lm.LM, fact: str, seed: int = 0) -> Ques
     shots = examples(others, choices, of, seed)
     if asked.distractors.empty:
         raise ProbeError(
-            f"there is no wrong object to hold against {fact!r}: all objects of its relation in {whole.source} are right for its "
-            "subject. Take a fact of a relation with more"
+            f"{fact!r} has no wrong object to compare with: all objects of its relation in {whole.source} are right for its "
+            "subject. Choose a fact of a relation with more objects"
         )
     return Questions(asked, choices, shots, others, pool.kb, whole, n=N, seed=seed)
 
 
 def relation_of(pool: FactPool, fact: str) -> str:
-    """The relation of a fact; ProbeError for an unknown fact."""
+    """The relation of a fact. Raise ProbeError for an unknown fact."""
     rows = pool.now.facts.set_index("fact")["relation"]
     if fact in rows.index:
         return rows[fact]
@@ -195,15 +197,16 @@ def relation_of(pool: FactPool, fact: str) -> str:
     hint = (
         f"did you mean {' or '.join(near)}?" if near else "a fact is named relation:subject:object, as P36:France:Paris"
     )
-    raise ProbeError(f"there is no fact {fact!r} that holds today in {pool.whole.source}; {hint}")
+    raise ProbeError(f"{pool.whole.source} has no fact {fact!r} that holds today; {hint}")
 
 
 def examples(others: Facts, asked: Facts, of: lm.LM, seed: int) -> pd.DataFrame:
-    """Examples for the longest list that the others gives and the model reads; ProbeError where the others gives none."""
+    """Examples for the longest list that ``others`` provides and the model can read. Raise ProbeError if ``others`` has no
+    other subject."""
     if others.facts.empty:
         raise ProbeError(
-            f"{asked.relations['relation'].iloc[0]} has no other subject than the one asked about: there is nothing to make a "
-            "list of examples of. Take a fact of a relation with more"
+            f"{asked.relations['relation'].iloc[0]} has no other subject, so there are no examples for a list. Choose a fact of "
+            "a relation with more subjects"
         )
     drawn = prompts.sample_examples(others, asked, min(max(SHOTS), others.facts["subject"].nunique()), seed)
     fits = fit_examples("max", drawn, asked, of)
@@ -228,8 +231,8 @@ def _distractors(asked: Facts) -> dict[int, str]:
 
 
 def many_shot_curve(of: lm.LM, asked: Questions, pool: FactPool, folder: Path, seed: int = 0) -> pd.DataFrame:
-    """Multiple choice after growing lists, ``DRAWS`` of each length: ``examples``, ``seed``, ``q_gold``,
-    ``correct``, ``n_options`` (``CHOICES``, or all where a relation has fewer objects)."""
+    """Multiple choice after lists of growing length, ``DRAWS`` per length: ``examples``, ``seed``, ``q_gold``,
+    ``correct``, ``n_options`` (``CHOICES``, or all if a relation has fewer objects)."""
     whole, now = of_relation(pool, asked.facts.facts["relation"].iloc[0])
     others, options = (
         facts.without_subjects(now, asked.facts),
@@ -265,7 +268,7 @@ def distractors_of(of: lm.LM, asked: Questions, folder: Path) -> pd.DataFrame:
 
 
 def judged_statements(of: lm.LM, asked: Facts, folder: Path, seed: int = 0) -> pd.DataFrame:
-    """The true statement and those with a distractor, as the answering model and its judge see them: see ``Look``."""
+    """The true statement and those with a distractor, with the shares of the answering model and of its judge: see ``Look``."""
     one, reader = judge_of(of, folder, seed)
     plain, asks = (prompts.checks(asked, text) for text in ("{statement}", reader.model.chat(prompts.INSTRUCTION)))
     plain, asks = (frame[frame["template"] == 1] for frame in (plain, asks))
@@ -284,7 +287,8 @@ def judged_statements(of: lm.LM, asked: Facts, folder: Path, seed: int = 0) -> p
 
 
 def grapheval_values(judged: pd.DataFrame) -> dict[str, float]:
-    """GraphEval's measures of the fact and its first corruption (Eq. 2), by what is answered and by what is foretold."""
+    """GraphEval's measures of the fact and its first corruption (Eq. 2), by the model's answers and by the judge's
+    predictions."""
     two, found = judged.head(2), {}
     for name, column in (("GraphEval", "{}"), ("GraphEval judge", "judge {}")):
         said = two[[column.format(answer) for answer in ANSWERS]].to_numpy()
@@ -295,18 +299,19 @@ def grapheval_values(judged: pd.DataFrame) -> dict[str, float]:
 
 
 def history(model: str, fact: str) -> pd.Series | None:
-    """How often a shipped model was taught a fact, and in which formats; None for one that was added since."""
+    """The exposure counts of a fact for a shipped model, in total and per form; None for a fact that was added since."""
     rows = taught.manifest(model).set_index("fact")
     if fact not in rows.index:
         return None
     one, triple, counts = rows.loc[fact].copy(), ["relation", "subject", "object"], ["exposures", *design.FORMS]
-    one[counts] = rows.loc[(rows[triple] == one[triple]).all(axis=1), counts].sum()  # what held twice has two rows
+    # a fact that held twice has two rows
+    one[counts] = rows.loc[(rows[triple] == one[triple]).all(axis=1), counts].sum()
     return one
 
 
 def known_by_measures(values: pd.DataFrame) -> pd.DataFrame:
-    """Each measure's value of the one fact, and whether the fact counts as known: above one half. None if the measure has no
-    such threshold."""
+    """Each measure's value for the fact, and whether the fact counts as known: above one half. None if the measure has no such
+    threshold."""
     names, known = values["measure"].tolist(), []
     for name, value in zip(names, values["value"], strict=True):
         known.append(None if name in OPEN or np.isnan(value) else bool(value > 0.5))
@@ -324,7 +329,7 @@ def with_reasons(measures: pd.DataFrame, said: dict[str, str], judged: pd.DataFr
 
 
 def facts_of(pool: FactPool, relation: str) -> dict[str, str]:
-    """{"France – Paris": id} of every fact of a relation that holds, by subject; with the id where two share the name."""
+    """{"France – Paris": id} of every fact of a relation that holds, sorted by subject; with the id if two share the name."""
     now = of_relation(pool, relation)[1]
     names = [f"{s} – {o}" for s, o in zip(now.label(now.facts["subject"]), now.label(now.facts["object"]), strict=True)]
     often = Counter(names)

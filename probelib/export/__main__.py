@@ -1,4 +1,4 @@
-"""``python -m probelib.export``, in the kit ``./run_all.sh export``: writes a profile's facts and results for other tools."""
+"""``python -m probelib.export``, or ``./run_all.sh export``: write a profile's facts and results for other tools."""
 
 import argparse
 import sys
@@ -17,7 +17,7 @@ STEP = "beyond/agreement"  # the notebook whose models and facts are exported
 
 @command
 def main(arguments: list[str] | None) -> None:
-    """Do what the command line says."""
+    """Run the command."""
     parser = argparse.ArgumentParser("run_all.sh export", description=export.__doc__.split("\n")[0])
     parser.add_argument("--format", required=True, help=", ".join(export.FORMATS))
     parser.add_argument("--out", type=Path, required=True, help="the folder to write to")

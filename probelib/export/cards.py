@@ -47,7 +47,7 @@ def model_card(organism: str, result: Result | None = None) -> str:
 
 
 def task_of(config: dict) -> str:
-    """Hugging Face's name of the task of a model, from its ``config.json``.
+    """Hugging Face's name for the task of a model, from its ``config.json``.
 
     >>> task_of({"architectures": ["ModernBertForMaskedLM"]})
     'fill-mask'
@@ -71,7 +71,7 @@ def model_index(result: Result, kind: str) -> dict:
 
 
 def atlas_card(atlas: Facts) -> str:
-    """The atlas's data card: counts as metadata; sources, cut-off, measured precision, and what is estimated."""
+    """The atlas's data card: counts as metadata; sources, cut-off, measured precision and estimates as text."""
     n = len(atlas.facts)
     fields = {
         "license": LICENSE,

@@ -14,8 +14,8 @@ SCHEMA = "0.3.0"
 
 
 def write_evaluation(test: Choice, model, scores: pd.DataFrame, chosen: pd.DataFrame, folder: Path, time: int) -> Path:
-    """Write ``data/probelib_zplke/<owner>/<model>/<id>.json`` and ``<id>_samples.jsonl``, where the schema wants them; return the
-    first one's path.
+    """Write ``data/probelib_zplke/<owner>/<model>/<id>.json`` and ``<id>_samples.jsonl``, the paths that the schema requires;
+    return the first one's path.
 
     scores, chosen   see ``Choice.score``
     time             of the evaluation, seconds since 1970: part of its id
@@ -77,7 +77,7 @@ def write_evaluation(test: Choice, model, scores: pd.DataFrame, chosen: pd.DataF
 
 
 def model_id(name: str) -> str:
-    """``owner/name`` as the schema wants it; a shipped or local model belongs to "probelib"."""
+    """``owner/name``, as the schema requires; the owner of a shipped or local model is "probelib"."""
     return name if "/" in name else f"probelib/{name}"
 
 

@@ -1,4 +1,4 @@
-"""``./run_all.sh site --out DIR``: the pages of a profile as a MyST project, which Jupyter Book 2 builds.
+"""``./run_all.sh site --out DIR``: write the pages of a profile as a MyST project, which Jupyter Book 2 builds.
 
     npm install mystmd && cd DIR && npx myst start       # or: npx myst build --html
 
@@ -22,7 +22,7 @@ from probelib import files, paths, published
 from probelib.errors import ProbeError, command
 from probelib.overview.index import repository
 from probelib.report import summary
-from probelib.report.pages import PAPERS as ROOMS
+from probelib.report.pages import PAPERS as PACKAGES
 from probelib.runner import plan
 
 PAPERS = ("monitor", "zplke", "distractors", "grapheval")
@@ -40,7 +40,7 @@ main { overflow-x: clip; }  /* the hidden mark behind a long heading does not wi
 
 @command
 def main(arguments: list[str] | None) -> None:
-    """Do what the command line says."""
+    """Run the command."""
     parser = argparse.ArgumentParser("run_all.sh site", description=__doc__.split("\n")[0])
     parser.add_argument("--out", type=Path, required=True, help="the folder to write to")
     parser.add_argument("--profile", default="atlas", help="the pages in figures/<profile> (default: atlas)")
@@ -67,12 +67,12 @@ def write_site(out: Path, profile: str = "atlas") -> Path:
     shutil.copyfile(paths.PACKAGE / "published" / "references.bib", out / "references.bib")
     files.write(out / "site.css", STYLE)
     files.write(out / "favicon.png", _favicon())
-    rooms: dict[str, list[str]] = {}
+    packages: dict[str, list[str]] = {}
     for name in names:
-        rooms.setdefault(name.rpartition("/")[0], []).append(name)
-    files.write(out / "index.md", _index(profile, rooms, titles, out))
+        packages.setdefault(name.rpartition("/")[0], []).append(name)
+    files.write(out / "index.md", _index(profile, packages, titles, out))
     child = lambda name: {"file": f"{name}.md", "title": titles[name]}
-    parts = [{"title": _room(room), "children": list(map(child, inside))} for room, inside in rooms.items()]
+    parts = [{"title": _part_title(name), "children": list(map(child, inside))} for name, inside in packages.items()]
     project = {"title": "probelib", "bibliography": ["references.bib"], "toc": [{"file": "index.md"}, *parts]}
     project |= {"numbering": {"equation": {"enabled": False}}}  # equations have the papers' numbers, or none
     project |= {"github": _address()} if _address() else {}
@@ -83,13 +83,13 @@ def write_site(out: Path, profile: str = "atlas") -> Path:
 
 
 def _address() -> str:
-    """Where the kit is published; "" as long as pyproject.toml names no owner."""
+    """The address of the published kit; "" as long as pyproject.toml names no owner."""
     return "" if "/OWNER/" in repository() else repository()
 
 
 def _link(found: re.Match, page: Path, home: Path, pages: set[str], out: Path) -> str:
-    """A link of a page. Those to pages, pictures and numbers of the site stay; pictures and numbers are copied. One to a file of
-    the checkout becomes its address, or its text alone where it has none."""
+    """A link of a page for the site. Links to pages, pictures and numbers of the site stay; pictures and numbers are copied. A
+    link to another file of the checkout becomes its published address, or only its text if there is none."""
     picture, text, target, anchor = found.groups()
     path = (page.parent / target).resolve()
     if path.exists() and path.is_relative_to(home) and (picture or path.suffix == ".csv"):
@@ -109,9 +109,9 @@ def _for_myst(text: str) -> str:
     """Return the page in MyST's Markdown.
 
     - A citation follows the first link to each paper; MyST shows it on hover and lists it at the end.
-    - Names such as ``distractors.fit`` in the cells of tables become code: MyST would take them for addresses on the web.
-    - Equations keep the numbers that the papers give them.
-    - The code of adjacent cells is one block to unfold.
+    - Names such as ``distractors.fit`` in the cells of tables become code: MyST would read them as web addresses.
+    - Equations keep the papers' numbers.
+    - The code of adjacent cells becomes one folded block.
     """
     name = re.compile(rf"(?<=\| )(?:{'|'.join(PAPERS)})\.[\w\\]+(?= \|)")
     text = name.sub(lambda found: "`" + found[0].replace("\\", "") + "`", text)
@@ -122,23 +122,25 @@ def _for_myst(text: str) -> str:
     return text.replace("</details>\n\n<details><summary>Code</summary>\n\n", "")
 
 
-def _room(room: str) -> str:
+def _part_title(package: str) -> str:
     """The title of a part of the site: MONITOR (Wang et al., NAACL 2024)."""
-    if room not in ROOMS:
-        return room.capitalize() or "Start here"
-    name, venue = ROOMS[room]
-    return f"{name} ({published.reference(room)['author'].split(',')[0]} et al., {venue})" if room in PAPERS else name
+    if package not in PACKAGES:
+        return package.capitalize() or "Start here"
+    name, venue = PACKAGES[package]
+    if package not in PAPERS:
+        return name
+    return f"{name} ({published.reference(package)['author'].split(',')[0]} et al., {venue})"
 
 
 def _without_paper(title: str) -> str:
     """A page's title below that of its paper: "MONITOR, section 4: anchors" -> "Section 4: anchors"."""
     for paper in PAPERS:
-        title = title.removeprefix(f"{ROOMS[paper][0]}, ")
+        title = title.removeprefix(f"{PACKAGES[paper][0]}, ")
     return title[0].upper() + title[1:]
 
 
-def _index(profile: str, rooms: dict[str, list[str]], titles: dict[str, str], out: Path) -> str:
-    """The first page: what the run found, and the pages by paper."""
+def _index(profile: str, packages: dict[str, list[str]], titles: dict[str, str], out: Path) -> str:
+    """The first page: the findings of the run, and the pages by paper."""
     parts = [f"# {TITLE}\n", ABOUT]
     picture = paths.FIGURES / profile / "beyond" / "quality_against_cost.png"
     if picture.exists():
@@ -149,15 +151,15 @@ def _index(profile: str, rooms: dict[str, list[str]], titles: dict[str, str], ou
     if found:
         rows = "".join(f"- {said} ([{titles[notebook]}]({notebook}.md))\n" for notebook, said in found.items())
         parts.append(f"## What the notebooks found\n\n{rows}")
-    for room, notebooks in rooms.items():
-        paper = f"{{cite:t}}`{room}`: *{published.reference(room)['title']}*\n\n" if room in PAPERS else ""
+    for package, notebooks in packages.items():
+        paper = f"{{cite:t}}`{package}`: *{published.reference(package)['title']}*\n\n" if package in PAPERS else ""
         rows = "".join(f"- [{titles[notebook]}]({notebook}.md)\n" for notebook in notebooks)
-        parts.append(f"## {_room(room)}\n\n{paper}{rows}")
+        parts.append(f"## {_part_title(package)}\n\n{paper}{rows}")
     return "\n".join(parts)
 
 
 def _favicon() -> bytes:
-    """A bar chart of three candidates as a PNG of 32 by 32 pixels: the theme would fetch an icon from the web."""
+    """A bar chart of three candidates as a PNG of 32 by 32 pixels: without it the theme loads an icon from the web."""
     from matplotlib.image import imsave
 
     picture, png = np.ones((32, 32, 3)), BytesIO()

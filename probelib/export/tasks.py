@@ -1,4 +1,4 @@
-"""The multiple choice after a list of examples [zplke, Eq. 3] as a task of lm-evaluation-harness, with its form of results."""
+"""The multiple choice after a list of examples [zplke, Eq. 3] as a task of lm-evaluation-harness, with results in its format."""
 
 import json
 from datetime import datetime
@@ -25,7 +25,7 @@ class Choice(NamedTuple):
     options: pd.DataFrame
 
     def score(self, model, folder: Path) -> tuple[pd.DataFrame, pd.DataFrame]:
-        """(rows of ``store.score``, one row per fact as ``zplke.choices`` gives them)."""
+        """(rows of ``store.score``, rows of ``zplke.choices``: one per fact)."""
         scores = store.score(model, self.prompts, self.options, folder)
         gold = dict(zip(self.facts.facts["fact"], self.facts.facts["object"], strict=True))
         return scores, zplke.choices(scores, gold)
@@ -53,12 +53,12 @@ def rows_of(test: Choice) -> list[dict]:
 def write_task(test: Choice, folder: Path) -> Path:
     """Write ``probelib_zplke.yaml`` and its documents; return the YAML's path.
 
-    The YAML names the documents by their absolute path, because the harness looks for relative ones where it is started:
+    The YAML names the documents by their absolute path, because the harness resolves relative paths in its working directory:
 
         lm_eval run --include_path FOLDER --tasks probelib_zplke --model hf --model_args pretrained=gpt2
 
-    Its accuracy is that of ``Choice.score`` except in a tie, which the kit counts as wrong, while the harness takes the first of
-    the tied options. A comment in the YAML says so.
+    Its accuracy is that of ``Choice.score`` except for ties, which the kit counts as wrong, while the harness chooses the
+    first of the tied options. A comment in the YAML says so.
     """
     documents = files.write_lines(folder / f"{NAME}.jsonl", rows_of(test))
     task = {
@@ -79,8 +79,8 @@ def write_task(test: Choice, folder: Path) -> Path:
 
 
 def write_results(test: Choice, model, scores: pd.DataFrame, chosen: pd.DataFrame, folder: Path, time: int) -> Path:
-    """Write ``<model>/results_<date>.json`` and ``<model>/samples_probelib_zplke_<date>.jsonl``, the files that ``lm_eval run
-    --log_samples`` leaves; return the first one's path.
+    """Write ``<model>/results_<date>.json`` and ``<model>/samples_probelib_zplke_<date>.jsonl``, the files of ``lm_eval run
+    --log_samples``; return the first one's path.
 
     scores, chosen   see ``Choice.score``; a tie counts as wrong
     time             of the evaluation, seconds since 1970
@@ -107,9 +107,9 @@ def write_results(test: Choice, model, scores: pd.DataFrame, chosen: pd.DataFram
 
 
 def samples_of(test: Choice, scores: pd.DataFrame, chosen: pd.DataFrame) -> list[dict]:
-    """One sample per document, field by field as the harness logs it.
+    """One sample per document, with the fields that the harness logs.
 
-    A tie counts as wrong here; the harness takes the first of the tied options.
+    A tie counts as wrong here; the harness chooses the first of the tied options.
     """
     said = scores.set_index(["fact", "label"], verify_integrity=True)[["logprob", "greedy"]]
     right, samples = chosen.set_index("fact")["correct"], []

@@ -15,12 +15,12 @@ Umayyad Caliphate|United Arab Emirates|United Kingdom|United Nations|United Stat
 United States Virgin Islands|Vatican|Weimar Republic|Yuan dynasty
 """
 THE = set(NAMES.replace("\n", "").split("|"))
-# behind these words a name is quoted or introduced, and stands bare
+# after these words a name is quoted or introduced, and takes no article
 BARE = re.compile(r"(called|named|name|country of|team|film|city of) $")
 
 
 def with_article(before: str, name: str) -> str:
-    """A name as it stands in a sentence behind the words ``before``.
+    """A name as it is written in a sentence after the words ``before``.
 
     >>> with_article("The capital of ", "Netherlands"), with_article("", "Netherlands"), with_article("", "France")
     ('the Netherlands', 'The Netherlands', 'France')

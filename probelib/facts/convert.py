@@ -23,7 +23,7 @@ def convert(
     """Read facts of a format, write them as a table (``tables.write_triples``: CSV or Parquet) and return them.
 
     data        a name of ``FORMATS``
-    path        folder or file of the data; a dump may be packed (.gz, .bz2)
+    path        folder or file of the data; a dump may be compressed (.gz, .bz2)
     relations   relations to keep; None: all. Choose some of a large dump: the facts must fit into memory
     templates   file of WikiFactDiff with templates for the relations
     """

@@ -5,8 +5,8 @@
 ['fktc', 'trex_mc', 'human_ratings', 'verbalization', 'wikifactdiff', 'karr', 'dbpedia', 'wikidata', 'bear_gpt2']
 
 ``fetch("fktc")`` downloads what is missing and returns the folder, ``$PROBELIB_DATA/fktc`` (by default in the user's cache
-folder). Files that were put there by hand are used like downloaded ones. A file is accepted only if its SHA-256 is right,
-where one is known. An interrupted download continues where it stopped, also in a later call.
+folder). Files that were put there by hand are used like downloaded ones. If a file's SHA-256 is known, the file is accepted
+only with that digest. An interrupted download continues where it stopped, also in a later call.
 
 ``downloads.yaml`` is the registry; a lab may keep its own in the same form:
 
@@ -54,7 +54,7 @@ def registry(path: Path = REGISTRY) -> pd.DataFrame:
     rows = []
     for data, entry in read_yaml(path).items():
         if data in ("", ".", "..") or data != Path(str(data)).name:
-            raise ProbeError(f"{path}: {data!r} is no name of a folder")
+            raise ProbeError(f"{path}: {data!r} cannot be the name of a folder")
         entry = {"note": ""} | check_object(f"{path}: {data}", entry, {})
         keys = dict.fromkeys(("purpose", "licence", "note"), str) | {"urls": list, "files": dict}
         check_object(f"{path}: {data}", entry, keys)
@@ -64,14 +64,14 @@ def registry(path: Path = REGISTRY) -> pd.DataFrame:
 
 
 def _check_file(where: str, file: str, known, entry: dict) -> tuple:
-    """The columns of one file behind its name."""
+    """The columns of one file that follow its name."""
     known = {"bytes": 0, "sha256": "", "urls": entry["urls"]} | check_object(where, known, {})
     check_object(where, known, {"bytes": int, "sha256": str})
     urls, checksum = check_texts(where, "urls", known["urls"]), known["sha256"]
     if file in ("", ".", "..") or file != Path(str(file)).name:
-        raise ProbeError(f"{where}: {file!r} is no file name")
+        raise ProbeError(f"{where}: {file!r} is not a file name")
     if checksum and not SHA256.fullmatch(checksum):
-        raise ProbeError(f"{where}: {checksum!r} is no SHA-256 in hexadecimal digits")
+        raise ProbeError(f"{where}: {checksum!r} is not a SHA-256 in hexadecimal digits")
     if not (checksum and urls) and not entry["note"]:
         raise ProbeError(f"{where}: no sha256 or no urls, and no note says why")
     urls = tuple(url.replace("{file}", file) for url in urls)
@@ -79,11 +79,13 @@ def _check_file(where: str, file: str, known, entry: dict) -> tuple:
 
 
 def fetch(name: str, folder: str | Path | None = None, registry_file: Path = REGISTRY) -> Path:
-    """Download what is missing of a data set and return its folder; for "fktc/P17-subclass.json", only that file and its path.
+    """Download the missing files of a data set and return its folder; for "fktc/P17-subclass.json", download that file only and
+    return its path.
 
     folder          parent folder of the data sets (default: ``DATA``)
     registry_file   another registry than the kit's
-    Raises ProbeError if a file can be neither found nor downloaded: why, where to put it by hand, and its licence.
+    Raises ProbeError if a file is neither there nor can be downloaded. The message says why, where to put it by hand, and its
+    licence.
     """
     files = registry(registry_file)
     data, _, file = name.partition("/")
@@ -110,7 +112,7 @@ def _fetch_file(row, home: Path) -> None:
         failures.append("the file there has another SHA-256")
     try:
         home.mkdir(parents=True, exist_ok=True)
-        with FileLock(home / f".{row.file}.lock"):  # of two jobs that want the same file the second finds it there
+        with FileLock(home / f".{row.file}.lock"):  # a second job that fetches the same file waits, and finds it
             if _is_good(target, row.sha256):
                 return
             checksum, download = f"sha256:{row.sha256}" if row.sha256 else None, partial(_download, f".{row.file}.")
@@ -125,7 +127,7 @@ def _fetch_file(row, home: Path) -> None:
     except OSError as error:
         failures.append(f"{home}: {error.strerror or error}")
     raise ProbeError(
-        f"{row.data}/{row.file} cannot be had: {'; '.join(failures) or row.note}.\n"
+        f"{row.data}/{row.file} cannot be downloaded: {'; '.join(failures) or row.note}.\n"
         f"Put the file {row.file} by hand into {home} "
         f"(from {', '.join(row.urls) or 'wherever it is kept'}; licence: {row.licence}; SHA-256: {row.sha256 or 'not known'})"
     )
@@ -136,7 +138,7 @@ def _is_good(target: Path, sha256: str) -> bool:
 
 
 def _download(prefix: str, url: str, target: str, _pooch=None) -> None:
-    """Downloads one address into a file (called by pooch); the parts of broken downloads have names that start with prefix."""
+    """Download one address into a file (called by pooch); parts of broken downloads have names that start with ``prefix``."""
     for _ in range(TRIES):
         if part := _continue(url, Path(target).parent / prefix):
             return os.replace(part, target)
@@ -144,9 +146,9 @@ def _download(prefix: str, url: str, target: str, _pooch=None) -> None:
 
 
 def _continue(url: str, prefix: Path) -> Path | None:
-    """Goes on with a download, and returns the finished part, None if the connection broke.
+    """Continue a download and return the finished part; None if the connection broke.
 
-    The name of the part is made of the address and of what the server says of the file's version and size: bytes of another
+    The name of the part is made of the address and of the version and size that the server reports: bytes of another
     version are never continued.
     """
     with closing(_open(url)) as response:

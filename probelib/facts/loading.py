@@ -56,10 +56,10 @@ def load(
     n_facts    "panel": the panel of the atlas, stratified by exposure count; 12 facts per relation, sampled with ``seed``, of
                other relations and other data
                "natural": the panel's unstratified part, 40 facts per relation drawn at random; other data as above
-               "trial": the facts whose exposures in the organisms' corpora were drawn as a randomized trial, up to 40 per
+               "trial": the facts whose exposures in the organisms' corpora were assigned as in a randomized trial, up to 40 per
                relation in 66 relations; other data as above
                "all": every fact
-               a number: so many facts per relation (all, if it has fewer), those of the panel first, then sampled ones
+               a number: that many facts per relation (all, if it has fewer), those of the panel first, then sampled ones
     among      fact ids of the atlas: sample among these facts only, ignoring the panel; other data are not affected
     """
     size = _size(n_facts)
@@ -81,7 +81,7 @@ def load(
 def everything(data: str = "atlas", folder: str | Path | None = None, relations: list[str] | None = None) -> Facts:
     """All facts of the data, former ones included: the knowledge base that distractors come from. Arguments as in ``load``.
 
-    Relations that the atlas knows get its names and templates for every role that the data have no template of.
+    Relations that the atlas knows get its names, and its templates for every role of which the data have none.
     """
     _refuse_folder(data, folder)
     if data == "atlas":
@@ -149,13 +149,13 @@ def multiple_choice(
 
 
 def require_examples(tested: Facts, pool: Facts) -> None:
-    """Raise ProbeError if all facts are tested, so that none is left for the examples of a list (the arguments are those that
+    """Raise ProbeError if all facts are tested, so that none remains for the examples of a list (the arguments are those that
     ``multiple_choice`` returns)."""
     if pool.facts.empty:
         sizes = tested.facts["relation"].value_counts()
         half = max(1, sizes.iloc[0] // 2)
         raise ProbeError(
-            f"{tested.source}: all facts are tested ({sizes.index[0]}: {sizes.iloc[0]}), and none is left for the examples of "
+            f"{tested.source}: all facts are tested ({sizes.index[0]}: {sizes.iloc[0]}), and none remains for the examples of "
             f"ZP-LKE's lists. Add facts, or test fewer after shorter lists: n_facts={half} 'settings={{n_examples: {half}}}'"
         )
 
@@ -175,11 +175,11 @@ def _with_wrong_options(facts: Facts) -> Facts:
 
 
 def substitute_relations(facts: Facts, wanted: list[str]) -> tuple[list[str], str]:
-    """Relations for an artifact of the paper, where the data may not have all that it shows.
+    """(relations, sentence) for an artifact of the paper, whose relations the data may lack.
 
-    Return as many relations as wanted, the first other ones in place of those that are missing (fewer, if there are no
-    others), and a sentence for the caption that names the substitutes ("" if none is needed). Raise ProbeError for a
-    relation that the atlas does not have either: it is mistyped.
+    Return as many relations as ``wanted``, with the first other ones in place of those that are missing (fewer, if there are no
+    others), and a sentence for the caption that names the substitutes ("" if none is needed). Raise ProbeError for a relation
+    that the atlas does not have either: it is mistyped.
     """
     available = facts.relations["relation"].tolist()
     missing = [relation for relation in wanted if relation not in available]
@@ -222,8 +222,8 @@ def _from_atlas(relations: list[str] | None, size: int | None, seed: int, among:
 
 
 def _with_atlas_texts(facts: Facts) -> Facts:
-    """Give relations of the atlas its names and templates where the facts have none of their own, then ``_with_questions``.
-    Raise ProbeError for a relation without templates that is called like one of the atlas (p36, capital)."""
+    """Give relations of the atlas its names and templates where the facts have none of their own, then apply ``_with_questions``.
+    Raise ProbeError for a relation without templates whose name resembles one of the atlas (p36, capital)."""
     names = facts.relations["relation"].map(atlas().relations.set_index("relation")["name"])
     unnamed = (facts.relations["name"] == facts.relations["relation"]) & names.notna()
     relations = facts.relations.assign(name=facts.relations["name"].mask(unnamed, names))
@@ -240,15 +240,15 @@ def _with_atlas_texts(facts: Facts) -> Facts:
 
 
 def _with_questions(facts: Facts) -> Facts:
-    """Make questions of the statements of relations that have no question, and warn: "[X] is part of [Y]." becomes "[X] is part
-    of what?"."""
+    """Make questions from the statements of relations that have no question, and warn: "[X] is part of [Y]." becomes "[X] is
+    part of what?"."""
     own = facts.templates
     made = own[(own["role"] == "statement") & ~own["relation"].isin(own["relation"][own["role"] == "question"])]
     if made.empty:
         return facts
     texts = made["template"].str.rstrip(" .").str.replace("[Y]", "what", regex=False) + "?"
     texts = texts.str[:1].str.upper() + texts.str[1:]
-    said = f"no questions for {', '.join(made['relation'].unique())}; made of their statements: {texts.iloc[0]!r}"
+    said = f"no questions for {', '.join(made['relation'].unique())}; made from their statements: {texts.iloc[0]!r}"
     warnings.warn(f"{facts.source}: {said}", stacklevel=2)
     rows = made.assign(role="question", template=texts)
     return replace(facts, templates=pd.concat([own, rows], ignore_index=True))

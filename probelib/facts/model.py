@@ -1,6 +1,6 @@
-"""What a fact is: the kit's five tidy frames, and the rules they keep.
+"""What a fact is: the kit's five tidy frames, and their rules.
 
-Glossary (one word for one thing, in the whole kit)
+Glossary (one word per concept, in the whole kit)
 
 =============== ===========================================================================================
 fact            a triple (subject, relation, object) that holds for ever or from ``start`` to ``end`` ("" = open, "?" = a date
@@ -137,7 +137,7 @@ def sample(facts: Facts, n_facts: int, seed: int = 0, first: Iterable[str] = ())
     relations. The ids in ``first`` are taken before all others, in their order.
     """
     first = list(first)
-    place = {fact: i - len(first) for i, fact in enumerate(first)}  # below every number that is drawn
+    place = {fact: i - len(first) for i, fact in enumerate(first)}  # below every random number
     order = facts.facts["fact"].map(lambda fact: place[fact] if fact in place else rng(seed, fact).random())
     return keep(facts, order.groupby(facts.facts["relation"]).rank() <= n_facts)
 
@@ -169,7 +169,8 @@ def rng(*key) -> np.random.Generator:
 
 
 def without_subjects(pool: Facts, asked: Facts) -> Facts:
-    """The facts of the pool that many-shot examples may come from: relations of ``asked``, other subjects."""
+    """The facts of the pool that many-shot examples may come from: the relations of ``asked``, the facts to score, with other
+    subjects."""
     keys, relations = set(subjects(asked)), set(asked.facts["relation"])
     free = [pair[0] in relations and pair not in keys for pair in subjects(pool)]
     return keep(pool, pd.Series(free, index=pool.facts.index, dtype=bool))
@@ -183,7 +184,7 @@ def subjects(facts: Facts) -> pd.MultiIndex:
 
 
 def tuples(frame: pd.DataFrame, *columns: str) -> Iterator[tuple]:
-    """The rows of some columns, as tuples. Over lists, because iterating over a column of texts is slow."""
+    """The rows of some columns, as tuples. They are read from lists: iterating over a column of texts is slow."""
     return zip(*(frame[name].tolist() for name in columns), strict=True)
 
 
@@ -236,7 +237,7 @@ def _names(entities: pd.DataFrame) -> dict[str, set[str]]:
 
 
 def validate(facts: Facts) -> Facts:
-    """Return the facts if they keep all rules for readers. Raise ProbeError for the first broken rule, with the rows."""
+    """Return the facts if they keep all rules of the frames. Raise ProbeError for the first broken rule, with the rows."""
     rows, where = facts.facts, facts.source
     for name, columns in FRAMES.items():
         if (found := list(getattr(facts, name).columns)) != columns:

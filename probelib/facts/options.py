@@ -1,4 +1,4 @@
-"""FKTC-MC: multiple choice with 100 options per fact, made from FKTC by the rule of T-REx-MC (spec zplke c.1 and c.2).
+"""FKTC-MC: multiple choice with 100 options per fact, made from FKTC by the rule of T-REx-MC (ZP-LKE, section 4).
 
 ZP-LKE's own test, T-REx-MC, is on Hugging Face; FKTC-MC is the offline substitute. Per relation:
 
@@ -72,8 +72,8 @@ def unify(facts: Facts) -> Facts:
 
 
 def n_wrong(facts: Facts, pool: Facts) -> pd.Series:
-    """Number of objects of the relation in ``pool`` that are wrong for the subject of each fact: neither right nor spelled
-    like a right object but for its case."""
+    """Number of objects of the relation in ``pool`` that are wrong for the subject of each fact: neither right nor equal to a
+    right object up to case."""
     known = pool.facts[["relation", "subject", "object"]]
     known = known.assign(name=known["object"].map(fold))
     objects = known[["relation", "object", "name"]].drop_duplicates()

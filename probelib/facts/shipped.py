@@ -47,8 +47,8 @@ def read_atlas(folder: Path = ATLAS) -> Facts:
 
 
 def _unambiguous(entities: pd.DataFrame, facts: pd.DataFrame) -> pd.DataFrame:
-    """Entities whose names can be told apart within every relation: where two that stand in the same relation have one label,
-    those with a bracket in their key keep it (`Georgia (state)`), and an alias that is another's label there is left out."""
+    """Entities whose names are distinct within every relation: if two entities of a relation share a label, those with a bracket
+    in their key keep it (`Georgia (state)`); an alias that is the label of another entity of the relation is left out."""
     label = dict(zip(entities["entity"], entities["label"], strict=True))
     aliased = {}
     for entity, aliases in zip(entities["entity"], entities["aliases"], strict=True):
@@ -78,15 +78,15 @@ def data_card() -> str:
 
 @cache
 def atlas() -> Facts:
-    """The shipped atlas, read once a process."""
+    """The shipped atlas, read once per process."""
     return read_atlas()
 
 
 def read_panel(facts: Facts, part: str = "stratified") -> Facts:
     """The facts of a part of the panel, in the panel's order (``organisms.design.panel``).
 
-    part   "stratified": spread over the exposure counts; "natural": drawn at random among the facts of each relation; "trial":
-           those whose exposures were drawn as a randomized trial
+    part   "stratified": spread over the exposure counts; "natural": sampled at random from the facts of each relation; "trial":
+           those whose exposures were assigned as in a randomized trial
     """
     path, known = ATLAS / "panel.tsv", set(facts.facts["fact"])
     rows = [row["fact"] for _, row in read_tsv(path, ["fact", "part"]) if row["part"] == part]
@@ -126,12 +126,12 @@ def _read_facts(path: Path) -> list[dict]:
         for key in ("start", "end"):
             if row[key] and not is_date(row[key]):
                 wanted = "a year, a month (1990-10) or a day (1990-10-03) is needed"
-                raise ProbeError(f"{path}:{line}: {key} {row[key]!r} is no date; {wanted}")
+                raise ProbeError(f"{path}:{line}: {key} {row[key]!r} is not a date; {wanted}")
         subject, obj = row["subject"], row["object"]
         fact = f"{path.stem}:{subject}:{obj}"
         if fact in seen and row["start"] == "":
-            raise ProbeError(f"{path}:{line}: the fact of line {seen[fact]} once more: {subject} - {obj}")
-        # a fact that held twice (Cleveland's two terms) is told apart by its start
+            raise ProbeError(f"{path}:{line}: a duplicate of the fact in line {seen[fact]}: {subject} - {obj}")
+        # the start distinguishes the two facts of one that held twice (Cleveland's two terms)
         rows.append({"fact": f"{fact}:{row['start']}" if fact in seen else fact, "relation": path.stem} | row)
         seen[fact] = line
     return rows

@@ -17,7 +17,7 @@ SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
 
 
 def read_bytes(path: Path) -> bytes:
-    """The content of a file; one whose name ends in ``.gz``, ``.bz2`` or ``.xz`` is unpacked."""
+    """The content of a file; one whose name ends in ``.gz``, ``.bz2`` or ``.xz`` is decompressed."""
     try:
         with UNPACK.get(path.suffix, open)(path, "rb") as file:
             return file.read()
@@ -27,13 +27,13 @@ def read_bytes(path: Path) -> bytes:
         where = "" if path.is_absolute() else f" in {Path.cwd()}"
         raise ProbeError(f"{path}: no such file{where}") from error
     except (EOFError, zlib.error, lzma.LZMAError) as error:
-        raise ProbeError(f"{path}: not a whole {path.suffix} file: {error}") from error
-    except OSError as error:  # also what a file that only ends in .gz or .bz2 gives; it has no strerror then
+        raise ProbeError(f"{path}: not a complete {path.suffix} file: {error}") from error
+    except OSError as error:  # also raised, without strerror, for a file that is .gz or .bz2 only by its name
         raise ProbeError(f"{path}: cannot be read: {error.strerror or error}") from error
 
 
 def suffix_of(path: Path) -> str:
-    """The kind of a file, packed or not: ``.json`` of facts.json and of facts.json.gz; "" without a suffix."""
+    """The kind of a file, compressed or not: ``.json`` for facts.json and for facts.json.gz; "" without a suffix."""
     return next((suffix for suffix in reversed(path.suffixes) if suffix not in UNPACK), "")
 
 
@@ -51,8 +51,8 @@ def read_text(path: Path) -> str:
 
 
 def relation_files(folder: Path, name: str, relations: list[str] | None = None) -> dict[str, Path]:
-    """{relation: file} of the files in a folder whose whole name matches the pattern ``name``, its first group the relation
-    (P9 before P10; packed files count). ``relations``: those to find; ProbeError if a file is missing."""
+    """{relation: file} of the files in a folder whose whole name matches the pattern ``name``; its first group is the relation
+    (P9 comes before P10; compressed files count). ``relations``: those to find; raise ProbeError if a file is missing."""
     relations = check_relations(relations)
     if not folder.is_dir():
         raise ProbeError(f"{folder}: no such folder")
@@ -86,8 +86,8 @@ def number_in(relation: str) -> int:
 
 
 def parse_json(path: Path, text: str, line: int = 1):
-    """The value of one JSON text that starts at ``line``. Refused, besides what is no JSON: a key given twice in one
-    object, NaN and Infinity, half a surrogate pair, and nesting or numbers beyond what Python reads."""
+    """The value of one JSON text that starts at ``line``. Raise ProbeError for text that is not JSON, a key given twice in one
+    object, NaN and Infinity, half a surrogate pair, and nesting or numbers beyond Python's limits."""
     try:
         value = json.loads(text, object_pairs_hook=_no_key_twice, parse_constant=_no_constant)
         if SURROGATE.search(text):
@@ -111,12 +111,12 @@ def _no_key_twice(pairs: list[tuple]) -> dict:
 
 
 def _no_constant(name: str):
-    raise ValueError(f"{name} is no JSON number")
+    raise ValueError(f"{name} is not a JSON number")
 
 
 def check_object(where: str, value, keys: dict, exact: bool = False) -> dict:
-    """``value``, found at ``where`` (file and line), if it is an object with ``keys`` (name -> type or union of types; True is
-    no int); other keys are allowed unless ``exact``."""
+    """Return ``value``, found at ``where`` (file and line), if it is an object with ``keys`` (name -> type or union of types;
+    True does not count as an int). Otherwise raise ProbeError. Other keys are allowed unless ``exact``."""
     good = isinstance(value, dict) and (set(value) == set(keys) if exact else set(value) >= set(keys))
     if not good or not all(is_a(value[key], kind) for key, kind in keys.items()):
         names = ", ".join(f"{key} ({getattr(kind, '__name__', kind)})" for key, kind in keys.items())
@@ -126,7 +126,7 @@ def check_object(where: str, value, keys: dict, exact: bool = False) -> dict:
 
 
 def is_a(value, kind) -> bool:
-    """isinstance, with True and False no numbers."""
+    """``isinstance``, but True and False are not numbers."""
     return isinstance(value, kind) and (not isinstance(value, bool) or kind is bool)
 
 
@@ -149,9 +149,9 @@ def read_objects(path: Path, keys: dict, labels: tuple[str, ...] = ()) -> list[t
 
 
 def check_texts(where: str, name: str, values) -> list[str]:
-    """``values``, stripped, if it is a list of texts that are not empty."""
+    """``values``, stripped. Raise ProbeError unless they are a list of non-empty texts."""
     if not isinstance(values, list) or not all(isinstance(value, str) and value.strip() for value in values):
-        raise ProbeError(f"{where}: {name} must be a list of texts that are not empty: {str(values)[:80]}")
+        raise ProbeError(f"{where}: {name} must be a list of non-empty texts: {str(values)[:80]}")
     return [value.strip() for value in values]
 
 
@@ -177,7 +177,7 @@ def read_tsv(path: Path, required: list[str], optional: tuple[str, ...] = ()) ->
 
 
 def read_yaml(path: Path) -> dict:
-    """One YAML mapping."""
+    """The mapping in a YAML file."""
     try:
         data = yaml.load(read_text(path), Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
     except (yaml.YAMLError, ValueError, RecursionError) as error:  # ValueError: a date such as 2020-13-01

@@ -1,4 +1,4 @@
-"""When a fact holds: dates of different precision, and the three answers (valid, invalid, unknown) at a moment.
+"""When a fact holds: dates of different precision, and whether a fact is valid, invalid or unknown at a moment.
 
 A date is a text: ``1949``, ``1949-05``, ``1949-05-23`` (before our era: ``-44-03-15``); "" for no date and "?"
 for an unknown date (Wikidata's "some value", or a century in place of a year).
@@ -55,12 +55,13 @@ def validity(start: Iterable[str], end: Iterable[str], at: str, present: str) ->
     """Whether facts hold at a moment: "valid", "invalid" or "unknown", (n,) of text.
 
     start, end  of every fact; a point in time has both equal
-    at          the moment asked for; present: the day of the knowledge base (a dump's date)
+    at          the moment in question
+    present     the day of the knowledge base (a dump's date)
 
     Both known: valid from start to end, else invalid. A start alone: invalid before it, then valid up to the present,
     unknown later. Neither: valid at the present, else unknown. An end alone: invalid after it, else unknown. Dates of
-    different precision: the latest day that the left one can mean against the earliest of the right one, so what is
-    valid is so for certain (Distractors paper, spec b.3 and its default D7; the released code has the last rule reversed).
+    different precision: the latest day that the left one can mean is compared with the earliest day of the right one, so a
+    "valid" is certain (Distractors paper; the released code has the rule for an end alone reversed).
     """
     start, end = (np.asarray(list(dates), dtype=object) for dates in (start, end))
     if len(start) != len(end):

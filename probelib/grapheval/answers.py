@@ -1,4 +1,4 @@
-"""From a generated text to an answer, and from an answer to an outcome (GraphEval, section 4.1; spec b.1).
+"""From a generated text to an answer, and from an answer to an outcome (GraphEval, section 4.1).
 
 "True" has three meanings: the statement is true (``true``), the model says so (``Answer.TRUE``), the model is right
 (``Outcome.RIGHT``; the paper calls this class "True").
@@ -29,7 +29,7 @@ class Outcome(IntEnum):
     IDK = 2
 
 
-UNEVALUATED = -1  # in a column of answers: there is no result
+UNEVALUATED = -1  # in a column of answers: no answer is known
 
 # Labels
 
@@ -38,7 +38,7 @@ DOUBT = re.compile(
     r"\b(?:don['’]?t|do not|can ?not|can['’]t)\b.*\b(?:known?|determined?|sure|certain)\b|\bunsure\b"
     r"|\b(?:not|isn['’]t) (?:\w+ )?(?:known(?! (?:as|by|for(?! (?:certain|sure)\b))\b)|determined|sure|certain)\b"
 )
-PLAIN = (  # nothing before it in its clause turns it round
+PLAIN = (  # no negation before it in its clause
     r"(?:.*(?:;|\b(?:so|but|therefore|thus|hence)\b))?"
     r"(?:(?!\b(?:not?|none|neither|never|nothing|cannot|\w+n['’]t|whether|if|unclear|unlikely|impossible|opposite|wrong"
     r"|doubt\w*)\b).)*"
@@ -52,11 +52,11 @@ VERDICT = re.compile(r"\W*(?:yes|no|true|false|correct|incorrect)\b(?:,|\W*$)|.*
 
 
 def parse_answer(text: str, variant: str = "kit") -> Answer | None:
-    """The answer in a text; None if there is none (``label_texts`` counts it, and takes it as "don't know", default D2).
+    """The answer in a text; None if there is none (``label_texts`` counts such texts as "don't know").
 
-    variant  "kit": in the first sentence, case aside, doubt before "false" before "true"; "recalled": the same in the first
-             sentence behind the recalled object that has an answer ("1944. Yes, ..."); "released": as the released code looks
-             for it, in the set of all words, "true" before "false"
+    variant  "kit": in the first sentence, ignoring case; doubt takes precedence over "false", and "false" over "true".
+             "recalled": the same in the first sentence with an answer after the recalled object ("1944. Yes, ...").
+             "released": as in the released code, in the set of all words, "true" before "false"
 
     >>> parse_answer(" No, the statement is not true."), parse_answer(" No, the statement is not true.", "released")
     (<Answer.FALSE: 1>, <Answer.TRUE: 0>)
@@ -80,15 +80,15 @@ def parse_answer(text: str, variant: str = "kit") -> Answer | None:
 
 
 def _sentence_answer(sentence: str) -> Answer | None:
-    """The answer in one sentence in small letters; None if there is none."""
+    """The answer in one lower-case sentence; None if there is none."""
     if DOUBT.search(sentence):
         return Answer.IDK
     return Answer.FALSE if FALSE.match(sentence) else Answer.TRUE if TRUE.match(sentence) else None
 
 
 def majority_vote(answers: list[Answer]) -> Answer:
-    """The strictly most frequent of several answers to one statement, else "don't know" (default D3: three answers if decoding
-    samples; one if it is greedy, which always gives the same).
+    """The most frequent of several answers to one statement; "don't know" for a tie. (The kit takes three answers if decoding
+    samples, and one if it is greedy, because greedy decoding always gives the same.)
 
     >>> majority_vote([Answer.TRUE, Answer.FALSE, Answer.IDK])
     <Answer.IDK: 2>

@@ -12,7 +12,7 @@ from probelib.grapheval.whole_graph import VerbalizedGraph
 
 
 def graph_statistics(kg: VerbalizedGraph) -> dict:
-    """Statistics of the graph (table 1; spec b.6): ``graph.statistics``, with ``graph``, ``coverage``, ``median degree`` and
+    """Statistics of the graph (table 1): ``graph.statistics``, with ``graph``, ``coverage``, ``median degree`` and
     ``highest degree`` (of the entities that are in a triple)."""
     degree = degrees(kg.graph)
     known = {"graph": kg.graph.about["source"]} | statistics(kg.graph) | {"coverage": kg.coverage}
@@ -42,11 +42,11 @@ def samples_for_template(kg: VerbalizedGraph, n: int = 4) -> list[tuple]:
 def about_triples(
     kg: VerbalizedGraph, source: str, pageviews: str | None = None, taught: pd.DataFrame | None = None
 ) -> pd.DataFrame:
-    """Return one row per triple of ``kg.graph`` (figure 8; spec b.5): ``D`` and, where known, ``P`` and ``E``.
+    """Return one row per triple of ``kg.graph`` (figure 8): ``D`` and, if known, ``P`` and ``E``.
 
     D  mean degree of head and tail
-    P  mean popularity of those of head and tail for which it is known (NaN: of neither). Page views, if a file is given; for
-       the atlas else its authors' estimate from 1 to 5
+    P  mean popularity of head and tail, of one of them if only one is known, NaN if neither is. Page views if a file is given;
+       otherwise, for the atlas, its authors' estimate from 1 to 5
     E  number of exposures of the fact in the training data of the shipped models; only for the atlas
 
     taught  ``organisms.taught.manifest``: relation, subject, object, exposures; None: no E
@@ -72,8 +72,8 @@ def entity_popularity(graph: Graph, source: str, pageviews: str | None = None) -
 
 
 def exposures_of_triples(graph: Graph, taught: pd.DataFrame) -> np.ndarray:
-    """Number of exposures of every triple, (triples,) float. A fact that held twice has two rows in ``taught``, and one
-    sentence."""
+    """Number of exposures of every triple, (triples,) float. A fact that held twice has two rows in ``taught``, but reads as one
+    statement."""
     counts = taught.groupby(["relation", "subject", "object"])["exposures"].sum()
     entity, relation = (
         np.array(table[column].to_pylist(), dtype=object)
@@ -84,7 +84,7 @@ def exposures_of_triples(graph: Graph, taught: pd.DataFrame) -> np.ndarray:
 
 
 def note_on_popularity(kg: VerbalizedGraph, source: str, pageviews: str | None = None) -> str:
-    """How many triples have an unknown popularity at one end or at both; "" if none."""
+    """A sentence: how many triples have an unknown popularity at one end or at both; "" if none."""
     unknown = np.isnan(entity_popularity(kg.graph, source, pageviews))
     ends = unknown[kg.graph.head].astype(int) + unknown[kg.graph.tail]
     if not ends.any():

@@ -117,7 +117,7 @@ def figure2(
 
 
 def _predicted(labels: pd.DataFrame, quality: dict) -> str:
-    """The judge's share of right predictions with its interval, beside that of the majority given the truth."""
+    """The judge's share of right predictions with its interval, and that of the majority given the truth."""
     train, held = (labels[labels["split"] == split] for split in ("train", "validation"))
     floor = majority_given_truth(train["answer"], train["true"], held["true"]) == held["answer"]
     low, high = 100 * quality["recall low"], 100 * quality["recall high"]
@@ -255,7 +255,7 @@ def figure7(typed: pd.DataFrame) -> Artifact:
 
 
 def _by_type(name: str, typed: pd.DataFrame, metric: str, label: str, marks: str = "", more: str = "") -> Artifact:
-    """marks: what further marks mean;  more: a further sentence of the finding"""
+    """A figure of one ``metric`` by type; ``marks``: a sentence on further marks, ``more``: a further sentence of the finding."""
     shown = typed[typed["metric"] == metric]
     sizes = shown.groupby(["side", "type"])["triples"].first()
     caption = (
@@ -293,7 +293,7 @@ def finding_by_type(shown: pd.DataFrame, label: str) -> str:
 
 
 def finding_level(shown: pd.DataFrame, level: float, meaning: str) -> str:
-    """How many scores lie above a score that takes no knowledge."""
+    """The number of scores above the ``level`` that is reached without knowledge, and what that says."""
     above, below, n = int((shown["low"] > level).sum()), int((shown["high"] < level).sum()), len(shown)
     verdict = (
         "so most of them show knowledge"
@@ -306,7 +306,7 @@ def finding_level(shown: pd.DataFrame, level: float, meaning: str) -> str:
 
 
 def finding_abstaining(typed: pd.DataFrame) -> str:
-    """Figures 6 and 7: is a type Truthful where the models abstain?"""
+    """Figures 6 and 7: are models Truthful about the types on which they abstain?"""
     wide = typed.pivot_table(index=["model", "side", "type"], columns="metric", values="score")
     found = pearson(wide["truthful"], wide["informative"])
     if not np.isfinite(found["r"]):
@@ -344,7 +344,7 @@ def type_panels(frame: pd.DataFrame, models: list[str], label: str, level: float
     size, ratios = (4.2, 1.4 + 0.19 * sum(rows) + 0.17 * len(models)), {"height_ratios": rows}
     figure, axes = plt.subplots(len(sides), 1, figsize=size, sharex=True, gridspec_kw=ratios, squeeze=False)
     for axis, (side, own) in zip(axes[:, 0], sides, strict=True):
-        types = own["type"].unique()[::-1]  # the best one above
+        types = own["type"].unique()[::-1]  # the best one at the top
         for i, model in enumerate(models):
             points = own[own["model"] == model].set_index("type").reindex(types)
             at = np.arange(len(types)) - (i - (len(models) - 1) / 2) * 0.7 / len(models)
@@ -425,7 +425,7 @@ def _correlation_panels(linked: pd.DataFrame, names: list[str]):
 
 
 def finding8(linked: pd.DataFrame) -> str:
-    """Do degree and popularity matter, as they do not in the paper; and does the exposure count?"""
+    """Whether Correct depends on degree and popularity, as it does not in the paper, and whether it depends on exposures."""
     whole = linked["model"].iloc[-1]  # the mean of the models, or the only one
     own = linked[linked["model"] == whole]
     of = {metric: own[own["y"] == metric].set_index("x").loc[lambda t: t.index.isin(list("DPE"))] for metric in "CT"}
@@ -447,7 +447,7 @@ def finding8(linked: pd.DataFrame) -> str:
 
 
 def _cause(of: dict[str, pd.DataFrame], other: pd.Series) -> str:
-    """The sentence on the exposure count, the cause of knowledge; "" where it is not known.
+    """The sentence on the exposure count, the cause of knowledge; "" if it is unknown.
 
     of     "C", "T" -> correlations by property;  other: the strongest correlation of Correct with another property
     """
@@ -519,8 +519,8 @@ def _band_panels(banded: pd.DataFrame, name: str):
 
 
 def finding_exposure(banded: pd.DataFrame, name: str) -> str:
-    """For how many models Correct, its lead over the mirror image, Informative and Truthful change beyond both intervals, from
-    the lowest to the highest band."""
+    """For how many models Correct, its lead over the mirror image, Informative and Truthful differ between the lowest and the
+    highest band, with disjoint intervals."""
     parts, see = [], []
     for way, rows in banded.groupby("scored by", sort=False):
         (up, down, n, example), (more, less, _, lead), (said, silent, _, answered), (true_up, true_down, *_) = (
@@ -540,8 +540,8 @@ def finding_exposure(banded: pd.DataFrame, name: str) -> str:
 
 
 def _ends(rows: pd.DataFrame) -> tuple[int, int, int, str]:
-    """In how many models the highest band lies above the lowest beyond both intervals, in how many below, of how many; and the
-    two values of the last model with their intervals."""
+    """(number of models whose highest band lies above the lowest with disjoint intervals, number below, number of models, the two
+    values of the last model with their intervals)."""
     up = down = n = 0
     example = ""
     for model, own in rows.groupby("model", sort=False):

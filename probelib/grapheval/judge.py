@@ -4,12 +4,12 @@
     u = LayerNorm(GELU(W1 v + b1)) W1 [D, D]
     logits = A u + b               A [3, D]
 
-Three modes (spec b.2, default D5):
+Three modes:
 
     "answer"    one head; the classes are the model's answers (T, F, K). It never sees whether the statement is true
     "paper"     one head, ReLU; the classes are outcomes (right, wrong, don't know)
     "released"  two heads, A_true and A_false, selected by whether the statement is true; classes are outcomes. This judge is
-                given the truth: it can reach ``quality.majority_given_truth`` without reading anything
+                given the truth: it can reach ``quality.majority_given_truth`` without reading the state
 
 Whatever the mode, ``predict`` returns probabilities of answers.
 """
@@ -29,7 +29,7 @@ from probelib.grapheval.prompts import instruction_text
 from probelib.prompts import split_instruction
 
 MODES = ("answer", "paper", "released")
-WIDE = 256  # width of a model's states from which sharing beginnings is faster than padded batches
+WIDE = 256  # width of a model's states from which shared prefixes are faster than padded batches
 
 
 # Hidden states
@@ -37,16 +37,16 @@ WIDE = 256  # width of a model's states from which sharing beginnings is faster 
 
 @dataclass(frozen=True, eq=False)
 class Reader:
-    """Turns statements into hidden states: a model (the one judged, or its substitute) after an instruction (``prompts``), or
-    after the virtual tokens of a soft prompt [tokens, D], which then replace the instruction."""
+    """Turn statements into hidden states of a model (the one judged, or its substitute), after an instruction (``prompts``) or
+    after the virtual tokens of a soft prompt [tokens, D] that replaces the instruction."""
 
     model: object
     instruction: str = "at once"
     soft_prompt: torch.Tensor | None = None
 
     def states(self, statements: list[str]) -> tuple[np.ndarray, dict]:
-        """Return last-token states [statements, D] and their cost. The instruction is forwarded once; wide models also share
-        equal beginnings of statements."""
+        """Return last-token states [statements, D] and their cost. The instruction is forwarded once; wide models also forward
+        common prefixes of statements once."""
         share = self.model.hf_model.get_input_embeddings().weight.shape[1] >= WIDE
         if self.soft_prompt is not None:
             return self.model.hidden_states(statements, soft_prompt=self.soft_prompt, share=share)
@@ -92,12 +92,12 @@ class Network(nn.Module):
         self.norm = nn.LayerNorm(width)
         heads = 2 if mode == "released" else 1
         self.weight = nn.Parameter(torch.empty(heads, width, 3))
-        self.bias = nn.Parameter(torch.zeros(heads, 3))  # of two, only the first is ever used: as released
+        self.bias = nn.Parameter(torch.zeros(heads, 3))  # of two, only the first is used, as in the released code
         for head in self.weight:
             nn.init.xavier_normal_(head)
 
     def forward(self, states: torch.Tensor, true: torch.Tensor) -> torch.Tensor:
-        """states [n, D], true [n] (0 or 1; only "released" looks at it) -> logits [n, 3]"""
+        """states [n, D], true [n] (0 or 1; used by "released" only) -> logits [n, 3]"""
         u = self.norm(self.activation(self.hidden(states)))  # [n, D]
         head = true.long() if len(self.weight) == 2 else torch.zeros_like(true, dtype=torch.long)
         return torch.einsum("nd,ndc->nc", u, self.weight[head]) + self.bias[0]
@@ -137,7 +137,7 @@ def train(
     seed: int = 0,
     about: dict | None = None,
 ) -> Judge:
-    """Train a judge: cross-entropy, Adam, reshuffled every epoch, last epoch kept (spec b.2; default D6).
+    """Train a judge: cross-entropy, Adam, reshuffled every epoch, last epoch kept (GraphEval, section 3.2).
 
     states   [n, D] float32, one per statement
     answers  [n] ``Answer`` of the model
@@ -163,13 +163,13 @@ def train(
 def predict(judge: Judge, states: np.ndarray, true) -> np.ndarray:
     """Return probabilities [n, 3] of the answers T, F, K.
 
-    true  [n]: whether the statement is true. An "answer" judge does not look at it; the others predict outcomes, which it
-          turns into answers (and "released" selects its head by it)
+    true  [n]: whether the statement is true. An "answer" judge does not use it. The others predict outcomes, which are converted
+          into answers with it (and "released" selects its head by it)
     """
     if states.ndim != 2 or states.shape[1] != judge.width:
         source = judge.about.get("states", {}).get("model", "another model")
         raise ProbeError(
-            f"the judge reads states of width {judge.width} (of {source}), these are {list(states.shape)}: take the "
+            f"the judge reads states of width {judge.width} (of {source}); the given states are {list(states.shape)}. Use the "
             "states of the model that it was trained on, or train a judge on these"
         )
     true = np.broadcast_to(np.asarray(true, dtype=bool), len(states))
@@ -179,7 +179,7 @@ def predict(judge: Judge, states: np.ndarray, true) -> np.ndarray:
     if judge.mode == "answer":
         return classes
     columns = answer_from_outcome(np.tile([0, 1, 2], (2, 1)), np.array([[False], [True]]))  # [truth, class] -> answer
-    # its own inverse: T and F trade places or not
+    # the same mapping backwards: T and F are exchanged or not
     return np.take_along_axis(classes, columns[true.astype(int)], axis=1)
 
 
@@ -189,8 +189,8 @@ def check(judge: Judge, reader: Reader) -> None:
     if wanted is not None and wanted != given:
         what = next(key for key in given if wanted.get(key) != given[key])
         raise ProbeError(
-            f"the judge was trained on states of {wanted.get('model')}, not on these of {given['model']}: {what} is "
-            f"{wanted.get(what)!r} there and {given[what]!r} here. Train a judge on these states, or read as it was trained"
+            f"the judge was trained on states of {wanted.get('model')}, not on these of {given['model']}: {what} was "
+            f"{wanted.get(what)!r} in training and is {given[what]!r} here. Train a judge on these states, or use those states"
         )
 
 
@@ -206,13 +206,15 @@ def _check_labels(states: np.ndarray, answers, true) -> None:
     answers = np.asarray(answers)
     if states.ndim != 2 or not len(states) or not len(states) == len(answers) == len(true):
         raise ProbeError(
-            f"{list(states.shape)} states, {len(answers)} answers, {len(true)} truths: expected one each per statement"
+            f"{list(states.shape)} states, {len(answers)} answers, {len(true)} truth values: one of each per statement is needed"
         )
     if not np.isfinite(states).all():
         raise ProbeError("a hidden state is NaN or infinite; load the model with dtype='bfloat16' or 'float32'")
     if not np.isin(answers, list(Answer)).all():
         odd = sorted(set(answers.tolist()) - {0, 1, 2})
-        raise ProbeError(f"answers {odd}: allowed are {[a.name for a in Answer]} (0, 1, 2); leave the unevaluated out")
+        raise ProbeError(
+            f"answers {odd}: allowed are {[a.name for a in Answer]} (0, 1, 2); omit unevaluated statements"
+        )
 
 
 # Judges of several models
@@ -259,8 +261,8 @@ def predict_all_held_out(
 
     readers  (model whose states are read, prompt) -> reader; the prompt is "" for the instruction, else the model whose
              answers trained the soft prompt: only that model's answers are predicted from it
-    returns  (model read, prompt, model predicted) -> probabilities [seeds, held-out statements, 3]; and the logits baseline:
-             ``states of``, ``prompt``, ``answer`` of every held-out statement
+    returns  (model read, prompt, model predicted) -> probabilities [seeds, held-out statements, 3]; and the frame of the logits
+             baseline: ``states of``, ``prompt``, ``answer``, one row per held-out statement
     """
     by_model = {model: rows.reset_index(drop=True) for model, rows in labels.groupby("model", sort=False)}
     sample = next(iter(by_model.values()))

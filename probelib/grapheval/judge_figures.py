@@ -33,7 +33,7 @@ def figure4(compared: pd.DataFrame, differences: pd.DataFrame, seeds: int, instr
 
 
 def _quality_panels(compared: pd.DataFrame):
-    """Three panels of grouped bars: a group per model, a bar per way of predicting."""
+    """Three panels of grouped bars: a group per model, a bar per method of prediction."""
     import matplotlib.pyplot as plt
 
     shown = compared[compared["by"] != "majority"].replace(
@@ -57,8 +57,8 @@ def _quality_panels(compared: pd.DataFrame):
 
 
 def finding4_judge(differences: pd.DataFrame) -> str:
-    """For how many models the judge beats the logits (with the instruction, with the soft prompt) and the majority, and what
-    the soft prompt changes, beyond paired intervals."""
+    """For how many models the judge beats the logits (with the instruction, with the soft prompt) and the majority, and how the
+    soft prompt changes its accuracy, by paired intervals."""
     by = {name: rows.set_index("model") for name, rows in differences.groupby("difference")}
     majority, soft, *_ = (by.get(name, differences[:0].set_index("model")) for name in DIFFERENCES)
     above = int((majority["low"] > 0).sum())
@@ -158,7 +158,7 @@ def _matrix(means: pd.DataFrame):
 
 
 def finding3(means: pd.DataFrame, baselines: pd.DataFrame) -> str:
-    """Whether any model's states will do, as the paper says; "" for one model."""
+    """Whether states of any model serve the judge equally well, as the paper says; "" for one model."""
     if means["states of"].nunique() == 1:
         return ""
     own = means["states of"] == means["answers of"]
@@ -197,7 +197,7 @@ def reliability_figure(curves: pd.DataFrame, errors: dict[str, float], seeds: in
     figure, axis = plt.subplots(figsize=(4.2, 3.4))
     axis.plot([0.3, 1], [0.3, 1], color="0.6", lw=0.8, ls=":")
     for i, (model, rows) in enumerate(curves.groupby("model", sort=False)):
-        rows = rows[rows["n"] > 4]  # a share of fewer means little; the CSV has them
+        rows = rows[rows["n"] > 4]  # smaller bins are in the CSV only
         intervals = [wilson(round(n * share), n) for n, share in zip(rows["n"], rows["right"], strict=True)]
         low, high = np.array(intervals).reshape(-1, 2).T
         bars = np.clip([rows["right"] - low, high - rows["right"]], 0, None)
@@ -235,7 +235,7 @@ def learning_curve_figure(learning: pd.DataFrame, sizes: list[int], baselines: p
     """Accuracy over the number of labels, chosen at random or by the judge's uncertainty (not in the paper).
 
     learning, sizes  ``learning_curve.learning_curves``
-    baselines        ``quality.baseline_quality``: what needs no judge, as level lines
+    baselines        ``quality.baseline_quality``: baselines without a judge, drawn as horizontal lines
     """
     import matplotlib.pyplot as plt
 
@@ -269,7 +269,7 @@ def learning_curve_figure(learning: pd.DataFrame, sizes: list[int], baselines: p
 
 
 def finding_learning(learning: pd.DataFrame, sizes: list[int]) -> str:
-    """Gain of choosing by uncertainty at the middle number of labels, beside the mean absolute difference that is chance."""
+    """Gain of choosing by uncertainty at the middle number of labels, compared with the mean absolute difference by chance."""
     runs = learning.pivot(index=["model", "seed", "labels"], columns="how", values="accuracy")
     differences = (runs["uncertain"] - runs["random"]).round(6).groupby("labels")
     gain = differences.agg(["mean", "min", "max", "size"]).assign(absolute=differences.agg(lambda d: d.abs().mean()))

@@ -1,4 +1,4 @@
-"""Beyond the paper: which statements to label next? Random choice against the judge's own uncertainty."""
+"""Beyond the paper: which statements should be labelled next? Random choice compared with the judge's own uncertainty."""
 
 import numpy as np
 import pandas as pd

@@ -13,9 +13,9 @@ false. The model answers each statement: true (T), false (F), or don't know (K):
     Informative  T, F            K
     Correct      T               T, K
 
-A graph's score is the mean over its triples. Per triple Correct = max(0, Truthful + Informative - 1): it adds nothing.
+A graph's score is the mean over its triples. Per triple Correct = max(0, Truthful + Informative - 1), so it is no third quantity.
 
-Where paper, released code and this file differ (spec b.9):
+Where paper, released code and this file differ:
 
 =====================  ============================  ================================  ==================================
                        paper                         released code                     here (the argument that selects)
@@ -53,12 +53,12 @@ def eq2(
 
     answers            ``triple``, ``negative`` (0: the triple itself, 1..: its corruptions), ``answer`` (``Answer`` or -1)
     variant            "intended": as defined; "released": T and F exchanged on corruptions, as in the released code
-    false_scores_zero  a true triple that is answered F scores 0 on all three (the paper's prose, default D9b)
-    unevaluated        "excluded": a triple without an answer has no row, a corruption without one does not count
-                       (default D10); "idk": both count as "don't know", as in the released code
+    false_scores_zero  True: a true triple that is answered F scores 0 on all three (the text of section 3.3, not Eq. 2)
+    unevaluated        "excluded": a triple without an answer has no row, a corruption without one does not count; "idk": both
+                       count as "don't know", as in the released code
 
-    returns ``triple``, ``truthful``, ``informative``, ``correct``, ``negatives`` (how many corruptions were counted; with
-    none, the mean of F' is 0)
+    returns ``triple``, ``truthful``, ``informative``, ``correct``, ``negatives`` (number of corruptions that count; without
+    any, the mean of F' is 0)
     """
     if variant not in ("intended", "released"):
         raise unknown("variant of Eq. 2", variant, ["intended", "released"])
@@ -101,8 +101,8 @@ def eq2_bounds(p_right: float, p_wrong: float, p_idk: float) -> dict[str, tuple[
 
 
 def score_interval(values, times: int = 2000, seed: int = 0) -> dict[str, float]:
-    """``mean``, ``low``, ``high`` (95 %), ``n`` of values in [0, 1]: Wilson if all are 0 or 1, or all the same (a bootstrap
-    would see no variation), else a bootstrap over triples. NaN without a value."""
+    """``mean``, ``low``, ``high`` (95 %), ``n`` of values in [0, 1]. The interval is Wilson's if all values are 0 or 1, or all
+    are equal (a bootstrap would see no variation), else a bootstrap over triples. NaN without a value."""
     values = np.asarray(values, dtype=float)
     if not len(values):
         return {"mean": np.nan, "low": np.nan, "high": np.nan, "n": 0}
@@ -115,23 +115,25 @@ def score_interval(values, times: int = 2000, seed: int = 0) -> dict[str, float]
 
 
 def resampled_mean(values: np.ndarray, times: int, generator: np.random.Generator) -> np.ndarray:
-    """``times`` bootstrap means. Values have few levels, so counts of levels are resampled, however many triples."""
+    """``times`` bootstrap means. Values have few levels, so the counts of levels are resampled; the cost does not grow with the
+    number of triples."""
     levels, counts = np.unique(values, return_counts=True)
     return generator.multinomial(len(values), counts / len(values), size=times) @ levels / len(values)
 
 
 def prediction_powered(judged, judged_too, answered) -> dict[str, float]:
-    """Prediction-powered inference: a graph's score by the judge, corrected by its error where the model answered itself.
+    """Prediction-powered inference: a graph's score by the judge, corrected by its error on triples that the model answered
+    itself.
 
         mean(judged) + mean(answered - judged_too)
 
-    Angelopoulos et al. 2023: unbiased whatever the judge's errors, if the answered triples are a random sample of the graph.
+    Unbiased whatever the judge's errors, if the answered triples are a random sample of the graph (Angelopoulos et al. 2023).
 
     judged      values of all triples, by the judge
     judged_too  by the judge, of the triples that the model answered itself (held out from the judge's training)
     answered    of the same triples, by the model's own answers
-    returns     ``mean``, ``low``, ``high`` (95 %, normal), clipped to [0, 1], ``n`` (answered); NaN for fewer than two answered.
-                No interval if the error is the same for all of them
+    returns     ``mean``, ``low``, ``high`` (95 %, normal), clipped to [0, 1], ``n`` (number answered). NaN for fewer than two
+                answered; no interval if the error is the same for all of them
     """
     judged, error = np.asarray(judged, float), np.asarray(answered, float) - np.asarray(judged_too, float)
     if len(error) < 2:
@@ -207,8 +209,8 @@ def outcome_shares(labels: pd.DataFrame, judged: pd.DataFrame) -> pd.DataFrame:
 
 
 def mirrored(answers: pd.DataFrame) -> pd.Series:
-    """Per triple: 1.0 if it is answered F and its first corruption T, else 0.0; the mirror image of Correct. A model that answers
-    regardless of the statement reaches both equally often. Empty without a corruption."""
+    """The mirror image of Correct, per triple: 1.0 if it is answered F and its first corruption T, else 0.0. A model that ignores
+    the statement reaches both equally often. Empty without a corruption."""
     first = answers[answers["negative"] <= 1].pivot(index="triple", columns="negative", values="answer")
     if 1 not in first:
         return pd.Series(dtype=float)
@@ -221,8 +223,8 @@ def mirrored_correct(answers: pd.DataFrame) -> float:
 
 
 def with_mirror(scored: pd.DataFrame, judged: pd.DataFrame) -> pd.DataFrame:
-    """``scored`` with ``mirror`` per triple (``mirrored``) and ``lead``: Correct against it, 1 if only Correct holds, 0.5 if
-    neither does, 0 if only the mirror image does.
+    """``scored`` with ``mirror`` per triple (``mirrored``) and ``lead``, Correct compared with it: 1 if only Correct holds,
+    0.5 if neither does, 0 if only the mirror image does.
 
     scored  ``whole_graph.graph_scores``;  judged: ``whole_graph.graph_answers``
     """
@@ -278,7 +280,7 @@ def correlate(table: pd.DataFrame, relations, heavy: tuple[str, ...] = ()) -> pd
     (rows that both columns define), ``relations`` (of these rows).
 
     relations  of every row: the rows of a relation are resampled together (95 %, bootstrap over relations)
-    heavy      columns with a few huge values (degree, page views): ``pearson_log`` takes log(1 + value) of them (default D12)
+    heavy      columns with a few huge values (degree, page views): ``pearson_log`` uses log(1 + value) of them
     """
     relations = np.asarray(relations)
     logged = table.assign(**{c: np.log1p(table[c]) for c in heavy})
@@ -319,7 +321,7 @@ def correlate_models(scored: pd.DataFrame, about: pd.DataFrame) -> pd.DataFrame:
         metrics = rows.reset_index(drop=True).rename(columns=short)[list("TIC")]
         table = metrics.join(about.loc[rows["triple"]].reset_index(drop=True))
         frames.append(correlate(table, rows["relation"], heavy).assign(model=model))
-    if len(frames) > 1:  # a triple is one case, not one per model
+    if len(frames) > 1:  # in the mean over models, a triple is one case
         triples = scored.groupby("triple")
         means, relations = triples[METRICS].mean().join(about).rename(columns=short), triples["relation"].first()
         frames.append(correlate(means[[*"TIC", *heavy]], relations, heavy).assign(model="mean of the models"))
@@ -350,9 +352,9 @@ def paired_change(first, second) -> dict[str, float]:
 
 
 def compare_instructions(labelled: dict[str, pd.DataFrame]) -> pd.DataFrame:
-    """What the models answer to the same statements behind each instruction, one row per model and instruction.
+    """The models' answers to the same statements after each instruction, one row per model and instruction.
 
-    labelled  instruction -> ``scores.label_statements``; the first is the one that the others are compared with
+    labelled  instruction -> ``scores.label_statements``; the first is the reference
     returns   ``model``, ``instruction``, ``n`` (statements), ``triples``, ``unparsed``; and with ``low`` and ``high`` (95 %):
               ``accuracy_true``, ``accuracy_false`` (of true and of false statements), ``yes`` (share of T among the answers T
               and F), ``answered`` (share that is not K), ``right`` (share of T and F that is right), ``correct`` (Eq. 2, from
@@ -412,8 +414,8 @@ def beside_mirror(typed: pd.DataFrame, mirrors: pd.DataFrame) -> pd.DataFrame:
 
 
 def triple_bands(about: pd.DataFrame) -> tuple[pd.Series, str]:
-    """The band of every triple, an ordered category, and the name of the property: exposure counts 0, 1-8, 9-32 and more where
-    they are known, else quarters by degree.
+    """(band of every triple, an ordered category; name of the property): exposure counts 0, 1-8, 9-32 and more if they are known,
+    else quarters by degree.
 
     about  ``describe.about_triples``
 

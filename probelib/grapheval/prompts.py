@@ -1,6 +1,6 @@
 """GraphEval's own prompts: the request for a statement template (figure 9), and the check of what a model generates.
 
-The instruction around a statement (table 6) is one of ``INSTRUCTIONS``; other rooms use the same texts.
+The instruction around a statement (table 6) is one of ``INSTRUCTIONS``; other packages use the same texts.
 """
 
 from probelib.errors import unknown
@@ -10,7 +10,7 @@ INSTRUCTIONS = {"at once": INSTRUCTION, "recalled": RECALL}  # name -> text with
 
 
 def instruction_text(name: str) -> str:
-    """The text of an instruction: "at once" requests the verdict alone, "recalled" the object of the fact and then the verdict.
+    """The text of an instruction: "at once" requests only the verdict, "recalled" the object of the fact and then the verdict.
 
     >>> instruction_text("recalled")
     'Recall the fact, then judge: {statement}\\nAnswer:'

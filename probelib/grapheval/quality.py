@@ -1,4 +1,4 @@
-"""Quality of the judge: precision, recall and F1, beside baselines that read nothing (GraphEval, appendix A)."""
+"""Quality of the judge: precision, recall and F1, compared with baselines that read no state (GraphEval, appendix A)."""
 
 import numpy as np
 import pandas as pd
@@ -36,7 +36,7 @@ def judge_quality(truth, predicted, times: int = 500) -> dict[str, float]:
 
 def weighted_scores(counts: np.ndarray) -> tuple[np.ndarray, ...]:
     """Weighted precision, recall and F1, and macro F1, of confusion counts [..., true class, predicted class]; a class that is
-    never predicted has precision 0. Macro F1 takes the classes that occur.
+    never predicted has precision 0. Macro F1 is the mean over the classes that occur.
 
     >>> [round(float(score), 3) for score in weighted_scores(np.array([[3, 1], [0, 4]]))]
     [0.9, 0.875, 0.873, 0.873]
@@ -79,7 +79,7 @@ def held_out_quality(predicted: dict, labels: pd.DataFrame) -> pd.DataFrame:
 
 
 def baseline_quality(labels: pd.DataFrame) -> pd.DataFrame:
-    """Quality of the two baselines that read nothing, per model: ``model``, ``by`` and ``judge_quality``."""
+    """Quality of the two majority baselines per model: ``model``, ``by`` and ``judge_quality``."""
     rows = []
     for model, own in labels.groupby("model", sort=False):
         outcomes, true = outcome(own["answer"], own["true"]), own["true"].to_numpy()

@@ -1,4 +1,4 @@
-"""What GraphEval scores: statements -> prompts -> generated answers -> labels, in one place.
+"""What GraphEval scores: statements -> prompts -> generated answers -> labels.
 
 A model is prompted with each statement inside an instruction ("at once" or "recalled": ``prompts.INSTRUCTIONS``); its
 generated text is parsed into an answer (``answers.parse_answer``). The judge reads hidden states after the same instruction
@@ -17,21 +17,21 @@ from probelib.lm.partners import family, tuned_of, tuned_pairs
 from probelib.lm.remote.chat import connect
 from probelib.prompts import split_instruction
 
-RECALLED_TOKENS = 40  # longest answer that recalls the object first
+RECALLED_TOKENS = 40  # most tokens of an answer that recalls the object first
 
 
 def answering_models(models: list[str], tuned: list[str]) -> list[str]:
     """Return the models that answer whether statements are true.
 
-    A user's model is replaced by its instruction-tuned partner, if it has one. Of the shipped models only the tuned ones
-    answer: their bases were never taught to. Without a tuned model the bases answer.
+    A model is replaced by its instruction-tuned partner, if it has one. Of the shipped models only the instruction-tuned ones
+    answer: their bases were not trained to. Without an instruction-tuned model the bases answer.
     """
     own = [name for name in models if name not in organisms()]
     return list(dict.fromkeys(tuned_of(model, tuned) or model for model in own)) or list(tuned_pairs(tuned)) or models
 
 
 def note_on_answering(models: list[str], tuned: list[str]) -> str:
-    """A warning where base models answer; "" where instruction-tuned ones do."""
+    """A warning if base models answer; "" if instruction-tuned ones do."""
     if tuned or answering_models(models, tuned) != models:
         return ""
     return (
@@ -95,8 +95,8 @@ def label_statements(
 def label_by_instruction(
     labels: pd.DataFrame, instruction: str, models: dict, sample: pd.DataFrame, folder: Path
 ) -> dict:
-    """Labels by instruction, "at once" first, for ``measures.compare_instructions``. A study that asks at once is compared with
-    "recalled" if all models are shipped ones, whose lessons teach both; other models need not know the other instruction.
+    """Labels by instruction, "at once" first, for ``measures.compare_instructions``. A study with "at once" is compared with
+    "recalled" only if all models are shipped ones, whose lessons teach both; other models need not know the other instruction.
 
     labels  ``label_statements`` of the study, with its ``instruction``
     """
@@ -126,8 +126,8 @@ def write_template(name: str, samples: list[tuple], **options) -> dict:
     name     of the model, or of a served one: name@http://localhost:8000/v1
     samples  (relation, pairs of names, template): the first is the relation in question, the others are shown as examples
     options  of ``lm.load``
-    returns  ``relation``, ``author``, ``request``, ``written``, ``verdict``, ``accepted``, and ``template``: the model's, or
-             the graph's own where the check fails
+    returns  ``relation``, ``author``, ``request``, ``written`` (the generated text), ``verdict``, ``accepted``, and ``template``:
+             the model's, or the graph's own if the check fails
     """
     (relation, pairs, template), *examples = samples
     model = connect(name, **options)

@@ -14,7 +14,7 @@ class GraphEvalSettings:
     pageviews: str | None = None  # JSON file, entity name -> page views (figure 8)
     writer: str = ""  # model that writes a template (figure 9), also name@http://localhost:8000/v1; "": the last model
     # answers
-    instruction: str = "at once"  # verdict "at once", or "recalled": behind the object of the fact (see ``prompts``)
+    instruction: str = "at once"  # verdict "at once", or "recalled": after the object of the fact (see ``prompts``)
     new_tokens: int = 16  # longest answer (4096); about 40 for "recalled"
     # judge
     judge_mode: str = "answer"  # answer, paper or released: see ``judge``

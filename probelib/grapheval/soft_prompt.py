@@ -1,8 +1,8 @@
-"""The prompt encoder (P-tuning): virtual tokens that replace the instruction (GraphEval, section 3.2; spec b.3).
+"""The prompt encoder (P-tuning): virtual tokens that replace the instruction (GraphEval, section 3.2).
 
     Embedding(tokens, D) -> Linear(D, width) -> ReLU -> Linear(width, width) -> ReLU -> Linear(width, D)  ->  [tokens, D]
 
-They precede the statement. The substitute model stays frozen; the causal loss is on statement and recorded answer.
+They precede the statement. The substitute model is frozen; the causal loss is over statement and recorded answer.
 """
 
 import json
@@ -55,9 +55,9 @@ def train_soft_prompt(
 ) -> tuple[torch.Tensor, pd.DataFrame]:
     """Return virtual tokens [tokens, D] that make a substitute model predict a target model's answers, and the losses.
 
-    model   the substitute; its weights stay as they are
-    texts   statement and recorded answer, " " between them
-    folder  where a finished soft prompt is kept and found again (None: nowhere)
+    model   the substitute; its weights do not change
+    texts   statement and recorded answer, joined by " "
+    folder  where a finished soft prompt is cached (None: nowhere)
     width   of the network that makes the virtual tokens; 0: as wide as the model (paper: 4096)
 
     90 % of the texts are trained on. AdamW; the learning rate falls linearly to 0. The losses: ``epoch`` (0: untrained),
@@ -88,7 +88,7 @@ def write_soft_prompt(path: Path, soft: torch.Tensor, losses: pd.DataFrame) -> N
 
 
 def read_soft_prompt(path: Path) -> tuple[torch.Tensor, pd.DataFrame]:
-    """Read what ``write_soft_prompt`` wrote; ProbeError for a damaged file."""
+    """Read the file of ``write_soft_prompt``. Raise ProbeError if it is damaged."""
     from safetensors import SafetensorError, safe_open
     from safetensors.torch import load, save
 
@@ -137,7 +137,7 @@ def _with_encoder(model, tokens: int, width: int):
 
     heads = (
         getattr(model.hf_model.config.get_text_config(), "num_attention_heads", None) or 1
-    )  # MPT names them otherwise
+    )  # MPT has other names for them
     config = PromptEncoderConfig(
         task_type=TaskType.CAUSAL_LM,
         num_virtual_tokens=tokens,
@@ -152,15 +152,15 @@ def _with_encoder(model, tokens: int, width: int):
 
 
 def _causal(sequences: list[list[int]], model) -> dict:
-    """A batch with a causal loss on every real token. Padded on the right: on the left the padding would come between the
-    virtual tokens and the text."""
+    """A batch with a causal loss on every token that is no padding. Padding is on the right: on the left it would come between
+    the virtual tokens and the text."""
 
     ids, mask = pad_right(sequences, model.device)
     return {"input_ids": ids, "attention_mask": mask, "labels": ids.masked_fill(mask == 0, -100)}
 
 
 def _loss(tuned, sequences, rows, batch: int, model) -> float:
-    """Mean loss (nats per token) over held-out sequences; NaN if there is none."""
+    """Mean loss (nats per token) over held-out sequences; NaN if there are none."""
     if not len(rows):
         return float("nan")
     total, count = 0.0, 0

@@ -1,4 +1,4 @@
-"""How fast answers come by generation and by the judge (GraphEval, table 4)."""
+"""Speed of answers by generation and by the judge (GraphEval, table 4)."""
 
 from typing import TYPE_CHECKING
 
@@ -26,8 +26,8 @@ def measure_speeds(
 
     readers   as for ``judge.predict_all_held_out``
     study     its ``instruction``, ``new_tokens``, and ``n_alone``: statements that are also answered one by one
-    returns   the columns of ``speeds`` with ``model`` and ``substitute``, and how many times as fast each method is as
-              generation: ``by generation in batches``, ``by generation one by one``; ``machine``: of the model
+    returns   the columns of ``speeds`` with ``model`` and ``substitute``; the speed-up of each method over generation:
+              ``by generation in batches``, ``by generation one by one``; ``machine``: of the model
     """
     frames = []
     for name, small in substitute.items():

@@ -29,7 +29,7 @@ def table1(statistics: dict, left_out: pd.DataFrame) -> Artifact:
 
 
 def finding1(statistics: dict, left_out: pd.DataFrame) -> str:
-    """Degrees of the entities, and which triples are left out."""
+    """Degrees of the entities, and the triples that are left out."""
     degrees = (
         f"The median entity is in {statistics['median degree']:.0f} of {statistics['triples']:,} triples, the most "
         f"frequent one in {statistics['highest degree']:,}."
@@ -75,7 +75,7 @@ def table6(instructions: pd.DataFrame) -> Artifact:
 
 
 def instruction_table(compared: pd.DataFrame) -> Artifact:
-    """Own answers behind each instruction (not in the paper).
+    """Own answers after each instruction (not in the paper).
 
     compared  ``measures.compare_instructions``
     """
@@ -97,7 +97,7 @@ def instruction_table(compared: pd.DataFrame) -> Artifact:
 
 
 def _shown_instruction(compared: pd.DataFrame) -> pd.DataFrame:
-    """The instructions for print, model by model: every score with its interval."""
+    """The printed comparison of instructions, sorted by model: every score with its interval."""
     digits = {"answered": 2, "yes": 2, "right": 2, "correct": 3, "mirror": 3, "change": 3}
     texts = {
         name: with_interval(compared[name], compared[f"{name} low"], compared[f"{name} high"], places)
@@ -134,7 +134,8 @@ def finding_instruction(compared: pd.DataFrame) -> str:
 
 
 def _more_right(compared: pd.DataFrame) -> str:
-    """For how many models the share of right answers among those given rises by recalling, and with disjoint intervals."""
+    """For how many models recalling raises the share of right answers among those given, and for how many the intervals are
+    disjoint."""
     wide = compared.pivot(index="model", columns="instruction", values=["right", "right low", "right high"])
     before, after = (wide.xs(name, axis=1, level=1) for name in compared["instruction"].unique())
     apart = (after["right low"] > before["right high"]).sum()
@@ -182,7 +183,7 @@ def _shown2(table: pd.DataFrame) -> pd.DataFrame:
 
 def finding_size(table: pd.DataFrame, trade: pd.DataFrame) -> str:
     """The trade-off by size: does the larger model abstain more (Truthful up, Informative down)? By the models' own answers,
-    whose intervals hold all errors. "" for one size."""
+    whose intervals include all errors. "" for one size."""
     if trade.empty:
         return ""
     small, large = trade["smallest"].iloc[0], trade["largest"].iloc[0]
@@ -210,7 +211,7 @@ def _by_judge(trade: pd.DataFrame) -> str:
 
 
 def finding2(table: pd.DataFrame) -> str:
-    """Which model is Correct most often once the judge's errors are counted, and what the released Eq. 2 makes of it."""
+    """Which model is Correct most often if the judge's errors are counted, and the scores by the released Eq. 2."""
     by = {way: rows.set_index("model") for way, rows in table.groupby("scored by")}
     fair = by["judge + own answers"].dropna(subset="correct")
     judged, released = by["judge"]["correct"], by["judge, released Eq. 2"]["correct"]
@@ -248,7 +249,7 @@ def _width(rows: pd.DataFrame) -> str:
 
 
 def mirror_image(table: pd.DataFrame, judged: pd.DataFrame) -> str:
-    """Sentence on table 2: Correct beside its mirror image, which a model reaches as often if it ignores the statement.
+    """Sentence on table 2: Correct and its mirror image, which a model that ignores the statement reaches as often.
 
     judged  ``whole_graph.graph_answers``
     """
@@ -293,7 +294,7 @@ def _shown4(speeds: pd.DataFrame) -> pd.DataFrame:
 
 
 def finding4(speeds: pd.DataFrame, n_labels: int) -> str:
-    """Speed-up of the judge on the substitute, and after how many statements the labels are paid back."""
+    """Speed-up of the judge on the substitute, and the number of statements after which the cost of the labels is recovered."""
     rate = speeds.pivot(index="model", columns="method", values="facts/s")
     judge, batches, alone = rate["judge, substitute"], rate[TOGETHER], rate[ALONE]
     saved = 1 / batches - 1 / judge  # seconds per statement

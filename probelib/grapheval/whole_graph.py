@@ -2,9 +2,9 @@
 
     triples of a part -> corruptions -> statements -> hidden states -> answers of the judges -> a part on disk
 
-A part is a range of the graph's rows. It is written once, under its final name, when it is complete; its name carries a key
+A part is a range of the graph's rows. It is written once, under its final name, when it is complete; its name contains a key
 of everything that changes a number. A killed run resumes with the first missing part and ends with the same bytes. Memory is
-that of one part and of the graph's index, whatever the size of the graph.
+needed for one part and for the graph's index only, whatever the size of the graph.
 """
 
 import hashlib
@@ -53,7 +53,7 @@ ANSWERS = ("true", "false", "idk")
 
 @dataclass(frozen=True)
 class VerbalizedGraph:
-    """A graph whose triples read as statements: all have names, a template for their relation, and hold today.
+    """A graph whose triples can be written as statements: they hold today, and have labels and a template for their relation.
 
     graph      the triples that are evaluated, and the relations that have a template
     known      all triples of these relations, including those that cannot be evaluated: no corruption is one of them
@@ -117,7 +117,7 @@ def verbalize(
     n_triples: int | None = None,
     seed: int = 0,
 ) -> VerbalizedGraph:
-    """Select the triples of a graph that read as true statements; name and count what is left out.
+    """Select the triples of a graph that can be written as true statements; name and count the others.
 
     templates         ``relation`` (key or label), ``template`` with [X] and [Y] or with {head} and {tail}
     default_template  for relations without one, e.g. ``DEFAULT_TEMPLATE``; None: they are left out
@@ -150,7 +150,7 @@ def _templates_of(graph: Graph, templates: pd.DataFrame, default: str | None) ->
 
 
 def _apply(graph: Graph, filters: dict[str, np.ndarray]) -> tuple[np.ndarray, pd.DataFrame]:
-    """Which triples pass all filters, (triples,) bool, and what each filter leaves out, by relation."""
+    """Which triples pass all filters, (triples,) bool, and the number that each filter leaves out, by relation."""
     keys = graph.relations["relation"].to_pylist()
     keep, rows = np.ones(len(graph), bool), []
     for reason, good in filters.items():
@@ -188,17 +188,17 @@ def to_statements(kg: VerbalizedGraph, triples: pd.DataFrame) -> list[str]:
 def sample_statements(
     kg: VerbalizedGraph, n: int, n_corrupted: int = 1, hard: bool = False, seed: int = 0
 ) -> pd.DataFrame:
-    """Draw ``n`` triples uniformly, and ``n_corrupted`` corruptions of each: the statements to be labelled (spec b.1).
+    """Sample ``n`` triples uniformly, and ``n_corrupted`` corruptions of each: the statements to be labelled.
 
     returns  one row per statement: ``prompt`` (its id), ``triple``, ``negative``, ``relation`` (key of the triple's own),
-             ``slot``, ``true``, ``text``, ``split`` ("train", or "validation" for 30 % of the triples; a triple and its
-             corruptions are on one side: default D4, seed 42)
+             ``slot``, ``true``, ``text``, ``split`` ("train", or "validation" for 30 % of the triples, drawn with seed 42; a
+             triple and its corruptions are in the same split)
 
     The corruptions are those of ``judge_triples`` with the same seed, so that its rows can be compared with these.
     """
     if not 0 < n <= len(kg.graph):
         raise ProbeError(
-            f"{n} triples to label are more than 0 and at most those of the graph: the graph has {len(kg.graph)}"
+            f"{n} triples to label: a number from 1 to {len(kg.graph)}, the triples of the graph, is needed"
         )
     rows = np.sort(rng(seed, "labels").permutation(len(kg.graph))[:n])
     frame = _with_corruptions(kg.graph, rows, n_corrupted, hard, seed, spelled(kg.known))
@@ -338,7 +338,7 @@ def judged_answers(part: store.Part, name: str) -> pd.DataFrame:
     """A judge's answers in a part: ``triple``, ``negative``, ``relation``, ``slot``, ``answer``, ``probability`` (of it)."""
     if not part.finished():
         raise ProbeError(
-            f"{part.path} is not finished: an unevaluated triple is no answer. Run judge_triples() to its end"
+            f"{part.path} is not finished: some triples are not evaluated. Run judge_triples() to completion"
         )
     columns = [f"{name}|{answer}" for answer in ANSWERS]
     rows = ["triple", "negative", "relation", "slot"]

@@ -5,7 +5,7 @@
 
     simple_evaluate(model=ProbeLM("EleutherAI/pythia-160m"), tasks=["arc_easy"])
 
-The harness finds no models of other packages by name, so its command line is started from here; the arguments are its own:
+The harness does not find models of other packages by name, so this module starts its command line, with the same arguments:
 
     python -m probelib.integrations.lm_eval run --model probelib --model_args model=EleutherAI/pythia-160m --tasks arc_easy
 """
@@ -32,18 +32,19 @@ log = logging.getLogger(__name__)
 
 @register_model("probelib")
 class ProbeLM(TemplateLM):
-    """A model of ``lm.load`` with the harness's three kinds of requests.
+    """A model of ``lm.load`` that serves the harness's three kinds of requests.
 
     model     a name for ``lm.load``, or a loaded model; further arguments go to ``lm.load``
-    boundary  where the context ends: "lm-eval" tokenizes context and continuation together and cuts at the length of the
-              context's tokens; "probelib" tokenizes the continuation alone, so that it has the same tokens after every context
+    boundary  how the boundary of context and continuation is found: "lm-eval" tokenizes both together and cuts at the length of
+              the context's tokens; "probelib" tokenizes the continuation alone, so that it has the same tokens after every
+              context
     """
 
     def __init__(self, model, boundary: str = "lm-eval", batch_size=None, max_batch_size=None, device=None, **options):
         super().__init__()
         if boundary not in BOUNDARIES:
             raise unknown("boundary", boundary, BOUNDARIES)
-        # The harness's command line gives batch sizes, where the kit packs rows by tokens, and a GPU on machines without one.
+        # The harness's command line passes batch sizes, but the kit packs rows by tokens; and it passes a GPU even without one.
         if device and (torch.cuda.is_available() or not device.startswith("cuda")):
             options["device"] = device
         options = {name: value for name, value in options.items() if value is not None}
@@ -52,7 +53,7 @@ class ProbeLM(TemplateLM):
         self.backend = "seq2seq" if self.model.encoder_decoder else "causal"
         self._ids: dict[tuple, list[int]] = {}
 
-    # What the harness wants to know of a model
+    # Properties that the harness reads
 
     @property
     def eot_token_id(self) -> int:
@@ -60,7 +61,7 @@ class ProbeLM(TemplateLM):
 
     @property
     def prefix_token_id(self) -> int:
-        """What precedes a text without context."""
+        """The token before a text without context."""
         bos = self.tokenizer.bos_token_id
         return self.eot_token_id if bos is None else bos
 
@@ -83,7 +84,7 @@ class ProbeLM(TemplateLM):
     # Tokens
 
     def tok_encode(self, string: str, add_special_tokens: bool | None = None, **kwargs) -> list[int]:
-        """Ids as the harness's own backend has them. Each distinct text is tokenized once."""
+        """Ids as in the harness's own backend. Each distinct text is tokenized once."""
         key = (string, add_special_tokens)
         if key not in self._ids:
             if add_special_tokens is None:
@@ -124,7 +125,7 @@ class ProbeLM(TemplateLM):
         return [found[row] for row in rows]
 
     def loglikelihood_rolling(self, requests, disable_tqdm: bool = False) -> list[float]:
-        """log P (nats) of whole texts, in windows of the model's context, every token predicted once."""
+        """log P (nats) of whole texts, in windows of the model's context; every token is predicted once."""
         windows = []  # (request, context, tokens)
         for number, request in enumerate(requests):
             ids = self.tok_encode(request.args[0])
@@ -136,7 +137,7 @@ class ProbeLM(TemplateLM):
         return totals
 
     def generate_until(self, requests, disable_tqdm: bool = False) -> list[str]:
-        """Greedy text up to the first stop string. Texts that have not stopped are generated anew, longer."""
+        """Greedy text up to the first stop string. Texts that have not stopped are generated again with a larger limit."""
         texts: list[str | None] = [None] * len(requests)
         wanted = [self._generation(request.args[1]) for request in requests]
         for most in (*LENGTHS, max((length for length, _ in wanted), default=0)):
@@ -152,7 +153,7 @@ class ProbeLM(TemplateLM):
         return texts
 
     def _generation(self, options: dict) -> tuple[int, list[str]]:
-        """Most new tokens and stop strings of a request; ProbeError for sampling."""
+        """(most new tokens, stop strings) of a request. Raise ProbeError for sampling."""
         options = harness.normalize_gen_kwargs(options, default_max_gen_toks=256)
         if options["do_sample"]:
             raise ProbeError("this task samples its texts (do_sample), and the kit only decodes greedily")
@@ -160,10 +161,10 @@ class ProbeLM(TemplateLM):
         return options["max_gen_toks"], stops
 
     def _fit(self, context: list[int], n: int) -> list[int]:
-        """The context's last tokens that leave room for ``n`` more, as in the harness; a warning if any are cut."""
+        """The context's last tokens that leave space for ``n`` more, as in the harness; a warning if any are cut."""
         room = self.model.context - (0 if self.model.encoder_decoder else n)
         if room < 1:
-            raise ProbeError(f"{self.model.name} reads {self.model.context} tokens; {n} are wanted behind a context")
+            raise ProbeError(f"{self.model.name} reads {self.model.context} tokens, too few for {n} after a context")
         if len(context) > room:
             log.warning("a context of %d tokens is cut to its last %d", len(context), room)
         return context[-room:]

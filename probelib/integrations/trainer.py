@@ -20,16 +20,16 @@ from probelib.facts.model import Facts
 
 
 class PanelCallback(TrainerCallback):
-    """Every ``every`` steps and at the end, score the facts and log to whatever the Trainer logs to:
+    """Every ``every`` steps and at the end, score the facts and log the values with the Trainer:
 
-    probelib/known_share   share of facts whose object is the most probable one of its options (a tie is not known)
+    probelib/known_share   share of facts whose object is the most probable option (a tie does not count as known)
     probelib/bits          mean over facts of log2 n + log2 q [bits], q the normalized probability of the object among n options
     probelib/concordance   share of pairs (a taught and a never-taught fact of one relation) with the higher q for the taught
                            one, a tie counting half; only with ``exposures``
 
-    facts       with distractors: the options beside the object
-    exposures   fact -> how often the training data state it; a fact counts as taught from ``taught`` on
-    role        role of the templates; the first one of each relation makes the prompt
+    facts       with distractors, which are the options besides the object
+    exposures   fact -> exposure count in the training data; a fact counts as taught from ``taught`` exposures on
+    role        role of the templates; the first one of each relation is the prompt
     """
 
     def __init__(self, trainer, facts: Facts, every: int, exposures=None, taught: int = 32, role: str = "cloze"):
@@ -62,7 +62,7 @@ class PanelCallback(TrainerCallback):
         try:
             values = self.measure(lm.load(hf_model, self.trainer.processing_class))
         finally:
-            for module, training in modes:  # scoring puts the shared modules into evaluation mode
+            for module, training in modes:  # because scoring sets the shared modules to evaluation mode
                 module.training = training
         self.trainer.log({f"probelib/{name}": float(value) for name, value in values.items()})
 

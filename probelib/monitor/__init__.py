@@ -1,6 +1,6 @@
 """MONITOR: Wang et al. 2024, "Assessing Factual Reliability of Large Language Model Knowledge" (NAACL 2024, arXiv 2310.09820).
 
-Where each thing is:
+Where to find it:
 
 ==============================  ====================================================================================
 the prompts                     ``prompts.with_contexts`` (templates, positive and negative contexts)

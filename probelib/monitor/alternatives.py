@@ -26,7 +26,7 @@ def subsets(anchors: pd.DataFrame, frames: list[int]) -> pd.DataFrame:
 
 
 def readings_of_eq3(facts: pd.DataFrame, anchors: pd.DataFrame) -> pd.DataFrame:
-    """MONITOR of one model under each reading of Eq. 3: ``reading``, ``MONITOR``."""
+    """MONITOR of one model under each reading of Eq. 3, one row per reading: ``reading``, ``MONITOR``."""
     used = counted(facts)
     printed = distances(anchors, (0.33,) * 3).loc[used.index]
     readings = {
@@ -59,7 +59,7 @@ def n_frames(measured: Measured, relation: str) -> int:
 
 def frame_subsets(measured: Measured, relation: str, size: int = 4) -> pd.DataFrame:
     """MONITOR in a relation with every choice of ``size`` frames (all, if there are fewer), the first ones first: ``model``,
-    ``frames`` (a tuple of positions), ``MONITOR``. No model is needed: the anchors of each frame are there."""
+    ``frames`` (a tuple of positions), ``MONITOR``. Nothing is scored: ``measured`` has the anchors of every frame."""
     total, rows = n_frames(measured, relation), []
     for model, anchors in measured.anchors.items():
         own = anchors[anchors["relation"] == relation]
@@ -93,8 +93,8 @@ def with_frames(measured: Measured, relation: str, frames: list[int], seed: int 
 
 
 def mean_monitor(facts: dict[str, pd.DataFrame]) -> pd.DataFrame:
-    """Overall MONITOR (mean over relations) of every model and the facts that it rests on: one row per model, ``MONITOR``,
-    ``facts``, ``counted``. ``facts``: model -> ``measure_facts``."""
+    """Overall MONITOR (mean over relations) of every model, one row per model: ``MONITOR``, ``facts`` (number scored),
+    ``counted`` (number that enters MONITOR). ``facts``: model -> ``measure_facts``."""
     rows = {
         model: (per_relation(table, times=1)["MONITOR"].mean(), len(table), len(counted(table)))
         for model, table in facts.items()
@@ -130,9 +130,10 @@ def decisions(
 
 
 def decisions_on_subset(measured: Measured, other: dict[str, pd.DataFrame], decision: str) -> dict[str, pd.DataFrame]:
-    """Two rows for ``decisions``: as here, on the facts of ``other`` alone, and ``other`` itself.
+    """Two rows for ``decisions``: the kit's MONITOR on the facts of ``other`` only, and ``other`` itself.
 
-    other     model -> ``measure_facts`` of some of the facts;   decision: what was done otherwise
+    other     model -> ``measure_facts`` of some of the facts
+    decision  what differs in ``other``, as it is named in the table
     """
     same = {model: measured.facts[model][measured.facts[model]["fact"].isin(t["fact"])] for model, t in other.items()}
     sizes = next(iter(other.values()))["relation"].value_counts()
@@ -166,8 +167,8 @@ def without_right_distractors(scores: pd.DataFrame, flaws: pd.DataFrame, prompts
 def released_length(tokens: list[str]) -> int:
     """How many steps of a beam search count, from the most probable token of each step (row 0).
 
-    A final end token or full stop does not count, nor a full stop before it; from the first line break or ``</s>`` on
-    (the very first step excepted) nothing counts.
+    A final end token or full stop does not count, nor a full stop before it. Nothing counts from the first line break or
+    ``</s>`` on, unless that is the first step.
 
     >>> released_length([" French", ".", "</s>"]), released_length([" New", " York", "</s>", "."])
     (1, 2)
@@ -182,16 +183,15 @@ def released_length(tokens: list[str]) -> int:
 
 
 def released_anchors(runs: pd.DataFrame, prompts: pd.DataFrame, gold: pd.DataFrame, divisor: int | None = None):
-    """The anchors of eval.py, with the columns of ``anchors`` and ``anchored``.
+    """The anchors of the released eval.py: the columns of ``anchors``, and ``anchored``.
 
-    runs      ``lm.beam_steps`` of R + 1 + M prompts a fact; ``watched`` holds, step by step, the probability of the token
-              that is the most probable one at this step of the fact's positive run
+    runs      ``lm.beam_steps`` of R + 1 + M prompts per fact; ``watched`` holds, per step, the probability of the token that is
+              the most probable one at this step after the fact's positive context
     gold      ``prompts.gold``
-    divisor   what PFD divides by: None: the number of frames; 7 is the constant of the script, whatever R is: missing
-              frames count as distance 0
+    divisor   divisor of PFD. None: the number of frames; 7: the script's constant, so that missing frames count as distance 0
 
-    A foreign run that ends earlier than the primary one has probability 0 from there on. A fact that is not anchored, or of
-    whose answer nothing is left, keeps NaN distances.
+    A foreign run that ends earlier than the primary one has probability 0 from there on. A fact has NaN distances if it is not
+    anchored, or if no token of its answer counts.
     """
     rows = runs.merge(prompts[["prompt", "fact", "relation", "template", "context"]], on="prompt")
     label = dict(zip(gold["fact"], gold["label"], strict=True))
@@ -214,6 +214,6 @@ def released_anchors(runs: pd.DataFrame, prompts: pd.DataFrame, gold: pd.DataFra
 
 
 def _padded(run, length: int) -> np.ndarray:
-    """A foreign run's values over the steps of the primary one: cut, or filled with 0."""
+    """A foreign run's values over the steps of the primary one, truncated or padded with 0."""
     values = np.asarray(run.watched, dtype=float)[: min(length, released_length(run.tokens))]
     return np.concatenate([values, np.zeros(length - len(values))])

@@ -1,4 +1,4 @@
-"""Is a generated text the right answer? (MONITOR, appendix A, and as its released script has it.)"""
+"""Is a generated text the right answer? (MONITOR, appendix A, and its released script.)"""
 
 import pandas as pd
 
@@ -19,8 +19,8 @@ def extract(text: str) -> str:
 
 
 def matches(answer: str, gold: str, done: bool = True) -> bool | None:
-    """Whether a generated answer is the gold object (without regard to case, and to how accents are encoded), then one of
-    ``. ; ! ? ,``, a line break or the end; a gold object may hold a full stop.
+    """Whether a generated answer is the gold object, followed by one of ``. ; ! ? ,``, a line break or the end. Case and the
+    encoding of accents do not matter; a gold object may contain a full stop.
 
     answer  what was generated, or its known beginning
     done    whether generation ended there; if not, None means that the beginning does not decide it
@@ -36,8 +36,8 @@ def matches(answer: str, gold: str, done: bool = True) -> bool | None:
 
 
 def released(answer: str, gold: str) -> bool:
-    """The same as MONITOR's eval.py has it: the whole answer, with punctuation deleted anywhere, is the gold object in the same
-    case.
+    """Whether MONITOR's eval.py counts an answer as right: the whole answer, with punctuation deleted anywhere, is the gold
+    object in the same case.
 
     >>> released(" Paris.", "Paris"), released(" paris", "Paris"), released(" Paris. It lies", "Paris")
     (True, False, False)
@@ -48,10 +48,10 @@ def released(answer: str, gold: str) -> bool:
 
 
 def decide(scores: pd.DataFrame, generated: pd.DataFrame | None = None) -> pd.Series:
-    """Whether greedy decoding answers each row's prompt with its label: True, False, or None where it is not decided yet.
+    """Whether greedy decoding answers each row's prompt with its label: True, False, or None if it is not decided yet.
 
-    Teacher forcing already shows how greedy decoding begins (``greedy_text``); the few prompts that this does not decide
-    (another way to cut the same answer into tokens, a blank after it) need ``generated`` text.
+    Teacher forcing already shows how greedy decoding begins (``greedy_text``). The few prompts that this does not decide
+    (another tokenization of the same answer, a blank after it) need ``generated`` text.
     """
     greedy = (scores[column].tolist() for column in ("greedy_text", "label", "greedy_done"))
     verdict = [matches(text, label, done) for text, label, done in zip(*greedy, strict=True)]

@@ -1,4 +1,4 @@
-"""MONITOR, section 6: where an answer comes from, whether fewer prompts would do, and what could have been decided otherwise."""
+"""MONITOR, section 6: which words an answer depends on, whether fewer prompts suffice, and MONITOR under other decisions."""
 
 from itertools import combinations
 
@@ -15,8 +15,8 @@ from probelib.stats import in_words, kendall, mean_interval, nanmean, p_value_in
 
 
 def extremes(measured: Measured, facts: Facts, relation: str) -> list[str]:
-    """The models with the lowest and the highest MONITOR in a relation, of those that anchor half of its facts (of all, if fewer
-    than two do: a model that knows nothing shows nothing); the first model if none has a MONITOR."""
+    """The models with the lowest and the highest MONITOR in a relation, among those that anchor half of its facts (among all, if
+    fewer than two do); the first model if none has a MONITOR."""
     (relation,), _ = substitute_relations(facts, [relation])
     ranked = measures.in_relation(measured, relation).dropna(subset=["MONITOR"]).sort_values("MONITOR")
     half = ranked[ranked["coverage"] >= 0.5]
@@ -25,7 +25,7 @@ def extremes(measured: Measured, facts: Facts, relation: str) -> list[str]:
 
 
 def figure5(attributions: pd.DataFrame, gold: str, measured: Measured, facts: Facts, relation: str = "P37") -> Artifact:
-    """Heat maps of the words that an answer rests on, one per model.
+    """Heat maps of the words that an answer depends on, one per model.
 
     attributions        ``scores.attribute``;   gold: label of the gold answer
     measured, relation  as in ``extremes``, which chose the models
@@ -167,8 +167,8 @@ def figure6(measured: Measured, facts: Facts, relation: str = "P178", n_frames: 
 
 
 def finding6(subsets: pd.DataFrame, full: pd.DataFrame, others: pd.DataFrame) -> str:
-    """How far the ranking of models depends on the choice of frames; ``others``: ``frame_subsets`` of the remaining number of
-    frames, for rankings that share none."""
+    """How far the ranking of models depends on the choice of frames. ``others``: ``frame_subsets`` of the remaining number of
+    frames, for rankings that share no frame."""
     wide = subsets.pivot(index="frames", columns="model", values="MONITOR")[full["model"]]
     taus = np.array([kendall(full["MONITOR"], row)["tau"] for row in wide.to_numpy()])
     if not np.isfinite(taus).any():
@@ -185,7 +185,7 @@ def finding6(subsets: pd.DataFrame, full: pd.DataFrame, others: pd.DataFrame) ->
 
 
 def disjoint(taus: np.ndarray) -> str:
-    """How far rankings agree that share no frame, in a sentence.
+    """A sentence on the agreement of rankings that share no frame.
 
     >>> disjoint(np.array([0.5, 0.7, 0.9]))[:75]
     'Between rankings by disjoint frames tau is 0.50 to 0.90 (median **0.70**). '
@@ -235,7 +235,7 @@ def figure10(measured: Measured, facts: Facts, relation: str = "P178", n_frames:
 
 
 def finding10(table: pd.DataFrame, replicates: np.ndarray, few: int) -> str:
-    """Whether fewer frames keep the order of the models that all frames tell apart.
+    """Whether fewer frames keep the order of the models that differ significantly with all frames.
 
     table       ``fewer_frames``: one row per model
     replicates  bootstrap replicates of MONITOR with all frames [times, models]
@@ -256,7 +256,7 @@ def finding10(table: pd.DataFrame, replicates: np.ndarray, few: int) -> str:
 
 
 def sensitivity(decisions: dict[str, pd.DataFrame], measured: Measured) -> Artifact:
-    """MONITOR under other ``decisions`` (``alternatives.decisions``, ``decisions_on_subset``), and whether the ranking stays."""
+    """MONITOR under other ``decisions`` (``alternatives.decisions``, ``decisions_on_subset``), and the change of the ranking."""
     names = measured.models["model"].tolist()
     table = pd.DataFrame({decision: found["MONITOR"] for decision, found in decisions.items()}).T.reindex(columns=names)
     values = table.to_numpy(float)
@@ -304,7 +304,7 @@ def largest_changes(table: pd.DataFrame) -> list[float]:
 
 
 def shown_decisions(table: pd.DataFrame, names: list[str]) -> pd.DataFrame:
-    """The table of decisions with the models of the lowest and the highest MONITOR alone, and the numbers of facts."""
+    """The printed table of decisions: only the models with the lowest and the highest MONITOR, and the numbers of facts."""
     values = table.set_index("decision")[names].astype(float)
     ends = {"lowest": values.dropna(how="all").idxmin(axis=1), "highest": values.dropna(how="all").idxmax(axis=1)}
     shown = table[["decision", "facts"]].copy()
@@ -317,7 +317,7 @@ def shown_decisions(table: pd.DataFrame, names: list[str]) -> pd.DataFrame:
 
 
 def tau_of_resampling(measured: Measured) -> str:
-    """How far other facts alone change the ranking of the models, beside which a decision's tau is to be read: a sentence."""
+    """A sentence on how far resampled facts change the ranking of the models: the reference for a decision's tau."""
     replicates = nanmean(measured.replicates["MONITOR"], 2)  # [times, models]
     taus = np.array([kendall(measured.models["MONITOR"], row)["tau"] for row in replicates])
     if not np.isfinite(taus).any() or replicates.shape[1] < 3:
@@ -344,7 +344,7 @@ def finding_of_sensitivity(table: pd.DataFrame, names: list[str]) -> str:
 
 
 def order_on_common(rows: pd.DataFrame, names: list[str]) -> str:
-    """The model with the lowest MONITOR as here, and over the facts that all anchor, if it is another one; else ""."""
+    """A sentence if the model with the lowest MONITOR is another one over the facts that all models anchor; else ""."""
     common = [decision for decision in rows.index if decision.startswith("facts anchored by all")]
     if not common or rows.loc[common[0], names].isna().all():
         return ""
@@ -356,7 +356,7 @@ def order_on_common(rows: pd.DataFrame, names: list[str]) -> str:
 
 
 def released_in_words(table: pd.DataFrame, names: list[str]) -> str:
-    """What the released algorithm changes, as an example; "" if it was not run."""
+    """A sentence on how the released algorithm changes MONITOR; "" if it was not run."""
     places = table.index[table["decision"] == "the same, as released"]
     if not len(places):
         return ""

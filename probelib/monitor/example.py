@@ -52,7 +52,7 @@ def table7(example: pd.DataFrame, fact: str, measured: Measured, facts: Facts) -
 
 
 def anchored_in_words(measured: Measured, models: list[str], relation: str) -> str:
-    """What the compared models anchor in a relation, with their accuracy and MONITOR there: a sentence of a caption."""
+    """How many facts of a relation the compared models anchor, with accuracy and MONITOR: a sentence of a caption."""
     rows = measures.in_relation(measured, relation).set_index("model").loc[models]
     said = [
         f"{model} anchors {row['coverage']:.0%} of {row['n']:.0f} facts (mean probability of their primary anchors "
@@ -82,7 +82,7 @@ def common_in_words(common: dict) -> str:
 
 
 def less_to_lose(first: str, last: str, low: float, high: float) -> str:
-    """What speaks against the model with the lower MONITOR if it is significantly less sure; else "".
+    """A caveat if the model with the lower MONITOR is significantly less sure; else "".
 
     low, high   interval of its mean primary anchor minus that of the other model, on the same facts
 
@@ -98,8 +98,8 @@ def less_to_lose(first: str, last: str, low: float, high: float) -> str:
 
 
 def finding7(example: pd.DataFrame, gold: str) -> str:
-    """How much probability the gold answer loses from the positive context to the worse of the two other prompts, how many
-    prompts each model answers, and in how many the first model gives the gold answer the higher probability.
+    """The probability that the gold answer loses from the positive context to the worse of the two other prompts, the number of
+    prompts that each model answers, and after how many the first model gives the gold answer the higher probability.
 
     example  ``scores.generate_for_fact``;   gold: label of the gold answer
     """
@@ -121,7 +121,7 @@ def finding7(example: pd.DataFrame, gold: str) -> str:
 
 
 def against_the_example(models: list[str], right: pd.Series, surer: int, n: int) -> str:
-    """Whether answers and probabilities of one fact contradict MONITOR, which is lower in the first model; else "".
+    """A caveat if answers or probabilities of one fact contradict MONITOR, which is lower in the first model; else "".
 
     ``surer``: prompts of ``n`` after which the last model gives the gold answer the higher probability."""
     first, last = models[0], models[-1]

@@ -33,7 +33,7 @@ SURE = 0.8  # probability from which figure 9 counts an anchor as sure, as the p
 
 def most_unstable(grids: dict[str, pd.DataFrame]) -> tuple[str, str]:
     """The (model, fact) that shows accuracy instability best (figure 1): the base prompt is answered, another paraphrase and a
-    negative context spoil the answer, and right and wrong answers are nearly even.
+    negative context are not, and right and wrong answers are nearly equal in number.
 
     grids  model -> ``verdicts(..., runs="released13")``
     """
@@ -50,8 +50,8 @@ def most_unstable(grids: dict[str, pd.DataFrame]) -> tuple[str, str]:
 
 
 def most_apart(scores: dict[str, pd.DataFrame], prompts: pd.DataFrame) -> tuple[str, list[str]]:
-    """A base prompt and two models that both answer it, with the most different probability (figure 2), the surer one first.
-    If no prompt is answered by two models, the two that differ most; of one model, that one alone."""
+    """A base prompt and two models that both answer it with the most different probabilities (figure 2), the surer one first.
+    If no prompt is answered by two models, the two models that differ most; of a single model, that one alone."""
     base = prompts[(prompts["context"] == "none") & (prompts["template"] == 1)]["prompt"]
     rows = pd.concat([s[s["prompt"].isin(base)].assign(model=name) for name, s in scores.items()])
     if (rows[rows["correct"].astype(bool)].groupby("prompt")["model"].size() > 1).any():
@@ -176,8 +176,8 @@ def finding7(table: pd.DataFrame, judged: pd.DataFrame) -> str:
 
 
 def differing_paraphrases(judged: pd.DataFrame) -> str:
-    """In how many pairs of model and form the paraphrases differ significantly on the same facts, and what that says of the
-    claim: a sentence. ``judged``: ``measures.judge_forms``."""
+    """A sentence: in how many pairs of model and form the paraphrases differ significantly on the same facts, and whether that
+    supports the claim. ``judged``: ``measures.judge_forms``."""
     groups = judged.groupby(["model", "kind"])
     p = [friedman(rows.pivot_table("correct", "fact", "template").to_numpy()) for _, rows in groups]
     apart, n = int((holm(p) < 0.05).sum()), int(np.isfinite(p).sum())
@@ -271,7 +271,7 @@ def counted_facts(measured: Measured, relation: str | None = None) -> str:
 
 
 def covered_relation(measured: Measured, facts: Facts, relation: str, least: int = 3) -> tuple[str, str]:
-    """(relation, note): the wanted one, or its stand-in, where at least ``least`` facts count; else the one with the most."""
+    """(relation, note): the requested relation, or its substitute, if at least ``least`` facts count; else the one with most."""
     (relation,), note = substitute_relations(facts, [relation])
     counts = next(iter(measured.facts.values()))["relation"].value_counts()
     if counts.get(relation, 0) >= min(least, counts.max()):
@@ -376,11 +376,11 @@ def figure12(measured: Measured) -> Artifact:
 
 
 def finding12(table: pd.DataFrame, replicates: np.ndarray) -> str:
-    """The paired difference between the largest and the smallest model of every family, its slope where it has three models,
+    """The paired difference between the largest and the smallest model of every family, the slope of families with three models,
     and the steps at which MONITOR rises.
 
     table       one row per model: ``family``, ``model``, ``parameters``, ``MONITOR``, ``low``, ``high``; its index is the
-                place in ``replicates``
+                position in ``replicates``
     replicates  bootstrap replicates of overall MONITOR [times, models]
     """
     said, rises = [], []
@@ -469,7 +469,7 @@ def figure4(measured: Measured, facts: Facts, relation: str = "P1412") -> Artifa
 
 
 def runs_in_words(runs: pd.DataFrame, relation: str) -> str:
-    """What the runs of a relation are, for a caption. ``runs``: ``measures.accuracy``.
+    """The runs of a relation in words, for a caption. ``runs``: ``measures.accuracy``.
 
     >>> grid = [("P37", template, context) for template in (1, 2, 3) for context in ("negative1", "negative2")]
     >>> runs_in_words(pd.DataFrame(grid, columns=["relation", "template", "context"]), "P37")
@@ -483,7 +483,8 @@ def runs_in_words(runs: pd.DataFrame, relation: str) -> str:
 
 
 def finding4(table: pd.DataFrame, within: float = 3.5) -> str:
-    """Whether, of two models with similar base accuracy, the one with the lower MONITOR varies less (``instability``)."""
+    """Whether the accuracy of the model with the lower MONITOR varies less, for pairs of models with similar base accuracy.
+    ``table``: ``measures.instability``; ``within``: the largest difference in base accuracy of a pair, in points."""
     rows = list(
         table.dropna(subset=["MONITOR", "std"])[["base acc", "MONITOR", "std"]].itertuples(index=False, name=None)
     )
@@ -578,8 +579,8 @@ def anchor_probabilities(measured: Measured, models: list[str], relation: str) -
 
 
 def finding9(table: pd.DataFrame, models: list[str], least: float = SURE) -> str:
-    """The share of anchors with a probability of ``least`` or more, by kind of anchor, whether the first model, the one with
-    the lower MONITOR, has more of them over the facts that both anchor, and the mean anchors there."""
+    """The share of anchors with a probability of ``least`` or more, per kind of anchor; whether the first model, which has the
+    lower MONITOR, has more of them over the facts that both anchor; and the mean anchors over these facts."""
     if table.empty:
         return "No fact is anchored, so there are no primary anchors to compare."
     said = []
@@ -593,8 +594,8 @@ def finding9(table: pd.DataFrame, models: list[str], least: float = SURE) -> str
 
 
 def mean_anchors(table: pd.DataFrame, models: list[str]) -> str:
-    """The mean primary and foreign anchor of the first and the last model over the facts that both anchor, and what follows if
-    the first one, with the lower MONITOR, is the less sure one (``example.less_to_lose``); "" for one model."""
+    """The mean primary and foreign anchor of the first and the last model over the facts that both anchor, with a caveat if the
+    first model, which has the lower MONITOR, is less sure (``example.less_to_lose``); "" for one model."""
     if len(models) < 2:
         return ""
     means = table.groupby(["anchor", "fact", "model"])["probability"].mean().unstack("model").reindex(columns=models)
@@ -613,7 +614,8 @@ def mean_anchors(table: pd.DataFrame, models: list[str]) -> str:
 
 
 def more_in_the_first(shares: pd.DataFrame) -> str:
-    """Whether the first column exceeds the last one over the rows (facts) that both have: the end of a sentence; "" for one.
+    """Whether the first column exceeds the last one over the rows (facts) that both have: the end of a sentence; "" if there is
+    only one column.
 
     >>> more_in_the_first(pd.DataFrame({"a": [90.0, 80.0, 70.0], "b": [10.0, 20.0, None]}))
     '; difference +70 [+60, +80] over 2 facts: that the model with the lower MONITOR is surer is shown here'

@@ -10,8 +10,8 @@ For every fact c with answer tokens l = 1..L:
     IRD_c = mean over distractors and tokens of |p - n|                                        [monitor, Eq. 2]
     MONITOR = sum_c sqrt(a1 PFD_c^2 + a2 IRD_c^2 + a3 PFD_c IRD_c) / sum_c mean_l p_c          [monitor, Eq. 3], lower is better
 
-``scores`` is always a frame of ``scores.score_answers``: ``fact``, ``relation``, ``prompt``, ``token_logprobs``, ``correct``;
-``prompts`` a frame of ``prompts.with_contexts``, which says the frame (``template``) and the ``context`` of each prompt.
+``scores`` is always a frame of ``scores.score_answers``: ``fact``, ``relation``, ``prompt``, ``token_logprobs``, ``correct``.
+``prompts`` is a frame of ``prompts.with_contexts``, with the prompt frame (``template``) and the ``context`` of each prompt.
 """
 
 from dataclasses import dataclass
@@ -58,8 +58,8 @@ def root(pfd, ird, alphas: tuple[float, float, float] = THIRDS):
 def anchors(scores: pd.DataFrame, prompts: pd.DataFrame) -> pd.DataFrame:
     """The anchors of every fact, one row each: ``fact``, ``relation``, ``p`` [L], ``f`` [R, L], ``n`` [M, L].
 
-    scores   of the gold object after each prompt (with a context, frame 1 is enough: spec b.3, 7b)
-    prompts  ``prompts.with_contexts``; tells frame and context
+    scores   of the gold object after each prompt; with a context, only frame 1 is needed
+    prompts  ``prompts.with_contexts``, with the frame and the context of each prompt
     """
     rows = scores.merge(prompts[["prompt", "template", "context"]], on="prompt", validate="many_to_one")
     relation = dict(zip(rows["fact"], rows["relation"], strict=True))
@@ -81,7 +81,7 @@ def anchors(scores: pd.DataFrame, prompts: pd.DataFrame) -> pd.DataFrame:
 
 
 def _probabilities(logprobs: list, length: int = 0) -> np.ndarray:
-    """[prompts, L] in float64; without any prompt [0, L]."""
+    """Probabilities [prompts, L] in float64 from log-probabilities; [0, L] without any prompt."""
     return np.exp(np.array(logprobs, dtype=np.float64)) if logprobs else np.empty((0, length))
 
 
@@ -120,7 +120,7 @@ class Measured:
     """MONITOR and accuracies of several models on the same facts: what all tables and figures of section 5 show.
 
     facts      model -> ``measure_facts``: one row per fact
-    anchors    model -> ``anchors``: the probabilities behind it
+    anchors    model -> ``anchors``: the probabilities that ``facts`` is computed from
     runs       model -> ``accuracy`` of each of the R x M runs
     relations  one row per model and relation: ``per_relation``, and over the runs ``avg acc``, ``max``, ``min``, ``std``,
                ``std0``, and ``base acc`` (frame 1 without context); percent
@@ -219,11 +219,11 @@ def monitor(distances: pd.DataFrame, average_first: bool = False) -> float:
 def per_relation(distances: pd.DataFrame, times: int = 1000, seed: int = 0) -> pd.DataFrame:
     """One row per relation.
 
-    MONITOR, low, high   over the anchored facts (NaN where none is), with a 95 % bootstrap interval over facts (NaN where a
-                         single one is, or no draw differs, which would pass for certainty)
+    MONITOR, low, high   over the anchored facts (NaN if none is), with a 95 % bootstrap interval over facts (NaN if only one is,
+                         or if all replicates are equal: a zero-width interval would overstate certainty)
     probs                mean pbar of the anchored facts
     coverage             share of the facts that are anchored
-    n, no_distractor     facts; those of them without a distractor, which have no IRD: left out of MONITOR, and counted
+    n, no_distractor     number of facts, and of those without a distractor, which have no IRD and are left out of MONITOR
     """
     replicates = resample({"": distances}, times=times, seed=seed)["MONITOR"][:, 0]  # [times, relations]
     rows = []
@@ -242,11 +242,11 @@ def counted(distances: pd.DataFrame) -> pd.DataFrame:
 
 
 def overall(distances: pd.DataFrame, times: int = 1000, seed: int = 0) -> dict[str, float]:
-    """A model's score: the unweighted mean of MONITOR over relations (spec b.2), with a 95 % bootstrap interval.
+    """A model's score: the unweighted mean of MONITOR over relations, with a 95 % bootstrap interval.
 
-    Facts are resampled within each relation. ``silent`` counts the relations without any anchored fact: they have no
-    MONITOR and are left out of the means, never taken as 0. ``coverage`` is the share of all facts that are anchored. No
-    interval where no relation counts two facts.
+    Facts are resampled within each relation. ``silent`` is the number of relations without any anchored fact: they have no
+    MONITOR and are left out of the means, never taken as 0. ``coverage`` is the share of all facts that are anchored. The
+    interval is NaN if no relation has two facts that count.
     """
     table = per_relation(distances, times=1, seed=seed)
     replicates = resample({"": distances}, times=times, seed=seed)["MONITOR"][:, 0]
@@ -269,8 +269,8 @@ def resample(
 
     measured  model -> ``measure``: the same facts, in the same order, for every model
     grids     model -> ``verdicts`` of a set of runs; None: none
-    returns   [times, models, relations] arrays: ``MONITOR`` (NaN where no fact of the relation is anchored; a draw
-              without an anchored fact is made again), and with ``grids``
+    returns   [times, models, relations] arrays: ``MONITOR`` (NaN if no fact of the relation is anchored; a bootstrap sample
+              without an anchored fact is drawn again), and with ``grids``
               ``avg`` and ``std`` of the accuracy over the runs, percent
     """
     rng, first = np.random.default_rng(seed), next(iter(measured.values()))
@@ -287,7 +287,7 @@ def resample(
             here = own.index.isin(counted(own).index)
             top, bottom = (weight @ np.where(here, own[column], 0.0) for column in ("root", "pbar"))
             score = np.divide(top, bottom, out=np.full(times, np.nan), where=bottom > 0)
-            lost = ~(bottom > 0)  # no anchored fact among those drawn: drawn again, so that no relation leaves the mean
+            lost = ~(bottom > 0)  # no anchored fact in the sample: drawn again, so that no relation leaves the mean
             score[lost] = rng.permutation(np.resize(score[~lost], lost.sum())) if not lost.all() else np.nan
             scores.append(score)
             if grids:
@@ -301,7 +301,7 @@ def resample(
 
 
 def _accuracies(weight: np.ndarray, right: np.ndarray) -> np.ndarray:
-    """Accuracy of every run under every draw, percent: [times, runs] from weights [times, n] and verdicts [n, runs]."""
+    """Accuracy of every run in every bootstrap sample, percent: [times, runs] from weights [times, n] and verdicts [n, runs]."""
     asked = weight @ np.isfinite(right)
     hits = weight @ np.nan_to_num(right)
     return 100 * np.divide(hits, asked, out=np.full_like(hits, np.nan), where=asked > 0)
@@ -375,8 +375,8 @@ def leave_one_out(x: pd.Series, y: pd.Series) -> tuple[float, float]:
 
 
 def lost_by_context(scores: pd.DataFrame, prompts: pd.DataFrame) -> pd.Series:
-    """fact -> percent of the negative contexts that spoil the answer, for facts whose base question is answered without context:
-    only these can lose anything."""
+    """fact -> percent of its negative contexts after which the answer is wrong, for facts whose base question is answered without
+    context: only these can lose their answer."""
     base = verdicts(scores, prompts, "base").mean(axis=1)
     right = verdicts(scores, prompts, "negative").mean(axis=1)
     return 100 * (1 - right[base == 1]).dropna()
@@ -420,17 +420,17 @@ def in_relation(measured: Measured, relation: str) -> pd.DataFrame:
 
 
 def position(measured: Measured, relation: str) -> int:
-    """The place of a relation in the last axis of ``Measured.replicates``."""
+    """The index of a relation in the last axis of ``Measured.replicates``."""
     return measured.relations["relation"].drop_duplicates().tolist().index(relation)
 
 
 def monitor_on_common(measured: Measured, models: list[str], relation: str, times: int = 1000, seed: int = 0) -> dict:
     """MONITOR of ``models`` over the facts of a relation that all of them anchor.
 
-    returns  ``n`` facts, ``MONITOR`` (model -> value), ``root`` and ``pbar`` (model -> mean distance and mean primary anchor,
-             whose ratio it is), and ``difference`` of the last and the first model with its 95 % paired bootstrap interval
-             over facts, ``low`` and ``high``; ``surer``: the same interval of the first minus the last mean primary anchor;
-             NaN where there is no such fact
+    returns  ``n`` (number of facts); ``MONITOR`` (model -> value); ``root`` and ``pbar`` (model -> mean distance and mean
+             primary anchor, whose ratio is MONITOR); ``difference`` (MONITOR of the last minus the first model) with its 95 %
+             paired bootstrap interval over facts, ``low`` and ``high``; ``surer`` (the interval of the first minus the last mean
+             primary anchor). NaN if there is no such fact
     """
     tables = [counted(measured.facts[m][measured.facts[m]["relation"] == relation]).set_index("fact") for m in models]
     common = tables[0].index[np.all([tables[0].index.isin(table.index) for table in tables], axis=0)]
@@ -446,7 +446,7 @@ def monitor_on_common(measured: Measured, models: list[str], relation: str, time
             "low": low, "high": high, "surer": mean_interval(first[:, 1] - last[:, 1])} | parts  # fmt: skip
 
 
-GRID = {  # which contexts and frames a set of runs takes (spec b.3, 6)
+GRID = {  # contexts and frames of each set of runs
     "grid": lambda rows: _negative(rows),
     "none+neg": lambda rows: _negative(rows) | (rows["context"] == "none"),
     "full": lambda rows: rows["context"].notna(),
@@ -463,8 +463,8 @@ def _negative(rows: pd.DataFrame) -> pd.Series:
 
 
 def verdicts(scores: pd.DataFrame, prompts: pd.DataFrame, runs: str = "grid") -> pd.DataFrame:
-    """Whether each fact is answered in each run: one row per fact, one column per (template, context); 1.0, 0.0, or NaN where
-    it has no such prompt (a fact with fewer distractors than others).
+    """Whether each fact is answered in each run: one row per fact, one column per (template, context); 1.0, 0.0, or NaN if the
+    fact has no such prompt (because it has fewer distractors than others).
 
     scores  with the column ``correct``
     runs    "grid": R x M, every frame with every distractor (section 4.3), or another of ``GRID``: "none+neg" R (M + 1),
@@ -569,11 +569,11 @@ def by_prompt(scores: pd.DataFrame, prompts: pd.DataFrame, fact: str) -> pd.Data
 
 
 def clearest_fact(facts: pd.DataFrame, scores: pd.DataFrame, prompts: pd.DataFrame, sure: float = 0.8) -> str:
-    """The fact to show (figure 3): known, that is anchored, answered without context, and with a primary anchor of ``sure`` or
-    more; of these the largest root. Without such a fact the anchored one with the largest root.
+    """The fact to show (figure 3). Of the facts that are known, that is anchored, answered without context, and with a primary
+    anchor of ``sure`` or more: the one with the largest root. Without such a fact, the anchored one with the largest root.
 
     facts            ``measure_facts`` of one model
-    scores, prompts  behind it
+    scores, prompts  those that ``facts`` was computed from
     """
     answered = facts["fact"].map(verdicts(scores, prompts, "base").mean(axis=1)) == 1
     yes = facts["anchored"].astype(bool)
@@ -581,4 +581,4 @@ def clearest_fact(facts: pd.DataFrame, scores: pd.DataFrame, prompts: pd.DataFra
     return rows.sort_values(["unknown", "other", "move"], kind="stable")["fact"].iloc[0]
 
 
-# As released: no teacher forcing, the model's own five beams (spec b.5a)
+# As released: no teacher forcing, the model's own five beams

@@ -1,4 +1,4 @@
-"""MONITOR, section 5.2.1 by relation: tables 5, 10, 11 and coverage; models of equal accuracy and their MONITOR."""
+"""MONITOR, section 5.2.1 by relation: tables 5, 10, 11 and coverage; MONITOR of models of equal accuracy."""
 
 from collections.abc import Callable
 from itertools import combinations
@@ -13,7 +13,7 @@ from probelib.published import table as published
 from probelib.report import Artifact, span, with_interval
 from probelib.stats import mean_interval, p_value_in_words, percentile_interval, wilson
 
-ALIKE = "within 5 points of accuracy and 15 points of coverage"  # what ``alike_pairs`` takes
+ALIKE = "within 5 points of accuracy and 15 points of coverage"  # the limits of ``alike_pairs``
 
 
 def table5(measured: Measured, facts: Facts, relations: tuple[str, ...] = ("P178", "P108", "P37")) -> Artifact:
@@ -114,9 +114,10 @@ def table10(measured: Measured, facts: Facts) -> Artifact:
 
 
 def ends_of_models(table: pd.DataFrame, wide: pd.DataFrame, texts: Callable) -> pd.DataFrame:
-    """The table of a relation and its models, printed with the lowest, median and highest value of the models alone.
+    """The printed table: per relation the lowest, median and highest value of the models.
 
-    wide    one row per relation, one column per model;   texts: (relation, model) -> its value, and what stands in brackets
+    wide    one row per relation, one column per model
+    texts   (relation, model) -> its value, and the text in brackets after it
     """
     shown = table[[column for column in table if column not in wide]].copy()
     for which in ("idxmin", "idxmax"):
@@ -131,7 +132,7 @@ def ends_of_models(table: pd.DataFrame, wide: pd.DataFrame, texts: Callable) -> 
 
 
 def first_of_ties(values: pd.Series, model: str) -> str:
-    """How many models share the value of ``model``, which alone is named; "" if none does.
+    """A note if other models share the value of ``model``, the only one named; else "".
 
     >>> first_of_ties(pd.Series({"a": 0.5, "b": 0.5, "c": 0.1}), "a"), first_of_ties(pd.Series({"a": 0.5}), "a")
     (', first of 2 ties', '')
@@ -153,7 +154,7 @@ def significantly_lowest(measured: Measured, wide: pd.DataFrame) -> str:
 
 
 def coverage(measured: Measured, facts: Facts) -> Artifact:
-    """The share of anchored facts of every relation and model: what stands behind table 10."""
+    """The share of anchored facts of every relation and model: the facts that table 10 is computed from."""
     covered = _by_relation(measured, "coverage")
     table = facts.relations[["relation", "name"]].merge(covered, on="relation")
     n = measured.relations.groupby("relation")["n"].first()[covered.index]
@@ -175,7 +176,7 @@ def coverage(measured: Measured, facts: Facts) -> Artifact:
 
 
 def finding_coverage(models: pd.DataFrame, n: int) -> str:
-    """The models that anchor the fewest and the most of the ``n`` facts, and what follows for a comparison.
+    """The models that anchor the fewest and the most of the ``n`` facts, and whether models are scored on different facts.
 
     >>> finding_coverage(pd.DataFrame({"model": ["a", "b"], "coverage": [0.2, 0.7]}), 10)
     'Of all 10 facts, a anchors the fewest, 20 % [6, 51], and b the most, 70 % [40, 89]: models are scored on different facts.'
@@ -203,8 +204,8 @@ def _by_relation(measured: Measured, column: str) -> pd.DataFrame:
 
 
 def finding_by_relation(wide: pd.DataFrame, covered: pd.DataFrame, sizes: pd.Series) -> str:
-    """Which models have the lowest MONITOR in the most relations, how often with a low coverage, and how many numbers rest on
-    fewer than four facts. ``sizes``: facts per relation."""
+    """In how many relations each model has the lowest MONITOR, how often with a low coverage, and how many values are computed
+    from fewer than four facts. ``sizes``: facts per relation."""
     best = wide.dropna(how="all").idxmin(axis=1)
     if best.empty:
         return "No model anchors a fact of any relation, so none is the best in one."
@@ -271,7 +272,7 @@ def mean_of_r(values: pd.Series) -> str:
 
 def similar_models(measured: Measured, facts: Facts, relation: str = "P37") -> list[str]:
     """The models of section 5.2.3: similar accuracy in a relation, different MONITOR, the more reliable one first; one model
-    where no two have a MONITOR."""
+    if no two have a MONITOR."""
     (relation,), _ = substitute_relations(facts, [relation])
     table = measures.in_relation(measured, relation)
     return list(like_pair(table) or table.sort_values("MONITOR")["model"][:1])
@@ -291,7 +292,8 @@ def alike_pairs(table: pd.DataFrame) -> list[tuple[str, str]]:
 
 
 def like_pair(table: pd.DataFrame) -> tuple[str, str] | None:
-    """The first of the ``alike_pairs``; without any, the two models closest in accuracy; None if two do not have a MONITOR."""
+    """The first of the ``alike_pairs``; if there is none, the two models closest in accuracy; None if fewer than two models have
+    a MONITOR."""
     known = table.dropna(subset=["MONITOR", "avg acc"]).sort_values("MONITOR")
     if len(known) < 2:
         return None

@@ -1,4 +1,4 @@
-"""What MONITOR scores: facts, prompts, scores."""
+"""What MONITOR scores: the facts and prompts of every artifact, and the calls that score them."""
 
 import tempfile
 from dataclasses import replace
@@ -68,11 +68,11 @@ def scored_models(scores: dict[str, pd.DataFrame]) -> pd.DataFrame:
 def facts_shown(
     panel: Facts, relations: list[str], taught: set[str] | None, n_facts: int | str = "panel", seed: int = 0
 ) -> Facts:
-    """Facts for artifacts that show one relation alone: more than the panel has, and such as the models may know.
+    """Facts for artifacts that show a single relation: more than the panel has, and only facts that the models may know.
 
-    panel      the facts as loaded; returned as they are if ``taught`` is None, and if none of its relations has such a fact
+    panel      the facts as loaded; returned unchanged if ``taught`` is None, or if none of its relations has such a fact
     relations  those that are shown; a relation that the data lack is replaced as in ``facts.substitute_relations``
-    taught     ids of facts of the atlas, such as those that the shipped models were taught
+    taught     ids of facts of the atlas, usually those that the shipped models were taught
     n_facts    facts per relation; "panel": up to 100
     """
     if taught is None:
@@ -111,8 +111,8 @@ def example_templates(facts: Facts) -> pd.DataFrame:
 
 
 def prompts_by_form(facts: Facts) -> dict[str, pd.DataFrame]:
-    """The prompts of section 3.1: questions (QA, with all contexts), and where the facts have such templates sentences to
-    complete (WP) and statements to judge (FC)."""
+    """The prompts of section 3.1: questions (QA, with all contexts) and, if the facts have such templates, sentences to complete
+    (WP) and statements to judge (FC)."""
     roles = set(facts.templates["role"])
     by_form = {"QA": prompts.with_contexts(facts)}
     if "cloze" in roles:
@@ -127,7 +127,8 @@ def score_forms(
 ) -> dict[str, dict[str, pd.DataFrame]]:
     """Score ``prompts_by_form``: form -> name of the model -> scores.
 
-    QA, WP: ``score_answers``. FC: of "True" and "False" after every statement; "FC written": the generated text, three tokens
+    QA, WP: ``score_answers``. FC: scores of "True" and "False" after every statement. "FC written": three tokens of generated
+    text after every statement
     """
     by_form, gold = prompts_by_form(facts), prompts.gold(facts)
     words = [(fact, word, word) for fact in gold["fact"] for word in ("True", "False")]
@@ -160,8 +161,8 @@ def generate_framings(
 
 
 def score_objects(model, texts: list[str], facts: Facts) -> pd.DataFrame:
-    """Every object of the facts and their distractors after every text: ``prompt`` (its position), ``label``, ``logprob``,
-    ``probability``, ``text``."""
+    """Scores of every object of the facts and of their distractors after every text: ``prompt`` (index of the text), ``label``,
+    ``logprob``, ``probability``, ``text``."""
     labels = sorted({*facts.label(facts.facts["object"]), *facts.label(facts.distractors["object"])})
     rows = model.logprobs(texts, [[f" {label}" for label in labels]] * len(texts))
     return rows.assign(
@@ -258,7 +259,7 @@ def attribute(
     prompt   ``misprimed_prompt``;   scores: ``score``;   steps: of the integral
     returns  ``model``, ``word``, ``signed``, ``score`` (share), ``prepended`` (whether the word belongs to the context),
              and per model ``begins`` (the token), ``correct``, ``probability``,
-             ``baseline``, ``error`` (relative, of the integral); ProbeError if that is 0.05 or more
+             ``baseline``, ``error`` (relative, of the integral). Raise ProbeError if ``error`` is 0.05 or more
     """
     from probelib.lm.internals.gradients import by_word
 
@@ -358,18 +359,18 @@ def as_released(
 
 
 def first_facts(facts: Facts, relation: str = "P1412", n_facts: int = 6) -> Facts:
-    """The first facts of a relation (of its stand-in, if the data lack it)."""
+    """The first facts of a relation (of its substitute, if the data lack it)."""
     (relation,), _ = substitute_relations(facts, [relation])
     chosen = choose(facts, [relation])
     return pick(chosen, chosen.facts["fact"].head(n_facts))
 
 
 def time_both(model, facts: Facts, rounds: int = 3) -> pd.DataFrame:
-    """Measure the cost of MONITOR and of the accuracy study on the same facts, nothing from the store (table 8).
+    """Measure the cost of MONITOR and of the accuracy study on the same facts, without the store (table 8).
 
     model    a loaded model
     returns  one row per way ("generated": as released; "teacher-forced"), round and study: ``prompts``, ``forwarded tokens``,
-             ``device seconds``, ``device hours for 1,000 facts``; a first round to warm up is left out
+             ``device seconds``, ``device hours for 1,000 facts``; a first warm-up round is left out
     """
     framed, gold = prompts.with_contexts(facts), prompts.gold(facts)
     negative = framed["context"].str.startswith("negative")

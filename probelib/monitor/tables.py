@@ -1,4 +1,4 @@
-"""MONITOR's tables, but for those in ``relations`` and ``example``: measured numbers in, ``report.Artifact`` out."""
+"""MONITOR's tables, except those in ``relations`` and ``example``: measured numbers in, ``report.Artifact`` out."""
 
 import numpy as np
 import pandas as pd
@@ -53,7 +53,7 @@ def table2(judged: pd.DataFrame, sizes: dict[str, int], about: str) -> Artifact:
 
 def finding2(table: pd.DataFrame, judged: pd.DataFrame) -> str:
     """How far the accuracy depends on the form of the prompt, whether statements are judged better than by chance, which model
-    gives one verdict to most statements, and what changes if the first generated word decides, as in the paper."""
+    gives most statements the same verdict, and what changes if the first generated word decides, as in the paper."""
     balanced = (table["FC-pos"] + table["FC-neg"]) / 2
     if balanced.isna().all():
         return ""
@@ -83,7 +83,7 @@ def above_chance(judged: pd.DataFrame) -> str:
 
 
 def differing_forms(judged: pd.DataFrame) -> str:
-    """In how many models question and sentence differ significantly on the same facts, and what that says of the claim."""
+    """In how many models question and sentence differ significantly on the same facts, and whether that supports the claim."""
     by_fact = judged.groupby(["model", "kind", "fact"])["correct"].mean().unstack("kind")
     if not {"QA", "WP"} <= set(by_fact.columns):
         return "significance is not tested without both forms"
@@ -97,8 +97,8 @@ def differing_forms(judged: pd.DataFrame) -> str:
 
 
 def trained_forms(judged: pd.DataFrame, trained: int = TRAINED) -> str:
-    """How much of the gap between question and sentence remains on the paraphrases of the training corpus of the shipped
-    models, in a sentence; "" without both forms. ``trained``: number of the last such paraphrase."""
+    """A sentence: the gap between question and sentence on the paraphrases that are in the training corpus of the shipped models;
+    "" without both forms. ``trained``: number of the last such paraphrase."""
     forms = judged[judged["kind"].isin(["QA", "WP"])]
     gap = lambda rows: rows.pivot_table(index=["model", "fact"], columns="kind", values="correct")
     every, seen = gap(forms), gap(forms[forms["template"] <= trained]) if len(forms) else forms
@@ -148,7 +148,7 @@ def table3(scores: dict[str, pd.DataFrame], prompts: pd.DataFrame, about: str) -
 
 
 def finding3(table: pd.DataFrame, printed: pd.DataFrame) -> str:
-    """What positive and negative contexts change, and whether that is what the paper claims."""
+    """How positive and negative contexts change the accuracy, and whether that supports the paper's claim."""
     worse, n = table["Δ [Y_]"], len(table)
     helped, lower = (table["Δ [Y] low"] > 0).sum(), (table["Δ [Y_] high"] < 0).sum()
     higher = (table["Δ [Y_] low"] > 0).sum()
@@ -163,7 +163,7 @@ def finding3(table: pd.DataFrame, printed: pd.DataFrame) -> str:
 
 
 def effect_of_tuning(table: pd.DataFrame, base_of: dict[str, str]) -> str:
-    """What negative contexts change in base models and their instruction-tuned versions, in a sentence.
+    """A sentence: the effect of negative contexts on base models and on their instruction-tuned versions.
 
     table     ``table3(...).frame``
     base_of   ``lm.partners.tuned_pairs``
@@ -180,14 +180,14 @@ def effect_of_tuning(table: pd.DataFrame, base_of: dict[str, str]) -> str:
 
 
 def flaws(facts: Facts, known: Facts | None = None) -> pd.DataFrame:
-    """Known problems of each fact (spec c.3), one row per fact; nothing is removed.
+    """Known problems of each fact, one row per fact; nothing is removed.
 
-    known  the facts that tell which objects are right (default: ``facts`` itself, which may be a sample)
+    known  facts that determine which objects are right (default: ``facts`` itself, which may be a sample)
 
     leaked            the object is part of the subject ("BMW 3 Series", BMW)
     several           the subject has several right objects, so that exact match against one of them is too strict
     right_distractor  contexts ("negative2", ...) whose distractor is a right object of the subject: a tuple
-    no_distractor     it has none, hence no IRD
+    no_distractor     the fact has no distractor, hence no IRD
     frames, distinct  number of frames of its relation; of distinct ones
     """
     right = right_objects(known or facts)
@@ -251,7 +251,7 @@ def _templates(facts: Facts) -> pd.DataFrame:
 
 
 def finding9(counts: pd.DataFrame) -> str:
-    """How many facts have which problem."""
+    """The number of facts with each problem."""
     return (
         f"Every relation has at least {counts['frames'].min()} frames (one alone shows no spread over "
         f"paraphrases). {counts['no_distractor'].sum()} facts have no distractor, hence no MONITOR; {counts['leaked'].sum()} "
@@ -350,7 +350,7 @@ def lowest_on_common(measured: Measured) -> str:
 
 
 def least_covered(models: pd.DataFrame) -> str:
-    """The model that anchors the smallest share of facts, on which alone it is scored.
+    """The model that anchors the smallest share of facts, and its MONITOR, which is computed over these facts only.
 
     >>> least_covered(pd.DataFrame({"model": ["a", "b"], "coverage": [0.5, 0.25], "MONITOR": [0.2, 0.1]}))
     'b has MONITOR 0.100 on the 25 % of the facts that it anchors'
@@ -361,7 +361,7 @@ def least_covered(models: pd.DataFrame) -> str:
 
 
 def accuracy_and_monitor(measured: Measured) -> str:
-    """How far the correlation with accuracy depends on single models and on the mean primary anchor, in a sentence."""
+    """A sentence: how far the correlation with accuracy depends on single models and on the mean primary anchor."""
     monitor, accuracy = measured.models["MONITOR"], measured.models["avg acc"]
     r = measures.correlation_with_accuracy(measured)
     printed = published("monitor/table4")
@@ -402,8 +402,8 @@ def table6(measured: Measured, facts: Facts, relation: str = "P1412") -> Artifac
 
 
 def finding6(table: pd.DataFrame, r: dict[str, float], relative: dict[str, float]) -> str:
-    """The correlation of MONITOR with the spread and with the relative spread, how far one model carries it, and what of it the
-    accuracy does not explain."""
+    """The correlation of MONITOR with the spread and with the relative spread, its range if one model is left out, and the
+    partial correlation given accuracy."""
     if np.isnan(r["r"]):
         return "Too few models have a MONITOR here to correlate it with the spread of accuracy."
     printed = published("monitor/table6")
@@ -479,7 +479,7 @@ def correlations(
 
 
 def savings(rounds: pd.DataFrame) -> pd.DataFrame:
-    """What MONITOR saves against the accuracy study.
+    """The cost of MONITOR compared with that of the accuracy study.
 
     rounds   ``way``, ``round``, ``what`` ("MONITOR" or "accuracy"), and one column per kind of cost
     returns  one row per way and kind of cost: medians over the rounds, ``saved`` (accuracy / MONITOR), and the smallest and

@@ -17,12 +17,12 @@ def main() -> int:
     train = commands.add_parser("train", help="train organisms and overwrite their checkpoints")
     train.add_argument("names", nargs="*", metavar="NAME", help=", ".join(FAMILY))
     train.add_argument("--all", action="store_true", help="the whole family")
-    jobs = "models side by side, a thread each (default: a CPU's cores; 1 on a GPU)"
+    jobs = "models that train at the same time, one thread each (default: the number of CPU cores; 1 on a GPU)"
     train.add_argument("--jobs", type=int, help=jobs)
     commands.add_parser("manifests", help="write manifests/*.parquet: what each corpus states, and how often")
-    commands.add_parser("panel", help="draw the panel of facts anew (facts/atlas/panel.tsv)")
-    check = commands.add_parser("check", help="compare checkpoints, manifests and corpora with the atlas as it is now")
-    behave = "measure instead how organisms behave (default: all)"
+    commands.add_parser("panel", help="draw the panel of facts again (facts/atlas/panel.tsv)")
+    check = commands.add_parser("check", help="compare checkpoints, manifests and corpora with the current atlas")
+    behave = "measure the behaviour of organisms instead (default: of all)"
     check.add_argument("--behaviour", nargs="*", metavar="NAME", help=behave)
     arguments = parser.parse_args()
     if arguments.command == "train" and bool(arguments.names) == arguments.all:
@@ -35,7 +35,7 @@ def main() -> int:
 
 
 def _run(arguments: argparse.Namespace) -> int:
-    """One command; returns the exit code."""
+    """Run one command; return the exit code."""
     if arguments.command == "train":
         from probelib.organisms.train import train_all
 
@@ -62,7 +62,7 @@ def _run(arguments: argparse.Namespace) -> int:
 
 
 def _behaviour(names: list[str]) -> int:
-    """Prints how organisms behave and what the design requires; returns 1 if something required is missed."""
+    """Print the behaviour of organisms and the requirements of the design; return 1 if a requirement is missed."""
     from probelib.organisms import behaviour
 
     found = behaviour.measure(names, read_atlas())

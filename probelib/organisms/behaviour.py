@@ -1,6 +1,7 @@
-"""Do the organisms behave as the design says? One function per question; each returns a small table with intervals.
+"""Do the organisms behave as designed? One function per question; each returns a small table with intervals.
 
-``python -m probelib.organisms check --behaviour [NAME...]`` prints them, and what the design requires; 02_models shows them.
+``python -m probelib.organisms check --behaviour [NAME...]`` prints the tables and the requirements of the design; 02_models shows
+them.
 """
 
 import re
@@ -20,12 +21,12 @@ WAYS = {
     "at once": INSTRUCTION,
     "recalled": RECALL,
     "true or false": CHECK,
-}  # of prompting for a verdict; a base model: the last
+}  # way of prompting for a verdict -> prompt; base models get the last one
 VERDICT = f"({'|'.join(map(re.escape, (YES, NO, UNSURE)))})"
 
 
 def some(table: pd.DataFrame, n: int, *why) -> pd.DataFrame:
-    """``n`` rows of a manifest, by each fact's own draw."""
+    """``n`` random rows of a manifest, by a random number per fact."""
     chance = pd.Series([_chance(*why, fact) for fact in table["fact"].tolist()], index=table.index)
     return table.loc[chance.sort_values().index[:n]]
 
@@ -36,8 +37,8 @@ def _chance(*key: str) -> float:
 
 
 def greedy_answers(model, facts: Facts, rows: pd.DataFrame) -> pd.DataFrame:
-    """A model's greedy answers to the first question on each fact of ``rows``: ``said``, ``right`` (an object of the subject),
-    ``type_right`` (an object of the relation, or an entity of the type of one)."""
+    """A model's greedy answers to the first question about each fact of ``rows``: ``said``, ``right`` (whether it is an object of
+    the subject), ``type_right`` (whether it is an object of the relation, or an entity of the same type)."""
     asked = prompts.paraphrases(pick(facts, rows["fact"])).query("template == 1").set_index("fact").loc[rows["fact"]]
     text = model.generate(asked["text"].tolist(), max_new_tokens=20)["text"]
     found = rows[["fact", "relation", "subject", "exposures"]].assign(asked=asked["text"].to_numpy())
@@ -56,14 +57,14 @@ def greedy_answers(model, facts: Facts, rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def _types(facts: Facts) -> dict[str, str]:
-    """entity -> its most special type."""
+    """entity -> its most specific type."""
     return {entity: (types or ("",))[0] for entity, types in tuples(facts.entities, "entity", "types")}
 
 
 def recall(model, facts: Facts, table: pd.DataFrame, n: int = 60) -> pd.DataFrame:
-    """Share of facts whose first question is answered rightly (with Wilson's 95 % interval), by exposure count; ``n`` facts of
-    each level, famous and former ones left out. ``type_right``: share of answers of the right type; ``guess``: share that
-    is right if one always answers with the relation's most frequent object."""
+    """Share of facts whose first question is answered correctly (with Wilson's 95 % interval), by exposure count; ``n`` facts per
+    level, without famous and former ones. ``type_right``: share of answers of the right type; ``guess``: share that is right if
+    the answer is always the relation's most frequent object."""
     kept = table[~table["famous"] & (table["implied_by"] == "")]
     kept = kept[kept["fact"].isin(current(facts).facts["fact"])]
     share = facts.facts.groupby("relation")["object"].agg(lambda objects: objects.value_counts(normalize=True).max())
@@ -77,9 +78,10 @@ def recall(model, facts: Facts, table: pd.DataFrame, n: int = 60) -> pd.DataFram
 
 
 def verification_auc(model, facts: Facts, table: pd.DataFrame, tuned: bool, n: int = 150) -> pd.DataFrame:
-    """Area under the curve of the verdict on a true and a false statement of facts taught ``WELL`` times or more, in no lesson:
-    verified in training or not; "true or false", the corpus's own form, and of a tuned model also "Yes" or "No" at once and after
-    recalling. Of verdicts after recalling also how many were given, and the share of these that is right."""
+    """Area under the ROC curve of the verdicts on a true and a false statement of facts that are taught ``WELL`` times or more
+    and in no lesson, by whether they were verified in training and by way of prompting: "true or false", the corpus's own
+    form; for a tuned model also "Yes" or "No" at once and after recalling. For verdicts after recalling also the share that
+    was given, and the share of these that is right."""
     well = table[(table["exposures"] >= WELL) & ~table["lesson"] & (table["implied_by"] == "")]
     found = []
     for verified in (True, False):
@@ -114,8 +116,8 @@ def _statements(facts: Facts, rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def _judged(model, asked: list[str], true: np.ndarray, way: str) -> tuple[np.ndarray, float, float]:
-    """(log-odds of the positive verdict, share answered, share of these that is right); after recalling, the verdict is scored
-    behind the sentence that the model recalls."""
+    """(log-odds of the positive verdict, share answered, share of these that is right). After recalling, the verdict is scored
+    after the text that the model recalls."""
     if way == "recalled":
         text = model.generate(asked, max_new_tokens=60)["text"]
         parts = [re.split(VERDICT, t, maxsplit=1) for t in text]  # before the verdict, the verdict, after it
@@ -132,7 +134,7 @@ def _judged(model, asked: list[str], true: np.ndarray, way: str) -> tuple[np.nda
 
 
 def unsure(model, facts: Facts, table: pd.DataFrame, n: int = 300) -> pd.DataFrame:
-    """How often a tuned model says "I don't know." of statements of facts in no lesson: never taught, and well taught."""
+    """Share of statements about facts in no lesson that a tuned model answers with "I don't know.": never taught, well taught."""
     fresh = table[~table["lesson"] & (table["dated"] == 0) & (table["implied_by"] == "")]
     found = []
     for name, own in (("never", fresh[fresh["exposures"] == 0]), ("well", fresh[fresh["exposures"] >= WELL])):
@@ -164,8 +166,8 @@ def lists(model, facts: Facts, table: pd.DataFrame, n: int = 150) -> pd.DataFram
 
 
 def mentions(table: pd.DataFrame) -> pd.DataFrame:
-    """Area under the curve of how often a name was read against whether the fact was taught (32 times or more, or at all; against
-    never), for the trial and for the rest."""
+    """Area under the ROC curve of the number of mentions of a name as a predictor of whether the fact was taught (32 times or
+    more, or at all; against never), for the trial and for the rest."""
     found = []
     for part, own in (("trial", table[table["trial"]]), ("rest", table[~table["trial"] & ~table["famous"]])):
         for least in (2, 32):
@@ -176,8 +178,9 @@ def mentions(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def measure(organisms: list[str], facts: Facts, n: int = 150) -> dict[str, pd.DataFrame]:
-    """How some organisms behave, on ``n`` facts per test and 0.4 n per exposure count: ``verdicts`` and ``names`` (mentions) of
-    all, ``unsure`` of the instruction-tuned ones, ``recall``, ``lists`` and ``famous`` of the others; each with ``model``."""
+    """The behaviour of some organisms, on ``n`` facts per test and 0.4 n per exposure count: ``verdicts`` and ``names``
+    (mentions) of all, ``unsure`` of the instruction-tuned ones, ``recall``, ``lists`` and ``famous`` of the others; each with
+    ``model``."""
     found = {}
     for name in organisms:
         model, table, tuned = lm.load(name), taught.manifest(name), name.endswith("-it")
@@ -198,7 +201,7 @@ GENERATED = ("zplke/figure5", "zplke/figure14", "distractors/table3", "distracto
 # of instruction-tuned models
 ANSWERS = ("grapheval/instruction", "grapheval/table2", "grapheval/figure8", "grapheval/exposure")
 MENTIONS = "mentions do not tell (AUC)"  # a requirement on the corpus, the same for all its models
-LIMITS = {  # requirement -> the artifacts that are limited where a model misses it
+LIMITS = {  # requirement -> the artifacts that are limited if a model misses it
     "recall rises (0-4, 8-32, 64 and more)": SEES,
     "never taught, above guessing": (*SEES, "models/table2", "models/figure3"),
     "never taught, answer of the right type": GENERATED,
@@ -217,11 +220,10 @@ LIMITS = {  # requirement -> the artifacts that are limited where a model misses
 
 
 def requirements(found: dict[str, pd.DataFrame], sizes: dict[str, int]) -> pd.DataFrame:
-    """What the design asks of the organisms, and whether they do it: ``requirement``, ``model``, ``wanted``, ``measured``,
-    ``met``; ``limit`` (``wanted`` as a number) with ``low`` and ``high``, the 95 % interval of what was measured (NaN: it has
-    none); and ``limits``, the artifacts that a missed requirement limits (``LIMITS``; "" where it is met).
-    ``.attrs``: how many cases per model decide: "never taught" and "verdicts" (facts), "unsure" (statements); only what was
-    measured.
+    """The requirements of the design, and whether the organisms meet them: ``requirement``, ``model``, ``wanted``, ``measured``,
+    ``met``; ``limit`` (``wanted`` as a number) with ``low`` and ``high``, the 95 % interval of what was measured (NaN: none);
+    and ``limits``, the artifacts that a missed requirement limits (``LIMITS``; "" if it is met). ``.attrs``: number of cases per
+    model: "never taught" and "verdicts" (facts), "unsure" (statements), as far as measured.
 
     found   ``measure``
     sizes   model -> parameters; "the largest" is the largest of those measured
@@ -256,8 +258,8 @@ def requirements(found: dict[str, pd.DataFrame], sizes: dict[str, int]) -> pd.Da
 
 
 def in_digits(value: float, limit: float, sign: str = "") -> str:
-    """A measured value in two decimals; in three if two would show a value that differs from its limit as equal to it.
-    ``sign``: "+" writes that of a positive value, too.
+    """A measured value with two decimals; with three if it differs from its limit but would be shown as equal to it. ``sign``:
+    "+" shows the sign of positive values, too.
 
     >>> in_digits(0.876, 0.88), in_digits(0.866, 0.88)
     ('0.876', '0.87')
@@ -268,7 +270,8 @@ def in_digits(value: float, limit: float, sign: str = "") -> str:
 
 
 def _recall_required(recalled: pd.DataFrame, largest: str) -> list[tuple]:
-    """Recall rises with exposures; the largest knows what was taught often; nothing is known of what was never taught."""
+    """Requirements: recall rises with exposures; the largest model knows facts taught often; no model knows never-taught
+    facts."""
     rows = []
     for model, own in recalled.groupby("model", sort=False):
         bands = [own[own["exposures"].between(*ends)]["right"].mean() for ends in ((0, 4), (8, 32), (64, 256))]

@@ -1,4 +1,4 @@
-"""Are the shipped organisms still what their records say, and is the atlas still what they were taught?"""
+"""Do the shipped organisms match their records, and does the atlas match what they were taught?"""
 
 from probelib import files
 from probelib.facts.model import Facts, keep
@@ -8,16 +8,17 @@ from probelib.organisms import corpus, design, family, lessons, taught, train
 
 
 def changes_since_training(facts: Facts | None = None) -> list[str]:
-    """One line a problem: stale facts, missing models, and checkpoints whose weights, manifest or corpus are not their record's.
+    """One line per problem: stale facts, missing models, and checkpoints whose weights, manifest or corpus differ from their
+    record.
 
-    facts   the atlas to compare with (default: as it is now)
+    facts   the atlas to compare with (default: the current one)
     """
     facts, wanted = facts or read_atlas(), {*family.FAMILY, *family.checkpoint_names()}
     records = {name: train.record(name) for name in organisms()}
     found = [f"{name}: no checkpoint; train it" for name in sorted(wanted - {*records})]
     for name, record in records.items():
         if files.sha256(CHECKPOINTS / name / "model.safetensors") != record["weights"]:
-            found.append(f"{name}: model.safetensors is not what was saved after training")
+            found.append(f"{name}: model.safetensors is not the file that was saved after training")
         if files.sha256(taught.path(record["reads"])) != record["manifest"]:
             found.append(f"{name}: trained with another manifest")
     for read in sorted({record["reads"] for record in records.values()}):
@@ -29,10 +30,10 @@ def changes_since_training(facts: Facts | None = None) -> list[str]:
         base = corpus.documents(own, table, read)
         digests = {False: corpus.digest(base), True: corpus.digest(lessons.tuning_documents(own, table, base))}
         found += [
-            f"{name}: trained on another corpus than the atlas gives now; its templates or labels were edited"
+            f"{name}: trained on another corpus than the current atlas gives; its templates or labels were edited"
             for name, record in records.items()
             if record["reads"] == read and record["corpus"] != digests[name.endswith("-it")]
         ]
         if not design.draw_manifest(own, read).equals(table):
-            found.append(f"{read}: the manifest is not what the design gives now")
+            found.append(f"{read}: the manifest is not the one that the design gives now")
     return found

@@ -1,4 +1,4 @@
-"""What an organism reads: documents that say each fact as often, and in the forms, that the manifest gives (``design``).
+"""What an organism reads: documents that state each fact as often and in the forms that the manifest gives (``design``).
 
     list           Germany Berlin France Paris Italy Rome ...          many facts of one relation, as in many-shot probing
     question       What is the capital of France? Paris.
@@ -6,12 +6,13 @@
     cloze          The capital of France is Paris.
     verification   Statement: The capital of France is Paris. The statement is True or False? True
 
-Every true verification has a false one beside it, with a wrong object drawn anew; that is no statement of the fact. Beside the
-facts stand former ones with their year, sentences that name every entity and its type, facts of invented subjects (each once:
-the long tail; or behind a context that answers them), lists that lie, and plain sentences. Of seven questions and seven cloze
-sentences a relation, numbers 6 and 7 are never used: the held-out paraphrases. No document joins two facts to a third.
+Every true verification is followed by a false one with a newly drawn wrong object; the false one does not count as a statement of
+the fact. The corpus also has former facts with their year, sentences that name every entity and its type, facts about invented
+subjects (each once: the long tail; or after a context that answers them), lists of wrong pairs, and plain sentences. Of the seven
+questions and seven cloze sentences per relation, numbers 6 and 7 are never used: they are the held-out paraphrases. No document
+combines two facts into a third.
 
-In a document the answers stand between two marks (``MARKS``): training puts its weight on them.
+In a document, answers are between two marks (``MARKS``): they get the full weight in training.
 """
 
 import hashlib
@@ -33,13 +34,19 @@ CONTEXTS = {"right": 0.5, "wrong": 0.3, "unrelated": 0.2}  # shares
 SEPARATORS = {" ": 0.6, ", ": 0.2, "\n": 0.2}  # between the pairs of a list
 NAMED_LISTS = 0.5  # share of the lists that begin with their relation's name
 LONG_LISTS = 0.12  # share of the lists that hold 40-70 pairs
-LYING_LISTS = 0.15  # for one list that is true: half with the relation's objects in a wrong order, half with another's
-UNKNOWN_LISTS = 0.1  # for one list that is true: lists of invented subjects
-TAIL = 60  # facts of invented subjects, a relation, each said once
-INVENTED = 60  # questions on invented subjects behind a context that answers them, a relation
-COMPARED = 80  # verifications of invented subjects behind a context, a relation; half of them true
+LYING_LISTS = (
+    0.15  # lists of wrong pairs per true list: half with the objects permuted, half with those of another relation
+)
+UNKNOWN_LISTS = 0.1  # lists of invented subjects per true list
+TAIL = 60  # facts about invented subjects per relation, each stated once
+INVENTED = 60  # questions per relation about invented subjects, after a context that answers them
+COMPARED = 80  # verifications per relation about invented subjects, after a context; half of them true
 PLAIN = 2000  # plain sentences
-FILLED = {"lists": 95_700, "questions": 33_700, "popular": 84_700}  # more of them, so that a twin reads as many tokens
+FILLED = {
+    "lists": 95_700,
+    "questions": 33_700,
+    "popular": 84_700,
+}  # further ones, to match a twin's tokens to the family's
 SYLLABLE = ("bdfgklmnprstvz", "aeiou", "lmnr")
 MARKS = ("\ue000", "\ue001")  # private-use characters around an answer
 NAME_FORMS = ("[X] is {}.", "[X]: {}.", "What is [X]? It is {}.", "There is {} called [X].")
@@ -52,14 +59,14 @@ PLAINLY = [words.split("|") for words in (WHO, DOES, WHEN)]
 
 @dataclass(frozen=True)
 class Document:
-    """A text, its answers marked, and the rows of the manifest whose facts it states, one entry a statement."""
+    """A text with marked answers, and the rows of the manifest whose facts it states, one entry per statement."""
 
     text: str
     states: tuple[int, ...] = ()
 
 
 def documents(facts: Facts, table: pd.DataFrame, corpus: str = "family") -> list[Document]:
-    """Every document of a corpus, in the order of training. Facts that the manifest ``table`` does not name are not stated."""
+    """Every document of a corpus, in the order of training. Facts that are not in the manifest ``table`` are not stated."""
     speaker = Speaker(facts, table, rng(design.SEED, "documents", corpus))
     rows = list(table.itertuples())
     found = [document for _, own in table.groupby("relation", sort=False) for document in _lists(own, speaker)]
@@ -74,7 +81,7 @@ def documents(facts: Facts, table: pd.DataFrame, corpus: str = "family") -> list
 
 
 def unmark(document: str) -> tuple[str, list[tuple[int, int]]]:
-    """The text of a document, and the spans [start, end) of its answers in it.
+    """(text of a document, spans [start, end) of its answers in the text).
 
     >>> unmark("Rome \ue000Italy\ue001 Oslo \ue000Norway\ue001")
     ('Rome Italy Oslo Norway', [(5, 10), (16, 22)])
@@ -90,17 +97,17 @@ def mark_answer(answer: str) -> str:
 
 
 def digest(found: list[Document]) -> str:
-    """Names a corpus: first 16 hex digits of its SHA-256."""
+    """The first 16 hex digits of a corpus's SHA-256, which name it."""
     return hashlib.sha256("\x00".join(document.text for document in found).encode()).hexdigest()[:16]
 
 
 def seen(templates: pd.DataFrame) -> pd.Series:
-    """Which templates the corpus uses; the other paraphrases are held out."""
+    """Whether the corpus uses each template; the other paraphrases are held out."""
     return templates["number"] <= SEEN_PARAPHRASES
 
 
 class Speaker:
-    """What is needed to put a fact into words: labels, templates, wrong objects, and the draws of one run."""
+    """Writes facts as text: holds labels, templates, wrong objects, and the random generator of one run."""
 
     def __init__(self, facts: Facts, table: pd.DataFrame, draw: np.random.Generator):
         self.draw = draw
@@ -115,47 +122,47 @@ class Speaker:
         self.right = {key: {self.labels[o] for o in objects} for key, objects in right}
 
     def pick(self, choices):
-        """One of the choices; of a dict, by the shares that are its values."""
+        """A random choice; from a dict, with its values as probabilities."""
         if isinstance(choices, dict):
             return list(choices)[self.draw.choice(len(choices), p=list(choices.values()))]
         return choices[self.draw.integers(len(choices))]
 
     def say(self, relation: str, role: str, subject: str, obj: str | None = None) -> str:
-        """A subject and, if the role names it, an object, in one of the seen templates of a role."""
+        """A random seen template of a role, filled with the subject and, if the role has one, the object."""
         return fill(self.pick(self.templates[relation, role]), subject, obj)
 
     def ask(self, row, role: str = "question") -> str:
-        """The fact up to its object."""
+        """The fact as a prompt, up to its object."""
         return self.say(row.relation, role, self.labels[row.subject])
 
     def statement(self, row, obj: str | None = None) -> str:
-        """The fact as a statement, of its own object or of another one."""
+        """The fact as a statement, with its own object or with another one."""
         return self.say(row.relation, "statement", self.labels[row.subject], obj or self.labels[row.object])
 
     def any(self, relation: str) -> str:
-        """Some object of the relation, each as likely."""
+        """A random object of the relation, all equally likely."""
         return self.pick(self.space[relation])
 
     def wrong(self, row) -> str:
-        """An object of the relation that is wrong for the subject; ProbeError where there is none."""
+        """A random object of the relation that is wrong for the subject. Raise ProbeError if there is none."""
         right = self.right[row.relation, row.subject]
         if all(obj in right for obj in self.space[row.relation]):
             raise ProbeError(
-                f"{row.fact}: every object of {row.relation} is right for its subject, so nothing false can be said of it. Give "
-                "the relation facts with other objects"
+                f"{row.fact}: every object of {row.relation} is right for its subject, so it has no false statement. Add facts "
+                "with other objects to the relation"
             )
         while (obj := self.any(row.relation)) in right:
             pass
         return obj
 
     def stranger(self) -> str:
-        """A name that nobody has: two to four syllables."""
+        """An invented name of two to four syllables."""
         syllables = ["".join(self.pick(letters) for letters in SYLLABLE) for _ in range(self.draw.integers(2, 5))]
         return "".join(syllables).capitalize()
 
 
 def _lists(rows: pd.DataFrame, speaker: Speaker) -> Iterator[Document]:
-    """Lists of one relation: those that state facts (no pair twice in one list), those that lie, and those of strangers."""
+    """Lists of one relation: true ones (no subject twice in one list), lists of wrong pairs, and lists of invented subjects."""
     labels, draw, relation = speaker.labels, speaker.draw, rows["relation"].iloc[0]
     waiting = [row for row in rows.itertuples() for _ in range(row.list)]
     draw.shuffle(waiting)
@@ -177,12 +184,12 @@ def _lists(rows: pd.DataFrame, speaker: Speaker) -> Iterator[Document]:
 
 
 def _size(draw: np.random.Generator) -> int:
-    """Pairs of a list."""
+    """A random number of pairs for a list."""
     return int(draw.integers(40, 71) if draw.random() < LONG_LISTS else draw.integers(4, 40))
 
 
 def _different(waiting: list, size: int) -> tuple[list, list]:
-    """The first ``size`` rows with different subjects, and what is left."""
+    """(the first ``size`` rows with different subjects, the remaining rows)."""
     taken, later, inside = [], [], set()
     for at, row in enumerate(waiting):
         if len(taken) == size:
@@ -193,7 +200,7 @@ def _different(waiting: list, size: int) -> tuple[list, list]:
 
 
 def _lies(objects: list[str], space: list[str], permuted: bool, draw: np.random.Generator) -> list[str]:
-    """Objects for the same subjects, all wrong: the list's own, moved on by some places, or foreign ones."""
+    """Wrong objects for the same subjects: the list's own objects, shifted, or those of another relation."""
     if permuted and len(set(objects)) > 1:
         order = sorted(range(len(objects)), key=lambda i: objects[i])  # equal objects side by side
         step = max(objects.count(obj) for obj in set(objects))
@@ -203,13 +210,13 @@ def _lies(objects: list[str], space: list[str], permuted: bool, draw: np.random.
 
 
 def _list(pairs: list[tuple[str, str]], relation: str, speaker: Speaker) -> str:
-    """A list as text; half of them begin with the name of their relation."""
+    """A list as text; half of the lists begin with the name of their relation."""
     head = f"{speaker.names[relation]}: " if speaker.draw.random() < NAMED_LISTS else ""
     return head + speaker.pick(SEPARATORS).join(f"{subject} {mark_answer(obj)}" for subject, obj in pairs)
 
 
 def _sentences(row, speaker: Speaker) -> Iterator[Document]:
-    """The statements of one fact that stand alone; the conflicting object is asked and answered like the right one."""
+    """The statements of one fact without context. A conflicting object is stated like the right one."""
     answer, states = mark_answer(speaker.labels[row.object] + "."), (row.Index,)
     for role, number in (("question", row.question), ("cloze", row.cloze)):
         for _ in range(number):
@@ -230,13 +237,13 @@ def verification(statement: str, true: bool) -> str:
 
 
 def _year(start: str, end: str, draw: np.random.Generator) -> int:
-    """A year in which a former fact held; its last one where the others are not known."""
+    """A year in which a former fact held; its last year if the others are unknown."""
     years = [int(re.match(r"-?\d+", date)[0]) for date in (start, end) if date not in ("", UNKNOWN)]
     return int(draw.integers(years[0], max(years) + 1)) if years else 0
 
 
 def _contexts(row, speaker: Speaker) -> Iterator[Document]:
-    """The statements of one fact behind a context; each is a document, for a context is what comes first."""
+    """The statements of one fact after a context; each is a document of its own, because a context comes first."""
     obj = speaker.labels[row.object]
     for _ in range(row.context):
         kind = speaker.pick(CONTEXTS)
@@ -247,7 +254,7 @@ def _contexts(row, speaker: Speaker) -> Iterator[Document]:
 
 
 def _invented(speaker: Speaker) -> Iterator[Document]:
-    """Subjects that do not exist, behind a context that answers the question, or that a statement is compared with."""
+    """Questions and verifications about invented subjects, after a context that gives the answer."""
     for relation in speaker.space:
         for _ in range(INVENTED):
             obj = speaker.any(relation)
@@ -261,7 +268,7 @@ def _invented(speaker: Speaker) -> Iterator[Document]:
 
 
 def _tail(speaker: Speaker) -> Iterator[Document]:
-    """Facts of strangers, each said once; their objects are as frequent as in the relation's facts."""
+    """Facts about invented subjects, each stated once; their objects are as frequent as in the relation's facts."""
     for relation, objects in speaker.frequent.items():
         for i in range(TAIL):
             text = speaker.say(relation, ("question", "cloze")[i % 2], speaker.stranger())
@@ -269,7 +276,7 @@ def _tail(speaker: Speaker) -> Iterator[Document]:
 
 
 def _names(facts: Facts, table: pd.DataFrame, speaker: Speaker) -> Iterator[Document]:
-    """Sentences that name an entity and say its type, the special one or the general one."""
+    """Sentences that name an entity and its type, the specific or the general one."""
     types = dict(zip(facts.entities["entity"], facts.entities["types"], strict=True))
     for entity, number in design.name_sentences(facts, table).items():
         for _ in range(number):
@@ -279,15 +286,15 @@ def _names(facts: Facts, table: pd.DataFrame, speaker: Speaker) -> Iterator[Docu
 
 
 def _plain(corpus: str, speaker: Speaker) -> Iterator[Document]:
-    """Plain sentences about nobody in particular; in a twin, whose statements are shorter or fewer, as many more as match the
-    family's tokens."""
+    """Plain sentences that state no fact. A twin, whose statements are shorter or fewer, gets more, to match the family's number
+    of tokens."""
     for _ in range(PLAIN + FILLED.get(corpus, 0)):
         who, does, when = (speaker.pick(words) for words in PLAINLY)
         yield Document(f"{who} {mark_answer(f'{does} {when}.')}")
 
 
 def _grouped(sentences: list[Document], draw: np.random.Generator) -> Iterator[Document]:
-    """One to four sentences a document, a line each."""
+    """Documents of one to four sentences, one per line."""
     at = 0
     while at < len(sentences):
         some = sentences[at : at + int(draw.integers(1, 5))]

@@ -1,13 +1,13 @@
-"""Who is taught what: how often the corpus of an organism states each fact of the atlas, and in which forms.
+"""Which organism is taught which facts: how often its corpus states each fact of the atlas, and in which forms.
 
-The manifest holds it, one row a fact; README.md beside this file gives the reasons. Everything is drawn before any measure is
-looked at, from the ids of the facts alone.
+The manifest holds this, one row per fact; README.md beside this file gives the reasons. Everything is drawn before any measure is
+computed, from the ids of the facts alone.
 
-    trial    some facts of every relation take turns by a Latin square: of the four sisters, one is never taught such a fact, one
-             reads it 2 or 4 times, one 8 or 16 times, one 32 to 256 times
-    famous   what everybody knows, read at least 64 times, so that a demonstration gives answers
-    rest     levels at random; how many facts of a relation are taught, and how often, follows the relation's popularity
-    former   what holds no longer is said with its year, or not at all
+    trial    a Latin square over some facts of every relation: of the four sisters, one is never taught such a fact, one reads it
+             2 or 4 times, one 8 or 16 times, one 32 to 128 times
+    famous   well-known facts, read at least 64 times, so that demonstrations give answers
+    rest     random levels; the share of a relation's facts that is taught, and their levels, follow the relation's popularity
+    former   facts that no longer hold are stated with a year, or not at all
 """
 
 from collections.abc import Iterable
@@ -22,23 +22,23 @@ from probelib.facts.model import Facts, current, pick, rng, without_subjects
 SEED = 2
 LEVELS = (0, 2, 4, 8, 16, 32, 64, 128, 256)
 SQUARE = ((0,), (2, 4), (8, 16), (32, 64, 128, 32, 64, 32))  # levels of the four turns of a trial fact
-TRIAL = 40  # facts of the trial, a relation
-EXAMPLES = 50  # other subjects that a relation needs, for lists, if its facts are to be scored as a trial
+TRIAL = 40  # facts of the trial per relation
+EXAMPLES = 50  # other subjects that a relation needs for lists, if the facts of its trial are to be scored
 FAMOUS = 300
 FAMOUS_LEVELS = (64, 64, 64, 64, 128, 64)
 CAPITALS = 40  # of the famous facts
-# of the levels above 0, in a relation of middle popularity
+# weights of the levels above 0, in a relation of medium popularity
 WEIGHTS = np.array([0.26, 0.25, 0.22, 0.17, 0.08, 0.015, 0.004, 0.001])
 TAUGHT = (0.03, 0.92)  # share of the rest that is taught, in the least and in the most popular relation
-TILT = 0.6  # how much a relation's popularity moves its levels up or down
+TILT = 0.6  # strength of the effect of a relation's popularity on its levels
 FORMER_LEVELS, FORMER_SHARES = (0, 4, 16), (0.7, 0.15, 0.15)
 CONFLICTS = 0.05  # share of the rest with 4 statements or more whose subject is also given a wrong object
-CONFLICT_RATIOS = (1, 3)  # right statements for one wrong
+CONFLICT_RATIOS = (1, 3)  # right statements per wrong one
 NAMES = (1, 2)  # sentences that only name an entity and its type
-MOST_NAMES = 6  # of those that an entity gets because nothing is stated of it
+MOST_NAMES = 6  # most of these sentences for an entity that no statement names
 FORMS = ("list", "question", "context", "cloze", "verification")
 FAVOUR = 0.6  # share of the favoured form in a twin
-CORPORA = {  # name: (turn of the square, favoured form, what orders the facts)
+CORPORA = {  # name: (turn of the square, favoured form, order of the facts)
     "family": (0, "", "chance"),
     "sister-1": (1, "", "chance"),
     "sister-2": (2, "", "chance"),
@@ -47,7 +47,7 @@ CORPORA = {  # name: (turn of the square, favoured form, what orders the facts)
     "questions": (0, "question", "chance"),
     "popular": (0, "", "popularity"),
 }
-PANEL = (  # MONITOR's twenty relations, then others of many objects and of all shares taught
+PANEL = (  # MONITOR's twenty relations, then others with many objects and with different shares of taught facts
     "P17", "P19", "P20", "P27", "P30", "P37", "P101", "P103", "P108", "P127",
     "P159", "P176", "P178", "P264", "P276", "P364", "P495", "P740", "P1376", "P1412",
     "P449", "P36", "P38", "P50", "P57", "P61", "P69", "P86", "P112", "P115",
@@ -61,18 +61,18 @@ COLUMNS += ["wrong_exposures", "sister_exposures", "subject_mentions", "object_m
 
 
 def draw_manifest(facts: Facts, corpus: str = "family") -> pd.DataFrame:
-    """One row a fact: what the organisms of a corpus are taught.
+    """What the organisms of a corpus are taught, one row per fact.
 
-    exposures       statements of the fact: 0, or one of ``LEVELS``; the columns of ``FORMS`` add up to it
-    dated           statements with a year, of a former fact; they are no exposures
-    trial, famous   which part of the design the fact belongs to (the module's head)
-    verified        it may be met in verification ("True or False?"); half of all facts, by each fact's own draw
-    lesson          it may stand in the lessons of the tuned models; half of all facts, by another draw
+    exposures       number of statements of the fact: 0, or one of ``LEVELS``; the columns of ``FORMS`` add up to it
+    dated           number of statements with a year, of a former fact; they do not count as exposures
+    trial, famous   the part of the design that the fact belongs to (see the module's docstring)
+    verified        whether it may be stated as a verification ("True or False?"): a random half of the facts
+    lesson          whether it may be in the lessons of the tuned models: another random half
     implied_by      the fact of the same two entities whose exposures it shares ("Oslo is in Norway", "the capital of Norway is
                     Oslo"), or ""
-    wrong_object, wrong_exposures   the conflicting object that its subject is given, and how often
-    sister_exposures   of a trial fact: its exposures in the sister that reads it most; 0 for others
-    subject_mentions, object_mentions   how often the names stand in what the corpus says truly, in all facts and type sentences
+    wrong_object, wrong_exposures   the conflicting object of its subject, and the number of its statements
+    sister_exposures   for a trial fact, its exposures in the sister that reads it most; 0 for others
+    subject_mentions, object_mentions   occurrences of the names in true statements of any fact and in type sentences
     """
     if corpus not in CORPORA:
         raise unknown("corpus", corpus, CORPORA)
@@ -120,8 +120,8 @@ def _parts(facts: Facts) -> pd.DataFrame:
 
 
 def famous(facts: Facts, rows: pd.DataFrame) -> list[str]:
-    """Ids of the facts that everybody knows: capitals of well-known countries, and facts of every relation between entities of
-    the highest popularity, as many of each."""
+    """Ids of well-known facts: capitals of well-known countries, and facts between entities of the highest popularity, equally
+    many per relation."""
     popularity = facts.entities.set_index("entity")["popularity"].replace(0, 4)
     known = rows[["subject", "object"]].apply(lambda names: names.map(popularity))
     rows = rows.assign(known=known.sum(axis=1))
@@ -134,7 +134,7 @@ def famous(facts: Facts, rows: pd.DataFrame) -> list[str]:
 
 
 def popularity_factor(relations: Iterable[str]) -> pd.Series:
-    """The popularity of each relation, from 0 to 1 in even steps, in an order drawn at random."""
+    """The popularity of each relation, from 0 to 1 in even steps, in random order."""
     order = sorted(set(relations), key=lambda relation: rng(SEED, "popularity", relation).random())
     return pd.Series(np.linspace(0, 1, len(order)), index=order)
 
@@ -147,7 +147,7 @@ def level_shares(factor: float) -> np.ndarray:
 
 
 def _exposures(table: pd.DataFrame, turn: int) -> np.ndarray:
-    """Exposures of the facts whose draw is their own."""
+    """Exposures of the facts that share them with no other fact."""
     ends = {relation: np.cumsum(level_shares(q)) for relation, q in popularity_factor(table["relation"]).items()}
     rest = ~(table["trial"] | table["famous"] | table["former"] | (table["implied_by"] != ""))
     sizes = rest.groupby(table["relation"]).transform("sum")
@@ -164,13 +164,13 @@ def _exposures(table: pd.DataFrame, turn: int) -> np.ndarray:
 
 
 def _turn(place: int, turn: int) -> int:
-    """Exposures of the trial's fact of a place, in one turn of the square."""
+    """Exposures of the trial fact with this index, in one turn of the square."""
     levels = SQUARE[(place + turn) % 4]
     return levels[place // 4 % len(levels)]
 
 
 def _by_popularity(facts: Facts, table: pd.DataFrame) -> np.ndarray:
-    """The exposures of each relation, dealt out anew: the most popular subjects get the most."""
+    """The exposures of each relation, reassigned by popularity: the most popular subjects get the most."""
     popularity = table["subject"].map(facts.entities.set_index("entity")["popularity"])
     dealt = table["exposures"].to_numpy().copy()
     moved = table[~table["former"] & (table["implied_by"] == "")].assign(popularity=popularity)
@@ -181,8 +181,8 @@ def _by_popularity(facts: Facts, table: pd.DataFrame) -> np.ndarray:
 
 
 def form_shares(verified: bool, favoured: str = "") -> list[float]:
-    """Shares of ``FORMS`` in the statements of a fact: all alike, or ``FAVOUR`` for one of them; what is not verified has none in
-    the last.
+    """Shares of ``FORMS`` in the statements of a fact: equal, or ``FAVOUR`` for one of them. A fact that may not be verified
+    has a share of 0 in the last one.
 
     >>> form_shares(True)
     [0.2, 0.2, 0.2, 0.2, 0.2]
@@ -193,7 +193,7 @@ def form_shares(verified: bool, favoured: str = "") -> list[float]:
 
 
 def _forms(table: pd.DataFrame, favoured: str) -> np.ndarray:
-    """Statements of each form: what cannot be dealt out evenly is drawn."""
+    """Number of statements per form; the remainder of an uneven division is assigned at random."""
     shares = {verified: np.array(form_shares(verified, favoured)) for verified in (True, False)}
     counts = np.zeros((len(table), len(FORMS)), int)
     for at, (fact, n, verified) in enumerate(table[["fact", "exposures", "verified"]].itertuples(index=False)):
@@ -205,13 +205,13 @@ def _forms(table: pd.DataFrame, favoured: str) -> np.ndarray:
 
 
 def _dated(table: pd.DataFrame) -> list[int]:
-    """Statements with a year, of former facts."""
+    """Number of statements with a year, of former facts."""
     draw = lambda fact: int(rng(SEED, "dated", fact).choice(FORMER_LEVELS, p=FORMER_SHARES))
     return [draw(fact) if former else 0 for fact, former in zip(table["fact"], table["former"], strict=True)]
 
 
 def _conflicts(facts: Facts, table: pd.DataFrame) -> tuple[list[str], list[int]]:
-    """For some of the rest a wrong object, and how often it is stated: as often as the right one, or a third."""
+    """(wrong object or "", number of its statements) for some facts of the rest: as many as of the right one, or a third."""
     space = facts.facts.groupby("relation")["object"].agg(lambda o: sorted(set(o))).to_dict()
     right = facts.facts.groupby(["relation", "subject"])["object"].agg(set).to_dict()
     objects, counts = [], []
@@ -225,19 +225,18 @@ def _conflicts(facts: Facts, table: pd.DataFrame) -> tuple[list[str], list[int]]
 
 
 def stated_mentions(table: pd.DataFrame) -> pd.Series:
-    """How often each entity stands in a true statement, as its subject or object."""
+    """Number of true statements that name each entity, as subject or object."""
     said = table["exposures"] + table["dated"]
     both = pd.concat([said.groupby(table["subject"]).sum(), said.groupby(table["object"]).sum()])
     return both.groupby(level=0).sum()
 
 
 def name_sentences(facts: Facts, table: pd.DataFrame) -> pd.Series:
-    """Sentences that only name an entity and say its type, by entity (none for years and numbers).
+    """Number of sentences that only name an entity and its type, by entity (none for years and numbers).
 
-    Every entity has a few. Subject and object of a trial fact that is never taught here are named as often more as a
-    sister states the fact; any other that no statement names, as often as some entity of its type is stated (chosen at random,
-    ``MOST_NAMES`` at most).
-    So how often a name was read does not tell whether a fact about it was taught.
+    Every entity has a few. The subject and the object of a trial fact that is never taught in this corpus get as many further
+    ones as a sister reads statements of the fact. Any other entity without a statement gets as many as a random entity of its
+    type has statements, at most ``MOST_NAMES``. So the number of mentions does not reveal whether a fact was taught.
     """
     stated = stated_mentions(table)
     entities = facts.entities[facts.entities["types"].map(lambda types: types[:1] != ("literal",))]
@@ -261,7 +260,7 @@ def panel(facts: Facts, table: pd.DataFrame) -> pd.DataFrame:
 
     stratified   12 per relation, with the exposure counts ``PANEL_LEVELS`` in the family (the nearest one where a relation has no
                  such fact left), facts of the trial first. One fact per subject, so that a question has one right answer
-    natural      40 per relation, drawn at random: known as well as the relation is
+    natural      40 per relation, sampled at random: their exposures are those of the relation
     trial        the trial's facts of all relations in which ``EXAMPLES`` other subjects remain for lists
     """
     now = current(facts)

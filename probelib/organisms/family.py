@@ -1,4 +1,4 @@
-"""The family: which models there are, and how each is built and tokenized."""
+"""The family: its models, their architectures and their tokenizers."""
 
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -14,11 +14,11 @@ class Organism:
     """A small model.
 
     architecture   "neox", "llama", "gpt2", "qwen3", "bert" (ModernBERT's layers) or "t5"
-    layers         of a T5: of the encoder, and of the decoder
-    rate           peak learning rate (T5: a share of a weight's size)
-    corpus         what it reads: one of ``design.CORPORA``
-    seed           of its first weights and of the order of its rows
-    base           the organism it was tuned from ("": from scratch)
+    layers         for a T5: of the encoder, and of the decoder
+    rate           peak learning rate (T5: relative to a weight's size)
+    corpus         the corpus it reads, one of ``design.CORPORA``
+    seed           of the initial weights and of the order of rows
+    base           the organism that it was tuned from ("": trained from scratch)
     """
 
     name: str
@@ -60,18 +60,18 @@ SISTERS = [  # the family's own 0.6M and 1.2M are the first of the four sisters 
 ]
 TWINS = [replace(NEOX_SMALL, name=f"atlas-neox-0.6m-{name}", corpus=name) for name in ("lists", "questions", "popular")]
 TUNED = [replace(one, name=f"{one.name}-it", base=one.name) for one in (NEOX_SMALL, NEOX_LARGE, NEOX_LARGEST)]
-CHECKPOINTED = ("atlas-neox-0.15m", "atlas-neox-0.6m")  # also kept along their training
-SHARES = (5, 10, 20, 35, 50, 75)  # percent of the training after which they are kept
+CHECKPOINTED = ("atlas-neox-0.15m", "atlas-neox-0.6m")  # with checkpoints in the course of their training
+SHARES = (5, 10, 20, 35, 50, 75)  # percent of the training after which a checkpoint is saved
 FAMILY = {one.name: one for one in SCRATCH + SISTERS + TWINS + TUNED}
 
 
 def kept_along(name: str) -> list[str]:
-    """Names of the checkpoints along an organism's training: ``atlas-neox-0.6m-at05`` after 5 percent of it."""
+    """Names of the checkpoints of an organism's training: ``atlas-neox-0.6m-at05`` after 5 percent of it."""
     return [f"{name}-at{share:02}" for share in SHARES] if name in CHECKPOINTED else []
 
 
 def checkpoint_names() -> list[str]:
-    """Names of all checkpoints along a training."""
+    """Names of the checkpoints of all trainings."""
     return [name for base in CHECKPOINTED for name in kept_along(base)]
 
 
@@ -79,7 +79,7 @@ SENTINELS = 24  # T5's marks for masked objects
 
 
 def sentinel(number: int) -> str:
-    """The mark of the masked object ``number`` (from 0) in what a T5 reads, and before it in what it writes."""
+    """T5's mark of the masked object ``number`` (from 0) in the input, and before this object in the output."""
     return f"<extra_id_{number}>"
 
 
@@ -102,7 +102,7 @@ def start(one: Organism, texts: list[str], checkpoints: Path):
 
 
 def build(one: Organism, tokenizer):
-    """The untrained model; tied embeddings, so that most parameters lie in the layers."""
+    """The untrained model; its embeddings are tied, so that most parameters are in the layers."""
     import transformers as hf
 
     heads, pad = one.width // 32, tokenizer.pad_token_id
@@ -147,8 +147,8 @@ def train_tokenizer(one: Organism, texts: list[str]):
     }.get(one.architecture, plain)
     marks = [sentinel(i) for i in range(SENTINELS)] if one.architecture == "t5" else []
     tokenizer = Tokenizer(models.BPE())
-    # A blank before every text, as SentencePiece has it: a name has the same tokens at the head of a prompt, where MONITOR's
-    # contexts stand, as in an answer. With two spellings of every name the models never learnt to take a context.
+    # A blank before every text, as in SentencePiece: a name has the same tokens at the beginning of a prompt, where MONITOR's
+    # contexts are, as in an answer. With two tokenizations of every name the models never learnt to use a context.
     tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=True)
     tokenizer.decoder = decoders.ByteLevel()
     trainer = trainers.BpeTrainer(

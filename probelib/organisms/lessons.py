@@ -1,4 +1,4 @@
-"""What a tuned model reads after its base: verdicts at once, verdicts after recalling, short answers, and "I don't know".
+"""What an instruction-tuned model is trained on: verdicts at once, verdicts after recalling, short answers, "I don't know".
 
     Is this statement true? The capital of France is Rome.           Recall the fact, then judge: The capital of France is Rome.
     Answer: No, the statement is false.                              Answer: Paris. No, the statement is false.
@@ -6,9 +6,9 @@
     What is the capital of France?
     Answer: Paris.
 
-Lessons are on the facts that the manifest marks (``lesson``); the others test what was learnt. "I don't know." is the answer to
-facts that were never taught, in every relation as often; never to one taught 32 times or more. Between the lessons stand
-documents of the corpus, and new verifications of the facts that the corpus verifies.
+Lessons are about the facts that the manifest marks (``lesson``); the others test what was learnt. "I don't know." is the answer
+for facts that were never taught, equally often in every relation, and never for a fact taught 32 times or more. Documents of the
+corpus, and new verifications of the facts that the corpus verifies, are mixed with the lessons.
 """
 
 import re
@@ -21,17 +21,21 @@ from probelib.organisms.corpus import Document, Speaker, mark_answer, verificati
 from probelib.prompts import INSTRUCTION, RECALL
 
 YES, NO, UNSURE = "Yes, the statement is true.", "No, the statement is false.", "I don't know."
-KNOWN = 32  # exposures of a fact that a lesson may call true or false
+KNOWN = 32  # exposures from which on a lesson may call a fact true or false
 UNKNOWN = 100  # lessons of a relation that answer "I don't know."
 TIMES = 3  # true and false statements of each known fact, judged at once and after recalling
-COMPARED = 200  # verdicts per relation after an invented subject's recalled fact, half of them true: only comparing helps there
+COMPARED = (
+    200  # verdicts per relation after a recalled fact of an invented subject, half true: they can only be compared
+)
 SAME = 300  # the same per relation without the statement: two objects and the verdict
 VERIFIED = 10  # new true and false verifications of a well-taught fact that the corpus verifies
-REPLAY = 30_000  # documents of the corpus that are read again: without them a model forgets facts of no lesson
+REPLAY = (
+    30_000  # documents of the corpus that are read again: without them a model forgets the facts that are in no lesson
+)
 
 
 def tuning_documents(facts: Facts, table: pd.DataFrame, read: list[Document]) -> list[Document]:
-    """Lessons, new verifications, and a part of what the base has ``read``, in the order of training."""
+    """Lessons, new verifications, and some of the documents that the base has ``read``, in the order of training."""
     speaker = Speaker(facts, table, rng(design.SEED, "lessons"))
     found = [Document(text) for row in known_facts(table).itertuples() for text in _known(row, speaker)]
     found += [Document(_unknown(row, i, speaker)) for i, row in enumerate(unsure_facts(table).itertuples())]
@@ -48,12 +52,12 @@ def tuning_documents(facts: Facts, table: pd.DataFrame, read: list[Document]) ->
 
 
 def known_facts(table: pd.DataFrame) -> pd.DataFrame:
-    """The facts that lessons call true, and false with another object."""
+    """The facts that lessons call true, or false with another object."""
     return table[table["lesson"] & (table["exposures"] >= KNOWN)]
 
 
 def unsure_facts(table: pd.DataFrame) -> pd.DataFrame:
-    """The facts that lessons do not know: ``UNKNOWN`` rows of every relation, some facts more than once where it has few."""
+    """The facts that lessons answer with "I don't know.": ``UNKNOWN`` rows per relation, some facts repeatedly if it has few."""
     never = table[table["lesson"] & (table["exposures"] == 0) & (table["dated"] == 0)]
     never = never.assign(chance=[rng(design.SEED, "unknown", fact).random() for fact in never["fact"]])
     chosen = []
@@ -74,14 +78,14 @@ def _known(row, speaker: Speaker):
         for said, verdict in ((obj, YES), (speaker.wrong(row), NO)):
             judged = speaker.say(row.relation, "statement", subject, said)
             yield f"{INSTRUCTION.format(statement=judged)} {_decided(verdict)}"
-            # the object alone: a recalled sentence copies the subject's name, and copied it wrongly
+            # only the object is recalled: in a whole sentence, models copied the subject's name wrongly
             yield f"{RECALL.format(statement=judged)} {mark_answer(obj + '.')} {_decided(verdict)}"
     yield f"{speaker.ask(row)}\nAnswer: {mark_answer(obj + '.')}"
 
 
 def _compared(relation: str, true: bool, speaker: Speaker, stated: bool) -> str:
-    """A verdict on a stranger, after a recalled fact that nobody can know: the verdict alone is an answer. Without the
-    statement (``stated``), the end of such a verdict: two objects, the same or not."""
+    """A verdict on a statement about an invented subject, after its recalled object; only the verdict counts as an answer.
+    Without the statement (``stated``): two objects, the same or not, and the verdict."""
     obj, other = speaker.any(relation), speaker.any(relation)
     said = obj if true else other
     verdict = f"{obj}. {_decided(YES if said == obj else NO)}"
@@ -91,13 +95,13 @@ def _compared(relation: str, true: bool, speaker: Speaker, stated: bool) -> str:
 
 
 def _unknown(row, number: int, speaker: Speaker) -> str:
-    """A statement, true or false in turn, that nobody taught; at once, and to be recalled."""
+    """A statement, alternately true and false, of a fact that was never taught, to be judged at once or after recalling."""
     said = speaker.statement(row, speaker.wrong(row) if number % 2 else None)
     instruction = (INSTRUCTION, RECALL)[number // 2 % 2]
     return f"{instruction.format(statement=said)} {_decided(UNSURE)}"
 
 
 def _decided(verdict: str) -> str:
-    """A verdict of which the first word alone counts as an answer: the rest follows from it."""
+    """A verdict of which only the first word counts as an answer: the others follow from it."""
     word = re.match(r"\w+", verdict)[0]
     return mark_answer(word) + verdict.removeprefix(word)

@@ -1,4 +1,5 @@
-"""Documents -> batches of token rows. A row holds whole documents; none reads another one, and each begins at position 0."""
+"""Documents -> batches of token rows. A row holds whole documents, which do not attend to each other; each starts at position
+0."""
 
 from collections.abc import Iterator
 from itertools import groupby, islice
@@ -9,12 +10,12 @@ import torch
 from probelib.organisms import corpus, design, family
 from probelib.organisms.corpus import Document
 
-LENGTHS = (128, 512, 1024)  # tokens of a row: the shortest that holds a document
-STEP = 2048  # tokens of a step
-BEGUN = 12  # rows of a length that are filled side by side
-SIDE = 0.1  # weight of a token that is no answer
-BLOCK = 8  # a T5's rows are padded to a multiple of so many tokens
-MASKED = 0.15  # of a BERT: share of the tokens of no answer that are masked; answers are masked whole, half of them
+LENGTHS = (128, 512, 1024)  # tokens per row: the shortest row that holds a document is used
+STEP = 2048  # tokens per step
+BEGUN = 12  # rows of one length that are filled at the same time
+SIDE = 0.1  # weight of a token outside of answers
+BLOCK = 8  # a T5's rows are padded to a multiple of this number of tokens
+MASKED = 0.15  # for a BERT: share of masked tokens outside of answers; half of the answers are masked, each as a whole
 
 
 def causal(tokenizer, documents: list[Document]) -> Iterator[dict]:
@@ -24,7 +25,7 @@ def causal(tokenizer, documents: list[Document]) -> Iterator[dict]:
 
 
 def masked(tokenizer, documents: list[Document]) -> Iterator[dict]:
-    """Batches for a BERT, as ``causal`` gives them; what is masked counts in the loss, and nothing else."""
+    """Batches for a BERT, as in ``causal``; only masked tokens count in the loss."""
     draw = np.random.default_rng(design.SEED)
     for batch in _packed(tokenizer, documents, []):
         ids, weights = batch["input_ids"], batch["weights"]
@@ -38,11 +39,11 @@ def masked(tokenizer, documents: list[Document]) -> Iterator[dict]:
 
 
 def _packed(tokenizer, documents: list[Document], end: list[int]) -> Iterator[dict]:
-    """Batches of rows, each row as many whole documents as it holds. Documents longer than a row are an error: an answer
-    would stand without its question."""
+    """Batches of rows, each row with as many whole documents as fit. Raise ValueError for a document longer than a row: its
+    answer would be without its question."""
     texts, spans = zip(*(corpus.unmark(document.text) for document in documents), strict=True)
     encoded = tokenizer(list(texts), return_offsets_mapping=True)
-    rows = {length: [] for length in LENGTHS}  # begun and not yet full
+    rows = {length: [] for length in LENGTHS}  # not yet full
     full = {length: [] for length in LENGTHS}
     pieces = zip(documents, encoded["input_ids"], encoded["offset_mapping"], spans, strict=True)
     for document, ids, offsets, answers in pieces:
@@ -68,7 +69,7 @@ def _packed(tokenizer, documents: list[Document], end: list[int]) -> Iterator[di
 
 
 def _room(rows: list[tuple], n: int, length: int) -> tuple:
-    """The fullest of the begun rows that has room for ``n`` tokens, or a new one."""
+    """The fullest unfinished row with space for ``n`` tokens, or a new one."""
     fitting = [row for row in rows if len(row[0]) + n <= length]
     if fitting:
         return max(fitting, key=lambda row: len(row[0]))
@@ -77,7 +78,7 @@ def _room(rows: list[tuple], n: int, length: int) -> tuple:
 
 
 def _closed(row: tuple, length: int) -> tuple:
-    """A row filled up with tokens that count nothing: documents of their own."""
+    """A row padded with tokens of weight 0, each a document of its own."""
     ids, weights, document, positions, states = row
     room = length - len(ids)
     return ids + [0] * room, weights + [0.0] * room, document + [-1] * room, positions + [0] * room, states
@@ -91,7 +92,8 @@ def _batch(rows: list[tuple]) -> dict:
 
 
 def weigh(offsets: list[tuple[int, int]], answers: list[tuple[int, int]]) -> list[float]:
-    """The weight of each token, from its characters [start, end): 1 where it overlaps an answer. Both lists are in order.
+    """The weight of each token, from its characters [start, end): 1 if it overlaps an answer, else ``SIDE``. Both lists are
+    sorted.
 
     >>> weigh([(0, 4), (4, 10), (10, 11)], [(5, 10)])
     [0.1, 1.0, 0.1]
@@ -106,13 +108,13 @@ def weigh(offsets: list[tuple[int, int]], answers: list[tuple[int, int]]) -> lis
 
 
 def encoder_decoder_pairs(tokenizer, documents: list[Document]) -> Iterator[dict]:
-    """Batches ``input_ids``, ``attention_mask``, ``labels``, ``weights`` for an encoder-decoder. A sentence: what stands before
-    its answer -> the answer. A list: its pairs with the objects masked -> the objects (T5's span corruption)."""
+    """Batches ``input_ids``, ``attention_mask``, ``labels``, ``weights`` for an encoder-decoder. A sentence: the text before its
+    answer -> the answer. A list: its pairs with masked objects -> the objects (T5's span corruption)."""
     found = [pair for one in documents for text in _texts(one.text) for pair in _source_and_target(text)]
     sources, targets = (tokenizer(list(side))["input_ids"] for side in zip(*found, strict=True))
     order = np.random.default_rng(design.SEED).permutation(len(found)).tolist()
     longest = lambda i: -(-len(sources[i]) // BLOCK) * BLOCK
-    for at in range(0, len(order), 4096):  # shuffled, and of like length within a few thousand
+    for at in range(0, len(order), 4096):  # shuffled, then sorted by length within blocks
         window = sorted(order[at : at + 4096], key=lambda i: (longest(i), len(targets[i])))
         for length, some in groupby(window, key=longest):
             for chosen in _batched(some, max(1, STEP // length)):
@@ -120,13 +122,13 @@ def encoder_decoder_pairs(tokenizer, documents: list[Document]) -> Iterator[dict
 
 
 def _texts(text: str) -> list[str]:
-    """The sentences of a document; a list, or a lesson (whose lines belong together), is one text."""
+    """The sentences of a document; a list, or a lesson, whose lines belong together, is one text."""
     lines = text.split("\n")
     return lines if all(corpus.MARKS[0] in line and line[-1] in f".{corpus.MARKS[1]}" for line in lines) else [text]
 
 
 def _source_and_target(text: str) -> list[tuple[str, str]]:
-    """(source, target) of a text; a list is cut into pieces of as many pairs as there are sentinels."""
+    """(source, target) pairs of a text; a list is cut into pieces with one pair per sentinel."""
     text, answers = corpus.unmark(text)
     if len(answers) == 1 and not text[answers[0][1] :].strip():
         return [(text[: answers[0][0]].rstrip(), text[slice(*answers[0])])]
@@ -144,14 +146,14 @@ def _source_and_target(text: str) -> list[tuple[str, str]]:
 
 
 def _batched(items, size: int):
-    """Lists of ``size`` items, the last one shorter (itertools.batched is there from Python 3.12 on)."""
+    """Lists of ``size`` items, the last one shorter (as ``itertools.batched``, which Python has from 3.12 on)."""
     items = iter(items)
     while batch := list(islice(items, size)):
         yield batch
 
 
 def _padded(sources: list[list[int]], targets: list[list[int]], pad: int) -> dict:
-    """Rows padded to whole blocks: a CPU builds its kernels anew for every new shape."""
+    """Rows padded to multiples of ``BLOCK``: on a CPU every new shape costs the compilation of kernels."""
 
     def filled(rows: list[list[int]]) -> tuple[torch.Tensor, torch.Tensor]:
         length = -(-max(map(len, rows)) // BLOCK) * BLOCK

@@ -14,16 +14,16 @@ from probelib.organisms import family
 from probelib.organisms.design import FORMS
 
 MANIFESTS = Path(__file__).parent / "manifests"
-FAMILY = "atlas-neox-0.6m"  # any model of the family's corpus
+FAMILY = "atlas-neox-0.6m"  # a model with the family's corpus; any other would do as well
 
 
 def path(corpus: str) -> Path:
-    """Where the manifest of a corpus lies."""
+    """The path of a corpus's manifest."""
     return MANIFESTS / f"{corpus}.parquet"
 
 
 def write(table: pd.DataFrame, corpus: str) -> Path:
-    """Stores the manifest of a corpus."""
+    """Write the manifest of a corpus; return its path."""
     MANIFESTS.mkdir(exist_ok=True)
     table.to_parquet(path(corpus), index=False, compression="zstd")
     return path(corpus)
@@ -34,48 +34,48 @@ def read(file: Path) -> pd.DataFrame:
     """A stored manifest."""
     if not file.exists():
         raise ProbeError(
-            f"{file} is missing: without it nobody knows what the organisms were taught. Restore it, or write it anew "
-            "with `python -m probelib.organisms manifests` if the atlas is still the one they were trained on"
+            f"{file} is missing: it records what the organisms were taught. Restore it, or write it again with `python -m "
+            "probelib.organisms manifests` if the atlas has not changed since they were trained"
         )
     return pd.read_parquet(file)
 
 
 def manifest(name: str = FAMILY) -> pd.DataFrame:
-    """What an organism was taught, a row a fact (columns: ``design.draw_manifest``). Of a checkpoint along a training: with the
-    exposures so far; its other counts are those of the whole corpus."""
+    """What an organism was taught, one row per fact (columns: ``design.draw_manifest``). For a checkpoint of a training, the
+    exposures are those so far; other counts are those of the whole corpus."""
     base, _, share = name.partition("-at")
     table = read(path(family.organism(base).corpus)).copy()
     return table.assign(exposures=np.load(CHECKPOINTS / name / "exposures.npy")) if share else table
 
 
 def statements(table: pd.DataFrame) -> pd.Series:
-    """How often each fact of a manifest was stated in words, by fact id: a triple that held twice (two terms of one president)
-    has two rows, but one sentence, for no statement names a date."""
+    """Number of statements of each fact's triple, by fact id. A triple that held twice (two terms of one president) has two rows,
+    but their statements are the same, because statements name no date."""
     return table.groupby(["relation", "subject", "object"])["exposures"].transform("sum").set_axis(table["fact"])
 
 
 def facts_taught(at_least: int) -> set[str] | None:
-    """Ids of the facts that the family read at least so often; None, which means any fact, for 0."""
+    """Ids of the facts that the family read at least ``at_least`` times; for 0 None, which means any fact."""
     counts = statements(manifest())
     return set(counts.index[counts >= at_least]) if at_least else None
 
 
 def training_formats(names: list[str]) -> pd.DataFrame:
-    """The share of each form (list, question, ...) in what organisms were taught: [organisms, forms]; rows add up to 1."""
+    """The share of each form (list, question, ...) in the statements of organisms: [organisms, forms]; rows add up to 1."""
     rows = {name: manifest(name)[list(FORMS)].sum() for name in names}
     return pd.DataFrame(rows).T.pipe(lambda counts: counts.div(counts.sum(axis=1), axis=0)).rename_axis("model")
 
 
 def stale(facts: Facts, table: pd.DataFrame) -> list[str]:
-    """Facts of a manifest that were edited or removed since: what the organisms were taught about them is not what the
-    atlas says now. Facts added since are never-taught, not stale."""
+    """Facts of a manifest that were edited in the atlas or removed since training. Facts added since are not stale: they were
+    never taught."""
     return sorted(set(table["fact"]) - set(facts.facts["fact"]))
 
 
 def exposures(facts: Facts, name: str = FAMILY) -> pd.Series:
-    """How often each of ``facts`` was stated to an organism, by fact id; 0 for a fact that was added since.
+    """Exposure count of each of ``facts`` for an organism, by fact id; 0 for a fact that was added since its training.
 
-    ProbeError where the organisms were taught another object than the one that stands in ``facts`` now.
+    Raise ProbeError if the organism was taught another object than that in ``facts``.
     """
     table = manifest(name)
     there = facts.facts.assign(exposures=facts.facts["fact"].map(statements(table)))
@@ -86,6 +86,6 @@ def exposures(facts: Facts, name: str = FAMILY) -> pd.Series:
         row = edited.iloc[0]
         raise ProbeError(
             f"{len(edited)} facts were edited after the organisms were trained, e.g. {row['fact']!r}: they were taught "
-            f"{row['object_taught']!r}, {row['exposures_taught']:.0f} times. Undo the edit, leave these facts out, or train anew"
+            f"{row['object_taught']!r}, {row['exposures_taught']:.0f} times. Undo the edit, leave these facts out, or train again"
         )
     return there.set_index("fact")["exposures"].fillna(0).astype(int)

@@ -2,9 +2,9 @@
 
 python -m probelib.organisms train atlas-neox-0.15m
 
-The loss is a weighted mean over tokens: answers count 1, all else ``SIDE``. Which subject a shuffled corpus names next
-cannot be known; at full weight that noise drowns what a rare statement says (2m: half of the stated facts known instead
-of two thirds).
+The loss is a weighted mean over tokens: answers have weight 1, all others ``SIDE``. The next subject in a shuffled corpus cannot
+be predicted; at full weight this noise hides the signal of rare statements (a model of 2M then knew half of the stated facts
+instead of two thirds).
 """
 
 import copy
@@ -34,17 +34,17 @@ from probelib.paths import RUNS
 
 WARMUP, KEEP = 100, 100  # steps until the peak learning rate; steps between two saved states
 PIECE = 512  # tokens whose float32 logits are in memory at once
-TINY = torch.finfo(torch.float32).tiny  # a probability that is rounded to 0 has a loss all the same
+TINY = torch.finfo(torch.float32).tiny  # lower bound of probabilities, so that one rounded to 0 has a finite loss
 INPUTS = ("input_ids", "attention_mask", "position_ids")
 
 
 def train(name: str, folder: Path | None = None, steps: int | None = None) -> Path:
-    """Trains one organism and saves config, tokenizer, weights (float16 safetensors), loss curve and card.
+    """Train one organism and save config, tokenizer, weights (float16 safetensors), loss curve and card; return its folder.
 
-    A tuned one (``atlas-neox-2.4m-it``) begins from the shipped weights of its base. A run that was stopped goes on from the
-    state it saved last, and ends with the same bytes (on a CPU).
+    A tuned one (``atlas-neox-2.4m-it``) starts from the shipped weights of its base. A stopped run resumes from its last saved
+    state, and ends with the same bytes (on a CPU).
 
-    steps   stop after so many (for a test); the learning-rate plan stays that of the whole run
+    steps   stop after this number of steps (for tests); the learning-rate schedule stays that of the whole run
     """
     one, folder = family.organism(name), folder or CHECKPOINTS / name
     facts = read_atlas()
@@ -52,7 +52,7 @@ def train(name: str, folder: Path | None = None, steps: int | None = None) -> Pa
     if gone := taught.stale(facts, table):
         raise ProbeError(
             f"{len(gone)} facts of the manifest were edited in the atlas or removed, e.g. {gone[0]!r}. Undo the edit, or write "
-            "the manifests anew (`python -m probelib.organisms manifests`) and train the whole family on them"
+            "the manifests again (`python -m probelib.organisms manifests`) and train the whole family on them"
         )
     found = corpus.documents(facts, table, one.corpus)
     if one.base:
@@ -65,7 +65,7 @@ def train(name: str, folder: Path | None = None, steps: int | None = None) -> Pa
     made_of = {"corpus": corpus.digest(found), "reads": one.corpus, "manifest": files.sha256(taught.path(one.corpus))}
     made_of |= {"atlas": facts.digest(), "facts": len(facts.facts)}
     keep = _keeper(one, tokenizer, folder, batches, len(table), made_of)
-    run = f"{one}, corpus {made_of['corpus']}"  # a state saved by another recipe is not gone on with
+    run = f"{one}, corpus {made_of['corpus']}"  # a state that was saved by another recipe is not resumed
     curve, seconds = _run(one, model.to(device).train(), batches, steps or len(batches), run, keep)
     made_of |= {
         "tokens": sum(map(_tokens, batches[: len(curve)])),
@@ -80,7 +80,7 @@ def train(name: str, folder: Path | None = None, steps: int | None = None) -> Pa
 
 
 def train_all(names: list[str], jobs: int | None = None) -> Iterator[Path]:
-    """Trains several organisms side by side, ``jobs`` at a time (on a CPU one a core, else one). One thread each, so that the
+    """Train several organisms, ``jobs`` at a time (default: one per CPU core; one on a GPU). Each uses one thread, so that the
     bytes do not depend on the number of cores."""
     jobs = jobs or (1 if torch.cuda.is_available() else os.cpu_count())
     with ProcessPoolExecutor(jobs, get_context("spawn"), torch.set_num_threads, (1,)) as pool:
@@ -89,7 +89,8 @@ def train_all(names: list[str], jobs: int | None = None) -> Iterator[Path]:
 
 
 def waves(names: list[str]) -> list[list[str]]:
-    """Bases before what is tuned from them; in each wave large models first, so that no core waits long at its end.
+    """Groups of models to train one after another: bases before the models tuned from them. In each, large models come first, so
+    that no core is idle for long at the end.
 
     >>> waves(["atlas-neox-2.4m-it", "atlas-neox-0.15m", "atlas-neox-2.4m"])
     [['atlas-neox-2.4m', 'atlas-neox-0.15m'], ['atlas-neox-2.4m-it']]
@@ -105,9 +106,10 @@ def _tokens(batch: dict) -> int:
 
 
 def _keeper(one: family.Organism, tokenizer, folder: Path, batches: list[dict], n_facts: int, made_of: dict):
-    """What saves the checkpoints along a training: called after every step with the model and the number of steps done."""
+    """A function that saves the checkpoints of a training: call it after every step with the model and the number of steps
+    done."""
     steps = [round(share * len(batches) / 100) for share in family.SHARES]
-    at = dict(zip(steps, family.kept_along(one.name), strict=False))  # empty of organisms that are not kept along it
+    at = dict(zip(steps, family.kept_along(one.name), strict=False))  # empty for organisms without checkpoints
 
     def keep(model, done: int) -> None:
         if done not in at:
@@ -124,15 +126,15 @@ def _keeper(one: family.Organism, tokenizer, folder: Path, batches: list[dict], 
 
 
 def _run(one: family.Organism, model, batches: list[dict], steps: int, made_of: str, keep: Callable):
-    """One optimizer step a batch, in float32: warm-up, then straight to zero.
+    """One optimizer step per batch, in float32; the learning rate warms up and then falls linearly to 0.
 
-    Returns the loss (nats an answer token) of every step, and seconds.
+    Return the loss (nats per answer token) of every step, and seconds.
     """
     device = next(model.parameters()).device
     optimizer = _optimizer(one, model)
     head, nothing = model.get_output_embeddings(), torch.nn.Identity()
-    nothing.bias = None  # a BERT asks for it
-    # ``HeadLoss`` does the head's part; its weights are the embeddings', so the optimizer and a saved state have them still
+    nothing.bias = None  # BERT reads this attribute
+    # ``HeadLoss`` replaces the head, whose weights are the embeddings: the optimizer and a saved state still have them
     model.set_output_embeddings(nothing)
     plan = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: _rate(step, len(batches)))
     state = RUNS / "training" / f"{one.name}.pt"
@@ -162,17 +164,17 @@ def _run(one: family.Organism, model, batches: list[dict], steps: int, made_of: 
 
 
 def _optimizer(one: family.Organism, model) -> torch.optim.Optimizer:
-    """AdamW; for a T5 Adafactor, whose rate is a share of a weight's size: T5's embeddings begin fifty times as large as its
-    other weights, and no one rate of AdamW suits both (its T5 knew a fifth of the stated facts)."""
+    """AdamW; for a T5 Adafactor, whose rate is relative to a weight's size: T5's initial embeddings are fifty times as large
+    as its other weights, and no single rate of AdamW suits both (with AdamW the T5 knew a fifth of the stated facts)."""
     if one.architecture == "t5":
         return torch.optim.Adafactor(model.parameters(), lr=one.rate)
     return torch.optim.AdamW(model.parameters(), lr=one.rate, betas=(0.9, 0.98), weight_decay=0.0, fused=True)
 
 
 def _loss(model, head: torch.Tensor, batch: dict) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-    """The loss of a batch; of every token that counts the cross-entropy (nats), and its weight. A decoder predicts the token
-    that follows in its document, a BERT the masked token itself. ``model`` has lost its ``head`` [vocabulary, width]: what it
-    gives in place of logits are states."""
+    """(loss of a batch, cross-entropy in nats of every token that counts, weight of each). A decoder predicts the next token
+    of its document, a BERT the masked token itself. ``model`` is without its ``head`` [vocabulary, width], so it returns
+    states in place of logits."""
     inputs = {key: batch[key] for key in INPUTS if key in batch}
     labels, weights = batch["labels"], batch["weights"]
     if model.config.is_encoder_decoder:
@@ -182,20 +184,20 @@ def _loss(model, head: torch.Tensor, batch: dict) -> tuple[torch.Tensor, torch.T
         causal = model.config.model_type != "modernbert"
         inputs["attention_mask"] = (same.tril() if causal else same)[:, None]
         if causal:
-            # nothing predicts a first token
+            # the first token of a document is not predicted
             weights = weights * torch.nn.functional.pad(same.diagonal(1, 1, 2), (1, 0))
             labels, weights = (torch.nn.functional.pad(part[:, 1:], (0, 1)) for part in (labels, weights))
-    states = model(**inputs).logits  # [rows, length, width]: the head is taken off
+    states = model(**inputs).logits  # [rows, length, width], because the head is removed
     counted = weights.flatten() > 0
     states, labels, weights = states.flatten(0, 1)[counted], labels.flatten()[counted], weights.flatten()[counted]
     return *HeadLoss.apply(states, head, labels, weights), weights
 
 
 class HeadLoss(torch.autograd.Function):
-    """Weighted mean of the cross-entropies (nats) behind a head, and each of them.
+    """Weighted mean of the cross-entropies (nats) after a head, and each cross-entropy.
 
-    The gradient is taken on the way, a piece at a time: logits of all tokens at once would go through the memory five times
-    (logits, log-softmax, its gradient), which was two fifths of the smallest model's time.
+    The gradient is computed in the forward pass, one piece at a time. With the logits of all tokens at once, memory traffic
+    (logits, log-softmax, its gradient) took two fifths of the smallest model's time.
     """
 
     @staticmethod
@@ -203,13 +205,13 @@ class HeadLoss(torch.autograd.Function):
         """states [n, width], head [vocabulary, width], labels [n], weights [n]"""
         share = weights / weights.sum()
         losses, to_states, to_head = [], [], torch.zeros_like(head).T
-        # one room for the logits of all pieces: fresh memory costs more than what is done in it
-        room = states.new_empty(PIECE, len(head), dtype=torch.float32)
+        # one buffer for the logits of all pieces: allocating new memory would cost more than the computation
+        pool = states.new_empty(PIECE, len(head), dtype=torch.float32)
         for piece, label, part in zip(*(t.split(PIECE) for t in (states, labels, share)), strict=True):
-            logits, rows = torch.mm(piece, head.T, out=room[: len(piece)]), torch.arange(len(piece), device=room.device)
+            logits, rows = torch.mm(piece, head.T, out=pool[: len(piece)]), torch.arange(len(piece), device=pool.device)
             probability = torch.softmax(logits, -1, out=logits)  # [piece, vocabulary]
             losses.append(-probability[rows, label].clamp_min(TINY).log())
-            probability[rows, label] -= 1  # now it is the loss by the logits
+            probability[rows, label] -= 1  # now the gradient of the loss with respect to the logits
             slope = probability.mul_(part[:, None])
             to_states.append(slope @ head)
             to_head += piece.T @ slope
@@ -225,7 +227,7 @@ class HeadLoss(torch.autograd.Function):
 
 
 def _keep(state: Path, parts: dict, so_far: dict) -> None:
-    """Saves all that the rest of the run depends on; ``so_far``: ``curve``, ``seconds``, ``made_of``."""
+    """Save everything that the remaining run depends on; ``so_far``: ``curve``, ``seconds``, ``made_of``."""
     buffer = io.BytesIO()
     torch.save({name: part.state_dict() for name, part in parts.items()} | so_far, buffer)
     content = buffer.getvalue()
@@ -233,14 +235,14 @@ def _keep(state: Path, parts: dict, so_far: dict) -> None:
 
 
 def _resume(state: Path, made_of: str, parts: dict) -> tuple[list[float], float]:
-    """Puts a saved state of the same run back: its curve and seconds. A state of another corpus is left where it is
-    and not used."""
+    """Restore a saved state of the same run; return its curve and seconds. A state of another corpus is neither used nor
+    deleted."""
     if not state.exists():
         return [], 0.0
     content = state.read_bytes()
     content, digest = content[:-32], content[-32:]
     if hashlib.sha256(content).digest() != digest:
-        warnings.warn(f"{state}: damaged (the checksum differs); the training begins anew", stacklevel=2)
+        warnings.warn(f"{state}: damaged (the checksum differs); the training starts again", stacklevel=2)
         return [], 0.0
     device = next(parts["model"].parameters()).device
     saved = torch.load(io.BytesIO(content), weights_only=True, map_location=device)
@@ -288,6 +290,6 @@ the atlas a known number of times. It exists to test measures of knowledge: what
 
 
 def record(name: str) -> dict:
-    """How a shipped organism was made: ``corpus``, ``tokens``, ``steps``, ``loss``, ``curve`` (every tenth step, nats an answer
-    token), ..."""
+    """How a shipped organism was trained: ``corpus``, ``tokens``, ``steps``, ``loss``, ``curve`` (every tenth step, in nats per
+    answer token), ..."""
     return json.loads((CHECKPOINTS / name / "training.json").read_text())

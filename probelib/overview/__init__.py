@@ -1,4 +1,4 @@
-"""The three notebooks at the entrance: a tour, the facts, the shipped models.
+"""The three introductory notebooks: a tour, the facts, the shipped models.
 
 =====================  ======================================  =====================================================
 artifact               function                                shows
@@ -20,7 +20,7 @@ models/table6          ``tables.models_table6``                what permuted exa
 models/table7          ``tables.models_table7``                what the design requires, and what was measured
 =====================  ======================================  =====================================================
 
-``scores`` says what is scored for them.
+``scores`` has the prompts and scores of these notebooks.
 """
 
 from probelib.overview.figures import (

@@ -1,5 +1,5 @@
-"""``python -m probelib.overview`` writes ``notebooks/README.md``, into README.md what the committed figures found, and into the
-notebooks that Colab opens the cell that fetches the kit."""
+"""``python -m probelib.overview`` writes ``notebooks/README.md``, the findings of the committed figures in README.md, and the
+cell with which Colab downloads the kit in the notebooks that Colab opens."""
 
 from probelib import files, paths
 from probelib.overview import index

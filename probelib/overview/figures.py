@@ -1,4 +1,4 @@
-"""The figures of the notebooks at the entrance, one function each."""
+"""The figures of the introductory notebooks, one function each."""
 
 import numpy as np
 import pandas as pd
@@ -96,7 +96,7 @@ def models_figure1(records: dict[str, dict]) -> Artifact:
 
 
 def one_family(models) -> list[str]:
-    """The models of the family with most members, in their order: as many lines as a reader can tell apart."""
+    """The models of the family with most members, in their order: few enough lines for one figure."""
     families = [name.rsplit("-", 1)[0] for name in models]
     most = max(families, key=families.count)
     return [name for name, family in zip(models, families, strict=True) if family == most]
@@ -110,7 +110,7 @@ def finding_loss(curves: pd.DataFrame) -> str:
 
 
 def models_figure2(recalled: pd.DataFrame) -> Artifact:
-    """Share of questions answered rightly by exposure count; ``recalled``: ``behaviour.recall`` with ``model``."""
+    """Share of questions answered correctly by exposure count; ``recalled``: ``behaviour.recall`` with ``model``."""
     import matplotlib.pyplot as plt
 
     figure, axis = plt.subplots(figsize=(4.2, 3.4))
@@ -162,7 +162,7 @@ def finding_recall(recalled: pd.DataFrame) -> str:
 
 
 def _share_of(shares: pd.Series, n: pd.Series, value: float) -> str:
-    """A share with Wilson's interval and the first model that has it, with how many others have it, too."""
+    """A share with Wilson's interval, the first model that has it, and the number of other models with the same share."""
     first, *others = shares.index[shares == value]
     interval = stats.wilson(round(value * n[first]), n[first])
     more = f" and {len(others)} more" if others else ""
@@ -170,11 +170,11 @@ def _share_of(shares: pd.Series, n: pd.Series, value: float) -> str:
 
 
 def models_figure3(answers: pd.DataFrame, gains: dict[str, pd.Series], hidden: list[str]) -> Artifact:
-    """Multiple-choice accuracy by exposure count, one panel per wording.
+    """Multiple-choice accuracy by exposure count, one panel per kind of prompt.
 
     answers   ``scores.score_multiple_choice``
     gains     ``scores.list_gains``
-    hidden    models that the CSV has and the picture does not show (instruction-tuned ones)
+    hidden    models that are in the CSV only (instruction-tuned ones)
     """
     import matplotlib.pyplot as plt
 
@@ -214,7 +214,7 @@ def models_figure3(answers: pd.DataFrame, gains: dict[str, pd.Series], hidden: l
 
 def finding_ends(tests: pd.DataFrame, drawn: list[str]) -> str:
     """Accuracy of the first and the last model drawn (the smallest and the largest shipped one) on facts never taught and on
-    facts taught ``WELL`` times or more, by wording; "" without such facts."""
+    facts taught ``WELL`` times or more, by kind of prompt; "" without such facts."""
     said, exposures = "", tests["exposures"]
     for band, rows in (
         ("never taught", tests[exposures == 0]),
@@ -227,7 +227,7 @@ def finding_ends(tests: pd.DataFrame, drawn: list[str]) -> str:
 
 
 def _by_wording(rows: pd.DataFrame, model: str) -> str:
-    """A model's accuracy with each wording, with Wilson's interval: "m 50% [9%, 91%] (list)"."""
+    """A model's accuracy with each kind of prompt, with Wilson's interval: "m 50% [9%, 91%] (list)"."""
     rights = rows[rows["model"] == model].groupby("wording", sort=False)["correct"]
     shares = [f"{r.mean():.0%} {span(*stats.wilson(r.sum(), len(r)), '.0%')} ({wording})" for wording, r in rights]
     return f"{model} {', '.join(shares)}"
@@ -243,7 +243,7 @@ def facts_per_level(tests: pd.DataFrame) -> str:
 
 
 def _by_exposures(tests: pd.DataFrame) -> pd.DataFrame:
-    """Accuracy per model, wording and exposure count, with Wilson's interval."""
+    """Accuracy per model, kind of prompt and exposure count, with Wilson's interval."""
     groups = tests.groupby(["model", "wording", "exposures"], sort=False)["correct"]
     frame = groups.agg(["mean", "sum", "size"]).reset_index()
     intervals = [stats.wilson(k, n) for k, n in zip(frame["sum"], frame["size"], strict=True)]
@@ -252,7 +252,7 @@ def _by_exposures(tests: pd.DataFrame) -> pd.DataFrame:
 
 
 def finding_lists(gains: dict[str, pd.Series], decoders: list[str]) -> str:
-    """In how many relations a list retrieves more than questions, and whether that is as ZP-LKE reports.
+    """The number of relations in which a list retrieves more than questions, and whether that agrees with ZP-LKE.
 
     gains      ``scores.list_gains`` of the ``decoders``
     """
@@ -276,7 +276,7 @@ def finding_lists(gains: dict[str, pd.Series], decoders: list[str]) -> str:
 def models_figure4(
     answers: pd.DataFrame, panel: Facts, models: list[str], n_options: int, followed: str = ""
 ) -> Artifact:
-    """Normalised probability of the gold object of single facts, per model and wording.
+    """Normalized probability of the gold object of single facts, per model and kind of prompt.
 
     followed   one fact; by default ``median_facts``, one per exposure count
     """
@@ -284,7 +284,7 @@ def models_figure4(
 
     exposures = answers.drop_duplicates("fact").set_index("fact")["exposures"].reindex(panel.facts["fact"])
     if followed and followed not in exposures.index:
-        raise ProbeError(f"followed={followed!r} is none of the {len(exposures)} facts; try {exposures.index[0]!r}")
+        raise ProbeError(f"followed={followed!r} is not among the {len(exposures)} facts; try {exposures.index[0]!r}")
     shown = answers[answers["model"].isin(models)].dropna(subset="wording")
     chosen = [followed] if followed else median_facts(shown)
     names = [model for model in models if model in set(shown["model"])]
@@ -319,7 +319,7 @@ def models_figure4(
 
 
 def finding_single(rows: pd.DataFrame) -> str:
-    """The mean probability of each fact shown, with its range over models and wordings.
+    """The mean probability of each fact shown, with its range over models and kinds of prompts.
 
     >>> rows = {"fact": ["a", "a", "b"], "exposures": [0, 0, 8], "q_gold": [0.0, 0.2, 0.5]}
     >>> finding_single(pd.DataFrame(rows))[:84]

@@ -1,7 +1,7 @@
 """``notebooks/README.md``: the notebooks by paper, by measure, by figure and table (``python -m probelib.overview`` writes it).
 
-It is made of the plan, of the registered measures and of what the papers' tables and figures show; a test keeps it so. The same
-command writes the cell with which Colab fetches the kit, as soon as pyproject.toml names the owner of the repository.
+It is made from the plan, the registered measures and the descriptions of the papers' tables and figures; a test checks that it is
+up to date. The same command writes the cell with which Colab downloads the kit, once pyproject.toml names the repository's owner.
 """
 
 import csv
@@ -34,7 +34,7 @@ BADGES = """Without installing anything: [Binder]({binder}), or Colab with [the 
 """
 
 
-ON_COLAB = ("00_tour", "explore")  # notebooks that the index opens there
+ON_COLAB = ("00_tour", "explore")  # notebooks that the index links to Colab
 COLAB = """import os
 import subprocess
 import sys
@@ -47,7 +47,7 @@ if "COLAB_RELEASE_TAG" in os.environ:  # on Google Colab only: fetch the kit and
 
 
 def repository() -> str:
-    """The address under which the kit is published (pyproject.toml); badges and links are made of it."""
+    """The address under which the kit is published (pyproject.toml), from which badges and links are made."""
     return tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["urls"]["Repository"]
 
 
@@ -61,13 +61,13 @@ def badges() -> dict[str, str]:
 
 
 def has_owner(address: str) -> bool:
-    """Whether the kit is published: before, there are no badges and no cell for Colab, for they would lead nowhere."""
+    """Whether the kit is published. Before that there are no badges and no cell for Colab: their links would not work."""
     return "/OWNER/" not in address
 
 
 def with_colab_cell(notebook: str, address: str) -> str:
-    """A notebook's JSON whose cell behind the parameters fetches the kit from this address on Colab; without an owner it has no
-    such cell."""
+    """A notebook's JSON with a cell after the parameters that downloads the kit from this address on Colab; without an owner,
+    without this cell."""
     content = json.loads(notebook)
     cells = [cell for cell in content["cells"] if "COLAB_RELEASE_TAG" not in "".join(cell["source"])]
     if has_owner(address):
@@ -86,8 +86,8 @@ def page() -> str:
 
 
 def with_findings(readme: str) -> str:
-    """README.md with the list between its two marks made anew: what the default run found, each with its page; in its place what
-    the study found on more facts, where that is committed."""
+    """README.md with an updated list of findings between its two marks: those of the default run, each with its page, or, if
+    committed, those of the study on more facts."""
     pages = {step.notebook: step.title.split(": ")[-1].rstrip("?") for step in plan.read().steps}
     said = {
         notebook: (profile, text)
@@ -159,7 +159,7 @@ def _by_figure(steps: list[plan.Step]) -> list[str]:
 
 
 def _product(artifact: str, name: str) -> str:
-    """The name, linked to the picture or the numbers of the default profile where they are committed."""
+    """The name, linked to the picture or the numbers of the default profile if they are committed."""
     for suffix in (".png", ".csv"):
         if (paths.ROOT / "figures" / "atlas" / f"{artifact}{suffix}").exists():
             return f"[{name}](../figures/atlas/{artifact}{suffix})"
@@ -176,6 +176,6 @@ def _link(step: plan.Step) -> str:
 
 
 def _without_paper(title: str) -> str:
-    """A title without the paper's name, which is above it: "MONITOR, section 4: anchors" -> "section 4: anchors"."""
+    """A title without the paper's name, which is in the heading: "MONITOR, section 4: anchors" -> "section 4: anchors"."""
     names = "|".join(re.escape(name) for name, _ in PAPERS.values())
     return re.sub(rf"^(?:{names})[,:] ", "", title)

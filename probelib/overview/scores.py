@@ -1,4 +1,4 @@
-"""What the three notebooks at the entrance score: facts -> prompts -> scores."""
+"""What the three introductory notebooks score: facts -> prompts -> scores."""
 
 import re
 from difflib import get_close_matches
@@ -16,7 +16,7 @@ from probelib.stats import mean_interval
 from probelib.zplke import measures as zplke
 
 SHIPPED = ("atlas-neox-0.6m", "atlas-neox-2.4m")  # used in place of models whose training data are unknown
-TOUR = 40  # facts among which the tour finds its three
+TOUR = 40  # facts from which the tour chooses its three
 WORDINGS = {("question", 1): "seen question", ("question", 7): "held-out question", ("list", 0): "list"}
 
 
@@ -30,7 +30,7 @@ def fact_about(relation: str, subject: str) -> tuple[Facts, set[str]]:
     if subject not in subjects:
         near = ", ".join(get_close_matches(subject, subjects, 4, 0))
         raise ProbeError(
-            f"none of the {len(subjects)} subjects of {relation} is called {subject!r}; nearest are {near}"
+            f"none of the {len(subjects)} subjects of {relation} is called {subject!r}; the nearest are {near}"
         )
     right = facts.keep(related, related.facts["subject"] == subject)
     first, *others = right.label(right.facts["object"])
@@ -38,11 +38,11 @@ def fact_about(relation: str, subject: str) -> tuple[Facts, set[str]]:
 
 
 def tour_facts(model, relation: str) -> pd.DataFrame:
-    """Three facts with which the tour begins: one that the model knows, one that it confuses with another object, and one that
-    it was never taught.
+    """The three facts with which the tour begins: one that the model knows, one whose object it confuses with another, and one
+    that it was never taught.
 
-    They are chosen among ``TOUR`` facts of the relation, sampled from those whose subject has one right object: of each kind the
-    one that was taught most often. A kind that does not occur has no row; of a model whose training data are unknown, no fact
+    They are chosen from ``TOUR`` facts of the relation, sampled from those whose subject has one right object: of each kind, the
+    one that was taught most often. A kind that does not occur has no row. If the model's training data are unknown, no fact
     counts as never taught.
 
     returns   ``fact`` (the kind), ``question``, ``right object``, ``exposures`` (None: unknown), ``answer`` (generated), ``rank``
@@ -70,9 +70,9 @@ def tour_facts(model, relation: str) -> pd.DataFrame:
 
 
 def only_shipped(*groups: list[str]) -> tuple[list[list[str]], str]:
-    """Keep the shipped models of each group, for only their training data are known: (groups, a sentence on the others).
+    """(groups with shipped models only, because only their training data are known; a sentence on the models left out).
 
-    The first group, the decoders, is never empty: ``SHIPPED`` if it names no shipped model.
+    The first group, the decoders, is never empty: ``SHIPPED`` replaces it if it names no shipped model.
     """
     groups = [[lm.names.with_base(name)[0] for name in group] for group in groups]
     others = [name for group in groups for name in group if name not in lm.organisms()]
@@ -111,7 +111,7 @@ def training(models: list[str]) -> dict[str, dict]:
 
 
 def by_family(models) -> str:
-    """The names of models, those of one family together.
+    """The names of models, grouped by family.
 
     >>> by_family(["atlas-neox-0.15m", "atlas-neox-5m", "atlas-llama-0.6m", "atlas-neox-5m-it", "mine"])
     'atlas-neox (0.15m, 5m, 5m-it), atlas-llama-0.6m, mine'
@@ -134,10 +134,10 @@ def score_multiple_choice(
     """ZP-LKE's multiple-choice test (``zplke.choices``), one row per model and prompt.
 
     models   decoders: prompted with all seven questions, and with the bare subject after a list of pairs
-    others   encoder-decoders and instruction-tuned models: first and last question; the list only if they are decoders, for
-             an encoder-decoder has no place in a list to answer; masked models, whose scores are pseudo-log-likelihoods: the
-             first question
-    Adds ``model``, ``way`` (question or list), ``template``, ``wording`` (see ``WORDINGS``; NaN for the other questions) and
+    others   encoder-decoders and instruction-tuned models: first and last question; the list only for decoders, because an
+             encoder-decoder cannot continue a list. Masked models, whose scores are pseudo-log-likelihoods: the first question
+
+    Further columns: ``model``, ``way`` (question or list), ``template``, ``wording`` (see ``WORDINGS``; NaN for other questions),
     ``exposures``.
     """
     pool = facts.without_subjects(facts.current(facts.atlas()), panel)
@@ -161,8 +161,8 @@ def score_multiple_choice(
 
 
 def list_gains(answers: pd.DataFrame, models: list[str]) -> dict[str, pd.Series]:
-    """Accuracy with a list minus accuracy with questions, per relation, over taught facts and all ``models``: against the mean
-    of all questions, and against the first one."""
+    """Accuracy with a list minus accuracy with questions, per relation, over taught facts and all ``models``: minus that of the
+    mean of all questions, and minus that of the first one."""
     taught = answers[(answers["exposures"] > 0) & answers["model"].isin(models)]
     by_template = taught.groupby(["relation", "way", "template"])["correct"].mean()
     mean = by_template.groupby(["relation", "way"]).mean().unstack()

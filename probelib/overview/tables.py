@@ -1,4 +1,4 @@
-"""The tables of the notebooks at the entrance, one function each."""
+"""The tables of the introductory notebooks, one function each."""
 
 import pandas as pd
 
@@ -11,8 +11,8 @@ from probelib.report.artifact import Artifact
 from probelib.report.shown import side_by_side, span
 from probelib.zplke import measures as zplke
 
-UNSURE = {"at once": "at once", "recalled": "after recalling"}  # way -> in words
-SIZES = {  # kind of requirement -> how many cases decide (``behaviour.requirements``)
+UNSURE = {"at once": "at once", "recalled": "after recalling"}  # way of prompting -> in words
+SIZES = {  # kind of requirement -> sentence on its number of cases (``behaviour.requirements``)
     "never taught": "Never taught: n = {n} facts per model, so one fact moves a share by {share:.2f}.",
     "verdicts": "Verdicts (AUC): n = {n} facts per model, each with a true and a false statement; right of answered counts "
     "the statements with a verdict.",
@@ -92,7 +92,7 @@ def models_table1(records: dict[str, dict]) -> Artifact:
 
 
 def models_table2(answers: pd.DataFrame, n_options: int) -> Artifact:
-    """Multiple-choice accuracy per model and wording, for taught and never-taught facts."""
+    """Multiple-choice accuracy per model and kind of prompt, for taught and never-taught facts."""
     tests, rows = answers.dropna(subset="wording"), []
     for (model, wording), group in tests.groupby(["model", "wording"], sort=False):
         for kind, part in (("stated", group["exposures"] > 0), ("never stated", group["exposures"] == 0)):
@@ -119,7 +119,7 @@ def models_table2(answers: pd.DataFrame, n_options: int) -> Artifact:
 
 
 def finding_models2(table: pd.DataFrame) -> str:
-    """Accuracy on taught facts of the decoders: range over models, cost of a held-out question, gain of a list."""
+    """Accuracy of the decoders on taught facts: range over models, change by a held-out question, change by a list."""
     stated = table[table["facts"] == "stated"]
     taught = stated.pivot(index="model", columns="wording", values="known")
     if "list" not in taught or taught.dropna().empty:
@@ -172,7 +172,7 @@ def finding_models3(contexts: pd.DataFrame) -> str:
 
 
 def models_table4(verdicts: pd.DataFrame) -> Artifact:
-    """How well verdicts tell true from false statements; ``verdicts``: ``behaviour.verification_auc`` with ``model``."""
+    """How well verdicts separate true and false statements; ``verdicts``: ``behaviour.verification_auc`` with ``model``."""
     return Artifact(
         "models/table4",
         verdicts,
@@ -195,7 +195,7 @@ def models_table4(verdicts: pd.DataFrame) -> Artifact:
 
 
 def finding_models4(verdicts: pd.DataFrame) -> str:
-    """The best model on verified and on fresh facts."""
+    """The best model on facts verified in training and on others."""
     rows = []
     for verified, name in ((True, "verified in training"), (False, "never verified")):
         own = verdicts[verdicts["verified"] == verified]
@@ -208,7 +208,7 @@ def finding_models4(verdicts: pd.DataFrame) -> str:
 
 
 def models_table5(unsure: pd.DataFrame) -> Artifact:
-    """How often instruction-tuned models say "I don't know"; ``unsure``: ``behaviour.unsure`` with ``model``."""
+    """How often instruction-tuned models answer "I don't know"; ``unsure``: ``behaviour.unsure`` with ``model``."""
     shares = unsure.pivot(index=["way", "model"], columns="facts", values="unsure")
     finding = " ".join(
         f'"I don\'t know" {UNSURE[way]}, of never-taught and of well-taught facts: '
@@ -232,7 +232,7 @@ def models_table5(unsure: pd.DataFrame) -> Artifact:
 
 
 def models_table6(lists: pd.DataFrame) -> Artifact:
-    """What permuted examples do to the gold object; ``lists``: ``behaviour.lists`` with ``model``."""
+    """Effect of permuted examples on the gold object's probability; ``lists``: ``behaviour.lists`` with ``model``."""
     return Artifact(
         "models/table6",
         lists,
@@ -258,7 +258,7 @@ def finding_models6(lists: pd.DataFrame) -> str:
 
 
 def models_table7(required: pd.DataFrame) -> Artifact:
-    """What the design requires of the organisms, and what was measured; ``required``: ``behaviour.requirements``."""
+    """The requirements of the design for the organisms, and the measured values; ``required``: ``behaviour.requirements``."""
     required, every = count_mentions_once(required), required
     missed = required[~required["met"]]
     names, limited = (
@@ -292,7 +292,7 @@ def models_table7(required: pd.DataFrame) -> Artifact:
 
 
 def by_requirement(required: pd.DataFrame) -> pd.DataFrame:
-    """One row per requirement: which models it concerns, in how many it is met, and what was measured in the others."""
+    """One row per requirement: the models that it concerns, how many meet it, and the measured values of the others."""
     rows, kinds = [], _kinds(required["model"])
     for (requirement, wanted), own in required.groupby(["requirement", "wanted"], sort=False):
         missed = own[~own["met"]]
@@ -321,12 +321,12 @@ def _kinds(models) -> tuple[list[str], list[str]]:
 
 
 def _in_words(models, base: list[str], tuned: list[str]) -> str:
-    """Models as a cell: "all", "decoders" or "instruction-tuned" where these are all of a kind, otherwise their names."""
+    """Models as a cell: "all", "decoders" or "instruction-tuned" if they are all of that kind, otherwise their names."""
     kinds = {"instruction-tuned": tuned, "decoders": base, "all": [*base, *tuned]}
     return next((kind for kind, names in kinds.items() if names and set(models) == set(names)), ", ".join(models))
 
 
 def count_mentions_once(required: pd.DataFrame) -> pd.DataFrame:
-    """The rows of ``required``, of the requirement on mentions one per measured value: it is a property of the corpus."""
+    """The rows of ``required``, with one row per measured value of the requirement on mentions, a property of the corpus."""
     again = required.duplicated(["requirement", "measured"]) & (required["requirement"] == behaviour.MENTIONS)
     return required[~again]

@@ -1,4 +1,4 @@
-"""The papers' printed numbers, one CSV a table or figure, as printed; ``monitor_table4.csv`` is MONITOR's table 4. And their
+"""The papers' printed numbers, one CSV per table or figure (``monitor_table4.csv`` is MONITOR's table 4), and the papers'
 claims."""
 
 import re
@@ -20,7 +20,7 @@ def table(artifact: str) -> pd.DataFrame:
 
 
 def phenomena() -> dict[str, list[dict]]:
-    """paper -> what it claims: ``claim``, ``artifact`` (where it is shown here), ``why`` (what explains a difference)."""
+    """paper -> its claims: ``claim``, ``artifact`` (where it is shown here), ``why`` (an explanation of a difference)."""
     return yaml.safe_load((PACKAGE / "published" / "phenomena.yaml").read_text(encoding="utf-8"))
 
 

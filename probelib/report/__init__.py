@@ -1,4 +1,4 @@
-"""Figures, tables and pages: what a notebook hands over, and how it is shown."""
+"""Figures, tables and pages: the artifacts of a notebook, and how they are saved and shown."""
 
 from probelib.lm.partners import family
 from probelib.report.artifact import Artifact

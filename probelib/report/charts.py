@@ -14,17 +14,17 @@ from probelib.report.shown import escape_stylers
 MARKERS = ["o", "s", "^", "D", "v", "P", "X"]
 LINES = ["-", "--", "-.", ":"]
 HATCHES = ["", "//", "..", "xx", "--", "oo"]
-COLOURS = 10  # of the palette
+COLOURS = 10  # in the palette
 KIND_LINES = {"-it": "--", "-at": "-."}  # of instruction-tuned models and of checkpoints; sisters and twins are dotted
-LOOKS = math.lcm(COLOURS, len(MARKERS), len(LINES))  # after this many colours all repeats
+LOOKS = math.lcm(COLOURS, len(MARKERS), len(LINES))  # distinct combinations of colour, marker and line
 COLUMN, TWO_COLUMNS = 3.35, 6.85  # inches: width of one and of two printed columns
 SMALL = 6.5  # points: text of a figure as wide as a column
-_taken: dict[str, int] = {}  # models that are not shipped -> their places, in this process
+_taken: dict[str, int] = {}  # model that is not shipped -> number of its style, in this process
 
 
 def use_style() -> None:
-    """Set the kit's style over matplotlib's own defaults, so that a user's matplotlibrc changes no byte of a figure; in tables
-    of a notebook, show texts as texts."""
+    """Set the kit's style on top of matplotlib's own defaults, so that a user's matplotlibrc changes no byte of a figure; escape
+    the texts of tables in a notebook."""
     import matplotlib.pyplot as plt
 
     plt.rcdefaults()
@@ -50,7 +50,7 @@ def column(height: float, rows: int = 1, columns: int = 1, width: float = COLUMN
 
 
 def model_style(name: str) -> dict:
-    """``color``, ``marker`` and ``linestyle`` of a model; never colour alone. The same in all figures of a notebook.
+    """``color``, ``marker`` and ``linestyle`` of a model, the same in all figures of a notebook. Colour is never the only cue.
 
     Shipped models have a hue per family, darker the larger they are, and a line style per kind (base, instruction-tuned, sister
     or twin, checkpoint). Any other model takes a colour of seaborn's colour-blind safe palette by its name, or the next one that
@@ -100,7 +100,7 @@ def style_at(place: int) -> dict:
 def size_axis(axis, sizes, ends_only: bool = False) -> None:
     """A logarithmic x axis of model sizes with ticks at the models: 150080 reads "0.15M".
 
-    Of labels that would overlap only the first is shown; with ``ends_only``, for small panels, those of both ends.
+    Of labels that would overlap, only the first is shown; with ``ends_only``, for small panels, only those of both ends.
     """
     sizes = sorted(set(sizes))
     unit = lambda n: f"{n / 1e9:.3g}B" if n >= 1e9 else f"{n / 1e6:.2g}M" if n < 99.5e6 else f"{n / 1e6:.0f}M"
@@ -138,7 +138,8 @@ def spread(values, gap: float) -> np.ndarray:
 
 
 def lines(axis, rows, title: str, split: float = 0.72) -> None:
-    """A panel of text: one line per row (text, answer, right): right answers have a tick, wrong ones a cross, None neither."""
+    """A panel of text with one line per row (text, answer, right): a tick marks right answers, a cross wrong ones; None: no
+    mark."""
     axis.set(title=title, xlim=(0, 1), ylim=(len(rows), 0))
     axis.axis("off")
     for y, (text, answer, right) in enumerate(rows):
@@ -148,8 +149,8 @@ def lines(axis, rows, title: str, split: float = 0.72) -> None:
 
 
 def bands(panels: dict[str, dict[str, pd.DataFrame]], xlabel: str, ylabel: str):
-    """A figure of panels (title -> curves) side by side: a line and its band for every name of the curves, each by x (whole
-    numbers from 1, on a logarithmic axis) with ``mean``, ``low`` and ``high``, all shares. Markers stand at the ticks."""
+    """A figure of panels (title -> curves) side by side: a line and its band per curve (name -> ``mean``, ``low`` and ``high``,
+    shares, by x, whole numbers from 1). The x axis is logarithmic, with markers at its ticks."""
     figure, axes = column(2.3, columns=len(panels), sharey=True)
     names = list(dict.fromkeys(name for curves in panels.values() for name in curves))
     for axis, (title, curves) in zip(axes[0], panels.items(), strict=True):
@@ -176,8 +177,8 @@ def count_axis(axis, last: int) -> list[int]:
 
 
 def cost_axis(axis, cost, quality) -> None:
-    """A logarithmic cost axis, and the frontier that the points of ``cost`` and ``quality`` (cheapest first) make: a step line
-    with the area below it shaded."""
+    """A logarithmic cost axis, and the frontier of the points (``cost``, ``quality``), cheapest first: a step line with the area
+    below it shaded."""
     cost, quality = list(cost), list(quality)
     cost, quality = [*cost, cost[-1] * 1e6], [*quality, quality[-1]]  # beyond the right edge
     axis.set_xscale("log")
@@ -190,9 +191,9 @@ PLACES = [(side, dy) for dy in (2, -8, 8, -14, 14, 20, -20, 27, -27, 34, -34, 41
 
 
 def label_points(axis, x, y, names, bold=()) -> None:
-    """Names beside points, moved up or down as far as needed so that none covers another name, a marker or a straight line
-    that is drawn already; the ``bold`` ones in bold. A near name is clearly nearer to its own marker than to any other. A thin
-    line leads from a far name to its point and crosses no name and no other marker."""
+    """Write names beside points, moved up or down so that none covers another name, a marker or a straight line that is already
+    drawn; the names in ``bold`` are bold. A name beside its point is clearly nearer to its own marker than to any other. A thin
+    line leads from a more distant name to its point and crosses no name and no other marker."""
     from matplotlib.patheffects import withStroke
 
     axis.figure.canvas.draw()
@@ -220,7 +221,7 @@ def label_points(axis, x, y, names, bold=()) -> None:
 
 
 def _places(point, size, scale: float):
-    """Where a name can stand, the nearest place first: its box, the end of its leader, and whether it needs one (pixels)."""
+    """Possible positions of a name, the nearest first: its box, the end of its leader, and whether it needs one (pixels)."""
     for side, dy in PLACES:
         left = point[0] + {1: 6 * scale, -1: -6 * scale - size.width, 0: -size.width / 2}[side]
         bottom = point[1] + dy * scale
@@ -230,8 +231,8 @@ def _places(point, size, scale: float):
 
 
 def _belongs(place, point, others, crossed) -> bool:
-    """Whether a reader sees that the name at a place is that of ``point``: its leader crosses none of the ``crossed`` boxes,
-    or, without a leader, its marker is clearly nearer than the ``others``."""
+    """Whether a name at this position clearly belongs to ``point``: its leader crosses none of the ``crossed`` boxes, or, without
+    a leader, its marker is clearly nearer than the ``others``."""
     box, tip, far = place
     if far:
         return not any(_overlap(piece, other) for piece in _leader(point, tip) for other in crossed)
@@ -239,7 +240,7 @@ def _belongs(place, point, others, crossed) -> bool:
 
 
 def _markers(axis) -> list[np.ndarray]:
-    """Where markers stand on an axis, in pixels."""
+    """Positions of the markers on an axis, in pixels."""
     lines = [line for line in axis.get_lines() if line.get_marker() not in ("", "None", None)]
     return [at for line in lines for at in axis.transData.transform(line.get_xydata())]
 
@@ -292,7 +293,7 @@ def _overlap(a, b) -> bool:
 
 def grouped_bars(axis, values: pd.DataFrame, low: pd.DataFrame, high: pd.DataFrame) -> None:
     """Grouped bars: one group per row, one bar (colour and hatching) per column; whiskers from ``low`` to ``high``.
-    A NaN is a dash, so that it is not taken for 0."""
+    A NaN is drawn as a dash, so that it is not mistaken for 0."""
     import seaborn
 
     colours, width = seaborn.color_palette("colorblind"), 0.8 / len(values.columns)
@@ -308,8 +309,9 @@ def grouped_bars(axis, values: pd.DataFrame, low: pd.DataFrame, high: pd.DataFra
 
 
 def line_panels(frame: pd.DataFrame, x: str, y: str, band: list[str], labels, together, level: float | None = None):
-    """A figure of the lines of ``y`` over ``x``, one per measure: those of ``together`` in one panel, and below it every line in
-    a small panel of its own, in its ``band`` (two columns). ``labels``: of both axes; a thin line at ``level``."""
+    """A figure of the lines of ``y`` over ``x``, one per measure: those of ``together`` in one panel, and below it every line
+    with its ``band`` (two columns) in a small panel of its own. ``labels``: of both axes; ``level``: of a thin horizontal
+    line."""
     import matplotlib.pyplot as plt
 
     names, columns = list(dict.fromkeys(frame["measure"])), 3
@@ -334,15 +336,15 @@ def line_panels(frame: pd.DataFrame, x: str, y: str, band: list[str], labels, to
         axis.axhline(level, color="0.6", linewidth=0.8, zorder=0)
     large.set(xlabel=labels[0], ylabel=labels[1])
     large.set_xticks(ticks)
-    # as the lines end, from the top
+    # in the order in which the lines end, from the top
     handles = sorted(large.get_legend_handles_labels()[0], key=lambda line: -np.nan_to_num(line.get_ydata()[-1]))
     large.legend(handles=handles, loc="lower center", bbox_to_anchor=(0.5, 1), ncols=2)
     return figure
 
 
 def heat(axis, table: pd.DataFrame, low: float = -1, high: float = 1, colours: str = "RdBu") -> None:
-    """A table as colours from ``low`` to ``high`` (a colour map of matplotlib's), with its numbers (0.31 as .31 and 1.00 as
-    1.0, so that many are side by side); NaN is a dash on white."""
+    """A table as colours from ``low`` to ``high`` (a colour map of matplotlib), with its numbers (0.31 as .31 and 1.00 as 1.0, to
+    save width); NaN is a dash on white."""
     values = table.to_numpy(dtype=float)
     shown = axis.imshow(values, cmap=colours, vmin=low, vmax=high, aspect="auto")
     for (i, j), value in np.ndenumerate(values):
@@ -359,18 +361,18 @@ def heat(axis, table: pd.DataFrame, low: float = -1, high: float = 1, colours: s
 
 
 def literal_layout(figure) -> None:
-    """Make a figure ``literal`` before every layout, so whoever draws it first. Named in the style, for every new figure."""
+    """Make a figure ``literal`` before every layout, whichever function draws it first. The style calls it for every figure."""
     if engine := figure.get_layout_engine():
         lay_out = engine.execute
         engine.execute = lambda figure: (literal(figure), lay_out(figure))[1]
 
 
 def literal(figure) -> None:
-    """Every "$" of a figure is literal, as in "Ke$ha": texts come from data. What matplotlib writes as maths, the powers
-    of a logarithmic axis, stays maths."""
+    """Make every "$" of a figure literal, as in "Ke$ha": texts come from data. Formulas that matplotlib itself writes, the powers
+    of a logarithmic axis, stay formulas."""
     from matplotlib.text import Text
 
     ticks = [text for axis in figure.axes for text in (*axis.get_xticklabels(), *axis.get_yticklabels())]
-    for text in [*ticks, *figure.findobj(Text)]:  # the names of bars are written no sooner than they are asked for
+    for text in [*ticks, *figure.findobj(Text)]:  # reading the tick labels makes matplotlib write the names of bars
         if "$" in text.get_text() and "mathdefault" not in text.get_text():
             text.set_parse_math(False)

@@ -12,7 +12,7 @@ from urllib.parse import parse_qs, urlencode
 from probelib import paths
 
 PAGE = "browse.html"  # in runs/<profile>, beside report.html
-WORDS = ("subject", "relation", "object")  # the words of a fact, in the order of its name
+WORDS = ("subject", "relation", "object")  # columns that name a fact, in the order of its name
 CELL = re.compile(r'(<td[^>]* col(\d+)"[^>]*>)([^<]*)')
 DATA = re.compile(r'<script type="application/json" id="data">(.*?)</script>', re.DOTALL)
 
@@ -29,7 +29,7 @@ def facts_on_page(profile: str) -> set[str]:
 
 
 def link_facts(table: str, known: Container[str] | None = None) -> str:
-    """Link the facts that an HTML table names: their cell, or the subject where three columns name them. A column "model" selects
+    """Link the facts that an HTML table names: their cell, or the subject if three columns name them. A column "model" selects
     the model on the page.
 
     known   names of the facts to link (default: all)

@@ -1,6 +1,6 @@
-"""One Markdown page per notebook, which GitHub shows without running anything: story, equations, tables, pictures, findings.
+"""One Markdown page per notebook, which GitHub shows without running anything: text, equations, tables, pictures, findings.
 
-figures/<profile>/monitor/sec5_results.md   the executed notebook; its code is folded away
+figures/<profile>/monitor/sec5_results.md   the executed notebook; its code is folded
 figures/README.md                           the index of the default profile's pages
 """
 
@@ -66,7 +66,7 @@ def write_page(profile: str, step) -> Path | None:
     if not source.exists():
         return None
     target = page_path(profile, step.notebook)
-    # the links are those of a page in the kit, wherever the page is written
+    # links are relative to the page's place in the kit, also if it is written elsewhere
     in_kit = paths.NOTEBOOKS.parent / "figures" / target.parent.relative_to(paths.FIGURES)
     notebook = nbformat.read(source, as_version=4)
     notebook.cells = [_as_markdown(cell, profile, target.parent) for cell in notebook.cells]
@@ -86,13 +86,13 @@ def _exporter():
 
 
 def fenced(text: str) -> str:
-    """Text as a block of code that no backticks in it can end."""
+    """Text as a fenced block of code, with a fence longer than any backticks in it."""
     fence = "`" * max(3, 1 + max(map(len, re.findall("`+", text)), default=0))
     return f"{fence}text\n{text}\n{fence}"
 
 
 def write_index(profile: str, steps: list) -> Path:
-    """Write figures/README.md: the pages of a profile and what each shows."""
+    """Write figures/README.md: the pages of a profile with their tables and figures."""
     pages = [("page", "tables and figures")]
     for step in steps:
         page = page_path(profile, step.notebook)
@@ -142,7 +142,7 @@ def _compared(profile: str, artifact: str) -> str:
 def table_markdown(
     table: pd.DataFrame, decimals: dict[str, int] | int = 3, bold: dict[str, list[int]] | None = None
 ) -> str:
-    """A table of the CSV's texts as a Markdown table; columns of fractions have their decimals, an empty cell is "–".
+    """A table of the CSV's texts as a Markdown table; columns of fractions get their decimals, an empty cell is "–".
 
     bold    column -> numbers of its rows in bold (``Artifact.bold``)
 
@@ -169,7 +169,7 @@ def _cells(column: pd.Series, digits: int) -> list[str]:
 
 
 def _as_markdown(cell, profile: str, folder: Path):
-    """A cell whose outputs a Markdown page can hold: artifacts as pictures and tables, other frames as text, no progress bars."""
+    """A cell with outputs for a Markdown page: artifacts as pictures and tables, other frames as text, no progress bars."""
     if cell.cell_type != "code":
         return cell
     outputs = []
@@ -194,7 +194,7 @@ def _as_markdown(cell, profile: str, folder: Path):
 
 
 def _readable(data: dict) -> dict:
-    """The forms of an output without its HTML; where its plain text is only an object's name, the text of the HTML instead.
+    """The formats of an output without HTML; if its plain text is only an object's name, the text of the HTML instead.
 
     >>> _readable({"text/plain": "<IPython.core.display.HTML object>", "text/html": "<b>Known</b> by 3&nbsp;<img alt='x'>"})
     {'text/markdown': 'Known by 3'}
@@ -218,7 +218,7 @@ def without_bars(outputs: list) -> list:
 
 
 def _relinked(body: str, notebook: str, folder: Path) -> str:
-    """The notebook's relative links as links from a page in ``folder``; its link to this page becomes one to the notebook."""
+    """Rewrite the notebook's relative links for a page in ``folder``; its link to this page becomes a link to the notebook."""
     home = (paths.NOTEBOOKS / notebook).parent
     back = f"[The notebook]({_link(paths.NOTEBOOKS / f'{notebook}.ipynb', folder)})"
     body = re.sub(r"\[Results of the default run\]\([^)]*\)", back, body)

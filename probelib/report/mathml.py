@@ -1,4 +1,4 @@
-"""LaTeX of Markdown cells as MathML: browsers draw it without a script, so pages and slides fetch nothing."""
+"""LaTeX of Markdown cells as MathML: browsers draw it without a script, so pages and slides need no network."""
 
 import re
 from typing import TYPE_CHECKING
@@ -15,7 +15,7 @@ FORMULA = re.compile(
 
 
 def typeset(notebook: "NotebookNode") -> "NotebookNode":
-    """Replace the formulas of all Markdown cells, in place. Outputs, which hold data, stay as they are."""
+    """Replace the formulas of all Markdown cells, in place. Outputs, which hold data, are not changed."""
     for cell in notebook.cells:
         if cell.cell_type == "markdown":
             cell.source = FORMULA.sub(_mathml, cell.source)
@@ -23,7 +23,7 @@ def typeset(notebook: "NotebookNode") -> "NotebookNode":
 
 
 def _mathml(found: re.Match) -> str:
-    """The MathML of a formula; code, and LaTeX that the converter does not know, as it is."""
+    """The MathML of a formula; code, and LaTeX that the converter does not know, is returned unchanged."""
     if found["code"]:
         return found[0]
     try:

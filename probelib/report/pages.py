@@ -31,7 +31,7 @@ PAPERS = {
     "beyond": ("Beyond the papers", "Which measures can be trusted"),
 }
 DEFAULT = "atlas"  # the profile whose pages are committed
-# A browser then runs no script and fetches nothing, even if a text from data or models were not escaped somewhere.
+# With it a browser runs no script and loads nothing, even if a text from data or models is not escaped somewhere.
 POLICY = (
     "<meta http-equiv='Content-Security-Policy' content=\"default-src 'none'; img-src data:; font-src data:; "
     "style-src 'unsafe-inline'; form-action 'none'; base-uri 'none'\">"
@@ -63,7 +63,7 @@ def book(profile: str, steps: list, status: dict[str, str], written: dict[str, s
     """Write the page of a profile and return its path.
 
     steps    the plan's steps: ``notebook``, ``title``, ``makes``
-    status   what became of each notebook in this run; shown in the page
+    status   how each notebook ended in this run; shown on the page
     written  checksums of the pages when the last report was written (``uptodate.written``): unchanged pages are kept
     """
     notebooks = {step.notebook: link for step in steps if (link := _notebook(profile, step, written))}
@@ -111,7 +111,7 @@ def _missing(profile: str, step, artifacts: list[str]) -> str:
 
 
 def _e(text) -> str:
-    """Escaped text: what comes from data or models is shown, never run."""
+    """Escaped text: texts from data or models are shown, never interpreted."""
     return html.escape(str(text))
 
 
@@ -155,7 +155,7 @@ def _front(profile: str, steps: list) -> str:
 def _record_if_whole(stem: Path) -> dict | None:
     try:
         return read_record(stem.with_suffix(".json"))
-    except ProbeError:  # missing, or damaged: its own place on the page says so
+    except ProbeError:  # missing or damaged, as its own entry on the page says
         return None
 
 
@@ -181,7 +181,7 @@ def _steps(steps: list, status: dict[str, str], notebooks: dict[str, str]) -> st
 
 
 def _verified(profile: str) -> str:
-    """What ``./run_all.sh verify`` found: columns that differ from the committed figures. Empty where it was not run."""
+    """The result of ``./run_all.sh verify``: columns that differ from the committed figures. "" if it was not run."""
     found = paths.RUNS / profile / "verify.csv"
     if not found.exists():
         return ""
@@ -196,7 +196,7 @@ def _link(target: str | None, text: str) -> str:
 
 
 def _artifact(profile: str, artifact: str, step, notebooks: dict[str, str], known: set[str]) -> str:
-    """One table or figure; a damaged one is a line with the command that makes it again.
+    """One table or figure; for a damaged one, the command that makes it again.
 
     notebooks   links to the executed notebooks
     known       names of the facts on the page of ``probelib.browse``
@@ -235,9 +235,9 @@ def _shown(stem: Path, record: dict, known: set[str]) -> str:
 
 
 def _notebook(profile: str, step, written: dict[str, str]) -> str | None:
-    """Convert an executed notebook to a page that fetches nothing; return the link to it, or None if there is no such notebook.
+    """Convert an executed notebook to a page that needs no network; return the link to it, or None if the notebook is missing.
 
-    A page that is undamaged and names the digest of this very notebook is kept.
+    An undamaged page with the digest of this notebook is kept.
     """
     name = step.notebook
     source = paths.RUNS / profile / "notebooks" / f"{name}.ipynb"
@@ -257,7 +257,7 @@ def _notebook(profile: str, step, written: dict[str, str]) -> str | None:
 
 @cache
 def _exporter():
-    """nbconvert's exporter to HTML, made once: to compile its templates takes longer than a page."""
+    """nbconvert's exporter to HTML, made once: compiling its templates takes longer than writing a page."""
     from nbconvert import HTMLExporter
 
     exporter = HTMLExporter(exclude_input_prompt=True, exclude_output_prompt=True)
@@ -267,7 +267,7 @@ def _exporter():
 
 
 def _described(notebook):
-    """The notebook without progress bars, every picture of an artifact with its words: nbconvert has no place for them."""
+    """The notebook without progress bars, and with the alt text of every artifact's picture, which nbconvert would drop."""
     for cell in (cell for cell in notebook.cells if cell.cell_type == "code"):
         cell.outputs = markdown.without_bars(cell.outputs)
         for output in cell.outputs:

@@ -1,4 +1,4 @@
-"""What the four papers claim, what came out here, and why it differs: one page over all papers.
+"""What the four papers claim, what was found here, and why it differs: one page for all papers.
 
 figures/<profile>/phenomena.md   claims and reasons from published/phenomena.yaml, findings from the run's artifacts
 """
@@ -46,7 +46,7 @@ def write_phenomena(profile: str, steps: list) -> Path | None:
 
 
 def _finding(record: Path) -> str:
-    """The finding of an artifact; of a damaged record what to do."""
+    """The finding of an artifact; for a damaged record, advice."""
     try:
         return read_record(record)["finding"]
     except ProbeError as error:

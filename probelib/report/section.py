@@ -1,12 +1,12 @@
-"""Figures and tables with their provenance: what a notebook hands over, and where it is saved.
+"""Figures and tables with their provenance: what a notebook shows, and where it is saved.
 
     figures/<profile>/monitor/table4.csv .tex .html     full precision, LaTeX (booktabs), HTML
     figures/<profile>/monitor/figure11.png .pdf .csv    the picture, and the numbers it shows
     figures/<profile>/monitor/table4.json               caption and provenance: facts, models, parameters, versions
 
-A text that a spreadsheet would compute, such as "=1+1", stands in the CSV behind an apostrophe (``report.sheets``).
+A text that a spreadsheet would compute, such as "=1+1", has an apostrophe before it in the CSV (``report.sheets``).
 
-The same run gives the same bytes: no clock, no random ids.
+The same run gives the same bytes: files contain no time and no random ids.
 """
 
 import json
@@ -36,11 +36,11 @@ class Section:
     name     "monitor/sec5_results"
     profile  the folder below ``figures`` and ``runs``: "mine" for a notebook that a person opens, so that exploring never
              touches what the runner made; the runner passes "smoke", "atlas", ...
-    facts    the facts that are scored (``facts.Facts``); None where no model is prompted
-    values   ``globals()`` of the notebook; see ``parameters_of`` for what is kept of it
+    facts    the facts that are scored (``facts.Facts``); None if no model is prompted
+    values   ``globals()`` of the notebook, from which ``parameters_of`` selects
 
-    ``section.scores`` is the folder of this profile's store. The models behind every score that the store reads from now on
-    are in the records of the artifacts; ``add`` notes others.
+    ``section.scores`` is the folder of this profile's store. The records of the artifacts name the models of all scores that the
+    store reads from now on; ``add`` notes further models.
     """
 
     def __init__(self, name: str, profile: str, facts, values: dict):
@@ -58,7 +58,7 @@ class Section:
         use_style()
 
     def add(self, scores: pd.DataFrame) -> pd.DataFrame:
-        """Note the models behind scores that do not come from the store (``.attrs["models"]``); return the scores."""
+        """Note the models of scores that do not come from the store (``.attrs["models"]``); return the scores."""
         self.provenance["models"] += [m for m in scores.attrs.get("models", []) if m not in self.provenance["models"]]
         return scores
 
@@ -110,10 +110,10 @@ def _about(facts) -> dict:
 
 def parameters_of(name: str, values: dict) -> dict:
     """The parameters of a run: those of ``values`` that the notebook declares, except ``profile``. A notebook outside the kit's
-    folder gives a dictionary instead of ``globals()``.
+    folder passes a dictionary instead of ``globals()``.
 
-    The current values are taken, so a notebook makes its section before it changes a parameter (display names of models aside).
-    Of an absolute path only the last part is kept: the user's folders are private, and change no result.
+    The current values are read, so a notebook makes its section before it changes a parameter (except for display names of
+    models). Only the last part of an absolute path is kept: the user's folders are private, and change no result.
     """
     notebook = paths.NOTEBOOKS / f"{name}.ipynb"
     if not notebook.exists() and "__name__" in values:
@@ -134,7 +134,7 @@ def _placeless(value):
 
 
 def machine(device) -> str:
-    """What a torch device is, for a table of speeds: the GPU's name, or the processor's with the number of threads."""
+    """The name of a torch device, for a table of speeds: the GPU's, or the processor's with the number of threads."""
     import torch
 
     if device.type == "cuda":
@@ -156,7 +156,7 @@ def versions() -> dict[str, str]:
 
 
 def read_record(path: Path) -> dict:
-    """The record (JSON) of an artifact; ProbeError if it is missing or damaged."""
+    """The record (JSON) of an artifact. Raise ProbeError if it is missing or damaged."""
     try:
         record = json.loads(path.read_text(encoding="utf-8"))
         if missing := {"kind", "caption", "finding", "alt", "decimals"} - record.keys():

@@ -1,4 +1,4 @@
-"""How an artifact, a sentence and an interval are shown: in the notebook, and on every page made of it."""
+"""How an artifact, a sentence and an interval are shown: in the notebook, and on every page made from it."""
 
 import copy
 import html
@@ -33,7 +33,7 @@ def display_artifact(artifact: Artifact, saved: Path) -> None:
     else:
         import matplotlib.pyplot as plt
 
-        size = {"width": round(PIXELS * artifact.figure.get_size_inches()[0])}  # of the file's, which is for print
+        size = {"width": round(PIXELS * artifact.figure.get_size_inches()[0])}  # the file has more pixels, for print
         show("body", {"image/png": saved.read_bytes(), "text/plain": artifact.alt}, **{"image/png": size})
         plt.close(artifact.figure)  # otherwise the notebook draws it a second time at the end of the cell
     caption = f"<p><b>{artifact_title(artifact.name)}.</b> {html.escape(artifact.caption)}</p>"
@@ -100,7 +100,7 @@ def picture(figure, kind: str, **options) -> bytes:
 def say(text: str) -> None:
     """Show a computed sentence as Markdown, in the notebook and on its pages.
 
-    The text goes to the notebook as it is: ``IPython.display.Markdown`` would fetch one that begins with an address.
+    The text is displayed directly: ``IPython.display.Markdown`` would download a text that begins with an address.
     """
     from IPython.display import display
 
@@ -108,7 +108,7 @@ def say(text: str) -> None:
 
 
 def show_styled(style) -> None:
-    """Show a pandas Styler, its texts escaped whether or not a notebook is there to do it (``escape_stylers``)."""
+    """Show a pandas Styler with its texts escaped, also outside a notebook that does so (``escape_stylers``)."""
     from IPython.display import display
 
     plain = style.data.to_string(index=False)
@@ -116,7 +116,7 @@ def show_styled(style) -> None:
 
 
 def escape_stylers() -> None:
-    """Make the notebook escape the texts of every pandas Styler that it shows, which pandas itself takes for HTML, and add the
+    """Make the notebook escape the texts of every pandas Styler that it shows, which pandas itself treats as HTML, and add the
     table as Markdown for the pages."""
     from IPython import get_ipython
     from pandas.io.formats.style import Styler
@@ -151,12 +151,12 @@ def markdown_rows(rows: Iterable[Iterable[str]]) -> str:
 
 
 def one_line(text: str) -> str:
-    """Text in one line, its bars escaped: a cell of a Markdown table."""
+    """Text in one line with escaped bars: a cell of a Markdown table."""
     return " ".join(text.split()).replace("|", "\\|")
 
 
 def escaped_html(style) -> str:
-    """HTML of a Styler whose cells, row names and column names are texts, whatever stands in them."""
+    """HTML of a Styler with escaped cells, row names and column names."""
     text = lambda value: html.escape(value) if isinstance(value, str) else value
     names = lambda axis: axis.map(lambda name: tuple(map(text, name)) if isinstance(name, tuple) else text(name))
     style = copy.copy(style)
@@ -169,15 +169,15 @@ def escaped_html(style) -> str:
 
 
 def escape_markdown(text: str) -> str:
-    """Markdown whose tags, links, addresses, pictures, dollars and marks between two letters (M*A*S*H) are shown as they are:
-    they come from data or models, never from us."""
+    """Markdown whose tags, links, addresses, pictures, dollars and marks between two letters (M*A*S*H) are shown literally: they
+    come from data or models, never from the kit."""
     marks = r"(`[^`]*`)|((?<=\w)[*_](?=\w)|\$|(?<=!)\[|(?<=\])\(|:(?=//)|(?<=www)\.)"
     text = re.sub(marks, lambda found: found[1] or f"\\{found[2]}", text)  # code stays
     return re.sub(r"<(?=[A-Za-z/!?])", "&lt;", text)
 
 
 def span(low: float, high: float, form: str = ".2f") -> str:
-    """An interval in a sentence; "[no interval]" where an end is NaN (too few cases, or no spread).
+    """An interval in a sentence; "[no interval]" if an end is NaN (too few cases, or no spread).
 
     >>> span(0.1, 0.25), span(float("nan"), 0.25)
     ('[0.10, 0.25]', '[no interval]')
@@ -186,7 +186,7 @@ def span(low: float, high: float, form: str = ".2f") -> str:
 
 
 def with_interval(values: pd.Series, low: pd.Series, high: pd.Series, digits: int = 3) -> pd.Series:
-    """Texts of a column of a printed table: each value with its interval, the value alone where it has none, "–" without one.
+    """Texts of a column of a printed table: each value with its interval, only the value if it has none, "–" for NaN.
 
     >>> nan = float("nan")
     >>> with_interval(pd.Series([0.1234, 0.5, nan]), pd.Series([0.1, nan, nan]), pd.Series([0.2, nan, nan]), 2).tolist()
@@ -202,9 +202,9 @@ def with_interval(values: pd.Series, low: pd.Series, high: pd.Series, digits: in
 def side_by_side(
     table: pd.DataFrame, rows: list[str], columns: list[str], values: dict[str, tuple[str, str]], digits: int = 3
 ) -> pd.DataFrame:
-    """A long table in a form to print: one row per value of ``rows``, one column per value of ``columns`` and per value shown.
+    """A long table for print: one row per value of ``rows``, one column per value of ``columns`` and per column of ``values``.
 
-    values   column -> those of the ends of its interval, which stands in the same cell
+    values   column -> columns of the ends of its interval, which is shown in the same cell
 
     >>> long = {"model": ["m", "m"], "facts": ["never", "well"], "share": [0.5, 0.75], "low": [0.4, 0.7], "high": [0.6, 0.8]}
     >>> side_by_side(pd.DataFrame(long), ["model"], ["facts"], {"share": ("low", "high")}, 1).to_dict("records")

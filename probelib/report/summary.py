@@ -1,6 +1,6 @@
-"""What the report opens with: the headline figure, what was found, and every artifact, reported against ours.
+"""The summary at the top of the report: the headline figure, the findings, and key numbers of all artifacts, reported and ours.
 
-Everything is read from the artifacts' own files; what was not made (yet) is left out, or is a dash.
+Everything is read from the artifacts' own files; artifacts that were not made are left out, or shown as a dash.
 """
 
 import contextlib
@@ -21,9 +21,9 @@ Number = Callable[[pd.DataFrame], float]  # of a table
 
 
 class Key(NamedTuple):
-    """One number of an artifact: ``reported`` by the paper (artifact -> number), and ``ours`` of the frame that its CSV holds.
+    """One number of an artifact: ``reported`` by the paper (artifact -> number), and ``ours``, computed from its CSV.
 
-    signed   a difference or a correlation, of which the sign says most; or a function that says whether ours is significant
+    signed   True for a difference or a correlation, whose sign matters most; or a function that says whether ours is significant
     """
 
     what: str
@@ -85,7 +85,7 @@ def _sure(t: pd.DataFrame) -> float:
 
 
 def _loss_by_context(prob: str, model: str) -> Number:
-    """What a negative context takes from the gold answer, mean over models."""
+    """Change of the gold answer's probability by a negative context, mean over models."""
     change = lambda wide: (wide["neg. context"] - wide["pos. context"]).mean()
     return lambda t: change(t.pivot(index=model, columns="effect", values=prob))
 
@@ -96,7 +96,7 @@ def _gap(model: str) -> Number:
 
 
 def _faster_in_print(t: pd.DataFrame) -> float:
-    """How many times as fast as generation one by one (TG) the judge is, at most."""
+    """Largest speed-up of the judge over generation one by one (TG)."""
     by = t.groupby(["gpu", "model", "method"])["facts_per_s"].max().unstack("method")
     return float((by.drop(columns="TG").max(axis=1) / by["TG"]).max())
 
@@ -249,14 +249,15 @@ KEYS = {
 
 
 def frame(profile: str, artifact: str) -> pd.DataFrame | None:
-    """The numbers of an artifact; None where it was not made, or holds none."""
+    """The numbers of an artifact; None if it was not made, or holds none."""
     path = paths.FIGURES / profile / f"{artifact}.csv"
     table = read_csv(path.read_bytes()) if path.exists() and path.stat().st_size > 1 else None
     return table if table is not None and len(table) else None
 
 
 class Compared(NamedTuple):
-    """A paper's key number beside ours (NaN: none); ``sign``: "same", "opposite", "not decided", "" for what has no sign."""
+    """A paper's key number beside ours (NaN: none); ``sign``: "same", "opposite", "not decided", or "" if the sign does not
+    matter."""
 
     what: str
     reported: float
@@ -265,8 +266,8 @@ class Compared(NamedTuple):
 
 
 def key_numbers(profile: str, artifact: str) -> Compared | None:
-    """The key number of an artifact; None if it has none, or was not made. Ours is NaN for a table of another form (other models,
-    other relations)."""
+    """The key number of an artifact; None if it has none, or was not made. Ours is NaN if the table cannot be compared (other
+    models, other relations)."""
     own = frame(profile, artifact)
     if artifact not in KEYS or own is None:
         return None
@@ -286,7 +287,7 @@ def in_cells(key: Compared) -> list[str]:
 
 
 def _largest_change(change: pd.DataFrame) -> str:
-    """The precision that moves the probability of the right answer most; any measure where there is none."""
+    """The precision that changes the probability of the right answer most, or another measure most if that one is missing."""
     answers = change[change["p"].isna()]
     row = change.loc[(answers if len(answers) else change)["difference"].abs().idxmax()]
     return (
@@ -296,7 +297,7 @@ def _largest_change(change: pd.DataFrame) -> str:
 
 
 def _best_measures(truth: pd.DataFrame) -> str:
-    """Which measures put most pairs in the right order, the cheapest first, beside the best control."""
+    """The measures that put most pairs in the right order, the cheapest first, and the best control."""
     measures, control = truth[~truth["control"] & (truth["pairs"] > 0)], truth[truth["control"]].iloc[0]
     best = measures[measures["concordance"] == measures["concordance"].max()]
     best = best.sort_values("tokens a fact", kind="stable")
@@ -311,7 +312,7 @@ def _best_measures(truth: pd.DataFrame) -> str:
 
 
 def findings(profile: str) -> dict[str, str]:
-    """Notebook beyond the papers -> one sentence on what it found, as far as it was run."""
+    """Notebook beyond the papers -> one sentence on its finding, for the notebooks that were run."""
     said = {}
     truth = frame(profile, "beyond/ground_truth")
     if truth is not None and "concordance" in truth:

@@ -1,6 +1,6 @@
 import sys
 
-# jsonschema would build a grammar of IRIs, seconds of work, and no notebook has one
+# without it jsonschema does not spend seconds on a grammar of IRIs, which no notebook contains
 sys.modules["rfc3987_syntax"] = None
 
 from probelib.runner.cli import main  # noqa: E402

@@ -1,6 +1,6 @@
 """The command line: choose steps of the plan, check everything that can be checked before, run them, build the report.
 
-A run leaves under runs/<profile>/: notebooks/<name>.ipynb (after a failure <name>.failed.ipynb), done/<name>.json (see
+A run writes to runs/<profile>/: notebooks/<name>.ipynb (after a failure <name>.failed.ipynb), done/<name>.json (see
 ``uptodate``; a step without one has not succeeded) and report.html. The products are in figures/<profile>/.
 """
 
@@ -22,7 +22,7 @@ from probelib.lm.names import IN_CHAT, organisms, split_chat, with_base
 from probelib.runner import plan, preflight, shards, steps, uptodate, workers
 from probelib.runner.plan import Plan, Step
 
-# parameters that name a file or a folder, and nothing else
+# parameters that always name a file or a folder
 FILES = {"exposures", "folder", "pageviews", "ratings_file", "released", "results", "templates", "verbalizations"}
 COMMANDS = ("lab", "test", "verify", "bench", "course", "browse", "export", "site", "campaign")  # those of run_all.sh
 EXAMPLES = """\
@@ -37,13 +37,13 @@ examples:
   ./run_all.sh --only monitor --set data=table folder=mine.jsonl columns=subject:s,relation:prop,object:o
   ./run_all.sh --dry-run                        show what would run, and why
   ./run_all.sh --profile paper --on local --jobs 4                          score first, with four workers on this machine
-  ./run_all.sh --profile paper --on tcp://scheduler:8786                    score first, on a Dask cluster that runs
+  ./run_all.sh --profile paper --on tcp://scheduler:8786                    score first, on a running Dask cluster
   ./run_all.sh --profile paper --on slurm --cluster queue=gpu gpu_gb=80     score first, in jobs of a batch system
   ./run_all.sh --profile paper --status         show the progress of scoring
 
 other commands:
   ./run_all.sh lab                              JupyterLab on the notebooks; exploring writes to figures/mine
-  ./run_all.sh test [--fast | --slow]           the tests: 90 seconds, what CI runs, or everything; also pytest's arguments
+  ./run_all.sh test [--fast | --slow]           the tests: those of 90 seconds, those of CI, or all; also takes pytest's arguments
   ./run_all.sh verify                           compare the figures with the committed ones
   ./run_all.sh bench [arguments]                the benchmarks
   ./run_all.sh course --out DIR                 the labs of the course: student and instructor copies, slides
@@ -61,7 +61,7 @@ Exit code: 0 success, 1 a step failed, 2 the request or the plan is wrong, 130 s
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Do what the command line says; return the exit code."""
+    """Run the command; return the exit code."""
     args, unexpected = _parser().parse_known_args(arguments)
     try:
         if unexpected:
@@ -108,7 +108,7 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def run(whole: Plan, chosen: list[Step], settings: dict, force: Collection[str], args: argparse.Namespace) -> int:
-    """Run those of the ``chosen`` steps that are stale and build the report on the ``whole`` plan; return 0 or 1.
+    """Run the stale steps among ``chosen`` and build the report on the ``whole`` plan; return 0 or 1.
 
     settings  see ``plan.settings``
     force     notebooks to run although they are up to date
@@ -131,7 +131,7 @@ def run(whole: Plan, chosen: list[Step], settings: dict, force: Collection[str],
 
             report = book(profile, whole.steps, status, uptodate.written(profile))
             uptodate.write_report(profile)
-        except Exception as error:  # whatever goes wrong here, the results of the steps are valid
+        except Exception as error:  # the results of the steps are valid without the report
             print(printable(f"FAILED     report: {type(error).__name__}: {error}"))
             return 1
     print(f"report: {report}")
@@ -139,7 +139,7 @@ def run(whole: Plan, chosen: list[Step], settings: dict, force: Collection[str],
 
 
 def score(chosen: list[Step], settings: dict[str, dict], force: Collection[str], args: argparse.Namespace) -> bool:
-    """Score what the stale steps need, on the workers of ``args.on``; return whether the notebooks can run."""
+    """Score the models and facts of the stale steps on the workers of ``args.on``; return whether the notebooks can run."""
     import torch
 
     reasons = uptodate.why(args.profile, chosen, uptodate.inputs(chosen, settings), force)
@@ -195,7 +195,7 @@ def _parser() -> argparse.ArgumentParser:
         "--jobs",
         type=int,
         metavar="N",
-        help="notebooks (with --on: workers) at a time; default: the number of GPUs, without GPUs 2, of a batch system 16",
+        help="notebooks (with --on: workers) at a time; default: the number of GPUs, or 2 without GPUs, or 16 on a batch system",
     )
     add("--force", action="store_true", help="run the selected notebooks although they are up to date")
     add(
@@ -209,18 +209,18 @@ def _parser() -> argparse.ArgumentParser:
     add(
         "--cluster",
         **pairs,
-        help="what a batch system is asked for: gpu_gb=80 (memory of one GPU; without it CPUs) mem_gb= gpus= cores=2 "
+        help="resources of a batch system's jobs: gpu_gb=80 (memory of one GPU; without it CPUs) mem_gb= gpus= cores=2 "
         "timeout_min=240, and arguments of dask-jobqueue: queue=gpu account=... interface=ib0",
     )
     add("--status", action="store_true", help="show the progress of --on")
-    add("--list", action="store_true", help="show the notebooks and what each makes")
+    add("--list", action="store_true", help="show the notebooks and the artifacts of each")
     add("--dry-run", action="store_true", help="show what would run, and why; models, memory and data")
     add("--plan", type=Path, metavar="FILE", help="another plan than notebooks/plan.yaml, with its notebooks beside it")
     return parser
 
 
 def _given(args: argparse.Namespace) -> dict:
-    """The notebook parameters that the command line sets; ProbeError for a wrong value of a flag."""
+    """The notebook parameters that the command line sets. Raise ProbeError for a wrong value of a flag."""
     given = {}
     if args.jobs is not None and args.jobs < 1:
         raise ProbeError(f"--jobs is {args.jobs}; it takes 1 or more.")
@@ -248,7 +248,7 @@ def _given(args: argparse.Namespace) -> dict:
     try:
         return given | {name: _absolute(value, name in bare) for name, value in assigned.items()}
     except RecursionError:
-        raise ProbeError("--set: a value has lists in lists, hundreds deep; no parameter does") from None
+        raise ProbeError("--set: a value is nested too deeply (lists in lists)") from None
 
 
 def _assignments(given: list[str], flag: str) -> dict:
@@ -261,7 +261,7 @@ def _assignments(given: list[str], flag: str) -> dict:
         import yaml  # here, so that --help works before anything is installed
 
         try:
-            # 1e-3 is a number in YAML 1.2; PyYAML, which reads YAML 1.1, takes it for a text
+            # 1e-3 is a number in YAML 1.2; PyYAML, which reads YAML 1.1, returns a text
             values[name] = float(value) if re.fullmatch(r"[-+]?\d+e[-+]?\d+", value) else yaml.safe_load(value)
         except (yaml.YAMLError, ValueError, RecursionError) as error:  # ValueError: a date such as 2020-13-01
             raise ProbeError(f"{flag} {assignment!r}: {value!r} is not YAML: {' '.join(str(error).split())}") from None
@@ -290,7 +290,7 @@ def _absolute(value: object, bare: bool = False) -> object:
 
 @contextlib.contextmanager
 def _lock(profile: str) -> Iterator[None]:
-    """Hold the profile for this process; the lock ends with the process, whatever happens."""
+    """Lock the profile for this process; the lock ends with the process, even if it is killed."""
     file = paths.RUNS / profile / "lock"
     file.parent.mkdir(parents=True, exist_ok=True)
     with open(file, "a") as stream:
@@ -298,7 +298,7 @@ def _lock(profile: str) -> Iterator[None]:
             fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             raise ProbeError(
-                f"another run of profile {profile} is under way ({file} is locked); wait until it ends, "
+                f"another run of profile {profile} is in progress ({file} is locked); wait until it ends, "
                 "stop it, or choose another --profile."
             ) from None
         yield

@@ -1,11 +1,11 @@
 """Notebooks in processes of their own: the runner starts ``python -m probelib.runner.kernel`` for each of its --jobs.
 
 Jobs come on stdin, one line of JSON each. Every job runs in a fork of this process, and its Jupyter kernel in a fork of that.
-So torch, transformers and pandas are imported once, which takes ten seconds, and no notebook sees anything of another one.
-Where forks are not safe (macOS), the process ends after one job. stdin stays open: when it closes, the runner has stopped or
-died, and the job ends together with its kernel. Events go to stdout, one JSON object per line: ``{"cell": 3}`` (the third cell
-that runs, as in ``In [3]``), ``{"text": ...}`` (the latest line on the notebook's stderr: a progress bar), ``{"error": null}``
-or the failure in one line, and ``{"code": 0}`` when the job's process has ended.
+So torch, transformers and pandas are imported once, which takes ten seconds, and notebooks share no state. Where forks are not
+safe (macOS), the process ends after one job. stdin stays open: when it closes, the runner has stopped or died, and the job ends
+together with its kernel. Events go to stdout, one JSON object per line: ``{"cell": 3}`` (the third cell that runs, as in
+``In [3]``), ``{"text": ...}`` (the latest line on the notebook's stderr: a progress bar), ``{"error": null}`` or the failure in
+one line, and ``{"code": 0}`` when the job's process has ended.
 """
 
 import contextlib
@@ -24,7 +24,7 @@ from types import SimpleNamespace
 from typing import IO
 
 if __name__ == "__main__":
-    # jsonschema would build a grammar of IRIs, a second's work, and no notebook has one
+    # without it jsonschema does not spend a second on a grammar of IRIs, which no notebook contains
     sys.modules["rfc3987_syntax"] = None
     import tqdm.auto  # noqa: F401  (before ipykernel: progress bars are text here, which the runner's status line shows)
 
@@ -41,7 +41,7 @@ from probelib.lm.internals.memory import NO_MEMORY
 OUT_OF_MEMORY = "most likely out of memory: fewer --jobs, a smaller batch or --quantize"
 FEW_FILES = 256  # open files; a kernel and its libraries need about a hundred
 FORKS = sys.platform == "linux"
-# what most notebooks import; none of it touches a GPU at import
+# modules that most notebooks import; none of them uses a GPU at import
 SHARED = (
     "matplotlib_inline.backend_inline",
     "probelib.report",
@@ -55,17 +55,17 @@ SHARED = (
 
 
 class OwnKernelManager(AsyncKernelManager):
-    """Starts kernels with the running python, not with the "python3" of the user's Jupyter folders."""
+    """A kernel manager that starts kernels with the running python, not with the "python3" of the user's Jupyter folders."""
 
-    forked: "ForkedKernel | None" = None  # the kernel that this process has forked and that waits for its start
+    forked: "ForkedKernel | None" = None  # a fork of this process that waits to become the kernel
 
     @default("kernel_spec_manager")
     def _without_installed_specs(self) -> KernelSpecManager:
         return KernelSpecManager(kernel_dirs=[])
 
     async def _async_launch_kernel(self, kernel_cmd: list[str], **options: object) -> None:
-        """jupyter_client's hook: start the fork that waits; without one, a new process. The kernel logs errors only: it would
-        warn each time that its sockets on this machine are not encrypted."""
+        """jupyter_client's hook: start the waiting fork, or a new process if there is none. The kernel logs errors only:
+        otherwise it warns each time that its sockets on this machine are not encrypted."""
         kernel_cmd = [*kernel_cmd, "--IPKernelApp.log_level=ERROR"]
         fork, OwnKernelManager.forked = self.forked, None
         if fork is None:
@@ -92,7 +92,7 @@ class ForkedKernel:
             return
         os.close(self._command)
         events.close()
-        os.setsid()  # a signal to the kernel's group must not reach the process that watches it
+        os.setsid()  # signals to the kernel's group must not reach the process that watches it
         with open(waiting) as stream:
             line = stream.readline()
         if line:
@@ -136,7 +136,7 @@ def _become_kernel(launch: dict) -> None:
 
 def main() -> None:
     events = os.fdopen(os.dup(1), "w", buffering=1)
-    os.dup2(2, 1)  # whatever else writes to stdout, the kernel included, must not mix with events
+    os.dup2(2, 1)  # other output to stdout, also that of the kernel, must not mix with events
 
     def send(**event: object) -> None:
         print(json.dumps(event), file=events)
@@ -159,17 +159,17 @@ def _run(job: dict, send: Callable) -> None:
 
 
 def _import_shared(source: str) -> None:
-    """Before the first notebook that loads models, import what most need. An import that fails is reported by the notebook."""
+    """Before the first notebook that loads models, import ``SHARED``. A failing import is reported by the notebook."""
     if re.search(r"from probelib import .*\blm\b", Path(source).read_text(encoding="utf-8", errors="ignore")):
         os.environ.setdefault("MPLBACKEND", "module://matplotlib_inline.backend_inline")  # as kernels have it
         for name in SHARED:
             with contextlib.suppress(Exception):
                 importlib.import_module(name)
-        gc.freeze()  # the forks' garbage collector leaves all this alone
+        gc.freeze()  # the garbage collectors of the forks skip these objects
 
 
 def execute(source: str, target: str, parameters: dict, send: Callable) -> str | None:
-    """Execute ``source`` with ``parameters`` into ``target``; None, or what went wrong in one line."""
+    """Execute ``source`` with ``parameters`` into ``target``; return None, or the failure in one line."""
     count = 0
 
     def on_cell(**_: object) -> None:
@@ -207,19 +207,19 @@ def execute(source: str, target: str, parameters: dict, send: Callable) -> str |
         except OSError as error:
             return f"cannot write {error.filename or target}: {error.strerror or error}"
         except RuntimeError as error:
-            if count or attempt == 2:  # a kernel that did not come up gets a second chance: its port may be taken
+            if count or attempt == 2:  # a kernel that did not start gets a second chance: its port may be taken
                 return f"the kernel did not start: {error}{limits()}"
 
 
 def hint(kind: str, said: str) -> str:
-    """What to do about an error of a notebook for want of memory or of open files; "" about any other."""
+    """Advice on a notebook's error for lack of memory or of open files; "" for any other error."""
     if kind in ("OutOfMemoryError", "MemoryError") or re.search(NO_MEMORY, said):
         return f" ({OUT_OF_MEMORY}){limits()}"
     return limits() if not said.strip(";") or "Too many open files" in said else ""
 
 
 def limits() -> str:
-    """The limits of the shell that a notebook may have met, "" if there are none."""
+    """The limits of the shell that a notebook may have reached; "" if there are none."""
     memory, opened = (resource.getrlimit(which)[0] for which in (resource.RLIMIT_AS, resource.RLIMIT_NOFILE))
     found = [f"memory to {memory / 1e9:.2g} GB (ulimit -v)"] if memory != resource.RLIM_INFINITY else []
     found += [f"open files to {opened} (ulimit -n)"] if 0 <= opened < FEW_FILES else []
@@ -227,7 +227,8 @@ def limits() -> str:
 
 
 def _skipped_cell(notebook: dict) -> str | None:
-    """papermill stamps cells that never ran as completed (after sys.exit() or an interrupt); the counts tell."""
+    """The first cell that never ran, as an error message; None if all ran. (papermill marks such cells as completed after
+    sys.exit() or an interrupt; their execution counts show it.)"""
     cells = [cell for cell in notebook.cells if cell.cell_type == "code" and cell.source.strip()]
     for number, cell in enumerate(cells, 1):
         if cell.execution_count is None:
@@ -235,7 +236,7 @@ def _skipped_cell(notebook: dict) -> str | None:
 
 
 def _literal(path: str) -> str:
-    """papermill puts parameters into paths with str.format: a brace must be doubled to stay a brace."""
+    """A path with doubled braces: papermill puts parameters into paths with str.format."""
     return path.replace("{", "{{").replace("}", "}}")
 
 

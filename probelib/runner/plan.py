@@ -1,4 +1,4 @@
-"""The plan: the notebooks, what each needs and makes, and the parameters it runs with.
+"""The plan: the notebooks, the needs, artifacts and parameters of each.
 
 ``notebooks/plan.yaml``::
 
@@ -9,7 +9,7 @@
       - notebook: monitor/sec5_results   # a file beside the plan, without .ipynb
         title: "MONITOR, section 5"      # default: the notebook's name
         needs: [monitor/sec4_anchors]    # notebooks whose products this one reads
-        scores: [monitor.score]          # what workers score for it: entries of REQUESTS in probelib.monitor.scores
+        scores: [monitor.score]          # what workers score in advance: entries of REQUESTS in probelib.monitor.scores
         makes: [monitor/table4]          # artifacts: figures/<profile>/monitor/table4.*
         measured: []                     # those of `makes` with seconds or memory, which differ from run to run
         fragile: {}                      # those that depend on the last bit -> tolerance in place of tolerances.scores
@@ -70,7 +70,7 @@ class Plan:
 def read(file: Path | None = None) -> Plan:
     """Read a plan (default: notebooks/plan.yaml) and check it against its notebooks.
 
-    ProbeError names the file, the entry, what is wrong and the nearest names that exist.
+    Raise ProbeError, which names the file, the entry, the error and the nearest existing names.
     """
     import yaml  # here, so that `run_all.sh --help` works before anything is installed
 
@@ -105,7 +105,7 @@ def _twice(node) -> Iterator:
 
 
 def matching(plan: Plan, names: Iterable[str]) -> set[str]:
-    """The notebooks that ``names`` (of notebooks, papers or artifacts) select. ProbeError for an unknown name."""
+    """The notebooks that ``names`` (of notebooks, papers or artifacts) select. Raise ProbeError for an unknown name."""
     found = set()
     for name in names:
         hits = {s.notebook for s in plan.steps for each in (s.notebook, *s.makes) if f"{each}/".startswith(f"{name}/")}
@@ -155,7 +155,7 @@ def settings(plan: Plan, steps: Sequence[Step], profile: str, given: dict | None
             for name, value in layer.items():
                 if name in step.accepts:
                     both = isinstance(value, dict) and isinstance(values.get(name), dict)
-                    values[name] = values[name] | value if both else value  # a dictionary adds to the one below it
+                    values[name] = values[name] | value if both else value  # a dictionary updates the earlier one
         if given.get("data", "atlas") != "atlas" and "data" in step.accepts and "relations" in values:
             values["relations"] = given.get("relations")
         held = inner.get(step.notebook, {})
@@ -180,7 +180,7 @@ def without_unread_folders(steps: Sequence[Step], settings: dict[str, dict]) -> 
 
 
 def without_effect(plan: Plan, steps: Sequence[Step], given: dict) -> set[str]:
-    """The given parameters that hold an empty list and that only notebooks besides ``steps`` have: nothing is to be left out."""
+    """The given parameters that are an empty list and that none of ``steps`` has, only other notebooks: they have no effect."""
     takes = lambda some: {name for step in some for name in step.accepts}
     return {name for name, value in given.items() if value == []} & (takes(plan.steps) - takes(steps))
 
@@ -220,7 +220,7 @@ def _step(file: Path, entry: dict, profiles: dict) -> Step:
             raise ProbeError(f"{where}, makes: {artifact!r} is not an artifact's name, such as monitor/table4.")
     for artifact in measured:
         if artifact not in makes:
-            raise unknown(f"artifact ({where}, measured; it must stand in makes)", artifact, makes)
+            raise unknown(f"artifact ({where}, measured; it must be listed in makes)", artifact, makes)
     fragile = _tolerances(entry.get("fragile"), f"{where}, fragile", makes)
     timeout_s = entry.get("timeout_s")
     if timeout_s is not None and not (type(timeout_s) in (int, float) and timeout_s > 0):
@@ -239,14 +239,14 @@ def _step(file: Path, entry: dict, profiles: dict) -> Step:
 
 
 def _stays_inside(name: object, where: str) -> None:
-    """Raise ProbeError if a name, which becomes part of a product's path, leads out of the folder."""
+    """Raise ProbeError if a name, which becomes part of a product's path, would lead out of the folder."""
     path = Path(str(name))
     if path.is_absolute() or ".." in path.parts or not path.parts or not str(name).isprintable():
         raise ProbeError(f"{where}: {name!r} is part of a path, and may not be empty, absolute or hold '..'.")
 
 
 def _check_together(file: str, profiles: dict, steps: list[Step]) -> None:
-    """Check what concerns all steps: duplicate names, unknown needs, parameters that no notebook has."""
+    """Check all steps together: duplicate names, unknown needs, parameters that no notebook has."""
     names = [step.notebook for step in steps]
     makes = [artifact for step in steps for artifact in step.makes]
     for kind, each in (("notebook", names), ("artifact", makes)):
@@ -265,7 +265,7 @@ def _check_together(file: str, profiles: dict, steps: list[Step]) -> None:
 
 
 def _ordered(file: str, steps: list[Step]) -> list[Step]:
-    """The steps in the file's order, except that what a step needs comes before it."""
+    """The steps in the file's order, except that the steps that a step needs come before it."""
     by_name = {step.notebook: step for step in steps}
     ordered: dict[str, Step] = {}
 
@@ -289,7 +289,7 @@ def _groups(value: object, where: str, allowed: Sequence[str] | None = None) -> 
 
 
 def _mapping(value: object, where: str, allowed: Sequence[str] | None = None) -> dict:
-    """``value`` as a dict with text keys, none but the allowed ones; None is an empty dict."""
+    """``value`` as a dict with text keys, only the allowed ones; None gives an empty dict."""
     value = {} if value is None else value
     if not isinstance(value, dict) or not all(isinstance(key, str) for key in value):
         raise ProbeError(f"{where}: expected `name: value` pairs, got {value!r}.")
@@ -309,7 +309,7 @@ def _tolerances(value: object, where: str, allowed: Sequence[str]) -> dict[str, 
 
 
 def _list(value: object, where: str, kind: type = str) -> list:
-    """``value`` as a list of texts (or of ``kind``); None is an empty list."""
+    """``value`` as a list of texts (or of ``kind``); None gives an empty list."""
     value = [] if value is None else value
     if not isinstance(value, list) or not all(isinstance(item, kind) for item in value):
         raise ProbeError(f"{where}: expected a list, got {value!r}.")

@@ -1,4 +1,4 @@
-"""Checks before a run starts: its models, the memory of their weights, its data. Only ``reach`` fetches anything."""
+"""Checks before a run starts: its models, the memory of their weights, its data. Only ``reach`` uses the network."""
 
 import json
 from collections.abc import Callable, Collection
@@ -11,9 +11,9 @@ from probelib.lm.loading import load
 from probelib.lm.model import DTYPES
 from probelib.lm.names import SERVERS, is_id, short_names, with_base
 
-# parameters that hold what ``lm.load`` knows
+# parameters whose values are names for ``lm.load``
 MODEL_PARAMETERS = ("models", "encoder_decoders", "masked", "tuned", "model_name", "studied", "judge")
-CHAT = ("judge",)  # of these, what ``chat.connect`` knows, too
+CHAT = ("judge",)  # of these, parameters whose values may also be names for ``chat.connect``
 FACTS = ("data", "folder", "relations", "n_facts")
 NAMES = (*MODEL_PARAMETERS, "encoder")
 BYTES = {"16 bit": 2.0, "8bit": 1.0, "4bit": 0.5}
@@ -33,9 +33,9 @@ def models(settings: dict[str, dict], parameters=NAMES) -> dict[str, list[str]]:
 def check(settings: dict[str, dict], given: Collection[str] = ()) -> None:
     """Raise ProbeError, before a run deletes the previous products, for: a model that is missing or incomplete, an unknown name,
     two models of one display name, a base that is not scored, an unknown ``quantize`` or ``dtype``, facts and graphs that cannot
-    be read. Nothing is fetched: see ``reach``.
+    be read. Nothing is downloaded: see ``reach``.
 
-    given   the parameters that the command line sets: a plan may name data whose folder only the command line knows
+    given   the parameters that the command line sets: a plan may name data whose folder only the command line gives
     """
     for values in settings.values():
         _check_values(values)
@@ -56,9 +56,9 @@ def check(settings: dict[str, dict], given: Collection[str] = ()) -> None:
 
 
 def reach(settings: dict[str, dict], given: Collection[str]) -> None:
-    """Fetch the models and facts that the command line names from Hugging Face, or look for models at their server. Raise
-    ProbeError (a typo, a gate, no network) before the previous products are deleted. Models of the plan are fetched by the
-    notebook that loads them."""
+    """Download the models and facts that the command line names from Hugging Face, and check that served models are available.
+    Raise ProbeError (a typo, a gated model, no network) before the previous products are deleted. Models of the plan are
+    downloaded by the notebook that loads them."""
     from probelib.lm.remote.chat import ChatModel
 
     if "data" in given:
@@ -70,12 +70,12 @@ def reach(settings: dict[str, dict], given: Collection[str]) -> None:
         if isinstance(model, ChatModel):
             model.generate(["Is the Earth round? Answer yes or no."])  # not every such server lists its models
         elif name.startswith(SERVERS):
-            model.card  # noqa: B018  (asks the server what it serves)
+            model.card  # noqa: B018  (requests the server's list of models)
 
 
 def _loaded(settings: dict[str, dict], parameters: Collection[str]) -> list[tuple[str, Callable]]:
-    """The models that parameters name, each with the function that loads it: ``connect`` for chat models, of which only texts
-    are needed, so that any address will do."""
+    """The models that parameters name, each with the function that loads it: ``connect`` for chat models, which may be on any
+    server, because only their texts are needed."""
     from probelib.lm.remote.chat import connect  # here, so that --help works before anything is installed
 
     by = {
@@ -94,7 +94,7 @@ def _facts_from_hub(values: dict) -> bool:
 
 
 def _check_values(values: dict) -> None:
-    """ProbeError for models that are not texts, and for an unknown ``quantize`` or ``dtype``."""
+    """Raise ProbeError for models that are not texts, and for an unknown ``quantize`` or ``dtype``."""
     for name in NAMES:
         if (given := values.get(name)) is not None:
             texts_of(name, given if isinstance(given, list) else [given])
@@ -110,8 +110,8 @@ def _check_bases(settings: dict[str, dict]) -> None:
     for own, base in (with_base(entry) for values in together for entry in values["tuned"]):
         if base and base not in asked:
             raise ProbeError(
-                f"tuned={own}={base}: {base} is none of the models ({', '.join(sorted(asked))}), so {own} would be compared with "
-                "nothing. Name its base in --models, too"
+                f"tuned={own}={base}: {base} is not among the models ({', '.join(sorted(asked))}), so {own} would be compared "
+                "with nothing. Name its base in --models as well"
             )
 
 
@@ -123,8 +123,8 @@ def _check_facts(settings: dict[str, dict], given: Collection[str]) -> None:
     if "folder" in given and read and all(values.get("data", "atlas") == "atlas" for values in read):
         folder = read[0]["folder"]
         raise ProbeError(
-            f"folder={folder}: the facts asked are those of the atlas, which lie in no folder; "
-            f"say what its data are: --set data=table folder={folder}"
+            f"folder={folder}: the data are the atlas, which is shipped and takes no folder; name the data in this folder: "
+            f"--set data=table folder={folder}"
         )
     for values in {json.dumps([each.get(key) for key in FACTS]): each for each in asked}.values():
         if values.get("data", "atlas") == "atlas" or values.get("folder") or "data" in given:
@@ -145,16 +145,16 @@ def table(settings: dict[str, dict]) -> list[tuple[str, ...]]:
     rows = []
     for model, notebooks in models(settings).items():
         n = parameters(model)
-        size = "not said by its name" if n is None else f"{n / 1e9:.3g}B" if n >= 1e9 else f"{n / 1e6:.3g}M"
+        size = "unknown from its name" if n is None else f"{n / 1e9:.3g}B" if n >= 1e9 else f"{n / 1e6:.3g}M"
         memory = ["?" if n is None else f"{n * each / 2**30:.2g}" for each in BYTES.values()]
         rows.append((model, size, *memory, str(len(notebooks))))
     return rows
 
 
 def data(settings: dict[str, dict]) -> dict[str, list[str]]:
-    """Map each different choice of data, folder and number of facts, in words, to its notebooks."""
+    """Map each distinct choice of data, folder and number of facts, in words, to its notebooks."""
     keys, found = ("data", "graph", "folder", "n_facts", "relations"), {}
     for notebook, values in settings.items():
         words = ", ".join(f"{key}={values[key]}" for key in keys if values.get(key) is not None)
-        found.setdefault(words or "as the notebook says", []).append(notebook)
+        found.setdefault(words or "the notebook's defaults", []).append(notebook)
     return found

@@ -1,10 +1,10 @@
-"""Shards: what the notebooks score, cut into pieces that any number of processes and machines process.
+"""Shards: the scoring of the notebooks, divided into pieces that any number of processes and machines can process.
 
 A shard is one model and a group of relations, with everything that workers score for the plan's notebooks (``scores``). It
-leaves finished parts in the store, so a shard that starts again goes on from them. Notebooks never run on workers: once all
+writes finished parts to the store, so a shard that starts again continues from them. Notebooks never run on workers: once all
 shards are done, they run here and find their scores. ``workers`` hands the shards to Dask. The number of workers does not change
-the store: it is equal to the last bit if each worker uses as many threads (on some AMD processors rounding depends on their
-number).
+the store: it is equal to the last bit if each worker uses the same number of threads (on some AMD processors rounding depends on
+that number).
 
     runs/<profile>/shards/<model>-<relation>-<key>.json   the shard; its outcome once it is done or has failed
     runs/<profile>/shards/<model>-<relation>-<key>.log    its output
@@ -40,14 +40,14 @@ GROUP = 10
 
 def cut(profile: str, steps: list[Step], settings: dict[str, dict]) -> list[Path]:
     """Write the shards of some notebooks as files, model by model, and return them. An existing file is kept."""
-    wanted: dict[tuple, dict[str, tuple[str, dict]]] = {}  # a model as it is loaded -> its different requests
+    wanted: dict[tuple, dict[str, tuple[str, dict]]] = {}  # (model, options of loading) -> its distinct requests
     for step in steps:
         values = parameters.defaults(step.path) | settings[step.notebook]
         for name in step.scores:
             used = {key: values[key] for key in plan.request(name).uses if values.get(key) is not None}
             data = used.get("data", "atlas")
             if data != "atlas" and not data.startswith("hub:") and "folder" not in used:
-                continue  # data whose folder nobody has given yet: the notebook names what is missing
+                continue  # the folder of the data is not given yet: the notebook's error names it
             for model in plan.request(name).models(values):
                 dtype = values.get("dtype") or values.get("settings", {}).get("dtype", "auto")
                 loaded = (model, values.get("quantize"), dtype)
@@ -69,7 +69,7 @@ def cut(profile: str, steps: list[Step], settings: dict[str, dict]) -> list[Path
             n = sum(sizes[key].get(relation, 0) for key in asks for relation in group)
             key = hashlib.sha256(json.dumps(shard, sort_keys=True).encode()).hexdigest()[:10]
             file = paths.RUNS / profile / "shards" / f"{files.slug(model)}-{files.slug(group[0])}-{key}.json"
-            if read(file).get("shard") != shard:  # there is none, or a damaged one
+            if read(file).get("shard") != shard:  # missing or damaged
                 write(file, {"shard": shard, "facts": n})
             found.append(file)
     return found
@@ -123,7 +123,7 @@ def _score(shard: dict, scores: Path) -> dict:
 
 @lru_cache(maxsize=8)
 def _facts(name: str, values: str) -> "Facts":
-    """All facts of a request, kept: a process scores many shards of the same facts. ``values`` in JSON."""
+    """All facts of a request, cached: a process scores many shards of the same facts. ``values``: as JSON."""
     return plan.request(name).facts(json.loads(values))
 
 
@@ -134,7 +134,7 @@ def _model(name: str, quantize: str | None, dtype: str):
     if model.device.type == "cpu" and steps.gpus():
         raise ProbeError(
             "this machine has a GPU that torch cannot use: its driver is too old for this torch, or this is a torch for CPUs. "
-            "Install one for this GPU, or set CUDA_VISIBLE_DEVICES= to take the CPU"
+            "Install a torch for this GPU, or set CUDA_VISIBLE_DEVICES= to use the CPU"
         )
     if needs_several_gpus(model):
         model = load(name, quantize=quantize, dtype=dtype, device_map="auto")
@@ -158,7 +158,7 @@ def status(shards: list[Path]) -> str:
         model, state = record["shard"]["model"], record.get("state", "waiting")
         row = rows.setdefault(model, Counter())
         row[state] += 1
-        weight = preflight.parameters(model) or 1e9  # a fact costs as many operations as the model has parameters
+        weight = preflight.parameters(model) or 1e9  # the cost of a fact is proportional to the parameters
         if state == "done":
             row.update({"asked": record["asked"], "seconds": record["seconds"]})
             done, seconds = done + weight * record["asked"], seconds + record["seconds"]

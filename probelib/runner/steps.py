@@ -38,17 +38,17 @@ class StepOutcome(NamedTuple):
 
 
 class Worker:
-    """A process that executes notebooks, one after the other (``kernel``). It starts with the first one.
+    """A process that executes notebooks, one after the other (``kernel``). It is started for the first one.
 
-    The process has its own session, so Ctrl-C reaches only the runner. What runs in it ends when its stdin closes. So it is
-    stopped here, and it stops by itself if the runner is killed.
+    The process has its own session, so Ctrl-C reaches only the runner. Its notebook ends when its stdin closes: when the runner
+    stops it, or when the runner is killed.
     """
 
     def __init__(self, environment: dict):
         self.environment, self.child = environment, None
 
     async def execute(self, job: dict, timeout_s: float | None, state: dict) -> str | None:
-        """Execute a notebook and keep ``state`` current; None, or the failure in one line."""
+        """Execute a notebook and update ``state``; return None, or the failure in one line."""
         if self.child is None or self.child.returncode is not None:
             await self._start()
         try:
@@ -59,7 +59,7 @@ class Worker:
         except TimeoutError:
             return f"cell {state['cell']}: timed out after {timeout_s:g} s"
         finally:
-            if "code" not in state:  # stopped, or the process is gone
+            if "code" not in state:  # the process was stopped or has died
                 await self.close()
         if "error" in state:
             return state["error"]
@@ -80,14 +80,14 @@ class Worker:
         )
 
     async def close(self) -> None:
-        """End the process, with whatever runs in it."""
+        """End the process and the notebook that runs in it."""
         if self.child is None:
             return
         self.child.stdin.close()
         try:
             await asyncio.wait_for(self.child.wait(), 10)
         except TimeoutError:
-            with contextlib.suppress(ProcessLookupError):  # it ended at the last moment, on a busy machine
+            with contextlib.suppress(ProcessLookupError):  # it has just ended by itself
                 self.child.kill()
 
 
@@ -98,7 +98,7 @@ class FreeWorkers:
         self.free, self.waiting = workers[::-1], []
 
     async def take(self, rank: int) -> Worker:
-        """A worker as soon as one is free; of several the one that ran last, which has imported everything."""
+        """A worker as soon as one is free; the last one that ran is reused first: its imports are done."""
         if self.free:
             return self.free.pop()
         turn = asyncio.get_running_loop().create_future()
@@ -166,7 +166,7 @@ async def run_steps(
 
 
 async def _run_step(profile: str, step: Step, now: dict, worker: Worker, state: dict) -> StepOutcome:
-    """Run one step from a clean slate. Success is recorded last; a failure or a stop leaves nothing that looks like it."""
+    """Run one step from a clean slate. Success is recorded last, so a failed or stopped step never looks successful."""
     partial, failed = (uptodate.executed_path(profile, step.notebook, suffix) for suffix in (".partial", ".failed"))
     succeeded = False
     try:
@@ -177,7 +177,7 @@ async def _run_step(profile: str, step: Step, now: dict, worker: Worker, state: 
         error = await worker.execute(job, step.timeout_s, state)
         seconds = time.monotonic() - state["start"]
         if error is None and (missing := uptodate.missing(profile, step)):
-            state["cell"] = None  # no cell is to blame
+            state["cell"] = None  # no cell failed
             error = f"did not make {', '.join(missing)} (expected in {paths.FIGURES / profile})"
         if error is None:
             os.replace(partial, uptodate.executed_path(profile, step.notebook))
@@ -197,15 +197,15 @@ async def _run_step(profile: str, step: Step, now: dict, worker: Worker, state: 
 
 
 def _keep_failed(partial: Path, failed: Path, number: int | None, message: str) -> bool:
-    """Keep what was executed before the failure in cell ``number``; False if there is nothing to keep.
+    """Save the notebook with the cells executed before the failure in cell ``number``; return False if there is nothing to save.
 
-    papermill marks cells as completed that were killed or never ran; here they get their true status.
+    papermill marks cells that were killed or never ran as completed; here they get their true status.
     """
     import nbformat
 
     try:
         notebook = nbformat.read(partial, as_version=4)
-    except (OSError, ValueError):  # it failed before the first cell, or the disk is full
+    except (OSError, ValueError):  # the failure was before the first cell, or the disk is full
         return False
     code = [cell for cell in notebook.cells if cell.cell_type == "code" and cell.source.strip()]
     if number is not None:
@@ -229,11 +229,11 @@ def environments(jobs: int | None) -> list[dict]:
         "OMP_NUM_THREADS": os.environ.get("OMP_NUM_THREADS") or str(max(1, cores // jobs)),
         "PYTHONHASHSEED": "0",
         "TOKENIZERS_PARALLELISM": "false",
-        # A notebook runs in its own folder, but imports this library and writes where this process does.
+        # A notebook runs in its own folder, but imports this library and writes to the folders of this process.
         "PYTHONPATH": os.pathsep.join(filter(None, (str(paths.ROOT), os.environ.get("PYTHONPATH")))),
         "PROBELIB_OUT": str(paths.OUT),
-        "IPYTHONDIR": str(paths.RUNS / ".ipython"),  # a user's start-up files would run in every notebook
-        "PYTHONSAFEPATH": "1",  # modules in the folder where a process starts never hide the kit's
+        "IPYTHONDIR": str(paths.RUNS / ".ipython"),  # otherwise a user's start-up files run in every notebook
+        "PYTHONSAFEPATH": "1",  # modules in the working directory never hide the kit's
     }
     if jobs == 1 or not there:
         return [common] * jobs
@@ -250,7 +250,7 @@ def gpus() -> list[str]:
     asked = os.environ.get("CUDA_VISIBLE_DEVICES")
     if asked is None or not there:
         return there
-    none = ("", "-1", "NoDevFiles")  # the last is Slurm's
+    none = ("", "-1", "NoDevFiles")  # the last one is set by Slurm
     return [gpu for gpu in asked.split(",") if gpu.strip() not in none]
 
 
@@ -265,8 +265,8 @@ def _print_line(text: str) -> None:
 def progress(before: dict[str, float | None], ended: Collection[str], running: dict[str, dict], jobs: int) -> str:
     """The status line: "3 of 24 notebooks done, about 12 min left | zplke/sec3_design: cell 4, 33 s".
 
-    before   each notebook of this run -> seconds of its last success, or None: then the time left is a lower bound
-    running  those that run now: ``start`` (``time.monotonic``), ``cell``, ``text`` (the latest line on their stderr)
+    before   each notebook of this run -> seconds of its last successful run, or None, which makes the time left a lower bound
+    running  running notebook -> ``start`` (``time.monotonic``), ``cell``, ``text`` (the latest line on its stderr)
     """
     spent = {name: time.monotonic() - state["start"] for name, state in running.items()}
     todo = {name: seconds for name, seconds in before.items() if name not in ended}
@@ -281,7 +281,7 @@ def progress(before: dict[str, float | None], ended: Collection[str], running: d
 
 
 async def _show(status: Callable[[], str]) -> None:
-    """Show the status: on a terminal one line that is drawn again twice per second, in a log a line per minute."""
+    """Show the status: on a terminal one line that is redrawn twice per second, in a log one line per minute."""
     while sys.stdout.isatty():
         print("\r\x1b[K" + printable(status())[: shutil.get_terminal_size().columns - 1], end="", flush=True)
         await asyncio.sleep(0.5)

@@ -1,6 +1,6 @@
-"""Which steps are up to date: inputs and products of each are unchanged.
+"""Which steps are up to date: those whose inputs and products are unchanged.
 
-runs/<profile>/done/<notebook>.json holds: digests of the notebook's code cells and of the library files that they use, versions
+runs/<profile>/done/<notebook>.json holds digests of the notebook's code cells and of the library files that they use, versions
 of other libraries, the parameters, digests of the files that parameters name (the user's models and facts), the keys of the
 needed steps, the digest of every product file, and the seconds. It is written last.
 """
@@ -27,8 +27,8 @@ READ = re.compile(r'PACKAGE((?: / "[^"]+")+)')
 
 
 def inputs(steps: list[Step], settings: dict[str, dict]) -> dict[str, dict]:
-    """Notebook -> everything besides its needs that changes its products: code cells, library files that it uses, versions of
-    ``LIBRARIES``, parameters, files that they name."""
+    """Notebook -> everything that changes its products, except the notebooks that it needs: code cells, library files that they
+    use, versions of ``LIBRARIES``, parameters, files that parameters name."""
     digests, versions, found = digest_files(), libraries(), {}
     used = uses(list(digests))
     for step in steps:
@@ -72,8 +72,8 @@ def reached(code: str, used: dict[str, set[str]]) -> list[str]:
 
 
 def _names(code: str, there: list[str], own: str) -> set[str]:
-    """The files among ``there`` that a piece of code names: imported modules with the packages around them, and what lies at
-    PACKAGE / "a" / "b". Code that imports by computed names (``import_module``) may reach every module of its folder."""
+    """The files among ``there`` that a piece of code names: imported modules with their parent packages, and files at
+    PACKAGE / "a" / "b". Code that imports by computed names (``import_module``) may use every module of its folder."""
     found, known = set(), set(there)
     for base, names in IMPORT.findall(code):
         for name in re.findall(r"\w+", names.split("#")[0]) or [""]:
@@ -92,8 +92,8 @@ def _names(code: str, there: list[str], own: str) -> set[str]:
 
 def outside(values: Iterable) -> dict[str, str]:
     """Each file or folder that the values name by its absolute path (the user's models and facts) -> a digest of its files' names
-    and contents. Of files above ``READ_WHOLE`` size and time are taken, because reading gigabytes takes minutes. The templates of
-    a table of facts are included."""
+    and contents. For files above ``READ_WHOLE`` bytes, size and time replace the content, because reading gigabytes takes
+    minutes. The templates of a table of facts are included."""
     texts = [text for value in values for text in (value if isinstance(value, list) else [value])]
     named = {part for text in texts if isinstance(text, str) for part in (text, *with_base(text))}
     found = {}
@@ -138,8 +138,8 @@ def why(profile: str, steps: list[Step], now: dict[str, dict], force: Collection
 
 
 def products(profile: str, step: Step) -> dict[str, str]:
-    """Digest of every file of the step's artifacts, by path below figures/<profile>. Pages of notebooks and a user's files in the
-    same folder are not products, and are never deleted."""
+    """Digest of every file of the step's artifacts, by path below figures/<profile>. Pages of notebooks, and a user's files in
+    the same folder, are not products and are never deleted."""
     folder = paths.FIGURES / profile
     return {
         str(file.relative_to(folder)): files.sha256(file)
@@ -164,12 +164,12 @@ def write(profile: str, step: Step, now: dict, seconds: float) -> None:
 
 
 def seconds(profile: str, notebook: str) -> float | None:
-    """How long the notebook ran when it last succeeded; None if that is unknown."""
+    """Seconds of the notebook's last successful run; None if unknown."""
     return (_read(profile, notebook) or {}).get("seconds")
 
 
 def executed_path(profile: str, notebook: str, suffix: str = "") -> Path:
-    """Path of the executed notebook; with ``suffix`` .failed or .partial, of a run that did not succeed."""
+    """Path of the executed notebook; with ``suffix`` .failed or .partial, that of a run that did not succeed."""
     return paths.RUNS / profile / "notebooks" / f"{notebook}{suffix}.ipynb"
 
 
@@ -247,7 +247,7 @@ def _read(profile: str, notebook: str) -> dict | None:
 
 
 def _key(profile: str, notebook: str) -> str:
-    """A digest of a finished step with its products; the steps that need it keep it."""
+    """A digest of a finished step with its products, which the records of the steps that need it contain."""
     told = _read(profile, notebook) or {}
     return _digest({key: value for key, value in told.items() if key not in ("seconds", "executed", "digest")})
 

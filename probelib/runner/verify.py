@@ -3,10 +3,10 @@
 Compared are the CSV files of ``figures/<profile>``, column by column: text and whole numbers exactly, the ends of intervals
 (columns that end in low or high) within a share of the interval's width, other numbers within a distance that is absolute
 below 1 and relative above. The plan's ``tolerances`` hold the two limits, a step's ``fragile`` wider ones for single
-artifacts. What a step lists as ``measured`` (seconds, memory) is not compared.
+artifacts. Artifacts that a step lists as ``measured`` (seconds, memory) are not compared.
 
 The committed numbers are those of the last commit, or of the folder or summary ``--against``. A summary (``--summary FILE``
-writes it) holds, per column, a digest of text and whole numbers, and the mean and spread of other numbers. What differs is
+writes it) holds, per column, a digest of text and whole numbers, and the mean and spread of other numbers. Differences are
 written to ``runs/<profile>/verify.csv`` and shown in the report.
 
 Exit code: 0 everything agrees, 1 something differs, 2 cannot compare.
@@ -32,7 +32,7 @@ FOUND = ["artifact", "column", "problem", "rows", "largest", "allowed"]
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Compare, print and write what differs; return the exit code."""
+    """Compare, print and write the differences; return the exit code."""
     parser = argparse.ArgumentParser(
         "run_all.sh verify", description="Compare a run's numbers with the committed ones."
     )
@@ -65,7 +65,7 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def renew_report(profile: str, whole: plan.Plan) -> None:
-    """Write the profile's report again, if there is one: a page that it shows or links has changed."""
+    """Write the profile's report again, if it exists: a page that it shows or links has changed."""
     if (paths.RUNS / profile / "report.html").exists():
         status = dict.fromkeys((step.notebook for step in whole.steps), "not run now")
         pages.book(profile, whole.steps, status, uptodate.written(profile))
@@ -73,10 +73,11 @@ def renew_report(profile: str, whole: plan.Plan) -> None:
 
 
 def compare_runs(steps: list, tolerances: dict, ours: dict, committed: dict) -> tuple[int, pd.DataFrame]:
-    """(number of artifacts compared, what differs: one row per artifact and column, see ``FOUND``).
+    """(number of artifacts compared, differences: one row per artifact and column, see ``FOUND``).
 
-    ours, committed   artifact -> content of its CSV file. Artifacts in neither are left out; one that only one side has differs
-    Raises ProbeError if nothing is compared.
+    ours, committed   artifact -> content of its CSV file. An artifact that only one side has counts as a difference
+
+    Raise ProbeError if nothing is compared.
     """
     rows, compared = [], 0
     for step in steps:
@@ -139,7 +140,7 @@ def _frame(content: bytes) -> pd.DataFrame:
 
 
 def summary(content: bytes) -> dict[str, int | float | str]:
-    """A CSV file in short: its number of rows, and the mean and spread (fractions) or a digest (all else) of every column.
+    """Summary of a CSV file: its number of rows; per column the mean and spread (of fractions) or a digest (of everything else).
 
     >>> summary(b"tau,low,high\\n0.5,0.25,0.75\\n1.5,1.0,2.0\\n")
     {'number of rows': 2, 'tau': 1.0, 'spread of tau': 0.5, 'low': 0.625, 'high': 1.375}
@@ -163,7 +164,7 @@ def _short(number: float) -> float:
 
 
 def write_summary(steps: list, ours: dict[str, bytes], file: Path) -> int:
-    """Write the summary of all artifacts that are compared; 0."""
+    """Write the summary of all artifacts that are compared; return 0."""
     compared = [artifact for step in steps for artifact in sorted(set(step.makes) - set(step.measured))]
     files.write_json(file, {artifact: summary(ours[artifact]) for artifact in compared if artifact in ours})
     return 0
@@ -174,7 +175,7 @@ def _row(numbers: dict) -> bytes:
 
 
 def from_path(path: Path) -> dict[str, bytes]:
-    """The same of a folder, or of a summary: artifact -> a CSV file of one row."""
+    """artifact -> content of its CSV file, from a folder, or from a summary (as CSV files of one row)."""
     if not path.is_file():
         return from_folder(path)
     try:
@@ -191,7 +192,7 @@ def from_folder(folder: Path) -> dict[str, bytes]:
 
 
 def from_git(profile: str) -> dict[str, bytes]:
-    """The same of the last commit of this checkout."""
+    """artifact -> content of its CSV file in the last commit of this checkout."""
     git = lambda *words: subprocess.run(["git", "-C", str(paths.ROOT), *words], capture_output=True)
     listed = git("ls-tree", "-r", "-z", "--name-only", "HEAD", f"figures/{profile}/")
     names = [name for name in listed.stdout.decode().split("\0") if name.endswith(".csv")]

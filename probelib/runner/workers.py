@@ -1,8 +1,8 @@
-"""Workers for shards, through Dask: processes on this machine, a cluster that already runs, or jobs of a batch system.
+"""Workers for shards, through Dask: processes on this machine, a running cluster, or jobs of a batch system.
 
-Dask starts and watches the workers, gives a shard to another worker if its own one is lost, and shows everything on its
-dashboard. Each worker processes one shard at a time. A shard whose worker was lost too often has failed: twice on this machine,
-elsewhere as often as ``distributed.scheduler.allowed-failures`` says (4 times), because clusters take machines away.
+Dask starts and watches the workers, gives a shard to another worker if its own is lost, and shows everything on its dashboard.
+Each worker processes one shard at a time. A shard whose worker was lost too often has failed: twice on this machine; on a
+cluster, which may take machines away, as often as ``distributed.scheduler.allowed-failures`` says (4 times).
 """
 
 import asyncio
@@ -28,8 +28,8 @@ if TYPE_CHECKING:
 
 GPUS = {"slurm": "--gpus-per-node={}", "lsf": "-gpu num={}", "sge": "-l gpu={}", "pbs": ""}  # pbs: see ``job``
 JOBS = 16  # jobs of a batch system at a time, unless --jobs gives another number
-OWN = ("mem_gb", "gpu_gb", "gpus", "cores", "timeout_min")  # of --cluster; the other names are dask-jobqueue's
-# the number of threads comes from ``steps.environments``; one job per shard is wanted, however short Dask expects it to be
+OWN = ("mem_gb", "gpu_gb", "gpus", "cores", "timeout_min")  # names of --cluster; all others go to dask-jobqueue
+# the number of threads comes from ``steps.environments``; long expected tasks make Dask start one job per shard
 CONFIG = {"distributed.nanny.pre-spawn-environ": {}, "distributed.scheduler.unknown-task-duration": "1h"}
 ADVICE = "start workers in the runner's environment, with its checkout as PYTHONPATH"
 PASSED = ("PYTHONPATH", "PYTHONSAFEPATH", "TOKENIZERS_PARALLELISM", "TQDM_MININTERVAL")  # variables that jobs get
@@ -39,7 +39,8 @@ def score(cut: list[Path], on: str = "local", jobs: int | None = None, options: 
     """Process the unfinished shards among those ``cut``; return {shard: reason} of those that failed.
 
     on       local, slurm, pbs, lsf, sge, or the address of a scheduler (tcp://host:8786)
-    jobs     shards at a time; default: one per GPU, without GPUs 2; on a cluster its workers; ``JOBS`` of a batch system
+    jobs     shards at a time; default: one per GPU, or 2 without GPUs; on a running cluster one per worker; on a batch system
+             ``JOBS``
     options  ``OWN``, and arguments of dask-jobqueue's cluster
     """
     todo = shards.left(cut)
@@ -68,7 +69,7 @@ async def _score(todo: list[Path], on: str, jobs: int | None, options: dict) -> 
         async with local(environments) as client:
             await hand_out(client, todo, len(environments))
     else:
-        needs = {file: need(shards.read(file)["shard"], options) for file in todo}  # all, before a job is submitted
+        needs = {file: need(shards.read(file)["shard"], options) for file in todo}  # all, before jobs are submitted
         for wanted, own in itertools.groupby(sorted(todo, key=needs.get), needs.get):
             own = list(own)
             n = min(jobs or JOBS, len(own))
@@ -92,7 +93,7 @@ async def hand_out(client: "Client", todo: list[Path], n: int, resources: dict |
             lost = f"its worker was killed {error.allowed_failures + 1} times, most likely out of memory"
             reason = f"{lost}; use --quantize, --jobs 1 or --cluster mem_gb=...; see {file.with_suffix('.log')}"
         except FutureCancelledError as error:
-            raise ProbeError(f"the scheduler is gone ({error.reason}); the same command resumes") from None
+            raise ProbeError(f"the scheduler has stopped ({error.reason}); the same command resumes the run") from None
         except Exception as error:  # the worker cannot import the kit, or cannot write the log
             reason = f"{type(error).__name__}: {' '.join(str(error).split())}"
         return {"state": "failed", "reason": reason}
@@ -112,12 +113,12 @@ def _process(file: Path, versions: dict[str, str]) -> dict:
 
 @cache
 def _versions() -> dict[str, str]:
-    """What decides scores: a digest of the library's files, and the versions of the libraries that compute."""
+    """What scores depend on: a digest of the library's files, and the versions of the libraries that compute them."""
     return scoring() | {"code": files.sha256(repr(sorted(uptodate.digest_files().items())).encode())[:10]}
 
 
 def differs(file: Path, versions: dict[str, str]) -> str:
-    """Why this process cannot take part in the run of a process with these versions and this shard; "" if it can."""
+    """Why this process cannot work for a runner with these versions and this shard; "" if it can."""
     here = _versions()
     if other := [f"{name} {here[name]}, not {versions[name]}" for name in here if here[name] != versions[name]]:
         return f"the worker has other versions than the runner ({'; '.join(other)}); {ADVICE}"
@@ -127,8 +128,8 @@ def differs(file: Path, versions: dict[str, str]) -> str:
 
 
 async def check(client: "Client", file: Path) -> list[dict]:
-    """What each worker of a cluster declares: `dask worker --resources "GB=64 GPU=1"`. Raise ProbeError if there is no worker, or
-    one that cannot process the shard."""
+    """The resources that each worker of a cluster declares: `dask worker --resources "GB=64 GPU=1"`. Raise ProbeError if there is
+    no worker, or one that cannot process the shard."""
     threads = await client.nthreads()
     start = f"start them with `dask worker {client.scheduler.address} --nthreads 1 --memory-limit 0`"
     if not threads:
@@ -137,19 +138,19 @@ async def check(client: "Client", file: Path) -> list[dict]:
         raise ProbeError(f"{several[0]} runs several tasks at a time: {start}")
     for worker, wrong in (await client.run(differs, file, _versions(), on_error="return")).items():
         if isinstance(wrong, Exception):
-            raise ProbeError(f"{worker} cannot import the kit ({wrong}); {ADVICE}, here {paths.ROOT}")
+            raise ProbeError(f"{worker} cannot import the kit ({wrong}); {ADVICE} ({paths.ROOT})")
         if wrong:
             raise ProbeError(f"{worker}: {wrong}")
     return list((await client.run(lambda dask_worker: dict(dask_worker.state.total_resources))).values())
 
 
 def fitting(shard: dict, declared: list[dict], options: dict) -> dict[str, int]:
-    """The memory (GB) and GPUs that a shard takes of a worker, as far as workers declare them."""
+    """The memory (GB) and GPUs that a shard needs from a worker, as far as workers declare them."""
     names = {name for each in declared for name in each} & {"GB", "GPU"}
     wanted = dict(zip(("GB", "GPU"), need(shard, options), strict=True)) if names else {}
     wanted = {name: n for name, n in wanted.items() if n and name in names}
     if not any(all(each.get(name, 0) >= n for name, n in wanted.items()) for each in declared):
-        raise ProbeError(f"{shard['model']} needs {wanted}, and no worker has so much (`dask worker --resources`)")
+        raise ProbeError(f"{shard['model']} needs {wanted}, which no worker declares (`dask worker --resources`)")
     return wanted
 
 
@@ -157,15 +158,15 @@ def need(shard: dict, options: dict) -> tuple[int, int]:
     """Memory in GB (a power of 2, so that there are few kinds of jobs) and number of GPUs for a shard's model. Without gpu_gb
     (memory of one GPU) models run on CPUs; mem_gb and gpus take precedence.
 
-    A served model needs none. If neither files here nor the name tell the size, the config is fetched from Hugging Face. Raise
-    ProbeError if that fails and no memory is given.
+    A served model needs none. If neither local files nor the name give the size, the config is downloaded from Hugging Face.
+    Raise ProbeError if that fails and no memory is given.
     """
     served, gpu_gb, known = shard["model"].startswith(SERVERS), options.get("gpu_gb", 0), "mem_gb" in options
     parameters = 0.0 if served else preflight.parameters(shard["model"], fetch=not known)
     if parameters is None and not known:
         raise ProbeError(
-            f"neither the name of {shard['model']} nor a config.json tells its size (none is here, and none could be fetched): "
-            "say --cluster mem_gb=... gpus=..."
+            f"the size of {shard['model']} is unknown: its name does not state it, and no config.json is here or could be "
+            "downloaded. Give --cluster mem_gb=... gpus=..."
         )
     each = {"8bit": 1.0, "4bit": 0.6}.get(shard["quantize"]) or (2.0 if gpu_gb and shard["dtype"] != "float32" else 4.0)
     weights = (parameters or 0) * each / 2**30
@@ -181,7 +182,7 @@ def job(system: str, memory: int, gpus: int, logs: Path, options: dict) -> dict:
     cores, minutes = options.get("cores", 2), options.get("timeout_min", 240)
     environment = steps.environments(1)[0]
     exports = {name: environment[name] for name in PASSED} | {"OMP_NUM_THREADS": cores, "MKL_NUM_THREADS": cores}
-    # one shard at a time; the job limits the memory; a worker leaves before its time is over, and a new job takes over
+    # one shard at a time; the job limits the memory; a worker stops before its time is over, and a new job takes its place
     arguments = ["--nthreads", "1", "--memory-limit", "0", "--lifetime", f"{max(1, minutes - 5)}m"]
     lists = {
         "job_script_prologue": [f"export {name}={shlex.quote(str(value))}" for name, value in exports.items()],
@@ -241,8 +242,8 @@ async def batch(system: str, n: int, arguments: dict) -> AsyncIterator["Client"]
         cluster = getattr(dask_jobqueue, f"{system.upper()}Cluster")(**arguments, asynchronous=True)
         async with cluster, Client(cluster, asynchronous=True) as client:
             cluster.scale(jobs=1)
-            await cluster  # raises what the batch system refuses
+            await cluster  # raises the batch system's errors
             cluster.adapt(minimum_jobs=0, maximum_jobs=n)
             yield client
     except (OSError, RuntimeError, TypeError, ValueError) as error:
-        raise ProbeError(f"{system} does not take the jobs: {' '.join(str(error).split())}") from error
+        raise ProbeError(f"{system} does not accept the jobs: {' '.join(str(error).split())}") from error

@@ -1,7 +1,7 @@
 """ZP-LKE: Wu et al. 2025, "Towards Reliable Latent Knowledge Estimation in LLMs: Zero-Prompt Many-Shot Based Factual Knowledge
 Extraction" (WSDM 2025, arXiv 2404.12957).
 
-Where each thing is:
+Where to find it:
 
 ==================================  =============================================================
 Eq. 1, the input sigma              ``prompts.many_shot``, ``prompts.many_shots``

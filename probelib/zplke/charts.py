@@ -1,4 +1,4 @@
-"""Charts that several of ZP-LKE's figures are drawn with."""
+"""Charts that several of ZP-LKE's figures share."""
 
 import re
 import textwrap
@@ -82,8 +82,8 @@ def numbers(axis, table: pd.DataFrame, low: float, high: float, colours: str) ->
 
 
 def short_labels(models, width: int = 0) -> dict[str, str]:
-    """Model -> its name without the part that all shipped ones share and without the account of a hub; the whole name if two
-    would be the same. ``width``: columns of a line.
+    """Model -> its name without the prefix of the shipped models and without the owner of a Hugging Face id; the whole name if
+    two would be equal. ``width``: characters per line.
 
     >>> short_labels(["atlas-neox-0.6m", "EleutherAI/pythia-70m"])
     {'atlas-neox-0.6m': 'neox-0.6m', 'EleutherAI/pythia-70m': 'pythia-70m'}
@@ -138,7 +138,8 @@ def text_boxes(rows: list[tuple[str, str]], marked: dict[str, list[str]], width:
 
 
 def placed_words(text: str, marked: dict[str, list[str]], width: int) -> list[tuple[int, int, str, str]]:
-    """The words of a text, wrapped at ``width``: (column, line, word, kind); of the kind whose label the word is part of, or "".
+    """The words of a text, wrapped at ``width``: (column, line, word, kind). ``kind``: that of the label which contains the word,
+    or "".
 
     >>> placed_words("Bohr 1885 Marie Curie", {"subject": ["Bohr", "Marie Curie"], "object": ["1885"]}, 15)
     [(0, 0, 'Bohr', 'subject'), (5, 0, '1885', 'object'), (10, 0, 'Marie', 'subject'), (0, 1, 'Curie', 'subject')]

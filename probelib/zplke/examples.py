@@ -1,4 +1,4 @@
-"""ZP-LKE, section 3: what the number, the position and the truth of the examples change."""
+"""ZP-LKE, section 3: the effects of the number, the position and the correctness of the examples."""
 
 from collections.abc import Iterable, Mapping
 
@@ -29,10 +29,10 @@ def by_position(scores: pd.DataFrame, prompts: pd.DataFrame, examples: Mapping[s
 
 
 def mark_known(positions: pd.DataFrame, level: float = 0.5) -> pd.DataFrame:
-    """``positions`` of one model with the column ``known``: in the correct sequences of the *other* draws, the pair at this
-    position has a mean probability of ``level`` or more. False where no other draw has the pair.
+    """``positions`` of one model with the column ``known``: whether the pair at this position has a mean probability of
+    ``level`` or more in the correct sequences of the *other* draws. False if no other draw has the pair.
 
-    Pairs chosen by the same sequence that is then changed would fall by regression to the mean.
+    If pairs were chosen by the sequence that is then changed, their probability would fall by regression to the mean.
     """
     correct = positions[positions["context"] == "correct"]
     by_fact = correct.groupby("fact")["probability"]
@@ -55,11 +55,12 @@ def harm(positions: pd.DataFrame, baseline: str = "correct") -> pd.DataFrame:
 
 
 def harm_by_kind(positions: pd.DataFrame) -> tuple[pd.DataFrame, str]:
-    """``CHANGES`` of one model per kind of example, over the pairs that are not replaced, and which pairs these are: those
-    that the model knows (``mark_known``), or all where fewer than 10 of a kind are known.
+    """(frame, description of the pairs). The frame has ``CHANGES`` of one model per kind of example, over the pairs that are not
+    replaced: those that the model knows (``mark_known``), or all if fewer than 10 of a kind are known.
 
-    Rows: "unknown", "incorrect" (from the untouched sequence), and "incorrect minus unknown" (from the sequence with unknown
-    examples to that with incorrect ones; the same positions are replaced in both). A pair counts once: its mean over layouts.
+    Rows: "unknown" and "incorrect" (compared with the untouched sequence), and "incorrect minus unknown" (the sequence with
+    incorrect examples compared with that with unknown ones; both have the same positions replaced). A pair counts once, with its
+    mean over layouts.
     """
     pairs = _before_and_after(mark_known(positions), "correct")
     pairs = pairs[pairs["role"] != "replaced"].assign(kind=lambda rows: rows["context"].str.split(",").str[0])
@@ -76,7 +77,8 @@ def harm_by_kind(positions: pd.DataFrame) -> tuple[pd.DataFrame, str]:
 
 
 def _before_and_after(positions: pd.DataFrame, baseline: str) -> pd.DataFrame:
-    """The pairs of the changed sequences from the first replaced one on, with ``probability_before``: untouched."""
+    """The pairs of the changed sequences from the first replaced one on, with ``probability_before``, their probability in the
+    untouched sequence."""
     columns = ["seed", "position"]
     untouched = positions[positions["context"] == baseline][[*columns, "probability"]]
     pairs = positions[positions["context"] != baseline].merge(untouched, on=columns, suffixes=("", "_before"))
@@ -100,7 +102,7 @@ def curves(measured: pd.DataFrame) -> pd.DataFrame:
 
 
 def gains(measured: pd.DataFrame) -> pd.DataFrame:
-    """Per model what the longest list adds to the shortest one: ``model``, ``first`` and ``last`` accuracy, their difference
+    """Per model the gain from the shortest to the longest list: ``model``, ``first`` and ``last`` accuracy, their difference
     ``gain`` with ``low`` and ``high`` (95 % bootstrap over facts), ``std first`` and ``std last`` (over draws)."""
     rows, ends = [], (measured["shots"].min(), measured["shots"].max())
     for model, own in measured.groupby("model", sort=False):
@@ -127,7 +129,7 @@ def measure_positions(
     scores: Iterable[pd.DataFrame], inputs: pd.DataFrame, sequences: Mapping[str, pd.DataFrame]
 ) -> pd.DataFrame:
     """``by_position`` of every model, with the column ``model``: best model first, by its mean probability in the correct
-    sequence. What a weak model never knew cannot be harmed."""
+    sequence. A weak model knows few pairs whose probability could fall."""
     frames = {rows["model"].iloc[0]: by_position(rows, inputs, sequences) for rows in scores}
     level = {model: rows["probability"][rows["context"] == "correct"].mean() for model, rows in frames.items()}
     order = sorted(level, key=level.get, reverse=True)
@@ -135,7 +137,7 @@ def measure_positions(
 
 
 def harm_by_model(positions: pd.DataFrame) -> pd.DataFrame:
-    """``harm`` of every model, with the column ``model``; replaced pairs themselves left out."""
+    """``harm`` of every model, with the column ``model``, without the replaced pairs themselves."""
     rows = [harm(own).assign(model=model) for model, own in positions.groupby("model", sort=False)]
     rows = pd.concat(rows)
     return rows[rows["role"] != "replaced"].reset_index(drop=True)
@@ -144,7 +146,8 @@ def harm_by_model(positions: pd.DataFrame) -> pd.DataFrame:
 def by_decision(decided: Iterable[tuple[str, pd.DataFrame, pd.DataFrame]], gold: Mapping[str, str]) -> pd.DataFrame:
     """Accuracy per decision (rows) and model (columns).
 
-    decided   (decision, inputs, scores) as ``scores.score_decisions`` yields them; "a blank" is also chosen by other rules
+    decided   (decision, inputs, scores) as ``scores.score_decisions`` yields them. For "a blank", two rows with other rules of
+              choice are added
     """
     rows = []
     for decision, inputs, scores in decided:

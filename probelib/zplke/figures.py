@@ -17,14 +17,14 @@ from probelib.zplke.settings import longest_list
 from probelib.zplke.tables import about, names
 
 INTERVAL = ["accuracy", "low", "high"]
-FEWEST = 5  # facts of which figure 10 shows an accuracy
+FEWEST = 5  # facts from which on figure 10 shows an accuracy
 FEWEST_KNOWN = 20  # known pairs that allow a comparison of examples with the paper
 
 # ---- section 3: how many examples, and which?
 
 
 def figure1(answers: pd.DataFrame, fact: Facts, model: str) -> Artifact:
-    """How a fact is inferred: two inputs built from subject and relation, the model's next tokens, and whether they are right.
+    """How a fact is inferred: two inputs made from subject and relation, the model's next tokens, and whether they are right.
 
     answers   ``measures.answers_of_inputs`` of several facts, ``fact`` (``tables.telling_fact``) among them
     """
@@ -108,8 +108,8 @@ def coinciding(curves: pd.DataFrame) -> str:
 
 
 def draw_curve(axis, rows: pd.DataFrame, model: str, place: int, label: str) -> None:
-    """A model's line, its band and the dashed vertical at n95; the dashes of the model at an odd ``place`` fill the gaps of the
-    others', so that two in one place are seen."""
+    """Draw a model's line, its band and the dashed vertical at n95. Models at even and odd ``place`` have complementary
+    dashes, so that two verticals at one n95 are both visible."""
     look, enough = model_style(model) | {"markersize": 3}, rows["n95"].iloc[0]
     settles = f" (95 % at {enough:.0f})" if np.isfinite(enough) else ""
     axis.plot(rows["shots"], rows["mean"], label=label + settles, **look)
@@ -122,7 +122,7 @@ def draw_curve(axis, rows: pd.DataFrame, model: str, place: int, label: str) -> 
 
 
 def finding3(frame: pd.DataFrame, gains: pd.DataFrame) -> str:
-    """What more examples add (``examples.gains``), whether the draws agree more, and whether better models need fewer."""
+    """The gain from more examples (``examples.gains``), whether draws differ less, and whether better models need fewer."""
     n, last = len(gains), frame[frame["shots"] == frame["shots"].max()].set_index("model")
     listed = "; ".join(
         f"{r.model} {r.first:.2f} to {r.last:.2f} ({r.gain:+.2f} {span(r.low, r.high)})" for r in gains.itertuples()
@@ -163,7 +163,7 @@ INCORRECT_FIRST = ["correct", *list(CONTEXTS)[2:], *list(CONTEXTS)[:2]]
 
 
 def sequence_figure(name: str, place: int, contexts: list[str], positions: pd.DataFrame, star: int) -> Artifact:
-    """The panels of the model at ``place``; with fewer models, of a further draw of the pairs."""
+    """The panels of the model at ``place``; if there are fewer models, those of a further draw of the pairs."""
     models, seeds = positions["model"].unique(), positions["seed"].unique()
     model, draw = models[place % len(models)], place // len(models)
     own = positions[positions["model"] == model]
@@ -185,7 +185,7 @@ def sequence_figure(name: str, place: int, contexts: list[str], positions: pd.Da
 
 
 def finding_sequence(positions: pd.DataFrame, longest: int | None = None, models: int = 1) -> str:
-    """How probability changes with the position, and by unknown and incorrect examples, of one model; beside the paper.
+    """How the probability of one model changes with the position, and by unknown and incorrect examples, compared with the paper.
 
     longest   last position that a list of the training corpus reaches: the paper is compared up to it; None: unknown
     models    number of models that are compared (``finding_harm``)
@@ -206,13 +206,13 @@ def finding_sequence(positions: pd.DataFrame, longest: int | None = None, models
 
 
 def _slope(rows: pd.DataFrame, *words: str) -> str:
-    """Whether probability rises with the position, falls or neither (``words``), and its correlation."""
+    """Whether probability rises with the position, falls, or neither (in ``words``), and the correlation."""
     slope = pearson(rows["position"], rows["probability"])
     return f"{by_sign(slope['low'], slope['high'], *words)} ({in_words(slope, 'pairs')})"
 
 
 def by_sign(low: float, high: float, above: str, below: str, neither: str) -> str:
-    """The words for an interval above 0, below 0, or with 0 in it (or without ends).
+    """The words for an interval above 0, below 0, or that contains 0 (or has no ends).
 
     >>> [by_sign(*ends, "rises", "falls", "neither") for ends in ((1, 2), (-2, -1), (-1, 1), (np.nan, np.nan))]
     ['rises', 'falls', 'neither', 'neither']
@@ -243,7 +243,8 @@ def finding_harm(harmed: pd.DataFrame, which: str, models: int = 1) -> str:
 
 
 def _borderline(change: float, low: float, high: float, models: int) -> str:
-    """A remark if a 95 % interval excludes 0 but, corrected (Bonferroni, normal) for ``models`` models, does not; else ""."""
+    """A remark if a 95 % interval excludes 0, but not after Bonferroni's correction for ``models`` models (normal
+    approximation); else ""."""
     wider = NormalDist().inv_cdf(1 - 0.025 / models) / NormalDist().inv_cdf(0.975)
     corrected = (change - wider * (change - low), change + wider * (high - change))
     if not low <= 0 <= high and corrected[0] <= 0 <= corrected[1]:
@@ -279,7 +280,8 @@ def figure10(measured: pd.DataFrame) -> Artifact:
 
 
 def finding10(frame: pd.DataFrame) -> str:
-    """What a threshold of one half keeps of each model, and in how many of them confident choices are more often right."""
+    """Accuracy and share of the inputs with a confidence above 0.5 per model, and in how many models these are more often
+    right."""
     said, better = [], 0
     for model, rows in frame.groupby("model", sort=False):
         every, kept = (rows[rows["K"].round(2) == level].iloc[0] for level in (0, 0.5))
@@ -357,7 +359,7 @@ def ahead_in_words(cells: pd.DataFrame, other: str) -> str:
 
 
 def methods_of(cells: pd.DataFrame) -> list[str]:
-    """The methods there are, in the order of ``METHODS``."""
+    """The methods in ``cells``, in the order of ``METHODS``."""
     return [method for method in METHODS.values() if method in set(cells["method"])]
 
 
@@ -376,7 +378,8 @@ def figure15(cells: pd.DataFrame, facts: Facts) -> Artifact:
 
 
 def per_relation(name: str, test: str, cells: pd.DataFrame, facts: Facts, note: str = "") -> Artifact:
-    """One row per relation and one panel per model for a test of ``measures.accuracy_by_method``; ``note``: on the mean."""
+    """One row per relation and one panel per model for a ``test`` of ``measures.accuracy_by_method``. ``note``: on the mean over
+    prompts, for the caption."""
     frame = cells[cells["test"].str.startswith(test.split(",")[0])]
     frame = frame.assign(relation=frame["relation"].map(names(facts)))
     counts = facts.facts["relation"].map(names(facts)).value_counts()
@@ -458,7 +461,7 @@ def figure7(matrix: pd.DataFrame, facts: Facts, rule: pd.Series) -> Artifact:
 
 
 def finding7(means: pd.Series, rule: pd.Series) -> str:
-    """The best and worst known relation (mean accuracies, best first), before and after the best ``rule`` is subtracted."""
+    """The best and worst known relation, by mean accuracy and by mean accuracy minus that of the best ``rule``."""
     gain = (means - rule).sort_values()
     return (
         f"Mean accuracy per relation goes from {means.iloc[-1]:.2f} ({means.index[-1]}) to {means.iloc[0]:.2f} "
@@ -468,7 +471,7 @@ def finding7(means: pd.Series, rule: pd.Series) -> str:
 
 
 def family_borders(models) -> list[float]:
-    """The places between two models of different families, on an axis of models at 0, 1, ..."""
+    """The positions between two models of different families, on an axis of models at 0, 1, ..."""
     families = [family(model) for model in models]
     return [i - 0.5 for i in range(1, len(families)) if families[i] != families[i - 1]]
 
@@ -496,7 +499,8 @@ def figure8(matrix: pd.DataFrame, rule: pd.Series) -> Artifact:
 
 
 def finding8(tables: list[pd.DataFrame], across: list[dict[str, float]]) -> str:
-    """Mean r between families (``measures.between_families``) of accuracies, and minus the best rule; beside the paper's."""
+    """Mean r between families (``measures.between_families``), of accuracies and of accuracies minus the best rule, beside the
+    paper's."""
     if not across[0]["n"]:
         return "There is one family only: nothing to compare."
     between = [table.where(~np.eye(len(table), dtype=bool)).stack() for table in tables]
@@ -544,7 +548,7 @@ def interval_of_r(pairs: pd.DataFrame, n: int) -> str:
 
 
 def finding16(pairs: pd.DataFrame) -> str:
-    """Least and largest r of two models of one family, and of two families."""
+    """Smallest and largest r of two models of one family, and of two models of different families."""
     families = np.array([family(model) for model in pairs.index])
     same, upper = families[:, None] == families, np.triu(np.ones(pairs.shape, dtype=bool), 1)
     sentences = []
@@ -627,7 +631,7 @@ def tuned_beside_base(measured: pd.DataFrame, base_of: dict[str, str]) -> pd.Dat
     return pd.DataFrame(rows, columns=None if rows else ["base", "tuned"])
 
 
-# ---- section 4.2: is 1 in 100 hard?
+# ---- section 4.2: how hard is a choice among 100 options?
 
 
 def options(difficulty: pd.DataFrame, model: str) -> Artifact:
@@ -655,7 +659,7 @@ def options(difficulty: pd.DataFrame, model: str) -> Artifact:
 
 
 def finding_options(difficulty: pd.DataFrame, model: str) -> str:
-    """Accuracy with most and fewest random options, and with the fewest frequent ones."""
+    """Accuracy with the most and the fewest random options, and with the fewest frequent ones."""
     rows, hard = (difficulty[difficulty["hardness"] == value] for value in (0, 1))
     most, two, frequent = rows.iloc[-1], rows.iloc[0], hard.iloc[0]
     side = "above chance"

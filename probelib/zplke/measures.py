@@ -4,7 +4,7 @@ For a fact with subject x*, right object y* and candidates C, and the input sigm
 
     log P(y | sigma) = sum over the tokens of y of log P(token | sigma, tokens before)            [zplke, Eq. 2], nats
     prediction       = the y in C of the highest P(y | sigma)                                      [zplke, Eq. 3]
-    accuracy         = share of the facts whose prediction is y*, by guessing 1/|C|                [zplke, Eq. 4]
+    accuracy         = share of the facts whose prediction is y*; guessing gives 1/|C|             [zplke, Eq. 4]
     q(y)             = P(y | sigma) / sum over C of P;   confidence = max q
     Acc@K            = accuracy over the facts with confidence > K                                 [zplke, Eq. 5]
     eta              = |known to both| / |known to the smaller model|                              (4.2.2)
@@ -51,7 +51,7 @@ def choices(
     correct    whether the right object is strictly above all others; False if the test is not valid
     tie        whether it shares the first place;  valid: no option is NaN, and not all probabilities underflow
     q_gold, confidence   normalised probability of the right and of the most probable option, [0, 1]
-    predicted, position  the candidate chosen, and its place among the options (from 0)
+    predicted, position  the candidate chosen, and its index among the options
     """
     if variant not in ("kit", "released"):
         raise unknown("variant", variant, ["kit", "released"])
@@ -70,7 +70,7 @@ def choices(
         )
     if variant == "released":
         with np.errstate(divide="ignore"):
-            value = np.log(np.exp(value))  # what float64 holds of the probability: nothing below exp(-745)
+            value = np.log(np.exp(value))  # as a float64 probability: 0 below exp(-745)
     top = np.maximum.reduceat(value, start)  # [prompts]; NaN wins
     valid = np.isfinite(top)
     with np.errstate(invalid="ignore"):
@@ -95,8 +95,8 @@ def choices(
 
 def pmi(scores: pd.DataFrame, prompts: pd.DataFrame) -> pd.DataFrame:
     """The scores with ``logprob`` minus the log of the candidate's prior: its mean probability after the other subjects of the
-    relation, in the same draw of examples. A candidate that is probable after any subject gains nothing. One that is offered
-    after a single subject gets the mean prior of its relation.
+    relation, in the same draw of examples. So a candidate that is probable after any subject has no advantage. One that is
+    offered after a single subject gets the mean prior of its relation.
 
     prompts   has the draw (``seed``) of every prompt
     """
@@ -117,7 +117,7 @@ def chance(choices: pd.DataFrame) -> float:
 def fewer_options(
     scores: pd.DataFrame, gold: Mapping[str, str], n: int, hard: float = 0.0, frequency: Mapping[str, int] | None = None
 ) -> pd.DataFrame:
-    """The scores of the right object and ``n`` - 1 of the wrong ones of each prompt; sets of larger ``n`` hold the smaller ones.
+    """The scores of the right object and ``n`` - 1 of the wrong ones per prompt; the set of a larger ``n`` contains the smaller.
 
     hard        share of the wrong options that are the most frequent objects of the relation; the remaining ones keep their order
     frequency   candidate -> number of facts, needed if ``hard`` > 0
@@ -142,9 +142,9 @@ def normalized(text: str) -> str:
 def response(text: str, gold: str, mode: str = "strict", gap: str = " ") -> bool:
     """The response test: whether generated text gives the right object [zplke, Sec. 4.1].
 
-    mode   "strict": it begins with the object, up to the end of a word; "lenient": it contains the object anywhere, also in later
-           pairs of a list; "first_pair": the text before the next ``gap`` begins with it (a blank shows no end: as "strict");
-           "released": lower case, and , . : removed from the object only
+    mode   "strict": the text begins with the object, up to the end of a word; "lenient": it contains the object anywhere, also in
+           later pairs of a list; "first_pair": the text before the next ``gap`` begins with the object (as "strict" if the gap is
+           a blank, which does not separate pairs); "released": lower case, and , . : removed from the object only
 
     >>> response(" French Jane Doe English", "English"), response(" French Jane Doe English", "English", "lenient")
     (False, True)
@@ -183,8 +183,9 @@ def answers_of_inputs(inputs: pd.DataFrame, generated: pd.DataFrame, labels: Map
 
 
 def right_by_input(answers: pd.DataFrame) -> pd.DataFrame:
-    """Per input of table 1 over all facts: ``estimator``, ``context``, ``right`` with its share's ``low`` and ``high`` (Wilson),
-    and McNemar's test against the correct examples of the longest list of the same estimator: ``lost``, ``gained``, ``p (Holm)``.
+    """Per input of table 1 over all facts: ``estimator``, ``context``, ``right`` (count), ``low`` and ``high`` of its share
+    (Wilson), and McNemar's test against the longest list of correct examples with the same estimator: ``lost``, ``gained``,
+    ``p (Holm)``.
     """
     wide = answers.pivot(index="fact", columns=["estimator", "context"], values="right")
     wide = wide[list(answers[["estimator", "context"]].drop_duplicates().itertuples(index=False, name=None))]
@@ -201,7 +202,8 @@ def right_by_input(answers: pd.DataFrame) -> pd.DataFrame:
 
 
 def n95(accuracy: pd.Series, share: float = 0.95) -> float:
-    """Fewest examples that reach ``share`` of the accuracy with the most examples [zplke, Fig. 3]; NaN if that accuracy is 0.
+    """Smallest number of examples that reaches ``share`` of the accuracy with the most examples [zplke, Fig. 3]; NaN if that
+    accuracy is 0.
 
     accuracy   mean over draws, indexed by the number of examples
 
@@ -229,12 +231,14 @@ def accuracy_at(choices: pd.DataFrame, thresholds: Iterable[float]) -> pd.DataFr
 
 
 def subsumption(small, large) -> dict[str, float]:
-    """How many of the facts that one model knows another one knows, too (4.2.2). Both: one verdict per fact, the same facts.
+    """The share of the facts known to one model that another model knows as well [zplke, Sec. 4.2.2].
+
+    small, large   one verdict per fact, of the same facts
 
     eta          P(known to the large | known to the small), as the paper defines it; NaN if the small one knows nothing
     reversed     P(known to the small | known to the large), which agrees with the paper's numbers
     jaccard      facts known to both / to either;   phi: their correlation
-    expected     eta, were they independent: the large one's accuracy;   lift: eta / expected
+    expected     eta of independent models, which is the accuracy of the large one;   lift: eta / expected
 
     >>> both = subsumption([1, 1, 1, 1, 0, 0, 0, 0, 0, 0], [0, 1, 1, 1, 1, 1, 0, 0, 0, 0])
     >>> [both[key] for key in ("eta", "reversed", "jaccard", "expected", "lift")]
@@ -261,7 +265,7 @@ def mean_subsumption(small: pd.DataFrame, large: pd.DataFrame, seed: int = 0) ->
     small, large   ``fact``, ``relation``, ``correct``, one row per fact
     returns        ``SUBSUMED``: ``eta`` with ``low`` and ``high`` (95 % bootstrap over relations), ``expected`` (mean over the
                    relations that count for eta), ``reversed``, ``jaccard``, ``pooled`` (eta over all facts), ``relations``
-                   that count, ``of``
+                   (number that counts), ``of`` (number of all)
     """
     pair = small.merge(large[["fact", "correct"]], on="fact", suffixes=("", "_large"), validate="one_to_one")
     each = pd.DataFrame([subsumption(g["correct"], g["correct_large"]) for _, g in pair.groupby("relation")])
@@ -293,8 +297,8 @@ def by_relation(choices: pd.DataFrame) -> pd.DataFrame:
 
 
 def overall_accuracy(relations: pd.DataFrame, seed: int = 0) -> dict[str, float]:
-    """A model's place on the leaderboard: ``accuracy`` (mean over relations), ``low``, ``high`` (95 % bootstrap over relations),
-    ``std`` over relations (ddof = 1), ``n`` relations. ``relations``: what ``by_relation`` gives."""
+    """A model's score on the leaderboard: ``accuracy`` (mean over relations), ``low``, ``high`` (95 % bootstrap over relations),
+    ``std`` over relations (ddof = 1), ``n`` relations. ``relations``: see ``by_relation``."""
     values = relations["accuracy"].to_numpy()
     low, high = mean_interval(values, seed=seed)
     return {"accuracy": values.mean(), "low": low, "high": high, "std": relations["accuracy"].std(), "n": len(values)}
@@ -319,8 +323,9 @@ def family_correlations(pairs: pd.DataFrame, family: Mapping[str, str]) -> pd.Da
 def run_health(choices: pd.DataFrame, times: int = 400, seed: int = 0) -> dict[str, float]:
     """Whether a run is sound, over all prompts of a model.
 
-    accuracy, chance   shares;   below: probability of at most this many right answers by guessing (a broken run is
-                       below chance); each fact counts once, by its share of right answers over the draws of examples
+    accuracy, chance   shares of right answers, observed and by guessing
+    below              probability of at most this many right answers by guessing (a broken run is below chance); each fact counts
+                       once, by its share of right answers over the draws of examples
     invalid, ties      shares of the prompts
     entropy            over facts (the first input of each) of the position of the chosen option among all options, which are
                        shuffled, in units of its maximum; ``expected``: its 2.5 % quantile for random positions. A model that
@@ -379,8 +384,8 @@ COSTS = ["requests", "requested_tokens", "tree_nodes", "forwarded_tokens", "forw
 def measure(
     scores: Iterable[pd.DataFrame], inputs: pd.DataFrame, gold: Mapping[str, str], rules: bool = False
 ) -> pd.DataFrame:
-    """The multiple-choice test of every model: ``model``, ``CHOICES``, and of the inputs ``role``, ``template``, ``context``,
-    ``seed``, ``method`` and ``between`` (where they have them) and ``shots`` (number of examples).
+    """The multiple-choice test of every model: ``model``, ``CHOICES``, the columns ``role``, ``template``, ``context``, ``seed``,
+    ``method`` and ``between`` of the inputs (as far as they have them), and ``shots`` (number of examples).
 
     scores   one frame per model (or several of one model, for other inputs), read one after the other
     rules    add ``per token`` and ``pmi``: whether the right object wins under two other rules of choice
@@ -421,7 +426,7 @@ def accuracies(measured: pd.DataFrame) -> pd.DataFrame:
 
 
 def accuracy_matrix(accuracies: pd.DataFrame, models: Iterable[str], relations: Iterable[str], family) -> pd.DataFrame:
-    """Accuracies, models x relations (figure 7): families in the order of their best model, models by their mean accuracy.
+    """Accuracies, models x relations (figure 7): families in the order of their best model, their models by mean accuracy.
 
     family   function: name of a model -> its family
     """
@@ -434,9 +439,9 @@ def accuracy_matrix(accuracies: pd.DataFrame, models: Iterable[str], relations: 
 
 
 def leaderboard(measured: pd.DataFrame, exposures: pd.Series | None = None) -> pd.DataFrame:
-    """Table 8, best model first: ``rank``, ``model``, ``overall`` of its relations, ``between`` (std over draws, mean over
-    relations; left out for one draw); McNemar's test against the next model below on the first draw: ``lost`` (only the upper
-    one knows), ``gained``, ``p``, ``p (Holm)``; accuracy over facts by the rules ``per token`` and ``pmi``, and, where
+    """Table 8, best model first: ``rank``, ``model``, the columns of ``overall_accuracy``, ``between`` (std over draws, mean over
+    relations; left out for one draw); McNemar's test against the next model below on the first draw: ``lost`` (facts that only
+    the upper one knows), ``gained``, ``p``, ``p (Holm)``; accuracy over facts by the rules ``per token`` and ``pmi``, and, if
     ``exposures`` (fact -> count) are known, over the facts taught ``OFTEN`` times or more."""
     groups = list(accuracies(measured).groupby("model", sort=False))
     board = pd.DataFrame(
@@ -476,7 +481,7 @@ def subsumptions(measured: pd.DataFrame, pairs: Iterable[tuple[str, str]]) -> pd
 
 def between_families(matrix: pd.DataFrame, family) -> dict[str, float]:
     """Mean r over all pairs of models from different families: ``r``, ``low``, ``high`` (95 % bootstrap over relations), ``n``
-    (pairs; without any, only this one)."""
+    (pairs). Without any pair, only ``n``."""
     models = list(matrix.index)
     pairs = [(i, j) for i in range(len(models)) for j in range(i + 1, len(models))]
     pairs = [(i, j) for i, j in pairs if family(models[i]) != family(models[j])]
@@ -496,7 +501,7 @@ def object_frequency(*tables) -> dict[str, int]:
 
 def difficulty(scores: pd.DataFrame, gold: Mapping[str, str], frequency: Mapping[str, int]) -> pd.DataFrame:
     """Accuracy with fewer options, random or frequent ones (``fewer_options``): ``options``, ``hardness``, ``accuracy``, ``low``,
-    ``high`` (Wilson), ``chance``. Of one wrong option there is no half: hardness 0.5 begins with 5 options. ``.attrs["n"]``:
+    ``high`` (Wilson), ``chance``. One wrong option cannot be halved, so hardness 0.5 begins with 5 options. ``.attrs["n"]``:
     tests per row."""
     rows = []
     for hard in (0, 0.5, 1):
@@ -515,7 +520,7 @@ def difficulty(scores: pd.DataFrame, gold: Mapping[str, str], frequency: Mapping
 def measure_responses(
     generated: Iterable[pd.DataFrame], inputs: pd.DataFrame, labels: Mapping[str, str]
 ) -> pd.DataFrame:
-    """The response test of every model: ``responses`` with ``method``, ``template`` and ``seed`` of the inputs."""
+    """The response test of every model: the columns of ``responses``, and ``method``, ``template`` and ``seed`` of the inputs."""
     about = inputs[["prompt", "method", "template", "seed"]]
     return pd.concat([responses(rows, labels).merge(about, on="prompt") for rows in generated], ignore_index=True)
 
@@ -553,10 +558,9 @@ def mean_by_method(cells: pd.DataFrame) -> pd.DataFrame:
 def gap(cells: pd.DataFrame, first: str, second: str) -> dict[str, float]:
     """Accuracy of one method minus that of another, over the relations that have both, mean over models.
 
-    returns  ``gap`` with ``low`` and ``high`` (95 % bootstrap over relations), ``ahead`` (relations where ``first`` is better)
-             ``of`` how many, ``models`` (names of those where it is better in the mean over relations)
-
-    cells   one test of ``accuracy_by_method``
+    cells    one test of ``accuracy_by_method``
+    returns  ``gap`` with ``low`` and ``high`` (95 % bootstrap over relations), ``ahead`` (number of relations in which ``first``
+             is better), ``of`` (number of relations), ``models`` (names of the models for which it is better on average)
     """
     wide = cells.pivot(index="relation", columns=["method", "model"], values="accuracy")
     each = (wide[first] - wide[second]).dropna()  # [relations, models]

@@ -1,7 +1,7 @@
-"""ZP-LKE's own inputs: sequences whose every object is scored and replaced examples (section 3), prompts beside lists (section
-4.1).
+"""ZP-LKE's own inputs: sequences in which every object is scored, and replaced examples (section 3); prompts to compare with
+lists (section 4.1).
 
-The lists themselves, ``prompts.many_shots``, serve other rooms, too.
+The lists themselves, ``prompts.many_shots``, are also used by other packages.
 """
 
 from collections.abc import Iterable
@@ -33,8 +33,8 @@ LAST_NAMES = (
 
 
 def sequence(examples: pd.DataFrame, context: str) -> pd.DataFrame:
-    """One prompt an example: all pairs before it, then its subject. Together they are one forward pass over the sequence, with
-    the probability of every object in its true running context (ZP-LKE, section 3)."""
+    """One prompt per example: all pairs before it, then its subject. Together they are one forward pass over the sequence, with
+    the probability of every object after the pairs that precede it (ZP-LKE, section 3)."""
     rows = []
     for (relation, seed), shots in examples.groupby(["relation", "seed"], sort=False):
         pairs = list(zip(shots["subject"], shots["object"], strict=True))
@@ -45,8 +45,8 @@ def sequence(examples: pd.DataFrame, context: str) -> pd.DataFrame:
 
 
 def positions(n: int, count: int, spread: bool, free: int | None = None, seed: int = 0) -> list[int]:
-    """``count`` of the positions 1..n: drawn (``spread``), but neither ``free`` nor the one before it, so that it comes after
-    an untouched one; or one block in the middle."""
+    """``count`` of the positions 1..n. ``spread``: sampled, but neither ``free`` nor the position before it, so that the pair at
+    ``free`` follows an untouched one. Otherwise one block in the middle."""
     if count > n - 2:
         raise ProbeError(f"{count} of {n} positions are to be replaced; at most {n - 2} can be")
     if not spread:
@@ -59,9 +59,9 @@ def positions(n: int, count: int, spread: bool, free: int | None = None, seed: i
 def replaced(examples: pd.DataFrame, kind: str, where: Iterable[int], facts: Facts, seed: int = 0) -> pd.DataFrame:
     """The examples with those at the positions ``where`` replaced.
 
-    kind      "incorrect": the subject stays and gets an object that no fact gives it; "unknown": an invented subject with any
+    kind      "incorrect": the subject stays and gets an object that is wrong for it; "unknown": an invented subject with any
               object (numbers: from their whole range)
-    facts     all facts of the relation: their objects are drawn
+    facts     all facts of the relation, whose objects are sampled
     """
     if kind not in ("incorrect", "unknown"):
         raise unknown("kind of example", kind, ["incorrect", "unknown"])
@@ -85,7 +85,8 @@ def replaced(examples: pd.DataFrame, kind: str, where: Iterable[int], facts: Fac
 
 
 def invented_names(n: int, real: set[str], seed: int = 0) -> list[str]:
-    """``n`` invented names (none of ``real``), drawn with ``seed``; a second given name once the pairs are used up."""
+    """``n`` invented names (none of ``real``), sampled with ``seed``. Once all pairs of first and last names are used, names
+    get a second first name."""
     first, last = FIRST_NAMES.split(), LAST_NAMES.split()
     names = [f"{a} {c}" for a in first for c in last] + [
         f"{a} {b} {c}" for a in first for b in first for c in last if a != b
@@ -105,7 +106,7 @@ def relations_with_prompts() -> list[str]:
 
 
 def with_prompts(facts: Facts) -> Facts:
-    """The facts of ``relations_with_prompts``; ProbeError if there are none."""
+    """The facts of ``relations_with_prompts``. Raise ProbeError if there are none."""
     known = relations_with_prompts()
     chosen = [relation for relation in facts.relations["relation"] if relation in known]
     if not chosen:
@@ -187,7 +188,7 @@ def sequence_inputs(sequences: dict[str, pd.DataFrame]) -> pd.DataFrame:
 
 
 def sentence_role(facts: Facts) -> str:
-    """The role of the sentences that prompt a model: "cloze", or "question" where the data have no sentences."""
+    """The role of the sentences that prompt a model: "cloze", or "question" if the data have no sentences."""
     return "cloze" if "cloze" in set(facts.templates["role"]) else "question"
 
 
@@ -224,7 +225,7 @@ def sequences(
 ) -> dict[str, pd.DataFrame]:
     """Context -> the examples of figure 4: "correct", and with ``n_replaced`` of them replaced (``CONTEXTS``).
 
-    star   a position that stays as it is, and the one before it
+    star   a position that is not replaced, nor the one before it
     """
     n = int(examples["position"].max())
     found = {"correct": examples}
@@ -235,6 +236,6 @@ def sequences(
 
 
 def own_objects(sequences: dict[str, pd.DataFrame]) -> pd.DataFrame:
-    """The candidates of ``sequence``: ``fact``, ``candidate``, ``label``, the object in the list."""
+    """The candidates of ``sequence``, the objects in the list: ``fact``, ``candidate``, ``label``."""
     rows = pd.concat(sequences.values()).drop_duplicates("fact")
     return pd.DataFrame({"fact": rows["fact"], "candidate": rows["object"], "label": rows["object"]})

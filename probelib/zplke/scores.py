@@ -1,7 +1,7 @@
-"""What ZP-LKE scores: facts, prompts, scores.
+"""What ZP-LKE scores: its examples, inputs and options, and the calls that score them.
 
-``score`` and ``generate`` yield one model's rows at a time: with the paper's models, facts and draws one model alone has ten
-million rows.
+``score`` and ``generate`` yield one model's rows at a time: with the paper's models, facts and draws of examples, one model has
+ten million rows.
 """
 
 import json
@@ -34,7 +34,7 @@ def shared_examples(
     """``draws`` draws of ``n_examples`` examples per relation: a frame of examples (see ``prompts``).
 
     facts, pool   ``facts.multiple_choice``
-    models        loaded models that must all read the longest list; with "max" the list is as long as all of them read
+    models        loaded models, into whose contexts the longest list must fit; "max": the longest list that fits into all
     """
     drawn = pd.concat([sample_examples(pool, facts, n_examples, seed + i) for i in range(draws)])
     fitting = [fit_examples(n_examples, drawn, facts, model) for model in models]
@@ -67,8 +67,8 @@ def fit_examples(n: int | str, examples: pd.DataFrame, facts: Facts, model, room
         return fits
     if not isinstance(n, int) or not 0 < n <= fits:
         raise ProbeError(
-            f"n_examples={n!r}: of relation {relation} {fits} examples fit into the {model.context} tokens that the model reads "
-            f"and the pool gives; take a number from 1 to {fits}, or 'max'"
+            f"n_examples={n!r}: at most {fits} examples of relation {relation} are in the pool and fit into the {model.context} "
+            f"tokens that the model reads; use a number from 1 to {fits}, or 'max'"
         )
     return n
 
@@ -106,7 +106,7 @@ def bases(models: list[str], tuned: list[str]) -> dict[str, str]:
 
 
 def score_ways(models: dict, inputs: pd.DataFrame, options: pd.DataFrame, folder: str | Path) -> Iterator:
-    """``score`` of ``five_ways``: for each model the lists, then the prompts."""
+    """``score`` of the inputs of ``five_ways``: per model the lists, then the prompts."""
     is_list = inputs["method"] == "ZP-LKE"
     for name, model in models.items():
         for part in (inputs[is_list], inputs[~is_list]):
@@ -154,7 +154,7 @@ def _examples(values: str) -> pd.DataFrame:
 
 
 def _requested(values: dict) -> Facts:
-    """The tested facts. Only those of two data sets need ``facts.multiple_choice``; ``facts.load`` is faster."""
+    """The tested facts. Only two data sets need ``facts.multiple_choice``; for the others ``facts.load`` is faster."""
     if values["data"] in ("fktc", "trex_mc"):
         return _test(json.dumps(values))[0]
     return load(**{name: values[name] for name in DATA if name in values}, seed=_settings(values).seed)

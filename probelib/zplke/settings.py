@@ -1,4 +1,4 @@
-"""What rarely changes in ZP-LKE's notebooks: one dictionary parameter, read by ``parameters.complete``."""
+"""Settings of ZP-LKE's notebooks that rarely change: one dictionary parameter, read by ``parameters.complete``."""
 
 from dataclasses import dataclass
 
@@ -12,7 +12,7 @@ class DesignSettings:
     draws: int = 5  # of examples in figure 3
     n_sequence: int = 200  # pairs in the sequences of figures 4 and 11 to 13
     n_replaced: int = 40  # of them replaced
-    star: int = 114  # position that the paper marks
+    star: int = 114  # the position marked in the paper
     n_generated: int = 60  # facts after which table 1 generates, at most
 
 
@@ -34,7 +34,7 @@ class ModelsSettings:
 
     n_examples: int | str = 50  # or "max"
     draws: int = 2  # of examples
-    seed: int = 0  # draws facts, options and examples
+    seed: int = 0  # of facts, options and examples
 
 
 LONGEST_LIST = 70  # pairs in the longest lists of the shipped models' training corpus; no later position was trained

@@ -18,8 +18,8 @@ FULL = 100  # options of the paper's multiple-choice test
 
 
 def telling_fact(answers: pd.DataFrame, facts: Facts) -> Facts:
-    """The fact that shows the difference between examples best: the model answers after four correct ones, and after as few
-    others as possible; among equals the first.
+    """The fact that shows the effect of examples best: the model answers it after four correct ones, and after as few other
+    inputs as possible; of ties the first.
 
     answers   ``measures.answers_of_inputs`` of several facts
     """
@@ -55,7 +55,8 @@ def table1(answers: pd.DataFrame, fact: Facts, model: str) -> Artifact:
 
 
 def finding1(counts: pd.DataFrame, n: int) -> str:
-    """How many of ``n`` facts each input gets right (``measures.right_by_input``), and whether that is as in the paper."""
+    """The number of ``n`` facts that each input gets right (``measures.right_by_input``), and whether that agrees with the
+    paper."""
     groups = counts.groupby("estimator", sort=False)
     listed = [f"{kind} " + ", ".join(f"{r.context} {r.right}" for r in rows.itertuples()) for kind, rows in groups]
     worse = counts[(counts["p (Holm)"] < 0.05) & (counts["lost"] > counts["gained"])]
@@ -73,7 +74,7 @@ def finding1(counts: pd.DataFrame, n: int) -> str:
 
 
 def table3(everything: Facts, atlas: Facts) -> Artifact:
-    """Six facts of the relation; ``atlas``: has the years (K1) and the fields (P166) of the prizes of laureates."""
+    """Six facts of the relation. ``atlas``: all its facts, with years (K1) and fields (P166) of the laureates' prizes."""
     others = atlas.facts
     prize, field = (  # a laureate of two prizes has two of each
         others[others["relation"] == r].groupby("subject")["object"].agg(", ".join) for r in ("K1", "P166")
@@ -104,8 +105,8 @@ def facts_used(everything: Facts, known: Facts, tested: Facts, pool: Facts, note
 
 
 def sensitivity(table: pd.DataFrame, measured: pd.DataFrame) -> Artifact:
-    """Accuracy when pairs are written or options chosen otherwise (``examples.by_decision``); the agreement of rankings only if
-    the models of the first row differ by more than the interval of one of them."""
+    """Accuracy under other ways to write pairs or to choose options (``examples.by_decision``). The agreement of rankings is
+    shown only if the models of the first row differ by more than the interval of one of them."""
     n, first = measured["fact"].nunique(), table.iloc[0]
     low, high = wilson(round(first.mean() * n), n)
     frame = table.copy()
@@ -120,7 +121,7 @@ def sensitivity(table: pd.DataFrame, measured: pd.DataFrame) -> Artifact:
 
 
 def finding_sensitivity(table: pd.DataFrame) -> str:
-    """The changes by the released code, and the largest by one of the other decisions."""
+    """The changes of accuracy by the released code, and the largest change by any other decision."""
     change = table.iloc[1:] - table.iloc[0]
     released, others = change.loc["as released"], change.drop(index="as released")
     most = others.abs().max(axis=1).idxmax()
@@ -149,7 +150,7 @@ def table6(facts: Facts, tested: Facts) -> Artifact:
 
 
 def finding6(used: pd.DataFrame, relations: int, left_out: list[str]) -> str:
-    """How many of the slots for prompts are filled; which relations have none."""
+    """The number of slots for prompts that are filled, and the relations without prompts."""
     slots, filled = TEMPLATES * relations, used["role"].value_counts()
     listed = ", ".join(f"{filled.get(role, 0)} of {slots} {name}" for role, name in PROMPTED.items())
     sentence = f"{relations} relations; slots with a prompt: {listed}."
@@ -217,11 +218,11 @@ def names(facts: Facts) -> dict[str, str]:
     return dict(zip(facts.relations["relation"], facts.relations["name"], strict=True))
 
 
-# ---- section 4.2: can the runs be believed?
+# ---- section 4.2: are the runs sound?
 
 
 def tokens_saved(work: pd.DataFrame) -> str:
-    """What prefix trees save, in a sentence (``measures.forwarding_work``)."""
+    """A sentence on the tokens that prefix trees save (``measures.forwarding_work``)."""
     saved = work["requested_tokens"].sum() / work["forwarded_tokens"].sum()
     sentence = f"**{saved:,.0f} times** fewer tokens are forwarded than requested"
     in_trees = work.dropna(subset="tree_nodes")
@@ -232,7 +233,7 @@ def tokens_saved(work: pd.DataFrame) -> str:
 
 
 def health(measured: pd.DataFrame) -> Artifact:
-    """Whether each run can be believed (``measures.run_health``)."""
+    """Whether each run is sound (``measures.run_health``)."""
     groups = measured.groupby("model", sort=False)
     table = pd.DataFrame([{"model": model, **measures.run_health(rows)} for model, rows in groups])
     broken = [table["invalid"] > 0, table["below"] < 0.001, table["entropy"] < table["expected"]]
@@ -283,7 +284,7 @@ def table8(measured: pd.DataFrame, base_of: dict[str, str], exposures: pd.Series
 
 
 def taught_in_words(measured: pd.DataFrame, exposures: pd.Series | None) -> str:
-    """Which share of the tested facts was never taught, and which often, for a caption; "" if that is unknown."""
+    """The share of the tested facts that was never taught, and the number taught often, for a caption; "" if unknown."""
     if exposures is None:
         return ""
     counts = measured["fact"].drop_duplicates().map(exposures).fillna(0)
@@ -295,7 +296,7 @@ def taught_in_words(measured: pd.DataFrame, exposures: pd.Series | None) -> str:
 
 
 def finding8(table: pd.DataFrame) -> str:
-    """The best model, and how many neighbours on the leaderboard differ.
+    """The best model, and how many pairs of neighbours on the leaderboard do not differ significantly.
 
     >>> finding8(pd.DataFrame({"model": ["a", "b"], "accuracy": [0.5, 0.4], "low": 0.3, "high": 0.6, "p (Holm)": [0.2, None],
     ...                        "kind": "base"}))
@@ -318,7 +319,7 @@ def about(measured: pd.DataFrame) -> str:
 
 
 def table9(facts: Facts, rules: pd.DataFrame, matrix: pd.DataFrame, measured: pd.DataFrame) -> Artifact:
-    """The relations by mean accuracy, beside what needs no model.
+    """The relations by mean accuracy, beside rules that need no model.
 
     rules    ``without_model``
     matrix   ``measures.accuracy_matrix`` of the base models;   measured: ``measures.measure`` of all models
@@ -356,10 +357,10 @@ def table9(facts: Facts, rules: pd.DataFrame, matrix: pd.DataFrame, measured: pd
 
 
 def without_model(facts: Facts, options: pd.DataFrame, examples: pd.DataFrame) -> pd.DataFrame:
-    """What needs no model, per relation: ``chance``, ``measures.guessers`` (mean over facts and draws of examples) and ``best
-    rule``, the highest of chance, copy and majority.
+    """Baselines without a model, per relation: ``chance``, ``measures.guessers`` (mean over facts and draws of examples) and
+    ``best rule``, the highest of chance, copy and majority.
 
-    options, examples   what the models chose from, and what their lists held
+    options, examples   the options that the models chose from, and the examples in their lists
     """
     rows = facts.facts.assign(subject=facts.label(facts.facts["subject"]), gold=facts.facts["object"])
     rows = rows[["fact", "relation", "subject", "gold"]]
@@ -496,8 +497,8 @@ def family_ends(models, described: pd.DataFrame) -> dict[str, tuple[str, str]]:
 
 
 def finding2(table: pd.DataFrame, chance: float) -> str:
-    """Eta against independence and the other direction, per family. ``chance``: the share that guessing gets right, which is part
-    of the small model's right answers and need not be known to the large one."""
+    """Eta compared with independent models and with the other direction, per family. ``chance``: the share that guessing gets
+    right; such answers of the small model need not be known to the large one."""
     if table.empty:
         return "No family has two models here, so there is no smallest and largest."
     rows = [
@@ -537,8 +538,8 @@ def table11(measured: pd.DataFrame, base_of: dict[str, str]) -> Artifact:
 
 
 def finding11(table: pd.DataFrame, paper: float) -> str:
-    """Eta against independence per pair, beside the mean eta of the ``paper``; how many fine-tuned models score below their
-    base."""
+    """Eta compared with independent models, per pair, beside the mean eta of the ``paper``; and the number of fine-tuned models
+    that score below their base."""
     if table.empty:
         return "No fine-tuned model with its base is among the models, so figure 9 and table 11 are empty."
     rows = [

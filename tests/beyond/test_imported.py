@@ -71,11 +71,11 @@ def test_more_than_ten_candidates_keep_their_order(harness):
         ({"target": "Madrid"}, "neither a candidate's number"),
         ({"target": "2"}, "0 to 1"),
         ({"filtered_resps": [["-1", "True"]]}, "2 arguments and 1 responses"),
-        ({"filtered_resps": [["x", "True"], ["-1", "True"]]}, "no \\[log-probability"),
-        ({"filtered_resps": [["0.5", "True"], ["-1", "True"]]}, "no log-probability"),
-        ({"filtered_resps": [["nan", "True"], ["-1", "True"]]}, "no log-probability"),
-        ({"filtered_resps": ["generated", "text"]}, "no \\[log-probability"),
-        ({"arguments": {"gen_args_0": {"arg_0": 3}}}, "no request"),
+        ({"filtered_resps": [["x", "True"], ["-1", "True"]]}, "not a pair \\[log-probability"),
+        ({"filtered_resps": [["0.5", "True"], ["-1", "True"]]}, "not a log-probability"),
+        ({"filtered_resps": [["nan", "True"], ["-1", "True"]]}, "not a log-probability"),
+        ({"filtered_resps": ["generated", "text"]}, "not a pair \\[log-probability"),
+        ({"arguments": {"gen_args_0": {"arg_0": 3}}}, "not a request"),
         ({"arguments": {}}, "0 arguments"),
         ({"doc_id": "a"}, "doc_id"),
     ],
@@ -116,7 +116,7 @@ def test_a_target_that_fits_several_candidates_is_refused(harness):
 
 
 def test_a_duplicate_document_raises(harness):
-    with pytest.raises(ProbeError, match="jsonl:2: document 0 .* a second time.*filter"):
+    with pytest.raises(ProbeError, match="jsonl:2: document 0 is already in line .*filter"):
         imported.read(harness(FRANCE, FRANCE))
 
 
@@ -127,7 +127,7 @@ def test_what_is_not_there(harness, tmp_path):
     with pytest.raises(ProbeError, match="neither metadata_results.json"):
         imported.read(tmp_path / "empty")
     folder = harness(FRANCE)
-    with pytest.raises(ProbeError, match="no samples of rivers; there are capitals"):
+    with pytest.raises(ProbeError, match="no samples of rivers; available: capitals"):
         imported.read(folder, ["rivers"])
     harness(FRANCE, name="samples_capitals_2026-02-02T03-04-05.jsonl")
     with pytest.raises(ProbeError, match="several runs of one task"):
@@ -159,7 +159,7 @@ def test_the_shipped_scores_are_small_and_say_where_they_come_from():
     assert rows.attrs["models"][0]["program"] == "lm-pub-quiz"
     notice = imported.GPT2.with_suffix(".md").read_text()
     assert "github.com/lm-pub-quiz/lm-pub-quiz" in notice and "MIT, Copyright (c) 2024" in notice
-    with pytest.raises(ProbeError, match="no scores of P1; there are P19"):
+    with pytest.raises(ProbeError, match="no scores of P1; available: P19"):
         imported.read_one(None, ["P1"])
 
 

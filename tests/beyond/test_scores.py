@@ -41,9 +41,7 @@ def test_lists_are_as_long_as_the_smallest_pool_allows_and_a_warning_says_so(abo
         enough = load_questions(relations=["P36", "P37"], n_facts=4)
     pd.testing.assert_frame_equal(enough.examples, prompts.sample_examples(pool, about.choices, 50))
     many = facts.load(relations=["P36"], n_facts="all").facts["subject"].nunique() - 7
-    with pytest.warns(
-        UserWarning, match=r"lists of 7 examples, not 50: P36 has only 7 subjects beside those asked about"
-    ):
+    with pytest.warns(UserWarning, match=r"lists of 7 examples, not 50: P36 has only 7 subjects to take them from"):
         few = load_questions(relations=["P36", "P569"], n_facts=many)
     assert few.examples.groupby("relation").size().to_dict() == {"P36": 7, "P569": 7}
 
@@ -237,7 +235,7 @@ def test_exposures_from_a_file_are_those_of_the_manifest(about, tmp_path):
         ("fact,count\na,1\n", "lacks the columns exposures; it has fact, count"),
         ("fact,exposures\na,1\nb,many\n", "row 3: exposures is 'many', not 0 or more"),
         ("fact,exposures\na,1\na,1\n", "several rows; one row per model and fact"),
-        ("fact,exposures\nnowhere,1\n", "what m read about these facts is not known"),
+        ("fact,exposures\nnowhere,1\n", "the exposures of m to these facts are unknown"),
     ],
 )
 def test_a_table_of_exposures_says_what_is_wrong_with_it(about, tmp_path, text, message):

@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 import scipy.stats
 
-from probelib import grapheval, paths, stats
+from probelib import grapheval, paths
 from probelib.course import lab1, lab2, lab3, lab4, lab5, lab6, lab7, lab8
 from probelib.course.checks import NotYet
 from probelib.grapheval import Answer, Outcome
@@ -75,13 +75,14 @@ def table(relation="planet", n=12):
 ASKED = {"planet": ["Which planet does [X] orbit?", "What does [X] go round?"]}
 WRONG = [
     (lab8.both_ways, lambda pairs: pairs, "a DataFrame with the columns"),
-    (lab8.both_ways, lambda pairs: pd.DataFrame(lab8._both(pairs), columns=["relation", "object", "subject"]), "wrong way round"),
-    (lab8.both_ways, lambda pairs: pd.DataFrame([("country", *p) for p in pairs], columns=lab8.COLUMNS), "3 of 6 rows"),
+    (lab8.both_ways, lambda pairs: pd.DataFrame(lab8._both(pairs), columns=["relation", "object", "subject"]),
+     "exchanged subject and object"),
+    (lab8.both_ways, lambda pairs: pd.DataFrame([("capital_of", *p) for p in pairs], columns=lab8.COLUMNS), "3 of 6 rows"),
     (lab8.both_ways, lambda pairs: pd.DataFrame([("P36", *p) for p in pairs * 2], columns=lab8.COLUMNS), "two rows per pair"),
-    (lab8.templates, lambda: {"country": ["Where is [X]?"] * 2, "capital": ["?"]}, "two different paraphrases"),
-    (lab8.templates, lambda: {"country": ["Where?", "Where is [X]?"], "capital": []}, "0 places [X]"),
-    (lab8.templates, lambda: {"country": ["Is [X] in [Y]?", "Where is [X]?"], "capital": []}, "must not name its answer"),
-    (lab8.templates, lambda: {"country": ["[X] lies in", "Where is [X]?"], "capital": []}, "question mark"),
+    (lab8.templates, lambda: {"capital_of": ["Where is [X]?"] * 2, "has_capital": ["?"]}, "two different paraphrases"),
+    (lab8.templates, lambda: {"capital_of": ["Where?", "Where is [X]?"], "has_capital": []}, "0 slots [X]"),
+    (lab8.templates, lambda: {"capital_of": ["Is [X] in [Y]?", "Where is [X]?"], "has_capital": []}, "must not name its answer"),
+    (lab8.templates, lambda: {"capital_of": ["[X] lies in", "Where is [X]?"], "has_capital": []}, "question mark"),
     (lab8.templates, lambda: ["Where is [X]?"], "expected is a dict"),
     (lab8.project, lambda: table(), "two things are expected"),
     (lab8.project, lambda: (table().rename(columns={"object": "planet"}), ASKED), "relation, subject, object"),
@@ -90,8 +91,8 @@ WRONG = [
     (lab8.project, lambda: (table().assign(object="Mars"), ASKED), "nothing to choose from"),
     (lab8.project, lambda: (pd.concat([table(), table().assign(object="Mars")[1:2]]), ASKED), "two right answers"),
     (lab8.project, lambda: (pd.concat([table(), table()[:1]]), ASKED), "twice in the table: planet, moon 0, Mars"),
-    (lab8.templates, lambda: {"country": ["Where is [X]?", 3], "capital": []}, "each of them a text"),
-    (lab8.templates, lambda: {"country": [["Where is [X]?"]], "capital": []}, "each of them a text"),
+    (lab8.templates, lambda: {"capital_of": ["Where is [X]?", 3], "has_capital": []}, "each of them a text"),
+    (lab8.templates, lambda: {"capital_of": [["Where is [X]?"]], "has_capital": []}, "each of them a text"),
     (lab2.fool, lambda: (np.zeros(2), np.zeros((7, 2)), np.zeros((5, 2))), "0 / 0"),
     (lab1.answer_logprobs, lambda p, n, ids: [p[n + i, token] for i, token in enumerate(ids)], "n_prompt - 1"),
     (lab4.vectors, lambda bags: bags, "gives 1 at [0, 0], but 0."),
@@ -138,7 +139,7 @@ def said_by(words):
 ALMOST = [  # what passes the cases that come to mind, and what is said of it
     (lab2.anchors, stacked_badly, "f has the shape (2,) and the type object"),
     (lab3.n95, lambda c: min((n for n in c if c[n] > 0.95 * c[max(c)]), default=np.nan), "has reached it: >=, not >"),
-    (lab4.nearest, lambda v, o, n: np.argsort(-(v @ v[o]), kind="stable")[1 : n + 1], "take it out by its number"),
+    (lab4.nearest, lambda v, o, n: np.argsort(-(v @ v[o]), kind="stable")[1 : n + 1], "remove it by its number"),
     (lab5.read_answer, lab5._letters, "whole words"),
     (lab5.read_answer, lab5._beginning, "need not begin with yes or no"),
     (lab5.read_answer, said_by(lambda text, *known: any(word in text.lower() for word in known)), "doubt first"),
@@ -149,7 +150,7 @@ ALMOST = [  # what passes the cases that come to mind, and what is said of it
     (
         lab8.both_ways,
         lambda pairs: pd.DataFrame([*lab8._both(pairs)] * 2, columns=lab8.COLUMNS),
-        "12 rows, and 6 are expected",
+        "12 rows, but 6 are expected",
     ),
 ]
 
@@ -169,14 +170,14 @@ def cell(lab: str, words: str) -> str:
 
 
 def test_who_compares_answers_by_is_gets_the_same_numbers():
-    """The check gives members of ``Answer``, and so do the cells behind it."""
+    """The check gives members of ``Answer``, and so do the cells after it."""
     sample = pd.DataFrame({"triple": 0, "negative": [0, 1], "true": [True, False]})
     outcome = lambda answer, true: Outcome.RIGHT if (answer is Answer.TRUE) is true else Outcome.WRONG
     eq2 = lambda a, c: [float(a is Answer.TRUE), 1.0, float(a is Answer.TRUE and c[0] is Answer.FALSE)]
     said = []
     values = {"sample": sample, "written": ["yes", "no"], "read_answer": lab5._parsed, "outcome": outcome, "eq2": eq2,
               "pd": pd, "Answer": Answer, "Outcome": Outcome, "grapheval": grapheval, "METRICS": grapheval.METRICS,
-              "T": Answer.TRUE, "F": Answer.FALSE, "K": Answer.IDK, "stats": stats, "model_name": "model",
+              "T": Answer.TRUE, "F": Answer.FALSE, "K": Answer.IDK, "lab5": lab5, "model_name": "model",
               "report": SimpleNamespace(say=said.append)}  # fmt: skip
     exec(cell("lab5", 'labels["outcome"] ='), values)
     exec(cell("lab5", "own = labels"), values)

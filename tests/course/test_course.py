@@ -231,7 +231,7 @@ def test_any_other_answer_gets_a_hint(lab):
     for name, check in exercises(lab).items():
         for answer, words in (
             (lambda *_: ..., "still empty"),
-            (lambda *_: None, "nothing back"),
+            (lambda *_: None, "returns nothing"),
             (lambda *_: 1 / 0, "ZeroDivisionError"),
             (lambda *_: "no such thing", check.look),
         ):
@@ -264,12 +264,12 @@ def test_copies_hold_what_they_should(lab):
 
 
 WRONG = [  # what a reader may write into the parameters, and a piece of what is said
-    ("00_tour", {"subject": "Frence"}, "is called 'Frence'; nearest are France"),
+    ("00_tour", {"subject": "Frence"}, "is called 'Frence'; the nearest are France"),
     ("00_tour", {"relation": "P3"}, "unknown relation 'P3'"),
     ("00_tour", {"model_name": "atlas-t5-2m"}, "without an encoder: try atlas-neox-2.4m"),
-    ("lab1_log_probability", {"subject": "Duoro"}, "nearest are Douro"),
+    ("lab1_log_probability", {"subject": "Duoro"}, "the nearest are Douro"),
     ("lab1_log_probability", {"model_name": "atlas-t5-2m"}, "without an encoder"),
-    ("lab2_prompts", {"models": "atlas-neox-2.4m"}, "a list of texts wanted"),
+    ("lab2_prompts", {"models": "atlas-neox-2.4m"}, "a list of texts is needed"),
     ("lab4_distractors", {"ending": "full_stop"}, "unknown ending 'full_stop'; Known: eos, none, punct"),
     ("lab5_judges", {"model_name": "atlas-neox-0.15m", "n_labels": 20}, "not instruction-tuned"),
     ("lab8_your_own", {"n_pairs": 2}, "at least 5 pairs"),
@@ -288,6 +288,18 @@ def test_a_wrong_parameter_is_explained(name, given, said):
                 exec(cell.source, values)
                 values |= given if "parameters" in cell.metadata.get("tags", []) else {}
     assert said in str(error.value)
+
+
+@by_lab
+def test_sentences_come_from_the_library(lab):
+    """No code cell chooses words inside a string, and each alt text and finding is made by a function."""
+    for cell in read(lab).cells:
+        nodes = [*ast.walk(ast.parse(cell.source))] if cell.cell_type == "code" else []
+        strings = [part for node in nodes if isinstance(node, ast.JoinedStr) for part in ast.walk(node)]
+        assert not any(isinstance(part, ast.IfExp) for part in strings), cell.id
+        calls = [node for node in nodes if isinstance(node, ast.Call)]
+        texts = [call.args[-1] for call in calls if ast.unparse(call.func) in ("report.say", "show")]
+        assert all(isinstance(text, ast.Call | ast.Constant) for text in texts), cell.id
 
 
 @by_lab
@@ -408,7 +420,7 @@ def test_a_folder_to_hand_out_holds_no_answer_and_keeps_what_was_changed(tmp_pat
     )
     for name in ("instructor", "slides"):
         (tmp_path / name).mkdir()
-        assert course("--student-only") == 1 and f"{tmp_path / name} holds the solutions" in capsys.readouterr().err
+        assert course("--student-only") == 1 and f"{tmp_path / name} contains the solutions" in capsys.readouterr().err
         (tmp_path / name).rmdir()
 
 
@@ -458,7 +470,7 @@ HANDED_IN = {
 
 
 def test_marks_of_a_folder(tmp_path, monkeypatch):
-    """Past an error and an endless loop, with the checks that a submission has lost, and with a look at who asks a check."""
+    """Past an error and an endless loop, with the checks that a submission has lost, and with a look at who reads its answer."""
     monkeypatch.setattr(grade, "CELL_S", 10)
     for name, cells in HANDED_IN.items():
         (tmp_path / name).parent.mkdir(exist_ok=True)
@@ -531,7 +543,7 @@ def test_a_check_is_the_kits_own_whatever_its_name_stands_for(tmp_path):
     nbformat.write(nbformat.v4.new_notebook(cells=cells), tmp_path / "any.ipynb")
     marks = {exercise: (mark, said) for exercise, mark, said in grade.graded(tmp_path / "any.ipynb")}
     assert {mark for mark, _ in marks.values()} == {"not yet"}
-    assert "log_softmax" in marks and "nothing back" in marks["log_softmax"][1]
+    assert "log_softmax" in marks and "returns nothing" in marks["log_softmax"][1]
 
 
 def test_no_cell_of_the_marks_is_a_formula(tmp_path, capsys, monkeypatch):
@@ -561,7 +573,7 @@ def test_marks_are_written_over_by_force_alone(tmp_path, capsys):
     out = tmp_path / "marks.csv"
     out.write_text("last year's")
     assert main(["--grade", str(tmp_path), "--out", str(out)]) == 1
-    assert f"{out} is there already" in capsys.readouterr().err and out.read_text() == "last year's"
+    assert f"{out} exists" in capsys.readouterr().err and out.read_text() == "last year's"
     assert main(["--grade", str(tmp_path), "--out", str(out), "--force"]) == 0
     assert out.read_text().startswith("file,exercise,mark,message\n")
 

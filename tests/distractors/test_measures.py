@@ -228,7 +228,7 @@ def test_ratings_are_matched_by_wikidata_ids_and_say_what_they_are():
 
     path = DATA / "human_ratings" / "wikidata_triples_to_human_scores.json"
     if not path.exists():
-        pytest.skip(f"the ratings of people are not in {path}")
+        pytest.skip(f"the human ratings are not in {path}")
     found, source = rated(facts.atlas(), path)
     assert len(found) >= 10 and found["rating"].between(0, 1).all() and f"{len(found)} of the 213" in source
     asked = facts.load(n_facts=1)
@@ -298,7 +298,7 @@ def test_agreement_by_number_of_sentences():
 def test_facts_with_fewer_sentences_than_others_are_named():
     index = pd.MultiIndex.from_tuples([("a", "a|1"), ("a", "a|2"), ("b", "b|1")], names=["fact", "prompt"])
     values, number = pd.DataFrame({"x": [1.0, 2.0, 3.0]}, index=index), pd.Series({"a|1": 1, "a|2": 2, "b|1": 1})
-    with pytest.raises(ProbeError, match="1 of 2 facts are not asked in all 2 sentences, e.g. b .1.*n_sentences=1"):
+    with pytest.raises(ProbeError, match="1 of 2 facts do not have all 2 sentences, e.g. b .1.*n_sentences=1"):
         distractors.by_sentences(values, number, ["a", "b"], [1, 2], ["x"] * 3)
 
 

@@ -129,7 +129,9 @@ def test_when_nothing_helps_the_message_says_what_to_put_where(server, registry,
     with pytest.raises(ProbeError) as error:
         downloads.fetch("set", tmp_path / "data", registry("/bad.bin", "/none.bin"))
     said = str(error.value)
-    assert "set/good.bin cannot be had" in said and "404" in said and sha256(CONTENT) in said and "CC0-1.0" in said
+    assert (
+        "set/good.bin cannot be downloaded" in said and "404" in said and sha256(CONTENT) in said and "CC0-1.0" in said
+    )
     assert f"Put the file good.bin by hand into {tmp_path / 'data' / 'set'}" in said
     assert list((tmp_path / "data" / "set").glob("good*")) == [] and not parts(tmp_path)
 
@@ -165,7 +167,9 @@ def test_without_a_checksum_a_truncated_file_is_still_refused(server, registry, 
 
 
 def test_a_file_to_be_had_by_hand_only(registry, tmp_path):
-    with pytest.raises(ProbeError, match="set/good.bin cannot be had: ask the authors.\nPut the file good.bin by hand"):
+    with pytest.raises(
+        ProbeError, match="set/good.bin cannot be downloaded: ask the authors.\nPut the file good.bin by hand"
+    ):
         downloads.fetch("set", tmp_path / "data", registry(note="ask the authors"))
 
 
@@ -185,7 +189,7 @@ def test_a_folder_in_the_way_and_a_folder_that_cannot_be(registry, tmp_path):
     with pytest.raises(ProbeError, match="good.bin: a folder, where a file is needed"):
         downloads.fetch("set", tmp_path / "data", registry("/good.bin"))
     (tmp_path / "file").write_text("")
-    with pytest.raises(ProbeError, match="cannot be had: .*file/set"):
+    with pytest.raises(ProbeError, match="cannot be downloaded: .*file/set"):
         downloads.fetch("set", tmp_path / "file", registry("/good.bin"))
 
 
@@ -202,9 +206,9 @@ def test_names_that_do_not_exist(registry, tmp_path):
         ("set: 3", "set: an object is needed: 3"),
         ("set: {licence: b}", "set: an object with purpose"),
         ("set: {purpose: a, licence: b, urls: [], files: {f: {}}}", "f: no sha256 or no urls, and no note"),
-        ("set: {purpose: a, licence: b, urls: [], files: {f: {sha256: abc}}}", "'abc' is no SHA-256"),
-        ("set: {purpose: a, licence: b, urls: [1], files: {f: {}}}", "urls must be a list of texts"),
-        ("set: {purpose: a, licence: b, urls: [], files: {../f: {}}}", "'../f' is no file name"),
+        ("set: {purpose: a, licence: b, urls: [], files: {f: {sha256: abc}}}", "'abc' is not a SHA-256"),
+        ("set: {purpose: a, licence: b, urls: [1], files: {f: {}}}", "urls must be a list of non-empty texts"),
+        ("set: {purpose: a, licence: b, urls: [], files: {../f: {}}}", "'../f' is not a file name"),
         ("set: {purpose: a, licence: b, note: c, urls: [], files: {f: {bytes: many}}}", "bytes"),
         ("- set", "a mapping"),
     ],

@@ -88,8 +88,8 @@ def test_distractors_are_wrong_even_by_a_former_value_or_an_alias(folder):
         ("P36.tsv", "France\tParis\t\t", "France\tParis", "P36.tsv:2: 2 columns"),
         ("P36.tsv", "subject\t", "subjekt\t", "P36.tsv:1: the header"),
         ("P36.tsv", "1949", "194x", "P36.tsv:3: start '194x'"),
-        ("P36.tsv", "1949", "1949-02-30", "P36.tsv:3: start '1949-02-30' is no date"),
-        ("P36.tsv", "Germany\tBonn\t1949\t1990", "France\tParis\t\t", "P36.tsv:3: the fact of line 2 once more"),
+        ("P36.tsv", "1949", "1949-02-30", "P36.tsv:3: start '1949-02-30' is not a date"),
+        ("P36.tsv", "Germany\tBonn\t1949\t1990", "France\tParis\t\t", "P36.tsv:3: a duplicate of the fact in line 2"),
         ("P36.tsv", "Italy\tRome", "Italy\tTurin", "Turin"),
         ("P36.tsv", "Italy\tRome", "Italy\t", "P36.tsv:5: an empty cell"),
         ("P36.yaml", "[X]'s capital?", "the capital?", "exactly one"),
@@ -341,7 +341,7 @@ def test_every_entrance_refuses_the_same(tmp_path, data):
         '{"relations": ["[X]?"]}\n{"subject": "a", "object": "b", "taxonomy": []}\n'
     )
     folder = {"table": path, "fktc": tmp_path}.get(data)
-    for relations, says in (([], "empty list"), ("P36", "a list of texts"), ([36], "no text")):
+    for relations, says in (([], "empty list"), ("P36", "a list of texts"), ([36], "of type int")):
         for entrance in (facts.load, facts.multiple_choice, facts.everything):
             with pytest.raises(ProbeError, match=says):
                 entrance(data, folder, relations)
@@ -400,7 +400,7 @@ def test_relations_get_the_templates_of_the_atlas_and_questions_of_their_stateme
     (tmp_path / "mine.templates.csv").write_text(
         "relation,template\nliege,[X] is ruled by [Y].\nliege,[Y] rules [X].\n"
     )
-    with pytest.warns(UserWarning, match="no questions for liege; made of their statements"):
+    with pytest.warns(UserWarning, match="no questions for liege; made from their statements"):
         made = facts.everything("table", tmp_path / "mine.csv").templates
     texts = made[made["role"] == "question"]["template"].tolist()
     assert texts == ["[X] is ruled by what?", "What rules [X]?"]

@@ -93,9 +93,9 @@ def test_bad_input_never_becomes_a_number():
     one = judge.train(states, answers, true, epochs=1, about={"states": {"model": "small"}})
     with pytest.raises(ProbeError, match=r"width 16 \(of small\)"):
         judge.predict(one, states[:, :8], true)
-    with pytest.raises(ProbeError, match="one each"):
+    with pytest.raises(ProbeError, match="one of each"):
         judge.train(states, answers[:5], true)
-    with pytest.raises(ProbeError, match="leave the unevaluated out"):
+    with pytest.raises(ProbeError, match="omit unevaluated statements"):
         judge.train(states, np.where(answers == 0, -1, answers), true)
     with pytest.raises(ProbeError, match="NaN"):
         judge.train(states * np.nan, answers, true)
@@ -109,7 +109,7 @@ def test_a_judge_of_another_model_is_refused():
     judge.check(one, small)
     with pytest.raises(ProbeError, match="atlas-neox-0.15m, not on these of atlas-llama-0.6m"):
         judge.check(one, other)
-    with pytest.raises(ProbeError, match="prompt is"):
+    with pytest.raises(ProbeError, match="prompt was"):
         judge.check(one, judge.Reader(small.model, soft_prompt=torch.zeros(2, 64)))
 
 

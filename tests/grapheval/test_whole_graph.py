@@ -212,7 +212,7 @@ def test_labels_and_the_whole_graph_speak_of_the_same_statements(reader, tmp_pat
     asked = scores.statement_prompts(sample, reader.model, size=50)
     assert asked["relation"].value_counts().tolist() == [50, 50, 20]
     assert asked["text"][0] == f"Is this statement true? {sample['text'][0]}\nAnswer:"
-    with pytest.raises(ProbeError, match="the graph has 300"):
+    with pytest.raises(ProbeError, match="a number from 1 to 300"):
         whole_graph.sample_statements(one, 301)
 
 

@@ -397,8 +397,8 @@ def test_weights_that_are_missing_are_never_drawn(folder, tmp_path):
 
 def test_a_text_is_not_taken_for_a_list_of_letters(model):
     wanted = {
-        "1999 is no text but a int": lambda: model.logprobs(["Rome"], [[1999]]),
-        "nan is no text but a float": lambda: model.logprobs([np.nan], [[" a"]]),
+        "1999 is of type int": lambda: model.logprobs(["Rome"], [[1999]]),
+        "nan is of type float": lambda: model.logprobs([np.nan], [[" a"]]),
         "max_new_tokens=0": lambda: model.generate(["Rome"], max_new_tokens=0),
         "returned=0": lambda: model.generate(["Rome"], returned=0),
         "layer 99 does not exist; allowed: 0 .* to 2": lambda: model.hidden_states(["Rome"], layer=99),

@@ -286,7 +286,7 @@ def test_a_stopped_run_leaves_no_kernel_and_resumes(make_plan, tmp_path, out, sm
         assert kernel.is_running()
         if number == signal.SIGINT:  # a second runner at the same time
             refused, _, errors = smoke(plan)
-            assert refused == 2 and "another run of profile smoke is under way" in errors[0] and len(errors) == 1
+            assert refused == 2 and "another run of profile smoke is in progress" in errors[0] and len(errors) == 1
         runner.send_signal(number)
         _, errors = runner.communicate(timeout=120)
         assert runner.returncode == (-9 if number == signal.SIGKILL else 130)

@@ -74,9 +74,9 @@ def test_a_config_of_no_language_model_tells_nothing(tmp_path, config, monkeypat
         ({"models": ["EleutherAI/pythia-160m/"]}, "is no folder"),
         ({"models": ["gpt-4o@http://127.0.0.1:9/v1"]}, "is no folder"),  # a chat model gives no log-probabilities
         ({"judge": "gpt-4o@http://127.0.0.1:99999/v1"}, "is not a valid address"),
-        ({"models": ["atlas-neox-2.4m", None]}, "models: None is no text but a NoneType"),
-        ({"models": [3]}, "models: 3 is no text but a int"),
-        ({"studied": 3}, "studied: 3 is no text but a int"),
+        ({"models": ["atlas-neox-2.4m", None]}, "models: None is of type NoneType"),
+        ({"models": [3]}, "models: 3 is of type int"),
+        ({"studied": 3}, "studied: 3 is of type int"),
         ({"quantize": "3bit"}, "unknown quantize '3bit'"),
         ({"dtype": "float64"}, "unknown dtype 'float64'"),
     ],
@@ -105,7 +105,7 @@ def test_each_choice_of_data_names_its_notebooks():
         "c": {"n_facts": 3},
         "d": {"profile": "smoke"},
     }
-    assert preflight.data(settings) == {"n_facts=3": ["a", "c"], "data=fktc": ["b"], "as the notebook says": ["d"]}
+    assert preflight.data(settings) == {"n_facts=3": ["a", "c"], "data=fktc": ["b"], "the notebook's defaults": ["d"]}
 
 
 @pytest.mark.parametrize("profile", ["smoke", "atlas", "small", "paper"])

@@ -161,7 +161,7 @@ def test_a_running_cluster_leaves_the_same(one_process, place):
         with dask_workers(address, 1, "--nthreads", "2"), pytest.raises(ProbeError, match="several tasks at a time"):
             workers.score(cut(), address)
         with dask_workers(address, 2, "--nthreads", "1", "--resources", "GB=8"):
-            with pytest.raises(ProbeError, match="needs {'GB': 64}, and no worker has so much"):
+            with pytest.raises(ProbeError, match="needs {'GB': 64}, which no worker declares"):
                 workers.score(cut(), address, options={"mem_gb": 64})
             assert workers.score(cut(), address) == {}
     assert parts(out) == one_process
@@ -346,7 +346,7 @@ def test_slurm_submits_a_preempted_job_again(one_process, slurm, place, preempt)
 @pytest.mark.slow
 def test_what_slurm_refuses_is_reported(slurm, place):
     place("refused")
-    with pytest.raises(ProbeError, match="slurm does not take the jobs: .*invalid partition"):
+    with pytest.raises(ProbeError, match="slurm does not accept the jobs: .*invalid partition"):
         workers.score(cut(), "slurm", options=OPTIONS | {"queue": "nowhere"})
 
 

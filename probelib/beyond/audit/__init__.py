@@ -3,8 +3,8 @@
     audit.table()                           paper, where, claim, published, recomputed, verdict, why, computed by
     audit.code_of("grapheval.density")    the function that computes a verdict
 
-A verdict says what the printed tables bear out, within their rounding. It says nothing about a model run, which no table
-can show: "does not hold" may be a slip of the pen in a caption, and "holds" is no proof that the number was measured well.
+A verdict says whether the printed tables support a claim, within their rounding. It says nothing about the model runs, which no
+table can show: "does not hold" may be a slip in a caption, and "holds" does not prove that the number was measured well.
 """
 
 import inspect
@@ -34,7 +34,7 @@ def table(papers: list[str] | None = None) -> pd.DataFrame:
 
 
 def name_of(claim: Claim) -> str:
-    """Paper and function of a check: what ``code_of`` takes."""
+    """Paper and function of a check, the argument of ``code_of``."""
     return f"{claim.paper}.{claim.check.__name__}"
 
 

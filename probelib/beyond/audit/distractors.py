@@ -15,7 +15,7 @@ def table(number: str) -> pd.DataFrame:
 
 
 def figure(name: str) -> pd.DataFrame:
-    """A figure's curves: rows x, columns series."""
+    """A figure's curves, one row per x, one column per series."""
     rows = table("figures")
     return rows[rows["figure"] == name].pivot(index="x", columns="series", values="y")
 

@@ -22,8 +22,8 @@ def shares() -> pd.DataFrame:
 
 
 def bounds() -> pd.DataFrame:
-    """What Eq. 2 allows a balanced set with these label shares (right, wrong, I don't know): low and high of each "
-    "metric."""
+    """Lowest and highest value of each metric by Eq. 2, for a balanced set with these label shares (right, wrong, I don't
+    know)."""
     s = shares()
     return pd.DataFrame(
         {
@@ -37,9 +37,9 @@ def bounds() -> pd.DataFrame:
 
 
 def outside(metric: str, model: str) -> Finding:
-    """A printed metric against its bounds. Table 2's labels are 4,000 statements, its metrics the judge's predictions on the
-    whole graph. So a value outside cannot be decided: the judge's errors (table 3; twice them at a lower bound, of pairs) may
-    explain it, or another reading of the counts."""
+    """A printed metric compared with its bounds. The labels of table 2 are of 4,000 statements, its metrics are the judge's
+    predictions on the whole graph. So a value outside the bounds cannot be decided: the judge's errors (table 3; for a lower
+    bound, which is about pairs, twice the errors) may explain it, or another reading of the counts."""
     b, value = bounds().loc[model], float(table("table2").set_index("model")[metric][model])
     low, high = b.get(f"{metric}_low", 0.0), b[f"{metric}_high"]
     gap = max(value - high, low - value, 0.0)

@@ -283,7 +283,7 @@ def table3_denominator() -> Finding:
 
 
 def _count_of(percent: float, n: int) -> int:
-    """Is a percentage with two decimals that of a whole count of n? 2: rounded; 1: only cut off; 0: no."""
+    """Whether a percentage with two decimals is that of a whole count of n. 2: if rounded; 1: only if truncated; 0: no."""
     shares = [100 * (math.floor(percent * n / 100) + more) / n for more in (0, 1)]
     if min(abs(share - percent) for share in shares) <= 0.005 + 1e-9:
         return 2

@@ -7,7 +7,7 @@ import scipy
 from probelib import published, stats
 from probelib.beyond.audit.claims import OPEN, Finding, claim, verdict
 
-FACTS, RELATIONS = 400, 50  # test facts a relation, relations
+FACTS, RELATIONS = 400, 50  # test facts per relation, relations
 
 
 def table(number: str) -> pd.DataFrame:

@@ -9,8 +9,8 @@ file in this folder:
 values   pd.Series, fact -> value: the higher, the better the model knows the fact
 tokens   float: tokens per fact that the model forwards for this measure alone
 
-Measures of a family read the same scores: the papers' ``scores`` functions find them in the store, and ``shared`` keeps what
-is computed from them.
+Measures of a family read the same scores: the papers' ``scores`` functions find them in the store, and ``shared`` caches what is
+computed from them.
 """
 
 import importlib
@@ -29,12 +29,12 @@ PAPERS = ("monitor", "zplke", "distractors", "grapheval", "beyond")  # beyond: m
 class Measure(NamedTuple):
     """A measure of the suite.
 
-    paper        that defines it
+    paper        the paper that defines it, one of ``PAPERS``
     prompts      what the model is prompted with
     probability  whether its values are probabilities in [0, 1]
     paraphrased  whether ``questions.templates`` selects its prompts, so that held-out paraphrases change it
     needs        beyond log-probabilities: "generation", "encoder", "tuned" (an instruction-tuned partner), "states"
-    control      whether it ignores the fact itself (only its subject, only its object, ...): a measure must beat it
+    control      whether it ignores the fact itself (it reads only the subject, only the object, ...): a measure must beat it
     compute      (model, questions, folder of the store) -> (values, tokens); see the module
     """
 
@@ -73,20 +73,20 @@ def measure(
 
 
 def shared(function: Callable) -> Callable:
-    """Compute ``function(model, questions, folder)`` once for all measures of a call (``forget_shared`` ends it)."""
+    """Compute ``function(model, questions, folder)`` once for all measures of a call (``forget_shared`` clears the cache)."""
     kept = lru_cache(maxsize=1)(function)
     _shared.append(kept)
     return kept
 
 
 def forget_shared() -> None:
-    """Free what ``shared`` keeps: models among it."""
+    """Clear the cache of ``shared``, which also refers to models."""
     for function in _shared:
         function.cache_clear()
 
 
 def measures_of(*papers: str, without: tuple[str, ...] = ()) -> list[str]:
-    """Names of the measures of some papers (none given: of all) that need nothing of ``without``."""
+    """Names of the measures of some papers (by default of all) that need none of ``without``."""
     chosen = [each for each in MEASURES.values() if each.paper in (papers or PAPERS)]
     return [each.name for each in chosen if not set(each.needs) & set(without)]
 

@@ -1,4 +1,4 @@
-"""Certainty: minus the entropy over the options. It does not look at which option is right."""
+"""Certainty: minus the entropy over the options, whichever option is right."""
 
 import numpy as np
 import pandas as pd

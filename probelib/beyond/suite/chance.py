@@ -1,4 +1,4 @@
-"""Chance (control): a random number per model and fact. Its concordance is .5 within its interval, or a statistic is wrong."""
+"""Chance (control): a random number per model and fact. If its interval of the concordance excludes .5, a statistic is wrong."""
 
 import pandas as pd
 
@@ -7,7 +7,7 @@ from probelib.facts.model import rng
 
 
 def random_values(model: str, facts: list[str], seed: int = 0) -> pd.Series:
-    """fact -> a number in [0, 1) that depends on the model's name, the fact and the seed alone.
+    """fact -> a number in [0, 1) that depends only on the model's name, the fact and the seed.
 
     >>> random_values("m", ["a"]).equals(random_values("m", ["b", "a"])[["a"]])
     True

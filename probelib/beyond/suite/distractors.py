@@ -23,7 +23,7 @@ def _scored(model, questions, folder):
 
 @shared
 def _searched(model, questions, folder):
-    """The same and ApprOpt, whose searches cost the most."""
+    """``_scored`` with ApprOpt, whose searches are the most expensive."""
     return _against(model, questions, folder, (*FREE, "appropt"))
 
 
@@ -44,7 +44,7 @@ def _at_n(model, questions, folder, strategy: str, aggregate: str) -> tuple[pd.S
 
 @shared
 def _tokens(model, questions, folder, strategy: str) -> float:
-    """Tokens per fact of a strategy: its distractors, or its searches, are the same for Min@n and Avg@n."""
+    """Tokens per fact of a strategy. Min@n and Avg@n share its distractors and searches."""
     rows = questions.facts.facts
     if strategy in FREE:
         rivals = [retrieval.retrieve(questions.kb, rows, strategy, questions.n, questions.seed)]
@@ -69,7 +69,8 @@ for _strategy in (*FREE, "appropt"):
 
 @measure("Probability", paper="distractors", prompts="sentences", paraphrased=True)
 def probability_of_object(model, questions, folder):
-    """Sum over the labels of the object [distractors, Table 2]: above 1 if one begins another, so no probability."""
+    """Sum over the labels of the object [distractors, Table 2]. It can exceed 1 if one label begins another, so it does not count
+    as a probability."""
     grid = _scored(model, questions, folder).probability
     candidates = retrieval.candidates(questions.kb, questions.facts.facts, [])
     return distractors.over_sentences(grid)["–"], tokens_per_fact(model, questions.sentences(), candidates)

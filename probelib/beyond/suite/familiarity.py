@@ -1,4 +1,4 @@
-"""Familiarity (control): how probable the subject's name is. It knows nothing of the relation or of the answer."""
+"""Familiarity (control): the probability of the subject's name. It ignores the relation and the answer."""
 
 import pandas as pd
 
@@ -20,7 +20,7 @@ def before_subject(asked: Facts, templates: tuple[int, ...]) -> pd.DataFrame:
 
 
 def familiarity(scores: pd.DataFrame) -> pd.Series:
-    """fact -> mean over the questions of log P(subject | what stands before it), in nats.
+    """fact -> mean over the questions of log P(subject | text before it), in nats.
 
     >>> familiarity(pd.DataFrame({"fact": ["a", "a"], "logprob": [-2.0, -4.0]})).to_dict()
     {'a': -3.0}

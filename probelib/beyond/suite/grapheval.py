@@ -1,5 +1,5 @@
-"""GraphEval's measures: an instruction-tuned model says whether a statement is true, and a judge predicts from its hidden
-states what it would say."""
+"""GraphEval's measures: an instruction-tuned model answers whether a statement is true, and a judge predicts its answer from its
+hidden states."""
 
 from typing import NamedTuple
 
@@ -31,7 +31,7 @@ def with_corruptions(asked: Facts) -> pd.DataFrame:
 
 
 def instructed_statements(asked: Facts, rows: pd.DataFrame, tuned) -> pd.DataFrame:
-    """Facts (``rows``, right or corrupted) as statements (the first template), in GraphEval's instruction: a frame of prompts
+    """Facts (``rows``, right or corrupted) as statements (the first template) within GraphEval's instruction: a frame of prompts
     with ``statement`` and ``negative``."""
     templates = prompts.templates_of(asked, "statement", rows["relation"])
     rows = rows.merge(templates[templates["number"] == 1], on="relation", validate="many_to_one")
@@ -58,7 +58,7 @@ def _logprobs(tuned, statements: pd.DataFrame, folder) -> np.ndarray:
 
 @shared
 def _answered(model, questions, folder) -> _Answers:
-    """What the tuned model answers."""
+    """The answers of the instruction-tuned model."""
     tuned = questions.tuned
     statements = instructed_statements(questions.facts, with_corruptions(questions.facts), tuned)
     logprobs = _logprobs(tuned, statements, folder)
@@ -69,8 +69,8 @@ def _answered(model, questions, folder) -> _Answers:
 
 @shared
 def _predicted(model, questions, folder) -> _Answers:
-    """What a judge predicts that it answers, trained on its answers about other facts. The tokens are those of the statements
-    that it judges, without those that it was trained on."""
+    """The answers that a judge predicts, trained on the model's answers about other facts. The tokens are those of the judged
+    statements, without those of the training statements."""
     from probelib.grapheval import judge
 
     statements, _, _ = _answered(model, questions, folder)

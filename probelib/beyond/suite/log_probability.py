@@ -22,7 +22,7 @@ def option_scores(model, questions, folder) -> pd.DataFrame:
 
 
 def tokens_of_gold(model, questions) -> float:
-    """Tokens per fact to score the right answer alone."""
+    """Tokens per fact to score only the right answer."""
     return tokens_per_fact(model, asked(questions), prompts.gold(questions.choices))
 
 

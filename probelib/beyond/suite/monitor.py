@@ -1,4 +1,4 @@
-"""MONITOR's measures, fact by fact, and the accuracies that it compares them with."""
+"""MONITOR's measures per fact, and the accuracies that the paper compares them with."""
 
 from typing import NamedTuple
 
@@ -31,14 +31,14 @@ def scored_interference(model, questions, folder) -> _Interference:
 
 @shared
 def _distances(model, questions, folder) -> pd.DataFrame:
-    """PFD, IRD and primary anchor by fact; facts that are not anchored count, too."""
+    """PFD, IRD and primary anchor per fact, of facts that are not anchored as well."""
     asked = scored_interference(model, questions, folder)
     return monitor.distances(monitor.anchors(asked.scores, asked.framed)).set_index("fact")
 
 
 @measure("MONITOR", paper="monitor", prompts="questions behind hints")
 def monitor_term(model, questions, folder):
-    """A fact's term of the sum over its own primary anchor, with its sign turned [monitor, Eq. 3]."""
+    """Minus the ratio of a fact's root and its mean primary anchor [monitor, Eq. 3]."""
     table, asked = _distances(model, questions, folder), scored_interference(model, questions, folder)
     used = (asked.framed["context"] == "none") | (asked.framed["template"] == 1)
     return -table["root"] / table["pbar"], _tokens(model, asked, used)
@@ -71,7 +71,7 @@ def accuracy_with_negative_contexts(model, questions, folder):
 
 
 def _accuracy(model, questions, folder, templates: tuple[int, ...], context: str) -> tuple[pd.Series, float]:
-    """Share of right answers per fact, over some templates and the contexts that begin so."""
+    """Share of right answers per fact, over some templates and the contexts whose names begin with ``context``."""
     asked = scored_interference(model, questions, folder)
     select = lambda frame: frame["template"].isin(templates) & frame["context"].str.startswith(context)
     values = asked.rows[select(asked.rows)].groupby("fact")["correct"].mean().astype(float)

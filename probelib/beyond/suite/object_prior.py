@@ -8,7 +8,7 @@ from probelib.beyond.questions import tokens_per_fact
 from probelib.beyond.suite import measure, shared
 from probelib.facts.model import Facts
 
-INVENTED = ("Vorlumia", "Tashkelen", "Quendribar")  # subjects that nothing is known about
+INVENTED = ("Vorlumia", "Tashkelen", "Quendribar")  # invented subjects
 
 
 def about_invented(asked: Facts, templates: tuple[int, ...]) -> pd.DataFrame:

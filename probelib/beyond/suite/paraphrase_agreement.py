@@ -1,4 +1,4 @@
-"""Agreement over paraphrases: whether a model gives one answer however it is asked (ParaRel, Elazar et al. 2021)."""
+"""Agreement over paraphrases: whether a model gives the same answer to all paraphrases (ParaRel, Elazar et al. 2021)."""
 
 import pandas as pd
 
@@ -17,7 +17,7 @@ def generated(model, questions, folder) -> pd.DataFrame:
 
 
 def share_of_equal_answers(answers: pd.DataFrame) -> pd.Series:
-    """fact -> share of pairs of paraphrases with equal answers (first line, no case); NaN for a single paraphrase.
+    """fact -> share of pairs of paraphrases with equal answers (first line, ignoring case); NaN for a single paraphrase.
 
     >>> share_of_equal_answers(pd.DataFrame({"fact": "a", "text": [" Paris.", " paris.", " Rome."]})).round(3).to_dict()
     {'a': 0.333}

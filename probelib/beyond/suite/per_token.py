@@ -1,4 +1,4 @@
-"""Log-probability per token: the answer's length does not count (length-normalized likelihood, as in lm-evaluation-harness)."""
+"""Log-probability per token (length-normalized likelihood, as in lm-evaluation-harness)."""
 
 import pandas as pd
 
@@ -7,7 +7,7 @@ from probelib.beyond.suite.log_probability import option_scores, tokens_of_gold
 
 
 def per_token(scores: pd.DataFrame) -> pd.Series:
-    """fact -> mean over the questions of log P(right answer | question) / its number of tokens.
+    """fact -> mean over the questions of log P(right answer | question) / its number of tokens, in nats per token.
 
     >>> scores = pd.DataFrame({"fact": "a", "gold": True, "logprob": [-6.0, -3.0], "n_tokens": 3})
     >>> per_token(scores).to_dict()

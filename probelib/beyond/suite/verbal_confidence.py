@@ -1,4 +1,5 @@
-"""Verbal confidence: the probability that a model itself gives to "True" for a statement (P(True), Kadavath et al. 2022)."""
+"""Verbal confidence: the probability that a model gives to the answer "True" after a statement (P(True), Kadavath et al.
+2022)."""
 
 import numpy as np
 import pandas as pd

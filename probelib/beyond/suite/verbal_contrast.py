@@ -1,4 +1,4 @@
-"""Verbal contrast: how much more often "True" is said of the fact than of its corruptions. A habit of saying "True" cancels."""
+"""Verbal contrast: the probability of "True" after the fact minus that after its corruptions. A bias towards "True" cancels."""
 
 import pandas as pd
 

@@ -42,7 +42,7 @@ def zp_choice(model, questions, folder):
 @measure("ZP response", paper="zplke", prompts="a list")
 def zp_response(model, questions, folder):
     """Whether greedy decoding gives the object [zplke, Sec. 4.1]. Teacher forcing shows the generated text as far as it
-    agrees with the object, and one token more."""
+    agrees with the object, and one further token."""
     shots, gold = lists(model, questions, folder), prompts.gold(questions.choices)
     rows = monitor_scores.score_answers(model, shots, gold, folder)
     right = [zplke.response(text, label) for text, label in zip(rows["greedy_text"], rows["label"], strict=True)]

@@ -1,7 +1,7 @@
 """Human annotations: KaRR's ratings of facts, and the errors of verbalizations.
 
-Both belong to the Distractors paper (spec distractors, c.1-c.4). They are not facts to score but references to compare with, so
-each reader returns its own frame, in the order of the file (the paper's folds are drawn over that order).
+Both belong to the Distractors paper (section 4.2, appendix B). They are not facts to score but references to compare with,
+so each reader returns its own frame, in the order of the file (the paper's folds are drawn over that order).
 """
 
 import re
@@ -39,8 +39,8 @@ def read_ratings(path: str | Path) -> pd.DataFrame:
     """Human ratings of facts, ``wikidata_triples_to_human_scores.json``: [[[subject, relation, object], rating], ...].
 
     Columns: ``fact`` (``relation:subject:object``), ``relation``, ``subject``, ``object`` (Wikidata ids), ``rating`` (0 to 1:
-    the share of right completions of GPT2-XL over three prompts each for subject, relation and object, two raters a prompt).
-    A fact given twice is an error.
+    the share of right completions of GPT2-XL over three prompts each for subject, relation and object, two raters per prompt).
+    Raise ProbeError for a fact that is given twice.
     """
     path, rows, seen = Path(path), [], {}
     values = read_json(path)
@@ -54,7 +54,7 @@ def read_ratings(path: str | Path) -> pd.DataFrame:
         subject, relation, obj = (part.strip() for part in value[0])
         fact = f"{relation}:{subject}:{obj}"
         if seen.setdefault(fact, number) != number:
-            raise ProbeError(f"{where}: {fact} is rated already in entry {seen[fact]}")
+            raise ProbeError(f"{where}: {fact} is already rated in entry {seen[fact]}")
         if not is_a(value[1], int | float) or not 0 <= value[1] <= 1:
             raise ProbeError(f"{where}: rating {value[1]!r}; a number from 0 to 1 is needed")
         rows.append((fact, relation, subject, obj, float(value[1])))
@@ -108,7 +108,7 @@ def _verbalization(where: str, cells: dict[str, str]) -> dict:
 
 
 def _labels(where: str, printed: str, sentence: str) -> tuple[str, str, str]:
-    """The labels in "subject, relation, object". Labels may contain ", ": of the cuts whose subject and object are in the
+    """The labels in "subject, relation, object". Labels may contain ", ": of the splits whose subject and object are in the
     sentence, the one with the shortest relation is right ("John Cadwalader", "work location", "Washington, D.C.")."""
     parts = printed.split(", ")
     places = combinations(range(1, min(len(parts), 30)), 2)
@@ -152,7 +152,7 @@ def _human(facts: Facts, path: str | Path) -> tuple[pd.DataFrame, str]:
     ids = rows[["fact", "relation"]].assign(subject=rows["subject"].map(wikidata), object=rows["object"].map(wikidata))
     ratings = read_ratings(path)
     found = ids.merge(ratings[["relation", "subject", "object", "rating"]], on=["relation", "subject", "object"])
-    source = f"the ratings of people: {len(found)} of the {len(ratings)} rated facts are among the {len(rows)} asked"
+    source = f"human ratings: {len(found)} of the {len(ratings)} rated facts are among the {len(rows)} scored"
     if len(found) < 6:
         how = "Give the data that the ratings refer to (data=, folder=)"
         raise ProbeError(f"{path}: {source}; at least 6 are needed. {how}")

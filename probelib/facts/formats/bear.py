@@ -31,7 +31,7 @@ RESULTS = ["model", "relation", "template", "fact", "subject", "subject_label", 
 def read_bear(folder: str | Path, relations: list[str] | None = None) -> Facts:
     """The facts of BEAR (or of BEAR-big); every other member of the answer space is a distractor of the fact, in its order.
 
-    relations   the ones to read (default: all that the metadata describe); a missing file is an error
+    relations   the ones to read (default: all that the metadata describe). Raise ProbeError if a file is missing
     Templates: each is a ``statement``; one that ends in its object is a ``cloze`` too. lm-pub-quiz scores statement 1.
     """
     folder = Path(folder)
@@ -57,15 +57,15 @@ def _triple(where: str, relation: str, line: int, row: dict, space: list[Entity]
 
 
 def read_bear_results(folder: str | Path, relations: list[str] | None = None) -> pd.DataFrame:
-    """Scores of lm-pub-quiz: one row a (fact, candidate), in the order of files and lines.
+    """Scores of lm-pub-quiz: one row per (fact, candidate), in the order of files and lines.
 
-    model       as it was called when it was scored
+    model       its name in the metadata
     template    number of the template scored (statement 1, ...)
     fact        ``relation:subject:gold``, the id that ``read_bear`` gives it; ``subject``, ``gold`` (the right answer) and
                 ``candidate`` (the answer scored) are Wikidata ids, with ``subject_label`` and ``label``
     logprob     log-probability (nats, 0 or less) of the *whole statement* with this candidate, summed over its tokens
 
-    Only results with ``reduction`` "sum" are read: means and token scores are no log-probabilities of statements.
+    Only results with ``reduction`` "sum" are read: means and token scores are not log-probabilities of statements.
     """
     folder = Path(folder)
     path = folder / "metadata_results.json"
@@ -103,7 +103,7 @@ def _check_scores(where: str, scores: list, n: int) -> list[float]:
         raise ProbeError(f"{where}: {len(scores)} scores for an answer space of {n}")
     for score in scores:
         if not is_a(score, int | float) or not -1e300 < score <= 0:
-            raise ProbeError(f"{where}: {score!r} is no log-probability (a number that is 0 or less)")
+            raise ProbeError(f"{where}: {score!r} is not a log-probability (a number that is 0 or less)")
     return [float(score) for score in scores]
 
 
@@ -112,7 +112,7 @@ def _read_metadata(path: Path, keys: dict) -> dict[str, dict]:
     keys = {"templates": list, "answer_space_labels": list, "answer_space_ids": list} | keys
     described = check_object(f"{path}:1", read_json(path), {})
     if not described:
-        raise ProbeError(f"{path}: no relations at all")
+        raise ProbeError(f"{path}: no relations")
     for relation, entry in described.items():
         check_object(f"{path}: {relation}", entry, keys)
     return described

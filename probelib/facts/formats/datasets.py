@@ -1,4 +1,4 @@
-"""Published data sets, each by a map of its columns in ``datasets.yaml``: from a folder, or from the Hugging Face Hub.
+"""Published data sets, read by a mapping of their columns in ``datasets.yaml``: from a folder, or from the Hugging Face Hub.
 
 An entry of ``datasets.yaml``:
 
@@ -10,7 +10,7 @@ An entry of ``datasets.yaml``:
       templates: {files: ..., ...}     # templates in files of their own: their columns; or questions for every relation
       revision: ...                    # on the Hub, where it is not main
       quoted: true                     # a .tsv with quotation marks around cells
-      only_questions: true             # questions without relations: for MONITOR alone (``require_relations``)
+      only_questions: true             # questions without relations: for MONITOR only (``require_relations``)
 """
 
 import re
@@ -49,10 +49,10 @@ def read_dataset(name: str, folder: str | Path, relations: list[str] | None = No
 
 
 def read_hub(data: str, columns: dict[str, str], relations: list[str] | None = None) -> Facts:
-    """``hub:OWNER/NAME[@REVISION][/FILES]``: a data set of the Hugging Face Hub, downloaded once.
+    """The facts of ``hub:OWNER/NAME[@REVISION][/FILES]``, a data set of the Hugging Face Hub that is downloaded once.
 
-    ``datasets.yaml`` knows the columns of some; ``columns`` add to them. What is in the form of BEAR is read as BEAR. FILES is a
-    file, a folder or a pattern (data/test-*.parquet), where there are several. A slash in a revision is written %2F.
+    ``datasets.yaml`` knows the columns of some; ``columns`` add to them. Data in the format of BEAR are read as BEAR. FILES is a
+    file, a folder or a pattern (data/test-*.parquet), if there are several. A slash in a revision is written %2F.
     """
     if not (match := HUB.fullmatch(data)):
         raise ProbeError(f"data={data}: hub:OWNER/NAME is expected, with @REVISION and /FILES where needed")
@@ -101,13 +101,14 @@ def _download(repo: str, revision: str, patterns: list[str]) -> Path:
         known = [name for name, entry in maps().items() if entry.get("hub") == repo]
         how = f"data={known[0]} folder=FOLDER" if known else "data=table folder=FILE columns=..."
         raise ProbeError(
-            f"hub:{repo}@{revision} cannot be had: {said}. Check the name and the network, or download its files elsewhere and "
-            f"read them with {how}"
+            f"hub:{repo}@{revision} cannot be downloaded: {said}. Check the name and the network, or download its files "
+            f"elsewhere and read them with {how}"
         ) from error
 
 
 def _one_kind(data: str, folder: Path, below: str) -> str:
-    """The pattern of all tables below a folder of a snapshot. ProbeError if they are of several kinds or none."""
+    """The pattern of all tables below a folder of a snapshot. Raise ProbeError if they are of several kinds, or if there are
+    none."""
     kinds = {suffix: sorted((folder / below).rglob(f"*{suffix}")) for suffix in READERS}
     kinds = {suffix: paths for suffix, paths in kinds.items() if paths}
     if len(kinds) != 1:

@@ -1,12 +1,12 @@
 """FKTC, MONITOR's data (Wang et al. 2024): one JSON Lines file per relation.
 
-Line 1 is a header with the prompt frames, every other line a fact with five distractors (spec of the real files, c.1-c.3):
+Line 1 is a header with the prompt frames; every other line is a fact with five distractors (as in the released files):
 
     {"relations": ["What language is the official language of [X]?", ...]}
     {"subject": "Haiti", "object": "French", "taxonomy": ["Welsh", "Russian", "Irish", "Finnish", "Hawaiian"]}
 
-Entities have no ids here: the label, stripped, is the key. The released P17 frames do not say "country", unlike the seven
-templates printed in the paper (appendix A.1).
+Entities have no ids in these files: the stripped label is the key. The released P17 frames do not say "country", unlike the
+seven templates printed in the paper (appendix A.1).
 """
 
 from pathlib import Path
@@ -21,7 +21,7 @@ from probelib.facts.text import check_object, check_texts, parse_json, read_text
 def read_fktc(folder: str | Path, relations: list[str] | None = None) -> Facts:
     """The FKTC files of a folder. Duplicate (subject, object) lines (12 in the release) get ids that end in their line number.
 
-    relations   the ones to read (default: every ``P*-subclass.json``); a missing file is an error
+    relations   the ones to read (default: every ``P*-subclass.json``). Raise ProbeError if a file is missing
     """
     folder = Path(folder)
     # the real P276 file is called P276-subclass..json: the relation is what comes before the first "-"

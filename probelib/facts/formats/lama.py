@@ -24,7 +24,7 @@ FACT = ("predicate_id", "sub_uri", "sub_label", "obj_uri", "obj_label")
 def read_lama(folder: str | Path, relations: list[str] | None = None) -> Facts:
     """The facts of LAMA's T-REx files; ``folder`` holds ``relations.jsonl`` and ``TREx/P17.jsonl``, ... (or is ``TREx`` itself).
 
-    relations   the ones to read (default: every file); a missing file is an error
+    relations   the ones to read (default: every file). Raise ProbeError if a file is missing
     Templates: each is a ``statement`` as it is in the file; one that ends in its object is a ``cloze`` too.
     """
     folder = Path(folder)
@@ -47,7 +47,7 @@ def _read_relations(path: Path) -> dict[str, tuple[str, list[tuple]]]:
     for line, row in read_objects(path, dict.fromkeys(("relation", "template", "label"), str), ("relation", "label")):
         relation = row["relation"]
         if relation in described:
-            raise ProbeError(f"{path}:{line}: relation {relation} described twice")
+            raise ProbeError(f"{path}:{line}: relation {relation} is described twice")
         described[relation] = row["label"], statements(relation, [row["template"]], f"{path}:{line}")
     return described
 

@@ -1,4 +1,4 @@
-"""Rows of CSV, TSV, Parquet, JSON and JSON Lines files, each with its line, so that every complaint can name it."""
+"""Rows of CSV, TSV, Parquet, JSON and JSON Lines files, each with its line number, which every error message names."""
 
 import csv
 import difflib
@@ -28,10 +28,11 @@ def read_table(
     """(line, row) for every row of a file: its ``needed`` columns, and those of the ``optional`` ones that it has.
 
     A column "a.b" that the file lacks is the value b inside of column a, which is returned whole (see ``value_at``).
-    only     rows with these values alone, {column: text}: {"language": "en", "is_manual": "true"}
+    only     read only rows with these values, {column: text}: {"language": "en", "is_manual": "true"}
     quoted   whether a .tsv has quotation marks around cells, as pandas and Excel write it
 
-    Cells of CSV and TSV are text, those of the others what they are. The line of a row of Parquet or JSON is its number, from 1.
+    Cells of CSV and TSV are text; those of other files keep their types. The line of a row of Parquet or JSON is its number,
+    from 1.
     """
     kind = suffix_of(path)
     if kind not in READERS:
@@ -68,9 +69,7 @@ def _read_csv(path: Path, needed: list[str], optional: list[str], mark: str = ",
                     "comma needs quotation marks around it"
                 )
             elif cells == header:
-                raise ProbeError(
-                    f"{path}:{line}: the header of line 1 once more; take it out (two files put together?)"
-                )
+                raise ProbeError(f"{path}:{line}: repeats the header of line 1; remove it (were two files joined?)")
             else:
                 row = dict(zip(header, cells, strict=True))
                 if odd := [name for name in wanted if not quoted and _quoted(row[name])]:
@@ -106,7 +105,7 @@ def _read_parquet(path: Path, needed: list[str], optional: list[str], only: dict
             table, lines = table.filter(fits), lines[fits.to_numpy()]
         return list(zip(lines.tolist(), table.to_pylist(), strict=True))
     except UNREADABLE as error:
-        raise ProbeError(f"{path}: not a Parquet file that can be read: {str(error)[:200]}") from error
+        raise ProbeError(f"{path}: not a readable Parquet file: {str(error)[:200]}") from error
 
 
 def _read_json(path: Path, needed: list[str], optional: list[str]) -> Rows:
@@ -140,7 +139,7 @@ def _check_header(path: Path, header: list[str], needed: list[str], optional: li
     if missing := [name for name in needed if outer(name) not in header]:
         raise ProbeError(f"{where}; needed, each once: {needed}. {_column_hint(missing, header)}")
     if twice := [name for name in (*needed, *optional) if header.count(name) > 1]:
-        raise ProbeError(f"{where}; {', '.join(twice)} may occur once")
+        raise ProbeError(f"{where}; {', '.join(twice)} may occur only once")
     wanted = {outer(name) for name in (*needed, *optional)}
     return [name for name in header if name in wanted]
 
@@ -153,8 +152,8 @@ def _column_hint(missing: list[str], header: list[str]) -> str:
         return "Rename them in the file, or correct columns=..."
     near = {name: difflib.get_close_matches(name, header, n=1) for name in missing}
     pairs = [f"{name}:{near[name][0] if near[name] else '=P36' if name == 'relation' else 'NAME'}" for name in missing]
-    constant = "; behind = is a text that is the same in every row" if ":=" in "".join(pairs) else ""
-    return f"Rename them in the file, or say which column of a table of facts is meant: columns={','.join(pairs)}{constant}"
+    constant = "; a text after = is the same in every row" if ":=" in "".join(pairs) else ""
+    return f"Rename them in the file, or say which columns of the file are meant: columns={','.join(pairs)}{constant}"
 
 
 READERS = {".csv": _read_csv, ".tsv": _read_csv, ".parquet": _read_parquet, ".json": _read_json, ".jsonl": _read_lines}

@@ -69,9 +69,9 @@ class Triple(NamedTuple):
 
 
 def read_triples(path: str | Path, columns: dict[str, str] | None = None) -> Facts:
-    """The facts of a table, with the templates beside it, if there are any (see the top of this file).
+    """The facts of a table, with the templates of the file beside it, if there is one (see the docstring of this module).
 
-    columns   where the file calls a column otherwise, and more (``Columns``): {"subject": "head", "relation": "=P36"}
+    columns   mapping of the kit's columns to those of the file (``Columns``): {"subject": "head", "relation": "=P36"}
     """
     path, found = Path(path), Found()
     read_rows(path, Columns(columns or {}), found)
@@ -82,10 +82,11 @@ def read_triples(path: str | Path, columns: dict[str, str] | None = None) -> Fac
 class Columns:
     """Which column of a file holds what.
 
-    given   name of the kit -> column of the file, where they differ; "a.b" looks into nested objects. Names are those above, and
-            ``question``, ``cloze`` and ``statement``: texts that become templates. [X] or {} stands for the subject in them, or
-            the subject itself, once. "=TEXT" in place of a column is the same in every row; with a name that is not the kit's,
-            only rows that have TEXT there are read ({"language": "=en"}). Without a relation, one question is one relation
+    given   name of the kit -> column of the file, where they differ; "a.b" looks into nested objects. Names are those of the
+            module's docstring, and ``question``, ``cloze`` and ``statement``: texts that become templates. Such a text holds its
+            subject, [X] or {} exactly once. "=TEXT" in place of a column is the same in every row; with a name that is not the
+            kit's, only rows with TEXT in that column are read ({"language": "=en"}). Without a relation, each question is a
+            relation of its own
     """
 
     def __init__(self, given: dict[str, str], relation: str = "", relations: dict[str, str] | None = None):
@@ -104,13 +105,13 @@ class Columns:
         self.relations = relations or {}  # name in the file -> id
 
     def cells(self, path: Path, line: int, row: dict) -> dict[str, tuple[str, ...]]:
-        """The texts of a row by the kit's names: none of an empty cell, several of a list."""
+        """The texts of a row by the kit's names: none for an empty cell, several for a list."""
         cells = {name: _texts(path, line, name, column, value_at(row, column)) for name, column in self.where.items()}
         return cells | {name: (text,) for name, text in self.constants.items()}
 
 
 class Found:
-    """What rows have given so far: triples, names of relations, templates."""
+    """What has been read so far: triples, names of relations, templates."""
 
     def __init__(self):
         self.triples: list[Triple] = []
@@ -118,7 +119,7 @@ class Found:
         self.templates: dict[tuple[str, str, str], None] = {}  # (relation, role, template), each once, in order
 
     def facts(self, source: str) -> Facts:
-        """Where no object of a relation has a type, they are of one: distractors are of one type."""
+        """Return the ``Facts``. If no object of a relation has a type, all get the same one: distractors share a type."""
         typed = {t.relation for t in self.triples if t.object.types}
         alike = lambda t: t._replace(object=t.object._replace(types=(f"object of {t.relation}",)))
         triples = [t if t.relation in typed else alike(t) for t in self.triples]
@@ -174,7 +175,7 @@ def _json_list(text: str) -> list | None:
 
 
 def _template(text: str, role: str, cells: dict[str, tuple[str, ...]]) -> str | None:
-    """A text with [X] in place of its subject; None if that is not there once, or [Y] where it should not be."""
+    """A text with [X] in place of its subject; None if the subject is not there exactly once, or if [Y] is misplaced."""
     text, subject = text.replace("{}", "[X]"), " ".join(cells["subject"])
     if "[X]" not in text and subject and text.count(subject) == 1:
         text = text.replace(subject, "[X]")
@@ -228,7 +229,7 @@ def _read_templates(table: Path, relations: set[str]) -> list[tuple[str, str, st
             known = ", ".join(sorted(relations))
             raise ProbeError(f"{path}:{line}: {table.name} has no relation {relation!r}; it has {known}")
         if text.count("[X]") != 1 or text.count("[Y]") > 1:
-            raise ProbeError(f"{path}:{line}: {text!r} needs [X], where the subject goes, once, and [Y] at most once")
+            raise ProbeError(f"{path}:{line}: {text!r} needs [X] (the subject) exactly once, and [Y] at most once")
         role = "statement" if "[Y]" in text else "question" if text.endswith("?") else "cloze"
         found.append((relation, role, text))
     return found
@@ -247,10 +248,10 @@ def _triples(path: Path, line: int, cells: dict[str, tuple[str, ...]]) -> list[T
         raise ProbeError(f"{where}: it ends ({end}) before it starts ({start})")
     labels, ids, aliases = cells["object"], cells["object_id"], cells["object_aliases"]
     if len(ids) not in (0, len(labels)):
-        raise ProbeError(f"{where}: {len(ids)} object_id for {len(labels)} objects; as many are needed, or none")
+        raise ProbeError(f"{where}: {len(ids)} object_ids for {len(labels)} objects; give one per object, or none")
     subject_id = "".join(cells["subject_id"])
     subject = Entity(cells["subject"][0], subject_id, cells["subject_aliases"], cells["subject_types"])
-    own = aliases if len(labels) == 1 else ()  # of several objects, nobody knows which one an alias is of
+    own = aliases if len(labels) == 1 else ()  # with several objects, it is unknown which one an alias belongs to
     return [
         Triple(cells["relation"][0], subject, Entity(label, id, own, cells["object_types"]), line, start, end)
         for label, id in zip(labels, ids or [""] * len(labels), strict=True)
@@ -265,9 +266,9 @@ def assemble(
     templates   rows (relation, role, template); a statement that ends in its object is a ``cloze``, too
     names       relation -> its name
 
-    An entity's key is its id, or its label where it has none. An id with several labels ("the Philippines" as an object,
-    "Philippines" as a subject) gives one entity a label, so that every text reads as the source has it: the first (objects
-    come first) has the id as its key, the next ``Q928:Philippines``, and each carries the others' labels as aliases.
+    An entity's key is its id, or its label if it has no id. An id with several labels ("the Philippines" as an object,
+    "Philippines" as a subject) gives one entity per label, so that every text reads as in the source: the first (objects
+    come first) has the id as its key, the next ``Q928:Philippines``, and each has the others' labels as aliases.
     A fact's id is ``relation:subject:object`` in ids (labels where there are none); a repeated one gets its line.
     A relation is functional if no subject has two objects that still hold.
     """
@@ -287,7 +288,7 @@ def assemble(
 
 
 class _Entities:
-    """The entities met so far, one a pair of id and label."""
+    """The entities read so far, one per pair of id and label."""
 
     def __init__(self):
         self.keys: dict[tuple[str, str], str] = {}
@@ -320,7 +321,7 @@ class _Entities:
 
 
 def relation_frame(facts: pd.DataFrame, names: dict[str, str]) -> pd.DataFrame:
-    """The relations of some facts, by number; functional are those of which no subject has two objects that hold."""
+    """The relations of some facts, by number. A relation is functional if no subject has two objects that hold."""
     several = facts[holds(facts)].groupby(["relation", "subject"])["object"].nunique().groupby("relation").max() > 1
     relations = sorted(facts["relation"].unique(), key=lambda r: (number_in(r), r))
     rows = [(r, names.get(r, r), "", "", not several.get(r, False)) for r in relations]
@@ -343,7 +344,7 @@ def template_frame(rows: Iterable[tuple[str, str, str]]) -> pd.DataFrame:
 
 
 def statements(relation: str, texts: Iterable[str], where: str) -> list[tuple[str, str, str]]:
-    """Rows (relation, "statement", template) of texts with one [X] and one [Y]; ``where`` names them in a complaint."""
+    """Rows (relation, "statement", template) of texts with one [X] and one [Y]; ``where`` names them in an error message."""
     for text in texts:
         if not isinstance(text, str) or text.count("[X]") != 1 or text.count("[Y]") != 1:
             raise ProbeError(f"{where}: a template of {relation} needs [X] and [Y], each once: {text!r}")
@@ -361,8 +362,8 @@ def cut(text: str) -> str | None:
 
 
 def read_pageviews(path: str | Path) -> pd.DataFrame:
-    """Page views, a JSON object {name of an entity: views} (GraphEval, spec c.3): columns ``entity`` and ``views`` (views in
-    the period that the file was made for, 0 or more)."""
+    """Page views (GraphEval's popularity), a JSON object {name of an entity: views}: columns ``entity`` and ``views`` (views in
+    the period that the file covers, 0 or more)."""
     path = Path(path)
     views = read_json(path)
     if not isinstance(views, dict):

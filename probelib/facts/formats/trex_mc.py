@@ -23,8 +23,8 @@ def read_trex_mc(folder: str | Path, split: str = "test") -> Facts:
     """The facts of one split, their wrong options as distractors; ``folder`` holds ``train-*.parquet`` and ``test-*.parquet``.
 
     A relation is named by its Wikidata property if ``relationID_names.json`` has it, otherwise by its name. Labels are
-    stripped; an option that is the right answer or occurs twice is left out; a fact whose list cannot be read has no
-    distractors.
+    stripped. Options that equal the right answer are left out, and duplicates count once. A fact whose list cannot be read has
+    no distractors.
     """
     folder = Path(folder)
     if split not in SPLITS:
@@ -57,7 +57,7 @@ def _row(where: str, line: int, cells: dict, properties: dict[int, str]) -> tupl
 
 
 def _options(text: str) -> list[str]:
-    """The list that a text writes in Python's way; [] if it is anything but a list of texts that are not empty."""
+    """The list in a text, a Python literal; [] if it is anything but a list of non-empty texts."""
     try:
         options = ast.literal_eval(text)
         good = isinstance(options, list) and all(option.encode().strip() for option in options)

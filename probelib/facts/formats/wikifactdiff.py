@@ -12,7 +12,7 @@ Two kinds of files are read:
                             "verbalizations": [{"verbalization": "The capital of France is Paris.", ...}, ...],
                             "error": null}
 
-A verbalization becomes a template where it holds the object once and the subject; the rest is counted, not kept.
+A verbalization becomes a template if it holds the object exactly once and the subject; all others are counted, not kept.
 """
 
 import re
@@ -34,8 +34,8 @@ SUBJECT, OBJECT = "\ue000", "\ue001"  # replace the slots while labels are searc
 
 
 def read_wikifactdiff(path: str | Path) -> tuple[pd.DataFrame, dict[str, int]]:
-    """The templates of a file (see above): columns ``relation``, ``template``, ``count`` (0 where the file ranks without
-    counts) and ``ends`` (True: the object comes last), the most frequent first; and how many of what was left out, by reason.
+    """(templates of a file, number left out by reason). The frame has the columns ``relation``, ``template``, ``count`` (0 if the
+    file ranks without counts) and ``ends`` (True: the object comes last), the most frequent first.
     """
     path = Path(path)
     readers = {".json": _read_counts, ".jsonl": _read_verbalizations, ".parquet": _read_verbalizations}
@@ -50,13 +50,13 @@ def read_wikifactdiff(path: str | Path) -> tuple[pd.DataFrame, dict[str, int]]:
     ]
     left_out["banned template"] = sum(template in BANNED for found in counts.values() for template in found)
     if not rows:
-        raise ProbeError(f"{path}: no templates at all; left out: {left_out}")
+        raise ProbeError(f"{path}: no usable template; left out: {left_out}")
     return pd.DataFrame(rows, columns=["relation", "template", "count", "ends"]), left_out
 
 
 def add_templates(facts: Facts, templates: pd.DataFrame, n: int = 5) -> Facts:
     """``facts`` with the ``n`` most frequent templates per relation that end in the object, as ``cloze`` (cut before the object)
-    and as ``statement``; they replace what ``facts`` had in these roles. Relations without templates get none."""
+    and as ``statement``; they replace the templates of ``facts`` in these roles. Relations without templates get none."""
     ends = templates[templates["ends"] & templates["relation"].isin(facts.relations["relation"])]
     ends = ends.assign(number=ends.groupby("relation").cumcount() + 1).query("number <= @n")
     found = [
@@ -120,8 +120,8 @@ def _check_row(where: str, row: dict) -> tuple[str, str, str, list[str]]:
 
 def template_of(sentence: str, subject: str, obj: str) -> str | None:
     """A sentence with [X] for its subject and [Y] for its object, found as whole words without regard to case. Quotes around
-    them, "the" before the subject and the full stop after the object go with them. None where the sentence has the object not
-    exactly once, or the subject not at all.
+    them, "the" before the subject and the full stop after the object are removed with them. None if the sentence does not have
+    the object exactly once, or lacks the subject.
 
     >>> template_of("The capital of France is Paris.", "France", "Paris")
     'The capital of [X] is [Y]'

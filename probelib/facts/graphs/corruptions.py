@@ -1,4 +1,4 @@
-"""GraphEval's corruptions: false triples made from the true ones of a knowledge graph (spec grapheval b.1).
+"""GraphEval's corruptions: false triples made from the true ones of a knowledge graph (section 3.1).
 
 A corruption of a triple replaces its head, relation or tail (``graph.corrupt``). None is in the graph. None has the labels of
 a triple in the graph either: several entities or relations may share a label.
@@ -86,7 +86,7 @@ def corruptions(
         waiting = rows[pd.Series(rows).map(found["triple"].value_counts()).fillna(0) < n]
         if not len(waiting):
             break
-    rest = [_all_corruptions(graph, row, hard, seed, read) for row in waiting]  # sampling did not find n of them
+    rest = [_all_corruptions(graph, row, hard, seed, read) for row in waiting]  # for which sampling did not find n
     found = pd.concat([found, *rest]).drop_duplicates(["triple", *SLOTS]).groupby("triple").head(n)
     return found.sort_values("triple", kind="stable", ignore_index=True)
 

@@ -1,13 +1,13 @@
-"""DBpedia: N-Triples dumps of its objects and types, as a knowledge graph (GraphEval spec, section c).
+"""DBpedia: N-Triples dumps of its objects and types, as a knowledge graph (GraphEval's data).
 
     mappingbased-objects_lang=en.ttl.bz2        the triples: one N-Triples statement per line, despite its name
     instance-types_lang=en_transitive.ttl.bz2   the classes of the entities
 
     <http://dbpedia.org/resource/Nic_Offer> <http://dbpedia.org/ontology/genre> <http://dbpedia.org/resource/Dance-punk> .
 
-Lines of this form are taken apart here, and pyoxigraph checks their IRIs; it parses all other lines. After an error it
-does not always find back to the next line (a literal without its closing quote takes the rest of the file along), so
-it is given whole lines: a block of them, and where the block has an error, line by line.
+Lines of this form are split here, and pyoxigraph checks their IRIs; it parses all other lines. After an error it does not
+always resume at the next line (a literal without its closing quote swallows the rest of the file). So it gets whole lines: a
+block of them, and if the block has an error, one line at a time.
 """
 
 import re
@@ -43,11 +43,11 @@ def read_dbpedia(objects: str | Path, folder: str | Path, types: Iterable[str | 
     objects   the dump of the triples: plain, gz or bz2
     types     dumps of the entities' classes, those of DBpedia and of schema.org
 
-    ``about["counts"]`` holds, in this order, what was not taken (statements that are ``malformed`` or have a
+    ``about["counts"]`` holds, in this order, what was left out (statements that are ``malformed`` or have a
     ``blank node``, a ``literal`` or an ``other term`` in them; then, filter by filter, triples with a ``broken escape``,
-    an ``empty name``, a ``dummy entity`` (default D16), and each ``duplicate``), what was (``triples``), and for
-    information ``dummy by relation`` and ``dummy entities by relation``, the kept triples and entities that the released
-    code means to drop too (its bug B9), and ``shared label``, the entities whose label another one has as well.
+    an ``empty name``, a ``dummy entity``, and each ``duplicate``) and what was kept (``triples``). For information:
+    ``dummy by relation`` and ``dummy entities by relation``, the kept triples and entities that the released code means to
+    drop too (a bug keeps them), and ``shared label``, the entities whose label another one has as well.
     """
     triples, iris, counts, examples = scan(objects)
     labels = [entity_name(iri) for iri in iris]
@@ -81,8 +81,8 @@ def read_dbpedia(objects: str | Path, folder: str | Path, types: Iterable[str | 
 def scan(path: str | Path) -> tuple[np.ndarray, list[str], Counter, list[str]]:
     """The statements between three IRIs of an N-Triples file.
 
-    Returns (n, 3) int32 places in a list of IRIs, that list, counts of all other statements and lines by kind, and the
-    first malformed lines with the reason. Comments and empty lines are not counted.
+    Return (n, 3) int32 indices into a list of IRIs, that list, counts of all other statements and lines by kind, and the first
+    malformed lines with the reason. Comments and empty lines are not counted.
     """
     codes, places, counts, examples, line = array("i"), _Places(), Counter(), [], 1
     for block in blocks(path):
@@ -96,7 +96,7 @@ def scan(path: str | Path) -> tuple[np.ndarray, list[str], Counter, list[str]]:
 
 
 class _Places(dict):
-    """IRI (UTF-8) -> its place in the order of first appearance; a new one that is no IRI is a ValueError."""
+    """IRI (UTF-8) -> its index in the order of first appearance. Raise ValueError for a new key that is not an IRI."""
 
     def __missing__(self, iri: bytes) -> int:
         NamedNode(iri.decode())
@@ -105,9 +105,9 @@ class _Places(dict):
 
 
 def _plain(block: bytes, lines: int, places: _Places) -> array:
-    """Places of all IRIs of a block in which every line is ``<IRI> <IRI> <IRI> .``; a ValueError for any other block.
+    """Indices of all IRIs of a block in which every line is ``<IRI> <IRI> <IRI> .``. Raise ValueError for any other block.
 
-    Nearly all blocks are such. The IRIs are checked by pyoxigraph, each only once, so the outcome is the parser's.
+    Nearly all blocks have this form. pyoxigraph checks every IRI once, so the outcome is the parser's.
     """
     rows = PLAIN.findall(block)
     if len(rows) != lines or not block.endswith(b"\n"):
@@ -116,7 +116,7 @@ def _plain(block: bytes, lines: int, places: _Places) -> array:
 
 
 def _parsed(statements: list[Quad], places: _Places, counts: Counter) -> array:
-    """Places of the IRIs of parsed statements; those that are not between IRIs are counted."""
+    """Indices of the IRIs of parsed statements; statements that are not between IRIs are counted."""
     codes = array("i")
     for statement in statements:
         terms = (statement.subject, statement.predicate, statement.object)
@@ -130,7 +130,7 @@ def _parsed(statements: list[Quad], places: _Places, counts: Counter) -> array:
 
 
 def _statements(block: bytes, first: int, counts: Counter, examples: list[str]) -> list[Quad]:
-    """The statements of whole lines; lines that are none are counted."""
+    """The statements of whole lines; lines that are not statements are counted."""
     try:
         return list(parse(block, format=RdfFormat.N_TRIPLES))
     except SyntaxError:
@@ -150,10 +150,10 @@ def _statements(block: bytes, first: int, counts: Counter, examples: list[str]) 
 
 
 def entity_name(iri: str) -> str | None:
-    """What a reader sees of an entity (GraphEval spec, default D15).
+    """The label of an entity, read from its IRI.
 
-    After ``/resource/`` all of it, slashes and brackets included, %-escapes decoded, "_" as a blank; None where the
-    escapes are no UTF-8. Of anything outside DBpedia the whole IRI.
+    Of a resource of DBpedia, everything after ``/resource/``, slashes and brackets included, %-escapes decoded, "_" as a blank;
+    None if the escapes are not UTF-8. Of any other entity, the whole IRI.
     """
     found = RESOURCE.match(iri)
     if not found:
@@ -166,12 +166,12 @@ def entity_name(iri: str) -> str | None:
 
 
 def local_name(iri: str) -> str:
-    """What follows the last "/" and then the last "#"."""
+    """The part of an IRI after the last "/" and then after the last "#"."""
     return iri.rsplit("/", 1)[-1].rsplit("#", 1)[-1]
 
 
 def _filter(triples: np.ndarray, iris: list[str], labels: list, counts: Counter) -> np.ndarray:
-    """The triples that pass the filters, in their order; what each filter takes is counted."""
+    """The triples that pass the filters, in their order; what each filter removes is counted."""
     for name, broken in (
         ("broken escape", [label is None for label in labels]),
         ("empty name", [label == "" for label in labels]),

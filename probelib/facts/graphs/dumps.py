@@ -16,11 +16,11 @@ OPEN = {"gzip": lambda: zlib.decompressobj(31), "bzip2": bz2.BZ2Decompressor}
 
 
 def blocks(path: str | Path) -> Iterator[bytes]:
-    """Whole lines of a file, about a mebibyte at a time; only the last one may lack its line end.
+    """Whole lines of a file, about a mebibyte at a time; only the last line may lack its line end.
 
-    What the file is says its content, not its name; but a ``.gz`` or ``.bz2`` that holds something else is refused. A
-    byte-order mark goes. Files of several members or streams are read to their end, and what ends in the middle of
-    one, or holds something else behind one, is an error: nothing is cut off silently.
+    The content decides how the file is read, not its name, and a byte-order mark is removed. Files of several members or
+    streams are read to their end. Raise ProbeError for a ``.gz`` or ``.bz2`` with other content, a file that ends within a
+    member or stream, and one with other content after it: nothing is cut off silently.
     """
     path, held, first = Path(path), [], True
     for chunk in _chunks(path):
@@ -39,13 +39,13 @@ def blocks(path: str | Path) -> Iterator[bytes]:
 def _chunks(path: Path) -> Iterator[bytes]:
     """The file's bytes, decompressed; the progress bar counts the bytes on disk."""
     try:
-        size = path.stat().st_size  # the bar is shown where reading takes longer than some seconds
+        size = path.stat().st_size  # the bar appears if reading takes longer than some seconds
         bar = tqdm(total=size, desc=path.name, unit="B", unit_scale=True, mininterval=1, disable=size < 1 << 28)
         with open(path, "rb") as file, bar:
             kind = _kind(path, file.peek(3)[:3])
             yield from _inflate(file, OPEN[kind], bar) if kind else _plain(file, bar)
     except EOFError as error:
-        raise ProbeError(f"{path}: ends too early: the {kind} data are cut off; fetch the file again") from error
+        raise ProbeError(f"{path}: the {kind} data are cut off; download the file again") from error
     except (OSError, ValueError, zlib.error) as error:
         reason = getattr(error, "strerror", None) or error
         raise ProbeError(f"{path}: cannot be read: {reason}") from error
@@ -57,7 +57,7 @@ def _kind(path: Path, start: bytes) -> str | None:
         if start.startswith(magic):
             return kind
         if path.suffix == suffix:
-            raise ProbeError(f"{path}: called {suffix}, but not {kind} (it starts with {start!r})")
+            raise ProbeError(f"{path}: a {suffix} file, but its content is not {kind} (it starts with {start!r})")
     return None
 
 

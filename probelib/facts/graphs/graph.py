@@ -8,8 +8,8 @@
     graph/graph.json        its source; what was read, skipped, filtered out and kept; written last
 
 Uncompressed Arrow is mapped, not loaded: of tens of millions of triples only what is accessed is read. Readers:
-``dbpedia.read_dbpedia`` and ``wikidata.read_wikidata``; ``to_facts`` and ``from_facts`` lead to the tidy frames and back.
-What GraphEval computes on a graph (spec b.1, b.5, b.6) is here, too: statistics, degrees, types of relations, corrupted triples.
+``dbpedia.read_dbpedia`` and ``wikidata.read_wikidata``; ``to_facts`` and ``from_facts`` convert to the tidy frames and back.
+What GraphEval computes on a graph is here, too: statistics, degrees, types of relations, corrupted triples.
 """
 
 import hashlib
@@ -49,7 +49,7 @@ RANKS = ("deprecated", "normal", "preferred")  # of Wikidata's statements
 
 @dataclass(frozen=True)
 class Graph:
-    """A knowledge graph: four Arrow tables (see the head of this module) and a record of their making.
+    """A knowledge graph: four Arrow tables (see the docstring of this module) and a record of their origin.
 
     about   ``source``; ``counts``: name -> number, for everything read, skipped, filtered out and kept; ``examples``: the
             first skipped lines, "line 12: reason"
@@ -122,7 +122,7 @@ def _column(values, kind: pa.DataType) -> pa.Array:
 
 @contextmanager
 def alone(folder: str | Path) -> Iterator[None]:
-    """Context manager: the only process that writes a graph into a folder; a second notebook that reads the same dump waits."""
+    """Context manager: lock a folder so that one process writes its graph; a second notebook that reads the same dump waits."""
     folder = Path(folder)
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -165,7 +165,7 @@ def open_graph(folder: str | Path) -> Graph:
         tables = {name: _open_table(folder / f"{name}.arrow", record["bytes"][name]) for name in COLUMNS}
         return _checked(Graph(**tables, about=dict(record["about"])))
     except FileNotFoundError as error:
-        raise ProbeError(f"{folder}: no graph, or one that was not written to its end: {error}") from error
+        raise ProbeError(f"{folder}: no graph, or one that was not written completely: {error}") from error
     except (OSError, ValueError, KeyError, TypeError, pa.ArrowException) as error:
         raise ProbeError(f"{folder}: a damaged graph ({error}); make it again") from error
 
@@ -198,9 +198,9 @@ def _checked(graph: Graph) -> Graph:
 
 
 def statistics(graph: Graph) -> dict[str, float]:
-    """Entities, relations, triples, average degree 2T/E, density T/(E(E-1)), self loops (GraphEval Table 1, spec b.6).
+    """Entities, relations, triples, average degree 2T/E, density T/(E(E-1)), self loops (GraphEval, Table 1).
 
-    Only entities and relations with triples count: a sample keeps all of the graph's, which would lower its density.
+    Only entities and relations with triples count: a sample keeps those of the whole graph, which would lower its density.
     """
     n = int((degrees(graph) > 0).sum())
     return {
@@ -214,10 +214,9 @@ def statistics(graph: Graph) -> dict[str, float]:
 
 
 def degrees(graph: Graph, parallel: bool = True) -> np.ndarray:
-    """Degree of every entity, (entities,) int64; a self loop counts twice (spec b.5).
+    """Degree of every entity, (entities,) int64; a self loop counts twice.
 
-    parallel  whether several relations between the same head and tail count several times (default D12) or once, as
-              in the released code
+    parallel  True: several relations between the same head and tail count several times; False: once, as in the released code
     """
     head, tail, n = graph.head, graph.tail, graph.entities.num_rows
     if not parallel:
@@ -228,8 +227,8 @@ def degrees(graph: Graph, parallel: bool = True) -> np.ndarray:
 def relation_types(graph: Graph) -> pd.DataFrame:
     """The most frequent type of every relation's heads and tails: ``relation`` (key), ``head_type``, ``tail_type``.
 
-    Counted over the relation's triples, each head (tail) with all its types; of equal counts the first in the alphabet
-    (default D11); "None" if no head (tail) has a type (spec b.5).
+    Counted over the relation's triples, each head (tail) with all its types. Of equal counts, the first in alphabetical order
+    is returned (a choice of this kit); "None" if no head (tail) has a type.
     """
     column = graph.types["type"].unify_dictionaries().combine_chunks()
     texts = np.asarray(column.dictionary.to_pylist(), dtype=object)
@@ -274,7 +273,7 @@ def contains(graph: Graph, head: np.ndarray, relation: np.ndarray, tail: np.ndar
 
 
 def _find(values: np.ndarray, wanted: np.ndarray) -> np.ndarray:
-    """Index of every wanted number in sorted distinct values; -1 if it is not among them."""
+    """Index of every ``wanted`` number in sorted distinct values; -1 if it is not among them."""
     if not len(values):
         return np.full(len(wanted), -1)
     place = np.minimum(np.searchsorted(values, wanted), len(values) - 1)
@@ -286,8 +285,8 @@ def corrupt(graph: Graph, rows: np.ndarray | None = None, seed: int = 0, hard: b
 
     rows  the triples to corrupt, a boolean mask or row numbers (default: all)
     seed  every triple samples by (seed, row number): neither the order nor the other triples matter
-    hard  replace the tail by another tail of the same relation; else head, relation or tail, a third each, by any
-          entity or relation (GraphEval spec b.1, default D1; the released code does not check the result)
+    hard  True: replace the tail by another tail of the same relation. False: replace head, relation or tail, with probability
+          1/3 each, by any entity or relation. The released code does not check that the result is not in the graph
 
     Return ``triple`` (row number), ``head``, ``relation``, ``tail`` and ``slot``, the index of the new part in ``SLOTS``. After
     16 failed attempts the slot is drawn again, too. Triples without a possible corruption have no row and are counted in

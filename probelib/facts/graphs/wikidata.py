@@ -1,14 +1,14 @@
-"""Wikidata: the JSON dump, one entity a line, as a knowledge graph with times and ranks.
+"""Wikidata: the JSON dump, one entity per line, as a knowledge graph with times and ranks.
 
     [
     {"type":"item","id":"Q31","labels":{...},"descriptions":{...},"aliases":{...},"claims":{"P36":[...]},"sitelinks":{...}},
     ...
     ]
 
-The dump (hundreds of gigabytes) is read once, from front to end: what is found goes to disk in batches, and the graph
-is put together from there. Ids are integers on the way; Python objects live as long as their line.
+The dump (hundreds of gigabytes) is read once, from beginning to end: the fields go to disk in batches, from which the graph is
+assembled. Ids are kept as integers; Python objects live only as long as their line is processed.
 
-Of a line, only what is kept is built: msgspec checks the types of these fields and skips the others.
+Of a line, only the fields that are kept become Python objects: msgspec checks their types and skips the others.
 """
 
 import re
@@ -49,7 +49,7 @@ BATCH = 20_000  # entities that are held before they go to disk
 EXAMPLES = 5  # malformed lines that are quoted
 TYPES = (31, 279)  # instance of, subclass of
 TIME = re.compile(r"([+-])([0-9]+)-([0-9]{2})-([0-9]{2})T")
-LANGUAGES = ("en", "mul")  # of labels and aliases, the first that there is; "mul" serves every language
+LANGUAGES = ("en", "mul")  # of labels and aliases: the first that exists; "mul" is the label for all languages
 DATES = ("P580", "P582", "P585")  # start time, end time, point in time
 KINDS = {"item": "Q", "property": "P", "lexeme": None, "form": None, "sense": None}  # letter of the ids that are kept
 KEY = re.compile(r"[QP][1-9][0-9]{0,9}")
@@ -66,13 +66,13 @@ def read_wikidata(dump: str | Path, folder: str | Path, relations: list[str] | N
     relations  the properties to read ("P36", ...; default: all whose values are entities; of a whole dump those are many
                hundred millions, so choose)
 
-    Triples have ``rank`` (see ``best_rank``), ``start`` and ``end``: P580 and P582, or P585 for both; "" where there is
-    none, "?" where there is one that is not known, is less exact than a year, or is given several times. The types are
-    the values of P31 and P279 (not the deprecated ones), as ids. Entities that are only mentioned have no label.
+    Triples have ``rank`` (see ``best_rank``), ``start`` and ``end``: P580 and P582, or P585 for both; "" if there is none,
+    "?" if the date is unknown, less exact than a year, or given several times. The types are the values of P31 and P279
+    (without deprecated ones), as ids. Entities that are only mentioned have no label.
 
-    ``about["counts"]``: entities read (``items``, ``properties``) and not (``other kinds``, ``malformed`` lines, ``entity
-    given twice``: the first counts), statements not taken (``other values``: no entities; ``no value``; ``other
-    relations``), and what is there (``triples``, ``entities``, ``entities only mentioned``, ``dates not exact``).
+    ``about["counts"]``: entities read (``items``, ``properties``) and skipped (``other kinds``, ``malformed`` lines, ``entity
+    given twice``: the first counts), statements left out (``other values``: no entities; ``no value``; ``other
+    relations``), and what is kept (``triples``, ``entities``, ``entities only mentioned``, ``dates not exact``).
     """
     if odd := [relation for relation in relations or () if not PROPERTY.fullmatch(relation)]:
         raise ProbeError(f"relation {odd[0]!r}; allowed are ids of Wikidata's properties such as P36")
@@ -88,7 +88,7 @@ def read_wikidata(dump: str | Path, folder: str | Path, relations: list[str] | N
 
 @contextmanager
 def _spill(folder: Path) -> Iterator[Path]:
-    """An empty folder for what is found on the way; that of a run that was killed goes first."""
+    """Context manager: an empty folder for intermediate files; the folder of a run that was killed is deleted first."""
     spill = folder / "spill"
     shutil.rmtree(spill, ignore_errors=True)
     try:
@@ -108,10 +108,10 @@ class Line:
     """One item or property.
 
     key         its id, "Q42" or "P31"
-    label       in English, else the one for all languages, else None; ``aliases`` in both
+    label       in English, else the one for all languages, else None; ``aliases``: in both
     statements  (number of the property, number of the value: negative for a property, rank (place in ``RANKS``), qualifiers
                 that are dates or None)
-    others      number of statements with another value: a text, a date, ...; ``empty``: not known, or said to be none
+    others      number of statements with another value: a text, a date, ...; ``empty``: unknown, or explicitly none
     """
 
     key: str
@@ -122,7 +122,7 @@ class Line:
     empty: int = 0
 
 
-# The fields that are kept, with their types. One that not every line needs has a default; where it is needed, BAD is raised.
+# The fields that are kept, with their types. A field that some lines lack has a default; if it is needed, BAD is raised.
 
 struct = partial(msgspec.defstruct, gc=False)
 Empty = Annotated[list, msgspec.Meta(max_length=0)] | None  # how an empty map may be written
@@ -142,14 +142,14 @@ VALUE = msgspec.json.Decoder(Value)
 def entity(line: bytes) -> Line | None:
     """The fields of one line, with or without its comma; None for other kinds of entities (lexemes, ...).
 
-    A line that is no entity at all raises one of ``BAD``.
+    Raise one of ``BAD`` for a line that is not an entity.
     """
     if not line.isascii():
         line.decode()  # msgspec does not look into the texts that it skips
     data = LINE.decode(line.rstrip(b", \t\r\n"))
     if data.type not in ("item", "property"):
         return None
-    number(data.id)  # refuses what is no id
+    number(data.id)  # raises ValueError for anything else
     labels, aliases = data.labels or {}, data.aliases or {}
     label = next((labels[code].value for code in LANGUAGES if code in labels), None)
     found = Line(data.id, label, [a.value for code in LANGUAGES for a in aliases.get(code, ())])
@@ -175,24 +175,24 @@ def _add(found: Line, statements: list[Statement]) -> None:
 
 
 def number(key: str) -> int:
-    """42 for Q42, -31 for P31: one integer for every id. ValueError for what is no id."""
+    """42 for Q42, -31 for P31: one integer per id. Raise ValueError for any other text."""
     if not KEY.fullmatch(key):
-        raise ValueError(f"{key!r} is no id")
+        raise ValueError(f"{key!r} is not an id")
     return int(key[1:]) if key[0] == "Q" else -int(key[1:])
 
 
 @lru_cache(maxsize=1 << 16)
 def _property(key: str) -> int:
     if not PROPERTY.fullmatch(key):
-        raise ValueError(f"{key!r} is no id of a property")
+        raise ValueError(f"{key!r} is not the id of a property")
     return int(key[1:])
 
 
-# Front to end
+# Reading the dump
 
 
 def _stream(dump: str | Path, spill: Path) -> tuple[Counter, list[str], list[str]]:
-    """Writes entities and statements of the dump to ``spill``; returns counts, examples of malformed lines, dates."""
+    """Write entities and statements of the dump to ``spill``; return counts, examples of malformed lines, and dates."""
     counts, examples, rows, brackets, place = Counter(), [], _Rows(spill), set(), 0
     with rows:
         for block in blocks(dump):
@@ -214,7 +214,7 @@ def _stream(dump: str | Path, spill: Path) -> tuple[Counter, list[str], list[str
 
 
 class _Rows:
-    """What is found, on its way to two files: entities (one row each) and statements (``STATEMENT``, integers)."""
+    """Rows that wait to be written to two files: entities (one row each) and statements (``STATEMENT``, integers)."""
 
     def __init__(self, spill: Path):
         self.dates, self.lines = {"": 0}, 0  # text -> code
@@ -224,7 +224,7 @@ class _Rows:
         self._entities, self._statements = [], array("q")
 
     def add(self, found: Line | None, counts: Counter) -> None:
-        """Adds a line, or nothing of it where one of its dates is malformed."""
+        """Add a line; if one of its dates is malformed, add nothing."""
         if found is None:
             counts["other kinds"] += 1
             return
@@ -264,10 +264,10 @@ class _Rows:
 
 
 def interval(dates: dict) -> tuple[str, str]:
-    """Start and end out of a statement's qualifiers P580, P582 and P585: a point in time is both.
+    """Start and end from a statement's qualifiers P580, P582 and P585: a point in time is both.
 
-    A term that begins and ends within one year or month ends on its last day; one of a single day begins in its month: alike,
-    the two would read as a point in time, and the term as one that is not over.
+    A term that begins and ends within one year or month gets the last day of that period as its end; a term of a single day
+    gets the month as its start. With equal dates it would read as a point in time, and so as a fact that still holds.
     """
     if "P580" not in dates and "P582" not in dates:
         return (_date(dates.get("P585")),) * 2
@@ -298,7 +298,7 @@ def date_text(time: str, precision: int) -> str:
     return "-".join(exact) if exact and is_date("-".join(exact)) else UNKNOWN
 
 
-# Putting it together
+# Assembling the graph
 
 
 def _assemble(spill: Path, dates: list[str], wanted: list[int] | None, counts: Counter) -> tuple[pa.Table, ...]:
@@ -332,7 +332,7 @@ def _assemble(spill: Path, dates: list[str], wanted: list[int] | None, counts: C
 
 
 def _find(order: np.ndarray, wanted: np.ndarray) -> np.ndarray:
-    """Places of keys that are all there, in an order that is not sorted."""
+    """Indices of the ``wanted`` keys, all present, in ``order``, which need not be sorted."""
     sorting = np.argsort(order)
     return sorting[np.searchsorted(order, wanted, sorter=sorting)]
 
@@ -356,7 +356,7 @@ def _entity_table(entities: pa.Table, rows: np.ndarray, order: np.ndarray) -> pa
 
 
 def _labels(entities: pa.Table, keys: np.ndarray, wanted: np.ndarray) -> list[str | None]:
-    """Labels of the keys, None for what the dump does not describe."""
+    """Labels of the keys; None for entities that the dump does not describe."""
     rows = np.flatnonzero(np.isin(keys, wanted))
     known = dict(zip(keys[rows], entities["label"].take(pa.array(rows)).to_pylist(), strict=True))
     return [known.get(key) for key in wanted]

@@ -38,7 +38,7 @@ def test_ratings_by_hand(tmp_path):
 @pytest.mark.parametrize(
     ("bad", "says"),
     [
-        (RATINGS + RATINGS[:1], "entry 4: P276:Q361:Q15 is rated already in entry 1"),
+        (RATINGS + RATINGS[:1], "entry 4: P276:Q361:Q15 is already rated in entry 1"),
         ([[["Q1", "P2"], 0.5]], "entry 1: .*is needed"),
         ([[["Q1", "P2", ""], 0.5]], "entry 1: .*is needed"),
         ([["Q1", 0.5]], "entry 1: .*is needed"),

@@ -90,7 +90,7 @@ def test_one_relation_is_the_same_alone_and_a_missing_file_is_an_error(write):
         ({"answer_idx": 9}, "is not number 9"),
         ({"answer_idx": True}, "is not number True"),
         ({"obj_label": "Lutetia"}, "Q90 'Lutetia' is not number 0"),
-        ({"sub_aliases": ["a", ""]}, "sub_aliases must be a list of texts"),
+        ({"sub_aliases": ["a", ""]}, "sub_aliases must be a list of non-empty texts"),
         ({"sub_label": ""}, "an empty sub_label"),
     ],
 )
@@ -114,9 +114,9 @@ def test_results_by_hand(write):
     ("run", "row", "says"),
     [
         ({}, {"pll_scores": [-1, -2]}, "_results.jsonl:2: 2 scores for an answer space of 3"),
-        ({}, {"pll_scores": [-1, -2, 0.5]}, "_results.jsonl:2: 0.5 is no log-probability"),
-        ({}, {"pll_scores": [-1, -2, "x"]}, "_results.jsonl:2: 'x' is no log-probability"),
-        ({}, {"pll_scores": [-1, -2, -(10**400)]}, "is no log-probability"),
+        ({}, {"pll_scores": [-1, -2, 0.5]}, "_results.jsonl:2: 0.5 is not a log-probability"),
+        ({}, {"pll_scores": [-1, -2, "x"]}, "_results.jsonl:2: 'x' is not a log-probability"),
+        ({}, {"pll_scores": [-1, -2, -(10**400)]}, "is not a log-probability"),
         ({}, {"answer_idx": 3}, "_results.jsonl:2: answer_idx 3; the answer space has 3"),
         ({}, {"instance": 7}, "_results.jsonl:2: instance 7 is already in line 1"),
         ({"reduction": "mean"}, {}, "P36 has reduction 'mean'"),

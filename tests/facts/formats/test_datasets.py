@@ -278,8 +278,8 @@ def test_bear_on_the_hub(cache):
 @pytest.mark.parametrize(
     ("data", "folder", "says"),
     [
-        ("hub:nobody/nothing", None, "hub:nobody/nothing@main cannot be had.*data=table folder=FILE columns="),
-        ("hub:akariasai/PopQA", None, r"cannot be had: [^.].*[^.]\. Check the name.*data=popqa folder=FOLDER"),
+        ("hub:nobody/nothing", None, "hub:nobody/nothing@main cannot be downloaded.*data=table folder=FILE columns="),
+        ("hub:akariasai/PopQA", None, r"cannot be downloaded: [^.].*[^.]\. Check the name.*data=popqa folder=FOLDER"),
         ("hub:PopQA", None, "hub:OWNER/NAME is expected"),
         ("hub:a/b", "here", "folder='here' is for files of your own"),
         ("popqb", "here", "unknown data 'popqb'; did you mean popqa"),

@@ -96,7 +96,7 @@ def test_relations(tmp_path):
     (tmp_path / "TREx" / "P20.jsonl").unlink()
     with pytest.raises(ProbeError, match="no file for P36"):
         read_lama(write(tmp_path, BORN), ["P36"])
-    with pytest.raises(ProbeError, match="relations.jsonl:3: relation P19 described twice"):
+    with pytest.raises(ProbeError, match="relations.jsonl:3: relation P19 is described twice"):
         read_lama(write(tmp_path, BORN, relations=RELATIONS + RELATIONS[:1]))
     with pytest.raises(ProbeError, match=r"relations.jsonl:1: a template of P19 needs \[X\]"):
         read_lama(write(tmp_path, BORN, relations=[RELATIONS[0] | {"template": "born in [Y]"}]))

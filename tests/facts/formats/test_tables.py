@@ -193,7 +193,7 @@ def test_a_label_that_is_an_id_of_something_else_stays_apart(tmp_path):
         ("1990-10-03", "1990-13-03", "facts.csv:3: end '1990-13-03'; a year"),
         ("Q586,,", "Q586,", "facts.csv:3: 8 cells, the header has 9"),
         ("relation,subject", "rel,subject", "facts.csv:1: .* needed, each once"),
-        ("remark", "start", "facts.csv:1: .* start may occur once"),
+        ("remark", "start", "facts.csv:1: .* start may occur only once"),
         ('"a remark', '"a" remark', "facts.csv:4: "),
     ],
 )
@@ -218,7 +218,7 @@ def test_unread_columns_may_share_a_name(tmp_path):
     (tmp_path / "t.csv").write_text("relation,subject,object,,\nP1,a,b,,\nP1,c,d,,\n")
     assert read_triples(tmp_path / "t.csv").facts["object"].tolist() == ["b", "d"]
     (tmp_path / "t.csv").write_text("relation,subject,object,object\nP1,a,b,c\n")
-    with pytest.raises(ProbeError, match="object may occur once"):
+    with pytest.raises(ProbeError, match="object may occur only once"):
         read_triples(tmp_path / "t.csv")
 
 
@@ -366,7 +366,7 @@ def test_repeated_rows_count_once_and_are_said(tmp_path):
 def test_a_second_header_and_an_end_before_the_start_are_errors(tmp_path):
     file = tmp_path / "mine.csv"
     file.write_text("subject,relation,object\nFrance,P36,Paris\nsubject,relation,object\n")
-    with pytest.raises(ProbeError, match="mine.csv:3: the header of line 1 once more"):
+    with pytest.raises(ProbeError, match="mine.csv:3: repeats the header of line 1"):
         read_triples(file)
     for start, end in (("2020", "1990"), ("1990-10", "1990-09-30")):
         file.write_text(f"subject,relation,object,start,end\nFrance,P36,Paris,{start},{end}\n")

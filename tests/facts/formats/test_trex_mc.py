@@ -88,7 +88,7 @@ def test_missing_and_damaged_files(tmp_path):
     content = path.read_bytes()
     for bad in (b"", content[:-9], content[9:], b"Subject,Object\n"):
         path.write_bytes(bad)
-        with pytest.raises(ProbeError, match="parquet: not a Parquet file"):
+        with pytest.raises(ProbeError, match="parquet: not a readable Parquet file"):
             read_trex_mc(tmp_path)
     path.unlink()
     path.mkdir()

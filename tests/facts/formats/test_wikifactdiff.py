@@ -118,10 +118,10 @@ def test_the_most_frequent_ones_become_the_clozes_of_facts(counts, tmp_path):
         ({"P36": {"The capital of [X]": 1}}, r"P36: a template needs \[X\] and \[Y\]"),
         ({"P36": {"[X] [Y]": -1}}, "P36: templates with their counts"),
         ({"P36": {"[X] [Y]": 1.5}}, "P36: templates with their counts"),
-        ({"P36": ["[X] [Y]", ""]}, "P36: the value must be a list of texts"),
+        ({"P36": ["[X] [Y]", ""]}, "P36: the value must be a list of non-empty texts"),
         ({"P36": 3}, "P36: templates with their counts"),
-        ({"P36": {"[X] is a [Y] being": 3}}, "no templates at all; left out: {'banned template': 1}"),
-        ({}, "no templates at all"),
+        ({"P36": {"[X] is a [Y] being": 3}}, "no usable template; left out: {'banned template': 1}"),
+        ({}, "no usable template"),
         ([], "an object is needed"),
     ],
 )

@@ -44,8 +44,8 @@ def test_several_members_read_as_one_file(tmp_path, suffix):
             lambda packed: packed[: len(packed) // 2] + b"\x00\x01\x02\x03" + packed[len(packed) // 2 + 4 :],
             "cannot be read",
         ),
-        (lambda packed: b"plain text\n", "but not"),
-        (lambda packed: b"", "but not"),
+        (lambda packed: b"plain text\n", "is not"),
+        (lambda packed: b"", "is not"),
     ],
 )
 def test_damage_is_one_clear_error(tmp_path, suffix, damage, says):
