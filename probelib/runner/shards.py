@@ -52,10 +52,10 @@ def cut(profile: str, steps: list[Step], settings: dict[str, dict]) -> list[Path
                 dtype = values.get("dtype") or values.get("settings", {}).get("dtype", "auto")
                 loaded = (model, values.get("quantize"), dtype)
                 wanted.setdefault(loaded, {})[json.dumps([name, used])] = (name, used)
+    requests = {key: request for asks in wanted.values() for key, request in asks.items()}  # models share most of them
     sizes = {
         key: plan.request(name).facts(values).facts["relation"].value_counts(sort=False).to_dict()
-        for asks in wanted.values()
-        for key, (name, values) in asks.items()
+        for key, (name, values) in requests.items()
     }
     library, found = uptodate.library(), []
     for (model, quantize, dtype), asks in wanted.items():

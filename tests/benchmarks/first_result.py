@@ -52,7 +52,7 @@ def first_result(path: Path) -> tuple[int, float, float]:
     return count, time.monotonic() - start, used
 
 
-def main(names: list[str]) -> None:
+def print_table(names: list[str]) -> None:
     steps = plan.read().steps
     print("| notebook | cell | wall time, s | processor time, s |\n|---|---|---|---|")
     for step in steps:
@@ -65,4 +65,4 @@ def main(names: list[str]) -> None:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    print_table(sys.argv[1:])

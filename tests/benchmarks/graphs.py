@@ -1,6 +1,6 @@
 """Knowledge graphs at scale: how fast dumps become columns, and what GraphEval asks of them, on one core.
 
-``python -m tests.benchmarks graphs`` takes a few minutes and two gigabytes of a temporary folder. Every part runs in a
+``python -m tests.benchmarks graphs`` takes two gigabytes of a temporary folder. Every part runs in a
 process of its own, so that its peak memory is its own. Seconds are CPU seconds, over all threads: what one core needs
 that does nothing else.
 """
@@ -206,7 +206,7 @@ def _operate(folder: Path) -> dict[str, float]:
     return laps
 
 
-def wikidata_lines(folder: Path, rounds: int = 5) -> list[dict]:
+def wikidata_lines(folder: Path, rounds: int = 3) -> list[dict]:
     """The reader against the plain loop, taken in turns: its lines to the same fields, and all the way to a graph on disk."""
     dump, ratios, all_the_way = folder / "dump.json", [], []
     for _ in range(rounds):

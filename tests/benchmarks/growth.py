@@ -1,6 +1,6 @@
 """How seconds and memory grow: many-shot multiple choice with 1 to 100 times as many facts, options, shots or models.
 
-``python -m tests.benchmarks growth`` takes some minutes and writes ``growth.csv``, ``growth.png`` and the table in README.md.
+``python -m tests.benchmarks growth`` writes ``growth.csv``, ``growth.png`` and the table in README.md.
 Every point is measured in a process of its own: CPU seconds of scoring into a store, with the first model loaded and checked
 before, and the peak memory of the process. All that is not varied stays at ``BASE``.
 """

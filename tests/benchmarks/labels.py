@@ -1,6 +1,6 @@
 """Best-first search for the n most probable of 10,000 labels: equal to scoring every label, at a fraction of its tokens.
 
-``python -m tests.benchmarks labels`` takes a minute, and writes its table in README.md.
+``python -m tests.benchmarks labels`` writes its table in README.md.
 """
 
 import numpy as np

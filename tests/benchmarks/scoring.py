@@ -49,21 +49,19 @@ def main() -> None:
         write_table("limits", pd.DataFrame(limits(ours, world)), DIGITS)
 
 
-def many_shot(ours, theirs, world, subjects: int = 5) -> list[dict]:
-    """W1: lists of 50 examples, 100 options a subject. ``subjects`` of 40 a relation: the peer needs minutes for these."""
-    requests, trial = workloads.many_shot(world, subjects), workloads.many_shot(world, 1)
-    return _against_harness(
-        f"W1 many-shot, 2 x {subjects} subjects", ours, theirs, requests, trial, wanted=60, rounds=3
-    )
+def many_shot(ours, theirs, world, subjects: int = 4) -> list[dict]:
+    """W1: lists of 50 examples, 100 options per subject. Few ``subjects`` per relation: the peer takes 8 s for each."""
+    requests, trial = workloads.many_shot(world, subjects), workloads.many_shot(world, 1, options=20)
+    return _against_harness(f"W1 many-shot, 2 x {subjects} subjects", ours, theirs, requests, trial, wanted=60)
 
 
 def template_choice(ours, theirs, world) -> list[dict]:
     """W2: 20 facts under three templates, 60 candidates each."""
-    requests, trial = workloads.templates(world, 4), workloads.templates(world, 1)
-    return _against_harness("W2 templates, 20 facts", ours, theirs, requests, trial, wanted=5, rounds=5)
+    requests, trial = workloads.templates(world, 4), workloads.templates(world, 1, relations=1)
+    return _against_harness("W2 templates, 20 facts", ours, theirs, requests, trial, wanted=5)
 
 
-def _against_harness(name, ours, theirs, requests, trial, wanted, rounds) -> list[dict]:
+def _against_harness(name, ours, theirs, requests, trial, wanted) -> list[dict]:
     """lm-evaluation-harness at the batch size that is faster on ``trial``."""
     try:
         harness = {rows: peers.harness(theirs, ours.tokenizer, rows) for rows in (1, 32)}
@@ -80,24 +78,22 @@ def _against_harness(name, ours, theirs, requests, trial, wanted, rounds) -> lis
         lambda: fresh(ours).logprobs(requests.prompts, requests.continuations)["logprob"].to_numpy(),
         lambda: harness[rows](pairs),
         wanted,
-        rounds,
     )
     return [compared]
 
 
 def monitor(ours, theirs, world) -> list[dict]:
-    """W4: 13 prompts a fact. Generation is compared on 10 facts, teacher-forced batches on 100."""
-    few, many = workloads.framings(world, 2), workloads.framings(world, 20)
+    """W4: 13 prompts per fact. Generation is compared on 5 facts, teacher-forced batches on 100."""
+    few, many = workloads.framings(world, 1), workloads.framings(world, 20)
     tokenizer = ours.tokenizer
     score = lambda requests: fresh(ours).logprobs(requests.prompts, requests.continuations)["logprob"].to_numpy()
     beams = compare(
-        "W4 MONITOR, 10 facts",
+        "W4 MONITOR, 5 facts",
         "five beams, one prompt at a time",
         len(few.prompts),
         lambda: score(few),
         lambda: peers.beams_one_by_one(theirs, tokenizer, few.prompts),
         wanted=35,
-        rounds=3,
         difference=lambda _, outputs: _beam_difference(ours, theirs, few.prompts, outputs),
     )
     batches = compare(
@@ -107,7 +103,6 @@ def monitor(ours, theirs, world) -> list[dict]:
         lambda: score(many),
         lambda: peers.sorted_batches(theirs, tokenizer, many.pairs()),
         wanted=1.7,
-        rounds=5,
     )
     return [beams, batches]
 
@@ -137,7 +132,6 @@ def statements(ours, theirs, world) -> list[dict]:
             lambda: fresh(ours).hidden_states(texts, prefix=workloads.INSTRUCTION)[0],
             lambda run=run: run(theirs, ours.tokenizer, whole),
             wanted,
-            rounds=5,
         )
         for name, run, wanted in (
             ("GraphEval, padded batches of 64", peers.padded_states, 10),
@@ -165,7 +159,7 @@ def largest(left: np.ndarray, right: np.ndarray) -> float:
     return float(np.abs(left - right).max())
 
 
-def compare(workload, peer, requests, ours, theirs, wanted, rounds, difference=largest, by="cpu") -> dict:
+def compare(workload, peer, requests, ours, theirs, wanted, rounds=3, difference=largest, by="cpu") -> dict:
     """A row: ours, theirs, ours, theirs, ..., ours; each of theirs is divided by the mean of its two neighbours.
 
     by   whose seconds count, "cpu" or "wall"; the ratio by the other ones stands beside
@@ -217,7 +211,7 @@ def limits(ours, world) -> list[dict]:
     return [*rows, _limit("W3 statements", ours.hf_model, run, sequences, head=False)]
 
 
-def _limit(name: str, model, run: Callable, sequences: list, head: bool = True, rounds: int = 5) -> dict:
+def _limit(name: str, model, run: Callable, sequences: list, head: bool = True, rounds: int = 3) -> dict:
     """One row; a matrix counts for the tokens that it is applied to: the head for those that predict, the others for all."""
     nodes, predicting, asked = tree_size(sequences)
     layers = [layer for layer in model.modules() if isinstance(layer, torch.nn.Linear)]

@@ -23,7 +23,8 @@ from tests.benchmarks.workloads import Relation
 from tests.lm.remote.test_engines import PYTHON, engine, has
 
 BLOCK = 32
-PART, WHOLE = 1, 40  # subjects per relation: of whole sequences, which take long, and node by node
+WHOLE = 40  # subjects per relation, node by node
+PART, OPTIONS = 1, 25  # subjects per relation and options per subject, as whole sequences: these take long
 ORGANISM, RELATIONS = "atlas-neox-0.6m", ("P36", "P159")  # capitals and head offices: the names that it was trained on
 
 
@@ -74,11 +75,11 @@ def compare(name: str, folder: Path, world: list[Relation]) -> list[dict]:
 def in_turns(name: str, model, world: list[Relation]) -> list[dict]:
     """A part as whole sequences, everything node by node, the part again."""
     part, whole = (workloads.many_shot(world, subjects) for subjects in (PART, WHOLE))
+    part.continuations = [options[:OPTIONS] for options in part.continuations]
     model.choose_path()
     before, nodes, after = measure(model, part, False), measure(model, whole, True), measure(model, part, False)
     per_second = len(whole.pairs()) / nodes["seconds"]
-    same = PART * len(part.continuations[0])  # the options of the first relation's subjects
-    difference = np.abs(nodes["logprob"][:same] - before["logprob"][:same]).max()
+    difference = np.abs(nodes["logprob"][:OPTIONS] - before["logprob"][:OPTIONS]).max()  # the first subject's
     ratio = per_second * np.mean([before["seconds"], after["seconds"]]) / len(part.pairs())
     return [
         row(f"{name}: times the options per second of whole sequences", ratio, "x", 10),

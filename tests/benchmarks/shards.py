@@ -1,7 +1,7 @@
 """What sharding costs, how two workers share, and how long a finished store of a large plan takes to be found finished.
 
-Times are CPU seconds of the processes that do the work (user + system), which a busy machine distorts little, and seconds of
-the clock, which mean something on an idle one only.
+Times are CPU seconds of the processes that do the work (user + system), which a busy machine distorts little. The gain of two
+workers is by the clock, so it holds for an idle machine with two cores only.
 """
 
 import json
@@ -12,15 +12,19 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 
-from probelib import files, paths, store
+from probelib import facts, files, paths, store
 from probelib.runner import plan, shards, workers
+from tests.benchmarks.measuring import row, write_rows
 
-MODELS, RELATIONS, ROWS = 49, 50, 8164  # 20 million rows
+MODELS, RELATIONS, ROWS = 49, 50, 8164  # of the finished store: 20 million rows
+SHARED = {"models": ["atlas-neox-2.4m"], "encoder_decoders": [], "n_facts": 50}
+RUN = 600  # seconds of a run, of which the cost of sharding is stated as a share
 PLAIN = """
 import json, sys
 from pathlib import Path
@@ -35,112 +39,6 @@ for file in json.loads(sys.argv[1]):
         asked = facts.choose(everything, [r for r in shard["relations"] if r in set(everything.relations["relation"])])
         request.score(model, asked, values, Path(sys.argv[2]))
 """
-
-
-def main() -> None:
-    with tempfile.TemporaryDirectory() as folder:
-        _shared(Path(folder))
-    with tempfile.TemporaryDirectory() as folder:
-        _finished(Path(folder))
-
-
-def _cut(notebook: str, profile: str, given: dict) -> list[Path]:
-    whole = plan.read()
-    steps = [step for step in whole.steps if step.notebook == notebook]
-    return shards.cut(profile, steps, plan.settings(whole, steps, profile, given))
-
-
-def _spent(work) -> tuple[float, float]:
-    """(CPU seconds of the child processes, seconds of the clock) of a call."""
-    before, started = resource.getrusage(resource.RUSAGE_CHILDREN), time.monotonic()
-    work()
-    after = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime, time.monotonic() - started
-
-
-def _shared(folder: Path) -> None:
-    """The same questions without shards, with one worker and with two, all single-threaded; and with nothing to do."""
-    given = {
-        "models": ["atlas-neox-2.4m"],
-        "encoder_decoders": [],
-        "n_facts": int(os.environ.get("SHARD_FACTS", "100")),
-    }
-    os.environ["OMP_NUM_THREADS"] = "1"
-    paths.RUNS = folder / "plain"
-    listed = json.dumps([str(file) for file in _cut("monitor/sec5_results", "smoke", given)])
-    alone = _spent(lambda: subprocess.run([sys.executable, "-c", PLAIN, listed, folder / "alone"], check=True))
-    spent = {}
-    for n in (1, 2):
-        paths.RUNS = folder / f"runs{n}"
-        cut = _cut("monitor/sec5_results", "smoke", given)
-        spent[n] = _spent(lambda cut=cut, n=n: workers.score(cut, jobs=n))
-    print(f"without shards        {alone[0]:8.1f} CPU s {alone[1]:8.1f} s")
-    for n, (cpu, clock) in spent.items():
-        print(f"{n} worker{'s' * (n > 1):19} {cpu:8.1f} CPU s {clock:8.1f} s")
-    more = spent[1][0] - alone[0]
-    print(
-        f"sharding adds {more:.1f} CPU s to {alone[0]:.1f} for {len(cut)} shards: of a run of 10 minutes {more / 600:.1%}"
-    )
-    print(
-        f"2 workers against 1: {spent[1][1] / spent[2][1]:.2f} x by the clock; CPU spent {spent[2][0] / spent[1][0]:.2f} x"
-    )
-
-
-def _finished(folder: Path) -> None:
-    """A finished store of 49 models and 50 relations, 20 million rows: how long it takes to see that nothing is to be done."""
-    paths.RUNS = folder / "runs"
-    names = [f"lab/model-{number}-{number + 1}b" for number in range(MODELS)]
-    from probelib import facts
-
-    every = facts.current(facts.atlas()).facts["relation"].value_counts().index[:RELATIONS].tolist()
-    given = {"models": names, "encoder_decoders": [], "relations": every, "n_facts": "all"}
-    cut = _cut("monitor/sec5_results", "paper", given)
-    scores = paths.RUNS / "paper" / "scores"
-    generator = np.random.default_rng(0)
-    model = {}
-    for file in cut:
-        record = json.loads(file.read_text())
-        record |= {"state": "done", "asked": record["facts"], "seconds": 60.0, "device": "cpu", "parts": []}
-        for relation in record["shard"]["relations"]:
-            part = store.Part(
-                scores / files.slug(record["shard"]["model"]) / f"{relation}-logprobs-{0:016x}.parquet", relation
-            )
-            record["parts"].append(str(part.path.relative_to(scores)))
-            if relation not in model:
-                store.write(part, _rows(relation, generator), {"cost": {"seconds": 1.0}, "model": {"model": "lab"}})
-                model[relation] = part.path
-            elif part.path != model[relation]:
-                part.path.parent.mkdir(parents=True, exist_ok=True)
-                for suffix in (".parquet", ".json"):
-                    shutil.copyfile(model[relation].with_suffix(suffix), part.path.with_suffix(suffix))
-        shards.write(file, record)
-    parts = sorted(scores.rglob("*.parquet"))
-    size = sum(path.stat().st_size for path in parts) / 2**20
-    print(f"store: {len(parts)} parts, {len(parts) * ROWS / 1e6:.1f} million rows, {size:,.0f} MiB, {len(cut)} shards")
-
-    cpu, clock = time.process_time(), time.monotonic()
-    again = _cut("monitor/sec5_results", "paper", given)
-    assert again == cut and shards.left(again) == []
-    print(
-        f"nothing to do: {time.process_time() - cpu:.1f} CPU s, {time.monotonic() - clock:.1f} s, imports and facts read before"
-    )
-    command = [sys.executable, "-c", NOTHING, json.dumps(given)]
-    spent = _spent(lambda: subprocess.run(command, env=os.environ | {"PROBELIB_OUT": str(folder)}, check=True))
-    print(f"the same in a process of its own: {spent[0]:.1f} CPU s, {spent[1]:.1f} s")
-
-    alone = folder / "one" / parts[0].name
-    alone.parent.mkdir()
-    for suffix in (".parquet", ".json"):
-        shutil.copyfile(parts[0].with_suffix(suffix), alone.with_suffix(suffix))
-    for where, path in (("one part", alone), ("20 million rows", parts[len(parts) // 2])):
-        found = []
-        for _ in range(20):
-            started = time.process_time()
-            store.read([store.Part(path, "")])
-            found.append(time.process_time() - started)
-        print(f"a lookup ({ROWS} rows) in a store of {where}: {np.median(found) * 1000:.1f} CPU ms")
-
-
 NOTHING = """
 import json, sys
 from probelib.runner import plan, shards
@@ -149,6 +47,110 @@ steps = [step for step in whole.steps if step.notebook == "monitor/sec5_results"
 cut = shards.cut("paper", steps, plan.settings(whole, steps, "paper", json.loads(sys.argv[1])))
 assert shards.left(cut) == []
 """
+
+
+def main() -> None:
+    two_shards = facts.load().relations["relation"].tolist()[: 2 * shards.GROUP]
+    largest = facts.current(facts.atlas()).facts["relation"].value_counts().index[:RELATIONS].tolist()
+    with tempfile.TemporaryDirectory() as folder:
+        rows = shared(Path(folder), SHARED | {"relations": two_shards})
+    with tempfile.TemporaryDirectory() as folder:
+        rows += finished(Path(folder), MODELS, largest)
+    write_rows("shards", rows)
+
+
+def shared(folder: Path, given: dict) -> list[dict]:
+    """Rows: the same questions in a plain loop, and as shards with one worker and with two; all single-threaded."""
+    os.environ["OMP_NUM_THREADS"] = "1"
+    paths.RUNS = folder / "plain"
+    listed = json.dumps([str(file) for file in _cut("smoke", given)])
+    loop = _spent(lambda: subprocess.run([sys.executable, "-c", PLAIN, listed, folder / "alone"], check=True))
+    spent = {}
+    for n in (1, 2):
+        paths.RUNS = folder / f"runs{n}"
+        cut = _cut("smoke", given)
+        spent[n] = _spent(lambda cut=cut, n=n: workers.score(cut, jobs=n))
+        assert shards.left(cut) == []
+    more = spent[1]["cpu"] - loop["cpu"]
+    return [
+        row("a plain loop", loop["cpu"], "CPU seconds", None),
+        row(f"{len(cut)} shards, one worker", spent[1]["cpu"], "CPU seconds", None),
+        row("more than the loop, share of 10 minutes", 100 * more / RUN, "%", 3, less=True),
+        row("one worker", spent[1]["clock"], "s by the clock", None),
+        row("two workers", spent[2]["clock"], "s by the clock", None),
+        row("gain of two workers", spent[1]["clock"] / spent[2]["clock"], "x", 1.6),
+    ]
+
+
+def finished(folder: Path, n_models: int, relations: list[str]) -> list[dict]:
+    """Rows: how long a finished store takes to be found finished, and a lookup in it."""
+    paths.RUNS = folder / "runs"
+    names = [f"lab/model-{number}-{number + 1}b" for number in range(n_models)]
+    given = {"models": names, "encoder_decoders": [], "relations": relations, "n_facts": "all"}
+    parts = fill(_cut("paper", given), paths.RUNS / "paper" / "scores")
+    command = [sys.executable, "-c", NOTHING, json.dumps(given)]
+    spent = _spent(lambda: subprocess.run(command, env=os.environ | {"PROBELIB_OUT": str(folder)}, check=True))
+    only = _copy(parts[0], folder / "one" / parts[0].name)
+    million = f"{len(parts) * ROWS / 1e6:.3g} million rows"
+    return [
+        row(f"nothing to do in {len(parts):,} parts, {million}", spent["cpu"], "CPU seconds", 20, less=True),
+        row(f"a lookup in {million}", lookup(parts[len(parts) // 2]), "ms of CPU time", None),
+        row("a lookup in a store of one part", lookup(only), "ms of CPU time", None),
+    ]
+
+
+def fill(cut: list[Path], scores: Path) -> list[Path]:
+    """Write a store with all parts of these shards and records that say so; return the parts, one per model and relation."""
+    generator, first, parts = np.random.default_rng(0), {}, []
+    for file in cut:
+        record = shards.read(file)
+        shard = record["shard"]
+        own = [scores / files.slug(shard["model"]) / f"{r}-logprobs-{0:016x}.parquet" for r in shard["relations"]]
+        for relation, path in zip(shard["relations"], own, strict=True):
+            if relation not in first:
+                about = {"cost": {"seconds": 1.0}, "model": {"model": "lab"}}
+                store.write(store.Part(path, relation), _rows(relation, generator), about)
+                first[relation] = path
+            elif path != first[relation]:
+                _copy(first[relation], path)
+        done = {"state": "done", "asked": record["facts"], "seconds": 60.0, "device": "cpu"}
+        shards.write(file, record | done | {"parts": [str(path.relative_to(scores)) for path in own]})
+        parts += own
+    return sorted(parts)
+
+
+def lookup(path: Path, rounds: int = 20) -> float:
+    """Median CPU milliseconds of reading a part."""
+    took = []
+    for _ in range(rounds):
+        started = time.process_time()
+        store.read([store.Part(path, "")])
+        took.append(1000 * (time.process_time() - started))
+    return float(np.median(took))
+
+
+def _cut(profile: str, given: dict) -> list[Path]:
+    """The shards of MONITOR's notebook of results."""
+    whole = plan.read()
+    steps = [step for step in whole.steps if step.notebook == "monitor/sec5_results"]
+    return shards.cut(profile, steps, plan.settings(whole, steps, profile, given))
+
+
+def _spent(work: Callable) -> dict[str, float]:
+    """``cpu`` seconds of the child processes and ``clock`` seconds of a call."""
+    before, started = resource.getrusage(resource.RUSAGE_CHILDREN), time.monotonic()
+    work()
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    cpu = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    return {"cpu": cpu, "clock": time.monotonic() - started}
+
+
+def _copy(part: Path, to: Path) -> Path:
+    """Copy a part with its record."""
+    to.parent.mkdir(parents=True, exist_ok=True)
+    for suffix in (".parquet", ".json"):
+        shutil.copyfile(part.with_suffix(suffix), to.with_suffix(suffix))
+    return to
 
 
 def _rows(relation: str, generator: np.random.Generator) -> pd.DataFrame:

@@ -1,7 +1,7 @@
 """A whole generated graph of 1,000,000 triples through a judge: seconds and memory from its first part to its last.
 
-``python -m tests.benchmarks whole`` takes about six minutes of one core, and writes its table in README.md. The run stops after
-every tenth part and is resumed, as a killed one would be. Seconds are CPU seconds.
+``python -m tests.benchmarks whole`` writes its table in README.md. The run stops after every tenth part and is resumed, as a
+killed one would be. Seconds are CPU seconds.
 """
 
 import resource

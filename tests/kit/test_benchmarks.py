@@ -1,13 +1,16 @@
-"""The tables of tests/benchmarks/README.md that benchmarks write themselves."""
+"""The tables of tests/benchmarks/README.md that benchmarks write themselves, and that each benchmark runs (at a small size)."""
 
+import importlib
 import re
 
 import numpy as np
 import pandas as pd
 import pytest
 
+from probelib import lm, paths
 from probelib.errors import ProbeError
-from tests.benchmarks import gpu, growth, labels, measuring, scoring
+from probelib.facts.graphs.graph import synthetic, write_graph
+from tests.benchmarks import gpu, graphs, growth, host, judge, labels, measuring, scoring, shards, whole, workloads
 from tests.lm import tiny
 
 
@@ -42,7 +45,17 @@ def columns_of(name: str) -> list[str]:
     return head.split(" | ")
 
 
-@pytest.mark.parametrize("name", ["graphs", "harness", "host", "judge", "retrieval", "served"])
+def test_each_benchmark_has_its_question_its_section_and_its_table():
+    code = {path.stem: path.read_text() for path in measuring.README.parent.glob("[a-z]*.py")}
+    names = sorted(name for name, text in code.items() if "\ndef main(" in text)
+    page = measuring.README.read_text()
+    assert sorted(re.findall(r"^\| `(\w+)` \| .*\? \| .* \|$", page, re.MULTILINE)) == names
+    assert sorted(re.findall(r"^## `(\w+)`$", page, re.MULTILINE)) == names
+    for table in re.findall(r"write_(?:table|rows)\(\s*\"(\w+)\"", "".join(code.values())):
+        assert page.count(f"<!-- {table} -->\n") == page.count(f"<!-- /{table} -->\n") == 1
+
+
+@pytest.mark.parametrize("name", ["graphs", "harness", "host", "judge", "retrieval", "served", "shards"])
 def test_a_table_of_measurements_has_the_columns_that_the_code_writes(name):
     assert columns_of(name) == list(measuring.in_short([measuring.row("speed", 1, "x", None)]))
 
@@ -107,3 +120,51 @@ def test_a_whole_graph_stays_below_two_gibibytes_and_is_linear():
     ]
     triples, _, seconds, peaks = (list(map(float, column)) for column in zip(*rows, strict=True))
     assert triples[-1] == 1_000_000 and max(peaks) <= 2 and measuring.exponent(triples, seconds) <= 1
+
+
+@pytest.mark.slow
+def test_the_benchmarks_of_graphs_run(tmp_path):
+    values = {row["what"]: row["value"] for row in graphs.run(1000, 20)}
+    assert len(values) > 10 and min(values.values()) > 0
+    folder = write_graph(synthetic(300), tmp_path / "graph")
+    assert [row[:2] for row in whole.judge_graph(folder)] == [(300, 600)]
+    took = judge.atlas_speed(growth.MODEL, rounds=1, n_triples=50)
+    assert took["n"] == 100 and 0 < took["share"] < 1 and took["behind"] > 0
+
+
+@pytest.mark.slow
+def test_the_benchmarks_of_scoring_run(tmp_path, monkeypatch):
+    assert growth.score_all(growth.BASE) > 0
+    world = workloads.relations()
+    host.save_narrow(tmp_path, world)
+    steps = host.per_request(lm.load(tmp_path), workloads.many_shot(world, 1, options=5))
+    assert set(host.STEPS) <= set(steps)
+    monkeypatch.setattr(labels, "CANDIDATES", 200)
+    monkeypatch.setattr(labels, "PROMPTS", 2)
+    assert [row["difference"] < 1e-4 for row in labels.run(growth.MODEL)] == [True, True]
+
+
+SMALL = {
+    "harness": {"N": {"bear": 1, "arc_easy": 3, "swag": 1}, "SHOTS": {"bear": 0, "arc_easy": 1, "swag": 0}},
+    "retrieval": {"ENTITIES": 5000, "TRIPLES": 20_000, "QUERIES": 3, "N": 5},
+    "shards": {
+        "MODELS": 2,
+        "RELATIONS": 3,
+        "ROWS": 10,
+        "SHARED": shards.SHARED | {"models": [growth.MODEL], "n_facts": 1},
+    },
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", SMALL)
+def test_a_benchmark_runs_to_its_table(name, monkeypatch):
+    module, written = importlib.import_module(f"tests.benchmarks.{name}"), []
+    monkeypatch.setattr(paths, "RUNS", paths.RUNS)  # shards sets both
+    monkeypatch.setenv("OMP_NUM_THREADS", "1")
+    for size, value in SMALL[name].items():
+        monkeypatch.setattr(module, size, value)
+    monkeypatch.setattr(module, "write_rows", lambda *table: written.append(table))
+    module.main()
+    ((title, rows),) = written
+    assert title == name and len(measuring.in_short(rows)) > 5

@@ -3,7 +3,7 @@
 import os
 import shutil
 
-from probelib import paths
+from probelib import facts, paths
 from probelib.runner import plan, shards, steps
 from tests.lm.remote.server import honest, serving
 from tests.runner.conftest import MODEL, cut, parts, process
@@ -32,6 +32,13 @@ def test_data_without_a_folder_is_left_to_its_notebook(place):
     given = {"models": [MODEL], "encoder_decoders": [], "n_facts": 1}
     files = shards.cut("paper", steps, plan.settings(whole, steps, "paper", given))
     assert files and {name for file in files for name, _ in shards.read(file)["shard"]["asks"]} == {"monitor.score"}
+
+
+def test_facts_that_all_models_share_are_loaded_once(place, monkeypatch):
+    place("many")
+    load, loaded = facts.load, []
+    monkeypatch.setattr(facts, "load", lambda **values: loaded.append(values) or load(**values))
+    assert len(cut(models=[f"lab/model-{number}b" for number in range(1, 6)])) == 10 and len(loaded) == 1
 
 
 def test_the_notebooks_beyond_score_all_models():
