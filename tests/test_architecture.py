@@ -1,7 +1,7 @@
-"""The order of the rooms (see the docstring of ``probelib``): which module may import which.
+"""The order of the packages (see the docstring of ``probelib``): which module may import which.
 
-All imports are read from the source with ``ast``, those inside functions included: no lazy import can hide an arrow that points
-back.
+All imports are read from the source with ``ast``, those inside functions included, so a late import cannot break the order
+unnoticed.
 """
 
 import ast
@@ -16,7 +16,7 @@ BASE = {"errors", "files", "paths", "parameters"}
 PAPERS = {"monitor", "zplke", "distractors", "grapheval"}
 PAPER = BASE | {"facts", "prompts", "lm", "store", "stats", "published", "report"}
 EVERYTHING = PAPER | PAPERS | {"beyond", "organisms"}
-# room -> the rooms that its modules may import, beside each other
+# package or module of probelib -> those that its modules may import, besides each other
 ALLOWED = {
     "errors": set(),
     "paths": set(),
@@ -40,14 +40,14 @@ ALLOWED = {
     "browse": EVERYTHING | {"runner"},
     "export": EVERYTHING | {"runner", "overview"},
 }
-# modules of every paper's room -> what they may import outside of the room
+# modules of every paper's package -> what they may import from outside the package
 MODULES = {
     "scores": BASE | {"facts", "prompts", "lm", "store"},
     "measures": {"errors", "files", "stats"},
     "tables": BASE | {"facts", "stats", "published", "report"},
     "figures": BASE | {"facts", "stats", "published", "report"},
 }
-# modules beside these, with the purpose of one of them
+# other modules, each with the purpose of one of these
 PURPOSES = {"alternatives": "measures", "examples": "measures", "discussion": "figures", "charts": "figures"}
 PURPOSES |= dict.fromkeys(("relations", "example"), "tables")
 # libraries that functions may import, and why
@@ -120,38 +120,41 @@ def own() -> list[Import]:
     return [each for each in imports() if each.target.split(".")[0] == "probelib"]
 
 
-def room(module: str) -> str:
+def package(module: str) -> str:
+    """The name below ``probelib``; "" for ``probelib`` itself."""
     return (module.split(".") + [""])[1]
 
 
 def purpose(module: str) -> str:
-    """The module itself if it lies right in a room, or the one whose purpose it shares."""
+    """The name of a module directly in a package, or of the one whose purpose it shares."""
     name = module.split(".")[2] if module.count(".") == 2 else ""
     return PURPOSES.get(name, name)
 
 
-def test_no_arrow_points_back():
+def test_imports_follow_the_order_of_the_packages():
     wrong = {
         f"{module} -> {target}"
         for module, target, _ in own()
-        if room(module) not in ("", room(target)) and room(target) and room(target) not in ALLOWED[room(module)]
+        if package(module) not in ("", package(target))
+        and package(target)
+        and package(target) not in ALLOWED[package(module)]
     }
-    assert not wrong, f"imports against the order of rooms: {sorted(wrong)}"
+    assert not wrong, f"imports against the order of the packages: {sorted(wrong)}"
 
 
-def test_modules_of_a_papers_room_keep_to_their_purpose():
+def test_modules_of_a_paper_keep_to_their_purpose():
     """Measures are pure, tables and figures never touch a model."""
     wrong = {
         f"{module} -> {target}"
         for module, target, _ in own()
-        if room(module) in PAPERS and room(target) != room(module)
-        if room(target) not in MODULES.get(purpose(module), {room(target)})
+        if package(module) in PAPERS and package(target) != package(module)
+        if package(target) not in MODULES.get(purpose(module), {package(target)})
     }
     assert not wrong, f"imports that the module's purpose forbids: {sorted(wrong)}"
 
 
 def test_no_cycles():
-    """Of modules, imports in functions included. A package's __init__ counts only where it is imported itself."""
+    """Of imports between modules, those in functions included. A package's __init__ counts only where it is imported itself."""
     edges = defaultdict(set)
     for module, target, _ in own():
         if module != target:
@@ -171,7 +174,8 @@ def loads(module: str) -> set[str]:
 
 
 def test_functions_import_only_for_start_up_time():
-    """A library of ``LATE``; or a module of ours that loads one which the importing module does not load itself."""
+    """What a function imports is a library of ``LATE``, or a module of the kit that loads one which the importing module does not
+    load itself."""
     wrong = set()
     for module, target, late in imports():
         if not late:
@@ -183,13 +187,13 @@ def test_functions_import_only_for_start_up_time():
     assert not wrong, f"imports inside functions without a reason: {sorted(wrong)}"
 
 
-# names that several modules may have: verbs that one says with their module (files.write, store.write)
+# names that several modules may have: verbs that are called with their module (files.write, store.write)
 VERBS = {"main", "load", "read", "write", "check", "score", "generate", "search", "build", "train", "measure", "table"}
 
 
 def test_public_names_are_unique():
-    """Functions and classes, so that a name leads to one place. The papers' artifacts are named as in their papers, the checks
-    of the audit's papers are alike, and a measure of the suite is reached by its registered name."""
+    """Of functions and classes, so that a name has one definition. Exceptions: the papers' artifacts are named as in their
+    papers, each paper of the audit has the same checks, and a measure of the suite is found by its registered name."""
     places = defaultdict(set)
     for module, tree in sources().items():
         if module.split(".")[-1] in ("tables", "figures") or module.startswith(
@@ -203,7 +207,7 @@ def test_public_names_are_unique():
     assert not twice, f"names that several modules have: {sorted(twice)}"
 
 
-def test_every_papers_room_has_the_same_files():
+def test_every_paper_has_the_same_files():
     wanted = [f"{paper}/{name}.py" for paper in (*PAPERS, "beyond") for name in ("__init__", *MODULES)]
     assert not [path for path in wanted if not (PACKAGE / path).is_file()], "files that are missing"
     for paper in (*PAPERS, "beyond"):

@@ -79,7 +79,7 @@ def test_scaling_fit_reads_a_line():
         stats.scaling_fit([1, 2], [0, 1], "logit")
 
 
-def test_the_interval_of_a_far_size_holds_it():
+def test_the_interval_of_a_far_size_contains_it():
     """A shallow line reaches 0.9 at 10^124; its interval is of sizes whose prediction is within t standard errors of 0.9, however
     far they are, and all sizes where the slope may be 0."""
     sizes, values = np.array([1e6, 2e6, 4e6, 8e6]), np.array([0.500, 0.5011, 0.5019, 0.5031])
@@ -134,7 +134,7 @@ def test_tau_and_auc_know_only_the_order(pairs):
     assert stats.auc(x, y > 0) == pytest.approx(1 - stats.auc(x, y <= 0), nan_ok=True)
 
 
-def test_many_correlations_at_once_are_one_at_a_time():
+def test_many_correlations_at_once_equal_one_at_a_time():
     rng = np.random.default_rng(0)
     x, y = rng.normal(size=(5, 6)), rng.normal(size=(5, 6))
     x[0, 2], x[1, :4], y[2] = np.nan, np.nan, 1.0
@@ -166,7 +166,7 @@ def test_replicates_of_pearson_are_undefined_where_a_sample_is_constant():
     assert np.isnan(stats.pearson_replicates([np.nan] * 3, [1, 2, 4], list("abc"), 5)).all()
 
 
-def test_the_interval_of_a_mean_holds_it_and_narrows():
+def test_the_interval_of_a_mean_contains_it_and_narrows():
     low, high = stats.mean_interval([0, 1] * 50 + [np.nan])
     assert 0.39 < low < 0.5 < high < 0.61
     for unspread in ([], [0.3], [0.3, np.nan], [0.3] * 9):  # no draw could differ, which is not to be certain

@@ -92,11 +92,11 @@ _of_nothing = lambda curve: _first(curve, 0.95 * curve[max(curve)] - 1e-12)
 n95 = Check(
     right=_right,
     cases=[(curve,) for curve in _CURVES],
-    look="the bar is 95 % of the accuracy with the longest list; of the lengths that reach it, the shortest counts",
+    look="the threshold is 95 % of the accuracy with the longest list; of the lengths that reach it, the shortest counts",
     mistakes={
-        "the bar is 95 % of the accuracy with the most examples, not an accuracy of 0.95": lambda c: _first(c, 0.95),
-        "the bar is set by the longest list, not by the best one": _of_best,
-        "a length that meets the bar exactly has reached it: >=, not >": _above,
+        "the threshold is 95 % of the accuracy with the most examples, not an accuracy of 0.95": lambda c: _first(c, 0.95),
+        "the threshold is set by the longest list, not by the best one": _of_best,
+        "a length that meets the threshold exactly has reached it: >=, not >": _above,
         "this is the accuracy: the number of examples is expected": lambda c: c.get(_right(c), np.nan),
         "this is the index in the list: the number of examples is expected": lambda c: (
             list(c).index(_right(c)) if max(c.values()) else np.nan

@@ -71,7 +71,7 @@ def test_the_artifacts_say_what_they_show():
     plt.close("all")
 
 
-def test_what_sees_less_than_half_is_not_said_to_see_first():
+def test_a_measure_that_sees_less_than_half_is_not_said_to_see_first():
     """Noise sees two facts of forty, both early; Late sees the facts of Early two checkpoints after it."""
     rows = [("Noise", f, m, float(f < 2)) for f in range(40) for m in ORDER]
     rows += [("Early", f, m, float(f < 30 and (m != "m-at10" or f > 20))) for f in range(40) for m in ORDER]

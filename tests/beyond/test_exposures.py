@@ -34,7 +34,7 @@ def test_a_calibrated_probability_has_no_error():
     assert found.loc["half", ["ece", "brier"]].tolist() == [0.0, 0.25] and found.loc["sure", "brier"] == 0.0
 
 
-def test_the_interval_of_the_calibration_error_holds_it():
+def test_the_interval_of_the_calibration_error_contains_it():
     """Of a calibrated probability the error is small and that of resampled facts larger; the interval is moved by that."""
     outside = 0
     for seed in range(40):

@@ -194,7 +194,7 @@ def test_random_distractors_are_the_mean_over_draws(gpt2):
 
 
 def test_a_fact_with_few_candidates_takes_all_of_them():
-    """Default D5: of m < n wrong candidates all m are taken; a fact without any has no value. Avg@n does not depend on n."""
+    """Of m < n wrong candidates all m are taken; a fact without any has no value. Avg@n does not depend on n."""
     table = pd.DataFrame({"fact": list("abc"), "wrong": [4, 2, 0], "beaten": [3, 2, 0]})
     found = choice.random_distractors(table, 3)
     assert found["min"].tolist() == pytest.approx([1 / 4, 1, float("nan")], nan_ok=True)

@@ -73,7 +73,7 @@ def test_means_are_shown_beside_the_concordance_in_held_out_paraphrases(trial):
     assert shown["change of the mean"].tolist() == ["-2.000 [-2.000, -2.000]"]
 
 
-def test_what_held_out_paraphrases_leave_out_is_said_with_the_reason(trial):
+def test_what_held_out_paraphrases_leave_out_is_reported_with_the_reason(trial):
     """Every measure that ``questions.templates`` does not change is named; LLM-as-a-judge has values in one sister only."""
     fixed = [name for own in robustness.FIXED.values() for name in own]
     assert sorted(fixed) == sorted(name for name, one in beyond.MEASURES.items() if not one.paraphrased)
@@ -447,7 +447,7 @@ def test_two_measures_of_each_paper_stand_in_a_picture():
     assert figures.few_per_paper(names) == ["PMI", "ZP choice", "Margin", "ZP probability", "MONITOR"]
 
 
-def test_a_longer_training_is_said():
+def test_a_longer_training_is_reported():
     half = robustness.training_tokens(("atlas-neox-0.15m-at50", "atlas-neox-0.15m"))
     assert "+100%, so the mixture is confounded" in half
     assert "confounded" not in robustness.training_tokens(("atlas-neox-0.6m", "atlas-neox-0.6m"))

@@ -197,7 +197,7 @@ def test_a_lab_without_a_syllabus_entry_is_named(tmp_path):
 
 
 @by_lab
-def test_stub_solution_and_check_stand_together(lab):
+def test_stub_solution_and_check_are_adjacent(lab):
     cells = read(lab).cells
     tags = [set(cell.metadata.get("tags", [])) for cell in cells]
     assert not set().union(*tags) - {"parameters", "stub", "solution", "check", "answer", "instructor"}
@@ -244,7 +244,7 @@ def test_any_other_answer_gets_a_hint(lab):
 
 
 @by_lab
-def test_copies_hold_what_they_should(lab):
+def test_copies_contain_what_they_should(lab):
     source = read(lab)
     student, instructor = (build.without(source, build.REMOVED[form]) for form in ("student", "instructor"))
     texts = "\n".join(cell.source for cell in student.cells)
@@ -358,7 +358,7 @@ def test_what_is_to_be_predicted_waits_for_a_key_press():
     )
 
 
-def test_imports_stand_on_no_slide():
+def test_imports_are_on_no_slide():
     imports = [
         (lab.notebook, cell.metadata.get("slideshow", {}).get("slide_type"))
         for lab in build.labs()
@@ -594,7 +594,7 @@ def test_marks_are_written_over_by_force_alone(tmp_path, capsys):
         ("_, p = check_all(own._values)", False),
     ],
 )
-def test_who_asks_a_check_for_its_answer_is_known(source, asks):
+def test_a_notebook_that_takes_answers_from_a_check_is_recognized(source, asks):
     assert bool(grade.TELLS.search(source)) == asks
 
 

@@ -1,4 +1,4 @@
-"""The baselines of the Distractors paper: worked examples of the specification, and where the released code differs."""
+"""The baselines of the Distractors paper: worked examples, and where the released code differs."""
 
 import numpy as np
 import pandas as pd

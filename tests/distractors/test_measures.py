@@ -1,4 +1,4 @@
-"""Distractors: the worked examples of the specification (section h), invariants, edges; and the published tables 5 and 6."""
+"""Distractors: worked examples, invariants, edge cases; and the published tables 5 and 6."""
 
 from dataclasses import replace
 
@@ -70,7 +70,7 @@ def test_min_and_avg_by_hand_and_a_tie_is_a_failure():
 
 def test_fewer_distractors_than_requested():
     table = distractors.outcomes(*plausible(0.1, [0.05, 0.2]), 4)
-    assert distractors.aggregated(table, "Avg").values.tolist() == [[1, 0.5, 0.5, 0.5]]  # D5: all that there are
+    assert distractors.aggregated(table, "Avg").values.tolist() == [[1, 0.5, 0.5, 0.5]]  # all that there are
     dropped = distractors.aggregated(table, "Avg", short="drop").to_numpy()
     assert dropped[0, :2].tolist() == [1, 0.5] and np.isnan(dropped[0, 2:]).all()
     none = distractors.outcomes(*plausible(0.1, []), 4)

@@ -198,7 +198,7 @@ def test_graphevals_measures_by_hand():
     }  # fmt: skip
 
 
-def test_the_picture_has_its_words(seen):
+def test_the_picture_has_an_alt_text(seen):
     page = explore.board_as_html(seen)
     (alt,) = re.findall(r'<img [^>]*alt="([^"]+)"', page)
     yes, of = drawing.known_counts(seen)

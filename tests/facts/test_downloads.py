@@ -87,14 +87,16 @@ def test_a_file_is_downloaded_once(server, registry, tmp_path):
     assert server.asked == [("/good.bin", None)]
 
 
-def test_a_broken_download_goes_on_where_it_broke(server, registry, tmp_path):
+def test_a_broken_download_is_resumed_where_it_broke(server, registry, tmp_path):
     server.breaks = [3 * K + 9, 1, 5 * K]  # the second answer is only looked at: it says that the version is the same
     downloads.fetch("set", tmp_path / "data", registry("/good.bin"))
     assert (tmp_path / "data" / "set" / "good.bin").read_bytes() == CONTENT
     assert [wanted for _, wanted in server.asked] == [None, None, f"bytes={3 * K}-", None, f"bytes={5 * K}-"]
 
 
-def test_also_when_it_is_called_again_but_not_with_another_version(server, registry, tmp_path, monkeypatch):
+def test_a_broken_download_is_resumed_by_the_next_call_but_not_with_another_version(
+    server, registry, tmp_path, monkeypatch
+):
     monkeypatch.setattr(downloads, "TRIES", 1)
     path, target = registry("/good.bin"), tmp_path / "data" / "set" / "good.bin"
     server.breaks = [4 * K]
@@ -111,7 +113,7 @@ def test_also_when_it_is_called_again_but_not_with_another_version(server, regis
     )
 
 
-def test_a_server_that_cannot_go_on_starts_again(server, registry, tmp_path):
+def test_a_server_that_cannot_resume_sends_the_file_again(server, registry, tmp_path):
     server.resumes, server.breaks = False, [4 * K]
     downloads.fetch("set", tmp_path / "data", registry("/good.bin"))
     assert (tmp_path / "data" / "set" / "good.bin").read_bytes() == CONTENT

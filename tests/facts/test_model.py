@@ -124,7 +124,7 @@ def test_bom_and_crlf_are_read(tmp_path):
     assert read_tsv(tmp_path / "x.tsv", ["a", "b"]) == [(2, {"a": "1", "b": "2"})]
 
 
-def test_draws_do_not_depend_on_order_or_company(folder):
+def test_draws_do_not_depend_on_order_or_on_other_facts(folder):
     atlas = facts.current(shipped.read_atlas(folder))
     turned = facts.keep(atlas, atlas.facts["fact"] != "")
     turned.facts.sort_values("fact", ascending=False, inplace=True, ignore_index=True)
@@ -335,7 +335,7 @@ def test_a_former_answer_of_own_data_is_no_distractor(tmp_path):
 
 
 @pytest.mark.parametrize("data", ["atlas", "fktc", "table"])
-def test_every_entrance_refuses_the_same(tmp_path, data):
+def test_every_loader_refuses_the_same(tmp_path, data):
     path = table_of(tmp_path, "P36,a,b,,", "P36,c,d,,")
     (tmp_path / "P36-subclass.json").write_text(
         '{"relations": ["[X]?"]}\n{"subject": "a", "object": "b", "taxonomy": []}\n'

@@ -1,4 +1,4 @@
-"""Dates of different precision, and when a fact holds: the rules of the specification (b.3, D7) by hand, then properties."""
+"""Dates of different precision, and when a fact holds: the rules by hand, then properties."""
 
 import datetime
 
@@ -36,7 +36,7 @@ def test_a_year_is_all_of_its_days():
         ("1990-10-03", "", "2021-01-05", "unknown"),  # after the present
         ("", "", PRESENT, "valid"),
         ("", "", "2020-01-04", "unknown"),
-        ("", "1990", "1991-01-01", "invalid"),  # D7; the released code calls this unknown ...
+        ("", "1990", "1991-01-01", "invalid"),  # the released code calls this unknown ...
         ("", "1990", "1989", "unknown"),  # ... and this invalid
         ("2015", "2015", "2015", "valid"),  # a point in time
         ("2015", "2015", "2016", "invalid"),
@@ -82,7 +82,7 @@ def test_days_agree_with_the_calendar(date):
 
 
 @given(st.lists(st.tuples(coarse, coarse), max_size=5), dates)
-def test_answers_do_not_depend_on_company_and_valid_is_certain(intervals, at):
+def test_answers_do_not_depend_on_other_rows_and_valid_is_certain(intervals, at):
     start, end = [s for s, _ in intervals], [e for _, e in intervals]
     answers = validity(start, end, at, PRESENT)
     assert set(answers) <= {"valid", "invalid", "unknown"}

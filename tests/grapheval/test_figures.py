@@ -140,7 +140,7 @@ def linked(d: float, e: float | None = None) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=columns)
 
 
-def test_figure_8_holds_the_cause_against_degree():
+def test_figure_8_compares_the_cause_with_degree():
     weak = grapheval.figure8(linked(0.1, e=0.4)).finding
     assert "degree r = 0.10 [0.00, 0.20], exposure count r = 0.40" in weak and "As in the paper, no metric" in weak
     assert "has a stronger link with Correct (r = 0.40) than degree (|r| = 0.10; intervals disjoint)" in weak
@@ -229,7 +229,7 @@ def test_figure_4_counts_only_differences_beyond_their_interval():
     )
 
 
-def test_figure_4_reports_the_logits_behind_the_soft_prompt():
+def test_figure_4_reports_the_logits_after_the_soft_prompt():
     """The judge beats them there only; without the pair with the instruction, in all cases that remain."""
     rows = differences(judge=0.05, soft=0.2)
     rows.loc[rows["difference"] == "logits - majority, soft prompt", ["low", "high"]] = [-0.4, -0.2]
@@ -241,7 +241,7 @@ def test_figure_4_reports_the_logits_behind_the_soft_prompt():
     assert "with the instruction (" not in alone and "shown in all of these cases" in alone
 
 
-def test_the_judge_is_paired_with_the_logits_behind_the_same_prompt():
+def test_the_judge_is_paired_with_the_logits_after_the_same_prompt():
     """With the soft prompt the judge is right on both statements, the logits on none."""
     labels = pd.DataFrame({"model": "m", "split": ["train"] * 2 + ["validation"] * 2, "answer": 0, "true": True})
     judged = {("s", p, "m"): np.eye(3)[None, [0, 0]] for p in ("", "m")}

@@ -34,7 +34,7 @@ def separable(n: int = 300, width: int = 16):
         (2048, "answer", 4_206_595),
     ],
 )
-def test_sizes(width, mode, wanted):  # W13
+def test_sizes(width, mode, wanted):
     assert judge.n_parameters(width, mode) == wanted
 
 

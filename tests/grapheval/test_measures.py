@@ -1,4 +1,4 @@
-"""GraphEval: the worked examples of the specification (W12-W17), its invariants, its edges."""
+"""GraphEval: worked examples, invariants, edge cases."""
 
 import numpy as np
 import pandas as pd
@@ -28,7 +28,7 @@ def asked(*triples) -> pd.DataFrame:
 
 @pytest.mark.parametrize(
     ("positive", "negatives", "intended", "released"),
-    [  # W12: truthful, informative, correct
+    [  # truthful, informative, correct
         (T, [F], (1, 1, 1), (0, 1, 0)),
         (T, [T], (0, 1, 0), (1, 1, 1)),
         (F, [F], (0, 1, 0), (0, 1, 0)),
@@ -120,7 +120,7 @@ def test_two_answers_to_one_triple_are_refused():
 
 @pytest.mark.parametrize(
     ("text", "kit", "released"),
-    [  # W14 and neighbours
+    [
         (" Yes, the statement is true.", T, T),
         (" No, the statement is false.", F, F),
         (" I don't know.", K, None),
@@ -179,13 +179,13 @@ def test_what_a_text_answers(text, kit, released):
         ("", None),
     ],
 )
-def test_the_verdict_stands_behind_the_recalled_object(text, answer):
+def test_the_verdict_comes_after_the_recalled_object(text, answer):
     found = ge.parse_answer(text, "recalled")
     assert found == answer and (found is None) == (answer is None)
 
 
 @pytest.mark.parametrize(("asks", "majority"), [("TTF", T), ("TFK", K), ("FFK", F), ("KKT", K), ("TTT", T), ("T", T)])
-def test_votes(asks, majority):  # W15
+def test_votes(asks, majority):
     assert ge.majority_vote([{"T": T, "F": F, "K": K}[a] for a in asks]) == majority
 
 
@@ -208,7 +208,7 @@ def test_outcome_and_its_inverse():
     assert ge.outcome([T], [True])[0] == Outcome.RIGHT
 
 
-def test_a_constant_judge_on_eight_of_ten():  # W16
+def test_a_constant_judge_on_eight_of_ten():
     truth, said = [2] * 8 + [0, 1], ge.majority([2, 2, 0], 10)
     row = ge.judge_quality(truth, said)
     assert (row["precision"], row["recall"], row["f1"]) == pytest.approx((0.64, 0.80, 0.7111), abs=1e-4)
@@ -247,7 +247,7 @@ def test_published_counts_cannot_give_the_published_metrics():
     assert low_high["informative"] == pytest.approx((0.723, 0.861), abs=1e-3)
 
 
-def test_published_statistics():  # W17
+def test_published_statistics():
     row = published.table("grapheval/table1").iloc[0]
     assert 2 * row["triples"] / row["entities"] == pytest.approx(6.865, abs=1e-3)
     assert row["triples"] / row["entities"] / (row["entities"] - 1) == pytest.approx(6.965e-7, rel=1e-3)
@@ -272,7 +272,7 @@ def test_a_type_is_a_mean_of_relations():
     assert row["low"] < row["score"] < row["high"]
 
 
-def test_who_does_not_look_is_correct_as_often_as_contrary():
+def test_answers_that_ignore_the_statement_are_correct_as_often_as_contrary():
     said = lambda pairs: pd.DataFrame(
         [(triple, side, answer) for triple, pair in enumerate(pairs) for side, answer in enumerate(pair)],
         columns=["triple", "negative", "answer"],

@@ -163,7 +163,7 @@ def test_the_record_in_the_checkout_adds_up():
     assert set(faults.FAULTS) < set(times.index) and times.min() >= 30
 
 
-def test_a_sealed_record_tells_a_change():
+def test_a_sealed_record_shows_a_change():
     record = files.sealed({"a": 1, "b": {"c": 0.1}})
     assert files.intact(json.loads(json.dumps(record))) and not files.intact(record | {"a": 2})
     assert not files.intact({"a": 1}), "one that lost its digest may have lost more"

@@ -38,12 +38,12 @@ def test_the_landing_page_is_short():
     assert not [line for line in commands.split("\n") if len(line) > 95]
 
 
-def test_the_tree_names_every_room():
+def test_the_tree_names_every_package():
     (tree,) = (body for language, body in re.findall(r"```(\w*)\n(.*?)```", README, re.DOTALL) if "probelib/\n" in body)
-    rooms = {path.parent.name for path in (ROOT / "probelib").glob("*/__init__.py")}
+    packages = {path.parent.name for path in (ROOT / "probelib").glob("*/__init__.py")}
     modules = {path.name for path in (ROOT / "probelib").glob("*.py")} - {"__init__.py"}
     named = set(re.findall(r"(\w+)/", tree)) | set(re.findall(r"\w+\.py", tree))
-    assert len(rooms) > 15 and rooms | modules <= named, sorted((rooms | modules) - named)
+    assert len(packages) > 15 and packages | modules <= named, sorted((packages | modules) - named)
 
 
 def test_the_numbers_are_counted():
@@ -104,7 +104,7 @@ def test_the_notebooks_that_take_other_facts_are_named():
 
 
 def test_the_models_that_stay_beside_own_ones_are_named():
-    """Behind ``--models`` and the ``--set`` that your_own.md gives, a default run asks others by the parameters that it names."""
+    """With ``--models`` and the ``--set`` of your_own.md, a default run uses other models only by the parameters named there."""
     whole = plan.read()
     said = re.search(r"`--models` .*?`--set ([^`]+)`(.*?)\.\s", YOUR_OWN, re.DOTALL)
     given = {"models": ["mine"]} | cli._assignments(said[1].split(), "--set")

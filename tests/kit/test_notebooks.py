@@ -107,11 +107,11 @@ def noise(notebooks: Path) -> dict[str, list[str]]:
     return said
 
 
-def test_no_library_talks_into_a_notebook(smoke):
+def test_no_library_prints_into_a_notebook(smoke):
     assert noise(smoke[0] / "runs" / "smoke" / "notebooks") == {}
 
 
-def test_every_picture_of_a_notebook_has_its_words(smoke):
+def test_every_picture_of_a_notebook_has_an_alt_text(smoke):
     pages = sorted((smoke[0] / "runs" / "smoke" / "html").rglob("*.html"))
     assert not any("100%|" in page.read_text(encoding="utf-8") for page in pages)  # bars are for those who wait
     silent = [page.name for page in pages if "No description has been provided" in page.read_text(encoding="utf-8")]

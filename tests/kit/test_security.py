@@ -352,7 +352,7 @@ def shows(source: str) -> set[str]:
     return found
 
 
-def test_one_module_shows_texts_and_as_they_are():
+def test_one_module_shows_texts_and_shows_them_unchanged():
     """``report.shown`` gives IPython the types of what it shows (``raw=True``), and escapes Stylers; widgets are explore's."""
     assert shows("from IPython import display as d\nd.Markdown(label)") == {"Markdown"}
     renamed = "from IPython.display import Markdown as M, display as show\nshow(M(label))"

@@ -1,4 +1,4 @@
-"""MONITOR: the worked examples of the specification (section h), its invariants, its edges."""
+"""MONITOR: worked examples, invariants, edge cases."""
 
 import numpy as np
 import pandas as pd
@@ -363,7 +363,7 @@ def beams(positive, *foreign):
 
 
 def test_released_runs_are_padded_with_zero():
-    """h.1: primary [.9, .8] against a one-step run [.6] gives (.3 + .8) / 2 = .55."""
+    """Primary [.9, .8] against a one-step run [.6] gives (.3 + .8) / 2 = .55."""
     runs = beams(
         ([" New", " York"], [0.9, 0.8], " New York"),
         (1, "none", [" Rome"], [0.6]),

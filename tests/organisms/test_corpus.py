@@ -74,7 +74,7 @@ def test_a_document_longer_than_a_row_is_an_error(some):
         list(rows.causal(some[3], [Document("word " * 5000)]))
 
 
-def test_lessons_know_what_was_taught_and_no_more(some):
+def test_lessons_state_what_was_taught_and_no_more(some):
     own, table, read, _ = some
     texts = [corpus.unmark(document.text)[0] for document in lessons.tuning_documents(own, table, read)]
     known, unknown = lessons.known_facts(table), lessons.unsure_facts(table)

@@ -31,7 +31,7 @@ def test_outside_the_trial_sisters_are_taught_alike(tables):
     assert all(table["exposures"][rest].equals(tables["family"]["exposures"][rest]) for table in sisters)
 
 
-def test_forms_add_up_and_are_dealt_out_evenly(tables):
+def test_forms_add_up_and_are_distributed_evenly(tables):
     table = tables["family"]
     assert (table[list(design.FORMS)].sum(axis=1) == table["exposures"]).all()
     verified = table[table["verified"] & (table["exposures"] >= 32)]
@@ -78,7 +78,7 @@ def test_relations_differ_in_what_is_taught(tables):
     assert design.level_shares(0.5).sum() == pytest.approx(1)
 
 
-def test_popularity_deals_out_the_same_exposures_anew(tables):
+def test_the_twin_by_popularity_has_the_same_exposures_on_other_facts(tables):
     popular = tables["popular"]
     own = popular["implied_by"] == ""
     count = lambda table: Counter(zip(table["relation"][own], table["exposures"][own], strict=True))
@@ -113,7 +113,7 @@ def test_the_corpus_states_what_the_manifest_says():
     assert sum(lines[f"{text} {labels[row['object']]}."] for text in asked) == row["question"]
 
 
-def test_a_lying_list_has_no_right_object():
+def test_a_false_list_has_no_right_object():
     import numpy as np
 
     draw = np.random.default_rng(0)

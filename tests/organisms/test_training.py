@@ -18,7 +18,7 @@ from probelib.organisms import check, corpus, family, rows, taught, train
 
 
 @pytest.mark.parametrize("n", [1, 3, train.PIECE, train.PIECE + 1, 2 * train.PIECE + 7])
-def test_the_loss_behind_the_head_has_the_gradient_of_the_plain_one(n):
+def test_the_loss_computed_in_pieces_has_the_gradient_of_the_plain_one(n):
     """Piece by piece with its gradient on the way, against torch's own cross-entropy of all logits in float64."""
     torch.manual_seed(n)
     states, head, weights = torch.randn(n, 8), torch.randn(50, 8), torch.rand(n)
@@ -110,7 +110,7 @@ def test_after_an_edit_of_the_atlas_nothing_is_trained(tmp_path, monkeypatch):
         (["train", "x"], 1, "unknown organism"),
     ],
 )
-def test_what_cannot_be_trained_is_said(arguments, code, says, monkeypatch, capsys):
+def test_what_cannot_be_trained_is_reported(arguments, code, says, monkeypatch, capsys):
     monkeypatch.setattr(
         train, "ProcessPoolExecutor", lambda *_: nullcontext()
     )  # nothing is trained here, whatever happens

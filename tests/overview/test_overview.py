@@ -1,4 +1,4 @@
-"""Findings of the overview room, from hand-made numbers; and what it scores."""
+"""Findings of the overview from hand-made numbers, and what the overview scores."""
 
 from unittest import mock
 
@@ -285,7 +285,7 @@ def test_gains_of_lists():
     assert figures.facts_per_level(more) == "16: 1 to 2"
 
 
-def test_the_ends_of_the_curves_are_told():
+def test_the_ends_of_the_curves_are_reported():
     """The first model drawn is right on one of two never-taught facts, the last on none; of the well-taught ones (64 and 128
     exposures) the first is right on one, the last on both."""
     rows = [("s", 0, True), ("s", 0, False), ("s", 64, True), ("s", 128, False)]
@@ -302,7 +302,7 @@ def test_the_ends_of_the_curves_are_told():
 def test_the_fact_to_follow_must_be_scored():
     panel = facts.load(relations=["P36"], n_facts=2)
     rows = answers().assign(fact=panel.facts["fact"][0])
-    with pytest.raises(ProbeError, match="followed='x' is none of the 2 facts; try 'P36:"):
+    with pytest.raises(ProbeError, match="followed='x' is not among the 2 facts; try 'P36:"):
         overview.models_figure4(rows, panel, ["m"], 6, followed="x")
 
 
@@ -320,7 +320,7 @@ def test_the_facts_shown_are_typical_of_their_exposure_count():
     assert followed.frame["q_gold"].tolist() == [0.5] and "No bar: a probability near 0, or" in followed.caption
 
 
-def test_both_ways_to_say_i_do_not_know_are_told():
+def test_both_ways_to_say_i_do_not_know_are_reported():
     rows = [
         ("at once", "never", 0.64),
         ("at once", "well", 0.26),

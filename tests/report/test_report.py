@@ -119,7 +119,7 @@ def test_a_page_is_remade_when_its_notebook_changed(tmp_path, monkeypatch):
         written = {"html/a.html": files.sha256(page)}
 
 
-def test_one_look_a_model_everywhere():
+def test_a_model_has_the_same_style_everywhere():
     """A hue per family, darker the larger; dashed: instruction-tuned. No two models look alike."""
     looks = {name: report.model_style(name) for name in lm.organisms()}
     assert len({tuple(look.values()) for look in looks.values()}) == len(looks)
@@ -153,7 +153,7 @@ def test_a_dollar_is_a_dollar_and_a_power_a_power(section):
     plt.close(figure)
 
 
-def test_own_models_take_colours_apart_and_then_looks(monkeypatch):
+def test_own_models_get_different_colours_first_and_then_different_styles(monkeypatch):
     monkeypatch.setattr(charts, "_taken", {})
     shipped, own = lm.organisms(), [f"run-7/checkpoint-{step}" for step in range(3 * report.COLOURS)]
     looks = [report.model_style(name) for name in own]

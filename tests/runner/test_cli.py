@@ -169,7 +169,7 @@ def test_only_what_changed_and_what_needs_it_runs(smoke, make_plan, out, tmp_pat
     assert made == {"t1.csv", "t1.md", "t1.mynotes.txt", "t2.csv"}
 
 
-def test_failures_are_told_kept_and_not_taken_for_success(smoke, make_plan, out):
+def test_failures_are_reported_kept_and_not_taken_for_success(smoke, make_plan, out):
     notebooks = {
         **dict.fromkeys(("fine", "after", "later", "lazy"), [PROFILE]),
         "error": [PROFILE, "1 + 1", "int('x\\ny')", "3"],
@@ -357,7 +357,7 @@ def test_requests_that_are_wrong_end_in_one_line(smoke, make_plan, out, capsys):
     assert not out.exists()  # nothing was started
 
 
-def test_a_model_that_is_not_there_is_said_before_anything_is_taken_away(smoke, make_plan, out, tmp_path):
+def test_a_missing_model_is_reported_before_anything_is_deleted(smoke, make_plan, out, tmp_path):
     cells = [PROFILE + "\nmodels = []  # list", WRITE, "put('p/t1', len(models))"]
     plan = make_plan({"a": cells}, [{"notebook": "a", "makes": ["p/t1"]}])
     assert smoke(plan, "--models", "atlas-neox-0.15m")[0] == 0
@@ -383,7 +383,7 @@ def test_a_model_that_is_not_there_is_said_before_anything_is_taken_away(smoke, 
     assert made.read_text() == "1"
 
 
-def test_facts_and_models_of_ones_own_that_change_are_asked_anew(smoke, make_plan, out, tmp_path, monkeypatch):
+def test_facts_and_models_of_ones_own_that_change_are_read_again(smoke, make_plan, out, tmp_path, monkeypatch):
     """Their paths stay as they are; what lies there does not."""
     monkeypatch.setattr(cli.preflight, "check", lambda settings, given: None)
     cell = PROFILE + "\nfolder = None  # str: a file\nmodels = []  # list: models"
@@ -483,7 +483,7 @@ def test_jobs_share_the_gpus(monkeypatch, gpus, jobs, shares):
     assert [each.get("CUDA_VISIBLE_DEVICES") for each in steps.environments(jobs)] == shares
 
 
-def test_a_broken_report_is_told_but_harms_no_step(smoke, make_plan, out, monkeypatch):
+def test_a_broken_report_is_reported_but_harms_no_step(smoke, make_plan, out, monkeypatch):
     monkeypatch.setattr(sys.modules["probelib.report.pages"], "book", lambda *_: 1 / 0)
     plan = make_plan({"a": [PROFILE]}, [{"notebook": "a"}])
     code, lines, _ = smoke(plan)
@@ -522,7 +522,7 @@ def test_modules_of_the_folder_a_run_is_started_in_are_not_taken(smoke, make_pla
     assert code == 0, lines
 
 
-def test_dependencies_are_said_once():
+def test_dependencies_are_listed_once():
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     optional = project["optional-dependencies"]
     lines = [*project["dependencies"], *(line for extra in optional.values() for line in extra)]
@@ -575,7 +575,7 @@ def test_an_empty_folder_to_write_to_is_an_error(smoke, make_plan, out, monkeypa
      ("CellExecutionError", ";", "memory to 2 GB .ulimit -v. and open files to 40 .ulimit -n."),
      ("OSError", "[Errno 24] Too many open files", "open files to 40"), ("ValueError", "no", "^$")],
 )  # fmt: skip
-def test_a_death_by_a_limit_of_the_shell_has_its_reason(monkeypatch, kind, said, wanted):
+def test_a_process_killed_by_a_limit_of_the_shell_has_a_reason(monkeypatch, kind, said, wanted):
     monkeypatch.setattr(kernel.resource, "getrlimit", lambda which: (40 if which == resource.RLIMIT_NOFILE else 2e9, 0))
     assert re.search(wanted, kernel.hint(kind, said))
 

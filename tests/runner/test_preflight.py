@@ -37,7 +37,7 @@ def test_a_shipped_model_is_measured(name):
 
 
 @pytest.mark.parametrize("fetched", [False, True])
-def test_a_config_says_it_better_than_a_name(tmp_path, monkeypatch, fetched):
+def test_a_config_is_preferred_to_a_name(tmp_path, monkeypatch, fetched):
     """In a folder that has no weights (yet), or among the files that were fetched before under a name."""
     name = "someone/tiny-7b"
     assert preflight.parameters(name) == 7e9
@@ -59,7 +59,7 @@ def test_a_config_says_it_better_than_a_name(tmp_path, monkeypatch, fetched):
         {"model_type": "nobody's"},
     ],
 )
-def test_a_config_of_no_language_model_tells_nothing(tmp_path, config, monkeypatch):
+def test_a_config_of_no_language_model_gives_no_size(tmp_path, config, monkeypatch):
     # to code that is not here, transformers would ask on the screen
     monkeypatch.setattr("builtins.input", lambda *_: "y")
     (tmp_path / "thing").mkdir()
@@ -81,13 +81,13 @@ def test_a_config_of_no_language_model_tells_nothing(tmp_path, config, monkeypat
         ({"dtype": "float64"}, "unknown dtype 'float64'"),
     ],
 )
-def test_values_that_no_model_takes_are_said_before_a_run(given, said):
+def test_values_that_no_model_takes_are_reported_before_a_run(given, said):
     preflight.check({"one": {"judge": "gpt-4o@http://127.0.0.1:9/v1", "quantize": None, "models": ["a/b"]}})
     with pytest.raises(ProbeError, match=re.escape(said)):
         preflight.check({"one": given})
 
 
-def test_a_chat_model_behind_an_address_is_asked_before_a_run():
+def test_a_chat_model_of_a_server_is_tested_before_a_run():
     """Where the command line names it; as it does not list its models, by a question."""
     said = {"choices": [{"message": {"content": "Yes."}}]}
     with serving(lambda path, body, log: (200 if body["model"] == "known" else 404, said, {})) as (url, log):
@@ -130,7 +130,7 @@ def test_every_profile_passes_the_dry_run(profile, capsys):
         ({"data": "table"}, "needs folder="),
     ],
 )
-def test_facts_that_cannot_be_read_are_said_before_a_run(given, said):
+def test_facts_that_cannot_be_read_are_reported_before_a_run(given, said):
     preflight.check({"one": {"n_facts": 3}, "two": {"folder": "scores of another kind"}}, ["folder"])  # not of facts
     # a plan's data, and nobody has said where they lie
     preflight.check({"one": {"data": "fktc", "n_facts": 3}}, ["n_facts"])
@@ -138,7 +138,7 @@ def test_facts_that_cannot_be_read_are_said_before_a_run(given, said):
         preflight.check({"one": {"n_facts": 3} | given}, given)
 
 
-def test_a_table_without_examples_for_lists_is_said_before_a_run(tmp_path):
+def test_a_table_without_examples_for_lists_is_reported_before_a_run(tmp_path):
     """Of three facts all are tested by default, so that none is left for ZP-LKE's lists; MONITOR needs no lists."""
     rows = ["France,P36,Paris", "Peru,P36,Lima", "Kenya,P36,Nairobi"]
     (tmp_path / "mine.csv").write_text("\n".join(["subject,relation,object", *rows]) + "\n")
@@ -151,7 +151,7 @@ def test_a_table_without_examples_for_lists_is_said_before_a_run(tmp_path):
         preflight.check({"zplke/sec4_2_models": table | {"n_facts": "panel"}}, ["data", "folder"])
 
 
-def test_a_folder_of_nothing_is_said_before_a_run():
+def test_a_folder_of_nothing_is_reported_before_a_run():
     """With the atlas, folder= would be read by nobody; one step with other data is enough to read it."""
     atlas, table = {"data": "atlas", "n_facts": 3}, {"data": "table", "n_facts": 3}
     for one in (atlas, {"n_facts": 3}):
@@ -161,7 +161,7 @@ def test_a_folder_of_nothing_is_said_before_a_run():
         preflight.check({"one": atlas | {"folder": "x.csv"}, "two": table | {"folder": "x.csv"}}, ["folder"])
 
 
-def test_two_models_of_one_name_are_said_before_a_run(tmp_path, monkeypatch):
+def test_two_models_of_one_name_are_reported_before_a_run(tmp_path, monkeypatch):
     monkeypatch.setattr(names, "_sources", {})
     paths = [str(tiny.folder(tmp_path / sweep / "run" / "final")) for sweep in ("a", "b")]
     preflight.check({"one": {"models": paths[:1]}, "two": {"models": paths[1:]}})
@@ -169,17 +169,17 @@ def test_two_models_of_one_name_are_said_before_a_run(tmp_path, monkeypatch):
         preflight.check({"one": {"models": paths[:1], "tuned": paths[1:]}})
 
 
-def test_a_base_that_no_notebook_asks_is_said_before_a_run():
+def test_a_base_that_no_notebook_uses_is_reported_before_a_run():
     both = {"models": ["atlas-neox-2.4m"], "tuned": ["atlas-neox-5m-it=atlas-neox-2.4m", "atlas-neox-1.2m"]}
     elsewhere = {"models": ["atlas-llama-0.6m"], "tuned": ["atlas-neox-5m-it=atlas-neox-2.4m"]}
     preflight.check({"one": both, "two": elsewhere, "three": {"tuned": ["atlas-neox-1.2m=a/b"]}}, ["data"])
     preflight.check({"one": both, "two": elsewhere}, ["tuned"])
-    with pytest.raises(ProbeError, match="atlas-neox-2.4m is none of the models \\(atlas-llama-0.6m\\)"):
+    with pytest.raises(ProbeError, match="atlas-neox-2.4m is not among the models \\(atlas-llama-0.6m\\)"):
         preflight.check({"two": elsewhere}, ["tuned"])
 
 
 @pytest.mark.parametrize("graph", ["dbpedia.ttl", "synthetic:", "synthetic:1e5"])
-def test_a_graph_that_is_not_there_is_said_before_a_run(graph):
+def test_a_missing_graph_is_reported_before_a_run(graph):
     preflight.check({"one": {"graph": "synthetic:300"}, "two": {"n_facts": 3}}, ["graph"])
     with pytest.raises(ProbeError, match=f"no graph '{graph}'"):
         preflight.check({"one": {"graph": graph}}, ["graph"])

@@ -19,7 +19,7 @@ def files_of(notebook: str, used: dict) -> set[str]:
     return set(uptodate.reached("\n".join(uptodate._code(paths.NOTEBOOKS / f"{notebook}.ipynb")), used))
 
 
-def test_each_notebook_uses_its_own_room_and_no_lab(used):
+def test_each_notebook_uses_its_own_package_and_no_lab(used):
     found = {step.notebook: files_of(step.notebook, used) for step in plan.read().steps}
     of = lambda file: {notebook for notebook, own in found.items() if file in own}
     assert of("course/lab3.py") == of("runner/cli.py") == of("organisms/README.md") == set()

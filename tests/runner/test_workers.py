@@ -167,7 +167,7 @@ def test_a_running_cluster_leaves_the_same(one_process, place):
     assert parts(out) == one_process
 
 
-def test_nobody_answers():
+def test_a_scheduler_that_does_not_answer_is_reported():
     from dask import config
 
     at = f"tcp://127.0.0.1:{free_ports(1)[0]}"
@@ -196,7 +196,7 @@ def test_memory_and_gpus_go_by_the_models_size():
     assert workers.need(served, {"gpu_gb": 80}) == (4, 0)  # its weights are elsewhere
 
 
-def test_a_size_that_no_name_tells_is_in_its_config(monkeypatch, tmp_path):
+def test_a_size_that_is_not_in_the_name_is_read_from_the_config(monkeypatch, tmp_path):
     shard = {"model": "some/thing", "quantize": None, "dtype": "auto"}
     config = hf.GPT2Config(vocab_size=50, n_embd=8192, n_layer=2, n_head=4)
     config.save_pretrained(tmp_path)

@@ -1,4 +1,4 @@
-"""ZP-LKE: the worked examples of the specification (section h), its invariants, its edges, and the scores of real models."""
+"""ZP-LKE: worked examples, invariants, edge cases, and the scores of real models."""
 
 from types import SimpleNamespace
 
@@ -31,10 +31,10 @@ def scored(*logprobs, gold: str = "o0", n_tokens=None, fact: str = "f") -> pd.Da
 GOLD = {"f": "o0"}
 
 
-# ---- the input (h.1, b.7)
+# ---- the input
 
 
-def test_the_strings_of_the_specification():
+def test_the_input_by_hand():
     pairs = [("A", "1"), ("B", "2")]
     assert prompts.many_shot(pairs, "C") == "A 1 B 2 C"
     assert prompts.many_shot(pairs, "C", gap=", ") == "A 1, B 2, C"
@@ -46,7 +46,7 @@ def test_the_strings_of_the_specification():
         prompts.many_shot(pairs, "C", variant="realeased")
 
 
-# ---- multiple choice (h.2 to h.4, h.10)
+# ---- multiple choice
 
 
 def test_three_options_by_hand():
@@ -174,7 +174,7 @@ def test_a_guesser_is_at_chance_and_healthy_a_stuck_model_is_neither():
     assert stuck["entropy"] == 0 < stuck["expected"] and stuck["below"] < 1e-9 and stuck["accuracy"] == 0
 
 
-# ---- the response test (h.8)
+# ---- the response test
 
 
 @pytest.mark.parametrize(
@@ -201,7 +201,7 @@ def test_the_first_pair_ends_at_the_gap():
         zplke.response("a", "a", "loose")
 
 
-# ---- curves, subsumption, correlation (h.5 to h.7, h.9, h.10)
+# ---- curves, subsumption, correlation
 
 
 def test_n95_by_hand():

@@ -91,7 +91,7 @@ def test_the_award_year_of_a_laureate_is_in_table_3():
     assert "also has the gender, which the atlas does not hold" in zplke.table3(laureates, facts.atlas()).caption
 
 
-def test_without_exposure_counts_nothing_is_said_of_them():
+def test_without_exposure_counts_nothing_is_said_about_them():
     measured = pd.DataFrame({"fact": ["a", "b", "c", "d"]})
     assert tables.taught_in_words(measured, None) == ""
     said = tables.taught_in_words(measured, pd.Series({"a": 0, "b": 0, "c": 1, "d": 40}))

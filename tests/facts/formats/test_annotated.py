@@ -129,7 +129,7 @@ def real():
 
 
 def test_the_real_ratings(real):
-    """Counts of the specification, c.3 and c.4."""
+    """Counts of the released file."""
     ratings = read_ratings(real / "human_ratings" / "wikidata_triples_to_human_scores.json")
     assert len(ratings) == 213 and ratings["relation"].nunique() == 46
     assert ratings["subject"].nunique() == 210 and ratings["object"].nunique() == 187
@@ -141,7 +141,7 @@ def test_the_real_ratings(real):
 
 
 def test_the_real_verbalizations(real):
-    """Counts of the specification, c.1, and the paper's table 5."""
+    """Counts of the released file, and the paper's table 5."""
     frame = read_verbalizations(real / "verbalization" / "taxonomy.csv")
     assert len(frame) == 152 and set(range(153)) - set(frame["number"]) == {141}
     assert frame["context"].value_counts().to_dict() == {"present": 77, "past": 75}

@@ -100,7 +100,7 @@ def test_any_bytes_give_facts_or_the_kits_own_error(tmp_path, content):
 
 
 def test_the_real_files(fktc):
-    """Counts of the specification, c.2."""
+    """Counts of the released files."""
     read = read_fktc(fktc)
     assert read.facts.groupby("relation").size().to_dict() == {
         "P19": 944,

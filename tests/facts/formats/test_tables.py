@@ -356,7 +356,7 @@ def test_a_table_that_would_not_read_back_is_not_written(tmp_path):
         write_triples(one(types=("c\rd",)), tmp_path / "t.csv")
 
 
-def test_repeated_rows_count_once_and_are_said(tmp_path):
+def test_repeated_rows_count_once_and_are_reported(tmp_path):
     file = tmp_path / "mine.csv"
     file.write_text("subject,relation,object\n" + "France,P36,Paris\n" * 3 + "Peru,P36,Lima\n")
     with pytest.warns(UserWarning, match="mine.csv:3: 2 rows repeat an earlier row; each is counted once"):

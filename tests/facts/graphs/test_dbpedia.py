@@ -1,4 +1,4 @@
-"""DBpedia: dumps in exactly the real format, names and filters of the specification, and pyoxigraph as the judge."""
+"""DBpedia: dumps in exactly the real format, names and filters by hand, and pyoxigraph as the reference."""
 
 import bz2
 import gzip

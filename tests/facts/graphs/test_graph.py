@@ -96,7 +96,7 @@ def test_corrupted_triples_are_false_and_differ_in_one_part(hard):
         assert false["triple"].tolist() == list(range(3000)) and false["slot"].value_counts().between(900, 1100).all()
 
 
-def test_a_triple_draws_alone():
+def test_the_corruption_of_a_triple_does_not_depend_on_other_triples():
     graph = synthetic(2000, 300, 20)
     everything = corrupt(graph, seed=5)
     some = np.array([1999, 3, 700])
