@@ -244,8 +244,8 @@ def shots(browser, folder: str) -> None:
         browser.save_screenshot(f"{folder}/tour_{name}.png")
 
 
-def test_the_report_opens_without_a_network_request(browser, smoke):
-    page = smoke[0] / "runs" / "smoke" / "report.html"
+def test_the_report_opens_without_a_network_request(browser, smoke_run):
+    page = smoke_run[0] / "runs" / "smoke" / "report.html"
     browser.get(page.as_uri())
     requests = browser.execute_script("return performance.getEntriesByType('resource').map(e => e.name)")
     assert [r for r in requests if not r.startswith("data:")] == []

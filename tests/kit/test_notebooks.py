@@ -25,8 +25,8 @@ from tests.lm import tiny
 from tests.lm.remote.server import NAME, honest, serving
 
 
-def test_every_artifact_of_the_plan_is_made(smoke):
-    out, said = smoke
+def test_every_artifact_of_the_plan_is_made(smoke_run):
+    out, said = smoke_run
     steps = plan.read().steps
     for artifact in (a for step in steps for a in step.makes):
         stem = out / "figures" / "smoke" / artifact
@@ -37,8 +37,8 @@ def test_every_artifact_of_the_plan_is_made(smoke):
     assert all(f"ok         {step.notebook}" in said for step in steps)
 
 
-def test_a_second_run_does_nothing(smoke):
-    out, _ = smoke
+def test_a_second_run_does_nothing(smoke_run):
+    out, _ = smoke_run
     before = {p: p.stat().st_mtime_ns for p in out.rglob("*") if p.is_file() and p.name != "lock"}
     started = time.monotonic()
     said = run(out)
@@ -46,7 +46,7 @@ def test_a_second_run_does_nothing(smoke):
     assert {p: p.stat().st_mtime_ns for p in out.rglob("*") if p.is_file() and p.name != "lock"} == before
 
 
-def test_kill_minus_nine_in_the_middle_gives_the_same_bytes(smoke, tmp_path):
+def test_kill_minus_nine_in_the_middle_gives_the_same_bytes(smoke_run, tmp_path):
     """The runner and all its children are killed as soon as the first scores exist; the same command completes the run."""
     three = ("01_facts", "monitor/sec3_instability", "monitor/sec4_anchors")
     process = start(tmp_path, "--only", *three)
@@ -59,7 +59,7 @@ def test_kill_minus_nine_in_the_middle_gives_the_same_bytes(smoke, tmp_path):
     assert len(list(tmp_path.rglob("done/**/*.json"))) < len(three)
     run(tmp_path, "--only", *three)
     made = tuple(f"figures/smoke/{a}." for step in plan.read().steps if step.notebook in three for a in step.makes)
-    undisturbed = scores_and_figures(smoke[0])
+    undisturbed = scores_and_figures(smoke_run[0])
     made_now = scores_and_figures(tmp_path)
     resumed = {name: made_now[name] for name in made_now if name.startswith((*made, "runs/"))}
     assert {name for name in undisturbed if name.startswith(made)} <= set(resumed)
@@ -107,12 +107,12 @@ def noise(notebooks: Path) -> dict[str, list[str]]:
     return said
 
 
-def test_no_library_talks_into_a_notebook(smoke):
-    assert noise(smoke[0] / "runs" / "smoke" / "notebooks") == {}
+def test_no_library_talks_into_a_notebook(smoke_run):
+    assert noise(smoke_run[0] / "runs" / "smoke" / "notebooks") == {}
 
 
-def test_every_picture_of_a_notebook_has_its_words(smoke):
-    pages = sorted((smoke[0] / "runs" / "smoke" / "html").rglob("*.html"))
+def test_every_picture_of_a_notebook_has_its_words(smoke_run):
+    pages = sorted((smoke_run[0] / "runs" / "smoke" / "html").rglob("*.html"))
     assert not any("100%|" in page.read_text(encoding="utf-8") for page in pages)  # bars are for those who wait
     silent = [page.name for page in pages if "No description has been provided" in page.read_text(encoding="utf-8")]
     assert pages and silent == []
@@ -259,10 +259,10 @@ def test_models_that_know_nothing_make_no_findings(tmp_path, folders):
 
 
 @pytest.mark.slow
-def test_the_small_plan_runs_on_folders_of_its_architectures(smoke, tmp_path, folders):
+def test_the_small_plan_runs_on_folders_of_its_architectures(smoke_run, tmp_path, folders):
     """Through every measure. What they were taught nobody knows: the ground truth is that of shipped models, and it says so.
     Their scores are those of the smoke run, whose store is copied here."""
-    shutil.copytree(smoke[0] / "runs" / "smoke" / "scores", tmp_path / "runs" / "small" / "scores")
+    shutil.copytree(smoke_run[0] / "runs" / "smoke" / "scores", tmp_path / "runs" / "small" / "scores")
     run(tmp_path, "--profile", "small", "--only", "beyond/agreement", "grapheval/table2", "--models", ",".join(folders), "--set",
         "n_facts=3", "n=5", "shipped=[atlas-neox-0.15m]", f"tuned=[{folders[1]}={folders[0]}]", "n_triples=200",
         "n_labels=20")  # fmt: skip
