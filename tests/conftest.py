@@ -81,7 +81,7 @@ def _is_not_slow(item) -> bool:
 def _is_fast(item) -> bool:
     """A test of ``FAST`` that runs no notebook, and of the model families only ``FAMILIES``."""
     family = getattr(getattr(item, "callspec", None), "params", {}).get("family", FAMILIES[0])
-    notebooks = item.get_closest_marker("whole") or {"smoke", "lab1", "cells"} & set(item.fixturenames)
+    notebooks = item.get_closest_marker("whole") or {"smoke_run", "lab1", "cells"} & set(item.fixturenames)
     return _is_not_slow(item) and not notebooks and family in FAMILIES
 
 
@@ -152,9 +152,8 @@ def start(out: Path, *flags: str) -> subprocess.Popen:
     return subprocess.Popen(command, cwd=ROOT, env=environment, **output)
 
 
-def run(out: Path, *flags: str) -> str:
-    """What a whole run says; it must succeed."""
-    process = start(out, *flags)
+def finish(process: subprocess.Popen) -> str:
+    """What a run says, at its end; it must succeed."""
     try:
         said, _ = process.communicate(timeout=900)
     finally:
@@ -163,11 +162,29 @@ def run(out: Path, *flags: str) -> str:
     return said
 
 
-@pytest.fixture(scope="session")
-def smoke(tmp_path_factory) -> tuple[Path, str]:
-    """The folder of one undisturbed smoke run, and what it said."""
+def run(out: Path, *flags: str) -> str:
+    """What a whole run says; it must succeed."""
+    return finish(start(out, *flags))
+
+
+@pytest.fixture(scope="session", autouse=True)
+def begun_run(request, tmp_path_factory):
+    """(folder, process) of the smoke run, if any test needs it. It begins before the first test: it takes minutes, and a
+    session of tests alone uses one core."""
+    if not any("smoke_run" in item.fixturenames for item in request.session.items):
+        yield None
+        return
     out = tmp_path_factory.mktemp("smoke")
-    return out, run(out, "--jobs", "2")
+    process = start(out, "--jobs", "2")
+    yield out, process
+    process.kill()
+
+
+@pytest.fixture(scope="session")
+def smoke_run(begun_run) -> tuple[Path, str]:
+    """The folder of one undisturbed smoke run, and what it said."""
+    out, process = begun_run
+    return out, finish(process)
 
 
 @pytest.fixture(scope="session")

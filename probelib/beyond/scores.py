@@ -247,14 +247,17 @@ def mean_values(values: pd.DataFrame, asked: Facts, measures: list[str]) -> tupl
 
 
 @lru_cache(maxsize=2)
-def _questions(data: str, folder: str | None, n_facts: int | str, n: int, seed: int) -> Questions:
-    return load_questions(data, folder, n_facts=n_facts, n=n, seed=seed)
+def _questions(
+    data: str, folder: str | None, relations: tuple[str, ...] | None, n_facts: int | str, n: int, seed: int
+) -> Questions:
+    return load_questions(data, folder, relations and list(relations), n_facts, n=n, seed=seed)
 
 
 def _score_relation(model, asked: Facts, values: dict, folder: Path) -> None:
     """All measures that need log-probabilities alone."""
     data, seed = (values.get("data", "atlas"), values.get("folder")), values.get("seed", 0)
-    about = _questions(*data, values["n_facts"], values.get("n", Questions.n), seed)
+    relations = tuple(values["relations"]) if "relations" in values else None
+    about = _questions(*data, relations, values["n_facts"], values.get("n", Questions.n), seed)
     choices = facts.choose(about.choices, asked.relations["relation"].tolist())
     about = replace(about, facts=asked, choices=choices)
     score_model(model, about, folder, measures_of(without=("generation", "encoder", "tuned", "states")))
@@ -262,7 +265,7 @@ def _score_relation(model, asked: Facts, values: dict, folder: Path) -> None:
 
 REQUESTS = {
     "score": store.Request(
-        uses=("data", "folder", "seed", "n_facts", "n"),
+        uses=("data", "folder", "relations", "seed", "n_facts", "n"),
         models=lambda settings: settings["models"],
         facts=lambda values: facts.load(**{name: values[name] for name in values if name != "n"}),
         score=_score_relation,

@@ -18,15 +18,15 @@ from IPython import display
 
 from probelib import facts, lm, paths
 from probelib.paths import NOTEBOOKS
-from probelib.runner import plan
+from probelib.runner import cli, plan, preflight
 from tests.campaign.works import scores_and_figures
 from tests.conftest import run, start
 from tests.lm import tiny
 from tests.lm.remote.server import NAME, honest, serving
 
 
-def test_every_artifact_of_the_plan_is_made(smoke):
-    out, said = smoke
+def test_every_artifact_of_the_plan_is_made(smoke_run):
+    out, said = smoke_run
     steps = plan.read().steps
     for artifact in (a for step in steps for a in step.makes):
         stem = out / "figures" / "smoke" / artifact
@@ -37,8 +37,8 @@ def test_every_artifact_of_the_plan_is_made(smoke):
     assert all(f"ok         {step.notebook}" in said for step in steps)
 
 
-def test_a_second_run_does_nothing(smoke):
-    out, _ = smoke
+def test_a_second_run_does_nothing(smoke_run):
+    out, _ = smoke_run
     before = {p: p.stat().st_mtime_ns for p in out.rglob("*") if p.is_file() and p.name != "lock"}
     started = time.monotonic()
     said = run(out)
@@ -46,20 +46,20 @@ def test_a_second_run_does_nothing(smoke):
     assert {p: p.stat().st_mtime_ns for p in out.rglob("*") if p.is_file() and p.name != "lock"} == before
 
 
-def test_kill_minus_nine_in_the_middle_gives_the_same_bytes(smoke, tmp_path):
+def test_kill_minus_nine_in_the_middle_gives_the_same_bytes(smoke_run, tmp_path):
     """The runner and all its children are killed as soon as the first scores exist; the same command completes the run."""
-    three = ("01_facts", "monitor/sec3_instability", "monitor/sec4_anchors")
-    process = start(tmp_path, "--only", *three)
+    both = ("01_facts", "monitor/sec4_anchors")
+    process = start(tmp_path, "--only", *both, "--jobs", "1")
     deadline = time.monotonic() + 300
     while not list(tmp_path.rglob("scores/**/*.json")) and process.poll() is None and time.monotonic() < deadline:
         time.sleep(0.02)
     assert process.poll() is None, "it ended before it could be killed"
     process.send_signal(signal.SIGKILL)
     process.wait()
-    assert len(list(tmp_path.rglob("done/**/*.json"))) < len(three)
-    run(tmp_path, "--only", *three)
-    made = tuple(f"figures/smoke/{a}." for step in plan.read().steps if step.notebook in three for a in step.makes)
-    undisturbed = scores_and_figures(smoke[0])
+    assert len(list(tmp_path.rglob("done/**/*.json"))) < len(both)
+    run(tmp_path, "--only", *both, "--jobs", "1")
+    made = tuple(f"figures/smoke/{a}." for step in plan.read().steps if step.notebook in both for a in step.makes)
+    undisturbed = scores_and_figures(smoke_run[0])
     made_now = scores_and_figures(tmp_path)
     resumed = {name: made_now[name] for name in made_now if name.startswith((*made, "runs/"))}
     assert {name for name in undisturbed if name.startswith(made)} <= set(resumed)
@@ -107,22 +107,26 @@ def noise(notebooks: Path) -> dict[str, list[str]]:
     return said
 
 
-def test_no_library_prints_into_a_notebook(smoke):
-    assert noise(smoke[0] / "runs" / "smoke" / "notebooks") == {}
+def test_no_library_prints_into_a_notebook(smoke_run):
+    assert noise(smoke_run[0] / "runs" / "smoke" / "notebooks") == {}
 
 
-def test_every_picture_of_a_notebook_has_an_alt_text(smoke):
-    pages = sorted((smoke[0] / "runs" / "smoke" / "html").rglob("*.html"))
+def test_every_picture_of_a_notebook_has_an_alt_text(smoke_run):
+    pages = sorted((smoke_run[0] / "runs" / "smoke" / "html").rglob("*.html"))
     assert not any("100%|" in page.read_text(encoding="utf-8") for page in pages)  # bars are for those who wait
     silent = [page.name for page in pages if "No description has been provided" in page.read_text(encoding="utf-8")]
     assert pages and silent == []
 
 
-def test_a_served_model_goes_through_a_notebook(tmp_path):
-    asked = ["encoder_decoders=[]", "n_facts=1", "relations=[P37, P178, P108, P1412]"]
-    with serving(honest) as (url, _):
-        said = run(tmp_path, "--only", "monitor/sec5_results", "--models", f"{url}#{NAME}", "--set", *asked)
-    assert "ok         monitor/sec5_results" in said
+def test_a_served_model_goes_through_a_notebook(cells):
+    """As the command line names it, and after its server was asked for it."""
+    few = {"encoder_decoders": [], "n_facts": 1, "relations": ["P37", "P178", "P108", "P1412"]}
+    with serving(honest) as (url, log):
+        given = cli._given(cli._parser().parse_args(["--models", f"{url}#{NAME}"]))
+        preflight.check({"monitor/sec5_results": given}, given)
+        preflight.reach({"monitor/sec5_results": given}, given)
+        names = cells("monitor/sec5_results", **given | few)
+    assert len(log) > 20 and [record["model"] for record in names["section"].provenance["models"]] == [NAME]
 
 
 @pytest.mark.slow
@@ -259,10 +263,10 @@ def test_models_that_know_nothing_make_no_findings(tmp_path, folders):
 
 
 @pytest.mark.slow
-def test_the_small_plan_runs_on_folders_of_its_architectures(smoke, tmp_path, folders):
+def test_the_small_plan_runs_on_folders_of_its_architectures(smoke_run, tmp_path, folders):
     """Through every measure. What they were taught nobody knows: the ground truth is that of shipped models, and it says so.
     Their scores are those of the smoke run, whose store is copied here."""
-    shutil.copytree(smoke[0] / "runs" / "smoke" / "scores", tmp_path / "runs" / "small" / "scores")
+    shutil.copytree(smoke_run[0] / "runs" / "smoke" / "scores", tmp_path / "runs" / "small" / "scores")
     run(tmp_path, "--profile", "small", "--only", "beyond/agreement", "grapheval/table2", "--models", ",".join(folders), "--set",
         "n_facts=3", "n=5", "shipped=[atlas-neox-0.15m]", f"tuned=[{folders[1]}={folders[0]}]", "n_triples=200",
         "n_labels=20")  # fmt: skip

@@ -12,7 +12,7 @@ import sys
 import tempfile
 import warnings
 from contextlib import redirect_stderr, redirect_stdout, suppress
-from functools import reduce
+from functools import cache, reduce
 from pathlib import Path
 
 import torch
@@ -147,8 +147,9 @@ def tiny_config(cls, size: int):
     return cls(**given | SPECIAL.get(cls.model_type, {}))
 
 
-def kinds() -> dict[str, tuple[str, type]]:
-    """(kind, model type) of every language model -> class."""
+@cache
+def kinds() -> dict[tuple[str, str], tuple[type, type]]:
+    """(kind, model type) of every language model -> its classes of configuration and model."""
     found = {}
     for kind, names in (
         ("causal", "MODEL_FOR_CAUSAL_LM_MAPPING"),
@@ -257,6 +258,7 @@ def _shown(error: Exception, folder: Path) -> str:
 
 def in_a_process(kind: str, name: str) -> dict:
     """``try_family`` in a forked process with a limit of CPU time."""
+    kinds()  # imports every family, seconds of work: once here, not once per fork
     read, write = os.pipe()
     child = os.fork()
     if not child:

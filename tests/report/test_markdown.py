@@ -32,12 +32,10 @@ def test_a_long_table_is_folded():
 LINKS = "[Results of the default run](../../figures/atlas/monitor/sec9.md), [facts](../01_facts.ipynb#read), [none](none.md)"
 
 
-@pytest.fixture
-def page(tmp_path, monkeypatch) -> str:
+@pytest.fixture(scope="module")
+def page(tmp_path_factory) -> str:
     """The page of a small notebook that was really executed: a figure, a table, a frame, a sentence."""
-    monkeypatch.setattr(paths, "RUNS", tmp_path / "runs")
-    monkeypatch.setattr(paths, "FIGURES", tmp_path / "figures")
-    monkeypatch.setenv("PROBELIB_OUT", str(tmp_path))
+    out = tmp_path_factory.mktemp("page")
     sources = [
         "import pandas as pd, matplotlib.pyplot as plt\n"
         "from probelib import report\n"
@@ -52,11 +50,16 @@ def page(tmp_path, monkeypatch) -> str:
     ]
     title = nbformat.v4.new_markdown_cell("# A title\n\n$$x = 1$$\n\n" + LINKS)
     cells = [title, *map(nbformat.v4.new_code_cell, sources)]
-    notebook = NotebookClient(nbformat.v4.new_notebook(cells=cells)).execute()
-    target = paths.RUNS / "atlas" / "notebooks" / "monitor" / "sec9.ipynb"
-    target.parent.mkdir(parents=True)
-    nbformat.write(notebook, target)
-    return markdown.write_page("atlas", SimpleNamespace(notebook="monitor/sec9", makes=[])).read_text(encoding="utf-8")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(paths, "RUNS", out / "runs")
+        patch.setattr(paths, "FIGURES", out / "figures")
+        patch.setenv("PROBELIB_OUT", str(out))
+        notebook = NotebookClient(nbformat.v4.new_notebook(cells=cells)).execute()
+        target = paths.RUNS / "atlas" / "notebooks" / "monitor" / "sec9.ipynb"
+        target.parent.mkdir(parents=True)
+        nbformat.write(notebook, target)
+        step = SimpleNamespace(notebook="monitor/sec9", makes=[])
+        return markdown.write_page("atlas", step).read_text(encoding="utf-8")
 
 
 def test_a_page_shows_pictures_tables_captions_findings_and_printed_values(page):

@@ -251,10 +251,12 @@ def test_values_arrive_as_they_are(smoke, make_plan, out):
 
 RESUME = """
 import sys, types
-from tests.runner import test_cli
-test_cli.stub_report(types.ModuleType)
-test_cli.paths.PACKAGE = test_cli.Path({library!r})
-sys.exit(test_cli.cli.main(sys.argv[1:]))
+from probelib import files, paths
+from probelib.runner import cli
+paths.PACKAGE = paths.Path({library!r})
+pages = sys.modules["probelib.report.pages"] = types.ModuleType("pages")
+pages.book = lambda profile, *_: files.write(paths.RUNS / profile / "report.html", "")
+sys.exit(cli.main(sys.argv[1:]))
 """
 
 

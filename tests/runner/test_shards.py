@@ -9,9 +9,9 @@ from tests.lm.remote.server import honest, serving
 from tests.runner.conftest import MODEL, cut, parts, process
 
 
-def test_shards_request_what_the_notebooks_request(smoke, tmp_path, monkeypatch):
+def test_shards_request_what_the_notebooks_request(smoke_run, tmp_path, monkeypatch):
     """With the store of a smoke run, three relations per shard find every part finished: the keys are the same."""
-    shutil.copytree(smoke[0] / "runs/smoke/scores", tmp_path / "runs/smoke/scores")
+    shutil.copytree(smoke_run[0] / "runs/smoke/scores", tmp_path / "runs/smoke/scores")
     monkeypatch.setattr(paths, "RUNS", tmp_path / "runs")
     whole = plan.read()
     before, answered = parts(tmp_path), set()

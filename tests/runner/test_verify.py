@@ -81,11 +81,11 @@ def test_a_file_that_is_no_summary_is_named(tmp_path):
 
 
 @pytest.mark.whole
-def test_the_smoke_run_gives_the_committed_numbers(smoke, monkeypatch, capsys):
+def test_the_smoke_run_gives_the_committed_numbers(smoke_run, monkeypatch, capsys):
     """On any processor, within the plan's tolerances. After a change that is meant to move numbers, write the summary anew:
     ``./run_all.sh --profile smoke``, ``./run_all.sh verify --profile smoke --summary tests/runner/smoke.json``."""
-    monkeypatch.setattr(paths, "FIGURES", smoke[0] / "figures")
-    monkeypatch.setattr(paths, "RUNS", smoke[0] / "verified")
+    monkeypatch.setattr(paths, "FIGURES", smoke_run[0] / "figures")
+    monkeypatch.setattr(paths, "RUNS", smoke_run[0] / "verified")
     committed = paths.ROOT / "tests/runner/smoke.json"
     artifacts = list(json.loads(committed.read_text(encoding="utf-8")))
     assert len(artifacts) > 60

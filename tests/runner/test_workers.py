@@ -351,7 +351,7 @@ def test_what_slurm_refuses_is_reported(slurm, place):
 
 
 @pytest.mark.slow
-def test_notebooks_make_the_same_tables_of_what_shards_scored(smoke, tmp_path):
+def test_notebooks_make_the_same_tables_of_what_shards_scored(smoke_run, tmp_path):
     """The whole way: shards on workers, then the notebook; against a run in which the notebook itself scored."""
     said = conftest.run(tmp_path, "--only", "zplke/sec4_2_models", "--on", "local")
     assert re.search(r"shards: 0 of \d+ are done", said) and "ok         zplke/sec4_2_models" in said
@@ -360,5 +360,5 @@ def test_notebooks_make_the_same_tables_of_what_shards_scored(smoke, tmp_path):
         made = sorted((tmp_path / "figures/smoke").glob(f"{artifact}.*"))
         assert made
         for file in made:
-            assert file.read_bytes() == (smoke[0] / file.relative_to(tmp_path)).read_bytes(), file.name
+            assert file.read_bytes() == (smoke_run[0] / file.relative_to(tmp_path)).read_bytes(), file.name
     assert re.search(r"(\d+) shards: \1 done\n", conftest.run(tmp_path, "--only", "zplke/sec4_2_models", "--status"))
