@@ -54,7 +54,7 @@ def registry(path: Path = REGISTRY) -> pd.DataFrame:
     rows = []
     for data, entry in read_yaml(path).items():
         if data in ("", ".", "..") or data != Path(str(data)).name:
-            raise ProbeError(f"{path}: {data!r} cannot be the name of a folder")
+            raise ProbeError(f"{path}: {data!r} is not a folder name")
         entry = {"note": ""} | check_object(f"{path}: {data}", entry, {})
         keys = dict.fromkeys(("purpose", "licence", "note"), str) | {"urls": list, "files": dict}
         check_object(f"{path}: {data}", entry, keys)

@@ -87,7 +87,7 @@ def test_a_changed_bit_of_a_saved_training_restarts_it(tmp_path):
     train._keep(tmp_path / "state.pt", parts, {"made_of": "corpus", "curve": [1.0, 0.5], "seconds": 3.5})
     assert train._resume(tmp_path / "state.pt", "corpus", parts) == ([1.0, 0.5], 3.5)
     for _ in flipped(tmp_path / "state.pt", random.Random(4), 100):
-        with pytest.warns(UserWarning, match="begins anew"):
+        with pytest.warns(UserWarning, match="starts again"):
             assert train._resume(tmp_path / "state.pt", "corpus", parts) == ([], 0.0)
 
 

@@ -247,7 +247,7 @@ def test_a_registry_of_downloads_names_files_and_folders_only(tmp_path, name):
     entry = {"purpose": "p", "licence": "l", "note": "n", "urls": [], "files": {"x.json": {}}}
     for registry in ({name: entry}, {"data": entry | {"files": {name: {}}}}):
         (tmp_path / "r.yaml").write_text(json.dumps(registry))
-        with pytest.raises(ProbeError, match="is no"):
+        with pytest.raises(ProbeError, match="is not a (file|folder) name"):
             downloads.registry(tmp_path / "r.yaml")
 
 
