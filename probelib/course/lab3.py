@@ -94,7 +94,9 @@ n95 = Check(
     cases=[(curve,) for curve in _CURVES],
     look="the threshold is 95 % of the accuracy with the longest list; of the lengths that reach it, the shortest counts",
     mistakes={
-        "the threshold is 95 % of the accuracy with the most examples, not an accuracy of 0.95": lambda c: _first(c, 0.95),
+        "the threshold is 95 % of the accuracy with the most examples, not an accuracy of 0.95": lambda c: _first(
+            c, 0.95
+        ),
         "the threshold is set by the longest list, not by the best one": _of_best,
         "a length that meets the threshold exactly has reached it: >=, not >": _above,
         "this is the accuracy: the number of examples is expected": lambda c: c.get(_right(c), np.nan),
