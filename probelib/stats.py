@@ -31,11 +31,25 @@ def pearson(x, y) -> dict[str, float]:
     return {"r": float(result.statistic), "p": float(result.pvalue), "low": float(low), "high": float(high), "n": n}
 
 
-def _complete(*values) -> list[np.ndarray]:
-    """The values at the positions where all of them are finite."""
+def _complete(*values, known=np.isfinite) -> list[np.ndarray]:
+    """The values at the positions where all of them are ``known``."""
     values = [np.asarray(v, dtype=float) for v in values]
-    finite = np.isfinite(values).all(axis=0)
-    return [v[finite] for v in values]
+    there = known(values).all(axis=0)
+    return [v[there] for v in values]
+
+
+def pearson_over_models(x, y, family) -> dict[str, float]:
+    """``pearson`` over models of several families, which are not independent: ``low`` and ``high`` are the outermost ends of its
+    intervals over all models and without each family in turn, so that no family alone can decide a sign.
+
+    family   [models]. NaN ends if fewer than 4 models remain without one of two or more families
+    """
+    family, found = np.asarray(family), pearson(x, y)
+    x, y = np.asarray(x, dtype=float), np.asarray(y, dtype=float)
+    others = [family != one for one in np.unique(family)] if len(np.unique(family)) > 1 else []
+    without = [pearson(x[kept], y[kept]) for kept in others]
+    low, high = (np.array([r[end] for r in [found, *without]]) for end in ("low", "high"))
+    return found | {"low": float(low.min()), "high": float(high.max())}
 
 
 def partial(x, y, given) -> dict[str, float]:
@@ -257,15 +271,28 @@ def friedman(values) -> float:
     return float(scipy.stats.friedmanchisquare(*table.T).pvalue)
 
 
-def levelled(values, digits: int = 5) -> np.ndarray:
-    """Values rounded to significant digits before they are ranked: scores that differ only in the last bits, which depend on the
-    processor, are ties.
+def levelled(values, tolerance: float = 1e-5) -> np.ndarray:
+    """Values with near ties made equal, before they are ranked: each run of sorted values whose gaps are at most ``tolerance``
+    times their size takes its lowest value. Differences in the last bits depend on the processor and decide nothing.
 
-    >>> levelled([0.123456, 0.1234561, -2e-9]).tolist()
-    [0.12346, 0.12346, -2e-09]
+    The size of a value is its absolute value; of probabilities (all values in [0, 1]) the smaller of p and 1 - p, so that p and
+    1 - p are ranked as mirror images. NaN stays NaN, and -inf is the lowest value.
+
+    >>> levelled([0.5, 0.5000001, 0.999998, 0.999999, -np.inf]).tolist()
+    [0.5, 0.5, 0.999998, 0.999999, -inf]
     """
     values = np.asarray(values, dtype=float)
-    return np.array([float(f"{value:.{digits}g}") for value in values.ravel()]).reshape(values.shape)
+    flat = values.ravel().copy()
+    order = np.argsort(flat, kind="stable")[: int((~np.isnan(flat)).sum())]  # NaN values come last
+    ordered = flat[order]
+    bounded = len(ordered) > 0 and ordered[0] >= 0 and ordered[-1] <= 1
+    size = np.minimum(ordered, 1 - ordered) if bounded else np.abs(ordered)
+    with np.errstate(invalid="ignore"):
+        gap = np.diff(ordered)  # NaN between two equal infinities
+        new = (gap > tolerance * np.minimum(size[1:], size[:-1])) & ~(ordered[1:] == ordered[:-1])
+    first = np.maximum.accumulate(np.where(np.r_[True, new], np.arange(len(ordered)), 0)) if len(ordered) else order
+    flat[order] = ordered[first]
+    return flat.reshape(values.shape)
 
 
 def kendall(x, y) -> dict[str, float]:
@@ -278,9 +305,9 @@ def kendall(x, y) -> dict[str, float]:
     >>> round(kendall([1, 1, 0, 0, 0], [.9, .5, .5, .1, 0])["tau"], 6)
     0.680414
     """
-    x, y = _complete(levelled(x), levelled(y))
+    x, y = _complete(levelled(x), levelled(y), known=lambda v: ~np.isnan(v))
     n = len(x)
-    if n < 2 or np.ptp(x) == 0 or np.ptp(y) == 0:
+    if n < 2 or (x == x[0]).all() or (y == y[0]).all():
         return {"tau": np.nan, "p": np.nan, "n": n}
     result = scipy.stats.kendalltau(x, y)
     return {"tau": float(result.statistic), "p": float(result.pvalue), "n": n}
@@ -292,7 +319,7 @@ def auc(score, positive) -> float:
     score, positive   [facts]; scores are ``levelled``. Facts with a NaN score are left out. NaN without positives or negatives
     """
     score, positive = levelled(score), np.asarray(positive, dtype=bool)
-    there = np.isfinite(score)
+    there = ~np.isnan(score)
     score, positive = score[there], positive[there]
     n, m = int(positive.sum()), int((~positive).sum())
     if not n or not m:
@@ -465,7 +492,7 @@ def kendall_weighted(x, y, weight: np.ndarray) -> np.ndarray:
     >>> kendall_weighted([1, 2, 3], [1, 3, 2], np.array([[1.0, 1, 1], [1, 1, 0]])).round(3).tolist()
     [0.333, 1.0]
     """
-    x, y = levelled(x), levelled(y)
+    x, y = (scipy.stats.rankdata(levelled(v)) for v in (x, y))  # -inf is the lowest rank
     signs = [np.sign(v[:, None] - v[None]) for v in (x, y)]
     form = lambda matrix: ((weight @ matrix) * weight).sum(1)
     with np.errstate(invalid="ignore", divide="ignore"):

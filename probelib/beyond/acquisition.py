@@ -16,7 +16,8 @@ from probelib import report, stats
 from probelib.beyond import concordance as c
 from probelib.beyond.suite import MEASURES
 from probelib.beyond.tables import sign_of_monitor
-from probelib.report import Artifact, span, with_interval
+from probelib.report import span, with_interval
+from probelib.report.legacy import Artifact
 
 SEEN = 0.95  # quantile of the never-taught facts above which a fact is seen
 HALF = 0.5  # share of facts that a measure must see at the last checkpoint to be compared; with fewer, noise dominates

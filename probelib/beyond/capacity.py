@@ -17,7 +17,8 @@ import pandas as pd
 
 from probelib import prompts, report, stats, store
 from probelib.beyond.suite.log_probability import asked
-from probelib.report import Artifact, span, with_interval
+from probelib.report import span, with_interval
+from probelib.report.legacy import Artifact
 
 LEVELS = [0, 1, 8, 32, 128, np.inf]  # exposure counts from which a curve has a point: [0, 1) is never taught
 NOT_COUNTED = "Facts that the corpus teaches outside the trial are not counted"

@@ -12,7 +12,8 @@ from probelib.beyond.concordance import concordance_by_exposures
 from probelib.beyond.measures import agreement_pairs, alike_in_means, frontier, ordered_alike
 from probelib.beyond.suite import MEASURES
 from probelib.beyond.tables import ANSWER, COMPARED, RIGHT, TAUGHT, absent_measures, sign_of_monitor
-from probelib.report import Artifact, span
+from probelib.report import span
+from probelib.report.legacy import Artifact
 
 BLUE, ORANGE, GREEN, RED = "#0173b2", "#de8f05", "#029e73", "#d55e00"
 PAPERS = {  # name, colour, marker

@@ -6,7 +6,8 @@ from probelib import facts, report, stats
 from probelib.beyond import imported
 from probelib.beyond.choice import accuracy_by_relation, random_distractors
 from probelib.beyond.figures import BLUE, GREEN, ORANGE, with_wilson
-from probelib.report import Artifact, span
+from probelib.report import span
+from probelib.report.legacy import Artifact
 from probelib.zplke import measures as zplke
 
 

@@ -21,7 +21,8 @@ import pandas as pd
 from probelib import prompts, report, stats, store
 from probelib.beyond.suite.object_prior import INVENTED
 from probelib.facts.model import Facts
-from probelib.report import Artifact, span
+from probelib.report import span
+from probelib.report.legacy import Artifact
 
 LIKELY, PROBE, OBJECT = "log-probability", "probe, facts held out", "probe, subject unknown"
 FEW, MANY = (2, 16), 32  # exposures of facts taught a few times; of those taught often

@@ -19,7 +19,8 @@ from probelib.beyond.tables import (
 )
 from probelib.lm.loading import load
 from probelib.organisms import design, taught
-from probelib.report import Artifact, span, with_interval
+from probelib.report import span, with_interval
+from probelib.report.legacy import Artifact
 
 FIXED = {  # the measures that ``held_out_paraphrases`` leaves out, by the reason
     "read all paraphrases at once": ("MONITOR", "Agreement over paraphrases", "Confidence"),

@@ -8,7 +8,8 @@ from probelib.beyond import audit, concordance, measures
 from probelib.beyond.measures import EXPOSED, all_statistics, calibration_errors, change_of_tau
 from probelib.beyond.suite import MEASURES
 from probelib.facts.model import Facts
-from probelib.report import Artifact, side_by_side, span, with_interval
+from probelib.report import side_by_side, span, with_interval
+from probelib.report.legacy import Artifact
 
 TAUGHT = 8  # exposures from which a fact counts as taught, for calibration
 NAMED = 3  # measures that a finding names, where many are alike

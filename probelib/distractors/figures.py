@@ -11,7 +11,8 @@ from probelib.distractors import measures
 from probelib.distractors.measures import Scaling
 from probelib.distractors.retrieval import NAMES
 from probelib.distractors.settings import Study
-from probelib.report import Artifact, span
+from probelib.report import span
+from probelib.report.legacy import Artifact
 
 TOGETHER = (
     "Dist. ApprOpt",

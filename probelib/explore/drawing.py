@@ -242,7 +242,7 @@ def board_as_html(seen: Look) -> str:
     return f'<img style="width: 1056px; max-width: 100%" alt="{text}" src="data:image/png;base64,{data}"><p>{text}</p>'
 
 
-def shown_measures(seen: Look) -> report.Artifact:
+def shown_measures(seen: Look) -> report.legacy.Artifact:
     """The measures' values and verdicts."""
     options, lists = int(seen.curve["n_options"].iloc[0]), seen.curve["seed"].nunique()
     missing = (
@@ -259,7 +259,7 @@ def shown_measures(seen: Look) -> report.Artifact:
         f"up to {OPTIONS} options after one list; the text compares {options} options, with the mean over {lists} lists of "
         f"the longest length, so the two shares can differ. {LEFT_OUT}{missing}"
     )
-    return report.Artifact("explore/table1", seen.measures, caption, board_in_words(seen))
+    return report.legacy.Artifact("explore/table1", seen.measures, caption, board_in_words(seen))
 
 
 def prompt_counts(seen: Look) -> str:
@@ -276,11 +276,11 @@ def prompt_counts(seen: Look) -> str:
     )
 
 
-def shown_board(seen: Look) -> report.Artifact:
+def shown_board(seen: Look) -> report.legacy.Artifact:
     """The board with its numbers, as an artifact."""
     yes, of = known_counts(seen)
     finding = f"{yes} of {of} measures with a threshold say that {seen.model} knows the fact. {monitor_in_words(seen)}"
-    return report.Artifact(
+    return report.legacy.Artifact(
         "explore/figure1", board_numbers(seen), board_caption(seen), finding, board(seen), board_in_words(seen)
     )
 

@@ -8,7 +8,8 @@ import pandas as pd
 
 from probelib.grapheval.measures import ABOVE, METRICS
 from probelib.grapheval.quality import majority_given_truth
-from probelib.report import Artifact, span
+from probelib.report import span
+from probelib.report.legacy import Artifact
 from probelib.report.charts import heat, style_at
 from probelib.stats import pearson
 

@@ -8,7 +8,8 @@ import pandas as pd
 from probelib import published
 from probelib.grapheval.figures import in_legend
 from probelib.grapheval.quality import SCORES
-from probelib.report import Artifact, span
+from probelib.report import span
+from probelib.report.legacy import Artifact
 from probelib.report.charts import grouped_bars, heat, style_at
 from probelib.stats import wilson
 

@@ -7,7 +7,8 @@ from probelib import published
 from probelib.grapheval.measures import METRICS, mirrored_correct
 from probelib.grapheval.prompts import instruction_text
 from probelib.grapheval.speed import ALONE, BATCH, SHORT, TOGETHER
-from probelib.report import Artifact, span, with_interval
+from probelib.report import span, with_interval
+from probelib.report.legacy import Artifact
 
 # Section 3
 

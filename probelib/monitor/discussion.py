@@ -10,7 +10,8 @@ from probelib.monitor import alternatives, measures
 from probelib.monitor.figures import BLUE, ORANGE, counted_facts, covered_relation
 from probelib.monitor.measures import Measured
 from probelib.published import table as published
-from probelib.report import Artifact, model_style, span, subplots, with_interval
+from probelib.report import model_style, span, subplots, with_interval
+from probelib.report.legacy import Artifact
 from probelib.stats import in_words, kendall, mean_interval, nanmean, p_value_in_words, pearson, percentile_interval
 
 

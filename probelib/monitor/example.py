@@ -8,7 +8,8 @@ from probelib.monitor.answers import matches
 from probelib.monitor.measures import Measured
 from probelib.monitor.relations import ALIKE
 from probelib.published import table as published
-from probelib.report import Artifact, span
+from probelib.report import span
+from probelib.report.legacy import Artifact
 
 
 def example_fact(

@@ -10,7 +10,8 @@ from probelib.monitor import measures
 from probelib.monitor.example import anchored_in_words, fact_relation, less_to_lose
 from probelib.monitor.measures import Measured
 from probelib.monitor.tables import about_relation, without_one
-from probelib.report import Artifact, family, lines, model_style, size_axis, span, subplots
+from probelib.report import family, lines, model_style, size_axis, span, subplots
+from probelib.report.legacy import Artifact
 from probelib.stats import (
     friedman,
     holm,

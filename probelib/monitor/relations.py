@@ -10,7 +10,8 @@ from probelib.facts import Facts, substitute_relations
 from probelib.monitor import measures
 from probelib.monitor.measures import Measured
 from probelib.published import table as published
-from probelib.report import Artifact, span, with_interval
+from probelib.report import span, with_interval
+from probelib.report.legacy import Artifact
 from probelib.stats import mean_interval, p_value_in_words, percentile_interval, wilson
 
 ALIKE = "within 5 points of accuracy and 15 points of coverage"  # the limits of ``alike_pairs``

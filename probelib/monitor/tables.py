@@ -8,7 +8,8 @@ from probelib.facts.model import right_objects
 from probelib.monitor import measures
 from probelib.monitor.measures import Measured
 from probelib.published import table as published
-from probelib.report import Artifact, span, with_interval
+from probelib.report import span, with_interval
+from probelib.report.legacy import Artifact
 from probelib.stats import in_words, mean_interval, nanmean, p_value_in_words, partial, pearson, percentile_interval
 
 TRAINED = 5  # of the seven paraphrases of a relation in the atlas, those that the shipped models read in training

@@ -8,7 +8,7 @@ from probelib.errors import ProbeError
 from probelib.facts.model import Facts
 from probelib.organisms.behaviour import WELL
 from probelib.overview.scores import WORDINGS, by_family
-from probelib.report.artifact import Artifact
+from probelib.report.legacy import Artifact
 from probelib.report.charts import model_style
 from probelib.report.shown import span
 from probelib.zplke import measures as zplke

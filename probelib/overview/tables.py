@@ -7,7 +7,7 @@ from probelib.facts import check
 from probelib.facts.model import Facts
 from probelib.organisms import behaviour
 from probelib.overview.scores import by_family
-from probelib.report.artifact import Artifact
+from probelib.report.legacy import Artifact
 from probelib.report.shown import side_by_side, span
 from probelib.zplke import measures as zplke
 

@@ -19,6 +19,12 @@ def table(artifact: str) -> pd.DataFrame:
     return pd.read_csv(path)
 
 
+def find(artifact: str) -> pd.DataFrame | None:
+    """``table`` without its column of model keys; None if the paper prints no numbers for this artifact."""
+    path = PACKAGE / "published" / f"{artifact.replace('/', '_')}.csv"
+    return pd.read_csv(path).drop(columns="model_key", errors="ignore") if path.exists() else None
+
+
 def phenomena() -> dict[str, list[dict]]:
     """paper -> its claims: ``claim``, ``artifact`` (where it is shown here), ``why`` (an explanation of a difference)."""
     return yaml.safe_load((PACKAGE / "published" / "phenomena.yaml").read_text(encoding="utf-8"))

@@ -1,6 +1,7 @@
 """Figures, tables and pages: the artifacts of a notebook, and how they are saved and shown."""
 
 from probelib.lm.partners import family
+from probelib.report import legacy
 from probelib.report.artifact import Artifact
 from probelib.report.charts import (
     COLOURS,
@@ -11,6 +12,7 @@ from probelib.report.charts import (
     column,
     cost_axis,
     count_axis,
+    dot_rows,
     grouped_bars,
     heat,
     label_points,
@@ -24,5 +26,6 @@ from probelib.report.charts import (
     subplots,
     use_style,
 )
+from probelib.report.claims import cases, check, interval
 from probelib.report.section import Section, machine, parameters_of, read_record, versions
 from probelib.report.shown import artifact_title, say, show_styled, side_by_side, span, with_interval

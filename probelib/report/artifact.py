@@ -1,4 +1,4 @@
-"""``Artifact``: one table or figure, with its caption, finding and published values."""
+"""``Artifact``: one table or figure. What is said about it stands in ``published/claims.yaml``, under its name."""
 
 from dataclasses import dataclass, field
 from typing import Any
@@ -6,38 +6,60 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from probelib import published
+from probelib.report import claims
+
 
 @dataclass(frozen=True)
 class Artifact:
-    """One table or figure of a paper: ``tables`` and ``figures`` of its package return it, and ``Section.show`` shows it.
+    """One table or figure of a paper, as ``artifacts`` of its package returns it and ``Section.show`` shows it.
 
-    name        "monitor/table4": the paper's folder, then the artifact
-    frame       the numbers of the table or of the figure, in full precision, as the CSV holds them
-    caption     what is shown, of which models and facts, what the bars are, how to read it
-    finding     one claim with its numbers, in Markdown; "" where there is nothing to report
-    figure      a matplotlib figure; None for a table
-    alt         of a figure: its description in words, for a reader who cannot see it
-    published   the values that the paper prints, shown beside ours; None if it prints none
-    decimals    decimals shown in a table, for all columns or by column; the CSV keeps nine significant digits
-    best        of a table: column -> "min" or "max"; the best value is bold, on every page
-    shown       of a table too wide to print: the most important columns, in the same rows or in fewer, each interval in the cell
-                of its value (``shown.with_interval``); None shows the frame. The CSV always holds the frame
+    name     "monitor/table4": the paper's folder, then the artifact
+    frame    the numbers of the table or of the figure, in full precision, as the CSV holds them; the ends of the interval of a
+             column x are the columns "x low" and "x high", and print in its cell
+    claims   ``claims.check(name, ...)``: the claims that it tests, with estimates and verdicts; None for an illustration
+    figure   a matplotlib figure; None for a table
+    best     of a table: column -> "min" or "max"; the best value is bold
+    shown    of a table too wide or too long to print: the table to print instead, with its intervals as columns
     """
 
     name: str
     frame: pd.DataFrame
-    caption: str
-    finding: str = ""
+    claims: pd.DataFrame | None = None
     figure: Any = None
-    alt: str = ""
-    published: pd.DataFrame | None = None
-    decimals: dict[str, int] | int = 3
     best: dict[str, str] = field(default_factory=dict)
     shown: pd.DataFrame | None = None
 
+    @property
+    def caption(self) -> str:
+        return claims.texts(self.name).caption
+
+    @property
+    def alt(self) -> str:
+        """Of a figure: its description in words, for a reader who cannot see it."""
+        return claims.texts(self.name).alt
+
+    @property
+    def decimals(self) -> dict[str, int] | int:
+        return claims.texts(self.name).decimals
+
+    @property
+    def finding(self) -> str:
+        """The claims with their results, in Markdown; "" for an illustration."""
+        return "" if self.claims is None else " ".join(claims.sentences(self.claims, self.name))
+
+    @property
+    def published(self) -> pd.DataFrame | None:
+        """The values that the paper prints; None if it prints none."""
+        return published.find(self.name)
+
     def table(self) -> pd.DataFrame:
         """The table that a reader sees."""
-        return self.frame if self.shown is None else self.shown
+        table = self.frame if self.shown is None else self.shown
+        kept = list(claims.texts(self.name).columns if self.shown is None else ()) or list(table.columns)
+        ends = [f"{name}{end}" for name in kept for end in (" low", " high") if f"{name}{end}" in table]
+        wanted = list(dict.fromkeys([*kept, *ends]))
+        return claims.printed(table[wanted], self.decimals)
 
     def bold(self) -> dict[str, list[int]]:
         """The cells in bold: column -> row numbers (from 0) of the ``best`` value of the frame."""

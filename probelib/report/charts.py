@@ -376,3 +376,38 @@ def literal(figure) -> None:
     for text in [*ticks, *figure.findobj(Text)]:  # reading the tick labels makes matplotlib write the names of bars
         if "$" in text.get_text() and "mathdefault" not in text.get_text():
             text.set_parse_math(False)
+
+
+def dot_rows(panels: dict[str, pd.DataFrame], row: str, series: str, label: str, level: float = np.nan, side: int = 1):
+    """A figure of panels (title -> numbers), ``side`` by side: one line per value of column ``row``, one mark per value of
+    column ``series`` at ``value``, with its interval ``low`` to ``high``. ``level``: of a dotted vertical line; ``label``: of
+    the x axis. A column ``mirror`` is drawn as a short stroke. Series that are models keep their colours (``model_style``)."""
+    names = list(dict.fromkeys(name for numbers in panels.values() for name in numbers[series]))
+    models = set(names) <= set(organisms())
+    down = -(-len(panels) // side)
+    most = [max(own[row].nunique() for own in list(panels.values())[i * side :][:side]) for i in range(down)]
+    height = 0.7 + 0.3 * down + sum(most) * max(0.16, 0.07 * len(names)) + 0.13 * -(-len(names) // 3)
+    options = {"sharex": True, "height_ratios": most, "width": COLUMN if side == 1 else TWO_COLUMNS}
+    figure, axes = column(height, down, side, **options)
+    for axis, (title, numbers) in zip(axes.flat, panels.items(), strict=False):
+        lines = list(dict.fromkeys(numbers[row]))
+        for place, name in enumerate(names):
+            own = numbers[numbers[series] == name].drop_duplicates(row).set_index(row).reindex(lines)
+            at = np.arange(len(lines)) + (place - (len(names) - 1) / 2) * 0.7 / len(names)
+            bars = np.clip([own["value"] - own["low"], own["high"] - own["value"]], 0, None)
+            look = model_style(name) if models else style_at(place)
+            look = look | {"linestyle": "none", "markersize": 3, "elinewidth": 0.8}
+            axis.errorbar(own["value"], at, xerr=bars, label=name.removeprefix("atlas-"), **look)
+            if "mirror" in own:
+                axis.plot(own["mirror"], at, "|", color=look["color"], markersize=6)
+        axis.set_yticks(range(len(lines)), lines)
+        axis.set_ylim(len(lines) - 0.5, -0.5)
+        axis.set_title(title, fontsize=7, fontweight="normal")
+        if np.isfinite(level):
+            axis.axvline(level, color="0.3", linestyle=":", linewidth=1)
+    for axis in axes.flat[len(panels) :]:
+        axis.axis("off")
+    figure.supxlabel(label, fontsize=7)
+    if len(names) > 1:
+        figure.legend(*axes[0, 0].get_legend_handles_labels(), loc="outside upper center", ncols=3, fontsize=SMALL)
+    return figure

@@ -125,8 +125,9 @@ def artifact_markdown(profile: str, artifact: str, folder: Path) -> str:
         table = read_csv(content, keep_default_na=False, dtype=str)
         shown = table_markdown(table, record["decimals"], record.get("bold"))
     numbers = f"[{'all columns' if selected else 'numbers'}]({_link(stem.with_suffix('.csv'), folder)})"
-    caption = f"**{artifact_title(artifact)}.** {escape_markdown(record['caption'])} ({numbers})"
-    finding = f"> **Finding.** {escape_markdown(record['finding'])}" if record["finding"] else ""
+    scope = f" <sub>{escape_markdown(record['scope'])}</sub>" if record.get("scope") else ""
+    caption = f"**{artifact_title(artifact)}.** {escape_markdown(record['caption'])}{scope} ({numbers})"
+    finding = f"> {escape_markdown(record['finding'])}" if record["finding"] else ""
     return "\n\n".join(filter(None, (shown, caption, finding, _compared(profile, artifact))))
 
 

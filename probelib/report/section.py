@@ -65,14 +65,17 @@ class Section:
     def show(self, artifact: Artifact) -> None:
         """Show a table or figure in the notebook with its caption, the printed values and the finding, and save all of it."""
         self.save(artifact)
-        display_artifact(artifact, self._path(artifact.name).with_suffix(".png"))
+        display_artifact(artifact, self._path(artifact.name).with_suffix(".png"), self.scope())
 
     def save(self, artifact: Artifact) -> None:
         """Write the files of an artifact: numbers (CSV), picture (PNG, PDF) or table (HTML, LaTeX), and its record (JSON)."""
         path = self._path(artifact.name)
         files.write(path.with_suffix(".csv"), to_csv(artifact.frame, float_format="%.9g"))
+        if artifact.claims is not None:
+            files.write(path.with_suffix(".claims.csv"), to_csv(artifact.claims, float_format="%.9g"))
+        shown = artifact.table()
         if artifact.figure is None:
-            table = partial(styled, artifact.table(), artifact.decimals, artifact.bold())
+            table = partial(styled, shown, artifact.decimals, artifact.bold())
             files.write(path.with_suffix(".html"), table().to_html())
             latex = table("latex").to_latex(hrules=True, convert_css=True)
             files.write(path.with_suffix(".tex"), printable(latex))  # LaTeX stops at control characters
@@ -91,10 +94,19 @@ class Section:
             "alt": artifact.alt,
             "decimals": artifact.decimals,
             "bold": artifact.bold(),
-            "shown": None if artifact.shown is None else to_csv(artifact.shown, float_format="%.9g"),
+            "scope": self.scope(),
+            "shown": None if shown is artifact.frame else to_csv(shown, float_format="%.9g"),
         }
         models = [m for m in self._read if m not in self.provenance["models"]] + self.provenance["models"]
         files.write_json(path.with_suffix(".json"), what | self.provenance | {"models": models})
+
+    def scope(self) -> str:
+        """The line below every artifact: whose scores, on which facts."""
+        about, names = self.provenance["facts"], [m["model"] for m in [*self._read, *self.provenance["models"]]]
+        n = len(set(names))
+        models = [f"{n} models" if n > 1 else names[0]] if n else []
+        facts = [f"{about['facts']:,} facts of {about['relations']} relations ({about['source']})"] if about else []
+        return " · ".join([*models, *facts, f"profile {self.provenance['profile']}"])
 
     def _path(self, artifact: str) -> Path:
         parts = artifact.split("/")

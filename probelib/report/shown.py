@@ -17,10 +17,11 @@ ARTIFACT = "probelib_artifact"  # key in the metadata of a notebook's outputs: t
 PIXELS = 110  # per inch of a figure in a notebook
 
 
-def display_artifact(artifact: Artifact, saved: Path) -> None:
+def display_artifact(artifact: Artifact, saved: Path, scope: str) -> None:
     """Show the table or picture, its caption, the paper's printed values and the finding as four outputs of the cell.
 
     saved   the picture's file (PNG); not read for a table
+    scope   the line below the caption: models, facts, profile
     """
     from IPython.display import display
 
@@ -36,14 +37,14 @@ def display_artifact(artifact: Artifact, saved: Path) -> None:
         size = {"width": round(PIXELS * artifact.figure.get_size_inches()[0])}  # the file has more pixels, for print
         show("body", {"image/png": saved.read_bytes(), "text/plain": artifact.alt}, **{"image/png": size})
         plt.close(artifact.figure)  # otherwise the notebook draws it a second time at the end of the cell
-    caption = f"<p><b>{artifact_title(artifact.name)}.</b> {html.escape(artifact.caption)}</p>"
-    show("caption", {"text/html": caption, "text/plain": artifact.caption})
+    caption = f"<p><b>{artifact_title(artifact.name)}.</b> {html.escape(artifact.caption)} <small>{html.escape(scope)}</small></p>"
+    show("caption", {"text/html": caption, "text/plain": f"{artifact.caption} {scope}"})
     if artifact.published is not None:
         table = _scroll(styled(artifact.published, artifact.decimals, {}))
         folded = f"<details><summary>The values that the paper prints</summary>{table}</details>"
         show("published", {"text/html": folded, "text/plain": artifact.published.to_string(index=False)})
     if artifact.finding:
-        finding = f"**Finding.** {escape_markdown(artifact.finding)}"
+        finding = escape_markdown(artifact.finding)
         show("finding", {"text/markdown": finding, "text/plain": finding})
 
 

@@ -8,7 +8,8 @@ import pandas as pd
 
 from probelib.facts import Facts
 from probelib.published import table as published
-from probelib.report import COLUMN, SMALL, Artifact, column, family, grouped_bars, model_style, span, style_at
+from probelib.report import COLUMN, SMALL, column, family, grouped_bars, model_style, span, style_at
+from probelib.report.legacy import Artifact
 from probelib.stats import in_words, kendall, mean_interval, pearson, wilson
 from probelib.zplke import examples, measures
 from probelib.zplke.charts import dot_panels, numbers, pipeline, position_panels, short_labels, text_boxes

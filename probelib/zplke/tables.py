@@ -6,7 +6,8 @@ import pandas as pd
 from probelib.facts import Facts, pick
 from probelib.facts.options import chance_levels
 from probelib.published import table as published
-from probelib.report import Artifact, family, span, with_interval
+from probelib.report import family, span, with_interval
+from probelib.report.legacy import Artifact
 from probelib.stats import holm, in_words, kendall, levelled, mean_interval, partial, pearson, wilson
 from probelib.zplke import measures
 from probelib.zplke.prompts import PROMPTED, TEMPLATES, used_templates

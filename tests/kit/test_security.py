@@ -272,13 +272,13 @@ from probelib import report
 import matplotlib.pyplot as plt, pandas as pd
 section = report.Section("p/hostile", profile, None, {"text": text})
 frame = pd.DataFrame({text: [text, "plain"], "value": [1, 2]}).rename_axis(columns=text)
-section.show(report.Artifact("p/table1", frame, text, text, published=frame))
+section.show(report.legacy.Artifact("p/table1", frame, text, text, published=frame))
 figure, axis = plt.subplots()
 axis.plot([1, 2], label=text)
 axis.set(title=text, xlabel="50 $ # 60 $", ylabel="$$")
 axis.legend()""",
     """
-section.show(report.Artifact("p/figure1", frame, text, text, figure, text))
+section.show(report.legacy.Artifact("p/figure1", frame, text, text, figure, text))
 report.say(f"Found **{text}** here.")
 print(text)
 frame

@@ -41,9 +41,9 @@ def page(tmp_path_factory) -> str:
         "from probelib import report\n"
         "section = report.Section('monitor/sec9', 'atlas', None, {})",
         "figure, axis = plt.subplots()\n"
-        "section.show(report.Artifact('monitor/figure1', pd.DataFrame({'x': [0.5]}), 'Caption of <b>', 'r = 1.', figure,\n"
+        "section.show(report.legacy.Artifact('monitor/figure1', pd.DataFrame({'x': [0.5]}), 'Caption of <b>', 'r = 1.', figure,\n"
         "                             'A | line', pd.DataFrame({'printed': [2]})))",
-        "section.show(report.Artifact('monitor/table1', pd.DataFrame({'x': [0.123456]}), 'Of a table', decimals=2))",
+        "section.show(report.legacy.Artifact('monitor/table1', pd.DataFrame({'x': [0.123456]}), 'Of a table', decimals=2))",
         "pd.DataFrame({'shown': [1]})",
         "pd.DataFrame({'styled': ['<i>'], 'value': [0.123456]}).style.format(precision=2).hide(axis='index')",
         "from IPython.display import HTML\nHTML('<style>p {}</style><p>The <b>board</b> &amp; its text</p>')",

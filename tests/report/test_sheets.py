@@ -51,7 +51,7 @@ def test_reading_gives_back_what_was_written(texts):
 
 
 def test_a_formula_is_escaped_in_the_csv_of_an_artifact_and_shown_as_it_is_on_its_page(tmp_path, section):
-    section.save(report.Artifact("p/table1", pd.DataFrame({"label": ["=1+1", "Paris"]}), "Labels.", "Two."))
+    section.save(report.legacy.Artifact("p/table1", pd.DataFrame({"label": ["=1+1", "Paris"]}), "Labels.", "Two."))
     assert (tmp_path / "smoke/p/table1.csv").read_text() == "label\n'=1+1\nParis\n"
     page = markdown.artifact_markdown("smoke", "p/table1", tmp_path)
     assert "=1+1" in page and "'=1+1" not in page
@@ -70,6 +70,6 @@ def test_a_text_that_looks_like_a_number_stays_as_it_is(tmp_path, section):
     back = sheets.read_csv(sheets.to_csv(frame).encode())
     assert back["output"].tolist() == [" 1936.", " 1934."] and back["year"].tolist() == [1936, 1934]
     assert back["share"].iloc[0] == 0.5 and pd.isna(back["share"].iloc[1])
-    section.save(report.Artifact("p/table1", frame, "Years.", "Two."))
+    section.save(report.legacy.Artifact("p/table1", frame, "Years.", "Two."))
     page = markdown.artifact_markdown("smoke", "p/table1", tmp_path)
     assert "| 1936. | 1936 | 0.500 |" in page and "| 1934. | 1934 | – |" in page

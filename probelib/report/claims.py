@@ -1,0 +1,164 @@
+"""What the papers claim, held against a run: one file of texts, one rule for verdicts, one way to print them.
+
+``published/claims.yaml`` holds what is said: per artifact its caption, alternative text and claims. Code adds estimates with
+intervals only, and ``check`` gives the verdicts:
+
+    check("monitor/table3", right=cases(table, "Δ [Y]"), wrong=cases(table, "Δ [Y_]"))
+"""
+
+from functools import cache
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+import yaml
+
+from probelib.errors import unknown
+from probelib.paths import PACKAGE
+
+VERDICTS = ("shown", "reversed", "undecided", "no interval", "not testable here")
+ESTIMATES = ["value", "low", "high", "n", "missed"]
+COLUMNS = ["key", "claim", "statistic", "printed", "case", "value", "low", "high", "n", "verdict"]
+
+
+class Claim(NamedTuple):
+    """A claim of an artifact in ``claims.yaml``; an unknown key raises TypeError.
+
+    claim      in plain words, at most 15
+    statistic  what is estimated, with its unit
+    quote      the paper's own words, at most 15, which stand in ``section`` of the paper; "" for a claim of the kit
+    sign       1: the claim says that the statistic lies above ``level``; -1: below it
+    printed    the value in the paper
+    cases      what the cases are, in the plural: models, relations, pairs of models
+    decimals   digits after the point when printed
+    """
+
+    claim: str
+    statistic: str
+    quote: str = ""
+    section: str = ""
+    sign: int = 1
+    level: float = 0.0
+    printed: float = np.nan
+    cases: str = "models"
+    decimals: int = 2
+
+
+class Texts(NamedTuple):
+    """An artifact's entry in ``claims.yaml``: all that is said about it.
+
+    columns    columns of the printed table; () for all (the CSV always holds all)
+    decimals   digits after the point in the printed table: one number, or column -> number
+    """
+
+    caption: str
+    alt: str = ""
+    claims: dict[str, dict] = {}
+    columns: tuple = ()
+    decimals: dict[str, int] | int = 3
+
+    def claim(self, key: str) -> Claim:
+        return Claim(**self.claims[key])
+
+
+@cache
+def _entries() -> dict[str, dict]:
+    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+    return yaml.load((PACKAGE / "published" / "claims.yaml").read_text(encoding="utf-8"), loader)
+
+
+def artifacts() -> list[str]:
+    """The names of all artifacts with an entry."""
+    return [name for name in _entries() if "/" in name]
+
+
+def texts(artifact: str) -> Texts:
+    """The texts of an artifact. Raise ProbeError if it has none."""
+    if artifact not in _entries():
+        raise unknown("artifact in published/claims.yaml", artifact, artifacts())
+    return Texts(**_entries()[artifact])
+
+
+def verdict(low: float, high: float, sign: int = 1, level: float = 0.0) -> str:
+    """What a 95 % interval says about the claim that a number lies above ``level`` (``sign`` 1) or below it (-1).
+
+    >>> verdict(0.1, 0.4), verdict(0.1, 0.4, -1), verdict(-0.1, 0.4), verdict(0.0, 0.4), verdict(np.nan, 0.4)
+    ('shown', 'reversed', 'undecided', 'undecided', 'no interval')
+    """
+    if not np.isfinite([low, high]).all():
+        return "no interval"
+    if low <= level <= high:
+        return "undecided"
+    return "shown" if (low > level) == (sign > 0) else "reversed"
+
+
+def check(artifact: str, **estimates) -> pd.DataFrame:
+    """The claims of an artifact with their estimates and verdicts, ``COLUMNS``: one row per claim and case.
+
+    estimates   key of the claim -> its estimate, a mapping of ``value`` (or ``r``, ``tau``), ``low``, ``high`` and ``n``; or a
+                frame of these, one row per case, whose index names the cases. ``missed``: the requirement of
+                ``02_models`` that the case misses, so that the claim is not testable on it
+    """
+    of, rows = texts(artifact), []
+    for key, found in estimates.items():
+        if key not in of.claims:
+            raise unknown(f"claim of {artifact}", key, of.claims)
+        about = of.claim(key)
+        table = found if isinstance(found, pd.DataFrame) else pd.DataFrame([dict(found)], index=[""])
+        table = table.rename(columns={"r": "value", "tau": "value"}).reindex(columns=ESTIMATES)
+        for case, (value, low, high, n, missed) in zip(table.index, table.itertuples(index=False), strict=True):
+            said = verdict(low, high, about.sign, about.level) if pd.isna(missed) or not missed else VERDICTS[-1]
+            told = (key, about.claim, about.statistic, about.printed)
+            rows.append((*told, case, value, low, high, n, said))
+    return pd.DataFrame(rows, columns=COLUMNS)
+
+
+def interval(name: str, values, of) -> dict[str, float]:
+    """The columns ``name``, ``name low`` and ``name high`` of a mean. ``of``: an interval of ``stats``, e.g. ``mean_interval``."""
+    return {name: np.mean(values)} | dict(zip((f"{name} low", f"{name} high"), of(values), strict=True))
+
+
+def cases(table: pd.DataFrame, name: str, index: str = "model", n: str | None = None) -> pd.DataFrame:
+    """The columns of a number and its interval as estimates for ``check``, one case per row, named by column ``index``."""
+    columns = {name: "value", f"{name} low": "low", f"{name} high": "high"} | ({n: "n"} if n else {})
+    return table.set_index(index)[list(columns)].rename(columns=columns)
+
+
+def sentences(claims: pd.DataFrame, artifact: str) -> list[str]:
+    """Each claim with its result in Markdown. Cases are counted by verdict, never outvoted."""
+    of, lines = texts(artifact), []
+    for key, own in claims.groupby("key", sort=False):
+        about = of.claim(key)
+        paper = "" if pd.isna(about.printed) else f" Paper: {about.printed:g}."
+        if len(own) == 1:
+            value, low, high, n = own.iloc[0][["value", "low", "high", "n"]]
+            found = _number(value, low, high, about.decimals) + (f", n = {n:,.0f}" if pd.notna(n) else "")
+            result = f"{about.statistic} = {found}: {own['verdict'].iloc[0]}"
+        else:
+            counts = own["verdict"].value_counts().reindex(VERDICTS).dropna().astype(int)
+            listed = ", ".join(f"{word} {count}" for word, count in counts.items())
+            result = f"{len(own)} {about.cases}, mean {own['value'].mean():.{about.decimals}f}: {listed}"
+        lines.append(f"**{about.claim}**{paper} Here: {result}.")
+    return lines
+
+
+def printed(table: pd.DataFrame, decimals: dict[str, int] | int = 3) -> pd.DataFrame:
+    """A table for print: ``x``, ``x low`` and ``x high`` become one column of texts.
+
+    >>> printed(pd.DataFrame({"x": [0.5, np.nan], "x low": [0.25, np.nan], "x high": [0.75, np.nan]}), 2)["x"].tolist()
+    ['0.50 [0.25, 0.75]', '–']
+    """
+    shown = table.copy()
+    for name in [column for column in table if {f"{column} low", f"{column} high"} <= set(table)]:
+        digits = decimals.get(name, 3) if isinstance(decimals, dict) else decimals
+        ends = table[[name, f"{name} low", f"{name} high"]].to_numpy(float)
+        shown[name] = [_number(*row, digits) for row in ends]
+        shown = shown.drop(columns=[f"{name} low", f"{name} high"])
+    return shown
+
+
+def _number(value: float, low: float, high: float, digits: int) -> str:
+    if pd.isna(value):
+        return "–"
+    ends = f" [{low:.{digits}f}, {high:.{digits}f}]" if np.isfinite([low, high]).all() else ""
+    return f"{value:.{digits}f}{ends}"
