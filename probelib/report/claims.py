@@ -114,7 +114,7 @@ def check(artifact: str, **estimates) -> pd.DataFrame:
 
 
 def interval(name: str, values, of) -> dict[str, float]:
-    """The columns ``name``, ``name low`` and ``name high`` of a mean. ``of``: an interval of ``stats``, e.g. ``mean_interval``."""
+    """The columns ``name``, ``name low``, ``name high`` of a mean. ``of``: an interval of ``stats``."""
     return {name: np.mean(values)} | dict(zip((f"{name} low", f"{name} high"), of(values), strict=True))
 
 
@@ -124,21 +124,27 @@ def cases(table: pd.DataFrame, name: str, index: str = "model", n: str | None = 
     return table.set_index(index)[list(columns)].rename(columns=columns)
 
 
+def result(own: pd.DataFrame, about: Claim) -> str:
+    """The estimate and verdict of one claim. Several cases are counted by verdict, never outvoted.
+
+    own   rows of ``check`` for this claim
+    """
+    if len(own) == 1:
+        value, low, high, n = own.iloc[0][["value", "low", "high", "n"]]
+        found = _number(value, low, high, about.decimals) + (f", n = {n:,.0f}" if pd.notna(n) else "")
+        return f"{about.statistic} = {found}: {own['verdict'].iloc[0]}"
+    counts = own["verdict"].value_counts().reindex(VERDICTS).dropna().astype(int)
+    listed = ", ".join(f"{word} {count}" for word, count in counts.items())
+    return f"{len(own)} {about.cases}, mean {own['value'].mean():.{about.decimals}f}: {listed}"
+
+
 def sentences(claims: pd.DataFrame, artifact: str) -> list[str]:
-    """Each claim with its result in Markdown. Cases are counted by verdict, never outvoted."""
+    """Each claim with the paper's value and its result, in Markdown."""
     of, lines = texts(artifact), []
     for key, own in claims.groupby("key", sort=False):
         about = of.claim(key)
         paper = "" if pd.isna(about.printed) else f" Paper: {about.printed:g}."
-        if len(own) == 1:
-            value, low, high, n = own.iloc[0][["value", "low", "high", "n"]]
-            found = _number(value, low, high, about.decimals) + (f", n = {n:,.0f}" if pd.notna(n) else "")
-            result = f"{about.statistic} = {found}: {own['verdict'].iloc[0]}"
-        else:
-            counts = own["verdict"].value_counts().reindex(VERDICTS).dropna().astype(int)
-            listed = ", ".join(f"{word} {count}" for word, count in counts.items())
-            result = f"{len(own)} {about.cases}, mean {own['value'].mean():.{about.decimals}f}: {listed}"
-        lines.append(f"**{about.claim}**{paper} Here: {result}.")
+        lines.append(f"**{about.claim}**{paper} Here: {result(own, about)}.")
     return lines
 
 

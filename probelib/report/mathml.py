@@ -1,12 +1,8 @@
 """LaTeX of Markdown cells as MathML: browsers draw it without a script, so pages and slides need no network."""
 
 import re
-from typing import TYPE_CHECKING
 
 from latex2mathml.converter import convert
-
-if TYPE_CHECKING:
-    from nbformat import NotebookNode
 
 FORMULA = re.compile(
     r"(?P<code>(?P<ticks>`+).+?(?P=ticks))|\$\$(?P<block>.+?)\$\$|(?<![\\\w$])\$(?P<inline>[^\s$](?:[^$\n]*[^\s$])?)\$(?!\w)",
@@ -14,12 +10,9 @@ FORMULA = re.compile(
 )
 
 
-def typeset(notebook: "NotebookNode") -> "NotebookNode":
-    """Replace the formulas of all Markdown cells, in place. Outputs, which hold data, are not changed."""
-    for cell in notebook.cells:
-        if cell.cell_type == "markdown":
-            cell.source = FORMULA.sub(_mathml, cell.source)
-    return notebook
+def typeset(text: str) -> str:
+    """Markdown with its formulas replaced by MathML."""
+    return FORMULA.sub(_mathml, text)
 
 
 def _mathml(found: re.Match) -> str:

@@ -1,36 +1,49 @@
-"""The HTML book of a profile: one self-contained page with every table and figure, and the executed notebooks beside it.
+"""What a run shows: one Markdown page per notebook, the page of claims, the index, and all of it as one HTML page.
 
-runs/<profile>/report.html              no network, no script; pictures are inside the page
-runs/<profile>/html/<notebook>.html     the executed notebooks, linked from the page
+figures/<profile>/monitor/sec5_results.md   the executed notebook: text, equations, artifacts with their claims; code folded
+figures/<profile>/claims.md                 every claim of the papers, and what came out here
+figures/README.md                           the index of the default profile's pages
+runs/<profile>/report.html                  the pages in one file: no network, no script; pictures are inside it
 """
 
 import base64
 import html
-import json
+import os
 import re
-from functools import cache
 from pathlib import Path
 
-from probelib import files, paths, published
-from probelib.errors import ProbeError
-from probelib.report import links, markdown, phenomena, summary
-from probelib.report.mathml import typeset
-from probelib.report.section import read_record
-from probelib.report.sheets import read_csv
-from probelib.report.shown import ARTIFACT, artifact_title
+import pandas as pd
 
-PAPERS = {
-    "monitor": ("MONITOR", "NAACL 2024"),
-    "zplke": ("ZP-LKE", "WSDM 2025"),
-    "distractors": ("Distractors", "COLING 2025"),
-    "grapheval": ("GraphEval", "arXiv 2024"),
-    "tour": ("The tour", "One fact, one model, by hand and with the library"),
-    "facts": ("Facts", "The atlas: the facts that the models are tested on"),
-    "explore": ("Explore", "One fact, one model, four papers"),
-    "models": ("The organisms", "Small models whose knowledge is known"),
-    "beyond": ("Beyond the papers", "Which measures can be trusted"),
-}
+from probelib import files, paths, published
+from probelib.errors import ProbeError, printable
+from probelib.report import claims, mathml
+from probelib.report.section import read_record
+from probelib.report.sheets import holds_numbers, read_csv
+from probelib.report.shown import ARTIFACT, artifact_title, digits, escape_markdown, heading, markdown_rows, one_line
+
 DEFAULT = "atlas"  # the profile whose pages are committed
+BESIDE = {"SmolLM2": "real"}  # column of the page of claims -> profile whose committed results stand beside the run's
+LONGEST = 30  # rows of a table that are shown unfolded
+PAPERS = {
+    "monitor": "MONITOR",
+    "zplke": "ZP-LKE",
+    "distractors": "Distractors",
+    "grapheval": "GraphEval",
+    "beyond": "Beyond the papers",
+}
+CLAIMS = """# What the papers claim, and what came out here
+
+One row per claim. *In the paper* quotes it; *here* is the estimate of the artifact that the link leads to. The verdict comes
+from 95 % intervals alone: *shown* or *reversed* if they exclude the level of the claim, *undecided* if they do not; cases are
+counted, never outvoted. All estimates are in the `.claims.csv` beside each artifact.
+"""
+INDEX = """# Tables and figures
+
+Each page is an executed notebook of the default profile, its code folded: question, equations, tables, pictures, claims.
+`./run_all.sh` writes these pages; the numbers of every table and figure are beside it as CSV.
+What the papers claim, and what came out here: [claims](atlas/claims.md).
+
+"""
 # With it a browser runs no script and loads nothing, even if a text from data or models is not escaped somewhere.
 POLICY = (
     "<meta http-equiv='Content-Security-Policy' content=\"default-src 'none'; img-src data:; font-src data:; "
@@ -38,240 +51,253 @@ POLICY = (
 )
 STYLE = """
 body { font: 16px/1.55 system-ui, sans-serif; color: #1d2733; margin: 0 auto; max-width: 62rem; padding: 2rem 1.25rem 5rem }
-h1 { font-size: 1.9rem; margin-bottom: .2rem } h2 { margin-top: 3rem; border-bottom: 2px solid #0173b2; padding-bottom: .2rem }
-h3 { margin: 2.4rem 0 .4rem; font-size: 1.05rem } a { color: #01588a } .quiet { color: #5b6875; font-size: .9rem }
-nav ul { columns: 2; padding-left: 1.2rem } figure { margin: .6rem 0 }
-img { max-width: min(100%, 42rem) } .scroll { overflow-x: auto }
-table { border-collapse: collapse; font-size: .84rem; font-variant-numeric: tabular-nums; margin: .5rem 0 }
+h1 { font-size: 1.7rem; margin-top: 3.5rem; border-bottom: 2px solid #0173b2 } h3 { font-size: 1.05rem } a { color: #01588a }
+img { max-width: min(100%, 42rem) } sub { vertical-align: baseline; color: #5b6875 }
+blockquote { margin: .6rem 0; padding: .1rem 1rem; border-left: 3px solid #0173b2 }
+table { border-collapse: collapse; font-size: .84rem; display: block; overflow-x: auto; margin: .5rem 0 }
 th { text-align: left; border-bottom: 1.5px solid #1d2733; padding: .25rem .7rem .25rem 0; vertical-align: bottom }
-td { border-bottom: 1px solid #e3e8ed; padding: .2rem .7rem .2rem 0; white-space: nowrap } .caption { margin: .2rem 0 .5rem }
-.beside { display: flex; gap: 2.5rem; flex-wrap: wrap; align-items: flex-start } .beside > div { min-width: 0; max-width: 100% }
-table.wrap td { white-space: normal }
-@media (min-width: 48rem) { table.wrap td:first-child { white-space: nowrap } }
-@media (max-width: 30rem) { nav ul { columns: 1 } h1 { font-size: 1.5rem }
-  table.wrap tr { display: block; border-bottom: 1px solid #e3e8ed; padding: .3rem 0 }
-  table.wrap th, table.wrap td:empty { display: none }
-  table.wrap td { display: block; border: 0; overflow-wrap: anywhere } table.wrap td:first-child { font-weight: 600 }
-  .key td:nth-child(4)::before { content: "reported: " } .key td:nth-child(5)::before { content: "ours: " }
-  .key td:nth-child(6)::before { content: "sign: " } }
+td { border-bottom: 1px solid #e3e8ed; padding: .2rem .7rem .2rem 0 } .quiet { color: #5b6875; font-size: .9rem }
 details { font-size: .85rem; margin: .4rem 0 } pre { background: #f4f6f8; padding: .7rem; overflow-x: auto; font-size: .78rem }
-.missing { color: #a33c00 }
 """
 
 
-def book(profile: str, steps: list, status: dict[str, str], written: dict[str, str]) -> Path:
-    """Write the page of a profile and return its path.
+def book(profile: str, steps: list, status: dict[str, str], *_) -> Path:
+    """Write all pages of a profile; return the path of the HTML page. A page that fails is named on it, and the others stay.
 
     steps    the plan's steps: ``notebook``, ``title``, ``makes``
     status   how each notebook ended in this run; shown on the page
-    written  checksums of the pages when the last report was written (``uptodate.written``): unchanged pages are kept
     """
-    notebooks = {step.notebook: link for step in steps if (link := _notebook(profile, step, written))}
-    known = links.facts_on_page(profile)
+    from nbconvert.filters import markdown2html
+
+    parts, rows = [], [("notebook", "this run")]
     for step in steps:
-        markdown.write_page(profile, step)
-    phenomena.write_phenomena(profile, steps)
+        rows.append(
+            (f"[{escape_markdown(step.title)}](#{step.notebook})", escape_markdown(status.get(step.notebook, "")))
+        )
+        try:
+            page = write_page(profile, step)
+            text = page.read_text(encoding="utf-8") if page else f"# {step.title}\n\nNot made yet."
+        except Exception as error:  # a damaged notebook or record must not cost the other pages
+            text = f"# {step.title}\n\nThis page failed: {escape_markdown(f'{type(error).__name__}: {error}')}. Run "
+            text += f"`./run_all.sh --profile {profile} --only {step.notebook} --force`."
+        parts.append(
+            f"<section id='{step.notebook}'>{_standalone(text, page_path(profile, step.notebook).parent)}</section>"
+        )
+    if found := write_claims(profile, steps):
+        parts.insert(0, _standalone(found.read_text(encoding="utf-8"), found.parent))
     if profile == DEFAULT:
-        markdown.write_index(profile, steps)
-    papers: dict[str, list[str]] = {}
-    contents = []
-    for step in steps:
-        made = _made(profile, step)
-        for artifact in made:
-            paper = artifact.split("/")[0]
-            papers.setdefault(paper, []).append(_artifact(profile, artifact, step, notebooks, known))
-            contents.append(f"<li>{_to(artifact)}</li>")
-        if missing := [artifact for artifact in step.makes if artifact not in made]:
-            papers.setdefault(missing[0].split("/")[0], []).append(_missing(profile, step, missing))
-    body = "".join(
-        f"<h2 id='{paper}'>{_e(_title(paper)[0])}</h2><p class='quiet'>{_subtitle(paper)}</p>{''.join(parts)}"
-        for paper, parts in papers.items()
+        write_index(profile, steps)
+    front = (
+        f"# What do language models know as fact?\n\nProfile {profile}.{_verified(profile)}\n\n{markdown_rows(rows)}"
     )
-    page = f"""<!doctype html><html lang="en"><meta charset="utf-8">{POLICY}
-<meta name="viewport" content="width=device-width">
-<title>probelib: {_e(profile)}</title><style>{STYLE}</style>
-<h1>What do language models know as fact?</h1>
-<p class="quiet">Profile <b>{_e(profile)}</b>: every table and figure, as the notebooks made it.
-{_link(links.PAGE if known else None, "Browse every answer")}, fact by fact:
-<code>./run_all.sh browse --profile {_e(profile)}</code> writes that page.</p>
-{_front(profile, steps)}{_steps(steps, status, notebooks)}{_verified(profile)}<nav><ul>{"".join(contents)}</ul></nav>{body}</html>
-"""
-    return files.write(paths.RUNS / profile / "report.html", page)
+    head = f"<!doctype html><html lang='en'><meta charset='utf-8'>{POLICY}<meta name='viewport' content='width=device-width'>"
+    title = f"<title>probelib: {html.escape(profile)}</title><style>{STYLE}</style>"
+    body = f"{head}{title}{markdown2html(front)}{''.join(parts)}</html>\n"
+    return files.write(paths.RUNS / profile / "report.html", printable(body))
 
 
-def _made(profile: str, step) -> list[str]:
-    """The artifacts of a notebook that have a record."""
-    return [each for each in step.makes if (paths.FIGURES / profile / each).with_suffix(".json").exists()]
+def _standalone(text: str, folder: Path) -> str:
+    """A page's Markdown as HTML: pictures inside it, formulas as MathML, links to other files as plain text."""
+    from nbconvert.filters import markdown2html
+
+    text = re.sub(r"(?<!!)\[([^\]]*)\]\((?!https?:|#)[^)]*\)", r"\1", text)
+    page = markdown2html(mathml.typeset(text))
+    return re.sub(r'<img src="([^":]+\.png)"', lambda found: _inline(found[1], folder), page)
 
 
-def _missing(profile: str, step, artifacts: list[str]) -> str:
-    names = ", ".join(map(artifact_title, artifacts))
-    command = f"./run_all.sh --profile {_e(profile)} --only {_e(step.notebook)}"
-    return f"<p class='missing'>Not made yet: {_e(names)}. <code>{command}</code> makes them.</p>"
-
-
-def _e(text) -> str:
-    """Escaped text: texts from data or models are shown, never interpreted."""
-    return html.escape(str(text))
-
-
-def _title(paper: str) -> tuple[str, str]:
-    return PAPERS.get(paper, (paper, ""))
-
-
-def _subtitle(paper: str) -> str:
-    """The line below a part's heading; for one of the four papers its linked reference."""
-    if paper not in list(PAPERS)[:4]:
-        return _e(_title(paper)[1])
-    entry = published.reference(paper)
-    first = entry["author"].split(",")[0]
-    return f"<a href='{_e(entry['url'])}'>{_e(entry['title'])}</a> ({_e(first)} et al., {_e(_title(paper)[1])})"
-
-
-def _front(profile: str, steps: list) -> str:
-    """The headline figure, the findings, and the papers' artifacts with the reported number beside ours."""
-
-    stem, made = paths.FIGURES / profile / summary.HEADLINE, {a for step in steps for a in step.makes}
-    shown, headline = "", _record_if_whole(stem) if summary.HEADLINE in made else None
-    if headline and stem.with_suffix(".png").exists():
-        shown = f"{_picture(stem, headline['alt'])}<p class='caption'>{_e(headline['caption'])}</p>"
-    found = " ".join(summary.findings(profile).values())
-    of_papers = [step for step in steps for a in step.makes[:1] if a.split("/")[0] in list(PAPERS)[:4]]
-    n, rows = sum(len(step.makes) for step in of_papers), []
-    for artifact in (a for step in of_papers for a in _made(profile, step)):
-        record = _record_if_whole(paths.FIGURES / profile / artifact)
-        caption = record["caption"] if record else "Damaged."
-        caption = caption if len(caption) < 110 else caption[:110].rsplit(" ", 1)[0] + " …"
-        key = summary.key_numbers(profile, artifact)
-        cells = [_e(caption), *(map(_e, summary.in_cells(key)) if key else [""] * 4)]
-        rows.append(f"<tr><td>{_to(artifact)}</td>" + "".join(f"<td>{cell}</td>" for cell in cells) + "</tr>")
-    head = "<tr><th>artifact<th>what it shows<th>key number<th>reported<th>ours<th>sign</tr>"
-    note = "<p class='quiet'>Other models, other facts: what can be compared is the sign and the size of an effect.</p>"
-    table = f"<details open><summary>{len(rows)} of {n} tables and figures of the papers, reported and ours</summary>"
-    listed = f"<div class='scroll'><table class='wrap key'>{head}{''.join(rows)}</table></div>"
-    return f"{shown}<p>{_e(found)}</p>{table}{note}{listed}</details>"
-
-
-def _record_if_whole(stem: Path) -> dict | None:
-    try:
-        return read_record(stem.with_suffix(".json"))
-    except ProbeError:  # missing or damaged, as its own entry on the page says
-        return None
-
-
-def _picture(stem: Path, alt: str) -> str:
-    picture = base64.b64encode(stem.with_suffix(".png").read_bytes()).decode()
-    return f"<figure><img alt='{_e(alt)}' src='data:image/png;base64,{picture}'></figure>"
-
-
-def _to(artifact: str) -> str:
-    """The link to an artifact on the page."""
-    return f"<a href='#{_e(artifact)}'>{_e(_title(artifact.split('/')[0])[0])}, {_e(artifact_title(artifact))}</a>"
-
-
-def _steps(steps: list, status: dict[str, str], notebooks: dict[str, str]) -> str:
-    rows = "".join(
-        f"<tr><td>{_link(notebooks.get(step.notebook), step.notebook)}</td><td>{_e(step.title)}</td>"
-        f"<td>{_e(status.get(step.notebook, ''))}</td></tr>"
-        for step in steps
-    )
-    head = "<tr><th>notebook<th>what it does<th>this run</tr>"
-    table = f"<div class='scroll'><table class='wrap'>{head}{rows}</table></div>"
-    return f"<details open><summary>Notebooks</summary>{table}</details>"
+def _inline(name: str, folder: Path) -> str:
+    picture = base64.b64encode((folder / html.unescape(name)).read_bytes()).decode()
+    return f'<img src="data:image/png;base64,{picture}"'
 
 
 def _verified(profile: str) -> str:
-    """The result of ``./run_all.sh verify``: columns that differ from the committed figures. "" if it was not run."""
+    """How many artifacts differ by ``./run_all.sh verify``; "" if it was not run."""
     found = paths.RUNS / profile / "verify.csv"
     if not found.exists():
         return ""
-    table = read_csv(found.read_bytes())
-    what = f"{table['artifact'].nunique()} artifacts differ" if len(table) else "all artifacts agree"
-    rows = table.to_html(index=False, na_rep="–", border=0) if len(table) else ""
-    return f"<details><summary>Compared with the committed figures: {what}</summary><div class='scroll'>{rows}</div></details>"
+    differing = read_csv(found.read_bytes())["artifact"].nunique()
+    return f" Compared with the committed figures: {differing} artifacts differ."
 
 
-def _link(target: str | None, text: str) -> str:
-    return f"<a href='{_e(target)}'>{_e(text)}</a>" if target else _e(text)
+def write_page(profile: str, step) -> Path | None:
+    """Write the Markdown page of an executed notebook; None if it was not executed.
 
-
-def _artifact(profile: str, artifact: str, step, notebooks: dict[str, str], known: set[str]) -> str:
-    """One table or figure; for a damaged one, the command that makes it again.
-
-    notebooks   links to the executed notebooks
-    known       names of the facts on the page of ``probelib.browse``
+    step   of the plan: ``notebook``, ``makes``
     """
-    stem = paths.FIGURES / profile / artifact
-    source = f"<span class='quiet'>{_link(notebooks.get(step.notebook), step.notebook)}</span>"
-    head = f"<h3 id='{_e(artifact)}'>{_e(artifact_title(artifact))} {source}</h3>"
-    command = f"./run_all.sh --profile {_e(profile)} --only {_e(artifact)}"
-    try:
-        return head + _shown(stem, read_record(stem.with_suffix(".json")), known)
-    except (ProbeError, OSError, ValueError) as error:
-        what = f"{type(error).__name__}: {error}"
-        return f"{head}<p class='missing'>Damaged ({_e(what)}). Make it again: <code>{command} --force</code></p>"
+    import nbformat
 
-
-def _shown(stem: Path, record: dict, known: set[str]) -> str:
-    """Caption, picture or table, the printed values beside it, finding, provenance."""
-    caption = f"<p class='caption'>{_e(record['caption'])}</p>"
-    if record["kind"] == "figure":
-        shown = _picture(stem, record["alt"])
-    else:
-        table = stem.with_suffix(".html").read_text(encoding="utf-8")
-        shown = f"<div class='scroll'>{links.link_facts(table, known)}</div>"
-    if (printed := stem.with_suffix(".published.html")).exists():
-        shown = (
-            f"<div class='beside'><div><b class='quiet'>This run</b>{shown}</div><div><b class='quiet'>As published</b>"
-            f"<div class='scroll'>{printed.read_text(encoding='utf-8')}</div></div></div>"
-        )
-    said = re.sub(r"\*\*(.+?)\*\*", r"<b>\1</b>", _e(record["finding"]))  # of Markdown only emphasis is kept
-    finding = f"<p><b>Finding.</b> {said}</p>" if said else ""
-    provenance = {key: value for key, value in record.items() if key not in ("caption", "finding", "alt", "kind")}
-    return (
-        f"{caption}{shown}{finding}<details><summary>How it was made</summary>"
-        f"<pre>{_e(json.dumps(provenance, indent=1, ensure_ascii=False))}</pre></details>"
-    )
-
-
-def _notebook(profile: str, step, written: dict[str, str]) -> str | None:
-    """Convert an executed notebook to a page that needs no network; return the link to it, or None if the notebook is missing.
-
-    An undamaged page with the digest of this notebook is kept.
-    """
-    name = step.notebook
-    source = paths.RUNS / profile / "notebooks" / f"{name}.ipynb"
+    source = paths.RUNS / profile / "notebooks" / f"{step.notebook}.ipynb"
     if not source.exists():
         return None
-    target = paths.RUNS / profile / "html" / f"{name}.html"
-    stamp = f"<meta name='source' content='{files.sha256(source)}'>"
-    intact = target.exists() and written.get(f"html/{name}.html") == files.sha256(target)
-    if not intact or stamp not in target.read_text(encoding="utf-8"):
-        import nbformat
-
-        notebook = typeset(_described(nbformat.read(source, as_version=4)))
-        page, _ = _exporter().from_notebook_node(notebook, {"metadata": {"name": source.stem}})
-        files.write(target, page.replace("<head>", f"<head>{POLICY}{stamp}", 1))
-    return f"html/{name}.html"
-
-
-@cache
-def _exporter():
-    """nbconvert's exporter to HTML, made once: compiling its templates takes longer than writing a page."""
-    from nbconvert import HTMLExporter
-
-    exporter = HTMLExporter(exclude_input_prompt=True, exclude_output_prompt=True)
-    for url in ("mathjax_url", "require_js_url", "jquery_url", "mermaid_js_url", "widget_renderer_url"):
-        setattr(exporter, url, "")
-    return exporter
+    target = page_path(profile, step.notebook)
+    # links are relative to the page's place in the kit, also if it is written elsewhere
+    in_kit = paths.NOTEBOOKS.parent / "figures" / target.parent.relative_to(paths.FIGURES)
+    parts, code = [], []  # code of the cells since the last fold
+    for cell in nbformat.read(source, as_version=4).cells:
+        if cell.cell_type == "markdown":
+            if code and re.match(r"#+ ", cell.source):
+                parts, code = [*parts, _folded(code)], []
+            parts.append(cell.source)
+        elif cell.cell_type == "code":
+            code.append(cell.source)
+            parts += _outputs(cell.outputs, profile, target.parent)
+    body = _with_summary("\n\n".join([*parts, *([_folded(code)] if code else [])]), profile, step)
+    return files.write(target, printable(_relinked(body, step.notebook, in_kit)).strip() + "\n")
 
 
-def _described(notebook):
-    """The notebook without progress bars, and with the alt text of every artifact's picture, which nbconvert would drop."""
-    for cell in (cell for cell in notebook.cells if cell.cell_type == "code"):
-        cell.outputs = markdown.without_bars(cell.outputs)
-        for output in cell.outputs:
-            if output.get("metadata", {}).get(ARTIFACT) and "image/png" in output.data:
-                words, picture = _e(output.metadata["alt"]), output.data.pop("image/png").strip()
-                output.data["text/html"] = f'<img alt="{words}" src="data:image/png;base64,{picture}">'
-    return notebook
+def _folded(code: list[str]) -> str:
+    return f"<details><summary>Code</summary>\n\n{fenced(chr(10).join(code), 'python')}\n\n</details>"
+
+
+def _with_summary(body: str, profile: str, step) -> str:
+    """The page with its results at the top: the claims of its artifacts, each with a link."""
+    lines = []
+    for artifact in step.makes:
+        table = claims_of(profile, artifact)
+        found = "" if table is None else " ".join(claims.sentences(table, artifact))
+        lines += (
+            [f"- [{artifact_title(artifact)}](#{artifact.split('/')[1]}): {escape_markdown(found)}"] if found else []
+        )
+    if not lines:
+        return body
+    head, *rest = re.split(r"(?m)^(?=## |### )", body, maxsplit=1)
+    return "\n".join([head, "## In short\n", *lines, "", *rest])
+
+
+def _outputs(outputs: list, profile: str, folder: Path) -> list[str]:
+    """The outputs of a cell as Markdown: artifacts, Markdown and printed text; other frames and progress bars are left out."""
+    shown = []
+    for output in outputs:
+        artifact, part = (output.get("metadata", {}).get(key) for key in (ARTIFACT, "part"))
+        if artifact:
+            shown += [artifact_markdown(profile, artifact, folder)] if part == "body" else []
+        elif "data" in output and "text/markdown" in output.data:
+            shown.append(output.data["text/markdown"])
+        elif output.get("name") == "stdout":
+            shown.append(fenced(output.text.strip("\n")))
+    return shown
+
+
+def fenced(text: str, language: str = "text") -> str:
+    """Text as a fenced block of code, with a fence longer than any backticks in it."""
+    fence = "`" * max(3, 1 + max(map(len, re.findall("`+", text)), default=0))
+    return f"{fence}{language}\n{text}\n{fence}"
+
+
+def page_path(profile: str, notebook: str) -> Path:
+    """figures/<profile>/<notebook>.md"""
+    return paths.FIGURES / profile / f"{notebook}.md"
+
+
+def artifact_markdown(profile: str, artifact: str, folder: Path) -> str:
+    """A table or figure as Markdown, for a page in ``folder``: picture or table, caption, scope, claims, the paper's values."""
+    stem = paths.FIGURES / profile / artifact
+    record = read_record(stem.with_suffix(".json"))
+    if record["kind"] == "figure":
+        alt = escape_markdown(one_line(record["alt"])).replace("]", "\\]")
+        shown = f"![{alt}]({_link(stem.with_suffix('.png'), folder)})"
+    else:
+        content = record["shown"].encode() if record["shown"] else stem.with_suffix(".csv").read_bytes()
+        table = read_csv(content, keep_default_na=False, dtype=str)
+        shown = table_markdown(table, record["decimals"], record["bold"])
+    numbers = f"[{'all columns' if record['shown'] else 'numbers'}]({_link(stem.with_suffix('.csv'), folder)})"
+    about = f"**{artifact_title(artifact)}.** {escape_markdown(record['caption'])}"
+    scope = f"<sub>{escape_markdown(record['scope'])} ({numbers})</sub>"
+    finding = f"> {escape_markdown(record['finding'])}" if record["finding"] else ""
+    printed = published.find(artifact)
+    folded = (
+        "" if printed is None else table_markdown(printed.astype(object).fillna("").astype(str), record["decimals"])
+    )
+    folded = folded and f"<details><summary>In the paper</summary>\n\n{folded}\n\n</details>"
+    anchor = f"<a id='{artifact.split('/')[1]}'></a>"
+    return "\n\n".join(filter(None, (anchor, shown, f"{about} {scope}", finding, folded)))
+
+
+def table_markdown(
+    table: pd.DataFrame, decimals: dict[str, int] | int = 3, bold: dict[str, list[int]] | None = None
+) -> str:
+    """A table of the CSV's texts as a Markdown table; columns of fractions get their decimals, an empty cell is "–".
+
+    bold    column -> numbers of its rows in bold (``Artifact.bold``)
+
+    >>> print(table_markdown(pd.DataFrame({"model": ["a|b", "c"], "r": ["-0.81234", "0.5"]}), bold={"r": [1]}))
+    | model | r |
+    |---|---|
+    | a\\|b | -0.812 |
+    | c | **0.500** |
+    """
+    columns = [[escape_markdown(heading(name)), *_cells(table[name], digits(decimals, name))] for name in table]
+    for name, rows in (bold or {}).items():
+        cells = columns[list(table).index(name)] if name in table else []
+        for row in rows if cells else ():
+            cells[row + 1] = f"**{cells[row + 1]}**"
+    lines, n = markdown_rows(zip(*columns, strict=True)), len(table)
+    return lines if n <= LONGEST else f"<details><summary>{n} rows</summary>\n\n{lines}\n\n</details>"
+
+
+def _cells(column: pd.Series, digits: int) -> list[str]:
+    texts = column.astype(str)
+    if texts.str.contains(r"\.|e-").any() and holds_numbers(texts):
+        return [f"{float(text):.{digits}f}" if text else "–" for text in texts]
+    return [escape_markdown(str(value)) or "–" for value in column]
+
+
+def claims_of(profile: str, artifact: str) -> pd.DataFrame | None:
+    """The claims of an artifact with their estimates, as saved; None if it was not made or has none."""
+    path = paths.FIGURES / profile / f"{artifact}.claims.csv"
+    return read_csv(path.read_bytes()) if path.exists() else None
+
+
+def write_claims(profile: str, steps: list) -> Path | None:
+    """Write the page of claims of a profile from the artifacts' files; None if none was made."""
+    beside = {name: other for name, other in BESIDE.items() if other != profile}
+    parts = []
+    for paper, name in PAPERS.items():
+        rows = [("claim", "in the paper", "printed", "here", *beside)]
+        for step in steps:
+            for artifact in (artifact for artifact in step.makes if artifact.startswith(f"{paper}/")):
+                link = f"[{artifact_title(artifact)}]({step.notebook}.md#{artifact.split('/')[1]})"
+                found = {other: claims_of(other, artifact) for other in (profile, *beside.values())}
+                if found[profile] is not None:
+                    rows += _claim_rows(artifact, link, list(found.values()))
+        parts += [f"\n## {name}\n\n{markdown_rows(rows)}\n"] if len(rows) > 1 else []
+    return files.write(paths.FIGURES / profile / "claims.md", CLAIMS + "".join(parts)) if parts else None
+
+
+def _claim_rows(artifact: str, link: str, found: list[pd.DataFrame | None]) -> list[tuple[str, ...]]:
+    """A row of cells per claim of an artifact; ``found``: its claims in every profile."""
+    rows, of = [], claims.texts(artifact)
+    for key in dict.fromkeys(found[0]["key"]):
+        about = of.claim(key)
+        quoted = f"“{escape_markdown(about.quote)}” ({about.section})" if about.quote else "–"
+        here = ["–" if table is None else claims.result(table[table["key"] == key], about) for table in found]
+        printed = "–" if pd.isna(about.printed) else f"{about.printed:g}"
+        rows.append((f"{escape_markdown(about.claim)} {link}", quoted, printed, *map(escape_markdown, here)))
+    return rows
+
+
+def write_index(profile: str, steps: list) -> Path:
+    """Write figures/README.md: the pages of a profile with their tables and figures."""
+    rows = [("page", "tables and figures")]
+    for step in steps:
+        if (page := page_path(profile, step.notebook)).exists():
+            link = f"[{step.title}]({page.relative_to(paths.FIGURES).as_posix()})"
+            rows.append((link, ", ".join(map(artifact_title, step.makes))))
+    return files.write(paths.FIGURES / "README.md", f"{INDEX}{markdown_rows(rows)}\n")
+
+
+def _relinked(body: str, notebook: str, folder: Path) -> str:
+    """Rewrite the notebook's relative links for a page in ``folder``; its link to this page becomes a link to the notebook."""
+    home = (paths.NOTEBOOKS / notebook).parent
+    back = f"[The notebook]({_link(paths.NOTEBOOKS / f'{notebook}.ipynb', folder)})"
+    body = re.sub(r"\[Results of the default run\]\([^)]*\)", back, body)
+
+    def relative(found: re.Match) -> str:
+        target = home / found[2]
+        return f"{found[1]}({_link(target, folder)}{found[3] or ''})" if target.exists() else found[0]
+
+    return re.sub(r"(\[[^\]]*\])\(([^)#:\s]+)(#[^)]*)?\)", relative, body)
+
+
+def _link(target: Path, folder: Path) -> str:
+    return Path(os.path.relpath(target, folder)).as_posix()

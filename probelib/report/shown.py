@@ -37,7 +37,8 @@ def display_artifact(artifact: Artifact, saved: Path, scope: str) -> None:
         size = {"width": round(PIXELS * artifact.figure.get_size_inches()[0])}  # the file has more pixels, for print
         show("body", {"image/png": saved.read_bytes(), "text/plain": artifact.alt}, **{"image/png": size})
         plt.close(artifact.figure)  # otherwise the notebook draws it a second time at the end of the cell
-    caption = f"<p><b>{artifact_title(artifact.name)}.</b> {html.escape(artifact.caption)} <small>{html.escape(scope)}</small></p>"
+    about = f"<b>{artifact_title(artifact.name)}.</b> {html.escape(artifact.caption)}"
+    caption = f"<p>{about} <small>{html.escape(scope)}</small></p>"
     show("caption", {"text/html": caption, "text/plain": f"{artifact.caption} {scope}"})
     if artifact.published is not None:
         table = _scroll(styled(artifact.published, artifact.decimals, {}))
