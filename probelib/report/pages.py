@@ -15,7 +15,7 @@ from pathlib import Path
 import pandas as pd
 
 from probelib import files, paths, published
-from probelib.errors import ProbeError, printable
+from probelib.errors import printable
 from probelib.report import claims, mathml
 from probelib.report.section import read_record
 from probelib.report.sheets import holds_numbers, read_csv
