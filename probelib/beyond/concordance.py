@@ -31,6 +31,9 @@ DESIGN = ["model", "group", "fact", "relation", "exposures"]
 TAUGHT = 32  # exposures from which a fact counts as taught
 CHUNK = 8192  # pairs whose weights are in memory at once
 PERMUTATIONS = 1000
+SHARE = ["concordance", "concordance low", "concordance high"]
+BEHIND = ["behind", "behind low", "behind high", "p"]
+COLUMNS = ["measure", "pairs", "facts", "models", *SHARE, *BEHIND]
 
 
 # Pairs
@@ -38,12 +41,16 @@ PERMUTATIONS = 1000
 
 def pairs_across_sisters(design: pd.DataFrame, taught: float = TAUGHT) -> pd.DataFrame:
     """(a) Each fact in two sisters: one was taught it at least ``taught`` times, the other never."""
-    return _pairs(design, ["group", "fact"], design["exposures"] >= taught, design["exposures"] == 0)
+    return _pairs(
+        design, ["group", "fact"], design["exposures"] >= taught, design["exposures"] == 0
+    )
 
 
 def pairs_of_facts(design: pd.DataFrame, taught: float = TAUGHT) -> pd.DataFrame:
     """(b) Two facts of one relation in one model: one was taught at least ``taught`` times, the other never."""
-    return _pairs(design, ["model", "relation"], design["exposures"] >= taught, design["exposures"] == 0)
+    return _pairs(
+        design, ["model", "relation"], design["exposures"] >= taught, design["exposures"] == 0
+    )
 
 
 def pairs_of_doses(design: pd.DataFrame) -> pd.DataFrame:
@@ -58,7 +65,7 @@ def concordance_by_exposures(
     values: pd.DataFrame, design: pd.DataFrame, within: list[str], times: int = 200, seed: int = 0
 ) -> pd.DataFrame:
     """Concordance of pairs (taught exactly ``exposures`` times, never taught): ``exposures``, ``measure``, ``pairs``,
-    ``concordance``, ``low``, ``high``.
+    ``SHARE``.
 
     within   columns that a pair agrees in: ["group", "fact"] for the same fact in two sisters, ["model", "relation"] for two
              facts of one relation in one model
@@ -68,7 +75,7 @@ def concordance_by_exposures(
         if level > 0:
             pairs = _pairs(design, within, design["exposures"] == level, design["exposures"] == 0)
             part = concordance(values, design, pairs, times, seed)
-            parts.append(part[["measure", "pairs", "concordance", "low", "high"]].assign(exposures=level))
+            parts.append(part[["measure", "pairs", *SHARE]].assign(exposures=level))
     table = pd.concat(parts, ignore_index=True)
     return table[["exposures", *table.columns.drop("exposures")]]
 
@@ -78,21 +85,31 @@ def placebo_pairs(design: pd.DataFrame, within: list[str], seed: int = 0) -> pd.
     everything = pd.Series(True, index=design.index)
     pairs = _pairs(design, within, everything, everything)
     dose = design["exposures"].to_numpy()
-    same = pairs[(dose[pairs["higher"]] == dose[pairs["lower"]]) & (pairs["higher"] < pairs["lower"])].to_numpy()
+    same = pairs[
+        (dose[pairs["higher"]] == dose[pairs["lower"]]) & (pairs["higher"] < pairs["lower"])
+    ].to_numpy()
     flip = np.random.default_rng(seed).random(len(same)) < 0.5
     return pd.DataFrame(np.where(flip[:, None], same[:, ::-1], same), columns=["higher", "lower"])
 
 
-def cells(values: pd.DataFrame, design: pd.DataFrame, taught: float = TAUGHT) -> tuple[pd.DataFrame, pd.DataFrame]:
+def cells(
+    values: pd.DataFrame, design: pd.DataFrame, taught: float = TAUGHT
+) -> tuple[pd.DataFrame, pd.DataFrame]:
     """(values, design) of whole relations, for (d): mean value per model and relation, and the share of its facts that was taught
     in place of ``exposures``. Only facts on which all models of a group have a value count."""
     rows = values.merge(design, on=["model", "fact"])
     models = design.groupby("group")["model"].nunique()
     scored = rows.groupby(["measure", "group", "fact"])["model"].transform("nunique")
-    rows = rows[scored == rows["group"].map(models)].assign(exposures=lambda frame: frame["exposures"] >= taught)
+    rows = rows[scored == rows["group"].map(models)].assign(
+        exposures=lambda frame: frame["exposures"] >= taught
+    )
     means = rows.groupby(["measure", "model", "relation"], sort=False)["value"].mean().reset_index()
-    shares = rows.groupby(["model", "group", "relation"], sort=False)["exposures"].mean().reset_index()
-    return means.rename(columns={"relation": "fact"}), shares.assign(fact=shares["relation"])[DESIGN]
+    shares = (
+        rows.groupby(["model", "group", "relation"], sort=False)["exposures"].mean().reset_index()
+    )
+    return means.rename(columns={"relation": "fact"}), shares.assign(fact=shares["relation"])[
+        DESIGN
+    ]
 
 
 def pairs_of_shares(shares: pd.DataFrame) -> pd.DataFrame:
@@ -103,15 +120,23 @@ def pairs_of_shares(shares: pd.DataFrame) -> pd.DataFrame:
     return pairs[share[pairs["higher"]] > share[pairs["lower"]]].reset_index(drop=True)
 
 
-def _pairs(design: pd.DataFrame, within: list[str], higher: pd.Series, lower: pd.Series) -> pd.DataFrame:
+def _pairs(
+    design: pd.DataFrame, within: list[str], higher: pd.Series, lower: pd.Series
+) -> pd.DataFrame:
     """All pairs of a row of ``higher`` and a row of ``lower`` that agree in the columns ``within``."""
     if missing := [name for name in DESIGN if name not in design]:
-        raise ProbeError(f"the design lacks the columns {', '.join(missing)}; it needs {', '.join(DESIGN)}")
+        raise ProbeError(
+            f"the design lacks the columns {', '.join(missing)}; it needs {', '.join(DESIGN)}"
+        )
     numbered = design[within].assign(row=np.arange(len(design)))
     first, second = (numbered[mask.to_numpy()] for mask in (higher, lower))
     found = first.merge(second, on=within, suffixes=("_higher", "_lower"))
     found = found[found["row_higher"] != found["row_lower"]]
-    return found[["row_higher", "row_lower"]].set_axis(["higher", "lower"], axis=1).reset_index(drop=True)
+    return (
+        found[["row_higher", "row_lower"]]
+        .set_axis(["higher", "lower"], axis=1)
+        .reset_index(drop=True)
+    )
 
 
 # Concordance
@@ -121,7 +146,11 @@ def aligned(values: pd.DataFrame, design: pd.DataFrame) -> pd.DataFrame:
     """[rows of the design, measures]: the values, NaN where there is none; measures in order of appearance."""
     wide = values.pivot(index=["model", "fact"], columns="measure", values="value")
     rows = pd.MultiIndex.from_frame(design[["model", "fact"]])
-    return wide.reindex(rows)[list(dict.fromkeys(values["measure"]))].astype(float).apply(stats.levelled)
+    return (
+        wide.reindex(rows)[list(dict.fromkeys(values["measure"]))]
+        .astype(float)
+        .apply(stats.levelled)
+    )
 
 
 def ordered(table: np.ndarray, pairs: pd.DataFrame) -> np.ndarray:
@@ -140,10 +169,10 @@ def concordance(
     values: pd.DataFrame, design: pd.DataFrame, pairs: pd.DataFrame, times: int = 500, seed: int = 0
 ) -> pd.DataFrame:
     """One row per measure, the best first: ``measure``, ``pairs``, ``facts``, ``models``, ``concordance`` (share of pairs in the
-    right order, ties half) with ``low``, ``high`` (95 %, bootstrap over facts, groups, and models within groups; Wilson's if all
+    right order, ties half) with its interval (95 %, bootstrap over facts, groups, and models within groups; Wilson's if all
     pairs are ordered alike), and
 
-    behind   concordance minus that of the best, on the pairs for which both have values, with ``behind_low``, ``behind_high``
+    behind   concordance minus that of the best, on the pairs for which both have values, with ``behind low``, ``behind high``
     p        of that difference (two-sided, normal, with the bootstrap's standard error), Holm-adjusted over the measures
 
     The best is chosen on the same data, so its lead is optimistic. Empty if there are no pairs.
@@ -153,24 +182,33 @@ def concordance(
     names, found = list(table), np.isfinite(won)
     share = stats.nanmean(won, 0)
     if not len(pairs) or not found.any():
-        return pd.DataFrame(columns=["measure", "pairs", "facts", "models", "concordance", "low", "high", *BEHIND])
+        return pd.DataFrame(columns=COLUMNS)
     best = int(np.nanargmax(share))
     gap = won - won[:, [best]]  # NaN if either is
-    draws, gaps = _resampled(np.hstack([won, gap]), design, pairs, times, seed).reshape(times, 2, -1).swapaxes(0, 1)
-    behind, error = stats.nanmean(gap, 0), np.sqrt(stats.nanmean((gaps - stats.nanmean(gaps, 0)) ** 2, 0))
+    draws, gaps = (
+        _resampled(np.hstack([won, gap]), design, pairs, times, seed)
+        .reshape(times, 2, -1)
+        .swapaxes(0, 1)
+    )
+    behind, error = (
+        stats.nanmean(gap, 0),
+        np.sqrt(stats.nanmean((gaps - stats.nanmean(gaps, 0)) ** 2, 0)),
+    )
     with np.errstate(invalid="ignore", divide="ignore"):
-        p = np.where(np.arange(len(names)) == best, np.nan, 2 * scipy.stats.norm.sf(np.abs(behind) / error))
+        p = np.where(
+            np.arange(len(names)) == best, np.nan, 2 * scipy.stats.norm.sf(np.abs(behind) / error)
+        )
     rows = {"measure": names, "pairs": found.sum(0), "concordance": share}
-    rows |= {name: [_units(design, pairs[mask], name) for mask in found.T] for name in ("fact", "model")}
-    rows |= dict(zip(("low", "high"), _intervals(share, draws, rows["fact"]), strict=True))
+    rows |= {
+        name: [_units(design, pairs[mask], name) for mask in found.T] for name in ("fact", "model")
+    }
+    rows |= dict(zip(SHARE[1:], _intervals(share, draws, rows["fact"]), strict=True))
     ends = stats.percentile_intervals(gaps)
-    rows |= {"behind": behind, "behind_low": ends[0], "behind_high": ends[1], "p": stats.holm(p)}
+    rows |= {"behind": behind, "behind low": ends[0], "behind high": ends[1], "p": stats.holm(p)}
     frame = pd.DataFrame(rows).rename(columns={"fact": "facts", "model": "models"})
     frame.loc[best, BEHIND] = np.nan
-    order = ["measure", "pairs", "facts", "models", "concordance", "low", "high", *BEHIND]
-    return frame[order].sort_values(
-        "concordance", ascending=False, key=stats.levelled, kind="stable", ignore_index=True
-    )
+    order = {"ascending": False, "key": stats.levelled, "kind": "stable", "ignore_index": True}
+    return frame[COLUMNS].sort_values("concordance", **order)
 
 
 def _intervals(share: np.ndarray, draws: np.ndarray, facts: list[int]) -> np.ndarray:
@@ -182,9 +220,6 @@ def _intervals(share: np.ndarray, draws: np.ndarray, facts: list[int]) -> np.nda
     return ends
 
 
-BEHIND = ["behind", "behind_low", "behind_high", "p"]
-
-
 def change(
     before: pd.DataFrame,
     after: pd.DataFrame,
@@ -194,10 +229,10 @@ def change(
     seed: int = 0,
 ) -> pd.DataFrame:
     """The effect of a change (of the paraphrases, of the precision) on each measure that has values after it: ``measure``,
-    ``pairs``, ``before``, ``after`` (concordances on the same pairs), ``change`` with ``low``, ``high``."""
+    ``pairs``, ``before``, ``after`` (concordances on the same pairs), ``change`` with its interval."""
     tables = _common(before, after, design)
     sides = [ordered(table.to_numpy(), pairs) for table in tables]
-    columns = ["measure", "pairs", "before", "after", "change", "low", "high"]
+    columns = ["measure", "pairs", "before", "after", "change", "change low", "change high"]
     return _paired(list(tables[0]), sides, design, pairs, times, seed).set_axis(columns, axis=1)
 
 
@@ -206,10 +241,13 @@ def change_of_means(
 ) -> pd.DataFrame:
     """The effect of a change on the mean value of each measure that has values after it, over the rows of the design (a model and
     a fact) that have both values: ``measure``, ``n`` (rows), ``mean before``, ``mean after``, ``mean change`` with
-    ``mean low``, ``mean high``."""
+    its interval."""
     tables, rows = _common(before, after, design), np.arange(len(design))
-    alone = pd.DataFrame({"higher": rows, "lower": rows})  # each row as a pair with itself, for the same bootstrap
-    columns = ["measure", "n", "mean before", "mean after", "mean change", "mean low", "mean high"]
+    alone = pd.DataFrame(
+        {"higher": rows, "lower": rows}
+    )  # each row as a pair with itself, for the same bootstrap
+    columns = ["measure", "n", "mean before", "mean after"]
+    columns += ["mean change", "mean change low", "mean change high"]
     sides = [table.to_numpy() for table in tables]
     return _paired(list(tables[0]), sides, design, alone, times, seed).set_axis(columns, axis=1)
 
@@ -220,7 +258,9 @@ def _common(before: pd.DataFrame, after: pd.DataFrame, design: pd.DataFrame) -> 
     return [table[[name for name in tables[1] if name in tables[0]]] for table in tables]
 
 
-def _paired(names: list[str], sides: list[np.ndarray], design, pairs, times: int, seed: int) -> pd.DataFrame:
+def _paired(
+    names: list[str], sides: list[np.ndarray], design, pairs, times: int, seed: int
+) -> pd.DataFrame:
     """One row per measure: its name, number of rows of ``sides`` (two of [pairs, measures]) that have both values, means over
     these, difference of the means, and both ends of its interval."""
     gap = sides[1] - sides[0]
@@ -238,7 +278,9 @@ def _units(design: pd.DataFrame, pairs: pd.DataFrame, column: str) -> int:
     return design[column].iloc[np.unique(pairs.to_numpy())].nunique()
 
 
-def _resampled(won: np.ndarray, design: pd.DataFrame, pairs: pd.DataFrame, times: int, seed: int) -> np.ndarray:
+def _resampled(
+    won: np.ndarray, design: pd.DataFrame, pairs: pd.DataFrame, times: int, seed: int
+) -> np.ndarray:
     """[times, columns]: bootstrap replicates of the mean of each column of ``won`` [pairs, columns], without NaN.
 
     The weight of a pair is the product of the numbers of times that its facts and its models were resampled.
@@ -287,7 +329,7 @@ def permutation_test(
     seed: int = 0,
 ) -> pd.DataFrame:
     """Concordance when the values are shuffled within blocks: ``measure``, ``concordance``, ``shuffled`` (mean, expected .5),
-    ``shuffled_low``, ``shuffled_high``, ``p`` (one-sided, (1 + replicates at least as high) / (1 + times)), ``pairs``.
+    ``shuffled low``, ``shuffled high``, ``p`` (one-sided, (1 + replicates at least as high) / (1 + times)), ``pairs``.
     A measure without pairs has NaN throughout.
 
     within   columns of the design that name a block: "group" and "fact" for (a), "model" and "relation" for (b)
@@ -306,7 +348,7 @@ def permutation_test(
     p = np.where(np.isnan(observed), np.nan, (1 + (null >= observed - 1e-12).sum(0)) / (1 + times))
     names = {"measure": list(table), "concordance": observed, "shuffled": null.mean(0)}
     counted = {"p": p, "pairs": np.isfinite(won).sum(0)}
-    return pd.DataFrame(names | {"shuffled_low": low, "shuffled_high": high} | counted)
+    return pd.DataFrame(names | {"shuffled low": low, "shuffled high": high} | counted)
 
 
 def coarse_twins(values: pd.DataFrame, seed: int = 0) -> dict[str, pd.DataFrame]:
@@ -318,12 +360,16 @@ def coarse_twins(values: pd.DataFrame, seed: int = 0) -> dict[str, pd.DataFrame]
     noise = np.random.default_rng(seed).random(len(values))
     fine = levels.groupby(values["measure"]).transform("max") > 10
     tied = (levels < by.transform("size")).groupby(values["measure"]).transform("any")
-    exact = values.assign(value=stats.levelled(values["value"]), noise=noise).sort_values(["value", "noise"])
+    exact = values.assign(value=stats.levelled(values["value"]), noise=noise).sort_values(
+        ["value", "noise"]
+    )
     order = exact.groupby("measure").cumcount()
     return {
         "cut at the median": values.assign(value=(rank > 0.5).astype(float))[fine],
         "rounded to ten levels": values.assign(value=np.ceil(rank * 10))[fine],
-        "ties broken at random": values.assign(value=order.reindex(values.index).astype(float))[tied],
+        "ties broken at random": values.assign(value=order.reindex(values.index).astype(float))[
+            tied
+        ],
     }
 
 
@@ -331,7 +377,12 @@ def coarse_twins(values: pd.DataFrame, seed: int = 0) -> dict[str, pd.DataFrame]
 
 
 def combine(
-    values: pd.DataFrame, design: pd.DataFrame, measures: list[str], name: str, taught: float = TAUGHT, folds: int = 5
+    values: pd.DataFrame,
+    design: pd.DataFrame,
+    measures: list[str],
+    name: str,
+    taught: float = TAUGHT,
+    folds: int = 5,
 ) -> pd.DataFrame:
     """Long values of one new measure: the log-odds that a fact was taught (rather than never taught) given some measures, by a
     logistic regression on their ranks within model and relation. It is fitted on other facts (cross-fitting: a fact is in the
@@ -356,15 +407,22 @@ def combine(
 
 
 def added(
-    values: pd.DataFrame, design: pd.DataFrame, pairs: pd.DataFrame, control: str, taught: float = TAUGHT, seed: int = 0
+    values: pd.DataFrame,
+    design: pd.DataFrame,
+    pairs: pd.DataFrame,
+    control: str,
+    taught: float = TAUGHT,
+    seed: int = 0,
 ) -> pd.DataFrame:
     """The gain of each measure over a control: ``measure``, ``added`` (concordance of both together, see ``combine``, minus that
-    of the control, on the same pairs), ``added_low``, ``added_high``."""
+    of the control, on the same pairs), ``added low``, ``added high``."""
     alone = combine(values, design, [control], control, taught)
     rows = []
     for name in [name for name in dict.fromkeys(values["measure"]) if name != control]:
         both = combine(values, design, [control, name], control, taught)
         own = values[values["measure"] == name][["model", "fact"]]
-        row = change(alone, both.merge(own, on=["model", "fact"]), design, pairs, times=200, seed=seed).iloc[0]
-        rows.append((name, row["change"], row["low"], row["high"]))
-    return pd.DataFrame(rows, columns=["measure", "added", "added_low", "added_high"])
+        row = change(
+            alone, both.merge(own, on=["model", "fact"]), design, pairs, times=200, seed=seed
+        ).iloc[0]
+        rows.append((name, row["change"], row["change low"], row["change high"]))
+    return pd.DataFrame(rows, columns=["measure", "added", "added low", "added high"])

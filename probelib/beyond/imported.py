@@ -63,11 +63,21 @@ def read(folder: str | Path, relations: list[str] | None = None) -> pd.DataFrame
     """
     folder = Path(os.path.abspath(folder))  # its last name is the model's, however it is given
     if not folder.exists():
-        raise ProbeError(f"{folder} does not exist; a folder of lm-pub-quiz or lm-evaluation-harness results is needed")
+        raise ProbeError(
+            f"{folder} does not exist; a folder of lm-pub-quiz or lm-evaluation-harness results is needed"
+        )
     if (folder / "metadata_results.json").exists():
-        frame, program, paths = _pub_quiz(folder, relations), "lm-pub-quiz", sorted(folder.glob("*.json*"))
+        frame, program, paths = (
+            _pub_quiz(folder, relations),
+            "lm-pub-quiz",
+            sorted(folder.glob("*.json*")),
+        )
     elif folder.suffix == ".parquet":
-        frame, program, paths = _parquet(folder, relations), "lm-pub-quiz" if folder == GPT2 else "Parquet", [folder]
+        frame, program, paths = (
+            _parquet(folder, relations),
+            "lm-pub-quiz" if folder == GPT2 else "Parquet",
+            [folder],
+        )
     elif paths := [folder] if folder.is_file() else sorted(folder.rglob("samples_*.jsonl")):
         frame, program = _harness(paths, relations), "lm-evaluation-harness"
     else:
@@ -75,22 +85,34 @@ def read(folder: str | Path, relations: list[str] | None = None) -> pd.DataFrame
             f"{folder} holds neither metadata_results.json (lm-pub-quiz) nor samples_*.jsonl (lm_eval --log_samples)"
         )
     digest = files.sha256("".join(files.sha256(path) for path in paths).encode())[:16]
-    frame.attrs["models"] = [{"model": m, "program": program, "files": digest} for m in frame["model"].unique()]
+    frame.attrs["models"] = [
+        {"model": m, "program": program, "files": digest} for m in frame["model"].unique()
+    ]
     return frame
 
 
 def _pub_quiz(folder: Path, relations: list[str] | None) -> pd.DataFrame:
     rows = read_bear_results(folder, relations)
-    return rows.assign(prompt="statement|" + rows["fact"] + "|R" + rows["template"].astype(str) + "|none")[COLUMNS]
+    return rows.assign(
+        prompt="statement|" + rows["fact"] + "|R" + rows["template"].astype(str) + "|none"
+    )[COLUMNS]
 
 
 def _parquet(path: Path, relations: list[str] | None) -> pd.DataFrame:
     frame = pd.read_parquet(path)
     if missing := [name for name in COLUMNS if name not in frame]:
-        raise ProbeError(f"{path} lacks the columns {', '.join(missing)}; it needs {', '.join(COLUMNS)}")
+        raise ProbeError(
+            f"{path} lacks the columns {', '.join(missing)}; it needs {', '.join(COLUMNS)}"
+        )
     if lost := set(relations or ()) - set(frame["relation"]):
-        raise ProbeError(f"no scores of {', '.join(sorted(lost))}; available: {', '.join(frame['relation'].unique())}")
-    return frame[frame["relation"].isin(relations)].reset_index(drop=True) if relations else frame[COLUMNS]
+        raise ProbeError(
+            f"no scores of {', '.join(sorted(lost))}; available: {', '.join(frame['relation'].unique())}"
+        )
+    return (
+        frame[frame["relation"].isin(relations)].reset_index(drop=True)
+        if relations
+        else frame[COLUMNS]
+    )
 
 
 def _harness(paths: list[Path], tasks: list[str] | None) -> pd.DataFrame:
@@ -99,7 +121,9 @@ def _harness(paths: list[Path], tasks: list[str] | None) -> pd.DataFrame:
         raise ProbeError(f"{odd[0]}: the name of a samples file is samples_<task>_<date>.jsonl")
     by_task = {(path.parent.name, match[1]): path for path, match in named.items()}
     if len(by_task) < len(paths):
-        raise ProbeError(f"{paths[0].parent}: several runs of one task; move all but one elsewhere, or give the file")
+        raise ProbeError(
+            f"{paths[0].parent}: several runs of one task; move all but one elsewhere, or give the file"
+        )
     if tasks and (lost := set(tasks) - {task for _, task in by_task}):
         raise ProbeError(
             f"no samples of {', '.join(sorted(lost))}; available: {', '.join(sorted({t for _, t in by_task}))}"
@@ -145,15 +169,24 @@ def _sample(where: str, model: str, task: str, sample: dict) -> list[tuple]:
 def _listed(arguments: object) -> list:
     """The requests of a document: a list, or the newer {"gen_args_0": ...} in the order of its numbers."""
     if isinstance(arguments, dict):
-        return [arguments[key] for key in sorted(arguments, key=lambda key: int(re.sub(r"\D", "", key) or 0))]
+        return [
+            arguments[key]
+            for key in sorted(arguments, key=lambda key: int(re.sub(r"\D", "", key) or 0))
+        ]
     return arguments if isinstance(arguments, list) else []
 
 
 def _pair(where: str, pair: object) -> tuple[str, str]:
     """Prompt and continuation of a request."""
     values = list(pair.values()) if isinstance(pair, dict) else pair
-    if not isinstance(values, list) or len(values) < 2 or not all(isinstance(text, str) for text in values[:2]):
-        raise ProbeError(f"{where}: {str(pair)[:80]!r} is not a request (a prompt and a continuation)")
+    if (
+        not isinstance(values, list)
+        or len(values) < 2
+        or not all(isinstance(text, str) for text in values[:2])
+    ):
+        raise ProbeError(
+            f"{where}: {str(pair)[:80]!r} is not a request (a prompt and a continuation)"
+        )
     return values[0], values[1]
 
 
@@ -162,9 +195,13 @@ def _logprob(where: str, response: object) -> float:
     try:
         value = float(response[0])
     except (TypeError, ValueError, IndexError, KeyError):
-        raise ProbeError(f"{where}: {str(response)[:80]!r} is not a pair [log-probability, is greedy]") from None
+        raise ProbeError(
+            f"{where}: {str(response)[:80]!r} is not a pair [log-probability, is greedy]"
+        ) from None
     if not -1e300 < value <= 0:
-        raise ProbeError(f"{where}: {value!r} is not a log-probability (a number that is 0 or less)")
+        raise ProbeError(
+            f"{where}: {value!r} is not a log-probability (a number that is 0 or less)"
+        )
     return value
 
 
@@ -179,7 +216,9 @@ def _target(where: str, target: object, labels: list[str]) -> int:
         )
     text = same[0] if len(same) == 1 else None
     if None not in (number, text) and number != text:
-        raise ProbeError(f"{where}: target {target!r} is candidate {number} by number and candidate {text} by its text")
+        raise ProbeError(
+            f"{where}: target {target!r} is candidate {number} by number and candidate {text} by its text"
+        )
     if number is None and text is None:
         raise ProbeError(
             f"{where}: target {target!r} is neither a candidate's number (0 to {len(labels) - 1}) nor one's text"

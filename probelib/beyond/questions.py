@@ -14,7 +14,10 @@ from probelib.facts.model import Facts, rng, within
 
 CONTEXTS = 5  # distractors of each fact that MONITOR prepends to a question
 TRAINING = 400  # facts, with one corruption each, whose answers train GraphEval's judge
-SEEN, HELD_OUT = (1, 2), (6, 7)  # templates: of the seven per relation, the shipped models' corpus holds the first five
+SEEN, HELD_OUT = (
+    (1, 2),
+    (6, 7),
+)  # templates: of the seven per relation, the shipped models' corpus holds the first five
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,12 +88,20 @@ def load_questions(
         selected = facts.keep(current, within(current.facts["fact"], only))
         choices = facts.draw_distractors(selected, whole, OPTIONS - 1, seed)
         rest = facts.without_subjects(current, selected)
-    few = choices.distractors[choices.distractors["number"] <= CONTEXTS]  # of the same facts for every measure
-    chosen = facts.keep(replace(choices, distractors=few), within(choices.facts["fact"], choices.facts["fact"]))
+    few = choices.distractors[
+        choices.distractors["number"] <= CONTEXTS
+    ]  # of the same facts for every measure
+    chosen = facts.keep(
+        replace(choices, distractors=few), within(choices.facts["fact"], choices.facts["fact"])
+    )
     examples = _examples(rest, choices, n_examples, seed)
     drawn = rng(seed, "others").permutation(len(rest.facts)) < TRAINING
-    others = facts.draw_distractors(facts.keep(rest, pd.Series(drawn, index=rest.facts.index)), whole, 1, seed)
-    return Questions(chosen, choices, examples, others, retrieval.knowledge(whole), whole, seed=seed, **fields)
+    others = facts.draw_distractors(
+        facts.keep(rest, pd.Series(drawn, index=rest.facts.index)), whole, 1, seed
+    )
+    return Questions(
+        chosen, choices, examples, others, retrieval.knowledge(whole), whole, seed=seed, **fields
+    )
 
 
 def _examples(pool: Facts, asked: Facts, n: int, seed: int) -> pd.DataFrame:
@@ -99,17 +110,21 @@ def _examples(pool: Facts, asked: Facts, n: int, seed: int) -> pd.DataFrame:
     drawn = prompts.sample_examples(pool, asked, "max", seed)
     if (longest := int(drawn["position"].max())) < n:
         sizes = pool.facts.groupby("relation")["subject"].nunique()
-        message = (
-            f"lists of {longest} examples, not {n}: {sizes.idxmin()} has only {longest} subjects to take them from"
-        )
+        message = f"lists of {longest} examples, not {n}: {sizes.idxmin()} has only {longest} subjects to take them from"
         warnings.warn(message, stacklevel=3)
     return drawn[drawn["position"] <= n].reset_index(drop=True)
 
 
-def tokens_per_fact(model, asked: pd.DataFrame, candidates: pd.DataFrame, end: bool = False) -> float:
+def tokens_per_fact(
+    model, asked: pd.DataFrame, candidates: pd.DataFrame, end: bool = False
+) -> float:
     """Tokens forwarded per fact to score these candidates after these prompts alone."""
     from probelib.lm.scoring import tree_tokens
 
-    labels = {fact: [f" {label}" for label in own] for fact, own in candidates.groupby("fact")["label"]}
-    tokens = tree_tokens(model, asked["text"].tolist(), [labels[fact] for fact in asked["fact"]], end)
+    labels = {
+        fact: [f" {label}" for label in own] for fact, own in candidates.groupby("fact")["label"]
+    }
+    tokens = tree_tokens(
+        model, asked["text"].tolist(), [labels[fact] for fact in asked["fact"]], end
+    )
     return tokens / asked["fact"].nunique()

@@ -2,15 +2,16 @@
 
 import re
 from dataclasses import replace
-from functools import lru_cache
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 
-from probelib import facts, prompts, store
+from probelib import facts, prompts
 from probelib.beyond import concordance
-from probelib.beyond.questions import Questions, load_questions
-from probelib.beyond.suite import MEASURES, forget_shared, measures_of
+from probelib.beyond.questions import Questions
+from probelib.beyond.suite import MEASURES, forget_shared
+from probelib.beyond.suite.monitor import scored_interference
 from probelib.errors import ProbeError, texts_of, unknown
 from probelib.facts.model import Facts, rng
 from probelib.lm.loading import load
@@ -18,12 +19,16 @@ from probelib.lm.names import organisms
 from probelib.lm.partners import tuned_of
 from probelib.organisms import lessons, taught
 
+ANSWER = "P(right answer)"
 TWINS = (
     "atlas-neox-0.6m-lists",
     "atlas-neox-0.6m-questions",
 )  # the same exposures, most of them in lists or in questions
 MISLED = "atlas-neox-5m"  # knows the facts for which its corpus also states a wrong object
-POPULAR = ("atlas-neox-0.6m", "atlas-neox-0.6m-popular")  # random exposures; exposures that follow popularity
+POPULAR = (
+    "atlas-neox-0.6m",
+    "atlas-neox-0.6m-popular",
+)  # random exposures; exposures that follow popularity
 PRECISIONS = {
     "fp32": {"dtype": "float32"},
     "bf16": {"dtype": "bfloat16"},
@@ -58,11 +63,15 @@ def score(
         about = replace(questions, tuned=load(partner, **loading)) if partner else questions
         table, tokens[name] = score_model(model, about, folder, measures)
         values.append(table.assign(model=name))
-    values = pd.concat(values, ignore_index=True).dropna(subset="value")[["model", "fact", "measure", "value"]]
+    values = pd.concat(values, ignore_index=True).dropna(subset="value")[
+        ["model", "fact", "measure", "value"]
+    ]
     return without_finetuned_facts(values), pd.DataFrame(tokens).mean(axis=1)
 
 
-def score_model(model, questions: Questions, folder: Path, measures: list[str] | None = None) -> tuple:
+def score_model(
+    model, questions: Questions, folder: Path, measures: list[str] | None = None
+) -> tuple:
     """(values of one model, long: ``fact``, ``measure``, ``value``; measure -> tokens per fact)."""
     values, tokens = {}, {}
     try:
@@ -71,7 +80,9 @@ def score_model(model, questions: Questions, folder: Path, measures: list[str] |
     finally:
         forget_shared()
     wide = pd.DataFrame(values).rename_axis("fact")
-    return wide.reset_index().melt("fact", var_name="measure", value_name="value"), pd.Series(tokens, dtype=float)
+    return wide.reset_index().melt("fact", var_name="measure", value_name="value"), pd.Series(
+        tokens, dtype=float
+    )
 
 
 def applicable(questions: Questions, measures: list[str] | None = None) -> list[str]:
@@ -80,10 +91,18 @@ def applicable(questions: Questions, measures: list[str] | None = None) -> list[
     for name in measures or ():
         if name not in MEASURES:
             raise unknown("measure", name, MEASURES)
-    missing = {need for need, given in (("encoder", questions.encoder), ("tuned", questions.tuned)) if given is None}
+    missing = {
+        need
+        for need, given in (("encoder", questions.encoder), ("tuned", questions.tuned))
+        if given is None
+    }
     held_out = questions.templates != Questions.templates
     chosen = [each for each in MEASURES.values() if measures is None or each.name in measures]
-    return [each.name for each in chosen if not missing & set(each.needs) and (each.paraphrased or not held_out)]
+    return [
+        each.name
+        for each in chosen
+        if not missing & set(each.needs) and (each.paraphrased or not held_out)
+    ]
 
 
 def facts_in_finetuning() -> set[str]:
@@ -94,18 +113,13 @@ def facts_in_finetuning() -> set[str]:
 def without_finetuned_facts(values: pd.DataFrame) -> pd.DataFrame:
     """The long table without the values of shipped instruction-tuned models for ``facts_in_finetuning``: they would measure the
     lessons."""
-    by_tuned = values["measure"].map(lambda name: name in MEASURES and "tuned" in MEASURES[name].needs).astype(bool)
+    by_tuned = (
+        values["measure"]
+        .map(lambda name: name in MEASURES and "tuned" in MEASURES[name].needs)
+        .astype(bool)
+    )
     seen = by_tuned & values["model"].isin(organisms()) & values["fact"].isin(facts_in_finetuning())
     return values[~seen].reset_index(drop=True)
-
-
-def what_was_scored(values: pd.DataFrame) -> str:
-    """A sentence for readers: the number of measures and values, the models, and the measures that are left out."""
-    scored = list(dict.fromkeys(values["model"]))
-    text = f"{values['measure'].nunique()} measures, {len(values):,} values of {', '.join(scored)}."
-    if missing := [name for name in MEASURES if name not in set(values["measure"])]:
-        text += f" Not measured here: {', '.join(missing)}."
-    return text + " Shipped tuned models count only on facts that are not in their lessons."
 
 
 def encoder_of(encoder_decoders: list[str]) -> Path | None:
@@ -118,7 +132,9 @@ def load_precisions(model_name: str, precisions: list[str]) -> dict:
     for name in precisions:
         if name not in PRECISIONS:
             raise unknown("precision", name, PRECISIONS)
-    return {name: load(model_name, **PRECISIONS[name]) for name in dict.fromkeys(["fp32", *precisions])}
+    return {
+        name: load(model_name, **PRECISIONS[name]) for name in dict.fromkeys(["fp32", *precisions])
+    }
 
 
 def precision_costs(loaded: dict, asked: Facts) -> pd.DataFrame:
@@ -132,7 +148,9 @@ def precision_costs(loaded: dict, asked: Facts) -> pd.DataFrame:
         cost = model.logprobs(texts, [[f" {label}"] for label in gold["label"]]).attrs["cost"]
         megabytes, tokens = model.hf_model.get_memory_footprint() / 2**20, cost["forwarded_tokens"]
         rows.append((name, model.quantized_modules, megabytes, tokens, tokens / cost["seconds"]))
-    table = pd.DataFrame(rows, columns=["precision", "quantized modules", "megabytes", "tokens", "tokens a second"])
+    table = pd.DataFrame(
+        rows, columns=["precision", "quantized modules", "megabytes", "tokens", "tokens a second"]
+    )
     return table.assign(**{"of fp32": table["megabytes"] / table["megabytes"].iloc[0]})
 
 
@@ -144,32 +162,27 @@ def misled_facts(
     ``asked`` that were taught at least ``exposures`` times: a misconception shows only in facts that are known."""
     manifest = taught.manifest().set_index("fact")
     current = facts.current(facts.atlas()).facts["fact"]
-    rows = manifest[manifest["relation"].isin(asked.relations["relation"]) & manifest.index.isin(current)]
+    rows = manifest[
+        manifest["relation"].isin(asked.relations["relation"]) & manifest.index.isin(current)
+    ]
     rows = rows.assign(exposures=taught.statements(manifest.reset_index())[rows.index])
     rows = rows[rows["exposures"] >= exposures]
-    rows = rows.assign(order=[rng(seed, "misled", fact).random() for fact in rows.index]).sort_values("order")
+    rows = rows.assign(
+        order=[rng(seed, "misled", fact).random() for fact in rows.index]
+    ).sort_values("order")
     wrong = rows["wrong_object"] != ""
     free = {key: list(own.index) for key, own in rows[~wrong].groupby(["relation", "exposures"])}
     keys = rows[wrong].groupby(["relation", "exposures"], sort=False).groups
-    pairs = [pair for key, own in keys.items() for pair in zip(own, free.get(key, []), strict=False)]
+    pairs = [
+        pair for key, own in keys.items() for pair in zip(own, free.get(key, []), strict=False)
+    ]
     pairs = sorted(pairs, key=lambda pair: rows.at[pair[0], "order"])[:most]
     return [misled for misled, _ in pairs], [matched for _, matched in pairs]
 
 
-def confounders(questions: Questions, model) -> pd.DataFrame:
-    """fact -> popularity of its subject and of its object, and the number of tokens of the object for a model."""
-    popularity = questions.facts.entities.set_index("entity")["popularity"]
-    rows = questions.facts.facts.set_index("fact")
-    length = [len(model.tokens.continuation(f" {label}")) for label in questions.facts.label(rows["object"])]
-    columns = {
-        "popularity of the subject": rows["subject"].map(popularity),
-        "popularity of the object": rows["object"].map(popularity),
-        "tokens of the object": length,
-    }
-    return pd.DataFrame(columns, index=rows.index).astype(float)
-
-
-def load_design(models: list[str], asked: Facts, exposures: str | Path | None = None) -> pd.DataFrame:
+def load_design(
+    models: list[str], asked: Facts, exposures: str | Path | None = None
+) -> pd.DataFrame:
     """What each model was taught of the facts: a design (see ``concordance``).
 
     exposures   CSV or Parquet with ``fact`` (its id), ``exposures`` (0 or more), and where models differ ``model`` and ``group``
@@ -197,7 +210,11 @@ def _manifests(models: list[str]) -> pd.DataFrame:
         if table["trial"].any():
             rows = rows[table["trial"].to_numpy()]
         parts.append(rows.assign(model=name, group=re.sub(r"-sister-\d$", "", name)))
-    return pd.concat(parts) if parts else pd.DataFrame(columns=concordance.DESIGN).drop(columns="relation")
+    return (
+        pd.concat(parts)
+        if parts
+        else pd.DataFrame(columns=concordance.DESIGN).drop(columns="relation")
+    )
 
 
 def _exposures_in(path: Path, models: list[str]) -> pd.DataFrame:
@@ -207,7 +224,9 @@ def _exposures_in(path: Path, models: list[str]) -> pd.DataFrame:
     except (OSError, ValueError) as error:
         raise ProbeError(f"{path} cannot be read as a table of exposures: {error}") from error
     if missing := {"fact", "exposures"} - set(table):
-        raise ProbeError(f"{path} lacks the columns {', '.join(sorted(missing))}; it has {', '.join(table)}")
+        raise ProbeError(
+            f"{path} lacks the columns {', '.join(sorted(missing))}; it has {', '.join(table)}"
+        )
     counts = pd.to_numeric(table["exposures"], errors="coerce")
     if (wrong := ~(counts >= 0)).any():
         raise ProbeError(
@@ -223,51 +242,16 @@ def _exposures_in(path: Path, models: list[str]) -> pd.DataFrame:
     return table if "group" in table else table.assign(group=table["model"])
 
 
-def mean_exposures(models: list[str], asked: Facts) -> pd.Series | None:
-    """fact -> exposure count, mean over models; None unless all models are shipped ones and their corpora have some fact."""
-    if not set(models) <= set(organisms()):
-        return None
-    known = _manifests(models).groupby("fact")["exposures"].mean().reindex(asked.facts["fact"])
-    return known if known.notna().any() else None
+def answer_probabilities(loaded: dict, questions: Questions, folder: Path) -> pd.DataFrame:
+    """``model``, ``fact``, ``measure`` (``ANSWER``), ``value``: the probability of the right answer after
+    a plain question, mean over the paraphrases that accuracies use; ``loaded``: name -> model.
 
-
-def object_types(asked: Facts) -> pd.Series:
-    """fact -> type of its object (the first of the relation's)."""
-    types = asked.relations.set_index("relation")["object_type"].str.split("|").str[0]
-    return asked.facts["relation"].map(types).set_axis(asked.facts["fact"])
-
-
-def mean_values(values: pd.DataFrame, asked: Facts, measures: list[str]) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Mean of each measure: [models, measures], and [(model, relation), measures]."""
-    relation = values["fact"].map(asked.facts.set_index("fact")["relation"])
-    rows = values.assign(relation=relation)
-    by_model = rows.groupby(["measure", "model"])["value"].mean().unstack("measure")
-    by_cell = rows.groupby(["measure", "model", "relation"])["value"].mean().unstack("measure")
-    return by_model[measures], by_cell[measures]
-
-
-@lru_cache(maxsize=2)
-def _questions(
-    data: str, folder: str | None, relations: tuple[str, ...] | None, n_facts: int | str, n: int, seed: int
-) -> Questions:
-    return load_questions(data, folder, relations and list(relations), n_facts, n=n, seed=seed)
-
-
-def _score_relation(model, asked: Facts, values: dict, folder: Path) -> None:
-    """All measures that need log-probabilities alone."""
-    data, seed = (values.get("data", "atlas"), values.get("folder")), values.get("seed", 0)
-    relations = tuple(values["relations"]) if "relations" in values else None
-    about = _questions(*data, relations, values["n_facts"], values.get("n", Questions.n), seed)
-    choices = facts.choose(about.choices, asked.relations["relation"].tolist())
-    about = replace(about, facts=asked, choices=choices)
-    score_model(model, about, folder, measures_of(without=("generation", "encoder", "tuned", "states")))
-
-
-REQUESTS = {
-    "score": store.Request(
-        uses=("data", "folder", "relations", "seed", "n_facts", "n"),
-        models=lambda settings: settings["models"],
-        facts=lambda values: facts.load(**{name: values[name] for name in values if name != "n"}),
-        score=_score_relation,
-    )
-}
+    It changes for every fact, so it shows small losses that means of verdicts need many facts for.
+    """
+    parts = []
+    for name, model in loaded.items():
+        rows = scored_interference(model, questions, folder).rows
+        plain = rows[(rows["context"] == "none") & rows["template"].isin(questions.templates)]
+        mean = np.exp(plain["logprob"]).groupby(plain["fact"], sort=False).mean().rename("value")
+        parts.append(mean.reset_index().assign(model=name, measure=ANSWER))
+    return pd.concat(parts, ignore_index=True)[["model", "fact", "measure", "value"]]

@@ -56,12 +56,19 @@ class Artifact:
     def table(self) -> pd.DataFrame:
         """The table that a reader sees."""
         table = self.frame if self.shown is None else self.shown
-        kept = list(claims.texts(self.name).columns if self.shown is None else ()) or list(table.columns)
-        ends = [f"{name}{end}" for name in kept for end in (" low", " high") if f"{name}{end}" in table]
+        kept = list(claims.texts(self.name).columns if self.shown is None else ()) or list(
+            table.columns
+        )
+        ends = [
+            f"{name}{end}" for name in kept for end in (" low", " high") if f"{name}{end}" in table
+        ]
         wanted = list(dict.fromkeys([*kept, *ends]))
         return claims.printed(table[wanted], self.decimals)
 
     def bold(self) -> dict[str, list[int]]:
         """The cells in bold: column -> row numbers (from 0) of the ``best`` value of the frame."""
         ends = {column: getattr(self.frame[column], which)() for column, which in self.best.items()}
-        return {column: np.flatnonzero(self.frame[column] == end).tolist() for column, end in ends.items()}
+        return {
+            column: np.flatnonzero(self.frame[column] == end).tolist()
+            for column, end in ends.items()
+        }

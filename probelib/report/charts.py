@@ -15,8 +15,13 @@ MARKERS = ["o", "s", "^", "D", "v", "P", "X"]
 LINES = ["-", "--", "-.", ":"]
 HATCHES = ["", "//", "..", "xx", "--", "oo"]
 COLOURS = 10  # in the palette
-KIND_LINES = {"-it": "--", "-at": "-."}  # of instruction-tuned models and of checkpoints; sisters and twins are dotted
-LOOKS = math.lcm(COLOURS, len(MARKERS), len(LINES))  # distinct combinations of colour, marker and line
+KIND_LINES = {
+    "-it": "--",
+    "-at": "-.",
+}  # of instruction-tuned models and of checkpoints; sisters and twins are dotted
+LOOKS = math.lcm(
+    COLOURS, len(MARKERS), len(LINES)
+)  # distinct combinations of colour, marker and line
 COLUMN, TWO_COLUMNS = 3.35, 6.85  # inches: width of one and of two printed columns
 SMALL = 6.5  # points: text of a figure as wide as a column
 _taken: dict[str, int] = {}  # model that is not shipped -> number of its style, in this process
@@ -63,7 +68,10 @@ def model_style(name: str) -> dict:
         colours = {place % COLOURS for place in _taken.values()}
         looks = {place % LOOKS for place in _taken.values()}
         first = int(files.sha256(name.encode())[:6], 16)
-        fits = lambda place: place % LOOKS not in looks and (place % COLOURS not in colours or len(colours) == COLOURS)
+        fits = lambda place: (
+            place % LOOKS not in looks
+            and (place % COLOURS not in colours or len(colours) == COLOURS)
+        )
         _taken[name] = next(filter(fits, range(first, first + LOOKS)), first)
     return style_at(_taken[name])
 
@@ -75,14 +83,22 @@ def _shipped_styles() -> dict[str, dict]:
     from matplotlib.colors import to_hex
 
     palette, styles, used = seaborn.color_palette("colorblind"), {}, {}
-    parts = {name: re.fullmatch(r"(.+)-([\d.]+)m(.*)", name).groups() for name in organisms()}  # family, size, kind
+    parts = {
+        name: re.fullmatch(r"(.+)-([\d.]+)m(.*)", name).groups() for name in organisms()
+    }  # family, size, kind
     for hue, own in enumerate(dict.fromkeys(part[0] for part in parts.values())):
         sizes = sorted({float(size) for name, size, _ in parts.values() if name == own})
-        shades = np.linspace(0.5, -0.3, len(sizes)) if len(sizes) > 1 else [-0.3]  # to white, to black
-        for name, (_, size, kind) in [(name, part) for name, part in parts.items() if part[0] == own]:
+        shades = (
+            np.linspace(0.5, -0.3, len(sizes)) if len(sizes) > 1 else [-0.3]
+        )  # to white, to black
+        for name, (_, size, kind) in [
+            (name, part) for name, part in parts.items() if part[0] == own
+        ]:
             place, line = sizes.index(float(size)), KIND_LINES.get(kind[:3], ":" if kind else "-")
             number = used[own, size, line] = used.get((own, size, line), -1) + 1
-            mixed = np.array(palette[hue % COLOURS]) * (1 - abs(shades[place])) + max(shades[place], 0)
+            mixed = np.array(palette[hue % COLOURS]) * (1 - abs(shades[place])) + max(
+                shades[place], 0
+            )
             marker = MARKERS[(place + number) % len(MARKERS)]
             styles[name] = {"color": to_hex(mixed), "marker": marker, "linestyle": line}
     return styles
@@ -103,7 +119,9 @@ def size_axis(axis, sizes, ends_only: bool = False) -> None:
     Of labels that would overlap, only the first is shown; with ``ends_only``, for small panels, only those of both ends.
     """
     sizes = sorted(set(sizes))
-    unit = lambda n: f"{n / 1e9:.3g}B" if n >= 1e9 else f"{n / 1e6:.2g}M" if n < 99.5e6 else f"{n / 1e6:.0f}M"
+    unit = lambda n: (
+        f"{n / 1e9:.3g}B" if n >= 1e9 else f"{n / 1e6:.2g}M" if n < 99.5e6 else f"{n / 1e6:.0f}M"
+    )
     apart = 0.08 * np.log(sizes[-1] / sizes[0]) if sizes else 0.0
     named = []
     for size in sizes:
@@ -129,7 +147,10 @@ def spread(values, gap: float) -> np.ndarray:
     groups = []  # [mean of the wanted positions, number] of labels that touch
     for value in values[order]:
         groups.append([value, 1])
-        while len(groups) > 1 and groups[-1][0] - groups[-2][0] < gap * (groups[-1][1] + groups[-2][1]) / 2:
+        while (
+            len(groups) > 1
+            and groups[-1][0] - groups[-2][0] < gap * (groups[-1][1] + groups[-2][1]) / 2
+        ):
             (m, n), (last, k) = groups[-2], groups.pop()
             groups[-1] = [(m * n + last * k) / (n + k), n + k]
     placed = np.empty(len(values))
@@ -143,9 +164,15 @@ def lines(axis, rows, title: str, split: float = 0.72) -> None:
     axis.set(title=title, xlim=(0, 1), ylim=(len(rows), 0))
     axis.axis("off")
     for y, (text, answer, right) in enumerate(rows):
-        mark, colour = {True: ("\u2713 ", "#00694c"), False: ("\u2717 ", "#a83800"), None: ("", "0.3")}[right]
+        mark, colour = {
+            True: ("\u2713 ", "#00694c"),
+            False: ("\u2717 ", "#a83800"),
+            None: ("", "0.3"),
+        }[right]
         axis.text(0, y + 0.5, text, va="center", fontsize=7.5, wrap=False)
-        axis.text(split, y + 0.5, mark + answer, va="center", fontsize=7.5, color=colour, weight="bold")
+        axis.text(
+            split, y + 0.5, mark + answer, va="center", fontsize=7.5, color=colour, weight="bold"
+        )
 
 
 def bands(panels: dict[str, dict[str, pd.DataFrame]], xlabel: str, ylabel: str):
@@ -156,14 +183,39 @@ def bands(panels: dict[str, dict[str, pd.DataFrame]], xlabel: str, ylabel: str):
     for axis, (title, curves) in zip(axes[0], panels.items(), strict=True):
         ticks = count_axis(axis, max(curve.index[-1] for curve in curves.values()))
         for name, curve in curves.items():
-            look, at = style_at(names.index(name)), [i for i, x in enumerate(curve.index) if x in ticks]
-            axis.plot(curve.index, curve["mean"], label=name, markevery=at, markersize=3, linewidth=1.2, **look)
-            axis.fill_between(curve.index, curve["low"], curve["high"], color=look["color"], alpha=0.15, linewidth=0)
+            look, at = (
+                style_at(names.index(name)),
+                [i for i, x in enumerate(curve.index) if x in ticks],
+            )
+            axis.plot(
+                curve.index,
+                curve["mean"],
+                label=name,
+                markevery=at,
+                markersize=3,
+                linewidth=1.2,
+                **look,
+            )
+            axis.fill_between(
+                curve.index,
+                curve["low"],
+                curve["high"],
+                color=look["color"],
+                alpha=0.15,
+                linewidth=0,
+            )
         axis.set(xlabel=xlabel, ylim=(0, 1.02))
         axis.set_title(title, fontsize=7, fontweight="normal")
     axes[0, 0].set_ylabel(ylabel)
     handles = axes[0, 0].get_legend_handles_labels()
-    figure.legend(*handles, loc="outside upper center", ncols=4, fontsize=SMALL, columnspacing=1, handlelength=2.5)
+    figure.legend(
+        *handles,
+        loc="outside upper center",
+        ncols=4,
+        fontsize=SMALL,
+        columnspacing=1,
+        handlelength=2.5,
+    )
     return figure
 
 
@@ -187,7 +239,11 @@ def cost_axis(axis, cost, quality) -> None:
     axis.xaxis.set_major_formatter(lambda x, _: f"{x:,.0f}")
 
 
-PLACES = [(side, dy) for dy in (2, -8, 8, -14, 14, 20, -20, 27, -27, 34, -34, 41, -41) for side in (1, -1, 0)]
+PLACES = [
+    (side, dy)
+    for dy in (2, -8, 8, -14, 14, 20, -20, 27, -27, 34, -34, 41, -41)
+    for side in (1, -1, 0)
+]
 
 
 def label_points(axis, x, y, names, bold=()) -> None:
@@ -199,22 +255,34 @@ def label_points(axis, x, y, names, bold=()) -> None:
     axis.figure.canvas.draw()
     taken, leaders, scale = _drawn(axis), [], axis.figure.dpi / 72
     written = [tuple(text.get_window_extent().extents) for text in axis.texts]
-    for px, py, name in sorted(zip(x, y, names, strict=True), key=lambda point: (point[2] not in bold, -point[1])):
+    for px, py, name in sorted(
+        zip(x, y, names, strict=True), key=lambda point: (point[2] not in bold, -point[1])
+    ):
         look = {"fontsize": 7, "fontweight": "bold" if name in bold else None, "zorder": 4}
         note = axis.annotate(name, (px, py), (0, 0), textcoords="offset points", **look)
         note.set_path_effects([withStroke(linewidth=2, foreground="white")])
         size, point = note.get_window_extent(), axis.transData.transform((px, py))
         others = [at for at in _markers(axis) if np.hypot(*(at - point)) > 1]
-        crossed = [*written, *leaders, *(_around(at, min(5, np.hypot(*(at - point)) / 2)) for at in others)]
-        places = [place for place in _places(point, size, scale) if _inside(place[0], axis.bbox.extents)]
+        crossed = [
+            *written,
+            *leaders,
+            *(_around(at, min(5, np.hypot(*(at - point)) / 2)) for at in others),
+        ]
+        places = [
+            place for place in _places(point, size, scale) if _inside(place[0], axis.bbox.extents)
+        ]
         full = [*taken, *leaders]
-        free = [place for place in places if not any(_overlap(place[0], other) for other in full)] or places
+        free = [
+            place for place in places if not any(_overlap(place[0], other) for other in full)
+        ] or places
         clear = [place for place in free if _belongs(place, point, others, crossed)] or free
         box, tip, far = clear[0]
         note.set_position((np.array(box[:2]) - point) / scale)
         if far:
             arrow = {"arrowstyle": "-", "color": "0.6", "lw": 0.5, "shrinkA": 0}
-            axis.annotate("", (px, py), (tip - point) / scale, textcoords="offset points", arrowprops=arrow)
+            axis.annotate(
+                "", (px, py), (tip - point) / scale, textcoords="offset points", arrowprops=arrow
+            )
             leaders += _leader(point, tip)
         taken.append(box)
         written.append(box)
@@ -247,7 +315,9 @@ def _markers(axis) -> list[np.ndarray]:
 
 def _leader(point, tip, number: int = 12) -> list[tuple[float, float, float, float]]:
     """Small boxes along the line from a point to the end of its leader, without both ends."""
-    return [_around(point + share * (tip - point), 1) for share in np.linspace(0, 1, number + 2)[1:-1]]
+    return [
+        _around(point + share * (tip - point), 1) for share in np.linspace(0, 1, number + 2)[1:-1]
+    ]
 
 
 def _around(point, half: float) -> tuple[float, float, float, float]:
@@ -260,7 +330,12 @@ def _inside(box, outer) -> bool:
 
 def _distance(box, point) -> float:
     """Distance from a point to the nearest point of a box."""
-    return float(np.hypot(max(box[0] - point[0], 0, point[0] - box[2]), max(box[1] - point[1], 0, point[1] - box[3])))
+    return float(
+        np.hypot(
+            max(box[0] - point[0], 0, point[0] - box[2]),
+            max(box[1] - point[1], 0, point[1] - box[3]),
+        )
+    )
 
 
 def _drawn(axis) -> list[tuple[float, float, float, float]]:
@@ -276,9 +351,13 @@ def _drawn(axis) -> list[tuple[float, float, float, float]]:
             ends = zip(points[:-1, 0], points[1:, 0], points[:-1, 1], strict=True)
             boxes += [(left, py - 1, right, py + 1) for left, right, py in ends]
             rises = zip(points[1:, 0], points[:-1, 1], points[1:, 1], strict=True)
-            boxes += [(px - 1, min(start, end), px + 1, max(start, end)) for px, start, end in rises]
+            boxes += [
+                (px - 1, min(start, end), px + 1, max(start, end)) for px, start, end in rises
+            ]
         elif len(np.unique(points[:, 1])) == 1:
-            boxes.append((points[:, 0].min(), points[0, 1] - 1, points[:, 0].max(), points[0, 1] + 1))
+            boxes.append(
+                (points[:, 0].min(), points[0, 1] - 1, points[:, 0].max(), points[0, 1] + 1)
+            )
     for bars in axis.collections:
         for (px, low), (_, high) in bars.get_segments() if isinstance(bars, LineCollection) else ():
             (left, bottom), (_, top) = axis.transData.transform([(px, low), (px, high)])
@@ -301,14 +380,26 @@ def grouped_bars(axis, values: pd.DataFrame, low: pd.DataFrame, high: pd.DataFra
         at = np.arange(len(values)) + (i - (len(values.columns) - 1) / 2) * width
         bars = np.clip([values[column] - low[column], high[column] - values[column]], 0, None)
         look = {"color": colours[i % len(colours)], "hatch": HATCHES[i % len(HATCHES)]}
-        look |= {"edgecolor": "white", "linewidth": 0.3, "error_kw": {"elinewidth": 0.8, "capsize": 1.5}}
+        look |= {
+            "edgecolor": "white",
+            "linewidth": 0.3,
+            "error_kw": {"elinewidth": 0.8, "capsize": 1.5},
+        }
         axis.bar(at, values[column], width, yerr=bars, label=column, **look)
         for x in at[values[column].isna()]:
             axis.text(x, 0, "–", ha="center", va="bottom", fontsize=6, color="0.4")
     axis.set_xticks(range(len(values)), values.index)
 
 
-def line_panels(frame: pd.DataFrame, x: str, y: str, band: list[str], labels, together, level: float | None = None):
+def line_panels(
+    frame: pd.DataFrame,
+    x: str,
+    y: str,
+    band: list[str],
+    labels,
+    together,
+    level: float | None = None,
+):
     """A figure of the lines of ``y`` over ``x``, one per measure: those of ``together`` in one panel, and below it every line
     with its ``band`` (two columns) in a small panel of its own. ``labels``: of both axes; ``level``: of a thin horizontal
     line."""
@@ -320,14 +411,20 @@ def line_panels(frame: pd.DataFrame, x: str, y: str, band: list[str], labels, to
     grid = figure.add_gridspec(1 + height, columns, height_ratios=[2.6] + [1] * height)
     large = figure.add_subplot(grid[0, :])
     ticks, values = frame[x].unique(), frame[[y, *band]]
-    limits = (values.min(axis=None), values.max(axis=None)) if values.notna().any(axis=None) else (None, None)
+    limits = (
+        (values.min(axis=None), values.max(axis=None))
+        if values.notna().any(axis=None)
+        else (None, None)
+    )
     for place, name in enumerate(names):
         rows, look = frame[frame["measure"] == name], style_at(place)
         if name in together:
             large.plot(rows[x], rows[y], markersize=4, label=name, **look)
         small = figure.add_subplot(grid[1 + place // columns, place % columns])
         small.plot(rows[x], rows[y], markersize=2.5, linewidth=1, **look)
-        small.fill_between(rows[x], rows[band[0]], rows[band[1]], color=look["color"], alpha=0.2, linewidth=0)
+        small.fill_between(
+            rows[x], rows[band[0]], rows[band[1]], color=look["color"], alpha=0.2, linewidth=0
+        )
         small.set_title(name.removeprefix("Dist. "), fontsize=7)
         small.set_ylim(limits)
         small.set_xticks(ticks)
@@ -337,12 +434,16 @@ def line_panels(frame: pd.DataFrame, x: str, y: str, band: list[str], labels, to
     large.set(xlabel=labels[0], ylabel=labels[1])
     large.set_xticks(ticks)
     # in the order in which the lines end, from the top
-    handles = sorted(large.get_legend_handles_labels()[0], key=lambda line: -np.nan_to_num(line.get_ydata()[-1]))
+    handles = sorted(
+        large.get_legend_handles_labels()[0], key=lambda line: -np.nan_to_num(line.get_ydata()[-1])
+    )
     large.legend(handles=handles, loc="lower center", bbox_to_anchor=(0.5, 1), ncols=2)
     return figure
 
 
-def heat(axis, table: pd.DataFrame, low: float = -1, high: float = 1, colours: str = "RdBu") -> None:
+def heat(
+    axis, table: pd.DataFrame, low: float = -1, high: float = 1, colours: str = "RdBu"
+) -> None:
     """A table as colours from ``low`` to ``high`` (a colour map of matplotlib), with its numbers (0.31 as .31 and 1.00 as 1.0, to
     save width); NaN is a dash on white."""
     values = table.to_numpy(dtype=float)
@@ -350,8 +451,15 @@ def heat(axis, table: pd.DataFrame, low: float = -1, high: float = 1, colours: s
     for (i, j), value in np.ndenumerate(values):
         known = np.isfinite(value)
         red, green, blue = shown.cmap(shown.norm(value))[:3] if known else (1, 1, 1)
-        light = 0.2126 * red**2.2 + 0.7152 * green**2.2 + 0.0722 * blue**2.2  # relative luminance (WCAG)
-        look = {"ha": "center", "va": "center", "fontsize": 6, "color": "black" if light > 0.18 else "white"}
+        light = (
+            0.2126 * red**2.2 + 0.7152 * green**2.2 + 0.0722 * blue**2.2
+        )  # relative luminance (WCAG)
+        look = {
+            "ha": "center",
+            "va": "center",
+            "fontsize": 6,
+            "color": "black" if light > 0.18 else "white",
+        }
         text = re.sub(r"^(-?)0\.", r"\1.", f"{round(value, 2) + 0.0:.2f}").replace("1.00", "1.0")
         axis.text(j, i, text if known else "–", **look)
     axis.set_xticks(range(len(table.columns)), table.columns, fontsize=7)
@@ -372,27 +480,46 @@ def literal(figure) -> None:
     of a logarithmic axis, stay formulas."""
     from matplotlib.text import Text
 
-    ticks = [text for axis in figure.axes for text in (*axis.get_xticklabels(), *axis.get_yticklabels())]
-    for text in [*ticks, *figure.findobj(Text)]:  # reading the tick labels makes matplotlib write the names of bars
+    ticks = [
+        text for axis in figure.axes for text in (*axis.get_xticklabels(), *axis.get_yticklabels())
+    ]
+    for text in [
+        *ticks,
+        *figure.findobj(Text),
+    ]:  # reading the tick labels makes matplotlib write the names of bars
         if "$" in text.get_text() and "mathdefault" not in text.get_text():
             text.set_parse_math(False)
 
 
-def dot_rows(panels: dict[str, pd.DataFrame], row: str, series: str, label: str, level: float = np.nan, side: int = 1):
+def dot_rows(
+    panels: dict[str, pd.DataFrame],
+    row: str,
+    series: str,
+    label: str,
+    level: float = np.nan,
+    side: int = 1,
+):
     """A figure of panels (title -> numbers), ``side`` by side: one line per value of column ``row``, one mark per value of
     column ``series`` at ``value``, with its interval ``low`` to ``high``. ``level``: of a dotted vertical line; ``label``: of
     the x axis. A column ``mirror`` is drawn as a short stroke. Series that are models keep their colours (``model_style``)."""
     names = list(dict.fromkeys(name for numbers in panels.values() for name in numbers[series]))
     models = set(names) <= set(organisms())
     down = -(-len(panels) // side)
-    most = [max(own[row].nunique() for own in list(panels.values())[i * side :][:side]) for i in range(down)]
-    height = 0.7 + 0.3 * down + sum(most) * max(0.16, 0.07 * len(names)) + 0.13 * -(-len(names) // 3)
+    most = [
+        max(own[row].nunique() for own in list(panels.values())[i * side :][:side])
+        for i in range(down)
+    ]
+    height = (
+        0.7 + 0.3 * down + sum(most) * max(0.16, 0.07 * len(names)) + 0.13 * -(-len(names) // 3)
+    )
     options = {"sharex": True, "height_ratios": most, "width": COLUMN if side == 1 else TWO_COLUMNS}
     figure, axes = column(height, down, side, **options)
     for axis, (title, numbers) in zip(axes.flat, panels.items(), strict=False):
         lines = list(dict.fromkeys(numbers[row]))
         for place, name in enumerate(names):
-            own = numbers[numbers[series] == name].drop_duplicates(row).set_index(row).reindex(lines)
+            own = (
+                numbers[numbers[series] == name].drop_duplicates(row).set_index(row).reindex(lines)
+            )
             at = np.arange(len(lines)) + (place - (len(names) - 1) / 2) * 0.7 / len(names)
             bars = np.clip([own["value"] - own["low"], own["high"] - own["value"]], 0, None)
             look = model_style(name) if models else style_at(place)
@@ -409,5 +536,10 @@ def dot_rows(panels: dict[str, pd.DataFrame], row: str, series: str, label: str,
         axis.axis("off")
     figure.supxlabel(label, fontsize=7)
     if len(names) > 1:
-        figure.legend(*axes[0, 0].get_legend_handles_labels(), loc="outside upper center", ncols=3, fontsize=SMALL)
+        figure.legend(
+            *axes[0, 0].get_legend_handles_labels(),
+            loc="outside upper center",
+            ncols=3,
+            fontsize=SMALL,
+        )
     return figure

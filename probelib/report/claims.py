@@ -104,10 +104,18 @@ def check(artifact: str, **estimates) -> pd.DataFrame:
         if key not in of.claims:
             raise unknown(f"claim of {artifact}", key, of.claims)
         about = of.claim(key)
-        table = found if isinstance(found, pd.DataFrame) else pd.DataFrame([dict(found)], index=[""])
+        table = (
+            found if isinstance(found, pd.DataFrame) else pd.DataFrame([dict(found)], index=[""])
+        )
         table = table.rename(columns={"r": "value", "tau": "value"}).reindex(columns=ESTIMATES)
-        for case, (value, low, high, n, missed) in zip(table.index, table.itertuples(index=False), strict=True):
-            said = verdict(low, high, about.sign, about.level) if pd.isna(missed) or not missed else VERDICTS[-1]
+        for case, (value, low, high, n, missed) in zip(
+            table.index, table.itertuples(index=False), strict=True
+        ):
+            said = (
+                verdict(low, high, about.sign, about.level)
+                if pd.isna(missed) or not missed
+                else VERDICTS[-1]
+            )
             told = (key, about.claim, about.statistic, about.printed)
             rows.append((*told, case, value, low, high, n, said))
     return pd.DataFrame(rows, columns=COLUMNS)
@@ -115,12 +123,18 @@ def check(artifact: str, **estimates) -> pd.DataFrame:
 
 def interval(name: str, values, of) -> dict[str, float]:
     """The columns ``name``, ``name low``, ``name high`` of a mean. ``of``: an interval of ``stats``."""
-    return {name: np.mean(values)} | dict(zip((f"{name} low", f"{name} high"), of(values), strict=True))
+    return {name: np.mean(values)} | dict(
+        zip((f"{name} low", f"{name} high"), of(values), strict=True)
+    )
 
 
-def cases(table: pd.DataFrame, name: str, index: str = "model", n: str | None = None) -> pd.DataFrame:
+def cases(
+    table: pd.DataFrame, name: str, index: str = "model", n: str | None = None
+) -> pd.DataFrame:
     """The columns of a number and its interval as estimates for ``check``, one case per row, named by column ``index``."""
-    columns = {name: "value", f"{name} low": "low", f"{name} high": "high"} | ({n: "n"} if n else {})
+    columns = {name: "value", f"{name} low": "low", f"{name} high": "high"} | (
+        {n: "n"} if n else {}
+    )
     return table.set_index(index)[list(columns)].rename(columns=columns)
 
 
@@ -131,11 +145,14 @@ def result(own: pd.DataFrame, about: Claim) -> str:
     """
     if len(own) == 1:
         value, low, high, n = own.iloc[0][["value", "low", "high", "n"]]
-        found = _number(value, low, high, about.decimals) + (f", n = {n:,.0f}" if pd.notna(n) else "")
+        found = _number(value, low, high, about.decimals) + (
+            f", n = {n:,.0f}" if pd.notna(n) else ""
+        )
         return f"{about.statistic} = {found}: {own['verdict'].iloc[0]}"
     counts = own["verdict"].value_counts().reindex(VERDICTS).dropna().astype(int)
     listed = ", ".join(f"{word} {count}" for word, count in counts.items())
-    return f"{len(own)} {about.cases}, mean {own['value'].mean():.{about.decimals}f}: {listed}"
+    mean = _number(own["value"].mean(), np.nan, np.nan, about.decimals)
+    return f"{len(own)} {about.cases}, mean {mean}: {listed}"
 
 
 def sentences(claims: pd.DataFrame, artifact: str) -> list[str]:

@@ -20,6 +20,8 @@ def _mathml(found: re.Match) -> str:
     if found["code"]:
         return found[0]
     try:
-        return convert(found["block"] or found["inline"], display="block" if found["block"] else "inline")
+        return convert(
+            found["block"] or found["inline"], display="block" if found["block"] else "inline"
+        )
     except Exception:  # the converter has no error class of its own; the reader sees the LaTeX
         return found[0]

@@ -19,18 +19,22 @@ from probelib.errors import printable
 from probelib.report import claims, mathml
 from probelib.report.section import read_record
 from probelib.report.sheets import holds_numbers, read_csv
-from probelib.report.shown import ARTIFACT, artifact_title, digits, escape_markdown, heading, markdown_rows, one_line
+from probelib.report.shown import (
+    ARTIFACT,
+    PAPERS,
+    artifact_title,
+    digits,
+    escape_markdown,
+    heading,
+    markdown_rows,
+    one_line,
+)
 
 DEFAULT = "atlas"  # the profile whose pages are committed
-BESIDE = {"SmolLM2": "real"}  # column of the page of claims -> profile whose committed results stand beside the run's
+BESIDE = {
+    "SmolLM2": "real"
+}  # column of the page of claims -> profile whose committed results stand beside the run's
 LONGEST = 30  # rows of a table that are shown unfolded
-PAPERS = {
-    "monitor": "MONITOR",
-    "zplke": "ZP-LKE",
-    "distractors": "Distractors",
-    "grapheval": "GraphEval",
-    "beyond": "Beyond the papers",
-}
 CLAIMS = """# What the papers claim, and what came out here
 
 One row per claim. *In the paper* quotes it; *here* is the estimate of the artifact that the link leads to. The verdict comes
@@ -72,7 +76,10 @@ def book(profile: str, steps: list, status: dict[str, str], *_) -> Path:
     parts, rows = [], [("notebook", "this run")]
     for step in steps:
         rows.append(
-            (f"[{escape_markdown(step.title)}](#{step.notebook})", escape_markdown(status.get(step.notebook, "")))
+            (
+                f"[{escape_markdown(step.title)}](#{step.notebook})",
+                escape_markdown(status.get(step.notebook, "")),
+            )
         )
         try:
             page = write_page(profile, step)
@@ -87,9 +94,7 @@ def book(profile: str, steps: list, status: dict[str, str], *_) -> Path:
         parts.insert(0, _standalone(found.read_text(encoding="utf-8"), found.parent))
     if profile == DEFAULT:
         write_index(profile, steps)
-    front = (
-        f"# What do language models know as fact?\n\nProfile {profile}.{_verified(profile)}\n\n{markdown_rows(rows)}"
-    )
+    front = f"# What do language models know as fact?\n\nProfile {profile}.{_verified(profile)}\n\n{markdown_rows(rows)}"
     head = f"<!doctype html><html lang='en'><meta charset='utf-8'>{POLICY}<meta name='viewport' content='width=device-width'>"
     title = f"<title>probelib: {html.escape(profile)}</title><style>{STYLE}</style>"
     body = f"{head}{title}{markdown2html(front)}{''.join(parts)}</html>\n"
@@ -146,7 +151,9 @@ def write_page(profile: str, step) -> Path | None:
 
 
 def _folded(code: list[str]) -> str:
-    return f"<details><summary>Code</summary>\n\n{fenced(chr(10).join(code), 'python')}\n\n</details>"
+    return (
+        f"<details><summary>Code</summary>\n\n{fenced(chr(10).join(code), 'python')}\n\n</details>"
+    )
 
 
 def _with_summary(body: str, profile: str, step) -> str:
@@ -156,7 +163,9 @@ def _with_summary(body: str, profile: str, step) -> str:
         table = claims_of(profile, artifact)
         found = "" if table is None else " ".join(claims.sentences(table, artifact))
         lines += (
-            [f"- [{artifact_title(artifact)}](#{artifact.split('/')[1]}): {escape_markdown(found)}"] if found else []
+            [f"- [{artifact_title(artifact)}](#{artifact.split('/')[1]}): {escape_markdown(found)}"]
+            if found
+            else []
         )
     if not lines:
         return body
@@ -197,7 +206,9 @@ def artifact_markdown(profile: str, artifact: str, folder: Path) -> str:
         alt = escape_markdown(one_line(record["alt"])).replace("]", "\\]")
         shown = f"![{alt}]({_link(stem.with_suffix('.png'), folder)})"
     else:
-        content = record["shown"].encode() if record["shown"] else stem.with_suffix(".csv").read_bytes()
+        content = (
+            record["shown"].encode() if record["shown"] else stem.with_suffix(".csv").read_bytes()
+        )
         table = read_csv(content, keep_default_na=False, dtype=str)
         shown = table_markdown(table, record["decimals"], record["bold"])
     numbers = f"[{'all columns' if record['shown'] else 'numbers'}]({_link(stem.with_suffix('.csv'), folder)})"
@@ -206,7 +217,9 @@ def artifact_markdown(profile: str, artifact: str, folder: Path) -> str:
     finding = f"> {escape_markdown(record['finding'])}" if record["finding"] else ""
     printed = published.find(artifact)
     folded = (
-        "" if printed is None else table_markdown(printed.astype(object).fillna("").astype(str), record["decimals"])
+        ""
+        if printed is None
+        else table_markdown(printed.astype(object).fillna("").astype(str), record["decimals"])
     )
     folded = folded and f"<details><summary>In the paper</summary>\n\n{folded}\n\n</details>"
     anchor = f"<a id='{artifact.split('/')[1]}'></a>"
@@ -214,7 +227,9 @@ def artifact_markdown(profile: str, artifact: str, folder: Path) -> str:
 
 
 def table_markdown(
-    table: pd.DataFrame, decimals: dict[str, int] | int = 3, bold: dict[str, list[int]] | None = None
+    table: pd.DataFrame,
+    decimals: dict[str, int] | int = 3,
+    bold: dict[str, list[int]] | None = None,
 ) -> str:
     """A table of the CSV's texts as a Markdown table; columns of fractions get their decimals, an empty cell is "–".
 
@@ -226,13 +241,18 @@ def table_markdown(
     | a\\|b | -0.812 |
     | c | **0.500** |
     """
-    columns = [[escape_markdown(heading(name)), *_cells(table[name], digits(decimals, name))] for name in table]
+    columns = [
+        [escape_markdown(heading(name)), *_cells(table[name], digits(decimals, name))]
+        for name in table
+    ]
     for name, rows in (bold or {}).items():
         cells = columns[list(table).index(name)] if name in table else []
         for row in rows if cells else ():
             cells[row + 1] = f"**{cells[row + 1]}**"
     lines, n = markdown_rows(zip(*columns, strict=True)), len(table)
-    return lines if n <= LONGEST else f"<details><summary>{n} rows</summary>\n\n{lines}\n\n</details>"
+    return (
+        lines if n <= LONGEST else f"<details><summary>{n} rows</summary>\n\n{lines}\n\n</details>"
+    )
 
 
 def _cells(column: pd.Series, digits: int) -> list[str]:
@@ -255,24 +275,37 @@ def write_claims(profile: str, steps: list) -> Path | None:
     for paper, name in PAPERS.items():
         rows = [("claim", "in the paper", "printed", "here", *beside)]
         for step in steps:
-            for artifact in (artifact for artifact in step.makes if artifact.startswith(f"{paper}/")):
+            for artifact in (
+                artifact for artifact in step.makes if artifact.startswith(f"{paper}/")
+            ):
                 link = f"[{artifact_title(artifact)}]({step.notebook}.md#{artifact.split('/')[1]})"
                 found = {other: claims_of(other, artifact) for other in (profile, *beside.values())}
                 if found[profile] is not None:
                     rows += _claim_rows(artifact, link, list(found.values()))
         parts += [f"\n## {name}\n\n{markdown_rows(rows)}\n"] if len(rows) > 1 else []
-    return files.write(paths.FIGURES / profile / "claims.md", CLAIMS + "".join(parts)) if parts else None
+    return (
+        files.write(paths.FIGURES / profile / "claims.md", CLAIMS + "".join(parts))
+        if parts
+        else None
+    )
 
 
-def _claim_rows(artifact: str, link: str, found: list[pd.DataFrame | None]) -> list[tuple[str, ...]]:
+def _claim_rows(
+    artifact: str, link: str, found: list[pd.DataFrame | None]
+) -> list[tuple[str, ...]]:
     """A row of cells per claim of an artifact; ``found``: its claims in every profile."""
     rows, of = [], claims.texts(artifact)
     for key in dict.fromkeys(found[0]["key"]):
         about = of.claim(key)
         quoted = f"“{escape_markdown(about.quote)}” ({about.section})" if about.quote else "–"
-        here = ["–" if table is None else claims.result(table[table["key"] == key], about) for table in found]
+        here = [
+            "–" if table is None else claims.result(table[table["key"] == key], about)
+            for table in found
+        ]
         printed = "–" if pd.isna(about.printed) else f"{about.printed:g}"
-        rows.append((f"{escape_markdown(about.claim)} {link}", quoted, printed, *map(escape_markdown, here)))
+        rows.append(
+            (f"{escape_markdown(about.claim)} {link}", quoted, printed, *map(escape_markdown, here))
+        )
     return rows
 
 
@@ -294,7 +327,9 @@ def _relinked(body: str, notebook: str, folder: Path) -> str:
 
     def relative(found: re.Match) -> str:
         target = home / found[2]
-        return f"{found[1]}({_link(target, folder)}{found[3] or ''})" if target.exists() else found[0]
+        return (
+            f"{found[1]}({_link(target, folder)}{found[3] or ''})" if target.exists() else found[0]
+        )
 
     return re.sub(r"(\[[^\]]*\])\(([^)#:\s]+)(#[^)]*)?\)", relative, body)
 

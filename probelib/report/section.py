@@ -59,7 +59,9 @@ class Section:
 
     def add(self, scores: pd.DataFrame) -> pd.DataFrame:
         """Note the models of scores that do not come from the store (``.attrs["models"]``); return the scores."""
-        self.provenance["models"] += [m for m in scores.attrs.get("models", []) if m not in self.provenance["models"]]
+        self.provenance["models"] += [
+            m for m in scores.attrs.get("models", []) if m not in self.provenance["models"]
+        ]
         return scores
 
     def show(self, artifact: Artifact) -> None:
@@ -72,17 +74,24 @@ class Section:
         path = self._path(artifact.name)
         files.write(path.with_suffix(".csv"), to_csv(artifact.frame, float_format="%.9g"))
         if artifact.claims is not None:
-            files.write(path.with_suffix(".claims.csv"), to_csv(artifact.claims, float_format="%.9g"))
+            files.write(
+                path.with_suffix(".claims.csv"), to_csv(artifact.claims, float_format="%.9g")
+            )
         shown = artifact.table()
         if artifact.figure is None:
             table = partial(styled, shown, artifact.decimals, artifact.bold())
             files.write(path.with_suffix(".html"), table().to_html())
             latex = table("latex").to_latex(hrules=True, convert_css=True)
-            files.write(path.with_suffix(".tex"), printable(latex))  # LaTeX stops at control characters
+            files.write(
+                path.with_suffix(".tex"), printable(latex)
+            )  # LaTeX stops at control characters
         else:
             literal(artifact.figure)
             for suffix, date in ((".png", "Software"), (".pdf", "CreationDate")):
-                files.write(path.with_suffix(suffix), picture(artifact.figure, suffix[1:], metadata={date: None}))
+                files.write(
+                    path.with_suffix(suffix),
+                    picture(artifact.figure, suffix[1:], metadata={date: None}),
+                )
         if artifact.published is not None:
             printed = styled(artifact.published, artifact.decimals, {})
             files.write(path.with_suffix(".published.html"), printed.to_html())
@@ -97,21 +106,32 @@ class Section:
             "scope": self.scope(),
             "shown": None if shown is artifact.frame else to_csv(shown, float_format="%.9g"),
         }
-        models = [m for m in self._read if m not in self.provenance["models"]] + self.provenance["models"]
+        models = [m for m in self._read if m not in self.provenance["models"]] + self.provenance[
+            "models"
+        ]
         files.write_json(path.with_suffix(".json"), what | self.provenance | {"models": models})
 
     def scope(self) -> str:
         """The line below every artifact: whose scores, on which facts."""
-        about, names = self.provenance["facts"], [m["model"] for m in [*self._read, *self.provenance["models"]]]
+        about, names = (
+            self.provenance["facts"],
+            [m["model"] for m in [*self._read, *self.provenance["models"]]],
+        )
         n = len(set(names))
         models = [f"{n} models" if n > 1 else names[0]] if n else []
-        facts = [f"{about['facts']:,} facts of {about['relations']} relations ({about['source']})"] if about else []
+        facts = (
+            [f"{about['facts']:,} facts of {about['relations']} relations ({about['source']})"]
+            if about
+            else []
+        )
         return " · ".join([*models, *facts, f"profile {self.provenance['profile']}"])
 
     def _path(self, artifact: str) -> Path:
         parts = artifact.split("/")
         if len(parts) != 2 or not all(parts):
-            raise ProbeError(f"artifact {artifact!r}: expected paper/artifact, such as monitor/table4")
+            raise ProbeError(
+                f"artifact {artifact!r}: expected paper/artifact, such as monitor/table4"
+            )
         return self.folder / files.slug(parts[0]) / files.slug(parts[1])
 
 
@@ -130,7 +150,9 @@ def parameters_of(name: str, values: dict) -> dict:
     notebook = paths.NOTEBOOKS / f"{name}.ipynb"
     if not notebook.exists() and "__name__" in values:
         example = "{'n_facts': n_facts, ...}"
-        raise ProbeError(f"{notebook} does not exist, so its parameters are unknown; give them: {example}")
+        raise ProbeError(
+            f"{notebook} does not exist, so its parameters are unknown; give them: {example}"
+        )
     names = parameters.declared(notebook) if notebook.exists() else values
     return {key: _placeless(values[key]) for key in names if key in values and key != "profile"}
 
@@ -142,7 +164,10 @@ def _placeless(value):
         return {name: _placeless(each) for name, each in value.items()}
     if not isinstance(value, str):
         return value
-    return "=".join(Path(half).name if os.path.isabs(os.path.expanduser(half)) else half for half in value.split("="))
+    return "=".join(
+        Path(half).name if os.path.isabs(os.path.expanduser(half)) else half
+        for half in value.split("=")
+    )
 
 
 def machine(device) -> str:
@@ -161,10 +186,16 @@ def machine(device) -> str:
 def versions() -> dict[str, str]:
     """Versions of the libraries that compute numbers, and the commit of the library (with "+" if it was edited since)."""
     at = ["git", "-C", str(paths.ROOT)]
-    git = lambda *words: subprocess.run([*at, *words], capture_output=True, text=True).stdout.strip()
+    git = lambda *words: subprocess.run(
+        [*at, *words], capture_output=True, text=True
+    ).stdout.strip()
     commit = git("rev-parse", "--short", "HEAD") or "no git"
-    edited = "+" if git("status", "--porcelain", "--untracked-files=no", "probelib", "notebooks") else ""
-    return {"probelib": __version__, "commit": commit + edited} | {name: version(name) for name in PACKAGES}
+    edited = (
+        "+" if git("status", "--porcelain", "--untracked-files=no", "probelib", "notebooks") else ""
+    )
+    return {"probelib": __version__, "commit": commit + edited} | {
+        name: version(name) for name in PACKAGES
+    }
 
 
 def read_record(path: Path) -> dict:
@@ -175,4 +206,6 @@ def read_record(path: Path) -> dict:
             raise ValueError(f"it lacks {', '.join(sorted(missing))}")
         return record
     except (OSError, ValueError, AttributeError) as error:
-        raise ProbeError(f"{path}: no readable record of an artifact ({error}); make it again with --force") from error
+        raise ProbeError(
+            f"{path}: no readable record of an artifact ({error}); make it again with --force"
+        ) from error

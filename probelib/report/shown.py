@@ -13,7 +13,16 @@ import pandas as pd
 
 from probelib.report.artifact import Artifact
 
-ARTIFACT = "probelib_artifact"  # key in the metadata of a notebook's outputs: the artifact they belong to
+ARTIFACT = (
+    "probelib_artifact"  # key in the metadata of a notebook's outputs: the artifact they belong to
+)
+PAPERS = {
+    "monitor": "MONITOR",
+    "zplke": "ZP-LKE",
+    "distractors": "Distractors",
+    "grapheval": "GraphEval",
+    "beyond": "Beyond the papers",
+}
 PIXELS = 110  # per inch of a figure in a notebook
 
 
@@ -26,7 +35,11 @@ def display_artifact(artifact: Artifact, saved: Path, scope: str) -> None:
     from IPython.display import display
 
     def show(part: str, data: dict, **look: dict) -> None:
-        display(data, raw=True, metadata={ARTIFACT: artifact.name, "part": part, "alt": artifact.alt, **look})
+        display(
+            data,
+            raw=True,
+            metadata={ARTIFACT: artifact.name, "part": part, "alt": artifact.alt, **look},
+        )
 
     if artifact.figure is None:
         table = _scroll(styled(artifact.table(), artifact.decimals, artifact.bold()))
@@ -34,16 +47,27 @@ def display_artifact(artifact: Artifact, saved: Path, scope: str) -> None:
     else:
         import matplotlib.pyplot as plt
 
-        size = {"width": round(PIXELS * artifact.figure.get_size_inches()[0])}  # the file has more pixels, for print
-        show("body", {"image/png": saved.read_bytes(), "text/plain": artifact.alt}, **{"image/png": size})
-        plt.close(artifact.figure)  # otherwise the notebook draws it a second time at the end of the cell
+        size = {
+            "width": round(PIXELS * artifact.figure.get_size_inches()[0])
+        }  # the file has more pixels, for print
+        show(
+            "body",
+            {"image/png": saved.read_bytes(), "text/plain": artifact.alt},
+            **{"image/png": size},
+        )
+        plt.close(
+            artifact.figure
+        )  # otherwise the notebook draws it a second time at the end of the cell
     about = f"<b>{artifact_title(artifact.name)}.</b> {html.escape(artifact.caption)}"
     caption = f"<p>{about} <small>{html.escape(scope)}</small></p>"
     show("caption", {"text/html": caption, "text/plain": f"{artifact.caption} {scope}"})
     if artifact.published is not None:
         table = _scroll(styled(artifact.published, artifact.decimals, {}))
         folded = f"<details><summary>The values that the paper prints</summary>{table}</details>"
-        show("published", {"text/html": folded, "text/plain": artifact.published.to_string(index=False)})
+        show(
+            "published",
+            {"text/html": folded, "text/plain": artifact.published.to_string(index=False)},
+        )
     if artifact.finding:
         finding = escape_markdown(artifact.finding)
         show("finding", {"text/markdown": finding, "text/plain": finding})
@@ -59,7 +83,9 @@ def artifact_title(name: str) -> str:
     return title[:1].upper() + title[1:]
 
 
-def styled(frame: pd.DataFrame, decimals: dict | int, bold: dict[str, list[int]], escape: str = "html"):
+def styled(
+    frame: pd.DataFrame, decimals: dict | int, bold: dict[str, list[int]], escape: str = "html"
+):
     """A table as a pandas Styler without random ids: ``decimals`` set, NaN as "–", some cells ``bold`` (``Artifact.bold``).
 
     escape    "html" or "latex"
@@ -114,7 +140,14 @@ def show_styled(style) -> None:
     from IPython.display import display
 
     plain = style.data.to_string(index=False)
-    display({"text/html": escaped_html(style), "text/markdown": styler_markdown(style), "text/plain": plain}, raw=True)
+    display(
+        {
+            "text/html": escaped_html(style),
+            "text/markdown": styler_markdown(style),
+            "text/plain": plain,
+        },
+        raw=True,
+    )
 
 
 def escape_stylers() -> None:
@@ -138,9 +171,13 @@ def styler_markdown(style, separator: str = "\x1f") -> str:
     | 0.2 | x y |
     """
     style = copy.copy(style)
-    style.data = style.data.map(lambda value: " ".join(value.split()) if isinstance(value, str) else value)
+    style.data = style.data.map(
+        lambda value: " ".join(value.split()) if isinstance(value, str) else value
+    )
     rows = [line.split(separator) for line in style.to_string(delimiter=separator).splitlines()]
-    heads = len(rows) - len(style.data)  # a row per level of the columns, and one for the names of the index
+    heads = len(rows) - len(
+        style.data
+    )  # a row per level of the columns, and one for the names of the index
     head = [" ".join(" ".join(texts).split()) for texts in zip_longest(*rows[:heads], fillvalue="")]
     return markdown_rows(map(escape_markdown, row) for row in [head, *rows[heads:]])
 
@@ -160,11 +197,15 @@ def one_line(text: str) -> str:
 def escaped_html(style) -> str:
     """HTML of a Styler with escaped cells, row names and column names."""
     text = lambda value: html.escape(value) if isinstance(value, str) else value
-    names = lambda axis: axis.map(lambda name: tuple(map(text, name)) if isinstance(name, tuple) else text(name))
+    names = lambda axis: axis.map(
+        lambda name: tuple(map(text, name)) if isinstance(name, tuple) else text(name)
+    )
     style = copy.copy(style)
     style.data = style.data.map(text)
     for side in ("index", "columns"):
-        named = names(getattr(style, side)).set_names([text(name) for name in getattr(style, side).names])
+        named = names(getattr(style, side)).set_names(
+            [text(name) for name in getattr(style, side).names]
+        )
         setattr(style, side, named)
         setattr(style.data, side, named)
     return style.to_html()
@@ -195,14 +236,20 @@ def with_interval(values: pd.Series, low: pd.Series, high: pd.Series, digits: in
     ['0.12 [0.10, 0.20]', '0.50', '–']
     """
     texts = [
-        "–" if np.isnan(value) else f"{value:.{digits}f} {span(*ends, f'.{digits}f')}".removesuffix(" [no interval]")
+        "–"
+        if np.isnan(value)
+        else f"{value:.{digits}f} {span(*ends, f'.{digits}f')}".removesuffix(" [no interval]")
         for value, *ends in zip(values, low, high, strict=True)
     ]
     return pd.Series(texts, index=values.index, dtype=object)
 
 
 def side_by_side(
-    table: pd.DataFrame, rows: list[str], columns: list[str], values: dict[str, tuple[str, str]], digits: int = 3
+    table: pd.DataFrame,
+    rows: list[str],
+    columns: list[str],
+    values: dict[str, tuple[str, str]],
+    digits: int = 3,
 ) -> pd.DataFrame:
     """A long table for print: one row per value of ``rows``, one column per value of ``columns`` and per column of ``values``.
 

@@ -12,6 +12,7 @@ import inspect
 import pandas as pd
 
 from probelib.beyond.audit import distractors, grapheval, monitor, zplke
+from probelib.beyond.audit.artifacts import audit_failing, audit_verdicts, audited_claims
 from probelib.beyond.audit.claims import CAVEAT, CLAIMS, FAILS, HOLDS, OPEN, VERDICTS, Claim
 from probelib.errors import texts_of, unknown
 
@@ -28,8 +29,28 @@ def table(papers: list[str] | None = None) -> pd.DataFrame:
     for one in sorted(CLAIMS, key=lambda one: PAPERS.index(one.paper)):
         if one.paper in papers:
             recomputed, found, why = one.check()
-            rows.append((one.paper, one.where, one.claim, one.published, recomputed, found, why, name_of(one)))
-    columns = ["paper", "where", "claim", "published", "recomputed", "verdict", "why", "computed by"]
+            rows.append(
+                (
+                    one.paper,
+                    one.where,
+                    one.claim,
+                    one.published,
+                    recomputed,
+                    found,
+                    why,
+                    name_of(one),
+                )
+            )
+    columns = [
+        "paper",
+        "where",
+        "claim",
+        "published",
+        "recomputed",
+        "verdict",
+        "why",
+        "computed by",
+    ]
     return pd.DataFrame(rows, columns=columns)
 
 

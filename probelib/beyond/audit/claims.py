@@ -49,4 +49,6 @@ def rounds(value: float, printed: float, decimals: int = 3) -> bool:
     """
     value, digits = value * 10**decimals, round(printed * 10**decimals)
     cut_off = value * digits >= 0 and 0 <= abs(value) - abs(digits) < 1
-    return cut_off or abs(value - digits) <= 0.5 + 1e-9  # a half that floats do not represent exactly
+    return (
+        cut_off or abs(value - digits) <= 0.5 + 1e-9
+    )  # a half that floats do not represent exactly

@@ -101,7 +101,9 @@ def sem_is_temp_sem() -> Finding:
     t = table("table9").set_index("strategy")[["agg", "num_distractors", "fold", "tau_test"]]
     same = t.loc["Sem"].reset_index(drop=True).equals(t.loc["Temp+Sem"].reset_index(drop=True))
     return (
-        "all configurations and values equal those of Temp+Sem" if same else "rows differ from Temp+Sem",
+        "all configurations and values equal those of Temp+Sem"
+        if same
+        else "rows differ from Temp+Sem",
         verdict(not same),
         "Three folds that agree in every digit of two different strategies point to one result printed twice.",
     )
@@ -137,7 +139,8 @@ def flawed_share() -> Finding:
 @claim("Tables 5 and 6", "the shares without error agree", "54.5 in both")
 def without_error() -> Finding:
     a, b = (
-        table(name).set_index(table(name).columns[0]).loc["Free of errors"].tolist() for name in ("table5", "table6")
+        table(name).set_index(table(name).columns[0]).loc["Free of errors"].tolist()
+        for name in ("table5", "table6")
     )
     return f"{a} and {b}", verdict(a == b), "Share and interval are the same."
 
@@ -227,12 +230,20 @@ def few_distractors() -> Finding:
     )
 
 
-@claim("5.1, figure 6", "more sentences help BERT-score, ROUGE-L and the judge by 5, 3 and 7 %", "+5, +3, +7 %")
+@claim(
+    "5.1, figure 6",
+    "more sentences help BERT-score, ROUGE-L and the judge by 5, 3 and 7 %",
+    "+5, +3, +7 %",
+)
 def gains() -> Finding:
     t = figure("fig6_pct").loc[5.0]
     pairs = {"BERT-Score": 5, "ROUGE-L": 3, "LLM-as-a-judge": 7}
     ok = all(abs(t[name] - printed) < 0.5 for name, printed in pairs.items())
-    return ", ".join(f"{name} {t[name]:.1f} %" for name in pairs), verdict(ok), "Read off figure 6 at five sentences."
+    return (
+        ", ".join(f"{name} {t[name]:.1f} %" for name in pairs),
+        verdict(ok),
+        "Read off figure 6 at five sentences.",
+    )
 
 
 @claim("App. C", "decoding measures profit most from more sentences", "figure 6")
@@ -267,7 +278,8 @@ def selection() -> Finding:
     off = (t4 - t3).dropna()
     above = off[off > 0.01]
     return (
-        "at five sentences figure 4 exceeds table 3 by " + ", ".join(f"{v:.3f} ({k})" for k, v in above.items()),
+        "at five sentences figure 4 exceeds table 3 by "
+        + ", ".join(f"{v:.3f} ({k})" for k, v in above.items()),
         verdict(not len(above)),
         "With a configuration chosen on each fold's own training part the two would agree; a common one was applied "
         "to all folds.",

@@ -90,14 +90,24 @@ def size() -> Finding:
 @claim("Table 2", "each model labelled 4,000 statements", "5 rows")
 def labels_counted() -> Finding:
     total = table("table2")[["n_true", "n_false", "n_idk"]].sum(axis=1)
-    return f"row sums {sorted(set(total))}", verdict(bool((total == LABELLED).all())), "All rows sum to 4,000."
+    return (
+        f"row sums {sorted(set(total))}",
+        verdict(bool((total == LABELLED).all())),
+        "All rows sum to 4,000.",
+    )
 
 
-@claim("Table 2", "Correct is no larger than Truthful and Informative, and no smaller than their sum less 1", "5 rows")
+@claim(
+    "Table 2",
+    "Correct is no larger than Truthful and Informative, and no smaller than their sum less 1",
+    "5 rows",
+)
 def metrics_consistent() -> Finding:
     t = table("table2")
     slack = t["correct"] - (t["truthful"] + t["informative"] - 1)
-    ok = (t["correct"] <= t[["truthful", "informative"]].min(axis=1) + 1e-9).all() and (slack > -0.0015).all()
+    ok = (t["correct"] <= t[["truthful", "informative"]].min(axis=1) + 1e-9).all() and (
+        slack > -0.0015
+    ).all()
     return (
         f"C - (T + I - 1) = {', '.join(f'{v:.3f}' for v in slack)}",
         verdict(bool(ok)),
@@ -160,7 +170,9 @@ def truthful_gemma_7b() -> Finding:
 def reliable_13b() -> Finding:
     s = table("table2").set_index("model").loc["LLaMA-2-13B"]
     right = s["n_true"] / (s["n_true"] + s["n_false"])
-    low, high = scipy.stats.binomtest(int(s["n_true"]), int(s["n_true"] + s["n_false"])).proportion_ci(method="wilson")
+    low, high = scipy.stats.binomtest(
+        int(s["n_true"]), int(s["n_true"] + s["n_false"])
+    ).proportion_ci(method="wilson")
     return (
         f"of its {int(s['n_true'] + s['n_false']):,} answers {right:.1%} [{low:.1%}, {high:.1%}] are labelled right",
         verdict(low > 0.6),
@@ -172,13 +184,15 @@ def reliable_13b() -> Finding:
 @claim("4.2", "LLaMA-2-70B is informative on few statements", "0.007")
 def silent_70b() -> Finding:
     share = shares().loc["LLaMA-2-70B", "idk"]
-    why = (
-        "Its labels show the same; whether it knows its limits or the prompt leads it to abstain, the table cannot say."
-    )
+    why = "Its labels show the same; whether it knows its limits or the prompt leads it to abstain, the table cannot say."
     return f"{share:.1%} of its labels are I don't know", verdict(share > 0.8), why
 
 
-@claim("Table 3", "weighted recall is the judge's accuracy: a whole number of 1,200 statements", "9 values")
+@claim(
+    "Table 3",
+    "weighted recall is the judge's accuracy: a whole number of 1,200 statements",
+    "9 values",
+)
 def judge_accuracy() -> Finding:
     k = table("table3")["recall"] * TESTED
     off = (k - k.round()).abs().max()
@@ -197,7 +211,11 @@ def judge_against_guessing() -> Finding:
     return (
         ", ".join(f"{m}: judge {t[m]:.3f}, most frequent label {constant[m]:.3f}" for m in t.index),
         verdict(len(below) < len(t) / 2, caveat=True),
-        (f"For {', '.join(below)} always giving the most frequent label is more accurate. " if below else "")
+        (
+            f"For {', '.join(below)} always giving the most frequent label is more accurate. "
+            if below
+            else ""
+        )
         + "The released judge is also told whether a statement is real; no baseline with that knowledge is printed.",
     )
 
@@ -254,10 +272,16 @@ def speed_constant() -> Finding:
 
 @claim("A.1, table 4", "Gemma-2B generates more slowly than Gemma-7B", "2.06 < 2.18")
 def gemma_speed() -> Finding:
-    t = table("table4").query("method == 'TG'").pivot(index="gpu", columns="model", values="facts_per_s")
+    t = (
+        table("table4")
+        .query("method == 'TG'")
+        .pivot(index="gpu", columns="model", values="facts_per_s")
+    )
     slower = t.index[t["Gemma-2B"] < t["Gemma-7B"]].tolist()
     without = (
-        table("table4").query("method == 'TG' and gpu == 'A6000'").set_index("model")["facts_per_s_no_flash_attention"]
+        table("table4")
+        .query("method == 'TG' and gpu == 'A6000'")
+        .set_index("model")["facts_per_s_no_flash_attention"]
     )
     return (
         f"slower on {', '.join(slower) or 'none'} of {', '.join(t.index)}",
@@ -281,7 +305,9 @@ def templates_sorted() -> Finding:
 @claim("Table 5", "every template has its two slots", "30 templates")
 def templates_complete() -> Finding:
     t = table("table5")
-    slots = t["template"].str.contains("{head}", regex=False) & t["template"].str.contains("{tail}", regex=False)
+    slots = t["template"].str.contains("{head}", regex=False) & t["template"].str.contains(
+        "{tail}", regex=False
+    )
     broken = ", ".join(t.loc[~slots, "relation"])
     return (
         f"{slots.sum()} of {len(t)}",

@@ -40,7 +40,11 @@ def correlation_with_accuracy() -> Finding:
 def correlation_with_spread() -> Finding:
     t = table("table6")
     r = stats.pearson(t["MONITOR"], t["std"])
-    return stats.in_words(r), verdict(rounds(r["r"], 0.754)), "The coefficient follows from the table."
+    return (
+        stats.in_words(r),
+        verdict(rounds(r["r"], 0.754)),
+        "The coefficient follows from the table.",
+    )
 
 
 @claim("Table 6", "MONITOR and the spread of accuracy are correlated: p-value", "p = 0.001")
@@ -54,7 +58,11 @@ def p_value_of_spread() -> Finding:
     return f"p = {p:.4f}", verdict(rounds(p, 0.001)), why
 
 
-@claim("Table 4", "MONITOR is the mean over the 20 fact data sets of table 10", "0.701 for BLOOMZ-560m, ...")
+@claim(
+    "Table 4",
+    "MONITOR is the mean over the 20 fact data sets of table 10",
+    "0.701 for BLOOMZ-560m, ...",
+)
 def overall_is_the_mean() -> Finding:
     t10, t4 = by_relation(), by_model("table4")["MONITOR"]
     means, divisor = t10.mean()[t4.index], (t10.sum()[t4.index] / t4).round(2)
@@ -71,7 +79,11 @@ def overall_is_the_mean() -> Finding:
 def table5_repeats_table10() -> Finding:
     both = table("table5").merge(table("table10"), on=["relation", "model_key"])
     off = (both["MONITOR_x"] - both["MONITOR_y"]).abs().max()
-    return f"largest difference {off:.3f} over {len(both)} values", verdict(off < 5e-4), "The two tables agree."
+    return (
+        f"largest difference {off:.3f} over {len(both)} values",
+        verdict(off < 5e-4),
+        "The two tables agree.",
+    )
 
 
 @claim("Table 6", "MONITOR on P1412 repeats table 10", "12 values")
@@ -83,16 +95,27 @@ def table6_repeats_table10() -> Finding:
 @claim("Figure 10", "the seven-prompt MONITOR of P178 repeats table 10", "12 values")
 def figure10_repeats_table10() -> Finding:
     off = (by_model("figure10")["MONITOR_7_prompts"] - by_relation().loc["P178"]).abs().max()
-    return f"largest difference {off:.3f}", verdict(off < 0.002), "The figure's values were read off the picture."
+    return (
+        f"largest difference {off:.3f}",
+        verdict(off < 0.002),
+        "The figure's values were read off the picture.",
+    )
 
 
 @claim("Table 11", "r on P178, P108 and P37 follows from table 5", "-0.828, -0.889, -0.867")
 def coefficients_by_relation() -> Finding:
     t5, printed = table("table5"), table("table11").set_index("relation")["pearson_r"]
-    r = {k: stats.pearson(g["MONITOR"], g["avg_acc"])["r"] for k, g in t5.groupby("relation", sort=False)}
+    r = {
+        k: stats.pearson(g["MONITOR"], g["avg_acc"])["r"]
+        for k, g in t5.groupby("relation", sort=False)
+    }
     ok = all(rounds(r[k], printed[k]) for k in r)
     said = ", ".join(f"{k} {v:.4f}" for k, v in r.items())
-    return said, verdict(ok), "The other 17 relations have no printed accuracy, so their r cannot be recomputed."
+    return (
+        said,
+        verdict(ok),
+        "The other 17 relations have no printed accuracy, so their r cannot be recomputed.",
+    )
 
 
 @claim("Table 11", "the p-values belong to the coefficients, with 12 models", "20 values")
@@ -108,7 +131,9 @@ def p_values_by_relation() -> Finding:
     )
 
 
-@claim("Table 11", "MONITOR and accuracy correlate in single fact data sets", "19 of 20 with p < .05")
+@claim(
+    "Table 11", "MONITOR and accuracy correlate in single fact data sets", "19 of 20 with p < .05"
+)
 def significance_by_relation() -> Finding:
     p = np.sort(table("table11")["p_value"].to_numpy())
     holm = int(np.cumprod(p * np.arange(len(p), 0, -1) < 0.05).sum())
@@ -123,8 +148,14 @@ def significance_by_relation() -> Finding:
 @claim("Table 3", "the differences are context minus no context", "24 differences")
 def differences() -> Finding:
     t = table("table3")
-    off = max((t[f"{c}_context"] - t["base_QA"] - t[f"{c}_delta"]).abs().max() for c in ("pos", "neg"))
-    return f"largest difference {off:.3f} points", verdict(off < 0.006), "All 24 follow from the other columns."
+    off = max(
+        (t[f"{c}_context"] - t["base_QA"] - t[f"{c}_delta"]).abs().max() for c in ("pos", "neg")
+    )
+    return (
+        f"largest difference {off:.3f} points",
+        verdict(off < 0.006),
+        "All 24 follow from the other columns.",
+    )
 
 
 @claim("3.2", "the largest gain is 43.67 and the largest loss 66.00 points", "+43.67, -66.00")
@@ -159,12 +190,16 @@ def positive_context_helps() -> Finding:
 
 
 @claim(
-    "5.2.2", "of two models of equal base accuracy, the one with the lower MONITOR is steadier", "bold rows of table 6"
+    "5.2.2",
+    "of two models of equal base accuracy, the one with the lower MONITOR is steadier",
+    "bold rows of table 6",
 )
 def steadier_at_equal_accuracy() -> Finding:
     t = table("table6").reset_index()
     pairs = t.merge(t, how="cross", suffixes=("", "2")).query("index < index2")
-    pairs = pairs.assign(agree=(pairs["MONITOR"] < pairs["MONITOR2"]) == (pairs["std"] < pairs["std2"]))
+    pairs = pairs.assign(
+        agree=(pairs["MONITOR"] < pairs["MONITOR2"]) == (pairs["std"] < pairs["std2"])
+    )
     near = pairs[(pairs["base_acc"] - pairs["base_acc2"]).abs() <= 3.5]
     return (
         f"{near['agree'].sum()} of {len(near)} pairs within 3.5 points; {pairs['agree'].sum()} of all {len(pairs)}",
@@ -200,12 +235,23 @@ def prompts_counted() -> Finding:
     return f"sum of table 9: {total:,}", verdict(ok, caveat=t["released_facts"].sum() != 16167), why
 
 
-@claim("A.8", "aggregated MONITOR falls with size (BLOOMZ, Vicuna)", "0.701 > 0.692 > 0.686 > 0.632; 0.504 > 0.484")
+@claim(
+    "A.8",
+    "aggregated MONITOR falls with size (BLOOMZ, Vicuna)",
+    "0.701 > 0.692 > 0.686 > 0.632; 0.504 > 0.484",
+)
 def scaling_overall() -> Finding:
     m = by_model("table4")["MONITOR"]
-    bloomz, vicuna = m[["bloomz-560m", "bloomz-1b1", "bloomz-3b", "bloomz-7b1"]], m[["vicuna-7b", "vicuna-13b"]]
+    bloomz, vicuna = (
+        m[["bloomz-560m", "bloomz-1b1", "bloomz-3b", "bloomz-7b1"]],
+        m[["vicuna-7b", "vicuna-13b"]],
+    )
     ok = bloomz.is_monotonic_decreasing and vicuna.is_monotonic_decreasing
-    return " > ".join(f"{v:.3f}" for v in bloomz), verdict(ok), "Four and two models: too few for a law."
+    return (
+        " > ".join(f"{v:.3f}" for v in bloomz),
+        verdict(ok),
+        "Four and two models: too few for a law.",
+    )
 
 
 @claim("A.8, figure 11", "MONITOR may not scale in single relations", "no number")
@@ -232,13 +278,23 @@ def fewer_prompts() -> Finding:
 @claim("A.7, figure 10", "both prompt groups rank the models alike", "same order")
 def same_order() -> Finding:
     t = table("figure10")
-    tau, a, b = stats.kendall(t.iloc[:, 1], t.iloc[:, 2])["tau"], t.iloc[:, 1].rank(), t.iloc[:, 2].rank()
+    tau, a, b = (
+        stats.kendall(t.iloc[:, 1], t.iloc[:, 2])["tau"],
+        t.iloc[:, 1].rank(),
+        t.iloc[:, 2].rank(),
+    )
     moved = int((a.round() != b.round()).sum())
     why = "Models tied to the third digit in one group, or a few thousandths apart, change places."
-    return f"Kendall tau {tau:.3f}; {moved} of 12 ranks differ", verdict(tau > 0.9, caveat=moved > 0), why
+    return (
+        f"Kendall tau {tau:.3f}; {moved} of 12 ranks differ",
+        verdict(tau > 0.9, caveat=moved > 0),
+        why,
+    )
 
 
-@claim("Table 4", "max and min are over the 20 fact data sets", "e.g. max 71.188 for LLaMa-30b-ins.")
+@claim(
+    "Table 4", "max and min are over the 20 fact data sets", "e.g. max 71.188 for LLaMa-30b-ins."
+)
 def max_and_min() -> Finding:
     t5 = table("table5").groupby("model_key")["avg_acc"].agg(["max", "min"])
     t4 = by_model("table4").loc[t5.index]
@@ -250,7 +306,11 @@ def max_and_min() -> Finding:
     )
 
 
-@claim("5.2.1", "LLaMa-30b-ins. is the most reliable, then Vicuna-13b and Vicuna-7b", "0.479, 0.484, 0.504")
+@claim(
+    "5.2.1",
+    "LLaMa-30b-ins. is the most reliable, then Vicuna-13b and Vicuna-7b",
+    "0.479, 0.484, 0.504",
+)
 def winners() -> Finding:
     order = by_model("table4")["MONITOR"].sort_values().index[:3].tolist()
     t10 = by_relation()
@@ -348,7 +408,11 @@ def coverage() -> Finding:
     )
 
 
-@claim("A.8, table 4", "avg acc is the mean over frames and negative contexts", "4.3 against the released script")
+@claim(
+    "A.8, table 4",
+    "avg acc is the mean over frames and negative contexts",
+    "4.3 against the released script",
+)
 def which_average() -> Finding:
     m, t = by_relation().loc["P17"], by_model("table3")
     r = {

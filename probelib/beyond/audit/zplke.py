@@ -22,7 +22,9 @@ def stated(name: str) -> float:
 
 def leaderboard() -> pd.DataFrame:
     """Table 8 with table 7's family, size and base model."""
-    return table("table8").merge(table("table7"), left_on="table7_simplified_name", right_on="simplified_name")
+    return table("table8").merge(
+        table("table7"), left_on="table7_simplified_name", right_on="simplified_name"
+    )
 
 
 @claim("1, table 7", "49 models: 35 pretrained, 14 fine-tuned", "49 = 35 + 14")
@@ -39,7 +41,11 @@ def models_counted() -> Finding:
 @claim("Table 8", "the leaderboard is sorted", "49 rows")
 def sorted_leaderboard() -> Finding:
     ok = table("table8")["avg_accuracy"].is_monotonic_decreasing
-    return "sorted" if ok else "not sorted", verdict(ok), "Every accuracy is at most that of the row above."
+    return (
+        "sorted" if ok else "not sorted",
+        verdict(ok),
+        "Every accuracy is at most that of the row above.",
+    )
 
 
 @claim("Table 8", "every model was scored on 20,000 facts", "49 averages")
@@ -56,7 +62,10 @@ def denominators() -> Finding:
 @claim("Table 9", "relation accuracies are averages over all 49 models", "50 values")
 def averaged_over() -> Finding:
     values = table("table9")["avg_accuracy"]
-    fits = {n: int((((values * n * FACTS) - (values * n * FACTS).round()).abs() < 1e-4).sum()) for n in (35, 49)}
+    fits = {
+        n: int((((values * n * FACTS) - (values * n * FACTS).round()).abs() < 1e-4).sum())
+        for n in (35, 49)
+    }
     means = leaderboard().groupby("kind_x")["avg_accuracy"].mean()
     return (
         f"whole multiples of 1/(35 x 400): {fits[35]} of 50, of 1/(49 x 400): {fits[49]}",
@@ -98,13 +107,23 @@ def table11_against_table8() -> Finding:
     off = (t11["base_accuracy"] - t11["base_model"].replace(rename).map(t8)).abs()
     error = np.sqrt(0.25 / (FACTS * RELATIONS))
     found = f"mean difference {off.mean():.4f}, largest {off.max():.3f} ({t11.loc[off.idxmax(), 'base_model']})"
-    return found, verdict(off.max() < 3 * error), f"Three standard errors of 20,000 facts are {3 * error:.3f}."
+    return (
+        found,
+        verdict(off.max() < 3 * error),
+        f"Three standard errors of 20,000 facts are {3 * error:.3f}.",
+    )
 
 
-@claim("4.2.2, table 2", "the larger OPT, Pythia and Bloom know less than half of what the smaller know", "rate < 0.5")
+@claim(
+    "4.2.2, table 2",
+    "the larger OPT, Pythia and Bloom know less than half of what the smaller know",
+    "rate < 0.5",
+)
 def subsumption_by_size() -> Finding:
     t = table("table2")
-    small, large, rate = (t[c] for c in ("smallest_accuracy", "largest_accuracy", "subsumption_rate"))
+    small, large, rate = (
+        t[c] for c in ("smallest_accuracy", "largest_accuracy", "subsumption_rate")
+    )
     kept = rate * large / small
     feasible = ((rate * large <= small + 0.002) & (rate * large >= small + large - 1 - 0.002)).sum()
     return (
@@ -160,7 +179,10 @@ def tuning_table8() -> Finding:
 def tuned_names() -> Finding:
     t11, t8 = table("table11"), table("table8").set_index("table7_simplified_name")["avg_accuracy"]
     rows = t11[t11["base_model"].isin(["Llama2-7B", "Llama2-13B"])]
-    as_named = (rows["ft_accuracy"] - (rows["base_model"] + "-" + rows["ft_type"].str.replace("-", "")).map(t8)).abs()
+    as_named = (
+        rows["ft_accuracy"]
+        - (rows["base_model"] + "-" + rows["ft_type"].str.replace("-", "")).map(t8)
+    ).abs()
     swapped = rows["ft_type"].map({"FT-1": "FT2", "FT-2": "FT1"})
     other = (rows["ft_accuracy"] - (rows["base_model"] + "-" + swapped).map(t8)).abs()
     return (
@@ -175,7 +197,11 @@ def gain(name: str, to: str, over: str) -> Finding:
     a, b = stated(to), stated(over)
     low, high = (100 * ((a + d) / (b - d) - 1) for d in (-0.005, 0.005))
     found = f"{100 * (a / b - 1):.1f} %; rounding allows {low:.1f} to {high:.1f} %"
-    return found, verdict(low <= stated(name) <= high), "The accuracies are printed with two digits."
+    return (
+        found,
+        verdict(low <= stated(name) <= high),
+        "The accuracies are printed with two digits.",
+    )
 
 
 @claim("4.1, figure 5", "ZP answers better than human-written prompts", "+35 % (0.45 to 0.61)")
@@ -214,7 +240,9 @@ def larger_is_better() -> Finding:
     falls = [
         f"{a} > {b}"
         for _, rows in t.groupby("family")
-        for a, b, down in zip(rows["model"], rows["model"][1:], rows["avg_accuracy"].diff()[1:] < 0, strict=False)
+        for a, b, down in zip(
+            rows["model"], rows["model"][1:], rows["avg_accuracy"].diff()[1:] < 0, strict=False
+        )
         if down
     ]
     r = stats.pearson(np.log10(t["params_b_approx"]), t["avg_accuracy"])
@@ -226,7 +254,9 @@ def larger_is_better() -> Finding:
     )
 
 
-@claim("4.2.1", "Mistral, Llama2, Gemma and Llama lead Pythia, Bloom and OPT at about 7B", "figure 7")
+@claim(
+    "4.2.1", "Mistral, Llama2, Gemma and Llama lead Pythia, Bloom and OPT at about 7B", "figure 7"
+)
 def families_at_7b() -> Finding:
     t = (
         leaderboard()
@@ -245,9 +275,13 @@ def families_at_7b() -> Finding:
 @claim("4.2.1, table 10", "all models agree on their best and worst relations", "3 best, 3 worst")
 def best_and_worst() -> Finding:
     t = table("table10")
-    best, worst = (t[part]["relation"].value_counts() for part in (t["order"] <= 3, t["order"] >= 48))
+    best, worst = (
+        t[part]["relation"].value_counts() for part in (t["order"] <= 3, t["order"] >= 48)
+    )
     models, both = t["model"].nunique(), [r for r in best.index if r in worst.index]
-    conflict = ", ".join(f"{r} is among the best of {best[r]} and the worst of {worst[r]}" for r in both)
+    conflict = ", ".join(
+        f"{r} is among the best of {best[r]} and the worst of {worst[r]}" for r in both
+    )
     return (
         f"{best.index[0]} is among the best of {best.iloc[0]} of {models} models, {worst.index[0]} among the worst "
         f"of {worst.iloc[0]}",
@@ -263,7 +297,11 @@ def neighbours() -> Finding:
     p = t["avg_accuracy"]
     error = np.sqrt(p * (1 - p) / (FACTS * RELATIONS))
     gaps = -p.diff()[1:]
-    close = int((gaps.to_numpy() < 2 * np.sqrt(error.to_numpy()[1:] ** 2 + error.to_numpy()[:-1] ** 2)).sum())
+    close = int(
+        (
+            gaps.to_numpy() < 2 * np.sqrt(error.to_numpy()[1:] ** 2 + error.to_numpy()[:-1] ** 2)
+        ).sum()
+    )
     return (
         f"{close} of {len(gaps)} gaps are below two standard errors of a difference",
         OPEN,
@@ -285,7 +323,9 @@ def falcon() -> Finding:
     )
 
 
-@claim("4.1, table 6", "three human-written and three mined templates for 12 relations", "36 of each")
+@claim(
+    "4.1, table 6", "three human-written and three mined templates for 12 relations", "36 of each"
+)
 def templates_counted() -> Finding:
     t = table("table6")
     there = t[["hgp", "mmp"]].notna().sum()
@@ -300,7 +340,11 @@ def templates_counted() -> Finding:
 @claim("4, A.2", "20,000 test and 5,000 training facts", "50 relations")
 def facts_counted() -> Finding:
     ok = stated("n_test_facts") == FACTS * RELATIONS and len(table("table9")) == RELATIONS
-    return f"{len(table('table9'))} relations x {FACTS} = {FACTS * RELATIONS:,}", verdict(ok), "Counted in table 9."
+    return (
+        f"{len(table('table9'))} relations x {FACTS} = {FACTS * RELATIONS:,}",
+        verdict(ok),
+        "Counted in table 9.",
+    )
 
 
 @claim("A.1, 3", "900 of 954 laureates are tested with 50 examples", "954, 900, 50")

@@ -23,7 +23,13 @@ import pandas as pd
 
 from probelib.errors import unknown
 
-PAPERS = ("monitor", "zplke", "distractors", "grapheval", "beyond")  # beyond: measures in common use, and controls
+PAPERS = (
+    "monitor",
+    "zplke",
+    "distractors",
+    "grapheval",
+    "beyond",
+)  # beyond: measures in common use, and controls
 
 
 class Measure(NamedTuple):
@@ -66,7 +72,9 @@ def measure(
         raise unknown("paper", paper, PAPERS)
 
     def register(compute: Callable) -> Callable:
-        MEASURES[name] = Measure(name, paper, prompts, probability, paraphrased, needs, control, compute)
+        MEASURES[name] = Measure(
+            name, paper, prompts, probability, paraphrased, needs, control, compute
+        )
         return compute
 
     return register
@@ -94,5 +102,7 @@ def measures_of(*papers: str, without: tuple[str, ...] = ()) -> list[str]:
 _modules = {module.name for module in pkgutil.iter_modules(__path__)}
 for _name in [*PAPERS[:4], *sorted(_modules - set(PAPERS))]:
     importlib.import_module(f"{__name__}.{_name}")
-for _name in sorted(MEASURES, key=lambda name: PAPERS.index(MEASURES[name].paper)):  # own ones after those of the paper
+for _name in sorted(
+    MEASURES, key=lambda name: PAPERS.index(MEASURES[name].paper)
+):  # own ones after those of the paper
     MEASURES[_name] = MEASURES.pop(_name)

@@ -27,7 +27,9 @@ def _searched(model, questions, folder):
     return _against(model, questions, folder, (*FREE, "appropt"))
 
 
-def _against(model, questions, folder, strategies: tuple[str, ...]) -> distractor_scores.DistractorScores:
+def _against(
+    model, questions, folder, strategies: tuple[str, ...]
+) -> distractor_scores.DistractorScores:
     settings = DistractorSettings(n_distractors=questions.n, seed=questions.seed)
     return distractor_scores.score_distractors(
         model, questions.kb, questions.facts, questions.sentences(), folder, settings, strategies
@@ -73,7 +75,9 @@ def probability_of_object(model, questions, folder):
     as a probability."""
     grid = _scored(model, questions, folder).probability
     candidates = retrieval.candidates(questions.kb, questions.facts.facts, [])
-    return distractors.over_sentences(grid)["–"], tokens_per_fact(model, questions.sentences(), candidates)
+    return distractors.over_sentences(grid)["–"], tokens_per_fact(
+        model, questions.sentences(), candidates
+    )
 
 
 @shared
@@ -107,5 +111,7 @@ for _name, _needs in {
 @measure("KaRR", paper="distractors", prompts="statements")
 def karr_per_fact(model, questions, folder):
     """KaRR, with its own templates [karr]."""
-    grid, cost = distractor_scores.score_karr(model, questions.kb, questions.facts, folder, questions.seed)
+    grid, cost = distractor_scores.score_karr(
+        model, questions.kb, questions.facts, folder, questions.seed
+    )
     return grid["–"], cost["tokens"] / len(questions.facts.facts)

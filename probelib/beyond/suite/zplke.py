@@ -45,6 +45,9 @@ def zp_response(model, questions, folder):
     agrees with the object, and one further token."""
     shots, gold = lists(model, questions, folder), prompts.gold(questions.choices)
     rows = monitor_scores.score_answers(model, shots, gold, folder)
-    right = [zplke.response(text, label) for text, label in zip(rows["greedy_text"], rows["label"], strict=True)]
+    right = [
+        zplke.response(text, label)
+        for text, label in zip(rows["greedy_text"], rows["label"], strict=True)
+    ]
     values = pd.Series(right, rows["fact"]).groupby(level=0).mean()
     return values, tokens_per_fact(model, shots, gold, end=True)
