@@ -28,4 +28,12 @@ from probelib.report.charts import (
 )
 from probelib.report.claims import cases, check, interval
 from probelib.report.section import Section, machine, parameters_of, read_record, versions
-from probelib.report.shown import PAPERS, artifact_title, say, show_styled, side_by_side, span, with_interval
+from probelib.report.shown import (
+    PAPERS,
+    artifact_title,
+    say,
+    show_styled,
+    side_by_side,
+    span,
+    with_interval,
+)

@@ -81,15 +81,17 @@ def book(profile: str, steps: list, status: dict[str, str], *_) -> Path:
                 escape_markdown(status.get(step.notebook, "")),
             )
         )
+        folder = page_path(profile, step.notebook).parent
         try:
             page = write_page(profile, step)
             text = page.read_text(encoding="utf-8") if page else f"# {step.title}\n\nNot made yet."
+            shown = _standalone(text, folder)
         except Exception as error:  # a damaged notebook or record must not cost the other pages
-            text = f"# {step.title}\n\nThis page failed: {escape_markdown(f'{type(error).__name__}: {error}')}. Run "
-            text += f"`./run_all.sh --profile {profile} --only {step.notebook} --force`."
-        parts.append(
-            f"<section id='{step.notebook}'>{_standalone(text, page_path(profile, step.notebook).parent)}</section>"
-        )
+            what = escape_markdown(f"{type(error).__name__}: {error}")
+            command = f"./run_all.sh --profile {profile} --only {step.notebook} --force"
+            text = f"# {step.title}\n\nThis page failed ({what}). Make it again: `{command}`"
+            shown = _standalone(escape_markdown(text), folder)
+        parts.append(f"<section id='{step.notebook}'>{shown}</section>")
     if found := write_claims(profile, steps):
         parts.insert(0, _standalone(found.read_text(encoding="utf-8"), found.parent))
     if profile == DEFAULT:

@@ -104,7 +104,7 @@ class Section:
             "decimals": artifact.decimals,
             "bold": artifact.bold(),
             "scope": self.scope(),
-            "shown": None if shown is artifact.frame else to_csv(shown, float_format="%.9g"),
+            "shown": None if shown.equals(artifact.frame) else to_csv(shown, float_format="%.9g"),
         }
         models = [m for m in self._read if m not in self.provenance["models"]] + self.provenance[
             "models"

@@ -53,7 +53,9 @@ def test_cases_are_counted_and_never_outvoted(entry):
     found = claims.cases(table, "x").assign(missed=["", "", "", "answers after a wrong context"])
     checked = claims.check("p/table1", lower=found)
     assert checked["verdict"].tolist() == ["shown", "reversed", "undecided", "not testable here"]
-    said = "**It falls.** Paper: -26.9. Here: 4 models, mean -2.75: shown 1, reversed 1, undecided 1, not testable here 1."
+    said = (
+        "**It falls.** Paper: -26.9. Here: 4 models, mean -2.75: shown 1, reversed 1, undecided 1, not testable here 1."
+    )
     assert claims.sentences(checked, "p/table1") == [said]
 
 
@@ -65,7 +67,7 @@ def test_one_estimate_is_printed_with_its_interval(entry):
 
 
 def test_a_claim_that_is_not_in_the_file_raises(entry):
-    with pytest.raises(ProbeError, match="unknown claim of p/table1 'higher'; did you mean lower"):
+    with pytest.raises(ProbeError, match="unknown claim of p/table1 'higher'; Known: level, lower"):
         claims.check("p/table1", higher={"value": 1})
     with pytest.raises(ProbeError, match="unknown artifact in published/claims.yaml 'p/table2'"):
         claims.texts("p/table2")

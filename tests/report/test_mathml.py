@@ -13,14 +13,14 @@ from probelib.report.mathml import typeset
 
 
 def cell(source: str) -> str:
-    return typeset(nbformat.v4.new_notebook(cells=[nbformat.v4.new_markdown_cell(source)])).cells[0].source
+    return typeset(source)
 
 
 def test_a_fraction_by_hand():
     root = ElementTree.fromstring(cell(r"$\frac{a}{b}$"))
     assert root.tag.endswith("math") and root.get("display") == "inline"
     assert [(node.tag.split("}")[1], node.text) for node in root.iter() if node.text] == [("mi", "a"), ("mi", "b")]
-    notebook = typeset(nbformat.v4.new_notebook(cells=[nbformat.v4.new_markdown_cell("So $$a_b$$ holds.")]))
+    notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_markdown_cell(typeset("So $$a_b$$ holds."))])
     page, _ = HTMLExporter().from_notebook_node(notebook)
     assert 'display="block"' in page and "<msub><mi>a</mi>" in page and "$" not in page.split("<main")[-1]
 
@@ -30,7 +30,7 @@ def test_what_is_no_formula_stays(source):
     assert cell(source) == source
 
 
-def test_outputs_stay_and_every_formula_of_the_kit_is_known():
+def test_every_formula_of_the_kit_is_known():
     known = 0
     for path in sorted(NOTEBOOKS.rglob("*.ipynb")):
         for found in json.loads(path.read_text())["cells"]:
@@ -39,6 +39,3 @@ def test_outputs_stay_and_every_formula_of_the_kit_is_known():
                 assert "$" not in text, (path.name, text[max(0, text.find("$") - 40) :][:90])
                 known += text.count("<math")
     assert known > 100
-    data = nbformat.v4.new_output("display_data", {"text/markdown": "$a$"})
-    notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell("x = '$a$'", outputs=[data])])
-    assert typeset(notebook).cells[0].source == "x = '$a$'" and data["data"]["text/markdown"] == "$a$"

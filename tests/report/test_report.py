@@ -1,6 +1,5 @@
-"""Figures, tables and the book: same bytes twice, everything escaped, nothing fetched."""
+"""Artifacts, pages and charts: same bytes twice, everything escaped, nothing fetched, the committed pages show the CSVs."""
 
-import base64
 import json
 import os
 import re
@@ -14,35 +13,51 @@ import pytest
 from matplotlib.colors import to_rgb
 from matplotlib.text import Text
 
-from probelib import files, lm, paths, published, report
+from probelib import lm, paths, report
 from probelib.errors import ProbeError
-from probelib.facts import read_fktc
-from probelib.report import charts, markdown, pages
-from probelib.report.legacy import Artifact
-from tests.facts.formats.test_fktc import HAITI, HEADER, write
+from probelib.report import Artifact, charts, claims, pages
+from probelib.runner import plan
 
 FRAME = pd.DataFrame({"model": ["a_b", "<script>alert(1)</script>"], "score": [0.123456789, np.nan], "n": [10, 20]})
-
-
-def step(notebook: str, *makes: str) -> SimpleNamespace:
-    return SimpleNamespace(notebook=notebook, title="a <title>", makes=[f"monitor/{name}" for name in makes])
+TEXTS = {
+    "p/table1": {"caption": "A caption & more."},
+    "p/figure1": {"caption": "A figure.", "alt": "a rising line",
+                  "claims": {"up": {"claim": "It rises.", "statistic": "slope"}}},
+}  # fmt: skip
+FIGURES = paths.ROOT / "figures"
+PAGES = sorted([*FIGURES.glob("*/*.md"), *FIGURES.glob("*/*/*.md")])
 
 
 @pytest.fixture
 def section(tmp_path, monkeypatch):
     monkeypatch.setattr(paths, "FIGURES", tmp_path / "figures")
     monkeypatch.setattr(paths, "RUNS", tmp_path / "runs")
-    (tmp_path / "facts").mkdir()
-    facts = read_fktc(write(tmp_path / "facts", HEADER, HAITI))
-    return report.Section("monitor/sec5_results", "smoke", facts, {"n_facts": 1})
+    monkeypatch.setattr(claims, "_entries", lambda: TEXTS)
+    return report.Section("p/notebook", "smoke", None, {"n": 1})
 
 
 def make(section):
-    section.save(Artifact("monitor/table4", FRAME, "A caption & more", best={"score": "min"}, published=FRAME))
+    section.save(Artifact("p/table1", FRAME, best={"score": "min"}))
     figure, axis = plt.subplots()
     axis.plot([1, 2], [3, 4], **report.model_style("atlas-neox-2.4m"))
-    section.save(Artifact("monitor/figure1", FRAME, "A figure", figure=figure, alt="a rising line"))
+    up = claims.check("p/figure1", up={"value": 0.5, "low": 0.4, "high": 0.6, "n": 9})
+    section.save(Artifact("p/figure1", FRAME, up, figure))
     plt.close(figure)
+
+
+def executed(section) -> SimpleNamespace:
+    """A step of the plan whose notebook was executed, with both artifacts, a formula, printed text and a frame."""
+    shown = lambda artifact: nbformat.v4.new_output(
+        "display_data", {"text/plain": ""}, metadata={"probelib_artifact": artifact, "part": "body"}
+    )
+    outputs = [shown("p/table1"), shown("p/figure1"), nbformat.v4.new_output("stream", text="printed ``` <b>")]
+    outputs.append(nbformat.v4.new_output("stream", name="stderr", text="100%|####|"))
+    cells = [nbformat.v4.new_markdown_cell("# A title\n\n$$x_1 = 1$$"), nbformat.v4.new_code_cell("a = 1")]
+    cells += [nbformat.v4.new_markdown_cell("## Part"), nbformat.v4.new_code_cell("b = 2", outputs=outputs)]
+    path = paths.RUNS / "smoke" / "notebooks" / "p" / "notebook.ipynb"
+    path.parent.mkdir(parents=True)
+    nbformat.write(nbformat.v4.new_notebook(cells=cells, metadata={"widgets": {"x": {}}}), path)
+    return SimpleNamespace(notebook="p/notebook", title="a <title>", makes=["p/table1", "p/figure1"])
 
 
 def test_same_run_same_bytes(section):
@@ -55,69 +70,80 @@ def test_same_run_same_bytes(section):
 
 def test_a_table_keeps_its_digits_and_escapes_its_strings(section):
     make(section)
-    stem = section.folder / "monitor" / "table4"
+    stem = section.folder / "p" / "table1"
     assert pd.read_csv(stem.with_suffix(".csv"))["score"][0] == pytest.approx(0.123456789, abs=1e-10)
     page, tex = stem.with_suffix(".html").read_text(), stem.with_suffix(".tex").read_text()
     assert "<script>" not in page and "&lt;script&gt;" in page and "0.123" in page and "–" in page
     assert r"a\_b" in tex and r"\toprule" in tex and r"\bfseries 0.123" in tex
 
 
-def test_a_selection_is_shown_everywhere_and_the_csv_keeps_every_column(section):
-    shown = pd.DataFrame({"model": FRAME["model"], "score": ["0.12 [0.10, 0.20]", *["–"] * (len(FRAME) - 1)]})
-    section.save(Artifact("monitor/table4", FRAME, "A caption", shown=shown, best={"score": "min"}))
-    stem = section.folder / "monitor" / "table4"
-    assert pd.read_csv(stem.with_suffix(".csv")).columns.tolist() == FRAME.columns.tolist()
+def test_an_interval_is_shown_in_its_cell_and_the_csv_keeps_every_column(section):
+    frame = FRAME.assign(**{"score low": [0.1, np.nan], "score high": [0.2, np.nan]})
+    section.save(Artifact("p/table1", frame, best={"score": "min"}))
+    stem = section.folder / "p" / "table1"
+    assert pd.read_csv(stem.with_suffix(".csv")).columns.tolist() == frame.columns.tolist()
+    page = pages.artifact_markdown("smoke", "p/table1", section.folder / "p")
     texts = [stem.with_suffix(suffix).read_text() for suffix in (".html", ".tex")]
-    texts.append(markdown.artifact_markdown("smoke", "monitor/table4", section.folder / "monitor"))
-    assert all("0.12 [0.10, 0.20]" in text and "0.123" not in text for text in texts)
-    assert "[all columns](table4.csv)" in texts[2] and r"\bfseries 0.12 [0.10, 0.20]" in texts[1]
-    assert "| **0.12 [0.10, 0.20]** |" in texts[2] and texts[2].count("**0.") == 1
+    assert all("0.123 [0.100, 0.200]" in text for text in (*texts, page))
+    assert "| **0.123 [0.100, 0.200]** |" in page and "[all columns](table1.csv)" in page
 
 
-def test_the_sidecar_says_where_a_number_comes_from(section):
+def test_the_record_says_where_a_number_comes_from(section):
     make(section)
-    record = json.loads((section.folder / "monitor" / "figure1.json").read_text())
-    assert record["caption"] == "A figure" and record["facts"]["facts"] == 1 and record["parameters"] == {"n_facts": 1}
+    record = json.loads((section.folder / "p" / "figure1.json").read_text())
+    assert record["caption"] == "A figure." and record["parameters"] == {"n": 1} and "profile smoke" in record["scope"]
     assert record["versions"]["torch"] and "time" not in json.dumps(record)
+    checked = pd.read_csv(section.folder / "p" / "figure1.claims.csv")
+    assert checked[["key", "value", "n", "verdict"]].values.tolist() == [["up", 0.5, 9, "shown"]]
 
 
-def test_the_book_is_one_page_that_fetches_nothing(section, tmp_path):
+def test_a_page_shows_artifacts_claims_and_folded_code(section):
     make(section)
-    steps = [step("monitor/sec5_results", "table4", "figure1", "table5")]
-    page = pages.book("smoke", steps, {"monitor/sec5_results": "ok"}, {}).read_text()
-    assert "<script" not in page and not re.search(r"src='https?:", page) and "a &lt;title&gt;" in page
-    assert set(re.findall(r"href='(https?:[^']*)'", page)) <= {published.reference("monitor")["url"]}  # not fetched
-    picture = re.search(r"data:image/png;base64,([^']+)'", page).group(1)
-    assert base64.b64decode(picture) == (section.folder / "monitor" / "figure1.png").read_bytes()
-    assert "A caption &amp; more" in page and "As published" in page and "alt='a rising line'" in page
-    assert "Not made yet: Table 5. <code>./run_all.sh --profile smoke --only monitor/sec5_results</code>" in page
-    assert "2 of 3 tables and figures of the papers" in page and page.count("Not made yet") == 1
-    assert page.count("<table") == page.count("<div class='scroll'><") > 0  # none is wider than a telephone
+    page = pages.write_page("smoke", executed(section)).read_text()
+    assert page.index("## In short") < page.index("## Part")
+    assert "- [Figure 1](#figure1): **It rises.** Here: slope = 0.50 [0.40, 0.60], n = 9: shown." in page
+    assert "![a rising line](figure1.png)" in page and "A caption & more." in page
+    assert page.count("<summary>Code</summary>") == 2 and "````text\nprinted ``` <b>\n````" in page
+    assert "100%" not in page and pages.write_page("smoke", SimpleNamespace(notebook="p/none", makes=[])) is None
+
+
+def test_the_book_is_one_page_that_fetches_nothing(section):
+    make(section)
+    steps = [executed(section), SimpleNamespace(notebook="p/other", title="other", makes=["p/table2"])]
+    page = pages.book("smoke", steps, {"p/notebook": "ok"}).read_text()
+    assert "<script" not in page and not re.search(r"src=.https?:", page) and "a &lt;title&gt;" in page
+    assert 'src="data:image/png;base64,' in page and "<math" in page and "Not made yet." in page
+    assert pages.POLICY in page and "What the papers claim" not in page  # no claim of a paper was made
 
 
 @pytest.mark.parametrize(("suffix", "content"), [(".png", None), (".json", "{}"), (".json", "{"), (".csv", None)])
-def test_a_damaged_product_is_one_line_and_the_rest_is_shown(section, suffix, content):
+def test_a_damaged_product_names_its_page_and_leaves_the_others(section, suffix, content):
     make(section)
-    damaged = (section.folder / "monitor" / "figure1").with_suffix(suffix)
+    step = executed(section)
+    damaged = (
+        (section.folder / "p" / "table1").with_suffix(suffix) if suffix != ".png" else section.folder / "p/figure1.png"
+    )
     damaged.unlink() if content is None else damaged.write_text(content)
-    page = pages.book("smoke", [step("monitor/sec5_results", "table4", "figure1")], {}, {}).read_text()
-    assert "A caption &amp; more" in page
-    assert ("Damaged" in page and "--only monitor/figure1 --force" in page) == (suffix != ".csv")
+    page = pages.book("smoke", [step, SimpleNamespace(notebook="p/other", title="other", makes=[])], {}).read_text()
+    assert "--only p/notebook --force" in page and "other" in page
 
 
-def test_a_page_is_remade_when_its_notebook_changed(tmp_path, monkeypatch):
-    monkeypatch.setattr(pages.paths, "RUNS", tmp_path)
-    monkeypatch.setattr(pages.paths, "FIGURES", tmp_path / "figures")
-    source = tmp_path / "smoke" / "notebooks" / "a.ipynb"
-    source.parent.mkdir(parents=True)
-    written = {}
-    for text in ("first", "second"):
-        nbformat.write(nbformat.v4.new_notebook(cells=[nbformat.v4.new_markdown_cell(text)]), source)
-        os.utime(source, (0, 0))  # older than the page
-        pages.book("smoke", [step("a")], {"a": "ok"}, written)
-        page = tmp_path / "smoke" / "html" / "a.html"
-        assert text in page.read_text()
-        written = {"html/a.html": files.sha256(page)}
+def test_a_table_by_hand():
+    table = pd.DataFrame({"model": ["a|b", "c"], "r": ["-0.81234", ""], "n": ["3", "4"]})
+    rows = ["| model | r | n |", "|---|---|---|", "| a\\|b | -0.81 | 3 |", "| c | – | 4 |"]
+    assert pages.table_markdown(table, {"r": 2}).split("\n") == rows
+    long = pages.table_markdown(pd.DataFrame({"n": range(pages.LONGEST + 1)}))
+    assert long.startswith(f"<details><summary>{pages.LONGEST + 1} rows</summary>")
+
+
+def test_an_artifact_has_a_paper_and_a_name(section, monkeypatch):
+    names = ("table4", "a/b/c", "/x", "", "../x")
+    monkeypatch.setattr(claims, "_entries", lambda: dict.fromkeys(names, {"caption": "A caption."}))
+    for wrong in names[:4]:
+        with pytest.raises(ProbeError, match="monitor/table4"):
+            section.save(Artifact(wrong, FRAME))
+    section.save(Artifact("../x", FRAME))  # a name cannot leave the profile's folder
+    assert not (section.folder.parent / "x.csv").exists() and list(section.folder.rglob("x.csv"))
 
 
 def test_a_model_has_the_same_style_everywhere():
@@ -138,20 +164,6 @@ def test_sizes_are_read_as_people_write_them():
         report.size_axis(axis, sizes, ends_only=ends_only)
         assert [label.get_text() for label in axis.get_xticklabels()] == named
     plt.close("all")
-
-
-def test_a_dollar_is_a_dollar_and_a_power_a_power(section):
-    """Names come from data; what matplotlib itself writes as maths, as the numbers of a logarithmic axis, stays maths."""
-    figure, (bars, log) = plt.subplots(2)
-    bars.barh(["Ke$ha", "A$AP of $x$"], [1, 2])
-    bars.set_title(r"100% $\foo$")  # no maths that could be set
-    log.set(xscale="log", xlim=(1e2, 1e6))
-    section.save(Artifact("monitor/figure2", FRAME, "A figure", figure=figure, alt="words"))
-    texts = [text for text in figure.findobj(Text) if "$" in text.get_text()]
-    maths = {text.get_text() for text in texts if text.get_parse_math()}
-    assert {text.get_text() for text in texts} - maths == {"Ke$ha", "A$AP of $x$", r"100% $\foo$"}
-    assert maths and all("10^{" in text for text in maths)
-    plt.close(figure)
 
 
 def test_own_models_get_different_colours_first_and_then_different_styles(monkeypatch):
@@ -175,14 +187,6 @@ def test_a_section_keeps_the_parameters_that_its_notebook_declares():
         report.parameters_of("my/own", values)
 
 
-def test_an_artifact_has_a_paper_and_a_name(section):
-    for wrong in ("table4", "a/b/c", "/x", ""):
-        with pytest.raises(ProbeError, match="monitor/table4"):
-            section.save(Artifact(wrong, FRAME, ""))
-    section.save(Artifact("../x", FRAME, ""))  # a name cannot leave the profile's folder
-    assert not (section.folder.parent / "x.csv").exists() and list(section.folder.rglob("x.csv"))
-
-
 def test_grouped_bars_have_a_dash_for_a_missing_value():
     values = pd.DataFrame({"ZP": [0.5, 0.25], "HGP": [float("nan"), 0.75]}, index=["a", "b"])
     _, axis = plt.subplots()
@@ -194,53 +198,6 @@ def test_grouped_bars_have_a_dash_for_a_missing_value():
     middles = [bar.get_x() + bar.get_width() / 2 for bar in axis.patches]
     assert middles == pytest.approx([-0.2, 0.8, 0.2, 1.2])
     assert [label.get_text() for label in axis.get_xticklabels()] == ["a", "b"]
-    plt.close("all")
-
-
-def test_labels_cover_no_marker_no_level_and_no_other_label():
-    figure, axes = report.column(4, width=report.TWO_COLUMNS)
-    axis, x, y = axes[0, 0], [1, 1, 1.05, 2, 2], [0.5, 0.5, 0.52, 0.9, 0.89]
-    axis.plot(x, y, "o", linestyle="none")
-    axis.axhline(0.53)
-    axis.step([0, 1.5, 3], [0.2, 0.915, 0.915], where="post")
-    axis.set(xlim=(0, 3), ylim=(0, 1.2))
-    report.label_points(axis, x, y, list("abcde"), bold=["b"])
-    figure.canvas.draw()
-    boxes = {text.get_text(): text.get_window_extent() for text in axis.texts if text.get_text()}
-    assert set(boxes) == set("abcde")
-    level = axis.transData.transform((0, 0.53))[1]
-    assert not any(box.y0 < level < box.y1 for box in boxes.values())
-    start, step = axis.transData.transform((1.5, 0.915))
-    assert not any(box.y0 < step < box.y1 and box.x1 > start for box in boxes.values())
-    points = axis.transData.transform(np.column_stack([x, y]))
-    assert not any(box.contains(*at) for box in boxes.values() for at in points)
-    assert not any(boxes[a].overlaps(boxes[b]) for a in boxes for b in boxes if a < b)
-    plt.close("all")
-
-
-def test_no_name_is_nearer_to_another_marker_and_no_leader_crosses_one():
-    """Three points that nearly touch, and one above them: every name is near its own, or a line leads to it."""
-    figure, axes = report.column(4, width=report.TWO_COLUMNS)
-    axis, x, y = axes[0, 0], [1, 1.06, 1.06, 1.4], [0.86, 0.9, 0.8, 0.9]
-    axis.plot(x, y, "o", linestyle="none")
-    axis.set(xlim=(0, 3), ylim=(0, 1.2))
-    names = ["Primary anchor", "Log-probability", "Base accuracy", "Probability"]
-    report.label_points(axis, x, y, names, bold=names[:2])
-    figure.canvas.draw()
-    points = dict(zip(names, axis.transData.transform(np.column_stack([x, y])), strict=True))
-    gap = lambda box, at: np.hypot(max(box.x0 - at[0], 0, at[0] - box.x1), max(box.y0 - at[1], 0, at[1] - box.y1))
-    arrows = [text for text in axis.texts if not text.get_text()]
-    ends = {tuple(arrow.xy) for arrow in arrows}
-    led = {name for name, *at in zip(names, x, y, strict=True) if tuple(at) in ends}
-    for text in axis.texts:
-        if (name := text.get_text()) and name not in led:
-            near = {other: gap(text.get_window_extent(), at) for other, at in points.items()}
-            assert min(near, key=near.get) == name
-    for arrow in arrows:
-        line = arrow.arrow_patch.get_path().interpolated(50).vertices
-        line = arrow.arrow_patch.get_transform().transform(line)
-        own = axis.transData.transform(arrow.xy)
-        assert all(np.hypot(*(line - at).T).min() > 4 for at in points.values() if np.hypot(*(at - own)) > 1)
     plt.close("all")
 
 
@@ -278,3 +235,68 @@ def test_heat_shows_what_it_is_given():
     assert [text.get_color() for text in heat.texts[6:]] == ["white", "black", "black"]
     figure.canvas.draw()
     plt.close(figure)
+
+
+def test_a_dollar_is_a_dollar_and_a_power_a_power(section):
+    """Names come from data; what matplotlib itself writes as maths, as the numbers of a logarithmic axis, stays maths."""
+    figure, (bars, log) = plt.subplots(2)
+    bars.barh(["Ke$ha", "A$AP of $x$"], [1, 2])
+    bars.set_title(r"100% $\foo$")  # no maths that could be set
+    log.set(xscale="log", xlim=(1e2, 1e6))
+    section.save(Artifact("p/figure1", FRAME, figure=figure))
+    texts = [text for text in figure.findobj(Text) if "$" in text.get_text()]
+    maths = {text.get_text() for text in texts if text.get_parse_math()}
+    assert {text.get_text() for text in texts} - maths == {"Ke$ha", "A$AP of $x$", r"100% $\foo$"}
+    assert maths and all("10^{" in text for text in maths)
+    plt.close(figure)
+
+
+def test_every_notebook_of_the_plan_has_a_committed_page():
+    names = {str(page.relative_to(FIGURES / "atlas")) for page in PAGES if page.is_relative_to(FIGURES / "atlas")}
+    assert names == {"claims.md", *(f"{step.notebook}.md" for step in plan.read().steps)}
+
+
+@pytest.mark.parametrize("path", PAGES, ids=lambda path: path.stem)
+def test_a_committed_page_shows_the_committed_numbers(path):
+    """Every table of a page is its CSV, rounded to the digits that are shown; every link leads to a file of the kit."""
+    text = path.read_text(encoding="utf-8")
+    links = re.findall(r"\]\(([^)#:\s]+)(?:#[^)]*)?\)", re.sub(r"```.*?```", "", text, flags=re.S))
+    targets = [os.path.normpath(path.parent.relative_to(paths.ROOT) / link) for link in links]
+    assert all((paths.ROOT / target).exists() and not target.startswith("..") for target in targets)
+    found = re.findall(
+        r"((?:^\|.*\n)+)(?:\n</details>\n)?\n\*\*[^\n]*\(\[(numbers|all columns)\]\((\S+?)\)\)", text, re.M
+    )
+    for rows, kind, numbers in found:
+        head, _, *body = [re.split(r"(?<!\\)\|", row)[1:-1] for row in rows.strip().split("\n")]
+        table = pd.read_csv(path.parent / numbers)
+        if kind == "all columns":
+            assert not wrong_numbers(body, table), numbers
+            continue
+        assert len(head) == len(table.columns) and len(body) == len(table)
+        for column, shown in zip(table, zip(*body, strict=True), strict=True):
+            for cell, value in zip(shown, table[column], strict=True):
+                if isinstance(value, float) and np.isfinite(value):
+                    cell = cell.strip().strip("*")
+                    digits = len(cell.partition(".")[2])
+                    assert float(cell) == pytest.approx(value, abs=0.51 * 10**-digits)
+
+
+def wrong_numbers(body: list[list[str]], table: pd.DataFrame) -> list[str]:
+    """The decimal fractions of a selection that are neither in the rows of the CSV that hold its first cell, nor a median."""
+    wrong = []
+    for first, *cells in body:
+        rows = table[(table.astype(str) == first.strip().replace("\\", "")).any(axis=1)]
+        numbers = re.findall(r"-?\d+\.?\d*(?:e[+-]\d+)?", " ".join(map(str, rows.to_numpy().ravel())))
+        known = np.array([*map(float, numbers), *rows.select_dtypes("float").median(axis=1)])
+        for text in re.findall(r"(?<!&lt;)(?<![\w<-])-?\d+\.\d+", " ".join(cells)):
+            if not (np.abs(known - float(text)) <= 0.51 * 10.0 ** -len(text.partition(".")[2])).any():
+                wrong.append(f"{first}: {text}")
+    return wrong
+
+
+def test_a_number_of_a_selection_that_is_not_in_the_csv_is_found():
+    table = pd.DataFrame({"model": ["a_b", "c"], "score": [0.1234, 0.5], "low": [0.1, np.nan], "high": [0.2, np.nan]})
+    assert wrong_numbers([[" a\\_b ", " 0.12 [0.10, 0.20] "], [" c ", " 0.50 "]], table) == []
+    assert wrong_numbers([[" c ", " 0.12 "]], table) == [" c : 0.12"]
+    three = pd.DataFrame({"relation": ["P1"], "a": [0.1], "b": [0.3], "c": [0.8], "said": "0.77, 2"})
+    assert wrong_numbers([["P1", "0.100 (a-2.4m)", "0.300", "0.77"]], three) == []  # a median, and a number in a text

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from probelib import paths, report
-from probelib.report import markdown, sheets
+from probelib.report import claims, pages, sheets
 
 HARMLESS = ["Paris", "+", "++", "-", "-0.5", "+3", "-1e-05", "a=b", "a-b", "5 @ 6", "'quoted'", "a; b", "\u2212x"]
 HARMFUL = ["=1+1", "+1+1", "-2-3", "@SUM(A1)", "\t=1", '=HYPERLINK("http://a","b")', "-cmd|' /C calc'!A0", "+A1", "--x"]
@@ -51,9 +51,9 @@ def test_reading_gives_back_what_was_written(texts):
 
 
 def test_a_formula_is_escaped_in_the_csv_of_an_artifact_and_shown_as_it_is_on_its_page(tmp_path, section):
-    section.save(report.legacy.Artifact("p/table1", pd.DataFrame({"label": ["=1+1", "Paris"]}), "Labels.", "Two."))
+    section.save(report.Artifact("p/table1", pd.DataFrame({"label": ["=1+1", "Paris"]})))
     assert (tmp_path / "smoke/p/table1.csv").read_text() == "label\n'=1+1\nParis\n"
-    page = markdown.artifact_markdown("smoke", "p/table1", tmp_path)
+    page = pages.artifact_markdown("smoke", "p/table1", tmp_path)
     assert "=1+1" in page and "'=1+1" not in page
 
 
@@ -61,6 +61,7 @@ def test_a_formula_is_escaped_in_the_csv_of_an_artifact_and_shown_as_it_is_on_it
 def section(tmp_path, monkeypatch) -> report.Section:
     for name in ("FIGURES", "RUNS"):
         monkeypatch.setattr(paths, name, tmp_path)
+    monkeypatch.setattr(claims, "_entries", lambda: {"p/table1": {"caption": "Labels and years."}})
     return report.Section("p/x", "smoke", None, {"n": 1})
 
 
@@ -70,6 +71,6 @@ def test_a_text_that_looks_like_a_number_stays_as_it_is(tmp_path, section):
     back = sheets.read_csv(sheets.to_csv(frame).encode())
     assert back["output"].tolist() == [" 1936.", " 1934."] and back["year"].tolist() == [1936, 1934]
     assert back["share"].iloc[0] == 0.5 and pd.isna(back["share"].iloc[1])
-    section.save(report.legacy.Artifact("p/table1", frame, "Years.", "Two."))
-    page = markdown.artifact_markdown("smoke", "p/table1", tmp_path)
+    section.save(report.Artifact("p/table1", frame))
+    page = pages.artifact_markdown("smoke", "p/table1", tmp_path)
     assert "| 1936. | 1936 | 0.500 |" in page and "| 1934. | 1934 | – |" in page
