@@ -20,26 +20,6 @@ from probelib.paths import ROOT  # noqa: E402
 DATA = Path(os.environ.get("PROBELIB_TEST_DATA", ROOT.parent / "shared" / "data"))
 
 
-# What --fast runs: pure functions, exactness of the core, the order of imports, documentation. Folders, files or single tests.
-FAST = (
-    "test_architecture.py",
-    "test_prompts.py",
-    "test_stats.py",
-    "beyond/test_agreement.py",
-    "beyond/test_audit.py",
-    "distractors/test_baselines.py",
-    "distractors/test_measures.py",
-    "grapheval/test_measures.py",
-    "kit/test_coverage.py",
-    "kit/test_docs.py",
-    "kit/test_sources.py",
-    "lm/test_tree.py",
-    "monitor/test_answers.py",
-    "monitor/test_measures.py",
-    "report",
-    "runner/test_plan.py",
-    "zplke/test_measures.py",
-)
 # The families whose exactness --fast checks; settings that multiply the families take only these of them without --slow.
 FAMILIES = ("gpt_neox", "llama_grouped", "gemma2_window", "falcon_alibi", "bloom", "t5")
 
@@ -50,39 +30,32 @@ def examples(n: int) -> int:
 
 
 def pytest_addoption(parser):
-    """The tiers: ``--fast`` (at most 90 s; CI, on every push), nothing, ``--slow`` (everything; CI, every night)."""
-    parser.addoption("--fast", action="store_true", help="pure functions, exactness of six families, documentation")
+    """The tiers: ``--fast`` (on every push), nothing, ``--slow`` (every night)."""
+    parser.addoption("--fast", action="store_true", help="only modules marked fast, six model families, no run of the kit")
     parser.addoption("--slow", action="store_true", help="everything: every family, kills, all labs, long fuzzing")
 
 
 def pytest_ignore_collect(collection_path, config):
-    """``--fast`` imports only the test files of ``FAST``."""
-    path = collection_path.relative_to(Path(__file__).parent).as_posix()
-    is_test = collection_path.name.startswith("test_")
-    fast = any(path == entry or path.startswith(f"{entry}/") for entry in FAST)
-    if config.getoption("--fast") and is_test and not fast:
-        return True
+    """``--fast`` imports only the modules that are marked fast."""
+    if config.getoption("--fast") and collection_path.name.startswith("test_"):
+        return True if "pytest.mark.fast" not in collection_path.read_text(encoding="utf-8") else None
 
 
 def pytest_collection_modifyitems(config, items):
     """Leave out what the chosen tier leaves out; a test that is named on the command line (file.py::test) always runs."""
     if config.getoption("--slow") or any("::" in argument for argument in config.args):
         return
-    keep = _is_fast if config.getoption("--fast") else _is_not_slow
-    left_out = [item for item in items if not keep(item)]
+    fast = config.getoption("--fast")
+    left_out = [item for item in items if item.get_closest_marker("slow") or (fast and not _is_fast(item))]
     config.hook.pytest_deselected(items=left_out)
-    items[:] = [item for item in items if keep(item)]
-
-
-def _is_not_slow(item) -> bool:
-    return item.get_closest_marker("slow") is None
+    items[:] = [item for item in items if item not in set(left_out)]
 
 
 def _is_fast(item) -> bool:
-    """A test of ``FAST`` that runs no notebook, and of the model families only ``FAMILIES``."""
+    """A test of a fast module that runs no notebook, and of the model families only ``FAMILIES``."""
     family = getattr(getattr(item, "callspec", None), "params", {}).get("family", FAMILIES[0])
-    notebooks = item.get_closest_marker("whole") or {"smoke_run", "lab1", "cells"} & set(item.fixturenames)
-    return _is_not_slow(item) and not notebooks and family in FAMILIES
+    runs = item.get_closest_marker("whole") or {"smoke_run", "lab1", "cells"} & set(item.fixturenames)
+    return bool(item.get_closest_marker("fast")) and not runs and family in FAMILIES
 
 
 def pytest_configure(config):

@@ -10,7 +10,11 @@ from collections import defaultdict
 from functools import cache
 from typing import NamedTuple
 
+import pytest
+
 from probelib.paths import PACKAGE, ROOT
+
+pytestmark = pytest.mark.fast
 
 BASE = {"errors", "files", "paths", "parameters"}
 PAPERS = {"monitor", "zplke", "distractors", "grapheval"}

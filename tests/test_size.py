@@ -8,6 +8,8 @@ import pytest
 
 from probelib.paths import PACKAGE, ROOT
 
+pytestmark = pytest.mark.fast
+
 ROOMS = {}
 TESTS, BENCH = 0, 0
 SENTENCES, ARGUMENTS, WIDE = 0, 0, 0

@@ -9,6 +9,8 @@ from hypothesis import strategies as st
 
 from probelib import ProbeError, published, stats
 
+pytestmark = pytest.mark.fast
+
 
 def test_wilson_by_hand():
     """8 of 10: centre (0.8 + z^2/20) / (1 + z^2/10) = 0.7168, half width 0.2268."""

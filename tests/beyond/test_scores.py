@@ -6,13 +6,13 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
+from probelib.beyond.suite.object_prior import INVENTED
 
 from probelib import facts, lm, prompts
 from probelib.beyond import scores
 from probelib.beyond.questions import HELD_OUT, SEEN, load_questions, tokens_per_fact
 from probelib.beyond.suite import MEASURES, measures_of
 from probelib.beyond.suite.grapheval import instructed_statements, with_corruptions
-from probelib.beyond.suite.object_prior import INVENTED
 from probelib.errors import ProbeError
 from probelib.facts.model import rng
 from probelib.lm import partners

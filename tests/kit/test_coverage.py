@@ -1,9 +1,12 @@
 """The default command makes every table and figure of the four papers; the list of them is ``coverage.csv``."""
 
 import pandas as pd
+import pytest
 
 from probelib.paths import ROOT
 from probelib.runner import plan
+
+pytestmark = pytest.mark.fast
 
 COVERAGE = pd.read_csv(ROOT / "tests" / "coverage.csv")
 

@@ -15,6 +15,8 @@ from probelib.overview import index
 from probelib.paths import NOTEBOOKS, ROOT
 from probelib.runner import cli, plan, preflight
 
+pytestmark = pytest.mark.fast
+
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 YOUR_OWN = (NOTEBOOKS / "your_own.md").read_text(encoding="utf-8")
 TEACH = (NOTEBOOKS / "exercises" / "README.md").read_text(encoding="utf-8")

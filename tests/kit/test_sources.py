@@ -12,6 +12,8 @@ import pytest
 from probelib.paths import NOTEBOOKS
 from probelib.runner import plan, preflight
 
+pytestmark = pytest.mark.fast
+
 PAPERS = ("monitor", "zplke", "distractors", "grapheval", "beyond")
 NOTEBOOK_FILES = sorted(p for p in NOTEBOOKS.rglob("*.ipynb") if ".ipynb_checkpoints" not in p.parts)
 

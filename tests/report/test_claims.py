@@ -13,6 +13,8 @@ from probelib import ProbeError, paths
 from probelib.report import claims
 from probelib.runner import plan
 
+pytestmark = pytest.mark.fast
+
 MADE = {artifact for step in plan.read().steps for artifact in step.makes}
 PAPERS = Path(os.environ.get("PROBELIB_TEST_DATA", paths.ROOT.parent / "shared" / "data")).parent / "specs"
 ENTRY = {

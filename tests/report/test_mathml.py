@@ -11,6 +11,8 @@ from nbconvert import HTMLExporter
 from probelib.paths import NOTEBOOKS
 from probelib.report.mathml import typeset
 
+pytestmark = pytest.mark.fast
+
 
 def cell(source: str) -> str:
     return typeset(source)

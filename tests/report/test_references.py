@@ -14,6 +14,8 @@ from probelib.beyond import suite
 from probelib.beyond.suite import PAPERS
 from probelib.paths import NOTEBOOKS, PACKAGE, ROOT
 
+pytestmark = pytest.mark.fast
+
 OTHERS = ("karr", "bear", "lama", "wikifactdiff", "allenzhu", "chang", "gekhman")  # keys beside the four papers
 
 

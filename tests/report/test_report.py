@@ -18,6 +18,8 @@ from probelib.errors import ProbeError
 from probelib.report import Artifact, charts, claims, pages
 from probelib.runner import plan
 
+pytestmark = pytest.mark.fast
+
 FRAME = pd.DataFrame({"model": ["a_b", "<script>alert(1)</script>"], "score": [0.123456789, np.nan], "n": [10, 20]})
 TEXTS = {
     "p/table1": {"caption": "A caption & more."},

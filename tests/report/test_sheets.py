@@ -11,6 +11,8 @@ from hypothesis import strategies as st
 from probelib import paths, report
 from probelib.report import claims, pages, sheets
 
+pytestmark = pytest.mark.fast
+
 HARMLESS = ["Paris", "+", "++", "-", "-0.5", "+3", "-1e-05", "a=b", "a-b", "5 @ 6", "'quoted'", "a; b", "\u2212x"]
 HARMFUL = ["=1+1", "+1+1", "-2-3", "@SUM(A1)", "\t=1", '=HYPERLINK("http://a","b")', "-cmd|' /C calc'!A0", "+A1", "--x"]
 
