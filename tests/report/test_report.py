@@ -18,7 +18,7 @@ from probelib import files, lm, paths, published, report
 from probelib.errors import ProbeError
 from probelib.facts import read_fktc
 from probelib.report import Artifact, charts, markdown, pages
-from tests.facts.formats.test_fktc import HAITI, HEADER, write
+from tests.facts.test_formats import HAITI, HEADER, write
 
 FRAME = pd.DataFrame({"model": ["a_b", "<script>alert(1)</script>"], "score": [0.123456789, np.nan], "n": [10, 20]})
 

@@ -24,7 +24,9 @@ def test_whole_lines_and_all_of_them(tmp_path, suffix, monkeypatch):
     path = tmp_path / f"dump.txt{suffix}"
     path.write_bytes(PACK[suffix](LINES))
     read = list(blocks(path))
-    assert b"".join(read) == LINES and len(read) > 1 and all(block.endswith(b"\n") for block in read)
+    assert (
+        b"".join(read) == LINES and len(read) > 1 and all(block.endswith(b"\n") for block in read)
+    )
 
 
 @pytest.mark.parametrize("suffix", [".gz", ".bz2"])
@@ -41,7 +43,9 @@ def test_several_members_read_as_one_file(tmp_path, suffix):
         (lambda packed: packed[:-20], "cut off"),
         (lambda packed: packed + b"garbage", "cannot be read"),
         (
-            lambda packed: packed[: len(packed) // 2] + b"\x00\x01\x02\x03" + packed[len(packed) // 2 + 4 :],
+            lambda packed: (
+                packed[: len(packed) // 2] + b"\x00\x01\x02\x03" + packed[len(packed) // 2 + 4 :]
+            ),
             "cannot be read",
         ),
         (lambda packed: b"plain text\n", "is not"),
@@ -70,16 +74,30 @@ def test_byte_order_mark_no_last_line_end_and_the_empty_file(tmp_path):
     assert list(blocks(path)) == []
 
 
-@settings(max_examples=examples(100), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=examples(100),
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+)
 @given(st.binary(max_size=200), st.sampled_from(list(PACK)))
 def test_any_content_comes_back(tmp_path, content, suffix):
     path = tmp_path / f"dump{suffix}"
-    path.write_bytes(PACK[suffix](b"#" + content))  # "#": not by chance the beginning of a compressed file
+    path.write_bytes(
+        PACK[suffix](b"#" + content)
+    )  # "#": not by chance the beginning of a compressed file
     assert b"".join(blocks(path)) == b"#" + content
 
 
-@settings(max_examples=examples(100), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(st.binary(max_size=50), st.sampled_from([b"", b"\x1f\x8b", b"BZh9", b"BZh91AY&SY"]), st.sampled_from(list(PACK)))
+@settings(
+    max_examples=examples(100),
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+)
+@given(
+    st.binary(max_size=50),
+    st.sampled_from([b"", b"\x1f\x8b", b"BZh9", b"BZh91AY&SY"]),
+    st.sampled_from(list(PACK)),
+)
 def test_any_bytes_are_read_or_refused(tmp_path, content, start, suffix):
     path = tmp_path / f"dump{suffix}"
     path.write_bytes(start + content)

@@ -29,13 +29,21 @@ from probelib.facts.graphs.graph import (
 from tests.conftest import examples
 
 
-def make(triples: list[tuple[int, int, int]], n: int, relations: int = 1, types: dict = (), labels=None) -> Graph:
+def make(
+    triples: list[tuple[int, int, int]], n: int, relations: int = 1, types: dict = (), labels=None
+) -> Graph:
     """A graph of entities e0, e1, ... and relations r0, r1, ...; types {entity: [types]}."""
     pairs = [(entity, kind) for entity, kinds in dict(types).items() for kind in kinds]
     return Graph(
-        make_table("triples", dict(zip(kg.SLOTS, np.array(triples, int).reshape(-1, 3).T, strict=True))),
         make_table(
-            "entities", {"entity": [f"e{i}" for i in range(n)], "label": labels or [f"E {i}" for i in range(n)]}
+            "triples", dict(zip(kg.SLOTS, np.array(triples, int).reshape(-1, 3).T, strict=True))
+        ),
+        make_table(
+            "entities",
+            {
+                "entity": [f"e{i}" for i in range(n)],
+                "label": labels or [f"E {i}" for i in range(n)],
+            },
         ),
         make_table("relations", {"relation": [f"r{i}" for i in range(relations)]}),
         make_table("types", {"entity": [e for e, _ in pairs], "type": [t for _, t in pairs]}),
@@ -44,13 +52,25 @@ def make(triples: list[tuple[int, int, int]], n: int, relations: int = 1, types:
 
 
 # 0 -r0-> 1, 0 -r1-> 1 (parallel), 1 -r0-> 2, 2 -r1-> 2 (a loop)
-SMALL = make([(0, 0, 1), (0, 1, 1), (1, 0, 2), (2, 1, 2)], 4, 2, {0: ["Person"], 1: ["Place", "City"], 2: ["City"]})
+SMALL = make(
+    [(0, 0, 1), (0, 1, 1), (1, 0, 2), (2, 1, 2)],
+    4,
+    2,
+    {0: ["Person"], 1: ["Place", "City"], 2: ["City"]},
+)
 
 
 def test_degrees_and_statistics_by_hand():
     assert degrees(SMALL).tolist() == [2, 3, 3, 0]  # the parallel edge counts again, the loop twice
     assert degrees(SMALL, parallel=False).tolist() == [1, 2, 3, 0]
-    expected = {"entities": 3, "relations": 2, "triples": 4, "average degree": 8 / 3, "density": 4 / 6, "self loops": 1}
+    expected = {
+        "entities": 3,
+        "relations": 2,
+        "triples": 4,
+        "average degree": 8 / 3,
+        "density": 4 / 6,
+        "self loops": 1,
+    }
     assert statistics(SMALL) == expected  # the fourth entity is in no triple
     published = statistics(synthetic(1000, 290))  # 2T/E and T/(E(E-1)), not what Table 1 prints
     assert published["average degree"] == pytest.approx(2 * 1000 / 290)
@@ -67,7 +87,12 @@ def test_types_of_relations_by_hand():
 
 def test_what_a_graph_contains():
     everything = np.array([(h, r, t) for h in range(4) for r in range(2) for t in range(4)]).T
-    assert everything.T[contains(SMALL, *everything)].tolist() == [[0, 0, 1], [0, 1, 1], [1, 0, 2], [2, 1, 2]]
+    assert everything.T[contains(SMALL, *everything)].tolist() == [
+        [0, 0, 1],
+        [0, 1, 1],
+        [1, 0, 2],
+        [2, 1, 2],
+    ]
     assert not contains(make([], 2), np.array([0]), np.array([0]), np.array([1])).any()
 
 
@@ -93,7 +118,10 @@ def test_corrupted_triples_are_false_and_differ_in_one_part(hard):
             and {(r, t) for r, t in zip(false["relation"], false["tail"], strict=True)} <= tails
         )
     else:
-        assert false["triple"].tolist() == list(range(3000)) and false["slot"].value_counts().between(900, 1100).all()
+        assert (
+            false["triple"].tolist() == list(range(3000))
+            and false["slot"].value_counts().between(900, 1100).all()
+        )
 
 
 def test_the_corruption_of_a_triple_does_not_depend_on_other_triples():
@@ -117,11 +145,17 @@ def test_what_cannot_be_corrupted_is_counted():
     full = make([(h, 0, t) for h in range(2) for t in range(2)], 2)
     assert corrupt(full).attrs["impossible"] == 4 and corrupt(full).empty
     nearly = make([(h, 0, t) for h in range(40) for t in range(40) if (h, t) != (7, 9)], 40)
-    false = corrupt(nearly)  # only (7, 9) is free: row 7 and column 9 lead there, whatever chance says
+    false = corrupt(
+        nearly
+    )  # only (7, 9) is free: row 7 and column 9 lead there, whatever chance says
     assert set(map(tuple, false[["head", "tail"]].to_numpy())) == {(7, 9)} and len(false) == 39 + 39
     one_tail = make([(0, 0, 1), (2, 0, 1), (0, 1, 1), (2, 1, 2)], 3, 2)
     hard = corrupt(one_tail, hard=True)
-    assert hard["triple"].tolist() == [2, 3] and hard["tail"].tolist() == [2, 1] and hard.attrs["impossible"] == 2
+    assert (
+        hard["triple"].tolist() == [2, 3]
+        and hard["tail"].tolist() == [2, 1]
+        and hard.attrs["impossible"] == 2
+    )
     assert corrupt(make([], 3)).empty
 
 
@@ -141,7 +175,9 @@ def test_a_graph_comes_back_mapped_and_equal(tmp_path):
     for name in kg.COLUMNS:
         assert getattr(again, name).equals(getattr(graph, name))
     assert again.about == graph.about and not again.head.flags.owndata  # a view of the file
-    assert {p.name for p in (tmp_path / "kg").iterdir()} == {f"{n}.arrow" for n in kg.COLUMNS} | {"graph.json"}
+    assert {p.name for p in (tmp_path / "kg").iterdir()} == {f"{n}.arrow" for n in kg.COLUMNS} | {
+        "graph.json"
+    }
     write_graph(SMALL, tmp_path / "kg")  # over an old one that is still open
     assert len(open_graph(tmp_path / "kg")) == 4 and len(again) == 500 and again.tail.max() < 100
 
@@ -163,9 +199,15 @@ def test_the_same_graph_makes_the_same_bytes(tmp_path):
             (folder / "graph.json").read_text().replace("about", "abaut")
         ),
         lambda folder: (folder / "types.arrow").unlink(),
-        lambda folder: (folder / "triples.arrow").write_bytes((folder / "triples.arrow").read_bytes()[:-1]),
-        lambda folder: (folder / "triples.arrow").write_bytes(bytes((folder / "triples.arrow").stat().st_size)),
-        lambda folder: (folder / "entities.arrow").write_bytes((folder / "types.arrow").read_bytes()),
+        lambda folder: (folder / "triples.arrow").write_bytes(
+            (folder / "triples.arrow").read_bytes()[:-1]
+        ),
+        lambda folder: (folder / "triples.arrow").write_bytes(
+            bytes((folder / "triples.arrow").stat().st_size)
+        ),
+        lambda folder: (folder / "entities.arrow").write_bytes(
+            (folder / "types.arrow").read_bytes()
+        ),
     ],
 )
 def test_a_damaged_folder_is_refused(tmp_path, damage):
@@ -187,7 +229,11 @@ def test_row_numbers_outside_their_table_are_refused(tmp_path):
         write_graph(SMALL, tmp_path / "file")
 
 
-@settings(max_examples=examples(150), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=examples(150),
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+)
 @given(st.sampled_from([*(f"{n}.arrow" for n in kg.COLUMNS), "graph.json"]), st.data())
 def test_any_change_of_bytes_gives_a_graph_or_the_kits_own_error(tmp_path, name, data):
     folder = write_graph(SMALL, tmp_path / "kg")
@@ -216,14 +262,19 @@ def test_to_the_frames_by_hand():
     assert entities["label"].to_dict() == {"e0": "E 0", "e1": "E 1", "e2": "E 2"}
     assert entities.loc["e1", "types"] == ("Place", "City") and entities.loc["e1", "wikidata"] == ""
     assert small.relations["relation"].tolist() == ["r0", "r1"] and small.source == "by hand"
-    assert to_facts(SMALL, np.array([True, False, False, False])).facts["fact"].tolist() == ["r0:e0:e1"]
+    assert to_facts(SMALL, np.array([True, False, False, False])).facts["fact"].tolist() == [
+        "r0:e0:e1"
+    ]
 
 
 def test_entities_without_a_label_are_refused_by_name_and_can_be_chosen_away():
     graph = make([(0, 0, 1), (1, 0, 2)], 3, labels=["Paris", "France", None])
     with pytest.raises(ProbeError, match="1 entities have no label, e.g. 'e2'"):
         to_facts(graph)
-    assert labelled(graph).tolist() == [True, False] and len(to_facts(graph, labelled(graph)).facts) == 1
+    assert (
+        labelled(graph).tolist() == [True, False]
+        and len(to_facts(graph, labelled(graph)).facts) == 1
+    )
     with pytest.raises(ProbeError, match="no triples"):
         to_facts(graph, np.array([False, False]))
 
