@@ -72,8 +72,8 @@ TABLES = (".csv", ".tsv", ".parquet", ".jsonl", ".json")  # kinds of files that 
 
 
 def templates_path(table: Path) -> Path:
-    """The path of the templates of a table of facts, of any kind: facts.templates.csv (or .tsv, ...)
-    in the folder of facts.csv, facts.jsonl, facts.json.gz, ..."""
+    """The path of the templates of a table of facts, of any kind: facts.templates.csv
+    (or .tsv, ...) in the folder of facts.csv, facts.jsonl, facts.json.gz, ..."""
     kinds = "|".join(map(re.escape, TABLES))
     stem = re.sub(rf"({kinds})(\.\w+)?$", "", table.name)
     paths = [table.with_name(f"{stem}.templates{kind}") for kind in TABLES]

@@ -17,12 +17,12 @@ import pandas as pd
 
 from probelib.errors import ProbeError, check_sizes, unknown
 from probelib.facts.formats import require_relations
-from probelib.facts.model import Facts, check_seed, rng, subjects
+from probelib.facts.model import Facts, check_seed, rng, subjects, tuples
 from probelib.facts.names import with_article
 
 # GraphEval's question, in the words the tuned organisms know; MONITOR's fact checking
 INSTRUCTION = "Is this statement true? {statement}\nAnswer:"
-RECALL = "Recall the fact, then judge: {statement}\nAnswer:"  # they say the fact first, then their verdict
+RECALL = "Recall the fact, then judge: {statement}\nAnswer:"  # first the fact, then their verdict
 CHECK = "Statement: {statement} The statement is True or False?"
 PROMPTS = ["prompt", "fact", "relation", "role", "template", "context", "seed", "text"]
 EXAMPLES = ["relation", "seed", "position", "fact", "subject", "object", "kind"]
@@ -64,10 +64,11 @@ def templates_of(facts: Facts, role: str, relations: Iterable[str]) -> pd.DataFr
     could not be scored."""
     found = facts.templates[facts.templates["role"] == role]
     if silent := set(relations) - set(found["relation"]):
+        roles = ", ".join(sorted(set(facts.templates["role"]))) or "none"
         raise ProbeError(
-            f"no {role} template for {', '.join(sorted(silent))}; available roles: "
-            f"{', '.join(sorted(set(facts.templates['role']))) or 'none'}. The templates of a table FACTS.csv are in "
-            "FACTS.templates.csv; facts.with_templates adds those of other facts"
+            f"no {role} template for {', '.join(sorted(silent))}; available "
+            f"roles: {roles}. The templates of a table FACTS.csv are in FACTS.templates.csv; "
+            "facts.with_templates adds those of other facts"
         )
     return found
 
@@ -76,18 +77,15 @@ def paraphrases(facts: Facts, role: str = "question") -> pd.DataFrame:
     """Every fact with every template of a role (its paraphrases), without context."""
     templates = templates_of(facts, role, facts.facts["relation"])
     rows = facts.facts[["fact", "relation", "subject"]].merge(templates, on="relation", sort=False)
-    texts = [
-        fill(t, s) for t, s in zip(rows["template"], facts.label(rows["subject"]), strict=True)
-    ]
+    texts = list(map(fill, rows["template"], facts.label(rows["subject"])))
     return _prompts(rows.assign(template=rows["number"], context="none", text=texts))
 
 
 def split_instruction(instruction: str) -> tuple[str, str]:
     """The parts of an instruction before and after ``{statement}``."""
     if (n := instruction.count("{statement}")) != 1:
-        raise ProbeError(
-            f"the instruction {instruction!r} has {n} places {{statement}}; exactly one is expected"
-        )
+        said = f"has {n} places {{statement}}; exactly one is expected"
+        raise ProbeError(f"the instruction {instruction!r} {said}")
     before, _, after = instruction.partition("{statement}")
     return before, after
 
@@ -101,8 +99,9 @@ def with_contexts(facts: Facts, full: bool = False) -> pd.DataFrame:
     """
     if facts.distractors.empty:
         raise ProbeError(
-            f"no fact of {', '.join(facts.relations['relation'])} has a distractor (another object, wrong for its subject), so "
-            "nothing interferes. Draw some (n_distractors=), or take relations with more objects (relations=)"
+            f"no fact of {', '.join(facts.relations['relation'])} has a distractor (another "
+            "object, wrong for its subject), so nothing interferes. Draw some (n_distractors=), or "
+            "take relations with more objects (relations=)"
         )
     plain = paraphrases(facts)
     gold = dict(zip(facts.facts["fact"], facts.label(facts.facts["object"]), strict=True))
@@ -131,73 +130,57 @@ def checks(facts: Facts, instruction: str = CHECK) -> pd.DataFrame:
     own = facts.facts[["fact", "object"]].assign(number=0)
     shown = pd.concat([own, facts.distractors[own.columns]], ignore_index=True)
     shown["context"] = [f"false{n}" if n else "true" for n in shown["number"]]
-    templates = templates_of(facts, "statement", facts.facts["relation"]).rename(
-        columns={"number": "form"}
-    )
+    templates = templates_of(facts, "statement", facts.facts["relation"])
+    templates = templates.rename(columns={"number": "form"})
     rows = facts.facts[["fact", "relation", "subject"]].merge(templates, on="relation", sort=False)
     rows = rows.merge(shown, on="fact", sort=False)
-    filled = zip(
-        rows["template"], facts.label(rows["subject"]), facts.label(rows["object"]), strict=True
-    )
-    rows["text"] = [f"{before}{statement(t, s, o)}{after}" for t, s, o in filled]
+    labels = (facts.label(rows[side]) for side in ("subject", "object"))
+    rows["text"] = [f"{before}{text}{after}" for text in map(fill, rows["template"], *labels)]
     return _prompts(rows.assign(template=rows["form"]))
 
 
 def _prompts(rows: pd.DataFrame) -> pd.DataFrame:
-    ids = (
-        rows["role"]
-        + "|"
-        + rows["fact"]
-        + "|R"
-        + rows["template"].astype(str)
-        + "|"
-        + rows["context"]
-    )
+    ids = rows["role"] + "|" + rows["fact"] + "|R" + rows["template"].astype(str)
+    ids = ids + "|" + rows["context"]
     return rows.assign(prompt=ids, seed=-1)[PROMPTS]
 
 
 def gold(facts: Facts) -> pd.DataFrame:
     """The gold answers as candidates: ``fact``, ``candidate`` (the object), ``label``."""
-    rows = facts.facts
-    return pd.DataFrame(
-        {"fact": rows["fact"], "candidate": rows["object"], "label": facts.label(rows["object"])}
-    )
+    return _candidates(facts, facts.facts)
+
+
+def _candidates(facts: Facts, rows: pd.DataFrame) -> pd.DataFrame:
+    labels = facts.label(rows["object"])
+    return pd.DataFrame({"fact": rows["fact"], "candidate": rows["object"], "label": labels})
 
 
 def options(facts: Facts, seed: int = 0) -> pd.DataFrame:
     """The candidates of a multiple-choice test: gold object and distractors, in an order that is
     shuffled per fact. Columns as in ``gold``. Raises ProbeError if a gold object is also a
     distractor, or a fact has no distractor."""
-    right, wrong = gold(facts), facts.distractors
-    wrong = pd.DataFrame(
-        {"fact": wrong["fact"], "candidate": wrong["object"], "label": facts.label(wrong["object"])}
-    )
+    right, wrong = gold(facts), _candidates(facts, facts.distractors)
     wrong = wrong.drop_duplicates(["fact", "label"])  # two towns of one name are one option
     answer = wrong.merge(right, on="fact", suffixes=("", "_right"))
-    twice = (answer["candidate"] == answer["candidate_right"]) | (
-        answer["label"] == answer["label_right"]
-    )
+    twice = answer["candidate"] == answer["candidate_right"]
+    twice |= answer["label"] == answer["label_right"]
     if twice.any():
         one = answer[twice].iloc[0]
         raise ProbeError(
-            f"{one['fact']}: the gold object {one['label']!r} is also among the wrong options ({int(twice.sum())} such facts); "
-            "it must be offered exactly once: draw the distractors again"
+            f"{one['fact']}: the gold object {one['label']!r} is also among the wrong options "
+            f"({int(twice.sum())} such facts); it must be offered exactly once: draw them again"
         )
     alone = right["fact"][~right["fact"].isin(wrong["fact"])]
     if len(alone):
-        raise ProbeError(
-            f"{alone.iloc[0]}: no wrong option to choose from ({len(alone)} such facts)"
-        )
+        said = f"no wrong option to choose from ({len(alone)} such facts)"
+        raise ProbeError(f"{alone.iloc[0]}: {said}")
     rows = pd.concat([right, wrong], ignore_index=True)
     place = {fact: i for i, fact in enumerate(right["fact"])}
-    chance = {
-        fact: rng(seed, "options", fact).random(n).tolist()
-        for fact, n in rows["fact"].value_counts().items()
-    }
+    sizes = rows["fact"].value_counts().items()
+    chance = {fact: rng(seed, "options", fact).random(n).tolist() for fact, n in sizes}
     rows["order"] = [chance[fact].pop() for fact in rows["fact"]]
-    rows = rows.assign(place=rows["fact"].map(place)).sort_values(
-        ["place", "order"], ignore_index=True
-    )
+    rows["place"] = rows["fact"].map(place)
+    rows = rows.sort_values(["place", "order"], ignore_index=True)
     return rows[["fact", "candidate", "label"]]
 
 
@@ -233,31 +216,23 @@ def sample_examples(
     n = _at_most(n, rows["relation"].value_counts().reindex(wanted, fill_value=0))
     rows = rows.sort_values(["relation", "chance", "fact"]).groupby("relation").head(n)
     labels = {role: pool.label(rows[role]) for role in ("subject", "object")}
-    frame = rows.assign(
-        seed=seed, position=rows.groupby("relation").cumcount() + 1, **labels, kind="correct"
-    )
+    position = rows.groupby("relation").cumcount() + 1
+    frame = rows.assign(seed=seed, position=position, **labels, kind="correct")
     return frame[EXAMPLES].reset_index(drop=True)
 
 
 def _at_most(n: int | str, there: pd.Series) -> int:
     """The number of examples per relation. Raises ProbeError if the pool (``there``: facts per
     relation) has fewer."""
-    few = lambda names: (
-        ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
-    )
+    few = lambda names: ", ".join(names[:3] + [f"{len(names) - 3} more"] * (len(names) > 3))
     if (none := there.index[there == 0].tolist()) or there.empty:
         raise ProbeError(
-            f"the pool of examples has no fact of {few(none) or 'any relation'}. If all facts of a relation are scored, none "
-            "remains: score fewer (n_facts=...)"
+            f"the pool of examples has no fact of {few(none) or 'any relation'}. If all facts of a "
+            "relation are scored, none remains: score fewer (n_facts=...)"
         )
     n = int(there.min()) if n == "max" else n
-    if len(short := there[there < n]):
-        said = few(
-            [
-                f"{relation} has {count}"
-                for relation, count in short.sort_values(kind="stable").items()
-            ]
-        )
+    if len(short := there[there < n].sort_values(kind="stable")):
+        said = few([f"{relation} has {count}" for relation, count in short.items()])
         said = f"but the pool is smaller: {said}. Take {there.min()} examples"
         raise ProbeError(f"{n} examples per relation are needed, {said}")
     return n
@@ -311,24 +286,17 @@ def many_shots(
     """
     templates = {r: [(0, ZERO_PROMPT)] for r in asked.relations["relation"]}
     if role != "zp":
-        own = asked.templates[asked.templates["role"] == role]
-        templates = {
-            r: list(zip(t["number"], t["template"], strict=True))
-            for r, t in own.groupby("relation")
-        }
-    subjects = asked.facts.assign(label=asked.label(asked.facts["subject"])).groupby(
-        "relation", sort=False
-    )
+        own = asked.templates[asked.templates["role"] == role].groupby("relation")
+        templates = {r: list(tuples(rows, "number", "template")) for r, rows in own}
+    rows, labels = [], asked.label(asked.facts["subject"])
     chosen = examples if n is None else examples[examples["position"] <= n]
-    rows = []
-    for relation, facts in subjects:
+    said = "" if (gap, variant) == (" ", "kit") else f", {variant} {gap!r}"
+    for relation, facts in asked.facts.assign(label=labels).groupby("relation", sort=False):
         for seed, shots in chosen[chosen["relation"] == relation].groupby("seed"):
-            pairs = list(zip(shots["subject"], shots["object"], strict=True))
-            context = f"{len(pairs)} examples" + (
-                "" if (gap, variant) == (" ", "kit") else f", {variant} {gap!r}"
-            )
+            pairs = list(tuples(shots, "subject", "object"))
+            context = f"{len(pairs)} examples{said}"
             for number, template in templates.get(relation, []):
-                for fact, subject in zip(facts["fact"], facts["label"], strict=True):
+                for fact, subject in tuples(facts, "fact", "label"):
                     name = f"{role}|{fact}|R{number}|{context}|seed {seed}"
                     text = many_shot(pairs, subject, template, gap, variant)
                     rows.append((name, fact, relation, role, number, context, seed, text))

@@ -112,8 +112,8 @@ def _verbalization(where: str, row: dict[str, str]) -> dict:
     if not text or bool(errors) != bool(cells["correction"]):
         wanted = "a sentence is needed, and a correction exactly where there are errors"
         raise ProbeError(f"{where}: {wanted}")
-    # labels may contain ", ": of the splits whose subject and object are in the sentence, the one with
-    # the shortest relation is right ("John Cadwalader", "work location", "Washington, D.C.")
+    # labels may contain ", ": of the splits whose subject and object are in the sentence, the one
+    # with the shortest relation is right ("John Cadwalader", "work location", "Washington, D.C.")
     parts = printed[1].split(", ")
     places = combinations(range(1, min(len(parts), 30)), 2)
     cuts = [(", ".join(parts[:i]), ", ".join(parts[i:j]), ", ".join(parts[j:])) for i, j in places]
@@ -164,7 +164,8 @@ def rated(
             ids[side] = rows[side].map(entities["wikidata"])
         ratings, keys = read_ratings(path).drop(columns="fact"), ["relation", "subject", "object"]
         found = ids.merge(ratings, on=keys)
-        said = f"human ratings: {len(found)} of the {len(ratings)} rated facts are among the {len(rows)} scored"
+        n = f"{len(found)} of the {len(ratings)} rated facts"
+        said = f"human ratings: {n} are among the {len(rows)} scored"
         if len(found) < 6:
             how = "Give the data that the ratings refer to (data=, folder=)"
             raise ProbeError(f"{path}: {said}; at least 6 are needed. {how}")
@@ -178,8 +179,8 @@ def rated(
     found = rows[["fact"]].assign(rating=known.mean(axis=1))
     if found["rating"].isna().all():
         return found.assign(rating=0.0), (
-            "no ratings: no popularity of these entities is known, and nothing of the models' training, "
-            "so no measure can agree with anything. Give people's ratings (ratings_file=)"
+            "no ratings: no popularity of these entities is known, and nothing of the models' "
+            "training, so no measure can agree with anything. Give people's ratings (ratings_file=)"
         )
     what = "no person rated these models, and nothing is known of their training"
     return found.dropna(), f"the popularity of subject and object, a stand-in: {what}"

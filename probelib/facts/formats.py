@@ -133,9 +133,9 @@ def require_relations(facts: Facts) -> None:
     sources = [*(f"{name}:" for name in odd), *(f"hub:{entry['hub']}@" for entry in odd.values())]
     if facts.source.startswith(tuple(sources)):
         raise ProbeError(
-            f"{facts.source} has questions without relations, so nothing says which other answers are "
-            "plausible wrong options or examples. It is for MONITOR: --only monitor. Multiple choice, "
-            "lists of examples and distractors need facts with relations, for example "
+            f"{facts.source} has questions without relations, so nothing says which other answers "
+            "are plausible wrong options or examples. It is for MONITOR: --only monitor. Multiple "
+            "choice, lists of examples and distractors need facts with relations, for example "
             f"{', '.join(name for name in maps() if name not in odd)}"
         )
 
@@ -194,8 +194,8 @@ def _download(repo: str, revision: str, patterns: list[str]) -> Path:
         known = [name for name, entry in maps().items() if entry.get("hub") == repo]
         how = f"data={known[0]} folder=FOLDER" if known else "data=table folder=FILE columns=..."
         raise ProbeError(
-            f"hub:{repo}@{revision} cannot be downloaded: {said}. Check the name and the network, or "
-            f"download its files elsewhere and read them with {how}"
+            f"hub:{repo}@{revision} cannot be downloaded: {said}. Check the name and the network, "
+            f"or download its files elsewhere and read them with {how}"
         ) from error
 
 
@@ -311,8 +311,8 @@ def read_bear(folder: str | Path, relations: list[str] | None = None) -> Facts:
             where, obj = f"{path}:{line}", Entity(row["obj_label"].strip(), row["obj_id"])
             index = row.get("answer_idx", space.index(obj) if obj in space else None)
             if not is_a(index, int) or not 0 <= index < len(space) or space[index] != obj:
-                said = f"{obj.id} {obj.label!r} is not number {index} of the answer space of {relation}"
-                raise ProbeError(f"{where}: {said}")
+                said = f"is not number {index} of the answer space of {relation}"
+                raise ProbeError(f"{where}: {obj.id} {obj.label!r} {said}")
             aliases = tuple(check_texts(where, "sub_aliases", row.get("sub_aliases", [])))
             subject, wrong = (
                 Entity(row["sub_label"], row["sub_id"], aliases),
@@ -339,10 +339,9 @@ def _described(
         check_object(where, entry, {"templates": list} | dict.fromkeys(names, list) | keys)
         labels, ids = (check_texts(where, name, entry[name]) for name in names)
         if not labels or len(labels) != len(ids) or len(set(ids)) != len(ids):
-            raise ProbeError(
-                f"{path}: the answer space of {relation} has {len(labels)} labels and {len(set(ids))} "
-                f"distinct ids of {len(ids)}; as many of both are needed, and each id once"
-            )
+            said = f"{len(labels)} labels and {len(set(ids))} distinct ids of {len(ids)}"
+            wanted = "as many of both are needed, and each id once"
+            raise ProbeError(f"{path}: the answer space of {relation} has {said}; {wanted}")
         spaces[relation] = [Entity(*pair) for pair in zip(labels, ids, strict=True)]
     return files_of(folder, pattern, relations or list(about)), about, spaces
 

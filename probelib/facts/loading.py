@@ -100,8 +100,8 @@ def everything(
 def _refuse_folder(data: str, folder: str | Path | None) -> None:
     if data == "atlas" and folder is not None:
         raise ProbeError(
-            f"folder={str(folder)!r}: the atlas is shipped and takes no folder. Name the data that the "
-            "folder holds: data='table' for a table of facts of your own"
+            f"folder={str(folder)!r}: the atlas is shipped and takes no folder. Name the data that "
+            "the folder holds: data='table' for a table of facts of your own"
         )
 
 
@@ -174,8 +174,9 @@ def require_examples(tested: Facts, pool: Facts) -> None:
         sizes = tested.facts["relation"].value_counts()
         half = max(1, sizes.iloc[0] // 2)
         raise ProbeError(
-            f"{tested.source}: all facts are tested ({sizes.index[0]}: {sizes.iloc[0]}), and none remains for the examples of "
-            f"ZP-LKE's lists. Add facts, or test fewer after shorter lists: n_facts={half} 'settings={{n_examples: {half}}}'"
+            f"{tested.source}: all facts are tested ({sizes.index[0]}: {sizes.iloc[0]}), and none "
+            "remains for the examples of ZP-LKE's lists. Add facts, or test fewer after shorter "
+            f"lists: n_facts={half} 'settings={{n_examples: {half}}}'"
         )
 
 
@@ -186,8 +187,8 @@ def _with_wrong_options(facts: Facts) -> Facts:
     if offered.all():
         return facts
     left_out = facts.facts["fact"][~offered].tolist()
-    said = f"{len(left_out)} of {len(offered)} facts have no wrong option (another object of the relation): "
-    said += ", ".join(left_out[:5]) + (" and others" if len(left_out) > 5 else "")
+    said = f"{len(left_out)} of {len(offered)} facts have no wrong option (another object of the "
+    said += "relation): " + ", ".join(left_out[:5]) + (" and others" if len(left_out) > 5 else "")
     if not offered.any():
         raise ProbeError(
             f"{facts.source}: {said}. Add facts of the same relations with other objects"
@@ -230,8 +231,8 @@ def _size(n_facts: int | str) -> int | None:
     """Number of facts per relation; None: all."""
     if n_facts not in (*PANEL_SIZES, "all") and not (is_a(n_facts, int) and n_facts > 0):
         raise ProbeError(
-            f"n_facts is {n_facts!r}; allowed: {', '.join(map(repr, PANEL_SIZES))}, 'all', or a number of facts per relation "
-            "(from 1)"
+            f"n_facts is {n_facts!r}; allowed: {', '.join(map(repr, PANEL_SIZES))}, 'all', or a "
+            "number of facts per relation (from 1)"
         )
     return (PANEL_SIZES | {"all": None}).get(n_facts, n_facts)
 
@@ -271,8 +272,8 @@ def _with_atlas_texts(facts: Facts) -> Facts:
         if relation not in set(complete.templates["relation"]) and relation.casefold() in known:
             raise ProbeError(
                 f"{facts.source}: relation {relation!r} has no templates. Did you mean "
-                f"{known[relation.casefold()]}, which gets those of the atlas? Otherwise write templates "
-                "to FACTS.templates.csv beside FACTS.csv"
+                f"{known[relation.casefold()]}, which gets those of the atlas? Otherwise write "
+                "templates to FACTS.templates.csv beside FACTS.csv"
             )
     return _with_questions(complete)
 

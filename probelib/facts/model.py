@@ -291,8 +291,8 @@ def without_right(facts: Facts, known: Facts) -> Facts:
         return facts
     fact, obj = pairs[int(np.argmin(wrong))]
     warnings.warn(
-        f"{facts.source}: {int((~wrong).sum())} of {len(rows)} named distractors are right answers and "
-        f"are left out; the first is {obj!r} of {fact}. released=True keeps them",
+        f"{facts.source}: {int((~wrong).sum())} of {len(rows)} named distractors are right answers "
+        f"and are left out; the first is {obj!r} of {fact}. released=True keeps them",
         stacklevel=3,
     )
     left = rows[wrong].reset_index(drop=True)

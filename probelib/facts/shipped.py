@@ -114,7 +114,8 @@ def read_panel(facts: Facts, part: str = "stratified") -> Facts:
 def _read_relation(path: Path) -> tuple[dict, list[tuple]]:
     data = read_yaml(path)
     if data.get("relation") != path.stem or not REQUIRED <= set(data) <= {*REQUIRED, *ROLES}:
-        keys = f"missing {sorted(REQUIRED - set(data))}, unknown {sorted(set(data) - REQUIRED - set(ROLES))}"
+        odd = sorted(set(data) - REQUIRED - set(ROLES))
+        keys = f"missing {sorted(REQUIRED - set(data))}, unknown {odd}"
         raise ProbeError(
             f"{path}: `relation` must be {path.stem}, not {data.get('relation')}; keys: {keys}"
         )

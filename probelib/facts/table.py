@@ -170,8 +170,8 @@ def _read_csv(path: Path, mark: str, quoted: bool, wanted: set | None) -> pd.Dat
             inside = cell[1:-1]  # as CSV writes a cell that holds quotation marks: they are doubled
             if cell == f'"{inside}"' and '""' in inside and '"' not in inside.replace('""', ""):
                 raise ProbeError(
-                    f"{place}: {name} is {cell[:80]}: the cells of a .tsv are read as they are, so quotation "
-                    "marks around a cell would be part of its name. Save the table as .csv"
+                    f"{place}: {name} is {cell[:80]}: the cells of a .tsv are read as they are, so "
+                    "quotation marks around a cell would be part of it. Save the table as .csv"
                 )
     return frame
 
@@ -297,8 +297,8 @@ def triples_of(
         said = f"{repeated[0]}: {len(repeated)} rows repeat an earlier row; each is counted once"
         warnings.warn(said, stacklevel=3)
     if unusable:
-        said = f"{unusable[0]}: {len(unusable)} rows have a text that does not name its subject exactly once"
-        warnings.warn(f"{said}; it becomes no template", stacklevel=3)
+        said = f"{len(unusable)} rows have a text that does not name its subject exactly once"
+        warnings.warn(f"{unusable[0]}: {said}; it becomes no template", stacklevel=3)
     return triples, templates, names
 
 
@@ -335,7 +335,7 @@ def _kit_columns(path: Path, frame: pd.DataFrame, given: dict[str, str]) -> pd.D
 def _hint(missing: list[str], header: list[str]) -> str:
     """What to do about missing columns. Names that are not the kit's come from ``columns``."""
     if len(header) == 1 and (found := [mark for mark in ";\t" if mark in header[0]]):
-        return f"The cells are separated by {found[0]!r}: use commas, or save a table with tabs as .tsv"
+        return f"The cells are separated by {found[0]!r}: use commas, or tabs in a .tsv file"
     if not set(missing) <= set(NEEDED):
         return "Rename them in the file, or correct columns=..."
     near = {name: difflib.get_close_matches(name, header, n=1) for name in missing}
@@ -417,7 +417,7 @@ def _templates_beside(table: Path, relations: set[str]) -> list[tuple[str, str, 
     for where, relation, text, role in zip(
         rows.index, rows["relation"], rows["cloze"], given, strict=True
     ):
-        relation, text, role = ((part or "").strip() for part in (relation, text, role))
+        relation, text, role = (str(part or "").strip() for part in (relation, text, role))
         if relation not in relations:
             known = ", ".join(sorted(relations))
             raise ProbeError(f"{where}: {table.name} has no relation {relation!r}; it has {known}")

@@ -49,8 +49,8 @@ def read_text(path: Path) -> str:
     except UnicodeDecodeError as error:
         line = content[: error.start].count(b"\n") + 1
         raise ProbeError(
-            f"{path}:{line}: not UTF-8 (byte {error.object[error.start]:#04x}). Save the file as UTF-8 "
-            "(in a spreadsheet: CSV UTF-8)"
+            f"{path}:{line}: not UTF-8 (byte {error.object[error.start]:#04x}). Save the file as "
+            "UTF-8 (in a spreadsheet: CSV UTF-8)"
         ) from error
 
 

@@ -1,4 +1,5 @@
-"""KaRR's human ratings and the annotated verbalizations: small files of their form, and the real ones."""
+"""KaRR's human ratings and the annotated verbalizations: small files of their form, and the real
+ones."""
 
 import json
 

@@ -18,10 +18,12 @@ from tests.facts import test_formats
 from tests.facts.graphs import test_dbpedia, test_wikidata
 
 CONTENT = bytes(range(256)) * 2000
+CHECKSUM = sha256(CONTENT)
 
 
 class Server(http.server.ThreadingHTTPServer):
-    """Serves ``files``; ``breaks``: after how many bytes the next answers break off; ``asked``: paths."""
+    """Serves ``files``; ``breaks``: after how many bytes the next answers break off; ``asked``:
+    paths."""
 
     def __init__(self):
         super().__init__(("127.0.0.1", 0), Handler)
@@ -64,7 +66,7 @@ def server():
 def fetch(tmp_path, server):
     """A function that fetches the one file of a registry, from some paths of the server."""
 
-    def get(*paths, checksum=sha256(CONTENT), note="", name="set/good.bin"):
+    def get(*paths, checksum=CHECKSUM, note="", name="set/good.bin"):
         known = {"urls": [server.url(path) for path in paths]} | (
             {"sha256": checksum} if checksum else {}
         )

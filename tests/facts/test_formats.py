@@ -1,4 +1,5 @@
-"""Published data sets in their own columns, from a folder and from a cache of the Hugging Face Hub; BEAR's scores."""
+"""Published data sets in their own columns, from a folder and from a cache of the Hugging Face Hub;
+BEAR's scores."""
 
 import contextlib
 import json

@@ -194,8 +194,9 @@ def test_columns_are_checked():
 
 
 def test_the_atlas_agrees_with_real_data(fktc):
-    """Facts about the same subject and relation in MONITOR's released data. The rest are second right answers (several
-    record labels, fields of work, England for the United Kingdom), each looked at; a new contradiction shows here."""
+    """Facts about the same subject and relation in MONITOR's released data. The rest are second
+    right answers (several record labels, fields of work, England for the United Kingdom), each
+    looked at; a new contradiction shows here."""
     released, atlas = facts.read_fktc(fktc), facts.atlas()
     names = {
         e: {label.casefold(), *(a.casefold() for a in aliases)}
@@ -230,7 +231,8 @@ def test_relations_that_the_data_lack_get_stand_ins_and_a_sentence():
 
 
 def test_an_id_that_is_nowhere_gets_no_stand_in(tmp_path):
-    """Neither the data nor the atlas have it: nobody's default, so a slip of the one who typed it."""
+    """Neither the data nor the atlas have it: nobody's default, so a slip of the one who typed
+    it."""
     (tmp_path / "mine.csv").write_text(
         "subject,relation,object\n" + "".join(f"s{i},likes,o{i}\n" for i in range(3))
     )
@@ -245,7 +247,8 @@ def test_an_id_that_is_nowhere_gets_no_stand_in(tmp_path):
 
 
 def test_an_id_that_differs_in_case_is_named(tmp_path):
-    """p36 gets none of the templates of P36; with templates of its own it is a relation like any other."""
+    """p36 gets none of the templates of P36; with templates of its own it is a relation like any
+    other."""
     (tmp_path / "mine.csv").write_text(
         "subject,relation,object\nFrance,p36,Paris\nChad,p36,N'Djamena\n"
     )
@@ -386,13 +389,15 @@ def test_every_loader_refuses_the_same(tmp_path, data):
 
 
 def test_a_term_is_over_where_its_dates_are_not_known(tmp_path):
-    """Start and end alike are a point in time, which holds for ever; "?" and "?" are two dates that nobody knows."""
+    """Start and end alike are a point in time, which holds for ever; "?" and "?" are two dates that
+    nobody knows."""
     path = table_of(tmp_path, "P39,a,b,?,?", "P166,c,d,1990,1990", "P36,e,f,,", "P36,g,h,1990,?")
     assert facts.current(facts.everything("table", path)).facts["subject"].tolist() == ["c", "e"]
 
 
 def test_two_labels_of_one_id_are_one_subject(tmp_path):
-    """Holland and the Netherlands: what is right for one is no distractor of the other, and neither helps to ask the other."""
+    """Holland and the Netherlands: what is right for one is no distractor of the other, and neither
+    helps to ask the other."""
     rows = [
         "P37,Q55,Holland,Dutch",
         "P37,Q55,the Netherlands,Frisian",
@@ -438,7 +443,8 @@ def test_relations_get_the_templates_of_the_atlas_and_questions_of_their_stateme
 
 
 def test_a_fact_without_wrong_options_is_left_out_by_name(tmp_path):
-    """Every object of the relation is right for the subject Ix: nothing can be offered beside it."""
+    """Every object of the relation is right for the subject Ix: nothing can be offered beside
+    it."""
     rows = ["Ix,liege,Vernius", "Ix,liege,Atreides", "Caladan,liege,Atreides"]
     (tmp_path / "mine.csv").write_text("\n".join(["subject,relation,object", *rows]) + "\n")
     with pytest.warns(

@@ -1,4 +1,5 @@
-"""One door for names and seeds: spellings of one name, right answers among distractors, seeds of any type."""
+"""One door for names and seeds: spellings of one name, right answers among distractors, seeds of
+any type."""
 
 import numpy as np
 import pytest
@@ -96,7 +97,8 @@ def test_a_folded_prefix_is_a_prefix():
 
 
 def test_ids_and_names_decide_who_is_who():
-    """Labels of one id are one subject, and so are ids of one label: a prompt shows the label alone."""
+    """Labels of one id are one subject, and so are ids of one label: a prompt shows the label
+    alone."""
     rows = [("Q55", "Holland", "Dutch"), ("Q55", "the Netherlands", "Frisian")]
     rows += [("Q230", "Georgia", "Georgian"), ("Q1428", "Georgia", "English"), ("", "Q55", "Welsh")]
     triples = [Triple(f"f:{n}", "P37", Entity(s, i), Entity(o)) for n, (i, s, o) in enumerate(rows)]

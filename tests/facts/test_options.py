@@ -20,7 +20,8 @@ def make(*rows) -> Facts:
 
 
 def test_interchangeable_objects_by_hand():
-    """Case and a final "language" do not separate objects; the most frequent one without that word represents them."""
+    """Case and a final "language" do not separate objects; the most frequent one without that word
+    represents them."""
     rows = [("P37", f"a{i}", "French language") for i in range(3)]
     rows += [
         ("P37", "b", "French"),
@@ -40,7 +41,8 @@ def test_interchangeable_objects_by_hand():
 
 
 def test_the_papers_numbers():
-    """530 subjects, 60 of them with two of 110 objects: 100 + 400 facts with 99 wrong options each."""
+    """530 subjects, 60 of them with two of 110 objects: 100 + 400 facts with 99 wrong options
+    each."""
     rows = [("P19", f"S{i}", f"town {i % 110:03}") for i in range(530)]
     rows += [("P19", f"S{i}", f"town {(i + 7) % 110:03}") for i in range(60)]
     facts = make(*rows, ("P20", "S", "town"))

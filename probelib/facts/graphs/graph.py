@@ -528,10 +528,9 @@ def synthetic(
     """
     n_entities = n_entities or max(2, round(0.29 * n_triples))
     if not n_entities <= n_triples <= n_entities**2 * n_relations / 10:
-        raise ProbeError(
-            f"{n_triples} distinct triples of {n_entities} entities and {n_relations} relations; allowed: as "
-            "many triples as entities at least, and a tenth of all possible triples at most"
-        )
+        said = f"{n_triples} distinct triples of {n_entities} entities and {n_relations} relations"
+        allowed = "as many triples as entities at least, and a tenth of all possible ones at most"
+        raise ProbeError(f"{said}; allowed: {allowed}")
     generator, triples = np.random.default_rng(seed), np.empty((0, 3), np.int64)
     # numbers below n; number k has a probability near 1 / ((k + 1) ln n)
     zipf = lambda n, size: ((n + 1) ** generator.random(size)).astype(np.int64) - 1

@@ -13,7 +13,8 @@ from probelib.facts.table import Entity, Triple, assemble
 
 
 def graph_of(*rows, labels=None) -> Graph:
-    """A graph of (relation, subject, object[, start, end]); ``labels``: entity -> its label, if that is not its name."""
+    """A graph of (relation, subject, object[, start, end]); ``labels``: entity -> its label, if
+    that is not its name."""
     entity = lambda name: Entity((labels or {}).get(name, name), name)
     return from_facts(
         assemble(
@@ -56,7 +57,8 @@ def test_no_corruption_has_the_labels_of_a_true_triple():
 
 
 def test_all_possible_corruptions_are_found():
-    """40 objects, one of them right: 39 corruptions per triple, too rare for sampling to find them all."""
+    """40 objects, one of them right: 39 corruptions per triple, too rare for sampling to find them
+    all."""
     graph = graph_of(*[("P1", f"s{i}", f"o{i}") for i in range(40)])
     found = corruptions(graph, np.arange(5), n=39, hard=True)
     assert (

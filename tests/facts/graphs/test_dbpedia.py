@@ -1,19 +1,15 @@
-"""DBpedia: dumps in exactly the real format, names and filters by hand, and pyoxigraph as the reference."""
+"""DBpedia: dumps in exactly the real format, names and filters by hand, and pyoxigraph as the
+reference."""
 
 import bz2
 import gzip
-from concurrent.futures import ThreadPoolExecutor
 
-import pyoxigraph
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 
 from probelib.errors import ProbeError
 from probelib.facts.graphs.dbpedia import entity_name, read_dbpedia, scan
-from probelib.facts.graphs.graph import relation_types, synthetic, to_facts
+from probelib.facts.graphs.graph import relation_types, synthetic
 from tests.benchmarks.graphs import write_ntriples
-from tests.conftest import examples
 
 DBR, DBO = "http://dbpedia.org/resource/", "http://dbpedia.org/ontology/"
 TYPE = "http://www.w3.org/1999/02/22-rdf-syntax-ns#type"
@@ -240,76 +236,3 @@ def test_a_generated_graph_comes_back(tmp_path):
         )
     ]
     assert keys(again) == keys(made) and again.about["counts"]["triples"] == 3000
-
-
-def test_two_read_the_same_dump_at_the_same_time(tmp_path):
-    """Two notebooks with one folder: each gets a whole graph."""
-    dump = write_ntriples(synthetic(3000, 500, 20), tmp_path / "made.nt")
-    with ThreadPoolExecutor(4) as pool:
-        graphs = list(pool.map(lambda _: read_dbpedia(dump, tmp_path / "kg"), range(20)))
-    assert [len(graph) for graph in graphs] == [3000] * 20
-
-
-def test_small_parts_become_the_tidy_frames(tmp_path):
-    graph = read_dbpedia(write(tmp_path), tmp_path / "kg")
-    small = to_facts(graph, graph.relation == graph.relations["label"].to_pylist().index("genre"))
-    assert small.label(small.facts["subject"]) == ["!!!", "Beyoncé"]
-    assert small.relations["name"].tolist() == ["genre"] and small.relations[
-        "functional"
-    ].tolist() == [True]
-
-
-part = st.text('ab_/%4é0(\\u"<> .#\t\r\x00\ud7ff', max_size=6) | st.text(max_size=3)
-statement = st.one_of(
-    st.builds(line, part, part, part),
-    st.builds(lambda s, o: f'<{DBR}{s}> <{DBO}r> "{o}" .\n', part, part),
-    st.builds(lambda s: f"_:{s} <{DBO}r> <{DBR}x> .\n", part),
-    st.text(max_size=20).map(lambda text: text + "\n"),
-    st.just(line("a", "r", "b")),
-)
-
-
-@settings(
-    max_examples=examples(300),
-    deadline=None,
-    suppress_health_check=[HealthCheck.function_scoped_fixture],
-)
-@given(st.lists(statement, max_size=8))
-def test_reads_what_pyoxigraph_reads_of_every_line(tmp_path, statements):
-    path = tmp_path / "any.nt"
-    path.write_bytes("".join(statements).encode("utf-8", "surrogatepass"))
-    expected, lost = [], 0
-    for text in path.read_bytes().removeprefix(b"\xef\xbb\xbf").split(b"\n"):
-        try:
-            for quad in pyoxigraph.parse(text, format=pyoxigraph.RdfFormat.N_TRIPLES):
-                if isinstance(quad.subject, pyoxigraph.NamedNode) and isinstance(
-                    quad.object, pyoxigraph.NamedNode
-                ):
-                    expected.append((quad.subject.value, quad.predicate.value, quad.object.value))
-                else:
-                    lost += 1
-        except SyntaxError:
-            lost += 1
-    found, iris, counts, _ = scan(path)
-    assert [tuple(iris[i] for i in row) for row in found] == expected and counts.total() == lost
-
-
-@settings(
-    max_examples=examples(150),
-    deadline=None,
-    suppress_health_check=[HealthCheck.function_scoped_fixture],
-)
-@given(
-    st.binary(max_size=200)
-    | st.lists(statement, max_size=5).map(lambda s: "".join(s).encode("utf-8", "replace"))
-)
-def test_any_bytes_give_a_graph_or_the_kits_own_error(tmp_path, content):
-    path = write(tmp_path, content, "any.nt")
-    try:
-        graph = read_dbpedia(path, tmp_path / "kg", [path])
-    except ProbeError:
-        return
-    assert (
-        len(graph) == graph.about["counts"]["triples"]
-        and graph.head.max() < graph.entities.num_rows
-    )

@@ -1,17 +1,13 @@
 """Dumps: plain, gzip and bzip2 give the same lines, and nothing is cut off silently."""
 
 import bz2
-import contextlib
 import gzip
 
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 
 from probelib.errors import ProbeError
 from probelib.facts.graphs import dumps
 from probelib.facts.graphs.dumps import blocks
-from tests.conftest import examples
 
 LINES = b"".join(b"line %d\n" % n for n in range(100_000))
 PACK = {"": bytes, ".gz": gzip.compress, ".bz2": bz2.compress}
@@ -72,34 +68,3 @@ def test_byte_order_mark_no_last_line_end_and_the_empty_file(tmp_path):
     assert b"".join(blocks(path)) == b"a\r\nb"
     path.write_bytes(b"")
     assert list(blocks(path)) == []
-
-
-@settings(
-    max_examples=examples(100),
-    deadline=None,
-    suppress_health_check=[HealthCheck.function_scoped_fixture],
-)
-@given(st.binary(max_size=200), st.sampled_from(list(PACK)))
-def test_any_content_comes_back(tmp_path, content, suffix):
-    path = tmp_path / f"dump{suffix}"
-    path.write_bytes(
-        PACK[suffix](b"#" + content)
-    )  # "#": not by chance the beginning of a compressed file
-    assert b"".join(blocks(path)) == b"#" + content
-
-
-@settings(
-    max_examples=examples(100),
-    deadline=None,
-    suppress_health_check=[HealthCheck.function_scoped_fixture],
-)
-@given(
-    st.binary(max_size=50),
-    st.sampled_from([b"", b"\x1f\x8b", b"BZh9", b"BZh91AY&SY"]),
-    st.sampled_from(list(PACK)),
-)
-def test_any_bytes_are_read_or_refused(tmp_path, content, start, suffix):
-    path = tmp_path / f"dump{suffix}"
-    path.write_bytes(start + content)
-    with contextlib.suppress(ProbeError):
-        assert b"".join(blocks(path)) == (start + content).removeprefix(b"\xef\xbb\xbf") or start

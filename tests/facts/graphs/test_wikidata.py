@@ -1,4 +1,5 @@
-"""The Wikidata dump: one item by hand, the quirks of the real format, and a plain json.loads loop as the judge."""
+"""The Wikidata dump: one item by hand, the quirks of the real format, and a plain json.loads loop
+as the judge."""
 
 import copy
 import json
@@ -6,16 +7,13 @@ import json
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 
 from probelib.errors import ProbeError
-from probelib.facts.graphs.graph import RANKS, best_rank, labelled, to_facts
-from probelib.facts.graphs.wikidata import BAD, date_text, entity, interval, read_wikidata
+from probelib.facts.graphs.graph import best_rank, labelled, to_facts
+from probelib.facts.graphs.wikidata import date_text, interval, read_wikidata
 from probelib.facts.model import holds
 from probelib.facts.validity import validity
 from tests.benchmarks.graphs import item, plain, random_item, snak, statement, write_dump
-from tests.conftest import examples
 
 
 def dated(relation: str, value: int, rank: str = "normal", **dates) -> dict:
@@ -311,164 +309,3 @@ def test_equal_to_the_plain_loop_on_generated_items(tmp_path):
         [random_item(generator, number) for number in range(1, 300)], tmp_path / "dump.json"
     )
     same(dump, tmp_path / "kg")
-
-
-# texts with everything that could mislead a search for keys
-odd = st.lists(
-    st.sampled_from(
-        [
-            '"',
-            "\\",
-            "}]",
-            '"}',
-            "{",
-            ",",
-            ",",
-            '"en":',
-            '"mainsnak":',
-            ',"claims":',
-            ',"sitelinks":',
-            "é",
-            "\u2028",
-            "😀",
-            "a",
-            "\n",
-        ]
-    ),
-    max_size=6,
-).map("".join)
-ids = st.integers(1, 99)
-times = st.sampled_from([day("1949-05-23"), day("1990-00-00"), "-0044-03-15T00:00:00Z"])
-qualifiers = st.dictionaries(
-    st.sampled_from(["P580", "P582", "P585", "P1319"]),
-    st.lists(times.map(lambda t: snak("P580", t, "time")), min_size=1, max_size=2),
-    max_size=3,
-)
-values = st.one_of(
-    st.builds(snak, st.just("P17"), ids, st.just("item")),
-    st.builds(snak, st.just("P18"), odd, st.sampled_from(["string", "monolingualtext"])),
-    st.builds(snak, st.just("P19"), ids, st.just("quantity")),
-    st.builds(snak, st.just("P569"), times, st.just("time")),
-    st.sampled_from(
-        [
-            {"snaktype": kind, "property": "P20", "datatype": "wikibase-item"}
-            for kind in ("somevalue", "novalue")
-        ]
-    ),
-)
-statements = st.builds(
-    lambda main, rank, dates, source: statement(
-        main, "Q1", rank, dates, [{"snaks": {"P1": [source]}, "snaks-order": ["P1"]}]
-    ),
-    values,
-    st.sampled_from(RANKS),
-    qualifiers,
-    values,
-)
-languages = st.sampled_from(["en", "mul", "de", "en-gb"])
-items = st.builds(
-    item,
-    ids,
-    st.dictionaries(
-        st.sampled_from(["P17", "P18", "P36"]),
-        st.lists(statements, min_size=1, max_size=3),
-        max_size=3,
-    ),
-    st.dictionaries(languages, odd, max_size=3),
-    st.dictionaries(languages, st.lists(odd, min_size=1, max_size=2), max_size=3),
-    st.dictionaries(languages, odd, max_size=3),
-    st.sampled_from([(), ("enwiki",)]),
-)
-
-
-def dumped(one: dict, ascii_: bool, shuffle) -> bytes:
-    """An item as a line, its keys in the real order or (``shuffle``) in any other."""
-
-    def turn(data):
-        if isinstance(data, dict):
-            keys = list(data)
-            if shuffle is not None:
-                shuffle.shuffle(keys)
-            return {key: turn(data[key]) for key in keys}
-        return [turn(part) for part in data] if isinstance(data, list) else data
-
-    return json.dumps(turn(one), separators=(",", ":"), ensure_ascii=ascii_).encode()
-
-
-@settings(max_examples=examples(400), deadline=None)
-@given(items, st.booleans(), st.none() | st.randoms(use_true_random=False))
-def test_neither_the_order_of_keys_nor_escapes_matter(one, ascii_, shuffle):
-    plainly, again = entity(dumped(one, True, None)), entity(dumped(one, ascii_, shuffle) + b",\r")
-    for found in (plainly, again):
-        found.statements.sort(key=repr)  # relations stand in any order
-    assert again == plainly
-
-
-@settings(max_examples=examples(200), deadline=None)
-@given(items, st.data())
-def test_a_line_that_is_cut_off_is_never_taken(one, data):
-    line = dumped(one, True, None)
-    cut = line[: data.draw(st.integers(0, len(line) - 1))]
-    with pytest.raises(BAD):
-        entity(cut)
-
-
-@settings(
-    max_examples=examples(60),
-    deadline=None,
-    suppress_health_check=[HealthCheck.function_scoped_fixture],
-)
-@given(st.lists(items, min_size=1, max_size=4, unique_by=lambda one: one["id"]))
-def test_equal_to_the_plain_loop_on_any_items(tmp_path, some):
-    some.append(item(100, {"P17": [dated("P17", 1)]}, {}, {}))
-    same(write_dump(some, tmp_path / "dump.json"), tmp_path / "kg")
-
-
-nonsense = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5) | values,
-    lambda x: (
-        st.lists(x, max_size=3)
-        | st.dictionaries(
-            st.sampled_from(
-                [
-                    "type",
-                    "id",
-                    "labels",
-                    "aliases",
-                    "claims",
-                    "en",
-                    "P36",
-                    "mainsnak",
-                    "datavalue",
-                    "value",
-                    "qualifiers",
-                    "P580",
-                ]
-            ),
-            x,
-            max_size=4,
-        )
-    ),
-    max_leaves=8,
-)
-
-
-@settings(
-    max_examples=examples(250),
-    deadline=None,
-    suppress_health_check=[HealthCheck.function_scoped_fixture],
-)
-@given(
-    st.binary(max_size=200)
-    | nonsense.map(lambda x: json.dumps(x).encode())
-    | st.tuples(items, st.sampled_from(list(GERMANY)), nonsense).map(
-        lambda x: dumped(x[0] | {x[1]: x[2]}, True, None)
-    )
-)
-def test_any_bytes_give_a_graph_or_the_kits_own_error(tmp_path, content):
-    (tmp_path / "dump.json").write_bytes(b"\n" + content + b"\n")
-    try:
-        graph = read_wikidata(tmp_path / "dump.json", tmp_path / "kg")
-    except ProbeError:
-        return
-    assert len(graph) == graph.about["counts"]["triples"] and len(rows(graph)) == len(graph)
