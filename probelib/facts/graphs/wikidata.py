@@ -190,9 +190,8 @@ def read_wikidata(
 ) -> Graph:
     """A Wikidata JSON dump as a graph, written to ``folder`` and opened.
 
-    relations  the properties to read ("P36", ...; default: all whose values are entities). The rows
-               are held in memory: of a whole dump choose some; labels and aliases then need about
-               15 GB
+    relations  the properties to read ("P36", ...; default: all whose values are entities). They and
+               all labels are held in memory: of a whole dump choose some
 
     Triples have ``rank`` (see ``best_rank``), ``start`` and ``end``: P580 and P582, or P585 for
     both; "" if there is none, "?" if the date is unknown, less exact than a year, or given several
@@ -219,7 +218,7 @@ def read_wikidata(
         try:
             found = entity(line)
             kept = (
-                [row for row in found.statements if wanted is None or row[1] in wanted]
+                [row for row in found.statements if wanted is None or row[0] in wanted]
                 if found
                 else []
             )
