@@ -47,13 +47,17 @@ def convert(
 def _read_dump(kind: str, dump: Path, relations: list[str] | None) -> Facts:
     """The triples of these relations whose entities have labels; of Wikidata, those of best
     rank."""
-    from probelib.facts.graphs import dumps  # needs the packages of an extra
-
     with tempfile.TemporaryDirectory() as folder:
         if kind == "wikidata":
-            graph = dumps.read_wikidata(dump, folder, relations)
+            from probelib.facts.graphs.wikidata import (
+                read_wikidata,
+            )  # needs the packages of an extra
+
+            graph = read_wikidata(dump, folder, relations)
         else:
-            graph = dumps.read_dbpedia(dump, folder)
+            from probelib.facts.graphs.dbpedia import read_dbpedia  # so does this
+
+            graph = read_dbpedia(dump, folder)
         known, good = graph.relations["relation"].to_pylist(), labelled(graph)
         if missing := [relation for relation in relations or [] if relation not in known]:
             raise unknown(f"relation of {dump}", missing[0], known)
