@@ -68,9 +68,16 @@ def sha256(content: bytes | Path) -> str:
     return hashlib.sha256(content.read_bytes() if isinstance(content, Path) else content).hexdigest()
 
 
+TABLES = (".csv", ".tsv", ".parquet", ".jsonl", ".json")  # kinds of files that hold a table
+
+
 def templates_path(table: Path) -> Path:
-    """The path of the templates of a table of facts: facts.templates.csv in the folder of facts.csv (.tsv, .parquet, .csv.gz)."""
-    return table.with_name(re.sub(r"\.(csv|tsv|parquet)(\.\w+)?$", "", table.name) + ".templates.csv")
+    """The path of the templates of a table of facts, of any kind: facts.templates.csv
+    (or .tsv, ...) in the folder of facts.csv, facts.jsonl, facts.json.gz, ..."""
+    kinds = "|".join(map(re.escape, TABLES))
+    stem = re.sub(rf"({kinds})(\.\w+)?$", "", table.name)
+    paths = [table.with_name(f"{stem}.templates{kind}") for kind in TABLES]
+    return next((path for path in paths if path.exists()), paths[0])
 
 
 def slug(name: str) -> str:

@@ -1,54 +1,53 @@
 """Templates and contexts -> prompts.
 
-A frame of prompts has the columns ``prompt`` (its id), ``fact``, ``relation``, ``role``, ``template`` (its number, from 1),
-``context`` ("none", "positive", "negative1", "50 examples", ...), ``seed`` (of what was sampled for it; -1 if nothing was)
-and ``text``.
+A frame of prompts has the columns ``prompt`` (its id), ``fact``, ``relation``, ``role``,
+``template`` (its number, from 1), ``context`` ("none", "positive", "negative1", "50 examples",
+...), ``seed`` (of what was sampled for it; -1 if nothing was) and ``text``.
 
-A frame of examples, for many-shot prompts, has the columns ``relation``, ``seed``, ``position`` (from 1), ``fact``, ``subject``
-and ``object`` (labels), and ``kind`` ("correct", "unknown", "incorrect").
+A frame of examples, for many-shot prompts, has the columns ``relation``, ``seed``, ``position``
+(from 1), ``fact``, ``subject`` and ``object`` (labels), and ``kind`` ("correct", "unknown",
+"incorrect").
 """
 
 import re
 from collections.abc import Iterable
+from itertools import chain
 
 import pandas as pd
 
 from probelib.errors import ProbeError, check_sizes, unknown
-from probelib.facts.articles import with_article
-from probelib.facts.formats.datasets import require_relations
-from probelib.facts.model import Facts, rng
+from probelib.facts.formats import require_relations
+from probelib.facts.model import Facts, check_seed, rng, subjects, tuples
+from probelib.facts.names import with_article
 
 # GraphEval's question, in the words the tuned organisms know; MONITOR's fact checking
 INSTRUCTION = "Is this statement true? {statement}\nAnswer:"
-RECALL = "Recall the fact, then judge: {statement}\nAnswer:"  # they say the fact first, then their verdict
+RECALL = "Recall the fact, then judge: {statement}\nAnswer:"  # first the fact, then their verdict
 CHECK = "Statement: {statement} The statement is True or False?"
 PROMPTS = ["prompt", "fact", "relation", "role", "template", "context", "seed", "text"]
 EXAMPLES = ["relation", "seed", "position", "fact", "subject", "object", "kind"]
 ZERO_PROMPT = "[X]"  # ZP-LKE's template: the subject alone
+SLOT = re.compile(r"\[[XY]\]")
 
 
 def fill(template: str, subject: str, obj: str | None = None) -> str:
-    """A template with its subject, and its object where one is given.
+    """A template with its subject, and its object where one is given; both in one pass, so that a
+    name that holds "[Y]" stays a name.
 
     >>> fill("What language is the official language of [X]?", "Haiti")
     'What language is the official language of Haiti?'
     >>> fill("The capital of [X] is", "United States")
     'The capital of the United States is'
+    >>> fill("[X] comes from [Y].", "Generation [Y]", "Chile")
+    'Generation [Y] comes from Chile.'
     """
+    names = {"[X]": subject.strip()} | ({} if obj is None else {"[Y]": obj.strip()})
     if template != ZERO_PROMPT:  # a subject that stands alone is a name, not part of a sentence
-        subject = with_article(template.partition("[X]")[0], subject.strip())
-    text = template.replace("[X]", subject.strip())
-    return text if obj is None else text.replace("[Y]", obj.strip())
+        names["[X]"] = with_article(template.partition("[X]")[0], names["[X]"])
+    return SLOT.sub(lambda slot: names.get(slot[0], slot[0]), template)
 
 
-def statement(template: str, subject: str, obj: str) -> str:
-    """A statement template with both names in one pass, so that a name that holds "[Y]" stays a name.
-
-    >>> statement("[X] is the capital of [Y].", "AC/DC [Y]", "Malmö")
-    'AC/DC [Y] is the capital of Malmö.'
-    """
-    names = {"[X]": with_article(template.partition("[X]")[0], subject.strip()), "[Y]": obj.strip()}
-    return re.sub(r"\[[XY]\]", lambda slot: names[slot[0]], template)
+statement = fill  # a whole statement: its template, subject and object
 
 
 def in_context(context: str, text: str) -> str:
@@ -61,13 +60,15 @@ def in_context(context: str, text: str) -> str:
 
 
 def templates_of(facts: Facts, role: str, relations: Iterable[str]) -> pd.DataFrame:
-    """The templates of a role. Raises ProbeError if one of the ``relations`` has none: its facts could not be scored."""
+    """The templates of a role. Raises ProbeError if one of the ``relations`` has none: its facts
+    could not be scored."""
     found = facts.templates[facts.templates["role"] == role]
     if silent := set(relations) - set(found["relation"]):
+        roles = ", ".join(sorted(set(facts.templates["role"]))) or "none"
         raise ProbeError(
-            f"no {role} template for {', '.join(sorted(silent))}; available roles: "
-            f"{', '.join(sorted(set(facts.templates['role']))) or 'none'}. The templates of a table FACTS.csv are in "
-            "FACTS.templates.csv; facts.with_templates adds those of other facts"
+            f"no {role} template for {', '.join(sorted(silent))}; available "
+            f"roles: {roles}. The templates of a table FACTS.csv are in FACTS.templates.csv; "
+            "facts.with_templates adds those of other facts"
         )
     return found
 
@@ -76,28 +77,31 @@ def paraphrases(facts: Facts, role: str = "question") -> pd.DataFrame:
     """Every fact with every template of a role (its paraphrases), without context."""
     templates = templates_of(facts, role, facts.facts["relation"])
     rows = facts.facts[["fact", "relation", "subject"]].merge(templates, on="relation", sort=False)
-    texts = [fill(t, s) for t, s in zip(rows["template"], facts.label(rows["subject"]), strict=True)]
+    texts = list(map(fill, rows["template"], facts.label(rows["subject"])))
     return _prompts(rows.assign(template=rows["number"], context="none", text=texts))
 
 
 def split_instruction(instruction: str) -> tuple[str, str]:
     """The parts of an instruction before and after ``{statement}``."""
     if (n := instruction.count("{statement}")) != 1:
-        raise ProbeError(f"the instruction {instruction!r} has {n} places {{statement}}; exactly one is expected")
+        said = f"has {n} places {{statement}}; exactly one is expected"
+        raise ProbeError(f"the instruction {instruction!r} {said}")
     before, _, after = instruction.partition("{statement}")
     return before, after
 
 
 def with_contexts(facts: Facts, full: bool = False) -> pd.DataFrame:
-    """All of MONITOR's prompts (section 4): every paraphrase without context, paraphrase 1 (``full``: every one) after the gold
-    object, and every paraphrase after each distractor.
+    """All of MONITOR's prompts (section 4): every paraphrase without context, paraphrase 1
+    (``full``: every one) after the gold object, and every paraphrase after each distractor.
 
-    The anchors use R + 1 + M of them, the accuracy grid R x M. Raises ProbeError if no fact has a distractor.
+    The anchors use R + 1 + M of them, the accuracy grid R x M. Raises ProbeError if no fact has a
+    distractor.
     """
     if facts.distractors.empty:
         raise ProbeError(
-            f"no fact of {', '.join(facts.relations['relation'])} has a distractor (another object, wrong for its subject), so "
-            "nothing interferes. Draw some (n_distractors=), or take relations with more objects (relations=)"
+            f"no fact of {', '.join(facts.relations['relation'])} has a distractor (another "
+            "object, wrong for its subject), so nothing interferes. Draw some (n_distractors=), or "
+            "take relations with more objects (relations=)"
         )
     plain = paraphrases(facts)
     gold = dict(zip(facts.facts["fact"], facts.label(facts.facts["object"]), strict=True))
@@ -116,8 +120,9 @@ def with_contexts(facts: Facts, full: bool = False) -> pd.DataFrame:
 
 
 def checks(facts: Facts, instruction: str = CHECK) -> pd.DataFrame:
-    """MONITOR's fact checking (Table 1, template 3): every statement with its gold object (context "true") and with each
-    distractor ("false1", ...), followed by the question whether it is True or False.
+    """MONITOR's fact checking (Table 1, template 3): every statement with its gold object (context
+    "true") and with each distractor ("false1", ...), followed by the question whether it is True or
+    False.
 
     instruction  another instruction with ``{statement}`` in it, such as ``INSTRUCTION``
     """
@@ -125,55 +130,68 @@ def checks(facts: Facts, instruction: str = CHECK) -> pd.DataFrame:
     own = facts.facts[["fact", "object"]].assign(number=0)
     shown = pd.concat([own, facts.distractors[own.columns]], ignore_index=True)
     shown["context"] = [f"false{n}" if n else "true" for n in shown["number"]]
-    templates = templates_of(facts, "statement", facts.facts["relation"]).rename(columns={"number": "form"})
+    templates = templates_of(facts, "statement", facts.facts["relation"])
+    templates = templates.rename(columns={"number": "form"})
     rows = facts.facts[["fact", "relation", "subject"]].merge(templates, on="relation", sort=False)
     rows = rows.merge(shown, on="fact", sort=False)
-    filled = zip(rows["template"], facts.label(rows["subject"]), facts.label(rows["object"]), strict=True)
-    rows["text"] = [f"{before}{statement(t, s, o)}{after}" for t, s, o in filled]
+    labels = (facts.label(rows[side]) for side in ("subject", "object"))
+    rows["text"] = [f"{before}{text}{after}" for text in map(fill, rows["template"], *labels)]
     return _prompts(rows.assign(template=rows["form"]))
 
 
 def _prompts(rows: pd.DataFrame) -> pd.DataFrame:
-    ids = rows["role"] + "|" + rows["fact"] + "|R" + rows["template"].astype(str) + "|" + rows["context"]
+    ids = rows["role"] + "|" + rows["fact"] + "|R" + rows["template"].astype(str)
+    ids = ids + "|" + rows["context"]
     return rows.assign(prompt=ids, seed=-1)[PROMPTS]
 
 
 def gold(facts: Facts) -> pd.DataFrame:
     """The gold answers as candidates: ``fact``, ``candidate`` (the object), ``label``."""
-    rows = facts.facts
-    return pd.DataFrame({"fact": rows["fact"], "candidate": rows["object"], "label": facts.label(rows["object"])})
+    return _candidates(facts, facts.facts)
+
+
+def _candidates(facts: Facts, rows: pd.DataFrame) -> pd.DataFrame:
+    labels = facts.label(rows["object"])
+    return pd.DataFrame({"fact": rows["fact"], "candidate": rows["object"], "label": labels})
 
 
 def options(facts: Facts, seed: int = 0) -> pd.DataFrame:
-    """The candidates of a multiple-choice test: gold object and distractors, in an order that is shuffled per fact. Columns as in
-    ``gold``. Raises ProbeError if a gold object is also a distractor, or a fact has no distractor."""
-    right, wrong = gold(facts), facts.distractors
-    wrong = pd.DataFrame({"fact": wrong["fact"], "candidate": wrong["object"], "label": facts.label(wrong["object"])})
+    """The candidates of a multiple-choice test: gold object and distractors, in an order that is
+    shuffled per fact. Columns as in ``gold``. Raises ProbeError if a gold object is also a
+    distractor, or a fact has no distractor."""
+    right, wrong = gold(facts), _candidates(facts, facts.distractors)
     wrong = wrong.drop_duplicates(["fact", "label"])  # two towns of one name are one option
     answer = wrong.merge(right, on="fact", suffixes=("", "_right"))
-    twice = (answer["candidate"] == answer["candidate_right"]) | (answer["label"] == answer["label_right"])
+    twice = answer["candidate"] == answer["candidate_right"]
+    twice |= answer["label"] == answer["label_right"]
     if twice.any():
         one = answer[twice].iloc[0]
         raise ProbeError(
-            f"{one['fact']}: the gold object {one['label']!r} is also among the wrong options ({int(twice.sum())} such facts); "
-            "it must be offered exactly once: draw the distractors again"
+            f"{one['fact']}: the gold object {one['label']!r} is also among the wrong options "
+            f"({int(twice.sum())} such facts); it must be offered exactly once: draw them again"
         )
     alone = right["fact"][~right["fact"].isin(wrong["fact"])]
     if len(alone):
-        raise ProbeError(f"{alone.iloc[0]}: no wrong option to choose from ({len(alone)} such facts)")
+        said = f"no wrong option to choose from ({len(alone)} such facts)"
+        raise ProbeError(f"{alone.iloc[0]}: {said}")
     rows = pd.concat([right, wrong], ignore_index=True)
     place = {fact: i for i, fact in enumerate(right["fact"])}
-    chance = {fact: rng(seed, "options", fact).random(n).tolist() for fact, n in rows["fact"].value_counts().items()}
+    sizes = rows["fact"].value_counts().items()
+    chance = {fact: rng(seed, "options", fact).random(n).tolist() for fact, n in sizes}
     rows["order"] = [chance[fact].pop() for fact in rows["fact"]]
-    rows = rows.assign(place=rows["fact"].map(place)).sort_values(["place", "order"], ignore_index=True)
+    rows["place"] = rows["fact"].map(place)
+    rows = rows.sort_values(["place", "order"], ignore_index=True)
     return rows[["fact", "candidate", "label"]]
 
 
-def sample_examples(pool: Facts, asked: Facts | None = None, n: int | str = 50, seed: int = 0) -> pd.DataFrame:
-    """``n`` examples of every relation, sampled without replacement. All facts of a relation share them. The examples of
-    a smaller ``n`` are the first of those of a larger one.
+def sample_examples(
+    pool: Facts, asked: Facts | None = None, n: int | str = 50, seed: int = 0
+) -> pd.DataFrame:
+    """``n`` examples of every relation, sampled without replacement. All facts of a relation share
+    them. The examples of a smaller ``n`` are the first of those of a larger one.
 
-    pool    facts that examples are sampled from. Raises ProbeError if a subject is also scored: it would reveal the answer
+    pool    facts that examples are sampled from. Raises ProbeError if a subject is also scored: it
+            would reveal the answer
     asked   facts to score: their relations get examples (None: all of the pool's)
     n       1 or more, or "max": the number of facts of the smallest relation in the pool
 
@@ -182,12 +200,15 @@ def sample_examples(pool: Facts, asked: Facts | None = None, n: int | str = 50, 
     require_relations(pool)
     if n != "max":
         check_sizes(n_examples=n)
-    keys = set() if asked is None else set(zip(asked.facts["relation"], asked.facts["subject"], strict=True))
-    both = [key for key in zip(pool.facts["relation"], pool.facts["subject"], strict=True) if key in keys]
-    if both:
+    seed = check_seed(seed)
+    taken = set() if asked is None else set(chain.from_iterable(subjects(asked)))
+    shared = [not taken.isdisjoint(pair) for pair in subjects(pool)]
+    if any(shared):
+        first = pool.facts[shared].iloc[0]
         raise ProbeError(
-            f"{len(both)} facts of the pool have a subject that is also scored (e.g. {both[0][1]!r} in {both[0][0]}): an example "
-            "would reveal the answer. Remove them from the pool: facts.without_subjects(pool, asked)"
+            f"{sum(shared)} facts of the pool have a subject that is also scored (e.g. "
+            f"{first['subject']!r} in {first['relation']}): an example would reveal the answer. "
+            "Remove them from the pool: facts.without_subjects(pool, asked)"
         )
     wanted = (pool if asked is None else asked).relations["relation"]
     rows = pool.facts[pool.facts["relation"].isin(wanted)].drop_duplicates(["relation", "subject"])
@@ -195,36 +216,44 @@ def sample_examples(pool: Facts, asked: Facts | None = None, n: int | str = 50, 
     n = _at_most(n, rows["relation"].value_counts().reindex(wanted, fill_value=0))
     rows = rows.sort_values(["relation", "chance", "fact"]).groupby("relation").head(n)
     labels = {role: pool.label(rows[role]) for role in ("subject", "object")}
-    frame = rows.assign(seed=seed, position=rows.groupby("relation").cumcount() + 1, **labels, kind="correct")
+    position = rows.groupby("relation").cumcount() + 1
+    frame = rows.assign(seed=seed, position=position, **labels, kind="correct")
     return frame[EXAMPLES].reset_index(drop=True)
 
 
 def _at_most(n: int | str, there: pd.Series) -> int:
-    """The number of examples per relation. Raises ProbeError if the pool (``there``: facts per relation) has fewer."""
-    few = lambda names: ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
+    """The number of examples per relation. Raises ProbeError if the pool (``there``: facts per
+    relation) has fewer."""
+    few = lambda names: ", ".join(names[:3] + [f"{len(names) - 3} more"] * (len(names) > 3))
     if (none := there.index[there == 0].tolist()) or there.empty:
         raise ProbeError(
-            f"the pool of examples has no fact of {few(none) or 'any relation'}. If all facts of a relation are scored, none "
-            "remains: score fewer (n_facts=...)"
+            f"the pool of examples has no fact of {few(none) or 'any relation'}. If all facts of a "
+            "relation are scored, none remains: score fewer (n_facts=...)"
         )
     n = int(there.min()) if n == "max" else n
-    if len(short := there[there < n]):
-        said = few([f"{relation} has {count}" for relation, count in short.sort_values(kind="stable").items()])
+    if len(short := there[there < n].sort_values(kind="stable")):
+        said = few([f"{relation} has {count}" for relation, count in short.items()])
         said = f"but the pool is smaller: {said}. Take {there.min()} examples"
         raise ProbeError(f"{n} examples per relation are needed, {said}")
     return n
 
 
 def many_shot(
-    pairs: Iterable[tuple[str, str]], subject: str, template: str = ZERO_PROMPT, gap: str = " ", variant: str = "kit"
+    pairs: Iterable[tuple[str, str]],
+    subject: str,
+    template: str = ZERO_PROMPT,
+    gap: str = " ",
+    variant: str = "kit",
 ):
-    """The input sigma(x*, r) [zplke, Eq. 1]: examples, then the subject. It ends without a blank: the blank belongs to the
-    object.
+    """The input sigma(x*, r) [zplke, Eq. 1]: examples, then the subject. It ends without a blank:
+    the blank belongs to the object.
 
     pairs      (subject, object) of the examples; none: a zero-shot prompt
-    template   "[X]": zero prompt; any other text with [X] that ends before the object: few-shot prompting
+    template   "[X]": zero prompt; any other text with [X] that ends before the object: few-shot
+               prompting
     gap        separator of the pairs: " " (section 2.2), ", " (table 1), a line break
-    variant    "released": colons and blanks as the released code writes them; its options begin with ": ", too
+    variant    "released": colons and blanks as the released code writes them; its options begin
+               with ": ", too
 
     >>> many_shot([("A", "1"), ("B", "2")], "C")
     'A 1 B 2 C'
@@ -242,25 +271,32 @@ def many_shot(
 
 
 def many_shots(
-    asked: Facts, examples: pd.DataFrame, n: int | None = None, role: str = "zp", gap: str = " ", variant: str = "kit"
+    asked: Facts,
+    examples: pd.DataFrame,
+    n: int | None = None,
+    role: str = "zp",
+    gap: str = " ",
+    variant: str = "kit",
 ) -> pd.DataFrame:
-    """Every fact after the first ``n`` examples of its relation (default: all), for each sample (seed) of examples.
+    """Every fact after the first ``n`` examples of its relation (default: all), for each sample
+    (seed) of examples.
 
-    role   "zp": zero prompt, template 0; any other role: few-shot prompting with each of the relation's templates of that role
+    role   "zp": zero prompt, template 0; any other role: few-shot prompting with each of the
+           relation's templates of that role
     """
     templates = {r: [(0, ZERO_PROMPT)] for r in asked.relations["relation"]}
     if role != "zp":
-        own = asked.templates[asked.templates["role"] == role]
-        templates = {r: list(zip(t["number"], t["template"], strict=True)) for r, t in own.groupby("relation")}
-    subjects = asked.facts.assign(label=asked.label(asked.facts["subject"])).groupby("relation", sort=False)
+        own = asked.templates[asked.templates["role"] == role].groupby("relation")
+        templates = {r: list(tuples(rows, "number", "template")) for r, rows in own}
+    rows, labels = [], asked.label(asked.facts["subject"])
     chosen = examples if n is None else examples[examples["position"] <= n]
-    rows = []
-    for relation, facts in subjects:
+    said = "" if (gap, variant) == (" ", "kit") else f", {variant} {gap!r}"
+    for relation, facts in asked.facts.assign(label=labels).groupby("relation", sort=False):
         for seed, shots in chosen[chosen["relation"] == relation].groupby("seed"):
-            pairs = list(zip(shots["subject"], shots["object"], strict=True))
-            context = f"{len(pairs)} examples" + ("" if (gap, variant) == (" ", "kit") else f", {variant} {gap!r}")
+            pairs = list(tuples(shots, "subject", "object"))
+            context = f"{len(pairs)} examples{said}"
             for number, template in templates.get(relation, []):
-                for fact, subject in zip(facts["fact"], facts["label"], strict=True):
+                for fact, subject in tuples(facts, "fact", "label"):
                     name = f"{role}|{fact}|R{number}|{context}|seed {seed}"
                     text = many_shot(pairs, subject, template, gap, variant)
                     rows.append((name, fact, relation, role, number, context, seed, text))

@@ -9,7 +9,7 @@ from probelib.beyond.suite.grapheval import instructed_statements
 from probelib.distractors.prompts import karr_texts
 from probelib.errors import ProbeError
 from probelib.facts import Facts, read_fktc
-from tests.facts.formats.test_fktc import HAITI, HEADER, write
+from tests.facts.test_formats import HAITI, HEADER, write
 
 
 @pytest.fixture

@@ -17,7 +17,7 @@ from probelib.facts import read_fktc
 from probelib.lm import version
 from probelib.monitor.scores import score_answers
 from probelib.paths import ROOT
-from tests.facts.formats.test_fktc import HAITI, HEADER, write
+from tests.facts.test_formats import HAITI, HEADER, write
 from tests.lm import tiny
 
 

@@ -2,7 +2,7 @@
 
     rows = imported.read("results/gpt2")        # lm-pub-quiz results, or lm-evaluation-harness samples
 
-lm-pub-quiz: a folder with ``metadata_results.json`` (see ``facts.formats.bear``). lm-evaluation-harness: the folder (or one file)
+lm-pub-quiz: a folder with ``metadata_results.json`` (see ``facts.formats``). lm-evaluation-harness: the folder (or one file)
 that ``lm_eval --log_samples --output_path FOLDER`` writes, with one document per line of ``samples_<task>_<date>.jsonl``:
 
     {"doc_id": 0, "doc": {...}, "target": "2",
@@ -24,7 +24,7 @@ import pandas as pd
 
 from probelib import files
 from probelib.errors import ProbeError
-from probelib.facts.formats.bear import read_bear_results
+from probelib.facts.formats import read_bear_results
 from probelib.facts.text import read_objects
 
 GPT2 = Path(__file__).with_name("gpt2_bear.parquet")

@@ -9,7 +9,7 @@ import pandas as pd
 from probelib import facts, prompts
 from probelib.distractors import retrieval
 from probelib.errors import check_sizes
-from probelib.facts.formats.trex_mc import OPTIONS
+from probelib.facts.formats import OPTIONS
 from probelib.facts.model import Facts, rng, within
 
 CONTEXTS = 5  # distractors of each fact that MONITOR prepends to a question

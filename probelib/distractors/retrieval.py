@@ -37,7 +37,7 @@ import pandas as pd
 from scipy.sparse import csc_array, csr_array
 
 from probelib.errors import ProbeError, check_sizes, unknown
-from probelib.facts.formats.datasets import require_relations
+from probelib.facts.formats import require_relations
 from probelib.facts.graphs.graph import Graph, column_values, from_facts
 from probelib.facts.model import Facts, keep, rng, sample
 from probelib.facts.validity import UNKNOWN, days, validity

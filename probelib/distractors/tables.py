@@ -14,7 +14,7 @@ from probelib.distractors.prompts import FLAWS, RULES
 from probelib.distractors.retrieval import NAMES
 from probelib.distractors.scores import Sample, judge_widths
 from probelib.distractors.settings import Study
-from probelib.facts.formats.annotated import ERRORS, MINOR, read_verbalizations
+from probelib.facts.annotated import ERRORS, MINOR, read_verbalizations
 from probelib.report import span, with_interval
 from probelib.report.legacy import Artifact
 

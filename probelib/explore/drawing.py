@@ -12,7 +12,7 @@ from probelib import lm, prompts, report
 from probelib.beyond.questions import SEEN
 from probelib.distractors.baselines import KNOWN
 from probelib.explore.seen import ANSWERS, Look
-from probelib.facts.formats.trex_mc import OPTIONS
+from probelib.facts.formats import OPTIONS
 from probelib.organisms import design
 
 SMALLEST = 9  # points: no text of the board is smaller

@@ -10,7 +10,7 @@ from probelib.errors import ProbeError
 from probelib.explore.details import details, details_as_html
 from probelib.explore.drawing import board_as_html
 from probelib.explore.seen import FactPool, Look, facts_of, load_model, load_pool, look, relation_of
-from probelib.facts.model import fold
+from probelib.facts.names import fold
 
 
 def menu(

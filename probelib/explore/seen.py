@@ -20,7 +20,7 @@ from probelib.distractors import scores as distractors_scores
 from probelib.errors import ProbeError
 from probelib.explore import reasons
 from probelib.explore.reasons import ANSWERS
-from probelib.facts.formats.trex_mc import OPTIONS
+from probelib.facts.formats import OPTIONS
 from probelib.facts.model import Facts
 from probelib.grapheval import judge
 from probelib.lm.partners import tuned_of

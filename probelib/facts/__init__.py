@@ -1,17 +1,20 @@
 """Facts: what a language model is probed for.
 
-=================  =================================================================================================
+=================  ============================================================================
 ``model``          the five tidy frames of ``Facts``, their rules and the operations on them
-``shipped``        the atlas, the facts that are shipped as text, and the panel that all four papers score by default
+``names``          how labels are written, and which of them are one name
+``shipped``        the atlas, the shipped facts, and the panel that all four papers score
 ``loading``        ``load``, the entrance for notebooks: facts of any format, with distractors
 ``options``        multiple choice with 100 options per fact
+``table``          any table of triples, and the frames that are made of triples
+``formats``        published data sets, described in ``datasets.yaml`` or read by a function
+``annotated``      human ratings and annotated verbalizations
+``wikifactdiff``   statement templates with their numbers of uses
 ``validity``       when a fact holds
-``formats``        one reader per published format
-``convert``        published formats as tables: ``python -m probelib.facts convert``
-``downloads``      where published data are, and ``python -m probelib.facts fetch``
 ``graphs``         knowledge graphs in columns, with readers of DBpedia and Wikidata dumps
-``text`` ``check`` reading text files with errors that name the line; problems of a collection of facts
-=================  =================================================================================================
+``downloads``      where published data are, and ``python -m probelib.facts fetch``
+``text`` ``check`` reading text files with errors that name the line; problems of facts
+=================  ============================================================================
 
 >>> from probelib import facts
 >>> atlas = facts.load(n_facts="all")
@@ -19,8 +22,14 @@
 True
 """
 
-from probelib.facts.formats.fktc import read_fktc
-from probelib.facts.loading import everything, load, multiple_choice, require_examples, substitute_relations
+from probelib.facts.formats import read_fktc
+from probelib.facts.loading import (
+    everything,
+    load,
+    multiple_choice,
+    require_examples,
+    substitute_relations,
+)
 from probelib.facts.model import (
     Facts,
     choose,

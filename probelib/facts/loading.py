@@ -3,39 +3,37 @@
 import warnings
 from collections.abc import Iterable
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 
 import pandas as pd
 
 from probelib.errors import ProbeError, unknown
-from probelib.facts.formats import bear, datasets, lama, tables, trex_mc
-from probelib.facts.formats.fktc import read_fktc
+from probelib.facts import formats
 from probelib.facts.model import (
+    ROLES,
     Facts,
+    check_seed,
     choose,
     current,
     draw_distractors,
     keep,
     pick,
     sample,
+    tuples,
     with_templates,
     within,
+    without_right,
     without_subjects,
 )
 from probelib.facts.options import build_fktc_mc
-from probelib.facts.shipped import ROLES, atlas, read_panel
+from probelib.facts.shipped import atlas, read_panel
 from probelib.facts.text import check_relations, is_a
 
-PANEL_SIZES = {"panel": 12, "natural": 40, "trial": 40}  # facts per relation in the three parts of the panel
-READERS = {
-    "fktc": read_fktc,
-    "lama": lama.read_lama,
-    "bear": bear.read_bear,
-    "trex_mc": lambda folder, relations: choose(trex_mc.read_trex_mc(folder), relations),
-    "table": lambda path, relations, columns=None: choose(tables.read_triples(path, columns), relations),
-}
-READERS |= {name: partial(datasets.read_dataset, name) for name in datasets.maps()}
+PANEL_SIZES = {
+    "panel": 12,
+    "natural": 40,
+    "trial": 40,
+}  # facts per relation in the panel's three parts
 
 
 def load(
@@ -46,23 +44,30 @@ def load(
     n_distractors: int = 5,
     seed: int = 0,
     among: Iterable[str] | None = None,
+    *,
+    released: bool = False,
 ) -> Facts:
     """Facts that hold today, with their distractors.
 
-    data       "atlas" (shipped), "fktc", "lama", "bear", "trex_mc", "table", a data set of ``formats/datasets.yaml``, or
-               "hub:OWNER/NAME" of the Hugging Face Hub. Columns of a table: "table?subject:s,relation:prop,object:o"
+    data       "atlas" (shipped), "fktc", "lama", "bear", "trex_mc", "table", a data set of
+               ``datasets.yaml``, or "hub:OWNER/NAME" of the Hugging Face Hub. Columns of a table:
+               "table?subject:s,relation:prop,object:o"
     folder     the files of the data (not of the atlas); for "table" the path of the table
-    relations  relations to load. None: all; of the atlas those of the panel, unless n_facts="all" or ``among`` is given
-    n_facts    "panel": the panel of the atlas, stratified by exposure count; 12 facts per relation, sampled with ``seed``, of
-               other relations and other data
-               "natural": the panel's unstratified part, 40 facts per relation drawn at random; other data as above
-               "trial": the facts whose exposures in the organisms' corpora were assigned as in a randomized trial, up to 40 per
-               relation in 66 relations; other data as above
+    relations  relations to load. None: all; of the atlas those of the panel, unless n_facts="all"
+               or ``among`` is given
+    n_facts    "panel": the panel of the atlas, stratified by exposure count; 12 facts per relation,
+               sampled with ``seed``, of other relations and other data
+               "natural": the panel's unstratified part, 40 facts per relation drawn at random
+               "trial": the facts whose exposures in the organisms' corpora were assigned as in a
+               randomized trial, up to 40 per relation in 66 relations; other data as above
                "all": every fact
-               a number: that many facts per relation (all, if it has fewer), those of the panel first, then sampled ones
-    among      fact ids of the atlas: sample among these facts only, ignoring the panel; other data are not affected
+               a number: that many facts per relation (all, if it has fewer), those of the panel
+               first, then sampled ones
+    among      fact ids of the atlas: sample among these facts only, ignoring the panel
+    released   keep the distractors that the data name as they are: also those that are right
+               answers
     """
-    size = _size(n_facts)
+    size, seed = _size(n_facts), check_seed(seed)
     if not is_a(n_distractors, int) or n_distractors < 0:
         raise ProbeError(f"n_distractors is {n_distractors!r}; an integer of at least 0 is needed")
     _refuse_folder(data, folder)
@@ -75,44 +80,52 @@ def load(
     if now.facts.empty:
         raise ProbeError(f"{folder}: no fact holds today")
     chosen = now if size is None else sample(now, size, seed)
-    return chosen if len(chosen.distractors) else draw_distractors(chosen, whole, n_distractors, seed)
+    if chosen.distractors.empty:
+        return draw_distractors(chosen, whole, n_distractors, seed)
+    return chosen if released else without_right(chosen, whole)
 
 
-def everything(data: str = "atlas", folder: str | Path | None = None, relations: list[str] | None = None) -> Facts:
-    """All facts of the data, former ones included: the knowledge base that distractors come from. Arguments as in ``load``.
+def everything(
+    data: str = "atlas", folder: str | Path | None = None, relations: list[str] | None = None
+) -> Facts:
+    """All facts of the data, former ones included: the knowledge base that distractors come from.
 
-    Relations that the atlas knows get its names, and its templates for every role of which the data have none.
+    Relations that the atlas knows get its names, and its templates for every role of which the data
+    have none.
     """
     _refuse_folder(data, folder)
-    if data == "atlas":
-        return choose(atlas(), relations)
-    return _with_atlas_texts(_read(data, folder, relations))
+    return choose(atlas(), relations) if data == "atlas" else _read(data, folder, relations)
 
 
 def _refuse_folder(data: str, folder: str | Path | None) -> None:
     if data == "atlas" and folder is not None:
         raise ProbeError(
-            f"folder={str(folder)!r}: the atlas is shipped and takes no folder. Name the data that the folder holds: "
-            "data='table' for a table of facts of your own"
+            f"folder={str(folder)!r}: the atlas is shipped and takes no folder. Name the data that "
+            "the folder holds: data='table' for a table of facts of your own"
         )
 
 
 def _read(data: str, folder: str | Path | None, relations: list[str] | None) -> Facts:
     name, _, query = data.partition("?")
-    columns, relations = datasets.parse_columns(query), check_relations(relations)
+    columns, relations = formats.parse_columns(query), check_relations(relations)
     if name.startswith("hub:"):
         if folder is not None:
-            raise ProbeError(f"data={data!r} is downloaded; folder={str(folder)!r} is for files of your own")
-        return datasets.read_hub(name, columns, relations)
+            raise ProbeError(
+                f"data={data!r} is downloaded; folder={str(folder)!r} is for your own files"
+            )
+        return _with_atlas_texts(formats.read_hub(name, columns, relations))
     if Path(name).suffix or "/" in name:
-        raise ProbeError(f"data={name!r} looks like a path. A table of facts is data='table' with folder={name!r}")
-    if name not in READERS:
-        raise unknown("data", name, ["atlas", "hub:OWNER/NAME", *READERS])
+        raise ProbeError(
+            f"data={name!r} looks like a path: data='table' with folder={name!r} reads it"
+        )
+    if name not in formats.READERS:
+        raise unknown("data", name, ["atlas", "hub:OWNER/NAME", *formats.READERS])
     if columns and name != "table":
         raise ProbeError(f"data={data!r}: columns are for data=table and data=hub:OWNER/NAME")
     if folder is None:
         raise ProbeError(f"data={data!r} needs folder=..., the path of its files")
-    return READERS[name](folder, relations, columns) if columns else READERS[name](folder, relations)
+    options = {"columns": columns} if columns else {}
+    return _with_atlas_texts(formats.READERS[name](folder, relations, **options))
 
 
 def multiple_choice(
@@ -122,54 +135,64 @@ def multiple_choice(
     n_facts: int | str = "panel",
     seed: int = 0,
     among: Iterable[str] | None = None,
+    *,
+    released: bool = False,
 ) -> tuple[Facts, Facts]:
-    """ZP-LKE's multiple-choice test: (facts to score, each with up to 99 wrong options; pool of its many-shot examples).
+    """ZP-LKE's multiple-choice test: (facts to score, each with up to 99 wrong options; pool of its
+    many-shot examples).
 
-    Arguments as in ``load``. T-REx-MC has these two splits; FKTC is split by T-REx-MC's rule (``options.build_fktc_mc``). With
-    other data, the test has the facts of ``load``, and the pool has all other subjects of their relations. Relations without
-    ZP-LKE's prompts get those of the atlas. Raise ProbeError for data without relations (SimpleQA, TriviaQA).
+    Arguments as in ``load``. T-REx-MC has these two splits; FKTC is split by T-REx-MC's rule
+    (``options.build_fktc_mc``). With other data, the test has the facts of ``load``, and the pool
+    has all other subjects of their relations. Relations without ZP-LKE's prompts get those of the
+    atlas. Raise ProbeError for data without relations (SimpleQA, TriviaQA).
     """
     _refuse_folder(data, folder)
     if data in ("fktc", "trex_mc"):
-        size, relations = _size(n_facts), check_relations(relations)
+        size, seed, relations = _size(n_facts), check_seed(seed), check_relations(relations)
         if folder is None:
             raise ProbeError(f"data={data!r} needs folder=..., the path of its files")
         if data == "fktc":
-            splits = build_fktc_mc(current(read_fktc(folder)), seed)[0]
+            splits = build_fktc_mc(current(formats.read_fktc(folder)), seed)[0]
         else:
-            splits = {split: trex_mc.read_trex_mc(folder, split) for split in trex_mc.SPLITS}
-        tested, pool = (_with_atlas_texts(choose(splits[split], relations)) for split in ("test", "train"))
+            splits = {split: formats.read_trex_mc(folder, split) for split in formats.SPLITS}
+        tested, pool = (_with_atlas_texts(choose(splits[s], relations)) for s in ("test", "train"))
         tested = tested if size is None else sample(tested, size, seed)
+        tested = without_right(tested, tested) if data == "trex_mc" and not released else tested
     else:
-        tested = load(data, folder, relations, n_facts, trex_mc.OPTIONS - 1, seed, among)
-        datasets.require_relations(tested)
+        n = formats.OPTIONS - 1
+        tested = load(data, folder, relations, n_facts, n, seed, among, released=released)
+        formats.require_relations(tested)
         pool = current(everything(data, folder, relations))
     tested = _with_wrong_options(tested)
     return tested, without_subjects(pool, tested)
 
 
 def require_examples(tested: Facts, pool: Facts) -> None:
-    """Raise ProbeError if all facts are tested, so that none remains for the examples of a list (the arguments are those that
-    ``multiple_choice`` returns)."""
+    """Raise ProbeError if all facts are tested, so that none remains for the examples of a list
+    (the arguments are those that ``multiple_choice`` returns)."""
     if pool.facts.empty:
         sizes = tested.facts["relation"].value_counts()
         half = max(1, sizes.iloc[0] // 2)
         raise ProbeError(
-            f"{tested.source}: all facts are tested ({sizes.index[0]}: {sizes.iloc[0]}), and none remains for the examples of "
-            f"ZP-LKE's lists. Add facts, or test fewer after shorter lists: n_facts={half} 'settings={{n_examples: {half}}}'"
+            f"{tested.source}: all facts are tested ({sizes.index[0]}: {sizes.iloc[0]}), and none "
+            "remains for the examples of ZP-LKE's lists. Add facts, or test fewer after shorter "
+            f"lists: n_facts={half} 'settings={{n_examples: {half}}}'"
         )
 
 
 def _with_wrong_options(facts: Facts) -> Facts:
-    """The facts that have a wrong option; a warning names the others. Raise ProbeError if none has one."""
+    """The facts that have a wrong option; a warning names the others. Raise ProbeError if none has
+    one."""
     offered = within(facts.facts["fact"], facts.distractors["fact"])
     if offered.all():
         return facts
     left_out = facts.facts["fact"][~offered].tolist()
-    said = f"{len(left_out)} of {len(offered)} facts have no wrong option (another object of the relation): "
-    said += ", ".join(left_out[:5]) + (" and others" if len(left_out) > 5 else "")
+    said = f"{len(left_out)} of {len(offered)} facts have no wrong option (another object of the "
+    said += "relation): " + ", ".join(left_out[:5]) + (" and others" if len(left_out) > 5 else "")
     if not offered.any():
-        raise ProbeError(f"{facts.source}: {said}. Add facts of the same relations with other objects")
+        raise ProbeError(
+            f"{facts.source}: {said}. Add facts of the same relations with other objects"
+        )
     warnings.warn(f"{facts.source}: {said}; left out", stacklevel=3)
     return keep(facts, offered)
 
@@ -177,34 +200,48 @@ def _with_wrong_options(facts: Facts) -> Facts:
 def substitute_relations(facts: Facts, wanted: list[str]) -> tuple[list[str], str]:
     """(relations, sentence) for an artifact of the paper, whose relations the data may lack.
 
-    Return as many relations as ``wanted``, with the first other ones in place of those that are missing (fewer, if there are no
-    others), and a sentence for the caption that names the substitutes ("" if none is needed). Raise ProbeError for a relation
-    that the atlas does not have either: it is mistyped.
+    Return as many relations as ``wanted``, with the first other ones in place of those that are
+    missing (fewer, if there are no others), and a sentence for the caption that names the
+    substitutes ("" if none is needed). Raise ProbeError for a relation that the atlas does not have
+    either: it is mistyped.
     """
     available = facts.relations["relation"].tolist()
     missing = [relation for relation in wanted if relation not in available]
-    if mistyped := [relation for relation in missing if relation not in set(atlas().relations["relation"])]:
-        raise unknown("relation", mistyped[0], available, dict(zip(available, facts.relations["name"], strict=True)))
+    if mistyped := [
+        relation for relation in missing if relation not in set(atlas().relations["relation"])
+    ]:
+        raise unknown(
+            "relation",
+            mistyped[0],
+            available,
+            dict(zip(available, facts.relations["name"], strict=True)),
+        )
     others = [relation for relation in available if relation not in wanted]
     substitutes = dict(zip(missing, others, strict=False))
     chosen = [substitutes.get(r, r) for r in wanted if r in available or r in substitutes]
     notes = [f"{new} (in place of {old})" for old, new in substitutes.items()]
     notes += [f"nothing in place of {old}" for old in missing if old not in substitutes]
-    return chosen, f"The data lack some of the paper's relations; shown: {', '.join(notes)}." if notes else ""
+    return (
+        chosen,
+        f"The data lack some of the paper's relations; shown: {', '.join(notes)}." if notes else "",
+    )
 
 
 def _size(n_facts: int | str) -> int | None:
     """Number of facts per relation; None: all."""
     if n_facts not in (*PANEL_SIZES, "all") and not (is_a(n_facts, int) and n_facts > 0):
         raise ProbeError(
-            f"n_facts is {n_facts!r}; allowed: {', '.join(map(repr, PANEL_SIZES))}, 'all', or a number of facts per relation "
-            "(from 1)"
+            f"n_facts is {n_facts!r}; allowed: {', '.join(map(repr, PANEL_SIZES))}, 'all', or a "
+            "number of facts per relation (from 1)"
         )
     return (PANEL_SIZES | {"all": None}).get(n_facts, n_facts)
 
 
-def _from_atlas(relations: list[str] | None, size: int | None, seed: int, among: Iterable | None, part: str) -> Facts:
-    """Facts of the atlas: first those of the panel, in its order, then sampled ones, in the order of the atlas."""
+def _from_atlas(
+    relations: list[str] | None, size: int | None, seed: int, among: Iterable | None, part: str
+) -> Facts:
+    """Facts of the atlas: first those of the panel, in its order, then sampled ones, in the order
+    of the atlas."""
     now = current(atlas())
     wanted = choose(now, relations)
     if among is not None:
@@ -222,33 +259,36 @@ def _from_atlas(relations: list[str] | None, size: int | None, seed: int, among:
 
 
 def _with_atlas_texts(facts: Facts) -> Facts:
-    """Give relations of the atlas its names and templates where the facts have none of their own, then apply ``_with_questions``.
-    Raise ProbeError for a relation without templates whose name resembles one of the atlas (p36, capital)."""
+    """Give relations of the atlas its names and templates where the facts have none of their own,
+    then make questions of statements. Raise ProbeError for a relation without templates whose name
+    resembles one of the atlas (p36, capital)."""
     names = facts.relations["relation"].map(atlas().relations.set_index("relation")["name"])
     unnamed = (facts.relations["name"] == facts.relations["relation"]) & names.notna()
     relations = facts.relations.assign(name=facts.relations["name"].mask(unnamed, names))
     complete = with_templates(replace(facts, relations=relations), atlas(), ROLES)
-    ids, called = atlas().relations["relation"], atlas().relations["name"]
-    atlas_ids = {text.casefold(): each for texts in (called, ids) for text, each in zip(texts, ids, strict=True)}
+    known = {name.casefold(): each for each, name in tuples(atlas().relations, "relation", "name")}
+    known |= {each.casefold(): each for each in known.values()}
     for relation in facts.relations["relation"]:
-        if relation not in set(complete.templates["relation"]) and relation.casefold() in atlas_ids:
+        if relation not in set(complete.templates["relation"]) and relation.casefold() in known:
             raise ProbeError(
-                f"{facts.source}: relation {relation!r} has no templates. Did you mean {atlas_ids[relation.casefold()]}, "
-                "which gets those of the atlas? Otherwise write templates to FACTS.templates.csv beside FACTS.csv"
+                f"{facts.source}: relation {relation!r} has no templates. Did you mean "
+                f"{known[relation.casefold()]}, which gets those of the atlas? Otherwise write "
+                "templates to FACTS.templates.csv beside FACTS.csv"
             )
     return _with_questions(complete)
 
 
 def _with_questions(facts: Facts) -> Facts:
-    """Make questions from the statements of relations that have no question, and warn: "[X] is part of [Y]." becomes "[X] is
-    part of what?"."""
+    """Make questions from the statements of relations that have no question, and warn: "[X] is part
+    of [Y]." becomes "[X] is part of what?"."""
     own = facts.templates
-    made = own[(own["role"] == "statement") & ~own["relation"].isin(own["relation"][own["role"] == "question"])]
+    asked = within(own["relation"], own["relation"][own["role"] == "question"])
+    made = own[(own["role"] == "statement") & ~asked]
     if made.empty:
         return facts
     texts = made["template"].str.rstrip(" .").str.replace("[Y]", "what", regex=False) + "?"
     texts = texts.str[:1].str.upper() + texts.str[1:]
-    said = f"no questions for {', '.join(made['relation'].unique())}; made from their statements: {texts.iloc[0]!r}"
-    warnings.warn(f"{facts.source}: {said}", stacklevel=2)
+    said = f"no questions for {', '.join(made['relation'].unique())}; made from their statements"
+    warnings.warn(f"{facts.source}: {said}: {texts.iloc[0]!r}", stacklevel=2)
     rows = made.assign(role="question", template=texts)
     return replace(facts, templates=pd.concat([own, rows], ignore_index=True))

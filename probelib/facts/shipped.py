@@ -1,35 +1,47 @@
-"""The atlas: the facts that are shipped, written as plain text in ``probelib/facts/atlas``.
+"""The atlas: the facts that are shipped, as plain text in ``probelib/facts/atlas``.
 
-``P36.yaml``      a relation (a Wikidata property, or ``K1``, the year of a Nobel prize): its name, the types of its
-                  subjects and objects, seven questions and seven cloze sentences
-``P36.tsv``       its facts: subject, object and, where time matters, start and end
-``entities/*.tsv``  what the subjects and objects are: wikidata id, types, popularity, aliases
-``README.md``     the data card
-``panel.tsv``     the ids of the facts that all four papers score by default, so that they can be compared: a stratified and a
-                  natural part; and those of the randomized trial
+``P36.yaml``        a relation (a Wikidata property, or ``K1``, the year of a Nobel prize): its
+                    name, types of subjects and objects, seven questions, seven cloze sentences
+``P36.tsv``         its facts: subject, object and, where time matters, start and end
+``entities/*.tsv``  the subjects and objects: wikidata id, types, popularity, aliases
+``README.md``       the data card
+``panel.tsv``       the ids of the facts that all four papers score by default, so that they can
+                    be compared: a stratified and a natural part; those of the randomized trial
 """
 
 import re
+from collections import defaultdict
 from functools import cache
 from pathlib import Path
 
 import pandas as pd
 
 from probelib.errors import ProbeError
-from probelib.facts.model import FRAMES, LITERALS, RELATIONS, Facts, pick, validate, within
+from probelib.facts.model import (
+    FRAMES,
+    LITERALS,
+    RELATIONS,
+    ROLES,
+    Facts,
+    pick,
+    tuples,
+    validate,
+    within,
+)
 from probelib.facts.text import read_tsv, read_yaml
 from probelib.facts.validity import is_date
 from probelib.paths import PACKAGE
 
 ATLAS = PACKAGE / "facts" / "atlas"
-ROLES = ("question", "cloze", "statement", "hgp", "mmp")  # the last two: ZP-LKE's own prompts, as printed
 REQUIRED = {*RELATIONS, "question", "cloze"}
 
 
 def read_atlas(folder: Path = ATLAS) -> Facts:
     """Every fact of the atlas, current and former."""
     rows = {name: [] for name in FRAMES}
-    for path in sorted(folder.glob("[PK]*.yaml"), key=lambda p: (p.stem[0] == "K", int(p.stem[1:]))):
+    for path in sorted(
+        folder.glob("[PK]*.yaml"), key=lambda p: (p.stem[0] == "K", int(p.stem[1:]))
+    ):
         relation, templates = _read_relation(path)
         rows["relations"].append(relation)
         rows["templates"] += templates
@@ -47,26 +59,26 @@ def read_atlas(folder: Path = ATLAS) -> Facts:
 
 
 def _unambiguous(entities: pd.DataFrame, facts: pd.DataFrame) -> pd.DataFrame:
-    """Entities whose names are distinct within every relation: if two entities of a relation share a label, those with a bracket
-    in their key keep it (`Georgia (state)`); an alias that is the label of another entity of the relation is left out."""
-    label = dict(zip(entities["entity"], entities["label"], strict=True))
-    aliased = {}
-    for entity, aliases in zip(entities["entity"], entities["aliases"], strict=True):
+    """Entities whose names are distinct within every relation: if two entities of a relation share
+    a label, those with a bracket in their key keep it (`Georgia (state)`); an alias that is the
+    label of another entity of the relation is left out."""
+    label, aliased = dict(tuples(entities, "entity", "label")), defaultdict(set)
+    for entity, aliases in tuples(entities, "entity", "aliases"):
         for alias in aliases:
-            aliased.setdefault(alias, set()).add(entity)
-    ambiguous, taken = set(), {}
+            aliased[alias].add(entity)
+    ambiguous, taken = set(), defaultdict(set)
     for _, rows in facts.groupby("relation"):
-        inside, by_label = {*rows["subject"], *rows["object"]} & label.keys(), {}
+        inside, by_label = {*rows["subject"], *rows["object"]} & label.keys(), defaultdict(set)
         for entity in inside:
-            by_label.setdefault(label[entity], set()).add(entity)
+            by_label[label[entity]].add(entity)
         for name, same in by_label.items():
             ambiguous |= same if len(same) > 1 else set()
             for entity in inside & aliased.get(name, set()):
-                taken.setdefault(entity, set()).add(name)
-    labels = [entity if entity in ambiguous else label[entity] for entity in entities["entity"]]
+                taken[entity].add(name)
+    labels = [e if e in ambiguous else label[e] for e in entities["entity"]]
     aliases = [
         tuple(alias for alias in own if alias not in taken.get(entity, ()))
-        for entity, own in zip(entities["entity"], entities["aliases"], strict=True)
+        for entity, own in tuples(entities, "entity", "aliases")
     ]
     return entities.assign(label=labels, aliases=aliases)
 
@@ -85,8 +97,9 @@ def atlas() -> Facts:
 def read_panel(facts: Facts, part: str = "stratified") -> Facts:
     """The facts of a part of the panel, in the panel's order (``organisms.design.panel``).
 
-    part   "stratified": spread over the exposure counts; "natural": sampled at random from the facts of each relation; "trial":
-           those whose exposures were assigned as in a randomized trial
+    part   "stratified": spread over the exposure counts; "natural": sampled at random from the
+           facts of each relation; "trial": those whose exposures were assigned as in a randomized
+           trial
     """
     path, known = ATLAS / "panel.tsv", set(facts.facts["fact"])
     rows = [row["fact"] for _, row in read_tsv(path, ["fact", "part"]) if row["part"] == part]
@@ -100,23 +113,23 @@ def read_panel(facts: Facts, part: str = "stratified") -> Facts:
 
 def _read_relation(path: Path) -> tuple[dict, list[tuple]]:
     data = read_yaml(path)
-    if data.get("relation") != path.stem:
-        raise ProbeError(f"{path}: `relation` is {data.get('relation')!r}, the file is called {path.stem}")
-    if odd := set(data) - REQUIRED - set(ROLES):
-        raise ProbeError(f"{path}: unknown keys {sorted(odd)}; allowed: {sorted(REQUIRED | set(ROLES))}")
-    if lost := REQUIRED - set(data):
-        raise ProbeError(f"{path}: missing keys {sorted(lost)}")
-    for role in [role for role in ROLES if role in data]:
-        odd = [t for t in data[role] if not isinstance(t, str)] if isinstance(data[role], list) else [data[role]]
-        if odd:
-            raise ProbeError(f"{path}: `{role}` takes a list of texts, not {odd[0]!r}")
+    if data.get("relation") != path.stem or not REQUIRED <= set(data) <= {*REQUIRED, *ROLES}:
+        odd = sorted(set(data) - REQUIRED - set(ROLES))
+        keys = f"missing {sorted(REQUIRED - set(data))}, unknown {odd}"
+        raise ProbeError(
+            f"{path}: `relation` must be {path.stem}, not {data.get('relation')}; keys: {keys}"
+        )
     # a statement is a cloze sentence with its object, unless the file has statement templates
-    data.setdefault("statement", [f"{cloze} [Y]." for cloze in data["cloze"]])
-    templates = [(path.stem, role, n, text) for role in ROLES for n, text in enumerate(data.get(role, ()), 1)]
-    for _, role, _, text in templates:
-        if role == "question" and not text.endswith("?") or role == "cloze" and re.search(r"\s$|\[Y\]", text):
-            wanted = "a question ends in '?', a cloze just before the object"
-            raise ProbeError(f"{path}: {role} template {text!r}: {wanted}")
+    if isinstance(data["cloze"], list):
+        data.setdefault("statement", [f"{cloze} [Y]." for cloze in data["cloze"]])
+    templates = []
+    for role in (role for role in ROLES if role in data):
+        for n, text in enumerate(data[role] if isinstance(data[role], list) else [None], 1):
+            good = isinstance(text, str) and (role != "question" or text.endswith("?"))
+            if not good or role == "cloze" and re.search(r"\s$|\[Y\]", text):
+                wanted = "a list of texts; a question ends in '?', a cloze just before the object"
+                raise ProbeError(f"{path}: {role} template {text!r}: {wanted}")
+            templates.append((path.stem, role, n, text))
     return {key: data[key] for key in RELATIONS}, templates
 
 
@@ -127,12 +140,12 @@ def _read_facts(path: Path) -> list[dict]:
             if row[key] and not is_date(row[key]):
                 wanted = "a year, a month (1990-10) or a day (1990-10-03) is needed"
                 raise ProbeError(f"{path}:{line}: {key} {row[key]!r} is not a date; {wanted}")
-        subject, obj = row["subject"], row["object"]
-        fact = f"{path.stem}:{subject}:{obj}"
+        fact = f"{path.stem}:{row['subject']}:{row['object']}"
         if fact in seen and row["start"] == "":
-            raise ProbeError(f"{path}:{line}: a duplicate of the fact in line {seen[fact]}: {subject} - {obj}")
+            raise ProbeError(f"{path}:{line}: a duplicate of the fact in line {seen[fact]}")
         # the start distinguishes the two facts of one that held twice (Cleveland's two terms)
-        rows.append({"fact": f"{fact}:{row['start']}" if fact in seen else fact, "relation": path.stem} | row)
+        name = f"{fact}:{row['start']}" if fact in seen else fact
+        rows.append({"fact": name, "relation": path.stem} | row)
         seen[fact] = line
     return rows
 
@@ -140,17 +153,23 @@ def _read_facts(path: Path) -> list[dict]:
 def _read_entities(folder: Path) -> list[dict]:
     rows, seen = [], {}
     for path in sorted(folder.glob("*.tsv")):
-        for line, row in read_tsv(path, ["entity"], optional=("wikidata", "types", "popularity", "aliases")):
-            if row["entity"] in seen:
-                raise ProbeError(f"{path}:{line}: entity {row['entity']!r} is already at {seen[row['entity']]}")
-            seen[row["entity"]] = f"{path.name}:{line}"
+        optional = ("wikidata", "types", "popularity", "aliases")
+        for line, row in read_tsv(path, ["entity"], optional):
+            if (
+                at := seen.setdefault(row["entity"], f"{path.name}:{line}")
+            ) != f"{path.name}:{line}":
+                raise ProbeError(f"{path}:{line}: entity {row['entity']!r} is already at {at}")
             if row["popularity"] not in {"", "1", "2", "3", "4", "5"}:
-                raise ProbeError(f"{path}:{line}: popularity {row['popularity']!r}; allowed: 1 to 5")
+                raise ProbeError(
+                    f"{path}:{line}: popularity {row['popularity']!r}; allowed: 1 to 5"
+                )
             rows.append(_entity(**row))
     return rows
 
 
-def _entity(entity: str, wikidata: str = "", types: str = "", popularity: str = "", aliases: str = "") -> dict:
+def _entity(
+    entity: str, wikidata: str = "", types: str = "", popularity: str = "", aliases: str = ""
+) -> dict:
     label = re.sub(r" \([^()]*\)$", "", entity)  # `Luxembourg (city)` reads "Luxembourg"
     return {
         "entity": entity,

@@ -1,7 +1,7 @@
-"""When a fact holds: dates of different precision, and whether a fact is valid, invalid or unknown at a moment.
+"""When a fact holds: dates of different precision; valid, invalid or unknown at a moment.
 
-A date is a text: ``1949``, ``1949-05``, ``1949-05-23`` (before our era: ``-44-03-15``); "" for no date and "?"
-for an unknown date (Wikidata's "some value", or a century in place of a year).
+A date is a text: ``1949``, ``1949-05``, ``1949-05-23`` (before our era: ``-44-03-15``); "" for no
+date and "?" for an unknown date (Wikidata's "some value", or a century in place of a year).
 """
 
 import re
@@ -17,10 +17,9 @@ UNKNOWN = "?"
 
 
 def days(dates: Iterable[str]) -> tuple[np.ndarray, np.ndarray]:
-    """The earliest and the latest day that each date can mean, as days since 1970-01-01, (n,) int64 each.
-
-    ``1949`` means 1949-01-01 to 1949-12-31. "" and "?" give 0 and 0: test for them separately. Raises ProbeError for other texts.
-    """
+    """The earliest and the latest day that each date can mean, as days since 1970-01-01, (n,) int64
+    each: ``1949`` means 1949-01-01 to 1949-12-31. "" and "?" give 0 and 0: test for them
+    separately. Raise ProbeError for other texts."""
     codes, texts = pd.factorize(np.asarray(list(dates), dtype=object), use_na_sentinel=False)
     bounds = np.array([_bounds(text) for text in texts], dtype=np.int64).reshape(-1, 2)
     return bounds[codes, 0], bounds[codes, 1]
@@ -47,7 +46,8 @@ def _bounds(text: str) -> tuple[int, int]:
         unit = "D" if day else "M" if month else "Y"
         last = (first.astype(f"datetime64[{unit}]") + 1).astype("datetime64[D]") - 1
     except (AttributeError, TypeError, ValueError) as error:
-        raise ProbeError(f"date {text!r}; allowed: 1949, 1949-05, 1949-05-23, '' (none) or '?' (not known)") from error
+        allowed = "1949, 1949-05, 1949-05-23, '' (none) or '?' (not known)"
+        raise ProbeError(f"date {text!r}; allowed: {allowed}") from error
     return int(first.astype(int)), int(last.astype(int))
 
 
@@ -58,10 +58,11 @@ def validity(start: Iterable[str], end: Iterable[str], at: str, present: str) ->
     at          the moment in question
     present     the day of the knowledge base (a dump's date)
 
-    Both known: valid from start to end, else invalid. A start alone: invalid before it, then valid up to the present,
-    unknown later. Neither: valid at the present, else unknown. An end alone: invalid after it, else unknown. Dates of
-    different precision: the latest day that the left one can mean is compared with the earliest day of the right one, so a
-    "valid" is certain (Distractors paper; the released code has the rule for an end alone reversed).
+    Both known: valid from start to end, else invalid. A start alone: invalid before it, then valid
+    up to the present, unknown later. Neither: valid at the present, else unknown. An end alone:
+    invalid after it, else unknown. Dates of different precision: the latest day that the left one
+    can mean is compared with the earliest day of the right one, so a "valid" is certain
+    (Distractors paper; the released code has the rule for an end alone reversed).
     """
     start, end = (np.asarray(list(dates), dtype=object) for dates in (start, end))
     if len(start) != len(end):
@@ -75,7 +76,9 @@ def validity(start: Iterable[str], end: Iterable[str], at: str, present: str) ->
     started = (start == at) | (last <= at_first)
     goes_on = (end == at) | (at_last <= first_end)
     over = (end != at) & (last_end < at_first)
-    has = {name: (dates != "") & (dates != UNKNOWN) for name, dates in (("start", start), ("end", end))}
+    has = {
+        name: (dates != "") & (dates != UNKNOWN) for name, dates in (("start", start), ("end", end))
+    }
     answer = np.full(len(start), "unknown", dtype=object)
     answer[(start == "") & (end == "") & (at == present)] = "valid"
     answer[has["start"] & (end == "") & started & past] = "valid"

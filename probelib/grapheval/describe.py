@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 
 from probelib import facts
-from probelib.facts.formats.tables import read_pageviews
+from probelib.facts.formats import read_pageviews
 from probelib.facts.graphs.graph import Graph, degrees, statistics, to_facts
 from probelib.grapheval.whole_graph import VerbalizedGraph
 

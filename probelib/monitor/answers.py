@@ -2,7 +2,7 @@
 
 import pandas as pd
 
-from probelib.facts.model import fold
+from probelib.facts.names import fold
 
 ENDS = "\n.;!?,"  # an answer ends before the first of these
 RELEASED = [".</s>", ".\n", ".", ";", "!", ",", "?", "\n", "</s>", "<pad>"]  # what eval.py deletes, anywhere

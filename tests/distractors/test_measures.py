@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from probelib import ProbeError, published, stats
 from probelib.distractors import measures as distractors
 from probelib.distractors.tables import count_errors, table5, table6
-from probelib.facts.formats.annotated import rated, read_verbalizations
+from probelib.facts.annotated import rated, read_verbalizations
 from tests.conftest import DATA
 
 # W1: a toy model over {a, b, end}; what follows a text, with its probability

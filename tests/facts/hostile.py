@@ -11,13 +11,24 @@ from hypothesis import strategies as st
 from probelib.facts.model import Facts
 from tests.conftest import examples
 
-DAMAGE = ["empty", "truncated", "latin-1", "utf-16", "zeros", "a folder", "missing", "no gz", "half a gz"]
+DAMAGE = [
+    "empty",
+    "truncated",
+    "latin-1",
+    "utf-16",
+    "zeros",
+    "a folder",
+    "missing",
+    "no gz",
+    "half a gz",
+]
 HARMLESS = ["bom", "crlf", "gz", "bz2"]
-fuzz = settings(max_examples=examples(150), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+checks = [HealthCheck.function_scoped_fixture]
+fuzz = settings(max_examples=examples(100), deadline=None, suppress_health_check=checks)
 
 
 def damage(path: Path, kind: str) -> Path:
-    """Damages a text file; returns where it is afterwards."""
+    """Damage a text file; return where it is afterwards."""
     content = path.read_bytes()
     path.unlink()
     packed = gzip.compress(content)
@@ -47,23 +58,21 @@ def same(a: Facts, b: Facts) -> bool:
     return a.digest() == b.digest()
 
 
-def values(keys: list[str]) -> st.SearchStrategy:
-    """JSON values around the given keys."""
-    leaf = (
-        st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5) | st.sampled_from([10**400, "Q1"])
-    )
-    return st.recursive(
-        leaf, lambda x: st.lists(x, max_size=3) | st.dictionaries(st.sampled_from(keys), x, max_size=4), max_leaves=8
-    )
-
-
 def json_lines(*rows) -> st.SearchStrategy:
     """Bytes; JSON values; right values with parts replaced; right content with bytes replaced."""
     keys = sorted({key for row in rows if isinstance(row, dict) for key in row} | {"P36"})
+    leaf = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5)
+    leaf |= st.sampled_from([10**400, "Q1"])
+    objects = lambda x: st.dictionaries(st.sampled_from(keys), x, max_size=4)
+    values = st.recursive(leaf, lambda x: st.lists(x, max_size=3) | objects(x), max_leaves=8)
     right = "".join(json.dumps(row) + "\n" for row in rows).encode()
-    some = st.dictionaries(st.sampled_from(keys), values(keys), max_size=2)
-    near = [some.map(lambda some, row=row: json.dumps(row | some).encode()) for row in rows if isinstance(row, dict)]
-    return st.one_of(st.binary(max_size=200), values(keys).map(lambda x: json.dumps(x).encode()), cut_up(right), *near)
+    near = [
+        objects(values).map(lambda x, row=row: json.dumps(row | x).encode())
+        for row in rows
+        if isinstance(row, dict)
+    ]
+    wild = values.map(lambda x: json.dumps(x).encode())
+    return st.one_of(st.binary(max_size=200), wild, cut_up(right), *near)
 
 
 @st.composite

@@ -4,31 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from probelib import ProbeError, facts, prompts
+from probelib import ProbeError, facts
 from probelib.facts import check
-from probelib.facts.articles import with_article
-
-
-@pytest.mark.parametrize(
-    "template, subject, filled",
-    [
-        ("What is the capital of [X]?", "United States", "What is the capital of the United States?"),
-        ("What is the capital of [X]?", "France", "What is the capital of France?"),
-        ("[X] has the capital", "Netherlands", "The Netherlands has the capital"),
-        ("In which country called [X] is", "Netherlands", "In which country called Netherlands is"),
-        ("[X]", "Netherlands", "Netherlands"),  # ZP-LKE's subject is a name, not a sentence
-    ],
-)
-def test_a_name_takes_its_article_inside_a_sentence(template, subject, filled):
-    assert prompts.fill(template, subject) == filled
-
-
-def test_a_statement_gives_the_subject_its_article():
-    assert prompts.statement("[X] borders [Y].", "Netherlands", "Germany") == "The Netherlands borders Germany."
-
-
-def test_an_article_stands_before_a_whole_name_only():
-    assert with_article("in ", "Congo Basin") == "Congo Basin" and with_article("in ", "Congo") == "the Congo"
 
 
 def test_homonyms_of_a_relation_keep_their_bracket():
@@ -36,7 +13,10 @@ def test_homonyms_of_a_relation_keep_their_bracket():
     atlas = facts.atlas()
     labels = dict(zip(atlas.entities["entity"], atlas.entities["label"], strict=True))
     georgias = {key: label for key, label in labels.items() if key.startswith("Georgia")}
-    assert georgias["Georgia (state)"] == "Georgia (state)" and len(set(georgias.values())) == len(georgias) > 1
+    assert (
+        georgias["Georgia (state)"] == "Georgia (state)"
+        and len(set(georgias.values())) == len(georgias) > 1
+    )
     assert any(key != label and key.startswith(f"{label} (") for key, label in labels.items())
     for relation, rows in atlas.facts.groupby("relation"):
         names = {entity: labels[entity] for entity in {*rows["subject"], *rows["object"]}}
@@ -57,7 +37,8 @@ def test_entities_have_a_type_of_their_relation():
     assert not [problem for problem in check.problems(atlas) if "none of" in problem]
     other = replace(atlas, relations=atlas.relations.assign(object_type="river"))
     assert any(
-        line.startswith("P36: ") and "objects are none of river, e.g. " in line for line in check.problems(other)
+        line.startswith("P36: ") and "objects are none of river, e.g. " in line
+        for line in check.problems(other)
     )
 
 

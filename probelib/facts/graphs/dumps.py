@@ -2,79 +2,68 @@
 
 import bz2
 import zlib
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
 from tqdm.auto import tqdm
 
 from probelib.errors import ProbeError
+from probelib.facts.graphs.graph import Graph, alone, open_graph, write_graph
 
-CHUNK = 1 << 18  # bytes read at a time
-BLOCK = 1 << 20  # bytes handed out at a time, at least
-MAGIC = {b"\x1f\x8b": ("gzip", ".gz"), b"BZh": ("bzip2", ".bz2")}
-OPEN = {"gzip": lambda: zlib.decompressobj(31), "bzip2": bz2.BZ2Decompressor}
+CHUNK, BLOCK = 1 << 18, 1 << 20  # bytes read at a time; bytes handed out at a time, at least
+MAGIC = {b"\x1f\x8b": ".gz", b"BZh": ".bz2"}
+OPEN = {".gz": lambda: zlib.decompressobj(31), ".bz2": bz2.BZ2Decompressor}
+EXAMPLES = 5  # malformed lines that are quoted
 
 
 def blocks(path: str | Path) -> Iterator[bytes]:
     """Whole lines of a file, about a mebibyte at a time; only the last line may lack its line end.
 
-    The content decides how the file is read, not its name, and a byte-order mark is removed. Files of several members or
-    streams are read to their end. Raise ProbeError for a ``.gz`` or ``.bz2`` with other content, a file that ends within a
-    member or stream, and one with other content after it: nothing is cut off silently.
+    The content decides whether gzip or bzip2 is read, and a byte-order mark is removed. Raise
+    ProbeError for a ``.gz`` or ``.bz2`` with other content, and for a file that ends within a
+    member or has other content after it (the standard file objects skip it): nothing is cut off
+    silently.
     """
-    path, held, first = Path(path), [], True
-    for chunk in _chunks(path):
-        if first:
-            chunk, first = chunk.removeprefix(b"\xef\xbb\xbf"), False
-        end = chunk.rfind(b"\n") + 1
-        if not end or sum(map(len, held)) + end < BLOCK:
-            held.append(chunk)
-            continue
-        yield b"".join([*held, chunk[:end]])
-        held = [chunk[end:]]
-    if rest := b"".join(held):
-        yield rest
-
-
-def _chunks(path: Path) -> Iterator[bytes]:
-    """The file's bytes, decompressed; the progress bar counts the bytes on disk."""
+    path, held, first = Path(path), b"", True
     try:
-        size = path.stat().st_size  # the bar appears if reading takes longer than some seconds
-        bar = tqdm(total=size, desc=path.name, unit="B", unit_scale=True, mininterval=1, disable=size < 1 << 28)
+        size = path.stat().st_size
+        bar = tqdm(total=size, desc=path.name, unit="B", unit_scale=True, disable=size < 1 << 28)
         with open(path, "rb") as file, bar:
-            kind = _kind(path, file.peek(3)[:3])
-            yield from _inflate(file, OPEN[kind], bar) if kind else _plain(file, bar)
+            start = file.peek(3)[:3]
+            kind = next((kind for magic, kind in MAGIC.items() if start.startswith(magic)), "")
+            if path.suffix in OPEN and path.suffix != kind:
+                raise ValueError(f"its content is not {path.suffix[1:]}, it starts with {start!r}")
+            engine = OPEN[kind]() if kind else None
+            while chunk := file.read(CHUNK):
+                bar.update(len(chunk))
+                while chunk:
+                    if engine and engine.eof:  # another member or stream follows
+                        engine = OPEN[kind]()
+                    held += engine.decompress(chunk) if engine else chunk
+                    chunk = engine.unused_data if engine else b""
+                if first and len(held) >= 3:
+                    held, first = held.removeprefix(b"\xef\xbb\xbf"), False
+                if (end := held.rfind(b"\n") + 1) >= BLOCK:
+                    yield held[:end]
+                    held = held[end:]
+            if engine and not engine.eof:
+                raise EOFError
     except EOFError as error:
         raise ProbeError(f"{path}: the {kind} data are cut off; download the file again") from error
     except (OSError, ValueError, zlib.error) as error:
         reason = getattr(error, "strerror", None) or error
         raise ProbeError(f"{path}: cannot be read: {reason}") from error
+    if held := held.removeprefix(b"\xef\xbb\xbf") if first else held:
+        yield held
 
 
-def _kind(path: Path, start: bytes) -> str | None:
-    """gzip, bzip2 or None (plain), by the first bytes."""
-    for magic, (kind, suffix) in MAGIC.items():
-        if start.startswith(magic):
-            return kind
-        if path.suffix == suffix:
-            raise ProbeError(f"{path}: a {suffix} file, but its content is not {kind} (it starts with {start!r})")
-    return None
-
-
-def _plain(file, bar) -> Iterator[bytes]:
-    while chunk := file.read(CHUNK):
-        bar.update(len(chunk))
-        yield chunk
-
-
-def _inflate(file, make, bar) -> Iterator[bytes]:
-    """The standard file objects skip what follows a bzip2 stream; here it must be another stream."""
-    engine = make()
-    for chunk in _plain(file, bar):
-        while chunk:
-            if engine.eof:
-                engine = make()
-            yield engine.decompress(chunk)
-            chunk = engine.unused_data
-    if not engine.eof:
-        raise EOFError
+def written(
+    folder: str | Path, tables: tuple, source: str, counts: Counter, examples: list
+) -> Graph:
+    """The graph of these tables, written to ``folder`` and opened."""
+    about = {"source": source, "counts": dict(counts), "examples": examples}
+    if not len(tables[0]):
+        raise ProbeError(f"{source}: no triples; {about['counts']}; {'; '.join(examples)}")
+    with alone(folder):
+        return open_graph(write_graph(Graph(*tables, about), folder))

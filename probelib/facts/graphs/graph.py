@@ -1,15 +1,16 @@
-"""Knowledge graphs of any size: columns of integers in memory-mapped Arrow files, without a Python object per triple.
+"""Knowledge graphs of any size: columns of integers in memory-mapped Arrow files.
 
-    graph/triples.arrow     head, relation, tail (int32: row numbers in the next two tables); if the source has them,
-                            also start, end (text, "" = open, see ``validity``) and rank
+    graph/triples.arrow     head, relation, tail (int32: row numbers in the next two tables); if the
+                            source has them, also start, end (text, "" = open, see ``validity``) and
+                            rank
     graph/entities.arrow    entity (its unique key), label (null if unknown), aliases
     graph/relations.arrow   relation (its unique key), label
     graph/types.arrow       entity (row number), type (text): every type of every entity
     graph/graph.json        its source; what was read, skipped, filtered out and kept; written last
 
-Uncompressed Arrow is mapped, not loaded: of tens of millions of triples only what is accessed is read. Readers:
-``dbpedia.read_dbpedia`` and ``wikidata.read_wikidata``; ``to_facts`` and ``from_facts`` convert to the tidy frames and back.
-What GraphEval computes on a graph is here, too: statistics, degrees, types of relations, corrupted triples.
+Uncompressed Arrow is mapped, not loaded: of tens of millions of triples only what is accessed is
+read. Readers: ``dbpedia.read_dbpedia`` and ``wikidata.read_wikidata``; ``to_facts`` and
+``from_facts`` convert to the tidy frames and back. What GraphEval computes on a graph is here, too.
 """
 
 import hashlib
@@ -31,15 +32,24 @@ from scipy.sparse import csr_array
 
 from probelib import files
 from probelib.errors import ProbeError
-from probelib.facts.formats.tables import relation_frame
-from probelib.facts.model import DISTRACTORS, ENTITIES, FACTS, TEMPLATES, Facts, validate
+from probelib.facts.model import (
+    DISTRACTORS,
+    ENTITIES,
+    FACTS,
+    TEMPLATES,
+    Facts,
+    check_seed,
+    validate,
+)
+from probelib.facts.table import relation_frame
 
-CODES = pa.dictionary(pa.int32(), pa.string())  # a column of few distinct texts
+INT, TEXT = pa.int32(), pa.large_string()
+CODES = pa.dictionary(INT, pa.string())  # a column of few distinct texts
 COLUMNS = {
-    "triples": {"head": pa.int32(), "relation": pa.int32(), "tail": pa.int32()},
-    "entities": {"entity": pa.large_string(), "label": pa.large_string(), "aliases": pa.large_list(pa.large_string())},
-    "relations": {"relation": pa.large_string(), "label": pa.large_string()},
-    "types": {"entity": pa.int32(), "type": CODES},
+    "triples": {"head": INT, "relation": INT, "tail": INT},
+    "entities": {"entity": TEXT, "label": TEXT, "aliases": pa.large_list(TEXT)},
+    "relations": {"relation": TEXT, "label": TEXT},
+    "types": {"entity": INT, "type": CODES},
 }
 OPTIONAL = {"start": CODES, "end": CODES, "rank": CODES}  # further columns of the triples
 SLOTS = ("head", "relation", "tail")
@@ -49,10 +59,11 @@ RANKS = ("deprecated", "normal", "preferred")  # of Wikidata's statements
 
 @dataclass(frozen=True)
 class Graph:
-    """A knowledge graph: four Arrow tables (see the docstring of this module) and a record of their origin.
+    """A knowledge graph: four Arrow tables (see the docstring of this module) and a record of their
+    origin.
 
-    about   ``source``; ``counts``: name -> number, for everything read, skipped, filtered out and kept; ``examples``: the
-            first skipped lines, "line 12: reason"
+    about   ``source``; ``counts``: name -> number, for everything read, skipped, filtered out and
+            kept; ``examples``: the first skipped lines, "line 12: reason"
     """
 
     triples: pa.Table
@@ -65,23 +76,26 @@ class Graph:
         return self.triples.num_rows
 
     def __repr__(self) -> str:
-        sizes = f"{len(self):,} triples, {self.entities.num_rows:,} entities, {self.relations.num_rows:,} relations"
+        entities, relations = self.entities.num_rows, self.relations.num_rows
+        sizes = f"{len(self):,} triples, {entities:,} entities, {relations:,} relations"
         return f"Graph({self.about.get('source', '')}: {sizes})"
 
-    # row number of every triple's head and tail among the entities and of its relation, (triples,) int32; views of the file
+    # row numbers of every triple's parts, (triples,) int32; views of the file
     head = cached_property(lambda self: column_values(self.triples, "head"))
     relation = cached_property(lambda self: column_values(self.triples, "relation"))
     tail = cached_property(lambda self: column_values(self.triples, "tail"))
 
     @cached_property
     def index(self) -> tuple[np.ndarray, np.ndarray]:
-        """Distinct (head, relation) pairs and distinct (pair, tail), both sorted: two steps, so that keys fit 64 bits."""
+        """Distinct (head, relation) pairs and (pair, tail), sorted: two steps, so that keys fit 64
+        bits."""
         pairs, place = np.unique(pair_keys(self), return_inverse=True)
         return pairs, distinct(place * self.entities.num_rows + self.tail)
 
     @cached_property
     def tails(self) -> tuple[np.ndarray, np.ndarray]:
-        """The distinct tails of every relation, one relation after another, and where each relation begins."""
+        """The distinct tails of every relation, one relation after another, and where each
+        begins."""
         n = self.entities.num_rows
         keys = distinct(self.relation.astype(np.int64) * n + self.tail)
         return keys % max(n, 1), np.searchsorted(keys, np.arange(self.relations.num_rows + 1) * n)
@@ -98,23 +112,26 @@ def column_values(table: pa.Table, column: str) -> np.ndarray:
 
 
 def distinct(values: np.ndarray) -> np.ndarray:
-    """Sorted distinct values. numpy's ``unique`` hashes plain integers, which takes a hundred times as long as sorting them."""
+    """Sorted distinct values. numpy's ``unique`` hashes integers, which takes far longer than
+    sorting."""
     values = np.sort(values)
     return values[np.append(True, values[1:] != values[:-1])[: len(values)]]
 
 
 def make_table(name: str, columns: dict) -> pa.Table:
-    """One of the four tables from arrays or lists; missing columns of texts and aliases are null."""
+    """One of the four tables from arrays or lists; missing columns of texts and aliases are
+    null."""
+
+    def column(values, kind: pa.DataType) -> pa.Array:
+        if kind == CODES and not isinstance(values, pa.DictionaryArray):
+            return pa.array(values, pa.string()).dictionary_encode()
+        known = isinstance(values, (pa.Array, pa.ChunkedArray))
+        return values.cast(kind) if known else pa.array(values, kind)
+
     kinds = COLUMNS[name] | (OPTIONAL if name == "triples" else {})
     missing = pa.nulls(len(next(iter(columns.values()))))
     wanted = [c for c in kinds if c in columns or c not in OPTIONAL]
-    return pa.table({c: _column(columns.get(c, missing), kinds[c]) for c in wanted})
-
-
-def _column(values, kind: pa.DataType) -> pa.Array:
-    if kind == CODES and not isinstance(values, pa.DictionaryArray):
-        return pa.array(values, pa.string()).dictionary_encode()
-    return values.cast(kind) if isinstance(values, (pa.Array, pa.ChunkedArray)) else pa.array(values, kind)
+    return pa.table({c: column(columns.get(c, missing), kinds[c]) for c in wanted})
 
 
 # On disk
@@ -122,86 +139,87 @@ def _column(values, kind: pa.DataType) -> pa.Array:
 
 @contextmanager
 def alone(folder: str | Path) -> Iterator[None]:
-    """Context manager: lock a folder so that one process writes its graph; a second notebook that reads the same dump waits."""
-    folder = Path(folder)
+    """Lock a folder, so that one process writes its graph and others wait."""
     try:
-        folder.mkdir(parents=True, exist_ok=True)
-        lock = FileLock(folder / ".lock").acquire()
+        Path(folder).mkdir(parents=True, exist_ok=True)
+        lock = FileLock(Path(folder) / ".lock").acquire()
     except OSError as error:
-        raise ProbeError(f"{folder}: the graph cannot be written: {error.strerror or error}") from error
+        raise ProbeError(
+            f"{folder}: the graph cannot be written: {error.strerror or error}"
+        ) from error
     with lock:
         yield
 
 
 def write_graph(graph: Graph, folder: str | Path) -> Path:
-    """Write a graph. A kill leaves a folder that ``open_graph`` rejects, never half a graph. Use ``alone`` if another process may
-    write the same graph."""
-    folder = Path(folder)
+    """Write a graph. A kill leaves a folder that ``open_graph`` rejects, never half a graph. Use
+    ``alone`` if another process may write the same graph."""
+    folder, sizes = Path(folder), {}
     try:
         folder.mkdir(parents=True, exist_ok=True)
         (folder / "graph.json").unlink(missing_ok=True)
-        sizes = {name: _write_table(folder / f"{name}.arrow", getattr(graph, name)) for name in COLUMNS}
+        for name in COLUMNS:
+            path, temporary = folder / f"{name}.arrow", folder / f".{name}.arrow.tmp"
+            table = getattr(graph, name).combine_chunks()  # one batch can be mapped without a copy
+            with (
+                pa.OSFile(str(temporary), "wb") as file,
+                pa.ipc.new_file(file, table.schema) as writer,
+            ):
+                writer.write_table(table)
+            os.replace(temporary, path)
+            sizes[name] = path.stat().st_size
     except OSError as error:
-        raise ProbeError(f"{folder}: the graph cannot be written: {error.strerror or error}") from error
+        raise ProbeError(
+            f"{folder}: the graph cannot be written: {error.strerror or error}"
+        ) from error
     files.write_json(folder / "graph.json", {"about": graph.about, "bytes": sizes})
     return folder
 
 
-def _write_table(path: Path, table: pa.Table) -> int:
-    """Write a table as one batch (a batch can be mapped without a copy) under a temporary name, rename it, return its size."""
-    temporary = path.with_name(f".{path.name}.tmp")
-    table = table.combine_chunks()
-    with pa.OSFile(str(temporary), "wb") as file, pa.ipc.new_file(file, table.schema) as writer:
-        writer.write_table(table)
-    os.replace(temporary, path)
-    return path.stat().st_size
-
-
 def open_graph(folder: str | Path) -> Graph:
     """Open a graph of ``write_graph``, memory-mapped. Sizes, texts and row numbers are checked."""
-    folder = Path(folder)
+    folder, tables = Path(folder), {}
     try:
         record = json.loads((folder / "graph.json").read_text(encoding="utf-8"))
-        tables = {name: _open_table(folder / f"{name}.arrow", record["bytes"][name]) for name in COLUMNS}
-        return _checked(Graph(**tables, about=dict(record["about"])))
+        for name, columns in COLUMNS.items():
+            path, size = folder / f"{name}.arrow", record["bytes"][name]
+            if path.stat().st_size != size:
+                raise ValueError(f"{path.name} has {path.stat().st_size} bytes, not {size}")
+            table = pa.ipc.open_file(pa.memory_map(str(path))).read_all()
+            table.validate(full=True)
+            known, given = (
+                columns | (OPTIONAL if name == "triples" else {}),
+                set(table.column_names),
+            )
+            if not set(columns) <= given or any(known.get(f.name) != f.type for f in table.schema):
+                raise ValueError(f"{path.name} has the columns {table.schema.to_string()}")
+            tables[name] = table
+        graph = Graph(**tables, about=dict(record["about"]))
+        for column in (*SLOTS, "entity"):
+            table = graph.triples if column in SLOTS else graph.types
+            size = (graph.relations if column == "relation" else graph.entities).num_rows
+            bounds, empty = pc.min_max(table[column]).as_py(), not table.num_rows
+            if (
+                table[column].null_count
+                or not empty
+                and not 0 <= bounds["min"] <= bounds["max"] < size
+            ):
+                raise ValueError(f"{column}: row numbers {bounds} of a table of {size} rows")
+        return graph
     except FileNotFoundError as error:
-        raise ProbeError(f"{folder}: no graph, or one that was not written completely: {error}") from error
+        what = "no graph, or one that was not written completely"
+        raise ProbeError(f"{folder}: {what}: {error}") from error
     except (OSError, ValueError, KeyError, TypeError, pa.ArrowException) as error:
         raise ProbeError(f"{folder}: a damaged graph ({error}); make it again") from error
-
-
-def _open_table(path: Path, size: int) -> pa.Table:
-    if path.stat().st_size != size:
-        raise ValueError(f"{path.name} has {path.stat().st_size} bytes, not {size}")
-    table = pa.ipc.open_file(pa.memory_map(str(path))).read_all()
-    table.validate(full=True)
-    return table
-
-
-def _checked(graph: Graph) -> Graph:
-    """The graph if it has all columns and valid row numbers; otherwise raise ValueError."""
-    for name, columns in COLUMNS.items():
-        table = getattr(graph, name)
-        known = columns | (OPTIONAL if name == "triples" else {})
-        if not set(columns) <= set(table.column_names) or any(known.get(f.name) != f.type for f in table.schema):
-            raise ValueError(f"{name}.arrow has the columns {table.schema.to_string()}")
-    for column in (*SLOTS, "entity"):
-        table = graph.triples if column in SLOTS else graph.types
-        size = (graph.relations if column == "relation" else graph.entities).num_rows
-        bounds = pc.min_max(table[column]).as_py()
-        if table[column].null_count or table.num_rows and not 0 <= bounds["min"] <= bounds["max"] < size:
-            raise ValueError(f"{column}: row numbers {bounds} of a table of {size} rows")
-    return graph
 
 
 # What GraphEval computes on a graph
 
 
 def statistics(graph: Graph) -> dict[str, float]:
-    """Entities, relations, triples, average degree 2T/E, density T/(E(E-1)), self loops (GraphEval, Table 1).
-
-    Only entities and relations with triples count: a sample keeps those of the whole graph, which would lower its density.
-    """
+    """Entities, relations, triples, average degree 2T/E, density T/(E(E-1)), self loops (GraphEval,
+    Table 1). Only entities and relations with triples count: a sample keeps those of the whole
+    graph."""
     n = int((degrees(graph) > 0).sum())
     return {
         "entities": n,
@@ -216,7 +234,8 @@ def statistics(graph: Graph) -> dict[str, float]:
 def degrees(graph: Graph, parallel: bool = True) -> np.ndarray:
     """Degree of every entity, (entities,) int64; a self loop counts twice.
 
-    parallel  True: several relations between the same head and tail count several times; False: once, as in the released code
+    parallel  True: several relations between the same head and tail count several times; False:
+              once, as in the released code
     """
     head, tail, n = graph.head, graph.tail, graph.entities.num_rows
     if not parallel:
@@ -225,40 +244,40 @@ def degrees(graph: Graph, parallel: bool = True) -> np.ndarray:
 
 
 def relation_types(graph: Graph) -> pd.DataFrame:
-    """The most frequent type of every relation's heads and tails: ``relation`` (key), ``head_type``, ``tail_type``.
+    """The most frequent type of every relation's heads and tails: ``relation`` (key),
+    ``head_type``, ``tail_type``.
 
-    Counted over the relation's triples, each head (tail) with all its types. Of equal counts, the first in alphabetical order
-    is returned (a choice of this kit); "None" if no head (tail) has a type.
+    Counted over the relation's triples, each head (tail) with all its types. Of equal counts, the
+    first in alphabetical order is returned (a choice of this kit); "None" if no head (tail) has a
+    type.
     """
     column = graph.types["type"].unify_dictionaries().combine_chunks()
     texts = np.asarray(column.dictionary.to_pylist(), dtype=object)
     order = np.argsort(texts)
     code = np.argsort(order)[column.indices.to_numpy()] if len(texts) else np.empty(0, int)
-    shape = (graph.entities.num_rows, len(texts))
-    types = csr_array((np.ones(len(code), np.int64), (column_values(graph.types, "entity"), code)), shape=shape)
+    shape, texts = (graph.entities.num_rows, len(texts)), texts[order]
+    rows = (column_values(graph.types, "entity"), code)
+    types = csr_array((np.ones(len(code), np.int64), rows), shape=shape)
     types.sum_duplicates()
     types.data[:] = 1
     usual = {"relation": graph.relations["relation"].to_pylist()}
     for side in ("head", "tail"):
         rows = (np.ones(len(graph), np.int64), (graph.relation, getattr(graph, side)))
         counts = csr_array(rows, shape=(graph.relations.num_rows, shape[0])) @ types
-        usual[f"{side}_type"] = [_most_frequent(counts, r, texts[order]) for r in range(counts.shape[0])]
+        usual[f"{side}_type"] = []
+        for start, end in zip(counts.indptr[:-1], counts.indptr[1:], strict=True):
+            found, sizes = counts.indices[start:end], counts.data[start:end]
+            best = str(texts[found[sizes == sizes.max()].min()]) if len(found) else "None"
+            usual[f"{side}_type"].append(best)
     return pd.DataFrame(usual)
 
 
-def _most_frequent(counts: csr_array, row: int, texts: np.ndarray) -> str:
-    found = slice(counts.indptr[row], counts.indptr[row + 1])
-    columns, sizes = counts.indices[found], counts.data[found]
-    return str(texts[columns[sizes == sizes.max()].min()]) if len(columns) else "None"
-
-
 def best_rank(graph: Graph) -> np.ndarray:
-    """Which triples have the best rank of their head and relation, (triples,) bool: preferred ones, otherwise normal ones.
-
-    Deprecated ones never have it. Wikidata calls these the truthy statements.
-    """
+    """Which triples have the best rank of their head and relation, (triples,) bool: preferred ones,
+    otherwise normal ones, never deprecated ones. Wikidata calls these the truthy statements."""
     column = graph.triples["rank"].combine_chunks()
-    rank = np.array([RANKS.index(r) for r in column.dictionary.to_pylist()], np.int8)[column.indices.to_numpy()]
+    ranks = np.array([RANKS.index(r) for r in column.dictionary.to_pylist()], np.int8)
+    rank = ranks[column.indices.to_numpy()]
     pairs, place = np.unique(pair_keys(graph), return_inverse=True)
     best = np.zeros(len(pairs), np.int8)
     np.maximum.at(best, place, rank)
@@ -280,19 +299,23 @@ def _find(values: np.ndarray, wanted: np.ndarray) -> np.ndarray:
     return np.where(values[place] == wanted, place, -1)
 
 
-def corrupt(graph: Graph, rows: np.ndarray | None = None, seed: int = 0, hard: bool = False) -> pd.DataFrame:
-    """A false triple for every true one: one part replaced, drawn again until the result is not in the graph.
+def corrupt(
+    graph: Graph, rows: np.ndarray | None = None, seed: int = 0, hard: bool = False
+) -> pd.DataFrame:
+    """A false triple for every true one: one part replaced, drawn again until it is not in the
+    graph.
 
     rows  the triples to corrupt, a boolean mask or row numbers (default: all)
     seed  every triple samples by (seed, row number): neither the order nor the other triples matter
-    hard  True: replace the tail by another tail of the same relation. False: replace head, relation or tail, with probability
-          1/3 each, by any entity or relation. The released code does not check that the result is not in the graph
+    hard  True: replace the tail by another tail of the same relation. False: replace head, relation
+          or tail, with probability 1/3 each, by any entity or relation. The released code does not
+          check that the result is not in the graph
 
-    Return ``triple`` (row number), ``head``, ``relation``, ``tail`` and ``slot``, the index of the new part in ``SLOTS``. After
-    16 failed attempts the slot is drawn again, too. Triples without a possible corruption have no row and are counted in
-    ``.attrs["impossible"]``.
+    Return ``triple`` (row number), ``head``, ``relation``, ``tail`` and ``slot``, the index of the
+    new part in ``SLOTS``. After 16 failed attempts the slot is drawn again, too. Triples without a
+    possible corruption have no row and are counted in ``.attrs["impossible"]``.
     """
-    rows = _rows(graph, rows)
+    rows, seed = _rows(graph, rows), check_seed(seed)
     true = np.stack([graph.head[rows], graph.relation[rows], graph.tail[rows]]).astype(np.int64)
     slot, new = np.full((2, len(rows)), -1)
     waiting = np.flatnonzero(_has_other_tail(graph, true)) if hard else np.arange(len(rows))
@@ -310,19 +333,23 @@ def corrupt(graph: Graph, rows: np.ndarray | None = None, seed: int = 0, hard: b
             slot[i], new[i] = one["slot"], one[SLOTS[one["slot"]]]
     found = slot >= 0
     made = _replaced(true[:, found], slot[found], new[found])
-    frame = pd.DataFrame({"triple": rows[found]} | dict(zip(SLOTS, made, strict=True)) | {"slot": slot[found]})
+    parts = dict(zip(SLOTS, made, strict=True))
+    frame = pd.DataFrame({"triple": rows[found]} | parts | {"slot": slot[found]})
     frame.attrs["impossible"] = len(rows) - len(frame)
     return frame
 
 
-def _draw(graph: Graph, relation, rows, seed: int, attempt: int, hard: bool) -> tuple[np.ndarray, np.ndarray]:
+def _draw(
+    graph: Graph, relation: np.ndarray, rows: np.ndarray, seed: int, attempt: int, hard: bool
+) -> tuple[np.ndarray, np.ndarray]:
     """(slot, new part) for every row."""
     chance = _uniform(seed, rows, attempt)
     if hard:
         tails, begin = graph.tails
         size = begin[relation + 1] - begin[relation]
         return np.full(len(rows), 2), tails[begin[relation] + (chance * size).astype(np.int64)]
-    slots = (_uniform(seed, rows, "slot" if attempt < 16 else f"slot {attempt}") * 3).astype(np.int64)
+    draw = "slot" if attempt < 16 else f"slot {attempt}"
+    slots = (_uniform(seed, rows, draw) * 3).astype(np.int64)
     sizes = np.array([graph.entities.num_rows, graph.relations.num_rows, graph.entities.num_rows])
     return slots, (chance * sizes[slots]).astype(np.int64)
 
@@ -343,15 +370,17 @@ def _has_other_tail(graph: Graph, triples: np.ndarray) -> np.ndarray:
 
 
 def possible(graph: Graph, triple: np.ndarray, hard: bool = False) -> pd.DataFrame:
-    """All corruptions of one triple (its three row numbers): ``head``, ``relation``, ``tail``, ``slot``; see ``corrupt``. They
-    outnumber the entities, so this is only for the few triples for which sampling fails."""
+    """All corruptions of one triple (its three row numbers): ``head``, ``relation``, ``tail``,
+    ``slot``; see ``corrupt``. They outnumber the entities, so this is only for triples for which
+    sampling fails."""
     if hard:
         tails, begin = graph.tails
         values = tails[begin[triple[1]] : begin[triple[1] + 1]]
         slots = np.full(len(values), 2)
     else:
         sizes = [graph.entities.num_rows, graph.relations.num_rows, graph.entities.num_rows]
-        values, slots = np.concatenate([np.arange(size) for size in sizes]), np.repeat(np.arange(3), sizes)
+        values = np.concatenate([np.arange(size) for size in sizes])
+        slots = np.repeat(np.arange(3), sizes)
     made = _replaced(np.tile(np.asarray(triple, np.int64)[:, None], len(values)), slots, values)
     free = ~contains(graph, *made)
     return pd.DataFrame(dict(zip(SLOTS, made[:, free], strict=True)) | {"slot": slots[free]})
@@ -360,10 +389,12 @@ def possible(graph: Graph, triple: np.ndarray, hard: bool = False) -> pd.DataFra
 def _uniform(seed: int, rows: np.ndarray, draw: int | str) -> np.ndarray:
     """A number in [0, 1) for every row, (n,) float64, that depends only on seed, row and draw.
 
-    SplitMix64 (Steele, Lea and Flood 2014) as a counter-based generator: the row is the counter, seed and draw its start.
+    SplitMix64 (Steele, Lea and Flood 2014) as a counter-based generator: the row is the counter,
+    seed and draw its start.
     """
     start = hashlib.sha256(repr((seed, draw)).encode()).digest()[:8]
-    x = (rows.astype(np.uint64) + np.uint64(1)) * np.uint64(0x9E3779B97F4A7C15) + np.frombuffer(start, "<u8")
+    x = (rows.astype(np.uint64) + np.uint64(1)) * np.uint64(0x9E3779B97F4A7C15)
+    x = x + np.frombuffer(start, "<u8")
     x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     return ((x ^ (x >> np.uint64(31))) >> np.uint64(11)) * 2.0**-53
@@ -373,10 +404,10 @@ def _uniform(seed: int, rows: np.ndarray, draw: int | str) -> np.ndarray:
 
 
 def to_facts(graph: Graph, rows: np.ndarray | None = None, source: str | None = None) -> Facts:
-    """The tidy frames of some triples (a boolean mask or row numbers; default: all): for thousands, not for millions.
+    """The tidy frames of some triples (a boolean mask or row numbers; default: all): for thousands.
 
-    Entity and relation keys are those of the graph. Raise ProbeError for an entity without a label: choose rows by
-    ``labelled``. Templates and distractors are empty; ``popularity`` is 0 (unknown).
+    Entity and relation keys are those of the graph. Raise ProbeError for an entity without a label:
+    choose rows by ``labelled``. Templates and distractors are empty; ``popularity`` is 0 (unknown).
     """
     rows = _rows(graph, rows)
     if not len(rows):
@@ -385,15 +416,32 @@ def to_facts(graph: Graph, rows: np.ndarray | None = None, source: str | None = 
     head, relation, tail = (column_values(triples, name) for name in SLOTS)
     used, kinds = np.unique(np.concatenate([head, tail])), np.unique(relation)
     entities, names = _entity_frame(graph, used), graph.relations.take(pa.array(kinds)).to_pydict()
-    facts = pd.DataFrame({"relation": np.array(names["relation"], dtype=object)[np.searchsorted(kinds, relation)]})
-    for role, part in (("subject", head), ("object", tail)):
-        facts[role] = entities["entity"].to_numpy()[np.searchsorted(used, part)]
+    texts = {
+        "relation": np.array(names["relation"], dtype=object)[np.searchsorted(kinds, relation)],
+        "subject": entities["entity"].to_numpy()[np.searchsorted(used, head)],
+        "object": entities["entity"].to_numpy()[np.searchsorted(used, tail)],
+    }
     for date in ("start", "end"):
-        facts[date] = triples[date].to_pylist() if date in triples.column_names else ""
-    facts["fact"] = _fact_ids(facts)
-    named = {key: label or key for key, label in zip(names["relation"], names["label"], strict=True)}
-    frames = (relation_frame(facts, named), pd.DataFrame(columns=TEMPLATES), pd.DataFrame(columns=DISTRACTORS))
-    return validate(Facts(facts[FACTS], entities, *frames, source=source or graph.about.get("source", "graph")))
+        dated = date in triples.column_names
+        texts[date] = triples[date].to_pylist() if dated else [""] * len(rows)
+    seen, ids = (
+        Counter(),
+        [],
+    )  # a repeated fact (another term of office) gets its start, then a number
+    for r, s, o, start in zip(
+        *(texts[c] for c in ("relation", "subject", "object", "start")), strict=True
+    ):
+        seen[name := f"{r}:{s}:{o}"] += 1
+        if seen[name] > 1 and start:
+            seen[name := f"{name}:{start}"] += 1
+        ids.append(f"{name}#{seen[name]}" if seen[name] > 1 else name)
+    facts = pd.DataFrame(texts).assign(fact=ids)[FACTS]
+    named = {
+        key: label or key for key, label in zip(names["relation"], names["label"], strict=True)
+    }
+    empty = (pd.DataFrame(columns=TEMPLATES), pd.DataFrame(columns=DISTRACTORS))
+    source = source or graph.about.get("source", "graph")
+    return validate(Facts(facts, entities, relation_frame(facts, named), *empty, source=source))
 
 
 def labelled(graph: Graph) -> np.ndarray:
@@ -404,64 +452,53 @@ def labelled(graph: Graph) -> np.ndarray:
 
 def has_label(graph: Graph) -> np.ndarray:
     """Which entities have a label, (entities,) bool."""
-    has = pc.fill_null(pc.not_equal(pc.utf8_trim_whitespace(graph.entities["label"]), ""), False)
+    labels = pc.utf8_trim_whitespace(graph.entities["label"])
+    has = pc.fill_null(pc.not_equal(labels, ""), False)
     return has.combine_chunks().to_numpy(zero_copy_only=False)
 
 
 def _rows(graph: Graph, rows) -> np.ndarray:
     """Row numbers of chosen triples, (n,) int64."""
-    rows = np.arange(len(graph)) if rows is None else np.asarray(rows)
-    if rows.dtype == bool and len(rows) == len(graph):
+    rows, n = np.arange(len(graph)) if rows is None else np.asarray(rows), len(graph)
+    if rows.dtype == bool and len(rows) == n:
         return np.flatnonzero(rows)
-    if len(rows) and not (rows.dtype.kind in "iu" and 0 <= rows.min() <= rows.max() < len(graph)):
-        raise ProbeError(f"rows: allowed are numbers from 0 to {len(graph) - 1}, or a boolean mask of {len(graph)}")
+    if len(rows) and not (rows.dtype.kind in "iu" and 0 <= rows.min() <= rows.max() < n):
+        raise ProbeError(f"rows: allowed are numbers from 0 to {n - 1}, or a boolean mask of {n}")
     return rows.astype(np.int64)
 
 
 def _entity_frame(graph: Graph, used: np.ndarray) -> pd.DataFrame:
-    rows = graph.entities.take(pa.array(used)).to_pydict()
-    if lost := [e for e, label in zip(rows["entity"], rows["label"], strict=True) if not (label or "").strip()]:
-        raise ProbeError(f"{len(lost)} entities have no label, e.g. {lost[0]!r}; choose rows by labelled(graph)")
-    ours = graph.types.filter(pc.is_in(graph.types["entity"], pa.array(used, pa.int32()))).to_pydict()
-    types: dict[int, list[str]] = {}
-    for entity, kind in zip(ours["entity"], ours["type"], strict=True):
+    rows, types = graph.entities.take(pa.array(used)).to_pydict(), {}
+    keys, labels = rows["entity"], rows["label"]
+    if lost := [e for e, label in zip(keys, labels, strict=True) if not (label or "").strip()]:
+        said = f"{len(lost)} entities have no label, e.g. {lost[0]!r}"
+        raise ProbeError(f"{said}; choose rows by labelled(graph)")
+    own = graph.types.filter(pc.is_in(graph.types["entity"], pa.array(used, INT))).to_pydict()
+    for entity, kind in zip(own["entity"], own["type"], strict=True):
         types.setdefault(entity, []).append(kind)
-    frame = pd.DataFrame({"entity": rows["entity"], "label": rows["label"]})
-    frame["wikidata"] = [key if key[:1] == "Q" and key[1:].isdecimal() else "" for key in rows["entity"]]
-    frame["aliases"] = [tuple(aliases or ()) for aliases in rows["aliases"]]
+    frame = pd.DataFrame({"entity": keys, "label": labels})
+    frame["wikidata"] = [key if key[:1] == "Q" and key[1:].isdecimal() else "" for key in keys]
+    frame["aliases"] = [tuple(names or ()) for names in rows["aliases"]]
     frame["types"] = [tuple(types.get(entity, ())) for entity in used]
     return frame.assign(popularity=0)[ENTITIES]
 
 
-def _fact_ids(facts: pd.DataFrame) -> list[str]:
-    """relation:subject:object; a repeated one (another term of office) gets its start, then a number."""
-    seen, ids = Counter(), []
-    for relation, subject, obj, start in facts[["relation", "subject", "object", "start"]].itertuples(index=False):
-        name = f"{relation}:{subject}:{obj}"
-        seen[name] += 1
-        if seen[name] > 1 and start:
-            name = f"{name}:{start}"
-            seen[name] += 1
-        ids.append(f"{name}#{seen[name]}" if seen[name] > 1 else name)
-    return ids
-
-
 def from_facts(facts: Facts) -> Graph:
     """The graph of some facts, in memory: GraphEval treats the shipped facts and DBpedia alike."""
-    entities = pd.Index(facts.entities["entity"])
-    relations = pd.Index(facts.relations["relation"])
-    rows = facts.facts
-    triples = {slot: entities.get_indexer(rows[role]) for slot, role in (("head", "subject"), ("tail", "object"))}
-    triples |= {
+    rows, known = facts.facts, facts.entities
+    entities, relations = pd.Index(known["entity"]), pd.Index(facts.relations["relation"])
+    triples = {
+        "head": entities.get_indexer(rows["subject"]),
         "relation": relations.get_indexer(rows["relation"]),
-        "start": list(rows["start"]),
-        "end": list(rows["end"]),
-    }
-    types = facts.entities["types"].reset_index(drop=True).explode().dropna()
+        "tail": entities.get_indexer(rows["object"]),
+    } | {date: list(rows[date]) for date in ("start", "end")}
+    types = known["types"].reset_index(drop=True).explode().dropna()
     return Graph(
         make_table("triples", triples),
-        make_table("entities", {c: list(facts.entities[c]) for c in ("entity", "label", "aliases")}),
-        make_table("relations", {"relation": list(relations), "label": list(facts.relations["name"])}),
+        make_table("entities", {c: list(known[c]) for c in ("entity", "label", "aliases")}),
+        make_table(
+            "relations", {"relation": list(relations), "label": list(facts.relations["name"])}
+        ),
         make_table("types", {"entity": types.index.to_numpy(), "type": list(types)}),
         {"source": facts.source, "counts": {"triples": len(rows)}, "examples": []},
     )
@@ -471,56 +508,53 @@ def from_facts(facts: Facts) -> Graph:
 
 
 def check_source(source: str) -> None:
-    """Raise ProbeError if ``source`` names no graph (see ``grapheval.load_graph``); the graph is not opened."""
-    generated = source.startswith(SYNTHETIC) and source.removeprefix(SYNTHETIC).isdecimal()
-    if source != "atlas" and not generated and not Path(source).exists():
-        raise ProbeError(f"no graph {source!r}; allowed: atlas, synthetic:<triples>, a graph's folder, a DBpedia dump")
+    """Raise ProbeError if ``source`` names no graph (see ``grapheval.load_graph``); it is not
+    opened."""
+    made = source.startswith(SYNTHETIC) and source.removeprefix(SYNTHETIC).isdecimal()
+    if source != "atlas" and not made and not Path(source).exists():
+        allowed = "atlas, synthetic:<triples>, a graph's folder, a DBpedia dump"
+        raise ProbeError(f"no graph {source!r}; allowed: {allowed}")
 
 
-def synthetic(n_triples: int, n_entities: int | None = None, n_relations: int = 633, seed: int = 0) -> Graph:
-    """A generated graph with the shape of a real one: distinct triples, skewed degrees, no entity without a triple.
+def synthetic(
+    n_triples: int, n_entities: int | None = None, n_relations: int = 633, seed: int = 0
+) -> Graph:
+    """A generated graph with the shape of a real one: distinct triples, skewed degrees, no entity
+    without a triple.
 
     n_entities  default: 0.29 per triple, as in DBpedia (GraphEval Table 1)
-    Tails and relations follow Zipf's law, heads a less skewed distribution. Keys have the form of DBpedia's; every entity has
-    the type Thing and one of 40 others.
+    Tails and relations follow Zipf's law, heads a less skewed distribution. Keys have the form of
+    DBpedia's; every entity has the type Thing and one of 40 others.
     """
     n_entities = n_entities or max(2, round(0.29 * n_triples))
     if not n_entities <= n_triples <= n_entities**2 * n_relations / 10:
-        raise ProbeError(
-            f"{n_triples} distinct triples that use {n_entities} entities and {n_relations} relations; allowed: as many "
-            "triples as entities at least, and a tenth of all possible triples at most"
-        )
-    generator = np.random.default_rng(seed)
-    triples = _skewed(n_triples, n_entities, n_relations, generator)
-    number = pa.array(np.arange(max(n_entities, n_relations))).cast(pa.string())
-    names = lambda prefix, n: pc.binary_join_element_wise(prefix, number[:n], "")
-    entity, relation = (f"http://dbpedia.org/{part}" for part in ("resource/Entity_", "ontology/relation"))
-    kinds = pa.array(["Thing"] + [f"Type{i}" for i in range(40)])
-    codes = np.concatenate([np.zeros(n_entities, np.int64), 1 + _zipf(generator, 40, n_entities)])
-    types = pa.DictionaryArray.from_arrays(pa.array(codes, pa.int32()), kinds)
-    return Graph(
-        make_table("triples", dict(zip(SLOTS, triples.T, strict=True))),
-        make_table("entities", {"entity": names(entity, n_entities), "label": names("Entity ", n_entities)}),
-        make_table("relations", {"relation": names(relation, n_relations), "label": names("relation", n_relations)}),
-        make_table("types", {"entity": np.tile(np.arange(n_entities), 2), "type": types}),
-        {"source": f"synthetic:{seed}", "counts": {"triples": n_triples}, "examples": []},
-    )
-
-
-def _skewed(n_triples: int, n_entities: int, n_relations: int, generator: np.random.Generator) -> np.ndarray:
-    """Distinct triples, (n_triples, 3) int64; every entity is a head."""
-    triples = np.empty((0, 3), np.int64)
+        said = f"{n_triples} distinct triples of {n_entities} entities and {n_relations} relations"
+        allowed = "as many triples as entities at least, and a tenth of all possible ones at most"
+        raise ProbeError(f"{said}; allowed: {allowed}")
+    generator, triples = np.random.default_rng(seed), np.empty((0, 3), np.int64)
+    # numbers below n; number k has a probability near 1 / ((k + 1) ln n)
+    zipf = lambda n, size: ((n + 1) ** generator.random(size)).astype(np.int64) - 1
     while len(triples) < n_triples:
         size = n_entities + n_triples - len(triples)
         heads = (n_entities * generator.random(size) ** 2).astype(np.int64)
-        heads[:n_entities] = np.arange(n_entities)
-        drawn = [heads, _zipf(generator, n_relations, size), _zipf(generator, n_entities, size)]
-        triples = np.concatenate([triples, np.stack(drawn, axis=1)])
+        heads[:n_entities] = np.arange(n_entities)  # every entity is a head
+        drawn = np.stack([heads, zipf(n_relations, size), zipf(n_entities, size)], axis=1)
+        triples = np.concatenate([triples, drawn])
         keys = (triples[:, 0] * n_relations + triples[:, 1]) * n_entities + triples[:, 2]
         triples = triples[np.sort(np.unique(keys, return_index=True)[1])]
-    return triples[:n_triples]
-
-
-def _zipf(generator: np.random.Generator, n: int, size: int) -> np.ndarray:
-    """``size`` numbers below n; number k has a probability near 1 / ((k + 1) ln n)."""
-    return ((n + 1) ** generator.random(size)).astype(np.int64) - 1
+    number = pa.array(np.arange(max(n_entities, n_relations))).cast(pa.string())
+    names = lambda prefix, n: pc.binary_join_element_wise(prefix, number[:n], "")
+    keys = [
+        names(f"http://dbpedia.org/{part}", n)
+        for part, n in (("resource/Entity_", n_entities), ("ontology/relation", n_relations))
+    ]
+    codes = np.concatenate([np.zeros(n_entities, np.int64), 1 + zipf(40, n_entities)])
+    kinds = pa.array(["Thing"] + [f"Type{i}" for i in range(40)])
+    types = pa.DictionaryArray.from_arrays(pa.array(codes, INT), kinds)
+    return Graph(
+        make_table("triples", dict(zip(SLOTS, triples[:n_triples].T, strict=True))),
+        make_table("entities", {"entity": keys[0], "label": names("Entity ", n_entities)}),
+        make_table("relations", {"relation": keys[1], "label": names("relation", n_relations)}),
+        make_table("types", {"entity": np.tile(np.arange(n_entities), 2), "type": types}),
+        {"source": f"synthetic:{seed}", "counts": {"triples": n_triples}, "examples": []},
+    )

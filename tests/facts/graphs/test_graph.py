@@ -1,12 +1,8 @@
-"""Knowledge graphs: a small one by hand, what does not depend on order, edges, and properties of generated ones."""
-
-import json
-from collections import Counter
+"""Knowledge graphs: a small one by hand, what does not depend on order, edges, and properties of
+generated ones."""
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 
 from probelib import facts
 from probelib.errors import ProbeError
@@ -26,16 +22,23 @@ from probelib.facts.graphs.graph import (
     to_facts,
     write_graph,
 )
-from tests.conftest import examples
 
 
-def make(triples: list[tuple[int, int, int]], n: int, relations: int = 1, types: dict = (), labels=None) -> Graph:
+def make(
+    triples: list[tuple[int, int, int]], n: int, relations: int = 1, types: dict = (), labels=None
+) -> Graph:
     """A graph of entities e0, e1, ... and relations r0, r1, ...; types {entity: [types]}."""
     pairs = [(entity, kind) for entity, kinds in dict(types).items() for kind in kinds]
     return Graph(
-        make_table("triples", dict(zip(kg.SLOTS, np.array(triples, int).reshape(-1, 3).T, strict=True))),
         make_table(
-            "entities", {"entity": [f"e{i}" for i in range(n)], "label": labels or [f"E {i}" for i in range(n)]}
+            "triples", dict(zip(kg.SLOTS, np.array(triples, int).reshape(-1, 3).T, strict=True))
+        ),
+        make_table(
+            "entities",
+            {
+                "entity": [f"e{i}" for i in range(n)],
+                "label": labels or [f"E {i}" for i in range(n)],
+            },
         ),
         make_table("relations", {"relation": [f"r{i}" for i in range(relations)]}),
         make_table("types", {"entity": [e for e, _ in pairs], "type": [t for _, t in pairs]}),
@@ -44,20 +47,33 @@ def make(triples: list[tuple[int, int, int]], n: int, relations: int = 1, types:
 
 
 # 0 -r0-> 1, 0 -r1-> 1 (parallel), 1 -r0-> 2, 2 -r1-> 2 (a loop)
-SMALL = make([(0, 0, 1), (0, 1, 1), (1, 0, 2), (2, 1, 2)], 4, 2, {0: ["Person"], 1: ["Place", "City"], 2: ["City"]})
+SMALL = make(
+    [(0, 0, 1), (0, 1, 1), (1, 0, 2), (2, 1, 2)],
+    4,
+    2,
+    {0: ["Person"], 1: ["Place", "City"], 2: ["City"]},
+)
 
 
 def test_degrees_and_statistics_by_hand():
     assert degrees(SMALL).tolist() == [2, 3, 3, 0]  # the parallel edge counts again, the loop twice
     assert degrees(SMALL, parallel=False).tolist() == [1, 2, 3, 0]
-    expected = {"entities": 3, "relations": 2, "triples": 4, "average degree": 8 / 3, "density": 4 / 6, "self loops": 1}
+    expected = {
+        "entities": 3,
+        "relations": 2,
+        "triples": 4,
+        "average degree": 8 / 3,
+        "density": 4 / 6,
+        "self loops": 1,
+    }
     assert statistics(SMALL) == expected  # the fourth entity is in no triple
     published = statistics(synthetic(1000, 290))  # 2T/E and T/(E(E-1)), not what Table 1 prints
     assert published["average degree"] == pytest.approx(2 * 1000 / 290)
 
 
 def test_types_of_relations_by_hand():
-    """r0: heads 0 (Person), 1 (Place, City): a tie of three, alphabetical; tails 1 (Place, City), 2 (City)."""
+    """r0: heads 0 (Person), 1 (Place, City): a tie of three, alphabetical; tails 1 (Place, City), 2
+    (City)."""
     usual = relation_types(SMALL)
     assert usual.values.tolist() == [["r0", "City", "City"], ["r1", "City", "City"]]
     other = make([(0, 0, 1), (0, 0, 2), (3, 0, 3)], 4, 2, {0: ["Zebra", "Zebra"], 3: ["Ant"]})
@@ -67,7 +83,12 @@ def test_types_of_relations_by_hand():
 
 def test_what_a_graph_contains():
     everything = np.array([(h, r, t) for h in range(4) for r in range(2) for t in range(4)]).T
-    assert everything.T[contains(SMALL, *everything)].tolist() == [[0, 0, 1], [0, 1, 1], [1, 0, 2], [2, 1, 2]]
+    assert everything.T[contains(SMALL, *everything)].tolist() == [
+        [0, 0, 1],
+        [0, 1, 1],
+        [1, 0, 2],
+        [2, 1, 2],
+    ]
     assert not contains(make([], 2), np.array([0]), np.array([0]), np.array([1])).any()
 
 
@@ -93,7 +114,10 @@ def test_corrupted_triples_are_false_and_differ_in_one_part(hard):
             and {(r, t) for r, t in zip(false["relation"], false["tail"], strict=True)} <= tails
         )
     else:
-        assert false["triple"].tolist() == list(range(3000)) and false["slot"].value_counts().between(900, 1100).all()
+        assert (
+            false["triple"].tolist() == list(range(3000))
+            and false["slot"].value_counts().between(900, 1100).all()
+        )
 
 
 def test_the_corruption_of_a_triple_does_not_depend_on_other_triples():
@@ -104,24 +128,21 @@ def test_the_corruption_of_a_triple_does_not_depend_on_other_triples():
     assert (corrupt(graph, seed=6)["slot"] != everything["slot"]).mean() > 0.5
 
 
-def test_draws_are_uniform():
-    """5000 corruptions of one triple: every other entity (99 a side) about as often."""
-    graph = make([(0, 0, 1)] + [(i, 1, i) for i in range(100)], 100, 2)
-    draws = [corrupt(graph, np.array([0]), seed=seed).iloc[0] for seed in range(3000)]
-    assert all(900 < n < 1100 for n in Counter(d["slot"] for d in draws).values())
-    heads = np.bincount([d["head"] for d in draws if d["slot"] == 0], minlength=100)
-    assert heads[0] == 0 and heads[1:].min() > 0 and heads.max() < 30
-
-
 def test_what_cannot_be_corrupted_is_counted():
     full = make([(h, 0, t) for h in range(2) for t in range(2)], 2)
     assert corrupt(full).attrs["impossible"] == 4 and corrupt(full).empty
     nearly = make([(h, 0, t) for h in range(40) for t in range(40) if (h, t) != (7, 9)], 40)
-    false = corrupt(nearly)  # only (7, 9) is free: row 7 and column 9 lead there, whatever chance says
+    false = corrupt(
+        nearly
+    )  # only (7, 9) is free: row 7 and column 9 lead there, whatever chance says
     assert set(map(tuple, false[["head", "tail"]].to_numpy())) == {(7, 9)} and len(false) == 39 + 39
     one_tail = make([(0, 0, 1), (2, 0, 1), (0, 1, 1), (2, 1, 2)], 3, 2)
     hard = corrupt(one_tail, hard=True)
-    assert hard["triple"].tolist() == [2, 3] and hard["tail"].tolist() == [2, 1] and hard.attrs["impossible"] == 2
+    assert (
+        hard["triple"].tolist() == [2, 3]
+        and hard["tail"].tolist() == [2, 1]
+        and hard.attrs["impossible"] == 2
+    )
     assert corrupt(make([], 3)).empty
 
 
@@ -141,16 +162,11 @@ def test_a_graph_comes_back_mapped_and_equal(tmp_path):
     for name in kg.COLUMNS:
         assert getattr(again, name).equals(getattr(graph, name))
     assert again.about == graph.about and not again.head.flags.owndata  # a view of the file
-    assert {p.name for p in (tmp_path / "kg").iterdir()} == {f"{n}.arrow" for n in kg.COLUMNS} | {"graph.json"}
+    assert {p.name for p in (tmp_path / "kg").iterdir()} == {f"{n}.arrow" for n in kg.COLUMNS} | {
+        "graph.json"
+    }
     write_graph(SMALL, tmp_path / "kg")  # over an old one that is still open
     assert len(open_graph(tmp_path / "kg")) == 4 and len(again) == 500 and again.tail.max() < 100
-
-
-def test_the_same_graph_makes_the_same_bytes(tmp_path):
-    for name in "ab":
-        write_graph(synthetic(200, 50, 5, seed=9), tmp_path / name)
-    for path in (tmp_path / "a").iterdir():
-        assert path.read_bytes() == (tmp_path / "b" / path.name).read_bytes()
 
 
 @pytest.mark.parametrize(
@@ -163,9 +179,15 @@ def test_the_same_graph_makes_the_same_bytes(tmp_path):
             (folder / "graph.json").read_text().replace("about", "abaut")
         ),
         lambda folder: (folder / "types.arrow").unlink(),
-        lambda folder: (folder / "triples.arrow").write_bytes((folder / "triples.arrow").read_bytes()[:-1]),
-        lambda folder: (folder / "triples.arrow").write_bytes(bytes((folder / "triples.arrow").stat().st_size)),
-        lambda folder: (folder / "entities.arrow").write_bytes((folder / "types.arrow").read_bytes()),
+        lambda folder: (folder / "triples.arrow").write_bytes(
+            (folder / "triples.arrow").read_bytes()[:-1]
+        ),
+        lambda folder: (folder / "triples.arrow").write_bytes(
+            bytes((folder / "triples.arrow").stat().st_size)
+        ),
+        lambda folder: (folder / "entities.arrow").write_bytes(
+            (folder / "types.arrow").read_bytes()
+        ),
     ],
 )
 def test_a_damaged_folder_is_refused(tmp_path, damage):
@@ -187,22 +209,6 @@ def test_row_numbers_outside_their_table_are_refused(tmp_path):
         write_graph(SMALL, tmp_path / "file")
 
 
-@settings(max_examples=examples(150), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(st.sampled_from([*(f"{n}.arrow" for n in kg.COLUMNS), "graph.json"]), st.data())
-def test_any_change_of_bytes_gives_a_graph_or_the_kits_own_error(tmp_path, name, data):
-    folder = write_graph(SMALL, tmp_path / "kg")
-    content = bytearray((folder / name).read_bytes())
-    for _ in range(data.draw(st.integers(1, 4))):
-        content[data.draw(st.integers(0, len(content) - 1))] = data.draw(st.integers(0, 255))
-    (folder / name).write_bytes(content)
-    try:
-        graph = open_graph(folder)
-        graph.entities.to_pylist()
-    except ProbeError:
-        return
-    assert len(graph) >= 0
-
-
 # The tidy frames
 
 
@@ -216,14 +222,19 @@ def test_to_the_frames_by_hand():
     assert entities["label"].to_dict() == {"e0": "E 0", "e1": "E 1", "e2": "E 2"}
     assert entities.loc["e1", "types"] == ("Place", "City") and entities.loc["e1", "wikidata"] == ""
     assert small.relations["relation"].tolist() == ["r0", "r1"] and small.source == "by hand"
-    assert to_facts(SMALL, np.array([True, False, False, False])).facts["fact"].tolist() == ["r0:e0:e1"]
+    assert to_facts(SMALL, np.array([True, False, False, False])).facts["fact"].tolist() == [
+        "r0:e0:e1"
+    ]
 
 
 def test_entities_without_a_label_are_refused_by_name_and_can_be_chosen_away():
     graph = make([(0, 0, 1), (1, 0, 2)], 3, labels=["Paris", "France", None])
     with pytest.raises(ProbeError, match="1 entities have no label, e.g. 'e2'"):
         to_facts(graph)
-    assert labelled(graph).tolist() == [True, False] and len(to_facts(graph, labelled(graph)).facts) == 1
+    assert (
+        labelled(graph).tolist() == [True, False]
+        and len(to_facts(graph, labelled(graph)).facts) == 1
+    )
     with pytest.raises(ProbeError, match="no triples"):
         to_facts(graph, np.array([False, False]))
 
@@ -257,19 +268,3 @@ def test_generated_graphs_are_skewed_distinct_and_all_in_use():
     for wrong in ((10, 20, 1), (10**6, 10, 2)):
         with pytest.raises(ProbeError, match="allowed"):
             synthetic(*wrong)
-
-
-@settings(max_examples=30, deadline=None)
-@given(st.integers(4, 60), st.integers(0, 10**6), st.booleans())
-def test_properties_of_any_graph(n_triples, seed, hard):
-    graph = synthetic(n_triples, max(4, n_triples // 3), 20, seed)
-    assert degrees(graph).sum() == 2 * len(graph)
-    assert contains(graph, graph.head, graph.relation, graph.tail).all()
-    false = corrupt(graph, seed=seed, hard=hard)
-    assert not contains(graph, false["head"], false["relation"], false["tail"]).any()
-    assert (changed(graph, false).sum(axis=1) == 1).all()
-
-
-def test_the_record_is_plain_json(tmp_path):
-    folder = write_graph(SMALL, tmp_path / "kg")
-    assert json.loads((folder / "graph.json").read_text())["about"]["source"] == "by hand"

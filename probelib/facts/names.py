@@ -1,0 +1,75 @@
+"""Names: how a label is written, which labels are one name, and which take "the" in a sentence."""
+
+import html
+import re
+import unicodedata
+from functools import lru_cache
+
+HTML = re.compile(r"&(?:#\d{1,7}|#[xX][0-9a-fA-F]{1,6}|[A-Za-z][A-Za-z0-9]{1,31});")
+BLANKS = re.compile("[\u00a0\u1680\u2000-\u200a\u202f\u205f]")  # no-break and narrow ones
+# control characters, soft hyphens, marks of direction and zero-width blanks: no reader sees them
+HIDDEN = re.compile(
+    "[\x00-\x08\x0e-\x1f\x7f-\x9f\xad"
+    "\u200b\u200e\u200f\u202a-\u202e\u2060-\u2064\u2066-\u2069\ufeff]"
+)
+JOINERS = re.compile("[\u200c\u200d]")  # part of the spelling in some scripts, never of the name
+NO_NAME = re.compile(r"[QPL]\d+|\?{3,}")  # a bare id, or what replaces a text that was lost
+
+THE = """
+Abbasid Caliphate|African Union|Austrian Empire|Aztec Empire|Bahamas|British Empire|
+British Virgin Islands|Byzantine Empire|Cayman Islands|Central African Republic|Comoros|Congo|
+Cook Islands|Czech Republic|Democratic Republic of the Congo|Dominican Republic|European Union|
+Falkland Islands|Faroe Islands|Gambia|German Empire|Han dynasty|Holy Roman Empire|Inca Empire|
+Isle of Man|Kingdom of Italy|Maldives|Marshall Islands|Ming dynasty|Mongol Empire|Mughal Empire|
+Netherlands|Netherlands Antilles|Northern Mariana Islands|Ottoman Empire|Papal States|
+Persian Empire|Philippines|Qing dynasty|Republic of Genoa|Republic of Ireland|Republic of Venice|
+Republic of the Congo|Roman Empire|Roman Republic|Russian Empire|Seychelles|Solomon Islands|
+Song dynasty|Soviet Union|Tang dynasty|Turks and Caicos Islands|Umayyad Caliphate|
+United Arab Emirates|United Kingdom|United Nations|United States|United States Virgin Islands|
+Vatican|Weimar Republic|Yuan dynasty
+"""
+THE = frozenset(THE.replace("\n", "").split("|"))
+# after these words a name is quoted or introduced, and takes no article
+BARE = re.compile(r"(called|named|name|country of|team|film|city of) $")
+
+
+@lru_cache(1 << 17)
+def clean(text: str) -> str:
+    """A label as a reader sees it: composed accents (NFC), HTML entities resolved, ordinary blanks,
+    and no characters that nobody sees.
+
+    >>> clean("Trinidad &amp;\\u00a0Tobago\\u200b")
+    'Trinidad & Tobago'
+    """
+    text = HTML.sub(lambda found: html.unescape(found[0]), text)
+    return unicodedata.normalize("NFC", BLANKS.sub(" ", HIDDEN.sub("", text))).strip()
+
+
+def fold(name: str) -> str:
+    """Normal form of a name for comparisons: no case, one encoding of accents (letters and accents
+    decomposed, so that a prefix of a name stays a prefix)."""
+    return unicodedata.normalize("NFD", unicodedata.normalize("NFD", name).casefold())
+
+
+@lru_cache(1 << 17)
+def same_name(text: str) -> str:
+    """The form that all spellings of one name share: subjects, objects, aliases and distractors are
+    compared by it.
+
+    >>> same_name("New\\u00a0 Zealand") == same_name("new zealand\\u200b")
+    True
+    """
+    return fold(" ".join(JOINERS.sub("", clean(text)).split()))
+
+
+def with_article(before: str, name: str) -> str:
+    """A name as it is written in a sentence after the words ``before``.
+
+    >>> with_article("The capital of ", "Netherlands"), with_article("", "Netherlands")
+    ('the Netherlands', 'The Netherlands')
+    >>> with_article("", "France"), with_article("in the country called ", "Netherlands")
+    ('France', 'Netherlands')
+    """
+    if name not in THE or BARE.search(before):
+        return name
+    return f"the {name}" if before.strip() else f"The {name}"

@@ -1,0 +1,631 @@
+"""Any table of triples, and how triples become the frames of ``Facts``.
+
+A table is a CSV, TSV, Parquet, JSON or JSON Lines file with one triple per row and named columns:
+
+=============================  ===================================================================
+``relation subject object``    needed: what the relation is called (P36), labels of both ends
+``relation_name``              a name to read (capital); default: ``relation``
+``subject_id object_id``       an id; labels with the same id are names of one thing (``assemble``
+                               says how); one of the form Q90 is a Wikidata id
+``subject_aliases``            other labels, separated by "|", or a list; ``object_aliases`` may be
+                               called ``aliases``, ``alias`` or ``synonyms``
+``subject_types``              types, the specific one first, separated by "|" (``object_types``).
+                               If no object of a relation has any, its objects are of one type
+``subject_popularity``         a whole number, such as page views (``object_popularity``)
+``start end``                  when the fact holds: a year or a date (1990-10-03). A fact with an
+                               end, even a future one, is not scored. Both equal: a point in time
+                               (an award), which stays right; a term within one year is 2005 to
+                               2005-12-31
+=============================  ===================================================================
+
+A warning names other columns. Templates of facts.csv may be in facts.templates.csv (or .tsv, ...),
+one per row: ``relation`` and ``template``, which is a question about [X] ("What is the capital of
+[X]?"), a sentence that stops before its object ("The capital of [X] is"), or a whole one ("The
+capital of [X] is [Y].", which serves as both). A column ``role`` says which, where the text does
+not ("Question: Which city is the capital of [X]? Answer:" is a ``question``).
+
+All readers end in ``assemble``, which checks every triple.
+"""
+
+import csv
+import difflib
+import io
+import json
+import re
+import warnings
+from collections.abc import Iterable
+from itertools import product
+from pathlib import Path
+from typing import NamedTuple
+
+import pandas as pd
+import pyarrow
+import pyarrow.compute
+import pyarrow.parquet
+
+from probelib import files
+from probelib.errors import ProbeError, unknown
+from probelib.facts.model import (
+    DISTRACTORS,
+    ENTITIES,
+    FACTS,
+    RELATIONS,
+    ROLES,
+    TEMPLATES,
+    Facts,
+    holds,
+    validate,
+)
+from probelib.facts.names import NO_NAME, clean, same_name
+from probelib.facts.text import (
+    check_object,
+    is_a,
+    number_in,
+    read_bytes,
+    read_json,
+    read_objects,
+    read_text,
+    suffix_of,
+)
+from probelib.facts.validity import UNKNOWN, days, is_date
+
+NEEDED = ["relation", "subject", "object"]
+SIDES = [f"{s}_{what}" for s in ("subject", "object") for what in ("id", "aliases", "types")]
+COLUMNS = [*NEEDED, "relation_name", "start", "end", *SIDES]
+COLUMNS += ["subject_popularity", "object_popularity"]
+SENTENCES = ROLES[:3]  # the roles of templates that a file may have
+SEVERAL = {*SENTENCES, "object", *SIDES} - {"subject_id"}  # cells that may hold a list
+SYNONYMS = dict.fromkeys(["aliases", "alias", "object_alias", "synonyms"], "object_aliases")
+SYNONYMS |= {"answer_aliases": "object_aliases", "subject_alias": "subject_aliases"}
+SYNONYMS |= {name: name for name in COLUMNS}  # in other letters: Subject
+# UnicodeDecodeError is a ValueError, too
+UNREADABLE = (pyarrow.ArrowException, OSError, ValueError, OverflowError)
+
+
+class Entity(NamedTuple):
+    """What a source says of a subject or an object."""
+
+    label: str
+    id: str = ""
+    aliases: tuple[str, ...] = ()
+    types: tuple[str, ...] = ()
+    popularity: int = 0
+
+
+class Triple(NamedTuple):
+    """One fact as a source states it, at ``where`` (file:line); ``wrong`` are its distractors."""
+
+    where: str
+    relation: str
+    subject: Entity
+    object: Entity
+    start: str = ""
+    end: str = ""
+    wrong: tuple[Entity, ...] = ()
+
+
+# Files -> rows
+
+
+def read_table(
+    path: Path, columns: Iterable[str] | None = None, only: dict | None = None, quoted: bool = False
+) -> pd.DataFrame:
+    """The rows of a table file; the index is "file:line" (in Parquet and JSON, the row's number).
+
+    columns  those to read, where the file has them (None: all); "a.b" is the value b inside of a
+    only     read only rows with these values, {column: text}: {"language": "en"}
+    quoted   whether a .tsv has quotation marks around cells, as pandas and Excel write it
+    Cells of CSV and TSV are text, as they are (007, NA); those of other files keep their types.
+    """
+    kind, only = suffix_of(path), only or {}
+    if kind not in files.TABLES:
+        kinds = f"{', '.join(files.TABLES[:-1])} or {files.TABLES[-1]}"
+        raise ProbeError(f"{path}: a table is a {kinds} file (a spreadsheet: save it as CSV UTF-8)")
+    wanted = None if columns is None else {*columns, *only}
+    if kind == ".parquet":
+        frame = _read_parquet(path, wanted, only)
+    elif kind in (".csv", ".tsv"):
+        frame = _read_csv(path, "\t" if kind == ".tsv" else ",", quoted or kind == ".csv", wanted)
+    else:
+        rows = read_objects(path, {}) if kind == ".jsonl" else enumerate(_json_rows(path), 1)
+        frame = _framed(path, *zip(*((n, _flat(row)) for n, row in rows), strict=True))
+    for name, text in only.items():
+        if name not in frame:
+            raise ProbeError(f"{path}:1: the columns are {list(frame)}; {name!r} is needed")
+        frame = frame[[str(value).lower() == text.lower() for value in frame[name].tolist()]]
+    return frame
+
+
+def _read_csv(path: Path, mark: str, quoted: bool, wanted: set | None) -> pd.DataFrame:
+    text = io.StringIO(read_text(path).rstrip("\n"), newline="")
+    quoting = csv.QUOTE_MINIMAL if quoted else csv.QUOTE_NONE
+    reader, header, rows, line = (
+        csv.reader(text, strict=True, delimiter=mark, quoting=quoting),
+        None,
+        [],
+        1,
+    )
+    try:
+        for cells in reader:
+            if header is None:
+                header = cells
+            elif len(cells) != len(header):
+                what = f"{len(cells)} cells, the header has {len(header)}: {str(cells)[:80]}"
+                raise ProbeError(
+                    f"{path}:{line}: {what}. A cell with a comma needs quotation marks"
+                )
+            elif cells == header:
+                raise ProbeError(f"{path}:{line}: repeats the header of line 1 (two files joined?)")
+            else:
+                rows.append((f"{path}:{line}", cells))
+            line = reader.line_num + 1  # a quoted cell may run over several lines
+    except csv.Error as error:
+        raise ProbeError(f"{path}:{line}: {error}") from error
+    if header is None:
+        raise ProbeError(f"{path}:1: an empty file; its first line names the columns")
+    where, cells = zip(*rows, strict=True) if rows else ((), ())
+    frame = pd.DataFrame(list(cells), columns=header, index=where, dtype=object)
+    for name in [] if quoted else [n for n in frame.columns.unique() if not wanted or n in wanted]:
+        for place, cell in zip(where, frame.loc[:, [name]].iloc[:, 0].tolist(), strict=True):
+            inside = cell[1:-1]  # as CSV writes a cell that holds quotation marks: they are doubled
+            if cell == f'"{inside}"' and '""' in inside and '"' not in inside.replace('""', ""):
+                raise ProbeError(
+                    f"{place}: {name} is {cell[:80]}: the cells of a .tsv are read as they are, so "
+                    "quotation marks around a cell would be part of it. Save the table as .csv"
+                )
+    return frame
+
+
+def _read_parquet(path: Path, wanted: set | None, only: dict) -> pd.DataFrame:
+    """Rows that ``only`` leaves out never become Python objects: some data sets have millions."""
+    try:
+        file = pyarrow.parquet.ParquetFile(pyarrow.BufferReader(read_bytes(path)))
+        tops = None if wanted is None else {name.split(".")[0] for name in wanted} | wanted
+        names = [n for n in file.schema_arrow.names if tops is None or n in tops]
+        table = file.read(names)
+        while any(pyarrow.types.is_struct(kind) for kind in table.schema.types):
+            table = table.flatten()
+        lines = pyarrow.array(range(1, len(table) + 1))
+        for name in only.keys() & set(names):
+            texts = pyarrow.compute.utf8_lower(pyarrow.compute.cast(table[name], "string"))
+            fits = pyarrow.compute.equal(texts, only[name].lower()).fill_null(False)
+            table, lines = table.filter(fits), lines.filter(fits.combine_chunks())
+        cells = {
+            name: column.to_pylist() for name, column in zip(table.column_names, table.columns)
+        }
+        index = [f"{path}:{line}" for line in lines.to_pylist()]
+        return pd.DataFrame({n: pd.Series(c, index, object) for n, c in cells.items()}, index)
+    except UNREADABLE as error:
+        raise ProbeError(f"{path}: not a readable Parquet file: {str(error)[:200]}") from error
+
+
+def _json_rows(path: Path) -> list[dict]:
+    """The rows of a JSON file: a list of objects, or an object that holds one, under any key."""
+    found = read_json(path)
+    lists = (
+        [v for v in found.values() if isinstance(v, list)] if isinstance(found, dict) else [found]
+    )
+    if len(lists) != 1 or not isinstance(lists[0], list) or not lists[0]:
+        raise ProbeError(
+            f"{path}:1: a list of objects is needed, or an object with one list of them"
+        )
+    return [check_object(f"{path}:{n}", row, {}) for n, row in enumerate(lists[0], 1)]
+
+
+def _flat(row: dict, before: str = "") -> dict:
+    """Nested objects as columns: {"a": {"b": 1}} is {"a.b": 1}."""
+    cells = {}
+    for key, value in row.items():
+        nested = isinstance(value, dict)
+        cells |= _flat(value, f"{before}{key}.") if nested else {f"{before}{key}": value}
+    return cells
+
+
+def _framed(path: Path, lines: tuple[int, ...], rows: tuple[dict, ...]) -> pd.DataFrame:
+    index, names = (
+        [f"{path}:{line}" for line in lines],
+        dict.fromkeys(name for row in rows for name in row),
+    )
+    cells = {name: [row.get(name) for row in rows] for name in names}
+    return pd.DataFrame({n: pd.Series(c, index, object) for n, c in cells.items()}, index)
+
+
+# Rows -> triples
+
+
+def read_triples(path: str | Path, columns: dict[str, str] | None = None) -> Facts:
+    """The facts of a table, with the templates of the file beside it, if there is one.
+
+    columns   mapping of the kit's columns to those of the file (see ``triples_of``):
+              {"subject": "head", "relation": "=P36"}
+    """
+    path, given = Path(path), dict(columns or {})
+    only = {
+        n: c[1:] for n, c in given.items() if n not in (*COLUMNS, *SENTENCES) and c.startswith("=")
+    }
+    frame = read_table(path, only=only)
+    for name in frame.columns.difference([*COLUMNS, *given.values()]):
+        if (kit := SYNONYMS.get(name.strip().lower().replace(" ", "_"))) and kit not in frame:
+            given.setdefault(kit, name)
+    read = {*COLUMNS, *given.values(), *only, "", "__index_level_0__"}
+    if unread := [name for name in frame.columns.unique() if name not in read]:
+        names, kit = ", ".join(unread), ", ".join(COLUMNS)
+        warnings.warn(
+            f"{path}: columns that are not read: {names}. The kit's are {kit}", stacklevel=2
+        )
+    triples, templates, names = triples_of(path, frame, given)
+    templates |= dict.fromkeys(_templates_beside(path, set(names)))
+    return assemble(alike(triples), f"table:{path.name}", templates, names)
+
+
+def triples_of(
+    path: Path, frame: pd.DataFrame, given: dict[str, str], relations: dict | None = None
+) -> tuple[list[Triple], dict[tuple, None], dict[str, str]]:
+    """(triples, one per object of a row; rows (relation, role, template), each once; names of
+    relations). Warn of rows that repeat another, and of texts that cannot be templates.
+
+    given      name of the kit -> column of the file, where they differ. Names are those of the
+               module's docstring, and ``question``, ``cloze`` and ``statement``: texts that become
+               templates. Such a text holds its subject, [X] or {} exactly once. "=TEXT" in place of
+               a column is the same in every row. Without a relation, each question is a relation of
+               its own
+    relations  name in the file -> id
+    """
+    rows = _kit_columns(path, frame, given)
+    roles, triples, templates, names = [r for r in SENTENCES if r in given], [], {}, {}
+    first, repeated, unusable = {}, [], []
+    for where, values in zip(rows.index, rows.itertuples(index=False), strict=True):
+        cells = {n: _texts(where, n, v) for n, v in zip(rows.columns, values, strict=True)}
+        found = [(role, _template(text, role, cells)) for role in roles for text in cells.pop(role)]
+        unusable += [where] * (None in (text for _, text in found))
+        found = [(role, text) for role, text in found if text]
+        if "relation" not in rows and not found:
+            continue
+        relation = " ".join(cells["relation"]) if "relation" in rows else found[0][1]
+        name, relation = (
+            cells.get("relation_name") or (relation,),
+            (relations or {}).get(relation, relation),
+        )
+        found += [("statement", f"{text} [Y].") for role, text in found if role == "cloze"]
+        templates |= dict.fromkeys((relation, role, text) for role, text in found)
+        if first.setdefault((relation, *cells.values()), where) != where:
+            repeated.append(where)
+            continue
+        triples += _row(where, relation, cells)
+        names.setdefault(relation, name[0])
+    if repeated and not roles:
+        said = f"{repeated[0]}: {len(repeated)} rows repeat an earlier row; each is counted once"
+        warnings.warn(said, stacklevel=3)
+    if unusable:
+        said = f"{len(unusable)} rows have a text that does not name its subject exactly once"
+        warnings.warn(f"{unusable[0]}: {said}; it becomes no template", stacklevel=3)
+    return triples, templates, names
+
+
+def _kit_columns(path: Path, frame: pd.DataFrame, given: dict[str, str]) -> pd.DataFrame:
+    """The rows with the kit's names of columns."""
+    known, constant = (
+        (*COLUMNS, *SENTENCES),
+        {n: c[1:] for n, c in given.items() if c.startswith("=")},
+    )
+    if odd := [name for name in given if name not in known and name not in constant]:
+        raise ProbeError(f"columns names {odd}; the kit's columns are {list(known)}")
+    where = {n: given.get(n, n) for n in known if n in COLUMNS or n in given}
+    where = {n: c for n, c in where.items() if n not in constant}
+    free = {"relation"} if "question" in given and "relation" not in given else set()
+    kept = set(NEEDED) - free | {n for n in given if not n.endswith("popularity")}
+    needed = [c for n, c in where.items() if n in kept]
+    header = list(frame.columns)
+    if missing := [column for column in needed if column not in header]:
+        columns, hint = (
+            f"the columns are {header}; needed, each once: {needed}",
+            _hint(missing, header),
+        )
+        raise ProbeError(f"{path}:1: {columns}. {hint}")
+    if twice := [column for column in where.values() if header.count(column) > 1]:
+        raise ProbeError(
+            f"{path}:1: the columns are {header}; {', '.join(twice)} may occur only once"
+        )
+    rows = pd.DataFrame(
+        {n: frame[c] for n, c in where.items() if c in header}, frame.index, dtype=object
+    )
+    return rows.assign(**{n: text for n, text in constant.items() if n in known})
+
+
+def _hint(missing: list[str], header: list[str]) -> str:
+    """What to do about missing columns. Names that are not the kit's come from ``columns``."""
+    if len(header) == 1 and (found := [mark for mark in ";\t" if mark in header[0]]):
+        return f"The cells are separated by {found[0]!r}: use commas, or tabs in a .tsv file"
+    if not set(missing) <= set(NEEDED):
+        return "Rename them in the file, or correct columns=..."
+    near = {name: difflib.get_close_matches(name, header, n=1) for name in missing}
+    usual = {"relation": "=P36 (a text after = is the same in every row)"}
+    pairs = [f"{n}:{near[n][0] if near[n] else usual.get(n, 'NAME')}" for n in missing]
+    return f"Rename them in the file, or say which are meant: columns={','.join(pairs)}"
+
+
+def _texts(where: str, name: str, value) -> tuple[str, ...]:
+    """The texts of a cell. Aliases and types may be separated by "|", or be a list in JSON."""
+    if isinstance(value, str) and name.endswith(("aliases", "types")):
+        try:
+            value = json.loads(value) if value.lstrip().startswith("[") else value.split("|")
+        except (ValueError, RecursionError):
+            value = value.split("|")
+    texts = []
+    for each in value if isinstance(value, list) and name in SEVERAL else [value]:
+        if each is not None and not is_a(each, str | int):
+            kind = type(each).__name__
+            raise ProbeError(
+                f"{where}: {name} is a {kind} ({each!r}); text or an integer is needed"
+            )
+        text = "" if each is None else str(each).strip()  # Parquet files may hold years as integers
+        texts.append(text.rpartition("/")[2] if name.endswith("_id") and "://" in text else text)
+    return tuple(text for text in texts if text)
+
+
+def _template(text: str, role: str, cells: dict[str, tuple[str, ...]]) -> str | None:
+    """A text with [X] in place of its subject; None if that is not there exactly once, or if [Y] is
+    misplaced."""
+    text, subject = text.replace("{}", "[X]"), " ".join(cells["subject"])
+    if "[X]" not in text and subject and text.count(subject) == 1:
+        text = text.replace(subject, "[X]")
+    return text if text.count("[X]") == 1 and text.count("[Y]") == (role == "statement") else None
+
+
+def _row(where: str, relation: str, cells: dict[str, tuple[str, ...]]) -> list[Triple]:
+    """One fact per object of a row."""
+    get, one = (lambda name: cells.get(name, ())), (lambda name: "".join(cells.get(name, ())))
+    number = {side: one(f"{side}_popularity") or "0" for side in ("subject", "object")}
+    if odd := [text for text in number.values() if not text.isdecimal() or len(text) > 18]:
+        raise ProbeError(f"{where}: popularity {odd[0]!r}; an integer of at least 0 is needed")
+    labels, ids = get("object") or ("",), get("object_id")
+    if len(ids) not in (0, len(labels)):
+        n = f"{len(ids)} object_ids for {len(labels)} objects"
+        raise ProbeError(f"{where}: {n}; give one per object, or none")
+    about = (get("subject_aliases"), get("subject_types"), int(number["subject"]))
+    subject = Entity(one("subject"), one("subject_id"), *about)
+    # with several objects, it is unknown which one an alias belongs to
+    about = (get("object_aliases") * (len(labels) == 1), get("object_types"), int(number["object"]))
+    ends = (one("start"), one("end"))
+    objects = zip(labels, ids or [""] * len(labels), strict=True)
+    return [Triple(where, relation, subject, Entity(*named, *about), *ends) for named in objects]
+
+
+def alike(triples: list[Triple]) -> list[Triple]:
+    """If no object of a relation has a type, all get the same one: distractors share a type."""
+    typed = {t.relation for t in triples if t.object.types}
+    same = lambda t: t.object._replace(types=(f"object of {t.relation}",))
+    return [t if t.relation in typed else t._replace(object=same(t)) for t in triples]
+
+
+def _templates_beside(table: Path, relations: set[str]) -> list[tuple[str, str, str]]:
+    """Rows (relation, role, template) of the templates beside a table; none without such a file."""
+    path, found = files.templates_path(table), []
+    stem = path.name[: path.name.rindex(".templates.")]
+    inside = table.parent.iterdir() if table.parent.is_dir() else ()
+    odd = re.compile(rf"{re.escape(stem)}[\W_]*templates?\b.*", re.IGNORECASE)
+    for other in sorted(p for p in inside if odd.fullmatch(p.name) and p.name != path.name):
+        read = f"{path.name} is" if path.exists() else f"it would be read as {path.name}"
+        warnings.warn(f"{other}: templates that are not read; {read}", stacklevel=3)
+    if not path.exists():
+        return []
+    rows = _kit_columns(
+        path, read_table(path), {"subject": "=x", "object": "=x", "cloze": "template"}
+    )
+    roles = read_table(path, {"role"})
+    given = roles["role"].tolist() if "role" in roles else [""] * len(rows)
+    for where, relation, text, role in zip(
+        rows.index, rows["relation"], rows["cloze"], given, strict=True
+    ):
+        relation, text, role = (str(part or "").strip() for part in (relation, text, role))
+        if relation not in relations:
+            known = ", ".join(sorted(relations))
+            raise ProbeError(f"{where}: {table.name} has no relation {relation!r}; it has {known}")
+        if text.count("[X]") != 1 or text.count("[Y]") > 1:
+            raise ProbeError(
+                f"{where}: {text!r} needs [X] (the subject) exactly once, and [Y] at most once"
+            )
+        usual = "statement" if "[Y]" in text else "question" if text.endswith("?") else "cloze"
+        if role and role not in ROLES:
+            raise unknown(f"role at {where}", role, ROLES)
+        if role and (role == "statement") != ("[Y]" in text):
+            raise ProbeError(
+                f"{where}: {text!r}: a statement needs [Y], and no {role or 'other'} does"
+            )
+        found.append((relation, role or usual, text))
+    return found
+
+
+# Triples -> facts
+
+
+def assemble(
+    triples: Iterable[Triple],
+    source: str,
+    templates: Iterable[tuple] = (),
+    names: dict[str, str] | None = None,
+) -> Facts:
+    """``Facts`` from triples: the last step of the readers. Names are written as ``names.clean``
+    does. Raise ProbeError for a triple that is no fact; warn of names that are none, or that are
+    changed.
+
+    templates   rows (relation, role, template); a statement that ends in its object is a ``cloze``,
+                too
+    names       relation -> its name
+
+    An entity's key is its id, or its label if it has no id. An id with several labels ("the
+    Philippines" as an object, "Philippines" as a subject) gives one entity per label, so that every
+    text reads as in the source: the first (objects come first) has the id as its key, the next
+    ``Q928:Philippines``, and each has the others' labels as aliases. A fact's id is
+    ``relation:subject:object`` in ids (labels where there are none); a repeated one gets its line.
+    A relation is functional if no subject has two objects that still hold.
+    """
+    triples, entities = _checked(triples), _Entities()
+    objects = [(entities.key(t.object), [entities.key(o) for o in t.wrong]) for t in triples]
+    rows, distractors, seen = [], [], set()
+    for t, (obj, wrong) in zip(triples, objects, strict=True):
+        fact = f"{t.relation}:{t.subject.id or t.subject.label}:{t.object.id or t.object.label}"
+        fact = f"{fact}:line{t.where.rpartition(':')[2]}" if fact in seen else fact
+        seen.add(fact)
+        rows.append((fact, t.relation, entities.key(t.subject), obj, t.start, t.end))
+        distractors += [(fact, number, key) for number, key in enumerate(wrong, 1)]
+    facts, wrong = pd.DataFrame(rows, columns=FACTS), pd.DataFrame(distractors, columns=DISTRACTORS)
+    relations, texts = relation_frame(facts, names or {}), template_frame(templates)
+    return validate(Facts(facts, entities.frame(source), relations, texts, wrong, source))
+
+
+def _checked(triples: Iterable[Triple]) -> list[Triple]:
+    """The triples with clean names; the one place where they are validated."""
+    changed, odd = {}, {}
+
+    def cleaned(entity: Entity, where: str) -> Entity:
+        label, aliases = clean(entity.label), tuple(filter(None, map(clean, entity.aliases)))
+        if label != entity.label.strip():
+            changed.setdefault(entity.label, where)
+        if NO_NAME.fullmatch(label):
+            odd.setdefault(label, where)
+        return entity._replace(label=label, aliases=aliases)
+
+    found = []
+    for t in triples:
+        subject, obj = cleaned(t.subject, t.where), cleaned(t.object, t.where)
+        parts = {"relation": t.relation.strip(), "subject": subject.label, "object": obj.label}
+        if empty := [name for name, text in parts.items() if not text]:
+            raise ProbeError(
+                f"{t.where}: an empty {' and '.join(empty)}; fill it in, or delete the row"
+            )
+        for name, date in (("start", t.start), ("end", t.end)):
+            if date not in ("", UNKNOWN) and not is_date(date):
+                allowed = "a year, a month (1990-10), a day (1990-10-03) or ? is needed"
+                raise ProbeError(f"{t.where}: {name} {date!r}; {allowed}")
+        if not {"", UNKNOWN} & {t.start, t.end} and days([t.end])[1] < days([t.start])[0]:
+            raise ProbeError(f"{t.where}: it ends ({t.end}) before it starts ({t.start})")
+        wrong = tuple(cleaned(o, t.where) for o in t.wrong)
+        found.append(t._replace(subject=subject, object=obj, wrong=wrong))
+    for texts, what in ((odd, "labels are no names"), (changed, "labels are written differently")):
+        if texts:
+            text, where = next(iter(texts.items()))
+            seen = f", read as {clean(text)!r}" if texts is changed else ""
+            warnings.warn(
+                f"{where}: {len(texts)} {what}; the first is {text!r}{seen}", stacklevel=4
+            )
+    return found
+
+
+class _Entities:
+    """The entities read so far, one per pair of id and label."""
+
+    def __init__(self):
+        self.keys: dict[tuple[str, str], str] = {}
+        self.rows: dict[
+            str, tuple[Entity, dict, dict]
+        ] = {}  # key -> entity, aliases, types (in order)
+        self.labels: dict[str, dict] = {}  # id -> its labels
+
+    def key(self, entity: Entity) -> str:
+        pair = (entity.id, entity.label)
+        if pair not in self.keys:
+            key = entity.id or entity.label
+            while key in self.rows:
+                key += f":{entity.label}"
+            self.keys[pair] = key
+            self.rows[key] = entity, {}, {}
+            if entity.id:
+                self.labels.setdefault(entity.id, {})[entity.label] = None
+        _, aliases, types = self.rows[self.keys[pair]]
+        aliases.update(dict.fromkeys(entity.aliases))
+        types.update(dict.fromkeys(entity.types))
+        return self.keys[pair]
+
+    def frame(self, source: str) -> pd.DataFrame:
+        rows, spelled = [], {}
+        for key, (entity, aliases, types) in self.rows.items():
+            known = self.labels.get(entity.id, {})
+            names = tuple(name for name in known | aliases if name != entity.label)
+            wikidata = entity.id if len(known) > 1 or re.fullmatch(r"Q\d+", entity.id) else ""
+            rows.append((key, entity.label, wikidata, names, tuple(types), entity.popularity))
+            spelled.setdefault(same_name(entity.label), {})[entity.label] = None
+        if several := [list(labels) for labels in spelled.values() if len(labels) > 1]:
+            said = (
+                f"{source}: {len(several)} names are spelled in several ways and count as one each"
+            )
+            one, other = several[0][:2]
+            warnings.warn(f"{said}; the first are {one!r} and {other!r}", stacklevel=4)
+        return pd.DataFrame(rows, columns=ENTITIES)
+
+
+def relation_frame(facts: pd.DataFrame, names: dict[str, str]) -> pd.DataFrame:
+    """The relations of some facts, by number. One is functional if no subject has two objects."""
+    held = facts[holds(facts)].groupby(["relation", "subject"])["object"].nunique()
+    several = held.groupby("relation").max() > 1
+    relations = sorted(facts["relation"].unique(), key=lambda r: (number_in(r), r))
+    rows = [(r, names.get(r, r), "", "", not several.get(r, False)) for r in relations]
+    return pd.DataFrame(rows, columns=RELATIONS)
+
+
+def template_frame(rows: Iterable[tuple[str, str, str]]) -> pd.DataFrame:
+    """The templates of ``assemble``, numbered by relation and role."""
+    texts = {}
+    for relation, role, text in rows:
+        texts.setdefault((relation, role), []).append(text)
+        if role == "statement" and (cloze := cut(text)):
+            texts.setdefault((relation, "cloze"), []).append(cloze)
+    numbered = []
+    for relation, role in product(dict.fromkeys(relation for relation, _ in texts), ROLES):
+        own = texts.get((relation, role), [])
+        own = dict.fromkeys(own) if role == "cloze" else own  # it may stand beside its statement
+        numbered += [(relation, role, number, text) for number, text in enumerate(own, 1)]
+    return pd.DataFrame(numbered, columns=TEMPLATES)
+
+
+def statements(relation: str, texts: Iterable[str], where: str) -> list[tuple[str, str, str]]:
+    """Rows (relation, "statement", template) of texts with one [X] and one [Y]."""
+    for text in texts:
+        if not isinstance(text, str) or text.count("[X]") != 1 or text.count("[Y]") != 1:
+            raise ProbeError(
+                f"{where}: a template of {relation} needs [X] and [Y], each once: {text!r}"
+            )
+    return [(relation, "statement", text) for text in texts]
+
+
+def cut(text: str) -> str | None:
+    """A statement template, cut before its object; None if more than a full stop follows the
+    object.
+
+    >>> cut("[X] was born in [Y] .")
+    '[X] was born in'
+    """
+    before, _, after = text.partition("[Y]")
+    return before.rstrip() if not after.strip(" .") and "[X]" in before else None
+
+
+def write_triples(facts: Facts, path: str | Path) -> Path:
+    """Write facts as a table that ``read_triples`` reads, CSV or Parquet by the suffix of the path.
+
+    Keys of entities are written as ids, so that keys, labels, aliases, types and dates are read
+    back; distractors, popularity and Wikidata ids that are not the key are not. Templates are
+    written beside the table, where there are any.
+    """
+    path, entities, rows = Path(path), facts.entities.set_index("entity"), facts.facts
+    if path.suffix not in (".csv", ".parquet"):
+        raise ProbeError(f"{path}: facts are written to a .csv or a .parquet file")
+    name = rows["relation"].map(facts.relations.set_index("relation")["name"])
+    table = rows[["relation"]].assign(relation_name=name, start=rows["start"], end=rows["end"])
+    for side in ("subject", "object"):
+        about = entities.loc[rows[side]]
+        table[side], table[f"{side}_id"] = about["label"].to_numpy(), rows[side]
+        for what in ("aliases", "types"):
+            if odd := [text for texts in about[what] for text in texts if "|" in text]:
+                raise ProbeError(
+                    f"{path}: {odd[0]!r} contains '|', which separates names; rename it"
+                )
+            table[f"{side}_{what}"] = ["|".join(texts) for texts in about[what]]
+    templates = facts.templates[facts.templates["role"].isin(SENTENCES)][["relation", "template"]]
+    beside = files.templates_path(path).with_suffix(path.suffix)
+    for place, frame in ((path, table), (beside, templates)):
+        if place == path or len(frame):
+            content = frame.to_parquet() if path.suffix == ".parquet" else frame.to_csv(index=False)
+            if isinstance(content, str) and "\r" in content:
+                raise ProbeError(f"{path}: a cell has a carriage return; write a .parquet file")
+            files.write(place, content)
+    return path
