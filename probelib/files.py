@@ -56,7 +56,9 @@ def read_sealed(path: Path) -> dict | None:
 
 def intact(record: dict) -> bool:
     """Whether a record of ``sealed`` is unchanged."""
-    return record.get("digest") == _digest({key: value for key, value in record.items() if key != "digest"})
+    return record.get("digest") == _digest(
+        {key: value for key, value in record.items() if key != "digest"}
+    )
 
 
 def _digest(record: dict) -> str:
@@ -65,12 +67,28 @@ def _digest(record: dict) -> str:
 
 def sha256(content: bytes | Path) -> str:
     """Hex digest of bytes or of a file."""
-    return hashlib.sha256(content.read_bytes() if isinstance(content, Path) else content).hexdigest()
+    return hashlib.sha256(
+        content.read_bytes() if isinstance(content, Path) else content
+    ).hexdigest()
+
+
+def read_notebook(path: str | Path):
+    """A notebook, without the metadata of widgets that were saved without their state (by Colab):
+    nbconvert and papermill fail on them."""
+    import nbformat  # here, because most users of this module read no notebooks
+
+    notebook = nbformat.read(path, as_version=4)
+    widgets = notebook.metadata.get("widgets", {})
+    if any("state" not in held for held in widgets.values()):
+        del notebook.metadata["widgets"]
+    return notebook
 
 
 def templates_path(table: Path) -> Path:
     """The path of the templates of a table of facts: facts.templates.csv in the folder of facts.csv (.tsv, .parquet, .csv.gz)."""
-    return table.with_name(re.sub(r"\.(csv|tsv|parquet)(\.\w+)?$", "", table.name) + ".templates.csv")
+    return table.with_name(
+        re.sub(r"\.(csv|tsv|parquet)(\.\w+)?$", "", table.name) + ".templates.csv"
+    )
 
 
 def slug(name: str) -> str:

@@ -11,13 +11,12 @@ Only a part with its checksum counts. A kill at any moment loses at most the par
 and recomputed.
 """
 
-import contextlib
 import glob
 import hashlib
 import io
 import json
 import warnings
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
@@ -37,7 +36,6 @@ REQUESTED = ["model", "relation", "fact", "prompt"]
 SCORES = [*REQUESTED, "candidate", "label", "n_tokens", "logprob", "token_logprobs", "greedy", "eos_logprob"]
 SCORES += ["greedy_text", "greedy_done", "note"]
 tqdm.monitor_interval = 0  # no monitor thread: if one cannot start for lack of memory, Python waits for it forever
-_recording: list[list[Path]] = []  # see record_parts()
 _models: list[list[dict]] = []  # see record_models()
 
 
@@ -133,13 +131,13 @@ def parts(
     folder: str | Path,
     verb: str,
     options: dict,
-    keyed: tuple[str, ...] = ("prompt", "text"),
+    keyed: tuple[str, ...] = ("relation", "fact", "prompt", "text"),
 ) -> list[Part]:
     """One part per relation, each with its key.
 
     verb      the kind of rows, part of the file name
     options   everything else that changes a number
-    keyed     columns of ``prompts`` that change a number
+    keyed     columns of ``prompts`` that change a number or stand in the rows
     """
     if candidates is not None and (missing := set(prompts["fact"]) - set(candidates["fact"])):
         raise ProbeError(f"{len(missing)} facts have prompts but no candidate, e.g. {sorted(missing)[0]!r}")
@@ -168,60 +166,61 @@ def record_models() -> list[dict]:
     return _models[0]
 
 
-@contextlib.contextmanager
-def record_parts() -> Iterator[list[Path]]:
-    """Context manager: the files of all parts requested meanwhile, finished or computed (the parts of a shard)."""
-    requested: list[Path] = []
-    _recording.append(requested)
-    try:
-        yield requested
-    finally:
-        _recording.pop()
-
-
-def collect(model, parts: list[Part], compute: Callable[[Part], tuple[pd.DataFrame, dict]]) -> pd.DataFrame:
-    """Compute the missing parts, then ``read`` all of them. ``compute`` returns the rows of a part and their cost."""
-    for recorded in _recording:
-        recorded.extend(part.path for part in parts)
+def collect(
+    model, parts: list[Part], compute: Callable[[Part], tuple[pd.DataFrame, dict]]
+) -> pd.DataFrame:
+    """Compute the missing parts, then ``read`` all; ``compute`` returns a part's rows and cost."""
     missing = [part for part in parts if not part.finished()]
     if why := {change for part in missing if (change := part.outdated())}:
-        warnings.warn(f"{model.name}: scores are computed again ({'; '.join(sorted(why))})", stacklevel=3)
-    for part in tqdm(missing, desc=f"{model.name}", unit="relation", disable=len(missing) < 2):
+        reasons = "; ".join(sorted(why))
+        warnings.warn(f"{model.name}: scores are computed again ({reasons})", stacklevel=3)
+    written = {}
+    for part in tqdm(missing, desc=model.name, unit="relation", disable=len(missing) < 2):
         frame, cost = compute(part)
-        write(part, frame, {"cost": cost, "model": model.describe()})
-    return read(parts)
+        written[part.path] = write(part, frame, {"cost": cost, "model": model.describe()})
+    return read(parts, written)
 
 
-def write(part: Part, frame: pd.DataFrame, record: dict) -> None:
-    """Finish a part: write its rows under a temporary name and rename them, then write its checksum and ``record``."""
+def write(part: Part, frame: pd.DataFrame, record: dict) -> tuple[bytes, dict]:
+    """Finish a part: write its rows under a temporary name and rename them, then write its checksum
+    and ``record``. Return what was written: another process may write the same part just now."""
     buffer = io.BytesIO()
     table = pyarrow.Table.from_pandas(frame, preserve_index=False).replace_schema_metadata(None)
     pyarrow.parquet.write_table(table, buffer, compression="zstd")
     content = buffer.getvalue()
     files.write(part.path, content, lasting=False)
-    with_what = {"request": part.request, "scoring": scoring()}
-    about = {"sha256": files.sha256(content), "rows": len(frame)} | with_what
+    about = {"sha256": files.sha256(content), "rows": len(frame)}
+    about |= {"request": part.request, "scoring": scoring()}
     sealed = files.sealed(about | json.loads(json.dumps(record, default=float)))
     files.write_json(part.path.with_suffix(".json"), sealed, lasting=False)
+    return content, sealed
 
 
-def read(parts: Iterable[Part]) -> pd.DataFrame:
-    """The rows of finished parts, in the parts' order. Raise ProbeError if one is missing: means would differ silently."""
-    parts = list(parts)
-    if missing := [part.relation for part in parts if not part.finished()]:
+def read(parts: Iterable[Part], written: dict[Path, tuple[bytes, dict]] | None = None):
+    """The rows of finished parts, in the parts' order. Raise ProbeError if one is missing: means
+    would differ silently.
+
+    written   path -> what ``write`` returned, for parts that were computed just now
+    """
+    parts, written = list(parts), written or {}
+    if missing := [p.relation for p in parts if p.path not in written and not p.finished()]:
         raise ProbeError(
-            f"{len(missing)} of {len(parts)} parts are missing ({', '.join(missing[:8])}): a mean over the remaining ones "
-            "would be another mean. Score them first"
+            f"{len(missing)} of {len(parts)} parts are missing ({', '.join(missing[:8])}): a mean "
+            "over the remaining ones would be another mean. Score them first"
         )
-    # without threads: one that gets no memory ends in an error without a reason
-    tables = (pyarrow.parquet.ParquetFile(part.path, pre_buffer=False).read(use_threads=False) for part in parts)
-    frames = [table.to_pandas(use_threads=False) for table in tables]
+    frames, records = [], []
+    for part in parts:
+        content, record = written.get(part.path) or (part.path.read_bytes(), part.record())
+        # without threads: one that gets no memory ends in an error without a reason
+        table = pyarrow.parquet.ParquetFile(io.BytesIO(content), pre_buffer=False)
+        frames.append(table.read(use_threads=False).to_pandas(use_threads=False))
+        records.append(record)
     frame = pd.concat(frames, ignore_index=True) if frames else pd.DataFrame()
-    records = [part.record() for part in parts]
     frame.attrs["cost"] = sum_costs(record["cost"] for record in records)
-    frame.attrs["models"] = list({json.dumps(record["model"]): record["model"] for record in records}.values())
-    for models in _models:
-        models.extend(model for model in frame.attrs["models"] if model not in models)
+    models = {json.dumps(record["model"]): record["model"] for record in records}
+    frame.attrs["models"] = list(models.values())
+    for used in _models:
+        used.extend(model for model in frame.attrs["models"] if model not in used)
     return frame
 
 

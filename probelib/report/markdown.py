@@ -60,15 +60,13 @@ def write_page(profile: str, step) -> Path | None:
 
     step   of the plan: ``notebook``, ``makes``
     """
-    import nbformat
-
     source = paths.RUNS / profile / "notebooks" / f"{step.notebook}.ipynb"
     if not source.exists():
         return None
     target = page_path(profile, step.notebook)
     # links are relative to the page's place in the kit, also if it is written elsewhere
     in_kit = paths.NOTEBOOKS.parent / "figures" / target.parent.relative_to(paths.FIGURES)
-    notebook = nbformat.read(source, as_version=4)
+    notebook = files.read_notebook(source)
     notebook.cells = [_as_markdown(cell, profile, target.parent) for cell in notebook.cells]
     body, _ = _exporter().from_notebook_node(notebook)
     body = re.sub(r"\n{3,}", "\n\n", "\n".join(line.rstrip() for line in body.split("\n")))

@@ -8,6 +8,7 @@ import base64
 import html
 import json
 import re
+import warnings
 from functools import cache
 from pathlib import Path
 
@@ -69,7 +70,10 @@ def book(profile: str, steps: list, status: dict[str, str], written: dict[str, s
     notebooks = {step.notebook: link for step in steps if (link := _notebook(profile, step, written))}
     known = links.facts_on_page(profile)
     for step in steps:
-        markdown.write_page(profile, step)
+        try:
+            markdown.write_page(profile, step)
+        except Exception as error:  # the other pages and the report do not depend on it
+            warnings.warn(f"{step.notebook}: no page ({type(error).__name__}: {error})", stacklevel=2)
     phenomena.write_phenomena(profile, steps)
     if profile == DEFAULT:
         markdown.write_index(profile, steps)
@@ -247,10 +251,12 @@ def _notebook(profile: str, step, written: dict[str, str]) -> str | None:
     stamp = f"<meta name='source' content='{files.sha256(source)}'>"
     intact = target.exists() and written.get(f"html/{name}.html") == files.sha256(target)
     if not intact or stamp not in target.read_text(encoding="utf-8"):
-        import nbformat
-
-        notebook = typeset(_described(nbformat.read(source, as_version=4)))
-        page, _ = _exporter().from_notebook_node(notebook, {"metadata": {"name": source.stem}})
+        try:
+            notebook = typeset(_described(files.read_notebook(source)))
+            page, _ = _exporter().from_notebook_node(notebook, {"metadata": {"name": source.stem}})
+        except Exception as error:  # the other pages and the report do not depend on it
+            warnings.warn(f"{name}: no page ({type(error).__name__}: {error})", stacklevel=2)
+            return None
         files.write(target, page.replace("<head>", f"<head>{POLICY}{stamp}", 1))
     return f"html/{name}.html"
 
