@@ -1,4 +1,4 @@
-"""Writing files so that a kill, a full disk or a second process leaves either the old file or the new one."""
+"""Writing files so that a kill, a full disk or a second process leaves the old file or the new."""
 
 import hashlib
 import json
@@ -11,9 +11,10 @@ from probelib.errors import ProbeError
 
 
 def write(path: Path, content: bytes | str, lasting: bool = True) -> Path:
-    """Write a file under a temporary name in the same folder and rename it, so that no half-written file remains.
+    """Write a file under a temporary name in the same folder and rename it.
 
-    lasting   wait until the disk has it. Without, a power failure may leave an empty file: for files whose checksum is kept
+    lasting   wait until the disk has it. Without, a power failure may leave an empty file: only
+              for files whose checksum is kept
     """
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
@@ -31,7 +32,7 @@ def write(path: Path, content: bytes | str, lasting: bool = True) -> Path:
 
 
 def write_json(path: Path, data: dict, lasting: bool = True) -> Path:
-    """A dictionary as JSON, keys in their own order, one final newline; ``lasting`` as in ``write``."""
+    """A dictionary as JSON, keys in their order, one final newline; ``lasting`` as in ``write``."""
     return write(path, json.dumps(data, indent=1, ensure_ascii=False, default=str) + "\n", lasting)
 
 
@@ -85,13 +86,15 @@ def read_notebook(path: str | Path):
 
 
 def templates_path(table: Path) -> Path:
-    """The path of the templates of a table of facts: facts.templates.csv in the folder of facts.csv (.tsv, .parquet, .csv.gz)."""
+    """The path of the templates of a table of facts: facts.templates.csv beside facts.csv (.tsv,
+    .parquet, .csv.gz)."""
     return table.with_name(
         re.sub(r"\.(csv|tsv|parquet)(\.\w+)?$", "", table.name) + ".templates.csv"
     )
 
 
 def slug(name: str) -> str:
-    """A file name made from any text (a model id, a fact): it cannot leave its folder, and two names never share one."""
+    """A file name made from any text (a model id, a fact): it cannot leave its folder, and two
+    names never share one."""
     safe = re.sub(r"[^A-Za-z0-9._-]+", "-", name).strip(".-")[:60]
     return safe if safe == name and safe else f"{safe or 'x'}-{sha256(name.encode())[:8]}"

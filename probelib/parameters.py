@@ -1,11 +1,13 @@
 """The parameters cell of a notebook: what it declares, and which values it takes.
 
-The cell is tagged ``parameters`` and holds one ``name = literal`` per line. Its annotation says which types the parameter takes,
-in words that ``papermill --help-notebook`` shows: ``n_facts: "int or str" = "panel"  # panel, all, or a number per relation``.
-Without an annotation these are the default's type and those that the head of the comment names (``# int or str: how many``). A
-default of None without either takes any type.
+The cell is tagged ``parameters`` and holds one ``name = literal`` per line. Its annotation says
+which types the parameter takes, in words that ``papermill --help-notebook`` shows:
+``n_facts: "int or str" = "panel"  # panel, all, or a number per relation``. Without an annotation
+these are the default's type and those that the head of the comment names (``# int or str: how
+many``). A default of None without either takes any type.
 
-Values that rarely change are in one dictionary, ``settings``: ``complete`` checks it against a paper's dataclass of defaults.
+Values that rarely change are in one dictionary, ``settings``: ``complete`` checks it against a
+paper's dataclass of defaults.
 """
 
 import ast
@@ -60,11 +62,12 @@ def yaml_errors() -> tuple[type[Exception], ...]:
 
 
 def from_text(text: str, allowed: set[type] = frozenset()):
-    """A value as typed on a command line: JSON's numbers and words, ``[...]`` and ``{...}`` as in ``read_yaml``; everything
-    else is text. A parameter of type str takes any text as typed (null still is None where None is allowed).
+    """A value as typed on a command line: JSON's numbers and words, ``[...]`` and ``{...}`` as in
+    ``read_yaml``; everything else is text. A parameter of type str takes any text as typed (null is
+    None where None is allowed).
 
-    >>> from_text("10"), from_text("010"), from_text("1984", {str}), from_text("null", {str, type(None)})
-    (10, '010', '1984', None)
+    >>> from_text("10"), from_text("010"), from_text("1984", {str}), from_text("No", {bool})
+    (10, '010', '1984', 'No')
     """
     none = type(None)
     if allowed and allowed <= {str, none}:
@@ -79,10 +82,11 @@ def from_text(text: str, allowed: set[type] = frozenset()):
 
 
 def declared(path: Path) -> dict[str, set[type]]:
-    """The parameters of a notebook with the types that each accepts (an empty set: any). Raise ProbeError if they cannot be read.
+    """The parameters of a notebook with the types that each accepts (an empty set: any). Raise
+    ProbeError if they cannot be read.
 
-    The cell is parsed as Python: papermill.inspect_notebook goes line by line, and silently loses a parameter whose line
-    holds a second "=" (in a text, in the comment) or an annotation with "|".
+    The cell is parsed as Python: papermill.inspect_notebook goes line by line, and silently loses a
+    parameter whose line holds a second "=" (in a text, in the comment) or an annotation with "|".
     """
     source = _cell(path)
     found, lines = {}, list(_lines(path, source))
@@ -147,8 +151,8 @@ def check(value: object, allowed: set[type], where: str) -> None:
 
 
 def complete(kind: type, given: dict):
-    """A paper's settings (``kind``, a dataclass of defaults) with the given values; a list becomes a tuple. Raise ProbeError for
-    an unknown name or a wrong type."""
+    """A paper's settings (``kind``, a dataclass of defaults) with the given values; a list becomes a
+    tuple. Raise ProbeError for an unknown name or a wrong type."""
     hints = typing.get_type_hints(kind)
     for name, value in given.items():
         if name not in hints:
@@ -184,7 +188,8 @@ def _cell(path: Path) -> str:
 
 
 def _types(default: object, hint: str) -> set[type]:
-    """The default's type and those that the hint names (``int or str``, ``list[str]``); empty (any) if only None is left."""
+    """The default's type and those that the hint names (``int or str``, ``list[str]``); empty (any)
+    if only None is left."""
     named = {TYPES[word] for word in re.findall(r"\w+", _without_items(hint)) if word in TYPES}
     return {type(default), *named} if named - {type(None)} or default is not None else set()
 

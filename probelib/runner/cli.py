@@ -26,34 +26,34 @@ FILES |= {"verbalizations"}
 COMMANDS = ("lab", "test", "verify", "bench", "course", "browse", "export", "site", "campaign")
 EXAMPLES = """\
 examples:
-  ./run_all.sh                                  all notebooks on the shipped facts and models (profile atlas)
-  ./run_all.sh --profile smoke                  all notebooks on the fewest facts and smallest models
+  ./run_all.sh                                  all notebooks, shipped facts and models (atlas)
+  ./run_all.sh --profile smoke                  all notebooks, fewest facts and smallest models
   ./run_all.sh --only monitor                   one paper, and the notebooks that it needs
   ./run_all.sh --only monitor/table4 --force    rerun the notebook that makes this table
-  ./run_all.sh --profile small --models EleutherAI/pythia-410m,./my_model --quantize 8bit
-  ./run_all.sh --only monitor --set data=fktc folder=../FKTC n_facts=50     other facts
-  ./run_all.sh --only monitor --set data=hub:akariasai/PopQA                facts from the Hugging Face Hub
-  ./run_all.sh --only monitor --set data=table folder=mine.jsonl columns=subject:s,relation:prop,object:o
   ./run_all.sh --dry-run                        show what would run, and why
-  ./run_all.sh --profile paper --on local --jobs 4                 model by model first, 4 at a time
-  ./run_all.sh --profile paper --on tcp://scheduler:8786           on a running Dask cluster
-  ./run_all.sh --profile paper --on slurm --cluster queue=gpu memory=64GiB  in jobs of a batch system
+  ./run_all.sh --profile small --models EleutherAI/pythia-410m,./my_model --quantize 8bit
+  ./run_all.sh --only monitor --set data=fktc folder=../FKTC n_facts=50
+  ./run_all.sh --only monitor --set data=hub:akariasai/PopQA
+  ./run_all.sh --only monitor --set data=table folder=my.csv columns=subject:s,relation:p,object:o
+  ./run_all.sh --profile paper --on local --jobs 4           model by model first, 4 at a time
+  ./run_all.sh --profile paper --on tcp://scheduler:8786     on a running Dask cluster
+  ./run_all.sh --profile paper --on slurm --cluster queue=gpu memory=64GiB     in batch jobs
 
 other commands:
-  ./run_all.sh lab                              JupyterLab on the notebooks; exploring writes to figures/mine
+  ./run_all.sh lab                              JupyterLab; exploring writes to figures/mine
   ./run_all.sh test [--fast | --slow]           the tests; also takes pytest's arguments
   ./run_all.sh verify                           compare the figures with the committed ones
-  ./run_all.sh bench [arguments]                the benchmarks
-  ./run_all.sh course --out DIR                 the labs of the course: student and instructor copies, slides
-  ./run_all.sh browse                           one offline page with every answer, fact by fact
-  ./run_all.sh export --format F --out DIR      tasks, results and cards for other tools: lm-eval, eee, hf, croissant
+  ./run_all.sh bench [NAME]                     the benchmarks
+  ./run_all.sh campaign                         fault injection: kills, full disks, flipped bits
+  ./run_all.sh course --out DIR                 the labs: student and instructor copies, slides
+  ./run_all.sh browse                           one offline page with every answer
+  ./run_all.sh export --format F --out DIR      results for other tools: lm-eval, eee, hf, croissant
   ./run_all.sh site --out DIR                   a MyST (Jupyter Book 2) project of the pages
-  ./run_all.sh campaign [arguments]             fault injection: kills, full disks, flipped bits
 
-  PROBELIB_OUT=../mine ./run_all.sh ...         write figures and runs there, not into this checkout
+  PROBELIB_OUT=../mine ./run_all.sh ...         write figures and runs there
 
-Each run first deletes the previous products of its notebooks in figures/<profile>. A failed run leaves no products.
-A stopped run resumes with the same command.
+Each run first deletes the previous products of its notebooks in figures/<profile>. A failed run
+leaves no products. A stopped run resumes with the same command.
 Exit code: 0 success, 1 a step failed, 2 the request or the plan is wrong, 130 stopped.
 """
 

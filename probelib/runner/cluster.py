@@ -115,7 +115,7 @@ async def workers(on: str, jobs: int | None, options: dict) -> AsyncIterator[lis
     async with contextlib.AsyncExitStack() as stack:
         try:
             client, n = await _connect(on, jobs, options, stack)
-        except (OSError, RuntimeError, TypeError, ValueError) as error:
+        except (ImportError, OSError, RuntimeError, TypeError, ValueError) as error:
             what = "no Dask scheduler answers" if "://" in on else "it does not accept the jobs"
             raise ProbeError(f"{on}: {what}: {' '.join(str(error).split())}") from error
         print(f"dashboard: {client.dashboard_link}", flush=True)
@@ -125,7 +125,6 @@ async def workers(on: str, jobs: int | None, options: dict) -> AsyncIterator[lis
 async def _connect(on: str, jobs: int | None, options: dict, stack) -> tuple:
     """(client, number of notebooks at a time); ``stack`` closes everything."""
     with extra("cluster"):
-        import cryptography  # noqa: F401
         import dask_jobqueue
         from dask import config
         from distributed import Client

@@ -10,7 +10,6 @@ import contextlib
 import json
 import os
 import re
-import resource
 import sys
 import threading
 from collections.abc import Callable
@@ -31,7 +30,6 @@ from probelib import files
 from probelib.lm.internals.memory import NO_MEMORY
 
 OUT_OF_MEMORY = "most likely out of memory: fewer --jobs, a smaller batch or --quantize"
-FEW_FILES = 256  # open files; a kernel and its libraries need about a hundred
 
 
 class OwnKernelManager(AsyncKernelManager):
@@ -97,30 +95,20 @@ def execute(source: str, target: str, parameters: dict, send: Callable) -> str |
             said = " ".join(str(error.evalue).split())[:500]
             return f"cell {count}: {error.ename}: {said}{hint(error.ename, said)}"
         except DeadKernelError:
-            return f"cell {count}: kernel killed; {OUT_OF_MEMORY}{limits()}"
+            return f"cell {count}: kernel killed; {OUT_OF_MEMORY}"
         except OSError as error:
             return f"cannot write {error.filename or target}: {error.strerror or error}"
         except RuntimeError as error:
             if count or attempt == 2:  # a kernel that did not start gets a second chance
-                return f"the kernel did not start: {error}{limits()}"
+                return f"the kernel did not start: {error}"
     return None
 
 
 def hint(kind: str, said: str) -> str:
     """Advice on a notebook's error for lack of memory or open files; "" for any other error."""
     if kind in ("OutOfMemoryError", "MemoryError") or re.search(NO_MEMORY, said):
-        return f" ({OUT_OF_MEMORY}){limits()}"
-    return limits() if not said.strip(";") or "Too many open files" in said else ""
-
-
-def limits() -> str:
-    """The limits of the shell that a notebook may have reached; "" if there are none."""
-    memory = resource.getrlimit(resource.RLIMIT_AS)[0]
-    opened = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
-    bounded = memory != resource.RLIM_INFINITY
-    found = [f"memory to {memory / 1e9:.2g} GB (ulimit -v)"] if bounded else []
-    found += [f"open files to {opened} (ulimit -n)"] if 0 <= opened < FEW_FILES else []
-    return f"; this shell limits {' and '.join(found)}" if found else ""
+        return f" ({OUT_OF_MEMORY})"
+    return " (see ulimit -n and -v)" if not said.strip(";") or "Too many open" in said else ""
 
 
 def _skipped_cell(notebook: dict) -> str | None:

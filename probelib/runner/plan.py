@@ -2,7 +2,7 @@
 
 ``notebooks/plan.yaml``::
 
-    profiles:                            # values for every notebook that has a parameter of that name
+    profiles:                            # values for every notebook with such a parameter
       smoke: {n_facts: 3}
     tolerances: {scores: 1.0e-4, intervals: 0.05}    # of `run_all.sh verify`, see there
     steps:
@@ -17,10 +17,9 @@
         parameters: {common: {seed: 0}, smoke: {}}
 
 Later values win: the profile's, the step's ``common`` ones, the step's for the profile, the
-command line's. ``profile`` itself is always passed.
+command line's. ``profile`` itself is always passed. A step stands below those that it needs.
 """
 
-import graphlib
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -52,7 +51,7 @@ class Step:
 
 @dataclass(frozen=True)
 class Plan:
-    """A checked plan. ``steps`` keep the file's order, except that needs come first."""
+    """A checked plan. A step stands below those that it needs."""
 
     file: Path
     profiles: dict[str, dict]
@@ -80,7 +79,7 @@ def read(file: Path | None = None) -> Plan:
     steps = [_step(file, entry, profiles) for entry in entries]
     _check_together(file.name, profiles, steps)
     limits = _tolerances(content.get("tolerances"), f"{file.name}, tolerances", list(TOLERANCES))
-    return Plan(file, profiles, TOLERANCES | limits, _ordered(file.name, steps))
+    return Plan(file, profiles, TOLERANCES | limits, steps)
 
 
 def matching(plan: Plan, names: Iterable[str]) -> set[str]:
@@ -149,6 +148,11 @@ def settings(
             where = f"--set {name}, {step.notebook}" if name in given else where
             parameters.check(value, step.accepts[name], where)
         chosen[step.notebook] = {name: values[name] for name in step.accepts if name in values}
+    if "folder" in given and not any("folder" in values for values in chosen.values()):
+        raise ProbeError(
+            f"folder={given['folder']}: the data are the atlas, which is shipped and takes no "
+            f"folder; name the data in this folder: --set data=table folder={given['folder']}"
+        )
     return chosen
 
 
@@ -225,36 +229,17 @@ def _check_together(file: str, profiles: dict, steps: list[Step]) -> None:
     for kind, each in (("notebook", names), ("artifact", makes)):
         if twice := sorted({name for name in each if each.count(name) > 1}):
             raise ProbeError(f"{file}: duplicate {kind} {twice[0]}. Keep one.")
-    for step in steps:
+    for i, step in enumerate(steps):
         for need in step.needs:
-            if need not in names:
-                raise unknown(f"notebook ({file}, {step.notebook}, needs)", need, names)
+            if need not in names[:i]:
+                where = f"notebook above ({file}, {step.notebook}, needs)"
+                raise unknown(where, need, names[:i])
     declared = {name for step in steps for name in step.accepts}
     for profile, values in profiles.items():
         for name in values:
             if name not in declared:
                 place = f"parameter ({file}, profile {profile}; no notebook has it)"
                 raise unknown(place, name, declared)
-
-
-def _ordered(file: str, steps: list[Step]) -> list[Step]:
-    """The steps in the file's order, except that the steps that a step needs come before it."""
-    by_name = {step.notebook: step for step in steps}
-    try:
-        graphlib.TopologicalSorter({step.notebook: step.needs for step in steps}).prepare()
-    except graphlib.CycleError as error:
-        cycle = " -> ".join(error.args[1][::-1])
-        raise ProbeError(f"{file}: circular dependency: {cycle}.") from None
-    ordered: dict[str, Step] = {}
-
-    def visit(step: Step) -> None:
-        for need in step.needs:
-            visit(by_name[need])
-        ordered.setdefault(step.notebook, step)
-
-    for step in steps:
-        visit(step)
-    return list(ordered.values())
 
 
 def _groups(value: object, where: str, allowed: Sequence[str] | None = None) -> dict[str, dict]:

@@ -101,19 +101,9 @@ def _check_facts(settings: dict[str, dict], given: Collection[str]) -> None:
 
     asked = [values for values in settings.values() if {"data", "n_facts"} & values.keys()]
     distinct = {json.dumps([each.get(key) for key in FACTS]): each for each in asked}
-    of = lambda values: {key: values[key] for key in FACTS if key in values}
-    for values in distinct.values():
-        atlas = values.get("data", "atlas") == "atlas"
-        if atlas or values.get("folder") or "data" in given:
-            facts.load(
-                **{key: v for key, v in of(values).items() if not (atlas and key == "folder")}
-            )
-    for name, values in settings.items():
-        if not (name.startswith("zplke/") and "n_facts" in values):
-            continue  # only ZP-LKE's lists need facts beside those that are tested
-        data = values.get("data", "atlas")
-        if data != "atlas" and (values.get("folder") or data.startswith("hub:")):
-            facts.require_examples(*facts.multiple_choice(**of(values)))
+    for values in distinct.values():  # a plan's data may still need the folder of --set
+        if values.get("data", "atlas") == "atlas" or values.get("folder") or "data" in given:
+            facts.load(**{key: values[key] for key in FACTS if key in values})
 
 
 def table(settings: dict[str, dict]) -> list[tuple[str, ...]]:

@@ -188,8 +188,7 @@ def _why_not(profile: str, step: Step, now: dict, stamps: list) -> str | None:
 
 
 def _keep_failed(partial: Path, failed: Path, number: int | None, message: str) -> bool:
-    """Save the notebook with the cells before the failure in cell ``number``; False if there is
-    nothing to save.
+    """Save the notebook up to the failure in cell ``number``; False if there is none to save.
 
     papermill marks cells that were killed or never ran as completed; here they get their status.
     """
@@ -200,9 +199,8 @@ def _keep_failed(partial: Path, failed: Path, number: int | None, message: str) 
     except (OSError, ValueError):  # the failure was before the first cell, or the disk is full
         return False
     code = [cell for cell in notebook.cells if cell.cell_type == "code" and cell.source.strip()]
-    if number is not None:
-        for position, cell in enumerate(code[max(number, 1) - 1 :]):
-            cell.metadata.papermill["status"] = "pending" if position else "failed"
+    for position, cell in enumerate(code[max(number, 1) - 1 :] if number is not None else []):
+        cell.metadata.papermill["status"] = "pending" if position else "failed"
     notebook.metadata.papermill["exception"] = True
     said = nbformat.v4.new_markdown_cell(f"**This run failed.** `{message}`")
     notebook.cells.insert(0, said)

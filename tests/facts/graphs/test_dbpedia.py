@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from probelib.errors import ProbeError
 from probelib.facts.graphs.dbpedia import entity_name, read_dbpedia, scan
 from probelib.facts.graphs.graph import relation_types, synthetic, to_facts
-from tests.benchmarks.graphs import write_ntriples
+from tests.facts.graphs.samples import write_ntriples
 from tests.conftest import examples
 
 DBR, DBO = "http://dbpedia.org/resource/", "http://dbpedia.org/ontology/"

@@ -14,7 +14,7 @@ from probelib.facts.graphs.graph import RANKS, best_rank, labelled, to_facts
 from probelib.facts.graphs.wikidata import BAD, date_text, entity, interval, read_wikidata
 from probelib.facts.model import holds
 from probelib.facts.validity import validity
-from tests.benchmarks.graphs import item, plain, random_item, snak, statement, write_dump
+from tests.facts.graphs.samples import item, plain, random_item, snak, statement, write_dump
 from tests.conftest import examples
 
 
