@@ -44,8 +44,8 @@ AB = {
     "c": [PROFILE, WRITE, "put('q/t3', 3)\nif 0:\n    from probelib import two"],
 }
 AB_STEPS = [
-    {"notebook": "b", "needs": ["a"], "makes": ["p/t2"]},
     {"notebook": "a", "makes": ["p/t1"]},
+    {"notebook": "b", "needs": ["a"], "makes": ["p/t2"]},
     {"notebook": "c", "makes": ["q/t3"]},
 ]
 
