@@ -126,7 +126,8 @@ def settings(
             "another one's folder."
         )
     takes = types(steps)
-    if wrong := sorted(given.keys() - takes.keys()):
+    empty = {n for step in plan.steps for n in step.accepts if given.get(n) == []}  # of others
+    if wrong := sorted(given.keys() - takes.keys() - empty):
         raise unknown("parameter (none of the selected notebooks has it)", wrong[0], takes)
     chosen = {}
     for step in steps:

@@ -405,6 +405,26 @@ def test_facts_and_models_of_ones_own_that_change_are_read_again(smoke, make_pla
     assert code == 2 and said == ["--set folder=mine.csv: there is no such file or folder."] and snapshot(out) == before
 
 
+@pytest.mark.parametrize("back", [False, True])
+def test_inputs_that_change_while_a_step_runs_are_an_error(smoke, make_plan, out, tmp_path, back):
+    """Also if they are put back before it ends: it may have read either."""
+    file = tmp_path / "mine.csv"
+    file.write_text("one")
+    change = f"pathlib.Path({str(file)!r}).write_text('two')" + f"\npathlib.Path({str(file)!r}).write_text('one')" * back
+    cells = [PROFILE + "\nfolder = None  # str: a file", WRITE, f"put('p/t1', 1)\n{change}"]
+    plan = make_plan({"a": cells}, [{"notebook": "a", "makes": ["p/t1"]}])
+    code, lines, _ = smoke(plan, "--set", f"folder={file}")
+    assert code == 1 and re.search(r"FAILED +a .*files changed.* while it ran: run it again", "\n".join(lines))
+    assert not (out / "figures/smoke/p/t1.csv").exists() and not list((out / "runs/smoke/done").glob("*"))
+
+
+def test_a_model_that_is_named_twice_counts_once(tmp_path, capsys):
+    (tmp_path / "m").mkdir()
+    words = ("--models", f"a,{tmp_path}/m,a,{tmp_path}/m/", "--set", "tuned=[x, y, x]")
+    assert given(*words) == {"tuned": ["x", "y"], "models": ["a", f"{tmp_path}/m"]}
+    assert capsys.readouterr().err.count("is named twice; it counts once") == 3
+
+
 def given(*words: str) -> dict:
     """The parameters that the command line sets."""
     return cli._given(cli._parser().parse_args(words))

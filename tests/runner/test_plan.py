@@ -284,3 +284,23 @@ def test_messages_show_what_was_typed():
     for value, words in (("010", "'010' is of type str"), (None, "null is null"), ("True", "small letters")):
         with pytest.raises(ProbeError, match=words):
             parameters.check(value, {int}, "n")
+
+
+def test_an_empty_list_for_a_notebook_that_is_not_selected_is_fine(make_plan):
+    """``--only a --set tuned=[]``: there is nothing to leave out."""
+    cells = {"a": [PROFILE], "b": [PROFILE + "\ntuned = []  # list"]}
+    whole = plan.read(make_plan(cells, [{"notebook": "a"}, {"notebook": "b"}]))
+    assert plan.settings(whole, whole.steps[:1], "smoke", {"tuned": []}) == {"a": {"profile": "smoke"}}
+    for given in ({"tuned": ["x"]}, {"tunde": []}):
+        with pytest.raises(ProbeError, match="none of the selected notebooks has it"):
+            plan.settings(whole, whole.steps[:1], "smoke", given)
+
+
+def test_a_folder_goes_to_the_notebooks_with_other_data(make_plan):
+    cell = PROFILE + "\ndata = 'atlas'  # str\nfolder = None  # str"
+    steps = [{"notebook": "a"}, {"notebook": "b", "parameters": {"smoke": {"data": "table"}}}]
+    whole = plan.read(make_plan({"a": [cell], "b": [cell]}, steps))
+    settings = plan.settings(whole, whole.steps, "smoke", {"folder": "x.csv"})
+    assert "folder" not in settings["a"] and settings["b"]["folder"] == "x.csv"
+    with pytest.raises(ProbeError, match="--set data=table folder=x.csv"):
+        plan.settings(whole, whole.steps[:1], "smoke", {"folder": "x.csv"})
