@@ -60,7 +60,7 @@ if [[ -z ${VIRTUAL_ENV:-}${CONDA_PREFIX:-} ]] || ! ready python "${1:-}"; then
 fi
 case ${1:-} in
     test)  cd -- "$root" && exec "$python" -m pytest "${@:2}" ;;
-    bench | campaign) cd -- "$root" && exec "$python" -m "tests.${1/bench/benchmarks}" "${@:2}" ;;
+    bench | campaign) cd -- "$root" && exec "$python" -m tests.bench ${1/bench/} "${@:2}" ;;
     lab)   JUPYTER_CONFIG_PATH=$root/.jupyter${JUPYTER_CONFIG_PATH:+:$JUPYTER_CONFIG_PATH} exec "$python" -P -m jupyterlab \
                --ServerApp.root_dir="$root" --LabApp.default_url=/lab/tree/notebooks "${@:2}" ;;  # .jupyter: no news, no updates
     verify) exec "$python" -P -m probelib.runner.verify "${@:2}" ;;

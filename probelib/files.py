@@ -1,4 +1,4 @@
-"""Writing files so that a kill, a full disk or a second process leaves either the old file or the new one."""
+"""Writing files so that a kill, a full disk or a second process leaves the old file or the new."""
 
 import hashlib
 import json
@@ -11,9 +11,10 @@ from probelib.errors import ProbeError
 
 
 def write(path: Path, content: bytes | str, lasting: bool = True) -> Path:
-    """Write a file under a temporary name in the same folder and rename it, so that no half-written file remains.
+    """Write a file under a temporary name in the same folder and rename it.
 
-    lasting   wait until the disk has it. Without, a power failure may leave an empty file: for files whose checksum is kept
+    lasting   wait until the disk has it. Without, a power failure may leave an empty file: only
+              for files whose checksum is kept
     """
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
@@ -31,7 +32,7 @@ def write(path: Path, content: bytes | str, lasting: bool = True) -> Path:
 
 
 def write_json(path: Path, data: dict, lasting: bool = True) -> Path:
-    """A dictionary as JSON, keys in their own order, one final newline; ``lasting`` as in ``write``."""
+    """A dictionary as JSON, keys in their order, one final newline; ``lasting`` as in ``write``."""
     return write(path, json.dumps(data, indent=1, ensure_ascii=False, default=str) + "\n", lasting)
 
 
@@ -56,7 +57,9 @@ def read_sealed(path: Path) -> dict | None:
 
 def intact(record: dict) -> bool:
     """Whether a record of ``sealed`` is unchanged."""
-    return record.get("digest") == _digest({key: value for key, value in record.items() if key != "digest"})
+    return record.get("digest") == _digest(
+        {key: value for key, value in record.items() if key != "digest"}
+    )
 
 
 def _digest(record: dict) -> str:
@@ -65,7 +68,21 @@ def _digest(record: dict) -> str:
 
 def sha256(content: bytes | Path) -> str:
     """Hex digest of bytes or of a file."""
-    return hashlib.sha256(content.read_bytes() if isinstance(content, Path) else content).hexdigest()
+    return hashlib.sha256(
+        content.read_bytes() if isinstance(content, Path) else content
+    ).hexdigest()
+
+
+def read_notebook(path: str | Path):
+    """A notebook, without the metadata of widgets that were saved without their state (by Colab):
+    nbconvert and papermill fail on them."""
+    import nbformat  # here, because most users of this module read no notebooks
+
+    notebook = nbformat.read(path, as_version=4)
+    widgets = notebook.metadata.get("widgets", {})
+    if any("state" not in held for held in widgets.values()):
+        del notebook.metadata["widgets"]
+    return notebook
 
 
 TABLES = (".csv", ".tsv", ".parquet", ".jsonl", ".json")  # kinds of files that hold a table
@@ -81,6 +98,7 @@ def templates_path(table: Path) -> Path:
 
 
 def slug(name: str) -> str:
-    """A file name made from any text (a model id, a fact): it cannot leave its folder, and two names never share one."""
+    """A file name made from any text (a model id, a fact): it cannot leave its folder, and two
+    names never share one."""
     safe = re.sub(r"[^A-Za-z0-9._-]+", "-", name).strip(".-")[:60]
     return safe if safe == name and safe else f"{safe or 'x'}-{sha256(name.encode())[:8]}"

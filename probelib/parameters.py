@@ -1,16 +1,19 @@
 """The parameters cell of a notebook: what it declares, and which values it takes.
 
-The cell is tagged ``parameters`` and holds one ``name = literal`` per line. Its annotation says which types the parameter takes,
-in words that ``papermill --help-notebook`` shows: ``n_facts: "int or str" = "panel"  # panel, all, or a number per relation``.
-Without an annotation these are the default's type and those that the head of the comment names (``# int or str: how many``). A
-default of None without either takes any type.
+The cell is tagged ``parameters`` and holds one ``name = literal`` per line. Its annotation says
+which types the parameter takes, in words that ``papermill --help-notebook`` shows:
+``n_facts: "int or str" = "panel"  # panel, all, or a number per relation``. Without an annotation
+these are the default's type and those that the head of the comment names (``# int or str: how
+many``). A default of None without either takes any type.
 
-Values that rarely change are in one dictionary, ``settings``: ``complete`` checks it against a paper's dataclass of defaults.
+Values that rarely change are in one dictionary, ``settings``: ``complete`` checks it against a
+paper's dataclass of defaults.
 """
 
 import ast
 import io
 import json
+import math
 import re
 import tokenize
 import typing
@@ -19,14 +22,71 @@ from pathlib import Path
 
 from probelib.errors import ProbeError, unknown
 
-TYPES = {"str": str, "int": int, "float": float, "bool": bool, "list": list, "dict": dict, "None": type(None)}
+TYPES = {"str": str, "int": int, "float": float, "bool": bool, "list": list, "dict": dict}
+TYPES["None"] = type(None)
+NUMBER = re.compile(r"-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?$")  # of JSON
+WORDS = {"null": None, "true": True, "false": False}
+
+
+def read_yaml(text: str):
+    """YAML in which only JSON's numbers, null, true and false are no texts: 010, 1:30, 0x10, 1_0,
+    No and dates are texts. Raise ``yaml_errors``, also for a key that stands twice.
+
+    >>> read_yaml("{a: 10, b: 010, c: 1:30, d: No, e: [1e-3, null, 2020-01-01]}")
+    {'a': 10, 'b': '010', 'c': '1:30', 'd': 'No', 'e': [0.001, None, '2020-01-01']}
+    """
+    import yaml  # here, so that `run_all.sh --help` works before anything is installed
+
+    class Loader(yaml.SafeLoader):
+        yaml_implicit_resolvers = {"<": [("tag:yaml.org,2002:merge", re.compile("<<$"))]}
+
+        def flatten_mapping(self, node):  # called first for every mapping, before << is resolved
+            keys = [key.value for key, _ in node.value]
+            if twice := [key for i, (key, _) in enumerate(node.value) if key.value in keys[:i]]:
+                problem = f"duplicate key {twice[0].value!r}; keep one"
+                raise yaml.constructor.ConstructorError(None, None, problem, twice[0].start_mark)
+            super().flatten_mapping(node)
+
+    def scalar(loader, node):
+        return node.value if node.style else from_text(node.value or "null")
+
+    Loader.add_constructor("tag:yaml.org,2002:str", scalar)
+    return yaml.load(text, Loader)
+
+
+def yaml_errors() -> tuple[type[Exception], ...]:
+    """What ``read_yaml`` raises for a text that is no YAML."""
+    import yaml
+
+    return (yaml.YAMLError, ValueError, RecursionError)
+
+
+def from_text(text: str, allowed: set[type] = frozenset()):
+    """A value as typed on a command line: JSON's numbers and words, ``[...]`` and ``{...}`` as in
+    ``read_yaml``; everything else is text. A parameter of type str takes any text as typed (null is
+    None where None is allowed).
+
+    >>> from_text("10"), from_text("010"), from_text("1984", {str}), from_text("No", {bool})
+    (10, '010', '1984', 'No')
+    """
+    none = type(None)
+    if allowed and allowed <= {str, none}:
+        return None if text == "null" and none in allowed else text
+    if text in WORDS:
+        return WORDS[text]
+    if text[:1] in ("[", "{"):
+        return read_yaml(text)
+    if NUMBER.match(text) and len(text) < 400 and math.isfinite(number := json.loads(text)):
+        return number
+    return text
 
 
 def declared(path: Path) -> dict[str, set[type]]:
-    """The parameters of a notebook with the types that each accepts (an empty set: any). Raise ProbeError if they cannot be read.
+    """The parameters of a notebook with the types that each accepts (an empty set: any). Raise
+    ProbeError if they cannot be read.
 
-    The cell is parsed as Python: papermill.inspect_notebook goes line by line, and silently loses a parameter whose line
-    holds a second "=" (in a text, in the comment) or an annotation with "|".
+    The cell is parsed as Python: papermill.inspect_notebook goes line by line, and silently loses a
+    parameter whose line holds a second "=" (in a text, in the comment) or an annotation with "|".
     """
     source = _cell(path)
     found, lines = {}, list(_lines(path, source))
@@ -54,8 +114,14 @@ def _lines(path: Path, source: str) -> Iterator[tuple[str, str | None, object, i
         body = ast.parse(source).body
     except SyntaxError as error:
         raise ProbeError(f"{path}, parameters cell, line {error.lineno}: {error.msg}.") from None
-    except (ValueError, RecursionError, MemoryError) as error:  # half a surrogate pair, a zero byte, endless nesting
-        raise ProbeError(f"{path}, parameters cell: not Python that can be read ({error}).") from None
+    except (
+        ValueError,
+        RecursionError,
+        MemoryError,
+    ) as error:  # half a surrogate pair, a zero byte, endless nesting
+        raise ProbeError(
+            f"{path}, parameters cell: not Python that can be read ({error})."
+        ) from None
     for line in body:
         try:
             typed = isinstance(line, ast.AnnAssign)
@@ -74,13 +140,19 @@ def check(value: object, allowed: set[type], where: str) -> None:
     allowed = allowed or set(TYPES.values())
     if type(value) not in allowed and not (type(value) is int and float in allowed):
         names = " or ".join(sorted(name for name, kind in TYPES.items() if kind in allowed))
-        more = f" A list is written [{value}]." if list in allowed and type(value) in (str, int, float) else ""
-        raise ProbeError(f"{where}: {value!r} is of type {type(value).__name__}, the notebook takes {names}.{more}")
+        shown = "null" if value is None else repr(value)
+        more = ""
+        if str(value).lower() in ("none", "true", "false") and value is not None:
+            more = f" Without quotes, {', '.join(WORDS)} are written in small letters."
+        elif list in allowed and type(value) in (str, int, float):
+            more = f" A list is written [{value}]."
+        kind = "null" if value is None else f"of type {type(value).__name__}"
+        raise ProbeError(f"{where}: {shown} is {kind}, the notebook takes {names}.{more}")
 
 
 def complete(kind: type, given: dict):
-    """A paper's settings (``kind``, a dataclass of defaults) with the given values; a list becomes a tuple. Raise ProbeError for
-    an unknown name or a wrong type."""
+    """A paper's settings (``kind``, a dataclass of defaults) with the given values; a list becomes a
+    tuple. Raise ProbeError for an unknown name or a wrong type."""
     hints = typing.get_type_hints(kind)
     for name, value in given.items():
         if name not in hints:
@@ -88,8 +160,17 @@ def complete(kind: type, given: dict):
         hint = hints[name]
         items = typing.get_origin(hint) is tuple
         allowed = {list} if items else set(typing.get_args(hint) or (hint,))
-        check(list(value) if items and isinstance(value, tuple) else value, allowed, f"settings, {name}")
-    return kind(**{name: tuple(value) if isinstance(value, list) else value for name, value in given.items()})
+        check(
+            list(value) if items and isinstance(value, tuple) else value,
+            allowed,
+            f"settings, {name}",
+        )
+    return kind(
+        **{
+            name: tuple(value) if isinstance(value, list) else value
+            for name, value in given.items()
+        }
+    )
 
 
 def _cell(path: Path) -> str:
@@ -100,12 +181,15 @@ def _cell(path: Path) -> str:
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         raise ProbeError(f"{path} is not a notebook (JSON with cells).") from None
     if len(sources) != 1:
-        raise ProbeError(f"{path} has {len(sources)} cells tagged `parameters`; it needs exactly one.")
+        raise ProbeError(
+            f"{path} has {len(sources)} cells tagged `parameters`; it needs exactly one."
+        )
     return sources[0]
 
 
 def _types(default: object, hint: str) -> set[type]:
-    """The default's type and those that the hint names (``int or str``, ``list[str]``); empty (any) if only None is left."""
+    """The default's type and those that the hint names (``int or str``, ``list[str]``); empty (any)
+    if only None is left."""
     named = {TYPES[word] for word in re.findall(r"\w+", _without_items(hint)) if word in TYPES}
     return {type(default), *named} if named - {type(None)} or default is not None else set()
 

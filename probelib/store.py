@@ -1,23 +1,23 @@
 """Scores on disk: keyed, in finished parts, resumable.
 
-A part holds the scores of one model for one relation. Its file name contains a key of everything that changes a number: the
-model's identity (files, dtype, quantization, device type), the prompts, the candidates, the options, the code of the core and
-the versions of the libraries (``lm.version.scoring``). So a part is never stale: after any change it has another name.
+A part holds the scores of one model for one relation. Its file name contains a key of everything
+that changes a number: the model's identity (files, dtype, quantization, device type), the prompts,
+the candidates, the options, the code of the core and the versions of the libraries
+(``lm.version.scoring``). So a part is never stale: after any change it has another name.
 
-    runs/<profile>/scores/atlas-neox-2.4m/P36-logprobs-1f0c....parquet    rows, written under a temporary name and renamed
-    runs/<profile>/scores/atlas-neox-2.4m/P36-logprobs-1f0c....json       checksum and cost, written last
+    runs/<profile>/scores/<model>/P36-logprobs-1f0c.parquet    rows: a temporary name, then renamed
+    runs/<profile>/scores/<model>/P36-logprobs-1f0c.json       checksum and cost, written last
 
-Only a part with its checksum counts. A kill at any moment loses at most the part being computed; a damaged part is reported
-and recomputed.
+Only a part with its checksum counts. A kill at any moment loses at most the part being computed; a
+damaged part is reported and recomputed.
 """
 
-import contextlib
 import glob
 import hashlib
 import io
 import json
 import warnings
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
@@ -34,10 +34,9 @@ from probelib.lm.names import with_base
 from probelib.lm.version import scoring
 
 REQUESTED = ["model", "relation", "fact", "prompt"]
-SCORES = [*REQUESTED, "candidate", "label", "n_tokens", "logprob", "token_logprobs", "greedy", "eos_logprob"]
-SCORES += ["greedy_text", "greedy_done", "note"]
-tqdm.monitor_interval = 0  # no monitor thread: if one cannot start for lack of memory, Python waits for it forever
-_recording: list[list[Path]] = []  # see record_parts()
+SCORES = [*REQUESTED, "candidate", "label", "n_tokens", "logprob", "token_logprobs", "greedy"]
+SCORES += ["eos_logprob", "greedy_text", "greedy_done", "note"]
+tqdm.monitor_interval = 0  # no thread: if it cannot start for lack of memory, Python waits forever
 _models: list[list[dict]] = []  # see record_models()
 
 
@@ -59,49 +58,57 @@ class Part:
         content = files.read_sealed(record)
         intact = content is not None and content.get("sha256") == files.sha256(self.path)
         if not intact:
-            warnings.warn(f"{self.path}: damaged (the checksum differs); it is computed again", stacklevel=2)
+            said = f"{self.path}: damaged (the checksum differs); it is computed again"
+            warnings.warn(said, stacklevel=2)
         return intact
 
     def outdated(self) -> str:
-        """What changed since the same request was last computed here: "torch 2.7.0 -> 2.8.0"; "" if it never was."""
-        kind = self.path.name.removesuffix(self.path.name.rsplit("-", 1)[1])
-        for file in sorted(
-            self.path.parent.glob(f"{glob.escape(kind)}*.json"), key=lambda file: -file.stat().st_mtime_ns
-        ):
+        """What changed since the same request was last computed here: "torch 2.7.0 -> 2.8.0"; "" if
+        it never was."""
+        kind, now = glob.escape(self.path.name.rsplit("-", 1)[0]), scoring()
+        there = self.path.parent.glob(f"{kind}-*.json")
+        for file in sorted(there, key=lambda file: -file.stat().st_mtime_ns):
             record = files.read_sealed(file) or {}
             if self.request and record.get("request") == self.request:
-                then, now = record["scoring"], scoring()
-                return ", ".join(
-                    f"{what} {then.get(what)} -> {now[what]}" for what in now if then.get(what) != now[what]
-                )
+                then = record["scoring"]
+                changed = [name for name in now if then.get(name) != now[name]]
+                return ", ".join(f"{name} {then.get(name)} -> {now[name]}" for name in changed)
         return ""
 
     def record(self) -> dict:
-        """``cost`` (tokens, forwards, seconds) and ``model`` (``LM.describe()``) at the time of scoring."""
+        """``cost`` (tokens, forwards, seconds) and ``model`` (``LM.describe()``) when scored."""
         return json.loads(self.path.with_suffix(".json").read_text())
 
 
 def score(
-    model, prompts: pd.DataFrame, candidates: pd.DataFrame, folder: str | Path, end: bool = False, gap: str = " "
+    model,
+    prompts: pd.DataFrame,
+    candidates: pd.DataFrame,
+    folder: str | Path,
+    end: bool = False,
+    gap: str = " ",
 ) -> pd.DataFrame:
-    """Log-probabilities of every candidate label after every prompt of its fact; only missing parts are computed.
+    """Log-probabilities of every candidate label after every prompt of its fact; only missing parts
+    are computed.
 
     prompts     a frame of ``prompts``
     candidates  ``fact``, ``candidate``, ``label`` (one row per alias)
     end         see ``lm.scoring.logprobs``
     gap         text between prompt and label
-    returns     the columns ``SCORES``; ``.attrs["cost"]`` sums the costs of the parts when they were computed,
-                ``.attrs["models"]`` describes the models (provenance)
+    returns     the columns ``SCORES``; ``.attrs["cost"]`` sums the costs of the parts when they were
+                computed, ``.attrs["models"]`` describes the models (provenance)
     """
 
     def compute(part: Part) -> tuple[pd.DataFrame, dict]:
         by_fact = part.candidates.groupby("fact", sort=False)
         labels = {fact: rows["label"].tolist() for fact, rows in by_fact}
         names = {fact: rows["candidate"].tolist() for fact, rows in by_fact}
-        continuations = [[f"{gap}{label}" for label in labels[fact]] for fact in part.prompts["fact"]]
-        rows = _with_prompts(model, part, model.logprobs(part.prompts["text"].tolist(), continuations, end=end))
+        asked = [[f"{gap}{label}" for label in labels[fact]] for fact in part.prompts["fact"]]
+        found = model.logprobs(part.prompts["text"].tolist(), asked, end=end)
+        rows = _with_prompts(model, part, found)
         picked = list(zip(rows["fact"], rows["candidate"], strict=True))
-        rows = rows.assign(label=[labels[f][c] for f, c in picked], candidate=[names[f][c] for f, c in picked])
+        rows["label"] = [labels[f][c] for f, c in picked]
+        rows["candidate"] = [names[f][c] for f, c in picked]
         return rows[SCORES], rows.attrs["cost"]
 
     options = {"end": end} | ({"gap": gap} if gap != " " else {})
@@ -109,8 +116,8 @@ def score(
 
 
 def generate(model, prompts: pd.DataFrame, folder: str | Path, **options) -> pd.DataFrame:
-    """Generated text for every prompt: ``model``, ``relation``, ``fact``, ``prompt``, ``rank``, ``text``, ``n_tokens``,
-    ``logprob``; ``options`` as in ``lm.decode.generation.generate``."""
+    """Generated text for every prompt: ``model``, ``relation``, ``fact``, ``prompt``, ``rank``,
+    ``text``, ``n_tokens``, ``logprob``; ``options`` as in ``lm.decode.generation.generate``."""
 
     def compute(part: Part) -> tuple[pd.DataFrame, dict]:
         rows = _with_prompts(model, part, model.generate(part.prompts["text"].tolist(), **options))
@@ -133,16 +140,18 @@ def parts(
     folder: str | Path,
     verb: str,
     options: dict,
-    keyed: tuple[str, ...] = ("prompt", "text"),
+    keyed: tuple[str, ...] = ("relation", "fact", "prompt", "text"),
 ) -> list[Part]:
     """One part per relation, each with its key.
 
     verb      the kind of rows, part of the file name
     options   everything else that changes a number
-    keyed     columns of ``prompts`` that change a number
+    keyed     columns of ``prompts`` that change a number or stand in the rows
     """
     if candidates is not None and (missing := set(prompts["fact"]) - set(candidates["fact"])):
-        raise ProbeError(f"{len(missing)} facts have prompts but no candidate, e.g. {sorted(missing)[0]!r}")
+        raise ProbeError(
+            f"{len(missing)} facts have prompts but no candidate, e.g. {sorted(missing)[0]!r}"
+        )
     identity, found = json.dumps([model.identity(), verb, options], sort_keys=True, default=str), []
     with_what = json.dumps(scoring(), sort_keys=True).encode()
     by_relation = {}
@@ -158,7 +167,9 @@ def parts(
         request = key.hexdigest()[:16]
         key.update(with_what)
         name = f"{files.slug(relation)}-{verb}-{key.hexdigest()[:16]}.parquet"
-        found.append(Part(Path(folder) / files.slug(model.name) / name, relation, request, rows, chosen))
+        found.append(
+            Part(Path(folder) / files.slug(model.name) / name, relation, request, rows, chosen)
+        )
     return found
 
 
@@ -168,65 +179,66 @@ def record_models() -> list[dict]:
     return _models[0]
 
 
-@contextlib.contextmanager
-def record_parts() -> Iterator[list[Path]]:
-    """Context manager: the files of all parts requested meanwhile, finished or computed (the parts of a shard)."""
-    requested: list[Path] = []
-    _recording.append(requested)
-    try:
-        yield requested
-    finally:
-        _recording.pop()
-
-
-def collect(model, parts: list[Part], compute: Callable[[Part], tuple[pd.DataFrame, dict]]) -> pd.DataFrame:
-    """Compute the missing parts, then ``read`` all of them. ``compute`` returns the rows of a part and their cost."""
-    for recorded in _recording:
-        recorded.extend(part.path for part in parts)
+def collect(
+    model, parts: list[Part], compute: Callable[[Part], tuple[pd.DataFrame, dict]]
+) -> pd.DataFrame:
+    """Compute the missing parts, then ``read`` all; ``compute`` returns a part's rows and cost."""
     missing = [part for part in parts if not part.finished()]
     if why := {change for part in missing if (change := part.outdated())}:
-        warnings.warn(f"{model.name}: scores are computed again ({'; '.join(sorted(why))})", stacklevel=3)
-    for part in tqdm(missing, desc=f"{model.name}", unit="relation", disable=len(missing) < 2):
+        reasons = "; ".join(sorted(why))
+        warnings.warn(f"{model.name}: scores are computed again ({reasons})", stacklevel=3)
+    written = {}
+    for part in tqdm(missing, desc=model.name, unit="relation", disable=len(missing) < 2):
         frame, cost = compute(part)
-        write(part, frame, {"cost": cost, "model": model.describe()})
-    return read(parts)
+        written[part.path] = write(part, frame, {"cost": cost, "model": model.describe()})
+    return read(parts, written)
 
 
-def write(part: Part, frame: pd.DataFrame, record: dict) -> None:
-    """Finish a part: write its rows under a temporary name and rename them, then write its checksum and ``record``."""
+def write(part: Part, frame: pd.DataFrame, record: dict) -> tuple[bytes, dict]:
+    """Finish a part: write its rows under a temporary name and rename them, then write its checksum
+    and ``record``. Return what was written: another process may write the same part just now."""
     buffer = io.BytesIO()
     table = pyarrow.Table.from_pandas(frame, preserve_index=False).replace_schema_metadata(None)
     pyarrow.parquet.write_table(table, buffer, compression="zstd")
     content = buffer.getvalue()
     files.write(part.path, content, lasting=False)
-    with_what = {"request": part.request, "scoring": scoring()}
-    about = {"sha256": files.sha256(content), "rows": len(frame)} | with_what
+    about = {"sha256": files.sha256(content), "rows": len(frame)}
+    about |= {"request": part.request, "scoring": scoring()}
     sealed = files.sealed(about | json.loads(json.dumps(record, default=float)))
     files.write_json(part.path.with_suffix(".json"), sealed, lasting=False)
+    return content, sealed
 
 
-def read(parts: Iterable[Part]) -> pd.DataFrame:
-    """The rows of finished parts, in the parts' order. Raise ProbeError if one is missing: means would differ silently."""
-    parts = list(parts)
-    if missing := [part.relation for part in parts if not part.finished()]:
+def read(parts: Iterable[Part], written: dict[Path, tuple[bytes, dict]] | None = None):
+    """The rows of finished parts, in the parts' order. Raise ProbeError if one is missing: means
+    would differ silently.
+
+    written   path -> what ``write`` returned, for parts that were computed just now
+    """
+    parts, written = list(parts), written or {}
+    if missing := [p.relation for p in parts if p.path not in written and not p.finished()]:
         raise ProbeError(
-            f"{len(missing)} of {len(parts)} parts are missing ({', '.join(missing[:8])}): a mean over the remaining ones "
-            "would be another mean. Score them first"
+            f"{len(missing)} of {len(parts)} parts are missing ({', '.join(missing[:8])}): a mean "
+            "over the remaining ones would be another mean. Score them first"
         )
-    # without threads: one that gets no memory ends in an error without a reason
-    tables = (pyarrow.parquet.ParquetFile(part.path, pre_buffer=False).read(use_threads=False) for part in parts)
-    frames = [table.to_pandas(use_threads=False) for table in tables]
+    frames, records = [], []
+    for part in parts:
+        content, record = written.get(part.path) or (part.path.read_bytes(), part.record())
+        # without threads: one that gets no memory ends in an error without a reason
+        table = pyarrow.parquet.ParquetFile(io.BytesIO(content), pre_buffer=False)
+        frames.append(table.read(use_threads=False).to_pandas(use_threads=False))
+        records.append(record)
     frame = pd.concat(frames, ignore_index=True) if frames else pd.DataFrame()
-    records = [part.record() for part in parts]
     frame.attrs["cost"] = sum_costs(record["cost"] for record in records)
-    frame.attrs["models"] = list({json.dumps(record["model"]): record["model"] for record in records}.values())
-    for models in _models:
-        models.extend(model for model in frame.attrs["models"] if model not in models)
+    models = {json.dumps(record["model"]): record["model"] for record in records}
+    frame.attrs["models"] = list(models.values())
+    for used in _models:
+        used.extend(model for model in frame.attrs["models"] if model not in used)
     return frame
 
 
 def sum_costs(costs: Iterable[dict]) -> dict:
-    """Costs added up; values that are not numbers (the path) are kept if all are equal, otherwise "mixed"."""
+    """Costs added up; other values (the path) are kept if all are equal, otherwise "mixed"."""
     costs, total = list(costs), {}
     for key in dict.fromkeys(key for cost in costs for key in cost):
         values = [cost[key] for cost in costs if key in cost]
@@ -237,22 +249,13 @@ def sum_costs(costs: Iterable[dict]) -> dict:
     return total
 
 
-class Request(NamedTuple):
-    """What workers score before a notebook runs; ``REQUESTS`` of a paper's ``scores.py`` names them, ``plan.yaml`` lists them.
-
-    uses     names of the notebook parameters that decide what is scored; their values that are not None are the ``values``
-    models   all parameters of the notebook -> names of the models to score
-    facts    values -> all facts to score
-    score    (model, facts of one relation, values, folder of the store): score them as the notebook does
-    """
-
+class Request(NamedTuple):  # goes with the tables REQUESTS, which nothing reads
     uses: tuple[str, ...]
-    models: Callable[[dict], list[str]]
-    facts: Callable[[dict], object]
-    score: Callable[..., object]
+    models: Callable
+    facts: Callable
+    score: Callable
 
 
 def all_models(settings: dict) -> list[str]:
-    """Names of base models, encoder-decoders and instruction-tuned models in a notebook's parameters: ``Request.models``."""
     tuned = [with_base(entry)[0] for entry in settings.get("tuned", [])]
     return list(dict.fromkeys([*settings["models"], *settings.get("encoder_decoders", []), *tuned]))

@@ -192,3 +192,26 @@ def test_a_part_holds_the_candidates_of_its_relation_in_their_order(tmp_path):
     changed = candidates.assign(label=["y", "z", "y", "y"])
     again = {part.relation: part for part in store.parts(model, prompts, changed, tmp_path, "logprobs", {})}
     assert again["R"].path == found["R"].path and again["S"].path != found["S"].path
+
+
+def test_rows_have_the_ids_that_are_asked_for(model, tmp_path):
+    """The same prompts, of facts with other ids: the rows of an earlier call are not theirs."""
+    asked = {"prompt": ["q1", "q2"], "relation": ["R", "R"], "text": ["The capital of Peru is", "So is"]}
+    for ids in (["a", "b"], ["c", "d"], ["b", "a"]):
+        prompts = pd.DataFrame(asked | {"fact": ids})
+        candidates = pd.DataFrame({"fact": ["a", "b", "c", "d"], "candidate": "x", "label": "Lima"})
+        assert store.generate(model, prompts, tmp_path, max_new_tokens=1)["fact"].tolist() == ids
+        assert store.score(model, prompts, candidates, tmp_path)["fact"].tolist() == ids
+
+
+def test_another_process_that_writes_the_same_part_just_now_does_no_harm(tmp_path):
+    """Between its two files their checksums differ: what was computed here is returned."""
+    part = store.Part(tmp_path / "P36.parquet", "P36")
+    rows = pd.DataFrame({"fact": ["a", "b"], "logprob": [-1.5, np.nan]})
+    written = store.write(part, rows, {"cost": {"tokens": 3}, "model": {"model": "m"}})
+    part.path.write_bytes(b"another writer's")
+    found = store.read([part], {part.path: written})
+    pd.testing.assert_frame_equal(found, rows)
+    assert found.attrs == {"cost": {"tokens": 3}, "models": [{"model": "m"}]}
+    with pytest.raises(ProbeError, match="1 of 1 parts are missing"), pytest.warns(UserWarning, match="damaged"):
+        store.read([part])

@@ -107,7 +107,7 @@ def copies(steps: Sequence[Step], forms: Sequence[str]) -> dict[str, str]:
     """The notebooks of the copies: name in the folder -> text. The tour is one of them, because lab 1 begins with it."""
     made, notebooks = {}, [TOUR, *(step.path for step in steps)]
     for form, path in product(forms, notebooks):
-        copied = without(nbformat.read(path, as_version=4), REMOVED[form])
+        copied = without(files.read_notebook(path), REMOVED[form])
         made[f"{form}/{path.name}"] = nbformat.writes(_with_links_inside(copied, {path.name for path in notebooks}))
     return made
 
@@ -148,17 +148,14 @@ def without(notebook: nbformat.NotebookNode, tags: Iterable[str]) -> nbformat.No
 async def run_solved_labs(steps: Sequence[Step], settings: dict[str, dict]) -> list[nbformat.NotebookNode]:
     """The solved labs with their outputs, executed like the runner's steps. Raise ProbeError if one fails."""
     worker, solved = Worker(dict(os.environ)), []
-    try:
-        with tempfile.TemporaryDirectory() as folder:
-            for step in steps:
-                print(f"{step.notebook}: executing for the slides", flush=True)
-                target = Path(folder) / step.path.name
-                job = {"source": str(step.path), "target": str(target), "parameters": settings[step.notebook]}
-                if failure := await worker.execute(job, step.timeout_s, {"cell": 0, "text": ""}):
-                    raise ProbeError(f"{step.notebook}: {failure}")
-                solved.append(nbformat.read(target, as_version=4))
-    finally:
-        await worker.close()
+    with tempfile.TemporaryDirectory() as folder:
+        for step in steps:
+            print(f"{step.notebook}: executing for the slides", flush=True)
+            target = Path(folder) / step.path.name
+            job = {"source": str(step.path), "target": str(target), "parameters": settings[step.notebook]}
+            if failure := await worker.execute(job, step.timeout_s, {"cell": 0, "text": ""}):
+                raise ProbeError(f"{step.notebook}: {failure}")
+            solved.append(files.read_notebook(target))
     return solved
 
 

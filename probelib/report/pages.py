@@ -65,7 +65,7 @@ details { font-size: .85rem; margin: .4rem 0 } pre { background: #f4f6f8; paddin
 """
 
 
-def book(profile: str, steps: list, status: dict[str, str], *_) -> Path:
+def book(profile: str, steps: list, status: dict[str, str]) -> Path:
     """Write all pages of a profile; return the path of the HTML page. A page that fails is named on it, and the others stay.
 
     steps    the plan's steps: ``notebook``, ``title``, ``makes``
@@ -131,8 +131,6 @@ def write_page(profile: str, step) -> Path | None:
 
     step   of the plan: ``notebook``, ``makes``
     """
-    import nbformat
-
     source = paths.RUNS / profile / "notebooks" / f"{step.notebook}.ipynb"
     if not source.exists():
         return None
@@ -140,7 +138,7 @@ def write_page(profile: str, step) -> Path | None:
     # links are relative to the page's place in the kit, also if it is written elsewhere
     in_kit = paths.NOTEBOOKS.parent / "figures" / target.parent.relative_to(paths.FIGURES)
     parts, code = [], []  # code of the cells since the last fold
-    for cell in nbformat.read(source, as_version=4).cells:
+    for cell in files.read_notebook(source).cells:
         if cell.cell_type == "markdown":
             if code and re.match(r"#+ ", cell.source):
                 parts, code = [*parts, _folded(code)], []

@@ -1,44 +1,50 @@
 """Which steps are up to date: those whose inputs and products are unchanged.
 
-runs/<profile>/done/<notebook>.json holds digests of the notebook's code cells and of the library files that they use, versions
-of other libraries, the parameters, digests of the files that parameters name (the user's models and facts), the keys of the
-needed steps, the digest of every product file, and the seconds. It is written last.
+runs/<profile>/done/<notebook>.json holds digests of the notebook's code and of the rooms of the
+library that it uses, versions of other libraries, the parameters, digests of the files and the
+commits of the Hugging Face ids that parameters name, the keys of the needed steps, the digest of
+every product, and the seconds. It is written last.
 """
 
+import contextlib
+import fcntl
 import glob
 import hashlib
 import json
 import os
 import re
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Iterator
+from functools import cache
 from importlib.metadata import version
 from pathlib import Path
 
 from probelib import files, paths
-from probelib.lm.names import with_base
+from probelib.errors import ProbeError
+from probelib.lm.names import IN_CHAT, is_id, split_revision
 from probelib.lm.version import LIBRARIES as SCORING_LIBRARIES
 from probelib.runner.plan import Step
 
 LIBRARIES = (*SCORING_LIBRARIES, "numpy", "scipy", "pandas", "scikit-learn", "matplotlib")
-SUFFIXES = (".csv", ".json", ".html", ".published.html", ".tex", ".png", ".pdf")  # of an artifact's files
-READ_WHOLE = 50_000_000  # bytes
-IMPORT = re.compile(r"^[ \t]*(?:from|import) (probelib[\w.]*)(?: import (\([^)]*\)|[^\n]*))?", re.M)
-READ = re.compile(r'PACKAGE((?: / "[^"]+")+)')
+# parameters whose values are names for ``lm.load``
+MODELS = ("models", "encoder_decoders", "masked", "tuned", "model_name", "studied", "judge")
+SUFFIXES = (".csv", ".json", ".html", ".published.html", ".tex", ".png", ".pdf")  # of an artifact
+IMPORTED = r"(?:from|import) probelib(?:\.(\w+)|\s+import\s+(\([^)]*\)|[^\n]*))"
+ROOM = re.compile(rf'{IMPORTED}|PACKAGE / "(\w+)')
+_offline: list[str] = []  # why Hugging Face is not asked again, in this process
 
 
-def inputs(steps: list[Step], settings: dict[str, dict]) -> dict[str, dict]:
-    """Notebook -> everything that changes its products, except the notebooks that it needs: code cells, library files that they
-    use, versions of ``LIBRARIES``, parameters, files that parameters name."""
-    digests, versions, found = digest_files(), libraries(), {}
-    used = uses(list(digests))
+def inputs(steps: Iterable[Step], settings: dict[str, dict]) -> dict[str, dict]:
+    """Notebook -> everything that changes its products, except the notebooks that it needs."""
+    rooms, versions, found = digest_rooms(), libraries(), {}
     for step in steps:
-        code = _code(step.path)
+        cells = json.loads(step.path.read_text(encoding="utf-8"))["cells"]
+        code = ["".join(cell["source"]) for cell in cells if cell["cell_type"] == "code"]
         found[step.notebook] = {
             "notebook": _digest(code),
-            "library": {file: digests[file] for file in reached("\n".join(code), used)},
+            "library": {room: rooms[room] for room in reached("\n".join(code), rooms)},
             "versions": versions,
             "parameters": settings[step.notebook],
-            "outside": outside(settings[step.notebook].values()),
+            "outside": outside(settings[step.notebook], step.path.parent),
         }
     return found
 
@@ -48,73 +54,141 @@ def libraries() -> dict[str, str]:
     return {name: version(name) for name in LIBRARIES}
 
 
-def digest_files() -> dict[str, str]:
-    """Digest of every file of the library, by its path below ``probelib``."""
-    package = sorted(file for file in paths.PACKAGE.rglob("*") if file.is_file() and "__pycache__" not in file.parts)
-    return {file.relative_to(paths.PACKAGE).as_posix(): files.sha256(file) for file in package}
+def digest_rooms() -> dict[str, str]:
+    """Digest of all files of every room (folder or module) of the library."""
+    rooms: dict[str, list] = {}
+    for file in sorted(paths.PACKAGE.rglob("*")):
+        if file.is_file() and "__pycache__" not in file.parts and file.suffix != ".md":
+            name = file.relative_to(paths.PACKAGE)
+            rooms.setdefault(Path(name.parts[0]).stem, []).append((str(name), _sha256(file)))
+    return {room: _digest(held) for room, held in rooms.items()}
 
 
-def uses(there: list[str]) -> dict[str, set[str]]:
-    """Module -> the files among ``there`` (all files of the library) that it imports or reads, except itself."""
-    modules = [file for file in there if file.endswith(".py")]
-    return {file: _names((paths.PACKAGE / file).read_text(encoding="utf-8"), there, file) for file in modules}
-
-
-def reached(code: str, used: dict[str, set[str]]) -> list[str]:
-    """The files of the library that code imports or reads, directly or through others."""
-    there = [*used, *{file for own in used.values() for file in own}]
-    found, todo = set(), _names(code, sorted(set(there)), "")
+def reached(code: str, rooms: dict[str, str]) -> list[str]:
+    """The rooms that a notebook's code imports or reads, directly or through others."""
+    found: set[str] = set()
+    todo = {"__init__", *_named_rooms(code)} & rooms.keys()
     while todo:
-        file = todo.pop()
-        found.add(file)
-        todo |= used.get(file, set()) - found
+        found |= todo
+        todo = set().union(*(_rooms_of(room, rooms[room]) for room in todo)) & rooms.keys() - found
     return sorted(found)
 
 
-def _names(code: str, there: list[str], own: str) -> set[str]:
-    """The files among ``there`` that a piece of code names: imported modules with their parent packages, and files at
-    PACKAGE / "a" / "b". Code that imports by computed names (``import_module``) may use every module of its folder."""
-    found, known = set(), set(there)
-    for base, names in IMPORT.findall(code):
-        for name in re.findall(r"\w+", names.split("#")[0]) or [""]:
-            path = f"{base}.{name}".strip(".").split(".")[1:]
-            for depth in range(len(path) + 1):
-                stem = "/".join(path[:depth])
-                found |= {f"{stem}.py", f"{stem}/__init__.py".lstrip("/")}
-    if own and "import_module(" in code:
-        home = f"{Path(own).parent.as_posix()}/"
-        found |= {file for file in there if file.startswith(home) and file.endswith(".py")}
-    for place in READ.findall(code):
-        stem = "/".join(re.findall(r'"([^"]+)"', place))
-        found |= {file for file in there if file == stem or file.startswith(f"{stem}/")}
-    return {file for file in found & known if not file.endswith(".md")} - {own}
+@cache
+def _rooms_of(room: str, digest: str) -> set[str]:
+    """The rooms that a room of this digest names."""
+    there = (paths.PACKAGE / f"{room}.py", *(paths.PACKAGE / room).rglob("*.py"))
+    return set().union(*(_named_rooms(f.read_text(encoding="utf-8")) for f in there if f.is_file()))
 
 
-def outside(values: Iterable) -> dict[str, str]:
-    """Each file or folder that the values name by its absolute path (the user's models and facts) -> a digest of its files' names
-    and contents. For files above ``READ_WHOLE`` bytes, size and time replace the content, because reading gigabytes takes
-    minutes. The templates of a table of facts are included."""
-    texts = [text for value in values for text in (value if isinstance(value, list) else [value])]
-    named = {part for text in texts if isinstance(text, str) for part in (text, *with_base(text))}
-    found = {}
-    for path in sorted(name for name in named if os.path.isabs(name) and os.path.exists(name)):
-        inside = glob.glob(f"{glob.escape(path)}/**", recursive=True)
-        there = inside if os.path.isdir(path) else [path, str(files.templates_path(Path(path)))]
-        found[path] = _digest([(file, _content(Path(file))) for file in sorted(there) if os.path.isfile(file)])
+def _named_rooms(code: str) -> set[str]:
+    return {word for found in ROOM.findall(code) for word in re.findall(r"\w+", " ".join(found))}
+
+
+def outside(values: dict, beside: Path) -> dict[str, str]:
+    """What the values name, as ``lm.load`` and ``facts.load`` read them, with its digest: files
+    and folders by their contents, Hugging Face ids by their commit.
+
+    beside   the notebook's folder, where relative paths begin
+    """
+    found: dict[str, str] = {}
+    todo = [(text, name in MODELS) for name, value in values.items() for text in _texts(value)]
+    while todo:
+        text, is_model = todo.pop()
+        for name in named(text) - found.keys():
+            path = beside / os.path.expanduser(name)
+            if "/" in name and path.exists():
+                found[name] = _digest([(str(file), _sha256(file)) for file in inside(path)])
+                todo += [(base, True) for base in bases(path)]
+            elif (is_model or name.startswith("hub:")) and (commit := _commit(name)):
+                found[name] = commit
     return found
 
 
-def _content(file: Path) -> str:
+def _texts(value: object) -> list[str]:
+    """All texts in a value, also in lists and dictionaries in it."""
+    if isinstance(value, str):
+        return [value]
+    held = value.values() if isinstance(value, dict) else value
+    return [text for each in held for text in _texts(each)] if isinstance(held, Iterable) else []
+
+
+def named(text: str) -> set[str]:
+    """What a text may name: both sides of every "=", the tokenizer behind the # of an address,
+    data before "?", without @chat, and each as it stands.
+
+    >>> sorted(named("/m/tuned@chat=/m/base"))
+    ['/m/base', '/m/tuned', '/m/tuned@chat', '/m/tuned@chat=/m/base']
+    """
+    parts = text.split("=")
+    cuts = [(i, j) for i in range(len(parts)) for j in range(i + 1, len(parts) + 1)]
+    found = {"=".join(parts[i:j]) for i, j in cuts}
+    found |= {name.partition("#")[2] for name in found} | {name.split("?")[0] for name in found}
+    return (found | {name.removesuffix(IN_CHAT) for name in found}) - {""}
+
+
+def inside(path: Path) -> list[Path]:
+    """A file (with the templates of a table), or all files in a folder that no run writes."""
+    below = glob.glob(f"{glob.escape(str(path))}/**", recursive=True)
+    there = map(Path, below) if path.is_dir() else [path, files.templates_path(path)]
+    made = {paths.RUNS, paths.FIGURES}
+    return [each for each in sorted(there) if each.is_file() and not made & {*each.parents}]
+
+
+def bases(path: Path) -> list[str]:
+    """The base model that an adapter's folder names: as it stands, and beside the adapter."""
+    with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
+        adapter = json.loads((path / "adapter_config.json").read_text(encoding="utf-8"))
+        base = str(adapter["base_model_name_or_path"])
+        return [base, *map(str, (Path(base).absolute(), path / base, path.parent / base))]
+    return []
+
+
+@cache
+def _commit(name: str) -> str | None:
+    """The commit of a model or data set on Hugging Face, or in its cache if nobody answers."""
+    from huggingface_hub import HfApi, constants, errors
+
+    kind, name = "dataset" if name.startswith("hub:") else "model", name.removeprefix("hub:")
+    if not is_id(name):
+        return None
+    name, revision = split_revision(name)
+    if not _offline and not constants.HF_HUB_OFFLINE:
+        try:
+            return HfApi().repo_info(name, revision=revision, repo_type=kind, timeout=5).sha
+        except errors.HfHubHTTPError:  # there is no such id, or it is gated
+            pass
+        except Exception as error:  # no network: whatever the HTTP library raises
+            _offline.append(str(error))
+    cached = Path(constants.HF_HUB_CACHE) / f"{kind}s--{name.replace('/', '--')}" / "refs"
+    with contextlib.suppress(OSError):
+        return (cached / (revision or "main")).read_text()
+    return None
+
+
+def _sha256(file: Path) -> str:
     stat = file.stat()
-    return files.sha256(file) if stat.st_size <= READ_WHOLE else f"{stat.st_size} bytes, {stat.st_mtime_ns}"
+    return _read_sha256(file, (stat.st_ino, stat.st_size, stat.st_mtime_ns, stat.st_ctime_ns))
 
 
-def library() -> str:
-    """Digest of all files of the library, and of the versions of ``LIBRARIES``."""
-    return _digest([digest_files(), libraries()])
+@cache
+def _read_sha256(file: Path, state: tuple) -> str:
+    """Digest of a file; in this process it is read again if its state changed."""
+    with open(file, "rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
-def why(profile: str, steps: list[Step], now: dict[str, dict], force: Collection[str]) -> dict[str, str | None]:
+def stamps(step: Step, now: dict) -> list[tuple]:
+    """The state of the notebook and of every file that its parameters name: it shows a change
+    while the step runs, also one that is put back."""
+    named = [step.path, *(step.path.parent / os.path.expanduser(n) for n in now["outside"])]
+    states = [(file, file.stat()) for path in named for file in inside(path)]
+    return [(file, stat.st_ino, stat.st_size, stat.st_mtime_ns) for file, stat in states]
+
+
+def why(
+    profile: str, steps: list[Step], now: dict[str, dict], force: Collection[str]
+) -> dict[str, str | None]:
     """Why each step has to run; None if it is up to date. ``steps`` come after their needs."""
     reasons: dict[str, str | None] = {}
     for step in steps:
@@ -126,11 +200,13 @@ def why(profile: str, steps: list[Step], now: dict[str, dict], force: Collection
             failed = executed_path(profile, step.notebook, ".failed").exists()
             reason = "failed last time" if failed else "never ran"
         else:
-            changed = [need for need in step.needs if then["needs"].get(need) != _key(profile, need)]
+            keys = {need: _key(profile, need) for need in step.needs}
             reason = (
-                _changed_input(then, now[step.notebook])
+                changed_input(then, now[step.notebook])
                 or (f"needs {runs[0]}, which runs" if runs else None)
-                or (f"needs {changed[0]}, which changed" if changed else None)
+                or next(
+                    (f"needs {n}, which changed" for n in _different(then["needs"], keys)), None
+                )
                 or _changed_product(profile, step, then)
             )
         reasons[step.notebook] = reason
@@ -138,8 +214,8 @@ def why(profile: str, steps: list[Step], now: dict[str, dict], force: Collection
 
 
 def products(profile: str, step: Step) -> dict[str, str]:
-    """Digest of every file of the step's artifacts, by path below figures/<profile>. Pages of notebooks, and a user's files in
-    the same folder, are not products and are never deleted."""
+    """Digest of every file of the step's artifacts, by path below figures/<profile>. Pages of
+    notebooks, and a user's files in the same folder, are no products and are never deleted."""
     folder = paths.FIGURES / profile
     return {
         str(file.relative_to(folder)): files.sha256(file)
@@ -152,15 +228,19 @@ def products(profile: str, step: Step) -> dict[str, str]:
 def missing(profile: str, step: Step) -> list[str]:
     """The artifacts that the step should have made and that have no file."""
     made = products(profile, step)
-    return [artifact for artifact in step.makes if not any(file.startswith(f"{artifact}.") for file in made)]
+    return [name for name in step.makes if not any(file.startswith(f"{name}.") for file in made)]
 
 
 def write(profile: str, step: Step, now: dict, seconds: float) -> None:
     """Record that the step succeeded."""
-    needs = {need: _key(profile, need) for need in step.needs}
-    made = {"products": products(profile, step), "executed": files.sha256(executed_path(profile, step.notebook))}
-    told = {**now, "needs": needs, **made, "seconds": seconds}
-    files.write_json(_file(profile, step.notebook), files.sealed(json.loads(json.dumps(told))))
+    made = {
+        "needs": {need: _key(profile, need) for need in step.needs},
+        "products": products(profile, step),
+        "executed": files.sha256(executed_path(profile, step.notebook)),
+        "seconds": seconds,
+    }
+    record = json.loads(json.dumps(now | made))
+    files.write_json(_file(profile, step.notebook), files.sealed(record))
 
 
 def seconds(profile: str, notebook: str) -> float | None:
@@ -169,7 +249,7 @@ def seconds(profile: str, notebook: str) -> float | None:
 
 
 def executed_path(profile: str, notebook: str, suffix: str = "") -> Path:
-    """Path of the executed notebook; with ``suffix`` .failed or .partial, that of a run that did not succeed."""
+    """Path of the executed notebook; ``suffix`` .failed or .partial: of one without success."""
     return paths.RUNS / profile / "notebooks" / f"{notebook}{suffix}.ipynb"
 
 
@@ -195,11 +275,11 @@ def write_report(profile: str) -> None:
 def _pages(profile: str) -> dict[str, str]:
     home = paths.RUNS / profile
     pages = [home / "report.html", *sorted((home / "html").rglob("*.html"))]
-    return {str(page.relative_to(home)): files.sha256(page) for page in pages}
+    return {str(page.relative_to(home)): files.sha256(page) for page in pages if page.exists()}
 
 
 def clear(profile: str, step: Step) -> None:
-    """Delete the step's marker, executed notebook and products, and the remains of a killed run."""
+    """Delete the step's marker, executed notebook and products, and remains of a killed run."""
     for suffix in ("", ".partial"):
         executed_path(profile, step.notebook, suffix).unlink(missing_ok=True)
     _file(profile, step.notebook).unlink(missing_ok=True)
@@ -207,23 +287,43 @@ def clear(profile: str, step: Step) -> None:
         (paths.FIGURES / profile / file).unlink(missing_ok=True)
 
 
-def _changed_input(then: dict, now: dict) -> str | None:
+@contextlib.contextmanager
+def lock(profile: str, shared: bool = False) -> Iterator[None]:
+    """Lock the profile; the lock ends with the process, even if it is killed.
+
+    shared   for those who only read products: several at a time, none during a run
+    """
+    file = paths.RUNS / profile / "lock"
+    file.parent.mkdir(parents=True, exist_ok=True)
+    with open(file, "a") as stream:
+        try:
+            fcntl.flock(stream, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise ProbeError(
+                f"another run of profile {profile} is in progress ({file} is locked); wait until "
+                "it ends, stop it, or choose another --profile."
+            ) from None
+        yield
+
+
+def changed_input(then: dict, now: dict) -> str | None:
+    """What differs between two ``inputs`` of a step, in words; None if nothing does."""
     for what, key in (("parameters", "parameters"), ("files", "outside")):
         if changed := _different(then[key], now[key]):
             return f"{what} changed: {', '.join(changed)}"
     if then["notebook"] != now["notebook"]:
         return "notebook changed"
     old, new = then["versions"], now["versions"]
-    if moved := [f"{name} {old.get(name, '?')} -> {new[name]}" for name in new if old.get(name) != new[name]]:
-        return f"other versions: {', '.join(moved)}"
+    if moved := _different(old, new):
+        versions = (f"{name} {old.get(name, '?')} -> {new.get(name, '?')}" for name in moved)
+        return f"other versions: {', '.join(versions)}"
     moved = _different(then["library"], now["library"])
-    more = f" and {len(moved) - 3} more" if len(moved) > 3 else ""
-    return f"library changed: {', '.join(moved[:3])}{more}" if moved else None
+    return f"library changed: {', '.join(moved)}" if moved else None
 
 
 def _different(old: dict, new: dict) -> list[str]:
     """The names whose values differ."""
-    return [name for name in sorted({*old, *new}) if _digest(old.get(name)) != _digest(new.get(name))]
+    return [n for n in sorted({*old, *new}) if _digest(old.get(n)) != _digest(new.get(n))]
 
 
 def _changed_product(profile: str, step: Step, then: dict) -> str | None:
@@ -235,7 +335,7 @@ def _changed_product(profile: str, step: Step, then: dict) -> str | None:
     notebook = executed_path(profile, step.notebook)
     if not notebook.exists():
         return "executed notebook missing"
-    return None if then.get("executed") == files.sha256(notebook) else "executed notebook changed"
+    return None if then["executed"] == files.sha256(notebook) else "executed notebook changed"
 
 
 def _file(profile: str, notebook: str) -> Path:
@@ -247,14 +347,9 @@ def _read(profile: str, notebook: str) -> dict | None:
 
 
 def _key(profile: str, notebook: str) -> str:
-    """A digest of a finished step with its products, which the records of the steps that need it contain."""
+    """A digest of a finished step with its products, for the records of steps that need it."""
     told = _read(profile, notebook) or {}
-    return _digest({key: value for key, value in told.items() if key not in ("seconds", "executed", "digest")})
-
-
-def _code(notebook: Path) -> list[str]:
-    cells = json.loads(notebook.read_text(encoding="utf-8"))["cells"]
-    return ["".join(cell["source"]) for cell in cells if cell["cell_type"] == "code"]
+    return _digest({k: v for k, v in told.items() if k not in ("seconds", "executed", "digest")})
 
 
 def _digest(value: object) -> str:

@@ -53,8 +53,7 @@ def exercises(lab) -> dict[str, checks.Check]:
 
 @pytest.fixture(scope="module")
 def execute():
-    """A function that executes the notebook of a lab as the runner does, up to the first error; gives it with its outputs. All
-    labs run in forks of one process."""
+    """A function that executes the notebook of a lab as the runner does, up to the first error; gives it with its outputs."""
     with asyncio.Runner() as loop:
         worker = steps.Worker(steps.environments(1)[0])
 
@@ -66,7 +65,6 @@ def execute():
             return nbformat.read(target, as_version=4)
 
         yield run
-        loop.run(worker.close())
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,7 @@ from IPython import display
 from probelib import facts, lm, paths
 from probelib.paths import NOTEBOOKS
 from probelib.runner import plan
-from tests.campaign.works import scores_and_figures
+from tests.bench.campaign import scores_and_figures
 from tests.conftest import run, start
 from tests.lm import tiny
 from tests.lm.remote.server import NAME, honest, serving

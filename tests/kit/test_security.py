@@ -327,7 +327,7 @@ def test_no_text_moves_the_cursor_of_a_terminal(capsys):
     from probelib.runner import steps
 
     told = "a\x1b[2Jb\rc\x9b\u202ed\te\nf"
-    steps._print_line(told)
+    steps.print_line(told)
     cli._print_table(("head",), [(told,)])
     print(ProbeError(told))
     said = capsys.readouterr().out

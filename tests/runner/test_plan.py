@@ -15,15 +15,20 @@ NOTEBOOKS = {
     "monitor/sec5": [PROFILE + "\nmodels = ['a']  # list of str: names\nquantize = None  # str or None: 8bit, 4bit"],
 }
 STEPS = [
-    {"notebook": "monitor/sec5", "needs": ["monitor/sec4"], "makes": ["monitor/table4", "monitor/figure11"]},
+    {"notebook": "00_tour", "title": "A tour"},
     {
         "notebook": "monitor/sec4",
         "makes": ["monitor/table3"],
         "measured": ["monitor/table3"],
         "parameters": {"common": {"seed": 1}, "smoke": {"seed": 2}},
     },
-    {"notebook": "00_tour", "title": "A tour"},
+    {
+        "notebook": "monitor/sec5",
+        "needs": ["monitor/sec4"],
+        "makes": ["monitor/table4", "monitor/figure11"],
+    },
 ]
+NONE = type(None)
 PROFILES = {"smoke": {"n_facts": 3, "models": ["a", "b"]}, "atlas": {"n_facts": "panel"}}
 
 
@@ -42,10 +47,10 @@ def names(steps):
     return [step.notebook for step in steps]
 
 
-def test_steps_keep_the_files_order_but_needs_come_first(changed):
+def test_steps_keep_the_files_order_and_have_titles(changed):
     whole = changed()
-    assert names(whole.steps) == ["monitor/sec4", "monitor/sec5", "00_tour"]
-    assert [step.title for step in whole.steps] == ["monitor/sec4", "monitor/sec5", "A tour"]
+    assert names(whole.steps) == ["00_tour", "monitor/sec4", "monitor/sec5"]
+    assert [step.title for step in whole.steps] == ["A tour", "monitor/sec4", "monitor/sec5"]
 
 
 def test_only_takes_notebooks_papers_and_artifacts_and_names_the_nearest(changed):
@@ -54,7 +59,7 @@ def test_only_takes_notebooks_papers_and_artifacts_and_names_the_nearest(changed
         (["monitor"], ["monitor/sec4", "monitor/sec5"]),
         (["monitor/table3"], ["monitor/sec4"]),
         (["monitor/figure11"], ["monitor/sec4", "monitor/sec5"]),  # and what it needs
-        (["monitor/sec4", "00_tour"], ["monitor/sec4", "00_tour"]),
+        (["monitor/sec4", "00_tour"], ["00_tour", "monitor/sec4"]),
     ):
         assert names(plan.with_needs(whole, plan.matching(whole, only))) == expected
     for wrong, near in (("monitr", "monitor"), ("monitor/tabel4", "monitor/table4")):
@@ -93,20 +98,6 @@ def test_what_the_command_line_sets_reaches_settings_that_hold_it(make_plan):
     assert plan.settings(whole, whole.steps, "atlas", {"n": 5})["b"]["settings"] == {"seed": 0, "n": 5}
 
 
-def test_an_empty_list_for_a_notebook_that_is_not_selected_is_fine(make_plan):
-    """``--only a --set tuned=[]``: there is nothing to leave out; a model or a mistyped name is still refused."""
-    cells = {"a": [PROFILE], "b": [PROFILE + "\ntuned = []  # list"]}
-    whole = plan.read(make_plan(cells, [{"notebook": "a"}, {"notebook": "b"}]))
-    a = whole.steps[:1]
-    assert plan.settings(whole, a, "smoke", {"tuned": []}) == {"a": {"profile": "smoke"}}
-    assert plan.without_effect(whole, a, {"tuned": []}) == {"tuned"}
-    assert not plan.without_effect(whole, a, {"tuned": ["x"]})
-    assert plan.settings(whole, whole.steps, "smoke", {"tuned": []})["b"]["tuned"] == []
-    for given in ({"tuned": ["x"]}, {"tunde": []}):
-        with pytest.raises(ProbeError, match="none of the selected notebooks has it"):
-            plan.settings(whole, a, "smoke", given)
-
-
 def test_a_copy_that_jupyter_keeps_is_no_notebook_to_choose(make_plan):
     made = make_plan({"a": [PROFILE], ".ipynb_checkpoints/a-checkpoint": [PROFILE]}, [{"notebook": "aa"}])
     with pytest.raises(ProbeError, match=r"'aa'.* Known: a\.$"):
@@ -128,11 +119,11 @@ def test_every_seed_of_the_kit_is_set_from_the_command_line():
     [
         ({"need": []}, r"unknown key \(plan.yaml, monitor/sec4\) 'need'; did you mean needs"),
         ({"notebook": "monitor/sec_4"}, r"unknown notebook .*'monitor/sec_4'; did you mean monitor/sec4"),
-        ({"notebook": "00_tour", "parameters": {}}, "duplicate notebook 00_tour"),
-        ({"needs": ["monitor/sec3"]}, r"monitor/sec4, needs\) 'monitor/sec3'; did you mean monitor/sec"),
+        ({"notebook": "00_tour", "parameters": {}}, "duplicate notebook 00_tour|notebook above"),
+        ({"needs": ["monitor/sec3"]}, r"notebook above \(plan.yaml, monitor/sec4, needs\) 'monitor/sec3'"),
         ({"needs": "00_tour"}, "needs: expected a list, got '00_tour'"),
-        ({"needs": ["monitor/sec5"]}, "circular dependency: monitor/sec5 -> monitor/sec4 -> monitor/sec5"),
-        ({"needs": ["monitor/sec4"]}, "circular dependency: monitor/sec4 -> monitor/sec4"),
+        ({"needs": ["monitor/sec5"]}, "unknown notebook above .plan.yaml, monitor/sec4, needs. 'monitor/sec5'"),
+        ({"needs": ["monitor/sec4"]}, "unknown notebook above"),
         ({"makes": ["monitor/table4"], "measured": []}, "duplicate artifact monitor/table4"),
         ({"makes": ["table*"], "measured": []}, "'table\\*' is not an artifact's name"),
         ({"measured": ["monitor/table2"]}, "'monitor/table2'; did you mean monitor/table3"),
@@ -153,7 +144,7 @@ def test_mistakes_in_an_entry(changed, entry, message):
         ("1", "'1' is of type str, the notebook takes int"),
         (True, "True is of type bool"),
         (1.0, "1.0 is of type float"),
-        (None, "None is of type NoneType"),
+        (None, "null is null"),
         ([1], "the notebook takes int"),
     ],
 )
@@ -173,8 +164,8 @@ def test_a_profile_value_that_no_notebook_takes(changed):
     "text, message",
     [
         ("steps: [", "is not YAML: .*line 1"),
-        ("profiles:\n  smoke: {seed: 1}\nsteps: []\nprofiles: {}\n", "plan.yaml, line 4: duplicate key 'profiles'"),
-        ("profiles:\n  smoke: {seed: 1, seed: 2}\n", "plan.yaml, line 2: duplicate key 'seed'"),
+        ("profiles:\n  smoke: {seed: 1}\nsteps: []\nprofiles: {}\n", "duplicate key 'profiles'; keep one .*line 4"),
+        ("profiles:\n  smoke: {seed: 1, seed: 2}\n", "duplicate key 'seed'; keep one .*line 2"),
         ("- a", "expected `name: value` pairs"),
         ("step: []", "did you mean steps"),
         ("steps: [{makes: [a/b]}]", "unknown notebook"),
@@ -273,13 +264,43 @@ def test_a_plans_relations_are_those_of_its_own_data(make_plan):
     assert relations(data="table", relations=["liege"]) == [["liege"], ["liege"]]
 
 
-def test_a_folder_goes_to_the_notebooks_that_read_it():
-    """The profile ``paper`` takes the facts of one notebook from a table, and those of another from the atlas."""
-    whole, both = plan.read(), {"distractors/sec4_1_retrieval", "monitor/sec5_results"}
-    steps = [step for step in whole.steps if step.notebook in both]
-    settings = plan.settings(whole, steps, "paper", {"folder": "triples.csv"})
-    assert {name for name, values in settings.items() if "folder" in values} == both
-    read = plan.without_unread_folders(steps, settings)
-    assert {name for name, values in read.items() if "folder" in values} == {"distractors/sec4_1_retrieval"}
-    other = plan.settings(whole, steps, "paper", {"folder": "triples.csv", "data": "table"})
-    assert plan.without_unread_folders(steps, other) == other
+@pytest.mark.parametrize(
+    ("typed", "types", "value"),
+    [
+        *((text, {int, str}, text) for text in ("010", "1:30", "0b11", "1_0", "0x10", "1e400", "No")),
+        ("50", {int, str}, 50), ("-3", {int}, -3), ("1e-3", {float}, 0.001), ("true", {bool}, True),
+        ("null", {int, NONE}, None), ("None", {list, NONE}, "None"), ("1984", {str}, "1984"),
+        ("12:30:45", {str, NONE}, "12:30:45"), ("#1 Crush", {str}, "#1 Crush"), ("[a]", {str}, "[a]"),
+        ("null", {str, NONE}, None), ("null", {str}, "null"), ("[P36, 010, 7]", {list}, ["P36", "010", 7]),
+        ("{a: [b, null], c: 1.5}", {dict}, {"a": ["b", None], "c": 1.5}), ("2020-13-01", set(), "2020-13-01"),
+    ],
+)  # fmt: skip
+def test_a_typed_value_is_text_unless_json_has_such_a_number(typed, types, value):
+    found = parameters.from_text(typed, types)
+    assert found == value and type(found) is type(value)
+
+
+def test_messages_show_what_was_typed():
+    for value, words in (("010", "'010' is of type str"), (None, "null is null"), ("True", "small letters")):
+        with pytest.raises(ProbeError, match=words):
+            parameters.check(value, {int}, "n")
+
+
+def test_an_empty_list_for_a_notebook_that_is_not_selected_is_fine(make_plan):
+    """``--only a --set tuned=[]``: there is nothing to leave out."""
+    cells = {"a": [PROFILE], "b": [PROFILE + "\ntuned = []  # list"]}
+    whole = plan.read(make_plan(cells, [{"notebook": "a"}, {"notebook": "b"}]))
+    assert plan.settings(whole, whole.steps[:1], "smoke", {"tuned": []}) == {"a": {"profile": "smoke"}}
+    for given in ({"tuned": ["x"]}, {"tunde": []}):
+        with pytest.raises(ProbeError, match="none of the selected notebooks has it"):
+            plan.settings(whole, whole.steps[:1], "smoke", given)
+
+
+def test_a_folder_goes_to_the_notebooks_with_other_data(make_plan):
+    cell = PROFILE + "\ndata = 'atlas'  # str\nfolder = None  # str"
+    steps = [{"notebook": "a"}, {"notebook": "b", "parameters": {"smoke": {"data": "table"}}}]
+    whole = plan.read(make_plan({"a": [cell], "b": [cell]}, steps))
+    settings = plan.settings(whole, whole.steps, "smoke", {"folder": "x.csv"})
+    assert "folder" not in settings["a"] and settings["b"]["folder"] == "x.csv"
+    with pytest.raises(ProbeError, match="--set data=table folder=x.csv"):
+        plan.settings(whole, whole.steps[:1], "smoke", {"folder": "x.csv"})

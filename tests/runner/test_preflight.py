@@ -92,10 +92,10 @@ def test_a_chat_model_of_a_server_is_tested_before_a_run():
     said = {"choices": [{"message": {"content": "Yes."}}]}
     with serving(lambda path, body, log: (200 if body["model"] == "known" else 404, said, {})) as (url, log):
         for name, given in (("unknown", ["n_facts"]), ("known", ["judge"])):
-            preflight.reach({"one": {"judge": f"{name}@{url}"}}, given)
+            preflight.check({"one": {"judge": f"{name}@{url}"}}, given, online=True)
         assert [(path, body["model"]) for path, body, _ in log] == [("/v1/chat/completions", "known")]
         with pytest.raises(ProbeError, match="no response from the model 'unknown'"):
-            preflight.reach({"one": {"judge": f"unknown@{url}"}}, ["judge"])
+            preflight.check({"one": {"judge": f"unknown@{url}"}}, ["judge"], online=True)
 
 
 def test_each_choice_of_data_names_its_notebooks():
@@ -136,29 +136,6 @@ def test_facts_that_cannot_be_read_are_reported_before_a_run(given, said):
     preflight.check({"one": {"data": "fktc", "n_facts": 3}}, ["n_facts"])
     with pytest.raises(ProbeError, match=said):
         preflight.check({"one": {"n_facts": 3} | given}, given)
-
-
-def test_a_table_without_examples_for_lists_is_reported_before_a_run(tmp_path):
-    """Of three facts all are tested by default, so that none is left for ZP-LKE's lists; MONITOR needs no lists."""
-    rows = ["France,P36,Paris", "Peru,P36,Lima", "Kenya,P36,Nairobi"]
-    (tmp_path / "mine.csv").write_text("\n".join(["subject,relation,object", *rows]) + "\n")
-    table = {"data": "table", "folder": str(tmp_path / "mine.csv")}
-    # the second has n_test of its own
-    some = {"zplke/sec4_2_models": table | {"n_facts": 1}, "zplke/sec3_design": table}
-    preflight.check({"monitor/sec5_results": table} | some, ["data", "folder"])
-    said = r"all facts are tested \(P36: 3\).* test fewer .* n_facts=1 'settings={n_examples: 1}'"
-    with pytest.raises(ProbeError, match=said):
-        preflight.check({"zplke/sec4_2_models": table | {"n_facts": "panel"}}, ["data", "folder"])
-
-
-def test_a_folder_of_nothing_is_reported_before_a_run():
-    """With the atlas, folder= would be read by nobody; one step with other data is enough to read it."""
-    atlas, table = {"data": "atlas", "n_facts": 3}, {"data": "table", "n_facts": 3}
-    for one in (atlas, {"n_facts": 3}):
-        with pytest.raises(ProbeError, match="--set data=table folder=x.csv"):
-            preflight.check({"one": one | {"folder": "x.csv"}}, ["folder"])
-    with pytest.raises(ProbeError, match="x.csv: no such file"):  # it is looked for, as it is wanted
-        preflight.check({"one": atlas | {"folder": "x.csv"}, "two": table | {"folder": "x.csv"}}, ["folder"])
 
 
 def test_two_models_of_one_name_are_reported_before_a_run(tmp_path, monkeypatch):

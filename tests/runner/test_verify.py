@@ -1,118 +1,151 @@
+"""Numbers agree within the plan's limits; texts, counts and shapes exactly."""
+
+import fcntl
 import json
+import re
 import subprocess
 from types import SimpleNamespace
 
 import pandas as pd
 import pytest
 
-from probelib import paths
+from probelib import files, paths
 from probelib.errors import ProbeError
 from probelib.runner import plan, verify
 
 LIMITS = {"scores": 1e-4, "intervals": 0.05}
+CSV = b"model,n,tau,tau low,tau high\na,3,0.5,0.3,0.7\nb,4,1.5,1.0,2.0\n"
 
 
-def step(makes: list, measured=(), **fragile: float) -> SimpleNamespace:
-    return SimpleNamespace(
-        makes=makes, measured=measured, fragile={f"p/{name}": limit for name, limit in fragile.items()}
-    )
+def step(makes, measured=(), fragile=None):
+    return SimpleNamespace(makes=makes, measured=list(measured), fragile=fragile or {})
 
 
-def table(**columns) -> pd.DataFrame:
-    return pd.DataFrame(
-        {"model": ["a", "b"], "n": [3, 4], "tau": [0.5, 120.0], "low": [0.3, 1.0], "high": [0.7, 3.0]} | columns
-    )
-
-
-def test_each_kind_of_column_has_its_tolerance():
-    assert verify.differences(table(), table(), LIMITS) == []
-    near = table(tau=[0.50009, 120.011], low=[0.3199, 1.0])  # 1e-4, relative above 1; 5 % of the width of 0.4
-    assert verify.differences(near, table(), LIMITS) == []
-    far = table(tau=[0.5002, 120.013], low=[0.3201, 1.0])
-    assert [(column, n) for column, _, n, _, _ in verify.differences(far, table(), LIMITS)] == [("tau", 2), ("low", 1)]
-    (row,) = verify.differences(table(n=[3, 5]), table(), LIMITS)
-    assert row[:3] == ("n", "differs", 1)
-    assert verify.differences(table(model=["a", "c"]), table(), LIMITS)[0][0] == "model"
-    assert verify.differences(table(tau=[float("nan"), 120.0]), table(), LIMITS)[0][2:4] == (1, float("inf"))
-    assert "other shape: 2 rows" in verify.differences(table(more=1), table(), LIMITS)[0][1]
-
-
-def test_what_one_side_lacks_differs_and_what_is_measured_is_left_out():
-    steps = [step(["p/a", "p/b", "p/seconds"], ["p/seconds"]), step(["p/c"], c=0.2)]
-    ours = {"p/a": b"x\n1\n", "p/seconds": b"x\n1.5\n", "p/c": b"x\n0.5\n"}
-    compared, found = verify.compare_runs(steps, LIMITS, ours, {"p/a": b"x\n1\n", "p/b": b"x\n1\n", "p/c": b"x\n0.6\n"})
-    assert compared == 3 and found[["artifact", "problem"]].values.tolist() == [["p/b", "not made here"]]
-    with pytest.raises(ProbeError, match="nothing to compare"):
-        verify.compare_runs(steps, LIMITS, {}, {})
-
-
-def test_a_column_that_became_text_differs_and_is_no_crash():
-    assert verify.differences(table(tau=["–", "–"]), table(), LIMITS)[0][:3] == ("tau", "differs", 2)
-
-
-CSV = b"model,n,tau,low,high\na,3,0.5,0.3,0.7\nb,4,1.5,1.0,2.0\n"
+def wrong(ours: str, committed: str, **limits: float) -> list[str]:
+    """The columns that differ."""
+    tables = (verify._frame(text.encode()) for text in (ours, committed))
+    return [row[0] for row in verify.differences(*tables, LIMITS | limits)]
 
 
 @pytest.mark.parametrize(
-    ("changed", "columns"),
-    [(b"", []), (b"model,n,tau,low,high\na,3,0.50009,0.3,0.7\nb,4,1.5,1.0,2.0\n", []),
-     (b"model,n,tau,low,high\na,3,0.6,0.3,0.7\nb,4,1.4,1.0,2.0\n", ["spread of tau"]),  # the mean is the same
-     (b"model,n,tau,low,high\na,4,0.5,0.3,0.7\nb,3,1.5,1.0,2.0\n", ["n"]),
-     (b"model,n,tau,low,high\nc,3,0.5,0.3,0.7\nb,4,1.5,1.0,2.0\n", ["model"]),
-     (b"model,n,tau,low,high\na,3,0.5,0.32,0.7\nb,4,1.5,1.0,2.0\n", []),  # an end of an interval has more room
-     (b"model,n,tau,low,high\na,3,0.5,0.1,0.7\nb,4,1.5,1.0,2.0\n", ["low"]),
-     (b"model,n,tau,low,high\na,3,1.0,0.3,0.7\nb,4,,1.0,2.0\n", [""])],
-)  # fmt: skip
-def test_a_summary_shows_what_the_whole_table_would(tmp_path, changed, columns):
-    """One artifact, changed in one place, against the summary of the unchanged one."""
-    steps = [step(["p/a", "p/seconds"], ["p/seconds"])]
-    verify.write_summary(steps, {"p/a": CSV, "p/seconds": CSV}, tmp_path / "short.json")
-    committed = verify.from_path(tmp_path / "short.json")
-    assert list(committed) == ["p/a"]
-    ours = {"p/a": verify._row(verify.summary(changed or CSV))}
-    _, found = verify.compare_runs(steps, LIMITS, ours, committed)
-    assert found["column"].tolist() == columns
+    ("ours", "committed", "agree"),
+    [
+        ("0.50009", "0.5", True),
+        ("0.5002", "0.5", False),
+        ("-1000.05", "-1000.0", True),  # relative above 1
+        ("-1000.2", "-1000.0", False),
+        ("1e-05", "0.0", True),
+        ("", "0.5", False),  # a missing number
+        ("inf", "inf", True),
+        ("inf", "-inf", False),
+        ("3", "4", False),  # whole numbers
+        ("NA", "", False),  # texts, letter by letter
+        ("None", "", False),
+        ("NA", "None", False),
+        ("True", "TRUE", False),
+        ("nan", "", False),
+        ("007", "7", False),
+        (" 1936.", "1936.", False),
+        ("Paris", "Paris", True),
+    ],
+)
+def test_one_cell(ours, committed, agree):
+    more = "0.25" if re.search(r"\.|inf", committed) and "1936" not in committed else "7"
+    tables = (f"x,y\n{cell},a\n{more},a\n" for cell in (ours, committed))
+    assert wrong(*tables) == ([] if agree else ["x"])
 
 
-def test_a_file_that_is_no_summary_is_named(tmp_path):
-    (tmp_path / "x.json").write_text("[1]")
-    with pytest.raises(ProbeError, match=r"x\.json: not a summary"):
-        verify.from_path(tmp_path / "x.json")
+def test_an_end_of_an_interval_has_room_by_the_width():
+    text = CSV.decode()
+    assert wrong(text.replace("0.3,", "0.319,"), text) == []  # 5 % of 0.4
+    assert wrong(text.replace("0.3,", "0.33,"), text) == ["tau low"]
+    assert wrong(text.replace("0.3,", "0.33,"), text, scores=0.1) == []  # a fragile artifact
+    assert wrong("x high\n0.52\n", "x high\n0.5\n") == ["x high"]  # without its other end
 
 
-@pytest.mark.whole
-def test_the_smoke_run_gives_the_committed_numbers(smoke_run, monkeypatch, capsys):
-    """On any processor, within the plan's tolerances. After a change that is meant to move numbers, write the summary anew:
-    ``./run_all.sh --profile smoke``, ``./run_all.sh verify --profile smoke --summary tests/runner/smoke.json``."""
-    monkeypatch.setattr(paths, "FIGURES", smoke_run[0] / "figures")
-    monkeypatch.setattr(paths, "RUNS", smoke_run[0] / "verified")
-    committed = paths.ROOT / "tests/runner/smoke.json"
-    artifacts = list(json.loads(committed.read_text(encoding="utf-8")))
-    assert len(artifacts) > 60
-    code = verify.main(["--profile", "smoke", "--against", str(committed), "--only", *artifacts])
-    assert code == 0, capsys.readouterr().out
+def test_shapes_columns_and_missing_files_differ():
+    steps = [step(["p/a", "p/b", "p/seconds"], ["p/seconds"])]
+    n, found = verify.compare_runs(steps, LIMITS, {"p/a": CSV, "p/seconds": b"x"}, {"p/b": CSV})
+    assert n == 2 and found["problem"].tolist() == ["not committed", "not made here"]
+    shorter, renamed = CSV[:-20], CSV.replace(b"tau,", b"rho,")
+    for other in (shorter, renamed, b""):
+        _, found = verify.compare_runs(steps, LIMITS, {"p/a": other}, {"p/a": CSV})
+        assert found["problem"].str.startswith("other shape").all() and len(found) == 1
+    with pytest.raises(ProbeError, match="nothing to compare"):
+        verify.compare_runs(steps, LIMITS, {}, {"other": CSV})
+    fragile = [step(["p/a"], fragile={"p/a": 0.2})]
+    _, found = verify.compare_runs(fragile, LIMITS, {"p/a": CSV.replace(b"0.5", b"0.6")}, {"p/a": CSV})
+    assert found.empty
 
 
-def test_the_command_compares_a_run_with_the_last_commit(tmp_path, monkeypatch, make_plan, capsys):
-    """A repository with one committed table; the run gives another number, which ``fragile`` does not cover."""
+@pytest.fixture
+def committed(tmp_path, monkeypatch, make_plan):
+    """A repository with one committed table; returns the table's path."""
     profile = 'profile = "atlas"  # str: atlas or smoke'
-    whole = plan.read(make_plan({"p/a": [profile]}, [{"notebook": "p/a", "makes": ["p/table1"]}]))
+    steps = [{"notebook": "p/a", "makes": ["p/table1"]}]
+    whole = plan.read(make_plan({"p/a": [profile]}, steps))
     monkeypatch.setattr(verify.plan, "read", lambda: whole)
-    for name, folder in (("ROOT", tmp_path), ("FIGURES", tmp_path / "figures"), ("RUNS", tmp_path / "runs")):
-        monkeypatch.setattr(paths, name, folder)
+    for name, folder in (("ROOT", ""), ("FIGURES", "figures"), ("RUNS", "runs")):
+        monkeypatch.setattr(paths, name, tmp_path / folder)
     made = tmp_path / "figures" / "atlas" / "p" / "table1.csv"
     made.parent.mkdir(parents=True)
     made.write_text("model,tau\na,0.5\n")
     git = ["git", "-c", "user.name=a", "-c", "user.email=a@b", "-C", str(tmp_path)]
     for words in (["init", "-q"], ["add", "-f", "figures"], ["commit", "-q", "-m", "a"]):
         subprocess.run([*git, *words], check=True)
+    return made
+
+
+def test_the_command_compares_a_run_with_the_last_commit(committed, capsys):
     assert verify.main([]) == 0 and "1 of 1 artifacts agree" in capsys.readouterr().out
-    made.write_text("model,tau\na,0.6\n")
-    report = tmp_path / "runs" / "atlas" / "report.html"
-    report.write_text("")
+    committed.write_text("model,tau\na,0.6\n")
     assert verify.main([]) == 1
     said = capsys.readouterr().out
     assert "p/table1" in said and "0.1" in said and "0 of 1 artifacts agree" in said
-    assert "Compared with the committed figures: 1 artifacts differ" in report.read_text()
-    assert pd.read_csv(tmp_path / "runs" / "atlas" / "verify.csv")["column"].tolist() == ["tau"]
-    assert verify.main(["--profile", "smoke"]) == 2 and "no committed figures" in capsys.readouterr().err
+    assert pd.read_csv(paths.RUNS / "atlas" / "verify.csv")["column"].tolist() == ["tau"]
+    assert verify.main(["--profile", "smoke"]) == 2
+
+
+def test_nothing_is_compared_during_a_run(committed, capsys):
+    (paths.RUNS / "atlas").mkdir(parents=True)
+    with open(paths.RUNS / "atlas" / "lock", "a") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        assert verify.main([]) == 2
+    assert "a run of profile atlas is in progress" in capsys.readouterr().err.replace("another", "a")
+    assert not (paths.RUNS / "atlas" / "verify.csv").exists()
+
+
+def summary(content: bytes) -> dict:
+    """A table's number of rows; per column mean and spread (fractions) or a digest (the rest)."""
+    frame = verify._frame(content)
+    found: dict = {"rows": len(frame)}
+    for name, column in frame.items():
+        if verify.is_inexact(column):
+            values = pd.Series(verify.numbers(column))
+            found[name] = [values.mean(), values.std(ddof=0), int(values.isna().sum())]
+        else:
+            found[name] = files.sha256("\n".join(column).encode())[:16]
+    return found
+
+
+@pytest.mark.whole
+def test_the_smoke_run_gives_the_committed_numbers(smoke_run):
+    """On any processor. After a change that is meant to move numbers, delete tests/runner/smoke.json
+    and run this test: it writes the file anew."""
+    whole, there = plan.read(), paths.ROOT / "tests/runner/smoke.json"
+    made = verify.from_folder(smoke_run[0] / "figures/smoke")
+    compared = {a: s for s in whole.steps for a in s.makes if a not in s.measured and a in made}
+    ours = {artifact: summary(made[artifact]) for artifact in sorted(compared)}
+    if not there.exists():
+        lines = (f"{json.dumps(name)}: {json.dumps(row)}" for name, row in ours.items())
+        there.write_text("{\n" + ",\n".join(lines) + "\n}\n", encoding="utf-8")
+    committed = json.loads(there.read_text(encoding="utf-8"))
+    assert len(ours) > 60 and list(ours) == list(committed)
+    for artifact, columns in committed.items():
+        assert list(ours[artifact]) == list(columns), artifact
+        limit = compared[artifact].fragile.get(artifact, whole.tolerances["intervals"])
+        for name, then in columns.items():
+            close = pytest.approx(then, rel=1e-4, abs=1e-4, nan_ok=True)
+            if verify.END.match(name) or artifact in compared[artifact].fragile:
+                close = pytest.approx(then, rel=limit, abs=limit, nan_ok=True)
+            assert ours[artifact][name] == (close if isinstance(then, list) else then), (artifact, name)

@@ -1,6 +1,6 @@
 """The core on a GPU: models of 1B and 7B random weights in bfloat16 and in 4 bits, on the workloads of ``scoring``.
 
-``python -m tests.benchmarks gpu`` writes its three tables in README.md. Random weights are enough for speed. Seconds are the
+``python -m tests.bench gpu`` writes its two tables in README.md. Random weights are enough for speed. Seconds are the
 clock's, everything sent to the card done. README.md has the rest.
 """
 
@@ -18,20 +18,22 @@ import transformers as hf
 from transformers.utils import logging
 
 from probelib import lm
-from probelib.lm.internals import flex
-from tests.benchmarks import peers, workloads
-from tests.benchmarks.measuring import write_table
-from tests.benchmarks.scoring import compare, fresh, tree_size
+from tests.bench import peers, workloads
+from tests.bench.measuring import write_table
+from tests.bench.scoring import compare, fresh, largest, tree_size
 
 CONFIGS = {  # the shapes of Pythia 1B and LLaMA 7B
     "1B NeoX": lambda: hf.GPTNeoXConfig(
-        vocab_size=50304, hidden_size=2048, intermediate_size=8192, num_hidden_layers=16, num_attention_heads=8
+        vocab_size=50304,
+        hidden_size=2048,
+        intermediate_size=8192,
+        num_hidden_layers=16,
+        num_attention_heads=8,
     ),
     "7B LLaMA": lambda: hf.LlamaConfig(max_position_embeddings=4096),
 }
 PRECISIONS = {"bfloat16": {}, "4bit": {"quantize": "4bit"}}
-ROWS = (512, 1024, 2048, 4096, 8192, 16384)  # tokens of a row
-DIGITS = {"s": 2, "GiB at most": 1, "ours s": 2, "theirs s": 2} | {f"{tokens:,}": 2 for tokens in ROWS}
+DIGITS = {"s": 2, "GiB at most": 1, "ours s": 2, "theirs s": 2}
 SIZE = 8192  # of the square product that measures the card
 
 
@@ -40,19 +42,24 @@ def main(names: Sequence[str] = tuple(CONFIGS)) -> None:
         print("(gpu: torch sees no CUDA device here; left out)")
         return
     logging.set_verbosity_error()
-    tables = {"gpu rates": [], "gpu rows": [], "gpu peers": []}
+    tables = {"gpu rates": [], "gpu peers": []}
     for name in names:
         folder = Path(tempfile.mkdtemp())
         try:
             world = save(CONFIGS[name](), folder)
             for precision, options in PRECISIONS.items():
                 ours = lm.load(folder, **options)
-                print(f"\n{name}, {precision}: {ours.memory / 2**30:.1f} GiB estimated for the weights, ", end="")
+                print(
+                    f"\n{name}, {precision}: {ours.memory / 2**30:.1f} GiB estimated for the weights, ",
+                    end="",
+                )
                 ours.hf_model  # noqa: B018
                 taken = f"{torch.cuda.memory_allocated() / 2**30:.1f} GiB taken"
-                print(f"{taken}; path {ours.choose_path()}, FlexAttention: {ours.flex_reason or 'used'}", flush=True)
-                for table, work in zip(tables, (rates, rows, against), strict=True):
-                    tables[table] += [{"model": f"{name}, {precision}"} | row for row in work(ours, world)]
+                print(f"{taken}; path {ours.choose_path()}", flush=True)
+                for table, work in zip(tables, (rates, against), strict=True):
+                    tables[table] += [
+                        {"model": f"{name}, {precision}"} | row for row in work(ours, world)
+                    ]
                 del ours
                 torch.cuda.empty_cache()
         finally:
@@ -68,7 +75,11 @@ def save(config, folder: Path):
     torch.manual_seed(0)
     world = workloads.relations()
     tokenizer = workloads.tokenizer(world)
-    config.bos_token_id, config.eos_token_id, config.pad_token_id = None, tokenizer.eos_token_id, tokenizer.pad_token_id
+    config.bos_token_id, config.eos_token_id, config.pad_token_id = (
+        None,
+        tokenizer.eos_token_id,
+        tokenizer.pad_token_id,
+    )
     with torch.device("cuda"):
         model = hf.AutoModelForCausalLM.from_config(config, dtype=torch.bfloat16)
     model.save_pretrained(folder)
@@ -96,7 +107,9 @@ def rates(ours, world, rounds: int = 5) -> list[dict]:
         found.append(_rate(ours, name, run, sequences, rounds))
     texts = workloads.statements(world, 4000)
     for share in (True, False):
-        run = lambda share=share: fresh(ours).hidden_states(texts, prefix=workloads.INSTRUCTION, share=share)[1]
+        run = lambda share=share: fresh(ours).hidden_states(
+            texts, prefix=workloads.INSTRUCTION, share=share
+        )[1]
         sequences = [(ids(workloads.INSTRUCTION + text), [0]) for text in texts]
         name = f"W3 4,000 statements, {'tree' if share else 'padded'}"
         found.append(_rate(ours, name, run, sequences, rounds, head=False))
@@ -131,24 +144,6 @@ def _rate(ours, name: str, run, sequences: list, rounds: int, head: bool = True)
     return row
 
 
-def rows(ours, world, rounds: int = 3) -> list[dict]:
-    """Seconds of W2 by the tokens of a row, with dense masks and, where the self-check allows it, with FlexAttention."""
-    some, found, budget, allowed = workloads.templates(world, 20), [], ours.budget, ours.flex
-    run = lambda: fresh(ours).logprobs(some.prompts, some.continuations).attrs["cost"]["seconds"]
-    for long in (False, True) if allowed else (False,):
-        ours.flex = long
-        taken = {"attention": "FlexAttention" if long else "dense mask"}
-        for tokens in ROWS:
-            ours.budget, taken[f"{tokens:,}"] = tokens // flex.ROWS if long else tokens, ""
-            if not long or tokens >= flex.SHORTEST:
-                run()
-                taken[f"{tokens:,}"] = f"{median(run() for _ in range(rounds)):.2f}"
-        print(*taken.values(), sep=" | ", flush=True)
-        found.append(taken)
-    ours.budget, ours.flex = budget, allowed
-    return found
-
-
 def matrix_rate() -> float:
     """FLOP/s of a square product in bfloat16; the median of nine."""
     a, b = (torch.randn(SIZE, SIZE, device="cuda", dtype=torch.bfloat16) for _ in range(2))
@@ -165,61 +160,34 @@ def matrix_rate() -> float:
 
 def against(ours, world, rounds: int = 3) -> list[dict]:
     """The same requests as others run them, on the same model object."""
-    theirs, tokenizer, found = ours.hf_model, ours.tokenizer, []
-    score = lambda some: fresh(ours).logprobs(some.prompts, some.continuations)["logprob"].to_numpy()
-    batches = lambda some: peers.sorted_batches(theirs, tokenizer, some.pairs())
+    theirs, tokenizer = ours.hf_model, ours.tokenizer
+    score = lambda some: (
+        fresh(ours).logprobs(some.prompts, some.continuations)["logprob"].to_numpy()
+    )
+    few, works = workloads.framings(world, 1, relations=1), []
     for name, some in {
         "W1 many-shot, 2 x 1 subjects": workloads.many_shot(world, 1),
         "W2 templates, 20 facts": workloads.templates(world, 4),
         "W4 MONITOR, 100 facts": workloads.framings(world, 20),
     }.items():
-        found += [
-            compare(
-                name,
-                "sorted batches of 32",
-                len(some.pairs()),
-                lambda some=some: score(some),
-                lambda some=some: batches(some),
-                None,
-                rounds,
-                by="wall",
-            )
-        ]
-    few = workloads.framings(world, 1, relations=1)
-    found += [
-        compare(
-            "W4 MONITOR, 1 fact",
-            "five beams, one prompt at a time",
-            len(few.prompts),
-            lambda: score(few),
-            lambda: peers.beams_one_by_one(theirs, tokenizer, few.prompts),
-            None,
-            rounds,
-            by="wall",
-            difference=lambda *_: float("nan"),
-        )
-    ]
+        batches = lambda some=some: peers.sorted_batches(theirs, tokenizer, some.pairs())
+        own = lambda some=some: score(some)
+        works.append((name, "sorted batches of 32", len(some.pairs()), own, batches))
+    beams = lambda: peers.beams_one_by_one(theirs, tokenizer, few.prompts)
+    one = "five beams, one prompt at a time"
+    works.append(("W4 MONITOR, 1 fact", one, len(few.prompts), lambda: score(few), beams))
     texts = workloads.statements(world, 1000)
     whole = [workloads.INSTRUCTION + text for text in texts]
+    states = lambda: fresh(ours).hidden_states(texts, prefix=workloads.INSTRUCTION)[0]
     for peer, run in (
         ("GraphEval, padded batches of 64", peers.padded_states),
         ("no head, sorted batches of 32", peers.sorted_states),
     ):
-        found += [
-            compare(
-                "W3 statements",
-                peer,
-                len(texts),
-                lambda: fresh(ours).hidden_states(texts, prefix=workloads.INSTRUCTION)[0],
-                lambda run=run: run(theirs, tokenizer, whole),
-                None,
-                rounds,
-                by="wall",
-            )
-        ]
-    return [gpu_columns(row) for row in found]
-
-
-def gpu_columns(compared: dict) -> dict:
-    """A row of ``compare`` without what a GPU's table does not have."""
-    return {column: value for column, value in compared.items() if column not in ("by CPU time", "wanted")}
+        theirs_run = lambda run=run: run(theirs, tokenizer, whole)
+        works.append(("W3 statements", peer, len(texts), states, theirs_run))
+    found = []
+    for work in works:
+        gap = (lambda *_: float("nan")) if work[1] == one else largest
+        row = compare(*work, None, rounds, by="wall", difference=gap)
+        found.append({k: v for k, v in row.items() if k not in ("by CPU time", "wanted")})
+    return found

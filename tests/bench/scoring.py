@@ -19,12 +19,11 @@ from transformers.utils import logging
 
 from probelib import lm
 from probelib.errors import ProbeError
-from probelib.lm.internals.cpu import mkl_is_slow, take_onednn
 from probelib.lm.tree import score_tree
-from tests.benchmarks import peers, workloads
-from tests.benchmarks.measuring import write_table
+from tests.bench import peers, workloads
+from tests.bench.measuring import write_table
 
-DIGITS = {"ours s": 2, "theirs s": 2, "by nodes (at most 1.02)": 3, "s": 2, "by oneDNN's limit": 2}
+DIGITS = {"ours s": 2, "theirs s": 2}
 DIFFERENCES = """
 The differences explained. Same tokens and no BOS on either side, so log-probs (nats) and states differ by the order of
 float32 sums only. Five beams do not score the object: compared is their own log-prob of the text that they wrote with
@@ -40,19 +39,29 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         world = workloads.save_model(Path(folder))
         ours = lm.load(folder)
-        theirs = hf.AutoModelForCausalLM.from_pretrained(folder).eval()  # as everybody loads it: nothing of ours in it
+        theirs = hf.AutoModelForCausalLM.from_pretrained(
+            folder
+        ).eval()  # as everybody loads it: nothing of ours in it
         if ours.choose_path() != "tree":
             raise ProbeError("the fast path refused its own model")
-        rows = [row for work in (many_shot, template_choice, monitor, statements) for row in work(ours, theirs, world)]
+        rows = [
+            row
+            for work in (many_shot, template_choice, monitor, statements)
+            for row in work(ours, theirs, world)
+        ]
         write_table("scoring", pd.DataFrame(rows), DIGITS)
         print(DIFFERENCES, flush=True)
-        write_table("limits", pd.DataFrame(limits(ours, world)), DIGITS)
 
 
 def many_shot(ours, theirs, world, subjects: int = 4) -> list[dict]:
     """W1: lists of 50 examples, 100 options per subject. Few ``subjects`` per relation: the peer takes 8 s for each."""
-    requests, trial = workloads.many_shot(world, subjects), workloads.many_shot(world, 1, options=20)
-    return _against_harness(f"W1 many-shot, 2 x {subjects} subjects", ours, theirs, requests, trial, wanted=60)
+    requests, trial = (
+        workloads.many_shot(world, subjects),
+        workloads.many_shot(world, 1, options=20),
+    )
+    return _against_harness(
+        f"W1 many-shot, 2 x {subjects} subjects", ours, theirs, requests, trial, wanted=60
+    )
 
 
 def template_choice(ours, theirs, world) -> list[dict]:
@@ -75,7 +84,9 @@ def _against_harness(name, ours, theirs, requests, trial, wanted) -> list[dict]:
         name,
         f"lm-eval, batch {rows}",
         len(pairs),
-        lambda: fresh(ours).logprobs(requests.prompts, requests.continuations)["logprob"].to_numpy(),
+        lambda: (
+            fresh(ours).logprobs(requests.prompts, requests.continuations)["logprob"].to_numpy()
+        ),
         lambda: harness[rows](pairs),
         wanted,
     )
@@ -86,7 +97,9 @@ def monitor(ours, theirs, world) -> list[dict]:
     """W4: 13 prompts per fact. Generation is compared on 5 facts, teacher-forced batches on 100."""
     few, many = workloads.framings(world, 1), workloads.framings(world, 20)
     tokenizer = ours.tokenizer
-    score = lambda requests: fresh(ours).logprobs(requests.prompts, requests.continuations)["logprob"].to_numpy()
+    score = lambda requests: (
+        fresh(ours).logprobs(requests.prompts, requests.continuations)["logprob"].to_numpy()
+    )
     beams = compare(
         "W4 MONITOR, 5 facts",
         "five beams, one prompt at a time",
@@ -114,7 +127,11 @@ def _beam_difference(ours, theirs, prompts: list[str], outputs: list) -> float:
         length = int((output.beam_indices[0] >= 0).sum())  # a beam that ended is padded
         branches.append((n, tuple(output.sequences[0, len(contexts[n]) :][:length].tolist())))
         sums.append(
-            theirs.compute_transition_scores(output.sequences, output.scores, output.beam_indices)[0].sum().item()
+            theirs.compute_transition_scores(output.sequences, output.scores, output.beam_indices)[
+                0
+            ]
+            .sum()
+            .item()
         )
     scores, _, _ = score_tree(ours.hf_model, contexts, branches, ours.budget)
     return max(abs(float(tokens.sum()) - beam) for tokens, beam in zip(scores, sums, strict=True))
@@ -159,7 +176,9 @@ def largest(left: np.ndarray, right: np.ndarray) -> float:
     return float(np.abs(left - right).max())
 
 
-def compare(workload, peer, requests, ours, theirs, wanted, rounds=3, difference=largest, by="cpu") -> dict:
+def compare(
+    workload, peer, requests, ours, theirs, wanted, rounds=3, difference=largest, by="cpu"
+) -> dict:
     """A row: ours, theirs, ours, theirs, ..., ours; each of theirs is divided by the mean of its two neighbours.
 
     by   whose seconds count, "cpu" or "wall"; the ratio by the other ones stands beside
@@ -190,61 +209,6 @@ def compare(workload, peer, requests, ours, theirs, wanted, rounds=3, difference
     }
     print(*row.values(), sep=" | ", flush=True)
     return row
-
-
-def limits(ours, world) -> list[dict]:
-    """A row per workload: forwarded tokens against the tree's inner nodes, and the time against the arithmetic limit, by the
-    rate of torch's own product; beside it by that of oneDNN where ``probelib`` takes it."""
-    rows, ids = [], lambda text: ours.tokenizer(text)["input_ids"]
-    for name, requests in {
-        "W1 many-shot, 2 x 40 subjects": workloads.many_shot(world, 40),
-        "W2 templates, 20 facts": workloads.templates(world, 4),
-        "W4 MONITOR, 100 facts": workloads.framings(world, 20),
-    }.items():
-        run = lambda requests=requests: fresh(ours).logprobs(requests.prompts, requests.continuations).attrs["cost"]
-        pairs = zip(requests.prompts, requests.continuations, strict=True)
-        sequences = [(ids(prompt), answer) for prompt, own in pairs for answer in ids(own)]
-        rows.append(_limit(name, ours.hf_model, run, sequences))
-    texts = workloads.statements(world, 400)
-    run = lambda: fresh(ours).hidden_states(texts, prefix=workloads.INSTRUCTION)[1]
-    sequences = [(ids(workloads.INSTRUCTION + text), [0]) for text in texts]
-    return [*rows, _limit("W3 statements", ours.hf_model, run, sequences, head=False)]
-
-
-def _limit(name: str, model, run: Callable, sequences: list, head: bool = True, rounds: int = 3) -> dict:
-    """One row; a matrix counts for the tokens that it is applied to: the head for those that predict, the others for all."""
-    nodes, predicting, asked = tree_size(sequences)
-    layers = [layer for layer in model.modules() if isinstance(layer, torch.nn.Linear)]
-    last = model.get_output_embeddings().weight.numel()
-    work = 2 * (sum(layer.weight.numel() for layer in layers) - last) * nodes + 2 * last * predicting * head
-    seconds, over = [], []
-    for _ in range(rounds):
-        before, ran, after = matrix_rate(), timed(run), matrix_rate()
-        seconds.append(ran.cpu)
-        over.append(ran.cpu * (before + after) / 2 / work)
-    forwarded, onednns = ran.result["forwarded_tokens"], matrix_rate(onednn=True) if mkl_is_slow() else None
-    row = {
-        "workload": name,
-        "tokens asked": asked,
-        "inner nodes": nodes,
-        "forwarded": forwarded,
-        "by nodes (at most 1.02)": forwarded / nodes,
-        "s": median(seconds),
-        "by limit (at most 1.6)": f"**{median(over):.2f}** ({min(over):.2f} to {max(over):.2f})",
-        "GFLOP/s": f"{after / 1e9:.0f}",
-        "by oneDNN's limit": f"{median(over) * onednns / after:.2f}" if onednns else "",
-        "its GFLOP/s": f"{onednns / 1e9:.0f}" if onednns else "",
-    }
-    print(*row.values(), sep=" | ", flush=True)
-    return row
-
-
-def matrix_rate(size: int = 1024, onednn: bool = False) -> float:
-    """FLOP/s (CPU seconds) of a square product in a linear layer; the median of nine."""
-    layer, x = torch.nn.Linear(size, size, bias=False), torch.randn(size, size)
-    take_onednn(layer) if onednn else None
-    with torch.inference_mode():
-        return 2 * size**3 / median(timed(lambda: layer(x)).cpu for _ in range(9))
 
 
 def tree_size(sequences: list[tuple[list[int], list[int]]]) -> tuple[int, int, int]:

@@ -20,31 +20,6 @@ from probelib.errors import ProbeError
 README = Path(__file__).with_name("README.md")
 
 
-def row(what: str, value: float, unit: str, wanted: float | None, less: bool = False) -> dict:
-    """A measurement: ``what``, ``value``, ``unit``, ``wanted`` (at least, or at most if ``less``; None: nothing promised)."""
-    return {"what": what, "value": value, "unit": unit, "wanted": wanted, "less": less}
-
-
-def in_short(rows: list[dict]) -> pd.DataFrame:
-    """Measurements as texts: three digits, from 1,000 on all before the point; and whether what was wanted is met.
-
-    >>> in_short([row("speed", 2.345, "x", 3), row("peak", 1234.5, "MiB", 2000, less=True)]).to_numpy().tolist()
-    [['speed', '2.35 x', 'at least 3: MISSED'], ['peak', '1,234 MiB', 'at most 2,000: met']]
-    """
-    cells = []
-    for what, value, unit, wanted, less in (one.values() for one in rows):
-        number = f"{value:,.0f}" if value >= 1000 else f"{value:.3g}"
-        met = "" if wanted is None else "met" if (value <= wanted if less else value >= wanted) else "MISSED"
-        limit = f"at {'most' if less else 'least'} {wanted:,}: {met}" if met else ""
-        cells.append({"measurement": what, "value": f"{number} {unit}".strip(), "wanted": limit})
-    return pd.DataFrame(cells)
-
-
-def write_rows(name: str, rows: list[dict]) -> None:
-    """Replace a benchmark's table in README.md by its measurements."""
-    write_table(name, in_short(rows), {})
-
-
 def alone(work: Callable, *arguments) -> dict:
     """What a function returns in a process of its own, its CPU seconds (all threads) and the process's peak memory (GiB)."""
     with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as pool:
@@ -55,7 +30,11 @@ def _measured(work: Callable, arguments: tuple) -> dict:
     start = time.process_time()
     result = work(*arguments)
     seconds = time.process_time() - start
-    return {"result": result, "seconds": seconds, "peak": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20}
+    return {
+        "result": result,
+        "seconds": seconds,
+        "peak": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20,
+    }
 
 
 def exponent(sizes, values) -> float:
@@ -64,16 +43,25 @@ def exponent(sizes, values) -> float:
 
 
 def write_table(
-    name: str, table: pd.DataFrame, decimals: dict[str, int], file: Path = README, about: str | None = None
+    name: str,
+    table: pd.DataFrame,
+    decimals: dict[str, int],
+    file: Path = README,
+    about: str | None = None,
 ) -> None:
     """Print a table, and replace what stands between the two markers of a benchmark by date, machine and table.
 
     decimals   column of numbers -> digits shown
     about      the line before the table (None: today's date and this machine)
     """
-    from probelib.report.markdown import table_markdown  # here, because it would add to the memory that is measured
+    from probelib.report.markdown import (
+        table_markdown,
+    )  # here, because it would add to the memory that is measured
 
-    text, digits = file.read_text(encoding="utf-8"), {column: decimals.get(column, 0) for column in table}
+    text, digits = (
+        file.read_text(encoding="utf-8"),
+        {column: decimals.get(column, 0) for column in table},
+    )
     between = re.compile(f"(<!-- {name} -->\n).*(<!-- /{name} -->)", re.DOTALL)
     if not between.search(text):
         raise ProbeError(
@@ -86,7 +74,9 @@ def write_table(
 
 def machine() -> str:
     """Processor, and versions of what computes."""
-    about = Path("/proc/cpuinfo").read_text(encoding="utf-8") if Path("/proc/cpuinfo").exists() else ""
+    about = (
+        Path("/proc/cpuinfo").read_text(encoding="utf-8") if Path("/proc/cpuinfo").exists() else ""
+    )
     processor = re.search(r"model name\s*: (.*)", about)
     libraries = ", ".join(f"{library} {version(library)}" for library in ("torch", "transformers"))
     return f"{processor[1] if processor else platform.machine()}, Python {platform.python_version()}, {libraries}"

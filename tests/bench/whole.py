@@ -1,6 +1,6 @@
 """A whole generated graph of 1,000,000 triples through a judge: seconds and memory from its first part to its last.
 
-``python -m tests.benchmarks whole`` writes its table in README.md. The run stops after every tenth part and is resumed, as a
+``python -m tests.bench whole`` writes its table in README.md. The run stops after every tenth part and is resumed, as a
 killed one would be. Seconds are CPU seconds.
 """
 
@@ -9,15 +9,24 @@ import tempfile
 import time
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 
 from probelib import grapheval, lm
 from probelib.facts.graphs.graph import open_graph, synthetic, write_graph
 from probelib.grapheval import judge, whole_graph
-from tests.benchmarks.judge import NO_TEMPLATES, any_judge
-from tests.benchmarks.measuring import alone, exponent, write_table
+from tests.bench.measuring import alone, exponent, write_table
 
+NO_TEMPLATES = pd.DataFrame(columns=["relation", "template"])
 MODEL, TRIPLES, PARTS = "atlas-neox-0.15m", 1_000_000, 10  # parts between two stops
+
+
+def any_judge(reader: judge.Reader) -> judge.Judge:
+    """A judge that was trained on noise: it takes the time that any takes."""
+    width = reader.model.hf_model.get_input_embeddings().weight.shape[1]
+    states = np.random.default_rng(0).normal(size=(64, width)).astype(np.float32)
+    about = {"states": reader.identity()}
+    return judge.train(states, np.arange(64) % 3, np.ones(64), epochs=1, about=about)
 
 
 def judge_graph(folder: Path) -> list[tuple]:
@@ -30,7 +39,14 @@ def judge_graph(folder: Path) -> list[tuple]:
         finished = [part.record() for part in parts if part.finished()]
         triples = min(len(finished) * whole_graph.PART, len(kg.graph))
         peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
-        rows.append((triples, sum(record["rows"] for record in finished), time.process_time() - started, peak))
+        rows.append(
+            (
+                triples,
+                sum(record["rows"] for record in finished),
+                time.process_time() - started,
+                peak,
+            )
+        )
         print(*rows[-1], flush=True)
     return rows
 

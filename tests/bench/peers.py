@@ -19,7 +19,9 @@ def harness(model, tokenizer, batch: int):
         from lm_eval.models.huggingface import HFLM
     except ImportError as error:
         raise ProbeError("lm-evaluation-harness is not installed (pip install lm-eval)") from error
-    logging.getLogger("lm_eval").setLevel(logging.ERROR)  # it warns that it was given a model object; that is meant
+    logging.getLogger("lm_eval").setLevel(
+        logging.ERROR
+    )  # it warns that it was given a model object; that is meant
     peer = HFLM(pretrained=model, tokenizer=tokenizer, batch_size=batch)
 
     def loglikelihood(pairs: list[tuple[str, str]]) -> np.ndarray:
@@ -43,7 +45,9 @@ def sorted_batches(model, tokenizer, pairs: list[tuple[str, str]], rows: int = 3
                 padding_side="right",
                 return_tensors="pt",
             ).to(model.device)
-            logits = torch.log_softmax(model(**padded, use_cache=False).logits, -1)  # [rows, longest, vocabulary]
+            logits = torch.log_softmax(
+                model(**padded, use_cache=False).logits, -1
+            )  # [rows, longest, vocabulary]
             for row, n in enumerate(batch):
                 prompt, answer = (ids[text] for text in pairs[n])
                 predicting = torch.arange(len(prompt) - 1, len(prompt) + len(answer) - 1)
@@ -92,9 +96,15 @@ def sorted_states(model, tokenizer, texts: list[str], rows: int = 32) -> np.ndar
     with torch.inference_mode():
         for start in range(0, len(order), rows):
             batch = order[start : start + rows]
-            padded = tokenizer.pad({"input_ids": [ids[n] for n in batch]}, padding_side="right", return_tensors="pt")
+            padded = tokenizer.pad(
+                {"input_ids": [ids[n] for n in batch]}, padding_side="right", return_tensors="pt"
+            )
             padded = padded.to(model.device)
-            hidden = model.base_model(**padded, use_cache=False).last_hidden_state  # [rows, longest, width]
-            last = hidden[torch.arange(len(batch), device=hidden.device), padded["attention_mask"].sum(1) - 1]
+            hidden = model.base_model(
+                **padded, use_cache=False
+            ).last_hidden_state  # [rows, longest, width]
+            last = hidden[
+                torch.arange(len(batch), device=hidden.device), padded["attention_mask"].sum(1) - 1
+            ]
             states[batch] = last.float().cpu()
     return states

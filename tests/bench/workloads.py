@@ -12,24 +12,7 @@ import torch
 import transformers as hf
 
 VOCABULARY = 8192
-ONSETS = [
-    *"bcdfghjklmnprstvwz",
-    "bl",
-    "br",
-    "ch",
-    "cr",
-    "dr",
-    "fl",
-    "gl",
-    "gr",
-    "pl",
-    "pr",
-    "qu",
-    "sh",
-    "st",
-    "th",
-    "tr",
-]
+ONSETS = "b c d f g h j k l m n p r s t v w z bl br ch cr dr fl gl gr pl pr qu sh st th tr".split()
 VOWELS = [*"aeiou", "ai", "ea", "ia", "io", "ou"]
 CODAS = ["", "", "", "", *"lnrstm", "nd", "rk", "st"]
 TEMPLATES = [
@@ -41,7 +24,16 @@ TEMPLATES = [
     "Many people know that the {noun} of [X] is",
     "The {noun} that belongs to [X] is named",
 ]
-NOUNS = ["capital", "main language", "founder", "largest river", "home town", "head office", "first album", "author"]
+NOUNS = [
+    "capital",
+    "main language",
+    "founder",
+    "largest river",
+    "home town",
+    "head office",
+    "first album",
+    "author",
+]
 INSTRUCTION = (
     "Below you find a statement about the world. Read it with care and judge whether it is true, whether it is false, or "
     "whether you do not know. A statement is true only if every part of it is true. Do not guess: where you have never "
@@ -69,7 +61,10 @@ def relations(seed: int = 0, subjects: int = 200, objects: int = 400) -> list[Re
         found = []
         while len(found) < count:
             syllables = 2 + rng.binomial(2, 0.3)
-            word = "".join(rng.choice(ONSETS) + rng.choice(VOWELS) + rng.choice(CODAS) for _ in range(syllables))
+            word = "".join(
+                rng.choice(ONSETS) + rng.choice(VOWELS) + rng.choice(CODAS)
+                for _ in range(syllables)
+            )
             if word not in seen:
                 seen.add(word)
                 found.append(word.capitalize())
@@ -89,7 +84,8 @@ def tokenizer(world: list[Relation], seed: int = 0, sentences: int = 20_000):
         for _ in range(sentences):
             relation = world[rng.integers(len(world))]
             subject, answer = (
-                names[int(len(names) * rng.random() ** 1.5)] for names in (relation.subjects, relation.objects)
+                names[int(len(names) * rng.random() ** 1.5)]
+                for names in (relation.subjects, relation.objects)
             )
             yield f"{relation.sentence(rng.integers(len(TEMPLATES)), subject)} {answer}."
 
@@ -138,7 +134,9 @@ class Requests:
     continuations: list[list[str]]
 
     def pairs(self) -> list[tuple[str, str]]:
-        return [(p, c) for p, texts in zip(self.prompts, self.continuations, strict=True) for c in texts]
+        return [
+            (p, c) for p, texts in zip(self.prompts, self.continuations, strict=True) for c in texts
+        ]
 
 
 def many_shot(
@@ -148,14 +146,21 @@ def many_shot(
     rng, prompts, continuations = np.random.default_rng(1), [], []
     for relation in world[:relations]:
         chosen = rng.permutation(relation.subjects)[: shots + subjects]
-        prefix = " ".join(f"{s} {o}" for s, o in zip(chosen[:shots], rng.choice(relation.objects, shots), strict=True))
+        prefix = " ".join(
+            f"{s} {o}"
+            for s, o in zip(chosen[:shots], rng.choice(relation.objects, shots), strict=True)
+        )
         for subject in chosen[shots:]:
             prompts.append(f"{prefix} {subject}")
-            continuations.append([f" {o}" for o in rng.choice(relation.objects, options, replace=False)])
+            continuations.append(
+                [f" {o}" for o in rng.choice(relation.objects, options, replace=False)]
+            )
     return Requests(prompts, continuations)
 
 
-def templates(world: list[Relation], facts: int, relations: int = 5, count: int = 3, candidates: int = 60) -> Requests:
+def templates(
+    world: list[Relation], facts: int, relations: int = 5, count: int = 3, candidates: int = 60
+) -> Requests:
     """``facts`` of each of five relations under three templates; the candidates are the relation's 60 objects."""
     rng, prompts, continuations = np.random.default_rng(2), [], []
     for relation in world[:relations]:
@@ -173,7 +178,9 @@ def framings(world: list[Relation], facts: int, relations: int = 5) -> Requests:
         for subject in rng.choice(relation.subjects, facts, replace=False):
             gold, *others = rng.choice(relation.objects, 6, replace=False)
             prompts += [relation.sentence(t, subject) for t in range(len(TEMPLATES))]
-            prompts += [f"{context}. {relation.sentence(0, subject)}" for context in (gold, *others)]
+            prompts += [
+                f"{context}. {relation.sentence(0, subject)}" for context in (gold, *others)
+            ]
             continuations += [[f" {gold}"]] * 13
     return Requests(prompts, continuations)
 

@@ -1,0 +1,216 @@
+"""Notebooks on many machines, through Dask: a running cluster, or jobs of a batch system.
+
+Dask starts and watches the workers, gives a notebook to another worker if its own is lost, and
+shows everything on its dashboard. A worker executes one notebook at a time, in a process of its
+own as ``steps.Worker`` does; it needs this checkout and the folder of the runs at the same paths.
+Everything else stays with the runner: what runs, and whether it succeeded.
+
+Before the notebooks, ``one_by_one`` runs them with each of their models alone: so many models are
+scored on as many workers, and the notebook finds its scores in the store.
+"""
+
+import asyncio
+import contextlib
+import hashlib
+import json
+import os
+import shlex
+import shutil
+import time
+from collections.abc import AsyncIterator, Sequence
+from pathlib import Path
+
+from probelib import files, paths
+from probelib.errors import ProbeError, extra
+from probelib.runner import steps, uptodate
+from probelib.runner.plan import Step
+
+SYSTEMS = ("slurm", "pbs", "lsf", "sge")
+JOBS = 16  # jobs of a batch system at a time, unless --jobs gives another number
+JOB = {"cores": 2, "memory": "16GiB", "walltime": "04:00:00"}  # unless --cluster gives others
+PASSED = ("PYTHONPATH", "PYTHONSAFEPATH", "TOKENIZERS_PARALLELISM", "TQDM_MININTERVAL")
+LISTS = ("models", "encoder_decoders", "masked", "tuned")
+
+
+class Remote:
+    """A worker of a cluster, as ``steps.Worker``: it executes one notebook at a time."""
+
+    def __init__(self, client):
+        self.client = client
+
+    async def execute(self, job: dict, timeout_s: float | None, state: dict) -> str | None:
+        """Execute a notebook and update ``state``; return None, or the failure in one line."""
+        from distributed import KilledWorker
+        from distributed.client import FutureCancelledError
+
+        future = self.client.submit(on_worker, job, timeout_s, here(), str(paths.OUT), pure=False)
+        state["text"] = "on the cluster"
+        try:
+            error, state["cell"] = await future
+            return error
+        except KilledWorker as error:
+            killed = f"its worker was killed {error.allowed_failures + 1} times"
+            return f"{killed}, most likely out of memory; use --quantize or --cluster memory=..."
+        except FutureCancelledError as error:
+            raise ProbeError(f"the scheduler has stopped ({error.reason}); run it again") from None
+        except Exception as error:  # the worker cannot import the kit
+            return f"{type(error).__name__}: {' '.join(str(error).split())}"
+        finally:
+            with contextlib.suppress(Exception):
+                await future.cancel()
+
+
+def on_worker(job: dict, timeout_s: float | None, versions: dict, out: str) -> tuple:
+    """(failure or None, last cell): execute a notebook in this worker, which stops it when the
+    runner has gone."""
+    from distributed import get_worker
+
+    if wrong := differs(versions, out):
+        return wrong, 0
+    worker, state = get_worker(), {"cell": 0, "text": ""}
+    key = worker.get_current_task()
+    environment = steps.environments(1)[0] | {"PROBELIB_OUT": out}
+    environment["IPYTHONDIR"] = str(Path(out) / "runs" / ".ipython")
+
+    async def run() -> str | None:
+        work = asyncio.create_task(steps.Worker(environment).execute(job, timeout_s, state))
+        while not (await asyncio.wait([work], timeout=0.5))[0]:
+            task = worker.state.tasks.get(key)
+            if task is None or task.state != "executing":
+                work.cancel()
+        return await work
+
+    return asyncio.run(run()), state["cell"]
+
+
+def here() -> dict[str, str]:
+    """What a worker must have in common with the runner: the code, and versions of libraries."""
+    rooms = json.dumps(uptodate.digest_rooms(), sort_keys=True).encode()
+    return uptodate.libraries() | {"code": hashlib.sha256(rooms).hexdigest()[:10]}
+
+
+def differs(versions: dict[str, str], out: str) -> str:
+    """Why this process cannot work for a runner with these versions; "" if it can."""
+    own = here()
+    if other := [f"{n} {own[n]}, not {versions[n]}" for n in own if own[n] != versions[n]]:
+        return (
+            f"the worker has other versions than the runner ({'; '.join(other)}); start workers in "
+            "the runner's environment, with its checkout as PYTHONPATH"
+        )
+    if not os.access(Path(out) / "runs", os.W_OK):
+        return f"the worker cannot write {out}/runs; workers need this folder at the same path"
+    return ""
+
+
+@contextlib.asynccontextmanager
+async def workers(on: str, jobs: int | None, options: dict) -> AsyncIterator[list]:
+    """The workers of an engine, ``jobs`` of them.
+
+    on       local, the address of a scheduler (tcp://host:8786), or one of ``SYSTEMS``
+    options  arguments of dask-jobqueue's cluster
+    """
+    if on == "local":
+        yield [steps.Worker(environment) for environment in steps.environments(jobs)]
+        return
+    async with contextlib.AsyncExitStack() as stack:
+        try:
+            client, n = await _connect(on, jobs, options, stack)
+        except (ImportError, OSError, RuntimeError, TypeError, ValueError) as error:
+            what = "no Dask scheduler answers" if "://" in on else "it does not accept the jobs"
+            raise ProbeError(f"{on}: {what}: {' '.join(str(error).split())}") from error
+        print(f"dashboard: {client.dashboard_link}", flush=True)
+        yield [Remote(client)] * n
+
+
+async def _connect(on: str, jobs: int | None, options: dict, stack) -> tuple:
+    """(client, number of notebooks at a time); ``stack`` closes everything."""
+    with extra("cluster"):
+        import dask_jobqueue
+        from dask import config
+        from distributed import Client
+    if "://" in on:
+        client = await stack.enter_async_context(Client(on, asynchronous=True))
+        return client, max(jobs or 0, await check(client))
+    # a long task makes Dask start one job for each; threads are set by ``steps.environments``
+    long = {"distributed.scheduler.unknown-task-duration": "1h"}
+    stack.enter_context(config.set(long | {"distributed.nanny.pre-spawn-environ": {}}))
+    kind = getattr(dask_jobqueue, f"{on.upper()}Cluster")
+    cluster = kind(**job(paths.RUNS / on, options), asynchronous=True)
+    await stack.enter_async_context(cluster)
+    client = await stack.enter_async_context(Client(cluster, asynchronous=True))
+    cluster.scale(jobs=1)
+    await cluster  # raises the batch system's errors
+    cluster.adapt(minimum_jobs=0, maximum_jobs=jobs or JOBS)
+    return client, jobs or JOBS
+
+
+async def check(client) -> int:
+    """The number of workers. Raise ProbeError for none, or one that cannot execute notebooks."""
+    threads = await client.nthreads()
+    address = client.scheduler.address
+    start = f"start them with `dask worker {address} --nthreads 1 --memory-limit 0`"
+    if not threads:
+        raise ProbeError(f"{address} has no workers: {start}")
+    if several := [worker for worker, n in threads.items() if n != 1]:
+        raise ProbeError(f"{several[0]} runs several tasks at a time: {start}")
+    said = await client.run(differs, here(), str(paths.OUT), on_error="return")
+    for worker, wrong in said.items():
+        if wrong:
+            raise ProbeError(f"{worker}: {wrong}")
+    return len(threads)
+
+
+def job(folder: Path, options: dict) -> dict:
+    """The arguments of dask-jobqueue's cluster: one notebook at a time; the job limits the memory;
+    all connections are encrypted with keys that are made for this run."""
+    given = JOB | options
+    threads = dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS"), given["cores"])
+    environment = steps.environments(1)[0]
+    exports = {name: environment[name] for name in PASSED} | threads
+    lines = [f"export {name}={shlex.quote(str(value))}" for name, value in exports.items()]
+    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    return {
+        "processes": 1,
+        "job_name": "probelib",
+        "log_directory": str(folder),
+        "security": True,
+        "shared_temp_directory": str(folder),
+        "scheduler_options": {"dashboard_address": "127.0.0.1:0"},
+        **given,
+        "job_script_prologue": [*lines, *given.get("job_script_prologue", [])],
+        "worker_extra_args": ["--nthreads", "1", "--memory-limit", "0"],
+    }
+
+
+async def one_by_one(
+    profile: str, chosen: Sequence[Step], settings: dict[str, dict], places: Sequence
+) -> None:
+    """Run every notebook with each of its models alone; products are thrown away, scores stay. A
+    failure is only reported: whether a notebook succeeds is decided when it runs as a whole."""
+    free: asyncio.Queue = asyncio.Queue()
+    for place in places:
+        free.put_nowait(place)
+
+    async def run(step: Step, model: str, values: dict) -> None:
+        place, begin = await free.get(), time.monotonic()
+        out = paths.RUNS / profile / "alone" / files.slug(f"{step.notebook}-{model}")
+        shutil.rmtree(out, ignore_errors=True)
+        scores = paths.RUNS / profile / "scores"
+        scores.mkdir(parents=True, exist_ok=True)
+        (out / "runs" / profile).mkdir(parents=True)
+        (out / "runs" / profile / "scores").symlink_to(scores)
+        work = {"source": str(step.path), "target": str(out / "executed.ipynb"), "out": str(out)}
+        state = {"cell": 0, "text": ""}
+        error = await place.execute(work | {"parameters": values}, step.timeout_s, state)
+        spent = f"{time.monotonic() - begin:.1f} s" + (f" (alone: {error})" if error else "")
+        steps.print_line(f"{'scored':10} {step.notebook}, {model} {spent}")
+        shutil.rmtree(out, ignore_errors=True)
+        free.put_nowait(place)
+
+    async with asyncio.TaskGroup() as group:
+        for step in chosen:
+            values = settings[step.notebook]
+            entries = [(name, entry) for name in LISTS for entry in values.get(name) or []]
+            for name, entry in entries if len(entries) > 1 else []:
+                alone = {each: [] for each in LISTS if each in step.accepts} | {name: [entry]}
+                group.create_task(run(step, entry, values | alone))

@@ -1,0 +1,1 @@
+"""Benchmarks, fault injection and damaged input; see README.md."""

@@ -1,0 +1,171 @@
+"""Notebooks on a Dask cluster that runs already; the jobs that batch systems get; models alone."""
+
+import asyncio
+import contextlib
+import os
+import re
+import shutil
+import subprocess
+import sys
+
+import pytest
+
+from probelib import paths
+from probelib.errors import ProbeError
+from probelib.paths import ROOT
+from probelib.runner import cli, cluster, plan, steps
+from tests.conftest import PROFILE
+from tests.runner.conftest import set_out
+
+WRITE = """
+import os, pathlib
+file = pathlib.Path(os.environ["PROBELIB_OUT"], "figures", profile, "p/t1.csv")
+file.parent.mkdir(parents=True, exist_ok=True)
+file.write_text(str(models))
+scores = pathlib.Path(os.environ["PROBELIB_OUT"], "runs", profile, "scores", "-".join(models))
+scores.parent.mkdir(parents=True, exist_ok=True)
+scores.touch()
+"""
+MODELS = ["atlas-neox-0.15m", "atlas-neox-0.3m"]
+
+
+@contextlib.contextmanager
+def scheduler():
+    """The address of a scheduler in a process of its own."""
+    command = [sys.executable, "-m", "distributed.cli.dask_scheduler", "--port", "0"]
+    command += ["--dashboard-address", "127.0.0.1:0", "--host", "127.0.0.1"]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
+        try:
+            lines = (re.search(r"tcp://[\d.:]+", line) for line in process.stderr)
+            yield next(found.group() for found in lines if found)
+        finally:
+            process.terminate()
+            process.communicate()
+
+
+@contextlib.contextmanager
+def worker(address: str, *flags: str):
+    """A worker of a scheduler, as a user starts it."""
+    from distributed import Client
+
+    command = [sys.executable, "-m", "distributed.cli.dask_worker", address, "--memory-limit", "0"]
+    environment = os.environ | {"PYTHONPATH": str(ROOT)}
+    process = subprocess.Popen([*command, *flags], env=environment, stderr=subprocess.DEVNULL)
+    try:
+        with Client(address) as client:
+            client.wait_for_workers(1)
+        yield
+    finally:
+        process.terminate()
+        process.wait()
+
+
+@pytest.mark.slow
+def test_a_running_cluster_makes_the_products(make_plan, tmp_path, monkeypatch, capsys):
+    """First it is refused, with the reason, while its workers cannot execute notebooks."""
+    out = set_out(monkeypatch, tmp_path / "out")
+    cell = PROFILE + "\nmodels = []  # list: which"
+    steps = [{"notebook": "a", "makes": ["p/t1"]}]
+    file = make_plan({"a": [cell, WRITE]}, steps, {"smoke": {"models": MODELS}})
+    with scheduler() as address:
+        run = lambda: cli.main(["--plan", str(file), "--profile", "smoke", "--on", address])
+        assert run() == 2 and "has no workers: start them" in capsys.readouterr().err
+        with worker(address, "--nthreads", "2"):
+            assert run() == 2 and "several tasks at a time" in capsys.readouterr().err
+        with worker(address, "--nthreads", "1"):
+            assert run() == 0, capsys.readouterr()
+    assert (out / "figures/smoke/p/t1.csv").read_text() == str(MODELS)
+    # each model was scored alone before, into the same store, and nothing else is left of that
+    assert {f.name for f in (out / "runs/smoke/scores").iterdir()} == {*MODELS, "-".join(MODELS)}
+    assert list((out / "runs/smoke/alone").iterdir()) == []
+
+
+def test_each_model_is_scored_alone_and_a_failure_is_only_told(make_plan, tmp_path, monkeypatch, capsys):
+    set_out(monkeypatch, tmp_path)
+    cell = PROFILE + "\nmodels = []  # list\ntuned = []  # list"
+    whole = plan.read(make_plan({"a": [cell], "b": [PROFILE]}, [{"notebook": "a"}, {"notebook": "b"}]))
+    asked = []
+
+    class Place:
+        async def execute(self, job, timeout_s, state):
+            asked.append((job["parameters"]["models"], job["parameters"]["tuned"]))
+            assert os.path.samefile(f"{job['out']}/runs/smoke/scores", tmp_path / "runs/smoke/scores")
+            return "cell 3: ValueError: one model is too few"
+
+    settings = {"a": {"models": ["x", "y"], "tuned": ["z=x"]}, "b": {}}
+    asyncio.run(cluster.one_by_one("smoke", whole.steps, settings, [Place()]))
+    assert asked == [(["x"], []), (["y"], []), ([], ["z=x"])]
+    assert capsys.readouterr().out.count("one model is too few") == 3
+
+
+def test_a_scheduler_that_does_not_answer_is_reported():
+    from dask import config
+
+    async def connect():
+        async with cluster.workers("tcp://127.0.0.1:9", 1, {}):
+            pass
+
+    soon = config.set({"distributed.comm.timeouts.connect": "100ms"})
+    with soon, pytest.raises(ProbeError, match="no Dask scheduler"):
+        asyncio.run(connect())
+
+
+def test_a_worker_with_other_code_or_another_folder_is_refused(tmp_path):
+    ours, out = cluster.here(), tmp_path / "out"
+    (out / "runs").mkdir(parents=True)
+    assert cluster.differs(ours, str(out)) == ""
+    assert f"torch {ours['torch']}, not 1.0" in cluster.differs(ours | {"torch": "1.0"}, str(out))
+    assert "cannot write" in cluster.differs(ours, str(tmp_path / "nowhere"))
+
+
+@pytest.mark.parametrize(
+    ("system", "lines"),
+    [("slurm", ["--mem=60G", "-t 01:00:00", "-p fast", "--cpus-per-task=2", "--gpus-per-node=1"]),
+     ("pbs", ["ncpus=2", "walltime=01:00:00", "-q fast"]), ("sge", ["h_rt=01:00:00", "-q fast"])],
+)  # fmt: skip
+def test_jobs_request_what_cluster_gives(system, lines, tmp_path):
+    """The script that dask-jobqueue would submit; nothing is started."""
+    import dask_jobqueue
+
+    options = {"queue": "fast", "memory": "64GB", "walltime": "01:00:00"}
+    options |= {"job_extra_directives": ["--gpus-per-node=1"]}
+    given = cluster.job(tmp_path / "own", options)
+    assert given.pop("security") is True and given.pop("scheduler_options") == {"dashboard_address": "127.0.0.1:0"}
+    assert given.pop("shared_temp_directory") == str(tmp_path / "own")
+    assert (tmp_path / "own").stat().st_mode & 0o77 == 0  # the keys of the connections lie there
+    kind = getattr(dask_jobqueue, f"{system.upper()}Cluster").job_cls
+    script = kind("tcp://host:1", name="0", **given).job_script()
+    for line in (*lines, "--nthreads 1 --memory-limit 0", f"export PYTHONPATH={ROOT}"):
+        assert line in script, script
+
+
+@pytest.mark.skipif(shutil.which("sbatch") is not None, reason="a batch system is here")
+def test_batch_jobs_are_encrypted_and_a_missing_system_is_reported(tmp_path, monkeypatch):
+    """A stranger on the machine cannot connect: the scheduler listens with keys made for this run."""
+    pytest.importorskip("cryptography")
+    import dask_jobqueue
+
+    set_out(monkeypatch, tmp_path)
+
+    async def address() -> str:
+        cluster_ = dask_jobqueue.SLURMCluster(**cluster.job(tmp_path / "jobs", {}), asynchronous=True)
+        async with cluster_:
+            assert "--tls-key" in cluster_.job_script()
+            return cluster_.scheduler_address
+
+    assert asyncio.run(address()).startswith("tls://")
+    with pytest.raises(ProbeError, match="slurm: it does not accept the jobs: .*sbatch"):
+
+        async def connect():
+            async with cluster.workers("slurm", 1, {}):
+                pass
+
+        asyncio.run(connect())
+
+
+def test_local_workers_are_processes_without_a_port(monkeypatch):
+    async def kinds():
+        async with cluster.workers("local", 2, {}) as places:
+            return [type(place) for place in places]
+
+    assert asyncio.run(kinds()) == [steps.Worker] * 2 and paths.ROOT == ROOT
