@@ -139,7 +139,7 @@ async def run(
         try:
             from probelib.report.pages import book  # here: matplotlib and pandas take seconds
 
-            report = book(profile, whole.steps, status, uptodate.written(profile))
+            report = book(profile, whole.steps, status)
             uptodate.write_report(profile)
         except Exception as error:  # the results of the steps are valid without the report
             print(printable(f"FAILED     report: {type(error).__name__}: {error}"))

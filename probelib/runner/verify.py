@@ -50,7 +50,7 @@ def main(arguments: list[str] | None = None) -> int:
             files.write(paths.RUNS / args.profile / "verify.csv", table)
             if (paths.RUNS / args.profile / "report.html").exists():
                 status = dict.fromkeys((step.notebook for step in whole.steps), "not run now")
-                pages.book(args.profile, whole.steps, status, uptodate.written(args.profile))
+                pages.book(args.profile, whole.steps, status)
                 uptodate.write_report(args.profile)
     except ProbeError as error:
         print(error, file=sys.stderr)
