@@ -18,7 +18,6 @@ from probelib.report import Artifact, cases, charts, check, dot_rows, family, in
 
 BLUE, ORANGE, GREEN, RED = "#0173b2", "#de8f05", "#029e73", "#c00000"
 FORMS = ["WP", "QA", "FC-pos", "FC-neg"]
-SIZE = "parameters without embeddings"
 LOWER = "MONITOR (lower is better)"
 
 
@@ -38,12 +37,17 @@ def _frame(estimates: dict) -> pd.DataFrame:
     return pd.DataFrame.from_dict(estimates, orient="index", columns=["value", "low", "high"])
 
 
+def _bars(table: pd.DataFrame) -> np.ndarray:
+    """The error bars of MONITOR, [2, rows]."""
+    low, high = table["MONITOR"] - table["MONITOR low"], table["MONITOR high"] - table["MONITOR"]
+    return np.clip([low, high], 0, None)
+
+
 # ---- sections 1 and 3: instability
 
 
 def figure1(example: pd.DataFrame, model: str) -> Artifact:
-    """The answers to one fact in all frames, then in every context. ``example``:
-    ``scores.generate_framings``."""
+    """One fact in all frames, then in every context. ``example``: ``scores.generate_framings``."""
     framing = example[example["context"] == "none"]
     contexts = example[(example["context"] != "none") | (example["template"] == 1)]
     panels = {f"(a) prompt framing, {model}": framing, "(b) in-context interference": contexts}
@@ -52,9 +56,8 @@ def figure1(example: pd.DataFrame, model: str) -> Artifact:
     size = float(np.clip(560 / example["text"].str.len().max(), 7, 11))  # points
     for axis, (title, rows) in zip(axes.flat, panels.items(), strict=True):
         said = rows["answer"].str[:18].replace("", "(nothing)")
-        charts.lines(
-            axis, list(zip(rows["text"], said, rows["correct"].map(bool), strict=True)), title
-        )
+        said = list(zip(rows["text"], said, rows["correct"].map(bool), strict=True))
+        charts.lines(axis, said, title)
         axis.title.set_fontsize(11)
         for text in axis.texts:
             text.set_fontsize(size)
@@ -62,16 +65,16 @@ def figure1(example: pd.DataFrame, model: str) -> Artifact:
 
 
 def figure2(top: pd.DataFrame) -> Artifact:
-    """The most probable objects of two models after one question. ``top``: ``scores.top_objects``."""
+    """The most probable objects (``label``, ``probability``) of two models after a question."""
     models = top["model"].unique()
     figure, axes = charts.subplots(3.6, 1.1 * len(models) + 0.3, len(models), sharex=True)
     for axis, model in zip(axes.flat, models, strict=True):
-        _bars(axis, top[top["model"] == model], model, color=model_style(model)["color"])
+        _objects(axis, top[top["model"] == model], model, color=model_style(model)["color"])
     axes[-1, 0].set(xlabel="probability")
     return Artifact("monitor/figure2", top, figure=figure)
 
 
-def _bars(axis, rows: pd.DataFrame, title: str, **look) -> None:
+def _objects(axis, rows: pd.DataFrame, title: str, **look) -> None:
     """A panel of bars, one per object (``label``), with its ``probability`` beside it."""
     axis.barh(rows["label"], rows["probability"], **look)
     for y, p in enumerate(rows["probability"]):
@@ -82,8 +85,7 @@ def _bars(axis, rows: pd.DataFrame, title: str, **look) -> None:
 
 
 def table2(judged: pd.DataFrame, sizes: dict[str, int]) -> Artifact:
-    """Accuracy by form of the prompt. ``judged``: ``measures.judge_forms``; ``sizes``: model ->
-    parameters."""
+    """Accuracy by form of the prompt (``measures.judge_forms``). ``sizes``: model -> parameters."""
     by_fact = judged.groupby(["model", "kind", "fact"])["correct"].mean().unstack("kind")
     by_fact, rows, form, chance = by_fact.reindex(columns=FORMS), [], {}, []
     for model in sorted(sizes, key=sizes.get):
@@ -171,7 +173,7 @@ def figure3(prompts: pd.DataFrame, objects: pd.DataFrame, gold: str) -> Artifact
     for i, title in enumerate([*titles, f"(c) distractor: |p - n| = {n:.3f}"]):
         bars, axis = table[table["prompt"] == i].reset_index(drop=True), axes[i, 0]
         hatch = np.where(bars["gold"], "//", "")
-        _bars(axis, bars, title, color=np.where(bars["gold"], ORANGE, "0.75"), hatch=hatch)
+        _objects(axis, bars, title, color=np.where(bars["gold"], ORANGE, "0.75"), hatch=hatch)
         if i:
             y = bars.index[bars["gold"]][0]
             axis.axvline(primary, color=ORANGE, linestyle="--", linewidth=1)
@@ -187,13 +189,10 @@ def figure3(prompts: pd.DataFrame, objects: pd.DataFrame, gold: str) -> Artifact
 
 
 def table9(facts: Facts, whole: Facts) -> Artifact:
-    """The data: facts, frames and known problems of each relation; nothing is removed. ``whole``: all
-    facts of the data, which determine the right objects of a subject.
+    """The data: facts, frames and known problems of each relation; nothing is removed.
 
-    leaked             facts whose object is part of the subject ("BMW 3 Series", BMW)
-    several            facts whose subject has several right objects
-    right_distractor   facts with a distractor that is a right object of the subject
-    no_distractor      facts without a distractor, hence without IRD
+    whole   all facts of the data, which determine the right objects of a subject
+    leaked  facts whose object is part of the subject;   several: with several right objects
     """
     known, label = right_objects(whole), facts.entities.set_index("entity")["label"].str.casefold()
     offered = facts.distractors.groupby("fact")["object"].agg(set).to_dict()
@@ -225,9 +224,8 @@ def _ranked(measured: Measured) -> list[str]:
 
 
 def table4(measured: Measured) -> Artifact:
-    """The main results: MONITOR, accuracies and mean primary anchor of every model, and their
-    correlation. ``anchored acc``: over the anchored facts; ``common``: MONITOR over the facts that all
-    models anchor."""
+    """The main results: MONITOR, accuracies and mean primary anchor per model; ``anchored acc``,
+    over the anchored facts; ``common``, MONITOR over the facts that all models anchor."""
     table, common = measured.models.copy(), measures.anchored_by_all(measured.facts)
     anchored = measures.anchored_accuracy(measured.facts).mean()
     table["anchored acc"] = table["model"].map(anchored)
@@ -275,14 +273,12 @@ def table10(measured: Measured, facts: Facts) -> Artifact:
 
 
 def table11(measured: Measured) -> Artifact:
-    """The correlation of MONITOR with accuracy in every relation, over all facts and over the
-    anchored facts alone."""
+    """The correlation of MONITOR with accuracy in every relation, over all and anchored facts."""
     accuracies, rows = measures.anchored_accuracy(measured.facts), []
     for relation, own in measured.relations.groupby("relation", sort=False):
         anchored = accuracies.reindex(index=[relation], columns=own["model"]).iloc[0].to_numpy()
-        r, r_anchored = (
-            _over_models(own["MONITOR"], y, own["model"]) for y in (own["avg acc"], anchored)
-        )
+        r = _over_models(own["MONITOR"], own["avg acc"], own["model"])
+        r_anchored = _over_models(own["MONITOR"], anchored, own["model"])
         row = {"relation": relation} | _columns(r_anchored, "r anchored", " anchored")
         rows.append(row | _columns(r))
     table = pd.DataFrame(rows)
@@ -300,8 +296,7 @@ def _families(measured: Measured) -> dict[str, list[str]]:
 
 
 def figure11(measured: Measured, least: int = 3) -> Artifact:
-    """MONITOR against size in the largest family, one panel per relation with ``least`` facts or more
-    (all, if there is none)."""
+    """MONITOR against size in the largest family, for relations with ``least`` facts (else all)."""
     sizes = measured.models[["model", "parameters"]]
     table = measured.relations.drop(columns="base acc").merge(sizes, on="model")
     table["family"] = table["model"].map(family)
@@ -324,14 +319,13 @@ def figure11(measured: Measured, least: int = 3) -> Artifact:
         axis.set_xlabel(None)
         bottom = place + columns >= len(curves)  # no panel below it
         axis.tick_params(axis="x", labelsize=7, labelbottom=bottom)
-    figure.supxlabel(f"{SIZE} ({largest})", fontsize=9)
+    figure.supxlabel(f"parameters without embeddings ({largest})", fontsize=9)
     figure.supylabel(LOWER, fontsize=9)
     models, falls = _families(measured).get(largest, []), {}
     for relation in drawn["relation"].unique() if len(models) > 1 else ():
         falls[relation] = difference(measured, models[0], models[-1], relation)
-    return Artifact(
-        "monitor/figure11", table, check("monitor/figure11", falls=_frame(falls)), figure
-    )
+    claims = check("monitor/figure11", falls=_frame(falls))
+    return Artifact("monitor/figure11", table, claims, figure)
 
 
 def figure12(measured: Measured) -> Artifact:
@@ -340,9 +334,8 @@ def figure12(measured: Measured) -> Artifact:
     table.insert(0, "family", table["model"].map(family))
     figure, ((axis,),) = charts.subplots(4.4, 3.6)
     for name, own in table.groupby("family"):
-        bars = [own["MONITOR"] - own["MONITOR low"], own["MONITOR high"] - own["MONITOR"]]
         look = model_style(own["model"].iloc[-1]) | {"capsize": 2, "label": name}
-        axis.errorbar(own["parameters"], own["MONITOR"], bars, **look)
+        axis.errorbar(own["parameters"], own["MONITOR"], _bars(own), **look)
     charts.size_axis(axis, table["parameters"])
     axis.set(ylabel=LOWER)
     axis.tick_params(axis="x", which="major", labelrotation=45)
@@ -368,8 +361,8 @@ def table6(measured: Measured, relation: str) -> Artifact:
 
 
 def figure4(measured: Measured, relation: str, within: float = 3.5) -> Artifact:
-    """The accuracies of all runs of a relation as boxes, with base accuracy and MONITOR. The claim is
-    about the pairs of models ``within`` so many points of base accuracy."""
+    """The accuracies of all runs of a relation as boxes, with base accuracy and MONITOR. The claim
+    is about the pairs of models ``within`` so many points of base accuracy."""
     table = measures.instability(measured, relation).set_index("model")  # by base accuracy
     runs = {m: own[own["relation"] == relation]["accuracy"] for m, own in measured.runs.items()}
     order, places = table.index.tolist(), np.arange(1, len(table) + 1)
@@ -382,8 +375,7 @@ def figure4(measured: Measured, relation: str, within: float = 3.5) -> Artifact:
     look = {"color": RED, "markersize": 4, "zorder": 5, "label": "base accuracy"}
     axis.plot(table["base acc"], places, "o", **look)
     axis.set(xlabel="accuracy in percent")
-    bars = [table["MONITOR"] - table["MONITOR low"], table["MONITOR high"] - table["MONITOR"]]
-    right.errorbar(table["MONITOR"], places, xerr=bars, fmt="*", color=BLUE, markersize=7)
+    right.errorbar(table["MONITOR"], places, xerr=_bars(table), fmt="*", color=BLUE, markersize=7)
     right.set(xlabel="MONITOR", xlim=(0, None))
     figure.legend(*axis.get_legend_handles_labels(), loc="outside upper center", ncols=3)
     frame = pd.concat([pd.DataFrame({"model": m, "accuracy": runs[m]}) for m in order])
@@ -398,7 +390,7 @@ def figure4(measured: Measured, relation: str, within: float = 3.5) -> Artifact:
 
 
 def figure8(measured: Measured, relation: str) -> Artifact:
-    """MONITOR against the standard deviation of the accuracy, in points and relative to accuracy."""
+    """MONITOR against the standard deviation of accuracy, in points and relative to accuracy."""
     table = measures.instability(measured, relation)
     table = table[["relation", "model", "std", "relative", "MONITOR"]]
     figure, ((axis, right),) = charts.subplots(4.4, 4.0, 1, 2, sharey=True)
@@ -457,11 +449,9 @@ def correlations(measured: Measured, common: Measured, alone: Measured, relation
     return Artifact("monitor/correlations", table, check("monitor/correlations", **found))
 
 
-def readings(
-    measured: Measured, scores: dict[str, pd.DataFrame], prompts: pd.DataFrame
-) -> Artifact:
-    """The correlation of MONITOR with accuracy for each set of runs and each denominator. The released
-    code counts the anchored facts alone."""
+def readings(measured: Measured, scores: dict, prompts: pd.DataFrame) -> Artifact:
+    """The correlation of MONITOR with accuracy for each set of runs and each denominator. The
+    released code counts the anchored facts alone."""
     rows = []
     for runs in ("grid", "none+neg", "released13", "none", "base"):
         means = {"all facts": [], "anchored facts": []}
@@ -481,8 +471,8 @@ def readings(
 
 
 def figure9(measured: Measured, models: list[str], relation: str) -> Artifact:
-    """Histograms of the anchors of models in a relation, on the facts that all of them anchor (on each
-    model's own, if there is none). The first model has the lower MONITOR."""
+    """Histograms of the anchors of models in a relation, on the facts that all of them anchor (on
+    each model's own, if there is none). The first model has the lower MONITOR."""
     table = measures.anchor_probabilities(measured, models, relation)
     drawn = table[table["common"]] if table["common"].any() else table
     size = (3.8, 1.75 * len(models) + 0.2, len(models))
@@ -499,12 +489,13 @@ def figure9(measured: Measured, models: list[str], relation: str) -> Artifact:
     axes[0, 0].set_ylim(0, 1.5 * axes[0, 0].get_ylim()[1])  # above the bars, for the legends
     axes[-1, 0].set(xlabel="probability of the anchor")
     found = {}
-    for anchor, own in table[table["common"]].groupby("anchor") if len(models) > 1 else ():
-        solid = own.assign(solid=100 * (own["probability"] >= SURE))
-        wide = solid.pivot_table("solid", "fact", "model")
-        change = interval("value", wide[models[0]] - wide[models[-1]], stats.mean_interval)
-        ends = dict(zip(("value", "low", "high"), change.values(), strict=True))
-        found[anchor] = ends | {"n": len(wide)}
+    for anchor in ("primary", "foreign") if len(models) > 1 else ():
+        own = table[table["common"] & (table["anchor"] == anchor)]
+        own = own.assign(solid=100 * (own["probability"] >= SURE))
+        wide = own.pivot_table("solid", "fact", "model").reindex(columns=models)
+        change = wide[models[0]] - wide[models[-1]]
+        ends = dict(zip(("low", "high"), stats.mean_interval(change), strict=True))
+        found[anchor] = ends | {"value": change.mean(), "n": len(change)}
     return Artifact("monitor/figure9", table, check("monitor/figure9", **found), figure)
 
 
@@ -520,8 +511,7 @@ def table8(rounds: pd.DataFrame) -> Artifact:
 
 
 def figure5(attributions: pd.DataFrame) -> Artifact:
-    """Heat maps of the words that an answer depends on, one per model. ``attributions``:
-    ``scores.attribute``."""
+    """The words that an answer depends on, a heat map per model (``scores.attribute``)."""
     models, top = attributions["model"].unique(), attributions["score"].max()
     figure, axes = charts.subplots(5.2, 1.15 * len(models) + 0.3, len(models))
     for axis, model in zip(axes[:, 0], models, strict=True):
@@ -544,8 +534,7 @@ def figure5(attributions: pd.DataFrame) -> Artifact:
 
 
 def figure6(table: pd.DataFrame) -> Artifact:
-    """MONITOR with fewer frames against MONITOR with all of them. ``table``:
-    ``measures.fewer_frames``."""
+    """MONITOR with fewer frames against MONITOR with all (``measures.fewer_frames``)."""
     figure, ((axis,),) = charts.subplots(4.0, 4.4)
     _scatter(axis, table, "all frames", "first frames")
     for model, *ends in table[["model", "all frames", "least", "most"]].itertuples(index=False):
@@ -553,17 +542,15 @@ def figure6(table: pd.DataFrame) -> Artifact:
     low, _ = axis.get_xlim()
     axis.axline((low, low), slope=1, color="0.6", linewidth=0.8, linestyle=":")
     axis.set(xlabel="MONITOR with all frames", ylabel="with the first frames", aspect="equal")
-    same, disjoint = (
-        _over_models(table[column], table["first frames"], table["model"])
-        for column in ("all frames", "other frames")
-    )
-    claims = check("monitor/figure6", same=same, disjoint=disjoint)
+    first, found = table["first frames"], {}
+    for key, column in (("same", "all frames"), ("disjoint", "other frames")):
+        found[key] = _over_models(table[column], first, table["model"])
+    claims = check("monitor/figure6", **found)
     return Artifact("monitor/figure6", table, claims, figure)
 
 
 def figure10(table: pd.DataFrame, pairs: pd.DataFrame) -> Artifact:
-    """The ranking of models with all frames and with the first ones. ``table``, ``pairs``:
-    ``measures.fewer_frames``."""
+    """The ranking with all and with the first frames: both tables of ``measures.fewer_frames``."""
     table = table.dropna(subset=["all frames"]).sort_values("all frames", ignore_index=True)
     parts = []
     for name in ("all frames", "first frames"):

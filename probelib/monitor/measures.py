@@ -21,6 +21,7 @@ from itertools import combinations
 
 import numpy as np
 import pandas as pd
+from pandas import DataFrame, Series
 
 from probelib import stats
 from probelib.errors import ProbeError, unknown
@@ -40,7 +41,7 @@ def pfd(p: np.ndarray, f: np.ndarray) -> float:
 
 
 def ird(p: np.ndarray, n: np.ndarray) -> float:
-    """Interference-relevance degree [Eq. 2], in [0, 1]. p: [L], n: [M, L]; NaN without distractors."""
+    """Interference-relevance degree [Eq. 2], in [0, 1]. p: [L], n: [M, L]; NaN for M = 0."""
     return float(np.abs(p[None] - n).mean()) if n.size else np.nan
 
 
@@ -50,7 +51,7 @@ def root(pfd, ird, alphas: tuple[float, float, float] = THIRDS):
     return np.sqrt(a1 * pfd**2 + a2 * ird**2 + a3 * pfd * ird)
 
 
-def anchors(scores: pd.DataFrame, prompts: pd.DataFrame) -> pd.DataFrame:
+def anchors(scores: DataFrame, prompts: DataFrame) -> DataFrame:
     """The anchors, one row per fact: ``fact``, ``relation``, ``p`` [L], ``f`` [R, L], ``n`` [M, L].
 
     Contexts count with frame 1 only. Raise ProbeError for a fact without the positive context.
@@ -60,25 +61,22 @@ def anchors(scores: pd.DataFrame, prompts: pd.DataFrame) -> pd.DataFrame:
     relation = dict(zip(rows["fact"], rows["relation"], strict=True))
     rows = rows[_of_anchors(rows)].sort_values(["template", "context"], kind="stable")
     sets = {fact: {"p": [], "f": [], "n": []} for fact in relation}
-    for fact, context, tokens in rows[["fact", "context", "token_logprobs"]].itertuples(
-        index=False
-    ):
+    columns = (rows[name] for name in ("fact", "context", "token_logprobs"))
+    for fact, context, tokens in zip(*columns, strict=True):
         sets[fact][{"positive": "p", "none": "f"}.get(context, "n")].append(tokens)
     if lost := [fact for fact, own in sets.items() if not own["p"]]:
-        raise ProbeError(
-            f"{len(lost)} facts have no prompt with the positive context, e.g. {lost[0]!r}: "
-            "no primary anchor"
-        )
+        what = "no prompt with the positive context, hence no primary anchor"
+        raise ProbeError(f"{len(lost)} facts have {what}, e.g. {lost[0]!r}")
     rows = []
     for fact, own in sets.items():
         length = len(own["p"][0])
         p, f, n = (np.exp(np.array(own[k], np.float64)).reshape(-1, length) for k in "pfn")
         rows.append((fact, relation[fact], p[0], f, n))
-    return pd.DataFrame(rows, columns=["fact", "relation", "p", "f", "n"])
+    return DataFrame(rows, columns=["fact", "relation", "p", "f", "n"])
 
 
-def distances(anchors: pd.DataFrame, alphas: tuple[float, float, float] = THIRDS) -> pd.DataFrame:
-    """Per fact: ``fact``, ``relation``, ``pfd``, ``ird``, ``root``, ``pbar`` (mean primary anchor)."""
+def distances(anchors: DataFrame, alphas: tuple[float, float, float] = THIRDS) -> DataFrame:
+    """Per fact: ``fact``, ``relation``, ``pfd``, ``ird``, ``root``, ``pbar`` (mean of p)."""
     frame = anchors[["fact", "relation"]].copy()
     frame["pfd"] = [pfd(p, f) for p, f in zip(anchors["p"], anchors["f"], strict=True)]
     frame["ird"] = [ird(p, n) for p, n in zip(anchors["p"], anchors["n"], strict=True)]
@@ -87,9 +85,7 @@ def distances(anchors: pd.DataFrame, alphas: tuple[float, float, float] = THIRDS
     return frame
 
 
-def measure_facts(
-    scores: pd.DataFrame, prompts: pd.DataFrame, sets=None, grid=None
-) -> pd.DataFrame:
+def measure_facts(scores: DataFrame, prompts: DataFrame, sets=None, grid=None) -> DataFrame:
     """One model's facts: ``distances``; ``anchored``, whether greedy decoding gives the gold object
     with the positive context; ``acc``, the share of the R x M runs that are right.
 
@@ -101,12 +97,12 @@ def measure_facts(
     return table.assign(anchored=table["fact"].map(right), acc=table["fact"].map(grid.mean(axis=1)))
 
 
-def counted(distances: pd.DataFrame) -> pd.DataFrame:
+def counted(distances: DataFrame) -> DataFrame:
     """The facts that enter MONITOR: anchored, and with both distances."""
     return distances[distances["anchored"].astype(bool) & distances["root"].notna()]
 
 
-def monitor(distances: pd.DataFrame, average_first: bool = False) -> float:
+def monitor(distances: DataFrame, average_first: bool = False) -> float:
     """MONITOR [Eq. 3] over the facts given: >= 0, no upper bound, lower is more reliable.
 
     average_first  average PFD and IRD over facts before the root (the other reading of Eq. 3)
@@ -134,28 +130,27 @@ class Measured:
     relations   one row per model and relation: ``per_relation``, ``summarize`` of the runs, and
                 ``base acc`` (frame 1 without context); percent
     models      one row per model: the columns of table 4
-    replicates  bootstrap replicates [times, models, relations] of ``MONITOR``, ``avg acc``, ``std``:
-                the same resampled facts for all models, so that differences are paired
+    replicates  bootstrap replicates [times, models, relations] of ``MONITOR``, ``avg acc``,
+                ``std``: the same resampled facts for all models, so that differences are paired
     """
 
-    facts: dict[str, pd.DataFrame]
-    anchors: dict[str, pd.DataFrame]
-    runs: dict[str, pd.DataFrame]
-    relations: pd.DataFrame
-    models: pd.DataFrame
+    facts: dict[str, DataFrame]
+    anchors: dict[str, DataFrame]
+    runs: dict[str, DataFrame]
+    relations: DataFrame
+    models: DataFrame
     replicates: dict[str, np.ndarray]
 
-    def relation(self, relation: str) -> pd.DataFrame:
+    def relation(self, relation: str) -> DataFrame:
         """The rows of ``relations`` of one relation, in the order of the models."""
         return self.relations[self.relations["relation"] == relation].reset_index(drop=True)
 
 
-def measure(scores: dict[str, pd.DataFrame], prompts: pd.DataFrame, seed: int = 0) -> Measured:
+def measure(scores: dict[str, DataFrame], prompts: DataFrame, seed: int = 0) -> Measured:
     """Measure every model.
 
-    scores   model -> ``scores.score_answers``, on the same facts
+    scores   model -> ``scores.score_answers``, on the same facts;   seed: of the bootstrap
     prompts  ``prompts.with_contexts`` of these facts
-    seed     of the bootstrap
     """
     sets = {m: anchors(rows, prompts) for m, rows in scores.items()}
     grids = {m: verdicts(rows, prompts) for m, rows in scores.items()}
@@ -176,27 +171,26 @@ def measure(scores: dict[str, pd.DataFrame], prompts: pd.DataFrame, seed: int = 
         row |= {"max acc": over_runs["max"].mean(), "min acc": over_runs["min"].mean()}
         models.append(row | {"base acc": base["base acc"].mean()})
     relations = pd.concat(relations, ignore_index=True)
-    return Measured(facts, sets, runs, relations, pd.DataFrame(models), replicates)
+    return Measured(facts, sets, runs, relations, DataFrame(models), replicates)
 
 
 def measure_common(measured: Measured, scores: dict, prompts, seed: int = 0) -> Measured:
     """``measure`` on the facts that every model anchors, so that models are compared on the same
     facts; ``measured`` itself if there is no such fact."""
-    common = anchored_by_all(measured.facts)
-    among = {
-        m: rows[rows["fact"].isin(common)].reset_index(drop=True) for m, rows in scores.items()
-    }
+    common, among = anchored_by_all(measured.facts), {}
+    for model, rows in scores.items():
+        among[model] = rows[rows["fact"].isin(common)].reset_index(drop=True)
     return measure(among, prompts, seed) if len(common) else measured
 
 
-def anchored_by_all(facts: dict[str, pd.DataFrame]) -> pd.Index:
+def anchored_by_all(facts: dict[str, DataFrame]) -> pd.Index:
     """Ids of the facts that every model anchors. ``facts``: model -> ``measure_facts``."""
     tables = [table.set_index("fact")["anchored"].astype(bool) for table in facts.values()]
     every = pd.concat(tables, axis=1).all(axis=1)
     return every.index[every]
 
 
-def per_relation(distances: pd.DataFrame, replicates: np.ndarray | None = None) -> pd.DataFrame:
+def per_relation(distances: DataFrame, replicates: np.ndarray | None = None) -> DataFrame:
     """One row per relation.
 
     MONITOR, MONITOR low, MONITOR high   over the anchored facts (NaN if none is), with the 95 %
@@ -213,12 +207,10 @@ def per_relation(distances: pd.DataFrame, replicates: np.ndarray | None = None) 
         row = (relation, monitor(own), *ends, own["pbar"].mean(), facts["anchored"].mean())
         rows.append((*row, len(facts), int(facts["ird"].isna().sum())))
     columns = ["relation", *MONITOR, "probs", "coverage", "n", "no_distractor"]
-    return pd.DataFrame(rows, columns=columns)
+    return DataFrame(rows, columns=columns)
 
 
-def overall(
-    distances: pd.DataFrame, table: pd.DataFrame, replicates: np.ndarray
-) -> dict[str, float]:
+def overall(distances: DataFrame, table: DataFrame, replicates: np.ndarray) -> dict[str, float]:
     """A model's score: the unweighted mean of MONITOR over relations, with a 95 % interval.
 
     table, replicates   its ``per_relation``; [times, relations] of ``resample``
@@ -253,10 +245,8 @@ def resample(facts: dict, grids: dict | None = None, times: int = 1000, seed: in
         for model, table in facts.items():
             own = table[table["relation"] == relation]
             if own["fact"].tolist() != ids.tolist():
-                raise ProbeError(
-                    f"{model} has scores of other facts of {relation}: measure all models on the "
-                    "same facts"
-                )
+                what = f"{model} has scores of other facts of {relation}"
+                raise ProbeError(f"{what}: measure all models on the same facts")
             here = own.index.isin(counted(own).index)
             top, bottom = (weight @ np.where(here, own[name], 0.0) for name in ("root", "pbar"))
             score = np.divide(top, bottom, out=np.full(times, np.nan), where=bottom > 0)
@@ -269,7 +259,7 @@ def resample(facts: dict, grids: dict | None = None, times: int = 1000, seed: in
         result["MONITOR"].append(scores)
         if grids:
             result["avg acc"].append([stats.nanmean(run, 1) for run in runs])
-            result["std"].append([pd.DataFrame(run).std(axis=1).to_numpy() for run in runs])
+            result["std"].append([DataFrame(run).std(axis=1).to_numpy() for run in runs])
     shape = (len(first.groupby("relation")), len(facts), times)
     return {k: np.array(v, float).reshape(shape).transpose(2, 1, 0) for k, v in result.items()}
 
@@ -280,9 +270,7 @@ def _accuracies(weight: np.ndarray, right: np.ndarray) -> np.ndarray:
     return 100 * np.divide(hits, tried, out=np.full_like(hits, np.nan), where=tried > 0)
 
 
-def difference(
-    measured: Measured, first: str, second: str, relation: str | None = None, of: str = "MONITOR"
-) -> dict[str, float]:
+def difference(measured: Measured, first: str, second: str, relation=None, of="MONITOR") -> dict:
     """``of`` (MONITOR, std) of model ``second`` minus that of ``first``, in a relation or overall
     (None): ``value``, ``low``, ``high``, the 95 % bootstrap interval over facts, paired."""
     table, replicates = measured.models, stats.nanmean(measured.replicates[of], 2)
@@ -294,9 +282,8 @@ def difference(
     return {"value": table[of][j] - table[of][i], "low": low, "high": high}
 
 
-def instability(measured: Measured, relation: str) -> pd.DataFrame:
-    """One row per model, by base accuracy: MONITOR and how much the accuracy varies over the runs of
-    a relation (table 6).
+def instability(measured: Measured, relation: str) -> DataFrame:
+    """One row per model, by base accuracy: MONITOR and the spread of accuracy over runs (table 6).
 
     ``std``, ``std (ddof 0)`` in points; ``std low``, ``std high``: 95 % bootstrap interval over
     facts, corrected for its bias; ``relative``: std over avg acc, NaN if that is 0.
@@ -313,24 +300,22 @@ def instability(measured: Measured, relation: str) -> pd.DataFrame:
     return rows[columns].sort_values("base acc")
 
 
-def anchored_accuracy(facts: dict[str, pd.DataFrame]) -> pd.DataFrame:
-    """Average accuracy (percent) over the anchored facts alone, as the released code counts: one row
-    per relation, one column per model; NaN where a model anchors no fact."""
+def anchored_accuracy(facts: dict[str, DataFrame]) -> DataFrame:
+    """Average accuracy (percent) over the anchored facts alone, as the released code counts: one
+    row per relation, one column per model; NaN where a model anchors no fact."""
     used = {model: table[table["anchored"].astype(bool)] for model, table in facts.items()}
-    means = {
-        m: 100 * rows.groupby("relation", sort=False)["acc"].mean() for m, rows in used.items()
-    }
-    return pd.DataFrame(means)
+    groups = {model: table.groupby("relation", sort=False) for model, table in used.items()}
+    return 100 * DataFrame({model: own["acc"].mean() for model, own in groups.items()})
 
 
 # ---- accuracy of runs (section 4.3)
 
 
-def _negative(rows: pd.DataFrame) -> pd.Series:
+def _negative(rows: DataFrame) -> Series:
     return rows["context"].str.startswith("negative")
 
 
-def _of_anchors(rows: pd.DataFrame) -> pd.Series:
+def _of_anchors(rows: DataFrame) -> Series:
     """Whether a prompt belongs to the anchors: R + 1 + M per fact."""
     return (rows["context"] == "none") | (rows["template"] == 1)
 
@@ -346,9 +331,10 @@ GRID = {  # contexts and frames of each set of runs
 }
 
 
-def verdicts(scores: pd.DataFrame, prompts: pd.DataFrame, runs: str = "grid") -> pd.DataFrame:
+def verdicts(scores: DataFrame, prompts: DataFrame, runs: str = "grid") -> DataFrame:
     """Whether each fact is answered in each run: one row per fact, one column per (template,
-    context); 1.0, 0.0, or NaN if the fact has no such prompt (it has fewer distractors than others).
+    context); 1.0, 0.0, or NaN if the fact has no such prompt (it has fewer distractors than
+    others).
 
     runs   "grid": R x M, every frame with every distractor (section 4.3), or another of ``GRID``:
            "none+neg" R (M + 1), "released13" (what eval.py runs: 7 + 1 + 5), "none" (R frames
@@ -359,13 +345,12 @@ def verdicts(scores: pd.DataFrame, prompts: pd.DataFrame, runs: str = "grid") ->
     rows = scores[["fact", "prompt"]].assign(correct=scores["correct"].astype(float))
     asked = prompts[["prompt", "template", "context"]]
     rows = rows.merge(asked, on="prompt", validate="many_to_one")
-    table = rows[GRID[runs](rows)].pivot(
-        index="fact", columns=["template", "context"], values="correct"
-    )
+    rows = rows[GRID[runs](rows)]
+    table = rows.pivot(index="fact", columns=["template", "context"], values="correct")
     return table.reindex(scores["fact"].drop_duplicates().to_numpy()).sort_index(axis=1)
 
 
-def accuracy(grid: pd.DataFrame, facts: pd.DataFrame, among=None) -> pd.DataFrame:
+def accuracy(grid: DataFrame, facts: DataFrame, among=None) -> DataFrame:
     """Accuracy of every run, percent: ``relation``, ``template``, ``context``, ``accuracy``, ``n``.
     A run has the prompts of all facts of a relation with one frame and one context.
 
@@ -380,12 +365,11 @@ def accuracy(grid: pd.DataFrame, facts: pd.DataFrame, among=None) -> pd.DataFram
             if n:
                 share = 100 * own[template, context].mean()
                 rows.append((name, template, context, share, int(n)))
-    return pd.DataFrame(rows, columns=["relation", "template", "context", "accuracy", "n"])
+    return DataFrame(rows, columns=["relation", "template", "context", "accuracy", "n"])
 
 
-def summarize(runs: pd.DataFrame) -> pd.DataFrame:
-    """Per relation, over its runs: ``avg acc``, ``max``, ``min`` (percent), ``std`` (sample, ddof =
-    1, points) and ``std0`` (ddof = 0)."""
+def summarize(runs: DataFrame) -> DataFrame:
+    """Per relation ``avg acc``, ``max``, ``min``, ``std`` (ddof 1), ``std0`` (ddof 0) of runs."""
     groups = runs.groupby("relation", sort=False)["accuracy"]
     table = groups.agg(["mean", "max", "min", "std"]).rename(columns={"mean": "avg acc"})
     return table.assign(std0=groups.std(ddof=0)).reset_index()
@@ -394,9 +378,10 @@ def summarize(runs: pd.DataFrame) -> pd.DataFrame:
 # ---- forms of the prompt (section 3.1)
 
 
-def checking(scores: pd.DataFrame, prompts: pd.DataFrame) -> pd.DataFrame:
-    """Fact checking: one row per prompt of ``prompts.checks``: ``fact``, ``relation``, ``template``,
-    ``kind`` ("FC-pos": a true statement, right if judged True; "FC-neg": a false one), ``correct``.
+def checking(scores: DataFrame, prompts: DataFrame) -> DataFrame:
+    """Fact checking: one row per prompt of ``prompts.checks``: ``fact``, ``relation``,
+    ``template``, ``kind`` ("FC-pos": a true statement, right if judged True; "FC-neg": a false
+    one), ``correct``.
 
     scores   of the candidates "True" and "False" after every prompt: the more probable one is the
              verdict; equal probabilities are no verdict, hence wrong
@@ -408,7 +393,7 @@ def checking(scores: pd.DataFrame, prompts: pd.DataFrame) -> pd.DataFrame:
     return prompts[["fact", "relation", "template"]].assign(kind=kind, correct=right)
 
 
-def judge_forms(scores: dict[str, dict], prompts: dict[str, pd.DataFrame]) -> pd.DataFrame:
+def judge_forms(scores: dict[str, dict], prompts: dict[str, DataFrame]) -> DataFrame:
     """One row per model and prompt without context: ``fact``, ``template``, ``kind`` ("QA", "WP",
     "FC-pos", "FC-neg"), ``correct`` (percent), ``model``.
 
@@ -426,8 +411,8 @@ def judge_forms(scores: dict[str, dict], prompts: dict[str, pd.DataFrame]) -> pd
 
 
 def absolute(values) -> dict[str, float]:
-    """The size of a mean difference over facts, whatever its sign: ``value``, ``low``, ``high``. The
-    95 % interval is folded at 0: it begins at 0 where the difference is not significant.
+    """The size of a mean difference over facts, whatever its sign: ``value``, ``low``, ``high``.
+    The 95 % interval is folded at 0: it begins at 0 where the difference is not significant.
 
     >>> absolute([-2.0, -2.0, -1.0])["low"] > 0, absolute([-2.0, 2.0, 1.0])["low"]
     (True, 0.0)
@@ -437,7 +422,7 @@ def absolute(values) -> dict[str, float]:
     return {"value": abs(float(np.nanmean(values))), "low": ends[0], "high": ends[1]}
 
 
-def spread_of_paraphrases(judged: pd.DataFrame) -> pd.DataFrame:
+def spread_of_paraphrases(judged: DataFrame) -> DataFrame:
     """How much accuracy differs between paraphrases of one form: ``model``, ``kind``, ``value``,
     ``low``, ``high``, in points.
 
@@ -454,15 +439,15 @@ def spread_of_paraphrases(judged: pd.DataFrame) -> pd.DataFrame:
             changes.append(compared[:, means.argmax()] - compared[:, means.argmin()])
         change = np.concatenate(changes)
         rows.append((model, kind, stats.nanmean(change), *stats.mean_interval(change)))
-    return pd.DataFrame(rows, columns=["model", "kind", "value", "low", "high"])
+    return DataFrame(rows, columns=["model", "kind", "value", "low", "high"])
 
 
 # ---- the facts, prompts and models of examples
 
 
-def by_prompt(scores: pd.DataFrame, prompts: pd.DataFrame, fact: str) -> pd.DataFrame:
-    """The prompts of one fact that make its anchors: ``template``, ``context``, ``text``,
-    ``probability`` of the gold answer (mean over its tokens), ``distance`` from the primary anchor."""
+def by_prompt(scores: DataFrame, prompts: DataFrame, fact: str) -> DataFrame:
+    """The prompts of a fact's anchors: ``template``, ``context``, ``text``, ``probability`` (mean
+    over the gold answer's tokens), ``distance`` from the primary anchor."""
     rows = prompts[(prompts["fact"] == fact) & _of_anchors(prompts)]
     tokens = scores.set_index("prompt")["token_logprobs"][rows["prompt"]]
     found = [np.exp(logprobs.astype(float)) for logprobs in tokens]  # [L] each
@@ -471,30 +456,25 @@ def by_prompt(scores: pd.DataFrame, prompts: pd.DataFrame, fact: str) -> pd.Data
     return rows.assign(distance=[np.abs(primary - p).mean() for p in found])
 
 
-def farthest_prompts(table: pd.DataFrame) -> pd.DataFrame:
-    """The positive context, and the frame and the negative context that are farthest from it: rows
-    of ``by_prompt``."""
+def farthest_prompts(table: DataFrame) -> DataFrame:
+    """The rows of ``by_prompt`` with the positive context, the farthest frame and distractor."""
     order = {"ascending": False, "key": stats.levelled, "kind": "stable"}
     ranked = table.sort_values("distance", **order)
     kinds = ranked["context"].str.rstrip("0123456789")
     return pd.concat([ranked[kinds == kind].head(1) for kind in ("positive", "none", "negative")])
 
 
-def clearest_fact(
-    facts: pd.DataFrame, scores: pd.DataFrame, prompts: pd.DataFrame, sure: float = SURE
-) -> str:
-    """The fact of figure 3: of those that are anchored, answered without context and have a primary
-    anchor of ``sure`` or more, the one with the largest root; else the anchored one with the largest.
-
-    facts   ``measure_facts`` of one model
-    """
+def clearest_fact(facts: DataFrame, scores: DataFrame, prompts: DataFrame, sure=SURE) -> str:
+    """The fact of figure 3, of one model's ``facts``: of those that are anchored, answered without
+    context and have a primary anchor of ``sure`` or more, the one with the largest root; else the
+    anchored one with the largest."""
     yes, known = facts["anchored"].astype(bool), verdicts(scores, prompts, "base").iloc[:, 0] == 1
     clear = yes & facts["fact"].map(known) & (facts["pbar"] >= sure)
     rows = facts.assign(unclear=~clear, other=~yes, move=-facts["root"])
     return rows.sort_values(["unclear", "other", "move"], kind="stable")["fact"].iloc[0]
 
 
-def most_unstable(grids: dict[str, pd.DataFrame]) -> tuple[str, str]:
+def most_unstable(grids: dict[str, DataFrame]) -> tuple[str, str]:
     """The (model, fact) of figure 1: the base prompt is answered, another paraphrase and a negative
     context are not, and right and wrong answers are nearly equal in number.
 
@@ -509,9 +489,9 @@ def most_unstable(grids: dict[str, pd.DataFrame]) -> tuple[str, str]:
     return max(ranks, key=ranks.get)
 
 
-def most_apart(scores: dict[str, pd.DataFrame], prompts: pd.DataFrame) -> tuple[str, list[str]]:
-    """A base prompt and two models that both answer it with the most different probabilities (figure
-    2), the surer one first. If no prompt is answered by two models, the two that differ most."""
+def most_apart(scores: dict[str, DataFrame], prompts: DataFrame) -> tuple[str, list[str]]:
+    """A base prompt and two models that both answer it with the most different probabilities, the
+    surer one first (figure 2). If no two models answer a prompt: of all models."""
     base = prompts["prompt"][GRID["base"](prompts)]
     rows = pd.concat([s[s["prompt"].isin(base)].assign(model=m) for m, s in scores.items()])
     right = rows[rows["correct"].astype(bool)]
@@ -523,12 +503,9 @@ def most_apart(scores: dict[str, pd.DataFrame], prompts: pd.DataFrame) -> tuple[
     return prompt, list(dict.fromkeys(models.iloc[[0, -1]]))
 
 
-def alike_pairs(table: pd.DataFrame) -> list[tuple[str, str]]:
-    """The pairs of models within 5 points of average accuracy and 0.15 of coverage, the one that
-    differs most in MONITOR first; in each pair the model with the lower MONITOR comes first.
-
-    table   ``Measured.relation``
-    """
+def alike_pairs(table: DataFrame) -> list[tuple[str, str]]:
+    """Pairs of models within 5 points of average accuracy and 0.15 of coverage in a relation, those
+    that differ most in MONITOR first; in each pair the model with the lower MONITOR comes first."""
     rows = table.dropna(subset=["MONITOR", "avg acc"]).sort_values("MONITOR").to_dict("records")
     apart = lambda pair, column: abs(pair[1][column] - pair[0][column])
     like = lambda pair: apart(pair, "avg acc") <= 5 and apart(pair, "coverage") <= 0.15
@@ -537,8 +514,8 @@ def alike_pairs(table: pd.DataFrame) -> list[tuple[str, str]]:
 
 
 def similar_models(measured: Measured, relation: str) -> list[str]:
-    """The models of section 5.2.3, the more reliable one first: the first of ``alike_pairs``; without
-    any, the two closest in accuracy; one model if no two have a MONITOR."""
+    """The models of section 5.2.3, the more reliable one first: the first of ``alike_pairs``;
+    without any, the two closest in accuracy; one model if no two have a MONITOR."""
     table = measured.relation(relation).sort_values("MONITOR")
     known = table.dropna(subset=["MONITOR", "avg acc"]).set_index("model")["avg acc"]
     pairs = alike_pairs(table) or list(combinations(known.index, 2))
@@ -548,17 +525,15 @@ def similar_models(measured: Measured, relation: str) -> list[str]:
 
 
 def extremes(measured: Measured, relation: str) -> list[str]:
-    """The models with the lowest and the highest MONITOR in a relation, among those that anchor half
-    of its facts (among all, if fewer than two do); the first model if none has a MONITOR."""
+    """The models with the lowest and the highest MONITOR in a relation, among those that anchor
+    half of its facts (among all, if fewer than two do); the first model if none has a MONITOR."""
     ranked = measured.relation(relation).dropna(subset=["MONITOR"]).sort_values("MONITOR")
     half = ranked[ranked["coverage"] >= 0.5]
     names = (half if len(half) > 1 else ranked)["model"]
     return list(dict.fromkeys(names.iloc[[0, -1]] if len(names) else list(measured.facts)[:1]))
 
 
-def telling_fact(
-    measured: Measured, models: list[str], relation: str, preferred: Iterable[str] = ()
-) -> str:
+def telling_fact(measured: Measured, models: list[str], relation: str, preferred=()) -> str:
     """The fact of a relation that all ``models`` anchor (of all facts, if there is none) and whose
     roots differ most between them; one of ``preferred``, if it is anchored by all."""
     tables = [measured.facts[model].set_index("fact") for model in models]
@@ -571,7 +546,7 @@ def telling_fact(
     return (pool.max(axis=1) - pool.min(axis=1)).idxmax()
 
 
-def anchor_probabilities(measured: Measured, models: list[str], relation: str) -> pd.DataFrame:
+def anchor_probabilities(measured: Measured, models: list[str], relation: str) -> DataFrame:
     """The anchors of the anchored facts of a relation (figure 9): ``model``, ``fact``, ``anchor``
     (primary or foreign), ``probability``, ``common`` (whether all ``models`` anchor the fact)."""
     rows, common = [], set(anchored_by_all({model: measured.facts[model] for model in models}))
@@ -581,17 +556,15 @@ def anchor_probabilities(measured: Measured, models: list[str], relation: str) -
         for fact, p, f, n in sets[chosen][["fact", "p", "f", "n"]].itertuples(index=False):
             rows += [(model, fact, "primary", p.mean(), fact in common)]
             rows += [(model, fact, "foreign", v, fact in common) for v in (*f.mean(1), *n.mean(1))]
-    return pd.DataFrame(rows, columns=["model", "fact", "anchor", "probability", "common"])
+    return DataFrame(rows, columns=["model", "fact", "anchor", "probability", "common"])
 
 
 # ---- fewer prompts (section 6.2)
 
 
-def with_frames(
-    measured: Measured, relation: str, frames: Iterable[int]
-) -> dict[str, pd.DataFrame]:
-    """model -> ``distances`` and ``anchored`` in a relation with some frames only (from 0; a fact with
-    fewer frames keeps its own). Nothing is scored again."""
+def with_frames(measured: Measured, relation: str, frames: Iterable[int]) -> dict[str, DataFrame]:
+    """model -> ``distances`` and ``anchored`` in a relation with some frames only (from 0; a fact
+    with fewer frames keeps its own). Nothing is scored again."""
     tables = {}
     for model, sets in measured.anchors.items():
         own = sets[sets["relation"] == relation]
@@ -601,58 +574,51 @@ def with_frames(
     return tables
 
 
-def fewer_frames(
-    measured: Measured, relation: str, size: int = 4, seed: int = 0
-) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """MONITOR in a relation with the first ``size`` frames and with all: tables of models, of pairs.
+def fewer_frames(measured: Measured, relation: str, size: int = 4, seed: int = 0) -> tuple:
+    """MONITOR in a relation with the first ``size`` frames and with all: two tables.
 
     models   ``all frames``, ``first frames``, ``other frames`` (the remaining ones); ``least`` and
-             ``most`` of all choices; ``change``, first minus all; with 95 % bootstrap intervals over
-             facts, that of ``change`` paired; ``frames``: R
-    pairs    of models that differ significantly with all frames: ``value``, ``low``, ``high`` of the
-             difference with the first frames, positive if the order is the same
+             ``most`` of all choices; ``change``, first minus all; 95 % bootstrap over facts
+    pairs    of models that differ significantly with all frames: ``value``, ``low``, ``high`` of
+             the difference with the first frames, positive if the order is the same
     """
     sets = next(iter(measured.anchors.values()))
-    total = max(map(len, sets.loc[sets["relation"] == relation, "f"]))
+    total = max(map(len, sets.loc[sets["relation"] == relation, "f"]))  # R
     size = min(size, total)
-    few, every, others = (
-        with_frames(measured, relation, range(*ends)) for ends in ((size,), (total,), (size, total))
-    )
+    tables = lambda frames: with_frames(measured, relation, frames)
+    scores = lambda frames: [monitor(counted(own)) for own in tables(frames).values()]
+    few, every = tables(range(size)), tables(range(total))
     both = {("few", m): t for m, t in few.items()} | {("all", m): t for m, t in every.items()}
     replicates = resample(both, seed=seed)["MONITOR"][:, :, 0]
     replicates = np.split(replicates, 2, axis=1)  # few, all: [times, models]
     table = measured.relation(relation)[["relation", "model", *MONITOR]]
     table.columns = table.columns.str.replace("MONITOR", "all frames")
-    table["first frames"] = [monitor(counted(own)) for own in few.values()]
-    table[["first frames low", "first frames high"]] = stats.percentile_intervals(replicates[0]).T
-    table["other frames"] = [monitor(counted(own)) for own in others.values()]
-    choices = []
-    for frames in combinations(range(total), size):
-        chosen = with_frames(measured, relation, frames)
-        choices.append([monitor(counted(own)) for own in chosen.values()])
+    choices = [scores(frames) for frames in combinations(range(total), size)]
+    table["first frames"] = choices[0]
     table["least"], table["most"] = np.min(choices, axis=0), np.max(choices, axis=0)
+    table["other frames"] = scores(range(size, total))
     table["change"] = table["first frames"] - table["all frames"]
-    change = stats.percentile_intervals(replicates[0] - replicates[1])
-    table["change low"], table["change high"] = change
+    for name, own in (("first frames", replicates[0]), ("change", replicates[0] - replicates[1])):
+        table[f"{name} low"], table[f"{name} high"] = stats.percentile_intervals(own)
     pairs = {}
     for i, j in combinations(table.sort_values("all frames").index, 2):  # j has the higher MONITOR
         first, whole = (stats.percentile_interval(own[:, j] - own[:, i]) for own in replicates)
         if whole[0] > 0:
             value = table["first frames"][j] - table["first frames"][i]
             pairs[f"{table['model'][j]} - {table['model'][i]}"] = (value, *first)
-    pairs = pd.DataFrame.from_dict(pairs, orient="index", columns=["value", "low", "high"])
-    return table.assign(frames=total), pairs
+    return table, DataFrame.from_dict(pairs, orient="index", columns=["value", "low", "high"])
 
 
 # ---- cost (section 5.2.4)
 
 
-def savings(rounds: pd.DataFrame) -> pd.DataFrame:
+def savings(rounds: DataFrame) -> DataFrame:
     """The cost of MONITOR compared with that of the accuracy study.
 
     rounds   ``way``, ``round``, ``what`` ("MONITOR" or "accuracy"), and a column per kind of cost
     returns  one row per way and kind of cost: medians over the rounds, and ``saved`` (accuracy /
-             MONITOR), the mean over rounds with its 95 % t interval (NaN for costs that do not vary)
+             MONITOR), the mean over rounds with its 95 % t interval (NaN for costs that do not
+             vary)
     """
     costs, rows = rounds.columns.drop(["way", "round", "what"]), []
     for way, own in rounds.groupby("way"):
@@ -665,4 +631,4 @@ def savings(rounds: pd.DataFrame) -> pd.DataFrame:
             medians = wide[["MONITOR", "accuracy"]].median()
             rows.append((way, cost, *medians, ratio.mean(), *ends))
     columns = ["way", "cost", "MONITOR", "accuracy", "saved", "saved low", "saved high"]
-    return pd.DataFrame(rows, columns=columns)
+    return DataFrame(rows, columns=columns)

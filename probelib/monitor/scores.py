@@ -44,8 +44,7 @@ def _loaded(models: list[str], quantize: str | None, dtype: str) -> Iterator:
 
 
 def score_answers(model, framed: pd.DataFrame, gold: pd.DataFrame, folder: str | Path):
-    """``store.score`` of the gold answers, and the column ``correct``: whether greedy decoding gives
-    them.
+    """``store.score`` of the gold answers, and ``correct``: whether greedy decoding gives them.
 
     framed, gold   a frame of ``prompts``; ``prompts.gold``
     ``.attrs``     ``generated``: number of prompts that teacher forcing does not decide (see
@@ -66,15 +65,12 @@ def score_answers(model, framed: pd.DataFrame, gold: pd.DataFrame, folder: str |
 # ---- facts
 
 
-def facts_shown(
-    panel: Facts, relations: list[str], taught: set[str] | None, n_facts="panel", seed: int = 0
-) -> Facts:
-    """Facts for artifacts that show a single relation: more than the panel has, and only facts that
-    the models may know.
+def facts_shown(panel: Facts, relations, taught, n_facts="panel", seed: int = 0) -> Facts:
+    """Facts for artifacts that show single relations: more than the panel has, and known ones.
 
     panel      the facts as loaded; returned if ``taught`` is None, or has no fact of the relations
-    relations  those that are shown; one that the data lack is replaced (``substitute_relations``)
-    taught     ids of facts of the atlas, usually those that the shipped models were taught
+    relations  their ids; one that the data lack is replaced (``facts.substitute_relations``)
+    taught     ids of facts of the atlas, those that the shipped models were taught; or None
     n_facts    facts per relation; "panel": up to 100
     """
     if taught is None:
@@ -95,17 +91,14 @@ def gold_label(facts: Facts, fact: str) -> str:
 
 
 def example_templates(facts: Facts) -> pd.DataFrame:
-    """The five templates of section 3, filled with the first fact (table 1): ``kind``, ``template``,
-    ``one fact``."""
+    """The five templates, filled with the first fact: ``kind``, ``template``, ``one fact``."""
     roles = facts.templates.drop_duplicates("role").set_index("role")["template"]
-    cloze, question, statement = (
-        roles.get(role, "-") for role in ("cloze", "question", "statement")
-    )
+    cloze, question, statement = roles.reindex(["cloze", "question", "statement"]).fillna("-")
     subject, gold = facts.label(facts.facts.iloc[0][["subject", "object"]])
     filled = prompts.fill(question, subject)
-    wrong = facts.distractors[facts.distractors["fact"] == facts.facts["fact"].iloc[0]]
-    wrong = facts.label(wrong.sort_values("number")["object"].head(1))
-    negative = [prompts.in_context(label, filled) for label in wrong] or ["-"]
+    first = facts.distractors[facts.distractors["fact"] == facts.facts["fact"].iloc[0]]
+    first = facts.label(first.sort_values("number")["object"].head(1))
+    negative = [prompts.in_context(label, filled) for label in first] or ["-"]
     judged = prompts.CHECK.format(statement=prompts.fill(statement, subject, gold))
     rows = [
         ("WP", cloze, prompts.fill(cloze, subject)),
@@ -171,16 +164,6 @@ def score_objects(model, texts: list[str], facts: Facts) -> pd.DataFrame:
     return rows.assign(probability=np.exp(rows["logprob"].astype(float)))
 
 
-def top_objects(models: Iterable, text: str, facts: Facts, n: int = 3) -> pd.DataFrame:
-    """The ``n`` most probable objects after a text (figure 2): ``model``, ``label``,
-    ``probability``."""
-    rows = []
-    for model in models:
-        found = score_objects(model, [text], facts).assign(model=model.name)
-        rows.append(found.nlargest(n, "probability")[["model", "label", "probability"]])
-    return pd.concat(rows)
-
-
 def generate_for_fact(models: Iterable, fact: str, facts: Facts, scores: dict) -> pd.DataFrame:
     """What models generate for one fact with its positive context, its first distractor and no
     context (table 7).
@@ -202,9 +185,10 @@ def generate_for_fact(models: Iterable, fact: str, facts: Facts, scores: dict) -
 
 
 def misprimed_prompt(model, scores: list, framed: pd.DataFrame, relation: str) -> pd.Series:
-    """The prompt of figure 5: a negative context and frame 1; the first model answers it, the second
-    one answers with the distractor before the question. Prompts of ``relation`` come first, then the
-    surest answers. Without such a prompt, one that the first model answers, if there is one.
+    """The prompt of figure 5: a negative context and frame 1; the first model answers it, the
+    second one answers with the distractor before the question. Prompts of ``relation`` come first,
+    then the surest answers. Without such a prompt, one that the first model answers, if there is
+    one.
 
     model    the second model;   scores: of the first and the second one
     returns  a row of ``framed``, and ``prepended``: the text before the question
@@ -242,18 +226,15 @@ def attribute(models: Iterable, prompt: pd.Series, scores: dict, steps: int = 20
         tokens = model.integrated_gradients(prompt["text"], steps=steps)
         about = tokens.attrs
         if about["relative_delta"] >= 0.05:
-            raise ProbeError(
-                f"{model.name}: the integral has not converged in {steps} steps; take more (steps=)"
-            )
+            what = f"the integral has not converged in {steps} steps"
+            raise ProbeError(f"{model.name}: {what}; take more (steps=)")
         words = by_word(tokens, prompt["text"]).assign(model=model.name)
         words["prepended"] = np.arange(len(words)) < len(prompt["prepended"].split())
         words["begins"] = about["target_text"].strip()
         right = scores[model.name].set_index("prompt")["correct"]
         words["correct"] = bool(right[prompt["prompt"]])
-        words["probability"], words["baseline"] = (
-            about["probability"],
-            about["baseline_probability"],
-        )
+        words["probability"] = about["probability"]
+        words["baseline"] = about["baseline_probability"]
         rows.append(words.assign(error=about["relative_delta"]))
     return pd.concat(rows, ignore_index=True)
 
@@ -264,17 +245,15 @@ def time_both(model, facts: Facts, rounds: int = 3) -> pd.DataFrame:
 
     model    a loaded model
     returns  one row per way ("generated": as released; "teacher-forced"), round and study:
-             ``prompts``, ``forwarded tokens``, ``device seconds``, ``device hours for 1,000 facts``;
-             a first warm-up round is left out
+             ``prompts``, ``forwarded tokens``, ``device seconds``, ``device hours for 1,000
+             facts``; a first warm-up round is left out
     """
     framed, gold, rows = prompts.with_contexts(facts), prompts.gold(facts), []
-    studies = {
-        "MONITOR": framed[GRID["released13"](framed)],
-        "accuracy": framed[GRID["grid"](framed)],
-    }
+    studies = {"MONITOR": GRID["released13"], "accuracy": GRID["grid"]}
     for i in range(-1, rounds):
         for way in ("generated", "teacher-forced"):
-            for what, asked in studies.items():
+            for what, belongs in studies.items():
+                asked = framed[belongs(framed)]
                 with tempfile.TemporaryDirectory() as fresh:
                     if way == "generated":
                         cost = store.generate(model, asked, fresh).attrs["cost"]
