@@ -320,7 +320,7 @@ def figure11(measured: Measured, least: int = 3) -> Artifact:
         bottom = place + columns >= len(curves)  # no panel below it
         axis.tick_params(axis="x", labelsize=7, labelbottom=bottom)
     figure.supxlabel(f"parameters without embeddings ({largest})", fontsize=9)
-    figure.supylabel(LOWER, fontsize=9)
+    figure.supylabel("MONITOR", fontsize=9)
     models, falls = _families(measured).get(largest, []), {}
     for relation in drawn["relation"].unique() if len(models) > 1 else ():
         falls[relation] = difference(measured, models[0], models[-1], relation)
@@ -551,7 +551,7 @@ def figure6(table: pd.DataFrame) -> Artifact:
 
 def figure10(table: pd.DataFrame, pairs: pd.DataFrame) -> Artifact:
     """The ranking with all and with the first frames: both tables of ``measures.fewer_frames``."""
-    table = table.dropna(subset=["all frames"]).sort_values("all frames", ignore_index=True)
+    table = table.sort_values("all frames", ignore_index=True)
     parts = []
     for name in ("all frames", "first frames"):
         own = table[["model", name, f"{name} low", f"{name} high"]]

@@ -419,7 +419,7 @@ def absolute(values) -> dict[str, float]:
     """
     low, high = stats.mean_interval(values)
     ends = (0.0, max(-low, high)) if low <= 0 <= high else sorted((abs(low), abs(high)))
-    return {"value": abs(float(np.nanmean(values))), "low": ends[0], "high": ends[1]}
+    return {"value": abs(float(stats.nanmean(values))), "low": ends[0], "high": ends[1]}
 
 
 def spread_of_paraphrases(judged: DataFrame) -> DataFrame:
