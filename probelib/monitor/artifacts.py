@@ -12,7 +12,7 @@ from probelib import stats
 from probelib.facts import Facts
 from probelib.facts.model import right_objects
 from probelib.monitor import measures
-from probelib.monitor.measures import MONITOR, SURE, Measured, difference
+from probelib.monitor.measures import MONITOR, SURE, Measured, margin
 from probelib.published import table as published
 from probelib.report import Artifact, cases, charts, check, dot_rows, family, interval, model_style
 
@@ -88,16 +88,17 @@ def table2(judged: pd.DataFrame, sizes: dict[str, int]) -> Artifact:
     """Accuracy by form of the prompt (``measures.judge_forms``). ``sizes``: model -> parameters."""
     by_fact = judged.groupby(["model", "kind", "fact"])["correct"].mean().unstack("kind")
     by_fact, rows, form, chance = by_fact.reindex(columns=FORMS), [], {}, []
-    for model in sorted(sizes, key=sizes.get):
-        own, row = by_fact.loc[model], {"model": model, "parameters": sizes[model]}
+    for model, size in sizes.items():
+        own, row = by_fact.loc[model], {"model": model, "parameters": size}
         for kind in FORMS:
             row |= interval(kind, own[kind], stats.mean_interval)
         rows.append(row)
-        form[model] = measures.absolute(own["QA"] - own["WP"])
+        form[model] = measures.magnitude(own["QA"] - own["WP"])
         balanced = (own["FC-pos"] + own["FC-neg"]) / 2 - 50
         chance.append({"model": model} | interval("balanced", balanced, stats.mean_interval))
     found = {"form": _frame(form), "chance": cases(pd.DataFrame(chance), "balanced")}
-    return Artifact("monitor/table2", pd.DataFrame(rows), check("monitor/table2", **found))
+    table = pd.DataFrame(rows).sort_values("parameters")
+    return Artifact("monitor/table2", table, check("monitor/table2", **found))
 
 
 def _boxes(axis, values: list, names: list[str], **look) -> dict:
@@ -155,8 +156,7 @@ def table3(scores: dict[str, pd.DataFrame], prompts: pd.DataFrame) -> Artifact:
 
 
 def figure3(prompts: pd.DataFrame, objects: pd.DataFrame, gold: str) -> Artifact:
-    """The most probable objects under a primary anchor, and under the paraphrase and the distractor
-    farthest from it.
+    """The most probable objects after the prompts of a primary and two far foreign anchors.
 
     prompts   ``measures.farthest_prompts``;   gold: label of the gold object
     objects   ``scores.score_objects`` after these prompts
@@ -233,7 +233,7 @@ def table4(measured: Measured) -> Artifact:
     table["common"] = [measures.per_relation(facts)["MONITOR"].mean() for facts in among]
     found = {"all": _over_models(table["MONITOR"], table["avg acc"], table["model"])}
     if len(ranked := _ranked(measured)) > 1:
-        found["lead"] = difference(measured, *ranked[:2])
+        found["lead"] = margin(measured, *ranked[:2])
     best = {"avg acc": "max"}
     if "lead" in found and found["lead"]["low"] > 0:
         best["MONITOR"] = "min"  # no bold for a tie
@@ -249,7 +249,7 @@ def table5(measured: Measured, relations: list[str]) -> Artifact:
         table = table.join(own.add_prefix(f"{relation}: "), on="model")
     last = relations[-1]
     pairs = measures.alike_pairs(measured.relation(last))
-    found = _frame({f"{b} - {a}": difference(measured, a, b, last) for a, b in pairs})
+    found = _frame({f"{b} - {a}": margin(measured, a, b, last) for a, b in pairs})
     return Artifact("monitor/table5", table, check("monitor/table5", alike=found))
 
 
@@ -267,7 +267,7 @@ def table10(measured: Measured, facts: Facts) -> Artifact:
     shown = shown.assign(lowest=values.min(axis=1), median=values.median(axis=1))
     shown["highest"] = values.max(axis=1)
     first = _ranked(measured)[:2]
-    edge = {r: difference(measured, *first, r) for r in table["relation"] if len(first) > 1}
+    edge = {r: margin(measured, *first, r) for r in table["relation"] if len(first) > 1}
     claims = check("monitor/table10", edge=_frame(edge))
     return Artifact("monitor/table10", table, claims, shown=shown)
 
@@ -323,7 +323,7 @@ def figure11(measured: Measured, least: int = 3) -> Artifact:
     figure.supylabel("MONITOR", fontsize=9)
     models, falls = _families(measured).get(largest, []), {}
     for relation in drawn["relation"].unique() if len(models) > 1 else ():
-        falls[relation] = difference(measured, models[0], models[-1], relation)
+        falls[relation] = margin(measured, models[0], models[-1], relation)
     claims = check("monitor/figure11", falls=_frame(falls))
     return Artifact("monitor/figure11", table, claims, figure)
 
@@ -343,8 +343,8 @@ def figure12(measured: Measured) -> Artifact:
     ends, steps = {}, {}
     for name, models in _families(measured).items():
         if len(models) > 1:
-            ends[name] = difference(measured, models[0], models[-1])
-        steps |= {f"{b} - {a}": difference(measured, a, b) for a, b in pairwise(models)}
+            ends[name] = margin(measured, models[0], models[-1])
+        steps |= {f"{b} - {a}": margin(measured, a, b) for a, b in pairwise(models)}
     claims = check("monitor/figure12", falls=_frame(ends), steps=_frame(steps))
     table = table[["family", "model", "parameters", *MONITOR, "coverage"]]
     return Artifact("monitor/figure12", table, claims, figure)
@@ -384,7 +384,7 @@ def figure4(measured: Measured, relation: str, within: float = 3.5) -> Artifact:
     ranked = table.dropna(subset=["MONITOR"]).sort_values("MONITOR").index
     for a, b in combinations(ranked, 2):  # b has the higher MONITOR
         if abs(base[a] - base[b]) <= within:
-            steadier[f"{b} - {a}"] = difference(measured, a, b, relation, "std")
+            steadier[f"{b} - {a}"] = margin(measured, a, b, relation, "std")
     claims = check("monitor/figure4", steadier=_frame(steadier))
     return Artifact("monitor/figure4", frame.reset_index(drop=True), claims, figure)
 
@@ -450,8 +450,7 @@ def correlations(measured: Measured, common: Measured, alone: Measured, relation
 
 
 def readings(measured: Measured, scores: dict, prompts: pd.DataFrame) -> Artifact:
-    """The correlation of MONITOR with accuracy for each set of runs and each denominator. The
-    released code counts the anchored facts alone."""
+    """The correlation of MONITOR with accuracy for each set of runs and each denominator."""
     rows = []
     for runs in ("grid", "none+neg", "released13", "none", "base"):
         means = {"all facts": [], "anchored facts": []}

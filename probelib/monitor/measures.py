@@ -270,7 +270,7 @@ def _accuracies(weight: np.ndarray, right: np.ndarray) -> np.ndarray:
     return 100 * np.divide(hits, tried, out=np.full_like(hits, np.nan), where=tried > 0)
 
 
-def difference(measured: Measured, first: str, second: str, relation=None, of="MONITOR") -> dict:
+def margin(measured: Measured, first: str, second: str, relation=None, of="MONITOR") -> dict:
     """``of`` (MONITOR, std) of model ``second`` minus that of ``first``, in a relation or overall
     (None): ``value``, ``low``, ``high``, the 95 % bootstrap interval over facts, paired."""
     table, replicates = measured.models, stats.nanmean(measured.replicates[of], 2)
@@ -410,11 +410,11 @@ def judge_forms(scores: dict[str, dict], prompts: dict[str, DataFrame]) -> DataF
     return judged.assign(correct=100 * judged["correct"].astype(float))
 
 
-def absolute(values) -> dict[str, float]:
+def magnitude(values) -> dict[str, float]:
     """The size of a mean difference over facts, whatever its sign: ``value``, ``low``, ``high``.
     The 95 % interval is folded at 0: it begins at 0 where the difference is not significant.
 
-    >>> absolute([-2.0, -2.0, -1.0])["low"] > 0, absolute([-2.0, 2.0, 1.0])["low"]
+    >>> magnitude([-2.0, -2.0, -1.0])["low"] > 0, magnitude([-2.0, 2.0, 1.0])["low"]
     (True, 0.0)
     """
     low, high = stats.mean_interval(values)
@@ -589,8 +589,7 @@ def fewer_frames(measured: Measured, relation: str, size: int = 4, seed: int = 0
     scores = lambda frames: [monitor(counted(own)) for own in tables(frames).values()]
     few, every = tables(range(size)), tables(range(total))
     both = {("few", m): t for m, t in few.items()} | {("all", m): t for m, t in every.items()}
-    replicates = resample(both, seed=seed)["MONITOR"][:, :, 0]
-    replicates = np.split(replicates, 2, axis=1)  # few, all: [times, models]
+    replicates = np.split(resample(both, seed=seed)["MONITOR"][:, :, 0], 2, axis=1)  # few, all
     table = measured.relation(relation)[["relation", "model", *MONITOR]]
     table.columns = table.columns.str.replace("MONITOR", "all frames")
     choices = [scores(frames) for frames in combinations(range(total), size)]

@@ -165,8 +165,7 @@ def score_objects(model, texts: list[str], facts: Facts) -> pd.DataFrame:
 
 
 def generate_for_fact(models: Iterable, fact: str, facts: Facts, scores: dict) -> pd.DataFrame:
-    """What models generate for one fact with its positive context, its first distractor and no
-    context (table 7).
+    """What models generate for a fact after its answer, a distractor and no context (table 7).
 
     scores   ``score`` of the same facts
     returns  ``effect``, ``input``, ``model``, ``output`` (greedy), ``prob.`` (of the gold answer,
@@ -187,8 +186,7 @@ def generate_for_fact(models: Iterable, fact: str, facts: Facts, scores: dict) -
 def misprimed_prompt(model, scores: list, framed: pd.DataFrame, relation: str) -> pd.Series:
     """The prompt of figure 5: a negative context and frame 1; the first model answers it, the
     second one answers with the distractor before the question. Prompts of ``relation`` come first,
-    then the surest answers. Without such a prompt, one that the first model answers, if there is
-    one.
+    then the surest answers. Without such a prompt, one that the first model answers, if any.
 
     model    the second model;   scores: of the first and the second one
     returns  a row of ``framed``, and ``prepended``: the text before the question
@@ -240,8 +238,7 @@ def attribute(models: Iterable, prompt: pd.Series, scores: dict, steps: int = 20
 
 
 def time_both(model, facts: Facts, rounds: int = 3) -> pd.DataFrame:
-    """Measure the cost of MONITOR and of the accuracy study on the same facts, without the store
-    (table 8).
+    """Measure the cost of MONITOR and of the accuracy study, without the store (table 8).
 
     model    a loaded model
     returns  one row per way ("generated": as released; "teacher-forced"), round and study:
@@ -259,9 +256,9 @@ def time_both(model, facts: Facts, rounds: int = 3) -> pd.DataFrame:
                         cost = store.generate(model, asked, fresh).attrs["cost"]
                     else:
                         cost = score_answers(model, asked, gold, fresh).attrs["cost"]
-                seconds = cost["seconds"]
-                hours = seconds / 3600 * 1000 / len(facts.facts)
-                rows.append((way, i, what, len(asked), cost["forwarded_tokens"], seconds, hours))
+                hours = cost["seconds"] / 3600 * 1000 / len(facts.facts)
+                spent = (cost["forwarded_tokens"], cost["seconds"], hours)
+                rows.append((way, i, what, len(asked), *spent))
     columns = ["way", "round", "what", "prompts", "forwarded tokens", "device seconds"]
     table = pd.DataFrame(rows, columns=[*columns, "device hours for 1,000 facts"])
     return table[table["round"] >= 0]

@@ -295,10 +295,10 @@ def test_a_difference_is_paired():
     measured = monitor.measure(*answered(x="ab", y="b"))
     replicates = np.array([[[0.2], [0.3]], [[0.6], [0.8]]])  # [times, models, relations]
     measured = replace(measured, replicates={"MONITOR": replicates})
-    found = monitor.difference(measured, "x", "y", "P1")
+    found = monitor.margin(measured, "x", "y", "P1")
     assert found["value"] == pytest.approx(monitor.monitor(table(B)) - monitor.monitor(table(A, B)))
     assert 0.1 <= found["low"] < found["high"] <= 0.2
-    assert monitor.difference(measured, "y", "x")["high"] == pytest.approx(-found["low"])
+    assert monitor.margin(measured, "y", "x")["high"] == pytest.approx(-found["low"])
 
 
 def test_fewer_frames_by_hand():
