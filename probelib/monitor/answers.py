@@ -1,32 +1,33 @@
-"""Is a generated text the right answer? (MONITOR, appendix A, and its released script.)"""
+"""Is a generated text the right answer? (MONITOR, appendix A.)"""
 
 import pandas as pd
 
 from probelib.facts.names import fold
 
 ENDS = "\n.;!?,"  # an answer ends before the first of these
-RELEASED = [".</s>", ".\n", ".", ";", "!", ",", "?", "\n", "</s>", "<pad>"]  # what eval.py deletes, anywhere
 
 
 def extract(text: str) -> str:
-    """The answer in a generated text: stripped, and cut before the first line break or ``. ; ! ? ,``.
+    """The answer in a generated text, cut before the first line break or one of ``. ; ! ? ,``.
 
     >>> extract("\\n Paris. It lies on the Seine")
     'Paris'
     """
     text = text.lstrip()
-    return text[: min((at for end in ENDS if (at := text.find(end)) >= 0), default=len(text))].strip()
+    return text[
+        : min((at for end in ENDS if (at := text.find(end)) >= 0), default=len(text))
+    ].strip()
 
 
 def matches(answer: str, gold: str, done: bool = True) -> bool | None:
-    """Whether a generated answer is the gold object, followed by one of ``. ; ! ? ,``, a line break or the end. Case and the
-    encoding of accents do not matter; a gold object may contain a full stop.
+    """Whether a generated answer is the gold object, then one of ``. ; ! ? ,``, a line break or the
+    end. Case and the encoding of accents do not matter; a gold object may hold a full stop.
 
     answer  what was generated, or its known beginning
     done    whether generation ended there; if not, None means that the beginning does not decide it
 
-    >>> matches(" Paris. It lies", "Paris"), matches(" Parisian", "Paris"), matches(" Par", "Paris", done=False)
-    (True, False, None)
+    >>> matches(" Paris. It lies", "Paris"), matches(" Par", "Paris", done=False)
+    (True, None)
     """
     text, gold = fold(answer.lstrip()), fold(gold.strip())
     if text.startswith(gold):
@@ -35,28 +36,18 @@ def matches(answer: str, gold: str, done: bool = True) -> bool | None:
     return False if done or not gold.startswith(text.rstrip()) else None
 
 
-def released(answer: str, gold: str) -> bool:
-    """Whether MONITOR's eval.py counts an answer as right: the whole answer, with punctuation deleted anywhere, is the gold
-    object in the same case.
-
-    >>> released(" Paris.", "Paris"), released(" paris", "Paris"), released(" Paris. It lies", "Paris")
-    (True, False, False)
-    """
-    for mark in RELEASED:
-        answer = answer.replace(mark, "")
-    return answer.strip() == gold.strip()
-
-
 def decide(scores: pd.DataFrame, generated: pd.DataFrame | None = None) -> pd.Series:
-    """Whether greedy decoding answers each row's prompt with its label: True, False, or None if it is not decided yet.
+    """Whether greedy decoding answers each row's prompt with its label; None: not decided yet.
 
-    Teacher forcing already shows how greedy decoding begins (``greedy_text``). The few prompts that this does not decide
-    (another tokenization of the same answer, a blank after it) need ``generated`` text.
+    Teacher forcing already shows how greedy decoding begins (``greedy_text``). The few prompts that
+    this leaves open (other tokens of the same answer, a blank after it) need ``generated`` text.
     """
     greedy = (scores[column].tolist() for column in ("greedy_text", "label", "greedy_done"))
     verdict = [matches(text, label, done) for text, label, done in zip(*greedy, strict=True)]
     if generated is not None:
         text = dict(zip(generated["prompt"], generated["text"], strict=True))
-        asked = zip(verdict, scores["prompt"].tolist(), scores["label"].tolist(), strict=True)
-        verdict = [matches(text[prompt], label) if v is None and prompt in text else v for v, prompt, label in asked]
+        rows = enumerate(zip(scores["prompt"].tolist(), scores["label"].tolist(), strict=True))
+        for place, (prompt, label) in rows:
+            if verdict[place] is None and prompt in text:
+                verdict[place] = matches(text[prompt], label)
     return pd.Series(verdict, index=scores.index, dtype=object)

@@ -34,27 +34,11 @@ def test_an_answer_with_a_full_stop_in_it():
 
 
 def test_generated_text_decides_what_teacher_forcing_leaves_open():
-    scores = pd.DataFrame(
-        {"prompt": ["a", "b", "c"], "label": "Paris", "greedy_text": [" Par", " Rome", " Par"], "greedy_done": False}
-    )
+    columns = {"prompt": list("abc"), "label": "Paris", "greedy_text": [" Par", " Rome", " Par"]}
+    scores = pd.DataFrame(columns | {"greedy_done": False})
     generated = pd.DataFrame({"prompt": ["a"], "text": [" Paris. And"]})
     assert answers.decide(scores).tolist() == [None, False, None]
     assert answers.decide(scores, generated).tolist() == [True, False, None]
-
-
-@pytest.mark.parametrize(
-    ("text", "right", "released"),
-    [
-        (" Paris.", True, True),
-        (" paris", True, False),  # the script minds the case
-        (" Paris is a city", False, False),
-        ("It is Paris.", False, False),
-        (" Paris. It lies", True, False),  # the script does not cut
-        (" Pa.ris!", False, True),  # and deletes punctuation anywhere
-    ],
-)
-def test_the_released_script_matches_otherwise(text, right, released):
-    assert answers.matches(text, "Paris") is right and answers.released(text, "Paris") is released
 
 
 def test_an_accent_is_one_however_it_is_encoded():
@@ -67,12 +51,13 @@ def test_an_accent_is_one_however_it_is_encoded():
 def test_a_beginning_that_ends_before_an_accent_is_open():
     for gold in ("S\u00e3o Paulo", "Sa\u0303o Paulo"):
         assert answers.matches("Sa", gold, done=False) is None
-        assert answers.matches("Sa", gold) is False and answers.matches("Sai", gold, done=False) is False
+        assert answers.matches("Sa", gold) is False
+        assert answers.matches("Sai", gold, done=False) is False
 
 
 @pytest.mark.parametrize(
     ("text", "answer"),
-    [("\n Paris. It", "Paris"), (" New York, USA", "New York"), ("  ", ""), (" Paris\nLyon", "Paris"), (".", "")],
+    [("\n Paris. It", "Paris"), (" New York, USA", "New York"), ("  ", ""), (".", "")],
 )
 def test_an_answer_is_cut_at_the_first_stop(text, answer):
     assert answers.extract(text) == answer

@@ -1,5 +1,7 @@
 """MONITOR: worked examples, invariants, edge cases."""
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -8,7 +10,6 @@ from hypothesis import strategies as st
 
 from probelib import published
 from probelib.errors import ProbeError
-from probelib.monitor import alternatives
 from probelib.monitor import measures as monitor
 from probelib.stats import pearson
 
@@ -16,16 +17,46 @@ A = {"p": [0.9, 0.7], "f": [[0.8, 0.5], [0.6, 0.6]], "n": [[0.3, 0.1], [0.5, 0.3
 B = {"p": [0.5], "f": [[0.7], [0.4]], "n": [[0.1], [0.2]]}
 
 
-def table(*facts) -> pd.DataFrame:
-    frame = pd.DataFrame(
-        [{"fact": f"P1:{i}:x", "relation": "P1", **{k: np.array(v) for k, v in f.items()}} for i, f in enumerate(facts)]
-    )
-    return monitor.distances(frame).assign(anchored=True)
+def sets(*facts) -> pd.DataFrame:
+    """``anchors`` of facts of one relation."""
+    rows = [{k: np.array(v) for k, v in fact.items()} for fact in facts]
+    return pd.DataFrame(rows).assign(fact=[f"P1:{i}:x" for i in range(len(facts))], relation="P1")
+
+
+def table(*facts, alphas=monitor.THIRDS) -> pd.DataFrame:
+    return monitor.distances(sets(*facts), alphas).assign(anchored=True, acc=0.5)
+
+
+def scored(rows) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Scores and prompts as the store and ``prompts.with_contexts`` give them, from rows of (fact,
+    template, context, probabilities of the tokens, whether it is answered)."""
+    frame = pd.DataFrame(rows, columns=["fact", "template", "context", "p", "correct"])
+    frame["prompt"] = frame["fact"] + frame["template"].astype(str) + frame["context"]
+    frame["token_logprobs"] = [np.log(np.array(p, dtype=np.float32)) for p in frame["p"]]
+    scores = frame.assign(relation="P1").drop(columns=["template", "context", "p"])
+    return scores, frame[["prompt", "fact", "template", "context"]]
+
+
+def answered(**known: str) -> tuple[dict[str, pd.DataFrame], pd.DataFrame]:
+    """Scores of models on facts a (``A``) and b (``B``), by the facts that each model answers."""
+    rows = []
+    for fact, own in (("a", A), ("b", B)):
+        rows += [(fact, 1, "positive", own["p"], True)]
+        rows += [(fact, j, "none", f, True) for j, f in enumerate(own["f"], 1)]
+        rows += [(fact, 1, f"negative{m}", n, True) for m, n in enumerate(own["n"], 1)]
+    scores, prompts = scored(rows)
+    return {
+        m: scores.assign(correct=[f in own for f in scores["fact"]]) for m, own in known.items()
+    }, prompts
+
+
+# ---- formulas
 
 
 def test_two_facts_by_hand():
     rows = table(A, B)
-    assert rows["pfd"].tolist() == pytest.approx([0.175, 0.15]) and rows["ird"].tolist() == pytest.approx([0.5, 0.35])
+    assert rows["pfd"].tolist() == pytest.approx([0.175, 0.15])
+    assert rows["ird"].tolist() == pytest.approx([0.5, 0.35])
     assert rows["root"].tolist() == pytest.approx([0.3502975, 0.2565801], abs=1e-7)
     assert rows["pbar"].tolist() == pytest.approx([0.8, 0.5])
     assert monitor.monitor(rows) == pytest.approx(0.4668289, abs=1e-7)
@@ -34,18 +65,15 @@ def test_two_facts_by_hand():
 def test_other_readings_give_other_numbers():
     rows = table(A, B)
     assert monitor.monitor(rows, average_first=True) == pytest.approx(0.4667177, abs=1e-7)
-    assert (rows["root"] / rows["pbar"]).mean() == pytest.approx(0.4755160, abs=1e-7)  # ratios first: not MONITOR
+    assert (rows["root"] / rows["pbar"]).mean() == pytest.approx(0.4755160, abs=1e-7)  # not MONITOR
     product = rows["root"].sum() / (0.9 * 0.7 + 0.5)
     assert product == pytest.approx(0.5370598, abs=1e-7)  # a product of tokens: not MONITOR
 
 
 def test_the_papers_alphas_differ_by_a_constant():
-    frame = pd.DataFrame(
-        [{"fact": str(i), "relation": "P1", **{k: np.array(v) for k, v in f.items()}} for i, f in enumerate((A, B))]
-    )
-    rows = monitor.distances(frame, alphas=(0.33, 0.33, 0.33))
-    assert monitor.monitor(rows) == pytest.approx(0.4644889, abs=1e-7)
-    assert monitor.monitor(rows) / monitor.monitor(table(A, B)) == pytest.approx(np.sqrt(0.99))
+    printed = monitor.monitor(table(A, B, alphas=(0.33, 0.33, 0.33)))
+    assert printed == pytest.approx(0.4644889, abs=1e-7)
+    assert printed / monitor.monitor(table(A, B)) == pytest.approx(np.sqrt(0.99))
 
 
 @pytest.mark.parametrize(
@@ -66,46 +94,21 @@ def test_foreign_anchors_above_the_primary_one_lift_the_score_over_one():
     assert monitor.monitor(table({"p": [0.2], "f": [[0.9]], "n": [[0.9]]})) == pytest.approx(3.5)
 
 
-def test_nothing_anchored_is_nan_and_never_zero():
-    rows = table(A, B).assign(anchored=False)
-    assert np.isnan(monitor.monitor(rows[rows["anchored"]]))
-    relation = monitor.per_relation(rows).iloc[0]
-    assert np.isnan(relation["MONITOR"]) and relation["coverage"] == 0 and relation["n"] == 2
-    total = monitor.overall(rows, times=10)
-    assert np.isnan(total["MONITOR"]) and np.isnan(total["low"]) and total["silent"] == 1
-
-
-def test_a_silent_relation_is_left_out_and_counted():
-    rows = pd.concat([table(A, B), table(B).assign(relation="P2", fact="P2:x:y", anchored=False)])
-    total = monitor.overall(rows, times=50)
-    assert (
-        total["MONITOR"] == pytest.approx(0.4668289, abs=1e-7)
-        and total["silent"] == 1
-        and total["coverage"] == pytest.approx(2 / 3)
-    )
-
-
-def test_one_fact_a_relation_shows_no_spread():
-    alone = pd.concat([table(A), table(B).assign(relation="P2")])
-    assert monitor.overall(alone, times=50)["MONITOR"] > 0 and np.isnan(monitor.overall(alone, times=50)["high"])
-    assert monitor.overall(pd.concat([alone, table(B)]), times=50)["low"] > 0
-
-
 @pytest.mark.parametrize("average_first", [False, True])
 def test_a_fact_without_distractors_has_no_score(average_first):
-    rows = table(A, {"p": [0.5], "f": [[0.4]], "n": np.empty((0, 1))})
-    assert np.isnan(rows["ird"][1]) and np.isnan(monitor.monitor(rows, average_first))
+    lonely = {"p": [0.5], "f": [[0.4]], "n": np.empty((0, 1))}
+    rows = table(A, B, lonely)
+    assert np.isnan(rows["ird"][2]) and np.isnan(monitor.monitor(rows, average_first))
+    row = monitor.per_relation(rows).iloc[0]  # left out, and counted
+    assert row["MONITOR"] == pytest.approx(0.4668289, abs=1e-7)
+    assert row["no_distractor"] == 1 and row["n"] == 3
 
 
 probability = st.floats(0.01, 1)
+tokens = lambda n: st.lists(probability, min_size=n, max_size=n)
+several = lambda n: st.lists(tokens(n), min_size=1, max_size=4)
 fact = st.integers(1, 3).flatmap(
-    lambda L: st.fixed_dictionaries(
-        {
-            "p": st.lists(probability, min_size=L, max_size=L),
-            "f": st.lists(st.lists(probability, min_size=L, max_size=L), min_size=1, max_size=4),
-            "n": st.lists(st.lists(probability, min_size=L, max_size=L), min_size=1, max_size=4),
-        }
-    )
+    lambda n: st.fixed_dictionaries({"p": tokens(n), "f": several(n), "n": several(n)})
 )
 
 
@@ -117,303 +120,324 @@ def test_invariants(facts, random):
     assert rows["pfd"].between(0, 1).all() and rows["ird"].between(0, 1).all() and score >= 0
     assert (rows["root"] <= rows[["pfd", "ird"]].max(axis=1) + 1e-12).all()
     turned = [
-        {"p": f["p"], "f": random.sample(f["f"], len(f["f"])), "n": random.sample(f["n"], len(f["n"]))} for f in facts
+        f | {"f": random.sample(f["f"], len(f["f"]))} for f in random.sample(facts, len(facts))
     ]
-    assert monitor.monitor(table(*random.sample(turned, len(turned)))) == pytest.approx(score)
+    assert monitor.monitor(table(*turned)) == pytest.approx(score)
     assert monitor.monitor(table(*facts, *facts)) == pytest.approx(score)
     wider = [f | {"f": [*f["f"], f["p"]]} for f in facts]  # one frame more that changes nothing
-    assert table(*wider)["pfd"].to_numpy() == pytest.approx(
-        rows["pfd"] * [len(f["f"]) / (len(f["f"]) + 1) for f in facts]
-    )
-
-
-def scored(fact_rows):
-    """Scores and prompts as the store and ``prompts.with_contexts`` give them."""
-    rows = [
-        {
-            "prompt": f"{f}|{t}|{c}",
-            "fact": f,
-            "relation": "P1",
-            "template": t,
-            "context": c,
-            "label": "x",
-            "n_tokens": len(p),
-            "token_logprobs": np.log(np.array(p, dtype=np.float32)),
-            "correct": ok,
-        }
-        for f, t, c, p, ok in fact_rows
-    ]
-    frame = pd.DataFrame(rows)
-    return frame.drop(columns=["template", "context"]), frame[["prompt", "template", "context"]]
-
-
-def test_anchors_take_frame_one_after_contexts_and_all_frames_without():
-    scores, prompts = scored(
-        [
-            ("a", 1, "negative2", [0.5, 0.3], False),
-            ("a", 2, "none", [0.6, 0.6], True),
-            ("a", 1, "positive", [0.9, 0.7], True),
-            ("a", 2, "negative1", [0.0001, 0.0001], True),
-            ("a", 1, "negative1", [0.3, 0.1], False),
-            ("a", 1, "none", [0.8, 0.5], False),
-        ]
-    )
-    anchors = monitor.anchors(scores, prompts).iloc[0]
-    for name in "pfn":
-        assert anchors[name] == pytest.approx(np.array(A[name]), abs=1e-6)
-    rows = monitor.distances(monitor.anchors(scores, prompts))
-    assert monitor.anchored(rows, scores, prompts).tolist() == [True]
-
-
-def test_the_grid_has_every_frame_after_every_distractor():
-    rows = [
-        (f, t, c, [0.5], ok)
-        for f in "ab"
-        for t in (1, 2)
-        for c, ok in (("none", True), ("positive", True), ("negative1", f == "a"), ("negative2", t == 2))
-    ]
-    scores, prompts = scored(rows)
-    grid = monitor.accuracy(scores, prompts)
-    assert grid[["template", "context", "accuracy", "n"]].values.tolist() == [
-        [1, "negative1", 50.0, 2],
-        [1, "negative2", 0.0, 2],
-        [2, "negative1", 50.0, 2],
-        [2, "negative2", 100.0, 2],
-    ]
-    summary = monitor.summarize(grid).iloc[0]
-    assert summary[["avg", "max", "min"]].tolist() == [50, 100, 0] and summary["std"] == pytest.approx(
-        np.std([50, 0, 50, 100], ddof=1)
-    )
-    assert len(monitor.accuracy(scores, prompts, "none")) == 2
-    assert monitor.accuracy(scores, prompts, "base")["accuracy"].tolist() == [100]
-
-
-def test_which_runs_make_an_accuracy():
-    """2 frames, 2 distractors: R M = 4, R (M + 1) = 6, R + 1 + M = 5; R (M + 2) needs contexts that were not asked."""
-    contexts = {1: ("none", "positive", "negative1", "negative2"), 2: ("none", "negative1", "negative2")}
-    scores, prompts = scored([("a", t, c, [0.5], True) for t, cs in contexts.items() for c in cs])
-    sizes = {runs: len(monitor.accuracy(scores, prompts, runs)) for runs in monitor.GRID if runs != "full"}
-    assert sizes == {"grid": 4, "none+neg": 6, "released13": 5, "none": 2, "base": 1, "positive": 1, "negative": 2}
-    with pytest.raises(ProbeError, match="full=True"):
-        monitor.accuracy(scores, prompts, "full")
-    with pytest.raises(ProbeError, match="gird.*grid"):
-        monitor.accuracy(scores, prompts, "gird")
-    more, asked = scored([("a", t, c, [0.5], True) for t in (1, 2) for c in contexts[1]])
-    assert len(monitor.accuracy(more, asked, "full")) == 8
-
-
-def test_the_released_denominator_is_the_anchored_facts():
-    scores, prompts = scored([(f, 1, "negative1", [0.5], f == "a") for f in "abcd"])
-    assert monitor.accuracy(scores, prompts)["accuracy"].tolist() == [25]
-    assert monitor.accuracy(scores, prompts, among=["a", "b"])[["accuracy", "n"]].values.tolist() == [[50, 2]]
-
-
-def test_a_missing_distractor_is_not_a_wrong_answer():
-    scores, prompts = scored(
-        [("a", 1, "negative1", [0.5], True), ("a", 1, "negative2", [0.5], False), ("b", 1, "negative1", [0.5], True)]
-    )
-    assert monitor.verdicts(scores, prompts).loc["b"].isna().tolist() == [False, True]
-    assert monitor.accuracy(scores, prompts)[["accuracy", "n"]].values.tolist() == [[100, 2], [0, 1]]
-
-
-def test_facts_without_distractors_are_left_out_and_counted():
-    lonely = {"p": [0.5], "f": [[0.4]], "n": np.empty((0, 1))}
-    row = monitor.per_relation(table(A, B, lonely), times=20).iloc[0]
-    assert row["MONITOR"] == pytest.approx(0.4668289, abs=1e-7) and row["no_distractor"] == 1 and row["n"] == 3
-
-
-# Intervals
-
-
-def test_resampling_draws_the_same_facts_for_all_models():
-    rows = table(A, B, B, A)
-    grid = pd.DataFrame({(1, "negative1"): [1.0, 0, 0, 1], (2, "negative1"): [1.0, 0, 0, 1]}, index=rows["fact"])
-    replicates = monitor.resample({"x": rows, "y": rows}, {"x": grid, "y": 1 - grid}, times=200)
-    assert replicates["MONITOR"].shape == replicates["avg"].shape == (200, 2, 1)
-    assert (replicates["MONITOR"][:, 0] == replicates["MONITOR"][:, 1]).all()
-    assert replicates["avg"].sum(1) == pytest.approx(100) and replicates["std"] == pytest.approx(0, abs=1e-5)
-    assert (
-        replicates["MONITOR"].min() >= 0.438 - 1e-3 and replicates["MONITOR"].max() <= 0.5131 + 1e-3
-    )  # A alone, B alone
-    assert replicates["MONITOR"].mean() == pytest.approx(monitor.monitor(rows), abs=0.01)
-
-
-def test_no_fact_at_all_is_an_empty_table():
-    """What is left when the facts that every model anchors are asked for, and there is none."""
-    nothing = table(A).iloc[:0]
-    assert len(monitor.per_relation(nothing)) == 0 and np.isnan(monitor.per_relation(nothing)["MONITOR"].mean())
-    assert monitor.resample({"x": nothing, "y": nothing}, times=7)["MONITOR"].shape == (7, 2, 0)
-
-
-def test_models_on_other_facts_cannot_be_resampled_together():
-    with pytest.raises(ProbeError, match="y has scores of other facts of P1"):
-        monitor.resample({"x": table(A, B), "y": table(A)}, times=2)
-
-
-def test_a_draw_without_an_anchored_fact_is_made_again():
-    """Else a relation would leave the mean now and then, and the interval would be that of another mean."""
-    rows = table(A, B).assign(anchored=[True, False])
-    replicates = monitor.resample({"x": rows}, times=100)["MONITOR"]
-    assert replicates == pytest.approx(rows["root"][0] / rows["pbar"][0])
-    assert np.isnan(monitor.resample({"x": rows.assign(anchored=False)}, times=5)["MONITOR"]).all()
-
-
-def test_a_correlation_has_an_interval_over_models_and_one_over_facts():
-    x, y = np.array([1.0, 2, 3, 4]), np.array([4.0, 3, 2, 1.5])
-    drawn = x + np.random.default_rng(0).normal(0, 0.3, (50, 4))
-    r = monitor.correlation(x, y, drawn, np.tile(y, (50, 1)))
-    assert r["r"] == pytest.approx(pearson(x, y)["r"]) and r["facts_low"] < r["r"] + 0.05 and r["facts_high"] < 0
-
-
-def test_fewer_frames():
-    frame = pd.DataFrame([{"fact": "a", "relation": "P1", **{k: np.array(v) for k, v in A.items()}}])
-    assert monitor.distances(alternatives.subsets(frame, [0]))["pfd"][0] == pytest.approx(0.15)
-    assert monitor.distances(alternatives.subsets(frame, [1, 5]))["pfd"][0] == pytest.approx(0.2)
-
-
-def test_models_are_compared_on_the_facts_that_all_of_them_anchor():
-    """Model x anchors facts a and b, model y fact b alone: on b both have a score, and x's equals the formula's on b."""
-    rows = []
-    for fact, sets in (("a", A), ("b", B)):
-        rows += [(fact, 1, "positive", sets["p"]), *[(fact, j, "none", f) for j, f in enumerate(sets["f"], 1)]]
-        rows += [(fact, 1, f"negative{m}", n) for m, n in enumerate(sets["n"], 1)]
-    frame = pd.DataFrame(rows, columns=["fact", "template", "context", "tokens"])
-    frame["prompt"] = frame["fact"] + "|" + frame["template"].astype(str) + "|" + frame["context"]
-    frame = frame.assign(relation="P1", token_logprobs=[np.log(t) for t in frame["tokens"]])
-    said = frame.drop(columns=["template", "context"])
-    scores = {m: said.assign(correct=[f in known for f in frame["fact"]]) for m, known in (("x", "ab"), ("y", "b"))}
-    measured = monitor.measure(scores, frame)
-    assert list(monitor.anchored_by_all(measured)) == ["b"]
-    common = monitor.measure_common(measured, scores, frame)
-    assert common.models["coverage"].tolist() == [1.0, 1.0]
-    assert common.models["MONITOR"].tolist() == pytest.approx([monitor.monitor(table(B))] * 2)
-    one = alternatives.with_frames(measured, "P1", [0]).set_index("model")["MONITOR"]
-    assert one["y"] == pytest.approx(monitor.monitor(table({**B, "f": B["f"][:1]})))
-    nobody = {m: s.assign(correct=False) for m, s in scores.items()}
-    without = monitor.measure(nobody, frame)
-    assert monitor.measure_common(without, nobody, frame) is without
-
-
-# Fact checking, flaws, pairs
-
-
-def checked(verdicts):
-    prompts = pd.DataFrame(
-        [(f"{i}", "f", "P1", 1, context) for i, (context, _, _) in enumerate(verdicts)],
-        columns=["prompt", "fact", "relation", "template", "context"],
-    )
-    scores = pd.DataFrame(
-        [(f"{i}", c, v) for i, (_, t, f) in enumerate(verdicts) for c, v in (("True", t), ("False", f))],
-        columns=["prompt", "candidate", "logprob"],
-    )
-    return scores, prompts
-
-
-def test_fact_checking_by_score_and_by_word():
-    scores, prompts = checked([("true", -1, -2), ("false1", -1, -2), ("false2", -3, -2), ("false3", -2, -2)])
-    table = monitor.checking(scores, prompts)
-    assert table["kind"].tolist() == ["FC-pos"] + ["FC-neg"] * 3
-    assert table["correct"].tolist() == [True, False, True, False]  # a tie is no verdict
-    said = pd.DataFrame({"prompt": ["0", "1", "2", "3"], "text": [" Perhaps", " False.", "\nfalse", " True"]})
-    assert monitor.checking(scores, prompts, said)["correct"].tolist() == [False, True, True, False]
-
-
-def test_one_anchored_fact_has_no_interval():
-    row = monitor.per_relation(table(A, B).assign(anchored=[True, False]), times=20).iloc[0]
-    assert row["MONITOR"] > 0 and np.isnan(row["low"]) and np.isnan(row["high"])
-
-
-def test_scores_after_a_right_distractor_can_be_left_out():
-    scores, prompts = scored([("a", 1, "negative1", [0.5], True), ("a", 1, "negative2", [0.5], True)])
-    flawed = pd.DataFrame({"fact": ["a"], "right_distractor": [("negative2",)]})
-    assert alternatives.without_right_distractors(scores, flawed, prompts)["prompt"].tolist() == ["a|1|negative1"]
-
-
-# As released
-
-
-@pytest.mark.parametrize(
-    ("tokens", "length"),
-    [
-        ([" French"], 1),
-        ([" French", "."], 1),
-        ([" French", ".", "</s>"], 1),
-        ([" French", "</s>"], 1),
-        ([" French", "\n", " What"], 1),
-        (["\n", " French", "\n"], 2),  # the first step is never looked at
-        ([".", "."], 0),
-        ([".", "</s>"], 0),
-        ([], 0),
-    ],
-)
-def test_steps_that_count_as_released(tokens, length):
-    assert alternatives.released_length(tokens) == length
-
-
-def beams(positive, *foreign):
-    """``beam_steps`` rows of one fact: (template, context, tokens, values) for each foreign run."""
-    first = {"prompt": "p", "text": positive[2], "tokens": positive[0], "probability": positive[1], "watched": []}
-    rest = [
-        {"prompt": f"q{i}", "text": "", "tokens": tokens, "probability": [], "watched": values}
-        for i, (_, _, tokens, values) in enumerate(foreign)
-    ]
-    prompts = [("p", 1, "positive")] + [(f"q{i}", t, c) for i, (t, c, _, _) in enumerate(foreign)]
-    prompts = pd.DataFrame(prompts, columns=["prompt", "template", "context"]).assign(fact="a", relation="P1")
-    return pd.DataFrame([first, *rest]), prompts, pd.DataFrame({"fact": ["a"], "label": ["New York"]})
-
-
-def test_released_runs_are_padded_with_zero():
-    """Primary [.9, .8] against a one-step run [.6] gives (.3 + .8) / 2 = .55."""
-    runs = beams(
-        ([" New", " York"], [0.9, 0.8], " New York"),
-        (1, "none", [" Rome"], [0.6]),
-        (1, "negative1", [" New", " York", "."], [0.9, 0.8, 0.9]),
-    )
-    anchors = alternatives.released_anchors(*runs)
-    rows = monitor.distances(anchors)
-    assert rows["pfd"][0] == pytest.approx(0.55) and rows["ird"][0] == 0 and anchors["anchored"].tolist() == [True]
-
-
-def test_released_pfd_always_divides_by_seven():
-    """h.5: distances that sum to 1.2 over 6 frames: .2, and as the script divides .1714."""
-    foreign = [(j, "none", [" York"], [0.7]) for j in range(1, 7)]
-    runs = beams(([" York"], [0.9], " New York"), *foreign, (1, "negative1", [" York"], [0.9]))
-    assert monitor.distances(alternatives.released_anchors(*runs))["pfd"][0] == pytest.approx(0.2)
-    assert monitor.distances(alternatives.released_anchors(*runs, divisor=7))["pfd"][0] == pytest.approx(1.2 / 7)
-
-
-def test_released_answer_of_which_nothing_is_left_is_not_anchored():
-    runs = beams(([".", "</s>"], [0.9, 0.9], "."), (1, "none", [" a"], [0.1]), (1, "negative1", [" a"], [0.1]))
-    anchors = alternatives.released_anchors(*runs)
-    assert anchors["anchored"].tolist() == [False] and monitor.distances(anchors)["pfd"].isna().all()
+    shares = [len(f["f"]) / (len(f["f"]) + 1) for f in facts]
+    assert table(*wider)["pfd"].to_numpy() == pytest.approx(rows["pfd"] * shares)
 
 
 def test_published_correlations_come_out_of_the_published_tables():
     table4, table6 = published.table("monitor/table4"), published.table("monitor/table6")
-    r4, r6 = pearson(table4["MONITOR"], table4["avg_acc"]), pearson(table6["MONITOR"], table6["std"])
-    assert (r4["r"], r4["p"]) == (pytest.approx(-0.8466, abs=1e-4), pytest.approx(0.00051, abs=1e-5))
+    r4, r6 = (
+        pearson(table4["MONITOR"], table4["avg_acc"]),
+        pearson(table6["MONITOR"], table6["std"]),
+    )
+    assert (r4["r"], r4["p"]) == (
+        pytest.approx(-0.8466, abs=1e-4),
+        pytest.approx(0.00051, abs=1e-5),
+    )
     assert (r6["r"], r6["p"]) == (pytest.approx(0.7542, abs=1e-4), pytest.approx(0.0046, abs=1e-4))
-    assert (r4["low"], r4["high"]) == (pytest.approx(-0.956, abs=1e-3), pytest.approx(-0.531, abs=1e-3))
+    assert (r4["low"], r4["high"]) == (
+        pytest.approx(-0.956, abs=1e-3),
+        pytest.approx(-0.531, abs=1e-3),
+    )
+
+
+# ---- anchors and runs
+
+
+def test_anchors_take_frame_one_after_contexts_and_all_frames_without():
+    rows = [
+        ("a", 1, "negative2", [0.5, 0.3], False),
+        ("a", 2, "none", [0.6, 0.6], True),
+        ("a", 1, "positive", [0.9, 0.7], True),
+        ("a", 2, "negative1", [0.0001, 0.0001], True),
+        ("a", 1, "negative1", [0.3, 0.1], False),
+        ("a", 1, "none", [0.8, 0.5], False),
+    ]
+    scores, prompts = scored(rows)
+    anchors = monitor.anchors(scores, prompts).iloc[0]
+    for name in "pfn":
+        assert anchors[name] == pytest.approx(np.array(A[name]), abs=1e-6)
+    measured = monitor.measure_facts(scores, prompts)
+    assert measured["anchored"].tolist() == [True] and measured["acc"].tolist() == [
+        pytest.approx(1 / 3)
+    ]
+
+
+def test_the_grid_has_every_frame_after_every_distractor():
+    contexts = ("none", "positive", "negative1", "negative2")
+    right = {"none": "ab", "positive": "ab", "negative1": "a", "negative2": ""}
+    rows = [(f, t, c, [0.5], f in right[c]) for f in "ab" for t in (1, 2) for c in contexts]
+    scores, prompts = scored(rows)
+    scores.loc[scores["prompt"].str.endswith("2negative2"), "correct"] = True
+    grid = monitor.accuracy(monitor.verdicts(scores, prompts), scores)
+    found = grid[["template", "context", "accuracy", "n"]].values.tolist()
+    assert found == [
+        [1, "negative1", 50, 2],
+        [1, "negative2", 0, 2],
+        [2, "negative1", 50, 2],
+        [2, "negative2", 100, 2],
+    ]
+    summary = monitor.summarize(grid).iloc[0]
+    assert summary[["avg acc", "max", "min"]].tolist() == [50, 100, 0]
+    assert summary["std"] == pytest.approx(np.std([50, 0, 50, 100], ddof=1))
+
+
+def test_which_runs_make_an_accuracy():
+    """2 frames, 2 distractors: R M = 4, R (M + 1) = 6, R + 1 + M = 5."""
+    contexts = {
+        1: ("none", "positive", "negative1", "negative2"),
+        2: ("none", "negative1", "negative2"),
+    }
+    scores, prompts = scored([("a", t, c, [0.5], True) for t, cs in contexts.items() for c in cs])
+    sizes = {runs: monitor.verdicts(scores, prompts, runs).shape[1] for runs in monitor.GRID}
+    some = {"none": 2, "base": 1, "positive": 1, "negative": 2}
+    assert sizes == {"grid": 4, "none+neg": 6, "released13": 5} | some
+
+
+def test_a_missing_distractor_is_not_a_wrong_answer_and_the_denominator_may_be_others():
+    rows = [("a", 1, "negative1", [0.5], True), ("a", 1, "negative2", [0.5], False)]
+    scores, prompts = scored([*rows, ("b", 1, "negative1", [0.5], True)])
+    grid = monitor.verdicts(scores, prompts)
+    assert grid.loc["b"].isna().tolist() == [False, True]
+    found = monitor.accuracy(grid, scores)[["accuracy", "n"]].values.tolist()
+    assert found == [[100, 2], [0, 1]]
+    assert monitor.accuracy(grid, scores, ["b"])[["accuracy", "n"]].values.tolist() == [[100, 1]]
+
+
+def test_what_cannot_be_measured_is_refused():
+    scores, prompts = scored([("a", 1, "none", [0.5], True)])
+    with pytest.raises(ProbeError, match="1 facts have no prompt with the positive context.*'a'"):
+        monitor.anchors(scores, prompts)
+    with pytest.raises(ProbeError, match="gird.*grid"):
+        monitor.verdicts(scores, prompts, "gird")
+    with pytest.raises(ProbeError, match="y has scores of other facts of P1"):
+        monitor.resample({"x": table(A, B), "y": table(A)}, times=2)
+
+
+# ---- several models, intervals
+
+
+def own(rows: pd.DataFrame, times: int = 50) -> tuple[pd.DataFrame, dict]:
+    """``per_relation`` and ``overall`` of one model."""
+    replicates = monitor.resample({"": rows}, times=times)["MONITOR"][:, 0]
+    found = monitor.per_relation(rows, replicates)
+    return found, monitor.overall(rows, found, replicates)
+
+
+def test_nothing_anchored_is_nan_and_never_zero():
+    relations, total = own(table(A, B).assign(anchored=False))
+    relation = relations.iloc[0]
+    assert np.isnan(relation["MONITOR"]) and relation["coverage"] == 0 and relation["n"] == 2
+    assert np.isnan(total["MONITOR"]) and np.isnan(total["MONITOR low"]) and total["silent"] == 1
+
+
+def test_a_silent_relation_is_left_out_and_counted():
+    silent = table(B).assign(relation="P2", fact="P2:x:y", anchored=False)
+    _, total = own(pd.concat([table(A, B), silent], ignore_index=True))
+    assert total["MONITOR"] == pytest.approx(0.4668289, abs=1e-7)
+    assert total["silent"] == 1 and total["coverage"] == pytest.approx(2 / 3)
+
+
+def test_one_fact_shows_no_spread():
+    alone = pd.concat([table(A), table(B).assign(relation="P2")], ignore_index=True)
+    assert own(alone)[1]["MONITOR"] > 0 and np.isnan(own(alone)[1]["MONITOR high"])
+    assert own(pd.concat([alone, table(B)], ignore_index=True))[1]["MONITOR low"] > 0
+    one = own(table(A, B).assign(anchored=[True, False]))[0].iloc[0]
+    assert one["MONITOR"] > 0 and np.isnan([one["MONITOR low"], one["MONITOR high"]]).all()
+
+
+def test_resampling_draws_the_same_facts_for_all_models():
+    rows = table(A, B, B, A)
+    values = {(1, "negative1"): [1.0, 0, 0, 1], (2, "negative1"): [1.0, 0, 0, 1]}
+    grid = pd.DataFrame(values, index=rows["fact"])
+    replicates = monitor.resample({"x": rows, "y": rows}, {"x": grid, "y": 1 - grid}, times=200)
+    scores = replicates["MONITOR"]
+    assert scores.shape == replicates["avg acc"].shape == (200, 2, 1)
+    assert (scores[:, 0] == scores[:, 1]).all()
+    assert replicates["avg acc"].sum(1) == pytest.approx(100)
+    assert replicates["std"] == pytest.approx(0, abs=1e-5)
+    assert scores.min() >= 0.438 - 1e-3 and scores.max() <= 0.5131 + 1e-3  # A alone, B alone
+    assert scores.mean() == pytest.approx(monitor.monitor(rows), abs=0.01)
+
+
+def test_a_draw_without_an_anchored_fact_is_made_again():
+    """Else a relation would leave the mean now and then: the interval of another mean."""
+    rows = table(A, B).assign(anchored=[True, False])
+    replicates = monitor.resample({"x": rows}, times=100)["MONITOR"]
+    assert replicates == pytest.approx(rows["root"][0] / rows["pbar"][0])
+    nobody = monitor.resample({"x": rows.assign(anchored=False)}, times=5)["MONITOR"]
+    assert np.isnan(nobody).all()
+    nothing = table(A).iloc[:0]
+    assert monitor.resample({"x": nothing, "y": nothing}, times=7)["MONITOR"].shape == (7, 2, 0)
+
+
+def test_models_are_compared_on_the_facts_that_all_of_them_anchor():
+    """Model x anchors facts a and b, model y fact b alone: on b both have the formula's score."""
+    scores, prompts = answered(x="ab", y="b")
+    measured = monitor.measure(scores, prompts)
+    assert list(monitor.anchored_by_all(measured.facts)) == ["b"]
+    assert monitor.anchored_accuracy(measured.facts)["y"].tolist() == [100]
+    common = monitor.measure_common(measured, scores, prompts)
+    assert common.models["coverage"].tolist() == [1.0, 1.0]
+    assert common.models["MONITOR"].tolist() == pytest.approx([monitor.monitor(table(B))] * 2)
+    nobody, _ = answered(x="", y="")
+    without = monitor.measure(nobody, prompts)
+    assert monitor.measure_common(without, nobody, prompts) is without
+
+
+def test_a_difference_is_paired():
+    """By hand: the replicates of x and y differ by 0.1 or 0.2, however far each of them spreads."""
+    measured = monitor.measure(*answered(x="ab", y="b"))
+    replicates = np.array([[[0.2], [0.3]], [[0.6], [0.8]]])  # [times, models, relations]
+    measured = replace(measured, replicates={"MONITOR": replicates})
+    found = monitor.margin(measured, "x", "y", "P1")
+    assert found["value"] == pytest.approx(monitor.monitor(table(B)) - monitor.monitor(table(A, B)))
+    assert 0.1 <= found["low"] < found["high"] <= 0.2
+    assert monitor.margin(measured, "y", "x")["high"] == pytest.approx(-found["low"])
+
+
+def test_fewer_frames_by_hand():
+    measured = monitor.measure(*answered(x="ab", y="b"))
+    found, pairs = monitor.fewer_frames(measured, "P1", size=1)
+    found = found.set_index("model")
+    few, rest = (table({**B, "f": [B["f"][j]]}) for j in (0, 1))
+    assert found["first frames"]["y"] == pytest.approx(monitor.monitor(few))
+    assert found["other frames"]["y"] == pytest.approx(monitor.monitor(rest))
+    assert found["least"]["y"] == pytest.approx(min(map(monitor.monitor, (few, rest))))
+    assert (found["change"] == found["first frames"] - found["all frames"]).all()
+    assert pairs.columns.tolist() == ["value", "low", "high"]
+    every, _ = monitor.fewer_frames(measured, "P1")  # there are only two
+    assert every["change"].tolist() == [0, 0] and every["other frames"].isna().all()
+
+
+# ---- forms of the prompt, spread
+
+
+def test_fact_checking():
+    contexts = ("true", "false1", "false2", "false3")
+    prompts = pd.DataFrame({"prompt": list("0123"), "fact": "f", "relation": "P1", "template": 1})
+    logprobs = [(-1, -2), (-1, -2), (-3, -2), (-2, -2)]  # the last one: a tie is no verdict
+    rows = [
+        (str(i), word, v)
+        for i, own in enumerate(logprobs)
+        for word, v in zip(("True", "False"), own, strict=True)
+    ]
+    scores = pd.DataFrame(rows, columns=["prompt", "candidate", "logprob"])
+    found = monitor.checking(scores, prompts.assign(context=contexts))
+    assert found["kind"].tolist() == ["FC-pos"] + ["FC-neg"] * 3
+    assert found["correct"].tolist() == [True, False, True, False]
+
+
+def judged(rights) -> pd.DataFrame:
+    """``judge_forms`` of one model and form, from verdicts [facts, paraphrases]."""
+    rows = [(f, t, 100 * v) for f, own in enumerate(rights) for t, v in enumerate(own, 1)]
+    return pd.DataFrame(rows, columns=["fact", "template", "correct"]).assign(model="m", kind="QA")
+
+
+def test_paraphrases_are_chosen_and_compared_on_different_facts():
+    """The second of three is always missed; chance alone gives nothing."""
+    apart = monitor.spread_of_paraphrases(judged([[1, 0, 1]] * 7 + [[0, 0, 1]])).iloc[0]
+    assert apart["value"] >= 87.5 and apart["low"] > 0
+    rng = np.random.default_rng(0)
+    noise = [judged(rng.integers(0, 2, (40, 7))) for _ in range(50)]
+    chance = pd.concat([monitor.spread_of_paraphrases(own) for own in noise])
+    assert abs(chance["value"].mean()) < 5 and (chance["low"] > 0).mean() < 0.1
+    plain = [np.ptp(own.groupby("template")["correct"].mean()) for own in noise]
+    assert np.mean(plain) > 20  # what the range would say
+    ceiling = monitor.spread_of_paraphrases(judged([[1, 1, 1]] * 8)).iloc[0]
+    assert ceiling["value"] == 0 and np.isnan(ceiling["low"])
+    assert np.isnan(monitor.spread_of_paraphrases(judged([[1, 0]])).iloc[0]["value"])
+
+
+# ---- the cases that examples show
 
 
 def test_the_fact_of_figure_3_is_one_that_the_model_knows():
-    """Fact b moves most, but it is not answered without context; of the others a is surer than 0.8."""
+    """Fact b moves most, but it is not answered without context; a is surer than 0.8, c is not."""
     contexts = [(1, "none"), (2, "none"), (1, "positive"), (1, "negative1")]
+    ps = {"a": (0.9, 0.5, 0.9, 0.6), "b": (0.1, 0.1, 0.99, 0.1), "c": (0.3, 0.1, 0.7, 0.1)}
     rows = [
-        {"prompt": f"{f}{t}{c}", "fact": f, "relation": "P1", "template": t, "context": c, "correct": ok}
-        | {"token_logprobs": np.log(np.array([p], dtype=np.float32))}
-        for f, ok, ps in (
-            ("a", True, (0.9, 0.5, 0.9, 0.6)),
-            ("b", False, (0.1, 0.1, 0.99, 0.1)),
-            ("c", True, (0.3, 0.1, 0.7, 0.1)),
-        )
-        for (t, c), p, ok in zip(contexts, ps, (ok, ok, True, ok), strict=True)
+        (f, t, c, [p], f != "b" or c == "positive")
+        for f, own in ps.items()
+        for (t, c), p in zip(contexts, own, strict=True)
     ]
-    frame = pd.DataFrame(rows)
-    scores, prompts = frame.drop(columns=["template", "context"]), frame[["prompt", "template", "context"]]
-    table = monitor.measure_facts(scores, prompts)
-    assert monitor.clearest_fact(table, scores, prompts) == "a"
-    assert monitor.clearest_fact(table, scores, prompts, sure=0.95) == "b"
-    assert monitor.lost_by_context(scores, prompts).to_dict() == {"a": 0.0, "c": 0.0}
-    spoilt = scores.assign(correct=scores["correct"] & (scores["prompt"] != "a1negative1"))
-    assert monitor.lost_by_context(spoilt, prompts).to_dict() == {"a": 100.0, "c": 0.0}
+    scores, prompts = scored(rows)
+    found = monitor.measure_facts(scores, prompts)
+    assert monitor.clearest_fact(found, scores, prompts) == "a"
+    assert monitor.clearest_fact(found, scores, prompts, sure=0.95) == "b"
+    by_prompt = monitor.by_prompt(scores, prompts.assign(text="?"), "a")
+    assert by_prompt["distance"].tolist() == pytest.approx([0, 0.4, 0, 0.3], abs=1e-6)
+    farthest = monitor.farthest_prompts(by_prompt)
+    assert farthest[["template", "context"]].values.tolist() == [
+        [1, "positive"],
+        [2, "none"],
+        [1, "negative1"],
+    ]
+
+
+def test_the_fact_of_figure_1_is_answered_and_then_lost():
+    columns = pd.MultiIndex.from_tuples(
+        [(1, "none"), (2, "none"), (1, "positive"), (1, "negative1")], names=["template", "context"]
+    )
+    steady = pd.DataFrame([[1.0, 1, 1, 1], [0, 1, 0, 1]], list("ab"), columns)
+    shaky = pd.DataFrame([[1.0, 1, 1, 0], [1, 0, 1, 0]], list("ab"), columns)
+    assert monitor.most_unstable({"x": steady, "y": shaky}) == ("y", "b")
+
+
+def test_the_prompt_of_figure_2_is_answered_by_both():
+    scores, prompts = answered(x="ab", y="b", z="b")
+    for model, logprob in (("x", -0.1), ("y", -0.5), ("z", -2.0)):
+        scores[model]["logprob"] = logprob
+    assert monitor.most_apart(scores, prompts) == ("b1none", ["x", "z"])
+
+
+def test_the_pair_of_section_5_2_3():
+    """Within 5 points in print: the 13b models differ by 0.156, the paper's pair by 0.138."""
+    printed = (
+        published.table("monitor/table5")
+        .query("relation == 'P37'")
+        .rename(columns={"avg_acc": "avg acc"})
+    )
+    rows = printed.assign(model=printed["model_key"], coverage=0.5)
+    assert monitor.alike_pairs(rows)[:2] == [
+        ("vicuna-13b", "wizardlm-13b"),
+        ("vicuna-7b", "bloomz-3b"),
+    ]
+    of = lambda own: monitor.Measured({}, {}, {}, own, own, {})
+    less = rows.assign(coverage=rows["coverage"].where(rows["model"] != "wizardlm-13b", 0.3))
+    assert monitor.similar_models(of(less), "P37") == ["vicuna-7b", "bloomz-3b"]
+    apart = rows.assign(coverage=range(len(rows)))  # none is alike: the closest in accuracy
+    assert monitor.similar_models(of(apart), "P37") == ["vicuna-7b", "bloomz-3b"]
+    assert monitor.similar_models(of(rows.iloc[:1]), "P37") == rows["model"].head(1).tolist()
+    assert monitor.extremes(of(rows), "P37") == ["vicuna-13b", "bloomz-560m"]
+
+
+def test_the_fact_of_table_7_is_anchored_by_both_and_tells_them_apart():
+    rows = pd.DataFrame({"fact": list("abc"), "relation": "P1", "root": [0.1, 0.2, 0.3]})
+    rows["anchored"] = [True, True, False]
+    other = rows.assign(root=[0.1, 0.5, 0.9], anchored=True)
+    of = lambda own: monitor.Measured({"x": own, "y": other}, {}, {}, None, None, {})
+    told = lambda own, *preferred: monitor.telling_fact(of(own), ["x", "y"], "P1", preferred)
+    assert told(rows) == "b" and told(rows, "a", "c") == "a"
+    assert told(rows.assign(anchored=False)) == "c"
+
+
+def test_savings_have_an_interval_over_rounds():
+    rounds = [
+        ("generated", i, what, n, s)
+        for i, saved in enumerate((2.0, 2.5, 3.0))
+        for what, n, s in (("MONITOR", 13, 2.0), ("accuracy", 35, 2 * saved))
+    ]
+    found = monitor.savings(
+        pd.DataFrame(rounds, columns=["way", "round", "what", "prompts", "seconds"])
+    )
+    assert found["cost"].tolist() == ["prompts", "seconds"]
+    assert found["saved"].tolist() == pytest.approx([35 / 13, 2.5])
+    assert found[["MONITOR", "accuracy"]].values[1].tolist() == pytest.approx([2, 5])
+    assert np.isnan(found["saved low"][0])
+    assert found["saved low"][1] == pytest.approx(2.5 - 4.302653 * 0.5 / np.sqrt(3))  # t, 2 df

@@ -1,28 +1,29 @@
-"""What teacher forcing says about greedy decoding, held against greedy decoding itself, on shipped models."""
+"""What teacher forcing says about greedy decoding, held against greedy decoding itself; names."""
 
-import numpy as np
 import pytest
 
 from probelib import facts, lm, prompts
-from probelib.monitor import alternatives, answers, scores
-from probelib.monitor import measures as monitor
+from probelib.errors import ProbeError
+from probelib.monitor import answers, scores
 
 
 @pytest.mark.parametrize("name", ["atlas-neox-0.15m", "atlas-llama-0.6m"])
 def test_flags_decide_as_generation_does(name):
-    """The accuracy grid needs no decoding loop: every verdict from the scores is the verdict on the generated text."""
+    """Every verdict from the scores is the verdict on the generated text."""
     asked = facts.load(relations=["P37", "P30", "P1412"], n_facts=8)
     framed, gold = prompts.with_contexts(asked), prompts.gold(asked)
     framed = framed[(framed["template"] <= 2)].reset_index(drop=True)
-    label = dict(zip(gold["fact"], gold["label"], strict=True))
+    label = framed["fact"].map(dict(zip(gold["fact"], gold["label"], strict=True)))
     model = lm.load(name)
-    rows = model.logprobs(framed["text"].tolist(), [[f" {label[f]}"] for f in framed["fact"]], end=True)
-    rows = rows.assign(prompt=framed["prompt"], label=framed["fact"].map(label))
+    rows = model.logprobs(framed["text"].tolist(), [[f" {each}"] for each in label], end=True)
+    rows = rows.assign(prompt=framed["prompt"], label=label)
     written = model.generate(framed["text"].tolist(), max_new_tokens=15)
-    truth = [answers.matches(text, label[f]) for text, f in zip(written["text"], framed["fact"], strict=True)]
-    decided = answers.decide(rows)
-    assert [v for v in decided if v is not None] == [t for t, v in zip(truth, decided, strict=True) if v is not None]
-    assert decided.isna().mean() < 0.2 and sum(truth) > 20  # few are left open, and there is something to decide
+    truth = list(map(answers.matches, written["text"], label))
+    decided = answers.decide(rows).tolist()
+    assert all(verdict in (None, right) for verdict, right in zip(decided, truth, strict=True))
+    assert (
+        decided.count(None) < 0.2 * len(truth) and sum(truth) > 20
+    )  # there is something to decide
     assert answers.decide(rows, written.assign(prompt=framed["prompt"])).tolist() == truth
 
 
@@ -32,37 +33,43 @@ def test_the_store_gives_scores_and_verdicts_together(tmp_path):
     framed, gold = prompts.with_contexts(asked), prompts.gold(asked)
     model = lm.load("atlas-neox-0.15m")
     rows = scores.score_answers(model, framed, gold, tmp_path)
-    label = dict(zip(gold["fact"], gold["label"], strict=True))
-    written = model.generate(framed["text"].tolist())["text"]
-    truth = [answers.matches(text, label[f]) for text, f in zip(written, framed["fact"], strict=True)]
+    label = framed["fact"].map(dict(zip(gold["fact"], gold["label"], strict=True)))
+    truth = list(map(answers.matches, model.generate(framed["text"].tolist())["text"], label))
     assert rows["correct"].tolist() == truth and 0 < sum(truth) < len(truth)
     before = {p: p.stat().st_mtime_ns for p in tmp_path.rglob("*.parquet")}
     assert scores.score_answers(model, framed, gold, tmp_path).equals(rows)
     assert {p: p.stat().st_mtime_ns for p in tmp_path.rglob("*.parquet")} == before
 
 
-def test_the_released_algorithm_runs_on_a_shipped_model():
-    asked = facts.load(relations=["P37"], n_facts=2)
-    framed, gold = prompts.with_contexts(asked), prompts.gold(asked)
-    framed = framed[(framed["context"] == "none") | (framed["template"] == 1)].reset_index(drop=True)
-    model = lm.load("atlas-llama-0.6m")
-    first = framed[framed["context"] == "positive"]
-    primary = model.beam_steps(first["text"].tolist())
-    watch = dict(zip(first["fact"], primary["ids"], strict=True))
-    runs = model.beam_steps(framed["text"].tolist(), watch=[watch[f] for f in framed["fact"]])
-    anchors = alternatives.released_anchors(runs.assign(prompt=framed["prompt"]), framed, gold)
-    assert [len(f) for f in anchors["f"]] == [7, 7] and [len(n) for n in anchors["n"]] == [5, 5]
-    own = runs.loc[first.index]
-    assert all(np.allclose(a, b) for a, b in zip(own["watched"], own["probability"], strict=True))
-    assert monitor.distances(anchors)[["pfd", "ird"]].stack().between(0, 1).all()
+def test_two_models_of_one_display_name_are_refused(tmp_path, monkeypatch):
+    """A folder of training runs may hold two models of one name: none may replace the other."""
+    model = lm.load("atlas-neox-0.15m")
+    monkeypatch.setattr(scores.lm, "load", lambda source, **options: model)
+    with pytest.raises(ProbeError, match="'one' and 'other' have the same display name.*Rename"):
+        scores.score(["one", "other"], facts.load(relations=["P30"], n_facts=1), tmp_path)
 
 
 def test_facts_that_are_shown_alone():
-    """More than the panel has, of those that were taught; without such a list the facts as loaded."""
+    """More than the panel has, of those that were taught; without a list the facts as loaded."""
     panel = facts.load(relations=["P37", "P30"], n_facts=2)
     assert scores.facts_shown(panel, ["P37"], None) is panel
     taught = set(facts.load(relations=["P37"], n_facts=20).facts["fact"])
-    more = scores.facts_shown(panel, ["P37", "P1412"], taught)  # P30 stands in for P1412, and has no such fact
-    assert set(more.facts["fact"]) == taught and more.source == "atlas, facts that the models were taught"
+    more = scores.facts_shown(panel, ["P37", "P1412"], taught)  # P30 stands in for P1412
+    assert set(more.facts["fact"]) == taught
+    assert more.source == "atlas, facts that the models were taught"
     assert len(scores.facts_shown(panel, ["P37"], taught, n_facts=3).facts) == 3
     assert scores.facts_shown(panel, ["P37"], {"none"}) is panel
+
+
+def test_the_misprimed_prompt_is_one_that_only_the_first_model_answers():
+    asked = facts.load(relations=["P37", "P30"], n_facts=2)
+    framed = prompts.with_contexts(asked)
+    first = framed[["prompt"]].assign(correct=True, logprob=-1.0)
+    negative = framed[(framed["template"] == 1) & framed["context"].str.startswith("negative")]
+    wrong = negative[negative["relation"] == "P30"]["prompt"].iloc[-1]
+    second = first.assign(correct=first["prompt"] != wrong)
+    model = lm.load("atlas-neox-0.15m")
+    row = scores.misprimed_prompt(model, [first, second], framed, "P37")
+    assert row["prompt"] == wrong and row["text"].startswith(row["prepended"] + " ")
+    none = scores.misprimed_prompt(model, [first, first], framed, "P37")  # the surest of all
+    assert none["prompt"] in set(negative["prompt"])

@@ -1,0 +1,560 @@
+"""MONITOR's tables and figures: measured numbers in, ``Artifact`` out (texts: ``claims.yaml``).
+
+Correlations over models have intervals that hold without each family.
+"""
+
+from itertools import combinations, pairwise
+
+import numpy as np
+import pandas as pd
+
+from probelib import stats
+from probelib.facts import Facts
+from probelib.facts.model import right_objects
+from probelib.monitor import measures
+from probelib.monitor.measures import MONITOR, SURE, Measured, margin
+from probelib.published import table as published
+from probelib.report import Artifact, cases, charts, check, dot_rows, family, interval, model_style
+
+BLUE, ORANGE, GREEN, RED = "#0173b2", "#de8f05", "#029e73", "#c00000"
+FORMS = ["WP", "QA", "FC-pos", "FC-neg"]
+LOWER = "MONITOR (lower is better)"
+
+
+def _over_models(x: pd.Series, y, models: pd.Series) -> dict[str, float]:
+    """``pearson_over_models`` with the families of these models."""
+    return stats.pearson_over_models(x, y, models.map(family))
+
+
+def _columns(r: dict, name: str = "r", end: str = "") -> dict[str, float]:
+    """A correlation as columns of a table."""
+    ends = {f"{name} low": r["low"], f"{name} high": r["high"]}
+    return {name: r["r"]} | ends | {f"p{end}": r["p"], "n": r["n"]}
+
+
+def _frame(estimates: dict) -> pd.DataFrame:
+    """case -> estimate as a frame for ``check``."""
+    return pd.DataFrame.from_dict(estimates, orient="index", columns=["value", "low", "high"])
+
+
+def _bars(table: pd.DataFrame) -> np.ndarray:
+    """The error bars of MONITOR, [2, rows]."""
+    low, high = table["MONITOR"] - table["MONITOR low"], table["MONITOR high"] - table["MONITOR"]
+    return np.clip([low, high], 0, None)
+
+
+# ---- sections 1 and 3: instability
+
+
+def figure1(example: pd.DataFrame, model: str) -> Artifact:
+    """One fact in all frames, then in every context. ``example``: ``scores.generate_framings``."""
+    framing = example[example["context"] == "none"]
+    contexts = example[(example["context"] != "none") | (example["template"] == 1)]
+    panels = {f"(a) prompt framing, {model}": framing, "(b) in-context interference": contexts}
+    heights = [len(rows) for rows in panels.values()]
+    figure, axes = charts.subplots(6.3, 0.24 * sum(heights) + 0.8, 2, height_ratios=heights)
+    size = float(np.clip(560 / example["text"].str.len().max(), 7, 11))  # points
+    for axis, (title, rows) in zip(axes.flat, panels.items(), strict=True):
+        said = rows["answer"].str[:18].replace("", "(nothing)")
+        said = list(zip(rows["text"], said, rows["correct"].map(bool), strict=True))
+        charts.lines(axis, said, title)
+        axis.title.set_fontsize(11)
+        for text in axis.texts:
+            text.set_fontsize(size)
+    return Artifact("monitor/figure1", example, figure=figure)
+
+
+def figure2(top: pd.DataFrame) -> Artifact:
+    """The most probable objects (``label``, ``probability``) of two models after a question."""
+    models = top["model"].unique()
+    figure, axes = charts.subplots(3.6, 1.1 * len(models) + 0.3, len(models), sharex=True)
+    for axis, model in zip(axes.flat, models, strict=True):
+        _objects(axis, top[top["model"] == model], model, color=model_style(model)["color"])
+    axes[-1, 0].set(xlabel="probability")
+    return Artifact("monitor/figure2", top, figure=figure)
+
+
+def _objects(axis, rows: pd.DataFrame, title: str, **look) -> None:
+    """A panel of bars, one per object (``label``), with its ``probability`` beside it."""
+    axis.barh(rows["label"], rows["probability"], **look)
+    for y, p in enumerate(rows["probability"]):
+        axis.text(min(p, 1), y, f" {p:.3f}", va="center", fontsize=8)
+    axis.set(title=title, xlim=(0, 1.2), xticks=[0, 0.5, 1])
+    axis.spines["bottom"].set_bounds(0, 1)
+    axis.invert_yaxis()
+
+
+def table2(judged: pd.DataFrame, sizes: dict[str, int]) -> Artifact:
+    """Accuracy by form of the prompt (``measures.judge_forms``). ``sizes``: model -> parameters."""
+    by_fact = judged.groupby(["model", "kind", "fact"])["correct"].mean().unstack("kind")
+    by_fact, rows, form, chance = by_fact.reindex(columns=FORMS), [], {}, []
+    for model, size in sizes.items():
+        own, row = by_fact.loc[model], {"model": model, "parameters": size}
+        for kind in FORMS:
+            row |= interval(kind, own[kind], stats.mean_interval)
+        rows.append(row)
+        form[model] = measures.magnitude(own["QA"] - own["WP"])
+        balanced = (own["FC-pos"] + own["FC-neg"]) / 2 - 50
+        chance.append({"model": model} | interval("balanced", balanced, stats.mean_interval))
+    found = {"form": _frame(form), "chance": cases(pd.DataFrame(chance), "balanced")}
+    table = pd.DataFrame(rows).sort_values("parameters")
+    return Artifact("monitor/table2", table, check("monitor/table2", **found))
+
+
+def _boxes(axis, values: list, names: list[str], **look) -> dict:
+    """Horizontal box plots of accuracies in percent, one per name."""
+    options = {"orientation": "horizontal", "widths": 0.55, "flierprops": {"markersize": 3}}
+    boxes = axis.boxplot(values, medianprops={"color": "black"}, **options, **look)
+    axis.set(xlim=(-4, 104), xticks=[0, 50, 100])
+    axis.set_yticks(range(1, len(names) + 1), names)
+    return boxes
+
+
+def figure7(judged: pd.DataFrame, sizes: dict[str, int]) -> Artifact:
+    """The spread of accuracy over paraphrases, one panel per form. Arguments as in ``table2``."""
+    means = judged.groupby(["model", "kind", "template"], sort=False)["correct"].mean()
+    table, order = means.reset_index(name="accuracy"), sorted(sizes, key=sizes.get)
+    panels = [kind for kind in FORMS if kind in set(table["kind"])]
+    height = -(-len(panels) // 2)
+    size = (4.4, (0.19 * len(order) + 0.5) * height + 0.3, height, min(2, len(panels)))
+    figure, axes = charts.subplots(*size, sharex=True, sharey=True)
+    for axis, kind in zip(axes.flat, panels, strict=False):
+        values = table[table["kind"] == kind].groupby("model")["accuracy"].apply(list)
+        box = {"facecolor": BLUE, "alpha": 0.5}
+        _boxes(axis, [values[model] for model in order], order, patch_artist=True, boxprops=box)
+        for y, model in enumerate(order, 1):
+            axis.text(106, y, f"{np.ptp(values[model]):.0f}", va="center", fontsize=8)
+        axis.set(title=kind)
+    for axis in axes.flat[len(panels) :]:
+        axis.axis("off")
+    figure.supxlabel("accuracy in percent, one value per paraphrase; right: range", fontsize=9)
+    found = measures.spread_of_paraphrases(judged)
+    found.index = found["model"] + " " + found["kind"]
+    return Artifact("monitor/figure7", table, check("monitor/figure7", differ=found), figure)
+
+
+def table3(scores: dict[str, pd.DataFrame], prompts: pd.DataFrame) -> Artifact:
+    """Accuracy of the base question without context, with the positive and the negative contexts.
+
+    scores   model -> ``scores.score_answers`` of the questions ``prompts``
+    """
+    rows = []
+    for model, own in scores.items():
+        runs = (measures.verdicts(own, prompts, run) for run in ("base", "positive", "negative"))
+        base, right, wrong = (100 * run.mean(axis=1) for run in runs)
+        lost = 100 - wrong[base == 100].dropna()  # only an answer that is given can be lost
+        row = {"model": model, "parameters": own.attrs["parameters"], "×": base.mean()}
+        row |= {"[Y]": right.mean()} | interval("Δ [Y]", right - base, stats.mean_interval)
+        row |= {"[Y_]": wrong.mean()} | interval("Δ [Y_]", wrong - base, stats.mean_interval)
+        rows.append(row | {"answered": len(lost)} | interval("lost", lost, stats.mean_interval))
+    table = pd.DataFrame(rows).sort_values("parameters")
+    found = {"right": cases(table, "Δ [Y]"), "wrong": cases(table, "Δ [Y_]")}
+    return Artifact("monitor/table3", table, check("monitor/table3", **found))
+
+
+# ---- section 4: anchors
+
+
+def figure3(prompts: pd.DataFrame, objects: pd.DataFrame, gold: str) -> Artifact:
+    """The most probable objects after the prompts of a primary and two far foreign anchors.
+
+    prompts   ``measures.farthest_prompts``;   gold: label of the gold object
+    objects   ``scores.score_objects`` after these prompts
+    """
+    order = {"ascending": False, "key": stats.levelled, "kind": "stable"}
+    top = objects.sort_values("logprob", **order).groupby("prompt").head(3)
+    missing = objects[(objects["label"] == gold) & ~objects.index.isin(top.index)]
+    table = pd.concat([top, missing]).sort_values(["prompt", "logprob"], ascending=[True, False])
+    table["gold"] = table["label"] == gold
+    figure, axes = charts.subplots(4.0, 4.1, 3, sharex=True)
+    frame, (f, n) = prompts["template"].iloc[1], prompts["distance"].iloc[1:]
+    titles = ["(a) primary anchor", f"(b) paraphrase {frame}: |p - f| = {f:.3f}"]
+    primary = table[table["gold"]].set_index("prompt")["probability"][0]
+    for i, title in enumerate([*titles, f"(c) distractor: |p - n| = {n:.3f}"]):
+        bars, axis = table[table["prompt"] == i].reset_index(drop=True), axes[i, 0]
+        hatch = np.where(bars["gold"], "//", "")
+        _objects(axis, bars, title, color=np.where(bars["gold"], ORANGE, "0.75"), hatch=hatch)
+        if i:
+            y = bars.index[bars["gold"]][0]
+            axis.axvline(primary, color=ORANGE, linestyle="--", linewidth=1)
+            look = {"arrowstyle": "<->", "color": RED, "shrinkA": 0, "shrinkB": 0}
+            ends = (bars["probability"][y], y + 0.3), (primary, y + 0.3)
+            axis.annotate("", *ends, arrowprops=look)
+    axes[-1, 0].set(xlabel="probability; dashed: primary anchor")
+    columns = ["text", "label", "gold", "probability", "logprob"]
+    return Artifact("monitor/figure3", table[columns], figure=figure)
+
+
+# ---- section 5.1: the data
+
+
+def table9(facts: Facts, whole: Facts) -> Artifact:
+    """The data: facts, frames and known problems of each relation; nothing is removed.
+
+    whole   all facts of the data, which determine the right objects of a subject
+    leaked  facts whose object is part of the subject;   several: with several right objects
+    """
+    known, label = right_objects(whole), facts.entities.set_index("entity")["label"].str.casefold()
+    offered = facts.distractors.groupby("fact")["object"].agg(set).to_dict()
+    questions = facts.templates[facts.templates["role"] == "question"]
+    frames, rows = questions.groupby("relation")["template"].agg(["size", "nunique"]), []
+    columns = ["fact", "relation", "subject", "object"]
+    for fact, relation, subject, obj in facts.facts[columns].itertuples(index=False):
+        right, wrong = known.get((relation, subject), set()) | {obj}, offered.get(fact, set())
+        r, distinct = frames.loc[relation]
+        flaws = (label[obj] in label[subject], len(right) > 1, bool(right & wrong), not wrong)
+        rows.append((relation, 1, r, distinct, *flaws, r + 1 + len(wrong)))  # prompts: R + 1 + M
+    flaws = ["leaked", "several", "right_distractor", "no_distractor", "prompts"]
+    rows = pd.DataFrame(rows, columns=["relation", "facts", "frames", "distinct", *flaws])
+    ways = {"facts": "sum", "frames": "first", "distinct": "first"} | dict.fromkeys(flaws, "sum")
+    first = facts.templates[facts.templates["number"] == 1]
+    first = first.pivot(index="relation", columns="role", values="template")
+    named = {"statement": "template", "question": "prompt example"}
+    table = facts.relations[["relation", "name", "object_type"]]
+    table = table.join(first.reindex(columns=list(named)).rename(columns=named), on="relation")
+    return Artifact("monitor/table9", table.join(rows.groupby("relation").agg(ways), on="relation"))
+
+
+# ---- section 5.2.1: main results
+
+
+def _ranked(measured: Measured) -> list[str]:
+    """The models that have a MONITOR, the lowest first."""
+    return measured.models.dropna(subset=["MONITOR"]).sort_values("MONITOR")["model"].tolist()
+
+
+def table4(measured: Measured) -> Artifact:
+    """The main results: MONITOR, accuracies and mean primary anchor per model; ``anchored acc``,
+    over the anchored facts; ``common``, MONITOR over the facts that all models anchor."""
+    table, common = measured.models.copy(), measures.anchored_by_all(measured.facts)
+    anchored = measures.anchored_accuracy(measured.facts).mean()
+    table["anchored acc"] = table["model"].map(anchored)
+    among = [facts[facts["fact"].isin(common)] for facts in measured.facts.values()]
+    table["common"] = [measures.per_relation(facts)["MONITOR"].mean() for facts in among]
+    found = {"all": _over_models(table["MONITOR"], table["avg acc"], table["model"])}
+    if len(ranked := _ranked(measured)) > 1:
+        found["lead"] = margin(measured, *ranked[:2])
+    best = {"avg acc": "max"}
+    if "lead" in found and found["lead"]["low"] > 0:
+        best["MONITOR"] = "min"  # no bold for a tie
+    return Artifact("monitor/table4", table, check("monitor/table4", **found), best=best)
+
+
+def table5(measured: Measured, relations: list[str]) -> Artifact:
+    """Relations in detail, side by side. The claim is about the last one."""
+    table = measured.models[["model", "parameters"]]
+    for relation in relations:
+        own = measured.relation(relation).set_index("model")
+        own = own[[*MONITOR, "avg acc", "probs", "coverage"]]
+        table = table.join(own.add_prefix(f"{relation}: "), on="model")
+    last = relations[-1]
+    pairs = measures.alike_pairs(measured.relation(last))
+    found = _frame({f"{b} - {a}": margin(measured, a, b, last) for a, b in pairs})
+    return Artifact("monitor/table5", table, check("monitor/table5", alike=found))
+
+
+def table10(measured: Measured, facts: Facts) -> Artifact:
+    """MONITOR of every relation and model, with the number of facts and the median of the models'
+    ``coverage``. The claim is about the two models with the lowest MONITOR overall."""
+    groups = measured.relations.groupby("relation")
+    table = facts.relations[["relation", "name"]]
+    table = table.join(groups["n"].first(), on="relation")
+    table = table.join(groups["coverage"].median(), on="relation")
+    wide = measured.relations.pivot(index="relation", columns="model", values="MONITOR")
+    table = table.join(wide[measured.models["model"]], on="relation")
+    values = table[measured.models["model"]]
+    shown = table[["relation", "name", "n", "coverage"]]
+    shown = shown.assign(lowest=values.min(axis=1), median=values.median(axis=1))
+    shown["highest"] = values.max(axis=1)
+    first = _ranked(measured)[:2]
+    edge = {r: margin(measured, *first, r) for r in table["relation"] if len(first) > 1}
+    claims = check("monitor/table10", edge=_frame(edge))
+    return Artifact("monitor/table10", table, claims, shown=shown)
+
+
+def table11(measured: Measured) -> Artifact:
+    """The correlation of MONITOR with accuracy in every relation, over all and anchored facts."""
+    accuracies, rows = measures.anchored_accuracy(measured.facts), []
+    for relation, own in measured.relations.groupby("relation", sort=False):
+        anchored = accuracies.reindex(index=[relation], columns=own["model"]).iloc[0].to_numpy()
+        r = _over_models(own["MONITOR"], own["avg acc"], own["model"])
+        r_anchored = _over_models(own["MONITOR"], anchored, own["model"])
+        row = {"relation": relation} | _columns(r_anchored, "r anchored", " anchored")
+        rows.append(row | _columns(r))
+    table = pd.DataFrame(rows)
+    table["p Holm"] = stats.holm(table["p"])
+    paper = published("monitor/table11").set_index("relation")["pearson_r"]
+    table["paper's r"] = table["relation"].map(paper)
+    claims = check("monitor/table11", each=cases(table, "r", "relation", "n"))
+    return Artifact("monitor/table11", table, claims)
+
+
+def _families(measured: Measured) -> dict[str, list[str]]:
+    """family -> its models that have a MONITOR, by size."""
+    table = measured.models.dropna(subset=["MONITOR"]).sort_values("parameters", kind="stable")
+    return table.groupby(table["model"].map(family))["model"].apply(list).to_dict()
+
+
+def figure11(measured: Measured, least: int = 3) -> Artifact:
+    """MONITOR against size in the largest family, for relations with ``least`` facts (else all)."""
+    sizes = measured.models[["model", "parameters"]]
+    table = measured.relations.drop(columns="base acc").merge(sizes, on="model")
+    table["family"] = table["model"].map(family)
+    largest = sizes["model"].map(family).value_counts().index[0]
+    table = table[table["family"] == largest].sort_values("parameters", kind="stable")
+    drawn = table[table["n"] >= least] if (table["n"] >= least).any() else table
+    curves = [(f"{r} ({n})", own) for (r, n), own in drawn.groupby(["relation", "n"], sort=False)]
+    columns = min(5, len(curves))
+    height = -(-len(curves) // columns)
+    size = (4.4, 0.6 + 0.85 * height, height, columns)
+    figure, axes = charts.subplots(*size, sharex=True, sharey=True)
+    for axis in axes.flat[len(curves) :]:
+        axis.axis("off")
+    for place, (axis, (title, own)) in enumerate(zip(axes.flat, curves, strict=False)):
+        axis.plot(own["parameters"], own["MONITOR"], marker="o", markersize=3, color=BLUE)
+        ends = (own["MONITOR low"], own["MONITOR high"])
+        axis.fill_between(own["parameters"], *ends, color=BLUE, alpha=0.2, linewidth=0)
+        axis.set_title(title, fontsize=8, pad=2)
+        charts.size_axis(axis, drawn["parameters"], ends_only=True)
+        axis.set_xlabel(None)
+        bottom = place + columns >= len(curves)  # no panel below it
+        axis.tick_params(axis="x", labelsize=7, labelbottom=bottom)
+    figure.supxlabel(f"parameters without embeddings ({largest})", fontsize=9)
+    figure.supylabel("MONITOR", fontsize=9)
+    models, falls = _families(measured).get(largest, []), {}
+    for relation in drawn["relation"].unique() if len(models) > 1 else ():
+        falls[relation] = margin(measured, models[0], models[-1], relation)
+    claims = check("monitor/figure11", falls=_frame(falls))
+    return Artifact("monitor/figure11", table, claims, figure)
+
+
+def figure12(measured: Measured) -> Artifact:
+    """Overall MONITOR against size, one line per family."""
+    table = measured.models.sort_values("parameters")
+    table.insert(0, "family", table["model"].map(family))
+    figure, ((axis,),) = charts.subplots(4.4, 3.6)
+    for name, own in table.groupby("family"):
+        look = model_style(own["model"].iloc[-1]) | {"capsize": 2, "label": name}
+        axis.errorbar(own["parameters"], own["MONITOR"], _bars(own), **look)
+    charts.size_axis(axis, table["parameters"])
+    axis.set(ylabel=LOWER)
+    axis.tick_params(axis="x", which="major", labelrotation=45)
+    figure.legend(loc="outside upper center", ncols=3)
+    ends, steps = {}, {}
+    for name, models in _families(measured).items():
+        if len(models) > 1:
+            ends[name] = margin(measured, models[0], models[-1])
+        steps |= {f"{b} - {a}": margin(measured, a, b) for a, b in pairwise(models)}
+    claims = check("monitor/figure12", falls=_frame(ends), steps=_frame(steps))
+    table = table[["family", "model", "parameters", *MONITOR, "coverage"]]
+    return Artifact("monitor/figure12", table, claims, figure)
+
+
+# ---- section 5.2.2: stability
+
+
+def table6(measured: Measured, relation: str) -> Artifact:
+    """MONITOR and the standard deviation of the accuracy over all runs of one relation."""
+    table = measures.instability(measured, relation)
+    r = _over_models(table["MONITOR"], table["std"], table["model"])
+    return Artifact("monitor/table6", table, check("monitor/table6", spread=r))
+
+
+def figure4(measured: Measured, relation: str, within: float = 3.5) -> Artifact:
+    """The accuracies of all runs of a relation as boxes, with base accuracy and MONITOR. The claim
+    is about the pairs of models ``within`` so many points of base accuracy."""
+    table = measures.instability(measured, relation).set_index("model")  # by base accuracy
+    runs = {m: own[own["relation"] == relation]["accuracy"] for m, own in measured.runs.items()}
+    order, places = table.index.tolist(), np.arange(1, len(table) + 1)
+    size = (4.4, 0.24 * len(order) + 1.1, 1, 2)
+    figure, ((axis, right),) = charts.subplots(*size, sharey=True, width_ratios=(3, 1.3))
+    mean = {"marker": "^", "markerfacecolor": GREEN, "markeredgecolor": "none"}
+    boxes = _boxes(axis, [runs[m] for m in order], order, showmeans=True, meanprops=mean)
+    boxes["medians"][0].set_label("median")
+    boxes["means"][0].set_label("mean")
+    look = {"color": RED, "markersize": 4, "zorder": 5, "label": "base accuracy"}
+    axis.plot(table["base acc"], places, "o", **look)
+    axis.set(xlabel="accuracy in percent")
+    right.errorbar(table["MONITOR"], places, xerr=_bars(table), fmt="*", color=BLUE, markersize=7)
+    right.set(xlabel="MONITOR", xlim=(0, None))
+    figure.legend(*axis.get_legend_handles_labels(), loc="outside upper center", ncols=3)
+    frame = pd.concat([pd.DataFrame({"model": m, "accuracy": runs[m]}) for m in order])
+    frame = frame.join(table[["relation", "base acc", *MONITOR]], on="model")
+    base, steadier = table["base acc"], {}
+    ranked = table.dropna(subset=["MONITOR"]).sort_values("MONITOR").index
+    for a, b in combinations(ranked, 2):  # b has the higher MONITOR
+        if abs(base[a] - base[b]) <= within:
+            steadier[f"{b} - {a}"] = margin(measured, a, b, relation, "std")
+    claims = check("monitor/figure4", steadier=_frame(steadier))
+    return Artifact("monitor/figure4", frame.reset_index(drop=True), claims, figure)
+
+
+def figure8(measured: Measured, relation: str) -> Artifact:
+    """MONITOR against the standard deviation of accuracy, in points and relative to accuracy."""
+    table = measures.instability(measured, relation)
+    table = table[["relation", "model", "std", "relative", "MONITOR"]]
+    figure, ((axis, right),) = charts.subplots(4.4, 4.0, 1, 2, sharey=True)
+    _scatter(axis, table, "std", "MONITOR")
+    _scatter(right, table, "relative", "MONITOR")
+    axis.set(xlabel="std of accuracy, points", ylabel=LOWER)
+    right.set(xlabel="std over avg acc")
+    for one, column in ((axis, "std"), (right, "relative")):
+        both = table[[column, "MONITOR"]].dropna()
+        one.set(xlim=(0, 1.08 * one.get_xlim()[1]), ylim=(0, 1.08 * one.get_ylim()[1]))
+        if len(both) > 2 and np.ptp(both[column]) > 0:
+            ends = np.array([both[column].min(), both[column].max()])
+            line = np.polyval(np.polyfit(both[column], both["MONITOR"], 1), ends)
+            one.plot(ends, line, color="0.4", linewidth=1)
+    relative = _over_models(table["MONITOR"], table["relative"], table["model"])
+    claims = check("monitor/figure8", relative=relative)
+    return Artifact("monitor/figure8", table, claims, figure)
+
+
+def _scatter(axis, table: pd.DataFrame, x: str, y: str) -> None:
+    """One mark per model, named in the legend of the figure."""
+    for row in table.dropna(subset=[x, y]).to_dict("records"):
+        look = model_style(row["model"]) | {"linestyle": "none"}
+        axis.plot(row[x], row[y], label=row["model"], **look)
+    if axis.get_legend_handles_labels()[0] and not axis.figure.legends:
+        axis.figure.legend(*axis.get_legend_handles_labels(), loc="outside lower center", ncols=2)
+
+
+def correlations(measured: Measured, common: Measured, alone: Measured, relation: str) -> Artifact:
+    """The correlations that the paper argues with, ours beside the printed ones.
+
+    common  ``measures.measure_common``;   alone, relation: those of table 6
+    """
+    models, shared, spread = measured.models, common.models, measures.instability(alone, relation)
+    anchored = models["model"].map(measures.anchored_accuracy(measured.facts).mean())
+    ranks = models[["MONITOR", "avg acc"]].rank().assign(model=models["model"])
+    table4, table6 = published("monitor/table4"), published("monitor/table6")
+    table4 = stats.pearson(table4["MONITOR"], table4["avg_acc"])
+    table6, none = stats.pearson(table6["MONITOR"], table6["std"]), {"r": np.nan, "p": np.nan}
+    rows = [
+        ("table 4", "MONITOR, avg acc", models, models["avg acc"], table4),
+        ("table 4", "MONITOR, avg acc, by ranks", ranks, ranks["avg acc"], none),
+        ("table 4", "MONITOR, avg acc of the anchored facts", models, anchored, table4),
+        ("table 4", "both over the facts that all models anchor", shared, shared["avg acc"], none),
+        ("table 6", "MONITOR, std", spread, spread["std"], table6),
+        ("table 6", "MONITOR, std over avg acc", spread, spread["relative"], none),
+    ]
+    table = []
+    for place, between, own, y, paper in rows:
+        r = _columns(_over_models(own["MONITOR"], y, own["model"]))
+        printed = {"paper's r": paper["r"], "paper's p": paper["p"]}
+        table.append({"in": place, "between": between} | r | printed)
+    table = pd.DataFrame(table)
+    found = {"common": cases(table.iloc[[3]], "r", "between", "n")}
+    found["given"] = stats.partial(models["MONITOR"], models["avg acc"], models["probs"])
+    return Artifact("monitor/correlations", table, check("monitor/correlations", **found))
+
+
+def readings(measured: Measured, scores: dict, prompts: pd.DataFrame) -> Artifact:
+    """The correlation of MONITOR with accuracy for each set of runs and each denominator."""
+    rows = []
+    for runs in ("grid", "none+neg", "released13", "none", "base"):
+        means = {"all facts": [], "anchored facts": []}
+        for model, own in scores.items():
+            grid, facts = measures.verdicts(own, prompts, runs), measured.facts[model]
+            used = {"all facts": facts, "anchored facts": facts[facts["anchored"].astype(bool)]}
+            for denominator, among in used.items():
+                found = measures.accuracy(grid, facts, among["fact"])
+                means[denominator].append(measures.summarize(found)["avg acc"].mean())
+        for denominator, accuracies in means.items():
+            r = _over_models(measured.models["MONITOR"], accuracies, measured.models["model"])
+            rows.append({"runs": runs, "denominator": denominator} | _columns(r))
+    return Artifact("monitor/readings", pd.DataFrame(rows))
+
+
+# ---- sections 5.2.3 and 5.2.4: how sure are two models? What does it cost?
+
+
+def figure9(measured: Measured, models: list[str], relation: str) -> Artifact:
+    """Histograms of the anchors of models in a relation, on the facts that all of them anchor (on
+    each model's own, if there is none). The first model has the lower MONITOR."""
+    table = measures.anchor_probabilities(measured, models, relation)
+    drawn = table[table["common"]] if table["common"].any() else table
+    size = (3.8, 1.75 * len(models) + 0.2, len(models))
+    figure, axes = charts.subplots(*size, sharex=True, sharey=True)
+    outline = {"color": ORANGE, "histtype": "step", "linewidth": 1.6, "ls": "--"}
+    for axis, model in zip(axes[:, 0], models, strict=True):
+        for anchor, look in (("primary", {"color": BLUE}), ("foreign", outline)):
+            own = drawn[(drawn["model"] == model) & (drawn["anchor"] == anchor)]["probability"]
+            label = f"{len(own)} {anchor}: {100 * (own >= SURE).mean():.0f} % at {SURE} or more"
+            look |= {"weights": np.full(len(own), 100 / max(1, len(own))), "label": label}
+            axis.hist(own, np.linspace(0, 1, 11), **look)
+        axis.set(title=model, ylabel="% of the anchors")
+        axis.legend(loc="upper left")
+    axes[0, 0].set_ylim(0, 1.5 * axes[0, 0].get_ylim()[1])  # above the bars, for the legends
+    axes[-1, 0].set(xlabel="probability of the anchor")
+    found = {}
+    for anchor in ("primary", "foreign") if len(models) > 1 else ():
+        own = table[table["common"] & (table["anchor"] == anchor)]
+        own = own.assign(solid=100 * (own["probability"] >= SURE))
+        wide = own.pivot_table("solid", "fact", "model").reindex(columns=models)
+        change = wide[models[0]] - wide[models[-1]]
+        ends = dict(zip(("low", "high"), stats.mean_interval(change), strict=True))
+        found[anchor] = ends | {"value": change.mean(), "n": len(change)}
+    return Artifact("monitor/figure9", table, check("monitor/figure9", **found), figure)
+
+
+def table8(rounds: pd.DataFrame) -> Artifact:
+    """The cost of MONITOR and of the accuracy study. ``rounds``: ``scores.time_both``."""
+    table = measures.savings(rounds)
+    chosen = table[(table["way"] == "generated") & (table["cost"] == "device seconds")]
+    claims = check("monitor/table8", saved=cases(chosen, "saved", "way"))
+    return Artifact("monitor/table8", table, claims)
+
+
+# ---- section 6: discussion
+
+
+def figure5(attributions: pd.DataFrame) -> Artifact:
+    """The words that an answer depends on, a heat map per model (``scores.attribute``)."""
+    models, top = attributions["model"].unique(), attributions["score"].max()
+    figure, axes = charts.subplots(5.2, 1.15 * len(models) + 0.3, len(models))
+    for axis, model in zip(axes[:, 0], models, strict=True):
+        rows = attributions[attributions["model"] == model]
+        look = {"aspect": "auto", "cmap": "cividis", "vmin": 0, "vmax": top}
+        picture = axis.imshow(rows["score"].to_numpy()[None], **look)
+        for x, value in enumerate(rows["score"]):
+            look = {"ha": "center", "va": "center", "fontsize": 9.5}
+            colour = "black" if value > 0.6 * top else "white"
+            axis.text(x, 0, f"{value:.2f}", color=colour, **look)
+        look = {"fontsize": 9.5, "rotation": 30, "ha": "right", "rotation_mode": "anchor"}
+        axis.set_xticks(range(len(rows)), rows["word"], **look)
+        begins, right, p = rows.iloc[0][["begins", "correct", "probability"]]
+        axis.set_title(f'{model}: "{begins}" {"✓" if right else "✗"} (P = {p:.2f})', fontsize=10)
+        axis.set_yticks([])
+        axis.grid(False)
+    figure.colorbar(picture, ax=axes[:, 0].tolist(), label="share", shrink=0.9)
+    columns = ["model", "word", "prepended", "signed", "score", "probability", "baseline"]
+    return Artifact("monitor/figure5", attributions[[*columns, "error"]], figure=figure)
+
+
+def figure6(table: pd.DataFrame) -> Artifact:
+    """MONITOR with fewer frames against MONITOR with all (``measures.fewer_frames``)."""
+    figure, ((axis,),) = charts.subplots(4.0, 4.4)
+    _scatter(axis, table, "all frames", "first frames")
+    for model, *ends in table[["model", "all frames", "least", "most"]].itertuples(index=False):
+        axis.vlines(*ends, color=model_style(model)["color"], linewidth=1, zorder=0)
+    low, _ = axis.get_xlim()
+    axis.axline((low, low), slope=1, color="0.6", linewidth=0.8, linestyle=":")
+    axis.set(xlabel="MONITOR with all frames", ylabel="with the first frames", aspect="equal")
+    first, found = table["first frames"], {}
+    for key, column in (("same", "all frames"), ("disjoint", "other frames")):
+        found[key] = _over_models(table[column], first, table["model"])
+    claims = check("monitor/figure6", **found)
+    return Artifact("monitor/figure6", table, claims, figure)
+
+
+def figure10(table: pd.DataFrame, pairs: pd.DataFrame) -> Artifact:
+    """The ranking with all and with the first frames: both tables of ``measures.fewer_frames``."""
+    table = table.sort_values("all frames", ignore_index=True)
+    parts = []
+    for name in ("all frames", "first frames"):
+        own = table[["model", name, f"{name} low", f"{name} high"]]
+        parts.append(own.set_axis(["model", "value", "low", "high"], axis=1).assign(frames=name))
+    figure = dot_rows({"": pd.concat(parts)}, "model", "frames", LOWER)
+    claims = check("monitor/figure10", order=pairs, lower=cases(table, "change"))
+    return Artifact("monitor/figure10", table, claims, figure)
