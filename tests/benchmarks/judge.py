@@ -17,7 +17,7 @@ import torch
 
 from probelib import grapheval, lm, prompts
 from probelib.grapheval import judge, whole_graph
-from probelib.grapheval.prompts import instruction_text
+from probelib.grapheval.scores import instruction_text
 from probelib.lm.internals.states import KEYS, PADDED, _batches, _prefix_cache, _repeated
 from probelib.lm.plain import pad_right
 from tests.benchmarks.measuring import alone, row, write_rows
