@@ -1,21 +1,16 @@
 """GraphEval's judge: a small network that predicts, from one hidden state, how a model would answer
 a statement (section 3.2).
 
-    v [D]                          the last token's state after the final norm, of the model itself
-                                   or of a substitute
+    v [D]                          the last token's state after the final norm
     u = LayerNorm(GELU(W1 v + b1)) W1 [D, D]
     logits = A u + b               A [3, D]
 
-Three modes:
+Three modes, all with probabilities of answers as result:
 
-    "answer"    one head; the classes are the model's answers (T, F, K). It never sees whether the
-                statement is true
-    "paper"     one head, ReLU; the classes are outcomes (right, wrong, don't know)
-    "released"  two heads, A_true and A_false, selected by whether the statement is true; classes
-                are outcomes. This judge is given the truth: it can reach
-                ``measures.majority_given_truth`` without reading the state
-
-Whatever the mode, ``predict`` returns probabilities of answers.
+    "answer"    one head; its classes are the model's answers, whether the statement is true or not
+    "paper"     one head, ReLU; its classes are outcomes (right, wrong, don't know)
+    "released"  two heads for outcomes, selected by whether the statement is true. This judge is
+                given the truth: it can reach ``majority_given_truth`` without reading the state
 """
 
 import json
@@ -28,14 +23,8 @@ from torch import nn
 
 from probelib import files
 from probelib.errors import ProbeError, unknown
-from probelib.grapheval.measures import (
-    Answer,
-    answer_from_outcome,
-    decide,
-    majority,
-    majority_given_truth,
-    outcome,
-)
+from probelib.grapheval import measures
+from probelib.grapheval.measures import Answer, answer_from_outcome, decide, outcome
 from probelib.grapheval.scores import instruction_text
 from probelib.lm.internals.states import word_logits
 from probelib.prompts import split_instruction
@@ -73,14 +62,6 @@ class Reader:
         return own | {"prompt": prompt}
 
 
-def substitute_readers(
-    models: dict, substitute: pd.Series, instruction: str = "at once"
-) -> dict[str, Reader]:
-    """Map each model to a reader of its substitute; models with one substitute share the reader."""
-    readers = {name: Reader(models[name], instruction) for name in substitute.unique()}
-    return {model: readers[name] for model, name in substitute.items()}
-
-
 class Network(nn.Module):
     """The judge's layers for states of ``width`` D."""
 
@@ -106,8 +87,7 @@ class Network(nn.Module):
 
 @dataclass(frozen=True)
 class Training:
-    """How a judge is trained, with the paper's values; the states are in an order set by
-    ``seed``."""
+    """How a judge is trained, with the paper's values."""
 
     epochs: int = 100
     batch: int = 8
@@ -117,8 +97,7 @@ class Training:
 
 @dataclass(frozen=True)
 class Judge:
-    """A trained network. ``about``: how it was trained, and on which ``states`` (a reader's
-    identity)."""
+    """A trained network. ``about``: how it was trained, and the identity of its reader."""
 
     network: Network
     mode: str
@@ -134,16 +113,6 @@ class Judge:
 
         record = json.dumps([self.mode, self.about], default=str).encode()
         return files.sha256(save(self.network.state_dict()) + record)[:16]
-
-
-def n_parameters(width: int, mode: str = "answer") -> int:
-    """Number of trained parameters: D^2 + D, 2D of the norm, 3D + 3 per head.
-
-    >>> n_parameters(4096, "released"), n_parameters(4096)
-    (16814086, 16801795)
-    """
-    with torch.device("meta"):
-        return sum(p.numel() for p in Network(width, mode).parameters())
 
 
 def train(
@@ -194,8 +163,8 @@ def predict(judge: Judge, states: np.ndarray, true) -> np.ndarray:
     if states.ndim != 2 or states.shape[1] != judge.width:
         source = judge.about.get("states", {}).get("model", "another model")
         raise ProbeError(
-            f"the judge reads states of width {judge.width} (of {source}); the given states are "
-            f"{list(states.shape)}. Use the states that it was trained on, or train a judge on these"
+            f"the judge reads states of width {judge.width} (of {source}), not of shape "
+            f"{list(states.shape)}. Use states that it was trained on, or train a judge on these"
         )
     true = np.broadcast_to(np.asarray(true, dtype=bool), len(states))
     with torch.inference_mode():
@@ -210,8 +179,7 @@ def predict(judge: Judge, states: np.ndarray, true) -> np.ndarray:
 
 
 def check(judge: Judge, reader: Reader) -> None:
-    """Raise ProbeError if the judge was trained on states of another model, or with another
-    prompt."""
+    """Raise ProbeError if the judge was trained on other states: another model, another prompt."""
     wanted, given = judge.about.get("states"), reader.identity()
     if wanted is not None and wanted != given:
         what = next(key for key in given if wanted.get(key) != given[key])
@@ -289,7 +257,7 @@ def predict_all_held_out(
                 add(f"logits, {behind}", read, model, outcome(words, y[~kept]))
     for model, classes in truth.items():
         y = true[model]
-        add("majority", "", model, majority(classes[kept], (~kept).sum()))
-        given = majority_given_truth(classes[kept], y[kept], y[~kept])
+        add("majority", "", model, measures.majority(classes[kept], (~kept).sum()))
+        given = measures.majority_given_truth(classes[kept], y[kept], y[~kept])
         add("majority, truth known", "", model, given)
     return pd.concat(frames, ignore_index=True)

@@ -354,12 +354,7 @@ def compare_instructions(labelled: dict[str, pd.DataFrame]) -> pd.DataFrame:
 
 
 def by_type(
-    scores: pd.DataFrame,
-    types: pd.DataFrame,
-    side: str,
-    times: int = 500,
-    seed: int = 0,
-    metrics: tuple[str, ...] = TYPED,
+    scores: pd.DataFrame, types: pd.DataFrame, side: str, seed: int = 0, metrics=TYPED
 ) -> pd.DataFrame:
     """Mean scores by the usual type of a relation's heads or tails: the unweighted mean over
     relations, so that a relation of three triples weighs as much as one of a million, as in the
@@ -384,7 +379,7 @@ def by_type(
         for metric in metrics:
             values = [own[metric].to_numpy() for own in relations]
             score = np.mean([own.mean() for own in values])
-            replicates = [resampled_mean(own, times, generator) for own in values]
+            replicates = [resampled_mean(own, 500, generator) for own in values]
             low, high = percentile_interval(np.mean(replicates, axis=0))
             if np.isnan(low):  # no replicate differs: Wilson for the effective number of triples
                 effective = round(len(values) ** 2 / sum(1 / len(own) for own in values))

@@ -58,13 +58,6 @@ class GraphEvalSettings:
         """Fields of ``judge.Training``."""
         return {"epochs": self.judge_epochs, "batch": self.judge_batch, "lr": self.judge_lr}
 
-    @property
-    def encoder(self) -> dict:
-        """Fields of ``soft_prompt.Encoder``."""
-        sizes = {"tokens": self.virtual_tokens, "width": self.encoder_width}
-        how = {"epochs": self.encoder_epochs, "batch": self.encoder_batch, "lr": self.encoder_lr}
-        return sizes | how
-
 
 # From a generated text to an answer
 
@@ -204,11 +197,7 @@ def statement_prompts(
 
 
 def label_statements(
-    models: dict,
-    sample: pd.DataFrame,
-    folder: Path,
-    new_tokens: int = 16,
-    instruction: str = "at once",
+    models: dict, sample: pd.DataFrame, folder: Path, new_tokens=16, instruction="at once"
 ) -> pd.DataFrame:
     """Let every model answer every statement; return one row per model and statement.
 

@@ -8,7 +8,7 @@ They precede the statement. The substitute is frozen; the causal loss is over st
 
 import json
 import warnings
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 
 import numpy as np
@@ -18,29 +18,14 @@ import torch
 from probelib import files, store
 from probelib.errors import ProbeError, extra
 from probelib.grapheval.judge import Reader
+from probelib.grapheval.scores import GraphEvalSettings
 from probelib.lm.families import FORWARD
 from probelib.lm.plain import pad_right
 from probelib.lm.version import scoring
 
-LOSSES = ["epoch", "train", "validation"]
-
-
-@dataclass(frozen=True)
-class Encoder:
-    """A prompt encoder and its training, with the paper's values. ``tokens``: virtual ones;
-    ``width``: of its layers (paper: 4096); 0: as wide as the model."""
-
-    tokens: int = 20
-    width: int = 0
-    epochs: int = 5
-    lr: float = 2e-5
-    batch: int = 8
-    weight_decay: float = 0.01
-    seed: int = 0
-
 
 def soft_prompt_readers(
-    models: dict, substitute: pd.Series, labels: pd.DataFrame, folder: Path, **encoder
+    models: dict, substitute: pd.Series, labels, folder: Path, study: GraphEvalSettings, seed: int
 ) -> tuple[dict[str, Reader], pd.DataFrame]:
     """Train a soft prompt per model on its substitute; return readers by model, and the losses.
 
@@ -51,69 +36,67 @@ def soft_prompt_readers(
         rows = labels[(labels["model"] == model) & (labels["split"] == "train")]
         pairs = zip(rows["text"], rows["response"], strict=True)
         texts = [f"{text} {answer.strip()}" for text, answer in pairs]
-        soft, loss = train_soft_prompt(models[small], texts, folder, **encoder)
+        soft, loss = train_soft_prompt(models[small], texts, folder, study, seed)
         readers[model] = Reader(models[small], soft_prompt=soft)
         losses.append(loss.assign(model=model))
     return readers, pd.concat(losses, ignore_index=True)
 
 
 def train_soft_prompt(
-    model, texts: list[str], folder: Path | None = None, **encoder
+    model, texts: list[str], folder: Path, study: GraphEvalSettings, seed: int = 0
 ) -> tuple[torch.Tensor, pd.DataFrame]:
     """Return virtual tokens [tokens, D] that make a substitute predict a model's answers, and the
     losses: ``epoch`` (0: untrained), ``train``, ``validation`` (nats per token).
 
     model   the substitute; its weights do not change
     texts   statement and recorded answer, joined by " "; 90 % of them are trained on
-    folder  where a finished soft prompt is cached (None: nowhere);  encoder: fields of ``Encoder``
+    folder  where a finished soft prompt is cached;  study: its settings of the prompt encoder
     """
     if model.encoder_decoder:
         raise ProbeError(
             f"{model.name} is an encoder-decoder model: a soft prompt is for decoder-only models"
         )
-    how = Encoder(**encoder)
-    what = [scoring(), model.identity(), texts, asdict(how)]
+    how = {name: value for name, value in asdict(study).items() if name.startswith(("enc", "virt"))}
+    what = [scoring(), model.identity(), texts, how, seed]
     key = files.sha256(json.dumps(what, sort_keys=True, default=str).encode())[:16]
-    name = f"{files.slug(model.name)}-{key}.parquet"
-    part = store.Part(folder / name, "soft prompt") if folder else None
-    if part and part.finished():
-        soft = torch.tensor(pd.read_parquet(part.path).to_numpy())
-        return soft, pd.DataFrame(part.record()["losses"])
-    soft, losses = _train(model, texts, how)
-    if part:
-        table = pd.DataFrame(soft.numpy()).rename(columns=str)
-        store.write(part, table, {"losses": losses.to_dict("list"), "model": model.identity()})
-    return soft, losses
+    part = store.Part(folder / f"{files.slug(model.name)}-{key}.parquet", "soft prompt")
+    if not part.finished():
+        soft, losses = _train(model, texts, study, seed)
+        record = {"losses": losses.to_dict("list"), "model": model.identity()}
+        store.write(part, pd.DataFrame(soft.numpy()).rename(columns=str), record)
+    soft = torch.tensor(pd.read_parquet(part.path).to_numpy())
+    return soft, pd.DataFrame(part.record()["losses"])
 
 
-def _train(model, texts: list[str], how: Encoder) -> tuple[torch.Tensor, pd.DataFrame]:
+def _train(model, texts: list[str], study: GraphEvalSettings, seed: int):
     """AdamW; the learning rate falls linearly to 0."""
-    sequences = [ids[: model.context - how.tokens] for ids in model.tokens.prompts(texts)]
-    order = np.random.default_rng(how.seed).permutation(len(sequences))
+    batch, epochs = study.encoder_batch, study.encoder_epochs
+    sequences = [ids[: model.context - study.virtual_tokens] for ids in model.tokens.prompts(texts)]
+    order = np.random.default_rng(seed).permutation(len(sequences))
     held, kept = order[: len(order) // 10], order[len(order) // 10 :]
     with FORWARD, torch.random.fork_rng(devices=[]):
-        torch.manual_seed(how.seed)
-        tuned = _with_encoder(model, how.tokens, how.width).train()
+        torch.manual_seed(seed)
+        tuned = _with_encoder(model, study.virtual_tokens, study.encoder_width).train()
         trained = [p for p in tuned.parameters() if p.requires_grad]
-        optimizer = torch.optim.AdamW(trained, lr=how.lr, weight_decay=how.weight_decay)
-        steps = max(how.epochs * -(-len(kept) // how.batch), 1)
+        optimizer = torch.optim.AdamW(trained, lr=study.encoder_lr, weight_decay=0.01)
+        steps = max(epochs * -(-len(kept) // batch), 1)
         falling = lambda step: max(0.0, 1 - step / steps)
         schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, falling)
-        rows = [(0, np.nan, _loss(tuned, sequences, held, how.batch, model))]
-        for epoch in range(1, how.epochs + 1):
+        rows = [(0, np.nan, _loss(tuned, sequences, held, batch, model))]
+        for epoch in range(1, epochs + 1):
             losses = []
-            for chosen in torch.randperm(len(kept)).split(how.batch):
+            for chosen in torch.randperm(len(kept)).split(batch):
                 loss = tuned(**_causal([sequences[kept[i]] for i in chosen], model)).loss
                 optimizer.zero_grad(set_to_none=True)
                 loss.backward()
                 optimizer.step()
                 schedule.step()
                 losses.append(float(loss.detach()))
-            validation = _loss(tuned, sequences, held, how.batch, model)
+            validation = _loss(tuned, sequences, held, batch, model)
             rows.append((epoch, float(np.mean(losses)), validation))
         soft = tuned.get_prompt(1)[0].detach().float().cpu().contiguous()  # [tokens, D]
     model.hf_model.eval()
-    return soft, pd.DataFrame(rows, columns=LOSSES)
+    return soft, pd.DataFrame(rows, columns=["epoch", "train", "validation"])
 
 
 def _with_encoder(model, tokens: int, width: int):

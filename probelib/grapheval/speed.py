@@ -13,11 +13,7 @@ SHORT = f"generation, {BATCH}, 8 tokens"
 
 
 def measure_speeds(
-    models: dict,
-    substitute: pd.Series,
-    readers: dict,
-    sample: pd.DataFrame,
-    study: GraphEvalSettings,
+    models: dict, substitute: pd.Series, readers: dict, sample, study: GraphEvalSettings
 ) -> pd.DataFrame:
     """Statements per second of every model: by generated answers, and by reading states.
 

@@ -84,11 +84,7 @@ class Pass:
 
 
 def open_verbalized(
-    source: str,
-    folder: Path,
-    templates: str | None = None,
-    n_triples: int | None = None,
-    seed: int = 0,
+    source: str, folder: Path, templates: str | None = None, n_triples=None, seed: int = 0
 ) -> VerbalizedGraph:
     """Load a graph by name (``load_graph``) and verbalize it. Relations without a template get
     ``DEFAULT_TEMPLATE`` if neither the graph nor the file ``templates`` (CSV) has any."""
@@ -132,11 +128,7 @@ def load_graph(
 
 
 def verbalize(
-    graph: Graph,
-    templates: pd.DataFrame,
-    default_template: str | None = None,
-    n_triples: int | None = None,
-    seed: int = 0,
+    graph: Graph, templates: pd.DataFrame, default_template=None, n_triples=None, seed: int = 0
 ) -> VerbalizedGraph:
     """Select the triples of a graph that can be written as true statements; count the others.
 
@@ -213,7 +205,7 @@ def sample_statements(
     Return one row per statement: ``prompt`` (its id), ``triple``, ``negative``, ``relation`` (key
     of the triple's own), ``slot``, ``true``, ``text``, ``split`` ("train", or "validation" for 30 %
     of the triples, drawn with seed 42; a triple and its corruptions are in the same split). The
-    corruptions are those of ``judge_triples`` with the same seed.
+    corruptions are those of ``judge_graph`` with the same seed.
     """
     if not 0 < n <= len(kg.graph):
         raise ProbeError(
@@ -257,53 +249,42 @@ def judge_graph(
     folder: Path,
     **how,
 ) -> dict[str, list[store.Part]]:
-    """Let every model's judge read the whole graph; return the finished parts by model. Judges with
-    one reader share a pass.
+    """Predict every model's answers to every triple of a graph and to its corruptions, and return
+    the parts by model. Only missing parts are computed; judges with one reader share a forward.
 
     readers, judges  by model;  how: fields of ``Pass``
-    """
-    runs = {}
-    for reader in dict.fromkeys(readers.values()):
-        models = [model for model, own in readers.items() if own is reader]
-        own = {model: judges[model] for model in models}
-        runs |= dict.fromkeys(models, judge_triples(reader, own, kg, folder, **how))
-    return {model: runs[model] for model in readers}
-
-
-def judge_triples(
-    reader: "Reader", judges: dict[str, "Judge"], kg: VerbalizedGraph, folder: Path, **how
-) -> list[store.Part]:
-    """Predict the answers to every triple of a graph and to its corruptions; only missing parts are
-    computed. One forward serves all judges (name -> judge); ``how``: fields of ``Pass``.
 
     A part holds ``triple`` (row number in ``kg.graph``), ``negative`` (0: the triple itself, 1..:
     its corruptions), ``relation`` (row number of the triple's own), ``slot`` (what was replaced: 0
-    head, 1 relation, 2 tail; -1 nothing) and, per judge, the probabilities of its answers:
-    ``<name>|true``, ``<name>|false``, ``<name>|idk``.
+    head, 1 relation, 2 tail; -1 nothing) and the probabilities of each model's answers:
+    ``<model>|true``, ``<model>|false``, ``<model>|idk``.
     """
     from probelib.grapheval.judge import check
 
-    how, n = Pass(**how), len(kg.graph)
-    for judge in judges.values():
-        check(judge, reader)
-    options = [how.n_corrupted, how.hard, how.seed]
+    how, n, runs = Pass(**how), len(kg.graph), {}
     digests = "".join(dict.fromkeys(map(graph_digest, (kg.graph, kg.known))))
-    judged = {name: judge.digest() for name, judge in judges.items()}
-    what = [scoring(), reader.identity(), judged, kg.templates, digests, *options]
-    key = files.sha256(json.dumps(what, sort_keys=True).encode())[:16]
-    home = folder / f"{files.slug(reader.model.name)}-{key}"
     ranges = [(first, min(first + how.size, n)) for first in range(0, n, how.size)]
-    parts = [store.Part(home / f"{a:010d}-{b:010d}.parquet", f"{a}-{b}") for a, b in ranges]
-    missing = [i for i, part in enumerate(parts) if not part.finished()]
-    left = sum(ranges[i][1] - ranges[i][0] for i in missing)
-    read = spelled(kg.known) if missing else None
-    look = {"desc": reader.model.name, "unit": " facts", "unit_scale": True}
-    with tqdm(total=n, initial=n - left, disable=not missing, **look) as bar:
-        for i in missing[: how.most]:
-            rows = np.arange(*ranges[i])
-            store.write(parts[i], *_compute(rows, reader, judges, kg, how, read))
-            bar.update(len(rows))
-    return parts
+    for reader in dict.fromkeys(readers.values()):
+        own = {model: judges[model] for model, its in readers.items() if its is reader}
+        for judge in own.values():
+            check(judge, reader)
+        judged = {model: judge.digest() for model, judge in own.items()}
+        options = [how.n_corrupted, how.hard, how.seed]
+        what = [scoring(), reader.identity(), judged, kg.templates, digests, *options]
+        key = files.sha256(json.dumps(what, sort_keys=True).encode())[:16]
+        home = folder / f"{files.slug(reader.model.name)}-{key}"
+        parts = [store.Part(home / f"{a:010d}-{b:010d}.parquet", f"{a}-{b}") for a, b in ranges]
+        runs |= dict.fromkeys(own, parts)
+        missing = [i for i, part in enumerate(parts) if not part.finished()]
+        read = spelled(kg.known) if missing else None
+        done = n - sum(ranges[i][1] - ranges[i][0] for i in missing)
+        look = {"desc": reader.model.name, "unit": " facts", "unit_scale": True}
+        with tqdm(total=n, initial=done, disable=not missing, **look) as bar:
+            for i in missing[: how.most]:
+                rows = np.arange(*ranges[i])
+                store.write(parts[i], *_compute(rows, reader, own, kg, how, read))
+                bar.update(len(rows))
+    return {model: runs[model] for model in readers}
 
 
 def _compute(rows, reader, judges, kg: VerbalizedGraph, how: Pass, read: Spelled):
@@ -348,7 +329,7 @@ def graph_answers(runs: dict[str, list[store.Part]]) -> pd.DataFrame:
             if not part.finished():
                 raise ProbeError(
                     f"{part.path} is not finished: some triples are not evaluated. Run "
-                    "judge_triples() to completion"
+                    "judge_graph() to completion"
                 )
             table = pyarrow.parquet.read_table(part.path, columns=[*rows, *columns]).to_pandas()
             p = table[columns].to_numpy()
@@ -410,10 +391,7 @@ def samples_for_template(kg: VerbalizedGraph, n: int = 4) -> list[tuple]:
 
 
 def about_triples(
-    kg: VerbalizedGraph,
-    source: str,
-    pageviews: str | None = None,
-    taught: pd.DataFrame | None = None,
+    kg: VerbalizedGraph, source: str, pageviews: str | None = None, taught=None
 ) -> pd.DataFrame:
     """One row per triple of ``kg.graph`` (figure 8): ``D`` and, if known, ``P`` and ``E``.
 

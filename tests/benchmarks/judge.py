@@ -49,7 +49,7 @@ def atlas_speed(name: str, rounds: int = 3, n_triples: int = 5000) -> dict:
     for _ in range(rounds):
         with tempfile.TemporaryDirectory() as folder, inside(reader.model.hf_model.base_model) as seconds:
             started = time.process_time()
-            whole_graph.judge_triples(reader, {"j": one}, kg, Path(folder))
+            whole_graph.judge_graph({"j": reader}, {"j": one}, kg, Path(folder))
             whole = time.process_time() - started
         lap = {"whole": whole, "share": sum(seconds) / whole}
         laps.append(lap | {loop: bare(reader.model, batches, prefix) for loop, prefix in loops.items()})

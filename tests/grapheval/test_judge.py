@@ -8,6 +8,7 @@ import torch
 from probelib import files, lm, prompts
 from probelib.errors import ProbeError
 from probelib.grapheval import judge, measures, soft_prompt
+from probelib.grapheval.scores import GraphEvalSettings
 from probelib.lm.internals.states import word_logits
 
 RNG = np.random.default_rng(0)
@@ -25,7 +26,9 @@ def separable(n: int = 300, width: int = 16):
 def test_sizes():
     sizes = {(4096, "released"): 16_814_086, (4096, "paper"): 16_801_795}
     sizes |= {(2048, "released"): 4_212_742, (2048, "answer"): 4_206_595}
-    assert {key: judge.n_parameters(*key) for key in sizes} == sizes
+    with torch.device("meta"):
+        networks = {key: judge.Network(*key) for key in sizes}
+    assert {k: sum(p.numel() for p in n.parameters()) for k, n in networks.items()} == sizes
 
 
 @pytest.mark.parametrize("mode", judge.MODES)
@@ -93,7 +96,7 @@ def test_a_judge_of_other_states_is_refused():
 
 
 def test_a_reader_reads_the_prompt_that_was_answered():
-    """The state behind instruction and statement is the one that the answer's first word is from."""
+    """The state behind instruction and statement is that of the answer's first word."""
     model = lm.load(BASE)
     states, _ = judge.Reader(model).states(["Paris is nice.", "Lima is the capital of Peru."])
     text = prompts.INSTRUCTION.replace("{statement}", "Paris is nice.")
@@ -135,9 +138,7 @@ def test_all_readers_predict_the_held_out_outcomes_of_all_models():
     others += [f"{by}||{of}" for by in ("majority", "majority, truth known") for of in "ab"]
     assert set(keys) == {*judged, *others, "logits, soft prompt|a|b"}
     assert found.groupby("by")["seed"].nunique()["judge, instruction"] == 2
-    assert found["truth"][found["answers of"] == "a"].tolist() == [0, 1] * (
-        found["answers of"] == "a"
-    ).sum().__floordiv__(2)
+    assert found["truth"][found["answers of"] == "a"].head(2).tolist() == [0, 1]
 
 
 TEXTS = [
@@ -146,13 +147,14 @@ TEXTS = [
 
 
 def test_virtual_tokens_make_answers_likelier_and_leave_the_model_as_it_was(tmp_path):
-    model, how = lm.load(BASE), {"tokens": 5, "width": 32, "epochs": 6, "lr": 1e-2, "batch": 6}
+    sizes = {"virtual_tokens": 5, "encoder_width": 32, "encoder_epochs": 6, "encoder_batch": 6}
+    model, study = lm.load(BASE), GraphEvalSettings(**sizes, encoder_lr=1e-2)
     before = {name: p.detach().clone() for name, p in model.hf_model.named_parameters()}
-    soft, losses = soft_prompt.train_soft_prompt(model, TEXTS, tmp_path, **how)
+    soft, losses = soft_prompt.train_soft_prompt(model, TEXTS, tmp_path, study)
     assert soft.shape == (5, 64) and losses["epoch"].tolist() == [0, 1, 2, 3, 4, 5, 6]
     assert losses["validation"].iloc[-1] < losses["validation"].iloc[0] - 0.5
     assert all(torch.equal(p, before[name]) for name, p in model.hf_model.named_parameters())
-    kept, again = soft_prompt.train_soft_prompt(model, TEXTS, tmp_path, **how)
+    kept, again = soft_prompt.train_soft_prompt(model, TEXTS, tmp_path, study)
     assert torch.equal(kept, soft)
     pd.testing.assert_frame_equal(again, losses)
     states, _ = judge.Reader(model, soft_prompt=soft).states(["Paris is nice."])
@@ -161,9 +163,9 @@ def test_virtual_tokens_make_answers_likelier_and_leave_the_model_as_it_was(tmp_
 
 
 def test_a_damaged_soft_prompt_is_trained_again(tmp_path):
-    model, how = lm.load(BASE), {"tokens": 2, "width": 8, "epochs": 0}
-    soft, _ = soft_prompt.train_soft_prompt(model, TEXTS[:4], tmp_path, **how)
+    model, study = lm.load(BASE), GraphEvalSettings(virtual_tokens=2, encoder_epochs=0)
+    soft, _ = soft_prompt.train_soft_prompt(model, TEXTS[:4], tmp_path, study)
     files.write(next(tmp_path.glob("*.parquet")), b"nonsense")
     with pytest.warns(UserWarning, match="damaged"):
-        again, _ = soft_prompt.train_soft_prompt(model, TEXTS[:4], tmp_path, **how)
+        again, _ = soft_prompt.train_soft_prompt(model, TEXTS[:4], tmp_path, study)
     assert torch.equal(again, soft)

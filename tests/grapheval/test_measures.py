@@ -240,7 +240,7 @@ def test_correlations_with_heavy_tails_logs_and_gaps():
 
 
 def correlated(taught: float = 0.0) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """20 relations of 100 triples, alike within a relation: Correct follows exposures by a share."""
+    """20 relations of 100 triples, alike within a relation: Correct follows exposures."""
     generator = np.random.default_rng(0)
     relation = np.repeat(np.arange(20), 100)
     degree, exposure, noise = (generator.random(20)[relation] for _ in range(3))
@@ -307,7 +307,7 @@ def test_the_baseline_that_reads_nothing_but_the_truth():
 
 
 def test_the_judge_is_paired_with_what_reads_the_same_prompt():
-    """Of two statements: right by the soft prompt both, by the instruction one, by the majority none."""
+    """Of two statements the soft prompt gets both right, the instruction one, others none."""
     rows = [
         ("judge, instruction", "s", 0, [1, 0]),
         ("judge, instruction", "m", 0, [1, 1]),

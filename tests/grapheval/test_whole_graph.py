@@ -101,7 +101,9 @@ def test_what_is_deprecated_or_over_is_neither_true_nor_false():
 def test_parts_hold_the_triples_and_false_ones(reader, tmp_path):
     one = whole_graph.verbalize(synthetic(200, seed=1), NONE, "[X] {relation} [Y]")
     judges = {"a": trained(reader), "b": trained(reader, 1)}
-    parts = whole_graph.judge_triples(reader, judges, one, tmp_path, n_corrupted=2, size=64)
+    readers = dict.fromkeys(judges, reader)
+    runs = whole_graph.judge_graph(readers, judges, one, tmp_path, n_corrupted=2, size=64)
+    parts = runs["a"]
     assert [int(part.path.stem.split("-")[1]) for part in parts] == [64, 128, 192, 200]
     said = whole_graph.graph_answers({"a": parts})
     assert said["negative"].value_counts().to_dict() == {0: 200, 1: 200, 2: 200}
@@ -119,8 +121,8 @@ def test_parts_hold_the_triples_and_false_ones(reader, tmp_path):
 def test_an_answer_is_the_judges_of_the_plain_state(reader, tmp_path):
     """Batches, corruptions and parts change nothing: alone, a triple has the same probabilities."""
     one, own = whole_graph.verbalize(odd(), TEMPLATES), trained(reader)
-    parts = whole_graph.judge_triples(reader, {"a": own}, one, tmp_path, size=2)
-    said = whole_graph.graph_answers({"a": parts}).query("negative == 0")["probability"]
+    runs = whole_graph.judge_graph({"a": reader}, {"a": own}, one, tmp_path, size=2)
+    said = whole_graph.graph_answers(runs).query("negative == 0")["probability"]
     prompts = [f"Is this statement true? {text}\nAnswer:" for text in statements(one)]
     alone = np.concatenate([reader.model.hidden_states([prompt])[0] for prompt in prompts])
     expected = judge.predict(own, alone, True).max(axis=1)
@@ -129,21 +131,21 @@ def test_an_answer_is_the_judges_of_the_plain_state(reader, tmp_path):
 
 def test_a_changed_judge_graph_or_seed_is_another_run(reader, tmp_path):
     one, less = (whole_graph.verbalize(odd(*t), TEMPLATES) for t in ((), (((0, 0, 1),),)))
-    first, second = {"a": trained(reader)}, {"a": trained(reader, 1)}
+    first, second, by = {"a": trained(reader)}, {"a": trained(reader, 1)}, {"a": reader}
     runs = [(first, one, {}), (second, one, {}), (first, one, {"seed": 1}), (first, less, {})]
-    parts = [whole_graph.judge_triples(reader, j, kg, tmp_path, **how) for j, kg, how in runs]
+    parts = [whole_graph.judge_graph(by, j, kg, tmp_path, **how)["a"] for j, kg, how in runs]
     assert len({own[0].path.parent for own in parts}) == 4
     other = {"a": judge.train(np.zeros((2, 64), np.float32), [0, 1], [1, 0], epochs=1,
                               about={"states": {"model": "other"}})}  # fmt: skip
     with pytest.raises(ProbeError, match="trained on states of other"):
-        whole_graph.judge_triples(reader, other, one, tmp_path)
+        whole_graph.judge_graph(by, other, one, tmp_path)
 
 
 def test_a_resumed_run_ends_with_the_same_bytes(reader, tmp_path):
     kg = whole_graph.verbalize(synthetic(400, seed=2), NONE, whole_graph.DEFAULT_TEMPLATE)
-    run = lambda out, **how: whole_graph.judge_triples(
-        reader, {"j": trained(reader)}, kg, tmp_path / out, size=50, **how
-    )
+    run = lambda out, **how: whole_graph.judge_graph(
+        {"j": reader}, {"j": trained(reader)}, kg, tmp_path / out, size=50, **how
+    )["j"]
     parts = run("stopped", most=3)
     assert [part.finished() for part in parts] == [True] * 3 + [False] * 5
     with pytest.raises(ProbeError, match="not finished"):
@@ -161,8 +163,8 @@ def test_labels_and_the_whole_graph_speak_of_the_same_statements(reader, tmp_pat
     split = sample.groupby("triple")["split"].agg(set)  # a triple and its corruptions stay together
     assert split.map(len).max() == 1 and (split == {"validation"}).sum() == 12
     own, how = trained(reader), {"n_corrupted": 2, "seed": 5}
-    parts = whole_graph.judge_triples(reader, {"a": own}, one, tmp_path, **how)
-    whole = whole_graph.graph_answers({"a": parts}).set_index(["triple", "negative"])
+    runs = whole_graph.judge_graph({"a": reader}, {"a": own}, one, tmp_path, **how)
+    whole = whole_graph.graph_answers(runs).set_index(["triple", "negative"])
     mine = judge.predict(own, reader.states(sample["text"].tolist())[0], sample["true"])
     there = whole.loc[list(zip(sample["triple"], sample["negative"], strict=True)), "probability"]
     assert there.to_numpy() == pytest.approx(mine.max(axis=1), abs=1e-4)
