@@ -20,7 +20,7 @@ Where paper, released code and this package differ:
                        paper                  released code        here (the argument that selects)
 =====================  =====================  ===================  ===============================
 answer parser          not said               set of words, case   first sentence (``parse_answer``)
-answers per statement  3, majority vote       1                    1 if greedy, else 3
+answers per statement  3, majority vote       1                    1: decoding is greedy
 F' of a corruption     as above               T and F exchanged    as above (``eq2``: variant)
 true triple called     0 on all metrics       by Eq. 2             by Eq. 2 (``eq2``:
 false                  (section 3.3)                               false_scores_zero)
@@ -57,7 +57,7 @@ class Outcome(IntEnum):
 
 
 UNEVALUATED = -1  # in a column of answers: no answer is known
-TIE = 1e-5  # a judge whose two likeliest answers differ by less in probability does not decide
+TIE = 3e-5  # of probabilities: five times the largest difference measured between processors
 METRICS = ["truthful", "informative", "correct"]
 TYPED = ("average", *METRICS)  # metrics of figures 3 and 5 to 7
 SCORES = ("precision", "recall", "f1")
@@ -83,8 +83,8 @@ def answer_from_outcome(outcome, true) -> np.ndarray:
 
 
 def decide(probabilities) -> np.ndarray:
-    """The answer [...] of largest probability [..., 3]; a tie (``TIE``) is IDK, as in a majority
-    vote: the last bits of a probability depend on the processor, and decide nothing.
+    """The answer [...] of largest probability [..., 3]; IDK if the two largest differ by less than
+    ``TIE``: the last bits of a probability depend on the processor, and decide nothing.
 
     >>> decide([[0.4, 0.3, 0.3], [0.45, 0.449999, 0.100001]]).tolist()
     [0, 2]
@@ -422,7 +422,7 @@ def heterogeneity(rows: pd.DataFrame, times: int = 2000, seed: int = 0) -> dict[
     no best and no worst.
 
     rows  one per type: ``score`` and its interval. Its sampling error e is the interval's width /
-          3.92
+          3.92; it is that of triples within relations, so the relations of a type count as fixed
 
     Return ``value``: the root of variance(score) - mean(e^2), negative if the scores vary less than
     by chance; ``low``, ``high``: likewise the 95 % range of variance(score + normal error) - 2

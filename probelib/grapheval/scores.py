@@ -9,7 +9,6 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-import numpy as np
 import pandas as pd
 
 from probelib import store
@@ -83,7 +82,7 @@ VERDICT = re.compile(  # and no object
 
 
 def parse_answer(text: str, variant: str = "kit") -> Answer | None:
-    """The answer in a text; None if there is none (``label_texts`` counts such texts as IDK).
+    """The answer in a text; None if there is none (``label_statements`` counts such texts as IDK).
 
     variant  "kit": in the first sentence, ignoring case; doubt takes precedence over "false", and
              "false" over "true".
@@ -119,34 +118,6 @@ def _sentence_answer(sentence: str) -> Answer | None:
         return Answer.IDK
     says_true = Answer.TRUE if TRUE.match(sentence) else None
     return Answer.FALSE if FALSE.match(sentence) else says_true
-
-
-def majority_vote(answers: list[Answer]) -> Answer:
-    """The most frequent of several answers to one statement; IDK for a tie. The kit takes three
-    answers if decoding samples, and one if it is greedy, which always gives the same.
-
-    >>> majority_vote([Answer.TRUE, Answer.FALSE, Answer.IDK])
-    <Answer.IDK: 2>
-    """
-    counts = np.bincount(answers, minlength=3)
-    best = np.flatnonzero(counts == counts.max())
-    return Answer(best[0]) if len(best) == 1 else Answer.IDK
-
-
-def label_texts(generated: pd.DataFrame, variant: str = "kit") -> pd.DataFrame:
-    """Labels from generated texts, one row per prompt: ``prompt``, ``answer`` (an ``Answer``),
-    ``unparsed`` (texts without an answer, which count as IDK), ``n_texts``, ``text`` (the first).
-
-    generated  ``prompt``, ``rank``, ``text``: one row per text
-    """
-    groups = generated.sort_values("rank", kind="stable").groupby("prompt", sort=False)["text"]
-    by_prompt, table = dict(groups.agg(list)), []
-    for prompt in dict.fromkeys(generated["prompt"]):
-        texts = by_prompt[prompt]
-        parsed = [parse_answer(text, variant) for text in texts]
-        answer = int(majority_vote([Answer.IDK if a is None else a for a in parsed]))
-        table.append((prompt, answer, parsed.count(None), len(texts), texts[0]))
-    return pd.DataFrame(table, columns=["prompt", "answer", "unparsed", "n_texts", "text"])
 
 
 # Models, prompts and labels
@@ -199,22 +170,23 @@ def statement_prompts(
 def label_statements(
     models: dict, sample: pd.DataFrame, folder: Path, new_tokens=16, instruction="at once"
 ) -> pd.DataFrame:
-    """Let every model answer every statement; return one row per model and statement.
+    """Let every model answer every statement once, by greedy decoding.
 
     models  name -> loaded model;  folder: the store's
     sample  ``whole_graph.sample_statements``
 
-    Return the columns of ``sample``, and ``model``, ``answer`` (``Answer``), ``unparsed`` (texts
-    without an answer), ``response`` (the generated text) and ``n_tokens`` (its length).
+    Return, per model and statement, the columns of ``sample``, ``model``, ``response`` (the text),
+    ``n_tokens`` (its length), ``answer`` (``Answer``), ``unparsed`` (1: no answer, counted as IDK).
     """
     frames, variant = [], "recalled" if instruction == "recalled" else "kit"
     for name, model in models.items():
         prompts = statement_prompts(sample, model, instruction)
-        generated = store.generate(model, prompts, folder, max_new_tokens=new_tokens, batch=64)
-        found = label_texts(generated, variant).rename(columns={"text": "response"})
-        lengths = generated.drop_duplicates("prompt")[["prompt", "n_tokens"]]
-        labels = sample.merge(found, on="prompt", validate="one_to_one").merge(lengths, on="prompt")
-        frames.append(labels.assign(model=name))
+        texts = store.generate(model, prompts, folder, max_new_tokens=new_tokens, batch=64)
+        texts = texts[["prompt", "text", "n_tokens"]].rename(columns={"text": "response"})
+        parsed = [parse_answer(text, variant) for text in texts["response"]]
+        texts["answer"] = [int(Answer.IDK if answer is None else answer) for answer in parsed]
+        texts["unparsed"] = [int(answer is None) for answer in parsed]
+        frames.append(sample.merge(texts, on="prompt", validate="one_to_one").assign(model=name))
     return pd.concat(frames, ignore_index=True)
 
 

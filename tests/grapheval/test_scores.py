@@ -78,16 +78,6 @@ def test_the_verdict_comes_after_the_recalled_object(text, answer):
     assert found == answer and (found is None) == (answer is None)
 
 
-def test_labels_vote_and_count_what_could_not_be_read():
-    for asks, vote in {"TTF": T, "TFK": K, "FFK": F, "KKT": K, "T": T}.items():
-        assert scores.majority_vote([{"T": T, "F": F, "K": K}[a] for a in asks]) == vote
-    texts = [" Yes.", "Well", " No.", " Yes.", " true", "?"]
-    rows = {"prompt": ["a", "b", "c", "c", "c", "b"], "rank": [0, 0, 0, 1, 2, 1], "text": texts}
-    rows = scores.label_texts(pd.DataFrame(rows))
-    assert rows["prompt"].tolist() == ["a", "b", "c"] and rows["answer"].tolist() == [T, K, T]
-    assert rows["unparsed"].tolist() == [0, 2, 0] and rows["n_texts"].tolist() == [1, 2, 3]
-
-
 def test_which_models_answer_and_whose_states_are_read():
     models, tuned = ["a/m", "b/n", "c/chat"], ["a/m-it", "x=b/n", "c/chat"]
     assert scores.answering_models(models, tuned) == ["a/m-it", "x", "c/chat"]
@@ -103,6 +93,9 @@ def test_labels_keep_the_order_of_the_sample_after_either_instruction(tmp_path):
     labels = scores.label_statements(models | {BASE: lm.load(BASE)}, sample, tmp_path, 4)
     by_model = labels.groupby("model", sort=False)["prompt"].agg(list)
     assert by_model.tolist() == [sample["prompt"].tolist()] * 2 and (labels["n_tokens"] <= 4).all()
+    unread = labels["response"].map(scores.parse_answer).isna()
+    assert unread.any() and (labels["unparsed"] == unread).all()
+    assert (labels["answer"][unread] == K).all() and (labels["answer"] != K).any()
     recalled = scores.label_statements(models, sample, tmp_path, 40, "recalled")
     both = scores.label_by_instruction(recalled, "recalled", models, sample, tmp_path)
     assert list(both) == ["at once", "recalled"] and both["recalled"] is recalled
