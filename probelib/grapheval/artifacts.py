@@ -50,7 +50,7 @@ def figure1(
     sides = held[labels["answer"].to_numpy()[held] != Answer.IDK]
     at = int((sides if len(sides) else held)[0])
     row, p, v = labels.iloc[at], probabilities[at], states[at]
-    answered, judged = WORDS[row["answer"]], WORDS[int(measures.decide(p))]
+    answered, judged = WORDS[row["answer"]], WORDS[int(measures.likeliest_answers(p))]
     columns = ["statement", "generated", "parsed", "p_true", "p_false", "p_idk"]
     frame = pd.DataFrame([[row["text"], row["response"], answered, *p.tolist()]], columns=columns)
     numbers = [
@@ -185,7 +185,7 @@ def table2(rows: pd.DataFrame, sizes: pd.Series, labels: pd.DataFrame, coverage:
     labels  ``judge.train_judges``;  coverage: share of the graph's triples that is evaluated
     """
     table = rows.assign(coverage=coverage, parameters=rows["model"].map(sizes))
-    changes = measures.change_with_size(measures.score_answers(labels), sizes)
+    changes = measures.change_with_size(measures.score_triples(labels), sizes)
     errors = measures.magnitude(measures.judge_errors(labels))
     size = changes.loc[changes.index == "informative"]
     claims = check("grapheval/table2", size=size, judge=errors)

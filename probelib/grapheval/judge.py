@@ -24,7 +24,7 @@ from torch import nn
 from probelib import files
 from probelib.errors import ProbeError, unknown
 from probelib.grapheval import measures
-from probelib.grapheval.measures import Answer, answer_from_outcome, decide, outcome
+from probelib.grapheval.measures import Answer, answer_from_outcome, likeliest_answers, outcome
 from probelib.grapheval.scores import instruction_text
 from probelib.lm.internals.states import word_logits
 from probelib.prompts import split_instruction
@@ -210,7 +210,7 @@ def train_judges(
         answers, true = rows["answer"].to_numpy(), rows["true"].to_numpy()
         about = {"states": reader.identity()}
         judges[model] = train(v[kept], answers[kept], true[kept], mode, about, **training)
-        frames.append(rows.assign(predicted=decide(predict(judges[model], v, true))))
+        frames.append(rows.assign(predicted=likeliest_answers(predict(judges[model], v, true))))
     return judges, pd.concat(frames, ignore_index=True)
 
 
@@ -251,7 +251,7 @@ def predict_all_held_out(
             a, y = answers[model], true[model]
             for i in range(seeds):
                 one = train(states[kept], a[kept], y[kept], seed=seed + i, **training)
-                said = decide(predict(one, states[~kept], y[~kept]))
+                said = likeliest_answers(predict(one, states[~kept], y[~kept]))
                 add(f"judge, {behind}", read, model, outcome(said, y[~kept]), i)
             if prompt or read != model or reader.instruction != "at once":
                 add(f"logits, {behind}", read, model, outcome(words, y[~kept]))

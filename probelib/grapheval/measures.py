@@ -82,11 +82,11 @@ def answer_from_outcome(outcome, true) -> np.ndarray:
     return np.where(outcome == Outcome.IDK, Answer.IDK, answers).astype(np.int64)
 
 
-def decide(probabilities) -> np.ndarray:
+def likeliest_answers(probabilities) -> np.ndarray:
     """The answer [...] of largest probability [..., 3]; IDK if the two largest differ by less than
     ``TIE``: the last bits of a probability depend on the processor, and decide nothing.
 
-    >>> decide([[0.4, 0.3, 0.3], [0.45, 0.449999, 0.100001]]).tolist()
+    >>> likeliest_answers([[0.4, 0.3, 0.3], [0.45, 0.449999, 0.100001]]).tolist()
     [0, 2]
     """
     probabilities = np.asarray(probabilities)
@@ -143,7 +143,7 @@ def eq2_bounds(p_right: float, p_wrong: float, p_idk: float) -> dict[str, tuple[
     }
 
 
-def score_answers(answers: pd.DataFrame, variant: str = "intended") -> pd.DataFrame:
+def score_triples(answers: pd.DataFrame, variant: str = "intended") -> pd.DataFrame:
     """``eq2`` of every ``model`` and triple, with ``relation``; ``mirror``, the mirror image of
     Correct: 1.0 if the triple is answered F and its first corruption T; ``lead`` = (1 + Correct -
     mirror) / 2.
@@ -257,9 +257,9 @@ def score_models(
     paired.
 
     labels            ``judge.train_judges``, with ``predicted`` beside the model's own ``answer``
-    judged, released  ``score_answers`` of the whole graph: Eq. 2 as defined and as released
+    judged, released  ``score_triples`` of the whole graph: Eq. 2 as defined and as released
     """
-    own, same = score_answers(labels), score_answers(labels.assign(answer=labels["predicted"]))
+    own, same = score_triples(labels), score_triples(labels.assign(answer=labels["predicted"]))
     rows = []
     for model, mine in labels.groupby("model", sort=False):
         graph, flipped, answered, predicted = (
@@ -292,7 +292,7 @@ def judge_errors(labels: pd.DataFrame) -> pd.DataFrame:
     """The judge's metrics minus those of the model's own answers on the held-out triples:
     estimates, one per model and metric. ``labels``: as for ``score_models``."""
     held = labels[labels["split"] == "validation"]
-    own, judged = score_answers(held), score_answers(held.assign(answer=held["predicted"]))
+    own, judged = score_triples(held), score_triples(held.assign(answer=held["predicted"]))
     found = {
         f"{model}, {metric}": paired_change(rows[metric], judged.loc[rows.index, metric])
         for model, rows in own.groupby("model", sort=False)
@@ -305,7 +305,7 @@ def change_with_size(scored: pd.DataFrame, sizes: pd.Series) -> pd.DataFrame:
     """Change of each metric from the smallest to the largest model over the same triples: estimates
     by metric; no row for a single size.
 
-    scored  ``score_answers``;  sizes: model -> parameters
+    scored  ``score_triples``;  sizes: model -> parameters
     """
     small, large = sizes.idxmin(), sizes.idxmax()
     wide = scored.pivot(index="triple", columns="model", values=METRICS)
@@ -326,10 +326,10 @@ def compare_instructions(labelled: dict[str, pd.DataFrame]) -> pd.DataFrame:
     ``above mirror``.
     """
     first, rows = next(iter(labelled)), []
-    reference = score_answers(labelled[first])
+    reference = score_triples(labelled[first])
     for instruction, labels in labelled.items():
         for model, own in labels.groupby("model", sort=False):
-            scored, before = score_answers(own), reference[reference["model"] == model]["correct"]
+            scored, before = score_triples(own), reference[reference["model"] == model]["correct"]
             row = {"model": model, "instruction": instruction, "n": len(own)}
             row |= {"triples": own["triple"].nunique(), "unparsed": own["unparsed"].sum()}
             true, took = own["true"], own["answer"] != Answer.IDK
@@ -467,7 +467,7 @@ def correlate_models(scored: pd.DataFrame, about: pd.DataFrame) -> pd.DataFrame:
     """Correlations of the metrics T, I, C with properties of the triples (figure 8), per ``model``
     and of the mean over models, in which a triple is one case.
 
-    scored  ``score_answers``
+    scored  ``score_triples``
     about   per triple of the graph, e.g. degree ``D``, popularity ``P``, exposures ``E``; NaN:
             unknown
     """

@@ -29,7 +29,7 @@ from probelib.facts.graphs import graph as graphs
 from probelib.facts.graphs.corruptions import Spelled, askable, corruptions, spelled
 from probelib.facts.graphs.graph import SLOTS, Graph
 from probelib.facts.model import rng
-from probelib.grapheval.measures import TYPED, by_type, decide
+from probelib.grapheval.measures import TYPED, by_type, likeliest_answers
 from probelib.lm.version import scoring
 from probelib.prompts import statement
 
@@ -91,7 +91,10 @@ def open_verbalized(
     graph, known = load_graph(source, folder, seed)
     if templates:
         path = Path(templates).expanduser()
-        known = pd.read_csv(path, dtype=str, keep_default_na=False)
+        try:
+            known = pd.read_csv(path, dtype=str, keep_default_na=False)
+        except (OSError, ValueError) as error:
+            raise ProbeError(f"{path}: no readable CSV of templates ({error})") from error
         if missing := {"relation", "template"} - set(known):
             raise ProbeError(
                 f"{path} has no column {sorted(missing)[0]!r}; it has {', '.join(known)}. "
@@ -321,7 +324,7 @@ def graph_digest(graph: Graph) -> str:
 
 def graph_answers(runs: dict[str, list[store.Part]]) -> pd.DataFrame:
     """The judges' answers in finished parts (model -> parts): ``model``, ``triple``, ``negative``,
-    ``relation``, ``slot``, ``answer`` (``measures.decide``), ``probability`` (the largest)."""
+    ``relation``, ``slot``, ``answer`` (``likeliest_answers``), ``probability`` (the largest)."""
     frames, rows = [], ["triple", "negative", "relation", "slot"]
     for model, parts in runs.items():
         columns = [f"{model}|{answer}" for answer in ANSWERS]
@@ -333,7 +336,9 @@ def graph_answers(runs: dict[str, list[store.Part]]) -> pd.DataFrame:
                 )
             table = pyarrow.parquet.read_table(part.path, columns=[*rows, *columns]).to_pandas()
             p = table[columns].to_numpy()
-            own = table[rows].assign(answer=decide(p), probability=p.max(axis=1), model=model)
+            own = table[rows].assign(
+                answer=likeliest_answers(p), probability=p.max(axis=1), model=model
+            )
             frames.append(own)
     return pd.concat(frames, ignore_index=True)
 
@@ -343,7 +348,7 @@ def scores_by_type(
 ) -> pd.DataFrame:
     """``measures.by_type`` per model, for heads and for tails: with ``model`` and ``side``.
 
-    scored  ``measures.score_answers`` of ``graph_answers``
+    scored  ``measures.score_triples`` of ``graph_answers``
     """
     types = graphs.relation_types(kg.graph)
     keys = np.array(kg.graph.relations["relation"].to_pylist(), dtype=object)

@@ -157,6 +157,7 @@ def templates(text: str):
         ("n_triples=-5", lambda _: whole_graph.verbalize(*GRAPH, n_triples=-5)),
         ("no graph 'dbpedia'", lambda _: whole_graph.load_graph("dbpedia")),
         ("no column 'template'; it has relation, text", templates("relation,text\na,b\n")),
+        ("no readable CSV of templates", templates("")),
         ("no column 'relation'", templates("template\n[X] [Y]\n")),
         ("must hold one \\[X\\]", templates("relation,template\nP36,\n")),
         ("relation 'P36' has two templates", templates("relation,template\nP36,\nP36,\n")),

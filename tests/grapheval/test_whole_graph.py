@@ -113,7 +113,7 @@ def test_parts_hold_the_triples_and_false_ones(reader, tmp_path):
         1,
         2,
     }
-    scored = measures.score_answers(whole_graph.graph_answers({"b": parts}))
+    scored = measures.score_triples(whole_graph.graph_answers({"b": parts}))
     assert (scored["relation"].to_numpy() == one.graph.relation).all()
     assert sum(part.record()["cost"]["statements"] for part in parts) == 600
 
