@@ -1,21 +1,20 @@
-"""GraphEval's judge: a small network that predicts, from one hidden state, how a model would answer a statement.
+"""GraphEval's judge: a small network that predicts, from one hidden state, how a model would answer
+a statement (section 3.2).
 
-    v [D]                          the last token's state after the final norm, of the model itself or of a substitute
+    v [D]                          the last token's state after the final norm
     u = LayerNorm(GELU(W1 v + b1)) W1 [D, D]
     logits = A u + b               A [3, D]
 
-Three modes:
+Three modes, all with probabilities of answers as result:
 
-    "answer"    one head; the classes are the model's answers (T, F, K). It never sees whether the statement is true
-    "paper"     one head, ReLU; the classes are outcomes (right, wrong, don't know)
-    "released"  two heads, A_true and A_false, selected by whether the statement is true; classes are outcomes. This judge is
-                given the truth: it can reach ``quality.majority_given_truth`` without reading the state
-
-Whatever the mode, ``predict`` returns probabilities of answers.
+    "answer"    one head; its classes are the model's answers, whether the statement is true or not
+    "paper"     one head, ReLU; its classes are outcomes (right, wrong, don't know)
+    "released"  two heads for outcomes, selected by whether the statement is true. This judge is
+                given the truth: it can reach ``majority_given_truth`` without reading the state
 """
 
 import json
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 
 import numpy as np
 import pandas as pd
@@ -24,60 +23,43 @@ from torch import nn
 
 from probelib import files
 from probelib.errors import ProbeError, unknown
-from probelib.grapheval.answers import Answer, answer_from_outcome, outcome
-from probelib.grapheval.prompts import instruction_text
+from probelib.grapheval import measures
+from probelib.grapheval.measures import Answer, answer_from_outcome, likeliest_answers, outcome
+from probelib.grapheval.scores import instruction_text
+from probelib.lm.internals.states import word_logits
 from probelib.prompts import split_instruction
 
 MODES = ("answer", "paper", "released")
-WIDE = 256  # width of a model's states from which shared prefixes are faster than padded batches
-
-
-# Hidden states
+WIDE = 256  # width of states from which shared prefixes are faster than padded batches
 
 
 @dataclass(frozen=True, eq=False)
 class Reader:
-    """Turn statements into hidden states of a model (the one judged, or its substitute), after an instruction (``prompts``) or
-    after the virtual tokens of a soft prompt [tokens, D] that replaces the instruction."""
+    """Turn statements into hidden states of a model (the one judged, or its substitute), after an
+    instruction or after the virtual tokens of a soft prompt [tokens, D] that replaces it."""
 
     model: object
     instruction: str = "at once"
     soft_prompt: torch.Tensor | None = None
 
     def states(self, statements: list[str]) -> tuple[np.ndarray, dict]:
-        """Return last-token states [statements, D] and their cost. The instruction is forwarded once; wide models also forward
-        common prefixes of statements once."""
+        """Return last-token states [statements, D] and their cost. The instruction is forwarded
+        once; wide models also forward common prefixes of statements once."""
         share = self.model.hf_model.get_input_embeddings().weight.shape[1] >= WIDE
-        if self.soft_prompt is not None:
-            return self.model.hidden_states(statements, soft_prompt=self.soft_prompt, share=share)
+        if (soft := self.soft_prompt) is not None:
+            return self.model.hidden_states(statements, soft_prompt=soft, share=share)
         before, after = split_instruction(self.model.chat(instruction_text(self.instruction)))
         blank = " " if before.endswith(" ") else ""  # a blank belongs to the word after it
         texts = [f"{blank}{statement}{after}" for statement in statements]
         return self.model.hidden_states(texts, before.removesuffix(blank), share=share)
 
     def identity(self) -> dict:
-        """Everything that changes the states, except the device: stored in the record of a judge trained on them."""
+        """Everything that changes the states, except the device: part of a judge's record."""
         soft = self.soft_prompt
         text = self.model.chat(instruction_text(self.instruction))
         prompt = files.sha256(soft.numpy().tobytes())[:16] if soft is not None else text
-        return {k: v for k, v in self.model.identity().items() if k != "device"} | {"prompt": prompt}
-
-
-def substitute_readers(models: dict, substitute: pd.Series, instruction: str = "at once") -> dict[str, Reader]:
-    """Map each model to a reader of its substitute with the instruction; models with one substitute share the reader."""
-    readers = {name: Reader(models[name], instruction) for name in substitute.unique()}
-    return {model: readers[name] for model, name in substitute.items()}
-
-
-def word_answers(reader: Reader, states: np.ndarray) -> np.ndarray:
-    """Answers [n] by the last token's logits of "Yes", "No" and "I": the baseline of figure 4. It costs the same forward pass
-    as the judge and needs no training."""
-    from probelib.lm.internals.states import word_logits
-
-    return word_logits(reader.model, states, ["Yes", "No", "I"]).argmax(axis=1)
-
-
-# The network
+        own = {k: v for k, v in self.model.identity().items() if k != "device"}
+        return own | {"prompt": prompt}
 
 
 class Network(nn.Module):
@@ -92,20 +74,30 @@ class Network(nn.Module):
         self.norm = nn.LayerNorm(width)
         heads = 2 if mode == "released" else 1
         self.weight = nn.Parameter(torch.empty(heads, width, 3))
-        self.bias = nn.Parameter(torch.zeros(heads, 3))  # of two, only the first is used, as in the released code
+        self.bias = nn.Parameter(torch.zeros(heads, 3))  # only the first is used, as released
         for head in self.weight:
             nn.init.xavier_normal_(head)
 
     def forward(self, states: torch.Tensor, true: torch.Tensor) -> torch.Tensor:
-        """states [n, D], true [n] (0 or 1; used by "released" only) -> logits [n, 3]"""
+        """states [n, D], true [n] (used by "released" only) -> logits [n, 3]"""
         u = self.norm(self.activation(self.hidden(states)))  # [n, D]
         head = true.long() if len(self.weight) == 2 else torch.zeros_like(true, dtype=torch.long)
         return torch.einsum("nd,ndc->nc", u, self.weight[head]) + self.bias[0]
 
 
 @dataclass(frozen=True)
+class Training:
+    """How a judge is trained, with the paper's values."""
+
+    epochs: int = 100
+    batch: int = 8
+    lr: float = 1e-4
+    seed: int = 0
+
+
+@dataclass(frozen=True)
 class Judge:
-    """A trained network. ``about``: the states it reads (``states``: ``Reader.identity()``), and how it was trained."""
+    """A trained network. ``about``: how it was trained, and the identity of its reader."""
 
     network: Network
     mode: str
@@ -115,105 +107,86 @@ class Judge:
     def width(self) -> int:
         return self.network.hidden.in_features
 
+    def digest(self) -> str:
+        """16 hex digits of weights and record, for the keys of its predictions."""
+        from safetensors.torch import save
 
-def n_parameters(width: int, mode: str = "answer") -> int:
-    """Number of trained parameters: D^2 + D, 2D of the norm, 3D + 3 per head.
-
-    >>> n_parameters(4096, "released"), n_parameters(4096)
-    (16814086, 16801795)
-    """
-    with torch.device("meta"):
-        return sum(p.numel() for p in Network(width, mode).parameters())
+        record = json.dumps([self.mode, self.about], default=str).encode()
+        return files.sha256(save(self.network.state_dict()) + record)[:16]
 
 
 def train(
-    states: np.ndarray,
-    answers,
-    true,
-    mode: str = "answer",
-    epochs: int = 100,
-    batch: int = 8,
-    lr: float = 1e-4,
-    seed: int = 0,
-    about: dict | None = None,
+    states: np.ndarray, answers, true, mode: str = "answer", about: dict | None = None, **training
 ) -> Judge:
-    """Train a judge: cross-entropy, Adam, reshuffled every epoch, last epoch kept (GraphEval, section 3.2).
+    """Train a judge: cross-entropy, Adam, reshuffled every epoch, last epoch kept.
 
-    states   [n, D] float32, one per statement
-    answers  [n] ``Answer`` of the model
-    true     [n]: whether the statement is true
+    states    [n, D] float32, one per statement
+    answers   [n] ``Answer`` of the model;  true: [n], whether the statement is true
+    training  fields of ``Training``
     """
     _check_labels(states, answers, true)
-    target = torch.as_tensor(np.array(answers if mode == "answer" else outcome(answers, true)))  # [n]
+    how = Training(**training)
+    target = torch.as_tensor(np.array(answers if mode == "answer" else outcome(answers, true)))
     with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(seed)
+        torch.manual_seed(how.seed)
         network = Network(states.shape[1], mode)
-        v, y = torch.tensor(np.asarray(states), dtype=torch.float32), torch.tensor(np.asarray(true, dtype=bool))
-        optimizer = torch.optim.Adam(network.parameters(), lr=lr)
-        for _ in range(epochs):
-            for rows in torch.randperm(len(v)).split(batch):
+        v = torch.tensor(np.asarray(states), dtype=torch.float32)
+        y = torch.tensor(np.asarray(true, dtype=bool))
+        optimizer = torch.optim.Adam(network.parameters(), lr=how.lr)
+        for _ in range(how.epochs):
+            for rows in torch.randperm(len(v)).split(how.batch):
                 loss = nn.functional.cross_entropy(network(v[rows], y[rows]), target[rows])
                 optimizer.zero_grad(set_to_none=True)
                 loss.backward()
                 optimizer.step()
-    training = {"epochs": epochs, "batch": batch, "lr": lr, "seed": seed, "n": len(states)}
-    return Judge(network.eval(), mode, training | (about or {}))
-
-
-def predict(judge: Judge, states: np.ndarray, true) -> np.ndarray:
-    """Return probabilities [n, 3] of the answers T, F, K.
-
-    true  [n]: whether the statement is true. An "answer" judge does not use it. The others predict outcomes, which are converted
-          into answers with it (and "released" selects its head by it)
-    """
-    if states.ndim != 2 or states.shape[1] != judge.width:
-        source = judge.about.get("states", {}).get("model", "another model")
-        raise ProbeError(
-            f"the judge reads states of width {judge.width} (of {source}); the given states are {list(states.shape)}. Use the "
-            "states of the model that it was trained on, or train a judge on these"
-        )
-    true = np.broadcast_to(np.asarray(true, dtype=bool), len(states))
-    with torch.inference_mode():
-        logits = judge.network(torch.as_tensor(states, dtype=torch.float32), torch.as_tensor(true.copy()))
-        classes = torch.softmax(logits, dim=-1).numpy()
-    if judge.mode == "answer":
-        return classes
-    columns = answer_from_outcome(np.tile([0, 1, 2], (2, 1)), np.array([[False], [True]]))  # [truth, class] -> answer
-    # the same mapping backwards: T and F are exchanged or not
-    return np.take_along_axis(classes, columns[true.astype(int)], axis=1)
-
-
-def check(judge: Judge, reader: Reader) -> None:
-    """Raise ProbeError if the judge was trained on states of another model, or with another prompt."""
-    wanted, given = judge.about.get("states"), reader.identity()
-    if wanted is not None and wanted != given:
-        what = next(key for key in given if wanted.get(key) != given[key])
-        raise ProbeError(
-            f"the judge was trained on states of {wanted.get('model')}, not on these of {given['model']}: {what} was "
-            f"{wanted.get(what)!r} in training and is {given[what]!r} here. Train a judge on these states, or use those states"
-        )
-
-
-def judge_digest(judge: Judge) -> str:
-    """16 hex digits of a judge's weights and record, for the keys of its predictions."""
-    from safetensors.torch import save as dump
-
-    record = json.dumps([judge.mode, judge.about], default=str).encode()
-    return files.sha256(dump(judge.network.state_dict()) + record)[:16]
+    return Judge(network.eval(), mode, asdict(how) | {"n": len(states)} | (about or {}))
 
 
 def _check_labels(states: np.ndarray, answers, true) -> None:
     answers = np.asarray(answers)
     if states.ndim != 2 or not len(states) or not len(states) == len(answers) == len(true):
-        raise ProbeError(
-            f"{list(states.shape)} states, {len(answers)} answers, {len(true)} truth values: one of each per statement is needed"
-        )
+        shapes = f"{list(states.shape)} states, {len(answers)} answers, {len(true)} truth values"
+        raise ProbeError(f"{shapes}: one of each per statement is needed")
     if not np.isfinite(states).all():
-        raise ProbeError("a hidden state is NaN or infinite; load the model with dtype='bfloat16' or 'float32'")
+        raise ProbeError("a hidden state is NaN or infinite; load the model with dtype='float32'")
     if not np.isin(answers, list(Answer)).all():
-        odd = sorted(set(answers.tolist()) - {0, 1, 2})
+        odd = sorted(set(answers.tolist()) - set(Answer))
+        raise ProbeError(f"answers {odd}: allowed are 0, 1, 2; omit unevaluated statements")
+
+
+def predict(judge: Judge, states: np.ndarray, true) -> np.ndarray:
+    """Return probabilities [n, 3] of the answers T, F, K.
+
+    true  [n]: whether the statement is true. An "answer" judge does not use it. The others predict
+          outcomes, which are converted into answers with it
+    """
+    if states.ndim != 2 or states.shape[1] != judge.width:
+        source = judge.about.get("states", {}).get("model", "another model")
         raise ProbeError(
-            f"answers {odd}: allowed are {[a.name for a in Answer]} (0, 1, 2); omit unevaluated statements"
+            f"the judge reads states of width {judge.width} (of {source}), not of shape "
+            f"{list(states.shape)}. Use states that it was trained on, or train a judge on these"
+        )
+    true = np.broadcast_to(np.asarray(true, dtype=bool), len(states))
+    with torch.inference_mode():
+        v = torch.as_tensor(states, dtype=torch.float32)
+        logits = judge.network(v, torch.as_tensor(true.copy()))
+        classes = torch.softmax(logits, dim=-1).numpy()
+    if judge.mode == "answer":
+        return classes
+    # [truth, class] -> answer; the mapping is its own inverse: T and F are exchanged or not
+    columns = answer_from_outcome(np.tile([0, 1, 2], (2, 1)), np.array([[False], [True]]))
+    return np.take_along_axis(classes, columns[true.astype(int)], axis=1)
+
+
+def check(judge: Judge, reader: Reader) -> None:
+    """Raise ProbeError if the judge was trained on other states: another model, another prompt."""
+    wanted, given = judge.about.get("states"), reader.identity()
+    if wanted is not None and wanted != given:
+        what = next(key for key in given if wanted.get(key) != given[key])
+        raise ProbeError(
+            f"the judge was trained on states of {wanted.get('model')}, not on these of "
+            f"{given['model']}: {what} was {wanted.get(what)!r} in training and is {given[what]!r} "
+            "here. Train a judge on these states, or use those states"
         )
 
 
@@ -221,57 +194,70 @@ def _check_labels(states: np.ndarray, answers, true) -> None:
 
 
 def train_judges(
-    readers: dict[str, Reader], labels: pd.DataFrame, mode: str = "answer", seed: int = 0, **training
+    readers: dict[str, Reader], labels: pd.DataFrame, mode: str = "answer", **training
 ) -> tuple[dict[str, Judge], pd.DataFrame]:
-    """Train the judge of each model on its training labels; return the judges, and the labels with ``predicted`` (the judge's
-    answer to each statement).
+    """Train the judge of each model on its training labels; return the judges, and the labels with
+    ``predicted`` (the judge's answer to each statement).
 
-    readers   model -> reader of its (substitute's) states
-    labels    ``scores.label_statements``
-    training  ``epochs``, ``batch``, ``lr`` of ``train``
+    readers  model -> reader of its (substitute's) states;  labels: ``scores.label_statements``
     """
     judges, frames, states = {}, [], {}
     for model, reader in readers.items():
         rows = labels[labels["model"] == model]
         if reader not in states:
             states[reader], _ = reader.states(rows["text"].tolist())  # [statements, D]
-        v, held = states[reader], (rows["split"] == "validation").to_numpy()
-        answers, true, about = rows["answer"].to_numpy(), rows["true"].to_numpy(), {"states": reader.identity()}
-        judges[model] = train(v[~held], answers[~held], true[~held], mode, seed=seed, about=about, **training)
-        frames.append(rows.assign(predicted=predict(judges[model], v, true).argmax(axis=1)))
+        v, kept = states[reader], (rows["split"] == "train").to_numpy()
+        answers, true = rows["answer"].to_numpy(), rows["true"].to_numpy()
+        about = {"states": reader.identity()}
+        judges[model] = train(v[kept], answers[kept], true[kept], mode, about, **training)
+        frames.append(rows.assign(predicted=likeliest_answers(predict(judges[model], v, true))))
     return judges, pd.concat(frames, ignore_index=True)
 
 
-def predict_held_out(states: np.ndarray, labels: pd.DataFrame, seeds: int = 3, seed: int = 0, **training) -> np.ndarray:
-    """Train ``seeds`` judges on the training labels of one model; return their probabilities [seeds, held-out statements, 3].
-
-    states  [statements, D]
-    labels  of one model, in the order of the states: ``answer``, ``true``, ``split``
-    """
-    held = (labels["split"] == "validation").to_numpy()
-    answers, true = labels["answer"].to_numpy(), labels["true"].to_numpy()
-    judges = (train(states[~held], answers[~held], true[~held], seed=seed + i, **training) for i in range(seeds))
-    return np.stack([predict(judge, states[held], true[held]) for judge in judges])
-
-
 def predict_all_held_out(
-    readers: dict[tuple[str, str], Reader], labels: pd.DataFrame, seeds: int = 3, seed: int = 0, **training
-) -> tuple[dict, pd.DataFrame]:
-    """Predict the held-out answers of every model from the states of every reader (figure 4, table 3, calibration).
+    readers: dict[tuple[str, str], Reader],
+    labels: pd.DataFrame,
+    seeds: int = 3,
+    seed: int = 0,
+    **training,
+) -> pd.DataFrame:
+    """Predict the outcomes of every model's held-out statements (figure 4, table 3).
 
-    readers  (model whose states are read, prompt) -> reader; the prompt is "" for the instruction, else the model whose
-             answers trained the soft prompt: only that model's answers are predicted from it
-    returns  (model read, prompt, model predicted) -> probabilities [seeds, held-out statements, 3]; and the frame of the logits
-             baseline: ``states of``, ``prompt``, ``answer``, one row per held-out statement
+    readers  (model whose states are read, prompt) -> reader; the prompt is "" for the instruction,
+             else the model whose answers trained the soft prompt: only these are predicted from it
+
+    Return one row per prediction: ``by`` ("judge, instruction", "logits, soft prompt", ...),
+    ``states of``, ``answers of``, ``seed``, ``statement``, ``truth`` (the outcome), ``predicted``.
+    The logits of "Yes", "No" and "I" at the last token cost the same forward and no training; where
+    they are the first word of the answer itself, they are left out. Majorities read no states.
     """
-    by_model = {model: rows.reset_index(drop=True) for model, rows in labels.groupby("model", sort=False)}
-    sample = next(iter(by_model.values()))
-    held = (sample["split"] == "validation").to_numpy()
-    found, words = {}, []
+    groups, frames = dict(list(labels.groupby("model", sort=False))), []
+    kept = (next(iter(groups.values()))["split"] == "train").to_numpy()
+    answers, true = (
+        {m: own[c].to_numpy() for m, own in groups.items()} for c in ("answer", "true")
+    )
+    truth = {model: outcome(answers[model], true[model]) for model in groups}
+
+    def add(by: str, read: str, model: str, predicted: np.ndarray, i: int = 0) -> None:
+        known = {"by": by, "states of": read, "answers of": model, "seed": i}
+        known |= {"statement": groups[model]["prompt"][~kept], "truth": truth[model][~kept]}
+        frames.append(pd.DataFrame(known | {"predicted": predicted}))
+
     for (read, prompt), reader in readers.items():
-        states, _ = reader.states(sample["text"].tolist())
-        answers = word_answers(reader, states)[held]
-        words.append(pd.DataFrame({"states of": read, "prompt": prompt, "answer": answers}))
-        for model in [prompt] if prompt else by_model:
-            found[read, prompt, model] = predict_held_out(states, by_model[model], seeds, seed, **training)
-    return found, pd.concat(words, ignore_index=True)
+        behind = "soft prompt" if prompt else "instruction"
+        states, _ = reader.states(next(iter(groups.values()))["text"].tolist())
+        words = word_logits(reader.model, states[~kept], ["Yes", "No", "I"]).argmax(axis=1)
+        for model in [prompt] if prompt else groups:
+            a, y = answers[model], true[model]
+            for i in range(seeds):
+                one = train(states[kept], a[kept], y[kept], seed=seed + i, **training)
+                said = likeliest_answers(predict(one, states[~kept], y[~kept]))
+                add(f"judge, {behind}", read, model, outcome(said, y[~kept]), i)
+            if prompt or read != model or reader.instruction != "at once":
+                add(f"logits, {behind}", read, model, outcome(words, y[~kept]))
+    for model, classes in truth.items():
+        y = true[model]
+        add("majority", "", model, measures.majority(classes[kept], (~kept).sum()))
+        given = measures.majority_given_truth(classes[kept], y[kept], y[~kept])
+        add("majority, truth known", "", model, given)
+    return pd.concat(frames, ignore_index=True)

@@ -1,77 +1,121 @@
-"""GraphEval (Liu et al. 2024, "Evaluating the Factuality of Large Language Models using Large-Scale Knowledge Graphs").
+"""The formulas of GraphEval (Liu et al. 2024): Eq. 2, groups of triples, quality of the judge.
 
-A triple t = (head, relation, tail) of a knowledge graph becomes a statement, and so do its corruptions N(t), which are
-false. The model answers each statement: true (T), false (F), or don't know (K):
+A triple t = (head, relation, tail) of a knowledge graph becomes a statement, and so do its
+corruptions N(t), which are false. The model answers: true (T), false (F), or don't know (K).
 
-    answer    T, F, K          the model's answer
-    outcome   RIGHT if the answer agrees with the graph, WRONG if not, IDK for K (the paper calls these True, False, IDK)
-
-    Metric(t) = max(0, F(t) - mean over t' in N(t) of F'(t'))                                          [grapheval, Eq. 2]
+    Metric(t) = max(0, F(t) - mean over t' in N(t) of F'(t'))                     [grapheval, Eq. 2]
 
                  F = 1 for       F' = 1 for a corruption that is answered
     Truthful     T, K            T
     Informative  T, F            K
     Correct      T               T, K
 
-A graph's score is the mean over its triples. Per triple Correct = max(0, Truthful + Informative - 1), so it is no third quantity.
+A graph's score is the mean over its triples. Per triple Correct = max(0, Truthful + Informative -
+1), so it is no third quantity. Its mirror image (the triple called false, its corruption true) is
+as frequent as Correct for a model that ignores the statement: only what exceeds it is knowledge.
 
-Where paper, released code and this file differ:
+Where paper, released code and this package differ:
 
-=====================  ============================  ================================  ==================================
-                       paper                         released code                     here (the argument that selects)
-=====================  ============================  ================================  ==================================
-answer parser          not said                      set of words, case counts         first sentence (``parse_answer``)
-answers per statement  3, majority vote              1                                 1 if greedy, else 3
-                                                                                       (``majority_vote``)
-F' of a corruption     as above                      T and F exchanged                 as above (``eq2``: variant)
-a true triple          0 on all metrics (section     by Eq. 2                          by Eq. 2 (``eq2``:
-answered F             3.3; Eq. 2 says otherwise)                                      false_scores_zero)
-no result for it       not said                      counts as K                       left out, coverage (``eq2``:
-                                                                                       unevaluated)
-parallel edges         not said                      one degree                        each one (``graph.degrees``)
-=====================  ============================  ================================  ==================================
+=====================  =====================  ===================  ===============================
+                       paper                  released code        here (the argument that selects)
+=====================  =====================  ===================  ===============================
+answer parser          not said               set of words, case   first sentence (``parse_answer``)
+answers per statement  3, majority vote       1                    1: decoding is greedy
+F' of a corruption     as above               T and F exchanged    as above (``eq2``: variant)
+true triple called     0 on all metrics       by Eq. 2             by Eq. 2 (``eq2``:
+false                  (section 3.3)                               false_scores_zero)
+no result for it       not said               counts as K          left out
+parallel edges         not said               one degree           each one (``graph.degrees``)
+=====================  =====================  ===================  ===============================
 
-Under the exchanged F' a model that says "true" to everything gets (1, 1, 1), and a perfect one (0, 1, 0).
+Under the exchanged F' a model that calls everything true gets (1, 1, 1), a perfect one (0, 1, 0).
 """
+
+from enum import IntEnum
 
 import numpy as np
 import pandas as pd
 
 from probelib.errors import ProbeError, unknown
-from probelib.grapheval.answers import UNEVALUATED, Answer, Outcome, outcome
 from probelib.stats import pearson, pearson_replicates, percentile_interval, wilson
 
+
+class Answer(IntEnum):
+    """A model's answer to a statement."""
+
+    TRUE = 0
+    FALSE = 1
+    IDK = 2
+
+
+class Outcome(IntEnum):
+    """The answer compared with the truth of the statement (in the paper: True, False, IDK)."""
+
+    RIGHT = 0
+    WRONG = 1
+    IDK = 2
+
+
+UNEVALUATED = -1  # in a column of answers: no answer is known
+TIE = 3e-5  # of probabilities: five times the largest difference measured between processors
 METRICS = ["truthful", "informative", "correct"]
-ABOVE = "above mirror"  # Correct minus its mirror image
 TYPED = ("average", *METRICS)  # metrics of figures 3 and 5 to 7
+SCORES = ("precision", "recall", "f1")
+STRONG = 0.3  # |r| of a strong correlation
+VERDICT = "verdict at once (Yes, No), verified facts (AUC)"  # a requirement of 02_models
+
+
+# Answers and Eq. 2
+
+
+def outcome(answer, true) -> np.ndarray:
+    """Outcomes [n] of answers [n] to statements that are true or not [n]."""
+    answer, true = np.asarray(answer), np.asarray(true, dtype=bool)
+    outcomes = np.where((answer == Answer.TRUE) == true, Outcome.RIGHT, Outcome.WRONG)
+    return np.where(answer == Answer.IDK, Outcome.IDK, outcomes).astype(np.int64)
+
+
+def answer_from_outcome(outcome, true) -> np.ndarray:
+    """Answers [n] with these outcomes [n] on statements that are true or not [n]."""
+    outcome, true = np.asarray(outcome), np.asarray(true, dtype=bool)
+    answers = np.where((outcome == Outcome.RIGHT) == true, Answer.TRUE, Answer.FALSE)
+    return np.where(outcome == Outcome.IDK, Answer.IDK, answers).astype(np.int64)
+
+
+def likeliest_answers(probabilities) -> np.ndarray:
+    """The answer [...] of largest probability [..., 3]; IDK if the two largest differ by less than
+    ``TIE``: the last bits of a probability depend on the processor, and decide nothing.
+
+    >>> likeliest_answers([[0.4, 0.3, 0.3], [0.45, 0.449999, 0.100001]]).tolist()
+    [0, 2]
+    """
+    probabilities = np.asarray(probabilities)
+    second, first = np.moveaxis(np.sort(probabilities, axis=-1)[..., 1:], -1, 0)
+    return np.where(first - second < TIE, int(Answer.IDK), probabilities.argmax(axis=-1))
 
 
 def eq2(
-    answers: pd.DataFrame, variant: str = "intended", false_scores_zero: bool = False, unevaluated: str = "excluded"
+    answers: pd.DataFrame, variant: str = "intended", false_scores_zero: bool = False
 ) -> pd.DataFrame:
     """Truthful, Informative and Correct of every triple [grapheval, Eq. 2], each in [0, 1].
 
-    answers            ``triple``, ``negative`` (0: the triple itself, 1..: its corruptions), ``answer`` (``Answer`` or -1)
-    variant            "intended": as defined; "released": T and F exchanged on corruptions, as in the released code
-    false_scores_zero  True: a true triple that is answered F scores 0 on all three (the text of section 3.3, not Eq. 2)
-    unevaluated        "excluded": a triple without an answer has no row, a corruption without one does not count; "idk": both
-                       count as "don't know", as in the released code
+    answers            ``triple``, ``negative`` (0: the triple, 1..: its corruptions), ``answer``;
+                       without an answer (-1) a triple has no row, and a corruption does not count
+    variant            "intended", or "released": T and F exchanged on corruptions
+    false_scores_zero  a true triple answered F scores 0 on all three (section 3.3, not Eq. 2)
 
-    returns ``triple``, ``truthful``, ``informative``, ``correct``, ``negatives`` (number of corruptions that count; without
-    any, the mean of F' is 0)
+    Return ``triple``, the metrics, ``negatives`` (number of corruptions that count; without any,
+    the mean of F' is 0). Raise ProbeError if a triple has two answers.
     """
     if variant not in ("intended", "released"):
         raise unknown("variant of Eq. 2", variant, ["intended", "released"])
-    if unevaluated not in ("excluded", "idk"):
-        raise unknown("treatment of unevaluated triples", unevaluated, ["excluded", "idk"])
     answer = answers["answer"].to_numpy()
-    if unevaluated == "idk":
-        answer = np.where(answer == UNEVALUATED, Answer.IDK, answer)
     known, positive = answer != UNEVALUATED, answers["negative"].to_numpy() == 0
     a = answer[positive & known]  # [triples]
     triples = pd.Index(answers["triple"].to_numpy()[positive & known])
     if triples.has_duplicates:
-        raise ProbeError(f"triple {triples[triples.duplicated()][0]!r} has two answers; expected one each")
+        twice = triples[triples.duplicated()][0]
+        raise ProbeError(f"triple {twice!r} has two answers; expected one each")
     row = triples.get_indexer(answers["triple"].to_numpy()[~positive & known])
     counts = np.zeros((len(triples), 3))  # answers T, F, K to its corruptions
     np.add.at(counts, (row[row >= 0], answer[~positive & known][row >= 0]), 1)
@@ -80,19 +124,18 @@ def eq2(
     if variant == "released":
         t, f = f, t
     counted = np.ones(len(a)) if not false_scores_zero else (a != Answer.FALSE)
-    return pd.DataFrame(
-        {
-            "triple": triples,
-            "truthful": (a != Answer.FALSE) * (1 - t),
-            "informative": (a != Answer.IDK) * counted * (1 - k),
-            "correct": (a == Answer.TRUE) * (1 - t - k),
-            "negatives": n.astype(np.int64),
-        }
-    )
+    scores = {
+        "triple": triples,
+        "truthful": (a != Answer.FALSE) * (1 - t),
+        "informative": (a != Answer.IDK) * counted * (1 - k),
+        "correct": (a == Answer.TRUE) * (1 - t - k),
+    }
+    return pd.DataFrame(scores | {"negatives": n.astype(np.int64)})
 
 
 def eq2_bounds(p_right: float, p_wrong: float, p_idk: float) -> dict[str, tuple[float, float]]:
-    """Lowest and highest value of each metric of Eq. 2 for these shares of outcomes, with as many false as true statements."""
+    """Lowest and highest value of each metric for these shares of outcomes, half of the statements
+    true."""
     return {
         "truthful": (max(0.0, 1 - 2 * p_wrong), 1 - p_wrong),
         "informative": (max(0.0, 1 - 2 * p_idk), 1 - p_idk),
@@ -100,9 +143,32 @@ def eq2_bounds(p_right: float, p_wrong: float, p_idk: float) -> dict[str, tuple[
     }
 
 
+def score_triples(answers: pd.DataFrame, variant: str = "intended") -> pd.DataFrame:
+    """``eq2`` of every ``model`` and triple, with ``relation``; ``mirror``, the mirror image of
+    Correct: 1.0 if the triple is answered F and its first corruption T; ``lead`` = (1 + Correct -
+    mirror) / 2.
+
+    answers  per model and statement: ``model``, ``triple``, ``negative``, ``relation``, ``answer``
+    """
+    frames = []
+    for model, own in answers.groupby("model", sort=False):
+        first = own[own["negative"] == 0].set_index("triple")
+        other = own[own["negative"] == 1].set_index("triple")["answer"].reindex(first.index)
+        both = (first["answer"] == Answer.FALSE) & (other == Answer.TRUE)
+        mirror = both.astype(float) if other.notna().any() else np.nan  # no corruption at all
+        known = {"relation": first["relation"], "mirror": mirror}
+        scored = eq2(own, variant).assign(model=model)
+        frames.append(scored.join(pd.DataFrame(known), on="triple"))
+    table = pd.concat(frames, ignore_index=True)
+    return table.assign(lead=(1 + table["correct"] - table["mirror"]) / 2)
+
+
+# Means and their intervals
+
+
 def score_interval(values, times: int = 2000, seed: int = 0) -> dict[str, float]:
-    """``mean``, ``low``, ``high`` (95 %), ``n`` of values in [0, 1]. The interval is Wilson's if all values are 0 or 1, or all
-    are equal (a bootstrap would see no variation), else a bootstrap over triples. NaN without a value."""
+    """``mean``, ``low``, ``high`` (95 %), ``n`` of values in [0, 1]; NaN without a value. Wilson's
+    interval if all are 0 or 1, or all are equal, where a bootstrap would see no variation."""
     values = np.asarray(values, dtype=float)
     if not len(values):
         return {"mean": np.nan, "low": np.nan, "high": np.nan, "n": 0}
@@ -110,177 +176,276 @@ def score_interval(values, times: int = 2000, seed: int = 0) -> dict[str, float]
     if set(levels) <= {0.0, 1.0} or len(levels) == 1:
         low, high = wilson(round(values.sum()), len(values))
     else:
-        low, high = percentile_interval(resampled_mean(values, times, np.random.default_rng(seed)))
+        replicates = resampled_mean(values, times, np.random.default_rng(seed))
+        low, high = percentile_interval(replicates)
     return {"mean": float(values.mean()), "low": low, "high": high, "n": len(values)}
 
 
 def resampled_mean(values: np.ndarray, times: int, generator: np.random.Generator) -> np.ndarray:
-    """``times`` bootstrap means. Values have few levels, so the counts of levels are resampled; the cost does not grow with the
-    number of triples."""
+    """``times`` bootstrap means; the counts of the few levels are resampled, whatever their
+    number."""
     levels, counts = np.unique(values, return_counts=True)
-    return generator.multinomial(len(values), counts / len(values), size=times) @ levels / len(values)
+    shares = counts / len(values)
+    return generator.multinomial(len(values), shares, size=times) @ levels / len(values)
+
+
+def paired_change(first, second) -> dict[str, float]:
+    """Mean of second - first over the same cases: ``value``, ``low``, ``high`` (95 %, normal),
+    ``n``. No interval for fewer than two cases or a constant difference: a floor or ceiling decides
+    nothing.
+
+    >>> {name: round(value, 2) for name, value in paired_change([0, 0, 0, 1], [1, 1, 0, 1]).items()}
+    {'value': 0.5, 'low': -0.07, 'high': 1.07, 'n': 4}
+    """
+    difference = np.asarray(second, dtype=float) - np.asarray(first, dtype=float)
+    mean, half, n = difference.mean() if len(difference) else np.nan, np.nan, len(difference)
+    if n > 1 and np.ptp(difference) > 0:
+        half = 1.96 * np.sqrt(difference.var(ddof=1) / n)
+    return {"value": float(mean), "low": float(mean - half), "high": float(mean + half), "n": n}
+
+
+def magnitude(estimates: pd.DataFrame) -> pd.DataFrame:
+    """Absolute values of estimates, for a claim that a number is small: an interval that holds 0
+    begins at 0.
+
+    >>> magnitude(pd.DataFrame({"value": [-0.1], "low": [-0.3], "high": [0.1]})).values.tolist()
+    [[0.1, 0.0, 0.3]]
+    """
+    ends, inside = estimates[["low", "high"]].abs(), estimates["low"] * estimates["high"] <= 0
+    ends = {"low": ends.min(axis=1).mask(inside, 0.0), "high": ends.max(axis=1)}
+    return estimates.assign(value=estimates["value"].abs(), **ends)
 
 
 def prediction_powered(judged, judged_too, answered) -> dict[str, float]:
-    """Prediction-powered inference: a graph's score by the judge, corrected by its error on triples that the model answered
-    itself.
+    """Prediction-powered inference (Angelopoulos et al. 2023): the judge's score of a graph,
+    corrected by its error on a random sample that the model answered itself; unbiased for any
+    errors.
 
         mean(judged) + mean(answered - judged_too)
 
-    Unbiased whatever the judge's errors, if the answered triples are a random sample of the graph (Angelopoulos et al. 2023).
+    judged                values of all triples, by the judge
+    judged_too, answered  of the sample (held out from the judge's training), by judge and model
 
-    judged      values of all triples, by the judge
-    judged_too  by the judge, of the triples that the model answered itself (held out from the judge's training)
-    answered    of the same triples, by the model's own answers
-    returns     ``mean``, ``low``, ``high`` (95 %, normal), clipped to [0, 1], ``n`` (number answered). NaN for fewer than two
-                answered; no interval if the error is the same for all of them
+    Return ``mean``, ``low``, ``high`` (95 %, normal), clipped to [0, 1], ``n`` (sample). NaN for
+    fewer than two; no interval if the error is the same for all of them.
     """
-    judged, error = np.asarray(judged, float), np.asarray(answered, float) - np.asarray(judged_too, float)
+    judged = np.asarray(judged, float)
+    error = np.asarray(answered, float) - np.asarray(judged_too, float)
     if len(error) < 2:
         return {"mean": np.nan, "low": np.nan, "high": np.nan, "n": len(error)}
     middle = judged.mean() + error.mean()
-    wide = 1.96 * np.sqrt(error.var(ddof=1) / len(error) + judged.var() / len(judged)) if np.ptp(error) else np.nan
+    variance = error.var(ddof=1) / len(error) + judged.var() / len(judged)
+    wide = 1.96 * np.sqrt(variance) if np.ptp(error) else np.nan
     middle, low, high = np.clip([middle, middle - wide, middle + wide], 0, 1).tolist()
     return {"mean": middle, "low": low, "high": high, "n": len(error)}
 
 
-def score_four_ways(
-    judged: pd.DataFrame, released: pd.DataFrame, own: pd.DataFrame, judged_held: pd.DataFrame, own_held: pd.DataFrame
-) -> pd.DataFrame:
-    """Score one model four ways (table 2), one row each: ``scored by``, ``n``, and every metric with ``low`` and ``high``.
+def _columns(name: str, found: dict[str, float]) -> dict[str, float]:
+    """An estimate as the columns ``name``, ``name low``, ``name high``."""
+    value, low, high, _ = found.values()
+    return {name: value, f"{name} low": low, f"{name} high": high}
 
-    judged, released        Eq. 2 of the whole graph by the judge, as defined and as released
-    own                     of the sampled triples, by the model's own answers
-    judged_held, own_held   of the held-out sampled triples, by the judge and by the model
+
+# Models (section 4.2)
+
+
+def score_models(
+    labels: pd.DataFrame, judged: pd.DataFrame, released: pd.DataFrame
+) -> pd.DataFrame:
+    """Score every model four ways (table 2), one row each: counts of outcomes, ``scored by``,
+    ``n``, and with intervals the metrics and ``above mirror``: Correct minus its mirror image,
+    paired.
+
+    labels            ``judge.train_judges``, with ``predicted`` beside the model's own ``answer``
+    judged, released  ``score_triples`` of the whole graph: Eq. 2 as defined and as released
     """
-    ways = {
-        "judge": lambda metric: score_interval(judged[metric]),
-        "judge, released Eq. 2": lambda metric: score_interval(released[metric]),
-        "own answers": lambda metric: score_interval(own[metric]),
-        "judge + own answers": lambda metric: prediction_powered(judged[metric], judged_held[metric], own_held[metric]),
-    }
+    own, same = score_triples(labels), score_triples(labels.assign(answer=labels["predicted"]))
     rows = []
-    for way, value in ways.items():
-        values = {metric: value(metric) for metric in METRICS}
-        row = {"scored by": way, "n": values["correct"]["n"]}
-        for metric, interval in values.items():
-            row |= {metric: interval["mean"], f"{metric} low": interval["low"], f"{metric} high": interval["high"]}
-        rows.append(row)
+    for model, mine in labels.groupby("model", sort=False):
+        graph, flipped, answered, predicted = (
+            frame[frame["model"] == model] for frame in (judged, released, own, same)
+        )
+        held = answered["triple"].isin(mine["triple"][mine["split"] == "validation"]).to_numpy()
+        corrected = {
+            m: prediction_powered(graph[m], predicted[m][held], answered[m][held]) for m in METRICS
+        }
+        interval = lambda frame: {metric: score_interval(frame[metric]) for metric in METRICS}
+        lead = lambda frame: {"above mirror": paired_change(frame["mirror"], frame["correct"])}
+        ways = {
+            "judge": interval(graph) | lead(graph),
+            "judge, released Eq. 2": interval(flipped),
+            "own answers": interval(answered) | lead(answered),
+            "judge + own answers": corrected,
+        }
+        counts = np.bincount(outcome(mine["answer"], mine["true"]), minlength=3)
+        known = dict(zip(("right", "wrong", "don't know"), counts, strict=True))
+        for way, found in ways.items():
+            row = {"model": model} | known | {"unparsed": mine["unparsed"].sum(), "scored by": way}
+            row["n"] = found["correct"]["n"]
+            for name, estimate in found.items():
+                row |= _columns(name, estimate)
+            rows.append(row)
     return pd.DataFrame(rows)
 
 
-def score_models(labels: pd.DataFrame, judged: pd.DataFrame, released: pd.DataFrame) -> pd.DataFrame:
-    """Outcomes of the labelled statements and ``score_four_ways`` for every model: the rows of table 2.
+def judge_errors(labels: pd.DataFrame) -> pd.DataFrame:
+    """The judge's metrics minus those of the model's own answers on the held-out triples:
+    estimates, one per model and metric. ``labels``: as for ``score_models``."""
+    held = labels[labels["split"] == "validation"]
+    own, judged = score_triples(held), score_triples(held.assign(answer=held["predicted"]))
+    found = {
+        f"{model}, {metric}": paired_change(rows[metric], judged.loc[rows.index, metric])
+        for model, rows in own.groupby("model", sort=False)
+        for metric in METRICS
+    }
+    return pd.DataFrame(found).T
 
-    labels            per model and statement: ``model``, ``triple``, ``negative``, ``true``, ``split``, ``answer``,
-                      ``predicted`` (the judge's answer), ``unparsed``
-    judged, released  per model and triple of the graph: ``model`` and the metrics of Eq. 2
+
+def change_with_size(scored: pd.DataFrame, sizes: pd.Series) -> pd.DataFrame:
+    """Change of each metric from the smallest to the largest model over the same triples: estimates
+    by metric; no row for a single size.
+
+    scored  ``score_triples``;  sizes: model -> parameters
     """
-    frames = []
-    for model, rows in labels.groupby("model", sort=False):
-        own, same = (
-            eq2(rows[["triple", "negative"]].assign(answer=rows[column])) for column in ("answer", "predicted")
-        )
-        held = set(rows["triple"][rows["split"] == "validation"])
-        of_model = (frame[frame["model"] == model] for frame in (judged, released))
-        ways = score_four_ways(*of_model, own, *(table[table["triple"].isin(held)] for table in (same, own)))
-        right, wrong, idk = np.bincount(outcome(rows["answer"], rows["true"]), minlength=3)
-        counts = {"model": model, "right": right, "wrong": wrong, "don't know": idk, "unparsed": rows["unparsed"].sum()}
-        frames.append(ways.assign(**counts)[[*counts, *ways.columns]])
-    return pd.concat(frames, ignore_index=True)
+    small, large = sizes.idxmin(), sizes.idxmax()
+    wide = scored.pivot(index="triple", columns="model", values=METRICS)
+    changes = {m: paired_change(wide[m][small], wide[m][large]) for m in METRICS}
+    return pd.DataFrame(changes).T[: None if sizes[small] < sizes[large] else 0]
 
 
-def outcome_shares(labels: pd.DataFrame, judged: pd.DataFrame) -> pd.DataFrame:
-    """Shares of right, wrong and don't know per model: of its own answers, of the judge's on the same statements, and of the
-    judge's over the whole graph. If they differ beyond chance, the judged scores are biased.
+def compare_instructions(labelled: dict[str, pd.DataFrame]) -> pd.DataFrame:
+    """The models' answers to the same statements after each instruction (the first is the
+    reference), one row per model and instruction.
 
-    labels  as for ``score_models``;  judged: per model and statement of the graph: ``model``, ``answer``, ``negative``
+    labelled  instruction -> ``scores.label_statements``
+
+    Return ``model``, ``instruction``, ``n`` (statements), ``triples``, ``unparsed``; and with
+    intervals (95 %): ``accuracy_true``, ``accuracy_false`` (of true and of false statements),
+    ``yes`` (share of T among T and F), ``answered`` (share that is not K), ``right`` (share of T
+    and F that is right), ``correct`` (Eq. 2), ``mirror``, the paired ``change`` of Correct, and
+    ``above mirror``.
     """
-    shares = {}
-    for model, rows in labels.groupby("model", sort=False):
-        graph = judged[judged["model"] == model]
-        columns = {
-            "own answers": outcome(rows["answer"], rows["true"]),
-            "judge, same statements": outcome(rows["predicted"], rows["true"]),
-            "judge, whole graph": outcome(graph["answer"], graph["negative"] == 0),
-        }
-        shares |= {(model, k): np.bincount(v, minlength=3) / len(v) for k, v in columns.items()}
-    return pd.DataFrame(shares, index=["right", "wrong", "don't know"]).T
+    first, rows = next(iter(labelled)), []
+    reference = score_triples(labelled[first])
+    for instruction, labels in labelled.items():
+        for model, own in labels.groupby("model", sort=False):
+            scored, before = score_triples(own), reference[reference["model"] == model]["correct"]
+            row = {"model": model, "instruction": instruction, "n": len(own)}
+            row |= {"triples": own["triple"].nunique(), "unparsed": own["unparsed"].sum()}
+            true, took = own["true"], own["answer"] != Answer.IDK
+            right = outcome(own["answer"], true) == Outcome.RIGHT
+            shares = {"accuracy_true": right[true], "accuracy_false": right[~true]}
+            shares |= {"yes": own["answer"][took] == Answer.TRUE, "answered": took}
+            shares |= {
+                "right": right[took],
+                "correct": scored["correct"],
+                "mirror": scored["mirror"],
+            }
+            for name, values in shares.items():
+                row |= _columns(name, score_interval(values))
+            before = before if instruction != first else before * np.nan
+            row |= _columns("change", paired_change(before, scored["correct"]))
+            row |= _columns("above mirror", paired_change(scored["mirror"], scored["correct"]))
+            rows.append(row)
+    return pd.DataFrame(rows)
 
 
-def mirrored(answers: pd.DataFrame) -> pd.Series:
-    """The mirror image of Correct, per triple: 1.0 if it is answered F and its first corruption T, else 0.0. A model that ignores
-    the statement reaches both equally often. Empty without a corruption."""
-    first = answers[answers["negative"] <= 1].pivot(index="triple", columns="negative", values="answer")
-    if 1 not in first:
-        return pd.Series(dtype=float)
-    return ((first[0] == Answer.FALSE) & (first[1] == Answer.TRUE)).astype(float)
-
-
-def mirrored_correct(answers: pd.DataFrame) -> float:
-    """Share of the triples that are ``mirrored``. NaN without a corruption."""
-    return float(mirrored(answers).mean())
-
-
-def with_mirror(scored: pd.DataFrame, judged: pd.DataFrame) -> pd.DataFrame:
-    """``scored`` with ``mirror`` per triple (``mirrored``) and ``lead``, Correct compared with it: 1 if only Correct holds,
-    0.5 if neither does, 0 if only the mirror image does.
-
-    scored  ``whole_graph.graph_scores``;  judged: ``whole_graph.graph_answers``
-    """
-    mirrors = {model: mirrored(rows) for model, rows in judged.groupby("model", sort=False)}
-    frames = [rows.assign(mirror=rows["triple"].map(mirrors[m])) for m, rows in scored.groupby("model", sort=False)]
-    table = pd.concat(frames)
-    return table.assign(lead=(1 + table["correct"] - table["mirror"]) / 2)
-
-
-# Groups of triples
+# Groups of triples (section 4.3, appendices A.2 and A.3)
 
 
 def by_type(
-    scores: pd.DataFrame,
-    types: pd.DataFrame,
-    side: str,
-    times: int = 500,
-    seed: int = 0,
-    metrics: tuple[str, ...] = TYPED,
+    scores: pd.DataFrame, types: pd.DataFrame, side: str, seed: int = 0, metrics=TYPED
 ) -> pd.DataFrame:
-    """Mean scores by the usual type of a relation's heads or tails (figures 3, 5-7): the unweighted mean over relations.
+    """Mean scores by the usual type of a relation's heads or tails: the unweighted mean over
+    relations, so that a relation of three triples weighs as much as one of a million, as in the
+    paper.
 
-    scores  one row per triple: ``relation`` and the metrics
-    types   ``relation``, ``head_type``, ``tail_type`` (``graph.relation_types``)
-    side    "head" or "tail"
-    metrics columns of ``scores``, and "average" of the three
-    returns one row per type and metric: ``type``, ``metric``, ``score``, ``low``, ``high``
-            (95 %, bootstrap of triples within relations; Wilson if no replicate differs), ``relations``, ``triples``
+    scores   one row per triple: ``relation`` and the metrics
+    types    ``relation``, ``head_type``, ``tail_type`` (``graph.relation_types``)
+    side     "head" or "tail"
+    metrics  columns of ``scores``, and "average" of the three
 
-    A relation of three triples weighs as much as one of a million, as in the paper.
+    Return one row per type and metric: ``type``, ``metric``, ``score`` with its interval (95 %,
+    bootstrap of triples within relations; Wilson if no replicate differs), ``relations``,
+    ``triples``.
     """
     if side not in ("head", "tail"):
         raise unknown("side", side, ["head", "tail"])
     kinds = dict(zip(types["relation"], types[f"{side}_type"], strict=True))
-    values = scores.assign(average=scores[METRICS].mean(axis=1), type=scores["relation"].map(kinds))
+    average, kind_of = scores[METRICS].mean(axis=1), scores["relation"].map(kinds)
     generator, rows = np.random.default_rng(seed), []
-    for kind, triples in values.groupby("type"):
+    for kind, triples in scores.assign(average=average, type=kind_of).groupby("type"):
         relations = [own for _, own in triples.groupby("relation")]
         for metric in metrics:
-            means = [own[metric].mean() for own in relations]
-            replicates = [resampled_mean(own[metric].to_numpy(), times, generator) for own in relations]
+            values = [own[metric].to_numpy() for own in relations]
+            score = np.mean([own.mean() for own in values])
+            replicates = [resampled_mean(own, 500, generator) for own in values]
             low, high = percentile_interval(np.mean(replicates, axis=0))
             if np.isnan(low):  # no replicate differs: Wilson for the effective number of triples
-                effective = round(len(relations) ** 2 / sum(1 / len(own) for own in relations))
-                low, high = wilson(round(np.mean(means) * effective), effective)
-            row = {"type": kind, "metric": metric, "score": float(np.mean(means)), "low": low, "high": high}
-            rows.append(row | {"relations": len(relations), "triples": len(triples)})
+                effective = round(len(values) ** 2 / sum(1 / len(own) for own in values))
+                low, high = wilson(round(score * effective), effective)
+            row = {"type": kind, "metric": metric, "score": float(score), "score low": low}
+            row |= {"score high": high, "relations": len(relations), "triples": len(triples)}
+            rows.append(row)
     return pd.DataFrame(rows)
 
 
-def correlate(table: pd.DataFrame, relations, heavy: tuple[str, ...] = ()) -> pd.DataFrame:
-    """Every pair of columns (figure 8): ``x``, ``y``, ``pearson`` with ``low``, ``high``, ``spearman``, ``pearson_log``, ``n``
-    (rows that both columns define), ``relations`` (of these rows).
+def largest_types(typed: pd.DataFrame, n: int = 18) -> pd.DataFrame:
+    """The ``n`` types with the most triples per side, best first by the mean over models.
 
-    relations  of every row: the rows of a relation are resampled together (95 %, bootstrap over relations)
-    heavy      columns with a few huge values (degree, page views): ``pearson_log`` uses log(1 + value) of them
+    typed  ``by_type`` with ``model`` and ``side``
+    """
+    sizes = typed.groupby(["side", "type"])["triples"].max()
+    largest = sizes.groupby("side", group_keys=False).nlargest(n).index
+    typed = typed[typed.set_index(["side", "type"]).index.isin(largest)]
+    order = typed.groupby(["side", "metric", "type"])["score"].transform("mean")
+    by, ascending = ["side", "order", "type"], [True, False, True]
+    ordered = typed.assign(order=order).sort_values(by, ascending=ascending, kind="stable")
+    return ordered.drop(columns="order")
+
+
+def beside_mirror(typed: pd.DataFrame, mirrors: pd.DataFrame) -> pd.DataFrame:
+    """Correct by type with its mirror image of the same type and model: ``mirror``, and the paired
+    difference ``above`` with its interval.
+
+    typed  ``largest_types``;  mirrors: ``by_type`` of ``mirror`` and ``lead``
+    """
+    keys, ends = ["model", "side", "type"], ["score", "score low", "score high"]
+    by = {metric: rows.set_index(keys) for metric, rows in mirrors.groupby("metric")}
+    lead = (2 * by["lead"][ends] - 1).set_axis(["above", "above low", "above high"], axis=1)
+    correct = typed[typed["metric"] == "correct"]
+    return correct.join(by["mirror"]["score"].rename("mirror"), on=keys).join(lead, on=keys)
+
+
+def heterogeneity(rows: pd.DataFrame, times: int = 2000, seed: int = 0) -> dict[str, float]:
+    """Standard deviation of the types' true scores: one test that they differ at all, which picks
+    no best and no worst.
+
+    rows  one per type: ``score`` and its interval. Its sampling error e is the interval's width /
+          3.92; it is that of triples within relations, so the relations of a type count as fixed
+
+    Return ``value``: the root of variance(score) - mean(e^2), negative if the scores vary less than
+    by chance; ``low``, ``high``: likewise the 95 % range of variance(score + normal error) - 2
+    mean(e^2); ``n`` types. NaN for fewer than three types.
+    """
+    table = rows[["score", "score low", "score high"]].dropna().to_numpy(dtype=float)
+    score, error = table[:, 0], (table[:, 2] - table[:, 1]) / (2 * 1.96)
+    if len(score) < 3:
+        return {"value": np.nan, "low": np.nan, "high": np.nan, "n": len(score)}
+    drawn = np.random.default_rng(seed).normal(size=(times, len(score))) * error
+    noise = (error**2).mean()
+    ends = percentile_interval((score + drawn).var(axis=1, ddof=1) - 2 * noise)
+    excess = np.array([score.var(ddof=1) - noise, *ends])
+    value, low, high = (np.sign(excess) * np.sqrt(np.abs(excess))).tolist()
+    return {"value": value, "low": low, "high": high, "n": len(score)}
+
+
+def correlate(table: pd.DataFrame, relations, heavy: tuple[str, ...] = ()) -> pd.DataFrame:
+    """Every pair of columns (figure 8): ``x``, ``y``, ``pearson`` with its interval, ``n`` (rows
+    that both define), ``relations`` (of these rows), ``spearman``, ``pearson_log``.
+
+    relations  of every row: the rows of a relation are resampled together (95 %, bootstrap)
+    heavy      columns with a few huge values: ``pearson_log`` uses log(1 + value) of them
     """
     relations = np.asarray(relations)
     logged = table.assign(**{c: np.log1p(table[c]) for c in heavy})
@@ -289,159 +454,165 @@ def correlate(table: pd.DataFrame, relations, heavy: tuple[str, ...] = ()) -> pd
         for y in table.columns[:i]:
             plain, ranks = pearson(table[x], table[y]), table[[x, y]].dropna().rank()
             low, high = percentile_interval(pearson_replicates(table[x], table[y], relations))
-            row = {"x": x, "y": y, "pearson": plain["r"], "low": low, "high": high, "n": plain["n"]}
-            row["relations"] = len(np.unique(relations[table[[x, y]].notna().all(axis=1)]))
+            row = {"x": x, "y": y, "pearson": plain["r"], "pearson low": low, "pearson high": high}
+            both = table[[x, y]].notna().all(axis=1)
+            row |= {"n": plain["n"], "relations": len(np.unique(relations[both]))}
             row["spearman"] = pearson(ranks[x], ranks[y])["r"]
             row["pearson_log"] = pearson(logged[x], logged[y])["r"]
             rows.append(row)
     return pd.DataFrame(rows)
 
 
-def largest_types(typed: pd.DataFrame, n: int = 18) -> pd.DataFrame:
-    """The ``n`` types with the most triples per side, best first by the mean over models (column ``order``).
-
-    typed  ``by_type`` with ``model`` and ``side``
-    """
-    largest = typed.groupby(["side", "type"])["triples"].max().groupby("side", group_keys=False).nlargest(n)
-    typed = typed[typed.set_index(["side", "type"]).index.isin(largest.index)]
-    typed = typed.assign(order=typed.groupby(["side", "metric", "type"])["score"].transform("mean"))
-    return typed.sort_values(["side", "order", "type"], ascending=[True, False, True], kind="stable")
-
-
 def correlate_models(scored: pd.DataFrame, about: pd.DataFrame) -> pd.DataFrame:
-    """Correlations of the metrics T, I, C with properties of the triples (figure 8): per model, and of the mean over models.
+    """Correlations of the metrics T, I, C with properties of the triples (figure 8), per ``model``
+    and of the mean over models, in which a triple is one case.
 
-    scored   per model and triple: ``model``, ``triple`` (row of ``about``), ``relation`` and the metrics
-    about    per triple of the graph, e.g. degree ``D``, popularity ``P``, exposure count ``E``; NaN: not known
-    returns  ``correlate`` with ``model``
+    scored  ``score_triples``
+    about   per triple of the graph, e.g. degree ``D``, popularity ``P``, exposures ``E``; NaN:
+            unknown
     """
-    short, heavy = {"truthful": "T", "informative": "I", "correct": "C"}, tuple(about.columns)
-    frames = []
-    for model, rows in scored.groupby("model", sort=False):
-        metrics = rows.reset_index(drop=True).rename(columns=short)[list("TIC")]
-        table = metrics.join(about.loc[rows["triple"]].reset_index(drop=True))
-        frames.append(correlate(table, rows["relation"], heavy).assign(model=model))
-    if len(frames) > 1:  # in the mean over models, a triple is one case
+    short, heavy = dict(zip(METRICS, "TIC", strict=True)), tuple(about.columns)
+    groups = dict(list(scored.groupby("model", sort=False)))
+    if len(groups) > 1:
         triples = scored.groupby("triple")
-        means, relations = triples[METRICS].mean().join(about).rename(columns=short), triples["relation"].first()
-        frames.append(correlate(means[[*"TIC", *heavy]], relations, heavy).assign(model="mean of the models"))
+        means = triples[METRICS].mean().join(triples["relation"].first()).reset_index()
+        groups["mean of the models"] = means
+    frames = []
+    for model, rows in groups.items():
+        table = rows[METRICS].rename(columns=short).reset_index(drop=True)
+        table = table.join(about.loc[rows["triple"]].reset_index(drop=True))
+        frames.append(correlate(table, rows["relation"], heavy).assign(model=model))
     return pd.concat(frames)
 
 
-# Answers alone
+def weak_links(linked: pd.DataFrame) -> pd.DataFrame:
+    """|r| of every metric with degree and with popularity, per model: estimates, one row per case.
 
+    Where the exposure count is known and its own |r| is not above ``STRONG`` either, the metric
+    does not see the cause of knowledge, and the claim is not testable: ``missed``.
 
-def own_scores(labels: pd.DataFrame) -> pd.DataFrame:
-    """Eq. 2 of the labelled triples by each model's own answers: the columns of ``eq2``, with ``model``."""
-    groups = labels.groupby("model", sort=False)
-    return pd.concat([eq2(rows).assign(model=model) for model, rows in groups], ignore_index=True)
-
-
-def paired_change(first, second) -> dict[str, float]:
-    """Mean of second - first over the same cases: ``change``, ``low``, ``high`` (95 %, normal). No interval for fewer than two
-    cases, or if the difference is the same for all of them.
-
-    >>> {name: round(value, 2) for name, value in paired_change([0, 0, 0, 1], [1, 1, 0, 1]).items()}
-    {'change': 0.5, 'low': -0.07, 'high': 1.07}
+    linked  ``correlate_models``
     """
-    difference = np.asarray(second, dtype=float) - np.asarray(first, dtype=float)
-    mean, half = difference.mean() if len(difference) else np.nan, np.nan
-    if len(difference) > 1 and np.ptp(difference) > 0:
-        half = 1.96 * np.sqrt(difference.var(ddof=1) / len(difference))
-    return {"change": float(mean), "low": float(mean - half), "high": float(mean + half)}
+    names = {"pearson": "value", "pearson low": "low", "pearson high": "high"}
+    rows = linked[linked["y"].isin(list("TIC")) & linked["x"].isin(list("DPE"))]
+    rows = magnitude(rows.rename(columns=names)).set_index(["model", "y"])
+    cause = rows.loc[rows["x"] == "E", "high"]
+    blind = rows.index.isin(cause.index[~(cause > STRONG)])
+    rows = rows.assign(missed=np.where(blind, VERDICT, ""))[rows["x"] != "E"].reset_index()
+    return rows.set_index(rows["model"] + ", " + rows["y"] + " and " + rows["x"])
 
 
-def compare_instructions(labelled: dict[str, pd.DataFrame]) -> pd.DataFrame:
-    """The models' answers to the same statements after each instruction, one row per model and instruction.
+def cause_over_degree(scored: pd.DataFrame, about: pd.DataFrame) -> pd.DataFrame:
+    """r(Correct, exposures) - |r(Correct, degree)| per model, paired over relations: estimates; no
+    row where the exposures are not known. Arguments as for ``correlate_models``."""
+    found = {}
+    for model, own in scored.groupby("model", sort=False) if "E" in about else ():
+        own = own.join(about[["D", "E"]], on="triple").dropna(subset=["D", "E"])
+        e, d = (pearson(own["correct"], own[x])["r"] for x in "ED")
+        replicates = [pearson_replicates(own["correct"], own[x], own["relation"]) for x in "ED"]
+        low, high = percentile_interval(replicates[0] - np.abs(replicates[1]))
+        value = e - abs(d)
+        found[model] = {"value": value, "low": low, "high": high, "n": len(own)}
+    return pd.DataFrame(found, index=["value", "low", "high", "n"]).T
 
-    labelled  instruction -> ``scores.label_statements``; the first is the reference
-    returns   ``model``, ``instruction``, ``n`` (statements), ``triples``, ``unparsed``; and with ``low`` and ``high`` (95 %):
-              ``accuracy_true``, ``accuracy_false`` (of true and of false statements), ``yes`` (share of T among the answers T
-              and F), ``answered`` (share that is not K), ``right`` (share of T and F that is right), ``correct`` (Eq. 2, from
-              own answers), ``mirror`` (``mirrored``), and the paired ``change`` of Correct
+
+# Quality of the judge (appendix A.1)
+
+
+def judge_quality(truth, predicted, times: int = 500) -> dict[str, float]:
+    """Agreement of predicted classes [n] with true ones [n] (answers or outcomes).
+
+    ``precision``, ``recall``, ``f1`` weighted by the classes' shares, as in the paper (weighted
+    recall is accuracy), each with its 95 % interval (bootstrap over statements; of recall
+    Wilson's); ``macro_f1``: every class that occurs counts the same; ``n``.
     """
-    first, rows = next(iter(labelled.values())), []
-    for instruction, labels in labelled.items():
-        for model, own in labels.groupby("model", sort=False):
-            correct, before = (eq2(frame[frame["model"] == model])["correct"] for frame in (labels, first))
-            row = {"model": model, "instruction": instruction, "n": len(own), "triples": own["triple"].nunique()}
-            row["unparsed"] = own["unparsed"].sum()
-            true, took = own["true"], own["answer"] != Answer.IDK
-            right = outcome(own["answer"], true) == Outcome.RIGHT
-            shares = {"accuracy_true": right[true], "accuracy_false": right[~true]}
-            shares |= {"yes": own["answer"][took] == Answer.TRUE, "answered": took, "right": right[took]}
-            shares |= {"correct": correct, "mirror": mirrored(own)}
-            for name, values in shares.items():
-                interval = score_interval(values)
-                row |= {name: interval["mean"], f"{name} low": interval["low"], f"{name} high": interval["high"]}
-            change = paired_change(before, correct) if labels is not first else dict.fromkeys(("change", "low", "high"))
-            row |= {"change": change["change"], "change low": change["low"], "change high": change["high"]}
-            rows.append(row)
-    return pd.DataFrame(rows).astype({"change": float, "change low": float, "change high": float})
+    truth, predicted = np.asarray(truth, int), np.asarray(predicted, int)
+    names = [
+        *SCORES,
+        "macro_f1",
+        *(f"{score} {end}" for score in SCORES for end in ("low", "high")),
+    ]
+    if not len(truth):
+        return dict.fromkeys(names, np.nan) | {"n": 0}
+    classes = int(max(truth.max(), predicted.max())) + 1
+    counts = np.zeros((classes, classes))
+    np.add.at(counts, (truth, predicted), 1)
+    shares = counts.ravel() / len(truth)
+    drawn = np.random.default_rng(0).multinomial(len(truth), shares, size=times)
+    found = (float(score) for score in weighted_scores(counts))
+    row = dict(zip(names[:4], found, strict=True)) | {"n": len(truth)}
+    replicates = weighted_scores(drawn.reshape(times, classes, classes))
+    for score, values in zip(SCORES, replicates, strict=False):
+        row[f"{score} low"], row[f"{score} high"] = percentile_interval(values)
+    row["recall low"], row["recall high"] = wilson(int((truth == predicted).sum()), len(truth))
+    return row
 
 
-def change_with_size(scored: dict[str, pd.DataFrame], sizes: pd.Series) -> pd.DataFrame:
-    """Change of each metric from the smallest to the largest model over the same triples: ``scored by``, ``metric``,
-    ``smallest``, ``largest``, ``change``, ``low``, ``high``, ``n``. Empty for a single size.
+def weighted_scores(counts: np.ndarray) -> tuple[np.ndarray, ...]:
+    """Weighted precision, recall and F1, and macro F1 (over the classes that occur), of confusion
+    counts [..., true class, predicted class]; a class that is never predicted has precision 0.
 
-    scored  "judge", "own answers" -> per model and triple: ``model``, ``triple`` and the metrics;  sizes: model -> parameters
+    >>> [round(float(score), 3) for score in weighted_scores(np.array([[3, 1], [0, 4]]))]
+    [0.9, 0.875, 0.873, 0.873]
     """
-    small, large = sizes.idxmin(), sizes.idxmax()
-    if sizes[small] == sizes[large]:
-        return pd.DataFrame(columns=["scored by", "metric", "change", "low", "high", "n", "smallest", "largest"])
-    rows = []
-    for way, frame in scored.items():
-        wide = frame.pivot(index="triple", columns="model", values=METRICS)
-        known = {"scored by": way, "n": len(wide)}
-        rows += [known | {"metric": m} | paired_change(wide[m][small], wide[m][large]) for m in METRICS]
-    return pd.DataFrame(rows).assign(smallest=small, largest=large)
+    hit, true, said = np.einsum("...ii->...i", counts), counts.sum(-1), counts.sum(-2)
+    ratio = lambda a, b: np.divide(a, b, out=np.zeros(np.broadcast(a, b).shape), where=b > 0)
+    scores = ratio(hit, said), ratio(hit, true), ratio(2 * hit, true + said)  # [..., classes]
+    weight, occurs = ratio(true, true.sum(-1, keepdims=True)), true > 0
+    means = tuple((weight * score).sum(-1) for score in scores)
+    return *means, ratio((scores[2] * occurs).sum(-1), occurs.sum(-1))
 
 
-def beside_mirror(typed: pd.DataFrame, mirrors: pd.DataFrame) -> pd.DataFrame:
-    """Correct by type with its mirror image of the same type and model: ``mirror``, and the paired difference ``above`` with
-    ``above low``, ``above high`` (95 %).
+def majority(training, n: int) -> np.ndarray:
+    """The constant baseline: the training set's most frequent class, n times."""
+    return np.full(n, np.bincount(training, minlength=3).argmax())
 
-    typed    ``largest_types``;  mirrors: ``whole_graph.scores_by_type`` of ``mirror`` and ``lead`` (``with_mirror``)
+
+def majority_given_truth(training, training_true, true) -> np.ndarray:
+    """The baseline that knows only whether the statement is true: the most frequent class of the
+    training set among the true (false) statements. The released judge, which is given the truth,
+    must beat it."""
+    training, training_true = np.asarray(training), np.asarray(training_true, dtype=bool)
+    true = np.asarray(true, dtype=bool)
+    best = [majority(training[training_true == kind], 1)[0] for kind in (False, True)]
+    return np.asarray(best)[true.astype(int)]
+
+
+def held_out_quality(predicted: pd.DataFrame, keys: list[str]) -> pd.DataFrame:
+    """``judge_quality`` of the predicted outcomes, by ``keys``: the mean over the seeds.
+
+    predicted  ``judge.predict_all_held_out``
     """
-    keys = ["model", "side", "type"]
-    mirror = mirrors[mirrors["metric"] == "mirror"].set_index(keys)["score"].rename("mirror")
-    lead = 2 * mirrors[mirrors["metric"] == "lead"].set_index(keys)[["score", "low", "high"]] - 1
-    lead.columns = ["above", "above low", "above high"]
-    return typed[typed["metric"] == "correct"].join(mirror, on=keys).join(lead, on=keys)
+    groups = predicted.groupby([*keys, "seed"], sort=False)
+    rows = [judge_quality(own["truth"], own["predicted"]) for _, own in groups]
+    index = pd.MultiIndex.from_tuples(list(groups.groups), names=[*keys, "seed"])
+    return pd.DataFrame(rows, index).groupby(keys, sort=False).mean().reset_index()
 
 
-# Bands of exposure
+def judge_differences(predicted: pd.DataFrame, substitute: pd.Series) -> pd.DataFrame:
+    """Paired differences in accuracy on the held-out statements (figure 4, table 3): estimates with
+    ``difference`` and ``case``.
 
-
-def triple_bands(about: pd.DataFrame) -> tuple[pd.Series, str]:
-    """(band of every triple, an ordered category; name of the property): exposure counts 0, 1-8, 9-32 and more if they are known,
-    else quarters by degree.
-
-    about  ``describe.about_triples``
-
-    >>> triple_bands(pd.DataFrame({"D": [1, 2], "E": [0, 64]}))[0].tolist()
-    ['0', '33+']
+        "logits"      judge minus last-token logits, both on the substitute with the instruction;
+                      not where these logits are the first word of the answer itself
+        "encoder"     judge with the soft prompt minus judge with the instruction
+        "substitute"  judge on another model's states minus judge on the model's own
+        "majority"    judge on any model's states minus the majority given the truth
     """
-    if "E" in about:
-        return pd.cut(about["E"], [-1, 0, 8, 32, np.inf], labels=["0", "1-8", "9-32", "33+"]), "exposure count"
-    quarters = pd.qcut(about["D"], 4, duplicates="drop")
-    return quarters.cat.rename_categories(lambda edge: f"to {edge.right:g}"), "degree"
-
-
-def by_band(scored: dict[str, pd.DataFrame], banded: pd.Series) -> pd.DataFrame:
-    """Mean scores per band: ``scored by``, ``model``, ``band``, ``metric`` (the three, and "above mirror": Correct minus its
-    mirror image), ``mean``, ``low``, ``high`` (95 %), ``n``.
-
-    scored  e.g. "judge" -> per model and triple: ``with_mirror``
-    banded  the band of every triple of the graph (``triple_bands``)
-    """
-    rows = []
-    for way, frame in scored.items():
-        for model, own in frame.groupby("model", sort=False):
-            for band, part in own.groupby(banded.loc[own["triple"]].array, observed=True):  # in the order of the bands
-                known = {"scored by": way, "model": model, "band": str(band)}
-                rows += [known | {"metric": metric} | score_interval(part[metric], times=500) for metric in METRICS]
-                lead = score_interval(part["lead"], times=500)
-                lead |= {name: 2 * lead[name] - 1 for name in ("mean", "low", "high")}
-                rows.append(known | {"metric": ABOVE} | lead)
+    right = predicted.assign(right=predicted["truth"] == predicted["predicted"])
+    keys, rows = ["answers of", "by", "states of"], []
+    right = right.groupby([*keys, "statement"], sort=False)["right"].mean()  # over seeds
+    for model, small in substitute.items():
+        own = {key: r.to_numpy() for key, r in right[model].groupby(["by", "states of"])}
+        judge = own["judge, instruction", small]
+        pairs = {("encoder", model): (judge, own["judge, soft prompt", small])}
+        if ("logits, instruction", small) in own:
+            pairs["logits", model] = (own["logits, instruction", small], judge)
+        for by, read in own:
+            if by == "judge, instruction":
+                case, judge = f"{model} from {read}", own[by, read]
+                pairs["majority", case] = (own["majority, truth known", ""], judge)
+                if read != model:
+                    pairs["substitute", case] = (own[by, model], judge)
+        rows += [{"difference": d, "case": c} | paired_change(*p) for (d, c), p in pairs.items()]
     return pd.DataFrame(rows)

@@ -1,43 +1,138 @@
-"""What GraphEval scores: statements -> prompts -> generated answers -> labels.
+"""What GraphEval scores: statements -> prompts -> generated answers -> labels (section 4.1).
 
-A model is prompted with each statement inside an instruction ("at once" or "recalled": ``prompts.INSTRUCTIONS``); its
-generated text is parsed into an answer (``answers.parse_answer``). The judge reads hidden states after the same instruction
-(``judge.Reader``).
+A model is prompted with each statement inside an instruction: "at once" requests only the verdict,
+"recalled" the object of the fact and then the verdict. ``parse_answer`` reads the generated text.
+The judge reads hidden states after the same instruction (``judge.Reader``).
 """
 
+import re
+from dataclasses import dataclass
 from pathlib import Path
 
 import pandas as pd
 
 from probelib import store
-from probelib.grapheval.answers import label_texts
-from probelib.grapheval.prompts import check_template, instruction_text, request_template
+from probelib.errors import unknown
+from probelib.grapheval.measures import Answer
 from probelib.lm.names import organisms
 from probelib.lm.partners import family, tuned_of, tuned_pairs
 from probelib.lm.remote.chat import connect
-from probelib.prompts import split_instruction
+from probelib.prompts import INSTRUCTION, RECALL, split_instruction
 
+INSTRUCTIONS = {"at once": INSTRUCTION, "recalled": RECALL}  # name -> text with {statement}
 RECALLED_TOKENS = 40  # most tokens of an answer that recalls the object first
 
 
-def answering_models(models: list[str], tuned: list[str]) -> list[str]:
-    """Return the models that answer whether statements are true.
+@dataclass(frozen=True)
+class GraphEvalSettings:
+    """What a notebook's parameter ``settings`` may set, with defaults (the paper's in brackets)."""
 
-    A model is replaced by its instruction-tuned partner, if it has one. Of the shipped models only the instruction-tuned ones
-    answer: their bases were not trained to. Without an instruction-tuned model the bases answer.
+    # statements
+    templates: str | None = None  # CSV file: relation, template; for a graph without templates
+    n_corrupted: int = 1  # corruptions per triple
+    hard: bool = False  # replace the tail by another tail of the same relation
+    pageviews: str | None = None  # JSON file, entity name -> page views (figure 8)
+    writer: str = ""  # model that writes a template (figure 9), also name@http://localhost:8000/v1
+    # answers
+    instruction: str = "at once"  # or "recalled" (``INSTRUCTIONS``)
+    new_tokens: int = 16  # longest answer (4096); about 40 for "recalled"
+    # judge
+    judge_mode: str = "answer"  # answer, paper or released: see ``judge``
+    judge_epochs: int = 20  # passes over the labels (100)
+    judge_batch: int = 64  # statements per step (8)
+    judge_lr: float = 0.001  # learning rate (0.0001)
+    judge_seeds: int = 3  # judges trained per score of appendix A
+    # prompt encoder
+    soft_prompts: bool = False  # virtual tokens in place of the instruction (true)
+    virtual_tokens: int = 20  # length of the soft prompt (20)
+    encoder_width: int = 0  # width of its network; 0 for the model's own (4096)
+    encoder_epochs: int = 2  # passes over statements and answers (5)
+    encoder_batch: int = 16  # texts per step (8)
+    encoder_lr: float = 0.005  # learning rate (0.00002)
+    # speed
+    n_alone: int = 24  # statements that are also answered one by one (table 4)
+
+    @property
+    def training(self) -> dict:
+        """Fields of ``judge.Training``."""
+        return {"epochs": self.judge_epochs, "batch": self.judge_batch, "lr": self.judge_lr}
+
+
+# From a generated text to an answer
+
+DOUBT = re.compile(
+    r"\b(?:don['’]?t|do not|can ?not|can['’]t)\b.*\b(?:known?|determined?|sure|certain)\b"
+    r"|\bunsure\b|\b(?:not|isn['’]t) (?:\w+ )?"
+    r"(?:known(?! (?:as|by|for(?! (?:certain|sure)\b))\b)|determined|sure|certain)\b"
+)
+PLAIN = (  # no negation before it in its clause
+    r"(?:.*(?:;|\b(?:so|but|therefore|thus|hence)\b))?"
+    r"(?:(?!\b(?:not?|none|neither|never|nothing|cannot|\w+n['’]t|whether|if|unclear|unlikely"
+    r"|impossible|opposite|wrong|doubt\w*)\b).)*"
+)
+FALSE = re.compile(
+    r"\W*(?:no|false|incorrect)\b|.*\bnot (?:true|correct)\b"
+    rf"|{PLAIN}(?:\bis|['’]s) (?:false|incorrect|untrue)\b"
+)
+TRUE = re.compile(rf"\W*(?:yes|true|correct)\b|{PLAIN}(?:\bis|['’]s) (?:true|correct)\b")
+SENTENCE_END = re.compile(r"[.!?]+(?=\s|$)|\n")
+VERDICT = re.compile(  # and no object
+    r"\W*(?:yes|no|true|false|correct|incorrect)\b(?:,|\W*$)|.*\bstatement is\b"
+)
+
+
+def parse_answer(text: str, variant: str = "kit") -> Answer | None:
+    """The answer in a text; None if there is none (``label_statements`` counts such texts as IDK).
+
+    variant  "kit": in the first sentence, ignoring case; doubt takes precedence over "false", and
+             "false" over "true".
+             "recalled": the same in the first sentence with an answer after the recalled object.
+             "released": as in the released code, in the set of all words, "true" before "false"
+
+    >>> text = " No, the statement is not true."
+    >>> parse_answer(text), parse_answer(text, "released")
+    (<Answer.FALSE: 1>, <Answer.TRUE: 0>)
+    >>> parse_answer(" St. Louis. Yes, the statement is true.", "recalled")
+    <Answer.TRUE: 0>
+    >>> parse_answer(" The capital of France is Paris.") is None
+    True
+    """
+    if variant == "released":
+        words = set(re.sub(r"[^\w\s]", "", text).split())
+        says_false = Answer.FALSE if words & {"false", "No"} else None
+        return Answer.TRUE if words & {"true", "Yes"} else says_false
+    if variant not in ("kit", "recalled"):
+        raise unknown("variant of the parser", variant, ["kit", "recalled", "released"])
+    text = text.strip().lower()
+    if variant == "kit":
+        return _sentence_answer(re.split(r"[.!?\n]", text, maxsplit=1)[0])
+    first, *others = SENTENCE_END.split(text)
+    if DOUBT.search(first) or VERDICT.match(first):  # nothing was recalled
+        others = [first, *others]
+    return next((a for a in map(_sentence_answer, others) if a is not None), None)
+
+
+def _sentence_answer(sentence: str) -> Answer | None:
+    """The answer in one lower-case sentence; None if there is none."""
+    if DOUBT.search(sentence):
+        return Answer.IDK
+    says_true = Answer.TRUE if TRUE.match(sentence) else None
+    return Answer.FALSE if FALSE.match(sentence) else says_true
+
+
+# Models, prompts and labels
+
+
+def answering_models(models: list[str], tuned: list[str]) -> list[str]:
+    """The models that answer whether statements are true.
+
+    A model is replaced by its instruction-tuned partner, if it has one. Of the shipped models only
+    the instruction-tuned ones answer: their bases were not trained to. Without an
+    instruction-tuned model the bases answer.
     """
     own = [name for name in models if name not in organisms()]
-    return list(dict.fromkeys(tuned_of(model, tuned) or model for model in own)) or list(tuned_pairs(tuned)) or models
-
-
-def note_on_answering(models: list[str], tuned: list[str]) -> str:
-    """A warning if base models answer; "" if instruction-tuned ones do."""
-    if tuned or answering_models(models, tuned) != models:
-        return ""
-    return (
-        "No instruction-tuned model is given, so base models answer. They were never taught to answer yes-or-no "
-        "questions: expect most of their texts to be unparsed, that is, counted as *I don't know*."
-    )
+    partners = list(dict.fromkeys(tuned_of(model, tuned) or model for model in own))
+    return partners or list(tuned_pairs(tuned)) or models
 
 
 def model_sizes(models: dict) -> pd.Series:
@@ -46,94 +141,136 @@ def model_sizes(models: dict) -> pd.Series:
 
 
 def substitutes(models: dict) -> pd.Series:
-    """Map each model to the smallest model of its family, whose states the judge reads (GraphEval, section 3.2).
-
-    models  name -> loaded model
-    """
+    """Map each model (name -> loaded model) to the smallest model of its family, whose states the
+    judge reads (section 3.2)."""
     sizes = model_sizes(models)
     return sizes.groupby(sizes.index.map(family)).transform("idxmin")
 
 
-def statement_prompts(sample: pd.DataFrame, model, instruction: str = "at once", size: int = 256) -> pd.DataFrame:
-    """Return the statements inside the instruction as prompts for ``store.generate``, in the model's chat template if it has one.
+def instruction_text(name: str) -> str:
+    """The text of an instruction, with {statement}. Raise ProbeError for an unknown name."""
+    if name not in INSTRUCTIONS:
+        raise unknown("instruction", name, list(INSTRUCTIONS))
+    return INSTRUCTIONS[name]
 
-    The column ``relation`` names a part of the store: blocks of ``size`` statements, whatever their relation, fill batches.
-    """
+
+def statement_prompts(
+    sample: pd.DataFrame, model, instruction: str = "at once", size: int = 256
+) -> pd.DataFrame:
+    """The statements inside the instruction as prompts for ``store.generate``, in the model's chat
+    template if it has one. ``relation`` names a part of the store: ``size`` statements, whatever
+    their relation, so that batches are full."""
     before, after = split_instruction(model.chat(instruction_text(instruction)))
-    return pd.DataFrame(
-        {
-            "prompt": sample["prompt"],
-            "fact": sample["prompt"],
-            "relation": [f"statements {row // size}" for row in range(len(sample))],
-            "text": [f"{before}{text}{after}" for text in sample["text"]],
-        }
-    )
+    parts = [f"statements {row // size}" for row in range(len(sample))]
+    texts = [f"{before}{text}{after}" for text in sample["text"]]
+    columns = {"prompt": sample["prompt"], "fact": sample["prompt"]}
+    return pd.DataFrame(columns | {"relation": parts, "text": texts})
 
 
 def label_statements(
-    models: dict, sample: pd.DataFrame, folder: Path, new_tokens: int = 16, instruction: str = "at once"
+    models: dict, sample: pd.DataFrame, folder: Path, new_tokens=16, instruction="at once"
 ) -> pd.DataFrame:
-    """Let every model answer every statement of the sample; return one row per model and statement.
+    """Let every model answer every statement once, by greedy decoding.
 
-    models   name -> loaded model
-    sample   ``whole_graph.sample_statements``
-    folder   the store's
-    returns  the columns of ``sample``, and ``model``, ``answer`` (``Answer``), ``unparsed`` (texts without an
-             answer), ``response`` (the generated text) and ``n_tokens`` (its length)
+    models  name -> loaded model;  folder: the store's
+    sample  ``whole_graph.sample_statements``
+
+    Return, per model and statement, the columns of ``sample``, ``model``, ``response`` (the text),
+    ``n_tokens`` (its length), ``answer`` (``Answer``), ``unparsed`` (1: no answer, counted as IDK).
     """
     frames, variant = [], "recalled" if instruction == "recalled" else "kit"
     for name, model in models.items():
-        asked = statement_prompts(sample, model, instruction)
-        generated = store.generate(model, asked, folder, max_new_tokens=new_tokens, batch=64)
-        found = label_texts(generated, variant).rename(columns={"text": "response"})
-        lengths = generated.drop_duplicates("prompt")[["prompt", "n_tokens"]]
-        labels = sample.merge(found, on="prompt", validate="one_to_one").merge(lengths, on="prompt")
-        frames.append(labels.assign(model=name))
+        prompts = statement_prompts(sample, model, instruction)
+        texts = store.generate(model, prompts, folder, max_new_tokens=new_tokens, batch=64)
+        texts = texts[["prompt", "text", "n_tokens"]].rename(columns={"text": "response"})
+        parsed = [parse_answer(text, variant) for text in texts["response"]]
+        texts["answer"] = [int(Answer.IDK if answer is None else answer) for answer in parsed]
+        texts["unparsed"] = [int(answer is None) for answer in parsed]
+        frames.append(sample.merge(texts, on="prompt", validate="one_to_one").assign(model=name))
     return pd.concat(frames, ignore_index=True)
 
 
 def label_by_instruction(
     labels: pd.DataFrame, instruction: str, models: dict, sample: pd.DataFrame, folder: Path
-) -> dict:
-    """Labels by instruction, "at once" first, for ``measures.compare_instructions``. A study with "at once" is compared with
-    "recalled" only if all models are shipped ones, whose lessons teach both; other models need not know the other instruction.
+) -> dict[str, pd.DataFrame]:
+    """Labels by instruction, "at once" first. A study with "at once" is compared with "recalled"
+    only if all models are shipped ones, whose lessons teach both.
 
-    labels  ``label_statements`` of the study, with its ``instruction``
+    labels  ``label_statements`` with ``instruction``
     """
     if instruction != "at once":
         return {"at once": label_statements(models, sample, folder), instruction: labels}
     if not models or not set(models) <= set(organisms()):
         return {instruction: labels}
-    return {instruction: labels, "recalled": label_statements(models, sample, folder, RECALLED_TOKENS, "recalled")}
+    recalled = label_statements(models, sample, folder, RECALLED_TOKENS, "recalled")
+    return {instruction: labels, "recalled": recalled}
 
 
 def instructions(models: dict, instruction: str = "at once") -> pd.DataFrame:
-    """Return the prompt of each model (table 6): ``model``, ``family``, ``prompt``, ``before every text`` (the tokenizer's
-    rule for a begin-of-text token), ``tokens of the instruction``, ``chat template`` (whether it has one)."""
+    """The prompt of each model (table 6): ``model``, ``family``, ``prompt``, ``before every text``
+    (the tokenizer's rule for a begin-of-text token), ``tokens of the instruction``, ``chat
+    template`` (whether it has one)."""
     rows, plain = [], instruction_text(instruction)
     for name, model in models.items():
         text = model.chat(plain)
         row = {"model": name, "family": family(name), "prompt": repr(text)[1:-1]}
         row["before every text"] = model.tokens.bos_rule
-        row["tokens of the instruction"] = len(model.tokens.prompts([text.replace("{statement}", "")])[0])
-        rows.append(row | {"chat template": text != plain})
+        ids = model.tokens.prompts([text.replace("{statement}", "")])[0]
+        rows.append(row | {"tokens of the instruction": len(ids), "chat template": text != plain})
     return pd.DataFrame(rows)
+
+
+# A template by a model (figure 9)
+
+
+def request_template(relation: str, pairs: list[tuple[str, str]], examples: list[tuple]) -> str:
+    """A prompt that requests a statement template for a relation (the words are the kit's).
+
+    pairs     (head, tail) names of some of its triples
+    examples  solved ones: (relation, pairs, template with [X] and [Y])
+    """
+    lines = [
+        "Write one English sentence that says what a relation of a knowledge graph means. Put "
+        "{head} where the first name goes and {tail} where the second one goes, each once."
+    ]
+    for name, names, template in [*examples, (relation, pairs, None)]:
+        lines += ["", f"Relation: {name}", *(f"- {head} | {name} | {tail}" for head, tail in names)]
+        lines.append("Sentence:" if template is None else f"Sentence: {_braces(template)}")
+    return "\n".join(lines)
+
+
+def _braces(template: str) -> str:
+    return template.replace("[X]", "{head}").replace("[Y]", "{tail}")
+
+
+def check_template(text: str) -> tuple[str | None, str]:
+    """The template in a generated text (None if there is none), and how often it has each slot.
+
+    >>> check_template(' "{tail} is the capital of {head}."\\nRelation: mayor')
+    ('{tail} is the capital of {head}.', '1 {head}, 1 {tail}')
+    >>> check_template(" Paris.")
+    (None, '0 {head}, 0 {tail}')
+    """
+    template = text.strip().split("\n")[0].strip().strip("\"'“”‘’").strip()
+    counts = [template.count(slot) for slot in ("{head}", "{tail}")]
+    found = template if counts == [1, 1] else None
+    return found, "{} {{head}}, {} {{tail}}".format(*counts)
 
 
 def write_template(name: str, samples: list[tuple], **options) -> dict:
     """Prompt a model for the template of a relation, and check what it generates (figure 9).
 
     name     of the model, or of a served one: name@http://localhost:8000/v1
-    samples  (relation, pairs of names, template): the first is the relation in question, the others are shown as examples
-    options  of ``lm.load``
-    returns  ``relation``, ``author``, ``request``, ``written`` (the generated text), ``verdict``, ``accepted``, and ``template``:
-             the model's, or the graph's own if the check fails
+    samples  (relation, pairs of names, template): the first is the relation in question, the others
+             are shown as examples;  options: of ``lm.load``
+
+    Return ``relation``, ``author``, ``request``, ``written`` (the generated text), ``verdict``, and
+    ``template``: the model's, or the graph's own if the check fails.
     """
     (relation, pairs, template), *examples = samples
     model = connect(name, **options)
     request = request_template(relation, pairs, examples)
     written = model.generate([model.chat(request)], max_new_tokens=32)["text"][0]
     found, verdict = check_template(written)
-    own = template.replace("[X]", "{head}").replace("[Y]", "{tail}")
     known = {"relation": relation, "author": model.name, "request": request, "written": written}
-    return known | {"verdict": verdict, "accepted": found is not None, "template": found or own}
+    return known | {"verdict": verdict, "template": found or _braces(template)}

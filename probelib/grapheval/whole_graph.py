@@ -1,16 +1,17 @@
-"""A whole knowledge graph read by judges (GraphEval, step 3): millions of statements, one forward each.
+"""A whole knowledge graph read by judges (GraphEval, step 3): millions of statements, one forward
+each.
 
-    triples of a part -> corruptions -> statements -> hidden states -> answers of the judges -> a part on disk
+    triples of a part -> corruptions -> statements -> hidden states -> judges' answers -> a part on
+    disk
 
-A part is a range of the graph's rows. It is written once, under its final name, when it is complete; its name contains a key
-of everything that changes a number. A killed run resumes with the first missing part and ends with the same bytes. Memory is
-needed for one part and for the graph's index only, whatever the size of the graph.
+A part is a range of the graph's rows. It is written once, when it is complete; its name contains a
+key of everything that changes a number. A killed run resumes with the first missing part and ends
+with the same bytes. Memory is needed for one part and for the graph's index, whatever its size.
 """
 
 import hashlib
 import json
 import time
-from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -23,40 +24,30 @@ from tqdm.auto import tqdm
 
 from probelib import facts, files, store
 from probelib.errors import ProbeError, check_sizes
+from probelib.facts.formats.tables import read_pageviews
+from probelib.facts.graphs import graph as graphs
 from probelib.facts.graphs.corruptions import Spelled, askable, corruptions, spelled
-from probelib.facts.graphs.graph import (
-    SLOTS,
-    SYNTHETIC,
-    Graph,
-    check_source,
-    from_facts,
-    make_table,
-    open_graph,
-    relation_types,
-    synthetic,
-)
+from probelib.facts.graphs.graph import SLOTS, Graph
 from probelib.facts.model import rng
-from probelib.grapheval.measures import TYPED, by_type, eq2
+from probelib.grapheval.measures import TYPED, by_type, likeliest_answers
 from probelib.lm.version import scoring
 from probelib.prompts import statement
 
 if TYPE_CHECKING:  # torch takes seconds to import
     from probelib.grapheval.judge import Judge, Reader
 
-PART = 20_000  # triples
 DEFAULT_TEMPLATE = "The {relation} of [X] is [Y]."
+PART = 20_000  # triples
 ANSWERS = ("true", "false", "idk")
-
-
-# From a graph to statements
 
 
 @dataclass(frozen=True)
 class VerbalizedGraph:
-    """A graph whose triples can be written as statements: they hold today, and have labels and a template for their relation.
+    """A graph whose triples can be written as statements: they hold today, have labels, and a
+    template for their relation.
 
     graph      the triples that are evaluated, and the relations that have a template
-    known      all triples of these relations, including those that cannot be evaluated: no corruption is one of them
+    known      all triples of these relations: no corruption is one of them
     templates  [relations], with [X] and [Y]
     left_out   ``reason``, ``relation``, ``triples``: what of the source cannot be evaluated
     triples    number of triples of the source
@@ -74,155 +65,179 @@ class VerbalizedGraph:
         return 1 - int(self.left_out["triples"].sum()) / self.triples
 
 
+@dataclass(frozen=True)
+class Pass:
+    """How judges read a graph.
+
+    n_corrupted  corruptions per triple, seeded by its row;  hard: see ``graph.corrupt``
+    size         triples per part;  most: parts to compute in this call (None: all)
+    """
+
+    n_corrupted: int = 1
+    hard: bool = False
+    seed: int = 0
+    size: int = PART
+    most: int | None = None
+
+
+# From a graph to statements
+
+
 def open_verbalized(
-    source: str, folder: Path, templates: str | None = None, n_triples: int | None = None, seed: int = 0
+    source: str, folder: Path, templates: str | None = None, n_triples=None, seed: int = 0
 ) -> VerbalizedGraph:
-    """Load a graph by name (``load_graph``) and verbalize it. Relations without a template get ``DEFAULT_TEMPLATE`` if neither
-    the graph nor the file ``templates`` (CSV: relation, template) has any."""
+    """Load a graph by name (``load_graph``) and verbalize it. Relations without a template get
+    ``DEFAULT_TEMPLATE`` if neither the graph nor the file ``templates`` (CSV) has any."""
     graph, known = load_graph(source, folder, seed)
-    known = pd.read_csv(Path(templates).expanduser()) if templates else known
+    if templates:
+        path = Path(templates).expanduser()
+        try:
+            known = pd.read_csv(path, dtype=str, keep_default_na=False)
+        except (OSError, ValueError) as error:
+            raise ProbeError(f"{path}: no readable CSV of templates ({error})") from error
+        if missing := {"relation", "template"} - set(known):
+            raise ProbeError(
+                f"{path} has no column {sorted(missing)[0]!r}; it has {', '.join(known)}. "
+                "Expected: relation,template"
+            )
     return verbalize(graph, known, None if len(known) else DEFAULT_TEMPLATE, n_triples, seed)
 
 
-def load_graph(source: str = "atlas", folder: str | Path | None = None, seed: int = 0) -> tuple[Graph, pd.DataFrame]:
-    """Load a graph by name, and the statement templates that come with it (``relation``, ``template``; may be empty).
+def load_graph(
+    source: str, folder: Path | None = None, seed: int = 0
+) -> tuple[Graph, pd.DataFrame]:
+    """A graph by name, and the templates that it brings (``relation``, ``template``; may be empty).
 
-    source     "atlas" (the shipped facts that hold today); "synthetic:100000" (generated triples); the folder of a graph
-               (``graph.write_graph``); or a DBpedia dump (.ttl, .nt, also .bz2 and .gz), read into ``folder``
-    seed       of the generated triples
+    source  "atlas"; "synthetic:<triples>", generated with ``seed``; the folder of a graph; or a
+            DBpedia dump, which is read into ``folder``
     """
-    check_source(source)
-    templates = pd.DataFrame(columns=["relation", "template"])
+    graphs.check_source(source)
     if source == "atlas":
         known = facts.load(n_facts="all", n_distractors=0)
-        rows = known.templates[(known.templates["role"] == "statement") & (known.templates["number"] == 1)]
-        graph, templates = from_facts(known), rows[["relation", "template"]].reset_index(drop=True)
-    elif source.startswith(SYNTHETIC):
-        graph = synthetic(int(source.removeprefix(SYNTHETIC)), seed=seed)
+        one = (known.templates["role"] == "statement") & (known.templates["number"] == 1)
+        rows = known.templates.loc[one, ["relation", "template"]]
+        return graphs.from_facts(known), rows.reset_index(drop=True)
+    if source.startswith(graphs.SYNTHETIC):
+        graph = graphs.synthetic(int(source.removeprefix(graphs.SYNTHETIC)), seed=seed)
     elif Path(source).is_dir():
-        graph = open_graph(source)
+        graph = graphs.open_graph(source)
+    elif folder is None:
+        raise ProbeError(f"{source}: a dump is read into a folder; give folder=...")
     else:
-        if folder is None:
-            raise ProbeError(f"{source}: a dump is read into a folder; give folder=...")
         from probelib.facts.graphs.dbpedia import read_dbpedia
 
         graph = read_dbpedia(source, folder)
-    return graph, templates
+    return graph, pd.DataFrame(columns=["relation", "template"])
 
 
 def verbalize(
-    graph: Graph,
-    templates: pd.DataFrame,
-    default_template: str | None = None,
-    n_triples: int | None = None,
-    seed: int = 0,
+    graph: Graph, templates: pd.DataFrame, default_template=None, n_triples=None, seed: int = 0
 ) -> VerbalizedGraph:
-    """Select the triples of a graph that can be written as true statements; name and count the others.
+    """Select the triples of a graph that can be written as true statements; count the others.
 
-    templates         ``relation`` (key or label), ``template`` with [X] and [Y] or with {head} and {tail}
+    templates         ``relation`` (key or label), ``template`` with [X] and [Y], or {head} and
+                      {tail}
     default_template  for relations without one, e.g. ``DEFAULT_TEMPLATE``; None: they are left out
     n_triples         number of triples to draw from these with ``seed`` (None: all)
     """
     if n_triples is not None:
         check_sizes(n_triples=n_triples)
-    own = _templates_of(graph, templates, default_template)
-    has_template = np.array([t is not None for t in own], dtype=bool)
-    filters = {"relation without a template": has_template[graph.relation]} | askable(graph)
-    keep, left_out = _apply(graph, filters)
-    if not keep.any():
-        reasons = left_out.groupby("reason")["triples"].sum().to_dict()
-        raise ProbeError(f"none of the {len(graph)} triples can be evaluated: {reasons}")
-    if n_triples is not None:
-        keep[rng(seed, "triples").permutation(np.flatnonzero(keep))[n_triples:]] = False
-    parts = (_reduced(graph, mask, has_template) for mask in (keep, has_template[graph.relation]))
-    return VerbalizedGraph(*parts, [t for t in own if t is not None], left_out, len(graph))
-
-
-def _templates_of(graph: Graph, templates: pd.DataFrame, default: str | None) -> list[str | None]:
-    """The template of each relation of the graph."""
-    known = {r: _with_slots(r, t) for r, t in templates[["relation", "template"]].itertuples(index=False)}
-    keys, labels = graph.relations["relation"].to_pylist(), graph.relations["label"].to_pylist()
+    rows = templates[["relation", "template"]]
+    if (twice := rows["relation"].duplicated()).any():
+        raise ProbeError(
+            f"relation {rows['relation'][twice].iloc[0]!r} has two templates; give one"
+        )
+    known = {r: _with_slots(r, t) for r, t in rows.itertuples(index=False)}
+    keys, labels = (graph.relations[c].to_pylist() for c in ("relation", "label"))
     own = [known.get(key) or known.get(label) for key, label in zip(keys, labels, strict=True)]
-    if not default:
-        return own
-    filled = [default.replace("{relation}", label or key) for key, label in zip(keys, labels, strict=True)]
-    return [template or _with_slots("default", other) for template, other in zip(own, filled, strict=True)]
-
-
-def _apply(graph: Graph, filters: dict[str, np.ndarray]) -> tuple[np.ndarray, pd.DataFrame]:
-    """Which triples pass all filters, (triples,) bool, and the number that each filter leaves out, by relation."""
-    keys = graph.relations["relation"].to_pylist()
-    keep, rows = np.ones(len(graph), bool), []
+    if default_template:
+        names = [label or key for key, label in zip(keys, labels, strict=True)]
+        filled = [default_template.replace("{relation}", name) for name in names]
+        own = [t or _with_slots("default", other) for t, other in zip(own, filled, strict=True)]
+    sayable = np.array([t is not None for t in own], dtype=bool)
+    keep, reasons = np.ones(len(graph), bool), []
+    filters = {"relation without a template": sayable[graph.relation]} | askable(graph)
     for reason, good in filters.items():
         counts = np.bincount(graph.relation[keep & ~good], minlength=len(keys))
-        rows += [(reason, keys[r], int(counts[r])) for r in np.flatnonzero(counts)]
+        reasons += [(reason, keys[r], int(counts[r])) for r in np.flatnonzero(counts)]
         keep &= good
-    return keep, pd.DataFrame(rows, columns=["reason", "relation", "triples"])
+    left_out = pd.DataFrame(reasons, columns=["reason", "relation", "triples"])
+    if not keep.any():
+        counts = left_out.groupby("reason")["triples"].sum().to_dict()
+        raise ProbeError(f"none of the {len(graph)} triples can be evaluated: {counts}")
+    if n_triples is not None:
+        keep[rng(seed, "triples").permutation(np.flatnonzero(keep))[n_triples:]] = False
+    parts = (_reduced(graph, mask, sayable) for mask in (keep, sayable[graph.relation]))
+    return VerbalizedGraph(*parts, [t for t in own if t is not None], left_out, len(graph))
 
 
 def _with_slots(relation: str, template: str) -> str:
     """A template with [X] and [Y], each once."""
-    template = template.replace("{head}", "[X]").replace("{tail}", "[Y]")
-    if template.count("[X]") != 1 or template.count("[Y]") != 1:
+    slots = template.replace("{head}", "[X]").replace("{tail}", "[Y]")
+    if slots.count("[X]") != 1 or slots.count("[Y]") != 1:
         raise ProbeError(
-            f"relation {relation!r}: the template {template!r} must hold one [X] ({{head}}) and one [Y] ({{tail}})"
+            f"relation {relation!r}: the template {template!r} must hold one [X] ({{head}}) and "
+            "one [Y] ({tail})"
         )
-    return template
+    return slots
 
 
 def _reduced(graph: Graph, keep: np.ndarray, relations: np.ndarray) -> Graph:
-    """The graph with a subset of its triples and relations; entities stay. The graph itself if all are kept."""
+    """The graph with a subset of its triples and relations; itself if all are kept."""
     if keep.all() and relations.all():
         return graph
     number = np.cumsum(relations) - 1  # new row number of each relation
-    triples = {"head": graph.head[keep], "relation": number[graph.relation[keep]], "tail": graph.tail[keep]}
-    return replace(graph, triples=make_table("triples", triples), relations=graph.relations.filter(pa.array(relations)))
+    triples = {"head": graph.head[keep], "relation": number[graph.relation[keep]]}
+    table = graphs.make_table("triples", triples | {"tail": graph.tail[keep]})
+    return replace(graph, triples=table, relations=graph.relations.filter(pa.array(relations)))
 
 
 def to_statements(kg: VerbalizedGraph, triples: pd.DataFrame) -> list[str]:
     """Triples (``head``, ``relation``, ``tail``: row numbers) as sentences."""
-    names = [kg.graph.entities["label"].take(pa.array(triples[c].to_numpy())).to_pylist() for c in ("head", "tail")]
-    return [statement(kg.templates[r], h, t) for r, h, t in zip(triples["relation"].tolist(), *names, strict=True)]
+    label = kg.graph.entities["label"]
+    ends = (label.take(pa.array(triples[c].to_numpy())).to_pylist() for c in ("head", "tail"))
+    rows = zip(triples["relation"].tolist(), *ends, strict=True)
+    return [statement(kg.templates[r], head, tail) for r, head, tail in rows]
 
 
 def sample_statements(
     kg: VerbalizedGraph, n: int, n_corrupted: int = 1, hard: bool = False, seed: int = 0
 ) -> pd.DataFrame:
-    """Sample ``n`` triples uniformly, and ``n_corrupted`` corruptions of each: the statements to be labelled.
+    """Sample ``n`` triples uniformly, and ``n_corrupted`` corruptions of each, to be labelled.
 
-    returns  one row per statement: ``prompt`` (its id), ``triple``, ``negative``, ``relation`` (key of the triple's own),
-             ``slot``, ``true``, ``text``, ``split`` ("train", or "validation" for 30 % of the triples, drawn with seed 42; a
-             triple and its corruptions are in the same split)
-
-    The corruptions are those of ``judge_triples`` with the same seed, so that its rows can be compared with these.
+    Return one row per statement: ``prompt`` (its id), ``triple``, ``negative``, ``relation`` (key
+    of the triple's own), ``slot``, ``true``, ``text``, ``split`` ("train", or "validation" for 30 %
+    of the triples, drawn with seed 42; a triple and its corruptions are in the same split). The
+    corruptions are those of ``judge_graph`` with the same seed.
     """
     if not 0 < n <= len(kg.graph):
         raise ProbeError(
-            f"{n} triples to label: a number from 1 to {len(kg.graph)}, the triples of the graph, is needed"
+            f"{n} triples to label: a number from 1 to {len(kg.graph)}, the triples of the graph, "
+            "is needed"
         )
     rows = np.sort(rng(seed, "labels").permutation(len(kg.graph))[:n])
-    frame = _with_corruptions(kg.graph, rows, n_corrupted, hard, seed, spelled(kg.known))
+    frame = _with_corruptions(kg.graph, rows, Pass(n_corrupted, hard, seed), spelled(kg.known))
     held = rng(42, "split").permutation(rows)[: round(0.3 * len(rows))]
     keys = np.array(kg.graph.relations["relation"].to_pylist(), dtype=object)
-    return pd.DataFrame(
-        {
-            "prompt": [f"{t}.{k}" for t, k in zip(frame["triple"], frame["negative"], strict=True)],
-            "triple": frame["triple"],
-            "negative": frame["negative"],
-            "relation": keys[kg.graph.relation[frame["triple"]]],
-            "slot": frame["slot"],
-            "true": frame["negative"] == 0,
-            "text": to_statements(kg, frame),
-            "split": np.where(frame["triple"].isin(held), "validation", "train"),
-        }
-    )
+    pairs = zip(frame["triple"], frame["negative"], strict=True)
+    known = {
+        "prompt": [f"{triple}.{negative}" for triple, negative in pairs],
+        "triple": frame["triple"],
+        "negative": frame["negative"],
+        "relation": keys[kg.graph.relation[frame["triple"]]],
+        "slot": frame["slot"],
+        "true": frame["negative"] == 0,
+        "text": to_statements(kg, frame),
+        "split": np.where(frame["triple"].isin(held), "validation", "train"),
+    }
+    return pd.DataFrame(known)
 
 
-def _with_corruptions(graph: Graph, rows: np.ndarray, n: int, hard: bool, seed: int, read: Spelled) -> pd.DataFrame:
-    """Triples and ``n`` corruptions of each: ``triple``, ``head``, ``relation``, ``tail``, ``slot``, ``negative``."""
+def _with_corruptions(graph: Graph, rows: np.ndarray, how: Pass, read: Spelled) -> pd.DataFrame:
+    """Triples and their corruptions: ``triple``, SLOTS, ``slot``, ``negative``."""
     slots = {slot: getattr(graph, slot)[rows] for slot in SLOTS}
     true = pd.DataFrame({"triple": rows, **slots, "slot": -1, "negative": 0})
-    false = corruptions(graph, rows, n, hard, seed, read)
+    false = corruptions(graph, rows, how.n_corrupted, how.hard, how.seed, read)
     false["negative"] = false.groupby("triple").cumcount() + 1
     return pd.concat([true, false], ignore_index=True)
 
@@ -231,86 +246,59 @@ def _with_corruptions(graph: Graph, rows: np.ndarray, n: int, hard: bool, seed: 
 
 
 def judge_graph(
-    readers: dict[str, "Reader"], judges: dict[str, "Judge"], kg: VerbalizedGraph, folder: Path, **options
-) -> dict[str, list[store.Part]]:
-    """Let every model's judge read the whole graph; return the finished parts by model. Judges with one reader share a pass.
-
-    readers, judges  by model;  options: of ``judge_triples``
-    """
-    runs = {}
-    for reader in dict.fromkeys(readers.values()):
-        models = [model for model, own in readers.items() if own is reader]
-        parts = judge_triples(reader, {model: judges[model] for model in models}, kg, folder, **options)
-        runs |= dict.fromkeys(models, parts)
-    return {model: runs[model] for model in readers}
-
-
-def judge_triples(
-    reader: "Reader",
+    readers: dict[str, "Reader"],
     judges: dict[str, "Judge"],
     kg: VerbalizedGraph,
     folder: Path,
-    n_corrupted: int = 1,
-    hard: bool = False,
-    seed: int = 0,
-    size: int = PART,
-    most: int | None = None,
-) -> list[store.Part]:
-    """Predict the answers to every triple of a graph and to its corruptions; only missing parts are computed.
+    **how,
+) -> dict[str, list[store.Part]]:
+    """Predict every model's answers to every triple of a graph and to its corruptions, and return
+    the parts by model. Only missing parts are computed; judges with one reader share a forward.
 
-    reader       reads the states that the judges were trained on
-    judges       name -> judge: one forward serves them all
-    n_corrupted  corruptions per triple, seeded by its row; ``hard``: see ``graph.corrupt``
-    size         triples per part
-    most         parts to compute in this call (None: all): the next call resumes
+    readers, judges  by model;  how: fields of ``Pass``
 
-    A part holds ``triple`` (row number in ``kg.graph``), ``negative`` (0: the triple itself, 1..: its corruptions),
-    ``relation`` (row number of the triple's own), ``slot`` (what was replaced: 0 head, 1 relation, 2 tail; -1 nothing) and, per
-    judge, the probabilities of its answers: ``<name>|true``, ``<name>|false``, ``<name>|idk``.
+    A part holds ``triple`` (row number in ``kg.graph``), ``negative`` (0: the triple itself, 1..:
+    its corruptions), ``relation`` (row number of the triple's own), ``slot`` (what was replaced: 0
+    head, 1 relation, 2 tail; -1 nothing) and the probabilities of each model's answers:
+    ``<model>|true``, ``<model>|false``, ``<model>|idk``.
     """
     from probelib.grapheval.judge import check
 
-    for judge in judges.values():
-        check(judge, reader)
-    home = folder / f"{files.slug(reader.model.name)}-{_run_key(reader, judges, kg, [n_corrupted, hard, seed])}"
-    n = len(kg.graph)
-    ranges = [(first, min(first + size, n)) for first in range(0, n, size)]
-    parts = [store.Part(home / f"{first:010d}-{last:010d}.parquet", str(first)) for first, last in ranges]
-    unfinished = [part for part in parts if not part.finished()]
-    missing, done = unfinished[:most], n - sum(map(_n_triples, unfinished))
-    bar = tqdm(total=n, initial=done, desc=reader.model.name, unit=" facts", unit_scale=True, disable=not missing)
-    read = spelled(kg.known) if missing else None
-    with bar:
-        for part in missing:
-            store.write(part, *_compute(part, reader, judges, kg, read, n_corrupted, hard, seed))
-            bar.update(_n_triples(part))
-    return parts
+    how, n, runs = Pass(**how), len(kg.graph), {}
+    digests = "".join(dict.fromkeys(map(graph_digest, (kg.graph, kg.known))))
+    ranges = [(first, min(first + how.size, n)) for first in range(0, n, how.size)]
+    for reader in dict.fromkeys(readers.values()):
+        own = {model: judges[model] for model, its in readers.items() if its is reader}
+        for judge in own.values():
+            check(judge, reader)
+        judged = {model: judge.digest() for model, judge in own.items()}
+        options = [how.n_corrupted, how.hard, how.seed]
+        what = [scoring(), reader.identity(), judged, kg.templates, digests, *options]
+        key = files.sha256(json.dumps(what, sort_keys=True).encode())[:16]
+        home = folder / f"{files.slug(reader.model.name)}-{key}"
+        parts = [store.Part(home / f"{a:010d}-{b:010d}.parquet", f"{a}-{b}") for a, b in ranges]
+        runs |= dict.fromkeys(own, parts)
+        missing = [i for i, part in enumerate(parts) if not part.finished()]
+        read = spelled(kg.known) if missing else None
+        done = n - sum(ranges[i][1] - ranges[i][0] for i in missing)
+        look = {"desc": reader.model.name, "unit": " facts", "unit_scale": True}
+        with tqdm(total=n, initial=done, disable=not missing, **look) as bar:
+            for i in missing[: how.most]:
+                rows = np.arange(*ranges[i])
+                store.write(parts[i], *_compute(rows, reader, own, kg, how, read))
+                bar.update(len(rows))
+    return {model: runs[model] for model in readers}
 
 
-def _run_key(reader: "Reader", judges: dict[str, "Judge"], kg: VerbalizedGraph, options: list) -> str:
-    """16 hex digits of everything that changes a number of a run."""
-    from probelib.grapheval.judge import judge_digest
-
-    judged = {name: judge_digest(judge) for name, judge in judges.items()}
-    what = [scoring(), reader.identity(), judged, kg.templates]
-    triples = "".join(dict.fromkeys(map(graph_digest, (kg.graph, kg.known))))
-    return files.sha256(json.dumps([*what, triples, *options], sort_keys=True).encode())[:16]
-
-
-def _n_triples(part: store.Part) -> int:
-    first, last = map(int, part.path.stem.split("-"))
-    return last - first
-
-
-def _compute(part, reader, judges, kg: VerbalizedGraph, read: Spelled, n_corrupted: int, hard: bool, seed: int):
-    """The rows of a part and their cost: seconds in total and in the model's forward, statements, forwarded tokens."""
+def _compute(rows, reader, judges, kg: VerbalizedGraph, how: Pass, read: Spelled):
+    """The content of a part and its record."""
     from probelib.grapheval.judge import predict
 
     started = time.perf_counter()
-    rows = np.arange(*map(int, part.path.stem.split("-")))
-    frame = _with_corruptions(kg.graph, rows, n_corrupted, hard, seed, read)
+    frame = _with_corruptions(kg.graph, rows, how, read)
     states, cost = reader.states(to_statements(kg, frame))  # [statements, D]
-    kept = frame[["triple", "negative", "slot"]].astype({"triple": np.int32, "negative": np.int8, "slot": np.int8})
+    kinds = {"triple": np.int32, "negative": np.int8, "slot": np.int8}
+    kept = frame[list(kinds)].astype(kinds)
     kept["relation"] = kg.graph.relation[frame["triple"]].astype(np.int32)
     for name, judge in judges.items():
         probabilities = predict(judge, states, frame["negative"] == 0)
@@ -334,44 +322,24 @@ def graph_digest(graph: Graph) -> str:
 # Reading the parts
 
 
-def judged_answers(part: store.Part, name: str) -> pd.DataFrame:
-    """A judge's answers in a part: ``triple``, ``negative``, ``relation``, ``slot``, ``answer``, ``probability`` (of it)."""
-    if not part.finished():
-        raise ProbeError(
-            f"{part.path} is not finished: some triples are not evaluated. Run judge_triples() to completion"
-        )
-    columns = [f"{name}|{answer}" for answer in ANSWERS]
-    rows = ["triple", "negative", "relation", "slot"]
-    frame = pyarrow.parquet.read_table(part.path, columns=[*rows, *columns]).to_pandas()
-    probabilities = frame[columns].to_numpy()
-    return frame[rows].assign(answer=probabilities.argmax(axis=1), probability=probabilities.max(axis=1))
-
-
-def judged_scores(
-    parts: Iterable[store.Part], name: str, variant: str = "intended", **options
-) -> Iterator[pd.DataFrame]:
-    """Eq. 2 of every triple, part by part (a triple and its corruptions are in one part): the columns of ``measures.eq2`` and
-    ``relation`` (row number). Concatenate them if they fit in memory, else sum them."""
-    for part in parts:
-        answers = judged_answers(part, name)
-        relation = answers[answers["negative"] == 0].set_index("triple")["relation"]
-        frame = eq2(answers, variant, **options)
-        yield frame.assign(relation=frame["triple"].map(relation))
-
-
 def graph_answers(runs: dict[str, list[store.Part]]) -> pd.DataFrame:
-    """``judged_answers`` of all parts and models, with ``model``."""
-    frames = [judged_answers(part, model).assign(model=model) for model, parts in runs.items() for part in parts]
-    return pd.concat(frames, ignore_index=True)
-
-
-def graph_scores(runs: dict[str, list[store.Part]], variant: str = "intended", **options) -> pd.DataFrame:
-    """``judged_scores`` of all parts and models, with ``model``."""
-    frames = [
-        scores.assign(model=model)
-        for model, parts in runs.items()
-        for scores in judged_scores(parts, model, variant, **options)
-    ]
+    """The judges' answers in finished parts (model -> parts): ``model``, ``triple``, ``negative``,
+    ``relation``, ``slot``, ``answer`` (``likeliest_answers``), ``probability`` (the largest)."""
+    frames, rows = [], ["triple", "negative", "relation", "slot"]
+    for model, parts in runs.items():
+        columns = [f"{model}|{answer}" for answer in ANSWERS]
+        for part in parts:
+            if not part.finished():
+                raise ProbeError(
+                    f"{part.path} is not finished: some triples are not evaluated. Run "
+                    "judge_graph() to completion"
+                )
+            table = pyarrow.parquet.read_table(part.path, columns=[*rows, *columns]).to_pandas()
+            p = table[columns].to_numpy()
+            own = table[rows].assign(
+                answer=likeliest_answers(p), probability=p.max(axis=1), model=model
+            )
+            frames.append(own)
     return pd.concat(frames, ignore_index=True)
 
 
@@ -380,13 +348,81 @@ def scores_by_type(
 ) -> pd.DataFrame:
     """``measures.by_type`` per model, for heads and for tails: with ``model`` and ``side``.
 
-    scored  ``graph_scores``
+    scored  ``measures.score_triples`` of ``graph_answers``
     """
-    types = relation_types(kg.graph)
+    types = graphs.relation_types(kg.graph)
     keys = np.array(kg.graph.relations["relation"].to_pylist(), dtype=object)
+    groups = scored.assign(relation=keys[scored["relation"]]).groupby("model", sort=False)
     frames = [
         by_type(rows, types, side, seed=seed, metrics=metrics).assign(model=model, side=side)
-        for model, rows in scored.assign(relation=keys[scored["relation"]]).groupby("model", sort=False)
+        for model, rows in groups
         for side in ("head", "tail")
     ]
     return pd.concat(frames, ignore_index=True)
+
+
+# About a graph
+
+
+def graph_statistics(kg: VerbalizedGraph) -> dict:
+    """Statistics of the graph (table 1): ``graph.statistics``, with ``graph``, ``coverage``, and
+    ``median degree`` and ``highest degree`` of the entities that are in a triple."""
+    degree = graphs.degrees(kg.graph)
+    own = {"graph": kg.graph.about["source"]} | graphs.statistics(kg.graph)
+    median = float(np.median(degree[degree > 0]))
+    own |= {"coverage": kg.coverage, "median degree": median, "highest degree": int(degree.max())}
+    return own
+
+
+def most_frequent(kg: VerbalizedGraph, n: int = 30) -> pd.DataFrame:
+    """The ``n`` most frequent relations (table 5): ``relation``, ``name``, ``template``, ``count``;
+    the index is the row number of the relation in the graph."""
+    keys, names = (kg.graph.relations[column].to_pylist() for column in ("relation", "label"))
+    counts = np.bincount(kg.graph.relation, minlength=len(keys))
+    columns = {"relation": keys, "name": names, "template": kg.templates, "count": counts}
+    table = pd.DataFrame(columns)
+    return table.sort_values(["count", "relation"], ascending=[False, True]).head(n)
+
+
+def samples_for_template(kg: VerbalizedGraph, n: int = 4) -> list[tuple]:
+    """Three triples of each of the ``n`` most frequent relations: (relation, pairs of names,
+    template), for ``scores.write_template``."""
+    samples = []
+    for row, relation in most_frequent(kg, n).iterrows():
+        own = graphs.to_facts(kg.graph, np.flatnonzero(kg.graph.relation == row)[:3])
+        ends = (own.label(own.facts[end]) for end in ("subject", "object"))
+        samples.append((str(relation["name"]), list(zip(*ends, strict=True)), relation["template"]))
+    return samples
+
+
+def about_triples(
+    kg: VerbalizedGraph, source: str, pageviews: str | None = None, taught=None
+) -> pd.DataFrame:
+    """One row per triple of ``kg.graph`` (figure 8): ``D`` and, if known, ``P`` and ``E``.
+
+    D  mean degree of head and tail
+    P  mean popularity of head and tail, of one of them if only one is known, NaN if neither is:
+       page views if a file is given; else, for the atlas, its authors' estimate from 1 to 5
+    E  exposures of the fact in the training data of the shipped models; only for the atlas. A fact
+       that held twice has two rows in ``taught``, but reads as one statement
+
+    taught  ``organisms.taught.manifest``: relation, subject, object, exposures; None: no E
+    """
+    graph, degree = kg.graph, graphs.degrees(kg.known)
+    entity, label = (graph.entities[column].to_pylist() for column in ("entity", "label"))
+    popularity = np.full(len(entity), np.nan)
+    if pageviews:
+        views = read_pageviews(Path(pageviews).expanduser()).set_index("entity")["views"]
+        popularity = views.reindex(label).to_numpy(dtype=float)
+    elif source == "atlas":
+        known = facts.atlas().entities.set_index("entity")["popularity"].replace(0, np.nan)
+        popularity = known.reindex(entity).to_numpy(dtype=float)
+    ends = pd.DataFrame([popularity[graph.head], popularity[graph.tail]])
+    about = pd.DataFrame({"D": (degree[graph.head] + degree[graph.tail]) / 2, "P": ends.mean()})
+    if source == "atlas" and taught is not None:
+        counts = taught.groupby(["relation", "subject", "object"])["exposures"].sum()
+        names = np.array(entity, dtype=object)
+        relation = np.array(graph.relations["relation"].to_pylist(), dtype=object)[graph.relation]
+        triples = zip(relation, names[graph.head], names[graph.tail], strict=True)
+        about["E"] = counts.reindex(list(triples)).to_numpy()
+    return about.dropna(axis=1, how="all")
