@@ -3,46 +3,25 @@
 Captions and claims stand in ``published/claims.yaml``.
 """
 
+import re
 import textwrap
 
 import numpy as np
 import pandas as pd
 
+from probelib import report, stats
 from probelib.facts import Facts, pick
 from probelib.facts.options import chance_levels
-from probelib.prompts import gold
-from probelib.report import (
-    COLUMN,
-    SMALL,
-    TWO_COLUMNS,
-    Artifact,
-    cases,
-    check,
-    column,
-    dot_rows,
-    family,
-    grouped_bars,
-    heat,
-    lines,
-    model_style,
-    style_at,
-    subplots,
-)
-from probelib.stats import (
-    holm,
-    levelled,
-    mean_interval,
-    partial,
-    pearson,
-    pearson_over_models,
-    wilson,
-)
+from probelib.prompts import gold, many_shot
+from probelib.report import SMALL, Artifact, cases, check, family
 from probelib.zplke import measures
-from probelib.zplke.inputs import CONTEXTS, METHODS, PROMPTED, used_templates
+from probelib.zplke.inputs import CONTEXTS, METHODS, PROMPTED, sentence_role, used_templates
 from probelib.zplke.scores import LONGEST_LIST, NO_LISTS, NO_TEXT, shipped
 
+ORDER = list(METHODS.values())
+SEQUENCES = ["zplke/figure4", "zplke/figure11", "zplke/figure12", "zplke/figure13"]
+TUNING = ("base accuracy", "fine-tuned accuracy", "difference")
 FEWEST = 5  # facts from which on figure 10 shows an accuracy
-COLOURS = {"subject": "#0173b2", "object": "#b34700"}  # of labels in figure 2
 ROLES = {"rest": ("#0173b2", "o"), "after": ("#56b4e9", "s"), "replaced": ("#d55e00", "x")}
 
 
@@ -73,9 +52,6 @@ def _missed(estimates: pd.DataFrame, requirement: str, models) -> pd.DataFrame:
     return estimates.assign(missed=[requirement if shipped(model) else "" for model in models])
 
 
-# ---- section 3: how many examples, and which?
-
-
 def telling_fact(answers: pd.DataFrame, facts: Facts) -> Facts:
     """The fact that shows the effect of examples best: the model answers it after four correct
     ones, and after as few other inputs as possible; of ties the first.
@@ -94,23 +70,21 @@ def table1(answers: pd.DataFrame, fact: Facts, model: str) -> Artifact:
 
     answers   ``measures.answers_of_inputs`` of several facts, ``fact`` among them
     """
-    counts, n = measures.right_by_input(answers), answers["fact"].nunique()
+    counts, keys = measures.right_by_input(answers), ["estimator", "context"]
     own = answers[answers["fact"].isin(fact.facts["fact"])].rename(columns={"right": "right here"})
-    own = own[["estimator", "context", "text", "output", "right here"]]
-    table = own.merge(counts, on=["estimator", "context"]).rename(
-        columns={"right": f"right of {n}"}
-    )
-    changed = ~counts["context"].isin(["none", "2 correct", "4 correct"])
-    prompted = counts["estimator"] == "prompted"
-    lists = cases(counts[changed & ~prompted], "change", "context")
-    replaced = lists.index != "1 correct"
-    claims = check(
-        "zplke/table1",
-        lists=lists.assign(missed=np.where(replaced & shipped(model), NO_LISTS, "")),
-        prompts=cases(counts[changed & prompted], "lost", "context"),
-    )
-    table = table.rename(columns={"context": "examples", "text": "input"})
-    return Artifact("zplke/table1", table, claims)
+    table = own[[*keys, "text", "output", "right here"]].merge(counts, on=keys)
+    titles = {
+        "context": "examples",
+        "text": "input",
+        "right": f"right of {answers['fact'].nunique()}",
+    }
+    changed = counts[~counts["context"].isin(["none", "2 correct", "4 correct"])]
+    zero = changed["estimator"] == "zero-prompt"
+    lists, prompted = cases(changed[zero], "change", "context"), changed[~zero]
+    untold = (lists.index != "1 correct") & shipped(model)
+    lists = lists.assign(missed=np.where(untold, NO_LISTS, ""))
+    claims = check("zplke/table1", lists=lists, prompts=cases(prompted, "lost", "context"))
+    return Artifact("zplke/table1", table.rename(columns=titles), claims)
 
 
 def figure1(answers: pd.DataFrame, fact: Facts, some: Facts) -> Artifact:
@@ -119,53 +93,56 @@ def figure1(answers: pd.DataFrame, fact: Facts, some: Facts) -> Artifact:
     answers   ``measures.answers_of_inputs`` of the facts ``some``
     fact      shown first (``telling_fact``); the prompt is its first one that is wrong, if any is
     """
-    (shown,), labels = fact.facts["fact"], gold(some).set_index("fact")["label"]
-    own = answers[(answers["fact"] == shown) & (answers["estimator"] == "prompted")]
+    (first,), labels = fact.facts["fact"], gold(some).set_index("fact")["label"]
+    own = answers[(answers["fact"] == first) & (answers["estimator"] == "prompted")]
     prompt = own.sort_values("right", kind="stable")["context"].iloc[0]
-    pairs = answers[answers["context"].isin([prompt, "4 correct"])].reset_index(drop=True)
-    right = pairs.pivot(index="fact", columns="estimator", values="right").astype(bool)
-    listed, prompted = right["zero-prompt"], right["prompted"]
-    outcomes = [listed & ~prompted, prompted & ~listed, listed & prompted]
-    outcome = np.select(outcomes, ["only the list", "only the prompt", "both"], "neither")
-    outcome = pd.Series(outcome, right.index)
-    order = [shown, *answers["fact"].drop_duplicates()[lambda f: f != shown]]
-    kept = outcome[order].drop_duplicates()
-    frame = pairs[pairs["fact"].isin(kept.index)].assign(outcome=pairs["fact"].map(outcome))
-    frame["facts"] = frame["outcome"].map(outcome.value_counts())
-    columns = {"estimator": "estimator", "text": "input", "output": "output", "right": "right"}
-    frame = frame.set_index("fact").loc[kept.index].reset_index().rename(columns=columns)
-    frame["output"] = frame["output"].str.strip()
-    figure, axes = subplots(TWO_COLUMNS, 0.62 * len(kept) + 0.1, len(kept))
-    for axis, (one, own) in zip(axes.flat, frame.groupby("fact", sort=False), strict=True):
-        cut = lambda text: text if len(text) < 80 else f"... {text[-76:]}"
-        rows = zip(own["input"].map(cut), own["output"], own["right"], strict=True)
+    rows = answers[answers["context"].isin([prompt, "4 correct"])].reset_index(drop=True)
+    right = rows.pivot(index="fact", columns="estimator", values="right").astype(bool)
+    one = right.idxmax(axis=1).map({"zero-prompt": "only the list", "prompted": "only the prompt"})
+    outcome = one.where(right.any(axis=1), "neither").where(~right.all(axis=1), "both")
+    rows["outcome"] = rows["fact"].map(outcome)
+    rows["facts"] = rows["outcome"].map(outcome.value_counts())
+    order = [first, *some.facts["fact"][some.facts["fact"] != first]]
+    kept = outcome[order].drop_duplicates().index
+    rows = rows.assign(input=rows["text"], output=rows["output"].str.strip())
+    rows = rows.set_index("fact").loc[kept].reset_index()
+    figure, axes = report.subplots(report.TWO_COLUMNS, 0.62 * len(kept) + 0.1, len(kept))
+    for axis, (name, own) in zip(axes.flat, rows.groupby("fact", sort=False), strict=True):
+        cut = own["input"].map(lambda text: text if len(text) < 80 else f"... {text[-76:]}")
         title = f"right: {own['outcome'].iloc[0]} ({own['facts'].iloc[0]} of {len(right)} facts)"
-        lines(axis, list(rows), f"{title}; here the object is {labels[one]}", 0.76)
+        panel = list(zip(cut, own["output"], own["right"], strict=True))
+        report.lines(axis, panel, f"{title}; here the object is {labels[name]}", 0.76)
         axis.title.set_fontsize(SMALL)
-    frame = frame[[*columns.values(), "fact", "outcome", "facts"]]
-    return Artifact("zplke/figure1", frame, figure=figure)
+    columns = ["estimator", "input", "output", "right", "fact", "outcome", "facts"]
+    return Artifact("zplke/figure1", rows[columns], figure=figure)
 
 
-def figure2(inputs: dict[str, str], examples: pd.DataFrame, fact: Facts) -> Artifact:
-    """The inputs of three estimators (``inputs.three_inputs``) for ``fact`` after ``examples``;
+def figure2(fact: Facts, examples: pd.DataFrame) -> Artifact:
+    """The inputs of the zero-shot, few-shot and zero-prompt estimators for one fact after examples;
     words of subjects and objects are coloured."""
-    subjects = [*examples["subject"], *fact.label(fact.facts["subject"])]
-    colour = {word: COLOURS["subject"] for label in subjects for word in label.split()}
-    colour |= {word: COLOURS["object"] for label in examples["object"] for word in label.split()}
+    sentences = fact.templates[fact.templates["role"] == sentence_role(fact)]
+    subject, sentence = fact.label(fact.facts["subject"])[0], sentences["template"].iloc[0]
+    pairs = list(zip(examples["subject"], examples["object"], strict=True))
+    inputs = {
+        "ZS-LKE: a template": many_shot([], subject, sentence),
+        "FS-LKE: two solved templates before it": many_shot(pairs[:2], subject, sentence),
+        "ZP-LKE: pairs only": many_shot(pairs, subject),
+    }
+    subjects = [*examples["subject"], subject]
+    colour = {word: "#0173b2" for label in subjects for word in label.split()}
+    colour |= {word: "#b34700" for label in examples["object"] for word in label.split()}
     wrapped = {title: textwrap.wrap(text, 60) for title, text in inputs.items()}
     total = sum(len(own) + 2 for own in wrapped.values())
-    figure, ((axis,),) = subplots(COLUMN, 0.135 * total)
+    figure, ((axis,),) = report.subplots(report.COLUMN, 0.135 * total)
     axis.set(xlim=(-1, 61), ylim=(total, 0))
     axis.axis("off")
-    y = 0.5
+    look, y = {"family": "monospace", "fontsize": 6.4, "va": "center"}, 0.5
     for title, own in wrapped.items():
         axis.text(0, y, title, fontsize=7, fontweight="bold", va="center")
         for line in own:
-            y, x = y + 1, 0
-            for word in line.split(" "):
-                look = {"family": "monospace", "fontsize": 6.4, "va": "center"}
-                axis.text(x, y, word, color=colour.get(word, "0.2"), **look)
-                x += len(word) + 1
+            y += 1
+            for at in re.finditer(r"\S+", line):
+                axis.text(at.start(), y, at[0], color=colour.get(at[0], "0.2"), **look)
         y += 2
     frame = pd.DataFrame(inputs.items(), columns=["estimator", "input"])
     return Artifact("zplke/figure2", frame, figure=figure)
@@ -174,53 +151,57 @@ def figure2(inputs: dict[str, str], examples: pd.DataFrame, fact: Facts) -> Arti
 def table3(everything: Facts, atlas: Facts) -> Artifact:
     """Six facts of the relation. ``atlas``: all its facts, with years (K1) and fields (P166) of the
     laureates' prizes; a laureate of two prizes has two of each."""
-    of = lambda relation: atlas.facts[atlas.facts["relation"] == relation].groupby("subject")[
-        "object"
-    ]
-    sample = everything.facts.head(6)
+    sample, rows = everything.facts.head(6), atlas.facts
     table = {"Name": everything.label(sample["subject"])}
     table["Birth year"] = everything.label(sample["object"])
     for title, relation in (("Award year", "K1"), ("Nature of award", "P166")):
-        table[title] = sample["subject"].map(of(relation).agg(", ".join)).tolist()
+        prizes = rows[rows["relation"] == relation].groupby("subject")["object"].agg(", ".join)
+        table[title] = sample["subject"].map(prizes).tolist()
     return Artifact("zplke/table3", pd.DataFrame(table))
 
 
 def figure3(measured: pd.DataFrame) -> Artifact:
-    """Lines of accuracy over the number of examples, one per model (``measures.curves``), with a
-    band of one standard deviation over draws, and a dashed vertical at n95."""
-    frame, level = measures.curves(measured), measures.chance(measured)
-    models = measured["model"].unique()
-    figure, axes = column(2.6)
-    axis = axes[0, 0]
+    """Accuracy over the number of examples, one line per model, with a band of one standard
+    deviation over draws, and a dashed vertical at n95."""
+    models, level = measured["model"].unique(), measures.chance(measured)
+    each = measured.groupby(["model", "shots", "seed"])["correct"].mean()
+    frame = each.groupby(["model", "shots"]).agg(["mean", "std"]).reset_index()
+    curves = {m: own.set_index("shots")["mean"] for m, own in frame.groupby("model")}
+    frame["n95"] = frame["model"].map({m: measures.n95(curve) for m, curve in curves.items()})
+    figure, ((axis,),) = report.column(2.6)
     for place, (model, label) in enumerate(short_labels(models).items()):
-        own, look = frame[frame["model"] == model], model_style(model) | {"markersize": 3}
-        axis.plot(
-            own["shots"], own["mean"], label=f"{label}, 95 % at {own['n95'].iloc[0]:g}", **look
-        )
+        own, look = frame[frame["model"] == model], report.model_style(model)
+        title = f"{label}, 95 % at {own['n95'].iloc[0]:g}"
+        axis.plot(own["shots"], own["mean"], label=title, markersize=3, **look)
         ends = own["mean"] - own["std"], own["mean"] + own["std"]
         axis.fill_between(own["shots"], *ends, color=look["color"], alpha=0.15, linewidth=0)
-        dashed = {"color": look["color"], "linestyle": (3 * (place % 2), (3, 3)), "linewidth": 0.9}
-        reached = own[own["shots"] == own["n95"]]
-        axis.vlines(reached["shots"], 0, reached["mean"], **dashed)
+        dashes = (3 * (place % 2), (3, 3))  # two verticals at one n95 are both visible
+        x, y = own.loc[own["shots"] == own["n95"], ["shots", "mean"]].to_numpy().T
+        axis.vlines(x, 0, y, color=look["color"], linestyle=dashes, linewidth=0.9)
     axis.axhline(level, color="0.4", linewidth=0.8)
     axis.text(frame["shots"].max(), level, "chance", ha="right", va="bottom", fontsize=SMALL)
     axis.set(xlabel="examples", ylabel="accuracy", ylim=(0, None))
     figure.legend(*axis.get_legend_handles_labels(), loc="outside upper center", ncols=2)
-    last = frame[frame["shots"] == frame["shots"].max()].set_index("model").loc[models]
-    fewer = pearson_over_models(last["mean"], last["n95"], [family(model) for model in models])
-    gains = _missed(measures.gains(measured), NO_LISTS, models)
-    claims = check("zplke/figure3", rises=gains, fewer=fewer)
-    return Artifact("zplke/figure3", frame, claims, figure)
-
-
-SEQUENCES = ["zplke/figure4", "zplke/figure11", "zplke/figure12", "zplke/figure13"]
+    last = frame.groupby("model")[["mean", "n95"]].last().loc[models]
+    fewer = stats.pearson_over_models(last["mean"], last["n95"], list(map(family, models)))
+    by = (
+        measured.groupby(["model", "fact", "shots"])["correct"]
+        .mean()
+        .unstack("shots")
+        .sort_index(axis=1)
+    )
+    gains = measures.by_model(by.iloc[:, -1] - by.iloc[:, 0], models)
+    rises = _missed(gains, NO_LISTS, models)
+    return Artifact(
+        "zplke/figure3", frame, check("zplke/figure3", rises=rises, fewer=fewer), figure
+    )
 
 
 def sequence_figure(name: str, positions: pd.DataFrame, star: int) -> Artifact:
     """Figures 4, 11, 12 and 13: probability of every object by position, of the first, second,
     third or fourth model; if there are fewer models, a further draw of the pairs.
 
-    positions   ``measures.measure_positions``;   star: a marked position
+    positions   ``measures.by_position``;   star: a marked position
 
     The frame has all draws of the model; ``pictured``: those of the picture; ``star``: the marked
     pair, with its value. Figures 11 to 13 begin with the incorrect examples, as in the paper.
@@ -234,14 +215,15 @@ def sequence_figure(name: str, positions: pd.DataFrame, star: int) -> Artifact:
     longest = LONGEST_LIST if shipped(model) else np.inf
     figure = _panels(frame[frame["pictured"]], ["correct", *order], model, longest)
     correct = own[(own["context"] == "correct") & (own["position"] <= longest)]
-    rises = check(name, rises=pearson(correct["position"], correct["probability"]))
+    rises = check(name, rises=stats.pearson(correct["position"], correct["probability"]))
     return Artifact(name, frame, None if draw else rises, figure)
 
 
 def _panels(frame: pd.DataFrame, contexts: list[str], model: str, longest: float):
     """A panel per context: probability over position; dashed: mean of the correct sequence; a thin
     vertical line after the position ``longest``; the star with its value."""
-    figure, axes = column(1.05 * len(contexts) + 0.3, len(contexts), sharex=True, sharey=True)
+    figure, axes = report.column(5.55, len(contexts), sharex=True, sharey=True)
+    star = {"s": 60, "color": "#ece133", "edgecolor": "black", "linewidth": 0.6, "zorder": 3}
     mean = frame["probability"][frame["context"] == "correct"].mean()
     for axis, context, letter in zip(axes.flat, contexts, "abcde", strict=True):
         panel = frame[frame["context"] == context]
@@ -253,14 +235,7 @@ def _panels(frame: pd.DataFrame, contexts: list[str], model: str, longest: float
         if longest < panel["position"].max():
             axis.axvline(longest + 0.5, color="0.5", linewidth=0.6)
         for x, y in panel.loc[panel["star"], ["position", "probability"]].to_numpy():
-            look = {
-                "s": 60,
-                "color": "#ece133",
-                "edgecolor": "black",
-                "linewidth": 0.6,
-                "zorder": 3,
-            }
-            axis.scatter(x, y, marker="*", **look)
+            axis.scatter(x, y, marker="*", **star)
             axis.annotate(f"{y:.2f}", (x, y), (5, 3), textcoords="offset points", fontsize=SMALL)
         axis.set(ylim=(-0.06, 1.06))
         title = f"({letter}) {context}, {model}" if letter == "a" else f"({letter}) {context}"
@@ -276,10 +251,9 @@ def harm(positions: pd.DataFrame) -> Artifact:
     """How replaced examples change the other pairs (``measures.effects``), one mark per model."""
     groups = positions.groupby("model", sort=False)
     frame = pd.concat([measures.effects(own).assign(model=m) for m, own in groups])
-    panels = {
-        f"{key} pairs": _dots(own, "change") for key, own in frame.groupby("pairs", sort=False)
-    }
-    figure = dot_rows(panels, "effect", "model", "change of the probability", level=0)
+    parts = frame.groupby("pairs", sort=False)
+    panels = {f"{which} pairs": _dots(own, "change") for which, own in parts}
+    figure = report.dot_rows(panels, "effect", "model", "change of the probability", level=0)
     every, found = frame[frame["pairs"] == "all known"], {}
     for key, effect in (("incorrect", "incorrect"), ("more", "incorrect minus unknown")):
         own = cases(every[every["effect"] == effect], "change", n="n")
@@ -293,10 +267,10 @@ def figure10(measured: pd.DataFrame) -> Artifact:
     steps, ends = np.arange(0, 1, 0.05), {"low": "accuracy low", "high": "accuracy high"}
     frame = pd.concat([measures.accuracy_at(own, steps).assign(model=m) for m, own in groups])
     frame = frame.rename(columns=ends)
-    figure, axes = column(2.3, 1, 2, sharex=True, sharey=True)
+    figure, axes = report.column(2.3, 1, 2, sharex=True, sharey=True)
     left, right = axes.flat
     for model, label in short_labels(groups.groups).items():
-        own, look = frame[frame["model"] == model], model_style(model) | {"markersize": 2}
+        own, look = frame[frame["model"] == model], report.model_style(model) | {"markersize": 2}
         many = own[own["kept"] >= FEWEST]
         left.plot(many["K"], many["accuracy"], label=label, linewidth=1, **look)
         band = {"color": look["color"], "alpha": 0.1, "linewidth": 0}
@@ -305,24 +279,29 @@ def figure10(measured: pd.DataFrame) -> Artifact:
     left.set(xlabel="confidence above K", ylabel="accuracy of the inputs kept", ylim=(0, 1.02))
     right.set(xlabel="confidence above K", ylabel="share of the inputs kept")
     figure.legend(*left.get_legend_handles_labels(), loc="outside upper center", ncols=2)
-    confident = pd.DataFrame({m: measures.gain_of_confidence(own) for m, own in groups}).T
+    every, sure = (frame[np.isclose(frame["K"], k)].set_index("model") for k in (0, 0.5))
+    names = {"accuracy": "value", "accuracy low": "low", "accuracy high": "high"}
+    gain = sure[list(names)].sub(every["accuracy"], axis=0).where(sure["kept"] >= FEWEST, axis=0)
+    confident = gain.rename(columns=names).assign(n=sure["kept"])
     return Artifact("zplke/figure10", frame, check("zplke/figure10", confident=confident), figure)
 
 
-def sensitivity(decided: pd.DataFrame) -> Artifact:
-    """Accuracy under other ways to write pairs or to choose options. ``decided``:
-    ``measures.by_decision``."""
-    order, models = decided["decision"].unique(), decided["model"].unique()
-    wide = decided.pivot_table(index="decision", columns="model", values="correct")
-    table = wide.loc[order, models].rename_axis(columns=None).reset_index()
-    by = decided.set_index(["decision", "model", "fact"])["correct"]
-    here, there = by["as here: a blank"], by["as released"]
-    changes = {m: measures.paired_change(here[m], there[m].loc[here[m].index]) for m in models}
+def sensitivity(decided: dict[str, pd.DataFrame]) -> Artifact:
+    """Accuracy under other ways to write pairs or to choose options.
+
+    decided   a decision of ``scores.DECISIONS`` -> ``measures.measure``, one draw
+    """
+    here, there = decided["as here: a blank"], decided["as released"]
+    rules = {"a blank; chosen per token": "per token", "a blank; chosen after the prior": "pmi"}
+    rows = {"as here: a blank": here.groupby("model")["correct"].mean()}
+    rows |= {name: here.groupby("model")[rule].mean() for name, rule in rules.items()}
+    rows |= {name: own.groupby("model")["correct"].mean() for name, own in decided.items()}
+    models = here["model"].unique()
+    table = pd.DataFrame(rows).T[models].rename_axis("decision").rename_axis(columns=None)
+    by = [own.set_index(["model", "fact"])["correct"] for own in (here, there)]
+    changes = {m: measures.paired_change(by[0][m], by[1][m][by[0][m].index]) for m in models}
     claims = check("zplke/sensitivity", released=pd.DataFrame(changes).T)
-    return Artifact("zplke/sensitivity", table, claims)
-
-
-# ---- section 4.1: a list of pairs, or a prompt?
+    return Artifact("zplke/sensitivity", table.reset_index(), claims)
 
 
 def table6(facts: Facts) -> Artifact:
@@ -335,24 +314,29 @@ def table6(facts: Facts) -> Artifact:
 
 
 def figure5(cells: pd.DataFrame) -> Artifact:
-    """Bars of all methods in both response tests and in the multiple-choice test. ``cells``:
-    ``measures.accuracy_by_method``."""
-    frame = measures.mean_by_method(cells)
-    order = [method for method in METHODS.values() if method in set(cells["method"])]
-    short = short_labels(cells.attrs["models"])
-    short = {model: textwrap.fill(label, 10) for model, label in short.items()}
-    figure, axes = column(5, 3, 1, sharex=True)
-    for axis, test in zip(axes.flat, cells["test"].unique(), strict=True):
-        rows = frame[frame["test"] == test]
-        wide = rows.pivot(index="model", columns="method").reindex(index=list(short))
-        wide = wide.rename(index=short)
-        grouped_bars(axis, *(wide[f"accuracy{end}"][order] for end in ("", " low", " high")))
-        axis.set(ylabel="accuracy", ylim=(0, None))
-        axis.set_title(f"({'b' if test == 'multiple choice' else 'a'}) {test}", fontsize=7)
-    figure.legend(*axes[0, 0].get_legend_handles_labels(), loc="outside upper center", ncols=3)
-    choice = cells[cells["test"] == "multiple choice"]
-    others = {"prompts": "HGP", "plain": "plain sentence"}
-    found = {key: measures.lead(choice, other) for key, other in others.items() if other in order}
+    """All methods in both response tests and in the multiple-choice test, one row per model: mean
+    over relations with its 95 % bootstrap interval over relations. ``cells``:
+    ``measures.accuracy_by_method``. Without P176: manufacturer, whose human prompts speak of a
+    music label."""
+    rows, models = [], cells.attrs["models"]
+    for key, own in cells.groupby(["test", "model", "method"]):
+        values, rest = own["accuracy"], own.loc[own["relation"] != "P176", "accuracy"]
+        row = dict(zip(("test", "model", "method"), key, strict=True))
+        row |= report.interval("accuracy", values, stats.mean_interval)
+        rows.append(row | {"relations": len(values), "without P176": rest.mean()})
+    frame, order = pd.DataFrame(rows), [m for m in ORDER if m in set(cells["method"])]
+    shown = _dots(frame, "accuracy").set_index(["model", "method"])
+    shown = shown.loc[[(m, method) for m in models for method in order]].reset_index()
+    shown["model"] = shown["model"].map(short_labels(models))
+    letters = zip("aab", measures.TESTS, strict=True)
+    panels = {f"({letter}) {test}": shown[shown["test"] == test] for letter, test in letters}
+    figure = report.dot_rows(panels, "model", "method", "accuracy")
+    choice = cells[cells["test"] == measures.TESTS[-1]]
+    wide = choice.pivot(index=["model", "relation"], columns="method", values="accuracy")
+    found = {}
+    for key, other in (("prompts", "HGP"), ("plain", "plain sentence")):
+        if other in wide:
+            found[key] = measures.by_model((wide["ZP-LKE"] - wide[other]).dropna(), models)
     return Artifact("zplke/figure5", frame, check("zplke/figure5", **found), figure)
 
 
@@ -365,7 +349,7 @@ def relations_figure(name: str, cells: pd.DataFrame, facts: Facts) -> Artifact:
     test = {"zplke/figure14": "response, lenient", "zplke/figure15": "multiple choice"}[name]
     frame = cells[cells["test"].str.startswith(test.split(",")[0])]
     counts = frame["relation"].map(facts.facts["relation"].value_counts())
-    ends = [wilson(round(a * n), n) for a, n in zip(frame["accuracy"], counts, strict=True)]
+    ends = [stats.wilson(round(a * n), n) for a, n in zip(frame["accuracy"], counts, strict=True)]
     ends = pd.DataFrame(ends, frame.index, ["accuracy low", "accuracy high"])
     frame = frame.assign(relation=frame["relation"].map(names(facts)), **ends)
     rows = _dots(frame[frame["test"] == test], "accuracy")
@@ -375,16 +359,13 @@ def relations_figure(name: str, cells: pd.DataFrame, facts: Facts) -> Artifact:
     rows["relation"] = rows["relation"].map(lambda title: textwrap.shorten(title, 30))
     labels = short_labels(cells.attrs["models"])
     panels = {label: rows[rows["model"] == model] for model, label in labels.items()}
-    figure = dot_rows(panels, "relation", "method", "accuracy", side=2)
+    figure = report.dot_rows(panels, "relation", "method", "accuracy", side=2)
     own = cells[cells["test"] == test]
     found = {"prompts": measures.relations_ahead(own, "HGP")}
     found["few"] = measures.relations_ahead(own, "few-shot HGP")
     if name == "zplke/figure14" and all(map(shipped, cells.attrs["models"])):
         found = {key: one | {"missed": NO_TEXT} for key, one in found.items()}
     return Artifact(name, frame, check(name, **found), figure)
-
-
-ORDER = list(METHODS.values())
 
 
 def figure6(measured: pd.DataFrame, facts: Facts) -> Artifact:
@@ -394,16 +375,11 @@ def figure6(measured: pd.DataFrame, facts: Facts) -> Artifact:
     rows["between"] = rows["between"].map(lambda text: textwrap.shorten(text, 34))
     labels = short_labels(frame["model"])
     panels = {label: rows[rows["model"] == model] for model, label in labels.items()}
-    figure = dot_rows(panels, "between", "method", f"accuracy on {title}", side=2)
+    figure = report.dot_rows(panels, "between", "method", f"accuracy on {title}", side=2)
     words = frame[frame["between"] != "a blank"]
-    claims = check(
-        "zplke/figure6",
-        words=cases(words.assign(case=words["model"] + ", " + words["between"]), "change", "case"),
-    )
+    words = words.assign(case=words["model"] + ", " + words["between"])
+    claims = check("zplke/figure6", words=cases(words, "change", "case"))
     return Artifact("zplke/figure6", frame, claims, figure)
-
-
-# ---- section 4.2: the data and the models
 
 
 def table4(facts: Facts, pool: Facts) -> Artifact:
@@ -417,30 +393,23 @@ def table4(facts: Facts, pool: Facts) -> Artifact:
 def table5(facts: Facts, options: pd.DataFrame) -> Artifact:
     """Two facts each of two relations with their first wrong options; the second relation has
     years, if one has."""
-    rows, labels = facts.facts, pd.Series(facts.label(facts.facts["object"]), facts.facts.index)
+    rows = facts.facts.assign(label=facts.label(facts.facts["object"]))
+    years = rows["label"].str.isdecimal().groupby(rows["relation"]).all()
+    order = pd.Series([*years.index[years], *rows["relation"].drop_duplicates()])
     first = rows["relation"].iloc[0]
-    digits = labels.str.isdecimal().groupby(rows["relation"]).all()
-    others = [*digits.index[digits], *rows["relation"].drop_duplicates()]
-    second = [relation for relation in others if relation != first][:1]
-    sample = rows[rows["relation"].isin([first, *second])].groupby("relation", sort=False).head(2)
+    sample = rows[rows["relation"].isin([first, *order[order != first][:1]])]
+    sample = sample.groupby("relation", sort=False).head(2)
     wrong = options[options["candidate"] != options["fact"].map(rows.set_index("fact")["object"])]
-    listed = {
-        fact: ", ".join(own["label"].head(5)) + ", ..." for fact, own in wrong.groupby("fact")
-    }
+    listed = wrong.groupby("fact")["label"].agg(lambda labels: ", ".join([*labels[:5], "..."]))
     table = {"Relation": sample["relation"].map(names(facts))}
-    table |= {"Subject": facts.label(sample["subject"]), "Object": labels[sample.index]}
+    table |= {"Subject": facts.label(sample["subject"]), "Object": sample["label"]}
     table["Multiple choices"] = sample["fact"].map(listed)
     return Artifact("zplke/table5", pd.DataFrame(table))
 
 
 def table7(described: pd.DataFrame) -> Artifact:
     """The models. ``described``: ``scores.describe``."""
-    table = described.copy()
-    table.insert(1, "family", table["model"].map(family))
-    return Artifact("zplke/table7", table)
-
-
-# ---- section 4.2.1: different families
+    return Artifact("zplke/table7", described)
 
 
 def table8(
@@ -452,62 +421,36 @@ def table8(
     table.insert(2, "kind", table["model"].map(about["kind"]))
     base = table[table["kind"] == "base"]
     size = np.log(base["model"].map(about["parameters"]).astype(float))
-    larger = pearson_over_models(size, base["accuracy"], base["model"].map(family))
+    larger = stats.pearson_over_models(size, base["accuracy"], base["model"].map(family))
     printed = table.drop(columns=["n", "lost", "gained", "p"])
     claims, best = check("zplke/table8", larger=larger), {"accuracy": "max"}
     return Artifact("zplke/table8", table, claims, best=best, shown=printed)
 
 
-def without_model(facts: Facts, options: pd.DataFrame, examples: pd.DataFrame) -> pd.DataFrame:
-    """Baselines without a model, per relation: ``chance``, ``measures.guessers`` (mean over facts
-    and draws of examples) and ``best rule``, the highest of chance, copy and majority.
-
-    options, examples   the options that the models chose from, and the examples in their lists
-    """
-    rows = facts.facts.assign(
-        subject=facts.label(facts.facts["subject"]), gold=facts.facts["object"]
-    )
-    rows = rows[["fact", "relation", "subject", "gold"]]
-    draws = [measures.guessers(options, rows, own) for _, own in examples.groupby("seed")]
-    rules = pd.concat(draws).drop(columns="fact").groupby("relation", sort=False).mean()
-    rules = chance_levels(facts).set_index("relation")[["chance"]].join(rules)
-    return rules.assign(**{"best rule": rules[["chance", "copy", "majority"]].max(axis=1)})
-
-
-def table9(
-    facts: Facts,
-    rules: pd.DataFrame,
-    matrix: pd.DataFrame,
-    measured: pd.DataFrame,
-    exposures: pd.Series | None = None,
-) -> Artifact:
+def table9(facts: Facts, rules, matrix, measured, exposures=None) -> Artifact:
     """The relations by mean accuracy, beside rules that need no model.
 
-    rules       ``without_model``;   matrix: ``measures.accuracy_matrix`` of the base models
+    rules       ``measures.guessers``;   matrix: ``measures.accuracy_matrix`` of the base models
     measured    ``measures.measure`` of all models
     exposures   as in ``table8``; adds ``exposure``, the mean of log2(1 + count) over facts
     """
     table = facts.relations[["relation", "name"]].set_index("relation")
     table = table.join(rules.drop(columns="best rule"))
-    every = measures.accuracies(measured).pivot(
-        index="relation", columns="model", values="accuracy"
-    )
+    every = measures.accuracies(measured).groupby(["relation", "model"])["accuracy"].sum().unstack()
     base = [model for model in measured["model"].unique() if model in matrix.index]
-    own = measured[measured["model"].isin(base)]
-    by_fact = own.groupby(["relation", "fact"])["correct"].mean()
     table["base"], table["all"] = every[base].mean(axis=1), every.mean(axis=1)
-    ends = by_fact.groupby("relation").agg(mean_interval)
+    own = measured[measured["model"].isin(base)].groupby(["relation", "fact"])["correct"].mean()
+    ends = own.groupby("relation").agg(stats.mean_interval)
     table["base low"], table["base high"] = ends.str[0], ends.str[1]
+    rule = rules["best rule"].reindex(table.index)
+    found = {"guessed": stats.pearson(rule, table["base"])}
     if exposures is not None:
         logs = np.log2(1 + facts.facts["fact"].map(exposures))
         table["exposure"] = logs.groupby(facts.facts["relation"]).mean()
-    how = {"ascending": False, "key": levelled, "kind": "stable", "ignore_index": True}
+        found["taught"] = stats.partial(table["exposure"], table["base"], rule)
+    how = {"ascending": False, "key": stats.levelled, "kind": "stable", "ignore_index": True}
     table = table.reset_index().sort_values("base", **how)
     table.insert(0, "order", table.index + 1)
-    rule = table["relation"].map(rules["best rule"])
-    found = {"guessed": pearson(rule, table["base"])}
-    if exposures is not None:
-        found["taught"] = partial(table["exposure"], table["base"], rule)
     return Artifact("zplke/table9", table, check("zplke/table9", **found))
 
 
@@ -529,7 +472,7 @@ def table10(matrix: pd.DataFrame, facts: Facts, n: int = 3) -> Artifact:
 def _heat(axis, table: pd.DataFrame, low: float, rows=(), columns=()) -> None:
     """A heat map from ``low`` to 1, with white lines where the families of ``rows`` and ``columns``
     change."""
-    heat(axis, table, low, 1, "viridis")
+    report.heat(axis, table, low, 1, "viridis")
     for models, line in ((rows, axis.axhline), (columns, axis.axvline)):
         own = [family(model) for model in models]
         for at in [i for i in range(1, len(own)) if own[i] != own[i - 1]]:
@@ -546,11 +489,15 @@ def figure7(matrix: pd.DataFrame, facts: Facts, rule: pd.Series) -> Artifact:
     shown = shown.assign(**{"best rule": rule})
     shown.index = [textwrap.shorten(called[r], 50, placeholder=" ...") for r in means.index]
     width = 0.1 + 0.05 * shown.index.str.len().max() + 0.165 * shown.shape[1]  # names, cells
-    figure, axes = column(1.0 + 0.135 * len(shown), width=max(COLUMN, width))
+    figure, axes = report.column(1.0 + 0.135 * len(shown), width=max(report.COLUMN, width))
     _heat(axes[0, 0], shown, 0, columns=[*matrix.index, "rule"])
     axes[0, 0].xaxis.tick_top()
-    sizes = facts.facts["relation"].value_counts()
-    differ = measures.spread_of_relations(matrix.mean(), sizes[matrix.columns])
+    mean, sizes = matrix.mean(), facts.facts["relation"].value_counts()[matrix.columns]
+    noise = mean * (1 - mean) / sizes  # variance by the draw of facts, at most
+    excess = lambda kept: mean[kept].var() - noise[kept].mean()
+    left_out = np.array([excess(mean.index != relation) for relation in mean.index])
+    low, high = stats.jackknife_interval(excess(mean.index), left_out)
+    differ = {"value": excess(mean.index), "low": low, "high": high, "n": len(mean)}
     frame = matrix.rename_axis("model").reset_index()
     return Artifact("zplke/figure7", frame, check("zplke/figure7", differ=differ), figure)
 
@@ -562,8 +509,8 @@ def figure8(matrix: pd.DataFrame, rule: pd.Series) -> Artifact:
     tables = {k: measures.family_correlations(own, family) for k, own in versions.items()}
     n, lowest = len(tables["accuracy"]), min(0, *(t.min(axis=None) for t in tables.values()))
     short = short_labels(tables["accuracy"].index)
-    size = {"width": max(COLUMN, 0.9 + 0.6 * n), "sharey": True}
-    figure, axes = column(1.1 + 0.3 * n, 1, 2, **size)
+    size = {"width": max(report.COLUMN, 0.9 + 0.6 * n), "sharey": True}
+    figure, axes = report.column(1.1 + 0.3 * n, 1, 2, **size)
     for axis, (title, table) in zip(axes.flat, tables.items(), strict=True):
         _heat(axis, table.rename(index=short, columns=short), lowest)
         axis.set_title(title, fontsize=7)
@@ -583,29 +530,22 @@ def figure16(matrix: pd.DataFrame) -> Artifact:
     other = pairs.where(~np.eye(len(pairs), dtype=bool))
     shown = other.rename(index=short, columns=short)
     size = 0.8 + 0.21 * len(pairs)
-    figure, axes = column(size, width=max(COLUMN, 0.2 + size))
+    figure, axes = report.column(size, width=max(report.COLUMN, 0.2 + size))
     _heat(axes[0, 0], shown, min(0, other.min(axis=None)), pairs.index, pairs.index)
     return Artifact("zplke/figure16", pairs.rename_axis("model").reset_index(), figure=figure)
 
 
-# ---- section 4.2.2: within one family
-
-
-def table2(measured: pd.DataFrame, described: pd.DataFrame) -> Artifact:
-    """Smallest and largest base model of each family: ``measures.subsumptions``. ``described``:
-    ``scores.describe``."""
-    base = described[described["kind"] == "base"].sort_values("parameters", kind="stable")
-    ends = {
-        f: (own.iloc[0], own.iloc[-1])
-        for f, own in base.groupby(base["model"].map(family), sort=False)["model"]
-    }
-    ends = {f: pair for f, pair in ends.items() if pair[0] != pair[1]}
-    table = _rates(measured, ends.values(), "smallest", "largest")
+def table2(measured: pd.DataFrame, matrix: pd.DataFrame, described: pd.DataFrame) -> Artifact:
+    """Smallest and largest model of each family of ``matrix`` (``measures.accuracy_matrix``):
+    ``measures.subsumptions``. ``described``: ``scores.describe``."""
+    sizes = described.set_index("model")["parameters"][matrix.index]
+    groups = sizes.groupby(matrix.index.map(family), sort=False)
+    ends = [(own.idxmin(), own.idxmax()) for _, own in groups if len(own) > 1]
+    table = _rates(measured, ends, "smallest", "largest")
     table.insert(0, "family", table["smallest"].map(family))
     first = table[table["draw"] == 1]
-    found = {"lacks": "below ceiling", "shares": "above expected"}
-    found = {key: cases(first, name, "family") for key, name in found.items()}
-    return Artifact("zplke/table2", table, check("zplke/table2", **found))
+    lacks, shares = (cases(first, name, "family") for name in measures.GAPS[::-1])
+    return Artifact("zplke/table2", table, check("zplke/table2", lacks=lacks, shares=shares))
 
 
 def _rates(measured: pd.DataFrame, pairs, smaller: str, larger: str) -> pd.DataFrame:
@@ -622,12 +562,10 @@ def table11(measured: pd.DataFrame, base_of: dict[str, str]) -> Artifact:
     base knows, and McNemar's test on the first draw with Holm's correction."""
     pairs = [(tuned, base) for tuned, base in base_of.items() if base]
     table = _rates(measured, pairs, "tuned", "base")
-    p = [measures.compare(measured, base, tuned)["p"] for tuned, base in pairs]
-    tests = pd.DataFrame({"p": p, "p (Holm)": holm(p)}, [tuned for tuned, _ in pairs])
-    table = table.join(tests, on="tuned")
-    swapped = {"accuracy": "accuracy of it", "accuracy of it": "accuracy"}  # of the base first
-    table = table.rename(columns=swapped)
-    order = ["base", "accuracy", "tuned", "accuracy of it"]
+    tests = measures.compare(measured, [pair[::-1] for pair in pairs])[["p", "p (Holm)"]]
+    table = table.join(tests.set_index(pd.Index([tuned for tuned, _ in pairs])), on="tuned")
+    table = table.rename(columns={"accuracy": "accuracy of it", "accuracy of it": "accuracy"})
+    order = ["base", "accuracy", "tuned", "accuracy of it"]  # the base comes first
     table = table[[*order, *table.columns.drop(order)]]
     known = cases(table[table["draw"] == 1], "eta", "tuned")
     return Artifact("zplke/table11", table, check("zplke/table11", known=known))
@@ -635,42 +573,23 @@ def table11(measured: pd.DataFrame, base_of: dict[str, str]) -> Artifact:
 
 def figure9(measured: pd.DataFrame, base_of: dict[str, str]) -> Artifact:
     """Accuracies of base models and their fine-tuned versions, and their differences, paired by
-    relation (95 % bootstrap over relations)."""
-    of, rows = dict(iter(measures.accuracies(measured).groupby("model", sort=False))), []
-    for tuned, base in base_of.items():
-        if base:
-            row = {"base": base, "tuned": tuned}
-            for kind, model in (("base", base), ("fine-tuned", tuned)):
-                score = measures.overall_accuracy(of[model])
-                row |= {f"{kind} {k}": v for k, v in score.items() if k.startswith("accuracy")}
-            by = [of[model].set_index("relation")["accuracy"] for model in (tuned, base)]
-            change = by[0] - by[1]
-            low, high = mean_interval(change)
-            rows.append(
-                row | {"difference": change.mean(), "difference low": low, "difference high": high}
-            )
+    relation, with 95 % bootstrap intervals over relations."""
+    by_relation = measures.accuracies(measured).set_index(["model", "relation"])["accuracy"]
+    rows = []
+    for tuned, base in [pair for pair in base_of.items() if pair[1]]:
+        before, after, row = by_relation[base], by_relation[tuned], {"base": base, "tuned": tuned}
+        for name, values in zip(TUNING, (before, after, after - before), strict=True):
+            row |= measures.bounds(name, values.mean(), stats.mean_interval(values))
+        rows.append(row)
     frame = pd.DataFrame(rows, columns=None if rows else ["base", "tuned"])
-    figure, axes = column(1.0 + 0.3 * max(1, len(frame)), 1, 2, sharey=True)
-    left, right = axes.flat
-    left.set(xlabel="accuracy")
-    right.set(xlabel="fine-tuned minus base")
     if frame.empty:
-        middle = {"ha": "center", "transform": left.transAxes, "fontsize": 7}
-        left.text(0.5, 0.5, "no fine-tuned model\nwith its base", **middle)
+        figure, ((axis,),) = report.column(0.6)
+        axis.axis("off")
+        axis.text(0.5, 0.5, "no fine-tuned model with its base", ha="center", fontsize=7)
         return Artifact("zplke/figure9", frame, figure=figure)
-    y = range(len(frame))
-    for place, kind in enumerate(("base", "fine-tuned")):
-        look = style_at(place) | {"linestyle": "", "markersize": 4, "label": kind}
-        left.plot(frame[f"{kind} accuracy"], y, **look)
-    ends = [
-        frame["difference"] - frame["difference low"],
-        frame["difference high"] - frame["difference"],
-    ]
-    look = {"fmt": "o", "color": "0.2", "markersize": 3, "capsize": 2, "linewidth": 0.9}
-    right.errorbar(frame["difference"], y, xerr=np.clip(ends, 0, None), **look)
-    right.axvline(0, color="0.4", linewidth=0.8)
-    left.set_yticks(y, list(short_labels(frame["tuned"]).values()))
-    left.set_ylim(len(frame) - 0.5, -0.5)
-    figure.legend(*left.get_legend_handles_labels(), loc="outside upper center", ncols=2)
-    lower = cases(frame, "difference", "tuned")
-    return Artifact("zplke/figure9", frame, check("zplke/figure9", lower=lower), figure)
+    named = frame.assign(model=list(short_labels(frame["tuned"]).values()))
+    base, tuned, difference = (_dots(named, name).assign(of=name) for name in TUNING)
+    panels = {"accuracy": pd.concat([base, tuned]), "fine-tuned minus base": difference}
+    figure = report.dot_rows(panels, "model", "of", "accuracy, and its difference", level=0)
+    claims = check("zplke/figure9", lower=cases(frame, "difference", "tuned"))
+    return Artifact("zplke/figure9", frame, claims, figure)

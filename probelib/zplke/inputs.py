@@ -33,25 +33,10 @@ FIRST_NAMES += "Pavle Runa Silas Tilda Vico"
 LAST_NAMES = "Abendal Brisko Castermo Dunfeld Erlova Fannick Gorbeno Hattrup Ivanek Jostrand "
 LAST_NAMES += "Kelmar Lundovic Morvane Nessling"
 
-# ---- section 3: how many examples, and which?
-
 
 def sentence_role(facts: Facts) -> str:
     """The role of the sentences that prompt a model: "cloze", or "question" without sentences."""
     return "cloze" if "cloze" in set(facts.templates["role"]) else "question"
-
-
-def three_inputs(fact: Facts, examples: pd.DataFrame) -> dict[str, str]:
-    """Figure 2: the inputs of the zero-shot, few-shot and zero-prompt estimators for one fact."""
-    templates = fact.templates
-    sentence = templates.loc[templates["role"] == sentence_role(fact), "template"].iloc[0]
-    subject = fact.label(fact.facts["subject"])[0]
-    pairs = list(zip(examples["subject"], examples["object"], strict=True))
-    return {
-        "ZS-LKE: a template": many_shot([], subject, sentence),
-        "FS-LKE: two solved templates before it": many_shot(pairs[:2], subject, sentence),
-        "ZP-LKE: pairs only": many_shot(pairs, subject),
-    }
 
 
 def eight_inputs(
@@ -166,9 +151,6 @@ def invented_names(n: int, real: set[str], seed: int = 0) -> list[str]:
     return [name for name in (names[i] for i in order) if name not in real][:n][::-1]
 
 
-# ---- section 4.1: a list of pairs, or a prompt?
-
-
 def relations_with_prompts() -> list[str]:
     """The relations for which the paper has human-written prompts, in the atlas's names."""
     templates = atlas().templates
@@ -193,16 +175,21 @@ def used_templates(facts: Facts) -> pd.DataFrame:
 def five_ways(facts: Facts, examples: pd.DataFrame) -> pd.DataFrame:
     """All inputs of section 4.1, a frame of ``prompts`` with ``method`` (``METHODS``): ZP-LKE after
     every draw of examples, human (HGP) and mined (MMP) prompts and plain sentences alone, and HGP
-    after the first draw of the same examples."""
+    after the first draw of the same examples. ``generated``: whether text is generated after it, in
+    the response test: ZP-LKE after the first draw, few-shot HGP with its first prompt, the
+    others."""
     inputs, used = [many_shots(facts, examples)], used_templates(facts)
     for role in PROMPTED:
         if relations := sorted(set(used.loc[used["role"] == role, "relation"])):
             own = paraphrases(choose(facts, relations), role)
             inputs.append(own[own["template"] <= TEMPLATES])
-    first = examples[examples["seed"] == examples["seed"].min()]
-    inputs = pd.concat([*inputs, many_shots(facts, first, role="hgp")])
-    keys = zip(inputs["role"], inputs["context"] != "none", strict=True)
-    return inputs.assign(method=[METHODS[key] for key in keys])
+    first = examples["seed"].min()
+    few = many_shots(facts, examples[examples["seed"] == first], role="hgp")
+    inputs = pd.concat([*inputs, few], ignore_index=True)
+    shown, zp = inputs["context"] != "none", inputs["role"] == "zp"
+    method = [METHODS[key] for key in zip(inputs["role"], shown, strict=True)]
+    generated = np.where(zp, inputs["seed"] == first, ~shown | (inputs["template"] <= 1))
+    return inputs.assign(method=method, generated=generated)
 
 
 def separated(facts: Facts, examples: pd.DataFrame) -> pd.DataFrame:

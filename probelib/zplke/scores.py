@@ -1,23 +1,17 @@
-"""What ZP-LKE scores: its settings, and the calls that score inputs and options.
+"""How ZP-LKE scores: its settings, the examples that fit, the models."""
 
-They yield one model's rows at a time: with the paper's models, facts and draws of examples, one
-model has ten million rows.
-"""
-
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
 
-from probelib import store
 from probelib.errors import ProbeError
 from probelib.facts import Facts
-from probelib.lm.partners import pairs_with_base, tuned_pairs
-from probelib.prompts import many_shots, sample_examples
+from probelib.lm.partners import family, pairs_with_base, tuned_pairs
+from probelib.prompts import sample_examples
 
-DECISIONS = {  # how pairs are written: (arguments of ``many_shots``, text before an option)
+DECISIONS = {  # how pairs are written: (arguments of ``prompts.many_shots``, text before an option)
     "as here: a blank": ({}, " "),
     "a comma": ({"gap": ", "}, " "),
     "a line break": ({"gap": "\n"}, " "),
@@ -121,58 +115,17 @@ def fit_examples(n: int | str, examples: pd.DataFrame, facts: Facts, model, room
     return n
 
 
-def score(
-    models: dict, inputs: pd.DataFrame, options: pd.DataFrame, folder: str | Path, gap: str = " "
-) -> Iterator[pd.DataFrame]:
-    """Score every option after every input [zplke, Eq. 2]: ``store.score``, one model at a time.
-
-    models   name -> loaded model;   inputs: a frame of ``prompts``;   options: ``prompts.options``
-    gap      text between input and option; " : " for the released code
-    """
-    for model in models.values():
-        yield store.score(model, inputs, options, folder, gap=gap)
-
-
-def score_ways(models: dict, inputs: pd.DataFrame, options: pd.DataFrame, folder) -> Iterator:
-    """``score`` of the inputs of ``five_ways``: per model the lists, then the prompts."""
-    is_list = inputs["method"] == "ZP-LKE"
-    for name, model in models.items():
-        for part in (inputs[is_list], inputs[~is_list]):
-            yield from score({name: model}, part, options, folder)
-
-
-def generate_ways(models: dict, inputs: pd.DataFrame, folder, new_tokens: int) -> Iterator:
-    """Greedy text for the response test, one model at a time: ZP-LKE after the first draw, few-shot
-    HGP with its first prompt, all other prompts."""
-    lists, few = inputs["method"] == "ZP-LKE", inputs["method"] == "few-shot HGP"
-    first_draw = lists & (inputs["seed"] == inputs.loc[lists, "seed"].min())
-    chosen = pd.concat([inputs[first_draw], inputs[~lists & ~(few & (inputs["template"] > 1))]])
-    for model in models.values():
-        yield store.generate(model, chosen, folder, max_new_tokens=new_tokens, batch=32)
-
-
-def score_decisions(
-    models: dict, facts: Facts, examples: pd.DataFrame, options: pd.DataFrame, folder
-) -> Iterator[tuple[str, pd.DataFrame, pd.DataFrame]]:
-    """(decision, inputs, scores) for every model and every way to write pairs (``DECISIONS``), on
-    the first draw."""
-    first = examples[examples["seed"] == examples["seed"].min()]
-    for name, model in models.items():
-        for decision, (arguments, gap) in DECISIONS.items():
-            inputs = many_shots(facts, first, **arguments)
-            yield decision, inputs, next(score({name: model}, inputs, options, folder, gap))
-
-
 def bases(models: list[str], tuned: list[str]) -> dict[str, str]:
     """Fine-tuned model -> its base; "" if that is not among ``models``."""
     return dict.fromkeys(tuned_pairs(tuned), "") | dict(pairs_with_base(models, tuned))
 
 
 def describe(models: dict, base_of: dict[str, str]) -> pd.DataFrame:
-    """``model``, ``kind`` (base or fine-tuned), ``base`` ("" for base models), ``parameters``
-    (without embeddings) and ``context`` (tokens) of loaded models; ``base_of``: see ``bases``."""
-    rows = [
-        (n, "fine-tuned" if n in base_of else "base", base_of.get(n, ""), m.n_parameters, m.context)
-        for n, m in models.items()
-    ]
-    return pd.DataFrame(rows, columns=["model", "kind", "base", "parameters", "context"])
+    """``model``, ``family``, ``kind`` (base or fine-tuned), ``base`` ("" for base models),
+    ``parameters`` (without embeddings) and ``context`` (tokens) of loaded models; ``base_of``: see
+    ``bases``."""
+    table = pd.DataFrame({"model": list(models), "family": map(family, models)})
+    table["kind"] = np.where(table["model"].isin(base_of), "fine-tuned", "base")
+    table["base"] = table["model"].map(base_of).fillna("")
+    table["parameters"] = [model.n_parameters for model in models.values()]
+    return table.assign(context=[model.context for model in models.values()])
