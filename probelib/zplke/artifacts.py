@@ -112,7 +112,6 @@ def figure1(answers: pd.DataFrame, fact: Facts, some: Facts) -> Artifact:
         title = f"right: {own['outcome'].iloc[0]} ({own['facts'].iloc[0]} of {len(right)} facts)"
         panel = list(zip(cut, own["output"], own["right"], strict=True))
         report.lines(axis, panel, f"{title}; here the object is {labels[name]}", 0.76)
-        axis.title.set_fontsize(SMALL)
     columns = ["estimator", "input", "output", "right", "fact", "outcome", "facts"]
     return Artifact("zplke/figure1", rows[columns], figure=figure)
 
@@ -181,7 +180,9 @@ def figure3(measured: pd.DataFrame) -> Artifact:
     axis.axhline(level, color="0.4", linewidth=0.8)
     axis.text(frame["shots"].max(), level, "chance", ha="right", va="bottom", fontsize=SMALL)
     axis.set(xlabel="examples", ylabel="accuracy", ylim=(0, None))
-    figure.legend(*axis.get_legend_handles_labels(), loc="outside upper center", ncols=2)
+    figure.legend(
+        *axis.get_legend_handles_labels(), loc="outside upper center", ncols=2, fontsize=SMALL
+    )
     last = frame.groupby("model")[["mean", "n95"]].last().loc[models]
     fewer = stats.pearson_over_models(last["mean"], last["n95"], list(map(family, models)))
     by = (
@@ -252,9 +253,9 @@ def harm(positions: pd.DataFrame) -> Artifact:
     groups = positions.groupby("model", sort=False)
     frame = pd.concat([measures.effects(own).assign(model=m) for m, own in groups])
     parts = frame.groupby("pairs", sort=False)
-    panels = {f"{which} pairs": _dots(own, "change") for which, own in parts}
+    panels = {which: _dots(own, "change") for which, own in parts}
     figure = report.dot_rows(panels, "effect", "model", "change of the probability", level=0)
-    every, found = frame[frame["pairs"] == "all known"], {}
+    every, found = frame[frame["pairs"] == "all known pairs"], {}
     for key, effect in (("incorrect", "incorrect"), ("more", "incorrect minus unknown")):
         own = cases(every[every["effect"] == effect], "change", n="n")
         found[key] = _missed(own, NO_LISTS, own.index)
@@ -278,7 +279,9 @@ def figure10(measured: pd.DataFrame) -> Artifact:
         right.plot(own["K"], own["share"], linewidth=1, **look)
     left.set(xlabel="confidence above K", ylabel="accuracy of the inputs kept", ylim=(0, 1.02))
     right.set(xlabel="confidence above K", ylabel="share of the inputs kept")
-    figure.legend(*left.get_legend_handles_labels(), loc="outside upper center", ncols=2)
+    figure.legend(
+        *left.get_legend_handles_labels(), loc="outside upper center", ncols=2, fontsize=SMALL
+    )
     every, sure = (frame[np.isclose(frame["K"], k)].set_index("model") for k in (0, 0.5))
     names = {"accuracy": "value", "accuracy low": "low", "accuracy high": "high"}
     gain = sure[list(names)].sub(every["accuracy"], axis=0).where(sure["kept"] >= FEWEST, axis=0)
@@ -356,7 +359,9 @@ def relations_figure(name: str, cells: pd.DataFrame, facts: Facts) -> Artifact:
     best = rows[rows["method"] == "ZP-LKE"].groupby("relation")["value"].mean()
     rows = rows.assign(best=rows["relation"].map(best), place=rows["method"].map(ORDER.index))
     rows = rows.sort_values(["best", "relation", "place"], ascending=[False, True, True])
-    rows["relation"] = rows["relation"].map(lambda title: textwrap.shorten(title, 30))
+    rows["relation"] = rows["relation"].map(
+        lambda title: textwrap.shorten(title, 30, placeholder=" ...")
+    )
     labels = short_labels(cells.attrs["models"])
     panels = {label: rows[rows["model"] == model] for model, label in labels.items()}
     figure = report.dot_rows(panels, "relation", "method", "accuracy", side=2)
@@ -372,7 +377,9 @@ def figure6(measured: pd.DataFrame, facts: Facts) -> Artifact:
     """Dots of one relation's accuracy, one row per separator (``measures.by_separator``)."""
     frame, (title,) = measures.by_separator(measured), facts.relations["name"]
     rows = _dots(frame, "accuracy").assign(method="accuracy")
-    rows["between"] = rows["between"].map(lambda text: textwrap.shorten(text, 34))
+    rows["between"] = rows["between"].map(
+        lambda text: textwrap.shorten(text, 34, placeholder=" ...")
+    )
     labels = short_labels(frame["model"])
     panels = {label: rows[rows["model"] == model] for model, label in labels.items()}
     figure = report.dot_rows(panels, "between", "method", f"accuracy on {title}", side=2)

@@ -303,8 +303,12 @@ def effects(positions: pd.DataFrame) -> pd.DataFrame:
     pairs = pairs[counted]
     pairs = pairs.assign(kind=pairs["context"].str.split(",").str[0])
     rows = []
-    for which, roles in (("all known", ["after", "rest"]), ("directly after", ["after"])):
-        own = pairs[pairs["role"].isin(roles)].groupby(["kind", *key])
+    parts = {
+        "all known pairs": pairs,
+        "directly after a replaced pair": pairs[pairs["role"] == "after"],
+    }
+    for which, part in parts.items():
+        own = part.groupby(["kind", *key])
         wide = own[["probability_before", "probability"]].mean()
         kinds = {kind: wide[wide.index.get_level_values(0) == kind].droplevel(0) for kind in KINDS}
         unknown_p = kinds["unknown"]["probability"].rename("probability_before")
