@@ -5,13 +5,13 @@ Where to find it:
 
 ==================================  ===============================================================
 Eq. 1, the input sigma              ``probelib.prompts.many_shot``, ``many_shots``
-Eq. 2, log P(y | sigma)             ``scores.score``
+Eq. 2, log P(y | sigma)             ``store.score``
 Eq. 3, choice; q, confidence        ``measures.choices``, ``measure`` (all models)
-Eq. 4, accuracy                     ``measures.by_relation``, ``overall_accuracy``
+Eq. 4, accuracy                     ``measures.accuracies``, ``leaderboard``
 Eq. 5, Acc@K                        ``measures.accuracy_at``
-response test                       ``scores.generate_ways``, ``measures.response``
-eta (4.2.2)                         ``measures.subsumption``, ``mean_subsumption``
-probabilities by position (sec. 3)  ``inputs.sequence``, ``replaced``; ``measures.by_position``
+response test                       ``measures.response``
+eta (4.2.2)                         ``measures.subsumption``, ``subsumptions``
+probabilities by position (sec. 3)  ``scores.sequence``, ``replaced``; ``measures.by_position``
 effects of replaced examples        ``measures.effects``
 tables 1 to 11, figures 1 to 16     ``artifacts``
 additions of this kit               ``artifacts.harm``, ``sensitivity``
@@ -37,5 +37,5 @@ subsumption         eta, but the numbers fit  not released                  both
 ==================  ========================  ============================  =======================
 """
 
-from probelib.zplke.inputs import replaced
 from probelib.zplke.measures import accuracy_at, choices
+from probelib.zplke.scores import replaced

@@ -14,13 +14,13 @@ from probelib.facts import Facts, pick
 from probelib.facts.options import chance_levels
 from probelib.prompts import gold, many_shot
 from probelib.report import SMALL, Artifact, cases, check, family
-from probelib.zplke import measures
-from probelib.zplke.inputs import CONTEXTS, METHODS, PROMPTED, sentence_role, used_templates
-from probelib.zplke.scores import LONGEST_LIST, NO_LISTS, NO_TEXT, shipped
+from probelib.zplke import measures, scores
+from probelib.zplke.scores import NO_LISTS, shipped
 
-ORDER = list(METHODS.values())
+ORDER = list(scores.METHODS.values())
 SEQUENCES = ["zplke/figure4", "zplke/figure11", "zplke/figure12", "zplke/figure13"]
 TUNING = ("base accuracy", "fine-tuned accuracy", "difference")
+LEGEND = {"loc": "outside upper center", "ncols": 3, "fontsize": SMALL}
 FEWEST = 5  # facts from which on figure 10 shows an accuracy
 ROLES = {"rest": ("#0173b2", "o"), "after": ("#56b4e9", "s"), "replaced": ("#d55e00", "x")}
 
@@ -40,6 +40,10 @@ def short_labels(models) -> dict[str, str]:
     models = list(dict.fromkeys(models))
     short = [model.rsplit("/", 1)[-1].removeprefix("atlas-") for model in models]
     return dict(zip(models, short if len(set(short)) == len(short) else models, strict=True))
+
+
+def _cut(text: str) -> str:
+    return textwrap.shorten(text, 34, placeholder=" ...")
 
 
 def _dots(frame: pd.DataFrame, name: str) -> pd.DataFrame:
@@ -73,11 +77,8 @@ def table1(answers: pd.DataFrame, fact: Facts, model: str) -> Artifact:
     counts, keys = measures.right_by_input(answers), ["estimator", "context"]
     own = answers[answers["fact"].isin(fact.facts["fact"])].rename(columns={"right": "right here"})
     table = own[[*keys, "text", "output", "right here"]].merge(counts, on=keys)
-    titles = {
-        "context": "examples",
-        "text": "input",
-        "right": f"right of {answers['fact'].nunique()}",
-    }
+    n = answers["fact"].nunique()
+    titles = {"context": "examples", "text": "input", "right": f"right of {n}"}
     changed = counts[~counts["context"].isin(["none", "2 correct", "4 correct"])]
     zero = changed["estimator"] == "zero-prompt"
     lists, prompted = cases(changed[zero], "change", "context"), changed[~zero]
@@ -119,7 +120,7 @@ def figure1(answers: pd.DataFrame, fact: Facts, some: Facts) -> Artifact:
 def figure2(fact: Facts, examples: pd.DataFrame) -> Artifact:
     """The inputs of the zero-shot, few-shot and zero-prompt estimators for one fact after examples;
     words of subjects and objects are coloured."""
-    sentences = fact.templates[fact.templates["role"] == sentence_role(fact)]
+    sentences = fact.templates[fact.templates["role"] == scores.sentence_role(fact)]
     subject, sentence = fact.label(fact.facts["subject"])[0], sentences["template"].iloc[0]
     pairs = list(zip(examples["subject"], examples["object"], strict=True))
     inputs = {
@@ -180,22 +181,13 @@ def figure3(measured: pd.DataFrame) -> Artifact:
     axis.axhline(level, color="0.4", linewidth=0.8)
     axis.text(frame["shots"].max(), level, "chance", ha="right", va="bottom", fontsize=SMALL)
     axis.set(xlabel="examples", ylabel="accuracy", ylim=(0, None))
-    figure.legend(
-        *axis.get_legend_handles_labels(), loc="outside upper center", ncols=2, fontsize=SMALL
-    )
+    figure.legend(*axis.get_legend_handles_labels(), **LEGEND)
     last = frame.groupby("model")[["mean", "n95"]].last().loc[models]
     fewer = stats.pearson_over_models(last["mean"], last["n95"], list(map(family, models)))
-    by = (
-        measured.groupby(["model", "fact", "shots"])["correct"]
-        .mean()
-        .unstack("shots")
-        .sort_index(axis=1)
-    )
-    gains = measures.by_model(by.iloc[:, -1] - by.iloc[:, 0], models)
-    rises = _missed(gains, NO_LISTS, models)
-    return Artifact(
-        "zplke/figure3", frame, check("zplke/figure3", rises=rises, fewer=fewer), figure
-    )
+    by = measured.groupby(["model", "fact", "shots"])["correct"].mean().unstack("shots")
+    gain = measures.by_model(by[by.columns.max()] - by[by.columns.min()], models)
+    claims = check("zplke/figure3", rises=_missed(gain, NO_LISTS, models), fewer=fewer)
+    return Artifact("zplke/figure3", frame, claims, figure)
 
 
 def sequence_figure(name: str, positions: pd.DataFrame, star: int) -> Artifact:
@@ -212,8 +204,12 @@ def sequence_figure(name: str, positions: pd.DataFrame, star: int) -> Artifact:
     own = positions[positions["model"] == model]
     frame = own.assign(pictured=own["seed"] == own["seed"].unique()[draw])
     frame["star"] = (frame["position"] == star) & (frame["role"] == "rest")
-    order = list(CONTEXTS) if place == 0 else [*list(CONTEXTS)[2:], *list(CONTEXTS)[:2]]
-    longest = LONGEST_LIST if shipped(model) else np.inf
+    order = (
+        list(scores.CONTEXTS)
+        if place == 0
+        else [*list(scores.CONTEXTS)[2:], *list(scores.CONTEXTS)[:2]]
+    )
+    longest = scores.LONGEST_LIST if shipped(model) else np.inf
     figure = _panels(frame[frame["pictured"]], ["correct", *order], model, longest)
     correct = own[(own["context"] == "correct") & (own["position"] <= longest)]
     rises = check(name, rises=stats.pearson(correct["position"], correct["probability"]))
@@ -241,8 +237,7 @@ def _panels(frame: pd.DataFrame, contexts: list[str], model: str, longest: float
         axis.set(ylim=(-0.06, 1.06))
         title = f"({letter}) {context}, {model}" if letter == "a" else f"({letter}) {context}"
         axis.set_title(title, fontsize=7)
-    handles = axes[0, 0].get_legend_handles_labels()
-    figure.legend(*handles, loc="outside upper center", ncols=3, fontsize=SMALL)
+    figure.legend(*axes[0, 0].get_legend_handles_labels(), **LEGEND)
     axes[-1, 0].set(xlabel="position in the sequence")
     figure.supylabel("probability of the object", fontsize=7)
     return figure
@@ -279,9 +274,7 @@ def figure10(measured: pd.DataFrame) -> Artifact:
         right.plot(own["K"], own["share"], linewidth=1, **look)
     left.set(xlabel="confidence above K", ylabel="accuracy of the inputs kept", ylim=(0, 1.02))
     right.set(xlabel="confidence above K", ylabel="share of the inputs kept")
-    figure.legend(
-        *left.get_legend_handles_labels(), loc="outside upper center", ncols=2, fontsize=SMALL
-    )
+    figure.legend(*left.get_legend_handles_labels(), **LEGEND)
     every, sure = (frame[np.isclose(frame["K"], k)].set_index("model") for k in (0, 0.5))
     names = {"accuracy": "value", "accuracy low": "low", "accuracy high": "high"}
     gain = sure[list(names)].sub(every["accuracy"], axis=0).where(sure["kept"] >= FEWEST, axis=0)
@@ -309,11 +302,11 @@ def sensitivity(decided: dict[str, pd.DataFrame]) -> Artifact:
 
 def table6(facts: Facts) -> Artifact:
     """The prompts of the relations tested."""
-    used = used_templates(facts).pivot(
-        index=["relation", "number"], columns="role", values="template"
+    used = (
+        scores.used_templates(facts).set_index(["relation", "number", "role"])["template"].unstack()
     )
     table = facts.relations[["relation", "name"]].merge(used.reset_index(), on="relation")
-    return Artifact("zplke/table6", table.rename(columns=PROMPTED))
+    return Artifact("zplke/table6", table.rename(columns=scores.PROMPTED))
 
 
 def figure5(cells: pd.DataFrame) -> Artifact:
@@ -359,9 +352,7 @@ def relations_figure(name: str, cells: pd.DataFrame, facts: Facts) -> Artifact:
     best = rows[rows["method"] == "ZP-LKE"].groupby("relation")["value"].mean()
     rows = rows.assign(best=rows["relation"].map(best), place=rows["method"].map(ORDER.index))
     rows = rows.sort_values(["best", "relation", "place"], ascending=[False, True, True])
-    rows["relation"] = rows["relation"].map(
-        lambda title: textwrap.shorten(title, 30, placeholder=" ...")
-    )
+    rows["relation"] = rows["relation"].map(_cut)
     labels = short_labels(cells.attrs["models"])
     panels = {label: rows[rows["model"] == model] for model, label in labels.items()}
     figure = report.dot_rows(panels, "relation", "method", "accuracy", side=2)
@@ -369,7 +360,7 @@ def relations_figure(name: str, cells: pd.DataFrame, facts: Facts) -> Artifact:
     found = {"prompts": measures.relations_ahead(own, "HGP")}
     found["few"] = measures.relations_ahead(own, "few-shot HGP")
     if name == "zplke/figure14" and all(map(shipped, cells.attrs["models"])):
-        found = {key: one | {"missed": NO_TEXT} for key, one in found.items()}
+        found = {key: one | {"missed": scores.NO_TEXT} for key, one in found.items()}
     return Artifact(name, frame, check(name, **found), figure)
 
 
@@ -377,9 +368,7 @@ def figure6(measured: pd.DataFrame, facts: Facts) -> Artifact:
     """Dots of one relation's accuracy, one row per separator (``measures.by_separator``)."""
     frame, (title,) = measures.by_separator(measured), facts.relations["name"]
     rows = _dots(frame, "accuracy").assign(method="accuracy")
-    rows["between"] = rows["between"].map(
-        lambda text: textwrap.shorten(text, 34, placeholder=" ...")
-    )
+    rows["between"] = rows["between"].map(_cut)
     labels = short_labels(frame["model"])
     panels = {label: rows[rows["model"] == model] for model, label in labels.items()}
     figure = report.dot_rows(panels, "between", "method", f"accuracy on {title}", side=2)
@@ -512,33 +501,29 @@ def figure7(matrix: pd.DataFrame, facts: Facts, rule: pd.Series) -> Artifact:
 def figure8(matrix: pd.DataFrame, rule: pd.Series) -> Artifact:
     """Heat maps of the mean correlation between families: of accuracies, and of accuracies minus
     the best ``rule`` without a model."""
-    versions = {"accuracy": matrix, "minus best rule": matrix - rule[matrix.columns]}
+    versions = {"r": matrix, "r minus best rule": matrix - rule[matrix.columns]}
     tables = {k: measures.family_correlations(own, family) for k, own in versions.items()}
-    n, lowest = len(tables["accuracy"]), min(0, *(t.min(axis=None) for t in tables.values()))
-    short = short_labels(tables["accuracy"].index)
-    size = {"width": max(report.COLUMN, 0.9 + 0.6 * n), "sharey": True}
-    figure, axes = report.column(1.1 + 0.3 * n, 1, 2, **size)
+    n, lowest = len(tables["r"]), min(0, *(table.min(axis=None) for table in tables.values()))
+    short, width = short_labels(tables["r"].index), max(report.COLUMN, 0.9 + 0.6 * n)
+    figure, axes = report.column(1.1 + 0.3 * n, 1, 2, width, sharey=True)
     for axis, (title, table) in zip(axes.flat, tables.items(), strict=True):
         _heat(axis, table.rename(index=short, columns=short), lowest)
         axis.set_title(title, fontsize=7)
-    frame = tables["accuracy"].rename_axis(columns="b").stack(future_stack=True).rename("r")
-    left = tables["minus best rule"].rename_axis(columns="b").stack(future_stack=True)
-    frame = frame.to_frame().assign(**{"r minus best rule": left}).reset_index()
-    across = [measures.between_families(own, family) for own in versions.values()]
-    claims = check("zplke/figure8", agree=across[0], beyond=across[1])
-    return Artifact("zplke/figure8", frame, claims, figure)
+    long = {k: t.rename_axis(columns="b").stack(future_stack=True) for k, t in tables.items()}
+    agree, beyond = (measures.between_families(own, family) for own in versions.values())
+    claims = check("zplke/figure8", agree=agree, beyond=beyond)
+    return Artifact("zplke/figure8", pd.DataFrame(long).reset_index(), claims, figure)
 
 
 def figure16(matrix: pd.DataFrame) -> Artifact:
     """Heat map of Pearson's r of every pair of models over relations; NaN for a model with the same
     accuracy everywhere, and for fewer than 3 relations."""
     pairs = matrix.T.corr(min_periods=3)
-    short = short_labels(pairs.index)
-    other = pairs.where(~np.eye(len(pairs), dtype=bool))
-    shown = other.rename(index=short, columns=short)
+    short, other = short_labels(pairs.index), pairs.where(~np.eye(len(pairs), dtype=bool))
     size = 0.8 + 0.21 * len(pairs)
-    figure, axes = report.column(size, width=max(report.COLUMN, 0.2 + size))
-    _heat(axes[0, 0], shown, min(0, other.min(axis=None)), pairs.index, pairs.index)
+    figure, ((axis,),) = report.column(size, width=max(report.COLUMN, 0.2 + size))
+    lowest = min(0, other.min(axis=None))
+    _heat(axis, other.rename(index=short, columns=short), lowest, pairs.index, pairs.index)
     return Artifact("zplke/figure16", pairs.rename_axis("model").reset_index(), figure=figure)
 
 

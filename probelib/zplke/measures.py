@@ -141,10 +141,10 @@ def measure(
     about, frames, costs = about.assign(shots=shots), [], []
     counted = ["requests", "requested_tokens", "tree_nodes", "forwarded_tokens", "forwards"]
     for rows in scores:
-        chosen, model, cost = (
-            choices(rows, gold, **rules),
+        model, cost, chosen = (
             rows["model"].iloc[0],
             rows.attrs["cost"],
+            choices(rows, gold, **rules),
         )
         chosen["per token"] = choices(rows, gold, per_token=True)["correct"]
         chosen["pmi"] = choices(pmi(rows, inputs), gold)["correct"]
@@ -215,11 +215,8 @@ def right_by_input(answers: pd.DataFrame) -> pd.DataFrame:
     wide = answers.pivot(index="fact", columns=keys, values="right").astype(bool)
     rows = []
     for estimator, context in answers[keys].drop_duplicates().itertuples(index=False, name=None):
-        own, correct = (
-            wide[estimator, context],
-            [c for c in wide[estimator] if c.endswith(" correct")],
-        )
-        full = wide[estimator, max(correct)]  # "4 correct" after "1 correct"
+        full = max(name for name in wide[estimator] if name.endswith(" correct"))  # 4, not 1
+        full, own = wide[estimator, full], wide[estimator, context]
         n, lost, change = full.sum(), int((full & ~own).sum()), paired_change(full, own)
         row = {"estimator": estimator, "context": context, "right": own.sum()}
         row |= bounds("share", own.mean(), stats.wilson(own.sum(), len(own)))
@@ -250,8 +247,8 @@ def by_position(
     its mean probability in the correct sequence: a weak one knows few pairs whose probability could
     fall.
 
-    scores     per model, of each example's object after each prompt of ``inputs.sequence``
-    examples   context -> its examples (``inputs.replaced``)
+    scores     per model, of each example's object after each prompt of ``scores.sequence``
+    examples   context -> its examples (``scores.replaced``)
     role       "replaced", "after" (directly after a replaced one, and correct) or "rest"
     known      whether the pair at this position has a mean probability of 0.5 or more in the
                correct sequences of the *other* draws; False if no other draw has it. Were pairs
@@ -303,10 +300,8 @@ def effects(positions: pd.DataFrame) -> pd.DataFrame:
     pairs = pairs[counted]
     pairs = pairs.assign(kind=pairs["context"].str.split(",").str[0])
     rows = []
-    parts = {
-        "all known pairs": pairs,
-        "directly after a replaced pair": pairs[pairs["role"] == "after"],
-    }
+    after = pairs[pairs["role"] == "after"]
+    parts = {"all known pairs": pairs, "directly after a replaced pair": after}
     for which, part in parts.items():
         own = part.groupby(["kind", *key])
         wide = own[["probability_before", "probability"]].mean()

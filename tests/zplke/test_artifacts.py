@@ -7,7 +7,7 @@ import pytest
 
 from probelib import facts, paths
 from probelib.report import claims
-from probelib.zplke import artifacts, inputs, scores
+from probelib.zplke import artifacts, scores
 
 
 @pytest.fixture(autouse=True)
@@ -32,7 +32,7 @@ def answers(rights: dict[tuple[str, str], str], some) -> pd.DataFrame:
 
 
 def test_table_1_shows_a_fact_for_which_the_examples_matter():
-    """Of two facts that four correct examples bring out, the one that fewer of the other inputs do."""
+    """Of two facts that four correct pairs bring out, the one that fewer other inputs do."""
     some = facts.load(relations=["P569"], n_facts=3)
     rights = {("zero-prompt", "4 correct"): "110", ("zero-prompt", "1 correct"): "100"}
     chosen = artifacts.telling_fact(answers(rights | {("prompted", "none"): "110"}, some), some)
@@ -75,8 +75,14 @@ def test_every_shipped_model_misses_what_is_said_of_it():
 
 
 def positions(models, seeds=(0, 1)) -> pd.DataFrame:
-    rows = [(c, s, p, f"f{p}", p / 200 + s / 10, "replaced" if p == 1 and c != "correct" else "rest", m, True)
-            for m in models for c in ["correct", *inputs.CONTEXTS] for s in seeds for p in range(1, 101)]  # fmt: skip
+    role = lambda context, p: "replaced" if p == 1 and context != "correct" else "rest"
+    rows = [
+        (c, s, p, f"f{p}", p / 200 + s / 10, role(c, p), m, True)
+        for m in models
+        for c in ["correct", *scores.CONTEXTS]
+        for s in seeds
+        for p in range(1, 101)
+    ]
     columns = ["context", "seed", "position", "fact", "probability", "role", "model", "known"]
     return pd.DataFrame(rows, columns=columns)
 
@@ -101,12 +107,6 @@ def test_four_figures_of_one_model_are_four_draws_with_one_claim():
     drawn = [a.frame.loc[a.frame["pictured"], "seed"].unique().tolist() for a in shown]
     assert drawn == [[0], [1], [2], [3]]
     assert [a.claims is None for a in shown] == [False, True, True, True]
-
-
-def test_harm_is_not_testable_on_models_that_do_not_read_the_pairs():
-    found = artifacts.harm(positions(["atlas-neox-5m", "gpt2"]))
-    assert verdicts(found)["incorrect"] == ["not testable here", "no interval"]  # nothing changes
-    assert found.frame.groupby("model").size().tolist() == [6, 6]
 
 
 def cells(values: dict[str, list[float]]) -> pd.DataFrame:
@@ -139,7 +139,8 @@ def test_the_list_is_compared_with_prompts_on_common_relations():
 
 def test_a_curve_rises_only_where_the_interval_says_so():
     rows = [(m, shots, s, f"f{f}", f < n) for m, counts in (("gpt2", (5, 19)), ("x", (19, 20)))
-            for shots, n in zip((1, 50), counts, strict=True) for s in (0, 1) for f in range(20)]  # fmt: skip
+            for shots, n in zip((1, 50), counts, strict=True) for s in (0, 1)
+            for f in range(20)]  # fmt: skip
     measured = pd.DataFrame(rows, columns=["model", "shots", "seed", "fact", "correct"])
     artifact = artifacts.figure3(measured.assign(n_options=100))
     assert verdicts(artifact) == {"rises": ["shown", "undecided"], "fewer": ["no interval"]}
@@ -166,7 +167,8 @@ def test_the_released_writing_is_compared_on_the_same_facts():
 
 def measured_pairs() -> pd.DataFrame:
     """A base that knows 6 of 10 facts in each of five relations, and a tuned one that knows 3."""
-    rows = [(m, f"P{r}", f"{r}-{f}", 0, f < n) for m, n in (("a-2m", 6), ("a-1m", 3), ("a-2m-it", 3))
+    known = {"a-2m": 6, "a-1m": 3, "a-2m-it": 3}
+    rows = [(m, f"P{r}", f"{r}-{f}", 0, f < n) for m, n in known.items()
             for r in range(5) for f in range(10 - (r == 0))]  # fmt: skip
     return pd.DataFrame(rows, columns=["model", "relation", "fact", "seed", "correct"])
 
@@ -194,11 +196,12 @@ def test_smallest_and_largest_of_a_family_and_pairs_with_their_base():
 
 
 def test_table_9_has_an_interval_over_the_facts_of_each_relation():
-    """Two models know the same one of two capitals, and each another one of two languages: both means
-    are 0.5, but over languages no fact differs from another one."""
+    """Two models know the same one of two capitals, and each another one of two languages: both
+    means are 0.5, but over languages no fact differs from another one."""
     some = facts.load(relations=["P36", "P37"], n_facts=2)
-    rows = [(m, f, r, 0, right == "1") for m, rights in (("a", "1010"), ("b", "0110"), ("a-it", "1111"))
-            for f, r, right in zip(some.facts["fact"], some.facts["relation"], rights, strict=True)]  # fmt: skip
+    known, keys = {"a": "1010", "b": "0110", "a-it": "1111"}, some.facts[["fact", "relation"]]
+    rows = [(m, f, r, 0, right == "1") for m, rights in known.items()
+            for (f, r), right in zip(keys.to_numpy(), rights, strict=True)]  # fmt: skip
     measured = pd.DataFrame(rows, columns=["model", "fact", "relation", "seed", "correct"])
     rules = pd.DataFrame({"chance": 0.01, "best rule": [0.1, 0.2]}, index=["P36", "P37"])
     found = artifacts.table9(some, rules, pd.DataFrame(index=["a", "b"]), measured)
@@ -211,13 +214,6 @@ def test_table_9_has_an_interval_over_the_facts_of_each_relation():
     assert verdicts(found) == {"guessed": ["no interval"]} and "exposure" not in frame
 
 
-def test_ties_with_the_last_of_the_best_are_counted():
-    some = facts.load(relations=["P36", "P37", "P38"], n_facts=2)
-    matrix = pd.DataFrame([[0.5, 0.1, 0.1]], ["m"], some.relations["relation"])
-    row = artifacts.table10(matrix, some, n=2).frame.iloc[0]
-    assert (row["accuracy best 1"], row["best: tied"], row["worst: tied"]) == (0.5, 1, 0)
-
-
 def test_tables_of_data():
     laureates = facts.load(relations=["P569"], n_facts="all")
     table = artifacts.table3(laureates, facts.atlas()).frame.set_index("Name")
@@ -228,10 +224,6 @@ def test_tables_of_data():
     sample = artifacts.table5(some, options).frame
     assert sample["Object"].str.fullmatch(r"\d{4}").tolist() == [False, False, True, True]
     assert sample["Multiple choices"].eq("x0, x1, x2, x3, x4, ...").all()
-
-
-def test_models_keep_their_names_where_short_ones_would_be_the_same():
-    assert artifacts.short_labels(["x/a", "y/a"]) == {"x/a": "x/a", "y/a": "y/a"}
 
 
 def test_every_claim_builds():

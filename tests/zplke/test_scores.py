@@ -8,22 +8,12 @@ import pytest
 
 from probelib import facts, lm, parameters, prompts, store
 from probelib.errors import ProbeError
-from probelib.zplke import inputs, measures, scores
+from probelib.zplke import scores
 
 
 @pytest.fixture(scope="module")
 def capitals():
     return facts.multiple_choice(relations=["P36"], n_facts=6)
-
-
-def test_the_input_by_hand():
-    pairs = [("A", "1"), ("B", "2")]
-    assert prompts.many_shot(pairs, "C") == "A 1 B 2 C"
-    assert prompts.many_shot(pairs, "C", gap=", ") == "A 1, B 2, C"
-    assert prompts.many_shot(pairs, "C", gap="\n") == "A 1\nB 2\nC"
-    released = prompts.many_shot(pairs, "C", variant="released")
-    assert released == "A : 1 , B : 2 C : " and released + " : 3" == "A : 1 , B : 2 C :  : 3"
-    assert prompts.many_shot([], "Chad", "The capital of [X] is") == "The capital of Chad is"
 
 
 def test_examples_are_the_same_for_all_facts_and_nested(capitals):
@@ -44,7 +34,7 @@ def test_examples_are_the_same_for_all_facts_and_nested(capitals):
 def replace(kind: str, where=(1,), pool=None):
     """Examples of P36 with those at ``where`` replaced."""
     pool = pool or facts.load(relations=["P36"], n_facts="all")
-    return inputs.replaced(prompts.sample_examples(pool, None, 1), kind, where, pool)
+    return scores.replaced(prompts.sample_examples(pool, None, 1), kind, where, pool)
 
 
 def borders(n: int | None = None):
@@ -65,12 +55,12 @@ BAD = [
     (lambda a, p: prompts.sample_examples(p, a, 100_000), "P36 has .* Take"),
     (lambda a, p: everywhere(50), r"no fact of P30, P36, P37 and 2 more.*score fewer \(n_facts"),
     (lambda a, p: everywhere("max"), r"no fact of P30, P36, P37 and 2 more"),
-    *[(lambda a, p, n=n: prompts.sample_examples(p, a, n), f"n_examples={n!r}; an integer of at least 1")
+    *[(lambda a, p, n=n: prompts.sample_examples(p, a, n), f"n_examples={n!r}; an integer of")
       for n in (0, -1, 2.0, True, "all")],
     (lambda a, p: replace("false"), "kind of example.*false.*incorrect"),
     (lambda a, p: replace("incorrect", pool=borders(1)), "every object of P47 is right"),
-    (lambda a, p: inputs.positions(30, 30, True), "30 of 30 positions"),
-    (lambda a, p: inputs.with_prompts(borders(2)), "relation with prompts.*P47"),
+    (lambda a, p: scores.positions(30, 30, True), "30 of 30 positions"),
+    (lambda a, p: scores.with_prompts(borders(2)), "relation with prompts.*P47"),
     (lambda a, p: lm.load_decoders(["atlas-t5-2m"]), "atlas-t5-2m is an encoder-decoder"),
     (lambda a, p: parameters.complete(scores.ModelsSettings, {"drawz": 5}), "drawz"),
 ]  # fmt: skip
@@ -111,11 +101,11 @@ def test_a_start_token_is_counted_once(capitals):
 def test_replaced_examples(capitals):
     _, pool = capitals
     examples = prompts.sample_examples(pool, None, 30)
-    where = inputs.positions(30, 8, True, free=14, seed=3)
-    assert len(set(where)) == 8 and inputs.positions(200, 40, False) == list(range(81, 121))
+    where = scores.positions(30, 8, True, free=14, seed=3)
+    assert len(set(where)) == 8 and scores.positions(200, 40, False) == list(range(81, 121))
     for seed in range(20):  # a star that is untouched, behind one that is untouched
-        assert not {13, 14} & set(inputs.positions(30, 8, True, free=14, seed=seed))
-    wrong, invented = (inputs.replaced(examples, k, where, pool) for k in ("incorrect", "unknown"))
+        assert not {13, 14} & set(scores.positions(30, 8, True, free=14, seed=seed))
+    wrong, invented = (scores.replaced(examples, k, where, pool) for k in ("incorrect", "unknown"))
     touched = examples["position"].isin(where)
     for frame in (wrong, invented):
         pd.testing.assert_frame_equal(frame[~touched], examples[~touched])
@@ -123,8 +113,8 @@ def test_replaced_examples(capitals):
     assert (wrong["object"] != examples["object"])[touched].all()
     assert not set(invented["subject"][touched]) & set(pool.label(pool.facts["subject"]))
     assert invented["subject"].is_unique and (invented["kind"] == "unknown").sum() == 8
-    sequences = inputs.sequences(examples, pool, 8, star=14)
-    assert list(sequences) == ["correct", *inputs.CONTEXTS]
+    sequences = scores.sequences(examples, pool, 8, star=14)
+    assert list(sequences) == ["correct", *scores.CONTEXTS]
     assert all((own["kind"] != "correct").sum() == 8 for own in list(sequences.values())[1:])
 
 
@@ -135,7 +125,7 @@ def test_an_incorrect_example_is_right_by_no_other_fact_either():
     right = set(zip(*labels, strict=True))
     for seed in range(5):
         examples = prompts.sample_examples(every, None, 40, seed)
-        wrong = inputs.replaced(examples, "incorrect", range(1, 41), every, seed)
+        wrong = scores.replaced(examples, "incorrect", range(1, 41), every, seed)
         assert right.isdisjoint(zip(wrong["subject"], wrong["object"], strict=True))
         assert right.issuperset(zip(examples["subject"], examples["object"], strict=True))
 
@@ -144,32 +134,15 @@ def test_the_inputs_of_section_4_1(capitals):
     """Text is generated after one draw of lists and one few-shot prompt, and after every prompt."""
     asked, pool = capitals
     examples = scores.shared_examples(asked, pool, (), 5, 2)
-    frame = inputs.five_ways(asked, examples)
+    frame = scores.five_ways(asked, examples)
     counts = frame.groupby("method")["generated"].agg(["size", "sum"])
     assert counts.loc["ZP-LKE"].tolist() == [12, 6] and counts.loc["few-shot HGP"].tolist() == [
         18,
         6,
     ]
     assert (counts.loc["HGP"] == 18).all() and frame["prompt"].is_unique
-    between = inputs.separated(asked, examples[examples["seed"] == 0])["between"]
+    between = scores.separated(asked, examples[examples["seed"] == 0])["between"]
     assert (between == "a blank").sum() == 6 and "HGP: is" not in set(between)
-
-
-def test_eight_inputs_hold_the_examples_that_they_name(capitals):
-    asked, pool = capitals
-    few = prompts.sample_examples(pool, None, 4)
-    frame = inputs.eight_inputs(asked, few, pool)
-    wide = frame.pivot(index="fact", columns=["role", "context"], values="text")
-    assert wide.shape == (6, 8) and frame["prompt"].is_unique
-    one = wide.iloc[0]
-    assert (
-        few["object"][3] in one["zp", "4 correct"]
-        and few["object"][1] not in one["zp", "1 correct"]
-    )
-    assert (
-        few["subject"][0] in one["zp", "4 incorrect"]
-        and few["subject"][0] not in one["zp", "4 unknown"]
-    )
 
 
 def test_options_hold_the_right_object_once(capitals):
@@ -200,31 +173,13 @@ def test_a_base_is_named_or_guessed_and_described():
 # ---- with real models
 
 
-def test_the_list_is_read_once_and_scores_are_those_of_whole_sequences(capitals, tmp_path):
-    asked, pool = capitals
-    model = lm.load("atlas-neox-0.15m")
-    frame = prompts.many_shots(asked, prompts.sample_examples(pool, asked, 30))
-    options = prompts.options(asked).groupby("fact").head(12)
-    options = pd.concat([options, prompts.gold(asked)]).drop_duplicates(["fact", "candidate"])
-    rows = store.score(model, frame, options, tmp_path)
-    cost = rows.attrs["cost"]
-    assert cost["forwarded_tokens"] <= 1.02 * cost["tree_nodes"]
-    assert cost["requested_tokens"] > 30 * cost["forwarded_tokens"]
-    labels = {
-        fact: [f" {label}" for label in own["label"]] for fact, own in options.groupby("fact")
-    }
-    texts = [labels[fact] for fact in frame["fact"]]
-    plain = model.logprobs(frame["text"].tolist(), texts, path="plain")
-    np.testing.assert_allclose(rows["logprob"], plain["logprob"], atol=1e-4)
-
-
 @pytest.mark.parametrize(
     "name", ["atlas-neox-0.15m", "atlas-llama-0.6m"]
 )  # without, with a start token
 def test_a_sequence_gives_every_object_its_probability_in_its_running_context(name, tmp_path):
     model = lm.load(name)
     examples = prompts.sample_examples(facts.load(relations=["P36"], n_facts="all"), None, 6)
-    frame = inputs.sequence(examples, "correct")
+    frame = scores.sequence(examples, "correct")
     pairs = [f"{x} {y}" for x, y in zip(examples["subject"], examples["object"], strict=True)]
     assert frame["text"].iloc[2] == f"{pairs[0]} {pairs[1]} {examples['subject'][2]}"
     options = examples.assign(candidate=examples["object"], label=examples["object"])
@@ -232,17 +187,3 @@ def test_a_sequence_gives_every_object_its_probability_in_its_running_context(na
     objects = [[f" {o}"] for o in examples["object"]]
     plain = model.logprobs(frame["text"].tolist(), objects, path="plain")
     np.testing.assert_allclose(rows["logprob"], plain["logprob"], atol=1e-4)
-
-
-def test_the_real_fktc_files_run_through(fktc, tmp_path):
-    relations = ["P19", "P101", "P159", "P276"]
-    asked, pool = facts.multiple_choice("fktc", fktc, relations, n_facts=2)
-    options = prompts.options(asked)
-    assert set(asked.relations["relation"]) == set(relations)
-    assert (options.groupby("fact").size() == 100).all()
-    frame = prompts.many_shots(asked, prompts.sample_examples(pool, asked, 50))
-    rows = store.score(lm.load("atlas-neox-0.15m"), frame, options, tmp_path)
-    gold = dict(zip(asked.facts["fact"], asked.facts["object"], strict=True))
-    chosen = measures.choices(rows, gold)
-    assert len(chosen) == 8 and chosen["valid"].all()
-    assert measures.chance(chosen) == pytest.approx(0.01)
