@@ -1,103 +1,139 @@
-"""What ZP-LKE scores: its examples, inputs and options, and the calls that score them.
+"""What ZP-LKE scores: its settings, its inputs, and the examples that fit into a context.
 
-``score`` and ``generate`` yield one model's rows at a time: with the paper's models, facts and draws of examples, one model has
-ten million rows.
+The lists themselves are ``prompts.many_shots``, which other packages use, too.
 """
 
-import json
-from collections.abc import Iterable, Iterator
-from functools import lru_cache
-from pathlib import Path
+from collections.abc import Iterable
+from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
 
-from probelib import lm, parameters, store
-from probelib.errors import ProbeError
-from probelib.facts import Facts, choose, load, multiple_choice
-from probelib.lm.partners import pairs_with_base, tuned_pairs
-from probelib.prompts import many_shots, sample_examples
-from probelib.prompts import options as prompt_options
-from probelib.zplke.settings import ModelsSettings, PromptsSettings
+from probelib.errors import ProbeError, unknown
+from probelib.facts import Facts, atlas, choose
+from probelib.facts.model import rng
+from probelib.lm.partners import family, pairs_with_base, tuned_pairs
+from probelib.prompts import PROMPTS, many_shot, many_shots, paraphrases, sample_examples
 
-DECISIONS = {  # how pairs are written: (arguments of ``many_shots``, text before an option)
+METHODS = {  # (role of the prompt, whether examples precede it) -> the estimator's name
+    ("zp", True): "ZP-LKE",
+    ("hgp", True): "few-shot HGP",
+    ("hgp", False): "HGP",
+    ("mmp", False): "MMP",
+    ("cloze", False): "plain sentence",
+}
+PROMPTED = {"hgp": "HGP", "mmp": "MMP", "cloze": "plain sentence"}
+TEMPLATES = 3  # per role and relation, as in the paper
+CONTEXTS = {  # panel of figure 4 -> (kind of the replaced examples, whether they are spread)
+    "unknown, spread": ("unknown", True),
+    "unknown, block": ("unknown", False),
+    "incorrect, spread": ("incorrect", True),
+    "incorrect, block": ("incorrect", False),
+}
+FIRST_NAMES = "Alda Bruno Cleo Dario Edda Fabio Greta Hanno Ilka Jorin Kaja Lorenz Mila Nando Orla "
+FIRST_NAMES += "Pavle Runa Silas Tilda Vico"
+LAST_NAMES = "Abendal Brisko Castermo Dunfeld Erlova Fannick Gorbeno Hattrup Ivanek Jostrand "
+LAST_NAMES += "Kelmar Lundovic Morvane Nessling"
+DECISIONS = {  # how pairs are written: (arguments of ``prompts.many_shots``, text before an option)
     "as here: a blank": ({}, " "),
     "a comma": ({"gap": ", "}, " "),
     "a line break": ({"gap": "\n"}, " "),
     "as released": ({"variant": "released"}, " : "),
 }
+LONGEST_LIST = 70  # pairs in the longest lists that the shipped models were trained on
+# The requirements of notebook 02_models that every shipped model misses: lists and their pairs can
+# harm only a model that reads the pairs; generated text tests only a model that answers in kind.
+NO_LISTS = "permuted lists lower log P"
+NO_TEXT = "never taught, answer of the right type"
+
+
+@dataclass(frozen=True)
+class DesignSettings:
+    """Settings of section 3 that rarely change."""
+
+    stated: int = 1  # of the atlas, only facts taught at least this often; 0: all
+    shots: tuple[int, ...] = (1, 2, 5, 10, 20, 30, 50)  # numbers of examples
+    draws: int = 5  # of examples in figure 3
+    n_sequence: int = 200  # pairs in the sequences of figures 4 and 11 to 13
+    n_replaced: int = 40  # of them replaced
+    star: int = 114  # the position marked in the paper
+    n_generated: int = 60  # facts after which table 1 generates, at most
+
+
+@dataclass(frozen=True)
+class PromptsSettings:
+    """Settings of section 4.1 (the paper: 50 tokens, 400 facts of the relation of figure 6)."""
+
+    stated: int = 1  # as above
+    n_examples: int = 50
+    draws: int = 2  # of examples, for the multiple-choice test of ZP-LKE
+    new_tokens: int = 20  # of the response test
+    relation: str = "P449"  # of figure 6: the original broadcaster
+    n_relation: int = 60  # its facts there
+
+
+@dataclass(frozen=True)
+class ModelsSettings:
+    """Settings of section 4.2 (the paper: one draw)."""
+
+    n_examples: int | str = 50  # or "max"
+    draws: int = 2  # of examples
+    seed: int = 0  # of facts, options and examples
+
+
+def shipped(model: str) -> bool:
+    """Whether a model is one of the kit's, so that its training corpus is known."""
+    return model.startswith("atlas-")
 
 
 def shared_examples(
-    facts: Facts, pool: Facts, models: Iterable = (), n_examples: int | str = 50, draws: int = 2, seed: int = 0
+    facts: Facts | None,
+    pool: Facts,
+    models: Iterable = (),
+    n_examples: int | str = 50,
+    draws: int = 2,
+    seed: int = 0,
 ) -> pd.DataFrame:
-    """``draws`` draws of ``n_examples`` examples per relation: a frame of examples (see ``prompts``).
+    """``draws`` draws of ``n_examples`` examples per relation: a frame of examples (``prompts``).
 
-    facts, pool   ``facts.multiple_choice``
-    models        loaded models, into whose contexts the longest list must fit; "max": the longest list that fits into all
+    facts, pool   ``facts.multiple_choice``; None: no fact is scored, the examples are
+    models        loaded models, into whose contexts the longest list must fit; "max": the longest
+                  list that fits into all
     """
     drawn = pd.concat([sample_examples(pool, facts, n_examples, seed + i) for i in range(draws)])
     fitting = [fit_examples(n_examples, drawn, facts, model) for model in models]
     return drawn[drawn["position"] <= min(fitting)] if fitting else drawn
 
 
-def facts_beside_examples(relation: str, facts: Facts, pool: Facts, settings: PromptsSettings) -> int:
-    """Number of facts of figure 6: ``n_relation``, or fewer, so that enough remain for the examples."""
-    there = sum((some.facts["relation"] == relation).sum() for some in (facts, pool))
-    return max(1, min(settings.n_relation, int(there) - settings.n_examples))
-
-
 def fit_examples(n: int | str, examples: pd.DataFrame, facts: Facts, model, room: int = 16) -> int:
-    """Return ``n`` if zero-prompt inputs with ``n`` examples fit into the model's context; with "max" the number that fits.
+    """Return ``n`` if lists of ``n`` examples fit into the model's context; with "max" the number
+    that fits. Raise ProbeError if they do not fit.
 
-    model   its context must hold the tokens around every text, the examples, the longest subject and ``room`` tokens of an
-            object
+    model   its context must hold the tokens around every text, the examples, the longest subject
+            and ``room`` tokens of an object
     """
     length = lambda texts: [len(ids) for ids in model.tokens.encode(texts)]
-    context = model.context - len(model.tokens.prompts(["a"])[0]) + len(model.tokens.encode(["a"])[0])
-    subjects = facts.facts.assign(label=facts.label(facts.facts["subject"])).groupby("relation")["label"]
-    longest = {relation: max(length([f" {label}" for label in labels])) for relation, labels in subjects}
+    context = model.context - len(model.tokens.prompts(["a"])[0]) + length(["a"])[0]
+    subjects = facts.facts.assign(label=facts.label(facts.facts["subject"]))
+    subjects = subjects.groupby("relation")["label"]
+    longest = subjects.agg(lambda labels: max(length([f" {label}" for label in labels])))
     most = {}
     for (relation, _), shots in examples.groupby(["relation", "seed"]):
-        each = np.cumsum(length([f" {x} {y}" for x, y in zip(shots["subject"], shots["object"], strict=True)]))
-        fitting = int(np.searchsorted(each, context - longest[relation] - room, side="right"))
+        pairs = zip(shots["subject"], shots["object"], strict=True)
+        each = np.cumsum(length([f" {x} {y}" for x, y in pairs]))
+        left = context - longest[relation] - room
+        fitting = int(np.searchsorted(each, left, side="right"))
         most[relation] = min(fitting, most.get(relation, fitting))
     relation, fits = min(most.items(), key=lambda item: item[1])
     if n == "max":
         return fits
     if not isinstance(n, int) or not 0 < n <= fits:
         raise ProbeError(
-            f"n_examples={n!r}: at most {fits} examples of relation {relation} are in the pool and fit into the {model.context} "
-            f"tokens that the model reads; use a number from 1 to {fits}, or 'max'"
+            f"n_examples={n!r}: at most {fits} examples of relation {relation} are in the pool and "
+            f"fit into the {model.context} tokens that the model reads; use a number from 1 to "
+            f"{fits}, or 'max'"
         )
     return n
-
-
-def score(models: dict, inputs: pd.DataFrame, options: pd.DataFrame, folder: str | Path, gap: str = " ") -> Iterator:
-    """Score every option after every input [zplke, Eq. 2]: ``store.score``, one model at a time.
-
-    models   name -> loaded model;   inputs: a frame of ``prompts``;   options: ``prompts.options``
-    gap      text between input and option; " : " for the released code
-    """
-    for model in models.values():
-        yield store.score(model, inputs, options, folder, gap=gap)
-
-
-def generate(models: dict, inputs: pd.DataFrame, folder: str | Path, new_tokens: int = 50, **options) -> Iterator:
-    """Greedy text after every input, for the response test: ``store.generate``, one model at a time."""
-    for model in models.values():
-        yield store.generate(model, inputs, folder, max_new_tokens=new_tokens, **options)
-
-
-def describe(models: dict, base_of: dict[str, str]) -> pd.DataFrame:
-    """``model``, ``kind`` (base or fine-tuned), ``base`` ("" for base models), ``parameters`` (without embeddings) and
-    ``context`` (tokens) of loaded models; ``base_of``: see ``bases``."""
-    kind = {name: "fine-tuned" for name in base_of}
-    rows = [
-        (name, kind.get(name, "base"), base_of.get(name, ""), model.n_parameters, model.context)
-        for name, model in models.items()
-    ]
-    return pd.DataFrame(rows, columns=["model", "kind", "base", "parameters", "context"])
 
 
 def bases(models: list[str], tuned: list[str]) -> dict[str, str]:
@@ -105,75 +141,184 @@ def bases(models: list[str], tuned: list[str]) -> dict[str, str]:
     return dict.fromkeys(tuned_pairs(tuned), "") | dict(pairs_with_base(models, tuned))
 
 
-def score_ways(models: dict, inputs: pd.DataFrame, options: pd.DataFrame, folder: str | Path) -> Iterator:
-    """``score`` of the inputs of ``five_ways``: per model the lists, then the prompts."""
-    is_list = inputs["method"] == "ZP-LKE"
-    for name, model in models.items():
-        for part in (inputs[is_list], inputs[~is_list]):
-            yield from score({name: model}, part, options, folder)
+def describe(models: dict, base_of: dict[str, str]) -> pd.DataFrame:
+    """``model``, ``family``, ``kind`` (base or fine-tuned), ``base`` ("" for base models),
+    ``parameters`` (without embeddings) and ``context`` (tokens) of loaded models; ``base_of``: see
+    ``bases``."""
+    table = pd.DataFrame({"model": list(models), "family": map(family, models)})
+    table["kind"] = np.where(table["model"].isin(base_of), "fine-tuned", "base")
+    table["base"] = table["model"].map(base_of).fillna("")
+    table["parameters"] = [model.n_parameters for model in models.values()]
+    return table.assign(context=[model.context for model in models.values()])
 
 
-def generate_ways(models: dict, inputs: pd.DataFrame, folder: str | Path, new_tokens: int) -> Iterator:
-    """``generate`` for the response test: ZP-LKE after the first draw, few-shot HGP with its first prompt, all other prompts."""
-    lists = inputs["method"] == "ZP-LKE"
-    first_draw = lists & (inputs["seed"] == inputs.loc[lists, "seed"].min())
-    prompted = ~lists & ~((inputs["method"] == "few-shot HGP") & (inputs["template"] > 1))
-    chosen = pd.concat([inputs[first_draw], inputs[prompted]])
-    yield from generate(models, chosen, folder, new_tokens, batch=32)
+def sentence_role(facts: Facts) -> str:
+    """The role of the sentences that prompt a model: "cloze", or "question" without sentences."""
+    return "cloze" if "cloze" in set(facts.templates["role"]) else "question"
 
 
-def score_decisions(models: dict, facts: Facts, examples: pd.DataFrame, options: pd.DataFrame, folder) -> Iterator:
-    """(decision, inputs, scores) for every model and every way to write pairs (``DECISIONS``), on the first draw."""
-    first = examples[examples["seed"] == examples["seed"].min()]
-    for name, model in models.items():
-        for decision, (arguments, gap) in DECISIONS.items():
-            inputs = many_shots(facts, first, **arguments)
-            yield decision, inputs, next(score({name: model}, inputs, options, folder, gap))
+def eight_inputs(
+    fact: Facts, examples: pd.DataFrame, everything: Facts, seed: int = 0
+) -> pd.DataFrame:
+    """Table 1: facts after no, correct, incorrect and unknown examples, prompted and zero-prompt.
+    A frame of ``prompts``.
+
+    examples     four correct ones;   everything: all facts of the relation (``replaced``)
+    """
+    role, kinds = sentence_role(fact), {"correct": examples}
+    for kind in ("incorrect", "unknown"):
+        kinds[kind] = replaced(examples, kind, range(1, 5), everything, seed)
+    inputs = [paraphrases(fact, role)]
+    for kind, own in kinds.items():
+        inputs.append(many_shots(fact, own, 2, role).assign(context=f"2 {kind}"))
+    inputs.append(many_shots(fact, examples, 1).assign(context="1 correct"))
+    for kind, own in kinds.items():
+        inputs.append(many_shots(fact, own, 4).assign(context=f"4 {kind}"))
+    inputs = pd.concat(inputs)
+    inputs = inputs[inputs["template"] <= 1]
+    return inputs.assign(prompt=inputs["prompt"] + "|" + inputs["context"])
 
 
-DATA = ("data", "folder", "relations", "n_facts")
+def sequence(examples: pd.DataFrame, context: str) -> pd.DataFrame:
+    """One prompt per example: all pairs before it, then its subject. Together they are one forward
+    pass over the sequence, with the probability of every object after the pairs that precede it."""
+    rows = []
+    for (relation, seed), shots in examples.groupby(["relation", "seed"], sort=False):
+        pairs = list(zip(shots["subject"], shots["object"], strict=True))
+        for i, (position, fact) in enumerate(zip(shots["position"], shots["fact"], strict=True)):
+            name = f"sequence|{relation}|{context}|seed {seed}|{position:03d}"
+            text = many_shot(pairs[:i], pairs[i][0])
+            rows.append((name, fact, relation, "sequence", 0, context, seed, text))
+    return pd.DataFrame(rows, columns=PROMPTS)
 
 
-def _settings(values: dict) -> ModelsSettings:
-    return parameters.complete(ModelsSettings, values["settings"])
+def sequences(
+    examples: pd.DataFrame, everything: Facts, n_replaced: int, star: int, seed: int = 0
+) -> dict[str, pd.DataFrame]:
+    """Context -> the examples of figure 4: "correct", and with ``n_replaced`` of them replaced
+    (``CONTEXTS``).
+
+    star   a position that is not replaced if they are spread, nor the one before it
+    """
+    n, found = int(examples["position"].max()), {"correct": examples}
+    for context, (kind, spread) in CONTEXTS.items():
+        where = positions(n, n_replaced, spread, star, seed if spread else 0)
+        found[context] = replaced(examples, kind, where, everything, seed)
+    return found
 
 
-@lru_cache(maxsize=2)
-def _test(values: str) -> tuple[Facts, Facts]:
-    """``facts.multiple_choice`` of parameters in JSON."""
-    given = json.loads(values)
-    return multiple_choice(**{name: given[name] for name in DATA if name in given}, seed=_settings(given).seed)
+def positions(
+    n: int, count: int, spread: bool, free: int | None = None, seed: int = 0
+) -> list[int]:
+    """``count`` of the positions 1..n. ``spread``: sampled, but neither ``free`` nor the position
+    before it, so that the pair at ``free`` follows an untouched one. Otherwise one block in the
+    middle."""
+    if count > n - 2:
+        raise ProbeError(f"{count} of {n} positions are to be replaced; at most {n - 2} can be")
+    if not spread:
+        first = (n - count) // 2 + 1
+        return list(range(first, first + count))
+    choices = [i for i in range(1, n + 1) if free is None or i not in (free - 1, free)]
+    drawn = rng(seed, "positions", n, count).choice(choices, count, replace=False)
+    return sorted(int(i) for i in drawn)
 
 
-@lru_cache(maxsize=2)
-def _examples(values: str) -> pd.DataFrame:
-    """The examples of parameters in JSON, as many as fit into the context of every model."""
-    given = json.loads(values)
-    models = [lm.load(name, quantize=given.get("quantize"), dtype=given["dtype"]) for name in store.all_models(given)]
-    return shared_examples(*_test(values), models, **vars(_settings(given)))
+def replaced(
+    examples: pd.DataFrame, kind: str, where: Iterable[int], facts: Facts, seed: int = 0
+) -> pd.DataFrame:
+    """The examples with those at the positions ``where`` replaced.
+
+    kind      "incorrect": the subject stays and gets an object that is wrong for it; "unknown": an
+              invented subject with any object (numbers: from their whole range)
+    facts     all facts of the relation, whose objects are sampled
+    """
+    if kind not in ("incorrect", "unknown"):
+        raise unknown("kind of example", kind, ["incorrect", "unknown"])
+    frame, where = examples.reset_index(drop=True), set(where)
+    labels = [facts.label(facts.facts[role]) for role in ("subject", "object")]
+    right = set(zip(*labels, strict=True))
+    space = sorted({label for _, label in right})
+    if kind == "unknown" and all(o.isdecimal() for o in space):
+        space = [str(year) for year in range(min(map(int, space)), max(map(int, space)) + 1)]
+    names = invented_names(len(examples), set(examples["subject"]), seed)
+    for i, row in frame[frame["position"].isin(where)].iterrows():
+        relation, subject, objects = row["relation"], row["subject"], space
+        if kind == "incorrect":
+            objects = [o for o in space if (subject, o) not in right]
+        if not objects:
+            raise ProbeError(
+                f"{subject}: every object of {relation} is right for it, so none is incorrect"
+            )
+        draw = rng(seed, kind, relation, int(row["seed"]), int(row["position"]))
+        new = objects[draw.integers(len(objects))]
+        subject = subject if kind == "incorrect" else names.pop()
+        changed = [subject, new, f"{relation}:{subject}:{new}"]
+        frame.loc[i, ["subject", "object", "fact"]] = changed
+    return frame.assign(kind=np.where(frame["position"].isin(where), kind, frame["kind"]))
 
 
-def _requested(values: dict) -> Facts:
-    """The tested facts. Only two data sets need ``facts.multiple_choice``; for the others ``facts.load`` is faster."""
-    if values["data"] in ("fktc", "trex_mc"):
-        return _test(json.dumps(values))[0]
-    return load(**{name: values[name] for name in DATA if name in values}, seed=_settings(values).seed)
+def invented_names(n: int, real: set[str], seed: int = 0) -> list[str]:
+    """``n`` invented names (none of ``real``), sampled with ``seed``. Once all pairs of first and
+    last names are used, names get a second first name."""
+    first, last = FIRST_NAMES.split(), LAST_NAMES.split()
+    names = [f"{a} {c}" for a in first for c in last]
+    pairs = len(names)
+    names += [f"{a} {b} {c}" for a in first for b in first for c in last if a != b]
+    more = pairs + rng(seed, "more names").permutation(len(names) - pairs)
+    order = [*rng(seed, "names").permutation(pairs), *more]
+    return [name for name in (names[i] for i in order) if name not in real][:n][::-1]
 
 
-def _score(model, asked: Facts, values: dict, folder: Path) -> None:
-    """The options of every fact after lists of examples."""
-    given = json.dumps(values)
-    tested = choose(_test(given)[0], asked.relations["relation"].tolist())
-    inputs, options = many_shots(tested, _examples(given)), prompt_options(tested, _settings(values).seed)
-    for _ in score({model.name: model}, inputs, options, folder):
-        pass
+def relations_with_prompts() -> list[str]:
+    """The relations for which the paper has human-written prompts, in the atlas's names."""
+    templates = atlas().templates
+    return sorted(set(templates.loc[templates["role"] == "hgp", "relation"]))
 
 
-REQUESTS = {
-    "score": store.Request(
-        uses=("models", "tuned", "quantize", "dtype", *DATA, "settings"),
-        models=store.all_models,
-        facts=_requested,
-        score=_score,
-    )
-}
+def with_prompts(facts: Facts) -> Facts:
+    """The facts of ``relations_with_prompts``. Raise ProbeError if there are none."""
+    known = relations_with_prompts()
+    chosen = [relation for relation in facts.relations["relation"] if relation in known]
+    if not chosen:
+        raise unknown("relation with prompts", ", ".join(facts.relations["relation"]), known)
+    return choose(facts, chosen)
+
+
+def used_templates(facts: Facts) -> pd.DataFrame:
+    """The templates that section 4.1 uses: up to three per role and relation."""
+    templates = facts.templates
+    return templates[templates["role"].isin(PROMPTED) & (templates["number"] <= TEMPLATES)]
+
+
+def five_ways(facts: Facts, examples: pd.DataFrame) -> pd.DataFrame:
+    """All inputs of section 4.1, a frame of ``prompts`` with ``method`` (``METHODS``): ZP-LKE after
+    every draw of examples, human (HGP) and mined (MMP) prompts and plain sentences alone, and HGP
+    after the first draw of the same examples. ``generated``: whether text is generated after it, in
+    the response test: ZP-LKE after the first draw, few-shot HGP with its first prompt, the
+    others."""
+    inputs, used = [many_shots(facts, examples)], used_templates(facts)
+    for role in PROMPTED:
+        if relations := sorted(set(used.loc[used["role"] == role, "relation"])):
+            own = paraphrases(choose(facts, relations), role)
+            inputs.append(own[own["template"] <= TEMPLATES])
+    first = examples["seed"].min()
+    few = many_shots(facts, examples[examples["seed"] == first], role="hgp")
+    inputs = pd.concat([*inputs, few], ignore_index=True)
+    shown, zp = inputs["context"] != "none", inputs["role"] == "zp"
+    method = [METHODS[key] for key in zip(inputs["role"], shown, strict=True)]
+    generated = np.where(zp, inputs["seed"] == first, ~shown | (inputs["template"] <= 1))
+    return inputs.assign(method=method, generated=generated)
+
+
+def separated(facts: Facts, examples: pd.DataFrame) -> pd.DataFrame:
+    """Inputs of figure 6, a frame of ``prompts`` with ``between``: the same examples with a blank,
+    or with the words of a human (HGP) or mined (MMP) prompt, between subject and object."""
+    inputs = pd.concat([many_shots(facts, examples, role=role) for role in ("zp", "hgp", "mmp")])
+    inputs = inputs[inputs["template"] <= TEMPLATES]
+    used = used_templates(facts)
+    words = used.set_index(["role", "number", "relation"])["template"].to_dict()
+    between = []
+    for role, number, relation in inputs[["role", "template", "relation"]].to_numpy():
+        text = words.get((role, number, relation), "").replace("[X]", "").strip()
+        between.append(f"{PROMPTED[role]}: {text}" if number else "a blank")
+    return inputs.assign(between=between)

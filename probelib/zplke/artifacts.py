@@ -1,0 +1,587 @@
+"""ZP-LKE's tables and figures: measured numbers in, ``report.Artifact`` out.
+
+Captions and claims stand in ``published/claims.yaml``.
+"""
+
+import re
+import textwrap
+
+import numpy as np
+import pandas as pd
+
+from probelib import report, stats
+from probelib.facts import Facts, pick
+from probelib.facts.options import chance_levels
+from probelib.prompts import gold, many_shot
+from probelib.report import SMALL, Artifact, cases, check, family
+from probelib.zplke import measures, scores
+from probelib.zplke.scores import NO_LISTS, shipped
+
+ORDER = list(scores.METHODS.values())
+SEQUENCES = ["zplke/figure4", "zplke/figure11", "zplke/figure12", "zplke/figure13"]
+TUNING = ("base accuracy", "fine-tuned accuracy", "difference")
+LEGEND = {"loc": "outside upper center", "ncols": 3, "fontsize": SMALL}
+FEWEST = 5  # facts from which on figure 10 shows an accuracy
+ROLES = {"rest": ("#0173b2", "o"), "after": ("#56b4e9", "s"), "replaced": ("#d55e00", "x")}
+
+
+def names(facts: Facts) -> dict[str, str]:
+    """Relation -> its name."""
+    return dict(zip(facts.relations["relation"], facts.relations["name"], strict=True))
+
+
+def short_labels(models) -> dict[str, str]:
+    """Model -> its name without the prefix of the shipped models and without the owner of a Hugging
+    Face id; the whole name if two would be equal.
+
+    >>> short_labels(["atlas-neox-0.6m", "EleutherAI/pythia-70m"])
+    {'atlas-neox-0.6m': 'neox-0.6m', 'EleutherAI/pythia-70m': 'pythia-70m'}
+    """
+    models = list(dict.fromkeys(models))
+    short = [model.rsplit("/", 1)[-1].removeprefix("atlas-") for model in models]
+    return dict(zip(models, short if len(set(short)) == len(short) else models, strict=True))
+
+
+def _cut(text: str) -> str:
+    return textwrap.shorten(text, 34, placeholder=" ...")
+
+
+def _dots(frame: pd.DataFrame, name: str) -> pd.DataFrame:
+    """The frame with a number and its interval as the columns that ``dot_rows`` draws."""
+    return frame.rename(columns={name: "value", f"{name} low": "low", f"{name} high": "high"})
+
+
+def _missed(estimates: pd.DataFrame, requirement: str, models) -> pd.DataFrame:
+    """The estimates with the requirement that their models miss, if they are shipped ones."""
+    return estimates.assign(missed=[requirement if shipped(model) else "" for model in models])
+
+
+def telling_fact(answers: pd.DataFrame, facts: Facts) -> Facts:
+    """The fact that shows the effect of examples best: the model answers it after four correct
+    ones, and after as few other inputs as possible; of ties the first.
+
+    answers   ``measures.answers_of_inputs`` of several facts
+    """
+    after_four = answers[(answers["role"] == "zp") & (answers["context"] == "4 correct")]
+    missed = ~after_four.set_index("fact")["right"].astype(bool)
+    order = pd.DataFrame({"missed": missed, "others": answers.groupby("fact")["right"].sum()})
+    order = order.reindex(facts.facts["fact"]).sort_values(["missed", "others"], kind="stable")
+    return pick(facts, [order.index[0]])
+
+
+def table1(answers: pd.DataFrame, fact: Facts, model: str) -> Artifact:
+    """The next tokens after eight inputs for one fact, and how many facts each input gets right.
+
+    answers   ``measures.answers_of_inputs`` of several facts, ``fact`` among them
+    """
+    counts, keys = measures.right_by_input(answers), ["estimator", "context"]
+    own = answers[answers["fact"].isin(fact.facts["fact"])].rename(columns={"right": "right here"})
+    table = own[[*keys, "text", "output", "right here"]].merge(counts, on=keys)
+    n = answers["fact"].nunique()
+    titles = {"context": "examples", "text": "input", "right": f"right of {n}"}
+    changed = counts[~counts["context"].isin(["none", "2 correct", "4 correct"])]
+    zero = changed["estimator"] == "zero-prompt"
+    lists, prompted = cases(changed[zero], "change", "context"), changed[~zero]
+    untold = (lists.index != "1 correct") & shipped(model)
+    lists = lists.assign(missed=np.where(untold, NO_LISTS, ""))
+    claims = check("zplke/table1", lists=lists, prompts=cases(prompted, "lost", "context"))
+    return Artifact("zplke/table1", table.rename(columns=titles), claims)
+
+
+def figure1(answers: pd.DataFrame, fact: Facts, some: Facts) -> Artifact:
+    """What a prompt and a list of four pairs give: one fact per outcome, with the number of facts.
+
+    answers   ``measures.answers_of_inputs`` of the facts ``some``
+    fact      shown first (``telling_fact``); the prompt is its first one that is wrong, if any is
+    """
+    (first,), labels = fact.facts["fact"], gold(some).set_index("fact")["label"]
+    own = answers[(answers["fact"] == first) & (answers["estimator"] == "prompted")]
+    prompt = own.sort_values("right", kind="stable")["context"].iloc[0]
+    rows = answers[answers["context"].isin([prompt, "4 correct"])].reset_index(drop=True)
+    right = rows.pivot(index="fact", columns="estimator", values="right").astype(bool)
+    one = right.idxmax(axis=1).map({"zero-prompt": "only the list", "prompted": "only the prompt"})
+    outcome = one.where(right.any(axis=1), "neither").where(~right.all(axis=1), "both")
+    rows["outcome"] = rows["fact"].map(outcome)
+    rows["facts"] = rows["outcome"].map(outcome.value_counts())
+    order = [first, *some.facts["fact"][some.facts["fact"] != first]]
+    kept = outcome[order].drop_duplicates().index
+    rows = rows.assign(input=rows["text"], output=rows["output"].str.strip())
+    rows = rows.set_index("fact").loc[kept].reset_index()
+    figure, axes = report.subplots(report.TWO_COLUMNS, 0.62 * len(kept) + 0.1, len(kept))
+    for axis, (name, own) in zip(axes.flat, rows.groupby("fact", sort=False), strict=True):
+        cut = own["input"].map(lambda text: text if len(text) < 80 else f"... {text[-76:]}")
+        title = f"right: {own['outcome'].iloc[0]} ({own['facts'].iloc[0]} of {len(right)} facts)"
+        panel = list(zip(cut, own["output"], own["right"], strict=True))
+        report.lines(axis, panel, f"{title}; here the object is {labels[name]}", 0.76)
+    columns = ["estimator", "input", "output", "right", "fact", "outcome", "facts"]
+    return Artifact("zplke/figure1", rows[columns], figure=figure)
+
+
+def figure2(fact: Facts, examples: pd.DataFrame) -> Artifact:
+    """The inputs of the zero-shot, few-shot and zero-prompt estimators for one fact after examples;
+    words of subjects and objects are coloured."""
+    sentences = fact.templates[fact.templates["role"] == scores.sentence_role(fact)]
+    subject, sentence = fact.label(fact.facts["subject"])[0], sentences["template"].iloc[0]
+    pairs = list(zip(examples["subject"], examples["object"], strict=True))
+    inputs = {
+        "ZS-LKE: a template": many_shot([], subject, sentence),
+        "FS-LKE: two solved templates before it": many_shot(pairs[:2], subject, sentence),
+        "ZP-LKE: pairs only": many_shot(pairs, subject),
+    }
+    subjects = [*examples["subject"], subject]
+    colour = {word: "#0173b2" for label in subjects for word in label.split()}
+    colour |= {word: "#b34700" for label in examples["object"] for word in label.split()}
+    wrapped = {title: textwrap.wrap(text, 60) for title, text in inputs.items()}
+    total = sum(len(own) + 2 for own in wrapped.values())
+    figure, ((axis,),) = report.subplots(report.COLUMN, 0.135 * total)
+    axis.set(xlim=(-1, 61), ylim=(total, 0))
+    axis.axis("off")
+    look, y = {"family": "monospace", "fontsize": 6.4, "va": "center"}, 0.5
+    for title, own in wrapped.items():
+        axis.text(0, y, title, fontsize=7, fontweight="bold", va="center")
+        for line in own:
+            y += 1
+            for at in re.finditer(r"\S+", line):
+                axis.text(at.start(), y, at[0], color=colour.get(at[0], "0.2"), **look)
+        y += 2
+    frame = pd.DataFrame(inputs.items(), columns=["estimator", "input"])
+    return Artifact("zplke/figure2", frame, figure=figure)
+
+
+def table3(everything: Facts, atlas: Facts) -> Artifact:
+    """Six facts of the relation. ``atlas``: all its facts, with years (K1) and fields (P166) of the
+    laureates' prizes; a laureate of two prizes has two of each."""
+    sample, rows = everything.facts.head(6), atlas.facts
+    table = {"Name": everything.label(sample["subject"])}
+    table["Birth year"] = everything.label(sample["object"])
+    for title, relation in (("Award year", "K1"), ("Nature of award", "P166")):
+        prizes = rows[rows["relation"] == relation].groupby("subject")["object"].agg(", ".join)
+        table[title] = sample["subject"].map(prizes).tolist()
+    return Artifact("zplke/table3", pd.DataFrame(table))
+
+
+def figure3(measured: pd.DataFrame) -> Artifact:
+    """Accuracy over the number of examples, one line per model, with a band of one standard
+    deviation over draws, and a dashed vertical at n95."""
+    models, level = measured["model"].unique(), measures.chance(measured)
+    each = measured.groupby(["model", "shots", "seed"])["correct"].mean()
+    frame = each.groupby(["model", "shots"]).agg(["mean", "std"]).reset_index()
+    curves = {m: own.set_index("shots")["mean"] for m, own in frame.groupby("model")}
+    frame["n95"] = frame["model"].map({m: measures.n95(curve) for m, curve in curves.items()})
+    figure, ((axis,),) = report.column(2.6)
+    for place, (model, label) in enumerate(short_labels(models).items()):
+        own, look = frame[frame["model"] == model], report.model_style(model)
+        title = f"{label}, 95 % at {own['n95'].iloc[0]:g}"
+        axis.plot(own["shots"], own["mean"], label=title, markersize=3, **look)
+        ends = own["mean"] - own["std"], own["mean"] + own["std"]
+        axis.fill_between(own["shots"], *ends, color=look["color"], alpha=0.15, linewidth=0)
+        dashes = (3 * (place % 2), (3, 3))  # two verticals at one n95 are both visible
+        x, y = own.loc[own["shots"] == own["n95"], ["shots", "mean"]].to_numpy().T
+        axis.vlines(x, 0, y, color=look["color"], linestyle=dashes, linewidth=0.9)
+    axis.axhline(level, color="0.4", linewidth=0.8)
+    axis.text(frame["shots"].max(), level, "chance", ha="right", va="bottom", fontsize=SMALL)
+    axis.set(xlabel="examples", ylabel="accuracy", ylim=(0, None))
+    figure.legend(*axis.get_legend_handles_labels(), **LEGEND)
+    last = frame.groupby("model")[["mean", "n95"]].last().loc[models]
+    fewer = stats.pearson_over_models(last["mean"], last["n95"], list(map(family, models)))
+    by = measured.groupby(["model", "fact", "shots"])["correct"].mean().unstack("shots")
+    gain = measures.by_model(by[by.columns.max()] - by[by.columns.min()], models)
+    claims = check("zplke/figure3", rises=_missed(gain, NO_LISTS, models), fewer=fewer)
+    return Artifact("zplke/figure3", frame, claims, figure)
+
+
+def sequence_figure(name: str, positions: pd.DataFrame, star: int) -> Artifact:
+    """Figures 4, 11, 12 and 13: probability of every object by position, of the first, second,
+    third or fourth model; if there are fewer models, a further draw of the pairs.
+
+    positions   ``measures.by_position``;   star: a marked position
+
+    The frame has all draws of the model; ``pictured``: those of the picture; ``star``: the marked
+    pair, with its value. Figures 11 to 13 begin with the incorrect examples, as in the paper.
+    """
+    place, models = SEQUENCES.index(name), positions["model"].unique()
+    model, draw = models[place % len(models)], place // len(models)
+    own = positions[positions["model"] == model]
+    frame = own.assign(pictured=own["seed"] == own["seed"].unique()[draw])
+    frame["star"] = (frame["position"] == star) & (frame["role"] == "rest")
+    order = (
+        list(scores.CONTEXTS)
+        if place == 0
+        else [*list(scores.CONTEXTS)[2:], *list(scores.CONTEXTS)[:2]]
+    )
+    longest = scores.LONGEST_LIST if shipped(model) else np.inf
+    figure = _panels(frame[frame["pictured"]], ["correct", *order], model, longest)
+    correct = own[(own["context"] == "correct") & (own["position"] <= longest)]
+    rises = check(name, rises=stats.pearson(correct["position"], correct["probability"]))
+    return Artifact(name, frame, None if draw else rises, figure)
+
+
+def _panels(frame: pd.DataFrame, contexts: list[str], model: str, longest: float):
+    """A panel per context: probability over position; dashed: mean of the correct sequence; a thin
+    vertical line after the position ``longest``; the star with its value."""
+    figure, axes = report.column(5.55, len(contexts), sharex=True, sharey=True)
+    star = {"s": 60, "color": "#ece133", "edgecolor": "black", "linewidth": 0.6, "zorder": 3}
+    mean = frame["probability"][frame["context"] == "correct"].mean()
+    for axis, context, letter in zip(axes.flat, contexts, "abcde", strict=True):
+        panel = frame[frame["context"] == context]
+        for role, (colour, marker) in ROLES.items():
+            rows = panel[panel["role"] == role]
+            look = {"s": 5, "color": colour, "marker": marker, "linewidth": 0.6, "label": role}
+            axis.scatter(rows["position"], rows["probability"], **look)
+        axis.axhline(mean, color="0.3", linestyle="--", linewidth=0.8)
+        if longest < panel["position"].max():
+            axis.axvline(longest + 0.5, color="0.5", linewidth=0.6)
+        for x, y in panel.loc[panel["star"], ["position", "probability"]].to_numpy():
+            axis.scatter(x, y, marker="*", **star)
+            axis.annotate(f"{y:.2f}", (x, y), (5, 3), textcoords="offset points", fontsize=SMALL)
+        axis.set(ylim=(-0.06, 1.06))
+        title = f"({letter}) {context}, {model}" if letter == "a" else f"({letter}) {context}"
+        axis.set_title(title, fontsize=7)
+    figure.legend(*axes[0, 0].get_legend_handles_labels(), **LEGEND)
+    axes[-1, 0].set(xlabel="position in the sequence")
+    figure.supylabel("probability of the object", fontsize=7)
+    return figure
+
+
+def harm(positions: pd.DataFrame) -> Artifact:
+    """How replaced examples change the other pairs (``measures.effects``), one mark per model."""
+    groups = positions.groupby("model", sort=False)
+    frame = pd.concat([measures.effects(own).assign(model=m) for m, own in groups])
+    parts = frame.groupby("pairs", sort=False)
+    panels = {which: _dots(own, "change") for which, own in parts}
+    figure = report.dot_rows(panels, "effect", "model", "change of the probability", level=0)
+    every, found = frame[frame["pairs"] == "all known pairs"], {}
+    for key, effect in (("incorrect", "incorrect"), ("more", "incorrect minus unknown")):
+        own = cases(every[every["effect"] == effect], "change", n="n")
+        found[key] = _missed(own, NO_LISTS, own.index)
+    return Artifact("zplke/harm", frame, check("zplke/harm", **found), figure)
+
+
+def figure10(measured: pd.DataFrame) -> Artifact:
+    """Acc@K and the share of inputs kept, one line per model (``measures.accuracy_at``)."""
+    groups = measures.longest(measured).groupby("model", sort=False)
+    steps, ends = np.arange(0, 1, 0.05), {"low": "accuracy low", "high": "accuracy high"}
+    frame = pd.concat([measures.accuracy_at(own, steps).assign(model=m) for m, own in groups])
+    frame = frame.rename(columns=ends)
+    figure, axes = report.column(2.3, 1, 2, sharex=True, sharey=True)
+    left, right = axes.flat
+    for model, label in short_labels(groups.groups).items():
+        own, look = frame[frame["model"] == model], report.model_style(model) | {"markersize": 2}
+        many = own[own["kept"] >= FEWEST]
+        left.plot(many["K"], many["accuracy"], label=label, linewidth=1, **look)
+        band = {"color": look["color"], "alpha": 0.1, "linewidth": 0}
+        left.fill_between(many["K"], *(many[end] for end in ends.values()), **band)
+        right.plot(own["K"], own["share"], linewidth=1, **look)
+    left.set(xlabel="confidence above K", ylabel="accuracy of the inputs kept", ylim=(0, 1.02))
+    right.set(xlabel="confidence above K", ylabel="share of the inputs kept")
+    figure.legend(*left.get_legend_handles_labels(), **LEGEND)
+    every, sure = (frame[np.isclose(frame["K"], k)].set_index("model") for k in (0, 0.5))
+    names = {"accuracy": "value", "accuracy low": "low", "accuracy high": "high"}
+    gain = sure[list(names)].sub(every["accuracy"], axis=0).where(sure["kept"] >= FEWEST, axis=0)
+    confident = gain.rename(columns=names).assign(n=sure["kept"])
+    return Artifact("zplke/figure10", frame, check("zplke/figure10", confident=confident), figure)
+
+
+def sensitivity(decided: dict[str, pd.DataFrame]) -> Artifact:
+    """Accuracy under other ways to write pairs or to choose options.
+
+    decided   a decision of ``scores.DECISIONS`` -> ``measures.measure``, one draw
+    """
+    here, there = decided["as here: a blank"], decided["as released"]
+    rules = {"a blank; chosen per token": "per token", "a blank; chosen after the prior": "pmi"}
+    rows = {"as here: a blank": here.groupby("model")["correct"].mean()}
+    rows |= {name: here.groupby("model")[rule].mean() for name, rule in rules.items()}
+    rows |= {name: own.groupby("model")["correct"].mean() for name, own in decided.items()}
+    models = here["model"].unique()
+    table = pd.DataFrame(rows).T[models].rename_axis("decision").rename_axis(columns=None)
+    by = [own.set_index(["model", "fact"])["correct"] for own in (here, there)]
+    changes = {m: measures.paired_change(by[0][m], by[1][m][by[0][m].index]) for m in models}
+    claims = check("zplke/sensitivity", released=pd.DataFrame(changes).T)
+    return Artifact("zplke/sensitivity", table.reset_index(), claims)
+
+
+def table6(facts: Facts) -> Artifact:
+    """The prompts of the relations tested."""
+    used = (
+        scores.used_templates(facts).set_index(["relation", "number", "role"])["template"].unstack()
+    )
+    table = facts.relations[["relation", "name"]].merge(used.reset_index(), on="relation")
+    return Artifact("zplke/table6", table.rename(columns=scores.PROMPTED))
+
+
+def figure5(cells: pd.DataFrame) -> Artifact:
+    """All methods in both response tests and in the multiple-choice test, one row per model: mean
+    over relations with its 95 % bootstrap interval over relations. ``cells``:
+    ``measures.accuracy_by_method``. Without P176: manufacturer, whose human prompts speak of a
+    music label."""
+    rows, models = [], cells.attrs["models"]
+    for key, own in cells.groupby(["test", "model", "method"]):
+        values, rest = own["accuracy"], own.loc[own["relation"] != "P176", "accuracy"]
+        row = dict(zip(("test", "model", "method"), key, strict=True))
+        row |= report.interval("accuracy", values, stats.mean_interval)
+        rows.append(row | {"relations": len(values), "without P176": rest.mean()})
+    frame, order = pd.DataFrame(rows), [m for m in ORDER if m in set(cells["method"])]
+    shown = _dots(frame, "accuracy").set_index(["model", "method"])
+    shown = shown.loc[[(m, method) for m in models for method in order]].reset_index()
+    shown["model"] = shown["model"].map(short_labels(models))
+    letters = zip("aab", measures.TESTS, strict=True)
+    panels = {f"({letter}) {test}": shown[shown["test"] == test] for letter, test in letters}
+    figure = report.dot_rows(panels, "model", "method", "accuracy")
+    choice = cells[cells["test"] == measures.TESTS[-1]]
+    wide = choice.pivot(index=["model", "relation"], columns="method", values="accuracy")
+    found = {}
+    for key, other in (("prompts", "HGP"), ("plain", "plain sentence")):
+        if other in wide:
+            found[key] = measures.by_model((wide["ZP-LKE"] - wide[other]).dropna(), models)
+    return Artifact("zplke/figure5", frame, check("zplke/figure5", **found), figure)
+
+
+def relations_figure(name: str, cells: pd.DataFrame, facts: Facts) -> Artifact:
+    """Figures 14 (response, lenient) and 15 (multiple choice): all methods by relation, with Wilson
+    intervals over facts; the relations that ZP-LKE knows best first.
+
+    cells   ``measures.accuracy_by_method``
+    """
+    test = {"zplke/figure14": "response, lenient", "zplke/figure15": "multiple choice"}[name]
+    frame = cells[cells["test"].str.startswith(test.split(",")[0])]
+    counts = frame["relation"].map(facts.facts["relation"].value_counts())
+    ends = [stats.wilson(round(a * n), n) for a, n in zip(frame["accuracy"], counts, strict=True)]
+    ends = pd.DataFrame(ends, frame.index, ["accuracy low", "accuracy high"])
+    frame = frame.assign(relation=frame["relation"].map(names(facts)), **ends)
+    rows = _dots(frame[frame["test"] == test], "accuracy")
+    best = rows[rows["method"] == "ZP-LKE"].groupby("relation")["value"].mean()
+    rows = rows.assign(best=rows["relation"].map(best), place=rows["method"].map(ORDER.index))
+    rows = rows.sort_values(["best", "relation", "place"], ascending=[False, True, True])
+    rows["relation"] = rows["relation"].map(_cut)
+    labels = short_labels(cells.attrs["models"])
+    panels = {label: rows[rows["model"] == model] for model, label in labels.items()}
+    figure = report.dot_rows(panels, "relation", "method", "accuracy", side=2)
+    own = cells[cells["test"] == test]
+    found = {"prompts": measures.relations_ahead(own, "HGP")}
+    found["few"] = measures.relations_ahead(own, "few-shot HGP")
+    if name == "zplke/figure14" and all(map(shipped, cells.attrs["models"])):
+        found = {key: one | {"missed": scores.NO_TEXT} for key, one in found.items()}
+    return Artifact(name, frame, check(name, **found), figure)
+
+
+def figure6(measured: pd.DataFrame, facts: Facts) -> Artifact:
+    """Dots of one relation's accuracy, one row per separator (``measures.by_separator``)."""
+    frame, (title,) = measures.by_separator(measured), facts.relations["name"]
+    rows = _dots(frame, "accuracy").assign(method="accuracy")
+    rows["between"] = rows["between"].map(_cut)
+    labels = short_labels(frame["model"])
+    panels = {label: rows[rows["model"] == model] for model, label in labels.items()}
+    figure = report.dot_rows(panels, "between", "method", f"accuracy on {title}", side=2)
+    words = frame[frame["between"] != "a blank"]
+    words = words.assign(case=words["model"] + ", " + words["between"])
+    claims = check("zplke/figure6", words=cases(words, "change", "case"))
+    return Artifact("zplke/figure6", frame, claims, figure)
+
+
+def table4(facts: Facts, pool: Facts) -> Artifact:
+    """The relations: facts, options, chance, and facts in the pool of examples."""
+    in_pool = pool.facts["relation"].value_counts()
+    table = facts.relations[["relation", "name"]].merge(chance_levels(facts), on="relation")
+    table["pool"] = table["relation"].map(in_pool).fillna(0).astype(int)
+    return Artifact("zplke/table4", table)
+
+
+def table5(facts: Facts, options: pd.DataFrame) -> Artifact:
+    """Two facts each of two relations with their first wrong options; the second relation has
+    years, if one has."""
+    rows = facts.facts.assign(label=facts.label(facts.facts["object"]))
+    years = rows["label"].str.isdecimal().groupby(rows["relation"]).all()
+    order = pd.Series([*years.index[years], *rows["relation"].drop_duplicates()])
+    first = rows["relation"].iloc[0]
+    sample = rows[rows["relation"].isin([first, *order[order != first][:1]])]
+    sample = sample.groupby("relation", sort=False).head(2)
+    wrong = options[options["candidate"] != options["fact"].map(rows.set_index("fact")["object"])]
+    listed = wrong.groupby("fact")["label"].agg(lambda labels: ", ".join([*labels[:5], "..."]))
+    table = {"Relation": sample["relation"].map(names(facts))}
+    table |= {"Subject": facts.label(sample["subject"]), "Object": sample["label"]}
+    table["Multiple choices"] = sample["fact"].map(listed)
+    return Artifact("zplke/table5", pd.DataFrame(table))
+
+
+def table7(described: pd.DataFrame) -> Artifact:
+    """The models. ``described``: ``scores.describe``."""
+    return Artifact("zplke/table7", described)
+
+
+def table8(
+    measured: pd.DataFrame, described: pd.DataFrame, exposures: pd.Series | None = None
+) -> Artifact:
+    """The leaderboard (``measures.leaderboard``); ``described``: ``scores.describe``;
+    ``exposures``: fact -> how often the models were taught it, if known."""
+    table, about = measures.leaderboard(measured, exposures), described.set_index("model")
+    table.insert(2, "kind", table["model"].map(about["kind"]))
+    base = table[table["kind"] == "base"]
+    size = np.log(base["model"].map(about["parameters"]).astype(float))
+    larger = stats.pearson_over_models(size, base["accuracy"], base["model"].map(family))
+    printed = table.drop(columns=["n", "lost", "gained", "p"])
+    claims, best = check("zplke/table8", larger=larger), {"accuracy": "max"}
+    return Artifact("zplke/table8", table, claims, best=best, shown=printed)
+
+
+def table9(facts: Facts, rules, matrix, measured, exposures=None) -> Artifact:
+    """The relations by mean accuracy, beside rules that need no model.
+
+    rules       ``measures.guessers``;   matrix: ``measures.accuracy_matrix`` of the base models
+    measured    ``measures.measure`` of all models
+    exposures   as in ``table8``; adds ``exposure``, the mean of log2(1 + count) over facts
+    """
+    table = facts.relations[["relation", "name"]].set_index("relation")
+    table = table.join(rules.drop(columns="best rule"))
+    every = measures.accuracies(measured).groupby(["relation", "model"])["accuracy"].sum().unstack()
+    base = [model for model in measured["model"].unique() if model in matrix.index]
+    table["base"], table["all"] = every[base].mean(axis=1), every.mean(axis=1)
+    own = measured[measured["model"].isin(base)].groupby(["relation", "fact"])["correct"].mean()
+    ends = own.groupby("relation").agg(stats.mean_interval)
+    table["base low"], table["base high"] = ends.str[0], ends.str[1]
+    rule = rules["best rule"].reindex(table.index)
+    found = {"guessed": stats.pearson(rule, table["base"])}
+    if exposures is not None:
+        logs = np.log2(1 + facts.facts["fact"].map(exposures))
+        table["exposure"] = logs.groupby(facts.facts["relation"]).mean()
+        found["taught"] = stats.partial(table["exposure"], table["base"], rule)
+    how = {"ascending": False, "key": stats.levelled, "kind": "stable", "ignore_index": True}
+    table = table.reset_index().sort_values("base", **how)
+    table.insert(0, "order", table.index + 1)
+    return Artifact("zplke/table9", table, check("zplke/table9", **found))
+
+
+def table10(matrix: pd.DataFrame, facts: Facts, n: int = 3) -> Artifact:
+    """The ``n`` best and worst relations of every base model, and how many more are tied with
+    them."""
+    titles, rows = names(facts), []
+    for model, accuracy in matrix.iterrows():
+        row = {"model": model}
+        for kind in ("best", "worst"):
+            ranked = accuracy.sort_values(ascending=kind == "worst", kind="stable")
+            for i, (relation, value) in enumerate(ranked[:n].items(), 1):
+                row |= {f"{kind} {i}": titles[relation], f"accuracy {kind} {i}": value}
+            row[f"{kind}: tied"] = int((ranked[n:] == ranked.iloc[min(n, len(ranked)) - 1]).sum())
+        rows.append(row)
+    return Artifact("zplke/table10", pd.DataFrame(rows))
+
+
+def _heat(axis, table: pd.DataFrame, low: float, rows=(), columns=()) -> None:
+    """A heat map from ``low`` to 1, with white lines where the families of ``rows`` and ``columns``
+    change."""
+    report.heat(axis, table, low, 1, "viridis")
+    for models, line in ((rows, axis.axhline), (columns, axis.axvline)):
+        own = [family(model) for model in models]
+        for at in [i for i in range(1, len(own)) if own[i] != own[i - 1]]:
+            line(at - 0.5, color="white", linewidth=2)
+    axis.tick_params(axis="x", rotation=90)
+    axis.tick_params(labelsize=SMALL, left=False, bottom=False, top=False)
+
+
+def figure7(matrix: pd.DataFrame, facts: Facts, rule: pd.Series) -> Artifact:
+    """Heat map of accuracies, relations x models (``measures.accuracy_matrix``), best relations
+    first, beside the best ``rule`` without a model."""
+    means, called = matrix.mean().sort_values(ascending=False), names(facts)
+    shown = matrix.rename(index=short_labels(matrix.index)).T.loc[means.index]
+    shown = shown.assign(**{"best rule": rule})
+    shown.index = [textwrap.shorten(called[r], 50, placeholder=" ...") for r in means.index]
+    width = 0.1 + 0.05 * shown.index.str.len().max() + 0.165 * shown.shape[1]  # names, cells
+    figure, axes = report.column(1.0 + 0.135 * len(shown), width=max(report.COLUMN, width))
+    _heat(axes[0, 0], shown, 0, columns=[*matrix.index, "rule"])
+    axes[0, 0].xaxis.tick_top()
+    mean, sizes = matrix.mean(), facts.facts["relation"].value_counts()[matrix.columns]
+    noise = mean * (1 - mean) / sizes  # variance by the draw of facts, at most
+    excess = lambda kept: mean[kept].var() - noise[kept].mean()
+    left_out = np.array([excess(mean.index != relation) for relation in mean.index])
+    low, high = stats.jackknife_interval(excess(mean.index), left_out)
+    differ = {"value": excess(mean.index), "low": low, "high": high, "n": len(mean)}
+    frame = matrix.rename_axis("model").reset_index()
+    return Artifact("zplke/figure7", frame, check("zplke/figure7", differ=differ), figure)
+
+
+def figure8(matrix: pd.DataFrame, rule: pd.Series) -> Artifact:
+    """Heat maps of the mean correlation between families: of accuracies, and of accuracies minus
+    the best ``rule`` without a model."""
+    versions = {"r": matrix, "r minus best rule": matrix - rule[matrix.columns]}
+    tables = {k: measures.family_correlations(own, family) for k, own in versions.items()}
+    n, lowest = len(tables["r"]), min(0, *(table.min(axis=None) for table in tables.values()))
+    short, width = short_labels(tables["r"].index), max(report.COLUMN, 0.9 + 0.6 * n)
+    figure, axes = report.column(1.1 + 0.3 * n, 1, 2, width, sharey=True)
+    for axis, (title, table) in zip(axes.flat, tables.items(), strict=True):
+        _heat(axis, table.rename(index=short, columns=short), lowest)
+        axis.set_title(title, fontsize=7)
+    long = {k: t.rename_axis(columns="b").stack(future_stack=True) for k, t in tables.items()}
+    agree, beyond = (measures.between_families(own, family) for own in versions.values())
+    claims = check("zplke/figure8", agree=agree, beyond=beyond)
+    return Artifact("zplke/figure8", pd.DataFrame(long).reset_index(), claims, figure)
+
+
+def figure16(matrix: pd.DataFrame) -> Artifact:
+    """Heat map of Pearson's r of every pair of models over relations; NaN for a model with the same
+    accuracy everywhere, and for fewer than 3 relations."""
+    pairs = matrix.T.corr(min_periods=3)
+    short, other = short_labels(pairs.index), pairs.where(~np.eye(len(pairs), dtype=bool))
+    size = 0.8 + 0.21 * len(pairs)
+    figure, ((axis,),) = report.column(size, width=max(report.COLUMN, 0.2 + size))
+    lowest = min(0, other.min(axis=None))
+    _heat(axis, other.rename(index=short, columns=short), lowest, pairs.index, pairs.index)
+    return Artifact("zplke/figure16", pairs.rename_axis("model").reset_index(), figure=figure)
+
+
+def table2(measured: pd.DataFrame, matrix: pd.DataFrame, described: pd.DataFrame) -> Artifact:
+    """Smallest and largest model of each family of ``matrix`` (``measures.accuracy_matrix``):
+    ``measures.subsumptions``. ``described``: ``scores.describe``."""
+    sizes = described.set_index("model")["parameters"][matrix.index]
+    groups = sizes.groupby(matrix.index.map(family), sort=False)
+    ends = [(own.idxmin(), own.idxmax()) for _, own in groups if len(own) > 1]
+    table = _rates(measured, ends, "smallest", "largest")
+    table.insert(0, "family", table["smallest"].map(family))
+    first = table[table["draw"] == 1]
+    lacks, shares = (cases(first, name, "family") for name in measures.GAPS[::-1])
+    return Artifact("zplke/table2", table, check("zplke/table2", lacks=lacks, shares=shares))
+
+
+def _rates(measured: pd.DataFrame, pairs, smaller: str, larger: str) -> pd.DataFrame:
+    """``measures.subsumptions`` with the accuracies of both models over all draws."""
+    mean = measures.accuracies(measured).groupby("model")["accuracy"].mean()
+    table = measures.subsumptions(measured, pairs)
+    table.insert(1, "accuracy", table["smaller"].map(mean))
+    table.insert(3, "accuracy of it", table["larger"].map(mean))
+    return table.rename(columns={"smaller": smaller, "larger": larger})
+
+
+def table11(measured: pd.DataFrame, base_of: dict[str, str]) -> Artifact:
+    """Base models and their fine-tuned versions: eta, the share of the tuned model's facts that its
+    base knows, and McNemar's test on the first draw with Holm's correction."""
+    pairs = [(tuned, base) for tuned, base in base_of.items() if base]
+    table = _rates(measured, pairs, "tuned", "base")
+    tests = measures.compare(measured, [pair[::-1] for pair in pairs])[["p", "p (Holm)"]]
+    table = table.join(tests.set_index(pd.Index([tuned for tuned, _ in pairs])), on="tuned")
+    table = table.rename(columns={"accuracy": "accuracy of it", "accuracy of it": "accuracy"})
+    order = ["base", "accuracy", "tuned", "accuracy of it"]  # the base comes first
+    table = table[[*order, *table.columns.drop(order)]]
+    known = cases(table[table["draw"] == 1], "eta", "tuned")
+    return Artifact("zplke/table11", table, check("zplke/table11", known=known))
+
+
+def figure9(measured: pd.DataFrame, base_of: dict[str, str]) -> Artifact:
+    """Accuracies of base models and their fine-tuned versions, and their differences, paired by
+    relation, with 95 % bootstrap intervals over relations."""
+    by_relation = measures.accuracies(measured).set_index(["model", "relation"])["accuracy"]
+    rows = []
+    for tuned, base in [pair for pair in base_of.items() if pair[1]]:
+        before, after, row = by_relation[base], by_relation[tuned], {"base": base, "tuned": tuned}
+        for name, values in zip(TUNING, (before, after, after - before), strict=True):
+            row |= measures.bounds(name, values.mean(), stats.mean_interval(values))
+        rows.append(row)
+    frame = pd.DataFrame(rows, columns=None if rows else ["base", "tuned"])
+    if frame.empty:
+        figure, ((axis,),) = report.column(0.6)
+        axis.axis("off")
+        axis.text(0.5, 0.5, "no fine-tuned model with its base", ha="center", fontsize=7)
+        return Artifact("zplke/figure9", frame, figure=figure)
+    named = frame.assign(model=list(short_labels(frame["tuned"]).values()))
+    base, tuned, difference = (_dots(named, name).assign(of=name) for name in TUNING)
+    panels = {"accuracy": pd.concat([base, tuned]), "fine-tuned minus base": difference}
+    figure = report.dot_rows(panels, "model", "of", "accuracy, and its difference", level=0)
+    claims = check("zplke/figure9", lower=cases(frame, "difference", "tuned"))
+    return Artifact("zplke/figure9", frame, claims, figure)
