@@ -234,16 +234,6 @@ def agreement_by_n(outcomes: dict, calibrated: Calibrations, times: int = 300) -
     return pd.concat(tables, ignore_index=True)
 
 
-def settles_at(curve: pd.Series, within: float = 0.01) -> float:
-    """The first index at which a curve is within ``within`` of its best value; NaN without a value.
-
-    >>> int(settles_at(pd.Series([0.50, 0.60, 0.695, 0.70, 0.66], index=[1, 2, 3, 4, 5])))
-    3
-    """
-    near = curve.index[curve >= curve.max() - within - 1e-12]
-    return near[0] if len(near) else np.nan
-
-
 def agreement_by_sentences(grids: dict, calibrated: Calibrations, number: pd.Series):
     """``by_sentences`` of every measure except KaRR, which has templates of its own (figures 4 and
     6), with ``measure`` and ``to ApprOpt``, the gain minus ApprOpt's, with its interval.
@@ -268,14 +258,11 @@ def by_sentences(values: pd.DataFrame, number: pd.Series, facts, rating, picks: 
     """Agreement with a rating if each fact has m sentences, for every m: the mean over all choices
     of m sentences. All choices use the same resampled facts (``stats.held_out_replicates``).
 
-    values          a grid of the measure; every fact has all sentences
-    number          prompt -> number of the sentence
-    facts, rating   the facts to compare, and the rating of each
-    picks           the configuration chosen for each fold
-    returns         ``sentences``, ``tau`` (NaN if one choice has none), ``std`` (over choices),
-                    ``choices``, ``undefined`` (folds without a tau), ``gain`` = 100 ((tau + 1) / (tau
-                    with one sentence + 1) - 1) [appendix C], 95 % bootstrap intervals of tau and
-                    gain; and the replicates of the gain, (m, 300)
+    values   a grid of the measure; every fact has all sentences
+    number   prompt -> number of the sentence;  picks: the configuration chosen for each fold
+    returns  ``sentences``, ``tau`` (NaN if one choice has none), ``std`` (over choices), ``choices``,
+             ``undefined`` (folds without a tau), ``gain`` = 100 ((tau + 1) / (tau with one sentence
+             + 1) - 1) [appendix C], intervals of tau and gain; and the gain's replicates, (m, 300)
     """
     asked = values.groupby(level=0).size().reindex(facts)
     if (short := asked[asked < number.nunique()]).size:

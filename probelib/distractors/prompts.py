@@ -84,15 +84,13 @@ def _subject_article(text: str, subject: str) -> str:
     return bare if bare != text else text.replace(subject, f"the {subject}", 1)
 
 
-def _object_article(text: str, subject: str) -> str:
-    """The same for the object, which follows the text."""
-    return text.removesuffix(" the") if text.endswith(" the") else f"{text} the"
-
-
 # errors of the kinds that people found in templates (table 8): name -> (rule, (text, subject) -> text)
 FLAWS = {
     "sub_deter": ("an article before the subject, or its own taken away", _subject_article),
-    "obj_deter": ("an article before the object, or its own taken away", _object_article),
+    "obj_deter": (
+        "an article before the object, or its own taken away",
+        lambda text, s: text.removesuffix(" the") if text.endswith(" the") else f"{text} the",
+    ),
     "wrong_conjug": ("the first verb in another tense", lambda text, s: _swap(text, s, TENSES)),
     "adj_noun_conjug": (
         "a participle conjugated: called, calls",

@@ -37,16 +37,11 @@ from scipy.sparse import csc_array, csr_array
 from probelib.errors import ProbeError, check_sizes, unknown
 from probelib.facts.formats.datasets import require_relations
 from probelib.facts.graphs.graph import Graph, column_values, from_facts
-from probelib.facts.model import Facts, keep, rng, sample
+from probelib.facts.model import Facts, keep, rng
 from probelib.facts.validity import UNKNOWN, days, validity
 
-NAMES = {
-    "random": "Random",
-    "sem": "Sem",
-    "temp_sem": "Temp+Sem",
-    "appropt": "ApprOpt",
-    "opt": "Opt",
-}
+NAMES = {"random": "Random", "sem": "Sem", "temp_sem": "Temp+Sem", "appropt": "ApprOpt"}
+NAMES["opt"] = "Opt"
 TODAY = "2026-01-01"  # the day at which the atlas holds
 SAME = 5  # decimals of a similarity; entities that differ in later ones are equally similar
 POPULOUS = 10  # an object without a type counts as having the types that most entities have
@@ -96,17 +91,17 @@ class Knowledge:
         return csr_array((np.ones(len(rows), bool), (rows, codes)), shape=shape)
 
     @cached_property
-    def of_type(self) -> csc_array:
-        """``types`` in columns: the entities of each type."""
-        return self.types.tocsc()
-
-    @cached_property
     def order(self) -> tuple[np.ndarray, np.ndarray]:
         """Triples sorted by (head, relation), and these pairs as sorted numbers, to look up values."""
         pairs = self.graph.head.astype(np.int64) * self.graph.relations.num_rows
         pairs = pairs + self.graph.relation
         order = np.argsort(pairs, kind="stable")
         return order, pairs[order]
+
+    @cached_property
+    def of_type(self) -> csc_array:
+        """``types`` in columns: the entities of each type."""
+        return self.types.tocsc()
 
     @cached_property
     def dates(self) -> tuple[np.ndarray, np.ndarray]:
@@ -291,13 +286,6 @@ def has_former(kb: Knowledge, facts: pd.DataFrame) -> pd.Series:
             found = len(former_values(kb, subject, relation, space)) > 0
         answer.append(found)
     return pd.Series(answer, index=facts.index, dtype=bool)
-
-
-def former_facts(kb: Knowledge, current: Facts, otherwise: Facts, n: int, seed: int = 0) -> Facts:
-    """The set S': ``n`` facts per relation whose subject had another object before; ``otherwise`` if
-    there are none."""
-    changed = keep(current, has_former(kb, current.facts))
-    return sample(changed, n, seed) if len(changed.facts) else otherwise
 
 
 def former_taught(facts: pd.DataFrame, lists: pd.DataFrame, manifest: pd.DataFrame | None):

@@ -17,7 +17,7 @@ from probelib import store
 from probelib.distractors import baselines, measures, retrieval
 from probelib.distractors.prompts import judge_prompt, karr_texts
 from probelib.distractors.retrieval import NAMES, Knowledge
-from probelib.facts.model import Facts, keep
+from probelib.facts.model import Facts
 from probelib.lm.loading import load
 from probelib.lm.names import organisms
 from probelib.lm.remote.chat import ChatModel, connect
@@ -27,7 +27,6 @@ NS = (1, 2, 5, 10, *range(20, 201, 20))  # distractors, and next tokens of Preci
 STRATEGIES = ("random", "sem", "temp_sem", "appropt")
 # strategy -> search, order of its list
 SEARCHED = {"appropt": ("beam", "label_logprob"), "opt": ("best_first", "logprob")}
-SAMPLE = "P35:United States:Donald Trump:2025"  # the fact of table 7
 
 
 @dataclass(frozen=True)
@@ -219,13 +218,10 @@ def _distractors(study: Study, strategy: str) -> pd.DataFrame:
 
 def probability(study: Study) -> pd.DataFrame:
     """Probability of the object's bare labels, from the strategies' scores if these have them."""
-    scores, rows = None, study.facts.facts
-    if study.strategies and not measures.ENDINGS[study.how.ending][0]:
-        scores = study.scores
-    else:
-        bare = retrieval.candidates(study.knowledge, rows, [])
-        scores = store.score(study.model, study.sentences, bare, study.folder)
-    return _costing(baselines.probability(scores, rows), scores.attrs["cost"])
+    if not study.strategies or measures.ENDINGS[study.how.ending][0]:
+        study = replace(study, strategies=(), how=replace(study.how, ending="none"))
+    grid = baselines.probability(study.scores, study.facts.facts)
+    return _costing(grid, study.scores.attrs["cost"])
 
 
 def precision(study: Study) -> pd.DataFrame:
@@ -321,10 +317,3 @@ def sample_lists(study: Study, n: int = 15) -> pd.DataFrame:
     table = pd.DataFrame(lists, index=range(n)).fillna("")
     table.insert(0, "rank", range(1, n + 1))
     return table
-
-
-def sample_fact(current: Facts, otherwise: Facts) -> Facts:
-    """The paper's example of table 7, or the first fact of ``otherwise`` if the data lack it."""
-    chosen = current if SAMPLE in set(current.facts["fact"]) else otherwise
-    wanted = SAMPLE if chosen is current else chosen.facts["fact"].iloc[0]
-    return keep(chosen, chosen.facts["fact"] == wanted)

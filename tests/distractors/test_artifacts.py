@@ -66,13 +66,6 @@ def test_endings_and_the_optimum_are_paired():
     assert gap == {("gap", ""): (0.812, "shown")}
 
 
-def test_ranks_of_former_objects():
-    rows = {"fact": ["a", "a", "b"], "rank": [1, 2, 1], "former": [True, False, True]}
-    frame = artifacts.figure7(pd.DataFrame(rows)).frame
-    assert frame[["mean", "size"]].values.tolist() == [[1, 2], [0, 1]]
-    assert frame["mean low"].tolist() == pytest.approx([stats.wilson(2, 2)[0], 0])
-
-
 @pytest.mark.parametrize(
     ("last", "gain", "expected"),
     [(15, 0.0, "not testable here"), (40, -0.05, "shown"), (40, 0.05, "reversed")],

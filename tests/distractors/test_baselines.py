@@ -108,20 +108,3 @@ def test_karr_sums_by_hand():
     assert found["num"] == pytest.approx(0.4 * 0.5) and found["den_s"] == pytest.approx(0.2 * 0.25)
     assert found["den_r"] == pytest.approx((0.08 ** (1 / 3) + 0.0009**0.5) / 2)
     assert found["karr"] == pytest.approx(np.sqrt(0.2 / 0.05 * 0.2 / found["den_r"]))
-
-
-def test_karr_is_the_same_one_text_at_a_time():
-    """300 rows over 40 texts of 1 to 11 tokens in float32, as the store keeps them."""
-    rng, n_tokens = np.random.default_rng(0), {"a": 1, "b": 3, "c": 20}
-    logprobs = {f"t{i}": np.log(rng.random(1 + i % 11)).astype(np.float32) for i in range(40)}
-    draw = lambda *choices: rng.choice(choices, 300)
-    texts = pd.DataFrame({"fact": np.sort(rng.integers(0, 5, 300)), "share": draw(1, 0.5, 0.25)})
-    texts = texts.assign(term=draw("num", "den_s", "den_r"), before=draw(*logprobs))
-    texts = texts.assign(text=draw(*logprobs), rest=draw("", *n_tokens))
-    first = lambda t: np.exp(logprobs[t][1:].mean()) if len(logprobs[t]) > 1 else 1.0
-    last = lambda t, r: np.exp(logprobs[t][-n_tokens[r] :].mean()) if r else 1.0
-    value = [row.share * first(row.before) * last(row.text, row.rest) for row in texts.itertuples()]
-    wanted = texts.assign(value=np.array(value, dtype=float))
-    wanted = wanted.groupby(["fact", "term"])["value"].sum().unstack()
-    found = baselines.karr(texts, logprobs, n_tokens).set_index("fact")
-    assert np.allclose(found[wanted.columns], wanted, rtol=1e-12, atol=0)

@@ -116,14 +116,6 @@ def test_invariants(own, rivals, random):
     assert (best <= low).all() and len(set(best)) == 1
 
 
-def test_a_model_that_knows_nothing():
-    """E[Avg@n] = 1/2 and E[Min@n] = 1/(n + 1): the object is the best of n + 1 equal ones."""
-    draw = np.random.default_rng(0).random((4000, 6))
-    beaten = pd.DataFrame((draw[:, :1] > draw[:, 1:]).astype(float), columns=range(1, 6))
-    assert measures.aggregated(beaten, "Avg")[5].mean() == pytest.approx(0.5, abs=0.02)
-    assert measures.aggregated(beaten, "Min")[5].mean() == pytest.approx(1 / 6, abs=0.02)
-
-
 # Agreement with ratings
 
 
@@ -192,13 +184,6 @@ def test_calibration_on_common_facts_and_what_more_distractors_bring():
     by_n = measures.agreement_by_n({"appropt": beaten}, found, 50).set_index("n")
     assert by_n["to last"].tolist() == pytest.approx([by_n["tau"][2] - by_n["tau"][1], 0])
     assert by_n["to last low"][1] <= by_n["to last"][1] <= by_n["to last high"][1]
-
-
-def test_a_curve_has_settled_where_it_stays_near_its_best():
-    curve = lambda *values: pd.Series(values, index=range(1, len(values) + 1))
-    assert measures.settles_at(curve(0.5, 0.695, 0.60, 0.69, 0.70)) == 2
-    assert measures.settles_at(curve(0.5, 0.7, 0.6)) == 2  # a fall at the end does not count
-    assert np.isnan(measures.settles_at(curve(np.nan, np.nan)))
 
 
 def test_agreement_by_number_of_sentences():

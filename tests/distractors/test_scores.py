@@ -5,7 +5,7 @@ from dataclasses import replace
 import pandas as pd
 import pytest
 
-from probelib import ProbeError, facts, lm, parameters, prompts
+from probelib import ProbeError, facts, lm, parameters
 from probelib.beyond.questions import tokens_per_fact
 from probelib.distractors import measures, retrieval, scores
 from probelib.distractors.scores import DistractorSettings
@@ -56,10 +56,7 @@ def test_several_models_are_scored_one_by_one(study):
 
 
 def test_the_sample_is_a_table_of_labels(study, tmp_path):
-    one = scores.sample_fact(facts.atlas(), study.facts)
-    assert one.facts["fact"].tolist() == [scores.SAMPLE]
-    other = scores.sample_fact(study.facts, study.facts)
-    assert other.facts["fact"].tolist() == study.facts.facts["fact"].tolist()[:1]
+    other = facts.keep(study.facts, study.facts.facts.index == 0)
     sentences = scores.cloze_sentences(other, 1)
     own = replace(study, facts=other, sentences=sentences, folder=tmp_path)
     table = scores.sample_lists(own, n=3)
@@ -134,19 +131,3 @@ def test_a_judge_behind_an_address(study, tmp_path):
             assert table["value"].tolist() == [1, 0, 1] == table["truth"].tolist()
     assert len(asked) == 2 and {path for path, _, _ in asked} == {"/v1/chat/completions"}
     assert asked[0][1]["temperature"] == 0 and "authorization" not in str(asked).lower()
-
-
-def test_a_local_judge_is_asked_in_short(study, tmp_path, monkeypatch):
-    """It reads the first sentence of the text, and the label that it would recall."""
-    own = with_texts(study, [" Paris.\nWhat"], judge=study.model, folder=tmp_path)
-    asked, generate = [], scores.store.generate
-    spy = lambda model, rows, *more, **options: (
-        asked.append(rows),
-        generate(model, rows, *more, **options),
-    )[1]
-    monkeypatch.setattr(scores.store, "generate", spy)
-    table = scores.judge_texts(own)
-    assert table["value"].isin([0, 1]).all() and table["truth"].tolist() == [1]
-    sentence = own.sentences["text"].iloc[0]
-    query = f"{prompts.RECALL.format(statement=f'{sentence} Paris.')} Paris."
-    assert asked[0]["text"].tolist() == [query]
