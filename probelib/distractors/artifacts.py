@@ -51,11 +51,9 @@ def figure1(outcomes: dict[str, pd.DataFrame], seed: int = 0) -> Artifact:
 
 
 def figure2(outcomes: dict, former: pd.Series | None = None, seed: int = 0) -> Artifact:
-    """As figure 1 on S', the facts whose subject had another object before, and on those of them whose
-    former object the model was taught.
-
-    former   fact -> exposure count of its former object (``retrieval.former_taught``)
-    """
+    """As figure 1 on S', the facts whose subject had another object before, and on those whose
+    former object the model was taught (``former``: fact -> its exposures,
+    ``retrieval.former_taught``)."""
     panels, taught = {"all": outcomes}, [] if former is None else former.index[former > 0]
     if len(taught):
         of = {
@@ -85,10 +83,8 @@ def figure7(lists: pd.DataFrame) -> Artifact:
 
 
 def optimum(outcomes: dict[str, pd.DataFrame], seed: int = 0) -> Artifact:
-    """Min@n and Avg@n with the optimal distractors and with ApprOpt's.
-
-    outcomes   strategy ("appropt", "opt", others) -> outcomes
-    """
+    """Min@n and Avg@n with the optimal distractors and with ApprOpt's. ``outcomes``: strategy
+    ("appropt", "opt", others) -> outcomes."""
     curves = {f"{a}@n": _curves(outcomes, seed, a) for a in ("Min", "Avg")}
     frames = [_rows(own, "strategy", aggregate=name[:3]) for name, own in curves.items()]
     last = outcomes["opt"].shape[1]
@@ -101,9 +97,7 @@ def optimum(outcomes: dict[str, pd.DataFrame], seed: int = 0) -> Artifact:
 
 def endings(by_ending: dict[str, dict[str, pd.DataFrame]], seed: int = 0) -> Artifact:
     """Min@n with every ending of labels, and its change against the end-of-sequence token.
-
-    by_ending   ending (``measures.ENDINGS``) -> strategy -> outcomes
-    """
+    ``by_ending``: ending (``measures.ENDINGS``) -> strategy -> outcomes."""
     rows, estimates = [], {}
     for ending, outcomes in by_ending.items():
         for strategy, beaten in outcomes.items():
@@ -204,7 +198,7 @@ def table5(counts: pd.Series, n: int) -> Artifact:
 
 
 def table6(counts: pd.Series, n: int) -> Artifact:
-    """The share of sentences with minor errors only, with a blunder, with none (``count_errors``)."""
+    """The share of sentences with minor errors only, with a blunder, with none."""
     table = _percents(counts[list(WORST)], n, "category")
     blunders = cases(table.assign(n=n), "percent", "category", "n").loc[WORST[1]]
     return Artifact("distractors/table6", table, check("distractors/table6", blunders=blunders))

@@ -26,7 +26,7 @@ import pandas as pd
 
 from probelib.errors import ProbeError
 
-DEFINITIONS = {  # table 2: measure -> (definition, in the notation of this file; its configurations)
+DEFINITIONS = {  # table 2: measure -> (definition, configurations)
     "Distractors": (
         "mean over c of Agg over the first n distractors of 1[Pl(o|c) > Pl(o*|c)]",
         "Agg (Min, Avg), n",
@@ -50,8 +50,8 @@ DIGITS = 5  # decimals of BERT-score; later ones depend on the processor
 
 
 def probability(scores: pd.DataFrame, facts: pd.DataFrame) -> pd.DataFrame:
-    """Probability of the object, summed over its labels, no end token [distractors, Table 2]: column
-    "–". ``scores``: rows of ``store.score`` that hold the objects' labels."""
+    """Probability of the object, summed over its labels, no end token [distractors, Table 2];
+    column "–". ``scores``: rows of ``store.score`` that hold the objects' labels."""
     gold = facts[["fact", "object"]].rename(columns={"object": "candidate"})
     gold = scores.merge(gold, on=["fact", "candidate"]).groupby(["fact", "prompt"], sort=False)
     return gold["logprob"].agg(lambda logprob: np.exp(logprob).sum()).to_frame("–")
@@ -60,11 +60,10 @@ def probability(scores: pd.DataFrame, facts: pd.DataFrame) -> pd.DataFrame:
 def precision(
     tokens: pd.DataFrame, labels: dict[str, Iterable[str]], ns: list[int]
 ) -> pd.DataFrame:
-    """Precision@n [distractors, Table 2]: columns "n=1", ...; 1 if a label is among the n most probable
-    next tokens, else 0. A label of several tokens can never be found.
+    """Precision@n [distractors, Table 2]: columns "n=1", ...; 1 if a label is among the n most
+    probable next tokens, else 0. A label of several tokens can never be found.
 
-    tokens   rows of ``store.generate(..., max_new_tokens=1)``: ``fact``, ``prompt``, ``rank`` (0 =
-             best), ``text``
+    tokens   rows of ``store.generate(..., max_new_tokens=1)``; a rank of 0 is the best
     labels   fact -> labels of its object
     """
     clean = lambda text: unicodedata.normalize("NFC", text).strip()
@@ -76,18 +75,16 @@ def precision(
 
 
 def over_beams(similarity: pd.DataFrame) -> pd.DataFrame:
-    """The best of all beams and labels: rows (fact, prompt), columns "w=1", ...
-
-    similarity  ``fact``, ``prompt``, ``width`` (of the beam search), ``value``, per beam and label
-    """
+    """The best of all beams and labels: rows (fact, prompt), columns "w=1", ... ``similarity``:
+    ``fact``, ``prompt``, ``width`` (of the search), ``value``, per beam and label."""
     best = similarity.groupby(["fact", "prompt", "width"], sort=False)["value"].max()
     best = best.unstack("width").sort_index(axis=1).rename_axis(columns=None)
     return best.rename(columns=lambda width: f"w={width}")
 
 
 def rouge_l(texts: list[str], labels: list[str]) -> np.ndarray:
-    """F1 of the longest common subsequence of lower-case words of every text and its label, in [0, 1]
-    [distractors, Table 2].
+    """F1 of the longest common subsequence of lower-case words of every text and its label, from 0
+    to 1 [distractors, Table 2].
 
     >>> rouge_l(["Paris, France", "a city of contrasts"], ["Paris", "Paris"]).round(4).tolist()
     [0.6667, 0.0]
@@ -106,8 +103,8 @@ def bert_score(encoder: str | Path, texts: list[str], labels: list[str]) -> np.n
     ``DIGITS``; 0 if one is empty.
 
     encoder  a Hugging Face id that bert-score knows ("roberta-large", layer 17), or a folder (of an
-             encoder-decoder: its encoder). The states come from the layer that bert-score recommends,
-             otherwise from the last one. Small or untrained encoders are only a substitute
+             encoder-decoder: its encoder). The states come from the layer that bert-score
+             recommends, otherwise from the last. Small encoders are only a substitute
     """
     from bert_score import BERTScorer
     from bert_score.utils import model2layers
@@ -141,10 +138,10 @@ def bert_score(encoder: str | Path, texts: list[str], labels: list[str]) -> np.n
 
 
 def verdict(answer: str) -> float:
-    """1.0 or 0.0 from a judge's answer: "incorrect" anywhere is 0, else "correct" is 1, else a "Yes" at
-    its beginning is 1.
+    """1.0 or 0.0 from a judge's answer: "incorrect" anywhere is 0, else "correct" or a "Yes" at the
+    beginning is 1.
 
-    >>> [verdict(text) for text in ("Correct.", "This is incorrect", "Yes, it is true.", "No idea.")]
+    >>> [verdict(text) for text in ("Correct.", "This is incorrect", "Yes, it is.", "No idea.")]
     [1.0, 0.0, 1.0, 0.0]
     """
     text = answer.strip().lower()
@@ -152,8 +149,8 @@ def verdict(answer: str) -> float:
 
 
 def is_right(prediction: str, labels: Iterable[str]) -> float:
-    """The ground truth of a judge's verdict: 1.0 if the prediction begins with a label, as whole words,
-    case folded; else 0.0.
+    """The truth beside a judge's verdict: 1.0 if the prediction begins with a label, as whole
+    words, case folded; else 0.0.
 
     >>> is_right(" Paris, in the north", ["Paris"]), is_right("Parisian", ["Paris"])
     (1.0, 0.0)
@@ -166,8 +163,8 @@ def is_right(prediction: str, labels: Iterable[str]) -> float:
 
 
 def karr(texts: pd.DataFrame, logprobs: dict[str, np.ndarray], n_tokens: dict[str, int]):
-    """KaRR [karr] of every fact: ``fact``, ``num``, ``den_s``, ``den_r``, ``karr`` (0 to infinity; NaN
-    if a denominator is 0).
+    """KaRR [karr] of every fact: ``fact``, ``num``, ``den_s``, ``den_r``, ``karr`` (0 to infinity;
+    NaN for a denominator of 0).
 
     texts     see ``prompts.karr_texts``
     logprobs  text -> log P of its tokens, each given those before it (nats)
@@ -193,7 +190,7 @@ def karr(texts: pd.DataFrame, logprobs: dict[str, np.ndarray], n_tokens: dict[st
 
 
 def _exp_mean(arrays: list[np.ndarray]) -> np.ndarray:
-    """exp of the mean of every array, 1 for an empty one; millions, so those of a length at once."""
+    """exp of the mean of every array, 1 for an empty one. Millions: those of a length at once."""
     sizes = np.array([len(each) for each in arrays])
     result = np.ones(len(arrays), dtype=np.result_type(*{each.dtype for each in arrays}))
     for size in np.unique(sizes[sizes > 0]):

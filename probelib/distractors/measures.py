@@ -1,9 +1,9 @@
 """Knowledge by distractors (Ammar Khodja et al. 2025).
 
-    Pl(o|c)  = sum over labels l of o of P(l, EOS | c)   plausibility, in [0, 1]  [distractors, Eq. 1]
+    Pl(o|c)  = sum over labels l of o of P(l, EOS | c)   plausibility    [distractors, Eq. 1]
     K(f|c)   = Agg over the first n distractors o* of 1[Pl(o|c) > Pl(o*|c)],
-               Agg: min (Min@n) or mean (Avg@n)                                   [distractors, Eq. 2]
-    K(f)     = mean of K(f|c) over the cloze sentences c of the fact              [distractors, Eq. 3]
+               Agg: min (Min@n) or mean (Avg@n)                               [distractors, Eq. 2]
+    K(f)     = mean of K(f|c) over the cloze sentences c of the fact          [distractors, Eq. 3]
 
 Plausibilities are kept as logs (nats), summed in float64. The comparison is strict: a tie is a
 failure, and log-probabilities that differ by at most ``EPSILON`` are tied.
@@ -98,8 +98,8 @@ def aggregated(outcomes: pd.DataFrame, aggregate: str) -> pd.DataFrame:
 
 
 def over_sentences(values: pd.DataFrame) -> pd.DataFrame:
-    """K(f) [distractors, Eq. 3]: the mean over a fact's cloze sentences (second level of the index);
-    NaN if one is undefined. Rounded to 40 bits: two facts with the same share stay tied in any order
+    """K(f) [distractors, Eq. 3]: the mean over a fact's cloze sentences (second level of the
+    index), NaN if one is undefined; rounded to 40 bits, so that equal shares are tied in any order
     of summation."""
     by_fact = values.groupby(level=0, sort=False)
     mantissa, exponent = np.frexp(by_fact.mean())
@@ -113,8 +113,8 @@ def per_fact(outcomes: pd.DataFrame, aggregate: str = "Min") -> pd.DataFrame:
 
 
 def grid(outcomes: pd.DataFrame, ns: list[int]) -> pd.DataFrame:
-    """Every configuration of the measure, the cheapest first: columns "Min@1", "Avg@1", "Min@2", ...
-    An n beyond the lists is omitted, because it would repeat the last one."""
+    """Every configuration, the cheapest first: columns "Min@1", "Avg@1", "Min@2", ... An n beyond
+    the lists is omitted, because it would repeat the last one."""
     tables = {aggregate: aggregated(outcomes, aggregate) for aggregate in ("Min", "Avg")}
     columns = {f"{a}@{n}": tables[a][n] for n in ns if n in outcomes.columns for a in tables}
     return pd.DataFrame(columns, index=outcomes.index)
@@ -151,7 +151,7 @@ class Calibrations(NamedTuple):
 
 
 def calibrations(grids: dict[str, pd.DataFrame], ratings: pd.DataFrame) -> Calibrations:
-    """Calibrate every measure on common facts and common folds. ``ratings``: ``fact``, ``rating``."""
+    """Calibrate every measure on common facts and folds. ``ratings``: ``fact``, ``rating``."""
     values, rated = {}, ratings.set_index("fact")["rating"]
     for name in [name for name in ORDER if name in grids]:
         own = grids[name]
@@ -170,11 +170,9 @@ def ends(name: str) -> list[str]:
 
 
 def beside(values: dict, replicates: dict, other: str, name: str) -> pd.DataFrame:
-    """Difference of each measure to the measure ``other``, by ``measure``: ``name`` with its interval,
+    """Difference of each measure to the measure ``other``, by ``measure``: ``name``, its interval,
     and ``p (Holm)``, two-sided by the same replicates, Holm-adjusted (NaN for ``other`` itself).
-
-    replicates  measure -> its bootstrap replicates, the same resampled facts for all
-    """
+    ``replicates``: measure -> bootstrap replicates, the same resampled facts for all."""
     rows = []
     for measure, own in replicates.items():
         gap = own - replicates[other]
@@ -195,8 +193,8 @@ def best_of(values: dict[str, float]) -> str:
 
 def agreement(calibrated: Calibrations) -> pd.DataFrame:
     """Agreement of every measure with the ratings (table 3): ``measure``, ``tau`` (mean of the test
-    folds; interval: 95 % bootstrap over facts), ``std`` (over the folds), its difference ``to best``
-    with ``p (Holm)``, and ``to ApprOpt`` (see ``beside``)."""
+    folds; interval: 95 % bootstrap over facts), ``std`` (over the folds), the differences ``to
+    best``, with ``p (Holm)``, and ``to ApprOpt`` (see ``beside``)."""
     rows, drawn = {}, {}
     for name, fold in calibrated.chosen.items():
         values, picks = calibrated.values[name], calibrated.picks(name)
@@ -212,7 +210,7 @@ def agreement(calibrated: Calibrations) -> pd.DataFrame:
 
 def agreement_by_n(outcomes: dict, calibrated: Calibrations, times: int = 300) -> pd.DataFrame:
     """Tau of every strategy against the number of distractors (figure 3): ``strategy``, ``n``,
-    ``tau``, and ``to last``, what it gains from n to the last n; both with intervals. Each fold keeps
+    ``tau``, and ``to last``, what it gains from n to the last n; both with intervals. Each fold has
     the aggregator (Min or Avg) chosen on its training facts."""
     tables = []
     for strategy, beaten in outcomes.items():
@@ -236,10 +234,8 @@ def agreement_by_n(outcomes: dict, calibrated: Calibrations, times: int = 300) -
 
 def agreement_by_sentences(grids: dict, calibrated: Calibrations, number: pd.Series):
     """``by_sentences`` of every measure except KaRR, which has templates of its own (figures 4 and
-    6), with ``measure`` and ``to ApprOpt``, the gain minus ApprOpt's, with its interval.
-
-    number   prompt -> number of its cloze sentence
-    """
+    6), with ``measure`` and ``to ApprOpt``, the gain minus ApprOpt's. ``number``: prompt -> number
+    of its cloze sentence."""
     found = {
         name: by_sentences(
             grids[name], number, own.index, calibrated.rating, calibrated.picks(name)
@@ -260,16 +256,16 @@ def by_sentences(values: pd.DataFrame, number: pd.Series, facts, rating, picks: 
 
     values   a grid of the measure; every fact has all sentences
     number   prompt -> number of the sentence;  picks: the configuration chosen for each fold
-    returns  ``sentences``, ``tau`` (NaN if one choice has none), ``std`` (over choices), ``choices``,
-             ``undefined`` (folds without a tau), ``gain`` = 100 ((tau + 1) / (tau with one sentence
-             + 1) - 1) [appendix C], intervals of tau and gain; and the gain's replicates, (m, 300)
+    returns  ``sentences``, ``tau`` (NaN if one choice has none), ``std`` (over choices),
+             ``choices``, ``undefined`` (folds without a tau), ``gain`` = 100 ((tau_m + 1) /
+             (tau_1 + 1) - 1) [appendix C], intervals of tau and gain; and the gain's replicates
     """
     asked = values.groupby(level=0).size().reindex(facts)
     if (short := asked[asked < number.nunique()]).size:
         raise ProbeError(
-            f"{len(short)} of {len(asked)} facts do not have all {number.nunique()} sentences, e.g. "
-            f"{short.index[0]} ({short.iloc[0]}): templates of its relation are missing. All facts "
-            f"have {asked.min()}: use that many (n_sentences={asked.min()})"
+            f"{len(short)} of {len(asked)} facts do not have all {number.nunique()} sentences, "
+            f"e.g. {short.index[0]} ({short.iloc[0]}): templates of its relation are missing. All "
+            f"facts have {asked.min()}: use that many (n_sentences={asked.min()})"
         )
     which, rows, drawn = values.index.get_level_values(1).map(number), [], []
     for m in range(1, number.nunique() + 1):
@@ -315,11 +311,10 @@ def robustness(right: dict, flawed: dict, calibrated: Calibrations, seed: int = 
     facts rated above the median from the others, one cut per fold with its configuration.
 
     right, flawed   measure -> values by fact and configuration, after right and flawed sentences
-    returns         ``tau`` (paper: Kendall's tau-b of both versions, mean over the folds'
-                    configurations), ``flips`` (share of verdicts that change), ``kappa`` (Cohen's),
-                    with intervals; ``yes`` (share of right sentences with the verdict "known"),
-                    ``levels`` (different values), ``n``, ``p (Holm)`` (difference to the best kappa);
-                    ``tau to ApprOpt`` and ``kappa to ApprOpt``, differences with intervals
+    returns         ``tau`` (paper: Kendall's tau-b of both, mean over the folds), ``flips`` (share
+                    of verdicts that change) and ``kappa`` with intervals; ``yes`` (share of right
+                    sentences that are known), ``levels`` (different values), ``n``, ``p (Holm)`` of
+                    the difference to the best kappa; ``tau to ApprOpt``, ``kappa to ApprOpt``
     """
     above, rows = calibrated.rating > np.median(calibrated.rating), {}
     drawn = {"tau": {}, "flips": {}, "kappa": {}}
@@ -360,12 +355,10 @@ def robustness(right: dict, flawed: dict, calibrated: Calibrations, seed: int = 
 def scaling(points: pd.DataFrame, values: dict[str, pd.Series]):
     """Fits of a measure against model size, on the largest family of models (figure 8).
 
-    points   ``model``, ``family``, ``parameters``, ``mean``
-    values   model -> its measure by fact
-    returns  the points by size with ``fitted`` (whether the fits use the model); and the fits, one
-             row per ``kind`` ("linear", "logit"; none for fewer than three models): ``a``, ``slope``
-             per factor of ten (interval by the scatter of the models), ``R2``, ``size at 0.9``
-             (interval: 95 % bootstrap over facts)
+    points   ``model``, ``family``, ``parameters``, ``mean``;  values: model -> its measure by fact
+    returns  the points by size with ``fitted`` (whether the fits use the model); and per ``kind``
+             ("linear", "logit"; none for fewer than three models) ``a``, ``slope`` per factor of
+             ten (interval: scatter of the models), ``R2``, ``size at 0.9`` (bootstrap over facts)
     """
     points = points.sort_values("parameters", ignore_index=True)
     points["fitted"] = points["family"] == points["family"].value_counts().index[0]

@@ -1,5 +1,5 @@
-"""The prompts of the Distractors paper: the judge's (appendix D), KaRR's texts, cloze sentences with
-errors (table 8). ``probelib.prompts`` makes the cloze sentences themselves (``paraphrases``)."""
+"""The prompts of the Distractors paper: the judge's (appendix D), KaRR's texts, cloze sentences
+with errors (table 8). ``probelib.prompts`` makes the cloze sentences themselves."""
 
 import json
 import re
@@ -26,13 +26,11 @@ def judge_prompt(sentence: str, labels: Iterable[str], prediction: str) -> str:
 def karr_texts(facts: pd.DataFrame, pool: Facts, labels: dict[str, tuple[str, ...]], seed: int = 0):
     """All texts whose probability KaRR needs, with the term that each belongs to.
 
-    facts    the facts to score
     pool     the facts that give the subjects of a relation and the relations of an object
     labels   entity -> its labels, the main one first; at most four, as of templates
-    columns  ``fact``, ``term`` ("num", "den_s", "den_r"), ``share`` (1, or 1/k), ``before`` (beta: the
-             template with the subject, without the object; for den_r the subject alone), ``text``
-             (gamma: the template filled), ``rest`` (gamma without beta: as many last tokens of gamma
-             are scored)
+    columns  ``fact``, ``term`` ("num", "den_s", "den_r"), ``share`` (1, or 1/k), ``before`` (beta:
+             template and subject; for den_r the subject alone), ``text`` (gamma: with the object),
+             ``rest`` (gamma without beta: as many last tokens of gamma are scored)
 
     A gamma that does not contain its beta literally is left out, as in KaRR's released code.
     """
@@ -84,7 +82,7 @@ def _subject_article(text: str, subject: str) -> str:
     return bare if bare != text else text.replace(subject, f"the {subject}", 1)
 
 
-# errors of the kinds that people found in templates (table 8): name -> (rule, (text, subject) -> text)
+# errors that people found in templates (table 8): name -> (rule, (text, subject) -> text)
 FLAWS = {
     "sub_deter": ("an article before the subject, or its own taken away", _subject_article),
     "obj_deter": (
@@ -103,11 +101,9 @@ FLAWS = {
 
 
 def flawed(prompts: pd.DataFrame, facts: Facts, shares: dict[str, float], seed: int = 0):
-    """Every prompt with sampled errors: the columns of ``prompts`` (role "flawed") and ``errors``, a
-    tuple of names from ``FLAWS``. An error that changes nothing in a prompt is not counted.
-
-    shares   error -> probability with which it is sampled, independently of the others
-    """
+    """Every prompt with sampled errors: the columns of ``prompts`` (role "flawed") and ``errors``,
+    names from ``FLAWS``. An error that changes nothing in a prompt is not counted. ``shares``:
+    error -> probability with which it is sampled, independently of the others."""
     if odd := sorted(set(shares) - set(FLAWS)):
         raise unknown("kind of flaw", odd[0], FLAWS)
     subjects = dict(zip(facts.facts["fact"], facts.label(facts.facts["subject"]), strict=True))

@@ -1,7 +1,7 @@
 """Distractors: the wrong objects that a fact is compared with (Ammar Khodja et al. 2025, 3.3).
 
-A distractor o* of a fact (s, r, o) shares a type with o, shares no label with it, and is not a right
-object of (s, r). All of them form the set Omega; a strategy takes n of them:
+A distractor o* of a fact (s, r, o) shares a type with o, shares no label with it, and is not right
+for (s, r). All of them form the set Omega; a strategy takes n of them:
 
     random      any of them
     sem         the most similar to o in the knowledge base: cosine of TF-IDF vectors
@@ -9,8 +9,8 @@ object of (s, r). All of them form the set Omega; a strategy takes n of them:
     appropt     the most plausible for one model and sentence, by a beam over the trie of labels
     opt         the same, exactly [distractors, Eq. 4]: best-first search; the paper leaves it out
 
-The first three need no model. For the others, ``searches`` returns the requests of ``store.search``,
-and ``allowed`` keeps the candidates that belong to Omega.
+The first three need no model. For the others, ``searches`` makes the requests of ``store.search``,
+and ``allowed`` keeps what belongs to Omega.
 
 ======================  ==============================  ========================================
                         the paper's released code       here
@@ -92,7 +92,7 @@ class Knowledge:
 
     @cached_property
     def order(self) -> tuple[np.ndarray, np.ndarray]:
-        """Triples sorted by (head, relation), and these pairs as sorted numbers, to look up values."""
+        """Triples sorted by (head, relation), and these pairs as sorted numbers."""
         pairs = self.graph.head.astype(np.int64) * self.graph.relations.num_rows
         pairs = pairs + self.graph.relation
         order = np.argsort(pairs, kind="stable")
@@ -130,8 +130,8 @@ class Knowledge:
 
 
 def knowledge(facts: Facts, at: str = TODAY) -> Knowledge:
-    """The knowledge base of some facts, current and former ones. In data without types, the type of an
-    object or distractor is its relation. Raise ProbeError for data without relations."""
+    """The knowledge base of some facts, current and former ones. In data without types, the type of
+    an object is its relation. Raise ProbeError for data without relations."""
     require_relations(facts)
     if not facts.entities["types"].map(bool).any():
         wrong = facts.distractors.merge(facts.facts[["fact", "relation"]], on="fact")
@@ -143,8 +143,8 @@ def knowledge(facts: Facts, at: str = TODAY) -> Knowledge:
 
 
 def bags(graph: Graph) -> csr_array:
-    """The features of every entity e, (E, features) of ones: e itself, and for each triple (e, r, o) r,
-    o and the pair (r, o)."""
+    """The features of every entity e, (E, features) of ones: e itself, and for each triple (e, r,
+    o) the features r, o and (r, o)."""
     n, relations = graph.entities.num_rows, graph.relations.num_rows
     pairs, pair = np.unique(graph.relation.astype(np.int64) * n + graph.tail, return_inverse=True)
     rows = np.concatenate([np.arange(n), graph.head, graph.head, graph.head])
@@ -185,8 +185,8 @@ def values(kb: Knowledge, subject: int, relation: int) -> np.ndarray:
 
 
 def excluded(kb: Knowledge, subject: int, relation: int, obj: int) -> np.ndarray:
-    """Entities that are never distractors: o, entities that share a label with it, and values of (s, r)
-    that hold or may hold."""
+    """Entities that are never distractors: o, those that share a label with it, and values of (s,
+    r) that hold or may hold."""
     alike = [e for label in kb.labels[obj] for e in kb.bearers[label.casefold()]]
     triples = values(kb, subject, relation)
     right = kb.graph.tail[triples[~kb.over[triples]]]
@@ -200,7 +200,7 @@ def omega(kb: Knowledge, subject: int, relation: int, obj: int) -> np.ndarray:
 
 
 def rows(kb: Knowledge, facts: pd.DataFrame) -> np.ndarray:
-    """Subject, relation and object of facts as row numbers, (F, 3). Raise ProbeError if one is
+    """Subject, relation and object of facts as row numbers, (F, 3), or ProbeError if one is
     missing."""
     relations = pd.Index(kb.graph.relations["relation"].to_pandas())
     keys = {"subject": kb.keys, "relation": relations, "object": kb.keys}
@@ -208,8 +208,8 @@ def rows(kb: Knowledge, facts: pd.DataFrame) -> np.ndarray:
     lost = facts["fact"][(found < 0).any(axis=1)].tolist()
     if lost:
         raise ProbeError(
-            f"{len(lost)} facts have a subject, relation or object that the knowledge base does not "
-            f"hold, e.g. {lost[0]!r}; build it from the data that the facts come from"
+            f"{len(lost)} facts have a subject, relation or object that the knowledge base does "
+            f"not hold, e.g. {lost[0]!r}; build it from the data that the facts come from"
         )
     return found
 
@@ -221,11 +221,10 @@ def retrieve(kb: Knowledge, facts: pd.DataFrame, strategy: str, n: int, seed: in
     """``n`` distractors per fact by a strategy that needs no model: ``fact``, ``rank`` (from 1),
     ``candidate`` (key), ``former`` (whether it used to be right). A fact with fewer gets them all.
 
-    facts     the columns ``fact``, ``relation``, ``subject``, ``object``
     strategy  "random", "sem" or "temp_sem"
-    seed      with the fact's id it determines the random ones: neither order nor other facts matter
-    returns   ``attrs["counts"]``: numbers of facts, of those with fewer than n distractors, with none,
-              and with an object without a type
+    seed      with the fact's id it determines the random ones: no order, no other facts matter
+    returns   ``attrs["counts"]``: numbers of facts, of those with fewer than n distractors and with
+              none, and of objects without a type
     """
     check_sizes(n_distractors=n)
     if strategy not in ("random", "sem", "temp_sem"):
@@ -261,8 +260,8 @@ def nearest(kb: Knowledge, obj: int, among: np.ndarray, n: int) -> np.ndarray:
 
 
 def former_values(kb: Knowledge, subject: int, relation: int, space: np.ndarray) -> np.ndarray:
-    """Temporal distractors: former values of (s, r), the nearest to the present first (by the middle of
-    their interval); those with an unknown start or end come last."""
+    """Temporal distractors: former values of (s, r), the nearest to the present first (by the
+    middle of their interval); those with an unknown start or end come last."""
     triples = values(kb, subject, relation)
     triples = triples[kb.over[triples]]
     start, end = (dates[triples] for dates in kb.dates)
@@ -315,10 +314,11 @@ def spread_facts(facts: Facts, n: int, seed: int = 0) -> Facts:
 
 
 def searches(kb: Knowledge, facts: pd.DataFrame, prompts: pd.DataFrame, n: int, ending: str = ""):
-    """The arguments of ``store.search`` that find the ``n`` most plausible distractors after every
-    prompt: the prompts with ``space`` (a name) and ``wanted`` (n, plus the labels of o and the excluded
-    values, which may rank above them); and space -> {candidate: [labels, each after a blank]}. Objects
-    of the same types share a space. ``ending``: text after every label (``measures.ENDINGS``).
+    """The arguments of ``store.search`` for the ``n`` most plausible distractors after every
+    prompt: the prompts with ``space`` (a name) and ``wanted`` (n, plus labels of o and excluded
+    values, which may rank above them); and space -> {candidate: [labels, each after a blank]}.
+    Objects of the same types share a space. ``ending``: text after every label
+    (``measures.ENDINGS``).
     """
     check_sizes(n_distractors=n)
     place, spaces, members = {}, {}, {}

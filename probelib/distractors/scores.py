@@ -31,7 +31,8 @@ SEARCHED = {"appropt": ("beam", "label_logprob"), "opt": ("best_first", "logprob
 
 @dataclass(frozen=True)
 class DistractorSettings:
-    """Settings of the notebooks; the defaults are the paper's (section 4.2) unless a line says so."""
+    """Settings of the notebooks; the defaults are the paper's (section 4.2) unless a line says
+    so."""
 
     n_sentences: int = 5  # cloze sentences per fact
     n_distractors: int = 200  # per fact (section 4.1: 100)
@@ -168,12 +169,10 @@ def score_models(names: list[str], study: Study, quantize: str | None = None):
 
 
 def cost_per_fact(study: Study) -> pd.DataFrame:
-    """Tokens and milliseconds per fact of each measure, run in isolation with its largest setting:
-    ``measure``, ``tokens per fact`` (forwarded), ``ms per fact`` (median of ``how.timings`` runs)
-    and, as its low and high, the fastest and the slowest run.
-
-    Nothing is read from the study's store. Looking up distractors in the knowledge base and
-    building tries of labels do not count.
+    """Tokens and milliseconds per fact of each measure, run in isolation with its largest setting
+    into an empty store: ``measure``, ``tokens per fact`` (forwarded), ``ms per fact`` (median of
+    ``how.timings`` runs) and, as its low and high, the fastest and the slowest run. Looking up
+    distractors in the knowledge base and building tries of labels do not count.
     """
     runs, ours = [], {name: s for s, name in NAMES.items() if s in STRATEGIES}
     for _ in range(study.how.timings):

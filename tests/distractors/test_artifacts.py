@@ -1,4 +1,4 @@
-"""What the artifacts claim: verdicts from intervals, the published counts, what cannot be tested."""
+"""What the artifacts claim: verdicts, the published counts, what cannot be tested."""
 
 import numpy as np
 import pandas as pd

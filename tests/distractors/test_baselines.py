@@ -93,8 +93,8 @@ def test_karr_of_the_worked_example():
 
 
 def test_karr_sums_by_hand():
-    """beta = exp(mean of log P of "is", "in"), gamma given beta = exp(mean of the last token); a text
-    of one token has nothing to score: 1."""
+    """beta = exp(mean of log P of "is", "in"), gamma given beta = exp(mean of the last token); of a
+    single token nothing is scored: 1."""
     rows = [("f", "num", 1.0, "A is in", "A is in X", "X"),
             ("f", "den_s", 1.0, "B is in", "B is in X", "X"),
             ("f", "den_r", 0.5, "A", "A is in X", "is in X"),

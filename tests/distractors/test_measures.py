@@ -187,9 +187,9 @@ def test_calibration_on_common_facts_and_what_more_distractors_bring():
 
 
 def test_agreement_by_number_of_sentences():
-    """One sentence orders the facts rightly, the other wrongly and half as strongly: tau 1 and -1, 0 in
-    the mean; both together order them rightly: a gain of 100 %. Whatever facts are drawn, so that there
-    is no interval; a gain over itself is 0 by definition."""
+    """One sentence orders the facts rightly, the other wrongly and half as strongly: tau 1 and -1;
+    both together rightly: a gain of 100 %, whatever facts are drawn, so that there is no
+    interval."""
     facts, rating = [f"f{i}" for i in range(12)], np.arange(12.0)
     rows = [(f, f"{f}|{n}", x) for i, f in enumerate(facts) for n, x in ((1, i), (2, (11 - i) / 2))]
     values = pd.DataFrame(rows, columns=["fact", "prompt", "x"]).set_index(["fact", "prompt"])
@@ -241,7 +241,7 @@ def test_kappa_by_hand():
 
 
 def robust(shift: float) -> pd.DataFrame:
-    """ApprOpt is the same after errors; Probability moves by ``shift``, and its least known fact falls."""
+    """ApprOpt is the same after errors; Probability moves by ``shift``, and its f4 falls."""
     facts, rating = [f"f{i}" for i in range(8)], np.arange(8.0)
     right = {"Dist. ApprOpt": pd.DataFrame({"Min@1": rating > 3}, facts).astype(float)}
     right["Probability"] = pd.DataFrame({"–": (1 + rating) / 10}, facts)
@@ -253,7 +253,7 @@ def robust(shift: float) -> pd.DataFrame:
 
 
 def test_robustness_by_hand():
-    """f4 falls below the cut between f3 and f4: one of eight verdicts, kappa (7/8 - 1/2) / (1/2)."""
+    """f4 falls below the cut at f4: one of eight verdicts, kappa (7/8 - 1/2) / (1/2)."""
     table = robust(0.0)
     assert table["flips"].to_dict() == {"Probability": 1 / 8, "Dist. ApprOpt": 0}
     assert table["kappa"].to_dict() == pytest.approx({"Probability": 0.75, "Dist. ApprOpt": 1})

@@ -65,7 +65,7 @@ TRUMP, MACRON = ("head", "USA", "Trump"), ("head", "France", "Macron")
 
 
 def test_omega_by_hand(kb):
-    """Same type, no label in common ("DJT" is "djt"), not right today. Former ones may serve, o never."""
+    """Same type, no label in common ("DJT" is "djt"), not right today; o never."""
     others = {"Biden", "Lincoln", "Nobody", "Macron", "Barack"}
     assert space(kb, *TRUMP) == others | {"Obama"}
     assert space(kb, "head", "USA", "Obama") == others | {"Donald"}  # a fact that ended
@@ -119,8 +119,8 @@ def test_random_depends_on_the_fact_alone(kb):
 
 
 def test_cosines_of_the_worked_example(kb):
-    """W11: three bags over e1, e2, e3, P1, x, P1_x, y, P1_y. A bag holds the entity, its relations, its
-    values and their pairs."""
+    """W11: bags over e1, e2, e3, P1, x, P1_x, y, P1_y. They hold the entity, its relations, values
+    and their pairs."""
     rows = [[1, 0, 0, 1, 1, 1, 0, 0], [0, 1, 0, 1, 1, 1, 0, 0], [0, 0, 1, 1, 0, 0, 1, 1]]
     vectors = retrieval.tfidf(csr_array(np.array(rows, dtype=float)))
     cosines = (vectors @ vectors.T).toarray()
@@ -161,7 +161,7 @@ def test_every_distractor_of_the_atlas_keeps_the_rules(atlas_kb, at, strategy, n
 
 
 def test_what_a_model_read_of_former_objects():
-    """That of the first fact was stated 4 times with a year, of the second never; the third has none."""
+    """The first one was stated 4 times with a year, the second never; the third has none."""
     rows = pd.DataFrame({"fact": ["a", "b", "c"], "relation": "P6", "subject": ["A", "B", "C"]})
     rows["object"] = ["x", "y", "z"]
     lists = pd.DataFrame({"fact": ["a", "a", "b", "c"], "rank": [1, 2, 1, 1]})
@@ -175,10 +175,10 @@ def test_what_a_model_read_of_former_objects():
 
 BAD = [
     (lambda kb: names(kb, "opt", *TRUMP), "unknown strategy without a model 'opt'.*Known: random"),
-    (lambda kb: names(kb, "random", "head", "Atlantis", "Trump"), "hold, e.g. 'head:Atlantis:Trump'"),
-    *[(lambda kb, n=n: names(kb, "random", *TRUMP, n=n), f"n_distractors={n}; an integer of at least 1")
+    (lambda kb: names(kb, "random", "head", "Mars", "Trump"), "hold, e.g. 'head:Mars:Trump'"),
+    *[(lambda kb, n=n: names(kb, "random", *TRUMP, n=n), f"n_distractors={n}; an integer of at")
       for n in (0, -1, 1.5)],
-    (lambda kb: retrieval.searches(kb, fact(*TRUMP), fact(*TRUMP), 0), "n_distractors=0; an integer"),
+    (lambda kb: retrieval.searches(kb, fact(*TRUMP), fact(*TRUMP), 0), "n_distractors=0; an in"),
 ]  # fmt: skip
 
 
