@@ -61,7 +61,9 @@ def figure2(outcomes: dict, former: pd.Series | None = None, seed: int = 0) -> A
         }
         panels["former object stated"] = of
     curves = {title: _curves(own, seed) for title, own in panels.items()}
-    frames = [_rows(own, "strategy", facts_of=title) for title, own in curves.items()]
+    frames = [_rows(own, "strategy") for own in curves.values()]
+    for frame, title in zip(frames[1:], [*panels][1:], strict=True):
+        frame["strategy"] += f", {title}"
     changes = [change_of(own["temp_sem"], own["sem"], 1, seed=seed) for own in panels.values()]
     claims = check("distractors/figure2", **dict(zip(("former", "stated"), changes, strict=False)))
     figure = report.bands(curves, "distractors n", "mean Min@n (lower: harder)")
