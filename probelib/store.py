@@ -17,8 +17,8 @@ import hashlib
 import io
 import json
 import warnings
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import NamedTuple
 
@@ -37,6 +37,8 @@ REQUESTED = ["model", "relation", "fact", "prompt"]
 SCORES = [*REQUESTED, "candidate", "label", "n_tokens", "logprob", "token_logprobs", "greedy"]
 SCORES += ["eos_logprob", "greedy_text", "greedy_done", "note"]
 tqdm.monitor_interval = 0  # no thread: if it cannot start for lack of memory, Python waits forever
+FOUND = [*REQUESTED, "rank", "candidate", "logprob", "label", "label_logprob", "forwarded_tokens"]
+FOUND += ["trie_tokens"]
 _models: list[list[dict]] = []  # see record_models()
 
 
@@ -124,6 +126,32 @@ def generate(model, prompts: pd.DataFrame, folder: str | Path, **options) -> pd.
         return rows[[*REQUESTED, "rank", "text", "n_tokens", "logprob"]], rows.attrs["cost"]
 
     return collect(model, parts(model, prompts, None, folder, "generate", options), compute)
+
+
+def search(model, prompts: pd.DataFrame, spaces: dict, folder, end: bool = True, method="beam"):
+    """The most probable candidates after every prompt: ``FOUND`` (``rank`` from 1; ``logprob``, nats, over all labels of a
+    candidate; ``label``, its best one; ``trie_tokens``, what scoring all labels would read).
+
+    prompts   with ``space`` and ``wanted`` (how many); ``spaces``: space -> {candidate: [its labels]}
+    end, method   as in ``lm.decode.labels.top_continuations``
+    """
+    from probelib.lm.decode.labels import Labels
+
+    def compute(part: Part) -> tuple[pd.DataFrame, dict]:
+        found, order = [], {prompt: i for i, prompt in enumerate(part.prompts["prompt"])}
+        for (space, wanted), rows in part.prompts.groupby(["space", "wanted"], sort=False):
+            if (key := (digests[space], end)) not in model.tries:
+                model.tries[key] = Labels(model, spaces[space], end)
+            hits = model.top_continuations(rows["text"].tolist(), model.tries[key], wanted, end, method)
+            hits = hits.assign(rank=hits.groupby("prompt").cumcount() + 1, trie_tokens=hits.attrs["cost"]["trie_tokens"])
+            found.append(_with_prompts(model, replace(part, prompts=rows), hits))
+        frame = pd.concat(found).sort_values("prompt", key=lambda p: p.map(order), kind="stable", ignore_index=True)
+        return frame[FOUND], sum_costs(hits.attrs["cost"] for hits in found)
+
+    digests = {name: files.sha256(json.dumps(spaces[name]).encode()) for name in prompts["space"].unique()}
+    prompts = prompts.assign(searched=[*zip(prompts["space"].map(digests), prompts["wanted"], strict=True)])
+    options, keyed = {"end": end, "method": method}, ("prompt", "text", "searched")
+    return collect(model, parts(model, prompts, None, folder, "search", options, keyed), compute)
 
 
 def _with_prompts(model, part: Part, rows: pd.DataFrame) -> pd.DataFrame:

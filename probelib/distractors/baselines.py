@@ -1,211 +1,212 @@
-"""The measures that knowledge by distractors is compared with (Distractors, table 2 and section 4.2).
+"""The measures that knowledge by distractors is compared with (Distractors, table 2, section 4.2).
 
-Each function takes what a model scored or generated after cloze sentences. It returns a frame with one row per (fact, prompt) and
-one column per configuration, the cheapest first; ``measures.over_sentences`` averages over the sentences.
+Each takes what a model scored or generated after cloze sentences and returns a grid: one row per
+(fact, prompt), one column per configuration, the cheapest first.
 
-    Probability    sum over labels l of o of P(l | c)
-    Precision@n    1 if a label of o is among the n most probable next tokens
-    ROUGE-L        max over labels and beams of the F1 of the longest common subsequence of words
-    BERT-score     max over labels and beams of the F1 of greedily matched token states
-    judge          1 if the judge calls a beam correct
-    KaRR           how much more probable o is under (s, r) than under r alone and s alone (Dong et al. 2023)
-
-Where the paper, its released code and this file differ; ``variant="released"`` selects the released code:
-
-=================  ==========================================  =======================================================
-                   released code                               here
-=================  ==========================================  =======================================================
-Probability        mean of log P of the main label             mean of the summed probabilities, as in table 2
-Precision@n        " Paris" is not "Paris": nearly always 0    the leading blank is stripped
-ROUGE-L            over characters: never near 0               over lower-case words
-judge              ground truth and prediction exchanged       query, ground truth, prediction
-=================  ==========================================  =======================================================
+=================  ===================================  =========================================
+                   the paper's released code            here
+=================  ===================================  =========================================
+Probability        mean of log P of the main label      mean of the sums over labels, as printed
+Precision@n        " Paris" is not "Paris": nearly 0    the leading blank is stripped
+ROUGE-L            over characters: never near 0        over lower-case words
+judge              ground truth, prediction exchanged   query, ground truth, prediction
+=================  ===================================  =========================================
 """
 
+import contextlib
+import io
 import re
 import unicodedata
 from collections.abc import Iterable
+from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
 
-from probelib.errors import unknown
+from probelib.errors import ProbeError
 
-DEFINITIONS = {  # table 2: measure -> (definition, in the notation of this file; its configurations)
-    "Distractors": ("mean over c of Agg over the first n distractors of 1[Pl(o|c) > Pl(o*|c)]", "Agg (Min, Avg), n"),
+DEFINITIONS = {  # table 2: measure -> (definition, configurations)
+    "Distractors": (
+        "mean over c of Agg over the first n distractors of 1[Pl(o|c) > Pl(o*|c)]",
+        "Agg (Min, Avg), n",
+    ),
     "Precision@n": ("mean over c of 1[a label of o is among the n most probable next tokens]", "n"),
     "Probability": ("mean over c of the sum over labels of P(label | c)", "–"),
-    "BERT-score": ("mean over c of the best F1 of token states over labels and beams", "beam width"),
-    "ROUGE-L": ("mean over c of the best F1 of common subsequences over labels and beams", "beam width"),
+    "BERT-score": (
+        "mean over c of the best F1 of token states over labels and beams",
+        "beam width",
+    ),
+    "ROUGE-L": (
+        "mean over c of the best F1 of common subsequences over labels and beams",
+        "beam width",
+    ),
     "LLM-as-a-judge": ("mean over c of 1[the judge calls a beam correct]", "beam width"),
     "KaRR": ("sqrt(P(o|s,r) / P(o|r) x P(o|s,r) / P(o|s)), P a geometric mean over tokens", "–"),
 }
 KNOWN = 22  # KaRR above this: the fact counts as known (Dong et al. 2023)
+LONGEST = 512  # tokens per text for BERT-score; some tokenizers define no limit
+DIGITS = 5  # decimals of BERT-score; later ones depend on the processor
 
 
-def probability(scores: pd.DataFrame, facts: pd.DataFrame, variant: str = "kit") -> pd.DataFrame:
-    """Probability of the object, no end token [distractors, Table 2]: column "–".
+def probability(scores: pd.DataFrame, facts: pd.DataFrame) -> pd.DataFrame:
+    """Probability of the object, summed over its labels, no end token [distractors, Table 2];
+    column "–". ``scores``: rows of ``store.score`` that hold the objects' labels."""
+    gold = facts[["fact", "object"]].rename(columns={"object": "candidate"})
+    gold = scores.merge(gold, on=["fact", "candidate"]).groupby(["fact", "prompt"], sort=False)
+    return gold["logprob"].agg(lambda logprob: np.exp(logprob).sum()).to_frame("–")
 
-    scores   rows of ``store.score`` that hold the objects' labels, the main one first
-    variant  "kit": sum over labels, then the mean over sentences; "released": log-probability of the main label
+
+def precision(
+    tokens: pd.DataFrame, labels: dict[str, Iterable[str]], ns: list[int]
+) -> pd.DataFrame:
+    """Precision@n [distractors, Table 2]: columns "n=1", ...; 1 if a label is among the n most
+    probable next tokens, else 0. A label of several tokens can never be found.
+
+    tokens   rows of ``store.generate(..., max_new_tokens=1)``; a rank of 0 is the best
+    labels   fact -> labels of its object
     """
-    check_variant(variant)
-    gold = scores.merge(facts[["fact", "object"]].rename(columns={"object": "candidate"}), on=["fact", "candidate"])
-    by_prompt = gold.groupby(["fact", "prompt"], sort=False)["logprob"]
-    value = by_prompt.first() if variant == "released" else by_prompt.agg(lambda logprob: np.exp(logprob).sum())
-    return value.to_frame("–")
-
-
-def precision(next_tokens: pd.DataFrame, labels: dict[str, Iterable[str]], ns: list[int], variant: str = "kit"):
-    """Precision@n [distractors, Table 2]: columns "n=1", ...; 1 if a label is among the n most probable next tokens, else 0.
-
-    next_tokens  rows of ``store.generate(..., max_new_tokens=1)``: ``fact``, ``prompt``, ``rank`` (0 = best), ``text``
-    labels       fact -> labels of its object. A label of several tokens can never be found
-    variant      "released" compares without stripping the blank before the token
-    """
-    check_variant(variant)
-    known = {fact: {unicodedata.normalize("NFC", label) for label in own} for fact, own in labels.items()}
-    clean = (lambda t: t) if variant == "released" else (lambda t: unicodedata.normalize("NFC", t).strip())
-    hit = [clean(text) in known[fact] for fact, text in zip(next_tokens["fact"], next_tokens["text"], strict=True)]
-    rank = next_tokens["rank"].where(hit, np.inf)
-    first = rank.groupby([next_tokens["fact"], next_tokens["prompt"]], sort=False).min()
+    clean = lambda text: unicodedata.normalize("NFC", text).strip()
+    known = {fact: set(map(clean, own)) for fact, own in labels.items()}
+    pairs = zip(tokens["fact"], tokens["text"], strict=True)
+    rank = tokens["rank"].where([clean(text) in known[fact] for fact, text in pairs], np.inf)
+    first = rank.groupby([tokens["fact"], tokens["prompt"]], sort=False).min()
     return pd.DataFrame({f"n={n}": (first < n).astype(float) for n in ns}, index=first.index)
 
 
-class _Words:
-    """A tokenizer for rouge-score: lower-case words of any script (its own drops what is not ASCII)."""
-
-    def tokenize(self, text: str) -> list[str]:
-        return re.findall(r"\w+", text.lower())
-
-
-class _Characters:
-    """The released code compares characters, case and blanks included."""
-
-    def tokenize(self, text: str) -> list[str]:
-        return list(text)
+def over_beams(similarity: pd.DataFrame) -> pd.DataFrame:
+    """The best of all beams and labels: rows (fact, prompt), columns "w=1", ... ``similarity``:
+    ``fact``, ``prompt``, ``width`` (of the search), ``value``, per beam and label."""
+    best = similarity.groupby(["fact", "prompt", "width"], sort=False)["value"].max()
+    best = best.unstack("width").sort_index(axis=1).rename_axis(columns=None)
+    return best.rename(columns=lambda width: f"w={width}")
 
 
-def rouge_l(prediction: str, label: str, variant: str = "kit") -> float:
-    """F1 of the longest common subsequence, in [0, 1] [distractors, Table 2].
+def rouge_l(texts: list[str], labels: list[str]) -> np.ndarray:
+    """F1 of the longest common subsequence of lower-case words of every text and its label, from 0
+    to 1 [distractors, Table 2].
 
-    >>> round(rouge_l("Paris, France", "Paris"), 4), round(rouge_l("Paris, France", "Paris", "released"), 4)
-    (0.6667, 0.5556)
+    >>> rouge_l(["Paris, France", "a city of contrasts"], ["Paris", "Paris"]).round(4).tolist()
+    [0.6667, 0.0]
     """
     from rouge_score.rouge_scorer import RougeScorer
 
-    check_variant(variant)
-    scorer = RougeScorer(["rougeL"], tokenizer=_Characters() if variant == "released" else _Words())
-    return scorer.score(label, prediction)["rougeL"].fmeasure
+    words = lambda text: re.findall(r"\w+", text.lower())  # of any script; its own are ASCII
+    scorer = RougeScorer(["rougeL"], tokenizer=SimpleNamespace(tokenize=words))
+    asked = list(zip(texts, labels, strict=True))
+    found = {pair: scorer.score(pair[1], pair[0])["rougeL"].fmeasure for pair in set(asked)}
+    return np.array([found[pair] for pair in asked], dtype=float)
 
 
-def over_beams(similarity: pd.DataFrame) -> pd.DataFrame:
-    """The best of all beams and labels: rows (fact, prompt), columns "w=1", ...
+def bert_score(encoder: str | Path, texts: list[str], labels: list[str]) -> np.ndarray:
+    """BERTScore F1 of every text with its label, without idf weights or rescaling, rounded to
+    ``DIGITS``; 0 if one is empty.
 
-    similarity  ``fact``, ``prompt``, ``width`` (of the beam search), ``value``; one row per (beam, label)
+    encoder  a Hugging Face id that bert-score knows ("roberta-large", layer 17), or a folder (of an
+             encoder-decoder: its encoder). The states come from the layer that bert-score
+             recommends, otherwise from the last. Small encoders are only a substitute
     """
-    best = similarity.groupby(["fact", "prompt", "width"], sort=False)["value"].max().unstack("width")
-    return best.sort_index(axis=1).rename(columns=lambda width: f"w={width}").rename_axis(columns=None)
+    from bert_score import BERTScorer
+    from bert_score.utils import model2layers
+    from transformers import AutoConfig
 
-
-def pairs(generated: pd.DataFrame, labels: dict[str, Iterable[str]]) -> pd.DataFrame:
-    """Every generated text beside every label of its fact's object: ``fact``, ``prompt``, ``width``, ``text``, ``label``."""
-    rows = generated[["fact", "prompt", "width", "text"]]
-    rows = rows.assign(text=rows["text"].str.strip(), label=[list(labels[fact]) for fact in rows["fact"]])
-    return rows.explode("label", ignore_index=True)
-
-
-def each_once(rows: pd.DataFrame, columns: list[str], value) -> np.ndarray:
-    """``value(*texts)`` of every row, computed once per distinct combination of ``columns``."""
-    asked = list(rows[columns].itertuples(index=False, name=None))
-    found = {texts: value(*texts) for texts in dict.fromkeys(asked)}
-    return np.array([found[texts] for texts in asked], dtype=float)
-
-
-# LLM-as-a-judge
-
-
-def first_phrase(text: str) -> str:
-    """Generated text up to the end of its first sentence: a base model continues with another text.
-
-    >>> first_phrase(" Paris.\\nWhat is"), first_phrase(" St. Louis")
-    ('Paris', 'St. Louis')
-    """
-    return text.strip().split("\n")[0].rstrip(". ")
+    name = str(encoder)
+    if Path(name).is_dir() and not any(Path(name).glob("*.safetensors")):
+        raise ProbeError(
+            f"{name} has no *.safetensors; pickled weights (*.bin, *.pt) are never loaded"
+        )
+    try:
+        config = AutoConfig.from_pretrained(name, trust_remote_code=False)  # None would prompt
+        layer = model2layers.get(name) or config.num_hidden_layers
+        scorer = BERTScorer(name, num_layers=layer, use_fast_tokenizer=True)
+    except (OSError, ValueError, AssertionError) as error:
+        why = str(error).splitlines()[0]
+        raise ProbeError(f"{name}: bert-score cannot use this encoder: {why}") from error
+    tokenizer = scorer._tokenizer
+    tokenizer.model_max_length = min(tokenizer.model_max_length, LONGEST)
+    if tokenizer.pad_token_id is None:  # always masked
+        tokenizer.pad_token = tokenizer.eos_token or tokenizer.unk_token
+    pairs = [(text.strip(), label.strip()) for text, label in zip(texts, labels, strict=True)]
+    different = sorted({pair for pair in pairs if all(pair)})
+    if not different:
+        return np.zeros(len(pairs))
+    # it warns about texts of one token if the tokenizer appends an end token; the F1 is correct
+    with contextlib.redirect_stderr(io.StringIO()):
+        f1 = scorer.score(*map(list, zip(*different, strict=True)))[2].numpy()
+    found = dict(zip(different, f1, strict=True))
+    return np.array([found.get(pair, 0.0) for pair in pairs], dtype=float).round(DIGITS)
 
 
 def verdict(answer: str) -> float:
-    """1.0 or 0.0 from a judge's answer: "incorrect" anywhere is 0, else "correct" is 1, else a "Yes" at its beginning is 1.
+    """1.0 or 0.0 from a judge's answer: "incorrect" anywhere is 0, else "correct" or a "Yes" at the
+    beginning is 1.
 
-    >>> [verdict(a) for a in ("Correct.", "This is incorrect", "correct", "Yes, the statement is true.", "I don't know.")]
-    [1.0, 0.0, 1.0, 1.0, 0.0]
+    >>> [verdict(text) for text in ("Correct.", "This is incorrect", "Yes, it is.", "No idea.")]
+    [1.0, 0.0, 1.0, 0.0]
     """
     text = answer.strip().lower()
     return float("incorrect" not in text and ("correct" in text or text.startswith("yes")))
 
 
 def is_right(prediction: str, labels: Iterable[str]) -> float:
-    """The ground truth of a judge's verdict: 1.0 if the prediction begins with a label, as whole words, case folded; else 0.0.
+    """The truth beside a judge's verdict: 1.0 if the prediction begins with a label, as whole
+    words, case folded; else 0.0.
 
     >>> is_right(" Paris, in the north", ["Paris"]), is_right("Parisian", ["Paris"])
     (1.0, 0.0)
     """
-    text = prediction.strip().casefold()
-    return float(any(re.match(re.escape(label.casefold()) + r"(?!\w)", text) is not None for label in labels))
+    text, patterns = (
+        prediction.strip().casefold(),
+        (re.escape(label.casefold()) for label in labels),
+    )
+    return float(any(re.match(pattern + r"(?!\w)", text) for pattern in patterns))
 
 
-# KaRR
+def karr(texts: pd.DataFrame, logprobs: dict[str, np.ndarray], n_tokens: dict[str, int]):
+    """KaRR [karr] of every fact: ``fact``, ``num``, ``den_s``, ``den_r``, ``karr`` (0 to infinity;
+    NaN for a denominator of 0).
 
-
-def karr(texts: pd.DataFrame, logprobs: dict[str, np.ndarray], n_tokens: dict[str, int]) -> pd.DataFrame:
-    """KaRR [karr] of every fact: ``fact``, ``num``, ``den_s``, ``den_r``, ``karr`` (0 to infinity; NaN if a denominator is 0).
-
-    texts     see ``karr_texts``
-    logprobs  text -> log P of its tokens, each given those before it (nats); the first token is left out
+    texts     see ``prompts.karr_texts``
+    logprobs  text -> log P of its tokens, each given those before it (nats)
     n_tokens  ``rest`` -> number of its tokens after a blank
 
-    P~(x) = exp(mean log P over its tokens but the first); P~(gamma | beta) the same over the last tokens of gamma.
-    KaRR = sqrt(num / den_s x num / den_r); a ratio of 0 counts as 1e-6.
+    P~(x) = exp(mean log P over its tokens but the first); P~(gamma | beta) the same over the last
+    tokens of gamma. KaRR = sqrt(num / den_s x num / den_r); a ratio of 0 counts as 1e-6.
     """
     before, pairs = texts["before"].drop_duplicates(), texts[["text", "rest"]].drop_duplicates()
-    first = _exp_mean([logprobs[t][1:] for t in before])
-    ends = zip((logprobs[t] for t in pairs["text"]), (n_tokens[r] if r else 0 for r in pairs["rest"]), strict=True)
-    last = _exp_mean([scored[max(len(scored) - n, 0) :] for scored, n in ends])
-    value = texts["share"].to_numpy(first.dtype) * first[pd.Index(before).get_indexer(texts["before"])]
+    first = _exp_mean([logprobs[text][1:] for text in before])
+    scored = [
+        (logprobs[text], n_tokens[rest] if rest else 0)
+        for text, rest in pairs.itertuples(index=False)
+    ]
+    last = _exp_mean([own[max(len(own) - n, 0) :] for own, n in scored])
+    value = (
+        texts["share"].to_numpy(first.dtype) * first[pd.Index(before).get_indexer(texts["before"])]
+    )
     value *= last[texts.groupby(["text", "rest"], sort=False).ngroup()]
-    sums = texts.assign(value=value.astype(float)).pivot_table("value", "fact", "term", "sum", sort=False)
-    sums = sums.reindex(columns=["num", "den_s", "den_r"]).reindex(texts["fact"].unique())
-    return sums.assign(karr=ratio(sums["num"], sums["den_s"], sums["den_r"])).reset_index().rename_axis(columns=None)
+    sums = texts.assign(value=value.astype(float)).groupby(["fact", "term"])["value"].sum()
+    sums = sums.unstack().reindex(texts["fact"].unique(), columns=["num", "den_s", "den_r"])
+    return sums.assign(karr=ratio(*sums.to_numpy().T)).reset_index().rename_axis(columns=None)
 
 
 def _exp_mean(arrays: list[np.ndarray]) -> np.ndarray:
-    """exp of the mean of every array, 1 for an empty one. Arrays of one length are computed together: there are millions of short
-    ones.
-
-    >>> _exp_mean([np.log([0.25, 1.0]), np.array([])]).round(6).tolist()
-    [0.5, 1.0]
-    """
+    """exp of the mean of every array, 1 for an empty one. Millions: those of a length at once."""
     sizes = np.array([len(each) for each in arrays])
     result = np.ones(len(arrays), dtype=np.result_type(*{each.dtype for each in arrays}))
     for size in np.unique(sizes[sizes > 0]):
         at = np.flatnonzero(sizes == size)
-        result[at] = np.exp(np.concatenate([arrays[i] for i in at]).reshape(-1, size).mean(axis=1))
+        rows = np.concatenate([arrays[i] for i in at]).reshape(-1, size)
+        result[at] = np.exp(rows.mean(axis=1))
     return result
 
 
 def ratio(num, den_s, den_r):
-    """sqrt(num / den_s x num / den_r), a ratio of 0 taken as 1e-6, NaN for a denominator of 0 or none.
+    """sqrt(num / den_s x num / den_r), a ratio of 0 taken as 1e-6, NaN for a denominator of 0.
 
     >>> round(float(ratio(.08, .0115, .0011)), 3)
     22.493
     """
     num, den_s, den_r = (np.asarray(x, dtype=float) for x in (num, den_s, den_r))
     with np.errstate(divide="ignore", invalid="ignore"):
-        ratios = [np.where(d > 0, np.where(num == 0, 1e-6, num / d), np.nan) for d in (den_s, den_r)]
-    return np.sqrt(ratios[0] * ratios[1])
-
-
-def check_variant(variant: str) -> None:
-    """Raise ProbeError unless ``variant`` is "kit" or "released"."""
-    if variant not in ("kit", "released"):
-        raise unknown("variant", variant, ["kit", "released"])
+        known = [np.where(num == 0, 1e-6, num / d) for d in (den_s, den_r)]
+    return np.sqrt(np.where((den_s > 0) & (den_r > 0), known[0] * known[1], np.nan))

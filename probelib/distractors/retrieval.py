@@ -1,30 +1,28 @@
-"""Distractors: the wrong objects that a fact is compared with (Ammar Khodja et al. 2025, section 3.3).
+"""Distractors: the wrong objects that a fact is compared with (Ammar Khodja et al. 2025, 3.3).
 
-A distractor o* of a fact (s, r, o) shares a type with o, shares no label with it, and is not a right object of (s, r). All
-of them form the set Omega; a strategy takes n of them:
+A distractor o* of a fact (s, r, o) shares a type with o, shares no label with it, and is not right
+for (s, r). All of them form the set Omega; a strategy takes n of them:
 
     random      any of them
     sem         the most similar to o in the knowledge base: cosine of TF-IDF vectors
     temp_sem    former right objects, the latest first; then as sem
-    appropt     the most plausible ones for one model and one cloze sentence, found by a beam over the trie of labels
-    opt         the same, exactly [distractors, Eq. 4]: best-first search. The paper defines it, but it was too expensive there
+    appropt     the most plausible for one model and sentence, by a beam over the trie of labels
+    opt         the same, exactly [distractors, Eq. 4]: best-first search; the paper leaves it out
 
-The first three need no model. For the last two, ``searches`` returns the requests of ``scores.search``, and ``allowed`` keeps the
-candidates that belong to Omega.
+The first three need no model. For the others, ``searches`` makes the requests of ``store.search``,
+and ``allowed`` keeps what belongs to Omega.
 
-Where the paper, its released code and this file differ:
-
-=====================  ================================  ==========================================================
-                       released code                     here
-=====================  ================================  ==========================================================
-o as its own distractorif (s, r, o) is a former fact     never
-labels compared        main ones, upper case             all labels of both sides, NFC and case folded
-random                 no seed; types weigh              uniform over Omega, seeded by the fact
-sem                    approximate neighbours            exact cosine, ties by the order of the knowledge base
-labels in the trie     main ones                         all
-former values          not filtered                      only those in Omega
-a fact that ended      reversed if no start is known     see ``facts.validity``
-=====================  ================================  ==========================================================
+======================  ==============================  ========================================
+                        the paper's released code       here
+======================  ==============================  ========================================
+o as own distractor     if (s, r, o) is a former fact   never
+labels compared         main ones, upper case           all of both sides, NFC and case folded
+random                  no seed; types weigh            uniform over Omega, seeded by the fact
+sem                     approximate neighbours          exact cosine, ties by the order of rows
+labels in the trie      main ones                       all
+former values           not filtered                    only those in Omega
+a fact that ended       reversed without a start        see ``facts.validity``
+======================  ==============================  ========================================
 """
 
 import unicodedata
@@ -39,10 +37,11 @@ from scipy.sparse import csc_array, csr_array
 from probelib.errors import ProbeError, check_sizes, unknown
 from probelib.facts.formats import require_relations
 from probelib.facts.graphs.graph import Graph, column_values, from_facts
-from probelib.facts.model import Facts, keep, rng, sample
+from probelib.facts.model import Facts, keep, rng
 from probelib.facts.validity import UNKNOWN, days, validity
 
-NAMES = {"random": "Random", "sem": "Sem", "temp_sem": "Temp+Sem", "appropt": "ApprOpt", "opt": "Opt"}
+NAMES = {"random": "Random", "sem": "Sem", "temp_sem": "Temp+Sem", "appropt": "ApprOpt"}
+NAMES["opt"] = "Opt"
 TODAY = "2026-01-01"  # the day at which the atlas holds
 SAME = 5  # decimals of a similarity; entities that differ in later ones are equally similar
 POPULOUS = 10  # an object without a type counts as having the types that most entities have
@@ -50,16 +49,16 @@ POPULOUS = 10  # an object without a type counts as having the types that most e
 
 @dataclass(frozen=True)
 class Knowledge:
-    """A knowledge base that distractors are retrieved from. Entities are row numbers here, keys outside.
+    """A knowledge base that distractors are retrieved from. Entities are row numbers, keys outside.
 
     graph    its triples, entities, types
-    at       the day that counts as the present (text: see ``facts.validity``)
     facts    the facts it was made from; KaRR draws other subjects and relations from them
+    at       the day that counts as the present (text: see ``facts.validity``)
     """
 
     graph: Graph
+    facts: Facts
     at: str = TODAY
-    facts: Facts | None = None
 
     @cached_property
     def keys(self) -> pd.Index:
@@ -67,18 +66,12 @@ class Knowledge:
         return pd.Index(self.graph.entities["entity"].to_pandas())
 
     @cached_property
-    def relation_keys(self) -> pd.Index:
-        return pd.Index(self.graph.relations["relation"].to_pandas())
-
-    @cached_property
     def labels(self) -> list[tuple[str, ...]]:
         """Labels of every entity, the main one first: NFC, stripped, without duplicates."""
-        columns = (self.graph.entities[c].to_pylist() for c in ("label", "aliases"))
-        clean = lambda text: unicodedata.normalize("NFC", text).strip()
-        return [
-            tuple(dict.fromkeys(filter(None, map(clean, (label or "", *(aliases or ()))))))
-            for label, aliases in zip(*columns, strict=True)
-        ]
+        clean = lambda text: unicodedata.normalize("NFC", text or "").strip()
+        names, aliases = (self.graph.entities[c].to_pylist() for c in ("label", "aliases"))
+        every = [map(clean, (name, *(own or ()))) for name, own in zip(names, aliases, strict=True)]
+        return [tuple(dict.fromkeys(filter(None, own))) for own in every]
 
     @cached_property
     def bearers(self) -> dict[str, list[int]]:
@@ -98,35 +91,30 @@ class Knowledge:
         return csr_array((np.ones(len(rows), bool), (rows, codes)), shape=shape)
 
     @cached_property
+    def order(self) -> tuple[np.ndarray, np.ndarray]:
+        """Triples sorted by (head, relation), and these pairs as sorted numbers."""
+        pairs = self.graph.head.astype(np.int64) * self.graph.relations.num_rows
+        pairs = pairs + self.graph.relation
+        order = np.argsort(pairs, kind="stable")
+        return order, pairs[order]
+
+    @cached_property
     def of_type(self) -> csc_array:
         """``types`` in columns: the entities of each type."""
         return self.types.tocsc()
 
     @cached_property
-    def populous(self) -> np.ndarray:
-        """The most frequent types, at most ten."""
-        return np.argsort(-self.types.sum(axis=0), kind="stable")[:POPULOUS]
-
-    @cached_property
-    def order(self) -> tuple[np.ndarray, np.ndarray]:
-        """Triples sorted by (head, relation), and these pairs as sorted numbers, in which a subject's values are looked up."""
-        pairs = self.graph.head.astype(np.int64) * self.graph.relations.num_rows + self.graph.relation
-        order = np.argsort(pairs, kind="stable")
-        return order, pairs[order]
-
-    @cached_property
     def dates(self) -> tuple[np.ndarray, np.ndarray]:
         """Start and end of every triple, "" where the source has none."""
-        columns = self.graph.triples.column_names
-        empty = np.full(len(self.graph), "", dtype=object)
-        return tuple(
-            self.graph.triples[c].to_pandas().to_numpy(object) if c in columns else empty for c in ("start", "end")
-        )
+        table, empty = self.graph.triples, np.full(len(self.graph), "", dtype=object)
+        dated = lambda name: table[name].to_pandas().to_numpy(object)
+        start, end = (dated(c) if c in table.column_names else empty for c in ("start", "end"))
+        return start, end
 
     @cached_property
     def over(self) -> np.ndarray:
-        """Triples that are certainly not valid at present, (T,) bool. As everywhere in the kit (``facts.model.holds``), facts of
-        one point in time (a prize) stay right, and facts without an end hold."""
+        """Triples that are certainly not valid at present, (T,) bool. As in ``facts.model.holds``,
+        facts of one point in time (a prize) stay right, and facts without an end hold."""
         start, end = self.dates
         return (validity(start, end, self.at, self.at) == "invalid") & (start != end) & (end != "")
 
@@ -142,25 +130,27 @@ class Knowledge:
 
 
 def knowledge(facts: Facts, at: str = TODAY) -> Knowledge:
-    """The knowledge base of some facts, current and former ones. In data without types, the type of an object or distractor is
-    its relation, so that distractors come from the objects of the relation. Raise ProbeError for data without relations."""
+    """The knowledge base of some facts, current and former ones. In data without types, the type of
+    an object is its relation. Raise ProbeError for data without relations."""
     require_relations(facts)
     if not facts.entities["types"].map(bool).any():
         wrong = facts.distractors.merge(facts.facts[["fact", "relation"]], on="fact")
-        rows = pd.concat([facts.facts[["object", "relation"]], wrong[["object", "relation"]]])
+        rows = pd.concat([own[["object", "relation"]] for own in (facts.facts, wrong)])
         relations = rows.groupby("object")["relation"].unique().map(tuple)
         types = [relations.get(entity, ()) for entity in facts.entities["entity"]]
         facts = replace(facts, entities=facts.entities.assign(types=types))
-    return Knowledge(from_facts(facts), at, facts)
+    return Knowledge(from_facts(facts), facts, at)
 
 
 def bags(graph: Graph) -> csr_array:
-    """The features of every entity e, (E, features) of ones: e itself, and for each triple (e, r, o) r, o and the pair (r, o)."""
+    """The features of every entity e, (E, features) of ones: e itself, and for each triple (e, r,
+    o) the features r, o and (r, o)."""
     n, relations = graph.entities.num_rows, graph.relations.num_rows
     pairs, pair = np.unique(graph.relation.astype(np.int64) * n + graph.tail, return_inverse=True)
     rows = np.concatenate([np.arange(n), graph.head, graph.head, graph.head])
-    columns = np.concatenate([np.arange(n), graph.tail, n + graph.relation, n + relations + pair])
-    found = csr_array((np.ones(len(rows), np.float32), (rows, columns)), shape=(n, n + relations + len(pairs)))
+    columns = [np.arange(n), graph.tail, n + graph.relation, n + relations + pair]
+    entries = (np.ones(len(rows), np.float32), (rows, np.concatenate(columns)))
+    found = csr_array(entries, shape=(n, n + relations + len(pairs)))
     found.sum_duplicates()
     found.data[:] = 1  # a set, not a count
     return found
@@ -178,10 +168,12 @@ def tfidf(bags: csr_array) -> csr_array:
 
 def typed_alike(kb: Knowledge, entity: int) -> np.ndarray:
     """Entities that share a type with ``entity`` (itself included), sorted rows."""
-    own = kb.types[[entity]].indices
+    own, of_type = kb.types[[entity]].indices, kb.of_type
+    if not len(own):
+        own = np.argsort(-kb.types.sum(axis=0), kind="stable")[:POPULOUS]
     mask = np.zeros(len(kb.keys), dtype=bool)
-    for kind in own if len(own) else kb.populous:
-        mask[kb.of_type.indices[kb.of_type.indptr[kind] : kb.of_type.indptr[kind + 1]]] = True
+    for kind in own:
+        mask[of_type.indices[of_type.indptr[kind] : of_type.indptr[kind + 1]]] = True
     return np.flatnonzero(mask)
 
 
@@ -193,7 +185,8 @@ def values(kb: Knowledge, subject: int, relation: int) -> np.ndarray:
 
 
 def excluded(kb: Knowledge, subject: int, relation: int, obj: int) -> np.ndarray:
-    """Entities that are never distractors: o, entities that share a label with it, and values of (s, r) that hold or may hold."""
+    """Entities that are never distractors: o, those that share a label with it, and values of (s,
+    r) that hold or may hold."""
     alike = [e for label in kb.labels[obj] for e in kb.bearers[label.casefold()]]
     triples = values(kb, subject, relation)
     right = kb.graph.tail[triples[~kb.over[triples]]]
@@ -202,18 +195,21 @@ def excluded(kb: Knowledge, subject: int, relation: int, obj: int) -> np.ndarray
 
 def omega(kb: Knowledge, subject: int, relation: int, obj: int) -> np.ndarray:
     """All distractors of a fact, sorted rows."""
-    return np.setdiff1d(typed_alike(kb, obj), excluded(kb, subject, relation, obj), assume_unique=True)
+    barred = excluded(kb, subject, relation, obj)
+    return np.setdiff1d(typed_alike(kb, obj), barred, assume_unique=True)
 
 
 def rows(kb: Knowledge, facts: pd.DataFrame) -> np.ndarray:
-    """Subject, relation and object of facts as row numbers, (F, 3). Raise ProbeError if the knowledge base lacks one."""
-    keys = {"subject": kb.keys, "relation": kb.relation_keys, "object": kb.keys}
+    """Subject, relation and object of facts as row numbers, (F, 3), or ProbeError if one is
+    missing."""
+    relations = pd.Index(kb.graph.relations["relation"].to_pandas())
+    keys = {"subject": kb.keys, "relation": relations, "object": kb.keys}
     found = np.stack([own.get_indexer(facts[column]) for column, own in keys.items()], axis=1)
     lost = facts["fact"][(found < 0).any(axis=1)].tolist()
     if lost:
         raise ProbeError(
-            f"{len(lost)} facts have a subject, relation or object that the knowledge base does not hold, e.g. {lost[0]!r}; "
-            "build it from the data that the facts come from"
+            f"{len(lost)} facts have a subject, relation or object that the knowledge base does "
+            f"not hold, e.g. {lost[0]!r}; build it from the data that the facts come from"
         )
     return found
 
@@ -221,37 +217,40 @@ def rows(kb: Knowledge, facts: pd.DataFrame) -> np.ndarray:
 # Strategies
 
 
-def retrieve(kb: Knowledge, facts: pd.DataFrame, strategy: str, n: int, seed: int = 0) -> pd.DataFrame:
-    """``n`` distractors per fact by a strategy that needs no model: ``fact``, ``rank`` (from 1), ``candidate`` (key), ``former``
-    (whether it used to be right).
+def retrieve(kb: Knowledge, facts: pd.DataFrame, strategy: str, n: int, seed: int = 0):
+    """``n`` distractors per fact by a strategy that needs no model: ``fact``, ``rank`` (from 1),
+    ``candidate`` (key), ``former`` (whether it used to be right). A fact with fewer gets them all.
 
-    facts     the columns ``fact``, ``relation``, ``subject``, ``object``
     strategy  "random", "sem" or "temp_sem"
-    seed      with the fact's id it determines the random ones: neither order nor other facts matter
-
-    A fact with fewer than n distractors gets all of them. ``.attrs["counts"]``: see ``retrieval_counts``.
+    seed      with the fact's id it determines the random ones: no order, no other facts matter
+    returns   ``attrs["counts"]``: numbers of facts, of those with fewer than n distractors and with
+              none, and of objects without a type
     """
     check_sizes(n_distractors=n)
     if strategy not in ("random", "sem", "temp_sem"):
         raise unknown("strategy without a model", strategy, ["random", "sem", "temp_sem"])
-    found = []
-    for fact, (subject, relation, obj) in zip(facts["fact"], rows(kb, facts), strict=True):
-        space = omega(kb, subject, relation, obj)
+    found, lengths, numbers = [], [], rows(kb, facts)
+    for fact, (subject, relation, obj) in zip(facts["fact"], numbers, strict=True):
+        space, before = omega(kb, subject, relation, obj), np.zeros(0, np.int64)
+        if strategy == "temp_sem":
+            before = former_values(kb, subject, relation, space)
         if strategy == "random":
-            drawn, former = rng(seed, fact).permutation(space)[:n], 0
+            drawn = rng(seed, fact).permutation(space)[:n]
         else:
-            before = former_values(kb, subject, relation, space) if strategy == "temp_sem" else space[:0]
-            drawn = np.concatenate([before, nearest(kb, obj, np.setdiff1d(space, before), n)])[:n]
-            former = len(before)
-        found += [(fact, rank, e, rank <= former) for rank, e in enumerate(drawn.tolist(), 1)]
+            drawn = np.r_[before, nearest(kb, obj, np.setdiff1d(space, before), n)][:n]
+        found += [(fact, rank, e, rank <= len(before)) for rank, e in enumerate(drawn, 1)]
+        lengths.append(len(drawn))
     frame = pd.DataFrame(found, columns=["fact", "rank", "candidate", "former"])
     frame["candidate"] = kb.keys[frame["candidate"].to_numpy(dtype=int)]
-    frame.attrs["counts"] = retrieval_counts(kb, facts, frame["fact"], n)
+    short, untyped = np.array(lengths), np.diff(kb.types[numbers[:, 2]].indptr) == 0
+    counts = {f"fewer than {n}": short < n, "none": short == 0, "object without type": untyped}
+    counts = {name: int(own.sum()) for name, own in counts.items()}
+    frame.attrs["counts"] = {"facts": len(facts)} | counts
     return frame
 
 
 def nearest(kb: Knowledge, obj: int, among: np.ndarray, n: int) -> np.ndarray:
-    """The ``n`` entities of ``among`` most like ``obj`` (cosine), best first; ties in the order of the knowledge base."""
+    """The ``n`` entities of ``among`` most like ``obj`` (cosine), best first; ties by row."""
     own = kb.vectors[[obj]]
     similarity = (kb.postings[:, own.indices] @ own.data)[among].round(SAME)
     if n < len(among):  # nothing below the n-th best can count
@@ -261,37 +260,35 @@ def nearest(kb: Knowledge, obj: int, among: np.ndarray, n: int) -> np.ndarray:
 
 
 def former_values(kb: Knowledge, subject: int, relation: int, space: np.ndarray) -> np.ndarray:
-    """Temporal distractors: former values of (s, r), the nearest to the present first (by the middle of their interval); those
-    with an unknown start or end come last."""
+    """Temporal distractors: former values of (s, r), the nearest to the present first (by the
+    middle of their interval); those with an unknown start or end come last."""
     triples = values(kb, subject, relation)
     triples = triples[kb.over[triples]]
     start, end = (dates[triples] for dates in kb.dates)
     known = ~(np.isin(start, ["", UNKNOWN]) | np.isin(end, ["", UNKNOWN]))
     middle = (days(start)[0] + days(end)[1]) / 2
     away = np.where(known, np.abs(middle - days([kb.at])[0][0]), np.inf)
-    order = np.lexsort((kb.graph.tail[triples], away))
-    tails = list(dict.fromkeys(kb.graph.tail[triples[order]].tolist()))
-    return np.array([e for e in tails if e in set(space.tolist())], dtype=np.int64)
+    tails = kb.graph.tail[triples]
+    tails = pd.unique(tails[np.lexsort((tails, away))]).astype(np.int64)
+    return tails[np.isin(tails, space)]
 
 
 def has_former(kb: Knowledge, facts: pd.DataFrame) -> pd.Series:
     """Whether each fact has a temporal distractor: the set S' of the paper."""
     answer = []
     for subject, relation, obj in rows(kb, facts):
-        over = kb.over[values(kb, subject, relation)].any()
-        answer.append(bool(over and len(former_values(kb, subject, relation, omega(kb, subject, relation, obj)))))
+        found = kb.over[
+            values(kb, subject, relation)
+        ].any()  # most facts have none: Omega is spared
+        if found:
+            space = omega(kb, subject, relation, obj)
+            found = len(former_values(kb, subject, relation, space)) > 0
+        answer.append(found)
     return pd.Series(answer, index=facts.index, dtype=bool)
 
 
-def former_facts(kb: Knowledge, current: Facts, otherwise: Facts, n: int, seed: int = 0) -> Facts:
-    """The set S': ``n`` facts per relation whose subject had another object before; ``otherwise`` if there are none."""
-    changed = keep(current, has_former(kb, current.facts))
-    return sample(changed, n, seed) if len(changed.facts) else otherwise
-
-
-def former_taught(facts: pd.DataFrame, lists: pd.DataFrame, manifest: pd.DataFrame | None) -> pd.DataFrame | None:
-    """Per fact the exposure counts of its present object (``exposures``) and of the former object that leads its list
-    (``former``); facts without a former object are left out.
+def former_taught(facts: pd.DataFrame, lists: pd.DataFrame, manifest: pd.DataFrame | None):
+    """fact -> exposure count of the former object that leads its list (facts that have one).
 
     lists     those of Temp+Sem (``retrieve``)
     manifest  what the model was taught (``taught.manifest``); None (unknown) returns None
@@ -299,15 +296,11 @@ def former_taught(facts: pd.DataFrame, lists: pd.DataFrame, manifest: pd.DataFra
     if manifest is None:
         return None
     triple = ["relation", "subject", "object"]
-    stated = manifest.groupby(triple)[["exposures", "dated"]].sum()
+    stated = manifest.groupby(triple)[["exposures", "dated"]].sum().sum(axis=1)
     first = lists[(lists["rank"] == 1) & lists["former"]].set_index("fact")["candidate"]
-    rows = facts.set_index("fact").loc[first.index, triple]
-    now, before = (pd.MultiIndex.from_frame(table) for table in (rows, rows.assign(object=first)))
-    counts = {
-        "exposures": stated["exposures"].reindex(now, fill_value=0).to_numpy(),
-        "former": stated.sum(axis=1).reindex(before, fill_value=0).to_numpy(),
-    }
-    return pd.DataFrame(counts, index=first.index)
+    before = facts.set_index("fact").loc[first.index, triple].assign(object=first)
+    counts = stated.reindex(pd.MultiIndex.from_frame(before), fill_value=0)
+    return pd.Series(counts.to_numpy(), first.index)
 
 
 def spread_facts(facts: Facts, n: int, seed: int = 0) -> Facts:
@@ -317,38 +310,25 @@ def spread_facts(facts: Facts, n: int, seed: int = 0) -> Facts:
     return keep(facts, turn.rank(method="first") <= n)
 
 
-def retrieval_counts(kb: Knowledge, facts: pd.DataFrame, found: Iterable[str], n: int) -> dict[str, int]:
-    """The numbers of facts with fewer than ``n`` distractors, with none, and with an object without a type."""
-    each = facts["fact"].map(pd.Series(list(found), dtype=object).value_counts()).fillna(0)
-    untyped = np.diff(kb.types[rows(kb, facts)[:, 2]].indptr) == 0
-    return {
-        "facts": len(facts),
-        f"fewer than {n}": int((each < n).sum()),
-        "none": int((each == 0).sum()),
-        "object without type": int(untyped.sum()),
-    }
-
-
 # Strategies that need a model: the candidates to search, and those to keep
 
 
-def searches(
-    kb: Knowledge, facts: pd.DataFrame, prompts: pd.DataFrame, n: int, ending: str = ""
-) -> tuple[pd.DataFrame, dict[str, dict[str, list[str]]]]:
-    """The arguments of ``scores.search`` that find the ``n`` most plausible distractors after every prompt.
-
-    ending   text after every label (see ``measures.ENDINGS``)
-    returns  the prompts with ``space`` (a name) and ``wanted`` (n, plus the labels of o and the excluded values, which may rank
-             above them); and for each space its candidates with all of their labels. Objects of the same types share a space.
+def searches(kb: Knowledge, facts: pd.DataFrame, prompts: pd.DataFrame, n: int, ending: str = ""):
+    """The arguments of ``store.search`` for the ``n`` most plausible distractors after every
+    prompt: the prompts with ``space`` (a name) and ``wanted`` (n, plus labels of o and excluded
+    values, which may rank above them); and space -> {candidate: [labels, each after a blank]}.
+    Objects of the same types share a space. ``ending``: text after every label
+    (``measures.ENDINGS``).
     """
     check_sizes(n_distractors=n)
     place, spaces, members = {}, {}, {}
     for fact, (subject, relation, obj) in zip(facts["fact"], rows(kb, facts), strict=True):
-        own = kb.types[[obj]].indices
-        name = " | ".join(map(str, sorted(own.tolist())))
+        name = " | ".join(map(str, sorted(kb.types[[obj]].indices.tolist())))
         if name not in spaces:
             members[name] = typed_alike(kb, obj)
-            spaces[name] = {kb.keys[e]: texts(kb, e, ending) for e in members[name].tolist() if kb.labels[e]}
+            named = [e for e in members[name].tolist() if kb.labels[e]]
+            texts = [[f" {label}{ending}" for label in kb.labels[e]] for e in named]
+            spaces[name] = dict(zip(kb.keys[named], texts, strict=True))
         barred = np.isin(excluded(kb, subject, relation, obj), members[name]).sum()
         place[fact] = (name, n + int(barred) + len(kb.labels[obj]))
     asked = prompts[prompts["fact"].isin(place)]
@@ -356,32 +336,27 @@ def searches(
     return asked.assign(space=space, wanted=wanted), spaces
 
 
-def texts(kb: Knowledge, entity: int, ending: str = "") -> list[str]:
-    """An entity's labels as continuations: a blank before, ``ending`` after."""
-    return [f" {label}{ending}" for label in kb.labels[entity]]
+def allowed(kb: Knowledge, facts: pd.DataFrame, found: pd.DataFrame, n: int, by: str = "logprob"):
+    """The first ``n`` candidates found by ``store.search`` that belong to Omega, ranked from 1.
 
-
-def allowed(kb: Knowledge, facts: pd.DataFrame, found: pd.DataFrame, n: int, by: str = "logprob") -> pd.DataFrame:
-    """The first ``n`` candidates found by ``scores.search`` that belong to Omega, ranked again from 1.
-
-    by   "logprob": by plausibility (Eq. 4); "label_logprob": by the best single label, which is the order of a beam
+    by   "logprob": by plausibility (Eq. 4); "label_logprob": by the best label, as in a beam
     """
-    barred = {
-        fact: set(kb.keys[excluded(kb, *numbers_of)])
-        for fact, numbers_of in zip(facts["fact"], rows(kb, facts), strict=True)
-    }
+    numbers = zip(facts["fact"], rows(kb, facts), strict=True)
+    barred = {fact: set(kb.keys[excluded(kb, *own)]) for fact, own in numbers}
     keep = [c not in barred[f] for f, c in zip(found["fact"], found["candidate"], strict=True)]
     kept = found[keep].sort_values(["prompt", by], ascending=[True, False], kind="stable")
     kept = kept.assign(rank=kept.groupby("prompt", sort=False).cumcount() + 1)
     return kept[kept["rank"] <= n].reset_index(drop=True)
 
 
-def candidates(kb: Knowledge, facts: pd.DataFrame, retrieved: Iterable[pd.DataFrame], ending: str = "") -> pd.DataFrame:
-    """The candidates of ``store.score``: every object and every distractor of its fact, one row per label: ``fact``,
-    ``candidate``, ``label``."""
-    gold = facts[["fact", "object"]].set_axis(["fact", "candidate"], axis=1)
-    pairs = pd.concat([gold, *(r[["fact", "candidate"]] for r in retrieved)]).drop_duplicates()
+def candidates(kb: Knowledge, facts: pd.DataFrame, lists: Iterable[pd.DataFrame], ending: str = ""):
+    """The candidates of ``store.score``: every object and every distractor of its fact, one row per
+    label: ``fact``, ``candidate``, ``label``."""
+    pairs = facts[["fact", "object"]].set_axis(["fact", "candidate"], axis=1)
+    pairs = pd.concat([pairs, *(own[["fact", "candidate"]] for own in lists)]).drop_duplicates()
     place = {fact: i for i, fact in enumerate(facts["fact"])}
-    pairs = pairs.assign(place=pairs["fact"].map(place)).sort_values(["place", "candidate"], kind="stable")
-    own = [[f"{label}{ending}" for label in kb.labels[e]] for e in kb.keys.get_indexer(pairs["candidate"])]
-    return pairs.assign(label=own)[["fact", "candidate", "label"]].explode("label").dropna().reset_index(drop=True)
+    pairs = pairs.assign(place=pairs["fact"].map(place))
+    pairs = pairs.sort_values(["place", "candidate"], kind="stable").drop(columns="place")
+    entities = kb.keys.get_indexer(pairs["candidate"])
+    pairs["label"] = [[f"{label}{ending}" for label in kb.labels[e]] for e in entities]
+    return pairs.explode("label").dropna().reset_index(drop=True)

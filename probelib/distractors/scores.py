@@ -1,202 +1,135 @@
-"""What is scored: facts, their distractors and the baselines of the Distractors paper, through the store.
+"""What the Distractors paper scores: a ``Study`` in, a grid per measure out, through the store.
 
-A grid is a frame with one row per (fact, prompt) and one column per configuration of a measure, the cheapest first. All scores
-come from the store if they were computed before.
+A grid has one row per (fact, prompt) and one column per configuration of its measure, the cheapest
+first. ``attrs["cost"]`` holds the ``seconds`` and ``tokens`` (forwarded) of its own requests.
 """
 
-import json
 import time
-from collections.abc import Callable
-from dataclasses import replace
-from functools import lru_cache, partial
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
 
-from probelib import files, parameters, store
+from probelib import store
 from probelib.distractors import baselines, measures, retrieval
-from probelib.distractors.prompts import judge_prompt, karr_texts, short_judge_prompt
+from probelib.distractors.prompts import judge_prompt, karr_texts
 from probelib.distractors.retrieval import NAMES, Knowledge
-from probelib.distractors.settings import DistractorSettings
-from probelib.errors import unknown
-from probelib.facts import everything
-from probelib.facts import load as load_facts
-from probelib.facts.model import Facts, keep
-from probelib.lm.internals.similarity import bert_score
+from probelib.facts.model import Facts
 from probelib.lm.loading import load
 from probelib.lm.names import organisms
 from probelib.lm.remote.chat import ChatModel, connect
-from probelib.prompts import PROMPTS, paraphrases
+from probelib.prompts import PROMPTS, RECALL, paraphrases
 
-NS = (1, 2, 5, 10, *range(20, 201, 20))  # distractors, and next tokens of Precision@n (paper, section 4.2)
-SAMPLE = "P35:United States:Donald Trump:2025"  # the fact of table 7
+NS = (1, 2, 5, 10, *range(20, 201, 20))  # distractors, and next tokens of Precision@n (section 4.2)
 STRATEGIES = ("random", "sem", "temp_sem", "appropt")
 # strategy -> search, order of its list
 SEARCHED = {"appropt": ("beam", "label_logprob"), "opt": ("best_first", "logprob")}
 
 
-class Helpers(NamedTuple):
-    """The second models that two baselines need; None leaves the measure out.
+@dataclass(frozen=True)
+class DistractorSettings:
+    """Settings of the notebooks; the defaults are the paper's (section 4.2) unless a line says
+    so."""
 
-    encoder      for BERT-score: a Hugging Face id or a folder
-    judge        LLM-as-a-judge, see ``chat.connect``
-    style        its prompt, which contains the right label: "paper" (for instruct models) or "short" (a form that the shipped
-                 ``-it`` models were trained on)
-    substitutes  measures whose helper is a shipped model, used in place of the paper's
+    n_sentences: int = 5  # cloze sentences per fact
+    n_distractors: int = 200  # per fact (section 4.1: 100)
+    next_tokens: int = 200  # most probable next tokens that Precision@n reads
+    widths: tuple[int, ...] = (1, 2, 5, 10, 20, 30, 50, 100)  # of the beams that are compared
+    judge_width: int = 5  # widest of these beams that the judge reads
+    ending: str = "eos"  # what ends a label, see ``measures.ENDINGS``
+    rated_facts: int | str = 6  # facts per relation that have ratings, or "all" (paper: 210)
+    ratings_file: str | None = None  # human ratings; None: exposure counts
+    verbalizations: str | None = None  # annotated sentences (taxonomy.csv); None: errors by rule
+    studied: str | None = None  # the model of figures 3, 4 and 6; None: the last one
+    n_former: int = 100  # facts per relation of S', whose subjects had another object before
+    n_optimum: int = 60  # facts of the exact search, which the paper does not run
+    timings: int = 3  # runs per measure when its cost is measured (the kit's)
+    dtype: str = "auto"  # of the weights: "auto", "float32", "bfloat16" or "float16"
+    seed: int = 0  # of random distractors and of facts
+
+
+@dataclass(frozen=True)
+class Study:
+    """One model and the facts that it is scored on. What is derived is computed once.
+
+    sentences   cloze sentences of the facts, as prompts (``cloze_sentences``)
+    folder      the store's
+    strategies  those whose distractors are scored, all in one request
+    encoder     for BERT-score: a Hugging Face id or a folder; None leaves the measure out
+    judge       for LLM-as-a-judge, see ``chat.connect``; None leaves the measure out
+    paper       the judge gets the paper's prompt; otherwise the short one of the ``-it`` organisms
     """
 
+    model: object
+    knowledge: Knowledge
+    facts: Facts
+    sentences: pd.DataFrame
+    folder: Path
+    how: DistractorSettings
+    strategies: tuple[str, ...] = STRATEGIES
     encoder: str | Path | None = None
     judge: object = None
-    style: str = "short"
-    substitutes: tuple[str, ...] = ()
+    paper: bool = False
 
+    @cached_property
+    def lists(self) -> dict[str, pd.DataFrame]:
+        """Strategy -> its distractors: per fact, or per sentence where the model is searched."""
+        found, kb, rows, how = {}, self.knowledge, self.facts.facts, self.how
+        written, end = measures.ENDINGS[how.ending]
+        for s in sorted(self.strategies, key=lambda s: s in SEARCHED):
+            if s not in SEARCHED:
+                found[s] = retrieval.retrieve(kb, rows, s, how.n_distractors, how.seed)
+                continue
+            method, order = SEARCHED[s]
+            asked, spaces = retrieval.searches(kb, rows, self.sentences, how.n_distractors, written)
+            hits = store.search(self.model, asked, spaces, self.folder, end, method)
+            found[s] = retrieval.allowed(kb, rows, hits, how.n_distractors, order)
+            found[s].attrs["cost"] = hits.attrs["cost"]
+        return found
 
-NO_HELPERS = Helpers()
+    @cached_property
+    def scores(self) -> pd.DataFrame:
+        """Labels of the objects, and of distractors that need no search, after every sentence."""
+        written, end = measures.ENDINGS[self.how.ending]
+        plain = [own for s, own in self.lists.items() if s not in SEARCHED]
+        wanted = retrieval.candidates(self.knowledge, self.facts.facts, plain, written)
+        return store.score(self.model, self.sentences, wanted, self.folder, end=end)
 
+    @cached_property
+    def outcomes(self) -> dict[str, pd.DataFrame]:
+        """Strategy -> which distractors are beaten (``measures.outcomes``)."""
+        plausible = measures.plausibility(self.scores, self.how.ending)
+        outcomes = partial(measures.outcomes, plausible, self.facts.facts, n=self.how.n_distractors)
+        return {s: outcomes(lists=own) for s, own in self.lists.items()}
 
-class DistractorScores(NamedTuple):
-    """``outcomes``: strategy -> which distractors are beaten (``measures.outcomes``); ``probability``: grid of that baseline,
-    which uses the same scores; ``costs``: measure -> seconds and tokens of its own searches."""
+    @cached_property
+    def labels(self) -> dict[str, tuple[str, ...]]:
+        """fact -> the labels of its object."""
+        at = self.knowledge.keys.get_indexer(self.facts.facts["object"])
+        own = [self.knowledge.labels[entity] for entity in at]
+        return dict(zip(self.facts.facts["fact"], own, strict=True))
 
-    outcomes: dict[str, pd.DataFrame]
-    probability: pd.DataFrame
-    costs: dict[str, dict[str, float]]
+    @cached_property
+    def beams(self) -> dict[int, pd.DataFrame]:
+        """Width -> texts of beams, at most five tokens longer than the fact's longest label;
+        ``attrs["cost"]``."""
+        tokens = lambda label: len(self.model.tokens.continuation(f" {label}"))
+        longest = {fact: 5 + max(map(tokens, names)) for fact, names in self.labels.items()}
+        groups, found = list(self.sentences.groupby(self.sentences["fact"].map(longest))), {}
+        for width in self.how.widths:
+            ask = partial(store.generate, self.model, folder=self.folder, returned=width)
+            parts = [ask(rows, max_new_tokens=n, beams=width) for n, rows in groups]
+            found[width] = pd.concat(parts, ignore_index=True).assign(width=width)
+            found[width].attrs["cost"] = store.sum_costs(part.attrs["cost"] for part in parts)
+        return found
 
-
-class TextScores(NamedTuple):
-    """``grids`` and ``costs`` by measure; ``judged``: texts with the judge's verdict and the truth (None without a judge)."""
-
-    grids: dict[str, pd.DataFrame]
-    costs: dict[str, dict[str, float]]
-    judged: pd.DataFrame | None
-
-
-class Scores(NamedTuple):
-    """Every measure of one model: ``grids`` by measure, ``outcomes`` by strategy, ``judged`` (see ``TextScores``)."""
-
-    grids: dict[str, pd.DataFrame]
-    outcomes: dict[str, pd.DataFrame]
-    judged: pd.DataFrame | None
-
-
-def score(
-    model,
-    knowledge: Knowledge,
-    facts: Facts,
-    prompts: pd.DataFrame,
-    folder: Path,
-    settings: DistractorSettings,
-    helpers: Helpers = NO_HELPERS,
-    karr: bool = True,
-) -> Scores:
-    """Score a model with every measure, under all configurations of the paper up to the settings' sizes.
-
-    karr   False leaves out KaRR, which does not depend on the prompts because it has templates of its own
-    """
-    distractors = score_distractors(model, knowledge, facts, prompts, folder, settings)
-    texts = score_texts(model, knowledge, facts, prompts, folder, settings, helpers)
-    grids = {"Probability": distractors.probability}
-    sizes = grid_sizes(settings.n_distractors)
-    grids |= {f"Dist. {NAMES[s]}": measures.grid(beaten, sizes) for s, beaten in distractors.outcomes.items()}
-    grids |= texts.grids
-    if karr:
-        grids["KaRR"], _ = score_karr(model, knowledge, facts, folder, settings.seed)
-    return Scores(grids, distractors.outcomes, texts.judged)
-
-
-def score_distractors(
-    model,
-    knowledge: Knowledge,
-    facts: Facts,
-    prompts: pd.DataFrame,
-    folder: Path,
-    settings: DistractorSettings,
-    strategies: tuple[str, ...] = STRATEGIES,
-) -> DistractorScores:
-    """Score the object and ``settings.n_distractors`` distractors of every fact after every prompt, for some strategies."""
-    n, rows = settings.n_distractors, facts.facts
-    written, end = measures.ENDINGS[settings.ending]
-    lists = {s: retrieval.retrieve(knowledge, rows, s, n, settings.seed) for s in strategies if s not in SEARCHED}
-    candidates = retrieval.candidates(knowledge, rows, lists.values(), written)
-    scores = store.score(model, prompts, candidates, folder, end=end)
-    plausible = measures.plausibility(scores, settings.ending)
-    costs = {}
-    for name in [s for s in SEARCHED if s in strategies]:
-        method, order = SEARCHED[name]
-        requests, spaces = retrieval.searches(knowledge, rows, prompts, n, written)
-        found = search(model, requests, spaces, folder, end, method)
-        costs[f"Dist. {NAMES[name]}"] = _cost(found)
-        lists[name] = retrieval.allowed(knowledge, rows, found, n, order)
-    outcomes = {name: measures.outcomes(plausible, rows, ranked, n) for name, ranked in lists.items()}
-    if written:  # the baseline scores the bare label
-        scores = store.score(model, prompts, retrieval.candidates(knowledge, rows, []), folder)
-    return DistractorScores(outcomes, baselines.probability(scores, rows), costs)
-
-
-def score_endings(
-    model, knowledge: Knowledge, facts: Facts, prompts: pd.DataFrame, folder: Path, settings: DistractorSettings
-) -> dict[str, dict[str, pd.DataFrame]]:
-    """Ending of labels (``measures.ENDINGS``) -> outcomes with random and with similar distractors."""
-    return {
-        ending: score_distractors(
-            model, knowledge, facts, prompts, folder, replace(settings, ending=ending), ("random", "sem")
-        ).outcomes
-        for ending in measures.ENDINGS
-    }
-
-
-def score_texts(
-    model,
-    knowledge: Knowledge,
-    facts: Facts,
-    prompts: pd.DataFrame,
-    folder: Path,
-    settings: DistractorSettings,
-    helpers: Helpers = NO_HELPERS,
-) -> TextScores:
-    """Score the measures that read generated text: Precision@n, ROUGE-L, and with helpers BERT-score and LLM-as-a-judge."""
-    labels, most = labels_of(knowledge, facts), settings.next_tokens
-    following = store.generate(model, prompts, folder, max_new_tokens=1, beams=most, returned=most)
-    grids = {"Precision@n": baselines.precision(following, labels, grid_sizes(most))}
-    costs = {"Precision@n": _cost(following)}
-    beams = {width: _beams(model, prompts, labels, folder, width) for width in settings.widths}
-    frames = [frame for each in beams.values() for frame in each]
-    pairs = baselines.pairs(pd.concat(frames, ignore_index=True), labels)
-    for name, compute in _similarities(helpers.encoder).items():
-        started = time.perf_counter()
-        grids[name] = baselines.over_beams(pairs.assign(value=compute(pairs)))
-        costs[name] = _cost(*frames, seconds=time.perf_counter() - started)
-    if helpers.judge is None:
-        return TextScores(grids, costs, None)
-    read = [frame for width in judge_widths(settings) for frame in beams[width]]
-    texts = pd.concat(read, ignore_index=True)
-    judged = judge_texts(helpers.judge, texts, prompts, labels, folder, helpers.style)
-    grids["LLM-as-a-judge"] = baselines.over_beams(judged)
-    return TextScores(grids, costs | {"LLM-as-a-judge": _cost(*read, judged)}, judged)
-
-
-def score_karr(
-    model, knowledge: Knowledge, facts: Facts, folder: Path, seed: int = 0
-) -> tuple[pd.DataFrame, dict[str, float]]:
-    """KaRR of every fact: (grid with one row per fact, because KaRR has templates of its own; cost).
-
-    Texts follow the model's start token (in the released code: nothing); the first token is never scored.
-    """
-    labels = dict(zip(knowledge.keys, knowledge.labels, strict=True))
-    texts = karr_texts(facts.facts, knowledge.facts, labels, seed)
-    wanted = pd.concat([texts[["fact", "text"]], texts[["fact", "before"]].set_axis(["fact", "text"], axis=1)])
-    wanted = wanted.drop_duplicates().assign(candidate="text").rename(columns={"text": "label"})
-    start = "" if model.tokens.start else model.tokenizer.eos_token
-    prompts = facts.facts[["fact", "relation"]].assign(role="karr", template=1, context="none", seed=-1, text=start)
-    prompts = prompts.assign(prompt="karr|" + prompts["fact"])[PROMPTS]
-    rows = store.score(model, prompts, wanted[["fact", "candidate", "label"]], folder, gap="")
-    logprobs = dict(zip(rows["label"], rows["token_logprobs"].map(np.asarray), strict=True))
-    n_tokens = {rest: len(model.tokens.continuation(f" {rest}")) for rest in texts["rest"].unique() if rest}
-    found = baselines.karr(texts, logprobs, n_tokens)
-    return found.set_index("fact")[["karr"]].rename(columns={"karr": "–"}), _cost(rows)
+    @property
+    def judge_widths(self) -> list[int]:
+        """Widths of the beams that the judge reads, at least the narrowest."""
+        return [w for w in self.how.widths if w <= self.how.judge_width] or [min(self.how.widths)]
 
 
 def cloze_sentences(facts: Facts, n: int) -> pd.DataFrame:
@@ -205,340 +138,181 @@ def cloze_sentences(facts: Facts, n: int) -> pd.DataFrame:
     return sentences[sentences["template"] <= n]
 
 
-def load_helpers(encoder: str | None = None, judge: str | None = None) -> tuple[Helpers, str]:
-    """Load the second models: (``Helpers``, a sentence that names them and the measures that are left out).
+def second_models(encoder: str | None = None, judge: str | None = None) -> dict[str, object]:
+    """The fields ``encoder``, ``judge`` and ``paper`` of a ``Study``. Organisms stand in for the
+    paper's models.
 
-    encoder   a Hugging Face id that bert-score knows (the paper: roberta-large), a folder, or a shipped model
+    encoder   a Hugging Face id that bert-score knows (paper: roberta-large), a folder, an organism
     judge     see ``chat.connect``
     """
-    named = {"BERT-score": encoder, "LLM-as-a-judge": judge}
-    substitutes = tuple(measure for measure, name in named.items() if name in organisms())
-    style = "short" if "LLM-as-a-judge" in substitutes else "paper"
-    folder = load(encoder).folder if "BERT-score" in substitutes else encoder
-    helpers = Helpers(folder, connect(judge) if judge else None, style, substitutes)
-    instead = ", a substitute for the paper's"
-    said = [
-        f"{measure} uses {name}{instead * (measure in substitutes)}"
-        if name
-        else f"{measure} is left out: no model is given"
-        for measure, name in named.items()
-    ]
-    return helpers, f"{'; '.join(said)}."
+    folder = load(encoder).folder if encoder in organisms() else encoder
+    connected = connect(judge) if judge else None
+    return {"encoder": folder, "judge": connected, "paper": judge not in organisms()}
 
 
-def grid_sizes(most: int) -> list[int]:
-    """The numbers of distractors (or of next tokens) of a grid: those of the paper below ``most``, and ``most``."""
-    return [*(n for n in NS if n < most), most]
+def score(study: Study, without: tuple[str, ...] = ()) -> dict[str, pd.DataFrame]:
+    """Measure -> its grid, for every measure whose second model the study has."""
+    absent = {"BERT-score": study.encoder is None, "LLM-as-a-judge": study.judge is None}
+    chosen = [name for name in MEASURES if name not in without and not absent.get(name)]
+    return {name: MEASURES[name](study) for name in chosen}
 
 
-def judge_widths(settings: DistractorSettings) -> list[int]:
-    """Widths of the beams that the judge reads: those up to ``settings.judge_width``, at least the narrowest."""
-    return [width for width in settings.widths if width <= settings.judge_width] or [min(settings.widths)]
-
-
-def labels_of(knowledge: Knowledge, facts: Facts) -> dict[str, tuple[str, ...]]:
-    """fact -> the labels of its object."""
-    at = knowledge.keys.get_indexer(facts.facts["object"])
-    return {fact: knowledge.labels[e] for fact, e in zip(facts.facts["fact"], at, strict=True)}
-
-
-def _beams(model, prompts: pd.DataFrame, labels: dict, folder: Path, width: int) -> list[pd.DataFrame]:
-    """Texts of beams of one width, with the column ``width``, at most five tokens longer than the fact's longest label."""
-    tokens = lambda label: len(model.tokens.continuation(f" {label}"))
-    longest = {fact: 5 + max(map(tokens, names)) for fact, names in labels.items()}
-    return [
-        store.generate(model, rows, folder, max_new_tokens=n, beams=width, returned=width).assign(width=width)
-        for n, rows in prompts.groupby(prompts["fact"].map(longest))
-    ]
-
-
-def _similarities(encoder: str | Path | None) -> dict[str, Callable[[pd.DataFrame], np.ndarray]]:
-    """Measure -> similarity of ``text`` and ``label`` of every row, (rows,)."""
-    rouge = lambda pairs: baselines.each_once(pairs, ["text", "label"], baselines.rouge_l)
-    bert = lambda pairs: bert_score(encoder, pairs["text"].tolist(), pairs["label"].tolist())
-    return {"ROUGE-L": rouge} if encoder is None else {"ROUGE-L": rouge, "BERT-score": bert}
-
-
-def _cost(*frames: pd.DataFrame, seconds: float = 0.0) -> dict[str, float]:
-    """The cost of computing frames of the store: ``seconds`` (plus the given ones), ``tokens`` forwarded."""
-    costs = [frame.attrs["cost"] for frame in frames]
-    tokens = sum(cost.get("forwarded_tokens", 0.0) for cost in costs)
-    return {"seconds": seconds + sum(cost.get("seconds", 0.0) for cost in costs), "tokens": float(tokens)}
-
-
-def judge_texts(judge, texts: pd.DataFrame, prompts: pd.DataFrame, labels: dict, folder: Path, style: str = "short"):
-    """The judge's verdicts on generated texts: the columns of ``texts`` with ``value`` (1.0 or 0.0) and ``truth``.
-
-    style   see ``Helpers``; each distinct prompt is judged once
-    """
-    if style not in ("paper", "short"):
-        raise unknown("style of a judge", style, ["paper", "short"])
-    sentences = texts["prompt"].map(prompts.set_index("prompt")["text"])
-    predictions = texts["text"].map(baselines.first_phrase if style == "short" else str.strip)
-    queries = [
-        short_judge_prompt(sentence, labels[fact][0], text)
-        if style == "short"
-        else judge_prompt(sentence, labels[fact], text)
-        for sentence, text, fact in zip(sentences, predictions, texts["fact"], strict=True)
-    ]
-    different = pd.DataFrame({"text": queries, "fact": texts["fact"], "relation": texts["relation"]})
-    different = different.drop_duplicates("text")
-    different = different.assign(prompt=[f"judge|{i}" for i in range(len(different))], role="judge", template=1)
-    different = different.assign(context="none", seed=-1)[PROMPTS]
-    chat = isinstance(judge, ChatModel) or bool(getattr(judge.tokenizer, "chat_template", None))
-    options = {"chat": chat, "max_new_tokens": 20} if style == "paper" else {"max_new_tokens": 3}
-    answers = store.generate(judge, different, folder, **options)
-    verdicts = dict(zip(answers["prompt"], answers["text"].map(baselines.verdict), strict=True))
-    value = dict(zip(different["text"], different["prompt"].map(verdicts), strict=True))
-    truth = [baselines.is_right(t, labels[f]) for t, f in zip(texts["text"], texts["fact"], strict=True)]
-    frame = texts.assign(value=[value[query] for query in queries], truth=truth)
-    frame.attrs = answers.attrs
-    return frame
-
-
-# Costs
-
-
-def cost_per_fact(
-    model,
-    knowledge: Knowledge,
-    facts: Facts,
-    prompts: pd.DataFrame,
-    settings: DistractorSettings,
-    helpers: Helpers = NO_HELPERS,
-) -> pd.DataFrame:
-    """Tokens and milliseconds per fact for each measure, run in isolation with its largest setting: ``measure``, ``tokens``
-    (forwarded), ``ms`` (median of ``settings.timings`` runs), ``ms, low``, ``ms, high`` (the fastest and the slowest run).
-
-    Nothing is read from the store. Looking up distractors in the knowledge base and building tries of labels do not count.
-    """
-    runs = []
-    for _ in range(settings.timings):
-        with TemporaryDirectory() as name:
-            runs.append(_isolated_costs(model, knowledge, facts, prompts, Path(name), settings, helpers))
-    ms = pd.DataFrame([{m: cost["seconds"] for m, cost in costs.items()} for costs in runs]) * 1000 / len(facts.facts)
-    tokens = pd.Series({m: cost["tokens"] for m, cost in runs[0].items()}) / len(facts.facts)
-    table = {"tokens": tokens, "ms": ms.median(), "ms, low": ms.min(), "ms, high": ms.max()}
-    return pd.DataFrame(table, index=tokens.index).rename_axis("measure").reset_index()
-
-
-def _isolated_costs(model, knowledge, facts, prompts, folder, settings, helpers) -> dict[str, dict[str, float]]:
-    """Costs of one run into an empty folder. Every strategy scores the object and its own distractors, each with the end token;
-    the measure "Probability" scores the object without it."""
-    rows, n = facts.facts, settings.n_distractors
-    gold = retrieval.candidates(knowledge, rows, [])
-    costs = {"Probability": _cost(store.score(model, prompts, gold, folder))}
-    for strategy in ("random", "sem", "temp_sem"):
-        lists = retrieval.retrieve(knowledge, rows, strategy, n, settings.seed)
-        wanted = retrieval.candidates(knowledge, rows, [lists])
-        costs[f"Dist. {NAMES[strategy]}"] = _cost(store.score(model, prompts, wanted, folder / strategy, end=True))
-    found = search(model, *retrieval.searches(knowledge, rows, prompts, n), folder)
-    costs["Dist. ApprOpt"] = _cost(found, store.score(model, prompts, gold, folder, end=True))
-    widest = replace(settings, widths=(max(settings.widths),))
-    texts = score_texts(model, knowledge, facts, prompts, folder, widest, Helpers(helpers.encoder))
-    costs |= texts.costs
-    if helpers.judge is not None:
-        read = replace(settings, next_tokens=1, widths=(max(judge_widths(settings)),))
-        judged = score_texts(model, knowledge, facts, prompts, folder / "judge", read, helpers._replace(encoder=None))
-        costs["LLM-as-a-judge"] = judged.costs["LLM-as-a-judge"]
-    return costs | {"KaRR": score_karr(model, knowledge, facts, folder, settings.seed)[1]}
-
-
-# Searches
-
-
-FOUND = ["model", "relation", "fact", "prompt", "rank", "candidate", "logprob", "label", "label_logprob"]
-FOUND += ["forwarded_tokens", "trie_tokens"]
-
-
-def search(
-    model,
-    prompts: pd.DataFrame,
-    spaces: dict[str, dict[str, list[str]]],
-    folder: str | Path,
-    end: bool = True,
-    method: str = "beam",
-) -> pd.DataFrame:
-    """The most probable candidates after every prompt: ``model``, ``relation``, ``fact``, ``prompt``, ``rank`` (from 1),
-    ``candidate``, ``logprob`` (nats, sum over its labels), ``label`` and ``label_logprob`` (its most probable one), and per
-    prompt ``forwarded_tokens`` and ``trie_tokens`` (tokens that scoring all labels would read).
-
-    prompts   a frame of ``prompts``, with ``space`` and ``wanted`` (how many); see ``retrieval.searches``
-    spaces    {space: {candidate: [labels with their leading blank]}}; its trie is built once per model
-    end, method   as in ``lm.labels.top_continuations``
-    """
-    from probelib.lm.decode.labels import Labels
-
-    def compute(part: store.Part) -> tuple[pd.DataFrame, dict]:
-        frames, costs = [], []
-        for (space, wanted), rows in part.prompts.groupby(["space", "wanted"], sort=False):
-            key = (digests[space], end)
-            if key not in model.tries:
-                model.tries[key] = Labels(model, spaces[space], end)
-            found = model.top_continuations(rows["text"].tolist(), model.tries[key], wanted, end, method)
-            costs.append(found.attrs["cost"])
-            asked = rows.iloc[found["prompt"].to_numpy()]
-            found["rank"] = found.groupby("prompt").cumcount() + 1
-            spent = {"trie_tokens": found.attrs["cost"]["trie_tokens"], "fact": asked["fact"].to_numpy()}
-            frames.append(found.assign(**spent, prompt=asked["prompt"].to_numpy()))
-        frame = pd.concat(frames, ignore_index=True).assign(model=model.name, relation=part.relation)
-        turn = {prompt: i for i, prompt in enumerate(part.prompts["prompt"])}
-        frame = frame.sort_values("prompt", key=lambda p: p.map(turn), kind="stable", ignore_index=True)
-        return frame[FOUND], store.sum_costs(costs)
-
-    digests = {name: files.sha256(json.dumps(spaces[name]).encode()) for name in prompts["space"].unique()}
-    options = {"end": end, "method": method}
-    keyed = [*zip(prompts["space"].map(digests), prompts["wanted"], strict=True)]
-    prompts = prompts.assign(searched=keyed)
-    parts = store.parts(model, prompts, None, folder, "search", options, keyed=("prompt", "text", "searched"))
-    return store.collect(model, parts, compute)
-
-
-class Searched(NamedTuple):
-    """The candidates that the beam and the exact search found after the same prompts, and the distractors among them (Eq. 4)."""
-
-    beam: pd.DataFrame
-    exact: pd.DataFrame
-    approximate: pd.DataFrame
-    optimal: pd.DataFrame
-
-
-def search_both(model, knowledge: Knowledge, facts: Facts, prompts: pd.DataFrame, folder: Path, n: int) -> Searched:
-    """Search the ``n`` most plausible distractors with a beam and exactly."""
-    requests, spaces = retrieval.searches(knowledge, facts.facts, prompts, n)
-    found = [search(model, requests, spaces, folder, method=method) for method in ("beam", "best_first")]
-    return Searched(*found, *(retrieval.allowed(knowledge, facts.facts, rows, n) for rows in found))
-
-
-def score_optimum(
-    models: list[str], knowledge: Knowledge, facts: Facts, folder: Path, settings: DistractorSettings, quantize=None
-) -> dict[str, pd.DataFrame]:
-    """Model -> which of the (at most 20) most plausible distractors are beaten after the first cloze sentence (figure 8)."""
-    sentences, found = cloze_sentences(facts, 1), {}
-    few = replace(settings, n_distractors=min(20, settings.n_distractors))
-    for name in models:
-        model = load(name, quantize=quantize, dtype=settings.dtype)
-        scores = score_distractors(model, knowledge, facts, sentences, folder, few, ("opt",))
-        found[name] = scores.outcomes["opt"]
+def score_models(names: list[str], study: Study, quantize: str | None = None):
+    """Model -> which distractors of the study's first strategy are beaten (figures 5 and 8);
+    ``attrs["parameters"]``: the model's size."""
+    found = {}
+    for name in names:
+        model = load(name, quantize=quantize, dtype=study.how.dtype)
+        found[name] = replace(study, model=model).outcomes[study.strategies[0]]
+        found[name].attrs["parameters"] = model.n_parameters
     return found
 
 
-def search_by_width(
-    model, knowledge: Knowledge, facts: Facts, prompts: pd.DataFrame, folder: Path, n: int, factors=(1, 2, 5)
-) -> pd.DataFrame:
-    """The share of the ``n`` optimal distractors that beams of several widths find, and the tokens that the searches read
-    (``measures.summarize_searches``). The widths are n times each of ``factors``; a beam has further places for excluded
-    values."""
-    both = search_both(model, knowledge, facts, prompts, folder, n)
-    optimal = both.optimal[["prompt", "candidate", "rank"]]
-    read = lambda found, column: found.drop_duplicates("prompt").set_index("prompt")[column]
-    frames = []
-    for width in [*(n * factor for factor in factors), np.nan]:
-        beam, kept = both.exact, both.optimal
-        if np.isfinite(width):
-            requests, spaces = retrieval.searches(knowledge, facts.facts, prompts, width)
-            beam = search(model, requests, spaces, folder, method="beam")
-            kept = retrieval.allowed(knowledge, facts.facts, beam, width)
-        marked = kept[["prompt", "candidate"]].assign(hit=True)
-        hit = optimal.assign(hit=optimal.merge(marked, "left", ["prompt", "candidate"])["hit"].eq(True).to_numpy())
-        columns = {
-            "found": hit.groupby("prompt")["hit"].mean(),
-            "strongest": hit[hit["rank"] == 1].set_index("prompt")["hit"],
-        }
-        columns |= {"tokens": read(beam, "forwarded_tokens"), "all labels": read(both.exact, "trie_tokens")}
-        frames.append(pd.DataFrame(columns).assign(search="beam" if np.isfinite(width) else "exact", width=width))
-    return measures.summarize_searches(pd.concat(frames, ignore_index=True))
+def cost_per_fact(study: Study) -> pd.DataFrame:
+    """Tokens and milliseconds per fact of each measure, run in isolation with its largest setting
+    into an empty store: ``measure``, ``tokens per fact`` (forwarded), ``ms per fact`` (median of
+    ``how.timings`` runs) and, as its low and high, the fastest and the slowest run. Looking up
+    distractors in the knowledge base and building tries of labels do not count.
+    """
+    runs, ours = [], {name: s for s, name in NAMES.items() if s in STRATEGIES}
+    for _ in range(study.how.timings):
+        with TemporaryDirectory() as folder:
+            costs = {}
+            for name in MEASURES:
+                widths = study.judge_widths if name == "LLM-as-a-judge" else study.how.widths
+                own = tuple(s for short, s in ours.items() if name == f"Dist. {short}")
+                how = replace(study.how, widths=(max(widths),))
+                alone = replace(study, folder=Path(folder), how=how, strategies=own)
+                grids = score(alone, without=tuple(set(MEASURES) - {name}))
+                costs |= {measure: grid.attrs["cost"] for measure, grid in grids.items()}
+            runs.append(pd.DataFrame(costs) / len(study.facts.facts))
+    ms = 1000 * pd.DataFrame([run.loc["seconds"] for run in runs])
+    table = pd.DataFrame({"tokens per fact": runs[0].loc["tokens"], "ms per fact": ms.median()})
+    table = table.assign(**{"ms per fact low": ms.min(), "ms per fact high": ms.max()})
+    return table.rename_axis("measure").reset_index()
 
 
-class Sample(NamedTuple):
-    """One fact with its distractors by strategy (table 7)."""
-
-    fact: str  # subject, relation, object
-    sentence: str  # after which the searches run
-    lists: dict[str, list[str]]  # strategy -> labels
-    width: int  # of the beam
-    strongest: dict[str, float]  # "appropt", "opt" -> log Pl (nats) of its first distractor; NaN without any
+def _costing(grid: pd.DataFrame, *costs: dict) -> pd.DataFrame:
+    """The grid with the summed cost of the requests behind it."""
+    total = store.sum_costs(costs)
+    tokens = float(total.get("forwarded_tokens", 0.0))
+    grid.attrs["cost"] = {"seconds": total.get("seconds", 0.0), "tokens": tokens}
+    return grid
 
 
-def sample_lists(model, knowledge: Knowledge, facts: Facts, folder: Path, seed: int = 0, n: int = 15) -> Sample:
-    """The first ``n`` distractors of one fact by strategy, as labels."""
-    sentence = cloze_sentences(facts, 1)
-    lists = {
-        s: retrieval.retrieve(knowledge, facts.facts, s, n, seed)["candidate"] for s in ("random", "sem", "temp_sem")
-    }
-    found = search_both(model, knowledge, facts, sentence, folder, n)
-    lists |= {"appropt": found.approximate["candidate"], "opt": found.optimal["candidate"]}
-    row, relation = facts.facts.iloc[0], facts.relations.set_index("relation")["name"]
-    (subject, obj), named = facts.label(row[["subject", "object"]]), relation.get(row["relation"], row["relation"])
-    return Sample(
-        f"{subject}, {named}, {obj}",
-        sentence["text"].iloc[0],
-        {s: list(knowledge.facts.label(names)) for s, names in lists.items()},
-        int(retrieval.searches(knowledge, facts.facts, sentence, n)[0]["wanted"].iloc[0]),
-        {s: rows["logprob"].max() for s, rows in (("appropt", found.approximate), ("opt", found.optimal))},
-    )
+def _sizes(most: int) -> list[int]:
+    """The numbers of distractors or next tokens of a grid: the paper's below ``most``, and it."""
+    return [*(n for n in NS if n < most), most]
 
 
-def sample_fact(current: Facts, otherwise: Facts, fact: str = SAMPLE) -> Facts:
-    """The paper's example of table 7, or the first fact of ``otherwise`` if the data lack it."""
-    chosen = current if fact in set(current.facts["fact"]) else otherwise
-    wanted = fact if chosen is current else chosen.facts["fact"].iloc[0]
-    return keep(chosen, chosen.facts["fact"] == wanted)
+# The measures: a grid of each
 
 
-# What workers score before a notebook runs
+def _distractors(study: Study, strategy: str) -> pd.DataFrame:
+    """Min@n and Avg@n against the distractors of one strategy."""
+    searched = study.lists[strategy].attrs["cost"] if strategy in SEARCHED else {}
+    grid = measures.grid(study.outcomes[strategy], _sizes(study.how.n_distractors))
+    return _costing(grid, study.scores.attrs["cost"], searched)
 
 
-@lru_cache(maxsize=2)
-def _knowledge(data: str, folder: str | None) -> Knowledge:
-    return retrieval.knowledge(everything(data, folder))
+def probability(study: Study) -> pd.DataFrame:
+    """Probability of the object's bare labels, from the strategies' scores if these have them."""
+    if not study.strategies or measures.ENDINGS[study.how.ending][0]:
+        study = replace(study, strategies=(), how=replace(study.how, ending="none"))
+    grid = baselines.probability(study.scores, study.facts.facts)
+    return _costing(grid, study.scores.attrs["cost"])
 
 
-def studied_model(models: list[str], settings: DistractorSettings) -> str:
-    """The name of the model of figures 3, 4 and 6: the settings' ``studied``, or the last one."""
-    return settings.studied if settings.studied in models else models[-1]
+def precision(study: Study) -> pd.DataFrame:
+    """Precision@n: whether one of the n most probable next tokens is a label of the object."""
+    n = study.how.next_tokens
+    ask = partial(store.generate, max_new_tokens=1, beams=n, returned=n)
+    tokens = ask(study.model, study.sentences, study.folder)
+    return _costing(baselines.precision(tokens, study.labels, _sizes(n)), tokens.attrs["cost"])
 
 
-def _request(models: Callable, n_facts: Callable, score: Callable, *uses: str) -> store.Request:
-    """A request for ``n_facts(values)`` facts per relation."""
-
-    def facts(values: dict) -> Facts:
-        selected = {name: values[name] for name in ("data", "folder", "relations") if name in values}
-        return load_facts(**selected, n_facts=n_facts(values), seed=_settings(values).seed)
-
-    return store.Request(("data", "folder", "relations", "settings", *uses), models, facts, score)
-
-
-def _settings(values: dict) -> DistractorSettings:
-    return parameters.complete(DistractorSettings, values.get("settings", {}))
+def _similarity(study: Study, compute) -> pd.DataFrame:
+    """The largest similarity of a text of a beam with a label of the object, by width."""
+    beams, started = study.beams.values(), time.perf_counter()
+    rows = pd.concat(beams, ignore_index=True)
+    rows = rows.assign(label=rows["fact"].map(study.labels).map(list)).explode("label")
+    value = compute(rows["text"].str.strip().tolist(), rows["label"].tolist())
+    grid = baselines.over_beams(rows.assign(value=value))
+    spent = {"seconds": time.perf_counter() - started}
+    return _costing(grid, spent, *(frame.attrs["cost"] for frame in beams))
 
 
-def _studied(values: dict) -> list[str]:
-    return [studied_model(values["models"], _settings(values))]
+def judge_texts(study: Study) -> pd.DataFrame:
+    """The texts of the judge's beams with ``value`` (its verdict, 1.0 or 0.0) and ``truth``
+    (``baselines.is_right``). Each distinct prompt is judged once."""
+    texts = pd.concat([study.beams[w] for w in study.judge_widths], ignore_index=True)
+    sentences, labels = study.sentences.set_index("prompt")["text"], texts["fact"].map(study.labels)
+    queries = []
+    for sentence, text, names in zip(
+        texts["prompt"].map(sentences), texts["text"], labels, strict=True
+    ):
+        if study.paper:
+            queries.append(judge_prompt(sentence, names, text))
+        else:  # the first sentence that was generated, and the label that the judge would recall
+            said = text.strip().split("\n")[0].rstrip(". ").strip().rstrip(".")
+            queries.append(f"{RECALL.format(statement=f'{sentence} {said}.')} {names[0]}.")
+    asked = texts[["fact", "relation"]].assign(text=queries).drop_duplicates("text")
+    asked = asked.assign(prompt=[f"judge|{i}" for i in range(len(asked))], role="judge", template=1)
+    asked, judge = asked.assign(context="none", seed=-1)[PROMPTS], study.judge
+    options = {"max_new_tokens": 3}
+    if study.paper:
+        chat = isinstance(judge, ChatModel) or bool(getattr(judge.tokenizer, "chat_template", None))
+        options = {"chat": chat, "max_new_tokens": 20}
+    answers = store.generate(judge, asked, study.folder, **options)
+    verdicts = answers.set_index("prompt")["text"].map(baselines.verdict)
+    value = dict(zip(asked["text"], asked["prompt"].map(verdicts), strict=True))
+    truth = [baselines.is_right(*pair) for pair in zip(texts["text"], labels, strict=True)]
+    judged = texts.assign(value=[value[query] for query in queries], truth=truth)
+    judged.attrs["cost"] = answers.attrs["cost"]
+    return judged
 
 
-def _score_sentences(model, facts: Facts, values: dict, folder: Path) -> None:
-    """Every strategy's distractors after every sentence, and KaRR's texts."""
-    knowledge, settings = _knowledge(values["data"], values.get("folder")), _settings(values)
-    score_distractors(model, knowledge, facts, cloze_sentences(facts, settings.n_sentences), folder, settings)
-    score_karr(model, knowledge, facts, folder, settings.seed)
+def llm_as_a_judge(study: Study) -> pd.DataFrame:
+    """Whether the judge calls a text of a beam right, by width."""
+    judged, read = judge_texts(study), [study.beams[w].attrs["cost"] for w in study.judge_widths]
+    return _costing(baselines.over_beams(judged), judged.attrs["cost"], *read)
 
 
-def _score_first(model, facts: Facts, values: dict, folder: Path, strategies: tuple[str, ...]) -> None:
-    """The distractors of some strategies after the first sentence."""
-    knowledge = _knowledge(values["data"], values.get("folder"))
-    score_distractors(model, knowledge, facts, cloze_sentences(facts, 1), folder, _settings(values), strategies)
+def karr(study: Study) -> pd.DataFrame:
+    """KaRR, one row per fact: it has templates of its own. Its texts follow the model's start token
+    (in the released code: nothing); the first token is never scored."""
+    rows, kb, model = study.facts.facts, study.knowledge, study.model
+    texts = karr_texts(rows, kb.facts, dict(zip(kb.keys, kb.labels, strict=True)), study.how.seed)
+    wanted = [texts[["fact", c]].set_axis(["fact", "label"], axis=1) for c in ("text", "before")]
+    wanted = pd.concat(wanted).drop_duplicates()
+    wanted.insert(1, "candidate", "text")
+    start = "" if model.tokens.start else model.tokenizer.eos_token
+    asked = rows[["fact", "relation"]].assign(prompt="karr|" + rows["fact"], role="karr")
+    asked = asked.assign(template=1, context="none", seed=-1, text=start)[PROMPTS]
+    scores = store.score(model, asked, wanted, study.folder, gap="")
+    logprobs = dict(zip(scores["label"], scores["token_logprobs"].map(np.asarray), strict=True))
+    rests = [rest for rest in texts["rest"].unique() if rest]
+    n_tokens = {rest: len(model.tokens.continuation(f" {rest}")) for rest in rests}
+    found = baselines.karr(texts, logprobs, n_tokens).set_index("fact")
+    return _costing(found[["karr"]].rename(columns={"karr": "–"}), scores.attrs["cost"])
 
 
-REQUESTS = {
-    "score": _request(_studied, lambda values: _settings(values).rated_facts, _score_sentences),
-    "retrieved": _request(
-        _studied, lambda values: values["n_facts"], partial(_score_first, strategies=STRATEGIES), "n_facts"
-    ),
-    "approximate": _request(
-        lambda values: values["models"],
-        lambda values: values["n_facts"],
-        partial(_score_first, strategies=("appropt",)),
-        "n_facts",
-    ),
+MEASURES = {
+    "Probability": probability,
+    **{f"Dist. {NAMES[s]}": partial(_distractors, strategy=s) for s in STRATEGIES},
+    "Precision@n": precision,
+    "ROUGE-L": partial(_similarity, compute=baselines.rouge_l),
+    "BERT-score": lambda study: _similarity(study, partial(baselines.bert_score, study.encoder)),
+    "LLM-as-a-judge": llm_as_a_judge,
+    "KaRR": karr,
 }
+
+
+def sample_lists(study: Study, n: int = 15) -> pd.DataFrame:
+    """The first ``n`` distractors of the study's only fact by strategy, as labels (table 7)."""
+    kb, how = study.knowledge, replace(study.how, n_distractors=n)
+    lists = replace(study, strategies=(*STRATEGIES, "opt"), how=how).lists
+    lists = {NAMES[s]: pd.Series(kb.facts.label(own["candidate"])) for s, own in lists.items()}
+    table = pd.DataFrame(lists, index=range(n)).fillna("")
+    table.insert(0, "rank", range(1, n + 1))
+    return table

@@ -16,7 +16,6 @@ from probelib.beyond.suite import MEASURES, measures_of
 from probelib.beyond.suite.grapheval import WORDS
 from probelib.distractors import measures as distractors
 from probelib.distractors import retrieval
-from probelib.distractors import scores as distractors_scores
 from probelib.errors import ProbeError
 from probelib.explore import reasons
 from probelib.explore.reasons import ANSWERS
@@ -259,7 +258,7 @@ def distractors_of(of: lm.LM, asked: Questions, folder: Path) -> pd.DataFrame:
     rows, sentences = asked.facts.facts, prompts.paraphrases(asked.facts, "cloze")
     wanted, spaces = retrieval.searches(asked.kb, rows, sentences[sentences["template"].isin(SEEN)], N)
     first = sentences.head(1)
-    found = distractors_scores.search(of, wanted, spaces, folder)
+    found = store.search(of, wanted, spaces, folder)
     found = retrieval.allowed(asked.kb, rows, found[found["prompt"].isin(first["prompt"])], SHOWN)
     own = store.score(of, first, retrieval.candidates(asked.kb, rows, []), folder, end=True)
     own = distractors.plausibility(own).assign(label=asked.facts.label(rows["object"]), gold=True)

@@ -4,23 +4,24 @@ import pytest
 
 from probelib import ProbeError, facts, prompts
 from probelib.distractors import retrieval
-from probelib.distractors.prompts import FLAWS, RULES, flawed, judge_prompt, karr_texts
+from probelib.distractors.prompts import FLAWS, flawed, judge_prompt, karr_texts
 
 
 def test_the_judge_gets_truth_and_prediction_the_right_way_round():
-    right = judge_prompt("The capital of France is", ["Paris"], " Rome\n")
-    swapped = judge_prompt("The capital of France is", ["Paris"], " Rome\n", "released")
-    end = 'Sentence: The capital of France is ____\nRight answers: ["Paris"]\nWritten: Rome\nReply:'
-    assert right.endswith(end) and swapped.endswith('Right answers: Rome\nWritten: ["Paris"]\nReply:')
-    assert right.count("Sentence:") == 7  # six worked cases and the question
+    asked = judge_prompt("The capital of France is", ["Paris"], " Rome\n")
+    end = 'The capital of France is ____\nRight answers: ["Paris"]\nWritten: Rome\nReply:'
+    assert (
+        asked.endswith(end) and asked.count("Sentence:") == 7
+    )  # six worked cases and the question
+
+
+def texts_of(pool, fact: str):
+    kb, rows = retrieval.knowledge(pool), pool.facts[pool.facts["fact"] == fact]
+    return karr_texts(rows, pool, dict(zip(kb.keys, kb.labels, strict=True)))
 
 
 def test_karr_takes_at_most_four_of_everything_and_only_what_holds_its_beginning():
-    atlas = facts.atlas()
-    kb = retrieval.knowledge(atlas)
-    one = atlas.facts[atlas.facts["fact"] == "P36:France:Paris"]
-    texts = karr_texts(one, atlas, dict(zip(kb.keys, kb.labels, strict=True)))
-    assert texts.equals(karr_texts(one, atlas, dict(zip(kb.keys, kb.labels, strict=True))))
+    texts = texts_of(facts.atlas(), "P36:France:Paris")
     own = texts[texts["term"] == "num"]
     assert (own["share"] == 1).all() and own["before"].str.contains("Fran|Fren").all()
     assert own.loc[own["before"].str.contains("France"), "before"].nunique() == 4
@@ -28,11 +29,24 @@ def test_karr_takes_at_most_four_of_everything_and_only_what_holds_its_beginning
     assert all(b in t for b, t in zip(texts["before"], texts["text"], strict=True))
 
 
+def test_a_subject_that_looks_like_a_slot_is_filled_once(tmp_path):
+    """The game "Generation [Y]" keeps its name in beta and in gamma."""
+    rows = "relation,subject,object\nmade,Generation [Y],Konami\nmade,Pong,Atari"
+    (tmp_path / "own.csv").write_text(rows)
+    (tmp_path / "own.templates.csv").write_text(
+        "relation,role,template\nmade,statement,[X] is by [Y]."
+    )
+    pool = facts.everything("table", tmp_path / "own.csv")
+    own = texts_of(pool, pool.facts["fact"].iloc[0]).query("term == 'num'")
+    assert own[["before", "text", "rest"]].values.tolist() == [
+        ["Generation [Y] is by", "Generation [Y] is by Konami", "Konami"]
+    ]
+
+
 def test_flaws_by_hand():
     """Each error as its rule makes it; a rule that finds nothing to spoil makes none."""
     text, subject = "The capital of the Netherlands is called", "Netherlands"
-    made = {name: spoil(text, subject) for name, spoil in FLAWS.items()}
-    assert made == {
+    assert {name: spoil(text, subject) for name, (_, spoil) in FLAWS.items()} == {
         "sub_deter": "The capital of Netherlands is called",
         "obj_deter": "The capital of the Netherlands is called the",
         "wrong_conjug": "The capital of the Netherlands was called",
@@ -41,17 +55,21 @@ def test_flaws_by_hand():
         "sub_unclear": "The capital of the netherlands is called",
         "obj_unclear": "The capital of the Netherlands is called what one calls",
     }
-    assert set(made) == set(RULES) and FLAWS["sub_deter"]("Haiti lies in", "Haiti") == "the Haiti lies in"
-    assert FLAWS["wrong_conjug"]("What Is is", "What Is") == "What Is was"  # not in the subject
+    assert FLAWS["sub_deter"][1]("Haiti lies in", "Haiti") == "the Haiti lies in"
+    assert FLAWS["obj_deter"][1]("Haiti lies in the", "Haiti") == "Haiti lies in"
+    assert FLAWS["wrong_conjug"][1]("What Is is", "What Is") == "What Is was"  # not in the subject
+    assert FLAWS["sub_deter"][1](r"the \1 is", r"\1") == r"\1 is"
 
 
 def test_flaws_are_drawn_by_the_prompt_and_named():
     asked = facts.load(relations=["P37"], n_facts=8)
-    plain = prompts.paraphrases(asked, "cloze")
-    spoilt = flawed(plain, asked, {"obj_deter": 0.5, "adj_noun_conjug": 1.0})
+    plain, shares = prompts.paraphrases(asked, "cloze"), {"obj_deter": 0.5, "adj_noun_conjug": 1.0}
+    spoilt = flawed(plain, asked, shares)
     assert (spoilt["text"] != plain["text"]).equals(spoilt["errors"].map(len) > 0)
     assert 0.2 < spoilt["errors"].map(lambda e: "obj_deter" in e).mean() < 0.8
-    half = flawed(plain.iloc[::2], asked, {"obj_deter": 0.5, "adj_noun_conjug": 1.0})
+    half = flawed(plain.iloc[::2], asked, shares)
     assert half["text"].tolist() == spoilt["text"].iloc[::2].tolist()
-    with pytest.raises(ProbeError, match="kind of flaw"):
+    with pytest.raises(
+        ProbeError, match="unknown kind of flaw 'obj_determiner'; did you mean obj_deter"
+    ):
         flawed(plain, asked, {"obj_determiner": 1.0})

@@ -2,105 +2,132 @@
 
 from dataclasses import replace
 
-import numpy as np
 import pandas as pd
 import pytest
 
-from probelib import ProbeError, facts, lm, parameters, prompts
+from probelib import ProbeError, facts, lm, parameters
 from probelib.beyond.questions import tokens_per_fact
-from probelib.distractors import measures, retrieval, scores, tables
-from probelib.distractors.settings import DistractorSettings, Study
+from probelib.distractors import measures, retrieval, scores
+from probelib.distractors.scores import DistractorSettings
+from probelib.lm.remote.chat import connect
+from tests.lm.remote.server import serving
 
-FEW = DistractorSettings(n_sentences=2, n_distractors=5, next_tokens=5, widths=(1, 2), judge_width=1, timings=2)
+FEW = DistractorSettings(
+    n_sentences=2, n_distractors=5, next_tokens=5, widths=(1, 2), judge_width=1, timings=2
+)
 
 
 @pytest.fixture(scope="module")
-def knowledge():
-    return retrieval.knowledge(facts.atlas())
-
-
-def test_every_measure_is_scored(knowledge, tmp_path):
+def study(tmp_path_factory):
     chosen = facts.load(relations=["P37", "P30"], n_facts=3)
+    kb, model = retrieval.knowledge(facts.atlas()), lm.load("atlas-gpt2-0.6m")
     sentences = scores.cloze_sentences(chosen, FEW.n_sentences)
-    model = lm.load("atlas-gpt2-0.6m")
-    found = scores.score(model, knowledge, chosen, sentences, tmp_path, FEW)
-    ratings = pd.DataFrame({"fact": chosen.facts["fact"], "rating": [0, 1, 2, 3, 4, np.nan]})
-    rated = measures.calibrations(found.grids, ratings)
+    return scores.Study(model, kb, chosen, sentences, tmp_path_factory.mktemp("scores"), FEW)
+
+
+def test_every_measure_is_scored(study):
+    grids = scores.score(study)
+    assert set(scores.MEASURES) - set(grids) == {"BERT-score", "LLM-as-a-judge"}  # no second model
+    rating = pd.DataFrame({"fact": study.facts.facts["fact"], "rating": [0, 1, 2, 3, 4, None]})
+    rated = measures.calibrations(grids, rating)
     assert rated.undefined == 1 and rated.rating.tolist() == [0, 1, 2, 3, 4]
-    assert {len(value) for value in rated.values.values()} == {5} and len(rated.values) == 8
-    assert all(value.notna().all(axis=None) for value in rated.values.values())
-    assert (rated.values["Precision@n"]["n=5"] >= rated.values["Precision@n"]["n=1"]).all()
-    stops = replace(FEW, ending="punct")
-    plain = scores.score_distractors(model, knowledge, chosen, sentences, tmp_path, stops, ("random",))
-    assert plain.outcomes["random"].shape == (12, 5) and plain.costs == {}
-    searched = scores.score_distractors(model, knowledge, chosen, sentences, tmp_path, FEW)
-    assert set(searched.costs) == {"Dist. ApprOpt"}  # what strategies share is no single one's cost
+    assert {len(own) for own in rated.values.values()} == {5} and len(rated.values) == 8
+    assert all(own.notna().all(axis=None) for own in rated.values.values())
+    assert list(grids["Dist. Sem"]) == ["Min@1", "Avg@1", "Min@2", "Avg@2", "Min@5", "Avg@5"]
+    assert (grids["Precision@n"]["n=5"] >= grids["Precision@n"]["n=1"]).all()
 
 
-def test_the_sample_names_its_fact_the_beam_and_the_strongest_distractors(knowledge, tmp_path):
-    """The beam is as wide as the list, the excluded values and the object's labels together; Opt's first is the strongest."""
-    chosen = facts.load(relations=["P30"], n_facts=1)
-    sample = scores.sample_lists(lm.load("atlas-gpt2-0.6m"), knowledge, chosen, tmp_path, n=3)
-    row = chosen.facts.iloc[0]
-    assert sample.fact == ", ".join(chosen.label([row["subject"]]) + ["continent"] + chosen.label([row["object"]]))
-    assert sample.width > 3 and sample.strongest["appropt"] <= sample.strongest["opt"] < 0
-    assert set(sample.lists) == {"random", "sem", "temp_sem", "appropt", "opt"} and len(sample.lists["opt"]) == 3
+def test_probability_is_that_of_the_bare_label_with_any_ending(study):
+    """It comes from the strategies' scores where these hold the bare label."""
+    first = scores.probability(replace(study, strategies=("random",)))
+    stop = replace(study, strategies=("random",), how=replace(FEW, ending="punct"))
+    assert stop.scores["label"].str.endswith(".").all() and stop.outcomes["random"].shape == (12, 5)
+    for other in (stop, replace(study, strategies=())):
+        pd.testing.assert_frame_equal(scores.probability(other), first, rtol=1e-4)
 
 
-def test_helpers_are_named_or_missed():
-    """An encoder and a judge of one's own, shipped ones in their place, and none."""
-    helpers, said = scores.load_helpers("atlas-t5-2m", "atlas-neox-0.6m-it")
-    assert helpers.encoder == lm.load("atlas-t5-2m").folder and helpers.style == "short"
-    assert helpers.judge.name == "atlas-neox-0.6m-it" and said.count("a substitute for the paper's") == 2
-    helpers, said = scores.load_helpers("my/encoder", "gpt@https://there/v1")
-    assert helpers.judge.url == "https://there/v1" and helpers.style == "paper" and helpers.substitutes == ()
-    assert said == "BERT-score uses my/encoder; LLM-as-a-judge uses gpt@https://there/v1."
-    helpers, said = scores.load_helpers()
-    assert helpers.encoder is helpers.judge is None and said.count("is left out") == 2
+def test_several_models_are_scored_one_by_one(study):
+    one = replace(study, strategies=("random",))
+    found = scores.score_models(["atlas-neox-0.15m", "atlas-gpt2-0.6m"], one)
+    assert [own.attrs["parameters"] for own in found.values()] == sorted(
+        own.attrs["parameters"] for own in found.values()
+    )
+    pd.testing.assert_frame_equal(found["atlas-gpt2-0.6m"], one.outcomes["random"])
 
 
-def test_settings_have_the_papers_defaults_and_no_unknown_names():
-    assert parameters.complete(DistractorSettings, {"widths": [1, 2]}) == DistractorSettings(widths=(1, 2))
-    with pytest.raises(ProbeError, match="unknown setting 'n_distractor'; did you mean n_distractors"):
+def test_the_sample_is_a_table_of_labels(study, tmp_path):
+    other = facts.keep(study.facts, study.facts.facts.index == 0)
+    sentences = scores.cloze_sentences(other, 1)
+    own = replace(study, facts=other, sentences=sentences, folder=tmp_path)
+    table = scores.sample_lists(own, n=3)
+    assert list(table) == ["rank", *retrieval.NAMES.values()] and len(table) == 3
+    objects = other.label(other.facts["object"])
+    assert not table.isin(objects).any(axis=None) and (table["Opt"] != "").all()
+
+
+def test_second_models_are_loaded_connected_or_left_out():
+    own = scores.second_models("atlas-t5-2m", "atlas-neox-0.6m-it")
+    assert own["encoder"] == lm.load("atlas-t5-2m").folder
+    assert own["judge"].name == "atlas-neox-0.6m-it" and not own["paper"]
+    other = scores.second_models("my/encoder", "gpt@https://there/v1")
+    assert other["encoder"] == "my/encoder" and other["judge"].url == "https://there/v1"
+    assert other["paper"]
+    none = scores.second_models()
+    assert none["encoder"] is None and none["judge"] is None
+
+
+def test_settings_have_the_papers_defaults_and_no_unknown_names(study):
+    assert parameters.complete(DistractorSettings, {"widths": [1, 2]}).widths == (1, 2)
+    with pytest.raises(ProbeError, match="unknown setting 'n_distractor'; did you mean n_distr"):
         parameters.complete(DistractorSettings, {"n_distractor": 3})
-    assert scores.grid_sizes(20) == [1, 2, 5, 10, 20] and scores.grid_sizes(3) == [1, 2, 3]
-    assert scores.judge_widths(DistractorSettings(widths=(1, 2, 5), judge_width=2)) == [1, 2]
+    assert replace(study, how=replace(FEW, widths=(1, 2, 5), judge_width=2)).judge_widths == [1, 2]
+    assert replace(study, how=replace(FEW, widths=(3, 5))).judge_widths == [3]
 
 
-def test_the_cost_of_a_measure_is_what_it_costs_in_isolation(knowledge):
+def test_the_cost_of_a_measure_is_what_it_costs_in_isolation(study):
     """Tokens of one setting per fact, as ``tokens_per_fact`` counts them from the tree."""
-    chosen = facts.load(relations=["P37", "P30"], n_facts=2)
-    sentences = prompts.paraphrases(chosen, "cloze").query("template <= 2")
-    model = lm.load("atlas-gpt2-0.6m")
-    settings = replace(FEW, next_tokens=3)
-    table = scores.cost_per_fact(model, knowledge, chosen, sentences, settings, scores.Helpers(judge=model))
-    table = table.set_index("measure")
-    assert (table["tokens"] > 0).all() and table["ms"].between(table["ms, low"], table["ms, high"]).all()
-    gold = retrieval.candidates(knowledge, chosen.facts, [])
-    random = retrieval.candidates(knowledge, chosen.facts, [retrieval.retrieve(knowledge, chosen.facts, "random", 5)])
-    by_part = lambda wanted, end: sum(
-        tokens_per_fact(model, part, wanted[wanted["fact"].isin(part["fact"])], end) * part["fact"].nunique()
-        for _, part in sentences.groupby("relation")
-    ) / len(chosen.facts)  # fmt: skip
-    assert table["tokens"]["Probability"] == pytest.approx(by_part(gold, False))
-    assert table["tokens"]["Dist. Random"] == pytest.approx(by_part(random, True))
-    assert table["tokens"]["Dist. Random"] > table["tokens"]["Probability"]
-    assert {"KaRR", "ROUGE-L", "Precision@n", "LLM-as-a-judge", "Dist. ApprOpt"} < set(table.index)
-    assert "BERT-score" not in table.index  # no encoder
+    costs = scores.cost_per_fact(replace(study, judge=study.model)).set_index("measure")
+    assert set(costs.index) == set(scores.MEASURES) - {"BERT-score"}  # no encoder
+    assert (costs["tokens per fact"] > 0).all()
+    assert costs["ms per fact"].between(costs["ms per fact low"], costs["ms per fact high"]).all()
+    rows, kb = study.facts.facts, study.knowledge
+    random = retrieval.candidates(kb, rows, [retrieval.retrieve(kb, rows, "random", 5)])
+    for name, wanted, end in (
+        ("Probability", retrieval.candidates(kb, rows, []), False),
+        ("Dist. Random", random, True),
+    ):
+        tokens = 0
+        for _, part in study.sentences.groupby("relation"):
+            own = wanted[wanted["fact"].isin(part["fact"])]
+            tokens += tokens_per_fact(study.model, part, own, end) * part["fact"].nunique()
+        assert costs["tokens per fact"][name] == pytest.approx(tokens / len(rows))
 
 
-def test_wider_beams_find_more_of_the_optimum_and_the_exact_search_all(knowledge, tmp_path):
-    """On a real model: the share grows with the width, and the exact search reads fewer tokens than all labels have."""
-    few = facts.load(relations=["P36", "P103"], n_facts=2)
-    model = lm.load("atlas-neox-0.15m")
-    sentences = scores.cloze_sentences(few, 1)
-    found = scores.search_by_width(model, knowledge, few, sentences, tmp_path, 5)
-    beams = found[found["search"] == "beam"]
-    assert beams["found"].is_monotonic_increasing and beams["width"].tolist() == [5, 10, 25]
-    exact = found.iloc[-1]
-    assert (found["tokens, low"] <= found["tokens"]).all() and found["found"].between(0, 1).all()
-    low, high = beams.iloc[0][["found, low", "found, high"]]
-    assert low < beams["found"].iloc[0] < high and np.isnan(exact["found, low"])  # the exact search misses none
-    assert exact["found"] == 1 and exact["tokens"] < exact["all labels"] and beams["tokens"].is_monotonic_increasing
-    artifact = tables.search_width(found, 5, 4, Study(model.name, "", FEW))
-    assert "by a beam of width 5 " in artifact.finding
+# The judge
+
+
+def with_texts(study, texts: list[str], **second) -> scores.Study:
+    """A study of the capital of France whose beams of width 1 are known."""
+    chosen = facts.load(relations=["P36"], n_facts="all")
+    chosen = facts.keep(chosen, chosen.facts["fact"] == "P36:France:Paris")
+    sentences = scores.cloze_sentences(chosen, 1)
+    own = replace(study, facts=chosen, sentences=sentences, **second)
+    rows = {"relation": "P36", "fact": "P36:France:Paris", "prompt": sentences["prompt"].iloc[0]}
+    own.__dict__["beams"] = {1: pd.DataFrame({"text": texts}).assign(**rows, width=1)}
+    return own
+
+
+def test_a_judge_behind_an_address(study, tmp_path):
+    def verdict(path, body, log):
+        right = "Written: Paris\n" in body["messages"][1]["content"]
+        text = "correct" if right else "incorrect"
+        return 200, {"choices": [{"message": {"content": text}}]}, {}
+
+    with serving(verdict) as (url, asked):
+        second = {"judge": connect(f"some-model@{url}"), "paper": True, "folder": tmp_path}
+        own = with_texts(study, [" Paris", " Rome", " Paris"], **second)
+        for _ in range(2):  # the second time from the store
+            table = scores.judge_texts(own)
+            assert table["value"].tolist() == [1, 0, 1] == table["truth"].tolist()
+    assert len(asked) == 2 and {path for path, _, _ in asked} == {"/v1/chat/completions"}
+    assert asked[0][1]["temperature"] == 0 and "authorization" not in str(asked).lower()

@@ -17,8 +17,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from probelib import ProbeError, files, lm, paths, report, store
+from probelib.distractors.baselines import bert_score
 from probelib.facts import downloads
-from probelib.lm.internals.similarity import bert_score
 from probelib.lm.remote import transport
 from probelib.paths import ROOT
 from probelib.report import pages as book

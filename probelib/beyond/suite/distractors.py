@@ -9,37 +9,35 @@ from probelib.beyond.suite import measure, shared
 from probelib.distractors import measures as distractors
 from probelib.distractors import retrieval
 from probelib.distractors import scores as distractor_scores
-from probelib.distractors.settings import DistractorSettings
+from probelib.distractors.scores import DistractorSettings, Study
 
 WIDTH = 2  # of the beams of ROUGE-L, BERT-score and the judge
 FREE = ("random", "temp_sem")  # strategies that need no model
 
 
 @shared
-def _scored(model, questions, folder):
-    """Outcomes and the grid of Probability for the strategies that need no model."""
-    return _against(model, questions, folder, FREE)
+def _scored(model, questions, folder) -> Study:
+    """The study with the strategies that need no model."""
+    return _study(model, questions, folder, FREE)
 
 
 @shared
-def _searched(model, questions, folder):
+def _searched(model, questions, folder) -> Study:
     """``_scored`` with ApprOpt, whose searches are the most expensive."""
-    return _against(model, questions, folder, (*FREE, "appropt"))
+    return _study(model, questions, folder, (*FREE, "appropt"))
 
 
-def _against(
-    model, questions, folder, strategies: tuple[str, ...]
-) -> distractor_scores.DistractorScores:
-    settings = DistractorSettings(n_distractors=questions.n, seed=questions.seed)
-    return distractor_scores.score_distractors(
-        model, questions.kb, questions.facts, questions.sentences(), folder, settings, strategies
+def _study(model, questions, folder, strategies: tuple[str, ...] = (), **second) -> Study:
+    how = DistractorSettings(
+        n_distractors=questions.n, seed=questions.seed, next_tokens=questions.n, widths=(WIDTH,), judge_width=WIDTH
     )
+    return Study(model, questions.kb, questions.facts, questions.sentences(), folder, how, strategies, **second)
 
 
 def _at_n(model, questions, folder, strategy: str, aggregate: str) -> tuple[pd.Series, float]:
     """Min@n or Avg@n per fact, mean over its sentences [distractors, Eq. 2 and 3]."""
-    found = (_scored if strategy in FREE else _searched)(model, questions, folder)
-    outcomes = found.outcomes[strategy]
+    study = (_scored if strategy in FREE else _searched)(model, questions, folder)
+    outcomes = study.outcomes[strategy]
     table = distractors.over_sentences(distractors.aggregated(outcomes, aggregate))
     return table[outcomes.columns[-1]], _tokens(model, questions, folder, strategy)
 
@@ -52,8 +50,8 @@ def _tokens(model, questions, folder, strategy: str) -> float:
         rivals = [retrieval.retrieve(questions.kb, rows, strategy, questions.n, questions.seed)]
         searched = 0.0
     else:
-        costs = _searched(model, questions, folder).costs
-        rivals, searched = [], costs[f"Dist. {retrieval.NAMES[strategy]}"]["tokens"] / len(rows)
+        cost = _searched(model, questions, folder).lists[strategy].attrs["cost"]
+        rivals, searched = [], cost["forwarded_tokens"] / len(rows)
     candidates = retrieval.candidates(questions.kb, rows, rivals)
     return searched + tokens_per_fact(model, questions.sentences(), candidates, end=True)
 
@@ -73,28 +71,22 @@ for _strategy in (*FREE, "appropt"):
 def probability_of_object(model, questions, folder):
     """Sum over the labels of the object [distractors, Table 2]. It can exceed 1 if one label begins another, so it does not count
     as a probability."""
-    grid = _scored(model, questions, folder).probability
+    grid = distractor_scores.probability(_scored(model, questions, folder))
     candidates = retrieval.candidates(questions.kb, questions.facts.facts, [])
-    return distractors.over_sentences(grid)["–"], tokens_per_fact(
-        model, questions.sentences(), candidates
-    )
+    return distractors.over_sentences(grid)["–"], tokens_per_fact(model, questions.sentences(), candidates)
 
 
 @shared
-def _decoded(model, questions, folder) -> distractor_scores.TextScores:
-    """The grids of the measures that read generated text."""
-    settings = DistractorSettings(next_tokens=questions.n, widths=(WIDTH,), judge_width=WIDTH)
-    helpers = distractor_scores.Helpers(questions.encoder, questions.tuned)
-    return distractor_scores.score_texts(
-        model, questions.kb, questions.facts, questions.sentences(), folder, settings, helpers
-    )
+def _decoded(model, questions, folder) -> Study:
+    """The study whose generated texts these measures read."""
+    return _study(model, questions, folder, encoder=questions.encoder, judge=questions.tuned)
 
 
 def _of_text(model, questions, folder, name: str) -> tuple[pd.Series, float]:
     """A measure of generated text [distractors, Table 2]."""
-    found = _decoded(model, questions, folder)
-    values = distractors.over_sentences(found.grids[name]).iloc[:, -1]
-    return values, found.costs[name]["tokens"] / len(questions.facts.facts)
+    grid = distractor_scores.MEASURES[name](_decoded(model, questions, folder))
+    values = distractors.over_sentences(grid).iloc[:, -1]
+    return values, grid.attrs["cost"]["tokens"] / len(questions.facts.facts)
 
 
 for _name, _needs in {
@@ -111,7 +103,5 @@ for _name, _needs in {
 @measure("KaRR", paper="distractors", prompts="statements")
 def karr_per_fact(model, questions, folder):
     """KaRR, with its own templates [karr]."""
-    grid, cost = distractor_scores.score_karr(
-        model, questions.kb, questions.facts, folder, questions.seed
-    )
-    return grid["–"], cost["tokens"] / len(questions.facts.facts)
+    grid = distractor_scores.karr(_decoded(model, questions, folder))
+    return grid["–"], grid.attrs["cost"]["tokens"] / len(questions.facts.facts)

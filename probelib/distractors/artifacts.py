@@ -1,0 +1,351 @@
+"""Tables 1 to 9 and figures 1 to 8 of the Distractors paper, and two of the kit (optimum, endings):
+measured numbers in, ``report.Artifact`` out. What is said stands in ``published/claims.yaml``."""
+
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from probelib import published, report, stats
+from probelib.distractors import measures
+from probelib.distractors.baselines import DEFINITIONS
+from probelib.distractors.measures import Calibrations, change_of, ends, per_fact
+from probelib.distractors.prompts import FLAWS
+from probelib.distractors.retrieval import NAMES
+from probelib.facts.annotated import ERRORS, MINOR, read_verbalizations
+from probelib.report import Artifact, cases, check
+
+GENERATED = ("ROUGE-L", "BERT-score")  # the measures that the paper calls not well correlated
+# the measures of the paper's figures 4 and 6
+TOGETHER = (*GENERATED, "LLM-as-a-judge", "Probability", "Precision@n", "Dist. ApprOpt")
+ENOUGH, READ_AT = 15, 20  # distractors that suffice for ApprOpt in the paper; those of figure 8
+NEAR = 0.01 + 1e-12  # a curve of figure 3 has settled where it first is so near its best value
+ANNOTATED = 77  # sentences of the paper's tables 5 and 6
+WORST = ("only minor errors", "contain blunders", "free of errors")
+
+
+def _curves(outcomes: dict, seed: int, aggregate: str = "Min") -> dict[str, pd.DataFrame]:
+    """Strategy or model -> mean over facts for every n, with its band (``stats.mean_band``)."""
+    band = lambda own: stats.mean_band(per_fact(own, aggregate), seed=seed)
+    return {NAMES.get(name, name): band(own) for name, own in outcomes.items()}
+
+
+def _rows(curves: dict[str, pd.DataFrame], name: str, **more) -> pd.DataFrame:
+    """Curves as rows: ``name``, ``n``, ``mean`` with its interval, ``facts``, and ``more``."""
+    frame = pd.concat(curves, names=[name, "n"])
+    return frame.set_axis(["mean", *ends("mean"), "facts"], axis=1).reset_index().assign(**more)
+
+
+# Section 4.1: which distractors are the hardest?
+
+
+def figure1(outcomes: dict[str, pd.DataFrame], seed: int = 0) -> Artifact:
+    """Mean Min@n against n on the facts S. ``outcomes``: strategy -> ``measures.outcomes``."""
+    curves, last = _curves(outcomes, seed), outcomes["sem"].shape[1]
+    change = lambda a, b, n: change_of(outcomes[a], outcomes[b], n, seed=seed)
+    hardest = pd.DataFrame({f"n = {n}": change("appropt", "sem", n) for n in (1, last)}).T
+    found = {"hardest": hardest, "random": change("temp_sem", "random", last)}
+    figure = report.bands({"": curves}, "distractors n", "mean Min@n (lower: harder)")
+    claims = check("distractors/figure1", **found)
+    return Artifact("distractors/figure1", _rows(curves, "strategy"), claims, figure)
+
+
+def figure2(outcomes: dict, former: pd.Series | None = None, seed: int = 0) -> Artifact:
+    """As figure 1 on S', the facts whose subject had another object before, and on those whose
+    former object the model was taught (``former``: fact -> its exposures,
+    ``retrieval.former_taught``)."""
+    panels, taught = {"all": outcomes}, [] if former is None else former.index[former > 0]
+    if len(taught):
+        of = {
+            s: own[own.index.get_level_values("fact").isin(taught)] for s, own in outcomes.items()
+        }
+        panels["former object stated"] = of
+    curves = {title: _curves(own, seed) for title, own in panels.items()}
+    frames = [_rows(own, "strategy") for own in curves.values()]
+    for frame, title in zip(frames[1:], [*panels][1:], strict=True):
+        frame["strategy"] += f", {title}"
+    changes = [change_of(own["temp_sem"], own["sem"], 1, seed=seed) for own in panels.values()]
+    claims = check("distractors/figure2", **dict(zip(("former", "stated"), changes, strict=False)))
+    figure = report.bands(curves, "distractors n", "mean Min@n (lower: harder)")
+    return Artifact("distractors/figure2", pd.concat(frames), claims, figure)
+
+
+def figure7(lists: pd.DataFrame) -> Artifact:
+    """Ranks of former objects in the lists of Temp+Sem on S'. ``lists``: ``retrieval.retrieve``."""
+    table = lists.groupby("rank")["former"].agg(["mean", "sum", "size"]).reset_index()
+    counts = zip(table["sum"], table["size"], strict=True)
+    table[ends("mean")] = [stats.wilson(k, n) for k, n in counts]
+    figure, ((axis,),) = report.column(1.9)
+    ticks = report.count_axis(axis, table["rank"].max())
+    at = np.flatnonzero(table["rank"].isin(ticks)).tolist()
+    axis.plot(table["rank"], table["mean"], marker="o", markersize=3, markevery=at)
+    axis.fill_between(table["rank"], *table[ends("mean")].to_numpy().T, alpha=0.2, linewidth=0)
+    axis.set(xlabel="position in the list", ylabel="share of former objects", ylim=(0, 1.02))
+    return Artifact("distractors/figure7", table, figure=figure)
+
+
+def optimum(outcomes: dict[str, pd.DataFrame], seed: int = 0) -> Artifact:
+    """Min@n and Avg@n with the optimal distractors and with ApprOpt's. ``outcomes``: strategy
+    ("appropt", "opt", others) -> outcomes."""
+    curves = {f"{a}@n": _curves(outcomes, seed, a) for a in ("Min", "Avg")}
+    frames = [_rows(own, "strategy", aggregate=name[:3]) for name, own in curves.items()]
+    last = outcomes["opt"].shape[1]
+    gap = change_of(outcomes["appropt"], outcomes["opt"], last, "Avg", seed)
+    figure = report.bands(curves, "distractors n", "mean over facts (lower: harder)")
+    return Artifact(
+        "distractors/optimum", pd.concat(frames), check("distractors/optimum", gap=gap), figure
+    )
+
+
+def endings(by_ending: dict[str, dict[str, pd.DataFrame]], seed: int = 0) -> Artifact:
+    """Min@n with every ending of labels, and its change against the end-of-sequence token.
+    ``by_ending``: ending (``measures.ENDINGS``) -> strategy -> outcomes."""
+    rows, estimates = [], {}
+    for ending, outcomes in by_ending.items():
+        for strategy, beaten in outcomes.items():
+            n, name = beaten.shape[1], NAMES[strategy]
+            found = change_of(beaten, by_ending["eos"][strategy], n, seed=seed)
+            rows.append([name, ending, per_fact(beaten)[n].mean(), *found.values()])
+            if ending != "eos":
+                estimates[f"{name}, {ending}"] = found
+    columns = ["strategy", "end", f"Min@{n}", "change", *ends("change"), "facts"]
+    claims = check("distractors/endings", harder=pd.DataFrame(estimates).T)
+    return Artifact("distractors/endings", pd.DataFrame(rows, columns=columns), claims)
+
+
+def table7(lists: pd.DataFrame) -> Artifact:
+    """The first distractors of one fact by every strategy (``scores.sample_lists``)."""
+    return Artifact("distractors/table7", lists)
+
+
+# Sections 2 and 4.2: the measures, their cost, their agreement with the ratings
+
+
+def table1(costs: pd.DataFrame) -> Artifact:
+    """Properties of the measures beside their measured cost (``scores.cost_per_fact``)."""
+    judged = published.table("distractors/table1").rename(columns={"cost": "cost in the paper"})
+    judged.columns = judged.columns.str.replace("_", " ")
+    row = costs["measure"].where(~costs["measure"].str.startswith("Dist."), "Distractors (ours)")
+    table = costs.assign(row=row).join(judged.set_index("measure"), on="row").drop(columns="row")
+    return Artifact("distractors/table1", table.sort_values("tokens per fact", ignore_index=True))
+
+
+def table2() -> Artifact:
+    """Definitions of the measures."""
+    rows = [(name, *words) for name, words in DEFINITIONS.items()]
+    columns = ["measure", "definition", "tuned by"]
+    return Artifact("distractors/table2", pd.DataFrame(rows, columns=columns))
+
+
+def table3(calibrated: Calibrations) -> Artifact:
+    """Agreement of every measure with the ratings."""
+    table = measures.agreement(calibrated).assign(facts=len(calibrated.rating))
+    ours = cases(table, "to ApprOpt", "measure", "facts")
+    found = {"generated": ours[ours.index.isin(GENERATED)], "probability": ours.loc["Probability"]}
+    return Artifact("distractors/table3", table, check("distractors/table3", **found))
+
+
+def table9(calibrated: Calibrations) -> Artifact:
+    """The configuration chosen for each fold."""
+    table = pd.concat(calibrated.chosen, names=["measure"]).reset_index("measure")
+    table = table[["measure", "fold", "configuration", "training", "tau", "n", "undefined"]]
+    text = table["configuration"] + table["tau"].map(" ({:.2f})".format)
+    shown = table.assign(text=text, fold=table["fold"].map("fold {}".format))
+    shown = shown.pivot(index="measure", columns="fold", values="text").loc[list(calibrated.chosen)]
+    shown = shown.reset_index().rename_axis(columns=None)
+    return Artifact("distractors/table9", table, shown=shown)
+
+
+# Section 4.3 and appendix B: errors of verbalizations, robustness
+
+
+def table4(table: pd.DataFrame) -> Artifact:
+    """Robustness to flawed sentences (``measures.robustness``)."""
+    printed = table[table["measure"].isin([*GENERATED, "LLM-as-a-judge", "Probability"])]
+    found = {
+        name: cases(printed, f"{name} to ApprOpt", "measure", "n") for name in ("tau", "kappa")
+    }
+    return Artifact("distractors/table4", table, check("distractors/table4", **found))
+
+
+def count_errors(verbalizations: str | Path | None = None) -> tuple[pd.Series, int]:
+    """How many sentences have each error and each kind of worst error (``WORST``), and how many
+    sentences there are: the authors' annotated ones of the present tense (taxonomy.csv); None: the
+    counts behind the paper's printed shares."""
+    if verbalizations is None:
+        tables = (published.table(f"distractors/table{i}") for i in (5, 6))
+        errors, worst = (
+            t["proportion_pct"].mul(ANNOTATED / 100).round().astype(int) for t in tables
+        )
+        return pd.Series([*errors[:-1], *worst], [*sorted(ERRORS), *WORST]), ANNOTATED
+    found = read_verbalizations(verbalizations)
+    named = [set(names) for names in found.loc[found["context"] == "present", "errors"]]
+    counts = {name: sum(name in names for names in named) for name in sorted(ERRORS)}
+    blunders, free = sum(bool(own - set(MINOR)) for own in named), sum(not own for own in named)
+    worst = (len(named) - blunders - free, blunders, free)
+    return pd.Series(counts | dict(zip(WORST, worst, strict=True))), len(named)
+
+
+def _percents(counts: pd.Series, n: int, name: str) -> pd.DataFrame:
+    """Counts out of ``n`` as percentages with Wilson's 95 % interval."""
+    rows = [(what, k / n, *stats.wilson(k, n)) for what, k in counts.items()]
+    table = pd.DataFrame(rows, columns=[name, "percent", *ends("percent")]).set_index(name)
+    return (100 * table).assign(sentences=counts).reset_index()
+
+
+def table5(counts: pd.Series, n: int) -> Artifact:
+    """The share of sentences with each error, several per sentence (``count_errors``)."""
+    table = _percents(counts[[*sorted(ERRORS), WORST[-1]]], n, "error")
+    return Artifact("distractors/table5", table)
+
+
+def table6(counts: pd.Series, n: int) -> Artifact:
+    """The share of sentences with minor errors only, with a blunder, with none."""
+    table = _percents(counts[list(WORST)], n, "category")
+    blunders = cases(table.assign(n=n), "percent", "category", "n").loc[WORST[1]]
+    return Artifact("distractors/table6", table, check("distractors/table6", blunders=blunders))
+
+
+def table8(sentences: pd.DataFrame, made: dict[str, pd.DataFrame]) -> Artifact:
+    """Kinds of errors, each with the first sentence that its rule changes.
+
+    sentences   prompts without errors
+    made        error -> the same prompts with this error (``prompts.flawed``)
+    """
+    rows = []
+    for name, meaning in ERRORS.items():
+        rule, pair = "not made: it changes what is said", ("–", "–")
+        if name in FLAWS:
+            rule, changed = FLAWS[name][0], np.flatnonzero(made[name]["errors"].map(len))
+            if len(changed):
+                pair = [own["text"].iloc[changed[0]] for own in (sentences, made[name])]
+        rows.append((name, meaning, *pair, rule))
+    columns = ["error", "meaning", "right", "flawed", "made here by"]
+    return Artifact("distractors/table8", pd.DataFrame(rows, columns=columns))
+
+
+# Section 5.1 and appendix C: how many distractors, how many sentences?
+
+
+def figure3(table: pd.DataFrame) -> Artifact:
+    """Agreement against the number of distractors (``measures.agreement_by_n``)."""
+    figure, ((axis,),) = report.column(2.5)
+    last = table["n"].max()
+    ticks = report.count_axis(axis, last)
+    for place, (strategy, line) in enumerate(table.groupby("strategy", sort=False)):
+        look, curve = report.style_at(place), line.set_index("n")["tau"]
+        at, colour = np.flatnonzero(line["n"].isin(ticks)).tolist(), look["color"]
+        axis.plot(curve, label=strategy, markevery=at, markersize=3, linewidth=1.2, **look)
+        axis.fill_between(
+            curve.index, *line[ends("tau")].to_numpy().T, color=colour, alpha=0.1, linewidth=0
+        )
+        if curve.notna().any():
+            settled = curve.index[curve >= curve.max() - NEAR][0]
+            axis.plot(settled, curve[settled], "o", markersize=9, fillstyle="none", color=colour)
+    axis.set(xlabel="distractors n", ylabel="Kendall's tau, mean of the test folds")
+    axis.legend(ncols=2, fontsize=report.SMALL)
+    after = cases(table[table["n"] == min(ENOUGH, last)], "to last", "strategy")
+    after["missed"] = "" if last > ENOUGH else "more than 15 distractors"
+    found = {"enough": after.loc["ApprOpt"], "more": after.loc[["Random", "Temp+Sem"]]}
+    return Artifact("distractors/figure3", table, check("distractors/figure3", **found), figure)
+
+
+def figure4(table: pd.DataFrame) -> Artifact:
+    """Agreement against the number of sentences (``measures.agreement_by_sentences``)."""
+    labels = ("cloze sentences", "Kendall's tau, mean of the test folds")
+    figure = report.line_panels(table, "sentences", "tau", ends("tau"), labels, TOGETHER)
+    last = cases(table[table["sentences"] == table["sentences"].max()], "gain", "measure")
+    frame = table[["measure", "sentences", "tau", *ends("tau"), "std", "choices", "undefined"]]
+    return Artifact("distractors/figure4", frame, check("distractors/figure4", gain=last), figure)
+
+
+def figure6(table: pd.DataFrame) -> Artifact:
+    """Proportional gain in tau over one sentence (``measures.agreement_by_sentences``)."""
+    labels = ("cloze sentences", "proportional gain in tau, percent")
+    figure = report.line_panels(table, "sentences", "gain", ends("gain"), labels, TOGETHER, 0)
+    last = table[table["sentences"] == table["sentences"].max()]
+    generated = last[last["measure"].isin([*GENERATED, "LLM-as-a-judge"])]
+    claims = check("distractors/figure6", generated=cases(generated, "to ApprOpt", "measure"))
+    columns = ["gain", *ends("gain"), "to ApprOpt", *ends("to ApprOpt")]
+    frame = table[["measure", "sentences", *columns]]
+    return Artifact("distractors/figure6", frame, claims, figure)
+
+
+# Section 5.2 and appendix E: scale
+
+
+def figure5(outcomes: dict[str, pd.DataFrame], seed: int = 0) -> Artifact:
+    """Mean Avg@n with ApprOpt against n, one line per model (``scores.score_models``)."""
+    by_size = sorted(outcomes, key=lambda name: outcomes[name].attrs["parameters"])
+    curves, last = _curves(outcomes, seed, "Avg"), outcomes[by_size[0]].shape[1]
+    figure, ((axis,),) = report.column(2.8)
+    heights = report.spread([curves[name].loc[last, "mean"] for name in by_size], 0.025)
+    for place, (name, height) in enumerate(zip(by_size, heights, strict=True), 1):
+        look, curve, (mean, low, high, _) = (
+            report.model_style(name),
+            curves[name],
+            curves[name].loc[last],
+        )
+        axis.plot(curve["mean"], linewidth=1, color=look["color"], linestyle=look["linestyle"])
+        bar = {"yerr": [[mean - low], [high - mean]], "capsize": 2, "markersize": 3.5}
+        axis.errorbar(last * (1 + 0.02 * place), mean, **bar, **look)
+        at, words = last * (1.04 + 0.02 * len(by_size)), name.removeprefix("atlas-")
+        axis.text(at, height, words, va="center", fontsize=report.SMALL, color=look["color"])
+    axis.axvline(last, color="0.8", linewidth=0.8)
+    axis.set(xlabel="distractors n", ylabel="mean Avg@n", xlim=(1, 1.45 * last))
+    axis.set_xticks(sorted({1, *np.linspace(0, last, 6).round().astype(int)[1:]}))
+    step = lambda large, small: change_of(outcomes[large], outcomes[small], last, "Avg", seed)
+    steps = {f"{a} to {b}": step(b, a) for a, b in zip(by_size, by_size[1:], strict=False)}
+    found = {"steps": pd.DataFrame(steps).T} if steps else {}
+    claims = check("distractors/figure5", largest=step(by_size[-1], by_size[0]), **found)
+    return Artifact("distractors/figure5", _rows(curves, "model"), claims, figure)
+
+
+def figure8(outcomes: dict[str, dict[str, pd.DataFrame]], seed: int = 0) -> Artifact:
+    """Avg@20 (or at fewer distractors) against model size with fits, one panel per search.
+
+    outcomes   search ("ApprOpt", "Opt") -> model -> outcomes (``scores.score_models``)
+    """
+    figure, (axes,) = report.column(2.6, 1, len(outcomes), width=report.TWO_COLUMNS, sharey=True)
+    frames, slopes = [], {}
+    for axis, (search, own) in zip(axes, outcomes.items(), strict=True):
+        n = min(READ_AT, *(beaten.shape[1] for beaten in own.values()))
+        points = _rows(_curves(own, seed, "Avg"), "model", strategy=search).query("n == @n")
+        points = points.drop(columns="n").assign(family=points["model"].map(report.family))
+        points["parameters"] = [own[name].attrs["parameters"] for name in points["model"]]
+        values = {name: per_fact(beaten, "Avg")[n] for name, beaten in own.items()}
+        points, fits = measures.scaling(points, values)
+        _draw_fits(axis, points, fits)
+        axis.set(title=search, ylabel=f"mean Avg@{n}", ylim=(0, 1.02))
+        linear = fits[fits["kind"] == "linear"].drop(columns=["kind", "a"]).squeeze(axis=0)
+        slopes[search] = {"missed": "" if len(fits) else "three models of one family"}
+        if len(fits):
+            slopes[search] |= dict(zip(("value", "low", "high"), linear, strict=False))
+            points = points.assign(**linear)
+        frames.append(points)
+    claims = check("distractors/figure8", slope=pd.DataFrame.from_dict(slopes, "index"))
+    lines = axes[0].get_legend_handles_labels()
+    figure.legend(*lines, loc="outside lower center", ncols=4, fontsize=report.SMALL)
+    return Artifact("distractors/figure8", pd.concat(frames), claims, figure)
+
+
+def _draw_fits(axis, points: pd.DataFrame, fits: pd.DataFrame) -> None:
+    """Models with bars, the fitted curves up to 0.9 (at most 1e20 parameters), a line at 0.9."""
+    for row in points.to_dict("records"):
+        look = report.model_style(row["model"]) | {"linestyle": "none", "markersize": 4}
+        look |= {"fillstyle": "full" if row["fitted"] else "none", "capsize": 2}
+        bar = np.abs([[row[end] - row["mean"]] for end in ends("mean")])
+        name = row["model"].removeprefix("atlas-")
+        axis.errorbar(row["parameters"], row["mean"], bar, label=name, **look)
+    reached = fits["size at 0.9"][fits["size at 0.9"] < 1e20]
+    ends_at = max([points["parameters"].max(), *reached])
+    grid = np.geomspace(points["parameters"].min() / 2, 2 * ends_at, 200)
+    looks = {"linear": {"color": "0.75", "linewidth": 3}}
+    looks["logit"] = {"color": "0.1", "linestyle": ":", "linewidth": 1.2}
+    for fit in fits.itertuples():
+        value = fit.a + fit.slope * np.log10(grid)
+        value = value if fit.kind == "linear" else 1 / (1 + np.exp(-value))
+        axis.plot(grid, value, zorder=1, **looks[fit.kind])
+    axis.axhline(0.9, color="0.6", linewidth=1)
+    axis.set(xscale="log", xlabel="parameters")
+    axis.tick_params(which="minor", labelbottom=False)

@@ -1,0 +1,135 @@
+"""What the artifacts claim: verdicts, the published counts, what cannot be tested."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from probelib import published, report, stats
+from probelib.distractors import artifacts
+from tests.conftest import DATA
+
+NAN = np.nan
+
+
+@pytest.fixture(autouse=True)
+def _closed():
+    yield
+    import matplotlib.pyplot as plt
+
+    plt.close("all")
+
+
+def outcomes(*rows, **attrs) -> pd.DataFrame:
+    names = [(f"f{i}", f"c{i}") for i in range(len(rows))]
+    index = pd.MultiIndex.from_tuples(names, names=["fact", "prompt"])
+    frame = pd.DataFrame(rows, index=index, columns=range(1, len(rows[0]) + 1))
+    frame.attrs.update(attrs)
+    return frame
+
+
+def verdicts(artifact: report.Artifact) -> dict:
+    return {(r.key, r.case): (round(r.value, 3), r.verdict) for r in artifact.claims.itertuples()}
+
+
+EASY, HARD = outcomes(*[[1, 1]] * 8), outcomes(*[[0, 0]] * 5, *[[1, 0]] * 3)
+
+
+def test_the_hardest_distractors():
+    made = artifacts.figure1({"random": EASY, "sem": EASY, "temp_sem": EASY, "appropt": HARD})
+    assert verdicts(made) == {
+        ("hardest", "n = 1"): (-0.625, "shown"),
+        ("hardest", "n = 2"): (-1.0, "no interval"),  # the same for every fact
+        ("random", ""): (0.0, "no interval"),
+    }
+    last = made.frame[made.frame["strategy"] == "ApprOpt"].iloc[-1]
+    assert last[["n", "mean", "facts"]].tolist() == [2, 0, 8]
+
+
+def test_former_objects_count_where_they_were_read():
+    """Temp+Sem is harder for f0 to f4; these and f5 were taught their former object."""
+    own = {"random": EASY, "sem": EASY, "temp_sem": HARD, "appropt": HARD}
+    former = pd.Series([4] * 6 + [0, 0], [f"f{i}" for i in range(8)])
+    made = artifacts.figure2(own, former)
+    assert verdicts(made)["former", ""] == (-0.625, "shown")
+    assert verdicts(made)["stated", ""] == (-0.833, "shown")
+    sizes = made.frame.set_index("strategy")["facts"]
+    assert sizes["Sem"].tolist() == [8, 8] and sizes["Sem, former object stated"].tolist() == [6, 6]
+    assert set(artifacts.figure2(own).claims["key"]) == {"former"}
+
+
+def test_endings_and_the_optimum_are_paired():
+    eos = {"random": HARD, "sem": EASY}
+    made = artifacts.endings({"eos": eos, "none": {"random": EASY, "sem": EASY}})
+    assert made.frame["change"].tolist() == [0, 0, 1, 0]
+    assert verdicts(made)["harder", "Random, none"] == (1.0, "no interval")
+    gap = verdicts(artifacts.optimum({"random": EASY, "appropt": EASY, "opt": HARD}))
+    assert gap == {("gap", ""): (0.812, "shown")}
+
+
+@pytest.mark.parametrize(
+    ("last", "gain", "expected"),
+    [(15, 0.0, "not testable here"), (40, -0.05, "shown"), (40, 0.05, "reversed")],
+)
+def test_whether_fifteen_distractors_suffice(last, gain, expected):
+    """``gain``: tau at the last n minus tau at 15, give or take .01. The level is .01."""
+    rows = [(s, n) for s in ("Random", "Temp+Sem", "ApprOpt") for n in (1, 15, last)]
+    table = pd.DataFrame(rows, columns=["strategy", "n"]).drop_duplicates()
+    table = table.assign(tau=0.5, **{"tau low": 0.4, "tau high": 0.6, "to last": gain})
+    table = table.assign(**{"to last low": gain - 0.01, "to last high": gain + 0.01})
+    assert verdicts(artifacts.figure3(table))["enough", ""][1] == expected
+
+
+def sized(values: list[float]) -> dict:
+    rows = [outcomes(*[[float(i < 10 * v)] for i in range(10)]) for v in values]
+    for place, frame in enumerate(rows):
+        frame.attrs["parameters"] = 10 ** (6 + place)
+    return {f"atlas-neox-{place}m": frame for place, frame in enumerate(rows)}
+
+
+def test_scale_over_models():
+    models = sized([0.1, 0.4, 0.7])
+    assert verdicts(artifacts.figure5(models))["largest", ""] == (0.6, "shown")
+    assert len(verdicts(artifacts.figure5(models))) == 3  # and two steps
+    made = artifacts.figure8({"ApprOpt": models, "Opt": sized([0.1, 0.4])})
+    assert verdicts(made)["slope", "ApprOpt"] == (0.3, "shown")
+    assert verdicts(made)["slope", "Opt"][1] == "not testable here"  # two models lie on any line
+    size = made.frame.groupby("strategy", sort=False)["size at 0.9"].first()
+    assert np.log10(size["ApprOpt"]) == pytest.approx(6 + 8 / 3)
+
+
+PAPER = published.table("distractors/table5"), published.table("distractors/table6")
+COLUMNS = ["proportion_pct", "wilson_lo_pct", "wilson_hi_pct"]
+
+
+def test_tables_5_and_6_are_the_papers_but_for_one_interval():
+    counts, n = artifacts.count_errors()
+    table5, table6 = artifacts.table5(counts, n), artifacts.table6(counts, n)
+    ours = [t.frame[["percent", "percent low", "percent high"]].round(1) for t in (table5, table6)]
+    assert ours[0].to_numpy() == pytest.approx(PAPER[0][COLUMNS].abs().to_numpy())
+    theirs = PAPER[1][COLUMNS].to_numpy()
+    assert ours[1].to_numpy()[[0, 2]] == pytest.approx(theirs[[0, 2]])
+    assert (ours[1].loc[1].tolist(), theirs[1].tolist()) == ([0, 0, 4.8], [0, 0, 2.5])
+    assert 100 * stats.wilson(0, 152)[1] == pytest.approx(
+        2.46, abs=0.01
+    )  # theirs is of 152 sentences
+    assert verdicts(table6) == {("blunders", ""): (0.0, "undecided")}
+
+
+def test_the_annotated_sentences_give_the_printed_counts():
+    path = DATA / "verbalization" / "taxonomy.csv"
+    if not path.exists():
+        pytest.skip(f"the annotated sentences are not in {path}")
+    (counts, n), (printed, m) = artifacts.count_errors(path), artifacts.count_errors()
+    assert counts.to_dict() == printed.to_dict() and n == m == 77
+
+
+def test_kinds_of_errors_with_an_example_or_a_dash():
+    rows = pd.DataFrame({"text": ["Haiti is in", "Haiti"]})
+    names = list(artifacts.FLAWS)
+    made = {name: rows.assign(errors=[(), ()]) for name in names}
+    made[names[0]] = pd.DataFrame(
+        {"text": ["Haiti is in", "the Haiti"], "errors": [(), (names[0],)]}
+    )
+    table = artifacts.table8(rows, made).frame.set_index("error")
+    assert table.loc[names[0], ["right", "flawed"]].tolist() == ["Haiti", "the Haiti"]
+    assert table.loc["out_of_subject", "right"] == "–" and table.loc[names[1], "flawed"] == "–"
