@@ -1,5 +1,5 @@
-"""``generate``: greedy or beam text, only the new tokens. Common beginnings of prompts are forwarded
-once."""
+"""``generate``: greedy or beam text, only the new tokens. Common beginnings of prompts are
+forwarded once."""
 
 import time
 from collections.abc import Collection
@@ -31,17 +31,17 @@ def generate(
 ) -> pd.DataFrame:
     """Generated text; one row per (prompt, returned text).
 
-    beams      1: greedy; more: beam search without length normalization (scores are sums of log-probs)
+    beams      1: greedy; more: beam search, scores are sums of log-probs (no length normalization)
     returned   number of beams to return; with ``max_new_tokens=1`` the most probable next tokens
     batch      most prompts that are continued together; on a GPU larger batches are faster
     chat       put each prompt into the tokenizer's chat template, after ``system`` and ``examples``
                (``internals.chat``)
 
     columns    prompt (index), rank (0 = best), text (new tokens only, without special tokens),
-               n_tokens, logprob (nats, of the generated tokens, end token included), finished (whether
-               an end token was generated)
-    ``.attrs["cost"]`` counts forwarded tokens (each distinct prefix once; off the tree all prompt tokens
-    and new ones, times beams) and seconds.
+               n_tokens, logprob (nats, of the generated tokens, end token included), finished
+               (whether an end token was generated)
+    ``.attrs["cost"]`` counts forwarded tokens (each distinct prefix once; off the tree all prompt
+    tokens and new ones, times beams) and seconds.
     """
     prompts = texts_of("prompts", [prompts] if isinstance(prompts, str) else prompts)
     needs_generator(model, "generating text")
@@ -105,9 +105,9 @@ def continue_ids(
 def generate_ids(
     hf_model, prompts: list[list[int]], length: int, beams: int, ends, rows: int, budget: int
 ) -> tuple[list[list[Text]], dict]:
-    """Per prompt (token ids) its ``beams`` texts, best first, and the counts of ``cost``. The prompts
-    are forwarded as a tree and the texts grow on it; the results are those of one prompt at a time.
-    ``length``: most new tokens; ``ends``: ids that end a text and belong to it."""
+    """Per prompt (token ids) its ``beams`` texts, best first, and the counts of ``cost``. The
+    prompts are forwarded as a tree and the texts grow on it; the results are those of one prompt at
+    a time. ``length``: most new tokens; ``ends``: ids that end a text and belong to it."""
 
     def read(logprobs: torch.Tensor) -> list[tuple[list[float], list[int]]]:
         """The most probable next tokens; each of ``ends`` may take one from every beam."""
@@ -158,8 +158,8 @@ def beam_search(place: int, reading, length: int, beams: int, ends: Collection[i
 def _by_transformers(
     model, ids: list[list[int]], length: int, beams: int, returned: int, most: int
 ):
-    """Off the tree, and encoder-decoders: transformers' own loop, ``most`` prompts together. Those of
-    decoders are equally long: padding on the left changes the texts of some (RWKV, RecurrentGemma)."""
+    """Off the tree, and encoder-decoders: transformers' own loop, ``most`` prompts together. Those
+    of decoders are equally long: padding on the left would change the texts of some (RWKV)."""
     order, texts = sorted(range(len(ids)), key=lambda p: (len(ids[p]), p)), {}
     options = {"num_return_sequences": returned} | ({"length_penalty": 0.0} if beams > 1 else {})
     for _, same in groupby(order, lambda p: 0 if model.encoder_decoder else len(ids[p])):
@@ -181,8 +181,8 @@ def _by_transformers(
 
 
 def _run(model, ids: list[list[int]], length: int, beams: int, **options):
-    """transformers' own generation loop, with the scores of every step. Off the tree without a cache:
-    Zamba 2's and Nemotron-H's cached steps differ from their whole forwards."""
+    """transformers' own generation loop, with the scores of every step. Off the tree without a
+    cache: Zamba 2's and Nemotron-H's cached steps differ from their whole forwards."""
     rows, mask = pad_right(ids, model.device)
     return model.hf_model.generate(
         input_ids=rows,
@@ -199,7 +199,7 @@ def _run(model, ids: list[list[int]], length: int, beams: int, **options):
 
 
 def chat(model, text: str) -> str:
-    """A prompt as one user turn of the chat template; unchanged if the tokenizer has no template."""
+    """A prompt as one user turn of the chat template; unchanged if there is no template."""
     not_twice(model)
     has_template = getattr(model.tokenizer, "chat_template", None)
     return user_turn(model.tokens, text) if has_template else text
@@ -214,8 +214,8 @@ def beam_steps(
 
     watch     per prompt the token ids whose probability is returned, one per step; None: none
 
-    columns   prompt (index), text (of the best beam), ids, tokens, probability: the most probable token
-              of each step, its text (special tokens included), its probability; watched: the
+    columns   prompt (index), text (of the best beam), ids, tokens, probability: the most probable
+              token of each step, its text (special tokens included), its probability; watched: the
               probabilities of ``watch``, as many as there are steps
 
     The leading beam may change between steps and need not be among the returned texts: this is for

@@ -1,15 +1,15 @@
-"""``top_continuations``: the n most probable of a large set of candidates, without scoring them all.
+"""``top_continuations``: the n most probable of many candidates, without scoring them all.
 
-All labels of all candidates form a trie. The probability of a prefix bounds that of every label below
-it. So a search that always extends the most probable prefix finds the labels in their true order and
-stops early: it is exact.
+All labels of all candidates form a trie. The probability of a prefix bounds that of every label
+below it. So a search that always extends the most probable prefix finds the labels in their true
+order and stops early: it is exact.
 
-    candidate     its probability = sum over its labels of P(label, end | prompt)   [distractors, Eq. 1]
+    candidate     its probability: the sum of P(label, end | prompt)  [distractors, Eq. 1]
     lower bound   the sum over its labels found so far
-    upper bound   the lower bound, plus for each other label the probability of the open prefix above it
+    upper bound   that, plus for each other label the probability of the open prefix above it
 
-The search ends when the n best lower bounds exceed every other upper bound. It never extends a prefix
-below which no candidate can still be among the n best.
+The search ends when the n best lower bounds exceed every other upper bound. It never extends a
+prefix below which no candidate can still be among the n best.
 
 Beam search (ApprOpt in the paper) keeps the best ``width`` prefixes of each length and may miss
 candidates.
@@ -28,11 +28,10 @@ from probelib.lm.scoring import tree_tokens
 from probelib.lm.tokens import check_length
 
 TINY = np.finfo(float).tiny  # smaller probabilities lose digits, then vanish
-# Open prefixes forwarded together: 64, later a quarter of those before. More are faster, but some are
-# forwarded in vain.
+# open prefixes forwarded together: 64, later a quarter of those before (more: some are in vain)
 WAVE, LATER = 64, 4
-# Columns of an array of prefixes, float64: log-probability (nats), rows low..high of the trie, length
-# in tokens, last token, cache position of the token before it, 1 if it is a whole label
+# Columns of an array of prefixes, float64: log-probability (nats), rows low..high of the trie,
+# length in tokens, last token, cache position of the token before it, 1 if it is a whole label
 LOGPROB, LOW, HIGH, DEPTH, TOKEN, PLACE, DONE = range(7)
 
 
@@ -67,10 +66,9 @@ class Labels:
         rows.sort()
         for (left, a), (right, b) in zip(rows, rows[1:], strict=False):
             if not end and left == right[: len(left)] and left != right:
-                raise ProbeError(
-                    f"a label of {self.candidates[a]!r} is a prefix of one of {self.candidates[b]!r}: "
-                    "without an end token the shorter one always wins. Search with end=True"
-                )
+                what = f"a label of {self.candidates[a]!r} is a prefix of one of"
+                why = "without an end token the shorter one always wins"
+                raise ProbeError(f"{what} {self.candidates[b]!r}: {why}. Search with end=True")
         self.longest = max(len(ids) for ids, _ in rows)
         self.ids = np.full((len(rows), self.longest + 1), -1, dtype=np.int32)
         for i, (ids, _) in enumerate(rows):
@@ -82,8 +80,8 @@ class Labels:
 
     def children(self, nodes: np.ndarray, answers: list[tuple[int, np.ndarray]]) -> np.ndarray:
         """The prefixes one token longer than some open ones. ``answers``: per open prefix its cache
-        position and the log-probs [vocabulary] after it. A whole label and the longer labels that start
-        with it are two children with the same token."""
+        position and the log-probs [vocabulary] after it. A whole label and the longer labels that
+        start with it are two children with the same token."""
         extended = []
         for node, (place, logprobs) in zip(nodes, answers, strict=True):
             key = int(node[LOW]), int(node[HIGH]), int(node[DEPTH])
@@ -128,12 +126,12 @@ def top_continuations(
     method   "best_first": exact; "beam": the paper's constrained beam of ``width`` (default n), no
              length normalization
 
-    columns  prompt (index), candidate, logprob (nats; log of the sum over all its labels), label (its
-             most probable one), label_logprob (of it), forwarded_tokens (for this prompt alone)
-    ``.attrs["cost"]`` counts forwarded tokens of all prompts, forwards, seconds, and the trie's tokens.
+    columns  prompt (index), candidate, logprob (nats; log of the sum over all its labels), label
+             (its most probable one), label_logprob, forwarded_tokens (for this prompt alone)
+    ``.attrs["cost"]`` counts forwarded tokens of all prompts, forwards, seconds, and trie tokens.
 
-    With fewer than ``n`` candidates all are returned. Encoder-decoder models, served models, and models
-    on the plain path score every label (exact as well).
+    With fewer than ``n`` candidates all are returned. Encoder-decoder models, served models, and
+    models on the plain path score every label (exact as well).
     """
     if method not in ("best_first", "beam"):
         raise ProbeError(f"method is {method!r}; allowed: best_first, beam")
@@ -166,8 +164,7 @@ def top_continuations(
 
 
 def _exact(model, prompts: list[str], labels: Labels, found: list, n: int) -> pd.DataFrame:
-    """The ``n`` best of the candidates found, by the sums over all their labels; ties in the order of
-    the candidates."""
+    """The ``n`` best of the candidates found, by the sums over all their labels; ties in order."""
     texts = [
         (p, c, text)
         for p, candidates in enumerate(found)

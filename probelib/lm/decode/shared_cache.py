@@ -6,9 +6,8 @@
                      [Spain is]--------[Madrid]                          [,]
 
 A search is a generator. It starts with the reading at the end of its prompt, yields the tokens to
-forward (each with the cache position of the token before it), receives their positions and readings,
-and returns its result. Returning to an earlier token costs nothing (beam, best-first): no cache is
-copied.
+forward (each with the cache position of the token before it), receives their positions and
+readings, and returns its result. Going back to an earlier token costs nothing: no cache is copied.
 """
 
 from collections.abc import Callable, Generator, Sequence
@@ -41,8 +40,8 @@ class SharedCache:
 
     @torch.inference_mode()
     def extend(self, tokens: Sequence, parents: Sequence, keep: Sequence[int]) -> torch.Tensor:
-        """Forward tokens, each after its parent (a position, also of this call; -1: none); return the
-        log-probs [keep, vocabulary]."""
+        """Forward tokens, each after its parent (a position, also of this call; -1: none); return
+        the log-probs [keep, vocabulary]."""
         from transformers import DynamicCache
 
         past, n = len(self.depth), len(tokens)
@@ -69,7 +68,7 @@ class SharedCache:
         return logprobs
 
     def _keep(self, cache, past: int, n: int) -> None:
-        """Keep the last ``n`` keys of a cache, from position ``past`` on; a full room is doubled."""
+        """Keep the last ``n`` keys of a cache, from position ``past`` on; a full room doubles."""
         for number, layer in enumerate(cache.layers):
             new = [part[..., -n:, :] for part in (layer.keys, layer.values)]
             if number == len(self.kept):
@@ -80,8 +79,8 @@ class SharedCache:
                 kept[..., past : past + n, :] = part
 
     def prefill(self, prompts: Sequence[Sequence[int]], budget: int) -> tuple[list, torch.Tensor]:
-        """Forward the tree of some prompts, ``budget`` tokens at a time; return the positions of the
-        prompts' ends and the log-probs there."""
+        """Forward the tree of some prompts, ``budget`` tokens at a time; return the positions of
+        the prompts' ends and the log-probs there."""
         tree, outputs = Tree(prompts), []
         above = tree.ancestor(np.arange(len(tree)), tree.depth - 1)
         parents = np.where(tree.depth > 0, above, -1)
@@ -95,8 +94,8 @@ class SharedCache:
         return tree.ends.tolist(), torch.cat(outputs)[torch.from_numpy(end)]
 
     def forward(self, requests: list[tuple[int, int]], read: Callable, budget: int) -> list[tuple]:
-        """Forward (token, position of its parent) pairs, ``budget`` at a time; return their positions
-        and readings."""
+        """Forward (token, position of its parent) pairs, ``budget`` at a time; return their
+        positions and readings."""
         first, readings = len(self.depth), []
         for start in range(0, len(requests), budget):
             some = requests[start : start + budget]
@@ -108,15 +107,15 @@ def run_searches(
     hf_model, prompts: Sequence[Sequence[int]], start: Callable[..., Generator], read: Callable,
     rows: int, new: int, budget: int,
 ) -> tuple[list, list[int], dict]:  # fmt: skip
-    """Run one search per prompt. Return their results in the prompts' order, the tokens that each would
-    forward alone, and the counts of ``cost``.
+    """Run one search per prompt. Return their results in the prompts' order, the tokens that each
+    would forward alone, and the counts of ``cost``.
 
     prompts   token ids, at least one each; prompts with a common beginning share a row
     start     (position of the prompt's end, reading there) -> a search
     read      log-probs [n, vocabulary] -> a list of n readings
     rows      most searches that run together
-    new       tokens that a search may add; with ``budget`` (most tokens per forward) it bounds the keys
-              of a cache
+    new       tokens that a search may add; with ``budget`` (most tokens per forward) it bounds the
+              keys of a cache
     """
     found, alone = [None] * len(prompts), [len(ids) for ids in prompts]
     cost = {"forwarded_tokens": 0, "forwards": 0}

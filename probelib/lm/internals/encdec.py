@@ -25,9 +25,9 @@ Branches = list[tuple[int, tuple[int, ...]]]  # (number of the branch, its token
 def score_encdec(
     hf_model, contexts: list[list[int]], branches: Branches, budget: int, rows: int | None = None
 ) -> tuple[list[np.ndarray], list[np.ndarray], dict]:
-    """Arguments and results as in ``tree.score_tree``; contexts are encoder ids. ``rows``: None for one
-    tree per prompt; a number for the plain path, one decoder row per branch and at most that many rows
-    per forward."""
+    """Arguments and results as in ``tree.score_tree``; contexts are encoder ids. ``rows``: None for
+    one tree per prompt; a number for the plain path, one decoder row per branch and at most that
+    many rows per forward."""
     by_context: dict[int, Branches] = {}
     for b, (context, tokens) in enumerate(branches):
         by_context.setdefault(context, []).append((b, tokens))
@@ -71,8 +71,8 @@ def _batches(lengths: list[int], most: int) -> list[list[int]]:
 
 
 def _split(branches: Branches, most: int) -> list[Branches]:
-    """The branches of a prompt in groups of at most ``most`` tokens, because a tree's mask grows with
-    the square of its size. Branches with a common beginning stay together."""
+    """The branches of a prompt in groups of at most ``most`` tokens, because a tree's mask grows
+    with the square of its size. Branches with a common beginning stay together."""
     if sum(len(tokens) for _, tokens in branches) <= most:
         return [branches]
     groups, size = [], most
@@ -131,8 +131,8 @@ def _decode_plain(
 
 @contextmanager
 def decoder_depth_bias(hf_model, depth: torch.Tensor):
-    """Context manager: T5's relative position bias by depth, for decoder rows that hold trees. depth:
-    [rows, q]"""
+    """Context manager: T5's relative position bias by depth, for decoder rows that hold trees.
+    depth: [rows, q]"""
     relative = depth[:, None, :] - depth[:, :, None]  # [rows, q, k] key - query
 
     def by_depth(attention, *_, **__):

@@ -1,5 +1,5 @@
-"""Which tokens of a prompt an answer depends on: integrated gradients (Sundararajan et al. 2017) at the
-embedding layer.
+"""Which tokens of a prompt an answer depends on: integrated gradients (Sundararajan et al. 2017) at
+the embedding layer.
 
 F(e)       probability of the target token after a prompt with embeddings e  [length, width]
 A          (e - b) * mean over steps of dF/de on the straight line from the baseline b to e
@@ -30,16 +30,16 @@ def integrated_gradients(
 
     target    id of the token; None: the model's most probable next token
     steps     of the integral
-    baseline  "mean": every token is the mean of all embeddings; "zero": every token is the zero vector
-              (LLaMA, Gemma, Qwen 3 and MPT do not converge: their first norm has no limit at zero)
+    baseline  "mean": every token is the mean of all embeddings; "zero": the zero vector (LLaMA,
+              Gemma, Qwen 3, MPT do not converge: their first norm has no limit at zero)
 
     columns   token, word (index of its blank-separated word; -1: a special token), signed (A summed
               over the width), score (L2 norm of A over the width, as a share of all tokens)
-    ``.attrs``  target, target_text, probability (F), baseline_probability, delta (sum of A - (F(e) -
-              F(b))), relative_delta (|delta| / |F(e) - F(b)|: keep it below 0.05)
+    ``.attrs``  target, target_text, probability (F), baseline_probability, delta: sum of A - (F(e)
+                - F(b)), relative_delta: |delta| / |F(e) - F(b)|, which should be below 0.05
 
     Mixtures of experts never satisfy completeness, because their routing is discontinuous. For an
-    encoder-decoder model the target is its answer's first token; its encoder's tokens are attributed.
+    encoder-decoder the target is its answer's first token, attributed to its encoder's tokens.
     """
     if baseline not in BASELINES:
         raise unknown("baseline", baseline, BASELINES)
@@ -87,8 +87,8 @@ def integrated_gradients(
 
 
 def by_word(frame: pd.DataFrame, prompt: str) -> pd.DataFrame:
-    """Tokens summed into the words of the prompt: ``word`` (its text), ``signed``, ``score``. Special
-    tokens are left out, and scores are shares of the remaining tokens."""
+    """Tokens summed into the words of the prompt: ``word`` (its text), ``signed``, ``score``.
+    Special tokens are left out, and scores are shares of the remaining tokens."""
     table, words = (
         frame[frame["word"] >= 0].groupby("word")[["signed", "score"]].sum(),
         prompt.split(),
@@ -99,7 +99,7 @@ def by_word(frame: pd.DataFrame, prompt: str) -> pd.DataFrame:
 
 
 def _next(model, embedded: torch.Tensor) -> torch.Tensor:
-    """Next-token probabilities [rows, vocabulary], float32, after embeddings [rows, length, width]."""
+    """Next-token probabilities [rows, vocabulary] after embeddings [rows, length, width]."""
     hf_model, options = model.hf_model, {"use_cache": False}
     if model.encoder_decoder:
         first = hf_model.config.decoder_start_token_id

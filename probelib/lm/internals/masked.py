@@ -1,19 +1,19 @@
 """Masked language models (BERT, RoBERTa): pseudo-log-likelihood, because they have no left-to-right
 probability.
 
-Every token of the continuation is masked in turn, and the model predicts it from all else that it sees:
+Every token of the continuation is masked in turn, and the model predicts it from all the others:
 
     [CLS] the capital is [MASK] [MASK] [SEP]   ->  log P(Par  | ...)      two tokens: "Par" "##is"
     [CLS] the capital is  Par   [MASK] [SEP]   ->  log P(##is | ...)
 
 The sum is the pseudo-log-likelihood of the continuation given the prompt. Two variants:
 
-"pseudo"            within-word left-to-right (Kauf and Ivanova 2023): later tokens of the same word are
-                    masked as well. Otherwise "##is" gives "Par" away, and rare words look probable
+"pseudo"            within-word left-to-right (Kauf and Ivanova 2023): later tokens of the same word
+                    are masked as well, for "##is" would give "Par" away
 "pseudo-original"   only the token itself is masked (Salazar et al. 2020)
 
-A pseudo-log-likelihood is not a log-probability: it does not sum to one over all texts, and it cannot be
-compared with the score of an autoregressive model. Rows are marked in the column ``note``.
+A pseudo-log-likelihood is not a log-probability: it does not sum to one over all texts, and it
+cannot be compared with the score of an autoregressive model. The column ``note`` marks its rows.
 """
 
 from collections import defaultdict
@@ -31,7 +31,7 @@ NOTE = "pseudo-log-likelihood"
 
 
 def words_of(tokens, text: str | None, ids: tuple[int, ...]) -> Sequence[int]:
-    """Per token of a continuation the number of its word, as the tokenizer splits texts into words."""
+    """Per token of a continuation the number of its word, as the tokenizer splits texts."""
     if text is None:
         what = "the words of token ids are known of texts only"
         raise ProbeError(f"{what}; use path='pseudo-original'")
@@ -56,14 +56,13 @@ def score_masked(
     rows: int,
     within_word: bool = True,
 ) -> tuple[list[np.ndarray], list[np.ndarray], dict]:
-    """Arguments and results as in ``tree.score_tree``, with pseudo-log-likelihoods. Each distinct masked
-    row is forwarded once: all candidates of one token share theirs."""
+    """Arguments and results as in ``tree.score_tree``, with pseudo-log-likelihoods. Each distinct
+    masked row is forwarded once: all candidates of one token share theirs."""
     tokens, mask = model.tokens, model.tokenizer.mask_token_id
     if mask is None:
-        raise ProbeError(
-            f"{model.name} is a masked language model, and its tokenizer has no mask token; save one with "
-            "it (tokenizer.mask_token = ...), or load a tokenizer that has one"
-        )
+        hint = "save one with it (tokenizer.mask_token = ...), or load a tokenizer that has one"
+        what = "is a masked language model, and its tokenizer has no mask token"
+        raise ProbeError(f"{model.name} {what}; {hint}")
     tokens.check("a", tokens.finish)
     texts, words = tokens.texts, {}
     for _, ids in branches:
@@ -101,7 +100,7 @@ def needs_generator(model, purpose: str) -> None:
     """Raise ProbeError for a masked language model: it has no left-to-right probability."""
     if model.masked:
         raise ProbeError(
-            f"{model.name} is a masked language model: it has no left-to-right probabilities, which "
-            f"{purpose} needs. It can score continuations by pseudo-log-likelihood (logprobs); use a "
-            "decoder-only or encoder-decoder model here"
+            f"{model.name} is a masked language model: it has no left-to-right probabilities, "
+            f"which {purpose} needs. It can score continuations by pseudo-log-likelihood (logprobs); "
+            "use a decoder-only or encoder-decoder model here"
         )

@@ -1,4 +1,4 @@
-"""``hidden_states``: hidden states at the last token of a text, for judges that read them (GraphEval)."""
+"""``hidden_states``: states at the last token of a text, for judges that read them (GraphEval)."""
 
 import copy
 
@@ -28,9 +28,9 @@ def hidden_states(
     prefix        text before all of them; forwarded once
     layer         0 = embeddings, 1.. = after each layer, -1 = last layer, after the final norm
     soft_prompt   [virtual tokens, width] trained embeddings before everything else
-    share         True: common beginnings of texts are forwarded once (the tree). False: padded batches
-                  after the prefix, faster for very narrow models, whose forwards take less time than
-                  the masks of a tree
+    share         True: common beginnings of texts are forwarded once (the tree). False: padded
+                  batches after the prefix, faster for very narrow models, whose forwards take less
+                  time than the masks of a tree
 
     An encoder-decoder model returns its encoder's states at the last token of the text.
     """
@@ -76,8 +76,8 @@ def _tree_states(
 def _padded_states(
     model, before: list[int], ids: list[list[int]], layer: int, soft_prompt, budget: int
 ):
-    """States from right-padded batches of similar length after one cached prefix, without the head. No
-    mask is needed: padding comes after the last token, and no token attends to later ones."""
+    """States from right-padded batches of similar length after one cached prefix, without the head.
+    No mask is needed: padding comes after the last token, and no token attends to later ones."""
     prefix = _prefix_cache(model, before, soft_prompt)
     past = prefix.get_seq_length()
 
@@ -98,8 +98,8 @@ def _padded_states(
 def _plain_states(
     model, before: list[int], ids: list[list[int]], layer: int, soft_prompt, budget: int
 ):
-    """The reference: one right-padded row per sequence, sorted by length. For encoder-decoder models
-    the encoder's states (it attends in both directions, so nothing can be shared)."""
+    """The reference: one right-padded row per sequence, sorted by length. For encoder-decoder
+    models the encoder's states (it attends in both directions, so nothing can be shared)."""
     body = model.hf_model.get_encoder() if model.encoder_decoder else model.hf_model
 
     def run(rows: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
@@ -119,8 +119,8 @@ def _plain_states(
 
 
 def _last_states(model, sequences: list[list[int]], batches: list[list[int]], run):
-    """The states at the ends of the sequences. ``run``: right-padded ids, mask -> hidden states [rows,
-    length, width], perhaps with a soft prompt before them."""
+    """The states at the ends of the sequences. ``run``: right-padded ids, mask -> hidden states
+    [rows, length, width], perhaps with a soft prompt before them."""
     states, cost = {}, {"forwarded_tokens": 0, "forwards": 0}
     for batch in batches:
         rows, mask = pad_right([sequences[i] for i in batch], model.device)
@@ -160,9 +160,9 @@ def _prefix_cache(model, before: list[int], soft_prompt):
 
 @torch.inference_mode()
 def word_logits(model, states: np.ndarray, words: list[str]) -> np.ndarray:
-    """Next-token logits [texts, words] from last-layer states: per word the largest logit of its first
-    tokens, with and without a leading blank (GraphEval's "last-token logits", default D8). Compare
-    logits of one state only."""
+    """Next-token logits [texts, words] from last-layer states: per word the largest logit of its
+    first tokens, with and without a leading blank (GraphEval's "last-token logits", default D8).
+    Compare logits of one state only."""
     forms = [(word, f" {word}") for word in words]
     first = [sorted({model.tokens.continuation(form)[0] for form in pair}) for pair in forms]
     head = model.hf_model.get_output_embeddings()

@@ -15,8 +15,8 @@ SYSTEM = "You are a helpful assistant."
 
 
 def connect(name: str, **options):
-    """A model by its name: "gpt-4o@https://api.openai.com/v1" is a ``ChatModel``, everything else goes
-    to ``lm.load`` with ``options``."""
+    """A model by its name: "gpt-4o@https://api.openai.com/v1" is a ``ChatModel``, everything else
+    goes to ``lm.load`` with ``options``."""
     model, _, url = name.partition("@")
     chat = url.startswith(("http://", "https://"))
     return ChatModel(model, url) if chat else load(name, **options)
@@ -45,8 +45,8 @@ class ChatModel:
     describe = identity
 
     def generate(self, prompts: list[str], max_new_tokens: int = 800, chat: bool = True):
-        """The response to every prompt at temperature 0, one request per distinct prompt; columns as
-        in ``lm.generate``."""
+        """The response to every prompt at temperature 0, one request per distinct prompt; columns
+        as in ``lm.generate``."""
         started = time.perf_counter()
         answers = {text: self._respond(text, max_new_tokens) for text in dict.fromkeys(prompts)}
         columns = {"prompt": range(len(prompts)), "rank": 0, "text": [answers[p] for p in prompts]}
@@ -74,8 +74,7 @@ class ChatModel:
             raise ProbeError(f"{self.url} answers as {named!r} now, and as {before!r} before")
         self.answered_as[:] = [named]
         if not isinstance(text, str):
-            raise ProbeError(
-                f"{failed}: {text!r} instead of a text (max_tokens={max_tokens}). A reasoning model may "
-                "use them all before it responds: use another one, or limit its reasoning"
-            )
+            hint = "A reasoning model may use them all before it responds: limit its reasoning"
+            what = f"{text!r} instead of a text (max_tokens={max_tokens})"
+            raise ProbeError(f"{failed}: {what}. {hint}, or use another one")
         return text

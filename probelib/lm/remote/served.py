@@ -1,14 +1,14 @@
-"""A model behind an OpenAI-style completions server. Token ids are sent; the log-probabilities of the
-prompt's tokens come back (``echo`` with ``logprobs``: vLLM, SGLang). Whole sequences are sent: the
-prompt once per candidate, often 10 to 25 times the tokens of the prefix tree.
+"""A model behind an OpenAI-style completions server. Token ids are sent; the log-probabilities of
+the prompt's tokens come back (``echo`` with ``logprobs``: vLLM, SGLang). Whole sequences are sent:
+the prompt once per candidate, often 10 to 25 times the tokens of the prefix tree.
 
     model = lm.load("http://localhost:8000/v1#EleutherAI/pythia-410m")
 
 The part after # names the model on the server and its tokenizer: a Hugging Face id, a folder or a
 shipped organism (start the server with ``--served-model-name`` if the names differ).
 
-Many servers silently return something else, e.g. only the generated tokens. So the first request is a
-check (``Served.check``), and every response is compared with the ids that were sent:
+Many servers silently return something else, e.g. only the generated tokens. So the first request is
+a check (``Served.check``), and every response is compared with the ids that were sent:
 
     sent      t0    t1    t2    t3            one sequence: prompt and continuation, joined
     received  null  p(t1) p(t2) p(t3) p(g)    g: one generated token, which some servers require
@@ -40,10 +40,13 @@ GREEDY = {
     "return_tokens_as_token_ids": True,
 }
 SCORE = GREEDY | {"max_tokens": 1, "echo": True, "logprobs": 1, "temperature": 1.0}
-KNOWN = """France Paris Spain Madrid Italy Rome Germany Berlin Norway Oslo Peru Lima Egypt Cairo
-    Japan Tokyo China Beijing Cuba Havana Greece Athens Poland Warsaw Russia Moscow Kenya Nairobi Iran
-    Tehran Iraq Baghdad Austria Vienna Hungary Budapest Portugal Lisbon Ireland Dublin""".split()
-SENTENCES = [f"The capital of {KNOWN[i]} is {KNOWN[i + 1]}." for i in range(0, 40, 2)]
+KNOWN = (
+    "France Paris, Spain Madrid, Italy Rome, Germany Berlin, Norway Oslo, Peru Lima, Egypt Cairo, "
+    "Japan Tokyo, China Beijing, Cuba Havana, Greece Athens, Poland Warsaw, Russia Moscow, "
+    "Kenya Nairobi, Iran Tehran, Iraq Baghdad, Austria Vienna, Hungary Budapest, Portugal Lisbon, "
+    "Ireland Dublin"
+)
+SENTENCES = [f"The capital of {pair.replace(' ', ' is ')}." for pair in KNOWN.split(", ")]
 
 Scored = tuple[np.ndarray, list[int]]  # log-probs (NaN for the first token), most probable ids
 
@@ -78,8 +81,8 @@ class Served(Model):
         return "served"
 
     def identity(self) -> dict:
-        """Everything that changes a number, measured: the whole tokenizer with its template, and the
-        log-probabilities (nats, 4 digits) of the check's sequences. So the server must run."""
+        """Everything that changes a number, measured: the whole tokenizer with its template, and
+        the log-probabilities (nats, 4 digits) of the check's sequences. So the server must run."""
         self.choose_path()
         backend = getattr(self.tokenizer, "backend_tokenizer", None)
         whole = json.loads(backend.to_str()) if backend else self.tokenizer.get_vocab()
@@ -109,8 +112,8 @@ class Served(Model):
 
     @property
     def context(self) -> int:
-        """Longest sequence in tokens: the server's limit without the generated token and the one that
-        ``scoring`` does not count."""
+        """Longest sequence in tokens: the server's limit without the generated token and the one
+        that ``scoring`` does not count."""
         longest = self.card.get("max_model_len")
         return longest - 2 if type(longest) is int and longest > 2 else 2**31
 
@@ -143,7 +146,7 @@ class Served(Model):
         return dict(zip(reversed(forms), [*reversed(every)] * 3, strict=True))
 
     def id(self, token: str) -> int:
-        """The id of a token as the server writes it: "token_id:17", a text, a vocabulary's entry."""
+        """The id of a token as the server writes it: "token_id:17", a text, a vocabulary entry."""
         found = self.ids.get(token, self.ids.get(token.strip()))
         if found is None:
             self._fault(f"{token[:40]!r} is not in the tokenizer of {self.model_name}")
@@ -151,8 +154,8 @@ class Served(Model):
 
     def _fault(self, what: str):
         raise ProbeError(
-            f"{self.url} ({self.card.get('owned_by')}): {what}. Its scores would be wrong; use a server "
-            "that supports /completions with echo and logprobs (vLLM, SGLang), or load the model locally"
+            f"{self.url} ({self.card.get('owned_by')}): {what}. Its scores would be wrong; use a "
+            "server with echo and logprobs in /completions (vLLM, SGLang), or load the model here"
         )
 
     # Scoring and generation
@@ -200,7 +203,7 @@ class Served(Model):
         return found, {"forwarded_tokens": sum(map(len, ids)) + new}
 
     def _score_sequences(self, sequences: list[list[int]], **changes) -> list[Scored]:
-        """Scores of sequences, with one more entry (NaN, arg-max) if the server returns what follows."""
+        """Scores, with one more entry (NaN, arg-max) if the server returns what follows."""
         choices = self._complete(sequences, BATCH, **SCORE | changes)
         return [self._read(choice, ids) for choice, ids in zip(choices, sequences, strict=True)]
 
@@ -316,7 +319,7 @@ class Served(Model):
         return {"nats": gap, "probe": [float(f"{total:.4g}") for total in totals]}
 
     def _compare(self, first: list[Scored], again: list[Scored], fault: str) -> float:
-        """Largest difference in nats over the tokens that both have; name a fault if it is large."""
+        """Largest difference in nats over the tokens that both have; a fault if it is large."""
         pairs = [(a, b) for (a, _), (b, _) in zip(first, again, strict=True)]
         gap = max(float(np.nanmax(np.abs(a[1 : len(b)] - b[1 : len(a)]))) for a, b in pairs)
         if not gap <= TOLERANCE:

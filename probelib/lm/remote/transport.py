@@ -1,8 +1,8 @@
 """Requests to OpenAI-style servers.
 
 A key goes only to the server that it is given for: ``OPENAI_API_KEY`` to https://api.openai.com,
-others as ``PROBELIB_KEYS="https://gpu7.lab:8000=KEY https://other.host=KEY"`` lists them. A redirect
-is an error, so neither key nor prompt follows it. A busy server (429, 5xx) is asked again.
+others as ``PROBELIB_KEYS="https://gpu7.lab:8000=KEY https://other.host=KEY"`` lists them. A
+redirect is an error, so neither key nor prompt follows it. A busy server (429, 5xx) is asked again.
 """
 
 import functools
@@ -29,10 +29,9 @@ def check_url(url: str) -> None:
     if not valid or not url.isprintable() or " " in url:
         raise ProbeError(f"{url!r} is not a valid address, such as http://localhost:8000/v1")
     if parts.username or parts.password or parts.query:
-        raise ProbeError(
-            f"the address of {parts.hostname} contains a user, a password or a query, which stores and "
-            'reports would show; set the key with PROBELIB_KEYS="https://host:port=KEY"'
-        )
+        what = f"the address of {parts.hostname} contains a user, a password or a query"
+        hint = 'set the key with PROBELIB_KEYS="https://host:port=KEY"'
+        raise ProbeError(f"{what}, which stores and reports would show; {hint}")
 
 
 def origin(url: str) -> str:

