@@ -255,7 +255,7 @@ class Served(Model):
         (tokens, values, tops), n, best = self._columns(choice), len(ids), [-1]
         if not n <= len(tokens) <= n + 1:
             what = f"it returns {len(tokens)} log-probabilities for {n} tokens"
-            self._fault(f"{what}: it ignores echo, truncates, adds a BOS, or re-tokenizes")
+            self._fault(f"{what}: it ignores echo, truncates, adds a BOS, or mixes answers")
         text = lambda token: self.tokenizer.decode([token])
         for place, (own, sent) in enumerate(zip(map(self.id, tokens), ids, strict=False)):
             if own != sent and text(own) != text(sent):
@@ -292,13 +292,13 @@ class Served(Model):
         ids = [*drawn, *self.tokens.prompts(SENTENCES)]
         first = self._score_sequences(ids)
         totals = [float(np.nansum(values)) for values, _ in first]
+        values = np.sort(np.concatenate([values[1:24] for values, _ in first[:2]]))
+        if values[0] == values[2] or (np.abs(values - values.round(2)) < 1e-9).all():
+            self._fault("its log-probabilities are clipped or rounded")
         if len(set(np.round(totals, 6))) < len(totals):
             self._fault(
                 "two sequences have the same log-probabilities: it caches under a wrong key"
             )
-        values = np.sort(np.concatenate([values[1:24] for values, _ in first[:2]]))
-        if values[0] == values[2] or (np.abs(values - values.round(2)) < 1e-9).all():
-            self._fault("its log-probabilities are clipped or rounded")
         cut = [i[:-2] for i in ids]
         texts = [text for (text,) in self.continue_ids(cut, 4, 1, 1, BATCH)[0]]
         whole = [i + tokens for i, (tokens, _) in zip(cut, texts, strict=True)]

@@ -148,8 +148,8 @@ def shifted(names):
 
 def retokenized(ids):
     """The text is cut anew, letter by letter."""
-    tokens = organism().tokens
-    return [i for letter in tokens.decode(ids) for i in tokens.continuation(letter)]
+    letters = list(organism().tokens.decode(ids))
+    return sum(organism().tokenizer(letters, add_special_tokens=False)["input_ids"], [])
 
 
 def hidden_bos(null):
@@ -209,10 +209,10 @@ FAULTS = [
     (BOS, "adds, drops or re-tokenizes"),
     (hidden_bos(null=False) | LOST, "shifted, or a BOS"),
     (hidden_bos(null=True), "adds, drops or re-tokenizes"),
-    ({"asked": retokenized} | LOST, "re-tokenizes"),
+    ({"asked": retokenized} | LOST, "adds a BOS"),
     ({"asked": lambda ids: [*ids[:-2], 7, ids[-1]]}, "token 7 instead of"),
     ({"asked": lambda ids: ids[-4:]} | LOST, "truncates"),
-    ({"renumber": backwards}, "changes the order"),
+    ({"renumber": backwards}, "mixes answers"),
     ({"renumber": lambda choices: choices[: len(choices) // 2]}, "for 16 prompts"),
     ({"renumber": lambda choices: [{**c, "index": 0} for c in choices]}, "returns choices 0 for"),
     ({"spoil": by_place}, "depend on order"),

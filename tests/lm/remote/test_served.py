@@ -109,7 +109,7 @@ def test_each_fault_is_named(how, said):
         ("another-model", None, "answers as 'another-model' now, and answered as"),
         (NAME, lambda v: v * 3, "were others at the check"),
         (NAME, lambda v: max(v, -5.0), "were others at the check"),
-        (NAME, lambda v: -9999.0, "is no log-probability"),
+        (NAME, lambda v: -9999.0, "no log-probability"),
     ],
 )
 def test_a_server_that_changes_after_the_check_is_noticed(name, late, said):
