@@ -297,7 +297,7 @@ def device_name(device) -> str:
         return platform.processor() or platform.machine()
     import torch
 
-    return torch.cuda.getdevice_name(device)
+    return torch.cuda.get_device_name(device)
 
 
 def measured(device, work: Callable[[], object]) -> dict[str, float]:
