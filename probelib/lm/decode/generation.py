@@ -10,10 +10,10 @@ import torch
 
 from probelib.errors import ProbeError, texts_of
 from probelib.lm.decode.shared_cache import run_searches
-from probelib.lm.internals.chat import not_twice, user_turn
 from probelib.lm.internals.masked import needs_generator
 from probelib.lm.internals.weights import text_ids
 from probelib.lm.selfcheck import BATCHED, TOLERANCE
+from probelib.lm.text import not_twice, user_turn
 from probelib.lm.tokens import check_length
 
 
@@ -231,12 +231,6 @@ def _hf_generate(model, ids: list[list[int]], max_new_tokens: int, beams: int, *
         output_scores=True,
         **options,
     )
-
-
-def chat(model, text: str) -> str:
-    """A prompt as one user turn of the chat template; unchanged if the tokenizer has no template."""
-    not_twice(model)
-    return user_turn(model.tokens, text) if getattr(model.tokenizer, "chat_template", None) else text
 
 
 def beam_steps(

@@ -8,7 +8,6 @@ from torch.nn.utils.rnn import pad_sequence
 
 from probelib.errors import ProbeError, texts_of
 from probelib.lm.families import layer_states
-from probelib.lm.internals.last_mlp import last_mlp_at
 from probelib.lm.internals.masked import needs_generator
 from probelib.lm.names import IN_CHAT
 from probelib.lm.plain import pad_right
@@ -81,7 +80,7 @@ def _tree_states(model, sequences: list[list[int]], layer: int, soft_prompt, bud
     def read(hidden: torch.Tensor, nodes: np.ndarray) -> None:
         states.append(hidden.float().cpu().numpy())
 
-    cost = forward_tree(hf_model, tree, ends, budget, read, layer, cache, model.flex)
+    cost = forward_tree(hf_model, tree, ends, budget, read, layer, cache)
     return np.concatenate(states)[state], cost
 
 
@@ -100,13 +99,12 @@ def _padded_states(
             rows = [torch.tensor(ids[i]) for i in batch]
             padded = pad_sequence(rows, batch_first=True).to(device)  # [rows, length]
             ends = torch.tensor([len(row) - 1 for row in rows], device=device)
-            with last_mlp_at(hf_model, torch.arange(len(batch), device=device) * padded.shape[1] + ends):
-                output = body(
-                    input_ids=padded,
-                    past_key_values=_repeated(cache, len(batch)),
-                    use_cache=bool(past),
-                    output_hidden_states=layer != -1,
-                )
+            output = body(
+                input_ids=padded,
+                past_key_values=_repeated(cache, len(batch)),
+                use_cache=bool(past),
+                output_hidden_states=layer != -1,
+            )
             hidden = output.last_hidden_state if layer == -1 else layer_states(output, layer)  # [rows, length, width]
             last = hidden[torch.arange(len(batch), device=device), ends].float().cpu().numpy()
             for i, state in zip(batch, last, strict=True):
