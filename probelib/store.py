@@ -31,7 +31,7 @@ from tqdm.auto import tqdm
 from probelib import files
 from probelib.errors import ProbeError
 from probelib.lm.names import with_base
-from probelib.lm.version import scoring
+from probelib.lm.version import check_unchanged, scoring
 
 REQUESTED = ["model", "relation", "fact", "prompt"]
 SCORES = [*REQUESTED, "candidate", "label", "n_tokens", "logprob", "token_logprobs", "greedy", "eos_logprob"]
@@ -186,14 +186,24 @@ def collect(model, parts: list[Part], compute: Callable[[Part], tuple[pd.DataFra
     missing = [part for part in parts if not part.finished()]
     if why := {change for part in missing if (change := part.outdated())}:
         warnings.warn(f"{model.name}: scores are computed again ({'; '.join(sorted(why))})", stacklevel=3)
+    before = model.identity() if missing else None
     for part in tqdm(missing, desc=f"{model.name}", unit="relation", disable=len(missing) < 2):
         frame, cost = compute(part)
         write(part, frame, {"cost": cost, "model": model.describe()})
-    return read(parts)
+    if missing and model.identity() != before:
+        for part in missing:
+            part.path.with_suffix(".json").unlink()
+        raise ProbeError(f"{model.name} was changed while it was scored; the scores are not kept. Score it again")
+    frame = read(parts)
+    for record in frame.attrs["models"] if hasattr(model, "confirm") else []:
+        model.confirm(record)
+    return frame
 
 
 def write(part: Part, frame: pd.DataFrame, record: dict) -> None:
-    """Finish a part: write its rows under a temporary name and rename them, then write its checksum and ``record``."""
+    """Finish a part: write its rows under a temporary name and rename them, then write its checksum and ``record``. Raise
+    ProbeError if the code or a library was exchanged since this process imported it."""
+    check_unchanged()
     buffer = io.BytesIO()
     table = pyarrow.Table.from_pandas(frame, preserve_index=False).replace_schema_metadata(None)
     pyarrow.parquet.write_table(table, buffer, compression="zstd")

@@ -10,9 +10,9 @@ import torch
 
 from probelib.errors import ProbeError, texts_of
 from probelib.lm.decode.shared_cache import run_searches
-from probelib.lm.internals.chat import not_twice, user_turn
 from probelib.lm.internals.masked import needs_generator
 from probelib.lm.plain import pad_right
+from probelib.lm.text import not_twice, user_turn
 from probelib.lm.tokens import check_length
 
 Text = tuple[list[int], list[float]]  # token ids, their log-probs
@@ -35,7 +35,6 @@ def generate(
     returned   number of beams to return; with ``max_new_tokens=1`` the most probable next tokens
     batch      most prompts that are continued together; on a GPU larger batches are faster
     chat       put each prompt into the tokenizer's chat template, after ``system`` and ``examples``
-               (``internals.chat``)
 
     columns    prompt (index), rank (0 = best), text (new tokens only, without special tokens),
                n_tokens, logprob (nats, of the generated tokens, end token included), finished
@@ -196,13 +195,6 @@ def _run(model, ids: list[list[int]], length: int, beams: int, **options):
         output_scores=True,
         **options,
     )
-
-
-def chat(model, text: str) -> str:
-    """A prompt as one user turn of the chat template; unchanged if there is no template."""
-    not_twice(model)
-    has_template = getattr(model.tokenizer, "chat_template", None)
-    return user_turn(model.tokens, text) if has_template else text
 
 
 @torch.inference_mode()

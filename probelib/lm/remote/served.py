@@ -14,8 +14,6 @@ a check (``Served.check``), and every response is compared with the ids that wer
     received  null  p(t1) p(t2) p(t3) p(g)    g: one generated token, which some servers require
 """
 
-import hashlib
-import json
 import math
 import threading
 from concurrent.futures import ThreadPoolExecutor
@@ -29,6 +27,7 @@ from probelib.lm.internals.memory import parameters
 from probelib.lm.model import Model
 from probelib.lm.names import CHECKPOINTS, organisms
 from probelib.lm.remote.transport import fetch_json
+from probelib.lm.text import digest, read_tokenizer
 
 BATCH, IN_FLIGHT = 16, 4  # sequences per request, concurrent requests
 TOLERANCE = 0.25  # nats between two batches of a model in half precision
@@ -84,13 +83,8 @@ class Served(Model):
         """Everything that changes a number, measured: the whole tokenizer with its template, and
         the log-probabilities (nats, 4 digits) of the check's sequences. So the server must run."""
         self.choose_path()
-        backend = getattr(self.tokenizer, "backend_tokenizer", None)
-        whole = json.loads(backend.to_str()) if backend else self.tokenizer.get_vocab()
-        whole |= {"truncation": None, "padding": None}  # as the last call left them
-        read = [whole, self.tokens.bos_rule, self.tokenizer.eos_token, self.tokenizer.chat_template]
-        digest = hashlib.sha256(json.dumps(read, sort_keys=True).encode()).hexdigest()[:16]
-        about = {"model": self.model_name, "endpoint": self.url, "tokenizer": digest}
-        return about | {"probe": self._checked["probe"]}
+        about = {"model": self.model_name, "endpoint": self.url}
+        return about | {"tokenizer": digest(self.tokenizer), "probe": self._checked["probe"]}
 
     def describe(self) -> dict:
         """Provenance: ``identity``, what the server reports, and what its check measured."""
@@ -124,15 +118,8 @@ class Served(Model):
 
     @cached_property
     def tokenizer(self):
-        from transformers import AutoTokenizer
-
         name = self.model_name
-        try:  # None in place of False would prompt on the screen
-            folder = CHECKPOINTS / name if name in organisms() else name
-            return AutoTokenizer.from_pretrained(folder, trust_remote_code=False)
-        except (OSError, ValueError, KeyError) as error:
-            why = str(error).splitlines()[0]
-            raise ProbeError(f"the tokenizer of {name} cannot be read: {why}") from error
+        return read_tokenizer(CHECKPOINTS / name if name in organisms() else name)[0]
 
     @cached_property
     def ids(self) -> dict[str, int]:
