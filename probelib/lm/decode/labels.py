@@ -17,6 +17,7 @@ candidates.
 
 import time
 from collections.abc import Mapping
+from itertools import chain
 
 import numpy as np
 import pandas as pd
@@ -57,7 +58,7 @@ class Labels:
             raise ProbeError(f"labels {what}; it must be {{candidate: [its labels]}}, one at least")
         self.texts = {c: texts_of(f"labels of {c!r}", texts) for c, texts in labels.items()}
         self.candidates, self.end, rows = list(labels), end, []
-        model.tokens.continuations(sum(self.texts.values(), []))  # cached, in one call
+        model.tokens.continuations([*chain(*self.texts.values())])  # cached, in one call
         for owner, (candidate, texts) in enumerate(self.texts.items()):
             if not texts:
                 raise ProbeError(f"candidate {candidate!r} has no label")
