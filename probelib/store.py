@@ -31,7 +31,7 @@ from tqdm.auto import tqdm
 from probelib import files
 from probelib.errors import ProbeError
 from probelib.lm.names import with_base
-from probelib.lm.version import scoring
+from probelib.lm.version import check_unchanged, scoring
 
 REQUESTED = ["model", "relation", "fact", "prompt"]
 SCORES = [*REQUESTED, "candidate", "label", "n_tokens", "logprob", "token_logprobs", "greedy"]
@@ -215,16 +215,27 @@ def collect(
     if why := {change for part in missing if (change := part.outdated())}:
         reasons = "; ".join(sorted(why))
         warnings.warn(f"{model.name}: scores are computed again ({reasons})", stacklevel=3)
-    written = {}
+    before, written = model.identity() if missing else None, {}
     for part in tqdm(missing, desc=model.name, unit="relation", disable=len(missing) < 2):
         frame, cost = compute(part)
         written[part.path] = write(part, frame, {"cost": cost, "model": model.describe()})
-    return read(parts, written)
+    if missing and model.identity() != before:
+        for part in missing:
+            part.path.with_suffix(".json").unlink()
+        raise ProbeError(
+            f"{model.name} was changed while it was scored; the scores are not kept. Score it again"
+        )
+    frame = read(parts, written)
+    for record in frame.attrs["models"] if hasattr(model, "confirm") else []:
+        model.confirm(record)
+    return frame
 
 
 def write(part: Part, frame: pd.DataFrame, record: dict) -> tuple[bytes, dict]:
     """Finish a part: write its rows under a temporary name and rename them, then write its checksum
-    and ``record``. Return what was written: another process may write the same part just now."""
+    and ``record``. Return what was written: another process may write the same part just now. Raise
+    ProbeError if the code or a library was exchanged since this process imported it."""
+    check_unchanged()
     buffer = io.BytesIO()
     table = pyarrow.Table.from_pandas(frame, preserve_index=False).replace_schema_metadata(None)
     pyarrow.parquet.write_table(table, buffer, compression="zstd")

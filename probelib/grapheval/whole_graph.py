@@ -24,7 +24,7 @@ from tqdm.auto import tqdm
 
 from probelib import facts, files, store
 from probelib.errors import ProbeError, check_sizes
-from probelib.facts.table import read_pageviews
+from probelib.facts.formats import read_pageviews
 from probelib.facts.graphs import graph as graphs
 from probelib.facts.graphs.corruptions import Spelled, askable, corruptions, spelled
 from probelib.facts.graphs.graph import SLOTS, Graph

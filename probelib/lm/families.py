@@ -6,10 +6,8 @@ distance (ALiBi) use depths as well. Every one of these can go wrong silently, s
 plain sequences once per model.
 """
 
-import threading
 from collections.abc import Sequence
 from contextlib import nullcontext
-from functools import partial
 from importlib import import_module
 from unittest import mock
 
@@ -17,13 +15,10 @@ import numpy as np
 import torch
 
 from probelib.errors import ProbeError
-from probelib.lm.internals import cpu, flex
-from probelib.lm.internals.last_mlp import last_mlp_at
-from probelib.lm.internals.own_layers import layers_by_depth
+from probelib.lm.internals.cpu import attention_in_parts
+from probelib.lm.internals.forwards import FORWARD  # noqa: F401  for those who run forwards of their own
 
 NO_POSITIONS = {"bloom", "mpt"}  # ALiBi only; they silently ignore position_ids
-# A packed row changes attention, masks and biases in modules and in global tables of transformers: one thread at a time.
-FORWARD = threading.RLock()
 
 
 def forward_packed(
@@ -31,7 +26,7 @@ def forward_packed(
     cache,
     tokens: Sequence[int] | np.ndarray,
     depth: np.ndarray,
-    visible: torch.Tensor | flex.Intervals,
+    visible: torch.Tensor,
     keep: Sequence[int] | np.ndarray,
     layer: int | None = None,
 ) -> torch.Tensor:
@@ -39,7 +34,7 @@ def forward_packed(
 
     tokens   [n] ids of the row
     depth    [past + n] position of every key, cached ones first
-    visible  [n, past + n] bool: the keys that each token attends to; as intervals: FlexAttention is used
+    visible  [n, past + n] bool: the keys that each token attends to
     keep     indices of the tokens whose outputs are returned, at least one; the head is applied to these only
     layer    None: logits [len(keep), vocabulary]; a number: hidden states [len(keep), width] of that layer
              (0 = embeddings, -1 = last layer, after the final norm)
@@ -49,15 +44,11 @@ def forward_packed(
     query = key[past:]  # [n]
     positions = {} if hf_model.config.model_type in NO_POSITIONS else {"position_ids": query[None]}
     ids, kept = to_device(tokens, device)[None], to_device(keep, device)
-    layers = layers_by_depth(hf_model, visible, query, key)
-    if isinstance(visible, flex.Intervals):
-        mask, attention = partial(_flex_mask, hf_model, visible, query, key), flex.long_row_attention(hf_model)
-    else:
-        mask, attention = partial(_mask, hf_model, visible, query, key), cpu.attention_in_parts(hf_model, visible)
-    with distance_bias(hf_model, key), layers, attention, last_mlp_at(hf_model, kept):
+    mask = _mask(hf_model, visible, query, key)
+    with distance_bias(hf_model, key), attention_in_parts(hf_model, visible):
         output = hf_model(
             input_ids=ids,
-            attention_mask=mask(),
+            attention_mask=mask,
             past_key_values=cache,
             use_cache=True,
             logits_to_keep=kept if layer is None else kept[-1:],
@@ -72,60 +63,71 @@ def layer_states(output, layer: int) -> torch.Tensor:
     (Gemma 3n)."""
     last = len(output.hidden_states) - 1
     if not -last - 1 <= layer <= last:
-        raise ProbeError(f"layer {layer} does not exist; allowed: 0 (embeddings) to {last}, or -1 (the last one)")
+        raise ProbeError(
+            f"layer {layer} does not exist; allowed: 0 (embeddings) to {last}, or -1 (the last one)"
+        )
     hidden = output.hidden_states[layer]
     if hidden.dim() != 3:
         shape = " x ".join(map(str, hidden.shape))
-        raise ProbeError(f"layer {layer} returns {shape} hidden states, not one per token: use another model family")
+        raise ProbeError(
+            f"layer {layer} returns {shape} hidden states, not one per token: use another model family"
+        )
     return hidden
 
 
 def to_device(values, device) -> torch.Tensor:
     """A tensor on the device, copied without waiting for the GPU's pending work."""
     tensor = torch.as_tensor(values)
-    return tensor.pin_memory().to(device, non_blocking=True) if device.type == "cuda" else tensor.to(device)
+    return (
+        tensor.pin_memory().to(device, non_blocking=True)
+        if device.type == "cuda"
+        else tensor.to(device)
+    )
 
 
 def additive_mask(visible: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
     """[..., q, k] bool -> [..., q, k] float: 0 where visible, the most negative number elsewhere."""
-    return torch.zeros(visible.shape, dtype=dtype, device=visible.device).masked_fill_(~visible, torch.finfo(dtype).min)
+    return torch.zeros(visible.shape, dtype=dtype, device=visible.device).masked_fill_(
+        ~visible, torch.finfo(dtype).min
+    )
 
 
 def _mask(hf_model, visible: torch.Tensor, query: torch.Tensor, key: torch.Tensor):
     """The additive mask [1, 1, n, past + n], or a dictionary with one mask per layer type.
 
     A 4D mask replaces a family's sliding window, so the mask itself must contain it."""
-    config, full = hf_model.config.get_text_config(), additive_mask(visible, hf_model.dtype)[None, None]
+    config, full = (
+        hf_model.config.get_text_config(),
+        additive_mask(visible, hf_model.dtype)[None, None],
+    )
     types = getattr(config, "layer_types", None)
     if types and "chunked_attention" in types:  # Llama 4
         chunk = config.attention_chunk_size
         same = visible & (key[None] // chunk == query[:, None] // chunk)
-        return {"full_attention": full, "chunked_attention": additive_mask(same, hf_model.dtype)[None, None]}
+        return {
+            "full_attention": full,
+            "chunked_attention": additive_mask(same, hf_model.dtype)[None, None],
+        }
     window = _window(config)
     if not window:
         return full
-    near = additive_mask(visible & (key[None] > query[:, None] - window), hf_model.dtype)[None, None]
-    return _by_layer(types, full, near)
-
-
-def _flex_mask(hf_model, intervals: flex.Intervals, query: torch.Tensor, key: torch.Tensor):
-    """``_mask`` for FlexAttention."""
-    config = hf_model.config.get_text_config()
-    window = _window(config)
-    full, near = flex.block_masks(intervals, key, len(query), window)
-    return _by_layer(getattr(config, "layer_types", None), full, near) if window else full
+    near = additive_mask(visible & (key[None] > query[:, None] - window), hf_model.dtype)[
+        None, None
+    ]
+    if types and "sliding_attention" in types:
+        return {"full_attention": full, "sliding_attention": near}
+    return (
+        full if types else near
+    )  # without layer types all layers have the window (Mistral, Phi 3)
 
 
 def _window(config) -> int | None:
     """The sliding window of a family; some files name another family's."""
-    return getattr(config, "sliding_window", None) if "sliding_window" in type(config).__dataclass_fields__ else None
-
-
-def _by_layer(types: list[str] | None, full, near):
-    """The mask that a forward gets. Without layer types all layers have the window (Mistral, Phi 3)."""
-    if types and "sliding_attention" in types:
-        return {"full_attention": full, "sliding_attention": near}
-    return full if types else near
+    return (
+        getattr(config, "sliding_window", None)
+        if "sliding_window" in type(config).__dataclass_fields__
+        else None
+    )
 
 
 def distance_bias(hf_model, key: torch.Tensor):
@@ -133,7 +135,10 @@ def distance_bias(hf_model, key: torch.Tensor):
     depth. No effect on families without ALiBi."""
     kind = hf_model.config.model_type
     if kind in NO_POSITIONS:
-        owner, name = hf_model.transformer, "build_mpt_alibi_tensor" if kind == "mpt" else "build_alibi_tensor"
+        owner, name = (
+            hf_model.transformer,
+            "build_mpt_alibi_tensor" if kind == "mpt" else "build_alibi_tensor",
+        )
     elif kind == "falcon" and hf_model.config.alibi:
         owner, name = import_module(type(hf_model).__module__), "build_alibi_tensor"
     else:

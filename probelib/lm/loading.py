@@ -7,8 +7,8 @@ from probelib.errors import ProbeError, unknown
 from probelib.lm.internals.folders import base_of, check_complete, model_folder
 from probelib.lm.internals.in_memory import InMemory
 from probelib.lm.internals.weights import OPTIONS, QUANTIZE, quantization_of
-from probelib.lm.model import DEVICE_MAPS, DTYPES, LM
-from probelib.lm.names import SERVERS, absolute, display_name, is_folder, is_id, source_of, split_chat
+from probelib.lm.model import DEVICE_MAPS, DTYPES, LM, Model
+from probelib.lm.names import SERVERS, claim, is_id, split_chat, split_display
 
 # other libraries' names of options -> ours
 RENAMED = {
@@ -22,7 +22,7 @@ RENAMED = {
 
 
 def load(
-    name,
+    source,
     quantize: str | None = None,
     device: str = "auto",
     dtype: str = "auto",
@@ -30,14 +30,15 @@ def load(
     device_map: str | None = None,
     trust_remote_code: bool = False,
     **quantization,
-) -> "LM":
+) -> Model:
     """A language model.
 
-    name          an organism ("atlas-neox-2.4m"), a local folder, a Hugging Face id ("EleutherAI/pythia-160m"), or a served
+    source        an organism ("atlas-neox-2.4m"), a local folder, a Hugging Face id ("EleutherAI/pythia-160m"), or a served
                   model ("http://localhost:8000/v1#EleutherAI/pythia-160m"; see ``remote.served``), which takes no options.
                   An id may name its revision ("EleutherAI/pythia-160m@step1000"). The folder or id of a LoRA adapter: its
                   base is loaded as well. With "@chat" after any of these, every prompt is a user turn of the model's chat
-                  template. Or a transformers model in memory: ``load(hf_model, tokenizer)``
+                  template. "NAME=" before any of these sets the display name. Or a transformers model in memory:
+                  ``load(hf_model, tokenizer, name=...)``
     quantize      None, "8bit" or "4bit" (bitsandbytes); ``quantization`` goes to its BitsAndBytesConfig
                   (bnb_4bit_quant_type="fp4", bnb_4bit_use_double_quant=True, ...)
     device        "auto" (the GPU if there is one), "cpu", "cuda", "cuda:1"
@@ -49,31 +50,45 @@ def load(
 
     Raise ProbeError for an unknown name or option, and for a folder without config, safetensors or tokenizer.
     """
-    if hasattr(name, "forward"):
-        return InMemory(name, quantize or quantization.get("tokenizer"))
+    if hasattr(source, "forward"):
+        return InMemory(source, quantize or quantization.pop("tokenizer", None), **quantization)
     _check_options(quantize, device, dtype, device_map, quantization)
-    source = source_of(name := f"{name}@{revision}" if revision and is_id(str(name)) else str(name))
-    if source != name and is_folder(name) and absolute(name) != source:
-        raise ProbeError(
-            f"{name} is a folder here and the display name of {source}: use the absolute path, or ./{name}"
-        )
-    short, (source, _) = display_name(source), split_chat(source)
-    if source.startswith(SERVERS):
+    given, where = split_display(str(source))
+    asked = f"{where}@{revision}" if revision and is_id(where) else where
+    name, where = claim(f"{given}={asked}" if given else asked)
+    where, _ = split_chat(where)
+    if where.startswith(SERVERS):
         from probelib.lm.remote.served import Served
 
-        options = {"quantize": quantize, "revision": revision, "device_map": device_map} | quantization
-        options |= {"device": device if device != "auto" else None, "dtype": dtype if dtype != "auto" else None}
+        options = {
+            "quantize": quantize,
+            "revision": revision,
+            "device_map": device_map,
+        } | quantization
+        options |= {
+            "device": device if device != "auto" else None,
+            "dtype": dtype if dtype != "auto" else None,
+        }
         if chosen := [option for option, value in options.items() if value]:
-            raise ProbeError(f"{short}: its server determines {', '.join(chosen)}; omit that here")
-        return Served(short, source)
-    folder = model_folder(source, revision, trust_remote_code)
-    folder, adapter = base_of(folder, trust_remote_code)
+            raise ProbeError(f"{name}: its server determines {', '.join(chosen)}; omit that here")
+        return Served(name, where)
+    folder, adapter = base_of(model_folder(where, revision, trust_remote_code), trust_remote_code)
     check_complete(folder)
     quantize, quantization = quantization_of(folder, quantize, quantization)
-    return LM(short, folder, quantize, quantization, device, dtype, device_map, trust_remote_code, adapter)
+    return LM(
+        name,
+        folder,
+        adapter,
+        quantize=quantize,
+        quantization=quantization,
+        device=device,
+        dtype=dtype,
+        device_map=device_map,
+        trust_remote_code=trust_remote_code,
+    )
 
 
-def load_decoders(names: list[str], **options) -> dict[str, LM]:
+def load_decoders(names: list[str], **options) -> dict[str, Model]:
     """Name -> decoder-only model, for prompts that a model continues; ``options`` as in ``load``. Raise ProbeError for an
     encoder-decoder model."""
     loaded = {name: load(name, **options) for name in names}
@@ -86,16 +101,24 @@ def load_decoders(names: list[str], **options) -> dict[str, LM]:
     return loaded
 
 
-def _check_options(quantize, device: str, dtype: str, device_map, quantization: dict) -> None:
+def _check_options(
+    quantize, device: str, dtype: str, device_map: str | None, quantization: dict
+) -> None:
     if quantize is not None and quantize not in QUANTIZE:
         raise unknown("quantize", quantize, QUANTIZE)
     if dtype not in DTYPES:
         raise unknown("dtype", dtype, DTYPES)
     if device_map not in DEVICE_MAPS:
-        raise unknown("device_map", device_map, DEVICE_MAPS)
+        raise unknown("device_map", device_map, map(str, DEVICE_MAPS))
     if device_map and device != "auto":
-        raise ProbeError(f"device={device!r} and device_map={device_map!r} exclude each other: use one of them")
-    if renamed := [f"{option} is written {RENAMED[option]} here" for option in quantization if option in RENAMED]:
+        raise ProbeError(
+            f"device={device!r} and device_map={device_map!r} exclude each other: use one of them"
+        )
+    if renamed := [
+        f"{option} is written {RENAMED[option]} here"
+        for option in quantization
+        if option in RENAMED
+    ]:
         raise ProbeError("; ".join(renamed))
     if quantization and not quantize:
         raise ProbeError(f"{', '.join(quantization)} requires quantize='8bit' or '4bit'")

@@ -5,52 +5,34 @@ import json
 import math
 import re
 from functools import cached_property
-from importlib import import_module
 from pathlib import Path
-from types import MethodType
 from typing import Any
 
 from probelib.errors import ProbeError
-from probelib.lm.internals.chat import Turns
-from probelib.lm.internals.folders import digest_model, in_cache
+from probelib.lm import text
+from probelib.lm.internals.folders import digest_files, file_states, in_cache
 from probelib.lm.internals.memory import (
     EMBEDDINGS,
     count_parameters,
-    device_name,
     parameters_by_config,
     stored_quantization,
     weight_bytes,
 )
-from probelib.lm.internals.weights import context_length, first_line, is_masked, load_weights
 from probelib.lm.names import split_chat
 from probelib.lm.tokens import Tokens
 
 CPU_BUDGET, GPU_BUDGET = 512, 2048  # tokens packed into one row
 DTYPES = ("auto", "float32", "bfloat16", "float16")
 DEVICE_MAPS = (None, "auto", "offload")
-
-
-class Verb:
-    """A function of another module, attached as a method. The module is imported at first use: ``import probelib.lm``
-    needs neither torch nor pandas."""
-
-    def __init__(self, module: str):
-        self.module = f"probelib.lm.{module}"
-
-    def __set_name__(self, owner, name: str):
-        self.name = name
-
-    def __get__(self, model, owner=None):
-        function = getattr(import_module(self.module), self.name)
-        return function if model is None else MethodType(function, model)
+DEEPEST = 10_000  # layers; a file that names more is damaged
 
 
 class Model:
     """What local models (``LM``) and served models (``remote.served.Served``) have in common.
 
-    A subclass defines the attributes below, ``tokenizer``, ``context``, ``n_parameters`` (without embeddings),
-    ``identity()`` (everything that changes a number: part of every store key), ``describe()`` (identity and what is only
-    known once the model is loaded: provenance) and ``choose_path()`` (one of ``selfcheck.PATHS``, "pseudo" or "served").
+    A subclass defines the attributes below, ``context``, ``n_parameters`` (without embeddings), ``identity()`` (everything
+    that changes a number: part of every store key), ``describe()`` (identity and what is only known once the model is
+    loaded: provenance) and ``choose_path()`` (one of ``selfcheck.PATHS``, "pseudo" or "served").
     """
 
     name: str
@@ -59,25 +41,67 @@ class Model:
     dtype: str
     device: Any  # .type: "cpu", "cuda" or "server"
     memory: float  # bytes of the weights
+    tokenizer: Any
     quantized_modules: float
     vocabulary_size: float = math.inf
-    masked: bool = False  # a masked language model: scored by pseudo-log-likelihood, generates nothing
-    caches: bool | None = None  # after the first text off the tree: whether generating with a cache is exact
+    masked: bool = (
+        False  # a masked language model: scored by pseudo-log-likelihood, generates nothing
+    )
+    caches: bool | None = (
+        None  # after the first text off the tree: whether generating with a cache is exact
+    )
 
-    logprobs = Verb("scoring")
-    generate = Verb("decode.generation")
-    beam_steps = Verb("decode.generation")
-    chat = Verb("decode.generation")
-    top_continuations = Verb("decode.labels")
-    hidden_states = Verb("internals.states")
-    integrated_gradients = Verb("internals.gradients")
-    retry_on_oom = Verb("internals.memory")
+    # The verbs. Their modules are imported at first use: ``import probelib.lm`` needs neither torch nor pandas.
+
+    def logprobs(self, prompts, continuations, **options):
+        """Log-probability of every continuation token after its prompt, as rows; see ``scoring.logprobs``."""
+        from probelib.lm.scoring import logprobs
+
+        return logprobs(self, prompts, continuations, **options)
+
+    def generate(self, prompts, *args, **options):
+        """Greedy or beam text, as rows; see ``decode.generation.generate``."""
+        from probelib.lm.decode.generation import generate
+
+        return generate(self, prompts, *args, **options)
+
+    def beam_steps(self, prompts, *args, **options):
+        """The leading beam of every step of a beam search; see ``decode.generation.beam_steps``."""
+        from probelib.lm.decode.generation import beam_steps
+
+        return beam_steps(self, prompts, *args, **options)
+
+    def chat(self, prompt: str) -> str:
+        """A prompt as one user turn of the chat template; unchanged if the tokenizer has no template."""
+        text.not_twice(self)
+        return (
+            text.user_turn(self.tokens, prompt)
+            if getattr(self.tokenizer, "chat_template", None)
+            else prompt
+        )
+
+    def top_continuations(self, prompt, labels, n, *args, **options):
+        """The n most probable candidates of a large set; see ``decode.labels.top_continuations``."""
+        from probelib.lm.decode.labels import top_continuations
+
+        return top_continuations(self, prompt, labels, n, *args, **options)
+
+    def hidden_states(self, texts, *args, **options):
+        """Hidden states at the last token of each text; see ``internals.states.hidden_states``."""
+        from probelib.lm.internals.states import hidden_states
+
+        return hidden_states(self, texts, *args, **options)
+
+    def integrated_gradients(self, prompt, *args, **options):
+        """Attribution of a next-token probability to the prompt; see ``internals.gradients.integrated_gradients``."""
+        from probelib.lm.internals.gradients import integrated_gradients
+
+        return integrated_gradients(self, prompt, *args, **options)
 
     @cached_property
-    def tokens(self):
-        """The tokenizer with the kit's rules; see ``tokens.Tokens``, and ``internals.chat.Turns`` for a model in chat."""
-        rules = Turns if self.in_chat else Tokens
-        return rules(self.tokenizer, self.encoder_decoder, self.vocabulary_size)
+    def tokens(self) -> Tokens:
+        """The tokenizer with the kit's rules; see ``tokens.Tokens``."""
+        return Tokens(self.tokenizer, self.encoder_decoder, self.vocabulary_size, self.in_chat)
 
     @property
     def in_chat(self) -> bool:
@@ -100,77 +124,149 @@ class Model:
     @property
     def ends(self) -> frozenset[int]:
         """Ids that end a text."""
-        return frozenset({self.eos} - {None})
+        return frozenset() if self.eos is None else frozenset({self.eos})
 
 
 class LM(Model):
-    """A local model with its tokenizer, made by ``load``. The weights are loaded at first use."""
+    """A local model with its tokenizer, made by ``load``. The weights are loaded by the first verb, which also chooses the
+    ``path`` that scores it (one of ``selfcheck.PATHS``), and says ``why`` it is not the tree."""
 
-    def __init__(
-        self,
-        name: str,
-        folder: Path,
-        quantize: str | None,
-        quantization: dict,
-        device: str,
-        dtype: str,
-        device_map: str | None,
-        trust_remote_code: bool,
-        adapter: Path | None = None,
-    ):
-        self.name, self.folder, self.quantize, self.quantization = name, folder, quantize, quantization
-        self._device, self._dtype, self.device_map = device, dtype, device_map
-        self.trust_remote_code = trust_remote_code
-        self.adapter = adapter  # folder of a LoRA adapter that is applied to the model in ``folder``
-        self.path, self.reason = None, ""  # after the self-check: one of selfcheck.PATHS, and why it is not the tree
-        self.flex, self.flex_reason = False, ""  # after it: whether long rows have FlexAttention, and why not
+    path: str | None = None
+    why = ""
+    own_head = False  # after loading: the files hold a head that config.json ties to the embeddings
+
+    def __init__(self, name: str, folder: Path | None, adapter: Path | None = None, **options):
+        """``options``: quantize, quantization, device, dtype, device_map, trust_remote_code, as in ``load``."""
+        self.name, self.folder = name, folder
+        self.adapter = (
+            adapter  # folder of a LoRA adapter that is applied to the model in ``folder``
+        )
+        self.quantize: str | None = options.get("quantize")
+        self.quantization: dict = options.get("quantization") or {}
+        self._device, self._dtype = options.get("device", "auto"), options.get("dtype", "auto")
+        self.device_map, self.trust_remote_code = (
+            options.get("device_map"),
+            options.get("trust_remote_code", False),
+        )
         self.unused_weights: list[str] = []
-        self.own_head = False  # after loading: the files hold a head that config.json ties to the embeddings
 
-    choose_path = Verb("selfcheck")
+    def choose_path(self) -> str:
+        """Return the path that scores the model; it is checked at first use."""
+        if self.path is None:
+            from probelib.lm.selfcheck import choose
+
+            self.path, self.why = choose(self)
+        return self.path
+
+    def retry_on_oom(self, work):
+        """See ``internals.forwards.retry_on_oom``."""
+        from probelib.lm.internals.forwards import retry_on_oom
+
+        return retry_on_oom(self, work)
 
     # Identity
 
     def identity(self) -> dict:
-        """Everything that changes a number: files, quantization, dtype, device type. The weights are not loaded."""
-        return {
+        """Everything that changes a number: files, quantization, dtype, device type. The weights
+        are not loaded for it. Raise ProbeError if files or loaded weights were changed since."""
+        if "hf_model" in vars(self) and self._loaded[0] != self._weights():
+            raise ProbeError(
+                f"{self.name}: weights or settings of model.hf_model were changed after loading: "
+                "its scores would be stored as those of its files. Use lm.load(hf_model, "
+                "tokenizer, name=...) for a model of your own"
+            )
+        return self._identity()
+
+    def _identity(self) -> dict:
+        self._check_files()
+        adapter = {"adapter": str(self.adapter)} if self.adapter else {}
+        # a snapshot's folder is named by its commit
+        return adapter | {
             "model": self.name,
             "files": self._digest,
-            "revision": self.folder.name
-            if in_cache(self.folder)
-            else None,  # a snapshot's folder is named by its commit
+            "revision": self.folder.name if in_cache(self.folder) else None,
             "quantize": self.quantize,
             "quantization": self.quantization,
             "dtype": self.dtype,
             "device": self.device.type,
-        } | ({"adapter": str(self.adapter)} if self.adapter else {})
+        }
+
+    @cached_property
+    def _states(self) -> list[tuple]:
+        """Size and time of every file of the model when it is first read."""
+        return file_states(self.folder, self.adapter, self.trust_remote_code)
 
     @cached_property
     def _digest(self) -> str:
-        return digest_model(self.folder, self.adapter, self.trust_remote_code)
+        self._states  # noqa: B018  before the files are read
+        return digest_files(self.folder, self.adapter, self.trust_remote_code)
+
+    def _check_files(self) -> None:
+        if file_states(self.folder, self.adapter, self.trust_remote_code) != self._states:
+            raise ProbeError(
+                f"{self.name}: files in {self.folder} were changed since it was loaded: its scores "
+                "would be stored as those of the other files. Load it again, or score a copy"
+            )
+
+    def _weights(self) -> str:
+        from probelib.lm.internals.forwards import weight_sums
+
+        return weight_sums(self.hf_model)
+
+    @property
+    def probe(self) -> list[float]:
+        """Log-probabilities of fixed token sequences, when the weights were loaded; see ``internals.forwards.probe``."""
+        self.hf_model  # noqa: B018
+        return self._loaded[1]
+
+    def confirm(self, record: dict) -> None:
+        """Raise ProbeError if loaded weights compute other numbers than those that ``record``, an earlier ``describe()``,
+        was made with: something changed that no key names."""
+        if "hf_model" not in vars(self) or not record.get("probe"):
+            return
+        from probelib.lm.internals.forwards import same_probe
+
+        if not same_probe(self, self.probe, record["probe"]):
+            raise ProbeError(
+                f"{self.name}: stored scores were computed with other log-probabilities of the same files, code and library "
+                "versions than this process computes. Has a library or its settings been changed? Delete them to compute "
+                "them again"
+            )
 
     def describe(self) -> dict:
         """Provenance: ``identity``, and what is known once the weights are loaded."""
         attention = self.hf_model.config._attn_implementation  # loads the weights
-        packed = bool(getattr(self.hf_model, "is_quantized", False))  # False: unpacked while loading (MXFP4 on a CPU)
-        return self.identity() | {
+        return self._identity() | {
             "bos": self.tokens.bos_rule,
             "eos": self.tokenizer.eos_token,
+            "tokenizer": self.tokenizer_source,
             "parameters": self.n_parameters,
             "context": self.context,
             "encoder_decoder": self.encoder_decoder,
             "quantized_modules": self.quantized_modules,
-            "packed": packed,
+            # False: unpacked while loading (MXFP4 on a CPU)
+            "packed": bool(getattr(self.hf_model, "is_quantized", False)),
             "memory_bytes": self.memory,
             "attention": attention,
             "path": self.path,
-            "path_reason": self.reason,
-            "flex": self.flex,
-            "flex_reason": self.flex_reason,
+            "why": self.why,
             "unused_weights": self.unused_weights,
             "own_head": self.own_head,
-            "device_name": device_name(self.device),
+            "device_name": self._device_name(),
+            "probe": self.probe,
         }
+
+    def _device_name(self) -> str:
+        import platform
+
+        import torch
+
+        on_cpu = self.device.type == "cpu"
+        return (
+            platform.processor() or platform.machine()
+            if on_cpu
+            else torch.cuda.get_device_name(self.device)
+        )
 
     def __repr__(self) -> str:
         return f"LM({self.name}, {self.quantize or self.dtype}, {self.device})"
@@ -210,11 +306,19 @@ class LM(Model):
         from transformers import AutoConfig
 
         try:
-            return AutoConfig.from_pretrained(self.folder, trust_remote_code=self.trust_remote_code)
+            config = AutoConfig.from_pretrained(
+                self.folder, trust_remote_code=self.trust_remote_code
+            )
         except Exception as error:  # from the file, its checks, or code of the repository
             raise ProbeError(
                 f"{self.folder}: config.json cannot be read: {' '.join(str(error).split())[:300]}"
             ) from error
+        layers = getattr(config.get_text_config(), "num_hidden_layers", None) or 0
+        if layers > DEEPEST:
+            raise ProbeError(
+                f"{self.folder}: config.json names {layers} layers; at most {DEEPEST} are read"
+            )
+        return config
 
     @property
     def encoder_decoder(self) -> bool:
@@ -222,6 +326,8 @@ class LM(Model):
 
     @cached_property
     def masked(self) -> bool:
+        from probelib.lm.internals.weights import is_masked
+
         return is_masked(self.config)
 
     @property
@@ -231,29 +337,46 @@ class LM(Model):
     @cached_property
     def context(self) -> int:
         """Longest sequence in tokens (no limit for T5, whose positions are relative)."""
+        from probelib.lm.internals.weights import context_length
+
         return context_length(self.config)
 
     @cached_property
-    def tokenizer(self):
-        from transformers import AutoTokenizer
+    def _read_tokenizer(self) -> tuple[Any, str]:
+        own = self.adapter and (self.adapter / "tokenizer_config.json").exists()
+        return text.read_tokenizer(
+            self.adapter if own else self.folder, self.config, self.trust_remote_code
+        )
 
-        try:
-            own = self.adapter and (self.adapter / "tokenizer_config.json").exists()
-            folder = self.adapter if own else self.folder
-            return AutoTokenizer.from_pretrained(folder, config=self.config, trust_remote_code=self.trust_remote_code)
-        except Exception as error:  # from files, missing libraries, or code of the repository
-            raise ProbeError(f"{self.folder}: the tokenizer cannot be read: {first_line(error)}") from error
+    @cached_property
+    def tokenizer(self):
+        """The tokenizer, held against its own file; see ``text.read_tokenizer``."""
+        return self._read_tokenizer[0]
+
+    @property
+    def tokenizer_source(self) -> str:
+        """What gives the tokenizer's ids: "its class", "tokenizer.json", ..."""
+        return self._read_tokenizer[1]
 
     @cached_property
     def ends(self) -> frozenset[int]:
         """Ids that end a text: the tokenizer's, and those of generation_config.json (end of turn in Gemma and Phi 3)."""
-        file = self.folder / "generation_config.json"
-        try:
-            ids = json.loads(file.read_text(encoding="utf-8")).get("eos_token_id") if file.exists() else None
-        except (ValueError, AttributeError) as error:
-            raise ProbeError(f"{file} cannot be read: {error}") from error
+        return self._ends(self._generation_ends())
+
+    def _ends(self, ids) -> frozenset[int]:
         ids = (self.eos, *(ids if isinstance(ids, list) else [ids]))
         return frozenset(i for i in ids if isinstance(i, int) and i >= 0)
+
+    def _generation_ends(self):
+        file = self.folder / "generation_config.json"
+        try:
+            return (
+                json.loads(file.read_text(encoding="utf-8")).get("eos_token_id")
+                if file.exists()
+                else None
+            )
+        except (ValueError, AttributeError) as error:
+            raise ProbeError(f"{file} cannot be read: {error}") from error
 
     @property
     def pad(self) -> int:
@@ -277,7 +400,20 @@ class LM(Model):
     @cached_property
     def hf_model(self):
         """The transformers model in evaluation mode."""
-        return load_weights(self)
+        from probelib.lm.internals.forwards import probe
+        from probelib.lm.internals.weights import load_weights
+
+        self._states  # noqa: B018  before the files are read
+        vars(self)["hf_model"] = hf_model = load_weights(self)
+        try:
+            self._loaded = self._weights(), probe(self)
+            self._check_files()
+        except Exception:
+            del vars(self)[
+                "hf_model"
+            ]  # it holds other weights than the key of its scores would name
+            raise
+        return hf_model
 
     # Token budget
 

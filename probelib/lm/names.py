@@ -1,4 +1,4 @@
-"""Optional reading: which models are shipped, and display names of models.
+"""Which models are shipped, and display names of models.
 
 input                                              display name
 an organism or a Hugging Face id                   the same
@@ -6,10 +6,14 @@ a folder "/data/run-7/checkpoint-1000"             its last two parts: "run-7/ch
 a folder of Hugging Face's cache                   the id: "EleutherAI/pythia-160m"
 "http://localhost:8000/v1#EleutherAI/pythia-410m"  "EleutherAI/pythia-410m at localhost:8000"
 "Qwen/Qwen3-0.6B@chat"                             the same: prompts are user turns of its chat template
+"mine=/data/run-7/checkpoint-1000"                 "mine" (a word that is no model itself)
 "tuned=base"                                       both halves
+
+Within a process a display name stands for one source. A second source of the same name is an error.
 """
 
 import os
+import warnings
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -22,7 +26,9 @@ PATHS = (".", "/", "~")  # prefixes of paths that cannot be model names
 SERVERS = ("http://", "https://")
 HUB = ("huggingface.co", "hf.co")
 IN_CHAT = "@chat"  # ends the name of a model whose prompts are put into its chat template
-_sources: dict[str, str] = {}  # display name -> its folder or server, in this process
+_sources: dict[
+    str, str
+] = {}  # display name -> the folder, id or server that it stands for in this process
 
 
 def organisms() -> list[str]:
@@ -34,47 +40,90 @@ def short_names(*parameters):
     """Display names of models, as in tables, figures and ``LM.name``. Afterwards ``load`` accepts them as well.
 
     parameters  all parameters of a notebook that name models: each a name, a list of names, or None
-    returns     the same with display names; of a single parameter just its value
+    returns     the same with display names, each once per list; of a single parameter just its value
 
-    Raise ProbeError if two models would have the same display name.
+    Raise ProbeError if a display name stands for two sources. A model named twice in a list counts once, with a warning.
     """
-    lists = [[] if names is None else [names] if isinstance(names, str) else names for names in parameters]
-    sources = {half: source_of(half) for names in lists for entry in names for half in with_base(entry) if half}
-    short = {half: display_name(source) for half, source in sources.items()}
-    for name in short.values():
-        same = sorted({absolute(source) for half, source in sources.items() if short[half] == name})
-        if len(same) > 1:
-            raise ProbeError(
-                f"{' and '.join(same)} have the same display name {name!r}. Rename one of them (a folder: "
-                "ln -s THE-FOLDER another-name)"
-            )
-    _sources.update({name: absolute(sources[half]) for half, name in short.items() if name != sources[half]})
-    shorten = lambda entry: "=".join(short[half] for half in with_base(entry) if half)
-    renamed = [
-        names if names is None else shorten(names) if isinstance(names, str) else list(map(shorten, names))
-        for names in parameters
-    ]
+    shorten = lambda entry: "=".join(claim(half)[0] for half in with_base(entry) if half)
+    renamed = []
+    for names in parameters:
+        if names is None or isinstance(names, str):
+            renamed.append(shorten(names) if names else names)
+            continue
+        short = list(map(shorten, names))
+        if twice := sorted({name for name in short if short.count(name) > 1}):
+            warnings.warn(f"{', '.join(twice)}: named twice, counted once", stacklevel=2)
+        renamed.append(list(dict.fromkeys(short)))
     return renamed if len(renamed) > 1 else renamed[0]
+
+
+def claim(name: str) -> tuple[str, str]:
+    """(display name, source) of a model, for the rest of this process. Raise ProbeError if the display name stands for
+    another source already."""
+    given, source = split_display(name)
+    if not given and source in _sources:
+        if is_folder(source) and absolute(source) != _sources[source]:
+            raise ProbeError(
+                f"{source} is a folder here and the display name of {_sources[source]}: use the absolute path, or ./{source}"
+            )
+        return source, _sources[source]
+    source = absolute(source)
+    short = given or display_name(source)
+    if given:
+        display_name(source)  # checks an address
+        short += IN_CHAT * (split_chat(source)[1] and not given.endswith(IN_CHAT))
+    known = _sources.setdefault(short, source)
+    if known != source:
+        raise ProbeError(
+            f"{known} and {source} have the same display name {short!r}. Give one of them another name: "
+            f"another-name={source}"
+        )
+    return short, source
+
+
+def split_display(name: str) -> tuple[str, str]:
+    """(display name, source) of "mine=/data/model"; ("", name) of a name without one.
+
+    >>> split_display("mine=EleutherAI/pythia-160m"), split_display("EleutherAI/pythia-160m")
+    (('mine', 'EleutherAI/pythia-160m'), ('', 'EleutherAI/pythia-160m'))
+    """
+    first, _, rest = name.partition("=")
+    if (
+        not rest
+        or "/" in first
+        or first.startswith(PATHS)
+        or first in organisms()
+        or is_folder(name)
+    ):
+        return "", name
+    known = first in _sources and _sources[first].removesuffix(IN_CHAT) != absolute(
+        with_base(rest)[0]
+    ).removesuffix(IN_CHAT)
+    return ("", name) if known or is_folder(first) else (first, rest)
 
 
 def with_base(entry: str) -> tuple[str, str]:
     """Split an entry of a list of tuned models, "tuned=base" or "tuned", into (tuned, base or ""). Names of folders and
-    served models may contain "=" themselves ("lr=1e-4/checkpoint-100").
+    served models may contain "=" themselves ("lr=1e-4/checkpoint-100"); the tuned model may have a display name
+    ("mine=/data/model=base").
 
     >>> with_base("lmsys/vicuna-7b-v1.3=huggyllama/llama-7b"), with_base("atlas-neox-2.4m-it")
     (('lmsys/vicuna-7b-v1.3', 'huggyllama/llama-7b'), ('atlas-neox-2.4m-it', ''))
     """
+    given, source = split_display(entry)
+    if given:
+        tuned, base = with_base(source)
+        return f"{given}={tuned}", base
     parts = entry.split("=")
     cuts = [("=".join(parts[:i]), "=".join(parts[i:])) for i in range(len(parts), 0, -1)]
     if entry.startswith(SERVERS):
-        known = lambda name: name.startswith(SERVERS) or name in organisms() or name in _sources or is_folder(name)
+        known = lambda name: (
+            name.startswith(SERVERS) or name in organisms() or name in _sources or is_folder(name)
+        )
         return next((cut for cut in cuts[::-1] if known(cut[1])), cuts[0])
-    return next((cut for cut in cuts if cut[0] in _sources or is_folder(split_chat(cut[0])[0])), cuts[-1])
-
-
-def source_of(name: str) -> str:
-    """The folder or server that ``short_names`` gave this display name; any other name unchanged."""
-    return _sources.get(name, name)
+    return next(
+        (cut for cut in cuts if cut[0] in _sources or is_folder(split_chat(cut[0])[0])), cuts[-1]
+    )
 
 
 def display_name(source: str) -> str:
@@ -91,9 +140,13 @@ def display_name(source: str) -> str:
                 f"{source} is a page: use the model's id, {'/'.join(page.path.split('/')[1:3]) or 'owner/name'}"
             )
         if not model:
-            raise ProbeError(f"{source} names no model: use {url}#NAME, with a NAME listed at {url}/models")
+            raise ProbeError(
+                f"{source} names no model: use {url}#NAME, with a NAME listed at {url}/models"
+            )
         return f"{_last_parts(model) if model.startswith(PATHS) else model} at {page.netloc}"
-    return _last_parts(absolute(source)) if source not in organisms() and is_folder(source) else source
+    return (
+        _last_parts(absolute(source)) if source not in organisms() and is_folder(source) else source
+    )
 
 
 def is_folder(name: str) -> bool:
@@ -125,7 +178,9 @@ def split_revision(name: str) -> tuple[str, str | None]:
     """
     name, _ = split_chat(name)
     source, _, revision = name.partition("@")
-    return (name, None) if not revision or "://" in revision or is_folder(name) else (source, revision)
+    return (
+        (name, None) if not revision or "://" in revision or is_folder(name) else (source, revision)
+    )
 
 
 def split_chat(name: str) -> tuple[str, bool]:
@@ -134,7 +189,11 @@ def split_chat(name: str) -> tuple[str, bool]:
     >>> split_chat("Qwen/Qwen3-0.6B@chat"), split_chat("EleutherAI/pythia-160m@step1000")
     (('Qwen/Qwen3-0.6B', True), ('EleutherAI/pythia-160m@step1000', False))
     """
-    return (name.removesuffix(IN_CHAT), True) if name.endswith(IN_CHAT) and not is_folder(name) else (name, False)
+    return (
+        (name.removesuffix(IN_CHAT), True)
+        if name.endswith(IN_CHAT) and not is_folder(name)
+        else (name, False)
+    )
 
 
 def absolute(name: str) -> str:
@@ -142,7 +201,11 @@ def absolute(name: str) -> str:
     name, in_chat = split_chat(name)
     if in_chat:
         return absolute(name) + IN_CHAT
-    return os.path.abspath(os.path.expanduser(name)) if name not in organisms() and is_folder(name) else name
+    return (
+        os.path.abspath(os.path.expanduser(name))
+        if name not in organisms() and is_folder(name)
+        else name
+    )
 
 
 def _last_parts(path: str) -> str:

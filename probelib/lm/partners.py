@@ -21,7 +21,9 @@ def tuned_pairs(tuned: list[str]) -> dict[str, str]:
 
 def pairs_with_base(models: list[str], tuned: list[str]) -> list[tuple[str, str]]:
     """(instruction-tuned model, base) for every entry of ``tuned`` whose base is among ``models``."""
-    return [(name, base) for name, base in tuned_pairs(tuned).items() if base in models and base != name]
+    return [
+        (name, base) for name, base in tuned_pairs(tuned).items() if base in models and base != name
+    ]
 
 
 def tuned_of(model: str, tuned: list[str]) -> str | None:

@@ -1,7 +1,7 @@
 """``logprobs``: log P(token) of every continuation token after its prompt, as rows."""
 
 import time
-from collections.abc import Hashable, Iterable
+from collections.abc import Hashable, Iterable, Sequence
 from functools import cache
 from itertools import chain
 from typing import NamedTuple
@@ -10,9 +10,9 @@ import numpy as np
 import pandas as pd
 
 from probelib.errors import ProbeError, texts_of
-from probelib.lm.internals.chat import as_turns
 from probelib.lm.internals.masked import NOTE, PSEUDO, needs_generator
 from probelib.lm.selfcheck import PATHS, score_by
+from probelib.lm.text import as_turns
 from probelib.lm.tokens import check_length
 from probelib.lm.tree import Tree, common_beginning
 
@@ -25,7 +25,7 @@ def logprobs(
     path: str = "auto",
     chat: bool = False,
     system: str | None = None,
-    examples: list[tuple[str, str]] = (),
+    examples: Sequence[tuple[str, str]] = (),
 ) -> pd.DataFrame:
     """Teacher-forced log-probabilities; one row per (prompt, continuation).
 
@@ -38,7 +38,7 @@ def logprobs(
                    masked language model "pseudo" or "pseudo-original" (see ``internals.masked``)
     chat           each prompt becomes a user turn of the tokenizer's chat template, after ``system`` (a system turn) and
                    ``examples`` ((user, assistant) turns); thinking is switched off where the template can. A continuation
-                   loses its leading blank where the assistant's turn begins after white space
+                   begins as the template's answers do: without its blank, unless the template writes one
 
     columns
         prompt, candidate   indices into ``prompts`` and into its continuations
@@ -125,7 +125,9 @@ def _requests(model, prompts: list[str], continuations: list[list[str]], end: bo
     branches = [(c, ids[i]) for c, i in distinct]
     length = np.array([len(tokens) for tokens in contexts], dtype=np.int64)[pairs[0]]
     own = np.array([len(tokens) for tokens in ids], dtype=np.int64)[form[text]]
-    special = len(model.tokens.finish) if model.masked else -1  # a decoder never reads the last token
+    special = (
+        len(model.tokens.finish) if model.masked else -1
+    )  # a decoder never reads the last token
     longest = np.maximum(length, own) if model.encoder_decoder else length + own + special
     if len(longest):
         check_length(model, prompts[pairs[0, longest.argmax()]], int(longest.max()))
@@ -136,7 +138,9 @@ def _requests(model, prompts: list[str], continuations: list[list[str]], end: bo
 def _numbered(values: Iterable[Hashable]) -> tuple[np.ndarray, list]:
     """The number of each value, and the distinct values in the order of their first appearance."""
     numbers: dict = {}
-    return np.array([numbers.setdefault(value, len(numbers)) for value in values], dtype=np.int64), list(numbers)
+    return np.array(
+        [numbers.setdefault(value, len(numbers)) for value in values], dtype=np.int64
+    ), list(numbers)
 
 
 def _end_ids(model) -> tuple[int, ...]:
@@ -151,18 +155,28 @@ def _notes(model, prompts: list[str], texts: list[str], pairs: np.ndarray) -> np
     after = np.array([letter(model.tokens.said(text)[0]) for text in texts], dtype=bool)
     boundary = model.tokens.straddling(prompts, texts, pairs)
     joined = before[pairs[0]] & after[pairs[1]] & ~boundary & (not model.encoder_decoder)
-    notes = ["; ".join(filter(None, (NOTE * model.masked, note))) for note in ("", "boundary", "no blank")]
+    notes = [
+        "; ".join(filter(None, (NOTE * model.masked, note)))
+        for note in ("", "boundary", "no blank")
+    ]
     return np.array(notes, dtype=object)[boundary + 2 * joined]
 
 
-def score_ids(model, contexts: list[list[int]], branches: list[tuple[int, tuple[int, ...]]], path: str = "auto"):
+def score_ids(
+    model,
+    contexts: list[list[int]],
+    branches: list[tuple[int, tuple[int, ...]]],
+    path: str = "auto",
+):
     """``logprobs`` of token ids: arguments and results as in ``tree.score_tree``."""
     if not branches:
         return [], [], {"forwarded_tokens": 0, "forwards": 0}
     path = model.choose_path() if path == "auto" else path
     if path == "served":
         return model.score(contexts, branches)
-    scores, argmax, cost = model.retry_on_oom(lambda budget: score_by(model, path, contexts, branches, budget))
+    scores, argmax, cost = model.retry_on_oom(
+        lambda budget: score_by(model, path, contexts, branches, budget)
+    )
     return scores, argmax, cost | {"budget": model.budget}
 
 
@@ -172,7 +186,9 @@ def _frame(model, requests: Requests, scores: list, argmax: list, end: bool) -> 
     lengths = np.array([len(tokens) for tokens in ids], dtype=np.int64)
     of_tokens = [each[: len(tokens)] for each, tokens in zip(scores, ids, strict=True)]
     best = [each[: len(tokens)] for each, tokens in zip(argmax, ids, strict=True)]
-    equal = np.fromiter(chain.from_iterable(best), np.int64) == np.fromiter(chain.from_iterable(ids), np.int64)
+    equal = np.fromiter(chain.from_iterable(best), np.int64) == np.fromiter(
+        chain.from_iterable(ids), np.int64
+    )
     starts, total = lengths.cumsum() - lengths, np.concatenate([np.empty(0), *of_tokens])
     after, texts = np.full(len(ids), np.nan), [("", False)] * len(ids)
     if end:
@@ -199,15 +215,22 @@ def _greedy(model, ids: list[tuple[int, ...]], argmax: list[np.ndarray]) -> list
     decode = cache(lambda tokens: model.tokens.decode(tokens, ends))
     for tokens, best in zip(ids, argmax, strict=True):
         best = best.tolist()
-        known = best[: common_beginning(tokens, best) + 1]  # the last one is the first that differs or follows
+        known = best[
+            : common_beginning(tokens, best) + 1
+        ]  # the last one is the first that differs or follows
         found.append((decode(tuple(known)), known[-1] in ends))
     return found
 
 
-def tree_tokens(model, prompts: list[str], continuations: list[list[str]], end: bool = False) -> int:
+def tree_tokens(
+    model, prompts: list[str], continuations: list[list[str]], end: bool = False
+) -> int:
     """Number of tokens that ``logprobs`` would forward on the tree for these requests (every distinct prefix once);
     nothing is forwarded."""
-    eos, prompt = _end_ids(model) if end else (), np.repeat(np.arange(len(prompts)), list(map(len, continuations)))
+    eos, prompt = (
+        _end_ids(model) if end else (),
+        np.repeat(np.arange(len(prompts)), list(map(len, continuations))),
+    )
     ids = model.tokens.continuations(list(chain.from_iterable(continuations)))
     branches = [(p, tokens + eos) for p, tokens in zip(prompt.tolist(), ids, strict=True)]
     return len(Tree(model.tokens.prompts(prompts), branches))

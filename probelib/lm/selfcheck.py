@@ -7,15 +7,15 @@ one unpadded sequence per forward ("alone"); the padded batches of the plain pat
 import warnings
 from contextlib import contextmanager
 from functools import partial
+from typing import Any
 
 import numpy as np
 import torch
 
 from probelib.errors import ProbeError
-from probelib.lm.families import FORWARD
-from probelib.lm.internals import flex
 from probelib.lm.internals.cpu import QUERIES, SHARED
 from probelib.lm.internals.encdec import score_encdec
+from probelib.lm.internals.forwards import FORWARD
 from probelib.lm.internals.masked import PSEUDO, score_masked
 from probelib.lm.internals.memory import free_bytes
 from probelib.lm.internals.repeated import score_repeated
@@ -25,7 +25,6 @@ from probelib.lm.tree import score_tree
 
 # fastest first; "steps" is "repeated" token by token, "alone" is "plain" with one sequence per forward
 PATHS = ("tree", "repeated", "steps", "plain", "alone")
-FLEX = "tree, long rows"  # the tree with FlexAttention, checked by itself after the tree
 COST = {
     "repeated": "each prompt once and its state repeated for its continuations",
     "steps": "each prompt once and its continuations token by token",
@@ -36,35 +35,41 @@ DECODED = "each prompt encoded once, and one decoder row for each continuation"
 # Nats per token. Half precision differs from itself by as much under another attention kernel. With 8 bits, rounding a sum
 # differently moves some activations to the next of 256 steps (fewer than 1 token in 50, up to 0.07 nats observed).
 TOLERANCE = {torch.float32: 1e-4, torch.float16: 0.02, torch.bfloat16: 0.1, "8bit": 0.1}
-ROUNDINGS = 4  # or, except in float32, this many times the model's own difference between batch sizes
+ROUNDINGS = (
+    4  # or, except in float32, this many times the model's own difference between batch sizes
+)
 # In half precision this share of the tokens must agree: one flipped expert of a mixture moves a few tokens by a nat.
 MOST = 0.75
 BATCHED = 1e-3  # largest difference in float32 between a sequence alone and in a padded batch
-WINDOWS = ("sliding_window", "attention_chunk_size", "index_topk")  # names of attention windows in configurations
+WINDOWS = (
+    "sliding_window",
+    "attention_chunk_size",
+    "index_topk",
+)  # names of attention windows in configurations
 
 
-def choose_path(model) -> str:
-    """Return the path that scores a model: the first of ``PATHS`` that agrees with single sequences; "pseudo" for a masked
-    language model. Checked once per model; a warning and ``model.reason`` say why it is not the tree."""
+def choose(model) -> tuple[str, str]:
+    """Return the path that scores a model, and why it is not a faster one: the first of ``PATHS`` that agrees with single
+    sequences; "pseudo" for a masked language model. A warning says if it is not the tree."""
+    if model.masked:
+        return "pseudo", ""
     with FORWARD:
-        if model.path is None:
-            model.flex = False
-            failed = {} if model.masked else failures(model)
-            paths = ("pseudo",) if model.masked else paths_of(model)
-            path = next(path for path in paths if path not in failed)
-            model.reason = "; ".join(f"{faster}: {failed[faster]}" for faster in paths[: paths.index(path)])
-            if model.reason:
-                cost = DECODED if model.encoder_decoder else COST[path]
-                warnings.warn(f"{model.name} is scored on the path {path!r}: {cost} ({model.reason})", stacklevel=3)
-            model.path = path
-            model.flex_reason = flex.unsupported(model) or _fails(model, FLEX) if path == "tree" else f"path {path!r}"
-            model.flex = not model.flex_reason
-    return model.path
+        failed, paths = failures(model), paths_of(model)
+    path = next(path for path in paths if path not in failed)
+    why = "; ".join(f"{faster}: {failed[faster]}" for faster in paths[: paths.index(path)])
+    if why:
+        cost = DECODED if model.encoder_decoder else COST[path]
+        warnings.warn(f"{model.name} is scored on the path {path!r}: {cost} ({why})", stacklevel=4)
+    return path, why
 
 
 def paths_of(model) -> tuple[str, ...]:
     """The paths of a kind of model; an encoder-decoder reads each prompt once on all of them."""
-    return tuple(path for path in PATHS if path not in ("repeated", "steps")) if model.encoder_decoder else PATHS
+    return (
+        tuple(path for path in PATHS if path not in ("repeated", "steps"))
+        if model.encoder_decoder
+        else PATHS
+    )
 
 
 def score_by(model, path: str, contexts, branches, budget: int) -> tuple[list, list, dict]:
@@ -73,12 +78,14 @@ def score_by(model, path: str, contexts, branches, budget: int) -> tuple[list, l
     if model.masked:
         return score_masked(model, contexts, branches, rows, within_word=PSEUDO[path])
     if model.encoder_decoder:
-        return score_encdec(model.hf_model, contexts, branches, 2 * budget, rows=None if path == "tree" else rows)
+        return score_encdec(
+            model.hf_model, contexts, branches, 2 * budget, rows=None if path == "tree" else rows
+        )
     if path in ("plain", "alone"):
         return score_plain(model.hf_model, contexts, branches, rows)
     if path in ("repeated", "steps"):
         return score_repeated(model.hf_model, contexts, branches, rows, steps=path == "steps")
-    return score_tree(model.hf_model, contexts, branches, budget, long=model.flex or path == FLEX)
+    return score_tree(model.hf_model, contexts, branches, budget)
 
 
 def failures(model) -> dict[str, str]:
@@ -106,11 +113,11 @@ def _why_not(model, path: str, budget: int) -> str:
     referee, where memory allows it: the path must be exact there, and in half precision as near to it as single sequences
     are."""
     exact, scores = _in_float32(model, path, budget), _scores(model, path, budget)
-    rounds = model.hf_model.dtype != torch.float32 or bool(model.quantize)
-    limit = BATCHED if path == "plain" else TOLERANCE[torch.float32]
     for of in (exact, scores):
         if of and isinstance(of[path], str):
             return of[path]
+    rounds = model.hf_model.dtype != torch.float32 or bool(model.quantize)
+    limit = BATCHED if path == "plain" else TOLERANCE[torch.float32]
     if exact and not (moved := _largest(exact[path], exact["alone"])) <= limit:
         return f"it changes log-probabilities by up to {moved:.1g} nats in float32"
     if path == "plain" and rounds:
@@ -119,7 +126,9 @@ def _why_not(model, path: str, budget: int) -> str:
         limit = TOLERANCE["8bit" if model.quantize == "8bit" else model.hf_model.dtype]
     share = MOST if model.hf_model.dtype != torch.float32 else 1
     truth = (exact or scores)["alone"]
-    noise = _largest(scores["alone" if exact or isinstance(scores["plain"], str) else "plain"], truth, share)
+    noise = _largest(
+        scores["alone" if exact or isinstance(scores["plain"], str) else "plain"], truth, share
+    )
     moved = _largest(scores[path], truth, share)
     fits = moved <= (max(limit, ROUNDINGS * noise) if rounds else limit)
     return "" if fits else f"it changes log-probabilities by up to {moved:.1g} nats"
@@ -128,34 +137,51 @@ def _why_not(model, path: str, budget: int) -> str:
 def _largest(scores: list[np.ndarray], truth: list[np.ndarray], share: float = 1) -> float:
     """The largest |scores - truth| of the tokens of the first branches over all settings; in each setting of the ``share``
     of tokens that differ least."""
-    return max(float(np.quantile(np.abs(of[: len(truth[0])] - truth[0][: len(of)]), share)) for of in scores)
+    return max(
+        float(np.quantile(np.abs(of[: len(truth[0])] - truth[0][: len(of)]), share))
+        for of in scores
+    )
 
 
-def _scores(model, path: str, budget: int) -> dict[str, list[np.ndarray] | str]:
+def _scores(model, path: str, budget: int) -> dict[str, Any]:
     """ "alone", "plain" and a path -> log-probs of tokens in each of its settings (of the path, maybe the exception): a few
     branches in short rows, and enough branches to fill a row and start a second one behind a cache."""
     rng, ids = np.random.default_rng(0), text_ids(model.hf_model.config)
     draw = lambda n: rng.choice(ids, n).tolist()
     prefix, first = draw(min(SHARED + 8, model.context - 8)), draw(1)
     contexts = [prefix + draw(2), prefix + draw(1)]
-    few = [(0, tuple(first + draw(2))), (0, tuple(first + draw(3))), (0, tuple(draw(2))), (1, tuple(draw(3)))]
-    tokens = max(budget, 2 * flex.SHORTEST) if path == FLEX else budget  # two rows with FlexAttention
-    many = few + [(1, tuple(draw(5))) for _ in range(tokens // 4 + QUERIES)]  # 4 forwarded tokens each
+    few = [
+        (0, tuple(first + draw(2))),
+        (0, tuple(first + draw(3))),
+        (0, tuple(draw(2))),
+        (1, tuple(draw(3))),
+    ]
+    many = few + [
+        (1, tuple(draw(5))) for _ in range(budget // 4 + QUERIES)
+    ]  # 4 forwarded tokens each
     some = many[: 5 * len(few)]
     # 8 tokens per row: the prefix is cached, and ancestors of a branching are dropped and kept
-    settings = {"tree": [(8, few), (budget, many)], "alone": [(budget, some)], "plain": [(budget, some)]}
-    settings[FLEX] = [(min(budget, -(-flex.SHORTEST // flex.ROWS)), many)]
+    settings = {
+        "tree": [(8, few), (budget, many)],
+        "alone": [(budget, some)],
+        "plain": [(budget, some)],
+    }
     scores: dict = {}
     for each in dict.fromkeys(("alone", "plain", path)):
         try:
-            found = [score_by(model, each, contexts, of, tokens)[0] for tokens, of in settings.get(each, [(8, some)])]
+            found = [
+                score_by(model, each, contexts, of, tokens)[0]
+                for tokens, of in settings.get(each, [(8, some)])
+            ]
             scores[each] = [np.concatenate(logprobs) for logprobs in found]
         except (ProbeError, torch.OutOfMemoryError):
             raise
         except Exception as error:  # an unknown architecture may fail on a packed row or a repeated state in any way
             scores[each] = f"{type(error).__name__}: {' '.join(str(error).split())[:100]}"
     if isinstance(scores["alone"], str):
-        raise ProbeError(f"{model.name}: this model cannot read text alone ({scores['alone']}); use another model")
+        raise ProbeError(
+            f"{model.name}: this model cannot read text alone ({scores['alone']}); use another model"
+        )
     return scores
 
 
@@ -166,18 +192,23 @@ def _in_float32(model, path: str, budget: int) -> dict | None:
     tensors = [*hf_model.parameters(), *hf_model.buffers()]
     half = [tensor for tensor in tensors if tensor.dtype == hf_model.dtype != torch.float32]
     apart = any(tensor.device != hf_model.device for tensor in tensors)  # spread over devices
-    if not half or model.quantize or apart or free_bytes(hf_model.device) < 2 * sum(t.nbytes for t in half):
+    if (
+        not half
+        or model.quantize
+        or apart
+        or free_bytes(hf_model.device) < 2 * sum(t.nbytes for t in half)
+    ):
         return None
-    dtype = hf_model.dtype
+    saved = [(tensor, tensor.data) for tensor in half]
     try:
-        for tensor in half:
-            tensor.data = tensor.data.float()
+        for tensor, data in saved:
+            tensor.data = data.float()
         return _scores(model, path, budget)
     except torch.OutOfMemoryError:
         return None
     finally:
-        for tensor in half:
-            tensor.data = tensor.data.to(dtype)  # the same bits as before
+        for tensor, data in saved:
+            tensor.data = data
 
 
 @contextmanager
@@ -188,7 +219,12 @@ def narrow_windows(hf_model, size: int):
     config = hf_model.config.get_text_config()
     original = {name: getattr(config, name, None) for name in WINDOWS}
     original = {name: window for name, window in original.items() if window and window > size}
-    copies = [(m, name, getattr(m, name)) for m in hf_model.modules() for name in original if name in vars(m)]
+    copies = [
+        (m, name, getattr(m, name))
+        for m in hf_model.modules()
+        for name in original
+        if name in vars(m)
+    ]
     copies = [(module, name, window) for module, name, window in copies if window]
     try:
         for name in original:

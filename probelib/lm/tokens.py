@@ -1,7 +1,7 @@
 """Text to token ids, with one rule for the boundary between prompt and continuation.
 
-A prompt is tokenized with the tokenizer's defaults. Special tokens that the tokenizer puts before a text (a BOS token)
-come exactly once; ``LM.describe`` records them. A continuation such as " Paris" is tokenized alone and its ids are
+A prompt is tokenized with the tokenizer's defaults; control tokens in it are text (see ``text.prompt_ids``). Special
+tokens that the tokenizer puts before a text (a BOS token) come exactly once; ``LM.describe`` records them. A continuation such as " Paris" is tokenized alone and its ids are
 appended, so its tokens are the same after every prompt. If the tokenizer would split the joined text differently (a
 token crosses the boundary), the row is flagged ``boundary``; the appended ids are scored.
 """
@@ -15,6 +15,7 @@ from itertools import chain
 import numpy as np
 
 from probelib.errors import ProbeError
+from probelib.lm.text import ANSWER, prompt_ids, turn_and_blank, user_turn
 
 # a blank after anything but white space, as vocabularies write it: plain, in bytes, by SentencePiece
 CROSSING = re.compile("[^\\sĠĉĊč▁][ Ġ▁]")
@@ -26,14 +27,24 @@ class Tokens:
     tokenizer         a Hugging Face tokenizer
     encoder_decoder   True: prompts go to the encoder, continuations to the decoder, without a leading blank
     size              vocabulary size of the model; larger ids raise ProbeError
+    in_chat           True: each prompt is a user turn of the tokenizer's chat template ("NAME@chat"), and a
+                      continuation begins as the template's answers do
     """
 
-    def __init__(self, tokenizer, encoder_decoder: bool, size: float = math.inf):
+    def __init__(
+        self, tokenizer, encoder_decoder: bool, size: float = math.inf, in_chat: bool = False
+    ):
         self.tokenizer, self.encoder_decoder, self.size = tokenizer, encoder_decoder, size
         self.start, self.finish = self._special_tokens()
         self.check("a", self.start)
+        self.pieces: dict[
+            str, list[tuple[str, bool]]
+        ] = {}  # chats with control tokens in a user's text
+        self.tails: dict[str, str] = {}  # such prompts -> their text after the last control token
         self._known: dict[str, tuple[int, ...]] = {}  # text -> ids without special tokens
         self._continuations: dict[str, tuple[int, ...]] = {}
+        self._turns: dict[str, str] = {}
+        self.in_chat, self._blank = in_chat, turn_and_blank(self, "a")[1] if in_chat else ""
 
     @property
     def bos_rule(self) -> str:
@@ -49,29 +60,60 @@ class Tokens:
         first = full.index(plain[0])
         return [i for i in full[:first] if i is not None], full[first + len(plain) :]
 
+    @cached_property
+    def control(self) -> re.Pattern:
+        """Finds the text of a control token."""
+        added = self.tokenizer.added_tokens_decoder.values()
+        texts = {token.content for token in added if token.special} | set(
+            self.tokenizer.all_special_tokens
+        )
+        longest_first = sorted(filter(str.strip, texts), key=lambda text: (-len(text), text))
+        return re.compile("|".join(map(re.escape, longest_first)) or "(?!)")
+
+    @cached_property
+    def frame(self) -> tuple[str, str]:
+        """What the chat template writes before and after the text of a single user turn; "" without a template."""
+        try:
+            before, _, after = user_turn(self, ANSWER[::-1]).partition(ANSWER[::-1])
+        except ProbeError:
+            return "", ""
+        return before, after
+
     def prompts(self, texts: list[str]) -> list[list[int]]:
         """Ids of each prompt. Raise ProbeError if a decoder-only model would have no token to predict from."""
-        if not texts:
-            return []
-        ids = self.encode([self.read(text) for text in texts], add_special_tokens=self.encoder_decoder)
-        if self.encoder_decoder:
-            return ids
-        ids = [self.start + i for i in ids]
-        for text, i in zip(texts, ids, strict=True):
-            if not i:
-                raise ProbeError(
-                    f"the prompt {text!r} has no token, and this tokenizer adds none (BOS rule: none): "
-                    "nothing to predict from. Use a prompt of at least one character"
-                )
-        return ids
+        texts = [self._without_bos(self.read(text)) for text in texts]
+        held = [text for text in dict.fromkeys(texts) if self.control.search(text)]
+        after = self.finish if self.encoder_decoder else []
+        ids = {text: [*self.start, *prompt_ids(self, text), *after] for text in held}
+        if plain := [text for text in texts if text not in ids]:
+            encoded = self.encode(plain, add_special_tokens=self.encoder_decoder)
+            start = [] if self.encoder_decoder else self.start
+            ids.update(zip(plain, (start + i for i in encoded), strict=True))
+        if empty := [text for text in texts if not ids[text]]:
+            raise ProbeError(
+                f"the prompt {empty[0]!r} has no token, and this tokenizer adds none (BOS rule: none): nothing to "
+                "predict from. Use a prompt of at least one character"
+            )
+        return [ids[text] for text in texts]
+
+    def _without_bos(self, text: str) -> str:
+        """A text without the tokens that the tokenizer puts before it anyway: they come exactly once."""
+        before = "".join(self.tokenizer.convert_ids_to_tokens(self.start))
+        while before and text.startswith(before):
+            text = text.removeprefix(before)
+        return text
 
     def read(self, prompt: str) -> str:
         """The text that the model reads for a prompt."""
-        return prompt
+        if not self.in_chat:
+            return prompt
+        if prompt not in self._turns:
+            self._turns[prompt] = user_turn(self, prompt)
+        return self._turns[prompt]
 
     def said(self, continuation: str) -> str:
         """A continuation as the model would write it."""
-        return continuation
+        return self._blank + continuation.lstrip(" ") if self.in_chat else continuation
 
     def continuations(self, texts: list[str]) -> list[tuple[int, ...]]:
         """Ids of each continuation; the texts are tokenized together."""
@@ -92,8 +134,12 @@ class Tokens:
         if text not in self._continuations:
             ids = [self._ids(form) for form in self._forms(text)]
             if not text.strip() or not any(ids):
-                raise ProbeError(f"the continuation {text!r} is empty or has no token; every candidate needs a text")
-            after = (self._ids(f"({text}")[len(self._ids("(")) :] for _ in range(1))  # lazy: rarely needed
+                raise ProbeError(
+                    f"the continuation {text!r} is empty or has no token; every candidate needs a text"
+                )
+            after = (
+                self._ids(f"({text}")[len(self._ids("(")) :] for _ in range(1)
+            )  # lazy: rarely needed
             exact = (i for i in chain(ids, after) if self._decodes_to(i, text))
             self._continuations[text] = ids[0] if self.encoder_decoder else next(exact, ids[0])
         return self._continuations[text]
@@ -110,7 +156,9 @@ class Tokens:
     def _letter(self) -> str:
         return self.decode(self._ids("a"))
 
-    def straddling(self, prompts: list[str], continuations: list[str], pairs: np.ndarray) -> np.ndarray:
+    def straddling(
+        self, prompts: list[str], continuations: list[str], pairs: np.ndarray
+    ) -> np.ndarray:
         """Whether the tokenizer splits prompt + continuation differently from the appended ids, [pairs] bool.
 
         pairs   [2, pairs] indices into ``prompts`` and ``continuations``
@@ -120,17 +168,33 @@ class Tokens:
         """
         if self.encoder_decoder:
             return np.zeros(pairs.shape[1], dtype=bool)
-        words, texts = [_last_word(self.read(text)) for text in prompts], [self.said(text) for text in continuations]
+        words, texts = (
+            [self._last_word(text) for text in prompts],
+            [self.said(text) for text in continuations],
+        )
         ends = np.array([word != "" and not word[-1].isspace() for word in words], dtype=bool)
         begins = np.array([text[0] == " " and not text[1].isspace() for text in texts], dtype=bool)
         apart = ends[pairs[0]] & begins[pairs[1]] & (not self.crosses_blanks)
         joined = [(words[p], texts[c]) for p, c in pairs[:, ~apart].T.tolist()]
-        self.tokenize(chain(words, (f"{word} a" for word in words), map("a".__add__, texts), map("".join, joined)))
+        self.tokenize(
+            chain(
+                words,
+                (f"{word} a" for word in words),
+                map("a".__add__, texts),
+                map("".join, joined),
+            )
+        )
         left = [self._ids(f"{word} a")[: len(self._ids(word))] != self._ids(word) for word in words]
         right = [self._joins("a", text) for text in texts]
         found = np.array(left, dtype=bool)[pairs[0]] | np.array(right, dtype=bool)[pairs[1]]
         found[~apart] = [self._joins(*pair) for pair in joined]
         return found
+
+    def _last_word(self, prompt: str) -> str:
+        """The text from its last blank, behind the control tokens of a chat."""
+        text = self.read(prompt)
+        text = self.tails.get(text, text)
+        return text[max(text.rfind(" "), 0) :]
 
     def _joins(self, word: str, text: str) -> bool:
         """Whether a token crosses from a word into a continuation, as far as the joined text tells."""
@@ -147,7 +211,9 @@ class Tokens:
         if new:
             self._known.update(zip(new, map(tuple, self.encode(new, control=False)), strict=True))
 
-    def encode(self, texts: list[str], add_special_tokens: bool = False, control: bool = True) -> list[list[int]]:
+    def encode(
+        self, texts: list[str], add_special_tokens: bool = False, control: bool = True
+    ) -> list[list[int]]:
         """Ids as the tokenizer returns them, checked against the model's vocabulary. ``control``: control tokens in the
         texts ("<|endoftext|>") are recognized, as chat templates need it; otherwise they are text."""
         options = {"add_special_tokens": add_special_tokens, "return_attention_mask": False}
@@ -173,12 +239,9 @@ class Tokens:
     def decode(self, ids: Iterable[int], without: Collection[int] = ()) -> str:
         """Text of ids, with its blanks; special tokens and the ids in ``without`` are left out."""
         kept = [token for token in ids if token not in without]
-        return self.tokenizer.decode(kept, skip_special_tokens=True, clean_up_tokenization_spaces=False)
-
-
-def _last_word(text: str) -> str:
-    """The text from its last blank."""
-    return text[max(text.rfind(" "), 0) :]
+        return self.tokenizer.decode(
+            kept, skip_special_tokens=True, clean_up_tokenization_spaces=False
+        )
 
 
 def check_length(model, prompt: str, n: int) -> None:

@@ -22,9 +22,10 @@ import torch
 
 from probelib.errors import ProbeError
 from probelib.lm.families import forward_packed, to_device
-from probelib.lm.internals import cpu, flex
 
-BLOCK = 32  # on a CPU, log-softmax takes this many rows of logits at a time, which fit into its cache
+BLOCK = (
+    32  # on a CPU, log-softmax takes this many rows of logits at a time, which fit into its cache
+)
 
 
 class Tree:
@@ -45,13 +46,19 @@ class Tree:
     predicting   [tokens of all branches] the node that predicts each
     """
 
-    def __init__(self, contexts: Sequence[Sequence[int]], branches: Sequence[tuple[int, Sequence[int]]] = ()):
+    def __init__(
+        self, contexts: Sequence[Sequence[int]], branches: Sequence[tuple[int, Sequence[int]]] = ()
+    ):
         roots, root, rests = _roots(contexts)
-        rests += [(*rests[context], *tokens[:-1]) for context, tokens in branches]  # in the order of the sequences
+        rests += [
+            (*rests[context], *tokens[:-1]) for context, tokens in branches
+        ]  # in the order of the sequences
         of = np.array([context for context, _ in branches], dtype=np.int64)
         distinct = sorted(set(rests))
         rank = {rest: number for number, rest in enumerate(distinct)}
-        keys = np.concatenate([root, root[of]]) * len(rank) + np.fromiter(map(rank.get, rests), np.int64, len(rests))
+        keys = np.concatenate([root, root[of]]) * len(rank) + np.fromiter(
+            map(rank.get, rests), np.int64, len(rests)
+        )
         keys, sequence = np.unique(keys, return_inverse=True)
         shared, added = _differences(roots, distinct, keys)
         size = np.fromiter(map(len, added), np.int64, len(added))
@@ -59,8 +66,12 @@ class Tree:
         self.token = np.fromiter(chain.from_iterable(added), np.int64, size.sum())
         self.depth = np.arange(len(self.token)) - np.repeat(last + 1 - size - shared, size)
         self.ends = last[sequence[: len(contexts)]]
-        length = self._length = np.fromiter((len(tokens) for _, tokens in branches), np.int64, len(of))
-        back = np.repeat(length.cumsum(), length) - np.arange(length.sum()) - 1  # tokens of the branch after this one
+        length = self._length = np.fromiter(
+            (len(tokens) for _, tokens in branches), np.int64, len(of)
+        )
+        back = (
+            np.repeat(length.cumsum(), length) - np.arange(length.sum()) - 1
+        )  # tokens of the branch after this one
         node = np.repeat(last[sequence[len(contexts) :]], length)
         self.predicting = self.ancestor(node, self.depth[node] - back)
 
@@ -78,12 +89,15 @@ class Tree:
 
     def ancestor(self, node: np.ndarray, depth: np.ndarray) -> np.ndarray:
         """The ancestor of each node (or the node itself) at a depth: of the nodes there, the last one up to the node."""
-        return self._by_depth[np.searchsorted(self._by_depth, depth * len(self) + node, side="right") - 1] % len(self)
+        return self._by_depth[
+            np.searchsorted(self._by_depth, depth * len(self) + node, side="right") - 1
+        ] % len(self)
 
     @cached_property
     def end(self) -> np.ndarray:
         """[nodes] the node after the subtree of each: the next one that is not deeper."""
-        end, path = [len(self)] * len(self), []
+        end = [len(self)] * len(self)
+        path: list[int] = []
         for node, depth in enumerate(self.depth.tolist()):
             for closed in path[depth:]:
                 end[closed] = node
@@ -91,14 +105,17 @@ class Tree:
         return np.array(end, dtype=np.int64)
 
 
-def _roots(contexts: Sequence[Sequence[int]]) -> tuple[list[Sequence[int]], np.ndarray, list[tuple[int, ...]]]:
+def _roots(
+    contexts: Sequence[Sequence[int]],
+) -> tuple[list[Sequence[int]], np.ndarray, list[tuple[int, ...]]]:
     """Sorted contexts of which none begins with another, and every context as one of them and a rest.
 
     >>> _roots([[5, 6], [5, 6, 7], [3]])
     ([[3], [5, 6]], array([1, 1, 0]), [(), (7,), ()])
     """
-    roots, root, rests = [], np.zeros(len(contexts), dtype=np.int64), [()] * len(contexts)
-    for context in sorted(range(len(contexts)), key=contexts.__getitem__):
+    roots: list[Sequence[int]] = []
+    root, rests = np.zeros(len(contexts), dtype=np.int64), [()] * len(contexts)
+    for context in sorted(range(len(contexts)), key=lambda number: contexts[number]):
         ids = contexts[context]
         if not roots or ids[: len(roots[-1])] != roots[-1]:
             roots.append(ids)
@@ -106,13 +123,17 @@ def _roots(contexts: Sequence[Sequence[int]]) -> tuple[list[Sequence[int]], np.n
     return roots, root, rests
 
 
-def _differences(roots: list, rests: list[tuple[int, ...]], keys: np.ndarray) -> tuple[np.ndarray, list[Sequence[int]]]:
+def _differences(
+    roots: list, rests: list[tuple[int, ...]], keys: np.ndarray
+) -> tuple[np.ndarray, list[Sequence[int]]]:
     """Per sequence the number of tokens that it shares with the one before, and its other tokens.
 
     keys   sorted: number of the root * len(rests) + number of the rest; every root is a sequence of its own
     """
     shared, added, root_before, rest_before = [], [], (), ()
-    for root, rest in zip(*(numbers.tolist() for numbers in np.divmod(keys, len(rests))), strict=True):
+    for root, rest in zip(
+        *(numbers.tolist() for numbers in np.divmod(keys, len(rests))), strict=True
+    ):
         root, rest = roots[root], rests[rest]
         if root is root_before:
             same = common_beginning(rest_before, rest)
@@ -128,24 +149,30 @@ def _differences(roots: list, rests: list[tuple[int, ...]], keys: np.ndarray) ->
 
 def common_beginning(left: Sequence[int], right: Sequence[int]) -> int:
     """Number of tokens that two sequences begin with alike."""
-    return next((i for i, (a, b) in enumerate(zip(left, right, strict=False)) if a != b), min(len(left), len(right)))
+    return next(
+        (i for i, (a, b) in enumerate(zip(left, right, strict=False)) if a != b),
+        min(len(left), len(right)),
+    )
 
 
 def score_tree(
-    hf_model, contexts: list[list[int]], branches: list[tuple[int, tuple[int, ...]]], budget: int, long: bool = False
+    hf_model, contexts: list[list[int]], branches: list[tuple[int, tuple[int, ...]]], budget: int
 ) -> tuple[list[np.ndarray], list[np.ndarray], dict]:
     """Log-probability (nats) of every token of every branch after its context, and the arg-max at its position.
 
     contexts   token ids, at least one each
     branches   (index of the context, token ids); token -1 requests the arg-max only and gets NaN
     budget     most tokens packed into one row; bounds the memory
-    long       whether rows are longer and computed by FlexAttention
     returns    per branch: log-probs [L], arg-max ids [L]; and the numbers of forwarded tokens and forwards
     """
     tree = Tree(contexts, branches)
-    tokens = np.fromiter(chain.from_iterable(tokens for _, tokens in branches), np.int64, len(tree.predicting))
+    tokens = np.fromiter(
+        chain.from_iterable(tokens for _, tokens in branches), np.int64, len(tree.predicting)
+    )
     width = tokens.max(initial=0) + 2
-    requests, request = np.unique(tree.predicting * width + tokens + 1, return_inverse=True)  # distinct (node, token)
+    requests, request = np.unique(
+        tree.predicting * width + tokens + 1, return_inverse=True
+    )  # distinct (node, token)
     node, token = requests // width, requests % width - 1
     picked = []
 
@@ -154,7 +181,7 @@ def score_tree(
         row = np.searchsorted(nodes, node[low:high])
         picked.append((row, gather_logprobs(logits, row, token[low:high])))
 
-    cost = forward_tree(hf_model, tree, np.unique(node), budget, read, long=long)
+    cost = forward_tree(hf_model, tree, np.unique(node), budget, read)
     arrays = [(row, *to_numpy_checked(*results)) for row, results in picked]
     logprob = np.concatenate([scores for _, scores, _ in arrays])[request]
     argmax = np.concatenate([best[row] for row, _, best in arrays])[request]
@@ -169,7 +196,6 @@ def forward_tree(
     read: Callable,
     layer: int | None = None,
     cache=None,
-    long: bool = False,
 ) -> dict:
     """Forward every node once: depth first, in rows of ``budget`` tokens. Between two rows the cache keeps only the
     ancestors of the next node (and the soft prompt).
@@ -178,27 +204,29 @@ def forward_tree(
     read       called with the outputs at the requested nodes of a row, and these nodes
     layer      None: outputs are logits; a number: hidden states of that layer
     cache      keys and values before the tree (a soft prompt); None: none
-    long       whether rows hold ``flex.ROWS`` budgets, those of ``flex.SHORTEST`` tokens and more with FlexAttention
     returns    ``forwarded_tokens``, ``forwards``, ``tree_nodes``
 
     Node q attends to node p, cached or in the row, if p <= q < end[p].
     """
     from transformers import DynamicCache
 
-    cache = DynamicCache() if cache is None else cache  # without a config: sliding-window layers would drop keys
-    virtual, size, budget = cache.get_seq_length(), len(tree), budget * flex.ROWS if long else budget
+    cache = (
+        DynamicCache() if cache is None else cache
+    )  # without a config: sliding-window layers would drop keys
+    virtual, size = cache.get_seq_length(), len(tree)
     soft = np.arange(virtual)
     ancestors = np.empty(0, dtype=np.int64)  # nodes in the cache
-    with torch.inference_mode(), cpu.packed_weights(hf_model, budget, size):
+    with torch.inference_mode():
         for start in range(0, size, budget):
             row = np.arange(start, min(start + budget, size))
             keys = np.concatenate([ancestors, row])
-            visible = _intervals(keys, tree.end[keys], virtual, hf_model.device)
-            visible = visible if long and len(row) >= flex.SHORTEST else visible.dense(len(row))
+            visible = _visible(keys, tree.end[keys], virtual, len(row), hf_model.device)
             wanted = requested[slice(*np.searchsorted(requested, [start, start + len(row)]))]
             position = np.concatenate([soft, virtual + tree.depth[keys]])
             keep = wanted - start if len(wanted) else [0]
-            outputs = forward_packed(hf_model, cache, tree.token[row], position, visible, keep, layer)
+            outputs = forward_packed(
+                hf_model, cache, tree.token[row], position, visible, keep, layer
+            )
             if len(wanted):
                 read(outputs, wanted)
             kept = tree.end[keys] > start + len(row)  # ancestors of the next node
@@ -207,10 +235,15 @@ def forward_tree(
     return {"forwarded_tokens": size, "forwards": -(-size // budget), "tree_nodes": size}
 
 
-def _intervals(keys: np.ndarray, end: np.ndarray, virtual: int, device) -> flex.Intervals:
-    """Which nodes attend to which keys; a soft prompt of ``virtual`` tokens is visible to all."""
-    place, end = np.pad(keys, (virtual, 0), constant_values=-1), np.pad(end, (virtual, 0), constant_values=keys[-1] + 1)
-    return flex.Intervals(to_device(place, device), to_device(end, device))
+def _visible(keys: np.ndarray, end: np.ndarray, virtual: int, n: int, device) -> torch.Tensor:
+    """[n, virtual + keys] bool: what each of the last ``n`` nodes attends to; the soft prompt is visible to all."""
+    place, end = (
+        np.pad(keys, (virtual, 0), constant_values=-1),
+        np.pad(end, (virtual, 0), constant_values=keys[-1] + 1),
+    )
+    place, end = to_device(place, device), to_device(end, device)
+    query = place[len(place) - n :, None]
+    return (place <= query) & (query < end)
 
 
 def _crop(cache, positions: np.ndarray) -> None:
@@ -218,10 +251,15 @@ def _crop(cache, positions: np.ndarray) -> None:
     index = to_device(positions, cache.layers[0].keys.device)
     for layer in cache.layers:
         index = index.to(layer.keys.device)  # a model may be spread over several GPUs
-        layer.keys, layer.values = layer.keys.index_select(-2, index), layer.values.index_select(-2, index)
+        layer.keys, layer.values = (
+            layer.keys.index_select(-2, index),
+            layer.values.index_select(-2, index),
+        )
 
 
-def gather_logprobs(logits: torch.Tensor, rows: Sequence[int], tokens: Sequence[int]) -> tuple[torch.Tensor, ...]:
+def gather_logprobs(
+    logits: torch.Tensor, rows: Sequence[int], tokens: Sequence[int]
+) -> tuple[torch.Tensor, ...]:
     """log-softmax(logits)[rows, tokens] in float32 (NaN for token -1), the arg-max of every row, and whether all logits
     are finite: the input of ``to_numpy_checked``. It does not wait for the GPU, so the next forward can be prepared."""
     logits, on_cpu = logits.float(), logits.device.type == "cpu"
@@ -229,13 +267,17 @@ def gather_logprobs(logits: torch.Tensor, rows: Sequence[int], tokens: Sequence[
     best = torch.from_numpy(logits.numpy().argmax(-1)) if on_cpu else logits.argmax(-1)
     top = logits.gather(-1, best[:, None])  # [n, 1]
     size = BLOCK if on_cpu else len(logits)
-    total = torch.cat([(l - t).exp_().sum(-1) for l, t in zip(logits.split(size), top.split(size), strict=True)]).log_()
+    total = torch.cat(
+        [(l - t).exp_().sum(-1) for l, t in zip(logits.split(size), top.split(size), strict=True)]
+    ).log_()
     row, token = to_device(rows, logits.device), to_device(tokens, logits.device)
     score = (logits[row, token] - top[row, 0]) - total[row]
     return torch.where(token < 0, torch.nan, score), best, torch.isfinite(top).all()
 
 
-def to_numpy_checked(scores: torch.Tensor, best: torch.Tensor, finite: torch.Tensor) -> tuple[np.ndarray, np.ndarray]:
+def to_numpy_checked(
+    scores: torch.Tensor, best: torch.Tensor, finite: torch.Tensor
+) -> tuple[np.ndarray, np.ndarray]:
     """Scores and arg-max as arrays. Raise ProbeError if a logit was NaN or +inf."""
     if not finite:
         raise ProbeError(

@@ -3,12 +3,44 @@
 import ast
 import hashlib
 from functools import cache
-from importlib.metadata import version
+from importlib.metadata import distribution, version
 from pathlib import Path
 
+from probelib.errors import ProbeError
+
+FOLDER = Path(__file__).parent
 LIBRARIES = ("torch", "transformers", "tokenizers", "bitsandbytes")
 # files of ``lm`` that compute nothing that a store holds; every other one, also a new one, counts
-NO_SCORES = ("__init__.py", "memory.py", "names.py", "partners.py", "version.py", "gradients.py", "similarity.py")
+NO_SCORES = (
+    "__init__.py",
+    "memory.py",
+    "names.py",
+    "partners.py",
+    "version.py",
+    "gradients.py",
+    "similarity.py",
+)
+
+
+def _sources() -> dict[str, bytes]:
+    """Name -> content of the files that compute scores."""
+    found = (path for path in sorted(FOLDER.rglob("*.py")) if path.name not in NO_SCORES)
+    return {path.relative_to(FOLDER).as_posix(): path.read_bytes() for path in found}
+
+
+def _versions() -> dict[str, str]:
+    return {name: version(name).split("+")[0] for name in LIBRARIES}
+
+
+def _states() -> list[tuple]:
+    """Size and time of the source files and of the folders that libraries are installed in."""
+    found = [(path, path.stat()) for path in (*sorted(FOLDER.rglob("*.py")), *PLACES)]
+    return [(str(path), state.st_size, state.st_mtime_ns) for path, state in found]
+
+
+PLACES = sorted({Path(str(distribution(name).locate_file(""))) for name in LIBRARIES})
+# as they are when this process imports the core: later changes on the disk are not what runs
+AT_IMPORT, VERSIONS, STATES = _sources(), _versions(), _states()
 
 
 @cache
@@ -17,16 +49,29 @@ def scoring() -> dict[str, str]:
 
     Comments, docstrings and layout do not count, neither does the build of a library (2.7.0+cpu is 2.7.0).
     """
-    return {"code": source_digest(Path(__file__).parent)} | {name: version(name).split("+")[0] for name in LIBRARIES}
+    return {"code": source_digest(AT_IMPORT)} | VERSIONS
 
 
-def source_digest(folder: Path) -> str:
-    """16 hex digits of the code below ``folder``, ``NO_SCORES`` aside."""
+def check_unchanged() -> None:
+    """Raise ProbeError if the code or a library was exchanged on the disk since this process imported it: modules that
+    are imported from now on would be others than the key of a score names."""
+    if _states() == STATES:
+        return
+    now = _versions()
+    changed = [f"{name} {VERSIONS[name]} -> {now[name]}" for name in now if now[name] != VERSIONS[name]]
+    if source_digest(_sources()) != scoring()["code"]:
+        changed.append("the code of probelib.lm")
+    if changed:
+        raise ProbeError(
+            f"{', '.join(changed)}: exchanged while this process runs; start it again (restart the kernel)"
+        )
+
+
+def source_digest(sources: dict[str, bytes]) -> str:
+    """16 hex digits of the code of files, given by name."""
     sha = hashlib.sha256()
-    for path in sorted(folder.rglob("*.py")):
-        name = path.relative_to(folder).as_posix()
-        if path.name not in NO_SCORES:
-            sha.update(f"{name}\n{code(path.read_text(encoding='utf-8'))}\n".encode())
+    for name, content in sources.items():
+        sha.update(f"{name}\n{code(content.decode())}\n".encode())
     return sha.hexdigest()[:16]
 
 
@@ -34,6 +79,9 @@ def code(source: str) -> str:
     """Python source without comments and docstrings, laid out in one way."""
     tree = ast.parse(source)
     for node in ast.walk(tree):
-        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef) and ast.get_docstring(node) is not None:
+        if (
+            isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef)
+            and ast.get_docstring(node) is not None
+        ):
             node.body = node.body[1:] or [ast.Pass()]
     return ast.unparse(tree)

@@ -1,13 +1,13 @@
-"""Many searches in one cache: prompts are continued together, and every token is forwarded and stored once.
+"""Many searches in one cache: prompts are continued together, and every token is forwarded once.
 
-    the prompts, a tree                tokens found so far                        the next forward
-    [the capital of]--[France is]------[Paris]--[.]                               [The]
-                    \\            \\----[a]--[city]                                 [of]
-                     [Spain is]--------[Madrid]                                   [,]
+    the prompts, a tree                tokens found so far               the next forward
+    [the capital of]--[France is]------[Paris]--[.]                      [The]
+                    \\            \\----[a]--[city]                        [of]
+                     [Spain is]--------[Madrid]                          [,]
 
-A search is a generator. It starts with the reading at the end of its prompt, yields the tokens to forward (each with the
-cache position of the token before it), receives their positions and readings, and returns its result. Returning to an
-earlier token costs nothing (beam, best-first): no cache is copied.
+A search is a generator. It starts with the reading at the end of its prompt, yields the tokens to
+forward (each with the cache position of the token before it), receives their positions and
+readings, and returns its result. Going back to an earlier token costs nothing: no cache is copied.
 """
 
 from collections.abc import Callable, Generator, Sequence
@@ -24,8 +24,8 @@ KEYS = 4  # most keys in a cache, in token budgets
 
 
 class SharedCache:
-    """A packed row that grows: the tokens of a prompt tree, and further tokens after any of them. A forward gets only the
-    keys that its tokens attend to: a search may leave thousands behind.
+    """A packed row that grows: the tokens of a prompt tree, and further tokens after any of them. A
+    forward gets only the keys that its tokens attend to: a search may leave thousands behind.
 
     depth   per position its depth
     above   per position those of its ancestors and its own
@@ -33,47 +33,42 @@ class SharedCache:
     """
 
     def __init__(self, hf_model):
-        self.hf_model = hf_model
+        self.hf_model, self.forwards = hf_model, 0
         self.depth: list[int] = []
         self.above: list[np.ndarray] = []
         self.kept: list[list[torch.Tensor]] = []
-        self.cost = {"forwarded_tokens": 0, "forwards": 0}
 
-    def extend(self, tokens: Sequence[int], parents: Sequence[int], keep: Sequence[int]) -> torch.Tensor:
-        """Forward tokens, each after its parent (a position, also of this call; -1: none); return the log-probs
-        [keep, vocabulary]."""
+    @torch.inference_mode()
+    def extend(self, tokens: Sequence, parents: Sequence, keep: Sequence[int]) -> torch.Tensor:
+        """Forward tokens, each after its parent (a position, also of this call; -1: none); return
+        the log-probs [keep, vocabulary]."""
+        from transformers import DynamicCache
+
         past, n = len(self.depth), len(tokens)
         for position, parent in enumerate(parents, start=past):
             before = self.above[parent] if parent >= 0 else np.empty(0, dtype=np.int32)
             self.depth.append(len(before))
             self.above.append(np.append(before, np.int32(position)))
         paths = self.above[past:]
-        keys, key = np.unique(np.concatenate(paths), return_inverse=True)  # the tokens' own ones are the last n
+        keys, key = np.unique(np.concatenate(paths), return_inverse=True)  # its own are the last n
         sees = np.zeros((n, len(keys)), dtype=bool)
         sees[np.repeat(np.arange(n), [len(path) for path in paths]), key] = True
-        with torch.inference_mode():
-            cache, visible = self._cached(keys[:-n]), torch.from_numpy(sees).to(self.hf_model.device)
-            logits = forward_packed(self.hf_model, cache, tokens, np.array(self.depth)[keys], visible, keep)
-            self._keep(cache, past, n)
-            logprobs = torch.log_softmax(logits.float(), -1)
+        cache = DynamicCache()
+        for layer, kept in enumerate(self.kept if len(keys) > n else []):
+            index = to_device(keys[:-n], kept[0].device)
+            cache.update(*(part.index_select(-2, index) for part in kept), layer)
+        visible, depth = torch.from_numpy(sees).to(self.hf_model.device), np.array(self.depth)[keys]
+        logits = forward_packed(self.hf_model, cache, tokens, depth, visible, keep)
+        self._keep(cache, past, n)
+        logprobs = torch.log_softmax(logits.float(), -1)
         if not torch.isfinite(logprobs.amax(-1)).all():
-            raise ProbeError("the model returned NaN or infinite logits; load it with dtype='bfloat16' or 'float32'")
-        self.cost["forwarded_tokens"] += n
-        self.cost["forwards"] += 1
+            hint = "load it with dtype='bfloat16' or 'float32'"
+            raise ProbeError(f"the model returned NaN or infinite logits; {hint}")
+        self.forwards += 1
         return logprobs
 
-    def _cached(self, positions: np.ndarray):
-        """transformers' cache, with the keys at these positions."""
-        from transformers import DynamicCache
-
-        cache = DynamicCache()
-        for layer, kept in enumerate(self.kept if len(positions) else []):
-            index = to_device(positions, kept[0].device)
-            cache.update(*(part.index_select(-2, index) for part in kept), layer)
-        return cache
-
     def _keep(self, cache, past: int, n: int) -> None:
-        """Keep the last ``n`` keys of a cache, at the positions from ``past`` on; the room doubles when it is full."""
+        """Keep the last ``n`` keys of a cache, from position ``past`` on; a full room doubles."""
         for number, layer in enumerate(cache.layers):
             new = [part[..., -n:, :] for part in (layer.keys, layer.values)]
             if number == len(self.kept):
@@ -83,45 +78,52 @@ class SharedCache:
             for kept, part in zip(self.kept[number], new, strict=True):
                 kept[..., past : past + n, :] = part
 
-    def prefill(self, prompts: Sequence[Sequence[int]], budget: int) -> tuple[list[int], torch.Tensor]:
-        """Forward the tree of some prompts, ``budget`` tokens at a time; return the positions of the prompts' ends and
-        the log-probs there."""
+    def prefill(self, prompts: Sequence[Sequence[int]], budget: int) -> tuple[list, torch.Tensor]:
+        """Forward the tree of some prompts, ``budget`` tokens at a time; return the positions of
+        the prompts' ends and the log-probs there."""
         tree, outputs = Tree(prompts), []
-        parents = np.where(tree.depth > 0, tree.ancestor(np.arange(len(tree)), tree.depth - 1), -1)
+        above = tree.ancestor(np.arange(len(tree)), tree.depth - 1)
+        parents = np.where(tree.depth > 0, above, -1)
         ends, end = np.unique(tree.ends, return_inverse=True)
         for start in range(0, len(tree), budget):
             stop = min(start + budget, len(tree))
             keep = ends[(start <= ends) & (ends < stop)] - start
-            logprobs = self.extend(tree.token[start:stop], parents[start:stop], keep if len(keep) else [0])
+            row = tree.token[start:stop], parents[start:stop]
+            logprobs = self.extend(*row, keep if len(keep) else [0])
             outputs += [logprobs] if len(keep) else []
         return tree.ends.tolist(), torch.cat(outputs)[torch.from_numpy(end)]
 
+    def forward(self, requests: list[tuple[int, int]], read: Callable, budget: int) -> list[tuple]:
+        """Forward (token, position of its parent) pairs, ``budget`` at a time; return their
+        positions and readings."""
+        first, readings = len(self.depth), []
+        for start in range(0, len(requests), budget):
+            some = requests[start : start + budget]
+            readings += read(self.extend(*zip(*some, strict=True), range(len(some))))
+        return list(enumerate(readings, first))
+
 
 def run_searches(
-    hf_model,
-    prompts: Sequence[Sequence[int]],
-    start: Callable[..., Generator],
-    read: Callable,
-    rows: int,
-    new: int,
-    budget: int,
-) -> tuple[list, list[int], dict]:
-    """Run one search per prompt. Return their results in the prompts' order, the tokens that each would forward alone,
-    and the counts of ``cost``.
+    hf_model, prompts: Sequence[Sequence[int]], start: Callable[..., Generator], read: Callable,
+    rows: int, new: int, budget: int,
+) -> tuple[list, list[int], dict]:  # fmt: skip
+    """Run one search per prompt. Return their results in the prompts' order, the tokens that each
+    would forward alone, and the counts of ``cost``.
 
     prompts   token ids, at least one each; prompts with a common beginning share a row
-    start     (index of the prompt, position of its end, reading there) -> a search
+    start     (position of the prompt's end, reading there) -> a search
     read      log-probs [n, vocabulary] -> a list of n readings
     rows      most searches that run together
-    new       tokens that a search may add; with ``budget`` (most tokens per forward) it bounds the keys of a cache
+    new       tokens that a search may add; with ``budget`` (most tokens per forward) it bounds the
+              keys of a cache
     """
     found, alone = [None] * len(prompts), [len(ids) for ids in prompts]
     cost = {"forwarded_tokens": 0, "forwards": 0}
     for group in _groups(prompts, rows, new, KEYS * budget):
         cache = SharedCache(hf_model)
         positions, logprobs = cache.prefill([prompts[p] for p in group], budget)
-        ends = zip(positions, read(logprobs), strict=True)
-        searches = {p: start(p, *end) for p, end in zip(group, ends, strict=True)}
+        ends = zip(group, positions, read(logprobs), strict=True)
+        searches = {p: start(position, reading) for p, position, reading in ends}
         answers = dict.fromkeys(group)
         while searches:
             requests = {}
@@ -131,27 +133,19 @@ def run_searches(
                 except StopIteration as end:
                     found[p] = end.value
                     del searches[p]
-            if requests:
-                results = _forward(cache, [pair for pairs in requests.values() for pair in pairs], read, budget)
-                for p, pairs in requests.items():
-                    answers[p], results = results[: len(pairs)], results[len(pairs) :]
-                    alone[p] += len(pairs)
-        cost = {key: value + cache.cost[key] for key, value in cost.items()}
+            together = [pair for pairs in requests.values() for pair in pairs]
+            results = iter(cache.forward(together, read, budget))
+            for p, pairs in requests.items():
+                answers[p] = [next(results) for _ in pairs]
+                alone[p] += len(pairs)
+        cost["forwarded_tokens"] += len(cache.depth)
+        cost["forwards"] += cache.forwards
     return found, alone, cost
 
 
-def _forward(cache: SharedCache, requests: list[tuple[int, int]], read: Callable, budget: int) -> list[tuple]:
-    """Forward (token, position of its parent) pairs, ``budget`` at a time; return their (position, reading) pairs."""
-    first, readings = len(cache.depth), []
-    for start in range(0, len(requests), budget):
-        some = requests[start : start + budget]
-        readings += read(cache.extend(*zip(*some, strict=True), range(len(some))))
-    return list(zip(range(first, first + len(requests)), readings, strict=True))
-
-
 def _groups(prompts: Sequence[Sequence[int]], rows: int, new: int, keys: int) -> list[list[int]]:
-    """Prompts sorted by their tokens, so that common beginnings meet, in groups of at most ``rows`` prompts and ``keys``
-    cached keys."""
+    """Prompts sorted by their tokens, so that common beginnings meet, in groups of at most ``rows``
+    prompts and ``keys`` cached keys."""
     groups, held, last = [], keys, ()
     for p in sorted(range(len(prompts)), key=lambda p: (prompts[p], p)):
         held += len(prompts[p]) - common_beginning(last, prompts[p]) + new

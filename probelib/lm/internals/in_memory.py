@@ -1,74 +1,133 @@
 """``load(hf_model, tokenizer)``: a transformers model that is already in memory, such as one that is being trained.
 
-The model object is shared, not copied: it is put into evaluation mode, its 8-bit layers stop looking for outlier columns
-(which depend on the batch), and later changes of its weights change the scores.
+The model object is shared, not copied: later changes change the scores and the key of the scores. Scoring leaves it as it
+was: every forward is in evaluation mode and without columns of outliers that depend on the batch, and both are given back.
 """
 
 import copy
 import hashlib
+import json
 from functools import cached_property
+from pathlib import Path
 
 from probelib.errors import ProbeError
-from probelib.lm.internals.memory import EMBEDDINGS, check_quantization
-from probelib.lm.internals.weights import packed_as, refuse_bidirectional
+from probelib.lm import text
+from probelib.lm.internals.memory import EMBEDDINGS
+from probelib.lm.internals.weights import check_quantization, packed_as, refuse_bidirectional
 from probelib.lm.model import LM
 
 
 class InMemory(LM):
-    """An ``LM`` without a folder. Its identity contains a digest of the weights as they are when it is asked for."""
+    """An ``LM`` without a folder. Its identity is measured when it is asked for: the weights, the settings of the modules,
+    the tokenizer, and what the model computes for a fixed probe (adapters and hooks included)."""
 
-    def __init__(self, hf_model, tokenizer):
+    tokenizer_source = "as given"
+
+    def __init__(self, hf_model, tokenizer, name: str | None = None):
         if tokenizer is None or isinstance(tokenizer, str):
             raise ProbeError("a model in memory needs its tokenizer: load(hf_model, tokenizer)")
+        hf_model = getattr(hf_model, "_orig_mod", hf_model)  # of torch.compile
         if hasattr(hf_model, "get_base_model"):  # peft
             if any(config.is_prompt_learning for config in hf_model.peft_config.values()):
-                raise ProbeError("soft prompts of peft are not applied to a model in memory; use a LoRA adapter")
+                raise ProbeError(
+                    "soft prompts of peft are not applied to a model in memory; use a LoRA adapter"
+                )
             hf_model = hf_model.get_base_model()  # its layers carry the adapter
         dtype = str(hf_model.dtype).removeprefix("torch.")
-        name = f"{getattr(hf_model, 'name_or_path', '') or type(hf_model).__name__} in memory"
-        super().__init__(name, None, None, {}, str(hf_model.device), dtype, None, False)
+        super().__init__(name or "", None, device=str(hf_model.device), dtype=dtype)
         self._given, self.tokenizer, self.config = hf_model, tokenizer, hf_model.config
         stored = getattr(hf_model.config, "quantization_config", None)
         if stored:
-            self.quantize, self.quantization = packed_as(stored if isinstance(stored, dict) else stored.to_dict())
+            self.quantize, self.quantization = packed_as(
+                stored if isinstance(stored, dict) else stored.to_dict()
+            )
+        if (
+            not name
+        ):  # two models of one origin are told apart: base and tuned, an adapter on and off
+            origin = Path(getattr(hf_model, "name_or_path", "") or type(hf_model).__name__)
+            self.name = f"{Path(*origin.parts[-2:])} in memory ({self._fingerprint()[:6]})"
+
+    def identity(self) -> dict:
+        """Everything that changes a number, as it is now."""
+        return {
+            "model": self.name,
+            "files": self._digest,
+            "settings": self._weights(),
+            "config": hashlib.sha256(
+                self.config.to_json_string(use_diff=False).encode()
+            ).hexdigest()[:16],
+            "reads": text.digest(self.tokenizer),
+            "probe": self.probe,
+            "quantize": self.quantize,
+            "quantization": self.quantization,
+            "dtype": self.dtype,
+            "device": self.device.type,
+        }
+
+    _identity = identity
+
+    def _fingerprint(self) -> str:
+        return hashlib.sha256(
+            json.dumps(self.identity(), sort_keys=True, default=str).encode()
+        ).hexdigest()
 
     @property
     def _digest(self) -> str:
-        """16 hex digits of the weights and the vocabulary; read every time, because they may have been trained."""
+        """16 hex digits of the weights; read every time, because they may have been trained."""
         import torch
 
-        sha = hashlib.sha256(repr(sorted(self.tokenizer.get_vocab().items())).encode())
+        sha = hashlib.sha256()
         for name, tensor in self._given.state_dict().items():
             sha.update(name.encode())
-            sha.update(tensor.detach().cpu().contiguous().flatten().view(torch.uint8).numpy().tobytes())
+            sha.update(
+                tensor.detach().cpu().contiguous().flatten().view(torch.uint8).numpy().tobytes()
+            )
         return sha.hexdigest()[:16]
+
+    @property
+    def probe(self) -> list[float]:
+        from probelib.lm.internals.forwards import probe
+
+        return probe(self)
+
+    def confirm(self, record: dict) -> None:
+        """Nothing to do: the probe is part of the key."""
 
     @cached_property
     def hf_model(self):
-        """A shallow copy, which shares all weights, in evaluation mode."""
+        """A shallow copy, which shares all modules; only its ``generation_config`` is its own."""
         from transformers import GenerationConfig
 
-        hf_model = copy.copy(self._given).eval()
+        hf_model = copy.copy(self._given)
         start = getattr(hf_model.config, "decoder_start_token_id", None)
         hf_model.generation_config = GenerationConfig(decoder_start_token_id=start)
-        # before the first forward, which may repack weights
-        self.quantized_modules = check_quantization(self, hf_model)
-        if not self.masked:
-            refuse_bidirectional(self, hf_model)
+        vars(self)["hf_model"] = hf_model
+        try:
+            self.quantized_modules = check_quantization(self, hf_model)
+            if not self.masked:
+                refuse_bidirectional(self, hf_model)
+        except Exception:
+            del vars(self)["hf_model"]
+            raise
         return hf_model
 
-    @cached_property
-    def ends(self) -> frozenset[int]:
-        ids = getattr(self._given.generation_config, "eos_token_id", None)
-        ids = (self.eos, *(ids if isinstance(ids, list) else [ids]))
-        return frozenset(i for i in ids if isinstance(i, int) and i >= 0)
+    def _generation_ends(self):
+        return getattr(self._given.generation_config, "eos_token_id", None)
 
     @cached_property
     def n_parameters(self) -> int:
-        layers = (module for module in self._given.modules() if type(module).__name__ == "Linear4bit")
-        packed = {id(layer.weight): layer.in_features * layer.out_features for layer in layers}  # two in a byte
+        layers = (
+            module for module in self._given.modules() if type(module).__name__ == "Linear4bit"
+        )
+        packed = {
+            id(layer.weight): layer.in_features * layer.out_features for layer in layers
+        }  # two in a byte
         named = self._given.named_parameters()
-        return sum(packed.get(id(p), p.numel()) for name, p in named if not any(word in name for word in EMBEDDINGS))
+        return sum(
+            packed.get(id(p), p.numel())
+            for name, p in named
+            if not any(word in name for word in EMBEDDINGS)
+        )
 
     @cached_property
     def memory(self) -> int:

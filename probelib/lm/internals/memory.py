@@ -1,5 +1,5 @@
 """Optional reading: what models need. Parameters counted from weights, configuration or name; memory estimated before
-loading, models refused that do not fit; quantization verified after loading; seconds and peak memory measured.
+loading, models refused that do not fit; seconds and peak memory measured.
 """
 
 import json
@@ -8,7 +8,6 @@ import os
 import re
 import resource
 import time
-import warnings
 from collections.abc import Callable
 from pathlib import Path
 
@@ -16,20 +15,58 @@ from probelib.errors import ProbeError
 from probelib.lm.names import CHECKPOINTS, is_id, split_chat, split_revision
 
 BYTES = {"float32": 4.0, "bfloat16": 2.0, "float16": 2.0, "8bit": 1.0, "4bit": 0.5}  # per parameter
-NO_MEMORY = "allocate memory|bad_alloc|could not create a primitive"  # torch, C++, oneDNN
-SECOND_COPY = "consolidated"  # prefix of files in which Mistral ships its weights a second time
+NO_MEMORY = "allocate memory|bad_alloc|could not create a primitive"  # errors of torch, C++, oneDNN
+# bits per entry of the types of safetensors; sub-byte types of packed models as well
+BITS = {
+    "BOOL": 8,
+    "F4": 4,
+    "F6_E2M3": 6,
+    "F6_E3M2": 6,
+    "U8": 8,
+    "I8": 8,
+    "F8_E5M2": 8,
+    "F8_E4M3": 8,
+    "F8_E8M0": 8,
+}
+BITS |= {
+    "F8_E4M3FNUZ": 8,
+    "F8_E5M2FNUZ": 8,
+    "I16": 16,
+    "U16": 16,
+    "F16": 16,
+    "BF16": 16,
+    "I32": 32,
+    "U32": 32,
+    "F32": 32,
+}
+BITS |= {"I64": 64, "U64": 64, "F64": 64, "C64": 64}
 # parts of tensors' names
 EMBEDDINGS = ("embed", "wte", "wpe", "shared.weight", "lm_head")
-BUFFERS = (".attn.bias", ".attention.bias", ".masked_bias", ".inv_freq")  # masks and angles in older files
+BUFFERS = (
+    ".attn.bias",
+    ".attention.bias",
+    ".masked_bias",
+    ".inv_freq",
+)  # masks and angles in older files
 
 
 def stored_quantization(folder: Path) -> dict:
     """``quantization_config`` of a folder's config.json: how its weights are already packed; {} if they are not."""
     try:
         config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
-        found = config.get("quantization_config") or (config.get("text_config") or {}).get("quantization_config") or {}
+        found = (
+            config.get("quantization_config")
+            or (config.get("text_config") or {}).get("quantization_config")
+            or {}
+        )
         return dict(found)
-    except (OSError, ValueError, AttributeError, TypeError, RecursionError):  # ``LM.config`` reports it
+    except (
+        OSError,
+        ValueError,
+        AttributeError,
+        TypeError,
+        RecursionError,
+    ):  # ``LM.config`` reports it
         return {}
 
 
@@ -39,32 +76,92 @@ def stored_quantization(folder: Path) -> dict:
 def weight_files(folder: Path) -> list[Path]:
     """The safetensors that transformers loads from a folder: model.safetensors, otherwise those that its index names. Twins
     in another precision and parts of an earlier save are not among them."""
-    single, index = folder / "model.safetensors", folder / "model.safetensors.index.json"
-    if single.exists() or not index.exists():
-        return [single] if single.exists() else []
+    single = folder / "model.safetensors"
+    if single.exists() or single.is_symlink():
+        return [single]
+    return [folder / name for name in sorted(set(weight_map(folder).values()))]
+
+
+def weight_map(folder: Path) -> dict[str, str]:
+    """Tensor -> file, by model.safetensors.index.json; {} without one."""
+    index = folder / "model.safetensors.index.json"
+    if not index.is_file():
+        return {}
     try:
-        names = sorted(set(json.loads(index.read_text(encoding="utf-8"))["weight_map"].values()))
-        wrong = [name for name in names if Path(name).name != name or not (folder / name).exists()]
-    except (ValueError, KeyError, AttributeError, TypeError) as error:
+        found = dict(json.loads(index.read_text(encoding="utf-8"))["weight_map"])
+        wrong = [
+            name
+            for name in sorted(set(found.values()))
+            if Path(name).name != name or not (folder / name).is_file()
+        ]
+    except (ValueError, KeyError, AttributeError, TypeError, RecursionError) as error:
         raise ProbeError(f"{index} cannot be read: {error}") from error
     if wrong:
-        raise ProbeError(f"{index} names {wrong[0]!r}, which is not a file in this folder; save the model again")
-    return [folder / name for name in names]
+        raise ProbeError(
+            f"{index} names {wrong[0]!r}, which is not a file in this folder; save the model again"
+        )
+    return found
+
+
+def read_header(path: Path) -> dict[str, tuple[str, tuple[int, ...]]]:
+    """Tensor -> (type, shape) of a safetensors file. Raise ProbeError if the file is missing, damaged or a Git LFS
+    pointer."""
+    if not path.is_file():  # also of links that lead nowhere and of pipes
+        raise ProbeError(f"{path} is no file (a broken link?): download the weights again")
+    size = path.stat().st_size
+    with open(path, "rb") as file:
+        first = file.read(8)
+        length = int.from_bytes(first, "little")
+        if first.startswith(b"version "):
+            raise ProbeError(
+                f"{path} is a Git LFS pointer, not the weights: run `git lfs pull` in its folder"
+            )
+        content = file.read(length) if 8 + length <= size else b""
+    try:
+        header = json.loads(content)
+        header.pop("__metadata__", None)
+        found = {name: (about["dtype"], tuple(about["shape"])) for name, about in header.items()}
+        spans = [(about["data_offsets"], *found[name]) for name, about in header.items()]
+        fits = all(
+            end - start == math.prod(shape) * BITS.get(kind, 0) // 8
+            for (start, end), kind, shape in spans
+        )
+        whole = 8 + length + max((end for (_, end), *_ in spans), default=0) == size
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        fits = whole = False
+    if not (fits and whole):
+        raise ProbeError(
+            f"{path} is damaged or incomplete ({size} bytes): its header does not fit it. Download it again"
+        )
+    return found
+
+
+def check_weights(folder: Path) -> None:
+    """Raise ProbeError if the weights in a folder are not what their index says: transformers would load a tensor that
+    stands in two files from either of them."""
+    index = weight_map(folder)
+    for path in weight_files(folder):
+        names = set(read_header(path))
+        own = {name for name, file in index.items() if file == path.name} if index else names
+        if path.name in index.values() and names != own:
+            other = sorted(names ^ own)[0]
+            raise ProbeError(
+                f"{path} and model.safetensors.index.json disagree about the tensor {other!r}: a part of another save? Save "
+                "the model again into an empty folder"
+            )
 
 
 def count_parameters(folder: Path, without: tuple[str, ...] = ()) -> int:
     """Parameters in the weights of a folder, omitting tensors whose names contain one of ``without``."""
-    from safetensors import safe_open
-
-    total = 0
-    for path in weight_files(folder):
-        with safe_open(path, framework="numpy") as file:
-            for name in file.keys():  # noqa: SIM118
-                tensor = file.get_slice(name)
-                counts = tensor.get_dtype() != "BOOL" and not name.endswith(BUFFERS)
-                if counts and not any(word in name for word in without):
-                    total += math.prod(tensor.get_shape())
-    return total
+    tensors = [tensor for path in weight_files(folder) for tensor in read_header(path).items()]
+    counted = [
+        (name, shape)
+        for name, (kind, shape) in tensors
+        if kind != "BOOL" and not name.endswith(BUFFERS)
+    ]
+    return sum(
+        math.prod(shape) for name, shape in counted if not any(word in name for word in without)
+    )
 
 
 def parameters(name: str, fetch: bool = False) -> float | None:
@@ -97,7 +194,11 @@ def _by_name(name: str) -> float | None:
     experts, whole, unit, decimals = match.groups()
     if "." in whole and decimals:  # 1.5b2 may mean 1.5 or 1.52 billion
         return None
-    return float(f"{whole}.{decimals}" if decimals else whole) * (1e9 if unit == "b" else 1e6) * int(experts or 1)
+    return (
+        float(f"{whole}.{decimals}" if decimals else whole)
+        * (1e9 if unit == "b" else 1e6)
+        * int(experts or 1)
+    )
 
 
 def _config_folder(name: str, fetch: bool) -> Path | None:
@@ -110,7 +211,9 @@ def _config_folder(name: str, fetch: bool) -> Path | None:
         source, revision = split_revision(name)
         file = hf_hub_download(source, "config.json", revision=revision, local_files_only=not fetch)
         return Path(file).parent
-    except OSError:  # huggingface_hub raises subclasses of it for missing, gated and unreachable files
+    except (
+        OSError
+    ):  # huggingface_hub raises subclasses of it for missing, gated and unreachable files
         return None
 
 
@@ -121,7 +224,12 @@ def parameters_by_config(folder: Path | None, without: tuple[str, ...] = ()) -> 
     if folder is None:
         return None
     import torch
-    from transformers import AutoConfig, AutoModelForCausalLM, AutoModelForImageTextToText, AutoModelForSeq2SeqLM
+    from transformers import (
+        AutoConfig,
+        AutoModelForCausalLM,
+        AutoModelForImageTextToText,
+        AutoModelForSeq2SeqLM,
+    )
 
     try:
         config = AutoConfig.from_pretrained(folder, trust_remote_code=False)
@@ -130,7 +238,9 @@ def parameters_by_config(folder: Path | None, without: tuple[str, ...] = ()) -> 
         kind = AutoModelForSeq2SeqLM if config.is_encoder_decoder else decoder
         with torch.device("meta"):
             named = kind.from_config(config, trust_remote_code=False).named_parameters()
-            return float(sum(p.numel() for name, p in named if not any(word in name for word in without)))
+            return float(
+                sum(p.numel() for name, p in named if not any(word in name for word in without))
+            )
     except (ValueError, OSError, KeyError, AttributeError, ImportError):
         return None
 
@@ -145,7 +255,9 @@ def weight_bytes(model) -> int:
     each = BYTES[model.dtype]
     # never quantized: embeddings, experts (one tensor per layer) in 8 bits, the last layer of T5's MLPs
     whole = (
-        EMBEDDINGS + ((".wo.",) if model.encoder_decoder else ()) + ((".experts",) if model.quantize == "8bit" else ())
+        EMBEDDINGS
+        + ((".wo.",) if model.encoder_decoder else ())
+        + ((".experts",) if model.quantize == "8bit" else ())
     )
     linear, total = count_parameters(model.folder, without=whole), count_parameters(model.folder)
     return round(linear * BYTES.get(model.quantize, each) + (total - linear) * each)
@@ -156,9 +268,7 @@ def announce(model) -> str:
     if model.device.type == "server":
         return f"{model.name}: its weights are on its server"
     where = str(model.device) if not model.device_map else f"device_map={model.device_map}"
-    return (
-        f"{model.name}: about {model.memory / 2**30:.2f} GiB of weights in {_precision(model)} on {where}{_free(model)}"
-    )
+    return f"{model.name}: about {model.memory / 2**30:.2f} GiB of weights in {model.quantize or model.dtype} on {where}{_free(model)}"
 
 
 def needs_several_gpus(model) -> bool:
@@ -176,7 +286,9 @@ def _free(model) -> str:
     import torch
 
     numbers = range(torch.cuda.device_count()) if model.device_map else [model.device.index or 0]
-    return f" ({', '.join(f'{torch.cuda.mem_get_info(i)[0] / 2**30:.1f}' for i in numbers)} GiB free)"
+    return (
+        f" ({', '.join(f'{torch.cuda.mem_get_info(i)[0] / 2**30:.1f}' for i in numbers)} GiB free)"
+    )
 
 
 def free_bytes(device) -> float:
@@ -189,10 +301,6 @@ def free_bytes(device) -> float:
     return float(os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")) if known else 0.0
 
 
-def _precision(model) -> str:
-    return model.quantize or model.dtype
-
-
 def refuse_too_large(model) -> None:
     """Raise ProbeError if a model's weights do not fit on its GPU; called before loading."""
     if model.device.type != "cuda" or model.device_map:
@@ -202,102 +310,12 @@ def refuse_too_large(model) -> None:
     free, _ = torch.cuda.mem_get_info(model.device)
     if model.memory > free:
         raise ProbeError(
-            f"{model.name} needs about {model.memory / 2**30:.1f} GiB for its weights in {_precision(model)}; "
+            f"{model.name} needs about {model.memory / 2**30:.1f} GiB for its weights in {model.quantize or model.dtype}; "
             f"{model.device} has {free / 2**30:.1f} GiB free. Use quantize='8bit' or '4bit', or device_map='auto'"
         )
 
 
-# Checks after loading
-
-
-def refuse_offload(model, hf_model) -> None:
-    """Raise ProbeError if accelerate silently put a part of the weights on the CPU or on disk."""
-    devices = {str(device) for device in getattr(hf_model, "hf_device_map", {}).values()}
-    if model.device_map == "auto" and len(devices) > 1 and devices & {"cpu", "disk"}:
-        raise ProbeError(
-            f"{model.name} needs about {model.memory / 2**30:.1f} GiB, more than all GPUs have free. A part of it would be "
-            "computed from the CPU's memory, many times slower. Use quantize='8bit' or '4bit', or device_map='offload'"
-        )
-
-
-def check_quantization(model, hf_model) -> int:
-    """Return the number of quantized modules. Raise ProbeError if less than half of the inner parameters are quantized.
-
-    It also selects the exact 4-bit kernel: on CPUs with AVX512-BF16 bitsandbytes otherwise repacks 4-bit weights in place
-    at the first forward and computes in bfloat16, so that gradients and saved files are wrong from then on.
-    """
-    if model.quantize not in ("8bit", "4bit"):
-        return 0
-    from bitsandbytes.nn import Linear4bit, Linear8bitLt
-    from bitsandbytes.nn.parametrize import Bnb4bitParametrization
-
-    modules = quantized = 0
-    for module in hf_model.modules():
-        if isinstance(module, (Linear4bit, Linear8bitLt)):
-            module.support_avx512bf16_for_cpu = False
-            if isinstance(module, Linear8bitLt) and "llm_int8_threshold" not in model.quantization:
-                module.state.threshold = 0.0  # a file's own looks for outlier columns per batch
-            modules += 1
-            quantized += module.in_features * module.out_features
-        elif isinstance(module, Bnb4bitParametrization):  # experts of a mixture
-            modules += 1
-            quantized += module.quant_state.shape.numel()
-    inner = [p for name, p in hf_model.named_parameters() if not any(word in name for word in EMBEDDINGS)]
-    left = sum(p.numel() for p in inner if p.is_floating_point())
-    if quantized < left:
-        raise ProbeError(
-            f"{model.name}: quantize={model.quantize!r} would quantize only {quantized / (quantized + left):.0%} of its inner "
-            "parameters. bitsandbytes supports plain linear layers (and with quantize='4bit' the experts of a mixture), not a "
-            "family's own layers (Falcon). Load it without quantize"
-        )
-    return modules
-
-
 # Measuring
-
-
-def retry_on_oom(model, work: Callable[[int], object]):
-    """Run ``work(budget)``, one thread at a time. On CUDA out-of-memory, halve the token budget and retry; keep the
-    reduced budget. If FlexAttention fails, retry without it. Raise ProbeError if one token per row is too much, or if the
-    computer's own memory is used up."""
-    import torch
-
-    from probelib.lm.families import FORWARD
-    from probelib.lm.internals.flex import FlexError
-
-    while True:
-        try:
-            with FORWARD:
-                return work(model.budget)
-        except FlexError as error:
-            model.flex, model.flex_reason = False, f"FlexError: {error}"
-            warnings.warn(f"{model.name}: FlexAttention failed; rows are short from now on ({error})", stacklevel=2)
-            continue
-        except torch.OutOfMemoryError as error:
-            if model.budget == 1:
-                raise ProbeError(
-                    f"{model.name}: out of memory with one token per row; use quantize='4bit', shorter prompts or a "
-                    "larger GPU"
-                ) from error
-        except (MemoryError, RuntimeError) as error:
-            if not isinstance(error, MemoryError) and not re.search(NO_MEMORY, str(error)):
-                raise
-            raise ProbeError(
-                f"{model.name}: this process gets no more memory ({error}); end other programs, raise `ulimit -v`, or "
-                "use a smaller model"
-            ) from error
-        model.budget //= 2
-        torch.cuda.empty_cache()
-
-
-def device_name(device) -> str:
-    if device.type == "cpu":
-        import platform
-
-        return platform.processor() or platform.machine()
-    import torch
-
-    return torch.cuda.getdevice_name(device)
 
 
 def measured(device, work: Callable[[], object]) -> dict[str, float]:

@@ -17,7 +17,11 @@ from probelib.lm.plain import gather_branches, pad_right
 
 
 def score_repeated(
-    hf_model, contexts: list[list[int]], branches: list[tuple[int, tuple[int, ...]]], rows: int, steps: bool = False
+    hf_model,
+    contexts: list[list[int]],
+    branches: list[tuple[int, tuple[int, ...]]],
+    rows: int,
+    steps: bool = False,
 ) -> tuple[list[np.ndarray], list[np.ndarray], dict]:
     """Arguments and results as in ``tree.score_tree``; ``rows`` continuations per forward. ``steps``: the continuations
     are forwarded token by token, for models whose state takes one token at a time (Mamba, Jamba)."""
@@ -44,11 +48,29 @@ def score_repeated(
         for context, chosen in by_context.items():
             first, cache = forward([contexts[context]])
             last = first[0, -1:]  # [1, vocabulary]
-            inner = sorted({branches[b][1][:-1] for b in chosen} - {()}, key=lambda ids: (len(ids), ids))
-            for batch in [[()], *(inner[start : start + rows] for start in range(0, len(inner), rows))]:
-                after = _after(forward, cache, batch, steps, len(contexts[context])) if batch != [()] else [last[:0]]
-                logits = {ids: torch.cat([last, row[: len(ids)]]) for ids, row in zip(batch, after, strict=True)}
-                _read(logits, [b for b in chosen if branches[b][1][:-1] in logits], branches, logprobs, argmax)
+            inner = sorted(
+                {branches[b][1][:-1] for b in chosen} - {()}, key=lambda ids: (len(ids), ids)
+            )
+            for batch in [
+                [()],
+                *(inner[start : start + rows] for start in range(0, len(inner), rows)),
+            ]:
+                after = (
+                    _after(forward, cache, batch, steps, len(contexts[context]))
+                    if batch != [()]
+                    else [last[:0]]
+                )
+                logits = {
+                    ids: torch.cat([last, row[: len(ids)]])
+                    for ids, row in zip(batch, after, strict=True)
+                }
+                _read(
+                    logits,
+                    [b for b in chosen if branches[b][1][:-1] in logits],
+                    branches,
+                    logprobs,
+                    argmax,
+                )
     return logprobs, argmax, cost
 
 
@@ -82,6 +104,9 @@ def _read(logits: dict, chosen: list[int], branches: list, logprobs: list, argma
     for ids, part in logits.items():
         places[ids] = total
         total += len(part)
-    predicted = [(places[branches[b][1][:-1]] + np.arange(len(branches[b][1])), branches[b][1]) for b in chosen]
+    predicted = [
+        (places[branches[b][1][:-1]] + np.arange(len(branches[b][1])), branches[b][1])
+        for b in chosen
+    ]
     for b, scores in zip(chosen, gather_branches(torch.cat(parts)[None], predicted), strict=True):
         logprobs[b], argmax[b] = scores

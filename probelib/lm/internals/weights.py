@@ -9,16 +9,18 @@ import numpy as np
 from probelib.errors import ProbeError
 from probelib.lm.internals.memory import (
     BUFFERS,
-    check_quantization,
+    EMBEDDINGS,
     count_parameters,
-    refuse_offload,
     refuse_too_large,
     stored_quantization,
 )
 
 QUANTIZE = {
     "8bit": {"load_in_8bit": True, "llm_int8_threshold": 0.0},  # 0: no outlier columns per batch,
-    "4bit": {"load_in_4bit": True, "bnb_4bit_quant_type": "nf4"},  # so that scores do not depend on the batch
+    "4bit": {
+        "load_in_4bit": True,
+        "bnb_4bit_quant_type": "nf4",
+    },  # so that scores do not depend on the batch
 }
 SKIP = "llm_int8_skip_modules"
 # options of bitsandbytes' BitsAndBytesConfig, which silently ignores unknown ones
@@ -33,12 +35,34 @@ OPTIONS = {
     ),
 }
 # parts of names of weights that text does not need: other modalities, draft heads, heads for other tasks
-UNUSED = ("vision", "visual", "image", "audio", "speech", "video", "talker", "multi_modal", "mm_", "mtp", "nextn")
+UNUSED = (
+    "vision",
+    "visual",
+    "image",
+    "audio",
+    "speech",
+    "video",
+    "talker",
+    "multi_modal",
+    "mm_",
+    "mtp",
+    "nextn",
+)
 UNUSED += ("pooler", "seq_relationship", "v_head", "discriminator", "generator")
 
 
 # RoBERTa and its kin number the first token's position pad_token_id + 1, so the table of positions is that much longer
-SHIFTED = {"camembert", "data2vec-text", "esm", "ibert", "longformer", "luke", "markuplm", "mpnet", "roberta"}
+SHIFTED = {
+    "camembert",
+    "data2vec-text",
+    "esm",
+    "ibert",
+    "longformer",
+    "luke",
+    "markuplm",
+    "mpnet",
+    "roberta",
+}
 SHIFTED |= {"roberta-prelayernorm", "xlm-roberta", "xlm-roberta-xl", "xmod"}
 
 
@@ -49,7 +73,12 @@ def context_length(config) -> int:
     if rope.get("rope_type") == "longrope":
         # one token beyond it changes the rotation of all positions of a forward (Phi 3), so scores would depend on the batch
         return int(rope["original_max_position_embeddings"])
-    names = ["max_position_embeddings", "max_seq_len", "seq_length", "max_encoder_position_embeddings"]
+    names = [
+        "max_position_embeddings",
+        "max_seq_len",
+        "seq_length",
+        "max_encoder_position_embeddings",
+    ]
     names += [] if encoder_decoder else ["n_positions"]  # meaningless in T5's files
     found = [getattr(config, name, None) or 0 for name in names]
     shift = (config.pad_token_id or 0) + 1 if config.model_type in SHIFTED else 0
@@ -79,11 +108,17 @@ def auto_class(model):
         AutoModelForSeq2SeqLM,
     )
     from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING_NAMES as causal
-    from transformers.models.auto.modeling_auto import MODEL_FOR_IMAGE_TEXT_TO_TEXT_MAPPING_NAMES as multimodal
+    from transformers.models.auto.modeling_auto import (
+        MODEL_FOR_IMAGE_TEXT_TO_TEXT_MAPPING_NAMES as multimodal,
+    )
 
     if model.masked:
         return AutoModelForMaskedLM
-    if not model.encoder_decoder and model.config.model_type in multimodal and model.config.model_type not in causal:
+    if (
+        not model.encoder_decoder
+        and model.config.model_type in multimodal
+        and model.config.model_type not in causal
+    ):
         return AutoModelForImageTextToText  # text in, text out; its other parts are loaded and not used
     return AutoModelForSeq2SeqLM if model.encoder_decoder else AutoModelForCausalLM
 
@@ -94,7 +129,7 @@ def load_weights(model):
     from transformers import GenerationConfig
     from transformers.utils import logging
 
-    from probelib.lm.internals import cpu
+    from probelib.lm.internals.forwards import exact_layers, full_precision
 
     refuse_too_large(model)
     logging.disable_progress_bar()
@@ -119,12 +154,12 @@ def load_weights(model):
     if model.quantize == "4bit":
         _pack_experts(model, hf_model)
     hf_model.eval()
-    model.quantized_modules = check_quantization(model, hf_model)  # before the first forward, which may repack weights
+    model.quantized_modules = check_quantization(model, hf_model)
+    exact_layers(model, hf_model)  # before the first forward, which may repack weights
     if not model.masked:
-        refuse_bidirectional(model, hf_model)
+        with full_precision(model.device.type):
+            refuse_bidirectional(model, hf_model)
     refuse_offload(model, hf_model)
-    if model.device.type == "cpu" and model.dtype == "float32" and cpu.mkl_is_slow():
-        cpu.take_onednn(hf_model)
     # drop penalties and bans of generation_config.json: they would change generated texts and beam scores
     start = _decoder_start(model, hf_model) if model.encoder_decoder else None
     hf_model.generation_config = GenerationConfig(decoder_start_token_id=start)
@@ -137,20 +172,28 @@ def _options(model) -> dict:
 
     options = {
         "dtype": getattr(torch, model.dtype),
-        "device_map": "auto" if model.device_map else {"": "cpu" if _packs_experts(model) else str(model.device)},
+        "device_map": "auto"
+        if model.device_map
+        else {"": "cpu" if _packs_experts(model) else str(model.device)},
     }
     if model.quantize and not stored_quantization(model.folder):
         # bitsandbytes computes in float32 by default, many times slower on a GPU
         compute = {"bnb_4bit_compute_dtype": options["dtype"]} if model.quantize == "4bit" else {}
-        options["quantization_config"] = BitsAndBytesConfig(**QUANTIZE[model.quantize] | compute | model.quantization)
+        options["quantization_config"] = BitsAndBytesConfig(
+            **QUANTIZE[model.quantize] | compute | model.quantization
+        )
     return options
 
 
 def _packs_experts(model) -> bool:
     """Whether a mixture's experts are packed here, after they were read: transformers merges the experts of a layer into
     one tensor, and bitsandbytes packs linear layers only."""
-    whole = model.quantize == "4bit" and not stored_quantization(model.folder) and not model.device_map
-    return whole and count_parameters(model.folder, without=(".experts",)) < count_parameters(model.folder)
+    whole = (
+        model.quantize == "4bit" and not stored_quantization(model.folder) and not model.device_map
+    )
+    return whole and count_parameters(model.folder, without=(".experts",)) < count_parameters(
+        model.folder
+    )
 
 
 def _pack_experts(model, hf_model) -> None:
@@ -165,13 +208,53 @@ def _pack_experts(model, hf_model) -> None:
         "quant_type": chosen["bnb_4bit_quant_type"],
         "compress_statistics": chosen.get("bnb_4bit_use_double_quant", False),
     }
-    for module in [module for module in hf_model.modules() if type(module).__name__.endswith("Experts")]:
+    for module in [
+        module for module in hf_model.modules() if type(module).__name__.endswith("Experts")
+    ]:
         for name, tensor in list(module.named_parameters(recurse=False)):
             if tensor.dim() == 3:  # [experts, out, in]
                 tensor.data = tensor.data.to(model.device)
                 replace_parameter_4bit(module, name, **options)
     if model.device.type != "cpu":
         hf_model.to(model.device)
+
+
+def check_quantization(model, hf_model) -> int:
+    """Return the number of quantized modules. Raise ProbeError if less than half of the inner parameters are quantized."""
+    if model.quantize not in ("8bit", "4bit"):
+        return 0
+    from bitsandbytes.nn import Linear4bit, Linear8bitLt
+    from bitsandbytes.nn.parametrize import Bnb4bitParametrization
+
+    modules = quantized = 0
+    for module in hf_model.modules():
+        if isinstance(module, Linear4bit | Linear8bitLt):
+            modules += 1
+            quantized += module.in_features * module.out_features
+        elif isinstance(module, Bnb4bitParametrization):  # experts of a mixture
+            modules += 1
+            quantized += module.quant_state.shape.numel()
+    inner = [
+        p for name, p in hf_model.named_parameters() if not any(word in name for word in EMBEDDINGS)
+    ]
+    left = sum(p.numel() for p in inner if p.is_floating_point())
+    if quantized < left:
+        raise ProbeError(
+            f"{model.name}: quantize={model.quantize!r} would quantize only {quantized / (quantized + left):.0%} of its inner "
+            "parameters. bitsandbytes supports plain linear layers (and with quantize='4bit' the experts of a mixture), not a "
+            "family's own layers (Falcon). Load it without quantize"
+        )
+    return modules
+
+
+def refuse_offload(model, hf_model) -> None:
+    """Raise ProbeError if accelerate silently put a part of the weights on the CPU or on disk."""
+    devices = {str(device) for device in getattr(hf_model, "hf_device_map", {}).values()}
+    if model.device_map == "auto" and len(devices) > 1 and devices & {"cpu", "disk"}:
+        raise ProbeError(
+            f"{model.name} needs about {model.memory / 2**30:.1f} GiB, more than all GPUs have free. A part of it would be "
+            "computed from the CPU's memory, many times slower. Use quantize='8bit' or '4bit', or device_map='offload'"
+        )
 
 
 def first_line(error: Exception) -> str:
@@ -198,11 +281,15 @@ def packed_as(stored: dict) -> tuple[str, dict]:
     """Precision and options of a ``quantization_config``; without the threshold of outlier columns, which depend on the
     batch and are not used here."""
     method = stored.get("quant_method", "bitsandbytes")
-    method = str(getattr(method, "value", method)).removesuffix("_4bit").removesuffix("_8bit")  # maybe an enumeration
+    method = (
+        str(getattr(method, "value", method)).removesuffix("_4bit").removesuffix("_8bit")
+    )  # maybe an enumeration
     bits = "4bit" if stored.get("load_in_4bit") or stored.get("_load_in_4bit") else "8bit"
     name = bits if method == "bitsandbytes" else method
     known = OPTIONS.get(name, stored)
-    return name, {key: value for key, value in stored.items() if key in known and key != "llm_int8_threshold"}
+    return name, {
+        key: value for key, value in stored.items() if key in known and key != "llm_int8_threshold"
+    }
 
 
 def _apply_adapter(model, hf_model) -> None:
@@ -237,7 +324,11 @@ def _refuse_unused(model, names) -> None:
     the others in a warning and in ``model.unused_weights``."""
     names = sorted(name for name in names if not name.endswith(BUFFERS))
     needed = [name for name in names if not any(word in name.lower() for word in UNUSED)]
-    layers = [name for name in needed if re.search(r"\.\d+\.", name) or "lm_head" in name or "embed_out" in name]
+    layers = [
+        name
+        for name in needed
+        if re.search(r"\.\d+\.", name) or "lm_head" in name or "embed_out" in name
+    ]
     if layers:
         raise ProbeError(
             f"{model.name}: {len(layers)} weights in {model.folder} are not used by the model that its config.json "
@@ -246,7 +337,10 @@ def _refuse_unused(model, names) -> None:
         )
     model.unused_weights = needed
     if needed:
-        warnings.warn(f"{model.name}: {len(needed)} weights are not used: {', '.join(needed[:5])}", stacklevel=2)
+        warnings.warn(
+            f"{model.name}: {len(needed)} weights are not used: {', '.join(needed[:5])}",
+            stacklevel=2,
+        )
 
 
 def _note_own_head(model, hf_model) -> None:
@@ -254,7 +348,11 @@ def _note_own_head(model, hf_model) -> None:
     transformers keeps such a head, and it is the one that scores."""
     head, embeddings = hf_model.get_output_embeddings(), hf_model.get_input_embeddings()
     tied = getattr(hf_model.config.get_text_config(), "tie_word_embeddings", False)
-    both = hasattr(head, "weight") and hasattr(embeddings, "weight") and head.weight.shape == embeddings.weight.shape
+    both = (
+        hasattr(head, "weight")
+        and hasattr(embeddings, "weight")
+        and head.weight.shape == embeddings.weight.shape
+    )
     model.own_head = bool(tied and both and head.weight is not embeddings.weight)
     if model.own_head:
         warnings.warn(
@@ -266,7 +364,11 @@ def _note_own_head(model, hf_model) -> None:
 
 def text_ids(config) -> np.ndarray:
     """Some token ids of ordinary text: no control tokens, no placeholders of images."""
-    special = {v for k, v in config.to_dict().items() if k.endswith(("token_id", "token_index")) and isinstance(v, int)}
+    special = {
+        v
+        for k, v in config.to_dict().items()
+        if k.endswith(("token_id", "token_index")) and isinstance(v, int)
+    }
     size = min(config.get_text_config().vocab_size, 1000)
     return np.array([token for token in range(3, size) if token not in special])
 
@@ -279,11 +381,15 @@ def refuse_bidirectional(model, hf_model) -> None:
     try:
         given = _two_texts(model, hf_model)
         with torch.inference_mode():
-            logits = hf_model(**given, use_cache=False).logits[:, :-1].float()  # [2, length - 1, vocabulary]
+            logits = (
+                hf_model(**given, use_cache=False).logits[:, :-1].float()
+            )  # [2, length - 1, vocabulary]
             apart = _encoded_apart(hf_model, given) if model.encoder_decoder else logits
     except Exception as error:
         reason = f"{type(error).__name__}: {' '.join(str(error).split())[:200]}"
-        raise ProbeError(f"{model.name}: this model cannot read text alone ({reason}); use another model") from error
+        raise ProbeError(
+            f"{model.name}: this model cannot read text alone ({reason}); use another model"
+        ) from error
     moved = (logits[0] - logits[1]).abs().amax(-1)  # [length - 1]
     # in half precision one expert of a mixture may flip; a model that sees later tokens moves most positions
     exact = hf_model.dtype == torch.float32 and not model.quantize
@@ -309,7 +415,11 @@ def _two_texts(model, hf_model) -> dict:
     first = torch.tensor(ids[np.arange(length) * 7 % len(ids)], device=hf_model.device)
     both = torch.stack([first, first])  # [2, length]
     both[1, -1] = int(ids[(length * 7) % len(ids)])
-    inputs = {"decoder_input_ids": both, "input_ids": both[:1].expand(2, -1)} if model.encoder_decoder else {}
+    inputs = (
+        {"decoder_input_ids": both, "input_ids": both[:1].expand(2, -1)}
+        if model.encoder_decoder
+        else {}
+    )
     return {"input_ids": both, "attention_mask": torch.ones_like(both)} | inputs
 
 
@@ -332,4 +442,6 @@ def _decoder_start(model, hf_model) -> int:
         if (start := getattr(config, "decoder_start_token_id", None)) is not None:
             hf_model.config.decoder_start_token_id = start
             return start
-    raise ProbeError(f"{model.folder}: neither config.json nor generation_config.json has a decoder_start_token_id")
+    raise ProbeError(
+        f"{model.folder}: neither config.json nor generation_config.json has a decoder_start_token_id"
+    )

@@ -1,5 +1,5 @@
-"""``ChatModel``: a chat model behind an OpenAI-style server, used for its texts only (a judge, a writer of templates). A model
-whose log-probabilities are needed is ``served.Served``."""
+"""``ChatModel``: a chat model behind an OpenAI-style server, used for its texts only (a judge, a
+writer of templates). A model whose log-probabilities are needed is ``served.Served``."""
 
 import time
 from dataclasses import dataclass, field
@@ -15,20 +15,17 @@ SYSTEM = "You are a helpful assistant."
 
 
 def connect(name: str, **options):
-    """A model by its name: "gpt-4o@https://api.openai.com/v1" is an ``ChatModel``, everything else goes to ``lm.load`` with
-    ``options``."""
-    model, at, url = name.partition("@")
-    return ChatModel(model, url) if at and url.startswith(("http://", "https://")) else load(name, **options)
+    """A model by its name: "gpt-4o@https://api.openai.com/v1" is a ``ChatModel``, everything else
+    goes to ``lm.load`` with ``options``."""
+    model, _, url = name.partition("@")
+    chat = url.startswith(("http://", "https://"))
+    return ChatModel(model, url) if chat else load(name, **options)
 
 
 @dataclass(frozen=True)
 class ChatModel:
-    """A chat model at an address; it can only ``generate``.
-
-    name   the model's name on the server
-    url    address up to the version: "http://localhost:8000/v1"
-    answered_as    holds the model that the first response names; if a later one names another, ``generate`` raises
-    """
+    """A chat model at an address up to the version ("http://localhost:8000/v1"); it can only
+    ``generate``. ``answered_as`` holds the model that the first response names."""
 
     name: str
     url: str
@@ -47,32 +44,37 @@ class ChatModel:
 
     describe = identity
 
-    def generate(self, prompts: list[str], max_new_tokens: int = 800, chat: bool = True) -> pd.DataFrame:
-        """The response to every prompt at temperature 0, one request per distinct prompt; columns as in ``lm.generate``."""
+    def generate(self, prompts: list[str], max_new_tokens: int = 800, chat: bool = True):
+        """The response to every prompt at temperature 0, one request per distinct prompt; columns
+        as in ``lm.generate``."""
         started = time.perf_counter()
-        answers = {prompt: self._respond(prompt, max_new_tokens) for prompt in dict.fromkeys(prompts)}
-        texts = [answers[prompt] for prompt in prompts]
-        frame = pd.DataFrame({"prompt": range(len(texts)), "rank": 0, "text": texts, "n_tokens": -1, "logprob": np.nan})
+        answers = {text: self._respond(text, max_new_tokens) for text in dict.fromkeys(prompts)}
+        columns = {"prompt": range(len(prompts)), "rank": 0, "text": [answers[p] for p in prompts]}
+        frame = pd.DataFrame(columns | {"n_tokens": -1, "logprob": np.nan})
         frame.attrs["cost"] = {"requests": len(answers), "seconds": time.perf_counter() - started}
         return frame
 
     def _respond(self, prompt: str, max_tokens: int) -> str:
-        messages = [{"role": "system", "content": SYSTEM}, {"role": "user", "content": prompt}]
-        body = {"model": self.name, "messages": messages, "temperature": 0, "max_tokens": max_tokens}
+        turns = {"system": SYSTEM, "user": prompt}
+        messages = [{"role": role, "content": content} for role, content in turns.items()]
+        body = {
+            "model": self.name,
+            "messages": messages,
+            "temperature": 0,
+            "max_tokens": max_tokens,
+        }
         answer = fetch_json(self.url, "chat/completions", body)
+        failed = f"{self.url}: no response from the model {self.name!r}"
         try:
             text, named = answer["choices"][0]["message"]["content"], answer.get("model")
         except (LookupError, TypeError, AttributeError) as error:
-            said = str(answer)[:200]
-            raise ProbeError(f"{self.url}: no response from the model {self.name!r} in {said!r}") from error
-        if not self.answered_as:
-            self.answered_as.append(named)
-        if named != self.answered_as[0]:
-            now, before = str(named)[:80], str(self.answered_as[0])[:80]
-            raise ProbeError(f"{self.url} answers as {now!r} now, and as {before!r} before")
+            raise ProbeError(f"{failed} in {str(answer)[:200]!r}") from error
+        if named != (self.answered_as or [named])[0]:
+            before = self.answered_as[0]
+            raise ProbeError(f"{self.url} answers as {named!r} now, and as {before!r} before")
+        self.answered_as[:] = [named]
         if not isinstance(text, str):
-            raise ProbeError(
-                f"{self.url}: the model {self.name!r} returned {text!r} instead of a text (max_tokens={max_tokens}). A reasoning "
-                "model may use them all before it responds: use another one, or limit its reasoning on the server"
-            )
+            hint = "A reasoning model may use them all before it responds: limit its reasoning"
+            what = f"{text!r} instead of a text (max_tokens={max_tokens})"
+            raise ProbeError(f"{failed}: {what}. {hint}, or use another one")
         return text

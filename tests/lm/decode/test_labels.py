@@ -12,23 +12,7 @@ from probelib.lm.decode.labels import LATER, WAVE, Labels
 from tests.lm import tiny
 
 PROMPT = "What is the capital of France?"
-WORDS = [
-    "Paris",
-    "Lima",
-    "Oslo",
-    "Rome",
-    "Nice",
-    "Peru",
-    "Par",
-    "Lim",
-    "a",
-    "s",
-    "Norway",
-    "Berlin",
-    "is",
-    "the",
-    "cities",
-]
+WORDS = "Paris Lima Oslo Rome Nice Peru Par Lim a s Norway Berlin is the cities".split()
 
 
 @pytest.fixture(scope="module")
@@ -37,18 +21,18 @@ def model(tmp_path_factory):
 
 
 def some(count: int, seed: int = 0, aliases: int = 2) -> dict[str, list[str]]:
-    """Candidates with one or more labels of one to four words; some labels begin others, some are shared."""
+    """Candidates with labels of one to four words; some labels begin others, some are shared."""
     rng = np.random.default_rng(seed)
     text = lambda: " " + " ".join(rng.choice(WORDS, rng.integers(1, 5)))
     return {f"c{i}": [text() for _ in range(rng.integers(1, aliases + 1))] for i in range(count)}
 
 
-def brute_force(model, labels, n, end=True):
+def brute_force(model, labels, n):
     """Every label scored, summed over the candidate's labels."""
     totals = {}
     for candidate, texts in labels.items():
-        rows = model.logprobs([PROMPT], [list(dict.fromkeys(texts))], end=end)
-        totals[candidate] = float(np.logaddexp.reduce(rows["logprob"] + (rows["eos_logprob"] if end else 0)))
+        rows = model.logprobs([PROMPT], [list(dict.fromkeys(texts))], end=True)
+        totals[candidate] = float(np.logaddexp.reduce(rows["logprob"] + rows["eos_logprob"]))
     best = sorted(totals, key=lambda c: (-totals[c], list(labels).index(c)))[:n]
     return best, [totals[c] for c in best]
 
@@ -58,7 +42,8 @@ def test_three_candidates_by_hand(model):
     rows = model.logprobs([PROMPT], [[" Paris", " Lima", " Peru", " Rome"]], end=True)
     by_hand = (rows["logprob"] + rows["eos_logprob"]).to_numpy()
     found = model.top_continuations(PROMPT, labels, 3).set_index("candidate")
-    assert found.loc["Lima", "logprob"] == pytest.approx(np.logaddexp(by_hand[1], by_hand[2]), abs=1e-4)
+    lima = np.logaddexp(by_hand[1], by_hand[2])
+    assert found.loc["Lima", "logprob"] == pytest.approx(lima, abs=1e-4)
     assert found.loc["Paris", "logprob"] == pytest.approx(by_hand[0], abs=1e-4)
     assert found.loc["Lima", "label"] == (" Lima" if by_hand[1] > by_hand[2] else " Peru")
     assert found["logprob"].is_monotonic_decreasing
@@ -72,39 +57,34 @@ def test_best_first_is_brute_force(model, seed, count, n, aliases):
     best, totals = brute_force(model, labels, n)
     assert found["logprob"].tolist() == pytest.approx(totals, abs=1e-4)
     ties = len(set(np.round(totals, 4))) < len(totals)
-    assert ties or found["candidate"].tolist() == best or np.isclose(totals[-1], found["logprob"].iloc[-1], atol=1e-4)
+    last = np.isclose(totals[-1], found["logprob"].iloc[-1], atol=1e-4)
+    assert ties or found["candidate"].tolist() == best or last
 
 
-def test_it_forwards_less_than_all(model):
-    """Ten of two thousand candidates: the search reads a part of the trie, and counts what it reads."""
-    labels = some(2000, 3, 1)
-    trie = Labels(model, labels)
-    costs = [model.top_continuations(p, trie, 10).attrs["cost"] for p in (PROMPT, "Rome", "The capital of Peru is")]
-    assert all(c["forwarded_tokens"] < 0.5 * c["trie_tokens"] for c in costs)
-
-
-def test_growing_waves_find_the_same_and_forward_a_quarter_more_at_most(model, monkeypatch):
+def test_growing_waves_find_the_same_and_forward_a_part_of_the_trie(model, monkeypatch):
+    """Waves of one size forward the least; growing ones a quarter more at most."""
     candidates = some(3000, seed=5, aliases=1)
+    few = model.top_continuations(PROMPT, candidates, 10).attrs["cost"]
+    assert few["forwarded_tokens"] < 0.5 * few["trie_tokens"]
     growing = model.top_continuations(PROMPT, candidates, 1000)
     monkeypatch.setattr("probelib.lm.decode.labels.LATER", 10**9)
     constant = model.top_continuations(PROMPT, candidates, 1000)
     assert growing["candidate"].tolist() == constant["candidate"].tolist()
     assert np.array_equal(growing["logprob"], constant["logprob"])
-    few, many = constant["forwarded_tokens"][0], growing["forwarded_tokens"][0]
-    assert 2 * WAVE < few <= many <= few * (1 + 1 / LATER) + WAVE
+    least, many = constant["forwarded_tokens"][0], growing["forwarded_tokens"][0]
+    assert 2 * WAVE < least <= many <= least * (1 + 1 / LATER) + WAVE
     assert growing.attrs["cost"]["forwards"] < constant.attrs["cost"]["forwards"]
 
 
 def test_trie_tokens_are_the_distinct_prefixes(model):
-    labels = some(50, 1)
-    trie = Labels(model, labels)
-    prefixes = {tuple(row[: i + 1]) for row in trie.ids.tolist() for i in range(len(row)) if row[i] != -1}
-    assert trie.nodes() == len(prefixes)
+    trie = Labels(model, some(50, 1))
+    rows = [[token for token in row if token != -1] for row in trie.ids.tolist()]
+    assert trie.nodes() == len({tuple(row[: i + 1]) for row in rows for i in range(len(row))})
 
 
 def test_a_wide_beam_is_exact_and_a_narrow_one_may_miss(model):
     labels = some(40, 5)
-    best, totals = brute_force(model, labels, 5)
+    _, totals = brute_force(model, labels, 5)
     wide = model.top_continuations(PROMPT, labels, 5, method="beam", width=1000)
     assert wide["logprob"].tolist() == pytest.approx(totals, abs=1e-4)
     narrow = model.top_continuations(PROMPT, labels, 5, method="beam", width=1)
@@ -113,34 +93,51 @@ def test_a_wide_beam_is_exact_and_a_narrow_one_may_miss(model):
 
 def test_shared_and_repeated_labels(model):
     """One text of two candidates counts for both; a label given twice counts once."""
-    found = model.top_continuations(PROMPT, {"a": [" Paris", " Paris"], "b": [" Paris"], "c": [" Oslo"]}, 3).set_index(
-        "candidate"
-    )
-    assert found.loc["a", "logprob"] == pytest.approx(found.loc["b", "logprob"], abs=1e-6)
+    labels = {"a": [" Paris", " Paris"], "b": [" Paris"], "c": [" Oslo"]}
+    found = model.top_continuations(PROMPT, labels, 3).set_index("candidate")["logprob"]
+    assert found["a"] == pytest.approx(found["b"], abs=1e-6)
 
 
-def test_fewer_candidates_than_asked_for_and_encoder_decoders(tmp_path):
+def test_several_prompts_are_searched_as_one(model):
+    prompts, trie = [PROMPT, "Rome", PROMPT], Labels(model, some(200, 7))
+    together = model.top_continuations(prompts, trie, 5)
+    for p, prompt in enumerate(prompts):
+        alone = model.top_continuations(prompt, trie, 5)
+        own = together[together["prompt"] == p]
+        assert own["candidate"].tolist() == alone["candidate"].tolist()
+        assert own["logprob"].tolist() == pytest.approx(alone["logprob"].tolist(), abs=1e-4)
+        assert own["forwarded_tokens"].tolist() == alone["forwarded_tokens"].tolist()
+
+
+def test_fewer_candidates_than_wanted_and_encoder_decoders(tmp_path):
     size = len(tiny.tokenizer())
-    t5 = lm.load(tiny.folder(tmp_path, hf.T5Config(**tiny.T5 | {"vocab_size": size}, eos_token_id=1, pad_token_id=0)))
-    labels = some(5, 2)
+    config = hf.T5Config(**tiny.T5 | {"vocab_size": size}, eos_token_id=1, pad_token_id=0)
+    t5, labels = lm.load(tiny.folder(tmp_path, config)), some(5, 2)
     found = t5.top_continuations(PROMPT, labels, 10)
-    assert len(found) == 5 and found["logprob"].tolist() == pytest.approx(brute_force(t5, labels, 5)[1], abs=1e-4)
+    assert found["logprob"].tolist() == pytest.approx(brute_force(t5, labels, 5)[1], abs=1e-4)
 
 
-def test_bad_sets(model):
-    for labels, says in (({}, "labels is empty"), ({"a": []}, "has no label"), ({"a": [""]}, "empty")):
-        with pytest.raises(ProbeError, match=says):
-            model.top_continuations(PROMPT, labels, 1)
-    with pytest.raises(ProbeError, match="is a prefix of one of"):
-        model.top_continuations(PROMPT, {"York": [" Par"], "City": [" Par is"]}, 1, end=False)
-    with pytest.raises(ProbeError, match="best_first, beam"):
-        model.top_continuations(PROMPT, {"a": [" a"]}, 1, method="greedy")
+@pytest.mark.parametrize(
+    ("labels", "options", "says"),
+    [
+        ({}, {}, "labels is empty"),
+        ([" a"], {}, "candidate: "),
+        ({"a": []}, {}, "has no label"),
+        ({"a": [""]}, {}, "empty"),
+        ({"York": [" Par"], "City": [" Par is"]}, {"end": False}, "is a prefix of one of"),
+        ({"a": [" a"]}, {"method": "greedy"}, "best_first, beam"),
+        ({"a": [" a"]}, {"width": -1}, "1 or more"),
+    ],
+)
+def test_bad_input_is_named(model, labels, options, says):
+    with pytest.raises(ProbeError, match=says):
+        model.top_continuations(PROMPT, labels, 1, **options)
 
 
 def test_labels_too_improbable_for_floats_are_told_apart(model):
-    """A text of a hundred tokens has a probability below 1e-308, which is 0: all candidates are scored then."""
-    rng, words = np.random.default_rng(0), ["Paris", "Lima", "Oslo", "Rome", "Nice", "Peru", "Norway", "Berlin"]
-    labels = {f"c{i}": [" " + " ".join(rng.choice(words, 50))] for i in range(12)}
+    """A text of a hundred tokens has a probability below 1e-308, which is 0: all are scored then."""
+    rng = np.random.default_rng(0)
+    labels = {f"c{i}": [" " + " ".join(rng.choice(WORDS[:6], 50))] for i in range(12)}
     rows = model.logprobs(["Rome"], [[text for (text,) in labels.values()]], end=True)
     total = rows["logprob"] + rows["eos_logprob"]
     assert total.max() < -708

@@ -1,16 +1,14 @@
-"""A completions server for tests: the real log-probabilities of a shipped organism, and the faults that servers in the wild
-have (each a function that spoils the answers, or the questions)."""
+"""A completions server for tests: the real log-probabilities of a shipped organism, and the faults that
+servers in the wild have (each a function that spoils the answers, or the questions)."""
 
 import json
 import math
 import sys
 import threading
 from contextlib import contextmanager
-from functools import lru_cache, partial
+from functools import lru_cache
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
-import numpy as np
-import pandas as pd
 import torch
 
 from probelib import lm
@@ -18,55 +16,60 @@ from probelib import lm
 NAME = "atlas-neox-0.15m"
 
 
-class Organism:
-    """What an honest server computes; ``spoil`` hooks stand where the faults sit."""
+@lru_cache
+def organism():
+    return lm.load(NAME)
 
-    def __init__(self):
-        self.model = lm.load(NAME)
-        self.lock = threading.Lock()
 
-    @lru_cache(maxsize=4096)  # noqa: B019 (lives as long as the tests)
-    def logits(self, ids: tuple[int, ...]) -> torch.Tensor:
-        with self.lock, torch.inference_mode():
-            return self.model.hf_model(torch.tensor([ids])).logits[0].double()
+@lru_cache(maxsize=4096)
+def logits(ids: tuple[int, ...]) -> torch.Tensor:
+    with torch.inference_mode():
+        return organism().hf_model(torch.tensor([ids])).logits[0].double()
 
-    def choice(self, index: int, ids, body: dict, own_temperature: bool = False, penalty: int | None = None) -> dict:
-        """One answer, as vLLM writes it."""
-        warmth = max(body.get("temperature", 1.0), 1e-3) if own_temperature else 1.0
-        written, logits = list(ids), self.logits(tuple(ids))
-        n = body.get("max_tokens", 16)
-        for _ in range(n):
-            scores = self.logits(tuple(written))[-1].clone()
-            if penalty is not None and len(written) == len(ids):
-                scores[scores.argmax()] = -math.inf
-            written.append(int(scores.argmax()))
-            if written[-1] == self.model.eos:
-                break
-        logits = self.logits(tuple(written[:-1])) if len(written) > 1 else logits
-        logprobs = torch.log_softmax(logits / warmth, -1)  # [length - 1, vocabulary]: of the tokens from the second on
-        start = 0 if body.get("echo") else len(ids)
-        columns = {"tokens": [], "token_logprobs": [], "top_logprobs": []}
-        for at in range(start, len(written)):
-            columns["tokens"].append(f"token_id:{written[at]}")
-            if at == 0:
-                columns["token_logprobs"].append(None)
-                columns["top_logprobs"].append(None)
-                continue
-            chosen = body.get("logprob_token_ids") if at >= len(ids) else None  # in place of the most probable ones
-            best = torch.tensor(chosen) if chosen else logprobs[at - 1].topk(body.get("logprobs", 1)).indices
-            values = logprobs[at - 1, best]
-            top = {f"token_id:{i}": v for i, v in zip(best.tolist(), values.tolist(), strict=True)}
-            own = float(logprobs[at - 1, written[at]])
-            columns["token_logprobs"].append(own)
-            columns["top_logprobs"].append(top | {f"token_id:{written[at]}": own})
-        text = self.model.tokens.decode(written[start:])
-        done = "stop" if written[-1] == self.model.eos else "length"
-        return {"index": index, "text": text, "logprobs": columns, "finish_reason": done}
+
+def choice(index: int, ids, body: dict, own_temperature=False, penalty=False) -> dict:
+    """One answer, as vLLM writes it."""
+    warmth = max(body.get("temperature", 1.0), 1e-3) if own_temperature else 1.0
+    written = list(ids)
+    for _ in range(body.get("max_tokens", 16)):
+        scores = logits(tuple(written))[-1].clone()
+        if penalty and len(written) == len(ids):
+            scores[scores.argmax()] = -math.inf
+        written.append(int(scores.argmax()))
+        if written[-1] == organism().eos:
+            break
+    logprobs = torch.log_softmax(
+        logits(tuple(written)) / warmth, -1
+    )  # of the tokens from the second on
+    rows = []
+    for at in range(0 if body.get("echo") else len(ids), len(written)):
+        token, value, top = f"token_id:{written[at]}", None, None
+        if at:
+            value = float(logprobs[at - 1, written[at]])
+            values, best = (x.tolist() for x in logprobs[at - 1].topk(body.get("logprobs", 1)))
+            top = {f"token_id:{i}": v for i, v in zip(best, values, strict=True)} | {token: value}
+        rows.append((token, value, top))
+    names = ("tokens", "token_logprobs", "top_logprobs")
+    said = {name: [row[n] for row in rows] for n, name in enumerate(names)}
+    done = "stop" if written[-1] == organism().eos else "length"
+    return {"index": index, "logprobs": said, "finish_reason": done}
+
+
+def honest(path, body, log, asked=list, spoil=None, renumber=None, usage=True, **how):
+    """The answer to one request. ``asked`` changes the ids that are read, ``spoil`` each choice,
+    ``renumber`` the list of choices."""
+    read = [asked(ids) for ids in body["prompt"]]
+    choices = [choice(i, ids, body, **how) for i, ids in enumerate(read)]
+    for each in choices if spoil else ():
+        spoil(each, body)
+    said = {"choices": renumber(choices) if renumber else choices}
+    return 200, said | ({"usage": {"prompt_tokens": sum(map(len, read))}} if usage else {}), {}
 
 
 @contextmanager
 def serving(answer, models=(NAME,)):
-    """A server on this machine; ``answer(path, body, headers, log)`` gives (status, content, headers). Gives address and log."""
+    """A server on this machine; ``answer(path, body, log)`` gives (status, content, headers). A content
+    that is an iterator of bytes is sent piece by piece. Gives address and log."""
     log = []
 
     class Handler(BaseHTTPRequestHandler):
@@ -80,12 +83,15 @@ def serving(answer, models=(NAME,)):
             self._reply(*answer(self.path, body, log))
 
         def _reply(self, status, content, headers):
-            content = content if isinstance(content, bytes) else json.dumps(content).encode()
+            content = json.dumps(content).encode() if isinstance(content, dict) else content
             self.send_response(status)
-            for name, value in ({"Content-Length": len(content)} | headers).items():
+            whole = {"Content-Length": len(content)} if isinstance(content, bytes) else {}
+            for name, value in (whole | headers).items():
                 self.send_header(name, str(value))
             self.end_headers()
-            self.wfile.write(content)
+            for piece in [content] if isinstance(content, bytes) else content:
+                self.wfile.write(piece)
+                self.wfile.flush()
 
         def log_message(self, *_):
             pass
@@ -96,39 +102,14 @@ def serving(answer, models=(NAME,)):
                 super().handle_error(*given)
 
     running = Server(("127.0.0.1", 0), Handler)
-    running.daemon_threads = True
-    threading.Thread(target=running.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True).start()
+    running.daemon_threads, running.block_on_close = True, False
+    loop = {"target": running.serve_forever, "kwargs": {"poll_interval": 0.02}, "daemon": True}
+    threading.Thread(**loop).start()
     try:
         yield f"http://127.0.0.1:{running.server_port}/v1", log
     finally:
         running.shutdown()
         running.server_close()
-
-
-@lru_cache
-def organism() -> Organism:
-    return Organism()
-
-
-def assert_same_scores(ours: pd.DataFrame, theirs: pd.DataFrame) -> None:
-    for mine, other in zip(ours["token_logprobs"], theirs["token_logprobs"], strict=True):
-        np.testing.assert_allclose(mine, other, atol=1e-4)
-    np.testing.assert_allclose(ours["eos_logprob"], theirs["eos_logprob"], atol=1e-4)
-    same = ["prompt", "candidate", "n_tokens", "greedy", "greedy_text", "greedy_done", "note"]
-    pd.testing.assert_frame_equal(ours[same], theirs[same])
-
-
-def honest(path, body, log, asked=None, spoil=None, renumber=None, usage=True, **how):
-    """The answer to one request. ``asked`` changes the ids that are read, ``spoil`` each choice's columns, ``renumber`` the
-    list of choices."""
-    read = [(asked or list)(ids) for ids in body["prompt"]]
-    read = [ids for ids in read for _ in range(body.get("n", 1))]
-    choices = [organism().choice(i, ids, body, **how) for i, ids in enumerate(read)]
-    for choice in choices if spoil else ():
-        spoil(choice, body)
-    choices = renumber(choices) if renumber else choices
-    said = {"choices": choices}
-    return 200, said | ({"usage": {"prompt_tokens": sum(map(len, read))}} if usage else {}), {}
 
 
 def columns(change):
@@ -140,44 +121,54 @@ def columns(change):
     return spoil
 
 
-def shifted(choice, body):
-    """The value of every token stands with the token before it."""
-    for name in ("token_logprobs", "top_logprobs") if body.get("echo") else ():
-        choice["logprobs"][name] = [None, *choice["logprobs"][name][2:], choice["logprobs"][name][-1]]
-
-
-def shifted_values(choice, body):
-    """The same without the most probable ones."""
-    values = choice["logprobs"]["token_logprobs"]
-    choice["logprobs"]["token_logprobs"] = [None, *values[2:], values[-1]] if body.get("echo") else values
-
-
-def retokenized(ids):
-    """The text is cut anew, letter by letter."""
-    tokens = organism().model.tokens
-    return [i for letter in tokens.decode(ids) for i in tokens._ids(letter)]
-
-
-def bos_hidden(first):
-    """A beginning-of-text token is read and not shown; the first shown token's value is kept, or hidden by a null."""
+def values(change):
+    """A fault of every log-probability."""
 
     def spoil(choice, body):
-        if body.get("echo"):
-            columns(lambda column: column[1:])(choice, body)
-            if not first:
-                choice["logprobs"]["token_logprobs"][0] = choice["logprobs"]["top_logprobs"][0] = None
+        said = choice["logprobs"]
+        said["token_logprobs"] = [v and change(v) for v in said["token_logprobs"]]
+        tops = [
+            top and {token: change(v) for token, v in top.items()} for top in said["top_logprobs"]
+        ]
+        said["top_logprobs"] = tops
 
     return spoil
 
 
-def wrong_order(choices):
-    return [{**choice, "index": i} for i, choice in enumerate(reversed(choices))]
+def shifted(names):
+    """The value of every token stands with the token before it."""
+
+    def spoil(choice, body):
+        for name in names if body.get("echo") else ():
+            column = choice["logprobs"][name]
+            choice["logprobs"][name] = [None, *column[2:], column[-1]]
+
+    return spoil
+
+
+def retokenized(ids):
+    """The text is cut anew, letter by letter."""
+    letters = list(organism().tokens.decode(ids))
+    return sum(organism().tokenizer(letters, add_special_tokens=False)["input_ids"], [])
+
+
+def hidden_bos(null):
+    """A beginning-of-text token is read and not shown; the first shown token's value is kept, or null."""
+
+    def spoil(choice, body):
+        if body.get("echo"):
+            columns(lambda column: column[1:])(choice, body)
+            if null:
+                said = choice["logprobs"]
+                said["token_logprobs"][0] = said["top_logprobs"][0] = None
+
+    return {"asked": lambda ids: [2, *ids], "spoil": spoil}
 
 
 def by_place(choice, body):
     """What stands later in a batch is a little off: a stale part of a cache."""
-    for at, value in enumerate(values := choice["logprobs"]["token_logprobs"]):
-        values[at] = value and value - 0.7 * (choice["index"] % 3)
+    for at, value in enumerate(said := choice["logprobs"]["token_logprobs"]):
+        said[at] = value and value - 0.7 * (choice["index"] % 3)
 
 
 class Cache:
@@ -192,85 +183,48 @@ class Cache:
         choice["logprobs"] = {**kept, "tokens": said["tokens"]}
 
 
-def numbers(value):
-    def spoil(choice, body):
-        choice["logprobs"]["token_logprobs"] = [v and value for v in choice["logprobs"]["token_logprobs"]]
-
-    return spoil
+def backwards(choices):
+    return [{**choice, "index": i} for i, choice in enumerate(reversed(choices))]
 
 
-def values(change):
-    """A fault of every log-probability."""
-
-    def spoil(choice, body):
-        said = choice["logprobs"]
-        said["token_logprobs"] = [v and change(v) for v in said["token_logprobs"]]
-        said["top_logprobs"] = [top and {token: change(v) for token, v in top.items()} for top in said["top_logprobs"]]
-
-    return spoil
-
-
-FAULTS = {  # fault -> (how the stand-in shows it, what the kit says of it)
-    "no log-probabilities": ({"spoil": lambda c, b: c.update(logprobs=None)}, "logprobs is null"),
-    "chat format": ({"spoil": lambda c, b: c.update(logprobs={"content": []})}, "chat format"),
-    "generated only": ({"spoil": columns(lambda column: column[-1:])}, "echo is ignored"),
-    "too few": ({"spoil": columns(lambda column: column[:-3])}, "too few"),
-    "columns of two lengths":
-        ({"spoil": lambda c, b: c["logprobs"].update(token_logprobs=c["logprobs"]["token_logprobs"][1:])}, "are inconsistent"),
-    "shifted": ({"spoil": shifted}, "shifted"),
-    "shifted values": ({"spoil": shifted_values}, "shifted"),
-    "shifted, without a null": ({"spoil": columns(lambda column: [*column[1:], column[-1]])}, "re-tokenizes"),
-    "a BOS": ({"asked": lambda ids: [2, *ids], "usage": False}, "adds some"),
-    "a BOS, counted": ({"asked": lambda ids: [2, *ids]}, "adds, drops or re-tokenizes"),
-    "a BOS, not shown": ({"asked": lambda ids: [2, *ids], "usage": False, "spoil": bos_hidden(True)},
-        "without a token before it"),
-    "a BOS, hidden": ({"asked": lambda ids: [2, *ids], "spoil": bos_hidden(False)}, "adds, drops or re-tokenizes"),
-    "re-tokenized": ({"asked": retokenized, "usage": False}, "re-tokenizes"),
-    "another token": ({"asked": lambda ids: [*ids[:-2], 7, ids[-1]]}, "token 7 instead of"),
-    "truncated": ({"asked": lambda ids: ids[-4:], "usage": False}, "too few"),
-    "truncated, counted": ({"asked": lambda ids: ids[-6:]}, "adds, drops or re-tokenizes"),
-    "wrong order": ({"renumber": wrong_order}, "changes the order"),
-    "half a batch": ({"renumber": lambda choices: choices[: len(choices) // 2]}, "choices for"),
-    "numbered otherwise": ({"renumber": lambda choices: [{**c, "index": 0} for c in choices]},
-        "does not number its choices"),
-    "depends on the order": ({"spoil": by_place}, "order of the requests"),
-    "after the temperature": ({"own_temperature": True}, "after the temperature"),
-    "a penalty": ({"penalty": 1}, "greedy decoding does not generate"),
-    "positive": ({"spoil": numbers(0.5)}, "no log-probability"),
-    "not a number": ({"spoil": numbers(math.nan)}, "no log-probability"),
-    "minus infinity": ({"spoil": numbers(-math.inf)}, "no log-probability"),
-    "texts": ({"spoil": numbers("-1.5")}, "no log-probability"),
-    "decimal logarithms": ({"spoil": values(lambda v: v / math.log(10))}, "add up to .*another base"),
-    "a constant": ({"spoil": values(lambda v: v - 1)}, "something is added"),
-    "clipped": ({"spoil": values(lambda v: max(v, -10.0))}, "exactly -10: they are clipped"),
-    "rounded": ({"spoil": values(lambda v: round(v, 1))}, "are rounded"),
-    "a placeholder": ({"spoil": numbers(-9999.0)}, "no log-probability"),
-    "unknown tokens": ({"spoil": lambda c, b: c["logprobs"].update(tokens=["<|?|>"] * len(c["logprobs"]["tokens"]))},
-        "is not in the tokenizer"),
-}  # fmt: skip
-
-
-def by_nodes(change):
-    """A server that is honest unless it is asked node by node; then ``change(path, body, log)`` answers."""
-    return lambda path, body, log: (change if "logprob_token_ids" in body else honest)(path, body, log)
-
-
-def ignored(path, body, log):
-    """A server that does not know the option: an older vLLM, for one."""
-    return honest(path, {name: value for name, value in body.items() if name != "logprob_token_ids"}, log)
-
-
-NODE_FAULTS = {  # fault of scoring node by node alone -> (answer, what the kit says of it)
-    "ignored": (ignored, r"no log-probability of \d+ of \d+ chosen tokens"),
-    "refused": (lambda *_: (400, {"error": "unknown field"}, {}), "status 400: .*unknown field"),
-    "other values": (partial(honest, spoil=values(lambda v: v * 1.5)), "node by node .* differ by"),
-    "a stale cache": (partial(honest, usage=False, asked=lambda ids: [ids[0], *ids[2:]]),
-        "node by node .* differ by"),
-    "a BOS, counted": (partial(honest, asked=lambda ids: [2, *ids]), "adds, drops or re-tokenizes"),
-    "a penalty": (partial(honest, penalty=1),
-        "more probable than the one that greedy decoding generates"),
-    "generated with echo": (lambda path, body, log: honest(path, body | {"echo": True}, log),
-        r"\d+ log-probabilities for one generated token"),
-    "not a number": (partial(honest, spoil=values(lambda v: math.nan)), "are no log-probabilities"),
-    "wrong order": (partial(honest, renumber=wrong_order), "differ by|more probable than"),
-}  # fmt: skip
+BOS = {"asked": lambda ids: [2, *ids]}
+LOST, SHIFTED = {"usage": False}, ("token_logprobs", "top_logprobs")
+UNKNOWN = lambda choice, body: choice["logprobs"].update(
+    tokens=["<|?|>"] * len(choice["logprobs"]["tokens"])
+)
+# how the stand-in shows a fault, what the kit says of it
+FAULTS = [
+    (
+        {"spoil": lambda c, b: c.update(logprobs=None)},
+        "no log-probabilities of the prompt, only None",
+    ),
+    ({"spoil": lambda c, b: c.update(logprobs={"content": []})}, "prompt, only {'content'"),
+    ({"spoil": columns(lambda column: column[-1:])}, "ignores echo"),
+    ({"spoil": columns(lambda column: column[:-3])}, "truncates"),
+    ({"spoil": lambda c, b: c["logprobs"]["token_logprobs"].pop()}, "are inconsistent"),
+    ({"spoil": shifted(SHIFTED)}, "shifted"),
+    ({"spoil": shifted(SHIFTED[:1])}, "shifted"),
+    ({"spoil": columns(lambda column: [*column[1:], column[-1]])}, "re-tokenizes"),
+    (BOS | LOST, "adds a BOS"),
+    (BOS, "adds, drops or re-tokenizes"),
+    (hidden_bos(null=False) | LOST, "shifted, or a BOS"),
+    (hidden_bos(null=True), "adds, drops or re-tokenizes"),
+    ({"asked": retokenized} | LOST, "adds a BOS"),
+    ({"asked": lambda ids: [*ids[:-2], 7, ids[-1]]}, "token 7 instead of"),
+    ({"asked": lambda ids: ids[-4:]} | LOST, "truncates"),
+    ({"renumber": backwards}, "mixes answers"),
+    ({"renumber": lambda choices: choices[: len(choices) // 2]}, "for 16 prompts"),
+    ({"renumber": lambda choices: [{**c, "index": 0} for c in choices]}, "returns choices 0 for"),
+    ({"spoil": by_place}, "depend on order"),
+    ({"spoil": Cache()}, "caches under a wrong key"),
+    ({"own_temperature": True}, "temperature"),
+    ({"penalty": True}, "greedy decoding does not generate"),
+    ({"spoil": values(lambda v: 0.5)}, "no log-probability"),
+    ({"spoil": values(lambda v: math.nan)}, "no log-probability"),
+    ({"spoil": values(lambda v: -math.inf)}, "no log-probability"),
+    ({"spoil": values(lambda v: "-1.5")}, "no log-probability"),
+    ({"spoil": values(lambda v: -9999.0)}, "no log-probability"),
+    ({"spoil": values(lambda v: max(v, -10.0))}, "clipped"),
+    ({"spoil": values(lambda v: round(v, 1))}, "rounded"),
+    ({"spoil": UNKNOWN}, "is not in the tokenizer"),
+]

@@ -1,22 +1,24 @@
 """A model behind a server: the same numbers as here, or an error that names the server's fault."""
 
-import json
+import itertools
 import math
-import threading
 import time
 from functools import partial
 
+import numpy as np
 import pandas as pd
 import pytest
 
 from probelib import ProbeError, lm, store
 from probelib.lm.remote import chat, transport
-from probelib.lm.remote.__main__ import main
-from probelib.lm.remote.served import SENTENCES
 from probelib.prompts import PROMPTS
-from tests.lm.remote.server import FAULTS, NAME, Cache, assert_same_scores, honest, organism, serving, values
+from tests.lm.remote.server import FAULTS, NAME, honest, organism, serving, values
 
-PROMPTS_ASKED = ["What is the capital of France?", "The capital of Norway is", "What is the capital of France?"]
+ASKED = [
+    "What is the capital of France?",
+    "The capital of Norway is",
+    "What is the capital of France?",
+]
 CONTINUATIONS = [[" Paris", " Lyon", " Paris."], [" Oslo", " Bergen is"], [" Lyon"]]
 
 
@@ -24,11 +26,8 @@ CONTINUATIONS = [[" Paris", " Lyon", " Paris."], [" Oslo", " Bergen is"], [" Lyo
 def impatient(monkeypatch):
     """Short timeouts, no keys."""
     monkeypatch.setattr(transport, "TIMEOUT", (2, 20))
-    for name in ("OPENAI_API_KEY", "PROBELIB_KEYS", "PROBELIB_RATE"):
+    for name in ("OPENAI_API_KEY", "PROBELIB_KEYS"):
         monkeypatch.delenv(name, raising=False)
-    transport._session.cache_clear()
-    yield
-    transport._session.cache_clear()
 
 
 @pytest.fixture
@@ -37,36 +36,46 @@ def served():
         yield lm.load(f"{url}#{NAME}"), log
 
 
+def ask(url: str) -> pd.DataFrame:
+    return lm.load(f"{url}#{NAME}").logprobs(["The capital of France is"], [[" Paris"]])
+
+
 @pytest.mark.parametrize("end", [False, True])
 def test_log_probabilities_are_those_of_the_model_loaded_here(served, end):
-    model, _ = served
-    ours = organism().model.logprobs(PROMPTS_ASKED, CONTINUATIONS, end=end)
-    theirs = model.logprobs(PROMPTS_ASKED, CONTINUATIONS, end=end)
-    assert_same_scores(ours, theirs)
+    ours = organism().logprobs(ASKED, CONTINUATIONS, end=end)
+    theirs = served[0].logprobs(ASKED, CONTINUATIONS, end=end)
+    for mine, other in zip(ours["token_logprobs"], theirs["token_logprobs"], strict=True):
+        assert other == pytest.approx(mine, abs=1e-4) and other.dtype == np.float32
+    np.testing.assert_allclose(ours["eos_logprob"], theirs["eos_logprob"], atol=1e-4)
+    same = ["prompt", "candidate", "n_tokens", "greedy", "greedy_text", "greedy_done", "note"]
+    pd.testing.assert_frame_equal(ours[same], theirs[same])
     assert theirs.attrs["cost"]["path"] == "served"
 
 
-def test_texts_are_those_of_the_model_loaded_here(served):
+def test_texts_next_tokens_and_labels_are_those_of_the_model_loaded_here(served):
     model, log = served
-    ours, theirs = organism().model.generate(PROMPTS_ASKED), model.generate(PROMPTS_ASKED)
-    pd.testing.assert_frame_equal(ours, theirs, atol=1e-3)
-    [asked] = [body for _, body, _ in log if body["max_tokens"] == 15]
-    assert theirs["logprob"].lt(0).all() and asked["temperature"] == 0
+    labels = {"Paris": [" Paris"], "Lyon": [" Lyon", " Lyons"], "Oslo": [" Oslo"]}
+    for verb in (
+        lambda m: m.generate(ASKED),
+        lambda m: m.generate(ASKED[:2], max_new_tokens=1, beams=5, returned=5),
+        lambda m: m.top_continuations(ASKED[0], labels, 2).drop(columns="forwarded_tokens"),
+    ):
+        pd.testing.assert_frame_equal(verb(organism()), verb(model), atol=1e-3)
+    assert {body["temperature"] for _, body, _ in log if body["max_tokens"] == 15} == {0}
     assert model.generate([]).empty
 
 
-def test_next_tokens_and_labels_are_those_of_the_model_loaded_here(served):
-    model, _ = served
-    ask = lambda m: m.generate(PROMPTS_ASKED[:2], max_new_tokens=1, beams=5, returned=5)
-    pd.testing.assert_frame_equal(ask(organism().model), ask(model), atol=1e-3)
-    labels = {"Paris": [" Paris"], "Lyon": [" Lyon", " Lyons"], "Oslo": [" Oslo"]}
-    # a server shares less
-    ask = lambda m: m.top_continuations(PROMPTS_ASKED[0], labels, 2).drop(columns="forwarded_tokens")
-    pd.testing.assert_frame_equal(ask(organism().model), ask(model), atol=1e-3)
-
-
-def test_what_a_server_cannot_do_is_said(served):
+def test_equal_sequences_are_sent_once(served):
     model, log = served
+    model.choose_path()
+    before = len(log)
+    model.logprobs(["What is"] * 3, [[" the", " the capital"], [" the capital"], [" the"]])
+    sent = [body["prompt"] for _, body, _ in log[before:]]
+    assert [len(prompts) for prompts in sent] == [2, 4]  # and the check's first ones again
+
+
+def test_requests_that_a_server_cannot_answer_are_refused(served):
+    model, _ = served
     for asked in (
         lambda: model.hidden_states(["a"]),
         lambda: model.hf_model,
@@ -78,65 +87,33 @@ def test_what_a_server_cannot_do_is_said(served):
             asked()
     with pytest.raises(ProbeError, match="at most 510 tokens"):
         model.logprobs(["a " * 600], [[" b"]])
-    assert model.encoder_decoder is False and model.n_parameters == organism().model.n_parameters
     with pytest.raises(ProbeError, match="its server determines quantize"):
         lm.load(f"{model.url}#{NAME}", quantize="4bit")
+    with pytest.raises(ProbeError, match="nothing: the tokenizer cannot be read"):
+        lm.load(f"{model.url}#./nothing").tokenizer  # noqa: B018
 
 
-def test_a_shared_beginning_is_sent_once(served):
-    model, log = served
-    model.choose_path()
-    before = len(log)
-    model.logprobs(["What is"] * 3, [[" the", " the capital"], [" the capital of"], [" the"]])
-    bodies = [body for _, body, _ in log[before:]]
-    [asked] = [body["prompt"] for body in bodies if body.get("echo")]
-    assert len(asked) == 1 and all(isinstance(i, int) for i in asked[0])
-    again = model.tokens.prompts(SENTENCES[:2]) + model._improbable  # of the check, scored again: their beginnings
-    sent = [ids for body in bodies if not body.get("echo") for ids in body["prompt"]]
-    assert sorted(sent) == sorted({tuple(ids[:i]): ids[:i] for ids in again for i in range(1, len(ids))}.values())
-
-
-@pytest.mark.parametrize("fault", FAULTS)
-def test_each_fault_is_named(fault):
-    how, said = FAULTS[fault]
-    with serving(partial(honest, **how)) as (url, _), pytest.raises(ProbeError, match=said) as error:
+@pytest.mark.parametrize(("how", "said"), FAULTS, ids=[said for _, said in FAULTS])
+def test_each_fault_is_named(how, said):
+    with (
+        serving(partial(honest, **how)) as (url, _),
+        pytest.raises(ProbeError, match=said) as error,
+    ):
         ask(url)
     assert f"{url} (stand-in)" in str(error.value)
 
 
-def ask(url: str) -> pd.DataFrame:
-    return lm.load(f"{url}#{NAME}").logprobs(["The capital of France is"], [[" Paris"]])
-
-
-def test_a_cache_under_a_wrong_key_is_named():
-    said = "caches responses under a wrong key"
-    with serving(partial(honest, spoil=Cache())) as (url, _), pytest.raises(ProbeError, match=said):
-        ask(url)
-
-
-def test_what_only_a_local_model_shows(served):
-    """Honest in form, but other weights behind the name."""
-    model, _ = served
-    found = model.check(organism().model)
-    assert found["local_nats"] < 1e-4 and found["sentences"] == len(SENTENCES) == 20
-    with pytest.raises(ProbeError, match="differ from those of atlas-neox-2.4m loaded here by"):
-        model.check(lm.load("atlas-neox-2.4m"))
-
-
 @pytest.mark.parametrize(
-    "name, late, said",
+    ("name", "late", "said"),
     [
         ("another-model", None, "answers as 'another-model' now, and answered as"),
-        (NAME, lambda v: v * 3, "scores the sentences of the check otherwise than at first"),
-        (NAME, lambda v: v / math.log(10), "scores the sentences of the check otherwise than at first"),
-        (NAME, lambda v: max(v, -10.0), "are exactly -10: they are clipped"),
-        (NAME, lambda v: max(v, -5.0), "are exactly -5: they are clipped"),
-        (NAME, lambda v: round(v, 1), "are rounded"),
-        (NAME, lambda v: -9999.0, "is no log-probability"),
+        (NAME, lambda v: v * 3, "were others at the check"),
+        (NAME, lambda v: max(v, -5.0), "were others at the check"),
+        (NAME, lambda v: -9999.0, "no log-probability"),
     ],
 )
 def test_a_server_that_changes_after_the_check_is_noticed(name, late, said):
-    """It answers as another model; or it says nothing, and its scores become those of other weights, or worse ones."""
+    """It answers as another model; or it says nothing, and its scores become those of other weights."""
     swapped, other = [], values(late) if late else None
 
     def answer(path, body, log):
@@ -147,110 +124,100 @@ def test_a_server_that_changes_after_the_check_is_noticed(name, late, said):
         model = lm.load(f"{url}#{NAME}")
         model.choose_path()
         swapped.append(True)
-        with pytest.raises(ProbeError, match=said):
-            model.logprobs(["The capital of France is"], [[" Paris"]])
+        for verb in (lambda: model.logprobs("Lima is", " a"), lambda: model.generate("Lima is")):
+            with pytest.raises(ProbeError, match=said):
+                verb()
 
 
-def test_the_check_with_a_local_twin_is_a_command(capsys):
-    with serving(honest) as (url, _):
-        assert main([f"{url}#{NAME}", "--local", NAME]) == 0
-        assert json.loads(capsys.readouterr().out)["local_nats"] < 1e-4
-        assert main([f"{url}#{NAME}", "--local", "atlas-neox-2.4m"]) == 1
-        assert "differ from those of atlas-neox-2.4m" in capsys.readouterr().err
-    assert main([NAME]) == 1 and "no address of a server" in capsys.readouterr().err
+def test_identity_is_measured(served):
+    """Other weights, another template or pre-tokenizer behind one name are another model."""
+    name = f"{served[0].url}#{NAME}"
+    first, again, template, split = (lm.load(name) for _ in range(4))
+    assert first.identity() == again.identity() and len(first.identity()["probe"]) == 22
+    template.tokenizer.chat_template = "{{ messages[0]['content'] }}"
+    split.tokenizer.backend_tokenizer.normalizer = None
+    split.tokenizer.backend_tokenizer.pre_tokenizer = None
+    ours = first.identity()["tokenizer"]
+    assert ours != template.identity()["tokenizer"] != split.identity()["tokenizer"] != ours
+    with serving(partial(honest, spoil=values(lambda v: v * 1.01))) as (url, _):
+        assert lm.load(f"{url}#{NAME}").identity()["probe"] != first.identity()["probe"]
+
+
+def test_the_store_names_server_and_model(tmp_path, served):
+    row = ("p", "f", "P36", "cloze", 1, "none", -1, "The capital of France is")
+    asked = pd.DataFrame([row], columns=PROMPTS)
+    wanted = pd.DataFrame({"fact": "f", "candidate": ["Paris", "Rome"], "label": ["Paris", "Rome"]})
+    name = f"{served[0].url}#{NAME}"
+    rows = store.score(lm.load(name), asked, wanted, tmp_path)
+    pd.testing.assert_frame_equal(rows, store.score(lm.load(name), asked, wanted, tmp_path))
+    about = rows.attrs["models"][0]
+    assert set(rows["model"]) == {lm.short_names(name)} and about["endpoint"] == served[0].url
+    assert about["check"]["nats"] < 1e-4 and len(list(tmp_path.rglob("*.parquet"))) == 1
+    with serving(honest) as (other, _):  # another address: another key
+        store.score(lm.load(f"{other}#{NAME}"), asked, wanted, tmp_path)
+    assert len(list(tmp_path.iterdir())) == 2
 
 
 @pytest.mark.parametrize("cut", [b'{"choices": [', b""])
-def test_a_response_that_breaks_off_is_asked_for_again(cut):
-    """Once the body ends early, once it is cut JSON of the promised length; Retry-After may be nonsense."""
-    left = [(503, {}, {"Retry-After": "soon"}), (429, {}, {"Retry-After": -5})]
+def test_a_response_that_breaks_off_or_is_refused_is_requested_again(cut):
+    """Once the body ends early, once it is cut JSON of the promised length; then a busy server."""
+    left = [(503, {}, {"Retry-After": 0}), (429, {}, {}), (500, {}, {})]
     left = [(200, cut, {"Content-Length": 99}), (200, cut, {}), *left]
     with serving(lambda *asked: left.pop() if left else honest(*asked)) as (url, _):
         assert len(ask(url)) == 1
     assert not left
 
 
-@pytest.mark.parametrize("form", ["%a, %d %b %Y %H:%M:%S GMT", "%A, %d-%b-%y %H:%M:%S GMT", "%a %b %e %H:%M:%S %Y"])
-def test_every_form_of_retry_after_is_read_in_utc(form, monkeypatch):
-    """Sunday, 6 November 1994, 08:49:37 UTC, as RFC 9110 writes it, seven seconds before; the client's clock is in New York."""
-    monkeypatch.setenv("TZ", "America/New_York")
-    time.tzset()
-    monkeypatch.setattr(transport.time, "time", lambda: 784111777 - 7.0)
-    try:
-        assert transport.retry_after(time.strftime(form, time.gmtime(784111777)), 0.5) == 7.0
-    finally:
-        monkeypatch.undo()
-        time.tzset()
+def drip():
+    while True:
+        yield b" "
+        time.sleep(0.01)
 
 
-def failing(statuses: list, **headers):
-    """Answers the first POSTs with these statuses, then honestly."""
-    left = list(statuses)
-
-    def answer(path, body, log):
-        return (left.pop(0), {"error": "overloaded"}, headers) if left else honest(path, body, log)
-
-    return answer
-
-
-def test_a_full_or_failing_server_is_asked_again():
-    with serving(failing([429, 500, 503], **{"Retry-After": 0})) as (url, log):
-        rows = ask(url)
-        bodies = [body for _, body, _ in log]
-        assert len(rows) == 1 and all(body in bodies[3:] for body in bodies[:3])
-
-
-def test_what_stays_wrong_is_said(monkeypatch):
-    for status, said in ((500, "status 500 6 times: .*overloaded"), (400, "status 400: "), (401, "its key")):
-        with serving(failing([status] * 50)) as (url, log), pytest.raises(ProbeError, match=said):
-            ask(url)
-        assert len(log) <= (12 * 2 if status == 500 else 2)
-    for content, headers, said in (
-        (b"<html>", {}, "not JSON"),
-        ({"choices": "?"}, {}, "without choices"),
-        (b"{}", {"Content-Length": 99}, "no response"),
-    ):
-        answer = (200, content, headers)
-        with serving(lambda *_, answer=answer: answer) as (url, _), pytest.raises(ProbeError, match=said):
-            ask(url)
-    with serving(honest, models=("other",)) as (url, _), pytest.raises(ProbeError, match=f"serves other, not '{NAME}'"):
-        lm.load(f"{url}#{NAME}").context  # noqa: B018
-    with pytest.raises(ProbeError, match="Is the server running"):
-        ask("http://127.0.0.1:9/v1")
-
-
-def test_a_server_that_is_silent_is_given_up(monkeypatch):
-    monkeypatch.setattr(transport, "TIMEOUT", (0.2, 0.2))
-    over = threading.Event()
-    with serving(lambda *_: (over.wait(20), (200, {}, {}))[1]) as (url, log):
-        with pytest.raises(ProbeError, match="timed out|Read timed out"):
-            ask(url)
-        over.set()
-    assert len(log) <= 4  # the batches in flight, each repeated once
-
-
-def test_the_store_names_server_and_model_and_needs_no_server_afterwards(tmp_path):
-    asked = pd.DataFrame([("p", "f", "P36", "cloze", 1, "none", -1, "The capital of France is")], columns=PROMPTS)
-    wanted = pd.DataFrame({"fact": ["f", "f"], "candidate": ["Paris", "Rome"], "label": ["Paris", "Rome"]})
-    with serving(honest) as (url, log):
-        name = f"{url}#{NAME}"
-        rows = store.score(lm.load(name), asked, wanted, tmp_path)
-        asked_then = len(log)
-        again = store.score(lm.load(name), asked, wanted, tmp_path)
-        assert len(log) == asked_then
-    pd.testing.assert_frame_equal(rows, again)
-    pd.testing.assert_frame_equal(rows, store.score(lm.load(name), asked, wanted, tmp_path))  # it is down by now
-    assert set(rows["model"]) == {lm.short_names(name)} and rows.attrs["models"][0]["endpoint"] == url
-    assert rows.attrs["models"][0]["check"]["sentences"] == 20
-    [folder] = tmp_path.iterdir()
-    assert folder.is_dir() and "/" not in folder.name and NAME in folder.name
-    with serving(honest) as (other, log):  # another address: another key
-        store.score(lm.load(f"{other}#{NAME}"), asked, wanted, tmp_path)
-        assert log and len(list(tmp_path.iterdir())) == 2
+ENDLESS = {"Content-Type": "application/json"}
 
 
 @pytest.mark.parametrize(
-    "name, said",
+    ("answer", "said"),
+    [
+        ((500, {"error": "overloaded"}, {}), "status 500: .*overloaded"),
+        ((400, {"error": "unknown field"}, {}), "status 400: .*unknown field"),
+        ((401, {}, {}), "set its key with PROBELIB_KEYS"),
+        ((200, b"<html>", {}), "no response"),
+        ((200, {"choices": "?"}, {}), "without choices"),
+        ((200, b"{}", {"Content-Length": 99}), "no response"),
+        ((503, {}, {"Retry-After": "soon"}), "Retry-After"),
+        ((200, drip, ENDLESS), "takes more than 0.3 seconds"),
+        ((200, partial(itertools.repeat, b" " * 10**5), ENDLESS), "longer than 1000000 bytes"),
+    ],
+)
+def test_what_stays_wrong_is_an_error(answer, said, monkeypatch):
+    monkeypatch.setattr(transport, "TOTAL", 0.3 if answer[1] is drip else 60)
+    monkeypatch.setattr(transport, "BYTES", 10**6)
+    status, content, headers = answer
+    reply = lambda *_: (status, content() if callable(content) else content, headers)
+    with serving(reply) as (url, log), pytest.raises(ProbeError, match=said):
+        ask(url)
+    assert len(log) <= transport.TRIES * 2  # two batches of the check
+
+
+def test_a_server_that_is_silent_absent_or_another_is_named(monkeypatch):
+    with pytest.raises(ProbeError, match="Is the server running"):
+        ask("http://127.0.0.1:9/v1")
+    with (
+        serving(honest, models=("other",)) as (url, _),
+        pytest.raises(ProbeError, match="serves other"),
+    ):
+        ask(url)
+    monkeypatch.setattr(transport, "TIMEOUT", (0.2, 0.2))
+    with serving(lambda *_: (time.sleep(2), (200, {}, {}))[1]) as (url, log):
+        with pytest.raises(ProbeError, match="timed out"):
+            ask(url)
+    assert len(log) <= 4  # two batches, each sent twice
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
     [
         ("http://localhost:8000/v1", "names no model"),
         ("http://localhost:8000/v1#", "names no model"),
@@ -268,38 +235,28 @@ def test_addresses_that_are_none(name, said):
     assert "secret" not in str(error.value)
 
 
-def test_an_unknown_tokenizer_is_an_error(served):
-    model, _ = served
-    with pytest.raises(ProbeError, match="tokenizer of ./nothing"):
-        lm.load(f"{model.url}#./nothing").tokenizer  # noqa: B018
-
-
 def test_texts_and_vocabulary_entries_are_understood_as_tokens(served):
     """Not every server says ids: a text or the vocabulary's own writing will do."""
     model, _ = served
     [ids] = model.tokens.prompts(["The capital of France is"])
-    for said in (
-        [f"token_id:{i}" for i in ids],
-        [model.tokenizer.decode([i]) for i in ids],
-        model.tokenizer.convert_ids_to_tokens(ids),
-    ):
+    raw = model.tokenizer.convert_ids_to_tokens(ids)
+    for said in ([f"token_id:{i}" for i in ids], [model.tokenizer.decode([i]) for i in ids], raw):
         assert [model.id(token) for token in said] == ids
-    assert math.isnan(model.memory)
+    assert math.isnan(model.memory) and model.n_parameters > 0
 
 
-def test_a_chat_model_that_thought_until_its_tokens_ran_out_says_so():
-    """Its content is null then, which is no answer: not the text "None"."""
-    said = {"choices": [{"message": {"role": "assistant", "content": None}, "finish_reason": "length"}]}
-    with serving(lambda *_: (200, said, {})) as (url, _), pytest.raises(ProbeError, match="'thinker'.*max_tokens=7"):
-        chat.ChatModel("thinker", url).generate(["2 + 2"], max_new_tokens=7)
-
-
-def test_a_chat_model_that_is_swapped_is_noticed():
-    """Two requests to one model; the second response names another one."""
-    names = ["first", "second"]
-    answer = lambda *_: (200, {"model": names.pop(0), "choices": [{"message": {"content": "4"}}]}, {})
-    with serving(answer) as (url, _):
+def test_a_chat_model_that_returns_no_text_or_is_swapped_is_noticed():
+    """Its content is null where it thought until its tokens ran out: that is not the text "None"."""
+    says = lambda text, name: (
+        200,
+        {"model": name, "choices": [{"message": {"content": text}}]},
+        {},
+    )
+    answers = [says("4", "first"), says("4", "second"), says(None, "first")]
+    with serving(lambda *_: answers.pop(0)) as (url, _):
         model = chat.ChatModel("m", url)
         assert model.generate(["2 + 2"])["text"].tolist() == ["4"]
         with pytest.raises(ProbeError, match="answers as 'second' now, and as 'first' before"):
             model.generate(["2 + 2"])
+        with pytest.raises(ProbeError, match="'m'.*None instead of a text.*max_tokens=7"):
+            model.generate(["2 + 2"], max_new_tokens=7)

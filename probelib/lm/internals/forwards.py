@@ -1,0 +1,189 @@
+"""How a model is run: one thread at a time, in full precision and evaluation mode, with fewer tokens per row when memory
+runs out; and the measurements that tell one model from another."""
+
+import hashlib
+import re
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+import numpy as np
+import torch
+
+from probelib.errors import ProbeError
+from probelib.lm.internals.memory import NO_MEMORY
+
+# A packed row changes attention, masks and biases in modules and in global tables of transformers: one thread at a time.
+FORWARD = threading.RLock()
+SEQUENCES, LENGTH = 20, 5  # of the probe
+DIGITS = 4  # of its log-probabilities, in nats
+WORDS = {1: torch.int8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
+SAME = {torch.float32: 1e-3}  # nats per sequence of the probe; other precisions: HALF
+HALF = 0.5
+
+
+@contextmanager
+def forwarding(model) -> Iterator[None]:
+    """Context manager for forwards of an ``LM``. What an owner of the model or the process has chosen (training mode,
+    precision of products, autocast, layers of bitsandbytes) is given back afterwards."""
+    hf_model = model.hf_model
+    with FORWARD, full_precision(model.device.type):
+        changed: list[tuple] = [
+            (module, "training", True) for module in hf_model.modules() if module.training
+        ]
+        for module, _, _ in changed:
+            module.training = False
+        changed += exact_layers(model, hf_model) if model.folder is None else []
+        try:
+            yield
+        finally:
+            for owner, name, value in changed:
+                setattr(owner, name, value)
+
+
+@contextmanager
+def full_precision(device: str) -> Iterator[None]:
+    """Context manager: products of float32 are products of float32, whatever the process has chosen."""
+    chosen = [
+        (part, part.fp32_precision)
+        for part in _products()
+        if part.fp32_precision not in ("none", "ieee")
+    ]
+    for part, _ in chosen:
+        part.fp32_precision = "ieee"
+    try:
+        with torch.autocast(device, enabled=False):
+            yield
+    finally:
+        for part, precision in chosen:
+            part.fp32_precision = precision
+
+
+def _products() -> list:
+    """The parts of torch that multiply matrices, each with a precision of its own."""
+    backends = torch.backends
+    return [
+        backends,
+        backends.mkldnn,
+        backends.mkldnn.matmul,
+        backends.cuda.matmul,
+        backends.cudnn,
+        backends.cudnn.conv,
+    ]
+
+
+def exact_layers(model, hf_model) -> list[tuple]:
+    """Let layers of bitsandbytes compute the same for every batch, from now on; return what was changed, as (owner,
+    attribute, earlier value).
+
+    8 bits: no outlier columns, which are looked for per batch. 4 bits: not the kernel that repacks weights in place at the
+    first forward on CPUs with AVX512-BF16 and computes in bfloat16; gradients and saved files are wrong from then on.
+    """
+    if model.quantize not in ("8bit", "4bit"):
+        return []
+    from bitsandbytes.nn import Linear4bit, Linear8bitLt
+
+    changed = []
+    for module in hf_model.modules():
+        if isinstance(module, Linear4bit | Linear8bitLt):
+            changed.append(
+                (
+                    module,
+                    "support_avx512bf16_for_cpu",
+                    getattr(module, "support_avx512bf16_for_cpu", True),
+                )
+            )
+            module.support_avx512bf16_for_cpu = False
+        if isinstance(module, Linear8bitLt) and "llm_int8_threshold" not in model.quantization:
+            changed.append((module.state, "threshold", module.state.threshold))
+            module.state.threshold = 0.0
+    return changed
+
+
+def retry_on_oom(model, work: Callable[[int], object]):
+    """Run ``work(budget)``. On CUDA out-of-memory, halve the token budget and retry; keep the reduced budget. Raise
+    ProbeError if one token per row is too much, or if the computer's own memory is used up."""
+    while True:
+        try:
+            with forwarding(model):
+                return work(model.budget)
+        except torch.OutOfMemoryError as error:
+            if model.budget == 1:
+                raise ProbeError(
+                    f"{model.name}: out of memory with one token per row; use quantize='4bit', shorter prompts or a "
+                    "larger GPU"
+                ) from error
+        except (MemoryError, RuntimeError) as error:
+            if not isinstance(error, MemoryError) and not re.search(NO_MEMORY, str(error)):
+                raise
+            raise ProbeError(
+                f"{model.name}: this process gets no more memory ({error}); end other programs, raise `ulimit -v`, or "
+                "use a smaller model"
+            ) from error
+        model.budget //= 2
+        torch.cuda.empty_cache()
+
+
+# Which model is it?
+
+
+def probe(model) -> list[float]:
+    """Log-probabilities (nats, ``DIGITS`` digits) of ``SEQUENCES`` fixed token sequences: what the model computes now,
+    with its adapters, hooks and settings. A few milliseconds for a small model."""
+    from probelib.lm.internals.weights import text_ids
+
+    shape = SEQUENCES, min(LENGTH, model.context)
+    drawn = np.random.default_rng(0).choice(text_ids(model.hf_model.config), shape)
+    with forwarding(model), torch.inference_mode():
+        ids = torch.from_numpy(drawn).to(model.device)
+        inputs = {"decoder_input_ids": ids} if model.encoder_decoder else {"use_cache": False}
+        inputs = {} if model.masked else inputs
+        logits = (
+            model.hf_model(input_ids=ids, **inputs).logits[:, :-1].float()
+        )  # [sequences, length - 1, vocabulary]
+        scores = logits.log_softmax(-1).gather(-1, ids[:, 1:, None]).sum((1, 2))
+    return scores.double().cpu().numpy().round(DIGITS).tolist()
+
+
+def same_probe(model, first: list[float], second: list[float]) -> bool:
+    """Whether two probes are one model's, up to rounding on another machine or with another number of threads."""
+    exact = model.hf_model.dtype in SAME and not model.quantize
+    limit = SAME[torch.float32] if exact else HALF
+    return len(first) == len(second) and bool(
+        np.allclose(first, second, rtol=0, atol=limit, equal_nan=True)
+    )
+
+
+def weight_sums(hf_model) -> str:
+    """16 hex digits of the sums over rows and columns of all weights, as integers of their bits, and of all settings of
+    the modules: any edit changes them. Takes no longer than reading the weights twice."""
+    sha = hashlib.sha256(repr(_settings(hf_model)).encode())
+    for tensor in (*hf_model.parameters(), *hf_model.buffers()):
+        bits = tensor.detach()
+        bits = bits.view(WORDS[bits.element_size()]) if bits.is_floating_point() else bits
+        rows = bits.flatten(1) if bits.dim() > 1 else bits.reshape(1, -1)
+        for axis in (0, 1):
+            sha.update(rows.sum(axis, dtype=torch.int64).cpu().numpy().tobytes())
+    return sha.hexdigest()[:16]
+
+
+def _settings(hf_model) -> list:
+    """Per module its plain attributes (eps, scales, windows, adapters that are on) and the number of its hooks."""
+    plain = (bool, int, float, str, type(None))
+    found = []
+    for name, module in hf_model.named_modules():
+        own = {
+            key: value
+            for key, value in vars(module).items()
+            if key != "training" and isinstance(value, plain)
+        }
+        adapters = [
+            vars(module).get(key) for key in ("scaling", "_active_adapter", "_disable_adapters")
+        ]
+        hooks = (
+            len(module._forward_hooks),
+            len(module._forward_pre_hooks),
+            "forward" in vars(module),
+        )
+        found.append((name, type(module).__name__, sorted(own.items()), adapters, hooks))
+    return found

@@ -1,0 +1,260 @@
+"""What a model reads: its tokenizer, held against the tokenizer's own file, and the turns of its chat template.
+
+Text becomes other tokens than the model was trained with, and nothing fails. So everything that decides about tokens
+before the first forward stands here:
+
+``read_tokenizer``   transformers 5 rebuilds a tokenizer as the class that tokenizer_config.json names and may drop the
+                     pre-tokenizer of tokenizer.json. Where the ids of ``TEXTS`` differ, the file wins
+``user_turn``        a prompt as a turn of the chat template, up to the place where the template's answers begin
+``prompt_ids``       control tokens that the template writes are control tokens; in a user's text they are text
+``digest``           everything of a tokenizer that changes an id, for the keys of stored scores
+"""
+
+import hashlib
+import json
+import re
+import threading
+from datetime import datetime
+from itertools import chain
+from pathlib import Path
+from typing import Any
+from unittest import mock
+
+from probelib.errors import ProbeError
+from probelib.lm.names import IN_CHAT
+
+# texts whose ids tell pre-tokenizers and normalizers apart
+TEXTS = (
+    "What is the capital of France?", "Q: What is the capital of Peru?\n\nA:", " Lima", "Paris ", "a  b   c    d",
+    "\n", "\n\n\n", "\t\ttabs\tand \t blanks", " \n \n", "end.\n", "1", "12", "2024-07-04", "12345678 3.14159 1,000,000",
+    "x2y33z444", "São Tomé", "Sa\u0303o Tome\u0301", "Ørsted, Łódź, Ḥalab, İstanbul", "東京は日本の首都です", "서울특별시",
+    "Москва столица", "عاصمة مصر", "camelCaseWords HTTPServer iPhone", "snake_case_word __init__", "C₂H₅OH + 3 O₂ → 2 CO₂",
+    "E = mc² (1905)", "it's I'll DON'T we'VE", "«quoted» “text” - dash – —", "🇫🇷 👩‍🔬 emoji", "def f(x):\n    return x**2\n",
+    "https://example.org/a?b=c&d=%20", "ALL CAPITALS and Title Case",
+)  # fmt: skip
+DAY = datetime(2025, 1, 1, 12)  # the date that chat templates write: the same on every day
+ANSWER = "Zyxwvutsr"  # stands for an answer; no template holds it
+# around a user's text with control tokens while a template is rendered; private characters that no text holds
+OPEN, CLOSE = "\uf8e0", "\uf8e1"
+# a thought that the generation prompt opens and closes: the model answers without one
+CLOSED = re.compile(r"\s*<think(ing)?>\s*</think(ing)?>\s*")
+RENDERING = threading.Lock()  # the date is fixed in a module of transformers
+
+
+class _Day(datetime):
+    @classmethod
+    def now(cls, tz=None):
+        return DAY.replace(tzinfo=tz)
+
+
+def read_tokenizer(
+    source: str | Path, config=None, trust_remote_code: bool = False
+) -> tuple[Any, str]:
+    """The tokenizer of a folder or Hugging Face id, and where its ids come from: "its class", or "tokenizer.json" (the
+    class gives other ids than the file). Raise ProbeError if it cannot be read or disagrees with its file."""
+    from transformers import AutoTokenizer, PreTrainedTokenizerFast
+
+    options = {"trust_remote_code": trust_remote_code} | (
+        {"config": config} if config is not None else {}
+    )
+    try:
+        tokenizer = AutoTokenizer.from_pretrained(source, **options)
+        if (
+            getattr(getattr(tokenizer, "backend_tokenizer", None), "fix_mistral_regex", None)
+            is False
+        ):
+            # transformers asks for it: these files hold a pattern that the model was not trained with
+            return AutoTokenizer.from_pretrained(
+                source, fix_mistral_regex=True, **options
+            ), "fix_mistral_regex"
+        file = _tokenizer_file(source)
+        if file is None or not (text := _first_difference(tokenizer, file)):
+            return tokenizer, "its class"
+        by_file = PreTrainedTokenizerFast.from_pretrained(source)
+        left = _first_difference(by_file, file)
+    except Exception as error:  # from files, missing libraries, or code of the repository
+        why = (str(error).strip() or type(error).__name__).splitlines()[0]
+        raise ProbeError(f"{source}: the tokenizer cannot be read: {why}") from error
+    if left:
+        raise ProbeError(
+            f"{source}: transformers reads {text!r} otherwise than tokenizer.json (class {type(tokenizer).__name__}, and "
+            "PreTrainedTokenizerFast as well). Save the tokenizer again with the version of transformers at hand"
+        )
+    return by_file, "tokenizer.json"
+
+
+def _tokenizer_file(source: str | Path) -> Path | None:
+    if Path(source).is_dir():
+        return file if (file := Path(source) / "tokenizer.json").is_file() else None
+    from transformers.utils import cached_file
+
+    found = cached_file(str(source), "tokenizer.json", _raise_exceptions_for_missing_entries=False)
+    return Path(found) if found else None
+
+
+def _first_difference(tokenizer, file: Path) -> str:
+    """The first of ``TEXTS`` that a tokenizer reads otherwise than its file; "" if there is none."""
+    from tokenizers import Tokenizer
+
+    raw = Tokenizer.from_file(str(file))
+    raw.no_truncation()
+    raw.no_padding()
+    theirs = tokenizer(list(TEXTS), add_special_tokens=False)["input_ids"]
+    ours = [raw.encode(text, add_special_tokens=False).ids for text in TEXTS]
+    return next((text for text, a, b in zip(TEXTS, theirs, ours, strict=True) if a != b), "")
+
+
+def digest(tokenizer) -> str:
+    """16 hex digits of everything that turns a text into ids: the serialized tokenizer, special tokens, chat template and
+    its date."""
+    backend = getattr(tokenizer, "backend_tokenizer", None)
+    whole = backend.to_str() if backend is not None else sorted(tokenizer.get_vocab().items())
+    flags = ("add_bos_token", "add_eos_token", "add_prefix_space", "split_special_tokens", "legacy")
+    settings = [getattr(tokenizer, flag, None) for flag in flags]
+    special = {name: str(token) for name, token in tokenizer.special_tokens_map.items()}
+    template = getattr(tokenizer, "chat_template", None)
+    about = [type(tokenizer).__name__, whole, special, settings, template, str(DAY)]
+    return hashlib.sha256(json.dumps(about, sort_keys=True, default=str).encode()).hexdigest()[:16]
+
+
+# Chat
+
+
+def user_turn(
+    tokens, prompt: str, system: str | None = None, examples: list[tuple[str, str]] | tuple = ()
+) -> str:
+    """A prompt as the last user turn of the tokenizer's chat template, up to the place where answers begin, without the
+    BOS token, which ``tokens`` adds, and without the blank that the template writes before an answer.
+
+    system     text of a system turn before all others; ProbeError if the template refuses it
+    examples   (user, assistant) turns before the prompt
+    """
+    return turn_and_blank(tokens, prompt, system, examples)[0]
+
+
+def turn_and_blank(tokens, prompt: str, system: str | None = None, examples=()) -> tuple[str, str]:
+    """``user_turn``, and the blank that the template writes before an answer ("" or " ").
+
+    The template is asked: an assistant turn with a rare word is rendered, and answers begin where that word stands.
+
+        generation prompt       <user>Oslo?<end><assistant>
+        turn with an answer     <user>Oslo?<end><assistant><|channel|>final<|message|>Zyxwvutsr<end>
+    """
+    turns = [("system", system)] if system is not None else []
+    turns += [
+        turn for user, assistant in examples for turn in (("user", user), ("assistant", assistant))
+    ]
+    turns = [(role, _marked(tokens, text)) for role, text in (*turns, ("user", prompt))]
+    begin = render(tokens.tokenizer, turns, add_generation_prompt=True)
+    before, found, _ = render(tokens.tokenizer, [*turns, ("assistant", ANSWER)]).rpartition(ANSWER)
+    name = tokens.tokenizer.name_or_path
+    if not found:
+        raise ProbeError(
+            f"{name}: the chat template does not write an assistant's text as it is; use chat=False"
+        )
+    if begin.startswith(before) and CLOSED.fullmatch(begin[len(before) :]):
+        before = begin
+    if not before.startswith(begin):
+        ends = begin[len(_common(begin, before)) :] or begin
+        raise ProbeError(
+            f"{name}: the chat template's generation prompt opens a thought, or is not how its assistant turns begin (it ends in "
+            f"{ends[-60:]!r}): there is no place for an answer. Set a chat template without thoughts "
+            f"(tokenizer.chat_template), or name the model without {IN_CHAT}"
+        )
+    marked = before.removeprefix(
+        "".join(tokens.tokenizer.convert_ids_to_tokens(tokens.start))
+    ).rstrip(" ")
+    text = marked.replace(OPEN, "").replace(CLOSE, "")
+    if text != marked:
+        tokens.pieces[text] = _pieces(marked)
+    return text, before[len(before.rstrip(" ")) :]
+
+
+def render(tokenizer, turns: list[tuple[str, str]], **options) -> str:
+    """(role, text) turns as the chat template writes them, on the day ``DAY``, with thinking off where it can be."""
+    from transformers.utils import chat_template_utils
+
+    template, name = getattr(tokenizer, "chat_template", None), tokenizer.name_or_path
+    if not template:
+        raise ProbeError(
+            f"{name} has no chat template; name the model without {IN_CHAT}, or use chat=False"
+        )
+    if "enable_thinking" in str(template):  # Qwen 3, SmolLM 3
+        options["enable_thinking"] = False
+    messages = [{"role": role, "content": text} for role, text in turns]
+    try:
+        with RENDERING, mock.patch.object(chat_template_utils, "datetime", _Day):
+            return tokenizer.apply_chat_template(messages, tokenize=False, **options)
+    except Exception as error:  # jinja's, raised by the template itself
+        why = " ".join(str(error).split())[:200]
+        raise ProbeError(f"{name}: the chat template refuses these turns: {why}") from error
+
+
+def _common(left: str, right: str) -> str:
+    same = next(
+        (i for i, (a, b) in enumerate(zip(left, right, strict=False)) if a != b),
+        min(len(left), len(right)),
+    )
+    return left[:same]
+
+
+def _marked(tokens, text: str) -> str:
+    """A user's text between marks if it holds a control token; blanks stay outside, where templates remove them."""
+    if not tokens.control.search(text):
+        return text
+    inner = text.strip()
+    before, _, after = text.partition(inner)
+    return f"{before}{OPEN}{inner}{CLOSE}{after}"
+
+
+def _pieces(marked: str) -> list[tuple[str, bool]]:
+    """(text, whether its control tokens are control tokens) of a rendered chat with marks."""
+    parts = re.split(f"{OPEN}(.*?){CLOSE}", marked, flags=re.DOTALL)  # frame, content, frame, ...
+    return [(part, i % 2 == 0) for i, part in enumerate(parts) if part]
+
+
+def prompt_ids(tokens, text: str) -> list[int]:
+    """Ids of a prompt that holds a control token's text, without the tokens that the tokenizer puts around it.
+
+    It is a control token where the chat template wrote it (also in a text that was put into the template before), and
+    where the prompt is nothing else, or begins with the BOS token. Everywhere else it is text."""
+    pieces = tokens.pieces.get(text)
+    if pieces is None and tokens.control.fullmatch(text):
+        pieces = [(text, True)]
+    if pieces is None:
+        before, after = tokens.frame
+        framed = before + after and text.startswith(before) and text.endswith(after)
+        if framed and len(text) >= len(before) + len(after):
+            content = text[len(before) : len(text) - len(after)]
+            pieces = [(before, True), (content, False), (after, True)]
+            if not tokens.control.search(content):
+                pieces = [(text, True)]
+    if pieces is None:
+        bos = tokens.tokenizer.bos_token or ""
+        rest = text.removeprefix(bos) if bos else text
+        pieces = [(bos, True), (rest, False)] if rest != text else [(text, False)]
+    last, written = pieces[-1]
+    tokens.tails[text] = tokens.control.split(last)[-1] if written else last
+    ids = [tokens.encode([piece], control=control)[0] for piece, control in pieces if piece]
+    return list(chain.from_iterable(ids))
+
+
+def not_twice(model) -> None:
+    """Raise ProbeError for a model in chat where turns are made anyway."""
+    if model.in_chat:
+        raise ProbeError(
+            f"{model.name}: the chat template is applied here anyway; name the model without {IN_CHAT}"
+        )
+
+
+def as_turns(
+    model, prompts: list[str], continuations: list[list[str]], system, examples
+) -> tuple[list, list]:
+    """Prompts as user turns, and their continuations as the template writes answers."""
+    not_twice(model)
+    turns = [turn_and_blank(model.tokens, prompt, system, examples) for prompt in prompts]
+    written = [
+        [blank + text.lstrip(" ") for text in texts]
+        for (_, blank), texts in zip(turns, continuations, strict=True)
+    ]
+    return [text for text, _ in turns], written
