@@ -74,7 +74,7 @@ def main(arguments: list[str] | None = None) -> int:
                 "the checkout."
             )
         whole = plan.read(args.plan)
-        everything = {step.notebook for step in whole.steps}
+        everything = {step.notebook for step in plan.steps_of(whole, args.profile)}
         named = plan.matching(whole, args.only) if args.only else everything
         chosen = plan.with_needs(whole, named)
         given = _given(args, plan.types(chosen))
@@ -139,7 +139,7 @@ async def run(
         try:
             from probelib.report.pages import book  # here: matplotlib and pandas take seconds
 
-            report = book(profile, whole.steps, status)
+            report = book(profile, plan.steps_of(whole, profile), status)
             uptodate.write_report(profile)
         except Exception as error:  # the results of the steps are valid without the report
             print(printable(f"FAILED     report: {type(error).__name__}: {error}"))

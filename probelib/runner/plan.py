@@ -8,6 +8,7 @@
     steps:
       - notebook: monitor/sec5_results   # a file beside the plan, without .ipynb
         title: "MONITOR, section 5"      # default: the notebook's name
+        profiles: [smoke, study]         # those that it belongs to; default: all
         needs: [monitor/sec4_anchors]    # notebooks whose products this one reads
         makes: [monitor/table4]          # artifacts: figures/<profile>/monitor/table4.*
         measured: []                     # those of `makes` with seconds or memory: never compared
@@ -28,7 +29,8 @@ from pathlib import Path
 from probelib import parameters, paths
 from probelib.errors import ProbeError, unknown
 
-KEYS = ("notebook", "title", "needs", "makes", "measured", "fragile", "timeout_s", "parameters")
+KEYS = ("notebook", "title", "profiles", "needs", "makes", "measured", "fragile", "timeout_s")
+KEYS += ("parameters",)
 TOLERANCES = {"scores": 1e-4, "intervals": 0.05}  # see ``verify``
 ARTIFACT = re.compile(r"[\w-]+(/[\w-]+)+")  # paper/name; part of a path: no dots, no patterns
 
@@ -40,6 +42,7 @@ class Step:
     notebook: str
     path: Path
     title: str
+    profiles: list[str]  # [] for all
     needs: list[str]
     makes: list[str]
     measured: list[str]
@@ -96,6 +99,11 @@ def matching(plan: Plan, names: Iterable[str]) -> set[str]:
             raise unknown("notebook, paper or artifact (--list shows all)", name, known)
         found |= hits
     return found
+
+
+def steps_of(plan: Plan, profile: str) -> list[Step]:
+    """The steps that belong to a profile."""
+    return [step for step in plan.steps if not step.profiles or profile in step.profiles]
 
 
 def with_needs(plan: Plan, notebooks: Iterable[str]) -> list[Step]:
@@ -185,8 +193,11 @@ def _step(file: Path, entry: dict, profiles: dict) -> Step:
         there = (each.relative_to(file.parent) for each in file.parent.rglob("*.ipynb"))
         shown = [str(e.with_suffix("")) for e in there if ".ipynb_checkpoints" not in e.parts]
         raise unknown(f"notebook ({file.name}; there is no {path})", str(name), shown)
-    keys = ("needs", "makes", "measured")
-    needs, makes, measured = (_list(entry.get(key), f"{where}, {key}") for key in keys)
+    keys = ("profiles", "needs", "makes", "measured")
+    own, needs, makes, measured = (_list(entry.get(key), f"{where}, {key}") for key in keys)
+    for profile in own:
+        if profile not in profiles:
+            raise unknown(f"profile ({where}, profiles)", profile, profiles)
     for artifact in makes:
         if not ARTIFACT.fullmatch(artifact):
             raise ProbeError(
@@ -203,14 +214,15 @@ def _step(file: Path, entry: dict, profiles: dict) -> Step:
     accepts = parameters.declared(path)
     if "profile" not in accepts:
         raise ProbeError(f"{path}: the parameters cell has no `profile`; every notebook gets it.")
-    own = _groups(entry.get("parameters"), f"{where}, parameters", ("common", *profiles))
-    for group, values in own.items():
+    groups = _groups(entry.get("parameters"), f"{where}, parameters", ("common", *profiles))
+    for group, values in groups.items():
         for parameter in values:
             if parameter not in accepts:
                 place = f"parameter of the notebook ({where}, {group})"
                 raise unknown(place, parameter, accepts)
     title = str(entry.get("title") or name)
-    return Step(str(name), path, title, needs, makes, measured, fragile, timeout_s, own, accepts)
+    lists = (own, needs, makes, measured)
+    return Step(str(name), path, title, *lists, fragile, timeout_s, groups, accepts)
 
 
 def _stays_inside(name: object, where: str) -> None:
