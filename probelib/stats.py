@@ -28,7 +28,13 @@ def pearson(x, y) -> dict[str, float]:
         return dict.fromkeys(("r", "p", "low", "high"), np.nan) | {"n": n}
     result = scipy.stats.pearsonr(x, y)
     low, high = result.confidence_interval(LEVEL) if n > 3 else (np.nan, np.nan)
-    return {"r": float(result.statistic), "p": float(result.pvalue), "low": float(low), "high": float(high), "n": n}
+    return {
+        "r": float(result.statistic),
+        "p": float(result.pvalue),
+        "low": float(low),
+        "high": float(high),
+        "n": n,
+    }
 
 
 def _complete(*values, known=np.isfinite) -> list[np.ndarray]:
@@ -104,12 +110,18 @@ def wilson(successes: int, n: int) -> tuple[float, float]:
     return float(interval.low), float(interval.high)
 
 
-def bootstrap(statistic: Callable[[np.ndarray], np.ndarray], n: int, times: int = 2000, seed: int = 0) -> np.ndarray:
+def bootstrap(
+    statistic: Callable[[np.ndarray], np.ndarray], n: int, times: int = 2000, seed: int = 0
+) -> np.ndarray:
     """``times`` bootstrap replicates of a statistic of ``n`` units (facts, relations); NaN for fewer than two units.
 
     statistic  maps indices [times, n] of resampled units to values [times]
     """
-    return statistic(np.random.default_rng(seed).integers(0, n, size=(times, n))) if n > 1 else np.full(times, np.nan)
+    return (
+        statistic(np.random.default_rng(seed).integers(0, n, size=(times, n)))
+        if n > 1
+        else np.full(times, np.nan)
+    )
 
 
 def resample_counts(n: int, times: int, seed: int = 0) -> np.ndarray:
@@ -128,7 +140,9 @@ def percentile_interval(values: np.ndarray) -> tuple[float, float]:
     if not len(values):
         return np.nan, np.nan
     low, high = np.percentile(values, [50 * (1 - LEVEL), 50 * (1 + LEVEL)])
-    return (np.nan, np.nan) if np.isclose(low, high, rtol=0, atol=1e-12) else (float(low), float(high))
+    return (
+        (np.nan, np.nan) if np.isclose(low, high, rtol=0, atol=1e-12) else (float(low), float(high))
+    )
 
 
 def percentile_intervals(replicates: np.ndarray) -> np.ndarray:
@@ -187,7 +201,9 @@ def pearson_rows(x: np.ndarray, y: np.ndarray) -> np.ndarray:
     x, y = (np.where(both, v, 0.0) for v in (x, y))
     x, y = (np.where(both, v - (v.sum(1) / np.maximum(n, 1))[:, None], 0.0) for v in (x, y))
     spread = np.sqrt((x**2).sum(1) * (y**2).sum(1))
-    return np.divide((x * y).sum(1), spread, out=np.full(len(n), np.nan), where=(n >= 3) & (spread > 1e-12))
+    return np.divide(
+        (x * y).sum(1), spread, out=np.full(len(n), np.nan), where=(n >= 3) & (spread > 1e-12)
+    )
 
 
 def pearson_replicates(x, y, clusters, times: int = 2000, seed: int = 0) -> np.ndarray:
@@ -198,7 +214,9 @@ def pearson_replicates(x, y, clusters, times: int = 2000, seed: int = 0) -> np.n
     """
     x, y, number = _complete(x, y, pd.factorize(np.asarray(clusters))[0])
     x, y, number = x - nanmean(x), y - nanmean(y), number.astype(int)
-    sums = np.column_stack([np.bincount(number, v) for v in (np.ones(len(x)), x, y, x * x, y * y, x * y)])
+    sums = np.column_stack(
+        [np.bincount(number, v) for v in (np.ones(len(x)), x, y, x * x, y * y, x * y)]
+    )
     sums = sums[sums[:, 0] > 0]  # of clusters that have pairs
     n, sx, sy, xx, yy, xy = (resample_counts(len(sums), times, seed) @ sums).T
     with np.errstate(invalid="ignore", divide="ignore"):
@@ -290,7 +308,11 @@ def levelled(values, tolerance: float = 1e-5) -> np.ndarray:
     with np.errstate(invalid="ignore"):
         gap = np.diff(ordered)  # NaN between two equal infinities
         new = (gap > tolerance * np.minimum(size[1:], size[:-1])) & ~(ordered[1:] == ordered[:-1])
-    first = np.maximum.accumulate(np.where(np.r_[True, new], np.arange(len(ordered)), 0)) if len(ordered) else order
+    first = (
+        np.maximum.accumulate(np.where(np.r_[True, new], np.arange(len(ordered)), 0))
+        if len(ordered)
+        else order
+    )
     flat[order] = ordered[first]
     return flat.reshape(values.shape)
 
@@ -334,11 +356,16 @@ def reliability(probability, right, bins: int = 10, units=None) -> pd.DataFrame:
 
     units   the fact of each case, if several models judge the same facts: an interval must count facts. None: one unit per case
     """
-    frame = pd.DataFrame({"probability": np.asarray(probability, float), "right": np.asarray(right, float)})
+    frame = pd.DataFrame(
+        {"probability": np.asarray(probability, float), "right": np.asarray(right, float)}
+    )
     frame = frame.assign(unit=range(len(frame)) if units is None else np.asarray(units)).dropna()
     frame["bin"] = np.minimum((frame["probability"] * bins).astype(int), bins - 1)
     table = frame.groupby("bin").agg(
-        n=("right", "size"), units=("unit", "nunique"), probability=("probability", "mean"), right=("right", "mean")
+        n=("right", "size"),
+        units=("unit", "nunique"),
+        probability=("probability", "mean"),
+        right=("right", "mean"),
     )
     table.insert(0, "high", (table.index + 1) / bins)
     table.insert(0, "low", table.index / bins)
@@ -352,7 +379,9 @@ def ece(probability, right, bins: int = 10) -> float:
     return float(gap / table["n"].sum()) if len(table) else np.nan
 
 
-def ece_replicates(probability, right, times: int = 2000, seed: int = 0, bins: int = 10) -> np.ndarray:
+def ece_replicates(
+    probability, right, times: int = 2000, seed: int = 0, bins: int = 10
+) -> np.ndarray:
     """``times`` bootstrap replicates of ``ece`` over facts; both inputs are [facts, models], and a fact is resampled with all its
     models."""
     n = len(probability)
@@ -380,7 +409,9 @@ def scaling_fit(sizes, values, kind: str = "linear", level: float = 0.9) -> dict
     """
     x, y = _complete(np.log10(np.asarray(sizes, dtype=float)), values)
     if kind == "logit" and ((y <= 0) | (y >= 1)).any():
-        raise ProbeError("a logit fit needs values strictly between 0 and 1; use kind='linear' or leave the others out")
+        raise ProbeError(
+            "a logit fit needs values strictly between 0 and 1; use kind='linear' or leave the others out"
+        )
     y, target = _scaled(y, kind), _scaled(level, kind)
     n = len(x)
     if len(set(x)) < 2:
@@ -427,7 +458,11 @@ def _size_interval(x: np.ndarray, y: np.ndarray, target: float) -> tuple[float, 
     residuals = y - fit.intercept - fit.slope * x
     scatter = (residuals**2).sum() / (n - 2) * scipy.stats.t.ppf((1 + LEVEL) / 2, n - 2) ** 2
     gap = y.mean() - target
-    a, b, c = fit.slope**2 - scatter / ((x - x.mean()) ** 2).sum(), fit.slope * gap, gap**2 - scatter / n
+    a, b, c = (
+        fit.slope**2 - scatter / ((x - x.mean()) ** 2).sum(),
+        fit.slope * gap,
+        gap**2 - scatter / n,
+    )
     if a <= 0:
         return 0.0, np.inf
     half = np.sqrt(max(b * b - a * c, 0.0))
@@ -454,14 +489,18 @@ def calibrate(values: pd.DataFrame, rating, folds: int = 3, seed: int = 42) -> p
             f"{lost} of {len(values)} facts have no value for some configuration; keep those that are defined for all"
         )
     if len(values) < folds:
-        raise ProbeError(f"{folds} folds of {len(values)} facts: at least one fact per fold is needed")
+        raise ProbeError(
+            f"{folds} folds of {len(values)} facts: at least one fact per fold is needed"
+        )
     rows, on = [], lambda facts, name: kendall(values[name].to_numpy()[facts], rating[facts])
     for fold, (train, test) in enumerate(split(len(values), folds, seed), 1):
         taus = pd.Series({c: on(train, c)["tau"] for c in values.columns}, dtype=float)
         best = taus.fillna(0.0).round(9).idxmax()
         there, undefined = on(test, best), int(taus.isna().sum())
         rows.append((fold, best, there["tau"], taus[best], there["n"], undefined))
-    return pd.DataFrame(rows, columns=["fold", "configuration", "tau", "training", "n", "undefined"])
+    return pd.DataFrame(
+        rows, columns=["fold", "configuration", "tau", "training", "n", "undefined"]
+    )
 
 
 def split(n: int, folds: int = 3, seed: int = 42) -> list[tuple[np.ndarray, np.ndarray]]:
@@ -475,7 +514,9 @@ def held_out(values: pd.DataFrame, rating, configurations: list, seed: int = 42)
     """Kendall's tau-b on each fold, (folds,), with the configuration selected on the other folds (``calibrate``)."""
     rating = np.asarray(rating, dtype=float)
     folds = zip(configurations, split(len(values), len(configurations), seed), strict=True)
-    return np.array([kendall(values[c].to_numpy()[test], rating[test])["tau"] for c, (_, test) in folds])
+    return np.array(
+        [kendall(values[c].to_numpy()[test], rating[test])["tau"] for c, (_, test) in folds]
+    )
 
 
 def kendall_replicates(x, y, times: int = 2000, seed: int = 0) -> np.ndarray:
@@ -499,12 +540,19 @@ def kendall_weighted(x, y, weight: np.ndarray) -> np.ndarray:
         return form(signs[0] * signs[1]) / np.sqrt(form(np.abs(signs[0])) * form(np.abs(signs[1])))
 
 
-def held_out_replicates(values: pd.DataFrame, rating, configurations: list, times=2000, seed=42) -> np.ndarray:
+def held_out_replicates(
+    values: pd.DataFrame, rating, configurations: list, times=2000, seed=42
+) -> np.ndarray:
     """Bootstrap replicates of the mean of ``held_out``: facts are resampled within each fold, the selected configurations stay.
     NaN if the tau of a fold is undefined."""
     rating = np.asarray(rating, dtype=float)
-    folds = enumerate(zip(configurations, split(len(values), len(configurations), seed), strict=True))
-    replicates = [kendall_replicates(values[c].to_numpy()[test], rating[test], times, k) for k, (c, (_, test)) in folds]
+    folds = enumerate(
+        zip(configurations, split(len(values), len(configurations), seed), strict=True)
+    )
+    replicates = [
+        kendall_replicates(values[c].to_numpy()[test], rating[test], times, k)
+        for k, (c, (_, test)) in folds
+    ]
     return np.mean(replicates, axis=0)
 
 
@@ -530,7 +578,11 @@ def scaling_replicates(
     values, x = np.asarray(values, dtype=float), np.log10(np.asarray(sizes, dtype=float))
     weight, there = resample_counts(len(values), times, seed), np.isfinite(values)
     with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
-        y = _scaled(weight @ np.where(there, values, 0.0) / (weight @ there), kind)  # [times, models]
-        slope = ((x - x.mean()) * (y - y.mean(1, keepdims=True))).sum(1) / ((x - x.mean()) ** 2).sum()
+        y = _scaled(
+            weight @ np.where(there, values, 0.0) / (weight @ there), kind
+        )  # [times, models]
+        slope = ((x - x.mean()) * (y - y.mean(1, keepdims=True))).sum(1) / (
+            (x - x.mean()) ** 2
+        ).sum()
         at = 10 ** (x.mean() + (_scaled(level, kind) - y.mean(1)) / slope)
     return np.where(slope <= 0, np.inf, at)

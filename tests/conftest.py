@@ -6,7 +6,9 @@ import sys
 from functools import partial
 from pathlib import Path
 
-sys.modules["rfc3987_syntax"] = None  # as in probelib.runner: jsonschema would build a grammar, seconds of work
+sys.modules["rfc3987_syntax"] = (
+    None  # as in probelib.runner: jsonschema would build a grammar, seconds of work
+)
 
 import nbformat  # noqa: E402
 import pytest  # noqa: E402
@@ -31,14 +33,24 @@ def examples(n: int) -> int:
 
 def pytest_addoption(parser):
     """The tiers: ``--fast`` (on every push), nothing, ``--slow`` (every night)."""
-    parser.addoption("--fast", action="store_true", help="only modules marked fast, six model families, no run of the kit")
-    parser.addoption("--slow", action="store_true", help="everything: every family, kills, all labs, long fuzzing")
+    parser.addoption(
+        "--fast",
+        action="store_true",
+        help="only modules marked fast, six model families, no run of the kit",
+    )
+    parser.addoption(
+        "--slow",
+        action="store_true",
+        help="everything: every family, kills, all labs, long fuzzing",
+    )
 
 
 def pytest_ignore_collect(collection_path, config):
     """``--fast`` imports only the modules that are marked fast."""
     if config.getoption("--fast") and collection_path.name.startswith("test_"):
-        return True if "pytest.mark.fast" not in collection_path.read_text(encoding="utf-8") else None
+        return (
+            True if "pytest.mark.fast" not in collection_path.read_text(encoding="utf-8") else None
+        )
 
 
 def pytest_collection_modifyitems(config, items):
@@ -46,7 +58,9 @@ def pytest_collection_modifyitems(config, items):
     if config.getoption("--slow") or any("::" in argument for argument in config.args):
         return
     fast = config.getoption("--fast")
-    left_out = [item for item in items if item.get_closest_marker("slow") or (fast and not _is_fast(item))]
+    left_out = [
+        item for item in items if item.get_closest_marker("slow") or (fast and not _is_fast(item))
+    ]
     config.hook.pytest_deselected(items=left_out)
     items[:] = [item for item in items if item not in set(left_out)]
 
@@ -54,7 +68,9 @@ def pytest_collection_modifyitems(config, items):
 def _is_fast(item) -> bool:
     """A test of a fast module that runs no notebook, and of the model families only ``FAMILIES``."""
     family = getattr(getattr(item, "callspec", None), "params", {}).get("family", FAMILIES[0])
-    runs = item.get_closest_marker("whole") or {"smoke_run", "lab1", "cells"} & set(item.fixturenames)
+    runs = item.get_closest_marker("whole") or {"smoke_run", "lab1", "cells"} & set(
+        item.fixturenames
+    )
     return bool(item.get_closest_marker("fast")) and not runs and family in FAMILIES
 
 
@@ -69,7 +85,9 @@ def pytest_configure(config):
 PROFILE = 'profile = "smoke"  # str: smoke, atlas, small or paper'
 
 
-def write_plan(folder: Path, notebooks: dict[str, list[str]], steps: list[dict], profiles: dict | None = None) -> Path:
+def write_plan(
+    folder: Path, notebooks: dict[str, list[str]], steps: list[dict], profiles: dict | None = None
+) -> Path:
     """Writes a plan and its notebooks, {name: code cells, the first one tagged `parameters`}; returns the plan's path."""
     for name, sources in notebooks.items():
         cells = [nbformat.v4.new_code_cell(source) for source in sources]
@@ -78,7 +96,9 @@ def write_plan(folder: Path, notebooks: dict[str, list[str]], steps: list[dict],
         path.parent.mkdir(parents=True, exist_ok=True)
         nbformat.write(nbformat.v4.new_notebook(cells=cells), path)
     plan = folder / "plan.yaml"
-    plan.write_text(yaml.safe_dump({"profiles": profiles or {"smoke": {}, "atlas": {}}, "steps": steps}))
+    plan.write_text(
+        yaml.safe_dump({"profiles": profiles or {"smoke": {}, "atlas": {}}, "steps": steps})
+    )
     return plan
 
 
@@ -112,13 +132,17 @@ def fktc():
 def gpt2():
     """The folder of GPT-2's real scores on BEAR, where they lie beside the checkout."""
     if not (DATA / "bear_gpt2").is_dir():
-        pytest.skip(f"GPT-2's real scores on BEAR are not in {DATA / 'bear_gpt2'} (set PROBELIB_TEST_DATA)")
+        pytest.skip(
+            f"GPT-2's real scores on BEAR are not in {DATA / 'bear_gpt2'} (set PROBELIB_TEST_DATA)"
+        )
     return DATA / "bear_gpt2"
 
 
 def start(out: Path, *flags: str) -> subprocess.Popen:
     """The smoke profile in a process of its own, products below ``out``."""
-    nowhere = dict.fromkeys(("HTTP_PROXY", "HTTPS_PROXY"), "http://127.0.0.1:9")  # nothing is downloaded on the way
+    nowhere = dict.fromkeys(
+        ("HTTP_PROXY", "HTTPS_PROXY"), "http://127.0.0.1:9"
+    )  # nothing is downloaded on the way
     environment = os.environ | {"PROBELIB_OUT": str(out), "PYTHONPATH": str(ROOT)} | nowhere
     command = [sys.executable, "-m", "probelib.runner", "--profile", "smoke", *flags]
     output = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True}

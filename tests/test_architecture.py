@@ -52,7 +52,12 @@ MODULES = {
     "figures": BASE | {"facts", "stats", "published", "report"},
 }
 # other modules, each with the purpose of one of these
-PURPOSES = {"alternatives": "measures", "examples": "measures", "discussion": "figures", "charts": "figures"}
+PURPOSES = {
+    "alternatives": "measures",
+    "examples": "measures",
+    "discussion": "figures",
+    "charts": "figures",
+}
 PURPOSES |= dict.fromkeys(("relations", "example"), "tables")
 # libraries that functions may import, and why
 LATE = {
@@ -94,8 +99,13 @@ class Import(NamedTuple):
 @cache
 def sources() -> dict[str, ast.Module]:
     """All modules of the library by their dotted name."""
-    files = {".".join(path.relative_to(ROOT).with_suffix("").parts): path for path in PACKAGE.rglob("*.py")}
-    return {name.removesuffix(".__init__"): ast.parse(path.read_text()) for name, path in files.items()}
+    files = {
+        ".".join(path.relative_to(ROOT).with_suffix("").parts): path
+        for path in PACKAGE.rglob("*.py")
+    }
+    return {
+        name.removesuffix(".__init__"): ast.parse(path.read_text()) for name, path in files.items()
+    }
 
 
 @cache
@@ -113,7 +123,11 @@ def imports() -> list[Import]:
                 below = f"{node.module}.{name.name}"
                 found.append(Import(module, below if below in sources() else node.module, late))
         for child in ast.iter_child_nodes(node):
-            visit(module, child, late or isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)))
+            visit(
+                module,
+                child,
+                late or isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)),
+            )
 
     for module, tree in sources().items():
         visit(module, tree, late=False)
@@ -163,7 +177,9 @@ def test_no_cycles():
     for module, target, _ in own():
         if module != target:
             edges[module].add(target)
-    tuple(graphlib.TopologicalSorter(edges).static_order())  # raises CycleError, which names the cycle
+    tuple(
+        graphlib.TopologicalSorter(edges).static_order()
+    )  # raises CycleError, which names the cycle
 
 
 @cache
@@ -173,7 +189,9 @@ def loads(module: str) -> set[str]:
     for each in imports():
         if each.module == module and not each.late:
             found |= {each.target.split(".")[0]} & set(LATE)
-            found |= loads(each.target) if each.target in sources() and each.target != module else set()
+            found |= (
+                loads(each.target) if each.target in sources() and each.target != module else set()
+            )
     return found
 
 
@@ -192,7 +210,20 @@ def test_functions_import_only_for_start_up_time():
 
 
 # names that several modules may have: verbs that are called with their module (files.write, store.write)
-VERBS = {"main", "load", "read", "write", "check", "score", "generate", "search", "build", "train", "measure", "table"}
+VERBS = {
+    "main",
+    "load",
+    "read",
+    "write",
+    "check",
+    "score",
+    "generate",
+    "search",
+    "build",
+    "train",
+    "measure",
+    "table",
+}
 
 
 def test_public_names_are_unique():
@@ -212,7 +243,9 @@ def test_public_names_are_unique():
 
 
 def test_every_paper_has_the_same_files():
-    wanted = [f"{paper}/{name}.py" for paper in (*PAPERS, "beyond") for name in ("__init__", *MODULES)]
+    wanted = [
+        f"{paper}/{name}.py" for paper in (*PAPERS, "beyond") for name in ("__init__", *MODULES)
+    ]
     assert not [path for path in wanted if not (PACKAGE / path).is_file()], "files that are missing"
     for paper in (*PAPERS, "beyond"):
         for folder in (ROOT / "notebooks", ROOT / "tests"):

@@ -15,7 +15,9 @@ def table(artifact: str) -> pd.DataFrame:
     folder = PACKAGE / "published"
     path = folder / f"{artifact.replace('/', '_')}.csv"
     if not path.exists():
-        raise unknown("published table", artifact, [p.stem.replace("_", "/", 1) for p in folder.glob("*.csv")])
+        raise unknown(
+            "published table", artifact, [p.stem.replace("_", "/", 1) for p in folder.glob("*.csv")]
+        )
     return pd.read_csv(path)
 
 
@@ -42,6 +44,10 @@ def reference(key: str) -> dict[str, str]:
         raise unknown("reference", key, found)
     fields = re.findall(r"^  (\w+) = \{?(.*?)\}?,$", found[key], re.MULTILINE)
     plain = lambda text: (
-        text.replace("{\\'e}", "é").replace('{\\"a}', "ä").replace("{", "").replace("}", "").replace("--", "-")
+        text.replace("{\\'e}", "é")
+        .replace('{\\"a}', "ä")
+        .replace("{", "")
+        .replace("}", "")
+        .replace("--", "-")
     )
     return {name: plain(value) for name, value in fields}

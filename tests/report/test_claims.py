@@ -16,11 +16,20 @@ from probelib.runner import plan
 pytestmark = pytest.mark.fast
 
 MADE = {artifact for step in plan.read().steps for artifact in step.makes}
-PAPERS = Path(os.environ.get("PROBELIB_TEST_DATA", paths.ROOT.parent / "shared" / "data")).parent / "specs"
+PAPERS = (
+    Path(os.environ.get("PROBELIB_TEST_DATA", paths.ROOT.parent / "shared" / "data")).parent
+    / "specs"
+)
 ENTRY = {
     "caption": "What is plotted.",
     "claims": {
-        "lower": {"claim": "It falls.", "statistic": "Δ, points", "sign": -1, "printed": -26.9, "cases": "models"},
+        "lower": {
+            "claim": "It falls.",
+            "statistic": "Δ, points",
+            "sign": -1,
+            "printed": -26.9,
+            "cases": "models",
+        },
         "level": {"claim": "It is above chance.", "statistic": "share", "level": 0.5},
     },
 }
@@ -50,14 +59,17 @@ def test_a_verdict_by_hand(low, high, sign, level, said):
 def test_cases_are_counted_and_never_outvoted(entry):
     """Of four models one falls, one rises, one is undecided, and one cannot be tested."""
     table = pd.DataFrame(
-        {"model": list("abcd"), "x": [-3.0, 2, -1, -9], "x low": [-4.0, 1, -2, -9], "x high": [-2.0, 3, 1, -8]}
+        {
+            "model": list("abcd"),
+            "x": [-3.0, 2, -1, -9],
+            "x low": [-4.0, 1, -2, -9],
+            "x high": [-2.0, 3, 1, -8],
+        }
     )
     found = claims.cases(table, "x").assign(missed=["", "", "", "answers after a wrong context"])
     checked = claims.check("p/table1", lower=found)
     assert checked["verdict"].tolist() == ["shown", "reversed", "undecided", "not testable here"]
-    said = (
-        "**It falls.** Paper: -26.9. Here: 4 models, mean -2.75: shown 1, reversed 1, undecided 1, not testable here 1."
-    )
+    said = "**It falls.** Paper: -26.9. Here: 4 models, mean -2.75: shown 1, reversed 1, undecided 1, not testable here 1."
     assert claims.sentences(checked, "p/table1") == [said]
 
 
@@ -76,7 +88,13 @@ def test_a_claim_that_is_not_in_the_file_raises(entry):
 
 
 def test_intervals_print_in_the_cell_of_their_value():
-    table = pd.DataFrame({"x": [0.5, np.nan, 0.25], "x low": [0.25, np.nan, np.nan], "x high": [0.75, np.nan, np.nan]})
+    table = pd.DataFrame(
+        {
+            "x": [0.5, np.nan, 0.25],
+            "x low": [0.25, np.nan, np.nan],
+            "x high": [0.75, np.nan, np.nan],
+        }
+    )
     assert claims.printed(table, 2)["x"].tolist() == ["0.50 [0.25, 0.75]", "–", "0.25"]
 
 
@@ -88,7 +106,9 @@ def test_yaml_has_no_key_twice():
     """YAML keeps the last of two equal keys in silence, and reads `null` and `no` as values."""
     text = (paths.PACKAGE / "published" / "claims.yaml").read_text(encoding="utf-8")
     names = re.findall(r"^(\w+/\w+):", text, re.MULTILINE)
-    assert len(names) == len(set(names)) and all(isinstance(name, str) for name in yaml.safe_load(text))
+    assert len(names) == len(set(names)) and all(
+        isinstance(name, str) for name in yaml.safe_load(text)
+    )
 
 
 @pytest.mark.parametrize("name", claims.artifacts())
@@ -114,7 +134,9 @@ def test_a_quote_stands_in_the_paper(name):
         assert fold(about.quote) in text, about.quote
 
 
-@pytest.mark.parametrize("path", sorted((paths.ROOT / "figures").rglob("*.claims.csv")), ids=lambda path: path.stem)
+@pytest.mark.parametrize(
+    "path", sorted((paths.ROOT / "figures").rglob("*.claims.csv")), ids=lambda path: path.stem
+)
 def test_a_committed_verdict_follows_from_its_interval(path):
     artifact = f"{path.parent.name}/{path.name.removesuffix('.claims.csv')}"
     table = pd.read_csv(path)

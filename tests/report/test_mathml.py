@@ -21,13 +21,24 @@ def cell(source: str) -> str:
 def test_a_fraction_by_hand():
     root = ElementTree.fromstring(cell(r"$\frac{a}{b}$"))
     assert root.tag.endswith("math") and root.get("display") == "inline"
-    assert [(node.tag.split("}")[1], node.text) for node in root.iter() if node.text] == [("mi", "a"), ("mi", "b")]
-    notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_markdown_cell(typeset("So $$a_b$$ holds."))])
+    assert [(node.tag.split("}")[1], node.text) for node in root.iter() if node.text] == [
+        ("mi", "a"),
+        ("mi", "b"),
+    ]
+    notebook = nbformat.v4.new_notebook(
+        cells=[nbformat.v4.new_markdown_cell(typeset("So $$a_b$$ holds."))]
+    )
     page, _ = HTMLExporter().from_notebook_node(notebook)
-    assert 'display="block"' in page and "<msub><mi>a</mi>" in page and "$" not in page.split("<main")[-1]
+    assert (
+        'display="block"' in page
+        and "<msub><mi>a</mi>" in page
+        and "$" not in page.split("<main")[-1]
+    )
 
 
-@pytest.mark.parametrize("source", ["`$HOME$`", "```\nx = $a$\n```", "$5 and $10", r"\$a\$", "no formula"])
+@pytest.mark.parametrize(
+    "source", ["`$HOME$`", "```\nx = $a$\n```", "$5 and $10", r"\$a\$", "no formula"]
+)
 def test_what_is_no_formula_stays(source):
     assert cell(source) == source
 

@@ -16,7 +16,15 @@ from probelib.paths import NOTEBOOKS, PACKAGE, ROOT
 
 pytestmark = pytest.mark.fast
 
-OTHERS = ("karr", "bear", "lama", "wikifactdiff", "allenzhu", "chang", "gekhman")  # keys beside the four papers
+OTHERS = (
+    "karr",
+    "bear",
+    "lama",
+    "wikifactdiff",
+    "allenzhu",
+    "chang",
+    "gekhman",
+)  # keys beside the four papers
 
 
 def test_a_reference_by_hand():
@@ -43,17 +51,28 @@ def test_citation_file_and_bibliography_agree():
     for key, entry in zip(("monitor", "zplke", "distractors", "grapheval"), cited, strict=True):
         known = published.reference(key)
         authors = " and ".join(f"{a['family-names']}, {a['given-names']}" for a in entry["authors"])
-        said = {"title": entry["title"], "year": str(entry["year"]), "url": entry["url"], "author": authors}
+        said = {
+            "title": entry["title"],
+            "year": str(entry["year"]),
+            "url": entry["url"],
+            "author": authors,
+        }
         assert said.items() <= known.items()
 
 
-@pytest.mark.skipif(not shutil.which("cffconvert"), reason="needs cffconvert (pipx install cffconvert)")
+@pytest.mark.skipif(
+    not shutil.which("cffconvert"), reason="needs cffconvert (pipx install cffconvert)"
+)
 def test_citation_file_becomes_a_usable_bibtex_entry():
     cited = yaml.safe_load((ROOT / "CITATION.cff").read_text(encoding="utf-8"))
-    said = subprocess.run(["cffconvert", "-f", "bibtex"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    said = subprocess.run(
+        ["cffconvert", "-f", "bibtex"], cwd=ROOT, capture_output=True, text=True, check=True
+    ).stdout
     fields = dict(re.findall(r"^(\w+) = \{(.*?)\},?$", said, re.MULTILINE))
     assert said.startswith("@misc{") and fields["title"] == cited["title"]
-    assert fields["author"] == cited["authors"][0]["name"] and fields["year"] == str(cited["date-released"].year)
+    assert fields["author"] == cited["authors"][0]["name"] and fields["year"] == str(
+        cited["date-released"].year
+    )
     subprocess.run(["cffconvert", "--validate"], cwd=ROOT, check=True)
 
 
@@ -64,11 +83,15 @@ def citations(text: str) -> set[str]:
     ['karr', 'monitor']
     """
     located = re.findall(r"\[([a-z]+), (?:Eq|Sec|Fig)\. \d|\[([a-z]+), Table \d", text)
-    return {key for pair in located for key in pair if key} | set(re.findall(rf"\[({'|'.join(OTHERS)})\]", text))
+    return {key for pair in located for key in pair if key} | set(
+        re.findall(rf"\[({'|'.join(OTHERS)})\]", text)
+    )
 
 
 def test_every_citation_has_its_entry_in_the_bibliography():
-    used = {key for path in PACKAGE.rglob("*.py") for key in citations(path.read_text(encoding="utf-8"))}
+    used = {
+        key for path in PACKAGE.rglob("*.py") for key in citations(path.read_text(encoding="utf-8"))
+    }
     assert {published.reference(key)["url"][:8] for key in used} == {"https://"}
     assert used == set(PAPERS[:4]) | set(OTHERS)
 
@@ -79,15 +102,21 @@ def heads() -> dict[str, str]:
     for path in sorted(NOTEBOOKS.rglob("*.ipynb")):
         cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
         head = itertools.takewhile(lambda cell: cell["cell_type"] == "markdown", cells)
-        found[path.relative_to(NOTEBOOKS).as_posix()] = "\n".join("".join(cell["source"]) for cell in head)
+        found[path.relative_to(NOTEBOOKS).as_posix()] = "\n".join(
+            "".join(cell["source"]) for cell in head
+        )
     return found
 
 
 def test_every_notebook_links_its_literature_at_the_head():
     """At least one entry of the bibliography, and no paper that the bibliography lacks."""
     text = (PACKAGE / "published" / "references.bib").read_text(encoding="utf-8")
-    known = {published.reference(key)["url"] for key in re.findall(r"^@\w+\{(\w+),$", text, re.MULTILINE)}
-    linked = {name: set(re.findall(r"\]\((https?://[^)]*)\)", head)) for name, head in heads().items()}
+    known = {
+        published.reference(key)["url"] for key in re.findall(r"^@\w+\{(\w+),$", text, re.MULTILINE)
+    }
+    linked = {
+        name: set(re.findall(r"\]\((https?://[^)]*)\)", head)) for name, head in heads().items()
+    }
     assert [name for name, urls in linked.items() if not urls & known] == []
     papers = re.compile("arxiv|aclanthology|doi.org|openreview")
     unknown = {url for urls in linked.values() for url in urls - known if papers.search(url)}
@@ -96,7 +125,13 @@ def test_every_notebook_links_its_literature_at_the_head():
 
 def test_every_notebook_that_names_a_paper_links_it():
     """The authors' names with a year are links to the bibliography's addresses."""
-    names = {"Wang": "monitor", "Wu": "zplke", "Ammar Khodja": "distractors", "Liu": "grapheval", "Chang": "chang"}
+    names = {
+        "Wang": "monitor",
+        "Wu": "zplke",
+        "Ammar Khodja": "distractors",
+        "Liu": "grapheval",
+        "Chang": "chang",
+    }
     names |= {"Petroni": "lama", "Wiland": "bear", "Berglund": "berglund"}
     found = 0
     for notebook, text in heads().items():
@@ -113,7 +148,9 @@ def test_every_measure_names_its_paper_and_equation():
         assert keys and keys <= {each.paper, "karr"}, each.name
 
 
-@pytest.mark.parametrize("paper, equations", [("monitor", 3), ("zplke", 5), ("distractors", 4), ("grapheval", 2)])
+@pytest.mark.parametrize(
+    "paper, equations", [("monitor", 3), ("zplke", 5), ("distractors", 4), ("grapheval", 2)]
+)
 def test_every_equation_is_cited_by_the_code_that_computes_it(paper, equations):
     """GraphEval's equation 1 is a bound on its judge's error, which nobody computes."""
     text = "".join(path.read_text(encoding="utf-8") for path in PACKAGE.rglob("*.py"))

@@ -20,7 +20,9 @@ from probelib.runner import plan
 
 pytestmark = pytest.mark.fast
 
-FRAME = pd.DataFrame({"model": ["a_b", "<script>alert(1)</script>"], "score": [0.123456789, np.nan], "n": [10, 20]})
+FRAME = pd.DataFrame(
+    {"model": ["a_b", "<script>alert(1)</script>"], "score": [0.123456789, np.nan], "n": [10, 20]}
+)
 TEXTS = {
     "p/table1": {"caption": "A caption & more."},
     "p/figure1": {"caption": "A figure.", "alt": "a rising line",
@@ -52,14 +54,26 @@ def executed(section) -> SimpleNamespace:
     shown = lambda artifact: nbformat.v4.new_output(
         "display_data", {"text/plain": ""}, metadata={"probelib_artifact": artifact, "part": "body"}
     )
-    outputs = [shown("p/table1"), shown("p/figure1"), nbformat.v4.new_output("stream", text="printed ``` <b>")]
+    outputs = [
+        shown("p/table1"),
+        shown("p/figure1"),
+        nbformat.v4.new_output("stream", text="printed ``` <b>"),
+    ]
     outputs.append(nbformat.v4.new_output("stream", name="stderr", text="100%|####|"))
-    cells = [nbformat.v4.new_markdown_cell("# A title\n\n$$x_1 = 1$$"), nbformat.v4.new_code_cell("a = 1")]
-    cells += [nbformat.v4.new_markdown_cell("## Part"), nbformat.v4.new_code_cell("b = 2", outputs=outputs)]
+    cells = [
+        nbformat.v4.new_markdown_cell("# A title\n\n$$x_1 = 1$$"),
+        nbformat.v4.new_code_cell("a = 1"),
+    ]
+    cells += [
+        nbformat.v4.new_markdown_cell("## Part"),
+        nbformat.v4.new_code_cell("b = 2", outputs=outputs),
+    ]
     path = paths.RUNS / "smoke" / "notebooks" / "p" / "notebook.ipynb"
     path.parent.mkdir(parents=True)
     nbformat.write(nbformat.v4.new_notebook(cells=cells, metadata={"widgets": {"x": {}}}), path)
-    return SimpleNamespace(notebook="p/notebook", title="a <title>", makes=["p/table1", "p/figure1"])
+    return SimpleNamespace(
+        notebook="p/notebook", title="a <title>", makes=["p/table1", "p/figure1"]
+    )
 
 
 def test_same_run_same_bytes(section):
@@ -73,7 +87,9 @@ def test_same_run_same_bytes(section):
 def test_a_table_keeps_its_digits_and_escapes_its_strings(section):
     make(section)
     stem = section.folder / "p" / "table1"
-    assert pd.read_csv(stem.with_suffix(".csv"))["score"][0] == pytest.approx(0.123456789, abs=1e-10)
+    assert pd.read_csv(stem.with_suffix(".csv"))["score"][0] == pytest.approx(
+        0.123456789, abs=1e-10
+    )
     page, tex = stem.with_suffix(".html").read_text(), stem.with_suffix(".tex").read_text()
     assert "<script>" not in page and "&lt;script&gt;" in page and "0.123" in page and "–" in page
     assert r"a\_b" in tex and r"\toprule" in tex and r"\bfseries 0.123" in tex
@@ -93,7 +109,11 @@ def test_an_interval_is_shown_in_its_cell_and_the_csv_keeps_every_column(section
 def test_the_record_says_where_a_number_comes_from(section):
     make(section)
     record = json.loads((section.folder / "p" / "figure1.json").read_text())
-    assert record["caption"] == "A figure." and record["parameters"] == {"n": 1} and "profile smoke" in record["scope"]
+    assert (
+        record["caption"] == "A figure."
+        and record["parameters"] == {"n": 1}
+        and "profile smoke" in record["scope"]
+    )
     assert record["versions"]["torch"] and "time" not in json.dumps(record)
     checked = pd.read_csv(section.folder / "p" / "figure1.claims.csv")
     assert checked[["key", "value", "n", "verdict"]].values.tolist() == [["up", 0.5, 9, "shown"]]
@@ -103,30 +123,49 @@ def test_a_page_shows_artifacts_claims_and_folded_code(section):
     make(section)
     page = pages.write_page("smoke", executed(section)).read_text()
     assert page.index("## In short") < page.index("## Part")
-    assert "- [Figure 1](#figure1): **It rises.** Here: slope = 0.50 [0.40, 0.60], n = 9: shown." in page
+    assert (
+        "- [Figure 1](#figure1): **It rises.** Here: slope = 0.50 [0.40, 0.60], n = 9: shown."
+        in page
+    )
     assert "![a rising line](figure1.png)" in page and "A caption & more." in page
     assert page.count("<summary>Code</summary>") == 2 and "````text\nprinted ``` <b>\n````" in page
-    assert "100%" not in page and pages.write_page("smoke", SimpleNamespace(notebook="p/none", makes=[])) is None
+    assert (
+        "100%" not in page
+        and pages.write_page("smoke", SimpleNamespace(notebook="p/none", makes=[])) is None
+    )
 
 
 def test_the_book_is_one_page_that_fetches_nothing(section):
     make(section)
-    steps = [executed(section), SimpleNamespace(notebook="p/other", title="other", makes=["p/table2"])]
+    steps = [
+        executed(section),
+        SimpleNamespace(notebook="p/other", title="other", makes=["p/table2"]),
+    ]
     page = pages.book("smoke", steps, {"p/notebook": "ok"}).read_text()
-    assert "<script" not in page and not re.search(r"src=.https?:", page) and "a &lt;title&gt;" in page
+    assert (
+        "<script" not in page and not re.search(r"src=.https?:", page) and "a &lt;title&gt;" in page
+    )
     assert 'src="data:image/png;base64,' in page and "<math" in page and "Not made yet." in page
-    assert pages.POLICY in page and "What the papers claim" not in page  # no claim of a paper was made
+    assert (
+        pages.POLICY in page and "What the papers claim" not in page
+    )  # no claim of a paper was made
 
 
-@pytest.mark.parametrize(("suffix", "content"), [(".png", None), (".json", "{}"), (".json", "{"), (".csv", None)])
+@pytest.mark.parametrize(
+    ("suffix", "content"), [(".png", None), (".json", "{}"), (".json", "{"), (".csv", None)]
+)
 def test_a_damaged_product_names_its_page_and_leaves_the_others(section, suffix, content):
     make(section)
     step = executed(section)
     damaged = (
-        (section.folder / "p" / "table1").with_suffix(suffix) if suffix != ".png" else section.folder / "p/figure1.png"
+        (section.folder / "p" / "table1").with_suffix(suffix)
+        if suffix != ".png"
+        else section.folder / "p/figure1.png"
     )
     damaged.unlink() if content is None else damaged.write_text(content)
-    page = pages.book("smoke", [step, SimpleNamespace(notebook="p/other", title="other", makes=[])], {}).read_text()
+    page = pages.book(
+        "smoke", [step, SimpleNamespace(notebook="p/other", title="other", makes=[])], {}
+    ).read_text()
     assert "--only p/notebook --force" in page and "other" in page
 
 
@@ -161,7 +200,10 @@ def test_a_model_has_the_same_style_everywhere():
 def test_sizes_are_read_as_people_write_them():
     """A small panel names the smallest and the largest model only."""
     sizes = [150_080, 2_400_000, 85_000_000, 302_000_000, 1_200_000_000]
-    for ends_only, named in ((False, ["0.15M", "2.4M", "85M", "302M", "1.2B"]), (True, ["0.15M", "1.2B"])):
+    for ends_only, named in (
+        (False, ["0.15M", "2.4M", "85M", "302M", "1.2B"]),
+        (True, ["0.15M", "1.2B"]),
+    ):
         _, axis = plt.subplots()
         report.size_axis(axis, sizes, ends_only=ends_only)
         assert [label.get_text() for label in axis.get_xticklabels()] == named
@@ -170,7 +212,10 @@ def test_sizes_are_read_as_people_write_them():
 
 def test_own_models_get_different_colours_first_and_then_different_styles(monkeypatch):
     monkeypatch.setattr(charts, "_taken", {})
-    shipped, own = lm.organisms(), [f"run-7/checkpoint-{step}" for step in range(3 * report.COLOURS)]
+    shipped, own = (
+        lm.organisms(),
+        [f"run-7/checkpoint-{step}" for step in range(3 * report.COLOURS)],
+    )
     looks = [report.model_style(name) for name in own]
     assert len({look["color"] for look in looks[: report.COLOURS]}) == report.COLOURS
     assert looks == [report.model_style(name) for name in own]
@@ -183,7 +228,10 @@ def test_a_section_keeps_the_parameters_that_its_notebook_declares():
     values = {"__name__": "__main__", "pd": pd, "profile": "smoke", "papers": None, "data": "atlas"}
     assert report.parameters_of("beyond/audit", values) == {"papers": None}
     given = {"results": "/home/me/scores", "relations": ["P36", "~/x"], "n": 1}
-    assert report.parameters_of("beyond/real_gpt2", given) == {"results": "scores", "relations": ["P36", "x"]}
+    assert report.parameters_of("beyond/real_gpt2", given) == {
+        "results": "scores",
+        "relations": ["P36", "x"],
+    }
     assert report.parameters_of("my/own", {"n": 1}) == {"n": 1}
     with pytest.raises(ProbeError, match="my/own.ipynb does not exist"):
         report.parameters_of("my/own", values)
@@ -194,9 +242,13 @@ def test_grouped_bars_have_a_dash_for_a_missing_value():
     _, axis = plt.subplots()
     report.grouped_bars(axis, values, values - 0.1, values + 0.1)
     heights = [bar.get_height() for bar in axis.patches]
-    assert heights[0] == 0.5 and heights[1] == 0.25 and heights[2] != heights[2] and heights[3] == 0.75
+    assert (
+        heights[0] == 0.5 and heights[1] == 0.25 and heights[2] != heights[2] and heights[3] == 0.75
+    )
     assert len({bar.get_hatch() for bar in axis.patches}) == 2  # not by colour alone
-    assert [text.get_text() for text in axis.texts] == ["–"] and axis.texts[0].get_position() == pytest.approx((0.2, 0))
+    assert [text.get_text() for text in axis.texts] == ["–"] and axis.texts[
+        0
+    ].get_position() == pytest.approx((0.2, 0))
     middles = [bar.get_x() + bar.get_width() / 2 for bar in axis.patches]
     assert middles == pytest.approx([-0.2, 0.8, 0.2, 1.2])
     assert [label.get_text() for label in axis.get_xticklabels()] == ["a", "b"]
@@ -204,15 +256,29 @@ def test_grouped_bars_have_a_dash_for_a_missing_value():
 
 
 def test_bands_have_a_line_and_an_area_each_and_markers_at_the_ticks():
-    curve = pd.DataFrame({"mean": [0.9, 0.5, 0.4], "low": [0.8, 0.4, 0.3], "high": [1.0, 0.6, 0.5]}, index=[1, 2, 3])
-    figure = report.bands({"all": {"Random": curve, "Sem": curve / 2}, "some": {"Sem": curve}}, "n", "mean")
+    curve = pd.DataFrame(
+        {"mean": [0.9, 0.5, 0.4], "low": [0.8, 0.4, 0.3], "high": [1.0, 0.6, 0.5]}, index=[1, 2, 3]
+    )
+    figure = report.bands(
+        {"all": {"Random": curve, "Sem": curve / 2}, "some": {"Sem": curve}}, "n", "mean"
+    )
     (axis, other), (legend,) = figure.axes, figure.legends
     assert [text.get_text() for text in legend.get_texts()] == ["Random", "Sem"]
-    assert axis.get_xscale() == "log" and axis.get_xticks().tolist() == [1, 2] and axis.get_xlim()[0] < 1
-    assert [line.get_ydata().tolist() for line in axis.lines] == [[0.9, 0.5, 0.4], [0.45, 0.25, 0.2]]
+    assert (
+        axis.get_xscale() == "log"
+        and axis.get_xticks().tolist() == [1, 2]
+        and axis.get_xlim()[0] < 1
+    )
+    assert [line.get_ydata().tolist() for line in axis.lines] == [
+        [0.9, 0.5, 0.4],
+        [0.45, 0.25, 0.2],
+    ]
     areas = [area.get_paths()[0].get_extents().intervaly.tolist() for area in axis.collections]
     assert areas == [[0.3, 1], [0.15, 0.5]]
-    assert axis.lines[1].get_markevery() == [0, 1] and other.lines[0].get_color() == axis.lines[1].get_color()
+    assert (
+        axis.lines[1].get_markevery() == [0, 1]
+        and other.lines[0].get_color() == axis.lines[1].get_color()
+    )
     plt.close("all")
 
 
@@ -254,7 +320,11 @@ def test_a_dollar_is_a_dollar_and_a_power_a_power(section):
 
 
 def test_every_notebook_of_the_plan_has_a_committed_page():
-    names = {str(page.relative_to(FIGURES / "atlas")) for page in PAGES if page.is_relative_to(FIGURES / "atlas")}
+    names = {
+        str(page.relative_to(FIGURES / "atlas"))
+        for page in PAGES
+        if page.is_relative_to(FIGURES / "atlas")
+    }
     assert names == {"claims.md", *(f"{step.notebook}.md" for step in plan.read().steps)}
 
 
@@ -266,7 +336,9 @@ def test_a_committed_page_shows_the_committed_numbers(path):
     targets = [os.path.normpath(path.parent.relative_to(paths.ROOT) / link) for link in links]
     assert all((paths.ROOT / target).exists() and not target.startswith("..") for target in targets)
     found = re.findall(
-        r"((?:^\|.*\n)+)(?:\n</details>\n)?\n\*\*[^\n]*\(\[(numbers|all columns)\]\((\S+?)\)\)", text, re.M
+        r"((?:^\|.*\n)+)(?:\n</details>\n)?\n\*\*[^\n]*\(\[(numbers|all columns)\]\((\S+?)\)\)",
+        text,
+        re.M,
     )
     for rows, kind, numbers in found:
         head, _, *body = [re.split(r"(?<!\\)\|", row)[1:-1] for row in rows.strip().split("\n")]
@@ -288,17 +360,27 @@ def wrong_numbers(body: list[list[str]], table: pd.DataFrame) -> list[str]:
     wrong = []
     for first, *cells in body:
         rows = table[(table.astype(str) == first.strip().replace("\\", "")).any(axis=1)]
-        numbers = re.findall(r"-?\d+\.?\d*(?:e[+-]\d+)?", " ".join(map(str, rows.to_numpy().ravel())))
+        numbers = re.findall(
+            r"-?\d+\.?\d*(?:e[+-]\d+)?", " ".join(map(str, rows.to_numpy().ravel()))
+        )
         known = np.array([*map(float, numbers), *rows.select_dtypes("float").median(axis=1)])
         for text in re.findall(r"(?<!&lt;)(?<![\w<-])-?\d+\.\d+", " ".join(cells)):
-            if not (np.abs(known - float(text)) <= 0.51 * 10.0 ** -len(text.partition(".")[2])).any():
+            if not (
+                np.abs(known - float(text)) <= 0.51 * 10.0 ** -len(text.partition(".")[2])
+            ).any():
                 wrong.append(f"{first}: {text}")
     return wrong
 
 
 def test_a_number_of_a_selection_that_is_not_in_the_csv_is_found():
-    table = pd.DataFrame({"model": ["a_b", "c"], "score": [0.1234, 0.5], "low": [0.1, np.nan], "high": [0.2, np.nan]})
+    table = pd.DataFrame(
+        {"model": ["a_b", "c"], "score": [0.1234, 0.5], "low": [0.1, np.nan], "high": [0.2, np.nan]}
+    )
     assert wrong_numbers([[" a\\_b ", " 0.12 [0.10, 0.20] "], [" c ", " 0.50 "]], table) == []
     assert wrong_numbers([[" c ", " 0.12 "]], table) == [" c : 0.12"]
-    three = pd.DataFrame({"relation": ["P1"], "a": [0.1], "b": [0.3], "c": [0.8], "said": "0.77, 2"})
-    assert wrong_numbers([["P1", "0.100 (a-2.4m)", "0.300", "0.77"]], three) == []  # a median, and a number in a text
+    three = pd.DataFrame(
+        {"relation": ["P1"], "a": [0.1], "b": [0.3], "c": [0.8], "said": "0.77, 2"}
+    )
+    assert (
+        wrong_numbers([["P1", "0.100 (a-2.4m)", "0.300", "0.77"]], three) == []
+    )  # a median, and a number in a text
