@@ -275,7 +275,7 @@ def figure6(table: pd.DataFrame) -> Artifact:
 
 
 def figure5(outcomes: dict[str, pd.DataFrame], seed: int = 0) -> Artifact:
-    """Mean Avg@n with ApprOpt against n, one line per model (``scores.score_models``)."""
+    """Mean Avg@n with ApprOpt against n, one line per model (``scores.outcomes_by_model``)."""
     by_size = sorted(outcomes, key=lambda name: outcomes[name].attrs["parameters"])
     curves, last = _curves(outcomes, seed, "Avg"), outcomes[by_size[0]].shape[1]
     figure, ((axis,),) = report.column(2.8)
@@ -304,7 +304,7 @@ def figure5(outcomes: dict[str, pd.DataFrame], seed: int = 0) -> Artifact:
 def figure8(outcomes: dict[str, dict[str, pd.DataFrame]], seed: int = 0) -> Artifact:
     """Avg@20 (or at fewer distractors) against model size with fits, one panel per search.
 
-    outcomes   search ("ApprOpt", "Opt") -> model -> outcomes (``scores.score_models``)
+    outcomes   search ("ApprOpt", "Opt") -> model -> outcomes (``scores.outcomes_by_model``)
     """
     figure, (axes,) = report.column(2.6, 1, len(outcomes), width=report.TWO_COLUMNS, sharey=True)
     frames, slopes = [], {}

@@ -137,11 +137,11 @@ def bert_score(encoder: str | Path, texts: list[str], labels: list[str]) -> np.n
     return np.array([found.get(pair, 0.0) for pair in pairs], dtype=float).round(DIGITS)
 
 
-def verdict(answer: str) -> float:
+def judged_correct(answer: str) -> float:
     """1.0 or 0.0 from a judge's answer: "incorrect" anywhere is 0, else "correct" or a "Yes" at the
     beginning is 1.
 
-    >>> [verdict(text) for text in ("Correct.", "This is incorrect", "Yes, it is.", "No idea.")]
+    >>> [judged_correct(text) for text in ("Correct.", "This is incorrect", "Yes.", "No idea.")]
     [1.0, 0.0, 1.0, 0.0]
     """
     text = answer.strip().lower()

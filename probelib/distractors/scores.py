@@ -157,7 +157,7 @@ def score(study: Study, without: tuple[str, ...] = ()) -> dict[str, pd.DataFrame
     return {name: MEASURES[name](study) for name in chosen}
 
 
-def score_models(names: list[str], study: Study, quantize: str | None = None):
+def outcomes_by_model(names: list[str], study: Study, quantize: str | None = None):
     """Model -> which distractors of the study's first strategy are beaten (figures 5 and 8);
     ``attrs["parameters"]``: the model's size."""
     found = {}
@@ -215,7 +215,7 @@ def _distractors(study: Study, strategy: str) -> pd.DataFrame:
     return _costing(grid, study.scores.attrs["cost"], searched)
 
 
-def probability(study: Study) -> pd.DataFrame:
+def _probability(study: Study) -> pd.DataFrame:
     """Probability of the object's bare labels, from the strategies' scores if these have them."""
     if not study.strategies or measures.ENDINGS[study.how.ending][0]:
         study = replace(study, strategies=(), how=replace(study.how, ending="none"))
@@ -223,7 +223,7 @@ def probability(study: Study) -> pd.DataFrame:
     return _costing(grid, study.scores.attrs["cost"])
 
 
-def precision(study: Study) -> pd.DataFrame:
+def _precision(study: Study) -> pd.DataFrame:
     """Precision@n: whether one of the n most probable next tokens is a label of the object."""
     n = study.how.next_tokens
     ask = partial(store.generate, max_new_tokens=1, beams=n, returned=n)
@@ -264,7 +264,7 @@ def judge_texts(study: Study) -> pd.DataFrame:
         chat = isinstance(judge, ChatModel) or bool(getattr(judge.tokenizer, "chat_template", None))
         options = {"chat": chat, "max_new_tokens": 20}
     answers = store.generate(judge, asked, study.folder, **options)
-    verdicts = answers.set_index("prompt")["text"].map(baselines.verdict)
+    verdicts = answers.set_index("prompt")["text"].map(baselines.judged_correct)
     value = dict(zip(asked["text"], asked["prompt"].map(verdicts), strict=True))
     truth = [baselines.is_right(*pair) for pair in zip(texts["text"], labels, strict=True)]
     judged = texts.assign(value=[value[query] for query in queries], truth=truth)
@@ -272,13 +272,13 @@ def judge_texts(study: Study) -> pd.DataFrame:
     return judged
 
 
-def llm_as_a_judge(study: Study) -> pd.DataFrame:
+def _llm_as_a_judge(study: Study) -> pd.DataFrame:
     """Whether the judge calls a text of a beam right, by width."""
     judged, read = judge_texts(study), [study.beams[w].attrs["cost"] for w in study.judge_widths]
     return _costing(baselines.over_beams(judged), judged.attrs["cost"], *read)
 
 
-def karr(study: Study) -> pd.DataFrame:
+def _karr(study: Study) -> pd.DataFrame:
     """KaRR, one row per fact: it has templates of its own. Its texts follow the model's start token
     (in the released code: nothing); the first token is never scored."""
     rows, kb, model = study.facts.facts, study.knowledge, study.model
@@ -298,13 +298,13 @@ def karr(study: Study) -> pd.DataFrame:
 
 
 MEASURES = {
-    "Probability": probability,
+    "Probability": _probability,
     **{f"Dist. {NAMES[s]}": partial(_distractors, strategy=s) for s in STRATEGIES},
-    "Precision@n": precision,
+    "Precision@n": _precision,
     "ROUGE-L": partial(_similarity, compute=baselines.rouge_l),
     "BERT-score": lambda study: _similarity(study, partial(baselines.bert_score, study.encoder)),
-    "LLM-as-a-judge": llm_as_a_judge,
-    "KaRR": karr,
+    "LLM-as-a-judge": _llm_as_a_judge,
+    "KaRR": _karr,
 }
 
 

@@ -75,7 +75,7 @@ def test_bert_score_of_any_encoder(tmp_path):
      ("not sure: correct or incorrect", 0)],
 )  # fmt: skip
 def test_verdicts(answer, value):
-    assert baselines.verdict(answer) == value
+    assert baselines.judged_correct(answer) == value
 
 
 def test_what_is_right_is_a_label_as_whole_words():

@@ -39,16 +39,16 @@ def test_every_measure_is_scored(study):
 
 def test_probability_is_that_of_the_bare_label_with_any_ending(study):
     """It comes from the strategies' scores where these hold the bare label."""
-    first = scores.probability(replace(study, strategies=("random",)))
+    first = scores.MEASURES["Probability"](replace(study, strategies=("random",)))
     stop = replace(study, strategies=("random",), how=replace(FEW, ending="punct"))
     assert stop.scores["label"].str.endswith(".").all() and stop.outcomes["random"].shape == (12, 5)
     for other in (stop, replace(study, strategies=())):
-        pd.testing.assert_frame_equal(scores.probability(other), first, rtol=1e-4)
+        pd.testing.assert_frame_equal(scores.MEASURES["Probability"](other), first, rtol=1e-4)
 
 
 def test_several_models_are_scored_one_by_one(study):
     one = replace(study, strategies=("random",))
-    found = scores.score_models(["atlas-neox-0.15m", "atlas-gpt2-0.6m"], one)
+    found = scores.outcomes_by_model(["atlas-neox-0.15m", "atlas-gpt2-0.6m"], one)
     assert [own.attrs["parameters"] for own in found.values()] == sorted(
         own.attrs["parameters"] for own in found.values()
     )

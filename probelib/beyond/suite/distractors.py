@@ -71,7 +71,7 @@ for _strategy in (*FREE, "appropt"):
 def probability_of_object(model, questions, folder):
     """Sum over the labels of the object [distractors, Table 2]. It can exceed 1 if one label begins another, so it does not count
     as a probability."""
-    grid = distractor_scores.probability(_scored(model, questions, folder))
+    grid = distractor_scores.MEASURES["Probability"](_scored(model, questions, folder))
     candidates = retrieval.candidates(questions.kb, questions.facts.facts, [])
     return distractors.over_sentences(grid)["–"], tokens_per_fact(model, questions.sentences(), candidates)
 
@@ -103,5 +103,5 @@ for _name, _needs in {
 @measure("KaRR", paper="distractors", prompts="statements")
 def karr_per_fact(model, questions, folder):
     """KaRR, with its own templates [karr]."""
-    grid = distractor_scores.karr(_decoded(model, questions, folder))
+    grid = distractor_scores.MEASURES["KaRR"](_decoded(model, questions, folder))
     return grid["–"], grid.attrs["cost"]["tokens"] / len(questions.facts.facts)
