@@ -188,7 +188,7 @@ def change_of_share(before, after) -> dict[str, float]:
     test = stats.mcnemar(before, after)
     n, lost, gained = test["n"], test["lost"], test["gained"]
     middle, changed = (gained - lost) / (n + 2), (gained + lost + 1) / (n + 2)
-    half = 1.959964 * np.sqrt((changed - middle**2) / (n + 2))
+    half = 1.959964 * float(np.sqrt((changed - middle**2) / (n + 2)))
     return test | {"value": (gained - lost) / n, "low": middle - half, "high": middle + half}
 
 
