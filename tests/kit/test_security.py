@@ -336,7 +336,7 @@ def hostile_run(tmp_path_factory):
     plan = write_plan(
         out / "plan", {"p/hostile": [PROFILE + '\ntext = ""  # str: what is shown', *CELLS]}, steps
     )
-    assert "ok" in run(out, "--plan", str(plan), "--set", f"text={json.dumps(SCRIPT)}")
+    assert "ok" in run(out, "--plan", str(plan), "--set", f"text={SCRIPT}")
     return out
 
 
