@@ -21,10 +21,8 @@ WORDS = [
     "par",
     "##is",
     "rome",
-    "oslo",
-    "##ian",
-    ".",
 ]
+WORDS += ["oslo", "##ian", "."]
 
 
 def bert(path, kind=hf.BertForMaskedLM, **changed):

@@ -212,7 +212,7 @@ FAULTS = [
     ({"asked": retokenized} | LOST, "adds a BOS"),
     ({"asked": lambda ids: [*ids[:-2], 7, ids[-1]]}, "token 7 instead of"),
     ({"asked": lambda ids: ids[-4:]} | LOST, "truncates"),
-    ({"renumber": backwards}, "mixes answers"),
+    ({"renumber": backwards}, "changes the order"),
     ({"renumber": lambda choices: choices[: len(choices) // 2]}, "for 16 prompts"),
     ({"renumber": lambda choices: [{**c, "index": 0} for c in choices]}, "returns choices 0 for"),
     ({"spoil": by_place}, "depend on order"),

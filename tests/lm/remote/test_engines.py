@@ -86,8 +86,7 @@ def test_vllm_gives_the_numbers_of_the_model_loaded_here(tmp_path):
 @pytest.mark.skipif(not has("transformers", "fastapi", "openai"), reason="no transformers[serving]")
 def test_transformers_serve_is_refused_with_its_own_words(tmp_path):
     """It has /completions, without token ids and log-probabilities."""
-    folder = str(CHECKPOINTS / NAME)
-    said = r"serves|no response|no log-probabilities"
-    with engine(tmp_path, "transformers.cli.transformers", "serve", folder) as url:
-        with pytest.raises(ProbeError, match=said):
-            lm.load(f"{url}#{folder}").logprobs(["The capital of France is"], [[" Paris"]])
+    folder, said = str(CHECKPOINTS / NAME), r"serves|no response|no log-probabilities"
+    command = ["transformers.cli.transformers", "serve", folder]
+    with engine(tmp_path, *command) as url, pytest.raises(ProbeError, match=said):
+        lm.load(f"{url}#{folder}").logprobs(["The capital of France is"], [[" Paris"]])
