@@ -180,10 +180,10 @@ class Served(Model):
 
     def _score_sequences(self, sequences: list[list[int]], **changes) -> list[Scored]:
         """Scores, with one more entry (NaN, arg-max) if the server returns what follows."""
-        choices = self._complete(sequences, BATCH, **SCORE | changes)
+        choices = self._complete(sequences, **SCORE | changes)
         return [self._read(choice, ids) for choice, ids in zip(choices, sequences, strict=True)]
 
-    def _complete(self, sequences: list[list[int]], batch: int, **options) -> list[dict]:
+    def _complete(self, sequences: list, batch: int = BATCH, **options) -> list[dict]:
         """The server's choice for every sequence."""
         batches = [sequences[i : i + batch] for i in range(0, len(sequences), batch)]
         with ThreadPoolExecutor(IN_FLIGHT) as pool:

@@ -1,6 +1,6 @@
-"""Real engines, each started on this machine with a shipped organism. They are no dependency of the kit:
-the tests look for them in the environment whose Python ``PROBELIB_TEST_ENGINES`` names (default: this
-one), and are skipped where they are missing."""
+"""Real engines, each started on this machine with a shipped organism. They are no dependency of the
+kit: the tests look for them in the environment whose Python ``PROBELIB_TEST_ENGINES`` names
+(default: this one), and are skipped where they are missing."""
 
 import os
 import signal
@@ -33,7 +33,8 @@ def has(*modules: str) -> bool:
 
 @contextmanager
 def engine(tmp_path, *command: str):
-    """Starts an engine on a free port; gives its address once it lists its models. It ends with the test."""
+    """Starts an engine on a free port; gives its address once it lists its models. It ends with the
+    test."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]

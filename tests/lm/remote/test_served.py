@@ -113,7 +113,8 @@ def test_each_fault_is_named(how, said):
     ],
 )
 def test_a_server_that_changes_after_the_check_is_noticed(name, late, said):
-    """It answers as another model; or it says nothing, and its scores become those of other weights."""
+    """It answers as another model; or it says nothing, and its scores become those of other
+    weights."""
     swapped, other = [], values(late) if late else None
 
     def answer(path, body, log):
@@ -246,7 +247,8 @@ def test_texts_and_vocabulary_entries_are_understood_as_tokens(served):
 
 
 def test_a_chat_model_that_returns_no_text_or_is_swapped_is_noticed():
-    """Its content is null where it thought until its tokens ran out: that is not the text "None"."""
+    """Its content is null where it thought until its tokens ran out: that is not the text
+    "None"."""
     says = lambda text, name: (
         200,
         {"model": name, "choices": [{"message": {"content": text}}]},
