@@ -54,7 +54,12 @@ def everywhere(monkeypatch):
 def test_two_branches_by_hand():
     """0 and 1 are cached, 2 and 4 branch off 1, 3 and 5 follow them; a soft prompt of one token comes first."""
     intervals = Intervals(torch.tensor([-1, 0, 1, 2, 3, 4, 5]), torch.tensor([6, 6, 6, 4, 4, 6, 6]))
-    expected = [[1, 1, 1, 1, 0, 0, 0], [1, 1, 1, 1, 1, 0, 0], [1, 1, 1, 0, 0, 1, 0], [1, 1, 1, 0, 0, 1, 1]]
+    expected = [
+        [1, 1, 1, 1, 0, 0, 0],
+        [1, 1, 1, 1, 1, 0, 0],
+        [1, 1, 1, 0, 0, 1, 0],
+        [1, 1, 1, 0, 0, 1, 1],
+    ]
     assert intervals.dense(4).int().tolist() == expected
     mask, same = flex.block_masks(intervals, torch.tensor([0, 1, 2, 3, 4, 3, 4]), 4, None)
     assert mask is same and tokens_of(mask, 4, 7).int().tolist() == expected
@@ -80,7 +85,10 @@ def tokens_of(mask, n: int, keys: int) -> torch.Tensor:
     ):
         for row, count in enumerate(number[0, 0].tolist()):
             for column in index[0, 0, row, :count].tolist():
-                block = (slice(row * BLOCK, (row + 1) * BLOCK), slice(column * BLOCK, (column + 1) * BLOCK))
+                block = (
+                    slice(row * BLOCK, (row + 1) * BLOCK),
+                    slice(column * BLOCK, (column + 1) * BLOCK),
+                )
                 visible[block] = True if full else single[block]
     return visible[:n, :keys]
 
@@ -91,8 +99,13 @@ def trees(draw):
     rng, size = np.random.default_rng(draw(st.integers(0, 2**32))), draw(st.integers(2, 4 * BLOCK))
     branching, depth = draw(st.floats(0, 0.3)), [0]
     for _ in range(size - 1):
-        depth.append(int(rng.integers(0, depth[-1] + 1)) if rng.random() < branching else depth[-1] + 1)
-    end = [next((later for later in range(p + 1, size) if depth[later] <= depth[p]), size) for p in range(size)]
+        depth.append(
+            int(rng.integers(0, depth[-1] + 1)) if rng.random() < branching else depth[-1] + 1
+        )
+    end = [
+        next((later for later in range(p + 1, size) if depth[later] <= depth[p]), size)
+        for p in range(size)
+    ]
     return np.array(end), np.array(depth), draw(st.integers(0, size - 1))
 
 
@@ -101,9 +114,12 @@ def trees(draw):
 def test_block_masks_of_any_tree_show_what_the_dense_mask_shows(tree, virtual, window):
     end, depth, start = tree
     place = np.arange(len(end))
-    keys = np.concatenate([place[:start][end[:start] > start], place[start:]])  # ancestors of the row, and the row
+    keys = np.concatenate(
+        [place[:start][end[:start] > start], place[start:]]
+    )  # ancestors of the row, and the row
     intervals = Intervals(
-        torch.tensor([-1] * virtual + keys.tolist()), torch.tensor([len(end)] * virtual + end[keys].tolist())
+        torch.tensor([-1] * virtual + keys.tolist()),
+        torch.tensor([len(end)] * virtual + end[keys].tolist()),
     )
     position, n = torch.tensor([*range(virtual), *(virtual + depth[keys])]), len(end) - start
     dense = intervals.dense(n)
@@ -144,7 +160,11 @@ def test_short_rows_keep_the_dense_mask(everywhere, monkeypatch):
 
 
 @settings(max_examples=15, deadline=None)
-@given(SEQUENCES, st.sampled_from([1, 3, 96]), st.sampled_from(["gpt_neox", "mistral_window", "gemma3_window"]))
+@given(
+    SEQUENCES,
+    st.sampled_from([1, 3, 96]),
+    st.sampled_from(["gpt_neox", "mistral_window", "gemma3_window"]),
+)
 def test_any_requests_any_budget(pairs, budget, family):
     model = MODELS[family]
     contexts, branches = [c for c, _ in pairs], [(i, tuple(b)) for i, (_, b) in enumerate(pairs)]
@@ -157,10 +177,17 @@ def test_any_requests_any_budget(pairs, budget, family):
     assert largest_difference(long, score_plain(model, contexts, branches)[0]) <= 1e-4
 
 
-MODELS = {family: tiny.build(tiny.DECODERS[family]()) for family in ("gpt_neox", "mistral_window", "gemma3_window")}
+MODELS = {
+    family: tiny.build(tiny.DECODERS[family]())
+    for family in ("gpt_neox", "mistral_window", "gemma3_window")
+}
 
 
-PROMPTS = [f"{start} the capital of {end}?" for start in ("What is", "Where is") for end in ("France", "Spain", "Peru")]
+PROMPTS = [
+    f"{start} the capital of {end}?"
+    for start in ("What is", "Where is")
+    for end in ("France", "Spain", "Peru")
+]
 ANSWERS = [[" Paris", " Oslo"]] * len(PROMPTS)
 
 
@@ -203,7 +230,8 @@ def test_a_cpu_never_uses_it(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("family", "reason"), [("gptj", "gptj has attention code of its own"), ("t5", "an encoder-decoder")]
+    ("family", "reason"),
+    [("gptj", "gptj has attention code of its own"), ("t5", "an encoder-decoder")],
 )
 def test_families_that_keep_sdpa_by_name(family, reason, everywhere, tmp_path):
     config = (tiny.DECODERS | tiny.ENCODER_DECODERS)[family]()
@@ -256,7 +284,11 @@ def test_the_check_has_two_long_rows(everywhere, tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    "error", [RuntimeError("no kernel image"), pytest.param(TypeError("not subscriptable"), marks=pytest.mark.slow)]
+    "error",
+    [
+        RuntimeError("no kernel image"),
+        pytest.param(TypeError("not subscriptable"), marks=pytest.mark.slow),
+    ],
 )
 def test_a_failure_in_the_check_or_later_falls_back(error, from_40_on, tmp_path, monkeypatch):
     model = loaded(tmp_path, "llama")
@@ -286,8 +318,12 @@ def test_out_of_memory_still_halves_the_row(from_40_on, tmp_path, monkeypatch):
 
     monkeypatch.setattr(flex, "flex_attention", full)
     monkeypatch.setattr(torch.cuda, "empty_cache", lambda: None)
-    assert model.logprobs(PROMPTS, ANSWERS)["logprob"].to_numpy() == pytest.approx(expected, abs=1e-4)
-    assert model.budget == 8 and model.flex  # rows of 128, 64 and 32 tokens; the last ones have a dense mask
+    assert model.logprobs(PROMPTS, ANSWERS)["logprob"].to_numpy() == pytest.approx(
+        expected, abs=1e-4
+    )
+    assert (
+        model.budget == 8 and model.flex
+    )  # rows of 128, 64 and 32 tokens; the last ones have a dense mask
 
 
 def test_compiled_once_for_rows_of_any_length():
@@ -296,7 +332,9 @@ def test_compiled_once_for_rows_of_any_length():
     count = lambda graph, inputs: kernels.append(graph) or graph.forward
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(
-            flex, "flex_attention", torch.compile(flex.flex_attention, dynamic=True, fullgraph=True, backend=count)
+            flex,
+            "flex_attention",
+            torch.compile(flex.flex_attention, dynamic=True, fullgraph=True, backend=count),
         )
         patch.setattr(flex, "SHORTEST", 1)
         model = tiny.build(tiny.DECODERS["gemma2_window"]())
