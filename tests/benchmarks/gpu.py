@@ -18,7 +18,6 @@ import transformers as hf
 from transformers.utils import logging
 
 from probelib import lm
-from probelib.lm.internals import flex
 from tests.benchmarks import peers, workloads
 from tests.benchmarks.measuring import write_table
 from tests.benchmarks.scoring import compare, fresh, tree_size
@@ -50,7 +49,7 @@ def main(names: Sequence[str] = tuple(CONFIGS)) -> None:
                 print(f"\n{name}, {precision}: {ours.memory / 2**30:.1f} GiB estimated for the weights, ", end="")
                 ours.hf_model  # noqa: B018
                 taken = f"{torch.cuda.memory_allocated() / 2**30:.1f} GiB taken"
-                print(f"{taken}; path {ours.choose_path()}, FlexAttention: {ours.flex_reason or 'used'}", flush=True)
+                print(f"{taken}; path {ours.choose_path()}", flush=True)
                 for table, work in zip(tables, (rates, rows, against), strict=True):
                     tables[table] += [{"model": f"{name}, {precision}"} | row for row in work(ours, world)]
                 del ours
@@ -132,94 +131,13 @@ def _rate(ours, name: str, run, sequences: list, rounds: int, head: bool = True)
 
 
 def rows(ours, world, rounds: int = 3) -> list[dict]:
-    """Seconds of W2 by the tokens of a row, with dense masks and, where the self-check allows it, with FlexAttention."""
-    some, found, budget, allowed = workloads.templates(world, 20), [], ours.budget, ours.flex
+    """Seconds of W2 by the tokens of a row."""
+    some, budget, taken = workloads.templates(world, 20), ours.budget, {}
     run = lambda: fresh(ours).logprobs(some.prompts, some.continuations).attrs["cost"]["seconds"]
-    for long in (False, True) if allowed else (False,):
-        ours.flex = long
-        taken = {"attention": "FlexAttention" if long else "dense mask"}
-        for tokens in ROWS:
-            ours.budget, taken[f"{tokens:,}"] = tokens // flex.ROWS if long else tokens, ""
-            if not long or tokens >= flex.SHORTEST:
-                run()
-                taken[f"{tokens:,}"] = f"{median(run() for _ in range(rounds)):.2f}"
-        print(*taken.values(), sep=" | ", flush=True)
-        found.append(taken)
-    ours.budget, ours.flex = budget, allowed
-    return found
-
-
-def matrix_rate() -> float:
-    """FLOP/s of a square product in bfloat16; the median of nine."""
-    a, b = (torch.randn(SIZE, SIZE, device="cuda", dtype=torch.bfloat16) for _ in range(2))
-    times = []
-    for _ in range(9):
-        begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
-        begin.record()
-        a @ b
-        end.record()
-        torch.cuda.synchronize()
-        times.append(begin.elapsed_time(end) / 1000)
-    return 2 * SIZE**3 / median(times)
-
-
-def against(ours, world, rounds: int = 3) -> list[dict]:
-    """The same requests as others run them, on the same model object."""
-    theirs, tokenizer, found = ours.hf_model, ours.tokenizer, []
-    score = lambda some: fresh(ours).logprobs(some.prompts, some.continuations)["logprob"].to_numpy()
-    batches = lambda some: peers.sorted_batches(theirs, tokenizer, some.pairs())
-    for name, some in {
-        "W1 many-shot, 2 x 1 subjects": workloads.many_shot(world, 1),
-        "W2 templates, 20 facts": workloads.templates(world, 4),
-        "W4 MONITOR, 100 facts": workloads.framings(world, 20),
-    }.items():
-        found += [
-            compare(
-                name,
-                "sorted batches of 32",
-                len(some.pairs()),
-                lambda some=some: score(some),
-                lambda some=some: batches(some),
-                None,
-                rounds,
-                by="wall",
-            )
-        ]
-    few = workloads.framings(world, 1, relations=1)
-    found += [
-        compare(
-            "W4 MONITOR, 1 fact",
-            "five beams, one prompt at a time",
-            len(few.prompts),
-            lambda: score(few),
-            lambda: peers.beams_one_by_one(theirs, tokenizer, few.prompts),
-            None,
-            rounds,
-            by="wall",
-            difference=lambda *_: float("nan"),
-        )
-    ]
-    texts = workloads.statements(world, 1000)
-    whole = [workloads.INSTRUCTION + text for text in texts]
-    for peer, run in (
-        ("GraphEval, padded batches of 64", peers.padded_states),
-        ("no head, sorted batches of 32", peers.sorted_states),
-    ):
-        found += [
-            compare(
-                "W3 statements",
-                peer,
-                len(texts),
-                lambda: fresh(ours).hidden_states(texts, prefix=workloads.INSTRUCTION)[0],
-                lambda run=run: run(theirs, tokenizer, whole),
-                None,
-                rounds,
-                by="wall",
-            )
-        ]
-    return [gpu_columns(row) for row in found]
-
-
-def gpu_columns(compared: dict) -> dict:
-    """A row of ``compare`` without what a GPU's table does not have."""
-    return {column: value for column, value in compared.items() if column not in ("by CPU time", "wanted")}
+    for tokens in ROWS:
+        ours.budget = tokens
+        run()
+        taken[f"{tokens:,}"] = f"{median(run() for _ in range(rounds)):.2f}"
+    print(*taken.values(), sep=" | ", flush=True)
+    ours.budget = budget
+    return [taken]

@@ -19,7 +19,6 @@ from transformers.utils import logging
 
 from probelib import lm
 from probelib.errors import ProbeError
-from probelib.lm.internals.cpu import mkl_is_slow, take_onednn
 from probelib.lm.tree import score_tree
 from tests.benchmarks import peers, workloads
 from tests.benchmarks.measuring import write_table
@@ -222,7 +221,7 @@ def _limit(name: str, model, run: Callable, sequences: list, head: bool = True, 
         before, ran, after = matrix_rate(), timed(run), matrix_rate()
         seconds.append(ran.cpu)
         over.append(ran.cpu * (before + after) / 2 / work)
-    forwarded, onednns = ran.result["forwarded_tokens"], matrix_rate(onednn=True) if mkl_is_slow() else None
+    forwarded = ran.result["forwarded_tokens"]
     row = {
         "workload": name,
         "tokens asked": asked,
@@ -232,17 +231,14 @@ def _limit(name: str, model, run: Callable, sequences: list, head: bool = True, 
         "s": median(seconds),
         "by limit (at most 1.6)": f"**{median(over):.2f}** ({min(over):.2f} to {max(over):.2f})",
         "GFLOP/s": f"{after / 1e9:.0f}",
-        "by oneDNN's limit": f"{median(over) * onednns / after:.2f}" if onednns else "",
-        "its GFLOP/s": f"{onednns / 1e9:.0f}" if onednns else "",
     }
     print(*row.values(), sep=" | ", flush=True)
     return row
 
 
-def matrix_rate(size: int = 1024, onednn: bool = False) -> float:
+def matrix_rate(size: int = 1024) -> float:
     """FLOP/s (CPU seconds) of a square product in a linear layer; the median of nine."""
     layer, x = torch.nn.Linear(size, size, bias=False), torch.randn(size, size)
-    take_onednn(layer) if onednn else None
     with torch.inference_mode():
         return 2 * size**3 / median(timed(lambda: layer(x)).cpu for _ in range(9))
 

@@ -15,10 +15,8 @@ from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 
 from probelib import lm
 from probelib.errors import ProbeError
-from probelib.lm.__main__ import main as convert
 from probelib.lm.decode.generation import continue_ids
 from probelib.lm.internals.memory import count_parameters, parameters_by_config
-from probelib.lm.internals.pickled import convert_pickled
 from probelib.lm.names import display_name
 from probelib.lm.selfcheck import score_by
 from probelib.paths import ROOT
@@ -221,34 +219,6 @@ def test_only_the_files_that_are_loaded_count(folder, tmp_path):
             lm.load(copy)
 
 
-def test_pickled_weights_are_converted_by_command_only(folder, tmp_path, monkeypatch):
-    copy = shutil.copytree(folder, tmp_path / "copy")
-    torch.save(load_file(copy / "model.safetensors"), copy / "pytorch_model.bin")
-    (copy / "model.safetensors").unlink()
-    with pytest.raises(ProbeError, match="probelib.lm convert"):
-        lm.load(copy)
-    hub = shutil.copytree(copy, tmp_path / "hub")
-    convert_pickled(copy)
-    assert score(lm.load(copy)) == score(lm.load(folder))
-
-    def snapshot(name, revision, allow_patterns, ignore_patterns, local_dir):
-        """What the hub would send of its files."""
-        assert (name, revision) == ("a/b", "step1")
-        names = [path.name for path in hub.iterdir()]
-        kept = filter_repo_objects(names, allow_patterns=allow_patterns, ignore_patterns=ignore_patterns)
-        local_dir.mkdir()
-        for name in kept:
-            shutil.copy(hub / name, local_dir)
-        return str(local_dir)
-
-    monkeypatch.setattr("huggingface_hub.snapshot_download", snapshot)
-    assert convert(["convert", "a/b@step1", str(tmp_path / "new")]).exists()
-    assert score(lm.load(tmp_path / "new")) == score(lm.load(folder))
-    for wrong in (["convert", "a/b", str(copy)], ["convert", str(copy), "x"], ["convert"], ["load", "x"]):
-        with pytest.raises(ProbeError, match="convert ID FOLDER"):
-            convert(wrong)
-
-
 def test_names_of_other_libraries_get_the_right_ones():
     for wrong, said in (
         ({"torch_dtype": "float16"}, "dtype='bfloat16'"),
@@ -280,9 +250,14 @@ def test_one_text_is_as_good_as_a_list(folder):
     assert model.logprobs("Rome ", ["Paris"])["note"][0] != "no blank"
 
 
+QUICK = "{% if enable_thinking is defined and not enable_thinking %}<quick>{% endif %}<assistant>{{ '\\n' }}"
 TEMPLATE = (
-    "{% for m in messages %}<{{ m.role }}>{{ m.content }}\n{% endfor %}"
-    "{% if enable_thinking is defined and not enable_thinking %}<quick>{% endif %}<assistant>{{ '\\n' }}"
+    "{% for m in messages %}{% if loop.last and m.role == 'assistant' %}"
+    + QUICK
+    + "{{ m.content }}{% else %}<{{ m.role }}>{{ m.content }}\n{% endif %}{% endfor %}"
+    + "{% if add_generation_prompt %}"
+    + QUICK
+    + "{% endif %}"
 )
 
 

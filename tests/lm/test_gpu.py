@@ -13,7 +13,6 @@ import torch
 
 from probelib import lm
 from probelib.errors import ProbeError
-from probelib.lm.internals import flex
 from probelib.lm.internals.encdec import score_encdec
 from probelib.lm.plain import score_plain
 from probelib.lm.tree import score_tree
@@ -45,24 +44,6 @@ def test_the_tree_on_the_gpu_is_the_plain_path_on_the_cpu(family):
         fast, _, cost = score_tree(model, contexts, branches, budget)
         assert largest_difference(fast, plain) <= GPU_TOLERANCE
         assert cost["forwarded_tokens"] == cost["tree_nodes"]
-
-
-@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
-@pytest.mark.parametrize("family", ["gpt_neox", "gpt2", "llama_grouped", "mistral_window", "gemma2_window", "qwen3"])
-def test_long_rows_have_the_compiled_kernel_of_flexattention(family, dtype, tmp_path):
-    """The self-check finds it right, and a run of three long rows gives the scores of dense masks."""
-    config = tiny.DECODERS[family]()
-    config.vocab_size = len(tiny.tokenizer())
-    model = lm.load(tiny.folder(tmp_path, config), dtype=dtype)
-    assert (model.choose_path(), model.flex_reason, model.flex) == ("tree", "", True)
-    rng = np.random.default_rng(0)
-    prefix = rng.integers(3, config.vocab_size, 30).tolist()
-    branches = [(0, tuple(rng.integers(3, config.vocab_size, 5).tolist())) for _ in range(900)]
-    long, _, cost = score_tree(model.hf_model, [prefix], branches, 300, long=True)
-    dense, _, _ = score_tree(model.hf_model, [prefix], branches, 1200)
-    assert cost["tree_nodes"] > 2 * flex.ROWS * 300 and flex.ROWS * 300 >= flex.SHORTEST
-    off = np.abs(np.concatenate(long) - np.concatenate(dense))
-    assert off.max() <= 1e-4 if dtype == "float32" else off.mean() <= 0.05
 
 
 @pytest.mark.parametrize("family", tiny.DECODERS)
@@ -132,7 +113,6 @@ def test_a_full_card_halves_the_row_and_the_scores_stay(folder):
     one.budget = 256
     expected = one.logprobs(prompts, [words] * len(prompts))
     assert expected.attrs["cost"]["forwarded_tokens"] > 3 * 8192
-    one.flex = False  # its masks are small
     one.budget = whole = 8192  # a mask of 8,192 x 8,192 in float32 alone takes 256 MiB
     torch.cuda.empty_cache()
     room = torch.cuda.memory_reserved()

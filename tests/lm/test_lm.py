@@ -19,7 +19,8 @@ from probelib import lm
 from probelib.errors import ProbeError
 from probelib.lm import families
 from probelib.lm.internals import cpu
-from probelib.lm.internals.memory import announce, needs_several_gpus, refuse_offload
+from probelib.lm.internals.memory import announce, needs_several_gpus
+from probelib.lm.internals.weights import refuse_offload
 from probelib.lm.selfcheck import failures
 from probelib.lm.tree import score_tree
 from probelib.paths import ROOT

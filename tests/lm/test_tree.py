@@ -214,40 +214,6 @@ def test_attention_is_given_back_after_an_error(monkeypatch):
     assert model.config._attn_implementation == "sdpa"
 
 
-@pytest.mark.parametrize("family", tiny.DECODERS)
-def test_the_last_mlp_takes_the_tokens_that_are_asked(family):
-    """Ten tokens are forwarded, two are asked; the first layer's MLP takes all ten."""
-    model, taken = tiny.build(tiny.DECODERS[family]()), []
-    layers = next(m for m in model.base_model.modules() if isinstance(m, torch.nn.ModuleList))
-    for layer in (layers[0], layers[-1]):
-        if hasattr(layer, "mlp"):
-            layer.mlp.register_forward_hook(lambda _, inputs, __: taken.append(inputs[0].shape[1]), prepend=True)
-    contexts, branches = [list(range(10, 20)), list(range(10, 16))], [(0, (5,)), (0, (6,)), (1, (7,))]
-    score_tree(model, contexts, branches, 16)
-    assert taken == ([] if family in OWN_MLP else [10, 2])
-    taken.clear()
-    model(input_ids=torch.tensor(contexts[:1]))  # nothing is left of it
-    assert taken == ([] if family in OWN_MLP else [10, 10])
-
-
-def test_the_last_mlp_takes_the_tokens_that_are_asked_on_every_device():
-    """On torch's "meta" device, which has shapes and no numbers."""
-    model, taken = tiny.build(tiny.DECODERS["llama"]()).to("meta"), []
-    for layer in model.model.layers:
-        layer.mlp.register_forward_hook(lambda _, inputs, __: taken.append(inputs[0].shape[1]), prepend=True)
-    visible, kept = torch.ones(10, 10, dtype=torch.bool, device="meta"), [3, 9]
-    logits = forward_packed(model, hf.DynamicCache(), list(range(10)), np.arange(10), visible, kept)
-    assert taken == [10, 2] and logits.shape == (2, tiny.V) and logits.device.type == "meta"
-
-
-def test_an_mlp_that_layers_share_stays_whole():
-    model = tiny.build(tiny.DECODERS["llama"]())
-    model.model.layers[1].mlp = model.model.layers[0].mlp
-    contexts, branches = requests()
-    fast, _, _ = score_tree(model, contexts, branches, 16)
-    assert largest_difference(fast, score_plain(model, contexts, branches)[0]) <= TOLERANCE
-
-
 def test_order_and_duplicates_change_no_bit():
     model = tiny.build(tiny.DECODERS["llama"]())
     contexts, branches = requests()
