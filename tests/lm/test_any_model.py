@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 import torch
 import transformers as hf
-from huggingface_hub.utils import filter_repo_objects
 from peft import LoraConfig, get_peft_model
 from safetensors.torch import load_file, save_file
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers

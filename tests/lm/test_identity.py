@@ -284,7 +284,9 @@ def test_a_tensor_in_two_shards_or_beside_the_index_is_an_error(tmp_path):
 
     def save(**more):
         for file, own in parts.items():
-            kept = {name: weights[name] for name in [*own, *more.get(file[:3].replace("-", ""), [])]}
+            kept = {
+                name: weights[name] for name in [*own, *more.get(file[:3].replace("-", ""), [])]
+            }
             save_file(kept, folder / file, {"format": "pt"})
 
     index = {name: file for file, own in parts.items() for name in own}
@@ -316,13 +318,17 @@ def test_the_base_of_an_adapter_stands_beside_it(tmp_path, monkeypatch):
     tuned.save_pretrained(tmp_path / "exp" / "adapter")
     file = tmp_path / "exp" / "adapter" / "adapter_config.json"
     for name in ("base", "../base"):
-        file.write_text(json.dumps(json.loads(file.read_text()) | {"base_model_name_or_path": name}))
+        file.write_text(
+            json.dumps(json.loads(file.read_text()) | {"base_model_name_or_path": name})
+        )
         for place in ("exp", "elsewhere", "."):
             monkeypatch.chdir(tmp_path / place)
             assert lm.load(tmp_path / "exp" / "adapter").folder.resolve() == right.resolve()
     shutil.move(tmp_path / "exp" / "base", tmp_path / "exp" / "moved")
     monkeypatch.chdir(tmp_path / "elsewhere")
     for name in ("base", "../base"):
-        file.write_text(json.dumps(json.loads(file.read_text()) | {"base_model_name_or_path": name}))
+        file.write_text(
+            json.dumps(json.loads(file.read_text()) | {"base_model_name_or_path": name})
+        )
         with pytest.raises(ProbeError, match="neither beside the adapter nor a Hugging Face id"):
             lm.load(tmp_path / "exp" / "adapter")

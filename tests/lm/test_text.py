@@ -98,15 +98,17 @@ def word_piece() -> Tokenizer:
     raw = Tokenizer(models.WordPiece(unk_token="<unk>"))
     raw.normalizer = normalizers.NFC()
     raw.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
-    trainer = trainers.WordPieceTrainer(
-        vocab_size=600, special_tokens=SPECIAL, show_progress=False
-    )
+    trainer = trainers.WordPieceTrainer(vocab_size=600, special_tokens=SPECIAL, show_progress=False)
     raw.train_from_iterator(text.TEXTS * 4, trainer)
     return raw
 
 
 def ids_of_the_file(folder, words: str) -> list[int]:
-    return Tokenizer.from_file(str(folder / "tokenizer.json")).encode(words, add_special_tokens=False).ids
+    return (
+        Tokenizer.from_file(str(folder / "tokenizer.json"))
+        .encode(words, add_special_tokens=False)
+        .ids
+    )
 
 
 # The file

@@ -6,12 +6,10 @@ import weakref
 import numpy as np
 import pytest
 import torch
-import transformers as hf
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from probelib.errors import ProbeError
-from probelib.lm.families import forward_packed
 from probelib.lm.internals.encdec import score_encdec
 from probelib.lm.plain import score_plain
 from probelib.lm.tree import Tree, gather_logprobs, score_tree, to_numpy_checked
