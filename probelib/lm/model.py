@@ -421,7 +421,8 @@ class LM(Model):
         self._states  # noqa: B018  before the files are read
         vars(self)["hf_model"] = hf_model = load_weights(self)
         try:
-            self._loaded = self._weights(), probe(self)
+            probed = probe(self)
+            self._loaded = self._weights(), probed
             self._check_files()
         except Exception:
             del vars(self)[

@@ -1,4 +1,4 @@
-"""Keys that measure: whatever changes a number changes the key of the scores, or is an error; scoring changes no model."""
+"""Keys that measure: whatever changes a number changes the key, or is an error."""
 
 import json
 import os

@@ -213,7 +213,8 @@ CHANNEL = (
     "{% endfor %}{% if add_generation_prompt %}{{ '<|start|>assistant' }}{% endif %}"
 )
 THOUGHT = (
-    "{% for m in messages %}{% if m['role'] == 'user' %}{{ '<|start|>user\n' + m['content'] + '<|end|>\n' }}"
+    "{% for m in messages %}{% if m['role'] == 'user' %}"
+    "{{ '<|start|>user\n' + m['content'] + '<|end|>\n' }}"
     "{% else %}{{ '<|start|>assistant\n<think>\n\n</think>\n\n' + m['content'] + '<|end|>\n' }}"
     "{% endif %}{% endfor %}{% if add_generation_prompt %}{{ '<|start|>assistant\n' }}{% endif %}"
 )

@@ -9,6 +9,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from probelib import lm
 from probelib.errors import ProbeError
 from probelib.lm.internals.encdec import score_encdec
 from probelib.lm.plain import score_plain
@@ -17,8 +18,6 @@ from tests.lm import tiny
 
 # not taken in parts
 OWN_ATTENTION = {"gptj", "bloom", "mpt", "gemma2_window", "falcon", "falcon_alibi", "gpt_oss", "deepseek"}
-OWN_ATTENTION |= {"gpt_neo_window"}
-OWN_MLP = {"opt", "mpt", "llama4_chunks"}  # no module of that name
 TOLERANCE = 1e-4  # summed log-prob, nats; what is seen is 1e-6 to 2e-5: the order of float32 sums differs
 
 
@@ -210,6 +209,28 @@ def test_attention_is_given_back_after_an_error(monkeypatch):
     with pytest.raises(ZeroDivisionError):
         score_tree(model, [[5, 6]], [(0, (n, 7, 8, 9, 10)) for n in range(10, 70)], 400)
     assert model.config._attn_implementation == "sdpa"
+
+
+@pytest.mark.filterwarnings("ignore:.*is scored on the path")
+@pytest.mark.parametrize("family", tiny.OWN_LAYERS)
+def test_families_that_count_places_themselves_leave_the_tree(family):
+    """Their scores are those of single sequences."""
+    config = tiny.OWN_LAYERS[family]()
+    tokenizer = tiny.tokenizer()
+    config.vocab_size = len(tokenizer)
+    hf_model = tiny.build(config)
+    model = lm.load(hf_model, tokenizer)
+    prompt = "The capital of Peru is not the capital of France or of Spain, it is"
+    answers = [" Lima", " Lima and Paris", " Nice"]
+    found = model.logprobs(prompt, answers)["logprob"].tolist()
+    assert model.path in ("repeated", "plain") and model.why.startswith("tree: it changes")
+    ids = model.tokens.prompts([prompt])[0]
+    for answer, score in zip(answers, found, strict=True):
+        rest = list(model.tokens.continuation(answer))
+        with torch.inference_mode():
+            logits = hf_model(torch.tensor([ids + rest]), use_cache=False).logits[0].log_softmax(-1)
+        by_hand = sum(logits[len(ids) - 1 + n, token].item() for n, token in enumerate(rest))
+        assert score == pytest.approx(by_hand, abs=1e-4)
 
 
 def test_order_and_duplicates_change_no_bit():

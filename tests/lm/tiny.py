@@ -84,6 +84,11 @@ DECODERS = {
     "falcon": lambda: hf.FalconConfig(**FALCON, multi_query=True, new_decoder_architecture=False, alibi=False),
     "falcon_alibi": lambda: hf.FalconConfig(**FALCON, multi_query=False, new_decoder_architecture=False, alibi=True),
     "mpt": lambda: hf.MptConfig(vocab_size=V, d_model=64, n_layers=2, n_heads=4, max_seq_len=128),
+    "qwen2": lambda: hf.Qwen2Config(**GROUPED),
+    "qwen3": lambda: hf.Qwen3Config(**GROUPED, head_dim=16),
+}
+# attention layers count places in a row themselves: these are never scored on the tree
+OWN_LAYERS = {
     "gpt_neo_window": lambda: hf.GPTNeoConfig(
         **{name: WIDE[name] for name in ("vocab_size", "hidden_size", "max_position_embeddings")},
         num_layers=2,
@@ -102,8 +107,6 @@ DECODERS = {
         no_rope_layers=[1, 0],
         layer_types=["chunked_attention", "full_attention"],
     ),
-    "qwen2": lambda: hf.Qwen2Config(**GROUPED),
-    "qwen3": lambda: hf.Qwen3Config(**GROUPED, head_dim=16),
 }
 ENCODER_DECODERS = {
     "t5": lambda: hf.T5Config(**T5),

@@ -169,6 +169,8 @@ def weight_sums(hf_model) -> str:
     weights twice."""
     sha = hashlib.sha256(repr(_settings(hf_model)).encode())
     for tensor in (*hf_model.parameters(), *hf_model.buffers()):
+        if tensor.device.type == "meta":  # on the CPU or a disk, by accelerate
+            continue
         bits = tensor.detach()
         bits = bits.view(WORDS[bits.element_size()]) if bits.is_floating_point() else bits
         rows = bits.flatten(1) if bits.dim() > 1 else bits.reshape(1, -1)
@@ -180,13 +182,13 @@ def weight_sums(hf_model) -> str:
 def _settings(hf_model) -> list:
     """Per module its plain attributes (eps, scales, windows, adapters that are on) and the number
     of its hooks."""
-    plain = (bool, int, float, str, type(None))
     found = []
     for name, module in hf_model.named_modules():
         own = {
             key: value
             for key, value in vars(module).items()
-            if key != "training" and isinstance(value, plain)
+            if isinstance(value, bool | int | float | str)
+            and not (key.startswith("_") or key == "training" or "cache" in key)
         }
         adapters = [
             vars(module).get(key) for key in ("scaling", "_active_adapter", "_disable_adapters")
