@@ -19,6 +19,7 @@ RENAMED = {
     "quantization_config": "quantize='4bit' or '8bit', and its options by name",
     "tokenizer": "load(hf_model, tokenizer), with a model in memory",
     "attn_implementation": "nothing: the kit selects it",
+    "name": "NAME=SOURCE",
 }
 
 
@@ -56,7 +57,10 @@ def load(
     tokenizer.
     """
     if hasattr(source, "forward"):
-        return InMemory(source, quantize or quantization.pop("tokenizer", None), **quantization)
+        name, tokenizer = (quantization.pop(key, None) for key in ("name", "tokenizer"))
+        if quantization:
+            raise unknown("option of a model in memory", min(quantization), ("name",))
+        return InMemory(source, quantize or tokenizer, name)
     _check_options(quantize, device, dtype, device_map, quantization)
     given, where = split_display(str(source))
     asked = f"{where}@{revision}" if revision and is_id(where) else where

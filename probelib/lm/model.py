@@ -55,12 +55,12 @@ class Model:
     # The verbs. Their modules are imported at first use: ``import probelib.lm`` needs neither torch
     # nor pandas.
 
-    def logprobs(self, prompts, continuations, **options):
+    def logprobs(self, prompts, continuations, *args, **options):
         """Log-probability of every continuation token after its prompt, as rows; see
         ``scoring.logprobs``."""
         from probelib.lm.scoring import logprobs
 
-        return logprobs(self, prompts, continuations, **options)
+        return logprobs(self, prompts, continuations, *args, **options)
 
     def generate(self, prompts, *args, **options):
         """Greedy or beam text, as rows; see ``decode.generation.generate``."""

@@ -181,8 +181,7 @@ def turn_and_blank(tokens, prompt: str, system: str | None = None, examples=()) 
         "".join(tokens.tokenizer.convert_ids_to_tokens(tokens.start))
     ).rstrip(" ")
     text = marked.replace(OPEN, "").replace(CLOSE, "")
-    if text != marked:
-        tokens.pieces[text] = _pieces(marked)
+    tokens.pieces[text] = _pieces(marked)
     return text, before[len(before.rstrip(" ")) :]
 
 

@@ -265,6 +265,7 @@ def test_a_turn_after_a_system_turn_and_examples_is_the_templates():
         "<|start|>system\nBe brief.<|end|>\n<|start|>user\nRome?<|end|>\n"
         "<|start|>assistant\nItaly<|end|>\n<|start|>user\nPeru?<|end|>\n<|start|>assistant\n"
     )
+    assert tokens.prompts([turn]) == [tokens.tokenizer(turn)["input_ids"]]
 
 
 @pytest.mark.parametrize(
