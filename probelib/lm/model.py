@@ -178,7 +178,7 @@ class LM(Model):
     def identity(self) -> dict:
         """Everything that changes a number: files, quantization, dtype, device type. The weights
         are not loaded for it. Raise ProbeError if files or loaded weights were changed since."""
-        if "hf_model" in vars(self) and self._loaded[0] != self._weights():
+        if "_loaded" in vars(self) and self._loaded[0] != self._weights():
             raise ProbeError(
                 f"{self.name}: weights or settings of model.hf_model were changed after loading: "
                 "its scores would be stored as those of its files. Use lm.load(hf_model, "
@@ -232,7 +232,7 @@ class LM(Model):
     def confirm(self, record: dict) -> None:
         """Raise ProbeError if loaded weights compute other numbers than those that ``record``, an
         earlier ``describe()``, was made with: something changed that no key names."""
-        if "hf_model" not in vars(self) or not record.get("probe"):
+        if "_loaded" not in vars(self) or not record.get("probe"):
             return
         from probelib.lm.internals.forwards import same_probe
 

@@ -236,7 +236,7 @@ def try_family(kind: str, name: str) -> dict:
                 first, model = model, lm.load(folder)
                 model.budget = 128  # a shorter self-check
                 if first is not None:  # the same weights with another tokenizer
-                    model.hf_model, model.path, model.reason = first.hf_model, first.path, first.reason
+                    model.hf_model, model.path, model.why = first.hf_model, first.path, first.why
                 rows = model.logprobs(PROMPTS, [ANSWERS] * len(PROMPTS))
             except ProbeError as error:
                 return row | {"outcome": "refused", "note": _shown(error, Path(folder))}
@@ -245,7 +245,7 @@ def try_family(kind: str, name: str) -> dict:
             pairs = [(p, a) for p in PROMPTS for a in ANSWERS]
             expected = [by_hand(model, hf_model, kind, *pair) for pair in pairs]
             worst = max(worst, *(abs(x - y) for x, y in zip(rows["logprob"], expected, strict=True)))
-            row |= {"path": model.path, "note": model.reason[:120]}
+            row |= {"path": model.path, "note": model.why[:120]}
     largest = max(1.0, *(abs(x) / 100 for x in expected))  # float32: seven digits of a sum
     return row | {"outcome": "exact" if worst <= EXACT * largest else "WRONG", "error": worst}
 

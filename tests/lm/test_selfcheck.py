@@ -75,7 +75,7 @@ def test_the_right_mask_passes_and_sabotaged_ones_are_caught(family, dtype, scal
         model.path = None
         with mock.patch.object(families, "_mask", wrong):
             assert model.choose_path() != "tree"
-        assert model.reason.startswith("tree: it changes log-probabilities")
+        assert model.why.startswith("tree: it changes log-probabilities")
 
 
 @pytest.mark.slow

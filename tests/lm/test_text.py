@@ -6,16 +6,7 @@ from unittest import mock
 
 import pytest
 import transformers as hf
-from tokenizers import (
-    Regex,
-    Tokenizer,
-    decoders,
-    models,
-    normalizers,
-    pre_tokenizers,
-    processors,
-    trainers,
-)
+from tokenizers import Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers, processors, trainers
 from transformers.utils import chat_template_utils
 
 from probelib import ProbeError
