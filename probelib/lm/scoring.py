@@ -49,8 +49,8 @@ def logprobs(
         token_logprobs      array [n_tokens], nats
         greedy              whether every token is the arg-max: greedy decoding would generate
                             exactly this
-        eos_logprob         log P(end of sequence | prompt, continuation), nats; NaN without ``end`` or
-                            without an EOS
+        eos_logprob         log P(end of sequence | prompt, continuation), nats; NaN without
+                            ``end`` or without an EOS
         greedy_text         the known beginning of the greedy output: the continuation's tokens as
                             long as they are the arg-max, then the first arg-max that differs or
                             follows them. "" without ``end``

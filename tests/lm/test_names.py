@@ -1,4 +1,5 @@
-"""What a model is called: by its short name in tables and figures, and by everything that finds it again."""
+"""What a model is called: by its short name in tables and figures, and by everything that finds it
+again."""
 
 import os
 from pathlib import Path

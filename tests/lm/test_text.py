@@ -6,7 +6,16 @@ from unittest import mock
 
 import pytest
 import transformers as hf
-from tokenizers import Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers, processors, trainers
+from tokenizers import (
+    Regex,
+    Tokenizer,
+    decoders,
+    models,
+    normalizers,
+    pre_tokenizers,
+    processors,
+    trainers,
+)
 from transformers.utils import chat_template_utils
 
 from probelib import ProbeError

@@ -230,7 +230,12 @@ def parameters_by_config(folder: Path | None, without: tuple[str, ...] = ()) -> 
     if folder is None:
         return None
     import torch
-    from transformers import AutoConfig, AutoModelForCausalLM, AutoModelForImageTextToText, AutoModelForSeq2SeqLM
+    from transformers import (
+        AutoConfig,
+        AutoModelForCausalLM,
+        AutoModelForImageTextToText,
+        AutoModelForSeq2SeqLM,
+    )
 
     try:
         config = AutoConfig.from_pretrained(folder, trust_remote_code=False)

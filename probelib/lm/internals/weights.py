@@ -8,7 +8,13 @@ from pathlib import Path
 import numpy as np
 
 from probelib.errors import ProbeError
-from probelib.lm.internals.memory import BUFFERS, EMBEDDINGS, count_parameters, refuse_too_large, stored_quantization
+from probelib.lm.internals.memory import (
+    BUFFERS,
+    EMBEDDINGS,
+    count_parameters,
+    refuse_too_large,
+    stored_quantization,
+)
 
 QUANTIZE = {
     "8bit": {"load_in_8bit": True, "llm_int8_threshold": 0.0},  # 0: no outlier columns per batch,
@@ -106,7 +112,9 @@ def auto_class(model):
         AutoModelForSeq2SeqLM,
     )
     from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING_NAMES as causal
-    from transformers.models.auto.modeling_auto import MODEL_FOR_IMAGE_TEXT_TO_TEXT_MAPPING_NAMES as multimodal
+    from transformers.models.auto.modeling_auto import (
+        MODEL_FOR_IMAGE_TEXT_TO_TEXT_MAPPING_NAMES as multimodal,
+    )
 
     if model.masked:
         return AutoModelForMaskedLM
