@@ -52,7 +52,7 @@ IN_PYTHON = [
     (lambda: lm.load("./my_model"), "./my_model: no such folder"),
     (lambda: lm.load("./folder"), "folder has no config.json: it is not a model folder"),
     (lambda: lm.load("./half"),
-     "half has no *.safetensors that transformers loads ... convert them with `python -m probelib.lm"),
+     "half has no *.safetensors that transformers loads ... save it with model.save_pretrained(folder)"),
     (lambda: lm.load(SMALLEST, quantize="3bit"),
      "unknown quantize '3bit'; did you mean 8bit or 4bit? Known: 4bit, 8bit."),
     (lambda: lm.load(SMALLEST, dtype="half"), "unknown dtype 'half'; Known: auto, bfloat16, float16, float32."),
