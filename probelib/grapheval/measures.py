@@ -69,17 +69,11 @@ VERDICT = "verdict at once (Yes, No), verified facts (AUC)"  # a requirement of 
 
 
 def outcome(answer, true) -> np.ndarray:
-    """Outcomes [n] of answers [n] to statements that are true or not [n]."""
+    """Outcomes [n] of answers [n] to statements that are true or not [n]. Likewise the answers [n]
+    that have given outcomes: right is to answer T on a true statement and F on a false one."""
     answer, true = np.asarray(answer), np.asarray(true, dtype=bool)
     outcomes = np.where((answer == Answer.TRUE) == true, Outcome.RIGHT, Outcome.WRONG)
     return np.where(answer == Answer.IDK, Outcome.IDK, outcomes).astype(np.int64)
-
-
-def answer_from_outcome(outcome, true) -> np.ndarray:
-    """Answers [n] with these outcomes [n] on statements that are true or not [n]."""
-    outcome, true = np.asarray(outcome), np.asarray(true, dtype=bool)
-    answers = np.where((outcome == Outcome.RIGHT) == true, Answer.TRUE, Answer.FALSE)
-    return np.where(outcome == Outcome.IDK, Answer.IDK, answers).astype(np.int64)
 
 
 def likeliest_answers(probabilities) -> np.ndarray:
@@ -313,43 +307,6 @@ def change_with_size(scored: pd.DataFrame, sizes: pd.Series) -> pd.DataFrame:
     return pd.DataFrame(changes).T[: None if sizes[small] < sizes[large] else 0]
 
 
-def compare_instructions(labelled: dict[str, pd.DataFrame]) -> pd.DataFrame:
-    """The models' answers to the same statements after each instruction (the first is the
-    reference), one row per model and instruction.
-
-    labelled  instruction -> ``scores.label_statements``
-
-    Return ``model``, ``instruction``, ``n`` (statements), ``triples``, ``unparsed``; and with
-    intervals (95 %): ``accuracy_true``, ``accuracy_false`` (of true and of false statements),
-    ``yes`` (share of T among T and F), ``answered`` (share that is not K), ``right`` (share of T
-    and F that is right), ``correct`` (Eq. 2), ``mirror``, the paired ``change`` of Correct, and
-    ``above mirror``.
-    """
-    first, rows = next(iter(labelled)), []
-    reference = score_triples(labelled[first])
-    for instruction, labels in labelled.items():
-        for model, own in labels.groupby("model", sort=False):
-            scored, before = score_triples(own), reference[reference["model"] == model]["correct"]
-            row = {"model": model, "instruction": instruction, "n": len(own)}
-            row |= {"triples": own["triple"].nunique(), "unparsed": own["unparsed"].sum()}
-            true, took = own["true"], own["answer"] != Answer.IDK
-            right = outcome(own["answer"], true) == Outcome.RIGHT
-            shares = {"accuracy_true": right[true], "accuracy_false": right[~true]}
-            shares |= {"yes": own["answer"][took] == Answer.TRUE, "answered": took}
-            shares |= {
-                "right": right[took],
-                "correct": scored["correct"],
-                "mirror": scored["mirror"],
-            }
-            for name, values in shares.items():
-                row |= _columns(name, score_interval(values))
-            before = before if instruction != first else before * np.nan
-            row |= _columns("change", paired_change(before, scored["correct"]))
-            row |= _columns("above mirror", paired_change(scored["mirror"], scored["correct"]))
-            rows.append(row)
-    return pd.DataFrame(rows)
-
-
 # Groups of triples (section 4.3, appendices A.2 and A.3)
 
 
@@ -369,8 +326,6 @@ def by_type(
     bootstrap of triples within relations; Wilson if no replicate differs), ``relations``,
     ``triples``.
     """
-    if side not in ("head", "tail"):
-        raise unknown("side", side, ["head", "tail"])
     kinds = dict(zip(types["relation"], types[f"{side}_type"], strict=True))
     average, kind_of = scores[METRICS].mean(axis=1), scores["relation"].map(kinds)
     generator, rows = np.random.default_rng(seed), []
@@ -440,26 +395,19 @@ def heterogeneity(rows: pd.DataFrame, times: int = 2000, seed: int = 0) -> dict[
     return {"value": value, "low": low, "high": high, "n": len(score)}
 
 
-def correlate(table: pd.DataFrame, relations, heavy: tuple[str, ...] = ()) -> pd.DataFrame:
+def correlate(table: pd.DataFrame, relations) -> pd.DataFrame:
     """Every pair of columns (figure 8): ``x``, ``y``, ``pearson`` with its interval, ``n`` (rows
-    that both define), ``relations`` (of these rows), ``spearman``, ``pearson_log``.
+    that both define), ``relations`` (of these rows).
 
     relations  of every row: the rows of a relation are resampled together (95 %, bootstrap)
-    heavy      columns with a few huge values: ``pearson_log`` uses log(1 + value) of them
     """
-    relations = np.asarray(relations)
-    logged = table.assign(**{c: np.log1p(table[c]) for c in heavy})
-    rows = []
+    relations, rows = np.asarray(relations), []
     for i, x in enumerate(table.columns):
         for y in table.columns[:i]:
-            plain, ranks = pearson(table[x], table[y]), table[[x, y]].dropna().rank()
+            found, both = pearson(table[x], table[y]), table[[x, y]].notna().all(axis=1)
             low, high = percentile_interval(pearson_replicates(table[x], table[y], relations))
-            row = {"x": x, "y": y, "pearson": plain["r"], "pearson low": low, "pearson high": high}
-            both = table[[x, y]].notna().all(axis=1)
-            row |= {"n": plain["n"], "relations": len(np.unique(relations[both]))}
-            row["spearman"] = pearson(ranks[x], ranks[y])["r"]
-            row["pearson_log"] = pearson(logged[x], logged[y])["r"]
-            rows.append(row)
+            row = {"x": x, "y": y, "pearson": found["r"], "pearson low": low, "pearson high": high}
+            rows.append(row | {"n": found["n"], "relations": len(np.unique(relations[both]))})
     return pd.DataFrame(rows)
 
 
@@ -471,7 +419,7 @@ def correlate_models(scored: pd.DataFrame, about: pd.DataFrame) -> pd.DataFrame:
     about   per triple of the graph, e.g. degree ``D``, popularity ``P``, exposures ``E``; NaN:
             unknown
     """
-    short, heavy = dict(zip(METRICS, "TIC", strict=True)), tuple(about.columns)
+    short = dict(zip(METRICS, "TIC", strict=True))
     groups = dict(list(scored.groupby("model", sort=False)))
     if len(groups) > 1:
         triples = scored.groupby("triple")
@@ -481,7 +429,7 @@ def correlate_models(scored: pd.DataFrame, about: pd.DataFrame) -> pd.DataFrame:
     for model, rows in groups.items():
         table = rows[METRICS].rename(columns=short).reset_index(drop=True)
         table = table.join(about.loc[rows["triple"]].reset_index(drop=True))
-        frames.append(correlate(table, rows["relation"], heavy).assign(model=model))
+        frames.append(correlate(table, rows["relation"]).assign(model=model))
     return pd.concat(frames)
 
 
@@ -502,20 +450,6 @@ def weak_links(linked: pd.DataFrame) -> pd.DataFrame:
     return rows.set_index(rows["model"] + ", " + rows["y"] + " and " + rows["x"])
 
 
-def cause_over_degree(scored: pd.DataFrame, about: pd.DataFrame) -> pd.DataFrame:
-    """r(Correct, exposures) - |r(Correct, degree)| per model, paired over relations: estimates; no
-    row where the exposures are not known. Arguments as for ``correlate_models``."""
-    found = {}
-    for model, own in scored.groupby("model", sort=False) if "E" in about else ():
-        own = own.join(about[["D", "E"]], on="triple").dropna(subset=["D", "E"])
-        e, d = (pearson(own["correct"], own[x])["r"] for x in "ED")
-        replicates = [pearson_replicates(own["correct"], own[x], own["relation"]) for x in "ED"]
-        low, high = percentile_interval(replicates[0] - np.abs(replicates[1]))
-        value = e - abs(d)
-        found[model] = {"value": value, "low": low, "high": high, "n": len(own)}
-    return pd.DataFrame(found, index=["value", "low", "high", "n"]).T
-
-
 # Quality of the judge (appendix A.1)
 
 
@@ -524,43 +458,35 @@ def judge_quality(truth, predicted, times: int = 500) -> dict[str, float]:
 
     ``precision``, ``recall``, ``f1`` weighted by the classes' shares, as in the paper (weighted
     recall is accuracy), each with its 95 % interval (bootstrap over statements; of recall
-    Wilson's); ``macro_f1``: every class that occurs counts the same; ``n``.
+    Wilson's); ``n``.
     """
     truth, predicted = np.asarray(truth, int), np.asarray(predicted, int)
-    names = [
-        *SCORES,
-        "macro_f1",
-        *(f"{score} {end}" for score in SCORES for end in ("low", "high")),
-    ]
     if not len(truth):
-        return dict.fromkeys(names, np.nan) | {"n": 0}
+        return dict.fromkeys(SCORES, np.nan) | {"n": 0}
     classes = int(max(truth.max(), predicted.max())) + 1
     counts = np.zeros((classes, classes))
     np.add.at(counts, (truth, predicted), 1)
-    shares = counts.ravel() / len(truth)
-    drawn = np.random.default_rng(0).multinomial(len(truth), shares, size=times)
-    found = (float(score) for score in weighted_scores(counts))
-    row = dict(zip(names[:4], found, strict=True)) | {"n": len(truth)}
+    drawn = np.random.default_rng(0).multinomial(len(truth), counts.ravel() / len(truth), times)
+    row = dict(zip(SCORES, map(float, weighted_scores(counts)), strict=True)) | {"n": len(truth)}
     replicates = weighted_scores(drawn.reshape(times, classes, classes))
-    for score, values in zip(SCORES, replicates, strict=False):
+    for score, values in zip(SCORES, replicates, strict=True):
         row[f"{score} low"], row[f"{score} high"] = percentile_interval(values)
     row["recall low"], row["recall high"] = wilson(int((truth == predicted).sum()), len(truth))
     return row
 
 
 def weighted_scores(counts: np.ndarray) -> tuple[np.ndarray, ...]:
-    """Weighted precision, recall and F1, and macro F1 (over the classes that occur), of confusion
-    counts [..., true class, predicted class]; a class that is never predicted has precision 0.
+    """Weighted precision, recall and F1 of confusion counts [..., true class, predicted class]; a
+    class that is never predicted has precision 0.
 
     >>> [round(float(score), 3) for score in weighted_scores(np.array([[3, 1], [0, 4]]))]
-    [0.9, 0.875, 0.873, 0.873]
+    [0.9, 0.875, 0.873]
     """
     hit, true, said = np.einsum("...ii->...i", counts), counts.sum(-1), counts.sum(-2)
     ratio = lambda a, b: np.divide(a, b, out=np.zeros(np.broadcast(a, b).shape), where=b > 0)
     scores = ratio(hit, said), ratio(hit, true), ratio(2 * hit, true + said)  # [..., classes]
-    weight, occurs = ratio(true, true.sum(-1, keepdims=True)), true > 0
-    means = tuple((weight * score).sum(-1) for score in scores)
-    return *means, ratio((scores[2] * occurs).sum(-1), occurs.sum(-1))
+    weight = ratio(true, true.sum(-1, keepdims=True))
+    return tuple((weight * score).sum(-1) for score in scores)
 
 
 def majority(training, n: int) -> np.ndarray:

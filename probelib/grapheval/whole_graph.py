@@ -365,13 +365,9 @@ def scores_by_type(
 
 
 def graph_statistics(kg: VerbalizedGraph) -> dict:
-    """Statistics of the graph (table 1): ``graph.statistics``, with ``graph``, ``coverage``, and
-    ``median degree`` and ``highest degree`` of the entities that are in a triple."""
-    degree = graphs.degrees(kg.graph)
-    own = {"graph": kg.graph.about["source"]} | graphs.statistics(kg.graph)
-    median = float(np.median(degree[degree > 0]))
-    own |= {"coverage": kg.coverage, "median degree": median, "highest degree": int(degree.max())}
-    return own
+    """Statistics of the graph (table 1): ``graph.statistics``, with ``graph`` and ``coverage``."""
+    named = {"graph": kg.graph.about["source"]} | graphs.statistics(kg.graph)
+    return named | {"coverage": kg.coverage}
 
 
 def most_frequent(kg: VerbalizedGraph, n: int = 30) -> pd.DataFrame:
@@ -386,12 +382,15 @@ def most_frequent(kg: VerbalizedGraph, n: int = 30) -> pd.DataFrame:
 
 def samples_for_template(kg: VerbalizedGraph, n: int = 4) -> list[tuple]:
     """Three triples of each of the ``n`` most frequent relations: (relation, pairs of names,
-    template), for ``scores.write_template``."""
-    samples = []
+    template with {head} and {tail})."""
+    samples, label = [], kg.graph.entities["label"]
     for row, relation in most_frequent(kg, n).iterrows():
-        own = graphs.to_facts(kg.graph, np.flatnonzero(kg.graph.relation == row)[:3])
-        ends = (own.label(own.facts[end]) for end in ("subject", "object"))
-        samples.append((str(relation["name"]), list(zip(*ends, strict=True)), relation["template"]))
+        own = np.flatnonzero(kg.graph.relation == row)[:3]
+        ends = (
+            label.take(pa.array(end[own])).to_pylist() for end in (kg.graph.head, kg.graph.tail)
+        )
+        template = relation["template"].replace("[X]", "{head}").replace("[Y]", "{tail}")
+        samples.append((str(relation["name"]), list(zip(*ends, strict=True)), template))
     return samples
 
 
