@@ -148,20 +148,6 @@ def judged_correct(answer: str) -> float:
     return float("incorrect" not in text and ("correct" in text or text.startswith("yes")))
 
 
-def is_right(prediction: str, labels: Iterable[str]) -> float:
-    """The truth beside a judge's verdict: 1.0 if the prediction begins with a label, as whole
-    words, case folded; else 0.0.
-
-    >>> is_right(" Paris, in the north", ["Paris"]), is_right("Parisian", ["Paris"])
-    (1.0, 0.0)
-    """
-    text, patterns = (
-        prediction.strip().casefold(),
-        (re.escape(label.casefold()) for label in labels),
-    )
-    return float(any(re.match(pattern + r"(?!\w)", text) for pattern in patterns))
-
-
 def karr(texts: pd.DataFrame, logprobs: dict[str, np.ndarray], n_tokens: dict[str, int]):
     """KaRR [karr] of every fact: ``fact``, ``num``, ``den_s``, ``den_r``, ``karr`` (0 to infinity;
     NaN for a denominator of 0).

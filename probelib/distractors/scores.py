@@ -24,6 +24,7 @@ from probelib.lm.remote.chat import ChatModel, connect
 from probelib.prompts import PROMPTS, RECALL, paraphrases
 
 NS = (1, 2, 5, 10, *range(20, 201, 20))  # distractors, and next tokens of Precision@n (section 4.2)
+TIMES = 3  # runs per measure when its cost is measured
 STRATEGIES = ("random", "sem", "temp_sem", "appropt")
 # strategy -> search, order of its list
 SEARCHED = {"appropt": ("beam", "label_logprob"), "opt": ("best_first", "logprob")}
@@ -46,7 +47,6 @@ class DistractorSettings:
     studied: str | None = None  # the model of figures 3, 4 and 6; None: the last one
     n_former: int = 100  # facts per relation of S', whose subjects had another object before
     n_optimum: int = 60  # facts of the exact search, which the paper does not run
-    timings: int = 3  # runs per measure when its cost is measured (the kit's)
     dtype: str = "auto"  # of the weights: "auto", "float32", "bfloat16" or "float16"
     seed: int = 0  # of random distractors and of facts
 
@@ -171,11 +171,11 @@ def outcomes_by_model(names: list[str], study: Study, quantize: str | None = Non
 def cost_per_fact(study: Study) -> pd.DataFrame:
     """Tokens and milliseconds per fact of each measure, run in isolation with its largest setting
     into an empty store: ``measure``, ``tokens per fact`` (forwarded), ``ms per fact`` (median of
-    ``how.timings`` runs) and, as its low and high, the fastest and the slowest run. Looking up
+    ``TIMES`` runs) and, as its low and high, the fastest and the slowest run. Looking up
     distractors in the knowledge base and building tries of labels do not count.
     """
     runs, ours = [], {name: s for s, name in NAMES.items() if s in STRATEGIES}
-    for _ in range(study.how.timings):
+    for _ in range(TIMES):
         with TemporaryDirectory() as folder:
             costs = {}
             for name in MEASURES:
@@ -243,8 +243,8 @@ def _similarity(study: Study, compute) -> pd.DataFrame:
 
 
 def judge_texts(study: Study) -> pd.DataFrame:
-    """The texts of the judge's beams with ``value`` (its verdict, 1.0 or 0.0) and ``truth``
-    (``baselines.is_right``). Each distinct prompt is judged once."""
+    """The texts of the judge's beams with ``value`` (its verdict, 1.0 or 0.0). Each distinct prompt
+    is judged once."""
     texts = pd.concat([study.beams[w] for w in study.judge_widths], ignore_index=True)
     sentences, labels = study.sentences.set_index("prompt")["text"], texts["fact"].map(study.labels)
     queries = []
@@ -266,8 +266,7 @@ def judge_texts(study: Study) -> pd.DataFrame:
     answers = store.generate(judge, asked, study.folder, **options)
     verdicts = answers.set_index("prompt")["text"].map(baselines.judged_correct)
     value = dict(zip(asked["text"], asked["prompt"].map(verdicts), strict=True))
-    truth = [baselines.is_right(*pair) for pair in zip(texts["text"], labels, strict=True)]
-    judged = texts.assign(value=[value[query] for query in queries], truth=truth)
+    judged = texts.assign(value=[value[query] for query in queries])
     judged.attrs["cost"] = answers.attrs["cost"]
     return judged
 

@@ -102,10 +102,6 @@ class Judge:
     mode: str
     about: dict = field(default_factory=dict)
 
-    @property
-    def width(self) -> int:
-        return self.network.hidden.in_features
-
     def digest(self) -> str:
         """16 hex digits of weights and record, for the keys of its predictions."""
         from safetensors.torch import save
@@ -159,17 +155,17 @@ def predict(judge: Judge, states: np.ndarray, true) -> np.ndarray:
     true  [n]: whether the statement is true. An "answer" judge does not use it. The others predict
           outcomes, which are converted into answers with it
     """
-    if states.ndim != 2 or states.shape[1] != judge.width:
-        source = judge.about.get("states", {}).get("model", "another model")
+    width, source = judge.network.hidden.in_features, judge.about.get("states", {})
+    if states.ndim != 2 or states.shape[1] != width:
         raise ProbeError(
-            f"the judge reads states of width {judge.width} (of {source}), not of shape "
-            f"{list(states.shape)}. Use states that it was trained on, or train a judge on these"
+            f"the judge reads states of width {width} (of {source.get('model', 'another model')}), "
+            f"not of shape {list(states.shape)}. Use states that it was trained on, or train one "
+            "on these"
         )
-    true = np.broadcast_to(np.asarray(true, dtype=bool), len(states))
+    true = np.array(np.broadcast_to(np.asarray(true, dtype=bool), len(states)))
     with torch.inference_mode():
         v = torch.as_tensor(states, dtype=torch.float32)
-        logits = judge.network(v, torch.as_tensor(true.copy()))
-        classes = torch.softmax(logits, dim=-1).numpy()
+        classes = torch.softmax(judge.network(v, torch.as_tensor(true)), dim=-1).numpy()
     if judge.mode == "answer":
         return classes
     columns = outcome(np.tile([0, 1, 2], (len(true), 1)), true[:, None])  # of T, F, K

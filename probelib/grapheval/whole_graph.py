@@ -1,12 +1,7 @@
 """A whole knowledge graph read by judges (GraphEval, step 3): millions of statements, one forward
-each.
-
-    triples of a part -> corruptions -> statements -> hidden states -> judges' answers -> a part on
-    disk
-
-A part is a range of the graph's rows. It is written once, when it is complete; its name contains a
-key of everything that changes a number. A killed run resumes with the first missing part and ends
-with the same bytes. Memory is needed for one part and for the graph's index, whatever its size.
+each, in parts. A part is a range of the graph's rows, written once, when it is complete; its name
+contains a key of everything that changes a number. A killed run resumes with the first missing part
+and ends with the same bytes. Memory is needed for one part and for the graph's index.
 """
 
 import hashlib
@@ -44,19 +39,13 @@ ANSWERS = ("true", "false", "idk")
 @dataclass(frozen=True)
 class VerbalizedGraph:
     """A graph whose triples can be written as statements: they hold today, have labels, and a
-    template for their relation.
-
-    graph      the triples that are evaluated, and the relations that have a template
-    known      all triples of these relations: no corruption is one of them
-    templates  [relations], with [X] and [Y]
-    left_out   ``reason``, ``relation``, ``triples``: what of the source cannot be evaluated
-    triples    number of triples of the source
-    """
+    template for their relation. ``known``: all triples of these relations, of which no corruption
+    is one; ``left_out``: what of the source's ``triples`` cannot be evaluated, by ``reason``."""
 
     graph: Graph
     known: Graph
-    templates: list[str]
-    left_out: pd.DataFrame
+    templates: list[str]  # [relations], with [X] and [Y]
+    left_out: pd.DataFrame  # ``reason``, ``relation``, ``triples``
     triples: int
 
     @property
@@ -67,17 +56,13 @@ class VerbalizedGraph:
 
 @dataclass(frozen=True)
 class Pass:
-    """How judges read a graph.
+    """How judges read a graph."""
 
-    n_corrupted  corruptions per triple, seeded by its row;  hard: see ``graph.corrupt``
-    size         triples per part;  most: parts to compute in this call (None: all)
-    """
-
-    n_corrupted: int = 1
-    hard: bool = False
+    n_corrupted: int = 1  # corruptions per triple, seeded by its row
+    hard: bool = False  # see ``graph.corrupt``
     seed: int = 0
-    size: int = PART
-    most: int | None = None
+    size: int = PART  # triples per part
+    most: int | None = None  # parts to compute in this call; None: all
 
 
 # From a graph to statements
@@ -93,19 +78,15 @@ def open_verbalized(
         path = Path(templates).expanduser()
         try:
             known = pd.read_csv(path, dtype=str, keep_default_na=False)
-        except (OSError, ValueError) as error:
-            raise ProbeError(f"{path}: no readable CSV of templates ({error})") from error
-        if missing := {"relation", "template"} - set(known):
+            known = known[["relation", "template"]]
+        except (OSError, ValueError, KeyError) as error:
             raise ProbeError(
-                f"{path} has no column {sorted(missing)[0]!r}; it has {', '.join(known)}. "
-                "Expected: relation,template"
-            )
+                f"{path}: no readable CSV of templates ({error}); expected: relation,template"
+            ) from error
     return verbalize(graph, known, None if len(known) else DEFAULT_TEMPLATE, n_triples, seed)
 
 
-def load_graph(
-    source: str, folder: Path | None = None, seed: int = 0
-) -> tuple[Graph, pd.DataFrame]:
+def load_graph(source: str, folder: Path | None = None, seed: int = 0):
     """A graph by name, and the templates that it brings (``relation``, ``template``; may be empty).
 
     source  "atlas"; "synthetic:<triples>", generated with ``seed``; the folder of a graph; or a
@@ -336,10 +317,8 @@ def graph_answers(runs: dict[str, list[store.Part]]) -> pd.DataFrame:
                 )
             table = pyarrow.parquet.read_table(part.path, columns=[*rows, *columns]).to_pandas()
             p = table[columns].to_numpy()
-            own = table[rows].assign(
-                answer=likeliest_answers(p), probability=p.max(axis=1), model=model
-            )
-            frames.append(own)
+            known = {"answer": likeliest_answers(p), "probability": p.max(axis=1), "model": model}
+            frames.append(table[rows].assign(**known))
     return pd.concat(frames, ignore_index=True)
 
 
@@ -402,12 +381,11 @@ def about_triples(
     D  mean degree of head and tail
     P  mean popularity of head and tail, of one of them if only one is known, NaN if neither is:
        page views if a file is given; else, for the atlas, its authors' estimate from 1 to 5
-    E  exposures of the fact in the training data of the shipped models; only for the atlas. A fact
-       that held twice has two rows in ``taught``, but reads as one statement
-
-    taught  ``organisms.taught.manifest``: relation, subject, object, exposures; None: no E
+    E  exposures of the fact (``taught``: ``organisms.taught.manifest``); only for the atlas. A fact
+       that held twice has two rows there, but reads as one statement
     """
     graph, degree = kg.graph, graphs.degrees(kg.known)
+    mean = lambda of: pd.DataFrame([of[graph.head], of[graph.tail]]).mean()
     entity, label = (graph.entities[column].to_pylist() for column in ("entity", "label"))
     popularity = np.full(len(entity), np.nan)
     if pageviews:
@@ -416,8 +394,7 @@ def about_triples(
     elif source == "atlas":
         known = facts.atlas().entities.set_index("entity")["popularity"].replace(0, np.nan)
         popularity = known.reindex(entity).to_numpy(dtype=float)
-    ends = pd.DataFrame([popularity[graph.head], popularity[graph.tail]])
-    about = pd.DataFrame({"D": (degree[graph.head] + degree[graph.tail]) / 2, "P": ends.mean()})
+    about = pd.DataFrame({"D": mean(degree), "P": mean(popularity)})
     if source == "atlas" and taught is not None:
         counts = taught.groupby(["relation", "subject", "object"])["exposures"].sum()
         names = np.array(entity, dtype=object)
