@@ -6,7 +6,6 @@ import pytest
 
 from probelib import published, report, stats
 from probelib.distractors import artifacts
-from tests.conftest import DATA
 
 NAN = np.nan
 
@@ -113,14 +112,6 @@ def test_tables_5_and_6_are_the_papers_but_for_one_interval():
         2.46, abs=0.01
     )  # theirs is of 152 sentences
     assert verdicts(table6) == {("blunders", ""): (0.0, "undecided")}
-
-
-def test_the_annotated_sentences_give_the_printed_counts():
-    path = DATA / "verbalization" / "taxonomy.csv"
-    if not path.exists():
-        pytest.skip(f"the annotated sentences are not in {path}")
-    (counts, n), (printed, m) = artifacts.count_errors(path), artifacts.count_errors()
-    assert counts.to_dict() == printed.to_dict() and n == m == 77
 
 
 def test_kinds_of_errors_with_an_example_or_a_dash():
