@@ -9,7 +9,7 @@ import pandas as pd
 from probelib.grapheval import measures
 from probelib.grapheval.measures import METRICS, SCORES, Answer
 from probelib.grapheval.speed import ALONE, TOGETHER
-from probelib.report import Artifact, cases, check, dot_rows, grouped_bars, heat, subplots
+from probelib.report import Artifact, cases, check, dot_rows, heat, subplots
 from probelib.stats import pearson
 
 WORDS = {0: "says true", 1: "says false", 2: "does not know"}  # Answer -> words
@@ -142,9 +142,8 @@ def table2(rows: pd.DataFrame, sizes: pd.Series, labels: pd.DataFrame, coverage:
     labels  ``judge.train_judges``;  coverage: share of the graph's triples that is evaluated
     """
     table = rows.assign(coverage=coverage, parameters=rows["model"].map(sizes))
-    changes = measures.change_with_size(measures.score_triples(labels), sizes)
+    size = measures.change_with_size(measures.score_triples(labels), sizes, "informative")
     errors = measures.magnitude(measures.judge_errors(labels))
-    size = changes.loc[changes.index == "informative"]
     claims = check("grapheval/table2", size=size, judge=errors)
     return Artifact("grapheval/table2", table, claims)
 
@@ -221,17 +220,13 @@ def figure4(predicted: pd.DataFrame, substitute: pd.Series) -> Artifact:
     compared = measures.held_out_quality(own, ["answers of", "by"])
     compared = compared.rename(columns={"answers of": "model"})
     shown = compared[compared["by"] != "majority"].replace("majority, truth known", "majority")
-    kinds = list(dict.fromkeys(shown["by"]))
-    wide = shown.pivot(index="model", columns="by").reindex(substitute.index)
-    wide.index = [textwrap.fill(model.removeprefix("atlas-"), 16) for model in wide.index]
-    figure, axes = subplots(4.2, 4.8, 3, sharex=True)
-    for axis, score in zip(axes[:, 0], SCORES, strict=True):
-        grouped_bars(axis, *(wide[f"{score}{end}"][kinds] for end in ("", " low", " high")))
-        axis.set(ylabel=score, ylim=(0, 1.02))
-    figure.legend(*axes[0, 0].get_legend_handles_labels(), loc="outside upper center", ncols=2)
-    changes = measures.judge_differences(predicted, substitute).set_index("case")
-    by = {key: changes[changes["difference"] == key] for key in ("logits", "encoder")}
-    claims = check("grapheval/figure4", **by | {"encoder": measures.magnitude(by["encoder"])})
+    panels = {
+        s: shown.rename(columns={s: "value", f"{s} low": "low", f"{s} high": "high"})
+        for s in SCORES
+    }
+    figure = dot_rows(panels, "by", "model", "score")
+    found = measures.judge_differences(predicted, substitute)
+    claims = check("grapheval/figure4", logits=found["logits"], encoder=found["encoder"])
     return Artifact("grapheval/figure4", compared, claims, figure)
 
 
@@ -246,9 +241,8 @@ def table3(predicted: pd.DataFrame, substitute: pd.Series) -> Artifact:
     figure, axes = subplots(3.4, 0.9 + 0.45 * len(wide))
     heat(axes[0, 0], wide.rename(index=short, columns=short), low=0, high=1, colours="Blues")
     axes[0, 0].set(xlabel="answers of", ylabel="states of")
-    changes = measures.judge_differences(predicted, substitute).set_index("case")
-    by = {key: changes[changes["difference"] == key] for key in ("substitute", "majority")}
-    by["substitute"] = measures.magnitude(by["substitute"])
+    found = measures.judge_differences(predicted, substitute)
+    by = {key: found[key] for key in ("substitute", "majority") if key in found}
     return Artifact("grapheval/table3", means, check("grapheval/table3", **by), figure)
 
 
@@ -260,12 +254,9 @@ def table4(speeds: pd.DataFrame) -> Artifact:
         low, high = (f"facts/s {end}" for end in ("low", "high"))
         ends = {"low": judge[low] / rate[method][high], "high": judge[high] / rate[method][low]}
         found[key] = pd.DataFrame({"value": judge["facts/s"] / rate[method]["facts/s"]} | ends)
-    ends = ("", " low", " high")
-    columns = {
-        f"{m}{e}": {k: t.loc[m, f"facts/s{e}"] for k, t in rate.items()}
-        for m in judge.index
-        for e in ends
-    }
-    shown = pd.DataFrame(columns).rename_axis("method").reset_index()
+    ends = [f"facts/s{end}" for end in ("", " low", " high")]
+    shown = speeds.pivot(index="method", columns="model", values=ends).loc[list(rate)]
+    shown.columns = [model + end.removeprefix("facts/s") for end, model in shown.columns]
+    shown = shown.reset_index()
     shown.insert(1, "n", [int(rate[method]["n"].max()) for method in shown["method"]])
     return Artifact("grapheval/table4", speeds, check("grapheval/table4", **found), shown=shown)

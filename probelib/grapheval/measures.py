@@ -127,16 +127,6 @@ def eq2(
     return pd.DataFrame(scores | {"negatives": n.astype(np.int64)})
 
 
-def eq2_bounds(p_right: float, p_wrong: float, p_idk: float) -> dict[str, tuple[float, float]]:
-    """Lowest and highest value of each metric for these shares of outcomes, half of the statements
-    true."""
-    return {
-        "truthful": (max(0.0, 1 - 2 * p_wrong), 1 - p_wrong),
-        "informative": (max(0.0, 1 - 2 * p_idk), 1 - p_idk),
-        "correct": (max(0.0, 1 - 2 * (p_wrong + p_idk)), p_right),
-    }
-
-
 def score_triples(answers: pd.DataFrame, variant: str = "intended") -> pd.DataFrame:
     """``eq2`` of every ``model`` and triple, with ``relation``; ``mirror``, the mirror image of
     Correct: 1.0 if the triple is answered F and its first corruption T; ``lead`` = (1 + Correct -
@@ -295,16 +285,13 @@ def judge_errors(labels: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(found).T
 
 
-def change_with_size(scored: pd.DataFrame, sizes: pd.Series) -> pd.DataFrame:
-    """Change of each metric from the smallest to the largest model over the same triples: estimates
-    by metric; no row for a single size.
-
-    scored  ``score_triples``;  sizes: model -> parameters
-    """
+def change_with_size(scored: pd.DataFrame, sizes: pd.Series, metric: str) -> pd.DataFrame:
+    """Change of a metric from the smallest to the largest model (``sizes``: model -> parameters)
+    over the same triples: one estimate; no row for a single size. ``scored``: ``score_triples``."""
     small, large = sizes.idxmin(), sizes.idxmax()
-    wide = scored.pivot(index="triple", columns="model", values=METRICS)
-    changes = {m: paired_change(wide[m][small], wide[m][large]) for m in METRICS}
-    return pd.DataFrame(changes).T[: None if sizes[small] < sizes[large] else 0]
+    wide = scored.pivot(index="triple", columns="model", values=metric)
+    change = pd.DataFrame({metric: paired_change(wide[small], wide[large])}).T
+    return change if sizes[small] < sizes[large] else change.head(0)
 
 
 # Groups of triples (section 4.3, appendices A.2 and A.3)
@@ -515,30 +502,32 @@ def held_out_quality(predicted: pd.DataFrame, keys: list[str]) -> pd.DataFrame:
     return pd.DataFrame(rows, index).groupby(keys, sort=False).mean().reset_index()
 
 
-def judge_differences(predicted: pd.DataFrame, substitute: pd.Series) -> pd.DataFrame:
-    """Paired differences in accuracy on the held-out statements (figure 4, table 3): estimates with
-    ``difference`` and ``case``.
+def judge_differences(predicted: pd.DataFrame, substitute: pd.Series) -> dict[str, pd.DataFrame]:
+    """Paired differences in accuracy on the held-out statements (figure 4, table 3), by case:
 
-        "logits"      judge minus last-token logits, both on the substitute with the instruction;
-                      not where these logits are the first word of the answer itself
-        "encoder"     judge with the soft prompt minus judge with the instruction
-        "substitute"  judge on another model's states minus judge on the model's own
-        "majority"    judge on any model's states minus the majority given the truth
+    "logits"      judge minus last-token logits, both on the substitute with the instruction;
+                  not where these logits are the first word of the answer itself
+    "encoder"     judge with the soft prompt minus judge with the instruction (``magnitude``)
+    "substitute"  judge on another model's states minus judge on its own (``magnitude``)
+    "majority"    judge on any model's states minus the majority given the truth
     """
     right = predicted.assign(right=predicted["truth"] == predicted["predicted"])
-    keys, rows = ["answers of", "by", "states of"], []
-    right = right.groupby([*keys, "statement"], sort=False)["right"].mean()  # over seeds
+    found = {name: {} for name in ("logits", "encoder", "substitute", "majority")}
+    right = right.groupby(["answers of", "by", "states of", "statement"], sort=False)[
+        "right"
+    ].mean()
     for model, small in substitute.items():
         own = {key: r.to_numpy() for key, r in right[model].groupby(["by", "states of"])}
         judge = own["judge, instruction", small]
-        pairs = {("encoder", model): (judge, own["judge, soft prompt", small])}
+        found["encoder"][model] = paired_change(judge, own["judge, soft prompt", small])
         if ("logits, instruction", small) in own:
-            pairs["logits", model] = (own["logits, instruction", small], judge)
+            found["logits"][model] = paired_change(own["logits, instruction", small], judge)
         for by, read in own:
             if by == "judge, instruction":
                 case, judge = f"{model} from {read}", own[by, read]
-                pairs["majority", case] = (own["majority, truth known", ""], judge)
+                found["majority"][case] = paired_change(own["majority, truth known", ""], judge)
                 if read != model:
-                    pairs["substitute", case] = (own[by, model], judge)
-        rows += [{"difference": d, "case": c} | paired_change(*p) for (d, c), p in pairs.items()]
-    return pd.DataFrame(rows)
+                    found["substitute"][case] = paired_change(own[by, model], judge)
+    columns = ["value", "low", "high", "n"]
+    tables = {name: pd.DataFrame(rows, index=columns).T for name, rows in found.items()}
+    return {n: magnitude(t) if n in ("encoder", "substitute") else t for n, t in tables.items()}

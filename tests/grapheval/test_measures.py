@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.metrics import precision_recall_fscore_support
 
-from probelib import published, stats
+from probelib import stats
 from probelib.grapheval import measures
 from probelib.grapheval.measures import METRICS, UNEVALUATED, Answer, Outcome, eq2
 
@@ -62,15 +62,6 @@ def test_released_is_intended_with_true_and_false_exchanged_on_corruptions(some)
     swap = {0: 1, 1: 0, 2: 2}
     exchanged = answered(*[(a, [swap[n] for n in others]) for a, others in some])
     assert eq2(answered(*some), "released")[METRICS].equals(eq2(exchanged)[METRICS])
-
-
-@settings(deadline=None, max_examples=60)
-@given(st.lists(st.tuples(answers, answers), min_size=1, max_size=40))
-def test_shares_of_outcomes_bound_the_metrics(pairs):
-    rows = answered(*[(a, [n]) for a, n in pairs])
-    shares = np.bincount(measures.outcome(rows["answer"], rows["true"]), minlength=3) / len(rows)
-    for metric, (low, high) in measures.eq2_bounds(*shares).items():
-        assert low - 1e-9 <= eq2(rows)[metric].mean() <= high + 1e-9
 
 
 def test_eq2_takes_rows_in_any_order_and_no_missing_answer():
@@ -155,10 +146,11 @@ def test_metrics_change_from_the_smallest_to_the_largest_model():
     """The larger model abstains on the second triple: Truthful 0 to 1, Informative 1 to 0."""
     small, large = answered((T, [F]), (F, [T]), model="s"), answered((T, [F]), (K, [K]), model="l")
     scored = measures.score_triples(pd.concat([large, small]))
-    change = measures.change_with_size(scored, pd.Series({"l": 9, "s": 4}))
-    assert change["value"].to_dict() == {"truthful": 0.5, "informative": -0.5, "correct": 0.0}
-    assert np.isnan(change["low"]["correct"]) and (change["n"] == 2).all()
-    assert measures.change_with_size(measures.score_triples(small), pd.Series({"s": 4})).empty
+    for metric, value in {"truthful": 0.5, "informative": -0.5, "correct": 0.0}.items():
+        change = measures.change_with_size(scored, pd.Series({"l": 9, "s": 4}), metric).loc[metric]
+        assert change["value"] == value and change["n"] == 2
+    assert np.isnan(change["low"])  # of a constant difference
+    assert measures.change_with_size(scored, pd.Series({"s": 4}), "correct").empty
 
 
 def test_a_type_is_a_mean_of_relations():
@@ -300,8 +292,9 @@ def test_the_judge_is_paired_with_what_reads_the_same_prompt():
         for by, read, seed, said in rows
     )  # fmt: skip
     found = measures.judge_differences(predicted, pd.Series({"m": "s"}))
-    found = found.set_index(["difference", "case"])["value"].to_dict()
-    assert found == {
+    assert {
+        (name, case): row["value"] for name in found for case, row in found[name].iterrows()
+    } == {
         ("encoder", "m"): 0.25,
         ("logits", "m"): 0.5,
         ("substitute", "m from s"): -0.5,
@@ -310,15 +303,3 @@ def test_the_judge_is_paired_with_what_reads_the_same_prompt():
     }
     quality = measures.held_out_quality(predicted, ["by", "states of"]).set_index("by")["recall"]
     assert quality["judge, soft prompt"] == 0.75 and quality["majority, truth known"] == 0
-
-
-def test_published_counts_cannot_give_the_published_metrics():
-    """LLaMA-2-7B: Correct is at most .475 by its own labels, and .516 is printed."""
-    row = published.table("grapheval/table2").set_index("model").loc["LLaMA-2-7B"]
-    bounds = measures.eq2_bounds(*(row[["n_true", "n_false", "n_idk"]].astype(float) / 4000))
-    assert bounds["correct"][1] == pytest.approx(0.475, abs=1e-3) and row["correct"] > 0.5
-    assert bounds["truthful"] == pytest.approx((0.228, 0.614), abs=1e-3)
-    assert bounds["informative"] == pytest.approx((0.723, 0.861), abs=1e-3)
-    one = published.table("grapheval/table1").iloc[0]
-    assert 2 * one["triples"] / one["entities"] == pytest.approx(6.865, abs=1e-3)
-    assert published.table("grapheval/table5")["count"].sum() == 11_160_850

@@ -54,8 +54,8 @@ def test_what_a_text_answers(text, kit, released):
 
 
 def test_which_models_answer_and_whose_states_are_read():
-    models, tuned = ["a/m", "b/n", "c/chat"], ["a/m-it", "x=b/n", "c/chat"]
-    assert scores.answering_models(models, tuned) == ["a/m-it", "x", "c/chat"]
+    models, tuned = ["a/m", "b/n", "c/chat"], ["a/m-it", "x/t=b/n", "c/chat"]
+    assert scores.answering_models(models, tuned) == ["a/m-it", "x/t", "c/chat"]
     loaded = {name: lm.load(name) for name in ("atlas-neox-2.4m", BASE, "atlas-llama-0.6m")}
     expected = {"atlas-neox-2.4m": BASE, BASE: BASE, "atlas-llama-0.6m": "atlas-llama-0.6m"}
     assert scores.substitutes(loaded).to_dict() == expected
