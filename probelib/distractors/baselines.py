@@ -161,14 +161,10 @@ def karr(texts: pd.DataFrame, logprobs: dict[str, np.ndarray], n_tokens: dict[st
     """
     before, pairs = texts["before"].drop_duplicates(), texts[["text", "rest"]].drop_duplicates()
     first = _exp_mean([logprobs[text][1:] for text in before])
-    scored = [
-        (logprobs[text], n_tokens[rest] if rest else 0)
-        for text, rest in pairs.itertuples(index=False)
-    ]
-    last = _exp_mean([own[max(len(own) - n, 0) :] for own, n in scored])
-    value = (
-        texts["share"].to_numpy(first.dtype) * first[pd.Index(before).get_indexer(texts["before"])]
-    )
+    pairs = [(logprobs[t], n_tokens[r] if r else 0) for t, r in pairs.itertuples(index=False)]
+    last = _exp_mean([own[max(len(own) - n, 0) :] for own, n in pairs])
+    value = texts["share"].to_numpy(first.dtype)
+    value = value * first[pd.Index(before).get_indexer(texts["before"])]
     value *= last[texts.groupby(["text", "rest"], sort=False).ngroup()]
     sums = texts.assign(value=value.astype(float)).groupby(["fact", "term"])["value"].sum()
     sums = sums.unstack().reindex(texts["fact"].unique(), columns=["num", "den_s", "den_r"])

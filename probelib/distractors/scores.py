@@ -53,26 +53,18 @@ class DistractorSettings:
 
 @dataclass(frozen=True)
 class Study:
-    """One model and the facts that it is scored on. What is derived is computed once.
-
-    sentences   cloze sentences of the facts, as prompts (``cloze_sentences``)
-    folder      the store's
-    strategies  those whose distractors are scored, all in one request
-    encoder     for BERT-score: a Hugging Face id or a folder; None leaves the measure out
-    judge       for LLM-as-a-judge, see ``chat.connect``; None leaves the measure out
-    paper       the judge gets the paper's prompt; otherwise the short one of the ``-it`` organisms
-    """
+    """One model and the facts that it is scored on. What is derived is computed once."""
 
     model: object
     knowledge: Knowledge
     facts: Facts
-    sentences: pd.DataFrame
-    folder: Path
+    sentences: pd.DataFrame  # cloze sentences of the facts, as prompts (``cloze_sentences``)
+    folder: Path  # the store's
     how: DistractorSettings
-    strategies: tuple[str, ...] = STRATEGIES
-    encoder: str | Path | None = None
-    judge: object = None
-    paper: bool = False
+    strategies: tuple[str, ...] = STRATEGIES  # whose distractors are scored, all in one request
+    encoder: str | Path | None = None  # for BERT-score: an id or a folder; None leaves it out
+    judge: object = None  # for LLM-as-a-judge, see ``chat.connect``; None leaves it out
+    paper: bool = False  # the judge gets the paper's prompt; else that of the ``-it`` organisms
 
     @cached_property
     def lists(self) -> dict[str, pd.DataFrame]:
@@ -247,10 +239,8 @@ def judge_texts(study: Study) -> pd.DataFrame:
     is judged once."""
     texts = pd.concat([study.beams[w] for w in study.judge_widths], ignore_index=True)
     sentences, labels = study.sentences.set_index("prompt")["text"], texts["fact"].map(study.labels)
-    queries = []
-    for sentence, text, names in zip(
-        texts["prompt"].map(sentences), texts["text"], labels, strict=True
-    ):
+    cases, queries = zip(texts["prompt"].map(sentences), texts["text"], labels, strict=True), []
+    for sentence, text, names in cases:
         if study.paper:
             queries.append(judge_prompt(sentence, names, text))
         else:  # the first sentence that was generated, and the label that the judge would recall

@@ -46,15 +46,6 @@ def test_probability_is_that_of_the_bare_label_with_any_ending(study):
         pd.testing.assert_frame_equal(scores.MEASURES["Probability"](other), first, rtol=1e-4)
 
 
-def test_several_models_are_scored_one_by_one(study):
-    one = replace(study, strategies=("random",))
-    found = scores.outcomes_by_model(["atlas-neox-0.15m", "atlas-gpt2-0.6m"], one)
-    assert [own.attrs["parameters"] for own in found.values()] == sorted(
-        own.attrs["parameters"] for own in found.values()
-    )
-    pd.testing.assert_frame_equal(found["atlas-gpt2-0.6m"], one.outcomes["random"])
-
-
 def test_second_models_are_loaded_connected_or_left_out():
     own = scores.second_models("atlas-t5-2m", "atlas-neox-0.6m-it")
     assert own["encoder"] == lm.load("atlas-t5-2m").folder
