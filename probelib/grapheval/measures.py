@@ -189,8 +189,7 @@ def paired_change(first, second) -> dict[str, float]:
 
 
 def magnitude(estimates: pd.DataFrame) -> pd.DataFrame:
-    """Absolute values of estimates, for a claim that a number is small: an interval that holds 0
-    begins at 0.
+    """Absolute values of estimates, for a claim that a number is small: what holds 0 begins at 0.
 
     >>> magnitude(pd.DataFrame({"value": [-0.1], "low": [-0.3], "high": [0.1]})).values.tolist()
     [[0.1, 0.0, 0.3]]
@@ -304,10 +303,8 @@ def by_type(
     relations, so that a relation of three triples weighs as much as one of a million, as in the
     paper.
 
-    scores   one row per triple: ``relation`` and the metrics
     types    ``relation``, ``head_type``, ``tail_type`` (``graph.relation_types``)
-    side     "head" or "tail"
-    metrics  columns of ``scores``, and "average" of the three
+    side     "head" or "tail";  metrics: columns of ``scores``, and "average" of the three
 
     Return one row per type and metric: ``type``, ``metric``, ``score`` with its interval (95 %,
     bootstrap of triples within relations; Wilson if no replicate differs), ``relations``,
@@ -334,9 +331,7 @@ def by_type(
 
 def largest_types(typed: pd.DataFrame, n: int = 18) -> pd.DataFrame:
     """The ``n`` types with the most triples per side, best first by the mean over models.
-
-    typed  ``by_type`` with ``model`` and ``side``
-    """
+    ``typed``: ``by_type`` with ``model`` and ``side``."""
     sizes = typed.groupby(["side", "type"])["triples"].max()
     largest = sizes.groupby("side", group_keys=False).nlargest(n).index
     typed = typed[typed.set_index(["side", "type"]).index.isin(largest)]
@@ -347,11 +342,8 @@ def largest_types(typed: pd.DataFrame, n: int = 18) -> pd.DataFrame:
 
 
 def beside_mirror(typed: pd.DataFrame, mirrors: pd.DataFrame) -> pd.DataFrame:
-    """Correct by type with its mirror image of the same type and model: ``mirror``, and the paired
-    difference ``above`` with its interval.
-
-    typed  ``largest_types``;  mirrors: ``by_type`` of ``mirror`` and ``lead``
-    """
+    """Correct of ``largest_types`` with its mirror image (``mirrors``: ``by_type`` of ``mirror`` and
+    ``lead``): ``mirror``, and the paired difference ``above`` with its interval."""
     keys, ends = ["model", "side", "type"], ["score", "score low", "score high"]
     by = {metric: rows.set_index(keys) for metric, rows in mirrors.groupby("metric")}
     lead = (2 * by["lead"][ends] - 1).set_axis(["above", "above low", "above high"], axis=1)
@@ -384,10 +376,7 @@ def heterogeneity(rows: pd.DataFrame, times: int = 2000, seed: int = 0) -> dict[
 
 def correlate(table: pd.DataFrame, relations) -> pd.DataFrame:
     """Every pair of columns (figure 8): ``x``, ``y``, ``pearson`` with its interval, ``n`` (rows
-    that both define), ``relations`` (of these rows).
-
-    relations  of every row: the rows of a relation are resampled together (95 %, bootstrap)
-    """
+    that both define), ``relations`` (of these rows, which are resampled by relation)."""
     relations, rows = np.asarray(relations), []
     for i, x in enumerate(table.columns):
         for y in table.columns[:i]:
@@ -400,12 +389,8 @@ def correlate(table: pd.DataFrame, relations) -> pd.DataFrame:
 
 def correlate_models(scored: pd.DataFrame, about: pd.DataFrame) -> pd.DataFrame:
     """Correlations of the metrics T, I, C with properties of the triples (figure 8), per ``model``
-    and of the mean over models, in which a triple is one case.
-
-    scored  ``score_triples``
-    about   per triple of the graph, e.g. degree ``D``, popularity ``P``, exposures ``E``; NaN:
-            unknown
-    """
+    and of the mean over models, in which a triple is one case. ``about``: per triple of the graph,
+    e.g. degree ``D``, popularity ``P``, exposures ``E``; NaN: unknown."""
     short = dict(zip(METRICS, "TIC", strict=True))
     groups = dict(list(scored.groupby("model", sort=False)))
     if len(groups) > 1:
@@ -421,12 +406,10 @@ def correlate_models(scored: pd.DataFrame, about: pd.DataFrame) -> pd.DataFrame:
 
 
 def weak_links(linked: pd.DataFrame) -> pd.DataFrame:
-    """|r| of every metric with degree and with popularity, per model: estimates, one row per case.
+    """|r| of every metric with degree and with popularity, per model, of ``correlate_models``.
 
     Where the exposure count is known and its own |r| is not above ``STRONG`` either, the metric
     does not see the cause of knowledge, and the claim is not testable: ``missed``.
-
-    linked  ``correlate_models``
     """
     names = {"pearson": "value", "pearson low": "low", "pearson high": "high"}
     rows = linked[linked["y"].isin(list("TIC")) & linked["x"].isin(list("DPE"))]
@@ -492,10 +475,7 @@ def majority_given_truth(training, training_true, true) -> np.ndarray:
 
 
 def held_out_quality(predicted: pd.DataFrame, keys: list[str]) -> pd.DataFrame:
-    """``judge_quality`` of the predicted outcomes, by ``keys``: the mean over the seeds.
-
-    predicted  ``judge.predict_all_held_out``
-    """
+    """``judge_quality`` of the outcomes of ``judge.predict_all_held_out``, mean over the seeds."""
     groups = predicted.groupby([*keys, "seed"], sort=False)
     rows = [judge_quality(own["truth"], own["predicted"]) for _, own in groups]
     index = pd.MultiIndex.from_tuples(list(groups.groups), names=[*keys, "seed"])

@@ -124,10 +124,8 @@ def verbalize(
     if n_triples is not None:
         check_sizes(n_triples=n_triples)
     rows = templates[["relation", "template"]]
-    if (twice := rows["relation"].duplicated()).any():
-        raise ProbeError(
-            f"relation {rows['relation'][twice].iloc[0]!r} has two templates; give one"
-        )
+    if len(twice := rows["relation"][rows["relation"].duplicated()]):
+        raise ProbeError(f"relation {twice.iloc[0]!r} has two templates; give one")
     known = {r: _with_slots(r, t) for r, t in rows.itertuples(index=False)}
     keys, labels = (graph.relations[c].to_pylist() for c in ("relation", "label"))
     own = [known.get(key) or known.get(label) for key, label in zip(keys, labels, strict=True)]
@@ -192,26 +190,20 @@ def sample_statements(
     corruptions are those of ``judge_graph`` with the same seed.
     """
     if not 0 < n <= len(kg.graph):
-        raise ProbeError(
-            f"{n} triples to label: a number from 1 to {len(kg.graph)}, the triples of the graph, "
-            "is needed"
-        )
+        allowed = f"a number from 1 to {len(kg.graph)}, the triples of the graph"
+        raise ProbeError(f"{n} triples to label: {allowed}, is needed")
     rows = np.sort(rng(seed, "labels").permutation(len(kg.graph))[:n])
     frame = _with_corruptions(kg.graph, rows, Pass(n_corrupted, hard, seed), spelled(kg.known))
     held = rng(42, "split").permutation(rows)[: round(0.3 * len(rows))]
     keys = np.array(kg.graph.relations["relation"].to_pylist(), dtype=object)
-    pairs = zip(frame["triple"], frame["negative"], strict=True)
-    known = {
-        "prompt": [f"{triple}.{negative}" for triple, negative in pairs],
-        "triple": frame["triple"],
-        "negative": frame["negative"],
-        "relation": keys[kg.graph.relation[frame["triple"]]],
-        "slot": frame["slot"],
-        "true": frame["negative"] == 0,
-        "text": to_statements(kg, frame),
-        "split": np.where(frame["triple"].isin(held), "validation", "train"),
-    }
-    return pd.DataFrame(known)
+    frame = frame.assign(
+        prompt=frame["triple"].astype(str) + "." + frame["negative"].astype(str),
+        text=to_statements(kg, frame),
+        relation=keys[kg.graph.relation[frame["triple"]]],
+        true=frame["negative"] == 0,
+        split=np.where(frame["triple"].isin(held), "validation", "train"),
+    )
+    return frame[["prompt", "triple", "negative", "relation", "slot", "true", "text", "split"]]
 
 
 def _with_corruptions(graph: Graph, rows: np.ndarray, how: Pass, read: Spelled) -> pd.DataFrame:
@@ -325,10 +317,8 @@ def graph_answers(runs: dict[str, list[store.Part]]) -> pd.DataFrame:
 def scores_by_type(
     kg: VerbalizedGraph, scored: pd.DataFrame, seed: int = 0, metrics: tuple[str, ...] = TYPED
 ) -> pd.DataFrame:
-    """``measures.by_type`` per model, for heads and for tails: with ``model`` and ``side``.
-
-    scored  ``measures.score_triples`` of ``graph_answers``
-    """
+    """``measures.by_type`` per model, for heads and for tails, with ``model`` and ``side``.
+    ``scored``: ``measures.score_triples`` of ``graph_answers``."""
     types = graphs.relation_types(kg.graph)
     keys = np.array(kg.graph.relations["relation"].to_pylist(), dtype=object)
     groups = scored.assign(relation=keys[scored["relation"]]).groupby("model", sort=False)
