@@ -342,7 +342,7 @@ def largest_types(typed: pd.DataFrame, n: int = 18) -> pd.DataFrame:
 
 
 def beside_mirror(typed: pd.DataFrame, mirrors: pd.DataFrame) -> pd.DataFrame:
-    """Correct of ``largest_types`` with its mirror image (``mirrors``: ``by_type`` of ``mirror`` and
+    """Correct of ``largest_types`` with its mirror (``mirrors``: ``by_type`` of ``mirror`` and
     ``lead``): ``mirror``, and the paired difference ``above`` with its interval."""
     keys, ends = ["model", "side", "type"], ["score", "score low", "score high"]
     by = {metric: rows.set_index(keys) for metric, rows in mirrors.groupby("metric")}
