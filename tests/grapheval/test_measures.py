@@ -297,7 +297,7 @@ def test_the_judge_is_paired_with_what_reads_the_same_prompt():
     } == {
         ("encoder", "m"): 0.25,
         ("logits", "m"): 0.5,
-        ("substitute", "m from s"): -0.5,
+        ("substitute", "m from s"): 0.5,
         ("majority", "m from s"): 0.5,
         ("majority", "m from m"): 1,
     }
