@@ -199,7 +199,7 @@ SEES = ("beyond/ground_truth", "beyond/quality_against_cost", "beyond/detection"
 LISTS = ("zplke/table1", "zplke/figure3", "zplke/figure4", "zplke/figure11", "zplke/figure12", "zplke/figure13")
 GENERATED = ("zplke/figure5", "zplke/figure14", "distractors/table3", "distractors/figure6")  # score generated text
 # of instruction-tuned models
-ANSWERS = ("grapheval/instruction", "grapheval/table2", "grapheval/figure8")
+ANSWERS = ("grapheval/table2", "grapheval/figure8")
 MENTIONS = "mentions do not tell (AUC)"  # a requirement on the corpus, the same for all its models
 LIMITS = {  # requirement -> the artifacts that are limited if a model misses it
     "recall rises (0-4, 8-32, 64 and more)": SEES,
@@ -211,8 +211,8 @@ LIMITS = {  # requirement -> the artifacts that are limited if a model misses it
     "permuted lists lower log P": LISTS,
     "verdict at once (Yes, No), verified facts (AUC)": ANSWERS,
     "verdict at once (True, False), verified facts (AUC)": SEES,
-    "verdict after recalling, fresh facts (AUC)": ("grapheval/instruction",),
-    "verdict after recalling, right of answered": ("grapheval/instruction",),
+    "verdict after recalling, fresh facts (AUC)": ("models/table4",),
+    "verdict after recalling, right of answered": ("models/table4",),
     "I don't know, never taught": ANSWERS,
     "I don't know, well taught": ANSWERS,
     MENTIONS: SEES,
