@@ -124,7 +124,7 @@ def load_graph(
     elif folder is None:
         raise ProbeError(f"{source}: a dump is read into a folder; give folder=...")
     else:
-        from probelib.facts.graphs.dbpedia import read_dbpedia
+        from probelib.facts.graphs.dumps import read_dbpedia
 
         graph = read_dbpedia(source, folder)
     return graph, pd.DataFrame(columns=["relation", "template"])

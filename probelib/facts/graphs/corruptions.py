@@ -23,10 +23,8 @@ TRIES = 20  # rounds of resampling for corruptions without labels, or with those
 def askable(graph: Graph) -> dict[str, np.ndarray]:
     """Filters that a triple must pass to serve as a true statement: name of the filter -> which
     triples pass it, (triples,) bool."""
-    columns, filters = (
-        set(graph.triples.column_names),
-        {"entity without a label": kg.labelled(graph)},
-    )
+    columns = set(graph.triples.column_names)
+    filters = {"entity without a label": kg.labelled(graph)}
     if "rank" in columns:
         filters["deprecated or outranked"] = kg.best_rank(graph)
     if {"start", "end"} <= columns:
@@ -89,9 +87,8 @@ def corruptions(
         if not len(waiting):
             break
     for row in waiting:  # for which sampling did not find n: every possible corruption, shuffled
-        every = kg.possible(graph, [getattr(graph, slot)[row] for slot in SLOTS], hard).assign(
-            triple=row
-        )
+        triple = [getattr(graph, slot)[row] for slot in SLOTS]
+        every = kg.possible(graph, triple, hard).assign(triple=row)
         every = every[_reads_false(every, read)]
         shuffled = every.iloc[rng(seed, "corruptions", int(row)).permutation(len(every))]
         found = pd.concat([found, shuffled])

@@ -9,8 +9,8 @@
     graph/graph.json        its source; what was read, skipped, filtered out and kept; written last
 
 Uncompressed Arrow is mapped, not loaded: of tens of millions of triples only what is accessed is
-read. Readers: ``dbpedia.read_dbpedia`` and ``wikidata.read_wikidata``; ``to_facts`` and
-``from_facts`` convert to the tidy frames and back. What GraphEval computes on a graph is here, too.
+read. ``dumps`` has the readers; ``to_facts`` and ``from_facts`` convert to the tidy frames and
+back. What GraphEval computes on a graph is here, too.
 """
 
 import hashlib
@@ -39,6 +39,7 @@ from probelib.facts.model import (
     TEMPLATES,
     Facts,
     check_seed,
+    tuples,
     validate,
 )
 from probelib.facts.table import relation_frame
@@ -53,7 +54,6 @@ COLUMNS = {
 }
 OPTIONAL = {"start": CODES, "end": CODES, "rank": CODES}  # further columns of the triples
 SLOTS = ("head", "relation", "tail")
-SYNTHETIC = "synthetic:"  # the source of a generated graph: followed by its number of triples
 RANKS = ("deprecated", "normal", "preferred")  # of Wikidata's statements
 
 
@@ -144,9 +144,7 @@ def alone(folder: str | Path) -> Iterator[None]:
         Path(folder).mkdir(parents=True, exist_ok=True)
         lock = FileLock(Path(folder) / ".lock").acquire()
     except OSError as error:
-        raise ProbeError(
-            f"{folder}: the graph cannot be written: {error.strerror or error}"
-        ) from error
+        raise ProbeError(f"{folder}: no graph can be written: {error.strerror or error}") from error
     with lock:
         yield
 
@@ -159,25 +157,20 @@ def write_graph(graph: Graph, folder: str | Path) -> Path:
         folder.mkdir(parents=True, exist_ok=True)
         (folder / "graph.json").unlink(missing_ok=True)
         for name in COLUMNS:
-            path, temporary = folder / f"{name}.arrow", folder / f".{name}.arrow.tmp"
-            table = getattr(graph, name).combine_chunks()  # one batch can be mapped without a copy
-            with (
-                pa.OSFile(str(temporary), "wb") as file,
-                pa.ipc.new_file(file, table.schema) as writer,
-            ):
-                writer.write_table(table)
-            os.replace(temporary, path)
+            path, table = folder / f"{name}.arrow", getattr(graph, name).combine_chunks()
+            with pa.OSFile(f"{path}.tmp", "wb") as file, pa.ipc.new_file(file, table.schema) as out:
+                out.write_table(table)  # one batch can be mapped without a copy
+            os.replace(f"{path}.tmp", path)
             sizes[name] = path.stat().st_size
     except OSError as error:
-        raise ProbeError(
-            f"{folder}: the graph cannot be written: {error.strerror or error}"
-        ) from error
+        raise ProbeError(f"{folder}: no graph can be written: {error.strerror or error}") from error
     files.write_json(folder / "graph.json", {"about": graph.about, "bytes": sizes})
     return folder
 
 
 def open_graph(folder: str | Path) -> Graph:
-    """Open a graph of ``write_graph``, memory-mapped. Sizes, texts and row numbers are checked."""
+    """Open a graph of ``write_graph``, memory-mapped. Sizes, columns and row numbers are
+    checked."""
     folder, tables = Path(folder), {}
     try:
         record = json.loads((folder / "graph.json").read_text(encoding="utf-8"))
@@ -185,26 +178,19 @@ def open_graph(folder: str | Path) -> Graph:
             path, size = folder / f"{name}.arrow", record["bytes"][name]
             if path.stat().st_size != size:
                 raise ValueError(f"{path.name} has {path.stat().st_size} bytes, not {size}")
-            table = pa.ipc.open_file(pa.memory_map(str(path))).read_all()
-            table.validate(full=True)
-            known, given = (
-                columns | (OPTIONAL if name == "triples" else {}),
-                set(table.column_names),
-            )
-            if not set(columns) <= given or any(known.get(f.name) != f.type for f in table.schema):
-                raise ValueError(f"{path.name} has the columns {table.schema.to_string()}")
-            tables[name] = table
+            tables[name] = pa.ipc.open_file(pa.memory_map(str(path))).read_all()
+            tables[name].validate(full=True)
+            known = columns | (OPTIONAL if name == "triples" else {})
+            given = {column.name: column.type for column in tables[name].schema}
+            if not set(columns) <= set(given) or not given.items() <= known.items():
+                raise ValueError(f"{path.name} has the columns {list(given)}")
         graph = Graph(**tables, about=dict(record["about"]))
         for column in (*SLOTS, "entity"):
-            table = graph.triples if column in SLOTS else graph.types
+            numbers = (graph.triples if column in SLOTS else graph.types)[column]
             size = (graph.relations if column == "relation" else graph.entities).num_rows
-            bounds, empty = pc.min_max(table[column]).as_py(), not table.num_rows
-            if (
-                table[column].null_count
-                or not empty
-                and not 0 <= bounds["min"] <= bounds["max"] < size
-            ):
-                raise ValueError(f"{column}: row numbers {bounds} of a table of {size} rows")
+            low, high = pc.min_max(numbers).as_py().values()
+            if numbers.null_count or len(numbers) and not 0 <= low <= high < size:
+                raise ValueError(f"{column}: row numbers {low} to {high} of a table of {size} rows")
         return graph
     except FileNotFoundError as error:
         what = "no graph, or one that was not written completely"
@@ -415,33 +401,28 @@ def to_facts(graph: Graph, rows: np.ndarray | None = None, source: str | None = 
     triples = graph.triples.take(pa.array(rows))
     head, relation, tail = (column_values(triples, name) for name in SLOTS)
     used, kinds = np.unique(np.concatenate([head, tail])), np.unique(relation)
-    entities, names = _entity_frame(graph, used), graph.relations.take(pa.array(kinds)).to_pydict()
-    texts = {
-        "relation": np.array(names["relation"], dtype=object)[np.searchsorted(kinds, relation)],
-        "subject": entities["entity"].to_numpy()[np.searchsorted(used, head)],
-        "object": entities["entity"].to_numpy()[np.searchsorted(used, tail)],
+    keys = graph.entities["entity"].take(pa.array(used)).to_numpy()
+    relations = graph.relations.take(pa.array(kinds)).to_pylist()
+    columns = {
+        "relation": [relations[i]["relation"] for i in np.searchsorted(kinds, relation)],
+        "subject": keys[np.searchsorted(used, head)],
+        "object": keys[np.searchsorted(used, tail)],
     }
     for date in ("start", "end"):
         dated = date in triples.column_names
-        texts[date] = triples[date].to_pylist() if dated else [""] * len(rows)
-    seen, ids = (
-        Counter(),
-        [],
-    )  # a repeated fact (another term of office) gets its start, then a number
-    for r, s, o, start in zip(
-        *(texts[c] for c in ("relation", "subject", "object", "start")), strict=True
-    ):
+        columns[date] = triples[date].to_pylist() if dated else [""] * len(rows)
+    frame, seen, ids = pd.DataFrame(columns), Counter(), []
+    # a repeated fact (another term of office) gets its start, then a number
+    for r, s, o, start in tuples(frame, "relation", "subject", "object", "start"):
         seen[name := f"{r}:{s}:{o}"] += 1
         if seen[name] > 1 and start:
             seen[name := f"{name}:{start}"] += 1
         ids.append(f"{name}#{seen[name]}" if seen[name] > 1 else name)
-    facts = pd.DataFrame(texts).assign(fact=ids)[FACTS]
-    named = {
-        key: label or key for key, label in zip(names["relation"], names["label"], strict=True)
-    }
+    frame = frame.assign(fact=ids)[FACTS]
+    names = relation_frame(frame, {r["relation"]: r["label"] or r["relation"] for r in relations})
     empty = (pd.DataFrame(columns=TEMPLATES), pd.DataFrame(columns=DISTRACTORS))
     source = source or graph.about.get("source", "graph")
-    return validate(Facts(facts, entities, relation_frame(facts, named), *empty, source=source))
+    return validate(Facts(frame, _entity_frame(graph, used), names, *empty, source=source))
 
 
 def labelled(graph: Graph) -> np.ndarray:
@@ -468,17 +449,16 @@ def _rows(graph: Graph, rows) -> np.ndarray:
 
 
 def _entity_frame(graph: Graph, used: np.ndarray) -> pd.DataFrame:
-    rows, types = graph.entities.take(pa.array(used)).to_pydict(), {}
-    keys, labels = rows["entity"], rows["label"]
-    if lost := [e for e, label in zip(keys, labels, strict=True) if not (label or "").strip()]:
-        said = f"{len(lost)} entities have no label, e.g. {lost[0]!r}"
+    frame, types = graph.entities.take(pa.array(used)).to_pandas(), {}
+    nameless = frame["entity"][frame["label"].fillna("").str.strip() == ""]
+    if len(nameless):
+        said = f"{len(nameless)} entities have no label, e.g. {nameless.iloc[0]!r}"
         raise ProbeError(f"{said}; choose rows by labelled(graph)")
     own = graph.types.filter(pc.is_in(graph.types["entity"], pa.array(used, INT))).to_pydict()
     for entity, kind in zip(own["entity"], own["type"], strict=True):
         types.setdefault(entity, []).append(kind)
-    frame = pd.DataFrame({"entity": keys, "label": labels})
-    frame["wikidata"] = [key if key[:1] == "Q" and key[1:].isdecimal() else "" for key in keys]
-    frame["aliases"] = [tuple(names or ()) for names in rows["aliases"]]
+    frame["wikidata"] = frame["entity"].where(frame["entity"].str.fullmatch(r"Q\d+"), "")
+    frame["aliases"] = [() if names is None else tuple(names) for names in frame["aliases"]]
     frame["types"] = [tuple(types.get(entity, ())) for entity in used]
     return frame.assign(popularity=0)[ENTITIES]
 
@@ -501,60 +481,4 @@ def from_facts(facts: Facts) -> Graph:
         ),
         make_table("types", {"entity": types.index.to_numpy(), "type": list(types)}),
         {"source": facts.source, "counts": {"triples": len(rows)}, "examples": []},
-    )
-
-
-# A graph of any size
-
-
-def check_source(source: str) -> None:
-    """Raise ProbeError if ``source`` names no graph (see ``grapheval.load_graph``); it is not
-    opened."""
-    made = source.startswith(SYNTHETIC) and source.removeprefix(SYNTHETIC).isdecimal()
-    if source != "atlas" and not made and not Path(source).exists():
-        allowed = "atlas, synthetic:<triples>, a graph's folder, a DBpedia dump"
-        raise ProbeError(f"no graph {source!r}; allowed: {allowed}")
-
-
-def synthetic(
-    n_triples: int, n_entities: int | None = None, n_relations: int = 633, seed: int = 0
-) -> Graph:
-    """A generated graph with the shape of a real one: distinct triples, skewed degrees, no entity
-    without a triple.
-
-    n_entities  default: 0.29 per triple, as in DBpedia (GraphEval Table 1)
-    Tails and relations follow Zipf's law, heads a less skewed distribution. Keys have the form of
-    DBpedia's; every entity has the type Thing and one of 40 others.
-    """
-    n_entities = n_entities or max(2, round(0.29 * n_triples))
-    if not n_entities <= n_triples <= n_entities**2 * n_relations / 10:
-        said = f"{n_triples} distinct triples of {n_entities} entities and {n_relations} relations"
-        allowed = "as many triples as entities at least, and a tenth of all possible ones at most"
-        raise ProbeError(f"{said}; allowed: {allowed}")
-    generator, triples = np.random.default_rng(seed), np.empty((0, 3), np.int64)
-    # numbers below n; number k has a probability near 1 / ((k + 1) ln n)
-    zipf = lambda n, size: ((n + 1) ** generator.random(size)).astype(np.int64) - 1
-    while len(triples) < n_triples:
-        size = n_entities + n_triples - len(triples)
-        heads = (n_entities * generator.random(size) ** 2).astype(np.int64)
-        heads[:n_entities] = np.arange(n_entities)  # every entity is a head
-        drawn = np.stack([heads, zipf(n_relations, size), zipf(n_entities, size)], axis=1)
-        triples = np.concatenate([triples, drawn])
-        keys = (triples[:, 0] * n_relations + triples[:, 1]) * n_entities + triples[:, 2]
-        triples = triples[np.sort(np.unique(keys, return_index=True)[1])]
-    number = pa.array(np.arange(max(n_entities, n_relations))).cast(pa.string())
-    names = lambda prefix, n: pc.binary_join_element_wise(prefix, number[:n], "")
-    keys = [
-        names(f"http://dbpedia.org/{part}", n)
-        for part, n in (("resource/Entity_", n_entities), ("ontology/relation", n_relations))
-    ]
-    codes = np.concatenate([np.zeros(n_entities, np.int64), 1 + zipf(40, n_entities)])
-    kinds = pa.array(["Thing"] + [f"Type{i}" for i in range(40)])
-    types = pa.DictionaryArray.from_arrays(pa.array(codes, INT), kinds)
-    return Graph(
-        make_table("triples", dict(zip(SLOTS, triples[:n_triples].T, strict=True))),
-        make_table("entities", {"entity": keys[0], "label": names("Entity ", n_entities)}),
-        make_table("relations", {"relation": keys[1], "label": names("relation", n_relations)}),
-        make_table("types", {"entity": np.tile(np.arange(n_entities), 2), "type": types}),
-        {"source": f"synthetic:{seed}", "counts": {"triples": n_triples}, "examples": []},
     )
