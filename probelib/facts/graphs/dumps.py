@@ -17,20 +17,11 @@ from pathlib import Path
 from urllib.parse import unquote
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
+import pandas as pd
 
 from probelib.errors import ProbeError, extra
-from probelib.facts.graphs.graph import (
-    RANKS,
-    Graph,
-    alone,
-    column_values,
-    distinct,
-    make_table,
-    open_graph,
-    write_graph,
-)
+from probelib.facts.graphs import graph as kg
+from probelib.facts.graphs.graph import RANKS, Graph, make_table
 from probelib.facts.validity import UNKNOWN, days, is_date
 
 EXAMPLES = 5  # malformed lines that are quoted
@@ -46,17 +37,8 @@ KINDS = {"item": "Q", "property": "P"}
 TIME = re.compile(r"([+-])([0-9]+)-([0-9]{2})-([0-9]{2})T")
 KEY = re.compile(r"[QP][1-9][0-9]{0,9}")
 PROPERTY = re.compile(r"P[1-9][0-9]{0,8}")
-BATCH = 20_000  # entities that are held as Python objects
 # what lines of another shape raise; msgspec's own errors are ValueErrors
 BAD = (ValueError, KeyError, TypeError, AttributeError, IndexError, RecursionError)
-ENTITY = pa.schema(
-    {
-        "key": pa.int64(),
-        "label": pa.large_string(),
-        "aliases": pa.large_list(pa.large_string()),
-        "others": pa.int64(),
-    }
-)
 
 
 def blocks(path: str | Path) -> Iterator[bytes]:
@@ -77,8 +59,7 @@ def _written(folder: str | Path, tables: tuple, source: str, counts: Counter, ex
     about = {"source": source, "counts": dict(counts), "examples": examples}
     if not len(tables[0]):
         raise ProbeError(f"{source}: no triples; {about['counts']}; {'; '.join(examples)}")
-    with alone(folder):
-        return open_graph(write_graph(Graph(*tables, about), folder))
+    return kg.open_graph(kg.write_graph(Graph(*tables, about), folder))
 
 
 # DBpedia
@@ -185,7 +166,7 @@ def read_wikidata(
     """A Wikidata JSON dump as a graph, written to ``folder`` and opened.
 
     relations  the properties to read ("P36", ...; default: all whose values are entities). They and
-               all labels are held in memory: of a whole dump choose some
+               all labels are held in memory, a few hundred bytes per entity
 
     Triples have ``rank`` (see ``best_rank``), ``start`` and ``end``: P580 and P582, or P585 for
     both; "" if there is none, "?" if the date is unknown, less exact than a year, or given several
@@ -196,9 +177,9 @@ def read_wikidata(
         import msgspec
     if odd := [relation for relation in relations or () if not PROPERTY.fullmatch(relation)]:
         raise ProbeError(f"relation {odd[0]!r}; allowed are ids of properties such as P36")
-    wanted = None if relations is None else {*(int(r[1:]) for r in relations), *TYPES}
     counts, examples, dates, brackets = Counter(), [], {"": 0}, set()
-    batches, waiting, statements, decode = [], [], array("q"), msgspec.json.Decoder().decode
+    known, statements, decode = {}, array("q"), msgspec.json.Decoder().decode
+    wanted = {int(relation[1:]) for relation in relations or ()}
     for place, line in enumerate((x for block in blocks(dump) for x in block.splitlines()), 1):
         if (text := line.strip()) in (b"[", b"]", b""):
             brackets.add(text)
@@ -209,30 +190,57 @@ def read_wikidata(
                 counts["other kinds"] += 1
                 continue
             key, label, aliases, rows, left_out = _entity(data)
-            kept = [row for row in rows if wanted is None or row[0] in wanted]
-            kept = [(*row[:3], *interval(row[3])) for row in kept]
+            kept = [r for r in rows if relations is None or r[0] in wanted or r[0] in TYPES]
+            kept = [(key, *row[:3], *interval(row[3])) for row in kept]
         except BAD as error:
             counts["malformed"] += 1
             examples.append(f"line {place}: {type(error).__name__}: {error}"[:200])
             continue
-        n = len(batches) * BATCH + len(waiting)
-        for relation, value, rank, *ends in kept:
-            codes = (dates.setdefault(text, len(dates)) for text in ends)
-            statements.extend((n, relation, value, rank, *codes))
-            counts["dates not exact"] += ends.count(UNKNOWN)
-        waiting.append((key, label, aliases, len(rows) - len(kept)))
+        if key in known:  # the first line of an entity counts
+            counts["entity given twice"] += 1
+            continue
+        for *numbers, start, end in kept:
+            codes = (dates.setdefault(text, len(dates)) for text in (start, end))
+            statements.extend((*numbers, *codes))
+            counts["dates not exact"] += (start, end).count(UNKNOWN)
+        known[key] = (label, aliases)
         counts["items" if key > 0 else "properties"] += 1
+        counts["other relations"] += len(rows) - len(kept)
         counts += left_out
-        if len(waiting) == BATCH:
-            batches.append(_batch(waiting))
-            waiting = []
     if b"[" in brackets and b"]" not in brackets:
         warnings.warn(f"{dump}: begins with '[' and does not end with ']': cut off?", stacklevel=2)
-    entities = pa.Table.from_batches([*batches, _batch(waiting)])
-    rows = np.frombuffer(statements, np.int64).reshape(-1, 6)
-    tables = _tables(entities, rows, list(dates), relations, counts)
+    columns = ["head", "relation", "tail", "rank", "start", "end"]
+    rows = np.frombuffer(statements, np.int64).reshape(-1, len(columns))
+    rows = pd.DataFrame(rows, columns=columns)
+    taken = rows if relations is None else rows[rows["relation"].isin(wanted)]
+    counts["other relations"] += len(rows) - len(taken)
+    tables = _tables(rows, taken, known, np.array(list(dates), object))
+    counts |= {"triples": len(taken), "entities": len(tables[1])}
     source = f"wikidata:{Path(dump).name}"
     return _written(folder, tables, source, counts, examples[:EXAMPLES])
+
+
+def _tables(rows: pd.DataFrame, taken: pd.DataFrame, known: dict, dates: np.ndarray) -> tuple:
+    """The graph's four tables. Entities keep the order of the dump; then come those that are only
+    mentioned."""
+    used = set(taken["head"]) | set(taken["tail"])
+    order = [key for key in known if key in used] + sorted(used - known.keys())
+    about = [known.get(key, (None, None)) for key in order]
+    place, name = pd.Index(order).get_indexer, lambda key: f"{'Q' if key > 0 else 'P'}{abs(key)}"
+    kinds, kind = np.unique(taken["relation"], return_inverse=True)
+    triples = {"head": place(taken["head"]), "relation": kind, "tail": place(taken["tail"])}
+    triples |= {date: dates[taken[date]] for date in ("start", "end")}
+    triples["rank"] = np.array(RANKS, object)[taken["rank"]]
+    typed = rows["relation"].isin(TYPES) & (rows["rank"] > 0) & rows["head"].isin(used)
+    types = rows.loc[typed, ["head", "tail"]].assign(head=place(rows.loc[typed, "head"]))
+    types = types.drop_duplicates().sort_values(["head", "tail"])
+    labels, aliases = ([each[i] for each in about] for i in (0, 1))
+    entities = {"entity": [name(key) for key in order], "label": labels, "aliases": aliases}
+    called = [known.get(-number, (None,))[0] for number in kinds.tolist()]
+    relations = {"relation": [f"P{number}" for number in kinds], "label": called}
+    types = {"entity": types["head"].to_numpy(), "type": [name(key) for key in types["tail"]]}
+    columns = {"triples": triples, "entities": entities, "relations": relations, "types": types}
+    return tuple(make_table(name, own) for name, own in columns.items())
 
 
 def _entity(data: dict) -> tuple[int, str | None, list[str], list[tuple], Counter]:
@@ -302,58 +310,3 @@ def date_text(time: str, precision: int) -> str:
     exact = parts[: max(0, precision - 8)]
     exact = exact[: exact.index("00")] if "00" in exact else exact
     return "-".join(exact) if exact and is_date("-".join(exact)) else UNKNOWN
-
-
-def _batch(waiting: list[tuple]) -> pa.RecordBatch:
-    columns = zip(*waiting, strict=True) if waiting else [()] * len(ENTITY)
-    arrays = [pa.array(list(c), f.type) for c, f in zip(columns, ENTITY, strict=True)]
-    return pa.record_batch(arrays, schema=ENTITY)
-
-
-def _tables(
-    entities: pa.Table, rows: np.ndarray, dates: list[str], relations: list | None, counts: Counter
-) -> tuple[pa.Table, ...]:
-    """The graph's four tables. Entities keep the order of the dump; then come those that are only
-    mentioned. Of an entity given twice the first line counts."""
-    keys, others = column_values(entities, "key"), column_values(entities, "others")
-    fresh = np.zeros(len(keys), bool)
-    fresh[np.unique(keys, return_index=True)[1]] = True
-    line, relation, value, rank, start, end = rows[fresh[rows[:, 0]]].T
-    chosen = [int(name[1:]) for name in relations or ()]
-    taken = np.isin(relation, chosen) if relations is not None else np.ones(len(line), bool)
-    head, tail = keys[line[taken]], value[taken]
-    used = distinct(np.concatenate([head, tail]))
-    described = np.flatnonzero(fresh & np.isin(keys, used))
-    order = np.concatenate([keys[described], used[~np.isin(used, keys[described])]])
-    by_key = np.argsort(order)
-    place = lambda wanted: by_key[np.searchsorted(order, wanted, sorter=by_key)]
-    ids = lambda numbers: [f"{'Q' if n > 0 else 'P'}{abs(n)}" for n in numbers.tolist()]
-    coded = lambda codes, texts: pa.DictionaryArray.from_arrays(
-        pa.array(codes, pa.int32()), pa.array(list(texts), pa.string())
-    )
-    kinds, kind = np.unique(relation[taken], return_inverse=True)
-    triples = {"head": place(head), "relation": kind, "tail": place(tail)}
-    for name, codes, texts in (("start", start, dates), ("end", end, dates), ("rank", rank, RANKS)):
-        triples[name] = coded(codes[taken], texts)
-    mentioned = len(order) - len(described)
-    counts["entity given twice"] = int((~fresh).sum())
-    counts["other relations"] = int((~taken).sum() + others[fresh].sum())
-    counts |= {"triples": len(head), "entities": len(order), "entities only mentioned": mentioned}
-    about = entities.take(pa.array(described)).select(["label", "aliases"])
-    nulls = [pa.nulls(mentioned, f.type) for f in about.schema]
-    about = pa.concat_tables([about, pa.table(nulls, about.schema.names)]).combine_chunks()
-    named = np.flatnonzero(np.isin(keys, -kinds))
-    texts = entities["label"].take(pa.array(named)).to_pylist()
-    labels = dict(zip(keys[named].tolist(), texts, strict=True))
-    typed = np.isin(relation, TYPES) & (rank > 0) & np.isin(keys[line], used)
-    types, code = np.unique(value[typed], return_inverse=True)
-    pairs = distinct(place(keys[line[typed]]) * max(len(types), 1) + code)
-    entity_of, code = np.divmod(pairs, max(len(types), 1))
-    columns = {"entity": ids(order), "label": about["label"], "aliases": about["aliases"]}
-    called = {"relation": ids(-kinds), "label": [labels.get(-k) for k in kinds.tolist()]}
-    return (
-        make_table("triples", triples),
-        make_table("entities", columns),
-        make_table("relations", called),
-        make_table("types", {"entity": entity_of, "type": coded(code, ids(types))}),
-    )

@@ -13,12 +13,9 @@ read. ``dumps`` has the readers; ``to_facts`` and ``from_facts`` convert to the 
 back. What GraphEval computes on a graph is here, too.
 """
 
-import hashlib
 import json
 import os
 from collections import Counter
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -27,21 +24,12 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
-from filelock import FileLock
 from scipy.sparse import csr_array
 
 from probelib import files
 from probelib.errors import ProbeError
-from probelib.facts.model import (
-    DISTRACTORS,
-    ENTITIES,
-    FACTS,
-    TEMPLATES,
-    Facts,
-    check_seed,
-    tuples,
-    validate,
-)
+from probelib.facts import model
+from probelib.facts.model import Facts, tuples
 from probelib.facts.table import relation_frame
 
 INT, TEXT = pa.int32(), pa.large_string()
@@ -74,11 +62,6 @@ class Graph:
 
     def __len__(self) -> int:
         return self.triples.num_rows
-
-    def __repr__(self) -> str:
-        entities, relations = self.entities.num_rows, self.relations.num_rows
-        sizes = f"{len(self):,} triples, {entities:,} entities, {relations:,} relations"
-        return f"Graph({self.about.get('source', '')}: {sizes})"
 
     # row numbers of every triple's parts, (triples,) int32; views of the file
     head = cached_property(lambda self: column_values(self.triples, "head"))
@@ -137,21 +120,8 @@ def make_table(name: str, columns: dict) -> pa.Table:
 # On disk
 
 
-@contextmanager
-def alone(folder: str | Path) -> Iterator[None]:
-    """Lock a folder, so that one process writes its graph and others wait."""
-    try:
-        Path(folder).mkdir(parents=True, exist_ok=True)
-        lock = FileLock(Path(folder) / ".lock").acquire()
-    except OSError as error:
-        raise ProbeError(f"{folder}: no graph can be written: {error.strerror or error}") from error
-    with lock:
-        yield
-
-
 def write_graph(graph: Graph, folder: str | Path) -> Path:
-    """Write a graph. A kill leaves a folder that ``open_graph`` rejects, never half a graph. Use
-    ``alone`` if another process may write the same graph."""
+    """Write a graph. A kill leaves a folder that ``open_graph`` rejects, never half a graph."""
     folder, sizes = Path(folder), {}
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -217,16 +187,11 @@ def statistics(graph: Graph) -> dict[str, float]:
     }
 
 
-def degrees(graph: Graph, parallel: bool = True) -> np.ndarray:
-    """Degree of every entity, (entities,) int64; a self loop counts twice.
-
-    parallel  True: several relations between the same head and tail count several times; False:
-              once, as in the released code
-    """
-    head, tail, n = graph.head, graph.tail, graph.entities.num_rows
-    if not parallel:
-        head, tail = np.divmod(distinct(head.astype(np.int64) * n + tail), n)
-    return np.bincount(head, minlength=n) + np.bincount(tail, minlength=n)
+def degrees(graph: Graph) -> np.ndarray:
+    """Degree of every entity, (entities,) int64; a self loop counts twice, and several relations
+    between the same head and tail count several times."""
+    n = graph.entities.num_rows
+    return np.bincount(graph.head, minlength=n) + np.bincount(graph.tail, minlength=n)
 
 
 def relation_types(graph: Graph) -> pd.DataFrame:
@@ -237,15 +202,10 @@ def relation_types(graph: Graph) -> pd.DataFrame:
     first in alphabetical order is returned (a choice of this kit); "None" if no head (tail) has a
     type.
     """
-    column = graph.types["type"].unify_dictionaries().combine_chunks()
-    texts = np.asarray(column.dictionary.to_pylist(), dtype=object)
-    order = np.argsort(texts)
-    code = np.argsort(order)[column.indices.to_numpy()] if len(texts) else np.empty(0, int)
-    shape, texts = (graph.entities.num_rows, len(texts)), texts[order]
-    rows = (column_values(graph.types, "entity"), code)
-    types = csr_array((np.ones(len(code), np.int64), rows), shape=shape)
-    types.sum_duplicates()
-    types.data[:] = 1
+    codes, texts = pd.factorize(graph.types["type"].to_numpy(), sort=True)
+    shape = (graph.entities.num_rows, len(texts))
+    pairs = np.unique(np.stack([column_values(graph.types, "entity"), codes]), axis=1)
+    types = csr_array((np.ones(pairs.shape[1], np.int64), tuple(pairs)), shape=shape)
     usual = {"relation": graph.relations["relation"].to_pylist()}
     for side in ("head", "tail"):
         rows = (np.ones(len(graph), np.int64), (graph.relation, getattr(graph, side)))
@@ -285,107 +245,6 @@ def _find(values: np.ndarray, wanted: np.ndarray) -> np.ndarray:
     return np.where(values[place] == wanted, place, -1)
 
 
-def corrupt(
-    graph: Graph, rows: np.ndarray | None = None, seed: int = 0, hard: bool = False
-) -> pd.DataFrame:
-    """A false triple for every true one: one part replaced, drawn again until it is not in the
-    graph.
-
-    rows  the triples to corrupt, a boolean mask or row numbers (default: all)
-    seed  every triple samples by (seed, row number): neither the order nor the other triples matter
-    hard  True: replace the tail by another tail of the same relation. False: replace head, relation
-          or tail, with probability 1/3 each, by any entity or relation. The released code does not
-          check that the result is not in the graph
-
-    Return ``triple`` (row number), ``head``, ``relation``, ``tail`` and ``slot``, the index of the
-    new part in ``SLOTS``. After 16 failed attempts the slot is drawn again, too. Triples without a
-    possible corruption have no row and are counted in ``.attrs["impossible"]``.
-    """
-    rows, seed = _rows(graph, rows), check_seed(seed)
-    true = np.stack([graph.head[rows], graph.relation[rows], graph.tail[rows]]).astype(np.int64)
-    slot, new = np.full((2, len(rows)), -1)
-    waiting = np.flatnonzero(_has_other_tail(graph, true)) if hard else np.arange(len(rows))
-    for attempt in range(64):
-        if not len(waiting):
-            break
-        slots, values = _draw(graph, true[1, waiting], rows[waiting], seed, attempt, hard)
-        good = ~contains(graph, *_replaced(true[:, waiting], slots, values))
-        slot[waiting[good]], new[waiting[good]] = slots[good], values[good]
-        waiting = waiting[~good]
-    for i in waiting:
-        some = possible(graph, true[:, i], hard)
-        if len(some):
-            one = some.iloc[int(_uniform(seed, rows[[i]], "any")[0] * len(some))]
-            slot[i], new[i] = one["slot"], one[SLOTS[one["slot"]]]
-    found = slot >= 0
-    made = _replaced(true[:, found], slot[found], new[found])
-    parts = dict(zip(SLOTS, made, strict=True))
-    frame = pd.DataFrame({"triple": rows[found]} | parts | {"slot": slot[found]})
-    frame.attrs["impossible"] = len(rows) - len(frame)
-    return frame
-
-
-def _draw(
-    graph: Graph, relation: np.ndarray, rows: np.ndarray, seed: int, attempt: int, hard: bool
-) -> tuple[np.ndarray, np.ndarray]:
-    """(slot, new part) for every row."""
-    chance = _uniform(seed, rows, attempt)
-    if hard:
-        tails, begin = graph.tails
-        size = begin[relation + 1] - begin[relation]
-        return np.full(len(rows), 2), tails[begin[relation] + (chance * size).astype(np.int64)]
-    draw = "slot" if attempt < 16 else f"slot {attempt}"
-    slots = (_uniform(seed, rows, draw) * 3).astype(np.int64)
-    sizes = np.array([graph.entities.num_rows, graph.relations.num_rows, graph.entities.num_rows])
-    return slots, (chance * sizes[slots]).astype(np.int64)
-
-
-def _replaced(triples: np.ndarray, slots: np.ndarray, values: np.ndarray) -> np.ndarray:
-    """Triples (3, n) with one part of each replaced."""
-    triples = triples.copy()
-    triples[slots, np.arange(triples.shape[1])] = values
-    return triples
-
-
-def _has_other_tail(graph: Graph, triples: np.ndarray) -> np.ndarray:
-    """Whether the relation has a tail that is not one of the head."""
-    pairs, keys = graph.index
-    own = np.bincount(keys // graph.entities.num_rows, minlength=len(pairs))
-    place = _find(pairs, triples[0] * graph.relations.num_rows + triples[1])
-    return own[place] < np.diff(graph.tails[1])[triples[1]]
-
-
-def possible(graph: Graph, triple: np.ndarray, hard: bool = False) -> pd.DataFrame:
-    """All corruptions of one triple (its three row numbers): ``head``, ``relation``, ``tail``,
-    ``slot``; see ``corrupt``. They outnumber the entities, so this is only for triples for which
-    sampling fails."""
-    if hard:
-        tails, begin = graph.tails
-        values = tails[begin[triple[1]] : begin[triple[1] + 1]]
-        slots = np.full(len(values), 2)
-    else:
-        sizes = [graph.entities.num_rows, graph.relations.num_rows, graph.entities.num_rows]
-        values = np.concatenate([np.arange(size) for size in sizes])
-        slots = np.repeat(np.arange(3), sizes)
-    made = _replaced(np.tile(np.asarray(triple, np.int64)[:, None], len(values)), slots, values)
-    free = ~contains(graph, *made)
-    return pd.DataFrame(dict(zip(SLOTS, made[:, free], strict=True)) | {"slot": slots[free]})
-
-
-def _uniform(seed: int, rows: np.ndarray, draw: int | str) -> np.ndarray:
-    """A number in [0, 1) for every row, (n,) float64, that depends only on seed, row and draw.
-
-    SplitMix64 (Steele, Lea and Flood 2014) as a counter-based generator: the row is the counter,
-    seed and draw its start.
-    """
-    start = hashlib.sha256(repr((seed, draw)).encode()).digest()[:8]
-    x = (rows.astype(np.uint64) + np.uint64(1)) * np.uint64(0x9E3779B97F4A7C15)
-    x = x + np.frombuffer(start, "<u8")
-    x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return ((x ^ (x >> np.uint64(31))) >> np.uint64(11)) * 2.0**-53
-
-
 # To the tidy frames and back
 
 
@@ -418,11 +277,11 @@ def to_facts(graph: Graph, rows: np.ndarray | None = None, source: str | None = 
         if seen[name] > 1 and start:
             seen[name := f"{name}:{start}"] += 1
         ids.append(f"{name}#{seen[name]}" if seen[name] > 1 else name)
-    frame = frame.assign(fact=ids)[FACTS]
+    frame = frame.assign(fact=ids)[model.FACTS]
     names = relation_frame(frame, {r["relation"]: r["label"] or r["relation"] for r in relations})
-    empty = (pd.DataFrame(columns=TEMPLATES), pd.DataFrame(columns=DISTRACTORS))
+    empty = (pd.DataFrame(columns=model.TEMPLATES), pd.DataFrame(columns=model.DISTRACTORS))
     source = source or graph.about.get("source", "graph")
-    return validate(Facts(frame, _entity_frame(graph, used), names, *empty, source=source))
+    return model.validate(Facts(frame, _entity_frame(graph, used), names, *empty, source=source))
 
 
 def labelled(graph: Graph) -> np.ndarray:
@@ -460,7 +319,7 @@ def _entity_frame(graph: Graph, used: np.ndarray) -> pd.DataFrame:
     frame["wikidata"] = frame["entity"].where(frame["entity"].str.fullmatch(r"Q\d+"), "")
     frame["aliases"] = [() if names is None else tuple(names) for names in frame["aliases"]]
     frame["types"] = [tuple(types.get(entity, ())) for entity in used]
-    return frame.assign(popularity=0)[ENTITIES]
+    return frame.assign(popularity=0)[model.ENTITIES]
 
 
 def from_facts(facts: Facts) -> Graph:
