@@ -21,9 +21,23 @@ True
 """
 
 from probelib.facts.formats import read_fktc
-from probelib.facts.loading import everything, load, multiple_choice
-from probelib.facts.loading import require_examples, substitute_relations
-from probelib.facts.model import Facts, choose, current, draw_distractors, keep, pick, sample
-from probelib.facts.model import with_templates, without_subjects
+from probelib.facts.loading import (
+    everything,
+    load,
+    multiple_choice,
+    require_examples,
+    substitute_relations,
+)
+from probelib.facts.model import (
+    Facts,
+    choose,
+    current,
+    draw_distractors,
+    keep,
+    pick,
+    sample,
+    with_templates,
+    without_subjects,
+)
 from probelib.facts.options import chance_levels
 from probelib.facts.shipped import atlas, data_card, read_panel

@@ -341,3 +341,10 @@ def from_facts(facts: Facts) -> Graph:
         make_table("types", {"entity": types.index.to_numpy(), "type": list(types)}),
         {"source": facts.source, "counts": {"triples": len(rows)}, "examples": []},
     )
+
+
+def check_source(source: str) -> None:
+    """Raise ProbeError if ``source`` names no graph (see ``grapheval.load_graph``); it is not
+    opened."""
+    if source != "atlas" and not Path(source).exists():
+        raise ProbeError(f"no graph {source!r}; allowed: atlas, a graph's folder, a DBpedia dump")
