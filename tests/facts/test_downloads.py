@@ -1,0 +1,132 @@
+"""Downloads from a server on loopback that breaks off and lies; the command line of facts."""
+
+import contextlib
+import http.server
+import json
+import threading
+
+import pytest
+
+from probelib.errors import ProbeError
+from probelib.facts import downloads
+from probelib.facts.__main__ import main
+from probelib.facts.table import read_triples
+from probelib.files import sha256
+from tests.facts import test_formats, test_graphs
+from tests.facts.samples import write_dump
+
+CONTENT = bytes(range(256)) * 2000
+ENTRY = {"purpose": "a test", "licence": "CC0-1.0", "note": "none is known", "urls": []}
+
+
+class Handler(http.server.BaseHTTPRequestHandler):
+    def do_GET(self):
+        self.server.asked.append(self.path)
+        if self.path == "/none":
+            return self.send_error(404)
+        self.send_response(200)
+        if self.path != "/endless":
+            self.send_header("Content-Length", str(len(CONTENT)))
+        self.end_headers()
+        own = {"/bad": b"?" + CONTENT[1:], "/half": CONTENT[:99], "/endless": CONTENT * 9}
+        with contextlib.suppress(OSError):
+            self.wfile.write(own.get(self.path, CONTENT))
+        self.close_connection = True
+
+    def log_message(self, *_):
+        pass
+
+
+@pytest.fixture
+def server():
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    server.asked = []
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+    thread.start()
+    yield server
+    server.shutdown()
+    thread.join()
+    server.server_close()
+
+
+@pytest.fixture
+def fetch(tmp_path, server):
+    """A function that fetches the one file of a registry, from some paths of the server."""
+
+    def get(*paths, checksum=sha256(CONTENT), name="set/good.bin"):
+        urls = [f"http://127.0.0.1:{server.server_port}/{path}" for path in paths]
+        known = {"urls": urls, "sha256": checksum}
+        text = json.dumps({"set": ENTRY | {"files": {"good.bin": known}}})
+        (tmp_path / "registry.yaml").write_text(text)
+        return downloads.fetch(name, tmp_path / "data", tmp_path / "registry.yaml")
+
+    return get
+
+
+def test_a_file_is_downloaded_once_and_mirrors_take_over(server, fetch, tmp_path):
+    assert fetch("good", name="set") == tmp_path / "data" / "set"
+    assert fetch("good").read_bytes() == CONTENT and server.asked == ["/good"]
+    fetch("good").write_bytes(b"half of it")
+    assert fetch("bad", "half", "none", "good").read_bytes() == CONTENT
+    assert server.asked == ["/good", "/bad", "/half", "/none", "/good"]
+
+
+def test_what_nothing_helps_is_said_with_what_to_put_where(fetch, tmp_path, monkeypatch):
+    monkeypatch.setattr(downloads, "MOST_BYTES", len(CONTENT))
+    home = tmp_path / "data" / "set"
+    for path, says in (("none", "404"), ("half", ""), ("endless", "more than 512000 bytes")):
+        with pytest.raises(ProbeError, match=f"set/good.bin cannot.*{says}") as error:
+            fetch(path, checksum="")
+        said = f"Put the file good.bin by hand into {home}"
+        assert said in str(error.value) and "CC0-1.0" in str(error.value)
+    home.mkdir(parents=True, exist_ok=True)
+    (home / "good.bin").write_bytes(CONTENT)
+    assert fetch("none").read_bytes() == fetch(checksum="").read_bytes() == CONTENT
+    for name, says in (("sat", "did you mean set"), ("set/god.bin", "did you mean good.bin")):
+        with pytest.raises(ProbeError, match=says):
+            fetch("good", name=name)
+
+
+@pytest.mark.parametrize(
+    ("entry", "says"),
+    [
+        ({"set": 3}, "set: an object is needed: 3"),
+        ({"set": {"licence": "b"}}, "set: an object with licence"),
+        ({"set": ENTRY | {"urls": [1], "files": {"f": {}}}}, "urls must be a list of non-empty"),
+        ({"set": ENTRY | {"files": {"../f": {}}}}, "'../f' is not a name"),
+        (["set"], "a mapping"),
+    ],
+)
+def test_a_bad_registry_is_named(tmp_path, entry, says):
+    (tmp_path / "registry.yaml").write_text(json.dumps(entry))
+    with pytest.raises(ProbeError, match=f"registry.yaml.*{says}"):
+        downloads.registry(tmp_path / "registry.yaml")
+
+
+def test_the_registry_of_the_kit():
+    files = downloads.registry()
+    fktc = files[files["data"] == "fktc"]
+    assert len(fktc) == 20 and fktc["bytes"].sum() == 1_952_305
+    for row in files.itertuples():
+        assert all(url.startswith("https://") and url.endswith(row.file) for url in row.urls)
+        assert row.licence and row.note or (len(row.sha256) == 64 and row.urls)
+
+
+def test_a_format_becomes_a_table(tmp_path, capsys):
+    (tmp_path / "objects.ttl").write_text(test_graphs.OBJECTS)
+    dump = write_dump([test_graphs.GERMANY, test_graphs.BERLIN], tmp_path / "dump.json")
+    fktc = test_formats.write(tmp_path / "fktc", test_formats.HEADER, test_formats.HAITI)
+    out = str(tmp_path / "out.csv")
+    for data, path in (("dbpedia", tmp_path / "objects.ttl"), ("wikidata", dump), ("fktc", fktc)):
+        assert main(["convert", "--from", data, str(path), "--out", out]) == 0
+        read = read_triples(out)
+        assert len(read.facts) and f"{len(read.facts)} facts of" in capsys.readouterr().out
+    assert read.templates["template"].tolist() == test_formats.HEADER["relations"]
+    words = ["convert", "--from", "dbpedia", str(tmp_path / "objects.ttl"), "--out", out]
+    for words, says in (
+        (["convert", "--from", "lame", "x", "--out", out], "unknown format 'lame'; did you mean"),
+        ([*words, "--relations", "P99999"], "unknown relation"),
+        (["fetch", "fkct"], "did you mean fktc"),
+    ):
+        assert main(words) == 1 and says in capsys.readouterr().err
+    assert main(["fetch"]) == 0 and "fktc" in capsys.readouterr().out
