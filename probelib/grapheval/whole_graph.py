@@ -73,7 +73,7 @@ def open_verbalized(
 ) -> VerbalizedGraph:
     """Load a graph by name (``load_graph``) and verbalize it. Relations without a template get
     ``DEFAULT_TEMPLATE`` if neither the graph nor the file ``templates`` (CSV) has any."""
-    graph, known = load_graph(source, folder, seed)
+    graph, known = load_graph(source, folder)
     if templates:
         path = Path(templates).expanduser()
         try:
@@ -86,11 +86,10 @@ def open_verbalized(
     return verbalize(graph, known, None if len(known) else DEFAULT_TEMPLATE, n_triples, seed)
 
 
-def load_graph(source: str, folder: Path | None = None, seed: int = 0):
+def load_graph(source: str, folder: Path | None = None) -> tuple[Graph, pd.DataFrame]:
     """A graph by name, and the templates that it brings (``relation``, ``template``; may be empty).
 
-    source  "atlas"; "synthetic:<triples>", generated with ``seed``; the folder of a graph; or a
-            DBpedia dump, which is read into ``folder``
+    source  "atlas"; the folder of a graph; or a DBpedia dump, which is read into ``folder``
     """
     graphs.check_source(source)
     if source == "atlas":
@@ -98,14 +97,12 @@ def load_graph(source: str, folder: Path | None = None, seed: int = 0):
         one = (known.templates["role"] == "statement") & (known.templates["number"] == 1)
         rows = known.templates.loc[one, ["relation", "template"]]
         return graphs.from_facts(known), rows.reset_index(drop=True)
-    if source.startswith(graphs.SYNTHETIC):
-        graph = graphs.synthetic(int(source.removeprefix(graphs.SYNTHETIC)), seed=seed)
-    elif Path(source).is_dir():
+    if Path(source).is_dir():
         graph = graphs.open_graph(source)
     elif folder is None:
         raise ProbeError(f"{source}: a dump is read into a folder; give folder=...")
     else:
-        from probelib.facts.graphs.dbpedia import read_dbpedia
+        from probelib.facts.graphs.dumps import read_dbpedia
 
         graph = read_dbpedia(source, folder)
     return graph, pd.DataFrame(columns=["relation", "template"])

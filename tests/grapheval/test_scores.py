@@ -6,9 +6,11 @@ import pytest
 
 from probelib import lm, parameters
 from probelib.errors import ProbeError
+from probelib.facts.graphs.graph import write_graph
 from probelib.grapheval import judge, measures, scores, whole_graph
 from probelib.grapheval.measures import Answer
 from probelib.runner import plan
+from tests.facts.samples import synthetic
 
 BASE, TUNED = "atlas-neox-0.15m", "atlas-neox-0.6m-it"
 T, F, K = Answer
@@ -93,7 +95,7 @@ def test_the_plans_settings_are_known(profile):
         parameters.complete(scores.GraphEvalSettings, values.get("settings", {}))
 
 
-GRAPH = whole_graph.load_graph("synthetic:30")
+GRAPH = (synthetic(30), pd.DataFrame(columns=["relation", "template"]))
 STATES, ANSWERS = np.ones((4, 16), np.float32), np.array([0, 1, 2, 0])
 PAIR = pd.DataFrame({"triple": [1, 1], "negative": 0, "answer": 0})
 
@@ -102,7 +104,8 @@ def templates(text: str):
     def load(folder):
         (folder / "templates.csv").write_text(text)
         path = str(folder / "templates.csv")
-        return whole_graph.open_verbalized("synthetic:30", folder, path)
+        source = write_graph(synthetic(30), folder / "kg")
+        return whole_graph.open_verbalized(str(source), folder, path)
 
     return load
 

@@ -9,8 +9,9 @@ import pytest
 
 from probelib import lm
 from probelib.errors import ProbeError
-from probelib.facts.graphs.graph import SLOTS, Graph, make_table, synthetic
+from probelib.facts.graphs.graph import SLOTS, Graph, make_table
 from probelib.grapheval import judge, measures, scores, whole_graph
+from tests.facts.samples import synthetic
 
 NAMES = ["AC/DC", "Beyoncé", "100% [Y] {tail}", "<http://www.u2.com/>", "東京"]
 NONE = pd.DataFrame(columns=["relation", "template"])
