@@ -104,14 +104,14 @@ def _anchors(axis, seen: Look) -> None:
 
 def _curve(axis, seen: Look) -> None:
     """The share of the right object among the options, by the number of examples."""
-    colour, lists = COLOURS["zplke"], seen.curve.groupby("seed")
-    for i, (_, draw) in enumerate(lists):
-        label = None if i else "one list"
-        look = {"color": colour, "alpha": 0.45, "linewidth": 1, "label": label}
-        axis.plot(draw["examples"], draw["q_gold"], **look)
-    mean = seen.curve.groupby("examples")["q_gold"].mean()
-    look = {"color": colour, "marker": "o", "linewidth": 2, "label": "mean of the lists"}
-    axis.plot(mean.index, mean, **look)
+    colour, lists = (
+        COLOURS["zplke"],
+        seen.curve.pivot(columns="seed", index="examples", values="q_gold"),
+    )
+    mean = lists.mean(axis=1)
+    names = ["one list"] + [None] * (len(lists.columns) - 1)
+    axis.plot(lists, color=colour, alpha=0.45, linewidth=1, label=names)
+    axis.plot(mean, color=colour, marker="o", linewidth=2, label="mean of the lists")
     n = int(seen.curve["n_options"].iloc[0])
     axis.axhline(1 / n, color="0.4", linestyle=":", linewidth=1, label="guessing")
     axis.legend()

@@ -173,23 +173,15 @@ def questions_about(pool: FactPool, model: lm.LM, fact: str, seed: int = 0) -> Q
     others = facts.without_subjects(now, one)
     shots = _examples(others, choices, model, seed)
     if asked.distractors.empty:
-        raise ProbeError(
-            f"{fact!r} has no wrong object to compare with: all objects of its relation in "
-            f"{whole.source} are right for its subject. Choose a fact of a relation with more "
-            "objects"
-        )
+        hint = "are right for its subject. Choose a fact of a relation with more objects"
+        raise ProbeError(f"{fact!r} has no wrong object: all of its relation {hint}")
     return Questions(asked, choices, shots, others, pool.kb, whole, n=N, seed=seed)
 
 
 def _examples(others: Facts, asked: Facts, model: lm.LM, seed: int) -> pd.DataFrame:
     """Examples for the longest list that ``others`` provides and the model can read."""
-    if others.facts.empty:
-        raise ProbeError(
-            f"{asked.relations['relation'].iloc[0]} has no other subject, so there are no examples "
-            "for a list. Choose a fact of a relation with more subjects"
-        )
-    most = min(max(SHOTS), others.facts["subject"].nunique())
-    drawn = prompts.sample_examples(others, asked, most, seed)
+    drawn = prompts.sample_examples(others, asked, "max", seed)
+    drawn = drawn[drawn["position"] <= max(SHOTS)]
     return drawn[drawn["position"] <= fit_examples("max", drawn, asked, model)]
 
 
