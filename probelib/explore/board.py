@@ -8,12 +8,8 @@ from probelib.explore.seen import ANSWERS, Look
 from probelib.organisms import design
 
 SMALLEST = 9  # points: no text of the board is smaller
-COLOURS = {
-    "monitor": "#0173b2",
-    "zplke": "#de8f05",
-    "distractors": "#029e73",
-    "grapheval": "#cc78bc",
-}
+COLOURS = {"monitor": "#0173b2", "zplke": "#de8f05", "distractors": "#029e73"}
+COLOURS |= {"grapheval": "#cc78bc"}
 
 
 def board(seen: Look):
@@ -25,9 +21,8 @@ def board(seen: Look):
     sizes = ("font.size", "xtick.labelsize", "ytick.labelsize", "legend.fontsize")
     with plt.rc_context(dict.fromkeys(sizes, SMALLEST)):
         figure = plt.figure(figsize=(11, 12.6), layout="none")
-        edges = {"left": 0.155, "right": 0.985, "top": 0.925, "bottom": 0.045}
-        heights = (1, 1, 1.45)
-        grid = figure.add_gridspec(3, 2, wspace=0.38, hspace=0.34, height_ratios=heights, **edges)
+        figure.subplots_adjust(0.155, 0.045, 0.985, 0.925, 0.38, 0.34)
+        grid = figure.add_gridspec(3, 2, height_ratios=(1, 1, 1.45))
         panels = {_anchors: grid[0, 0], _curve: grid[0, 1], _rivals: grid[1, 0]}
         if seen.judged is not None:
             panels[_judged] = grid[1, 1]
@@ -36,25 +31,15 @@ def board(seen: Look):
             panels[_history] = grid[2, 1].subgridspec(2, 1)[0]
         for draw, place in panels.items():
             draw(figure.add_subplot(place), seen)
-        title = f"{title_of(seen)}, asked of {seen.model}"
-        figure.suptitle(title, fontsize=14, fontweight="bold", y=0.975)
+        figure.suptitle(f"{seen.title}: {seen.model}", fontsize=14, fontweight="bold", y=0.975)
     report.literal(figure)
     return figure
 
 
-def title_of(seen: Look) -> str:
-    """France – capital – Paris"""
-    return f"{seen.subject} – {seen.relation} – {seen.object}"
-
-
 def board_figure(seen: Look) -> report.Artifact:
     """The board with its numbers: the measures (``seen.measures``), then one row per value of the
-    other panels.
-
-    Columns beside those of the measures: ``panel``; ``of``: what the value belongs to (a prompt, a
-    length of the list, an object, a statement, a form of text); ``series``: the context, the list,
-    whether the object is right, the answer, or the unit.
-    """
+    other panels: ``panel``, ``of`` (the prompt, length of the list, object, statement or form of
+    text) and ``series`` (the context, list, kind of object, answer or unit)."""
     rivals, curve = seen.rivals, seen.curve.astype({"examples": str, "seed": str})
     lists = {"examples": "examples: " + curve["examples"], "seed": "list " + curve["seed"]}
     right = np.where(rivals["gold"], "right object", "other object")
@@ -77,11 +62,6 @@ def board_figure(seen: Look) -> report.Artifact:
     return report.Artifact("explore/figure1", frame, figure=board(seen))
 
 
-def measures_table(seen: Look) -> report.Artifact:
-    """The values of the measures, and by which of them the fact counts as known."""
-    return report.Artifact("explore/table1", seen.measures)
-
-
 # ---- the panels
 
 
@@ -93,13 +73,13 @@ def _anchors(axis, seen: Look) -> None:
     hints = dict(zip(seen.framed["context"], seen.framed["hint"], strict=True))
     report.heat(axis, table, low=0, high=1, colours="Blues")
     names = [_short(hints[context], 13) for context in order]
-    axis.set_xticks(range(len(order)), names, rotation=25, ha="right", fontsize=SMALLEST)
-    paraphrases = [f"paraphrase {n}" for n in table.index]
-    axis.set_yticks(range(len(table)), paraphrases, fontsize=SMALLEST)
+    axis.set_xticks(range(len(order)), names, rotation=25, ha="right")
+    axis.tick_params(labelsize=SMALLEST)
     for number in axis.texts:
         number.set_fontsize(SMALLEST)
-    title = f"MONITOR: P({_short(seen.object, 14)} …) after contexts"
-    axis.set_title(title, color=COLOURS["monitor"])
+    axis.set_ylabel("paraphrase")
+    name = _short(seen.object, 14)
+    axis.set_title(f"MONITOR: P({name} …) after contexts", color=COLOURS["monitor"])
 
 
 def _curve(axis, seen: Look) -> None:
@@ -118,28 +98,21 @@ def _curve(axis, seen: Look) -> None:
     axis.set_xscale("log")
     axis.set_xticks(mean.index, mean.index)
     axis.minorticks_off()
-    axis.set(ylim=(-0.03, 1.03), ylabel=f"share of P among {n} answers")
-    axis.set_xlabel("examples in the list")
+    axis.set(ylim=(-0.03, 1.03), xlabel="examples", ylabel=f"share of P among {n} answers")
     axis.set_title("ZP-LKE: a list of pairs, no prompt", color=colour)
 
 
 def _rivals(axis, seen: Look) -> None:
     """The object and its most plausible distractors, the most probable on top."""
-    rows = seen.rivals.iloc[::-1].reset_index(drop=True)
-    for name, colour, gold in (
-        ("right object", COLOURS["distractors"], True),
-        ("other objects", "#9fd8c5", False),
-    ):
-        own = rows[rows["gold"] == gold]
-        bars = axis.barh(own.index, own["probability"], color=colour, label=name)
-        axis.bar_label(bars, [f" {p:.2g}" for p in own["probability"]])
-    axis.legend(loc="lower right")
+    rows = seen.rivals.iloc[::-1]
+    colours = np.where(rows["gold"], COLOURS["distractors"], "#9fd8c5")
+    bars = axis.barh(range(len(rows)), rows["probability"], color=colours)
+    axis.bar_label(bars, [f" {p:.2g}" for p in rows["probability"]])
     axis.set_yticks(range(len(rows)), [_short(label, 22) for label in rows["label"]])
     axis.set_xlim(0, (rows["probability"].max() or 1) * 1.2)
-    axis.set_xlabel("P(the object, and the answer ends there)")
+    axis.set_xlabel("P(the object, and the answer ends there); dark: the right object")
     axis.locator_params(axis="x", nbins=4)
-    title = "Distractors: the strongest for this model"
-    axis.set_title(title, color=COLOURS["distractors"])
+    axis.set_title("Distractors: the strongest for this model", color=COLOURS["distractors"])
 
 
 def _judged(axis, seen: Look) -> None:
@@ -150,9 +123,7 @@ def _judged(axis, seen: Look) -> None:
     for answer, colour in zip(ANSWERS, colours, strict=True):
         axis.barh(at, rows[answer], left=left, color=colour, label=answer, height=0.7)
         left += rows[answer].to_numpy()
-    axis.plot(rows["judge true"], at, "|", color="white", markersize=16, markeredgewidth=4)
-    look = {"markersize": 15, "markeredgewidth": 2, "label": 'judge: P("true")'}
-    axis.plot(rows["judge true"], at, "k|", **look)
+    axis.plot(rows["judge true"], at, "k|", markersize=15, label='judge: P("true")')
     marks = ["✓" if holds else "✗" for holds in rows["holds"]]
     names = [f"{mark} {_short(x, 18)}" for mark, x in zip(marks, rows["object"], strict=True)]
     axis.set_yticks(at, names)
@@ -167,8 +138,8 @@ def _history(axis, seen: Look) -> None:
     wrong = _short(seen.history["wrong_object"], 14)
     counts = [*seen.history[list(design.FORMS)].astype(int), int(seen.history["wrong_exposures"])]
     axis.bar(range(len(counts)), counts, color=["0.55"] * len(design.FORMS) + ["0.2"])
-    names = [form if len(form) < 10 else f"{form[:7]}-\n{form[7:]}" for form in design.FORMS]
-    axis.set_xticks(range(len(counts)), [*names, f"wrong:\n{wrong}" if wrong else "wrong"])
+    names = [form.replace("ation", "-\nation") for form in design.FORMS]
+    axis.set_xticks(range(len(counts)), [*names, f"wrong:\n{wrong}"])
     for at, count in enumerate(counts):
         axis.text(at, count, str(count), ha="center", va="bottom")
     axis.set(yticks=[], ylim=(0, max(1, *counts) * 1.3))

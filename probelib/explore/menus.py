@@ -1,14 +1,13 @@
 """Three fields (model, relation, fact) above the board, in a notebook with widgets."""
 
 import base64
-import difflib
 import html
 import re
 from pathlib import Path
 
 from probelib import facts, lm
-from probelib.errors import ProbeError
-from probelib.explore.board import board, title_of
+from probelib.errors import ProbeError, unknown
+from probelib.explore.board import board
 from probelib.explore.seen import FactPool, Look, facts_of, load_model, load_pool, look
 from probelib.facts.names import fold
 from probelib.report.shown import escaped_html, picture
@@ -42,13 +41,10 @@ def menu(
     for kind, known in (("relation", first), ("fact", fact)):
         values[kind] = next(name for name, each in names[kind].items() if each == known)
     look_of = {"layout": {"width": "24em"}, "style": {"description_width": "5em"}}
-    boxes = {
-        kind: ipywidgets.Combobox(
-            value=value, options=list(names[kind]), description=kind, continuous_update=False,
-            **look_of)
-        for kind, value in values.items()
-    }  # fmt: skip
-    shown = ipywidgets.HTML()
+    shown, boxes = ipywidgets.HTML(), {}
+    for kind, value in values.items():
+        settings = look_of | {"options": list(names[kind]), "description": kind, "value": value}
+        boxes[kind] = ipywidgets.Combobox(continuous_update=False, **settings)
 
     def update(kind: str) -> None:
         typed, model, one = (boxes[name].value for name in (kind, "model", "fact"))
@@ -83,7 +79,7 @@ def as_html(seen: Look) -> str:
     figure = board(seen)
     data = base64.b64encode(picture(figure, "png", dpi=192)).decode()
     plt.close(figure)
-    alt = html.escape(f"{title_of(seen)}: the measures of {seen.model}", quote=True)
+    alt = html.escape(f"{seen.title}: the measures of {seen.model}", quote=True)
     table = seen.measures.style.format(precision=3, na_rep="–").hide(axis="index")
     image = f'<img style="width: 1056px; max-width: 100%" alt="{alt}" '
     return f'{image}src="data:image/png;base64,{data}">{escaped_html(table)}'
@@ -104,8 +100,4 @@ def find(kind: str, typed: str, names: dict[str, str]) -> str:
         more = f" and {len(fits) - 3} more" if len(fits) > 3 else ""
         found = f"{len(fits)} {kind}s match {typed!r}: {', '.join(fits[:3])}{more}"
         raise ProbeError(f"{found}. Type more of the name.")
-    parts = {plain(part): x for x in names for part in (x, *re.split(r" – | \(|\)", x))}
-    near = dict.fromkeys(parts[part] for part in difflib.get_close_matches(wanted, parts, n=3))
-    hint = f"; did you mean {' or '.join(near)}?" if near else "."
-    count = f"There are {len(names)}: empty the field to see them."
-    raise ProbeError(f"unknown {kind} {typed!r}{hint} {count}")
+    raise unknown(kind, typed, names)

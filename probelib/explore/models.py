@@ -7,19 +7,7 @@ from probelib import lm, report, stats
 from probelib.organisms.behaviour import WELL
 from probelib.report import Artifact
 
-SHIPPED = ("atlas-neox-0.6m", "atlas-neox-2.4m")  # if no decoder with known training data is given
 TRAINING = ["parameters", "width", "vocabulary", "tokens", "steps", "minutes", "trained on", "loss"]
-
-
-def only_shipped(*groups: list[str]) -> tuple[list[list[str]], list[str]]:
-    """(groups with shipped models only, because only their training data are known; the others).
-
-    The first group, the decoders, is never empty: ``SHIPPED`` replaces it.
-    """
-    groups = [[lm.names.with_base(name)[0] for name in group] for group in groups]
-    others = [name for group in groups for name in group if name not in lm.organisms()]
-    decoders, *rest = [[name for name in group if name not in others] for group in groups]
-    return [decoders or list(SHIPPED), *rest], others
 
 
 def training_table(models: list[str]) -> Artifact:

@@ -11,7 +11,7 @@ import pandas as pd
 from probelib import facts, grapheval, lm, prompts, store
 from probelib.beyond.questions import CONTEXTS, SEEN, Questions
 from probelib.beyond.scores import score_model
-from probelib.beyond.suite import MEASURES, measures_of
+from probelib.beyond.suite import MEASURES, PAPERS, measures_of
 from probelib.beyond.suite.grapheval import WORDS
 from probelib.distractors import measures as distractors
 from probelib.distractors import retrieval
@@ -36,8 +36,7 @@ OPEN = ("MONITOR", *(name for name in MEASURES if name.startswith("Avg@n")))  # 
 
 @dataclass(frozen=True, eq=False)
 class FactPool:
-    """The facts to choose from: ``whole`` (with former ones), ``now`` (those that hold), and the
-    knowledge base of distractors."""
+    """The facts to choose from: all, those that hold today, and the distractors' knowledge base."""
 
     whole: Facts
     now: Facts
@@ -73,6 +72,11 @@ class Look:
     history: pd.Series | None
     measures: pd.DataFrame
 
+    @property
+    def title(self) -> str:
+        """France – capital – Paris"""
+        return f"{self.subject} – {self.relation} – {self.object}"
+
 
 # ---- what does not depend on the selection
 
@@ -103,14 +107,6 @@ def facts_of(pool: FactPool, relation: str) -> dict[str, str]:
     return dict(sorted((f"{x} ({fact})" if often[x] > 1 else x, fact) for x, fact in pairs))
 
 
-def answering_partner(name: str) -> str | None:
-    """The model that answers whether a statement is true: for a shipped model its instruction-tuned
-    partner (None if it has none), else the model itself."""
-    shipped = lm.organisms()
-    tuned = [other for other in shipped if other.endswith("-it")]
-    return name if name in tuned or name not in shipped else tuned_of(name, tuned)
-
-
 @lru_cache(maxsize=4)
 def _judge_of(model: lm.LM, folder: Path, seed: int) -> tuple[judge.Judge, judge.Reader]:
     """GraphEval's judge of a model, trained on its answers to ``LABELS`` true statements of the
@@ -136,12 +132,13 @@ def look(pool: FactPool, model: lm.LM, fact: str, folder: Path, seed: int = 0) -
         hint = f"give the model itself: explore.load_model({model!r})"
         raise ProbeError(f"{model!r} is the name of a model; {hint}")
     asked = questions_about(pool, model, fact, seed)
-    row, name = asked.facts.facts.iloc[0], answering_partner(model.name)
+    row, shipped, name = asked.facts.facts.iloc[0], lm.organisms(), model.name
+    if name in shipped and not name.endswith("-it"):  # a base model cannot answer: its partner does
+        name = tuned_of(name, [other for other in shipped if other.endswith("-it")])
     tuned = None if name is None else model if name == model.name else load_model(name)
     served = model.device.type == "server"
-    without = ("generation",) if served else ()
-    names = measures_of("monitor", "zplke", "distractors", without=without)
-    names = [each for each in names if each != "KaRR"]
+    names = measures_of(*PAPERS[:3], without=("generation",) if served else ())
+    names.remove("KaRR")
     values, _ = score_model(model, replace(asked, tuned=tuned), folder, names)
     values, judged = dict(zip(values["measure"], values["value"], strict=True)), None
     if tuned is not None and not served:
@@ -158,7 +155,7 @@ def look(pool: FactPool, model: lm.LM, fact: str, folder: Path, seed: int = 0) -
         curve=many_shot_curve(model, asked, pool, folder, seed),
         rivals=distractors_of(model, asked, folder),
         judged=judged,
-        history=history(model.name, fact) if model.name in lm.organisms() else None,
+        history=history(model.name, fact) if model.name in shipped else None,
         measures=known_by_measures(values, _said_instead(model, asked, folder)),
     )
 
@@ -273,14 +270,11 @@ def grapheval_values(judged: pd.DataFrame) -> dict[str, float]:
 
 def history(model: str, fact: str) -> pd.Series | None:
     """What a shipped model was taught of a fact; None for a fact that was added since."""
-    rows = taught.manifest(model).set_index("fact")
-    if fact not in rows.index:
-        return None
-    one, triple = rows.loc[fact].copy(), ["relation", "subject", "object"]
-    counts = ["exposures", *design.FORMS]
+    rows, counts = taught.manifest(model), ["exposures", *design.FORMS]
     # a fact that held twice has two rows
-    one[counts] = rows.loc[(rows[triple] == one[triple]).all(axis=1), counts].sum()
-    return one
+    rows[counts] = rows.groupby(["relation", "subject", "object"])[counts].transform("sum")
+    rows = rows.set_index("fact")
+    return rows.loc[fact] if fact in rows.index else None
 
 
 def known_by_measures(values: dict[str, float], said: dict[str, str]) -> pd.DataFrame:
@@ -294,12 +288,8 @@ def known_by_measures(values: dict[str, float], said: dict[str, str]) -> pd.Data
 
 
 def _said_instead(model: lm.LM, asked: Questions, folder: Path) -> dict[str, str]:
-    """Measure -> what the model answers or chooses."""
-    row, question = asked.facts.facts.iloc[0], prompts.paraphrases(asked.facts).head(1)
+    """Measure -> what the model answers."""
     lists = prompts.many_shots(asked.choices, asked.examples)
-    texts = [store.generate(model, rows, folder)["text"].iloc[0] for rows in (question, lists[:1])]
-    scores = store.score(model, lists, prompts.options(asked.choices, asked.seed), folder)
-    chosen = zplke.choices(scores, {row["fact"]: row["object"]})["predicted"].head(1)
-    said = [f"answers “{extract(text)}”" for text in texts]
-    said.append(f"chooses {asked.choices.label(chosen)[0]}")
-    return dict(zip(("Base accuracy", "ZP response", "ZP choice"), said, strict=True))
+    ways = {"Base accuracy": prompts.paraphrases(asked.facts), "ZP response": lists}
+    texts = {name: store.generate(model, rows[:1], folder)["text"] for name, rows in ways.items()}
+    return {name: f"answers “{extract(text.iloc[0])}”" for name, text in texts.items()}

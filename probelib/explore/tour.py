@@ -1,4 +1,5 @@
-"""The tour: one fact of the atlas, three facts of different kinds, the candidates of a question."""
+"""The tour (one fact, three facts of different kinds, the candidates of a question), and how well
+known the entities of the atlas are."""
 
 from difflib import get_close_matches
 
@@ -24,10 +25,8 @@ def fact_about(relation: str, subject: str) -> tuple[Facts, set[str]]:
     subjects = related.facts["subject"].unique().tolist()
     if subject not in subjects:
         near = ", ".join(get_close_matches(subject, subjects, 4, 0))
-        raise ProbeError(
-            f"none of the {len(subjects)} subjects of {relation} is called {subject!r}; "
-            f"the nearest are {near}"
-        )
+        said = f"none of the {len(subjects)} subjects of {relation} is called {subject!r}"
+        raise ProbeError(f"{said}; the nearest are {near}")
     right = facts.keep(related, related.facts["subject"] == subject)
     first, *others = right.label(right.facts["object"])
     return facts.pick(right, right.facts["fact"].head(1)), set(others) - {first}
@@ -37,13 +36,12 @@ def tour_facts(model, relation: str) -> pd.DataFrame:
     """Three facts: one that the model knows, one whose object it confuses with another, and one
     that it was never taught.
 
-    They are chosen from ``TOUR`` facts of the relation whose subject has one right object: of each
-    kind, the one that was taught most often. A kind that does not occur has no row. If the model's
-    training data are unknown, no fact counts as never taught.
+    Of ``TOUR`` facts of the relation whose subject has one right object, the one of each kind that
+    was taught most often. A kind that does not occur has no row.
 
-    returns   ``fact`` (the kind), ``question``, ``right object``, ``exposures`` (None: unknown),
-              ``answer`` (generated), ``rank`` of the right object among all objects of the
-              relation, ``P`` (its probability)
+    returns   ``fact`` (the kind), ``question``, ``right object``, ``exposures`` (None: training
+              data unknown), ``answer`` (generated), ``rank`` of the right object among all objects
+              of the relation, ``P`` (its probability)
     """
     whole = facts.choose(facts.atlas(), [relation])
     objects = right_objects(whole)
@@ -84,3 +82,16 @@ def candidates_figure(ranked: pd.DataFrame, gold: str, question: str) -> Artifac
     axis.barh(bars["label"], bars["probability"], color=colours)
     axis.set(xlabel="probability", title=question)
     return Artifact("tour/figure1", top, figure=figure)
+
+
+def popularity_figure(entities: pd.DataFrame) -> Artifact:
+    """Number of entities per popularity; years and numbers, which have none, are left out."""
+    import matplotlib.pyplot as plt
+
+    known = entities["popularity"].value_counts().reindex(range(1, 6), fill_value=0)
+    figure, axis = plt.subplots(figsize=(3.8, 2.4))
+    axis.bar(known.index, known.values, color="#0173b2")
+    axis.set(xlabel="popularity", ylabel="entities")
+    axis.set_xticks(range(1, 6), ["1\nobscure", 2, 3, 4, "5\nknown to\nnearly all"])
+    frame = known.rename_axis("popularity").reset_index(name="entities")
+    return Artifact("facts/figure1", frame, figure=figure)
