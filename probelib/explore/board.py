@@ -62,9 +62,6 @@ def board_figure(seen: Look) -> report.Artifact:
     return report.Artifact("explore/figure1", frame, figure=board(seen))
 
 
-# ---- the panels
-
-
 def _anchors(axis, seen: Look) -> None:
     """P of the object by paraphrase (rows) and context (columns)."""
     negative = sorted(c for c in seen.framed["context"].unique() if c.startswith("negative"))
@@ -78,16 +75,14 @@ def _anchors(axis, seen: Look) -> None:
     for number in axis.texts:
         number.set_fontsize(SMALLEST)
     axis.set_ylabel("paraphrase")
-    name = _short(seen.object, 14)
-    axis.set_title(f"MONITOR: P({name} …) after contexts", color=COLOURS["monitor"])
+    title = f"MONITOR: P({_short(seen.object, 14)} …) after contexts"
+    axis.set_title(title, color=COLOURS["monitor"])
 
 
 def _curve(axis, seen: Look) -> None:
     """The share of the right object among the options, by the number of examples."""
-    colour, lists = (
-        COLOURS["zplke"],
-        seen.curve.pivot(columns="seed", index="examples", values="q_gold"),
-    )
+    colour = COLOURS["zplke"]
+    lists = seen.curve.pivot(columns="seed", index="examples", values="q_gold")
     mean = lists.mean(axis=1)
     names = ["one list"] + [None] * (len(lists.columns) - 1)
     axis.plot(lists, color=colour, alpha=0.45, linewidth=1, label=names)
@@ -110,7 +105,7 @@ def _rivals(axis, seen: Look) -> None:
     axis.bar_label(bars, [f" {p:.2g}" for p in rows["probability"]])
     axis.set_yticks(range(len(rows)), [_short(label, 22) for label in rows["label"]])
     axis.set_xlim(0, (rows["probability"].max() or 1) * 1.2)
-    axis.set_xlabel("P(the object, and the answer ends there); dark: the right object")
+    axis.set_xlabel("P(the object, then the end); dark: the right object")
     axis.locator_params(axis="x", nbins=4)
     axis.set_title("Distractors: the strongest for this model", color=COLOURS["distractors"])
 
@@ -158,8 +153,7 @@ def _measures(axis, seen: Look) -> None:
         mark = {True: "o", False: "x", None: "|"}[known]
         axis.plot([0, value], [at, at], color=colour, linewidth=1, alpha=0.5)
         axis.plot(value, at, mark, color=colour, markersize=7, markeredgewidth=2)
-        box = {"color": "white", "pad": 0.5}
-        axis.text(value + 0.04, at, why, ha="left", va="center", bbox=box)
+        axis.text(value + 0.04, at, why, va="center", bbox={"color": "white", "pad": 0.5})
     axis.set_yticks(range(len(rows)), rows["measure"])
     for tick, paper in zip(axis.get_yticklabels(), rows["paper"], strict=True):
         tick.set_color(COLOURS[paper])

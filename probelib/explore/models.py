@@ -57,8 +57,7 @@ def rise(recalled: pd.DataFrame) -> pd.DataFrame:
 
 
 def requirements_table(required: pd.DataFrame) -> Artifact:
-    """The requirements of the design, printed as one row each; ``required``:
-    ``behaviour.requirements``."""
+    """The requirements of the design (``behaviour.requirements``), printed as one row each."""
     inside = required["limit"].between(required["measured low"], required["measured high"])
     groups = required.assign(inside=inside).groupby(["requirement", "wanted", "limit"], sort=False)
     shown = groups.agg(

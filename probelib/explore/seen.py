@@ -78,9 +78,6 @@ class Look:
         return f"{self.subject} – {self.relation} – {self.object}"
 
 
-# ---- what does not depend on the selection
-
-
 @cache
 def load_pool(data: str = "atlas", folder: str | None = None) -> FactPool:
     """The facts of some data, as ``facts.load`` names them."""
@@ -117,12 +114,8 @@ def _judge_of(model: lm.LM, folder: Path, seed: int) -> tuple[judge.Judge, judge
     labels = grapheval.label_statements({model.name: model}, sample, folder, new_tokens=8)
     states, _ = reader.states(labels["text"].tolist())
     answers, true = labels["answer"].to_numpy(), labels["true"].to_numpy()
-    training = {"epochs": 15, "batch": 64, "lr": 1e-3, "seed": seed}
-    about = {"states": reader.identity()}
-    return judge.train(states, answers, true, about=about, **training), reader
-
-
-# ---- one fact
+    training = {"about": {"states": reader.identity()}, "epochs": 15, "batch": 64, "lr": 1e-3}
+    return judge.train(states, answers, true, seed=seed, **training), reader
 
 
 def look(pool: FactPool, model: lm.LM, fact: str, folder: Path, seed: int = 0) -> Look:
@@ -161,9 +154,8 @@ def look(pool: FactPool, model: lm.LM, fact: str, folder: Path, seed: int = 0) -
 
 
 def questions_about(pool: FactPool, model: lm.LM, fact: str, seed: int = 0) -> Questions:
-    """The questions about one fact, as in ``beyond.load_questions``, with as many examples as the
-    data and the model's context allow. Raise ProbeError if the data have no example, or no
-    distractor."""
+    """The questions about one fact, as in ``beyond.load_questions``, with as many examples as data
+    and context allow. Raise ProbeError if the data have no example, or no distractor."""
     one = facts.pick(pool.now, [fact])
     whole, now = _of_relation(pool, one.facts["relation"].iloc[0])
     asked, choices = (facts.draw_distractors(one, whole, n, seed) for n in (CONTEXTS, OPTIONS - 1))
@@ -195,7 +187,7 @@ def framed_scores(model: lm.LM, asked: Facts, folder: Path) -> pd.DataFrame:
     hints = {f"negative{n}": label for n, label in _distractors(asked).items()}
     hints |= {"none": "no context", "positive": asked.label(asked.facts["object"])[0]}
     scored = framed.merge(scores[["prompt", "logprob", "correct"]], "left", "prompt")
-    return scored.assign(hint=framed["context"].map(hints), probability=np.exp(scored["logprob"]))
+    return scored.assign(hint=scored["context"].map(hints), probability=np.exp(scored["logprob"]))
 
 
 def many_shot_curve(model, asked: Questions, pool: FactPool, folder, seed: int = 0) -> pd.DataFrame:
