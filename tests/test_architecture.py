@@ -37,12 +37,11 @@ ALLOWED = {
     **dict.fromkeys(PAPERS, PAPER),  # papers never import each other
     "beyond": EVERYTHING,
     "runner": BASE | {"facts", "lm", "store", "report"},  # knows papers only through the plan
-    "overview": EVERYTHING | {"runner"},
     "explore": EVERYTHING,
     "course": EVERYTHING | {"runner"},
     "integrations": EVERYTHING,  # nothing imports it
     "browse": EVERYTHING | {"runner"},
-    "export": EVERYTHING | {"runner", "overview"},
+    "export": EVERYTHING | {"runner"},
 }
 # modules of every paper's package -> what they may import from outside the package
 MODULES = {
