@@ -1,7 +1,6 @@
 """One fact by every measure: the numbers, the picture, and the fields above it."""
 
 import re
-import shutil
 from dataclasses import replace
 
 import matplotlib.pyplot as plt
@@ -68,13 +67,9 @@ def test_the_csv_of_the_board_holds_every_panel(seen):
     panels = numbers.groupby("panel")
     values = {panel: rows.set_index(["of", "series"])["value"] for panel, rows in panels}
     first = seen.framed.iloc[0]
-    assert values["MONITOR"][first["text"], first["hint"]] == pytest.approx(first["probability"])
-    assert values["ZP-LKE"].index[0] == ("examples: 1", "list 0")
+    assert values["MONITOR"][first["text"], first["hint"]] == first["probability"]
     assert len(values["ZP-LKE"]) == len(seen.curve)
-    right = seen.rivals["probability"][seen.rivals["gold"]].item()
-    assert values["Distractors"]["Paris", "right object"] == right
-    shares = values["GraphEval"].drop("judge true", level="series").groupby("of").sum()
-    assert len(shares) == len(seen.judged) and np.allclose(shares, 1)
+    assert values["Distractors"]["Paris", "right object"] in seen.rivals["probability"].tolist()
     told = values["Exposures"].drop("wrong_exposures", level="of")
     assert told.sum() == seen.history["exposures"]
 
@@ -88,42 +83,17 @@ def test_a_panel_without_data_is_left_out(seen):
     assert len(whole) == 6 and [title.split()[0] for title in missing] == ["GraphEval:", "How"]
 
 
-def test_no_text_of_the_board_is_small(seen):
-    figure = explore.board(seen)
-    figure.canvas.draw()
-    texts = [text for text in figure.findobj(plt.Text) if text.get_text()]
-    assert not [text.get_text() for text in texts if text.get_fontsize() < 9]
-    plt.close(figure)
-
-
 @pytest.fixture
 def own(tmp_path):
     """A table of one's own, with its templates."""
 
-    def write(header: str, *rows: str) -> explore.FactPool:
-        (tmp_path / "own.csv").write_text("\n".join([header, *rows]) + "\n")
+    def write(*rows: str) -> explore.FactPool:
+        (tmp_path / "own.csv").write_text("\n".join(["subject,relation,object", *rows]))
         templates = "relation,template\nliege,Which house rules [X]?\nliege,[X] is ruled by [Y].\n"
         (tmp_path / "own.templates.csv").write_text(templates)
         return explore.load_pool("table", str(tmp_path / "own.csv"))
 
     return write
-
-
-def test_a_measure_without_a_value_is_a_dash(own, folder):
-    """No other object is of its object's type: no distractor could be the strongest. Texts with
-    dollars are no formulas."""
-    rows = ("Arrakis,liege,A$AP,t1", "Ix,liege,Ke$ha $x$,t2", "Geidi,liege,F,t3")
-    pool = own("subject,relation,object,object_types", *rows)
-    seen = explore.look(pool, explore.load_model(SMALLEST), "liege:Arrakis:A$AP", folder)
-    lost = seen.measures["value"].isna()
-    assert lost.any() and not lost.all() and seen.rivals["gold"].tolist() == [True]
-    assert seen.history is None, "its corpus does not state the fact"
-    figure = explore.board(seen)
-    (axis,) = [axis for axis in figure.axes if axis.get_title(loc="left").startswith("Known?")]
-    assert sum(text.get_text() == "–" for text in axis.texts) == lost.sum()
-    texts = [text for text in figure.findobj(plt.Text) if "$" in text.get_text()]
-    assert texts and not any(text.get_parse_math() for text in texts)
-    plt.close(figure)
 
 
 @pytest.mark.parametrize(
@@ -132,11 +102,10 @@ def test_a_measure_without_a_value_is_a_dash(own, folder):
         (["a,P30,b", *(f"x{i},P36,y{i}" for i in range(9))], "P30:a:b", "no fact of P30"),
         (["A,liege,B", "C,liege,B", "E,liege,B"], "liege:A:B", "no wrong object.*more objects"),
         (["A,liege,B", "C,liege,D"], "liege:A:E", "did you mean liege:A:B"),
-        (["A,liege,B", "C,liege,D"], "A", "relation:subject:object"),
     ],
 )
 def test_a_fact_that_cannot_be_scored_raises_one_sentence(own, folder, rows, fact, said):
-    pool = own("subject,relation,object", *rows)
+    pool = own(*rows)
     with pytest.raises(ProbeError, match=said) as error:
         explore.look(pool, explore.load_model(SMALLEST), fact, folder)
     assert "\n" not in str(error.value)
@@ -147,7 +116,7 @@ def test_a_served_model_is_looked_at_without_its_states(own, folder):
     from tests.lm.remote.server import NAME, honest, serving
 
     rows = ("Ix,liege,Atreides", "Giedi,liege,Harkonnen", "Caladan,liege,Corrino")
-    pool = own("subject,relation,object", *rows)
+    pool = own(*rows)
     fact = pool.now.facts["fact"][0]
     with serving(honest) as (url, _):
         there = explore.look(pool, lm.load(f"{url}#{NAME}"), fact, folder)
@@ -165,12 +134,8 @@ def test_graphevals_measures_by_hand():
     "false" by the judge (1 - 0)."""
     rows = [[True, 0.6, 0.3, 0.1, 0.8, 0.1, 0.1], [False, 0.5, 0.4, 0.1, 0.2, 0.7, 0.1]]
     columns = ["holds", *explore.ANSWERS, *(f"judge {answer}" for answer in explore.ANSWERS)]
-    assert looked.grapheval_values(pd.DataFrame(rows, columns=columns)) == {
-        "GraphEval P(true)": 0.6,
-        "GraphEval correct": 0.0,
-        "GraphEval judge P(true)": 0.8,
-        "GraphEval judge correct": 1.0,
-    }
+    values = looked.grapheval_values(pd.DataFrame(rows, columns=columns))
+    assert list(values.values()) == [0.6, 0.0, 0.8, 1.0]
 
 
 def test_a_second_look_computes_nothing(seen, folder):
@@ -180,23 +145,11 @@ def test_a_second_look_computes_nothing(seen, folder):
     assert before and before == times()
 
 
-def test_an_own_model_answers_itself(folder, tmp_path, monkeypatch):
-    """No second copy of its weights is loaded for that."""
-    own = shutil.copytree(lm.load("atlas-neox-0.6m-it").folder, tmp_path / "own" / "chat")
-    (own / "training.json").unlink()
-    monkeypatch.setattr(looked, "load_model", None)
-    seen = explore.look(explore.load_pool(), lm.load(own), FACT, folder)
-    assert seen.model == seen.answers == "own/chat" and seen.judged is not None
-    assert seen.history is None, "what it was trained on is unknown"
-
-
 NAMES = {
     "France – Paris": "P36:France:Paris",
     "Niger – Niamey": "P36:Niger:Niamey",
     "Nigeria – Abuja": "P36:Nigeria:Abuja",
-    "New Zealand – Wellington": "x1",
     "Papua New Guinea – Port Moresby": "x2",
-    "New York – Albany": "x3",
 }
 
 
@@ -207,24 +160,16 @@ NAMES = {
         ("P36:France:Paris", "France – Paris"),
         ("france-paris", "France – Paris"),  # with the dash of a keyboard
         ("Niger", "Niger – Niamey"),  # a whole subject goes before a part of another one
-        ("guinea", "Papua New Guinea – Port Moresby"),
+        ("n", "4 facts match 'n': France – Paris, Niger – Niamey, Nigeria – Abuja and 1 more."),
+        ("Frence – Paris", "unknown fact 'Frence – Paris'; did you mean France – Paris"),
     ],
 )
 def test_a_part_of_a_name_is_enough_if_one_fits(typed, fits):
-    assert menus.find("fact", typed, NAMES) == fits
-
-
-@pytest.mark.parametrize(
-    ("typed", "said"),
-    [
-        ("n", "6 facts match 'n': France – Paris, Niger – Niamey, Nigeria – Abuja and 3 more."),
-        ("Frence – Paris", "unknown fact 'Frence – Paris'; did you mean France – Paris"),
-        ("Atlantis", "unknown fact 'Atlantis'. There are 6"),
-    ],
-)
-def test_a_name_that_does_not_fit_one_fact(typed, said):
-    with pytest.raises(ProbeError, match=re.escape(said)):
-        menus.find("fact", typed, NAMES)
+    if fits in NAMES:
+        assert menus.find("fact", typed, NAMES) == fits
+    else:
+        with pytest.raises(ProbeError, match=re.escape(fits)):
+            menus.find("fact", typed, NAMES)
 
 
 def test_the_fields_follow_each_other(folder, monkeypatch, seen):
@@ -247,8 +192,3 @@ def test_the_fields_follow_each_other(folder, monkeypatch, seen):
     assert fact.value == "Germany – German" and page.value.endswith("P37:Germany:German")
     relation.value = "P99"
     assert "unknown relation" in page.value and chosen["fact"] == "P37:Germany:German"
-
-
-def test_the_picture_of_the_fields_has_a_short_description(seen):
-    (alt,) = re.findall(r'<img [^>]*alt="([^"]+)"', menus.as_html(seen))
-    assert alt == f"France – capital – Paris: the measures of {SMALLEST}"
