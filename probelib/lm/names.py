@@ -152,9 +152,10 @@ def display_name(source: str) -> str:
                 f"{source} names no model: use {url}#NAME, with a NAME listed at {url}/models"
             )
         return f"{_last_parts(model) if model.startswith(PATHS) else model} at {page.netloc}"
-    return (
-        _last_parts(absolute(source)) if source not in organisms() and is_folder(source) else source
-    )
+    if source.casefold().endswith(".gguf"):
+        return Path(source).stem
+    known = source in organisms() or not is_folder(source)
+    return source if known else _last_parts(absolute(source))
 
 
 def is_folder(name: str) -> bool:
@@ -211,11 +212,9 @@ def absolute(name: str) -> str:
     name, in_chat = split_chat(name)
     if in_chat:
         return absolute(name) + IN_CHAT
-    return (
-        os.path.abspath(os.path.expanduser(name))
-        if name not in organisms() and is_folder(name)
-        else name
-    )
+    path = os.path.expanduser(name)
+    local = is_folder(name) or (name.casefold().endswith(".gguf") and os.path.isfile(path))
+    return os.path.abspath(path) if local and name not in organisms() else name
 
 
 def _last_parts(path: str) -> str:

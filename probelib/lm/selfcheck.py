@@ -16,11 +16,10 @@ import torch
 from probelib.errors import ProbeError
 from probelib.lm.internals.cpu import QUERIES, SHARED
 from probelib.lm.internals.encdec import score_encdec
-from probelib.lm.internals.forwards import FORWARD
+from probelib.lm.internals.forwards import FORWARD, text_ids
 from probelib.lm.internals.masked import PSEUDO, score_masked
 from probelib.lm.internals.memory import free_bytes
 from probelib.lm.internals.repeated import score_repeated
-from probelib.lm.internals.weights import text_ids
 from probelib.lm.plain import score_plain
 from probelib.lm.tree import score_tree
 

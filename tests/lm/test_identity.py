@@ -332,3 +332,12 @@ def test_the_base_of_an_adapter_stands_beside_it(tmp_path, monkeypatch):
         )
         with pytest.raises(ProbeError, match="neither beside the adapter nor a Hugging Face id"):
             lm.load(tmp_path / "exp" / "adapter")
+
+
+def test_reading_states_changes_no_identity():
+    """transformers installs hooks of its own for hidden states, and they change no number."""
+    model = lm.load("atlas-neox-0.15m")
+    before = model.identity()
+    model.logprobs(["Paris is in"], [[" France"]])
+    model.hidden_states(["Paris is in France."])
+    assert model.identity() == before

@@ -11,8 +11,8 @@ import torch
 
 from probelib.errors import ProbeError, texts_of
 from probelib.lm.decode.shared_cache import run_searches
+from probelib.lm.internals.forwards import text_ids
 from probelib.lm.internals.masked import needs_generator
-from probelib.lm.internals.weights import text_ids
 from probelib.lm.plain import pad_right
 from probelib.lm.selfcheck import BATCHED, TOLERANCE
 from probelib.lm.text import not_twice, user_turn

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from probelib import files
 from probelib.errors import ProbeError, unknown
+from probelib.lm.gguf import gguf_file, is_gguf, unpacked
 from probelib.lm.internals.memory import check_weights, weight_files
 from probelib.lm.names import CHECKPOINTS, PATHS, is_folder, is_id, organisms, split_revision
 from probelib.paths import PACKAGE
@@ -53,12 +54,8 @@ def model_folder(name: str, revision: str | None, trust_remote_code: bool) -> Pa
         return CHECKPOINTS / name
     if is_folder(name):
         return Path(name).expanduser()
-    if name.lower().endswith(".gguf"):
-        raise ProbeError(
-            f"{name} is a GGUF file, which is not read: use the folder or id of its safetensors, "
-            "or serve it "
-            f"(vllm serve {Path(name).name}) and use http://localhost:8000/v1#NAME"
-        )
+    if is_gguf(name):
+        return unpacked(gguf_file(name))
     if name.startswith(PATHS):
         raise ProbeError(f"{name}: no such folder")
     owner = next(

@@ -138,8 +138,6 @@ def probe(model) -> list[float]:
     """Log-probabilities (nats, ``DIGITS`` digits) of ``SEQUENCES`` fixed token sequences: what the
     model computes now, with its adapters, hooks and settings. A few milliseconds for a small
     model."""
-    from probelib.lm.internals.weights import text_ids
-
     shape = SEQUENCES, min(LENGTH, model.context)
     drawn = np.random.default_rng(0).choice(text_ids(model.hf_model.config), shape)
     with forwarding(model), torch.inference_mode():
@@ -151,6 +149,17 @@ def probe(model) -> list[float]:
         )  # [sequences, length - 1, vocabulary]
         scores = logits.log_softmax(-1).gather(-1, ids[:, 1:, None]).sum((1, 2))
     return scores.double().cpu().numpy().round(DIGITS).tolist()
+
+
+def text_ids(config) -> np.ndarray:
+    """Some token ids of ordinary text: no control tokens, no placeholders of images."""
+    special = {
+        v
+        for k, v in config.to_dict().items()
+        if k.endswith(("token_id", "token_index")) and isinstance(v, int)
+    }
+    size = min(config.get_text_config().vocab_size, 1000)
+    return np.array([token for token in range(3, size) if token not in special])
 
 
 def same_probe(model, first: list[float], second: list[float]) -> bool:
@@ -193,10 +202,9 @@ def _settings(hf_model) -> list:
         adapters = [
             vars(module).get(key) for key in ("scaling", "_active_adapter", "_disable_adapters")
         ]
-        hooks = (
-            len(module._forward_hooks),
-            len(module._forward_pre_hooks),
-            "forward" in vars(module),
-        )
+        hooks = [*module._forward_hooks.values(), *module._forward_pre_hooks.values()]
+        # transformers' own, which record outputs, come with the first call that wants them
+        own_hooks = [h for h in hooks if not str(h.__module__).startswith("transformers.")]
+        hooks = (len(own_hooks), "forward" in vars(module))
         found.append((name, type(module).__name__, sorted(own.items()), adapters, hooks))
     return found

@@ -383,17 +383,6 @@ def _note_own_head(model, hf_model) -> None:
         )
 
 
-def text_ids(config) -> np.ndarray:
-    """Some token ids of ordinary text: no control tokens, no placeholders of images."""
-    special = {
-        v
-        for k, v in config.to_dict().items()
-        if k.endswith(("token_id", "token_index")) and isinstance(v, int)
-    }
-    size = min(config.get_text_config().vocab_size, 1000)
-    return np.array([token for token in range(3, size) if token not in special])
-
-
 def refuse_bidirectional(model, hf_model) -> None:
     """Raise ProbeError if changing the last token of a sequence changes an earlier logit: such a
     model has no left-to-right probabilities, and its scores would depend on what follows."""
@@ -437,6 +426,8 @@ def refuse_bidirectional(model, hf_model) -> None:
 def _two_texts(model, hf_model) -> dict:
     """Two rows of token ids that differ in their last token: inputs of a forward."""
     import torch
+
+    from probelib.lm.internals.forwards import text_ids
 
     ids, length = text_ids(hf_model.config), min(12, model.context)
     first = torch.tensor(ids[np.arange(length) * 7 % len(ids)], device=hf_model.device)
