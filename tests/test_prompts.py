@@ -60,7 +60,8 @@ def test_statements_are_missing_by_name(haiti):
         lambda: karr_texts(haiti.facts, haiti, labels),
     ):
         with pytest.raises(
-            ProbeError, match="no statement template for P37; available roles: question.*with_templates"
+            ProbeError,
+            match="no statement template for P37; available roles: question.*with_templates",
         ):
             ask()
 

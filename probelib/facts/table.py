@@ -193,11 +193,14 @@ def _flat(row: dict, before: str = "") -> dict:
 # Rows -> triples
 
 
-def read_triples(path: str | Path, columns: dict[str, str] | None = None) -> Facts:
+def read_triples(
+    path: str | Path, relations: list[str] | None = None, columns: dict[str, str] | None = None
+) -> Facts:
     """The facts of a table, with the templates of the file beside it, if there is one.
 
-    columns   mapping of the kit's columns to those of the file (see ``triples_of``):
-              {"subject": "head", "relation": "=P36"}
+    relations  those to keep (None: all)
+    columns    mapping of the kit's columns to those of the file (see ``triples_of``):
+               {"subject": "head", "relation": "=P36"}
     """
     path, given = Path(path), dict(columns or {})
     only = constants(given, (*COLUMNS, *SENTENCES))
@@ -211,7 +214,8 @@ def read_triples(path: str | Path, columns: dict[str, str] | None = None) -> Fac
         warnings.warn(f"{path}: {said}", stacklevel=2)
     triples, templates, names = triples_of(path, frame, given)
     templates |= dict.fromkeys(_templates_beside(path, set(names)))
-    return assemble(alike(triples), f"table:{path.name}", templates, names)
+    read = assemble(alike(triples), f"table:{path.name}", templates, names)
+    return model.choose(read, relations)
 
 
 def constants(given: dict[str, str], but: Iterable[str] = ()) -> dict[str, str]:
