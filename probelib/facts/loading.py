@@ -51,6 +51,7 @@ def load(
     size, seed = _size(n_facts), check_seed(seed)
     if not is_a(n_distractors, int) or n_distractors < 0:
         raise ProbeError(f"n_distractors is {n_distractors!r}; an integer of at least 0 is needed")
+    _check_folder(data, folder)
     if data == "atlas":
         part = n_facts if n_facts in ("natural", "trial") else "stratified"
         chosen = _from_atlas(relations, size, seed, among, part)
