@@ -156,19 +156,6 @@ def multiple_choice(
     return tested, model.without_subjects(pool, tested)
 
 
-def require_examples(tested: Facts, pool: Facts) -> None:
-    """Raise ProbeError if all facts are tested, so that none remains for the examples of a list
-    (the arguments are those that ``multiple_choice`` returns)."""
-    if pool.facts.empty:
-        sizes = tested.facts["relation"].value_counts()
-        half = max(1, sizes.iloc[0] // 2)
-        raise ProbeError(
-            f"{tested.source}: all facts are tested ({sizes.index[0]}: {sizes.iloc[0]}), and none "
-            "remains for the examples of ZP-LKE's lists. Add facts, or test fewer after shorter "
-            f"lists: n_facts={half} 'settings={{n_examples: {half}}}'"
-        )
-
-
 def substitute_relations(facts: Facts, wanted: list[str]) -> tuple[list[str], str]:
     """(relations, sentence) for an artifact of the paper, whose relations the data may lack.
 
