@@ -130,7 +130,8 @@ def write_graph(graph: Graph, folder: str | Path) -> Path:
         for name in COLUMNS:  # written beside, for a graph that is open may be replaced
             path, temporary = folder / f"{name}.arrow", folder / f".{name}.tmp"
             table = getattr(graph, name).combine_chunks()  # one batch is mapped without a copy
-            feather.write_feather(table, temporary, "uncompressed", max(1, len(table)))
+            size = max(1, len(table))
+            feather.write_feather(table, temporary, compression="uncompressed", chunksize=size)
             os.replace(temporary, path)
             sizes[name] = path.stat().st_size
     except OSError as error:
