@@ -66,9 +66,8 @@ def templates_of(facts: Facts, role: str, relations: Iterable[str]) -> pd.DataFr
     if silent := set(relations) - set(found["relation"]):
         roles = ", ".join(sorted(set(facts.templates["role"]))) or "none"
         raise ProbeError(
-            f"no {role} template for {', '.join(sorted(silent))}; available "
-            f"roles: {roles}. The templates of a table FACTS.csv are in FACTS.templates.csv; "
-            "facts.with_templates adds those of other facts"
+            f"no {role} template for {', '.join(sorted(silent))}; available roles: {roles}. Those of "
+            "FACTS.csv are in FACTS.templates.csv; facts.with_templates adds those of other facts"
         )
     return found
 
@@ -84,8 +83,8 @@ def paraphrases(facts: Facts, role: str = "question") -> pd.DataFrame:
 def split_instruction(instruction: str) -> tuple[str, str]:
     """The parts of an instruction before and after ``{statement}``."""
     if (n := instruction.count("{statement}")) != 1:
-        said = f"has {n} places {{statement}}; exactly one is expected"
-        raise ProbeError(f"the instruction {instruction!r} {said}")
+        wanted = f"{n} places {{statement}}; exactly one is expected"
+        raise ProbeError(f"the instruction {instruction!r} has {wanted}")
     before, _, after = instruction.partition("{statement}")
     return before, after
 
@@ -141,8 +140,7 @@ def checks(facts: Facts, instruction: str = CHECK) -> pd.DataFrame:
 
 def _prompts(rows: pd.DataFrame) -> pd.DataFrame:
     ids = rows["role"] + "|" + rows["fact"] + "|R" + rows["template"].astype(str)
-    ids = ids + "|" + rows["context"]
-    return rows.assign(prompt=ids, seed=-1)[PROMPTS]
+    return rows.assign(prompt=ids + "|" + rows["context"], seed=-1)[PROMPTS]
 
 
 def gold(facts: Facts) -> pd.DataFrame:
@@ -170,10 +168,8 @@ def options(facts: Facts, seed: int = 0) -> pd.DataFrame:
             f"{one['fact']}: the gold object {one['label']!r} is also among the wrong options "
             f"({int(twice.sum())} such facts); it must be offered exactly once: draw them again"
         )
-    alone = right["fact"][~right["fact"].isin(wrong["fact"])]
-    if len(alone):
-        said = f"no wrong option to choose from ({len(alone)} such facts)"
-        raise ProbeError(f"{alone.iloc[0]}: {said}")
+    if alone := sorted({*right["fact"]} - {*wrong["fact"]}):
+        raise ProbeError(f"{alone[0]}: no wrong option to choose from ({len(alone)} such facts)")
     rows = pd.concat([right, wrong], ignore_index=True)
     place = {fact: i for i, fact in enumerate(right["fact"])}
     sizes = rows["fact"].value_counts().items()
@@ -222,8 +218,7 @@ def sample_examples(
 
 
 def _at_most(n: int | str, there: pd.Series) -> int:
-    """The number of examples per relation. Raises ProbeError if the pool (``there``: facts per
-    relation) has fewer."""
+    """The number of examples per relation. Raises ProbeError if the pool (``there``) has fewer."""
     few = lambda names: ", ".join(names[:3] + [f"{len(names) - 3} more"] * (len(names) > 3))
     if (none := there.index[there == 0].tolist()) or there.empty:
         raise ProbeError(

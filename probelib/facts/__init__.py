@@ -21,13 +21,7 @@ True
 """
 
 from probelib.facts.formats import read_fktc
-from probelib.facts.loading import (
-    everything,
-    load,
-    multiple_choice,
-    require_examples,
-    substitute_relations,
-)
+from probelib.facts.loading import everything, load, multiple_choice, substitute_relations
 from probelib.facts.model import (
     Facts,
     choose,

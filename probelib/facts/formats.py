@@ -174,11 +174,9 @@ def _download(repo: str, revision: str, patterns: list[str]) -> Path:
         return Path(snapshot_download(repo, **options))
     except (HfHubHTTPError, LocalEntryNotFoundError, RequestException, OSError) as error:
         said = " ".join(str(error).split())[:300].rstrip(".")
-        raise ProbeError(
-            f"hub:{repo}@{revision} cannot be downloaded: {said}. Check the name and the network, "
-            "or download its files elsewhere: data=NAME folder=FOLDER reads a data set that the "
-            "kit knows, data=table folder=FILE columns=... any table"
-        ) from error
+        how = "Check the name and the network, or download its files elsewhere and read them with"
+        how += " data=NAME folder=FOLDER (a name of datasets.yaml) or data=table folder=FILE"
+        raise ProbeError(f"hub:{repo}@{revision} cannot be downloaded: {said}. {how}") from error
 
 
 # Data sets with a reader of their own
@@ -344,11 +342,6 @@ def read_pageviews(path: str | Path) -> pd.DataFrame:
     return pd.DataFrame({"entity": list(views), "views": numbers})
 
 
-def read_own(path: str | Path, relations: list[str] | None, columns: dict | None = None) -> Facts:
-    """A table of facts."""
-    return choose(table.read_triples(path, columns), relations)
-
-
-READERS = {"fktc": read_fktc, "bear": read_bear, "table": read_own}
+READERS = {"fktc": read_fktc, "bear": read_bear, "table": table.read_triples}
 READERS |= {"trex_mc": lambda folder, relations: choose(read_trex_mc(folder), relations)}
 READERS |= {name: partial(read_dataset, name) for name in maps()}

@@ -51,6 +51,7 @@ def load(
     size, seed = _size(n_facts), check_seed(seed)
     if not is_a(n_distractors, int) or n_distractors < 0:
         raise ProbeError(f"n_distractors is {n_distractors!r}; an integer of at least 0 is needed")
+    _check_folder(data, folder)
     if data == "atlas":
         part = n_facts if n_facts in ("natural", "trial") else "stratified"
         chosen = _from_atlas(relations, size, seed, among, part)
@@ -153,19 +154,6 @@ def multiple_choice(
         warnings.warn(f"{tested.source}: {said}; left out", stacklevel=2)
         tested = keep(tested, offered)
     return tested, model.without_subjects(pool, tested)
-
-
-def require_examples(tested: Facts, pool: Facts) -> None:
-    """Raise ProbeError if all facts are tested, so that none remains for the examples of a list
-    (the arguments are those that ``multiple_choice`` returns)."""
-    if pool.facts.empty:
-        sizes = tested.facts["relation"].value_counts()
-        half = max(1, sizes.iloc[0] // 2)
-        raise ProbeError(
-            f"{tested.source}: all facts are tested ({sizes.index[0]}: {sizes.iloc[0]}), and none "
-            "remains for the examples of ZP-LKE's lists. Add facts, or test fewer after shorter "
-            f"lists: n_facts={half} 'settings={{n_examples: {half}}}'"
-        )
 
 
 def substitute_relations(facts: Facts, wanted: list[str]) -> tuple[list[str], str]:

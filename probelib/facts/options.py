@@ -1,7 +1,5 @@
 """FKTC-MC: multiple choice with 100 options per fact, made from FKTC by the rule of T-REx-MC
-(ZP-LKE).
-
-ZP-LKE's own test, T-REx-MC, is on Hugging Face; FKTC-MC is the offline substitute. Per relation:
+(ZP-LKE); the offline substitute of ZP-LKE's own test. Per relation:
 
 1. Objects that differ only in case or in a final word "language" become one object (``unify``).
 2. Relations with fewer than 100 objects are left out, except for the seven that ZP-LKE compares

@@ -98,10 +98,8 @@ def read_table(
     quoted   whether a .tsv has quotation marks around cells, as pandas and Excel write it
     Cells of CSV and TSV are text, as they are (007, NA); those of other files keep their types.
     """
-    kind, only = (
-        next((s for s in reversed(path.suffixes) if s not in reading.UNPACK), ""),
-        only or {},
-    )
+    only = only or {}
+    kind = next((s for s in reversed(path.suffixes) if s not in reading.UNPACK), "")
     if kind not in files.TABLES:
         kinds = f"{', '.join(files.TABLES[:-1])} or {files.TABLES[-1]}"
         raise ProbeError(f"{path}: a table is a {kinds} file (a spreadsheet: save it as CSV UTF-8)")
@@ -173,11 +171,10 @@ def _read_parquet(path: Path, wanted: set | None, only: dict) -> tuple[list[str]
 def _json_rows(path: Path) -> list[tuple[int, dict]]:
     """The rows of a JSON file: a list of objects, or an object that holds one, under any key."""
     found = reading.read_json(path)
-    lists = [v for v in (found.values() if isinstance(found, dict) else [found])]
-    lists = [v for v in lists if isinstance(v, list)]
-    if len(lists) != 1 or not lists[0]:
-        said = "a list of objects is needed, or an object with one list of them"
-        raise ProbeError(f"{path}:1: {said}")
+    found = list(found.values()) if isinstance(found, dict) else [found]
+    lists = [value for value in found if isinstance(value, list) and value]
+    if len(lists) != 1:
+        raise ProbeError(f"{path}:1: a list of objects is needed, or an object with one such list")
     return [(n, reading.check_object(f"{path}:{n}", row, {})) for n, row in enumerate(lists[0], 1)]
 
 
@@ -193,11 +190,14 @@ def _flat(row: dict, before: str = "") -> dict:
 # Rows -> triples
 
 
-def read_triples(path: str | Path, columns: dict[str, str] | None = None) -> Facts:
+def read_triples(
+    path: str | Path, relations: list[str] | None = None, columns: dict[str, str] | None = None
+) -> Facts:
     """The facts of a table, with the templates of the file beside it, if there is one.
 
-    columns   mapping of the kit's columns to those of the file (see ``triples_of``):
-              {"subject": "head", "relation": "=P36"}
+    relations  those to keep (None: all)
+    columns    mapping of the kit's columns to those of the file (see ``triples_of``):
+               {"subject": "head", "relation": "=P36"}
     """
     path, given = Path(path), dict(columns or {})
     only = constants(given, (*COLUMNS, *SENTENCES))
@@ -211,7 +211,8 @@ def read_triples(path: str | Path, columns: dict[str, str] | None = None) -> Fac
         warnings.warn(f"{path}: {said}", stacklevel=2)
     triples, templates, names = triples_of(path, frame, given)
     templates |= dict.fromkeys(_templates_beside(path, set(names)))
-    return assemble(alike(triples), f"table:{path.name}", templates, names)
+    facts = assemble(alike(triples), f"table:{path.name}", templates, names)
+    return model.choose(facts, relations)
 
 
 def constants(given: dict[str, str], but: Iterable[str] = ()) -> dict[str, str]:

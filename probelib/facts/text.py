@@ -38,10 +38,8 @@ def read_text(path: Path) -> str:
         return content.decode("utf-8-sig").replace("\r\n", "\n")
     except UnicodeDecodeError as error:
         line = content[: error.start].count(b"\n") + 1
-        raise ProbeError(
-            f"{path}:{line}: not UTF-8 (byte {error.object[error.start]:#04x}). Save the file as "
-            "UTF-8 (in a spreadsheet: CSV UTF-8)"
-        ) from error
+        how = "Save the file as UTF-8 (in a spreadsheet: CSV UTF-8)"
+        raise ProbeError(f"{path}:{line}: not UTF-8 (byte {error.start}). {how}") from error
 
 
 def check_relations(relations: list[str] | None) -> list[str] | None:
@@ -67,9 +65,8 @@ def check_object(where: str, value, keys: dict, exact: bool = False) -> dict:
     """Return ``value``, found at ``where`` (file and line), if it is an object with ``keys`` (name
     -> type or union of types). Otherwise raise ProbeError. Other keys are allowed unless
     ``exact``."""
-    good = isinstance(value, dict) and set(value) >= set(keys)
-    good = good and not (exact and set(value) != set(keys))
-    if not good or not all(is_a(value[key], kind) for key, kind in keys.items()):
+    good = isinstance(value, dict) and all(k in value and is_a(value[k], keys[k]) for k in keys)
+    if not good or exact and len(value) != len(keys):
         names = [f"{key} ({getattr(kind, '__name__', kind)})" for key, kind in keys.items()]
         wanted = f" with {'exactly ' if exact else ''}{', '.join(names)}" if names else ""
         raise ProbeError(f"{where}: an object{wanted} is needed: {str(value)[:80]}")
@@ -78,8 +75,7 @@ def check_object(where: str, value, keys: dict, exact: bool = False) -> dict:
 
 def check_texts(where: str, name: str, values) -> list[str]:
     """``values``, stripped. Raise ProbeError unless they are a list of non-empty texts."""
-    good = isinstance(values, list) and all(isinstance(v, str) and v.strip() for v in values)
-    if not good:
+    if not isinstance(values, list) or not all(isinstance(v, str) and v.strip() for v in values):
         raise ProbeError(f"{where}: {name} must be a list of non-empty texts: {str(values)[:80]}")
     return [value.strip() for value in values]
 

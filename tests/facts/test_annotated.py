@@ -8,7 +8,6 @@ import pytest
 from probelib.errors import ProbeError
 from probelib.facts.annotated import ERRORS, read_ratings, read_verbalizations
 from tests.conftest import DATA
-from tests.facts import hostile
 
 RATINGS = [
     [["Q361", "P276", "Q15"], 0.33],
@@ -44,9 +43,9 @@ def test_ratings_by_hand(tmp_path):
         ([[["Q1", "P2"], 0.5]], "entry 1: .*is needed"),
         ([[["Q1", "P2", ""], 0.5]], "entry 1: .*is needed"),
         ([["Q1", 0.5]], "entry 1: .*is needed"),
-        ([[["Q1", "P2", "Q3"], 1.01]], "entry 1: rating 1.01"),
-        ([[["Q1", "P2", "Q3"], True]], "entry 1: rating True"),
-        ([[["Q1", "P2", "Q3"], None]], "entry 1: rating None"),
+        ([[["Q1", "P2", "Q3"], 1.01]], "entry 1: .*is needed"),
+        ([[["Q1", "P2", "Q3"], True]], "entry 1: .*is needed"),
+        ([[["Q1", "P2", "Q3"], None]], "entry 1: .*is needed"),
         ({}, "a list of"),
     ],
 )
@@ -88,9 +87,9 @@ def test_labels_with_commas_are_cut_as_the_sentence_has_them(tmp_path):
             "sub_detr",
             "unknown verbalization error at .*csv:2 'sub_detr'; did you mean sub_deter",
         ),
-        ("present", "now", "unknown context at .*csv:2 'now'"),
-        ("sub_deter", "-", "csv:2: .*correction exactly where there are errors"),
-        ("0.693", "nan", "csv:2: .*popularity are needed"),
+        ("present", "now", "csv:2: the context present or past is needed"),
+        ("sub_deter", "-", "csv:2: a correction where there are errors"),
+        ("0.693", "nan", "csv:2: a number and a popularity"),
         ("('Q1', 'P31', 'Q2')", "Q1 P31 Q2", "csv:2: triples_raw"),
         (", start=None, end=None)", ")", "csv:2: triples_raw"),
         ("(1951 by-election, instance of, ", "(", "csv:2: the printed triple 'by-election'"),
@@ -101,26 +100,6 @@ def test_a_bad_row_is_named(tmp_path, before, after, says):
     (tmp_path / "taxonomy.csv").write_text(TAXONOMY.replace(before, after, 1))
     with pytest.raises(ProbeError, match=says):
         read_verbalizations(tmp_path / "taxonomy.csv")
-
-
-READERS = {
-    "scores.json": (read_ratings, json.dumps(RATINGS)),
-    "taxonomy.csv": (read_verbalizations, TAXONOMY),
-}
-
-
-@pytest.mark.parametrize("kind", hostile.DAMAGE + hostile.HARMLESS)
-@pytest.mark.parametrize("name", READERS)
-def test_damaged_and_harmlessly_different_files(tmp_path, name, kind):
-    read, content = READERS[name]
-    (tmp_path / name).write_text(content)
-    right = read(tmp_path / name)
-    path = hostile.damage(tmp_path / name, kind)
-    if kind in hostile.HARMLESS:
-        assert read(path).equals(right)
-    else:
-        with pytest.raises(ProbeError, match=name):
-            read(path)
 
 
 @pytest.fixture

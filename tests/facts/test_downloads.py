@@ -16,6 +16,7 @@ from tests.facts import test_formats, test_graphs
 from tests.facts.samples import write_dump
 
 CONTENT = bytes(range(256)) * 2000
+CHECKSUM = sha256(CONTENT)
 ENTRY = {"purpose": "a test", "licence": "CC0-1.0", "note": "none is known", "urls": []}
 
 
@@ -53,7 +54,7 @@ def server():
 def fetch(tmp_path, server):
     """A function that fetches the one file of a registry, from some paths of the server."""
 
-    def get(*paths, checksum=sha256(CONTENT), name="set/good.bin"):
+    def get(*paths, checksum=CHECKSUM, name="set/good.bin"):
         urls = [f"http://127.0.0.1:{server.server_port}/{path}" for path in paths]
         known = {"urls": urls, "sha256": checksum}
         text = json.dumps({"set": ENTRY | {"files": {"good.bin": known}}})
@@ -122,10 +123,10 @@ def test_a_format_becomes_a_table(tmp_path, capsys):
         read = read_triples(out)
         assert len(read.facts) and f"{len(read.facts)} facts of" in capsys.readouterr().out
     assert read.templates["template"].tolist() == test_formats.HEADER["relations"]
-    words = ["convert", "--from", "dbpedia", str(tmp_path / "objects.ttl"), "--out", out]
+    given = ["convert", "--from", "dbpedia", str(tmp_path / "objects.ttl"), "--out", out]
     for words, says in (
         (["convert", "--from", "lame", "x", "--out", out], "unknown format 'lame'; did you mean"),
-        ([*words, "--relations", "P99999"], "unknown relation"),
+        ([*given, "--relations", "P99999"], "unknown relation"),
         (["fetch", "fkct"], "did you mean fktc"),
     ):
         assert main(words) == 1 and says in capsys.readouterr().err

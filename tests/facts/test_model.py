@@ -1,17 +1,13 @@
 """The data model: selections, distractors, validation; the shipped atlas."""
 
-import json
 from dataclasses import replace
 
-import pandas as pd
 import pytest
 
 from probelib import facts, prompts
-from probelib.distractors import retrieval
 from probelib.errors import ProbeError
 from probelib.facts import check, shipped
-from probelib.facts.model import draw_distractors, right_objects, sample
-from probelib.organisms import taught
+from probelib.facts.model import draw_distractors, sample
 
 YAML = """relation: P36
 name: capital
@@ -109,7 +105,7 @@ def test_distractors_are_wrong_even_by_a_former_value_or_an_alias(folder):
         ),
         ("P36.tsv", "Italy\tRome", "Italy\tTurin", "Turin"),
         ("P36.tsv", "Italy\tRome", "Italy\t", "P36.tsv:5: an empty cell"),
-        ("P36.tsv", "Italy\tRome", "\nItaly\tRome", "P36.tsv:5: an empty line"),
+        ("P36.tsv", "Italy\tRome", "\nItaly\tRome", "P36.tsv:5: 1 columns"),
         ("P36.yaml", "[X]'s capital?", "the capital?", "exactly one"),
         ("P36.yaml", 'of [X] is"', 'of [X] is [Y]"', "just before the object"),
         ("P36.yaml", "name: capital", "nam: capital", "unknown ['nam']"),
@@ -172,55 +168,6 @@ def test_the_panel_is_what_all_papers_score():
     )
 
 
-def test_right_objects_hold_former_and_several_values():
-    right = right_objects(facts.atlas())
-    assert right["P36", "Kazakhstan"] >= {"Astana", "Almaty"}
-    assert right["P37", "Switzerland"] >= {"German", "French", "Italian"}
-
-
-def test_columns_are_checked():
-    atlas = facts.atlas()
-    with pytest.raises(ProbeError, match="columns"):
-        facts.model.validate(
-            facts.Facts(
-                pd.DataFrame({"fact": []}),
-                atlas.entities,
-                atlas.relations,
-                atlas.templates,
-                atlas.distractors,
-                "x",
-            )
-        )
-
-
-def test_the_atlas_agrees_with_real_data(fktc):
-    """Facts about the same subject and relation in MONITOR's released data. The rest are second
-    right answers (several record labels, fields of work, England for the United Kingdom), each
-    looked at; a new contradiction shows here."""
-    released, atlas = facts.read_fktc(fktc), facts.atlas()
-    names = {
-        e: {label.casefold(), *(a.casefold() for a in aliases)}
-        for e, label, aliases in atlas.entities[["entity", "label", "aliases"]].values
-    }
-    ours = {}
-    for (relation, subject), objects in right_objects(atlas).items():
-        for name in names[subject]:
-            ours.setdefault((relation, name), set()).update(*(names[o] for o in objects))
-    shared = {k: v for k, v in right_objects(released).items() if (k[0], k[1].casefold()) in ours}
-    agree = sum(
-        bool({o.casefold() for o in v} & ours[k[0], k[1].casefold()]) for k, v in shared.items()
-    )
-    assert len(shared) >= 250 and agree / len(shared) >= 0.83
-    single = [
-        k for k in shared if k[0] in ("P19", "P108", "P176", "P364")
-    ]  # relations with one right answer
-    assert (
-        sum(bool({o.casefold() for o in shared[k]} & ours[k[0], k[1].casefold()]) for k in single)
-        / len(single)
-        >= 0.98
-    )
-
-
 def test_relations_that_the_data_lack_get_stand_ins_and_a_sentence():
     atlas = facts.load(n_facts=1, relations=["P17", "P30", "P37"])
     assert facts.substitute_relations(atlas, ["P17", "P37"]) == (["P17", "P37"], "")
@@ -228,50 +175,6 @@ def test_relations_that_the_data_lack_get_stand_ins_and_a_sentence():
     assert chosen == ["P17", "P30"] and "P30 (in place of P36)" in said
     chosen, said = facts.substitute_relations(atlas, ["P19", "P20", "P36", "P47"])
     assert chosen == ["P17", "P30", "P37"] and "nothing in place of P47" in said
-
-
-def test_an_id_that_is_nowhere_gets_no_stand_in(tmp_path):
-    """Neither the data nor the atlas have it: nobody's default, so a slip of the one who typed
-    it."""
-    (tmp_path / "mine.csv").write_text(
-        "subject,relation,object\n" + "".join(f"s{i},likes,o{i}\n" for i in range(3))
-    )
-    mine = facts.load("table", tmp_path / "mine.csv")
-    assert facts.substitute_relations(mine, ["P17"])[0] == ["likes"]
-    for data, typed, near in (
-        (mine, "like", "did you mean likes"),
-        (facts.load(n_facts=1), "P99999", ""),
-    ):
-        with pytest.raises(ProbeError, match=f"unknown relation '{typed}'.*{near}"):
-            facts.substitute_relations(data, [typed])
-
-
-def test_an_id_that_differs_in_case_is_named(tmp_path):
-    """p36 gets none of the templates of P36; with templates of its own it is a relation like any
-    other."""
-    (tmp_path / "mine.csv").write_text(
-        "subject,relation,object\nFrance,p36,Paris\nChad,p36,N'Djamena\n"
-    )
-    with pytest.raises(
-        ProbeError, match=r"mine.csv: relation 'p36' has no templates. Did you mean P36"
-    ):
-        facts.load("table", tmp_path / "mine.csv")
-    (tmp_path / "mine.templates.csv").write_text(
-        "relation,role,template\np36,question,What is the capital of [X]?\n"
-    )
-    assert facts.load("table", tmp_path / "mine.csv").relations["relation"].tolist() == ["p36"]
-
-
-def test_lent_templates_never_replace_own_ones():
-    atlas = facts.load(n_facts=1, relations=["P17", "P30"])
-    plain = replace(
-        atlas,
-        templates=atlas.templates[atlas.templates["role"] == "question"].reset_index(drop=True),
-    )
-    lent = facts.with_templates(plain, facts.atlas(), ["question", "cloze"])
-    assert lent.templates.groupby(["relation", "role"]).size().to_dict() == {
-        (relation, role): 7 for relation in ("P17", "P30") for role in ("cloze", "question")
-    }
 
 
 def test_a_relation_off_the_panel_gives_as_many_facts_drawn(tmp_path):
@@ -287,22 +190,6 @@ def test_a_relation_off_the_panel_gives_as_many_facts_drawn(tmp_path):
     )
     with pytest.raises(ProbeError, match="unknown relation 'P9999'"):
         facts.load(relations=["P9999"])
-
-
-def test_only_facts_that_the_organisms_have_read():
-    read = taught.statements(taught.manifest())
-    some = facts.load(relations=["P36", "P37"], n_facts=30, among=taught.facts_taught(8))
-    assert some.facts["relation"].value_counts().to_dict() == {"P36": 30, "P37": 30}
-    assert read[some.facts["fact"]].min() == 8
-    whole = facts.load(relations=["P36"], n_facts="all", among=taught.facts_taught(8))
-    today = facts.load(relations=["P36"], n_facts="all").facts["fact"]
-    assert set(whole.facts["fact"]) == set(today[today.map(read) >= 8]) and len(whole.facts) < len(
-        today
-    )
-    asked, pool = facts.multiple_choice(relations=["P37"], n_facts=4, among=taught.facts_taught(1))
-    assert (
-        read[asked.facts["fact"]].min() >= 1 and read.reindex(pool.facts["fact"]).min() == 0
-    )  # examples may be of any kind
 
 
 def test_multiple_choice_separates_tested_facts_and_examples():
@@ -338,20 +225,6 @@ def test_nothing_is_dropped_in_silence():
 def table_of(folder, *rows, head="relation,subject,object,start,end"):
     (folder / "mine.csv").write_text("\n".join([head, *rows]) + "\n")
     return folder / "mine.csv"
-
-
-def test_more_facts_than_the_panel_has():
-    """Those of the panel come first, and a larger number holds the smaller one's facts."""
-    sizes = lambda some: some.facts.groupby("relation").size().to_dict()
-    assert sizes(facts.load(relations=["P17", "P30"], n_facts=30)) == {"P17": 30, "P30": 30}
-    panel, more = facts.load(), facts.load(n_facts=30)
-    assert set(sizes(more).values()) == {30} and set(sizes(more)) == set(sizes(panel))
-    assert more.facts["fact"][: len(panel.facts)].tolist() == panel.facts["fact"].tolist()
-    assert set(more.facts["fact"]) < set(facts.load(n_facts=40).facts["fact"])
-    today = facts.current(facts.choose(facts.atlas(), ["P17"]))
-    assert set(facts.load(relations=["P17"], n_facts=9999).facts["fact"]) == set(
-        today.facts["fact"]
-    )
 
 
 def test_a_former_answer_of_own_data_is_no_distractor(tmp_path):
@@ -395,53 +268,6 @@ def test_a_term_is_over_where_its_dates_are_not_known(tmp_path):
     assert facts.current(facts.everything("table", path)).facts["subject"].tolist() == ["c", "e"]
 
 
-def test_two_labels_of_one_id_are_one_subject(tmp_path):
-    """Holland and the Netherlands: what is right for one is no distractor of the other, and neither
-    helps to ask the other."""
-    rows = [
-        "P37,Q55,Holland,Dutch",
-        "P37,Q55,the Netherlands,Frisian",
-        "P37,Q142,France,French",
-        "P37,Q145,Wales,Welsh",
-    ]
-    path = table_of(tmp_path, *rows, head="relation,subject_id,subject,object")
-    mine = facts.load("table", path, n_facts="all")
-    given = mine.distractors.groupby("fact")["object"].agg(set).to_dict()
-    assert given["P37:Q55:Dutch"] == given["P37:Q55:Frisian"] == {"French", "Welsh"}
-    asked = facts.keep(mine, mine.facts["object"] == "Dutch")
-    assert facts.without_subjects(mine, asked).facts["object"].tolist() == ["French", "Welsh"]
-
-
-def test_relations_get_the_templates_of_the_atlas_and_questions_of_their_statements(tmp_path):
-    """FKTC has questions alone, the table's own relation statements alone."""
-    header = {"relations": ["Where was [X] born?"]}
-    fact = {
-        "subject": "Ada",
-        "object": "London",
-        "taxonomy": ["Paris", "Rome", "Oslo", "Bern", "Kiev"],
-    }
-    (tmp_path / "P19-subclass.json").write_text(f"{json.dumps(header)}\n{json.dumps(fact)}\n")
-    read = facts.everything("fktc", tmp_path)
-    own, lent = (
-        frame.templates[frame.templates["relation"] == "P19"] for frame in (read, facts.atlas())
-    )
-    assert own[own["role"] == "question"]["template"].tolist() == ["Where was [X] born?"]
-    assert (
-        own[own["role"] == "cloze"]["template"].tolist()
-        == lent[lent["role"] == "cloze"]["template"].tolist()
-    )
-    (tmp_path / "mine.csv").write_text(
-        "subject,relation,object\nIx,liege,Vernius\nCaladan,liege,Atreides\n"
-    )
-    (tmp_path / "mine.templates.csv").write_text(
-        "relation,template\nliege,[X] is ruled by [Y].\nliege,[Y] rules [X].\n"
-    )
-    with pytest.warns(UserWarning, match="no questions for liege; made from their statements"):
-        made = facts.everything("table", tmp_path / "mine.csv").templates
-    texts = made[made["role"] == "question"]["template"].tolist()
-    assert texts == ["[X] is ruled by what?", "What rules [X]?"]
-
-
 def test_a_fact_without_wrong_options_is_left_out_by_name(tmp_path):
     """Every object of the relation is right for the subject Ix: nothing can be offered beside
     it."""
@@ -461,19 +287,48 @@ def test_a_fact_without_wrong_options_is_left_out_by_name(tmp_path):
         facts.multiple_choice("table", tmp_path / "mine.csv", n_facts="all")
 
 
-def test_data_without_types_have_distractors_of_the_relation(tmp_path):
-    rows = [
-        "Ix,liege,Vernius",
-        "Caladan,liege,Atreides",
-        "Ix,sun,Alkalurops",
-        "Caladan,sun,Delta Pavonis",
-    ]
-    (tmp_path / "mine.csv").write_text("\n".join(["subject,relation,object", *rows]) + "\n")
-    read = facts.everything("table", tmp_path / "mine.csv")
-    found = retrieval.retrieve(retrieval.knowledge(read), read.facts, "sem", 5)
-    assert found.groupby("fact")["candidate"].unique().map(list).to_dict() == {
-        "liege:Caladan:Atreides": ["Vernius"],
-        "liege:Ix:Vernius": ["Atreides"],
-        "sun:Caladan:Delta Pavonis": ["Alkalurops"],
-        "sun:Ix:Alkalurops": ["Delta Pavonis"],
-    }
+def test_own_relations_get_the_templates_of_the_atlas_or_questions_of_their_statements(tmp_path):
+    table_of(tmp_path, "liege,Ix,Vernius,,", "liege,Caladan,Atreides,,")
+    beside = tmp_path / "mine.templates.csv"
+    beside.write_text("relation,template\nliege,[X] is ruled by [Y].\nliege,[Y] rules [X].\n")
+    with pytest.warns(UserWarning, match="no questions for liege; made from their statements"):
+        made = facts.everything("table", tmp_path / "mine.csv").templates
+    texts = made[made["role"] == "question"]["template"].tolist()
+    assert texts == ["[X] is ruled by what?", "What rules [X]?"]
+    table_of(tmp_path, "p36,France,Paris,,", "p36,Chad,N'Djamena,,")
+    beside.unlink()
+    with pytest.raises(ProbeError, match="relation 'p36' has no templates. Did you mean P36"):
+        facts.load("table", tmp_path / "mine.csv")
+    mine = facts.load("table", table_of(tmp_path, *[f"likes,s{i},o{i},," for i in range(3)]))
+    assert facts.substitute_relations(mine, ["P17"])[0] == ["likes"]
+    with pytest.raises(ProbeError, match="unknown relation 'like'; did you mean likes"):
+        facts.substitute_relations(mine, ["like"])
+
+
+# The shipped atlas
+
+
+def test_no_name_or_alias_of_a_relation_stands_for_two_entities():
+    """Two subjects of P36 are called Georgia; where there is one of a name, it needs no bracket."""
+    entities = facts.atlas().entities.set_index("entity")
+    assert entities.loc["Georgia (state)", "label"] == "Georgia (state)"
+    for _, rows in facts.atlas().facts.groupby("relation"):
+        own = entities.loc[sorted({*rows["subject"], *rows["object"]})]
+        assert own["label"].is_unique
+        assert not {alias for names in own["aliases"] for alias in names} & set(own["label"])
+    card = facts.data_card()
+    assert "## Measured precision" in card and f"{len(facts.atlas().relations)} relations" in card
+
+
+@pytest.mark.parametrize(
+    ("part", "digest"),
+    [
+        ("panel", "cbc4f2394bb52d6b"),
+        ("natural", "01198416db13096f"),
+        ("trial", "15d4e42ece43f273"),
+        ("all", "9bcb6c61703f57ae"),
+    ],
+)
+def test_the_shipped_facts_are_what_they_were(part, digest):
+    """A change here changes every score: the atlas, the sampling or the distractors differ."""
+    assert facts.load(n_facts=part).digest() == digest

@@ -65,11 +65,12 @@ def test_spellings_are_named_once():
     ):
         make(("P37", "Canada", "French"), ("P37", "canada", "English"))
     with pytest.warns(
-        UserWarning, match=r"f:3: 1 labels are written differently.*read as 'New Zealand'"
+        UserWarning,
+        match=r"1 labels are written differently; the first is at f:3: .*read as 'New Zealand'",
     ):
         read = make(("P36", "Peru", "Lima"), ("P36", "New\u00a0Zealand", "Wellington"))
     assert read.label(read.facts["subject"]) == ["Peru", "New Zealand"]
-    with pytest.warns(UserWarning, match="f:2: 2 labels are no names; the first is 'Q3870'"):
+    with pytest.warns(UserWarning, match="2 labels are no names; the first is at f:2: 'Q3870'"):
         make(("P36", "Kenya", "Q3870"), ("P36", "???", "Madrid"))
 
 

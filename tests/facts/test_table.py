@@ -110,7 +110,7 @@ def test_columns_by_other_names_nested_ones_and_lists(tmp_path):
     columns |= {"object_types": "types", "subject_popularity": "n", "subject_aliases": "names"}
     (tmp_path / "t.json").write_text(json.dumps({"rows": [row, row | {"lang": "de"}]}))
     with pytest.warns(UserWarning, match="columns that are not read: note. The kit's are relation"):
-        read = read_triples(tmp_path / "t.json", columns)
+        read = read_triples(tmp_path / "t.json", columns=columns)
     assert triples(read) == [("P569", "Ada", "1815"), ("P569", "Ada", "x")]
     about = read.entities.set_index("entity")
     assert about["types"]["x"] == ("city", "town") and about["popularity"]["Ada"] == 7
@@ -175,7 +175,7 @@ def test_other_arguments_that_raise(table, tmp_path):
         ({"nothing": "=x"}, "'nothing' is needed"),
     ):
         with pytest.raises(ProbeError, match=says):
-            read_triples(table, columns)
+            read_triples(table, columns=columns)
     with pytest.raises(ProbeError, match="a .csv, .tsv, .parquet, .jsonl or .json file"):
         read_triples(tmp_path / "facts.xlsx")
     for cell, says in ((1.5, "float"), (True, "bool"), (b"x", "bytes"), ([["a"]], "list")):

@@ -24,6 +24,7 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
+from pyarrow import feather
 from scipy.sparse import csr_array
 
 from probelib import files
@@ -126,11 +127,12 @@ def write_graph(graph: Graph, folder: str | Path) -> Path:
     try:
         folder.mkdir(parents=True, exist_ok=True)
         (folder / "graph.json").unlink(missing_ok=True)
-        for name in COLUMNS:
-            path, table = folder / f"{name}.arrow", getattr(graph, name).combine_chunks()
-            with pa.OSFile(f"{path}.tmp", "wb") as file, pa.ipc.new_file(file, table.schema) as out:
-                out.write_table(table)  # one batch can be mapped without a copy
-            os.replace(f"{path}.tmp", path)
+        for name in COLUMNS:  # written beside, for a graph that is open may be replaced
+            path, temporary = folder / f"{name}.arrow", folder / f".{name}.tmp"
+            table = getattr(graph, name).combine_chunks()  # one batch is mapped without a copy
+            size = max(1, len(table))
+            feather.write_feather(table, temporary, compression="uncompressed", chunksize=size)
+            os.replace(temporary, path)
             sizes[name] = path.stat().st_size
     except OSError as error:
         raise ProbeError(f"{folder}: no graph can be written: {error.strerror or error}") from error
@@ -148,12 +150,11 @@ def open_graph(folder: str | Path) -> Graph:
             path, size = folder / f"{name}.arrow", record["bytes"][name]
             if path.stat().st_size != size:
                 raise ValueError(f"{path.name} has {path.stat().st_size} bytes, not {size}")
-            tables[name] = pa.ipc.open_file(pa.memory_map(str(path))).read_all()
+            tables[name] = feather.read_table(path, memory_map=True)
             tables[name].validate(full=True)
-            known = columns | (OPTIONAL if name == "triples" else {})
             given = {column.name: column.type for column in tables[name].schema}
-            if not set(columns) <= set(given) or not given.items() <= known.items():
-                raise ValueError(f"{path.name} has the columns {list(given)}")
+            if not columns.items() <= given.items() <= (columns | OPTIONAL).items():
+                raise ValueError(f"{path.name} has the columns {given}")
         graph = Graph(**tables, about=dict(record["about"]))
         for column in (*SLOTS, "entity"):
             numbers = (graph.triples if column in SLOTS else graph.types)[column]
@@ -163,8 +164,7 @@ def open_graph(folder: str | Path) -> Graph:
                 raise ValueError(f"{column}: row numbers {low} to {high} of a table of {size} rows")
         return graph
     except FileNotFoundError as error:
-        what = "no graph, or one that was not written completely"
-        raise ProbeError(f"{folder}: {what}: {error}") from error
+        raise ProbeError(f"{folder}: no graph, or one not written completely: {error}") from error
     except (OSError, ValueError, KeyError, TypeError, pa.ArrowException) as error:
         raise ProbeError(f"{folder}: a damaged graph ({error}); make it again") from error
 
@@ -262,11 +262,9 @@ def to_facts(graph: Graph, rows: np.ndarray | None = None, source: str | None = 
     used, kinds = np.unique(np.concatenate([head, tail])), np.unique(relation)
     keys = graph.entities["entity"].take(pa.array(used)).to_numpy()
     relations = graph.relations.take(pa.array(kinds)).to_pylist()
-    columns = {
-        "relation": [relations[i]["relation"] for i in np.searchsorted(kinds, relation)],
-        "subject": keys[np.searchsorted(used, head)],
-        "object": keys[np.searchsorted(used, tail)],
-    }
+    columns = {"relation": [relations[i]["relation"] for i in np.searchsorted(kinds, relation)]}
+    columns |= {"subject": keys[np.searchsorted(used, head)]}
+    columns |= {"object": keys[np.searchsorted(used, tail)]}
     for date in ("start", "end"):
         dated = date in triples.column_names
         columns[date] = triples[date].to_pylist() if dated else [""] * len(rows)
@@ -326,21 +324,17 @@ def from_facts(facts: Facts) -> Graph:
     """The graph of some facts, in memory: GraphEval treats the shipped facts and DBpedia alike."""
     rows, known = facts.facts, facts.entities
     entities, relations = pd.Index(known["entity"]), pd.Index(facts.relations["relation"])
-    triples = {
-        "head": entities.get_indexer(rows["subject"]),
-        "relation": relations.get_indexer(rows["relation"]),
-        "tail": entities.get_indexer(rows["object"]),
-    } | {date: list(rows[date]) for date in ("start", "end")}
+    triples = {"head": entities.get_indexer(rows["subject"])}
+    triples |= {"relation": relations.get_indexer(rows["relation"])}
+    triples |= {"tail": entities.get_indexer(rows["object"])}
+    triples |= {date: list(rows[date]) for date in ("start", "end")}
     types = known["types"].reset_index(drop=True).explode().dropna()
-    return Graph(
-        make_table("triples", triples),
-        make_table("entities", {c: list(known[c]) for c in ("entity", "label", "aliases")}),
-        make_table(
-            "relations", {"relation": list(relations), "label": list(facts.relations["name"])}
-        ),
-        make_table("types", {"entity": types.index.to_numpy(), "type": list(types)}),
-        {"source": facts.source, "counts": {"triples": len(rows)}, "examples": []},
-    )
+    columns = {"triples": triples}
+    columns["entities"] = {c: list(known[c]) for c in ("entity", "label", "aliases")}
+    columns["relations"] = {"relation": list(relations), "label": list(facts.relations["name"])}
+    columns["types"] = {"entity": types.index.to_numpy(), "type": list(types)}
+    about = {"source": facts.source, "counts": {"triples": len(rows)}, "examples": []}
+    return Graph(*(make_table(name, own) for name, own in columns.items()), about)
 
 
 def check_source(source: str) -> None:
