@@ -29,9 +29,22 @@ def _searched(model, questions, folder) -> Study:
 
 def _study(model, questions, folder, strategies: tuple[str, ...] = (), **second) -> Study:
     how = DistractorSettings(
-        n_distractors=questions.n, seed=questions.seed, next_tokens=questions.n, widths=(WIDTH,), judge_width=WIDTH
+        n_distractors=questions.n,
+        seed=questions.seed,
+        next_tokens=questions.n,
+        widths=(WIDTH,),
+        judge_width=WIDTH,
     )
-    return Study(model, questions.kb, questions.facts, questions.sentences(), folder, how, strategies, **second)
+    return Study(
+        model,
+        questions.kb,
+        questions.facts,
+        questions.sentences(),
+        folder,
+        how,
+        strategies,
+        **second,
+    )
 
 
 def _at_n(model, questions, folder, strategy: str, aggregate: str) -> tuple[pd.Series, float]:
@@ -73,7 +86,9 @@ def probability_of_object(model, questions, folder):
     as a probability."""
     grid = distractor_scores.probability(_scored(model, questions, folder))
     candidates = retrieval.candidates(questions.kb, questions.facts.facts, [])
-    return distractors.over_sentences(grid)["–"], tokens_per_fact(model, questions.sentences(), candidates)
+    return distractors.over_sentences(grid)["–"], tokens_per_fact(
+        model, questions.sentences(), candidates
+    )
 
 
 @shared
