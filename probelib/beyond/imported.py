@@ -79,7 +79,7 @@ def read(folder: str | Path, relations: list[str] | None = None) -> pd.DataFrame
 
 def _check_there(wanted: list[str] | None, there) -> None:
     if lost := sorted(set(wanted or ()) - set(there)):
-        raise ProbeError(f"no scores of {', '.join(lost)}; available: {', '.join(sorted(there))}")
+        raise ProbeError(f"no scores of {', '.join(lost)}; available: {', '.join(there)}")
 
 
 def _harness(paths: list[Path], tasks: list[str] | None) -> pd.DataFrame:
@@ -90,7 +90,7 @@ def _harness(paths: list[Path], tasks: list[str] | None) -> pd.DataFrame:
         if by_task.setdefault((path.parent.name, match[1]), path) != path:
             said = "several runs of one task; move all but one elsewhere, or give the file"
             raise ProbeError(f"{path.parent}: {said}")
-    _check_there(tasks, {task for _, task in by_task})
+    _check_there(tasks, sorted({task for _, task in by_task}))
     rows = []
     for (model, task), path in by_task.items():
         if tasks and task not in tasks:
