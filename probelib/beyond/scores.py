@@ -245,4 +245,5 @@ def _exposures_in(path: str | Path, models: list[str], asked: Facts) -> pd.DataF
     if lost := len(set(asked.facts["fact"]) - set(table["fact"])):
         said = f"{path}: no exposures of {lost} of {len(asked.facts)} facts; these are left out"
         warnings.warn(said, stacklevel=3)
-    return table if "group" in table else table.assign(group=table["model"])
+    table = table if "group" in table else table.assign(group=table["model"])
+    return table[["model", "group", "fact", "exposures"]]
