@@ -88,14 +88,6 @@ def test_each_exposure_count_by_hand():
     ]
 
 
-def test_facts_of_different_relations_are_not_compared():
-    design = one_model([0, 64]).assign(relation=["P", "Q"])
-    assert (
-        c.pairs_of(design, c.FACTS).empty
-        and c.concordance(long(design, m=[0, 1]), design, c.pairs_of(design, c.FACTS)).empty
-    )
-
-
 @pytest.mark.parametrize("seed", range(3))
 def test_an_independent_recomputation_with_loops_agrees(seed):
     """All three kinds, three measures (fine, coarse, with missing values), in plain loops over dictionaries."""
@@ -187,29 +179,6 @@ def test_cutting_and_rounding_never_gain_where_higher_means_more_taught(counts, 
     )
 
 
-@settings(max_examples=20, deadline=None)
-@given(st.lists(st.tuples(st.integers(0, 2), st.booleans()), min_size=2, max_size=6))
-def test_ties_broken_at_random_neither_gain_nor_lose(rows):
-    """The mean over all ways of breaking the ties is the concordance itself."""
-    value, taught = np.array([v for v, _ in rows]), np.array([t for _, t in rows])
-    if taught.all() or not taught.any():
-        return
-    broken = [
-        stats.auc(value + np.array(order) / 10, taught) for order in permutations(range(len(rows)))
-    ]
-    assert np.mean(broken) == pytest.approx(stats.auc(value, taught))
-
-
-def test_tau_b_gains_by_cutting_and_concordance_does_not():
-    """1, 2, 3, ... with many levels of exposure: the case in which the old headline was decided by ties."""
-    draw = np.random.default_rng(0)
-    dose = np.repeat([0, 64], [300, 100])
-    value = 1 / (1 + np.exp(-(np.where(dose > 0, 1.5, 0.0) + draw.normal(0, 1, 400))))
-    cut = (value > 0.7).astype(float)
-    assert stats.kendall(cut, dose)["tau"] > stats.kendall(value, dose)["tau"]
-    assert stats.auc(cut, dose > 0) < stats.auc(value, dose > 0)
-
-
 def test_placebo_and_permutation_find_nothing_and_a_real_effect_is_found():
     design = random_design(1, facts=60)
     fine = np.log1p(design["exposures"]) + np.random.default_rng(3).normal(0, 2, len(design))
@@ -219,20 +188,6 @@ def test_placebo_and_permutation_find_nothing_and_a_real_effect_is_found():
     pairs = c.pairs_of(design, c.SISTERS)
     found = c.permutation_test(values, design, pairs, ["group", "fact"], times=99).iloc[0]
     assert found["p"] == 0.01 and abs(found["shuffled"] - 0.5) < 0.03 and found["concordance"] > 0.7
-
-
-def test_a_measure_without_pairs_has_neither_concordance_nor_p():
-    design = random_design(1, facts=60)
-    values = long(design, fine=range(len(design)), unmeasured=[np.nan] * len(design))
-    pairs = c.pairs_of(design, c.SISTERS)
-    found = c.permutation_test(values, design, pairs, ["group", "fact"], times=9).set_index(
-        "measure"
-    )
-    assert (
-        found["pairs"].to_dict() == {"fine": len(pairs), "unmeasured": 0}
-        and found.loc["fine"].notna().all()
-    )
-    assert found.drop(columns="pairs").loc["unmeasured"].isna().all()
 
 
 def test_coarse_twins():

@@ -58,12 +58,6 @@ def test_both_forms_of_the_harness_by_hand(harness):
     assert rows.attrs["models"][0]["program"] == "lm-evaluation-harness"
 
 
-@pytest.mark.parametrize("given", [".", "samples_capitals.jsonl", "../gpt2"])
-def test_the_model_is_the_folder_however_it_is_given(harness, monkeypatch, given):
-    monkeypatch.chdir(harness(FRANCE, name="samples_capitals.jsonl") / "gpt2")
-    assert set(imported.read(given)["model"]) == {"gpt2"}
-
-
 def test_more_than_ten_candidates_keep_their_order(harness):
     """gen_args_10 comes after gen_args_9, not after gen_args_1."""
     many = FRANCE | {

@@ -15,7 +15,6 @@ from probelib.beyond.suite.common import INVENTED
 from probelib.beyond.suite.grapheval import asked_statements
 from probelib.errors import ProbeError
 from probelib.facts.model import rng
-from probelib.lm import partners
 from probelib.monitor import scores as monitor_scores
 from probelib.organisms import corpus, lessons, taught
 
@@ -51,11 +50,12 @@ def test_the_judge_trains_on_other_facts(about):
     )
 
 
-def test_a_tuned_model_has_the_base_that_it_names():
-    """X-it of X, or Y=X; a name that merely begins like a model's is another model's."""
-    models = ["openai-community/gpt2", "a/m", BASE]
-    tuned = ["openai-community/gpt2-xl-alpaca", "a/m-it", "b/chat=a/m", "c/chat=c/base"]
-    assert partners.pairs_with_base(models, tuned) == [("a/m-it", "a/m"), ("b/chat", "a/m")]
+def test_measures_are_chosen_by_name_and_by_what_they_need(about):
+    everything = scores.applicable(about)
+    assert "ROUGE-L" in everything and not {"BERT-score", "GraphEval correct"} & set(everything)
+    assert scores.applicable(about, ["KaRR", "MONITOR"]) == ["MONITOR", "KaRR"]
+    with pytest.raises(ProbeError, match="KaRR"):
+        scores.applicable(about, ["Karr"])
 
 
 def test_a_fact_and_its_corruption_have_the_same_template(about):
@@ -116,17 +116,6 @@ def test_seen_paraphrases_are_compared_with_as_many_held_out_ones(about, tmp_pat
         lm.load(BASE), negative, prompts.gold(about.facts), end=True
     )
     assert about.held_out().sentences()["template"].isin(HELD_OUT).all()
-
-
-def test_measures_are_chosen_by_name_and_by_what_they_need(about):
-    everything = scores.applicable(about)
-    assert "ROUGE-L" in everything and not {"BERT-score", "GraphEval correct"} & set(everything)
-    assert scores.applicable(about, ["KaRR", "MONITOR"]) == ["MONITOR", "KaRR"], (
-        "in the order of the suite"
-    )
-    assert measures_of("distractors", without=("generation",))[-1] == "KaRR"
-    with pytest.raises(ProbeError, match="KaRR"):
-        scores.applicable(about, ["Karr"])
 
 
 def test_every_measure_has_one_signature(about, tmp_path):
@@ -213,15 +202,6 @@ def test_ranges_of_the_measures_in_common_use(measured):
         .all()
     )
     assert tokens["PMI"] > tokens["Log-probability"] and tokens["Chance"] == 0
-
-
-def test_every_second_fact_of_each_relation(about):
-    few = about.every_second()
-    assert set(few.facts.facts["fact"]) < set(about.facts.facts["fact"]) and set(
-        few.facts.facts["fact"]
-    ) == set(few.choices.facts["fact"])
-    every, half = (own.facts.facts.groupby("relation").size() for own in (about, few))
-    assert (half == (every + 1) // 2).all()
 
 
 def test_misled_facts_are_matched_by_relation_and_exposures():

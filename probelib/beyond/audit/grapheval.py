@@ -67,14 +67,14 @@ def size() -> Finding:
 
 def labels_counted() -> Finding:
     total = table("table2")[["n_true", "n_false", "n_idk"]].sum(axis=1)
-    return {"lowest": total.min(), "highest": total.max()}, verdict(bool((total == LABELLED).all()))
+    return {"sums": total.unique().tolist()}, verdict(bool((total == LABELLED).all()))
 
 
 def metrics_consistent() -> Finding:
     t = table("table2").set_index("model")
     slack = t["correct"] - (t["truthful"] + t["informative"] - 1)
     below = t["correct"] <= t[["truthful", "informative"]].min(axis=1) + 1e-9
-    return slack.round(9).to_dict(), verdict(bool((below & (slack > -0.0015)).all()))
+    return (slack.round(9) + 0.0).to_dict(), verdict(bool((below & (slack > -0.0015)).all()))
 
 
 def reliable_13b() -> Finding:
@@ -99,9 +99,7 @@ def judge_accuracy() -> Finding:
 def judge_against_guessing() -> Finding:
     t = table("table3").query("substitute_model == 'LLaMA-2-7B'").set_index("label_model")["recall"]
     guessing = shares().loc[t.index].max(axis=1)
-    numbers = {f"judge {m}": t[m] for m in t.index} | {
-        f"guessing {m}": guessing[m] for m in t.index
-    }
+    numbers = {name: [t[name], guessing[name]] for name in t.index}
     return numbers, verdict((t < guessing).sum() < len(t) / 2, caveat=True)
 
 
@@ -135,11 +133,10 @@ def speed_constant() -> Finding:
 
 def gemma_speed() -> Finding:
     t = table("table4").query("method == 'TG'").set_index(["gpu", "model"])
-    speed = t["facts_per_s"].unstack()
+    speed, without = t["facts_per_s"].unstack(), t["facts_per_s_no_flash_attention"]["A6000"]
     slower = speed["Gemma-2B"] < speed["Gemma-7B"]
-    without = t["facts_per_s_no_flash_attention"]["A6000"]
-    numbers = {"slower on": slower.index[slower], "not on": slower.index[~slower]}
-    numbers |= {f"{m} without flash attention": without[m] for m in ("Gemma-2B", "Gemma-7B")}
+    plain = without[["Gemma-2B", "Gemma-7B"]].tolist()
+    numbers = {"slower on": slower.index[slower], "without flash attention": plain}
     return numbers, verdict(bool(slower.any()), caveat=not slower.all())
 
 

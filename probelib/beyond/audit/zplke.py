@@ -78,19 +78,17 @@ def subsumption(number: str, one: str, other: str) -> Finding:
     first, second, rate = t[one], t[other], t["subsumption_rate"]
     both = rate * second  # known to both, if reversed
     possible = (both <= first + 0.002) & (both >= first + second - 1 - 0.002)
+    numbers = {"as worded": (rate < second).sum(), "reversed": (rate > first).sum()}
     kept = both / first
-    numbers = {"rates": len(t), "below chance as worded": (rate < second).sum()}
-    numbers |= {"above chance if reversed": (rate > first).sum(), "possible": possible.sum()}
-    return numbers | {"lowest share kept if reversed": kept.min(), "highest": kept.max()}, OPEN
+    return numbers | {"possible": possible.sum(), "kept": [kept.min(), kept.max()]}, OPEN
 
 
 def tuning_table11() -> Finding:
     t = table("table11").set_index("base_model")
     change = t["ft_accuracy"] - t["base_accuracy"]
     lower = int((change < 0).sum())
-    numbers = {"lower": lower, "pairs": len(t), "median": change.median()}
-    numbers["sign test p"] = scipy.stats.binomtest(lower, len(t)).pvalue
-    numbers |= {"loses most": change.idxmin(), "its change": change.min()}
+    p = scipy.stats.binomtest(lower, len(t)).pvalue
+    numbers = {"lower": lower, "p": p, "median": change.median(), change.idxmin(): change.min()}
     return numbers, verdict(lower / len(t) > 0.8)
 
 
@@ -137,34 +135,28 @@ def families_at_7b() -> Finding:
     t = leaderboard().query("kind_x == 'pretrained' and 6 <= params_b_approx <= 8.6")
     t = t.set_index("family")["avg_accuracy"]
     leading, others = t[["Mistral", "Llama2", "Gemma", "Llama"]], t[["Pythia", "Bloom", "OPT"]]
-    numbers = {"lowest of the leading": leading.idxmin(), "it has": leading.min()}
-    numbers |= {"highest of the others": others.idxmax(), "this has": others.max()}
-    return numbers | {"Falcon": t["Falcon"]}, verdict(leading.min() > others.max())
+    numbers = t[[leading.idxmin(), others.idxmax(), "Falcon"]].to_dict()
+    return numbers, verdict(leading.min() > others.max())
 
 
 def best_and_worst() -> Finding:
     t = table("table10")
-    sides = {"best": t["order"] <= 3, "worst": t["order"] >= 48}
-    best, worst = (t["relation"][part].value_counts() for part in sides.values())
-    models, both = t["model"].nunique(), [r for r in best.index if r in worst.index]
-    numbers = {"models": models, f"best: {best.index[0]}": best.iloc[0]}
-    numbers |= {f"worst: {worst.index[0]}": worst.iloc[0], "both": both}
-    numbers |= {"best of": best[both].sum(), "worst of": worst[both].sum()}
-    most = min(best.iloc[0], worst.iloc[0]) > models / 2
+    best, worst = (
+        t["relation"][part].value_counts() for part in (t["order"] <= 3, t["order"] >= 48)
+    )
+    both = [r for r in best.index if r in worst.index]
+    numbers = {"best": best[[best.index[0], *both]], "worst": worst[[worst.index[0], *both]]}
+    numbers = {f"{k} of {r}": n for k, own in numbers.items() for r, n in own.items()}
+    most = min(best.iloc[0], worst.iloc[0]) > t["model"].nunique() / 2
     return numbers, verdict(bool(most), caveat=bool(both))
 
 
 def neighbours() -> Finding:
-    t = table("table8")
-    p = t["avg_accuracy"]
+    p, spread = (table("table8")[column] for column in ("avg_accuracy", "std_dev"))
     error = np.sqrt(p * (1 - p) / N)
     close = -p.diff() < 2 * np.sqrt(error**2 + error.shift() ** 2)
-    numbers = {
-        "gaps below two errors": close.sum(),
-        "gaps": len(t) - 1,
-        "error of facts": error.max(),
-    }
-    return numbers | {"of relations": t["std_dev"].max() / np.sqrt(RELATIONS)}, OPEN
+    errors = {"error of facts": error.max(), "of relations": spread.max() / np.sqrt(RELATIONS)}
+    return {"gaps below": close.sum()} | errors, OPEN
 
 
 def falcon() -> Finding:
@@ -175,16 +167,16 @@ def falcon() -> Finding:
 
 def templates_counted() -> Finding:
     t = table("table6")
-    there = t[["hgp", "mmp"]].notna().sum()
-    without = (~t["hgp"].dropna().str.contains("{subject}", regex=False)).sum()
-    numbers = {"human-written": there["hgp"], "mined": there["mmp"], "of": len(t)}
-    return numbers | {"without subject": without}, verdict(bool(there.min() == len(t)))
+    there, written = t[["hgp", "mmp"]].notna().sum(), t["hgp"].dropna()
+    without = (~written.str.contains("{subject}", regex=False)).sum()
+    numbers = {"human-written": there["hgp"], "mined": there["mmp"], "without subject": without}
+    return numbers, verdict(bool(there.min() == len(t)))
 
 
 def facts_counted() -> Finding:
     relations = len(table("table9"))
-    numbers = {"relations": relations, "facts of each": FACTS, "facts": relations * FACTS}
-    return numbers, verdict(stated("zplke", "n_test_facts") == N and relations == RELATIONS)
+    right = stated("zplke", "n_test_facts") == N and relations == RELATIONS
+    return {"relations": relations, "facts": relations * FACTS}, verdict(right)
 
 
 def laureates() -> Finding:
