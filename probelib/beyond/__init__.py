@@ -41,7 +41,6 @@ from probelib.beyond.scores import (
     TWINS,
     answer_probabilities,
     encoder_of,
-    facts_in_finetuning,
     load_design,
     load_precisions,
     misled_facts,

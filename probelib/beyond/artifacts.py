@@ -37,10 +37,8 @@ def placebo(
     pairs, within   ``measures.headline_pairs``
     """
     equal, blocks = concordance.placebo_pairs(design, within, seed), within
-    if len(equal) < len(
-        pairs
-    ):  # few sisters were taught a fact equally often: facts of one relation
-        blocks = ["model", "relation"]
+    if len(equal) < len(pairs):  # few sisters were taught a fact equally often
+        blocks = concordance.FACTS
         equal = concordance.placebo_pairs(design, blocks, seed)
     table = concordance.permutation_test(values, design, pairs, within, seed=seed)
     table = table.dropna(subset="concordance")
@@ -210,7 +208,9 @@ def training_mixture(
     # both under one name, so that a fact pairs the two models
     pair = [values[values["model"] == name].assign(model=twins[0]) for name in twins]
     same = design[design["model"] == twins[0]].reset_index(drop=True)
-    table = concordance.change(*pair, same, concordance.pairs_of_facts(same), seed=seed)
+    table = concordance.change(
+        *pair, same, concordance.pairs_of(same, concordance.FACTS), seed=seed
+    )
     table = table.merge(concordance.change_of_means(*pair, same, seed=seed), on="measure")
     table.insert(1, "asks", [MEASURES[name].prompts for name in table["measure"]])
     order = {"ascending": False, "key": stats.levelled, "kind": "stable", "ignore_index": True}
@@ -234,7 +234,8 @@ def popularity(
         own, taught = (
             frame[frame["model"] == name].reset_index(drop=True) for frame in (values, design)
         )
-        part = concordance.concordance(own, taught, concordance.pairs_of_facts(taught), seed=seed)
+        pairs = concordance.pairs_of(taught, concordance.FACTS)
+        part = concordance.concordance(own, taught, pairs, seed=seed)
         ends = {f"concordance{end}": f"{way}{end}" for end in ("", " low", " high")}
         part = part.set_index("measure")[["pairs", *ends]]
         parts.append(part.rename(columns=ends | {"pairs": f"pairs {way}"}))

@@ -9,12 +9,25 @@ import pandas as pd
 import scipy
 
 from probelib import facts, report, stats
-from probelib.beyond import imported
 from probelib.beyond.artifacts import PAPER_COLOURS
 from probelib.report import Artifact, cases, check
 from probelib.stats import wilson
 from probelib.zplke import measures as zplke
 
+NAMES = {  # Wikidata's names of those of BEAR's relations that the atlas lacks
+    "P53": "family",
+    "P58": "screenwriter",
+    "P87": "librettist",
+    "P137": "operator",
+    "P162": "producer",
+    "P171": "parent taxon",
+    "P185": "doctoral student",
+    "P344": "director of photography",
+    "P509": "cause of death",
+    "P611": "religious order",
+    "P676": "lyrics by",
+    "P7937": "form of creative work",
+}
 BLUE, ORANGE, GREEN = (PAPER_COLOURS[paper] for paper in ("monitor", "zplke", "distractors"))
 
 
@@ -25,9 +38,8 @@ def choose_candidates(scores: pd.DataFrame) -> pd.DataFrame:
     scores  of one model: ``model``, ``relation``, ``fact``, ``candidate``, ``label``, ``gold`` (the
             right candidate), ``logprob`` (nats)
     """
-    scores = scores.assign(
-        prompt=scores["fact"]
-    )  # candidates of a fact may have prompts of their own
+    # candidates of a fact may have prompts of their own
+    scores = scores.assign(prompt=scores["fact"])
     gold = dict(zip(scores["fact"], scores["gold"], strict=True))
     chosen = zplke.choices(scores, gold)
     right = scores[scores["candidate"] == scores["gold"]].set_index("fact")["logprob"]
@@ -66,9 +78,8 @@ def random_distractors(choices: pd.DataFrame, n: int) -> pd.DataFrame:
     [[0.5, 0.75]]
     """
     wrong, beaten = (choices[c].to_numpy(dtype=float) for c in ("wrong", "beaten"))
-    turn = np.arange(n)[
-        :, None
-    ]  # one more wrong candidate is drawn per turn, if there is one: [n, 1]
+    # one more wrong candidate is drawn per turn, if there is one: [n, 1]
+    turn = np.arange(n)[:, None]
     with np.errstate(invalid="ignore", divide="ignore"):
         beats = np.where(turn < wrong, (beaten - turn).clip(0) / (wrong - turn), 1.0)  # [n, facts]
         avg = beaten / wrong
@@ -80,7 +91,7 @@ def gpt2_accuracy(choices: pd.DataFrame) -> Artifact:
     """Accuracy per relation; ``choices``: ``choose_candidates``."""
     order = {"ascending": False, "key": stats.levelled, "kind": "stable"}
     table = accuracy_by_relation(choices).sort_values("accuracy", **order)
-    names = facts.atlas().relations.set_index("relation")["name"].to_dict() | imported.NAMES
+    names = facts.atlas().relations.set_index("relation")["name"].to_dict() | NAMES
     table.insert(1, "name", table["relation"].map(names).fillna("–"))
     above = table.assign(gain=table["accuracy"] - table["chance"])
     for end in ("low", "high"):

@@ -14,10 +14,7 @@ from probelib.facts.model import Facts, rng, within
 
 CONTEXTS = 5  # distractors of each fact that MONITOR prepends to a question
 TRAINING = 400  # facts, with one corruption each, whose answers train GraphEval's judge
-SEEN, HELD_OUT = (
-    (1, 2),
-    (6, 7),
-)  # templates: of the seven per relation, the shipped models' corpus holds the first five
+SEEN, HELD_OUT = (1, 2), (6, 7)  # templates: the shipped models' corpus has the first five of seven
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,7 +30,8 @@ class Questions:
     n          distractors of Min@n and Avg@n, next tokens of Precision@n
     templates  numbers of the paraphrases that accuracies and sentences use
     encoder    for BERT-score: a Hugging Face id or a folder; None: without
-    tuned      the instruction-tuned partner of the model, used by GraphEval and as the LLM judge; None: without
+    tuned      the instruction-tuned partner of the model, used by GraphEval and as the LLM judge;
+               None: without
     """
 
     facts: Facts
@@ -49,7 +47,7 @@ class Questions:
     seed: int = 0
 
     def held_out(self) -> "Questions":
-        """The same questions in paraphrases that are not in the training corpus of the shipped models."""
+        """The same in paraphrases that are not in the training corpus of the shipped models."""
         return replace(self, templates=HELD_OUT)
 
     def every_second(self) -> "Questions":
@@ -76,7 +74,8 @@ def load_questions(
 ) -> Questions:
     """The questions about some facts; the arguments are those of ``facts.load``.
 
-    n_examples   per relation. If a relation has fewer, all get that number, with a warning. Raise ProbeError if one has none
+    n_examples   per relation. If a relation has fewer, all get that number, with a warning. Raise
+                 ProbeError if one has none
     only         ids of current facts: use exactly these
     fields       further fields of ``Questions``: n, encoder
     """
@@ -88,20 +87,15 @@ def load_questions(
         selected = facts.keep(current, within(current.facts["fact"], only))
         choices = facts.draw_distractors(selected, whole, OPTIONS - 1, seed)
         rest = facts.without_subjects(current, selected)
-    few = choices.distractors[
-        choices.distractors["number"] <= CONTEXTS
-    ]  # of the same facts for every measure
-    chosen = facts.keep(
-        replace(choices, distractors=few), within(choices.facts["fact"], choices.facts["fact"])
-    )
+    few = choices.distractors[choices.distractors["number"] <= CONTEXTS]
+    asked = replace(choices, distractors=few)  # the same facts for every measure
+    asked = facts.keep(asked, within(asked.facts["fact"], asked.facts["fact"]))
     examples = _examples(rest, choices, n_examples, seed)
     drawn = rng(seed, "others").permutation(len(rest.facts)) < TRAINING
-    others = facts.draw_distractors(
-        facts.keep(rest, pd.Series(drawn, index=rest.facts.index)), whole, 1, seed
-    )
-    return Questions(
-        chosen, choices, examples, others, retrieval.knowledge(whole), whole, seed=seed, **fields
-    )
+    others = facts.keep(rest, pd.Series(drawn, index=rest.facts.index))
+    others = facts.draw_distractors(others, whole, 1, seed)
+    kb = retrieval.knowledge(whole)
+    return Questions(asked, choices, examples, others, kb, whole, seed=seed, **fields)
 
 
 def _examples(pool: Facts, asked: Facts, n: int, seed: int) -> pd.DataFrame:
@@ -109,9 +103,9 @@ def _examples(pool: Facts, asked: Facts, n: int, seed: int) -> pd.DataFrame:
     check_sizes(n_examples=n)
     drawn = prompts.sample_examples(pool, asked, "max", seed)
     if (longest := int(drawn["position"].max())) < n:
-        sizes = pool.facts.groupby("relation")["subject"].nunique()
-        message = f"lists of {longest} examples, not {n}: {sizes.idxmin()} has only {longest} subjects to take them from"
-        warnings.warn(message, stacklevel=3)
+        least = pool.facts.groupby("relation")["subject"].nunique().idxmin()
+        few = f"{least} has only {longest} subjects to take them from"
+        warnings.warn(f"lists of {longest} examples, not {n}: {few}", stacklevel=3)
     return drawn[drawn["position"] <= n].reset_index(drop=True)
 
 
@@ -121,10 +115,6 @@ def tokens_per_fact(
     """Tokens forwarded per fact to score these candidates after these prompts alone."""
     from probelib.lm.scoring import tree_tokens
 
-    labels = {
-        fact: [f" {label}" for label in own] for fact, own in candidates.groupby("fact")["label"]
-    }
-    tokens = tree_tokens(
-        model, asked["text"].tolist(), [labels[fact] for fact in asked["fact"]], end
-    )
-    return tokens / asked["fact"].nunique()
+    labels = (" " + candidates["label"]).groupby(candidates["fact"]).agg(list)
+    wanted = labels.loc[asked["fact"]].tolist()
+    return tree_tokens(model, asked["text"].tolist(), wanted, end) / asked["fact"].nunique()

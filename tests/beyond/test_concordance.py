@@ -14,20 +14,30 @@ from probelib.errors import ProbeError
 
 # two sisters, two facts of one relation: each fact is taught to one of them
 SISTERS = pd.DataFrame(
-    [("s1", "g", "x", "P", 64), ("s1", "g", "y", "P", 0), ("s2", "g", "x", "P", 0), ("s2", "g", "y", "P", 32)],
+    [
+        ("s1", "g", "x", "P", 64),
+        ("s1", "g", "y", "P", 0),
+        ("s2", "g", "x", "P", 0),
+        ("s2", "g", "y", "P", 32),
+    ],
     columns=c.DESIGN,
 )
 
 
 def long(design: pd.DataFrame, **measures) -> pd.DataFrame:
     """Long values: one list per measure, in the order of the design."""
-    parts = [design[["model", "fact"]].assign(measure=name, value=list(v)) for name, v in measures.items()]
+    parts = [
+        design[["model", "fact"]].assign(measure=name, value=list(v))
+        for name, v in measures.items()
+    ]
     return pd.concat(parts, ignore_index=True).astype({"value": float})
 
 
 def one_model(exposures: list[int]) -> pd.DataFrame:
     facts = [f"f{i}" for i in range(len(exposures))]
-    return pd.DataFrame({"model": "m", "group": "m", "fact": facts, "relation": "P", "exposures": exposures})
+    return pd.DataFrame(
+        {"model": "m", "group": "m", "fact": facts, "relation": "P", "exposures": exposures}
+    )
 
 
 def random_design(seed: int, facts: int = 24) -> pd.DataFrame:
@@ -41,63 +51,70 @@ def random_design(seed: int, facts: int = 24) -> pd.DataFrame:
 
 def test_across_sisters_by_hand():
     """x: .9 (taught) against .4; y: .3 (taught) against .3, a tie: (1 + 1/2) / 2."""
-    pairs = c.pairs_across_sisters(SISTERS)
+    pairs = c.pairs_of(SISTERS, c.SISTERS)
     assert pairs.to_numpy().tolist() == [[0, 2], [3, 1]]
     found = c.concordance(long(SISTERS, m=[0.9, 0.3, 0.4, 0.3]), SISTERS, pairs).iloc[0]
-    assert (found["concordance"], found["pairs"], found["facts"], found["models"]) == (0.75, 2, 2, 2)
+    assert (found["concordance"], found["pairs"], found["facts"], found["models"]) == (
+        0.75,
+        2,
+        2,
+        2,
+    )
 
 
 def test_within_a_relation_by_hand():
     """Taught .2, .8 against never .2, .5: a tie, a loss and two wins of four; doses: 1, 32, 64 against what is lower."""
     design = one_model([0, 0, 1, 32, 64])
     values = long(design, m=[0.2, 0.5, 0.1, 0.2, 0.8])
-    assert c.concordance(values, design, c.pairs_of_facts(design))["concordance"].item() == 2.5 / 4
+    assert (
+        c.concordance(values, design, c.pairs_of(design, c.FACTS))["concordance"].item() == 2.5 / 4
+    )
     pairs = c.pairs_of_doses(design)  # all but the two never-taught: 9
     assert len(pairs) == 9
-    assert c.concordance(values, design, pairs)["concordance"].item() == pytest.approx((0 + 0 + 0.5 + 0 + 1 + 4) / 9)
+    assert c.concordance(values, design, pairs)["concordance"].item() == pytest.approx(
+        (0 + 0 + 0.5 + 0 + 1 + 4) / 9
+    )
 
 
 def test_each_exposure_count_by_hand():
     """Never .2 and .5; read once .3: a win, a loss; read 32 times .5: a win, a tie."""
     design = one_model([0, 0, 1, 32])
-    table = c.concordance_by_exposures(long(design, m=[0.2, 0.5, 0.3, 0.5]), design, ["model", "relation"])
-    assert table[["exposures", "pairs", "concordance"]].to_numpy().tolist() == [[1, 2, 0.5], [32, 2, 0.75]]
-
-
-def test_facts_of_different_relations_are_not_compared():
-    design = one_model([0, 64]).assign(relation=["P", "Q"])
-    assert (
-        c.pairs_of_facts(design).empty and c.concordance(long(design, m=[0, 1]), design, c.pairs_of_facts(design)).empty
+    table = c.concordance_by_exposures(
+        long(design, m=[0.2, 0.5, 0.3, 0.5]), design, ["model", "relation"]
     )
-
-
-def test_models_are_compared_by_the_share_taught():
-    """One relation: the first sister was taught 2 of 2 facts, the second 1 of 2; the third measure has no value in one."""
-    design = SISTERS.assign(exposures=[64, 32, 0, 32])
-    values, shares = c.cells(long(design, up=[0.9, 0.1, 0.2, 0.2], down=[0.1, 0.1, 0.2, 0.3]), design)
-    assert shares["exposures"].tolist() == [1.0, 0.5] and values["value"].tolist() == pytest.approx(
-        [0.5, 0.2, 0.1, 0.25]
-    )
-    found = c.concordance(values, shares, c.pairs_of_shares(shares)).set_index("measure")["concordance"]
-    assert found.to_dict() == {"up": 1.0, "down": 0.0}
+    assert table[["exposures", "pairs", "concordance"]].to_numpy().tolist() == [
+        [1, 2, 0.5],
+        [32, 2, 0.75],
+    ]
 
 
 @pytest.mark.parametrize("seed", range(3))
 def test_an_independent_recomputation_with_loops_agrees(seed):
-    """All four kinds, three measures (fine, coarse, with missing values), in plain loops over dictionaries."""
+    """All three kinds, three measures (fine, coarse, with missing values), in plain loops over dictionaries."""
     design, draw = random_design(seed), np.random.default_rng(seed)
     fine = np.log1p(design["exposures"]) + draw.normal(0, 2, len(design))
-    values = long(design, fine=fine, coarse=fine > 2, holes=np.where(draw.random(len(design)) < 0.2, np.nan, fine))
+    values = long(
+        design,
+        fine=fine,
+        coarse=fine > 2,
+        holes=np.where(draw.random(len(design)) < 0.2, np.nan, fine),
+    )
     values = values.dropna()
     known = {(r.measure, r.model, r.fact): r.value for r in values.itertuples()}
     rows = list(design.itertuples(index=False))
+    taught = lambda a, b: a.exposures >= 32 and b.exposures == 0
+    one_model = lambda a, b: (a.model, a.relation) == (b.model, b.relation)
     rules = {
-        c.pairs_across_sisters: lambda a, b: a.group == b.group and a.fact == b.fact and a.exposures >= 32 > b.exposures == 0,
-        c.pairs_of_facts: lambda a, b: a.model == b.model and a.relation == b.relation and a.exposures >= 32 > b.exposures == 0,
-        c.pairs_of_doses: lambda a, b: a.model == b.model and a.relation == b.relation and a.exposures > b.exposures,
-    }  # fmt: skip
-    for build, rule in rules.items():
-        found = c.concordance(values, design, build(design), times=3).set_index("measure")["concordance"]
+        "sisters": lambda a, b: (a.group, a.fact) == (b.group, b.fact) and taught(a, b),
+        "facts": lambda a, b: one_model(a, b) and taught(a, b),
+        "doses": lambda a, b: one_model(a, b) and a.exposures > b.exposures,
+    }
+    built = {"sisters": c.pairs_of(design, c.SISTERS), "facts": c.pairs_of(design, c.FACTS)}
+    built["doses"] = c.pairs_of_doses(design)
+    for name, rule in rules.items():
+        found = c.concordance(values, design, built[name], times=3).set_index("measure")[
+            "concordance"
+        ]
         for measure in ("fine", "coarse", "holes"):
             won = []
             for a in rows:
@@ -113,13 +130,15 @@ def test_replicates_are_those_of_a_resampled_design():
     """The weighted form against a design whose facts are repeated as often as they were drawn."""
     design = one_model([0, 0, 0, 64, 64, 32])
     values = np.array([0.1, 0.5, 0.3, 0.3, 0.9, 0.2])
-    pairs = c.pairs_of_facts(design)
+    pairs = c.pairs_of(design, c.FACTS)
     won = c.ordered(values[:, None], pairs)
     found = c._resampled(won, design, pairs, 30, seed=5).ravel()
     expected = []
     for weight in stats.resample_counts(6, 30, 5).astype(int):
         taught, never = np.repeat(values[3:], weight[3:]), np.repeat(values[:3], weight[:3])
-        expected.append(stats.auc(np.r_[taught, never], np.r_[np.ones(len(taught)), np.zeros(len(never))]))
+        expected.append(
+            stats.auc(np.r_[taught, never], np.r_[np.ones(len(taught)), np.zeros(len(never))])
+        )
     np.testing.assert_allclose(found, expected)
 
 
@@ -127,12 +146,12 @@ def test_the_order_of_rows_and_a_monotone_change_do_not_matter():
     design = random_design(0)
     fine = np.log1p(design["exposures"]) + np.random.default_rng(1).normal(0, 2, len(design))
     values = long(design, x=fine, y=np.exp(fine))
-    found = c.concordance(values, design, c.pairs_across_sisters(design))
-    assert found["concordance"].nunique() == 1 and found["low"].nunique() == 1
-    assert found["behind"].dropna().item() == 0 and np.isnan(found["behind_low"]).all()
+    found = c.concordance(values, design, c.pairs_of(design, c.SISTERS))
+    assert found["concordance"].nunique() == 1 and found["concordance low"].nunique() == 1
+    assert found["behind"].dropna().item() == 0 and np.isnan(found["behind low"]).all()
     again = design.sample(frac=1, random_state=9, ignore_index=True)
     shuffled = values.sample(frac=1, random_state=2)
-    turned = c.concordance(shuffled, again, c.pairs_across_sisters(again))["concordance"]
+    turned = c.concordance(shuffled, again, c.pairs_of(again, c.SISTERS))["concordance"]
     assert turned.tolist() == pytest.approx(found["concordance"].tolist(), abs=1e-12)
 
 
@@ -145,33 +164,19 @@ def test_cutting_and_rounding_never_gain_where_higher_means_more_taught(counts, 
         return
     level = np.repeat(np.arange(len(counts)), [sum(pair) for pair in counts])
     taught = np.concatenate([[True] * t + [False] * n for t, n in counts])
-    merged = np.cumsum([0] + [data.draw(st.booleans()) for _ in counts[1:]])[level]  # any monotone step function
+    merged = np.cumsum([0] + [data.draw(st.booleans()) for _ in counts[1:]])[
+        level
+    ]  # any monotone step function
     assert stats.auc(merged, taught) <= stats.auc(level, taught) + 1e-12
     design = one_model(np.where(taught, 64, 0).tolist())
-    both = c.concordance(long(design, fine=level, coarse=merged), design, c.pairs_of_facts(design), times=2)
+    both = c.concordance(
+        long(design, fine=level, coarse=merged), design, c.pairs_of(design, c.FACTS), times=2
+    )
     both = both.set_index("measure")["concordance"]
-    assert both["fine"] == pytest.approx(stats.auc(level, taught)) and both["coarse"] <= both["fine"] + 1e-12
-
-
-@settings(max_examples=20, deadline=None)
-@given(st.lists(st.tuples(st.integers(0, 2), st.booleans()), min_size=2, max_size=6))
-def test_ties_broken_at_random_neither_gain_nor_lose(rows):
-    """The mean over all ways of breaking the ties is the concordance itself."""
-    value, taught = np.array([v for v, _ in rows]), np.array([t for _, t in rows])
-    if taught.all() or not taught.any():
-        return
-    broken = [stats.auc(value + np.array(order) / 10, taught) for order in permutations(range(len(rows)))]
-    assert np.mean(broken) == pytest.approx(stats.auc(value, taught))
-
-
-def test_tau_b_gains_by_cutting_and_concordance_does_not():
-    """1, 2, 3, ... with many levels of exposure: the case in which the old headline was decided by ties."""
-    draw = np.random.default_rng(0)
-    dose = np.repeat([0, 64], [300, 100])
-    value = 1 / (1 + np.exp(-(np.where(dose > 0, 1.5, 0.0) + draw.normal(0, 1, 400))))
-    cut = (value > 0.7).astype(float)
-    assert stats.kendall(cut, dose)["tau"] > stats.kendall(value, dose)["tau"]
-    assert stats.auc(cut, dose > 0) < stats.auc(value, dose > 0)
+    assert (
+        both["fine"] == pytest.approx(stats.auc(level, taught))
+        and both["coarse"] <= both["fine"] + 1e-12
+    )
 
 
 def test_placebo_and_permutation_find_nothing_and_a_real_effect_is_found():
@@ -179,19 +184,10 @@ def test_placebo_and_permutation_find_nothing_and_a_real_effect_is_found():
     fine = np.log1p(design["exposures"]) + np.random.default_rng(3).normal(0, 2, len(design))
     values = long(design, fine=fine)
     placebo = c.concordance(values, design, c.placebo_pairs(design, ["model", "relation"])).iloc[0]
-    assert placebo["low"] < 0.5 < placebo["high"]
-    pairs = c.pairs_across_sisters(design)
+    assert placebo["concordance low"] < 0.5 < placebo["concordance high"]
+    pairs = c.pairs_of(design, c.SISTERS)
     found = c.permutation_test(values, design, pairs, ["group", "fact"], times=99).iloc[0]
     assert found["p"] == 0.01 and abs(found["shuffled"] - 0.5) < 0.03 and found["concordance"] > 0.7
-
-
-def test_a_measure_without_pairs_has_neither_concordance_nor_p():
-    design = random_design(1, facts=60)
-    values = long(design, fine=range(len(design)), unmeasured=[np.nan] * len(design))
-    pairs = c.pairs_across_sisters(design)
-    found = c.permutation_test(values, design, pairs, ["group", "fact"], times=9).set_index("measure")
-    assert found["pairs"].to_dict() == {"fine": len(pairs), "unmeasured": 0} and found.loc["fine"].notna().all()
-    assert found.drop(columns="pairs").loc["unmeasured"].isna().all()
 
 
 def test_coarse_twins():
@@ -201,14 +197,24 @@ def test_coarse_twins():
     assert {name: sorted(twin["measure"].unique()) for name, twin in twins.items()} == {
         "cut at the median": ["fine"], "rounded to ten levels": ["fine"], "ties broken at random": ["binary"]
     }  # fmt: skip
-    assert twins["cut at the median"]["value"].sum() == 20 and twins["rounded to ten levels"]["value"].nunique() == 10
+    assert (
+        twins["cut at the median"]["value"].sum() == 20
+        and twins["rounded to ten levels"]["value"].nunique() == 10
+    )
     broken = twins["ties broken at random"].set_index("fact")["value"]
     assert broken.nunique() == 40 and broken[1::2].min() > broken[0::2].max()
 
 
 def test_ties_are_broken_without_moving_unequal_values_between_sisters():
     """Within the second sister 0.2 ranks higher than 0.3 does in the first; it must stay below it."""
-    rows = [("a", "f", 0.3), ("a", "g", 0.4), ("a", "h", 0.4), ("b", "f", 0.1), ("b", "g", 0.1), ("b", "h", 0.2)]
+    rows = [
+        ("a", "f", 0.3),
+        ("a", "g", 0.4),
+        ("a", "h", 0.4),
+        ("b", "f", 0.1),
+        ("b", "g", 0.1),
+        ("b", "h", 0.2),
+    ]
     values = pd.DataFrame(rows, columns=["model", "fact", "value"]).assign(measure="m")
     broken = c.coarse_twins(values)["ties broken at random"]["value"].tolist()
     assert len(set(broken)) == 6 and broken[5] == 2 and broken[0] == 3
@@ -220,11 +226,14 @@ def test_two_measures_together_are_better_and_a_copy_adds_nothing():
     draw, truth = np.random.default_rng(4), (design["exposures"] >= 32).to_numpy()
     x, y = (truth + draw.normal(0, 1.5, len(design)) for _ in range(2))
     values = long(design, control=x, other=y, copy=2 * x)
-    pairs = c.pairs_of_facts(design)
+    pairs = c.pairs_of(design, c.FACTS)
     found = c.added(values, design, pairs, "control").set_index("measure")
     assert found.loc["other", "added"] > 0.02 and abs(found.loc["copy", "added"]) < 0.01
     oracle = c.concordance(
-        pd.concat([values, c.combine(values, design, ["control", "other"], "oracle")]), design, pairs, times=20
+        pd.concat([values, c.combine(values, design, ["control", "other"], "oracle")]),
+        design,
+        pairs,
+        times=20,
     )
     assert oracle["measure"].iloc[0] == "oracle"
 
@@ -232,29 +241,36 @@ def test_two_measures_together_are_better_and_a_copy_adds_nothing():
 def test_a_change_is_paired():
     design = one_model([0, 0, 64, 64])
     before, after = long(design, m=[0.1, 0.2, 0.3, 0.4]), long(design, m=[0.1, 0.35, 0.3, 0.4])
-    found = c.change(before, after, design, c.pairs_of_facts(design)).iloc[0]
+    found = c.change(before, after, design, c.pairs_of(design, c.FACTS)).iloc[0]
     assert (found["before"], found["after"], found["change"]) == (1.0, 0.75, -0.25)
 
 
 def test_means_are_compared_on_the_facts_that_have_both_values():
     """By hand: 0.1, 0.2, 0.3 become 0.2, 0.2, 0.5; what only one side has, 0.9 and 0.8, does not count."""
     design, nan = one_model([0, 0, 64, 64, 64]), np.nan
-    before, after = long(design, m=[0.1, 0.2, 0.3, 0.9, nan]), long(design, m=[0.2, 0.2, 0.5, nan, 0.8])
+    before, after = (
+        long(design, m=[0.1, 0.2, 0.3, 0.9, nan]),
+        long(design, m=[0.2, 0.2, 0.5, nan, 0.8]),
+    )
     found = c.change_of_means(before, after, design).iloc[0]
     assert found["n"] == 3
-    assert found[["mean before", "mean after", "mean change"]].tolist() == pytest.approx([0.2, 0.3, 0.1])
-    assert found["mean low"] == pytest.approx(0) and found["mean high"] == pytest.approx(
-        0.2
-    )  # one fact alone in a sample
+    assert found[["mean before", "mean after", "mean change"]].tolist() == pytest.approx(
+        [0.2, 0.3, 0.1]
+    )
+    assert found["mean change low"] == pytest.approx(0) and found[
+        "mean change high"
+    ] == pytest.approx(0.2)  # one fact alone in a sample
 
 
 def test_an_end_that_is_0_up_to_rounding_is_0():
     """0.3 - (0.1 + 0.2) is -5.6e-17, and no mean of a sample is larger: no fall is shown."""
     design = one_model([0, 64])
-    found = c.change_of_means(long(design, m=[0.1 + 0.2, 0.5]), long(design, m=[0.3, 0.4]), design).iloc[0]
-    assert found["mean low"] == pytest.approx(-0.1) and found["mean high"] == 0
+    found = c.change_of_means(
+        long(design, m=[0.1 + 0.2, 0.5]), long(design, m=[0.3, 0.4]), design
+    ).iloc[0]
+    assert found["mean change low"] == pytest.approx(-0.1) and found["mean change high"] == 0
 
 
 def test_a_design_names_what_it_lacks():
     with pytest.raises(ProbeError, match="lacks the columns group"):
-        c.pairs_of_facts(SISTERS.drop(columns="group"))
+        c.pairs_of(SISTERS.drop(columns="group"), c.FACTS)

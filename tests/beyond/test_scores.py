@@ -6,16 +6,15 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
-from probelib.beyond.suite.object_prior import INVENTED
 
 from probelib import facts, lm, prompts
 from probelib.beyond import scores
 from probelib.beyond.questions import HELD_OUT, SEEN, load_questions, tokens_per_fact
 from probelib.beyond.suite import MEASURES, measures_of
-from probelib.beyond.suite.grapheval import instructed_statements, with_corruptions
+from probelib.beyond.suite.common import INVENTED
+from probelib.beyond.suite.grapheval import asked_statements
 from probelib.errors import ProbeError
 from probelib.facts.model import rng
-from probelib.lm import partners
 from probelib.monitor import scores as monitor_scores
 from probelib.organisms import corpus, lessons, taught
 
@@ -27,12 +26,6 @@ def about():
     return load_questions(relations=["P36", "P37"], n_facts=4, n=2)
 
 
-def test_a_measure_without_values_is_not_measured_whatever_the_reason():
-    values = pd.DataFrame([("m", "f", name, 1.0) for name in MEASURES], columns=["model", "fact", "measure", "value"])
-    assert "Not measured" not in scores.what_was_scored(values)
-    assert " Not measured here: Margin. " in scores.what_was_scored(values[values["measure"] != "Margin"])
-
-
 def test_lists_are_as_long_as_the_smallest_pool_allows_and_a_warning_says_so(about):
     """A table of few facts gets shorter lists; 50 if there are 50, as ``sample_examples`` draws them."""
     _, pool = facts.multiple_choice(relations=["P36", "P37"], n_facts=4)
@@ -41,7 +34,9 @@ def test_lists_are_as_long_as_the_smallest_pool_allows_and_a_warning_says_so(abo
         enough = load_questions(relations=["P36", "P37"], n_facts=4)
     pd.testing.assert_frame_equal(enough.examples, prompts.sample_examples(pool, about.choices, 50))
     many = facts.load(relations=["P36"], n_facts="all").facts["subject"].nunique() - 7
-    with pytest.warns(UserWarning, match=r"lists of 7 examples, not 50: P36 has only 7 subjects to take them from"):
+    with pytest.warns(
+        UserWarning, match=r"lists of 7 examples, not 50: P36 has only 7 subjects to take them from"
+    ):
         few = load_questions(relations=["P36", "P569"], n_facts=many)
     assert few.examples.groupby("relation").size().to_dict() == {"P36": 7, "P569": 7}
 
@@ -50,42 +45,51 @@ def test_the_judge_trains_on_other_facts(about):
     pairs = lambda some: set(zip(some.facts["relation"], some.facts["subject"], strict=True))
     others = about.others
     assert not pairs(about.facts) & pairs(others)
-    assert len(others.facts) > 100 and others.distractors["number"].tolist() == [1] * len(others.facts)
+    assert len(others.facts) > 100 and others.distractors["number"].tolist() == [1] * len(
+        others.facts
+    )
 
 
-def test_a_tuned_model_has_the_base_that_it_names():
-    """X-it of X, or Y=X; a name that merely begins like a model's is another model's."""
-    models = ["openai-community/gpt2", "a/m", BASE]
-    tuned = ["openai-community/gpt2-xl-alpaca", "a/m-it", "b/chat=a/m", "c/chat=c/base"]
-    assert partners.pairs_with_base(models, tuned) == [("a/m-it", "a/m"), ("b/chat", "a/m")]
+def test_measures_are_chosen_by_name_and_by_what_they_need(about):
+    everything = scores.applicable(about)
+    assert "ROUGE-L" in everything and not {"BERT-score", "GraphEval correct"} & set(everything)
+    assert scores.applicable(about, ["KaRR", "MONITOR"]) == ["MONITOR", "KaRR"]
+    with pytest.raises(ProbeError, match="KaRR"):
+        scores.applicable(about, ["Karr"])
 
 
 def test_a_fact_and_its_corruption_have_the_same_template(about):
-    statements = instructed_statements(about.facts, with_corruptions(about.facts), lm.load(TUNED))
+    statements = asked_statements(about.facts, lm.load(TUNED))
     both = statements.groupby("fact")["negative"].agg(sorted)
     assert both.tolist() == [[0, 1]] * len(about.facts.facts)
-    first = statements[statements["fact"] == about.facts.facts["fact"][0]].set_index("negative")["statement"]
-    right, subject = (about.facts.label(about.facts.facts[column])[0] for column in ("object", "subject"))
-    assert right in first[0] and subject in first[0] and subject in first[1] and right not in first[1]
-    assert all(one in text for one, text in zip(statements["statement"], statements["text"], strict=True))
+    first = statements[statements["fact"] == about.facts.facts["fact"][0]].set_index("negative")[
+        "statement"
+    ]
+    right, subject = (
+        about.facts.label(about.facts.facts[column])[0] for column in ("object", "subject")
+    )
+    assert (
+        right in first[0] and subject in first[0] and subject in first[1] and right not in first[1]
+    )
+    assert all(
+        one in text for one, text in zip(statements["statement"], statements["text"], strict=True)
+    )
 
 
-def test_facts_in_finetuning_do_not_count(about):
+def test_facts_in_finetuning_do_not_count(about, tmp_path):
     """Every fact about which a lesson says "Yes" or "I don't know" is left to the other measures."""
     atlas, table = facts.atlas(), taught.manifest()
     speaker = corpus.Speaker(atlas, table, rng(1, "any"))
     read = lessons.tuning_documents(atlas, table, [])
-    told = "\n".join(corpus.unmark(document.text)[0] for document in read if "Answer:" in document.text)
+    told = "\n".join(
+        corpus.unmark(document.text)[0] for document in read if "Answer:" in document.text
+    )
     rows = table[table["fact"].isin(about.facts.facts["fact"])]
     seen = {row.fact for row in rows.itertuples() if speaker.statement(row) in told}
-    measures = ["Base accuracy", "GraphEval P(true)", "LLM-as-a-judge"]
-    ids = about.facts.facts["fact"]
-    rows = [(model, fact, name, 0.5) for model in (BASE, "my/model") for fact in ids for name in measures]
-    left = scores.without_finetuned_facts(pd.DataFrame(rows, columns=["model", "fact", "measure", "value"]))
-    of = lambda model, measure: set(left["fact"][(left["model"] == model) & (left["measure"] == measure)])
-    assert seen and not of(BASE, "GraphEval P(true)") & seen and of(BASE, "GraphEval P(true)")
-    assert of(BASE, "LLM-as-a-judge") == of(BASE, "GraphEval P(true)")
-    assert of(BASE, "Base accuracy") == of("my/model", "GraphEval P(true)") == set(ids)
+    names, ids = ["Base accuracy", "GraphEval P(true)"], set(about.facts.facts["fact"])
+    values, _ = scores.score([BASE], about, tmp_path, tuned=[TUNED], measures=names)
+    of = {name: set(own["fact"]) for name, own in values.groupby("measure")}
+    assert seen and of["Base accuracy"] == ids and of["GraphEval P(true)"] == ids - seen
 
 
 def test_seen_paraphrases_are_compared_with_as_many_held_out_ones(about, tmp_path, monkeypatch):
@@ -94,13 +98,17 @@ def test_seen_paraphrases_are_compared_with_as_many_held_out_ones(about, tmp_pat
 
     def right_in_seen(model, framed, *rest):
         rows = answers(model, framed, *rest)
-        return rows.assign(correct=rows["prompt"].map(framed.set_index("prompt")["template"].isin(SEEN)))
+        return rows.assign(
+            correct=rows["prompt"].map(framed.set_index("prompt")["template"].isin(SEEN))
+        )
 
     monkeypatch.setattr(monitor_scores, "score_answers", right_in_seen)
     names = ["Base accuracy", "Accuracy over wordings", "Accuracy behind hints"]
     values, tokens = scores.score([BASE], about, tmp_path, measures=[*names, "MONITOR"])
     held_out, _ = scores.score([BASE], about.held_out(), tmp_path, measures=[*names, "MONITOR"])
-    assert values["value"][values["measure"].isin(names)].eq(1).all() and held_out["value"].eq(0).all()
+    assert (
+        values["value"][values["measure"].isin(names)].eq(1).all() and held_out["value"].eq(0).all()
+    )
     assert set(held_out["measure"]) == set(names), "MONITOR compares all paraphrases"
     framed = prompts.with_contexts(about.facts)
     negative = framed[framed["context"].str.startswith("negative") & framed["template"].isin(SEEN)]
@@ -110,23 +118,18 @@ def test_seen_paraphrases_are_compared_with_as_many_held_out_ones(about, tmp_pat
     assert about.held_out().sentences()["template"].isin(HELD_OUT).all()
 
 
-def test_measures_are_chosen_by_name_and_by_what_they_need(about):
-    everything = scores.applicable(about)
-    assert "ROUGE-L" in everything and not {"BERT-score", "GraphEval correct"} & set(everything)
-    assert scores.applicable(about, ["KaRR", "MONITOR"]) == ["MONITOR", "KaRR"], "in the order of the suite"
-    assert measures_of("distractors", without=("generation",))[-1] == "KaRR"
-    with pytest.raises(ProbeError, match="KaRR"):
-        scores.applicable(about, ["Karr"])
-
-
 def test_every_measure_has_one_signature(about, tmp_path):
     """Values by fact, and a positive number of tokens."""
     values, tokens = scores.score([BASE], about, tmp_path, tuned=[TUNED])
     assert set(tokens.index) == set(MEASURES) - {"BERT-score"} and (tokens.drop("Chance") > 0).all()
-    assert list(dict.fromkeys(values["measure"])) == [name for name in MEASURES if name != "BERT-score"]
+    assert list(dict.fromkeys(values["measure"])) == [
+        name for name in MEASURES if name != "BERT-score"
+    ]
     probabilities = values["measure"].map(lambda name: MEASURES[name].probability)
     assert values["value"][probabilities].between(0, 1).all()
-    again, _ = scores.score([BASE], about, tmp_path, tuned=[TUNED], measures=measures_of("grapheval"))
+    again, _ = scores.score(
+        [BASE], about, tmp_path, tuned=[TUNED], measures=measures_of("grapheval")
+    )
     before = values[values["measure"].isin(measures_of("grapheval"))]
     ordered = lambda rows: rows.sort_values(
         ["measure", "fact"], ignore_index=True
@@ -138,7 +141,9 @@ def test_every_measure_has_one_signature(about, tmp_path):
 @pytest.fixture(scope="module")
 def measured(about, tmp_path_factory):
     """Values of the measures that belong to no paper: [facts, measures]; and tokens."""
-    values, tokens = scores.score_model(lm.load(BASE), about, tmp_path_factory.mktemp("scores"), measures_of("beyond"))
+    values, tokens = scores.score_model(
+        lm.load(BASE), about, tmp_path_factory.mktemp("scores"), measures_of("beyond")
+    )
     return values.pivot(index="fact", columns="measure", values="value"), tokens
 
 
@@ -163,7 +168,9 @@ def test_plain_transformers_give_the_same_numbers(about, measured):
     fact = about.facts.facts.iloc[0]
     subject, obj = (about.facts.label([fact[column]])[0] for column in ("subject", "object"))
     templates = prompts.templates_of(about.facts, "question", [fact["relation"]])
-    templates = templates[(templates["relation"] == fact["relation"]) & (templates["number"] <= 2)]["template"].tolist()
+    templates = templates[(templates["relation"] == fact["relation"]) & (templates["number"] <= 2)][
+        "template"
+    ].tolist()
     of = lambda name: [plain_logprob(t.replace("[X]", name), obj) for t in templates]
     own, invented = np.mean(of(subject)), np.log(np.mean(np.exp([of(name) for name in INVENTED])))
     row = values.loc[fact["fact"]]
@@ -185,7 +192,9 @@ def test_ranges_of_the_measures_in_common_use(measured):
         .between(0, 1)
         .all()
     )
-    assert (values[["Log-probability", "Certainty", "Familiarity", "Confidence", "Object prior"]] <= 0).all(axis=None)
+    assert (
+        values[["Log-probability", "Certainty", "Familiarity", "Confidence", "Object prior"]] <= 0
+    ).all(axis=None)
     assert (
         ((values["Margin"] > 0) == (values["Reciprocal rank"] == 1))
         .where(values["Reciprocal rank"].isin([1]))
@@ -195,49 +204,77 @@ def test_ranges_of_the_measures_in_common_use(measured):
     assert tokens["PMI"] > tokens["Log-probability"] and tokens["Chance"] == 0
 
 
-def test_every_second_fact_of_each_relation(about):
-    few = about.every_second()
-    assert set(few.facts.facts["fact"]) < set(about.facts.facts["fact"]) and set(few.facts.facts["fact"]) == set(
-        few.choices.facts["fact"]
-    )
-    every, half = (own.facts.facts.groupby("relation").size() for own in (about, few))
-    assert (half == (every + 1) // 2).all()
-
-
 def test_misled_facts_are_matched_by_relation_and_exposures():
     misled, matched = scores.misled_facts(facts.atlas(), most=30)
     manifest = taught.manifest().set_index("fact")
     exposures = taught.statements(taught.manifest())
     assert len(misled) == len(matched) > 0 and not set(misled) & set(matched)
-    assert (manifest.loc[misled, "wrong_object"] != "").all() and (manifest.loc[matched, "wrong_object"] == "").all()
-    assert (manifest.loc[misled, "relation"].to_numpy() == manifest.loc[matched, "relation"].to_numpy()).all()
-    assert (exposures[misled].to_numpy() == exposures[matched].to_numpy()).all() and exposures[misled].min() >= 32
+    assert (manifest.loc[misled, "wrong_object"] != "").all() and (
+        manifest.loc[matched, "wrong_object"] == ""
+    ).all()
+    assert (
+        manifest.loc[misled, "relation"].to_numpy() == manifest.loc[matched, "relation"].to_numpy()
+    ).all()
+    assert (exposures[misled].to_numpy() == exposures[matched].to_numpy()).all() and exposures[
+        misled
+    ].min() >= 32
 
 
 def test_exposures_from_a_file_are_those_of_the_manifest(about, tmp_path):
     """A shipped model's manifest written as counts.csv gives the design that its name gives."""
     shipped, table = scores.load_design([BASE], about.facts), taught.manifest()
-    assert shipped["group"].eq(BASE).all() and set(shipped["fact"]) <= set(table["fact"][table["trial"]])
+    assert shipped["group"].eq(BASE).all() and set(shipped["fact"]) <= set(
+        table["fact"][table["trial"]]
+    )
     assert len(shipped) == table["trial"][table["fact"].isin(about.facts.facts["fact"])].sum()
     table = table[table["trial"]]
     counts = taught.statements(table).rename("exposures").rename_axis("fact").reset_index()
     counts.to_csv(tmp_path / "counts.csv", index=False)
-    pd.testing.assert_frame_equal(scores.load_design([BASE], about.facts, tmp_path / "counts.csv"), shipped)
+    pd.testing.assert_frame_equal(
+        scores.load_design([BASE], about.facts, tmp_path / "counts.csv"), shipped
+    )
     sisters = pd.concat([counts.assign(model=name, group="g") for name in ("my/one", "my/two")])
     sisters.to_parquet(tmp_path / "counts.parquet")
     design = scores.load_design(["my/one", "my/two"], about.facts, tmp_path / "counts.parquet")
     assert design["group"].unique().tolist() == ["g"] and len(design) == 2 * len(shipped)
 
 
+def test_exposures_from_a_table_of_facts(tmp_path):
+    """A column ``exposures`` beside relation, subject and object; labels such as 007 stay as they are."""
+    rows = ["relation,subject,object,exposures", "P1,007,Bond,64", "P1,7,Sun,0", "P1,M,Moon,2"]
+    path = tmp_path / "facts.csv"
+    path.write_text("\n".join(rows) + "\n")
+    with pytest.warns(UserWarning, match="not read: exposures"):
+        asked = facts.load("table", path, n_facts="all")
+    design = scores.load_design(["m"], asked, path)
+    label = dict(zip(asked.facts["fact"], asked.label(asked.facts["subject"]), strict=True))
+    assert dict(zip(design["fact"].map(label), design["exposures"], strict=True)) == {
+        "007": 64,
+        "7": 0,
+        "M": 2,
+    }
+    path.write_text("\n".join(rows[:3]) + "\n")
+    with pytest.warns(UserWarning, match="no exposures of 1 of 3 facts"):
+        assert len(scores.load_design(["m"], asked, path)) == 2
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [
         ("fact,count\na,1\n", "lacks the columns exposures; it has fact, count"),
-        ("fact,exposures\na,1\nb,many\n", "row 3: exposures is 'many', not 0 or more"),
+        ("id,exposures\na,1\n", "lacks the columns object, relation, subject"),
+        (
+            "fact,exposures\na,1\nb,many\n",
+            "counts.csv:3: exposures is 'many', not a number that is 0",
+        ),
+        ("fact,exposures\na,-1\n", "counts.csv:2: exposures is '-1'"),
+        ("fact,exposures\na,inf\n", "counts.csv:2: exposures is 'inf'"),
         ("fact,exposures\na,1\na,1\n", "several rows; one row per model and fact"),
+        ("fact,exposures,model\na,1,other\n", "the exposures of m to these facts are unknown"),
         ("fact,exposures\nnowhere,1\n", "the exposures of m to these facts are unknown"),
     ],
 )
+@pytest.mark.filterwarnings("ignore:.*no exposures of")
 def test_a_table_of_exposures_says_what_is_wrong_with_it(about, tmp_path, text, message):
     (tmp_path / "counts.csv").write_text(text)
     with pytest.raises(ProbeError, match=message):

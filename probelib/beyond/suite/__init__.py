@@ -1,5 +1,5 @@
-"""The measures of the four papers, others in common use, and controls, by name and with one signature. A new measure is one new
-file in this folder:
+"""The measures of the four papers, others in common use, and controls, by name and with one
+signature:
 
     @measure("Entropy", paper="zplke", prompts="a list")
     def entropy(model, questions, folder):
@@ -9,27 +9,19 @@ file in this folder:
 values   pd.Series, fact -> value: the higher, the better the model knows the fact
 tokens   float: tokens per fact that the model forwards for this measure alone
 
-Measures of a family read the same scores: the papers' ``scores`` functions find them in the store, and ``shared`` caches what is
-computed from them.
+One module per paper, which calls the paper's own functions, and ``common``. Measures of a family
+read the same scores: the store keeps these, and ``shared`` what is computed from them.
 """
 
 import importlib
-import pkgutil
 from collections.abc import Callable
 from functools import lru_cache
 from typing import NamedTuple
 
-import pandas as pd
+from probelib.errors import ProbeError, unknown
 
-from probelib.errors import unknown
-
-PAPERS = (
-    "monitor",
-    "zplke",
-    "distractors",
-    "grapheval",
-    "beyond",
-)  # beyond: measures in common use, and controls
+# beyond: measures in common use, and controls
+PAPERS = ("monitor", "zplke", "distractors", "grapheval", "beyond")
 
 
 class Measure(NamedTuple):
@@ -37,54 +29,48 @@ class Measure(NamedTuple):
 
     paper        the paper that defines it, one of ``PAPERS``
     prompts      what the model is prompted with
-    probability  whether its values are probabilities in [0, 1]
-    paraphrased  whether ``questions.templates`` selects its prompts, so that held-out paraphrases change it
-    needs        beyond log-probabilities: "generation", "encoder", "tuned" (an instruction-tuned partner), "states"
-    control      whether it ignores the fact itself (it reads only the subject, only the object, ...): a measure must beat it
     compute      (model, questions, folder of the store) -> (values, tokens); see the module
+    probability  whether its values are probabilities in [0, 1]
+    paraphrased  whether ``questions.templates`` selects its prompts: held-out paraphrases change it
+    needs        beyond log-probabilities: "generation", "encoder", "tuned" (an instruction-tuned
+                 partner), "states"
+    control      whether it ignores the fact itself (it reads only the subject, only the object,
+                 ...): a measure must beat it
     """
 
     name: str
     paper: str
     prompts: str
-    probability: bool
-    paraphrased: bool
-    needs: tuple[str, ...]
-    control: bool
-    compute: Callable[..., tuple[pd.Series, float]]
+    compute: Callable
+    probability: bool = False
+    paraphrased: bool = False
+    needs: tuple[str, ...] = ()
+    control: bool = False
 
 
 MEASURES: dict[str, Measure] = {}
 _shared: list = []
 
 
-def measure(
-    name: str,
-    paper: str,
-    prompts: str,
-    probability: bool = False,
-    paraphrased: bool = False,
-    needs: tuple[str, ...] = (),
-    control: bool = False,
-):
-    """Register a measure under a name; the arguments are the fields of ``Measure``."""
+def measure(name: str, paper: str, prompts: str, **fields) -> Callable:
+    """Register a measure (a decorator); the arguments are the fields of ``Measure``. Raise
+    ProbeError if there is a measure of this name."""
     if paper not in PAPERS:
         raise unknown("paper", paper, PAPERS)
+    if name in MEASURES:
+        raise ProbeError(f"there is a measure {name!r} already (of {MEASURES[name].paper})")
 
     def register(compute: Callable) -> Callable:
-        MEASURES[name] = Measure(
-            name, paper, prompts, probability, paraphrased, needs, control, compute
-        )
+        MEASURES[name] = Measure(name, paper, prompts, compute, **fields)
         return compute
 
     return register
 
 
 def shared(function: Callable) -> Callable:
-    """Compute ``function(model, questions, folder)`` once for all measures of a call (``forget_shared`` clears the cache)."""
-    kept = lru_cache(maxsize=1)(function)
-    _shared.append(kept)
-    return kept
+    """Compute ``function(model, questions, folder)`` once for all measures of a call."""
+    _shared.append(lru_cache(maxsize=1)(function))
+    return _shared[-1]
 
 
 def forget_shared() -> None:
@@ -99,10 +85,5 @@ def measures_of(*papers: str, without: tuple[str, ...] = ()) -> list[str]:
     return [each.name for each in chosen if not set(each.needs) & set(without)]
 
 
-_modules = {module.name for module in pkgutil.iter_modules(__path__)}
-for _name in [*PAPERS[:4], *sorted(_modules - set(PAPERS))]:
-    importlib.import_module(f"{__name__}.{_name}")
-for _name in sorted(
-    MEASURES, key=lambda name: PAPERS.index(MEASURES[name].paper)
-):  # own ones after those of the paper
-    MEASURES[_name] = MEASURES.pop(_name)
+for _module in (*PAPERS[:4], "common"):
+    importlib.import_module(f"{__name__}.{_module}")

@@ -1,81 +1,48 @@
 """Measures in common use, and controls, which do not test the fact: a measure must beat them."""
 
+from functools import partial
+
 import numpy as np
 import pandas as pd
 
 from probelib import prompts, store
 from probelib.beyond.questions import tokens_per_fact
 from probelib.beyond.suite import measure, shared
-from probelib.facts.model import Facts, rng
+from probelib.facts.model import rng
 
 INVENTED = ("Vorlumia", "Tashkelen", "Quendribar")  # subjects that do not exist
 WORDS = ("True", "False")
 
 
-# What the measures read
+# Scores of the options after questions
 
 
-def questions_of(questions) -> pd.DataFrame:
+def _questions(questions) -> pd.DataFrame:
     """The questions in the paraphrases of ``questions.templates``: a frame of ``prompts``."""
     plain = prompts.paraphrases(questions.choices)
     return plain[plain["template"].isin(questions.templates)].reset_index(drop=True)
 
 
+def _gold(questions) -> pd.DataFrame:
+    return prompts.gold(questions.choices)
+
+
+def _options(questions) -> pd.DataFrame:
+    return prompts.options(questions.choices, questions.seed)
+
+
 @shared
 def option_scores(model, questions, folder) -> pd.DataFrame:
-    """Every option after every question: ``store.score``, and ``gold`` (whether it is the answer)."""
-    options = prompts.options(questions.choices, questions.seed)
-    scores = store.score(model, questions_of(questions), options, folder)
+    """Every option after every question: ``store.score``, and ``gold`` (whether it is right)."""
+    scores = store.score(model, _questions(questions), _options(questions), folder)
     facts = questions.choices.facts
     right = dict(zip(facts["fact"], facts["object"], strict=True))
     return scores.assign(gold=scores["candidate"] == scores["fact"].map(right))
 
 
-def tokens_of_gold(model, questions) -> float:
-    """Tokens per fact to score the right answer alone."""
-    return tokens_per_fact(model, questions_of(questions), prompts.gold(questions.choices))
-
-
-def tokens_of_options(model, questions) -> float:
-    """Tokens per fact to score all options."""
-    options = prompts.options(questions.choices, questions.seed)
-    return tokens_per_fact(model, questions_of(questions), options)
-
-
-@shared
-def generated(model, questions, folder) -> pd.DataFrame:
-    """The greedy answer to every question in every paraphrase: ``store.generate``, and ``template``;
-    ``.attrs["tokens"]``: tokens per fact."""
-    plain = prompts.paraphrases(questions.choices)
-    rows = store.generate(model, plain, folder)
-    found = rows.merge(plain[["prompt", "template"]], on="prompt", validate="many_to_one")
-    found.attrs["tokens"] = rows.attrs["cost"]["forwarded_tokens"] / plain["fact"].nunique()
-    return found
-
-
-@shared
-def said_true(model, questions, folder) -> pd.DataFrame:
-    """Statements with the right object (context "true") and with distractors ("false1", ...), each
-    with its ``share`` of "True"; ``.attrs["tokens"]``: per statement."""
-    statements = prompts.checks(questions.facts)
-    statements = statements[statements["template"].isin(questions.templates)]
-    statements = statements.reset_index(drop=True)
-    words = pd.DataFrame({"candidate": WORDS, "label": WORDS})
-    options = questions.facts.facts[["fact"]].merge(words, how="cross")
-    scores = store.score(model, statements, options, folder)
-    scores = scores.pivot(index="prompt", columns="candidate", values="logprob")
-    share = share_of_true(scores).reindex(statements["prompt"]).to_numpy()
-    found = statements.assign(share=share)
-    true = statements[statements["context"] == "true"]
-    found.attrs["tokens"] = tokens_per_fact(model, true, options)
-    return found
-
-
-# Log-probabilities of the answer
-
-
-def log_probability(scores: pd.DataFrame) -> pd.Series:
-    """fact -> mean of log P(right answer | question) over the questions, in nats.
+def log_probability(scores: pd.DataFrame, per_token: bool = False) -> pd.Series:
+    """fact -> mean of log P(right answer | question) over the questions, in nats; per token: the
+    length-normalized likelihood of lm-evaluation-harness.
 
     scores   ``fact``, ``gold``, ``logprob``; one row per question and option
 
@@ -83,22 +50,9 @@ def log_probability(scores: pd.DataFrame) -> pd.Series:
     >>> log_probability(scores).to_dict()
     {'a': -2.0}
     """
-    return scores[scores["gold"]].groupby("fact", sort=False)["logprob"].mean()
-
-
-@measure("Log-probability", paper="beyond", prompts="questions", paraphrased=True)
-def mean_log_probability(model, questions, folder):
-    """Mean log P(right answer | question), in nats."""
-    scores = option_scores(model, questions, folder)
-    return log_probability(scores), tokens_of_gold(model, questions)
-
-
-@measure("Log-probability per token", paper="beyond", prompts="questions", paraphrased=True)
-def log_probability_per_token(model, questions, folder):
-    """Length-normalized likelihood, as in lm-evaluation-harness, in nats per token."""
-    gold = option_scores(model, questions, folder).query("gold")
-    values = (gold["logprob"] / gold["n_tokens"]).groupby(gold["fact"], sort=False).mean()
-    return values, tokens_of_gold(model, questions)
+    gold = scores[scores["gold"]]
+    logprob = gold["logprob"] / gold["n_tokens"] if per_token else gold["logprob"]
+    return logprob.groupby(gold["fact"], sort=False).mean()
 
 
 def prior(scores: pd.DataFrame) -> pd.Series:
@@ -111,38 +65,6 @@ def prior(scores: pd.DataFrame) -> pd.Series:
     """
     by_fact = scores.groupby("fact", sort=False)["logprob"]
     return by_fact.agg(np.logaddexp.reduce) - np.log(by_fact.size())
-
-
-def about_invented(asked: Facts, templates: tuple[int, ...]) -> pd.DataFrame:
-    """The questions of every fact about each invented subject: a frame of ``prompts``."""
-    plain = prompts.templates_of(asked, "question", asked.facts["relation"])
-    plain = plain[plain["number"].isin(templates)]
-    rows = asked.facts[["fact", "relation"]].merge(plain, on="relation", sort=False)
-    rows = rows.merge(pd.DataFrame({"name": INVENTED}), how="cross").assign(context="none", seed=-1)
-    named = zip(rows["template"], rows["name"], strict=True)
-    text = [prompts.fill(template, name) for template, name in named]
-    ids = "invented|" + rows["fact"] + "|R" + rows["number"].astype(str) + "|" + rows["name"]
-    return rows.assign(prompt=ids, text=text, template=rows["number"])[prompts.PROMPTS]
-
-
-@shared
-def priors(model, questions, folder) -> tuple[pd.Series, float]:
-    """(``prior`` of each fact, tokens per fact)."""
-    invented = about_invented(questions.choices, questions.templates)
-    gold = prompts.gold(questions.choices)
-    scores = store.score(model, invented, gold, folder)
-    return prior(scores), tokens_per_fact(model, invented, gold)
-
-
-@measure("PMI", paper="beyond", prompts="questions", paraphrased=True)
-def mutual_information(model, questions, folder):
-    """How much the subject raises log P(right answer) (Holtzman et al. 2021), in nats."""
-    before, tokens = priors(model, questions, folder)
-    values = log_probability(option_scores(model, questions, folder)) - before
-    return values, tokens + tokens_of_gold(model, questions)
-
-
-# Against the other options
 
 
 def margin(scores: pd.DataFrame) -> pd.Series:
@@ -158,13 +80,6 @@ def margin(scores: pd.DataFrame) -> pd.Series:
     return (best[True] - best[False]).groupby(level="fact", sort=False).mean()
 
 
-@measure("Margin", paper="beyond", prompts="questions", paraphrased=True)
-def margin_over_options(model, questions, folder):
-    """``margin`` of the right answer."""
-    scores = option_scores(model, questions, folder)
-    return margin(scores), tokens_of_options(model, questions)
-
-
 def reciprocal_rank(scores: pd.DataFrame) -> pd.Series:
     """fact -> mean over the questions of 1 / rank of the right answer; a tie counts as a loss.
 
@@ -176,13 +91,6 @@ def reciprocal_rank(scores: pd.DataFrame) -> pd.Series:
     rank = scores.groupby("prompt")["logprob"].rank(ascending=False, method="max")
     gold = scores["gold"]
     return (1 / rank[gold]).groupby(scores["fact"][gold], sort=False).mean()
-
-
-@measure("Reciprocal rank", paper="beyond", prompts="questions", paraphrased=True)
-def reciprocal_rank_of_object(model, questions, folder):
-    """``reciprocal_rank`` among the options."""
-    scores = option_scores(model, questions, folder)
-    return reciprocal_rank(scores), tokens_of_options(model, questions)
 
 
 def certainty(scores: pd.DataFrame) -> pd.Series:
@@ -199,14 +107,69 @@ def certainty(scores: pd.DataFrame) -> pd.Series:
     return parts.sum().groupby(level="fact", sort=False).mean()
 
 
-@measure("Certainty", paper="beyond", prompts="questions", paraphrased=True)
-def certainty_over_options(model, questions, folder):
-    """``certainty`` over the options."""
-    scores = option_scores(model, questions, folder)
-    return certainty(scores), tokens_of_options(model, questions)
+@shared
+def priors(model, questions, folder) -> tuple[pd.Series, float]:
+    """(``prior`` of each fact, tokens per fact)."""
+    rows = _of_templates(questions).merge(pd.DataFrame({"name": INVENTED}), how="cross")
+    named = zip(rows["pattern"], rows["name"], strict=True)
+    rows["text"] = [prompts.fill(pattern, name) for pattern, name in named]
+    rows["prompt"] = "invented|" + rows["prompt"] + "|" + rows["name"]
+    invented, gold = rows[prompts.PROMPTS], _gold(questions)
+    scores = store.score(model, invented, gold, folder)
+    return prior(scores), tokens_per_fact(model, invented, gold)
+
+
+def _of_templates(questions) -> pd.DataFrame:
+    """Each fact with each question template (``pattern``), without a text."""
+    asked = questions.choices
+    plain = prompts.templates_of(asked, "question", asked.facts["relation"])
+    plain = plain[plain["number"].isin(questions.templates)]
+    rows = asked.facts[["fact", "relation"]].merge(plain, on="relation", sort=False)
+    ids = rows["fact"] + "|R" + rows["number"].astype(str)
+    rows = rows.rename(columns={"template": "pattern", "number": "template"})
+    return rows.assign(prompt=ids, context="none", seed=-1)
+
+
+def _of_options(model, questions, folder, formula, read):
+    """A formula of the scores of all options; ``read``: the candidates that it needs."""
+    tokens = tokens_per_fact(model, _questions(questions), read(questions))
+    return formula(option_scores(model, questions, folder)), tokens
+
+
+_questioned = {"paper": "beyond", "prompts": "questions", "paraphrased": True}
+measure("Log-probability", **_questioned)(partial(_of_options, formula=log_probability, read=_gold))
+measure("Log-probability per token", **_questioned)(
+    partial(_of_options, formula=partial(log_probability, per_token=True), read=_gold)
+)
+
+
+@measure("PMI", **_questioned)
+def mutual_information(model, questions, folder):
+    """How much the subject raises log P(right answer) (Holtzman et al. 2021), in nats."""
+    before, tokens = priors(model, questions, folder)
+    own, more = _of_options(model, questions, folder, log_probability, _gold)
+    return own - before, tokens + more
+
+
+for _name, _formula in {
+    "Margin": margin,
+    "Reciprocal rank": reciprocal_rank,
+    "Certainty": certainty,
+}.items():
+    measure(_name, **_questioned)(partial(_of_options, formula=_formula, read=_options))
 
 
 # Generated answers
+
+
+@shared
+def generated(model, questions, folder) -> pd.DataFrame:
+    """The greedy answer to every question in every paraphrase (``store.generate``);
+    ``.attrs["tokens"]``: tokens per fact."""
+    plain = prompts.paraphrases(questions.choices)
+    rows = store.generate(model, plain, folder)
+    rows.attrs["tokens"] = rows.attrs["cost"]["forwarded_tokens"] / plain["fact"].nunique()
+    return rows
 
 
 def share_of_equal_answers(answers: pd.DataFrame) -> pd.Series:
@@ -224,9 +187,10 @@ def share_of_equal_answers(answers: pd.DataFrame) -> pd.Series:
     return ((same * (same - 1)).groupby(level=0, sort=False).sum() / pairs).reindex(n.index)
 
 
-@measure(
-    "Agreement over paraphrases", "beyond", "questions", probability=True, needs=("generation",)
-)
+_generates = {"probability": True, "needs": ("generation",)}
+
+
+@measure("Agreement over paraphrases", "beyond", "questions", **_generates)
 def agreement_over_paraphrases(model, questions, folder):
     """``share_of_equal_answers``."""
     found = generated(model, questions, folder)
@@ -234,6 +198,23 @@ def agreement_over_paraphrases(model, questions, folder):
 
 
 # Statements, true or false?
+
+
+@shared
+def said_true(model, questions, folder) -> pd.DataFrame:
+    """Statements with the right object (context "true") and with distractors ("false1", ...), each
+    with its ``share`` of "True"; ``.attrs["tokens"]``: per statement."""
+    statements = prompts.checks(questions.facts)
+    statements = statements[statements["template"].isin(questions.templates)]
+    statements = statements.reset_index(drop=True)
+    words = pd.DataFrame({"candidate": WORDS, "label": WORDS})
+    options = questions.facts.facts[["fact"]].merge(words, how="cross")
+    scores = store.score(model, statements, options, folder)
+    scores = scores.pivot(index="prompt", columns="candidate", values="logprob")
+    found = statements.assign(share=share_of_true(scores).reindex(statements["prompt"]).to_numpy())
+    true = statements[statements["context"] == "true"]
+    found.attrs["tokens"] = tokens_per_fact(model, true, options)
+    return found
 
 
 def share_of_true(scores: pd.DataFrame) -> pd.Series:
@@ -247,10 +228,10 @@ def share_of_true(scores: pd.DataFrame) -> pd.Series:
     return np.exp(scores["True"] - np.logaddexp(scores["True"], scores["False"]))
 
 
-TRUE_OR_FALSE = "a statement, true or false?"
+_statement = {"paper": "beyond", "prompts": "a statement, true or false?", "paraphrased": True}
 
 
-@measure("Verbal confidence", "beyond", TRUE_OR_FALSE, probability=True, paraphrased=True)
+@measure("Verbal confidence", probability=True, **_statement)
 def verbal_confidence(model, questions, folder):
     """P(True) after the right statement (Kadavath et al. 2022)."""
     found = said_true(model, questions, folder)
@@ -298,30 +279,21 @@ def confidence_in_any_answer(model, questions, folder):
     return found.groupby("fact", sort=False)["logprob"].mean(), found.attrs["tokens"]
 
 
-@measure("Object prior", "beyond", "questions about nobody", paraphrased=True, control=True)
-def object_prior(model, questions, folder):
-    """``prior``: log P(right answer) when the question names a subject that does not exist."""
-    return priors(model, questions, folder)
-
-
-def before_subject(asked: Facts, templates: tuple[int, ...]) -> pd.DataFrame:
-    """The questions as far as the blank before their subject, in the paraphrases ``templates`` that
-    do not begin with it: a frame of ``prompts``."""
-    plain = prompts.templates_of(asked, "question", asked.facts["relation"])
-    plain = plain[plain["number"].isin(templates) & ~plain["template"].str.startswith("[X]")]
-    rows = asked.facts[["fact", "relation"]].merge(plain, on="relation", sort=False)
-    text = rows["template"].str.split("[X]", regex=False).str[0].str.rstrip()
-    ids = "subject|" + rows["fact"] + "|R" + rows["number"].astype(str)
-    frame = rows.assign(prompt=ids, text=text, template=rows["number"], context="none", seed=-1)
-    return frame[prompts.PROMPTS]
+# log P(right answer) when the question names a subject that does not exist
+measure("Object prior", "beyond", "questions about nobody", paraphrased=True, control=True)(priors)
 
 
 @measure("Familiarity", paper="beyond", prompts="the subject", paraphrased=True, control=True)
 def familiarity_of_subject(model, questions, folder):
-    """Mean log P(subject | text before it), in nats: it ignores the relation and the answer."""
+    """Mean log P(subject | text before it), in nats: it ignores the relation and the answer. Only
+    questions that do not begin with their subject count."""
     rows, label = questions.choices.facts, questions.choices.label
     names = rows[["fact"]].assign(candidate=rows["subject"], label=label(rows["subject"]))
-    heads = before_subject(questions.choices, questions.templates)
+    heads = _of_templates(questions)
+    heads = heads[~heads["pattern"].str.startswith("[X]")].reset_index(drop=True)
+    heads["text"] = heads["pattern"].str.split("[X]", regex=False).str[0].str.rstrip()
+    heads["prompt"] = "subject|" + heads["prompt"]
+    heads = heads[prompts.PROMPTS]
     scores = store.score(model, heads, names, folder)
     values = scores.groupby("fact", sort=False)["logprob"].mean()
     return values, tokens_per_fact(model, heads, names)

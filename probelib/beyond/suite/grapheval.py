@@ -1,6 +1,7 @@
-"""GraphEval's measures: an instruction-tuned model answers whether a statement is true, and a judge predicts its answer from its
-hidden states."""
+"""GraphEval's measures: an instruction-tuned model answers whether a statement is true, and a judge
+predicts its answer from its hidden states."""
 
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -10,6 +11,7 @@ from probelib import grapheval, prompts, store
 from probelib.beyond.questions import tokens_per_fact
 from probelib.beyond.suite import measure, shared
 from probelib.facts.model import Facts
+from probelib.grapheval.measures import likeliest_answers
 
 WORDS = {
     grapheval.Answer.TRUE: "Yes",
@@ -19,83 +21,61 @@ WORDS = {
 
 
 class _Answers(NamedTuple):
-    """Statements (a frame of prompts with ``statement`` and ``negative``), the shares of the three answers [statements, 3],
-    and tokens per statement."""
+    """``asked_statements``, shares of the three answers [statements, 3], tokens a statement."""
 
     statements: pd.DataFrame
     share: np.ndarray
     tokens: float
 
 
-def with_corruptions(asked: Facts) -> pd.DataFrame:
-    """The facts and one corruption of each (its first distractor as object): ``negative`` is 0 or 1."""
-    false = asked.facts.merge(
-        asked.distractors[asked.distractors["number"] == 1][["fact", "object"]], on="fact"
-    )
-    false = false.drop(columns="object_x").rename(columns={"object_y": "object"})
-    return pd.concat([asked.facts.assign(negative=0), false.assign(negative=1)], ignore_index=True)
-
-
-def instructed_statements(asked: Facts, rows: pd.DataFrame, tuned) -> pd.DataFrame:
-    """Facts (``rows``, right or corrupted) as statements (the first template) within GraphEval's instruction: a frame of prompts
-    with ``statement`` and ``negative``."""
-    templates = prompts.templates_of(asked, "statement", rows["relation"])
-    rows = rows.merge(templates[templates["number"] == 1], on="relation", validate="many_to_one")
-    before, after = prompts.split_instruction(tuned.chat(prompts.INSTRUCTION))
-    names = zip(
-        rows["template"], asked.label(rows["subject"]), asked.label(rows["object"]), strict=True
-    )
-    texts = [prompts.statement(*parts) for parts in names]
-    ids = "asked|" + rows["fact"] + "|" + rows["object"]
-    framed = [f"{before}{text}{after}" for text in texts]
-    rows = rows.assign(
-        prompt=ids, template=1, context="none", seed=-1, text=framed, statement=texts
-    )
-    return rows[[*prompts.PROMPTS, "statement", "negative"]]
+def asked_statements(asked: Facts, tuned) -> pd.DataFrame:
+    """The facts and one corruption of each (its first distractor as object; ``negative``: 0, then
+    1) in their first template inside GraphEval's instruction: a frame of ``prompts``, with
+    ``statement``."""
+    one = replace(asked, distractors=asked.distractors[asked.distractors["number"] == 1])
+    rows, plain = (prompts.checks(one, t) for t in (tuned.chat(prompts.INSTRUCTION), "{statement}"))
+    false = (rows["context"] != "true").astype(int)
+    rows = rows.assign(statement=plain["text"], negative=false)[rows["template"] == 1]
+    return rows.sort_values("negative", kind="stable", ignore_index=True)
 
 
 def _options(statements: pd.DataFrame) -> pd.DataFrame:
     """The three answers as candidates of every statement."""
-    rows = statements[["fact"]].drop_duplicates()
-    return pd.concat(
-        [rows.assign(candidate=int(answer), label=word) for answer, word in WORDS.items()]
-    )
+    words = pd.DataFrame({"candidate": list(map(int, WORDS)), "label": list(WORDS.values())})
+    return statements[["fact"]].drop_duplicates().merge(words, how="cross")
 
 
-def _logprobs(tuned, statements: pd.DataFrame, folder) -> np.ndarray:
-    """Log-probabilities of the three answers, [statements, 3]."""
+def _shares(tuned, statements: pd.DataFrame, folder) -> np.ndarray:
+    """Shares of the three answers, [statements, 3]."""
     scores = store.score(tuned, statements[prompts.PROMPTS], _options(statements), folder)
-    return (
-        scores.pivot(index="prompt", columns="candidate", values="logprob")
-        .loc[statements["prompt"]]
-        .to_numpy()
-    )
+    wide = scores.pivot(index="prompt", columns="candidate", values="logprob")
+    logprobs = wide.loc[statements["prompt"]].to_numpy()
+    return np.exp(logprobs - np.logaddexp.reduce(logprobs, axis=1, keepdims=True))
 
 
 @shared
 def _answered(model, questions, folder) -> _Answers:
     """The answers of the instruction-tuned model."""
     tuned = questions.tuned
-    statements = instructed_statements(questions.facts, with_corruptions(questions.facts), tuned)
-    logprobs = _logprobs(tuned, statements, folder)
-    share = np.exp(logprobs - np.logaddexp.reduce(logprobs, axis=1, keepdims=True))
+    statements = asked_statements(questions.facts, tuned)
     true = statements[statements["negative"] == 0]
-    return _Answers(statements, share, tokens_per_fact(tuned, true, _options(true)))
+    tokens = tokens_per_fact(tuned, true, _options(true))
+    return _Answers(statements, _shares(tuned, statements, folder), tokens)
 
 
 @shared
 def _predicted(model, questions, folder) -> _Answers:
-    """The answers that a judge predicts, trained on the model's answers about other facts. The tokens are those of the judged
-    statements, without those of the training statements."""
+    """The answers that a judge predicts, trained on the model's answers about other facts. The
+    tokens are those of the judged statements, without those of the training statements."""
     from probelib.grapheval import judge
 
-    statements, _, _ = _answered(model, questions, folder)
-    reader = judge.Reader(questions.tuned)
-    others = instructed_statements(
-        questions.others, with_corruptions(questions.others), questions.tuned
+    statements, reader = (
+        _answered(model, questions, folder).statements,
+        judge.Reader(questions.tuned),
     )
+    others = asked_statements(questions.others, questions.tuned)
     others = others.assign(relation="other statements")  # one part of the store
-    labels = _logprobs(questions.tuned, others, folder).argmax(axis=1)
+    labels = likeliest_answers(_shares(questions.tuned, others, folder))
     states = reader.states(others["statement"].tolist())[0]
     how = {"epochs": 20, "batch": 64, "lr": 1e-3, "seed": questions.seed}
     trained = judge.train(states, labels, others["negative"] == 0, **how)
@@ -105,57 +85,24 @@ def _predicted(model, questions, folder) -> _Answers:
 
 
 def _p_true(answers: _Answers) -> tuple[pd.Series, float]:
-    """The share of "yes" on the true statement."""
-    true = (answers.statements["negative"] == 0).to_numpy()
-    facts = answers.statements["fact"].to_numpy()[true]
-    return pd.Series(answers.share[true, int(grapheval.Answer.TRUE)], index=facts), answers.tokens
+    """Share of "yes" on the true statement [grapheval, Sec. 3.1, 3.2]."""
+    share = pd.Series(answers.share[:, int(grapheval.Answer.TRUE)], answers.statements["fact"])
+    return share[(answers.statements["negative"] == 0).to_numpy()], answers.tokens
 
 
 def _correct(answers: _Answers) -> tuple[pd.Series, float]:
-    """Eq. 2 over the true and the corrupted statement."""
-    rows = pd.DataFrame(
-        {"triple": answers.statements["fact"], "negative": answers.statements["negative"]}
-    )
-    scored = grapheval.eq2(rows.assign(answer=answers.share.argmax(axis=1)))
+    """Correct over the true and the corrupted statement [grapheval, Eq. 2]."""
+    rows = answers.statements.rename(columns={"fact": "triple"})[["triple", "negative"]]
+    scored = grapheval.eq2(rows.assign(answer=likeliest_answers(answers.share)))
     return scored.set_index("triple")["correct"].astype(float), 2 * answers.tokens
 
 
-@measure(
-    "GraphEval P(true)",
-    "grapheval",
-    "a statement, true or not?",
-    probability=True,
-    needs=("tuned",),
-)
-def grapheval_p_true(model, questions, folder):
-    """Share of "yes" among the three answers to the true statement [grapheval, Sec. 3.1]."""
-    return _p_true(_answered(model, questions, folder))
+def _register(name: str, prompts: str, answers, needs: tuple[str, ...]) -> None:
+    """P(true) and Correct from the answers of the model, or from those that the judge predicts."""
+    how = {"paper": "grapheval", "prompts": prompts, "needs": needs}
+    measure(f"{name} P(true)", probability=True, **how)(lambda *asked: _p_true(answers(*asked)))
+    measure(f"{name} correct", **how)(lambda *asked: _correct(answers(*asked)))
 
 
-@measure("GraphEval correct", "grapheval", "a statement, true or not?", needs=("tuned",))
-def grapheval_correct(model, questions, folder):
-    """Correct, from the model's own answers [grapheval, Eq. 2]."""
-    return _correct(_answered(model, questions, folder))
-
-
-@measure(
-    "GraphEval judge P(true)",
-    "grapheval",
-    "a statement, read by a judge",
-    True,
-    needs=("tuned", "states"),
-)
-def judge_p_true(model, questions, folder):
-    """Share of "yes" that the judge predicts for the true statement [grapheval, Sec. 3.2]."""
-    return _p_true(_predicted(model, questions, folder))
-
-
-@measure(
-    "GraphEval judge correct",
-    "grapheval",
-    "a statement, read by a judge",
-    needs=("tuned", "states"),
-)
-def judge_correct(model, questions, folder):
-    """Correct, from the answers that the judge predicts [grapheval, Eq. 2]."""
-    return _correct(_predicted(model, questions, folder))
+_register("GraphEval", "a statement, true or not?", _answered, ("tuned",))
+_register("GraphEval judge", "a statement, read by a judge", _predicted, ("tuned", "states"))

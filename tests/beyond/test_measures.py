@@ -1,0 +1,152 @@
+"""Measures against what was taught and against each other: by hand, and what must not matter."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from probelib import stats
+from probelib.beyond import concordance, measures
+from probelib.errors import ProbeError
+
+STATED = pd.Series({"a": 0, "b": 0, "c": 1, "d": 4, "e": 16, "f": 64})
+
+
+def long(model="m", **named) -> pd.DataFrame:
+    """Long values: one list a measure, of the facts a, b, c, ..."""
+    facts = list("abcdefghijklmnop")[: len(next(iter(named.values())))]
+    parts = [
+        pd.DataFrame({"model": model, "fact": facts, "measure": name, "value": values})
+        for name, values in named.items()
+    ]
+    return pd.concat(parts, ignore_index=True).astype({"value": float})
+
+
+def design(model: str = "m", exposures: pd.Series = STATED) -> pd.DataFrame:
+    rows = exposures.rename("exposures").rename_axis("fact").reset_index()
+    return rows.assign(model=model, group=model, relation="P")[concordance.DESIGN]
+
+
+def test_all_statistics_by_hand():
+    """Taught (64, 32) against never (0, 0): 3 of 4 pairs; of the 14 pairs of different doses 11 are in order."""
+    exposures = pd.Series([0, 0, 1, 4, 32, 64], STATED.index)
+    values = long(x=[0.1, 0.5, 0.2, 0.3, 0.4, 0.6])
+    found = measures.all_statistics(values, design(exposures=exposures), times=20).iloc[0]
+    assert found["within relations"] == 0.75 and found["dose"] == pytest.approx(2 * 11 / 14 - 1)
+    assert found["tau"] == pytest.approx(stats.kendall(values["value"], exposures)["tau"])
+    assert "across sisters" not in found, "one model has no sisters"
+
+
+def test_the_change_of_tau_has_the_jackknifes_interval():
+    """Recomputed by leaving out each of the six facts in turn: there are fewer facts than groups."""
+    before = long(x=[0.1, 0.5, 0.2, 0.3, 0.4, 0.6], y=[1] * 6)
+    after = long(x=[0, 1, 0, 0, 1, 1])
+    found = measures.change_of_tau(before, after, design())
+
+    def change(left_out):
+        sides = [
+            rows[(rows["fact"] != left_out) & (rows["measure"] == "x")] for rows in (before, after)
+        ]
+        taus = [stats.kendall(rows["value"], STATED[rows["fact"]])["tau"] for rows in sides]
+        return taus[1] - taus[0]
+
+    ends = stats.jackknife_interval(
+        change("none"), np.array([change(fact) for fact in STATED.index])
+    )
+    assert found["measure"].tolist() == ["x"]
+    assert found.iloc[0, 1:].tolist() == pytest.approx([change("none"), *ends])
+
+
+def test_sisters_are_preferred_to_facts_and_without_pairs_the_error_says_what_to_do():
+    both = pd.concat([design("one"), design("two", STATED[::-1].set_axis(STATED.index))]).assign(
+        group="g"
+    )
+    pairs, within = measures.headline_pairs(both.reset_index(drop=True))
+    assert within == ["group", "fact"] and len(pairs) == 2
+    assert measures.headline_pairs(design())[1] == ["model", "relation"]
+    with pytest.raises(ProbeError, match="Take more facts"):
+        measures.headline_pairs(design(exposures=STATED[:3]))
+
+
+def test_contrast_and_changes_by_hand():
+    rows = long(x=[0, 0, 1, 1, 1, 1])
+    found = measures.contrast(rows, pd.Index(["a", "b"]), pd.Index(["c", "d", "e"])).iloc[0]
+    assert found[["one", "other", "difference", "n one"]].tolist() == [0, 1, -1, 2]
+    pair = pd.concat([long("before", x=[0, 0, 1, 1, 1, 1]), long("after", x=[1, 0, 0, 0, 1, 1])])
+    found = measures.changes(pair, "before").iloc[0]
+    assert found[["n", "lost", "gained", "difference", "p"]].tolist() == pytest.approx(
+        [6, 2, 1, -1 / 6, 1]
+    )
+    graded = pd.concat([long("before", x=[0.5] * 6), long("after", x=[0.25] * 6)])
+    found = measures.changes(graded, "before").iloc[0]
+    assert found["difference"] == -0.25 and np.isnan(found["p"])
+    ends = found[["difference low", "difference high"]]
+    assert ends.isna().all(), "every fact changed alike: no draw could differ"
+
+
+VALUES = long(x=[1, 2, 3, 4], y=[1, 2, 4, 3], z=[4, 3, 2, 1], flat=[1, 1, 1, 1])
+
+
+def test_agreement_by_hand():
+    """x and y differ in one of six pairs; z is x turned round; all pairs of a constant are tied."""
+    table = measures.agreement_matrix(VALUES)
+    assert table.loc["x", "y"] == pytest.approx(5 / 6) and table.loc["x", "z"] == 0
+    assert (table["flat"] == 0.5).all() and np.allclose(table, table.T)
+    pairs = measures.agreement_pairs(VALUES, times=50).set_index(["first", "second"])
+    assert len(pairs) == 6 and (pairs["n"] == 4).all()
+    assert all(pairs.at[pair, "alike"] == table.at[pair] for pair in pairs.index)
+    ends = pairs[["alike low", "alike high"]]
+    assert (
+        ends.loc["x", "z"].isna().all() and ends.loc["x", "y"].notna().all()
+    )  # four facts do not make 0 certain
+    again = measures.agreement_matrix(VALUES.sample(frac=1, random_state=0))
+    pd.testing.assert_frame_equal(table, again.loc[table.index, table.columns])
+
+
+def test_models_are_averaged_and_a_fact_without_a_value_is_left_out():
+    both = pd.concat([VALUES, long("other", x=[1, 2, 3, 4], y=[4, 3, 2, np.nan], z=[1, 1, 1, 1])])
+    table = measures.agreement_matrix(both)
+    assert (
+        table.loc["x", "y"] == pytest.approx((5 / 6 + 0) / 2)
+        and table.loc["x", "z"] == (0 + 0.5) / 2
+    )
+
+
+def test_a_cut_never_agrees_more():
+    """A binary twin agrees less with everything, itself included; by tau-b it agrees fully with itself."""
+    draw = np.random.default_rng(0)
+    fine, other = draw.normal(size=(2, 200))
+    other = fine + 0.3 * other
+    wide = pd.DataFrame({"fine": fine, "cut": fine > 0, "other": other, "other cut": other > 0})
+    table = measures.ordered_alike(wide)
+    assert table.loc["cut", "other cut"] < table.loc["cut", "other"] < table.loc["fine", "other"]
+    assert table.loc["cut", "cut"] < 0.76 and table.loc["fine", "fine"] == 1
+
+
+def test_without_ties_a_cut_does_not_contradict_what_was_cut():
+    """By hand: 1, 2, 3, 4 cut between 2 and 3 orders four of six pairs, all as the fine one does; in reverse none."""
+    fine = pd.Series([1.0, 2, 3, 4])
+    wide = pd.DataFrame({"fine": fine, "cut": (fine > 2).astype(float), "back": -fine})
+    with_ties, without = (
+        measures.ordered_alike(wide, ties).loc["cut"].tolist() for ties in (True, False)
+    )
+    assert with_ties == pytest.approx([5 / 6, 5 / 6, 1 / 6]) and without == [1, 1, 0]
+
+
+def test_replicates_of_agreement_by_hand():
+    """x and y order 5 of 6 pairs alike; a draw of the first two rows alone has one pair, ordered alike."""
+    pair, weight = (
+        np.array([[1.0, 1], [2, 2], [3, 4], [4, 3]]),
+        np.array([[1, 1, 0, 0], [0, 0, 2, 1], [1, 1, 1, 1]]),
+    )
+    assert measures._alike_draws(pair, weight).round(3).tolist() == [1, 0, 0.833]
+
+
+def test_measures_that_agree_stand_side_by_side():
+    near = long(
+        a=[1, 2, 3, 4, 5, 6], b=[1, 2, 3, 4, 6, 5], c=[3, 1, 6, 2, 5, 4], d=[3, 1, 6, 2, 4, 5]
+    )
+    order = measures.clustered_order(measures.agreement_matrix(near))
+    assert (
+        abs(order.index("a") - order.index("b")) == 1
+        and abs(order.index("c") - order.index("d")) == 1
+    )
