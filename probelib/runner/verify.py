@@ -161,7 +161,7 @@ def from_git(profile: str) -> dict[str, bytes]:
     names = [name for name in listed.split("\0") if name.endswith(".csv")]
     if not names:
         raise ProbeError(
-            f"no committed figures of profile {profile!r} in {paths.ROOT}; name a folder by --against"
+            f"no committed figures of profile {profile!r} in {paths.ROOT}; name others by --against"
         )
     return {"/".join(Path(n).with_suffix("").parts[-2:]): git("show", f"HEAD:{n}") for n in names}
 
