@@ -144,7 +144,7 @@ def check(value: object, allowed: set[type], where: str) -> None:
 
 
 def complete(kind: type, given: dict):
-    """A paper's settings (``kind``, a dataclass of defaults) with the given values, lists as tuples.
+    """A paper's settings (``kind``, a dataclass of defaults) with the given values.
 
     Raise ProbeError for an unknown name or a wrong type.
     """
