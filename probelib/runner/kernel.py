@@ -31,7 +31,9 @@ from probelib.lm.internals.memory import NO_MEMORY
 
 OUT_OF_MEMORY = "most likely out of memory: fewer --jobs, a smaller batch or --quantize"
 # of tqdm: "gpt2:  33%|###    | 1/3 [02:37<05:14, 157s/relation]"
-BAR = re.compile(r"(?:(.*): +)?\d+%\|.*?\| *(\S+/\S+) \[[^<\]]*<([\d:]+|\?), *[^\]/]*(?:/(\w+))?")
+BAR = re.compile(
+    r"(?:(.*): +)?\d+%\|.*?\| *(\S+/\S+) \[[^<\]]*<([\d:]+|\?), *[\d.?]*(?:s/)?(\w+?)(?:/s)?\]"
+)
 
 
 class OwnKernelManager(AsyncKernelManager):

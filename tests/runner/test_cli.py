@@ -84,8 +84,8 @@ def smoke(out, capsys):
 
 def why(smoke, plan, *flags):
     """What --dry-run says of each notebook; models, memory and data follow behind an empty line."""
-    code, lines, _ = smoke(plan, "--dry-run", *flags)
-    assert code == 0
+    code, lines, errors = smoke(plan, "--dry-run", *flags)
+    assert code == 0, errors
     return dict(re.split(r"  +", line, maxsplit=1) for line in takewhile(str.strip, lines[2:]))
 
 
@@ -305,8 +305,8 @@ def test_the_status_line_counts_and_estimates(monkeypatch):
     ("written", "shown"),
     [
         ("gpt2:  33%|###  | 1/3 [02:37<05:14, 157.2s/relation]", "gpt2 1/3 relation, 05:14 left"),
-        ("\rx:   0%|   | 0/3 [00:00<?, ?relation/s]\r", "x 0/3"),
-        ("50%|#####| 100/200 [00:01<00:01, 99.0it/s]\nrows = f(x, 1/3)", "100/200, 00:01 left"),
+        ("\rx:   0%|   | 0/3 [00:00<?, ?relation/s]\r", "x 0/3 relation"),
+        ("50%|#####| 100/200 [00:01<00:01, 99.0it/s]\nrows = f(x, 1/3)", "100/200 it, 00:01 left"),
         ("store.py:3: UserWarning: P1\n  rows = _with_prompts(model, part, 1/3)", ""),
     ],
 )
@@ -390,7 +390,7 @@ def test_own_facts_and_models_that_change_are_read_again(
     for name in ("own/training.json", "mine.templates.csv"):  # wordings lie beside
         (here / name).write_text("two, and longer")
         path = here / ("own" if "own" in name else "mine.csv")
-        assert why(smoke, plan, *flags) == {"a": f"files changed: {path}"}
+        assert re.match(f"files changed: .*{path}", why(smoke, plan, *flags)["a"])
     assert smoke(plan, *flags)[0] == 0 and why(smoke, plan, *flags) == {"a": "up to date"}
     stat = (here / "mine.csv").stat()
     (here / "mine.csv").write_text("six")  # as long, and as old
