@@ -28,7 +28,6 @@ from probelib.runner.plan import Step
 SYSTEMS = ("slurm", "pbs", "lsf", "sge")
 JOBS = 16  # jobs of a batch system at a time, unless --jobs gives another number
 JOB = {"cores": 2, "memory": "16GiB", "walltime": "04:00:00"}  # unless --cluster gives others
-PASSED = ("PYTHONPATH", "PYTHONSAFEPATH", "TOKENIZERS_PARALLELISM", "TQDM_MININTERVAL")
 LISTS = ("models", "encoder_decoders", "masked", "tuned")
 
 
@@ -158,10 +157,9 @@ async def check(client) -> int:
 def job(folder: Path, options: dict) -> dict:
     """The arguments of dask-jobqueue's cluster: one notebook at a time; the job limits the memory;
     all connections are encrypted with keys that are made for this run."""
-    given = JOB | options
-    threads = dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS"), given["cores"])
-    environment = steps.environments(1)[0]
-    exports = {name: environment[name] for name in PASSED} | threads
+    given, environment = JOB | options, steps.environments(1)[0]
+    exports = {name: environment[name] for name in ("PYTHONPATH", "PYTHONSAFEPATH")}
+    exports |= dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS"), given["cores"])
     lines = [f"export {name}={shlex.quote(str(value))}" for name, value in exports.items()]
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     return {

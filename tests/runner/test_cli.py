@@ -275,8 +275,7 @@ def test_a_stopped_run_leaves_no_kernel_and_resumes(make_plan, tmp_path, out, sm
             assert "stopped; the same command resumes" in errors and "Traceback" not in errors
             assert not list((out / "runs/smoke").rglob("*partial*"))
             assert not (out / "figures/smoke/p/t2.csv").exists()
-        ended = (psutil.STATUS_ZOMBIE,)
-        wait_for(lambda p=process: not p.is_running() or p.status() in ended)
+        wait_for(lambda p=process: not p.is_running() or p.status() == psutil.STATUS_ZOMBIE)
         assert not (out / "runs/smoke/done/b.json").exists()
         pid.unlink()
     go.touch()
@@ -488,8 +487,9 @@ def test_a_graph_of_ones_own_lies_where_the_command_is_given(tmp_path, monkeypat
     for name in ("mine.ttl", "atlas"):
         (tmp_path / name).write_text("")
     for text, path in (
-        ("mine.ttl", str(tmp_path / "mine.ttl")), ("atlas", "atlas"), ("synthetic:9", "synthetic:9"),
-    ):  # fmt: skip
+        ("mine.ttl", str(tmp_path / "mine.ttl")),
+        *[(n, n) for n in ("atlas", "s:9")],
+    ):
         assert given("--set", f"graph={text}") == {"graph": path}
 
 

@@ -127,8 +127,8 @@ def summary(content: bytes) -> dict:
 
 @pytest.mark.whole
 def test_the_smoke_run_gives_the_committed_numbers(smoke_run):
-    """On any processor. Delete tests/runner/smoke.json after a change that is meant to move numbers:
-    this test writes it anew."""
+    """On any processor. Delete smoke.json after a change that is meant to move numbers: this test
+    writes it anew."""
     whole, there = plan.read(), paths.ROOT / "tests/runner/smoke.json"
     made = verify.from_folder(smoke_run[0] / "figures/smoke")
     compared = {a: s for s in whole.steps for a in s.makes if a not in s.measured and a in made}
