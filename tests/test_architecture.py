@@ -37,7 +37,6 @@ ALLOWED = {
     **dict.fromkeys(PAPERS, PAPER),  # papers never import each other
     "beyond": EVERYTHING,
     "runner": BASE | {"facts", "lm", "store", "report"},  # knows papers only through the plan
-    "overview": EVERYTHING | {"runner"},
     "explore": EVERYTHING,
     "course": EVERYTHING | {"runner"},
     "integrations": EVERYTHING,  # nothing imports it

@@ -165,8 +165,10 @@ def is_folder(name: str) -> bool:
 def is_id(name: str) -> bool:
     """Whether a name could be a Hugging Face id, owner/name.
 
-    >>> is_id("EleutherAI/pythia-160m"), is_id("models/run-7/checkpoint-10"),
-    is_id("gpt-4o@http://localhost:8000/v1") (True, False, False)
+    >>> is_id("EleutherAI/pythia-160m"), is_id("models/run-7/checkpoint-10")
+    (True, False)
+    >>> is_id("gpt-4o@http://localhost:8000/v1")
+    False
     """
     from huggingface_hub.errors import HFValidationError
     from huggingface_hub.utils import validate_repo_id

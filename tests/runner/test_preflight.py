@@ -83,7 +83,7 @@ WRONG = [  # values, what the command line sets, the error
     ({"data": "table"}, ["data"], "needs folder="),
     (PAIR, ["tuned"], "atlas-neox-2.4m is not among the models (atlas-llama-0.6m)"),
     ({"graph": "dbpedia.ttl"}, ["graph"], "no graph 'dbpedia.ttl'"),
-    ({"graph": "synthetic:"}, ["graph"], "no graph 'synthetic:'"),
+    ({"graph": "no/folder"}, ["graph"], "no graph 'no/folder'"),
 ]
 FINE = [
     ({"judge": f"{CHAT}:9/v1", "quantize": None, "models": ["a/b"]}, []),
@@ -92,7 +92,7 @@ FINE = [
     ({"data": "fktc", "n_facts": 3}, ["n_facts"]),  # nobody has said where these lie
     ({"models": ["a/b"], "tuned": ["c/d=a/b", "atlas-neox-1.2m"]}, ["tuned"]),
     ({"tuned": ["atlas-neox-1.2m=a/b"]}, ["tuned"]),
-    ({"graph": "synthetic:300"}, ["graph"]),
+    ({"graph": "atlas"}, ["graph"]),
 ]
 
 

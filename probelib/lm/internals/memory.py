@@ -175,17 +175,18 @@ def parameters(name: str, fetch: bool = False) -> float | None:
 
     fetch   download the config of a Hugging Face id whose name does not tell
 
-    >>> parameters("bigscience/bloomz-1b1"), parameters("EleutherAI/pythia-410m"),
-    parameters("mistralai/Mixtral-8x7B-v0.1") (1100000000.0, 410000000.0, 56000000000.0)
+    >>> parameters("bigscience/bloomz-1b1"), parameters("EleutherAI/pythia-410m")
+    (1100000000.0, 410000000.0)
+    >>> parameters("mistralai/Mixtral-8x7B-v0.1")
+    56000000000.0
     """
     name, _ = split_chat(name)
     folder = CHECKPOINTS / name if (CHECKPOINTS / name).is_dir() else Path(name)
     if weight_files(folder) and not stored_quantization(folder):
         return float(count_parameters(folder))
-    if not (folder / "config.json").exists():
-        folder = _config_folder(name, fetch=False)
+    here = (folder / "config.json").exists()
     return (
-        parameters_by_config(folder)
+        parameters_by_config(folder if here else _config_folder(name, fetch=False))
         or _by_name(name)
         or (parameters_by_config(_config_folder(name, fetch=True)) if fetch else None)
     )
