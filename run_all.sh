@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Executes the notebooks that make all tables and figures; ./run_all.sh --help describes it. The first use installs into .venv.
-# README.md and notebooks/your_own.md describe test, lab, verify, bench, campaign, course, browse, export and site.
+# README.md and notebooks/your_own.md describe test, lab, verify, bench, campaign and course.
 set -euo pipefail
 root=$(cd -- "$(dirname -- "${BASH_SOURCE[0]}")" && pwd -P)
 venv=$root/.venv
@@ -64,7 +64,6 @@ case ${1:-} in
     lab)   JUPYTER_CONFIG_PATH=$root/.jupyter${JUPYTER_CONFIG_PATH:+:$JUPYTER_CONFIG_PATH} exec "$python" -P -m jupyterlab \
                --ServerApp.root_dir="$root" --LabApp.default_url=/lab/tree/notebooks "${@:2}" ;;  # .jupyter: no news, no updates
     verify) exec "$python" -P -m probelib.runner.verify "${@:2}" ;;
-    site)  exec "$python" -P -m probelib.export.site "${@:2}" ;;
-    course | export | browse) exec "$python" -P -m "probelib.$1" "${@:2}" ;;
+    course) exec "$python" -P -m probelib.course "${@:2}" ;;
     *)     exec "$python" -P -m probelib.runner "$@" ;;
 esac

@@ -3,19 +3,16 @@
 The cell is tagged ``parameters`` and holds one ``name = literal`` per line. Its annotation says
 which types the parameter takes, in words that ``papermill --help-notebook`` shows:
 ``n_facts: "int or str" = "panel"  # panel, all, or a number per relation``. Without an annotation
-these are the default's type and those that the head of the comment names (``# int or str: how
-many``). A default of None without either takes any type.
+it takes the default's type; a default of None then takes any.
 
 Values that rarely change are in one dictionary, ``settings``: ``complete`` checks it against a
 paper's dataclass of defaults.
 """
 
 import ast
-import io
 import json
 import math
 import re
-import tokenize
 import typing
 from collections.abc import Iterator
 from pathlib import Path
@@ -88,92 +85,23 @@ def declared(path: Path) -> dict[str, set[type]]:
     The cell is parsed as Python: papermill.inspect_notebook goes line by line, and silently loses a
     parameter whose line holds a second "=" (in a text, in the comment) or an annotation with "|".
     """
-    source = _cell(path)
-    found, lines = {}, list(_lines(path, source))
-    tokens = tokenize.generate_tokens(io.StringIO(source).readline)
-    comments = {token.start[0]: token.string for token in tokens if token.type == tokenize.COMMENT}
-    for name, annotation, value, line in lines:
-        if annotation is None:
-            found[name] = _types(value, comments.get(line, "").split(":")[0])
-            continue
-        words = re.findall(r"\w+", _without_items(annotation))
+    found = {}
+    for name, annotation, value in _lines(path):
+        words = re.findall(r"\w+", re.sub(r"\[.*?\]|\bof \w+", "", annotation))  # no types of items
         if wrong := [word for word in words if word not in (*TYPES, "or")]:
             raise unknown(f"type ({path}, parameters cell: {name})", wrong[0], TYPES)
-        found[name] = _types(value, annotation)
+        named = {TYPES[word] for word in words if word != "or"}
+        found[name] = {type(value), *named} if named or value is not None else set()
     return found
 
 
 def defaults(path: Path) -> dict[str, object]:
     """The default values in the parameters cell. Raise ProbeError if they cannot be read."""
-    return {name: value for name, _, value, _ in _lines(path, _cell(path))}
+    return {name: value for name, _, value in _lines(path)}
 
 
-def _lines(path: Path, source: str) -> Iterator[tuple[str, str | None, object, int]]:
-    """Name, annotation (or None), default and number of every line of the cell."""
-    try:
-        body = ast.parse(source).body
-    except SyntaxError as error:
-        raise ProbeError(f"{path}, parameters cell, line {error.lineno}: {error.msg}.") from None
-    except (
-        ValueError,
-        RecursionError,
-        MemoryError,
-    ) as error:  # half a surrogate pair, a zero byte, endless nesting
-        raise ProbeError(
-            f"{path}, parameters cell: not Python that can be read ({error})."
-        ) from None
-    for line in body:
-        try:
-            typed = isinstance(line, ast.AnnAssign)
-            target = line.target if typed else line.targets[0]
-            annotation = ast.unparse(line.annotation) if typed else None
-            yield target.id, annotation, ast.literal_eval(line.value), line.end_lineno
-        except (AttributeError, ValueError, TypeError):
-            raise ProbeError(
-                f"{path}, parameters cell: {ast.unparse(line)!r} is not `name = literal`; what is computed "
-                "from parameters belongs in the next cell, which runs after they were set."
-            ) from None
-
-
-def check(value: object, allowed: set[type], where: str) -> None:
-    """Raise ProbeError unless ``value`` is of an allowed type; an int counts as a float."""
-    allowed = allowed or set(TYPES.values())
-    if type(value) not in allowed and not (type(value) is int and float in allowed):
-        names = " or ".join(sorted(name for name, kind in TYPES.items() if kind in allowed))
-        shown = "null" if value is None else repr(value)
-        more = ""
-        if str(value).lower() in ("none", "true", "false") and value is not None:
-            more = f" Without quotes, {', '.join(WORDS)} are written in small letters."
-        elif list in allowed and type(value) in (str, int, float):
-            more = f" A list is written [{value}]."
-        kind = "null" if value is None else f"of type {type(value).__name__}"
-        raise ProbeError(f"{where}: {shown} is {kind}, the notebook takes {names}.{more}")
-
-
-def complete(kind: type, given: dict):
-    """A paper's settings (``kind``, a dataclass of defaults) with the given values; a list becomes a
-    tuple. Raise ProbeError for an unknown name or a wrong type."""
-    hints = typing.get_type_hints(kind)
-    for name, value in given.items():
-        if name not in hints:
-            raise unknown("setting", name, hints)
-        hint = hints[name]
-        items = typing.get_origin(hint) is tuple
-        allowed = {list} if items else set(typing.get_args(hint) or (hint,))
-        check(
-            list(value) if items and isinstance(value, tuple) else value,
-            allowed,
-            f"settings, {name}",
-        )
-    return kind(
-        **{
-            name: tuple(value) if isinstance(value, list) else value
-            for name, value in given.items()
-        }
-    )
-
-
-def _cell(path: Path) -> str:
+def _lines(path: Path) -> Iterator[tuple[str, str, object]]:
+    """Name, annotation (or "") and default of every line of the parameters cell."""
     try:
         cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
         tagged = [cell for cell in cells if "parameters" in cell["metadata"].get("tags", [])]
@@ -181,19 +109,52 @@ def _cell(path: Path) -> str:
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         raise ProbeError(f"{path} is not a notebook (JSON with cells).") from None
     if len(sources) != 1:
-        raise ProbeError(
-            f"{path} has {len(sources)} cells tagged `parameters`; it needs exactly one."
-        )
-    return sources[0]
+        said = f"{path} has {len(sources)} cells tagged `parameters`; it needs exactly one."
+        raise ProbeError(said)
+    try:
+        body = ast.parse(sources[0]).body
+    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+        raise ProbeError(f"{path}, parameters cell: not Python ({error}).") from None
+    for line in body:
+        try:
+            typed = isinstance(line, ast.AnnAssign)
+            name = (line.target if typed else line.targets[0]).id
+            annotation = ast.unparse(line.annotation) if typed else ""
+            yield name, annotation, ast.literal_eval(line.value)
+        except (AttributeError, ValueError, TypeError):
+            raise ProbeError(
+                f"{path}, parameters cell: {ast.unparse(line)!r} is not `name = literal`; what is "
+                "computed from parameters belongs in the next cell, which runs after they were set."
+            ) from None
 
 
-def _types(default: object, hint: str) -> set[type]:
-    """The default's type and those that the hint names (``int or str``, ``list[str]``); empty (any)
-    if only None is left."""
-    named = {TYPES[word] for word in re.findall(r"\w+", _without_items(hint)) if word in TYPES}
-    return {type(default), *named} if named - {type(None)} or default is not None else set()
+def check(value: object, allowed: set[type], where: str) -> None:
+    """Raise ProbeError unless ``value`` is of an allowed type; an int counts as a float."""
+    allowed = allowed or set(TYPES.values())
+    if type(value) in allowed or (type(value) is int and float in allowed):
+        return
+    names = " or ".join(sorted(name for name, kind in TYPES.items() if kind in allowed))
+    shown = "null is null" if value is None else f"{value!r} is of type {type(value).__name__}"
+    more = ""
+    if str(value).lower() in ("none", "true", "false") and value is not None:
+        more = f" Without quotes, {', '.join(WORDS)} are written in small letters."
+    elif list in allowed and type(value) in (str, int, float):
+        more = f" A list is written [{value}]."
+    raise ProbeError(f"{where}: {shown}, the notebook takes {names}.{more}")
 
 
-def _without_items(hint: str) -> str:
-    """``list[str]`` and ``list of str`` as ``list``: the items of a list are not checked."""
-    return re.sub(r"\[.*?\]|\bof \w+", "", hint)
+def complete(kind: type, given: dict):
+    """A paper's settings (``kind``, a dataclass of defaults) with the given values.
+
+    Raise ProbeError for an unknown name or a wrong type.
+    """
+    hints, values = typing.get_type_hints(kind), {}
+    for name, value in given.items():
+        if name not in hints:
+            raise unknown("setting", name, hints)
+        value = list(value) if isinstance(value, tuple) else value
+        items = typing.get_origin(hints[name]) is tuple
+        allowed = {list} if items else set(typing.get_args(hints[name]) or (hints[name],))
+        check(value, allowed, f"settings, {name}")
+        values[name] = tuple(value) if isinstance(value, list) else value
+    return kind(**values)

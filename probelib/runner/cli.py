@@ -16,24 +16,22 @@ from textwrap import fill, indent
 
 from probelib import parameters, paths
 from probelib.errors import ProbeError, printable, unknown
-from probelib.lm.names import IN_CHAT, organisms, split_chat, with_base
+from probelib.lm.names import IN_CHAT, organisms, split_chat, split_display, with_base
 from probelib.runner import cluster, plan, preflight, steps, uptodate
 from probelib.runner.plan import Plan, Step
 
 # parameters that always name a file or a folder
 FILES = {"exposures", "folder", "pageviews", "ratings_file", "released", "results", "templates"}
 FILES |= {"verbalizations"}
-COMMANDS = ("lab", "test", "verify", "bench", "course", "browse", "export", "site", "campaign")
+COMMANDS = ("lab", "test", "verify", "bench", "campaign", "course")
 EXAMPLES = """\
 examples:
   ./run_all.sh                                  all notebooks, shipped facts and models (atlas)
-  ./run_all.sh --profile smoke                  all notebooks, fewest facts and smallest models
   ./run_all.sh --only monitor                   one paper, and the notebooks that it needs
   ./run_all.sh --only monitor/table4 --force    rerun the notebook that makes this table
   ./run_all.sh --dry-run                        show what would run, and why
-  ./run_all.sh --profile small --models EleutherAI/pythia-410m,./my_model --quantize 8bit
+  ./run_all.sh --only zplke --models EleutherAI/pythia-410m,mine=./my_model --quantize 8bit
   ./run_all.sh --only monitor --set data=fktc folder=../FKTC n_facts=50
-  ./run_all.sh --only monitor --set data=hub:akariasai/PopQA
   ./run_all.sh --only monitor --set data=table folder=my.csv columns=subject:s,relation:p,object:o
   ./run_all.sh --profile paper --on local --jobs 4           model by model first, 4 at a time
   ./run_all.sh --profile paper --on tcp://scheduler:8786     on a running Dask cluster
@@ -46,9 +44,6 @@ other commands:
   ./run_all.sh bench [NAME]                     the benchmarks
   ./run_all.sh campaign                         fault injection: kills, full disks, flipped bits
   ./run_all.sh course --out DIR                 the labs: student and instructor copies, slides
-  ./run_all.sh browse                           one offline page with every answer
-  ./run_all.sh export --format F --out DIR      results for other tools: lm-eval, eee, hf, croissant
-  ./run_all.sh site --out DIR                   a MyST (Jupyter Book 2) project of the pages
 
   PROBELIB_OUT=../mine ./run_all.sh ...         write figures and runs there
 
@@ -56,6 +51,33 @@ Each run first deletes the previous products of its notebooks in figures/<profil
 leaves no products. A stopped run resumes with the same command.
 Exit code: 0 success, 1 a step failed, 2 the request or the plan is wrong, 130 stopped.
 """
+PAIRS = {"nargs": "+", "metavar": "NAME=VALUE", "default": []}
+YES = {"action": "store_true"}
+FLAGS: dict[str, tuple[dict, str]] = {
+    "--profile": ({"metavar": "NAME"}, "models and number of facts: smoke, atlas, study, small, "
+                  "paper; default: mine with --models, --quantize or --set, otherwise atlas"),
+    "--only": ({"nargs": "+", "metavar": "NAME"}, "notebooks (monitor/sec5_results), papers "
+               "(monitor) or artifacts (monitor/table4: the whole notebook that makes it), with "
+               "the notebooks they need; default: everything"),
+    "--models": ({"metavar": "A,B"}, "in place of all models of the notebooks: shipped models, "
+                 "Hugging Face ids, folders, NAME=any of these (shown as NAME). --set tuned=[C] "
+                 "judge=D adds models of other roles"),
+    "--quantize": ({"metavar": "BITS"}, "8bit or 4bit: load the models quantized"),
+    "--set": (PAIRS, "other parameters of the notebooks: numbers, true, false, null, [a, b] and "
+              "{a: 1} as in JSON (without quotes), everything else as text: data=fktc "
+              "folder=../FKTC n_facts=50"),
+    "--jobs": ({"metavar": "N", "type": int}, "notebooks at a time; default: the number of GPUs, "
+               "or 2 without GPUs, one per worker of a cluster, or 16 on a batch system"),
+    "--force": (YES, "run the selected notebooks although up to date"),
+    "--on": ({"metavar": "ENGINE", "nargs": "?", "const": "local"}, "score model by model before "
+             "the notebooks run, each in a run of its own: `local` (here), the address of a Dask "
+             "scheduler (tcp://host:8786), or jobs of `slurm`, `pbs`, `lsf`, `sge`"),
+    "--cluster": (PAIRS, "resources of a batch system's jobs, as dask-jobqueue takes them: "
+                  "queue=gpu memory=64GiB cores=2 walltime=04:00:00 account=... interface=ib0"),
+    "--list": (YES, "show the notebooks and the artifacts of each"),
+    "--dry-run": (YES, "show what would run, and why; models, memory and data"),
+    "--plan": ({"metavar": "FILE", "type": Path}, "another plan, with its notebooks beside it"),
+}  # fmt: skip
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -69,33 +91,9 @@ def main(arguments: list[str] | None = None) -> int:
                 f"are {', '.join(COMMANDS)}; --help describes all."
             )
         if os.environ.get("PROBELIB_OUT") == "":
-            raise ProbeError(
-                "PROBELIB_OUT is empty: name the folder to write to, or unset it to write into "
-                "the checkout."
-            )
-        whole = plan.read(args.plan)
-        everything = {step.notebook for step in plan.steps_of(whole, args.profile)}
-        named = plan.matching(whole, args.only) if args.only else everything
-        chosen = plan.with_needs(whole, named)
-        given = _given(args, plan.types(chosen))
-        settings = plan.settings(whole, chosen, args.profile, given)
-        if args.list:
-            made = [(step.notebook, ", ".join(step.makes)) for step in chosen]
-            _print_table(("notebook", "makes"), made)
-            return 0
-        preflight.check(settings, given)
-        force = named if args.force else set()
-        if args.dry_run:
-            now = uptodate.inputs(chosen, settings)
-            reasons = uptodate.why(args.profile, chosen, now, force)
-            rows = [(name, reason or "up to date") for name, reason in reasons.items()]
-            _print_table(("notebook", "runs"), rows)
-            _print_needs(settings)
-            return 0
-        with uptodate.lock(args.profile):
-            preflight.check(settings, given, online=True)
-            return asyncio.run(run(whole, chosen, settings, force, args))
-    except ProbeError as error:
+            raise ProbeError("PROBELIB_OUT is empty: name the folder to write to, or unset it.")
+        return _run(args)
+    except (ProbeError, RecursionError) as error:  # lists in lists in lists ...
         print(error, file=sys.stderr)
         return 2
     except OSError as error:
@@ -106,24 +104,44 @@ def main(arguments: list[str] | None = None) -> int:
         return 130
 
 
-async def run(
-    whole: Plan,
-    chosen: list[Step],
-    settings: dict[str, dict],
-    force: Collection[str],
-    args: argparse.Namespace,
-) -> int:
-    """Run the stale steps among ``chosen`` and build the report; return 0 or 1.
+def _run(args: argparse.Namespace) -> int:
+    whole = plan.read(args.plan)
+    if args.profile is None:  # exploring never touches the figures of the default profile
+        own = plan.OWN in whole.profiles and (args.models or args.quantize or args.set)
+        args.profile = plan.OWN if own else plan.DEFAULT
+    everything = {step.notebook for step in plan.steps_of(whole, args.profile)}
+    named = plan.matching(whole, args.only) if args.only else everything
+    chosen = plan.with_needs(whole, named)
+    given = _given(args, plan.types(chosen))
+    settings = plan.settings(whole, chosen, args.profile, given)
+    if args.list:
+        _print_table(("notebook", "makes"), [(s.notebook, ", ".join(s.makes)) for s in chosen])
+        return 0
+    preflight.check(settings, given)
+    force = named if args.force else set()
+    if args.dry_run:
+        now = uptodate.inputs(chosen, settings)
+        reasons = uptodate.why(args.profile, chosen, now, force)
+        print(f"profile {args.profile}: products in {paths.FIGURES / args.profile}")
+        _print_table(("notebook", "runs"), [(n, why or "up to date") for n, why in reasons.items()])
+        _print_needs(settings)
+        return 0
+    with uptodate.lock(args.profile):
+        preflight.check(settings, given, online=True)
+        return asyncio.run(_execute(whole, chosen, settings, force, args))
 
-    settings  see ``plan.settings``
-    force     notebooks to run although they are up to date
-    """
+
+async def _execute(
+    whole: Plan, chosen: list[Step], settings: dict, force: Collection[str], args
+) -> int:
+    """Run the stale steps among ``chosen`` and build the report; return 0 or 1."""
     profile, now = args.profile, uptodate.inputs(chosen, settings)
     reasons = uptodate.why(profile, chosen, now, force)
     outcomes = {step.notebook: steps.StepOutcome("up to date") for step in chosen}
+    report = paths.RUNS / profile / "report.html"
     if stale := [step for step in chosen if reasons[step.notebook]]:
-        # it compared the previous products
-        (paths.RUNS / profile / "verify.csv").unlink(missing_ok=True)
+        for old in (report, paths.RUNS / profile / "verify.csv"):  # of the previous products
+            old.unlink(missing_ok=True)
         options = _assignments(args.cluster, "--cluster")
         async with cluster.workers(args.on or "local", args.jobs, options) as places:
             if args.on:
@@ -132,15 +150,13 @@ async def run(
     made = {step.notebook: ", ".join(step.makes) for step in chosen}
     rows = [(name, each.status, each.time(), made[name]) for name, each in outcomes.items()]
     _print_table(("step", "status", "seconds", "products"), rows)
-    report = paths.RUNS / profile / "report.html"
-    if stale or not uptodate.reported(profile):
+    if not report.exists():
         status = {step.notebook: "not selected" for step in whole.steps}
         status |= {name: ": ".join(filter(None, each[:2])) for name, each in outcomes.items()}
         try:
             from probelib.report.pages import book  # here: matplotlib and pandas take seconds
 
-            report = book(profile, plan.steps_of(whole, profile), status)
-            uptodate.write_report(profile)
+            book(profile, plan.steps_of(whole, profile), status)
         except Exception as error:  # the results of the steps are valid without the report
             print(printable(f"FAILED     report: {type(error).__name__}: {error}"))
             return 1
@@ -152,43 +168,8 @@ def _parser() -> argparse.ArgumentParser:
     form = {"epilog": EXAMPLES, "formatter_class": argparse.RawDescriptionHelpFormatter}
     what = "Run the notebooks that make all tables and figures."
     parser = argparse.ArgumentParser("run_all.sh", description=what, **form)
-    pairs = {"nargs": "+", "metavar": "NAME=VALUE", "default": []}
-    add = parser.add_argument
-    profiles = "models and number of facts: smoke, atlas (default), study, small, paper"
-    add("--profile", default="atlas", help=profiles)
-    only = "notebooks (monitor/sec5_results), papers (monitor) or artifacts (monitor/table4: the "
-    only += "whole notebook that makes it), with the notebooks they need; default: everything"
-    add("--only", nargs="+", metavar="NAME", help=only)
-    models = "replace the profile's `models`: shipped models, Hugging Face ids, folders. The "
-    models += "profile's other models stay (--set tuned=[] encoder_decoders=[] judge=B replaces "
-    add("--models", metavar="A,B", help=f"{models}them); --dry-run shows all")
-    add("--quantize", metavar="BITS", help="8bit or 4bit: load the models quantized")
-    other = (
-        "any other parameter of the notebooks: numbers, true, false, null, [a, b] and {a: 1} as "
-    )
-    other += (
-        "in JSON (without quotes), everything else as text: data=fktc folder=../FKTC n_facts=50"
-    )
-    add("--set", **pairs, help=other)
-    jobs = (
-        "notebooks at a time; default: the number of GPUs, or 2 without GPUs, one per worker of a "
-    )
-    add("--jobs", type=int, metavar="N", help=f"{jobs}cluster, or 16 on a batch system")
-    add("--force", action="store_true", help="run the selected notebooks although up to date")
-    on = "score model by model before the notebooks run, each in a run of its own: `local` (here), "
-    on += (
-        "the address of a Dask scheduler (tcp://host:8786), or jobs of `slurm`, `pbs`, `lsf`, `sge`"
-    )
-    add("--on", metavar="ENGINE", nargs="?", const="local", help=on)
-    resources = (
-        "resources of a batch system's jobs: gpu_gb=80 (memory of one GPU; without it CPUs) "
-    )
-    resources += "mem_gb= gpus= cores=2 timeout_min=240, and arguments of dask-jobqueue: queue=gpu "
-    add("--cluster", **pairs, help=f"{resources}account=... interface=ib0")
-    add("--list", action="store_true", help="show the notebooks and the artifacts of each")
-    dry = "show what would run, and why; models, memory and data"
-    add("--dry-run", action="store_true", help=dry)
-    add("--plan", type=Path, metavar="FILE", help="another plan, with its notebooks beside it")
+    for flag, (options, text) in FLAGS.items():
+        parser.add_argument(flag, help=text, **options)
     return parser
 
 
@@ -215,23 +196,23 @@ def _given(args: argparse.Namespace, types: dict[str, set[type]] | None = None) 
             columns = ",".join(f"{ours}:{own}" for ours, own in columns.items())
         assigned["data"] = f"{assigned.get('data', 'table')}?{columns}"
     bare = FILES.union(preflight.NAMES, ["graph"] if assigned.get("graph") != "atlas" else [])
-    try:
-        found = {name: _absolute(value, name in bare) for name, value in assigned.items()}
-    except RecursionError:
-        raise ProbeError("--set: a value is nested too deeply (lists in lists)") from None
+    found = {name: _absolute(value, name in bare) for name, value in assigned.items()}
     if args.models is not None:
-        models = [name.strip() for name in args.models.split(",") if name.strip()]
-        if not models:
-            raise ProbeError("--models is empty; it takes names, as in --models a,b.")
-        found["models"] = _absolute(models, bare=True)
-    if args.quantize is not None:
-        found["quantize"] = args.quantize
-    for name in preflight.NAMES:
-        if isinstance(entries := found.get(name), list):
-            found[name] = [each for i, each in enumerate(entries) if each not in entries[:i]]
-            for twice in sorted({str(each) for each in entries if entries.count(each) > 1}):
-                print(f"{name}: {twice} is named twice; it counts once.", file=sys.stderr)
-    return found
+        found = _only(args.models, types or {"models": {list}}) | found
+    return found | ({"quantize": args.quantize} if args.quantize is not None else {})
+
+
+def _only(models: str, types: dict[str, set[type]]) -> dict:
+    """The values of all parameters that name models, so that no other model takes part."""
+    names = dict.fromkeys(name.strip() for name in models.split(",") if name.strip())
+    if not names:
+        raise ProbeError("--models is empty; it takes names, as in --models a,b.")
+    chosen = _absolute(list(names), bare=True)
+    found: dict = {n: [] if list in types[n] else None for n in preflight.NAMES if n in types}
+    if not found:
+        raise ProbeError("--models: none of the selected notebooks takes a model.")
+    values = {"models": chosen, "model_name": chosen[0]}
+    return found | {name: value for name, value in values.items() if name in found}
 
 
 def _assignments(given: list[str], flag: str, types: dict[str, set[type]] | None = None) -> dict:
@@ -240,8 +221,7 @@ def _assignments(given: list[str], flag: str, types: dict[str, set[type]] | None
     for assignment in given:
         name, equals, value = assignment.partition("=")
         if not equals:
-            example = f"NAME=VALUE is expected, as in {flag} n_facts=50."
-            raise ProbeError(f"{flag} {assignment!r}: {example}")
+            raise ProbeError(f"{flag} {assignment!r}: NAME=VALUE is expected, as in n_facts=50.")
         try:
             values[name] = parameters.from_text(value, (types or {}).get(name, set()))
         except parameters.yaml_errors() as error:
@@ -251,7 +231,7 @@ def _assignments(given: list[str], flag: str, types: dict[str, set[type]] | None
 
 
 def _absolute(value: object, bare: bool = False) -> object:
-    """Make relative paths absolute, also in lists, in dictionaries and on both sides of tuned=base:
+    """Make relative paths absolute, also in lists, in dictionaries, in NAME=SOURCE and tuned=base:
     a notebook runs in its own folder. A link keeps its name, which tables and figures show.
 
     bare   a name without a slash may be a path, too
@@ -262,26 +242,24 @@ def _absolute(value: object, bare: bool = False) -> object:
         return {name: _absolute(each, name in FILES) for name, each in value.items()}
     if not isinstance(value, str):
         return value
-    home = os.path.expanduser
-    shipped = organisms()
-
-    def is_path(name: str) -> bool:
-        return ("/" in name or bare) and name not in shipped and os.path.exists(home(name))
-
-    halves = with_base(value) if all(with_base(value)) and not is_path(value) else [value]
-    named = [(half, *split_chat(half)) for half in halves]
-    full = lambda name, in_chat: os.path.abspath(home(name)) + IN_CHAT * in_chat
-    return "=".join(full(name, chat) if is_path(name) else half for half, name, chat in named)
+    name, in_chat = split_chat(value)
+    path = os.path.expanduser(name)
+    if ("/" in name or bare) and name not in organisms() and os.path.exists(path):
+        return os.path.abspath(path) + IN_CHAT * in_chat
+    halves = split_display(value)
+    halves = halves if all(halves) else with_base(value)
+    return "=".join(_absolute(half, bare) for half in halves) if all(halves) else value
 
 
 def _print_needs(settings: dict[str, dict]) -> None:
-    """The models with the memory of their weights, and the data, each with its notebooks."""
+    """The models with the memory of their weights, and the data with what they lack."""
     head = ("model", "parameters with embeddings", "GiB at 16 bit", "8bit", "4bit", "notebooks")
     print()
     _print_table(head, preflight.table(settings))
     print("\nfacts:")
     for data, notebooks in preflight.data(settings).items():
         print(printable(f"  {data}\n{indent(fill(', '.join(notebooks), 94), '      ')}"))
+    print(printable("".join(f"  {line}\n" for line in preflight.lacking(settings))), end="")
 
 
 def _print_table(head: tuple[str, ...], rows: list[tuple[str, ...]]) -> None:

@@ -28,7 +28,6 @@ from probelib.runner.plan import Step
 SYSTEMS = ("slurm", "pbs", "lsf", "sge")
 JOBS = 16  # jobs of a batch system at a time, unless --jobs gives another number
 JOB = {"cores": 2, "memory": "16GiB", "walltime": "04:00:00"}  # unless --cluster gives others
-PASSED = ("PYTHONPATH", "PYTHONSAFEPATH", "TOKENIZERS_PARALLELISM", "TQDM_MININTERVAL")
 LISTS = ("models", "encoder_decoders", "masked", "tuned")
 
 
@@ -93,10 +92,8 @@ def differs(versions: dict[str, str], out: str) -> str:
     """Why this process cannot work for a runner with these versions; "" if it can."""
     own = here()
     if other := [f"{n} {own[n]}, not {versions[n]}" for n in own if own[n] != versions[n]]:
-        return (
-            f"the worker has other versions than the runner ({'; '.join(other)}); start workers in "
-            "the runner's environment, with its checkout as PYTHONPATH"
-        )
+        said = f"the worker has other versions than the runner ({'; '.join(other)}); start workers"
+        return f"{said} in the runner's environment, with its checkout as PYTHONPATH"
     if not os.access(Path(out) / "runs", os.W_OK):
         return f"the worker cannot write {out}/runs; workers need this folder at the same path"
     return ""
@@ -146,27 +143,23 @@ async def _connect(on: str, jobs: int | None, options: dict, stack) -> tuple:
 
 async def check(client) -> int:
     """The number of workers. Raise ProbeError for none, or one that cannot execute notebooks."""
-    threads = await client.nthreads()
-    address = client.scheduler.address
-    start = f"start them with `dask worker {address} --nthreads 1 --memory-limit 0`"
-    if not threads:
-        raise ProbeError(f"{address} has no workers: {start}")
-    if several := [worker for worker, n in threads.items() if n != 1]:
-        raise ProbeError(f"{several[0]} runs several tasks at a time: {start}")
-    said = await client.run(differs, here(), str(paths.OUT), on_error="return")
-    for worker, wrong in said.items():
-        if wrong:
-            raise ProbeError(f"{worker}: {wrong}")
+    threads, address = await client.nthreads(), client.scheduler.address
+    wrong = {w: "it runs several tasks at a time" for w, n in threads.items() if n != 1}
+    if threads and not wrong:
+        said = await client.run(differs, here(), str(paths.OUT), on_error="return")
+        wrong = {worker: each for worker, each in said.items() if each}
+    for worker, each in wrong.items() if threads else [(address, "it has no workers")]:
+        start = f"`dask worker {address} --nthreads 1 --memory-limit 0` starts one"
+        raise ProbeError(f"{worker}: {each}; {start}")
     return len(threads)
 
 
 def job(folder: Path, options: dict) -> dict:
     """The arguments of dask-jobqueue's cluster: one notebook at a time; the job limits the memory;
     all connections are encrypted with keys that are made for this run."""
-    given = JOB | options
-    threads = dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS"), given["cores"])
-    environment = steps.environments(1)[0]
-    exports = {name: environment[name] for name in PASSED} | threads
+    given, environment = JOB | options, steps.environments(1)[0]
+    exports = {name: environment[name] for name in ("PYTHONPATH", "PYTHONSAFEPATH")}
+    exports |= dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS"), given["cores"])
     lines = [f"export {name}={shlex.quote(str(value))}" for name, value in exports.items()]
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     return {
@@ -210,7 +203,8 @@ async def one_by_one(
     async with asyncio.TaskGroup() as group:
         for step in chosen:
             values = settings[step.notebook]
-            entries = [(name, entry) for name in LISTS for entry in values.get(name) or []]
+            lists = [name for name in LISTS if name in step.accepts]
+            entries = dict.fromkeys((name, each) for name in lists for each in values.get(name, []))
             for name, entry in entries if len(entries) > 1 else []:
-                alone = {each: [] for each in LISTS if each in step.accepts} | {name: [entry]}
-                group.create_task(run(step, entry, values | alone))
+                alone = values | dict.fromkeys(lists, []) | {name: [entry]}
+                group.create_task(run(step, entry, alone))

@@ -2,8 +2,8 @@
 
 The job comes on stdin as a line of JSON. stdin stays open: when it closes, the runner has stopped
 or died, and the notebook ends with it. Events go to stdout, one JSON object per line:
-``{"cell": 3}`` (the third cell that runs, as in ``In [3]``), ``{"text": ...}`` (the latest line on
-the notebook's stderr: a progress bar), and at the end ``{"error": null}`` or the failure.
+``{"cell": 3}`` (the third cell that runs, as in ``In [3]``), ``{"text": ...}`` (where its progress
+bar stands), and at the end ``{"error": null}`` or the failure.
 """
 
 import contextlib
@@ -30,6 +30,10 @@ from probelib import files
 from probelib.lm.internals.memory import NO_MEMORY
 
 OUT_OF_MEMORY = "most likely out of memory: fewer --jobs, a smaller batch or --quantize"
+# of tqdm: "gpt2:  33%|###    | 1/3 [02:37<05:14, 157s/relation]"
+BAR = re.compile(
+    r"(?:(.*): +)?\d+%\|.*?\| *(\S+/\S+) \[[^<\]]*<([\d:]+|\?), *[\d.?]*(?:s/)?(\w+?)(?:/s)?\]"
+)
 
 
 class OwnKernelManager(AsyncKernelManager):
@@ -40,11 +44,9 @@ class OwnKernelManager(AsyncKernelManager):
         return KernelSpecManager(kernel_dirs=[])
 
     async def _async_launch_kernel(self, kernel_cmd: list[str], **options: object) -> None:
-        """jupyter_client's hook. The kernel logs errors only: otherwise it warns each time that
-        its sockets on this machine are not encrypted."""
-        await super()._async_launch_kernel(
-            [*kernel_cmd, "--IPKernelApp.log_level=ERROR"], **options
-        )
+        """Errors only: else each kernel warns that its sockets here are not encrypted."""
+        command = [*kernel_cmd, "--IPKernelApp.log_level=ERROR"]
+        await super()._async_launch_kernel(command, **options)
 
 
 def main() -> None:
@@ -69,9 +71,9 @@ def execute(source: str, target: str, parameters: dict, send: Callable) -> str |
         count += 1
         send(cell=count, text="")
 
-    def on_stderr(text: str) -> None:  # a progress bar redraws itself after "\r"
-        lines = text.replace("\r", "\n").split("\n")
-        send(text=next((line.strip() for line in reversed(lines) if line.strip()), "")[:200])
+    def on_stderr(text: str) -> None:
+        if shown := bar(text):
+            send(text=shown)
 
     for attempt in (1, 2):
         try:
@@ -90,7 +92,11 @@ def execute(source: str, target: str, parameters: dict, send: Callable) -> str |
                 on_cell_execute=on_cell,
                 stderr_file=SimpleNamespace(write=on_stderr, flush=lambda: None),
             )
-            return _skipped_cell(notebook)
+            # papermill marks cells after sys.exit() or an interrupt as completed
+            code = [c for c in notebook.cells if c.cell_type == "code" and c.source.strip()]
+            ran = [cell.execution_count is not None for cell in code] + [False]
+            number = ran.index(False) + 1
+            return f"cell {number}: never ran" if number <= len(code) else None
         except papermill.PapermillExecutionError as error:
             said = " ".join(str(error.evalue).split())[:500]
             return f"cell {count}: {error.ename}: {said}{hint(error.ename, said)}"
@@ -104,21 +110,22 @@ def execute(source: str, target: str, parameters: dict, send: Callable) -> str |
     return None
 
 
+def bar(text: str) -> str:
+    """The last progress bar in what was written to stderr; other lines (warnings) are left out.
+
+    >>> bar("gpt2:  33%|###    | 1/3 [02:37<05:14, 157.2s/relation]")
+    'gpt2 1/3 relation, 05:14 left'
+    """
+    found = list(BAR.finditer(text.replace("\r", "\n")))
+    name, done, left, unit = found[-1].groups() if found else ("", "", "?", "")
+    return " ".join(filter(None, (name, done, unit))) + f", {left} left" * (left != "?")
+
+
 def hint(kind: str, said: str) -> str:
     """Advice on a notebook's error for lack of memory or open files; "" for any other error."""
     if kind in ("OutOfMemoryError", "MemoryError") or re.search(NO_MEMORY, said):
         return f" ({OUT_OF_MEMORY})"
     return " (see ulimit -n and -v)" if not said.strip(";") or "Too many open" in said else ""
-
-
-def _skipped_cell(notebook: dict) -> str | None:
-    """The first cell that never ran, as an error message; None if all ran. (papermill marks such
-    cells as completed after sys.exit() or an interrupt; their execution counts show it.)"""
-    code = [c for c in notebook["cells"] if c["cell_type"] == "code" and c["source"].strip()]
-    for number, cell in enumerate(code, 1):
-        if cell["execution_count"] is None:
-            return f"cell {number}: never ran, since the notebook stopped before it"
-    return None
 
 
 def _end_with_runner() -> None:

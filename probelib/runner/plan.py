@@ -18,21 +18,37 @@
         parameters: {common: {seed: 0}, smoke: {}}
 
 Later values win: the profile's, the step's ``common`` ones, the step's for the profile, the
-command line's. ``profile`` itself is always passed. A step stands below those that it needs.
+command line's. The profile ``mine`` (own models, own facts) begins with the values of the default
+one. ``profile`` itself is always passed. A step stands below those that it needs.
 """
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from probelib import parameters, paths
 from probelib.errors import ProbeError, unknown
 
-KEYS = ("notebook", "title", "profiles", "needs", "makes", "measured", "fragile", "timeout_s")
-KEYS += ("parameters",)
+DEFAULT, OWN = "atlas", "mine"
 TOLERANCES = {"scores": 1e-4, "intervals": 0.05}  # see ``verify``
-ARTIFACT = re.compile(r"[\w-]+(/[\w-]+)+")  # paper/name; part of a path: no dots, no patterns
+ARTIFACT = re.compile(r"[\w-]+(/[\w-]+)+")  # monitor/table4; part of a path: no dots, no patterns
+
+Kind = tuple[Callable, str]  # (whether a value fits, what is expected)
+ANY: Kind = (lambda value: True, "")
+TEXT: Kind = (lambda value: isinstance(value, str), "a text")
+NAME: Kind = (
+    lambda v: v.isprintable() and Path(v).parts and not {"..", "/"} & {*Path(v).parts},
+    "a name that is part of a path: not empty, not absolute, no '..'",
+)
+LIST: Kind = (lambda value: isinstance(value, list), "a list")
+TEXTS: Kind = (lambda v: LIST[0](v) and all(map(TEXT[0], v)), "a list of texts")
+MADE: Kind = (lambda v: TEXTS[0](v) and all(map(ARTIFACT.fullmatch, v)), "a list of artifacts")
+PAIRS: Kind = (lambda v: isinstance(v, dict) and all(map(TEXT[0], v)), "`name: value` pairs")
+NUMBER: Kind = (lambda v: type(v) in (int, float) and v >= 0, "a number of 0 or more")
+FILE = {"profiles": PAIRS, "tolerances": PAIRS, "steps": LIST}
+ENTRY = {"notebook": TEXT, "title": TEXT, "profiles": TEXTS, "needs": TEXTS, "makes": MADE}
+ENTRY |= {"measured": TEXTS, "fragile": PAIRS, "timeout_s": NUMBER, "parameters": PAIRS}
 
 
 @dataclass(frozen=True)
@@ -74,14 +90,23 @@ def read(file: Path | None = None) -> Plan:
         raise ProbeError(f"cannot read the plan {file}: {error.strerror}.") from None
     except parameters.yaml_errors() as error:  # ValueError: no UTF-8
         raise ProbeError(f"{file} is not YAML: {' '.join(str(error).split())}") from None
-    content = _mapping(content, file.name, ("profiles", "tolerances", "steps"))
-    profiles = _groups(content.get("profiles"), f"{file.name}, profiles")
+    content = _mapping(content, file.name, FILE)
+    profiles = content.get("profiles", {})
     for profile in profiles:
-        _stays_inside(profile, f"{file.name}, profiles")
-    entries = _list(content.get("steps"), f"{file.name}, steps", dict)
-    steps = [_step(file, entry, profiles) for entry in entries]
-    _check_together(file.name, profiles, steps)
-    limits = _tolerances(content.get("tolerances"), f"{file.name}, tolerances", list(TOLERANCES))
+        _mapping({"name": profile}, f"{file.name}, profiles", {"name": NAME})
+    steps: list[Step] = []
+    for entry in content.get("steps", []):
+        steps.append(_step(file, entry, profiles, [step.notebook for step in steps]))
+    names = [step.notebook for step in steps]
+    makes = [artifact for step in steps for artifact in step.makes]
+    for kind, each in (("notebook", names), ("artifact", makes)):
+        if twice := sorted({name for name in each if each.count(name) > 1}):
+            raise ProbeError(f"{file.name}: duplicate {kind} {twice[0]}. Keep one.")
+    declared = dict.fromkeys((name for step in steps for name in step.accepts), ANY)
+    for profile, values in profiles.items():  # refuses a parameter that no notebook has
+        profiles[profile] = _mapping(values, f"{file.name}, profiles, {profile}", declared)
+    kinds = dict.fromkeys(TOLERANCES, NUMBER)
+    limits = _mapping(content.get("tolerances"), f"{file.name}, tolerances", kinds)
     return Plan(file, profiles, TOLERANCES | limits, steps)
 
 
@@ -121,37 +146,21 @@ def settings(
     """The checked parameters of every step: notebook -> name -> value.
 
     ``given`` (from the command line) goes to the steps with such a parameter, or with such a name
-    in their default ``settings``. With other data the plan's relations are omitted, because they
-    are the atlas's, and a folder goes only to the notebooks with other data. Raise ProbeError if
-    no step has a given parameter, the profile is unknown, or a value has a wrong type.
+    in their ``settings``. With other data the plan's relations are omitted, because they are the
+    atlas's, and a folder goes only to the notebooks with other data. Raise ProbeError if no step
+    has a given parameter, the profile is unknown, or a value has a wrong type.
     """
-    given = given or {}
+    given, takes = given or {}, types(steps)
     if profile not in plan.profiles:
         raise unknown("profile", profile, plan.profiles)
     if "profile" in given:
-        raise ProbeError(
-            "the profile is chosen with --profile; as a parameter it would send products to "
-            "another one's folder."
-        )
-    takes = types(steps)
+        raise ProbeError("the profile is chosen with --profile, not with --set.")
     empty = {n for step in plan.steps for n in step.accepts if given.get(n) == []}  # of others
     if wrong := sorted(given.keys() - takes.keys() - empty):
         raise unknown("parameter (none of the selected notebooks has it)", wrong[0], takes)
     chosen = {}
     for step in steps:
-        own = (step.parameters.get(group, {}) for group in ("common", profile))
-        values: dict = {}
-        for layer in (plan.profiles[profile] | {"profile": profile}, *own, given):
-            for name in layer.keys() & step.accepts.keys():
-                both = isinstance(layer[name], dict) and isinstance(values.get(name), dict)
-                values[name] = values[name] | layer[name] if both else layer[name]
-        inner = _inner(step)
-        if inside := {name: given[name] for name in given if name in inner}:
-            values["settings"] = values.get("settings", inner) | inside
-        if given.get("data", "atlas") != "atlas" and {"data", "relations"} <= step.accepts.keys():
-            values["relations"] = given.get("relations")
-        if "data" in step.accepts and values.get("data", "atlas") == "atlas":
-            values.pop("folder", None)
+        values = _values(plan, step, profile, given)
         for name, value in values.items():
             where = f"{plan.file.name}, {step.notebook}, {profile}: {name}"
             where = f"--set {name}, {step.notebook}" if name in given else where
@@ -165,127 +174,94 @@ def settings(
     return chosen
 
 
+def _values(plan: Plan, step: Step, profile: str, given: dict) -> dict:
+    """The parameters of a step; later layers win, and dictionaries are merged."""
+    own = [DEFAULT, OWN] if profile == OWN else [profile]
+    layers = [plan.profiles.get(each, {}) for each in own] + [{"profile": profile}]
+    layers += [step.parameters.get(group, {}) for group in ("common", *own)]
+    values: dict = {}
+    for layer in (*layers, given):
+        for name in layer.keys() & step.accepts.keys():
+            both = isinstance(layer[name], dict) and isinstance(values.get(name), dict)
+            values[name] = values[name] | layer[name] if both else layer[name]
+    inner = _inner(step)
+    if inside := {name: given[name] for name in given if name in inner}:
+        before = values.get("settings", parameters.defaults(step.path)["settings"])
+        values["settings"] = before | inside
+    if given.get("data", DEFAULT) != DEFAULT and {"data", "relations"} <= step.accepts.keys():
+        values["relations"] = given.get("relations")
+    if "data" in step.accepts and values.get("data", DEFAULT) == DEFAULT:
+        values.pop("folder", None)
+    return values
+
+
 def types(steps: Iterable[Step]) -> dict[str, set[type]]:
     """Every parameter of the steps, also inside ``settings`` -> its types; none: any."""
     found: dict[str, set[type]] = {}
     for step in steps:
-        inner = {k: {type(v)} if v is not None else set() for k, v in _inner(step).items()}
+        inner = {n: {type(v)} if v is not None else set() for n, v in _inner(step).items()}
         for name, accepts in (inner | step.accepts).items():
-            known = found.setdefault(name, set(accepts))
-            found[name] = known | accepts if known and accepts else set()
+            before = found.setdefault(name, set(accepts))
+            found[name] = before | accepts if before and accepts else set()
     return found
 
 
 def _inner(step: Step) -> dict:
-    """The defaults in the notebook's dictionary ``settings`` that are no parameters themselves."""
-    held = parameters.defaults(step.path).get("settings") if "settings" in step.accepts else None
-    return {name: value for name, value in (held or {}).items() if name not in step.accepts}
+    """What the notebook and the plan put into ``settings``, without the names of parameters."""
+    held = (parameters.defaults(step.path), *step.parameters.values())
+    found = [each.get("settings") or {} for each in held if "settings" in step.accepts]
+    return {n: value for each in found for n, value in each.items() if n not in step.accepts}
 
 
-def _step(file: Path, entry: dict, profiles: dict) -> Step:
-    """One entry of the plan, checked against its notebook."""
-    name = entry.get("notebook")
+def _step(file: Path, entry: object, profiles: dict, above: list[str]) -> Step:
+    """One entry of the plan, checked against its notebook; ``above`` are the notebooks before."""
+    name = entry.get("notebook") if isinstance(entry, dict) else ""
     where = f"{file.name}, {name}"
-    _mapping(entry, where, KEYS)
-    _stays_inside(name, where)
+    entry = _mapping(entry, where, ENTRY)
+    _mapping({"notebook": str(name)}, where, {"notebook": NAME})
     path = file.parent / f"{name}.ipynb"
     if not path.is_file():
         there = (each.relative_to(file.parent) for each in file.parent.rglob("*.ipynb"))
         shown = [str(e.with_suffix("")) for e in there if ".ipynb_checkpoints" not in e.parts]
         raise unknown(f"notebook ({file.name}; there is no {path})", str(name), shown)
-    keys = ("profiles", "needs", "makes", "measured")
-    own, needs, makes, measured = (_list(entry.get(key), f"{where}, {key}") for key in keys)
-    for profile in own:
-        if profile not in profiles:
-            raise unknown(f"profile ({where}, profiles)", profile, profiles)
-    for artifact in makes:
-        if not ARTIFACT.fullmatch(artifact):
-            raise ProbeError(
-                f"{where}, makes: {artifact!r} is not an artifact's name, such as monitor/table4."
-            )
-    for artifact in measured:
-        if artifact not in makes:
-            place = f"artifact ({where}, measured; it must be listed in makes)"
-            raise unknown(place, artifact, makes)
-    fragile = _tolerances(entry.get("fragile"), f"{where}, fragile", makes)
-    timeout_s = entry.get("timeout_s")
-    if timeout_s is not None and not (type(timeout_s) in (int, float) and timeout_s > 0):
-        raise ProbeError(f"{where}: timeout_s is {timeout_s!r}; it takes seconds above 0.")
-    accepts = parameters.declared(path)
+    lists = {key: entry.get(key, []) for key in ("profiles", "needs", "makes", "measured")}
+    makes, accepts = lists["makes"], parameters.declared(path)
+    for key, kind, known in (
+        ("profiles", "profile", profiles),
+        ("needs", "notebook above", above),
+        ("measured", "artifact of `makes`", makes),
+    ):
+        for each in lists[key]:
+            if each not in known:
+                raise unknown(f"{kind} ({where}, {key})", each, known)
     if "profile" not in accepts:
         raise ProbeError(f"{path}: the parameters cell has no `profile`; every notebook gets it.")
-    groups = _groups(entry.get("parameters"), f"{where}, parameters", ("common", *profiles))
-    for group, values in groups.items():
-        for parameter in values:
-            if parameter not in accepts:
-                place = f"parameter of the notebook ({where}, {group})"
-                raise unknown(place, parameter, accepts)
-    title = str(entry.get("title") or name)
-    lists = (own, needs, makes, measured)
-    return Step(str(name), path, title, *lists, fragile, timeout_s, groups, accepts)
+    own = dict.fromkeys(("common", *profiles), PAIRS)
+    groups = _mapping(entry.get("parameters"), f"{where}, parameters", own)
+    own = dict.fromkeys(accepts, ANY)
+    return Step(
+        notebook=name,
+        path=path,
+        title=entry.get("title", name),
+        **lists,
+        fragile=_mapping(entry.get("fragile"), f"{where}, fragile", dict.fromkeys(makes, NUMBER)),
+        timeout_s=entry.get("timeout_s"),
+        parameters={
+            group: _mapping(each, f"{where}, {group}", own) for group, each in groups.items()
+        },
+        accepts=accepts,
+    )
 
 
-def _stays_inside(name: object, where: str) -> None:
-    """Raise ProbeError if a name, a part of a product's path, would lead out of the folder."""
-    path = Path(str(name))
-    inside = path.parts and not path.is_absolute() and ".." not in path.parts
-    if not inside or not str(name).isprintable():
-        raise ProbeError(
-            f"{where}: {name!r} is part of a path, and may not be empty, absolute or hold '..'."
-        )
-
-
-def _check_together(file: str, profiles: dict, steps: list[Step]) -> None:
-    """Check for duplicate names, unknown needs, and parameters that no notebook has."""
-    names = [step.notebook for step in steps]
-    makes = [artifact for step in steps for artifact in step.makes]
-    for kind, each in (("notebook", names), ("artifact", makes)):
-        if twice := sorted({name for name in each if each.count(name) > 1}):
-            raise ProbeError(f"{file}: duplicate {kind} {twice[0]}. Keep one.")
-    for i, step in enumerate(steps):
-        for need in step.needs:
-            if need not in names[:i]:
-                where = f"notebook above ({file}, {step.notebook}, needs)"
-                raise unknown(where, need, names[:i])
-    declared = {name for step in steps for name in step.accepts}
-    for profile, values in profiles.items():
-        for name in values:
-            if name not in declared:
-                place = f"parameter ({file}, profile {profile}; no notebook has it)"
-                raise unknown(place, name, declared)
-
-
-def _groups(value: object, where: str, allowed: Sequence[str] | None = None) -> dict[str, dict]:
-    """Named groups of parameter values."""
-    groups = _mapping(value, where, allowed)
-    return {name: _mapping(values, f"{where}, {name}") for name, values in groups.items()}
-
-
-def _mapping(value: object, where: str, allowed: Sequence[str] | None = None) -> dict:
-    """``value`` as a dict with text keys, only the allowed ones; None gives an empty dict."""
+def _mapping(value: object, where: str, kinds: Mapping[str, Kind]) -> dict:
+    """``value`` as a dict with keys of ``kinds``, each value of its kind; null is left out."""
     value = {} if value is None else value
-    if not isinstance(value, dict) or not all(isinstance(key, str) for key in value):
-        raise ProbeError(f"{where}: expected `name: value` pairs, got {value!r}.")
-    for key in value:
-        if allowed is not None and key not in allowed:
-            raise unknown(f"key ({where})", key, allowed)
-    return value
-
-
-def _tolerances(value: object, where: str, allowed: Sequence[str]) -> dict[str, float]:
-    """Numbers of 0 or more by name."""
-    found = _mapping(value, where, allowed)
-    for name, number in found.items():
-        if type(number) not in (int, float) or not number >= 0:
-            raise ProbeError(
-                f"{where}: {name} is {number!r}; it takes a number of 0 or more, such as 0.0001."
-            )
-    return found
-
-
-def _list(value: object, where: str, kind: type = str) -> list:
-    """``value`` as a list of texts (or of ``kind``); None gives an empty list."""
-    value = [] if value is None else value
-    if not isinstance(value, list) or not all(isinstance(item, kind) for item in value):
-        raise ProbeError(f"{where}: expected a list, got {value!r}.")
-    return value
+    if not PAIRS[0](value):
+        raise ProbeError(f"{where}: expected {PAIRS[1]}, got {value!r}.")
+    for key, held in value.items():
+        if key not in kinds:
+            raise unknown(f"key ({where})", key, kinds)
+        fits, expected = kinds[key]
+        if held is not None and not fits(held):
+            raise ProbeError(f"{where}, {key}: expected {expected}, got {held!r}.")
+    return {key: v for key, v in value.items() if v is not None or kinds[key] is ANY}

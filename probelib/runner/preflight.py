@@ -1,7 +1,7 @@
 """Checks before a run starts: its models, the memory of their weights, its data."""
 
 import json
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from pathlib import Path
 
 from probelib.errors import ProbeError, texts_of, unknown
@@ -9,12 +9,14 @@ from probelib.lm.internals.memory import parameters
 from probelib.lm.internals.weights import QUANTIZE
 from probelib.lm.loading import load
 from probelib.lm.model import DTYPES
-from probelib.lm.names import SERVERS, is_id, short_names, with_base
+from probelib.lm.names import SERVERS, is_id, short_names, split_display, with_base
 from probelib.runner.uptodate import MODELS as MODEL_PARAMETERS
 
 FACTS = ("data", "folder", "relations", "n_facts")
 NAMES = (*MODEL_PARAMETERS, "encoder")
 BYTES = {"16 bit": 2.0, "8bit": 1.0, "4bit": 0.5}
+ROLES = {"monitor": "question", "distractors": "cloze"}  # of the templates that notebooks need
+EXAMPLES = 50  # pairs in ZP-LKE's lists, unless n_examples says otherwise
 
 
 def models(settings: dict[str, dict], names: Collection[str] = NAMES) -> dict[str, list[str]]:
@@ -40,8 +42,6 @@ def check(settings: dict[str, dict], given: Collection[str] = (), online: bool =
             and ask the served models (a typo, a gated model). The plan's models are downloaded by
             the notebook that loads them
     """
-    from probelib.lm.remote.chat import ChatModel, connect
-
     for values in settings.values():
         for name in NAMES:
             if (asked := values.get(name)) is not None:
@@ -49,68 +49,93 @@ def check(settings: dict[str, dict], given: Collection[str] = (), online: bool =
         for name, known in (("quantize", QUANTIZE), ("dtype", DTYPES)):
             if values.get(name) is not None and values[name] not in known:
                 raise unknown(name, values[name], known)
-    for parameter in MODEL_PARAMETERS:
+    for parameter in [name for name in MODEL_PARAMETERS if name in given or not online]:
         for name in models(settings, [parameter]):
-            from_hub = is_id(name) and not Path(name).is_dir()
-            if online and (parameter not in given or not (from_hub or "://" in name)):
-                continue
-            if from_hub and not online:
-                continue
-            model = (connect if parameter == "judge" else load)(
-                name
-            )  # of a judge, texts are enough
-            if online and isinstance(model, ChatModel):
-                model.generate(["Is the Earth round? Answer yes or no."])
-            elif online and name.startswith(SERVERS):
-                model.card  # noqa: B018  (requests the server's list of models)
-    asked = {
-        name: values
-        for name, values in settings.items()
-        if values.get("data", "").startswith("hub:") == online
-    }
+            _check_model(name, parameter, online)
     if set(FACTS).intersection(given):
-        _check_facts(asked, given)
+        _read_facts(settings, given, online)
     if online:
         return
+    together = [values for values in settings.values() if {"models", "tuned"} <= values.keys()]
+    known = {model for values in together for model in values["models"]}
+    for entry in [each for values in together if "tuned" in given for each in values["tuned"]]:
+        if (base := with_base(entry)[1]) and base not in known:  # no pair would be formed
+            raise ProbeError(
+                f"tuned={entry}: {base} is not among the models ({', '.join(sorted(known))}). "
+                "Name it in --models as well"
+            )
     for values in settings.values():
         short_names(*(values.get(name) for name in MODEL_PARAMETERS))
-    if "tuned" in given:
-        _check_bases(settings)
-    if "graph" in given:
-        from probelib.facts.graphs.graph import check_source
+        if "graph" in given:
+            from probelib.facts.graphs.graph import check_source
 
-        for values in settings.values():
             check_source(values.get("graph", "atlas"))
 
 
-def _check_bases(settings: dict[str, dict]) -> None:
-    """Raise ProbeError if the base in ``tuned=base`` is not scored: no pair would be formed."""
-    together = [values for values in settings.values() if {"models", "tuned"} <= values.keys()]
-    known = {model for values in together for model in values["models"]}
-    for own, base in (with_base(entry) for values in together for entry in values["tuned"]):
-        if base and base not in known:
-            raise ProbeError(
-                f"tuned={own}={base}: {base} is not among the models ({', '.join(sorted(known))}), "
-                f"so {own} would be compared with nothing. Name its base in --models as well"
-            )
+def _check_model(name: str, parameter: str, online: bool) -> None:
+    """Load a model as far as no weights are read: offline what lies here, online the others."""
+    from probelib.lm.remote.chat import ChatModel, connect
+
+    source = split_display(name)[1]
+    from_hub = is_id(source) and not Path(source).is_dir()
+    if from_hub != online and not (online and "://" in source):
+        return
+    model = (connect if parameter == "judge" else load)(name)  # of a judge, texts are enough
+    if online and isinstance(model, ChatModel):
+        model.generate(["Is the Earth round? Answer yes or no."])
+    elif online and source.startswith(SERVERS):
+        model.card  # noqa: B018  (requests the server's list of models)
 
 
-def _check_facts(settings: dict[str, dict], given: Collection[str]) -> None:
-    """Read the facts as the notebooks will."""
+def _read_facts(settings: dict[str, dict], given: Collection[str], online: bool) -> None:
+    """Read the facts as the notebooks will: online those of Hugging Face, offline all others."""
     from probelib import facts
 
     asked = [values for values in settings.values() if {"data", "n_facts"} & values.keys()]
     distinct = {json.dumps([each.get(key) for key in FACTS]): each for each in asked}
     for values in distinct.values():  # a plan's data may still need the folder of --set
-        if values.get("data", "atlas") == "atlas" or values.get("folder") or "data" in given:
+        data = values.get("data", "atlas")
+        known = data == "atlas" or values.get("folder") or "data" in given
+        if known and data.startswith("hub:") == online:
             facts.load(**{key: values[key] for key in FACTS if key in values})
+
+
+def lacking(settings: dict[str, dict]) -> Iterator[str]:
+    """What the tables of facts lack for the notebooks, and what mends it."""
+    for notebook, values in settings.items():
+        if str(values.get("data")).startswith("table") and values.get("folder"):
+            yield from _lacks(notebook, values)
+
+
+def _lacks(notebook: str, values: dict) -> Iterator[str]:
+    from probelib import facts
+
+    data, folder, relations = (values.get(key) for key in FACTS[:3])
+    there = facts.current(facts.everything(data, folder, relations))
+    if role := ROLES.get(notebook.split("/")[0]):
+        have = there.templates.loc[there.templates["role"] == role, "relation"]
+        if lack := sorted({*there.relations["relation"]} - {*have}):
+            yield f"{notebook}: no {role} template for {', '.join(lack)}: write it to"
+            yield f"  {Path(folder).stem}.templates.csv beside the table (relation,template)"
+    inside = values.get("settings") or {}
+    n = values.get("n_examples", inside.get("n_examples", EXAMPLES))
+    if "n_facts" in values and n != "max" and ("n_examples" in values or "zplke" in notebook):
+        tested, pool = facts.multiple_choice(data, folder, relations, values["n_facts"])
+        rest = pool.facts.groupby("relation")["subject"].nunique()
+        rest = rest.reindex(tested.relations["relation"], fill_value=0)
+        if rest.min() < n:
+            half = max(1, there.facts.groupby("relation")["subject"].nunique().min() // 2)
+            own = f"n_examples={half}" if "n_examples" in values else ""
+            own = own or f"'settings={{n_examples: {half}}}'"
+            yield f"{notebook}: lists of {n} examples, but {rest.idxmin()} has {rest.min()}"
+            yield f"  beside the tested facts: --set n_facts={half} {own}"
 
 
 def table(settings: dict[str, dict]) -> list[tuple[str, ...]]:
     """Rows for the screen: model, parameters, GiB at 16, 8 and 4 bits, number of notebooks."""
     rows = []
     for model, notebooks in models(settings).items():
-        n = parameters(model)
+        n = parameters(split_display(model)[1])
         size = "unknown from its name"
         if n is not None:
             size = f"{n / 1e9:.3g}B" if n >= 1e9 else f"{n / 1e6:.3g}M"

@@ -73,13 +73,10 @@ class Worker:
                 except TimeoutError:
                     with contextlib.suppress(ProcessLookupError):  # it has just ended by itself
                         child.kill()
-            if "error" in state:
-                return state["error"]
             words.seek(0)
             last = words.read().decode(errors="replace").strip().split("\n")[-1]
-        return (
-            f"cell {state['cell']}: its process ended with code {child.returncode} {last}".rstrip()
-        )
+        died = f"cell {state['cell']}: its process ended with code {child.returncode} {last}"
+        return state.get("error", died.rstrip())
 
 
 async def run_steps(
@@ -98,7 +95,8 @@ async def run_steps(
     """
     stop = asyncio.current_task().cancel  # type: ignore[union-attr]
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, stop)
-    before = {name: uptodate.seconds(profile, name) for name, reason in reasons.items() if reason}
+    stale = [name for name, reason in reasons.items() if reason]
+    before = {name: uptodate.read(profile, name).get("seconds") for name in stale}
     waiting = sorted(steps, key=lambda step: -(before.get(step.notebook) or 0))
     free, outcomes = list(workers), {}
     running: dict[str, dict] = {}  # what the status line shows
@@ -145,10 +143,10 @@ async def run_steps(
 
 async def _run_step(profile: str, step: Step, now: dict, worker, state: dict) -> StepOutcome:
     """Run one step from a clean slate; success is recorded last."""
-    partial, failed = (
-        uptodate.executed_path(profile, step.notebook, suffix) for suffix in (".partial", ".failed")
+    partial, failed, executed = (
+        uptodate.executed_path(profile, step.notebook, each) for each in (".partial", ".failed", "")
     )
-    succeeded = False
+    outcome = StepOutcome("failed")
     try:
         uptodate.clear(profile, step)
         failed.unlink(missing_ok=True)
@@ -160,20 +158,21 @@ async def _run_step(profile: str, step: Step, now: dict, worker, state: dict) ->
         if error is None and (error := _why_not(profile, step, now, stamps)):
             state["cell"] = None  # no cell failed
         if error is None:
-            os.replace(partial, uptodate.executed_path(profile, step.notebook))
+            os.replace(partial, executed)
             uptodate.write(profile, step, now, round(seconds, 2))
-            succeeded = True
-            return StepOutcome("ok", seconds=seconds)
-        kept = _keep_failed(partial, failed, state["cell"], error)
-        return StepOutcome("failed", f"{error}; see {failed}" if kept else error, seconds)
+            outcome = StepOutcome("ok", seconds=seconds)
+        else:
+            kept = _keep_failed(partial, failed, state["cell"], error)
+            outcome = StepOutcome("failed", f"{error}; see {failed}" if kept else error, seconds)
     except OSError as error:
-        return StepOutcome("failed", cannot_write(error))
+        outcome = StepOutcome("failed", cannot_write(error))
     except ProbeError as error:
-        return StepOutcome("failed", str(error))
+        outcome = StepOutcome("failed", str(error))
     finally:
-        if not succeeded:
+        if outcome.status == "failed":  # also if it was stopped
             with contextlib.suppress(OSError):
                 uptodate.clear(profile, step)
+    return outcome
 
 
 def _why_not(profile: str, step: Step, now: dict, stamps: list) -> str | None:
@@ -215,11 +214,10 @@ def environments(jobs: int | None) -> list[dict]:
     there = gpus()
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     jobs = jobs or len(there) or min(2, cores or 1)
-    threads = os.environ.get("OMP_NUM_THREADS") or str(max(1, (cores or 1) // jobs))
     common = {
         **os.environ,
         "TQDM_MININTERVAL": "30",
-        "OMP_NUM_THREADS": threads,
+        "OMP_NUM_THREADS": os.environ.get("OMP_NUM_THREADS") or str(max(1, (cores or 1) // jobs)),
         "PYTHONHASHSEED": "0",
         "TOKENIZERS_PARALLELISM": "false",
         # a notebook runs in its own folder, but imports this library and writes where this does
@@ -258,7 +256,7 @@ def progress(
     """The status line: "3 of 24 notebooks done, about 12 min left | zplke/sec3: cell 4, 33 s".
 
     before   notebook -> seconds of its last success, or None, which makes the time a lower bound
-    running  notebook -> ``start`` (``time.monotonic``), ``cell``, ``text`` (last line on stderr)
+    running  notebook -> ``start`` (``time.monotonic``), ``cell``, ``text`` (its progress bar)
     """
     spent = {name: time.monotonic() - state["start"] for name, state in running.items()}
     todo = {name: seconds for name, seconds in before.items() if name not in ended}

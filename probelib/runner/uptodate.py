@@ -27,9 +27,15 @@ from probelib.runner.plan import Step
 LIBRARIES = (*SCORING_LIBRARIES, "numpy", "scipy", "pandas", "scikit-learn", "matplotlib")
 # parameters whose values are names for ``lm.load``
 MODELS = ("models", "encoder_decoders", "masked", "tuned", "model_name", "studied", "judge")
-SUFFIXES = (".csv", ".json", ".html", ".published.html", ".tex", ".png", ".pdf")  # of an artifact
+SUFFIXES = (".csv", ".claims.csv", ".json", ".html", ".published.html", ".tex", ".png", ".pdf")
 IMPORTED = r"(?:from|import) probelib(?:\.(\w+)|\s+import\s+(\([^)]*\)|[^\n]*))"
 ROOM = re.compile(rf'{IMPORTED}|PACKAGE / "(\w+)')
+INPUTS = {"parameters": "parameters changed", "outside": "files changed"}  # key -> in words
+INPUTS |= {
+    "notebook": "notebook changed",
+    "versions": "other versions",
+    "library": "library changed",
+}
 _offline: list[str] = []  # why Hugging Face is not asked again, in this process
 
 
@@ -40,7 +46,7 @@ def inputs(steps: Iterable[Step], settings: dict[str, dict]) -> dict[str, dict]:
         cells = json.loads(step.path.read_text(encoding="utf-8"))["cells"]
         code = ["".join(cell["source"]) for cell in cells if cell["cell_type"] == "code"]
         found[step.notebook] = {
-            "notebook": _digest(code),
+            "notebook": {"code": _digest(code)},
             "library": {room: rooms[room] for room in reached("\n".join(code), rooms)},
             "versions": versions,
             "parameters": settings[step.notebook],
@@ -92,10 +98,14 @@ def outside(values: dict, beside: Path) -> dict[str, str]:
     beside   the notebook's folder, where relative paths begin
     """
     found: dict[str, str] = {}
-    todo = [(text, name in MODELS) for name, value in values.items() for text in _texts(value)]
+    todo = [(value, name in MODELS) for name, value in values.items()]
     while todo:
-        text, is_model = todo.pop()
-        for name in named(text) - found.keys():
+        value, is_model = todo.pop()
+        if not isinstance(value, str):
+            held = value.values() if isinstance(value, dict) else value
+            todo += [(each, is_model) for each in held] if isinstance(held, Iterable) else []
+            continue
+        for name in named(value) - found.keys():
             path = beside / os.path.expanduser(name)
             if "/" in name and path.exists():
                 found[name] = _digest([(str(file), _sha256(file)) for file in inside(path)])
@@ -103,14 +113,6 @@ def outside(values: dict, beside: Path) -> dict[str, str]:
             elif (is_model or name.startswith("hub:")) and (commit := _commit(name)):
                 found[name] = commit
     return found
-
-
-def _texts(value: object) -> list[str]:
-    """All texts in a value, also in lists and dictionaries in it."""
-    if isinstance(value, str):
-        return [value]
-    held = value.values() if isinstance(value, dict) else value
-    return [text for each in held for text in _texts(each)] if isinstance(held, Iterable) else []
 
 
 def named(text: str) -> set[str]:
@@ -192,23 +194,18 @@ def why(
     """Why each step has to run; None if it is up to date. ``steps`` come after their needs."""
     reasons: dict[str, str | None] = {}
     for step in steps:
-        then = _read(profile, step.notebook)
-        runs = [need for need in step.needs if reasons[need]]
+        then = read(profile, step.notebook)
         if step.notebook in force:
             reason = "forced"
-        elif then is None:
+        elif not then:
             failed = executed_path(profile, step.notebook, ".failed").exists()
             reason = "failed last time" if failed else "never ran"
         else:
-            keys = {need: _key(profile, need) for need in step.needs}
-            reason = (
-                changed_input(then, now[step.notebook])
-                or (f"needs {runs[0]}, which runs" if runs else None)
-                or next(
-                    (f"needs {n}, which changed" for n in _different(then["needs"], keys)), None
-                )
-                or _changed_product(profile, step, then)
-            )
+            runs = [f"needs {need}, which runs" for need in step.needs if reasons[need]]
+            moved = _different(then["needs"], {need: _key(profile, need) for need in step.needs})
+            needs = [*runs, *(f"needs {need}, which changed" for need in moved)]
+            reason = changed_input(then, now[step.notebook]) or next(iter(needs), None)
+            reason = reason or _changed_product(profile, step, then)
         reasons[step.notebook] = reason
     return reasons
 
@@ -217,18 +214,14 @@ def products(profile: str, step: Step) -> dict[str, str]:
     """Digest of every file of the step's artifacts, by path below figures/<profile>. Pages of
     notebooks, and a user's files in the same folder, are no products and are never deleted."""
     folder = paths.FIGURES / profile
-    return {
-        str(file.relative_to(folder)): files.sha256(file)
-        for artifact in step.makes
-        for file in sorted(folder.glob(f"{artifact}.*"))
-        if file.name.removeprefix(artifact.rsplit("/")[-1]) in SUFFIXES
-    }
+    there = [folder / f"{artifact}{suffix}" for artifact in step.makes for suffix in SUFFIXES]
+    return {str(file.relative_to(folder)): files.sha256(file) for file in there if file.exists()}
 
 
 def missing(profile: str, step: Step) -> list[str]:
     """The artifacts that the step should have made and that have no file."""
-    made = products(profile, step)
-    return [name for name in step.makes if not any(file.startswith(f"{name}.") for file in made)]
+    made = {file.split(".")[0] for file in products(profile, step)}
+    return [name for name in step.makes if name not in made]
 
 
 def write(profile: str, step: Step, now: dict, seconds: float) -> None:
@@ -243,39 +236,9 @@ def write(profile: str, step: Step, now: dict, seconds: float) -> None:
     files.write_json(_file(profile, step.notebook), files.sealed(record))
 
 
-def seconds(profile: str, notebook: str) -> float | None:
-    """Seconds of the notebook's last successful run; None if unknown."""
-    return (_read(profile, notebook) or {}).get("seconds")
-
-
 def executed_path(profile: str, notebook: str, suffix: str = "") -> Path:
     """Path of the executed notebook; ``suffix`` .failed or .partial: of one without success."""
     return paths.RUNS / profile / "notebooks" / f"{notebook}{suffix}.ipynb"
-
-
-def reported(profile: str) -> bool:
-    """Whether the report and its pages exist and are unchanged."""
-    return bool(told := written(profile)) and told == _pages(profile)
-
-
-def written(profile: str) -> dict[str, str]:
-    """Checksums of the report and its pages when they were written; {} if unknown."""
-    try:
-        told = json.loads((paths.RUNS / profile / "report.json").read_text(encoding="utf-8"))
-        return told if isinstance(told, dict) else {}
-    except (OSError, ValueError):
-        return {}
-
-
-def write_report(profile: str) -> None:
-    """Record that the report was written."""
-    files.write_json(paths.RUNS / profile / "report.json", _pages(profile))
-
-
-def _pages(profile: str) -> dict[str, str]:
-    home = paths.RUNS / profile
-    pages = [home / "report.html", *sorted((home / "html").rglob("*.html"))]
-    return {str(page.relative_to(home)): files.sha256(page) for page in pages if page.exists()}
 
 
 def clear(profile: str, step: Step) -> None:
@@ -308,17 +271,13 @@ def lock(profile: str, shared: bool = False) -> Iterator[None]:
 
 def changed_input(then: dict, now: dict) -> str | None:
     """What differs between two ``inputs`` of a step, in words; None if nothing does."""
-    for what, key in (("parameters", "parameters"), ("files", "outside")):
-        if changed := _different(then[key], now[key]):
-            return f"{what} changed: {', '.join(changed)}"
-    if then["notebook"] != now["notebook"]:
-        return "notebook changed"
-    old, new = then["versions"], now["versions"]
-    if moved := _different(old, new):
-        versions = (f"{name} {old.get(name, '?')} -> {new.get(name, '?')}" for name in moved)
-        return f"other versions: {', '.join(versions)}"
-    moved = _different(then["library"], now["library"])
-    return f"library changed: {', '.join(moved)}" if moved else None
+    for key, what in INPUTS.items():
+        old, new = then[key], now[key]
+        if moved := _different(old, new):
+            if key == "versions":
+                moved = [f"{name} {old.get(name, '?')} -> {new.get(name, '?')}" for name in moved]
+            return f"{what}: {', '.join(moved)}"
+    return None
 
 
 def _different(old: dict, new: dict) -> list[str]:
@@ -327,29 +286,29 @@ def _different(old: dict, new: dict) -> list[str]:
 
 
 def _changed_product(profile: str, step: Step, then: dict) -> str | None:
-    made = products(profile, step)
-    if changed := _different(then["products"], made):
-        return f"product {'changed' if changed[0] in made else 'missing'}: {changed[0]}"
-    if lacking := missing(profile, step):  # an artifact that was added to the plan
-        return f"product missing: {lacking[0]}"
-    notebook = executed_path(profile, step.notebook)
-    if not notebook.exists():
-        return "executed notebook missing"
-    return None if then["executed"] == files.sha256(notebook) else "executed notebook changed"
+    notebook, made = executed_path(profile, step.notebook), products(profile, step)
+    if notebook.exists():
+        made["executed notebook"] = files.sha256(notebook)
+    before = then["products"] | {"executed notebook": then["executed"]}
+    # `missing`: an artifact that was added to the plan
+    for name in [*_different(before, made), *missing(profile, step)]:
+        return f"product {'changed' if name in made else 'missing'}: {name}"
+    return None
+
+
+def read(profile: str, notebook: str) -> dict:
+    """What ``write`` recorded; {} if the step never succeeded or the record was changed."""
+    return files.read_sealed(_file(profile, notebook)) or {}
 
 
 def _file(profile: str, notebook: str) -> Path:
     return paths.RUNS / profile / "done" / f"{notebook}.json"
 
 
-def _read(profile: str, notebook: str) -> dict | None:
-    return files.read_sealed(_file(profile, notebook))
-
-
 def _key(profile: str, notebook: str) -> str:
     """A digest of a finished step with its products, for the records of steps that need it."""
-    told = _read(profile, notebook) or {}
-    return _digest({k: v for k, v in told.items() if k not in ("seconds", "executed", "digest")})
+    told = read(profile, notebook).items()
+    return _digest({k: v for k, v in told if k not in ("seconds", "executed", "digest")})
 
 
 def _digest(value: object) -> str:

@@ -25,7 +25,7 @@ from probelib.errors import ProbeError
 from probelib.report import pages, sheets
 from probelib.runner import plan, uptodate
 
-END = re.compile(r"^(?P<name>.*?)(?P<gap>[ _,]*)(?P<side>low|high)$")
+END = re.compile(r"(.*?[ _]?)(low|high)")
 FOUND = ["artifact", "column", "problem", "rows", "largest", "allowed"]
 
 
@@ -34,24 +34,25 @@ def main(arguments: list[str] | None = None) -> int:
     what = "Compare a run's numbers with the committed ones."
     parser = argparse.ArgumentParser("run_all.sh verify", description=what)
     add = parser.add_argument
-    add("--profile", default="atlas", help="whose figures: atlas (default), smoke, ...")
+    add("--profile", default=plan.DEFAULT, help="whose figures: atlas (default), smoke, ...")
     add("--against", type=Path, metavar="FOLDER", help="default: the last commit's figures")
     add("--only", nargs="+", metavar="NAME", help="notebooks, papers or artifacts")
     args = parser.parse_args(arguments)
     try:
         whole = plan.read()
-        chosen = plan.matching(whole, args.only) if args.only else None
-        steps = [step for step in whole.steps if chosen is None or step.notebook in chosen]
+        steps = plan.steps_of(whole, args.profile)
+        if args.only:
+            chosen = plan.matching(whole, args.only)
+            steps = [step for step in whole.steps if step.notebook in chosen]
         with uptodate.lock(args.profile, shared=True):
             ours = from_folder(paths.FIGURES / args.profile)
             committed = from_folder(args.against) if args.against else from_git(args.profile)
             compared, found = compare_runs(steps, whole.tolerances, ours, committed)
-            table = sheets.to_csv(found, float_format="%.3g")
-            files.write(paths.RUNS / args.profile / "verify.csv", table)
-            if (paths.RUNS / args.profile / "report.html").exists():
+            home = paths.RUNS / args.profile
+            files.write(home / "verify.csv", sheets.to_csv(found, float_format="%.3g"))
+            if (home / "report.html").exists():
                 status = dict.fromkeys((step.notebook for step in whole.steps), "not run now")
-                pages.book(args.profile, whole.steps, status)
-                uptodate.write_report(args.profile)
+                pages.book(args.profile, plan.steps_of(whole, args.profile), status)
     except ProbeError as error:
         print(error, file=sys.stderr)
         return 2
@@ -76,19 +77,17 @@ def compare_runs(
             compared += 1
             if artifact in ours and artifact in committed:
                 limits = tolerances | {"scores": step.fragile.get(artifact, tolerances["scores"])}
-                found = differences(_frame(ours[artifact]), _frame(committed[artifact]), limits)
+                found = differences(read(ours[artifact]), read(committed[artifact]), limits)
             else:
                 problem = "not committed" if artifact in ours else "not made here"
                 found = [("", problem, 0, np.nan, np.nan)]
             rows += [(artifact, *row) for row in found]
     if not compared:
-        raise ProbeError(
-            "nothing to compare: neither side has any of these artifacts. Run the notebooks first"
-        )
+        raise ProbeError("nothing to compare: neither side has any of these artifacts")
     return compared, pd.DataFrame(rows, columns=FOUND)
 
 
-def _frame(content: bytes) -> pd.DataFrame:
+def read(content: bytes) -> pd.DataFrame:
     """A CSV file as texts, exactly as they stand there."""
     if not content.strip():
         return pd.DataFrame()
@@ -137,9 +136,9 @@ def _allowed(committed: pd.DataFrame, column: str, limits: dict) -> np.ndarray:
     """The distance allowed in each row of a column of numbers, (rows,)."""
     values = numbers(committed[column])
     scores = limits["scores"] * np.maximum(1.0, np.nan_to_num(np.abs(values), posinf=1.0))
-    end = END.match(column)
-    other = end and f"{end['name']}{end['gap']}{'high' if end['side'] == 'low' else 'low'}"
-    if not end or other not in committed or not is_inexact(committed[other], committed[column]):
+    name, side = found.groups() if (found := END.fullmatch(column)) else (column, "")
+    other = name + ("high" if side == "low" else "low")
+    if not side or other not in committed or not is_inexact(committed[other], committed[column]):
         return scores
     width = np.abs(numbers(committed[other]) - values)
     return np.maximum(scores, limits["intervals"] * np.nan_to_num(width, posinf=0.0))
@@ -148,9 +147,7 @@ def _allowed(committed: pd.DataFrame, column: str, limits: dict) -> np.ndarray:
 def from_folder(folder: Path) -> dict[str, bytes]:
     """artifact -> content of its CSV file in a folder such as figures/atlas."""
     if not folder.is_dir():
-        raise ProbeError(
-            f"{folder}: no such folder. Run the notebooks first, or name one with --against"
-        )
+        raise ProbeError(f"{folder}: no such folder. Run the notebooks, or name one by --against")
     return {f"{p.parent.name}/{p.stem}": p.read_bytes() for p in sorted(folder.glob("*/*.csv"))}
 
 
@@ -164,8 +161,7 @@ def from_git(profile: str) -> dict[str, bytes]:
     names = [name for name in listed.split("\0") if name.endswith(".csv")]
     if not names:
         raise ProbeError(
-            f"no committed figures of profile {profile!r} in {paths.ROOT}; name a folder with "
-            "--against"
+            f"no committed figures of profile {profile!r} in {paths.ROOT}; name others by --against"
         )
     return {"/".join(Path(n).with_suffix("").parts[-2:]): git("show", f"HEAD:{n}") for n in names}
 

@@ -1,15 +1,13 @@
-"""The short part of tests/bench: damaged input, changed bits, and a campaign that sees a defect."""
+"""The short part of tests/bench: damaged input, changed bits, a campaign that sees a defect."""
 
 import random
 import warnings
 
-import nbformat
 import pandas as pd
 import pytest
 
 from probelib import files, paths, store
-from probelib.report import pages
-from probelib.runner import plan, uptodate
+from probelib.runner import uptodate
 from tests.bench import __main__ as bench
 from tests.bench import campaign, fuzz
 from tests.conftest import examples
@@ -43,7 +41,8 @@ def flipped(file, chance: random.Random, times: int):
 
 @pytest.mark.parametrize("suffix", [".parquet", ".json"])
 def test_a_changed_bit_of_a_part_is_seen_or_changes_nothing(tmp_path, suffix):
-    part, rows = store.Part(tmp_path / "P1-0.parquet", "P1"), pd.DataFrame({"logprob": [-1.5, -0.25]})
+    part = store.Part(tmp_path / "P1-0.parquet", "P1")
+    rows = pd.DataFrame({"logprob": [-1.5, -0.25]})
     store.write(part, rows, {"cost": {"tokens": 12}, "model": {"dtype": "float32"}})
     told, seen = part.record(), 0
     with warnings.catch_warnings():
@@ -62,42 +61,8 @@ def test_a_changed_bit_of_a_steps_record_makes_it_run_again(tmp_path, monkeypatc
     told = {"notebook": "n", "parameters": {"seed": 0}, "products": {"a.csv": "0f"}}
     file = files.write_json(tmp_path / "smoke/done/a/b.json", files.sealed(told))
     for at in flipped(file, random.Random(2), 300):
-        read = uptodate._read("smoke", "a/b")
-        assert read is None or {key: read[key] for key in told} == told, at
-
-
-def page_of(tmp_path, monkeypatch, **metadata):
-    """The page of a notebook, and a function that makes it again."""
-    monkeypatch.setattr(paths, "RUNS", tmp_path)
-    notebook = nbformat.writes(nbformat.v4.new_notebook(metadata=metadata))
-    source = files.write(tmp_path / "smoke/notebooks/a.ipynb", notebook)
-    step = plan.Step("a", source, "A", [], [], [], {}, None, {}, {})
-    return tmp_path / "smoke/html/a.html", lambda: pages._notebook("smoke", step, uptodate.written("smoke"))
-
-
-def test_a_damaged_page_is_made_again(tmp_path, monkeypatch):
-    page, make = page_of(tmp_path, monkeypatch)
-    make()
-    files.write(tmp_path / "smoke/report.html", "the report")
-    uptodate.write_report("smoke")
-    whole = page.read_bytes()
-    page.write_bytes(whole[:100] + bytes([whole[100] ^ 1]) + whole[101:])
-    make()
-    assert page.read_bytes() == whole and uptodate.reported("smoke")
-
-
-def test_a_notebook_saved_in_colab_has_a_page(tmp_path, monkeypatch):
-    """Its widgets have no state, which nbconvert takes for granted."""
-    kind = "application/vnd.jupyter.widget-state+json"
-    page, make = page_of(tmp_path, monkeypatch, widgets={kind: {"aa11": {"model_name": "HBoxModel"}}})
-    assert make() == "html/a.html" and page.exists()
-
-
-def test_a_page_that_fails_names_its_notebook(tmp_path, monkeypatch):
-    _, make = page_of(tmp_path, monkeypatch)
-    monkeypatch.setattr(pages, "_exporter", lambda: 1 / 0)
-    with pytest.warns(UserWarning, match="a: no page .ZeroDivisionError"):
-        assert make() is None
+        read = uptodate.read("smoke", "a/b")
+        assert read == {} or {key: read[key] for key in told} == told, at
 
 
 FRAGILE = """
@@ -115,14 +80,18 @@ def half(work, out, *_):
     return "a half-written file was left"
 
 
-@pytest.mark.parametrize(("fault", "outcome"), [(lambda *_: "nothing", "survived"), (half, "DEFECT")])
+@pytest.mark.parametrize(
+    ("fault", "outcome"), [(lambda *_: "nothing", "survived"), (half, "DEFECT")]
+)
 def test_the_campaign_sees_a_work_that_does_not_survive(tmp_path, fault, outcome):
     """Its judge on a work that trusts any file it finds."""
-    work = campaign.Work(["-c", FRAGILE], lambda out: {"figures/a.csv": (out / "figures/a.csv").read_bytes()})
-    for name in ("whole", "own"):
-        (tmp_path / name).mkdir()
-    assert campaign.finish(work, tmp_path / "whole")[0] == 0
-    assert campaign.one_try(work, fault, 0, 1.0, tmp_path / "whole", tmp_path / "own")[0] == outcome
+    made = lambda out: {"figures/a.csv": (out / "figures/a.csv").read_bytes()}
+    work = campaign.Work(["-c", FRAGILE], made)
+    whole, own = tmp_path / "whole", tmp_path / "own"
+    whole.mkdir()
+    own.mkdir()
+    assert campaign.finish(work, whole)[0] == 0
+    assert campaign.one_try(work, fault, 0, 1.0, whole, own)[0] == outcome
 
 
 def test_an_unknown_benchmark_is_named():

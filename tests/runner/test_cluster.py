@@ -10,7 +10,6 @@ import sys
 
 import pytest
 
-from probelib import paths
 from probelib.errors import ProbeError
 from probelib.paths import ROOT
 from probelib.runner import cli, cluster, plan, steps
@@ -19,12 +18,10 @@ from tests.runner.conftest import set_out
 
 WRITE = """
 import os, pathlib
-file = pathlib.Path(os.environ["PROBELIB_OUT"], "figures", profile, "p/t1.csv")
-file.parent.mkdir(parents=True, exist_ok=True)
-file.write_text(str(models))
-scores = pathlib.Path(os.environ["PROBELIB_OUT"], "runs", profile, "scores", "-".join(models))
-scores.parent.mkdir(parents=True, exist_ok=True)
-scores.touch()
+out = pathlib.Path(os.environ["PROBELIB_OUT"])
+for file in (f"figures/{profile}/p/t1.csv", f"runs/{profile}/scores/{'-'.join(models)}"):
+    (out / file).parent.mkdir(parents=True, exist_ok=True)
+    (out / file).write_text(str(models))
 """
 MODELS = ["atlas-neox-0.15m", "atlas-neox-0.3m"]
 
@@ -64,12 +61,12 @@ def worker(address: str, *flags: str):
 def test_a_running_cluster_makes_the_products(make_plan, tmp_path, monkeypatch, capsys):
     """First it is refused, with the reason, while its workers cannot execute notebooks."""
     out = set_out(monkeypatch, tmp_path / "out")
-    cell = PROFILE + "\nmodels = []  # list: which"
-    steps = [{"notebook": "a", "makes": ["p/t1"]}]
-    file = make_plan({"a": [cell, WRITE]}, steps, {"smoke": {"models": MODELS}})
+    entries = [{"notebook": "a", "makes": ["p/t1"]}]
+    cells = {"a": [PROFILE + "\nmodels: list = []", WRITE]}
+    file = make_plan(cells, entries, {"smoke": {"models": MODELS}})
     with scheduler() as address:
         run = lambda: cli.main(["--plan", str(file), "--profile", "smoke", "--on", address])
-        assert run() == 2 and "has no workers: start them" in capsys.readouterr().err
+        assert run() == 2 and "it has no workers" in capsys.readouterr().err
         with worker(address, "--nthreads", "2"):
             assert run() == 2 and "several tasks at a time" in capsys.readouterr().err
         with worker(address, "--nthreads", "1"):
@@ -80,34 +77,42 @@ def test_a_running_cluster_makes_the_products(make_plan, tmp_path, monkeypatch, 
     assert list((out / "runs/smoke/alone").iterdir()) == []
 
 
-def test_each_model_is_scored_alone_and_a_failure_is_only_told(make_plan, tmp_path, monkeypatch, capsys):
+def test_each_model_is_scored_alone_and_a_failure_is_only_told(
+    make_plan, tmp_path, monkeypatch, capsys
+):
     set_out(monkeypatch, tmp_path)
-    cell = PROFILE + "\nmodels = []  # list\ntuned = []  # list"
-    whole = plan.read(make_plan({"a": [cell], "b": [PROFILE]}, [{"notebook": "a"}, {"notebook": "b"}]))
+    cells = {"a": [PROFILE + "\nmodels: list = []\ntuned: list = []"], "b": [PROFILE]}
+    whole = plan.read(make_plan(cells, [{"notebook": "a"}, {"notebook": "b"}]))
     asked = []
 
     class Place:
         async def execute(self, job, timeout_s, state):
             asked.append((job["parameters"]["models"], job["parameters"]["tuned"]))
-            assert os.path.samefile(f"{job['out']}/runs/smoke/scores", tmp_path / "runs/smoke/scores")
+            scores = f"{job['out']}/runs/smoke/scores"
+            assert os.path.samefile(scores, tmp_path / "runs/smoke/scores")
             return "cell 3: ValueError: one model is too few"
 
-    settings = {"a": {"models": ["x", "y"], "tuned": ["z=x"]}, "b": {}}
+    settings = {"a": {"models": ["x", "y", "x"], "tuned": ["z=x"]}, "b": {}}
     asyncio.run(cluster.one_by_one("smoke", whole.steps, settings, [Place()]))
     assert asked == [(["x"], []), (["y"], []), ([], ["z=x"])]
     assert capsys.readouterr().out.count("one model is too few") == 3
 
 
-def test_a_scheduler_that_does_not_answer_is_reported():
+def connect(on: str, jobs: int) -> list[type]:
+    async def places():
+        async with cluster.workers(on, jobs, {}) as found:
+            return [type(place) for place in found]
+
+    return asyncio.run(places())
+
+
+def test_local_workers_are_processes_and_a_silent_scheduler_is_reported():
     from dask import config
 
-    async def connect():
-        async with cluster.workers("tcp://127.0.0.1:9", 1, {}):
-            pass
-
+    assert connect("local", 2) == [steps.Worker] * 2
     soon = config.set({"distributed.comm.timeouts.connect": "100ms"})
     with soon, pytest.raises(ProbeError, match="no Dask scheduler"):
-        asyncio.run(connect())
+        connect("tcp://127.0.0.1:9", 1)
 
 
 def test_a_worker_with_other_code_or_another_folder_is_refused(tmp_path):
@@ -130,7 +135,7 @@ def test_jobs_request_what_cluster_gives(system, lines, tmp_path):
     options = {"queue": "fast", "memory": "64GB", "walltime": "01:00:00"}
     options |= {"job_extra_directives": ["--gpus-per-node=1"]}
     given = cluster.job(tmp_path / "own", options)
-    assert given.pop("security") is True and given.pop("scheduler_options") == {"dashboard_address": "127.0.0.1:0"}
+    assert given.pop("security") is True and given.pop("scheduler_options")
     assert given.pop("shared_temp_directory") == str(tmp_path / "own")
     assert (tmp_path / "own").stat().st_mode & 0o77 == 0  # the keys of the connections lie there
     kind = getattr(dask_jobqueue, f"{system.upper()}Cluster").job_cls
@@ -141,31 +146,18 @@ def test_jobs_request_what_cluster_gives(system, lines, tmp_path):
 
 @pytest.mark.skipif(shutil.which("sbatch") is not None, reason="a batch system is here")
 def test_batch_jobs_are_encrypted_and_a_missing_system_is_reported(tmp_path, monkeypatch):
-    """A stranger on the machine cannot connect: the scheduler listens with keys made for this run."""
+    """A stranger on the machine cannot connect: the keys are made for this run."""
     pytest.importorskip("cryptography")
     import dask_jobqueue
 
     set_out(monkeypatch, tmp_path)
 
     async def address() -> str:
-        cluster_ = dask_jobqueue.SLURMCluster(**cluster.job(tmp_path / "jobs", {}), asynchronous=True)
-        async with cluster_:
-            assert "--tls-key" in cluster_.job_script()
-            return cluster_.scheduler_address
+        given = cluster.job(tmp_path / "jobs", {})
+        async with dask_jobqueue.SLURMCluster(**given, asynchronous=True) as own:
+            assert "--tls-key" in own.job_script()
+            return own.scheduler_address
 
     assert asyncio.run(address()).startswith("tls://")
     with pytest.raises(ProbeError, match="slurm: it does not accept the jobs: .*sbatch"):
-
-        async def connect():
-            async with cluster.workers("slurm", 1, {}):
-                pass
-
-        asyncio.run(connect())
-
-
-def test_local_workers_are_processes_without_a_port(monkeypatch):
-    async def kinds():
-        async with cluster.workers("local", 2, {}) as places:
-            return [type(place) for place in places]
-
-    assert asyncio.run(kinds()) == [steps.Worker] * 2 and paths.ROOT == ROOT
+        connect("slurm", 1)

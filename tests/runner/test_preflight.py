@@ -14,18 +14,14 @@ from tests.lm.remote.server import serving
 
 
 @pytest.mark.parametrize(
-    "name, expected",
+    ("name", "expected"),
     [
-        ("bigscience/bloomz-560m", 560e6),
-        ("bigscience/bloomz-7b1", 7.1e9),
-        ("lmsys/vicuna-13b-v1.3", 13e9),
-        ("upstage/llama-30b-instruct-2048", 30e9),
-        ("google/flan-t5-xxl", None),
-        ("mistralai/Mixtral-8x7B-v0.1", 56e9),
-        ("openai-community/gpt2-xl", None),
-        ("someone/model-1.5b2", None),
+        ("bigscience/bloomz-560m", 560e6), ("bigscience/bloomz-7b1", 7.1e9),
+        ("lmsys/vicuna-13b-v1.3", 13e9), ("upstage/llama-30b-instruct-2048", 30e9),
+        ("google/flan-t5-xxl", None), ("mistralai/Mixtral-8x7B-v0.1", 56e9),
+        ("openai-community/gpt2-xl", None), ("someone/model-1.5b2", None),
     ],
-)
+)  # fmt: skip
 def test_parameters_of_a_name(name, expected):
     assert preflight.parameters(name) == (expected and pytest.approx(expected))
 
@@ -38,7 +34,7 @@ def test_a_shipped_model_is_measured(name):
 
 @pytest.mark.parametrize("fetched", [False, True])
 def test_a_config_is_preferred_to_a_name(tmp_path, monkeypatch, fetched):
-    """In a folder that has no weights (yet), or among the files that were fetched before under a name."""
+    """In a folder that has no weights (yet), or among files that were fetched before."""
     name = "someone/tiny-7b"
     assert preflight.parameters(name) == 7e9
     commit = tmp_path / "models--someone--tiny-7b" / "snapshots" / "abc"
@@ -51,51 +47,86 @@ def test_a_config_is_preferred_to_a_name(tmp_path, monkeypatch, fetched):
     assert preflight.parameters(name if fetched else str(commit)) == expected
 
 
+OWN_CODE = {"AutoConfig": "code.Config", "AutoModelForCausalLM": "code.Model"}
+
+
 @pytest.mark.parametrize(
     "config",
     [
         {"model_type": "deberta", "vocab_size": 50},  # an encoder
-        {"model_type": "mine", "auto_map": {"AutoConfig": "code.Config", "AutoModelForCausalLM": "code.Model"}},
+        {"model_type": "mine", "auto_map": OWN_CODE},
         {"model_type": "nobody's"},
     ],
 )
 def test_a_config_of_no_language_model_gives_no_size(tmp_path, config, monkeypatch):
     # to code that is not here, transformers would ask on the screen
     monkeypatch.setattr("builtins.input", lambda *_: "y")
-    (tmp_path / "thing").mkdir()
-    (tmp_path / "thing" / "config.json").write_text(json.dumps(config))
-    assert preflight.parameters(str(tmp_path / "thing")) is None
+    (tmp_path / "config.json").write_text(json.dumps(config))
+    assert preflight.parameters(str(tmp_path)) is None
 
 
-@pytest.mark.parametrize(
-    "given, said",
-    [
-        ({"models": ["models/run-7/checkpoint-10"]}, "models/run-7/checkpoint-10 is no folder, no Hugging Face id"),
-        ({"models": ["EleutherAI/pythia-160m/"]}, "is no folder"),
-        ({"models": ["gpt-4o@http://127.0.0.1:9/v1"]}, "is no folder"),  # a chat model gives no log-probabilities
-        ({"judge": "gpt-4o@http://127.0.0.1:99999/v1"}, "is not a valid address"),
-        ({"models": ["atlas-neox-2.4m", None]}, "models: None is of type NoneType"),
-        ({"models": [3]}, "models: 3 is of type int"),
-        ({"studied": 3}, "studied: 3 is of type int"),
-        ({"quantize": "3bit"}, "unknown quantize '3bit'"),
-        ({"dtype": "float64"}, "unknown dtype 'float64'"),
-    ],
-)
-def test_values_that_no_model_takes_are_reported_before_a_run(given, said):
-    preflight.check({"one": {"judge": "gpt-4o@http://127.0.0.1:9/v1", "quantize": None, "models": ["a/b"]}})
+CHAT = "gpt-4o@http://127.0.0.1"
+PAIR = {"models": ["atlas-llama-0.6m"], "tuned": ["atlas-neox-5m-it=atlas-neox-2.4m"]}
+WRONG = [  # values, what the command line sets, the error
+    ({"models": ["models/run-7/checkpoint-10"]}, [], "is no folder, no Hugging Face id"),
+    ({"models": ["EleutherAI/pythia-160m/"]}, [], "is no folder"),
+    ({"models": [f"{CHAT}:9/v1"]}, [], "is no folder"),  # a chat model has no log-probabilities
+    ({"judge": f"{CHAT}:99999/v1"}, [], "is not a valid address"),
+    ({"models": ["atlas-neox-2.4m", None]}, [], "models: None is of type NoneType"),
+    ({"studied": 3}, [], "studied: 3 is of type int"),
+    ({"quantize": "3bit"}, [], "unknown quantize '3bit'"),
+    ({"dtype": "float64"}, [], "unknown dtype 'float64'"),
+    ({"relations": ["P3666"]}, ["relations"], "unknown relation 'P3666'"),
+    ({"data": "fktcc", "folder": "x"}, ["data"], "unknown data 'fktcc'; did you mean fktc"),
+    ({"data": "table", "folder": "x.csv"}, ["data", "folder"], "x.csv: no such file"),
+    ({"n_facts": 0}, ["n_facts"], "n_facts is 0"),
+    ({"data": "table"}, ["data"], "needs folder="),
+    (PAIR, ["tuned"], "atlas-neox-2.4m is not among the models (atlas-llama-0.6m)"),
+    ({"graph": "dbpedia.ttl"}, ["graph"], "no graph 'dbpedia.ttl'"),
+    ({"graph": "no/folder"}, ["graph"], "no graph 'no/folder'"),
+]
+FINE = [
+    ({"judge": f"{CHAT}:9/v1", "quantize": None, "models": ["a/b"]}, []),
+    ({"models": ["one=a/b", "two=atlas-neox-0.15m"]}, []),
+    ({"folder": "scores of another kind"}, ["folder"]),
+    ({"data": "fktc", "n_facts": 3}, ["n_facts"]),  # nobody has said where these lie
+    ({"models": ["a/b"], "tuned": ["c/d=a/b", "atlas-neox-1.2m"]}, ["tuned"]),
+    ({"tuned": ["atlas-neox-1.2m=a/b"]}, ["tuned"]),
+    ({"graph": "atlas"}, ["graph"]),
+]
+
+
+@pytest.mark.parametrize(("values", "given", "said"), WRONG)
+def test_what_cannot_run_is_reported_before_a_run(values, given, said):
+    values = values if "models" in values or "n_facts" in values else {"n_facts": 3} | values
     with pytest.raises(ProbeError, match=re.escape(said)):
-        preflight.check({"one": given})
+        preflight.check({"one": values}, given)
+
+
+@pytest.mark.parametrize(("values", "given"), FINE)
+def test_what_may_run_passes(values, given):
+    preflight.check({"one": values}, given)
 
 
 def test_a_chat_model_of_a_server_is_tested_before_a_run():
     """Where the command line names it; as it does not list its models, by a question."""
     said = {"choices": [{"message": {"content": "Yes."}}]}
-    with serving(lambda path, body, log: (200 if body["model"] == "known" else 404, said, {})) as (url, log):
+    answer = lambda path, body, log: (200 if body["model"] == "known" else 404, said, {})
+    with serving(answer) as (url, log):
         for name, given in (("unknown", ["n_facts"]), ("known", ["judge"])):
             preflight.check({"one": {"judge": f"{name}@{url}"}}, given, online=True)
-        assert [(path, body["model"]) for path, body, _ in log] == [("/v1/chat/completions", "known")]
+        assert [body["model"] for _, body, _ in log] == ["known"]
         with pytest.raises(ProbeError, match="no response from the model 'unknown'"):
             preflight.check({"one": {"judge": f"unknown@{url}"}}, ["judge"], online=True)
+
+
+def test_two_models_of_one_name_are_reported_before_a_run(tmp_path, monkeypatch):
+    monkeypatch.setattr(names, "_sources", {})
+    paths = [str(tiny.folder(tmp_path / sweep / "run" / "final")) for sweep in ("a", "b")]
+    with pytest.raises(ProbeError, match="have the same display name 'run/final'"):
+        preflight.check({"one": {"models": paths[:1], "tuned": paths[1:]}})
+    monkeypatch.setattr(names, "_sources", {})
+    preflight.check({"one": {"models": [f"other={paths[0]}"], "tuned": paths[1:]}})
 
 
 def test_each_choice_of_data_names_its_notebooks():
@@ -103,60 +134,36 @@ def test_each_choice_of_data_names_its_notebooks():
         "a": {"n_facts": 3},
         "b": {"data": "fktc", "folder": None},
         "c": {"n_facts": 3},
-        "d": {"profile": "smoke"},
+        "d": {},
     }
-    assert preflight.data(settings) == {"n_facts=3": ["a", "c"], "data=fktc": ["b"], "the notebook's defaults": ["d"]}
+    expected = {"n_facts=3": ["a", "c"], "data=fktc": ["b"], "the notebook's defaults": ["d"]}
+    assert preflight.data(settings) == expected
 
 
-@pytest.mark.parametrize("profile", ["smoke", "atlas", "small", "paper"])
+def test_the_dry_run_says_what_a_table_lacks(tmp_path):
+    """Six facts of the capital, whose templates the atlas has; four of a relation without any."""
+    rows = ["relation,subject,object", "symbol,iron,Fe", "symbol,gold,Au", "symbol,tin,Sn"]
+    rows += ["P36,Peru,Lima", "P36,Chile,Santiago", "P36,Kenya,Nairobi", "P36,Mali,Bamako"]
+    table = tmp_path / "mine.csv"
+    table.write_text("\n".join([*rows, "symbol,lead,Pb", "P36,Cuba,Havana", "P36,Oman,Muscat"]))
+    own = {"data": "table", "folder": str(table), "n_facts": 2}
+    lists = own | {"settings": {"n_examples": 2}}
+    said = lambda notebook, values: " ".join(preflight.lacking({notebook: values}))
+    assert "no question template for symbol: write it to   mine.temp" in said("monitor/sec5", own)
+    assert "no cloze template for symbol" in said("distractors/sec4", own)
+    assert said("monitor/sec5", own | {"relations": ["P36"]}) == ""
+    assert said("zplke/sec4", lists) == ""
+    few = said("zplke/sec4", own)
+    assert "lists of 50 examples, but symbol has 2" in few
+    assert "--set n_facts=2 'settings={n_examples: 2}'" in few
+    assert "n_facts=2 n_examples=2" in said("beyond/quantization", own | {"n_examples": 9})
+    assert said("monitor/sec5", {"n_facts": 3}) == ""  # the atlas
+
+
+@pytest.mark.parametrize("profile", ["smoke", "atlas", "small", "mine", "paper"])
 def test_every_profile_passes_the_dry_run(profile, capsys):
     assert cli.main(["--profile", profile, "--dry-run"]) == 0
-    said = capsys.readouterr().out
-    whole = plan.read()
-    settings = plan.settings(whole, whole.steps, profile)
-    assert all(model in said for model in preflight.models(settings)) and "GiB" in said and "\nfacts:\n" in said
-    for model in plan.read().profiles[profile].get("models", []):
-        assert model in preflight.models(settings)
-
-
-@pytest.mark.parametrize(
-    "given, said",
-    [
-        ({"relations": ["P3666"]}, "unknown relation 'P3666'"),
-        ({"data": "fktcc", "folder": "x"}, "unknown data 'fktcc'; did you mean fktc"),
-        ({"data": "table", "folder": "x.csv"}, "x.csv: no such file"),
-        ({"n_facts": 0}, "n_facts is 0"),
-        ({"data": "tabel"}, "unknown data 'tabel'; did you mean table"),
-        ({"data": "table"}, "needs folder="),
-    ],
-)
-def test_facts_that_cannot_be_read_are_reported_before_a_run(given, said):
-    preflight.check({"one": {"n_facts": 3}, "two": {"folder": "scores of another kind"}}, ["folder"])  # not of facts
-    # a plan's data, and nobody has said where they lie
-    preflight.check({"one": {"data": "fktc", "n_facts": 3}}, ["n_facts"])
-    with pytest.raises(ProbeError, match=said):
-        preflight.check({"one": {"n_facts": 3} | given}, given)
-
-
-def test_two_models_of_one_name_are_reported_before_a_run(tmp_path, monkeypatch):
-    monkeypatch.setattr(names, "_sources", {})
-    paths = [str(tiny.folder(tmp_path / sweep / "run" / "final")) for sweep in ("a", "b")]
-    preflight.check({"one": {"models": paths[:1]}, "two": {"models": paths[1:]}})
-    with pytest.raises(ProbeError, match="have the same display name 'run/final'"):
-        preflight.check({"one": {"models": paths[:1], "tuned": paths[1:]}})
-
-
-def test_a_base_that_no_notebook_uses_is_reported_before_a_run():
-    both = {"models": ["atlas-neox-2.4m"], "tuned": ["atlas-neox-5m-it=atlas-neox-2.4m", "atlas-neox-1.2m"]}
-    elsewhere = {"models": ["atlas-llama-0.6m"], "tuned": ["atlas-neox-5m-it=atlas-neox-2.4m"]}
-    preflight.check({"one": both, "two": elsewhere, "three": {"tuned": ["atlas-neox-1.2m=a/b"]}}, ["data"])
-    preflight.check({"one": both, "two": elsewhere}, ["tuned"])
-    with pytest.raises(ProbeError, match="atlas-neox-2.4m is not among the models \\(atlas-llama-0.6m\\)"):
-        preflight.check({"two": elsewhere}, ["tuned"])
-
-
-@pytest.mark.parametrize("graph", ["dbpedia.ttl", "no/folder"])
-def test_a_missing_graph_is_reported_before_a_run(graph):
-    preflight.check({"one": {"graph": "atlas"}, "two": {"n_facts": 3}}, ["graph"])
-    with pytest.raises(ProbeError, match=f"no graph '{graph}'"):
-        preflight.check({"one": {"graph": graph}}, ["graph"])
+    said, whole = capsys.readouterr().out, plan.read()
+    named = preflight.models(plan.settings(whole, plan.steps_of(whole, profile), profile))
+    assert all(model in said for model in named) and "GiB" in said and "\nfacts:\n" in said
+    assert named.keys() >= {*whole.profiles[profile].get("models", [])}

@@ -9,12 +9,6 @@ import pytest
 
 from probelib import paths
 from probelib.runner import plan, uptodate
-from tests.lm import tiny
-
-
-@pytest.fixture(scope="module")
-def rooms():
-    return uptodate.digest_rooms()
 
 
 def code_of(notebook: str) -> str:
@@ -22,63 +16,65 @@ def code_of(notebook: str) -> str:
     return "\n".join(cell.source for cell in cells if cell.cell_type == "code")
 
 
-def test_each_notebook_uses_its_own_room_and_the_shared_ones(rooms):
-    found = {step.notebook: uptodate.reached(code_of(step.notebook), rooms) for step in plan.read().steps}
+def test_each_notebook_uses_its_own_room_and_the_shared_ones():
+    rooms, steps = uptodate.digest_rooms(), plan.read().steps
+    found = {step.notebook: uptodate.reached(code_of(step.notebook), rooms) for step in steps}
     of = lambda room: {notebook for notebook, own in found.items() if room in own}
     assert of("course") == set() and of("lm") == of("facts") == of("stats") == set(found)
-    papers = {notebook for notebook in found if notebook.startswith(("zplke", "distractors", "grapheval"))}
-    assert {"monitor/sec4_anchors", "explore", "beyond/agreement"} <= of("monitor") and not of("monitor") & papers
+    others = {n for n in found if n.startswith(("zplke", "distractors", "grapheval"))}
+    assert {"monitor/sec4_anchors", "beyond/agreement"} <= of("monitor")
+    assert not of("monitor") & others
 
 
-def test_what_python_really_imports_is_among_them(rooms):
+def test_what_python_really_imports_is_among_them():
     script = "import sys; print(*(n for n in sys.modules if n.startswith('probelib.')))"
-    for notebook in ("monitor/sec5_results", "beyond/agreement"):
-        lines = [line for line in code_of(notebook).splitlines() if line.startswith("from probelib")]
-        code = "\n".join([*lines, script])
-        said = subprocess.check_output([sys.executable, "-c", code], text=True)
-        loaded = {name.split(".")[1] for name in said.split()}
-        assert loaded <= set(uptodate.reached("\n".join(lines), rooms)) and "monitor" in loaded
+    code = code_of("beyond/agreement").split("\n")
+    lines = [line for line in code if line.startswith("from probelib")]
+    said = subprocess.check_output([sys.executable, "-c", "\n".join([*lines, script])], text=True)
+    loaded = {name.split(".")[1] for name in said.split()}
+    assert loaded <= set(uptodate.reached("\n".join(lines), uptodate.digest_rooms()))
+    assert {"monitor", "beyond", "lm"} <= loaded
 
 
 @pytest.fixture
 def own(tmp_path):
-    """Two models, an adapter of the second, and a table of facts with its templates."""
+    """Two models, two adapters of the second, and a table of facts with its templates."""
     for name in ("one", "two"):
-        tiny.folder(tmp_path / name)
-    (tmp_path / "adapter").mkdir()
-    config = {"base_model_name_or_path": str(tmp_path / "two")}
-    (tmp_path / "adapter/adapter_config.json").write_text(json.dumps(config))
-    (tmp_path / "beside").mkdir()
-    (tmp_path / "beside/adapter_config.json").write_text('{"base_model_name_or_path": "two"}')
+        (tmp_path / name).mkdir()
+        for file in ("config.json", "tokenizer.json", "model.safetensors"):
+            (tmp_path / name / file).write_text("{}")
+    for adapter, base in (("adapter", str(tmp_path / "two")), ("beside", "two")):
+        (tmp_path / adapter).mkdir()
+        config = json.dumps({"base_model_name_or_path": base})
+        (tmp_path / adapter / "adapter_config.json").write_text(config)
     (tmp_path / "facts.csv").write_text("subject,relation,object\n")
     (tmp_path / "facts.templates.csv").write_text("relation,template\n")
     (tmp_path / "notebooks").mkdir()
     return tmp_path
 
 
-@pytest.mark.parametrize(
-    ("values", "file"),
-    [
-        ({"models": ["{}/one"]}, "one/config.json"),
-        ({"models": ["{}/one@chat"]}, "one/config.json"),
-        ({"model_name": "{}/one/"}, "one/model.safetensors"),
-        ({"tuned": ["{}/one={}/two"]}, "one/tokenizer.json"),
-        ({"tuned": ["{}/one={}/two"]}, "two/tokenizer.json"),
-        ({"tuned": ["{}/one@chat={}/two@chat"]}, "two/config.json"),
-        ({"tuned": ["a=b={}/two"]}, "two/config.json"),
-        ({"models": ["http://127.0.0.1:9/v1#{}/one"]}, "one/tokenizer.json"),
-        ({"judge": "{}/one/model.safetensors"}, "one/model.safetensors"),
-        ({"models": ["{}/adapter"]}, "adapter/adapter_config.json"),
-        ({"models": ["{}/adapter@chat"]}, "two/model.safetensors"),
-        ({"models": ["{}/beside"]}, "two/model.safetensors"),
-        ({"models": ["../one"]}, "one/config.json"),
-        ({"folder": "{}/facts.csv"}, "facts.csv"),
-        ({"folder": "{}/facts.csv"}, "facts.templates.csv"),
-        ({"data": "table:{}/facts.csv?subject:s", "graph": "{}/facts.csv?a:b"}, "facts.csv"),
-        ({"settings": {"ratings_file": "{}/facts.csv"}}, "facts.csv"),
-        ({"settings": {"deep": [{"er": ["{}/facts.csv"]}]}}, "facts.csv"),
-    ],
-)
+NAMED = [
+    ({"models": ["{}/one"]}, "one/config.json"),
+    ({"models": ["{}/one@chat"]}, "one/config.json"),
+    ({"models": ["mine={}/one"]}, "one/config.json"),
+    ({"model_name": "{}/one/"}, "one/model.safetensors"),
+    ({"tuned": ["{}/one={}/two"]}, "one/tokenizer.json"),
+    ({"tuned": ["{}/one@chat={}/two@chat"]}, "two/config.json"),
+    ({"tuned": ["a=b={}/two"]}, "two/config.json"),
+    ({"models": ["http://127.0.0.1:9/v1#{}/one"]}, "one/tokenizer.json"),
+    ({"judge": "{}/one/model.safetensors"}, "one/model.safetensors"),
+    ({"models": ["{}/adapter"]}, "adapter/adapter_config.json"),
+    ({"models": ["{}/adapter@chat"]}, "two/model.safetensors"),
+    ({"models": ["{}/beside"]}, "two/model.safetensors"),
+    ({"models": ["../one"]}, "one/config.json"),
+    ({"folder": "{}/facts.csv"}, "facts.csv"),
+    ({"folder": "{}/facts.csv"}, "facts.templates.csv"),
+    ({"data": "table:{}/facts.csv?subject:s", "graph": "{}/facts.csv?a:b"}, "facts.csv"),
+    ({"settings": {"deep": [{"er": ["{}/facts.csv"]}]}}, "facts.csv"),
+]
+
+
+@pytest.mark.parametrize(("values", "file"), NAMED)
 def test_every_file_that_a_value_names_is_an_input(own, values, file):
     """Every form of ``load``'s docstring, and files in lists and dictionaries."""
     values = json.loads(json.dumps(values).replace("{}", str(own)))
@@ -89,7 +85,9 @@ def test_every_file_that_a_value_names_is_an_input(own, values, file):
     assert before != uptodate.outside(values, own / "notebooks")
 
 
-@pytest.mark.parametrize("name", ["owner/name", "owner/name@main", "owner/name@chat", "hub:owner/name"])
+@pytest.mark.parametrize(
+    "name", ["owner/name", "owner/name@main", "owner/name@chat", "hub:owner/name"]
+)
 def test_an_id_is_an_input_by_its_commit(tmp_path, monkeypatch, name):
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path))
