@@ -130,10 +130,11 @@ def graded(notebook: NotebookNode, before: Sequence[str] = ()) -> list[tuple[str
     ended, said = run_apart(notebook, before)
     at = {cell.source.strip(): i for i, cell in enumerate(cells) if cell.cell_type == "code"}
     at = {exercise: at[source] for exercise, source in checks.items()}
-    first, rows = said.get("0"), []
+    text = lambda i: "".join(part[1] for part in said.get(str(i), []) if part[0] == "text")
+    rows = []
     for exercise, i in at.items():
         given, message = mark(said.get(str(i), []), ended)
-        if given == "passed" and (told or not first or said.get(str(i - 1)) != first):
+        if given == "passed" and (told or not text(0) or text(i - 1) != text(0)):
             given = "look"
             what = f"has `{told}`" if told else "changes functions that checks are made of"
             message = f"it passes, but the notebook {what}"
@@ -320,7 +321,7 @@ def mark(said: list, ended: str) -> tuple[str, str]:
         if name != "KeyboardInterrupt":  # that of ``CELL_S``
             return "not yet", _line(value if name == "NotYet" else f"{name}: {value}")
     text = "".join(part[1] for part in said if part[0] == "text")
-    if not errors and text.startswith("✓"):
+    if not errors and "✓" in text:
         return "passed", ""
     if text.startswith("✗"):  # the exercise is empty, so that the check was not run
         return "not yet", _line(text.removeprefix("✗ "))
