@@ -4,7 +4,7 @@
                               lm     <-  store
     stats, published                        ^
        monitor, zplke, distractors, grapheval     a package per paper
-              beyond, overview, explore           all measures on the same facts
+              beyond, explore                     all measures on the same facts
     report  <-  runner                            pages; the command line
 
 Arrows never point back (``tests/test_architecture.py``): ``lm`` knows neither facts nor papers, papers do not know each other,

@@ -37,28 +37,16 @@ ALLOWED = {
     **dict.fromkeys(PAPERS, PAPER),  # papers never import each other
     "beyond": EVERYTHING,
     "runner": BASE | {"facts", "lm", "store", "report"},  # knows papers only through the plan
-    "overview": EVERYTHING | {"runner"},
     "explore": EVERYTHING,
     "course": EVERYTHING | {"runner"},
     "integrations": EVERYTHING,  # nothing imports it
-    "browse": EVERYTHING | {"runner"},
-    "export": EVERYTHING | {"runner", "overview"},
 }
 # modules of every paper's package -> what they may import from outside the package
 MODULES = {
     "scores": BASE | {"facts", "prompts", "lm", "store"},
     "measures": {"errors", "files", "stats"},
-    "tables": BASE | {"facts", "stats", "published", "report"},
-    "figures": BASE | {"facts", "stats", "published", "report"},
+    "artifacts": BASE | {"facts", "lm", "stats", "published", "report"},
 }
-# other modules, each with the purpose of one of these
-PURPOSES = {
-    "alternatives": "measures",
-    "examples": "measures",
-    "discussion": "figures",
-    "charts": "figures",
-}
-PURPOSES |= dict.fromkeys(("relations", "example"), "tables")
 # libraries that functions may import, and why
 LATE = {
     "torch": "seconds of start-up time",
@@ -84,7 +72,7 @@ LATE = {
     "platform": "only for a message",
     "pandas": "most of a second; the command line lists and checks a plan without it",
     **dict.fromkeys(
-        ("dask", "dask_jobqueue", "distributed", "mlcroissant", "msgspec", "peft", "pyoxigraph"),
+        ("dask", "dask_jobqueue", "distributed", "msgspec", "peft", "pyoxigraph"),
         "an extra, see pyproject.toml",
     ),
 }
@@ -144,9 +132,8 @@ def package(module: str) -> str:
 
 
 def purpose(module: str) -> str:
-    """The name of a module directly in a package, or of the one whose purpose it shares."""
-    name = module.split(".")[2] if module.count(".") == 2 else ""
-    return PURPOSES.get(name, name)
+    """The name of a module directly in a package."""
+    return module.split(".")[2] if module.count(".") == 2 else ""
 
 
 def test_imports_follow_the_order_of_the_packages():
@@ -161,7 +148,7 @@ def test_imports_follow_the_order_of_the_packages():
 
 
 def test_modules_of_a_paper_keep_to_their_purpose():
-    """Measures are pure, tables and figures never touch a model."""
+    """Measures are pure, artifacts never touch a model."""
     wrong = {
         f"{module} -> {target}"
         for module, target, _ in own()
@@ -228,12 +215,10 @@ VERBS = {
 
 def test_public_names_are_unique():
     """Of functions and classes, so that a name has one definition. Exceptions: the papers' artifacts are named as in their
-    papers, each paper of the audit has the same checks, and a measure of the suite is found by its registered name."""
+    papers, and each paper of the audit has the same checks."""
     places = defaultdict(set)
     for module, tree in sources().items():
-        if module.split(".")[-1] in ("tables", "figures") or module.startswith(
-            ("probelib.beyond.audit.", "probelib.beyond.suite.")
-        ):
+        if module.endswith(".artifacts") or module.startswith("probelib.beyond.audit."):
             continue
         for node in tree.body:
             if isinstance(node, (ast.FunctionDef, ast.ClassDef)) and not node.name.startswith("_"):
@@ -243,9 +228,7 @@ def test_public_names_are_unique():
 
 
 def test_every_paper_has_the_same_files():
-    wanted = [
-        f"{paper}/{name}.py" for paper in (*PAPERS, "beyond") for name in ("__init__", *MODULES)
-    ]
+    wanted = [f"{paper}/{name}.py" for paper in PAPERS for name in ("__init__", *MODULES)]
     assert not [path for path in wanted if not (PACKAGE / path).is_file()], "files that are missing"
     for paper in (*PAPERS, "beyond"):
         for folder in (ROOT / "notebooks", ROOT / "tests"):

@@ -36,6 +36,11 @@ def _rows(curves: dict[str, pd.DataFrame], name: str, **more) -> pd.DataFrame:
     return frame.set_axis(["mean", *ends("mean"), "facts"], axis=1).reset_index().assign(**more)
 
 
+def _band(table: pd.DataFrame, x: str, y: str) -> pd.DataFrame:
+    """A column and its interval as a curve of ``report.bands``."""
+    return table.set_index(x)[[y, *ends(y)]].set_axis(["mean", "low", "high"], axis=1)
+
+
 # Section 4.1: which distractors are the hardest?
 
 
@@ -75,12 +80,8 @@ def figure7(lists: pd.DataFrame) -> Artifact:
     table = lists.groupby("rank")["former"].agg(["mean", "sum", "size"]).reset_index()
     counts = zip(table["sum"], table["size"], strict=True)
     table[ends("mean")] = [stats.wilson(k, n) for k, n in counts]
-    figure, ((axis,),) = report.column(1.9)
-    ticks = report.count_axis(axis, table["rank"].max())
-    at = np.flatnonzero(table["rank"].isin(ticks)).tolist()
-    axis.plot(table["rank"], table["mean"], marker="o", markersize=3, markevery=at)
-    axis.fill_between(table["rank"], *table[ends("mean")].to_numpy().T, alpha=0.2, linewidth=0)
-    axis.set(xlabel="position in the list", ylabel="share of former objects", ylim=(0, 1.02))
+    curve = {"former objects": _band(table, "rank", "mean")}
+    figure = report.bands({"": curve}, "position in the list", "share of former objects")
     return Artifact("distractors/figure7", table, figure=figure)
 
 
@@ -229,21 +230,14 @@ def table8(sentences: pd.DataFrame, made: dict[str, pd.DataFrame]) -> Artifact:
 
 def figure3(table: pd.DataFrame) -> Artifact:
     """Agreement against the number of distractors (``measures.agreement_by_n``)."""
-    figure, ((axis,),) = report.column(2.5)
-    last = table["n"].max()
-    ticks = report.count_axis(axis, last)
-    for place, (strategy, line) in enumerate(table.groupby("strategy", sort=False)):
-        look, curve = report.style_at(place), line.set_index("n")["tau"]
-        at, colour = np.flatnonzero(line["n"].isin(ticks)).tolist(), look["color"]
-        axis.plot(curve, label=strategy, markevery=at, markersize=3, linewidth=1.2, **look)
-        axis.fill_between(
-            curve.index, *line[ends("tau")].to_numpy().T, color=colour, alpha=0.1, linewidth=0
-        )
-        if curve.notna().any():
-            settled = curve.index[curve >= curve.max() - NEAR][0]
-            axis.plot(settled, curve[settled], "o", markersize=9, fillstyle="none", color=colour)
-    axis.set(xlabel="distractors n", ylabel="Kendall's tau, mean of the test folds")
-    axis.legend(ncols=2, fontsize=report.SMALL)
+    curves = {s: _band(own, "n", "tau") for s, own in table.groupby("strategy", sort=False)}
+    labels, last = ("distractors n", "Kendall's tau, mean of the test folds"), table["n"].max()
+    figure = report.bands({"": curves}, *labels)
+    figure.axes[0].autoscale(axis="y")
+    for place, tau in enumerate(curve["mean"] for curve in curves.values()):
+        for n in tau.index[tau >= tau.max() - NEAR][:1]:
+            look = {"fillstyle": "none", "color": report.style_at(place)["color"]}
+            figure.axes[0].plot(n, tau[n], "o", markersize=9, **look)
     after = cases(table[table["n"] == min(ENOUGH, last)], "to last", "strategy")
     after["missed"] = "" if last > ENOUGH else "more than 15 distractors"
     found = {"enough": after.loc["ApprOpt"], "more": after.loc[["Random", "Temp+Sem"]]}
@@ -278,22 +272,8 @@ def figure5(outcomes: dict[str, pd.DataFrame], seed: int = 0) -> Artifact:
     """Mean Avg@n with ApprOpt against n, one line per model (``scores.outcomes_by_model``)."""
     by_size = sorted(outcomes, key=lambda name: outcomes[name].attrs["parameters"])
     curves, last = _curves(outcomes, seed, "Avg"), outcomes[by_size[0]].shape[1]
-    figure, ((axis,),) = report.column(2.8)
-    heights = report.spread([curves[name].loc[last, "mean"] for name in by_size], 0.025)
-    for place, (name, height) in enumerate(zip(by_size, heights, strict=True), 1):
-        look, curve, (mean, low, high, _) = (
-            report.model_style(name),
-            curves[name],
-            curves[name].loc[last],
-        )
-        axis.plot(curve["mean"], linewidth=1, color=look["color"], linestyle=look["linestyle"])
-        bar = {"yerr": [[mean - low], [high - mean]], "capsize": 2, "markersize": 3.5}
-        axis.errorbar(last * (1 + 0.02 * place), mean, **bar, **look)
-        at, words = last * (1.04 + 0.02 * len(by_size)), name.removeprefix("atlas-")
-        axis.text(at, height, words, va="center", fontsize=report.SMALL, color=look["color"])
-    axis.axvline(last, color="0.8", linewidth=0.8)
-    axis.set(xlabel="distractors n", ylabel="mean Avg@n", xlim=(1, 1.45 * last))
-    axis.set_xticks(sorted({1, *np.linspace(0, last, 6).round().astype(int)[1:]}))
+    named = {name.removeprefix("atlas-"): curves[name] for name in by_size}
+    figure = report.bands({"": named}, "distractors n", "mean Avg@n")
     step = lambda large, small: change_of(outcomes[large], outcomes[small], last, "Avg", seed)
     steps = {f"{a} to {b}": step(b, a) for a, b in zip(by_size, by_size[1:], strict=False)}
     found = {"steps": pd.DataFrame(steps).T} if steps else {}

@@ -148,20 +148,6 @@ def judged_correct(answer: str) -> float:
     return float("incorrect" not in text and ("correct" in text or text.startswith("yes")))
 
 
-def is_right(prediction: str, labels: Iterable[str]) -> float:
-    """The truth beside a judge's verdict: 1.0 if the prediction begins with a label, as whole
-    words, case folded; else 0.0.
-
-    >>> is_right(" Paris, in the north", ["Paris"]), is_right("Parisian", ["Paris"])
-    (1.0, 0.0)
-    """
-    text, patterns = (
-        prediction.strip().casefold(),
-        (re.escape(label.casefold()) for label in labels),
-    )
-    return float(any(re.match(pattern + r"(?!\w)", text) for pattern in patterns))
-
-
 def karr(texts: pd.DataFrame, logprobs: dict[str, np.ndarray], n_tokens: dict[str, int]):
     """KaRR [karr] of every fact: ``fact``, ``num``, ``den_s``, ``den_r``, ``karr`` (0 to infinity;
     NaN for a denominator of 0).
@@ -175,14 +161,10 @@ def karr(texts: pd.DataFrame, logprobs: dict[str, np.ndarray], n_tokens: dict[st
     """
     before, pairs = texts["before"].drop_duplicates(), texts[["text", "rest"]].drop_duplicates()
     first = _exp_mean([logprobs[text][1:] for text in before])
-    scored = [
-        (logprobs[text], n_tokens[rest] if rest else 0)
-        for text, rest in pairs.itertuples(index=False)
-    ]
-    last = _exp_mean([own[max(len(own) - n, 0) :] for own, n in scored])
-    value = (
-        texts["share"].to_numpy(first.dtype) * first[pd.Index(before).get_indexer(texts["before"])]
-    )
+    pairs = [(logprobs[t], n_tokens[r] if r else 0) for t, r in pairs.itertuples(index=False)]
+    last = _exp_mean([own[max(len(own) - n, 0) :] for own, n in pairs])
+    value = texts["share"].to_numpy(first.dtype)
+    value = value * first[pd.Index(before).get_indexer(texts["before"])]
     value *= last[texts.groupby(["text", "rest"], sort=False).ngroup()]
     sums = texts.assign(value=value.astype(float)).groupby(["fact", "term"])["value"].sum()
     sums = sums.unstack().reindex(texts["fact"].unique(), columns=["num", "den_s", "den_r"])

@@ -39,11 +39,8 @@ OURS = "Dist. ApprOpt"  # the paper's measure
 
 def plausibility(scores: pd.DataFrame, ending: str = "eos") -> pd.DataFrame:
     """log Pl of every candidate after every prompt [distractors, Eq. 1]: ``relation``, ``fact``,
-    ``prompt``, ``candidate``, ``logprob`` (nats).
-
-    scores   rows of ``store.score``, one per label; for "eos" scored with ``end=True``
-    ending   one of ``ENDINGS``
-    """
+    ``prompt``, ``candidate``, ``logprob`` (nats). ``scores``: rows of ``store.score``, one per
+    label, for the ending "eos" (see ``ENDINGS``) scored with ``end=True``."""
     if ending not in ENDINGS:
         raise unknown("ending", ending, ENDINGS)
     value = scores["logprob"].to_numpy(dtype=float)
@@ -132,18 +129,12 @@ def change_of(outcomes, reference, n: int, aggregate: str = "Min", seed: int = 0
 
 
 class Calibrations(NamedTuple):
-    """Every measure on the facts for which all measures and the rating are defined.
+    """Every measure on the facts for which all measures and the rating are defined."""
 
-    values     measure -> values, a row per fact in the order of the ratings, a column per setting
-    rating     the rating of each of these facts, (facts,)
-    undefined  number of rated facts left out
-    chosen     measure -> the configuration chosen for each fold (``stats.calibrate``)
-    """
-
-    values: dict[str, pd.DataFrame]
-    rating: np.ndarray
-    undefined: int
-    chosen: dict[str, pd.DataFrame]
+    values: dict[str, pd.DataFrame]  # by measure: a row per fact, as rated; a column per setting
+    rating: np.ndarray  # of each of these facts, (facts,)
+    undefined: int  # number of rated facts left out
+    chosen: dict[str, pd.DataFrame]  # the configuration chosen for each fold (``stats.calibrate``)
 
     def picks(self, name: str) -> list:
         """The configuration of each fold."""

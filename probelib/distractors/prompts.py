@@ -44,19 +44,20 @@ def karr_texts(facts: pd.DataFrame, pool: Facts, labels: dict[str, tuple[str, ..
         some = lambda own, draw=draw: [own[i] for i in draw.permutation(len(own))[:MOST]]
         others = some([s for s in seen[row.relation] if s != row.subject] or [row.subject])
         kinds = some([r for r in sorted(relations[row.object]) if r in templates])
-        for term, subjects in (("num", [row.subject]), ("den_s", others)):
-            for template in templates[row.relation][:MOST]:
-                for name in [name for s in subjects for name in labels[s][:MOST]]:
-                    beta = statement(template, name, "").strip()
-                    gammas = [statement(template, name, o) for o in objects]
-                    rows += [(row.fact, term, 1 / len(subjects), beta, gamma) for gamma in gammas]
-        for kind in kinds:
-            own = templates[kind][:MOST]
+        asked = [
+            (term, 1 / len(subjects), statement(template, name, "").strip(), template, name)
+            for term, subjects in (("num", [row.subject]), ("den_s", others))
+            for template in templates[row.relation][:MOST]
+            for name in [name for s in subjects for name in labels[s][:MOST]]
+        ]
+        for own in (templates[kind][:MOST] for kind in kinds):
             template = own[draw.integers(len(own))]
-            for name in labels[row.subject][:MOST]:
-                gammas = [statement(template, name, o) for o in objects]
-                rows += [(row.fact, "den_r", 1 / len(kinds), name, gamma) for gamma in gammas]
-    rows = [(*row, row[-1].replace(row[-2], "", 1).strip()) for row in rows if row[-2] in row[-1]]
+            names = labels[row.subject][:MOST]
+            asked += [("den_r", 1 / len(kinds), name, template, name) for name in names]
+        for term, share, beta, template, name in asked:
+            gammas = [statement(template, name, o) for o in objects]
+            rests = [(g, g.replace(beta, "", 1).strip()) for g in gammas if beta in g]
+            rows += [(row.fact, term, share, beta, *rest) for rest in rests]
     return pd.DataFrame(rows, columns=["fact", "term", "share", "before", "text", "rest"])
 
 

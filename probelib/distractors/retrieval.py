@@ -49,16 +49,11 @@ POPULOUS = 10  # an object without a type counts as having the types that most e
 
 @dataclass(frozen=True)
 class Knowledge:
-    """A knowledge base that distractors are retrieved from. Entities are row numbers, keys outside.
+    """What distractors are retrieved from. Entities are row numbers, keys outside."""
 
-    graph    its triples, entities, types
-    facts    the facts it was made from; KaRR draws other subjects and relations from them
-    at       the day that counts as the present (text: see ``facts.validity``)
-    """
-
-    graph: Graph
-    facts: Facts
-    at: str = TODAY
+    graph: Graph  # its triples, entities, types
+    facts: Facts  # those it was made from; KaRR draws other subjects and relations from them
+    at: str = TODAY  # the day that counts as the present (text: see ``facts.validity``)
 
     @cached_property
     def keys(self) -> pd.Index:
@@ -277,10 +272,8 @@ def has_former(kb: Knowledge, facts: pd.DataFrame) -> pd.Series:
     """Whether each fact has a temporal distractor: the set S' of the paper."""
     answer = []
     for subject, relation, obj in rows(kb, facts):
-        found = kb.over[
-            values(kb, subject, relation)
-        ].any()  # most facts have none: Omega is spared
-        if found:
+        found = kb.over[values(kb, subject, relation)].any()
+        if found:  # most facts have none: Omega is spared
             space = omega(kb, subject, relation, obj)
             found = len(former_values(kb, subject, relation, space)) > 0
         answer.append(found)

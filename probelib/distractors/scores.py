@@ -24,6 +24,7 @@ from probelib.lm.remote.chat import ChatModel, connect
 from probelib.prompts import PROMPTS, RECALL, paraphrases
 
 NS = (1, 2, 5, 10, *range(20, 201, 20))  # distractors, and next tokens of Precision@n (section 4.2)
+TIMES = 3  # runs per measure when its cost is measured
 STRATEGIES = ("random", "sem", "temp_sem", "appropt")
 # strategy -> search, order of its list
 SEARCHED = {"appropt": ("beam", "label_logprob"), "opt": ("best_first", "logprob")}
@@ -46,33 +47,24 @@ class DistractorSettings:
     studied: str | None = None  # the model of figures 3, 4 and 6; None: the last one
     n_former: int = 100  # facts per relation of S', whose subjects had another object before
     n_optimum: int = 60  # facts of the exact search, which the paper does not run
-    timings: int = 3  # runs per measure when its cost is measured (the kit's)
     dtype: str = "auto"  # of the weights: "auto", "float32", "bfloat16" or "float16"
     seed: int = 0  # of random distractors and of facts
 
 
 @dataclass(frozen=True)
 class Study:
-    """One model and the facts that it is scored on. What is derived is computed once.
-
-    sentences   cloze sentences of the facts, as prompts (``cloze_sentences``)
-    folder      the store's
-    strategies  those whose distractors are scored, all in one request
-    encoder     for BERT-score: a Hugging Face id or a folder; None leaves the measure out
-    judge       for LLM-as-a-judge, see ``chat.connect``; None leaves the measure out
-    paper       the judge gets the paper's prompt; otherwise the short one of the ``-it`` organisms
-    """
+    """One model and the facts that it is scored on. What is derived is computed once."""
 
     model: object
     knowledge: Knowledge
     facts: Facts
-    sentences: pd.DataFrame
-    folder: Path
+    sentences: pd.DataFrame  # cloze sentences of the facts, as prompts (``cloze_sentences``)
+    folder: Path  # the store's
     how: DistractorSettings
-    strategies: tuple[str, ...] = STRATEGIES
-    encoder: str | Path | None = None
-    judge: object = None
-    paper: bool = False
+    strategies: tuple[str, ...] = STRATEGIES  # whose distractors are scored, all in one request
+    encoder: str | Path | None = None  # for BERT-score: an id or a folder; None leaves it out
+    judge: object = None  # for LLM-as-a-judge, see ``chat.connect``; None leaves it out
+    paper: bool = False  # the judge gets the paper's prompt; else that of the ``-it`` organisms
 
     @cached_property
     def lists(self) -> dict[str, pd.DataFrame]:
@@ -171,11 +163,11 @@ def outcomes_by_model(names: list[str], study: Study, quantize: str | None = Non
 def cost_per_fact(study: Study) -> pd.DataFrame:
     """Tokens and milliseconds per fact of each measure, run in isolation with its largest setting
     into an empty store: ``measure``, ``tokens per fact`` (forwarded), ``ms per fact`` (median of
-    ``how.timings`` runs) and, as its low and high, the fastest and the slowest run. Looking up
+    ``TIMES`` runs) and, as its low and high, the fastest and the slowest run. Looking up
     distractors in the knowledge base and building tries of labels do not count.
     """
     runs, ours = [], {name: s for s, name in NAMES.items() if s in STRATEGIES}
-    for _ in range(study.how.timings):
+    for _ in range(TIMES):
         with TemporaryDirectory() as folder:
             costs = {}
             for name in MEASURES:
@@ -243,14 +235,12 @@ def _similarity(study: Study, compute) -> pd.DataFrame:
 
 
 def judge_texts(study: Study) -> pd.DataFrame:
-    """The texts of the judge's beams with ``value`` (its verdict, 1.0 or 0.0) and ``truth``
-    (``baselines.is_right``). Each distinct prompt is judged once."""
+    """The texts of the judge's beams with ``value`` (its verdict, 1.0 or 0.0). Each distinct prompt
+    is judged once."""
     texts = pd.concat([study.beams[w] for w in study.judge_widths], ignore_index=True)
     sentences, labels = study.sentences.set_index("prompt")["text"], texts["fact"].map(study.labels)
-    queries = []
-    for sentence, text, names in zip(
-        texts["prompt"].map(sentences), texts["text"], labels, strict=True
-    ):
+    cases, queries = zip(texts["prompt"].map(sentences), texts["text"], labels, strict=True), []
+    for sentence, text, names in cases:
         if study.paper:
             queries.append(judge_prompt(sentence, names, text))
         else:  # the first sentence that was generated, and the label that the judge would recall
@@ -266,8 +256,7 @@ def judge_texts(study: Study) -> pd.DataFrame:
     answers = store.generate(judge, asked, study.folder, **options)
     verdicts = answers.set_index("prompt")["text"].map(baselines.judged_correct)
     value = dict(zip(asked["text"], asked["prompt"].map(verdicts), strict=True))
-    truth = [baselines.is_right(*pair) for pair in zip(texts["text"], labels, strict=True)]
-    judged = texts.assign(value=[value[query] for query in queries], truth=truth)
+    judged = texts.assign(value=[value[query] for query in queries])
     judged.attrs["cost"] = answers.attrs["cost"]
     return judged
 

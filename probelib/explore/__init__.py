@@ -1,25 +1,25 @@
-"""One fact, one model, all measures of the four papers: the library of ``notebooks/explore.ipynb``.
+"""The first notebooks: a tour, the facts, the shipped models, and one fact by all measures.
 
-    seen = explore.look(explore.load_pool(), explore.load_model("atlas-neox-2.4m"), "P36:France:Paris", folder)
-    seen.measures            the value of each measure, and whether it counts the fact as known
-    explore.board(seen)      everything in one picture
-    explore.details(seen)    how to read it, and the numbers of each panel
-    explore.menu(...)        all of this with three menus, if notebook widgets are installed
+====================  ============================  =================================================
+artifact              function                      shows
+====================  ============================  =================================================
+tour/figure1          ``tour.candidates_figure``    the most probable candidates for one question
+facts/table1          ``facts.check.counts``        the relations of the atlas
+facts/figure1         ``tour.popularity_figure``    popularity of its entities
+facts/table2          in ``01_facts``               facts left after each filter
+models/training       ``models.training_table``     size and training of the shipped models
+models/recall         ``models.recall_figure``      share of facts recalled, by exposure count
+models/requirements   ``models.requirements_table`` what the design requires, and what was measured
+explore/figure1       ``board.board_figure``        one fact by all measures of the four papers
+explore/table1        ``Look.measures``             the values of these measures
+====================  ============================  =================================================
 
-Scores go through the store, and whatever does not depend on the selection is cached in memory: another fact takes about a second
-with a shipped model. Any model that ``lm.load`` accepts works; a served one without the parts that need hidden states or beams.
+``seen``    ``look``: the numbers of one model for one fact, scored through the store
+``menus``   ``menu``: three fields (model, relation, fact) above the picture, in a notebook
 """
 
-from probelib.explore.details import details
-from probelib.explore.drawing import (
-    board,
-    board_as_html,
-    board_in_words,
-    monitor_in_words,
-    shown_board,
-    shown_measures,
-    title,
-    why_unjudged,
-)
+from probelib.explore.board import board, board_figure
 from probelib.explore.menus import menu
+from probelib.explore.models import recall_figure, requirements_table, training_table
 from probelib.explore.seen import ANSWERS, FactPool, Look, facts_of, load_model, load_pool, look
+from probelib.explore.tour import candidates_figure, fact_about, popularity_figure, tour_facts

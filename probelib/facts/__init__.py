@@ -1,20 +1,18 @@
 """Facts: what a language model is probed for.
 
-=================  ============================================================================
-``model``          the five tidy frames of ``Facts``, their rules and the operations on them
-``names``          how labels are written, and which of them are one name
-``shipped``        the atlas, the shipped facts, and the panel that all four papers score
-``loading``        ``load``, the entrance for notebooks: facts of any format, with distractors
-``options``        multiple choice with 100 options per fact
-``table``          any table of triples, and the frames that are made of triples
-``formats``        published data sets, described in ``datasets.yaml`` or read by a function
-``annotated``      human ratings and annotated verbalizations
-``wikifactdiff``   statement templates with their numbers of uses
-``validity``       when a fact holds
-``graphs``         knowledge graphs in columns, with readers of DBpedia and Wikidata dumps
-``downloads``      where published data are, and ``python -m probelib.facts fetch``
-``text`` ``check`` reading text files with errors that name the line; problems of facts
-=================  ============================================================================
+``model``       the five tidy frames of ``Facts``, their rules and the operations on them
+``names``       how labels are written, and which of them are one name
+``shipped``     the atlas, the shipped facts, and the panel that all four papers score
+``loading``     ``load``, the entrance for notebooks: facts of any format, with distractors
+``options``     multiple choice with 100 options per fact
+``table``       any table of triples, and the frames that are made of triples
+``formats``     published data sets, described in ``datasets.yaml`` or read by a function
+``annotated``   human ratings and annotated verbalizations
+``validity``    when a fact holds
+``graphs``      knowledge graphs in columns, with readers of DBpedia and Wikidata dumps
+``downloads``   where published data are, and ``python -m probelib.facts fetch``
+``text``        reading text files with errors that name the line
+``check``       counts and problems of facts
 
 >>> from probelib import facts
 >>> atlas = facts.load(n_facts="all")

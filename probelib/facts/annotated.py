@@ -44,21 +44,23 @@ def read_ratings(path: str | Path) -> pd.DataFrame:
     twice.
     """
     rows, seen, values = [], {}, read_json(Path(path))
-    wanted = "[[subject, relation, object], rating] is needed"
+    wanted = "[[subject, relation, object], rating from 0 to 1] is needed"
     if not isinstance(values, list):
         raise ProbeError(f"{path}:1: a list of {wanted}")
     for number, value in enumerate(values, 1):
-        where, pair = f"{path}: entry {number}", isinstance(value, list) and len(value) == 2
-        good = pair and isinstance(value[0], list) and len(value[0]) == 3
-        if not good or not all(isinstance(part, str) and part.strip() for part in value[0]):
-            raise ProbeError(f"{where}: {wanted}: {str(value)[:80]}")
-        subject, relation, obj = (part.strip() for part in value[0])
+        try:
+            (subject, relation, obj), rating = value
+            good = is_a(rating, int | float) and 0 <= rating <= 1
+            subject, relation, obj = (part.strip() for part in (subject, relation, obj))
+        except (TypeError, ValueError, AttributeError):
+            good = False
+        if not good or not (subject and relation and obj):
+            raise ProbeError(f"{path}: entry {number}: {wanted}: {str(value)[:80]}")
         fact = f"{relation}:{subject}:{obj}"
         if seen.setdefault(fact, number) != number:
-            raise ProbeError(f"{where}: {fact} is already rated in entry {seen[fact]}")
-        if not is_a(value[1], int | float) or not 0 <= value[1] <= 1:
-            raise ProbeError(f"{where}: rating {value[1]!r}; a number from 0 to 1 is needed")
-        rows.append((fact, relation, subject, obj, float(value[1])))
+            said = f"{fact} is already rated in entry {seen[fact]}"
+            raise ProbeError(f"{path}: entry {number}: {said}")
+        rows.append((fact, relation, subject, obj, float(rating)))
     return pd.DataFrame(rows, columns=["fact", "relation", "subject", "object", "rating"])
 
 
@@ -73,17 +75,13 @@ def read_verbalizations(path: str | Path) -> pd.DataFrame:
     errors       tuple of names from ``ERRORS``; empty: free of errors, and no ``correction``
     last         what the sentence ends with: "object", "subject", or "" (neither)
     """
-    path, columns = Path(path), ["triples_raw", "triples", "popularity", "context", "verbalization"]
-    table = read_table(path)
-    if missing := [name for name in ["", *columns, "errors", "correction"] if name not in table]:
-        raise ProbeError(
-            f"{path}:1: the columns are {list(table)}; {missing} are needed, each once"
-        )
-    rows = [
-        _verbalization(where, row)
-        for where, row in zip(table.index, table.to_dict("records"), strict=True)
-    ]
-    frame = pd.DataFrame(rows)
+    table = read_table(Path(path))
+    needed = ["", "triples_raw", "triples", "popularity", "context", "verbalization", "errors"]
+    if missing := [name for name in [*needed, "correction"] if name not in table]:
+        said = f"the columns are {list(table)}; {missing} are needed, each once"
+        raise ProbeError(f"{path}:1: {said}")
+    rows = zip(table.index, table.to_dict("records"), strict=True)
+    frame = pd.DataFrame([_verbalization(where, row) for where, row in rows])
     if len(again := frame.index[frame["number"].duplicated()]) if len(frame) else False:
         number = frame["number"][again[0]]
         raise ProbeError(f"{table.index[again[0]]}: number {number} is already in an earlier line")
@@ -94,24 +92,21 @@ def _verbalization(where: str, row: dict[str, str]) -> dict:
     """One row of the taxonomy; ``row[""]`` is the first column."""
     cells = {name: cell.strip() for name, cell in row.items()}
     ids, printed = IDS.fullmatch(cells["triples_raw"]), PRINTED.fullmatch(cells["triples"])
-    if not ids or not printed:
-        wanted = "triples_raw ('Q1', 'P2', 'Q3') and triples (a, b, c, start=None, end=None)"
-        raise ProbeError(f"{where}: {wanted} are needed")
     number, popularity, text = cells[""], cells["popularity"], cells["verbalization"]
-    if not NUMBER.fullmatch(number) or not FLOAT.fullmatch(popularity):
-        said = f"{number!r}, {popularity!r}"
-        raise ProbeError(f"{where}: {said}; the row's number and its popularity are needed")
-    if cells["context"] not in ("present", "past"):
-        raise unknown(f"context at {where}", cells["context"], ("present", "past"))
-    errors = (
-        [] if cells["errors"] == "-" else [error.strip() for error in cells["errors"].split(",")]
-    )
-    for error in errors:
-        if error not in ERRORS:
-            raise unknown(f"verbalization error at {where}", error, [*ERRORS, "-"])
-    if not text or bool(errors) != bool(cells["correction"]):
-        wanted = "a sentence is needed, and a correction exactly where there are errors"
-        raise ProbeError(f"{where}: {wanted}")
+    errors = () if cells["errors"] == "-" else tuple(map(str.strip, cells["errors"].split(",")))
+    if odd := [error for error in errors if error not in ERRORS]:
+        raise unknown(f"verbalization error at {where}", odd[0], [*ERRORS, "-"])
+    for good, wanted in (
+        (
+            ids and printed,
+            "triples_raw ('Q1', 'P2', 'Q3'), triples (a, b, c, start=None, end=None)",
+        ),
+        (NUMBER.fullmatch(number) and FLOAT.fullmatch(popularity), "a number and a popularity"),
+        (cells["context"] in ("present", "past"), "the context present or past"),
+        (text and bool(errors) == bool(cells["correction"]), "a correction where there are errors"),
+    ):
+        if not good:
+            raise ProbeError(f"{where}: {wanted} is needed: {str(row)[:200]}")
     # labels may contain ", ": of the splits whose subject and object are in the sentence, the one
     # with the shortest relation is right ("John Cadwalader", "work location", "Washington, D.C.")
     parts = printed[1].split(", ")
@@ -122,26 +117,15 @@ def _verbalization(where: str, row: dict[str, str]) -> dict:
         said = f"the printed triple {printed[1]!r} has no three parts that the sentence holds"
         raise ProbeError(f"{where}: {said}")
     labels = min(cuts, key=lambda c: len(c[1]))
+    ends = [side for side in (2, 0) if text.endswith(labels[side])]
     start, end = ("" if time == "None" else time for time in printed.groups()[1:])
-    subject, relation, obj = ids.groups()
-    return {
-        "number": int(number),
-        "fact": f"{relation}:{subject}:{obj}",
-        **dict(zip(("subject", "relation", "object"), ids.groups(), strict=True)),
-        **dict(zip(("subject_label", "relation_label", "object_label"), labels, strict=True)),
-        "start": start,
-        "end": end,
-        "popularity": float(popularity),
-        "context": cells["context"],
-        "text": text,
-        "errors": tuple(errors),
-        "correction": cells["correction"],
-        "last": "object"
-        if text.endswith(labels[2])
-        else "subject"
-        if text.endswith(labels[0])
-        else "",
-    }
+    names, (subject, relation, obj) = ("subject", "relation", "object"), ids.groups()
+    found = {"number": int(number), "fact": f"{relation}:{subject}:{obj}"}
+    found |= dict(zip(names, ids.groups(), strict=True))
+    found |= {f"{name}_label": label for name, label in zip(names, labels, strict=True)}
+    found |= {"start": start, "end": end, "popularity": float(popularity)}
+    found |= {"context": cells["context"], "text": text, "errors": errors}
+    return found | {"correction": cells["correction"], "last": names[ends[0]] if ends else ""}
 
 
 def rated(
@@ -167,8 +151,8 @@ def rated(
         n = f"{len(found)} of the {len(ratings)} rated facts"
         said = f"human ratings: {n} are among the {len(rows)} scored"
         if len(found) < 6:
-            how = "Give the data that the ratings refer to (data=, folder=)"
-            raise ProbeError(f"{path}: {said}; at least 6 are needed. {how}")
+            how = "at least 6 are needed. Give the data that the ratings refer to (data=, folder=)"
+            raise ProbeError(f"{path}: {said}; {how}")
         return found[["fact", "rating"]], said
     if exposures is not None:
         found = rows[["fact"]].assign(rating=np.log2(1 + rows["fact"].map(exposures))).dropna()

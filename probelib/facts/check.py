@@ -2,15 +2,8 @@
 
 import pandas as pd
 
-from probelib.facts.model import (
-    LITERALS,
-    Facts,
-    current,
-    draw_distractors,
-    holds,
-    right_objects,
-    tuples,
-)
+from probelib.facts import model
+from probelib.facts.model import LITERALS, Facts, current, tuples
 from probelib.facts.names import NO_NAME, clean
 
 
@@ -21,7 +14,7 @@ def counts(facts: Facts) -> pd.DataFrame:
     rows, labels = facts.facts, dict(tuples(facts.entities, "entity", "label"))
     ends = tuples(rows, "subject", "object")
     leaked = [labels[o].casefold() in labels[s].casefold() for s, o in ends]
-    groups = rows.assign(leaked=leaked, former=~holds(rows)).groupby("relation", sort=False)
+    groups = rows.assign(leaked=leaked, former=~model.holds(rows)).groupby("relation", sort=False)
     table = groups.agg(
         facts=("fact", "size"),
         former=("former", "sum"),
@@ -44,11 +37,8 @@ def problems(facts: Facts) -> list[str]:
     own = now[now["relation"].map(relations["functional"]).astype(bool)]
     several = own.groupby(["relation", "subject"])["object"].agg(lambda o: sorted(set(o)))
     what = "current objects in a functional relation"
-    found = [
-        f"{r}: {s} has {len(o)} {what}: {', '.join(o)}"
-        for (r, s), o in several.items()
-        if len(o) > 1
-    ]
+    several = several[several.map(len) > 1].items()
+    found = [f"{r}: {s} has {len(o)} {what}: {', '.join(o)}" for (r, s), o in several]
     year = lambda dates: pd.to_numeric(dates.str.extract(r"^(-?\d+)", expand=False))
     dated = (rows["start"] != "") & (rows["end"] != "")
     backwards = rows["fact"][dated & (year(rows["start"]) > year(rows["end"]))]
@@ -81,8 +71,8 @@ def wrong_distractors(facts: Facts, known: Facts) -> int:
 
     known   everything that is right, former values included: ``atlas()``, ``everything(...)``
     """
-    facts = facts if len(facts.distractors) else draw_distractors(facts, known)
-    right = right_objects(known)
+    facts = facts if len(facts.distractors) else model.draw_distractors(facts, known)
+    right = model.right_objects(known)
     asked = dict(zip(facts.facts["fact"], tuples(facts.facts, "relation", "subject"), strict=True))
     given = tuples(facts.distractors, "fact", "object")
     return sum(obj in right.get(asked[fact], ()) for fact, obj in given)

@@ -8,32 +8,13 @@ from pathlib import Path
 import pandas as pd
 
 from probelib.errors import ProbeError, unknown
-from probelib.facts import formats
-from probelib.facts.model import (
-    ROLES,
-    Facts,
-    check_seed,
-    choose,
-    current,
-    draw_distractors,
-    keep,
-    pick,
-    sample,
-    tuples,
-    with_templates,
-    within,
-    without_right,
-    without_subjects,
-)
+from probelib.facts import formats, model
+from probelib.facts.model import Facts, check_seed, choose, current, keep, sample, tuples, within
 from probelib.facts.options import build_fktc_mc
 from probelib.facts.shipped import atlas, read_panel
 from probelib.facts.text import check_relations, is_a
 
-PANEL_SIZES = {
-    "panel": 12,
-    "natural": 40,
-    "trial": 40,
-}  # facts per relation in the panel's three parts
+PANEL_SIZES = {"panel": 12, "natural": 40, "trial": 40}  # facts per relation in the panel's parts
 
 
 def load(
@@ -70,19 +51,18 @@ def load(
     size, seed = _size(n_facts), check_seed(seed)
     if not is_a(n_distractors, int) or n_distractors < 0:
         raise ProbeError(f"n_distractors is {n_distractors!r}; an integer of at least 0 is needed")
-    _refuse_folder(data, folder)
     if data == "atlas":
         part = n_facts if n_facts in ("natural", "trial") else "stratified"
         chosen = _from_atlas(relations, size, seed, among, part)
-        return draw_distractors(chosen, pool=atlas(), n=n_distractors, seed=seed)
+        return model.draw_distractors(chosen, pool=atlas(), n=n_distractors, seed=seed)
     whole = everything(data, folder, relations)
     now = current(whole)
     if now.facts.empty:
         raise ProbeError(f"{folder}: no fact holds today")
     chosen = now if size is None else sample(now, size, seed)
     if chosen.distractors.empty:
-        return draw_distractors(chosen, whole, n_distractors, seed)
-    return chosen if released else without_right(chosen, whole)
+        return model.draw_distractors(chosen, whole, n_distractors, seed)
+    return chosen if released else model.without_right(chosen, whole)
 
 
 def everything(
@@ -93,37 +73,37 @@ def everything(
     Relations that the atlas knows get its names, and its templates for every role of which the data
     have none.
     """
-    _refuse_folder(data, folder)
+    _check_folder(data, folder)
     return choose(atlas(), relations) if data == "atlas" else _read(data, folder, relations)
 
 
-def _refuse_folder(data: str, folder: str | Path | None) -> None:
-    if data == "atlas" and folder is not None:
+def _check_folder(data: str, folder: str | Path | None) -> None:
+    """Raise ProbeError for a folder where none is read, and for a missing one."""
+    if folder is None and data != "atlas" and not data.startswith("hub:"):
+        if Path(data).suffix or "/" in data:
+            said = f"data={data!r} looks like a path: data='table' with folder={data!r} reads it"
+            raise ProbeError(said)
+        raise ProbeError(f"data={data!r} needs folder=..., the path of its files")
+    if folder is not None and (data == "atlas" or data.startswith("hub:")):
+        what = "the atlas is shipped" if data == "atlas" else f"{data} is downloaded"
         raise ProbeError(
-            f"folder={str(folder)!r}: the atlas is shipped and takes no folder. Name the data that "
-            "the folder holds: data='table' for a table of facts of your own"
+            f"folder={str(folder)!r}: {what} and takes no folder. Name the data that the folder "
+            "holds: data='table' for a table of facts of your own"
         )
 
 
 def _read(data: str, folder: str | Path | None, relations: list[str] | None) -> Facts:
     name, _, query = data.partition("?")
-    columns, relations = formats.parse_columns(query), check_relations(relations)
+    relations, pairs = check_relations(relations), [p.partition(":") for p in query.split(",") if p]
+    columns = {name.strip(): column.strip() for name, _, column in pairs}
+    if not all(name and column for name, column in columns.items()):
+        raise ProbeError(f"columns: {query!r}; write subject:s,relation:prop,object:o")
     if name.startswith("hub:"):
-        if folder is not None:
-            raise ProbeError(
-                f"data={data!r} is downloaded; folder={str(folder)!r} is for your own files"
-            )
         return _with_atlas_texts(formats.read_hub(name, columns, relations))
-    if Path(name).suffix or "/" in name:
-        raise ProbeError(
-            f"data={name!r} looks like a path: data='table' with folder={name!r} reads it"
-        )
     if name not in formats.READERS:
         raise unknown("data", name, ["atlas", "hub:OWNER/NAME", *formats.READERS])
     if columns and name != "table":
         raise ProbeError(f"data={data!r}: columns are for data=table and data=hub:OWNER/NAME")
-    if folder is None:
-        raise ProbeError(f"data={data!r} needs folder=..., the path of its files")
     options = {"columns": columns} if columns else {}
     return _with_atlas_texts(formats.READERS[name](folder, relations, **options))
 
@@ -146,25 +126,33 @@ def multiple_choice(
     has all other subjects of their relations. Relations without ZP-LKE's prompts get those of the
     atlas. Raise ProbeError for data without relations (SimpleQA, TriviaQA).
     """
-    _refuse_folder(data, folder)
+    _check_folder(data, folder)
     if data in ("fktc", "trex_mc"):
         size, seed, relations = _size(n_facts), check_seed(seed), check_relations(relations)
-        if folder is None:
-            raise ProbeError(f"data={data!r} needs folder=..., the path of its files")
         if data == "fktc":
             splits = build_fktc_mc(current(formats.read_fktc(folder)), seed)[0]
         else:
             splits = {split: formats.read_trex_mc(folder, split) for split in formats.SPLITS}
         tested, pool = (_with_atlas_texts(choose(splits[s], relations)) for s in ("test", "train"))
         tested = tested if size is None else sample(tested, size, seed)
-        tested = without_right(tested, tested) if data == "trex_mc" and not released else tested
+        if data == "trex_mc" and not released:
+            tested = model.without_right(tested, tested)
     else:
         n = formats.OPTIONS - 1
         tested = load(data, folder, relations, n_facts, n, seed, among, released=released)
         formats.require_relations(tested)
         pool = current(everything(data, folder, relations))
-    tested = _with_wrong_options(tested)
-    return tested, without_subjects(pool, tested)
+    offered = within(tested.facts["fact"], tested.distractors["fact"])
+    if not offered.all():
+        left_out = tested.facts["fact"][~offered].tolist()
+        said = f"{len(left_out)} of {len(offered)} facts have no wrong option (another object of "
+        said += f"the relation): {', '.join(left_out[:5])}"
+        if not offered.any():
+            said += ". Add facts of the same relations with other objects"
+            raise ProbeError(f"{tested.source}: {said}")
+        warnings.warn(f"{tested.source}: {said}; left out", stacklevel=2)
+        tested = keep(tested, offered)
+    return tested, model.without_subjects(pool, tested)
 
 
 def require_examples(tested: Facts, pool: Facts) -> None:
@@ -180,23 +168,6 @@ def require_examples(tested: Facts, pool: Facts) -> None:
         )
 
 
-def _with_wrong_options(facts: Facts) -> Facts:
-    """The facts that have a wrong option; a warning names the others. Raise ProbeError if none has
-    one."""
-    offered = within(facts.facts["fact"], facts.distractors["fact"])
-    if offered.all():
-        return facts
-    left_out = facts.facts["fact"][~offered].tolist()
-    said = f"{len(left_out)} of {len(offered)} facts have no wrong option (another object of the "
-    said += "relation): " + ", ".join(left_out[:5]) + (" and others" if len(left_out) > 5 else "")
-    if not offered.any():
-        raise ProbeError(
-            f"{facts.source}: {said}. Add facts of the same relations with other objects"
-        )
-    warnings.warn(f"{facts.source}: {said}; left out", stacklevel=3)
-    return keep(facts, offered)
-
-
 def substitute_relations(facts: Facts, wanted: list[str]) -> tuple[list[str], str]:
     """(relations, sentence) for an artifact of the paper, whose relations the data may lack.
 
@@ -205,36 +176,26 @@ def substitute_relations(facts: Facts, wanted: list[str]) -> tuple[list[str], st
     substitutes ("" if none is needed). Raise ProbeError for a relation that the atlas does not have
     either: it is mistyped.
     """
-    available = facts.relations["relation"].tolist()
-    missing = [relation for relation in wanted if relation not in available]
-    if mistyped := [
-        relation for relation in missing if relation not in set(atlas().relations["relation"])
-    ]:
-        raise unknown(
-            "relation",
-            mistyped[0],
-            available,
-            dict(zip(available, facts.relations["name"], strict=True)),
-        )
-    others = [relation for relation in available if relation not in wanted]
-    substitutes = dict(zip(missing, others, strict=False))
-    chosen = [substitutes.get(r, r) for r in wanted if r in available or r in substitutes]
+    names = dict(tuples(facts.relations, "relation", "name"))
+    missing = [relation for relation in wanted if relation not in names]
+    for relation in missing:
+        if relation not in set(atlas().relations["relation"]):
+            raise unknown("relation", relation, names, names)
+    substitutes = dict(zip(missing, (r for r in names if r not in wanted), strict=False))
+    chosen = [substitutes.get(r, r) for r in wanted if r in names or r in substitutes]
     notes = [f"{new} (in place of {old})" for old, new in substitutes.items()]
     notes += [f"nothing in place of {old}" for old in missing if old not in substitutes]
-    return (
-        chosen,
-        f"The data lack some of the paper's relations; shown: {', '.join(notes)}." if notes else "",
-    )
+    said = f"The data lack some of the paper's relations; shown: {', '.join(notes)}."
+    return chosen, said if notes else ""
 
 
 def _size(n_facts: int | str) -> int | None:
     """Number of facts per relation; None: all."""
-    if n_facts not in (*PANEL_SIZES, "all") and not (is_a(n_facts, int) and n_facts > 0):
-        raise ProbeError(
-            f"n_facts is {n_facts!r}; allowed: {', '.join(map(repr, PANEL_SIZES))}, 'all', or a "
-            "number of facts per relation (from 1)"
-        )
-    return (PANEL_SIZES | {"all": None}).get(n_facts, n_facts)
+    sizes = PANEL_SIZES | {"all": None}
+    if n_facts not in sizes and not (is_a(n_facts, int) and n_facts > 0):
+        allowed = f"{', '.join(map(repr, sizes))}, or a number of facts per relation (from 1)"
+        raise ProbeError(f"n_facts is {n_facts!r}; allowed: {allowed}")
+    return sizes.get(n_facts, n_facts)
 
 
 def _from_atlas(
@@ -255,7 +216,7 @@ def _from_atlas(
         wanted = choose(now, panel.relations["relation"].tolist())
     chosen = sample(wanted, size, seed, first=panel.facts["fact"])
     from_panel = panel.facts["fact"][within(panel.facts["fact"], chosen.facts["fact"])]
-    return pick(chosen, dict.fromkeys([*from_panel, *chosen.facts["fact"]]))
+    return model.pick(chosen, dict.fromkeys([*from_panel, *chosen.facts["fact"]]))
 
 
 def _with_atlas_texts(facts: Facts) -> Facts:
@@ -265,30 +226,26 @@ def _with_atlas_texts(facts: Facts) -> Facts:
     names = facts.relations["relation"].map(atlas().relations.set_index("relation")["name"])
     unnamed = (facts.relations["name"] == facts.relations["relation"]) & names.notna()
     relations = facts.relations.assign(name=facts.relations["name"].mask(unnamed, names))
-    complete = with_templates(replace(facts, relations=relations), atlas(), ROLES)
+    complete = model.with_templates(replace(facts, relations=relations), atlas(), model.ROLES)
     known = {name.casefold(): each for each, name in tuples(atlas().relations, "relation", "name")}
     known |= {each.casefold(): each for each in known.values()}
     for relation in facts.relations["relation"]:
-        if relation not in set(complete.templates["relation"]) and relation.casefold() in known:
+        near = known.get(relation.casefold())
+        if near and relation not in set(complete.templates["relation"]):
             raise ProbeError(
-                f"{facts.source}: relation {relation!r} has no templates. Did you mean "
-                f"{known[relation.casefold()]}, which gets those of the atlas? Otherwise write "
-                "templates to FACTS.templates.csv beside FACTS.csv"
+                f"{facts.source}: relation {relation!r} has no templates. Did you mean {near}, "
+                "which gets those of the atlas? Otherwise write templates to FACTS.templates.csv "
+                "beside FACTS.csv"
             )
-    return _with_questions(complete)
-
-
-def _with_questions(facts: Facts) -> Facts:
-    """Make questions from the statements of relations that have no question, and warn: "[X] is part
-    of [Y]." becomes "[X] is part of what?"."""
-    own = facts.templates
+    # "[X] is part of [Y]." becomes "[X] is part of what?"
+    own = complete.templates
     asked = within(own["relation"], own["relation"][own["role"] == "question"])
     made = own[(own["role"] == "statement") & ~asked]
     if made.empty:
-        return facts
+        return complete
     texts = made["template"].str.rstrip(" .").str.replace("[Y]", "what", regex=False) + "?"
     texts = texts.str[:1].str.upper() + texts.str[1:]
     said = f"no questions for {', '.join(made['relation'].unique())}; made from their statements"
     warnings.warn(f"{facts.source}: {said}: {texts.iloc[0]!r}", stacklevel=2)
-    rows = made.assign(role="question", template=texts)
-    return replace(facts, templates=pd.concat([own, rows], ignore_index=True))
+    made = made.assign(role="question", template=texts)
+    return replace(complete, templates=pd.concat([own, made], ignore_index=True))

@@ -49,10 +49,7 @@ DISTRACTORS = ["fact", "number", "object"]
 FRAMES = {"facts": FACTS, "entities": ENTITIES, "relations": RELATIONS}
 FRAMES |= {"templates": TEMPLATES, "distractors": DISTRACTORS}
 ROLES = ("question", "cloze", "statement", "hgp", "mmp")  # of templates
-LITERALS = (
-    "year",
-    "number",
-)  # types of objects that are their own labels, without a row in entities
+LITERALS = ("year", "number")  # types of objects that are their own labels, not in entities
 
 
 @dataclass(frozen=True)
@@ -92,8 +89,7 @@ class Facts:
         return [labels[e] for e in entities]
 
     def __repr__(self) -> str:
-        sizes = f"{len(self.facts)} facts, {len(self.relations)} relations"
-        return f"Facts({self.source}: {sizes})"
+        return f"Facts({self.source}: {len(self.facts)} facts, {len(self.relations)} relations)"
 
 
 def within(column: pd.Series, values: Iterable[str]) -> pd.Series:
@@ -113,7 +109,7 @@ def rng(*key) -> np.random.Generator:
     other facts. Integers of all types count alike, and so do texts. Raise ProbeError for anything
     else."""
     if isinstance(key[0], str) and key[0].lstrip("+-").isdecimal():
-        raise ProbeError(f"seed={key[0]!r} is a text; an integer is needed: {int(key[0])}")
+        check_seed(key[0])  # "1" is no seed
     plain = tuple(str(part) if isinstance(part, str) else check_seed(part) for part in key)
     digest = hashlib.sha256(repr(plain).encode()).digest()
     return np.random.default_rng(int.from_bytes(digest[:8], "big"))
@@ -150,14 +146,14 @@ def keep(facts: Facts, mask: pd.Series) -> Facts:
 def pick(facts: Facts, ids: Iterable[str]) -> Facts:
     """The facts of these ids, in this order. Raise ProbeError for ids that the facts lack."""
     order = {fact: i for i, fact in enumerate(texts_of("ids", ids))}
-    known = dict.fromkeys(facts.facts["fact"])
+    known = set(facts.facts["fact"])
     if missing := [fact for fact in order if fact not in known]:
         alike = [fact for fact in known if fact.startswith(missing[0].split(":")[0] + ":")]
-        near = " or ".join(difflib.get_close_matches(missing[0], alike, n=3))
-        hint = f"did you mean {near}?" if near else "ids are relation:subject:object"
+        near = difflib.get_close_matches(missing[0], sorted(alike), n=3)
+        hint = f"did you mean {' or '.join(near) or 'P36:France:Paris'}?"
         raise ProbeError(
             f"{len(missing)} of {len(order)} ids name no fact of {facts.source}, the first is "
-            f'{missing[0]!r}; {hint} (P36:France:Paris). FACTS.facts["fact"] lists the ids.'
+            f'{missing[0]!r}; {hint} FACTS.facts["fact"] lists the ids.'
         )
     chosen = keep(facts, within(facts.facts["fact"], order))
     place = lambda column: column.map(order)
@@ -218,16 +214,10 @@ def with_templates(facts: Facts, other: Facts, roles: Iterable[str]) -> Facts:
 def subjects(facts: Facts) -> list[tuple[tuple, tuple]]:
     """Each fact's subject by its id and by its name: (relation, id or key), (relation, name). Facts
     that share one of them have one subject: labels of one id, or spellings of one name."""
-    columns = tuples(facts.entities, "entity", "wikidata", "label")
-    known = {
-        entity: (("id", wikidata or entity), same_name(label))
-        for entity, wikidata, label in columns
-    }
-    rows = (
-        (relation, known[subject])
-        for relation, subject in tuples(facts.facts, "relation", "subject")
-    )
-    return [((relation, key), (relation, name)) for relation, (key, name) in rows]
+    rows = tuples(facts.entities, "entity", "wikidata", "label")
+    known = {e: (("id", wikidata or e), same_name(label)) for e, wikidata, label in rows}
+    rows = tuples(facts.facts, "relation", "subject")
+    return [((r, known[s][0]), (r, known[s][1])) for r, s in rows]
 
 
 def without_subjects(pool: Facts, asked: Facts) -> Facts:
@@ -308,40 +298,35 @@ def _names(*several: Facts) -> dict[str, set[str]]:
 def _answers(facts: Facts, known: Facts, names: dict[str, set[str]]) -> dict[str, set[str]]:
     """fact -> the names of everything that is right for its subject."""
     right = right_objects(known)
-    rows = tuples(facts.facts, "fact", "relation", "subject", "object")
     return {
         fact: set().union(*(names[o] for o in right.get((relation, subject), set()) | {obj}))
-        for fact, relation, subject, obj in rows
+        for fact, relation, subject, obj in tuples(
+            facts.facts, "fact", "relation", "subject", "object"
+        )
     }
 
 
 def validate(facts: Facts) -> Facts:
     """Return the facts if they keep all rules of the frames. Raise ProbeError for the first broken
     rule, with the rows."""
-    rows, entities, templates = facts.facts, facts.entities, facts.templates
+    rows, templates, known = facts.facts, facts.templates, facts.entities["entity"]
     for name, columns in FRAMES.items():
         if (found := list(getattr(facts, name).columns)) != columns:
             raise ProbeError(f"{facts.source}: the frame {name} has columns {found}, not {columns}")
     if rows.empty:
         raise ProbeError(f"{facts.source}: no facts; a file holds one per row, below its header")
+    relations, slots = facts.relations["relation"], templates["template"].str.count(r"\[X\]")
     named = templates["relation"] + ": " + templates["template"]
-    slots, known = templates["template"].str.count(r"\[X\]"), entities["entity"]
     for rule, broken, names in (
         ("duplicate fact id", rows["fact"].duplicated(), rows["fact"]),
         ("duplicate entity", known.duplicated(), known),
-        ("entity with an empty label", entities["label"].str.strip() == "", known),
+        ("entity with an empty label", facts.entities["label"].str.strip() == "", known),
         ("subject without a row in entities", ~within(rows["subject"], known), rows["subject"]),
         ("object without a row in entities", ~within(rows["object"], known), rows["object"]),
-        (
-            "fact of an unknown relation",
-            ~within(rows["relation"], facts.relations["relation"]),
-            rows["fact"],
-        ),
+        ("fact of an unknown relation", ~within(rows["relation"], relations), rows["fact"]),
         ("template without exactly one [X]", slots != 1, named),
     ):
         if broken.any():
-            examples = names[broken].unique()
-            more = f" and {len(examples) - 5} more" if len(examples) > 5 else ""
-            shown = ", ".join(map(repr, examples[:5]))
-            raise ProbeError(f"{facts.source}: {rule}: {shown}{more}")
+            shown = ", ".join(map(repr, names[broken].unique()[:5]))
+            raise ProbeError(f"{facts.source}: {rule}, {int(broken.sum())} in all: {shown}")
     return facts

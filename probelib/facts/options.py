@@ -17,7 +17,7 @@ import pandas as pd
 
 from probelib.errors import ProbeError
 from probelib.facts.formats import OPTIONS, SPLITS
-from probelib.facts.model import Facts, draw_distractors, keep, rng
+from probelib.facts.model import Facts, draw_distractors, keep, rng, tuples
 from probelib.facts.names import fold
 
 ENDING = " language"  # French and French language are one object
@@ -84,14 +84,14 @@ def unify(facts: Facts) -> Facts:
 def _n_wrong(facts: Facts, pool: Facts) -> pd.Series:
     """Number of objects of the relation in ``pool`` that are wrong for the subject of each fact:
     neither right nor equal to a right object up to case."""
-    known = pool.facts[["relation", "subject", "object"]]
-    known = known.assign(name=known["object"].map(fold))
-    objects = known[["relation", "object", "name"]].drop_duplicates()
-    right = known.drop(columns="object").drop_duplicates().merge(objects, on=["relation", "name"])
-    right = right.groupby(["relation", "subject"])["object"].nunique()
-    keys = pd.MultiIndex.from_frame(facts.facts[["relation", "subject"]])
-    space = facts.facts["relation"].map(objects.groupby("relation")["object"].nunique())
-    return space - right.reindex(keys).to_numpy()
+    names, right = {}, {}
+    for relation, subject, obj in tuples(pool.facts, "relation", "subject", "object"):
+        names.setdefault(relation, {})[obj] = fold(obj)
+        right.setdefault((relation, subject), set()).add(fold(obj))
+    wrong = lambda relation, own: sum(name not in own for name in names[relation].values())
+    pairs = list(tuples(facts.facts, "relation", "subject"))
+    counts = {pair: wrong(pair[0], right[pair]) for pair in set(pairs)}
+    return pd.Series([counts[pair] for pair in pairs], index=facts.facts.index)
 
 
 def _split(rows: pd.DataFrame, seed: int) -> pd.Series:

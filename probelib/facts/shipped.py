@@ -10,30 +10,21 @@
 """
 
 import re
-from collections import defaultdict
+from collections import Counter, defaultdict
 from functools import cache
 from pathlib import Path
 
 import pandas as pd
 
 from probelib.errors import ProbeError
-from probelib.facts.model import (
-    FRAMES,
-    LITERALS,
-    RELATIONS,
-    ROLES,
-    Facts,
-    pick,
-    tuples,
-    validate,
-    within,
-)
-from probelib.facts.text import read_tsv, read_yaml
+from probelib.facts import model
+from probelib.facts.model import FRAMES, ROLES, Facts, tuples
+from probelib.facts.text import read_text, read_yaml
 from probelib.facts.validity import is_date
 from probelib.paths import PACKAGE
 
 ATLAS = PACKAGE / "facts" / "atlas"
-REQUIRED = {*RELATIONS, "question", "cloze"}
+REQUIRED = {*model.RELATIONS, "question", "cloze"}
 
 
 def read_atlas(folder: Path = ATLAS) -> Facts:
@@ -48,38 +39,31 @@ def read_atlas(folder: Path = ATLAS) -> Facts:
         rows["facts"] += _read_facts(path.with_suffix(".tsv"))
     rows["entities"] = _read_entities(folder / "entities")
     known = {row["entity"] for row in rows["entities"]}
-    literal = {r["relation"] for r in rows["relations"] if r["object_type"] in LITERALS}
+    literal = {r["relation"] for r in rows["relations"] if r["object_type"] in model.LITERALS}
     years = sorted({f["object"] for f in rows["facts"] if f["relation"] in literal} - known)
     rows["entities"] += [_entity(year, types="literal") for year in years]
     frames = {name: pd.DataFrame(rows[name], columns=columns) for name, columns in FRAMES.items()}
     facts, entities = frames["facts"], frames["entities"]
-    used = within(entities["entity"], {*facts["subject"], *facts["object"]})
+    used = model.within(entities["entity"], {*facts["subject"], *facts["object"]})
     frames["entities"] = _unambiguous(entities[used].reset_index(drop=True), facts)
-    return validate(Facts(**frames, source="atlas"))
+    return model.validate(Facts(**frames, source="atlas"))
 
 
 def _unambiguous(entities: pd.DataFrame, facts: pd.DataFrame) -> pd.DataFrame:
     """Entities whose names are distinct within every relation: if two entities of a relation share
     a label, those with a bracket in their key keep it (`Georgia (state)`); an alias that is the
     label of another entity of the relation is left out."""
-    label, aliased = dict(tuples(entities, "entity", "label")), defaultdict(set)
-    for entity, aliases in tuples(entities, "entity", "aliases"):
-        for alias in aliases:
-            aliased[alias].add(entity)
+    label, aliases = dict(tuples(entities, "entity", "label")), {}
+    own = dict(tuples(entities, "entity", "aliases"))
     ambiguous, taken = set(), defaultdict(set)
     for _, rows in facts.groupby("relation"):
-        inside, by_label = {*rows["subject"], *rows["object"]} & label.keys(), defaultdict(set)
+        inside = {*rows["subject"], *rows["object"]} & label.keys()
+        number = Counter(label[entity] for entity in inside)
+        ambiguous |= {entity for entity in inside if number[label[entity]] > 1}
         for entity in inside:
-            by_label[label[entity]].add(entity)
-        for name, same in by_label.items():
-            ambiguous |= same if len(same) > 1 else set()
-            for entity in inside & aliased.get(name, set()):
-                taken[entity].add(name)
+            taken[entity] |= number.keys() & set(own[entity])
     labels = [e if e in ambiguous else label[e] for e in entities["entity"]]
-    aliases = [
-        tuple(alias for alias in own if alias not in taken.get(entity, ()))
-        for entity, own in tuples(entities, "entity", "aliases")
-    ]
+    aliases = [tuple(a for a in names if a not in taken[e]) for e, names in own.items()]
     return entities.assign(label=labels, aliases=aliases)
 
 
@@ -101,14 +85,8 @@ def read_panel(facts: Facts, part: str = "stratified") -> Facts:
            facts of each relation; "trial": those whose exposures were assigned as in a randomized
            trial
     """
-    path, known = ATLAS / "panel.tsv", set(facts.facts["fact"])
-    rows = [row["fact"] for _, row in read_tsv(path, ["fact", "part"]) if row["part"] == part]
-    if lost := [fact for fact in rows if fact not in known]:
-        raise ProbeError(
-            f"{path}: {len(lost)} facts of the panel are no longer in the atlas, e.g. {lost[0]!r}; "
-            "`python -m probelib.organisms panel` draws it again"
-        )
-    return pick(facts, rows)
+    rows = _read_tsv(ATLAS / "panel.tsv", ["fact", "part"])
+    return model.pick(facts, [row["fact"] for _, row in rows if row["part"] == part])
 
 
 def _read_relation(path: Path) -> tuple[dict, list[tuple]]:
@@ -130,20 +108,19 @@ def _read_relation(path: Path) -> tuple[dict, list[tuple]]:
                 wanted = "a list of texts; a question ends in '?', a cloze just before the object"
                 raise ProbeError(f"{path}: {role} template {text!r}: {wanted}")
             templates.append((path.stem, role, n, text))
-    return {key: data[key] for key in RELATIONS}, templates
+    return {key: data[key] for key in model.RELATIONS}, templates
 
 
 def _read_facts(path: Path) -> list[dict]:
     rows, seen = [], {}
-    for line, row in read_tsv(path, ["subject", "object"], optional=("start", "end")):
+    for line, row in _read_tsv(path, ["subject", "object"], ("start", "end")):
         for key in ("start", "end"):
             if row[key] and not is_date(row[key]):
-                wanted = "a year, a month (1990-10) or a day (1990-10-03) is needed"
-                raise ProbeError(f"{path}:{line}: {key} {row[key]!r} is not a date; {wanted}")
+                raise ProbeError(f"{path}:{line}: {key} {row[key]!r} is not a date")
         fact = f"{path.stem}:{row['subject']}:{row['object']}"
-        if fact in seen and row["start"] == "":
+        if fact in seen and not row["start"]:
             raise ProbeError(f"{path}:{line}: a duplicate of the fact in line {seen[fact]}")
-        # the start distinguishes the two facts of one that held twice (Cleveland's two terms)
+        # a repeated fact is told apart by its start (an office held for two terms)
         name = f"{fact}:{row['start']}" if fact in seen else fact
         rows.append({"fact": name, "relation": path.stem} | row)
         seen[fact] = line
@@ -154,15 +131,13 @@ def _read_entities(folder: Path) -> list[dict]:
     rows, seen = [], {}
     for path in sorted(folder.glob("*.tsv")):
         optional = ("wikidata", "types", "popularity", "aliases")
-        for line, row in read_tsv(path, ["entity"], optional):
-            if (
-                at := seen.setdefault(row["entity"], f"{path.name}:{line}")
-            ) != f"{path.name}:{line}":
+        for line, row in _read_tsv(path, ["entity"], optional):
+            here = f"{path.name}:{line}"
+            if (at := seen.setdefault(row["entity"], here)) != here:
                 raise ProbeError(f"{path}:{line}: entity {row['entity']!r} is already at {at}")
-            if row["popularity"] not in {"", "1", "2", "3", "4", "5"}:
-                raise ProbeError(
-                    f"{path}:{line}: popularity {row['popularity']!r}; allowed: 1 to 5"
-                )
+            if row["popularity"] not in {"", *"12345"}:
+                said = f"popularity {row['popularity']!r}; allowed: 1 to 5"
+                raise ProbeError(f"{path}:{line}: {said}")
             rows.append(_entity(**row))
     return rows
 
@@ -171,11 +146,25 @@ def _entity(
     entity: str, wikidata: str = "", types: str = "", popularity: str = "", aliases: str = ""
 ) -> dict:
     label = re.sub(r" \([^()]*\)$", "", entity)  # `Luxembourg (city)` reads "Luxembourg"
-    return {
-        "entity": entity,
-        "label": label,
-        "wikidata": wikidata,
-        "popularity": int(popularity or 0),
-        "aliases": tuple(a for a in aliases.split("|") if a and a != label),
-        "types": tuple(t for t in types.split("|") if t),
-    }
+    known = {"entity": entity, "label": label, "wikidata": wikidata}
+    known |= {"aliases": tuple(a for a in aliases.split("|") if a and a != label)}
+    known |= {"types": tuple(filter(None, types.split("|"))), "popularity": int(popularity or 0)}
+    return known
+
+
+def _read_tsv(path: Path, needed: list[str], optional: tuple = ()) -> list[tuple[int, dict]]:
+    """(line number, row) of a tab-separated file; absent optional columns read as ""."""
+    header, *lines = (line.split("\t") for line in read_text(path).removesuffix("\n").split("\n"))
+    if not set(needed) <= set(header) <= {*needed, *optional}:
+        allowed = f"needed: {needed}, allowed: {list(optional)}"
+        raise ProbeError(f"{path}:1: the header is {header}; {allowed}")
+    rows = []
+    for number, cells in enumerate(lines, 2):
+        if len(cells) != len(header):
+            what = f"{len(cells)} columns, the header has {len(header)}"
+            raise ProbeError(f"{path}:{number}: {what}: {cells}")
+        row = dict.fromkeys(optional, "") | dict(zip(header, map(str.strip, cells), strict=True))
+        if not all(row[name] for name in needed):
+            raise ProbeError(f"{path}:{number}: an empty cell in {needed}: {cells}")
+        rows.append((number, row))
+    return rows

@@ -45,28 +45,10 @@ import pyarrow.parquet
 
 from probelib import files
 from probelib.errors import ProbeError, unknown
-from probelib.facts.model import (
-    DISTRACTORS,
-    ENTITIES,
-    FACTS,
-    RELATIONS,
-    ROLES,
-    TEMPLATES,
-    Facts,
-    holds,
-    validate,
-)
+from probelib.facts import model
+from probelib.facts import text as reading
+from probelib.facts.model import ROLES, Facts
 from probelib.facts.names import NO_NAME, clean, same_name
-from probelib.facts.text import (
-    check_object,
-    is_a,
-    number_in,
-    read_bytes,
-    read_json,
-    read_objects,
-    read_text,
-    suffix_of,
-)
 from probelib.facts.validity import UNKNOWN, days, is_date
 
 NEEDED = ["relation", "subject", "object"]
@@ -76,10 +58,9 @@ COLUMNS += ["subject_popularity", "object_popularity"]
 SENTENCES = ROLES[:3]  # the roles of templates that a file may have
 SEVERAL = {*SENTENCES, "object", *SIDES} - {"subject_id"}  # cells that may hold a list
 SYNONYMS = dict.fromkeys(["aliases", "alias", "object_alias", "synonyms"], "object_aliases")
-SYNONYMS |= {"answer_aliases": "object_aliases", "subject_alias": "subject_aliases"}
-SYNONYMS |= {name: name for name in COLUMNS}  # in other letters: Subject
-# UnicodeDecodeError is a ValueError, too
-UNREADABLE = (pyarrow.ArrowException, OSError, ValueError, OverflowError)
+SYNONYMS |= {"subject_alias": "subject_aliases"} | {name: name for name in COLUMNS}  # Subject
+LINE = "\0line"  # a column of Parquet tables while they are read
+QUOTED = re.compile(r'"[^"]*(""[^"]*)+"')  # as CSV writes a cell that holds quotation marks
 
 
 class Entity(NamedTuple):
@@ -112,104 +93,92 @@ def read_table(
 ) -> pd.DataFrame:
     """The rows of a table file; the index is "file:line" (in Parquet and JSON, the row's number).
 
-    columns  those to read, where the file has them (None: all); "a.b" is the value b inside of a
+    columns  those to read of a Parquet file, where it has them; "a.b" is the value b inside of a
     only     read only rows with these values, {column: text}: {"language": "en"}
     quoted   whether a .tsv has quotation marks around cells, as pandas and Excel write it
     Cells of CSV and TSV are text, as they are (007, NA); those of other files keep their types.
     """
-    kind, only = suffix_of(path), only or {}
+    kind, only = (
+        next((s for s in reversed(path.suffixes) if s not in reading.UNPACK), ""),
+        only or {},
+    )
     if kind not in files.TABLES:
         kinds = f"{', '.join(files.TABLES[:-1])} or {files.TABLES[-1]}"
         raise ProbeError(f"{path}: a table is a {kinds} file (a spreadsheet: save it as CSV UTF-8)")
-    wanted = None if columns is None else {*columns, *only}
     if kind == ".parquet":
-        frame = _read_parquet(path, wanted, only)
+        names, rows = _read_parquet(path, columns and {*columns, *only}, only)
     elif kind in (".csv", ".tsv"):
-        frame = _read_csv(path, "\t" if kind == ".tsv" else ",", quoted or kind == ".csv", wanted)
+        names, rows = _read_csv(path, "\t" if kind == ".tsv" else ",", quoted or kind == ".csv")
     else:
-        rows = read_objects(path, {}) if kind == ".jsonl" else enumerate(_json_rows(path), 1)
-        frame = _framed(path, *zip(*((n, _flat(row)) for n, row in rows), strict=True))
-    for name, text in only.items():
+        found = reading.read_objects(path, {}) if kind == ".jsonl" else _json_rows(path)
+        flat = [(line, _flat(row)) for line, row in found]
+        names = list(dict.fromkeys(name for _, row in flat for name in row))
+        rows = [(line, [row.get(name) for name in names]) for line, row in flat]
+    index, cells = [f"{path}:{line}" for line, _ in rows], [cells for _, cells in rows]
+    frame = pd.DataFrame(cells, index, names, dtype=object)
+    for name, wanted in only.items():
         if name not in frame:
-            raise ProbeError(f"{path}:1: the columns are {list(frame)}; {name!r} is needed")
-        frame = frame[[str(value).lower() == text.lower() for value in frame[name].tolist()]]
+            raise ProbeError(f"{path}:1: the columns are {names}; {name!r} is needed")
+        frame = frame[[str(value).lower() == wanted.lower() for value in frame[name].tolist()]]
     return frame
 
 
-def _read_csv(path: Path, mark: str, quoted: bool, wanted: set | None) -> pd.DataFrame:
-    text = io.StringIO(read_text(path).rstrip("\n"), newline="")
-    quoting = csv.QUOTE_MINIMAL if quoted else csv.QUOTE_NONE
-    reader, header, rows, line = (
-        csv.reader(text, strict=True, delimiter=mark, quoting=quoting),
-        None,
-        [],
-        1,
-    )
+def _read_csv(path: Path, mark: str, quoted: bool) -> tuple[list[str], list[tuple]]:
+    rows, line, quoting = [], 1, csv.QUOTE_MINIMAL if quoted else csv.QUOTE_NONE
+    content = io.StringIO(reading.read_text(path).rstrip("\n"), newline="")
+    reader = csv.reader(content, strict=True, delimiter=mark, quoting=quoting)
     try:
         for cells in reader:
-            if header is None:
-                header = cells
-            elif len(cells) != len(header):
-                what = f"{len(cells)} cells, the header has {len(header)}: {str(cells)[:80]}"
-                raise ProbeError(
-                    f"{path}:{line}: {what}. A cell with a comma needs quotation marks"
-                )
-            elif cells == header:
-                raise ProbeError(f"{path}:{line}: repeats the header of line 1 (two files joined?)")
-            else:
-                rows.append((f"{path}:{line}", cells))
+            rows.append((line, cells))
             line = reader.line_num + 1  # a quoted cell may run over several lines
     except csv.Error as error:
         raise ProbeError(f"{path}:{line}: {error}") from error
-    if header is None:
+    if not rows:
         raise ProbeError(f"{path}:1: an empty file; its first line names the columns")
-    where, cells = zip(*rows, strict=True) if rows else ((), ())
-    frame = pd.DataFrame(list(cells), columns=header, index=where, dtype=object)
-    for name in [] if quoted else [n for n in frame.columns.unique() if not wanted or n in wanted]:
-        for place, cell in zip(where, frame.loc[:, [name]].iloc[:, 0].tolist(), strict=True):
-            inside = cell[1:-1]  # as CSV writes a cell that holds quotation marks: they are doubled
-            if cell == f'"{inside}"' and '""' in inside and '"' not in inside.replace('""', ""):
-                raise ProbeError(
-                    f"{place}: {name} is {cell[:80]}: the cells of a .tsv are read as they are, so "
-                    "quotation marks around a cell would be part of it. Save the table as .csv"
-                )
-    return frame
+    (_, header), *rows = rows
+    for line, cells in rows:
+        said = ""
+        if len(cells) != len(header):
+            said = f"{len(cells)} cells, the header has {len(header)}: {str(cells)[:80]}. A cell "
+            said += "with a comma needs quotation marks"
+        elif cells == header:
+            said = "repeats the header of line 1 (two files joined?)"
+        elif not quoted and (odd := [cell for cell in cells if QUOTED.fullmatch(cell)]):
+            said = f"{odd[0][:80]}: quotation marks around a cell of a .tsv would be part of it. "
+            said += "Save the table as .csv"
+        if said:
+            raise ProbeError(f"{path}:{line}: {said}")
+    return header, rows
 
 
-def _read_parquet(path: Path, wanted: set | None, only: dict) -> pd.DataFrame:
+def _read_parquet(path: Path, wanted: set | None, only: dict) -> tuple[list[str], list[tuple]]:
     """Rows that ``only`` leaves out never become Python objects: some data sets have millions."""
     try:
-        file = pyarrow.parquet.ParquetFile(pyarrow.BufferReader(read_bytes(path)))
-        tops = None if wanted is None else {name.split(".")[0] for name in wanted} | wanted
-        names = [n for n in file.schema_arrow.names if tops is None or n in tops]
-        table = file.read(names)
+        file = pyarrow.parquet.ParquetFile(pyarrow.BufferReader(reading.read_bytes(path)))
+        tops = {part for name in wanted or () for part in (name, name.split(".")[0])}
+        table = file.read([n for n in file.schema_arrow.names if wanted is None or n in tops])
         while any(pyarrow.types.is_struct(kind) for kind in table.schema.types):
             table = table.flatten()
-        lines = pyarrow.array(range(1, len(table) + 1))
-        for name in only.keys() & set(names):
-            texts = pyarrow.compute.utf8_lower(pyarrow.compute.cast(table[name], "string"))
-            fits = pyarrow.compute.equal(texts, only[name].lower()).fill_null(False)
-            table, lines = table.filter(fits), lines.filter(fits.combine_chunks())
-        cells = {
-            name: column.to_pylist() for name, column in zip(table.column_names, table.columns)
-        }
-        index = [f"{path}:{line}" for line in lines.to_pylist()]
-        return pd.DataFrame({n: pd.Series(c, index, object) for n, c in cells.items()}, index)
-    except UNREADABLE as error:
+        table = table.append_column(LINE, [pyarrow.array(range(1, len(table) + 1))])
+        for name in only.keys() & set(table.column_names):
+            texts = pyarrow.compute.utf8_lower(table[name].cast("string"))
+            table = table.filter(pyarrow.compute.equal(texts, only[name].lower()))
+        *cells, lines = (column.to_pylist() for column in table.columns)
+        cells = map(list, zip(*cells, strict=True)) if cells else ([] for _ in lines)
+        return table.column_names[:-1], list(zip(lines, cells, strict=True))
+    except (pyarrow.ArrowException, OSError, ValueError, OverflowError) as error:
         raise ProbeError(f"{path}: not a readable Parquet file: {str(error)[:200]}") from error
 
 
-def _json_rows(path: Path) -> list[dict]:
+def _json_rows(path: Path) -> list[tuple[int, dict]]:
     """The rows of a JSON file: a list of objects, or an object that holds one, under any key."""
-    found = read_json(path)
-    lists = (
-        [v for v in found.values() if isinstance(v, list)] if isinstance(found, dict) else [found]
-    )
-    if len(lists) != 1 or not isinstance(lists[0], list) or not lists[0]:
-        raise ProbeError(
-            f"{path}:1: a list of objects is needed, or an object with one list of them"
-        )
-    return [check_object(f"{path}:{n}", row, {}) for n, row in enumerate(lists[0], 1)]
+    found = reading.read_json(path)
+    lists = [v for v in (found.values() if isinstance(found, dict) else [found])]
+    lists = [v for v in lists if isinstance(v, list)]
+    if len(lists) != 1 or not lists[0]:
+        said = "a list of objects is needed, or an object with one list of them"
+        raise ProbeError(f"{path}:1: {said}")
+    return [(n, reading.check_object(f"{path}:{n}", row, {})) for n, row in enumerate(lists[0], 1)]
 
 
 def _flat(row: dict, before: str = "") -> dict:
@@ -219,15 +188,6 @@ def _flat(row: dict, before: str = "") -> dict:
         nested = isinstance(value, dict)
         cells |= _flat(value, f"{before}{key}.") if nested else {f"{before}{key}": value}
     return cells
-
-
-def _framed(path: Path, lines: tuple[int, ...], rows: tuple[dict, ...]) -> pd.DataFrame:
-    index, names = (
-        [f"{path}:{line}" for line in lines],
-        dict.fromkeys(name for row in rows for name in row),
-    )
-    cells = {name: [row.get(name) for row in rows] for name in names}
-    return pd.DataFrame({n: pd.Series(c, index, object) for n, c in cells.items()}, index)
 
 
 # Rows -> triples
@@ -240,22 +200,23 @@ def read_triples(path: str | Path, columns: dict[str, str] | None = None) -> Fac
               {"subject": "head", "relation": "=P36"}
     """
     path, given = Path(path), dict(columns or {})
-    only = {
-        n: c[1:] for n, c in given.items() if n not in (*COLUMNS, *SENTENCES) and c.startswith("=")
-    }
+    only = constants(given, (*COLUMNS, *SENTENCES))
     frame = read_table(path, only=only)
     for name in frame.columns.difference([*COLUMNS, *given.values()]):
         if (kit := SYNONYMS.get(name.strip().lower().replace(" ", "_"))) and kit not in frame:
             given.setdefault(kit, name)
     read = {*COLUMNS, *given.values(), *only, "", "__index_level_0__"}
     if unread := [name for name in frame.columns.unique() if name not in read]:
-        names, kit = ", ".join(unread), ", ".join(COLUMNS)
-        warnings.warn(
-            f"{path}: columns that are not read: {names}. The kit's are {kit}", stacklevel=2
-        )
+        said = f"columns that are not read: {', '.join(unread)}. The kit's are {', '.join(COLUMNS)}"
+        warnings.warn(f"{path}: {said}", stacklevel=2)
     triples, templates, names = triples_of(path, frame, given)
     templates |= dict.fromkeys(_templates_beside(path, set(names)))
     return assemble(alike(triples), f"table:{path.name}", templates, names)
+
+
+def constants(given: dict[str, str], but: Iterable[str] = ()) -> dict[str, str]:
+    """The names whose "column" is a text ("=P36") -> the text."""
+    return {n: c[1:] for n, c in given.items() if c.startswith("=") and n not in but}
 
 
 def triples_of(
@@ -281,18 +242,15 @@ def triples_of(
         found = [(role, text) for role, text in found if text]
         if "relation" not in rows and not found:
             continue
-        relation = " ".join(cells["relation"]) if "relation" in rows else found[0][1]
-        name, relation = (
-            cells.get("relation_name") or (relation,),
-            (relations or {}).get(relation, relation),
-        )
+        name = " ".join(cells["relation"]) if "relation" in rows else found[0][1]
+        relation = (relations or {}).get(name, name)
         found += [("statement", f"{text} [Y].") for role, text in found if role == "cloze"]
         templates |= dict.fromkeys((relation, role, text) for role, text in found)
         if first.setdefault((relation, *cells.values()), where) != where:
             repeated.append(where)
             continue
         triples += _row(where, relation, cells)
-        names.setdefault(relation, name[0])
+        names.setdefault(relation, (cells.get("relation_name") or (name,))[0])
     if repeated and not roles:
         said = f"{repeated[0]}: {len(repeated)} rows repeat an earlier row; each is counted once"
         warnings.warn(said, stacklevel=3)
@@ -304,44 +262,28 @@ def triples_of(
 
 def _kit_columns(path: Path, frame: pd.DataFrame, given: dict[str, str]) -> pd.DataFrame:
     """The rows with the kit's names of columns."""
-    known, constant = (
-        (*COLUMNS, *SENTENCES),
-        {n: c[1:] for n, c in given.items() if c.startswith("=")},
-    )
+    known, constant, header = (*COLUMNS, *SENTENCES), constants(given), list(frame.columns)
     if odd := [name for name in given if name not in known and name not in constant]:
         raise ProbeError(f"columns names {odd}; the kit's columns are {list(known)}")
     where = {n: given.get(n, n) for n in known if n in COLUMNS or n in given}
     where = {n: c for n, c in where.items() if n not in constant}
-    free = {"relation"} if "question" in given and "relation" not in given else set()
-    kept = set(NEEDED) - free | {n for n in given if not n.endswith("popularity")}
-    needed = [c for n, c in where.items() if n in kept]
-    header = list(frame.columns)
+    needed = set(NEEDED) | {n for n in given if not n.endswith("popularity")}
+    needed -= {"relation"} if "question" in given and "relation" not in given else set()
+    needed = [c for n, c in where.items() if n in needed]
     if missing := [column for column in needed if column not in header]:
-        columns, hint = (
-            f"the columns are {header}; needed, each once: {needed}",
-            _hint(missing, header),
-        )
-        raise ProbeError(f"{path}:1: {columns}. {hint}")
+        near = {n: difflib.get_close_matches(n, header, n=1) for n in missing}
+        usual = {"relation": "=P36 (a text after = is the same in every row)"}
+        pairs = [f"{n}:{near[n][0] if near[n] else usual.get(n, 'NAME')}" for n in missing]
+        hint = f"Rename them in the file, or say which are meant: columns={','.join(pairs)}"
+        if len(header) == 1 and (found := [mark for mark in ";\t" if mark in header[0]]):
+            hint = f"The cells are separated by {found[0]!r}: use commas, or tabs in a .tsv file"
+        raise ProbeError(f"{path}:1: the columns are {header}; needed, each once: {needed}. {hint}")
     if twice := [column for column in where.values() if header.count(column) > 1]:
-        raise ProbeError(
-            f"{path}:1: the columns are {header}; {', '.join(twice)} may occur only once"
-        )
-    rows = pd.DataFrame(
-        {n: frame[c] for n, c in where.items() if c in header}, frame.index, dtype=object
-    )
+        said = f"the columns are {header}; {', '.join(twice)} may occur only once"
+        raise ProbeError(f"{path}:1: {said}")
+    rows = {n: frame[c] for n, c in where.items() if c in header}
+    rows = pd.DataFrame(rows, frame.index, dtype=object)
     return rows.assign(**{n: text for n, text in constant.items() if n in known})
-
-
-def _hint(missing: list[str], header: list[str]) -> str:
-    """What to do about missing columns. Names that are not the kit's come from ``columns``."""
-    if len(header) == 1 and (found := [mark for mark in ";\t" if mark in header[0]]):
-        return f"The cells are separated by {found[0]!r}: use commas, or tabs in a .tsv file"
-    if not set(missing) <= set(NEEDED):
-        return "Rename them in the file, or correct columns=..."
-    near = {name: difflib.get_close_matches(name, header, n=1) for name in missing}
-    usual = {"relation": "=P36 (a text after = is the same in every row)"}
-    pairs = [f"{n}:{near[n][0] if near[n] else usual.get(n, 'NAME')}" for n in missing]
-    return f"Rename them in the file, or say which are meant: columns={','.join(pairs)}"
 
 
 def _texts(where: str, name: str, value) -> tuple[str, ...]:
@@ -353,11 +295,9 @@ def _texts(where: str, name: str, value) -> tuple[str, ...]:
             value = value.split("|")
     texts = []
     for each in value if isinstance(value, list) and name in SEVERAL else [value]:
-        if each is not None and not is_a(each, str | int):
-            kind = type(each).__name__
-            raise ProbeError(
-                f"{where}: {name} is a {kind} ({each!r}); text or an integer is needed"
-            )
+        if each is not None and not reading.is_a(each, str | int):
+            said = f"{name} is a {type(each).__name__} ({each!r}); text or an integer is needed"
+            raise ProbeError(f"{where}: {said}")
         text = "" if each is None else str(each).strip()  # Parquet files may hold years as integers
         texts.append(text.rpartition("/")[2] if name.endswith("_id") and "://" in text else text)
     return tuple(text for text in texts if text)
@@ -386,8 +326,8 @@ def _row(where: str, relation: str, cells: dict[str, tuple[str, ...]]) -> list[T
     subject = Entity(one("subject"), one("subject_id"), *about)
     # with several objects, it is unknown which one an alias belongs to
     about = (get("object_aliases") * (len(labels) == 1), get("object_types"), int(number["object"]))
-    ends = (one("start"), one("end"))
     objects = zip(labels, ids or [""] * len(labels), strict=True)
+    ends = (one("start"), one("end"))
     return [Triple(where, relation, subject, Entity(*named, *about), *ends) for named in objects]
 
 
@@ -401,38 +341,32 @@ def alike(triples: list[Triple]) -> list[Triple]:
 def _templates_beside(table: Path, relations: set[str]) -> list[tuple[str, str, str]]:
     """Rows (relation, role, template) of the templates beside a table; none without such a file."""
     path, found = files.templates_path(table), []
-    stem = path.name[: path.name.rindex(".templates.")]
-    inside = table.parent.iterdir() if table.parent.is_dir() else ()
-    odd = re.compile(rf"{re.escape(stem)}[\W_]*templates?\b.*", re.IGNORECASE)
-    for other in sorted(p for p in inside if odd.fullmatch(p.name) and p.name != path.name):
-        read = f"{path.name} is" if path.exists() else f"it would be read as {path.name}"
-        warnings.warn(f"{other}: templates that are not read; {read}", stacklevel=3)
+    stem = re.escape(path.name[: path.name.rindex(".templates.")])
+    for other in sorted(path.parent.glob("*emplate*")):
+        odd = re.fullmatch(rf"{stem}[\W_]*templates?\b.*", other.name, re.IGNORECASE)
+        if odd and other != path:
+            said = f"templates that are not read; the kit reads {path.name}"
+            warnings.warn(f"{other}: {said}", stacklevel=3)
     if not path.exists():
         return []
-    rows = _kit_columns(
-        path, read_table(path), {"subject": "=x", "object": "=x", "cloze": "template"}
-    )
-    roles = read_table(path, {"role"})
-    given = roles["role"].tolist() if "role" in roles else [""] * len(rows)
-    for where, relation, text, role in zip(
-        rows.index, rows["relation"], rows["cloze"], given, strict=True
-    ):
-        relation, text, role = (str(part or "").strip() for part in (relation, text, role))
+    frame = read_table(path)
+    if missing := {"relation", "template"} - set(frame):
+        said = f"the columns are {list(frame)}; {', '.join(sorted(missing))} is needed"
+        raise ProbeError(f"{path}:1: {said}")
+    for where, row in zip(frame.index, frame.to_dict("records"), strict=True):
+        relation, text, role = (
+            str(row.get(n) or "").strip() for n in ("relation", "template", "role")
+        )
+        usual = "statement" if "[Y]" in text else "question" if text.endswith("?") else "cloze"
         if relation not in relations:
             known = ", ".join(sorted(relations))
             raise ProbeError(f"{where}: {table.name} has no relation {relation!r}; it has {known}")
-        if text.count("[X]") != 1 or text.count("[Y]") > 1:
-            raise ProbeError(
-                f"{where}: {text!r} needs [X] (the subject) exactly once, and [Y] at most once"
-            )
-        usual = "statement" if "[Y]" in text else "question" if text.endswith("?") else "cloze"
-        if role and role not in ROLES:
+        if (role := role or usual) not in ROLES:
             raise unknown(f"role at {where}", role, ROLES)
-        if role and (role == "statement") != ("[Y]" in text):
-            raise ProbeError(
-                f"{where}: {text!r}: a statement needs [Y], and no {role or 'other'} does"
-            )
-        found.append((relation, role or usual, text))
+        if text.count("[X]") != 1 or text.count("[Y]") != (role == "statement"):
+            wanted = "needs [X] (the subject) exactly once, and [Y] once in a statement alone"
+            raise ProbeError(f"{where}: {text!r}, a {role}, {wanted}")
+        found.append((relation, role, text))
     return found
 
 
@@ -460,40 +394,40 @@ def assemble(
     ``relation:subject:object`` in ids (labels where there are none); a repeated one gets its line.
     A relation is functional if no subject has two objects that still hold.
     """
-    triples, entities = _checked(triples), _Entities()
-    objects = [(entities.key(t.object), [entities.key(o) for o in t.wrong]) for t in triples]
-    rows, distractors, seen = [], [], set()
-    for t, (obj, wrong) in zip(triples, objects, strict=True):
+    triples, rows, distractors, seen = _checked(triples), [], [], set()
+    named = [entity for t in triples for entity in (t.object, *t.wrong)]
+    keys, entities = _entities(named + [t.subject for t in triples], source)
+    key_of = lambda entity: keys[entity.id, entity.label]
+    for t in triples:
         fact = f"{t.relation}:{t.subject.id or t.subject.label}:{t.object.id or t.object.label}"
         fact = f"{fact}:line{t.where.rpartition(':')[2]}" if fact in seen else fact
         seen.add(fact)
-        rows.append((fact, t.relation, entities.key(t.subject), obj, t.start, t.end))
-        distractors += [(fact, number, key) for number, key in enumerate(wrong, 1)]
-    facts, wrong = pd.DataFrame(rows, columns=FACTS), pd.DataFrame(distractors, columns=DISTRACTORS)
-    relations, texts = relation_frame(facts, names or {}), template_frame(templates)
-    return validate(Facts(facts, entities.frame(source), relations, texts, wrong, source))
+        rows.append((fact, t.relation, key_of(t.subject), key_of(t.object), t.start, t.end))
+        distractors += [(fact, number, key_of(o)) for number, o in enumerate(t.wrong, 1)]
+    facts = pd.DataFrame(rows, columns=model.FACTS)
+    wrong = pd.DataFrame(distractors, columns=model.DISTRACTORS)
+    relations, texts = relation_frame(facts, names or {}), _template_frame(templates)
+    return model.validate(Facts(facts, entities, relations, texts, wrong, source))
 
 
 def _checked(triples: Iterable[Triple]) -> list[Triple]:
     """The triples with clean names; the one place where they are validated."""
-    changed, odd = {}, {}
+    changed, odd, found = {}, {}, []
 
     def cleaned(entity: Entity, where: str) -> Entity:
         label, aliases = clean(entity.label), tuple(filter(None, map(clean, entity.aliases)))
         if label != entity.label.strip():
-            changed.setdefault(entity.label, where)
+            changed.setdefault(entity.label, f"{where}: {entity.label!r}, read as {label!r}")
         if NO_NAME.fullmatch(label):
-            odd.setdefault(label, where)
+            odd.setdefault(label, f"{where}: {label!r}")
         return entity._replace(label=label, aliases=aliases)
 
-    found = []
     for t in triples:
         subject, obj = cleaned(t.subject, t.where), cleaned(t.object, t.where)
         parts = {"relation": t.relation.strip(), "subject": subject.label, "object": obj.label}
         if empty := [name for name, text in parts.items() if not text]:
-            raise ProbeError(
-                f"{t.where}: an empty {' and '.join(empty)}; fill it in, or delete the row"
-            )
+            said = f"an empty {' and '.join(empty)}; fill it in, or delete the row"
+            raise ProbeError(f"{t.where}: {said}")
         for name, date in (("start", t.start), ("end", t.end)):
             if date not in ("", UNKNOWN) and not is_date(date):
                 allowed = "a year, a month (1990-10), a day (1990-10-03) or ? is needed"
@@ -504,88 +438,60 @@ def _checked(triples: Iterable[Triple]) -> list[Triple]:
         found.append(t._replace(subject=subject, object=obj, wrong=wrong))
     for texts, what in ((odd, "labels are no names"), (changed, "labels are written differently")):
         if texts:
-            text, where = next(iter(texts.items()))
-            seen = f", read as {clean(text)!r}" if texts is changed else ""
-            warnings.warn(
-                f"{where}: {len(texts)} {what}; the first is {text!r}{seen}", stacklevel=4
-            )
+            first = next(iter(texts.values()))
+            warnings.warn(f"{len(texts)} {what}; the first is at {first}", stacklevel=4)
     return found
 
 
-class _Entities:
-    """The entities read so far, one per pair of id and label."""
-
-    def __init__(self):
-        self.keys: dict[tuple[str, str], str] = {}
-        self.rows: dict[
-            str, tuple[Entity, dict, dict]
-        ] = {}  # key -> entity, aliases, types (in order)
-        self.labels: dict[str, dict] = {}  # id -> its labels
-
-    def key(self, entity: Entity) -> str:
+def _entities(entities: Iterable[Entity], source: str) -> tuple[dict, pd.DataFrame]:
+    """((id, label) -> key, the frame): one entity per pair of id and label."""
+    keys, about, labels, spelled = {}, {}, {}, {}
+    for entity in entities:
         pair = (entity.id, entity.label)
-        if pair not in self.keys:
+        if pair not in keys:
             key = entity.id or entity.label
-            while key in self.rows:
+            while key in about:
                 key += f":{entity.label}"
-            self.keys[pair] = key
-            self.rows[key] = entity, {}, {}
-            if entity.id:
-                self.labels.setdefault(entity.id, {})[entity.label] = None
-        _, aliases, types = self.rows[self.keys[pair]]
+            keys[pair], about[key] = key, (entity, {}, {})
+            labels.setdefault(entity.id, {})[entity.label] = None
+            spelled.setdefault(same_name(entity.label), {})[entity.label] = None
+        _, aliases, types = about[keys[pair]]
         aliases.update(dict.fromkeys(entity.aliases))
         types.update(dict.fromkeys(entity.types))
-        return self.keys[pair]
-
-    def frame(self, source: str) -> pd.DataFrame:
-        rows, spelled = [], {}
-        for key, (entity, aliases, types) in self.rows.items():
-            known = self.labels.get(entity.id, {})
-            names = tuple(name for name in known | aliases if name != entity.label)
-            wikidata = entity.id if len(known) > 1 or re.fullmatch(r"Q\d+", entity.id) else ""
-            rows.append((key, entity.label, wikidata, names, tuple(types), entity.popularity))
-            spelled.setdefault(same_name(entity.label), {})[entity.label] = None
-        if several := [list(labels) for labels in spelled.values() if len(labels) > 1]:
-            said = (
-                f"{source}: {len(several)} names are spelled in several ways and count as one each"
-            )
-            one, other = several[0][:2]
-            warnings.warn(f"{said}; the first are {one!r} and {other!r}", stacklevel=4)
-        return pd.DataFrame(rows, columns=ENTITIES)
+    rows = []
+    for key, (entity, aliases, types) in about.items():
+        known = labels[entity.id] if entity.id else {}
+        names = tuple(name for name in known | aliases if name != entity.label)
+        wikidata = entity.id if len(known) > 1 or re.fullmatch(r"Q\d+", entity.id) else ""
+        rows.append((key, entity.label, wikidata, names, tuple(types), entity.popularity))
+    if several := [list(texts) for texts in spelled.values() if len(texts) > 1]:
+        said = f"{len(several)} names are spelled in several ways and count as one each; the first"
+        said += f" are {several[0][0]!r} and {several[0][1]!r}"
+        warnings.warn(f"{source}: {said}", stacklevel=4)
+    return keys, pd.DataFrame(rows, columns=model.ENTITIES)
 
 
 def relation_frame(facts: pd.DataFrame, names: dict[str, str]) -> pd.DataFrame:
     """The relations of some facts, by number. One is functional if no subject has two objects."""
-    held = facts[holds(facts)].groupby(["relation", "subject"])["object"].nunique()
+    held = facts[model.holds(facts)].groupby(["relation", "subject"])["object"].nunique()
     several = held.groupby("relation").max() > 1
-    relations = sorted(facts["relation"].unique(), key=lambda r: (number_in(r), r))
+    relations = sorted(facts["relation"].unique(), key=lambda r: (reading.number_in(r), r))
     rows = [(r, names.get(r, r), "", "", not several.get(r, False)) for r in relations]
-    return pd.DataFrame(rows, columns=RELATIONS)
+    return pd.DataFrame(rows, columns=model.RELATIONS)
 
 
-def template_frame(rows: Iterable[tuple[str, str, str]]) -> pd.DataFrame:
+def _template_frame(rows: Iterable[tuple[str, str, str]]) -> pd.DataFrame:
     """The templates of ``assemble``, numbered by relation and role."""
-    texts = {}
+    texts, numbered = {}, []
     for relation, role, text in rows:
         texts.setdefault((relation, role), []).append(text)
         if role == "statement" and (cloze := cut(text)):
             texts.setdefault((relation, "cloze"), []).append(cloze)
-    numbered = []
     for relation, role in product(dict.fromkeys(relation for relation, _ in texts), ROLES):
         own = texts.get((relation, role), [])
         own = dict.fromkeys(own) if role == "cloze" else own  # it may stand beside its statement
         numbered += [(relation, role, number, text) for number, text in enumerate(own, 1)]
-    return pd.DataFrame(numbered, columns=TEMPLATES)
-
-
-def statements(relation: str, texts: Iterable[str], where: str) -> list[tuple[str, str, str]]:
-    """Rows (relation, "statement", template) of texts with one [X] and one [Y]."""
-    for text in texts:
-        if not isinstance(text, str) or text.count("[X]") != 1 or text.count("[Y]") != 1:
-            raise ProbeError(
-                f"{where}: a template of {relation} needs [X] and [Y], each once: {text!r}"
-            )
-    return [(relation, "statement", text) for text in texts]
+    return pd.DataFrame(numbered, columns=model.TEMPLATES)
 
 
 def cut(text: str) -> str | None:
@@ -614,18 +520,12 @@ def write_triples(facts: Facts, path: str | Path) -> Path:
     for side in ("subject", "object"):
         about = entities.loc[rows[side]]
         table[side], table[f"{side}_id"] = about["label"].to_numpy(), rows[side]
-        for what in ("aliases", "types"):
-            if odd := [text for texts in about[what] for text in texts if "|" in text]:
-                raise ProbeError(
-                    f"{path}: {odd[0]!r} contains '|', which separates names; rename it"
-                )
-            table[f"{side}_{what}"] = ["|".join(texts) for texts in about[what]]
-    templates = facts.templates[facts.templates["role"].isin(SENTENCES)][["relation", "template"]]
+        for what in ("aliases", "types"):  # lists, since a name may contain "|"
+            table[f"{side}_{what}"] = [json.dumps(texts) if texts else "" for texts in about[what]]
+    templates = facts.templates[facts.templates["role"].isin(SENTENCES)]
     beside = files.templates_path(path).with_suffix(path.suffix)
-    for place, frame in ((path, table), (beside, templates)):
+    for place, frame in ((path, table), (beside, templates[["relation", "role", "template"]])):
         if place == path or len(frame):
-            content = frame.to_parquet() if path.suffix == ".parquet" else frame.to_csv(index=False)
-            if isinstance(content, str) and "\r" in content:
-                raise ProbeError(f"{path}: a cell has a carriage return; write a .parquet file")
-            files.write(place, content)
+            csv_text = path.suffix == ".csv" and frame.to_csv(index=False, lineterminator="\n")
+            files.write(place, csv_text or frame.to_parquet())
     return path

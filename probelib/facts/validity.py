@@ -76,14 +76,12 @@ def validity(start: Iterable[str], end: Iterable[str], at: str, present: str) ->
     started = (start == at) | (last <= at_first)
     goes_on = (end == at) | (at_last <= first_end)
     over = (end != at) & (last_end < at_first)
-    has = {
-        name: (dates != "") & (dates != UNKNOWN) for name, dates in (("start", start), ("end", end))
-    }
+    has_start, has_end = ((dates != "") & (dates != UNKNOWN) for dates in (start, end))
     answer = np.full(len(start), "unknown", dtype=object)
     answer[(start == "") & (end == "") & (at == present)] = "valid"
-    answer[has["start"] & (end == "") & started & past] = "valid"
-    answer[has["start"] & has["end"] & started & goes_on] = "valid"
-    answer[has["start"] & ~started] = "invalid"
-    answer[has["end"] & over] = "invalid"
-    answer[has["start"] & has["end"] & ~goes_on] = "invalid"
+    answer[has_start & (end == "") & started & past] = "valid"
+    answer[has_start & has_end & started & goes_on] = "valid"
+    answer[has_start & ~started] = "invalid"
+    answer[has_end & over] = "invalid"
+    answer[has_start & has_end & ~goes_on] = "invalid"
     return answer

@@ -8,15 +8,12 @@ predict its answers from one hidden state; then the judge reads the whole graph.
 statements, corruptions (3.1)     ``whole_graph.open_verbalized``, ``whole_graph.sample_statements``
 labels (4.1)                      ``scores.label_statements``, ``scores.parse_answer``
 answers and outcomes (4.1)        ``measures.outcome``, ``measures.likeliest_answers``
-judge (3.2)                       ``judge.train``, ``judge.predict``
-prompt encoder (3.2)              ``soft_prompt.train_soft_prompt``
+judge, prompt encoder (3.2)       ``judge.train``, ``judge.predict``, ``soft_prompt``
 Eq. 2 (3.3)                       ``measures.eq2``, ``measures.score_triples``
 whole graph (3.3)                 ``whole_graph.judge_graph``, ``whole_graph.graph_answers``
 tables 1 to 6, figures 1 to 9     ``artifacts.table1`` ... ``artifacts.figure9``
-their numbers                     ``measures``; ``whole_graph.graph_statistics`` (table 1),
-                                  ``whole_graph.about_triples`` (figure 8), ``speed`` (table 4)
-beyond the paper                  ``artifacts.instruction_table``, ``measures.prediction_powered``,
-                                  ``measures.heterogeneity``
+their numbers                     ``measures``, ``whole_graph``, ``speed`` (table 4)
+beyond the paper                  ``measures.prediction_powered``, ``measures.heterogeneity``
 settings of a study               ``scores.GraphEvalSettings``
 ================================  ==================================================================
 

@@ -9,7 +9,7 @@ import pandas as pd
 from probelib.grapheval import measures
 from probelib.grapheval.measures import METRICS, SCORES, Answer
 from probelib.grapheval.speed import ALONE, TOGETHER
-from probelib.report import Artifact, cases, check, dot_rows, grouped_bars, heat, subplots
+from probelib.report import Artifact, cases, check, dot_rows, heat, subplots
 from probelib.stats import pearson
 
 WORDS = {0: "says true", 1: "says false", 2: "does not know"}  # Answer -> words
@@ -53,36 +53,16 @@ def figure1(
     answered, judged = WORDS[row["answer"]], WORDS[int(measures.likeliest_answers(p))]
     columns = ["statement", "generated", "parsed", "p_true", "p_false", "p_idk"]
     frame = pd.DataFrame([[row["text"], row["response"], answered, *p.tolist()]], columns=columns)
-    numbers = [
-        f"{word} {x:.2f}" for word, x in zip(("true", "false", "don't know"), p, strict=True)
-    ]
-    texts = [
-        textwrap.fill(row["text"], 14, max_lines=8),
-        f"{_diagram_name(model)}\n{row['n_tokens']} tokens,\n{row['n_tokens']} forwards",
-        textwrap.fill(repr(row["response"].strip()), 17, max_lines=4),
-        f"parser:\n{answered}",
-        f"{_diagram_name(small)}\none forward",
-        f"v, {len(v)} numbers\n({v[0]:.2f}, {v[1]:.2f}, ...)",
-        "\n".join([f"judge:\n{judged}", *numbers]),
-    ]
-    above, below = ([(x, y, w, 0.36) for x, w in COLUMNS] for y in (0.57, 0.02))
-    figure = flow(
-        dict(zip(texts, [(0.0, 0.25, 0.23, 0.5), *above, *below], strict=True)),
-        [(texts[i], texts[j]) for i, j in ((0, 1), (1, 2), (2, 3), (0, 4), (4, 5), (5, 6))],
-        strong=[texts[3], texts[6]],
-        heads={
-            "generation: one forward per token": (0.27, 0.95),
-            "GraphEval: one forward, then a judge": (0.27, 0.4),
-        },
-    )
-    return Artifact("grapheval/figure1", frame, figure=figure)
-
-
-COLUMNS = [(0.27, 0.2), (0.51, 0.23), (0.78, 0.22)]  # of figure 1: left, width
-
-
-def _diagram_name(model: str) -> str:
-    return model.split("/")[-1].removeprefix("atlas-")[:17]
+    shares = zip(("true", "false", "don't know"), p, strict=True)
+    asked, n = textwrap.fill(row["text"], 18, max_lines=8), row["n_tokens"]
+    said = textwrap.fill(repr(row["response"].strip()), 20, max_lines=4)
+    state = f"v, {len(v)} numbers\n({v[0]:.2f}, {v[1]:.2f}, ...)"
+    told = "\n".join([f"judge: {judged}", *(f"{word} {x:.2f}" for word, x in shares)])
+    rows = {
+        f"generation by {model}: {n} tokens, {n} forwards": [asked, said, f"parser: {answered}"]
+    }
+    rows[f"GraphEval with {small}: one forward, then a judge"] = [asked, state, told]
+    return Artifact("grapheval/figure1", frame, figure=flow(rows))
 
 
 def figure2(kg, labels: pd.DataFrame, quality: dict, scored: pd.DataFrame, width: int) -> Artifact:
@@ -105,77 +85,54 @@ def figure2(kg, labels: pd.DataFrame, quality: dict, scored: pd.DataFrame, width
         f"judge: of {quality['n']}\nheld-out answers\n{100 * quality['recall']:.1f} % predicted",
         f"{2 * len(scored):,} judged\n{scores}",
     ]
-    figure = flow(
-        {t: (0.35 * (i % 3), 0.59 - 0.57 * (i // 3), 0.3, 0.35) for i, t in enumerate(texts)},
-        [(texts[i], texts[j]) for i, j in ((0, 1), (1, 2), (3, 4), (4, 5), (1, 3), (2, 4))],
-        strong=texts[4:],
-        heads={"1  labels": (0, 0.96), "2  judge": (0, 0.39), "3  whole graph": (0.7, 0.39)},
-    )
+    figure = flow({"1  labels": texts[:3], "2  judge, 3  whole graph": texts[3:]})
     return Artifact("grapheval/figure2", pd.DataFrame([counts], columns=columns), figure=figure)
 
 
 def figure9(written: dict) -> Artifact:
     """The prompt for a template, the answer, its check. ``written``: ``scores.write_template``."""
-    prompt = "\n".join(textwrap.fill(line, 60) for line in written["request"].split("\n"))
-    first_line = (written["written"].strip().split("\n") or [""])[0][:80]
-    answer = textwrap.fill(f"{written['author']}: {first_line!r}", 30)
-    result = f"{answer}\ncheck: {written['verdict']}"
-    chosen = textwrap.fill(f"template used: {written['template']}", 26)
-    height = 0.145 * (prompt.count("\n") + 1)  # inches of the prompt
-    low = 0.95 / (height + 1.25)
-    places = [(0, low + 0.07, 1, 0.93 - low), (0, 0, 0.54, low), (0.6, 0, 0.4, low)]
-    figure = flow(
-        dict(zip((prompt, result, chosen), places, strict=True)),
-        [(prompt, result), (result, chosen)],
-        strong=[chosen],
-        left=[prompt],
-        size=(4.2, height + 1.25),
+    lines = (
+        written["request"],
+        written["written"].strip().split("\n")[0][:80],
+        written["template"],
     )
+    prompt, answer, chosen = (
+        "\n".join(textwrap.fill(line, 66) for line in text.split("\n")) for text in lines
+    )
+    checked = f"{answer!r}\ncheck: {written['verdict']}"
+    author = f"{written['author']} writes"
+    figure = flow({"prompt": [prompt], author: [checked], "template used": [chosen]})
     columns = ["relation", "author", "written", "verdict", "template"]
     return Artifact("grapheval/figure9", pd.DataFrame([written])[columns], figure=figure)
 
 
-def flow(boxes: dict, arrows, strong=(), left=(), heads=(), size=(4.4, 2.3)):
-    """A diagram of boxes with live numbers, and arrows between them.
+def flow(rows: dict[str, list[str]], gap: float = 0.05):
+    """A diagram of live numbers: title -> texts of a row of boxes, with arrows between them; the
+    rows follow each other from the top."""
+    from matplotlib.patches import Rectangle
 
-    boxes   text -> (left, bottom, width, height), as shares of the figure
-    arrows  pairs of texts;  strong: texts in bold boxes;  left: texts aligned to the left
-    heads   bold text -> its place (x, y)
-    """
-    from matplotlib.patches import FancyBboxPatch
-
-    figure, axes = subplots(*size)
-    axis = axes[0, 0]
-    axis.set(xlim=(0, 1), ylim=(0, 1))
+    heights = [3.2 + max(text.count("\n") for text in texts) for texts in rows.values()]  # lines
+    figure, axes = subplots(4.4, 0.145 * sum(heights))
+    axis, top = axes[0, 0], 0.0
+    axis.set(xlim=(0, 1), ylim=(-sum(heights), 0))
     axis.axis("off")
-    for text, (x, y, width, height) in boxes.items():
-        face, edge = ("#cfe3f5", "#0173b2") if text in strong else ("0.96", "0.6")
-        look = {"boxstyle": "round,pad=0,rounding_size=0.012", "facecolor": face, "edgecolor": edge}
-        axis.add_patch(FancyBboxPatch((x, y), width, height, **look))
-        at, side = (x + 0.012, "left") if text in left else (x + width / 2, "center")
-        axis.text(at, y + height / 2, text, ha=side, va="center", fontsize=8)
-    for start, end in arrows:
-        (x, y, width, height), (to_x, to_y, to_width, to_height) = boxes[start], boxes[end]
-        tail, head = (x + width / 2, y), (to_x + to_width / 2, to_y + to_height)  # downwards
-        if to_x >= x + width:  # to the right
-            tail, head = (x + width, y + height / 2), (to_x, to_y + to_height / 2)
-        look = {"arrowstyle": "-|>", "color": "0.35", "shrinkA": 1, "shrinkB": 1}
-        axis.annotate("", head, tail, arrowprops=look)
-    for text, place in dict(heads).items():
-        axis.text(*place, text, fontsize=8, fontweight="bold")
+    for (title, texts), height in zip(rows.items(), heights, strict=True):
+        axis.text(0, top - 1, title, fontsize=8, fontweight="bold")
+        wide, middle = (1 + gap) / len(texts) - gap, top - 0.8 - height / 2
+        for i, text in enumerate(texts):
+            x = i * (wide + gap)
+            box = {"facecolor": "0.96", "edgecolor": "0.6", "clip_on": False}
+            axis.add_patch(Rectangle((x, middle - height / 2 + 1), wide, height - 1.6, **box))
+            look = {"ha": "center", "va": "center", "multialignment": "left", "fontsize": 8}
+            axis.text(x + wide / 2, middle + 0.2, text, **look)
+            if i:
+                arrow = {"arrowstyle": "-|>", "color": "0.35", "shrinkA": 1, "shrinkB": 1}
+                axis.annotate("", (x, middle), (x - gap, middle), arrowprops=arrow)
+        top -= height
     return figure
 
 
 # Section 4: models, types of entities, degree and popularity
-
-
-def instruction_table(compared: pd.DataFrame) -> Artifact:
-    """Own answers after each instruction. ``compared``: ``measures.compare_instructions``."""
-    named = compared.assign(case=compared["model"] + ", " + compared["instruction"])
-    recalled = cases(compared.dropna(subset="change"), "change", n="triples")
-    found = {"recall": recalled, "mirror": cases(named, "above mirror", "case", n="triples")}
-    claims = check("grapheval/instruction", **found)
-    return Artifact("grapheval/instruction", compared, claims)
 
 
 def table2(rows: pd.DataFrame, sizes: pd.Series, labels: pd.DataFrame, coverage: float) -> Artifact:
@@ -185,9 +142,8 @@ def table2(rows: pd.DataFrame, sizes: pd.Series, labels: pd.DataFrame, coverage:
     labels  ``judge.train_judges``;  coverage: share of the graph's triples that is evaluated
     """
     table = rows.assign(coverage=coverage, parameters=rows["model"].map(sizes))
-    changes = measures.change_with_size(measures.score_triples(labels), sizes)
+    size = measures.change_with_size(measures.score_triples(labels), sizes, "informative")
     errors = measures.magnitude(measures.judge_errors(labels))
-    size = changes.loc[changes.index == "informative"]
     claims = check("grapheval/table2", size=size, judge=errors)
     return Artifact("grapheval/table2", table, claims)
 
@@ -234,11 +190,9 @@ def _by_type(
     return Artifact(name, shown, claims, dot_rows(panels, "type", "model", label, line))
 
 
-def figure8(linked: pd.DataFrame, causes: pd.DataFrame) -> Artifact:
+def figure8(linked: pd.DataFrame) -> Artifact:
     """Correlations of the metrics with each other, degree, popularity and exposure count.
-
-    linked  ``measures.correlate_models``;  causes: ``measures.cause_over_degree``
-    """
+    ``linked``: ``measures.correlate_models``."""
     names = list(dict.fromkeys([*linked["y"], *linked["x"]]))  # T, I, C, D, ...
     n = linked["model"].nunique()
     figure, axes = subplots(3.6, 0.9 + 0.95 * n, n)
@@ -249,7 +203,7 @@ def figure8(linked: pd.DataFrame, causes: pd.DataFrame) -> Artifact:
         heat(axis, square.loc[names[:3]].rename(index=LETTERS, columns=LETTERS))
         axis.set_title(model.removeprefix("atlas-"), fontsize=8)
         axis.tick_params(axis="x", labelbottom=axis is axes[-1, 0], rotation=35)
-    claims = check("grapheval/figure8", weak=measures.weak_links(linked), cause=causes)
+    claims = check("grapheval/figure8", weak=measures.weak_links(linked))
     return Artifact("grapheval/figure8", linked, claims, figure)
 
 
@@ -266,17 +220,13 @@ def figure4(predicted: pd.DataFrame, substitute: pd.Series) -> Artifact:
     compared = measures.held_out_quality(own, ["answers of", "by"])
     compared = compared.rename(columns={"answers of": "model"})
     shown = compared[compared["by"] != "majority"].replace("majority, truth known", "majority")
-    kinds = list(dict.fromkeys(shown["by"]))
-    wide = shown.pivot(index="model", columns="by").reindex(substitute.index)
-    wide.index = [textwrap.fill(model.removeprefix("atlas-"), 16) for model in wide.index]
-    figure, axes = subplots(4.2, 4.8, 3, sharex=True)
-    for axis, score in zip(axes[:, 0], SCORES, strict=True):
-        grouped_bars(axis, *(wide[f"{score}{end}"][kinds] for end in ("", " low", " high")))
-        axis.set(ylabel=score, ylim=(0, 1.02))
-    figure.legend(*axes[0, 0].get_legend_handles_labels(), loc="outside upper center", ncols=2)
-    changes = measures.judge_differences(predicted, substitute).set_index("case")
-    by = {key: changes[changes["difference"] == key] for key in ("logits", "encoder")}
-    claims = check("grapheval/figure4", **by | {"encoder": measures.magnitude(by["encoder"])})
+    panels = {
+        s: shown.rename(columns={s: "value", f"{s} low": "low", f"{s} high": "high"})
+        for s in SCORES
+    }
+    figure = dot_rows(panels, "by", "model", "score")
+    found = measures.judge_differences(predicted, substitute)
+    claims = check("grapheval/figure4", logits=found["logits"], encoder=found["encoder"])
     return Artifact("grapheval/figure4", compared, claims, figure)
 
 
@@ -291,9 +241,8 @@ def table3(predicted: pd.DataFrame, substitute: pd.Series) -> Artifact:
     figure, axes = subplots(3.4, 0.9 + 0.45 * len(wide))
     heat(axes[0, 0], wide.rename(index=short, columns=short), low=0, high=1, colours="Blues")
     axes[0, 0].set(xlabel="answers of", ylabel="states of")
-    changes = measures.judge_differences(predicted, substitute).set_index("case")
-    by = {key: changes[changes["difference"] == key] for key in ("substitute", "majority")}
-    by["substitute"] = measures.magnitude(by["substitute"])
+    found = measures.judge_differences(predicted, substitute)
+    by = {key: found[key] for key in ("substitute", "majority") if key in found}
     return Artifact("grapheval/table3", means, check("grapheval/table3", **by), figure)
 
 
@@ -305,12 +254,9 @@ def table4(speeds: pd.DataFrame) -> Artifact:
         low, high = (f"facts/s {end}" for end in ("low", "high"))
         ends = {"low": judge[low] / rate[method][high], "high": judge[high] / rate[method][low]}
         found[key] = pd.DataFrame({"value": judge["facts/s"] / rate[method]["facts/s"]} | ends)
-    ends = ("", " low", " high")
-    columns = {
-        f"{m}{e}": {k: t.loc[m, f"facts/s{e}"] for k, t in rate.items()}
-        for m in judge.index
-        for e in ends
-    }
-    shown = pd.DataFrame(columns).rename_axis("method").reset_index()
+    ends = [f"facts/s{end}" for end in ("", " low", " high")]
+    shown = speeds.pivot(index="method", columns="model", values=ends).loc[list(rate)]
+    shown.columns = [model + end.removeprefix("facts/s") for end, model in shown.columns]
+    shown = shown.reset_index()
     shown.insert(1, "n", [int(rate[method]["n"].max()) for method in shown["method"]])
     return Artifact("grapheval/table4", speeds, check("grapheval/table4", **found), shown=shown)

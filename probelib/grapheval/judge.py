@@ -24,10 +24,9 @@ from torch import nn
 from probelib import files
 from probelib.errors import ProbeError, unknown
 from probelib.grapheval import measures
-from probelib.grapheval.measures import Answer, answer_from_outcome, likeliest_answers, outcome
-from probelib.grapheval.scores import instruction_text
+from probelib.grapheval.measures import Answer, likeliest_answers, outcome
 from probelib.lm.internals.states import word_logits
-from probelib.prompts import split_instruction
+from probelib.prompts import INSTRUCTION, split_instruction
 
 MODES = ("answer", "paper", "released")
 WIDE = 256  # width of states from which shared prefixes are faster than padded batches
@@ -39,7 +38,6 @@ class Reader:
     instruction or after the virtual tokens of a soft prompt [tokens, D] that replaces it."""
 
     model: object
-    instruction: str = "at once"
     soft_prompt: torch.Tensor | None = None
 
     def states(self, statements: list[str]) -> tuple[np.ndarray, dict]:
@@ -48,7 +46,7 @@ class Reader:
         share = self.model.hf_model.get_input_embeddings().weight.shape[1] >= WIDE
         if (soft := self.soft_prompt) is not None:
             return self.model.hidden_states(statements, soft_prompt=soft, share=share)
-        before, after = split_instruction(self.model.chat(instruction_text(self.instruction)))
+        before, after = split_instruction(self.model.chat(INSTRUCTION))
         blank = " " if before.endswith(" ") else ""  # a blank belongs to the word after it
         texts = [f"{blank}{statement}{after}" for statement in statements]
         return self.model.hidden_states(texts, before.removesuffix(blank), share=share)
@@ -56,8 +54,9 @@ class Reader:
     def identity(self) -> dict:
         """Everything that changes the states, except the device: part of a judge's record."""
         soft = self.soft_prompt
-        text = self.model.chat(instruction_text(self.instruction))
-        prompt = files.sha256(soft.numpy().tobytes())[:16] if soft is not None else text
+        prompt = self.model.chat(INSTRUCTION)
+        if soft is not None:
+            prompt = files.sha256(soft.numpy().tobytes())[:16]
         own = {k: v for k, v in self.model.identity().items() if k != "device"}
         return own | {"prompt": prompt}
 
@@ -102,10 +101,6 @@ class Judge:
     network: Network
     mode: str
     about: dict = field(default_factory=dict)
-
-    @property
-    def width(self) -> int:
-        return self.network.hidden.in_features
 
     def digest(self) -> str:
         """16 hex digits of weights and record, for the keys of its predictions."""
@@ -160,22 +155,21 @@ def predict(judge: Judge, states: np.ndarray, true) -> np.ndarray:
     true  [n]: whether the statement is true. An "answer" judge does not use it. The others predict
           outcomes, which are converted into answers with it
     """
-    if states.ndim != 2 or states.shape[1] != judge.width:
-        source = judge.about.get("states", {}).get("model", "another model")
+    width, source = judge.network.hidden.in_features, judge.about.get("states", {})
+    if states.ndim != 2 or states.shape[1] != width:
         raise ProbeError(
-            f"the judge reads states of width {judge.width} (of {source}), not of shape "
-            f"{list(states.shape)}. Use states that it was trained on, or train a judge on these"
+            f"the judge reads states of width {width} (of {source.get('model', 'another model')}), "
+            f"not of shape {list(states.shape)}. Use states that it was trained on, or train one "
+            "on these"
         )
-    true = np.broadcast_to(np.asarray(true, dtype=bool), len(states))
+    true = np.array(np.broadcast_to(np.asarray(true, dtype=bool), len(states)))
     with torch.inference_mode():
         v = torch.as_tensor(states, dtype=torch.float32)
-        logits = judge.network(v, torch.as_tensor(true.copy()))
-        classes = torch.softmax(logits, dim=-1).numpy()
+        classes = torch.softmax(judge.network(v, torch.as_tensor(true)), dim=-1).numpy()
     if judge.mode == "answer":
         return classes
-    # [truth, class] -> answer; the mapping is its own inverse: T and F are exchanged or not
-    columns = answer_from_outcome(np.tile([0, 1, 2], (2, 1)), np.array([[False], [True]]))
-    return np.take_along_axis(classes, columns[true.astype(int)], axis=1)
+    columns = outcome(np.tile([0, 1, 2], (len(true), 1)), true[:, None])  # of T, F, K
+    return np.take_along_axis(classes, columns, axis=1)
 
 
 def check(judge: Judge, reader: Reader) -> None:
@@ -253,7 +247,7 @@ def predict_all_held_out(
                 one = train(states[kept], a[kept], y[kept], seed=seed + i, **training)
                 said = likeliest_answers(predict(one, states[~kept], y[~kept]))
                 add(f"judge, {behind}", read, model, outcome(said, y[~kept]), i)
-            if prompt or read != model or reader.instruction != "at once":
+            if prompt or read != model:
                 add(f"logits, {behind}", read, model, outcome(words, y[~kept]))
     for model, classes in truth.items():
         y = true[model]

@@ -69,17 +69,11 @@ VERDICT = "verdict at once (Yes, No), verified facts (AUC)"  # a requirement of 
 
 
 def outcome(answer, true) -> np.ndarray:
-    """Outcomes [n] of answers [n] to statements that are true or not [n]."""
+    """Outcomes [n] of answers [n] to statements that are true or not [n]. Likewise the answers [n]
+    that have given outcomes: right is to answer T on a true statement and F on a false one."""
     answer, true = np.asarray(answer), np.asarray(true, dtype=bool)
     outcomes = np.where((answer == Answer.TRUE) == true, Outcome.RIGHT, Outcome.WRONG)
     return np.where(answer == Answer.IDK, Outcome.IDK, outcomes).astype(np.int64)
-
-
-def answer_from_outcome(outcome, true) -> np.ndarray:
-    """Answers [n] with these outcomes [n] on statements that are true or not [n]."""
-    outcome, true = np.asarray(outcome), np.asarray(true, dtype=bool)
-    answers = np.where((outcome == Outcome.RIGHT) == true, Answer.TRUE, Answer.FALSE)
-    return np.where(outcome == Outcome.IDK, Answer.IDK, answers).astype(np.int64)
 
 
 def likeliest_answers(probabilities) -> np.ndarray:
@@ -131,16 +125,6 @@ def eq2(
         "correct": (a == Answer.TRUE) * (1 - t - k),
     }
     return pd.DataFrame(scores | {"negatives": n.astype(np.int64)})
-
-
-def eq2_bounds(p_right: float, p_wrong: float, p_idk: float) -> dict[str, tuple[float, float]]:
-    """Lowest and highest value of each metric for these shares of outcomes, half of the statements
-    true."""
-    return {
-        "truthful": (max(0.0, 1 - 2 * p_wrong), 1 - p_wrong),
-        "informative": (max(0.0, 1 - 2 * p_idk), 1 - p_idk),
-        "correct": (max(0.0, 1 - 2 * (p_wrong + p_idk)), p_right),
-    }
 
 
 def score_triples(answers: pd.DataFrame, variant: str = "intended") -> pd.DataFrame:
@@ -205,8 +189,7 @@ def paired_change(first, second) -> dict[str, float]:
 
 
 def magnitude(estimates: pd.DataFrame) -> pd.DataFrame:
-    """Absolute values of estimates, for a claim that a number is small: an interval that holds 0
-    begins at 0.
+    """Absolute values of estimates, for a claim that a number is small: what holds 0 begins at 0.
 
     >>> magnitude(pd.DataFrame({"value": [-0.1], "low": [-0.3], "high": [0.1]})).values.tolist()
     [[0.1, 0.0, 0.3]]
@@ -301,53 +284,13 @@ def judge_errors(labels: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(found).T
 
 
-def change_with_size(scored: pd.DataFrame, sizes: pd.Series) -> pd.DataFrame:
-    """Change of each metric from the smallest to the largest model over the same triples: estimates
-    by metric; no row for a single size.
-
-    scored  ``score_triples``;  sizes: model -> parameters
-    """
+def change_with_size(scored: pd.DataFrame, sizes: pd.Series, metric: str) -> pd.DataFrame:
+    """Change of a metric from the smallest to the largest model (``sizes``: model -> parameters)
+    over the same triples: one estimate; no row for a single size. ``scored``: ``score_triples``."""
     small, large = sizes.idxmin(), sizes.idxmax()
-    wide = scored.pivot(index="triple", columns="model", values=METRICS)
-    changes = {m: paired_change(wide[m][small], wide[m][large]) for m in METRICS}
-    return pd.DataFrame(changes).T[: None if sizes[small] < sizes[large] else 0]
-
-
-def compare_instructions(labelled: dict[str, pd.DataFrame]) -> pd.DataFrame:
-    """The models' answers to the same statements after each instruction (the first is the
-    reference), one row per model and instruction.
-
-    labelled  instruction -> ``scores.label_statements``
-
-    Return ``model``, ``instruction``, ``n`` (statements), ``triples``, ``unparsed``; and with
-    intervals (95 %): ``accuracy_true``, ``accuracy_false`` (of true and of false statements),
-    ``yes`` (share of T among T and F), ``answered`` (share that is not K), ``right`` (share of T
-    and F that is right), ``correct`` (Eq. 2), ``mirror``, the paired ``change`` of Correct, and
-    ``above mirror``.
-    """
-    first, rows = next(iter(labelled)), []
-    reference = score_triples(labelled[first])
-    for instruction, labels in labelled.items():
-        for model, own in labels.groupby("model", sort=False):
-            scored, before = score_triples(own), reference[reference["model"] == model]["correct"]
-            row = {"model": model, "instruction": instruction, "n": len(own)}
-            row |= {"triples": own["triple"].nunique(), "unparsed": own["unparsed"].sum()}
-            true, took = own["true"], own["answer"] != Answer.IDK
-            right = outcome(own["answer"], true) == Outcome.RIGHT
-            shares = {"accuracy_true": right[true], "accuracy_false": right[~true]}
-            shares |= {"yes": own["answer"][took] == Answer.TRUE, "answered": took}
-            shares |= {
-                "right": right[took],
-                "correct": scored["correct"],
-                "mirror": scored["mirror"],
-            }
-            for name, values in shares.items():
-                row |= _columns(name, score_interval(values))
-            before = before if instruction != first else before * np.nan
-            row |= _columns("change", paired_change(before, scored["correct"]))
-            row |= _columns("above mirror", paired_change(scored["mirror"], scored["correct"]))
-            rows.append(row)
-    return pd.DataFrame(rows)
+    wide = scored.pivot(index="triple", columns="model", values=metric)
+    change = pd.DataFrame({metric: paired_change(wide[small], wide[large])}).T
+    return change if sizes[small] < sizes[large] else change.head(0)
 
 
 # Groups of triples (section 4.3, appendices A.2 and A.3)
@@ -360,17 +303,13 @@ def by_type(
     relations, so that a relation of three triples weighs as much as one of a million, as in the
     paper.
 
-    scores   one row per triple: ``relation`` and the metrics
     types    ``relation``, ``head_type``, ``tail_type`` (``graph.relation_types``)
-    side     "head" or "tail"
-    metrics  columns of ``scores``, and "average" of the three
+    side     "head" or "tail";  metrics: columns of ``scores``, and "average" of the three
 
     Return one row per type and metric: ``type``, ``metric``, ``score`` with its interval (95 %,
     bootstrap of triples within relations; Wilson if no replicate differs), ``relations``,
     ``triples``.
     """
-    if side not in ("head", "tail"):
-        raise unknown("side", side, ["head", "tail"])
     kinds = dict(zip(types["relation"], types[f"{side}_type"], strict=True))
     average, kind_of = scores[METRICS].mean(axis=1), scores["relation"].map(kinds)
     generator, rows = np.random.default_rng(seed), []
@@ -392,9 +331,7 @@ def by_type(
 
 def largest_types(typed: pd.DataFrame, n: int = 18) -> pd.DataFrame:
     """The ``n`` types with the most triples per side, best first by the mean over models.
-
-    typed  ``by_type`` with ``model`` and ``side``
-    """
+    ``typed``: ``by_type`` with ``model`` and ``side``."""
     sizes = typed.groupby(["side", "type"])["triples"].max()
     largest = sizes.groupby("side", group_keys=False).nlargest(n).index
     typed = typed[typed.set_index(["side", "type"]).index.isin(largest)]
@@ -405,11 +342,8 @@ def largest_types(typed: pd.DataFrame, n: int = 18) -> pd.DataFrame:
 
 
 def beside_mirror(typed: pd.DataFrame, mirrors: pd.DataFrame) -> pd.DataFrame:
-    """Correct by type with its mirror image of the same type and model: ``mirror``, and the paired
-    difference ``above`` with its interval.
-
-    typed  ``largest_types``;  mirrors: ``by_type`` of ``mirror`` and ``lead``
-    """
+    """Correct of ``largest_types`` with its mirror (``mirrors``: ``by_type`` of ``mirror`` and
+    ``lead``): ``mirror``, and the paired difference ``above`` with its interval."""
     keys, ends = ["model", "side", "type"], ["score", "score low", "score high"]
     by = {metric: rows.set_index(keys) for metric, rows in mirrors.groupby("metric")}
     lead = (2 * by["lead"][ends] - 1).set_axis(["above", "above low", "above high"], axis=1)
@@ -440,38 +374,24 @@ def heterogeneity(rows: pd.DataFrame, times: int = 2000, seed: int = 0) -> dict[
     return {"value": value, "low": low, "high": high, "n": len(score)}
 
 
-def correlate(table: pd.DataFrame, relations, heavy: tuple[str, ...] = ()) -> pd.DataFrame:
+def correlate(table: pd.DataFrame, relations) -> pd.DataFrame:
     """Every pair of columns (figure 8): ``x``, ``y``, ``pearson`` with its interval, ``n`` (rows
-    that both define), ``relations`` (of these rows), ``spearman``, ``pearson_log``.
-
-    relations  of every row: the rows of a relation are resampled together (95 %, bootstrap)
-    heavy      columns with a few huge values: ``pearson_log`` uses log(1 + value) of them
-    """
-    relations = np.asarray(relations)
-    logged = table.assign(**{c: np.log1p(table[c]) for c in heavy})
-    rows = []
+    that both define), ``relations`` (of these rows, which are resampled by relation)."""
+    relations, rows = np.asarray(relations), []
     for i, x in enumerate(table.columns):
         for y in table.columns[:i]:
-            plain, ranks = pearson(table[x], table[y]), table[[x, y]].dropna().rank()
+            found, both = pearson(table[x], table[y]), table[[x, y]].notna().all(axis=1)
             low, high = percentile_interval(pearson_replicates(table[x], table[y], relations))
-            row = {"x": x, "y": y, "pearson": plain["r"], "pearson low": low, "pearson high": high}
-            both = table[[x, y]].notna().all(axis=1)
-            row |= {"n": plain["n"], "relations": len(np.unique(relations[both]))}
-            row["spearman"] = pearson(ranks[x], ranks[y])["r"]
-            row["pearson_log"] = pearson(logged[x], logged[y])["r"]
-            rows.append(row)
+            row = {"x": x, "y": y, "pearson": found["r"], "pearson low": low, "pearson high": high}
+            rows.append(row | {"n": found["n"], "relations": len(np.unique(relations[both]))})
     return pd.DataFrame(rows)
 
 
 def correlate_models(scored: pd.DataFrame, about: pd.DataFrame) -> pd.DataFrame:
     """Correlations of the metrics T, I, C with properties of the triples (figure 8), per ``model``
-    and of the mean over models, in which a triple is one case.
-
-    scored  ``score_triples``
-    about   per triple of the graph, e.g. degree ``D``, popularity ``P``, exposures ``E``; NaN:
-            unknown
-    """
-    short, heavy = dict(zip(METRICS, "TIC", strict=True)), tuple(about.columns)
+    and of the mean over models, in which a triple is one case. ``about``: per triple of the graph,
+    e.g. degree ``D``, popularity ``P``, exposures ``E``; NaN: unknown."""
+    short = dict(zip(METRICS, "TIC", strict=True))
     groups = dict(list(scored.groupby("model", sort=False)))
     if len(groups) > 1:
         triples = scored.groupby("triple")
@@ -481,17 +401,15 @@ def correlate_models(scored: pd.DataFrame, about: pd.DataFrame) -> pd.DataFrame:
     for model, rows in groups.items():
         table = rows[METRICS].rename(columns=short).reset_index(drop=True)
         table = table.join(about.loc[rows["triple"]].reset_index(drop=True))
-        frames.append(correlate(table, rows["relation"], heavy).assign(model=model))
+        frames.append(correlate(table, rows["relation"]).assign(model=model))
     return pd.concat(frames)
 
 
 def weak_links(linked: pd.DataFrame) -> pd.DataFrame:
-    """|r| of every metric with degree and with popularity, per model: estimates, one row per case.
+    """|r| of every metric with degree and with popularity, per model, of ``correlate_models``.
 
     Where the exposure count is known and its own |r| is not above ``STRONG`` either, the metric
     does not see the cause of knowledge, and the claim is not testable: ``missed``.
-
-    linked  ``correlate_models``
     """
     names = {"pearson": "value", "pearson low": "low", "pearson high": "high"}
     rows = linked[linked["y"].isin(list("TIC")) & linked["x"].isin(list("DPE"))]
@@ -502,20 +420,6 @@ def weak_links(linked: pd.DataFrame) -> pd.DataFrame:
     return rows.set_index(rows["model"] + ", " + rows["y"] + " and " + rows["x"])
 
 
-def cause_over_degree(scored: pd.DataFrame, about: pd.DataFrame) -> pd.DataFrame:
-    """r(Correct, exposures) - |r(Correct, degree)| per model, paired over relations: estimates; no
-    row where the exposures are not known. Arguments as for ``correlate_models``."""
-    found = {}
-    for model, own in scored.groupby("model", sort=False) if "E" in about else ():
-        own = own.join(about[["D", "E"]], on="triple").dropna(subset=["D", "E"])
-        e, d = (pearson(own["correct"], own[x])["r"] for x in "ED")
-        replicates = [pearson_replicates(own["correct"], own[x], own["relation"]) for x in "ED"]
-        low, high = percentile_interval(replicates[0] - np.abs(replicates[1]))
-        value = e - abs(d)
-        found[model] = {"value": value, "low": low, "high": high, "n": len(own)}
-    return pd.DataFrame(found, index=["value", "low", "high", "n"]).T
-
-
 # Quality of the judge (appendix A.1)
 
 
@@ -524,43 +428,35 @@ def judge_quality(truth, predicted, times: int = 500) -> dict[str, float]:
 
     ``precision``, ``recall``, ``f1`` weighted by the classes' shares, as in the paper (weighted
     recall is accuracy), each with its 95 % interval (bootstrap over statements; of recall
-    Wilson's); ``macro_f1``: every class that occurs counts the same; ``n``.
+    Wilson's); ``n``.
     """
     truth, predicted = np.asarray(truth, int), np.asarray(predicted, int)
-    names = [
-        *SCORES,
-        "macro_f1",
-        *(f"{score} {end}" for score in SCORES for end in ("low", "high")),
-    ]
     if not len(truth):
-        return dict.fromkeys(names, np.nan) | {"n": 0}
+        return dict.fromkeys(SCORES, np.nan) | {"n": 0}
     classes = int(max(truth.max(), predicted.max())) + 1
     counts = np.zeros((classes, classes))
     np.add.at(counts, (truth, predicted), 1)
-    shares = counts.ravel() / len(truth)
-    drawn = np.random.default_rng(0).multinomial(len(truth), shares, size=times)
-    found = (float(score) for score in weighted_scores(counts))
-    row = dict(zip(names[:4], found, strict=True)) | {"n": len(truth)}
+    drawn = np.random.default_rng(0).multinomial(len(truth), counts.ravel() / len(truth), times)
+    row = dict(zip(SCORES, map(float, weighted_scores(counts)), strict=True)) | {"n": len(truth)}
     replicates = weighted_scores(drawn.reshape(times, classes, classes))
-    for score, values in zip(SCORES, replicates, strict=False):
+    for score, values in zip(SCORES, replicates, strict=True):
         row[f"{score} low"], row[f"{score} high"] = percentile_interval(values)
     row["recall low"], row["recall high"] = wilson(int((truth == predicted).sum()), len(truth))
     return row
 
 
 def weighted_scores(counts: np.ndarray) -> tuple[np.ndarray, ...]:
-    """Weighted precision, recall and F1, and macro F1 (over the classes that occur), of confusion
-    counts [..., true class, predicted class]; a class that is never predicted has precision 0.
+    """Weighted precision, recall and F1 of confusion counts [..., true class, predicted class]; a
+    class that is never predicted has precision 0.
 
     >>> [round(float(score), 3) for score in weighted_scores(np.array([[3, 1], [0, 4]]))]
-    [0.9, 0.875, 0.873, 0.873]
+    [0.9, 0.875, 0.873]
     """
     hit, true, said = np.einsum("...ii->...i", counts), counts.sum(-1), counts.sum(-2)
     ratio = lambda a, b: np.divide(a, b, out=np.zeros(np.broadcast(a, b).shape), where=b > 0)
     scores = ratio(hit, said), ratio(hit, true), ratio(2 * hit, true + said)  # [..., classes]
-    weight, occurs = ratio(true, true.sum(-1, keepdims=True)), true > 0
-    means = tuple((weight * score).sum(-1) for score in scores)
-    return *means, ratio((scores[2] * occurs).sum(-1), occurs.sum(-1))
+    weight = ratio(true, true.sum(-1, keepdims=True))
+    return tuple((weight * score).sum(-1) for score in scores)
 
 
 def majority(training, n: int) -> np.ndarray:
@@ -579,40 +475,39 @@ def majority_given_truth(training, training_true, true) -> np.ndarray:
 
 
 def held_out_quality(predicted: pd.DataFrame, keys: list[str]) -> pd.DataFrame:
-    """``judge_quality`` of the predicted outcomes, by ``keys``: the mean over the seeds.
-
-    predicted  ``judge.predict_all_held_out``
-    """
+    """``judge_quality`` of the outcomes of ``judge.predict_all_held_out``, mean over the seeds."""
     groups = predicted.groupby([*keys, "seed"], sort=False)
     rows = [judge_quality(own["truth"], own["predicted"]) for _, own in groups]
     index = pd.MultiIndex.from_tuples(list(groups.groups), names=[*keys, "seed"])
     return pd.DataFrame(rows, index).groupby(keys, sort=False).mean().reset_index()
 
 
-def judge_differences(predicted: pd.DataFrame, substitute: pd.Series) -> pd.DataFrame:
-    """Paired differences in accuracy on the held-out statements (figure 4, table 3): estimates with
-    ``difference`` and ``case``.
+def judge_differences(predicted: pd.DataFrame, substitute: pd.Series) -> dict[str, pd.DataFrame]:
+    """Paired differences in accuracy on the held-out statements (figure 4, table 3), by case:
 
-        "logits"      judge minus last-token logits, both on the substitute with the instruction;
-                      not where these logits are the first word of the answer itself
-        "encoder"     judge with the soft prompt minus judge with the instruction
-        "substitute"  judge on another model's states minus judge on the model's own
-        "majority"    judge on any model's states minus the majority given the truth
+    "logits"      judge minus last-token logits, both on the substitute with the instruction;
+                  not where these logits are the first word of the answer itself
+    "encoder"     judge with the soft prompt minus judge with the instruction (``magnitude``)
+    "substitute"  judge on another model's states minus judge on its own (``magnitude``)
+    "majority"    judge on any model's states minus the majority given the truth
     """
     right = predicted.assign(right=predicted["truth"] == predicted["predicted"])
-    keys, rows = ["answers of", "by", "states of"], []
-    right = right.groupby([*keys, "statement"], sort=False)["right"].mean()  # over seeds
+    found = {name: {} for name in ("logits", "encoder", "substitute", "majority")}
+    right = right.groupby(["answers of", "by", "states of", "statement"], sort=False)[
+        "right"
+    ].mean()
     for model, small in substitute.items():
         own = {key: r.to_numpy() for key, r in right[model].groupby(["by", "states of"])}
         judge = own["judge, instruction", small]
-        pairs = {("encoder", model): (judge, own["judge, soft prompt", small])}
+        found["encoder"][model] = paired_change(judge, own["judge, soft prompt", small])
         if ("logits, instruction", small) in own:
-            pairs["logits", model] = (own["logits, instruction", small], judge)
+            found["logits"][model] = paired_change(own["logits, instruction", small], judge)
         for by, read in own:
             if by == "judge, instruction":
                 case, judge = f"{model} from {read}", own[by, read]
-                pairs["majority", case] = (own["majority, truth known", ""], judge)
+                found["majority"][case] = paired_change(own["majority, truth known", ""], judge)
                 if read != model:
-                    pairs["substitute", case] = (own[by, model], judge)
-        rows += [{"difference": d, "case": c} | paired_change(*p) for (d, c), p in pairs.items()]
-    return pd.DataFrame(rows)
+                    found["substitute"][case] = paired_change(own[by, model], judge)
+    columns = ["value", "low", "high", "n"]
+    tables = {name: pd.DataFrame(rows, index=columns).T for name, rows in found.items()}
+    return {n: magnitude(t) if n in ("encoder", "substitute") else t for n, t in tables.items()}

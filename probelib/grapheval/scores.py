@@ -1,8 +1,7 @@
 """What GraphEval scores: statements -> prompts -> generated answers -> labels (section 4.1).
 
-A model is prompted with each statement inside an instruction: "at once" requests only the verdict,
-"recalled" the object of the fact and then the verdict. ``parse_answer`` reads the generated text.
-The judge reads hidden states after the same instruction (``judge.Reader``).
+A model is prompted with each statement inside an instruction. ``parse_answer`` reads the generated
+text. The judge reads hidden states after the same instruction (``judge.Reader``).
 """
 
 import re
@@ -17,10 +16,9 @@ from probelib.grapheval.measures import Answer
 from probelib.lm.names import organisms
 from probelib.lm.partners import family, tuned_of, tuned_pairs
 from probelib.lm.remote.chat import connect
-from probelib.prompts import INSTRUCTION, RECALL, split_instruction
+from probelib.prompts import INSTRUCTION, split_instruction
 
-INSTRUCTIONS = {"at once": INSTRUCTION, "recalled": RECALL}  # name -> text with {statement}
-RECALLED_TOKENS = 40  # most tokens of an answer that recalls the object first
+PART = 256  # statements in a part of the store
 
 
 @dataclass(frozen=True)
@@ -34,8 +32,7 @@ class GraphEvalSettings:
     pageviews: str | None = None  # JSON file, entity name -> page views (figure 8)
     writer: str = ""  # model that writes a template (figure 9), also name@http://localhost:8000/v1
     # answers
-    instruction: str = "at once"  # or "recalled" (``INSTRUCTIONS``)
-    new_tokens: int = 16  # longest answer (4096); about 40 for "recalled"
+    new_tokens: int = 16  # longest answer (4096)
     # judge
     judge_mode: str = "answer"  # answer, paper or released: see ``judge``
     judge_epochs: int = 20  # passes over the labels (100)
@@ -75,10 +72,6 @@ FALSE = re.compile(
     rf"|{PLAIN}(?:\bis|['’]s) (?:false|incorrect|untrue)\b"
 )
 TRUE = re.compile(rf"\W*(?:yes|true|correct)\b|{PLAIN}(?:\bis|['’]s) (?:true|correct)\b")
-SENTENCE_END = re.compile(r"[.!?]+(?=\s|$)|\n")
-VERDICT = re.compile(  # and no object
-    r"\W*(?:yes|no|true|false|correct|incorrect)\b(?:,|\W*$)|.*\bstatement is\b"
-)
 
 
 def parse_answer(text: str, variant: str = "kit") -> Answer | None:
@@ -86,14 +79,11 @@ def parse_answer(text: str, variant: str = "kit") -> Answer | None:
 
     variant  "kit": in the first sentence, ignoring case; doubt takes precedence over "false", and
              "false" over "true".
-             "recalled": the same in the first sentence with an answer after the recalled object.
              "released": as in the released code, in the set of all words, "true" before "false"
 
     >>> text = " No, the statement is not true."
     >>> parse_answer(text), parse_answer(text, "released")
     (<Answer.FALSE: 1>, <Answer.TRUE: 0>)
-    >>> parse_answer(" St. Louis. Yes, the statement is true.", "recalled")
-    <Answer.TRUE: 0>
     >>> parse_answer(" The capital of France is Paris.") is None
     True
     """
@@ -101,19 +91,9 @@ def parse_answer(text: str, variant: str = "kit") -> Answer | None:
         words = set(re.sub(r"[^\w\s]", "", text).split())
         says_false = Answer.FALSE if words & {"false", "No"} else None
         return Answer.TRUE if words & {"true", "Yes"} else says_false
-    if variant not in ("kit", "recalled"):
-        raise unknown("variant of the parser", variant, ["kit", "recalled", "released"])
-    text = text.strip().lower()
-    if variant == "kit":
-        return _sentence_answer(re.split(r"[.!?\n]", text, maxsplit=1)[0])
-    first, *others = SENTENCE_END.split(text)
-    if DOUBT.search(first) or VERDICT.match(first):  # nothing was recalled
-        others = [first, *others]
-    return next((a for a in map(_sentence_answer, others) if a is not None), None)
-
-
-def _sentence_answer(sentence: str) -> Answer | None:
-    """The answer in one lower-case sentence; None if there is none."""
+    if variant != "kit":
+        raise unknown("variant of the parser", variant, ["kit", "released"])
+    sentence = re.split(r"[.!?\n]", text.strip().lower(), maxsplit=1)[0]
     if DOUBT.search(sentence):
         return Answer.IDK
     says_true = Answer.TRUE if TRUE.match(sentence) else None
@@ -147,29 +127,18 @@ def substitutes(models: dict) -> pd.Series:
     return sizes.groupby(sizes.index.map(family)).transform("idxmin")
 
 
-def instruction_text(name: str) -> str:
-    """The text of an instruction, with {statement}. Raise ProbeError for an unknown name."""
-    if name not in INSTRUCTIONS:
-        raise unknown("instruction", name, list(INSTRUCTIONS))
-    return INSTRUCTIONS[name]
-
-
-def statement_prompts(
-    sample: pd.DataFrame, model, instruction: str = "at once", size: int = 256
-) -> pd.DataFrame:
+def statement_prompts(sample: pd.DataFrame, model) -> pd.DataFrame:
     """The statements inside the instruction as prompts for ``store.generate``, in the model's chat
-    template if it has one. ``relation`` names a part of the store: ``size`` statements, whatever
+    template if it has one. ``relation`` names a part of the store: ``PART`` statements, whatever
     their relation, so that batches are full."""
-    before, after = split_instruction(model.chat(instruction_text(instruction)))
-    parts = [f"statements {row // size}" for row in range(len(sample))]
+    before, after = split_instruction(model.chat(INSTRUCTION))
+    parts = [f"statements {row // PART}" for row in range(len(sample))]
     texts = [f"{before}{text}{after}" for text in sample["text"]]
     columns = {"prompt": sample["prompt"], "fact": sample["prompt"]}
     return pd.DataFrame(columns | {"relation": parts, "text": texts})
 
 
-def label_statements(
-    models: dict, sample: pd.DataFrame, folder: Path, new_tokens=16, instruction="at once"
-) -> pd.DataFrame:
+def label_statements(models: dict, sample: pd.DataFrame, folder: Path, new_tokens: int = 16):
     """Let every model answer every statement once, by greedy decoding.
 
     models  name -> loaded model;  folder: the store's
@@ -178,69 +147,48 @@ def label_statements(
     Return, per model and statement, the columns of ``sample``, ``model``, ``response`` (the text),
     ``n_tokens`` (its length), ``answer`` (``Answer``), ``unparsed`` (1: no answer, counted as IDK).
     """
-    frames, variant = [], "recalled" if instruction == "recalled" else "kit"
+    frames = []
     for name, model in models.items():
-        prompts = statement_prompts(sample, model, instruction)
+        prompts = statement_prompts(sample, model)
         texts = store.generate(model, prompts, folder, max_new_tokens=new_tokens, batch=64)
         texts = texts[["prompt", "text", "n_tokens"]].rename(columns={"text": "response"})
-        parsed = [parse_answer(text, variant) for text in texts["response"]]
+        parsed = [parse_answer(text) for text in texts["response"]]
         texts["answer"] = [int(Answer.IDK if answer is None else answer) for answer in parsed]
         texts["unparsed"] = [int(answer is None) for answer in parsed]
         frames.append(sample.merge(texts, on="prompt", validate="one_to_one").assign(model=name))
     return pd.concat(frames, ignore_index=True)
 
 
-def label_by_instruction(
-    labels: pd.DataFrame, instruction: str, models: dict, sample: pd.DataFrame, folder: Path
-) -> dict[str, pd.DataFrame]:
-    """Labels by instruction, "at once" first. A study with "at once" is compared with "recalled"
-    only if all models are shipped ones, whose lessons teach both.
-
-    labels  ``label_statements`` with ``instruction``
-    """
-    if instruction != "at once":
-        return {"at once": label_statements(models, sample, folder), instruction: labels}
-    if not models or not set(models) <= set(organisms()):
-        return {instruction: labels}
-    recalled = label_statements(models, sample, folder, RECALLED_TOKENS, "recalled")
-    return {instruction: labels, "recalled": recalled}
-
-
-def instructions(models: dict, instruction: str = "at once") -> pd.DataFrame:
+def instructions(models: dict) -> pd.DataFrame:
     """The prompt of each model (table 6): ``model``, ``family``, ``prompt``, ``before every text``
     (the tokenizer's rule for a begin-of-text token), ``tokens of the instruction``, ``chat
     template`` (whether it has one)."""
-    rows, plain = [], instruction_text(instruction)
+    rows = []
     for name, model in models.items():
-        text = model.chat(plain)
+        text = model.chat(INSTRUCTION)
         row = {"model": name, "family": family(name), "prompt": repr(text)[1:-1]}
         row["before every text"] = model.tokens.bos_rule
         ids = model.tokens.prompts([text.replace("{statement}", "")])[0]
-        rows.append(row | {"tokens of the instruction": len(ids), "chat template": text != plain})
+        rows.append(
+            row | {"tokens of the instruction": len(ids), "chat template": text != INSTRUCTION}
+        )
     return pd.DataFrame(rows)
 
 
 # A template by a model (figure 9)
 
 
-def request_template(relation: str, pairs: list[tuple[str, str]], examples: list[tuple]) -> str:
-    """A prompt that requests a statement template for a relation (the words are the kit's).
-
-    pairs     (head, tail) names of some of its triples
-    examples  solved ones: (relation, pairs, template with [X] and [Y])
-    """
+def request_template(samples: list[tuple]) -> str:
+    """A prompt that requests the statement template of a relation (the words are the kit's), with
+    solved examples. ``samples``: as for ``write_template``."""
     lines = [
         "Write one English sentence that says what a relation of a knowledge graph means. Put "
         "{head} where the first name goes and {tail} where the second one goes, each once."
     ]
-    for name, names, template in [*examples, (relation, pairs, None)]:
-        lines += ["", f"Relation: {name}", *(f"- {head} | {name} | {tail}" for head, tail in names)]
-        lines.append("Sentence:" if template is None else f"Sentence: {_braces(template)}")
-    return "\n".join(lines)
-
-
-def _braces(template: str) -> str:
-    return template.replace("[X]", "{head}").replace("[Y]", "{tail}")
+    for name, pairs, template in [*samples[1:], samples[0]]:
+        lines += ["", f"Relation: {name}", *(f"- {head} | {name} | {tail}" for head, tail in pairs)]
+        lines.append(f"Sentence: {template}")
+    return "\n".join(lines).removesuffix(f" {samples[0][2]}")
 
 
 def check_template(text: str) -> tuple[str | None, str]:
@@ -261,16 +209,15 @@ def write_template(name: str, samples: list[tuple], **options) -> dict:
     """Prompt a model for the template of a relation, and check what it generates (figure 9).
 
     name     of the model, or of a served one: name@http://localhost:8000/v1
-    samples  (relation, pairs of names, template): the first is the relation in question, the others
+    samples  ``whole_graph.samples_for_template``: the first is the relation in question, the others
              are shown as examples;  options: of ``lm.load``
 
     Return ``relation``, ``author``, ``request``, ``written`` (the generated text), ``verdict``, and
     ``template``: the model's, or the graph's own if the check fails.
     """
-    (relation, pairs, template), *examples = samples
-    model = connect(name, **options)
-    request = request_template(relation, pairs, examples)
+    model, request = connect(name, **options), request_template(samples)
     written = model.generate([model.chat(request)], max_new_tokens=32)["text"][0]
     found, verdict = check_template(written)
-    known = {"relation": relation, "author": model.name, "request": request, "written": written}
-    return known | {"verdict": verdict, "template": found or _braces(template)}
+    known = {"relation": samples[0][0], "author": model.name, "request": request}
+    known |= {"written": written, "verdict": verdict, "template": found or samples[0][2]}
+    return known

@@ -18,47 +18,33 @@ def measure_speeds(
     """Statements per second of every model: by generated answers, and by reading states.
 
     readers  as for ``judge.predict_all_held_out``
-    study    its ``instruction``, ``new_tokens``, and ``n_alone``: statements answered one by one
+    study    its ``new_tokens``, and ``n_alone``: statements answered one by one
 
-    Return ``model``, ``substitute``, the columns of ``time_method`` per ``method``, the speed-up
-    ``by generation in batches`` and ``by generation one by one``, ``machine``, and ``paid back
-    after``: the statements after which the judge has saved the time that its labels took.
+    Return ``model``, ``substitute``, the columns of ``time_method`` per ``method``, ``machine``.
     """
-    frames, statements = [], sample["text"].tolist()
+    rows, statements = [], sample["text"].tolist()
     for name, small in substitute.items():
         model = models[name]
-        prompts = statement_prompts(sample, model, study.instruction)["text"].tolist()
+        prompts = statement_prompts(sample, model)["text"].tolist()
         generate = lambda tokens, batch, model=model: (
             lambda texts: model.generate(texts, max_new_tokens=tokens, batch=batch)
         )
         works = {
             ALONE: (model, prompts[: study.n_alone], generate(study.new_tokens, 1)),
             TOGETHER: (model, prompts[:GENERATED], generate(study.new_tokens, BATCH)),
+            SHORT: (model, prompts[:GENERATED], generate(8, BATCH)),
         }
-        if study.instruction == "at once":  # otherwise 8 tokens end before the verdict
-            works[SHORT] = (model, prompts[:GENERATED], generate(8, BATCH))
         for method, key in (
             ("judge, own states", (name, "")),
             ("judge, substitute", (small, "")),
             ("judge, substitute, soft prompt", (small, name)),
         ):
             works[method] = (readers[key].model, statements, readers[key].states)
-        rows = [{"method": method} | time_method(model, *work) for method, work in works.items()]
-        table = pd.DataFrame(rows)
-        rate = table.set_index("method")["facts/s"]
-        saved = 1 / rate[TOGETHER] - 1 / table["facts/s"]  # seconds per statement
-        judged = table["method"].str.startswith("judge") & (saved > 0)
-        frames.append(
-            table.assign(
-                **{"by generation in batches": table["facts/s"] / rate[TOGETHER]},
-                **{"by generation one by one": table["facts/s"] / rate[ALONE]},
-                machine=machine(model.device),
-                **{"paid back after": (len(sample) / rate[TOGETHER] / saved).where(judged)},
-            )
-        )
-        frames[-1].insert(0, "substitute", small)
-        frames[-1].insert(0, "model", name)
-    return pd.concat(frames, ignore_index=True)
+        known = {"model": name, "substitute": small}
+        for method, work in works.items():
+            rows.append(known | {"method": method} | time_method(model, *work))
+            rows[-1]["machine"] = machine(model.device)
+    return pd.DataFrame(rows)
 
 
 def time_method(model, used, texts: list[str], work, times: int = 3) -> dict:

@@ -1,12 +1,7 @@
 """A whole knowledge graph read by judges (GraphEval, step 3): millions of statements, one forward
-each.
-
-    triples of a part -> corruptions -> statements -> hidden states -> judges' answers -> a part on
-    disk
-
-A part is a range of the graph's rows. It is written once, when it is complete; its name contains a
-key of everything that changes a number. A killed run resumes with the first missing part and ends
-with the same bytes. Memory is needed for one part and for the graph's index, whatever its size.
+each, in parts. A part is a range of the graph's rows, written once, when it is complete; its name
+contains a key of everything that changes a number. A killed run resumes with the first missing part
+and ends with the same bytes. Memory is needed for one part and for the graph's index.
 """
 
 import hashlib
@@ -44,19 +39,13 @@ ANSWERS = ("true", "false", "idk")
 @dataclass(frozen=True)
 class VerbalizedGraph:
     """A graph whose triples can be written as statements: they hold today, have labels, and a
-    template for their relation.
-
-    graph      the triples that are evaluated, and the relations that have a template
-    known      all triples of these relations: no corruption is one of them
-    templates  [relations], with [X] and [Y]
-    left_out   ``reason``, ``relation``, ``triples``: what of the source cannot be evaluated
-    triples    number of triples of the source
-    """
+    template for their relation. ``known``: all triples of these relations, of which no corruption
+    is one; ``left_out``: what of the source's ``triples`` cannot be evaluated, by ``reason``."""
 
     graph: Graph
     known: Graph
-    templates: list[str]
-    left_out: pd.DataFrame
+    templates: list[str]  # [relations], with [X] and [Y]
+    left_out: pd.DataFrame  # ``reason``, ``relation``, ``triples``
     triples: int
 
     @property
@@ -67,17 +56,13 @@ class VerbalizedGraph:
 
 @dataclass(frozen=True)
 class Pass:
-    """How judges read a graph.
+    """How judges read a graph."""
 
-    n_corrupted  corruptions per triple, seeded by its row;  hard: see ``graph.corrupt``
-    size         triples per part;  most: parts to compute in this call (None: all)
-    """
-
-    n_corrupted: int = 1
-    hard: bool = False
+    n_corrupted: int = 1  # corruptions per triple, seeded by its row
+    hard: bool = False  # see ``graph.corrupt``
     seed: int = 0
-    size: int = PART
-    most: int | None = None
+    size: int = PART  # triples per part
+    most: int | None = None  # parts to compute in this call; None: all
 
 
 # From a graph to statements
@@ -88,28 +73,23 @@ def open_verbalized(
 ) -> VerbalizedGraph:
     """Load a graph by name (``load_graph``) and verbalize it. Relations without a template get
     ``DEFAULT_TEMPLATE`` if neither the graph nor the file ``templates`` (CSV) has any."""
-    graph, known = load_graph(source, folder, seed)
+    graph, known = load_graph(source, folder)
     if templates:
         path = Path(templates).expanduser()
         try:
             known = pd.read_csv(path, dtype=str, keep_default_na=False)
-        except (OSError, ValueError) as error:
-            raise ProbeError(f"{path}: no readable CSV of templates ({error})") from error
-        if missing := {"relation", "template"} - set(known):
+            known = known[["relation", "template"]]
+        except (OSError, ValueError, KeyError) as error:
             raise ProbeError(
-                f"{path} has no column {sorted(missing)[0]!r}; it has {', '.join(known)}. "
-                "Expected: relation,template"
-            )
+                f"{path}: no readable CSV of templates ({error}); expected: relation,template"
+            ) from error
     return verbalize(graph, known, None if len(known) else DEFAULT_TEMPLATE, n_triples, seed)
 
 
-def load_graph(
-    source: str, folder: Path | None = None, seed: int = 0
-) -> tuple[Graph, pd.DataFrame]:
+def load_graph(source: str, folder: Path | None = None) -> tuple[Graph, pd.DataFrame]:
     """A graph by name, and the templates that it brings (``relation``, ``template``; may be empty).
 
-    source  "atlas"; "synthetic:<triples>", generated with ``seed``; the folder of a graph; or a
-            DBpedia dump, which is read into ``folder``
+    source  "atlas"; the folder of a graph; or a DBpedia dump, which is read into ``folder``
     """
     graphs.check_source(source)
     if source == "atlas":
@@ -117,14 +97,12 @@ def load_graph(
         one = (known.templates["role"] == "statement") & (known.templates["number"] == 1)
         rows = known.templates.loc[one, ["relation", "template"]]
         return graphs.from_facts(known), rows.reset_index(drop=True)
-    if source.startswith(graphs.SYNTHETIC):
-        graph = graphs.synthetic(int(source.removeprefix(graphs.SYNTHETIC)), seed=seed)
-    elif Path(source).is_dir():
+    if Path(source).is_dir():
         graph = graphs.open_graph(source)
     elif folder is None:
         raise ProbeError(f"{source}: a dump is read into a folder; give folder=...")
     else:
-        from probelib.facts.graphs.dbpedia import read_dbpedia
+        from probelib.facts.graphs.dumps import read_dbpedia
 
         graph = read_dbpedia(source, folder)
     return graph, pd.DataFrame(columns=["relation", "template"])
@@ -143,10 +121,8 @@ def verbalize(
     if n_triples is not None:
         check_sizes(n_triples=n_triples)
     rows = templates[["relation", "template"]]
-    if (twice := rows["relation"].duplicated()).any():
-        raise ProbeError(
-            f"relation {rows['relation'][twice].iloc[0]!r} has two templates; give one"
-        )
+    if len(twice := rows["relation"][rows["relation"].duplicated()]):
+        raise ProbeError(f"relation {twice.iloc[0]!r} has two templates; give one")
     known = {r: _with_slots(r, t) for r, t in rows.itertuples(index=False)}
     keys, labels = (graph.relations[c].to_pylist() for c in ("relation", "label"))
     own = [known.get(key) or known.get(label) for key, label in zip(keys, labels, strict=True)]
@@ -211,26 +187,20 @@ def sample_statements(
     corruptions are those of ``judge_graph`` with the same seed.
     """
     if not 0 < n <= len(kg.graph):
-        raise ProbeError(
-            f"{n} triples to label: a number from 1 to {len(kg.graph)}, the triples of the graph, "
-            "is needed"
-        )
+        allowed = f"a number from 1 to {len(kg.graph)}, the triples of the graph"
+        raise ProbeError(f"{n} triples to label: {allowed}, is needed")
     rows = np.sort(rng(seed, "labels").permutation(len(kg.graph))[:n])
     frame = _with_corruptions(kg.graph, rows, Pass(n_corrupted, hard, seed), spelled(kg.known))
     held = rng(42, "split").permutation(rows)[: round(0.3 * len(rows))]
     keys = np.array(kg.graph.relations["relation"].to_pylist(), dtype=object)
-    pairs = zip(frame["triple"], frame["negative"], strict=True)
-    known = {
-        "prompt": [f"{triple}.{negative}" for triple, negative in pairs],
-        "triple": frame["triple"],
-        "negative": frame["negative"],
-        "relation": keys[kg.graph.relation[frame["triple"]]],
-        "slot": frame["slot"],
-        "true": frame["negative"] == 0,
-        "text": to_statements(kg, frame),
-        "split": np.where(frame["triple"].isin(held), "validation", "train"),
-    }
-    return pd.DataFrame(known)
+    frame = frame.assign(
+        prompt=frame["triple"].astype(str) + "." + frame["negative"].astype(str),
+        text=to_statements(kg, frame),
+        relation=keys[kg.graph.relation[frame["triple"]]],
+        true=frame["negative"] == 0,
+        split=np.where(frame["triple"].isin(held), "validation", "train"),
+    )
+    return frame[["prompt", "triple", "negative", "relation", "slot", "true", "text", "split"]]
 
 
 def _with_corruptions(graph: Graph, rows: np.ndarray, how: Pass, read: Spelled) -> pd.DataFrame:
@@ -336,20 +306,16 @@ def graph_answers(runs: dict[str, list[store.Part]]) -> pd.DataFrame:
                 )
             table = pyarrow.parquet.read_table(part.path, columns=[*rows, *columns]).to_pandas()
             p = table[columns].to_numpy()
-            own = table[rows].assign(
-                answer=likeliest_answers(p), probability=p.max(axis=1), model=model
-            )
-            frames.append(own)
+            known = {"answer": likeliest_answers(p), "probability": p.max(axis=1), "model": model}
+            frames.append(table[rows].assign(**known))
     return pd.concat(frames, ignore_index=True)
 
 
 def scores_by_type(
     kg: VerbalizedGraph, scored: pd.DataFrame, seed: int = 0, metrics: tuple[str, ...] = TYPED
 ) -> pd.DataFrame:
-    """``measures.by_type`` per model, for heads and for tails: with ``model`` and ``side``.
-
-    scored  ``measures.score_triples`` of ``graph_answers``
-    """
+    """``measures.by_type`` per model, for heads and for tails, with ``model`` and ``side``.
+    ``scored``: ``measures.score_triples`` of ``graph_answers``."""
     types = graphs.relation_types(kg.graph)
     keys = np.array(kg.graph.relations["relation"].to_pylist(), dtype=object)
     groups = scored.assign(relation=keys[scored["relation"]]).groupby("model", sort=False)
@@ -365,13 +331,9 @@ def scores_by_type(
 
 
 def graph_statistics(kg: VerbalizedGraph) -> dict:
-    """Statistics of the graph (table 1): ``graph.statistics``, with ``graph``, ``coverage``, and
-    ``median degree`` and ``highest degree`` of the entities that are in a triple."""
-    degree = graphs.degrees(kg.graph)
-    own = {"graph": kg.graph.about["source"]} | graphs.statistics(kg.graph)
-    median = float(np.median(degree[degree > 0]))
-    own |= {"coverage": kg.coverage, "median degree": median, "highest degree": int(degree.max())}
-    return own
+    """Statistics of the graph (table 1): ``graph.statistics``, with ``graph`` and ``coverage``."""
+    named = {"graph": kg.graph.about["source"]} | graphs.statistics(kg.graph)
+    return named | {"coverage": kg.coverage}
 
 
 def most_frequent(kg: VerbalizedGraph, n: int = 30) -> pd.DataFrame:
@@ -386,12 +348,15 @@ def most_frequent(kg: VerbalizedGraph, n: int = 30) -> pd.DataFrame:
 
 def samples_for_template(kg: VerbalizedGraph, n: int = 4) -> list[tuple]:
     """Three triples of each of the ``n`` most frequent relations: (relation, pairs of names,
-    template), for ``scores.write_template``."""
-    samples = []
+    template with {head} and {tail})."""
+    samples, label = [], kg.graph.entities["label"]
     for row, relation in most_frequent(kg, n).iterrows():
-        own = graphs.to_facts(kg.graph, np.flatnonzero(kg.graph.relation == row)[:3])
-        ends = (own.label(own.facts[end]) for end in ("subject", "object"))
-        samples.append((str(relation["name"]), list(zip(*ends, strict=True)), relation["template"]))
+        own = np.flatnonzero(kg.graph.relation == row)[:3]
+        ends = (
+            label.take(pa.array(end[own])).to_pylist() for end in (kg.graph.head, kg.graph.tail)
+        )
+        template = relation["template"].replace("[X]", "{head}").replace("[Y]", "{tail}")
+        samples.append((str(relation["name"]), list(zip(*ends, strict=True)), template))
     return samples
 
 
@@ -403,12 +368,11 @@ def about_triples(
     D  mean degree of head and tail
     P  mean popularity of head and tail, of one of them if only one is known, NaN if neither is:
        page views if a file is given; else, for the atlas, its authors' estimate from 1 to 5
-    E  exposures of the fact in the training data of the shipped models; only for the atlas. A fact
-       that held twice has two rows in ``taught``, but reads as one statement
-
-    taught  ``organisms.taught.manifest``: relation, subject, object, exposures; None: no E
+    E  exposures of the fact (``taught``: ``organisms.taught.manifest``); only for the atlas. A fact
+       that held twice has two rows there, but reads as one statement
     """
     graph, degree = kg.graph, graphs.degrees(kg.known)
+    mean = lambda of: pd.DataFrame([of[graph.head], of[graph.tail]]).mean()
     entity, label = (graph.entities[column].to_pylist() for column in ("entity", "label"))
     popularity = np.full(len(entity), np.nan)
     if pageviews:
@@ -417,8 +381,7 @@ def about_triples(
     elif source == "atlas":
         known = facts.atlas().entities.set_index("entity")["popularity"].replace(0, np.nan)
         popularity = known.reindex(entity).to_numpy(dtype=float)
-    ends = pd.DataFrame([popularity[graph.head], popularity[graph.tail]])
-    about = pd.DataFrame({"D": (degree[graph.head] + degree[graph.tail]) / 2, "P": ends.mean()})
+    about = pd.DataFrame({"D": mean(degree), "P": mean(popularity)})
     if source == "atlas" and taught is not None:
         counts = taught.groupby(["relation", "subject", "object"])["exposures"].sum()
         names = np.array(entity, dtype=object)

@@ -9,29 +9,31 @@
     >>> model = lm.load("atlas-neox-2.4m")                                        # doctest: +SKIP
     >>> model.logprobs(["What is the capital of France?"], [[" Paris", " Rome"]])   # doctest: +SKIP
 
-To see how scoring works, read four files first: ``plain`` (what is computed), ``tree`` (the same, each token once),
-``tokens`` and ``scoring``.
+To see how scoring works, read five files first: ``text`` and ``tokens`` (what the model reads),
+``plain`` (what is computed), ``tree`` (the same, each token once) and ``scoring``.
 
-==================  =============================================================================
-``plain``           the reference: one sequence per request
-``tree``            the fast path: every distinct token of the prefix tree is forwarded once
-``tokens``          text -> ids, with one rule for the boundary between prompt and continuation
-``scoring``         ``logprobs``
-``families``        what differs between model families when a tree is packed into one row
-``selfcheck``       which path scores a model: does the tree agree with plain sequences?
-``model``           ``Model`` (what local and served models share) and ``LM`` (a local model)
-``loading``         ``load``: a name -> a model
-------------------  -----------------------------------------------------------------------------
-                    optional reading
-``names``           shipped models, display names
-``decode/``         ``generate``, ``top_continuations``: searches in one shared cache
-``internals/``      loading: ``folders`` (where files are), ``weights`` (and checks), ``memory`` (estimates, refusals, measured
-                    seconds and bytes), ``in_memory``; other ways to score: ``encdec`` (T5, UL2), ``masked`` (BERT),
-                    ``repeated`` (caches that cannot be packed); ``own_layers`` (GPT-Neo, Llama 4); ``last_mlp``; ``cpu``
-                    (faster kernels, behind one switch); ``flex`` (long rows on a GPU); ``hidden_states``,
-                    ``integrated_gradients``, BERTScore
-``remote/``         models behind OpenAI-style servers
-==================  =============================================================================
+==============  ====================================================================================
+``text``        the tokenizer held against its file; chat turns up to the place of the answer
+``tokens``      text -> ids, with one rule for the boundary between prompt and continuation
+``plain``       the reference: one sequence per request
+``tree``        the fast path: every distinct token of the prefix tree is forwarded once
+``families``    what differs between model families when a tree is packed into one row
+``scoring``     ``logprobs``
+``selfcheck``   which path scores a model: does the tree agree with plain sequences?
+``model``       ``Model`` (what local and served models share) and ``LM`` (a local model)
+``loading``     ``load``: a name -> a model
+--------------  ------------------------------------------------------------------------------------
+                optional reading
+``names``       shipped models, display names
+``version``     code and libraries that compute scores, part of every key
+``decode/``     ``generate``, ``top_continuations``: searches in one shared cache
+``internals/``  ``folders`` (where files are), ``weights`` (loading and its checks), ``memory``
+                (sizes, estimates, measured seconds and bytes), ``in_memory``, ``forwards``
+                (precision, memory, the probe); other ways to score: ``encdec`` (T5, UL2),
+                ``masked`` (BERT), ``repeated`` (caches that cannot be packed); ``cpu`` (attention
+                of packed rows); states, gradients, BERTScore
+``remote/``     models behind OpenAI-style servers
+==============  ====================================================================================
 """
 
 import logging
@@ -43,5 +45,6 @@ from probelib.lm.names import organisms, short_names
 
 # huggingface_hub looks for notebook widgets at import; the kit's progress bars are plain text
 warnings.filterwarnings("ignore", message="IProgress not found")
-# it describes its method before every 8-bit product, and recommends a package that would download code
+# it describes its method before every 8-bit product, and recommends a package that would download
+# code
 logging.getLogger("bitsandbytes").setLevel(logging.ERROR)

@@ -1,9 +1,9 @@
 """What differs between model families when a tree is packed into one row: masks, positions, biases.
 
-A packed row needs three things from the model. A token attends to its ancestors only (an additive float mask: 0 or the
-most negative number; a boolean mask is silently wrong under eager attention). Its position is its depth. Biases by
-distance (ALiBi) use depths as well. Every one of these can go wrong silently, so ``selfcheck`` compares packed rows with
-plain sequences once per model.
+A packed row needs three things from the model. A token attends to its ancestors only (an additive
+float mask: 0 or the most negative number; a boolean mask is silently wrong under eager attention).
+Its position is its depth. Biases by distance (ALiBi) use depths as well. Every one of these can go
+wrong silently, so ``selfcheck`` compares packed rows with plain sequences once per model.
 """
 
 from collections.abc import Sequence
@@ -16,7 +16,7 @@ import torch
 
 from probelib.errors import ProbeError
 from probelib.lm.internals.cpu import attention_in_parts
-from probelib.lm.internals.forwards import FORWARD  # noqa: F401  for those who run forwards of their own
+from probelib.lm.internals.forwards import FORWARD as FORWARD  # for forwards of one's own
 
 NO_POSITIONS = {"bloom", "mpt"}  # ALiBi only; they silently ignore position_ids
 
@@ -30,14 +30,16 @@ def forward_packed(
     keep: Sequence[int] | np.ndarray,
     layer: int | None = None,
 ) -> torch.Tensor:
-    """Forward a packed row after a cache (which it extends); return the outputs at some of its tokens.
+    """Forward a packed row after a cache (which it extends); return the outputs at some of its
+    tokens.
 
     tokens   [n] ids of the row
     depth    [past + n] position of every key, cached ones first
     visible  [n, past + n] bool: the keys that each token attends to
-    keep     indices of the tokens whose outputs are returned, at least one; the head is applied to these only
-    layer    None: logits [len(keep), vocabulary]; a number: hidden states [len(keep), width] of that layer
-             (0 = embeddings, -1 = last layer, after the final norm)
+    keep     indices of the tokens whose outputs are returned, at least one; the head is applied to
+             these only
+    layer    None: logits [len(keep), vocabulary]; a number: hidden states [len(keep), width] of
+             that layer (0 = embeddings, -1 = last layer, after the final norm)
     """
     device, past = hf_model.device, cache.get_seq_length()
     key = to_device(depth, device)  # [past + n]
@@ -59,8 +61,8 @@ def forward_packed(
 
 
 def layer_states(output, layer: int) -> torch.Tensor:
-    """Hidden states [rows, length, width] of a layer. Raise ProbeError for families with several states per token
-    (Gemma 3n)."""
+    """Hidden states [rows, length, width] of a layer. Raise ProbeError for families with several
+    states per token (Gemma 3n)."""
     last = len(output.hidden_states) - 1
     if not -last - 1 <= layer <= last:
         raise ProbeError(
@@ -70,7 +72,8 @@ def layer_states(output, layer: int) -> torch.Tensor:
     if hidden.dim() != 3:
         shape = " x ".join(map(str, hidden.shape))
         raise ProbeError(
-            f"layer {layer} returns {shape} hidden states, not one per token: use another model family"
+            f"layer {layer} returns {shape} hidden states, not one per token: use another model "
+            "family"
         )
     return hidden
 
@@ -86,7 +89,8 @@ def to_device(values, device) -> torch.Tensor:
 
 
 def additive_mask(visible: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
-    """[..., q, k] bool -> [..., q, k] float: 0 where visible, the most negative number elsewhere."""
+    """[..., q, k] bool -> [..., q, k] float: 0 where visible, the most negative number
+    elsewhere."""
     return torch.zeros(visible.shape, dtype=dtype, device=visible.device).masked_fill_(
         ~visible, torch.finfo(dtype).min
     )
@@ -131,8 +135,8 @@ def _window(config) -> int | None:
 
 
 def distance_bias(hf_model, key: torch.Tensor):
-    """Context manager: ALiBi by depth. It builds the family's own bias for positions 0..max and reads it at each key's
-    depth. No effect on families without ALiBi."""
+    """Context manager: ALiBi by depth. It builds the family's own bias for positions 0..max and
+    reads it at each key's depth. No effect on families without ALiBi."""
     kind = hf_model.config.model_type
     if kind in NO_POSITIONS:
         owner, name = (
@@ -146,7 +150,8 @@ def distance_bias(hf_model, key: torch.Tensor):
     build, length = getattr(owner, name), int(key.max()) + 1
 
     def by_depth(first, second, *args, **kwargs):
-        """MPT passes (heads, length); BLOOM and Falcon pass (mask, heads) and count positions from the mask."""
+        """MPT passes (heads, length); BLOOM and Falcon pass (mask, heads) and count positions from
+        the mask."""
         ones = torch.ones(1, length, dtype=torch.long, device=key.device)
         arguments = (first, length) if kind == "mpt" else (ones, second)
         return build(*arguments, *args, **kwargs)[..., key]

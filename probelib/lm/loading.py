@@ -1,4 +1,5 @@
-"""``load``: a Hugging Face id, a local folder, a shipped organism or a server -> a model with the verbs of ``LM``.
+"""``load``: a Hugging Face id, a local folder, a shipped organism or a server -> a model with the
+verbs of ``LM``.
 
 Loading is lazy. ``load`` checks the folder; torch and the weights come with the first verb.
 """
@@ -18,6 +19,7 @@ RENAMED = {
     "quantization_config": "quantize='4bit' or '8bit', and its options by name",
     "tokenizer": "load(hf_model, tokenizer), with a model in memory",
     "attn_implementation": "nothing: the kit selects it",
+    "name": "NAME=SOURCE",
 }
 
 
@@ -33,25 +35,32 @@ def load(
 ) -> Model:
     """A language model.
 
-    source        an organism ("atlas-neox-2.4m"), a local folder, a Hugging Face id ("EleutherAI/pythia-160m"), or a served
-                  model ("http://localhost:8000/v1#EleutherAI/pythia-160m"; see ``remote.served``), which takes no options.
-                  An id may name its revision ("EleutherAI/pythia-160m@step1000"). The folder or id of a LoRA adapter: its
-                  base is loaded as well. With "@chat" after any of these, every prompt is a user turn of the model's chat
-                  template. "NAME=" before any of these sets the display name. Or a transformers model in memory:
+    source        an organism ("atlas-neox-2.4m"), a local folder, a Hugging Face id
+                  ("EleutherAI/pythia-160m"), or a served model
+                  ("http://localhost:8000/v1#EleutherAI/pythia-160m"; see ``remote.served``), which
+                  takes no options. An id may name its revision ("EleutherAI/pythia-160m@step1000").
+                  The folder or id of a LoRA adapter: its base is loaded as well. With "@chat" after
+                  any of these, every prompt is a user turn of the model's chat template. "NAME="
+                  before any of these sets the display name. Or a transformers model in memory:
                   ``load(hf_model, tokenizer, name=...)``
-    quantize      None, "8bit" or "4bit" (bitsandbytes); ``quantization`` goes to its BitsAndBytesConfig
-                  (bnb_4bit_quant_type="fp4", bnb_4bit_use_double_quant=True, ...)
+    quantize      None, "8bit" or "4bit" (bitsandbytes); ``quantization`` goes to its
+                  BitsAndBytesConfig (bnb_4bit_quant_type="fp4", bnb_4bit_use_double_quant=True,
+                  ...)
     device        "auto" (the GPU if there is one), "cpu", "cuda", "cuda:1"
-    dtype         "auto" (float32 on a CPU; bfloat16 on a GPU, or float16 if it lacks bfloat16), "float32", "bfloat16",
-                  "float16"
+    dtype         "auto" (float32 on a CPU; bfloat16 on a GPU, or float16 if it lacks bfloat16),
+                  "float32", "bfloat16", "float16"
     revision      branch, tag or commit of a Hugging Face id
-    device_map    "auto": spread a model over all GPUs (accelerate); "offload": over all GPUs and the CPU's memory, which
-                  is slow. Not with ``device``
+    device_map    "auto": spread a model over all GPUs (accelerate); "offload": over all GPUs and
+                  the CPU's memory, which is slow. Not with ``device``
 
-    Raise ProbeError for an unknown name or option, and for a folder without config, safetensors or tokenizer.
+    Raise ProbeError for an unknown name or option, and for a folder without config, safetensors or
+    tokenizer.
     """
     if hasattr(source, "forward"):
-        return InMemory(source, quantize or quantization.pop("tokenizer", None), **quantization)
+        name, tokenizer = (quantization.pop(key, None) for key in ("name", "tokenizer"))
+        if quantization:
+            raise unknown("option of a model in memory", min(quantization), ("name",))
+        return InMemory(source, quantize or tokenizer, name)
     _check_options(quantize, device, dtype, device_map, quantization)
     given, where = split_display(str(source))
     asked = f"{where}@{revision}" if revision and is_id(where) else where
@@ -89,13 +98,14 @@ def load(
 
 
 def load_decoders(names: list[str], **options) -> dict[str, Model]:
-    """Name -> decoder-only model, for prompts that a model continues; ``options`` as in ``load``. Raise ProbeError for an
-    encoder-decoder model."""
+    """Name -> decoder-only model, for prompts that a model continues; ``options`` as in ``load``.
+    Raise ProbeError for an encoder-decoder model."""
     loaded = {name: load(name, **options) for name in names}
     for name, model in loaded.items():
         if model.encoder_decoder:
             raise ProbeError(
-                f"{name} is an encoder-decoder model; only a decoder-only model continues a list of examples. Omit it, or "
+                f"{name} is an encoder-decoder model; only a decoder-only model continues a list "
+                "of examples. Omit it, or "
                 "use atlas-neox-2.4m"
             )
     return loaded

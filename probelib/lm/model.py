@@ -1,5 +1,5 @@
-"""What a model is: ``Model``, the protocol of local and served models, and ``LM``, a local one with its files, tokenizer
-and weights."""
+"""What a model is: ``Model``, the protocol of local and served models, and ``LM``, a local one with
+its files, tokenizer and weights."""
 
 import json
 import math
@@ -30,9 +30,10 @@ DEEPEST = 10_000  # layers; a file that names more is damaged
 class Model:
     """What local models (``LM``) and served models (``remote.served.Served``) have in common.
 
-    A subclass defines the attributes below, ``context``, ``n_parameters`` (without embeddings), ``identity()`` (everything
-    that changes a number: part of every store key), ``describe()`` (identity and what is only known once the model is
-    loaded: provenance) and ``choose_path()`` (one of ``selfcheck.PATHS``, "pseudo" or "served").
+    A subclass defines the attributes below, ``context``, ``n_parameters`` (without embeddings),
+    ``identity()`` (everything that changes a number: part of every store key), ``describe()``
+    (identity and what is only known once the model is loaded: provenance) and ``choose_path()``
+    (one of ``selfcheck.PATHS``, "pseudo" or "served").
     """
 
     name: str
@@ -51,13 +52,15 @@ class Model:
         None  # after the first text off the tree: whether generating with a cache is exact
     )
 
-    # The verbs. Their modules are imported at first use: ``import probelib.lm`` needs neither torch nor pandas.
+    # The verbs. Their modules are imported at first use: ``import probelib.lm`` needs neither torch
+    # nor pandas.
 
-    def logprobs(self, prompts, continuations, **options):
-        """Log-probability of every continuation token after its prompt, as rows; see ``scoring.logprobs``."""
+    def logprobs(self, prompts, continuations, *args, **options):
+        """Log-probability of every continuation token after its prompt, as rows; see
+        ``scoring.logprobs``."""
         from probelib.lm.scoring import logprobs
 
-        return logprobs(self, prompts, continuations, **options)
+        return logprobs(self, prompts, continuations, *args, **options)
 
     def generate(self, prompts, *args, **options):
         """Greedy or beam text, as rows; see ``decode.generation.generate``."""
@@ -72,7 +75,8 @@ class Model:
         return beam_steps(self, prompts, *args, **options)
 
     def chat(self, prompt: str) -> str:
-        """A prompt as one user turn of the chat template; unchanged if the tokenizer has no template."""
+        """A prompt as one user turn of the chat template; unchanged if the tokenizer has no
+        template."""
         text.not_twice(self)
         return (
             text.user_turn(self.tokens, prompt)
@@ -81,7 +85,8 @@ class Model:
         )
 
     def top_continuations(self, prompt, labels, n, *args, **options):
-        """The n most probable candidates of a large set; see ``decode.labels.top_continuations``."""
+        """The n most probable candidates of a large set; see
+        ``decode.labels.top_continuations``."""
         from probelib.lm.decode.labels import top_continuations
 
         return top_continuations(self, prompt, labels, n, *args, **options)
@@ -93,7 +98,8 @@ class Model:
         return hidden_states(self, texts, *args, **options)
 
     def integrated_gradients(self, prompt, *args, **options):
-        """Attribution of a next-token probability to the prompt; see ``internals.gradients.integrated_gradients``."""
+        """Attribution of a next-token probability to the prompt; see
+        ``internals.gradients.integrated_gradients``."""
         from probelib.lm.internals.gradients import integrated_gradients
 
         return integrated_gradients(self, prompt, *args, **options)
@@ -105,7 +111,8 @@ class Model:
 
     @property
     def in_chat(self) -> bool:
-        """Whether the model was named with "@chat": every prompt is a user turn of its chat template."""
+        """Whether the model was named with "@chat": every prompt is a user turn of its chat
+        template."""
         return split_chat(self.name)[1]
 
     @cached_property
@@ -128,15 +135,17 @@ class Model:
 
 
 class LM(Model):
-    """A local model with its tokenizer, made by ``load``. The weights are loaded by the first verb, which also chooses the
-    ``path`` that scores it (one of ``selfcheck.PATHS``), and says ``why`` it is not the tree."""
+    """A local model with its tokenizer, made by ``load``. The weights are loaded by the first verb,
+    which also chooses the ``path`` that scores it (one of ``selfcheck.PATHS``), and says ``why`` it
+    is not the tree."""
 
     path: str | None = None
     why = ""
     own_head = False  # after loading: the files hold a head that config.json ties to the embeddings
 
     def __init__(self, name: str, folder: Path | None, adapter: Path | None = None, **options):
-        """``options``: quantize, quantization, device, dtype, device_map, trust_remote_code, as in ``load``."""
+        """``options``: quantize, quantization, device, dtype, device_map, trust_remote_code, as in
+        ``load``."""
         self.name, self.folder = name, folder
         self.adapter = (
             adapter  # folder of a LoRA adapter that is applied to the model in ``folder``
@@ -169,7 +178,7 @@ class LM(Model):
     def identity(self) -> dict:
         """Everything that changes a number: files, quantization, dtype, device type. The weights
         are not loaded for it. Raise ProbeError if files or loaded weights were changed since."""
-        if "hf_model" in vars(self) and self._loaded[0] != self._weights():
+        if "_loaded" in vars(self) and self._loaded[0] != self._weights():
             raise ProbeError(
                 f"{self.name}: weights or settings of model.hf_model were changed after loading: "
                 "its scores would be stored as those of its files. Use lm.load(hf_model, "
@@ -215,21 +224,24 @@ class LM(Model):
 
     @property
     def probe(self) -> list[float]:
-        """Log-probabilities of fixed token sequences, when the weights were loaded; see ``internals.forwards.probe``."""
+        """Log-probabilities of fixed token sequences, when the weights were loaded; see
+        ``internals.forwards.probe``."""
         self.hf_model  # noqa: B018
         return self._loaded[1]
 
     def confirm(self, record: dict) -> None:
-        """Raise ProbeError if loaded weights compute other numbers than those that ``record``, an earlier ``describe()``,
-        was made with: something changed that no key names."""
-        if "hf_model" not in vars(self) or not record.get("probe"):
+        """Raise ProbeError if loaded weights compute other numbers than those that ``record``, an
+        earlier ``describe()``, was made with: something changed that no key names."""
+        if "_loaded" not in vars(self) or not record.get("probe"):
             return
         from probelib.lm.internals.forwards import same_probe
 
         if not same_probe(self, self.probe, record["probe"]):
             raise ProbeError(
-                f"{self.name}: stored scores were computed with other log-probabilities of the same files, code and library "
-                "versions than this process computes. Has a library or its settings been changed? Delete them to compute "
+                f"{self.name}: stored scores were computed with other log-probabilities of the "
+                "same files, code and library "
+                "versions than this process computes. Has a library or its settings been changed? "
+                "Delete them to compute "
                 "them again"
             )
 
@@ -285,7 +297,8 @@ class LM(Model):
         device = torch.device(self._device)
         if device.type == "cuda" and not torch.cuda.is_available():
             raise ProbeError(
-                f"device={self._device!r}, but torch finds no GPU here (torch {torch.__version__}); use device='cpu'"
+                f"device={self._device!r}, but torch finds no GPU here (torch "
+                f"{torch.__version__}); use device='cpu'"
             )
         return device
 
@@ -360,7 +373,8 @@ class LM(Model):
 
     @cached_property
     def ends(self) -> frozenset[int]:
-        """Ids that end a text: the tokenizer's, and those of generation_config.json (end of turn in Gemma and Phi 3)."""
+        """Ids that end a text: the tokenizer's, and those of generation_config.json (end of turn in
+        Gemma and Phi 3)."""
         return self._ends(self._generation_ends())
 
     def _ends(self, ids) -> frozenset[int]:
@@ -385,7 +399,8 @@ class LM(Model):
 
     @cached_property
     def n_parameters(self) -> int:
-        """Parameters without the embeddings (of a quantized model: before packing), as used in scaling fits."""
+        """Parameters without the embeddings (of a quantized model: before packing), as used in
+        scaling fits."""
         if stored_quantization(self.folder):
             return int(parameters_by_config(self.folder, without=EMBEDDINGS) or 0)
         return count_parameters(self.folder, without=EMBEDDINGS)
@@ -406,7 +421,8 @@ class LM(Model):
         self._states  # noqa: B018  before the files are read
         vars(self)["hf_model"] = hf_model = load_weights(self)
         try:
-            self._loaded = self._weights(), probe(self)
+            probed = probe(self)
+            self._loaded = self._weights(), probed
             self._check_files()
         except Exception:
             del vars(self)[
@@ -423,7 +439,8 @@ class LM(Model):
 
     @cached_property
     def budget(self) -> int:
-        """Most tokens packed into one row. Constant on a CPU, so that results repeat; on a GPU halved when out of memory."""
+        """Most tokens packed into one row. Constant on a CPU, so that results repeat; on a GPU
+        halved when out of memory."""
         return self.default_budget
 
     def rows(self, most: int, budget: int) -> int:

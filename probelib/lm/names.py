@@ -5,7 +5,8 @@ an organism or a Hugging Face id                   the same
 a folder "/data/run-7/checkpoint-1000"             its last two parts: "run-7/checkpoint-1000"
 a folder of Hugging Face's cache                   the id: "EleutherAI/pythia-160m"
 "http://localhost:8000/v1#EleutherAI/pythia-410m"  "EleutherAI/pythia-410m at localhost:8000"
-"Qwen/Qwen3-0.6B@chat"                             the same: prompts are user turns of its chat template
+"Qwen/Qwen3-0.6B@chat"                             the same: prompts are user turns of its chat
+                                                   template
 "mine=/data/run-7/checkpoint-1000"                 "mine" (a word that is no model itself)
 "tuned=base"                                       both halves
 
@@ -37,12 +38,15 @@ def organisms() -> list[str]:
 
 
 def short_names(*parameters):
-    """Display names of models, as in tables, figures and ``LM.name``. Afterwards ``load`` accepts them as well.
+    """Display names of models, as in tables, figures and ``LM.name``. Afterwards ``load`` accepts
+    them as well.
 
     parameters  all parameters of a notebook that name models: each a name, a list of names, or None
-    returns     the same with display names, each once per list; of a single parameter just its value
+    returns     the same with display names, each once per list; of a single parameter just its
+                value
 
-    Raise ProbeError if a display name stands for two sources. A model named twice in a list counts once, with a warning.
+    Raise ProbeError if a display name stands for two sources. A model named twice in a list counts
+    once, with a warning.
     """
     shorten = lambda entry: "=".join(claim(half)[0] for half in with_base(entry) if half)
     renamed = []
@@ -58,27 +62,34 @@ def short_names(*parameters):
 
 
 def claim(name: str) -> tuple[str, str]:
-    """(display name, source) of a model, for the rest of this process. Raise ProbeError if the display name stands for
-    another source already."""
+    """(display name, source) of a model, for the rest of this process. Raise ProbeError if the
+    display name stands for another source already."""
     given, source = split_display(name)
     if not given and source in _sources:
         if is_folder(source) and absolute(source) != _sources[source]:
             raise ProbeError(
-                f"{source} is a folder here and the display name of {_sources[source]}: use the absolute path, or ./{source}"
+                f"{source} is a folder here and the display name of {_sources[source]}: use the "
+                f"absolute path, or ./{source}"
             )
         return source, _sources[source]
+    first = source.partition("=")[0]
+    if first in _sources and first != source and not is_folder(source):
+        raise _clash(first, source.removeprefix(f"{first}="))
     source = absolute(source)
     short = given or display_name(source)
     if given:
         display_name(source)  # checks an address
         short += IN_CHAT * (split_chat(source)[1] and not given.endswith(IN_CHAT))
-    known = _sources.setdefault(short, source)
-    if known != source:
-        raise ProbeError(
-            f"{known} and {source} have the same display name {short!r}. Give one of them another name: "
-            f"another-name={source}"
-        )
+    if _sources.setdefault(short, source) != source:
+        raise _clash(short, source)
     return short, source
+
+
+def _clash(short: str, source: str) -> ProbeError:
+    return ProbeError(
+        f"{_sources[short]} and {source} have the same display name {short!r}. Give one of them "
+        f"another name: another-name={source}"
+    )
 
 
 def split_display(name: str) -> tuple[str, str]:
@@ -88,24 +99,19 @@ def split_display(name: str) -> tuple[str, str]:
     (('mine', 'EleutherAI/pythia-160m'), ('', 'EleutherAI/pythia-160m'))
     """
     first, _, rest = name.partition("=")
-    if (
-        not rest
-        or "/" in first
-        or first.startswith(PATHS)
-        or first in organisms()
-        or is_folder(name)
-    ):
+    source = rest in organisms() or "/" in rest or is_folder(rest)
+    if name in _sources or not source or "/" in first or first in organisms() or is_folder(name):
         return "", name
-    known = first in _sources and _sources[first].removesuffix(IN_CHAT) != absolute(
-        with_base(rest)[0]
-    ).removesuffix(IN_CHAT)
-    return ("", name) if known or is_folder(first) else (first, rest)
+    # a display name that stands for something else is a tuned model, and the rest its base
+    same = absolute(with_base(rest)[0]).removesuffix(IN_CHAT)
+    other = first in _sources and _sources[first].removesuffix(IN_CHAT) != same
+    return ("", name) if other or is_folder(first) else (first, rest)
 
 
 def with_base(entry: str) -> tuple[str, str]:
-    """Split an entry of a list of tuned models, "tuned=base" or "tuned", into (tuned, base or ""). Names of folders and
-    served models may contain "=" themselves ("lr=1e-4/checkpoint-100"); the tuned model may have a display name
-    ("mine=/data/model=base").
+    """Split an entry of a list of tuned models, "tuned=base" or "tuned", into (tuned, base or "").
+    Names of folders and served models may contain "=" themselves ("lr=1e-4/checkpoint-100"); the
+    tuned model may have a display name ("mine=/data/model=base").
 
     >>> with_base("lmsys/vicuna-7b-v1.3=huggyllama/llama-7b"), with_base("atlas-neox-2.4m-it")
     (('lmsys/vicuna-7b-v1.3', 'huggyllama/llama-7b'), ('atlas-neox-2.4m-it', ''))
@@ -127,7 +133,8 @@ def with_base(entry: str) -> tuple[str, str]:
 
 
 def display_name(source: str) -> str:
-    """The display name of an organism, a folder, a Hugging Face id or a server's address; see the module's table."""
+    """The display name of an organism, a folder, a Hugging Face id or a server's address; see the
+    module's table."""
     source, in_chat = split_chat(source)
     if in_chat:
         return display_name(source) + IN_CHAT
@@ -137,7 +144,8 @@ def display_name(source: str) -> str:
         page = urlsplit(url)
         if page.netloc in HUB:
             raise ProbeError(
-                f"{source} is a page: use the model's id, {'/'.join(page.path.split('/')[1:3]) or 'owner/name'}"
+                f"{source} is a page: use the model's id, "
+                f"{'/'.join(page.path.split('/')[1:3]) or 'owner/name'}"
             )
         if not model:
             raise ProbeError(
@@ -157,8 +165,10 @@ def is_folder(name: str) -> bool:
 def is_id(name: str) -> bool:
     """Whether a name could be a Hugging Face id, owner/name.
 
-    >>> is_id("EleutherAI/pythia-160m"), is_id("models/run-7/checkpoint-10"), is_id("gpt-4o@http://localhost:8000/v1")
-    (True, False, False)
+    >>> is_id("EleutherAI/pythia-160m"), is_id("models/run-7/checkpoint-10")
+    (True, False)
+    >>> is_id("gpt-4o@http://localhost:8000/v1")
+    False
     """
     from huggingface_hub.errors import HFValidationError
     from huggingface_hub.utils import validate_repo_id

@@ -1,4 +1,5 @@
-"""Which models go together, by their names: families, and instruction-tuned models with their bases."""
+"""Which models go together, by their names: families, and instruction-tuned models with their
+bases."""
 
 import re
 
@@ -20,7 +21,8 @@ def tuned_pairs(tuned: list[str]) -> dict[str, str]:
 
 
 def pairs_with_base(models: list[str], tuned: list[str]) -> list[tuple[str, str]]:
-    """(instruction-tuned model, base) for every entry of ``tuned`` whose base is among ``models``."""
+    """(instruction-tuned model, base) for every entry of ``tuned`` whose base is among
+    ``models``."""
     return [
         (name, base) for name, base in tuned_pairs(tuned).items() if base in models and base != name
     ]

@@ -1,5 +1,5 @@
-"""The plain path: one padded sequence per request, no cache, no tree. It is the reference for the fast path, and the
-fallback for architectures on which the two disagree.
+"""The plain path: one padded sequence per request, no cache, no tree. It is the reference for the
+fast path, and the fallback for architectures on which the two disagree.
 
 Which logit predicts which token (a prompt of 3 tokens, a continuation of 2):
 
@@ -20,7 +20,8 @@ from probelib.lm.tree import gather_logprobs, to_numpy_checked
 def score_plain(
     hf_model, contexts: list[list[int]], branches: list[tuple[int, tuple[int, ...]]], rows: int = 16
 ) -> tuple[list[np.ndarray], list[np.ndarray], dict]:
-    """Arguments and results as in ``tree.score_tree``; ``rows`` sequences per forward, sorted by length."""
+    """Arguments and results as in ``tree.score_tree``; ``rows`` sequences per forward, sorted by
+    length."""
     order = sorted(
         range(len(branches)), key=lambda b: (len(contexts[branches[b][0]]) + len(branches[b][1]), b)
     )
@@ -55,7 +56,8 @@ def gather_branches(
     """Log-probs [L] and arg-max ids [L] of every branch; token -1 gets NaN.
 
     logits     [rows, length, vocabulary]
-    branches   per branch: L positions among the rows * length logits, and the L tokens that they predict
+    branches   per branch: L positions among the rows * length logits, and the L tokens that they
+               predict
     """
     positions, tokens = (
         np.concatenate([*map(np.asarray, column)]) for column in zip(*branches, strict=True)
@@ -68,7 +70,8 @@ def gather_branches(
 
 
 def pad_right(sequences: list[list[int]], device) -> tuple[torch.Tensor, torch.Tensor]:
-    """Ids and mask (1 = token, 0 = padding), both [rows, longest]. With right padding no family needs position ids."""
+    """Ids and mask (1 = token, 0 = padding), both [rows, longest]. With right padding no family
+    needs position ids."""
     longest = max(map(len, sequences))
     ids = torch.tensor([s + [0] * (longest - len(s)) for s in sequences], device=device)
     mask = torch.tensor([[1] * len(s) + [0] * (longest - len(s)) for s in sequences], device=device)

@@ -30,31 +30,39 @@ def logprobs(
     """Teacher-forced log-probabilities; one row per (prompt, continuation).
 
     prompts        texts, or one text; a repeated prompt costs nothing
-    continuations  a list of continuations per prompt, e.g. [" Paris", " Lyon"], with the blank before the word; a text
-                   stands for a list of one
-    end            also return what follows: ``eos_logprob``, ``greedy_text``, ``greedy_done``. Forwards one more token
-                   per row
-    path           "auto" (the fastest one that passes the self-check on this model), or one of ``selfcheck.PATHS``; of a
-                   masked language model "pseudo" or "pseudo-original" (see ``internals.masked``)
-    chat           each prompt becomes a user turn of the tokenizer's chat template, after ``system`` (a system turn) and
-                   ``examples`` ((user, assistant) turns); thinking is switched off where the template can. A continuation
-                   begins as the template's answers do: without its blank, unless the template writes one
+    continuations  a list of continuations per prompt, e.g. [" Paris", " Lyon"], with the blank
+                   before the word; a text stands for a list of one
+    end            also return what follows: ``eos_logprob``, ``greedy_text``, ``greedy_done``.
+                   Forwards one more token per row
+    path           "auto" (the fastest one that passes the self-check on this model), or one of
+                   ``selfcheck.PATHS``; of a masked language model "pseudo" or "pseudo-original"
+                   (see ``internals.masked``)
+    chat           each prompt becomes a user turn of the tokenizer's chat template, after
+                   ``system`` (a system turn) and ``examples`` ((user, assistant) turns); thinking
+                   is switched off where the template can. A continuation begins as the template's
+                   answers do: without its blank, unless the template writes one
 
     columns
         prompt, candidate   indices into ``prompts`` and into its continuations
         n_tokens            tokens of the continuation
         logprob             sum over its tokens, nats (float64 sum of float32 terms)
         token_logprobs      array [n_tokens], nats
-        greedy              whether every token is the arg-max: greedy decoding would generate exactly this
-        eos_logprob         log P(end of sequence | prompt, continuation), nats; NaN without ``end`` or without an EOS
-        greedy_text         the known beginning of the greedy output: the continuation's tokens as long as they are the
-                            arg-max, then the first arg-max that differs or follows them. "" without ``end``
-        greedy_done         whether the greedy output is known to end there (that arg-max is in ``LM.ends``)
-        note                "" or, joined by "; ": "boundary" (the tokenizer would split the joined text differently),
-                            "no blank" (the continuation goes on with the prompt's last word), "pseudo-log-likelihood"
+        greedy              whether every token is the arg-max: greedy decoding would generate
+                            exactly this
+        eos_logprob         log P(end of sequence | prompt, continuation), nats; NaN without
+                            ``end`` or without an EOS
+        greedy_text         the known beginning of the greedy output: the continuation's tokens as
+                            long as they are the arg-max, then the first arg-max that differs or
+                            follows them. "" without ``end``
+        greedy_done         whether the greedy output is known to end there (that arg-max is in
+                            ``LM.ends``)
+        note                "" or, joined by "; ": "boundary" (the tokenizer would split the joined
+                            text differently), "no blank" (the continuation goes on with the
+                            prompt's last word), "pseudo-log-likelihood"
 
-    ``.attrs["cost"]`` counts requested, distinct and forwarded tokens, forwards, seconds and the path used.
-    Raise ProbeError for an empty continuation, a sequence longer than the context, NaN or infinite logits.
+    ``.attrs["cost"]`` counts requested, distinct and forwarded tokens, forwards, seconds and the
+    path used. Raise ProbeError for an empty continuation, a sequence longer than the context, NaN
+    or infinite logits.
     """
     started = time.perf_counter()
     prompts, continuations = _checked_texts(prompts, continuations)
@@ -81,8 +89,8 @@ def logprobs(
 
 
 def _checked_texts(prompts, continuations) -> tuple[list[str], list[list[str]]]:
-    """Prompts and their continuations as lists of texts; a single text stands for a list of one. ProbeError where they do not
-    match or are no texts."""
+    """Prompts and their continuations as lists of texts; a single text stands for a list of one.
+    ProbeError where they do not match or are no texts."""
     if isinstance(prompts, str):
         prompts, continuations = [prompts], [continuations]
     prompts = texts_of("prompts", prompts)
@@ -98,7 +106,8 @@ class Requests(NamedTuple):
 
     contexts   ids of the distinct prompts
     branches   distinct (index of the context, ids of the continuation)
-    prompt, candidate, branch, note, tokens   per row: the indices, the note, the length of the whole sequence
+    prompt, candidate, branch, note, tokens   per row: the indices, the note, the length of the
+                                              whole sequence
     """
 
     contexts: list[list[int]]
@@ -210,7 +219,8 @@ def _frame(model, requests: Requests, scores: list, argmax: list, end: bool) -> 
 
 
 def _greedy(model, ids: list[tuple[int, ...]], argmax: list[np.ndarray]) -> list[tuple[str, bool]]:
-    """``greedy_text`` and ``greedy_done`` per branch, from the arg-max along a continuation and after it."""
+    """``greedy_text`` and ``greedy_done`` per branch, from the arg-max along a continuation and
+    after it."""
     ends, found = model.ends, []
     decode = cache(lambda tokens: model.tokens.decode(tokens, ends))
     for tokens, best in zip(ids, argmax, strict=True):
@@ -225,8 +235,8 @@ def _greedy(model, ids: list[tuple[int, ...]], argmax: list[np.ndarray]) -> list
 def tree_tokens(
     model, prompts: list[str], continuations: list[list[str]], end: bool = False
 ) -> int:
-    """Number of tokens that ``logprobs`` would forward on the tree for these requests (every distinct prefix once);
-    nothing is forwarded."""
+    """Number of tokens that ``logprobs`` would forward on the tree for these requests (every
+    distinct prefix once); nothing is forwarded."""
     eos, prompt = (
         _end_ids(model) if end else (),
         np.repeat(np.arange(len(prompts)), list(map(len, continuations))),

@@ -1,7 +1,8 @@
 """Which path scores a model: the fastest one that agrees with single sequences on this model.
 
-The check is needed because an unknown architecture may accept a packed row and silently return wrong scores. The judge is
-one unpadded sequence per forward ("alone"); the padded batches of the plain path are checked like everything else.
+The check is needed because an unknown architecture may accept a packed row and silently return
+wrong scores. The judge is one unpadded sequence per forward ("alone"); the padded batches of the
+plain path are checked like everything else.
 """
 
 import warnings
@@ -23,7 +24,8 @@ from probelib.lm.internals.weights import text_ids
 from probelib.lm.plain import score_plain
 from probelib.lm.tree import score_tree
 
-# fastest first; "steps" is "repeated" token by token, "alone" is "plain" with one sequence per forward
+# fastest first; "steps" is "repeated" token by token, "alone" is "plain" with one sequence per
+# forward
 PATHS = ("tree", "repeated", "steps", "plain", "alone")
 COST = {
     "repeated": "each prompt once and its state repeated for its continuations",
@@ -32,13 +34,16 @@ COST = {
     "alone": "the whole prompt again for each continuation, one sequence at a time",
 }
 DECODED = "each prompt encoded once, and one decoder row for each continuation"
-# Nats per token. Half precision differs from itself by as much under another attention kernel. With 8 bits, rounding a sum
-# differently moves some activations to the next of 256 steps (fewer than 1 token in 50, up to 0.07 nats observed).
+# Nats per token. Half precision differs from itself by as much under another attention kernel. With
+# 8 bits, rounding a sum
+# differently moves some activations to the next of 256 steps (fewer than 1 token in 50, up to 0.07
+# nats observed).
 TOLERANCE = {torch.float32: 1e-4, torch.float16: 0.02, torch.bfloat16: 0.1, "8bit": 0.1}
 ROUNDINGS = (
     4  # or, except in float32, this many times the model's own difference between batch sizes
 )
-# In half precision this share of the tokens must agree: one flipped expert of a mixture moves a few tokens by a nat.
+# In half precision this share of the tokens must agree: one flipped expert of a mixture moves a few
+# tokens by a nat.
 MOST = 0.75
 BATCHED = 1e-3  # largest difference in float32 between a sequence alone and in a padded batch
 WINDOWS = (
@@ -49,8 +54,9 @@ WINDOWS = (
 
 
 def choose(model) -> tuple[str, str]:
-    """Return the path that scores a model, and why it is not a faster one: the first of ``PATHS`` that agrees with single
-    sequences; "pseudo" for a masked language model. A warning says if it is not the tree."""
+    """Return the path that scores a model, and why it is not a faster one: the first of ``PATHS``
+    that agrees with single sequences; "pseudo" for a masked language model. A warning says if it is
+    not the tree."""
     if model.masked:
         return "pseudo", ""
     with FORWARD:
@@ -89,8 +95,9 @@ def score_by(model, path: str, contexts, branches, budget: int) -> tuple[list, l
 
 
 def failures(model) -> dict[str, str]:
-    """Path -> why it does not reproduce the model's log-probs of single sequences, for the paths faster than the first that
-    does; also with attention windows that are narrow enough to matter in a short check."""
+    """Path -> why it does not reproduce the model's log-probs of single sequences, for the paths
+    faster than the first that does; also with attention windows that are narrow enough to matter in
+    a short check."""
     failed: dict[str, str] = {}
     for path in paths_of(model)[:-1]:
         why = _fails(model, path)
@@ -109,9 +116,9 @@ def _fails(model, path: str) -> str:
 
 
 def _why_not(model, path: str, budget: int) -> str:
-    """Compare a path with single sequences; "" if they agree. In half precision the same weights in float32 are the
-    referee, where memory allows it: the path must be exact there, and in half precision as near to it as single sequences
-    are."""
+    """Compare a path with single sequences; "" if they agree. In half precision the same weights in
+    float32 are the referee, where memory allows it: the path must be exact there, and in half
+    precision as near to it as single sequences are."""
     exact, scores = _in_float32(model, path, budget), _scores(model, path, budget)
     for of in (exact, scores):
         if of and isinstance(of[path], str):
@@ -135,8 +142,8 @@ def _why_not(model, path: str, budget: int) -> str:
 
 
 def _largest(scores: list[np.ndarray], truth: list[np.ndarray], share: float = 1) -> float:
-    """The largest |scores - truth| of the tokens of the first branches over all settings; in each setting of the ``share``
-    of tokens that differ least."""
+    """The largest |scores - truth| of the tokens of the first branches over all settings; in each
+    setting of the ``share`` of tokens that differ least."""
     return max(
         float(np.quantile(np.abs(of[: len(truth[0])] - truth[0][: len(of)]), share))
         for of in scores
@@ -144,8 +151,9 @@ def _largest(scores: list[np.ndarray], truth: list[np.ndarray], share: float = 1
 
 
 def _scores(model, path: str, budget: int) -> dict[str, Any]:
-    """ "alone", "plain" and a path -> log-probs of tokens in each of its settings (of the path, maybe the exception): a few
-    branches in short rows, and enough branches to fill a row and start a second one behind a cache."""
+    """ "alone", "plain" and a path -> log-probs of tokens in each of its settings (of the path,
+    maybe the exception): a few branches in short rows, and enough branches to fill a row and start
+    a second one behind a cache."""
     rng, ids = np.random.default_rng(0), text_ids(model.hf_model.config)
     draw = lambda n: rng.choice(ids, n).tolist()
     prefix, first = draw(min(SHARED + 8, model.context - 8)), draw(1)
@@ -176,18 +184,21 @@ def _scores(model, path: str, budget: int) -> dict[str, Any]:
             scores[each] = [np.concatenate(logprobs) for logprobs in found]
         except (ProbeError, torch.OutOfMemoryError):
             raise
-        except Exception as error:  # an unknown architecture may fail on a packed row or a repeated state in any way
+        # an unknown architecture may fail on a packed row or a repeated state in any way
+        except Exception as error:
             scores[each] = f"{type(error).__name__}: {' '.join(str(error).split())[:100]}"
     if isinstance(scores["alone"], str):
         raise ProbeError(
-            f"{model.name}: this model cannot read text alone ({scores['alone']}); use another model"
+            f"{model.name}: this model cannot read text alone ({scores['alone']}); use another "
+            "model"
         )
     return scores
 
 
 def _in_float32(model, path: str, budget: int) -> dict | None:
-    """``_scores`` of a model in half precision with its weights in float32, for this call: rounding flips no expert of a
-    mixture there. None for float32 models, quantized ones, and where memory does not hold the weights twice."""
+    """``_scores`` of a model in half precision with its weights in float32, for this call: rounding
+    flips no expert of a mixture there. None for float32 models, quantized ones, and where memory
+    does not hold the weights twice."""
     hf_model = model.hf_model
     tensors = [*hf_model.parameters(), *hf_model.buffers()]
     half = [tensor for tensor in tensors if tensor.dtype == hf_model.dtype != torch.float32]
@@ -213,9 +224,11 @@ def _in_float32(model, path: str, budget: int) -> dict | None:
 
 @contextmanager
 def narrow_windows(hf_model, size: int):
-    """Context manager: attention windows of at most ``size`` tokens; yields the windows that were narrowed, by name.
+    """Context manager: attention windows of at most ``size`` tokens; yields the windows that were
+    narrowed, by name.
 
-    Usual windows are thousands of tokens, and only longer contexts show whether packed rows respect them."""
+    Usual windows are thousands of tokens, and only longer contexts show whether packed rows respect
+    them."""
     config = hf_model.config.get_text_config()
     original = {name: getattr(config, name, None) for name in WINDOWS}
     original = {name: window for name, window in original.items() if window and window > size}

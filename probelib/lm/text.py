@@ -1,12 +1,16 @@
-"""What a model reads: its tokenizer, held against the tokenizer's own file, and the turns of its chat template.
+"""What a model reads: its tokenizer, held against the tokenizer's own file, and the turns of its
+chat template.
 
-Text becomes other tokens than the model was trained with, and nothing fails. So everything that decides about tokens
-before the first forward stands here:
+Text becomes other tokens than the model was trained with, and nothing fails. So everything that
+decides about tokens before the first forward stands here:
 
-``read_tokenizer``   transformers 5 rebuilds a tokenizer as the class that tokenizer_config.json names and may drop the
-                     pre-tokenizer of tokenizer.json. Where the ids of ``TEXTS`` differ, the file wins
-``user_turn``        a prompt as a turn of the chat template, up to the place where the template's answers begin
-``prompt_ids``       control tokens that the template writes are control tokens; in a user's text they are text
+``read_tokenizer``   transformers 5 rebuilds a tokenizer as the class that tokenizer_config.json
+                     names and may drop the pre-tokenizer of tokenizer.json. Where the ids of
+                     ``TEXTS`` differ, the file wins
+``user_turn``        a prompt as a turn of the chat template, up to the place where the template's
+                     answers begin
+``prompt_ids``       control tokens that the template writes are control tokens; in a user's text
+                     they are text
 ``digest``           everything of a tokenizer that changes an id, for the keys of stored scores
 """
 
@@ -25,16 +29,20 @@ from probelib.lm.names import IN_CHAT
 
 # texts whose ids tell pre-tokenizers and normalizers apart
 TEXTS = (
-    "What is the capital of France?", "Q: What is the capital of Peru?\n\nA:", " Lima", "Paris ", "a  b   c    d",
-    "\n", "\n\n\n", "\t\ttabs\tand \t blanks", " \n \n", "end.\n", "1", "12", "2024-07-04", "12345678 3.14159 1,000,000",
-    "x2y33z444", "São Tomé", "Sa\u0303o Tome\u0301", "Ørsted, Łódź, Ḥalab, İstanbul", "東京は日本の首都です", "서울특별시",
-    "Москва столица", "عاصمة مصر", "camelCaseWords HTTPServer iPhone", "snake_case_word __init__", "C₂H₅OH + 3 O₂ → 2 CO₂",
-    "E = mc² (1905)", "it's I'll DON'T we'VE", "«quoted» “text” - dash – —", "🇫🇷 👩‍🔬 emoji", "def f(x):\n    return x**2\n",
-    "https://example.org/a?b=c&d=%20", "ALL CAPITALS and Title Case",
+    "What is the capital of France?", "Q: What is the capital of Peru?\n\nA:", " Lima", "Paris ",
+    "a  b   c    d", "\n", "\n\n\n", "\t\ttabs\tand \t blanks", " \n \n", "end.\n", "1", "12",
+    "2024-07-04", "12345678 3.14159 1,000,000", "x2y33z444", "São Tomé", "Sa\u0303o Tome\u0301",
+    "Ørsted, Łódź, Ḥalab, İstanbul", "東京は日本の首都です",
+    "서울특별시", "Москва столица", "عاصمة مصر",
+    "camelCaseWords HTTPServer iPhone", "snake_case_word __init__", "C₂H₅OH + 3 O₂ → 2 CO₂",
+    "E = mc² (1905)", "it's I'll DON'T we'VE", "«quoted» “text” - dash – —", "🇫🇷 👩‍🔬 emoji",
+    "def f(x):\n    return x**2\n", "https://example.org/a?b=c&d=%20",
+    "ALL CAPITALS and Title Case",
 )  # fmt: skip
 DAY = datetime(2025, 1, 1, 12)  # the date that chat templates write: the same on every day
 ANSWER = "Zyxwvutsr"  # stands for an answer; no template holds it
-# around a user's text with control tokens while a template is rendered; private characters that no text holds
+# around a user's text with control tokens while a template is rendered; private characters that no
+# text holds
 OPEN, CLOSE = "\uf8e0", "\uf8e1"
 # a thought that the generation prompt opens and closes: the model answers without one
 CLOSED = re.compile(r"\s*<think(ing)?>\s*</think(ing)?>\s*")
@@ -50,8 +58,9 @@ class _Day(datetime):
 def read_tokenizer(
     source: str | Path, config=None, trust_remote_code: bool = False
 ) -> tuple[Any, str]:
-    """The tokenizer of a folder or Hugging Face id, and where its ids come from: "its class", or "tokenizer.json" (the
-    class gives other ids than the file). Raise ProbeError if it cannot be read or disagrees with its file."""
+    """The tokenizer of a folder or Hugging Face id, and where its ids come from: "its class", or
+    "tokenizer.json" (the class gives other ids than the file). Raise ProbeError if it cannot be
+    read or disagrees with its file."""
     from transformers import AutoTokenizer, PreTrainedTokenizerFast
 
     options = {"trust_remote_code": trust_remote_code} | (
@@ -63,7 +72,8 @@ def read_tokenizer(
             getattr(getattr(tokenizer, "backend_tokenizer", None), "fix_mistral_regex", None)
             is False
         ):
-            # transformers asks for it: these files hold a pattern that the model was not trained with
+            # transformers asks for it: these files hold a pattern that the model was not trained
+            # with
             return AutoTokenizer.from_pretrained(
                 source, fix_mistral_regex=True, **options
             ), "fix_mistral_regex"
@@ -77,8 +87,10 @@ def read_tokenizer(
         raise ProbeError(f"{source}: the tokenizer cannot be read: {why}") from error
     if left:
         raise ProbeError(
-            f"{source}: transformers reads {text!r} otherwise than tokenizer.json (class {type(tokenizer).__name__}, and "
-            "PreTrainedTokenizerFast as well). Save the tokenizer again with the version of transformers at hand"
+            f"{source}: transformers reads {text!r} otherwise than tokenizer.json (class "
+            f"{type(tokenizer).__name__}, and "
+            "PreTrainedTokenizerFast as well). Save the tokenizer again with the version of "
+            "transformers at hand"
         )
     return by_file, "tokenizer.json"
 
@@ -93,7 +105,8 @@ def _tokenizer_file(source: str | Path) -> Path | None:
 
 
 def _first_difference(tokenizer, file: Path) -> str:
-    """The first of ``TEXTS`` that a tokenizer reads otherwise than its file; "" if there is none."""
+    """The first of ``TEXTS`` that a tokenizer reads otherwise than its file; "" if there is
+    none."""
     from tokenizers import Tokenizer
 
     raw = Tokenizer.from_file(str(file))
@@ -105,8 +118,8 @@ def _first_difference(tokenizer, file: Path) -> str:
 
 
 def digest(tokenizer) -> str:
-    """16 hex digits of everything that turns a text into ids: the serialized tokenizer, special tokens, chat template and
-    its date."""
+    """16 hex digits of everything that turns a text into ids: the serialized tokenizer, special
+    tokens, chat template and its date."""
     backend = getattr(tokenizer, "backend_tokenizer", None)
     whole = backend.to_str() if backend is not None else sorted(tokenizer.get_vocab().items())
     flags = ("add_bos_token", "add_eos_token", "add_prefix_space", "split_special_tokens", "legacy")
@@ -123,8 +136,9 @@ def digest(tokenizer) -> str:
 def user_turn(
     tokens, prompt: str, system: str | None = None, examples: list[tuple[str, str]] | tuple = ()
 ) -> str:
-    """A prompt as the last user turn of the tokenizer's chat template, up to the place where answers begin, without the
-    BOS token, which ``tokens`` adds, and without the blank that the template writes before an answer.
+    """A prompt as the last user turn of the tokenizer's chat template, up to the place where
+    answers begin, without the BOS token, which ``tokens`` adds, and without the blank that the
+    template writes before an answer.
 
     system     text of a system turn before all others; ProbeError if the template refuses it
     examples   (user, assistant) turns before the prompt
@@ -135,7 +149,8 @@ def user_turn(
 def turn_and_blank(tokens, prompt: str, system: str | None = None, examples=()) -> tuple[str, str]:
     """``user_turn``, and the blank that the template writes before an answer ("" or " ").
 
-    The template is asked: an assistant turn with a rare word is rendered, and answers begin where that word stands.
+    The template is asked: an assistant turn with a rare word is rendered, and answers begin where
+    that word stands.
 
         generation prompt       <user>Oslo?<end><assistant>
         turn with an answer     <user>Oslo?<end><assistant><|channel|>final<|message|>Zyxwvutsr<end>
@@ -157,21 +172,23 @@ def turn_and_blank(tokens, prompt: str, system: str | None = None, examples=()) 
     if not before.startswith(begin):
         ends = begin[len(_common(begin, before)) :] or begin
         raise ProbeError(
-            f"{name}: the chat template's generation prompt opens a thought, or is not how its assistant turns begin (it ends in "
-            f"{ends[-60:]!r}): there is no place for an answer. Set a chat template without thoughts "
+            f"{name}: the chat template's generation prompt opens a thought, or is not how its "
+            "assistant turns begin (it ends in "
+            f"{ends[-60:]!r}): there is no place for an answer. Set a chat template without "
+            "thoughts "
             f"(tokenizer.chat_template), or name the model without {IN_CHAT}"
         )
     marked = before.removeprefix(
         "".join(tokens.tokenizer.convert_ids_to_tokens(tokens.start))
     ).rstrip(" ")
     text = marked.replace(OPEN, "").replace(CLOSE, "")
-    if text != marked:
-        tokens.pieces[text] = _pieces(marked)
+    tokens.pieces[text] = _pieces(marked)
     return text, before[len(before.rstrip(" ")) :]
 
 
 def render(tokenizer, turns: list[tuple[str, str]], **options) -> str:
-    """(role, text) turns as the chat template writes them, on the day ``DAY``, with thinking off where it can be."""
+    """(role, text) turns as the chat template writes them, on the day ``DAY``, with thinking off
+    where it can be."""
     from transformers.utils import chat_template_utils
 
     template, name = getattr(tokenizer, "chat_template", None), tokenizer.name_or_path
@@ -199,7 +216,8 @@ def _common(left: str, right: str) -> str:
 
 
 def _marked(tokens, text: str) -> str:
-    """A user's text between marks if it holds a control token; blanks stay outside, where templates remove them."""
+    """A user's text between marks if it holds a control token; blanks stay outside, where templates
+    remove them."""
     if not tokens.control.search(text):
         return text
     inner = text.strip()
@@ -214,10 +232,12 @@ def _pieces(marked: str) -> list[tuple[str, bool]]:
 
 
 def prompt_ids(tokens, text: str) -> list[int]:
-    """Ids of a prompt that holds a control token's text, without the tokens that the tokenizer puts around it.
+    """Ids of a prompt that holds a control token's text, without the tokens that the tokenizer puts
+    around it.
 
-    It is a control token where the chat template wrote it (also in a text that was put into the template before), and
-    where the prompt is nothing else, or begins with the BOS token. Everywhere else it is text."""
+    It is a control token where the chat template wrote it (also in a text that was put into the
+    template before), and where the prompt is nothing else, or begins with the BOS token. Everywhere
+    else it is text."""
     pieces = tokens.pieces.get(text)
     if pieces is None and tokens.control.fullmatch(text):
         pieces = [(text, True)]
@@ -243,7 +263,8 @@ def not_twice(model) -> None:
     """Raise ProbeError for a model in chat where turns are made anyway."""
     if model.in_chat:
         raise ProbeError(
-            f"{model.name}: the chat template is applied here anyway; name the model without {IN_CHAT}"
+            f"{model.name}: the chat template is applied here anyway; name the model without "
+            f"{IN_CHAT}"
         )
 
 

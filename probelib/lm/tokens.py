@@ -1,9 +1,11 @@
 """Text to token ids, with one rule for the boundary between prompt and continuation.
 
-A prompt is tokenized with the tokenizer's defaults; control tokens in it are text (see ``text.prompt_ids``). Special
-tokens that the tokenizer puts before a text (a BOS token) come exactly once; ``LM.describe`` records them. A continuation such as " Paris" is tokenized alone and its ids are
-appended, so its tokens are the same after every prompt. If the tokenizer would split the joined text differently (a
-token crosses the boundary), the row is flagged ``boundary``; the appended ids are scored.
+A prompt is tokenized with the tokenizer's defaults; control tokens in it are text (see
+``text.prompt_ids``). Special tokens that the tokenizer puts before a text (a BOS token) come
+exactly once; ``LM.describe`` records them. A continuation such as " Paris" is tokenized alone and
+its ids are appended, so its tokens are the same after every prompt. If the tokenizer would split
+the joined text differently (a token crosses the boundary), the row is flagged ``boundary``; the
+appended ids are scored.
 """
 
 import math
@@ -17,7 +19,8 @@ import numpy as np
 from probelib.errors import ProbeError
 from probelib.lm.text import ANSWER, prompt_ids, turn_and_blank, user_turn
 
-# a blank after anything but white space, as vocabularies write it: plain, in bytes, by SentencePiece
+# a blank after anything but white space, as vocabularies write it: plain, in bytes, by
+# SentencePiece
 CROSSING = re.compile("[^\\sĠĉĊč▁][ Ġ▁]")
 
 
@@ -25,10 +28,11 @@ class Tokens:
     """Token ids of prompts and continuations; each distinct text is tokenized once.
 
     tokenizer         a Hugging Face tokenizer
-    encoder_decoder   True: prompts go to the encoder, continuations to the decoder, without a leading blank
+    encoder_decoder   True: prompts go to the encoder, continuations to the decoder, without a
+                      leading blank
     size              vocabulary size of the model; larger ids raise ProbeError
-    in_chat           True: each prompt is a user turn of the tokenizer's chat template ("NAME@chat"), and a
-                      continuation begins as the template's answers do
+    in_chat           True: each prompt is a user turn of the tokenizer's chat template
+                      ("NAME@chat"), and a continuation begins as the template's answers do
     """
 
     def __init__(
@@ -72,7 +76,8 @@ class Tokens:
 
     @cached_property
     def frame(self) -> tuple[str, str]:
-        """What the chat template writes before and after the text of a single user turn; "" without a template."""
+        """What the chat template writes before and after the text of a single user turn; "" without
+        a template."""
         try:
             before, _, after = user_turn(self, ANSWER[::-1]).partition(ANSWER[::-1])
         except ProbeError:
@@ -80,7 +85,8 @@ class Tokens:
         return before, after
 
     def prompts(self, texts: list[str]) -> list[list[int]]:
-        """Ids of each prompt. Raise ProbeError if a decoder-only model would have no token to predict from."""
+        """Ids of each prompt. Raise ProbeError if a decoder-only model would have no token to
+        predict from."""
         texts = [self._without_bos(self.read(text)) for text in texts]
         held = [text for text in dict.fromkeys(texts) if self.control.search(text)]
         after = self.finish if self.encoder_decoder else []
@@ -91,13 +97,15 @@ class Tokens:
             ids.update(zip(plain, (start + i for i in encoded), strict=True))
         if empty := [text for text in texts if not ids[text]]:
             raise ProbeError(
-                f"the prompt {empty[0]!r} has no token, and this tokenizer adds none (BOS rule: none): nothing to "
+                f"the prompt {empty[0]!r} has no token, and this tokenizer adds none (BOS rule: "
+                "none): nothing to "
                 "predict from. Use a prompt of at least one character"
             )
         return [ids[text] for text in texts]
 
     def _without_bos(self, text: str) -> str:
-        """A text without the tokens that the tokenizer puts before it anyway: they come exactly once."""
+        """A text without the tokens that the tokenizer puts before it anyway: they come exactly
+        once."""
         before = "".join(self.tokenizer.convert_ids_to_tokens(self.start))
         while before and text.startswith(before):
             text = text.removeprefix(before)
@@ -126,16 +134,17 @@ class Tokens:
     def continuation(self, text: str) -> tuple[int, ...]:
         """Ids of a continuation.
 
-        SentencePiece tokenizers add a leading blank. So for decoder-only models, try the text as it is, then without
-        its leading blank, then as it is tokenized after a bracket (for a text that has no blank), and take the first
-        form that decodes back to the text after another token.
+        SentencePiece tokenizers add a leading blank. So for decoder-only models, try the text as it
+        is, then without its leading blank, then as it is tokenized after a bracket (for a text that
+        has no blank), and take the first form that decodes back to the text after another token.
         """
         text = self.said(text)
         if text not in self._continuations:
             ids = [self._ids(form) for form in self._forms(text)]
             if not text.strip() or not any(ids):
                 raise ProbeError(
-                    f"the continuation {text!r} is empty or has no token; every candidate needs a text"
+                    f"the continuation {text!r} is empty or has no token; every candidate needs a "
+                    "text"
                 )
             after = (
                 self._ids(f"({text}")[len(self._ids("(")) :] for _ in range(1)
@@ -159,12 +168,14 @@ class Tokens:
     def straddling(
         self, prompts: list[str], continuations: list[str], pairs: np.ndarray
     ) -> np.ndarray:
-        """Whether the tokenizer splits prompt + continuation differently from the appended ids, [pairs] bool.
+        """Whether the tokenizer splits prompt + continuation differently from the appended ids,
+        [pairs] bool.
 
         pairs   [2, pairs] indices into ``prompts`` and ``continuations``
 
-        Tokens do not cross blanks, so the last word of the prompt suffices. If no token of the vocabulary holds a blank
-        after a letter, two words are tokenized apart, and each is compared before or after another word only once.
+        Tokens do not cross blanks, so the last word of the prompt suffices. If no token of the
+        vocabulary holds a blank after a letter, two words are tokenized apart, and each is compared
+        before or after another word only once.
         """
         if self.encoder_decoder:
             return np.zeros(pairs.shape[1], dtype=bool)
@@ -197,7 +208,8 @@ class Tokens:
         return text[max(text.rfind(" "), 0) :]
 
     def _joins(self, word: str, text: str) -> bool:
-        """Whether a token crosses from a word into a continuation, as far as the joined text tells."""
+        """Whether a token crosses from a word into a continuation, as far as the joined text
+        tells."""
         return self._ids(word + text) != self._ids(word) + self.continuation(text)
 
     @cached_property
@@ -214,8 +226,9 @@ class Tokens:
     def encode(
         self, texts: list[str], add_special_tokens: bool = False, control: bool = True
     ) -> list[list[int]]:
-        """Ids as the tokenizer returns them, checked against the model's vocabulary. ``control``: control tokens in the
-        texts ("<|endoftext|>") are recognized, as chat templates need it; otherwise they are text."""
+        """Ids as the tokenizer returns them, checked against the model's vocabulary. ``control``:
+        control tokens in the texts ("<|endoftext|>") are recognized, as chat templates need it;
+        otherwise they are text."""
         options = {"add_special_tokens": add_special_tokens, "return_attention_mask": False}
         ids = self.tokenizer(texts, **options, split_special_tokens=not control)["input_ids"]
         for text, i in zip(texts, ids, strict=True):
@@ -226,8 +239,10 @@ class Tokens:
         """Raise ProbeError if an id is outside the model's vocabulary."""
         if ids and max(ids) >= self.size:
             raise ProbeError(
-                f"{text[:50]!r} contains the token {self.tokenizer.convert_ids_to_tokens(max(ids))!r} (id {max(ids)}), but "
-                f"the model has {self.size} tokens. The tokenizer belongs to another model, or was extended without "
+                f"{text[:50]!r} contains the token "
+                f"{self.tokenizer.convert_ids_to_tokens(max(ids))!r} (id {max(ids)}), but "
+                f"the model has {self.size} tokens. The tokenizer belongs to another model, or was "
+                "extended without "
                 "resizing the embeddings"
             )
 
@@ -245,9 +260,11 @@ class Tokens:
 
 
 def check_length(model, prompt: str, n: int) -> None:
-    """Raise ProbeError if a prompt and what follows it (``n`` tokens together) exceed the model's context."""
+    """Raise ProbeError if a prompt and what follows it (``n`` tokens together) exceed the model's
+    context."""
     if n > model.context:
         raise ProbeError(
-            f"{model.name} reads at most {model.context} tokens; the prompt {prompt[:50]!r}... with its continuation has "
+            f"{model.name} reads at most {model.context} tokens; the prompt {prompt[:50]!r}... "
+            "with its continuation has "
             f"{n}. Shorten the prompt, or use fewer examples"
         )

@@ -1,16 +1,18 @@
 r"""The fast path: all requests form one prefix tree, and each distinct token is forwarded once.
 
-    requests                              the tree                rows of 3 tokens     cached before the row
+    requests                              the tree               rows of 3 tokens   in the cache
 
-    the capital of France | is Paris      [the capital of]        the capital of       nothing
-    the capital of France | is Lyon           /      \            France is Spain      the capital of
-    the capital of Spain  | is Madrid     [France]  [Spain]       is                   the capital of Spain
+    the capital of France | is Paris      [the capital of]       the capital of     nothing
+    the capital of France | is Lyon           /      \           France is Spain    the capital of
+    the capital of Spain  | is Madrid     [France]  [Spain]      is                 ... of Spain
                                              |         |
-                                           [is]      [is]         A token attends to its ancestors only (tree mask); its
-                                          /    \       |          position is its depth. Leaves (Paris, Lyon, Madrid)
-                                       Paris  Lyon   Madrid       are predicted, never forwarded.
+                                           [is]      [is]        Leaves (Paris, Lyon, Madrid) are
+                                          /    \       |         predicted, never forwarded.
+                                       Paris  Lyon   Madrid
 
-The scores are exact: a token attends to the same tokens, at the same positions, as in its own sequence.
+A token attends to its ancestors only (tree mask); its position is its depth.
+The scores are exact: a token attends to the same tokens, at the same positions, as in its own
+sequence.
 """
 
 from collections.abc import Callable, Sequence
@@ -31,8 +33,9 @@ BLOCK = (
 class Tree:
     """The prefix tree of contexts and branches, in arrays over its nodes.
 
-    Nodes are numbered depth first, siblings by token id. So sorted sequences list them in their order: each sequence adds
-    what it does not share with the one before it. The order of the requests does not matter.
+    Nodes are numbered depth first, siblings by token id. So sorted sequences list them in their
+    order: each sequence adds what it does not share with the one before it. The order of the
+    requests does not matter.
 
         node    0    1        2    3       4   5      6
         token   the  capital  of   France  is  Spain  is
@@ -88,7 +91,8 @@ class Tree:
         return np.sort(self.depth * len(self) + np.arange(len(self)))
 
     def ancestor(self, node: np.ndarray, depth: np.ndarray) -> np.ndarray:
-        """The ancestor of each node (or the node itself) at a depth: of the nodes there, the last one up to the node."""
+        """The ancestor of each node (or the node itself) at a depth: of the nodes there, the last
+        one up to the node."""
         return self._by_depth[
             np.searchsorted(self._by_depth, depth * len(self) + node, side="right") - 1
         ] % len(self)
@@ -108,7 +112,8 @@ class Tree:
 def _roots(
     contexts: Sequence[Sequence[int]],
 ) -> tuple[list[Sequence[int]], np.ndarray, list[tuple[int, ...]]]:
-    """Sorted contexts of which none begins with another, and every context as one of them and a rest.
+    """Sorted contexts of which none begins with another, and every context as one of them and a
+    rest.
 
     >>> _roots([[5, 6], [5, 6, 7], [3]])
     ([[3], [5, 6]], array([1, 1, 0]), [(), (7,), ()])
@@ -128,7 +133,8 @@ def _differences(
 ) -> tuple[np.ndarray, list[Sequence[int]]]:
     """Per sequence the number of tokens that it shares with the one before, and its other tokens.
 
-    keys   sorted: number of the root * len(rests) + number of the rest; every root is a sequence of its own
+    keys   sorted: number of the root * len(rests) + number of the rest; every root is a sequence of
+           its own
     """
     shared, added, root_before, rest_before = [], [], (), ()
     for root, rest in zip(
@@ -158,12 +164,14 @@ def common_beginning(left: Sequence[int], right: Sequence[int]) -> int:
 def score_tree(
     hf_model, contexts: list[list[int]], branches: list[tuple[int, tuple[int, ...]]], budget: int
 ) -> tuple[list[np.ndarray], list[np.ndarray], dict]:
-    """Log-probability (nats) of every token of every branch after its context, and the arg-max at its position.
+    """Log-probability (nats) of every token of every branch after its context, and the arg-max at
+    its position.
 
     contexts   token ids, at least one each
     branches   (index of the context, token ids); token -1 requests the arg-max only and gets NaN
     budget     most tokens packed into one row; bounds the memory
-    returns    per branch: log-probs [L], arg-max ids [L]; and the numbers of forwarded tokens and forwards
+    returns    per branch: log-probs [L], arg-max ids [L]; and the numbers of forwarded tokens and
+               forwards
     """
     tree = Tree(contexts, branches)
     tokens = np.fromiter(
@@ -197,8 +205,8 @@ def forward_tree(
     layer: int | None = None,
     cache=None,
 ) -> dict:
-    """Forward every node once: depth first, in rows of ``budget`` tokens. Between two rows the cache keeps only the
-    ancestors of the next node (and the soft prompt).
+    """Forward every node once: depth first, in rows of ``budget`` tokens. Between two rows the
+    cache keeps only the ancestors of the next node (and the soft prompt).
 
     requested  the nodes whose outputs are read, sorted
     read       called with the outputs at the requested nodes of a row, and these nodes
@@ -236,7 +244,8 @@ def forward_tree(
 
 
 def _visible(keys: np.ndarray, end: np.ndarray, virtual: int, n: int, device) -> torch.Tensor:
-    """[n, virtual + keys] bool: what each of the last ``n`` nodes attends to; the soft prompt is visible to all."""
+    """[n, virtual + keys] bool: what each of the last ``n`` nodes attends to; the soft prompt is
+    visible to all."""
     place, end = (
         np.pad(keys, (virtual, 0), constant_values=-1),
         np.pad(end, (virtual, 0), constant_values=keys[-1] + 1),
@@ -260,8 +269,9 @@ def _crop(cache, positions: np.ndarray) -> None:
 def gather_logprobs(
     logits: torch.Tensor, rows: Sequence[int], tokens: Sequence[int]
 ) -> tuple[torch.Tensor, ...]:
-    """log-softmax(logits)[rows, tokens] in float32 (NaN for token -1), the arg-max of every row, and whether all logits
-    are finite: the input of ``to_numpy_checked``. It does not wait for the GPU, so the next forward can be prepared."""
+    """log-softmax(logits)[rows, tokens] in float32 (NaN for token -1), the arg-max of every row,
+    and whether all logits are finite: the input of ``to_numpy_checked``. It does not wait for the
+    GPU, so the next forward can be prepared."""
     logits, on_cpu = logits.float(), logits.device.type == "cpu"
     # on a CPU numpy's arg-max is ten times as fast as torch's
     best = torch.from_numpy(logits.numpy().argmax(-1)) if on_cpu else logits.argmax(-1)
@@ -281,7 +291,8 @@ def to_numpy_checked(
     """Scores and arg-max as arrays. Raise ProbeError if a logit was NaN or +inf."""
     if not finite:
         raise ProbeError(
-            "the model returned NaN or infinite logits. In float16 large activations overflow: load it with "
+            "the model returned NaN or infinite logits. In float16 large activations overflow: "
+            "load it with "
             "dtype='bfloat16' or 'float32'. Otherwise the checkpoint is damaged"
         )
     return scores.cpu().numpy(), best.cpu().numpy()

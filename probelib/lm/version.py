@@ -1,4 +1,5 @@
-"""What computes scores, as part of every store key; apart from the core, so that a store can be read without torch."""
+"""What computes scores, as part of every store key; apart from the core, so that a store can be
+read without torch."""
 
 import ast
 import hashlib
@@ -22,10 +23,10 @@ NO_SCORES = (
 )
 
 
-def _sources() -> dict[str, bytes]:
+def _sources(folder: Path = FOLDER) -> dict[str, bytes]:
     """Name -> content of the files that compute scores."""
-    found = (path for path in sorted(FOLDER.rglob("*.py")) if path.name not in NO_SCORES)
-    return {path.relative_to(FOLDER).as_posix(): path.read_bytes() for path in found}
+    found = (path for path in sorted(folder.rglob("*.py")) if path.name not in NO_SCORES)
+    return {path.relative_to(folder).as_posix(): path.read_bytes() for path in found}
 
 
 def _versions() -> dict[str, str]:
@@ -45,30 +46,38 @@ AT_IMPORT, VERSIONS, STATES = _sources(), _versions(), _states()
 
 @cache
 def scoring() -> dict[str, str]:
-    """``code``: digest of the source of the core; and the versions of the libraries that compute its numbers.
+    """``code``: digest of the source of the core; and the versions of the libraries that compute
+    its numbers.
 
-    Comments, docstrings and layout do not count, neither does the build of a library (2.7.0+cpu is 2.7.0).
+    Comments, docstrings and layout do not count, neither does the build of a library (2.7.0+cpu is
+    2.7.0).
     """
-    return {"code": source_digest(AT_IMPORT)} | VERSIONS
+    return {"code": _digest(AT_IMPORT)} | VERSIONS
 
 
 def check_unchanged() -> None:
-    """Raise ProbeError if the code or a library was exchanged on the disk since this process imported it: modules that
-    are imported from now on would be others than the key of a score names."""
+    """Raise ProbeError if the code or a library was exchanged on the disk since this process
+    imported it: modules that are imported from now on would be others than the key of a score
+    names."""
     if _states() == STATES:
         return
-    now = _versions()
-    changed = [f"{name} {VERSIONS[name]} -> {now[name]}" for name in now if now[name] != VERSIONS[name]]
-    if source_digest(_sources()) != scoring()["code"]:
+    pairs = [(name, VERSIONS[name], now) for name, now in _versions().items()]
+    changed = [f"{name} {then} -> {now}" for name, then, now in pairs if now != then]
+    if _digest(_sources()) != scoring()["code"]:
         changed.append("the code of probelib.lm")
     if changed:
         raise ProbeError(
-            f"{', '.join(changed)}: exchanged while this process runs; start it again (restart the kernel)"
+            f"{', '.join(changed)}: exchanged while this process runs; start it again (restart the "
+            "kernel)"
         )
 
 
-def source_digest(sources: dict[str, bytes]) -> str:
-    """16 hex digits of the code of files, given by name."""
+def source_digest(folder: Path) -> str:
+    """16 hex digits of the code below ``folder``, ``NO_SCORES`` aside."""
+    return _digest(_sources(folder))
+
+
+def _digest(sources: dict[str, bytes]) -> str:
     sha = hashlib.sha256()
     for name, content in sources.items():
         sha.update(f"{name}\n{code(content.decode())}\n".encode())

@@ -160,13 +160,10 @@ def _with_summary(body: str, profile: str, step) -> str:
     """The page with its results at the top: the claims of its artifacts, each with a link."""
     lines = []
     for artifact in step.makes:
-        table = claims_of(profile, artifact)
-        found = "" if table is None else " ".join(claims.sentences(table, artifact))
-        lines += (
-            [f"- [{artifact_title(artifact)}](#{artifact.split('/')[1]}): {escape_markdown(found)}"]
-            if found
-            else []
-        )
+        record = (paths.FIGURES / profile / artifact).with_suffix(".json")
+        if record.exists() and (found := escape_markdown(read_record(record)["finding"])):
+            link = f"[{artifact_title(artifact)}](#{artifact.split('/')[1]})"
+            lines.append(f"- {link}: {found}")
     if not lines:
         return body
     head, *rest = re.split(r"(?m)^(?=## |### )", body, maxsplit=1)

@@ -25,7 +25,7 @@ FEWEST = 5  # facts from which on figure 10 shows an accuracy
 ROLES = {"rest": ("#0173b2", "o"), "after": ("#56b4e9", "s"), "replaced": ("#d55e00", "x")}
 
 
-def names(facts: Facts) -> dict[str, str]:
+def _names(facts: Facts) -> dict[str, str]:
     """Relation -> its name."""
     return dict(zip(facts.relations["relation"], facts.relations["name"], strict=True))
 
@@ -56,7 +56,7 @@ def _missed(estimates: pd.DataFrame, requirement: str, models) -> pd.DataFrame:
     return estimates.assign(missed=[requirement if shipped(model) else "" for model in models])
 
 
-def telling_fact(answers: pd.DataFrame, facts: Facts) -> Facts:
+def contrasting_fact(answers: pd.DataFrame, facts: Facts) -> Facts:
     """The fact that shows the effect of examples best: the model answers it after four correct
     ones, and after as few other inputs as possible; of ties the first.
 
@@ -92,7 +92,8 @@ def figure1(answers: pd.DataFrame, fact: Facts, some: Facts) -> Artifact:
     """What a prompt and a list of four pairs give: one fact per outcome, with the number of facts.
 
     answers   ``measures.answers_of_inputs`` of the facts ``some``
-    fact      shown first (``telling_fact``); the prompt is its first one that is wrong, if any is
+    fact      shown first (``contrasting_fact``); the prompt is its first one that is wrong, if any
+              is
     """
     (first,), labels = fact.facts["fact"], gold(some).set_index("fact")["label"]
     own = answers[(answers["fact"] == first) & (answers["estimator"] == "prompted")]
@@ -295,7 +296,7 @@ def sensitivity(decided: dict[str, pd.DataFrame]) -> Artifact:
     models = here["model"].unique()
     table = pd.DataFrame(rows).T[models].rename_axis("decision").rename_axis(columns=None)
     by = [own.set_index(["model", "fact"])["correct"] for own in (here, there)]
-    changes = {m: measures.paired_change(by[0][m], by[1][m][by[0][m].index]) for m in models}
+    changes = {m: measures.change_of_share(by[0][m], by[1][m][by[0][m].index]) for m in models}
     claims = check("zplke/sensitivity", released=pd.DataFrame(changes).T)
     return Artifact("zplke/sensitivity", table.reset_index(), claims)
 
@@ -347,7 +348,7 @@ def relations_figure(name: str, cells: pd.DataFrame, facts: Facts) -> Artifact:
     counts = frame["relation"].map(facts.facts["relation"].value_counts())
     ends = [stats.wilson(round(a * n), n) for a, n in zip(frame["accuracy"], counts, strict=True)]
     ends = pd.DataFrame(ends, frame.index, ["accuracy low", "accuracy high"])
-    frame = frame.assign(relation=frame["relation"].map(names(facts)), **ends)
+    frame = frame.assign(relation=frame["relation"].map(_names(facts)), **ends)
     rows = _dots(frame[frame["test"] == test], "accuracy")
     best = rows[rows["method"] == "ZP-LKE"].groupby("relation")["value"].mean()
     rows = rows.assign(best=rows["relation"].map(best), place=rows["method"].map(ORDER.index))
@@ -397,7 +398,7 @@ def table5(facts: Facts, options: pd.DataFrame) -> Artifact:
     sample = sample.groupby("relation", sort=False).head(2)
     wrong = options[options["candidate"] != options["fact"].map(rows.set_index("fact")["object"])]
     listed = wrong.groupby("fact")["label"].agg(lambda labels: ", ".join([*labels[:5], "..."]))
-    table = {"Relation": sample["relation"].map(names(facts))}
+    table = {"Relation": sample["relation"].map(_names(facts))}
     table |= {"Subject": facts.label(sample["subject"]), "Object": sample["label"]}
     table["Multiple choices"] = sample["fact"].map(listed)
     return Artifact("zplke/table5", pd.DataFrame(table))
@@ -453,7 +454,7 @@ def table9(facts: Facts, rules, matrix, measured, exposures=None) -> Artifact:
 def table10(matrix: pd.DataFrame, facts: Facts, n: int = 3) -> Artifact:
     """The ``n`` best and worst relations of every base model, and how many more are tied with
     them."""
-    titles, rows = names(facts), []
+    titles, rows = _names(facts), []
     for model, accuracy in matrix.iterrows():
         row = {"model": model}
         for kind in ("best", "worst"):
@@ -480,7 +481,7 @@ def _heat(axis, table: pd.DataFrame, low: float, rows=(), columns=()) -> None:
 def figure7(matrix: pd.DataFrame, facts: Facts, rule: pd.Series) -> Artifact:
     """Heat map of accuracies, relations x models (``measures.accuracy_matrix``), best relations
     first, beside the best ``rule`` without a model."""
-    means, called = matrix.mean().sort_values(ascending=False), names(facts)
+    means, called = matrix.mean().sort_values(ascending=False), _names(facts)
     shown = matrix.rename(index=short_labels(matrix.index)).T.loc[means.index]
     shown = shown.assign(**{"best rule": rule})
     shown.index = [textwrap.shorten(called[r], 50, placeholder=" ...") for r in means.index]

@@ -174,7 +174,7 @@ def by_model(values: pd.Series, models: Iterable[str]) -> pd.DataFrame:
     return pd.DataFrame(rows, index=["value", "low", "high", "n"]).T
 
 
-def paired_change(before, after) -> dict[str, float]:
+def change_of_share(before, after) -> dict[str, float]:
     """Change of the share of right answers between two inputs on the same facts: ``value`` with
     ``low`` and ``high`` (95 %, adjusted Wald of Agresti and Min 2005), and McNemar's exact test:
     ``lost``, ``gained``, ``p``, ``n``.
@@ -182,13 +182,13 @@ def paired_change(before, after) -> dict[str, float]:
     Half a fact is added to each of the four cells, so the interval has a width even where no answer
     changes, as at a ceiling or a floor: such a case is undecided, never without a difference.
 
-    >>> {name: round(end, 3) for name, end in paired_change([1] * 60, [1] * 60).items()}
+    >>> {name: round(end, 3) for name, end in change_of_share([1] * 60, [1] * 60).items()}
     {'lost': 0, 'gained': 0, 'p': 1.0, 'n': 60, 'value': 0.0, 'low': -0.032, 'high': 0.032}
     """
     test = stats.mcnemar(before, after)
     n, lost, gained = test["n"], test["lost"], test["gained"]
     middle, changed = (gained - lost) / (n + 2), (gained + lost + 1) / (n + 2)
-    half = 1.959964 * np.sqrt((changed - middle**2) / (n + 2))
+    half = 1.959964 * float(np.sqrt((changed - middle**2) / (n + 2)))
     return test | {"value": (gained - lost) / n, "low": middle - half, "high": middle + half}
 
 
@@ -206,8 +206,8 @@ def answers_of_inputs(
 def right_by_input(answers: pd.DataFrame) -> pd.DataFrame:
     """Per input of table 1 over all facts: ``estimator``, ``context``, ``right`` (count), its
     ``share`` (Wilson interval), and against the longest list of correct examples with the same
-    estimator: the paired ``change`` of the share (``paired_change``) and ``lost``, the share of the
-    answers right there that are wrong here (Wilson; wide where few are right there).
+    estimator: the paired ``change`` of the share (``change_of_share``) and ``lost``, the share of
+    the answers right there that are wrong here (Wilson; wide where few are right there).
 
     answers   ``answers_of_inputs`` of several facts
     """
@@ -217,7 +217,7 @@ def right_by_input(answers: pd.DataFrame) -> pd.DataFrame:
     for estimator, context in answers[keys].drop_duplicates().itertuples(index=False, name=None):
         full = max(name for name in wide[estimator] if name.endswith(" correct"))  # 4, not 1
         full, own = wide[estimator, full], wide[estimator, context]
-        n, lost, change = full.sum(), int((full & ~own).sum()), paired_change(full, own)
+        n, lost, change = full.sum(), int((full & ~own).sum()), change_of_share(full, own)
         row = {"estimator": estimator, "context": context, "right": own.sum()}
         row |= bounds("share", own.mean(), stats.wilson(own.sum(), len(own)))
         row |= bounds("change", change["value"], (change["low"], change["high"]))
@@ -399,8 +399,8 @@ def relations_ahead(cells: pd.DataFrame, other: str) -> dict[str, float]:
 
 def by_separator(measured: pd.DataFrame) -> pd.DataFrame:
     """Figure 6: ``model``, ``between``, ``size`` (facts), ``accuracy`` (Wilson interval), and the
-    paired ``change`` against the blank on the same facts (``paired_change``), ``lost``, ``gained``
-    and McNemar's ``p (Holm)``; NaN for the blank itself."""
+    paired ``change`` against the blank on the same facts (``change_of_share``), ``lost``,
+    ``gained`` and McNemar's ``p (Holm)``; NaN for the blank itself."""
     blank = measured[measured["between"] == "a blank"].set_index(["model", "fact"])["correct"]
     rows = []
     for (model, between), own in measured.groupby(["model", "between"], sort=False):
@@ -408,7 +408,7 @@ def by_separator(measured: pd.DataFrame) -> pd.DataFrame:
         row = {"model": model, "between": between, "size": n}
         row |= bounds("accuracy", right / n, stats.wilson(right, n))
         if between != "a blank":
-            test = paired_change(blank.loc[model].loc[own["fact"]], own["correct"])
+            test = change_of_share(blank.loc[model].loc[own["fact"]], own["correct"])
             row |= bounds("change", test["value"], (test["low"], test["high"]))
             row |= {name: test[name] for name in ("lost", "gained", "p")}
         rows.append(row)

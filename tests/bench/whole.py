@@ -13,9 +13,10 @@ import numpy as np
 import pandas as pd
 
 from probelib import grapheval, lm
-from probelib.facts.graphs.graph import open_graph, synthetic, write_graph
+from probelib.facts.graphs.graph import open_graph, write_graph
 from probelib.grapheval import judge, whole_graph
 from tests.bench.measuring import alone, exponent, write_table
+from tests.facts.samples import synthetic
 
 NO_TEMPLATES = pd.DataFrame(columns=["relation", "template"])
 MODEL, TRIPLES, PARTS = "atlas-neox-0.15m", 1_000_000, 10  # parts between two stops

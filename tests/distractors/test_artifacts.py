@@ -6,7 +6,6 @@ import pytest
 
 from probelib import published, report, stats
 from probelib.distractors import artifacts
-from tests.conftest import DATA
 
 NAN = np.nan
 
@@ -113,23 +112,3 @@ def test_tables_5_and_6_are_the_papers_but_for_one_interval():
         2.46, abs=0.01
     )  # theirs is of 152 sentences
     assert verdicts(table6) == {("blunders", ""): (0.0, "undecided")}
-
-
-def test_the_annotated_sentences_give_the_printed_counts():
-    path = DATA / "verbalization" / "taxonomy.csv"
-    if not path.exists():
-        pytest.skip(f"the annotated sentences are not in {path}")
-    (counts, n), (printed, m) = artifacts.count_errors(path), artifacts.count_errors()
-    assert counts.to_dict() == printed.to_dict() and n == m == 77
-
-
-def test_kinds_of_errors_with_an_example_or_a_dash():
-    rows = pd.DataFrame({"text": ["Haiti is in", "Haiti"]})
-    names = list(artifacts.FLAWS)
-    made = {name: rows.assign(errors=[(), ()]) for name in names}
-    made[names[0]] = pd.DataFrame(
-        {"text": ["Haiti is in", "the Haiti"], "errors": [(), (names[0],)]}
-    )
-    table = artifacts.table8(rows, made).frame.set_index("error")
-    assert table.loc[names[0], ["right", "flawed"]].tolist() == ["Haiti", "the Haiti"]
-    assert table.loc["out_of_subject", "right"] == "–" and table.loc[names[1], "flawed"] == "–"

@@ -149,12 +149,9 @@ def test_measures_beside_the_best():
         [-0.1095, -0.0905]
     )
     assert table.loc[["good", "none"], measures.ends("to best")].isna().all(axis=None)
+    assert measures.best_of({"a": np.nan, "b": 0.3, "c": 0.1 + 0.2}) == "b"
     rounding = {"good": np.zeros(99), "other": np.full(99, 1e-16)}  # equal but for a summation
     assert measures.beside(values, rounding, "good", "x")["p (Holm)"]["other"] == 1
-
-
-def test_the_best_measure_of_near_ties_is_the_first():
-    assert measures.best_of({"a": np.nan, "b": 0.3, "c": 0.1 + 0.2}) == "b"
 
 
 def calibrated(n: int = 30) -> tuple[measures.Calibrations, pd.DataFrame]:
@@ -268,30 +265,21 @@ def test_rounding_flips_no_verdict():
     pd.testing.assert_frame_equal(robust(-1e-9), robust(0.0), atol=1e-8)
 
 
-BAD = [
-    (
-        lambda: measures.plausibility(pd.DataFrame(), "end"),
-        "unknown ending 'end'.*Known: eos, none",
-    ),
-    (
-        lambda: measures.aggregated(one_sentence({"f": [1]}), "Max"),
-        "unknown aggregate 'Max'.*Known: ",
-    ),
-    (
-        lambda: short_of_sentences(),
-        "1 of 2 facts do not have all 2 sentences, e.g. b .1.*n_sentences=1",
-    ),
-]
-
-
 def short_of_sentences():
     rows = [("a", "a|1", 1.0), ("a", "a|2", 2.0), ("b", "b|1", 3.0)]
     values = pd.DataFrame(rows, columns=["fact", "prompt", "x"]).set_index(["fact", "prompt"])
     number = pd.Series({"a|1": 1, "a|2": 2, "b|1": 1})
-    measures.by_sentences(values, number, ["a", "b"], [1, 2], ["x"] * 3)
+    return measures.by_sentences(values, number, ["a", "b"], [1, 2], ["x"] * 3)
 
 
-@pytest.mark.parametrize(("ask", "words"), BAD)
+@pytest.mark.parametrize(
+    ("ask", "words"),
+    [
+        (lambda: measures.plausibility(pd.DataFrame(), "end"), "unknown ending 'end'.*Known: eos"),
+        (lambda: measures.aggregated(one_sentence({"f": [1]}), "Max"), "unknown aggregate 'Max'"),
+        (short_of_sentences, "1 of 2 facts do not have all 2 sentences, e.g. b .1.*n_sentences=1"),
+    ],
+)
 def test_bad_input_is_named(ask, words):
     with pytest.raises(ProbeError, match=words):
         ask()

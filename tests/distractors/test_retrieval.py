@@ -238,15 +238,3 @@ def test_no_strategy_is_harder_than_the_optimum(searched):
     by_label = retrieval.allowed(kb, chosen.facts, found["beam"], 10, by="label_logprob")
     assert set(by_label["candidate"]) <= set(found["beam"]["candidate"])
     assert (by_label["label_logprob"] <= by_label["logprob"]).all()
-
-
-def test_what_is_stored_is_not_searched_again(searched, tmp_path):
-    kb, chosen, asked, *_ = searched
-    wanted, spaces = retrieval.searches(kb, chosen.facts, asked, 3)
-    model = lm.load("atlas-gpt2-0.6m")
-    first = store.search(model, wanted, spaces, tmp_path)
-    model.top_continuations = None  # a call would fail
-    pd.testing.assert_frame_equal(first, store.search(model, wanted, spaces, tmp_path))
-    fewer, other = retrieval.searches(kb, chosen.facts, asked, 2)
-    with pytest.raises(TypeError):
-        store.search(model, fewer, other, tmp_path)

@@ -13,7 +13,7 @@ from probelib.lm.remote.chat import connect
 from tests.lm.remote.server import serving
 
 FEW = DistractorSettings(
-    n_sentences=2, n_distractors=5, next_tokens=5, widths=(1, 2), judge_width=1, timings=2
+    n_sentences=2, n_distractors=5, next_tokens=5, widths=(1, 2), judge_width=1
 )
 
 
@@ -44,25 +44,6 @@ def test_probability_is_that_of_the_bare_label_with_any_ending(study):
     assert stop.scores["label"].str.endswith(".").all() and stop.outcomes["random"].shape == (12, 5)
     for other in (stop, replace(study, strategies=())):
         pd.testing.assert_frame_equal(scores.MEASURES["Probability"](other), first, rtol=1e-4)
-
-
-def test_several_models_are_scored_one_by_one(study):
-    one = replace(study, strategies=("random",))
-    found = scores.outcomes_by_model(["atlas-neox-0.15m", "atlas-gpt2-0.6m"], one)
-    assert [own.attrs["parameters"] for own in found.values()] == sorted(
-        own.attrs["parameters"] for own in found.values()
-    )
-    pd.testing.assert_frame_equal(found["atlas-gpt2-0.6m"], one.outcomes["random"])
-
-
-def test_the_sample_is_a_table_of_labels(study, tmp_path):
-    other = facts.keep(study.facts, study.facts.facts.index == 0)
-    sentences = scores.cloze_sentences(other, 1)
-    own = replace(study, facts=other, sentences=sentences, folder=tmp_path)
-    table = scores.sample_lists(own, n=3)
-    assert list(table) == ["rank", *retrieval.NAMES.values()] and len(table) == 3
-    objects = other.label(other.facts["object"])
-    assert not table.isin(objects).any(axis=None) and (table["Opt"] != "").all()
 
 
 def test_second_models_are_loaded_connected_or_left_out():
@@ -128,6 +109,6 @@ def test_a_judge_behind_an_address(study, tmp_path):
         own = with_texts(study, [" Paris", " Rome", " Paris"], **second)
         for _ in range(2):  # the second time from the store
             table = scores.judge_texts(own)
-            assert table["value"].tolist() == [1, 0, 1] == table["truth"].tolist()
+            assert table["value"].tolist() == [1, 0, 1]
     assert len(asked) == 2 and {path for path, _, _ in asked} == {"/v1/chat/completions"}
     assert asked[0][1]["temperature"] == 0 and "authorization" not in str(asked).lower()

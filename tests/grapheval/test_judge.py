@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 import torch
 
-from probelib import files, lm, prompts
+from probelib import lm, prompts
 from probelib.errors import ProbeError
 from probelib.grapheval import judge, measures, soft_prompt
 from probelib.grapheval.scores import GraphEvalSettings
@@ -110,17 +110,6 @@ def test_a_reader_reads_the_prompt_that_was_answered():
     assert said[0].tolist() == pytest.approx(expected, abs=1e-3)
 
 
-def test_wide_models_share_what_statements_begin_with(monkeypatch):
-    model, told = lm.load(BASE), {}
-    for wide in (0, 10**9):
-        monkeypatch.setattr(judge, "WIDE", wide)
-        statements = ["Paris is nice.", "Paris is a city.", "Lima is nice."]
-        told[wide] = judge.Reader(model).states(statements)
-    (shared, few), (padded, many) = told.values()
-    assert shared == pytest.approx(padded, abs=1e-4)
-    assert few["forwarded_tokens"] < many["forwarded_tokens"]
-
-
 def test_all_readers_predict_the_held_out_outcomes_of_all_models():
     """The logits are left out where they are the first word of the answer itself."""
     model = lm.load(BASE)
@@ -160,12 +149,3 @@ def test_virtual_tokens_make_answers_likelier_and_leave_the_model_as_it_was(tmp_
     states, _ = judge.Reader(model, soft_prompt=soft).states(["Paris is nice."])
     expected = model.hidden_states(["Paris is nice."], soft_prompt=soft)[0]
     assert states[0] == pytest.approx(expected[0], abs=1e-4)
-
-
-def test_a_damaged_soft_prompt_is_trained_again(tmp_path):
-    model, study = lm.load(BASE), GraphEvalSettings(virtual_tokens=2, encoder_epochs=0)
-    soft, _ = soft_prompt.train_soft_prompt(model, TEXTS[:4], tmp_path, study)
-    files.write(next(tmp_path.glob("*.parquet")), b"nonsense")
-    with pytest.warns(UserWarning, match="damaged"):
-        again, _ = soft_prompt.train_soft_prompt(model, TEXTS[:4], tmp_path, study)
-    assert torch.equal(again, soft)

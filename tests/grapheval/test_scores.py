@@ -6,9 +6,11 @@ import pytest
 
 from probelib import lm, parameters
 from probelib.errors import ProbeError
+from probelib.facts.graphs.graph import write_graph
 from probelib.grapheval import judge, measures, scores, whole_graph
 from probelib.grapheval.measures import Answer
 from probelib.runner import plan
+from tests.facts.samples import synthetic
 
 BASE, TUNED = "atlas-neox-0.15m", "atlas-neox-0.6m-it"
 T, F, K = Answer
@@ -26,14 +28,11 @@ T, F, K = Answer
         ("yes", T, None),
         ("False.", F, None),
         ("The statement is true. It is not false.", T, T),
-        ("This is incorrect", F, None),
         ("The statement is correct.", T, None),
         ("The statement is not correct.", F, None),
         ("I don't think it is correct", None, None),
-        ("I cannot say that is correct", None, None),
         ("Nothing in it is correct", None, None),
         ("It is incorrect to call it correct", F, None),
-        ("The answer is true.", T, T),
         ("I think the statement is false.", F, F),
         ("It's true.", T, T),
         ("I don't think it is false.", None, F),
@@ -43,11 +42,9 @@ T, F, K = Answer
         ("It is not known to be true.", K, T),
         ("It is not known for certain.", K, None),
         ("There is no evidence that the statement is true.", None, T),
-        ("It is unlikely that this is true.", None, T),
         ("The opposite is true.", None, T),
         ("It is not Paris, so the statement is false.", F, F),
         ("Norway is a country", None, None),
-        ("Yesterday", None, None),
         ("", None, None),
         ("\n\nIt cannot be determined.", K, None),
         ('"No."', F, F),
@@ -58,56 +55,30 @@ def test_what_a_text_answers(text, kit, released):
     assert scores.parse_answer(text, "released") == released
 
 
-@pytest.mark.parametrize(
-    ("text", "answer"),
-    [
-        (" 1944. Yes, the statement is true.", T),
-        (" Paris. No, the statement is false.", F),
-        (" I don't know.", K),
-        (" St. Louis. Yes, the statement is true.", T),
-        (" True Detective. No, the statement is false.", F),
-        (" No, the statement is false.", F),  # nothing recalled
-        (" Yes.", T),
-        (" True Romance.", None),
-        (" Paris. Lyon. Nice.", None),
-        ("", None),
-    ],
-)
-def test_the_verdict_comes_after_the_recalled_object(text, answer):
-    found = scores.parse_answer(text, "recalled")
-    assert found == answer and (found is None) == (answer is None)
-
-
 def test_which_models_answer_and_whose_states_are_read():
-    models, tuned = ["a/m", "b/n", "c/chat"], ["a/m-it", "x=b/n", "c/chat"]
-    assert scores.answering_models(models, tuned) == ["a/m-it", "x", "c/chat"]
+    models, tuned = ["a/m", "b/n", "c/chat"], ["a/m-it", "x/t=b/n", "c/chat"]
+    assert scores.answering_models(models, tuned) == ["a/m-it", "x/t", "c/chat"]
     loaded = {name: lm.load(name) for name in ("atlas-neox-2.4m", BASE, "atlas-llama-0.6m")}
     expected = {"atlas-neox-2.4m": BASE, BASE: BASE, "atlas-llama-0.6m": "atlas-llama-0.6m"}
     assert scores.substitutes(loaded).to_dict() == expected
 
 
-def test_labels_keep_the_order_of_the_sample_after_either_instruction(tmp_path):
+def test_labels_keep_the_order_of_the_sample(tmp_path):
     kg = whole_graph.verbalize(*whole_graph.load_graph("atlas"), n_triples=50)
     sample = whole_graph.sample_statements(kg, 6)
-    models = {TUNED: lm.load(TUNED)}
-    labels = scores.label_statements(models | {BASE: lm.load(BASE)}, sample, tmp_path, 4)
+    models = {name: lm.load(name) for name in (TUNED, BASE)}
+    labels = scores.label_statements(models, sample, tmp_path, 4)
     by_model = labels.groupby("model", sort=False)["prompt"].agg(list)
     assert by_model.tolist() == [sample["prompt"].tolist()] * 2 and (labels["n_tokens"] <= 4).all()
-    unread = labels["response"].map(scores.parse_answer).isna()
+    unread = labels["response"].map(lambda text: scores.parse_answer(text) is None)
     assert unread.any() and (labels["unparsed"] == unread).all()
     assert (labels["answer"][unread] == K).all() and (labels["answer"] != K).any()
-    recalled = scores.label_statements(models, sample, tmp_path, 40, "recalled")
-    both = scores.label_by_instruction(recalled, "recalled", models, sample, tmp_path)
-    assert list(both) == ["at once", "recalled"] and both["recalled"] is recalled
-    again = scores.label_by_instruction(both["at once"], "at once", models, sample, tmp_path)
-    assert again["recalled"]["response"].tolist() == recalled["response"].tolist()
-    alone = scores.label_by_instruction(labels, "at once", {"a user's": None}, sample, tmp_path)
-    assert list(alone) == ["at once"]
 
 
 def test_a_template_is_requested_and_checked():
-    examples = [("mayor", [("Nice", "Ann")], "[Y] leads [X].")]
-    text = scores.request_template("capital", [("Peru", "Lima")], examples)
+    samples = [("capital", [("Peru", "Lima")], "{tail} rules {head}.")]
+    samples.append(("mayor", [("Nice", "Ann")], "{tail} leads {head}."))
+    text = scores.request_template(samples)
     assert text.endswith("Relation: capital\n- Peru | capital | Lima\nSentence:")
     assert "- Nice | mayor | Ann\nSentence: {tail} leads {head}." in text
     found = scores.check_template(' "{head} has {tail}."\nmore {head}')
@@ -117,18 +88,14 @@ def test_a_template_is_requested_and_checked():
 
 
 @pytest.mark.parametrize("profile", ["smoke", "atlas", "small", "paper"])
-def test_the_plans_settings_are_known_and_the_command_line_adds_to_them(profile):
+def test_the_plans_settings_are_known(profile):
     whole = plan.read()
     steps = [step for step in whole.steps if step.notebook.startswith("grapheval/")]
-    planned, more = plan.settings(whole, steps, profile), {"judge_epochs": 7}
-    complete = lambda given: parameters.complete(scores.GraphEvalSettings, given)
-    for notebook, values in plan.settings(whole, steps, profile, {"settings": more}).items():
-        expected = planned[notebook].get("settings", {}) | more
-        assert complete(values["settings"]) == complete(expected)
-        assert complete(more).training == {"epochs": 7, "batch": 64, "lr": 0.001}
+    for values in plan.settings(whole, steps, profile).values():
+        parameters.complete(scores.GraphEvalSettings, values.get("settings", {}))
 
 
-GRAPH = whole_graph.load_graph("synthetic:30")
+GRAPH = (synthetic(30), pd.DataFrame(columns=["relation", "template"]))
 STATES, ANSWERS = np.ones((4, 16), np.float32), np.array([0, 1, 2, 0])
 PAIR = pd.DataFrame({"triple": [1, 1], "negative": 0, "answer": 0})
 
@@ -137,7 +104,8 @@ def templates(text: str):
     def load(folder):
         (folder / "templates.csv").write_text(text)
         path = str(folder / "templates.csv")
-        return whole_graph.open_verbalized("synthetic:30", folder, path)
+        source = write_graph(synthetic(30), folder / "kg")
+        return whole_graph.open_verbalized(str(source), folder, path)
 
     return load
 
@@ -147,18 +115,15 @@ def templates(text: str):
     [
         ("two answers", lambda _: measures.eq2(PAIR)),
         ("Eq. 2 'relased'; did you mean released", lambda _: measures.eq2(PAIR, "relased")),
-        ("unknown side", lambda _: measures.by_type(pd.DataFrame(), pd.DataFrame(), "left")),
         ("variant of the parser 'kti'", lambda _: scores.parse_answer("", "kti")),
-        ("unknown instruction 'recall'", lambda _: scores.instruction_text("recall")),
         ("one of each", lambda _: judge.train(STATES, ANSWERS[:3], ANSWERS)),
         ("omit unevaluated statements", lambda _: judge.train(STATES, ANSWERS - 1, ANSWERS)),
         ("NaN", lambda _: judge.train(STATES * np.nan, ANSWERS, ANSWERS)),
         ("judge mode", lambda _: judge.train(STATES, ANSWERS, ANSWERS, "relesed")),
         ("n_triples=-5", lambda _: whole_graph.verbalize(*GRAPH, n_triples=-5)),
         ("no graph 'dbpedia'", lambda _: whole_graph.load_graph("dbpedia")),
-        ("no column 'template'; it has relation, text", templates("relation,text\na,b\n")),
+        ("template.*expected: relation,template", templates("relation,text\na,b\n")),
         ("no readable CSV of templates", templates("")),
-        ("no column 'relation'", templates("template\n[X] [Y]\n")),
         ("must hold one \\[X\\]", templates("relation,template\nP36,\n")),
         ("relation 'P36' has two templates", templates("relation,template\nP36,\nP36,\n")),
         ("none of the .* triples", templates("relation,template\nnothing,[X] [Y]\n")),

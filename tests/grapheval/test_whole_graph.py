@@ -9,8 +9,9 @@ import pytest
 
 from probelib import lm
 from probelib.errors import ProbeError
-from probelib.facts.graphs.graph import SLOTS, Graph, make_table, synthetic
+from probelib.facts.graphs.graph import SLOTS, Graph, make_table
 from probelib.grapheval import judge, measures, scores, whole_graph
+from tests.facts.samples import synthetic
 
 NAMES = ["AC/DC", "Beyoncé", "100% [Y] {tail}", "<http://www.u2.com/>", "東京"]
 NONE = pd.DataFrame(columns=["relation", "template"])
@@ -168,8 +169,8 @@ def test_labels_and_the_whole_graph_speak_of_the_same_statements(reader, tmp_pat
     mine = judge.predict(own, reader.states(sample["text"].tolist())[0], sample["true"])
     there = whole.loc[list(zip(sample["triple"], sample["negative"], strict=True)), "probability"]
     assert there.to_numpy() == pytest.approx(mine.max(axis=1), abs=1e-4)
-    prompts = scores.statement_prompts(sample, reader.model, size=50)
-    assert prompts["relation"].value_counts().tolist() == [50, 50, 20]
+    prompts = scores.statement_prompts(sample, reader.model)
+    assert set(prompts["relation"]) == {"statements 0"} and prompts["fact"].is_unique
     assert prompts["text"][0] == f"Is this statement true? {sample['text'][0]}\nAnswer:"
     with pytest.raises(ProbeError, match="a number from 1 to 300"):
         whole_graph.sample_statements(one, 301)

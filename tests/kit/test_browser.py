@@ -17,7 +17,8 @@ CHROMIUM, DRIVER = shutil.which("chromium"), shutil.which("chromedriver")
 pytestmark = [
     pytest.mark.browser,
     pytest.mark.skipif(
-        not (CHROMIUM and DRIVER), reason="needs chromium and chromedriver (Debian: chromium chromium-driver)"
+        not (CHROMIUM and DRIVER),
+        reason="needs chromium and chromedriver (Debian: chromium chromium-driver)",
     ),
 ]
 FLAGS = ["--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--no-first-run", "--disable-sync",
@@ -121,8 +122,17 @@ def open_notebook(browser, lab: str, name: str) -> None:
 def run_cells(browser, seconds: float = 240) -> list[dict]:
     """Run the notebook last opened to its end; its code cells, without the empty ones."""
     browser.execute_script("window.jupyterapp.commands.execute('notebook:run-all-cells')")
-    code = lambda: [c for c in json.loads(browser.execute_script(CELLS)) if c["cell_type"] == "code" and c["source"]]
-    wait(lambda: all(c["execution_count"] for c in code()) and browser.execute_script(KERNEL) == "idle", seconds)
+    code = lambda: [
+        c
+        for c in json.loads(browser.execute_script(CELLS))
+        if c["cell_type"] == "code" and c["source"]
+    ]
+    wait(
+        lambda: (
+            all(c["execution_count"] for c in code()) and browser.execute_script(KERNEL) == "idle"
+        ),
+        seconds,
+    )
     return code()
 
 
@@ -178,7 +188,9 @@ def test_slides_open_without_a_network(browser, lab1):
     assert browser.execute_script("return Reveal.getTotalSlides()") > 20
     browser.execute_script("Reveal.next()")
     assert browser.execute_script("return Reveal.getCurrentSlide().innerText.trim().length") > 0
-    loaded = browser.execute_script("return performance.getEntriesByType('resource').map(e => e.name)")
+    loaded = browser.execute_script(
+        "return performance.getEntriesByType('resource').map(e => e.name)"
+    )
     assert not [name for name in loaded if name.startswith("http")]
 
 
@@ -190,7 +202,9 @@ def test_explore_answers_to_the_keyboard(browser, lab):
     before = (NOTEBOOKS / "explore.ipynb").read_bytes()
     open_notebook(browser, lab, "explore")
     run_cells(browser)
-    words = lambda: browser.execute_script("return document.querySelector('.widget-html img')?.alt ?? ''")
+    words = lambda: browser.execute_script(
+        "return document.querySelector('.widget-html img')?.alt ?? ''"
+    )
     cells = json.loads(browser.execute_script(CELLS))
     text = json.dumps([cell.get("outputs", []) for cell in cells])
     assert '"output_type": "error"' not in text and "Warning" not in text
@@ -205,17 +219,23 @@ def test_explore_answers_to_the_keyboard(browser, lab):
     screenshot(browser, "explore_before")
     overwrite(fact, "Germany – Berlin")
     wait(lambda: words().startswith("Germany – capital – Berlin"), 120)
-    below = lambda: browser.execute_script("return document.querySelector('.widget-html').innerText")
+    below = lambda: browser.execute_script(
+        "return document.querySelector('.widget-html').innerText"
+    )
     assert "Which city is the capital of Germany?" in below(), "the tables below the picture follow"
     overwrite(fact, "france")
     wait(lambda: words().startswith("France – capital – Paris"), 120)
     screenshot(browser, "explore_after")
     overwrite(model, "no-such-model")
-    shown = lambda: browser.execute_script("return document.querySelector('.widget-html')?.innerText ?? ''")
+    shown = lambda: browser.execute_script(
+        "return document.querySelector('.widget-html')?.innerText ?? ''"
+    )
     wait(lambda: "unknown model" in shown(), 60)
     assert "Traceback" not in shown() and len(shown().strip().split("\n")) == 1
     # the letters went into the field: as JupyterLab's shortcuts they would have turned cells into texts, or made new ones
-    assert [cell["source"] for cell in json.loads(browser.execute_script(CELLS))] == [cell["source"] for cell in cells]
+    assert [cell["source"] for cell in json.loads(browser.execute_script(CELLS))] == [
+        cell["source"] for cell in cells
+    ]
     assert (NOTEBOOKS / "explore.ipynb").read_bytes() == before
 
 
@@ -260,10 +280,17 @@ def shots(browser, folder: str) -> None:
 def test_the_report_opens_without_a_network_request(browser, smoke_run):
     page = smoke_run[0] / "runs" / "smoke" / "report.html"
     browser.get(page.as_uri())
-    requests = browser.execute_script("return performance.getEntriesByType('resource').map(e => e.name)")
+    requests = browser.execute_script(
+        "return performance.getEntriesByType('resource').map(e => e.name)"
+    )
     assert [r for r in requests if not r.startswith("data:")] == []
-    broken = browser.execute_script("return [...document.images].filter(i => !i.naturalWidth).length")
-    assert broken == 0 and len(browser.execute_script("return [...document.images].map(i => i.alt)")) > 0
+    broken = browser.execute_script(
+        "return [...document.images].filter(i => !i.naturalWidth).length"
+    )
+    assert (
+        broken == 0
+        and len(browser.execute_script("return [...document.images].map(i => i.alt)")) > 0
+    )
     fits = browser.execute_script("return document.documentElement.scrollWidth <= innerWidth")
     assert fits, "the page is wider than the window"
     if folder := os.environ.get("PROBELIB_SCREENSHOTS"):
@@ -272,5 +299,7 @@ def test_the_report_opens_without_a_network_request(browser, smoke_run):
         browser.set_window_size(1400, 1600)
     notebook = page.parent / "html" / "monitor" / "sec5_results.html"
     browser.get(notebook.as_uri())
-    requests = browser.execute_script("return performance.getEntriesByType('resource').map(e => e.name)")
+    requests = browser.execute_script(
+        "return performance.getEntriesByType('resource').map(e => e.name)"
+    )
     assert [r for r in requests if r.startswith("http")] == []

@@ -38,7 +38,9 @@ def missing(names: tuple[str, ...]) -> bool:
     thing = LIBRARIES[names[0]]
     for name in names[1:]:
         try:
-            thing = getattr(thing, name, None) or importlib.import_module(f"{thing.__name__}.{name}")
+            thing = getattr(thing, name, None) or importlib.import_module(
+                f"{thing.__name__}.{name}"
+            )
         except (ImportError, AttributeError):
             return not hasattr(thing, name)  # a constant such as 0 ends a chain
     return False

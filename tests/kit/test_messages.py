@@ -30,7 +30,9 @@ def here(tmp_path, monkeypatch) -> Path:
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
     for name, text in TABLES.items():
         (tmp_path / name).write_text(text)
-    (tmp_path / "latin.csv").write_bytes("subject,relation,object\nMünchen,P36,B\n".encode("latin-1"))
+    (tmp_path / "latin.csv").write_bytes(
+        "subject,relation,object\nMünchen,P36,B\n".encode("latin-1")
+    )
     (tmp_path / "folder").mkdir()
     (tmp_path / "half").mkdir()
     (tmp_path / "half" / "config.json").write_text("{}")
@@ -50,7 +52,7 @@ IN_PYTHON = [
     (lambda: lm.load("./my_model"), "./my_model: no such folder"),
     (lambda: lm.load("./folder"), "folder has no config.json: it is not a model folder"),
     (lambda: lm.load("./half"),
-     "half has no *.safetensors that transformers loads ... convert them with `python -m probelib.lm"),
+     "half has no *.safetensors that transformers loads ... save it with model.save_pretrained(folder)"),
     (lambda: lm.load(SMALLEST, quantize="3bit"),
      "unknown quantize '3bit'; did you mean 8bit or 4bit? Known: 4bit, 8bit."),
     (lambda: lm.load(SMALLEST, dtype="half"), "unknown dtype 'half'; Known: auto, bfloat16, float16, float32."),
@@ -133,7 +135,9 @@ def begins(message: str, expected: str) -> bool:
     return found
 
 
-@pytest.mark.parametrize(("call", "expected"), IN_PYTHON, ids=[expected[:40] for _, expected in IN_PYTHON])
+@pytest.mark.parametrize(
+    ("call", "expected"), IN_PYTHON, ids=[expected[:40] for _, expected in IN_PYTHON]
+)
 def test_a_mistake_in_python_is_explained(here, call, expected):
     with pytest.raises(ProbeError) as error:
         call()
@@ -178,8 +182,12 @@ ON_THE_COMMAND_LINE = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("flags", "expected"), ON_THE_COMMAND_LINE, ids=[" ".join(f) for f, _ in ON_THE_COMMAND_LINE])
+@pytest.mark.parametrize(
+    ("flags", "expected"), ON_THE_COMMAND_LINE, ids=[" ".join(f) for f, _ in ON_THE_COMMAND_LINE]
+)
 def test_a_mistake_on_the_command_line_is_one_line(here, capsys, flags, expected):
     assert cli.main(list(flags)) == 2
     printed = capsys.readouterr()
-    assert printed.out == "" and printed.err.count("\n") == 1 and begins(printed.err, expected), printed.err
+    assert printed.out == "" and printed.err.count("\n") == 1 and begins(printed.err, expected), (
+        printed.err
+    )

@@ -33,7 +33,9 @@ def test_every_artifact_of_the_plan_is_made(smoke_run):
         assert stem.with_suffix(".csv").stat().st_size > 0 and stem.with_suffix(".json").exists()
         assert stem.with_suffix(".png").exists() or stem.with_suffix(".html").exists()
     page = (out / "runs" / "smoke" / "report.html").read_text()
-    assert "Not made yet" not in page and all(f"html/{step.notebook}.html" in page for step in steps)
+    assert "Not made yet" not in page and all(
+        f"html/{step.notebook}.html" in page for step in steps
+    )
     assert all(f"ok         {step.notebook}" in said for step in steps)
 
 
@@ -43,7 +45,9 @@ def test_a_second_run_does_nothing(smoke_run):
     started = time.monotonic()
     said = run(out)
     assert "up to date" in said and "start" not in said and time.monotonic() - started < 10
-    assert {p: p.stat().st_mtime_ns for p in out.rglob("*") if p.is_file() and p.name != "lock"} == before
+    assert {
+        p: p.stat().st_mtime_ns for p in out.rglob("*") if p.is_file() and p.name != "lock"
+    } == before
 
 
 def test_kill_minus_nine_in_the_middle_gives_the_same_bytes(smoke_run, tmp_path):
@@ -51,14 +55,23 @@ def test_kill_minus_nine_in_the_middle_gives_the_same_bytes(smoke_run, tmp_path)
     three = ("01_facts", "monitor/sec3_instability", "monitor/sec4_anchors")
     process = start(tmp_path, "--only", *three)
     deadline = time.monotonic() + 300
-    while not list(tmp_path.rglob("scores/**/*.json")) and process.poll() is None and time.monotonic() < deadline:
+    while (
+        not list(tmp_path.rglob("scores/**/*.json"))
+        and process.poll() is None
+        and time.monotonic() < deadline
+    ):
         time.sleep(0.02)
     assert process.poll() is None, "it ended before it could be killed"
     process.send_signal(signal.SIGKILL)
     process.wait()
     assert len(list(tmp_path.rglob("done/**/*.json"))) < len(three)
     run(tmp_path, "--only", *three)
-    made = tuple(f"figures/smoke/{a}." for step in plan.read().steps if step.notebook in three for a in step.makes)
+    made = tuple(
+        f"figures/smoke/{a}."
+        for step in plan.read().steps
+        if step.notebook in three
+        for a in step.makes
+    )
     undisturbed = scores_and_figures(smoke_run[0])
     made_now = scores_and_figures(tmp_path)
     resumed = {name: made_now[name] for name in made_now if name.startswith((*made, "runs/"))}
@@ -102,7 +115,11 @@ def noise(notebooks: Path) -> dict[str, list[str]]:
     for path in sorted(notebooks.rglob("*.ipynb")):
         cells = nbformat.read(path, as_version=4).cells
         texts = [o.text for c in cells for o in c.get("outputs", []) if o.get("name") == "stderr"]
-        lines = [line for line in re.split(r"[\r\n]", "".join(texts)) if line.strip() and "%|" not in line]
+        lines = [
+            line
+            for line in re.split(r"[\r\n]", "".join(texts))
+            if line.strip() and "%|" not in line
+        ]
         said |= {path.stem: lines} if lines else {}
     return said
 
@@ -113,15 +130,23 @@ def test_no_library_prints_into_a_notebook(smoke_run):
 
 def test_every_picture_of_a_notebook_has_an_alt_text(smoke_run):
     pages = sorted((smoke_run[0] / "runs" / "smoke" / "html").rglob("*.html"))
-    assert not any("100%|" in page.read_text(encoding="utf-8") for page in pages)  # bars are for those who wait
-    silent = [page.name for page in pages if "No description has been provided" in page.read_text(encoding="utf-8")]
+    assert not any(
+        "100%|" in page.read_text(encoding="utf-8") for page in pages
+    )  # bars are for those who wait
+    silent = [
+        page.name
+        for page in pages
+        if "No description has been provided" in page.read_text(encoding="utf-8")
+    ]
     assert pages and silent == []
 
 
 def test_a_served_model_goes_through_a_notebook(tmp_path):
     asked = ["encoder_decoders=[]", "n_facts=1", "relations=[P37, P178, P108, P1412]"]
     with serving(honest) as (url, _):
-        said = run(tmp_path, "--only", "monitor/sec5_results", "--models", f"{url}#{NAME}", "--set", *asked)
+        said = run(
+            tmp_path, "--only", "monitor/sec5_results", "--models", f"{url}#{NAME}", "--set", *asked
+        )
     assert "ok         monitor/sec5_results" in said
 
 
@@ -130,7 +155,9 @@ def test_fktc_runs_through_with_the_shipped_models(tmp_path, fktc):
     said = run(tmp_path, "--only", "monitor/sec5_results", "--models", "atlas-neox-0.15m", "--set", "data=fktc",
                f"folder={fktc}", "n_facts=2")  # fmt: skip
     assert "ok         monitor/sec5_results" in said
-    about = json.loads((tmp_path / "figures" / "smoke" / "monitor" / "table4.json").read_text())["facts"]
+    about = json.loads((tmp_path / "figures" / "smoke" / "monitor" / "table4.json").read_text())[
+        "facts"
+    ]
     assert (about["source"], about["relations"], about["facts"]) == ("fktc:fktc", 10, 20)
 
 
@@ -143,7 +170,10 @@ HOSTILE = [
 def own_data(data: str, fktc: Path, gpt2: Path, folder: Path) -> Path:
     """Real facts in one of four formats: FKTC as released, three columns and LAMA's files with the same facts, and the facts of
     BEAR that GPT-2's scores are about. "hostile": three columns whose labels are ``HOSTILE``, each with a number."""
-    lines = {r: (fktc / f"{r}-subclass.json").read_text().splitlines()[1:300] for r in ("P19", "P176", "P364")}
+    lines = {
+        r: (fktc / f"{r}-subclass.json").read_text().splitlines()[1:300]
+        for r in ("P19", "P176", "P364")
+    }
     facts = [(r, json.loads(line)) for r, own in lines.items() for line in own]
     rows = [(row["subject"].strip(), r, row["object"].strip()) for r, row in facts]
     table = pd.DataFrame(rows, columns=["sub_label", "predicate_id", "obj_label"]).drop_duplicates()
@@ -154,12 +184,19 @@ def own_data(data: str, fktc: Path, gpt2: Path, folder: Path) -> Path:
     if data == "hostile":
         texts = pd.unique(table[["sub_label", "obj_label"]].to_numpy().ravel())
         label = {text: f"{HOSTILE[n % len(HOSTILE)]} {n}" for n, text in enumerate(texts)}
-        rows = [(label[subject], relation, label[thing]) for subject, relation, thing in table.to_numpy()]
-        pd.DataFrame(rows, columns=["subject", "relation", "object"]).to_csv(folder / "mine.csv", index=False)
+        rows = [
+            (label[subject], relation, label[thing])
+            for subject, relation, thing in table.to_numpy()
+        ]
+        pd.DataFrame(rows, columns=["subject", "relation", "object"]).to_csv(
+            folder / "mine.csv", index=False
+        )
         return folder / "mine.csv"
     if data == "lama":
         (folder / "TREx").mkdir()
-        described = [{"relation": r, "template": "[X] has to do with [Y] .", "label": r} for r in lines]
+        described = [
+            {"relation": r, "template": "[X] has to do with [Y] .", "label": r} for r in lines
+        ]
         pd.DataFrame(described).to_json(folder / "relations.jsonl", orient="records", lines=True)
         table = table.assign(sub_uri="Q1" + table["sub_label"], obj_uri="Q2" + table["obj_label"])
         for relation, own in table.groupby("predicate_id"):
@@ -173,7 +210,10 @@ def own_data(data: str, fktc: Path, gpt2: Path, folder: Path) -> Path:
             spaces = about["answer_space_ids"], about["answer_space_labels"]
             facts = [
                 {key: row[key] for key in ("sub_id", "sub_label", "answer_idx")}
-                | {name: space[row["answer_idx"]] for name, space in zip(("obj_id", "obj_label"), spaces, strict=True)}
+                | {
+                    name: space[row["answer_idx"]]
+                    for name, space in zip(("obj_id", "obj_label"), spaces, strict=True)
+                }
                 for row in rows
             ]
             pd.DataFrame(facts).to_json(folder / f"{relation}.jsonl", orient="records", lines=True)
@@ -188,7 +228,9 @@ def run_on_own_data(cells, name: str, data: str, folder: Path) -> None:
     assert names["section"].provenance["parameters"]["data"] == data
 
 
-TAKES_DATA = pytest.mark.parametrize("name", [step.notebook for step in plan.read().steps if "data" in step.accepts])
+TAKES_DATA = pytest.mark.parametrize(
+    "name", [step.notebook for step in plan.read().steps if "data" in step.accepts]
+)
 
 
 @pytest.mark.slow
@@ -203,14 +245,18 @@ def test_every_notebook_runs_on_facts_of_ones_own(cells, tmp_path, fktc, gpt2, d
 def test_hostile_labels_are_shown_as_text(cells, tmp_path, fktc, gpt2, monkeypatch, name):
     """No label becomes a tag, in a file or in what a notebook shows; none is fetched; and no notebook fails at one."""
     shown = []
-    keep = lambda data, **_: shown.append(data if isinstance(data, dict) else {"text/html": data._repr_html_()})
+    keep = lambda data, **_: shown.append(
+        data if isinstance(data, dict) else {"text/html": data._repr_html_()}
+    )
     monkeypatch.setattr(display, "display", keep)
     monkeypatch.setattr(socket.socket, "connect", lambda *to: pytest.fail(f"a request to {to[1:]}"))
     run_on_own_data(cells, name, "table", own_data("hostile", fktc, gpt2, tmp_path))
     pages = [path.read_text() for path in (tmp_path / "figures").rglob("*.html")]
     pages += [data["text/html"] for data in shown if "text/html" in data]
     sentences = [data["text/markdown"] for data in shown if "text/markdown" in data]
-    assert pages and not [text for text in (*pages, *sentences) if re.search("<script|<img src=x", text)]
+    assert pages and not [
+        text for text in (*pages, *sentences) if re.search("<script|<img src=x", text)
+    ]
     assert not [text for text in sentences if re.search(r"!\[x\]\(", text)]
 
 
@@ -223,7 +269,10 @@ def test_grapheval_runs_with_soft_prompts(tmp_path):
     assert len(list(tmp_path.rglob("prompts/*.safetensors"))) == 1
     record = json.loads((tmp_path / "figures" / "smoke" / "grapheval" / "table2.json").read_text())
     asked = record["parameters"]
-    assert asked["settings"] == {"judge_epochs": 5, "soft_prompts": True}  # the profile's and the command line's
+    assert asked["settings"] == {
+        "judge_epochs": 5,
+        "soft_prompts": True,
+    }  # the profile's and the command line's
 
 
 @pytest.fixture(scope="module")
@@ -251,7 +300,9 @@ def test_models_that_know_nothing_make_no_findings(tmp_path, folders):
     notebooks = tmp_path / "runs" / "smoke" / "notebooks"
     cells = nbformat.read(notebooks / "monitor" / "sec5_results.ipynb", as_version=4).cells
     outputs = [o for cell in cells for o in cell.get("outputs", [])]
-    said = "\n".join(o.data["text/markdown"] for o in outputs if "text/markdown" in o.get("data", {}))
+    said = "\n".join(
+        o.data["text/markdown"] for o in outputs if "text/markdown" in o.get("data", {})
+    )
     about = (notebooks / "02_models.ipynb").read_text()
     assert f"The training data of {', '.join(lm.short_names(folders))} are unknown" in about
     assert "No model anchors a single fact" in said and "No family here has two sizes" in said
@@ -262,12 +313,16 @@ def test_models_that_know_nothing_make_no_findings(tmp_path, folders):
 def test_the_small_plan_runs_on_folders_of_its_architectures(smoke_run, tmp_path, folders):
     """Through every measure. What they were taught nobody knows: the ground truth is that of shipped models, and it says so.
     Their scores are those of the smoke run, whose store is copied here."""
-    shutil.copytree(smoke_run[0] / "runs" / "smoke" / "scores", tmp_path / "runs" / "small" / "scores")
+    shutil.copytree(
+        smoke_run[0] / "runs" / "smoke" / "scores", tmp_path / "runs" / "small" / "scores"
+    )
     run(tmp_path, "--profile", "small", "--only", "beyond/agreement", "grapheval/table2", "--models", ",".join(folders), "--set",
         "n_facts=3", "n=5", "shipped=[atlas-neox-0.15m]", f"tuned=[{folders[1]}={folders[0]}]", "n_triples=200",
         "n_labels=20")  # fmt: skip
     made, names = tmp_path / "figures" / "small" / "beyond", lm.short_names(folders)
-    assert {record["model"] for record in json.loads((made / "agreement.json").read_text())["models"]} == set(names)
+    assert {
+        record["model"] for record in json.loads((made / "agreement.json").read_text())["models"]
+    } == set(names)
     asked = json.loads((made.parent / "grapheval" / "table2.json").read_text())["parameters"]
     assert asked["tuned"] == [f"{names[1]}={names[0]}"]
     there = str(Path(folders[0]).parent).encode()  # where they lie is nobody's business
@@ -285,8 +340,12 @@ def test_a_users_facts_run_with_their_templates(tmp_path):
     rows = []
     for known, called in (("P36", "P36"), ("P17", "lies in")):
         own = facts.choose(now, [known]).facts.head(70)
-        rows += zip(now.label(own["subject"]), [called] * len(own), now.label(own["object"]), strict=True)
-    pd.DataFrame(rows, columns=["subject", "relation", "object"]).to_csv(tmp_path / "mine.csv", index=False)
+        rows += zip(
+            now.label(own["subject"]), [called] * len(own), now.label(own["object"]), strict=True
+        )
+    pd.DataFrame(rows, columns=["subject", "relation", "object"]).to_csv(
+        tmp_path / "mine.csv", index=False
+    )
     questions = ["Which country is [X] in?", "In what country does [X] lie?"]
     templates = [*questions, "[X] lies in [Y].", "The country of [X] is [Y]."]
     table = pd.DataFrame({"relation": "lies in", "template": templates})

@@ -18,7 +18,6 @@ from hypothesis import strategies as st
 
 from probelib import ProbeError, files, lm, paths, report, store
 from probelib.distractors.baselines import bert_score
-from probelib.facts import downloads
 from probelib.lm.remote import transport
 from probelib.paths import ROOT
 from probelib.report import pages as book
@@ -30,7 +29,17 @@ from tests.lm import tiny
 
 # --- no pickle, no code from texts, no shell, no unpacking of archives, in any line of the kit and of its notebooks
 
-MODULES = {"pickle", "cPickle", "_pickle", "cloudpickle", "dill", "joblib", "shelve", "marshal", "jsonpickle"}
+MODULES = {
+    "pickle",
+    "cPickle",
+    "_pickle",
+    "cloudpickle",
+    "dill",
+    "joblib",
+    "shelve",
+    "marshal",
+    "jsonpickle",
+}
 MODULES |= {"tarfile", "zipfile"}
 CALLS = {"eval", "exec", "compile", "__import__", "read_pickle", "to_pickle", "system", "popen"}
 CALLS |= {"unpack_archive", "extractall"}
@@ -46,7 +55,10 @@ def forbidden(source: str) -> list[str]:
             found += [f"import {name}" for name in names if name.split(".")[0] in MODULES]
         if not isinstance(node, ast.Call):
             continue
-        called, given = ast.unparse(node.func), {word.arg: ast.unparse(word.value) for word in node.keywords}
+        called, given = (
+            ast.unparse(node.func),
+            {word.arg: ast.unparse(word.value) for word in node.keywords},
+        )
         last = called.rsplit(".", 1)[-1]
         builtin = "." not in called and last in CALLS
         method = "." in called and last in CALLS - {"eval", "compile"} and called not in OWN
@@ -54,12 +66,20 @@ def forbidden(source: str) -> list[str]:
             builtin
             or method
             or (called.endswith("torch.load") and given.get("weights_only") != "True")
-            or (last == "load" and called.startswith("yaml.") and "SafeLoader" not in given.get("Loader", ""))
+            or (
+                last == "load"
+                and called.startswith("yaml.")
+                and "SafeLoader" not in given.get("Loader", "")
+            )
             or given.get("allow_pickle", "False") != "False"
             or given.get("shell", "False") != "False"
             or given.get("trust_remote_code", "False")
             not in ("False", "self.trust_remote_code", "model.trust_remote_code")
-            or (last.endswith("from_pretrained") and "AutoModel" in called and given.get("use_safetensors") != "True")
+            or (
+                last.endswith("from_pretrained")
+                and "AutoModel" in called
+                and given.get("use_safetensors") != "True"
+            )
         )
         found += [called] * wrong
     return found
@@ -71,7 +91,11 @@ def sources() -> dict[str, str]:
     there = {str(path): path.read_text() for path in sorted((ROOT / "probelib").rglob("*.py"))}
     for path in sorted(paths.NOTEBOOKS.rglob("*.ipynb")):
         cells = nbformat.read(path, as_version=4).cells
-        there |= {f"{path}, cell {i}": cell.source for i, cell in enumerate(cells) if cell.cell_type == "code"}
+        there |= {
+            f"{path}, cell {i}": cell.source
+            for i, cell in enumerate(cells)
+            if cell.cell_type == "code"
+        }
     return there
 
 
@@ -102,11 +126,15 @@ def test_the_scan_sees(source):
 def evil_model(tmp_path):
     """A model folder whose config names code of its own; the code leaves a trace when it is run."""
     folder = tmp_path / "evil"
-    tiny.build(hf.LlamaConfig(**tiny.WIDE | {"vocab_size": len(tiny.tokenizer())})).save_pretrained(folder)
+    tiny.build(hf.LlamaConfig(**tiny.WIDE | {"vocab_size": len(tiny.tokenizer())})).save_pretrained(
+        folder
+    )
     tiny.tokenizer().save_pretrained(folder)
     trace = tmp_path / "trace"
     leave = f"open({str(trace)!r}, 'w').close()"
-    (folder / "evil.py").write_text(f"{leave}\nfrom transformers import *\nC = M = T = LlamaConfig\n")
+    (folder / "evil.py").write_text(
+        f"{leave}\nfrom transformers import *\nC = M = T = LlamaConfig\n"
+    )
     config = json.loads((folder / "config.json").read_text()) | {"model_type": "evil"}
     config["auto_map"] = {"AutoConfig": "evil.C", "AutoTokenizer": "evil.T"}
     config["auto_map"] |= dict.fromkeys(("AutoModelForCausalLM", "AutoModel"), "evil.M")
@@ -162,7 +190,9 @@ def listener():
                 pass
 
         server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Keep)
-        threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True).start()
+        threading.Thread(
+            target=server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True
+        ).start()
         running.append(server)
         return f"http://127.0.0.1:{server.server_port}", got
 
@@ -214,7 +244,18 @@ def test_keys_are_in_no_error_and_no_store(monkeypatch):
 # --- file names
 
 
-PATHS = ["..", ".", "", "../../etc/passwd", "/etc/passwd", "a/../../b", "\0", "C:\\x", "~root", "a" * 999]
+PATHS = [
+    "..",
+    ".",
+    "",
+    "../../etc/passwd",
+    "/etc/passwd",
+    "a/../../b",
+    "\0",
+    "C:\\x",
+    "~root",
+    "a" * 999,
+]
 
 
 @given(st.text() | st.sampled_from(PATHS))
@@ -242,15 +283,6 @@ def test_parts_of_hostile_names_stay_in_the_store(tmp_path):
     assert part.path.resolve().is_relative_to((tmp_path / "scores").resolve())
 
 
-@pytest.mark.parametrize("name", ["..", ".", "", "../x", "/etc/x", "a/b"])
-def test_a_registry_of_downloads_names_files_and_folders_only(tmp_path, name):
-    entry = {"purpose": "p", "licence": "l", "note": "n", "urls": [], "files": {"x.json": {}}}
-    for registry in ({name: entry}, {"data": entry | {"files": {name: {}}}}):
-        (tmp_path / "r.yaml").write_text(json.dumps(registry))
-        with pytest.raises(ProbeError, match="is not a (file|folder) name"):
-            downloads.registry(tmp_path / "r.yaml")
-
-
 # --- parameters
 
 HOSTILE = ['"; __import__("os").abort() #', "'''", '"""', "\\", '\\"', "a\nimport os", "{x}", "%s", "\u2028", "$(id)", "`id`",
@@ -270,15 +302,19 @@ CELLS = (
     """
 from probelib import report
 import matplotlib.pyplot as plt, pandas as pd
+from probelib.report import claims
+told = {"caption": text, "alt": text, "claims": {"k": {"claim": text, "statistic": text}}}
+claims._entries = lambda: {"p/table1": told, "p/figure1": told}
 section = report.Section("p/hostile", profile, None, {"text": text})
+found = claims.check("p/table1", k={"value": 1, "low": 0.5, "high": 2})
 frame = pd.DataFrame({text: [text, "plain"], "value": [1, 2]}).rename_axis(columns=text)
-section.show(report.legacy.Artifact("p/table1", frame, text, text, published=frame))
+section.show(report.Artifact("p/table1", frame, found))
 figure, axis = plt.subplots()
 axis.plot([1, 2], label=text)
 axis.set(title=text, xlabel="50 $ # 60 $", ylabel="$$")
 axis.legend()""",
     """
-section.show(report.legacy.Artifact("p/figure1", frame, text, text, figure, text))
+section.show(report.Artifact("p/figure1", frame, figure=figure))
 report.say(f"Found **{text}** here.")
 print(text)
 frame
@@ -297,19 +333,18 @@ def hostile_run(tmp_path_factory):
     """A real run whose parameter, fact labels, captions and title are hostile; gives its folder."""
     out = tmp_path_factory.mktemp("hostile")
     steps = [{"notebook": "p/hostile", "makes": ["p/table1", "p/figure1"], "title": SCRIPT}]
-    plan = write_plan(out / "plan", {"p/hostile": [PROFILE + '\ntext = ""  # str: what is shown', *CELLS]}, steps)
-    assert "ok" in run(out, "--plan", str(plan), "--set", f"text={json.dumps(SCRIPT)}")
+    plan = write_plan(
+        out / "plan", {"p/hostile": [PROFILE + '\ntext = ""  # str: what is shown', *CELLS]}, steps
+    )
+    assert "ok" in run(out, "--plan", str(plan), "--set", f"text={SCRIPT}")
     return out
 
 
 def test_a_real_run_shows_scripts_and_runs_none(hostile_run):
-    pages = [hostile_run / "runs/smoke/report.html", hostile_run / "runs/smoke/html/p/hostile.html"]
-    for page in pages:
-        text = page.read_text()
-        assert "&lt;script&gt;window.hacked" in text and book.POLICY in text
-        assert not re.search(r"<script>window\.hacked|<img src=x|<svg onload", text), page
-    for table in ("table1.html", "table1.published.html"):
-        assert "<script" not in (hostile_run / "figures/smoke/p" / table).read_text()
+    text = (hostile_run / "runs/smoke/report.html").read_text()
+    assert "&lt;script&gt;window.hacked" in text and book.POLICY in text
+    assert not re.search(r"<script>window\.hacked|<img src=x|<svg onload", text)
+    assert "<script" not in (hostile_run / "figures/smoke/p/table1.html").read_text()
     frame = read_csv((hostile_run / "figures/smoke/p/table1.csv").read_bytes())
     assert frame.columns[0] == SCRIPT == frame[SCRIPT][0]  # the data are the text, as it is
     latex = (hostile_run / "figures/smoke/p/table1.tex").read_text()
@@ -318,9 +353,13 @@ def test_a_real_run_shows_scripts_and_runs_none(hostile_run):
 
 def test_a_markdown_page_shows_links_tags_and_fences_as_text(hostile_run):
     page = (hostile_run / "figures/smoke/p/hostile.md").read_text()
-    outside = re.sub(r"(?ms)^(`{3,})\w*\n.*?^\1$", "", page)  # what stands in a block of code is text
+    outside = re.sub(
+        r"(?ms)^(`{3,})\w*\n.*?^\1$", "", page
+    )  # what stands in a block of code is text
     assert "\x1b" not in page and "<script>" in page and "window.hacked" in outside
-    assert not re.search(r"<script|<img|<svg|(?<!\\)!\[x|\]\((?:http|java)|(?<!\\)\$|\w://127", outside)
+    assert not re.search(
+        r"<script|<img|<svg|(?<!\\)!\[x|\]\((?:http|java)|(?<!\\)\$|\w://127", outside
+    )
 
 
 def test_no_text_moves_the_cursor_of_a_terminal(capsys):
@@ -334,16 +373,39 @@ def test_no_text_moves_the_cursor_of_a_terminal(capsys):
     assert said.count("a␛[2Jb␍c\ufffd\ufffdd\te\nf") == 3 and "\x1b" not in said
 
 
-SHOWS = {"display", "display_html", "display_markdown", "display_latex", "display_svg", "publish_display_data"}
-SHOWS |= {"update_display", "HTML", "Markdown", "Latex", "Math", "SVG", "Javascript", "IFrame", "Image"}
-MAY_SHOW = {"explore/menus.py": {"display", "HTML"}, "report/shown.py": {"raw"}, "course/figures.py": {"raw"}}
+SHOWS = {
+    "display",
+    "display_html",
+    "display_markdown",
+    "display_latex",
+    "display_svg",
+    "publish_display_data",
+}
+SHOWS |= {
+    "update_display",
+    "HTML",
+    "Markdown",
+    "Latex",
+    "Math",
+    "SVG",
+    "Javascript",
+    "IFrame",
+    "Image",
+}
+MAY_SHOW = {
+    "explore/menus.py": {"display", "HTML"},
+    "report/shown.py": {"raw"},
+    "course/figures.py": {"raw"},
+}
 
 
 def shows(source: str) -> set[str]:
     """Functions of IPython's that a piece of Python calls to show something: some take a text for an address or for markup.
     "raw": it names the types of what it shows itself."""
     tree = ast.parse(source)
-    imported = [alias for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) for alias in node.names]
+    imported = [
+        alias for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) for alias in node.names
+    ]
     renamed, found = {alias.asname: alias.name for alias in imported if alias.asname}, set()
     for call in (node for node in ast.walk(tree) if isinstance(node, ast.Call)):
         name = ast.unparse(call.func).rsplit(".", 1)[-1]
@@ -357,8 +419,14 @@ def test_one_module_shows_texts_and_shows_them_unchanged():
     assert shows("from IPython import display as d\nd.Markdown(label)") == {"Markdown"}
     renamed = "from IPython.display import Markdown as M, display as show\nshow(M(label))"
     assert shows(renamed) == {"Markdown", "display"}
-    assert shows("display({'text/html': label}, raw=True)") == {"raw"} and not shows("display(frame.style.hide())")
-    found = {name.split("probelib/", 1)[-1]: what for name, source in sources().items() if (what := shows(source))}
+    assert shows("display({'text/html': label}, raw=True)") == {"raw"} and not shows(
+        "display(frame.style.hide())"
+    )
+    found = {
+        name.split("probelib/", 1)[-1]: what
+        for name, source in sources().items()
+        if (what := shows(source))
+    }
     assert found == MAY_SHOW
 
 
@@ -369,12 +437,16 @@ def test_a_real_browser_runs_no_script_and_sends_no_request(hostile_run, request
     if not (CHROMIUM and DRIVER):
         pytest.skip("needs chromium and chromedriver (Debian: chromium chromium-driver)")
     chromium = request.getfixturevalue("browser")
-    for page in ("report.html", "html/p/hostile.html"):
+    for page in ("report.html",):
         chromium.get((hostile_run / "runs/smoke" / page).as_uri())
         assert chromium.execute_script("return window.hacked === undefined")
-        asked = chromium.execute_script("return performance.getEntriesByType('resource').map(e => e.name)")
+        asked = chromium.execute_script(
+            "return performance.getEntriesByType('resource').map(e => e.name)"
+        )
         assert [name for name in asked if not name.startswith("data:")] == []
-        assert "<script>window.hacked = 1</script>" in chromium.execute_script("return document.body.innerText")
+        assert "<script>window.hacked = 1</script>" in chromium.execute_script(
+            "return document.body.innerText"
+        )
         if folder := os.environ.get("PROBELIB_SCREENSHOTS"):
             chromium.save_screenshot(f"{folder}/hostile_{Path(page).stem}.png")
 
@@ -385,11 +457,16 @@ def test_sentences_of_a_notebook_hold_no_tags(capsys, monkeypatch):
     shown = []
     monkeypatch.setattr(display, "display", lambda data, raw: shown.append(data["text/markdown"]))
     say = lambda text: report.say(text) or shown.pop()
-    assert say("M*A*S*H, Ke$ha and A$AP of my_own_run") == "M\\*A\\*S\\*H, Ke\\$ha and A\\$AP of my\\_own\\_run"
+    assert (
+        say("M*A*S*H, Ke$ha and A$AP of my_own_run")
+        == "M\\*A\\*S\\*H, Ke\\$ha and A\\$AP of my\\_own\\_run"
+    )
     assert say("http://a.b or www.c.d") == "http\\://a.b or www\\.c.d"
     assert say("*so* **it** `is_a*b` 5 * 6") == "*so* **it** `is_a*b` 5 * 6"
     report.say("p < 0.05, **bold**, <b>x</b> <!-- --> a<1 ![x](y) [y](z) $ 5")
-    assert shown[0] == "p < 0.05, **bold**, &lt;b>x&lt;/b> &lt;!-- --> a<1 !\\[x]\\(y) [y]\\(z) \\$ 5"
+    assert (
+        shown[0] == "p < 0.05, **bold**, &lt;b>x&lt;/b> &lt;!-- --> a<1 !\\[x]\\(y) [y]\\(z) \\$ 5"
+    )
 
 
 def test_a_sentence_that_begins_with_an_address_is_shown_and_not_fetched(monkeypatch):
@@ -403,13 +480,3 @@ def test_a_sentence_that_begins_with_an_address_is_shown_and_not_fetched(monkeyp
     monkeypatch.setattr(display, "display", lambda data, raw: shown.append(data))
     report.say("http://127.0.0.1:9/evil?from=label# is the capital of France")
     assert shown[0]["text/markdown"].startswith("http\\://127.0.0.1:9/evil")  # not a link, either
-
-
-@pytest.mark.parametrize("name", ["../x", "/etc/x", "a/../../b", ""])
-def test_a_plan_stays_in_its_folders(make_plan, name):
-    from probelib.runner import plan
-
-    with pytest.raises(ProbeError, match=r"part of a path|unknown notebook"):
-        plan.read(make_plan({"a": [PROFILE]}, [{"notebook": name}]))
-    with pytest.raises(ProbeError, match="part of a path"):
-        plan.read(make_plan({"a": [PROFILE]}, [{"notebook": "a"}], {name: {}}))

@@ -78,7 +78,13 @@ SIZES |= {
     "image_size": 16,
     "patch_size": 8,
 }
-SIZES |= {"pad_token_id": 0, "bos_token_id": 0, "eos_token_id": 1, "decoder_start_token_id": 0, "index_topk": 16}
+SIZES |= {
+    "pad_token_id": 0,
+    "bos_token_id": 0,
+    "eos_token_id": 1,
+    "decoder_start_token_id": 0,
+    "index_topk": 16,
+}
 SIZES |= {"mamba_d_ssm": 128, "mamba_expand": 2, "num_memory_blocks": 1, "mrope_section": [4, 2, 2]}
 HYBRID = ["mamba", "attention"] * 2
 ROPE = {"rope_type": "default", "rope_theta": 1e4, "mrope_section": [4, 2, 2]}
@@ -98,7 +104,12 @@ SPECIAL = {  # what the rules above do not find
     "jamba": {"attn_layer_period": 2, "attn_layer_offset": 1},
     "lfm2_moe": {"layer_types": ["conv", "full_attention"] * 2},
     "mamba2": {"num_heads": 8, "head_dim": 16, "hidden_size": 64, "expand": 2, "n_groups": 1},
-    "qwen4_exp_text": {"indexer_n_heads": 2, "indexer_kv_heads": 1, "indexer_head_dim": 16, "indexer_budget": 32}
+    "qwen4_exp_text": {
+        "indexer_n_heads": 2,
+        "indexer_kv_heads": 1,
+        "indexer_head_dim": 16,
+        "indexer_budget": 32,
+    }
     | {"indexer_compress_ratio": 4, "hc_lowrank": 16},
     "qwen2_vl_text": {"rope_parameters": ROPE},
     "qwen2_5_vl_text": {"rope_parameters": ROPE},
@@ -110,7 +121,11 @@ SPECIAL = {  # what the rules above do not find
     "xlstm": {"embedding_dim": 64, "num_blocks": 4},
     "zaya": {"num_experts_per_tok": 1},
 }
-PROMPTS = ["What is the capital of France?", "Rome", "Lyon and Paris are cities, Nice is nice. The capital of Peru is"]
+PROMPTS = [
+    "What is the capital of France?",
+    "Rome",
+    "Lyon and Paris are cities, Nice is nice. The capital of Peru is",
+]
 ANSWERS = [" Paris", " Oslo Norway", " Germany is"]
 
 
@@ -121,7 +136,9 @@ def tokenizer(bos: bool, masked: bool):
 
         made.add_special_tokens({"mask_token": "<mask>"})
         ends = [("<s>", 0), ("</s>", 1)]
-        made._tokenizer.post_processor = processors.TemplateProcessing(single="<s> $A </s>", special_tokens=ends)
+        made._tokenizer.post_processor = processors.TemplateProcessing(
+            single="<s> $A </s>", special_tokens=ends
+        )
     return made
 
 
@@ -133,16 +150,22 @@ def tiny_config(cls, size: int):
         inner = vars(default).get(key)
         if key in ("vocab_size", "vocab_size_per_layer_input"):
             given[key] = size
-        elif key in SIZES and (type(value) is int or (value is None and key in ("head_dim", "num_key_value_heads"))):
+        elif key in SIZES and (
+            type(value) is int or (value is None and key in ("head_dim", "num_key_value_heads"))
+        ):
             given[key] = SIZES[key]
         elif isinstance(inner, hf.PretrainedConfig):
             given[key] = tiny_config(type(inner), size)
-        elif key in ("layer_types", "layers_block_type", "mlp_layer_types") and isinstance(value, list):
+        elif key in ("layer_types", "layers_block_type", "mlp_layer_types") and isinstance(
+            value, list
+        ):
             kinds = list(dict.fromkeys(value))
             given[key] = [kinds[n % len(kinds)] for n in range(4)]
     if "qk_rope_head_dim" in given and "head_dim" in given:  # the part that is rotated
         given["head_dim"] = given["qk_rope_head_dim"]
-    if "kv_lora_rank" in given and "num_key_value_heads" in given:  # latent attention: every head has its keys
+    if (
+        "kv_lora_rank" in given and "num_key_value_heads" in given
+    ):  # latent attention: every head has its keys
         given["num_key_value_heads"] = given["num_attention_heads"]
     return cls(**given | SPECIAL.get(cls.model_type, {}))
 
@@ -160,9 +183,12 @@ def kinds() -> dict[tuple[str, str], tuple[type, type]]:
         for config, model in getattr(modeling_auto, names).items():
             model = model[0] if isinstance(model, tuple) else model
             found.setdefault((kind, config.model_type), (config, model))
-    same = lambda name, *kinds: any(found.get((kind, name)) == found["multimodal", name] for kind in kinds)
+    same = lambda name, *kinds: any(
+        found.get((kind, name)) == found["multimodal", name] for kind in kinds
+    )
     skip = lambda kind, name: (
-        (kind == "multimodal" and same(name, "causal", "seq2seq")) or (kind == "masked" and ("seq2seq", name) in found)
+        (kind == "multimodal" and same(name, "causal", "seq2seq"))
+        or (kind == "masked" and ("seq2seq", name) in found)
     )
     return {key: value for key, value in found.items() if not skip(*key)}
 
@@ -177,15 +203,22 @@ def by_hand(model, hf_model, kind: str, prompt: str, answer: str) -> float:
             words, total = words_of(tokens, answer, tuple(ids)), 0.0
             for n, token in enumerate(ids):
                 hide = [m == n or (m > n and words[m] == words[n]) for m in range(len(ids))]
-                row = [tokens.tokenizer.mask_token_id if h else i for h, i in zip(hide, ids, strict=True)]
+                row = [
+                    tokens.tokenizer.mask_token_id if h else i
+                    for h, i in zip(hide, ids, strict=True)
+                ]
                 row = torch.tensor([[*context, *row, *tokens.finish]])
-                logits = hf_model(input_ids=row, attention_mask=torch.ones_like(row)).logits  # <s> is no padding
+                logits = hf_model(
+                    input_ids=row, attention_mask=torch.ones_like(row)
+                ).logits  # <s> is no padding
                 total += log_p(logits, len(context) + n, token)
             return total
         if kind == "seq2seq":
             start = hf_model.config.decoder_start_token_id
             decoder = torch.tensor([[start, *ids[:-1]]])
-            logits = hf_model(input_ids=torch.tensor([context]), decoder_input_ids=decoder, use_cache=False).logits
+            logits = hf_model(
+                input_ids=torch.tensor([context]), decoder_input_ids=decoder, use_cache=False
+            ).logits
             return sum(log_p(logits, n, token) for n, token in enumerate(ids))
         logits = hf_model(input_ids=torch.tensor([context + ids[:-1]]), use_cache=False).logits
         return sum(log_p(logits, len(context) - 1 + n, token) for n, token in enumerate(ids))
@@ -194,7 +227,9 @@ def by_hand(model, hf_model, kind: str, prompt: str, answer: str) -> float:
 def build(config_class, model_class, size: int):
     """A tiny model with wide random weights. Raise ValueError if it is not tiny."""
     config = tiny_config(config_class, size)
-    if model_class.config_class == config.sub_configs.get("text_config"):  # the text side of a multimodal type
+    if model_class.config_class == config.sub_configs.get(
+        "text_config"
+    ):  # the text side of a multimodal type
         config = config.text_config
     if model_class.__name__.endswith("ForMaskedLM"):
         config.is_decoder = False
@@ -222,30 +257,43 @@ def try_family(kind: str, name: str) -> dict:
             if kind != "seq2seq":
                 hf_model(input_ids=torch.tensor([[5, 6, 7]]))  # the sizes fit each other
     except Exception as error:
-        return row | {"outcome": "not built", "note": f"{type(error).__name__}: {' '.join(str(error).split())[:100]}"}
+        return row | {
+            "outcome": "not built",
+            "note": f"{type(error).__name__}: {' '.join(str(error).split())[:100]}",
+        }
     worst, model = 0.0, None
     for bos in (False, True) if kind == "causal" else (False,):
         with tempfile.TemporaryDirectory() as folder:
             try:
                 hf_model.save_pretrained(folder)
-                hf_model = type(hf_model).from_pretrained(folder).eval()  # without what is not saved (sinusoids)
+                hf_model = (
+                    type(hf_model).from_pretrained(folder).eval()
+                )  # without what is not saved (sinusoids)
                 tokenizer(bos, kind == "masked").save_pretrained(folder)
             except Exception as error:
-                return row | {"outcome": "not built", "note": f"save: {type(error).__name__}: {str(error)[:90]}"}
+                return row | {
+                    "outcome": "not built",
+                    "note": f"save: {type(error).__name__}: {str(error)[:90]}",
+                }
             try:
                 first, model = model, lm.load(folder)
                 model.budget = 128  # a shorter self-check
                 if first is not None:  # the same weights with another tokenizer
-                    model.hf_model, model.path, model.reason = first.hf_model, first.path, first.reason
+                    model.hf_model, model.path, model.why = first.hf_model, first.path, first.why
                 rows = model.logprobs(PROMPTS, [ANSWERS] * len(PROMPTS))
             except ProbeError as error:
                 return row | {"outcome": "refused", "note": _shown(error, Path(folder))}
             except Exception as error:
-                return row | {"outcome": "RAW ERROR", "note": f"{type(error).__name__}: {str(error)[:100]}"}
+                return row | {
+                    "outcome": "RAW ERROR",
+                    "note": f"{type(error).__name__}: {str(error)[:100]}",
+                }
             pairs = [(p, a) for p in PROMPTS for a in ANSWERS]
             expected = [by_hand(model, hf_model, kind, *pair) for pair in pairs]
-            worst = max(worst, *(abs(x - y) for x, y in zip(rows["logprob"], expected, strict=True)))
-            row |= {"path": model.path, "note": model.reason[:120]}
+            worst = max(
+                worst, *(abs(x - y) for x, y in zip(rows["logprob"], expected, strict=True))
+            )
+            row |= {"path": model.path, "note": model.why[:120]}
     largest = max(1.0, *(abs(x) / 100 for x in expected))  # float32: seven digits of a sum
     return row | {"outcome": "exact" if worst <= EXACT * largest else "WRONG", "error": worst}
 
@@ -253,7 +301,9 @@ def try_family(kind: str, name: str) -> dict:
 def _shown(error: Exception, folder: Path) -> str:
     """The beginning of a message, without the name of a temporary folder."""
     names = (str(folder), f"{folder.parent.name}/{folder.name}")
-    return reduce(lambda text, name: text.replace(name, "FOLDER"), names, " ".join(str(error).split()))[:170]
+    return reduce(
+        lambda text, name: text.replace(name, "FOLDER"), names, " ".join(str(error).split())
+    )[:170]
 
 
 def in_a_process(kind: str, name: str) -> dict:
@@ -273,7 +323,14 @@ def in_a_process(kind: str, name: str) -> dict:
         text = pipe.read()
     os.waitpid(child, 0)
     note = f"more than {SECONDS} s of CPU time, or ended"
-    lost = {"kind": kind, "type": name, "outcome": "not built", "path": "", "error": None, "note": note}
+    lost = {
+        "kind": kind,
+        "type": name,
+        "outcome": "not built",
+        "path": "",
+        "error": None,
+        "note": note,
+    }
     return json.loads(text) if text else lost
 
 
@@ -284,7 +341,12 @@ def read_table(text: str) -> dict[tuple[str, str], dict]:
     cells = [line[2:-2].split(" | ", 5) for line in text.splitlines() if line.startswith("| ")][1:]
     rows = {}
     for kind, name, outcome, path, error, note in cells:
-        known = {"outcome": outcome, "path": path, "error": float(error) if error else None, "note": note}
+        known = {
+            "outcome": outcome,
+            "path": path,
+            "error": float(error) if error else None,
+            "note": note,
+        }
         rows[kind, name] = {"kind": kind, "type": name} | known
     return rows
 
@@ -317,7 +379,9 @@ def table(rows: list[dict], before: str = "") -> str:
     for row in sorted(rows, key=lambda row: (row["kind"], row["type"])):
         error = "" if row["error"] is None else f"{row['error']:.1e}"
         note = row["note"].replace("|", "/")
-        lines.append(f"| {row['kind']} | {row['type']} | {row['outcome']} | {row['path']} | {error} | {note} |")
+        lines.append(
+            f"| {row['kind']} | {row['type']} | {row['outcome']} | {row['path']} | {error} | {note} |"
+        )
     return "\n".join(lines) + "\n"
 
 

@@ -5,8 +5,17 @@ import pytest
 from tests.lm import families
 
 FAST = ["llama", "gpt2", "qwen3_moe", "lfm2", "bloom"]  # decoders: tree, repeated state, ALiBi
-SOME = [("causal", name) for name in FAST] + [("causal", "bert"), ("causal", "xlnet"), ("causal", "rwkv")]
-SOME += [("masked", "roberta"), ("masked", "distilbert"), ("seq2seq", "fsmt"), ("multimodal", "llava")]
+SOME = [("causal", name) for name in FAST] + [
+    ("causal", "bert"),
+    ("causal", "xlnet"),
+    ("causal", "rwkv"),
+]
+SOME += [
+    ("masked", "roberta"),
+    ("masked", "distilbert"),
+    ("seq2seq", "fsmt"),
+    ("multimodal", "llava"),
+]
 
 
 @pytest.mark.parametrize(("kind", "name"), SOME)
@@ -17,12 +26,32 @@ def test_some_families_are_exact_or_refused(kind, name):
 
 def test_a_sweep_of_some_types_keeps_the_other_rows():
     """The types of a log replace their rows; a table of another version of transformers is not read."""
-    llama = {"kind": "causal", "type": "llama", "outcome": "exact", "path": "tree", "error": 6.3e-6, "note": ""}
-    bert = {"kind": "causal", "type": "bert", "outcome": "refused", "path": "", "error": None, "note": "a | b"}
+    llama = {
+        "kind": "causal",
+        "type": "llama",
+        "outcome": "exact",
+        "path": "tree",
+        "error": 6.3e-6,
+        "note": "",
+    }
+    bert = {
+        "kind": "causal",
+        "type": "bert",
+        "outcome": "refused",
+        "path": "",
+        "error": None,
+        "note": "a | b",
+    }
     before = families.table([llama, bert])
-    assert families.table([], before) == before and "| causal | bert | refused |  |  | a / b |\n" in before
+    assert (
+        families.table([], before) == before
+        and "| causal | bert | refused |  |  | a / b |\n" in before
+    )
     after = families.table([llama | {"outcome": "WRONG", "error": 2.5}], before)
-    assert "| causal | llama | WRONG | tree | 2.5e+00 |  |\n" in after and families.read_table(after)["causal", "bert"]
+    assert (
+        "| causal | llama | WRONG | tree | 2.5e+00 |  |\n" in after
+        and families.read_table(after)["causal", "bert"]
+    )
     assert families.read_table(before.replace("transformers ", "transformers 1.")) == {}
 
 

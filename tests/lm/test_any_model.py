@@ -1,4 +1,5 @@
-"""Models as people have them: in memory, adapters, packed weights, revisions, files that do not fit."""
+"""Models as people have them: in memory, adapters, packed weights, revisions, files that do not
+fit."""
 
 import json
 import re
@@ -8,17 +9,14 @@ import numpy as np
 import pytest
 import torch
 import transformers as hf
-from huggingface_hub.utils import filter_repo_objects
 from peft import LoraConfig, get_peft_model
 from safetensors.torch import load_file, save_file
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 
 from probelib import lm
 from probelib.errors import ProbeError
-from probelib.lm.__main__ import main as convert
 from probelib.lm.decode.generation import continue_ids
 from probelib.lm.internals.memory import count_parameters, parameters_by_config
-from probelib.lm.internals.pickled import convert_pickled
 from probelib.lm.names import display_name
 from probelib.lm.selfcheck import score_by
 from probelib.paths import ROOT
@@ -35,7 +33,9 @@ def folder(tmp_path_factory):
 
 def by_hand(hf_model, tokenizer) -> float:
     """Sum of log P of the answer's tokens: one plain forward of transformers."""
-    prompt, answer = (tokenizer(text, add_special_tokens=False)["input_ids"] for text in (PROMPT, ANSWER))
+    prompt, answer = (
+        tokenizer(text, add_special_tokens=False)["input_ids"] for text in (PROMPT, ANSWER)
+    )
     with torch.inference_mode():
         logits = hf_model(torch.tensor([prompt + answer])).logits[0].double().log_softmax(-1)
     return sum(logits[len(prompt) - 1 + n, token].item() for n, token in enumerate(answer))
@@ -58,7 +58,10 @@ def changed(folder, path, **config):
 
 
 def test_a_model_in_memory_follows_its_weights(folder):
-    hf_model, tokenizer = hf.AutoModelForCausalLM.from_pretrained(folder), hf.AutoTokenizer.from_pretrained(folder)
+    hf_model, tokenizer = (
+        hf.AutoModelForCausalLM.from_pretrained(folder),
+        hf.AutoTokenizer.from_pretrained(folder),
+    )
     model = lm.load(hf_model, tokenizer)
     assert score(model) == pytest.approx(by_hand(hf_model, tokenizer), abs=1e-4)
     assert model.generate(PROMPT)["text"][0] == lm.load(folder).generate(PROMPT)["text"][0]
@@ -75,7 +78,9 @@ def test_a_model_in_memory_follows_its_weights(folder):
 def test_an_adapter_is_applied_to_its_base_and_recorded(folder, tmp_path):
     torch.manual_seed(0)
     base = hf.AutoModelForCausalLM.from_pretrained(folder)
-    tuned = get_peft_model(base, LoraConfig(r=4, target_modules=["q_proj", "v_proj"], init_lora_weights=False)).eval()
+    tuned = get_peft_model(
+        base, LoraConfig(r=4, target_modules=["q_proj", "v_proj"], init_lora_weights=False)
+    ).eval()
     tuned.peft_config["default"].base_model_name_or_path = str(folder)
     tuned.save_pretrained(tmp_path / "lora")
     model, tokenizer = lm.load(tmp_path / "lora"), hf.AutoTokenizer.from_pretrained(folder)
@@ -83,7 +88,10 @@ def test_an_adapter_is_applied_to_its_base_and_recorded(folder, tmp_path):
     assert score(model) == pytest.approx(expected, abs=1e-4)
     assert abs(score(lm.load(folder)) - expected) > 0.01
     assert score(lm.load(tuned, tokenizer)) == pytest.approx(expected, abs=1e-4)
-    assert model.identity()["adapter"] == str(tmp_path / "lora") and model.identity() != lm.load(folder).identity()
+    assert (
+        model.identity()["adapter"] == str(tmp_path / "lora")
+        and model.identity() != lm.load(folder).identity()
+    )
     both = shutil.copytree(folder, tmp_path / "both")
     for name in ("adapter_config.json", "adapter_model.safetensors"):
         shutil.copy(tmp_path / "lora" / name, both)
@@ -94,7 +102,9 @@ def test_an_adapter_is_applied_to_its_base_and_recorded(folder, tmp_path):
 @pytest.mark.parametrize("bits", ["4bit", "8bit"])
 def test_packed_weights_are_recorded_as_they_are(folder, tmp_path, bits):
     config = hf.BitsAndBytesConfig(**{f"load_in_{bits}": True})
-    packed = hf.AutoModelForCausalLM.from_pretrained(folder, quantization_config=config, dtype=torch.float32)
+    packed = hf.AutoModelForCausalLM.from_pretrained(
+        folder, quantization_config=config, dtype=torch.float32
+    )
     packed.save_pretrained(tmp_path / "packed")
     hf.AutoTokenizer.from_pretrained(folder).save_pretrained(tmp_path / "packed")
     model, full = lm.load(tmp_path / "packed"), lm.load(folder)
@@ -102,13 +112,18 @@ def test_packed_weights_are_recorded_as_they_are(folder, tmp_path, bits):
     assert (about["quantize"], about["quantized_modules"], about["packed"]) == (bits, 14, True)
     assert model.n_parameters == full.n_parameters
     assert model.memory < 0.8 * full.memory
-    kinds = [m for m in model.hf_model.modules() if type(m).__name__ in ("Linear4bit", "Linear8bitLt")]
+    kinds = [
+        m for m in model.hf_model.modules() if type(m).__name__ in ("Linear4bit", "Linear8bitLt")
+    ]
     assert not any(m.support_avx512bf16_for_cpu for m in kinds)
     held = lm.load(packed, model.tokenizer)  # the same as an object in memory
     assert score(held) == pytest.approx(score(model), abs=1e-4)
     about = held.describe()
-    assert (about["quantize"], about["quantized_modules"], about["parameters"]) == (bits, 14, full.n_parameters)
-    kinds += [m for m in held.hf_model.modules() if type(m).__name__ == "Linear8bitLt"]
+    assert (about["quantize"], about["quantized_modules"], about["parameters"]) == (
+        bits,
+        14,
+        full.n_parameters,
+    )
     if bits == "8bit":
         assert {m.state.threshold for m in kinds} == {0.0}
         assert score(model) == pytest.approx(score(lm.load(folder, quantize="8bit")), abs=1e-4)
@@ -121,7 +136,12 @@ def test_the_experts_of_a_mixture_are_packed_in_4_bits(tmp_path):
     """By hand: plain transformers with every inner matrix rounded to 4 bits and back."""
     from bitsandbytes import functional
 
-    size = {"vocab_size": len(tiny.tokenizer()), "bos_token_id": 0, "eos_token_id": 1, "num_local_experts": 4}
+    size = {
+        "vocab_size": len(tiny.tokenizer()),
+        "bos_token_id": 0,
+        "eos_token_id": 1,
+        "num_local_experts": 4,
+    }
     folder = tiny.folder(tmp_path, hf.MixtralConfig(**tiny.GROUPED | size))
     model, plain = lm.load(folder, quantize="4bit"), hf.AutoModelForCausalLM.from_pretrained(folder)
     for name, tensor in plain.named_parameters():
@@ -130,14 +150,20 @@ def test_the_experts_of_a_mixture_are_packed_in_4_bits(tmp_path):
             tensor.data = functional.dequantize_4bit(packed, state)
     assert score(model) == pytest.approx(by_hand(plain, model.tokenizer), abs=1e-4)
     about, full = model.describe(), lm.load(folder)
-    assert (about["quantized_modules"], about["path"]) == (2 * (4 + 2), "tree") and model.memory < full.memory / 3
+    assert (about["quantized_modules"], about["path"]) == (
+        2 * (4 + 2),
+        "tree",
+    ) and model.memory < full.memory / 3
     assert abs(score(full) - score(model)) > 0.01
-    together = model.logprobs(["Rome", PROMPT], [[" Oslo"], [ANSWER, " Lima"]])  # the batch changes nothing
+    together = model.logprobs(
+        ["Rome", PROMPT], [[" Oslo"], [ANSWER, " Lima"]]
+    )  # the batch changes nothing
     assert together["logprob"][1] == pytest.approx(score(model), abs=1e-4)
 
 
 def test_a_head_of_its_own_beside_tied_embeddings_is_recorded(folder, tmp_path):
-    """transformers keeps the head of the files, whatever config.json says: it scores, and it is said."""
+    """transformers keeps the head of the files, whatever config.json says: it scores, and it is
+    said."""
     model = lm.load(changed(folder, tmp_path / "own", tie_word_embeddings=True))
     with pytest.warns(UserWarning, match="the files hold another head"):
         assert score(model) == score(lm.load(folder))
@@ -157,7 +183,10 @@ def assert_unpacked(folder, method: str, by_name: dict):
 
 @pytest.mark.parametrize(
     "stored",
-    [{"quant_method": "gptq", "group_size": 128}, {"quant_method": "awq", "zero_point": True, "version": "gemm"}],
+    [
+        {"quant_method": "gptq", "group_size": 128},
+        {"quant_method": "awq", "zero_point": True, "version": "gemm"},
+    ],
 )
 def test_weights_stored_in_a_way_that_cannot_be_read_here_are_named(folder, tmp_path, stored):
     copy = changed(folder, tmp_path / "copy", quantization_config=stored | {"bits": 4})
@@ -167,9 +196,16 @@ def test_weights_stored_in_a_way_that_cannot_be_read_here_are_named(folder, tmp_
 
 def test_fp8_weights_are_unpacked_on_a_cpu_and_recorded(folder, tmp_path):
     """By hand: each inner matrix is one block, scaled to 448, the largest number of 8 bits."""
-    stored = {"quant_method": "fp8", "activation_scheme": "dynamic", "weight_block_size": [128, 128]}
+    stored = {
+        "quant_method": "fp8",
+        "activation_scheme": "dynamic",
+        "weight_block_size": [128, 128],
+    }
     copy = changed(folder, tmp_path / "fp8", quantization_config=stored)
-    tensors, by_name = load_file(copy / "model.safetensors"), dict(hf_model(folder).named_parameters())
+    tensors, by_name = (
+        load_file(copy / "model.safetensors"),
+        dict(hf_model(folder).named_parameters()),
+    )
     for name in [name for name in tensors if "_proj" in name]:
         scale = tensors[name].abs().max() / 448
         tensors[name] = (tensors[name] / scale).to(torch.float8_e4m3fn)
@@ -180,12 +216,21 @@ def test_fp8_weights_are_unpacked_on_a_cpu_and_recorded(folder, tmp_path):
 
 
 def test_mxfp4_experts_are_unpacked_on_a_cpu_and_recorded(tmp_path):
-    """GPT-OSS as it is published. By hand: two numbers per byte, the low half first; 32 share a power of two."""
-    config = hf.GptOssConfig(**tiny.DECODERS["gpt_oss"]().to_dict() | {"vocab_size": len(tiny.tokenizer())})
+    """GPT-OSS as it is published. By hand: two numbers per byte, the low half first; 32 share a
+    power of two."""
+    config = hf.GptOssConfig(
+        **tiny.DECODERS["gpt_oss"]().to_dict() | {"vocab_size": len(tiny.tokenizer())}
+    )
     whole = tiny.folder(tmp_path / "whole", config)
-    stored = {"quant_method": "mxfp4", "modules_to_not_convert": ["lm_head", "self_attn", "router", "embed_tokens"]}
+    stored = {
+        "quant_method": "mxfp4",
+        "modules_to_not_convert": ["lm_head", "self_attn", "router", "embed_tokens"],
+    }
     copy = changed(whole, tmp_path / "mxfp4", quantization_config=stored)
-    tensors, by_name = load_file(copy / "model.safetensors"), dict(hf_model(whole).named_parameters())
+    tensors, by_name = (
+        load_file(copy / "model.safetensors"),
+        dict(hf_model(whole).named_parameters()),
+    )
     values, chance = torch.tensor([0, 0.5, 1, 1.5, 2, 3, 4, 6]), torch.Generator().manual_seed(0)
     for name in [name for name in tensors if name.endswith(("gate_up_proj", "down_proj"))]:
         n, inner, outer = tensors.pop(name).shape  # as computed; stored with both axes exchanged
@@ -221,34 +266,6 @@ def test_only_the_files_that_are_loaded_count(folder, tmp_path):
             lm.load(copy)
 
 
-def test_pickled_weights_are_converted_by_command_only(folder, tmp_path, monkeypatch):
-    copy = shutil.copytree(folder, tmp_path / "copy")
-    torch.save(load_file(copy / "model.safetensors"), copy / "pytorch_model.bin")
-    (copy / "model.safetensors").unlink()
-    with pytest.raises(ProbeError, match="probelib.lm convert"):
-        lm.load(copy)
-    hub = shutil.copytree(copy, tmp_path / "hub")
-    convert_pickled(copy)
-    assert score(lm.load(copy)) == score(lm.load(folder))
-
-    def snapshot(name, revision, allow_patterns, ignore_patterns, local_dir):
-        """What the hub would send of its files."""
-        assert (name, revision) == ("a/b", "step1")
-        names = [path.name for path in hub.iterdir()]
-        kept = filter_repo_objects(names, allow_patterns=allow_patterns, ignore_patterns=ignore_patterns)
-        local_dir.mkdir()
-        for name in kept:
-            shutil.copy(hub / name, local_dir)
-        return str(local_dir)
-
-    monkeypatch.setattr("huggingface_hub.snapshot_download", snapshot)
-    assert convert(["convert", "a/b@step1", str(tmp_path / "new")]).exists()
-    assert score(lm.load(tmp_path / "new")) == score(lm.load(folder))
-    for wrong in (["convert", "a/b", str(copy)], ["convert", str(copy), "x"], ["convert"], ["load", "x"]):
-        with pytest.raises(ProbeError, match="convert ID FOLDER"):
-            convert(wrong)
-
-
 def test_names_of_other_libraries_get_the_right_ones():
     for wrong, said in (
         ({"torch_dtype": "float16"}, "dtype='bfloat16'"),
@@ -266,7 +283,11 @@ def test_two_revisions_of_one_id_have_two_names(monkeypatch, folder):
     asked = []
     download = lambda name, revision, trust: asked.append((name, revision)) or folder
     monkeypatch.setattr("probelib.lm.internals.folders.download", download)
-    names = [lm.load("a/b@step1000").name, lm.load("a/b", revision="step2000").name, lm.load("a/b").name]
+    names = [
+        lm.load("a/b@step1000").name,
+        lm.load("a/b", revision="step2000").name,
+        lm.load("a/b").name,
+    ]
     assert names == ["a/b@step1000", "a/b@step2000", "a/b"] == list(map(display_name, names))
     assert asked == [("a/b", "step1000"), ("a/b", "step2000"), ("a/b", None)]
 
@@ -280,9 +301,14 @@ def test_one_text_is_as_good_as_a_list(folder):
     assert model.logprobs("Rome ", ["Paris"])["note"][0] != "no blank"
 
 
+QUICK = "{% if enable_thinking is defined and not enable_thinking %}<quick>{% endif %}<assistant>{{ '\\n' }}"
 TEMPLATE = (
-    "{% for m in messages %}<{{ m.role }}>{{ m.content }}\n{% endfor %}"
-    "{% if enable_thinking is defined and not enable_thinking %}<quick>{% endif %}<assistant>{{ '\\n' }}"
+    "{% for m in messages %}{% if loop.last and m.role == 'assistant' %}"
+    + QUICK
+    + "{{ m.content }}{% else %}<{{ m.role }}>{{ m.content }}\n{% endif %}{% endfor %}"
+    + "{% if add_generation_prompt %}"
+    + QUICK
+    + "{% endif %}"
 )
 
 
@@ -304,7 +330,9 @@ def test_chat_turns_by_hand(folder, chatty):
     text = "<system>Be brief.\n<user>Rome?\n<assistant>Italy\n<user>Oslo?\n<quick><assistant>\n"
     plain = model.logprobs(text, ["Norway", "Spain"])
     assert np.array_equal(chat["logprob"], plain["logprob"])
-    assert model.generate("Oslo?", chat=True, **options)["text"][0] == model.generate(text)["text"][0]
+    assert (
+        model.generate("Oslo?", chat=True, **options)["text"][0] == model.generate(text)["text"][0]
+    )
     with pytest.raises(ProbeError, match="chat=True"):
         model.logprobs("Oslo?", " Norway", system="Be brief.")
     with pytest.raises(ProbeError, match="no chat template"):
@@ -319,14 +347,21 @@ def test_a_name_asks_every_question_in_chat(folder, chatty):
     assert model.name == f"{by_hand.name}@chat" and model.identity() != by_hand.identity()
     scored = model.logprobs("Oslo?", [" Norway", " Spain"], end=True)
     assert scored["note"].tolist() == ["", ""]
-    assert scored["logprob"].tolist() == by_hand.logprobs(turn, ["Norway", "Spain"])["logprob"].tolist()
+    assert (
+        scored["logprob"].tolist()
+        == by_hand.logprobs(turn, ["Norway", "Spain"])["logprob"].tolist()
+    )
     assert model.generate("Oslo?")["text"][0] == by_hand.generate(turn)["text"][0]
     assert model.beam_steps(["Oslo?"])["ids"][0] == by_hand.beam_steps([turn])["ids"][0]
     found = [
-        each.top_continuations(*asked, n=2) for each, asked in ((model, ("Oslo?", labels)), (by_hand, (turn, bare)))
+        each.top_continuations(*asked, n=2)
+        for each, asked in ((model, ("Oslo?", labels)), (by_hand, (turn, bare)))
     ]
     assert found[0]["logprob"].tolist() == found[1]["logprob"].tolist()
-    gradients = [each.integrated_gradients(text, steps=5) for each, text in ((model, "Oslo?"), (by_hand, turn))]
+    gradients = [
+        each.integrated_gradients(text, steps=5)
+        for each, text in ((model, "Oslo?"), (by_hand, turn))
+    ]
     assert gradients[0]["score"].tolist() == gradients[1]["score"].tolist()
     with pytest.raises(ProbeError, match="without @chat"):
         model.logprobs("Oslo?", " Norway", chat=True, system="Be brief.")
@@ -338,19 +373,26 @@ def test_a_name_asks_every_question_in_chat(folder, chatty):
 
 def test_control_tokens_in_a_label_are_text(folder):
     model = lm.load(folder)
-    assert model.eos not in model.tokens.continuation(" a</s>") and model.eos in model.tokens.encode([" a</s>"])[0]
+    assert (
+        model.eos not in model.tokens.continuation(" a</s>")
+        and model.eos in model.tokens.encode([" a</s>"])[0]
+    )
 
 
 def test_sentencepiece_continuations_behind_a_bracket_and_a_line_break():
-    """Metaspace puts a blank before every text: a continuation without a blank has none, and tokens that differ from those of
-    the joined text are flagged."""
+    """Metaspace puts a blank before every text: a continuation without a blank has none, and tokens
+    that differ from those of the joined text are flagged."""
     raw = Tokenizer(models.BPE())
     raw.pre_tokenizer = pre_tokenizers.Metaspace(prepend_scheme="always")
     raw.decoder = decoders.Metaspace(prepend_scheme="always")
     texts = [*tiny.TEXTS, *["Rome (Italy Oslo (Norway \n"] * 4]
-    raw.train_from_iterator(texts, trainers.BpeTrainer(vocab_size=200, special_tokens=["<s>"], show_progress=False))
+    raw.train_from_iterator(
+        texts, trainers.BpeTrainer(vocab_size=200, special_tokens=["<s>"], show_progress=False)
+    )
     tokenizer = hf.PreTrainedTokenizerFast(tokenizer_object=raw, bos_token="<s>")
-    model = lm.load(tiny.build(hf.LlamaConfig(**tiny.WIDE | {"vocab_size": len(tokenizer)})), tokenizer)
+    model = lm.load(
+        tiny.build(hf.LlamaConfig(**tiny.WIDE | {"vocab_size": len(tokenizer)})), tokenizer
+    )
     tokens = model.tokens
     for prompt in ("Rome (", "What is\n"):
         before, ids = tokens.prompts([prompt])[0], list(tokens.continuation("Paris"))
@@ -360,44 +402,80 @@ def test_sentencepiece_continuations_behind_a_bracket_and_a_line_break():
         with torch.inference_mode():
             logits = model.hf_model(torch.tensor([before + ids])).logits[0].double().log_softmax(-1)
         expected = sum(logits[len(before) - 1 + n, token].item() for n, token in enumerate(ids))
-        assert row["logprob"][0] == pytest.approx(expected, abs=1e-4) and row["note"][0] != "boundary"
+        assert (
+            row["logprob"][0] == pytest.approx(expected, abs=1e-4) and row["note"][0] != "boundary"
+        )
     assert "▁(Italy" in tokenizer.get_vocab()  # a token that begins in the prompt
     assert model.logprobs("Rome (", "Italy")["note"][0] == "boundary"
 
 
 def test_a_folder_with_vocab_txt_alone_has_a_tokenizer(tmp_path):
     """BERT as it was first published: a word per line, no tokenizer.json."""
-    words = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "what", "is", "the", "capital", "of", "france", "paris", "?"]
+    words = [
+        "[PAD]",
+        "[UNK]",
+        "[CLS]",
+        "[SEP]",
+        "[MASK]",
+        "what",
+        "is",
+        "the",
+        "capital",
+        "of",
+        "france",
+        "paris",
+        "?",
+    ]
     torch.manual_seed(0)
     bert = hf.BertForMaskedLM(hf.BertConfig(**tiny.WIDE | {"vocab_size": len(words)})).eval()
     bert.save_pretrained(tmp_path)
     (tmp_path / "vocab.txt").write_text("\n".join(words))
     model = lm.load(tmp_path)
     assert model.tokens.prompts([PROMPT])[0] == [2, 5, 6, 7, 8, 9, 10, 12]
-    assert score(model) == pytest.approx(families.by_hand(model, bert, "masked", PROMPT, ANSWER), abs=1e-4)
+    assert score(model) == pytest.approx(
+        families.by_hand(model, bert, "masked", PROMPT, ANSWER), abs=1e-4
+    )
 
 
 def test_the_reason_for_a_slower_path_is_told_and_kept(tmp_path):
     """A hybrid of convolutions and attention: each prompt once, its state repeated."""
-    size = tiny.GROUPED | {"vocab_size": len(tiny.tokenizer()), "bos_token_id": 0, "eos_token_id": 1}
-    model = lm.load(tiny.folder(tmp_path, hf.Lfm2Config(**size, layer_types=["conv", "full_attention"])))
+    size = tiny.GROUPED | {
+        "vocab_size": len(tiny.tokenizer()),
+        "bos_token_id": 0,
+        "eos_token_id": 1,
+    }
+    model = lm.load(
+        tiny.folder(tmp_path, hf.Lfm2Config(**size, layer_types=["conv", "full_attention"]))
+    )
     with pytest.warns(UserWarning, match="'repeated': each prompt once .*tree"):
         model.choose_path()
-    assert model.describe()["path"] == "repeated" and model.reason.startswith("tree: ")
-    prompts, answers = [" ".join([PROMPT] * 8)] * 2, [[" Paris", " Rome", " Oslo Norway", " Lima is"]] * 2
-    rows = {path: model.logprobs(prompts, answers, path=path) for path in ("repeated", "steps", "plain", "alone")}
+    assert model.describe()["path"] == "repeated" and model.why.startswith("tree: ")
+    prompts, answers = (
+        [" ".join([PROMPT] * 8)] * 2,
+        [[" Paris", " Rome", " Oslo Norway", " Lima is"]] * 2,
+    )
+    rows = {
+        path: model.logprobs(prompts, answers, path=path)
+        for path in ("repeated", "steps", "plain", "alone")
+    }
     for path in rows:
-        assert rows[path]["logprob"].tolist() == pytest.approx(rows["alone"]["logprob"].tolist(), abs=1e-4)
+        assert rows[path]["logprob"].tolist() == pytest.approx(
+            rows["alone"]["logprob"].tolist(), abs=1e-4
+        )
     cost = {path: frame.attrs["cost"]["forwarded_tokens"] for path, frame in rows.items()}
     assert cost["repeated"] < cost["plain"] / 3
 
 
 def test_counts_of_forwarded_tokens_per_path():
-    """A prompt of 449 tokens with 85 candidates, 17 each of 1 to 5 tokens; the last token is never forwarded. CONTRIBUTING has
-    these numbers."""
+    """A prompt of 449 tokens with 85 candidates, 17 each of 1 to 5 tokens; the last token is never
+    forwarded. CONTRIBUTING has these numbers."""
     contexts = [[5 + n % 90 for n in range(449)]]
     branches = [(0, (100 + n, *[7] * (n % 5))) for n in range(85)]
-    size = tiny.GROUPED | {"vocab_size": len(tiny.tokenizer()), "num_hidden_layers": 1, "max_position_embeddings": 512}
+    size = tiny.GROUPED | {
+        "vocab_size": len(tiny.tokenizer()),
+        "num_hidden_layers": 1,
+        "max_position_embeddings": 512,
+    }
     hybrid = size | {"num_hidden_layers": 2, "layer_types": ["conv", "full_attention"]}
     whole = 85 * 449 + 17 * (1 + 2 + 3 + 4)
     # repeated: the inner tokens in rows of 16, padded to the longest of each
@@ -421,16 +499,28 @@ def test_counts_of_forwarded_tokens_per_path():
 
 
 def test_bamba_and_rwkv_repeat_the_state_of_a_prompt():
-    """Bamba counts positions from 0 behind a cache if none are given; RWKV's state is a list of tensors."""
+    """Bamba counts positions from 0 behind a cache if none are given; RWKV's state is a list of
+    tensors."""
     words = {"vocab_size": len(tiny.tokenizer())}
-    mamba = {"mamba_n_heads": 8, "mamba_d_head": 16, "mamba_d_state": 16, "mamba_expand": 2, "attn_layer_indices": [1]}
+    mamba = {
+        "mamba_n_heads": 8,
+        "mamba_d_head": 16,
+        "mamba_d_state": 16,
+        "mamba_expand": 2,
+        "attn_layer_indices": [1],
+    }
     for config in (
         hf.BambaConfig(**tiny.GROUPED | words | mamba),
         hf.RwkvConfig(**words, hidden_size=64, num_hidden_layers=2, attention_hidden_size=64),
     ):
         model = lm.load(tiny.build(config), tiny.tokenizer())
-        contexts, branches = [[5, 6, 7, 8], [9, 5]], [(0, (3, 4, 6, 9)), (1, (8, 3)), (0, (7,)), (1, (8, 3, 5))]
-        alone, repeated = (score_by(model, path, contexts, branches, 512)[0] for path in ("alone", "repeated"))
+        contexts, branches = (
+            [[5, 6, 7, 8], [9, 5]],
+            [(0, (3, 4, 6, 9)), (1, (8, 3)), (0, (7,)), (1, (8, 3, 5))],
+        )
+        alone, repeated = (
+            score_by(model, path, contexts, branches, 512)[0] for path in ("alone", "repeated")
+        )
         assert np.abs(np.concatenate(alone) - np.concatenate(repeated)).max() < 1e-4
 
 
@@ -461,17 +551,31 @@ def test_a_cache_that_changes_numbers_is_not_used(tmp_path):
         ((tokens, scores),) = continue_ids(model, model.tokens.prompts([PROMPT]), 6)[0][0]
     before = model.tokens.prompts([PROMPT])[0]
     cost = model.generate(PROMPT, max_new_tokens=6).attrs["cost"]
-    assert cost["forwarded_tokens"] == sum(len(before) + n for n in range(len(tokens)))  # the whole text at each step
+    assert cost["forwarded_tokens"] == sum(
+        len(before) + n for n in range(len(tokens))
+    )  # the whole text at each step
     with torch.inference_mode():
-        whole = hf_model(torch.tensor([before + tokens])).logits[0].double().log_softmax(-1)[len(before) - 1 :]
-    assert scores == pytest.approx([whole[n, token].item() for n, token in enumerate(tokens)], abs=1e-4)
+        whole = (
+            hf_model(torch.tensor([before + tokens]))
+            .logits[0]
+            .double()
+            .log_softmax(-1)[len(before) - 1 :]
+        )
+    assert scores == pytest.approx(
+        [whole[n, token].item() for n, token in enumerate(tokens)], abs=1e-4
+    )
 
 
 def test_text_of_a_multimodal_model(tmp_path):
     """LLaVA: a vision tower beside a LLaMA, which is scored on the tree."""
     text = hf.LlamaConfig(**tiny.WIDE | {"vocab_size": len(tiny.tokenizer())})
     vision = hf.CLIPVisionConfig(
-        hidden_size=32, intermediate_size=32, num_hidden_layers=2, num_attention_heads=2, image_size=8, patch_size=4
+        hidden_size=32,
+        intermediate_size=32,
+        num_hidden_layers=2,
+        num_attention_heads=2,
+        image_size=8,
+        patch_size=4,
     )
     config = hf.LlavaConfig(vision_config=vision, text_config=text, image_token_index=5)
     torch.manual_seed(0)
@@ -483,5 +587,8 @@ def test_text_of_a_multimodal_model(tmp_path):
     tokenizer = tiny.tokenizer()
     tokenizer.save_pretrained(tmp_path)
     model = lm.load(tmp_path)
-    assert score(model) == pytest.approx(by_hand(hf_model, tokenizer), abs=1e-4) and model.path == "tree"
+    assert (
+        score(model) == pytest.approx(by_hand(hf_model, tokenizer), abs=1e-4)
+        and model.path == "tree"
+    )
     assert parameters_by_config(tmp_path) == count_parameters(tmp_path)

@@ -39,4 +39,6 @@ def test_the_meter_sees_time_and_memory(model):
     busy = measured(model.device, lambda: bytearray(300_000_000))
     assert 0 <= idle["seconds"] < 1 and busy["peak_bytes"] > 300_000_000
     assert busy["peak_bytes"] - idle["peak_bytes"] > 150_000_000
-    assert measured(model.device, lambda: None)["peak_bytes"] < busy["peak_bytes"]  # the mark begins anew each time
+    assert (
+        measured(model.device, lambda: None)["peak_bytes"] < busy["peak_bytes"]
+    )  # the mark begins anew each time

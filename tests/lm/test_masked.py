@@ -21,10 +21,8 @@ WORDS = [
     "par",
     "##is",
     "rome",
-    "oslo",
-    "##ian",
-    ".",
 ]
+WORDS += ["oslo", "##ian", "."]
 
 
 def bert(path, kind=hf.BertForMaskedLM, **changed):
@@ -126,7 +124,8 @@ def test_a_bidirectional_model_is_never_scored_as_a_decoder(tmp_path):
 
 
 def test_the_context_of_roberta_is_shorter_than_its_table_of_positions(tmp_path):
-    """Its first token has position pad_token_id + 1: 20 rows of positions are read by sequences of up to 17 tokens."""
+    """Its first token has position pad_token_id + 1: 20 rows of positions are read by sequences of
+    up to 17 tokens."""
     bert(tmp_path)  # for its tokenizer
     config = hf.RobertaConfig(
         **tiny.WIDE | {"vocab_size": len(WORDS), "max_position_embeddings": 20, "pad_token_id": 2}

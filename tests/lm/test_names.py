@@ -1,4 +1,5 @@
-"""What a model is called: by its short name in tables and figures, and by everything that finds it again."""
+"""What a model is called: by its short name in tables and figures, and by everything that finds it
+again."""
 
 import os
 from pathlib import Path
@@ -7,18 +8,12 @@ import pandas as pd
 import pytest
 
 from probelib import ProbeError, grapheval, lm
-from probelib.lm import names, partners
+from probelib.lm import partners
 from probelib.lm.internals.memory import parameters
 from probelib.lm.names import with_base
 from probelib.runner import cli, preflight
 from probelib.store import score
 from tests.lm import tiny
-
-
-@pytest.fixture(autouse=True)
-def forgotten(monkeypatch):
-    """No names of other tests."""
-    monkeypatch.setattr(names, "_sources", {})
 
 
 @pytest.fixture
@@ -30,8 +25,16 @@ def runs(tmp_path):
 
 
 def test_a_folder_goes_by_its_last_two_names(runs):
-    paths = [f"{runs}/run-7/checkpoint-1", f"{runs}/lr=1e-4/checkpoint-1", f"{runs}/run-7/../run-7/checkpoint-2/"]
-    assert lm.short_names(paths) == ["run-7/checkpoint-1", "lr=1e-4/checkpoint-1", "run-7/checkpoint-2"]
+    paths = [
+        f"{runs}/run-7/checkpoint-1",
+        f"{runs}/lr=1e-4/checkpoint-1",
+        f"{runs}/run-7/../run-7/checkpoint-2/",
+    ]
+    assert lm.short_names(paths) == [
+        "run-7/checkpoint-1",
+        "lr=1e-4/checkpoint-1",
+        "run-7/checkpoint-2",
+    ]
     one = lm.load("run-7/checkpoint-1")  # from then on
     assert one.folder == runs / "run-7" / "checkpoint-1" and one.name == "run-7/checkpoint-1"
     assert lm.load(paths[0]).name == one.name == one.identity()["model"]
@@ -41,8 +44,16 @@ def test_a_folder_goes_by_its_last_two_names(runs):
 def test_a_name_begins_with_no_underscore(tmp_path):
     """Matplotlib leaves such names out of its legends."""
     place = str(tiny.folder(tmp_path / "mine" / "_runs" / "_last" / "checkpoint-1"))
-    assert lm.short_names(place) == "mine/_runs/_last/checkpoint-1" == lm.load("mine/_runs/_last/checkpoint-1").name
-    assert lm.short_names("mine/_runs/_last/checkpoint-1") == lm.load(place).name == "mine/_runs/_last/checkpoint-1"
+    assert (
+        lm.short_names(place)
+        == "mine/_runs/_last/checkpoint-1"
+        == lm.load("mine/_runs/_last/checkpoint-1").name
+    )
+    assert (
+        lm.short_names("mine/_runs/_last/checkpoint-1")
+        == lm.load(place).name
+        == "mine/_runs/_last/checkpoint-1"
+    )
 
 
 def test_what_was_fetched_keeps_its_id(tmp_path):
@@ -58,8 +69,15 @@ def test_other_models_keep_their_names():
 
 def test_a_served_model_goes_by_its_name_and_its_server(runs):
     there = f"http://localhost:8000/v1#{runs}/lr=1e-4/checkpoint-1"
-    assert lm.short_names([there]) == [lm.load(there).name] == ["lr=1e-4/checkpoint-1 at localhost:8000"]
-    assert lm.load("lr=1e-4/checkpoint-1 at localhost:8000").model_name == f"{runs}/lr=1e-4/checkpoint-1"
+    assert (
+        lm.short_names([there])
+        == [lm.load(there).name]
+        == ["lr=1e-4/checkpoint-1 at localhost:8000"]
+    )
+    assert (
+        lm.load("lr=1e-4/checkpoint-1 at localhost:8000").model_name
+        == f"{runs}/lr=1e-4/checkpoint-1"
+    )
     for base in ("atlas-neox-2.4m", f"{runs}/run-7/checkpoint-1"):
         assert with_base(f"http://a:1/v1#x=y={base}") == ("http://a:1/v1#x=y", base)
     both = "http://a:1/v1#chat=http://b:2/v1#base"
@@ -73,7 +91,10 @@ def test_a_served_model_goes_by_its_name_and_its_server(runs):
 
 
 def test_a_cell_may_run_twice(runs):
-    given = [f"{runs}/run-7/checkpoint-1", "atlas-neox-2.4m"], f"{runs}/run-7/checkpoint-2={runs}/lr=1e-4/checkpoint-1"
+    given = (
+        [f"{runs}/run-7/checkpoint-1", "atlas-neox-2.4m"],
+        f"{runs}/run-7/checkpoint-2={runs}/lr=1e-4/checkpoint-1",
+    )
     once = lm.short_names(*given)
     assert lm.short_names(*once) == once == lm.short_names(*given)
 
@@ -82,13 +103,32 @@ def test_two_of_one_name_are_refused_and_a_link_is_another_name(runs, tmp_path_f
     first = runs / "run-7" / "checkpoint-1"
     twin = tiny.folder(tmp_path_factory.mktemp("elsewhere") / "run-7" / "checkpoint-1")
     for given in (([str(first), str(twin)],), ([str(first)], str(twin)), ([], f"{first}={twin}")):
-        with pytest.raises(ProbeError, match="have the same display name 'run-7/checkpoint-1'.*ln -s") as error:
+        with pytest.raises(
+            ProbeError, match="have the same display name 'run-7/checkpoint-1'.*another-name="
+        ) as error:
             lm.short_names(*given)
         assert str(first) in str(error.value) and str(twin) in str(error.value)
     os.symlink(twin, runs / "twin")
-    assert lm.short_names([str(first)], f"{runs}/twin") == [["run-7/checkpoint-1"], f"{runs.name}/twin"]
-    assert lm.load(twin).name == lm.load(first).name  # alone nobody is confused
-    assert lm.short_names([str(first), f"{first}/"]) == ["run-7/checkpoint-1"] * 2
+    assert lm.short_names([str(first)], f"{runs}/twin") == [
+        ["run-7/checkpoint-1"],
+        f"{runs.name}/twin",
+    ]
+    with pytest.raises(ProbeError, match="have the same display name"):
+        lm.load(twin)  # also without ``short_names``: rows of two models would have one name
+    given = [f"other={twin}", str(first)]
+    assert lm.short_names(given) == lm.short_names(given) == ["other", "run-7/checkpoint-1"]
+    assert lm.load("other").folder == twin and lm.load(f"other={twin}").name == "other"
+    with pytest.raises(ProbeError, match="have the same display name 'other'"):
+        lm.load(f"other={first}")
+    with pytest.warns(UserWarning, match="run-7/checkpoint-1: named twice, counted once"):
+        assert lm.short_names([str(first), f"{first}/"]) == ["run-7/checkpoint-1"]
+
+
+def test_a_tuned_model_may_have_a_display_name(runs):
+    tuned, base = f"{runs}/run-7/checkpoint-2", f"{runs}/lr=1e-4/checkpoint-1"
+    assert with_base(f"mine={tuned}={base}") == (f"mine={tuned}", base)
+    assert lm.short_names([f"new={tuned}=atlas-neox-2.4m"]) == ["new=atlas-neox-2.4m"]
+    assert lm.load("new").folder == runs / "run-7" / "checkpoint-2"
 
 
 def test_a_hub_id_is_no_folder_of_that_ending(runs):
@@ -100,14 +140,19 @@ def test_a_hub_id_is_no_folder_of_that_ending(runs):
 
 def test_a_folder_here_is_not_taken_for_one_of_that_name(runs, monkeypatch):
     monkeypatch.chdir(runs)
-    assert lm.load(Path("run-7/checkpoint-1")).name == lm.load("run-7/checkpoint-1").name == "run-7/checkpoint-1"
+    assert (
+        lm.load(Path("run-7/checkpoint-1")).name
+        == lm.load("run-7/checkpoint-1").name
+        == "run-7/checkpoint-1"
+    )
     lm.short_names(f"{runs}/run-7/checkpoint-1")
     assert lm.load("run-7/checkpoint-1").folder == runs / "run-7" / "checkpoint-1"
     tiny.folder(runs / "two" / "run-7" / "checkpoint-1")
     monkeypatch.chdir(runs / "two")
     with pytest.raises(ProbeError, match="./run-7/checkpoint-1"):
         lm.load("run-7/checkpoint-1")
-    assert lm.load("./run-7/checkpoint-1").folder.resolve() == runs / "two" / "run-7" / "checkpoint-1"
+    there = lm.load("two=./run-7/checkpoint-1").folder
+    assert there.resolve() == runs / "two" / "run-7" / "checkpoint-1"
 
 
 def test_tuned_and_base_in_one_entry(runs):
@@ -134,14 +179,20 @@ def test_a_name_in_chat(runs, monkeypatch):
 
 def test_pairs_of_tuned_models_and_their_bases():
     models, tuned = ["a", "b", "c-chat"], ["a-it", "x=b", "y=b", "z-it", "c-chat"]
-    assert partners.pairs_with_base(models, tuned) == [("a-it", "a"), ("x", "b"), ("y", "b")]  # none is its own base
+    assert partners.pairs_with_base(models, tuned) == [
+        ("a-it", "a"),
+        ("x", "b"),
+        ("y", "b"),
+    ]  # none is its own base
     assert [partners.tuned_of(name, tuned) for name in models] == ["a-it", "x", None]
 
 
 def test_graph_eval_prompts_each_own_model_or_its_partner(runs):
     base, tuned = lm.short_names(f"{runs}/run-7/checkpoint-1", f"{runs}/run-7/checkpoint-2")
     given = ["atlas-neox-0.6m-it"]
-    assert grapheval.answering_models([base, "atlas-neox-2.4m"], [f"{tuned}={base}", *given]) == [tuned]
+    assert grapheval.answering_models([base, "atlas-neox-2.4m"], [f"{tuned}={base}", *given]) == [
+        tuned
+    ]
     assert grapheval.answering_models([base, tuned], given) == [base, tuned]
     assert grapheval.answering_models(["atlas-neox-0.15m", "atlas-neox-2.4m"], given) == given
     assert grapheval.answering_models(["atlas-neox-2.4m"], []) == ["atlas-neox-2.4m"]
@@ -149,18 +200,30 @@ def test_graph_eval_prompts_each_own_model_or_its_partner(runs):
 
 def test_a_run_takes_names_with_equals_signs_and_relative_lists(runs, monkeypatch):
     monkeypatch.chdir(runs)
-    given = {"models": ["./lr=1e-4/checkpoint-1"], "tuned": ["./run-7/checkpoint-2=./lr=1e-4/checkpoint-1", "a=b"]}
+    given = {
+        "models": ["./lr=1e-4/checkpoint-1"],
+        "tuned": ["./run-7/checkpoint-2=./lr=1e-4/checkpoint-1", "a=b"],
+    }
     made = {name: cli._absolute(value) for name, value in given.items()}
     assert made["models"] == [f"{runs}/lr=1e-4/checkpoint-1"]
     assert made["tuned"] == [f"{runs}/run-7/checkpoint-2={runs}/lr=1e-4/checkpoint-1", "a=b"]
     (runs / "a=b").mkdir()
     (runs / "a=b" / "mine.csv").write_text("")
-    assert cli._absolute("a=b/mine.csv") == f"{runs}/a=b/mine.csv" and cli._absolute("run-7") == "run-7"
-    assert cli._absolute(["run-7", "atlas-neox-2.4m"], bare=True) == [f"{runs}/run-7", "atlas-neox-2.4m"]
+    assert (
+        cli._absolute("a=b/mine.csv") == f"{runs}/a=b/mine.csv"
+        and cli._absolute("run-7") == "run-7"
+    )
+    assert cli._absolute(["run-7", "atlas-neox-2.4m"], bare=True) == [
+        f"{runs}/run-7",
+        "atlas-neox-2.4m",
+    ]
     for value in ("http://x/y?z=", "a/b=", "~nobody_x/data", 3, None, "a" * 5000 + "/"):
         assert cli._absolute(value) == value
     settings = {"one": made | {"tuned": made["tuned"][:1]}}
-    assert list(preflight.models(settings)) == [f"{runs}/lr=1e-4/checkpoint-1", f"{runs}/run-7/checkpoint-2"]
+    assert list(preflight.models(settings)) == [
+        f"{runs}/lr=1e-4/checkpoint-1",
+        f"{runs}/run-7/checkpoint-2",
+    ]
     preflight.check(settings)
 
 

@@ -1,5 +1,5 @@
-"""Where tools of the field were seen to be wrong, ours is right: each test sets the trap and holds the answer against one
-naked forward of the joined token ids."""
+"""Where tools of the field were seen to be wrong, ours is right: each test sets the trap and holds
+the answer against one naked forward of the joined token ids."""
 
 import numpy as np
 import pandas as pd
@@ -37,14 +37,19 @@ def by_hand(model, prompt: str, answer: str) -> list[float]:
     """log P of each token of ``answer``: one sequence, no padding, no cache."""
     context, scored = ids(model, prompt), ids(model, answer)
     with torch.inference_mode():
-        logits = torch.log_softmax(model.hf_model(torch.tensor([context + scored])).logits[0].double(), -1)
+        logits = torch.log_softmax(
+            model.hf_model(torch.tensor([context + scored])).logits[0].double(), -1
+        )
     return [logits[len(context) - 1 + l, token].item() for l, token in enumerate(scored)]
 
 
 def test_one_text_split_in_two_places_is_two_questions(model):
-    """A harness's logits cache is keyed by the joined tokens: the shorter continuation gets rows of the longer one."""
+    """A harness's logits cache is keyed by the joined tokens: the shorter continuation gets rows of
+    the longer one."""
     prompts, answers = ["The capital", "The capital of"], [" of Peru", " Peru"]
-    assert ids(model, prompts[0]) + ids(model, answers[0]) == ids(model, prompts[1]) + ids(model, answers[1])
+    assert ids(model, prompts[0]) + ids(model, answers[0]) == ids(model, prompts[1]) + ids(
+        model, answers[1]
+    )
     right = [sum(by_hand(model, p, a)) for p, a in zip(prompts, answers, strict=True)]
     for order in ([0, 1], [1, 0]):
         rows = model.logprobs([prompts[i] for i in order], [[answers[i]] for i in order])
@@ -68,33 +73,46 @@ def test_all_splits_of_one_text_obey_the_chain_rule(model, words, data):
 
 
 def test_stored_scores_are_never_those_of_another_model(tmp_path):
-    """A harness's request cache has no model in its key: the second model gets the first one's scores."""
-    prompts = pd.DataFrame({"prompt": ["p"], "fact": ["f"], "relation": ["P36"], "text": ["The capital of Peru is"]})
-    candidates = pd.DataFrame({"fact": ["f", "f"], "candidate": ["Q1", "Q2"], "label": ["Lima", "Paris"]})
+    """A harness's request cache has no model in its key: the second model gets the first one's
+    scores."""
+    prompts = pd.DataFrame(
+        {"prompt": ["p"], "fact": ["f"], "relation": ["P36"], "text": ["The capital of Peru is"]}
+    )
+    candidates = pd.DataFrame(
+        {"fact": ["f", "f"], "candidate": ["Q1", "Q2"], "label": ["Lima", "Paris"]}
+    )
     said = []
     for seed in (0, 1):  # other weights in the same folder, so under the same name
         model = lm.load(save(tmp_path / "model", seed))
-        said.append(store.score(model, prompts, candidates, tmp_path / "scores")["logprob"].tolist())
-        direct = [sum(by_hand(model, "The capital of Peru is", answer)) for answer in (" Lima", " Paris")]
+        said.append(
+            store.score(model, prompts, candidates, tmp_path / "scores")["logprob"].tolist()
+        )
+        direct = [
+            sum(by_hand(model, "The capital of Peru is", answer)) for answer in (" Lima", " Paris")
+        ]
         assert said[-1] == pytest.approx(direct, abs=1e-4)
     assert np.abs(np.subtract(*said)).min() > 0.1
 
 
 def test_a_token_over_the_boundary_is_scored_and_flagged(model):
-    """A harness cuts the joined text's tokens at the prompt's number of tokens: nothing is left, and the run dies."""
+    """A harness cuts the joined text's tokens at the prompt's number of tokens: nothing is left,
+    and the run dies."""
     prompt, answer = "What is the capi", "tal"
     assert ids(model, prompt + answer)[len(ids(model, prompt)) :] == []  # the trap is set
     row = model.logprobs([prompt], [[answer]]).iloc[0]
     assert row["token_logprobs"].tolist() == pytest.approx(by_hand(model, prompt, answer), abs=1e-4)
     assert row["note"] == "boundary"
-    usual = model.logprobs(["What is the capital"], [[" of"]]).iloc[0]  # and its neighbours are not harmed
+    usual = model.logprobs(["What is the capital"], [[" of"]]).iloc[
+        0
+    ]  # and its neighbours are not harmed
     assert usual["note"] == "" and usual["logprob"] == pytest.approx(
         sum(by_hand(model, "What is the capital", " of")), abs=1e-4
     )
 
 
 def test_what_follows_the_answer_is_not_scored(model):
-    """A quiz library's score of an answer in mid-sentence holds the rest of the sentence; another one adds the end token."""
+    """A quiz library's score of an answer in mid-sentence holds the rest of the sentence; another
+    one adds the end token."""
     prompt, rest = "Lyon and", " are cities, Nice is nice."
     answer, sentence = model.logprobs([prompt], [[" Paris", " Paris" + rest]]).itertuples()
     assert answer.n_tokens == len(ids(model, " Paris"))
@@ -103,12 +121,18 @@ def test_what_follows_the_answer_is_not_scored(model):
         answer.token_logprobs.tolist(), abs=1e-4
     )
     assert sentence.logprob < answer.logprob - 1
-    with_end = model.logprobs([prompt], [[" Paris"]], end=True).iloc[0]  # the end token stands beside the score
-    assert with_end["logprob"] == pytest.approx(answer.logprob, abs=1e-4) and with_end["eos_logprob"] < 0
+    with_end = model.logprobs([prompt], [[" Paris"]], end=True).iloc[
+        0
+    ]  # the end token stands beside the score
+    assert (
+        with_end["logprob"] == pytest.approx(answer.logprob, abs=1e-4)
+        and with_end["eos_logprob"] < 0
+    )
 
 
 def test_an_answer_that_stands_in_the_prompt_is_scored_where_it_is_asked(model):
-    """A library looks for the first occurrence of the answer's tokens, which may be in an example of the prompt."""
+    """A library looks for the first occurrence of the answer's tokens, which may be in an example
+    of the prompt."""
     prompt = "Spain Madrid France Paris France"
     row = model.logprobs([prompt], [[" Paris"]]).iloc[0]
     assert row["logprob"] == pytest.approx(sum(by_hand(model, prompt, " Paris")), abs=1e-4)
@@ -117,17 +141,22 @@ def test_an_answer_that_stands_in_the_prompt_is_scored_where_it_is_asked(model):
 
 def test_a_subject_keeps_its_small_letter(model):
     """A quiz library capitalises the first letter of every statement, and so scores another one."""
-    small, capital = (model.logprobs([text], [[" Paris"]]).iloc[0]["logprob"] for text in ("lyon and", "Lyon and"))
+    small, capital = (
+        model.logprobs([text], [[" Paris"]]).iloc[0]["logprob"] for text in ("lyon and", "Lyon and")
+    )
     assert small == pytest.approx(sum(by_hand(model, "lyon and", " Paris")), abs=1e-4)
     assert abs(small - capital) > 0.01
 
 
 def test_the_last_state_is_that_of_the_last_token_and_not_of_padding(model):
-    """A judge reads position -1 of a padded batch: right only where the tokenizer happens to pad on the left."""
+    """A judge reads position -1 of a padded batch: right only where the tokenizer happens to pad on
+    the left."""
     texts = ["Oslo", "The capital of Peru is Lima.", "Lyon and Paris are cities, Nice is nice."]
     model.tokenizer.padding_side = "right"
     states, _ = model.hidden_states(texts)
     for text, state in zip(texts, states, strict=True):
         with torch.inference_mode():
-            alone = model.hf_model(torch.tensor([ids(model, text)]), output_hidden_states=True).hidden_states[-1][0, -1]
+            alone = model.hf_model(
+                torch.tensor([ids(model, text)]), output_hidden_states=True
+            ).hidden_states[-1][0, -1]
         assert np.allclose(state, alone.numpy(), atol=1e-4)

@@ -1,5 +1,5 @@
-"""The self-check in half precision: rounding, which flips experts of mixtures, is no reason to leave the tree; a wrong
-mask is."""
+"""The self-check in half precision: rounding, which flips experts of mixtures, is no reason to
+leave the tree; a wrong mask is."""
 
 from unittest import mock
 
@@ -30,7 +30,9 @@ def without_window(hf_model, visible, query, key):
 
 def without_tree(hf_model, visible, query, key, right=families._mask):
     """Every token attends to all earlier tokens of the row, also to those of other branches."""
-    return right(hf_model, torch.ones_like(visible).tril(visible.shape[1] - len(visible)), query, key)
+    return right(
+        hf_model, torch.ones_like(visible).tril(visible.shape[1] - len(visible)), query, key
+    )
 
 
 SABOTAGED = {"window": without_window, "tree": without_tree}
@@ -65,17 +67,21 @@ SLOW = [
 @pytest.mark.filterwarnings("ignore:.*is scored on the path")
 @pytest.mark.parametrize(("family", "dtype", "scale"), SLOW)
 def test_the_right_mask_passes_and_sabotaged_ones_are_caught(family, dtype, scale):
-    """Three families, three precisions, two scales of weights: 18 right masks and 36 sabotaged ones."""
+    """Three families, three precisions, two scales of weights: 18 right masks and 36 sabotaged
+    ones."""
     model = small(family, dtype, scale)
     before = {name: tensor.clone() for name, tensor in model.hf_model.state_dict().items()}
     assert model.choose_path() == "tree"
     after = model.hf_model.state_dict()
-    assert all(tensor.dtype == after[name].dtype and tensor.equal(after[name]) for name, tensor in before.items())
+    assert all(
+        tensor.dtype == after[name].dtype and tensor.equal(after[name])
+        for name, tensor in before.items()
+    )
     for wrong in SABOTAGED.values():
         model.path = None
         with mock.patch.object(families, "_mask", wrong):
             assert model.choose_path() != "tree"
-        assert model.reason.startswith("tree: it changes log-probabilities")
+        assert model.why.startswith("tree: it changes log-probabilities")
 
 
 @pytest.mark.slow

@@ -98,15 +98,17 @@ def word_piece() -> Tokenizer:
     raw = Tokenizer(models.WordPiece(unk_token="<unk>"))
     raw.normalizer = normalizers.NFC()
     raw.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
-    trainer = trainers.WordPieceTrainer(
-        vocab_size=600, special_tokens=SPECIAL, show_progress=False
-    )
+    trainer = trainers.WordPieceTrainer(vocab_size=600, special_tokens=SPECIAL, show_progress=False)
     raw.train_from_iterator(text.TEXTS * 4, trainer)
     return raw
 
 
 def ids_of_the_file(folder, words: str) -> list[int]:
-    return Tokenizer.from_file(str(folder / "tokenizer.json")).encode(words, add_special_tokens=False).ids
+    return (
+        Tokenizer.from_file(str(folder / "tokenizer.json"))
+        .encode(words, add_special_tokens=False)
+        .ids
+    )
 
 
 # The file
@@ -211,7 +213,8 @@ CHANNEL = (
     "{% endfor %}{% if add_generation_prompt %}{{ '<|start|>assistant' }}{% endif %}"
 )
 THOUGHT = (
-    "{% for m in messages %}{% if m['role'] == 'user' %}{{ '<|start|>user\n' + m['content'] + '<|end|>\n' }}"
+    "{% for m in messages %}{% if m['role'] == 'user' %}"
+    "{{ '<|start|>user\n' + m['content'] + '<|end|>\n' }}"
     "{% else %}{{ '<|start|>assistant\n<think>\n\n</think>\n\n' + m['content'] + '<|end|>\n' }}"
     "{% endif %}{% endfor %}{% if add_generation_prompt %}{{ '<|start|>assistant\n' }}{% endif %}"
 )
@@ -262,6 +265,7 @@ def test_a_turn_after_a_system_turn_and_examples_is_the_templates():
         "<|start|>system\nBe brief.<|end|>\n<|start|>user\nRome?<|end|>\n"
         "<|start|>assistant\nItaly<|end|>\n<|start|>user\nPeru?<|end|>\n<|start|>assistant\n"
     )
+    assert tokens.prompts([turn]) == [tokens.tokenizer(turn)["input_ids"]]
 
 
 @pytest.mark.parametrize(

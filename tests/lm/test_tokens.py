@@ -1,4 +1,5 @@
-"""The boundary between prompt and continuation: which pairs the tokenizer would split differently."""
+"""The boundary between prompt and continuation: which pairs the tokenizer would split
+differently."""
 
 from itertools import product
 
@@ -41,15 +42,28 @@ def test_a_boundary_by_hand(merges, crosses, straddling):
 
 @pytest.mark.parametrize(
     ("made", "a", "b"),
-    [(tiny.tokenizer(), "Par", "is"), (tokenizer(WORDS), "a", "b"), (tokenizer([*WORDS, ("b", "Ġa")]), "a", "b")],
+    [
+        (tiny.tokenizer(), "Par", "is"),
+        (tokenizer(WORDS), "a", "b"),
+        (tokenizer([*WORDS, ("b", "Ġa")]), "a", "b"),
+    ],
 )
 def test_words_apart_are_words_together(made, a, b):
     """Every pair is flagged as its joined text says, whichever way it is found."""
     tokens = Tokens(made, encoder_decoder=False)
     forms = ["{a}", "{b}", "{a}{b}", "{a} {b}", "{b}{a}\n", "{a}{b} {a}{b}"]
     prompts = [form.format(a=a, b=b) for form in [*forms, "{b} ", "{a}  ", ""]]
-    texts = [before + form.format(a=a, b=b) for form in forms for before in ("", " ", "  ", "\n", " \n")]
+    texts = [
+        before + form.format(a=a, b=b) for form in forms for before in ("", " ", "  ", "\n", " \n")
+    ]
     pairs = np.array(list(product(range(len(prompts)), range(len(texts))))).T
     ids = lambda text: tuple(tokens.tokenizer(text)["input_ids"])
-    expected = [ids(prompts[p] + texts[c]) != ids(prompts[p]) + tokens.continuation(texts[c]) for p, c in pairs.T]
-    assert tokens.straddling(prompts, texts, pairs).tolist() == expected and any(expected) and not all(expected)
+    expected = [
+        ids(prompts[p] + texts[c]) != ids(prompts[p]) + tokens.continuation(texts[c])
+        for p, c in pairs.T
+    ]
+    assert (
+        tokens.straddling(prompts, texts, pairs).tolist() == expected
+        and any(expected)
+        and not all(expected)
+    )

@@ -6,28 +6,37 @@ import weakref
 import numpy as np
 import pytest
 import torch
-import transformers as hf
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from probelib import lm
 from probelib.errors import ProbeError
-from probelib.lm.families import forward_packed
 from probelib.lm.internals.encdec import score_encdec
 from probelib.lm.plain import score_plain
 from probelib.lm.tree import Tree, gather_logprobs, score_tree, to_numpy_checked
 from tests.lm import tiny
 
 # not taken in parts
-OWN_ATTENTION = {"gptj", "bloom", "mpt", "gemma2_window", "falcon", "falcon_alibi", "gpt_oss", "deepseek"}
-OWN_ATTENTION |= {"gpt_neo_window"}
-OWN_MLP = {"opt", "mpt", "llama4_chunks"}  # no module of that name
-TOLERANCE = 1e-4  # summed log-prob, nats; what is seen is 1e-6 to 2e-5: the order of float32 sums differs
+OWN_ATTENTION = {
+    "gptj",
+    "bloom",
+    "mpt",
+    "gemma2_window",
+    "falcon",
+    "falcon_alibi",
+    "gpt_oss",
+    "deepseek",
+}
+TOLERANCE = (
+    1e-4  # summed log-prob, nats; what is seen is 1e-6 to 2e-5: the order of float32 sums differs
+)
 
 
 # random requests: up to ten contexts with one branch each
 SEQUENCES = st.lists(
     st.tuples(
-        st.lists(st.integers(3, 12), min_size=1, max_size=8), st.lists(st.integers(3, 9), min_size=1, max_size=4)
+        st.lists(st.integers(3, 12), min_size=1, max_size=8),
+        st.lists(st.integers(3, 9), min_size=1, max_size=4),
     ),
     min_size=1,
     max_size=10,
@@ -35,7 +44,8 @@ SEQUENCES = st.lists(
 
 
 def requests(seed: int = 0):
-    """Contexts that share a long prefix, some that do not, one that is a prefix of others; branches that branch again."""
+    """Contexts that share a long prefix, some that do not, one that is a prefix of others; branches
+    that branch again."""
     rng = np.random.default_rng(seed)
     draw = lambda n: [int(t) for t in rng.integers(3, tiny.V, n)]
     prefix = draw(20)
@@ -44,13 +54,18 @@ def requests(seed: int = 0):
     for context in range(len(contexts)):
         for _ in range(3):
             first = draw(1)
-            branches += [(context, tuple(first + draw(2))), (context, tuple(first + draw(1))), (context, (*first, -1))]
+            branches += [
+                (context, tuple(first + draw(2))),
+                (context, tuple(first + draw(1))),
+                (context, (*first, -1)),
+            ]
     return contexts, branches
 
 
 def largest_difference(left, right) -> float:
     return max(
-        abs(np.nansum(a, dtype=np.float64) - np.nansum(b, dtype=np.float64)) for a, b in zip(left, right, strict=True)
+        abs(np.nansum(a, dtype=np.float64) - np.nansum(b, dtype=np.float64))
+        for a, b in zip(left, right, strict=True)
     )
 
 
@@ -78,13 +93,17 @@ def test_tree_equals_plain_for_encoder_decoders(family):
 
 @pytest.mark.parametrize("family", tiny.ENCODER_DECODERS)
 def test_many_candidates_of_an_encoder_decoder_are_decoded_in_pieces(family, monkeypatch):
-    """1,000 candidates of one prompt: no decoder row is longer than allowed (its mask grows with the square of that), and the
-    scores are those of the plain path."""
+    """1,000 candidates of one prompt: no decoder row is longer than allowed (its mask grows with
+    the square of that), and the scores are those of the plain path."""
     from probelib.lm.internals import encdec
 
     model, draw = tiny.build(tiny.ENCODER_DECODERS[family]()), np.random.default_rng(0)
-    tokens = sorted({tuple(draw.integers(5, 60, draw.integers(1, 5)).tolist()) for _ in range(1000)})
-    branches = [(0, each) for each in draw.permutation(np.array(tokens, dtype=object)).tolist()] + [(1, (7, 8))]
+    tokens = sorted(
+        {tuple(draw.integers(5, 60, draw.integers(1, 5)).tolist()) for _ in range(1000)}
+    )
+    branches = [(0, each) for each in draw.permutation(np.array(tokens, dtype=object)).tolist()] + [
+        (1, (7, 8))
+    ]
     contexts, budget, seen = [[5, 6, 7], [9, 8]], 64, []
     whole = encdec._decode_trees
     monkeypatch.setattr(
@@ -114,26 +133,35 @@ def test_plain_equals_one_naked_forward():
             logits = torch.log_softmax(model(torch.tensor([ids])).logits[0].double(), -1)
         for l, token in enumerate(tokens):
             if token >= 0:
-                assert scores[l] == pytest.approx(logits[len(contexts[context]) - 1 + l, token].item(), abs=1e-5)
+                assert scores[l] == pytest.approx(
+                    logits[len(contexts[context]) - 1 + l, token].item(), abs=1e-5
+                )
 
 
 def test_each_inner_node_is_forwarded_once_and_no_leaf():
     model = tiny.build(tiny.DECODERS["gpt_neox"]())
-    # 4 prefix tokens, then 2 + 1 tokens; the answers share their first token, and the last tokens are only predicted
-    contexts, branches = [[5, 6, 7, 8, 9, 10], [5, 6, 7, 8, 11]], [(0, (20, 21)), (0, (20, 22)), (1, (30,))]
+    # 4 prefix tokens, then 2 + 1 tokens; the answers share their first token, and the last tokens
+    # are only predicted
+    contexts, branches = (
+        [[5, 6, 7, 8, 9, 10], [5, 6, 7, 8, 11]],
+        [(0, (20, 21)), (0, (20, 22)), (1, (30,))],
+    )
     for budget in (1, 2, 100):
         _, _, cost = score_tree(model, contexts, branches, budget)
         assert cost["forwarded_tokens"] == cost["tree_nodes"] == 4 + 2 + 1 + 1
 
 
 def test_rows_are_full_and_the_cache_holds_what_stands_above_the_next_node(monkeypatch):
-    """[5 6] with four branches of 4 inner tokens, cut depth first into rows of 8; nothing else is kept than the way down."""
+    """[5 6] with four branches of 4 inner tokens, cut depth first into rows of 8; nothing else is
+    kept than the way down."""
     from probelib.lm import tree as module
 
     model, seen, forward = tiny.build(tiny.DECODERS["gpt_neox"]()), [], module.forward_packed
 
     def watched(model, cache, tokens, depth, sees, *rest):
-        seen.append((depth[: len(depth) - len(tokens)].tolist(), list(tokens), sees.sum(1).tolist()))
+        seen.append(
+            (depth[: len(depth) - len(tokens)].tolist(), list(tokens), sees.sum(1).tolist())
+        )
         return forward(model, cache, tokens, depth, sees, *rest)
 
     monkeypatch.setattr(module, "forward_packed", watched)
@@ -144,20 +172,32 @@ def test_rows_are_full_and_the_cache_holds_what_stands_above_the_next_node(monke
         [51, 52, 22, 50, 51, 52, 23, 50],
         [51, 52],
     ]
-    assert [cached for cached, _, _ in seen] == [[], [0, 1, 2, 3], [0, 1, 2, 3]]  # then 5 6 21 50, then 5 6 23 50
-    assert [sees for _, _, sees in seen] == [[1, 2, 3, 4, 5, 6, 3, 4], [5, 6, 3, 4, 5, 6, 3, 4], [5, 6]]  # depth + 1
+    assert [cached for cached, _, _ in seen] == [
+        [],
+        [0, 1, 2, 3],
+        [0, 1, 2, 3],
+    ]  # then 5 6 21 50, then 5 6 23 50
+    assert [sees for _, _, sees in seen] == [
+        [1, 2, 3, 4, 5, 6, 3, 4],
+        [5, 6, 3, 4, 5, 6, 3, 4],
+        [5, 6],
+    ]  # depth + 1
     assert (cost["forwarded_tokens"], cost["forwards"]) == (2 + 4 * 4, 3)
 
 
 @pytest.mark.parametrize("family", tiny.DECODERS)
 def test_attention_in_parts_changes_nothing(family, monkeypatch):
-    """Rows of 300 tokens, most of which do not see each other, behind a prefix of 40 that all see."""
+    """Rows of 300 tokens, most of which do not see each other, behind a prefix of 40 that all
+    see."""
     from probelib.lm.internals import cpu
 
     model, rng = tiny.build(tiny.DECODERS[family]()), np.random.default_rng(0)
     draw = lambda n: [int(t) for t in rng.integers(3, tiny.V, n)]
     prefix, looked, flash = draw(40), [], cpu.flash
-    contexts, branches = [prefix + draw(4) for _ in range(80)], [(i, tuple(draw(7))) for i in range(80)]
+    contexts, branches = (
+        [prefix + draw(4) for _ in range(80)],
+        [(i, tuple(draw(7))) for i in range(80)],
+    )
 
     def watched(query, key, *rest, **kwargs):
         looked.append((query.shape[2], key.shape[2]))
@@ -165,7 +205,9 @@ def test_attention_in_parts_changes_nothing(family, monkeypatch):
 
     monkeypatch.setattr(cpu, "flash", watched)
     inside, _, _ = score_tree(model, contexts, branches, 300)
-    assert bool(looked) != (family in OWN_ATTENTION) and model.config._attn_implementation != "parts"
+    assert (
+        bool(looked) != (family in OWN_ATTENTION) and model.config._attn_implementation != "parts"
+    )
     # of the whole row: the prefix, and what all of a row hang on
     ahead = [keys for queries, keys in looked if queries != cpu.QUERIES]
     assert all(40 <= keys < 52 for keys in ahead) and bool(ahead) == bool(looked)
@@ -182,13 +224,16 @@ def test_a_short_row_keeps_attention_whole(n, how):
     from probelib.lm.internals import cpu
 
     model = tiny.build(tiny.DECODERS["llama"]())
-    sees = torch.cat([torch.zeros(n, 1000, dtype=torch.bool), torch.eye(n, dtype=torch.bool)], dim=1)
+    sees = torch.cat(
+        [torch.zeros(n, 1000, dtype=torch.bool), torch.eye(n, dtype=torch.bool)], dim=1
+    )
     with cpu.attention_in_parts(model, sees):
         assert model.config._attn_implementation == how
 
 
 def test_the_masks_of_a_row_are_let_go(monkeypatch):
-    """transformers holds the attention function that was registered last, which must not hold the row's mask."""
+    """transformers holds the attention function that was registered last, which must not hold the
+    row's mask."""
     from probelib.lm import families
 
     model, masks, build = tiny.build(tiny.DECODERS["llama"]()), [], families._mask
@@ -214,38 +259,26 @@ def test_attention_is_given_back_after_an_error(monkeypatch):
     assert model.config._attn_implementation == "sdpa"
 
 
-@pytest.mark.parametrize("family", tiny.DECODERS)
-def test_the_last_mlp_takes_the_tokens_that_are_asked(family):
-    """Ten tokens are forwarded, two are asked; the first layer's MLP takes all ten."""
-    model, taken = tiny.build(tiny.DECODERS[family]()), []
-    layers = next(m for m in model.base_model.modules() if isinstance(m, torch.nn.ModuleList))
-    for layer in (layers[0], layers[-1]):
-        if hasattr(layer, "mlp"):
-            layer.mlp.register_forward_hook(lambda _, inputs, __: taken.append(inputs[0].shape[1]), prepend=True)
-    contexts, branches = [list(range(10, 20)), list(range(10, 16))], [(0, (5,)), (0, (6,)), (1, (7,))]
-    score_tree(model, contexts, branches, 16)
-    assert taken == ([] if family in OWN_MLP else [10, 2])
-    taken.clear()
-    model(input_ids=torch.tensor(contexts[:1]))  # nothing is left of it
-    assert taken == ([] if family in OWN_MLP else [10, 10])
-
-
-def test_the_last_mlp_takes_the_tokens_that_are_asked_on_every_device():
-    """On torch's "meta" device, which has shapes and no numbers."""
-    model, taken = tiny.build(tiny.DECODERS["llama"]()).to("meta"), []
-    for layer in model.model.layers:
-        layer.mlp.register_forward_hook(lambda _, inputs, __: taken.append(inputs[0].shape[1]), prepend=True)
-    visible, kept = torch.ones(10, 10, dtype=torch.bool, device="meta"), [3, 9]
-    logits = forward_packed(model, hf.DynamicCache(), list(range(10)), np.arange(10), visible, kept)
-    assert taken == [10, 2] and logits.shape == (2, tiny.V) and logits.device.type == "meta"
-
-
-def test_an_mlp_that_layers_share_stays_whole():
-    model = tiny.build(tiny.DECODERS["llama"]())
-    model.model.layers[1].mlp = model.model.layers[0].mlp
-    contexts, branches = requests()
-    fast, _, _ = score_tree(model, contexts, branches, 16)
-    assert largest_difference(fast, score_plain(model, contexts, branches)[0]) <= TOLERANCE
+@pytest.mark.filterwarnings("ignore:.*is scored on the path")
+@pytest.mark.parametrize("family", tiny.OWN_LAYERS)
+def test_families_that_count_places_themselves_leave_the_tree(family):
+    """Their scores are those of single sequences."""
+    config = tiny.OWN_LAYERS[family]()
+    tokenizer = tiny.tokenizer()
+    config.vocab_size = len(tokenizer)
+    hf_model = tiny.build(config)
+    model = lm.load(hf_model, tokenizer)
+    prompt = "The capital of Peru is not the capital of France or of Spain, it is"
+    answers = [" Lima", " Lima and Paris", " Nice"]
+    found = model.logprobs(prompt, answers)["logprob"].tolist()
+    assert model.path in ("repeated", "plain") and model.why.startswith("tree: ")
+    ids = model.tokens.prompts([prompt])[0]
+    for answer, score in zip(answers, found, strict=True):
+        rest = list(model.tokens.continuation(answer))
+        with torch.inference_mode():
+            logits = hf_model(torch.tensor([ids + rest]), use_cache=False).logits[0].log_softmax(-1)
+        by_hand = sum(logits[len(ids) - 1 + n, token].item() for n, token in enumerate(rest))
+        assert score == pytest.approx(by_hand, abs=1e-4)
 
 
 def test_order_and_duplicates_change_no_bit():
@@ -255,7 +288,9 @@ def test_order_and_duplicates_change_no_bit():
     shuffled = np.random.default_rng(1).permutation(len(branches))
     again, _, cost = score_tree(model, contexts, [branches[i] for i in shuffled] + branches, 16)
     assert all(np.array_equal(again[at], once[i], equal_nan=True) for at, i in enumerate(shuffled))
-    assert cost["forwarded_tokens"] == score_tree(model, contexts, branches, 16)[2]["forwarded_tokens"]
+    assert (
+        cost["forwarded_tokens"] == score_tree(model, contexts, branches, 16)[2]["forwarded_tokens"]
+    )
 
 
 @settings(max_examples=25, deadline=None)
@@ -275,13 +310,27 @@ MODEL = tiny.build(tiny.DECODERS["gpt_neox"]())
 
 def test_a_tree_by_hand():
     chain = Tree([[7, 8]], [(0, (9, 4))])  # 4 is only predicted
-    assert [x.tolist() for x in (chain.token, chain.depth, chain.end)] == [[7, 8, 9], [0, 1, 2], [3, 3, 3]]
+    assert [x.tolist() for x in (chain.token, chain.depth, chain.end)] == [
+        [7, 8, 9],
+        [0, 1, 2],
+        [3, 3, 3],
+    ]
     assert chain.ends.tolist() == [1] and chain.predicting.tolist() == [1, 2]
-    # contexts out of order, one that begins like another, one twice; a branch that goes the way of a longer context
-    tree = Tree([[7, 8], [5], [7], [7, 8]], [(2, (8, 9, 1)), (0, (9, 2)), (1, (3,)), (3, (6, 3, -1)), (0, ())])
+    # contexts out of order, one that begins like another, one twice; a branch that goes the way of
+    # a longer context
+    tree = Tree(
+        [[7, 8], [5], [7], [7, 8]],
+        [(2, (8, 9, 1)), (0, (9, 2)), (1, (3,)), (3, (6, 3, -1)), (0, ())],
+    )
     assert tree.token.tolist() == [5, 7, 8, 6, 3, 9] and tree.depth.tolist() == [0, 0, 1, 2, 3, 2]
     assert tree.end.tolist() == [1, 6, 6, 5, 5, 6] and tree.ends.tolist() == [2, 0, 1, 2]
-    assert [x.tolist() for x in tree.by_branch(tree.predicting)] == [[1, 2, 5], [2, 5], [0], [2, 3, 4], []]
+    assert [x.tolist() for x in tree.by_branch(tree.predicting)] == [
+        [1, 2, 5],
+        [2, 5],
+        [0],
+        [2, 3, 4],
+        [],
+    ]
     assert tree.ancestor(np.array([5, 4, 4]), np.array([0, 2, 3])).tolist() == [1, 3, 4]
 
 
@@ -295,13 +344,17 @@ def test_the_nodes_are_the_distinct_beginnings_in_order(contexts, branches):
     paths = [*contexts, *([*contexts[context], *tokens[:-1]] for context, tokens in branches)]
     nodes = sorted({tuple(path[:n]) for path in paths for n in range(1, len(path) + 1)})
     tree = Tree(contexts, branches)
-    assert [(path[-1], len(path) - 1) for path in nodes] == list(zip(tree.token, tree.depth, strict=True))
+    assert [(path[-1], len(path) - 1) for path in nodes] == list(
+        zip(tree.token, tree.depth, strict=True)
+    )
     assert [tuple(context) for context in contexts] == [nodes[end] for end in tree.ends]
     for number, path in enumerate(nodes):  # the subtree: every path that begins with this one
         below = [other[: len(path)] == path for other in nodes]
         assert list(np.flatnonzero(below)) == list(range(number, tree.end[number]))
     for (context, tokens), found in zip(branches, tree.by_branch(tree.predicting), strict=True):
-        assert [nodes[node] for node in found] == [(*contexts[context], *tokens[:k]) for k in range(len(tokens))]
+        assert [nodes[node] for node in found] == [
+            (*contexts[context], *tokens[:k]) for k in range(len(tokens))
+        ]
 
 
 def test_log_softmax_by_hand_and_in_float32():
@@ -318,16 +371,17 @@ def test_overflow_is_an_error_and_never_a_number(bad):
 
 
 def test_a_mask_that_shows_too_much_would_be_noticed():
-    """The tolerance can fail: with every token seeing every earlier one, the packed row is off by far more."""
+    """The tolerance can fail: with every token seeing every earlier one, the packed row is off by
+    far more."""
     from unittest import mock
 
     from probelib.lm import families
 
     contexts, branches = requests()
     plain, _, _ = score_plain(MODEL, contexts, branches)
-    leak = lambda model, visible, query, key: families.additive_mask(torch.tril(torch.ones_like(visible)), model.dtype)[
-        None, None
-    ]
+    leak = lambda model, visible, query, key: families.additive_mask(
+        torch.tril(torch.ones_like(visible)), model.dtype
+    )[None, None]
     with mock.patch.object(families, "_mask", leak):
         wrong, _, _ = score_tree(MODEL, contexts, branches, 384)
     assert largest_difference(wrong, plain) > 1000 * TOLERANCE

@@ -1,6 +1,7 @@
 """Tiny models of every family, built from configurations: nothing is downloaded.
 
-Weights are drawn wide (0.25): at the usual 0.02 a tiny random model hardly notices positions, and a wrong mask would pass.
+Weights are drawn wide (0.25): at the usual 0.02 a tiny random model hardly notices positions, and a
+wrong mask would pass.
 """
 
 import pytest
@@ -9,7 +10,9 @@ import transformers as hf
 
 from tests.conftest import FAMILIES
 
-torch.set_num_threads(1)  # matrices this small gain nothing from a second thread, and wait for it on a busy machine
+torch.set_num_threads(
+    1
+)  # matrices this small gain nothing from a second thread, and wait for it on a busy machine
 
 V = 120
 WIDE = {
@@ -79,11 +82,23 @@ DECODERS = {
     "gemma": lambda: hf.GemmaConfig(**GROUPED, head_dim=16),
     "gemma2_window": lambda: hf.Gemma2Config(**GROUPED, head_dim=16, sliding_window=8),
     "gemma3_window": lambda: hf.Gemma3TextConfig(
-        **GROUPED, head_dim=16, sliding_window=8, layer_types=["sliding_attention", "full_attention"]
+        **GROUPED,
+        head_dim=16,
+        sliding_window=8,
+        layer_types=["sliding_attention", "full_attention"],
     ),
-    "falcon": lambda: hf.FalconConfig(**FALCON, multi_query=True, new_decoder_architecture=False, alibi=False),
-    "falcon_alibi": lambda: hf.FalconConfig(**FALCON, multi_query=False, new_decoder_architecture=False, alibi=True),
+    "falcon": lambda: hf.FalconConfig(
+        **FALCON, multi_query=True, new_decoder_architecture=False, alibi=False
+    ),
+    "falcon_alibi": lambda: hf.FalconConfig(
+        **FALCON, multi_query=False, new_decoder_architecture=False, alibi=True
+    ),
     "mpt": lambda: hf.MptConfig(vocab_size=V, d_model=64, n_layers=2, n_heads=4, max_seq_len=128),
+    "qwen2": lambda: hf.Qwen2Config(**GROUPED),
+    "qwen3": lambda: hf.Qwen3Config(**GROUPED, head_dim=16),
+}
+# attention layers count places in a row themselves: these are never scored on the tree
+OWN_LAYERS = {
     "gpt_neo_window": lambda: hf.GPTNeoConfig(
         **{name: WIDE[name] for name in ("vocab_size", "hidden_size", "max_position_embeddings")},
         num_layers=2,
@@ -91,19 +106,19 @@ DECODERS = {
         window_size=8,
         attention_types=[[["global", "local"], 1]],
     ),
-    "llama4_chunks": lambda: hf.Llama4TextConfig(  # of its two layers one has chunks, one scales queries in steps
-        **GROUPED,
-        head_dim=16,
-        intermediate_size_mlp=128,
-        num_local_experts=2,
-        attention_chunk_size=8,
-        floor_scale=8,
-        attn_scale=0.5,
-        no_rope_layers=[1, 0],
-        layer_types=["chunked_attention", "full_attention"],
+    "llama4_chunks": lambda: (
+        hf.Llama4TextConfig(  # of its two layers one has chunks, one scales queries in steps
+            **GROUPED,
+            head_dim=16,
+            intermediate_size_mlp=128,
+            num_local_experts=2,
+            attention_chunk_size=8,
+            floor_scale=8,
+            attn_scale=0.5,
+            no_rope_layers=[1, 0],
+            layer_types=["chunked_attention", "full_attention"],
+        )
     ),
-    "qwen2": lambda: hf.Qwen2Config(**GROUPED),
-    "qwen3": lambda: hf.Qwen3Config(**GROUPED, head_dim=16),
 }
 ENCODER_DECODERS = {
     "t5": lambda: hf.T5Config(**T5),
@@ -111,7 +126,9 @@ ENCODER_DECODERS = {
 }
 
 
-SOME_DECODERS = [name if name in FAMILIES else pytest.param(name, marks=pytest.mark.slow) for name in DECODERS]
+SOME_DECODERS = [
+    name if name in FAMILIES else pytest.param(name, marks=pytest.mark.slow) for name in DECODERS
+]
 
 
 def build(config, seed: int = 0):
@@ -135,7 +152,8 @@ TEXTS = [
 
 
 def tokenizer(bos: bool = False, size: int = 320):
-    """A byte-level BPE tokenizer trained on a few sentences; with ``bos`` it puts <s> before every text, as LLaMA's does."""
+    """A byte-level BPE tokenizer trained on a few sentences; with ``bos`` it puts <s> before every
+    text, as LLaMA's does."""
     from tokenizers import Tokenizer, decoders, models, pre_tokenizers, processors, trainers
 
     raw = Tokenizer(models.BPE())
@@ -151,14 +169,18 @@ def tokenizer(bos: bool = False, size: int = 320):
         ),
     )
     if bos:
-        raw.post_processor = processors.TemplateProcessing(single="<s> $A", special_tokens=[("<s>", 0)])
+        raw.post_processor = processors.TemplateProcessing(
+            single="<s> $A", special_tokens=[("<s>", 0)]
+        )
     return hf.PreTrainedTokenizerFast(tokenizer_object=raw, bos_token="<s>", eos_token="</s>")
 
 
 def folder(path, config=None, bos: bool = False):
     """A model folder as a user would bring it: config, safetensors, tokenizer."""
     tok = tokenizer(bos)
-    config = config or hf.GPTNeoXConfig(**WIDE | {"vocab_size": len(tok)}, bos_token_id=0, eos_token_id=1)
+    config = config or hf.GPTNeoXConfig(
+        **WIDE | {"vocab_size": len(tok)}, bos_token_id=0, eos_token_id=1
+    )
     build(config).save_pretrained(path)
     tok.save_pretrained(path)
     return path

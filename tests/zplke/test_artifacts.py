@@ -35,7 +35,7 @@ def test_table_1_shows_a_fact_for_which_the_examples_matter():
     """Of two facts that four correct pairs bring out, the one that fewer other inputs do."""
     some = facts.load(relations=["P569"], n_facts=3)
     rights = {("zero-prompt", "4 correct"): "110", ("zero-prompt", "1 correct"): "100"}
-    chosen = artifacts.telling_fact(answers(rights | {("prompted", "none"): "110"}, some), some)
+    chosen = artifacts.contrasting_fact(answers(rights | {("prompted", "none"): "110"}, some), some)
     assert chosen.facts["fact"].tolist() == [some.facts["fact"][1]]
 
 

@@ -188,17 +188,17 @@ def test_methods_are_averaged_over_prompts_first():
 def test_a_paired_change_by_hand():
     """Agresti and Min, b = 8, c = 1 of 20: -7 / 22 -+ 1.96 sqrt((10 / 22 - (7 / 22)^2) / 22)."""
     before, after = [1] * 8 + [0] * 12, [0] * 8 + [1] + [0] * 11
-    found = measures.paired_change(before, after)
+    found = measures.change_of_share(before, after)
     assert (found["value"], found["lost"], found["gained"]) == (-0.35, 8, 1)
     half = 1.959964 * np.sqrt((10 / 22 - (7 / 22) ** 2) / 22)
     assert (found["low"], found["high"]) == pytest.approx((-7 / 22 - half, -7 / 22 + half))
-    mirror = measures.paired_change(after, before)
+    mirror = measures.change_of_share(after, before)
     assert (mirror["low"], mirror["high"]) == pytest.approx((-found["high"], -found["low"]))
 
 
 @pytest.mark.parametrize("level", [0, 1])
 def test_nothing_is_decided_at_a_floor_or_a_ceiling(level):
-    found = measures.paired_change([level] * 60, [level] * 60)
+    found = measures.change_of_share([level] * 60, [level] * 60)
     assert found["low"] < 0 == found["value"] < found["high"] and found["p"] == 1
 
 

@@ -1,11 +1,11 @@
 """GraphEval's corruptions: false triples made from the true ones of a knowledge graph (section
 3.1).
 
-A corruption of a triple replaces its head, relation or tail (``graph.corrupt``). None is in the
-graph. None has the labels of a triple in the graph either: several entities or relations may share
-a label.
+A corruption of a triple replaces its head, relation or tail. None is in the graph. None has the
+labels of a triple in the graph either: several entities or relations may share a label.
 """
 
+import hashlib
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -23,10 +23,8 @@ TRIES = 20  # rounds of resampling for corruptions without labels, or with those
 def askable(graph: Graph) -> dict[str, np.ndarray]:
     """Filters that a triple must pass to serve as a true statement: name of the filter -> which
     triples pass it, (triples,) bool."""
-    columns, filters = (
-        set(graph.triples.column_names),
-        {"entity without a label": kg.labelled(graph)},
-    )
+    columns = set(graph.triples.column_names)
+    filters = {"entity without a label": kg.labelled(graph)}
     if "rank" in columns:
         filters["deprecated or outranked"] = kg.best_rank(graph)
     if {"start", "end"} <= columns:
@@ -72,31 +70,96 @@ def corruptions(
     seed: int = 0,
     read: Spelled | None = None,
 ) -> pd.DataFrame:
-    """``n`` different corruptions per triple, or all that exist if there are fewer: columns of
-    ``graph.corrupt``, sorted by triple.
+    """``n`` different corruptions per triple, or all that exist if there are fewer, sorted by
+    triple: ``triple`` (row number), ``head``, ``relation``, ``tail``, and ``slot``, the index of
+    the new part in ``SLOTS``.
 
     rows   row numbers of the triples to corrupt
-    hard   replace the tail by another tail of the relation; otherwise any of head, relation and
-           tail
+    hard   replace the tail by another tail of the relation; otherwise head, relation or tail, with
+           probability 1/3 each, by any entity or relation
+    seed   every triple samples by (seed, row number): neither order nor other triples matter
     read   ``spelled(graph)``, if the caller has computed it already
     """
     read, found, waiting = read or spelled(graph), pd.DataFrame(), rows
     for attempt in range(n + TRIES):
-        sampled = kg.corrupt(graph, waiting, 1000 * seed + attempt, hard)
+        sampled = corrupt(graph, waiting, 1000 * seed + attempt, hard)
         found = pd.concat([found, sampled[_reads_false(sampled, read)]])
         found = found.drop_duplicates(["triple", *SLOTS])
         waiting = rows[pd.Series(rows).map(found["triple"].value_counts()).fillna(0) < n]
         if not len(waiting):
             break
     for row in waiting:  # for which sampling did not find n: every possible corruption, shuffled
-        every = kg.possible(graph, [getattr(graph, slot)[row] for slot in SLOTS], hard).assign(
-            triple=row
-        )
+        every = _possible(graph, row, hard)
         every = every[_reads_false(every, read)]
         shuffled = every.iloc[rng(seed, "corruptions", int(row)).permutation(len(every))]
         found = pd.concat([found, shuffled])
     found = found.drop_duplicates(["triple", *SLOTS]).groupby("triple").head(n)
     return found.sort_values("triple", kind="stable", ignore_index=True)
+
+
+def corrupt(graph: Graph, rows: np.ndarray, seed: int = 0, hard: bool = False) -> pd.DataFrame:
+    """One sampled corruption per triple, drawn again until it is not in the graph (the released
+    code does not check), at most 64 times: those without one have no row. After 16 failed attempts
+    the slot is drawn again, too. Arguments and columns as in ``corruptions``."""
+    rows = np.asarray(rows, np.int64)
+    true = np.stack([getattr(graph, slot)[rows] for slot in SLOTS]).astype(np.int64)
+    slot, new, waiting = np.full(len(rows), -1), true[0].copy(), np.arange(len(rows))
+    tails, begin = graph.tails
+    sizes = np.array([graph.entities.num_rows, graph.relations.num_rows, graph.entities.num_rows])
+    for attempt in range(64):
+        if not len(waiting):
+            break
+        chance, relation = _uniform(seed, rows[waiting], attempt), true[1, waiting]
+        if hard:
+            slots, first = np.full(len(waiting), 2), begin[relation]
+            values = tails[first + (chance * (begin[relation + 1] - first)).astype(np.int64)]
+        else:
+            draw = "slot" if attempt < 16 else f"slot {attempt}"
+            slots = (_uniform(seed, rows[waiting], draw) * 3).astype(np.int64)
+            values = (chance * sizes[slots]).astype(np.int64)
+        good = ~contains(graph, *_replaced(true[:, waiting], slots, values))
+        slot[waiting[good]], new[waiting[good]] = slots[good], values[good]
+        waiting = waiting[~good]
+    found = slot >= 0
+    made = _replaced(true[:, found], slot[found], new[found])
+    parts = {"triple": rows[found]} | dict(zip(SLOTS, made, strict=True))
+    return pd.DataFrame(parts | {"slot": slot[found]})
+
+
+def _possible(graph: Graph, row: int, hard: bool) -> pd.DataFrame:
+    """All corruptions of one triple. They outnumber the entities: only for triples for which
+    sampling fails."""
+    triple = np.array([[getattr(graph, slot)[row]] for slot in SLOTS], np.int64)
+    if hard:
+        tails, begin = graph.tails
+        values = tails[begin[triple[1, 0]] : begin[triple[1, 0] + 1]]
+        slots = np.full(len(values), 2)
+    else:
+        sizes = [graph.entities.num_rows, graph.relations.num_rows, graph.entities.num_rows]
+        values = np.concatenate([np.arange(size) for size in sizes])
+        slots = np.repeat(np.arange(3), sizes)
+    made = _replaced(np.tile(triple, len(values)), slots, values)
+    free = ~contains(graph, *made)
+    parts = {"triple": row} | dict(zip(SLOTS, made[:, free], strict=True))
+    return pd.DataFrame(parts | {"slot": slots[free]})
+
+
+def _replaced(triples: np.ndarray, slots: np.ndarray, values: np.ndarray) -> np.ndarray:
+    """Triples (3, n) with one part of each replaced."""
+    triples = triples.copy()
+    triples[slots, np.arange(triples.shape[1])] = values
+    return triples
+
+
+def _uniform(seed: int, rows: np.ndarray, draw: int | str) -> np.ndarray:
+    """A number in [0, 1) for every row, (n,) float64, that depends only on seed, row and draw:
+    SplitMix64 (Steele, Lea and Flood 2014), the row as its counter, seed and draw as its start."""
+    start = hashlib.sha256(repr((seed, draw)).encode()).digest()[:8]
+    x = (rows.astype(np.uint64) + np.uint64(1)) * np.uint64(0x9E3779B97F4A7C15)
+    x = x + np.frombuffer(start, "<u8")
+    x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return ((x ^ (x >> np.uint64(31))) >> np.uint64(11)) * 2.0**-53
 
 
 def _reads_false(triples: pd.DataFrame, read: Spelled) -> np.ndarray:

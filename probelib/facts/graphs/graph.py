@@ -9,16 +9,13 @@
     graph/graph.json        its source; what was read, skipped, filtered out and kept; written last
 
 Uncompressed Arrow is mapped, not loaded: of tens of millions of triples only what is accessed is
-read. Readers: ``dbpedia.read_dbpedia`` and ``wikidata.read_wikidata``; ``to_facts`` and
-``from_facts`` convert to the tidy frames and back. What GraphEval computes on a graph is here, too.
+read. ``dumps`` has the readers; ``to_facts`` and ``from_facts`` convert to the tidy frames and
+back. What GraphEval computes on a graph is here, too.
 """
 
-import hashlib
 import json
 import os
 from collections import Counter
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -27,20 +24,12 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
-from filelock import FileLock
 from scipy.sparse import csr_array
 
 from probelib import files
 from probelib.errors import ProbeError
-from probelib.facts.model import (
-    DISTRACTORS,
-    ENTITIES,
-    FACTS,
-    TEMPLATES,
-    Facts,
-    check_seed,
-    validate,
-)
+from probelib.facts import model
+from probelib.facts.model import Facts, tuples
 from probelib.facts.table import relation_frame
 
 INT, TEXT = pa.int32(), pa.large_string()
@@ -53,7 +42,6 @@ COLUMNS = {
 }
 OPTIONAL = {"start": CODES, "end": CODES, "rank": CODES}  # further columns of the triples
 SLOTS = ("head", "relation", "tail")
-SYNTHETIC = "synthetic:"  # the source of a generated graph: followed by its number of triples
 RANKS = ("deprecated", "normal", "preferred")  # of Wikidata's statements
 
 
@@ -74,11 +62,6 @@ class Graph:
 
     def __len__(self) -> int:
         return self.triples.num_rows
-
-    def __repr__(self) -> str:
-        entities, relations = self.entities.num_rows, self.relations.num_rows
-        sizes = f"{len(self):,} triples, {entities:,} entities, {relations:,} relations"
-        return f"Graph({self.about.get('source', '')}: {sizes})"
 
     # row numbers of every triple's parts, (triples,) int32; views of the file
     head = cached_property(lambda self: column_values(self.triples, "head"))
@@ -137,47 +120,27 @@ def make_table(name: str, columns: dict) -> pa.Table:
 # On disk
 
 
-@contextmanager
-def alone(folder: str | Path) -> Iterator[None]:
-    """Lock a folder, so that one process writes its graph and others wait."""
-    try:
-        Path(folder).mkdir(parents=True, exist_ok=True)
-        lock = FileLock(Path(folder) / ".lock").acquire()
-    except OSError as error:
-        raise ProbeError(
-            f"{folder}: the graph cannot be written: {error.strerror or error}"
-        ) from error
-    with lock:
-        yield
-
-
 def write_graph(graph: Graph, folder: str | Path) -> Path:
-    """Write a graph. A kill leaves a folder that ``open_graph`` rejects, never half a graph. Use
-    ``alone`` if another process may write the same graph."""
+    """Write a graph. A kill leaves a folder that ``open_graph`` rejects, never half a graph."""
     folder, sizes = Path(folder), {}
     try:
         folder.mkdir(parents=True, exist_ok=True)
         (folder / "graph.json").unlink(missing_ok=True)
         for name in COLUMNS:
-            path, temporary = folder / f"{name}.arrow", folder / f".{name}.arrow.tmp"
-            table = getattr(graph, name).combine_chunks()  # one batch can be mapped without a copy
-            with (
-                pa.OSFile(str(temporary), "wb") as file,
-                pa.ipc.new_file(file, table.schema) as writer,
-            ):
-                writer.write_table(table)
-            os.replace(temporary, path)
+            path, table = folder / f"{name}.arrow", getattr(graph, name).combine_chunks()
+            with pa.OSFile(f"{path}.tmp", "wb") as file, pa.ipc.new_file(file, table.schema) as out:
+                out.write_table(table)  # one batch can be mapped without a copy
+            os.replace(f"{path}.tmp", path)
             sizes[name] = path.stat().st_size
     except OSError as error:
-        raise ProbeError(
-            f"{folder}: the graph cannot be written: {error.strerror or error}"
-        ) from error
+        raise ProbeError(f"{folder}: no graph can be written: {error.strerror or error}") from error
     files.write_json(folder / "graph.json", {"about": graph.about, "bytes": sizes})
     return folder
 
 
 def open_graph(folder: str | Path) -> Graph:
-    """Open a graph of ``write_graph``, memory-mapped. Sizes, texts and row numbers are checked."""
+    """Open a graph of ``write_graph``, memory-mapped. Sizes, columns and row numbers are
+    checked."""
     folder, tables = Path(folder), {}
     try:
         record = json.loads((folder / "graph.json").read_text(encoding="utf-8"))
@@ -185,26 +148,19 @@ def open_graph(folder: str | Path) -> Graph:
             path, size = folder / f"{name}.arrow", record["bytes"][name]
             if path.stat().st_size != size:
                 raise ValueError(f"{path.name} has {path.stat().st_size} bytes, not {size}")
-            table = pa.ipc.open_file(pa.memory_map(str(path))).read_all()
-            table.validate(full=True)
-            known, given = (
-                columns | (OPTIONAL if name == "triples" else {}),
-                set(table.column_names),
-            )
-            if not set(columns) <= given or any(known.get(f.name) != f.type for f in table.schema):
-                raise ValueError(f"{path.name} has the columns {table.schema.to_string()}")
-            tables[name] = table
+            tables[name] = pa.ipc.open_file(pa.memory_map(str(path))).read_all()
+            tables[name].validate(full=True)
+            known = columns | (OPTIONAL if name == "triples" else {})
+            given = {column.name: column.type for column in tables[name].schema}
+            if not set(columns) <= set(given) or not given.items() <= known.items():
+                raise ValueError(f"{path.name} has the columns {list(given)}")
         graph = Graph(**tables, about=dict(record["about"]))
         for column in (*SLOTS, "entity"):
-            table = graph.triples if column in SLOTS else graph.types
+            numbers = (graph.triples if column in SLOTS else graph.types)[column]
             size = (graph.relations if column == "relation" else graph.entities).num_rows
-            bounds, empty = pc.min_max(table[column]).as_py(), not table.num_rows
-            if (
-                table[column].null_count
-                or not empty
-                and not 0 <= bounds["min"] <= bounds["max"] < size
-            ):
-                raise ValueError(f"{column}: row numbers {bounds} of a table of {size} rows")
+            low, high = pc.min_max(numbers).as_py().values()
+            if numbers.null_count or len(numbers) and not 0 <= low <= high < size:
+                raise ValueError(f"{column}: row numbers {low} to {high} of a table of {size} rows")
         return graph
     except FileNotFoundError as error:
         what = "no graph, or one that was not written completely"
@@ -231,16 +187,11 @@ def statistics(graph: Graph) -> dict[str, float]:
     }
 
 
-def degrees(graph: Graph, parallel: bool = True) -> np.ndarray:
-    """Degree of every entity, (entities,) int64; a self loop counts twice.
-
-    parallel  True: several relations between the same head and tail count several times; False:
-              once, as in the released code
-    """
-    head, tail, n = graph.head, graph.tail, graph.entities.num_rows
-    if not parallel:
-        head, tail = np.divmod(distinct(head.astype(np.int64) * n + tail), n)
-    return np.bincount(head, minlength=n) + np.bincount(tail, minlength=n)
+def degrees(graph: Graph) -> np.ndarray:
+    """Degree of every entity, (entities,) int64; a self loop counts twice, and several relations
+    between the same head and tail count several times."""
+    n = graph.entities.num_rows
+    return np.bincount(graph.head, minlength=n) + np.bincount(graph.tail, minlength=n)
 
 
 def relation_types(graph: Graph) -> pd.DataFrame:
@@ -251,15 +202,10 @@ def relation_types(graph: Graph) -> pd.DataFrame:
     first in alphabetical order is returned (a choice of this kit); "None" if no head (tail) has a
     type.
     """
-    column = graph.types["type"].unify_dictionaries().combine_chunks()
-    texts = np.asarray(column.dictionary.to_pylist(), dtype=object)
-    order = np.argsort(texts)
-    code = np.argsort(order)[column.indices.to_numpy()] if len(texts) else np.empty(0, int)
-    shape, texts = (graph.entities.num_rows, len(texts)), texts[order]
-    rows = (column_values(graph.types, "entity"), code)
-    types = csr_array((np.ones(len(code), np.int64), rows), shape=shape)
-    types.sum_duplicates()
-    types.data[:] = 1
+    codes, texts = pd.factorize(graph.types["type"].to_numpy(), sort=True)
+    shape = (graph.entities.num_rows, len(texts))
+    pairs = np.unique(np.stack([column_values(graph.types, "entity"), codes]), axis=1)
+    types = csr_array((np.ones(pairs.shape[1], np.int64), tuple(pairs)), shape=shape)
     usual = {"relation": graph.relations["relation"].to_pylist()}
     for side in ("head", "tail"):
         rows = (np.ones(len(graph), np.int64), (graph.relation, getattr(graph, side)))
@@ -299,107 +245,6 @@ def _find(values: np.ndarray, wanted: np.ndarray) -> np.ndarray:
     return np.where(values[place] == wanted, place, -1)
 
 
-def corrupt(
-    graph: Graph, rows: np.ndarray | None = None, seed: int = 0, hard: bool = False
-) -> pd.DataFrame:
-    """A false triple for every true one: one part replaced, drawn again until it is not in the
-    graph.
-
-    rows  the triples to corrupt, a boolean mask or row numbers (default: all)
-    seed  every triple samples by (seed, row number): neither the order nor the other triples matter
-    hard  True: replace the tail by another tail of the same relation. False: replace head, relation
-          or tail, with probability 1/3 each, by any entity or relation. The released code does not
-          check that the result is not in the graph
-
-    Return ``triple`` (row number), ``head``, ``relation``, ``tail`` and ``slot``, the index of the
-    new part in ``SLOTS``. After 16 failed attempts the slot is drawn again, too. Triples without a
-    possible corruption have no row and are counted in ``.attrs["impossible"]``.
-    """
-    rows, seed = _rows(graph, rows), check_seed(seed)
-    true = np.stack([graph.head[rows], graph.relation[rows], graph.tail[rows]]).astype(np.int64)
-    slot, new = np.full((2, len(rows)), -1)
-    waiting = np.flatnonzero(_has_other_tail(graph, true)) if hard else np.arange(len(rows))
-    for attempt in range(64):
-        if not len(waiting):
-            break
-        slots, values = _draw(graph, true[1, waiting], rows[waiting], seed, attempt, hard)
-        good = ~contains(graph, *_replaced(true[:, waiting], slots, values))
-        slot[waiting[good]], new[waiting[good]] = slots[good], values[good]
-        waiting = waiting[~good]
-    for i in waiting:
-        some = possible(graph, true[:, i], hard)
-        if len(some):
-            one = some.iloc[int(_uniform(seed, rows[[i]], "any")[0] * len(some))]
-            slot[i], new[i] = one["slot"], one[SLOTS[one["slot"]]]
-    found = slot >= 0
-    made = _replaced(true[:, found], slot[found], new[found])
-    parts = dict(zip(SLOTS, made, strict=True))
-    frame = pd.DataFrame({"triple": rows[found]} | parts | {"slot": slot[found]})
-    frame.attrs["impossible"] = len(rows) - len(frame)
-    return frame
-
-
-def _draw(
-    graph: Graph, relation: np.ndarray, rows: np.ndarray, seed: int, attempt: int, hard: bool
-) -> tuple[np.ndarray, np.ndarray]:
-    """(slot, new part) for every row."""
-    chance = _uniform(seed, rows, attempt)
-    if hard:
-        tails, begin = graph.tails
-        size = begin[relation + 1] - begin[relation]
-        return np.full(len(rows), 2), tails[begin[relation] + (chance * size).astype(np.int64)]
-    draw = "slot" if attempt < 16 else f"slot {attempt}"
-    slots = (_uniform(seed, rows, draw) * 3).astype(np.int64)
-    sizes = np.array([graph.entities.num_rows, graph.relations.num_rows, graph.entities.num_rows])
-    return slots, (chance * sizes[slots]).astype(np.int64)
-
-
-def _replaced(triples: np.ndarray, slots: np.ndarray, values: np.ndarray) -> np.ndarray:
-    """Triples (3, n) with one part of each replaced."""
-    triples = triples.copy()
-    triples[slots, np.arange(triples.shape[1])] = values
-    return triples
-
-
-def _has_other_tail(graph: Graph, triples: np.ndarray) -> np.ndarray:
-    """Whether the relation has a tail that is not one of the head."""
-    pairs, keys = graph.index
-    own = np.bincount(keys // graph.entities.num_rows, minlength=len(pairs))
-    place = _find(pairs, triples[0] * graph.relations.num_rows + triples[1])
-    return own[place] < np.diff(graph.tails[1])[triples[1]]
-
-
-def possible(graph: Graph, triple: np.ndarray, hard: bool = False) -> pd.DataFrame:
-    """All corruptions of one triple (its three row numbers): ``head``, ``relation``, ``tail``,
-    ``slot``; see ``corrupt``. They outnumber the entities, so this is only for triples for which
-    sampling fails."""
-    if hard:
-        tails, begin = graph.tails
-        values = tails[begin[triple[1]] : begin[triple[1] + 1]]
-        slots = np.full(len(values), 2)
-    else:
-        sizes = [graph.entities.num_rows, graph.relations.num_rows, graph.entities.num_rows]
-        values = np.concatenate([np.arange(size) for size in sizes])
-        slots = np.repeat(np.arange(3), sizes)
-    made = _replaced(np.tile(np.asarray(triple, np.int64)[:, None], len(values)), slots, values)
-    free = ~contains(graph, *made)
-    return pd.DataFrame(dict(zip(SLOTS, made[:, free], strict=True)) | {"slot": slots[free]})
-
-
-def _uniform(seed: int, rows: np.ndarray, draw: int | str) -> np.ndarray:
-    """A number in [0, 1) for every row, (n,) float64, that depends only on seed, row and draw.
-
-    SplitMix64 (Steele, Lea and Flood 2014) as a counter-based generator: the row is the counter,
-    seed and draw its start.
-    """
-    start = hashlib.sha256(repr((seed, draw)).encode()).digest()[:8]
-    x = (rows.astype(np.uint64) + np.uint64(1)) * np.uint64(0x9E3779B97F4A7C15)
-    x = x + np.frombuffer(start, "<u8")
-    x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return ((x ^ (x >> np.uint64(31))) >> np.uint64(11)) * 2.0**-53
-
-
 # To the tidy frames and back
 
 
@@ -415,33 +260,28 @@ def to_facts(graph: Graph, rows: np.ndarray | None = None, source: str | None = 
     triples = graph.triples.take(pa.array(rows))
     head, relation, tail = (column_values(triples, name) for name in SLOTS)
     used, kinds = np.unique(np.concatenate([head, tail])), np.unique(relation)
-    entities, names = _entity_frame(graph, used), graph.relations.take(pa.array(kinds)).to_pydict()
-    texts = {
-        "relation": np.array(names["relation"], dtype=object)[np.searchsorted(kinds, relation)],
-        "subject": entities["entity"].to_numpy()[np.searchsorted(used, head)],
-        "object": entities["entity"].to_numpy()[np.searchsorted(used, tail)],
+    keys = graph.entities["entity"].take(pa.array(used)).to_numpy()
+    relations = graph.relations.take(pa.array(kinds)).to_pylist()
+    columns = {
+        "relation": [relations[i]["relation"] for i in np.searchsorted(kinds, relation)],
+        "subject": keys[np.searchsorted(used, head)],
+        "object": keys[np.searchsorted(used, tail)],
     }
     for date in ("start", "end"):
         dated = date in triples.column_names
-        texts[date] = triples[date].to_pylist() if dated else [""] * len(rows)
-    seen, ids = (
-        Counter(),
-        [],
-    )  # a repeated fact (another term of office) gets its start, then a number
-    for r, s, o, start in zip(
-        *(texts[c] for c in ("relation", "subject", "object", "start")), strict=True
-    ):
+        columns[date] = triples[date].to_pylist() if dated else [""] * len(rows)
+    frame, seen, ids = pd.DataFrame(columns), Counter(), []
+    # a repeated fact (another term of office) gets its start, then a number
+    for r, s, o, start in tuples(frame, "relation", "subject", "object", "start"):
         seen[name := f"{r}:{s}:{o}"] += 1
         if seen[name] > 1 and start:
             seen[name := f"{name}:{start}"] += 1
         ids.append(f"{name}#{seen[name]}" if seen[name] > 1 else name)
-    facts = pd.DataFrame(texts).assign(fact=ids)[FACTS]
-    named = {
-        key: label or key for key, label in zip(names["relation"], names["label"], strict=True)
-    }
-    empty = (pd.DataFrame(columns=TEMPLATES), pd.DataFrame(columns=DISTRACTORS))
+    frame = frame.assign(fact=ids)[model.FACTS]
+    names = relation_frame(frame, {r["relation"]: r["label"] or r["relation"] for r in relations})
+    empty = (pd.DataFrame(columns=model.TEMPLATES), pd.DataFrame(columns=model.DISTRACTORS))
     source = source or graph.about.get("source", "graph")
-    return validate(Facts(facts, entities, relation_frame(facts, named), *empty, source=source))
+    return model.validate(Facts(frame, _entity_frame(graph, used), names, *empty, source=source))
 
 
 def labelled(graph: Graph) -> np.ndarray:
@@ -468,19 +308,18 @@ def _rows(graph: Graph, rows) -> np.ndarray:
 
 
 def _entity_frame(graph: Graph, used: np.ndarray) -> pd.DataFrame:
-    rows, types = graph.entities.take(pa.array(used)).to_pydict(), {}
-    keys, labels = rows["entity"], rows["label"]
-    if lost := [e for e, label in zip(keys, labels, strict=True) if not (label or "").strip()]:
-        said = f"{len(lost)} entities have no label, e.g. {lost[0]!r}"
+    frame, types = graph.entities.take(pa.array(used)).to_pandas(), {}
+    nameless = frame["entity"][frame["label"].fillna("").str.strip() == ""]
+    if len(nameless):
+        said = f"{len(nameless)} entities have no label, e.g. {nameless.iloc[0]!r}"
         raise ProbeError(f"{said}; choose rows by labelled(graph)")
     own = graph.types.filter(pc.is_in(graph.types["entity"], pa.array(used, INT))).to_pydict()
     for entity, kind in zip(own["entity"], own["type"], strict=True):
         types.setdefault(entity, []).append(kind)
-    frame = pd.DataFrame({"entity": keys, "label": labels})
-    frame["wikidata"] = [key if key[:1] == "Q" and key[1:].isdecimal() else "" for key in keys]
-    frame["aliases"] = [tuple(names or ()) for names in rows["aliases"]]
+    frame["wikidata"] = frame["entity"].where(frame["entity"].str.fullmatch(r"Q\d+"), "")
+    frame["aliases"] = [() if names is None else tuple(names) for names in frame["aliases"]]
     frame["types"] = [tuple(types.get(entity, ())) for entity in used]
-    return frame.assign(popularity=0)[ENTITIES]
+    return frame.assign(popularity=0)[model.ENTITIES]
 
 
 def from_facts(facts: Facts) -> Graph:
@@ -504,57 +343,8 @@ def from_facts(facts: Facts) -> Graph:
     )
 
 
-# A graph of any size
-
-
 def check_source(source: str) -> None:
     """Raise ProbeError if ``source`` names no graph (see ``grapheval.load_graph``); it is not
     opened."""
-    made = source.startswith(SYNTHETIC) and source.removeprefix(SYNTHETIC).isdecimal()
-    if source != "atlas" and not made and not Path(source).exists():
-        allowed = "atlas, synthetic:<triples>, a graph's folder, a DBpedia dump"
-        raise ProbeError(f"no graph {source!r}; allowed: {allowed}")
-
-
-def synthetic(
-    n_triples: int, n_entities: int | None = None, n_relations: int = 633, seed: int = 0
-) -> Graph:
-    """A generated graph with the shape of a real one: distinct triples, skewed degrees, no entity
-    without a triple.
-
-    n_entities  default: 0.29 per triple, as in DBpedia (GraphEval Table 1)
-    Tails and relations follow Zipf's law, heads a less skewed distribution. Keys have the form of
-    DBpedia's; every entity has the type Thing and one of 40 others.
-    """
-    n_entities = n_entities or max(2, round(0.29 * n_triples))
-    if not n_entities <= n_triples <= n_entities**2 * n_relations / 10:
-        said = f"{n_triples} distinct triples of {n_entities} entities and {n_relations} relations"
-        allowed = "as many triples as entities at least, and a tenth of all possible ones at most"
-        raise ProbeError(f"{said}; allowed: {allowed}")
-    generator, triples = np.random.default_rng(seed), np.empty((0, 3), np.int64)
-    # numbers below n; number k has a probability near 1 / ((k + 1) ln n)
-    zipf = lambda n, size: ((n + 1) ** generator.random(size)).astype(np.int64) - 1
-    while len(triples) < n_triples:
-        size = n_entities + n_triples - len(triples)
-        heads = (n_entities * generator.random(size) ** 2).astype(np.int64)
-        heads[:n_entities] = np.arange(n_entities)  # every entity is a head
-        drawn = np.stack([heads, zipf(n_relations, size), zipf(n_entities, size)], axis=1)
-        triples = np.concatenate([triples, drawn])
-        keys = (triples[:, 0] * n_relations + triples[:, 1]) * n_entities + triples[:, 2]
-        triples = triples[np.sort(np.unique(keys, return_index=True)[1])]
-    number = pa.array(np.arange(max(n_entities, n_relations))).cast(pa.string())
-    names = lambda prefix, n: pc.binary_join_element_wise(prefix, number[:n], "")
-    keys = [
-        names(f"http://dbpedia.org/{part}", n)
-        for part, n in (("resource/Entity_", n_entities), ("ontology/relation", n_relations))
-    ]
-    codes = np.concatenate([np.zeros(n_entities, np.int64), 1 + zipf(40, n_entities)])
-    kinds = pa.array(["Thing"] + [f"Type{i}" for i in range(40)])
-    types = pa.DictionaryArray.from_arrays(pa.array(codes, INT), kinds)
-    return Graph(
-        make_table("triples", dict(zip(SLOTS, triples[:n_triples].T, strict=True))),
-        make_table("entities", {"entity": keys[0], "label": names("Entity ", n_entities)}),
-        make_table("relations", {"relation": keys[1], "label": names("relation", n_relations)}),
-        make_table("types", {"entity": np.tile(np.arange(n_entities), 2), "type": types}),
-        {"source": f"synthetic:{seed}", "counts": {"triples": n_triples}, "examples": []},
-    )
+    if source != "atlas" and not Path(source).exists():
+        raise ProbeError(f"no graph {source!r}; allowed: atlas, a graph's folder, a DBpedia dump")

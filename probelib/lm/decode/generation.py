@@ -2,6 +2,7 @@
 forwarded once."""
 
 import time
+import warnings
 from collections.abc import Collection
 from itertools import groupby
 
@@ -11,7 +12,9 @@ import torch
 from probelib.errors import ProbeError, texts_of
 from probelib.lm.decode.shared_cache import run_searches
 from probelib.lm.internals.masked import needs_generator
+from probelib.lm.internals.weights import text_ids
 from probelib.lm.plain import pad_right
+from probelib.lm.selfcheck import BATCHED, TOLERANCE
 from probelib.lm.text import not_twice, user_turn
 from probelib.lm.tokens import check_length
 
@@ -174,27 +177,46 @@ def _by_transformers(
                 texts.setdefault(batch[row // returned], []).append((tokens[:stop], values[:stop]))
     sizes = [(len(ids[p]), len(tokens)) for p, own in texts.items() for tokens, _ in own]
     forwarded = sum(map(len, ids)) * beams + sum(new for _, new in sizes) * beams // returned
-    if not model.encoder_decoder:  # each step forwards the prompt and all earlier steps again
+    if not _may_cache(model):  # each step forwards the prompt and all earlier steps again
         forwarded = sum(n * new + new * (new - 1) // 2 for n, new in sizes) * beams // returned
     return [texts[p] for p in range(len(ids))], {"forwarded_tokens": forwarded}
 
 
 def _run(model, ids: list[list[int]], length: int, beams: int, **options):
-    """transformers' own generation loop, with the scores of every step. Off the tree without a
-    cache: Zamba 2's and Nemotron-H's cached steps differ from their whole forwards."""
+    """transformers' own generation loop, with the scores of every step."""
     rows, mask = pad_right(ids, model.device)
+    options = {"use_cache": "use_cache" in options or _may_cache(model)} | options
     return model.hf_model.generate(
         input_ids=rows,
         attention_mask=mask,
         max_new_tokens=length,
         num_beams=beams,
-        use_cache=model.encoder_decoder or model.choose_path() == "tree",
         pad_token_id=model.pad,
         eos_token_id=sorted(model.ends) or None,
         return_dict_in_generate=True,
         output_scores=True,
         **options,
     )
+
+
+def _may_cache(model) -> bool:
+    """Whether cached steps give the log-probabilities of whole forwards; off the tree this is
+    measured once. Those of Zamba 2 and Nemotron-H do not: they generate slowly, with a warning."""
+    if model.caches is None and (model.encoder_decoder or model.choose_path() == "tree"):
+        model.caches = True
+    if model.caches is None:
+        ids = text_ids(model.hf_model.config)[:7].tolist()
+        output = _run(model, [ids], 6, 1, use_cache=True)
+        whole = model.hf_model(input_ids=output.sequences, use_cache=False).logits[0]
+        steps = torch.cat(output.scores)  # [new, vocabulary]
+        moved = [s.float().log_softmax(-1) for s in (steps, whole[len(ids) - 1 : -1])]
+        new = output.sequences[0, len(ids) :, None]
+        gap = float((moved[0].gather(1, new) - moved[1].gather(1, new)).abs().max())
+        model.caches = gap <= max(BATCHED, TOLERANCE[model.hf_model.dtype])
+        if not model.caches:
+            why = f"its cache changes log-probabilities by up to {gap:.1g} nats"
+            warnings.warn(f"{model.name} generates without a cache, slowly ({why})", stacklevel=2)
+    return model.caches
 
 
 @torch.inference_mode()

@@ -1,6 +1,6 @@
-"""Attention of packed rows on CPUs: a row of many branches is mostly mask, and attention skips what is masked for whole
-blocks. Saves a fifth of the CPU time of MONITOR's prompts. With ``ENABLED = False`` nothing here acts; the scores are the
-same up to rounding (sums in another order).
+"""Attention of packed rows on CPUs: a row of many branches is mostly mask, and attention skips what
+is masked for whole blocks. Saves a fifth of the CPU time of MONITOR's prompts. With ``ENABLED =
+False`` nothing here acts; the scores are the same up to rounding (sums in another order).
 """
 
 from contextlib import contextmanager
@@ -14,7 +14,8 @@ ENABLED = True
 
 QUERIES = 64  # tokens of a row whose attention is computed together
 SHARED = 32  # cached keys visible to all tokens that are worth a product of their own
-# what scaled_dot_product_attention calls on a CPU; this one also returns the log-sums [batch, heads, q]
+# what scaled_dot_product_attention calls on a CPU; this one also returns the log-sums [batch,
+# heads, q]
 flash = getattr(torch.ops.aten, "_scaled_dot_product_flash_attention_for_cpu", None)
 
 
@@ -26,8 +27,8 @@ def attention_in_parts(hf_model, visible: torch.Tensor):
         tokens 0 to 63    one product for all tokens         only what one of these 64 sees
         tokens 64 to 127                                     only what one of these 64 sees
 
-    Each part is a softmax; the log-sums of their weights join the two. Short rows, chains, and families with attention
-    code of their own keep theirs.
+    Each part is a softmax; the log-sums of their weights join the two. Short rows, chains, and
+    families with attention code of their own keep theirs.
 
     visible   [n, past + n] bool: the keys that each token of the row attends to
     """
@@ -56,7 +57,8 @@ def attention_in_parts(hf_model, visible: torch.Tensor):
     known = {}  # masks of whole rows (some layers have their own) -> masks of the parts
 
     def masks(whole: torch.Tensor) -> tuple:
-        """[1, 1, n, past + n] -> shared keys [1, 1, n, shared] (None: all visible), blocks [b, 1, QUERIES, width]"""
+        """[1, 1, n, past + n] -> shared keys [1, 1, n, shared] (None: all visible), blocks [b, 1,
+        QUERIES, width]"""
         if id(whole) not in known:
             all_see = whole[..., :shared] if whole[..., :shared].any() else None
             known[id(whole)] = (
@@ -67,7 +69,8 @@ def attention_in_parts(hf_model, visible: torch.Tensor):
         return known[id(whole)][1:]
 
     def attention(module, query, key, value, attention_mask, scaling=None, **kwargs):
-        """query [1, heads, n, width]; key, value [1, heads, past + n, width] -> [1, n, heads, width]"""
+        """query [1, heads, n, width]; key, value [1, heads, past + n, width] -> [1, n, heads,
+        width]"""
         if kwargs.get("position_bias") is not None or query.shape[-1] != value.shape[-1]:
             return sdpa_attention_forward(
                 module, query, key, value, attention_mask, scaling=scaling, **kwargs

@@ -1,4 +1,5 @@
-"""Where the files of a model are: a shipped organism, a folder, or Hugging Face's cache; downloaded and checked."""
+"""Where the files of a model are: a shipped organism, a folder, or Hugging Face's cache; downloaded
+and checked."""
 
 import hashlib
 import json
@@ -44,7 +45,8 @@ def model_folder(name: str, revision: str | None, trust_remote_code: bool) -> Pa
     """The folder of a model's files; a Hugging Face id is downloaded, or read from the cache."""
     if revision and (name in organisms() or is_folder(name)):
         raise ProbeError(
-            f"revision={revision!r} is for Hugging Face ids; {name} is a local folder with one revision"
+            f"revision={revision!r} is for Hugging Face ids; {name} is a local folder with one "
+            "revision"
         )
     if name in organisms():
         _check_organism(CHECKPOINTS / name)
@@ -53,7 +55,8 @@ def model_folder(name: str, revision: str | None, trust_remote_code: bool) -> Pa
         return Path(name).expanduser()
     if name.lower().endswith(".gguf"):
         raise ProbeError(
-            f"{name} is a GGUF file, which is not read: use the folder or id of its safetensors, or serve it "
+            f"{name} is a GGUF file, which is not read: use the folder or id of its safetensors, "
+            "or serve it "
             f"(vllm serve {Path(name).name}) and use http://localhost:8000/v1#NAME"
         )
     if name.startswith(PATHS):
@@ -72,19 +75,22 @@ def model_folder(name: str, revision: str | None, trust_remote_code: bool) -> Pa
         raise unknown("model", name, [*organisms(), "<folder>", "<owner>/<name> on Hugging Face"])
     if not is_id(name):
         raise ProbeError(
-            f"{name} is no folder, no Hugging Face id (owner/name) and no served model (http://host:8000/v1#name)"
+            f"{name} is no folder, no Hugging Face id (owner/name) and no served model "
+            "(http://host:8000/v1#name)"
         )
     return download(*split_revision(name), trust_remote_code)
 
 
 def base_of(folder: Path, trust_remote_code: bool) -> tuple[Path, Path | None]:
-    """(folder of the model, None); of a LoRA adapter's folder (folder of its base, folder of the adapter)."""
+    """(folder of the model, None); of a LoRA adapter's folder (folder of its base, folder of the
+    adapter)."""
     file = folder / "adapter_config.json"
     if not file.is_file():
         return folder, None
     if (folder / "config.json").exists() and weight_files(folder):
         raise ProbeError(
-            f"{folder} holds a whole model and an adapter (adapter_config.json), which transformers would apply as well. Move "
+            f"{folder} holds a whole model and an adapter (adapter_config.json), which "
+            "transformers would apply as well. Move "
             "one of them to a folder of its own"
         )
     if not (folder / "adapter_model.safetensors").is_file():
@@ -105,7 +111,8 @@ def base_of(folder: Path, trust_remote_code: bool) -> tuple[Path, Path | None]:
         return beside, folder
     if base.startswith(PATHS) or not is_id(base):
         raise ProbeError(
-            f"{file} names the base model {base!r}, which is neither beside the adapter nor a Hugging Face id: write its "
+            f"{file} names the base model {base!r}, which is neither beside the adapter nor a "
+            "Hugging Face id: write its "
             "absolute path into adapter_config.json (base_model_name_or_path)"
         )
     name, given = base.partition("@")[0], base.partition("@")[2]
@@ -126,22 +133,26 @@ def download(name: str, revision: str | None, trust_remote_code: bool) -> Path:
         )
     except errors.GatedRepoError as error:
         raise ProbeError(
-            f"{name} is gated: accept its licence on its Hugging Face page, then run `huggingface-cli login`"
+            f"{name} is gated: accept its licence on its Hugging Face page, then run "
+            "`huggingface-cli login`"
         ) from error
     except (errors.RepositoryNotFoundError, errors.RevisionNotFoundError) as error:
         raise ProbeError(
-            f"Hugging Face has no model {name!r}{f' at revision {revision!r}' if revision else ''}; check the spelling. "
+            "Hugging Face has no model "
+            f"{name!r}{f' at revision {revision!r}' if revision else ''}; check the spelling. "
             f"Shipped models: {', '.join(organisms())}"
         ) from error
     except (errors.LocalEntryNotFoundError, errors.OfflineModeIsEnabled, OSError) as error:
         raise ProbeError(
-            f"{name} is not in the local Hugging Face cache and cannot be downloaded (offline?). Download it on a machine "
+            f"{name} is not in the local Hugging Face cache and cannot be downloaded (offline?). "
+            "Download it on a machine "
             f"with a network and use its folder, or use a shipped model: {', '.join(organisms())}"
         ) from error
 
 
 def model_files(folder: Path, adapter: Path | None, with_code: bool) -> list[Path]:
-    """The files of a model that change a number, also those of named chat templates; regular files only."""
+    """The files of a model that change a number, also those of named chat templates; regular files
+    only."""
     kinds = FILES + ((".py",) if with_code else ())
     places = [
         each
@@ -160,8 +171,8 @@ def file_states(folder: Path, adapter: Path | None, with_code: bool) -> list[tup
 
 
 def digest_files(folder: Path, adapter: Path | None, with_code: bool) -> str:
-    """16 hex digits of the files that change a number. Files in Hugging Face's cache are not read: they are named by their
-    contents."""
+    """16 hex digits of the files that change a number. Files in Hugging Face's cache are not read:
+    they are named by their contents."""
     sha = hashlib.sha256()
     for path in model_files(folder, adapter, with_code):
         sha.update(os.fsencode(path.name))
@@ -180,7 +191,8 @@ def in_cache(folder: Path) -> bool:
 
 
 def _check_organism(folder: Path) -> None:
-    """Raise ProbeError unless the weights and the manifest are those in the organism's record: they are ground truth."""
+    """Raise ProbeError unless the weights and the manifest are those in the organism's record: they
+    are ground truth."""
     record = json.loads((folder / "training.json").read_text())
     manifest = MANIFESTS / f"{record['reads']}.parquet"
     for file, digest in (
@@ -189,24 +201,30 @@ def _check_organism(folder: Path) -> None:
     ):
         if not file.exists() or files.sha256(file) != digest:
             raise ProbeError(
-                f"{folder.name}: {file.name} is {'not the recorded one' if file.exists() else 'missing'} ({file}). Restore "
-                f"it (`git checkout -- {file.parent.name}`), or train the model again: `python -m probelib.organisms "
+                f"{folder.name}: {file.name} is "
+                f"{'not the recorded one' if file.exists() else 'missing'} ({file}). Restore "
+                f"it (`git checkout -- {file.parent.name}`), or train the model again: `python -m "
+                "probelib.organisms "
                 f"train {folder.name}`"
             )
 
 
 def check_complete(folder: Path) -> None:
-    """Raise ProbeError for a folder without config, intact safetensors or tokenizer. Pickled weights are never loaded."""
+    """Raise ProbeError for a folder without config, intact safetensors or tokenizer. Pickled
+    weights are never loaded."""
     if not (folder / "config.json").is_file():
         raise ProbeError(f"{folder} has no config.json: it is not a model folder")
     if not weight_files(folder):
         raise ProbeError(
-            f"{folder} has no *.safetensors that transformers loads (model.safetensors or its index). Pickled weights "
-            "(*.bin, *.pt) are never loaded; on a machine that you trust them on, load the model with transformers and "
+            f"{folder} has no *.safetensors that transformers loads (model.safetensors or its "
+            "index). Pickled weights "
+            "(*.bin, *.pt) are never loaded; on a machine that you trust them on, load the model "
+            "with transformers and "
             "save it with model.save_pretrained(folder)"
         )
     check_weights(folder)
     if not any((folder / name).is_file() for name in TOKENIZER_FILES):
         raise ProbeError(
-            f"{folder} has no tokenizer ({', '.join(TOKENIZER_FILES)}); save it with tokenizer.save_pretrained(folder)"
+            f"{folder} has no tokenizer ({', '.join(TOKENIZER_FILES)}); save it with "
+            "tokenizer.save_pretrained(folder)"
         )

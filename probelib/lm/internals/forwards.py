@@ -1,5 +1,5 @@
-"""How a model is run: one thread at a time, in full precision and evaluation mode, with fewer tokens per row when memory
-runs out; and the measurements that tell one model from another."""
+"""How a model is run: one thread at a time, in full precision and evaluation mode, with fewer
+tokens per row when memory runs out; and the measurements that tell one model from another."""
 
 import hashlib
 import re
@@ -13,7 +13,8 @@ import torch
 from probelib.errors import ProbeError
 from probelib.lm.internals.memory import NO_MEMORY
 
-# A packed row changes attention, masks and biases in modules and in global tables of transformers: one thread at a time.
+# A packed row changes attention, masks and biases in modules and in global tables of transformers:
+# one thread at a time.
 FORWARD = threading.RLock()
 SEQUENCES, LENGTH = 20, 5  # of the probe
 DIGITS = 4  # of its log-probabilities, in nats
@@ -24,8 +25,9 @@ HALF = 0.5
 
 @contextmanager
 def forwarding(model) -> Iterator[None]:
-    """Context manager for forwards of an ``LM``. What an owner of the model or the process has chosen (training mode,
-    precision of products, autocast, layers of bitsandbytes) is given back afterwards."""
+    """Context manager for forwards of an ``LM``. What an owner of the model or the process has
+    chosen (training mode, precision of products, autocast, layers of bitsandbytes) is given back
+    afterwards."""
     hf_model = model.hf_model
     with FORWARD, full_precision(model.device.type):
         changed: list[tuple] = [
@@ -43,7 +45,8 @@ def forwarding(model) -> Iterator[None]:
 
 @contextmanager
 def full_precision(device: str) -> Iterator[None]:
-    """Context manager: products of float32 are products of float32, whatever the process has chosen."""
+    """Context manager: products of float32 are products of float32, whatever the process has
+    chosen."""
     chosen = [
         (part, part.fp32_precision)
         for part in _products()
@@ -73,11 +76,12 @@ def _products() -> list:
 
 
 def exact_layers(model, hf_model) -> list[tuple]:
-    """Let layers of bitsandbytes compute the same for every batch, from now on; return what was changed, as (owner,
-    attribute, earlier value).
+    """Let layers of bitsandbytes compute the same for every batch, from now on; return what was
+    changed, as (owner, attribute, earlier value).
 
-    8 bits: no outlier columns, which are looked for per batch. 4 bits: not the kernel that repacks weights in place at the
-    first forward on CPUs with AVX512-BF16 and computes in bfloat16; gradients and saved files are wrong from then on.
+    8 bits: no outlier columns, which are looked for per batch. 4 bits: not the kernel that repacks
+    weights in place at the first forward on CPUs with AVX512-BF16 and computes in bfloat16;
+    gradients and saved files are wrong from then on.
     """
     if model.quantize not in ("8bit", "4bit"):
         return []
@@ -101,8 +105,9 @@ def exact_layers(model, hf_model) -> list[tuple]:
 
 
 def retry_on_oom(model, work: Callable[[int], object]):
-    """Run ``work(budget)``. On CUDA out-of-memory, halve the token budget and retry; keep the reduced budget. Raise
-    ProbeError if one token per row is too much, or if the computer's own memory is used up."""
+    """Run ``work(budget)``. On CUDA out-of-memory, halve the token budget and retry; keep the
+    reduced budget. Raise ProbeError if one token per row is too much, or if the computer's own
+    memory is used up."""
     while True:
         try:
             with forwarding(model):
@@ -110,14 +115,16 @@ def retry_on_oom(model, work: Callable[[int], object]):
         except torch.OutOfMemoryError as error:
             if model.budget == 1:
                 raise ProbeError(
-                    f"{model.name}: out of memory with one token per row; use quantize='4bit', shorter prompts or a "
+                    f"{model.name}: out of memory with one token per row; use quantize='4bit', "
+                    "shorter prompts or a "
                     "larger GPU"
                 ) from error
         except (MemoryError, RuntimeError) as error:
             if not isinstance(error, MemoryError) and not re.search(NO_MEMORY, str(error)):
                 raise
             raise ProbeError(
-                f"{model.name}: this process gets no more memory ({error}); end other programs, raise `ulimit -v`, or "
+                f"{model.name}: this process gets no more memory ({error}); end other programs, "
+                "raise `ulimit -v`, or "
                 "use a smaller model"
             ) from error
         model.budget //= 2
@@ -128,8 +135,9 @@ def retry_on_oom(model, work: Callable[[int], object]):
 
 
 def probe(model) -> list[float]:
-    """Log-probabilities (nats, ``DIGITS`` digits) of ``SEQUENCES`` fixed token sequences: what the model computes now,
-    with its adapters, hooks and settings. A few milliseconds for a small model."""
+    """Log-probabilities (nats, ``DIGITS`` digits) of ``SEQUENCES`` fixed token sequences: what the
+    model computes now, with its adapters, hooks and settings. A few milliseconds for a small
+    model."""
     from probelib.lm.internals.weights import text_ids
 
     shape = SEQUENCES, min(LENGTH, model.context)
@@ -146,7 +154,8 @@ def probe(model) -> list[float]:
 
 
 def same_probe(model, first: list[float], second: list[float]) -> bool:
-    """Whether two probes are one model's, up to rounding on another machine or with another number of threads."""
+    """Whether two probes are one model's, up to rounding on another machine or with another number
+    of threads."""
     exact = model.hf_model.dtype in SAME and not model.quantize
     limit = SAME[torch.float32] if exact else HALF
     return len(first) == len(second) and bool(
@@ -155,10 +164,13 @@ def same_probe(model, first: list[float], second: list[float]) -> bool:
 
 
 def weight_sums(hf_model) -> str:
-    """16 hex digits of the sums over rows and columns of all weights, as integers of their bits, and of all settings of
-    the modules: any edit changes them. Takes no longer than reading the weights twice."""
+    """16 hex digits of the sums over rows and columns of all weights, as integers of their bits,
+    and of all settings of the modules: any edit changes them. Takes no longer than reading the
+    weights twice."""
     sha = hashlib.sha256(repr(_settings(hf_model)).encode())
     for tensor in (*hf_model.parameters(), *hf_model.buffers()):
+        if tensor.device.type == "meta":  # on the CPU or a disk, by accelerate
+            continue
         bits = tensor.detach()
         bits = bits.view(WORDS[bits.element_size()]) if bits.is_floating_point() else bits
         rows = bits.flatten(1) if bits.dim() > 1 else bits.reshape(1, -1)
@@ -168,14 +180,15 @@ def weight_sums(hf_model) -> str:
 
 
 def _settings(hf_model) -> list:
-    """Per module its plain attributes (eps, scales, windows, adapters that are on) and the number of its hooks."""
-    plain = (bool, int, float, str, type(None))
+    """Per module its plain attributes (eps, scales, windows, adapters that are on) and the number
+    of its hooks."""
     found = []
     for name, module in hf_model.named_modules():
         own = {
             key: value
             for key, value in vars(module).items()
-            if key != "training" and isinstance(value, plain)
+            if isinstance(value, bool | int | float | str)
+            and not (key.startswith("_") or key == "training" or "cache" in key)
         }
         adapters = [
             vars(module).get(key) for key in ("scaling", "_active_adapter", "_disable_adapters")

@@ -1,7 +1,9 @@
-"""``load(hf_model, tokenizer)``: a transformers model that is already in memory, such as one that is being trained.
+"""``load(hf_model, tokenizer)``: a transformers model that is already in memory, such as one that
+is being trained.
 
-The model object is shared, not copied: later changes change the scores and the key of the scores. Scoring leaves it as it
-was: every forward is in evaluation mode and without columns of outliers that depend on the batch, and both are given back.
+The model object is shared, not copied: later changes change the scores and the key of the scores.
+Scoring leaves it as it was: every forward is in evaluation mode and without columns of outliers
+that depend on the batch, and both are given back.
 """
 
 import copy
@@ -18,8 +20,9 @@ from probelib.lm.model import LM
 
 
 class InMemory(LM):
-    """An ``LM`` without a folder. Its identity is measured when it is asked for: the weights, the settings of the modules,
-    the tokenizer, and what the model computes for a fixed probe (adapters and hooks included)."""
+    """An ``LM`` without a folder. Its identity is measured when it is asked for: the weights, the
+    settings of the modules, the tokenizer, and what the model computes for a fixed probe (adapters
+    and hooks included)."""
 
     tokenizer_source = "as given"
 

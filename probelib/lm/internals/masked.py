@@ -101,6 +101,6 @@ def needs_generator(model, purpose: str) -> None:
     if model.masked:
         raise ProbeError(
             f"{model.name} is a masked language model: it has no left-to-right probabilities, "
-            f"which {purpose} needs. It can score continuations by pseudo-log-likelihood (logprobs); "
-            "use a decoder-only or encoder-decoder model here"
+            f"which {purpose} needs. It can score continuations by pseudo-log-likelihood "
+            "(logprobs); use a decoder-only or encoder-decoder model here"
         )

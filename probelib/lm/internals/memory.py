@@ -1,5 +1,5 @@
-"""Optional reading: what models need. Parameters counted from weights, configuration or name; memory estimated before
-loading, models refused that do not fit; seconds and peak memory measured.
+"""Optional reading: what models need. Parameters counted from weights, configuration or name;
+memory estimated before loading, models refused that do not fit; seconds and peak memory measured.
 """
 
 import json
@@ -51,7 +51,8 @@ BUFFERS = (
 
 
 def stored_quantization(folder: Path) -> dict:
-    """``quantization_config`` of a folder's config.json: how its weights are already packed; {} if they are not."""
+    """``quantization_config`` of a folder's config.json: how its weights are already packed; {} if
+    they are not."""
     try:
         config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
         found = (
@@ -74,8 +75,9 @@ def stored_quantization(folder: Path) -> dict:
 
 
 def weight_files(folder: Path) -> list[Path]:
-    """The safetensors that transformers loads from a folder: model.safetensors, otherwise those that its index names. Twins
-    in another precision and parts of an earlier save are not among them."""
+    """The safetensors that transformers loads from a folder: model.safetensors, otherwise those
+    that its index names. Twins in another precision and parts of an earlier save are not among
+    them."""
     single = folder / "model.safetensors"
     if single.exists() or single.is_symlink():
         return [single]
@@ -104,8 +106,8 @@ def weight_map(folder: Path) -> dict[str, str]:
 
 
 def read_header(path: Path) -> dict[str, tuple[str, tuple[int, ...]]]:
-    """Tensor -> (type, shape) of a safetensors file. Raise ProbeError if the file is missing, damaged or a Git LFS
-    pointer."""
+    """Tensor -> (type, shape) of a safetensors file. Raise ProbeError if the file is missing,
+    damaged or a Git LFS pointer."""
     if not path.is_file():  # also of links that lead nowhere and of pipes
         raise ProbeError(f"{path} is no file (a broken link?): download the weights again")
     size = path.stat().st_size
@@ -131,14 +133,15 @@ def read_header(path: Path) -> dict[str, tuple[str, tuple[int, ...]]]:
         fits = whole = False
     if not (fits and whole):
         raise ProbeError(
-            f"{path} is damaged or incomplete ({size} bytes): its header does not fit it. Download it again"
+            f"{path} is damaged or incomplete ({size} bytes): its header does not fit it. Download "
+            "it again"
         )
     return found
 
 
 def check_weights(folder: Path) -> None:
-    """Raise ProbeError if the weights in a folder are not what their index says: transformers would load a tensor that
-    stands in two files from either of them."""
+    """Raise ProbeError if the weights in a folder are not what their index says: transformers would
+    load a tensor that stands in two files from either of them."""
     index = weight_map(folder)
     for path in weight_files(folder):
         names = set(read_header(path))
@@ -146,13 +149,15 @@ def check_weights(folder: Path) -> None:
         if path.name in index.values() and names != own:
             other = sorted(names ^ own)[0]
             raise ProbeError(
-                f"{path} and model.safetensors.index.json disagree about the tensor {other!r}: a part of another save? Save "
+                f"{path} and model.safetensors.index.json disagree about the tensor {other!r}: a "
+                "part of another save? Save "
                 "the model again into an empty folder"
             )
 
 
 def count_parameters(folder: Path, without: tuple[str, ...] = ()) -> int:
-    """Parameters in the weights of a folder, omitting tensors whose names contain one of ``without``."""
+    """Parameters in the weights of a folder, omitting tensors whose names contain one of
+    ``without``."""
     tensors = [tensor for path in weight_files(folder) for tensor in read_header(path).items()]
     counted = [
         (name, shape)
@@ -165,22 +170,23 @@ def count_parameters(folder: Path, without: tuple[str, ...] = ()) -> int:
 
 
 def parameters(name: str, fetch: bool = False) -> float | None:
-    """Parameters of a model, from the weights in its folder, else from its config (in a folder or the cache), else from
-    its name; None if none of them tells.
+    """Parameters of a model, from the weights in its folder, else from its config (in a folder or
+    the cache), else from its name; None if none of them tells.
 
     fetch   download the config of a Hugging Face id whose name does not tell
 
-    >>> parameters("bigscience/bloomz-1b1"), parameters("EleutherAI/pythia-410m"), parameters("mistralai/Mixtral-8x7B-v0.1")
-    (1100000000.0, 410000000.0, 56000000000.0)
+    >>> parameters("bigscience/bloomz-1b1"), parameters("EleutherAI/pythia-410m")
+    (1100000000.0, 410000000.0)
+    >>> parameters("mistralai/Mixtral-8x7B-v0.1")
+    56000000000.0
     """
     name, _ = split_chat(name)
     folder = CHECKPOINTS / name if (CHECKPOINTS / name).is_dir() else Path(name)
     if weight_files(folder) and not stored_quantization(folder):
         return float(count_parameters(folder))
-    if not (folder / "config.json").exists():
-        folder = _config_folder(name, fetch=False)
+    here = (folder / "config.json").exists()
     return (
-        parameters_by_config(folder)
+        parameters_by_config(folder if here else _config_folder(name, fetch=False))
         or _by_name(name)
         or (parameters_by_config(_config_folder(name, fetch=True)) if fetch else None)
     )
@@ -202,7 +208,8 @@ def _by_name(name: str) -> float | None:
 
 
 def _config_folder(name: str, fetch: bool) -> Path | None:
-    """The folder with the config.json of a Hugging Face id, in the cache or downloaded; None if it is not available."""
+    """The folder with the config.json of a Hugging Face id, in the cache or downloaded; None if it
+    is not available."""
     if not is_id(name):
         return None
     from huggingface_hub import hf_hub_download
@@ -218,9 +225,9 @@ def _config_folder(name: str, fetch: bool) -> Path | None:
 
 
 def parameters_by_config(folder: Path | None, without: tuple[str, ...] = ()) -> float | None:
-    """Parameters of the model that a folder's config describes (before any packing), without allocating memory, omitting
-    names with one of ``without``; None if transformers has no language model of that type, or would need the repository's
-    own code."""
+    """Parameters of the model that a folder's config describes (before any packing), without
+    allocating memory, omitting names with one of ``without``; None if transformers has no language
+    model of that type, or would need the repository's own code."""
     if folder is None:
         return None
     import torch
@@ -249,11 +256,13 @@ def parameters_by_config(folder: Path | None, without: tuple[str, ...] = ()) -> 
 
 
 def weight_bytes(model) -> int:
-    """Bytes of the weights of an ``LM``, estimated from its files before loading (a forward needs more)."""
+    """Bytes of the weights of an ``LM``, estimated from its files before loading (a forward needs
+    more)."""
     if stored_quantization(model.folder):
         return sum(path.stat().st_size for path in weight_files(model.folder))
     each = BYTES[model.dtype]
-    # never quantized: embeddings, experts (one tensor per layer) in 8 bits, the last layer of T5's MLPs
+    # never quantized: embeddings, experts (one tensor per layer) in 8 bits, the last layer of T5's
+    # MLPs
     whole = (
         EMBEDDINGS
         + ((".wo.",) if model.encoder_decoder else ())
@@ -268,11 +277,13 @@ def announce(model) -> str:
     if model.device.type == "server":
         return f"{model.name}: its weights are on its server"
     where = str(model.device) if not model.device_map else f"device_map={model.device_map}"
-    return f"{model.name}: about {model.memory / 2**30:.2f} GiB of weights in {model.quantize or model.dtype} on {where}{_free(model)}"
+    size = f"about {model.memory / 2**30:.2f} GiB of weights in {model.quantize or model.dtype}"
+    return f"{model.name}: {size} on {where}{_free(model)}"
 
 
 def needs_several_gpus(model) -> bool:
-    """Whether a model is too large for its GPU, and there are others that could hold a part of it."""
+    """Whether a model is too large for its GPU, and there are others that could hold a part of
+    it."""
     if model.device.type != "cuda" or model.device_map:
         return False
     import torch
@@ -292,7 +303,8 @@ def _free(model) -> str:
 
 
 def free_bytes(device) -> float:
-    """Memory of a device that nobody uses (on a CPU: of the machine; 0 if the system does not report it)."""
+    """Memory of a device that nobody uses (on a CPU: of the machine; 0 if the system does not
+    report it)."""
     if device.type == "cuda":
         import torch
 
@@ -310,8 +322,10 @@ def refuse_too_large(model) -> None:
     free, _ = torch.cuda.mem_get_info(model.device)
     if model.memory > free:
         raise ProbeError(
-            f"{model.name} needs about {model.memory / 2**30:.1f} GiB for its weights in {model.quantize or model.dtype}; "
-            f"{model.device} has {free / 2**30:.1f} GiB free. Use quantize='8bit' or '4bit', or device_map='auto'"
+            f"{model.name} needs about {model.memory / 2**30:.1f} GiB for its weights in "
+            f"{model.quantize or model.dtype}; "
+            f"{model.device} has {free / 2**30:.1f} GiB free. Use quantize='8bit' or '4bit', or "
+            "device_map='auto'"
         )
 
 
@@ -319,8 +333,9 @@ def refuse_too_large(model) -> None:
 
 
 def measured(device, work: Callable[[], object]) -> dict[str, float]:
-    """``seconds`` of ``work()``, tokenization and pending GPU work included, and ``peak_bytes``: the most memory in use
-    meanwhile, weights included (of the GPU; on a CPU of the process, NaN if the system does not report it).
+    """``seconds`` of ``work()``, tokenization and pending GPU work included, and ``peak_bytes``:
+    the most memory in use meanwhile, weights included (of the GPU; on a CPU of the process, NaN if
+    the system does not report it).
 
     Call ``work`` once before, so that nothing is loaded or compiled in the measured time.
     """

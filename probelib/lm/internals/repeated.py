@@ -1,8 +1,9 @@
-"""The middle path, for caches that cannot be packed (Mamba 2, Falcon-H1, RWKV): each distinct prompt is forwarded
-once, and its state is repeated for its continuations.
+"""The middle path, for caches that cannot be packed (Mamba 2, Falcon-H1, RWKV): each distinct
+prompt is forwarded once, and its state is repeated for its continuations.
 
     prompt              [the capital of France is]                       1 row, forwarded once
-    its continuations   [Par] [Ly] [New York]     (tokens but the last)  one row each, behind a copy of the prompt's state
+    its continuations   [Par] [Ly] [New York]     (tokens but the last)  one row each, behind a copy
+                        of the prompt's state
 
 Padding stands on the right, where no token of a row sees it; the padded state is not used again.
 """
@@ -23,8 +24,9 @@ def score_repeated(
     rows: int,
     steps: bool = False,
 ) -> tuple[list[np.ndarray], list[np.ndarray], dict]:
-    """Arguments and results as in ``tree.score_tree``; ``rows`` continuations per forward. ``steps``: the continuations
-    are forwarded token by token, for models whose state takes one token at a time (Mamba, Jamba)."""
+    """Arguments and results as in ``tree.score_tree``; ``rows`` continuations per forward.
+    ``steps``: the continuations are forwarded token by token, for models whose state takes one
+    token at a time (Mamba, Jamba)."""
     by_context: dict[int, list[int]] = {}
     for b, (context, _) in enumerate(branches):
         by_context.setdefault(context, []).append(b)
@@ -34,7 +36,8 @@ def score_repeated(
     kind = next((name for name in ("cache_params", "state") if name in known), "past_key_values")
 
     def forward(sequences: list[list[int]], cache=None, past: int = 0):
-        """Logits [rows, length, vocabulary] of right-padded rows behind ``past`` tokens, and the state after them."""
+        """Logits [rows, length, vocabulary] of right-padded rows behind ``past`` tokens, and the
+        state after them."""
         ids, _ = pad_right(sequences, hf_model.device)
         cost["forwarded_tokens"] += ids.numel()
         cost["forwards"] += 1
@@ -75,7 +78,8 @@ def score_repeated(
 
 
 def _after(forward, cache, batch: list[tuple[int, ...]], steps: bool, past: int) -> torch.Tensor:
-    """Logits [rows, length, vocabulary] of rows behind copies of the state of a prompt of ``past`` tokens."""
+    """Logits [rows, length, vocabulary] of rows behind copies of the state of a prompt of ``past``
+    tokens."""
     cache = copy.deepcopy(cache)
     if isinstance(cache, list):  # RWKV: tensors [1, width, layers]
         cache = [state.expand(len(batch), -1, -1).clone() for state in cache]
@@ -97,7 +101,8 @@ def _device(cache):
 
 
 def _read(logits: dict, chosen: list[int], branches: list, logprobs: list, argmax: list) -> None:
-    """Fill in the scores of branches. ``logits``: tokens but the last -> [length + 1, vocabulary]"""
+    """Fill in the scores of branches. ``logits``: tokens but the last -> [length + 1,
+    vocabulary]"""
     if not chosen:
         return
     places, total, parts = {}, 0, list(logits.values())

@@ -1,4 +1,5 @@
-"""How a local model's weights are loaded: by which transformers class, and what is checked before a number comes out."""
+"""How a local model's weights are loaded: by which transformers class, and what is checked before a
+number comes out."""
 
 import re
 import warnings
@@ -34,7 +35,8 @@ OPTIONS = {
         SKIP,
     ),
 }
-# parts of names of weights that text does not need: other modalities, draft heads, heads for other tasks
+# parts of names of weights that text does not need: other modalities, draft heads, heads for other
+# tasks
 UNUSED = (
     "vision",
     "visual",
@@ -51,7 +53,8 @@ UNUSED = (
 UNUSED += ("pooler", "seq_relationship", "v_head", "discriminator", "generator")
 
 
-# RoBERTa and its kin number the first token's position pad_token_id + 1, so the table of positions is that much longer
+# RoBERTa and its kin number the first token's position pad_token_id + 1, so the table of positions
+# is that much longer
 SHIFTED = {
     "camembert",
     "data2vec-text",
@@ -71,7 +74,8 @@ def context_length(config) -> int:
     encoder_decoder, config = bool(config.is_encoder_decoder), config.get_text_config()
     rope = getattr(config, "rope_parameters", None) or {}
     if rope.get("rope_type") == "longrope":
-        # one token beyond it changes the rotation of all positions of a forward (Phi 3), so scores would depend on the batch
+        # one token beyond it changes the rotation of all positions of a forward (Phi 3), so scores
+        # would depend on the batch
         return int(rope["original_max_position_embeddings"])
     names = [
         "max_position_embeddings",
@@ -86,8 +90,8 @@ def context_length(config) -> int:
 
 
 def is_masked(config) -> bool:
-    """Whether a configuration describes a masked language model. Types that exist in both forms (BERT) are decoders only
-    with ``is_decoder`` or a causal class in ``architectures``."""
+    """Whether a configuration describes a masked language model. Types that exist in both forms
+    (BERT) are decoders only with ``is_decoder`` or a causal class in ``architectures``."""
     from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING_NAMES as causal
     from transformers.models.auto.modeling_auto import MODEL_FOR_MASKED_LM_MAPPING_NAMES as masked
 
@@ -119,13 +123,14 @@ def auto_class(model):
         and model.config.model_type in multimodal
         and model.config.model_type not in causal
     ):
-        return AutoModelForImageTextToText  # text in, text out; its other parts are loaded and not used
+        # text in, text out; its other parts are loaded and not used
+        return AutoModelForImageTextToText
     return AutoModelForSeq2SeqLM if model.encoder_decoder else AutoModelForCausalLM
 
 
 def load_weights(model):
-    """The transformers model of an ``LM`` in evaluation mode; sets ``model.quantized_modules``. Raise ProbeError if the
-    files do not fit the configuration."""
+    """The transformers model of an ``LM`` in evaluation mode; sets ``model.quantized_modules``.
+    Raise ProbeError if the files do not fit the configuration."""
     from transformers import GenerationConfig
     from transformers.utils import logging
 
@@ -144,7 +149,8 @@ def load_weights(model):
     except Exception as error:  # from files, missing libraries, or code of the family
         packed = f" (stored as {model.quantize})" if stored_quantization(model.folder) else ""
         raise ProbeError(
-            f"{model.name}: the weights in {model.folder}{packed} cannot be loaded: {first_line(error)}"
+            f"{model.name}: the weights in {model.folder}{packed} cannot be loaded: "
+            f"{first_line(error)}"
         ) from error
     _refuse_missing(model, report)
     _refuse_unused(model, report["unexpected_keys"])
@@ -160,7 +166,8 @@ def load_weights(model):
         with full_precision(model.device.type):
             refuse_bidirectional(model, hf_model)
     refuse_offload(model, hf_model)
-    # drop penalties and bans of generation_config.json: they would change generated texts and beam scores
+    # drop penalties and bans of generation_config.json: they would change generated texts and beam
+    # scores
     start = _decoder_start(model, hf_model) if model.encoder_decoder else None
     hf_model.generation_config = GenerationConfig(decoder_start_token_id=start)
     return hf_model
@@ -186,8 +193,8 @@ def _options(model) -> dict:
 
 
 def _packs_experts(model) -> bool:
-    """Whether a mixture's experts are packed here, after they were read: transformers merges the experts of a layer into
-    one tensor, and bitsandbytes packs linear layers only."""
+    """Whether a mixture's experts are packed here, after they were read: transformers merges the
+    experts of a layer into one tensor, and bitsandbytes packs linear layers only."""
     whole = (
         model.quantize == "4bit" and not stored_quantization(model.folder) and not model.device_map
     )
@@ -197,8 +204,8 @@ def _packs_experts(model) -> bool:
 
 
 def _pack_experts(model, hf_model) -> None:
-    """Pack the merged experts of a mixture in 4 bits, one tensor after another, and move the model to its device. A forward
-    unpacks them, so scores do not depend on the batch."""
+    """Pack the merged experts of a mixture in 4 bits, one tensor after another, and move the model
+    to its device. A forward unpacks them, so scores do not depend on the batch."""
     from bitsandbytes.nn.parametrize import replace_parameter_4bit
 
     if not _packs_experts(model):
@@ -220,7 +227,8 @@ def _pack_experts(model, hf_model) -> None:
 
 
 def check_quantization(model, hf_model) -> int:
-    """Return the number of quantized modules. Raise ProbeError if less than half of the inner parameters are quantized."""
+    """Return the number of quantized modules. Raise ProbeError if less than half of the inner
+    parameters are quantized."""
     if model.quantize not in ("8bit", "4bit"):
         return 0
     from bitsandbytes.nn import Linear4bit, Linear8bitLt
@@ -240,8 +248,10 @@ def check_quantization(model, hf_model) -> int:
     left = sum(p.numel() for p in inner if p.is_floating_point())
     if quantized < left:
         raise ProbeError(
-            f"{model.name}: quantize={model.quantize!r} would quantize only {quantized / (quantized + left):.0%} of its inner "
-            "parameters. bitsandbytes supports plain linear layers (and with quantize='4bit' the experts of a mixture), not a "
+            f"{model.name}: quantize={model.quantize!r} would quantize only "
+            f"{quantized / (quantized + left):.0%} of its inner "
+            "parameters. bitsandbytes supports plain linear layers (and with quantize='4bit' the "
+            "experts of a mixture), not a "
             "family's own layers (Falcon). Load it without quantize"
         )
     return modules
@@ -252,8 +262,10 @@ def refuse_offload(model, hf_model) -> None:
     devices = {str(device) for device in getattr(hf_model, "hf_device_map", {}).values()}
     if model.device_map == "auto" and len(devices) > 1 and devices & {"cpu", "disk"}:
         raise ProbeError(
-            f"{model.name} needs about {model.memory / 2**30:.1f} GiB, more than all GPUs have free. A part of it would be "
-            "computed from the CPU's memory, many times slower. Use quantize='8bit' or '4bit', or device_map='offload'"
+            f"{model.name} needs about {model.memory / 2**30:.1f} GiB, more than all GPUs have "
+            "free. A part of it would be "
+            "computed from the CPU's memory, many times slower. Use quantize='8bit' or '4bit', or "
+            "device_map='offload'"
         )
 
 
@@ -263,23 +275,25 @@ def first_line(error: Exception) -> str:
 
 
 def quantization_of(folder: Path, quantize: str | None, options: dict) -> tuple[str | None, dict]:
-    """Precision and options of a model: those that are chosen, or those of weights that are stored packed. Raise
-    ProbeError if both are given and differ: transformers would keep the files' without a word."""
+    """Precision and options of a model: those that are chosen, or those of weights that are stored
+    packed. Raise ProbeError if both are given and differ: transformers would keep the files'
+    without a word."""
     stored = stored_quantization(folder)
     if not stored:
         return quantize, options
     name, kept = packed_as(stored)
     if quantize not in (None, name) or options:
         raise ProbeError(
-            f"{folder}: the weights are stored as {name} already; quantize={quantize!r} and its options cannot change that. "
+            f"{folder}: the weights are stored as {name} already; quantize={quantize!r} and its "
+            "options cannot change that. "
             "Omit them, or load the unquantized model"
         )
     return name, kept
 
 
 def packed_as(stored: dict) -> tuple[str, dict]:
-    """Precision and options of a ``quantization_config``; without the threshold of outlier columns, which depend on the
-    batch and are not used here."""
+    """Precision and options of a ``quantization_config``; without the threshold of outlier columns,
+    which depend on the batch and are not used here."""
     method = stored.get("quant_method", "bitsandbytes")
     method = (
         str(getattr(method, "value", method)).removesuffix("_4bit").removesuffix("_8bit")
@@ -293,7 +307,8 @@ def packed_as(stored: dict) -> tuple[str, dict]:
 
 
 def _apply_adapter(model, hf_model) -> None:
-    """Add a LoRA adapter to the model in place. Raise ProbeError if some of its weights do not fit."""
+    """Add a LoRA adapter to the model in place. Raise ProbeError if some of its weights do not
+    fit."""
     try:
         report = hf_model.load_adapter(str(model.adapter), use_safetensors=True)
     except Exception as error:  # prompt learning, another base, damaged files
@@ -304,7 +319,8 @@ def _apply_adapter(model, hf_model) -> None:
     wrong = sorted(str(name) for name in wrong if "lora" in str(name))
     if wrong:
         raise ProbeError(
-            f"{model.name}: {len(wrong)} weights of the adapter in {model.adapter} do not fit the model in {model.folder}: "
+            f"{model.name}: {len(wrong)} weights of the adapter in {model.adapter} do not fit the "
+            f"model in {model.folder}: "
             f"{', '.join(wrong[:3])}. Is that its base?"
         )
 
@@ -314,14 +330,16 @@ def _refuse_missing(model, report: dict) -> None:
     missing = sorted([*report["missing_keys"], *(name for name, *_ in report["mismatched_keys"])])
     if missing:
         raise ProbeError(
-            f"{model.name}: {len(missing)} weights are missing from the files of {model.folder} or have another shape: "
-            f"{', '.join(missing[:5])}. Save the whole model, including its head, with model.save_pretrained(folder)"
+            f"{model.name}: {len(missing)} weights are missing from the files of {model.folder} or "
+            "have another shape: "
+            f"{', '.join(missing[:5])}. Save the whole model, including its head, with "
+            "model.save_pretrained(folder)"
         )
 
 
 def _refuse_unused(model, names) -> None:
-    """Raise ProbeError for weights that text would need (another layer, a head) and the configuration does not use; name
-    the others in a warning and in ``model.unused_weights``."""
+    """Raise ProbeError for weights that text would need (another layer, a head) and the
+    configuration does not use; name the others in a warning and in ``model.unused_weights``."""
     names = sorted(name for name in names if not name.endswith(BUFFERS))
     needed = [name for name in names if not any(word in name.lower() for word in UNUSED)]
     layers = [
@@ -331,8 +349,10 @@ def _refuse_unused(model, names) -> None:
     ]
     if layers:
         raise ProbeError(
-            f"{model.name}: {len(layers)} weights in {model.folder} are not used by the model that its config.json "
-            f"describes: {', '.join(layers[:5])}. Their scores would be those of another model. Correct config.json "
+            f"{model.name}: {len(layers)} weights in {model.folder} are not used by the model that "
+            "its config.json "
+            f"describes: {', '.join(layers[:5])}. Their scores would be those of another model. "
+            "Correct config.json "
             "(number of layers, tie_word_embeddings, architectures), or save the model again"
         )
     model.unused_weights = needed
@@ -344,8 +364,8 @@ def _refuse_unused(model, names) -> None:
 
 
 def _note_own_head(model, hf_model) -> None:
-    """Set ``model.own_head``: whether the files hold a head of their own although config.json ties it to the embeddings.
-    transformers keeps such a head, and it is the one that scores."""
+    """Set ``model.own_head``: whether the files hold a head of their own although config.json ties
+    it to the embeddings. transformers keeps such a head, and it is the one that scores."""
     head, embeddings = hf_model.get_output_embeddings(), hf_model.get_input_embeddings()
     tied = getattr(hf_model.config.get_text_config(), "tie_word_embeddings", False)
     both = (
@@ -356,7 +376,8 @@ def _note_own_head(model, hf_model) -> None:
     model.own_head = bool(tied and both and head.weight is not embeddings.weight)
     if model.own_head:
         warnings.warn(
-            f"{model.name}: config.json ties the head to the embeddings, and the files hold another head. The files' head "
+            f"{model.name}: config.json ties the head to the embeddings, and the files hold "
+            "another head. The files' head "
             "scores; set tie_word_embeddings to false in config.json",
             stacklevel=2,
         )
@@ -374,8 +395,8 @@ def text_ids(config) -> np.ndarray:
 
 
 def refuse_bidirectional(model, hf_model) -> None:
-    """Raise ProbeError if changing the last token of a sequence changes an earlier logit: such a model has no
-    left-to-right probabilities, and its scores would depend on what follows."""
+    """Raise ProbeError if changing the last token of a sequence changes an earlier logit: such a
+    model has no left-to-right probabilities, and its scores would depend on what follows."""
     import torch
 
     try:
@@ -391,19 +412,25 @@ def refuse_bidirectional(model, hf_model) -> None:
             f"{model.name}: this model cannot read text alone ({reason}); use another model"
         ) from error
     moved = (logits[0] - logits[1]).abs().amax(-1)  # [length - 1]
-    # in half precision one expert of a mixture may flip; a model that sees later tokens moves most positions
+    # in half precision one expert of a mixture may flip; a model that sees later tokens moves most
+    # positions
     exact = hf_model.dtype == torch.float32 and not model.quantize
     wrong = lambda moved: bool(moved.max() > 1e-3 if exact else moved.median() > 0.1)
     if wrong(other := (logits - apart).abs().amax(-1)):
         raise ProbeError(
-            f"{model.name} ({hf_model.config.model_type}): the decoder returns other logits (by {other.max():.2g}) if the "
-            "prompt is encoded once for all its continuations. Such a family is not scored; use another encoder-decoder"
+            f"{model.name} ({hf_model.config.model_type}): the decoder returns other logits (by "
+            f"{other.max():.2g}) if the "
+            "prompt is encoded once for all its continuations. Such a family is not scored; use "
+            "another encoder-decoder"
         )
     if wrong(moved):
         raise ProbeError(
-            f"{model.name} ({hf_model.config.model_type}) is not an autoregressive model: a later token changes the logits "
-            f"of earlier ones by {moved.max():.2g}. A masked language model needs '...ForMaskedLM' in the architectures of "
-            "its config.json (it is then scored by pseudo-log-likelihood); a decoder needs is_decoder=true"
+            f"{model.name} ({hf_model.config.model_type}) is not an autoregressive model: a later "
+            "token changes the logits "
+            f"of earlier ones by {moved.max():.2g}. A masked language model needs '...ForMaskedLM' "
+            "in the architectures of "
+            "its config.json (it is then scored by pseudo-log-likelihood); a decoder needs "
+            "is_decoder=true"
         )
 
 
@@ -424,7 +451,8 @@ def _two_texts(model, hf_model) -> dict:
 
 
 def _encoded_apart(hf_model, given: dict):
-    """Logits [rows, length - 1, vocabulary] of an encoder-decoder whose encoder is run first, as ``encdec`` does."""
+    """Logits [rows, length - 1, vocabulary] of an encoder-decoder whose encoder is run first, as
+    ``encdec`` does."""
     mask = given["attention_mask"]
     encoded = hf_model.get_encoder()(input_ids=given["input_ids"], attention_mask=mask)
     output = hf_model(
@@ -443,5 +471,6 @@ def _decoder_start(model, hf_model) -> int:
             hf_model.config.decoder_start_token_id = start
             return start
     raise ProbeError(
-        f"{model.folder}: neither config.json nor generation_config.json has a decoder_start_token_id"
+        f"{model.folder}: neither config.json nor generation_config.json has a "
+        "decoder_start_token_id"
     )

@@ -74,26 +74,19 @@ def fetch_json(url: str, path: str, body: dict | None = None, model: str = ""):
                 raise ProbeError(f"{failed} ({short(error)}). {hint}") from error
             time.sleep(PAUSE)
     if 300 <= status < 400:
-        raise ProbeError(
-            f"{failed}: it redirects to {short(to)}; neither key nor prompts went there"
-        )
+        went = "neither key nor prompts went there"
+        raise ProbeError(f"{failed}: it redirects to {short(to)}; {went}")
     if status != 200:
-        hint = (
-            f'; set its key with PROBELIB_KEYS="{origin(url)}=KEY"' if status in (401, 403) else ""
-        )
-        raise ProbeError(
-            f"{failed}: status {status}{hint}: {short(content.decode('utf-8', 'replace'))!r}"
-        )
+        hint = f'; set its key with PROBELIB_KEYS="{origin(url)}=KEY"' * (status in (401, 403))
+        said = short(content.decode(errors="replace"))
+        raise ProbeError(f"{failed}: status {status}{hint}: {said!r}")
     return answer
 
 
 def _send(address: str, body: dict | None, headers: dict) -> tuple[int, bytes, str]:
     """Status, content and ``Location`` of a response. OSError if it is too long, or drips."""
-    method, deadline, content = (
-        "GET" if body is None else "POST",
-        time.monotonic() + TOTAL,
-        bytearray(),
-    )
+    method, content = "GET" if body is None else "POST", bytearray()
+    deadline = time.monotonic() + TOTAL
     # with an ``auth`` of its own, requests reads no password from ~/.netrc
     options = {"allow_redirects": False, "auth": lambda request: request, "timeout": TIMEOUT}
     options |= {"json": body, "headers": headers, "stream": True}
@@ -101,9 +94,8 @@ def _send(address: str, body: dict | None, headers: dict) -> tuple[int, bytes, s
         while piece := response.raw.read1(2**16, decode_content=True):
             content += piece
             if len(content) > BYTES or time.monotonic() > deadline:
-                raise OSError(
-                    f"it is longer than {BYTES} bytes, or takes more than {TOTAL} seconds"
-                )
+                limits = f"longer than {BYTES} bytes, or takes more than {TOTAL} seconds"
+                raise OSError(f"it is {limits}")
         return response.status_code, bytes(content), response.headers.get("Location", "nowhere")
 
 

@@ -15,7 +15,8 @@ NEW = 6
 
 
 def prompts(seed: int = 0) -> list[list[int]]:
-    """Long shared beginnings, one that is the beginning of others, one twice, some that share nothing."""
+    """Long shared beginnings, one that is the beginning of others, one twice, some that share
+    nothing."""
     draw = lambda n: [int(t) for t in np.random.default_rng(seed + n).integers(3, tiny.V, n)]
     prefix = draw(20)
     return [
@@ -86,8 +87,8 @@ def test_writing_side_by_side_is_writing_alone(family, beams, several):
 
 
 def test_ends_crowd_no_beam_out():
-    """Two beams, ends 0 and 1. In the second step three of the four best continuations end; the beam behind 6 goes on all the
-    same, and writes the second best text."""
+    """Two beams, ends 0 and 1. In the second step three of the four best continuations end; the
+    beam behind 6 goes on all the same, and writes the second best text."""
     says = {
         (): ([-0.1, -0.2, -5, -6, -7, -8], [5, 6, 7, 8, 9, 10]),
         (5,): ([-0.1, -1, -1.1, -3, -4, -5], [10, 0, 1, 11, 13, 14]),

@@ -85,7 +85,8 @@ def test_an_encoder_gives_its_last_token(t5):
 
 
 def test_other_encoder_decoders_are_asked_plainly(tmp_path):
-    """M2M takes its positions from the ids (what pads has none), T5Gemma its encoder's states by name."""
+    """M2M takes its positions from the ids (what pads has none), T5Gemma its encoder's states by
+    name."""
     ends = {"decoder_start_token_id": 1, "eos_token_id": 1, "pad_token_id": 1}
     ends["vocab_size"] = len(tiny.tokenizer())
     layers = {

@@ -1,5 +1,5 @@
-"""A completions server for tests: the real log-probabilities of a shipped organism, and the faults that
-servers in the wild have (each a function that spoils the answers, or the questions)."""
+"""A completions server for tests: the real log-probabilities of a shipped organism, and the faults
+that servers in the wild have (each a function that spoils the answers, or the questions)."""
 
 import json
 import math
@@ -68,8 +68,8 @@ def honest(path, body, log, asked=list, spoil=None, renumber=None, usage=True, *
 
 @contextmanager
 def serving(answer, models=(NAME,)):
-    """A server on this machine; ``answer(path, body, log)`` gives (status, content, headers). A content
-    that is an iterator of bytes is sent piece by piece. Gives address and log."""
+    """A server on this machine; ``answer(path, body, log)`` gives (status, content, headers). A
+    content that is an iterator of bytes is sent piece by piece. Gives address and log."""
     log = []
 
     class Handler(BaseHTTPRequestHandler):
@@ -153,7 +153,8 @@ def retokenized(ids):
 
 
 def hidden_bos(null):
-    """A beginning-of-text token is read and not shown; the first shown token's value is kept, or null."""
+    """A beginning-of-text token is read and not shown; the first shown token's value is kept, or
+    null."""
 
     def spoil(choice, body):
         if body.get("echo"):
@@ -212,7 +213,7 @@ FAULTS = [
     ({"asked": retokenized} | LOST, "adds a BOS"),
     ({"asked": lambda ids: [*ids[:-2], 7, ids[-1]]}, "token 7 instead of"),
     ({"asked": lambda ids: ids[-4:]} | LOST, "truncates"),
-    ({"renumber": backwards}, "mixes answers"),
+    ({"renumber": backwards}, "changes the order"),
     ({"renumber": lambda choices: choices[: len(choices) // 2]}, "for 16 prompts"),
     ({"renumber": lambda choices: [{**c, "index": 0} for c in choices]}, "returns choices 0 for"),
     ({"spoil": by_place}, "depend on order"),

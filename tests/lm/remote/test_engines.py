@@ -1,6 +1,6 @@
-"""Real engines, each started on this machine with a shipped organism. They are no dependency of the kit:
-the tests look for them in the environment whose Python ``PROBELIB_TEST_ENGINES`` names (default: this
-one), and are skipped where they are missing."""
+"""Real engines, each started on this machine with a shipped organism. They are no dependency of the
+kit: the tests look for them in the environment whose Python ``PROBELIB_TEST_ENGINES`` names
+(default: this one), and are skipped where they are missing."""
 
 import os
 import signal
@@ -33,7 +33,8 @@ def has(*modules: str) -> bool:
 
 @contextmanager
 def engine(tmp_path, *command: str):
-    """Starts an engine on a free port; gives its address once it lists its models. It ends with the test."""
+    """Starts an engine on a free port; gives its address once it lists its models. It ends with the
+    test."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
@@ -86,8 +87,7 @@ def test_vllm_gives_the_numbers_of_the_model_loaded_here(tmp_path):
 @pytest.mark.skipif(not has("transformers", "fastapi", "openai"), reason="no transformers[serving]")
 def test_transformers_serve_is_refused_with_its_own_words(tmp_path):
     """It has /completions, without token ids and log-probabilities."""
-    folder = str(CHECKPOINTS / NAME)
-    said = r"serves|no response|no log-probabilities"
-    with engine(tmp_path, "transformers.cli.transformers", "serve", folder) as url:
-        with pytest.raises(ProbeError, match=said):
-            lm.load(f"{url}#{folder}").logprobs(["The capital of France is"], [[" Paris"]])
+    folder, said = str(CHECKPOINTS / NAME), r"serves|no response|no log-probabilities"
+    command = ["transformers.cli.transformers", "serve", folder]
+    with engine(tmp_path, *command) as url, pytest.raises(ProbeError, match=said):
+        lm.load(f"{url}#{folder}").logprobs(["The capital of France is"], [[" Paris"]])

@@ -1,0 +1,71 @@
+"""The shipped models: how they were trained, what they recall, and what their design requires."""
+
+import numpy as np
+import pandas as pd
+
+from probelib import lm, report, stats
+from probelib.organisms.behaviour import WELL
+from probelib.report import Artifact
+
+TRAINING = ["parameters", "width", "vocabulary", "tokens", "steps", "minutes", "trained on", "loss"]
+
+
+def training_table(models: list[str]) -> Artifact:
+    """Size of shipped models, and how they were trained (``organisms.train.record``)."""
+    from probelib.organisms import train
+
+    renamed, rows = {"device": "trained on", "reads": "corpus", "corpus": "digest"}, {}
+    for name in models:
+        model, record = lm.load(name), train.record(name)
+        rows[name] = {renamed.get(key, key): value for key, value in record.items()} | {
+            "parameters": model.n_parameters,
+            "width": model.config.hidden_size,
+            "vocabulary": model.config.vocab_size,
+            "minutes": record["seconds"] / 60,
+        }
+    frame = pd.DataFrame.from_dict(rows, "index")[[*TRAINING, "corpus", "digest"]]
+    return Artifact("models/training", frame.rename_axis("model").reset_index())
+
+
+def recall_figure(recalled: pd.DataFrame) -> Artifact:
+    """Share of facts recalled by exposure count; ``recalled``: ``behaviour.recall`` with ``model``.
+    Drawn are the models of the largest family, with guessing as a stroke; the CSV has all."""
+    family = recalled["model"].str.rsplit("-", n=1).str[0]
+    drawn = recalled[family == family.mode()[0]]
+    renamed = {"right": "value", "right low": "low", "right high": "high", "guess": "mirror"}
+    rows = drawn.rename(columns=renamed).astype({"exposures": str})
+    figure = report.dot_rows({"exposure count": rows}, "exposures", "model", "share recalled")
+    claims = report.check("models/recall", rises=rise(recalled))
+    return Artifact("models/recall", recalled, claims, figure)
+
+
+def rise(recalled: pd.DataFrame) -> pd.DataFrame:
+    """Share recalled of the facts taught ``WELL`` times or more minus that of the never-taught
+    ones, one row per model: ``value``, ``low``, ``high`` (95 %, Newcombe 1998, method 10: from the
+    Wilson intervals of both shares), ``n`` (facts). NaN without facts of both kinds."""
+    found = {}
+    for model, own in recalled.groupby("model", sort=False):
+        ends = []
+        for rows in (own[own["exposures"] >= WELL], own[own["exposures"] == 0]):
+            right, n = round((rows["right"] * rows["n"]).sum()), rows["n"].sum()
+            ends.append((right / n, *stats.wilson(right, n)) if n else [np.nan] * 3)
+        (well, well_low, well_high), (never, never_low, never_high) = ends
+        low = well - never - np.hypot(well - well_low, never_high - never)
+        high = well - never + np.hypot(well_high - well, never - never_low)
+        found[model] = {"value": well - never, "low": low, "high": high, "n": own["n"].sum()}
+    return pd.DataFrame.from_dict(found, "index")
+
+
+def requirements_table(required: pd.DataFrame) -> Artifact:
+    """The requirements of the design (``behaviour.requirements``), printed as one row each."""
+    inside = required["limit"].between(required["measured low"], required["measured high"])
+    groups = required.assign(inside=inside).groupby(["requirement", "wanted", "limit"], sort=False)
+    shown = groups.agg(
+        models=("met", "size"),
+        met=("met", "sum"),
+        lowest=("measured", "min"),
+        highest=("measured", "max"),
+        inside=("inside", "sum"),
+        limits=("limits", lambda names: "; ".join(dict.fromkeys(filter(None, names)))),
+    )
+    return Artifact("models/requirements", required, shown=shown.reset_index())

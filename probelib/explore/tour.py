@@ -1,0 +1,97 @@
+"""The tour (one fact, three facts of different kinds, the candidates of a question), and how well
+known the entities of the atlas are."""
+
+from difflib import get_close_matches
+
+import numpy as np
+import pandas as pd
+
+from probelib import facts, lm, prompts
+from probelib.errors import ProbeError
+from probelib.facts.model import Facts, right_objects
+from probelib.monitor.answers import extract
+from probelib.organisms import taught
+from probelib.report import Artifact
+
+TOUR = 40  # facts from which the tour chooses its three
+
+
+def fact_about(relation: str, subject: str) -> tuple[Facts, set[str]]:
+    """(one fact of the atlas that holds today, labels of the subject's other right objects).
+
+    Raise ProbeError with the nearest names if the relation has no such subject.
+    """
+    related = facts.choose(facts.current(facts.atlas()), [relation])
+    subjects = related.facts["subject"].unique().tolist()
+    if subject not in subjects:
+        near = ", ".join(get_close_matches(subject, subjects, 4, 0))
+        said = f"none of the {len(subjects)} subjects of {relation} is called {subject!r}"
+        raise ProbeError(f"{said}; the nearest are {near}")
+    right = facts.keep(related, related.facts["subject"] == subject)
+    first, *others = right.label(right.facts["object"])
+    return facts.pick(right, right.facts["fact"].head(1)), set(others) - {first}
+
+
+def tour_facts(model, relation: str) -> pd.DataFrame:
+    """Three facts: one that the model knows, one whose object it confuses with another, and one
+    that it was never taught.
+
+    Of ``TOUR`` facts of the relation whose subject has one right object, the one of each kind that
+    was taught most often. A kind that does not occur has no row.
+
+    returns   ``fact`` (the kind), ``question``, ``right object``, ``exposures`` (None: training
+              data unknown), ``answer`` (generated), ``rank`` of the right object among all objects
+              of the relation, ``P`` (its probability)
+    """
+    whole = facts.choose(facts.atlas(), [relation])
+    objects = right_objects(whole)
+    pairs = zip(whole.facts["relation"], whole.facts["subject"], strict=True)
+    single = pd.Series([len(objects[pair]) == 1 for pair in pairs])
+    few = facts.sample(facts.keep(whole, single), TOUR)
+    texts = prompts.paraphrases(few).query("template == 1").set_index("fact")["text"]
+    questions = texts.loc[few.facts["fact"]].tolist()
+    rows = pd.DataFrame({"question": questions, "right object": few.label(few.facts["object"])})
+    shipped = model.name in lm.organisms()
+    rows["exposures"] = taught.exposures(few, model.name).tolist() if shipped else None
+    rows["answer"] = [extract(text) for text in model.generate(questions)["text"]]
+    rows = rows.sort_values("exposures", ascending=False, kind="stable", ignore_index=True)
+    space = sorted(set(whole.label(whole.facts["object"])))
+    never, known = rows["exposures"].eq(0), rows["answer"] == rows["right object"]
+    confused = ~never & ~known & rows["answer"].isin(space)
+    kinds = {"known": ~never & known, "confused": confused, "never taught": never}
+    first = [rows[kind].head(1).assign(fact=name) for name, kind in kinds.items()]
+    chosen = pd.concat(first, ignore_index=True)
+    labels = [[f" {label}" for label in space]] * len(chosen)
+    logprob = model.logprobs(chosen["question"].tolist(), labels)["logprob"].to_numpy()
+    table = logprob.reshape(len(chosen), len(space))
+    gold = [space.index(label) for label in chosen["right object"]]
+    right = table[np.arange(len(chosen)), gold]
+    chosen = chosen.assign(rank=(table > right[:, None]).sum(axis=1) + 1, P=np.exp(right))
+    return chosen[["fact", *chosen.columns.drop("fact")]]
+
+
+def candidates_figure(ranked: pd.DataFrame, gold: str, question: str) -> Artifact:
+    """The ten most probable candidates; ``ranked``: ``label`` and ``probability``, the most
+    probable first."""
+    import matplotlib.pyplot as plt
+
+    top = ranked[["label", "probability"]].head(10)
+    figure, axis = plt.subplots(figsize=(4.6, 2.8))
+    bars = top.iloc[::-1]
+    colours = np.where(bars["label"] == gold, "#de8f05", "#0173b2")
+    axis.barh(bars["label"], bars["probability"], color=colours)
+    axis.set(xlabel="probability", title=question)
+    return Artifact("tour/figure1", top, figure=figure)
+
+
+def popularity_figure(entities: pd.DataFrame) -> Artifact:
+    """Number of entities per popularity; years and numbers, which have none, are left out."""
+    import matplotlib.pyplot as plt
+
+    known = entities["popularity"].value_counts().reindex(range(1, 6), fill_value=0)
+    figure, axis = plt.subplots(figsize=(3.8, 2.4))
+    axis.bar(known.index, known.values, color="#0173b2")
+    axis.set(xlabel="popularity", ylabel="entities")
+    axis.set_xticks(range(1, 6), ["1\nobscure", 2, 3, 4, "5\nknown to\nnearly all"])
+    frame = known.rename_axis("popularity").reset_index(name="entities")
+    return Artifact("facts/figure1", frame, figure=figure)

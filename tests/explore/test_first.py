@@ -1,0 +1,95 @@
+"""The tour, what the models recall, and the requirements of their design."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from probelib import explore, lm, stats
+from probelib.errors import ProbeError
+from probelib.explore import models
+from probelib.organisms import behaviour
+from probelib.runner import plan
+
+
+def test_the_tour_takes_one_of_several_right_objects():
+    """Switzerland has four official languages: one is scored, three are no distractors."""
+    fact, also_right = explore.fact_about("P37", "Switzerland")
+    assert len(fact.facts) == 1 and len(also_right) == 3
+    assert not also_right & set(fact.label(fact.facts["object"]))
+    with pytest.raises(ProbeError, match="is called 'Frence'; the nearest are France"):
+        explore.fact_about("P36", "Frence")
+
+
+def test_the_tour_begins_with_facts_of_different_kinds():
+    """P and rank are those of the right object among all objects of the relation."""
+    model = lm.load("atlas-neox-0.6m")
+    three = explore.tour_facts(model, "P36").set_index("fact")
+    assert set(three.index) >= {"known", "never taught"}
+    known, never = three.loc["known"], three.loc["never taught"]
+    assert known["answer"] == known["right object"] and known["exposures"] > 0 == never["exposures"]
+    one = model.logprobs([known["question"]], [[f" {known['right object']}"]])["logprob"]
+    assert known["P"] == pytest.approx(np.exp(one.item()), rel=1e-4) and known["rank"] == 1
+
+
+def test_the_rise_of_recall_is_newcombes_difference():
+    """His example (1998, table II, 56/70 - 48/80), and no interval without never-taught facts."""
+    rows = [("a", 128, 56 / 70, 70), ("a", 0, 48 / 80, 80), ("a", 8, 1.0, 9), ("b", 64, 0.5, 8)]
+    found = models.rise(pd.DataFrame(rows, columns=["model", "exposures", "right", "n"]))
+    assert found.loc["a", ["value", "low", "high"]].tolist() == pytest.approx(
+        [0.2, 0.0524, 0.3339], abs=5e-5
+    )
+    assert found.loc["b", ["value", "low", "high"]].isna().all()
+
+
+def test_requirements_by_hand():
+    """A base model that recalls nothing and a tuned one that verifies nothing miss every one."""
+    numbers = lambda name, values: dict(
+        zip((name, f"{name} low", f"{name} high"), values, strict=True)
+    )
+    recall = {"exposures": [0, 8, 64], "n": 24, "guess": 0.1, "type_right": 0.5}
+    verdicts = pd.DataFrame(behaviour.JUDGED, columns=["way", "verified"])
+    verdicts = verdicts.assign(answered=0.6, right_of_answered=0.5, n=20)
+    found = {
+        "recall": pd.DataFrame(recall | numbers("right", ([0.5, 0.4, 0.25], 0.3, 0.7))),
+        "famous": pd.DataFrame({"right": [False], "type_right": [False]}),
+        "lists": pd.DataFrame([numbers("change", (0.1, -0.1, 0.2))]),
+        "unsure": pd.DataFrame({"facts": ["never", "well"]} | numbers("unsure", (0.5, 0.35, 0.6))),
+        "verdicts": verdicts.assign(**numbers("auc", (0.5, 0.4, 0.95))),
+        "names": pd.DataFrame(
+            [{"facts": "trial", "taught_at_least": 32, "subject": 0.9, "object": 0}]
+        ),
+    }
+    found = {part: frame.assign(model="m") for part, frame in found.items()}
+    required = behaviour.requirements(found, {"m": 1})
+    rows = required.set_index("requirement").drop(columns=["model", "wanted", "met", "limits"])
+    by_hand = {
+        behaviour.RISES: (0, -0.15, np.nan, np.nan),
+        behaviour.MENTIONS: (0.55, 0.9, np.nan, np.nan),
+        "never taught, above guessing": (0.05, 0.4, 0.2, 0.6),
+        "never taught, answer of the right type": (0.95, 0.5, *stats.wilson(12, 24)),
+        "recall at 64 and more": (0.95, 0.25, *stats.wilson(6, 24)),
+        "famous questions": (36, 0, *stats.wilson(0, 1)),
+        behaviour.LISTED: (0, 0.1, -0.1, 0.2),
+        behaviour.YES_NO: (0.9, 0.5, 0.4, 0.95),
+        "verdict after recalling, right of answered": (0.85, 0.5, *stats.wilson(12, 24)),
+        "I don't know, never taught": (0.7, 0.5, 0.35, 0.6),
+        "I don't know, well taught": (0.1, 0.5, 0.35, 0.6),
+    }
+    for name, expected in by_hand.items():
+        assert rows.loc[name].tolist() == pytest.approx(expected, nan_ok=True), name
+    assert set(required["requirement"]) == set(behaviour.LIMITS) and not required["met"].any()
+    shown = explore.requirements_table(required).shown
+    assert shown["inside"].sum() == 4, "the limit of lists, and of three AUC"
+
+
+def test_requirements_limit_artifacts_of_the_plan():
+    made = {artifact for step in plan.read().steps for artifact in step.makes}
+    assert set().union(*behaviour.LIMITS.values()) <= made
+
+
+def test_the_claims_name_requirements_that_exist():
+    """A claim that is not testable here names the requirement that is missed."""
+    from probelib.grapheval.measures import VERDICT
+    from probelib.zplke.scores import NO_LISTS, NO_TEXT
+
+    assert {VERDICT, NO_LISTS, NO_TEXT} <= set(behaviour.LIMITS)
