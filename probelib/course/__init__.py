@@ -1,11 +1,12 @@
-"""The course: eight labs in ``notebooks/exercises``, the checks of their exercises, and the command that makes copies and marks.
+"""The course: eight labs in ``notebooks/exercises``, the checks of their exercises, and the command
+that makes copies and marks.
 
 ``build``    ``./run_all.sh course --out DIR``: student copies, instructor's copies, slides
-``grade``    ``./run_all.sh course --grade FOLDER --out marks.csv``: the results of the checks of submitted labs
+``grade``    ``./run_all.sh course --grade FOLDER --out marks.csv``: marks of labs handed in
 ``checks``   how an answer is compared, and the message if it is not right yet
-``figures``  ``show(figure, alt)``: every figure of a lab has a description for readers who cannot see it
-``lab1`` ...  the exercises of each lab: the right function, known mistakes, hints
+``figures``  ``show(figure, alt)``: a figure with a description for readers who cannot see it
+``lab1`` ... the exercises of each lab: the right function, known mistakes, hints
 
-The solved notebook is the source. Tags mark the kind of a cell: ``stub`` (an exercise as a student gets it), ``solution``,
-``check``, ``answer`` (to a question in prose) and ``instructor`` (notes for the teacher).
+The solved notebook is the source. Tags mark the kind of a cell: ``stub`` (an exercise as a student
+gets it), ``solution``, ``check``, ``answer`` (to a question) and ``instructor`` (notes).
 """

@@ -1,11 +1,10 @@
-"""``python -m probelib.course``, or ``./run_all.sh course``: make the copies and the slides of the labs, and grade."""
+"""``python -m probelib.course``, or ``./run_all.sh course``: copies and slides of the labs; marks."""
 
 import argparse
 import sys
 from pathlib import Path
 
-from probelib.course import otter
-from probelib.course.build import build, labs
+from probelib.course.build import build
 from probelib.course.grade import marks
 from probelib.errors import ProbeError
 
@@ -14,38 +13,35 @@ def main(arguments: list[str] | None = None) -> int:
     """Run the command; return the exit code."""
     parser = argparse.ArgumentParser(
         "run_all.sh course",
-        description="Make a student's copy, an instructor's copy and slides of every lab. The slides show the output of the "
-        "solved labs, so these are executed (half a minute each). With --grade: marks for labs that were handed in.",
+        description="Make a student's copy, an instructor's copy and slides of every lab. The "
+        "slides show the output of the solved labs, so these are executed (half a minute each). "
+        "With --grade: marks for labs that were handed in.",
     )
     add = parser.add_argument
-    out = "the folder for student/, instructor/, slides/ and index.html; with --grade: the CSV file"
+    out = "the folder for student/, instructor/, slides/, index.html; with --grade: the CSV file"
     add("--out", type=Path, required=True, help=out)
-    add("--only", nargs="+", metavar="LAB", help="some labs (lab1 or lab1_log_probability); default: all")
-    add("--student-only", action="store_true", help="a folder to hand out: no instructor's copies, no slides")
+    only = "some labs (lab1 or lab1_log_probability); default: all"
+    add("--only", nargs="+", metavar="LAB", help=only)
+    hand_out = "a folder to hand out: no instructor's copies, no slides"
+    add("--student-only", action="store_true", help=hand_out)
+    add("--solutions", action="store_true", help="slides with the solutions and the answers")
     force = "overwrite copies that were changed since they were made, or a file of marks"
     add("--force", action="store_true", help=force)
-    readme = "see notebooks/exercises/README.md"
-    grade = f"run every notebook in FOLDER (other people's code: {readme}), one row per exercise"
+    grade = "run every notebook in FOLDER (other people's code), one row per exercise"
     add("--grade", type=Path, metavar="FOLDER", help=grade)
-    add("--otter", action="store_true", help=f"also write the checks as tests of otter-grader, {readme}")
-    add("--profile", help="atlas (default), or smoke: smaller models and fewer facts in the slides")
-    add(
-        "--reveal",
-        metavar="URL",
-        help="where the slides find reveal.js: an address such as https://unpkg.com/reveal.js@6; default: copied beside the "
-        "slides from the package pyreveal, so that they need no network",
-    )
+    profile = "atlas (default), or smoke: smaller models and fewer facts in the slides"
+    add("--profile", help=profile)
     args = parser.parse_args(arguments)
-    for name in ("only", "student_only", "otter", "profile", "reveal") if args.grade else ():
+    for name in ("only", "student_only", "solutions", "profile") if args.grade else ():
         if getattr(args, name):
             parser.error(f"--grade takes no --{name.replace('_', '-')}")
     try:
         if args.grade:
             made = marks(args.grade, args.out, args.force)
+        elif args.student_only:
+            made = build(args.out, args.only, None, force=args.force)
         else:
-            made = build(args.out, args.only, args.profile or "atlas", args.reveal, args.student_only, args.force)
-            if args.otter:
-                print(f"course: {otter.write_tests(labs(args.only), args.out)}")
+            made = build(args.out, args.only, args.profile or "atlas", args.solutions, args.force)
         print(f"course: {made}")
     except ProbeError as error:
         print(error, file=sys.stderr)

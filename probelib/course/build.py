@@ -1,12 +1,12 @@
 """Copies and slides of the solved labs.
 
-    DIR/index.html                    every lab of the folder, with its copies
-    DIR/student/<lab>.ipynb           without solutions, answers and teacher's notes; beside them the tour that lab 1 begins with
-    DIR/instructor/<lab>.ipynb        without the empty stubs
-    DIR/slides/<lab>.html             reveal.js slides of the executed lab; they open without a network
+    DIR/index.html                 every lab of the folder, with its copies
+    DIR/student/<lab>.ipynb        without solutions, answers and notes; beside them the tour
+    DIR/instructor/<lab>.ipynb     without the empty stubs
+    DIR/slides/<lab>.html          reveal.js slides of the executed lab; they need no network
 
-nbconvert does the work: cells are removed by their tags, and slides come from its own exporter. DIR/.written.json lists the
-written files, so that a copy that was changed since is not overwritten.
+nbconvert does the work: cells are removed by their tags, and slides come from its own exporter.
+DIR/.written.json lists the written files: a copy that was changed since is not overwritten.
 """
 
 import asyncio
@@ -17,7 +17,6 @@ import os
 import re
 import tempfile
 from collections.abc import Iterable, Sequence
-from itertools import product
 from pathlib import Path
 
 import nbformat
@@ -26,10 +25,8 @@ from nbconvert.filters import markdown2html
 from nbconvert.preprocessors import TagRemovePreprocessor
 
 from probelib import files, paths
-from probelib.course import syllabus
 from probelib.errors import ProbeError, unknown
 from probelib.report.mathml import typeset
-from probelib.report.pages import STYLE
 from probelib.runner import plan
 from probelib.runner.plan import Step
 from probelib.runner.steps import Worker
@@ -37,31 +34,22 @@ from probelib.runner.steps import Worker
 TOUR = paths.NOTEBOOKS / "00_tour.ipynb"
 PLAN = paths.NOTEBOOKS / "exercises" / "plan.yaml"
 REMOVED = {"student": {"solution", "answer", "instructor"}, "instructor": {"stub"}}
-KEPT = {
-    "parameters": "parameters",
-    "check": "raises-exception",
-}  # tags in the copies: Run All continues after a wrong answer
-# slides show no stubs, checks or parameters
-SLIDE_TYPES = dict.fromkeys(("stub", "check", "parameters", "injected-parameters"), "skip")
-SLIDE_TYPES |= {"instructor": "notes", "answer": "fragment"}
+SKIPPED = {"check", "parameters", "injected-parameters"}  # no slides show them
 SLIDES = Path(__file__).parent / "slides"
 WRITTEN = ".written.json"
-HEADING = re.compile(r"^#+ (.+)$", re.MULTILINE)
-PHONE = """@media (max-width: 40rem) { thead { display: none } tr { display: block; padding: .6rem 0 }
-  td { display: block; border: 0 } td:first-child { font-weight: 600 } td:nth-child(3)::after { content: " minutes" } }"""
 LINK = re.compile(r"\[([^\]]*)\]\((?!\w+:|#)([^)\s]+)\)")  # a relative one
 FONTS = re.compile(r"""@import\s*(?:url\()?["']?https?:[^;]*;""")
 
 
 def labs(names: Sequence[str] | None = None) -> list[Step]:
-    """All labs, or the named ones (``lab1`` or ``lab1_log_probability``), in the order of ``notebooks/exercises/plan.yaml``.
+    """All labs, or the named ones (``lab1`` or ``lab1_log_probability``), in the plan's order.
 
-    Raise ProbeError if a name is unknown, or if the kit is installed without a clone: a wheel holds no solutions.
+    Raise ProbeError if a name is unknown, or without a clone: a wheel holds no solutions.
     """
     if not PLAN.exists():
         raise ProbeError(
-            "the labs with their solutions are in a clone of the kit only: run `./run_all.sh course` there. "
-            "A lab that was handed out needs neither: open it in `jupyter lab`."
+            "the labs with their solutions are in a clone of the kit only: run `./run_all.sh course` "
+            "there. A lab that was handed out needs neither: open it in `jupyter lab`."
         )
     steps = plan.read(PLAN).steps
     known = {name: step for step in steps for name in (step.notebook, step.notebook.split("_")[0])}
@@ -74,167 +62,163 @@ def labs(names: Sequence[str] | None = None) -> list[Step]:
 def build(
     out: Path,
     names: Sequence[str] | None = None,
-    profile: str = "atlas",
-    reveal: str | None = None,
-    student_only: bool = False,
+    profile: str | None = "atlas",
+    solutions: bool = False,
     force: bool = False,
 ) -> Path:
     """Make the copies and the slides; return the path of the index.
 
-    names         labs; None: all
-    profile       the parameters with which the labs are executed for the slides
-    reveal        the address of reveal.js; None: copied from the package ``pyreveal``
-    student_only  make a folder to hand out: nothing in it contains an answer
-    force         overwrite copies that were changed since they were made
+    names      labs; None: all
+    profile    the parameters with which the labs are executed for the slides; None: a folder to
+               hand out, without instructor's copies and slides
+    solutions  whether the slides show solutions and answers
+    force      overwrite copies that were changed since they were made
     """
     steps = labs(names)
-    settings = plan.settings(plan.read(PLAN), steps, profile)
-    for form in ("instructor", "slides") if student_only else ():
+    forms = list(REMOVED) if profile else ["student"]
+    settings = plan.settings(plan.read(PLAN), steps, profile) if profile else {}
+    for form in () if profile else ("instructor", "slides"):
         if (out / form).exists():
-            raise ProbeError(f"{out / form} contains the solutions: choose another folder to hand out with --out")
-    made = copies(steps, ["student"] if student_only else list(REMOVED))
-    written = _written(out, made, force)
-    prefix = "" if student_only else reveal or _copy_reveal(out / "slides" / "reveal.js")
+            where = "choose another folder to hand out with --out"
+            raise ProbeError(f"{out / form} contains the solutions: {where}")
+    made = {
+        f"{form}/{path.name}": nbformat.writes(copy_of(path, form, steps))
+        for form in forms
+        for path in (TOUR, *(step.path for step in steps))
+    }
+    record = out / WRITTEN
+    written = json.loads(record.read_text(encoding="utf-8")) if record.exists() else {}
+    digests = {name: files.sha256(text.encode()) for name, text in made.items()}
+    there = {name: files.sha256(out / name) for name in made if (out / name).exists()}
+    changed = [n for n, own in there.items() if own not in (written.get(n), digests[n])]
+    if changed and not force:
+        raise ProbeError(
+            f"{', '.join(changed)} in {out} changed since the course wrote it, or is not a file of "
+            "the course: move it, choose another folder, or overwrite it with --force"
+        )
+    if profile:
+        _copy_reveal(out / "slides" / "reveal.js")
     for name, text in made.items():
         files.write(out / name, text)
-    files.write_json(out / WRITTEN, written | {name: files.sha256(text.encode()) for name, text in made.items()})
-    for step, solved in [] if student_only else zip(steps, asyncio.run(run_solved_labs(steps, settings)), strict=True):
-        files.write(out / "slides" / f"{step.notebook}.html", slides(solved, step.title, prefix))
+    files.write_json(record, written | digests)
+    if profile:
+        solved = asyncio.run(run_solved_labs(steps, settings))
+        for step, notebook in zip(steps, solved, strict=True):
+            page = slides(notebook, step.title, solutions)
+            files.write(out / "slides" / f"{step.notebook}.html", page)
     return files.write(out / "index.html", _index(out))
 
 
-def copies(steps: Sequence[Step], forms: Sequence[str]) -> dict[str, str]:
-    """The notebooks of the copies: name in the folder -> text. The tour is one of them, because lab 1 begins with it."""
-    made, notebooks = {}, [TOUR, *(step.path for step in steps)]
-    for form, path in product(forms, notebooks):
-        copied = without(files.read_notebook(path), REMOVED[form])
-        made[f"{form}/{path.name}"] = nbformat.writes(_with_links_inside(copied, {path.name for path in notebooks}))
-    return made
-
-
-def _with_links_inside(notebook: nbformat.NotebookNode, names: set[str]) -> nbformat.NotebookNode:
-    """The notebook with links to the files ``names`` beside it; other relative links are replaced by their text."""
-    for cell in notebook.cells:
+def copy_of(path: Path, form: str, steps: Sequence[Step]) -> nbformat.NotebookNode:
+    """A notebook as a student or an instructor gets it. Relative links lead to the copies beside
+    it, or become their text. In a student's copy *Run All* continues after an exercise that is
+    still empty: what comes after the first one has the tag ``raises-exception``."""
+    notebook, names = files.read_notebook(path), {TOUR.name, *(step.path.name for step in steps)}
+    first = min((i for i, c in enumerate(notebook.cells) if "stub" in tags(c)), default=None)
+    for at, cell in enumerate(notebook.cells):
         if cell.cell_type == "markdown":
-            beside = lambda link: f"[{link[1]}]({Path(link[2]).name})" if Path(link[2]).name in names else link[1]
+            beside = lambda l: f"[{l[1]}]({Path(l[2]).name})" if Path(l[2]).name in names else l[1]
             cell.source = LINK.sub(beside, cell.source)
-    return notebook
-
-
-def _written(out: Path, made: dict[str, str], force: bool) -> dict[str, str]:
-    """name -> digest of the files written into the folder before. Raise ProbeError if a file that is to be written was changed
-    since, or is not the course's."""
-    record = out / WRITTEN
-    written = json.loads(record.read_text(encoding="utf-8")) if record.exists() else {}
-    ours = lambda name, text: files.sha256(out / name) in (written.get(name), files.sha256(text.encode()))
-    changed = [name for name, text in made.items() if (out / name).exists() and not ours(name, text)]
-    if changed and not force:
-        raise ProbeError(
-            f"{', '.join(changed)} in {out} changed since the course wrote it, or is not a file of the course: move it, choose "
-            "another folder, or overwrite it with --force"
-        )
-    return written
-
-
-def without(notebook: nbformat.NotebookNode, tags: Iterable[str]) -> nbformat.NotebookNode:
-    """A copy without the cells that have one of the tags; only the tags in ``KEPT`` stay."""
-    made, _ = TagRemovePreprocessor(remove_cell_tags=set(tags)).preprocess(copy.deepcopy(notebook), {})
+        elif form == "student" and first is not None and at > first and "stub" not in tags(cell):
+            cell.metadata["tags"] = [*tags(cell), "raises-exception"]
+    made = without(notebook, REMOVED[form])
     for cell in made.cells:
-        kept = [KEPT[tag] for tag in cell.metadata.pop("tags", []) if tag in KEPT]
+        kept = [tag for tag in tags(cell) if tag in ("parameters", "raises-exception")]
+        cell.metadata = {k: v for k, v in cell.metadata.items() if k != "tags"}
         cell.metadata |= {"tags": kept} if kept else {}
     return made
 
 
-async def run_solved_labs(steps: Sequence[Step], settings: dict[str, dict]) -> list[nbformat.NotebookNode]:
-    """The solved labs with their outputs, executed like the runner's steps. Raise ProbeError if one fails."""
+def tags(cell: nbformat.NotebookNode) -> list[str]:
+    """The tags of a cell."""
+    return cell.metadata.get("tags", [])
+
+
+def without(notebook: nbformat.NotebookNode, removed: Iterable[str]) -> nbformat.NotebookNode:
+    """A copy without the cells that have one of the tags."""
+    remover = TagRemovePreprocessor(remove_cell_tags=set(removed))
+    return remover.preprocess(copy.deepcopy(notebook), {})[0]
+
+
+async def run_solved_labs(steps: Sequence[Step], settings: dict) -> list[nbformat.NotebookNode]:
+    """The solved labs with their outputs, executed like the runner's steps."""
     worker, solved = Worker(dict(os.environ)), []
     with tempfile.TemporaryDirectory() as folder:
         for step in steps:
             print(f"{step.notebook}: executing for the slides", flush=True)
-            target = Path(folder) / step.path.name
-            job = {"source": str(step.path), "target": str(target), "parameters": settings[step.notebook]}
+            target, given = Path(folder) / step.path.name, settings[step.notebook]
+            job = {"source": str(step.path), "target": str(target), "parameters": given}
             if failure := await worker.execute(job, step.timeout_s, {"cell": 0, "text": ""}):
                 raise ProbeError(f"{step.notebook}: {failure}")
             solved.append(files.read_notebook(target))
     return solved
 
 
-def slides(solved: nbformat.NotebookNode, title: str, prefix: str) -> str:
-    """The slides of an executed lab as a page. ``prefix``: path of reveal.js, relative to the page.
-
-    Cells that draw a figure or show a sentence appear without their code, which would not fit on the slide. A slide without a
-    heading gets the previous one.
-    """
-    shown = without(solved, [])
-    cells, heading = [], title
-    asked = False  # whether the students have to predict: the next result then waits for a key press
-    for cell, source in zip(shown.cells, solved.cells, strict=True):
-        kind = source.metadata.get("slideshow", {}).get("slide_type") or slide_type(source)
-        own = HEADING.findall(source.source) if source.cell_type == "markdown" else []
-        if kind == "subslide" and not source.source.startswith("#"):
-            cells.append(_of_slides(nbformat.v4.new_markdown_cell(f"#### {heading}"), "subslide"))
-            kind = "-"
-        elif kind == "-" and asked:
-            kind = "fragment"
-        heading = own[-1] if own else heading
-        cells.append(_of_slides(cell, kind))
-        cell.metadata["transient"] = {"remove_source": _pictures(source) or source.source.startswith("report.say(")}
+def slides(solved: nbformat.NotebookNode, title: str, solutions: bool = False) -> str:
+    """The slides of an executed lab as a page: what follows a prediction waits for a key press."""
+    shown = without(solved, ["stub"] if solutions else ["solution", "answer"])
+    asked = False  # whether the students have to predict
+    for cell in shown.cells:
+        kind = cell.metadata.get("slideshow", {}).get("slide_type") or slide_type(cell)
+        picture = any("image/png" in each.get("data", {}) for each in cell.get("outputs", []))
+        cell.metadata["slideshow"] = {"slide_type": "fragment" if kind == "-" and asked else kind}
+        cell.metadata["transient"] = {"remove_source": picture}  # the code would not fit
         asked = "**Predict" in cell.source or (asked and kind == "skip")
-    shown.cells = cells
+        if cell.cell_type == "markdown":
+            cell.source = typeset(cell.source)
     shown.metadata["title"] = title
-    look = {"template_name": SLIDES.name, "extra_template_basedirs": [str(SLIDES.parent)], "reveal_theme": "simple"}
-    look |= {"exclude_input_prompt": True, "exclude_output_prompt": True}
-    page, _ = SlidesExporter(**look, reveal_url_prefix=prefix).from_notebook_node(typeset(shown))
-    return page
+    exporter = SlidesExporter(
+        template_name=SLIDES.name,
+        extra_template_basedirs=[str(SLIDES.parent)],
+        reveal_theme="simple",
+        reveal_url_prefix="reveal.js",
+        exclude_input_prompt=True,
+        exclude_output_prompt=True,
+    )
+    return exporter.from_notebook_node(shown)[0]
 
 
 def slide_type(cell: nbformat.NotebookNode) -> str:
-    """The slide type of a cell without slideshow metadata: a heading starts a slide, an answer waits for a key press; text, a
-    solution or a picture starts a slide below it, and other results stay on the current one."""
-    tags = cell.metadata.get("tags", [])
-    if tagged := [kind for tag, kind in SLIDE_TYPES.items() if tag in tags]:
-        return tagged[0]
+    """The slide type of a cell without one: a heading starts a slide, other text, an exercise
+    and a picture one below it; an answer waits for a key press; other results stay on the slide."""
+    if SKIPPED & set(tags(cell)):
+        return "skip"
+    if "instructor" in tags(cell):
+        return "notes"
+    if "answer" in tags(cell):
+        return "fragment"
     if cell.cell_type == "markdown":
         return "slide" if cell.source.startswith("#") else "subslide"
-    return "subslide" if _pictures(cell) or "solution" in tags else "-"
+    drawn = any("image/png" in output.get("data", {}) for output in cell.get("outputs", []))
+    return "subslide" if drawn or {"stub", "solution"} & set(tags(cell)) else "-"
 
 
-def _of_slides(cell: nbformat.NotebookNode, kind: str) -> nbformat.NotebookNode:
-    cell.metadata["slideshow"] = {"slide_type": kind}
-    return cell
-
-
-def _pictures(cell: nbformat.NotebookNode) -> bool:
-    return any("image/png" in output.get("data", {}) for output in cell.get("outputs", []))
-
-
-def _copy_reveal(target: Path) -> str:
-    """Copy reveal.js, without the fonts that it loads from the network; return its address for the slides beside it."""
+def _copy_reveal(target: Path) -> None:
+    """Copy reveal.js beside the slides, without the fonts that it loads from the network."""
     if (package := importlib.util.find_spec("pyreveal")) is None:
         raise ProbeError(
-            "the slides need reveal.js, which the package pyreveal brings: `pip install pyreveal`, or give an address, "
-            "--reveal https://unpkg.com/reveal.js@6 (then the slides need a network)"
+            "the slides need reveal.js, which the package pyreveal brings: `pip install pyreveal`"
         )
     dist = Path(package.origin).parent / "revealjs" / "dist"
     for name in ("reveal.js", "reveal.css", "theme/simple.css", "plugin/notes.js"):
         text = (dist / name).read_text(encoding="utf-8")
         files.write(target / "dist" / name, FONTS.sub("", text))
-    return target.name
 
 
 def _index(out: Path) -> str:
-    """A page that lists the folder, earlier files included, with the syllabus of its labs."""
+    """A page that lists the labs of the folder, those of an earlier call included."""
     rows = []
     for step in labs():
-        forms = {form: f"{form}/{step.path.name}" for form in REMOVED} | {"slides": f"slides/{step.notebook}.html"}
+        forms = {form: f"{form}/{step.path.name}" for form in REMOVED}
+        forms["slides"] = f"slides/{step.notebook}.html"
         links = [f"[{form}]({name})" for form, name in forms.items() if (out / name).exists()]
-        rows += [syllabus.entry(step) | {"Open": " ".join(links)}] if links else []
-    keys = "arrow keys page through, F shows the full screen, S the speaker's view with the notes"
-    paging = f"; slides in any browser: {keys}" if any("slides/" in row["Open"] for row in rows) else ""
-    return f"""<!doctype html><html lang="en"><meta charset="utf-8"><meta name="viewport" content="width=device-width">
-<title>The course</title><style>{STYLE} td {{ white-space: normal; vertical-align: top }} {PHONE}</style>
+        rows += [f"- **{step.title}** {' '.join(links)}"] if links else []
+    listed = markdown2html("\n".join(rows))
+    return f"""<!doctype html><html lang="en"><meta charset="utf-8">
+<meta name="viewport" content="width=device-width"><title>The course</title>
+<style>body {{ font-family: sans-serif; max-width: 50rem; margin: 2rem auto; padding: 0 1rem }}</style>
 <h1>What do language models know as fact?</h1>
-<p>A course, {len(rows)} lab{"s" * (len(rows) > 1)} here. Notebooks open in JupyterLab{paging}. Lab 1 begins with
-<a href="student/{TOUR.name}">a tour</a>.</p>
-{markdown2html(syllabus.markdown_table(rows))}</html>
+<p>Notebooks open in JupyterLab, slides in any browser (F: full screen, S: the notes). Lab 1 begins
+with <a href="student/{TOUR.name}">a tour</a>.</p>
+{listed}</html>
 """

@@ -1,93 +1,128 @@
-"""How the course checks an answer: every right one passes; a wrong one gets one sentence on what is wrong and where to look.
+"""How the course checks an answer: every right one passes; a wrong one gets one sentence on what is
+wrong and where to look.
 
-An exercise is a function that the student writes. Its ``Check`` calls it on a few small cases and compares the results with those
-of the right function. Common mistakes are functions, too: an answer that agrees with one of them is recognised and explained.
+An exercise is a function that the student writes. Its ``Check`` calls it on a few small cases and
+compares the results with those of the right function. Common mistakes are functions, too: an answer
+that agrees with one of them is recognised and explained. The explanations stand in ``hints.yaml``.
 
-    mean = Check(
-        right=np.mean,
-        cases=[([1.0, 2.0, 6.0],)],
-        mistakes={"this is the median": np.median},
-        look="a mean is the sum divided by the number of values",
-    )
+    mean = Check("lab.mean", right=np.mean, cases=[([1.0, 2.0, 6.0],)], mistakes={"median": np.median})
     mean(answer)          # prints "✓ answer is right." or raises NotYet
 """
 
 import copy
 import reprlib
 import textwrap
+import traceback
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import Enum
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
+from IPython import get_ipython
 
-from probelib.course import unsolved
 from probelib.errors import ProbeError
+from probelib.parameters import read_yaml
 
-unsolved.watch()
-TOLERANCE = 1e-5  # relative and absolute: float32 and another order of summation pass, another formula fails
+TOLERANCE = 1e-5  # relative and absolute: float32 passes, another formula fails
 SHORT = 8  # most values that a message shows; of longer results it shows the first wrong value
+EMPTY = "is still empty: put your code in the place of `raise NotImplementedError`"
 
 
 class NotYet(ProbeError):
     """An answer that is not right yet. A notebook shows its message and no traceback."""
 
     def _render_traceback_(self) -> list[str]:
-        return textwrap.wrap(f"✗ {self}", 110)
+        return textwrap.wrap(f"✗ {self}", 100)
+
+
+def say_what_is_missing(shell, kind, error, trace, tb_offset=None) -> None:
+    """IPython's hook for a cell that needs an empty exercise, or a name that such a cell would have
+    made: one line in place of the traceback."""
+    if kind is NotImplementedError:
+        print(f"✗ Not yet: {traceback.extract_tb(trace)[-1].name} {EMPTY}.")
+    elif trace and trace.tb_next and not trace.tb_next.tb_next:  # in the cell itself
+        print(f"✗ Not yet: {error}; an exercise above is still empty, or a cell was not run.")
+    else:
+        shell.showtraceback((kind, error, trace), tb_offset=tb_offset)
+
+
+if get_ipython():
+    get_ipython().set_custom_exc((NotImplementedError, NameError), say_what_is_missing)
+
+
+HINTS = read_yaml((Path(__file__).parent / "hints.yaml").read_text(encoding="utf-8"))
 
 
 @dataclass(frozen=True)
 class Check:
     """The check of one exercise; calling it checks a student's function."""
 
+    name: str  # of its hints: "lab1.choose"
     right: Callable  # the library's function, or the model solution
     cases: Sequence[tuple]  # the arguments of each call
-    look: str  # where to look if nothing else explains the difference
-    mistakes: Mapping[str, Callable] = field(default_factory=dict)  # explanation -> a function with this mistake
+    mistakes: Mapping[str, Callable]  # key of its explanation in the hints -> the wrong function
     remark: str = ""  # shown after a right answer
     tolerance: float = TOLERANCE
     form: Callable = lambda value: value  # brings right answers of several forms into one
+
+    @property
+    def hints(self) -> dict[str, str]:
+        """The explanation of each mistake, and ``look``: where to look if it is another one."""
+        lab, exercise = self.name.split(".")
+        return HINTS[lab][exercise]
 
     def __call__(self, answer: Callable) -> None:
         """Print that the answer is right, or raise ``NotYet``."""
         if not callable(answer):
             wanted = "pass the function itself, without calling it"
             raise NotYet(f"a function is expected here, not {shown(answer)}: {wanted}.")
-        name = getattr(answer, "__name__", "your function")
-        got = [call(answer, case, name, self.look) for case in self.cases]
-        wrong = [(i, problem) for i, problem in enumerate(self._compared(got, self.right)) if problem]
+        name, got = getattr(answer, "__name__", "your function"), []
+        stopped, look = None, f"look at this: {self.hints['look']}"
+        for case in self.cases:
+            try:
+                got.append(call(answer, case, name, look))
+            except NotYet as error:
+                stopped = error
+                break
+        wrong = [
+            (i, problem) for i, problem in enumerate(self._compared(got, self.right)) if problem
+        ]
         if wrong:
             i, problem = wrong[0]
-            why = self._recognised(got) or f"look at this: {self.look}"
+            agree = (k for k, f in self.mistakes.items() if not any(self._compared(got, f)))
+            mistake = next(agree, None)
+            why = self.hints[mistake] if mistake else look
             raise NotYet(f"{name}({', '.join(map(shown, self.cases[i]))}) {problem}; {why}.")
+        if stopped:
+            raise stopped
         print(f"✓ {name} is right.{' ' + self.remark if self.remark else ''}")
 
     def _compared(self, got: list, function: Callable) -> list[str | None]:
-        """For each case, the difference of ``got`` from the result of ``function``; None if they agree."""
-        wanted = (function(*copy.deepcopy(case)) for case in self.cases)
-        return [difference(self.form(g), self.form(w), self.tolerance) for g, w in zip(got, wanted, strict=True)]
-
-    def _recognised(self, got: list) -> str | None:
-        """The known mistake that gives the student's results in every case; None if there is none."""
-        return next((said for said, mistake in self.mistakes.items() if not any(self._compared(got, mistake))), None)
+        """For each case that gave a result, how it differs from that of ``function``, or None."""
+        wanted = (function(*copy.deepcopy(case)) for case in self.cases[: len(got)])
+        pairs = zip(map(self.form, got), map(self.form, wanted), strict=True)
+        return [difference(g, w, self.tolerance) for g, w in pairs]
 
 
-def call(answer: Callable, case: tuple, name: str, look: str = "") -> object:
-    """The result of the student's function. Raise ``NotYet`` if it is empty, raises an exception or returns nothing.
+def call(answer: Callable, case: tuple, name: str, hint: str = "") -> object:
+    """The result of the student's function. Raise ``NotYet`` if it is empty, raises an exception or
+    returns nothing.
 
-    look   hint for an IndexError, the one exception that a wrong idea, not a slip, causes
+    hint   what is added to an IndexError or ValueError, which a wrong idea may cause
     """
     try:
         got = answer(*copy.deepcopy(case))
     except NotYet:
         raise
+    except NotImplementedError:
+        raise NotYet(f"{name} {EMPTY}, run its cell and then this one.") from None
     except Exception as error:  # whatever a student's code may raise
         at = f"{type(error).__name__}: {' '.join(str(error).split()) or 'no message'}"
-        hint = f"; look at this: {look}" if look and isinstance(error, IndexError) else ""
-        raise NotYet(f"{name} stops with {at} when it is called with {', '.join(map(shown, case))}{hint}.") from None
-    if got is ...:
-        raise NotYet(f"{name} is still empty: put your code in the place of `...`, run its cell and then this one.")
+        hint = f"; {hint}" if hint and isinstance(error, IndexError | ValueError) else ""
+        given = ", ".join(map(shown, case))
+        raise NotYet(f"{name} stops with {at} when it is called with {given}{hint}.") from None
     if got is None:
         raise NotYet(f"{name} returns nothing: does every path through it end with `return`?")
     return got
@@ -106,11 +141,16 @@ def difference(got: object, want: object, tolerance: float = TOLERANCE) -> str |
     got, want = comparable(got), comparable(want)
     if isinstance(want, dict):
         if not isinstance(got, dict) or set(got) != set(want):
-            return f"gives {shown(got)}, but a dict with the keys {sorted(map(str, want))} is expected"
+            return (
+                f"gives {shown(got)}, but a dict with the keys {sorted(map(str, want))} is expected"
+            )
         problems = ((key, difference(got[key], want[key], tolerance)) for key in want)
         return next((f"at {key!r} {problem}" for key, problem in problems if problem), None)
     if not isinstance(want, np.ndarray) or want.dtype == object:
-        return None if _same(got, want) else unlike
+        if isinstance(want, list) and isinstance(got, list) and len(got) == len(want):
+            pairs = zip(got, want, strict=True)
+            return unlike if any(difference(g, w) for g, w in pairs) else None
+        return None if type(got) is type(want) and got == want else unlike
     numbers = isinstance(got, np.ndarray) and got.dtype != object
     if not numbers or got.squeeze().shape != want.squeeze().shape:
         return f"gives {_count(got) if numbers else shown(got)}, where {_count(want)} should be"
@@ -134,7 +174,7 @@ def comparable(value: object) -> object:
         value = value.detach().cpu().numpy()
     if isinstance(value, (set, frozenset)):
         value = sorted(value)
-    if isinstance(value, (str, type(...))) or value is None:
+    if isinstance(value, str) or value is None:
         return value
     try:
         return np.asarray(value, dtype=np.float64)
@@ -154,7 +194,11 @@ def shown(value: object) -> str:
         value = value.item()
     if isinstance(value, bool | Enum):
         return f"{type(value).__name__}.{value.name}" if isinstance(value, Enum) else str(value)
-    if isinstance(value, list | tuple) and len(value) <= SHORT and any(isinstance(each, bool | Enum) for each in value):
+    if (
+        isinstance(value, list | tuple)
+        and len(value) <= SHORT
+        and any(isinstance(each, bool | Enum) for each in value)
+    ):
         return f"[{', '.join(map(shown, value))}]"
     value = comparable(value)
     if not isinstance(value, np.ndarray) or value.dtype == object:
@@ -163,12 +207,6 @@ def shown(value: object) -> str:
         return _count(value)
     digits = {"float_kind": lambda x: f"{round(x, 12) + 0.0:.4g}"}
     return np.array2string(value, separator=", ", formatter=digits).replace("\n", "")
-
-
-def _same(got: object, want: object) -> bool:
-    if isinstance(want, list) and isinstance(got, list):
-        return len(got) == len(want) and all(difference(g, w) is None for g, w in zip(got, want, strict=True))
-    return type(got) is type(want) and got == want
 
 
 def _count(array: np.ndarray) -> str:

@@ -18,4 +18,8 @@ def show(figure, alt: str) -> None:
     plt.close(figure)
     png = base64.b64encode(buffer.getvalue()).decode()
     picture = f'<img alt="{html.escape(alt)}" src="data:image/png;base64,{png}">'
-    display({"image/png": png, "text/html": picture, "text/plain": alt}, raw=True, metadata={"image/png": {"alt": alt}})
+    display(
+        {"image/png": png, "text/html": picture, "text/plain": alt},
+        raw=True,
+        metadata={"image/png": {"alt": alt}},
+    )
