@@ -7,8 +7,8 @@
               beyond, explore                     all measures on the same facts
     report  <-  runner                            pages; the command line
 
-Arrows never point back (``tests/test_architecture.py``): ``lm`` knows neither facts nor papers, papers do not know each other,
-and the runner knows papers only through ``notebooks/plan.yaml``.
+Arrows never point back (``tests/test_architecture.py``): ``lm`` knows neither facts nor papers,
+papers do not know each other, and the runner knows papers only through ``notebooks/plan.yaml``.
 
 ==================  ==============================================================================================
 ``facts``           what a fact is; the atlas; readers of published formats; knowledge graphs

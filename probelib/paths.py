@@ -1,5 +1,5 @@
-"""Folders of the package, the notebooks and the outputs. No other module derives a path from its own file, and none depends on
-the working directory."""
+"""Folders of the package, the notebooks and the outputs. No other module derives a path from its
+own file, and none depends on the working directory."""
 
 import os
 import sys
@@ -7,7 +7,9 @@ from pathlib import Path
 
 PACKAGE = Path(__file__).resolve().parent
 ROOT = PACKAGE.parent  # the checkout (an editable install)
-CLONE = (ROOT / "notebooks" / "plan.yaml").exists()  # otherwise installed from a wheel, which brings the notebooks
+CLONE = (
+    ROOT / "notebooks" / "plan.yaml"
+).exists()  # otherwise installed from a wheel, which brings the notebooks
 NOTEBOOKS = ROOT / "notebooks" if CLONE else Path(sys.prefix) / "share" / "probelib" / "notebooks"
 # products go here; the tests set a temporary folder
 OUT = Path(os.environ.get("PROBELIB_OUT", ROOT if CLONE else ".")).resolve()

@@ -1,8 +1,8 @@
 """Correlations, calibration, scaling fits, bootstrap intervals, paired tests.
 
-Every score that the kit prints has an interval of this module. A *replicate* is the value of a statistic on one bootstrap
-sample; functions with the same ``seed`` and number of facts resample the same facts, so replicates can be subtracted.
-"""
+Every score that the kit prints has an interval of this module. A *replicate* is the value of a
+statistic on one bootstrap sample; functions with the same ``seed`` and number of facts resample the
+same facts, so replicates can be subtracted."""
 
 import warnings
 from collections.abc import Callable
@@ -20,8 +20,8 @@ SMALL_P = 0.0005  # a smaller p-value would be printed as 0.000
 def pearson(x, y) -> dict[str, float]:
     """Pearson correlation: ``r``, two-sided ``p``, ``low`` and ``high`` (95 %, Fisher's z), ``n``.
 
-    Pairs with a NaN are left out and not counted in ``n``. Fewer than 3 pairs or a constant give NaN, never 0.
-    """
+    Pairs with a NaN are left out and not counted in ``n``. Fewer than 3 pairs or a constant give
+    NaN, never 0."""
     x, y = _complete(x, y)
     n = len(x)
     if n < 3 or np.ptp(x) == 0 or np.ptp(y) == 0:
@@ -45,8 +45,9 @@ def _complete(*values, known=np.isfinite) -> list[np.ndarray]:
 
 
 def pearson_over_models(x, y, family) -> dict[str, float]:
-    """``pearson`` over models of several families, which are not independent: ``low`` and ``high`` are the outermost ends of its
-    intervals over all models and without each family in turn, so that no family alone can decide a sign.
+    """``pearson`` over models of several families, which are not independent: ``low`` and ``high``
+    are the outermost ends of its intervals over all models and without each family in turn, so that
+    no family alone can decide a sign.
 
     family   [models]. NaN ends if fewer than 4 models remain without one of two or more families
     """
@@ -59,8 +60,8 @@ def pearson_over_models(x, y, family) -> dict[str, float]:
 
 
 def partial(x, y, given) -> dict[str, float]:
-    """Partial Pearson correlation of x and y given z: that of the residuals of both on z (least squares). Keys as in
-    ``pearson``, with n - 3 degrees of freedom for ``p`` and the interval."""
+    """Partial Pearson correlation of x and y given z: that of the residuals of both on z (least
+    squares). Keys as in ``pearson``, with n - 3 degrees of freedom for ``p`` and the interval."""
     x, y, z = _complete(x, y, given)
     n, nothing = len(x), dict.fromkeys(("r", "p", "low", "high"), np.nan) | {"n": len(x)}
     if n < 4 or np.ptp(z) == 0:
@@ -113,7 +114,8 @@ def wilson(successes: int, n: int) -> tuple[float, float]:
 def bootstrap(
     statistic: Callable[[np.ndarray], np.ndarray], n: int, times: int = 2000, seed: int = 0
 ) -> np.ndarray:
-    """``times`` bootstrap replicates of a statistic of ``n`` units (facts, relations); NaN for fewer than two units.
+    """``times`` bootstrap replicates of a statistic of ``n`` units (facts, relations); NaN for
+    fewer than two units.
 
     statistic  maps indices [times, n] of resampled units to values [times]
     """
@@ -125,7 +127,8 @@ def bootstrap(
 
 
 def resample_counts(n: int, times: int, seed: int = 0) -> np.ndarray:
-    """How often each of ``n`` facts occurs in each of ``times`` bootstrap samples: [times, n]; NaN for fewer than two facts."""
+    """How often each of ``n`` facts occurs in each of ``times`` bootstrap samples: [times, n]; NaN
+    for fewer than two facts."""
     if n < 2:
         return np.full((times, n), np.nan)
     return np.random.default_rng(seed).multinomial(n, np.full(n, 1 / n), times).astype(float)
@@ -134,8 +137,8 @@ def resample_counts(n: int, times: int, seed: int = 0) -> np.ndarray:
 def percentile_interval(values: np.ndarray) -> tuple[float, float]:
     """The 95 % percentile interval of bootstrap replicates; NaN replicates are left out.
 
-    (NaN, NaN) if there are none, or if all replicates coincide: a zero-width interval would overstate certainty.
-    """
+    (NaN, NaN) if there are none, or if all replicates coincide: a zero-width interval would
+    overstate certainty."""
     values = values[np.isfinite(values)]
     if not len(values):
         return np.nan, np.nan
@@ -146,12 +149,14 @@ def percentile_interval(values: np.ndarray) -> tuple[float, float]:
 
 
 def percentile_intervals(replicates: np.ndarray) -> np.ndarray:
-    """``percentile_interval`` of every column of replicates [times, columns]: [2, columns], the low and the high ends."""
+    """``percentile_interval`` of every column of replicates [times, columns]: [2, columns], the low
+    and the high ends."""
     return np.array([percentile_interval(own) for own in replicates.T]).reshape(-1, 2).T
 
 
 def bias_corrected_interval(values: np.ndarray, estimate: float) -> tuple[float, float]:
-    """Percentile interval of bootstrap replicates, shifted by the bootstrap bias (mean - estimate), floored at 0.
+    """Percentile interval of bootstrap replicates, shifted by the bootstrap bias (mean - estimate),
+    floored at 0.
 
     For statistics that resampling inflates, such as the standard deviation of shares of few facts.
 
@@ -164,8 +169,9 @@ def bias_corrected_interval(values: np.ndarray, estimate: float) -> tuple[float,
 
 
 def jackknife_interval(estimate: np.ndarray, left_out: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The 95 % delete-a-group jackknife interval: estimate -+ t s, s^2 = (g - 1) / g sum (left out - their mean)^2, with g - 1
-    degrees of freedom. For statistics of ranks, where the copies in a bootstrap sample would be ties.
+    """The 95 % delete-a-group jackknife interval: estimate -+ t s, s^2 = (g - 1) / g sum (left out
+    - their mean)^2, with g - 1 degrees of freedom. For statistics of ranks, where the copies in a
+    bootstrap sample would be ties.
 
     estimate   the statistic of all facts: a number or [...]
     left_out   [g, ...]: the statistic without each of g groups of facts of about equal size; NaN for fewer than two groups
@@ -207,11 +213,11 @@ def pearson_rows(x: np.ndarray, y: np.ndarray) -> np.ndarray:
 
 
 def pearson_replicates(x, y, clusters, times: int = 2000, seed: int = 0) -> np.ndarray:
-    """``times`` bootstrap replicates of Pearson's r over clusters (e.g. relations), whose pairs are resampled together.
+    """``times`` bootstrap replicates of Pearson's r over clusters (e.g. relations), whose pairs are
+    resampled together.
 
-    Pairs with a NaN are left out. NaN for fewer than two clusters, and if a sample leaves x or y constant. A replicate is
-    computed from six sums per cluster, however many pairs it has.
-    """
+    Pairs with a NaN are left out. NaN for fewer than two clusters, and if a sample leaves x or y
+    constant. A replicate is computed from six sums per cluster, however many pairs it has."""
     x, y, number = _complete(x, y, pd.factorize(np.asarray(clusters))[0])
     x, y, number = x - nanmean(x), y - nanmean(y), number.astype(int)
     sums = np.column_stack(
@@ -239,7 +245,8 @@ def holm(p) -> np.ndarray:
 
 
 def mean_band(values, times: int = 1000, seed: int = 0) -> pd.DataFrame:
-    """Mean over facts of every column with its 95 % bootstrap interval: ``mean``, ``low``, ``high``, ``n``.
+    """Mean over facts of every column with its 95 % bootstrap interval: ``mean``, ``low``,
+    ``high``, ``n``.
 
     values  (facts, columns); NaN values are left out, ``n`` counts the others
     """
@@ -262,7 +269,8 @@ def nanmean(values, axis: int | None = None):
 
 
 def mcnemar(first, second) -> dict[str, float]:
-    """McNemar's exact test of two verdicts on the same facts: ``lost`` (right, then wrong), ``gained``, ``p``, ``n``.
+    """McNemar's exact test of two verdicts on the same facts: ``lost`` (right, then wrong),
+    ``gained``, ``p``, ``n``.
 
     ``p`` is 1.0 if no verdict changed: there is no evidence of a difference.
     """
@@ -290,11 +298,13 @@ def friedman(values) -> float:
 
 
 def levelled(values, tolerance: float = 1e-5) -> np.ndarray:
-    """Values with near ties made equal, before they are ranked: each run of sorted values whose gaps are at most ``tolerance``
-    times their size takes its lowest value. Differences in the last bits depend on the processor and decide nothing.
+    """Values with near ties made equal, before they are ranked: each run of sorted values whose
+    gaps are at most ``tolerance`` times their size takes its lowest value. Differences in the last
+    bits depend on the processor and decide nothing.
 
-    The size of a value is its absolute value; of probabilities (all values in [0, 1]) the smaller of p and 1 - p, so that p and
-    1 - p are ranked as mirror images. NaN stays NaN, and -inf is the lowest value.
+    The size of a value is its absolute value; of probabilities (all values in [0, 1]) the smaller
+    of p and 1 - p, so that p and 1 - p are ranked as mirror images. NaN stays NaN, and -inf is the
+    lowest value.
 
     >>> levelled([0.5, 0.5000001, 0.999998, 0.999999, -np.inf]).tolist()
     [0.5, 0.5, 0.999998, 0.999999, -inf]
@@ -320,9 +330,10 @@ def levelled(values, tolerance: float = 1e-5) -> np.ndarray:
 def kendall(x, y) -> dict[str, float]:
     """Kendall's tau-b: ``tau``, two-sided ``p``, ``n`` (pairs without a NaN).
 
-    tau-b = (P - Q) / sqrt((P + Q + Tx)(P + Q + Ty)), with P concordant and Q discordant pairs, and Tx (Ty) pairs tied in x (y)
-    only. Values are ``levelled`` first. NaN if x or y is constant, or for fewer than 2 pairs. If x and y are binary, it is the
-    phi coefficient: do not compare it with the tau of a continuous measure.
+    tau-b = (P - Q) / sqrt((P + Q + Tx)(P + Q + Ty)), with P concordant and Q discordant pairs, and
+    Tx (Ty) pairs tied in x (y) only. Values are ``levelled`` first. NaN if x or y is constant, or
+    for fewer than 2 pairs. If x and y are binary, it is the phi coefficient: do not compare it with
+    the tau of a continuous measure.
 
     >>> round(kendall([1, 1, 0, 0, 0], [.9, .5, .5, .1, 0])["tau"], 6)
     0.680414
@@ -351,8 +362,9 @@ def auc(score, positive) -> float:
 
 
 def reliability(probability, right, bins: int = 10, units=None) -> pd.DataFrame:
-    """The reliability curve over equal-width bins: ``low``, ``high`` (edges), ``n``, ``units``, ``probability`` (mean), ``right``
-    (accuracy). Empty bins are left out. ECE = sum n |probability - right| / sum n.
+    """The reliability curve over equal-width bins: ``low``, ``high`` (edges), ``n``, ``units``,
+    ``probability`` (mean), ``right`` (accuracy). Empty bins are left out. ECE = sum n |probability
+    - right| / sum n.
 
     units   the fact of each case, if several models judge the same facts: an interval must count facts. None: one unit per case
     """
@@ -373,7 +385,8 @@ def reliability(probability, right, bins: int = 10, units=None) -> pd.DataFrame:
 
 
 def ece(probability, right, bins: int = 10) -> float:
-    """Expected calibration error: mean over cases of |mean probability - accuracy| of their bin, in [0, 1]."""
+    """Expected calibration error: mean over cases of |mean probability - accuracy| of their bin, in
+    [0, 1]."""
     table = reliability(probability, right, bins)
     gap = (table["n"] * (table["probability"] - table["right"]).abs()).sum()
     return float(gap / table["n"].sum()) if len(table) else np.nan
@@ -382,8 +395,8 @@ def ece(probability, right, bins: int = 10) -> float:
 def ece_replicates(
     probability, right, times: int = 2000, seed: int = 0, bins: int = 10
 ) -> np.ndarray:
-    """``times`` bootstrap replicates of ``ece`` over facts; both inputs are [facts, models], and a fact is resampled with all its
-    models."""
+    """``times`` bootstrap replicates of ``ece`` over facts; both inputs are [facts, models], and a
+    fact is resampled with all its models."""
     n = len(probability)
     column = np.minimum((probability * bins).astype(int), bins - 1)
     gap = np.zeros((n, bins))  # of each fact, what it adds to a bin's sum of probability - right
@@ -392,7 +405,8 @@ def ece_replicates(
 
 
 def brier(probability, right) -> float:
-    """Brier score: mean squared difference of probability and outcome, in [0, 1]; lower is better."""
+    """Brier score: mean squared difference of probability and outcome, in [0, 1]; lower is
+    better."""
     return float(np.nanmean((np.asarray(probability, float) - np.asarray(right, float)) ** 2))
 
 
@@ -404,9 +418,9 @@ def scaling_fit(sizes, values, kind: str = "linear", level: float = 0.9) -> dict
     kind    "linear"; or "logit": logit(value) = a + b log10(size), for values in (0, 1)
     level   value at which ``size_at`` is extrapolated (0.9: the paper's N_90)
 
-    Return ``a``; ``b`` with ``b_low`` and ``b_high`` (95 %, t with n - 2 degrees of freedom; NaN for n < 3); ``r2`` on the fitted
-    scale; ``size_at`` with ``size_low`` and ``size_high`` (``_size_interval``; NaN if b <= 0); ``n``.
-    """
+    Return ``a``; ``b`` with ``b_low`` and ``b_high`` (95 %, t with n - 2 degrees of freedom; NaN
+    for n < 3); ``r2`` on the fitted scale; ``size_at`` with ``size_low`` and ``size_high``
+    (``_size_interval``; NaN if b <= 0); ``n``."""
     x, y = _complete(np.log10(np.asarray(sizes, dtype=float)), values)
     if kind == "logit" and ((y <= 0) | (y >= 1)).any():
         raise ProbeError(
@@ -447,7 +461,8 @@ def _size(log10) -> np.ndarray:
 
 
 def _size_interval(x: np.ndarray, y: np.ndarray, target: float) -> tuple[float, float]:
-    """Fieller's 95 % interval of the size at which the line reaches ``target``; (0, inf) if the slope does not differ from 0.
+    """Fieller's 95 % interval of the size at which the line reaches ``target``; (0, inf) if the
+    slope does not differ from 0.
 
     With d = log10(size) - mean and gap = mean(y) - target, it has all d with
     (gap + slope d)^2 <= t^2 s^2 (1/n + d^2 / sum (x - mean)^2), that is, a d^2 + 2 b d + c <= 0.
@@ -471,17 +486,18 @@ def _size_interval(x: np.ndarray, y: np.ndarray, target: float) -> tuple[float, 
 
 
 def calibrate(values: pd.DataFrame, rating, folds: int = 3, seed: int = 42) -> pd.DataFrame:
-    """Select a measure's configuration by Kendall's tau-b in cross-validation (Distractors, section 4.2, Table 9).
+    """Select a measure's configuration by Kendall's tau-b in cross-validation (Distractors, section
+    4.2, Table 9).
 
     values   one row per fact, one column per configuration, the cheapest first (it wins ties)
     rating   reference per fact: human rating or exposure count
 
-    Return one row per fold: ``fold``, ``configuration`` (selected on the other folds), ``tau`` (on this fold),
-    ``training`` (tau on the other folds), ``n``, ``undefined`` (configurations with undefined tau, which count as 0 in
-    the selection). An undefined tau on the fold stays NaN.
+    Return one row per fold: ``fold``, ``configuration`` (selected on the other folds), ``tau`` (on
+    this fold), ``training`` (tau on the other folds), ``n``, ``undefined`` (configurations with
+    undefined tau, which count as 0 in the selection). An undefined tau on the fold stays NaN.
 
-    Raises ProbeError if a value is missing: facts that only some measures rate would change the folds.
-    """
+    Raises ProbeError if a value is missing: facts that only some measures rate would change the
+    folds."""
     rating = np.asarray(rating, dtype=float)
     if values.isna().any(axis=None) or not np.isfinite(rating).all():
         lost = int((values.isna().any(axis=1) | ~np.isfinite(rating)).sum())
@@ -511,7 +527,8 @@ def split(n: int, folds: int = 3, seed: int = 42) -> list[tuple[np.ndarray, np.n
 
 
 def held_out(values: pd.DataFrame, rating, configurations: list, seed: int = 42) -> np.ndarray:
-    """Kendall's tau-b on each fold, (folds,), with the configuration selected on the other folds (``calibrate``)."""
+    """Kendall's tau-b on each fold, (folds,), with the configuration selected on the other folds
+    (``calibrate``)."""
     rating = np.asarray(rating, dtype=float)
     folds = zip(configurations, split(len(values), len(configurations), seed), strict=True)
     return np.array(
@@ -520,15 +537,17 @@ def held_out(values: pd.DataFrame, rating, configurations: list, seed: int = 42)
 
 
 def kendall_replicates(x, y, times: int = 2000, seed: int = 0) -> np.ndarray:
-    """``times`` bootstrap replicates of tau-b over facts; NaN if a sample leaves x or y constant."""
+    """``times`` bootstrap replicates of tau-b over facts; NaN if a sample leaves x or y
+    constant."""
     return kendall_weighted(x, y, resample_counts(len(x), times, seed))
 
 
 def kendall_weighted(x, y, weight: np.ndarray) -> np.ndarray:
-    """tau-b of every sample of the facts, [samples]; ``weight`` [samples, facts]: how often a sample holds each fact.
+    """tau-b of every sample of the facts, [samples]; ``weight`` [samples, facts]: how often a
+    sample holds each fact.
 
-    With w the weights of a sample: tau = w'Sw / sqrt(w'|X|w w'|Y|w), where X and Y [facts, facts] hold the signs of all
-    differences and S = X * Y. NaN if the sample leaves x or y constant.
+    With w the weights of a sample: tau = w'Sw / sqrt(w'|X|w w'|Y|w), where X and Y [facts, facts]
+    hold the signs of all differences and S = X * Y. NaN if the sample leaves x or y constant.
 
     >>> kendall_weighted([1, 2, 3], [1, 3, 2], np.array([[1.0, 1, 1], [1, 1, 0]])).round(3).tolist()
     [0.333, 1.0]
@@ -543,8 +562,8 @@ def kendall_weighted(x, y, weight: np.ndarray) -> np.ndarray:
 def held_out_replicates(
     values: pd.DataFrame, rating, configurations: list, times=2000, seed=42
 ) -> np.ndarray:
-    """Bootstrap replicates of the mean of ``held_out``: facts are resampled within each fold, the selected configurations stay.
-    NaN if the tau of a fold is undefined."""
+    """Bootstrap replicates of the mean of ``held_out``: facts are resampled within each fold, the
+    selected configurations stay. NaN if the tau of a fold is undefined."""
     rating = np.asarray(rating, dtype=float)
     folds = enumerate(
         zip(configurations, split(len(values), len(configurations), seed), strict=True)
@@ -557,8 +576,8 @@ def held_out_replicates(
 
 
 def threshold(values, positive) -> float:
-    """Cut between two values (value >= cut means yes) with the best balanced accuracy; the lowest of equals. NaN without
-    positives or without negatives."""
+    """Cut between two values (value >= cut means yes) with the best balanced accuracy; the lowest
+    of equals. NaN without positives or without negatives."""
     values, positive = np.asarray(values, dtype=float), np.asarray(positive, dtype=bool)
     if positive.all() or not positive.any():
         return np.nan
@@ -570,11 +589,11 @@ def threshold(values, positive) -> float:
 def scaling_replicates(
     values, sizes, kind: str = "linear", level: float = 0.9, times: int = 2000, seed: int = 0
 ) -> np.ndarray:
-    """Bootstrap replicates over facts of the size at which ``scaling_fit`` reaches ``level``: inf if the line of a sample does
-    not rise, NaN if there is none (a mean of 0 or 1 has no logit).
+    """Bootstrap replicates over facts of the size at which ``scaling_fit`` reaches ``level``: inf
+    if the line of a sample does not rise, NaN if there is none (a mean of 0 or 1 has no logit).
 
-    values  (facts, models); the line is fitted to each model's mean over the facts that are defined for it, as in ``mean_band``
-    """
+    values  (facts, models); the line is fitted to each model's mean over the facts that are defined
+    for it, as in ``mean_band``"""
     values, x = np.asarray(values, dtype=float), np.log10(np.asarray(sizes, dtype=float))
     weight, there = resample_counts(len(values), times, seed), np.isfinite(values)
     with np.errstate(divide="ignore", over="ignore", invalid="ignore"):

@@ -17,7 +17,7 @@ import hashlib
 import io
 import json
 import warnings
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import NamedTuple
@@ -129,8 +129,9 @@ def generate(model, prompts: pd.DataFrame, folder: str | Path, **options) -> pd.
 
 
 def search(model, prompts: pd.DataFrame, spaces: dict, folder, end: bool = True, method="beam"):
-    """The most probable candidates after every prompt: ``FOUND`` (``rank`` from 1; ``logprob``, nats, over all labels of a
-    candidate; ``label``, its best one; ``trie_tokens``, what scoring all labels would read).
+    """The most probable candidates after every prompt: ``FOUND`` (``rank`` from 1; ``logprob``,
+    nats, over all labels of a candidate; ``label``, its best one; ``trie_tokens``, what scoring all
+    labels would read).
 
     prompts   with ``space`` and ``wanted`` (how many); ``spaces``: space -> {candidate: [its labels]}
     end, method   as in ``lm.decode.labels.top_continuations``
@@ -142,14 +143,25 @@ def search(model, prompts: pd.DataFrame, spaces: dict, folder, end: bool = True,
         for (space, wanted), rows in part.prompts.groupby(["space", "wanted"], sort=False):
             if (key := (digests[space], end)) not in model.tries:
                 model.tries[key] = Labels(model, spaces[space], end)
-            hits = model.top_continuations(rows["text"].tolist(), model.tries[key], wanted, end, method)
-            hits = hits.assign(rank=hits.groupby("prompt").cumcount() + 1, trie_tokens=hits.attrs["cost"]["trie_tokens"])
+            hits = model.top_continuations(
+                rows["text"].tolist(), model.tries[key], wanted, end, method
+            )
+            hits = hits.assign(
+                rank=hits.groupby("prompt").cumcount() + 1,
+                trie_tokens=hits.attrs["cost"]["trie_tokens"],
+            )
             found.append(_with_prompts(model, replace(part, prompts=rows), hits))
-        frame = pd.concat(found).sort_values("prompt", key=lambda p: p.map(order), kind="stable", ignore_index=True)
+        frame = pd.concat(found).sort_values(
+            "prompt", key=lambda p: p.map(order), kind="stable", ignore_index=True
+        )
         return frame[FOUND], sum_costs(hits.attrs["cost"] for hits in found)
 
-    digests = {name: files.sha256(json.dumps(spaces[name]).encode()) for name in prompts["space"].unique()}
-    prompts = prompts.assign(searched=[*zip(prompts["space"].map(digests), prompts["wanted"], strict=True)])
+    digests = {
+        name: files.sha256(json.dumps(spaces[name]).encode()) for name in prompts["space"].unique()
+    }
+    prompts = prompts.assign(
+        searched=[*zip(prompts["space"].map(digests), prompts["wanted"], strict=True)]
+    )
     options, keyed = {"end": end, "method": method}, ("prompt", "text", "searched")
     return collect(model, parts(model, prompts, None, folder, "search", options, keyed), compute)
 
@@ -202,7 +214,8 @@ def parts(
 
 
 def record_models() -> list[dict]:
-    """Return a list that collects the models (``LM.describe()``) of all scores read from now on: provenance."""
+    """Return a list that collects the models (``LM.describe()``) of all scores read from now on:
+    provenance."""
     _models[:] = [[]]  # one list per notebook; that of an earlier notebook does not change
     return _models[0]
 

@@ -22,7 +22,8 @@ from probelib.paths import ROOT  # noqa: E402
 DATA = Path(os.environ.get("PROBELIB_TEST_DATA", ROOT.parent / "shared" / "data"))
 
 
-# The families whose exactness --fast checks; settings that multiply the families take only these of them without --slow.
+# The families whose exactness --fast checks; settings that multiply the families take only these of
+# them without --slow.
 FAMILIES = ("gpt_neox", "llama_grouped", "gemma2_window", "falcon_alibi", "bloom", "t5")
 
 
@@ -54,7 +55,8 @@ def pytest_ignore_collect(collection_path, config):
 
 
 def pytest_collection_modifyitems(config, items):
-    """Leave out what the chosen tier leaves out; a test that is named on the command line (file.py::test) always runs."""
+    """Leave out what the chosen tier leaves out; a test that is named on the command line
+    (file.py::test) always runs."""
     if config.getoption("--slow") or any("::" in argument for argument in config.args):
         return
     fast = config.getoption("--fast")
@@ -66,7 +68,8 @@ def pytest_collection_modifyitems(config, items):
 
 
 def _is_fast(item) -> bool:
-    """A test of a fast module that runs no notebook, and of the model families only ``FAMILIES``."""
+    """A test of a fast module that runs no notebook, and of the model families only
+    ``FAMILIES``."""
     family = getattr(getattr(item, "callspec", None), "params", {}).get("family", FAMILIES[0])
     runs = item.get_closest_marker("whole") or {"smoke_run", "lab1", "cells"} & set(
         item.fixturenames
@@ -75,10 +78,12 @@ def _is_fast(item) -> bool:
 
 
 def pytest_configure(config):
-    """The suite checks exact numbers, so it runs on the CPU wherever it runs; ``-m gpu`` runs the tests that want a GPU."""
+    """The suite checks exact numbers, so it runs on the CPU wherever it runs; ``-m gpu`` runs the
+    tests that want a GPU."""
     if config.getoption("markexpr") != "gpu":
         os.environ["CUDA_VISIBLE_DEVICES"] = ""
-    # the last bits of a product depend on the number of threads on some processors (AMD's): here all processes take one
+    # the last bits of a product depend on the number of threads on some processors (AMD's): here
+    # all processes take one
     os.environ["MKL_NUM_THREADS"] = "1"
 
 
@@ -88,7 +93,8 @@ PROFILE = 'profile = "smoke"  # str: smoke, atlas, small or paper'
 def write_plan(
     folder: Path, notebooks: dict[str, list[str]], steps: list[dict], profiles: dict | None = None
 ) -> Path:
-    """Writes a plan and its notebooks, {name: code cells, the first one tagged `parameters`}; returns the plan's path."""
+    """Writes a plan and its notebooks, {name: code cells, the first one tagged `parameters`};
+    returns the plan's path."""
     for name, sources in notebooks.items():
         cells = [nbformat.v4.new_code_cell(source) for source in sources]
         cells[0].metadata["tags"] = ["parameters"]
@@ -110,8 +116,8 @@ def make_plan(tmp_path):
 
 @pytest.fixture(scope="session", autouse=True)
 def apart(tmp_path_factory):
-    """No scores of the checkout are read, and none are left there. No pauses between the repetitions of a request: to learn that
-    a server is not there takes 15 seconds with them."""
+    """No scores of the checkout are read, and none are left there. No pauses between the
+    repetitions of a request: to learn that a server is not there takes 15 seconds with them."""
     out = tmp_path_factory.mktemp("out")
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("PROBELIB_OUT", str(out))
@@ -166,8 +172,8 @@ def run(out: Path, *flags: str) -> str:
 
 @pytest.fixture(scope="session", autouse=True)
 def begun_run(request, tmp_path_factory):
-    """(folder, process) of the smoke run, if any test needs it. It begins before the first test: it takes minutes, and a
-    session of tests alone uses one core."""
+    """(folder, process) of the smoke run, if any test needs it. It begins before the first test: it
+    takes minutes, and a session of tests alone uses one core."""
     if not any("smoke_run" in item.fixturenames for item in request.session.items):
         yield None
         return

@@ -1,8 +1,7 @@
 """The order of the packages (see the docstring of ``probelib``): which module may import which.
 
-All imports are read from the source with ``ast``, those inside functions included, so a late import cannot break the order
-unnoticed.
-"""
+All imports are read from the source with ``ast``, those inside functions included, so a late import
+cannot break the order unnoticed."""
 
 import ast
 import graphlib
@@ -159,7 +158,8 @@ def test_modules_of_a_paper_keep_to_their_purpose():
 
 
 def test_no_cycles():
-    """Of imports between modules, those in functions included. A package's __init__ counts only where it is imported itself."""
+    """Of imports between modules, those in functions included. A package's __init__ counts only
+    where it is imported itself."""
     edges = defaultdict(set)
     for module, target, _ in own():
         if module != target:
@@ -183,8 +183,8 @@ def loads(module: str) -> set[str]:
 
 
 def test_functions_import_only_for_start_up_time():
-    """What a function imports is a library of ``LATE``, or a module of the kit that loads one which the importing module does not
-    load itself."""
+    """What a function imports is a library of ``LATE``, or a module of the kit that loads one which
+    the importing module does not load itself."""
     wrong = set()
     for module, target, late in imports():
         if not late:
@@ -196,7 +196,8 @@ def test_functions_import_only_for_start_up_time():
     assert not wrong, f"imports inside functions without a reason: {sorted(wrong)}"
 
 
-# names that several modules may have: verbs that are called with their module (files.write, store.write)
+# names that several modules may have: verbs that are called with their module (files.write,
+# store.write)
 VERBS = {
     "main",
     "load",
@@ -214,8 +215,8 @@ VERBS = {
 
 
 def test_public_names_are_unique():
-    """Of functions and classes, so that a name has one definition. Exceptions: the papers' artifacts are named as in their
-    papers, and each paper of the audit has the same checks."""
+    """Of functions and classes, so that a name has one definition. Exceptions: the papers'
+    artifacts are named as in their papers, and each paper of the audit has the same checks."""
     places = defaultdict(set)
     for module, tree in sources().items():
         if module.endswith(".artifacts") or module.startswith("probelib.beyond.audit."):

@@ -51,7 +51,8 @@ def test_a_role_that_is_not_there(haiti):
 
 
 def test_statements_are_missing_by_name(haiti):
-    """Whatever shows statements says which relations have none; it drops no fact and does not fail in words of its own."""
+    """Whatever shows statements says which relations have none; it drops no fact and does not fail
+    in words of its own."""
     rows = haiti.facts.assign(negative=0)
     labels = {entity: (entity,) for entity in haiti.entities["entity"]}
     for ask in (

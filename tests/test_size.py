@@ -1,5 +1,5 @@
-"""The budget of the house: lines per room, and what its rules forbid. Every number here is only ever lowered; a feature that
-needs lines names what it replaces. See CONTRIBUTING.md, "Taste"."""
+"""The budget of the house: lines per room, and what its rules forbid. Every number here is only
+ever lowered; a feature that needs lines names what it replaces. See CONTRIBUTING.md, "Taste"."""
 
 import ast
 from functools import cache
@@ -52,7 +52,8 @@ def test_the_tests_do_not_grow():
 
 
 def test_no_sentence_is_built():
-    """No function of a paper's room returns a text made by an f-string: captions and claims are static, numbers are tables."""
+    """No function of a paper's room returns a text made by an f-string: captions and claims are
+    static, numbers are tables."""
     built = [
         place
         for place, node in functions(PAPERS)

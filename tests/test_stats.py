@@ -46,7 +46,8 @@ def test_mcnemar_by_hand():
 
 
 def test_kendall_by_hand():
-    """Phi for two binary vectors, and what is not defined; an example with ties is in the docstring."""
+    """Phi for two binary vectors, and what is not defined; an example with ties is in the
+    docstring."""
     first, second = [1] * 10 + [0] * 17, [1] * 9 + [0] * 18
     assert stats.kendall(first, second)["tau"] == pytest.approx(0.921954, abs=1e-6)
     assert (
@@ -61,7 +62,8 @@ def test_auc_counts_pairs():
 
 
 def test_calibration_by_hand():
-    """Two bins are used: (0.1, 0.3 -> none right) and (0.9 -> right); ECE = (2 x 0.2 + 1 x 0.1) / 3 with two bins."""
+    """Two bins are used: (0.1, 0.3 -> none right) and (0.9 -> right); ECE = (2 x 0.2 + 1 x 0.1) / 3
+    with two bins."""
     table = stats.reliability([0.1, 0.3, 0.9], [0, 0, 1], bins=2)
     assert table["n"].tolist() == [2, 1] and table["probability"].tolist() == pytest.approx(
         [0.2, 0.9]
@@ -94,8 +96,8 @@ def test_scaling_fit_reads_a_line():
 
 
 def test_the_interval_of_a_far_size_contains_it():
-    """A shallow line reaches 0.9 at 10^124; its interval is of sizes whose prediction is within t standard errors of 0.9, however
-    far they are, and all sizes where the slope may be 0."""
+    """A shallow line reaches 0.9 at 10^124; its interval is of sizes whose prediction is within t
+    standard errors of 0.9, however far they are, and all sizes where the slope may be 0."""
     sizes, values = np.array([1e6, 2e6, 4e6, 8e6]), np.array([0.500, 0.5011, 0.5019, 0.5031])
     fit = stats.scaling_fit(sizes, values)
     assert fit["size_low"] < fit["size_at"] < fit["size_high"] < np.inf
@@ -206,7 +208,8 @@ def test_the_interval_of_a_mean_contains_it_and_narrows():
 
 
 def test_holm_on_the_papers_table():
-    """Of the 20 correlations of table 11, 19 are significant as printed and 14 after Holm (p from r, n = 12)."""
+    """Of the 20 correlations of table 11, 19 are significant as printed and 14 after Holm (p from
+    r, n = 12)."""
     r = published.table("monitor/table11")["pearson_r"].to_numpy()
     p = 2 * scipy.stats.t.sf(np.abs(r) * np.sqrt(10 / (1 - r**2)), 10)
     assert (p < 0.05).sum() == 19 and (stats.holm(p) < 0.05).sum() == 14
@@ -253,7 +256,8 @@ def test_draws_that_differ_by_rounding_alone_have_no_interval():
 
 
 def test_last_bits_decide_no_rank():
-    """Scores of another processor differ in the last bits: ties stay ties, and every rank statistic stays as it was."""
+    """Scores of another processor differ in the last bits: ties stay ties, and every rank statistic
+    stays as it was."""
     rng = np.random.default_rng(0)
     score, rating = rng.integers(0, 5, 40) / 7, rng.integers(0, 4, 40).astype(float)
     moved = score * (1 + rng.choice([-1e-7, 0, 1e-7], 40))

@@ -1,4 +1,5 @@
-"""The store: nothing is computed twice, nothing half-written or damaged is read, nothing missing is averaged away."""
+"""The store: nothing is computed twice, nothing half-written or damaged is read, nothing missing is
+averaged away."""
 
 import shutil
 import signal
@@ -156,7 +157,8 @@ store.score(lm.load({model!r}), prompts.paraphrases(facts), prompts.gold(facts),
 
 
 def test_kill_minus_nine_then_the_same_bytes(model, asked, tmp_path):
-    """The process is killed behind its first part; the next run finishes, and the bytes are those of a quiet run."""
+    """The process is killed behind its first part; the next run finishes, and the bytes are those
+    of a quiet run."""
     store.score(model, *asked, tmp_path / "quiet")
     script = SCRIPT.format(
         facts=str(tmp_path / "facts"), model=str(model.folder), out=str(tmp_path / "killed")
@@ -181,8 +183,8 @@ def test_names_cannot_leave_their_folder_or_meet():
 
 
 def test_the_code_and_the_libraries_are_part_of_the_key(model, asked, tmp_path, monkeypatch):
-    """A core whose source doubles every score: its scores are computed, not those of the old source read, and the reason is
-    said. The same for an upgrade."""
+    """A core whose source doubles every score: its scores are computed, not those of the old source
+    read, and the reason is said. The same for an upgrade."""
     old = store.score(model, *asked, tmp_path)["logprob"]
     core = shutil.copytree(Path(version.__file__).parent, tmp_path / "lm")
     assert version.source_digest(core) == version.scoring()["code"]

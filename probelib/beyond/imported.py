@@ -14,10 +14,9 @@ document per line of ``samples_<task>_<date>.jsonl``:
 A Parquet file with the rows below is read unchanged: ``GPT2`` holds GPT-2's scores on BEAR
 (``gpt2_bear.md``: source and licence).
 
-All give one row per (fact, candidate): ``model``, ``relation`` (for lm-evaluation-harness: the task),
-``fact``, ``prompt``, ``candidate``, ``label``, ``gold``, ``logprob`` (nats; of the continuation, or
-of the whole statement in lm-pub-quiz).
-"""
+All give one row per (fact, candidate): ``model``, ``relation`` (for lm-evaluation-harness: the
+task), ``fact``, ``prompt``, ``candidate``, ``label``, ``gold``, ``logprob`` (nats; of the
+continuation, or of the whole statement in lm-pub-quiz)."""
 
 import os
 import re

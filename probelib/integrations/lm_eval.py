@@ -1,13 +1,16 @@
-"""The kit's models inside lm-evaluation-harness: its tasks run on the tree, with the same numbers in less time.
+"""The kit's models inside lm-evaluation-harness: its tasks run on the tree, with the same numbers
+in less time.
 
     from lm_eval import simple_evaluate
     from probelib.integrations.lm_eval import ProbeLM
 
     simple_evaluate(model=ProbeLM("EleutherAI/pythia-160m"), tasks=["arc_easy"])
 
-The harness does not find models of other packages by name, so this module starts its command line, with the same arguments:
+The harness does not find models of other packages by name, so this module starts its command line,
+with the same arguments:
 
-    python -m probelib.integrations.lm_eval run --model probelib --model_args model=EleutherAI/pythia-160m --tasks arc_easy
+    python -m probelib.integrations.lm_eval run --model probelib --model_args
+    model=EleutherAI/pythia-160m --tasks arc_easy
 """
 
 import logging
@@ -35,16 +38,26 @@ class ProbeLM(TemplateLM):
     """A model of ``lm.load`` that serves the harness's three kinds of requests.
 
     model     a name for ``lm.load``, or a loaded model; further arguments go to ``lm.load``
-    boundary  how the boundary of context and continuation is found: "lm-eval" tokenizes both together and cuts at the length of
-              the context's tokens; "probelib" tokenizes the continuation alone, so that it has the same tokens after every
-              context
+    boundary  how the boundary of context and continuation is found: "lm-eval" tokenizes both
+    together and cuts at the length of
+              the context's tokens; "probelib" tokenizes the continuation alone, so that it has the
+              same tokens after every context
     """
 
-    def __init__(self, model, boundary: str = "lm-eval", batch_size=None, max_batch_size=None, device=None, **options):
+    def __init__(
+        self,
+        model,
+        boundary: str = "lm-eval",
+        batch_size=None,
+        max_batch_size=None,
+        device=None,
+        **options,
+    ):
         super().__init__()
         if boundary not in BOUNDARIES:
             raise unknown("boundary", boundary, BOUNDARIES)
-        # The harness's command line passes batch sizes, but the kit packs rows by tokens; and it passes a GPU even without one.
+        # The harness's command line passes batch sizes, but the kit packs rows by tokens; and it
+        # passes a GPU even without one.
         if device and (torch.cuda.is_available() or not device.startswith("cuda")):
             options["device"] = device
         options = {name: value for name, value in options.items() if value is not None}
@@ -73,7 +86,9 @@ class ProbeLM(TemplateLM):
         """Provenance, kept in the ``config`` of the harness's results."""
         return {"model_" + name: value for name, value in self.model.describe().items()}
 
-    def apply_chat_template(self, chat_history: list[dict[str, str]], add_generation_prompt: bool = True) -> str:
+    def apply_chat_template(
+        self, chat_history: list[dict[str, str]], add_generation_prompt: bool = True
+    ) -> str:
         return self.tokenizer.apply_chat_template(
             chat_history,
             tokenize=False,
@@ -83,12 +98,16 @@ class ProbeLM(TemplateLM):
 
     # Tokens
 
-    def tok_encode(self, string: str, add_special_tokens: bool | None = None, **kwargs) -> list[int]:
+    def tok_encode(
+        self, string: str, add_special_tokens: bool | None = None, **kwargs
+    ) -> list[int]:
         """Ids as in the harness's own backend. Each distinct text is tokenized once."""
         key = (string, add_special_tokens)
         if key not in self._ids:
             if add_special_tokens is None:
-                add_special_tokens = not harness.has_bos_prefix(string, self.tokenizer.decode(self.prefix_token_id))
+                add_special_tokens = not harness.has_bos_prefix(
+                    string, self.tokenizer.decode(self.prefix_token_id)
+                )
             self._ids[key] = self.tokenizer.encode(string, add_special_tokens=add_special_tokens)
             self.model.tokens.check(string, self._ids[key])
         return self._ids[key]
@@ -103,15 +122,20 @@ class ProbeLM(TemplateLM):
                     "boundary='probelib', which tokenizes it alone"
                 )
             return context, continuation
-        return self.model.tokens.prompts([context])[0], list(self.model.tokens.continuation(continuation))
+        return self.model.tokens.prompts([context])[0], list(
+            self.model.tokens.continuation(continuation)
+        )
 
     # The three kinds of requests
 
     def loglikelihood(self, requests, disable_tqdm: bool = False) -> list[tuple[float, bool]]:
         return super().loglikelihood(requests, disable_tqdm=True)
 
-    def _loglikelihood_tokens(self, requests, disable_tqdm: bool = False, **kwargs) -> list[tuple[float, bool]]:
-        """(log P in nats, whether greedy decoding gives it) of every request (texts, context ids, continuation ids)."""
+    def _loglikelihood_tokens(
+        self, requests, disable_tqdm: bool = False, **kwargs
+    ) -> list[tuple[float, bool]]:
+        """(log P in nats, whether greedy decoding gives it) of every request (texts, context ids,
+        continuation ids)."""
         contexts, branches, rows = {}, {}, []
         for _, context, continuation in requests:
             context = self._fit(context, len(continuation) - 1)
@@ -125,24 +149,34 @@ class ProbeLM(TemplateLM):
         return [found[row] for row in rows]
 
     def loglikelihood_rolling(self, requests, disable_tqdm: bool = False) -> list[float]:
-        """log P (nats) of whole texts, in windows of the model's context; every token is predicted once."""
+        """log P (nats) of whole texts, in windows of the model's context; every token is predicted
+        once."""
         windows = []  # (request, context, tokens)
         for number, request in enumerate(requests):
             ids = self.tok_encode(request.args[0])
-            for pair in get_rolling_token_windows(ids, self.prefix_token_id, self.model.context, context_len=1):
+            for pair in get_rolling_token_windows(
+                ids, self.prefix_token_id, self.model.context, context_len=1
+            ):
                 windows.append((number, *make_disjoint_window(pair)))
         totals = [0.0] * len(requests)
-        for (number, *_), (logprob, _) in zip(windows, self._loglikelihood_tokens(windows), strict=True):
+        for (number, *_), (logprob, _) in zip(
+            windows, self._loglikelihood_tokens(windows), strict=True
+        ):
             totals[number] += logprob
         return totals
 
     def generate_until(self, requests, disable_tqdm: bool = False) -> list[str]:
-        """Greedy text up to the first stop string. Texts that have not stopped are generated again with a larger limit."""
+        """Greedy text up to the first stop string. Texts that have not stopped are generated again
+        with a larger limit."""
         texts: list[str | None] = [None] * len(requests)
         wanted = [self._generation(request.args[1]) for request in requests]
         for most in (*LENGTHS, max((length for length, _ in wanted), default=0)):
             for length in sorted({min(most, length) for length, _ in wanted}):
-                open_ = [i for i, t in enumerate(texts) if t is None and min(most, wanted[i][0]) == length]
+                open_ = [
+                    i
+                    for i, t in enumerate(texts)
+                    if t is None and min(most, wanted[i][0]) == length
+                ]
                 contexts = [self._fit(self.tok_encode(requests[i].args[0]), length) for i in open_]
                 found = continue_ids(self.model, contexts, length)[0] if open_ else []
                 for i, ((ids, _),) in zip(open_, found, strict=True):
@@ -156,15 +190,20 @@ class ProbeLM(TemplateLM):
         """(most new tokens, stop strings) of a request. Raise ProbeError for sampling."""
         options = harness.normalize_gen_kwargs(options, default_max_gen_toks=256)
         if options["do_sample"]:
-            raise ProbeError("this task samples its texts (do_sample), and the kit only decodes greedily")
+            raise ProbeError(
+                "this task samples its texts (do_sample), and the kit only decodes greedily"
+            )
         stops = harness.handle_stop_sequences(options.get("until"), eos=self.tokenizer.eos_token)
         return options["max_gen_toks"], stops
 
     def _fit(self, context: list[int], n: int) -> list[int]:
-        """The context's last tokens that leave space for ``n`` more, as in the harness; a warning if any are cut."""
+        """The context's last tokens that leave space for ``n`` more, as in the harness; a warning
+        if any are cut."""
         room = self.model.context - (0 if self.model.encoder_decoder else n)
         if room < 1:
-            raise ProbeError(f"{self.model.name} reads {self.model.context} tokens, too few for {n} after a context")
+            raise ProbeError(
+                f"{self.model.name} reads {self.model.context} tokens, too few for {n} after a context"
+            )
         if len(context) > room:
             log.warning("a context of %d tokens is cut to its last %d", len(context), room)
         return context[-room:]

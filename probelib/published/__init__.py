@@ -1,5 +1,5 @@
-"""The papers' printed numbers, one CSV per table or figure (``monitor_table4.csv`` is MONITOR's table 4), and the papers'
-claims."""
+"""The papers' printed numbers, one CSV per table or figure (``monitor_table4.csv`` is MONITOR's
+table 4), and the papers' claims."""
 
 import re
 
@@ -22,18 +22,21 @@ def table(artifact: str) -> pd.DataFrame:
 
 
 def find(artifact: str) -> pd.DataFrame | None:
-    """``table`` without its column of model keys; None if the paper prints no numbers for this artifact."""
+    """``table`` without its column of model keys; None if the paper prints no numbers for this
+    artifact."""
     path = PACKAGE / "published" / f"{artifact.replace('/', '_')}.csv"
     return pd.read_csv(path).drop(columns="model_key", errors="ignore") if path.exists() else None
 
 
 def phenomena() -> dict[str, list[dict]]:
-    """paper -> its claims: ``claim``, ``artifact`` (where it is shown here), ``why`` (an explanation of a difference)."""
+    """paper -> its claims: ``claim``, ``artifact`` (where it is shown here), ``why`` (an
+    explanation of a difference)."""
     return yaml.safe_load((PACKAGE / "published" / "phenomena.yaml").read_text(encoding="utf-8"))
 
 
 def reference(key: str) -> dict[str, str]:
-    """An entry of ``references.bib``: ``title``, ``author``, ``year``, ``url`` and its other fields, without TeX's braces.
+    """An entry of ``references.bib``: ``title``, ``author``, ``year``, ``url`` and its other
+    fields, without TeX's braces.
 
     >>> reference("monitor")["url"]
     'https://aclanthology.org/2024.naacl-long.46'

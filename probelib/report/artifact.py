@@ -1,4 +1,5 @@
-"""``Artifact``: one table or figure. What is said about it stands in ``published/claims.yaml``, under its name."""
+"""``Artifact``: one table or figure. What is said about it stands in ``published/claims.yaml``,
+under its name."""
 
 from dataclasses import dataclass, field
 from typing import Any
@@ -12,7 +13,8 @@ from probelib.report import claims
 
 @dataclass(frozen=True)
 class Artifact:
-    """One table or figure of a paper, as ``artifacts`` of its package returns it and ``Section.show`` shows it.
+    """One table or figure of a paper, as ``artifacts`` of its package returns it and
+    ``Section.show`` shows it.
 
     name     "monitor/table4": the paper's folder, then the artifact
     frame    the numbers of the table or of the figure, in full precision, as the CSV holds them; the ends of the interval of a

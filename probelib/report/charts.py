@@ -28,8 +28,8 @@ _taken: dict[str, int] = {}  # model that is not shipped -> number of its style,
 
 
 def use_style() -> None:
-    """Set the kit's style on top of matplotlib's own defaults, so that a user's matplotlibrc changes no byte of a figure; escape
-    the texts of tables in a notebook."""
+    """Set the kit's style on top of matplotlib's own defaults, so that a user's matplotlibrc
+    changes no byte of a figure; escape the texts of tables in a notebook."""
     import matplotlib.pyplot as plt
 
     plt.rcdefaults()
@@ -55,12 +55,13 @@ def column(height: float, rows: int = 1, columns: int = 1, width: float = COLUMN
 
 
 def model_style(name: str) -> dict:
-    """``color``, ``marker`` and ``linestyle`` of a model, the same in all figures of a notebook. Colour is never the only cue.
+    """``color``, ``marker`` and ``linestyle`` of a model, the same in all figures of a notebook.
+    Colour is never the only cue.
 
-    Shipped models have a hue per family, darker the larger they are, and a line style per kind (base, instruction-tuned, sister
-    or twin, checkpoint). Any other model takes a colour of seaborn's colour-blind safe palette by its name, or the next one that
-    no other model has; once the colours are used up, the next unused combination.
-    """
+    Shipped models have a hue per family, darker the larger they are, and a line style per kind
+    (base, instruction-tuned, sister or twin, checkpoint). Any other model takes a colour of
+    seaborn's colour-blind safe palette by its name, or the next one that no other model has; once
+    the colours are used up, the next unused combination."""
     shipped = _shipped_styles()
     if name in shipped:
         return dict(shipped[name])
@@ -105,7 +106,8 @@ def _shipped_styles() -> dict[str, dict]:
 
 
 def style_at(place: int) -> dict:
-    """``color``, ``marker`` and ``linestyle`` of line number ``place`` (from 0) of a figure whose lines are not models."""
+    """``color``, ``marker`` and ``linestyle`` of line number ``place`` (from 0) of a figure whose
+    lines are not models."""
     import seaborn
 
     colours = seaborn.color_palette("colorblind").as_hex()
@@ -116,8 +118,8 @@ def style_at(place: int) -> dict:
 def size_axis(axis, sizes, ends_only: bool = False) -> None:
     """A logarithmic x axis of model sizes with ticks at the models: 150080 reads "0.15M".
 
-    Of labels that would overlap, only the first is shown; with ``ends_only``, for small panels, only those of both ends.
-    """
+    Of labels that would overlap, only the first is shown; with ``ends_only``, for small panels,
+    only those of both ends."""
     sizes = sorted(set(sizes))
     unit = lambda n: (
         f"{n / 1e9:.3g}B" if n >= 1e9 else f"{n / 1e6:.2g}M" if n < 99.5e6 else f"{n / 1e6:.0f}M"
@@ -159,8 +161,8 @@ def spread(values, gap: float) -> np.ndarray:
 
 
 def lines(axis, rows, title: str, split: float = 0.72) -> None:
-    """A panel of text with one line per row (text, answer, right): a tick marks right answers, a cross wrong ones; None: no
-    mark."""
+    """A panel of text with one line per row (text, answer, right): a tick marks right answers, a
+    cross wrong ones; None: no mark."""
     axis.set(title=title, xlim=(0, 1), ylim=(len(rows), 0))
     axis.axis("off")
     for y, (text, answer, right) in enumerate(rows):
@@ -176,8 +178,9 @@ def lines(axis, rows, title: str, split: float = 0.72) -> None:
 
 
 def bands(panels: dict[str, dict[str, pd.DataFrame]], xlabel: str, ylabel: str):
-    """A figure of panels (title -> curves) side by side: a line and its band per curve (name -> ``mean``, ``low`` and ``high``,
-    shares, by x, whole numbers from 1). The x axis is logarithmic, with markers at its ticks."""
+    """A figure of panels (title -> curves) side by side: a line and its band per curve (name ->
+    ``mean``, ``low`` and ``high``, shares, by x, whole numbers from 1). The x axis is logarithmic,
+    with markers at its ticks."""
     figure, axes = column(2.3, columns=len(panels), sharey=True)
     names = list(dict.fromkeys(name for curves in panels.values() for name in curves))
     for axis, (title, curves) in zip(axes[0], panels.items(), strict=True):
@@ -220,7 +223,8 @@ def bands(panels: dict[str, dict[str, pd.DataFrame]], xlabel: str, ylabel: str):
 
 
 def count_axis(axis, last: int) -> list[int]:
-    """A logarithmic x axis of numbers from 1 to ``last``, with ticks at 1, 2, 5, 10, ...; return the ticks."""
+    """A logarithmic x axis of numbers from 1 to ``last``, with ticks at 1, 2, 5, 10, ...; return
+    the ticks."""
     ticks = [n * 10**power for power in range(6) for n in (1, 2, 5) if n * 10**power <= last]
     axis.set(xscale="log", xlim=(0.85, 1.15 * last))
     axis.set_xticks(ticks, ticks)
@@ -229,8 +233,8 @@ def count_axis(axis, last: int) -> list[int]:
 
 
 def grouped_bars(axis, values: pd.DataFrame, low: pd.DataFrame, high: pd.DataFrame) -> None:
-    """Grouped bars: one group per row, one bar (colour and hatching) per column; whiskers from ``low`` to ``high``.
-    A NaN is drawn as a dash, so that it is not mistaken for 0."""
+    """Grouped bars: one group per row, one bar (colour and hatching) per column; whiskers from
+    ``low`` to ``high``. A NaN is drawn as a dash, so that it is not mistaken for 0."""
     import seaborn
 
     colours, width = seaborn.color_palette("colorblind"), 0.8 / len(values.columns)
@@ -258,9 +262,9 @@ def line_panels(
     together,
     level: float | None = None,
 ):
-    """A figure of the lines of ``y`` over ``x``, one per measure: those of ``together`` in one panel, and below it every line
-    with its ``band`` (two columns) in a small panel of its own. ``labels``: of both axes; ``level``: of a thin horizontal
-    line."""
+    """A figure of the lines of ``y`` over ``x``, one per measure: those of ``together`` in one
+    panel, and below it every line with its ``band`` (two columns) in a small panel of its own.
+    ``labels``: of both axes; ``level``: of a thin horizontal line."""
     import matplotlib.pyplot as plt
 
     names, columns = list(dict.fromkeys(frame["measure"])), 3
@@ -302,8 +306,8 @@ def line_panels(
 def heat(
     axis, table: pd.DataFrame, low: float = -1, high: float = 1, colours: str = "RdBu"
 ) -> None:
-    """A table as colours from ``low`` to ``high`` (a colour map of matplotlib), with its numbers (0.31 as .31 and 1.00 as 1.0, to
-    save width); NaN is a dash on white."""
+    """A table as colours from ``low`` to ``high`` (a colour map of matplotlib), with its numbers
+    (0.31 as .31 and 1.00 as 1.0, to save width); NaN is a dash on white."""
     values = table.to_numpy(dtype=float)
     shown = axis.imshow(values, cmap=colours, vmin=low, vmax=high, aspect="auto")
     for (i, j), value in np.ndenumerate(values):
@@ -327,15 +331,16 @@ def heat(
 
 
 def literal_layout(figure) -> None:
-    """Make a figure ``literal`` before every layout, whichever function draws it first. The style calls it for every figure."""
+    """Make a figure ``literal`` before every layout, whichever function draws it first. The style
+    calls it for every figure."""
     if engine := figure.get_layout_engine():
         lay_out = engine.execute
         engine.execute = lambda figure: (literal(figure), lay_out(figure))[1]
 
 
 def literal(figure) -> None:
-    """Make every "$" of a figure literal, as in "Ke$ha": texts come from data. Formulas that matplotlib itself writes, the powers
-    of a logarithmic axis, stay formulas."""
+    """Make every "$" of a figure literal, as in "Ke$ha": texts come from data. Formulas that
+    matplotlib itself writes, the powers of a logarithmic axis, stay formulas."""
     from matplotlib.text import Text
 
     ticks = [
@@ -357,9 +362,10 @@ def dot_rows(
     level: float = np.nan,
     side: int = 1,
 ):
-    """A figure of panels (title -> numbers), ``side`` by side: one line per value of column ``row``, one mark per value of
-    column ``series`` at ``value``, with its interval ``low`` to ``high``. ``level``: of a dotted vertical line; ``label``: of
-    the x axis. A column ``mirror`` is drawn as a short stroke. Series that are models keep their colours (``model_style``)."""
+    """A figure of panels (title -> numbers), ``side`` by side: one line per value of column
+    ``row``, one mark per value of column ``series`` at ``value``, with its interval ``low`` to
+    ``high``. ``level``: of a dotted vertical line; ``label``: of the x axis. A column ``mirror`` is
+    drawn as a short stroke. Series that are models keep their colours (``model_style``)."""
     names = list(dict.fromkeys(name for numbers in panels.values() for name in numbers[series]))
     models = set(names) <= set(organisms())
     down = -(-len(panels) // side)

@@ -1,7 +1,8 @@
-"""What the papers claim, held against a run: one file of texts, one rule for verdicts, one way to print them.
+"""What the papers claim, held against a run: one file of texts, one rule for verdicts, one way to
+print them.
 
-``published/claims.yaml`` holds what is said: per artifact its caption, alternative text and claims. Code adds estimates with
-intervals only, and ``check`` gives the verdicts:
+``published/claims.yaml`` holds what is said: per artifact its caption, alternative text and claims.
+Code adds estimates with intervals only, and ``check`` gives the verdicts:
 
     check("monitor/table3", right=cases(table, "Δ [Y]"), wrong=cases(table, "Δ [Y_]"))
 """
@@ -80,7 +81,8 @@ def texts(artifact: str) -> Texts:
 
 
 def verdict(low: float, high: float, sign: int = 1, level: float = 0.0) -> str:
-    """What a 95 % interval says about the claim that a number lies above ``level`` (``sign`` 1) or below it (-1).
+    """What a 95 % interval says about the claim that a number lies above ``level`` (``sign`` 1) or
+    below it (-1).
 
     >>> verdict(0.1, 0.4), verdict(0.1, 0.4, -1), verdict(-0.1, 0.4), verdict(0.0, 0.4), verdict(np.nan, 0.4)
     ('shown', 'reversed', 'undecided', 'undecided', 'no interval')
@@ -93,11 +95,13 @@ def verdict(low: float, high: float, sign: int = 1, level: float = 0.0) -> str:
 
 
 def check(artifact: str, **estimates) -> pd.DataFrame:
-    """The claims of an artifact with their estimates and verdicts, ``COLUMNS``: one row per claim and case.
+    """The claims of an artifact with their estimates and verdicts, ``COLUMNS``: one row per claim
+    and case.
 
     estimates   key of the claim -> its estimate, a mapping of ``value`` (or ``r``, ``tau``), ``low``, ``high`` and ``n``; or a
-                frame of these, one row per case, whose index names the cases. ``missed``: the requirement of
-                ``02_models`` that the case misses, so that the claim is not testable on it
+                frame of these, one row per case, whose index names the cases. ``missed``: the
+                requirement of ``02_models`` that the case misses, so that the claim is not testable
+                on it
     """
     of, rows = texts(artifact), []
     for key, found in estimates.items():
@@ -122,7 +126,8 @@ def check(artifact: str, **estimates) -> pd.DataFrame:
 
 
 def interval(name: str, values, of) -> dict[str, float]:
-    """The columns ``name``, ``name low``, ``name high`` of a mean. ``of``: an interval of ``stats``."""
+    """The columns ``name``, ``name low``, ``name high`` of a mean. ``of``: an interval of
+    ``stats``."""
     return {name: np.mean(values)} | dict(
         zip((f"{name} low", f"{name} high"), of(values), strict=True)
     )
@@ -131,7 +136,8 @@ def interval(name: str, values, of) -> dict[str, float]:
 def cases(
     table: pd.DataFrame, name: str, index: str = "model", n: str | None = None
 ) -> pd.DataFrame:
-    """The columns of a number and its interval as estimates for ``check``, one case per row, named by column ``index``."""
+    """The columns of a number and its interval as estimates for ``check``, one case per row, named
+    by column ``index``."""
     columns = {name: "value", f"{name} low": "low", f"{name} high": "high"} | (
         {n: "n"} if n else {}
     )

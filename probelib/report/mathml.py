@@ -1,4 +1,5 @@
-"""LaTeX of Markdown cells as MathML: browsers draw it without a script, so pages and slides need no network."""
+"""LaTeX of Markdown cells as MathML: browsers draw it without a script, so pages and slides need no
+network."""
 
 import re
 
@@ -16,7 +17,8 @@ def typeset(text: str) -> str:
 
 
 def _mathml(found: re.Match) -> str:
-    """The MathML of a formula; code, and LaTeX that the converter does not know, is returned unchanged."""
+    """The MathML of a formula; code, and LaTeX that the converter does not know, is returned
+    unchanged."""
     if found["code"]:
         return found[0]
     try:

@@ -1,4 +1,5 @@
-"""What a run shows: one Markdown page per notebook, the page of claims, the index, and all of it as one HTML page.
+"""What a run shows: one Markdown page per notebook, the page of claims, the index, and all of it as
+one HTML page.
 
 figures/<profile>/monitor/sec5_results.md   the executed notebook: text, equations, artifacts with their claims; code folded
 figures/<profile>/claims.md                 every claim of the papers, and what came out here
@@ -48,7 +49,8 @@ Each page is an executed notebook of the default profile, its code folded: quest
 What the papers claim, and what came out here: [claims](atlas/claims.md).
 
 """
-# With it a browser runs no script and loads nothing, even if a text from data or models is not escaped somewhere.
+# With it a browser runs no script and loads nothing, even if a text from data or models is not
+# escaped somewhere.
 POLICY = (
     "<meta http-equiv='Content-Security-Policy' content=\"default-src 'none'; img-src data:; font-src data:; "
     "style-src 'unsafe-inline'; form-action 'none'; base-uri 'none'\">"
@@ -66,7 +68,8 @@ details { font-size: .85rem; margin: .4rem 0 } pre { background: #f4f6f8; paddin
 
 
 def book(profile: str, steps: list, status: dict[str, str]) -> Path:
-    """Write all pages of a profile; return the path of the HTML page. A page that fails is named on it, and the others stay.
+    """Write all pages of a profile; return the path of the HTML page. A page that fails is named on
+    it, and the others stay.
 
     steps    the plan's steps: ``notebook``, ``title``, ``makes``
     status   how each notebook ended in this run; shown on the page
@@ -104,7 +107,8 @@ def book(profile: str, steps: list, status: dict[str, str]) -> Path:
 
 
 def _standalone(text: str, folder: Path) -> str:
-    """A page's Markdown as HTML: pictures inside it, formulas as MathML, links to other files as plain text."""
+    """A page's Markdown as HTML: pictures inside it, formulas as MathML, links to other files as
+    plain text."""
     from nbconvert.filters import markdown2html
 
     text = re.sub(r"(?<!!)\[([^\]]*)\]\((?!https?:|#)[^)]*\)", r"\1", text)
@@ -171,7 +175,8 @@ def _with_summary(body: str, profile: str, step) -> str:
 
 
 def _outputs(outputs: list, profile: str, folder: Path) -> list[str]:
-    """The outputs of a cell as Markdown: artifacts, Markdown and printed text; other frames and progress bars are left out."""
+    """The outputs of a cell as Markdown: artifacts, Markdown and printed text; other frames and
+    progress bars are left out."""
     shown = []
     for output in outputs:
         artifact, part = (output.get("metadata", {}).get(key) for key in (ARTIFACT, "part"))
@@ -196,7 +201,8 @@ def page_path(profile: str, notebook: str) -> Path:
 
 
 def artifact_markdown(profile: str, artifact: str, folder: Path) -> str:
-    """A table or figure as Markdown, for a page in ``folder``: picture or table, caption, scope, claims, the paper's values."""
+    """A table or figure as Markdown, for a page in ``folder``: picture or table, caption, scope,
+    claims, the paper's values."""
     stem = paths.FIGURES / profile / artifact
     record = read_record(stem.with_suffix(".json"))
     if record["kind"] == "figure":
@@ -228,7 +234,8 @@ def table_markdown(
     decimals: dict[str, int] | int = 3,
     bold: dict[str, list[int]] | None = None,
 ) -> str:
-    """A table of the CSV's texts as a Markdown table; columns of fractions get their decimals, an empty cell is "–".
+    """A table of the CSV's texts as a Markdown table; columns of fractions get their decimals, an
+    empty cell is "–".
 
     bold    column -> numbers of its rows in bold (``Artifact.bold``)
 
@@ -260,7 +267,8 @@ def _cells(column: pd.Series, digits: int) -> list[str]:
 
 
 def claims_of(profile: str, artifact: str) -> pd.DataFrame | None:
-    """The claims of an artifact with their estimates, as saved; None if it was not made or has none."""
+    """The claims of an artifact with their estimates, as saved; None if it was not made or has
+    none."""
     path = paths.FIGURES / profile / f"{artifact}.claims.csv"
     return read_csv(path.read_bytes()) if path.exists() else None
 
@@ -317,7 +325,8 @@ def write_index(profile: str, steps: list) -> Path:
 
 
 def _relinked(body: str, notebook: str, folder: Path) -> str:
-    """Rewrite the notebook's relative links for a page in ``folder``; its link to this page becomes a link to the notebook."""
+    """Rewrite the notebook's relative links for a page in ``folder``; its link to this page becomes
+    a link to the notebook."""
     home = (paths.NOTEBOOKS / notebook).parent
     back = f"[The notebook]({_link(paths.NOTEBOOKS / f'{notebook}.ipynb', folder)})"
     body = re.sub(r"\[Results of the default run\]\([^)]*\)", back, body)

@@ -4,7 +4,8 @@
     figures/<profile>/monitor/figure11.png .pdf .csv    the picture, and the numbers it shows
     figures/<profile>/monitor/table4.json               caption and provenance: facts, models, parameters, versions
 
-A text that a spreadsheet would compute, such as "=1+1", has an apostrophe before it in the CSV (``report.sheets``).
+A text that a spreadsheet would compute, such as "=1+1", has an apostrophe before it in the CSV
+(``report.sheets``).
 
 The same run gives the same bytes: files contain no time and no random ids.
 """
@@ -34,14 +35,14 @@ class Section:
     """The products of one notebook: where they go, and the provenance that all of them share.
 
     name     "monitor/sec5_results"
-    profile  the folder below ``figures`` and ``runs``: "mine" for a notebook that a person opens, so that exploring never
+    profile  the folder below ``figures`` and ``runs``: "mine" for a notebook that a person opens,
+    so that exploring never
              touches what the runner made; the runner passes "smoke", "atlas", ...
     facts    the facts that are scored (``facts.Facts``); None if no model is prompted
     values   ``globals()`` of the notebook, from which ``parameters_of`` selects
 
-    ``section.scores`` is the folder of this profile's store. The records of the artifacts name the models of all scores that the
-    store reads from now on; ``add`` notes further models.
-    """
+    ``section.scores`` is the folder of this profile's store. The records of the artifacts name the
+    models of all scores that the store reads from now on; ``add`` notes further models."""
 
     def __init__(self, name: str, profile: str, facts, values: dict):
         self.name, self.folder = name, paths.FIGURES / files.slug(profile)
@@ -58,19 +59,22 @@ class Section:
         use_style()
 
     def add(self, scores: pd.DataFrame) -> pd.DataFrame:
-        """Note the models of scores that do not come from the store (``.attrs["models"]``); return the scores."""
+        """Note the models of scores that do not come from the store (``.attrs["models"]``); return
+        the scores."""
         self.provenance["models"] += [
             m for m in scores.attrs.get("models", []) if m not in self.provenance["models"]
         ]
         return scores
 
     def show(self, artifact: Artifact) -> None:
-        """Show a table or figure in the notebook with its caption, the printed values and the finding, and save all of it."""
+        """Show a table or figure in the notebook with its caption, the printed values and the
+        finding, and save all of it."""
         self.save(artifact)
         display_artifact(artifact, self._path(artifact.name).with_suffix(".png"), self.scope())
 
     def save(self, artifact: Artifact) -> None:
-        """Write the files of an artifact: numbers (CSV), picture (PNG, PDF) or table (HTML, LaTeX), and its record (JSON)."""
+        """Write the files of an artifact: numbers (CSV), picture (PNG, PDF) or table (HTML, LaTeX),
+        and its record (JSON)."""
         path = self._path(artifact.name)
         files.write(path.with_suffix(".csv"), to_csv(artifact.frame, float_format="%.9g"))
         if artifact.claims is not None:
@@ -141,12 +145,12 @@ def _about(facts) -> dict:
 
 
 def parameters_of(name: str, values: dict) -> dict:
-    """The parameters of a run: those of ``values`` that the notebook declares, except ``profile``. A notebook outside the kit's
-    folder passes a dictionary instead of ``globals()``.
+    """The parameters of a run: those of ``values`` that the notebook declares, except ``profile``.
+    A notebook outside the kit's folder passes a dictionary instead of ``globals()``.
 
-    The current values are read, so a notebook makes its section before it changes a parameter (except for display names of
-    models). Only the last part of an absolute path is kept: the user's folders are private, and change no result.
-    """
+    The current values are read, so a notebook makes its section before it changes a parameter
+    (except for display names of models). Only the last part of an absolute path is kept: the user's
+    folders are private, and change no result."""
     notebook = paths.NOTEBOOKS / f"{name}.ipynb"
     if not notebook.exists() and "__name__" in values:
         example = "{'n_facts': n_facts, ...}"
@@ -171,7 +175,8 @@ def _placeless(value):
 
 
 def machine(device) -> str:
-    """The name of a torch device, for a table of speeds: the GPU's, or the processor's with the number of threads."""
+    """The name of a torch device, for a table of speeds: the GPU's, or the processor's with the
+    number of threads."""
     import torch
 
     if device.type == "cuda":
@@ -184,7 +189,8 @@ def machine(device) -> str:
 
 @cache
 def versions() -> dict[str, str]:
-    """Versions of the libraries that compute numbers, and the commit of the library (with "+" if it was edited since)."""
+    """Versions of the libraries that compute numbers, and the commit of the library (with "+" if it
+    was edited since)."""
     at = ["git", "-C", str(paths.ROOT)]
     git = lambda *words: subprocess.run(
         [*at, *words], capture_output=True, text=True

@@ -1,4 +1,5 @@
-"""How an artifact, a sentence and an interval are shown: in the notebook, and on every page made from it."""
+"""How an artifact, a sentence and an interval are shown: in the notebook, and on every page made
+from it."""
 
 import copy
 import html
@@ -27,7 +28,8 @@ PIXELS = 110  # per inch of a figure in a notebook
 
 
 def display_artifact(artifact: Artifact, saved: Path, scope: str) -> None:
-    """Show the table or picture, its caption, the paper's printed values and the finding as four outputs of the cell.
+    """Show the table or picture, its caption, the paper's printed values and the finding as four
+    outputs of the cell.
 
     saved   the picture's file (PNG); not read for a table
     scope   the line below the caption: models, facts, profile
@@ -86,7 +88,8 @@ def artifact_title(name: str) -> str:
 def styled(
     frame: pd.DataFrame, decimals: dict | int, bold: dict[str, list[int]], escape: str = "html"
 ):
-    """A table as a pandas Styler without random ids: ``decimals`` set, NaN as "–", some cells ``bold`` (``Artifact.bold``).
+    """A table as a pandas Styler without random ids: ``decimals`` set, NaN as "–", some cells
+    ``bold`` (``Artifact.bold``).
 
     escape    "html" or "latex"
     """
@@ -110,7 +113,8 @@ def digits(decimals: dict[str, int] | int, column: str) -> int:
 
 
 def heading(column: str) -> str:
-    """The heading of a column. The kit's tables count a model's parameters without its embeddings, and say so.
+    """The heading of a column. The kit's tables count a model's parameters without its embeddings,
+    and say so.
 
     >>> heading("parameters"), heading("model")
     ('parameters without embeddings', 'model')
@@ -128,15 +132,16 @@ def picture(figure, kind: str, **options) -> bytes:
 def say(text: str) -> None:
     """Show a computed sentence as Markdown, in the notebook and on its pages.
 
-    The text is displayed directly: ``IPython.display.Markdown`` would download a text that begins with an address.
-    """
+    The text is displayed directly: ``IPython.display.Markdown`` would download a text that begins
+    with an address."""
     from IPython.display import display
 
     display({"text/markdown": escape_markdown(text), "text/plain": text}, raw=True)
 
 
 def show_styled(style) -> None:
-    """Show a pandas Styler with its texts escaped, also outside a notebook that does so (``escape_stylers``)."""
+    """Show a pandas Styler with its texts escaped, also outside a notebook that does so
+    (``escape_stylers``)."""
     from IPython.display import display
 
     plain = style.data.to_string(index=False)
@@ -151,8 +156,8 @@ def show_styled(style) -> None:
 
 
 def escape_stylers() -> None:
-    """Make the notebook escape the texts of every pandas Styler that it shows, which pandas itself treats as HTML, and add the
-    table as Markdown for the pages."""
+    """Make the notebook escape the texts of every pandas Styler that it shows, which pandas itself
+    treats as HTML, and add the table as Markdown for the pages."""
     from IPython import get_ipython
     from pandas.io.formats.style import Styler
 
@@ -212,8 +217,8 @@ def escaped_html(style) -> str:
 
 
 def escape_markdown(text: str) -> str:
-    """Markdown whose tags, links, addresses, pictures, dollars and marks between two letters (M*A*S*H) are shown literally: they
-    come from data or models, never from the kit."""
+    """Markdown whose tags, links, addresses, pictures, dollars and marks between two letters
+    (M*A*S*H) are shown literally: they come from data or models, never from the kit."""
     marks = r"(`[^`]*`)|((?<=\w)[*_](?=\w)|\$|(?<=!)\[|(?<=\])\(|:(?=//)|(?<=www)\.)"
     text = re.sub(marks, lambda found: found[1] or f"\\{found[2]}", text)  # code stays
     return re.sub(r"<(?=[A-Za-z/!?])", "&lt;", text)
@@ -229,7 +234,8 @@ def span(low: float, high: float, form: str = ".2f") -> str:
 
 
 def with_interval(values: pd.Series, low: pd.Series, high: pd.Series, digits: int = 3) -> pd.Series:
-    """Texts of a column of a printed table: each value with its interval, only the value if it has none, "–" for NaN.
+    """Texts of a column of a printed table: each value with its interval, only the value if it has
+    none, "–" for NaN.
 
     >>> nan = float("nan")
     >>> with_interval(pd.Series([0.1234, 0.5, nan]), pd.Series([0.1, nan, nan]), pd.Series([0.2, nan, nan]), 2).tolist()
@@ -251,7 +257,8 @@ def side_by_side(
     values: dict[str, tuple[str, str]],
     digits: int = 3,
 ) -> pd.DataFrame:
-    """A long table for print: one row per value of ``rows``, one column per value of ``columns`` and per column of ``values``.
+    """A long table for print: one row per value of ``rows``, one column per value of ``columns``
+    and per column of ``values``.
 
     values   column -> columns of the ends of its interval, which is shown in the same cell
 

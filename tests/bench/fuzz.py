@@ -1,4 +1,5 @@
-"""``python -m tests.bench fuzz [--n 1000] [TARGET ...]``: damaged input to what reads a user's input.
+"""``python -m tests.bench fuzz [--n 1000] [TARGET ...]``: damaged input to what reads a user's
+input.
 
 A right input is changed in one to four places by the generator of (target, number): the same number
 is the same input again. It must be read or refused with a ProbeError; anything else is a defect.

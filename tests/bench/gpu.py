@@ -1,8 +1,8 @@
-"""The core on a GPU: models of 1B and 7B random weights in bfloat16 and in 4 bits, on the workloads of ``scoring``.
+"""The core on a GPU: models of 1B and 7B random weights in bfloat16 and in 4 bits, on the workloads
+of ``scoring``.
 
-``python -m tests.bench gpu`` writes its two tables in README.md. Random weights are enough for speed. Seconds are the
-clock's, everything sent to the card done. README.md has the rest.
-"""
+``python -m tests.bench gpu`` writes its two tables in README.md. Random weights are enough for
+speed. Seconds are the clock's, everything sent to the card done. README.md has the rest."""
 
 import datetime
 import shutil
@@ -71,7 +71,8 @@ def main(names: Sequence[str] = tuple(CONFIGS)) -> None:
 
 
 def save(config, folder: Path):
-    """Writes a model of random weights, made on the card, and the benchmarks' tokenizer; returns the world it speaks of."""
+    """Writes a model of random weights, made on the card, and the benchmarks' tokenizer; returns
+    the world it speaks of."""
     torch.manual_seed(0)
     world = workloads.relations()
     tokenizer = workloads.tokenizer(world)

@@ -1,4 +1,5 @@
-"""What benchmarks share: work in a process of its own, one row per measurement, and their tables in README.md."""
+"""What benchmarks share: work in a process of its own, one row per measurement, and their tables in
+README.md."""
 
 import multiprocessing
 import platform
@@ -21,7 +22,8 @@ README = Path(__file__).with_name("README.md")
 
 
 def alone(work: Callable, *arguments) -> dict:
-    """What a function returns in a process of its own, its CPU seconds (all threads) and the process's peak memory (GiB)."""
+    """What a function returns in a process of its own, its CPU seconds (all threads) and the
+    process's peak memory (GiB)."""
     with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as pool:
         return pool.submit(_measured, work, arguments).result()
 
@@ -49,7 +51,8 @@ def write_table(
     file: Path = README,
     about: str | None = None,
 ) -> None:
-    """Print a table, and replace what stands between the two markers of a benchmark by date, machine and table.
+    """Print a table, and replace what stands between the two markers of a benchmark by date,
+    machine and table.
 
     decimals   column of numbers -> digits shown
     about      the line before the table (None: today's date and this machine)

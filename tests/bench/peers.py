@@ -1,8 +1,7 @@
 """What others run for the same questions, on the same model object and tokenizer.
 
-Each function does what its original does, with the original's defaults where a line says nothing else. Only the first
-one needs a package that the kit does not (``pip install lm-eval``).
-"""
+Each function does what its original does, with the original's defaults where a line says nothing
+else. Only the first one needs a package that the kit does not (``pip install lm-eval``)."""
 
 import logging
 
@@ -32,7 +31,8 @@ def harness(model, tokenizer, batch: int):
 
 
 def sorted_batches(model, tokenizer, pairs: list[tuple[str, str]], rows: int = 32) -> np.ndarray:
-    """A careful loop of one's own: teacher-forced, sorted by length, right-padded batches. Log-probs [pairs]."""
+    """A careful loop of one's own: teacher-forced, sorted by length, right-padded batches.
+    Log-probs [pairs]."""
     texts = list(dict.fromkeys(text for pair in pairs for text in pair))
     ids = dict(zip(texts, tokenizer(texts)["input_ids"], strict=True))
     order = sorted(range(len(pairs)), key=lambda n: sum(len(ids[text]) for text in pairs[n]))
@@ -56,7 +56,8 @@ def sorted_batches(model, tokenizer, pairs: list[tuple[str, str]], rows: int = 3
 
 
 def beams_one_by_one(model, tokenizer, prompts: list[str]) -> list:
-    """MONITOR's released scheme: five beams, 15 new tokens, one prompt at a time; what ``generate`` returns for each."""
+    """MONITOR's released scheme: five beams, 15 new tokens, one prompt at a time; what ``generate``
+    returns for each."""
     return [
         model.generate(
             **tokenizer(prompt, return_tensors="pt", return_token_type_ids=False).to(model.device),
@@ -71,7 +72,8 @@ def beams_one_by_one(model, tokenizer, prompts: list[str]) -> list:
 
 
 def padded_states(model, tokenizer, texts: list[str], rows: int = 64) -> np.ndarray:
-    """GraphEval's judge: the whole model with its head, every layer's states, left-padded batches in the given order."""
+    """GraphEval's judge: the whole model with its head, every layer's states, left-padded batches
+    in the given order."""
     states = []
     with torch.no_grad():
         for start in range(0, len(texts), rows):
@@ -89,7 +91,8 @@ def padded_states(model, tokenizer, texts: list[str], rows: int = 64) -> np.ndar
 
 
 def sorted_states(model, tokenizer, texts: list[str], rows: int = 32) -> np.ndarray:
-    """A careful loop of one's own: the model without its head, sorted by length, right-padded batches."""
+    """A careful loop of one's own: the model without its head, sorted by length, right-padded
+    batches."""
     ids = tokenizer(texts)["input_ids"]
     order = sorted(range(len(texts)), key=lambda n: len(ids[n]))
     states = np.empty((len(texts), model.config.hidden_size), dtype=np.float32)

@@ -1,8 +1,9 @@
-"""Exactness and speed of ``probelib.lm`` against what others run for the same requests; README.md says what is measured.
+"""Exactness and speed of ``probelib.lm`` against what others run for the same requests; README.md
+says what is measured.
 
-Every time of theirs is taken between two of ours, so that each ratio compares neighbours. Everything runs in one thread,
-so the process's CPU seconds are those of the clock on an idle machine, and they hold on a busy one.
-"""
+Every time of theirs is taken between two of ours, so that each ratio compares neighbours.
+Everything runs in one thread, so the process's CPU seconds are those of the clock on an idle
+machine, and they hold on a busy one."""
 
 import os
 import tempfile
@@ -54,7 +55,8 @@ def main() -> None:
 
 
 def many_shot(ours, theirs, world, subjects: int = 4) -> list[dict]:
-    """W1: lists of 50 examples, 100 options per subject. Few ``subjects`` per relation: the peer takes 8 s for each."""
+    """W1: lists of 50 examples, 100 options per subject. Few ``subjects`` per relation: the peer
+    takes 8 s for each."""
     requests, trial = (
         workloads.many_shot(world, subjects),
         workloads.many_shot(world, 1, options=20),
@@ -121,7 +123,8 @@ def monitor(ours, theirs, world) -> list[dict]:
 
 
 def _beam_difference(ours, theirs, prompts: list[str], outputs: list) -> float:
-    """Largest difference between the beams' log-probs of what they wrote and ours of the same tokens."""
+    """Largest difference between the beams' log-probs of what they wrote and ours of the same
+    tokens."""
     contexts, branches, sums = ours.tokens.prompts(prompts), [], []
     for n, output in enumerate(outputs):
         length = int((output.beam_indices[0] >= 0).sum())  # a beam that ended is padded
@@ -179,7 +182,8 @@ def largest(left: np.ndarray, right: np.ndarray) -> float:
 def compare(
     workload, peer, requests, ours, theirs, wanted, rounds=3, difference=largest, by="cpu"
 ) -> dict:
-    """A row: ours, theirs, ours, theirs, ..., ours; each of theirs is divided by the mean of its two neighbours.
+    """A row: ours, theirs, ours, theirs, ..., ours; each of theirs is divided by the mean of its
+    two neighbours.
 
     by   whose seconds count, "cpu" or "wall"; the ratio by the other ones stands beside
     """
@@ -212,8 +216,8 @@ def compare(
 
 
 def tree_size(sequences: list[tuple[list[int], list[int]]]) -> tuple[int, int, int]:
-    """Inner nodes of the prefix tree over (prompt ids, answer ids), how many of them predict a token of an answer, and all
-    tokens. Counted without the code that is measured."""
+    """Inner nodes of the prefix tree over (prompt ids, answer ids), how many of them predict a
+    token of an answer, and all tokens. Counted without the code that is measured."""
     root, nodes, predicting, tokens = {}, 0, set(), 0
     for prompt, answer in sequences:
         node = root

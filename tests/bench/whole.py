@@ -1,8 +1,8 @@
-"""A whole generated graph of 1,000,000 triples through a judge: seconds and memory from its first part to its last.
+"""A whole generated graph of 1,000,000 triples through a judge: seconds and memory from its first
+part to its last.
 
-``python -m tests.bench whole`` writes its table in README.md. The run stops after every tenth part and is resumed, as a
-killed one would be. Seconds are CPU seconds.
-"""
+``python -m tests.bench whole`` writes its table in README.md. The run stops after every tenth part
+and is resumed, as a killed one would be. Seconds are CPU seconds."""
 
 import resource
 import tempfile
@@ -31,12 +31,15 @@ def any_judge(reader: judge.Reader) -> judge.Judge:
 
 
 def judge_graph(folder: Path) -> list[tuple]:
-    """Rows (triples, statements, CPU seconds since the start, peak memory in GiB) at every stop until the graph is done."""
+    """Rows (triples, statements, CPU seconds since the start, peak memory in GiB) at every stop
+    until the graph is done."""
     reader, started, rows = judge.Reader(lm.load(MODEL)), time.process_time(), []
     one = any_judge(reader)
     kg = grapheval.verbalize(open_graph(folder), NO_TEMPLATES, grapheval.DEFAULT_TEMPLATE)
     for _ in range(-(-len(kg.graph) // (PARTS * whole_graph.PART))):
-        parts = whole_graph.judge_graph({"j": reader}, {"j": one}, kg, folder / "answers", most=PARTS)["j"]
+        parts = whole_graph.judge_graph(
+            {"j": reader}, {"j": one}, kg, folder / "answers", most=PARTS
+        )["j"]
         finished = [part.record() for part in parts if part.finished()]
         triples = min(len(finished) * whole_graph.PART, len(kg.graph))
         peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20

@@ -1,8 +1,9 @@
-"""The model and the requests of the benchmarks: made up on the fly from one seed, nothing is downloaded.
+"""The model and the requests of the benchmarks: made up on the fly from one seed, nothing is
+downloaded.
 
-The model is a GPT-NeoX of 27.3M parameters with random weights; its tokenizer is a BPE of 8,192 tokens trained on
-sentences about made-up names, some of them common and some rare: a name is one to six tokens, as with real tokenizers.
-"""
+The model is a GPT-NeoX of 27.3M parameters with random weights; its tokenizer is a BPE of 8,192
+tokens trained on sentences about made-up names, some of them common and some rare: a name is one to
+six tokens, as with real tokenizers."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -74,7 +75,8 @@ def relations(seed: int = 0, subjects: int = 200, objects: int = 400) -> list[Re
 
 
 def tokenizer(world: list[Relation], seed: int = 0, sentences: int = 20_000):
-    """A byte-level BPE trained on sentences about ``world``; names early in a list occur more often."""
+    """A byte-level BPE trained on sentences about ``world``; names early in a list occur more
+    often."""
     from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 
     rng = np.random.default_rng(seed)
@@ -105,7 +107,8 @@ def tokenizer(world: list[Relation], seed: int = 0, sentences: int = 20_000):
 
 
 def save_model(folder: Path, seed: int = 0) -> list[Relation]:
-    """Writes the model and its tokenizer to ``folder`` as a user would bring them; returns the world it speaks of."""
+    """Writes the model and its tokenizer to ``folder`` as a user would bring them; returns the
+    world it speaks of."""
     world = relations(seed)
     tok = tokenizer(world, seed)
     torch.manual_seed(seed)
@@ -142,7 +145,8 @@ class Requests:
 def many_shot(
     world: list[Relation], subjects: int, relations: int = 2, shots: int = 50, options: int = 100
 ) -> Requests:
-    """Lists of ``shots`` examples "subject object subject object ..." and a subject; its options are the next word."""
+    """Lists of ``shots`` examples "subject object subject object ..." and a subject; its options
+    are the next word."""
     rng, prompts, continuations = np.random.default_rng(1), [], []
     for relation in world[:relations]:
         chosen = rng.permutation(relation.subjects)[: shots + subjects]
@@ -161,7 +165,8 @@ def many_shot(
 def templates(
     world: list[Relation], facts: int, relations: int = 5, count: int = 3, candidates: int = 60
 ) -> Requests:
-    """``facts`` of each of five relations under three templates; the candidates are the relation's 60 objects."""
+    """``facts`` of each of five relations under three templates; the candidates are the relation's
+    60 objects."""
     rng, prompts, continuations = np.random.default_rng(2), [], []
     for relation in world[:relations]:
         objects = [f" {o}" for o in rng.choice(relation.objects, candidates, replace=False)]
@@ -172,7 +177,8 @@ def templates(
 
 
 def framings(world: list[Relation], facts: int, relations: int = 5) -> Requests:
-    """MONITOR's 13 prompts a fact: seven wordings, and the first one behind the object and behind five other objects."""
+    """MONITOR's 13 prompts a fact: seven wordings, and the first one behind the object and behind
+    five other objects."""
     rng, prompts, continuations = np.random.default_rng(3), [], []
     for relation in world[:relations]:
         for subject in rng.choice(relation.subjects, facts, replace=False):
@@ -186,7 +192,8 @@ def framings(world: list[Relation], facts: int, relations: int = 5) -> Requests:
 
 
 def statements(world: list[Relation], count: int) -> list[str]:
-    """Statements as a judge reads them behind ``INSTRUCTION``: a random subject, wording and object each."""
+    """Statements as a judge reads them behind ``INSTRUCTION``: a random subject, wording and object
+    each."""
     rng, texts = np.random.default_rng(4), []
     for _ in range(count):
         relation = world[rng.integers(len(world))]

@@ -1,4 +1,5 @@
-"""Scores computed elsewhere: GPT-2's real ones on BEAR, and sample logs of lm-evaluation-harness."""
+"""Scores computed elsewhere: GPT-2's real ones on BEAR, and sample logs of
+lm-evaluation-harness."""
 
 import json
 import random
@@ -99,7 +100,8 @@ WINOGRANDE = [
     ],
 )
 def test_bad_samples_raise(harness, change, said):
-    """An ambiguous target is refused: is "0" the first candidate, or the one that reads 0? In WinoGrande only prompts differ."""
+    """An ambiguous target is refused: is "0" the first candidate, or the one that reads 0? In
+    WinoGrande only prompts differ."""
     with pytest.raises(ProbeError, match=said):
         imported.read(harness(FRANCE | change))
 
@@ -110,7 +112,8 @@ def test_a_number_decides_where_only_prompts_differ(harness):
 
 
 def test_priors_are_no_candidates(harness):
-    """``acc_mutual_info`` asks for every candidate once more, behind nothing; "Paris" is the more frequent word."""
+    """``acc_mutual_info`` asks for every candidate once more, behind nothing; "Paris" is the more
+    frequent word."""
     asked = [
         ["The capital of Italy is", " Rome"],
         ["The capital of Italy is", " Paris"],
@@ -201,7 +204,8 @@ def test_candidates_may_stand_behind_prompts_of_their_own():
 
 
 def test_random_distractors_are_the_mean_over_draws(gpt2):
-    """The closed form against 4,000 draws, on one of GPT-2's facts that is neither all right nor all wrong."""
+    """The closed form against 4,000 draws, on one of GPT-2's facts that is neither all right nor
+    all wrong."""
     rows = imported.read(gpt2, ["P36"])
     table = choose_candidates(rows)
     one = table[(table["beaten"] > table["wrong"] * 0.7) & (table["beaten"] < table["wrong"])].iloc[
@@ -218,7 +222,8 @@ def test_random_distractors_are_the_mean_over_draws(gpt2):
 
 
 def test_a_fact_with_few_candidates_takes_all_of_them():
-    """Of m < n wrong candidates all m are taken; a fact without any has no value. Avg@n does not depend on n."""
+    """Of m < n wrong candidates all m are taken; a fact without any has no value. Avg@n does not
+    depend on n."""
     table = pd.DataFrame({"fact": list("abc"), "wrong": [4, 2, 0], "beaten": [3, 2, 0]})
     found = random_distractors(table, 3)
     assert found["min"].tolist() == pytest.approx([1 / 4, 1, float("nan")], nan_ok=True)

@@ -102,7 +102,8 @@ def item(
     descriptions: dict = (),
     sites: tuple = (),
 ) -> dict:
-    """An item with its keys in the order of the dump; labels and descriptions {language: text}, aliases {language: texts}."""
+    """An item with its keys in the order of the dump; labels and descriptions {language: text},
+    aliases {language: texts}."""
     text = lambda texts: {
         code: {"language": code, "value": value} for code, value in dict(texts).items()
     }
@@ -124,7 +125,8 @@ def item(
 
 
 def write_dump(items: list[dict], path: Path) -> Path:
-    """Items as a Wikidata JSON dump: brackets on lines of their own, a comma after every item but the last, ASCII."""
+    """Items as a Wikidata JSON dump: brackets on lines of their own, a comma after every item but
+    the last, ASCII."""
     lines = ",\n".join(json.dumps(one, separators=(",", ":")) for one in items)
     opened = {".bz2": bz2.open, ".gz": gzip.open}.get(path.suffix, open)
     with opened(path, "wt", encoding="utf-8") as file:

@@ -1,4 +1,5 @@
-"""lm-evaluation-harness on the kit's models: the numbers of its own backend, request by request and as whole evaluations."""
+"""lm-evaluation-harness on the kit's models: the numbers of its own backend, request by request and
+as whole evaluations."""
 
 import json
 import logging
@@ -43,13 +44,17 @@ def offline():
 
 
 def ask(model, kind: str, requests: list[tuple]) -> list:
-    return getattr(model, kind)([Instance(kind, {}, each, n) for n, each in enumerate(requests)], disable_tqdm=True)
+    return getattr(model, kind)(
+        [Instance(kind, {}, each, n) for n, each in enumerate(requests)], disable_tqdm=True
+    )
 
 
 def both(folder, config=None, bos=False):
     """Our backend and the harness's own on one model."""
     model = lm.load(tiny.folder(folder, config, bos))
-    own = HFLM(pretrained=model.hf_model, tokenizer=model.tokenizer, batch_size=1, logits_cache=False)
+    own = HFLM(
+        pretrained=model.hf_model, tokenizer=model.tokenizer, batch_size=1, logits_cache=False
+    )
     return ProbeLM(model), own
 
 
@@ -67,15 +72,24 @@ def test_loglikelihood_is_that_of_the_harness(backends):
 
 def test_greedy_answers_and_perplexities_are_those_of_the_harness(tmp_path):
     models = both(tmp_path)
-    options = [{"until": ["\n"], "max_gen_toks": 40}, {"until": ["a"], "max_gen_toks": 12}, {"max_gen_toks": 3}]
+    options = [
+        {"until": ["\n"], "max_gen_toks": 40},
+        {"until": ["a"], "max_gen_toks": 12},
+        {"max_gen_toks": 3},
+    ]
     asked = [(context, dict(options[n % 3])) for n, (context, _) in enumerate(PAIRS[:6]) if context]
     ours, own = (ask(model, "generate_until", asked) for model in models)
     assert ours == own and len(set(ours)) > 1
-    texts = [("Paris is nice.",), ("The capital of Peru is Lima. " * 40,)]  # the second takes several windows
+    texts = [
+        ("Paris is nice.",),
+        ("The capital of Peru is Lima. " * 40,),
+    ]  # the second takes several windows
     ours, own = (ask(model, "loglikelihood_rolling", texts) for model in models)
     for (text,), mine, theirs in zip(texts, ours, own, strict=True):
         tokens = len(models[0].tok_encode(text))
-        assert mine / tokens == pytest.approx(theirs / tokens, abs=1e-5)  # per token: rounding adds up over a document
+        assert mine / tokens == pytest.approx(
+            theirs / tokens, abs=1e-5
+        )  # per token: rounding adds up over a document
 
 
 def test_boundary_of_the_kit_is_that_of_logprobs(tmp_path):
@@ -89,7 +103,8 @@ def test_boundary_of_the_kit_is_that_of_logprobs(tmp_path):
 
 
 def test_a_whole_evaluation_is_equal(tmp_path):
-    """Two tasks from local files: multiple choice with two examples before each question, and generated answers."""
+    """Two tasks from local files: multiple choice with two examples before each question, and
+    generated answers."""
     rows = [{"question": f"What is the capital of {c}?", "choices": ["Paris", "Lima", "Oslo"], "answer": n % 3}
             for n, c in enumerate(["France", "Peru", "Norway", "Spain", "Italy"])]  # fmt: skip
     data = tmp_path / "data.jsonl"
@@ -105,9 +120,14 @@ def test_a_whole_evaluation_is_equal(tmp_path):
         "generation_kwargs": {"until": ["."], "max_gen_toks": 5},
         "metric_list": [{"metric": "exact_match"}],
     }
-    models, manager = both(tmp_path / "model"), TaskManager(include_defaults=False)  # reads none of its 10,000 files
+    models, manager = (
+        both(tmp_path / "model"),
+        TaskManager(include_defaults=False),
+    )  # reads none of its 10,000 files
     common = {"task_manager": manager, "bootstrap_iters": 0}
-    ours, own = (simple_evaluate(model, tasks=[dict(choice), dict(text)], **common) for model in models)
+    ours, own = (
+        simple_evaluate(model, tasks=[dict(choice), dict(text)], **common) for model in models
+    )
     assert ours["results"] == own["results"]
     for name in ("choice", "text"):
         first, second = (result["samples"][name] for result in (ours, own))

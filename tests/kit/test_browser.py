@@ -100,11 +100,11 @@ KERNEL = f"return {NOTEBOOK}.sessionContext.session?.kernel?.status ?? ''"
 
 
 def open_notebook(browser, lab: str, name: str) -> None:
-    """Open a notebook as a double click does, wait for its kernel, and see no warning: no dialog, no notification, nothing to
-    be trusted or upgraded, and the cells are those of the file.
+    """Open a notebook as a double click does, wait for its kernel, and see no warning: no dialog,
+    no notification, nothing to be trusted or upgraded, and the cells are those of the file.
 
-    JupyterLab itself notes the kernel's Python version in the metadata, so the notebook counts as changed. A lab that has just
-    started answers the address of a file with the folder it lies in.
+    JupyterLab itself notes the kernel's Python version in the metadata, so the notebook counts as
+    changed. A lab that has just started answers the address of a file with the folder it lies in.
     """
     browser.get(f"{lab}/lab?reset")
     wait(lambda: browser.execute_script("return !!window.jupyterapp"), 90)
@@ -147,7 +147,8 @@ const [at, done] = arguments, drawn = () => requestAnimationFrame(() => requestA
 
 
 def wide_outputs(browser) -> list[str]:
-    """The outputs with a horizontal scrollbar at 1400 pixels. Only what is in the window is on the page, so it is scrolled."""
+    """The outputs with a horizontal scrollbar at 1400 pixels. Only what is in the window is on the
+    page, so it is scrolled."""
     found = []
     for at in range(len(json.loads(browser.execute_script(CELLS)))):
         browser.execute_async_script(SCROLL, at)
@@ -195,8 +196,8 @@ def test_slides_open_without_a_network(browser, lab1):
 
 
 def test_explore_answers_to_the_keyboard(browser, lab):
-    """Three menus above a picture with words; another fact, typed, changes the picture and nothing else. Nothing is wider than
-    the window."""
+    """Three menus above a picture with words; another fact, typed, changes the picture and nothing
+    else. Nothing is wider than the window."""
     from selenium.webdriver.common.by import By
 
     before = (NOTEBOOKS / "explore.ipynb").read_bytes()
@@ -232,7 +233,8 @@ def test_explore_answers_to_the_keyboard(browser, lab):
     )
     wait(lambda: "unknown model" in shown(), 60)
     assert "Traceback" not in shown() and len(shown().strip().split("\n")) == 1
-    # the letters went into the field: as JupyterLab's shortcuts they would have turned cells into texts, or made new ones
+    # the letters went into the field: as JupyterLab's shortcuts they would have turned cells into
+    # texts, or made new ones
     assert [cell["source"] for cell in json.loads(browser.execute_script(CELLS))] == [
         cell["source"] for cell in cells
     ]

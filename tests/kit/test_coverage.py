@@ -1,4 +1,5 @@
-"""The default command makes every table and figure of the four papers; the list of them is ``coverage.csv``."""
+"""The default command makes every table and figure of the four papers; the list of them is
+``coverage.csv``."""
 
 import pandas as pd
 import pytest

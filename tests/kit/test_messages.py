@@ -1,4 +1,5 @@
-"""What a newcomer reads after thirty mistakes: what is wrong, where, what is allowed, what to try. Nothing is scored here."""
+"""What a newcomer reads after thirty mistakes: what is wrong, where, what is allowed, what to try.
+Nothing is scored here."""
 
 from pathlib import Path
 
@@ -125,7 +126,8 @@ IN_PYTHON = [
 
 
 def begins(message: str, expected: str) -> bool:
-    """Whether a message holds the parts between the dots in their order, the first one at its beginning."""
+    """Whether a message holds the parts between the dots in their order, the first one at its
+    beginning."""
     first, *parts = expected.split("...")
     at = len(first)
     found = message.startswith(first.rstrip()) or message.startswith(first)

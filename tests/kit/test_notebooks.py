@@ -1,4 +1,5 @@
-"""The whole smoke profile, really run: every product made, nothing twice, the same bytes after a kill; notebooks kept clean."""
+"""The whole smoke profile, really run: every product made, nothing twice, the same bytes after a
+kill; notebooks kept clean."""
 
 import json
 import re
@@ -51,7 +52,8 @@ def test_a_second_run_does_nothing(smoke_run):
 
 
 def test_kill_minus_nine_in_the_middle_gives_the_same_bytes(smoke_run, tmp_path):
-    """The runner and all its children are killed as soon as the first scores exist; the same command completes the run."""
+    """The runner and all its children are killed as soon as the first scores exist; the same
+    command completes the run."""
     three = ("01_facts", "monitor/sec3_instability", "monitor/sec4_anchors")
     process = start(tmp_path, "--only", *three)
     deadline = time.monotonic() + 300
@@ -89,8 +91,8 @@ def test_a_notebook_run_by_papermill_leaves_the_shipped_figures_alone(tmp_path, 
 
 @pytest.fixture
 def cells(tmp_path, monkeypatch):
-    """A function that runs the code cells of a notebook in this process under the smoke profile with some parameters set, and
-    returns the notebook's names."""
+    """A function that runs the code cells of a notebook in this process under the smoke profile
+    with some parameters set, and returns the notebook's names."""
     monkeypatch.setattr(paths, "RUNS", tmp_path / "runs")
     monkeypatch.setattr(paths, "FIGURES", tmp_path / "figures")
 
@@ -110,7 +112,8 @@ def cells(tmp_path, monkeypatch):
 
 
 def noise(notebooks: Path) -> dict[str, list[str]]:
-    """What stands in executed notebooks beside their own outputs and bars of progress: notebook -> lines."""
+    """What stands in executed notebooks beside their own outputs and bars of progress: notebook ->
+    lines."""
     said = {}
     for path in sorted(notebooks.rglob("*.ipynb")):
         cells = nbformat.read(path, as_version=4).cells
@@ -168,8 +171,9 @@ HOSTILE = [
 
 
 def own_data(data: str, fktc: Path, gpt2: Path, folder: Path) -> Path:
-    """Real facts in one of four formats: FKTC as released, three columns and LAMA's files with the same facts, and the facts of
-    BEAR that GPT-2's scores are about. "hostile": three columns whose labels are ``HOSTILE``, each with a number."""
+    """Real facts in one of four formats: FKTC as released, three columns and LAMA's files with the
+    same facts, and the facts of BEAR that GPT-2's scores are about. "hostile": three columns whose
+    labels are ``HOSTILE``, each with a number."""
     lines = {
         r: (fktc / f"{r}-subclass.json").read_text().splitlines()[1:300]
         for r in ("P19", "P176", "P364")
@@ -243,7 +247,8 @@ def test_every_notebook_runs_on_facts_of_ones_own(cells, tmp_path, fktc, gpt2, d
 @pytest.mark.slow
 @TAKES_DATA
 def test_hostile_labels_are_shown_as_text(cells, tmp_path, fktc, gpt2, monkeypatch, name):
-    """No label becomes a tag, in a file or in what a notebook shows; none is fetched; and no notebook fails at one."""
+    """No label becomes a tag, in a file or in what a notebook shows; none is fetched; and no
+    notebook fails at one."""
     shown = []
     keep = lambda data, **_: shown.append(
         data if isinstance(data, dict) else {"text/html": data._repr_html_()}
@@ -292,8 +297,8 @@ def folders(tmp_path_factory) -> list[str]:
 
 @pytest.mark.slow
 def test_models_that_know_nothing_make_no_findings(tmp_path, folders):
-    """No fact anchored, no family: the notebook says so, and nowhere that something goes from nan to nan. The notebook on the
-    shipped models leaves them out."""
+    """No fact anchored, no family: the notebook says so, and nowhere that something goes from nan
+    to nan. The notebook on the shipped models leaves them out."""
     run(tmp_path, "--only", "monitor/sec5_results", "02_models", "--models", ",".join(folders), "--set", "encoder_decoders=[]",
         "relations=[P37, P178, P108, P1412]")  # fmt: skip
     assert noise(tmp_path / "runs") == {}
@@ -311,8 +316,9 @@ def test_models_that_know_nothing_make_no_findings(tmp_path, folders):
 
 @pytest.mark.slow
 def test_the_small_plan_runs_on_folders_of_its_architectures(smoke_run, tmp_path, folders):
-    """Through every measure. What they were taught nobody knows: the ground truth is that of shipped models, and it says so.
-    Their scores are those of the smoke run, whose store is copied here."""
+    """Through every measure. What they were taught nobody knows: the ground truth is that of
+    shipped models, and it says so. Their scores are those of the smoke run, whose store is copied
+    here."""
     shutil.copytree(
         smoke_run[0] / "runs" / "smoke" / "scores", tmp_path / "runs" / "small" / "scores"
     )

@@ -1,4 +1,5 @@
-"""What is needed to publish the kit: workflows that name what exists, one version, a wheel that works without a clone."""
+"""What is needed to publish the kit: workflows that name what exists, one version, a wheel that
+works without a clone."""
 
 import json
 import os
@@ -62,7 +63,8 @@ def solutions() -> list[str]:
 
 
 def packed(wheel) -> list[tuple[str, str]]:
-    """(name, text) of every text file in a wheel, but for modules: the library computes some of the same things itself."""
+    """(name, text) of every text file in a wheel, but for modules: the library computes some of the
+    same things itself."""
     with zipfile.ZipFile(wheel) as archive:
         texts = [
             name
@@ -74,8 +76,9 @@ def packed(wheel) -> list[tuple[str, str]]:
 
 @pytest.mark.slow
 def test_a_wheel_needs_no_clone(tmp_path):
-    """Built from the tracked files, installed into an environment of its own, used from elsewhere: facts, models, a lab that was
-    handed out. It holds no solutions, and the course command says that they are in a clone."""
+    """Built from the tracked files, installed into an environment of its own, used from elsewhere:
+    facts, models, a lab that was handed out. It holds no solutions, and the course command says
+    that they are in a clone."""
     source, clean = tmp_path / "source", tmp_path / "clean"
     tracked = subprocess.run(
         ["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=True

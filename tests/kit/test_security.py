@@ -1,4 +1,5 @@
-"""What comes from data, models, servers and parameters is shown, never run; and nothing leaves its place."""
+"""What comes from data, models, servers and parameters is shown, never run; and nothing leaves its
+place."""
 
 import ast
 import functools
@@ -27,7 +28,8 @@ from tests.conftest import PROFILE, run, write_plan
 from tests.kit.test_browser import browser  # noqa: F401 (a fixture)
 from tests.lm import tiny
 
-# --- no pickle, no code from texts, no shell, no unpacking of archives, in any line of the kit and of its notebooks
+# --- no pickle, no code from texts, no shell, no unpacking of archives, in any line of the kit and
+# of its notebooks
 
 MODULES = {
     "pickle",
@@ -400,8 +402,8 @@ MAY_SHOW = {
 
 
 def shows(source: str) -> set[str]:
-    """Functions of IPython's that a piece of Python calls to show something: some take a text for an address or for markup.
-    "raw": it names the types of what it shows itself."""
+    """Functions of IPython's that a piece of Python calls to show something: some take a text for
+    an address or for markup. "raw": it names the types of what it shows itself."""
     tree = ast.parse(source)
     imported = [
         alias for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) for alias in node.names
@@ -415,7 +417,8 @@ def shows(source: str) -> set[str]:
 
 
 def test_one_module_shows_texts_and_shows_them_unchanged():
-    """``report.shown`` gives IPython the types of what it shows (``raw=True``), and escapes Stylers; widgets are explore's."""
+    """``report.shown`` gives IPython the types of what it shows (``raw=True``), and escapes
+    Stylers; widgets are explore's."""
     assert shows("from IPython import display as d\nd.Markdown(label)") == {"Markdown"}
     renamed = "from IPython.display import Markdown as M, display as show\nshow(M(label))"
     assert shows(renamed) == {"Markdown", "display"}

@@ -1,5 +1,5 @@
-"""How the notebooks are written: no outputs, small cells, typed parameters, the traps named. Nothing
-is executed here."""
+"""How the notebooks are written: no outputs, small cells, typed parameters, the traps named.
+Nothing is executed here."""
 
 import ast
 import re

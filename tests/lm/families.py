@@ -1,8 +1,9 @@
-"""Every family of the installed transformers, tiny and random, scored by ``lm`` and by plain forwards.
+"""Every family of the installed transformers, tiny and random, scored by ``lm`` and by plain
+forwards.
 
-``python -m tests.lm.families [LOG] [TYPE or KIND ...]`` tries the types that are named (default: all) and are not yet in the
-log (JSON lines), and writes tests/lm/families.md. Types that the log does not hold keep their row of that table. Each family
-has a process and a time limit of its own.
+``python -m tests.lm.families [LOG] [TYPE or KIND ...]`` tries the types that are named (default:
+all) and are not yet in the log (JSON lines), and writes tests/lm/families.md. Types that the log
+does not hold keep their row of that table. Each family has a process and a time limit of its own.
 """
 
 import json
@@ -335,7 +336,8 @@ def in_a_process(kind: str, name: str) -> dict:
 
 
 def read_table(text: str) -> dict[tuple[str, str], dict]:
-    """(kind, type) -> row of a table that ``table`` wrote; none of a table of another version of transformers."""
+    """(kind, type) -> row of a table that ``table`` wrote; none of a table of another version of
+    transformers."""
     if f"transformers {hf.__version__}," not in text:
         return {}
     cells = [line[2:-2].split(" | ", 5) for line in text.splitlines() if line.startswith("| ")][1:]
@@ -352,8 +354,8 @@ def read_table(text: str) -> dict[tuple[str, str], dict]:
 
 
 def table(rows: list[dict], before: str = "") -> str:
-    """The Markdown table, with a count of outcomes per kind before it. Types that ``rows`` lack keep their row of the table
-    ``before``."""
+    """The Markdown table, with a count of outcomes per kind before it. Types that ``rows`` lack
+    keep their row of the table ``before``."""
     empty = {"outcome": "not tried", "path": "", "error": None, "note": ""}
     known = {(kind, name): {"kind": kind, "type": name} | empty for kind, name in kinds()}
     known |= read_table(before) | {(row["kind"], row["type"]): row for row in rows}

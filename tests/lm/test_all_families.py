@@ -1,4 +1,5 @@
-"""Every family of the installed transformers is scored exactly or refused with a named error; see ``families``."""
+"""Every family of the installed transformers is scored exactly or refused with a named error; see
+``families``."""
 
 import pytest
 
@@ -25,7 +26,8 @@ def test_some_families_are_exact_or_refused(kind, name):
 
 
 def test_a_sweep_of_some_types_keeps_the_other_rows():
-    """The types of a log replace their rows; a table of another version of transformers is not read."""
+    """The types of a log replace their rows; a table of another version of transformers is not
+    read."""
     llama = {
         "kind": "causal",
         "type": "llama",

@@ -1,4 +1,5 @@
-"""Asking an instruct model: drawn answers, chat templates, an OpenAI-style server, and what it all costs."""
+"""Asking an instruct model: drawn answers, chat templates, an OpenAI-style server, and what it all
+costs."""
 
 import pytest
 

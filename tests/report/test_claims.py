@@ -1,4 +1,5 @@
-"""Claims: verdicts from intervals alone, counted, in few words; every entry of claims.yaml builds and belongs to the plan."""
+"""Claims: verdicts from intervals alone, counted, in few words; every entry of claims.yaml builds
+and belongs to the plan."""
 
 import os
 import re

@@ -1,4 +1,5 @@
-"""The bibliography and CITATION.cff say the same of the four papers, and every measure names its paper."""
+"""The bibliography and CITATION.cff say the same of the four papers, and every measure names its
+paper."""
 
 import itertools
 import json

@@ -1,4 +1,5 @@
-"""Artifacts, pages and charts: same bytes twice, everything escaped, nothing fetched, the committed pages show the CSVs."""
+"""Artifacts, pages and charts: same bytes twice, everything escaped, nothing fetched, the committed
+pages show the CSVs."""
 
 import json
 import os
@@ -50,7 +51,8 @@ def make(section):
 
 
 def executed(section) -> SimpleNamespace:
-    """A step of the plan whose notebook was executed, with both artifacts, a formula, printed text and a frame."""
+    """A step of the plan whose notebook was executed, with both artifacts, a formula, printed text
+    and a frame."""
     shown = lambda artifact: nbformat.v4.new_output(
         "display_data", {"text/plain": ""}, metadata={"probelib_artifact": artifact, "part": "body"}
     )
@@ -283,7 +285,8 @@ def test_bands_have_a_line_and_an_area_each_and_markers_at_the_ticks():
 
 
 def test_line_panels_have_common_limits_and_may_be_empty():
-    """A tau is undefined where a model does not tell facts apart; of an untaught model all may be."""
+    """A tau is undefined where a model does not tell facts apart; of an untaught model all may
+    be."""
     frame = pd.DataFrame({"measure": ["a", "b"], "n": 1, "tau": [0.2, np.nan]})
     for tau, limits in ((frame["tau"], (0.1, 0.5)), (np.nan, None)):
         rows = frame.assign(tau=tau, low=tau - 0.1, high=tau + 0.3)
@@ -306,7 +309,8 @@ def test_heat_shows_what_it_is_given():
 
 
 def test_a_dollar_is_a_dollar_and_a_power_a_power(section):
-    """Names come from data; what matplotlib itself writes as maths, as the numbers of a logarithmic axis, stays maths."""
+    """Names come from data; what matplotlib itself writes as maths, as the numbers of a logarithmic
+    axis, stays maths."""
     figure, (bars, log) = plt.subplots(2)
     bars.barh(["Ke$ha", "A$AP of $x$"], [1, 2])
     bars.set_title(r"100% $\foo$")  # no maths that could be set
@@ -330,7 +334,8 @@ def test_every_notebook_of_the_plan_has_a_committed_page():
 
 @pytest.mark.parametrize("path", PAGES, ids=lambda path: path.stem)
 def test_a_committed_page_shows_the_committed_numbers(path):
-    """Every table of a page is its CSV, rounded to the digits that are shown; every link leads to a file of the kit."""
+    """Every table of a page is its CSV, rounded to the digits that are shown; every link leads to a
+    file of the kit."""
     text = path.read_text(encoding="utf-8")
     links = re.findall(r"\]\(([^)#:\s]+)(?:#[^)]*)?\)", re.sub(r"```.*?```", "", text, flags=re.S))
     targets = [os.path.normpath(path.parent.relative_to(paths.ROOT) / link) for link in links]
@@ -356,7 +361,8 @@ def test_a_committed_page_shows_the_committed_numbers(path):
 
 
 def wrong_numbers(body: list[list[str]], table: pd.DataFrame) -> list[str]:
-    """The decimal fractions of a selection that are neither in the rows of the CSV that hold its first cell, nor a median."""
+    """The decimal fractions of a selection that are neither in the rows of the CSV that hold its
+    first cell, nor a median."""
     wrong = []
     for first, *cells in body:
         rows = table[(table.astype(str) == first.strip().replace("\\", "")).any(axis=1)]

@@ -1,4 +1,5 @@
-"""CSV for spreadsheets: what would be computed is text, everything else is unchanged, and reading gives back what was written."""
+"""CSV for spreadsheets: what would be computed is text, everything else is unchanged, and reading
+gives back what was written."""
 
 import csv
 import io
@@ -106,7 +107,8 @@ def section(tmp_path, monkeypatch) -> report.Section:
 
 
 def test_a_text_that_looks_like_a_number_stays_as_it_is(tmp_path, section):
-    """Generated years with a blank and a full stop; numbers beside them, also with an empty cell, stay numbers."""
+    """Generated years with a blank and a full stop; numbers beside them, also with an empty cell,
+    stay numbers."""
     frame = pd.DataFrame(
         {"output": [" 1936.", " 1934."], "year": [1936, 1934], "share": [0.5, float("nan")]}
     )

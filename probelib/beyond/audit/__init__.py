@@ -1,4 +1,5 @@
-"""Do the published numbers hold? Every claim that the printed tables allow to recompute, recomputed.
+"""Do the published numbers hold? Every claim that the printed tables allow to recompute,
+recomputed.
 
     audit.table()                       paper, where, claim, published, statistic, recomputed,
                                         verdict, why, computed by
@@ -6,10 +7,9 @@
 
 ``published/audit.yaml`` holds what is said, one module per paper the checks: a function returns
 numbers and a verdict, which follows from the numbers, so that a corrected table changes it. A
-verdict says whether the printed tables support a claim, within their rounding. It says nothing about
-the model runs, which no table can show: "does not hold" may be a slip in a caption, and "holds" does
-not prove that the number was measured well.
-"""
+verdict says whether the printed tables support a claim, within their rounding. It says nothing
+about the model runs, which no table can show: "does not hold" may be a slip in a caption, and
+"holds" does not prove that the number was measured well."""
 
 import inspect
 from functools import cache

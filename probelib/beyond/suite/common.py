@@ -240,8 +240,8 @@ def verbal_confidence(model, questions, folder):
 
 
 def true_minus_false(statements: pd.DataFrame) -> pd.Series:
-    """fact -> mean share of "True" of its right statements minus that of its false ones, in [-1, 1]:
-    a bias towards "True" cancels.
+    """fact -> mean share of "True" of its right statements minus that of its false ones, in [-1,
+    1]: a bias towards "True" cancels.
 
     >>> said = pd.DataFrame({"fact": "a", "context": ["true", "false1", "false2"],
     ...                      "share": [0.9, 0.5, 0.7]})
