@@ -221,7 +221,8 @@ def _assignments(given: list[str], flag: str, types: dict[str, set[type]] | None
     for assignment in given:
         name, equals, value = assignment.partition("=")
         if not equals:
-            raise ProbeError(f"{flag} {assignment!r}: NAME=VALUE is expected, as in n_facts=50.")
+            example = f"NAME=VALUE is expected, as in {flag} n_facts=50."
+            raise ProbeError(f"{flag} {assignment!r}: {example}")
         try:
             values[name] = parameters.from_text(value, (types or {}).get(name, set()))
         except parameters.yaml_errors() as error:

@@ -163,7 +163,7 @@ def settings(
         values = _values(plan, step, profile, given)
         for name, value in values.items():
             where = f"{plan.file.name}, {step.notebook}, {profile}: {name}"
-            where = f"--set {name}, {step.notebook}" if name in given else where
+            where = f"--set {name}={value}, {step.notebook}" if name in given else where
             parameters.check(value, step.accepts[name], where)
         chosen[step.notebook] = {name: values[name] for name in step.accepts if name in values}
     if "folder" in given and not any("folder" in values for values in chosen.values()):

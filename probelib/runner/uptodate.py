@@ -109,7 +109,7 @@ def outside(values: dict, beside: Path) -> dict[str, str]:
             path = beside / os.path.expanduser(name)
             if "/" in name and path.exists():
                 found[name] = _digest([(str(file), _sha256(file)) for file in inside(path)])
-                todo += [(base, True) for base in bases(path)]
+                todo += [(base, True) for base in _bases(path)]
             elif (is_model or name.startswith("hub:")) and (commit := _commit(name)):
                 found[name] = commit
     return found
@@ -137,7 +137,7 @@ def inside(path: Path) -> list[Path]:
     return [each for each in sorted(there) if each.is_file() and not made & {*each.parents}]
 
 
-def bases(path: Path) -> list[str]:
+def _bases(path: Path) -> list[str]:
     """The base model that an adapter's folder names: as it stands, and beside the adapter."""
     with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
         adapter = json.loads((path / "adapter_config.json").read_text(encoding="utf-8"))
