@@ -9,6 +9,7 @@ import numpy as np
 
 from probelib.errors import command, unknown
 from probelib.facts import check, formats
+from probelib.facts.graphs import dumps
 from probelib.facts.graphs import graph as graphs
 from probelib.facts.model import Facts, current
 from probelib.facts.shipped import read_atlas
@@ -20,8 +21,6 @@ DUMPS = ("wikidata", "dbpedia")
 def _read_dump(kind: str, dump: str, relations: list[str] | None) -> Facts:
     """The triples of these relations whose entities have labels; of Wikidata, those of best
     rank."""
-    from probelib.facts.graphs import dumps  # needs the packages of an extra
-
     with tempfile.TemporaryDirectory() as folder:
         if kind == "wikidata":
             graph = dumps.read_wikidata(dump, folder, relations)

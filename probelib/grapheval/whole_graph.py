@@ -22,6 +22,7 @@ from probelib.errors import ProbeError, check_sizes
 from probelib.facts.formats import read_pageviews
 from probelib.facts.graphs import graph as graphs
 from probelib.facts.graphs.corruptions import Spelled, askable, corruptions, spelled
+from probelib.facts.graphs.dumps import read_dbpedia
 from probelib.facts.graphs.graph import SLOTS, Graph
 from probelib.facts.model import rng
 from probelib.grapheval.measures import TYPED, by_type, likeliest_answers
@@ -102,8 +103,6 @@ def load_graph(source: str, folder: Path | None = None) -> tuple[Graph, pd.DataF
     elif folder is None:
         raise ProbeError(f"{source}: a dump is read into a folder; give folder=...")
     else:
-        from probelib.facts.graphs.dumps import read_dbpedia
-
         graph = read_dbpedia(source, folder)
     return graph, pd.DataFrame(columns=["relation", "template"])
 

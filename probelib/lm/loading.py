@@ -10,6 +10,7 @@ from probelib.lm.internals.in_memory import InMemory
 from probelib.lm.internals.weights import OPTIONS, QUANTIZE, quantization_of
 from probelib.lm.model import DEVICE_MAPS, DTYPES, LM, Model
 from probelib.lm.names import SERVERS, claim, is_id, split_chat, split_display
+from probelib.lm.remote.served import Served
 
 # other libraries' names of options -> ours
 RENAMED = {
@@ -67,8 +68,6 @@ def load(
     name, where = claim(f"{given}={asked}" if given else asked)
     where, _ = split_chat(where)
     if where.startswith(SERVERS):
-        from probelib.lm.remote.served import Served
-
         options = {
             "quantize": quantize,
             "revision": revision,

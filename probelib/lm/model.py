@@ -18,6 +18,7 @@ from probelib.lm.internals.memory import (
     stored_quantization,
     weight_bytes,
 )
+from probelib.lm.internals.weights import context_length, is_masked, load_weights
 from probelib.lm.names import split_chat
 from probelib.lm.tokens import Tokens
 
@@ -339,8 +340,6 @@ class LM(Model):
 
     @cached_property
     def masked(self) -> bool:
-        from probelib.lm.internals.weights import is_masked
-
         return is_masked(self.config)
 
     @property
@@ -350,8 +349,6 @@ class LM(Model):
     @cached_property
     def context(self) -> int:
         """Longest sequence in tokens (no limit for T5, whose positions are relative)."""
-        from probelib.lm.internals.weights import context_length
-
         return context_length(self.config)
 
     @cached_property
@@ -416,7 +413,6 @@ class LM(Model):
     def hf_model(self):
         """The transformers model in evaluation mode."""
         from probelib.lm.internals.forwards import probe
-        from probelib.lm.internals.weights import load_weights
 
         self._states  # noqa: B018  before the files are read
         vars(self)["hf_model"] = hf_model = load_weights(self)
