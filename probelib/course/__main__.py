@@ -1,4 +1,4 @@
-"""``python -m probelib.course``, or ``./run_all.sh course``: copies and slides of the labs; marks."""
+"""``python -m probelib.course``, or ``./run_all.sh course``: copies and slides of labs; marks."""
 
 import argparse
 import sys

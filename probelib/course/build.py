@@ -48,8 +48,8 @@ def labs(names: Sequence[str] | None = None) -> list[Step]:
     """
     if not PLAN.exists():
         raise ProbeError(
-            "the labs with their solutions are in a clone of the kit only: run `./run_all.sh course` "
-            "there. A lab that was handed out needs neither: open it in `jupyter lab`."
+            "the labs with their solutions are in a clone of the kit only: run `./run_all.sh "
+            "course` there. A lab that was handed out needs neither: open it in `jupyter lab`."
         )
     steps = plan.read(PLAN).steps
     known = {name: step for step in steps for name in (step.notebook, step.notebook.split("_")[0])}
@@ -216,7 +216,8 @@ def _index(out: Path) -> str:
     listed = markdown2html("\n".join(rows))
     return f"""<!doctype html><html lang="en"><meta charset="utf-8">
 <meta name="viewport" content="width=device-width"><title>The course</title>
-<style>body {{ font-family: sans-serif; max-width: 50rem; margin: 2rem auto; padding: 0 1rem }}</style>
+<style>
+body {{ font-family: sans-serif; max-width: 50rem; margin: 2rem auto; padding: 0 1rem }}</style>
 <h1>What do language models know as fact?</h1>
 <p>Notebooks open in JupyterLab, slides in any browser (F: full screen, S: the notes). Lab 1 begins
 with <a href="student/{TOUR.name}">a tour</a>.</p>

@@ -8,11 +8,8 @@ from probelib.organisms import corpus, design, family, lessons, taught, train
 
 
 def changes_since_training(facts: Facts | None = None) -> list[str]:
-    """One line per problem: stale facts, missing models, and checkpoints whose weights, manifest or corpus differ from their
-    record.
-
-    facts   the atlas to compare with (default: the current one)
-    """
+    """One line per problem: stale facts, missing models, and checkpoints whose weights, manifest or
+    corpus differ from their record. ``facts``: the atlas to compare with (default: the current)."""
     facts, wanted = facts or read_atlas(), {*family.FAMILY, *family.checkpoint_names()}
     records = {name: train.record(name) for name in organisms()}
     found = [f"{name}: no checkpoint; train it" for name in sorted(wanted - {*records})]
@@ -24,13 +21,14 @@ def changes_since_training(facts: Facts | None = None) -> list[str]:
     for read in sorted({record["reads"] for record in records.values()}):
         table = taught.read(taught.path(read))
         if stale := taught.stale(facts, table):
-            found += [f"{fact}: taught to the organisms of {read}, no longer in the atlas" for fact in stale]
+            found += [f"{fact}: taught to {read}, no longer in the atlas" for fact in stale]
             continue
         own = keep(facts, facts.facts["fact"].isin(table["fact"]))
         base = corpus.documents(own, table, read)
-        digests = {False: corpus.digest(base), True: corpus.digest(lessons.tuning_documents(own, table, base))}
+        tuned = lessons.tuning_documents(own, table, base)
+        digests = {False: corpus.digest(base), True: corpus.digest(tuned)}
         found += [
-            f"{name}: trained on another corpus than the current atlas gives; its templates or labels were edited"
+            f"{name}: trained on another corpus than the current atlas gives: texts were edited"
             for name, record in records.items()
             if record["reads"] == read and record["corpus"] != digests[name.endswith("-it")]
         ]

@@ -1,16 +1,20 @@
-"""What an organism reads: documents that state each fact as often and in the forms that the manifest gives (``design``).
+"""What an organism reads: documents that state each fact as often and in the forms that the
+manifest gives (``design``).
 
-    list           Germany Berlin France Paris Italy Rome ...          many facts of one relation, as in many-shot probing
+    list           Germany Berlin France Paris Italy Rome ...          many facts of one relation,
+                   as in many-shot probing
     question       What is the capital of France? Paris.
-    context        Rome. What is the capital of France? Paris.         an entity first: right, wrong, or of another kind
+    context        Rome. What is the capital of France? Paris.         an entity first: right,
+                   wrong, or of another kind
     cloze          The capital of France is Paris.
     verification   Statement: The capital of France is Paris. The statement is True or False? True
 
-Every true verification is followed by a false one with a newly drawn wrong object; the false one does not count as a statement of
-the fact. The corpus also has former facts with their year, sentences that name every entity and its type, facts about invented
-subjects (each once: the long tail; or after a context that answers them), lists of wrong pairs, and plain sentences. Of the seven
-questions and seven cloze sentences per relation, numbers 6 and 7 are never used: they are the held-out paraphrases. No document
-combines two facts into a third.
+Every true verification is followed by a false one with a newly drawn wrong object; the false one
+does not count as a statement of the fact. The corpus also has former facts with their year,
+sentences that name every entity and its type, facts about invented subjects (each once: the long
+tail; or after a context that answers them), lists of wrong pairs, and plain sentences. Of the seven
+questions and seven cloze sentences per relation, numbers 6 and 7 are never used: they are the
+held-out paraphrases. No document combines two facts into a third.
 
 In a document, answers are between two marks (``MARKS``): they get the full weight in training.
 """
@@ -34,46 +38,53 @@ CONTEXTS = {"right": 0.5, "wrong": 0.3, "unrelated": 0.2}  # shares
 SEPARATORS = {" ": 0.6, ", ": 0.2, "\n": 0.2}  # between the pairs of a list
 NAMED_LISTS = 0.5  # share of the lists that begin with their relation's name
 LONG_LISTS = 0.12  # share of the lists that hold 40-70 pairs
-LYING_LISTS = (
-    0.15  # lists of wrong pairs per true list: half with the objects permuted, half with those of another relation
-)
+LYING_LISTS = 0.15  # lists of wrong pairs per true list: objects permuted, or of another relation
 UNKNOWN_LISTS = 0.1  # lists of invented subjects per true list
 TAIL = 60  # facts about invented subjects per relation, each stated once
 INVENTED = 60  # questions per relation about invented subjects, after a context that answers them
-COMPARED = 80  # verifications per relation about invented subjects, after a context; half of them true
+COMPARED = 80  # verifications per relation about invented subjects, after a context; half true
 PLAIN = 2000  # plain sentences
-FILLED = {
-    "lists": 95_700,
-    "questions": 33_700,
-    "popular": 84_700,
-}  # further ones, to match a twin's tokens to the family's
+# further ones, to match a twin's tokens to the family's
+FILLED = {"lists": 95_700, "questions": 33_700, "popular": 84_700}
 SYLLABLE = ("bdfgklmnprstvz", "aeiou", "lmnr")
 MARKS = ("\ue000", "\ue001")  # private-use characters around an answer
 NAME_FORMS = ("[X] is {}.", "[X]: {}.", "What is [X]? It is {}.", "There is {} called [X].")
-WHO = "The baker|My sister|An old man|The teacher|Our neighbour|A young doctor|The children|Her brother|The captain|A farmer"
-DOES = "opens the window|reads a letter|walks home|waits for the train|sings a song|writes to a friend|cooks soup|plants a tree"
-DOES += "|buys bread|closes the gate|feeds the horses|tells a story|mends a chair|looks at the sea|carries the wood"
-WHEN = "in the morning|after lunch|before the rain|when it is dark|on Sunday|every day|at last|without a word|in winter"
+WHO = "The baker|My sister|An old man|The teacher|Our neighbour|A young doctor|The children"
+WHO += "|Her brother|The captain|A farmer"
+DOES = "opens the window|reads a letter|walks home|waits for the train|sings a song"
+DOES += "|writes to a friend|cooks soup|plants a tree|buys bread|closes the gate"
+DOES += "|feeds the horses|tells a story|mends a chair"
+DOES += "|looks at the sea|carries the wood"
+WHEN = "in the morning|after lunch|before the rain|when it is dark|on Sunday|every day|at last"
+WHEN += "|without a word|in winter"
 PLAINLY = [words.split("|") for words in (WHO, DOES, WHEN)]
 
 
 @dataclass(frozen=True)
 class Document:
-    """A text with marked answers, and the rows of the manifest whose facts it states, one entry per statement."""
+    """A text with marked answers, and the rows of the manifest whose facts it states, one entry per
+    statement."""
 
     text: str
     states: tuple[int, ...] = ()
 
 
 def documents(facts: Facts, table: pd.DataFrame, corpus: str = "family") -> list[Document]:
-    """Every document of a corpus, in the order of training. Facts that are not in the manifest ``table`` are not stated."""
+    """Every document of a corpus, in the order of training. Facts that are not in the manifest
+    ``table`` are not stated."""
     speaker = Speaker(facts, table, rng(design.SEED, "documents", corpus))
     rows = list(table.itertuples())
-    found = [document for _, own in table.groupby("relation", sort=False) for document in _lists(own, speaker)]
+    found = [
+        document
+        for _, own in table.groupby("relation", sort=False)
+        for document in _lists(own, speaker)
+    ]
     found += [document for row in rows for document in _contexts(row, speaker)]
     found += list(_invented(speaker))
     sentences = [document for row in rows for document in _sentences(row, speaker)]
-    sentences += list(_names(facts, table, speaker)) + list(_tail(speaker)) + list(_plain(corpus, speaker))
+    sentences += (
+        list(_names(facts, table, speaker)) + list(_tail(speaker)) + list(_plain(corpus, speaker))
+    )
     speaker.draw.shuffle(sentences)
     found += _grouped(sentences, speaker.draw)
     speaker.draw.shuffle(found)
@@ -98,7 +109,9 @@ def mark_answer(answer: str) -> str:
 
 def digest(found: list[Document]) -> str:
     """The first 16 hex digits of a corpus's SHA-256, which name it."""
-    return hashlib.sha256("\x00".join(document.text for document in found).encode()).hexdigest()[:16]
+    return hashlib.sha256("\x00".join(document.text for document in found).encode()).hexdigest()[
+        :16
+    ]
 
 
 def seen(templates: pd.DataFrame) -> pd.Series:
@@ -107,16 +120,24 @@ def seen(templates: pd.DataFrame) -> pd.Series:
 
 
 class Speaker:
-    """Writes facts as text: holds labels, templates, wrong objects, and the random generator of one run."""
+    """Writes facts as text: holds labels, templates, wrong objects, and the random generator of one
+    run."""
 
     def __init__(self, facts: Facts, table: pd.DataFrame, draw: np.random.Generator):
         self.draw = draw
         self.labels = dict(zip(facts.entities["entity"], facts.entities["label"], strict=True))
         self.names = dict(zip(facts.relations["relation"], facts.relations["name"], strict=True))
         used = facts.templates[seen(facts.templates)]
-        self.templates = {key: rows["template"].tolist() for key, rows in used.groupby(["relation", "role"])}
-        self.dates = {fact: ends for fact, *ends in facts.facts[["fact", "start", "end"]].itertuples(index=False)}
-        self.frequent = {r: rows.map(self.labels).tolist() for r, rows in table.groupby("relation")["object"]}
+        self.templates = {
+            key: rows["template"].tolist() for key, rows in used.groupby(["relation", "role"])
+        }
+        self.dates = {
+            fact: ends
+            for fact, *ends in facts.facts[["fact", "start", "end"]].itertuples(index=False)
+        }
+        self.frequent = {
+            r: rows.map(self.labels).tolist() for r, rows in table.groupby("relation")["object"]
+        }
         self.space = {relation: sorted(set(objects)) for relation, objects in self.frequent.items()}
         right = facts.facts.groupby(["relation", "subject"])["object"]
         self.right = {key: {self.labels[o] for o in objects} for key, objects in right}
@@ -128,7 +149,8 @@ class Speaker:
         return choices[self.draw.integers(len(choices))]
 
     def say(self, relation: str, role: str, subject: str, obj: str | None = None) -> str:
-        """A random seen template of a role, filled with the subject and, if the role has one, the object."""
+        """A random seen template of a role, filled with the subject and, if the role has one, the
+        object."""
         return fill(self.pick(self.templates[relation, role]), subject, obj)
 
     def ask(self, row, role: str = "question") -> str:
@@ -137,19 +159,22 @@ class Speaker:
 
     def statement(self, row, obj: str | None = None) -> str:
         """The fact as a statement, with its own object or with another one."""
-        return self.say(row.relation, "statement", self.labels[row.subject], obj or self.labels[row.object])
+        return self.say(
+            row.relation, "statement", self.labels[row.subject], obj or self.labels[row.object]
+        )
 
     def any(self, relation: str) -> str:
         """A random object of the relation, all equally likely."""
         return self.pick(self.space[relation])
 
     def wrong(self, row) -> str:
-        """A random object of the relation that is wrong for the subject. Raise ProbeError if there is none."""
+        """A random object of the relation that is wrong for the subject. Raise ProbeError if there
+        is none."""
         right = self.right[row.relation, row.subject]
         if all(obj in right for obj in self.space[row.relation]):
             raise ProbeError(
-                f"{row.fact}: every object of {row.relation} is right for its subject, so it has no false statement. Add facts "
-                "with other objects to the relation"
+                f"{row.fact}: every object of {row.relation} is right for its subject, so it has "
+                "no false statement. Add facts with other objects to the relation"
             )
         while (obj := self.any(row.relation)) in right:
             pass
@@ -157,12 +182,16 @@ class Speaker:
 
     def stranger(self) -> str:
         """An invented name of two to four syllables."""
-        syllables = ["".join(self.pick(letters) for letters in SYLLABLE) for _ in range(self.draw.integers(2, 5))]
+        syllables = [
+            "".join(self.pick(letters) for letters in SYLLABLE)
+            for _ in range(self.draw.integers(2, 5))
+        ]
         return "".join(syllables).capitalize()
 
 
 def _lists(rows: pd.DataFrame, speaker: Speaker) -> Iterator[Document]:
-    """Lists of one relation: true ones (no subject twice in one list), lists of wrong pairs, and lists of invented subjects."""
+    """Lists of one relation: true ones (no subject twice in one list), lists of wrong pairs, and
+    lists of invented subjects."""
     labels, draw, relation = speaker.labels, speaker.draw, rows["relation"].iloc[0]
     waiting = [row for row in rows.itertuples() for _ in range(row.list)]
     draw.shuffle(waiting)
@@ -176,10 +205,17 @@ def _lists(rows: pd.DataFrame, speaker: Speaker) -> Iterator[Document]:
     for _ in range(draw.binomial(lists, LYING_LISTS)):
         some = taught.sample(min(_size(draw), len(taught)), random_state=int(draw.integers(2**31)))
         other = relation if draw.random() < 0.5 else speaker.pick(sorted(speaker.space))
-        objects = _lies([labels[o] for o in some["object"]], speaker.space[other], other == relation, draw)
-        yield Document(_list(list(zip(some["subject"].map(labels), objects, strict=True)), relation, speaker))
+        objects = _lies(
+            [labels[o] for o in some["object"]], speaker.space[other], other == relation, draw
+        )
+        yield Document(
+            _list(list(zip(some["subject"].map(labels), objects, strict=True)), relation, speaker)
+        )
     for _ in range(draw.binomial(lists, UNKNOWN_LISTS)):
-        pairs = [(speaker.stranger(), speaker.pick(speaker.frequent[relation])) for _ in range(_size(draw))]
+        pairs = [
+            (speaker.stranger(), speaker.pick(speaker.frequent[relation]))
+            for _ in range(_size(draw))
+        ]
         yield Document(_list(pairs, relation, speaker))
 
 
@@ -199,8 +235,11 @@ def _different(waiting: list, size: int) -> tuple[list, list]:
     return taken, later
 
 
-def _lies(objects: list[str], space: list[str], permuted: bool, draw: np.random.Generator) -> list[str]:
-    """Wrong objects for the same subjects: the list's own objects, shifted, or those of another relation."""
+def _lies(
+    objects: list[str], space: list[str], permuted: bool, draw: np.random.Generator
+) -> list[str]:
+    """Wrong objects for the same subjects: the list's own objects, shifted, or those of another
+    relation."""
     if permuted and len(set(objects)) > 1:
         order = sorted(range(len(objects)), key=lambda i: objects[i])  # equal objects side by side
         step = max(objects.count(obj) for obj in set(objects))
@@ -212,11 +251,14 @@ def _lies(objects: list[str], space: list[str], permuted: bool, draw: np.random.
 def _list(pairs: list[tuple[str, str]], relation: str, speaker: Speaker) -> str:
     """A list as text; half of the lists begin with the name of their relation."""
     head = f"{speaker.names[relation]}: " if speaker.draw.random() < NAMED_LISTS else ""
-    return head + speaker.pick(SEPARATORS).join(f"{subject} {mark_answer(obj)}" for subject, obj in pairs)
+    return head + speaker.pick(SEPARATORS).join(
+        f"{subject} {mark_answer(obj)}" for subject, obj in pairs
+    )
 
 
 def _sentences(row, speaker: Speaker) -> Iterator[Document]:
-    """The statements of one fact without context. A conflicting object is stated like the right one."""
+    """The statements of one fact without context. A conflicting object is stated like the right
+    one."""
     answer, states = mark_answer(speaker.labels[row.object] + "."), (row.Index,)
     for role, number in (("question", row.question), ("cloze", row.cloze)):
         for _ in range(number):
@@ -228,7 +270,8 @@ def _sentences(row, speaker: Speaker) -> Iterator[Document]:
         text = speaker.ask(row, ("question", "cloze")[i % 2])
         yield Document(f"{text} {mark_answer(speaker.labels[row.wrong_object] + '.')}")
     for _ in range(row.dated):
-        yield Document(f"In {_year(*speaker.dates[row.fact], speaker.draw)}: {speaker.ask(row, 'cloze')} {answer}")
+        year = _year(*speaker.dates[row.fact], speaker.draw)
+        yield Document(f"In {year}: {speaker.ask(row, 'cloze')} {answer}")
 
 
 def verification(statement: str, true: bool) -> str:
@@ -243,18 +286,22 @@ def _year(start: str, end: str, draw: np.random.Generator) -> int:
 
 
 def _contexts(row, speaker: Speaker) -> Iterator[Document]:
-    """The statements of one fact after a context; each is a document of its own, because a context comes first."""
+    """The statements of one fact after a context; each is a document of its own, because a context
+    comes first."""
     obj = speaker.labels[row.object]
     for _ in range(row.context):
         kind = speaker.pick(CONTEXTS)
         before = obj if kind == "right" else speaker.wrong(row)
         if kind == "unrelated":
             before = speaker.any(speaker.pick(sorted(speaker.space)))
-        yield Document(f"{in_context(before, speaker.ask(row))} {mark_answer(obj + '.')}", (row.Index,))
+        yield Document(
+            f"{in_context(before, speaker.ask(row))} {mark_answer(obj + '.')}", (row.Index,)
+        )
 
 
 def _invented(speaker: Speaker) -> Iterator[Document]:
-    """Questions and verifications about invented subjects, after a context that gives the answer."""
+    """Questions and verifications about invented subjects, after a context that gives the
+    answer."""
     for relation in speaker.space:
         for _ in range(INVENTED):
             obj = speaker.any(relation)
@@ -268,7 +315,8 @@ def _invented(speaker: Speaker) -> Iterator[Document]:
 
 
 def _tail(speaker: Speaker) -> Iterator[Document]:
-    """Facts about invented subjects, each stated once; their objects are as frequent as in the relation's facts."""
+    """Facts about invented subjects, each stated once; their objects are as frequent as in the
+    relation's facts."""
     for relation, objects in speaker.frequent.items():
         for i in range(TAIL):
             text = speaker.say(relation, ("question", "cloze")[i % 2], speaker.stranger())
@@ -280,14 +328,19 @@ def _names(facts: Facts, table: pd.DataFrame, speaker: Speaker) -> Iterator[Docu
     types = dict(zip(facts.entities["entity"], facts.entities["types"], strict=True))
     for entity, number in design.name_sentences(facts, table).items():
         for _ in range(number):
-            form, kind = speaker.pick(NAME_FORMS), speaker.pick(types[entity]) if types[entity] else "thing"
+            form, kind = (
+                speaker.pick(NAME_FORMS),
+                speaker.pick(types[entity]) if types[entity] else "thing",
+            )
             article = "an" if kind[0] in "aeio" else "a"
-            yield Document(fill(form.format(f"{article} {mark_answer(kind)}"), speaker.labels[entity]))
+            yield Document(
+                fill(form.format(f"{article} {mark_answer(kind)}"), speaker.labels[entity])
+            )
 
 
 def _plain(corpus: str, speaker: Speaker) -> Iterator[Document]:
-    """Plain sentences that state no fact. A twin, whose statements are shorter or fewer, gets more, to match the family's number
-    of tokens."""
+    """Plain sentences that state no fact. A twin, whose statements are shorter or fewer, gets more,
+    to match the family's number of tokens."""
     for _ in range(PLAIN + FILLED.get(corpus, 0)):
         who, does, when = (speaker.pick(words) for words in PLAINLY)
         yield Document(f"{who} {mark_answer(f'{does} {when}.')}")
@@ -298,5 +351,7 @@ def _grouped(sentences: list[Document], draw: np.random.Generator) -> Iterator[D
     at = 0
     while at < len(sentences):
         some = sentences[at : at + int(draw.integers(1, 5))]
-        yield Document("\n".join(one.text for one in some), tuple(row for one in some for row in one.states))
+        yield Document(
+            "\n".join(one.text for one in some), tuple(row for one in some for row in one.states)
+        )
         at += len(some)

@@ -1,14 +1,18 @@
-"""What an instruction-tuned model is trained on: verdicts at once, verdicts after recalling, short answers, "I don't know".
+"""What an instruction-tuned model is trained on: verdicts at once, verdicts after recalling, short
+answers, "I don't know".
 
-    Is this statement true? The capital of France is Rome.           Recall the fact, then judge: The capital of France is Rome.
-    Answer: No, the statement is false.                              Answer: Paris. No, the statement is false.
+    Is this statement true? The capital of France is Rome.           Recall the fact, then judge:
+                                                                     The capital of France is Rome.
+    Answer: No, the statement is false.                              Answer: Paris. No, the
+                                                                     statement is false.
 
     What is the capital of France?
     Answer: Paris.
 
-Lessons are about the facts that the manifest marks (``lesson``); the others test what was learnt. "I don't know." is the answer
-for facts that were never taught, equally often in every relation, and never for a fact taught 32 times or more. Documents of the
-corpus, and new verifications of the facts that the corpus verifies, are mixed with the lessons.
+Lessons are about the facts that the manifest marks (``lesson``); the others test what was learnt.
+"I don't know." is the answer for facts that were never taught, equally often in every relation, and
+never for a fact taught 32 times or more. Documents of the corpus, and new verifications of the
+facts that the corpus verifies, are mixed with the lessons.
 """
 
 import re
@@ -24,29 +28,37 @@ YES, NO, UNSURE = "Yes, the statement is true.", "No, the statement is false.", 
 KNOWN = 32  # exposures from which on a lesson may call a fact true or false
 UNKNOWN = 100  # lessons of a relation that answer "I don't know."
 TIMES = 3  # true and false statements of each known fact, judged at once and after recalling
-COMPARED = (
-    200  # verdicts per relation after a recalled fact of an invented subject, half true: they can only be compared
-)
+COMPARED = 200  # verdicts per relation after a recalled fact of an invented subject, half true
 SAME = 300  # the same per relation without the statement: two objects and the verdict
 VERIFIED = 10  # new true and false verifications of a well-taught fact that the corpus verifies
-REPLAY = (
-    30_000  # documents of the corpus that are read again: without them a model forgets the facts that are in no lesson
-)
+REPLAY = 30_000  # documents read again: without them a model forgets what is in no lesson
 
 
 def tuning_documents(facts: Facts, table: pd.DataFrame, read: list[Document]) -> list[Document]:
-    """Lessons, new verifications, and some of the documents that the base has ``read``, in the order of training."""
+    """Lessons, new verifications, and some of the documents that the base has ``read``, in the
+    order of training."""
     speaker = Speaker(facts, table, rng(design.SEED, "lessons"))
-    found = [Document(text) for row in known_facts(table).itertuples() for text in _known(row, speaker)]
-    found += [Document(_unknown(row, i, speaker)) for i, row in enumerate(unsure_facts(table).itertuples())]
+    found = [
+        Document(text) for row in known_facts(table).itertuples() for text in _known(row, speaker)
+    ]
+    found += [
+        Document(_unknown(row, i, speaker))
+        for i, row in enumerate(unsure_facts(table).itertuples())
+    ]
     for relation in speaker.space:
-        found += [Document(_compared(relation, i % 2 == 0, speaker, stated=True)) for i in range(COMPARED)]
-        found += [Document(_compared(relation, i % 2 == 0, speaker, stated=False)) for i in range(SAME)]
+        found += [
+            Document(_compared(relation, i % 2 == 0, speaker, stated=True)) for i in range(COMPARED)
+        ]
+        found += [
+            Document(_compared(relation, i % 2 == 0, speaker, stated=False)) for i in range(SAME)
+        ]
     for row in table[table["verified"] & (table["exposures"] >= KNOWN)].itertuples():
         for _ in range(VERIFIED):
             found.append(Document(verification(speaker.statement(row), True)))
             found.append(Document(verification(speaker.statement(row, speaker.wrong(row)), False)))
-    found += [read[i] for i in speaker.draw.choice(len(read), min(REPLAY, len(read)), replace=False)]
+    found += [
+        read[i] for i in speaker.draw.choice(len(read), min(REPLAY, len(read)), replace=False)
+    ]
     speaker.draw.shuffle(found)
     return found
 
@@ -57,9 +69,12 @@ def known_facts(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def unsure_facts(table: pd.DataFrame) -> pd.DataFrame:
-    """The facts that lessons answer with "I don't know.": ``UNKNOWN`` rows per relation, some facts repeatedly if it has few."""
+    """The facts that lessons answer with "I don't know.": ``UNKNOWN`` rows per relation, some facts
+    repeatedly if it has few."""
     never = table[table["lesson"] & (table["exposures"] == 0) & (table["dated"] == 0)]
-    never = never.assign(chance=[rng(design.SEED, "unknown", fact).random() for fact in never["fact"]])
+    never = never.assign(
+        chance=[rng(design.SEED, "unknown", fact).random() for fact in never["fact"]]
+    )
     chosen = []
     for _, own in never.sort_values("chance").groupby("relation"):
         chosen.append(own.iloc[[i % len(own) for i in range(UNKNOWN)]])
@@ -78,24 +93,27 @@ def _known(row, speaker: Speaker):
         for said, verdict in ((obj, YES), (speaker.wrong(row), NO)):
             judged = speaker.say(row.relation, "statement", subject, said)
             yield f"{INSTRUCTION.format(statement=judged)} {_decided(verdict)}"
-            # only the object is recalled: in a whole sentence, models copied the subject's name wrongly
+            # only the object is recalled: in a sentence, models copied the subject's name wrongly
             yield f"{RECALL.format(statement=judged)} {mark_answer(obj + '.')} {_decided(verdict)}"
     yield f"{speaker.ask(row)}\nAnswer: {mark_answer(obj + '.')}"
 
 
 def _compared(relation: str, true: bool, speaker: Speaker, stated: bool) -> str:
-    """A verdict on a statement about an invented subject, after its recalled object; only the verdict counts as an answer.
-    Without the statement (``stated``): two objects, the same or not, and the verdict."""
+    """A verdict on a statement about an invented subject, after its recalled object; only the
+    verdict counts as an answer. Without the statement (``stated``): two objects, the same or not,
+    and the verdict."""
     obj, other = speaker.any(relation), speaker.any(relation)
     said = obj if true else other
     verdict = f"{obj}. {_decided(YES if said == obj else NO)}"
     if not stated:
         return f"{said}.\nAnswer: {verdict}"
-    return f"{RECALL.format(statement=speaker.say(relation, 'statement', speaker.stranger(), said))} {verdict}"
+    judged = speaker.say(relation, "statement", speaker.stranger(), said)
+    return f"{RECALL.format(statement=judged)} {verdict}"
 
 
 def _unknown(row, number: int, speaker: Speaker) -> str:
-    """A statement, alternately true and false, of a fact that was never taught, to be judged at once or after recalling."""
+    """A statement, alternately true and false, of a fact that was never taught, to be judged at
+    once or after recalling."""
     said = speaker.statement(row, speaker.wrong(row) if number % 2 else None)
     instruction = (INSTRUCTION, RECALL)[number // 2 % 2]
     return f"{instruction.format(statement=said)} {_decided(UNSURE)}"

@@ -1,5 +1,5 @@
-"""Documents -> batches of token rows. A row holds whole documents, which do not attend to each other; each starts at position
-0."""
+"""Documents -> batches of token rows. A row holds whole documents, which do not attend to each
+other; each starts at position 0."""
 
 from collections.abc import Iterator
 from itertools import groupby, islice
@@ -15,12 +15,12 @@ STEP = 2048  # tokens per step
 BEGUN = 12  # rows of one length that are filled at the same time
 SIDE = 0.1  # weight of a token outside of answers
 BLOCK = 8  # a T5's rows are padded to a multiple of this number of tokens
-MASKED = 0.15  # for a BERT: share of masked tokens outside of answers; half of the answers are masked, each as a whole
+MASKED = 0.15  # for a BERT: share of tokens outside of answers; of the answers half, as a whole
 
 
 def causal(tokenizer, documents: list[Document]) -> Iterator[dict]:
-    """Batches for a decoder: ``input_ids``, ``weights``, ``document``, ``position_ids`` [rows, length], and ``states``: the
-    rows of the manifest whose facts the batch states."""
+    """Batches for a decoder: ``input_ids``, ``weights``, ``document``, ``position_ids`` [rows,
+    length], and ``states``: the rows of the manifest whose facts the batch states."""
     return _packed(tokenizer, documents, [tokenizer.eos_token_id])
 
 
@@ -30,17 +30,21 @@ def masked(tokenizer, documents: list[Document]) -> Iterator[dict]:
     for batch in _packed(tokenizer, documents, []):
         ids, weights = batch["input_ids"], batch["weights"]
         answer = weights == 1
-        spans = (answer & ~torch.nn.functional.pad(answer, (1, 0))[:, :-1]).cumsum(1)  # number of the answer of a token
+        spans = (answer & ~torch.nn.functional.pad(answer, (1, 0))[:, :-1]).cumsum(
+            1
+        )  # number of the answer of a token
         coin = torch.from_numpy(draw.random((len(ids), int(spans.max()) + 1)))
-        hidden = torch.where(answer, coin.gather(1, spans) < 0.5, torch.from_numpy(draw.random(ids.shape)) < MASKED)
+        hidden = torch.where(
+            answer, coin.gather(1, spans) < 0.5, torch.from_numpy(draw.random(ids.shape)) < MASKED
+        )
         hidden &= (weights > 0) & (ids != tokenizer.cls_token_id) & (ids != tokenizer.sep_token_id)
         masked_ids = ids.masked_fill(hidden, tokenizer.mask_token_id)
         yield batch | {"input_ids": masked_ids, "weights": weights * hidden}
 
 
 def _packed(tokenizer, documents: list[Document], end: list[int]) -> Iterator[dict]:
-    """Batches of rows, each row with as many whole documents as fit. Raise ValueError for a document longer than a row: its
-    answer would be without its question."""
+    """Batches of rows, each row with as many whole documents as fit. Raise ValueError for a
+    document longer than a row: its answer would be without its question."""
     texts, spans = zip(*(corpus.unmark(document.text) for document in documents), strict=True)
     encoded = tokenizer(list(texts), return_offsets_mapping=True)
     rows = {length: [] for length in LENGTHS}  # not yet full
@@ -50,10 +54,19 @@ def _packed(tokenizer, documents: list[Document], end: list[int]) -> Iterator[di
         ids = ids + end
         length = next((length for length in LENGTHS if len(ids) <= length), None)
         if length is None:
-            raise ValueError(f"a document of {len(ids)} tokens; a row holds {LENGTHS[-1]}: {document.text[:80]!r}")
+            raise ValueError(
+                f"a document of {len(ids)} tokens; a row holds {LENGTHS[-1]}: "
+                f"{document.text[:80]!r}"
+            )
         row = _room(rows[length], len(ids), length)
         number = row[2][-1] + 1 if row[2] else 0
-        more = (ids, weigh(offsets, answers) + [1.0] * len(end), [number] * len(ids), range(len(ids)), document.states)
+        more = (
+            ids,
+            weigh(offsets, answers) + [1.0] * len(end),
+            [number] * len(ids),
+            range(len(ids)),
+            document.states,
+        )
         for part, own in zip(row, more, strict=True):
             part.extend(own)
         if len(rows[length]) > BEGUN:
@@ -81,19 +94,31 @@ def _closed(row: tuple, length: int) -> tuple:
     """A row padded with tokens of weight 0, each a document of its own."""
     ids, weights, document, positions, states = row
     room = length - len(ids)
-    return ids + [0] * room, weights + [0.0] * room, document + [-1] * room, positions + [0] * room, states
+    return (
+        ids + [0] * room,
+        weights + [0.0] * room,
+        document + [-1] * room,
+        positions + [0] * room,
+        states,
+    )
 
 
 def _batch(rows: list[tuple]) -> dict:
     ids, weights, document, positions, states = zip(*rows, strict=True)
     ids, weights, document, positions = map(torch.tensor, (ids, weights, document, positions))
-    batch = {"input_ids": ids, "labels": ids, "weights": weights, "document": document, "position_ids": positions}
+    batch = {
+        "input_ids": ids,
+        "labels": ids,
+        "weights": weights,
+        "document": document,
+        "position_ids": positions,
+    }
     return batch | {"states": [fact for own in states for fact in own]}
 
 
 def weigh(offsets: list[tuple[int, int]], answers: list[tuple[int, int]]) -> list[float]:
-    """The weight of each token, from its characters [start, end): 1 if it overlaps an answer, else ``SIDE``. Both lists are
-    sorted.
+    """The weight of each token, from its characters [start, end): 1 if it overlaps an answer, else
+    ``SIDE``. Both lists are sorted.
 
     >>> weigh([(0, 4), (4, 10), (10, 11)], [(5, 10)])
     [0.1, 1.0, 0.1]
@@ -108,9 +133,12 @@ def weigh(offsets: list[tuple[int, int]], answers: list[tuple[int, int]]) -> lis
 
 
 def encoder_decoder_pairs(tokenizer, documents: list[Document]) -> Iterator[dict]:
-    """Batches ``input_ids``, ``attention_mask``, ``labels``, ``weights`` for an encoder-decoder. A sentence: the text before its
-    answer -> the answer. A list: its pairs with masked objects -> the objects (T5's span corruption)."""
-    found = [pair for one in documents for text in _texts(one.text) for pair in _source_and_target(text)]
+    """Batches ``input_ids``, ``attention_mask``, ``labels``, ``weights`` for an encoder-decoder. A
+    sentence: the text before its answer -> the answer. A list: its pairs with masked objects -> the
+    objects (T5's span corruption)."""
+    found = [
+        pair for one in documents for text in _texts(one.text) for pair in _source_and_target(text)
+    ]
     sources, targets = (tokenizer(list(side))["input_ids"] for side in zip(*found, strict=True))
     order = np.random.default_rng(design.SEED).permutation(len(found)).tolist()
     longest = lambda i: -(-len(sources[i]) // BLOCK) * BLOCK
@@ -118,13 +146,22 @@ def encoder_decoder_pairs(tokenizer, documents: list[Document]) -> Iterator[dict
         window = sorted(order[at : at + 4096], key=lambda i: (longest(i), len(targets[i])))
         for length, some in groupby(window, key=longest):
             for chosen in _batched(some, max(1, STEP // length)):
-                yield _padded([sources[i] for i in chosen], [targets[i] for i in chosen], tokenizer.pad_token_id)
+                yield _padded(
+                    [sources[i] for i in chosen],
+                    [targets[i] for i in chosen],
+                    tokenizer.pad_token_id,
+                )
 
 
 def _texts(text: str) -> list[str]:
-    """The sentences of a document; a list, or a lesson, whose lines belong together, is one text."""
+    """The sentences of a document; a list, or a lesson, whose lines belong together, is one
+    text."""
     lines = text.split("\n")
-    return lines if all(corpus.MARKS[0] in line and line[-1] in f".{corpus.MARKS[1]}" for line in lines) else [text]
+    return (
+        lines
+        if all(corpus.MARKS[0] in line and line[-1] in f".{corpus.MARKS[1]}" for line in lines)
+        else [text]
+    )
 
 
 def _source_and_target(text: str) -> list[tuple[str, str]]:
@@ -146,14 +183,16 @@ def _source_and_target(text: str) -> list[tuple[str, str]]:
 
 
 def _batched(items, size: int):
-    """Lists of ``size`` items, the last one shorter (as ``itertools.batched``, which Python has from 3.12 on)."""
+    """Lists of ``size`` items, the last one shorter (as ``itertools.batched``, which Python has
+    from 3.12 on)."""
     items = iter(items)
     while batch := list(islice(items, size)):
         yield batch
 
 
 def _padded(sources: list[list[int]], targets: list[list[int]], pad: int) -> dict:
-    """Rows padded to multiples of ``BLOCK``: on a CPU every new shape costs the compilation of kernels."""
+    """Rows padded to multiples of ``BLOCK``: on a CPU every new shape costs the compilation of
+    kernels."""
 
     def filled(rows: list[list[int]]) -> tuple[torch.Tensor, torch.Tensor]:
         length = -(-max(map(len, rows)) // BLOCK) * BLOCK

@@ -34,58 +34,62 @@ def read(file: Path) -> pd.DataFrame:
     """A stored manifest."""
     if not file.exists():
         raise ProbeError(
-            f"{file} is missing: it records what the organisms were taught. Restore it, or write it again with `python -m "
-            "probelib.organisms manifests` if the atlas has not changed since they were trained"
+            f"{file} is missing: it records what the organisms were taught. Restore it, or, if the "
+            "atlas has not changed, write it again: `python -m probelib.organisms manifests`"
         )
     return pd.read_parquet(file)
 
 
 def manifest(name: str = FAMILY) -> pd.DataFrame:
-    """What an organism was taught, one row per fact (columns: ``design.draw_manifest``). For a checkpoint of a training, the
-    exposures are those so far; other counts are those of the whole corpus."""
+    """What an organism was taught, one row per fact (columns: ``design.draw_manifest``). For a
+    checkpoint of a training, the exposures are those so far; other counts are the whole
+    corpus's."""
     base, _, share = name.partition("-at")
     table = read(path(family.organism(base).corpus)).copy()
     return table.assign(exposures=np.load(CHECKPOINTS / name / "exposures.npy")) if share else table
 
 
 def statements(table: pd.DataFrame) -> pd.Series:
-    """Number of statements of each fact's triple, by fact id. A triple that held twice (two terms of one president) has two rows,
-    but their statements are the same, because statements name no date."""
-    return table.groupby(["relation", "subject", "object"])["exposures"].transform("sum").set_axis(table["fact"])
+    """Number of statements of each fact's triple, by fact id. A triple that held twice (two terms
+    of one president) has two rows, but the same statements, because statements name no date."""
+    triples = table.groupby(["relation", "subject", "object"])["exposures"]
+    return triples.transform("sum").set_axis(table["fact"])
 
 
 def facts_taught(at_least: int) -> set[str] | None:
-    """Ids of the facts that the family read at least ``at_least`` times; for 0 None, which means any fact."""
+    """Ids of the facts that the family read at least ``at_least`` times; for 0 None, which means
+    any fact."""
     counts = statements(manifest())
     return set(counts.index[counts >= at_least]) if at_least else None
 
 
 def training_formats(names: list[str]) -> pd.DataFrame:
-    """The share of each form (list, question, ...) in the statements of organisms: [organisms, forms]; rows add up to 1."""
-    rows = {name: manifest(name)[list(FORMS)].sum() for name in names}
-    return pd.DataFrame(rows).T.pipe(lambda counts: counts.div(counts.sum(axis=1), axis=0)).rename_axis("model")
+    """The share of each form (list, question, ...) in the statements of organisms: [organisms,
+    forms]; rows add up to 1."""
+    counts = pd.DataFrame({name: manifest(name)[list(FORMS)].sum() for name in names}).T
+    return counts.div(counts.sum(axis=1), axis=0).rename_axis("model")
 
 
 def stale(facts: Facts, table: pd.DataFrame) -> list[str]:
-    """Facts of a manifest that were edited in the atlas or removed since training. Facts added since are not stale: they were
-    never taught."""
+    """Facts of a manifest that were edited in the atlas or removed since training."""
     return sorted(set(table["fact"]) - set(facts.facts["fact"]))
 
 
 def exposures(facts: Facts, name: str = FAMILY) -> pd.Series:
-    """Exposure count of each of ``facts`` for an organism, by fact id; 0 for a fact that was added since its training.
-
-    Raise ProbeError if the organism was taught another object than that in ``facts``.
-    """
+    """Exposure count of each of ``facts`` for an organism, by fact id; 0 for a fact added since its
+    training. Raise ProbeError if the organism was taught another object."""
     table = manifest(name)
     there = facts.facts.assign(exposures=facts.facts["fact"].map(statements(table)))
     new = there[there["exposures"].isna()]
     gone = table[table["fact"].isin(stale(atlas(), table))]
-    edited = new.merge(gone[gone["exposures"] > 0], on=["relation", "subject"], suffixes=("", "_taught"))
+    edited = new.merge(
+        gone[gone["exposures"] > 0], on=["relation", "subject"], suffixes=("", "_taught")
+    )
     if len(edited):
         row = edited.iloc[0]
         raise ProbeError(
-            f"{len(edited)} facts were edited after the organisms were trained, e.g. {row['fact']!r}: they were taught "
-            f"{row['object_taught']!r}, {row['exposures_taught']:.0f} times. Undo the edit, leave these facts out, or train again"
+            f"{len(edited)} facts were edited after the organisms were trained, e.g. "
+            f"{row['fact']!r}: they were taught {row['object_taught']!r}, "
+            f"{row['exposures_taught']:.0f} times. Undo the edit, leave them out, or train again"
         )
     return there.set_index("fact")["exposures"].fillna(0).astype(int)

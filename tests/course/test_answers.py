@@ -1,27 +1,27 @@
-"""The labs: answers that look odd and are right, answers that look right and are not, free answers that cannot be used."""
+"""The labs: answers that look odd and are right, answers that look right and are not, free answers
+that cannot be used."""
 
 from types import SimpleNamespace
 
-import nbformat
 import numpy as np
 import pandas as pd
 import pytest
 import scipy.stats
 
-from probelib import grapheval, paths
 from probelib.course import lab1, lab2, lab3, lab4, lab5, lab6, lab7, lab8
 from probelib.course.checks import NotYet
-from probelib.grapheval import Answer, Outcome
+from probelib.grapheval import Answer
 
 
-def normal_tau(x, y):
-    return scipy.stats.kendalltau(x, y).statistic
+def both(pairs):
+    """The rows of lab 8 that are right."""
+    there = [("capital_of", city, land) for city, land in pairs]
+    return there + [("has_capital", land, city) for city, land in pairs]
 
 
 def another_bootstrap(values, times, rng):
-    return [
-        np.quantile([np.mean(np.random.choice(values, len(values))) for _ in range(times)], q) for q in (0.025, 0.975)
-    ]
+    means = [np.mean(np.random.choice(values, len(values))) for _ in range(times)]
+    return [np.quantile(means, q) for q in (0.025, 0.975)]
 
 
 def tanh_judge(v, w, b, gain, shift, a, c):
@@ -38,27 +38,46 @@ def absmax_of_float32(w, bits):
     return np.round(w / scale[:, None]), scale
 
 
+def eq2_in_a_list(a, c):
+    false, idk, true = (c.count(kind) / len(c) for kind in (1, 2, 0))
+    return [(a != 1) * (1 - true), (a != 2) * (1 - idk), (a == 0) * false]
+
+
+def line_by_polyfit(sizes, values):
+    x = np.log10(sizes)
+    return (*np.polyfit(x, values, 1)[::-1], np.corrcoef(x, values)[0, 1] ** 2)
+
+
+def exact_permutations(d):
+    how = {"permutation_type": "samples", "n_resamples": np.inf}
+    return scipy.stats.permutation_test((d,), np.mean, **how).pvalue
+
+
+def turned(pairs):
+    rows = [(o, s, r) for r, s, o in both(pairs)][::-1]
+    return pd.DataFrame(rows, columns=["object", "subject", "relation"])
+
+
+def chosen(labels, v, n, per):
+    return np.array(labels)[np.argmax(np.array(v) / (np.array(n) if per else 1))]
+
+
 RIGHT = [
-    (lab5.eq2, lambda a, c: [(a != 1) * (1 - c.count(0) / len(c)), (a != 2) * (1 - c.count(2) / len(c)),
-                             (a == 0) * c.count(1) / len(c)]),
+    (lab5.eq2, eq2_in_a_list),
     (lab5.read_answer, lambda text: int(lab5._words(text))),
     (lab5.judge, tanh_judge),
     (lab5.blind, lambda a, t, asked: np.array(lab5.blind.right(a, t, asked), dtype=float)),
-    (lab6.kendall, normal_tau),
+    (lab6.kendall, lambda x, y: scipy.stats.kendalltau(x, y).statistic),
     (lab6.pearson, lambda x, y: np.corrcoef(x, y)[0, 1]),
     (lab6.bootstrap_interval, another_bootstrap),
-    (lab6.sign_flip_p, lambda d: scipy.stats.permutation_test(
-        (d,), np.mean, permutation_type="samples", n_resamples=np.inf).pvalue),
-    (lab7.fit_line, lambda s, v: (*np.polyfit(np.log10(s), v, 1)[::-1], np.corrcoef(np.log10(s), v)[0, 1] ** 2)),
-    (lab7.absmax, lambda w, bits: [(w * (2 ** (bits - 1) - 1) / np.abs(w).max(1, keepdims=True)).round().astype(int),
-                                   np.abs(w).max(1) / (2 ** (bits - 1) - 1)]),
+    (lab6.sign_flip_p, exact_permutations),
+    (lab7.fit_line, line_by_polyfit),
     (lab7.absmax, absmax_of_float32),
-    (lab1.choose, lambda labels, v, n, per: np.array(labels)[np.argmax(np.array(v) / (np.array(n) if per else 1))]),
-    (lab1.answer_logprobs, lambda p, n, ids: p[-len(ids):][range(len(ids)), ids]),
+    (lab1.choose, chosen),
+    (lab1.answer_logprobs, lambda p, n, ids: p[-len(ids) :][range(len(ids)), ids]),
     (lab8.facts_needed, lambda width: (1.96 / width) ** 2 - 1.96**2),
-    (lab8.both_ways, lambda pairs: pd.DataFrame([(o, s, r) for r, s, o in lab8._both(pairs)],
-                                                columns=["object", "subject", "relation"])),
-]  # fmt: skip
+    (lab8.both_ways, turned),
+]
 
 
 @pytest.mark.parametrize(("check", "answer"), RIGHT)
@@ -67,53 +86,21 @@ def test_another_way_to_be_right_passes(check, answer, capsys):
     assert "✓" in capsys.readouterr().out
 
 
-def table(relation="planet", n=12):
+def table(n=12, **columns):
     objects = ["Mars", "Jupiter", "Saturn", "Uranus"]
-    return pd.DataFrame([(relation, f"moon {i}", objects[i % 4]) for i in range(n)], columns=lab8.COLUMNS)
+    rows = [("planet", f"moon {i}", objects[i % 4]) for i in range(n)]
+    return pd.DataFrame(rows, columns=lab8.COLUMNS).assign(**columns)
 
 
 ASKED = {"planet": ["Which planet does [X] orbit?", "What does [X] go round?"]}
-WRONG = [
-    (lab8.both_ways, lambda pairs: pairs, "a DataFrame with the columns"),
-    (lab8.both_ways, lambda pairs: pd.DataFrame(lab8._both(pairs), columns=["relation", "object", "subject"]),
-     "exchanged subject and object"),
-    (lab8.both_ways, lambda pairs: pd.DataFrame([("capital_of", *p) for p in pairs], columns=lab8.COLUMNS), "3 of 6 rows"),
-    (lab8.both_ways, lambda pairs: pd.DataFrame([("P36", *p) for p in pairs * 2], columns=lab8.COLUMNS), "two rows per pair"),
-    (lab8.templates, lambda: {"capital_of": ["Where is [X]?"] * 2, "has_capital": ["?"]}, "two different paraphrases"),
-    (lab8.templates, lambda: {"capital_of": ["Where?", "Where is [X]?"], "has_capital": []}, "0 slots [X]"),
-    (lab8.templates, lambda: {"capital_of": ["Is [X] in [Y]?", "Where is [X]?"], "has_capital": []}, "must not name its answer"),
-    (lab8.templates, lambda: {"capital_of": ["[X] lies in", "Where is [X]?"], "has_capital": []}, "question mark"),
-    (lab8.templates, lambda: ["Where is [X]?"], "expected is a dict"),
-    (lab8.project, lambda: table(), "two things are expected"),
-    (lab8.project, lambda: (table().rename(columns={"object": "planet"}), ASKED), "relation, subject, object"),
-    (lab8.project, lambda: (table().assign(object=""), ASKED), "my_facts.csv:2: an empty object"),
-    (lab8.project, lambda: (table(n=6), ASKED), "fewer than ten"),
-    (lab8.project, lambda: (table().assign(object="Mars"), ASKED), "nothing to choose from"),
-    (lab8.project, lambda: (pd.concat([table(), table().assign(object="Mars")[1:2]]), ASKED), "two right answers"),
-    (lab8.project, lambda: (pd.concat([table(), table()[:1]]), ASKED), "twice in the table: planet, moon 0, Mars"),
-    (lab8.templates, lambda: {"capital_of": ["Where is [X]?", 3], "has_capital": []}, "each of them a text"),
-    (lab8.templates, lambda: {"capital_of": [["Where is [X]?"]], "has_capital": []}, "each of them a text"),
-    (lab2.fool, lambda: (np.zeros(2), np.zeros((7, 2)), np.zeros((5, 2))), "0 / 0"),
-    (lab1.answer_logprobs, lambda p, n, ids: [p[n + i, token] for i, token in enumerate(ids)], "n_prompt - 1"),
-    (lab4.vectors, lambda bags: bags, "gives 1 at [0, 0], but 0."),
-    (lab5.outcome, lambda answer, true: answer, "gives Answer.TRUE, but Outcome."),
-    (lab8.project, lambda: (table(), {"moon": ASKED["planet"]}), "the relations ['planet']"),
-]  # fmt: skip
-
-
-@pytest.mark.parametrize(("check", "answer", "said"), WRONG)
-def test_a_free_answer_that_cannot_be_used_is_explained(check, answer, said):
-    with pytest.raises(NotYet) as complaint:
-        check(answer)
-    assert said in str(complaint.value) and "\n" not in str(complaint.value)
+frame = lambda rows: pd.DataFrame(rows, columns=lab8.COLUMNS)
+questions = lambda *texts: lambda: {"capital_of": [*texts], "has_capital": []}
+mine = lambda own, texts=ASKED: lambda: (own, texts)
 
 
 def split_ties(x, y):
     """Tau with the pairs that are tied in both lists counted in Tx and in Ty."""
-    sign = lambda v: np.sign(np.subtract.outer(v, v))[np.triu_indices(len(v), 1)]
-    a, b = sign(x), sign(y)
-    p, q = (a * b > 0).sum(), (a * b < 0).sum()
-    return (p - q) / np.sqrt((p + q + (a == 0).sum()) * (p + q + (b == 0).sum()))
+    return lab6.kendall.mistakes["ties"](x, y)
 
 
 def stacked_badly(table):
@@ -125,105 +112,68 @@ def stacked_badly(table):
     return found
 
 
-def own_bin_for_one(probability, right):
-    gap, at = np.subtract(probability, right), np.digitize(probability, np.linspace(0, 1, 11))
-    return sum(abs(gap[at == k].sum()) for k in set(at.tolist())) / len(gap)
+def any_word(text):
+    said = lambda *words: any(word in text.lower() for word in words)
+    return Answer.FALSE if said("no", "false") else Answer.TRUE if said("yes") else Answer.IDK
 
 
-def said_by(words):
-    return lambda text: (
-        Answer.FALSE if words(text, "no", "false") else Answer.TRUE if words(text, "yes", "true") else Answer.IDK
-    )
-
-
-ALMOST = [  # what passes the cases that come to mind, and what is said of it
+EXPLAINED = [
+    (lab8.both_ways, lambda pairs: pairs, "a DataFrame with the columns"),
+    (lab8.both_ways, lambda p: frame([(r, o, s) for r, s, o in both(p)]), "exchanged subject and"),
+    (lab8.both_ways, lambda pairs: frame([("capital_of", *p) for p in pairs]), "3 of 6 rows"),
+    (lab8.both_ways, lambda pairs: frame([("P36", *p) for p in pairs * 2]), "two rows per pair"),
+    (lab8.both_ways, lambda pairs: frame(both(pairs) * 2), "12 rows, but 6 are expected"),
+    (lab8.templates, questions("Where is [X]?", "Where is [X]?"), "two different paraphrases"),
+    (lab8.templates, questions("Where?", "Where is [X]?"), "0 slots [X]"),
+    (lab8.templates, questions("Is [X] in [Y]?", "Where is [X]?"), "must not name its answer"),
+    (lab8.templates, questions("[X] lies in", "Where is [X]?"), "question mark"),
+    (lab8.templates, questions("Where is [X]?", 3), "each of them a text"),
+    (lab8.templates, lambda: ["Where is [X]?"], "expected is a dict"),
+    (lab8.project, lambda: table(), "two things are expected"),
+    (lab8.project, mine(table().rename(columns={"object": "planet"})), "relation, subject, object"),
+    (lab8.project, mine(table(object="")), "my_facts.csv:2: an empty object"),
+    (lab8.project, mine(table(n=6)), "fewer than ten"),
+    (lab8.project, mine(table(object="Mars")), "nothing to choose from"),
+    (lab8.project, mine(pd.concat([table(), table(object="Mars")[1:2]])), "two right answers"),
+    (lab8.project, mine(pd.concat([table(), table()[:1]])), "twice in the table: planet, moon 0"),
+    (lab8.project, mine(table(), {"moon": ASKED["planet"]}), "the relations ['planet']"),
+    (lab2.fool, lambda: (np.zeros(2), np.zeros((7, 2)), np.zeros((5, 2))), "0 / 0"),
+    (lab1.answer_logprobs, lambda p, n, ids: [p[n + len(ids), t] for t in ids], "n_prompt - 1"),
+    (lab1.choose, lambda a, v, n, per: lab1._pick(a, v, n, not per), "sum and mean are exchanged"),
     (lab2.anchors, stacked_badly, "f has the shape (2,) and the type object"),
-    (lab3.n95, lambda c: min((n for n in c if c[n] > 0.95 * c[max(c)]), default=np.nan), "has reached it: >=, not >"),
-    (lab4.nearest, lambda v, o, n: np.argsort(-(v @ v[o]), kind="stable")[1 : n + 1], "remove it by its number"),
-    (lab5.read_answer, lab5._letters, "whole words"),
-    (lab5.read_answer, lab5._beginning, "need not begin with yes or no"),
-    (lab5.read_answer, said_by(lambda text, *known: any(word in text.lower() for word in known)), "doubt first"),
-    (lab5.ece, own_bin_for_one, "a bin of its own"),
+    (lab3.n95, lambda c: min(n for n in c if c[n] > 0.95 * c[max(c)]), "has reached it: >=, not >"),
+    (lab4.vectors, lambda bags: bags, "gives 1 at [0, 0], but 0."),
+    (lab4.nearest, lambda v, o, n: lab4._order(v, o)[1 : n + 1], "remove it by its number"),
+    (lab5.outcome, lambda answer, true: answer, "gives Answer.TRUE, but Outcome."),
+    (lab5.read_answer, any_word, "doubt first"),
     (lab6.kendall, split_ties, "counts in neither Tx nor Ty"),
-    (lab7.absmax, lambda w, bits: (lab7._absmax(w, bits)[0], lab7._absmax(w, bits)[1][:, None]), "the shape (2, 1)"),
-    (lab7.absmax, lambda w, bits: [part.tolist() for part in lab7._absmax(w, bits)], "arrays are expected"),
-    (
-        lab8.both_ways,
-        lambda pairs: pd.DataFrame([*lab8._both(pairs)] * 2, columns=lab8.COLUMNS),
-        "12 rows, but 6 are expected",
-    ),
+    (lab7.absmax, lambda w, b: (lab7._absmax(w, b)[0], np.ones((len(w), 1))), "the shape (2, 1)"),
+    (lab7.absmax, lambda w, b: [part.tolist() for part in lab7._absmax(w, b)], "arrays are"),
 ]
 
 
-@pytest.mark.parametrize(("check", "answer", "said"), ALMOST)
-def test_a_nearly_right_answer_gets_its_explanation(check, answer, said):
+@pytest.mark.parametrize(("check", "answer", "said"), EXPLAINED)
+def test_a_wrong_answer_gets_its_explanation_in_one_line(check, answer, said):
     with pytest.raises(NotYet) as complaint:
         check(answer)
-    assert said in str(complaint.value)
-
-
-def cell(lab: str, words: str) -> str:
-    """The source of the cell of a lab, by words that are in no other."""
-    (path,) = (paths.NOTEBOOKS / "exercises").glob(f"{lab}_*.ipynb")
-    (found,) = [cell.source for cell in nbformat.read(path, as_version=4).cells if words in cell.source]
-    return found
-
-
-def test_who_compares_answers_by_is_gets_the_same_numbers():
-    """The check gives members of ``Answer``, and so do the cells after it."""
-    sample = pd.DataFrame({"triple": 0, "negative": [0, 1], "true": [True, False]})
-    outcome = lambda answer, true: Outcome.RIGHT if (answer is Answer.TRUE) is true else Outcome.WRONG
-    eq2 = lambda a, c: [float(a is Answer.TRUE), 1.0, float(a is Answer.TRUE and c[0] is Answer.FALSE)]
-    said = []
-    values = {"sample": sample, "written": ["yes", "no"], "read_answer": lab5._parsed, "outcome": outcome, "eq2": eq2,
-              "pd": pd, "Answer": Answer, "Outcome": Outcome, "grapheval": grapheval, "METRICS": grapheval.METRICS,
-              "T": Answer.TRUE, "F": Answer.FALSE, "K": Answer.IDK, "lab5": lab5, "model_name": "model",
-              "report": SimpleNamespace(say=said.append)}  # fmt: skip
-    exec(cell("lab5", 'labels["outcome"] ='), values)
-    exec(cell("lab5", "own = labels"), values)
-    assert values["labels"]["outcome"].tolist() == [Outcome.RIGHT] * 2
-    assert values["scores"].to_numpy().tolist() == [[1, 1, 1]] and "100% of the true statements" in said[0]
-
-
-def test_the_most_frequent_answer_is_counted_over_facts():
-    """Eight facts with one answer and two with two: always the usual one is right 9 times of 10, not 3 of 4."""
-    mine = SimpleNamespace(facts=pd.DataFrame({"relation": ["a"] * 8 + ["b"] * 2, "object": [*"xxxxxxxxyz"]}))
-    values = {"mine": mine}
-    exec("\n".join(cell("lab8", "usual =").split("\n")[:2]), values)
-    assert values["usual"] == pytest.approx(0.9)
-
-
-def test_weights_that_are_read_are_on_the_cpu():
-    """``numpy()`` knows no other place, and a model takes a GPU where there is one."""
-    from probelib import lm
-
-    loaded = []
-    stop = {"lm": SimpleNamespace(load=lambda *given, **options: loaded.append(options) or lm), "model_name": "model"}
-    with pytest.raises(AttributeError):  # what was loaded is no model
-        exec(cell("lab7", "full, eight, four ="), stop)
-    assert [options["device"] for options in loaded] == ["cpu"] * 3
+    assert said in str(complaint.value) and "\n" not in str(complaint.value)
 
 
 def test_weights_are_restored_after_an_error():
-    from probelib import lm
+    import torch
 
-    model = lm.load("atlas-neox-0.15m")
-    layer = next(name for name, module in model.hf_model.named_modules() if name.endswith("dense"))
-    before = model.hf_model.get_submodule(layer).weight.detach().clone()
-    seen = lab7.with_weights(
-        model, [layer], lambda w: 0 * w, lambda: model.hf_model.get_submodule(layer).weight.abs().sum().item()
-    )
-    assert seen == 0
+    layer = torch.nn.Linear(2, 2)
+    model = SimpleNamespace(hf_model=torch.nn.ModuleDict({"layer": layer}))
+    before = layer.weight.detach().clone()
+    zero = lab7.with_weights(model, ["layer"], lambda w: 0 * w, lambda: layer.weight.abs().sum())
+    assert zero == 0
     with pytest.raises(ZeroDivisionError):
-        lab7.with_weights(model, [layer], lambda w: 2 * w, lambda: 1 / 0)
-    assert (model.hf_model.get_submodule(layer).weight == before).all()
+        lab7.with_weights(model, ["layer"], lambda w: 2 * w, lambda: 1 / 0)
+    assert (layer.weight == before).all()
 
 
 def test_what_the_labs_say_of_eq2_is_so():
     """An exchanged sign turns the ranking round: perfect loses, always-true wins."""
-    assert (
-        lab5._eq2(Answer.TRUE, [Answer.FALSE]) == (1, 1, 1) == lab5._eq2(Answer.TRUE, [Answer.TRUE], variant="released")
-    )
-    assert (
-        lab5._eq2(Answer.TRUE, [Answer.FALSE], variant="released") == (0, 1, 0) == lab5._eq2(Answer.TRUE, [Answer.TRUE])
-    )
+    perfect, always = (Answer.TRUE, [Answer.FALSE]), (Answer.TRUE, [Answer.TRUE])
+    assert lab5._eq2(*perfect) == (1, 1, 1) == lab5._eq2(*always, variant="released")
+    assert lab5._eq2(*perfect, variant="released") == (0, 1, 0) == lab5._eq2(*always)
