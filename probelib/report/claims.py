@@ -27,11 +27,13 @@ class Claim(NamedTuple):
 
     claim      in plain words, at most 15
     statistic  what is estimated, with its unit
-    quote      the paper's own words, at most 15, which stand in ``section`` of the paper; "" for a claim of the kit
+    quote      the paper's own words, at most 15, which stand in ``section`` of the paper; "" for
+               a claim of the kit
     sign       1: the claim says that the statistic lies above ``level``; -1: below it
     printed    the value in the paper
     cases      what the cases are, in the plural: models, relations, pairs of models
     decimals   digits after the point when printed
+    mixed      whether the cases have different units, so that their mean says nothing
     """
 
     claim: str
@@ -43,6 +45,7 @@ class Claim(NamedTuple):
     printed: float = np.nan
     cases: str = "models"
     decimals: int = 2
+    mixed: bool = False
 
 
 class Texts(NamedTuple):
@@ -158,7 +161,7 @@ def result(own: pd.DataFrame, about: Claim) -> str:
     counts = own["verdict"].value_counts().reindex(VERDICTS).dropna().astype(int)
     listed = ", ".join(f"{word} {count}" for word, count in counts.items())
     mean = _number(own["value"].mean(), np.nan, np.nan, about.decimals)
-    return f"{len(own)} {about.cases}, mean {mean}: {listed}"
+    return f"{len(own)} {about.cases}{'' if about.mixed else f', mean {mean}'}: {listed}"
 
 
 def sentences(claims: pd.DataFrame, artifact: str) -> list[str]:
