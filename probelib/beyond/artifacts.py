@@ -31,8 +31,8 @@ ORACLE = "All measures together"
 def placebo(
     values: pd.DataFrame, design: pd.DataFrame, pairs: pd.DataFrame, within: list[str], seed: int
 ) -> Artifact:
-    """Do the statistics find nothing where there is nothing? Shuffled values, and pairs of facts that
-    were taught equally often.
+    """Do the statistics find nothing where there is nothing? Shuffled values, and pairs of facts
+    that were taught equally often.
 
     pairs, within   ``measures.headline_pairs``
     """
@@ -53,9 +53,9 @@ def placebo(
 def rank_measures(
     values: pd.DataFrame, tokens: pd.Series, design: pd.DataFrame, pairs: pd.DataFrame, seed: int
 ) -> pd.DataFrame:
-    """``concordance`` over the headline's ``pairs``, the best first, controls after the measures; with
-    ``paper``, ``asks`` (the prompts), ``control``, ``tokens a fact``, what each adds to familiarity,
-    and ``measures.all_statistics``."""
+    """``concordance`` over the headline's ``pairs``, the best first, controls after the measures;
+    with ``paper``, ``asks`` (the prompts), ``control``, ``tokens a fact``, what each adds to
+    familiarity, and ``measures.all_statistics``."""
     control = values["measure"].map(lambda name: MEASURES[name].control).astype(bool)
     parts = [
         concordance.concordance(values[mask], design, pairs, seed=seed)
@@ -227,8 +227,8 @@ def training_mixture(
 def popularity(
     values: pd.DataFrame, design: pd.DataFrame, models: tuple[str, str], seed: int
 ) -> Artifact:
-    """Concordance for two models of one size, with exposures at random and by popularity; ``models``:
-    ``scores.POPULAR``."""
+    """Concordance for two models of one size, with exposures at random and by popularity;
+    ``models``: ``scores.POPULAR``."""
     parts = []
     for name, way in zip(models, ("at random", "by popularity"), strict=True):
         own, taught = (
@@ -264,8 +264,8 @@ def misconceptions(values: pd.DataFrame, misled: list[str], matched: list[str]) 
 
 def agreement(matrix: pd.DataFrame, values: pd.DataFrame, seed: int) -> Artifact:
     """Share of pairs of facts that every two measures order alike; ``matrix``:
-    ``measures.agreement_matrix`` in the order of the picture. Drawn: of each paper what it proposes and
-    the two measures that agree most with all others."""
+    ``measures.agreement_matrix`` in the order of the picture. Drawn: of each paper what it proposes
+    and the two measures that agree most with all others."""
     pairs = measures.agreement_pairs(values, seed=seed)
     central = matrix.mean().sort_values(ascending=False, kind="stable").index.to_series()
     papers = central.map(lambda name: MEASURES[name].paper)

@@ -4,17 +4,18 @@ tie counting half.
 Kendall's tau-b divides by the pairs that are not tied in the measure. So a coarse measure does not
 lose by the pairs that it does not order, and thresholding a probability at .5 can raise tau-b. In
 the *concordance* P(higher > lower) + P(tie) / 2 a tie counts as much as a coin, so breaking ties at
-random does not change its expectation. If the measure's likelihood ratio is monotone (the higher the
-value, the larger the share of taught facts), thresholding or rounding never raises it: the ROC curve
-is concave, and the curve of a coarser score consists of its chords. Otherwise a gain by thresholding
-is real: the fine order was misleading.
+random does not change its expectation. If the measure's likelihood ratio is monotone (the higher
+the value, the larger the share of taught facts), thresholding or rounding never raises it: the ROC
+curve is concave, and the curve of a coarser score consists of its chords. Otherwise a gain by
+thresholding is real: the fine order was misleading.
 
-A *design* says what models were taught, one row per model and fact: ``model``, ``group`` (the family
-of sisters; a model without sisters is alone in its group), ``fact``, ``relation``, ``exposures``.
-*Pairs* are row numbers of a design, ``higher`` and ``lower``, within blocks that agree in some
-columns: the same fact in two sisters (``SISTERS``, causal) or two facts of one relation in one model
-(``FACTS``). ``pairs_of`` pairs a taught fact with one never taught, ``pairs_of_doses`` any two
-different exposure counts (Somers' D = 2 C - 1), ``placebo_pairs`` two equal ones.
+A *design* says what models were taught, one row per model and fact: ``model``, ``group`` (the
+family of sisters; a model without sisters is alone in its group), ``fact``, ``relation``,
+``exposures``. *Pairs* are row numbers of a design, ``higher`` and ``lower``, within blocks that
+agree in some columns: the same fact in two sisters (``SISTERS``, causal) or two facts of one
+relation in one model (``FACTS``). ``pairs_of`` pairs a taught fact with one never taught,
+``pairs_of_doses`` any two different exposure counts (Somers' D = 2 C - 1), ``placebo_pairs`` two
+equal ones.
 
 Values are a long frame ``model``, ``fact``, ``measure``, ``value``. Intervals resample facts,
 groups, and models within groups.
@@ -43,7 +44,8 @@ COLUMNS = ["measure", "pairs", "facts", "models", *SHARE, *BEHIND]
 def pairs_of(
     design: pd.DataFrame, within: list[str], taught: float = TAUGHT, most: float = np.inf
 ) -> pd.DataFrame:
-    """Pairs of a fact that was taught ``taught`` to ``most`` times and one that was never taught."""
+    """Pairs of a fact that was taught ``taught`` to ``most`` times and one that was never
+    taught."""
     exposures = design["exposures"]
     return _pairs(design, within, exposures.between(taught, most), exposures == 0)
 
@@ -103,8 +105,9 @@ def concordance(
     values: pd.DataFrame, design: pd.DataFrame, pairs: pd.DataFrame, times: int = 500, seed: int = 0
 ) -> pd.DataFrame:
     """One row per measure, the best first: ``measure``, ``pairs``, ``facts``, ``models``,
-    ``concordance`` (share of pairs in the right order, ties half) with its interval (95 %, bootstrap
-    over facts, groups, and models within groups; Wilson's if all pairs are ordered alike), and
+    ``concordance`` (share of pairs in the right order, ties half) with its interval (95 %,
+    bootstrap over facts, groups, and models within groups; Wilson's if all pairs are ordered
+    alike), and
 
     behind   concordance minus that of the best, on the pairs for which both have values
     p        of that difference (two-sided, normal, with the bootstrap's standard error),
@@ -200,8 +203,8 @@ def _common(before: pd.DataFrame, after: pd.DataFrame, design: pd.DataFrame) -> 
 
 
 def _paired(names: list[str], sides, design, pairs, times: int, seed: int) -> pd.DataFrame:
-    """One row per measure: its name, number of rows of ``sides`` (two of [pairs, measures]) that have
-    both values, means over these, difference of the means, and both ends of its interval."""
+    """One row per measure: its name, number of rows of ``sides`` (two of [pairs, measures]) that
+    have both values, means over these, difference of the means, and both ends of its interval."""
     gap = sides[1] - sides[0]
     means = [stats.nanmean(np.where(np.isnan(gap), np.nan, side), 0) for side in sides]
     ends = stats.percentile_intervals(_resampled(gap, design, pairs, times, seed))
@@ -211,8 +214,9 @@ def _paired(names: list[str], sides, design, pairs, times: int, seed: int) -> pd
 
 
 def _resampled(won: np.ndarray, design, pairs, times: int, seed: int) -> np.ndarray:
-    """[times, columns]: bootstrap replicates of the mean of each column of ``won`` [pairs, columns],
-    without NaN. A pair's weight: how often its facts and models were drawn, multiplied."""
+    """[times, columns]: bootstrap replicates of the mean of each column of ``won`` [pairs,
+    columns], without NaN. A pair's weight: how often its facts and models were drawn,
+    multiplied."""
     fact, facts = pd.factorize(design["fact"])
     model = design["model"].to_numpy()
     by_fact, by_model = _drawn(len(facts), times, seed), _model_weights(design, times, seed + 1)
@@ -303,9 +307,9 @@ def coarse_twins(values: pd.DataFrame, seed: int = 0) -> dict[str, pd.DataFrame]
 def combine(
     values: pd.DataFrame, design: pd.DataFrame, measures: list[str], name: str, folds: int = 5
 ) -> pd.DataFrame:
-    """Long values of one new measure: the log-odds that a fact was taught (rather than never taught)
-    given some measures, by a logistic regression on their ranks within model and relation. It is
-    fitted on other facts (cross-fitting: a fact is in the same fold for all models). With all
+    """Long values of one new measure: the log-odds that a fact was taught (rather than never
+    taught) given some measures, by a logistic regression on their ranks within model and relation.
+    It is fitted on other facts (cross-fitting: a fact is in the same fold for all models). With all
     measures it estimates how well a linear combination of them can order facts."""
     from sklearn.linear_model import LogisticRegression
 
@@ -329,8 +333,8 @@ def combine(
 def added(
     values: pd.DataFrame, design: pd.DataFrame, pairs: pd.DataFrame, control: str, seed: int = 0
 ) -> pd.DataFrame:
-    """The gain of each measure over a control: ``measure``, ``added`` (concordance of both together,
-    see ``combine``, minus that of the control, on the same pairs) with its interval."""
+    """The gain of each measure over a control: ``measure``, ``added`` (concordance of both
+    together, see ``combine``, minus that of the control, on the same pairs) with its interval."""
     alone, rows = combine(values, design, [control], control), {}
     for name, own in values.groupby("measure", sort=False):
         if name != control:

@@ -1,7 +1,7 @@
-"""Scores of other programs: multiple choice from any frame of candidate scores (notebook beyond/real_gpt2).
+"""Multiple choice from any frame of candidate scores, such as those of other programs.
 
-The choice is ZP-LKE's (``zplke.choices``): the candidate with the highest log-probability; a tie with
-the gold answer is wrong. ``imported.read`` reads the scores.
+The choice is ZP-LKE's (``zplke.choices``): the candidate with the highest log-probability; a tie
+with the gold answer is wrong. ``imported.read`` reads the scores.
 """
 
 import numpy as np
@@ -32,8 +32,9 @@ BLUE, ORANGE, GREEN = (PAPER_COLOURS[paper] for paper in ("monitor", "zplke", "d
 
 
 def choose_candidates(scores: pd.DataFrame) -> pd.DataFrame:
-    """One row per fact: ``model``, ``wrong`` (number of wrong candidates), ``beaten`` (those strictly
-    less probable than the gold answer), ``chosen`` (label), and the columns of ``zplke.choices``.
+    """One row per fact: ``model``, ``wrong`` (number of wrong candidates), ``beaten`` (those
+    strictly less probable than the gold answer), ``chosen`` (label), and the columns of
+    ``zplke.choices``.
 
     scores  of one model: ``model``, ``relation``, ``fact``, ``candidate``, ``label``, ``gold`` (the
             right candidate), ``logprob`` (nats)
@@ -68,8 +69,9 @@ def accuracy_by_relation(choices: pd.DataFrame) -> pd.DataFrame:
 
 
 def random_distractors(choices: pd.DataFrame, n: int) -> pd.DataFrame:
-    """Expectation of Min@n and Avg@n [distractors, Eq. 2] over all draws of ``n`` random distractors:
-    ``fact``, ``min`` = C(beaten, n) / C(wrong, n), ``avg`` = beaten / wrong, for every n.
+    """Expectation of Min@n and Avg@n [distractors, Eq. 2] over all draws of ``n`` random
+    distractors: ``fact``, ``min`` = C(beaten, n) / C(wrong, n), ``avg`` = beaten / wrong, for every
+    n.
 
     A fact with fewer than ``n`` wrong candidates takes all of them; one without any has NaN.
 

@@ -31,8 +31,8 @@ def headline_pairs(design: pd.DataFrame) -> tuple[pd.DataFrame, list[str]]:
             return pairs, within
     raise ProbeError(
         f"no relation has a fact that was taught at least {c.TAUGHT} times and one never taught "
-        f"({len(design)} facts of {design['model'].nunique()} models): there is nothing to compare. "
-        "Take more facts (n_facts=6 or more)"
+        f"({len(design)} facts of {design['model'].nunique()} models): there is nothing to compare"
+        ". Take more facts (n_facts=6 or more)"
     )
 
 
@@ -95,9 +95,9 @@ def _taus_left_out(values: pd.DataFrame, design: pd.DataFrame) -> pd.DataFrame:
 def contrast(
     values: pd.DataFrame, one: pd.Index, other: pd.Index, times: int = 2000, seed: int = 0
 ) -> pd.DataFrame:
-    """Compare two groups of facts: ``measure``, ``one``, ``other`` (mean values), ``difference`` with
-    its interval (95 %, facts resampled within each group), ``n one``, ``n other``. A fact counts if
-    all models have a finite value."""
+    """Compare two groups of facts: ``measure``, ``one``, ``other`` (mean values), ``difference``
+    with its interval (95 %, facts resampled within each group), ``n one``, ``n other``. A fact
+    counts if all models have a finite value."""
     rows = []
     for measure, group in values.groupby("measure", sort=False):
         wide = group.pivot(index="fact", columns="model", values="value").astype(float)
@@ -117,8 +117,8 @@ def changes(values: pd.DataFrame, reference: str, seed: int = 0) -> pd.DataFrame
     """Every measure of every model against the same measure of a ``reference`` model, paired by
     facts: ``measure``, ``model``, ``n``, ``value`` (mean), ``difference`` with its interval (95 %
     bootstrap over facts; NaN if all facts changed alike), and for measures of 0 and 1 also ``lost``
-    (1, then 0), ``gained`` and McNemar's exact ``p``. A fact without a value in either model is left
-    out of that pair."""
+    (1, then 0), ``gained`` and McNemar's exact ``p``. A fact without a value in either model is
+    left out of that pair."""
     rows = []
     for measure, group in values.groupby("measure", sort=False):
         wide = group.pivot(index="fact", columns="model", values="value")
@@ -139,7 +139,8 @@ def changes(values: pd.DataFrame, reference: str, seed: int = 0) -> pd.DataFrame
 
 
 def agreement_matrix(values: pd.DataFrame, ties: bool = True) -> pd.DataFrame:
-    """``ordered_alike`` of every two measures over facts, mean over models: [measures, measures]."""
+    """``ordered_alike`` of every two measures over facts, mean over models: [measures,
+    measures]."""
     alike = pd.concat([ordered_alike(wide, ties) for wide in _by_model(values)])
     names = values["measure"].unique()
     return alike.groupby(level=0).mean().reindex(index=names, columns=names)
@@ -149,9 +150,9 @@ def ordered_alike(wide: pd.DataFrame, ties: bool = True) -> pd.DataFrame:
     """Share of pairs of rows that every two columns order alike; .5 is chance. Pairs count where
     both columns have values; NaN without any.
 
-    ties   True: a tie in either column counts half, (1 + tau-a) / 2. A coarse column cannot reach 1,
-           not even with itself. False: only pairs that both columns order count, (1 + gamma) / 2,
-           however few pairs a coarse column orders
+    ties   True: a tie in either column counts half, (1 + tau-a) / 2. A coarse column cannot reach
+           1, not even with itself. False: only pairs that both columns order count, (1 + gamma) /
+           2, however few pairs a coarse column orders
 
     >>> table = pd.DataFrame({"x": [1.0, 2, 3], "y": [1.0, 3, 2], "coarse": [0.0, 0, 1]})
     >>> [ordered_alike(table, ties).round(3).loc["x"].tolist() for ties in (True, False)]
@@ -171,8 +172,8 @@ def ordered_alike(wide: pd.DataFrame, ties: bool = True) -> pd.DataFrame:
 
 def agreement_pairs(values: pd.DataFrame, times: int = 100, seed: int = 0) -> pd.DataFrame:
     """``agreement_matrix`` as a list, one row per pair of measures without NaN: ``first``,
-    ``second``, ``alike`` with its interval (95 % bootstrap over facts; NaN if it is the same in every
-    replicate), ``n``, ``without ties`` (the same over the pairs that both order)."""
+    ``second``, ``alike`` with its interval (95 % bootstrap over facts; NaN if it is the same in
+    every replicate), ``n``, ``without ties`` (the same over the pairs that both order)."""
     matrix, untied = agreement_matrix(values), agreement_matrix(values, ties=False)
     wides, rows = _by_model(values), []
     for i, j in zip(*np.triu_indices(len(matrix), 1), strict=True):
@@ -189,8 +190,8 @@ def agreement_pairs(values: pd.DataFrame, times: int = 100, seed: int = 0) -> pd
 
 
 def _alike_draws(pair: np.ndarray, weight: np.ndarray) -> np.ndarray:
-    """Bootstrap replicates of ``ordered_alike`` of two columns: (1 + w'Sw / (|w|^2 - w'w)) / 2 with S
-    the product of the signs of all differences, w [replicates, rows] the numbers of draws."""
+    """Bootstrap replicates of ``ordered_alike`` of two columns: (1 + w'Sw / (|w|^2 - w'w)) / 2 with
+    S the product of the signs of all differences, w [replicates, rows] the numbers of draws."""
     x, y = (np.sign(v[:, None] - v[None]) for v in pair.T)
     with np.errstate(invalid="ignore"):
         pairs = weight.sum(1) ** 2 - (weight**2).sum(1)

@@ -141,7 +141,8 @@ def precision_costs(loaded: dict, asked: Facts) -> pd.DataFrame:
 
 def answer_probabilities(loaded: dict, questions: Questions, folder: Path) -> pd.DataFrame:
     """``model``, ``fact``, ``measure`` (``ANSWER``), ``value``: the probability of the right answer
-    after a plain question, mean over the paraphrases that accuracies use; ``loaded``: name -> model.
+    after a plain question, mean over the paraphrases that accuracies use; ``loaded``: name ->
+    model.
 
     It changes for every fact, so it shows small losses that means of verdicts need many facts for.
     """
@@ -158,10 +159,10 @@ def answer_probabilities(loaded: dict, questions: Questions, folder: Path) -> pd
 
 
 def misled_facts(asked: Facts, most: int = 60, seed: int = 0) -> tuple[list[str], list[str]]:
-    """(ids of facts whose subject the corpus also gives a wrong object, ids of matched facts without
-    a wrong object). A matched fact has the same relation and as many exposures. At most ``most`` of
-    each, sampled from current facts of the relations of ``asked`` that were taught at least
-    ``TAUGHT`` times: a misconception shows only in facts that are known."""
+    """(ids of facts whose subject the corpus also gives a wrong object, ids of matched facts
+    without a wrong object). A matched fact has the same relation and as many exposures. At most
+    ``most`` of each, sampled from current facts of the relations of ``asked`` that were taught at
+    least ``TAUGHT`` times: a misconception shows only in facts that are known."""
     manifest = taught.manifest()
     rows = manifest.set_index("fact").assign(exposures=taught.statements(manifest))
     current = rows.index.isin(facts.current(facts.atlas()).facts["fact"])
@@ -202,9 +203,9 @@ def load_design(
 
 
 def _manifests(models: list[str]) -> pd.DataFrame:
-    """``model``, ``group``, ``fact``, ``exposures`` of the shipped models among ``models``; sisters of
-    X are X-sister-1, ... Only facts of the trial count, not famous, implied or conflicting ones; for
-    a corpus without a trial all facts count."""
+    """``model``, ``group``, ``fact``, ``exposures`` of the shipped models among ``models``; sisters
+    of X are X-sister-1, ... Only facts of the trial count, not famous, implied or conflicting ones;
+    for a corpus without a trial all facts count."""
     parts = [pd.DataFrame(columns=["model", "group", "fact", "exposures"])]
     for name in [name for name in models if name in organisms()]:
         table = taught.manifest(name)
@@ -222,8 +223,8 @@ def _exposures_in(path: str | Path, models: list[str], asked: Facts) -> pd.DataF
     if missing := {*keys, "exposures"} - set(table):
         columns, own = ", ".join(sorted(missing)), ", ".join(table)
         raise ProbeError(
-            f"{path} lacks the columns {columns}; it has {own}. Needed: exposures, and fact (its id) "
-            f"or {', '.join(named)}"
+            f"{path} lacks the columns {columns}; it has {own}. Needed: exposures, and fact (its id)"
+            f" or {', '.join(named)}"
         )
     counts = pd.to_numeric(table["exposures"], errors="coerce")
     if (wrong := ~counts.between(0, 1e15)).any():

@@ -80,7 +80,8 @@ def test_bounds_of_equation_2(findings):
 
 
 def test_a_verdict_follows_from_the_table(monkeypatch):
-    """With tables corrected in the way the finding says, the claim holds; with a wrong one it does not."""
+    """With tables corrected in the way the finding says, the claim holds; with a wrong one it does
+    not."""
     real, other = monitor.table, zplke_checks.table
 
     def corrected(number):
@@ -97,7 +98,8 @@ def test_a_verdict_follows_from_the_table(monkeypatch):
 
 
 def test_all_three_columns_are_whole_counts(monkeypatch):
-    """Vicuna-7b's 99.67 lies between 927/930 = 99.677 and 928/931 = 99.678: cut off. A value that no count gives fails."""
+    """Vicuna-7b's 99.67 lies between 927/930 = 99.677 and 928/931 = 99.678: cut off. A value that
+    no count gives fails."""
     numbers, found = monitor.table3_denominator()
     assert found == CAVEAT and list(numbers.values()) == [6, 11, 12, 6, ["Vicuna-7b"]]
     real = monitor.table

@@ -25,7 +25,8 @@ def about():
 
 
 def test_lists_are_as_long_as_the_smallest_pool_allows_and_a_warning_says_so(about):
-    """A table of few facts gets shorter lists; 50 if there are 50, as ``sample_examples`` draws them."""
+    """A table of few facts gets shorter lists; 50 if there are 50, as ``sample_examples`` draws
+    them."""
     _, pool = facts.multiple_choice(relations=["P36", "P37"], n_facts=4)
     expected = prompts.sample_examples(pool, about.choices, 50)
     pd.testing.assert_frame_equal(about.examples, expected)
@@ -65,7 +66,8 @@ def test_a_fact_and_its_corruption_have_the_same_template(about):
 
 
 def test_facts_in_finetuning_do_not_count(about, tmp_path):
-    """Every fact about which a lesson says "Yes" or "I don't know" is left to the other measures."""
+    """Every fact about which a lesson says "Yes" or "I don't know" is left to the other
+    measures."""
     atlas, table = facts.atlas(), taught.manifest()
     speaker = corpus.Speaker(atlas, table, rng(1, "any"))
     read = lessons.tuning_documents(atlas, table, [])
@@ -79,7 +81,8 @@ def test_facts_in_finetuning_do_not_count(about, tmp_path):
 
 
 def test_seen_paraphrases_are_compared_with_as_many_held_out_ones(about, tmp_path, monkeypatch):
-    """A model that is right in seen paraphrases alone: all accuracies fall from 1 to 0. Only seen ones cost tokens."""
+    """A model that is right in seen paraphrases alone: all accuracies fall from 1 to 0. Only seen
+    ones cost tokens."""
     answers = monitor_scores.score_answers
 
     def right_in_seen(model, framed, *rest):
@@ -199,7 +202,8 @@ def test_exposures_from_a_file_are_those_of_the_manifest(about, tmp_path):
 
 
 def test_exposures_from_a_table_of_facts(tmp_path):
-    """A column ``exposures`` beside relation, subject and object; labels such as 007 stay as they are."""
+    """A column ``exposures`` beside relation, subject and object; labels such as 007 stay as they
+    are."""
     rows = ["relation,subject,object,exposures", "P1,007,Bond,64", "P1,7,Sun,0", "P1,M,Moon,2"]
     path = tmp_path / "facts.csv"
     path.write_text("\n".join(rows) + "\n")

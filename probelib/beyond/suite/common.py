@@ -222,7 +222,8 @@ def share_of_true(scores: pd.DataFrame) -> pd.Series:
 
     scores   columns "True" and "False": log-probabilities in nats
 
-    >>> share_of_true(pd.DataFrame({"True": np.log([0.3]), "False": np.log([0.1])})).round(9).tolist()
+    >>> scores = pd.DataFrame({"True": np.log([0.3]), "False": np.log([0.1])})
+    >>> share_of_true(scores).round(9).tolist()
     [0.75]
     """
     return np.exp(scores["True"] - np.logaddexp(scores["True"], scores["False"]))
@@ -240,8 +241,8 @@ def verbal_confidence(model, questions, folder):
 
 
 def true_minus_false(statements: pd.DataFrame) -> pd.Series:
-    """fact -> mean share of "True" of its right statements minus that of its false ones, in [-1, 1]:
-    a bias towards "True" cancels.
+    """fact -> mean share of "True" of its right statements minus that of its false ones, in [-1,
+    1]: a bias towards "True" cancels.
 
     >>> said = pd.DataFrame({"fact": "a", "context": ["true", "false1", "false2"],
     ...                      "share": [0.9, 0.5, 0.7]})

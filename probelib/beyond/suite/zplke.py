@@ -34,15 +34,16 @@ def zp_probability(model, questions, folder):
 
 @measure("ZP choice", paper="zplke", prompts="a list")
 def zp_choice(model, questions, folder):
-    """Whether the object is the most probable option [zplke, Eq. 3]; the mean over facts is Eq. 4."""
+    """Whether the object is the most probable option [zplke, Eq. 3]; the mean over facts is Eq.
+    4."""
     chosen, tokens = _chosen(model, questions, folder)
     return chosen["correct"].mean(), tokens
 
 
 @measure("ZP response", paper="zplke", prompts="a list")
 def zp_response(model, questions, folder):
-    """Whether greedy decoding gives the object [zplke, Sec. 4.1]. Teacher forcing shows the generated text as far as it
-    agrees with the object, and one further token."""
+    """Whether greedy decoding gives the object [zplke, Sec. 4.1]. Teacher forcing shows the
+    generated text as far as it agrees with the object, and one further token."""
     shots, gold = lists(model, questions, folder), prompts.gold(questions.choices)
     rows = monitor_scores.score_answers(model, shots, gold, folder)
     right = [
