@@ -1,15 +1,15 @@
 """Beyond the papers: which measures see what a model was taught, and do they agree?
 
-==================  ==================================================================================
-``suite``           all measures with one signature, registered by name: ``MEASURES``
-``questions``       the facts, options and examples that every measure gets: ``load_questions``
-``scores``          ``score``: the values and costs of all measures; ``load_design``: what was taught
-``concordance``     statistics that ties cannot win: pairs of facts in the right order
-``measures``        the other statistics: tau-b, agreement, differences between two models
-``artifacts``       one function per table and figure of notebooks/beyond
-``gpt2``            multiple choice from scores of other programs, read by ``imported.read``
-``audit``           claims of the four papers, recomputed from their printed tables
-==================  ==================================================================================
+===============  ===================================================================================
+``suite``        all measures with one signature, registered by name: ``MEASURES``
+``questions``    the facts, options and examples that every measure gets: ``load_questions``
+``scores``       ``score``: the values and costs of all measures; ``load_design``: what was taught
+``concordance``  statistics that ties cannot win: pairs of facts in the right order
+``measures``     the other statistics: tau-b, agreement, differences between two models
+``artifacts``    one function per table and figure of notebooks/beyond
+``gpt2``         multiple choice from scores of other programs, read by ``imported.read``
+``audit``        claims of the four papers, recomputed from their printed tables
+===============  ===================================================================================
 """
 
 from probelib.beyond import audit

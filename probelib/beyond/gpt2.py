@@ -1,8 +1,8 @@
-"""Scores of other programs: multiple choice from any frame of candidate scores (notebook
-beyond/real_gpt2).
+"""Multiple choice from any frame of candidate scores, such as those of other programs.
 
 The choice is ZP-LKE's (``zplke.choices``): the candidate with the highest log-probability; a tie
-with the gold answer is wrong. ``imported.read`` reads the scores."""
+with the gold answer is wrong. ``imported.read`` reads the scores.
+"""
 
 import numpy as np
 import pandas as pd

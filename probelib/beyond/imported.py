@@ -16,7 +16,8 @@ A Parquet file with the rows below is read unchanged: ``GPT2`` holds GPT-2's sco
 
 All give one row per (fact, candidate): ``model``, ``relation`` (for lm-evaluation-harness: the
 task), ``fact``, ``prompt``, ``candidate``, ``label``, ``gold``, ``logprob`` (nats; of the
-continuation, or of the whole statement in lm-pub-quiz)."""
+continuation, or of the whole statement in lm-pub-quiz).
+"""
 
 import os
 import re
@@ -98,8 +99,8 @@ def _harness(paths: list[Path], tasks: list[str] | None) -> pd.DataFrame:
         for line, sample in read_objects(path, {"doc_id": int, "filtered_resps": list}):
             if (before := seen.setdefault(sample["doc_id"], line)) != line:
                 raise ProbeError(
-                    f"{path}:{line}: document {sample['doc_id']} is already in line {before}: was it "
-                    "logged once for each of several filters? Keep the lines of one filter"
+                    f"{path}:{line}: document {sample['doc_id']} is already in line {before}: was"
+                    " it logged once for each of several filters? Keep the lines of one filter"
                 )
             fact = f"{task}:{sample['doc_id']}"
             rows += [(model, task, fact, *row) for row in _sample(f"{path}:{line}", fact, sample)]

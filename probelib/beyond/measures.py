@@ -31,8 +31,8 @@ def headline_pairs(design: pd.DataFrame) -> tuple[pd.DataFrame, list[str]]:
             return pairs, within
     raise ProbeError(
         f"no relation has a fact that was taught at least {c.TAUGHT} times and one never taught "
-        f"({len(design)} facts of {design['model'].nunique()} models): there is nothing to compare. "
-        "Take more facts (n_facts=6 or more)"
+        f"({len(design)} facts of {design['model'].nunique()} models): there is nothing to compare"
+        ". Take more facts (n_facts=6 or more)"
     )
 
 
@@ -150,9 +150,9 @@ def ordered_alike(wide: pd.DataFrame, ties: bool = True) -> pd.DataFrame:
     """Share of pairs of rows that every two columns order alike; .5 is chance. Pairs count where
     both columns have values; NaN without any.
 
-    ties   True: a tie in either column counts half, (1 + tau-a) / 2. A coarse column cannot reach 1,
-           not even with itself. False: only pairs that both columns order count, (1 + gamma) / 2,
-           however few pairs a coarse column orders
+    ties   True: a tie in either column counts half, (1 + tau-a) / 2. A coarse column cannot reach
+           1, not even with itself. False: only pairs that both columns order count, (1 + gamma) /
+           2, however few pairs a coarse column orders
 
     >>> table = pd.DataFrame({"x": [1.0, 2, 3], "y": [1.0, 3, 2], "coarse": [0.0, 0, 1]})
     >>> [ordered_alike(table, ties).round(3).loc["x"].tolist() for ties in (True, False)]

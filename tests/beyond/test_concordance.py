@@ -52,7 +52,8 @@ def test_across_sisters_by_hand():
 
 
 def test_within_a_relation_by_hand():
-    """Taught .2, .8 against never .2, .5: a tie, a loss and two wins of four; doses: 1, 32, 64 against what is lower."""
+    """Taught .2, .8 against never .2, .5: a tie, a loss and two wins of four; doses: 1, 32, 64
+    against what is lower."""
     design = one_model([0, 0, 1, 32, 64])
     values = long(design, m=[0.2, 0.5, 0.1, 0.2, 0.8])
     assert share(values, design, c.pairs_of(design, c.FACTS)) == {"m": 2.5 / 4}
@@ -70,7 +71,8 @@ def test_each_exposure_count_by_hand():
 
 @pytest.mark.parametrize("seed", range(3))
 def test_an_independent_recomputation_with_loops_agrees(seed):
-    """All three kinds, three measures (fine, coarse, with missing values), in plain loops over dictionaries."""
+    """All three kinds, three measures (fine, coarse, with missing values), in plain loops over
+    dictionaries."""
     design, draw = random_design(seed), np.random.default_rng(seed)
     fine = np.log1p(design["exposures"]) + draw.normal(0, 2, len(design))
     holes = np.where(draw.random(len(design)) < 0.2, np.nan, fine)
@@ -129,7 +131,8 @@ def test_the_order_of_rows_and_a_monotone_change_do_not_matter():
 @settings(max_examples=30, deadline=None)
 @given(st.lists(st.tuples(st.integers(0, 6), st.integers(0, 6)), min_size=2, max_size=7), st.data())
 def test_cutting_and_rounding_never_gain_where_higher_means_more_taught(counts, data):
-    """Taught and never-taught facts per level, levels in the order of their share of taught ones; then levels are merged."""
+    """Taught and never-taught facts per level, levels in the order of their share of taught ones;
+    then levels are merged."""
     counts = sorted((pair for pair in counts if sum(pair)), key=lambda pair: pair[0] / sum(pair))
     if not sum(t for t, _ in counts) or not sum(n for _, n in counts):
         return
@@ -167,7 +170,8 @@ def test_coarse_twins():
 
 
 def test_ties_are_broken_without_moving_unequal_values_between_sisters():
-    """Within the second sister 0.2 ranks higher than 0.3 does in the first; it must stay below it."""
+    """Within the second sister 0.2 ranks higher than 0.3 does in the first; it must stay below
+    it."""
     values = pd.DataFrame({"model": list("aaabbb"), "fact": list("fghfgh"), "measure": "m"})
     values["value"] = [0.3, 0.4, 0.4, 0.1, 0.1, 0.2]
     broken = c.coarse_twins(values)["ties broken at random"]["value"].tolist()
@@ -195,7 +199,8 @@ def test_a_change_is_paired():
 
 
 def test_means_are_compared_on_the_facts_that_have_both_values():
-    """By hand: 0.1, 0.2, 0.3 become 0.2, 0.2, 0.5; what only one side has, 0.9 and 0.8, does not count."""
+    """By hand: 0.1, 0.2, 0.3 become 0.2, 0.2, 0.5; what only one side has, 0.9 and 0.8, does not
+    count."""
     design, nan = one_model([0, 0, 64, 64, 64]), np.nan
     sides = ([0.1, 0.2, 0.3, 0.9, nan], [0.2, 0.2, 0.5, nan, 0.8])
     found = c.change_of_means(*(long(design, m=side) for side in sides), design).iloc[0]

@@ -1,4 +1,5 @@
-"""Scores computed elsewhere: GPT-2's real ones on BEAR, and sample logs of lm-evaluation-harness."""
+"""Scores computed elsewhere: GPT-2's real ones on BEAR, and sample logs of
+lm-evaluation-harness."""
 
 import json
 from itertools import combinations
@@ -85,7 +86,8 @@ WINOGRANDE = [
     ],
 )
 def test_bad_samples_raise(harness, change, said):
-    """An ambiguous target is refused: is "0" the first candidate, or the one that reads 0? In WinoGrande only prompts differ."""
+    """An ambiguous target is refused: is "0" the first candidate, or the one that reads 0? In
+    WinoGrande only prompts differ."""
     with pytest.raises(ProbeError, match=said):
         imported.read(harness(FRANCE | change))
 
@@ -96,7 +98,8 @@ def test_a_number_decides_where_only_prompts_differ(harness):
 
 
 def test_priors_are_no_candidates(harness):
-    """``acc_mutual_info`` asks for every candidate once more, behind nothing; a task may have no prompt at all."""
+    """``acc_mutual_info`` asks for every candidate once more, behind nothing; a task may have no
+    prompt at all."""
     first = "The capital of Italy is"
     pairs = [[first, " Rome"], [first, " Paris"], ["", "Rome"], ["", "Paris"]]
     scored = {"target": "0", "filtered_resps": [[-x, False] for x in (2, 3, 9, 1)]}
@@ -156,7 +159,8 @@ def test_candidates_may_stand_behind_prompts_of_their_own():
 
 
 def test_random_distractors_are_the_mean_over_all_draws():
-    """The closed form against all 35 draws of three of seven wrong candidates, five of which are beaten."""
+    """The closed form against all 35 draws of three of seven wrong candidates, five of which are
+    beaten."""
     draws = list(combinations([True] * 5 + [False] * 2, 3))
     found = random_distractors(pd.DataFrame({"fact": ["a"], "wrong": [7], "beaten": [5]}), 3).iloc[
         0
@@ -166,7 +170,8 @@ def test_random_distractors_are_the_mean_over_all_draws():
 
 
 def test_a_fact_with_few_candidates_takes_all_of_them():
-    """Of m < n wrong candidates all m are taken; a fact without any has no value. Avg@n does not depend on n."""
+    """Of m < n wrong candidates all m are taken; a fact without any has no value. Avg@n does not
+    depend on n."""
     table = pd.DataFrame({"fact": list("abc"), "wrong": [4, 2, 0], "beaten": [3, 2, 0]})
     found = random_distractors(table, 3)
     assert found["min"].tolist() == pytest.approx([1 / 4, 1, float("nan")], nan_ok=True)

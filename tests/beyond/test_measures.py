@@ -27,7 +27,8 @@ def design(model: str = "m", exposures: pd.Series = STATED) -> pd.DataFrame:
 
 
 def test_all_statistics_by_hand():
-    """Taught (64, 32) against never (0, 0): 3 of 4 pairs; of the 14 pairs of different doses 11 are in order."""
+    """Taught (64, 32) against never (0, 0): 3 of 4 pairs; of the 14 pairs of different doses 11 are
+    in order."""
     exposures = pd.Series([0, 0, 1, 4, 32, 64], STATED.index)
     values = long(x=[0.1, 0.5, 0.2, 0.3, 0.4, 0.6])
     found = measures.all_statistics(values, design(exposures=exposures), times=20).iloc[0]
@@ -37,7 +38,8 @@ def test_all_statistics_by_hand():
 
 
 def test_the_change_of_tau_has_the_jackknifes_interval():
-    """Recomputed by leaving out each of the six facts in turn: there are fewer facts than groups."""
+    """Recomputed by leaving out each of the six facts in turn: there are fewer facts than
+    groups."""
     before = long(x=[0.1, 0.5, 0.2, 0.3, 0.4, 0.6], y=[1] * 6)
     after = long(x=[0, 1, 0, 0, 1, 1])
     found = measures.change_of_tau(before, after, design())
@@ -112,7 +114,8 @@ def test_models_are_averaged_and_a_fact_without_a_value_is_left_out():
 
 
 def test_without_ties_a_cut_does_not_contradict_what_was_cut():
-    """By hand: 1, 2, 3, 4 cut between 2 and 3 orders four of six pairs, all as the fine one does; in reverse none."""
+    """By hand: 1, 2, 3, 4 cut between 2 and 3 orders four of six pairs, all as the fine one does;
+    in reverse none."""
     fine = pd.Series([1.0, 2, 3, 4])
     wide = pd.DataFrame({"fine": fine, "cut": (fine > 2).astype(float), "back": -fine})
     with_ties, without = (
@@ -122,7 +125,8 @@ def test_without_ties_a_cut_does_not_contradict_what_was_cut():
 
 
 def test_replicates_of_agreement_by_hand():
-    """x and y order 5 of 6 pairs alike; a draw of the first two rows alone has one pair, ordered alike."""
+    """x and y order 5 of 6 pairs alike; a draw of the first two rows alone has one pair, ordered
+    alike."""
     pair, weight = (
         np.array([[1.0, 1], [2, 2], [3, 4], [4, 3]]),
         np.array([[1, 1, 0, 0], [0, 0, 2, 1], [1, 1, 1, 1]]),

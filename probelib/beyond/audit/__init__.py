@@ -1,5 +1,4 @@
-"""Do the published numbers hold? Every claim that the printed tables allow to recompute,
-recomputed.
+"""Do the published numbers hold? Every claim that the printed tables allow to check, recomputed.
 
     audit.table()                       paper, where, claim, published, statistic, recomputed,
                                         verdict, why, computed by
@@ -9,7 +8,8 @@ recomputed.
 numbers and a verdict, which follows from the numbers, so that a corrected table changes it. A
 verdict says whether the printed tables support a claim, within their rounding. It says nothing
 about the model runs, which no table can show: "does not hold" may be a slip in a caption, and
-"holds" does not prove that the number was measured well."""
+"holds" does not prove that the number was measured well.
+"""
 
 import inspect
 from functools import cache
@@ -31,7 +31,7 @@ PAPERS = {"monitor": monitor, "zplke": zplke, "distractors": distractors, "graph
 LOOKS = [("#029e73", ""), ("#ece133", "//"), ("#d55e00", "xx"), ("#cccccc", "..")]  # colour, hatch
 
 
-class Claim(NamedTuple):
+class AuditedClaim(NamedTuple):
     """A published statement (an entry of audit.yaml), checked by ``check(*args)`` of its paper."""
 
     where: str
@@ -44,11 +44,13 @@ class Claim(NamedTuple):
 
 
 @cache
-def claims() -> dict[str, Claim]:
+def claims() -> dict[str, AuditedClaim]:
     """paper.key -> claim, in the order of the papers."""
     papers = yaml.safe_load((PACKAGE / "published" / "audit.yaml").read_text(encoding="utf-8"))
     return {
-        f"{paper}.{key}": Claim(**papers[paper][key]) for paper in PAPERS for key in papers[paper]
+        f"{paper}.{key}": AuditedClaim(**entry)
+        for paper in PAPERS
+        for key, entry in papers[paper].items()
     }
 
 
@@ -80,16 +82,16 @@ def table(papers: list[str] | None = None) -> pd.DataFrame:
     for name, claim in claims().items():
         if (paper := name.split(".")[0]) in papers:
             numbers, found = finding(name)
-            said = claim._asdict() | {"recomputed": printed(numbers), "verdict": found}
+            said = claim._asdict() | {"recomputed": as_cell(numbers), "verdict": found}
             rows.append({"paper": paper, **said, "computed by": name})
     columns = ["paper", "where", "claim", "published", "statistic", "recomputed", "verdict", "why"]
     return pd.DataFrame(rows)[[*columns, "computed by"]]
 
 
-def printed(numbers: dict) -> str:
+def as_cell(numbers: dict) -> str:
     """Numbers and names with their labels, as one cell of a table.
 
-    >>> printed({"r": -0.84667, "n": 1200, "models": ["a", "b"], "others": []})
+    >>> as_cell({"r": -0.84667, "n": 1200, "models": ["a", "b"], "others": []})
     'r -0.8467; n 1,200; models a, b; others none'
     """
     return "; ".join(f"{label} {_cell(value)}" for label, value in numbers.items()) or "–"

@@ -45,8 +45,7 @@ def overall_is_the_mean() -> Finding:
 
 
 def repeats(number: str, column: str, relation: str | None, tolerance: float) -> Finding:
-    """Whether a table's MONITOR is that of table 10. relation: of the whole table; None: a
-    column"""
+    """Whether a table's MONITOR is that of table 10. relation: the table's; None: a column"""
     t = table(number) if relation is None else table(number).assign(relation=relation)
     both = t.merge(table("table10"), on=["relation", "model_key"], suffixes=("", "_10"))
     off = (both[column] - both["MONITOR_10" if column == "MONITOR" else "MONITOR"]).abs().max()

@@ -222,7 +222,8 @@ def share_of_true(scores: pd.DataFrame) -> pd.Series:
 
     scores   columns "True" and "False": log-probabilities in nats
 
-    >>> share_of_true(pd.DataFrame({"True": np.log([0.3]), "False": np.log([0.1])})).round(9).tolist()
+    >>> scores = pd.DataFrame({"True": np.log([0.3]), "False": np.log([0.1])})
+    >>> share_of_true(scores).round(9).tolist()
     [0.75]
     """
     return np.exp(scores["True"] - np.logaddexp(scores["True"], scores["False"]))
