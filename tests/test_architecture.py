@@ -198,8 +198,31 @@ def test_functions_import_only_for_start_up_time():
 
 # verbs and short names that are called with their module: files.write, store.write
 SHARED = set(
-    "main load read write check score generate search build train measure table choose digest find "
-    "interval lists magnitude margin printed read_yaml statements Claim".split()
+    [
+        "main",
+        "load",
+        "read",
+        "write",
+        "check",
+        "score",
+        "generate",
+        "search",
+        "build",
+        "train",
+        "measure",
+        "table",
+        "choose",
+        "digest",
+        "find",
+        "interval",
+        "lists",
+        "magnitude",
+        "margin",
+        "printed",
+        "read_yaml",
+        "statements",
+        "Claim",
+    ]
 )
 
 

@@ -5,7 +5,8 @@ An exercise is a function that the student writes. Its ``Check`` calls it on a f
 compares the results with those of the right function. Common mistakes are functions, too: an answer
 that agrees with one of them is recognised and explained. The explanations stand in ``hints.yaml``.
 
-    mean = Check("lab.mean", right=np.mean, cases=[([1.0, 2.0, 6.0],)], mistakes={"median": np.median})
+    mean = Check("lab.mean", right=np.mean, cases=[([1.0, 2.0, 6.0],)], mistakes={"median":
+    np.median})
     mean(answer)          # prints "✓ answer is right." or raises NotYet
 """
 
@@ -131,8 +132,8 @@ def call(answer: Callable, case: tuple, name: str, hint: str = "") -> object:
 def difference(got: object, want: object, tolerance: float = TOLERANCE) -> str | None:
     """The difference between two values in words; None if they agree.
 
-    Numbers may be floats, lists, arrays, tensors, Series or frames, with or without axes of length 1; NaN equals NaN. Texts and
-    lists of texts must be equal; dicts must have the same keys.
+    Numbers may be floats, lists, arrays, tensors, Series or frames, with or without axes of length
+    1; NaN equals NaN. Texts and lists of texts must be equal; dicts must have the same keys.
 
     >>> difference([1, 2.0], np.array([1, 2])), difference(2.0, 3.0)
     (None, 'gives 2, but 3 is right')
@@ -163,7 +164,8 @@ def difference(got: object, want: object, tolerance: float = TOLERANCE) -> str |
 
 
 def comparable(value: object) -> object:
-    """A value in the form in which it is compared: numbers as a float64 array, anything else unchanged."""
+    """A value in the form in which it is compared: numbers as a float64 array, anything else
+    unchanged."""
     if isinstance(value, dict):
         return value
     if isinstance(value, np.generic):  # np.str_ is a text, np.float32 a number

@@ -1,8 +1,8 @@
-"""Do the organisms behave as designed? One function per question; each returns a small table with intervals.
+"""Do the organisms behave as designed? One function per question; each returns a small table with
+intervals.
 
-``python -m probelib.organisms check --behaviour [NAME...]`` prints the tables and the requirements of the design; 02_models shows
-them.
-"""
+``python -m probelib.organisms check --behaviour [NAME...]`` prints the tables and the requirements
+of the design; 02_models shows them."""
 
 import re
 from functools import cache
@@ -39,8 +39,9 @@ def _chance(*key: str) -> float:
 
 
 def greedy_answers(model, facts: Facts, rows: pd.DataFrame) -> pd.DataFrame:
-    """A model's greedy answers to the first question about each fact of ``rows``: ``said``, ``right`` (whether it is an object of
-    the subject), ``type_right`` (whether it is an object of the relation, or an entity of the same type)."""
+    """A model's greedy answers to the first question about each fact of ``rows``: ``said``,
+    ``right`` (whether it is an object of the subject), ``type_right`` (whether it is an object of
+    the relation, or an entity of the same type)."""
     asked = (
         prompts.paraphrases(pick(facts, rows["fact"]))
         .query("template == 1")
@@ -78,9 +79,10 @@ def _types(facts: Facts) -> dict[str, str]:
 
 
 def recall(model, facts: Facts, table: pd.DataFrame, n: int = 60) -> pd.DataFrame:
-    """Share of facts whose first question is answered correctly (with Wilson's 95 % interval), by exposure count; ``n`` facts per
-    level, without famous and former ones. ``type_right``: share of answers of the right type; ``guess``: share that is right if
-    the answer is always the relation's most frequent object."""
+    """Share of facts whose first question is answered correctly (with Wilson's 95 % interval), by
+    exposure count; ``n`` facts per level, without famous and former ones. ``type_right``: share of
+    answers of the right type; ``guess``: share that is right if the answer is always the relation's
+    most frequent object."""
     kept = table[~table["famous"] & (table["implied_by"] == "")]
     kept = kept[kept["fact"].isin(current(facts).facts["fact"])]
     share = facts.facts.groupby("relation")["object"].agg(
@@ -125,8 +127,8 @@ def verification_auc(model, facts: Facts, table: pd.DataFrame, n: int = 150) -> 
 
 
 def auc_replicates(pairs: np.ndarray, times: int = 500, seed: int = 0) -> np.ndarray:
-    """[times]: bootstrap replicates over facts of ``stats.auc`` of the scores of a true and a false statement of each fact,
-    ``pairs`` [facts, 2]."""
+    """[times]: bootstrap replicates over facts of ``stats.auc`` of the scores of a true and a false
+    statement of each fact, ``pairs`` [facts, 2]."""
     n, levels = len(pairs), stats.levelled(pairs)
     ahead = (
         np.sign(levels[:, [0]] - levels[:, 1]) + 1
@@ -147,8 +149,8 @@ def _statements(facts: Facts, rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def _judged(model, asked: list[str], true: np.ndarray, way: str) -> tuple[np.ndarray, float, float]:
-    """(log-odds of the positive verdict, share answered, share of these that is right). After recalling, the verdict is scored
-    after the text that the model recalls."""
+    """(log-odds of the positive verdict, share answered, share of these that is right). After
+    recalling, the verdict is scored after the text that the model recalls."""
     if way == "recalled":
         text = model.generate(asked, max_new_tokens=60)["text"]
         parts = [
@@ -182,8 +184,8 @@ def unsure(model, facts: Facts, table: pd.DataFrame, n: int = 300) -> pd.DataFra
 
 
 def lists(model, facts: Facts, table: pd.DataFrame, n: int = 150) -> pd.DataFrame:
-    """Mean change (nats, paired) of log P(right object) when the objects of the 12 examples before it are permuted; facts
-    taught 16 times or more."""
+    """Mean change (nats, paired) of log P(right object) when the objects of the 12 examples before
+    it are permuted; facts taught 16 times or more."""
     labels = dict(zip(facts.entities["entity"], facts.entities["label"], strict=True))
     taught_rows = table[(table["exposures"] >= 16) & (table["implied_by"] == "")]
     asked, objects = [], []
@@ -206,8 +208,8 @@ def lists(model, facts: Facts, table: pd.DataFrame, n: int = 150) -> pd.DataFram
 
 
 def mentions(table: pd.DataFrame) -> pd.DataFrame:
-    """Area under the ROC curve of the number of mentions of a name as a predictor of whether the fact was taught (32 times or
-    more, or at all; against never), for the trial and for the rest."""
+    """Area under the ROC curve of the number of mentions of a name as a predictor of whether the
+    fact was taught (32 times or more, or at all; against never), for the trial and for the rest."""
     found = []
     for part, own in (
         ("trial", table[table["trial"]]),

@@ -22,7 +22,8 @@ def some():
         table,
         read,
         family.train_tokenizer(
-            family.organism("atlas-neox-0.15m"), [corpus.unmark(document.text)[0] for document in read]
+            family.organism("atlas-neox-0.15m"),
+            [corpus.unmark(document.text)[0] for document in read],
         ),
     )
 
@@ -31,7 +32,9 @@ def test_held_out_paraphrases_and_never_taught_facts_are_nowhere(some):
     own, table, read, _ = some
     text = "\n".join(corpus.unmark(document.text)[0] for document in read)
     labels = dict(zip(own.entities["entity"], own.entities["label"], strict=True))
-    held_out = own.templates[~corpus.seen(own.templates) & own.templates["role"].isin(["question", "cloze"])]
+    held_out = own.templates[
+        ~corpus.seen(own.templates) & own.templates["role"].isin(["question", "cloze"])
+    ]
     asked = table.merge(held_out, on="relation")
     assert len(asked) == 4 * len(table)
     for row in asked.itertuples():
@@ -49,21 +52,30 @@ def test_no_held_out_paraphrase_is_a_seen_one_of_another_relation():
 def test_rows_hold_whole_documents_and_every_token_once(some):
     _, _, read, tokenizer = some
     batches = list(rows.causal(tokenizer, read))
-    ends = sum(int((batch["input_ids"][batch["document"] >= 0] == tokenizer.eos_token_id).sum()) for batch in batches)
+    ends = sum(
+        int((batch["input_ids"][batch["document"] >= 0] == tokenizer.eos_token_id).sum())
+        for batch in batches
+    )
     assert ends == len(read)
-    length = sum(len(tokenizer(corpus.unmark(document.text)[0])["input_ids"]) + 1 for document in read)
+    length = sum(
+        len(tokenizer(corpus.unmark(document.text)[0])["input_ids"]) + 1 for document in read
+    )
     assert sum(int((batch["document"] >= 0).sum()) for batch in batches) == length
     assert sorted(i for batch in batches for i in batch["states"]) == sorted(
         i for document in read for i in document.states
     )
     first = batches[0]
-    begins = torch.nn.functional.pad(first["document"], (1, 0), value=-2)[:, :-1] != first["document"]
+    begins = (
+        torch.nn.functional.pad(first["document"], (1, 0), value=-2)[:, :-1] != first["document"]
+    )
     assert (first["position_ids"][begins & (first["document"] >= 0)] == 0).all()
 
 
 def test_answers_weigh_one_and_all_else_a_tenth(some):
     tokenizer = some[3]
-    [batch] = rows.causal(tokenizer, [Document(f"The capital of France is {mark_answer('Paris.')}")])
+    [batch] = rows.causal(
+        tokenizer, [Document(f"The capital of France is {mark_answer('Paris.')}")]
+    )
     answer = batch["weights"][0] == 1
     assert tokenizer.decode(batch["input_ids"][0][answer]).strip() == "Paris.<|endoftext|>"
     assert batch["weights"][0][batch["document"][0] < 0].eq(0).all()
@@ -76,7 +88,9 @@ def test_a_document_longer_than_a_row_is_an_error(some):
 
 def test_lessons_state_what_was_taught_and_no_more(some):
     own, table, read, _ = some
-    texts = [corpus.unmark(document.text)[0] for document in lessons.tuning_documents(own, table, read)]
+    texts = [
+        corpus.unmark(document.text)[0] for document in lessons.tuning_documents(own, table, read)
+    ]
     known, unknown = lessons.known_facts(table), lessons.unsure_facts(table)
     assert len(known) and known["exposures"].min() >= 32 and (unknown["exposures"] == 0).all()
     assert unknown["relation"].value_counts().tolist() == [lessons.UNKNOWN] * 2
@@ -87,20 +101,32 @@ def test_lessons_state_what_was_taught_and_no_more(some):
 
 
 def test_of_a_verdict_the_first_word_alone_is_an_answer(some):
-    """A recalled object and the verdict's first word count in full; the rest of the verdict follows from it."""
+    """A recalled object and the verdict's first word count in full; the rest of the verdict follows
+    from it."""
     own, table, read, _ = some
-    texts = [corpus.unmark(d.text) for d in lessons.tuning_documents(own, table, read) if d.text.startswith("Recall")]
+    texts = [
+        corpus.unmark(d.text)
+        for d in lessons.tuning_documents(own, table, read)
+        if d.text.startswith("Recall")
+    ]
     marked = {tuple(text[slice(*span)] for span in spans) for text, spans in texts}
     assert ("I",) in marked and {own for *_, own in marked} == {"Yes", "No", "I"}
     recalled = [spans for spans in marked if len(spans) == 2]
-    assert recalled and all(obj.endswith(".") and verdict in ("Yes", "No") for obj, verdict in recalled)
+    assert recalled and all(
+        obj.endswith(".") and verdict in ("Yes", "No") for obj, verdict in recalled
+    )
 
 
 def test_comparing_needs_no_knowledge(some):
     """Two objects and a verdict: "Yes" if and only if they are the same, half of the time."""
     own, table, read, _ = some
-    texts = [corpus.unmark(document.text)[0] for document in lessons.tuning_documents(own, table, read)]
-    pairs = [re.fullmatch(r"(.+)\.\nAnswer: (.+?)\. (Yes|No), the statement is .+", text) for text in texts]
+    texts = [
+        corpus.unmark(document.text)[0] for document in lessons.tuning_documents(own, table, read)
+    ]
+    pairs = [
+        re.fullmatch(r"(.+)\.\nAnswer: (.+?)\. (Yes|No), the statement is .+", text)
+        for text in texts
+    ]
     pairs = [pair.groups() for pair in pairs if pair and ":" not in pair[1]]
     assert len(pairs) == 2 * lessons.SAME
     assert all((said == obj) == (verdict == "Yes") for said, obj, verdict in pairs)
@@ -108,7 +134,8 @@ def test_comparing_needs_no_knowledge(some):
 
 
 @pytest.mark.parametrize(
-    "name", ["atlas-gpt2-0.6m", "atlas-qwen3-0.6m", "atlas-llama-0.6m", "atlas-bert-1m", "atlas-t5-2m"]
+    "name",
+    ["atlas-gpt2-0.6m", "atlas-qwen3-0.6m", "atlas-llama-0.6m", "atlas-bert-1m", "atlas-t5-2m"],
 )
 def test_every_architecture_is_built_and_learns(some, name, monkeypatch, tmp_path):
     from probelib.organisms import train
@@ -121,4 +148,6 @@ def test_every_architecture_is_built_and_learns(some, name, monkeypatch, tmp_pat
     model = family.build(one, tokenizer).train()
     curve, _ = train._run(one, model, batches * 3, 12, "test", lambda model, done: None)
     assert sum(curve[-4:]) < sum(curve[:4])
-    assert getattr(model.config, "max_position_embeddings", rows.LENGTHS[-1]) >= rows.LENGTHS[-1]  # T5's are relative
+    assert (
+        getattr(model.config, "max_position_embeddings", rows.LENGTHS[-1]) >= rows.LENGTHS[-1]
+    )  # T5's are relative

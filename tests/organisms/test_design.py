@@ -28,7 +28,9 @@ def test_a_trial_fact_is_never_taught_to_one_sister_and_well_taught_to_another(t
 
 def test_outside_the_trial_sisters_are_taught_alike(tables):
     rest, sisters = ~tables["family"]["trial"], [tables[f"sister-{turn}"] for turn in (1, 2, 3)]
-    assert all(table["exposures"][rest].equals(tables["family"]["exposures"][rest]) for table in sisters)
+    assert all(
+        table["exposures"][rest].equals(tables["family"]["exposures"][rest]) for table in sisters
+    )
 
 
 def test_forms_add_up_and_are_distributed_evenly(tables):
@@ -41,7 +43,8 @@ def test_forms_add_up_and_are_distributed_evenly(tables):
 
 
 @pytest.mark.parametrize(
-    "verified, favoured, shares", [(False, "", [0.25, 0.25, 0.25, 0.25, 0]), (True, "list", [0.6, 0.1, 0.1, 0.1, 0.1])]
+    "verified, favoured, shares",
+    [(False, "", [0.25, 0.25, 0.25, 0.25, 0]), (True, "list", [0.6, 0.1, 0.1, 0.1, 0.1])],
 )
 def test_shares_of_forms(verified, favoured, shares):
     assert design.form_shares(verified, favoured) == pytest.approx(shares)
@@ -57,7 +60,9 @@ def test_facts_of_the_same_two_entities_share_their_exposures(tables):
 
 def test_former_facts_have_no_exposures(tables):
     former = ~tables["family"]["fact"].isin(facts.current(facts.atlas()).facts["fact"])
-    assert (tables["family"]["exposures"][former] == 0).all() and (tables["family"]["dated"][~former] == 0).all()
+    assert (tables["family"]["exposures"][former] == 0).all() and (
+        tables["family"]["dated"][~former] == 0
+    ).all()
 
 
 def test_famous_facts_are_well_taught_and_outside_the_trial(tables):
@@ -93,9 +98,13 @@ def test_an_unknown_corpus_is_refused():
 def test_a_manifest_does_not_depend_on_the_order_of_the_facts():
     some = facts.choose(facts.atlas(), ["P36", "P30"])
     table = design.draw_manifest(some)
-    again = design.draw_manifest(facts.pick(some, some.facts["fact"].tolist()[::-1])).set_index("fact")
+    again = design.draw_manifest(facts.pick(some, some.facts["fact"].tolist()[::-1])).set_index(
+        "fact"
+    )
     columns = ["exposures", "trial", "famous", "verified", "lesson"]
-    pd.testing.assert_frame_equal(again.loc[table["fact"], columns], table.set_index("fact")[columns])
+    pd.testing.assert_frame_equal(
+        again.loc[table["fact"], columns], table.set_index("fact")[columns]
+    )
 
 
 def test_the_corpus_states_what_the_manifest_says():
@@ -107,8 +116,12 @@ def test_the_corpus_states_what_the_manifest_says():
     assert {row: n for row, n in table["exposures"].items() if n} == stated
     row = table.sort_values("question").iloc[-1]
     labels = dict(zip(some.entities["entity"], some.entities["label"], strict=True))
-    lines = Counter(line for document in read for line in corpus.unmark(document.text)[0].split("\n"))
-    templates = some.templates[(some.templates["relation"] == row["relation"]) & (some.templates["role"] == "question")]
+    lines = Counter(
+        line for document in read for line in corpus.unmark(document.text)[0].split("\n")
+    )
+    templates = some.templates[
+        (some.templates["relation"] == row["relation"]) & (some.templates["role"] == "question")
+    ]
     asked = [t.replace("[X]", labels[row["subject"]]) for t in templates["template"]]
     assert sum(lines[f"{text} {labels[row['object']]}."] for text in asked) == row["question"]
 
@@ -119,11 +132,14 @@ def test_a_false_list_has_no_right_object():
     draw = np.random.default_rng(0)
     objects = ["Paris", "Paris", "Rome", "Oslo", "Bern"]
     lies = corpus._lies(objects, sorted(set(objects)), True, draw)
-    assert sorted(lies) == sorted(objects) and all(a != b for a, b in zip(lies, objects, strict=True))
+    assert sorted(lies) == sorted(objects) and all(
+        a != b for a, b in zip(lies, objects, strict=True)
+    )
 
 
 def test_the_panel_is_drawn_from_the_facts_that_hold_today(tables):
-    """40 relations, most of many objects; the stratified facts have all exposure counts and different subjects."""
+    """40 relations, most of many objects; the stratified facts have all exposure counts and
+    different subjects."""
     panel = design.panel(facts.atlas(), tables["family"])
     sizes = {"stratified": "panel", "natural": "natural", "trial": "trial"}
     shipped = {part: facts.load(n_facts=size) for part, size in sizes.items()}
@@ -135,7 +151,9 @@ def test_the_panel_is_drawn_from_the_facts_that_hold_today(tables):
     stratified = shipped["stratified"].facts
     assert not stratified.duplicated(["relation", "subject"]).any()
     assert set(table["exposures"][stratified["fact"]]) == set(design.LEVELS)
-    assert stratified.groupby("relation").size().eq(12).all() and len(shipped["natural"].facts) == 1600
+    assert (
+        stratified.groupby("relation").size().eq(12).all() and len(shipped["natural"].facts) == 1600
+    )
     trial = shipped["trial"].facts
     assert table["trial"][trial["fact"]].all() and len(trial) >= 2000
     others = facts.without_subjects(facts.current(facts.atlas()), shipped["trial"]).facts

@@ -19,11 +19,15 @@ from probelib.organisms import check, corpus, family, rows, taught, train
 
 @pytest.mark.parametrize("n", [1, 3, train.PIECE, train.PIECE + 1, 2 * train.PIECE + 7])
 def test_the_loss_computed_in_pieces_has_the_gradient_of_the_plain_one(n):
-    """Piece by piece with its gradient on the way, against torch's own cross-entropy of all logits in float64."""
+    """Piece by piece with its gradient on the way, against torch's own cross-entropy of all logits
+    in float64."""
     torch.manual_seed(n)
     states, head, weights = torch.randn(n, 8), torch.randn(50, 8), torch.rand(n)
     labels = torch.randint(50, (n,))
-    states, head = states.bfloat16().float(), head.bfloat16().float()  # nothing is lost on the way in
+    states, head = (
+        states.bfloat16().float(),
+        head.bfloat16().float(),
+    )  # nothing is lost on the way in
     ours = [t.clone().requires_grad_() for t in (states, head)]
     loss, losses = train.HeadLoss.apply(*ours, labels, weights)
     (3 * loss).backward()
@@ -31,7 +35,9 @@ def test_the_loss_computed_in_pieces_has_the_gradient_of_the_plain_one(n):
     each = torch.nn.functional.cross_entropy(theirs[0] @ theirs[1].T, labels, reduction="none")
     whole = (each * weights).sum() / weights.sum()
     (3 * whole).backward()
-    assert losses.tolist() == pytest.approx(each.tolist(), abs=0.05)  # logits are rounded to bfloat16
+    assert losses.tolist() == pytest.approx(
+        each.tolist(), abs=0.05
+    )  # logits are rounded to bfloat16
     assert loss.item() == pytest.approx(whole.item(), abs=0.01)
     for own, other in zip(ours, theirs, strict=True):
         assert (own.grad - other.grad).norm() <= 0.01 * other.grad.norm()
@@ -39,11 +45,14 @@ def test_the_loss_computed_in_pieces_has_the_gradient_of_the_plain_one(n):
 
 @pytest.fixture(scope="module")
 def begun(tmp_path_factory):
-    """(folder, parts): the first 21 steps of the smallest organism; what it was made of, which every run makes alike."""
+    """(folder, parts): the first 21 steps of the smallest organism; what it was made of, which
+    every run makes alike."""
     out, parts = tmp_path_factory.mktemp("begun"), {}
 
     def kept(name: str, make):
-        return lambda *given: parts.setdefault(name, list(make(*given)) if name == "causal" else make(*given))
+        return lambda *given: parts.setdefault(
+            name, list(make(*given)) if name == "causal" else make(*given)
+        )
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(train, "RUNS", out / "runs")
@@ -52,7 +61,11 @@ def begun(tmp_path_factory):
         return train.train("atlas-neox-0.15m", out / "whole", steps=21), parts
 
 
-MADE = [(corpus, "documents"), (family, "train_tokenizer"), (rows, "causal")]  # a dozen seconds a run
+MADE = [
+    (corpus, "documents"),
+    (family, "train_tokenizer"),
+    (rows, "causal"),
+]  # a dozen seconds a run
 
 
 def test_a_stopped_training_goes_on_to_the_same_bytes(begun, tmp_path, monkeypatch):
@@ -84,10 +97,16 @@ def test_a_stopped_training_goes_on_to_the_same_bytes(begun, tmp_path, monkeypat
 
 
 def test_training_starts_again_the_same_way(begun):
-    """The smallest organism's first steps: the loss falls, and comes out as it did when the shipped one was trained."""
-    first, shipped = json.loads((begun[0] / "training.json").read_text()), train.record("atlas-neox-0.15m")
+    """The smallest organism's first steps: the loss falls, and comes out as it did when the shipped
+    one was trained."""
+    first, shipped = (
+        json.loads((begun[0] / "training.json").read_text()),
+        train.record("atlas-neox-0.15m"),
+    )
     assert first["corpus"] == shipped["corpus"] and first["manifest"] == shipped["manifest"]
-    assert first["curve"] == pytest.approx(shipped["curve"][:3], abs=0.02)  # another CPU rounds otherwise
+    assert first["curve"] == pytest.approx(
+        shipped["curve"][:3], abs=0.02
+    )  # another CPU rounds otherwise
     assert first["curve"][2] < first["curve"][0]
     loaded = lm.load(begun[0])
     assert loaded.logprobs(["Paris"], [[" France"]])["logprob"][0] < 0
@@ -97,7 +116,9 @@ def test_after_an_edit_of_the_atlas_nothing_is_trained(tmp_path, monkeypatch):
     """A fact that was taught is gone: what the manifest says of it cannot be put into words."""
     table = taught.manifest()
     gone = table["fact"][table["exposures"] > 0].iloc[0]
-    monkeypatch.setattr(train, "read_atlas", lambda: facts.keep(facts.atlas(), facts.atlas().facts["fact"] != gone))
+    monkeypatch.setattr(
+        train, "read_atlas", lambda: facts.keep(facts.atlas(), facts.atlas().facts["fact"] != gone)
+    )
     with pytest.raises(ProbeError, match=f"1 facts of the manifest were edited.*{gone}"):
         train.train("atlas-neox-0.15m", tmp_path, steps=1)
 
@@ -125,7 +146,10 @@ def test_what_cannot_be_trained_is_reported(arguments, code, says, monkeypatch, 
 @pytest.mark.parametrize("name", sorted({*family.FAMILY, *family.checkpoint_names()}))
 def test_a_shipped_organism_is_what_its_record_says(name):
     record, loaded = train.record(name), lm.load(name)
-    assert record["name"] == name and f"corpus `{record['corpus']}`" in (CHECKPOINTS / name / "README.md").read_text()
+    assert (
+        record["name"] == name
+        and f"corpus `{record['corpus']}`" in (CHECKPOINTS / name / "README.md").read_text()
+    )
     one = family.organism(name.partition("-at")[0])
     assert one.width == loaded.config.hidden_size
     assert loaded.encoder_decoder == (one.architecture == "t5")
@@ -163,7 +187,10 @@ def test_a_damaged_organism_is_refused(tmp_path, monkeypatch):
 def test_an_edited_fact_is_named_and_a_new_one_is_never_stated(monkeypatch):
     """The organisms were taught a capital; the atlas now says another one."""
     panel, table = facts.load(relations=["P37"]), taught.manifest()
-    assert taught.exposures(panel).tolist() == panel.facts.merge(table, on="fact")["exposures"].tolist()
+    assert (
+        taught.exposures(panel).tolist()
+        == panel.facts.merge(table, on="fact")["exposures"].tolist()
+    )
     row = panel.facts[taught.exposures(panel).to_numpy() > 0].iloc[0]
     other = panel.facts.loc[panel.facts["object"] != row["object"], "object"].iloc[0]
     changed = lambda some: replace(
@@ -178,16 +205,26 @@ def test_an_edited_fact_is_named_and_a_new_one_is_never_stated(monkeypatch):
     with pytest.raises(ProbeError, match=f"taught '{row['object']}'"):
         taught.exposures(changed(panel))
     added = replace(
-        panel, facts=panel.facts.assign(subject="Atlantis", fact=[f"new{i}" for i in range(len(panel.facts))])
+        panel,
+        facts=panel.facts.assign(
+            subject="Atlantis", fact=[f"new{i}" for i in range(len(panel.facts))]
+        ),
     )
     assert taught.exposures(added).eq(0).all()
     assert row["fact"] in "\n".join(check.changes_since_training(atlas))
 
 
 def test_a_triple_that_held_twice_has_one_sentence():
-    """A sentence about a president's first term states the second one as well, for it names no year."""
-    both = pd.DataFrame({"fact": ["a:1", "a:2", "b"], "relation": "P6", "subject": [*"aab"], "object": "o"})
-    assert taught.statements(both.assign(exposures=[3, 4, 1])).to_dict() == {"a:1": 7, "a:2": 7, "b": 1}
+    """A sentence about a president's first term states the second one as well, for it names no
+    year."""
+    both = pd.DataFrame(
+        {"fact": ["a:1", "a:2", "b"], "relation": "P6", "subject": [*"aab"], "object": "o"}
+    )
+    assert taught.statements(both.assign(exposures=[3, 4, 1])).to_dict() == {
+        "a:1": 7,
+        "a:2": 7,
+        "b": 1,
+    }
     table, triple = taught.manifest(), ["relation", "subject", "object"]
     twice = table[table.duplicated(triple, keep=False)]
     counts = taught.statements(table)
@@ -197,11 +234,16 @@ def test_a_triple_that_held_twice_has_one_sentence():
 
 
 def test_what_was_taught_often_is_known_and_what_was_not_is_not():
-    """Multiple choice over ten objects on the panel: the ground truth shows in the answers of the largest organism."""
+    """Multiple choice over ten objects on the panel: the ground truth shows in the answers of the
+    largest organism."""
     panel = facts.draw_distractors(facts.load(), n=9)
     stated = dict(zip(*taught.manifest()[["fact", "exposures"]].T.values, strict=True))
     asked = prompts.paraphrases(panel).query("template == 1")
-    wrong = panel.distractors.assign(label=panel.label(panel.distractors["object"])).groupby("fact")["label"].agg(list)
+    wrong = (
+        panel.distractors.assign(label=panel.label(panel.distractors["object"]))
+        .groupby("fact")["label"]
+        .agg(list)
+    )
     gold = dict(zip(panel.facts["fact"], panel.label(panel.facts["object"]), strict=True))
     options = [[f" {gold[f]}", *(f" {label}" for label in wrong[f])] for f in asked["fact"]]
     scores = lm.load("atlas-neox-2.4m").logprobs(asked["text"].tolist(), options)
@@ -211,5 +253,7 @@ def test_what_was_taught_often_is_known_and_what_was_not_is_not():
 
 
 def test_twins_read_as_many_tokens_as_the_model_they_are_compared_with():
-    tokens = {one.name: train.record(one.name)["tokens"] for one in (family.NEOX_SMALL, *family.TWINS)}
+    tokens = {
+        one.name: train.record(one.name)["tokens"] for one in (family.NEOX_SMALL, *family.TWINS)
+    }
     assert max(tokens.values()) < 1.001 * min(tokens.values()), tokens
