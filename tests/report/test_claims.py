@@ -146,3 +146,13 @@ def test_a_committed_verdict_follows_from_its_interval(path):
         assert row.verdict == claims.verdict(row.low, row.high, about.sign, about.level)
     for line in claims.sentences(table, artifact):
         assert len(line.split()) <= 35, line
+
+
+def test_the_readme_says_what_the_committed_claims_say():
+    found = (paths.ROOT / "README.md").read_text().split("<!-- found -->")[1].split("<!-- /found -->")[0]
+    lines = re.findall(r"- (.+) \[[^]]+\]\((figures/\w+/\w+)/\w+\.md#(\w+)\)", found)
+    assert len(lines) == found.strip().count("\n") + 1 > 4
+    for sentence, folder, name in lines:
+        rows = pd.read_csv(paths.ROOT / folder / f"{name}.claims.csv")
+        artifact = f"{folder.split('/')[-1]}/{name}"
+        assert sentence in claims.sentences(rows, artifact), artifact
