@@ -69,6 +69,7 @@ LATE = {
     "urllib3": "comes with requests",
     "yaml": "`run_all.sh --help` works before anything is installed",
     "platform": "only for a message",
+    **dict.fromkeys(("hashlib", "importlib", "sys"), "of a function that runs in another process"),
     "pandas": "most of a second; the command line lists and checks a plan without it",
     **dict.fromkeys(
         ("dask", "dask_jobqueue", "distributed", "gguf", "msgspec", "peft", "pyoxigraph"),

@@ -90,11 +90,10 @@ def citations(text: str) -> set[str]:
 
 
 def test_every_citation_has_its_entry_in_the_bibliography():
-    used = {
-        key for path in PACKAGE.rglob("*.py") for key in citations(path.read_text(encoding="utf-8"))
-    }
+    sources = [*PACKAGE.rglob("*.py"), *PACKAGE.rglob("*.yaml"), *NOTEBOOKS.rglob("*.ipynb")]
+    used = {key for path in sources for key in citations(path.read_text(encoding="utf-8"))}
     assert {published.reference(key)["url"][:8] for key in used} == {"https://"}
-    assert used == set(PAPERS[:4]) | set(OTHERS)
+    assert set(PAPERS[:4]) <= used <= set(PAPERS[:4]) | set(OTHERS)
 
 
 def heads() -> dict[str, str]:

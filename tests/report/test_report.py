@@ -369,7 +369,9 @@ def wrong_numbers(body: list[list[str]], table: pd.DataFrame) -> list[str]:
         numbers = re.findall(
             r"-?\d+\.?\d*(?:e[+-]\d+)?", " ".join(map(str, rows.to_numpy().ravel()))
         )
-        known = np.array([*map(float, numbers), *rows.select_dtypes("float").median(axis=1)])
+        floats = rows.select_dtypes("float")
+        medians = [m for start in range(floats.shape[1]) for m in floats.iloc[:, start:].median(1)]
+        known = np.array([*map(float, numbers), *medians])
         for text in re.findall(r"(?<!&lt;)(?<![\w<-])-?\d+\.\d+", " ".join(cells)):
             if not (
                 np.abs(known - float(text)) <= 0.51 * 10.0 ** -len(text.partition(".")[2])

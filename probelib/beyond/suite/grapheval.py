@@ -2,6 +2,7 @@
 predicts its answer from its hidden states."""
 
 from dataclasses import replace
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -84,14 +85,16 @@ def _predicted(model, questions, folder) -> _Answers:
     return _Answers(statements, share, cost["forwarded_tokens"] / len(statements))
 
 
-def _p_true(answers: _Answers) -> tuple[pd.Series, float]:
+def _p_true(*asked, read) -> tuple[pd.Series, float]:
     """Share of "yes" on the true statement [grapheval, Sec. 3.1, 3.2]."""
+    answers = read(*asked)
     share = pd.Series(answers.share[:, int(grapheval.Answer.TRUE)], answers.statements["fact"])
     return share[(answers.statements["negative"] == 0).to_numpy()], answers.tokens
 
 
-def _correct(answers: _Answers) -> tuple[pd.Series, float]:
+def _correct(*asked, read) -> tuple[pd.Series, float]:
     """Correct over the true and the corrupted statement [grapheval, Eq. 2]."""
+    answers = read(*asked)
     rows = answers.statements.rename(columns={"fact": "triple"})[["triple", "negative"]]
     scored = grapheval.eq2(rows.assign(answer=likeliest_answers(answers.share)))
     return scored.set_index("triple")["correct"].astype(float), 2 * answers.tokens
@@ -100,8 +103,8 @@ def _correct(answers: _Answers) -> tuple[pd.Series, float]:
 def _register(name: str, prompts: str, answers, needs: tuple[str, ...]) -> None:
     """P(true) and Correct from the answers of the model, or from those that the judge predicts."""
     how = {"paper": "grapheval", "prompts": prompts, "needs": needs}
-    measure(f"{name} P(true)", probability=True, **how)(lambda *asked: _p_true(answers(*asked)))
-    measure(f"{name} correct", **how)(lambda *asked: _correct(answers(*asked)))
+    measure(f"{name} P(true)", probability=True, **how)(partial(_p_true, read=answers))
+    measure(f"{name} correct", **how)(partial(_correct, read=answers))
 
 
 _register("GraphEval", "a statement, true or not?", _answered, ("tuned",))
