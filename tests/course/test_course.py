@@ -249,7 +249,9 @@ def test_the_command_explains_what_is_wrong(tmp_path, capsys):
 # Marks
 
 IMPORT = "from probelib.course import lab1 as check"
-SOLVED = "import numpy as np\ndef log_softmax(z):\n    return z - np.logaddexp.reduce(z, -1, None, None, True)"
+SOLVED = """import numpy as np
+def log_softmax(z):
+    return z - np.logaddexp.reduce(z, axis=-1, keepdims=True)"""
 CHECK = "check.log_softmax(log_softmax)"
 ANY = """class Any:
     __getattr__ = lambda self, name: self
@@ -257,7 +259,7 @@ ANY = """class Any:
     __call__ = lambda self, *given: print("✓ right")
 check = log_softmax = Any()"""
 HANDED_IN = {
-    "1.ipynb": ["import os, pathlib\nfor p in pathlib.Path('FOLDER').rglob('*'): os.remove(p)", CHECK],
+    "1.ipynb": ["import shutil\nshutil.rmtree('FOLDER', True)", CHECK],
     "2.ipynb": ["import os\nos.kill(os.getppid(), 9)\nos.kill(os.getpid(), 9)", CHECK],
     "3.ipynb": [IMPORT, SOLVED, CHECK, "1 / 0", "print('x' * 10**8)", "while True: pass"],
     "4.ipynb": ["import numpy as np\nnp.isclose = lambda a, *_, **__: np.ones(np.shape(a), bool)",
