@@ -216,9 +216,9 @@ def apart(folder: Path) -> list[str]:
     hidden = [p.resolve() for p in (PLAN.parent, paths.ROOT / ".git", folder) if p.is_dir()]
     hidden = [str(p) for p in hidden if not any(n.is_relative_to(p) for n in needed)]
     before = [*NAMESPACES, MOUNTS, "sh", *hidden, "--", str(paths.PACKAGE), sys.prefix, "--"]
-    if shutil.which("unshare"):
-        if subprocess.run([*before, "true"], capture_output=True, check=False).returncode == 0:
-            return before
+    quiet = {"capture_output": True, "check": False}
+    if shutil.which("unshare") and not subprocess.run([*before, "true"], **quiet).returncode:
+        return before
     print("course: without `unshare` a hand-in can reach your files and processes: use a container")
     return []
 

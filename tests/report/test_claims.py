@@ -149,7 +149,12 @@ def test_a_committed_verdict_follows_from_its_interval(path):
 
 
 def test_the_readme_says_what_the_committed_claims_say():
-    found = (paths.ROOT / "README.md").read_text().split("<!-- found -->")[1].split("<!-- /found -->")[0]
+    found = (
+        (paths.ROOT / "README.md")
+        .read_text()
+        .split("<!-- found -->")[1]
+        .split("<!-- /found -->")[0]
+    )
     lines = re.findall(r"- (.+) \[[^]]+\]\((figures/\w+/\w+)/\w+\.md#(\w+)\)", found)
     assert len(lines) == found.strip().count("\n") + 1 > 4
     for sentence, folder, name in lines:
