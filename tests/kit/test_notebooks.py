@@ -34,9 +34,8 @@ def test_every_artifact_of_the_plan_is_made(smoke_run):
         assert stem.with_suffix(".csv").stat().st_size > 0 and stem.with_suffix(".json").exists()
         assert stem.with_suffix(".png").exists() or stem.with_suffix(".html").exists()
     page = (out / "runs" / "smoke" / "report.html").read_text()
-    assert "Not made yet" not in page and all(
-        f"html/{step.notebook}.html" in page for step in steps
-    )
+    assert "Not made yet" not in page and "This page failed" not in page
+    assert all(f"<section id='{step.notebook}'>" in page for step in steps)
     assert all(f"ok         {step.notebook}" in said for step in steps)
 
 
@@ -132,16 +131,9 @@ def test_no_library_prints_into_a_notebook(smoke_run):
 
 
 def test_every_picture_of_a_notebook_has_an_alt_text(smoke_run):
-    pages = sorted((smoke_run[0] / "runs" / "smoke" / "html").rglob("*.html"))
-    assert not any(
-        "100%|" in page.read_text(encoding="utf-8") for page in pages
-    )  # bars are for those who wait
-    silent = [
-        page.name
-        for page in pages
-        if "No description has been provided" in page.read_text(encoding="utf-8")
-    ]
-    assert pages and silent == []
+    page = (smoke_run[0] / "runs" / "smoke" / "report.html").read_text(encoding="utf-8")
+    assert "100%|" not in page  # bars are for those who wait
+    assert "<img" in page and not re.search(r"<img(?![^>]*alt=\"[^\"]{5})[^>]*>", page)
 
 
 def test_a_served_model_goes_through_a_notebook(tmp_path):
@@ -297,8 +289,8 @@ def folders(tmp_path_factory) -> list[str]:
 
 @pytest.mark.slow
 def test_models_that_know_nothing_make_no_findings(tmp_path, folders):
-    """No fact anchored, no family: the notebook says so, and nowhere that something goes from nan
-    to nan. The notebook on the shipped models leaves them out."""
+    """No fact anchored, no family: no nan is printed, and the notebook on the shipped models leaves
+    them out by name."""
     run(tmp_path, "--only", "monitor/sec5_results", "02_models", "--models", ",".join(folders), "--set", "encoder_decoders=[]",
         "relations=[P37, P178, P108, P1412]")  # fmt: skip
     assert noise(tmp_path / "runs") == {}
@@ -309,8 +301,7 @@ def test_models_that_know_nothing_make_no_findings(tmp_path, folders):
         o.data["text/markdown"] for o in outputs if "text/markdown" in o.get("data", {})
     )
     about = (notebooks / "02_models.ipynb").read_text()
-    assert f"The training data of {', '.join(lm.short_names(folders))} are unknown" in about
-    assert "No model anchors a single fact" in said and "No family here has two sizes" in said
+    assert all(name in about for name in lm.short_names(folders)) and "left out" in about
     assert not re.search(r"\bnan\b|0 of 0|-0\.000", said), said
 
 
@@ -335,8 +326,6 @@ def test_the_small_plan_runs_on_folders_of_its_architectures(smoke_run, tmp_path
     assert not [file for file in made.parent.rglob("*.*") if there in file.read_bytes()]
     truth = json.loads((made / "ground_truth.json").read_text())
     assert {record["model"] for record in truth["models"]} == {"atlas-neox-0.15m"}
-    page = next((tmp_path / "runs" / "small").rglob("ground_truth.html")).read_text()
-    assert "Nobody knows what" in page and "shipped models are scored in their place" in page
 
 
 @pytest.mark.slow
