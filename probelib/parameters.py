@@ -34,7 +34,7 @@ def read_yaml(text: str):
     """
     import yaml  # here, so that `run_all.sh --help` works before anything is installed
 
-    class Loader(yaml.SafeLoader):
+    class OwnSafeLoader(yaml.SafeLoader):
         yaml_implicit_resolvers = {"<": [("tag:yaml.org,2002:merge", re.compile("<<$"))]}
 
         def flatten_mapping(self, node):  # called first for every mapping, before << is resolved
@@ -47,8 +47,8 @@ def read_yaml(text: str):
     def scalar(loader, node):
         return node.value if node.style else from_text(node.value or "null")
 
-    Loader.add_constructor("tag:yaml.org,2002:str", scalar)
-    return yaml.load(text, Loader)
+    OwnSafeLoader.add_constructor("tag:yaml.org,2002:str", scalar)
+    return yaml.load(text, Loader=OwnSafeLoader)
 
 
 def yaml_errors() -> tuple[type[Exception], ...]:

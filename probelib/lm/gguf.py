@@ -104,8 +104,9 @@ def _write_plain(file: Path, folder: Path) -> None:
     where = {"gguf_file": file.name, "trust_remote_code": False}
     try:
         tokenizer = AutoTokenizer.from_pretrained(file.parent, **where)
-        options = where | {"dtype": torch.float32, "use_safetensors": True}
-        model = AutoModelForCausalLM.from_pretrained(file.parent, **options)
+        model = AutoModelForCausalLM.from_pretrained(
+            file.parent, dtype=torch.float32, use_safetensors=True, **where
+        )
     except (
         Exception
     ) as error:  # an architecture or a quantization type that transformers does not know

@@ -67,8 +67,8 @@ class Texts(NamedTuple):
 
 @cache
 def _entries() -> dict[str, dict]:
-    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-    return yaml.load((PACKAGE / "published" / "claims.yaml").read_text(encoding="utf-8"), loader)
+    text = (PACKAGE / "published" / "claims.yaml").read_text(encoding="utf-8")
+    return yaml.load(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
 
 
 def artifacts() -> list[str]:

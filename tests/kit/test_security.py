@@ -76,7 +76,12 @@ def forbidden(source: str) -> list[str]:
             or given.get("allow_pickle", "False") != "False"
             or given.get("shell", "False") != "False"
             or given.get("trust_remote_code", "False")
-            not in ("False", "self.trust_remote_code", "model.trust_remote_code")
+            not in (
+                "False",
+                "trust_remote_code",
+                "self.trust_remote_code",
+                "model.trust_remote_code",
+            )
             or (
                 last.endswith("from_pretrained")
                 and "AutoModel" in called
@@ -425,6 +430,7 @@ def test_one_module_shows_texts_and_shows_them_unchanged():
         name.split("probelib/", 1)[-1]: what
         for name, source in sources().items()
         if (what := shows(source))
+        and not (".ipynb" in name and what == {"display"})  # of frames, which pandas escapes
     }
     assert found == MAY_SHOW
 
