@@ -5,7 +5,6 @@ from dataclasses import replace
 import pytest
 
 from probelib import facts, prompts
-from probelib.beyond.suite.grapheval import instructed_statements
 from probelib.distractors.prompts import karr_texts
 from probelib.errors import ProbeError
 from probelib.facts import Facts, read_fktc
@@ -53,11 +52,9 @@ def test_a_role_that_is_not_there(haiti):
 def test_statements_are_missing_by_name(haiti):
     """Whatever shows statements says which relations have none; it drops no fact and does not fail
     in words of its own."""
-    rows = haiti.facts.assign(negative=0)
     labels = {entity: (entity,) for entity in haiti.entities["entity"]}
     for ask in (
         lambda: prompts.checks(haiti),
-        lambda: instructed_statements(haiti, rows, None),
         lambda: karr_texts(haiti.facts, haiti, labels),
     ):
         with pytest.raises(
