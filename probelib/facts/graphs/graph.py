@@ -1,8 +1,7 @@
 """Knowledge graphs of any size: columns of integers in memory-mapped Arrow files.
 
     graph/triples.arrow     head, relation, tail (int32: row numbers in the next two tables); if the
-                            source has them, also start, end (text, "" = open, see ``validity``) and
-                            rank
+                            source has them, also start, end (text, "" = open, see ``validity``)
     graph/entities.arrow    entity (its unique key), label (null if unknown), aliases
     graph/relations.arrow   relation (its unique key), label
     graph/types.arrow       entity (row number), type (text): every type of every entity
@@ -41,9 +40,8 @@ COLUMNS = {
     "relations": {"relation": TEXT, "label": TEXT},
     "types": {"entity": INT, "type": CODES},
 }
-OPTIONAL = {"start": CODES, "end": CODES, "rank": CODES}  # further columns of the triples
+OPTIONAL = {"start": CODES, "end": CODES}  # further columns of the triples
 SLOTS = ("head", "relation", "tail")
-RANKS = ("deprecated", "normal", "preferred")  # of Wikidata's statements
 
 
 @dataclass(frozen=True)
@@ -216,18 +214,6 @@ def relation_types(graph: Graph) -> pd.DataFrame:
             best = str(texts[found[sizes == sizes.max()].min()]) if len(found) else "None"
             usual[f"{side}_type"].append(best)
     return pd.DataFrame(usual)
-
-
-def best_rank(graph: Graph) -> np.ndarray:
-    """Which triples have the best rank of their head and relation, (triples,) bool: preferred ones,
-    otherwise normal ones, never deprecated ones. Wikidata calls these the truthy statements."""
-    column = graph.triples["rank"].combine_chunks()
-    ranks = np.array([RANKS.index(r) for r in column.dictionary.to_pylist()], np.int8)
-    rank = ranks[column.indices.to_numpy()]
-    pairs, place = np.unique(pair_keys(graph), return_inverse=True)
-    best = np.zeros(len(pairs), np.int8)
-    np.maximum.at(best, place, rank)
-    return (rank > 0) & (rank == best[place])
 
 
 def contains(graph: Graph, head: np.ndarray, relation: np.ndarray, tail: np.ndarray) -> np.ndarray:
