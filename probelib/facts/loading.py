@@ -156,25 +156,17 @@ def multiple_choice(
     return tested, model.without_subjects(pool, tested)
 
 
-def substitute_relations(facts: Facts, wanted: list[str]) -> tuple[list[str], str]:
-    """(relations, sentence) for an artifact of the paper, whose relations the data may lack.
-
-    Return as many relations as ``wanted``, with the first other ones in place of those that are
-    missing (fewer, if there are no others), and a sentence for the caption that names the
-    substitutes ("" if none is needed). Raise ProbeError for a relation that the atlas does not have
-    either: it is mistyped.
-    """
+def substitute_relations(facts: Facts, wanted: list[str]) -> list[str]:
+    """The relations that an artifact of the paper shows, ``wanted``, with the first other ones in
+    place of those that the data lack (fewer, if there are no others). Raise ProbeError for a
+    relation that the atlas does not have either: it is mistyped."""
     names = dict(tuples(facts.relations, "relation", "name"))
     missing = [relation for relation in wanted if relation not in names]
     for relation in missing:
         if relation not in set(atlas().relations["relation"]):
             raise unknown("relation", relation, names, names)
-    substitutes = dict(zip(missing, (r for r in names if r not in wanted), strict=False))
-    chosen = [substitutes.get(r, r) for r in wanted if r in names or r in substitutes]
-    notes = [f"{new} (in place of {old})" for old, new in substitutes.items()]
-    notes += [f"nothing in place of {old}" for old in missing if old not in substitutes]
-    said = f"The data lack some of the paper's relations; shown: {', '.join(notes)}."
-    return chosen, said if notes else ""
+    others = dict(zip(missing, (r for r in names if r not in wanted), strict=False))
+    return [others.get(r, r) for r in wanted if r in names or r in others]
 
 
 def _size(n_facts: int | str) -> int | None:
