@@ -183,18 +183,6 @@ def test_a_lab_runs_to_its_end(browser, lab):
     )
 
 
-def test_slides_open_without_a_network(browser, lab1):
-    browser.get((lab1 / "slides" / "lab1_log_probability.html").as_uri())
-    wait(lambda: browser.execute_script("return window.Reveal && Reveal.isReady()"), 30)
-    assert browser.execute_script("return Reveal.getTotalSlides()") > 20
-    browser.execute_script("Reveal.next()")
-    assert browser.execute_script("return Reveal.getCurrentSlide().innerText.trim().length") > 0
-    loaded = browser.execute_script(
-        "return performance.getEntriesByType('resource').map(e => e.name)"
-    )
-    assert not [name for name in loaded if name.startswith("http")]
-
-
 def test_explore_answers_to_the_keyboard(browser, lab):
     """Three menus above a picture with words; another fact, typed, changes the picture and nothing
     else. Nothing is wider than the window."""
