@@ -79,7 +79,7 @@ def atlas() -> Facts:
 
 
 def read_panel(facts: Facts, part: str = "stratified") -> Facts:
-    """The facts of a part of the panel, in the panel's order (``organisms.design.panel``).
+    """The facts of a part of the panel, in the panel's order.
 
     part   "stratified": spread over the exposure counts; "natural": sampled at random from the
            facts of each relation; "trial": those whose exposures were assigned as in a randomized
