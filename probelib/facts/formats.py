@@ -70,9 +70,9 @@ def files_of(folder: Path, pattern: str, relations: list[str] | None = None) -> 
     missing = set(relations or ()) - set(found.values()) if "{relation}" in pattern else ()
     if missing or not found:
         place = (folder / pattern).parent if (folder / pattern).parent.is_dir() else folder
-        names = ", ".join(sorted(path.name for path in place.iterdir())[:9]) or "nothing"
+        names = ", ".join(sorted(path.name for path in place.iterdir())[:9]) or "none"
         which = f" for {min(missing)}" if missing else ""
-        raise ProbeError(f"{folder}: no file {pattern}{which}; found: {names}")
+        raise ProbeError(f"{folder}: no file {pattern}{which} there; found: {names}")
     by_number = lambda each: (reading.number_in(each[1]), each[1], each[0])
     return dict(sorted(found.items(), key=by_number))
 

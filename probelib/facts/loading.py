@@ -80,17 +80,16 @@ def everything(
 
 def _check_folder(data: str, folder: str | Path | None) -> None:
     """Raise ProbeError for a folder where none is read, and for a missing one."""
-    if folder is None and data != "atlas" and not data.startswith("hub:"):
+    none = data == "atlas" or data.startswith("hub:")
+    if folder is None and not none:
         if Path(data).suffix or "/" in data:
             said = f"data={data!r} looks like a path: data='table' with folder={data!r} reads it"
             raise ProbeError(said)
         raise ProbeError(f"data={data!r} needs folder=..., the path of its files")
-    if folder is not None and (data == "atlas" or data.startswith("hub:")):
+    if folder is not None and none:
         what = "the atlas is shipped" if data == "atlas" else f"{data} is downloaded"
-        raise ProbeError(
-            f"folder={str(folder)!r}: {what} and takes no folder. Name the data that the folder "
-            "holds: data='table' for a table of facts of your own"
-        )
+        said = f"{what} and takes no folder. Name the data that the folder holds: data='table' for"
+        raise ProbeError(f"folder={str(folder)!r}: {said} a table of facts of your own")
 
 
 def _read(data: str, folder: str | Path | None, relations: list[str] | None) -> Facts:
@@ -146,12 +145,11 @@ def multiple_choice(
     offered = within(tested.facts["fact"], tested.distractors["fact"])
     if not offered.all():
         left_out = tested.facts["fact"][~offered].tolist()
-        said = f"{len(left_out)} of {len(offered)} facts have no wrong option (another object of "
-        said += f"the relation): {', '.join(left_out[:5])}"
+        said = f"{tested.source}: {len(left_out)} of {len(offered)} facts have no wrong option "
+        said += f"(another object of the relation): {', '.join(left_out[:5])}"
         if not offered.any():
-            said += ". Add facts of the same relations with other objects"
-            raise ProbeError(f"{tested.source}: {said}")
-        warnings.warn(f"{tested.source}: {said}; left out", stacklevel=2)
+            raise ProbeError(f"{said}. Add facts of the same relations with other objects")
+        warnings.warn(f"{said}; left out", stacklevel=2)
         tested = keep(tested, offered)
     return tested, model.without_subjects(pool, tested)
 

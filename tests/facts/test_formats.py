@@ -120,7 +120,7 @@ trex_row = lambda **change: lambda f: read_trex_mc(write_trex(f, trex(), trex(**
         (lambda f: read_fktc(write(f, HEADER)), "json:2: no facts after the header"),
         (
             lambda f: read_fktc(write(f, HEADER, HAITI), ["P1"]),
-            "no file .* for P1; found: P37-subclass",
+            "no file .* for P1 there; found: P37-subclass",
         ),
         (bear_row(answer_idx=1), "P36.jsonl:2: .*is not number 1 of the answer space"),
         (bear_row(answer_idx=True), "is not number True"),
@@ -209,7 +209,7 @@ def test_lama_and_pararel(tmp_path):
     read = read_dataset("pararel", tmp_path)
     assert triples(read) == [("P9", "a", "b"), ("P36", "a", "b")]
     assert templates(read, "statement") == ["[X]'s capital, [Y].", "[Y] rules [X]."]
-    with pytest.raises(ProbeError, match="no file .* for P37; found: P36.jsonl, P9.jsonl"):
+    with pytest.raises(ProbeError, match="no file .* for P37 there; found: P36.jsonl, P9.jsonl"):
         read_dataset("pararel", tmp_path, ["P37"])
 
 
@@ -322,7 +322,7 @@ def test_the_hub(cache):
     [
         ("hub:nobody/nothing", None, "nothing@main cannot be downloaded.*data=table folder=FILE"),
         ("hub:PopQA", None, "hub:OWNER/NAME is expected"),
-        ("hub:a/b", "here", "folder='here': hub:a/b is downloaded"),
+        ("hub:a/b", "here", "folder='here': hub:a/b is downloaded and"),
         ("popqb", "here", "unknown data 'popqb'; did you mean popqa"),
         ("popqa", "here", "here: no such folder"),
         ("popqa?subject:s", "here", "columns are for data=table"),

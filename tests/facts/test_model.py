@@ -117,12 +117,7 @@ def test_distractors_are_wrong_even_by_a_former_value_or_an_alias(folder):
             "Q142\tcountry|place\t9",
             "places.tsv:2: popularity",
         ),
-        (
-            "entities/places.tsv",
-            "Germany\t",
-            "France\t",
-            "duplicate entity",
-        ),
+        ("entities/places.tsv", "Germany\t", "France\t", "duplicate entity"),
     ],
 )
 def test_every_complaint_names_file_and_line(folder, file, old, new, says):
@@ -217,9 +212,7 @@ def test_nothing_is_dropped_in_silence():
     with pytest.raises(ProbeError, match="did you mean P36:France:Paris"):
         facts.pick(facts.atlas(), ["P36:Frence:Paris"])
     for load in (facts.load, facts.everything, facts.multiple_choice):
-        with pytest.raises(
-            ProbeError, match=r"^folder='mine.csv': the atlas is shipped and takes no folder"
-        ):
+        with pytest.raises(ProbeError, match=r"^folder='mine.csv': the atlas is shipped and"):
             load("atlas", "mine.csv")
 
 
