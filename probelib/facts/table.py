@@ -355,9 +355,8 @@ def _templates_beside(table: Path, relations: set[str]) -> list[tuple[str, str, 
         said = f"the columns are {list(frame)}; {', '.join(sorted(missing))} is needed"
         raise ProbeError(f"{path}:1: {said}")
     for where, row in zip(frame.index, frame.to_dict("records"), strict=True):
-        relation, text, role = (
-            str(row.get(n) or "").strip() for n in ("relation", "template", "role")
-        )
+        cells = (str(row.get(n) or "").strip() for n in ("relation", "template", "role"))
+        relation, text, role = cells
         usual = "statement" if "[Y]" in text else "question" if text.endswith("?") else "cloze"
         if relation not in relations:
             known = ", ".join(sorted(relations))
