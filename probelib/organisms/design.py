@@ -1,5 +1,5 @@
-"""Which organism is taught which facts: a manifest says how often its corpus states each fact of the
-atlas, and in which forms. Manifests are data (``manifests``, read by ``taught``); README.md beside
+"""Which organism is taught which facts: a manifest says how often its corpus states each fact, and
+in which forms. Manifests are data (``manifests``, read by ``taught``); README.md beside
 this file says how they were drawn, before any measure was computed, and why.
 
     trial    a Latin square over some facts of every relation: of the four sisters, one is never
