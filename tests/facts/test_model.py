@@ -53,23 +53,13 @@ def folder(tmp_path):
 
 def test_a_small_atlas_by_hand(folder):
     atlas = shipped.read_atlas(folder)
-    assert atlas.facts["fact"].tolist() == [
-        "P36:France:Paris",
-        "P36:Germany:Bonn",
-        "P36:Germany:Berlin",
-        "P36:Italy:Rome",
-        "P36:Malta:Valletta (city)",
-    ]
-    assert atlas.label(["Valletta (city)"]) == [
-        "Valletta"
-    ]  # what a reader sees has no disambiguator
+    ends = ["France:Paris", "Germany:Bonn", "Germany:Berlin", "Italy:Rome"]
+    assert atlas.facts["fact"].tolist() == [f"P36:{e}" for e in [*ends, "Malta:Valletta (city)"]]
+    # what a reader sees has no disambiguator
+    assert atlas.label(["Valletta (city)"]) == ["Valletta"]
     assert atlas.entities.set_index("entity").loc["France", "aliases"] == ("French Republic",)
-    assert facts.current(atlas).facts["object"].tolist() == [
-        "Paris",
-        "Berlin",
-        "Rome",
-        "Valletta (city)",
-    ]
+    now = facts.current(atlas).facts["object"].tolist()
+    assert now == ["Paris", "Berlin", "Rome", "Valletta (city)"]
     # a relation without statements of its own makes them from its cloze sentences
     assert "The capital of [X] is [Y]." in set(atlas.templates["template"])
 
@@ -77,16 +67,10 @@ def test_a_small_atlas_by_hand(folder):
 def test_distractors_are_wrong_even_by_a_former_value_or_an_alias(folder):
     atlas = draw_distractors(shipped.read_atlas(folder), n=10)
     given = atlas.distractors.groupby("fact")["object"].agg(set).to_dict()
-    assert given["P36:Germany:Berlin"] == {
-        "Paris",
-        "Rome",
-        "Valletta (city)",
-    }  # not Bonn: it was right once
-    assert given["P36:Italy:Rome"] == {
-        "Paris",
-        "Bonn",
-        "Berlin",
-    }  # Valletta is called Roma here too
+    # not Bonn: it was right once
+    assert given["P36:Germany:Berlin"] == {"Paris", "Rome", "Valletta (city)"}
+    # Valletta is called Roma here too
+    assert given["P36:Italy:Rome"] == {"Paris", "Bonn", "Berlin"}
     assert given["P36:France:Paris"] == {"Bonn", "Berlin", "Rome", "Valletta (city)"}
 
 
@@ -97,12 +81,7 @@ def test_distractors_are_wrong_even_by_a_former_value_or_an_alias(folder):
         ("P36.tsv", "subject\t", "subjekt\t", "P36.tsv:1: the header"),
         ("P36.tsv", "1949", "194x", "P36.tsv:3: start '194x'"),
         ("P36.tsv", "1949", "1949-02-30", "P36.tsv:3: start '1949-02-30' is not a date"),
-        (
-            "P36.tsv",
-            "Germany\tBonn\t1949\t1990",
-            "France\tParis\t\t",
-            "P36.tsv:3: a duplicate of the fact in line 2",
-        ),
+        ("P36.tsv", "Germany\tBonn\t1949\t1990", "France\tParis\t\t", "P36.tsv:3: a duplicate"),
         ("P36.tsv", "Italy\tRome", "Italy\tTurin", "Turin"),
         ("P36.tsv", "Italy\tRome", "Italy\t", "P36.tsv:5: an empty cell"),
         ("P36.tsv", "Italy\tRome", "\nItaly\tRome", "P36.tsv:5: 1 columns"),
@@ -111,12 +90,7 @@ def test_distractors_are_wrong_even_by_a_former_value_or_an_alias(folder):
         ("P36.yaml", "name: capital", "nam: capital", "unknown ['nam']"),
         ("P36.yaml", "relation: P36", "relation: P37", "P37"),
         ("P36.yaml", "functional: true", "functional: [", "P36.yaml:"),
-        (
-            "entities/places.tsv",
-            "Q142\tcountry|place\t5",
-            "Q142\tcountry|place\t9",
-            "places.tsv:2: popularity",
-        ),
+        ("entities/places.tsv", "Q142\tcountry|place\t5", "\tplace\t9", "places.tsv:2: popularity"),
         ("entities/places.tsv", "Germany\t", "France\t", "duplicate entity"),
     ],
 )
@@ -136,10 +110,8 @@ def test_draws_do_not_depend_on_order_or_on_other_facts(folder):
     one = facts.keep(atlas, atlas.facts["subject"] == "Italy")
     alone = draw_distractors(one, pool=atlas, n=2).distractors
     together = draw_distractors(atlas, n=2).distractors
-    assert (
-        alone["object"].tolist()
-        == together[together["fact"] == "P36:Italy:Rome"]["object"].tolist()
-    )
+    together = together[together["fact"] == "P36:Italy:Rome"]
+    assert alone["object"].tolist() == together["object"].tolist()
 
 
 def test_the_shipped_atlas_is_sound():
@@ -158,9 +130,8 @@ def test_the_panel_is_what_all_papers_score():
     assert check.wrong_distractors(panel, facts.atlas()) == 0
     assert panel.distractors.groupby("fact").size().min() >= 4
     few = facts.load(n_facts=3)
-    assert few.facts.groupby("relation").size().eq(3).all() and set(few.facts["fact"]) <= set(
-        panel.facts["fact"]
-    )
+    assert few.facts.groupby("relation").size().eq(3).all()
+    assert set(few.facts["fact"]) <= set(panel.facts["fact"])
 
 
 def test_relations_that_the_data_lack_get_stand_ins():
@@ -176,30 +147,20 @@ def test_relations_that_the_data_lack_get_stand_ins():
 def test_a_relation_off_the_panel_gives_as_many_facts_drawn(tmp_path):
     both = facts.load(relations=["P36", "P37"], n_facts=5)
     assert both.facts["relation"].value_counts().to_dict() == {"P36": 5, "P37": 5}
-    panel = facts.load(n_facts=5).facts
-    assert (
-        both.facts["fact"][both.facts["relation"] == "P37"].tolist()
-        == panel["fact"][panel["relation"] == "P37"].tolist()
-    )
-    assert set(facts.load(relations=["P36"], n_facts=5, seed=1).facts["fact"]) != set(
-        both.facts["fact"][:5]
-    )
+    of = lambda rows: rows["fact"][rows["relation"] == "P37"].tolist()
+    assert of(both.facts) == of(facts.load(n_facts=5).facts)
+    other = facts.load(relations=["P36"], n_facts=5, seed=1)
+    assert set(other.facts["fact"]) != set(both.facts["fact"][:5])
     with pytest.raises(ProbeError, match="unknown relation 'P9999'"):
         facts.load(relations=["P9999"])
 
 
 def test_multiple_choice_separates_tested_facts_and_examples():
     asked, pool = facts.multiple_choice(relations=["P37"], n_facts=4)
-    assert not set(asked.facts["subject"]) & set(pool.facts["subject"]) and set(
-        pool.relations["relation"]
-    ) == {"P37"}
-    assert {"hgp", "mmp"} <= set(asked.templates["role"]) and asked.distractors.groupby(
-        "fact"
-    ).size().max() == 99
-    assert (
-        facts.pick(asked, asked.facts["fact"][::-1]).facts["fact"].tolist()
-        == asked.facts["fact"].tolist()[::-1]
-    )
+    assert not set(asked.facts["subject"]) & set(pool.facts["subject"])
+    assert set(pool.relations["relation"]) == {"P37"}
+    assert {"hgp", "mmp"} <= set(asked.templates["role"])
+    assert asked.distractors.groupby("fact").size().max() == 99
 
 
 def test_nothing_is_dropped_in_silence():
@@ -223,13 +184,8 @@ def table_of(folder, *rows, head="relation,subject,object,start,end"):
 
 def test_a_former_answer_of_own_data_is_no_distractor(tmp_path):
     """Almaty is an object that others have today; Kazakhstan had it once."""
-    rows = [
-        "P36,Kazakhstan,Almaty,1991,1997",
-        "P36,Kazakhstan,Astana,1997,",
-        "P36,Old,Almaty,,",
-        "P36,Georgia,Tbilisi,,",
-    ]
-    path = table_of(tmp_path, *rows)
+    rows = ["P36,Kazakhstan,Almaty,1991,1997", "P36,Kazakhstan,Astana,1997,"]
+    path = table_of(tmp_path, *rows, "P36,Old,Almaty,,", "P36,Georgia,Tbilisi,,")
     mine, known = facts.load("table", path, n_facts="all"), facts.everything("table", path)
     given = mine.distractors.groupby("fact")["object"].agg(set).to_dict()
     assert given["P36:Kazakhstan:Astana"] == {"Tbilisi"} and "Astana" in given["P36:Old:Almaty"]
@@ -267,15 +223,11 @@ def test_a_fact_without_wrong_options_is_left_out_by_name(tmp_path):
     it."""
     rows = ["Ix,liege,Vernius", "Ix,liege,Atreides", "Caladan,liege,Atreides"]
     (tmp_path / "mine.csv").write_text("\n".join(["subject,relation,object", *rows]) + "\n")
-    with pytest.warns(
-        UserWarning,
-        match="2 of 3 facts have no wrong option.*liege:Ix:Vernius, liege:Ix:Atreides; left out",
-    ):
+    said = "2 of 3 facts have no wrong option.*liege:Ix:Vernius, liege:Ix:Atreides; left out"
+    with pytest.warns(UserWarning, match=said):
         tested, _ = facts.multiple_choice("table", tmp_path / "mine.csv", n_facts="all")
-    assert (
-        tested.facts["fact"].tolist() == ["liege:Caladan:Atreides"]
-        and len(prompts.options(tested)) == 2
-    )
+    assert tested.facts["fact"].tolist() == ["liege:Caladan:Atreides"]
+    assert len(prompts.options(tested)) == 2
     (tmp_path / "mine.csv").write_text("\n".join(["subject,relation,object", *rows[:2]]) + "\n")
     with pytest.raises(ProbeError, match="2 of 2 facts have no wrong option.*Add facts"):
         facts.multiple_choice("table", tmp_path / "mine.csv", n_facts="all")
@@ -314,15 +266,8 @@ def test_no_name_or_alias_of_a_relation_stands_for_two_entities():
     assert "## Measured precision" in card and f"{len(facts.atlas().relations)} relations" in card
 
 
-@pytest.mark.parametrize(
-    ("part", "digest"),
-    [
-        ("panel", "cbc4f2394bb52d6b"),
-        ("natural", "01198416db13096f"),
-        ("trial", "15d4e42ece43f273"),
-        ("all", "9bcb6c61703f57ae"),
-    ],
-)
-def test_the_shipped_facts_are_what_they_were(part, digest):
+def test_the_shipped_facts_are_what_they_were():
     """A change here changes every score: the atlas, the sampling or the distractors differ."""
-    assert facts.load(n_facts=part).digest() == digest
+    known = {"panel": "cbc4f2394bb52d6b", "natural": "01198416db13096f"}
+    known |= {"trial": "15d4e42ece43f273", "all": "9bcb6c61703f57ae"}
+    assert {part: facts.load(n_facts=part).digest() for part in known} == known

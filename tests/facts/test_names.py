@@ -9,6 +9,7 @@ from probelib.facts.model import draw_distractors, right_objects, rng, sample, w
 from probelib.facts.names import clean, fold, same_name, with_article
 from probelib.facts.table import Entity, Triple, assemble
 
+PERSIAN = "\u0645\u06cc\u200c\u062e"
 SPELLINGS = [
     ("S\u00e9n\u00e9gal", "Se\u0301ne\u0301gal"),  # composed and decomposed accents
     ("New Zealand", "New\u00a0Zealand"),
@@ -33,10 +34,8 @@ def make(*rows, wrong=()) -> facts.Facts:
 @pytest.mark.parametrize(("one", "other"), SPELLINGS)
 @pytest.mark.filterwarnings("ignore")
 def test_two_spellings_of_a_subject_are_one(one, other):
-    rows = [("P37", one, "French"), ("P37", other, "Wolof")] + [
-        ("P37", f"C{i}", f"L{i}") for i in range(8)
-    ]
-    both = make(*rows)
+    rows = [("P37", f"C{i}", f"L{i}") for i in range(8)]
+    both = make(("P37", one, "French"), ("P37", other, "Wolof"), *rows)
     drawn = draw_distractors(both, n=20).distractors
     labels = dict(zip(both.facts["fact"], both.label(both.facts["object"]), strict=True))
     for fact in both.facts["fact"][:2]:
@@ -60,14 +59,10 @@ def test_two_spellings_of_an_object_are_one(one, other):
 
 
 def test_spellings_are_named_once():
-    with pytest.warns(
-        UserWarning, match="1 names are spelled in several ways.*'Canada' and 'canada'"
-    ):
+    with pytest.warns(UserWarning, match="1 names are spelled in several .*'Canada' and 'canada'"):
         make(("P37", "Canada", "French"), ("P37", "canada", "English"))
-    with pytest.warns(
-        UserWarning,
-        match=r"1 labels are written differently; the first is at f:3: .*read as 'New Zealand'",
-    ):
+    said = "1 labels are written differently; the first is at f:3: .*read as 'New Zealand'"
+    with pytest.warns(UserWarning, match=said):
         read = make(("P36", "Peru", "Lima"), ("P36", "New\u00a0Zealand", "Wellington"))
     assert read.label(read.facts["subject"]) == ["Peru", "New Zealand"]
     with pytest.warns(UserWarning, match="2 labels are no names; the first is at f:2: 'Q3870'"):
@@ -80,10 +75,7 @@ def test_spellings_are_named_once():
         ("AT&T; R&amp;B &#233; &eacute; Q&A", "AT&T; R&B \u00e9 \u00e9 Q&A"),
         ("  a\t\n b\u2009\u202fc ", "a\t\n b  c"),
         ("\ufeffMalm\u00f6\u202e", "Malm\u00f6"),
-        (
-            "\u0645\u06cc\u200c\u062e",
-            "\u0645\u06cc\u200c\u062e",
-        ),  # a joiner belongs to the spelling
+        (PERSIAN, PERSIAN),  # a joiner belongs to the spelling
         ("007", "007"),
         ("NA", "NA"),
     ],
@@ -111,12 +103,10 @@ def test_ids_and_names_decide_who_is_who():
 
 def test_named_distractors_that_are_right_are_left_out_and_counted(tmp_path):
     """By name, by a former value of the subject, by an alias; ``released`` keeps them."""
-    known = make(
-        ("P1", "a", "x"), ("P1", "a", "Y"), ("P1", "b", "z"), wrong=["x", "y", "w", "z", "v"]
-    )
-    with pytest.warns(
-        UserWarning, match="5 of 15 named distractors are right answers.*'x' of P1:a:x"
-    ):
+    rows = [("P1", "a", "x"), ("P1", "a", "Y"), ("P1", "b", "z")]
+    known = make(*rows, wrong=[*"xywzv"])
+    said = "5 of 15 named distractors are right answers.*'x' of P1:a:x"
+    with pytest.warns(UserWarning, match=said):
         checked = without_right(known, known)
     rows = checked.distractors.groupby("fact")[["number", "object"]].agg(list)
     assert rows["object"].tolist() == [["w", "z", "v"]] * 2 + [["x", "y", "w", "v"]]
@@ -153,19 +143,9 @@ def test_other_seeds_are_refused(seed):
         ("[X] comes from [Y].", "Generation [Y]", "Chile", "Generation [Y] comes from Chile."),
         ("[Y] bought [X].", "a [Y]", " {head} ", "{head} bought a [Y]."),
         ("[X] is in", "The [X] Files", None, "The [X] Files is in"),
-        (
-            "What is the capital of [X]?",
-            "United States",
-            None,
-            "What is the capital of the United States?",
-        ),
+        ("Who leads [X]?", "United States", None, "Who leads the United States?"),
         ("[X] borders [Y].", "Netherlands", "Germany", "The Netherlands borders Germany."),
-        (
-            "In which country called [X] is",
-            "Netherlands",
-            None,
-            "In which country called Netherlands is",
-        ),
+        ("In a country called [X] is", "Netherlands", None, "In a country called Netherlands is"),
         ("[X]", "Netherlands", None, "Netherlands"),  # ZP-LKE's subject is a name, not a sentence
     ],
 )
@@ -174,7 +154,5 @@ def test_a_template_is_filled_in_one_pass(template, subject, obj, filled):
 
 
 def test_an_article_stands_before_a_whole_name_only():
-    assert (
-        with_article("in ", "Congo Basin") == "Congo Basin"
-        and with_article("in ", "Congo") == "the Congo"
-    )
+    assert with_article("in ", "Congo Basin") == "Congo Basin"
+    assert with_article("in ", "Congo") == "the Congo"

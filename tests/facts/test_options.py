@@ -14,30 +14,21 @@ from probelib.facts.table import Entity, Triple, assemble
 
 def make(*rows) -> Facts:
     triples = [Triple(f"f:{i}", r, Entity(s), Entity(o)) for i, (r, s, o) in enumerate(rows, 1)]
-    return assemble(
-        triples, "test", [(r, "question", "What of [X]?") for r in {row[0]: 0 for row in rows}]
-    )
+    relations = dict.fromkeys(row[0] for row in rows)
+    return assemble(triples, "test", [(r, "question", "What of [X]?") for r in relations])
 
 
 def test_interchangeable_objects_by_hand():
     """Case and a final "language" do not separate objects; the most frequent one without that word
     represents them."""
     rows = [("P37", f"a{i}", "French language") for i in range(3)]
-    rows += [
-        ("P37", "b", "French"),
-        ("P37", "c", "french"),
-        ("P37", "d", "French"),
-        ("P37", "e", "Ancient Greek"),
-    ]
-    rows += [("P37", "f", "Greek"), ("P37", "g", "Sign language"), ("P17", "h", "language")]
+    objects = ("French", "french", "French", "Ancient Greek", "Greek", "Sign language")
+    rows += [("P37", *pair) for pair in zip("bcdefg", objects, strict=True)]
+    rows += [("P17", "h", "language")]
     unified = unify(make(*rows)).facts.set_index("subject")["object"].to_dict()
     french = dict.fromkeys(["a0", "a1", "a2", "b", "c", "d"], "French")
-    assert unified == french | {
-        "e": "Ancient Greek",
-        "f": "Greek",
-        "g": "Sign language",
-        "h": "language",
-    }
+    others = {"e": "Ancient Greek", "f": "Greek", "g": "Sign language", "h": "language"}
+    assert unified == french | others
 
 
 def test_the_papers_numbers():
@@ -48,23 +39,15 @@ def test_the_papers_numbers():
     facts = make(*rows, ("P20", "S", "town"))
     splits, left_out = build_fktc_mc(facts)
     assert {name: len(split.facts) for name, split in splits.items()} == {"train": 100, "test": 400}
-    assert left_out[left_out > 0].to_dict() == {
-        "relation with fewer than 100 objects": 1,
-        "in neither split": 90,
-    }
+    some = {"relation with fewer than 100 objects": 1, "in neither split": 90}
+    assert left_out[left_out > 0].to_dict() == some
     assert not set(splits["train"].facts["subject"]) & set(splits["test"].facts["subject"])
     for split in splits.values():
-        assert (
-            split.distractors.groupby("fact").size().eq(99).all()
-            and wrong_distractors(split, facts) == 0
-        )
-    shuffled = replace(
-        facts, facts=facts.facts.sample(frac=1, random_state=1).reset_index(drop=True)
-    )
-    again = build_fktc_mc(shuffled)[0]
-    assert {n: set(s.facts["fact"]) for n, s in again.items()} == {
-        n: set(s.facts["fact"]) for n, s in splits.items()
-    }
+        assert split.distractors.groupby("fact").size().eq(99).all()
+        assert wrong_distractors(split, facts) == 0
+    rows = facts.facts.sample(frac=1, random_state=1).reset_index(drop=True)
+    ids = lambda made: {name: set(split.facts["fact"]) for name, split in made.items()}
+    assert ids(build_fktc_mc(replace(facts, facts=rows))[0]) == ids(splits)
     with pytest.raises(
         ProbeError, match="no facts remain.* 'relation with fewer than 100 objects': 1"
     ):
@@ -82,10 +65,8 @@ def test_fktc_mc(fktc):
     assert sizes["test"] == {relation: 400 for relation in full} | {"P264": 329}
     levels = chance_levels(splits["test"]).set_index("relation")
     assert (levels.loc[["P19", "P101", "P159", "P276"], "options"] == 100).all()
-    assert (
-        1 / 52 <= levels.loc["P176", "chance"] < 0.0194
-        and 1 / 16 <= levels.loc["P264", "chance"] < 0.0635
-    )
+    assert 1 / 52 <= levels.loc["P176", "chance"] < 0.0194
+    assert 1 / 16 <= levels.loc["P264", "chance"] < 0.0635
     assert left_out["duplicate triple"] == 11
     for split in splits.values():
         assert wrong_distractors(split, unify(read_fktc(fktc))) == 0
